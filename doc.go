@@ -1,0 +1,25 @@
+// Package recipes is Apache Curator's lock recipes for ZooKeeper, on github.com/go-zookeeper/zk: Go and Java processes
+// that use the same path queue for the same lock.
+//
+// # What a lock promises
+//
+// At most one owner holds it, and the owners get it in the order in which they joined the queue. A hold lasts as long as
+// the ZooKeeper session behind it: [Hold.Lost] closes before the ensemble can give the lock to somebody else, as far as this
+// process runs at all. A process that is stopped for longer than the session timeout finds out late; what the lock
+// protects can refuse it by its [Hold.FencingToken], or do its writes in one transaction with [Hold.Check].
+//
+// A call that is cancelled or runs out of time leaves no znode behind, also when ZooKeeper is out of reach: what cannot be
+// undone at once is undone in the background. An outage that the session survives fails nobody who waits or holds.
+//
+// # Owners
+//
+// Curator's owner is the calling thread. Here it is the owner that ctx carries ([WithOwner]) and, where it carries none,
+// the calling goroutine. The same owner re-enters a reentrant lock; another owner queues, although it shares the Go value.
+//
+// # What it costs
+//
+// A free lock costs a create, a list and a delete, and Acquire waits for one round trip. A waiter sets one watch, and is
+// woken only when the znode ahead of it goes. Re-entry asks nothing of ZooKeeper. A znode that lasts longer than
+// 20 ms takes a goroutine and one read with a watch on itself, and a connection with holders or waiters one small read every
+// sixth of the session timeout.
+package recipes

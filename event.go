@@ -1,0 +1,48 @@
+package recipes
+
+import "time"
+
+// An EventKind is a step of an acquisition.
+type EventKind int
+
+// The steps. Every acquisition that was queued comes to an end in EventTimedOut, EventFailed, EventReleased or EventLost.
+// Re-entries and their releases are no steps.
+const (
+	EventQueued   EventKind = iota + 1 // joined the queue; again after each loss of the place
+	EventAcquired                      // the lock is held
+	EventTimedOut                      // AcquireTimeout gave up
+	EventFailed                        // Acquire or AcquireTimeout failed: ctx was done, or ZooKeeper refused
+	EventReleased                      // the owner released the lock
+	EventLost                          // the hold ended under its owner
+)
+
+// String returns the kind in words.
+func (k EventKind) String() string {
+	switch k {
+	case EventQueued:
+		return "queued"
+	case EventAcquired:
+		return "acquired"
+	case EventTimedOut:
+		return "timed out"
+	case EventFailed:
+		return "failed"
+	case EventReleased:
+		return "released"
+	case EventLost:
+		return "lost"
+	}
+	return "unknown"
+}
+
+// An Event is one step of one acquisition, for metrics, traces and logs.
+type Event struct {
+	Kind EventKind
+	Path string // the lock's
+	Node string // the znode, "" where none was made
+
+	Ahead   int           // EventQueued: how many are ahead in the queue
+	Elapsed time.Duration // EventAcquired, EventTimedOut, EventFailed: the wait; EventReleased, EventLost: the time held
+	Token   int64         // EventAcquired: the fencing token
+	Err     error         // EventFailed, EventLost: why
+}

@@ -1,0 +1,46 @@
+package recipes
+
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A Hold is one acquisition of a lock, from the moment at which it is held to its release or loss; re-entries share it. It
+// stays readable after that. Safe for concurrent use.
+type Hold struct {
+	path       string
+	serverPath string
+	token      int64
+	lost       context.Context // done, with the cause, when the lock is lost
+}
+
+// Path returns the znode that stands for this acquisition.
+func (h *Hold) Path() string { return h.path }
+
+// FencingToken returns a zxid, at least that znode's czxid and below the czxid of every znode that joins later. So it grows
+// with every later holder of the lock, also after the lock's path was deleted and made anew (sequence numbers do
+// not), and compares with the czxid of a Java holder's znode. A store that the lock protects refuses what comes with a
+// token lower than one that it has seen.
+func (h *Hold) FencingToken() int64 { return h.token }
+
+// Lost returns a channel that is closed as soon as the lock can no longer be relied on: at once when the session is
+// known to have ended, the znode was deleted or the connection was closed, and otherwise before the server can end the session
+// for want of a request that it has answered. The time is this process's monotonic clock: a process that is stopped
+// meanwhile is told when it runs again. Release does not close it, unless it finds the lock lost.
+func (h *Hold) Lost() <-chan struct{} { return h.lost.Done() }
+
+// Err returns nil while the lock is not known to be lost, and after that why it is, matching ErrLockLost.
+func (h *Hold) Err() error {
+	if h.lost.Err() == nil {
+		return nil
+	}
+	return lost(h.path, context.Cause(h.lost))
+}
+
+// Check returns the operation to put first in a zk.Conn.Multi: ZooKeeper does the rest of the Multi only if the lock is
+// still held, in one transaction. The path in it is the one that the server sees, so with a Client that has a chroot
+// the Multi goes through Client.Unwrap.
+func (h *Hold) Check() *zk.CheckVersionRequest {
+	return &zk.CheckVersionRequest{Path: h.serverPath, Version: -1}
+}

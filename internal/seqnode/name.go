@@ -1,0 +1,96 @@
+package seqnode
+
+import (
+	"cmp"
+	"crypto/rand"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Name is the name of a znode that stands in a queue: anything, then the recipe's name, then the sequence number that the
+// server appended. Who made it does not matter: Curator and this library write "_c_<uuid>-lock-0000000007", zk.Lock
+// "_c_<32 hex>-lock-0000000007", others a bare "lock-0000000007".
+type Name struct {
+	Text string
+	Kind string // the recipe's name, such as "lock-"
+	Seq  int32
+}
+
+const seqDigits = 10 // the server prints %010d
+
+// Parse reads text as a participant of one of the given kinds; false where it is none.
+func Parse(text string, kinds []string) (Name, bool) {
+	for _, kind := range kinds {
+		if seq, ok := parseSeq(text, kind); ok {
+			return Name{Text: text, Kind: kind, Seq: seq}, true
+		}
+	}
+	return Name{}, false
+}
+
+// parseSeq reads the number that stands behind kind at the end of text: ten digits, behind a minus sign once the server's
+// signed 32-bit counter has wrapped.
+func parseSeq(text, kind string) (int32, bool) {
+	at := len(text) - seqDigits
+	if at > 0 && text[at-1] == '-' && strings.HasSuffix(text[:at-1], kind) {
+		at--
+	}
+	if at < 0 || !strings.HasSuffix(text[:at], kind) || text[at] == '+' {
+		return 0, false
+	}
+	seq, err := strconv.ParseInt(text[at:], 10, 32)
+	if err != nil {
+		return 0, false
+	}
+	return int32(seq), true
+}
+
+// compare orders names as their znodes were created, by serial-number arithmetic (RFC 1982): the counter is signed, wraps in
+// servers before 3.6, and has no znodes that are 2^31 apart. Equal numbers, which a Curator read lock under its owner's
+// write lock has on purpose, go by the text, so that every process sees one order.
+func compare(a, b Name) int {
+	if a.Seq != b.Seq {
+		return cmp.Compare(a.Seq-b.Seq, 0)
+	}
+	return cmp.Compare(a.Text, b.Text)
+}
+
+// Sort returns the participants among children, in the order of the queue. All other children are ignored.
+func Sort(children []string, kinds []string) []Name {
+	names := make([]Name, 0, len(children))
+	for _, child := range children {
+		if name, ok := Parse(child, kinds); ok {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, compare)
+	return names
+}
+
+// limitMargin is far more than the creates that can be under way at once.
+const limitMargin = 1 << 16
+
+// nearLimit tells whether the counter is so close to 2^31-1 that the server may hand out one number twice: from 3.6 on it sticks
+// there, with numbers around -2^31 in between (ZOOKEEPER-3249, ZOOKEEPER-4706).
+func nearLimit(seq int32) bool {
+	return seq > math.MaxInt32-limitMargin || seq < math.MinInt32+limitMargin
+}
+
+const protectedPrefix = "_c_" // Curator's ProtectedMode
+
+// newID returns a random UUID (RFC 9562, version 4), by which a process finds a znode whose creation was not acknowledged.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// hasID tells whether a znode's name was made with the id.
+func hasID(name, id string) bool {
+	return strings.HasPrefix(name, protectedPrefix) && strings.HasPrefix(name[len(protectedPrefix):], id)
+}

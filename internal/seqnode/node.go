@@ -1,0 +1,337 @@
+package seqnode
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/recipes/internal/session"
+)
+
+// mindAfter is how long a znode must last to be worth the read that minds it.
+const mindAfter = 20 * time.Millisecond
+
+// errLeft ends a Node that left the queue by itself.
+var errLeft = errors.New("left the queue")
+
+// A Node is a znode of this process in a queue, waiting at first, then held. It ends once: it leaves, or it is lost.
+type Node struct {
+	Path string
+
+	q       *Queue
+	s       *session.Session
+	name    Name
+	id      string
+	session int64 // the ZooKeeper session that the znode lives in
+	changed func(data []byte)
+
+	first       *session.Pending[listing] // the list behind the create, until it is used; of the goroutine in Enter
+	reconnected <-chan struct{}           // likewise
+	token       int64                     // likewise, until held; 0 is unknown
+
+	over     context.Context // done when the Node has ended: followers in this process and what minds it stop waiting
+	overNow  context.CancelFunc
+	lost     context.Context // done when the Node was lost while it was held, with the cause
+	loseNow  context.CancelCauseFunc
+	removal  *session.Pending[struct{}] // set before over is done
+	mindOnce sync.Once
+	known    chan struct{} // closed when czxid or readErr is set, by the first read of what minds it
+	czxid    int64
+	readErr  error
+
+	mu    sync.Mutex // guards what follows
+	soon  *time.Timer
+	held  bool
+	head  bool  // held, with nobody at all ahead
+	cause error // why it ended
+}
+
+// newNode takes a znode that surely lives in the given session.
+func (q *Queue) newNode(s *session.Session, path string, name Name, id string, zkSession int64) *Node {
+	n := &Node{Path: path, q: q, s: s, name: name, id: id, session: zkSession, known: make(chan struct{})}
+	n.over, n.overNow = context.WithCancel(context.Background())
+	n.lost, n.loseNow = context.WithCancelCause(context.Background())
+	s.Again() // until it is removed
+	s.Bind(path, zkSession, n)
+	return n
+}
+
+// Session is the id of the ZooKeeper session that the znode lives in.
+func (n *Node) Session() int64 { return n.session }
+
+// Token is the znode's fencing token; of a held Node only.
+func (n *Node) Token() int64 { return n.token }
+
+// Lost is done, with the cause, as soon as a held Node can no longer be relied on. It stays open when the Node leaves, unless
+// the session is lost before ZooKeeper has confirmed that.
+func (n *Node) Lost() context.Context { return n.lost }
+
+// Cause tells why the Node ended, nil if it has not.
+func (n *Node) Cause() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.cause
+}
+
+// neighbour returns the Node at path if it is one of this process, in the same session.
+func (n *Node) neighbour(path string) *Node {
+	if m, ok := n.s.Tenant(path).(*Node); ok && m.session == n.session {
+		return m
+	}
+	return nil
+}
+
+// take marks n as held. It fails with session.ErrOutOfTouch where that has to be tried again after word from the server.
+func (n *Node) take(ctx context.Context, head bool) error {
+	if n.token == 0 {
+		n.Mind()
+		select {
+		case <-n.known:
+			if n.readErr != nil {
+				return n.readErr
+			}
+			n.token = n.czxid
+		case <-n.over.Done():
+			return errRejoin
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-n.s.Closed():
+			return n.s.Pause(ctx, 0)
+		}
+	}
+	n.mu.Lock()
+	if n.cause != nil {
+		n.mu.Unlock()
+		return errRejoin
+	}
+	n.held, n.head = true, head
+	n.mu.Unlock()
+	switch err := n.s.Hold(n.Path); {
+	case err == nil && n.over.Err() != nil:
+		return errRejoin
+	case err == nil:
+		n.mindSoon()
+		return nil
+	case errors.Is(err, session.ErrOver):
+		n.Lose(err)
+		return errRejoin
+	default:
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.held, n.head = false, false
+		return err
+	}
+}
+
+// handedOver tells whether n had its turn with nobody ahead and left by itself: the next in the queue has its turn, although
+// the delete may still be under way, since nobody can have come between two neighbours.
+func (n *Node) handedOver() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.head && errors.Is(n.cause, errLeft)
+}
+
+// Leave deletes the znode. When ctx is done first, that goes on in the background for as long as the session lasts. The
+// error says why the Node had been lost before, ErrGone or session.ErrOver among others, or why the outcome is not known yet.
+func (n *Node) Leave(ctx context.Context) error {
+	if !n.end(errLeft) {
+		return n.Cause()
+	}
+	select {
+	case <-n.removal.Done():
+		return n.removal.Err()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-n.lost.Done():
+		return context.Cause(n.lost)
+	}
+}
+
+// giveUp leaves without a result, in a time that a caller who has run out of time can spare.
+func (n *Node) giveUp(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
+	defer cancel()
+	_ = n.Leave(ctx) // goes on in the background, and logs
+}
+
+// Lose implements session.Tenant.
+func (n *Node) Lose(cause error) {
+	if n.end(cause) {
+		return
+	}
+	select {
+	case <-n.removal.Done():
+	default:
+		if n.wasHeld() {
+			n.loseNow(cause)
+		}
+	}
+}
+
+func (n *Node) wasHeld() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.held
+}
+
+// end ends the Node, once. Whatever the cause: the holder is told first, then the followers, and no znode stays.
+func (n *Node) end(cause error) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.cause != nil {
+		return false
+	}
+	n.cause = cause
+	if n.soon != nil {
+		n.soon.Stop()
+	}
+	if n.held && !errors.Is(cause, errLeft) {
+		n.loseNow(cause)
+	}
+	n.removal = session.Start(n.s, func() (struct{}, error) {
+		defer n.s.Done()
+		defer n.s.Unbind(n.Path)
+		return struct{}{}, n.remove(cause)
+	})
+	n.overNow()
+	return true
+}
+
+// remove deletes the znode of a Node that ended by cause, trying for as long as the session lasts.
+func (n *Node) remove(cause error) error {
+	if errors.Is(cause, ErrGone) || errors.Is(cause, session.ErrOver) {
+		return cause
+	}
+	err := n.q.remove(n.s, n.Path, n.session)
+	if isLoss(err) && n.wasHeld() {
+		n.loseNow(err)
+	} else if session.Final(err) {
+		n.q.Log.Error("zookeeper lock: a znode stays until its session ends", "node", n.Path, "error", err)
+	}
+	return err
+}
+
+// isLoss tells whether err says that a znode was lost, and not that a call failed.
+func isLoss(err error) bool {
+	return errors.Is(err, ErrGone) || errors.Is(err, session.ErrOver) || errors.Is(err, session.ErrOutOfTouch) ||
+		errors.Is(err, session.ErrClosed)
+}
+
+// remove deletes a znode of the given session. ErrGone says that it was gone before.
+func (q *Queue) remove(s *session.Session, path string, zkSession int64) error {
+	var backoff session.Backoff
+	for unknown := false; ; {
+		if s.Conn.SessionID() != zkSession {
+			return session.ErrOver
+		}
+		err := s.Observe(func() error { return s.Conn.Delete(path, -1) })
+		switch {
+		case err == nil, unknown && errors.Is(err, zk.ErrNoNode):
+			return nil
+		case errors.Is(err, zk.ErrNoNode):
+			return ErrGone
+		case session.Final(err):
+			return err
+		}
+		unknown = unknown || !session.NotDone(err)
+		if err := s.Pause(context.Background(), backoff.Next()); err != nil {
+			return err
+		}
+	}
+}
+
+// Mind keeps a watch on the own znode from now on: its deletion is noticed at once, and its data's changes are told.
+func (n *Node) Mind() {
+	n.mindOnce.Do(func() {
+		session.Start(n.s, func() (struct{}, error) {
+			n.mind()
+			return struct{}{}, nil
+		})
+	})
+}
+
+// mindSoon minds n if it lasts.
+func (n *Node) mindSoon() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.soon == nil && n.cause == nil {
+		n.soon = time.AfterFunc(mindAfter, n.Mind)
+	}
+}
+
+func (n *Node) mind() {
+	var backoff session.Backoff
+	var told int32 // the version of the data that was told; a new znode has 0
+	for n.s.Pause(n.over, backoff.Next()) == nil {
+		own, err := session.Call(n.over, n.s, n.read)
+		switch {
+		case n.over.Err() != nil:
+			return
+		case errors.Is(err, zk.ErrNoNode) && n.s.Conn.SessionID() == n.session:
+			n.end(ErrGone)
+			return
+		case errors.Is(err, zk.ErrNoNode):
+			n.end(session.ErrOver)
+			return
+		case session.Final(err):
+			n.learn(0, err)
+			n.q.Log.Warn("zookeeper lock: cannot watch the own znode", "node", n.Path, "error", err)
+			return
+		case err != nil:
+			continue
+		}
+		n.learn(own.stat.Czxid, nil)
+		if own.stat.Version > told {
+			told = own.stat.Version
+			n.changed(own.data)
+		}
+		if !n.nextEvent(own.events) {
+			return
+		}
+		backoff = 0
+	}
+}
+
+type reading struct {
+	data   []byte
+	stat   *zk.Stat
+	events <-chan zk.Event
+}
+
+// read reads the own znode and sets a watch on it. The watch is not shared: it fires at the latest when the Node leaves.
+func (n *Node) read() (r reading, err error) {
+	r.data, r.stat, r.events, err = n.s.Conn.GetW(n.Path)
+	return r, err
+}
+
+// learn publishes what the first read found.
+func (n *Node) learn(czxid int64, err error) {
+	select {
+	case <-n.known:
+	default:
+		n.czxid, n.readErr = czxid, err
+		close(n.known)
+	}
+}
+
+// nextEvent waits for the watch on the own znode; false ends the minding.
+func (n *Node) nextEvent(events <-chan zk.Event) bool {
+	select {
+	case <-n.over.Done():
+		return false
+	case ev := <-events:
+		switch {
+		case ev.Type == zk.EventNodeDeleted:
+			n.end(ErrGone)
+		case errors.Is(ev.Err, zk.ErrSessionExpired):
+			n.end(session.ErrOver)
+		case errors.Is(ev.Err, zk.ErrClosing):
+			n.s.Fail()
+		default:
+			return true
+		}
+		return false
+	}
+}

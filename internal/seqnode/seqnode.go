@@ -1,0 +1,317 @@
+// Package seqnode is the queue that every recipe stands in: a directory of ephemeral sequential znodes. A recipe is a name
+// for its znodes and a Rule; joining, waiting and leaving are the same for all. The package knows no recipe and no owner.
+package seqnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/recipes/internal/session"
+)
+
+// A Rule names the participant that must go before queue[self] may proceed, by its index, and -1 when none has to. Of
+// several it names the nearest: when that one has gone after having had nothing ahead of it, it is self's turn.
+type Rule func(queue []Name, self int) (blocker int)
+
+// A Queue is a recipe's side of one directory. It has no state and is safe for concurrent use.
+type Queue struct {
+	Dir   string
+	Kind  string   // what the recipe calls its own znodes
+	Kinds []string // whose znodes stand in the queue
+	Rule  Rule
+	Data  []byte
+	ACL   []zk.ACL // of the znodes and of the parents that are made
+	Log   *slog.Logger
+}
+
+// An Entry is one wish to get through the queue.
+type Entry struct {
+	Try     bool                         // do not wait for another participant
+	Queued  func(node string, ahead int) // told at each time the queue is joined
+	Changed func(data []byte)            // told of each change of the own znode's data that is seen while the znode is minded
+	Minded  <-chan struct{}              // closed once Changed matters, from then on the znode is minded at once
+}
+
+var (
+	// ErrBusy says that it is not the turn of an Entry that does not wait.
+	ErrBusy = errors.New("another participant is ahead")
+	// ErrGone says that somebody deleted the znode.
+	ErrGone = errors.New("the znode was deleted")
+)
+
+// errRejoin ends one stay in the queue: the znode is gone, the next stay begins at the tail.
+var errRejoin = errors.New("the place in the queue was lost")
+
+const (
+	leaveWithin = 100 * time.Millisecond // what a call that gives up waits for its delete, so that it usually leaves nothing behind
+	// safetyPoll is how often a waiter looks anew although nothing was told. It guards against a lost watch, of which
+	// none is known.
+	safetyPoll = 30 * time.Second
+)
+
+// Enter joins the queue and waits for its turn; the Node that it returns is held. Outages, ended sessions and a deleted znode do
+// not end the wait; ctx, a closed connection and what no retry mends do, and leave no znode behind.
+func (q *Queue) Enter(ctx context.Context, s *session.Session, e Entry) (*Node, error) {
+	var backoff session.Backoff
+	for {
+		n, err := q.join(ctx, s, &e)
+		if err != nil {
+			return nil, err
+		}
+		if err = n.await(ctx, &e); err == nil && ctx.Err() == nil {
+			return n, nil
+		}
+		if !errors.Is(err, errRejoin) {
+			if err == nil {
+				err = context.Cause(ctx) // it came too late
+			}
+			n.giveUp(ctx)
+			return nil, err
+		}
+		q.Log.Info("zookeeper lock: joining the queue anew", "node", n.Path, "cause", n.Cause())
+		if err := s.Pause(ctx, backoff.Next()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// await waits until it is n's turn and marks it as held.
+func (n *Node) await(ctx context.Context, e *Entry) error {
+	var backoff session.Backoff
+	for first := true; ; first = false {
+		t, err := n.place(ctx)
+		if err != nil {
+			return err
+		}
+		if first && e.Queued != nil {
+			e.Queued(n.Path, t.ahead)
+		}
+		if t.blocker != "" {
+			if e.Try {
+				return ErrBusy
+			}
+			clear, err := n.waitFor(ctx, &t, e)
+			if err != nil {
+				return err
+			}
+			if !clear {
+				continue
+			}
+		}
+		if err := n.take(ctx, t.head); !errors.Is(err, session.ErrOutOfTouch) {
+			return err
+		}
+		if err := n.s.Pause(ctx, backoff.Next()); err != nil {
+			return err
+		}
+	}
+}
+
+// A turn is what a listing says of one participant.
+type turn struct {
+	ahead   int    // how many are ahead
+	blocker string // the path of the one to wait for, "" if it is the participant's turn
+	local   *Node  // the blocker, if it is of this process
+	last    bool   // nobody blocks once the blocker has gone
+	next    bool   // nobody stands between the blocker and the participant
+	head    bool   // nobody at all is ahead, once the blocker has gone
+}
+
+// place lists the queue until the list tells n's place.
+func (n *Node) place(ctx context.Context) (turn, error) {
+	var backoff session.Backoff
+	for {
+		if n.s.Conn.SessionID() != n.session {
+			n.Lose(session.ErrOver)
+		}
+		if n.over.Err() != nil {
+			return turn{}, errRejoin
+		}
+		l, err := n.list(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return turn{}, context.Cause(ctx)
+		case err == nil:
+			queue := Sort(l.children, n.q.Kinds)
+			if self := slices.IndexFunc(queue, func(m Name) bool { return m.Text == n.name.Text }); self >= 0 {
+				n.discardStrays(l.children)
+				if self == len(queue)-1 && n.token == 0 {
+					n.token = l.pzxid
+				}
+				return n.turn(queue, self), nil
+			}
+			if l.proven {
+				n.end(ErrGone)
+			}
+			continue
+		case errors.Is(err, zk.ErrNoNode) && l.proven:
+			n.end(ErrGone)
+			continue
+		case errors.Is(err, zk.ErrNoNode):
+			continue
+		case session.Final(err):
+			return turn{}, err
+		}
+		if err := n.s.Pause(ctx, backoff.Next()); err != nil {
+			return turn{}, err
+		}
+		if err := n.s.Ready(ctx); err != nil {
+			return turn{}, err
+		}
+	}
+}
+
+// turn applies the rule. The znodes of this process that have left do not count: their deletes are under way.
+func (n *Node) turn(queue []Name, self int) turn {
+	for {
+		at := n.q.Rule(queue, self)
+		if at < 0 {
+			return turn{ahead: self, head: self == 0}
+		}
+		t := turn{ahead: self, blocker: join(n.q.Dir, queue[at].Text), next: at == self-1}
+		t.local = n.neighbour(t.blocker)
+		queue = slices.Delete(queue, at, at+1)
+		self--
+		if t.local != nil && t.local.over.Err() != nil {
+			continue
+		}
+		t.last = n.q.Rule(queue, self) < 0
+		t.head = self == 0
+		return t
+	}
+}
+
+// waitFor waits for the blocker to go. It returns whether it is n's turn then, without asking; else the queue is to be
+// listed again.
+func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (clear bool, err error) {
+	if n.token == 0 {
+		n.Mind() // the token takes a read, and now is the time for it
+	} else if t.last || t.local != nil {
+		n.mindSoon() // no list will tell that the own znode is gone
+	}
+	var gone, reconnected <-chan struct{}
+	var events <-chan zk.Event
+	if t.local != nil {
+		gone = t.local.over.Done()
+	} else {
+		reconnected = n.reconnected
+		switch events, err = n.s.Watch(ctx, t.blocker); {
+		case errors.Is(err, zk.ErrNoNode):
+			return t.last, nil
+		case err != nil && (ctx.Err() != nil || session.Final(err)):
+			return false, err
+		case err != nil:
+			return false, nil // place waits for the connection
+		}
+	}
+	poll := time.NewTimer(safetyPoll)
+	defer poll.Stop()
+	for {
+		select {
+		case <-gone:
+			if t.local.handedOver() {
+				t.head = t.next
+				return true, nil
+			}
+			return t.last, nil
+		case ev := <-events:
+			return t.last && ev.Type == zk.EventNodeDeleted, nil
+		case <-n.over.Done():
+			return false, errRejoin
+		case <-e.Minded:
+			n.Mind()
+			e.Minded = nil
+		case <-reconnected:
+			return false, nil
+		case <-poll.C:
+			return false, nil
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		case <-n.s.Closed():
+			return false, n.s.Pause(ctx, 0)
+		}
+	}
+}
+
+// A listing is the children of the directory.
+type listing struct {
+	children []string
+	pzxid    int64 // of the last create or delete in the directory
+	proven   bool  // the request was made after the own create was answered
+}
+
+func (q *Queue) list(s *session.Session) (listing, error) {
+	var l listing
+	err := s.Observe(func() error {
+		children, stat, err := s.Conn.Children(q.Dir)
+		if err == nil {
+			l = listing{children: children, pzxid: stat.Pzxid}
+		}
+		return err
+	})
+	return l, err
+}
+
+// list returns the listing that was sent behind the create, the first time, and a new one after that.
+func (n *Node) list(ctx context.Context) (listing, error) {
+	if first := n.first; first != nil {
+		n.first = nil
+		return first.Wait(ctx)
+	}
+	synced := true
+	select {
+	case <-n.reconnected: // perhaps to a server that lags behind
+		n.reconnected = n.s.Reconnected()
+		synced = false
+	default:
+	}
+	l, err := session.Start(n.s, func() (listing, error) {
+		if !synced {
+			if err := n.q.sync(n.s); err != nil {
+				return listing{}, err
+			}
+		}
+		return n.q.list(n.s)
+	}).Wait(ctx)
+	l.proven = true
+	return l, err
+}
+
+func (q *Queue) sync(s *session.Session) error {
+	return s.Observe(func() error {
+		_, err := s.Conn.Sync(q.Dir)
+		return err
+	})
+}
+
+// Members returns the queue as the leader knows it, in order; a directory that does not exist is an empty queue.
+func (q *Queue) Members(ctx context.Context, s *session.Session) ([]Name, error) {
+	l, err := session.Start(s, func() (listing, error) {
+		if err := q.sync(s); err != nil {
+			return listing{}, err
+		}
+		return q.list(s)
+	}).Wait(ctx)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", q.Dir, err)
+	}
+	return Sort(l.children, q.Kinds), nil
+}
+
+// Path returns the path of a member.
+func (q *Queue) Path(m Name) string { return join(q.Dir, m.Text) }
+
+func join(dir, name string) string {
+	if dir == "/" {
+		return dir + name
+	}
+	return dir + "/" + name
+}

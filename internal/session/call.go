@@ -1,0 +1,222 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// The client's calls take no ctx and can hang for ten times the session timeout. So each runs beside its caller, who
+// leaves when ctx is done; what the call has done by then is undone by whoever follows it up.
+
+// A Pending is a call under way.
+type Pending[T any] struct {
+	s     *Session
+	done  chan struct{} // closed when value and err are set
+	value T
+	err   error
+}
+
+// Start runs f beside the caller. f may make any number of calls to ZooKeeper and ends by itself.
+func Start[T any](s *Session, f func() (T, error)) *Pending[T] {
+	p := newPending[T](s)
+	p.run(f)
+	return p
+}
+
+func newPending[T any](s *Session) *Pending[T] {
+	return &Pending[T]{s: s, done: make(chan struct{})}
+}
+
+func (p *Pending[T]) run(f func() (T, error)) {
+	p.s.Again()
+	go func() {
+		defer p.s.Done()
+		defer close(p.done)
+		p.value, p.err = f()
+	}()
+}
+
+// Wait returns what f returned or, if ctx is done or the connection closed before that, why it did not wait.
+func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
+	var none T
+	select {
+	case <-p.done:
+		return p.value, p.err
+	default:
+	}
+	select {
+	case <-p.done:
+		return p.value, p.err
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	case <-p.s.closed:
+		return none, closedError{}
+	}
+}
+
+// Done is closed when the call has ended; Err is its error after that.
+func (p *Pending[T]) Done() <-chan struct{} { return p.done }
+
+// Err is documented at Done.
+func (p *Pending[T]) Err() error { return p.err }
+
+// Then runs f with what the call returns, once it does, beside the caller.
+func (p *Pending[T]) Then(f func(T, error)) {
+	Start(p.s, func() (struct{}, error) {
+		<-p.done
+		f(p.value, p.err)
+		return struct{}{}, nil
+	})
+}
+
+// Call runs f, one call to ZooKeeper, beside the caller and waits as Wait does.
+func Call[T any](ctx context.Context, s *Session, f func() (T, error)) (T, error) {
+	return Start(s, func() (value T, err error) {
+		err = s.Observe(func() error {
+			value, err = f()
+			return err
+		})
+		return value, err
+	}).Wait(ctx)
+}
+
+// A closed connection fails every call at once, a connection that is away makes them wait. So calls that for a second
+// all fail at once tell that it was closed, which the client says in no other way.
+const (
+	atOnce         = 50 * time.Millisecond
+	closedFor      = time.Second
+	closedCallsMin = 5
+)
+
+// Observe makes one call to ZooKeeper and takes from its outcome what the clock needs to know.
+func (s *Session) Observe(call func() error) error {
+	session, sent := s.Conn.SessionID(), time.Now()
+	err := call()
+	if Answered(err) && session != 0 && s.Conn.SessionID() == session {
+		s.noteContact(session, sent)
+	}
+	if s.looksClosed(err, sent) {
+		s.Fail()
+	}
+	return err
+}
+
+func (s *Session) looksClosed(err error, sent time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if !errors.Is(err, zk.ErrConnectionClosed) || now.Sub(sent) > atOnce {
+		s.closedCalls = 0
+		return false
+	}
+	if s.closedCalls++; s.closedCalls == 1 {
+		s.closedCallsAt = now
+	}
+	return s.closedCalls >= closedCallsMin && now.Sub(s.closedCallsAt) >= closedFor
+}
+
+const readyPoll = 20 * time.Millisecond
+
+// Ready waits until the connection has a session.
+func (s *Session) Ready(ctx context.Context) error {
+	for s.Conn.State() != zk.StateHasSession || s.Conn.SessionID() == 0 {
+		if err := s.Pause(ctx, readyPoll); err != nil {
+			return err
+		}
+	}
+	return s.Pause(ctx, 0)
+}
+
+// Pause waits for d, or until ctx is done or the connection closed, which it reports.
+func (s *Session) Pause(ctx context.Context, d time.Duration) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if s.isClosed() {
+		return closedError{}
+	}
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.closed:
+		return closedError{}
+	}
+}
+
+// A Backoff says how long to wait before the next try: not at all at first, then from 10 ms up to half a second.
+type Backoff int
+
+// Next returns the wait before the next try.
+func (b *Backoff) Next() time.Duration {
+	if *b++; *b == 1 {
+		return 0
+	}
+	return min(5*time.Millisecond<<min(*b-1, 10), 500*time.Millisecond)
+}
+
+// final are the answers of a server, and the refusals of the client, that no retry mends.
+var final = []error{
+	zk.ErrAPIError, zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists,
+	zk.ErrNotEmpty, zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrReconfigDisabled, zk.ErrBadArguments,
+}
+
+var refused = []error{
+	zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrPtrExpected, zk.ErrShortBuffer, zk.ErrUnhandledFieldType,
+}
+
+// passing are server codes without a name in the client, known by their text only, that a retry can mend: connection loss and
+// operation timeout between servers, a server in read-only mode, a throttled request.
+var passing = []string{"unknown error: -4", "unknown error: -7", "unknown error: -119", "unknown error: -127"}
+
+const unnamed = "unknown error: -"
+
+// Answered tells whether an outcome proves that the server got the request.
+func Answered(err error) bool {
+	return err == nil || isAny(err, final) || strings.HasPrefix(err.Error(), unnamed)
+}
+
+// Final tells whether no retry can mend err, of a call or of a wait. Lost connections, ended sessions and anything that is not
+// known are not final.
+func Final(err error) bool {
+	switch {
+	case err == nil:
+		return false
+	case isAny(err, final), isAny(err, refused), errors.Is(err, ErrClosed):
+		return true
+	}
+	for _, text := range passing {
+		if err.Error() == text {
+			return false
+		}
+	}
+	return strings.HasPrefix(err.Error(), unnamed)
+}
+
+// NotDone tells whether a call that failed with err surely did nothing.
+func NotDone(err error) bool {
+	return err != nil && (Answered(err) && err.Error() != passing[0] && err.Error() != passing[1] ||
+		isAny(err, refused) || errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrSessionMoved))
+}
+
+// Unimplemented tells whether the server does not know the operation; it closes the connection as well.
+func Unimplemented(err error) bool { return err != nil && err.Error() == "unknown error: -6" }
+
+func isAny(err error, of []error) bool {
+	for _, e := range of {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,170 @@
+package session
+
+import (
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// The loss clock. The server ends a session no earlier than T, the session timeout, after the last request of ours that
+// reached it, and a request that was answered did reach it. So a hold is good until "send time of the last answered
+// request + T - margin", by this process's monotonic clock. Timing from the moment at which the disconnect was noticed
+// would be late by the silence before it, up to 2/3 T (CURATOR-460).
+
+const (
+	lookEvery = 100 * time.Millisecond // how often the client's state is looked at; this asks nothing of ZooKeeper
+	// A follower passes on whom it has heard from only when its leader pings it, every half tick: if it dies before, the
+	// session ends that much sooner. Two ticks are the shortest T, and a tick of 2 s the default.
+	marginAtMost = time.Second
+	marginShare  = 4
+	beatShare    = 6
+	unknownBeat  = 5 * time.Second // between reads where T is unknown: they only find out that the connection was closed
+)
+
+type clock struct {
+	timer   *time.Timer // nil where there are no users
+	session int64       // the ZooKeeper session that contact is of
+	contact time.Time   // when the last answered request was sent
+	seen    int64       // the session at the last look
+	away    bool        // no session at the last look
+	beating bool        // a read is under way
+	beaten  time.Time   // when the last read was sent
+}
+
+// noteContact records that a request sent at the given time was answered in a session.
+func (s *Session) noteContact(session int64, sent time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.clock.session != session || sent.After(s.clock.contact) {
+		s.clock.session, s.clock.contact = session, sent
+	}
+}
+
+// deadlineLocked is when a hold in the session of the last contact stops to be good; false where T is unknown.
+func (s *Session) deadlineLocked() (time.Time, bool) {
+	t := s.timeout()
+	if t <= 0 {
+		return time.Time{}, false
+	}
+	return s.clock.contact.Add(t - min(t/marginShare, marginAtMost)), true
+}
+
+// goodLocked tells whether a hold in session can be relied on now, and if not, why.
+func (s *Session) goodLocked(session int64) error {
+	switch deadline, known := s.deadlineLocked(); {
+	case s.isClosed():
+		return closedError{}
+	case s.Conn.SessionID() != session:
+		return ErrOver
+	case known && (s.clock.session != session || !time.Now().Before(deadline)):
+		return ErrOutOfTouch
+	case !known && s.Conn.State() != zk.StateHasSession:
+		return ErrOutOfTouch
+	}
+	return nil
+}
+
+// Hold marks the tenant at path as held, which it is only if its session can be relied on now.
+func (s *Session) Hold(path string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tenants[path]
+	if t == nil {
+		return ErrOver
+	}
+	if err := s.goodLocked(t.session); err != nil {
+		return err
+	}
+	t.held = true
+	return nil
+}
+
+// Timeout is the session timeout as far as it is known, else 0.
+func (s *Session) Timeout() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.timeout()
+}
+
+func (s *Session) startClock() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock.seen, s.clock.away = s.Conn.SessionID(), s.Conn.State() != zk.StateHasSession
+	s.clock.timer = time.AfterFunc(s.lookIntervalLocked(), s.look)
+}
+
+func (s *Session) stopClock() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock.timer = stopTimer(s.clock.timer)
+}
+
+func (s *Session) lookIntervalLocked() time.Duration {
+	if t := s.timeout(); t > 0 {
+		return max(min(lookEvery, t/16), time.Millisecond)
+	}
+	return lookEvery
+}
+
+// look is the clock's tick: it tells the tenants that are lost, keeps the contact fresh, and arms the timer again.
+func (s *Session) look() {
+	now, session, state := time.Now(), s.Conn.SessionID(), s.Conn.State()
+	s.mu.Lock()
+	if s.clock.timer == nil { // stopped while the timer fired
+		s.mu.Unlock()
+		return
+	}
+	away := state != zk.StateHasSession
+	if s.clock.away && !away || s.clock.seen != session {
+		close(s.reconnected)
+		s.reconnected = make(chan struct{})
+	}
+	s.clock.away, s.clock.seen = away, session
+	deadline, known := s.deadlineLocked()
+	outOfTouch := known && !now.Before(deadline) || !known && away
+	beat := !s.clock.beating && s.beatDueLocked(now)
+	if beat {
+		s.clock.beating, s.clock.beaten = true, now
+	}
+	wait := s.lookIntervalLocked()
+	if until := deadline.Sub(now); known && until > 0 {
+		wait = min(wait, until)
+	}
+	s.clock.timer.Reset(wait)
+	s.mu.Unlock()
+
+	for _, t := range s.lostTenants(func(t *tenancy) bool { return t.session != session }) {
+		t.Lose(ErrOver)
+	}
+	if outOfTouch {
+		for _, t := range s.lostTenants(func(t *tenancy) bool { return t.held }) {
+			t.Lose(ErrOutOfTouch)
+		}
+	}
+	if beat {
+		go s.beat()
+	}
+}
+
+// beatDueLocked: one read every T/6 where nothing else was answered; at every look once calls fail as on a closed connection.
+func (s *Session) beatDueLocked(now time.Time) bool {
+	every := unknownBeat
+	if t := s.timeout(); t > 0 {
+		every = t / beatShare
+	}
+	last := s.clock.contact
+	if s.clock.beaten.After(last) {
+		last = s.clock.beaten
+	}
+	return s.closedCalls > 0 || now.Sub(last) >= every
+}
+
+func (s *Session) beat() {
+	_ = s.Observe(func() error {
+		_, _, err := s.Conn.Get("/")
+		return err
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock.beating = false
+}

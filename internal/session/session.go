@@ -1,0 +1,280 @@
+// Package session keeps what all locks on one ZooKeeper connection share: the clock that tells how long the session can
+// be relied on, the watches that are pending, the znodes of this process that live in the session, and the calls that
+// outlast their callers. It knows no queue and no lock.
+package session
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Conn is the part of a ZooKeeper client that is used here and in the packages above.
+type Conn interface {
+	Children(path string) ([]string, *zk.Stat, error)
+	Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
+	CreateContainer(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
+	Delete(path string, version int32) error
+	Get(path string) ([]byte, *zk.Stat, error)
+	GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error)
+	ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error)
+	Set(path string, data []byte, version int32) (*zk.Stat, error)
+	Sync(path string) (string, error)
+	SessionID() int64
+	State() zk.State
+}
+
+// Why a session, or a hold in it, can no longer be relied on.
+var (
+	ErrOver       = errors.New("the ZooKeeper session has ended")
+	ErrOutOfTouch = errors.New("out of touch with ZooKeeper for about the session timeout")
+	ErrClosed     = errors.New("the connection was closed by its owner")
+)
+
+// closedError is the loss of a closed connection: it matches zk.ErrConnectionClosed too, which is what callers know.
+type closedError struct{}
+
+func (closedError) Error() string   { return ErrClosed.Error() }
+func (closedError) Unwrap() []error { return []error{ErrClosed, zk.ErrConnectionClosed} }
+
+// Config is what a user of a connection knows about it.
+type Config struct {
+	Timeout func() time.Duration // the negotiated session timeout, 0 where it is unknown; not nil
+	Closed  context.Context      // done once the connection's owner closed it; nil where the connection does not tell
+	Logger  *slog.Logger         // not nil
+}
+
+// A Tenant is a znode of this process that lives in the session.
+type Tenant interface {
+	// Lose tells that the znode's session ended or, of a held one only, that it cannot be relied on any more. It may be
+	// called more than once, and from any goroutine.
+	Lose(cause error)
+}
+
+type tenancy struct {
+	tenant  Tenant
+	session int64
+	held    bool
+}
+
+// A Session is the shared state of one connection, over all the ZooKeeper sessions that the connection goes through. Get
+// one with Use; safe for concurrent use.
+type Session struct {
+	Conn   Conn
+	log    *slog.Logger
+	closed chan struct{} // closed by Fail, once
+	// Creating has a place for each create under way: it bounds the goroutines that a mute server can hold up.
+	Creating chan struct{}
+
+	users       int         // guarded by registry.mu: waiters, holders, unfinished deletes, calls under way
+	idle        *time.Timer // guarded by registry.mu: looks whether an entry without users can go
+	stopOnClose func() bool // guarded by registry.mu
+
+	// mu guards what follows. It is not held across a call to ZooKeeper or to a Tenant.
+	mu            sync.Mutex
+	timeout       func() time.Duration
+	clock         clock
+	tenants       map[string]*tenancy // by path
+	watches       map[string]*watch   // by path
+	sweepAt       int
+	noContainers  bool
+	reconnected   chan struct{} // closed, and replaced, when the connection was away and is back
+	closedCallsAt time.Time     // since when calls have failed at once with "connection closed"; zero: they do not
+	closedCalls   int
+}
+
+// registry finds the Session of a connection. An entry goes with its last user, at the latest when the watches that it
+// left pending are done, so that nothing global outlives its use.
+var registry = struct {
+	mu       sync.Mutex
+	sessions map[Conn]*Session
+}{sessions: map[Conn]*Session{}}
+
+const (
+	creatingAtMost = 64
+	idleCheck      = 10 * time.Second
+)
+
+// Use returns the Session of conn and counts the caller as one of its users, until it calls Done.
+func Use(conn Conn, cfg Config) *Session {
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	s := registry.sessions[conn]
+	if s == nil {
+		s = &Session{
+			Conn: conn, log: cfg.Logger, closed: make(chan struct{}), Creating: make(chan struct{}, creatingAtMost),
+			timeout: cfg.Timeout, tenants: map[string]*tenancy{}, watches: map[string]*watch{}, reconnected: make(chan struct{}),
+		}
+		registry.sessions[conn] = s
+		if cfg.Closed != nil {
+			s.stopOnClose = context.AfterFunc(cfg.Closed, s.Fail)
+		}
+	}
+	s.learnTimeout(cfg.Timeout)
+	s.addUserLocked()
+	return s
+}
+
+// learnTimeout keeps the shortest timeout that the connection's users know: to be told too early is the lesser evil.
+func (s *Session) learnTimeout(timeout func() time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, told := s.timeout(), timeout()
+	if told > 0 && (known <= 0 || told < known) {
+		s.timeout = timeout
+	}
+}
+
+// Again counts one user more of a Session that has one.
+func (s *Session) Again() {
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	s.addUserLocked()
+}
+
+func (s *Session) addUserLocked() {
+	if s.users++; s.users == 1 {
+		s.idle = stopTimer(s.idle)
+		s.startClock()
+	}
+}
+
+// Done undoes one Use or Again.
+func (s *Session) Done() {
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	if s.users--; s.users == 0 {
+		s.stopClock()
+		s.dropIfIdleLocked()
+	}
+}
+
+// dropIfIdleLocked forgets a Session without users, unless that would lose something: a pending watch would be set a second
+// time, and a server without containers be asked again, which costs the connection.
+func (s *Session) dropIfIdleLocked() {
+	if s.users > 0 || registry.sessions[s.Conn] != s {
+		return
+	}
+	if s.isClosed() || !s.hasMemory() {
+		s.idle = stopTimer(s.idle)
+		if s.stopOnClose != nil {
+			s.stopOnClose()
+		}
+		delete(registry.sessions, s.Conn)
+		return
+	}
+	if s.idle == nil {
+		s.idle = time.AfterFunc(idleCheck, func() {
+			registry.mu.Lock()
+			defer registry.mu.Unlock()
+			s.idle = nil
+			s.dropIfIdleLocked()
+		})
+	}
+}
+
+// hasMemory is false where the connection looks closed: a StateDisconnected that an outage shows is momentary.
+func (s *Session) hasMemory() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweepLocked()
+	return len(s.watches) > 0 || s.noContainers && s.Conn.State() != zk.StateDisconnected
+}
+
+func stopTimer(t *time.Timer) *time.Timer {
+	if t != nil {
+		t.Stop()
+	}
+	return nil
+}
+
+// Fail takes note that the connection was closed: every tenant is lost, every wait ends.
+func (s *Session) Fail() {
+	s.mu.Lock()
+	if s.isClosed() {
+		s.mu.Unlock()
+		return
+	}
+	close(s.closed)
+	s.mu.Unlock()
+	for _, t := range s.lostTenants(func(*tenancy) bool { return true }) {
+		t.Lose(closedError{})
+	}
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	s.dropIfIdleLocked()
+}
+
+// Closed is closed once the connection is known to be closed by its owner.
+func (s *Session) Closed() <-chan struct{} { return s.closed }
+
+func (s *Session) isClosed() bool {
+	select {
+	case <-s.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Reconnected is closed when the connection, seen to be away after this call, is back.
+func (s *Session) Reconnected() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reconnected
+}
+
+// Containers tells whether the server may have container znodes; NoContainers takes note that it has none.
+func (s *Session) Containers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.noContainers
+}
+
+// NoContainers is documented at Containers.
+func (s *Session) NoContainers() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noContainers = true
+}
+
+// Bind takes note that the znode at path is t's, in the given ZooKeeper session; Unbind ends that.
+func (s *Session) Bind(path string, session int64, t Tenant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tenants[path] = &tenancy{tenant: t, session: session}
+}
+
+// Unbind is documented at Bind.
+func (s *Session) Unbind(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tenants, path)
+}
+
+// Tenant returns the znode at path, nil where it is none of this process.
+func (s *Session) Tenant(path string) Tenant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.tenants[path]; t != nil {
+		return t.tenant
+	}
+	return nil
+}
+
+// lostTenants collects those for which lost holds.
+func (s *Session) lostTenants(lost func(*tenancy) bool) []Tenant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []Tenant
+	for _, t := range s.tenants {
+		if lost(t) {
+			found = append(found, t.tenant)
+		}
+	}
+	return found
+}

@@ -1,0 +1,78 @@
+package session
+
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// The client keeps a channel for every watch until it fires, and cannot remove one. So there is at most one pending watch
+// for a path, and all who wait for that path, one after the other too, wait on it: ten thousand impatient callers cost one.
+
+type watch struct {
+	set    *Pending[struct{}]
+	events <-chan zk.Event // set once set is done; closed behind its only event
+}
+
+// fired tells whether the watch is over, or was never set.
+func (w *watch) fired() bool {
+	select {
+	case <-w.set.done:
+	default:
+		return false
+	}
+	if w.set.err != nil {
+		return true
+	}
+	select {
+	case <-w.events:
+		return true
+	default:
+		return false
+	}
+}
+
+// Watch returns a channel that ends with the next change of the znode's data or with its deletion. The event itself
+// reaches only one of those who share the watch; the others receive a zero zk.Event, which says nothing. A
+// watch that was set earlier serves as well as a new one: it is pending, so nothing has happened since.
+// zk.ErrNoNode says that there is no such znode.
+func (s *Session) Watch(ctx context.Context, path string) (<-chan zk.Event, error) {
+	w, isNew := s.watchOf(path)
+	if isNew {
+		w.set.run(func() (struct{}, error) {
+			err := s.Observe(func() (err error) {
+				_, _, w.events, err = s.Conn.GetW(path)
+				return err
+			})
+			return struct{}{}, err
+		})
+	}
+	if _, err := w.set.Wait(ctx); err != nil {
+		return nil, err
+	}
+	return w.events, nil
+}
+
+func (s *Session) watchOf(path string) (w *watch, isNew bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.watches[path]; w != nil && !w.fired() {
+		return w, false
+	}
+	if len(s.watches) >= s.sweepAt {
+		s.sweepLocked()
+		s.sweepAt = max(16, 2*len(s.watches))
+	}
+	w = &watch{set: newPending[struct{}](s)}
+	s.watches[path] = w
+	return w, true
+}
+
+// sweepLocked forgets the watches that are over.
+func (s *Session) sweepLocked() {
+	for path, w := range s.watches {
+		if w.fired() {
+			delete(s.watches, path)
+		}
+	}
+}

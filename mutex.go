@@ -1,0 +1,30 @@
+package recipes
+
+import "github.com/zkrecipes/recipes/internal/seqnode"
+
+// mutexName is what Curator calls the znodes of InterProcessMutex and of InterProcessSemaphoreV2's queue.
+const mutexName = "lock-"
+
+// predecessor is the rule of the exclusive locks: the node right ahead must go first.
+func predecessor(_ []seqnode.Name, self int) int { return self - 1 }
+
+// InterProcessMutex is Curator's reentrant mutex across processes. An owner that holds it may acquire it again, and releases it
+// as often; owners get it in the order in which they asked for it. All values for one path, in Go or Java, are the same lock.
+//
+// It is safe for concurrent use, needs no closing and may be made anew for each use.
+type InterProcessMutex struct {
+	*reentrant
+}
+
+var _ InterProcessLock = (*InterProcessMutex)(nil)
+
+// NewInterProcessMutex returns the mutex at path, which is created at the first Acquire. It asks nothing of ZooKeeper. It refuses
+// a path that ZooKeeper would refuse (the error matches zk.ErrInvalidPath), a conn that is nil or of a type that is not
+// comparable, and options that cannot work.
+func NewInterProcessMutex(conn Conn, path string, opts ...Option) (*InterProcessMutex, error) {
+	settings, err := build(conn, path, opts)
+	if err != nil {
+		return nil, wrap("NewInterProcessMutex", path, err)
+	}
+	return &InterProcessMutex{newReentrant(conn, settings, path, mutexName, []string{mutexName}, predecessor)}, nil
+}

@@ -1,0 +1,164 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/recipes/internal/session"
+)
+
+// An Option changes how a lock is built.
+type Option func(*settings)
+
+type settings struct {
+	data           []byte
+	acl            []zk.ACL
+	logger         *slog.Logger
+	sessionTimeout *time.Duration
+	observer       func(Event)
+}
+
+// WithData sets what the lock znodes hold, for people and programs that look at the queue. Default: an address of this host,
+// as in Curator.
+func WithData(data []byte) Option {
+	data = append([]byte{}, data...) // not nil: the client would send a null, which Curator does not
+	return func(s *settings) { s.data = data }
+}
+
+// WithACL sets the ACL of the lock znodes and of the parents that are created. Default: all for world:anyone. The session needs
+// create, delete and read on the parents, and read on the znodes of all participants.
+func WithACL(acl []zk.ACL) Option {
+	acl = slices.Clone(acl)
+	return func(s *settings) { s.acl = acl }
+}
+
+// WithLogger sets where the lock writes what it does on its own: places in the queue that were lost, znodes that could not be
+// deleted. Default: nowhere.
+func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
+
+// WithSessionTimeout tells the session timeout that a bare *zk.Conn has negotiated with the server (which may differ from the one
+// asked for), so that Hold.Lost tells in time. The least of those given for one connection counts. A Client needs none. Where it
+// is unknown, a disconnect counts as a loss.
+func WithSessionTimeout(d time.Duration) Option { return func(s *settings) { s.sessionTimeout = &d } }
+
+// WithObserver sets a function that is told every step of every acquisition. It is called by the goroutine that
+// makes the step, so it must be quick, and safe for concurrent use.
+func WithObserver(f func(Event)) Option { return func(s *settings) { s.observer = f } }
+
+// newSettings applies options to the defaults.
+func newSettings(opts []Option) (settings, error) {
+	s := settings{
+		data:     []byte(hostAddress()),
+		acl:      zk.WorldACL(zk.PermAll),
+		logger:   slog.New(slog.DiscardHandler),
+		observer: func(Event) {},
+	}
+	for _, opt := range opts {
+		if opt == nil {
+			return s, errors.New("options: one is nil")
+		}
+		opt(&s)
+	}
+	switch {
+	case len(s.acl) == 0:
+		return s, errors.New("WithACL: the list is empty")
+	case s.logger == nil:
+		return s, errors.New("WithLogger: nil")
+	case s.observer == nil:
+		return s, errors.New("WithObserver: nil")
+	case s.sessionTimeout != nil && *s.sessionTimeout <= 0:
+		return s, fmt.Errorf("WithSessionTimeout: %v is not positive", *s.sessionTimeout)
+	}
+	return s, nil
+}
+
+// maxRequest is the server's jute.maxbuffer: it closes the connection on a longer request, and would again at each retry.
+const maxRequest = 0xfffff
+
+// build checks what every constructor is given.
+func build(conn Conn, path string, opts []Option) (settings, error) {
+	s, err := newSettings(opts)
+	if err != nil {
+		return s, err
+	}
+	if err := checkConn(conn); err != nil {
+		return s, err
+	}
+	if err := checkPath(path); err != nil {
+		return s, err
+	}
+	size := len(path) + len(s.data) + 200 // the rest of a create
+	for _, acl := range s.acl {
+		size += len(acl.Scheme) + len(acl.ID) + 12
+	}
+	if size > maxRequest {
+		return s, fmt.Errorf("WithData: %d bytes are too many: ZooKeeper takes requests of up to %d bytes", len(s.data), maxRequest)
+	}
+	return s, nil
+}
+
+// checkConn refuses what cannot be a key of the per-connection state.
+func checkConn(conn Conn) error {
+	v := reflect.ValueOf(conn)
+	switch {
+	case !v.IsValid(), v.Kind() == reflect.Pointer && v.IsNil():
+		return errors.New("conn: is nil")
+	case !v.Comparable():
+		return fmt.Errorf("conn: the type %T is not comparable; use a pointer to it", conn)
+	}
+	return nil
+}
+
+// sessionConfig is what the session room needs to know of conn.
+func (s *settings) sessionConfig(conn Conn) session.Config {
+	c := session.Config{Logger: s.logger, Timeout: func() time.Duration {
+		if s.sessionTimeout != nil {
+			return *s.sessionTimeout
+		}
+		return 0
+	}}
+	if client, ok := conn.(interface{ SessionTimeout() time.Duration }); ok {
+		c.Timeout = client.SessionTimeout
+	}
+	if client, ok := conn.(interface{ closedContext() context.Context }); ok {
+		c.Closed = client.closedContext()
+	}
+	return c
+}
+
+// serverPath is path as the server sees it.
+func serverPath(conn Conn, path string) string {
+	if client, ok := conn.(interface{ serverPath(path string) string }); ok {
+		return client.serverPath(path)
+	}
+	return path
+}
+
+// hostAddress returns an address of this host, without asking DNS, which may take seconds: the first one that is not a
+// loopback address, else 127.0.0.1.
+var hostAddress = sync.OnceValue(func() string {
+	addresses, _ := net.InterfaceAddrs() // without them: 127.0.0.1
+	var found string
+	for _, a := range addresses {
+		ip, ok := a.(*net.IPNet)
+		switch {
+		case !ok || !ip.IP.IsGlobalUnicast():
+		case ip.IP.To4() != nil:
+			return ip.IP.String()
+		case found == "":
+			found = ip.IP.String()
+		}
+	}
+	if found == "" {
+		return "127.0.0.1"
+	}
+	return found
+})

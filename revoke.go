@@ -1,0 +1,44 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/recipes/internal/session"
+)
+
+// revokeMessage is Revoker.REVOKE_MESSAGE: set as a lock znode's data, it asks for the lock back.
+const revokeMessage = "__REVOKE__"
+
+// AttemptRevoke asks the participant whose znode is nodePath to give up the lock, or its wait for it (Curator's
+// Revoker.attemptRevoke). Whether it does is up to it: the request is heard if the lock was made revocable. A znode that is gone
+// is no error. An outage is waited out until ctx is done. The data of the znode is lost.
+func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
+	const op = "revoke"
+	if err := checkConn(conn); err != nil {
+		return wrap(op, nodePath, err)
+	}
+	if err := checkPath(nodePath); err != nil {
+		return wrap(op, nodePath, err)
+	}
+	settings, _ := newSettings(nil)
+	s := session.Use(conn, settings.sessionConfig(conn))
+	defer s.Done()
+	var backoff session.Backoff
+	for {
+		if err := s.Ready(ctx); err != nil {
+			return wrap(op, nodePath, err)
+		}
+		_, err := session.Call(ctx, s, func() (*zk.Stat, error) { return conn.Set(nodePath, []byte(revokeMessage), -1) })
+		switch {
+		case err == nil, errors.Is(err, zk.ErrNoNode):
+			return nil
+		case session.Final(err):
+			return wrap(op, nodePath, err)
+		}
+		if err := s.Pause(ctx, backoff.Next()); err != nil {
+			return wrap(op, nodePath, err)
+		}
+	}
+}
