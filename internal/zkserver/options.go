@@ -1,0 +1,62 @@
+package zkserver
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// An Option says what a service is to be like.
+type Option func(*settings)
+
+type settings struct {
+	servers    int
+	tick       time.Duration
+	maxSession time.Duration
+	config     []string
+	jvm        []string
+}
+
+// Servers asks for an ensemble of n servers; n is odd. The default is 1, without an ensemble.
+func Servers(n int) Option { return func(s *settings) { s.servers = n } }
+
+// Tick sets ZooKeeper's tickTime, whole milliseconds, 200 ms by default. The server grants no session timeout below two
+// ticks, and ends sessions only at the end of a tick.
+func Tick(d time.Duration) Option { return func(s *settings) { s.tick = d } }
+
+// MaxSession sets the longest session timeout that the server grants, one minute by default.
+func MaxSession(d time.Duration) Option { return func(s *settings) { s.maxSession = d } }
+
+// Config adds lines to zoo.cfg. They come last, and so win.
+func Config(lines ...string) Option {
+	return func(s *settings) { s.config = append(s.config, lines...) }
+}
+
+// JVM adds flags of Java, such as -Dznode.container.checkIntervalMs=200, none with a space in it. They come last, and so
+// win.
+func JVM(flags ...string) Option {
+	return func(s *settings) { s.jvm = append(s.jvm, flags...) }
+}
+
+func newSettings(opts []Option) (settings, error) {
+	s := settings{
+		servers:    1,
+		tick:       200 * time.Millisecond,
+		maxSession: time.Minute,
+		// Quick to start and small: an ensemble shares two cores with the tests.
+		jvm: []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"},
+	}
+	for _, o := range opts {
+		o(&s)
+	}
+	switch {
+	case s.servers < 1 || s.servers%2 == 0:
+		return s, fmt.Errorf("zkserver: Servers(%d): want an odd number", s.servers)
+	case s.tick < time.Millisecond:
+		return s, fmt.Errorf("zkserver: Tick(%v): want a millisecond at least", s.tick)
+	case s.maxSession < 2*s.tick:
+		return s, fmt.Errorf("zkserver: MaxSession(%v): want two ticks of %v at least", s.maxSession, s.tick)
+	}
+	s.jvm = slices.Clip(s.jvm)
+	return s, nil
+}
