@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Passes all checks and tests, and gets them a ZooKeeper where there is none. Arguments go to the main "go test".
+#
+# Where both are there, the tests run on local servers, which start three times as fast, and the smoke set once more on
+# containers. In CI (CI is set) the smoke set must run: there has to be a container engine.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/zookeeper.sh
+
+lint=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+step() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }
+
+need_go
+zk_ensure # also with ZOOKEEPER_SERVERS: many tests kill their servers
+
+step gofmt
+unformatted=$(gofmt -l .)
+[ -z "$unformatted" ] || die "gofmt would change: $unformatted"
+
+step go mod tidy
+go mod tidy -diff
+
+step go vet
+go vet ./...
+
+step golangci-lint
+go run "$lint" run
+
+if [ -z "${ZOOKEEPER_RUN:-}" ]; then
+	if zk_engine; then
+		step the smoke set, on containers
+		ZOOKEEPER_RUN=container go test -race -count=1 -run Smoke ./internal/zkserver .
+	elif [ -n "${CI:-}" ]; then
+		die "CI runs the smoke set on containers, and no container engine answers."
+	else
+		step no container engine answers: the smoke set is not run on containers
+	fi
+	if zk_local; then export ZOOKEEPER_RUN=local; fi
+fi
+
+step "go test, on ${ZOOKEEPER_SERVERS:-${ZOOKEEPER_RUN:-container} servers}"
+go test -race -count=1 "$@" ./...
