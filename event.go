@@ -5,7 +5,8 @@ import "time"
 // An EventKind is a step of an acquisition.
 type EventKind int
 
-// The steps. Every acquisition that was queued comes to an end in EventTimedOut, EventFailed, EventReleased or EventLost.
+// The steps. Every acquisition comes to an end in EventTimedOut, EventFailed, EventReleased or EventLost; one that ended before
+// it saw the queue was not queued.
 // Re-entries and their releases are no steps.
 const (
 	EventQueued   EventKind = iota + 1 // joined the queue; again after each loss of the place

@@ -119,7 +119,7 @@ func checkConn(conn Conn) error {
 
 // sessionConfig is what the session room needs to know of conn.
 func (s *settings) sessionConfig(conn Conn) session.Config {
-	c := session.Config{Logger: s.logger, Timeout: func() time.Duration {
+	c := session.Config{Timeout: func() time.Duration {
 		if s.sessionTimeout != nil {
 			return *s.sessionTimeout
 		}

@@ -81,6 +81,9 @@ func (r *reentrant) acquire(ctx context.Context, try bool) error {
 		if c == nil {
 			return nil
 		}
+		if try {
+			return errTimeUp
+		}
 		select { // the same owner acquires on another goroutine
 		case <-c.settled:
 		case <-ctx.Done():

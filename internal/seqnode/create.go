@@ -133,7 +133,7 @@ func (q *Queue) find(s *session.Session, id string, changed func([]byte)) (*Node
 	}
 }
 
-func (q *Queue) findOnce(s *session.Session, id string, changed func([]byte)) (found *Node, err error) {
+func (q *Queue) findOnce(s *session.Session, id string, changed func([]byte)) (*Node, error) {
 	zkSession := s.Conn.SessionID()
 	if err := q.sync(s); err != nil { // the server we came back to may lag behind the create
 		return nil, err
@@ -142,6 +142,9 @@ func (q *Queue) findOnce(s *session.Session, id string, changed func([]byte)) (f
 	if err != nil {
 		return nil, err
 	}
+	var own string
+	var czxid int64
+	var refusal error
 	for _, child := range l.children {
 		if !hasID(child, id) {
 			continue
@@ -154,19 +157,23 @@ func (q *Queue) findOnce(s *session.Session, id string, changed func([]byte)) (f
 		})
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-		case err != nil:
-			q.discard(s, path, zkSession)
-			return nil, err
-		case found == nil && stat.EphemeralOwner == zkSession && s.Conn.SessionID() == zkSession:
-			if found, err = q.adopt(s, path, id, zkSession, changed); err != nil {
-				return nil, err
-			}
-			found.token = stat.Czxid
+		case err != nil && !session.Final(err):
+			return nil, err // nothing is discarded that the next search may take over
+		case err == nil && own == "" && stat.EphemeralOwner == zkSession && s.Conn.SessionID() == zkSession:
+			own, czxid = path, stat.Czxid
 		default:
 			q.discard(s, path, zkSession)
+			refusal = err
 		}
 	}
-	return found, nil
+	if own == "" {
+		return nil, refusal
+	}
+	n, err := q.adopt(s, own, id, zkSession, changed)
+	if err == nil {
+		n.token = czxid
+	}
+	return n, err
 }
 
 // discard deletes a znode of ours that is none we hold.

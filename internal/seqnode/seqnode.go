@@ -209,6 +209,7 @@ func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (clear bool, err 
 			return false, nil // place waits for the connection
 		}
 	}
+	minded := e.Minded
 	poll := time.NewTimer(safetyPoll)
 	defer poll.Stop()
 	for {
@@ -223,9 +224,9 @@ func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (clear bool, err 
 			return t.last && ev.Type == zk.EventNodeDeleted, nil
 		case <-n.over.Done():
 			return false, errRejoin
-		case <-e.Minded:
+		case <-minded:
 			n.Mind()
-			e.Minded = nil
+			minded = nil
 		case <-reconnected:
 			return false, nil
 		case <-poll.C:

@@ -84,14 +84,6 @@ func Call[T any](ctx context.Context, s *Session, f func() (T, error)) (T, error
 	}).Wait(ctx)
 }
 
-// A closed connection fails every call at once, a connection that is away makes them wait. So calls that for a second
-// all fail at once tell that it was closed, which the client says in no other way.
-const (
-	atOnce         = 50 * time.Millisecond
-	closedFor      = time.Second
-	closedCallsMin = 5
-)
-
 // Observe makes one call to ZooKeeper and takes from its outcome what the clock needs to know.
 func (s *Session) Observe(call func() error) error {
 	session, sent := s.Conn.SessionID(), time.Now()
@@ -99,24 +91,8 @@ func (s *Session) Observe(call func() error) error {
 	if Answered(err) && session != 0 && s.Conn.SessionID() == session {
 		s.noteContact(session, sent)
 	}
-	if s.looksClosed(err, sent) {
-		s.Fail()
-	}
+	s.noteOutcome(err)
 	return err
-}
-
-func (s *Session) looksClosed(err error, sent time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	if !errors.Is(err, zk.ErrConnectionClosed) || now.Sub(sent) > atOnce {
-		s.closedCalls = 0
-		return false
-	}
-	if s.closedCalls++; s.closedCalls == 1 {
-		s.closedCallsAt = now
-	}
-	return s.closedCalls >= closedCallsMin && now.Sub(s.closedCallsAt) >= closedFor
 }
 
 const readyPoll = 20 * time.Millisecond
@@ -211,6 +187,11 @@ func NotDone(err error) bool {
 
 // Unimplemented tells whether the server does not know the operation; it closes the connection as well.
 func Unimplemented(err error) bool { return err != nil && err.Error() == "unknown error: -6" }
+
+// connectionLost tells whether err says that the connection broke, or was closed, under the call.
+func connectionLost(err error) bool {
+	return err != nil && !NotDone(err) && !Answered(err)
+}
 
 func isAny(err error, of []error) bool {
 	for _, e := range of {

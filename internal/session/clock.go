@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -146,7 +147,7 @@ func (s *Session) look() {
 	}
 }
 
-// beatDueLocked: one read every T/6 where nothing else was answered; at every look once calls fail as on a closed connection.
+// beatDueLocked: one read every T/6 where nothing else was answered, at the next look where the connection may be closed.
 func (s *Session) beatDueLocked(now time.Time) bool {
 	every := unknownBeat
 	if t := s.timeout(); t > 0 {
@@ -156,15 +157,55 @@ func (s *Session) beatDueLocked(now time.Time) bool {
 	if s.clock.beaten.After(last) {
 		last = s.clock.beaten
 	}
-	return s.closedCalls > 0 || now.Sub(last) >= every
+	return !s.suspectedAt.IsZero() || now.Sub(last) >= every
 }
 
 func (s *Session) beat() {
-	_ = s.Observe(func() error {
-		_, _, err := s.Conn.Get("/")
-		return err
-	})
+	if s.probe() {
+		s.Fail()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clock.beating = false
+}
+
+// The client does not tell that its owner has closed it: every call fails at once, as calls do that a breaking connection
+// interrupts. But while a connection is away calls wait. So many that fail in less time than a reconnect takes prove it, if the
+// client has given up its session as well. If not, it may be ending against a server that does not answer, or stand
+// behind a wrapper that plays an outage; then that has to last.
+const (
+	probes       = 100
+	probesWithin = 10 * time.Millisecond
+	suspectFor   = 3 * time.Second
+)
+
+// probe makes the read of the loss clock, or as many as it takes to tell that the connection was closed.
+func (s *Session) probe() (closed bool) {
+	began := time.Now()
+	for range probes {
+		err := s.Observe(func() error {
+			_, _, err := s.Conn.Get("/")
+			return err
+		})
+		if !errors.Is(err, zk.ErrConnectionClosed) || time.Since(began) > probesWithin {
+			return false
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Conn.State() == zk.StateDisconnected || !s.suspectedAt.IsZero() && time.Since(s.suspectedAt) >= suspectFor
+}
+
+// noteOutcome takes note of calls that a lost connection ended: it may be closed, or be back before the next look.
+func (s *Session) noteOutcome(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if connectionLost(err) {
+		s.clock.away = true
+	}
+	if !errors.Is(err, zk.ErrConnectionClosed) {
+		s.suspectedAt = time.Time{}
+	} else if s.suspectedAt.IsZero() {
+		s.suspectedAt = time.Now()
+	}
 }

@@ -6,7 +6,6 @@ package session
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -45,7 +44,6 @@ func (closedError) Unwrap() []error { return []error{ErrClosed, zk.ErrConnection
 type Config struct {
 	Timeout func() time.Duration // the negotiated session timeout, 0 where it is unknown; not nil
 	Closed  context.Context      // done once the connection's owner closed it; nil where the connection does not tell
-	Logger  *slog.Logger         // not nil
 }
 
 // A Tenant is a znode of this process that lives in the session.
@@ -65,7 +63,6 @@ type tenancy struct {
 // one with Use; safe for concurrent use.
 type Session struct {
 	Conn   Conn
-	log    *slog.Logger
 	closed chan struct{} // closed by Fail, once
 	// Creating has a place for each create under way: it bounds the goroutines that a mute server can hold up.
 	Creating chan struct{}
@@ -75,16 +72,15 @@ type Session struct {
 	stopOnClose func() bool // guarded by registry.mu
 
 	// mu guards what follows. It is not held across a call to ZooKeeper or to a Tenant.
-	mu            sync.Mutex
-	timeout       func() time.Duration
-	clock         clock
-	tenants       map[string]*tenancy // by path
-	watches       map[string]*watch   // by path
-	sweepAt       int
-	noContainers  bool
-	reconnected   chan struct{} // closed, and replaced, when the connection was away and is back
-	closedCallsAt time.Time     // since when calls have failed at once with "connection closed"; zero: they do not
-	closedCalls   int
+	mu           sync.Mutex
+	timeout      func() time.Duration
+	clock        clock
+	tenants      map[string]*tenancy // by path
+	watches      map[string]*watch   // by path
+	sweepAt      int
+	noContainers bool
+	reconnected  chan struct{} // closed, and replaced, when the connection was away and is back
+	suspectedAt  time.Time     // since when calls have failed as on a closed connection; zero: they do not
 }
 
 // registry finds the Session of a connection. An entry goes with its last user, at the latest when the watches that it
@@ -106,7 +102,7 @@ func Use(conn Conn, cfg Config) *Session {
 	s := registry.sessions[conn]
 	if s == nil {
 		s = &Session{
-			Conn: conn, log: cfg.Logger, closed: make(chan struct{}), Creating: make(chan struct{}, creatingAtMost),
+			Conn: conn, closed: make(chan struct{}), Creating: make(chan struct{}, creatingAtMost),
 			timeout: cfg.Timeout, tenants: map[string]*tenancy{}, watches: map[string]*watch{}, reconnected: make(chan struct{}),
 		}
 		registry.sessions[conn] = s
