@@ -1,0 +1,389 @@
+package recipes
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+const (
+	// clientRetryPause is the pause between two tries of what Connect has to ask a server for.
+	clientRetryPause = 50 * time.Millisecond
+	// clientLeaveTimeout bounds each wait of Close for a goroutine of the zk client. Such a wait is long only where a
+	// dialer or a log handler of the user's does not return; zk lets a dialer have one second.
+	clientLeaveTimeout = 2 * time.Second
+	// clientFarewell is what the zk client's loop leaves Close to queue the request that it then answers, see onEvent.
+	clientFarewell = 10 * time.Millisecond
+)
+
+// errClientClosed is the cause of everything that ends because the Client was closed.
+var errClientClosed = fmt.Errorf("recipes: the client was closed: %w", zk.ErrConnectionClosed)
+
+// Client is a ZooKeeper session and a Conn whose paths lie below the chroot of its connect string. It keeps the session
+// over lost connections and moves between the servers as zk.Conn does. When the server expires the session, the Client
+// goes on with a new one; what belonged to the old session, ephemeral znodes and thus locks, is gone then.
+//
+// A Client is safe for concurrent use. Its calls return the errors of zk.Conn as they are; after Close all of them fail
+// with an error that matches zk.ErrConnectionClosed. Like zk.Conn's, they take no context and can last until the client
+// notices that a server is silent, two thirds of the session timeout.
+type Client struct {
+	zk     *zk.Conn
+	dialer *clientDialer
+	chroot string // "" for none, else a valid path other than "/"
+	log    *slog.Logger
+
+	// closed is done as soon as Close was called, before anything else is closed, with errClientClosed as its cause.
+	closed    context.Context
+	setClosed context.CancelCauseFunc
+	closing   atomic.Bool   // set by the first Close
+	gone      chan struct{} // closed by the first Close when it is through
+
+	ready     chan struct{} // closed by onEvent, at the first session
+	readyOnce sync.Once
+	drained   chan struct{} // closed by drain, when the zk client's loop has ended
+}
+
+// Connect opens a session and returns once it is established and its credentials are sent, or ctx is done: then it
+// returns ctx's cause, wrapped, and why no server would do so far. It leaves nothing behind when it fails. ctx bounds
+// Connect alone, not the life of the Client; without a deadline Connect waits for a server for as long as it takes.
+//
+// servers is a ZooKeeper connect string, "host1:2181,host2:2181/chroot". The port is 2181 where there is none, and an
+// IPv6 address stands in brackets. Names are looked up at each dial. The chroot is optional; where it is missing, it is
+// created with persistent znodes that are open to anyone.
+//
+// sessionTimeout is what the servers are asked for; they grant what lies between their limits, see SessionTimeout.
+//
+// What no retry can mend is returned at once: a malformed argument, a chroot that may not be created (zk.ErrNoAuth), an
+// authentication scheme that the server does not know (zk.ErrAuthFailed), and certificates that do not fit, or servers
+// that do not talk TLS or ZooKeeper at all, where that is so for every server in turn.
+func Connect(ctx context.Context, servers string, sessionTimeout time.Duration, opts ...ClientOption) (*Client, error) {
+	c, err := clientConnect(ctx, servers, sessionTimeout, opts)
+	if err != nil {
+		return nil, fmt.Errorf("recipes: Connect to %q: %w", servers, err)
+	}
+	return c, nil
+}
+
+func clientConnect(ctx context.Context, servers string, timeout time.Duration, opts []ClientOption) (*Client, error) {
+	addresses, chroot, err := parseConnectString(servers)
+	if err != nil {
+		return nil, err
+	}
+	// zk counts in an int32 of milliseconds.
+	if timeout < time.Millisecond || timeout.Milliseconds() > math.MaxInt32 {
+		return nil, fmt.Errorf("session timeout %v: must be from 1ms to %v", timeout, math.MaxInt32*time.Millisecond)
+	}
+	settings, err := newClientSettings(opts)
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	d := newClientDialer(settings, timeout, giveUp)
+	if err := d.initHosts(ctx, addresses); err != nil {
+		d.hangUp()
+		return nil, err
+	}
+	c := &Client{
+		dialer:  d,
+		chroot:  chroot,
+		log:     settings.log,
+		ready:   make(chan struct{}),
+		drained: make(chan struct{}),
+		gone:    make(chan struct{}),
+	}
+	c.closed, c.setClosed = context.WithCancelCause(context.Background())
+	conn, events, err := zk.Connect(addresses, timeout, zk.WithDialer(d.dial), zk.WithHostProvider(d),
+		zk.WithEventCallback(c.onEvent), zk.WithLogger(clientZKLog{settings.log}), zk.WithLogInfo(true))
+	if err != nil {
+		d.hangUp()
+		return nil, err
+	}
+	c.zk = conn
+	go c.drain(events)
+	if err := c.establish(ctx, settings.auth); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// establish waits for the session and prepares it, and closes c where that fails. ctx ends when the caller's does, or
+// when the dialer gives up.
+func (c *Client) establish(ctx context.Context, auth []clientAuth) error {
+	prepared := make(chan error, 1)
+	go func() { prepared <- c.prepare(ctx, auth) }()
+
+	var err error
+	select {
+	case err = <-prepared:
+		if err == nil && ctx.Err() == nil {
+			return nil
+		}
+		c.Close()
+	case <-ctx.Done():
+		c.Close() // ends the call to ZooKeeper that prepare may be in
+		err = <-prepared
+	}
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	return err
+}
+
+// prepare does what a session needs before it is handed out.
+func (c *Client) prepare(ctx context.Context, auth []clientAuth) error {
+	select {
+	case <-c.ready:
+	case <-ctx.Done():
+		return c.dialer.explain(context.Cause(ctx))
+	}
+	for _, a := range auth {
+		send := func() error { return c.zk.AddAuth(a.scheme, a.auth) }
+		if err := c.insist(ctx, send); err != nil {
+			return fmt.Errorf("authenticate with scheme %q: %w", a.scheme, err)
+		}
+	}
+	if c.chroot == "" {
+		return nil
+	}
+	makeChroot := func() error { return chrootCreate(c.zk, c.chroot) }
+	if err := c.insist(ctx, makeChroot); err != nil {
+		return fmt.Errorf("create chroot %q: %w", c.chroot, err)
+	}
+	return nil
+}
+
+// insist calls until the call succeeds, fails for good, or ctx is done.
+func (c *Client) insist(ctx context.Context, call func() error) error {
+	for {
+		err := call()
+		if err == nil || !clientMayRetry(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return c.dialer.explain(context.Cause(ctx))
+		case <-time.After(clientRetryPause):
+		}
+	}
+}
+
+// clientMayRetry reports whether err says no more than that the connection, the session or a parent znode went away
+// under the call.
+func clientMayRetry(err error) bool {
+	for _, passing := range []error{
+		zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrSessionExpired, zk.ErrSessionMoved, zk.ErrClosing, zk.ErrNoNode,
+	} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
+}
+
+// SessionTimeout returns the session timeout that the server granted at the last handshake. It is what counts for the
+// life of the session, may differ from what Connect asked for, and may change when the client moves to another server.
+func (c *Client) SessionTimeout() time.Duration {
+	return c.dialer.sessionTimeout()
+}
+
+// Unwrap returns the zk.Conn underneath, for what Conn does not offer. Its paths are the server's, above the chroot.
+// It must not be closed directly: that would leave the Client's waiters unaware.
+func (c *Client) Unwrap() *zk.Conn {
+	return c.zk
+}
+
+// Close ends the session, so that the server removes its ephemeral znodes: holds through this client are lost, and who
+// waits through it returns at once. A server that does not answer within about a second learns of the end by the session
+// timeout only. When Close returns, after some two seconds at the worst, the client's goroutines have ended, unless a
+// dialer or a log handler of the user's keeps one. Close may be called again, and by several goroutines at a time; each
+// call returns when the client is closed.
+func (c *Client) Close() {
+	// Not a sync.Once: whoever waits for its mutex keeps the time in a testing/synctest bubble from passing.
+	if c.closing.Swap(true) {
+		<-c.gone
+		return
+	}
+	defer close(c.gone)
+	c.setClosed(errClientClosed)
+	if c.zk.SessionID() == 0 {
+		// There is no session to end. zk would still wait a second for a server to confirm that, except while it pauses
+		// between two rounds of dials, so it is sent there.
+		c.dialer.hangUp()
+		clientAwait(c.dialer.paused)
+	}
+	c.zk.Close()
+	// A frozen server keeps zk reading for two thirds of the session timeout, and for ten times that in a handshake.
+	c.dialer.hangUp()
+	clientAwait(c.drained)
+}
+
+func clientAwait(done <-chan struct{}) {
+	select {
+	case <-done:
+	case <-time.After(clientLeaveTimeout):
+	}
+}
+
+// closedContext returns a context that is done as soon as Close is called, before the session is ended.
+func (c *Client) closedContext() context.Context {
+	return c.closed
+}
+
+// onEvent is called by zk's own goroutines, which wait for it. Unlike the event channel, it misses no event.
+func (c *Client) onEvent(e zk.Event) {
+	if e.Type != zk.EventSession {
+		return
+	}
+	switch e.State {
+	case zk.StateHasSession:
+		c.readyOnce.Do(func() { close(c.ready) })
+	case zk.StateDisconnected:
+		// In the pause between two rounds zk's Close first wakes the loop, which then answers the queued requests for the
+		// last time, and only after that queues its own, which would wait a second for an answer. So the loop is held
+		// back for a moment; were that too short, Close would just take that second.
+		if c.closed.Err() != nil && c.dialer.isPausing() {
+			time.Sleep(clientFarewell)
+		}
+	}
+}
+
+// drain logs the changes of the session's state until the zk client's loop ends.
+func (c *Client) drain(events <-chan zk.Event) {
+	defer close(c.drained)
+	for e := range events {
+		if e.Type != zk.EventSession {
+			continue
+		}
+		switch e.State {
+		case zk.StateHasSession:
+			c.log.Info("zookeeper: session established", "server", e.Server,
+				"session", fmt.Sprintf("%#x", c.zk.SessionID()), "timeout", c.SessionTimeout())
+		case zk.StateDisconnected, zk.StateExpired:
+			level := slog.LevelWarn
+			if c.closed.Err() != nil {
+				level = slog.LevelInfo
+			}
+			c.log.Log(context.Background(), level, "zookeeper: "+clientStateText[e.State], "server", e.Server)
+		default:
+			c.log.Debug("zookeeper: state changed", "state", e.State.String(), "server", e.Server)
+		}
+	}
+}
+
+var clientStateText = map[zk.State]string{
+	zk.StateDisconnected: "disconnected",
+	zk.StateExpired:      "session expired",
+}
+
+// clientZKLog passes the zk client's own log on. It tells every step, so it is for debugging only.
+type clientZKLog struct{ log *slog.Logger }
+
+func (l clientZKLog) Printf(format string, args ...any) {
+	if l.log.Enabled(context.Background(), slog.LevelDebug) {
+		l.log.Debug("zookeeper: " + fmt.Sprintf(format, args...))
+	}
+}
+
+// ClientOption changes how Connect connects.
+type ClientOption func(*clientSettings) error
+
+type clientAuth struct {
+	scheme string
+	auth   []byte
+}
+
+type clientSettings struct {
+	tls    *tls.Config // nil for plain text; never written to
+	auth   []clientAuth
+	dialer zk.Dialer // nil for the library's own
+	hosts  zk.HostProvider
+	log    *slog.Logger
+}
+
+func newClientSettings(opts []ClientOption) (*clientSettings, error) {
+	s := &clientSettings{hosts: &clientHosts{}, log: slog.New(slog.DiscardHandler)}
+	for i, opt := range opts {
+		if opt == nil {
+			return nil, fmt.Errorf("option %d is nil", i)
+		}
+		if err := opt(s); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// WithTLS makes the client talk TLS. cfg is copied. Where it names no server, a server's certificate must be for the
+// host that was dialled, which is the one in the connect string unless a host provider has another.
+func WithTLS(cfg *tls.Config) ClientOption {
+	cfg = cfg.Clone()
+	return func(s *clientSettings) error {
+		if cfg == nil {
+			return errors.New("WithTLS: the config is nil")
+		}
+		s.tls = cfg
+		return nil
+	}
+}
+
+// WithAuth authenticates the session, at Connect and again at each reconnect. It can be given several times. The server
+// does not check a digest when it gets it: a wrong password shows as zk.ErrNoAuth from the calls that it forbids.
+func WithAuth(scheme string, auth []byte) ClientOption {
+	auth = append([]byte(nil), auth...)
+	return func(s *clientSettings) error {
+		if scheme == "" {
+			return errors.New("WithAuth: the scheme is empty")
+		}
+		s.auth = append(s.auth, clientAuth{scheme, auth})
+		return nil
+	}
+}
+
+// WithDialer sets the function that opens connections; with WithTLS it opens what TLS runs over. It must heed its
+// timeout: the client cannot end a dial.
+func WithDialer(d zk.Dialer) ClientOption {
+	return func(s *clientSettings) error {
+		if d == nil {
+			return errors.New("WithDialer: the dialer is nil")
+		}
+		s.dialer = d
+		return nil
+	}
+}
+
+// WithHostProvider sets what decides which server is dialled next. It is initialised by Connect, with the servers of
+// the connect string, and must not be shared between clients.
+func WithHostProvider(p zk.HostProvider) ClientOption {
+	return func(s *clientSettings) error {
+		if p == nil {
+			return errors.New("WithHostProvider: the provider is nil")
+		}
+		s.hosts = p
+		return nil
+	}
+}
+
+// WithClientLogger sets where the client logs to: sessions at Info, lost connections, expiry and failed dials at Warn,
+// single steps at Debug. By default nothing is logged.
+func WithClientLogger(l *slog.Logger) ClientOption {
+	return func(s *clientSettings) error {
+		if l == nil {
+			return errors.New("WithClientLogger: the logger is nil")
+		}
+		s.log = l
+		return nil
+	}
+}

@@ -1,0 +1,164 @@
+package recipes
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+var _ Conn = (*Client)(nil)
+
+// chrootCreate creates path and its parents where they are missing. It asks first: a server refuses to create in a
+// parent that it protects, also what exists there.
+func chrootCreate(conn *zk.Conn, path string) error {
+	exists, _, err := conn.Exists(path)
+	if exists || err != nil {
+		return err
+	}
+	if parent := path[:strings.LastIndexByte(path, '/')]; parent != "" {
+		if err := chrootCreate(conn, parent); err != nil {
+			return err
+		}
+	}
+	_, err = conn.Create(path, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+	if errors.Is(err, zk.ErrNodeExists) {
+		return nil
+	}
+	return err
+}
+
+// serverPath returns path as the server sees it. "/" is the chroot itself.
+func (c *Client) serverPath(path string) string {
+	if path == "/" && c.chroot != "" {
+		return c.chroot
+	}
+	return c.chroot + path
+}
+
+// locate is serverPath for a path that comes from outside, on a client that may be closed. It looks only for what would
+// lead out of the chroot when put behind it; the rest of a path's form is checked by zk.
+func (c *Client) locate(path string) (string, error) {
+	if c.closed.Err() != nil {
+		return "", errClientClosed
+	}
+	if !strings.HasPrefix(path, "/") {
+		return "", zk.ErrInvalidPath
+	}
+	return c.serverPath(path), nil
+}
+
+// clientPath undoes serverPath on a path that the server returned.
+func (c *Client) clientPath(path string) string {
+	path = strings.TrimPrefix(path, c.chroot)
+	if path == "" {
+		return "/"
+	}
+	return path
+}
+
+// Children returns the names of the children of path.
+func (c *Client) Children(path string) ([]string, *zk.Stat, error) {
+	path, err := c.locate(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.zk.Children(path)
+}
+
+// ChildrenW is Children and leaves a watch for the next change of the list. The event's Path is the server's, with the
+// chroot.
+func (c *Client) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+	path, err := c.locate(path)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return c.zk.ChildrenW(path)
+}
+
+// Create creates a znode and returns its path, which for a sequential one ends in the number that the server gave it.
+func (c *Client) Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
+	server, err := c.locate(path)
+	if err != nil {
+		return "", err
+	}
+	if path == "/" && flags&zk.FlagSequence != 0 {
+		// A child of "/" whose name is the number alone; put behind the chroot, the number would make a sibling of it.
+		server = c.chroot + "/"
+	}
+	created, err := c.zk.Create(server, data, flags, acl)
+	if err != nil {
+		return "", err
+	}
+	return c.clientPath(created), nil
+}
+
+// CreateContainer creates a container znode, which the server deletes some time after its last child went. flags must
+// be zk.FlagContainer.
+func (c *Client) CreateContainer(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
+	path, err := c.locate(path)
+	if err != nil {
+		return "", err
+	}
+	created, err := c.zk.CreateContainer(path, data, flags, acl)
+	if err != nil {
+		return "", err
+	}
+	return c.clientPath(created), nil
+}
+
+// Delete deletes a znode that has this version; -1 stands for any.
+func (c *Client) Delete(path string, version int32) error {
+	path, err := c.locate(path)
+	if err != nil {
+		return err
+	}
+	return c.zk.Delete(path, version)
+}
+
+// Get returns the data of path.
+func (c *Client) Get(path string) ([]byte, *zk.Stat, error) {
+	path, err := c.locate(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.zk.Get(path)
+}
+
+// GetW is Get and leaves a watch for the next change of the data, or the deletion. The event's Path is the server's,
+// with the chroot.
+func (c *Client) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+	path, err := c.locate(path)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return c.zk.GetW(path)
+}
+
+// Set replaces the data of a znode that has this version; -1 stands for any.
+func (c *Client) Set(path string, data []byte, version int32) (*zk.Stat, error) {
+	path, err := c.locate(path)
+	if err != nil {
+		return nil, err
+	}
+	return c.zk.Set(path, data, version)
+}
+
+// Sync makes the server that the client is connected to catch up with the leader, for the reads that follow.
+func (c *Client) Sync(path string) (string, error) {
+	path, err := c.locate(path)
+	if err != nil {
+		return "", err
+	}
+	synced, err := c.zk.Sync(path)
+	if err != nil {
+		return "", err
+	}
+	return c.clientPath(synced), nil
+}
+
+// SessionID returns the id of the present session, 0 while there is none.
+func (c *Client) SessionID() int64 { return c.zk.SessionID() }
+
+// State returns the state of the connection; only zk.StateHasSession means that a server answered.
+func (c *Client) State() zk.State { return c.zk.State() }
