@@ -19,7 +19,7 @@ type Name struct {
 	Seq  int32
 }
 
-const seqDigits = 10 // the server prints %010d
+const seqDigits = 10 // at least: the server prints %010d
 
 // Parse reads text as a participant of one of the given kinds; false where it is none.
 func Parse(text string, kinds []string) (Name, bool) {
@@ -31,11 +31,11 @@ func Parse(text string, kinds []string) (Name, bool) {
 	return Name{}, false
 }
 
-// parseSeq reads the number that stands behind kind at the end of text: ten digits, behind a minus sign once the server's
-// signed 32-bit counter has wrapped.
+// parseSeq reads the number that stands behind kind at the end of text: ten characters, or eleven of a number below -999999999,
+// which there is once the server's signed 32-bit counter has wrapped.
 func parseSeq(text, kind string) (int32, bool) {
 	at := len(text) - seqDigits
-	if at > 0 && text[at-1] == '-' && strings.HasSuffix(text[:at-1], kind) {
+	if at > 0 && text[at-1] == '-' && text[at] != '0' && strings.HasSuffix(text[:at-1], kind) {
 		at--
 	}
 	if at < 0 || !strings.HasSuffix(text[:at], kind) || text[at] == '+' {

@@ -44,8 +44,9 @@ type Node struct {
 	mu    sync.Mutex // guards what follows
 	soon  *time.Timer
 	held  bool
-	head  bool  // held, with nobody at all ahead
-	cause error // why it ended
+	head  bool            // held, with nobody at all ahead
+	cause error           // why it ended
+	own   <-chan zk.Event // the present watch on the own znode
 }
 
 // newNode takes a znode that surely lives in the given session.
@@ -282,6 +283,7 @@ func (n *Node) mind() {
 		case err != nil:
 			continue
 		}
+		n.watched(own.events)
 		n.learn(own.stat.Czxid, nil)
 		if own.stat.Version > told {
 			told = own.stat.Version
@@ -304,6 +306,32 @@ type reading struct {
 func (n *Node) read() (r reading, err error) {
 	r.data, r.stat, r.events, err = n.s.Conn.GetW(n.Path)
 	return r, err
+}
+
+func (n *Node) watched(events <-chan zk.Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.own = events
+}
+
+// stands tells, of a Node that is minded, whether its znode was there when the last event came: events come in order, so the
+// watch on it would have fired before.
+func (n *Node) stands(ctx context.Context) bool {
+	select {
+	case <-n.known:
+	case <-n.over.Done():
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	select {
+	case <-n.own: // closed behind its only event, which what minds n can do without
+		return false
+	default:
+		return n.own != nil
+	}
 }
 
 // learn publishes what the first read found.

@@ -95,11 +95,11 @@ func (n *Node) await(ctx context.Context, e *Entry) error {
 			if e.Try {
 				return ErrBusy
 			}
-			clear, err := n.waitFor(ctx, &t, e)
+			free, err := n.waitFor(ctx, &t, e)
 			if err != nil {
 				return err
 			}
-			if !clear {
+			if !free {
 				continue
 			}
 		}
@@ -188,11 +188,14 @@ func (n *Node) turn(queue []Name, self int) turn {
 
 // waitFor waits for the blocker to go. It returns whether it is n's turn then, without asking; else the queue is to be
 // listed again.
-func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (clear bool, err error) {
-	if n.token == 0 {
-		n.Mind() // the token takes a read, and now is the time for it
-	} else if t.last || t.local != nil {
-		n.mindSoon() // no list will tell that the own znode is gone
+func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (free bool, err error) {
+	switch {
+	case n.token == 0: // the token takes a read, and now is the time for it
+		n.Mind()
+	case t.local != nil: // no list will tell that the own znode is gone
+		n.mindSoon()
+	case t.last: // likewise, and others may take their turn then
+		n.Mind()
 	}
 	var gone, reconnected <-chan struct{}
 	var events <-chan zk.Event
@@ -202,7 +205,7 @@ func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (clear bool, err 
 		reconnected = n.reconnected
 		switch events, err = n.s.Watch(ctx, t.blocker); {
 		case errors.Is(err, zk.ErrNoNode):
-			return t.last, nil
+			return t.last && n.stands(ctx), nil
 		case err != nil && (ctx.Err() != nil || session.Final(err)):
 			return false, err
 		case err != nil:
@@ -221,7 +224,7 @@ func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (clear bool, err 
 			}
 			return t.last, nil
 		case ev := <-events:
-			return t.last && ev.Type == zk.EventNodeDeleted, nil
+			return t.last && ev.Type == zk.EventNodeDeleted && n.stands(ctx), nil
 		case <-n.over.Done():
 			return false, errRejoin
 		case <-minded:

@@ -97,7 +97,7 @@ func (s *Session) startClock() {
 func (s *Session) stopClock() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clock.timer = stopTimer(s.clock.timer)
+	stop(&s.clock.timer)
 }
 
 func (s *Session) lookIntervalLocked() time.Duration {
@@ -172,14 +172,16 @@ func (s *Session) beat() {
 // The client does not tell that its owner has closed it: every call fails at once, as calls do that a breaking connection
 // interrupts. But while a connection is away calls wait. So many that fail in less time than a reconnect takes prove it, if the
 // client has given up its session as well. If not, it may be ending against a server that does not answer, or stand
-// behind a wrapper that plays an outage; then that has to last.
+// behind a wrapper that plays an outage; then that has to last, read after read.
 const (
 	probes       = 100
 	probesWithin = 10 * time.Millisecond
 	suspectFor   = 3 * time.Second
 )
 
-// probe makes the read of the loss clock, or as many as it takes to tell that the connection was closed.
+// probe makes the read of the loss clock, or as many as it takes to tell that the connection was closed. It makes just one while
+// the client may still write: requests behind Close, one of which then fails to be written, can leave the client's loop
+// stuck for ever.
 func (s *Session) probe() (closed bool) {
 	began := time.Now()
 	for range probes {
@@ -190,10 +192,21 @@ func (s *Session) probe() (closed bool) {
 		if !errors.Is(err, zk.ErrConnectionClosed) || time.Since(began) > probesWithin {
 			return false
 		}
+		if s.Conn.State() != zk.StateDisconnected {
+			return s.suspectedFor() >= suspectFor
+		}
 	}
+	return true
+}
+
+// suspectedFor tells for how long all calls have failed as on a closed connection.
+func (s *Session) suspectedFor() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.Conn.State() == zk.StateDisconnected || !s.suspectedAt.IsZero() && time.Since(s.suspectedAt) >= suspectFor
+	if s.suspectedAt.IsZero() {
+		return 0
+	}
+	return time.Since(s.suspectedAt)
 }
 
 // noteOutcome takes note of calls that a lost connection ended: it may be closed, or be back before the next look.

@@ -134,7 +134,7 @@ func (s *Session) Again() {
 
 func (s *Session) addUserLocked() {
 	if s.users++; s.users == 1 {
-		s.idle = stopTimer(s.idle)
+		stop(&s.idle)
 		s.startClock()
 	}
 }
@@ -156,7 +156,7 @@ func (s *Session) dropIfIdleLocked() {
 		return
 	}
 	if s.isClosed() || !s.hasMemory() {
-		s.idle = stopTimer(s.idle)
+		stop(&s.idle)
 		if s.stopOnClose != nil {
 			s.stopOnClose()
 		}
@@ -181,11 +181,11 @@ func (s *Session) hasMemory() bool {
 	return len(s.watches) > 0 || s.noContainers && s.Conn.State() != zk.StateDisconnected
 }
 
-func stopTimer(t *time.Timer) *time.Timer {
-	if t != nil {
-		t.Stop()
+func stop(t **time.Timer) {
+	if *t != nil {
+		(*t).Stop()
+		*t = nil
 	}
-	return nil
 }
 
 // Fail takes note that the connection was closed: every tenant is lost, every wait ends.

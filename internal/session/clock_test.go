@@ -1,0 +1,236 @@
+package session_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes/internal/session"
+)
+
+// goodFor says what is left of a session timeout when a hold stops to be good.
+func goodFor(timeout time.Duration) time.Duration { return timeout - min(timeout/4, time.Second) }
+
+// hold returns a tenant that is held at path, in the session that conn has.
+func hold(t *testing.T, s *session.Session, conn session.Conn, path string) *tenant {
+	t.Helper()
+	require.NoError(t, observe(s, conn))
+	l := newTenant()
+	s.Bind(path, conn.SessionID(), l)
+	require.NoError(t, s.Hold(path))
+	return l
+}
+
+// CURATOR-460: the time of a suspended holder was counted from the moment at which the client noticed, which comes up to two
+// thirds of the session timeout after the last word from the server. It counts from the last request that was answered, and
+// from when that was sent: its answer may have taken long.
+func TestAHoldIsLostInTimeByTheLastAnsweredRequest(t *testing.T) {
+	for _, timeout := range []time.Duration{400 * time.Millisecond, 4 * time.Second, 40 * time.Second} {
+		for name, disconnectAfter := range map[string]time.Duration{"never noticed": time.Hour, "noticed late": timeout * 2 / 3} {
+			t.Run(timeout.String()+" "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					conn := newFake()
+					conn.latency = timeout / 20
+					s := use(t, conn, timeout)
+					held := hold(t, s, conn, "/held")
+					time.Sleep(10 * timeout)
+					require.False(t, held.isLost(), "the heartbeat keeps it")
+
+					defer conn.silence()()
+					noticed := time.AfterFunc(disconnectAfter, func() { conn.change(func() { conn.state = zk.StateConnecting }) })
+					defer noticed.Stop()
+					held.await(t)
+					require.ErrorIs(t, held.why, session.ErrOutOfTouch)
+					require.Equal(t, goodFor(timeout), held.at.Sub(conn.lastHeard()))
+				})
+			})
+		}
+	}
+}
+
+func TestAnOutageWithinTheSessionIsNoLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 8 * time.Second
+		conn := newFake()
+		s := use(t, conn, timeout)
+		held := hold(t, s, conn, "/held")
+		for range 20 {
+			end := conn.silence()
+			conn.change(func() { conn.state = zk.StateConnecting })
+			time.Sleep(timeout / 2)
+			end()
+			conn.change(func() { conn.state = zk.StateHasSession })
+			time.Sleep(timeout / 3) // long enough for a heartbeat
+		}
+		require.False(t, held.isLost())
+	})
+}
+
+// Only what is held can be lost by silence: a waiter has nothing to lose but its place, which it keeps with the session.
+func TestSilenceConcernsHoldersOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		s := use(t, conn, 4*time.Second)
+		waiting := newTenant()
+		s.Bind("/waiting", 1, waiting)
+		defer conn.silence()()
+		time.Sleep(time.Minute)
+		require.False(t, waiting.isLost())
+	})
+}
+
+func TestWithoutATimeoutADisconnectIsALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		s := use(t, conn, 0)
+		held := hold(t, s, conn, "/held")
+		time.Sleep(time.Hour)
+		require.False(t, held.isLost())
+		conn.change(func() { conn.state = zk.StateConnecting })
+		began := time.Now()
+		held.await(t)
+		require.ErrorIs(t, held.why, session.ErrOutOfTouch)
+		require.LessOrEqual(t, held.at.Sub(began), 100*time.Millisecond)
+	})
+}
+
+// HAZARDS E8: a session can be replaced without the client having said that it expired.
+func TestAnotherSessionLosesHoldersAndWaiters(t *testing.T) {
+	for name, id := range map[string]int64{"none yet": 0, "the next": 2} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := newFake()
+				s := use(t, conn, 4*time.Second)
+				held, waiting := hold(t, s, conn, "/held"), newTenant()
+				s.Bind("/waiting", 1, waiting)
+				conn.change(func() { conn.id = id })
+				began := time.Now()
+				for _, l := range []*tenant{held, waiting} {
+					l.await(t)
+					require.ErrorIs(t, l.why, session.ErrOver)
+					require.LessOrEqual(t, l.at.Sub(began), 100*time.Millisecond)
+				}
+			})
+		})
+	}
+}
+
+func TestHoldWantsASessionThatCanBeReliedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 4 * time.Second
+		conn := newFake()
+		s := use(t, conn, timeout)
+		s.Bind("/a", 1, newTenant())
+		require.ErrorIs(t, s.Hold("/a"), session.ErrOutOfTouch, "nothing was answered yet")
+		require.NoError(t, observe(s, conn))
+		require.NoError(t, s.Hold("/a"))
+
+		// A waiter that is told by a mere notification starts from the last answer, not from now.
+		end := conn.silence()
+		time.Sleep(goodFor(timeout) - time.Millisecond)
+		require.NoError(t, s.Hold("/a"))
+		time.Sleep(time.Millisecond)
+		require.ErrorIs(t, s.Hold("/a"), session.ErrOutOfTouch)
+		end()
+		require.NoError(t, observe(s, conn))
+		require.NoError(t, s.Hold("/a"))
+
+		conn.change(func() { conn.id = 2 })
+		require.ErrorIs(t, s.Hold("/a"), session.ErrOver)
+	})
+}
+
+func TestHoldWithoutATimeoutWantsAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		s := use(t, conn, 0)
+		s.Bind("/a", 1, newTenant())
+		require.NoError(t, s.Hold("/a"))
+		conn.change(func() { conn.state = zk.StateConnecting })
+		require.ErrorIs(t, s.Hold("/a"), session.ErrOutOfTouch)
+	})
+}
+
+// What proves that the server heard of us: its answer, a refusal too, in the session in which the request was made.
+func TestWhatKeepsTheClock(t *testing.T) {
+	for name, c := range map[string]struct {
+		err   error
+		id    int64
+		keeps bool
+	}{
+		"an answer":                    {nil, 1, true},
+		"a refusal":                    {zk.ErrNoNode, 1, true},
+		"a refusal without a name":     {errors.New("unknown error: -125"), 1, true},
+		"a lost connection":            {zk.ErrConnectionClosed, 1, false},
+		"no server":                    {zk.ErrNoServer, 1, false},
+		"a raw network error":          {errors.New("write tcp: broken pipe"), 1, false},
+		"an answer to another session": {nil, 2, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := newFake()
+				s := use(t, conn, time.Hour) // no heartbeat gets into the way
+				s.Bind("/a", c.id, newTenant())
+				_ = s.Observe(func() error {
+					conn.change(func() { conn.id = c.id })
+					return c.err
+				})
+				if c.keeps {
+					require.NoError(t, s.Hold("/a"))
+				} else {
+					require.ErrorIs(t, s.Hold("/a"), session.ErrOutOfTouch)
+				}
+			})
+		})
+	}
+}
+
+func TestOneHeartbeatForAllThatIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 6 * time.Second
+		conn := newFake()
+		conn.latency = 10 * time.Millisecond
+		s := use(t, conn, timeout)
+		for _, path := range []string{"/a", "/b", "/c", "/d", "/e"} {
+			use(t, conn, timeout)
+			hold(t, s, conn, path)
+		}
+		before := conn.reads()
+		time.Sleep(60 * timeout)
+		beats := conn.reads() - before
+		require.LessOrEqual(t, beats, 6*60, "one every T/6 at most")
+		require.Greater(t, beats, 5*60, "and not many fewer: looks are %v apart", 100*time.Millisecond)
+	})
+}
+
+func TestTrafficSparesTheHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 6 * time.Second
+		conn := newFake()
+		s := use(t, conn, timeout)
+		held := hold(t, s, conn, "/held")
+		before := conn.reads()
+		for range 100 {
+			time.Sleep(timeout/6 - time.Millisecond)
+			require.NoError(t, observe(s, conn))
+		}
+		require.Equal(t, 100, conn.reads()-before, "none but ours")
+		require.False(t, held.isLost())
+	})
+}
+
+func TestAMuteServerGetsOneHeartbeatAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		use(t, conn, time.Second)
+		end := conn.silence()
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, conn.reads())
+		end()
+		time.Sleep(time.Second)
+		require.Greater(t, conn.reads(), 1, "it goes on afterwards")
+	})
+}

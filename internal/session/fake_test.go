@@ -1,0 +1,199 @@
+package session_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/recipes/internal/session"
+)
+
+// fake is a client of a server that has every znode asked for, and can be made silent, disconnected or closed. Only what
+// the tests use is there: a call of anything else panics.
+type fake struct {
+	session.Conn
+
+	mu      sync.Mutex
+	id      int64
+	state   zk.State
+	latency time.Duration
+	err     error                    // what calls end with
+	mute    chan struct{}            // calls hang until it is closed; nil: they do not
+	gets    int                      // how many Gets were sent
+	heard   time.Time                // when the last Get was sent that was answered
+	watches map[string]chan zk.Event // pending, by path
+	set     int                      // how many watches were set
+}
+
+func newFake() *fake {
+	return &fake{id: 1, state: zk.StateHasSession, watches: map[string]chan zk.Event{}}
+}
+
+func (f *fake) SessionID() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.id
+}
+
+func (f *fake) State() zk.State {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state
+}
+
+func (f *fake) Get(string) ([]byte, *zk.Stat, error) {
+	sent := time.Now()
+	f.change(func() { f.gets++ })
+	if err := f.answer(); err != nil {
+		return nil, nil, err
+	}
+	f.change(func() { f.heard = sent })
+	return nil, &zk.Stat{}, nil
+}
+
+func (f *fake) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+	f.change(func() { f.set++ })
+	if err := f.answer(); err != nil {
+		return nil, nil, nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	events := make(chan zk.Event, 1)
+	f.watches[path] = events
+	return nil, &zk.Stat{}, events, nil
+}
+
+// answer takes as long as the server, and is what it says at the end.
+func (f *fake) answer() error {
+	f.mu.Lock()
+	latency, mute := f.latency, f.mute
+	f.mu.Unlock()
+	time.Sleep(latency)
+	if mute != nil {
+		<-mute
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// change changes the fake under its mutex.
+func (f *fake) change(how func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	how()
+}
+
+// silence makes all calls that begin from now on hang, until end lets them go, failed.
+func (f *fake) silence() (end func()) {
+	mute := make(chan struct{})
+	f.change(func() { f.mute = mute })
+	return func() {
+		f.change(func() { f.mute, f.err = nil, zk.ErrConnectionClosed })
+		close(mute)
+		synctest.Wait()
+		f.change(func() { f.err = nil })
+	}
+}
+
+// reads returns how many Gets were sent.
+func (f *fake) reads() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.gets
+}
+
+// lastHeard returns when the last Get was sent that was answered.
+func (f *fake) lastHeard() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.heard
+}
+
+// watchesSet returns how many watches were asked for.
+func (f *fake) watchesSet() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.set
+}
+
+// fire ends the watch on path as the client does: one event, and the channel is closed.
+func (f *fake) fire(path string, what zk.EventType) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.watches[path] <- zk.Event{Type: what, Path: path}
+	close(f.watches[path])
+	delete(f.watches, path)
+}
+
+// use returns the Session of conn to a user who knows the given session timeout and is done when the test ends.
+func use(t *testing.T, conn session.Conn, timeout time.Duration) *session.Session {
+	t.Helper()
+	s := session.Use(conn, config(timeout))
+	t.Cleanup(func() {
+		s.Done()
+		time.Sleep(2 * time.Minute) // calls under way end by themselves; one that does not fails the test
+	})
+	return s
+}
+
+func config(timeout time.Duration) session.Config {
+	return session.Config{Timeout: func() time.Duration { return timeout }}
+}
+
+// tenant is a znode that notes when and why it was lost.
+type tenant struct {
+	lost chan struct{} // closed at the first loss
+	once sync.Once
+	at   time.Time
+	why  error
+}
+
+func newTenant() *tenant { return &tenant{lost: make(chan struct{})} }
+
+func (l *tenant) Lose(cause error) {
+	l.once.Do(func() {
+		l.at, l.why = time.Now(), cause
+		close(l.lost)
+	})
+}
+
+// await waits for the loss.
+func (l *tenant) await(t *testing.T) {
+	t.Helper()
+	select {
+	case <-l.lost:
+	case <-time.After(time.Hour):
+		t.Fatal("not told of the loss within an hour")
+	}
+}
+
+// isLost tells what has happened up to now.
+func (l *tenant) isLost() bool {
+	synctest.Wait()
+	select {
+	case <-l.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// observe makes one call that the clock takes notice of.
+func observe(s *session.Session, conn session.Conn) error {
+	return s.Observe(func() error {
+		_, _, err := conn.Get("/x")
+		return err
+	})
+}
+
+// cancelled returns a ctx that is done, with a cause.
+func cancelled(t *testing.T, cause error) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	return ctx
+}

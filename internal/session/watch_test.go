@@ -1,0 +1,122 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes/internal/session"
+)
+
+// HAZARDS E12: the client cannot drop a watch, so ten thousand impatient callers must not set ten thousand.
+func TestAllWhoWaitForAPathShareAWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		conn.latency = 10 * time.Millisecond
+		s := use(t, conn, time.Hour)
+		const waiters = 50
+		told := make(chan struct{}, waiters)
+		for range waiters {
+			go func() {
+				events, err := s.Watch(t.Context(), "/a")
+				if err == nil {
+					<-events
+					told <- struct{}{}
+				}
+			}()
+		}
+		time.Sleep(time.Second)
+		for range 1000 { // one after the other
+			_, err := s.Watch(t.Context(), "/a")
+			require.NoError(t, err)
+		}
+		require.Equal(t, 1, conn.watchesSet())
+		require.Empty(t, told)
+		conn.fire("/a", zk.EventNodeDeleted)
+		synctest.Wait()
+		require.Len(t, told, waiters, "the event reaches one, the end of the channel all")
+
+		_, err := s.Watch(t.Context(), "/a")
+		require.NoError(t, err)
+		_, err = s.Watch(t.Context(), "/b")
+		require.NoError(t, err)
+		require.Equal(t, 3, conn.watchesSet(), "the next for the same path, and one for another")
+		conn.fire("/a", zk.EventNodeDeleted)
+		conn.fire("/b", zk.EventNodeDeleted)
+	})
+}
+
+func TestAWatchThatFailedIsSetAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		s := use(t, conn, time.Hour)
+		for i, err := range []error{zk.ErrNoNode, zk.ErrConnectionClosed, nil} {
+			conn.change(func() { conn.err = err })
+			_, got := s.Watch(t.Context(), "/a")
+			require.ErrorIs(t, got, err)
+			require.Equal(t, i+1, conn.watchesSet())
+		}
+		conn.fire("/a", zk.EventNodeDeleted)
+	})
+}
+
+func TestWhoLeavesAWatchBeingSetLeavesItToTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		conn.latency = time.Minute
+		s := use(t, conn, time.Hour)
+		for range 10 {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errEnough)
+			_, err := s.Watch(ctx, "/a")
+			cancel()
+			require.ErrorIs(t, err, errEnough)
+		}
+		events, err := s.Watch(t.Context(), "/a")
+		require.NoError(t, err)
+		require.Equal(t, 1, conn.watchesSet())
+		conn.fire("/a", zk.EventNodeDataChanged)
+		require.Equal(t, zk.EventNodeDataChanged, (<-events).Type)
+	})
+}
+
+func TestAPendingWatchOutlivesTheLastUser(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		s := session.Use(conn, config(time.Hour))
+		_, err := s.Watch(t.Context(), "/a")
+		require.NoError(t, err)
+		s.Done()
+		time.Sleep(time.Hour)
+
+		s = session.Use(conn, config(time.Hour))
+		_, err = s.Watch(t.Context(), "/a")
+		require.NoError(t, err)
+		require.Equal(t, 1, conn.watchesSet(), "a new user would have set a second one")
+		s.Done()
+
+		conn.fire("/a", zk.EventNodeDeleted)
+		time.Sleep(time.Minute)
+		require.NotSame(t, s, use(t, conn, time.Hour), "nothing was left to be kept")
+	})
+}
+
+func TestWatchesOfManyPathsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		s := session.Use(conn, config(time.Hour))
+		for i := range 1000 {
+			path := fmt.Sprint("/", i)
+			_, err := s.Watch(t.Context(), path)
+			require.NoError(t, err)
+			conn.fire(path, zk.EventNodeDeleted)
+			require.LessOrEqual(t, s.WatchesKept(), 20, "while the connection is in use")
+		}
+		synctest.Wait()
+		s.Done()
+		require.NotSame(t, s, use(t, conn, time.Hour), "all of them are over")
+	})
+}
