@@ -1,0 +1,115 @@
+package recipes_test
+
+import (
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/zkserver"
+)
+
+func TestACLOfZnodesAndParents(t *testing.T) {
+	t.Parallel()
+	p, path := sharedPeer(t), zkserver.Path(t)
+	require.NoError(t, p.conn.AddAuth("digest", []byte("user:secret")))
+	acl := zk.DigestACL(zk.PermAll, "user", "secret")
+	lock, ctx := p.mutex(path+"/below", recipes.WithACL(acl)), ownerContext(t)
+	require.NoError(t, lock.Acquire(ctx))
+	for _, node := range []string{path, path + "/below", lock.LockPath(ctx)} {
+		got, _, err := p.conn.GetACL(node)
+		require.NoError(t, err)
+		require.Equal(t, acl, got, node)
+	}
+
+	other := sharedPeer(t)
+	stranger := other.mutex(path + "/below")
+	err := stranger.Acquire(ctx)
+	require.ErrorIs(t, err, zk.ErrNoAuth, "at once, not at the end of some timeout")
+	require.ErrorContains(t, err, "acquire "+path+"/below")
+	ok, err := stranger.AcquireTimeout(ctx, patience)
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+	require.False(t, ok)
+	_, err = stranger.ParticipantNodes(ctx)
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+
+	require.NoError(t, other.conn.AddAuth("digest", []byte("user:wrong")))
+	require.ErrorIs(t, stranger.Acquire(ctx), zk.ErrNoAuth, "a wrong password")
+	require.NoError(t, other.conn.AddAuth("digest", []byte("user:secret")))
+	ok, err = stranger.AcquireTimeout(ctx, 0)
+	require.NoError(t, err)
+	require.False(t, ok, "it is held")
+	require.NoError(t, lock.Release(ctx))
+	require.NoError(t, stranger.Acquire(ctx))
+	require.NoError(t, stranger.Release(ctx))
+}
+
+// What an ACL forbids ends each step at once, and leaves nothing behind that the permissions allow to delete.
+func TestForbiddenSteps(t *testing.T) {
+	t.Parallel()
+	p := sharedPeer(t)
+	require.NoError(t, p.conn.AddAuth("digest", []byte("admin:secret")))
+	dir := func(name string, perms int32) string {
+		path := zkserver.Path(t) + name
+		_, err := p.conn.Create(path, nil, 0, append(zk.DigestACL(zk.PermAll, "admin", "secret"), zk.WorldACL(perms)...))
+		require.NoError(t, err)
+		return path
+	}
+	t.Run("create", func(t *testing.T) {
+		path := dir("create", zk.PermRead|zk.PermDelete)
+		require.ErrorIs(t, sharedPeer(t).mutex(path).Acquire(t.Context()), zk.ErrNoAuth)
+		require.Empty(t, p.children(path))
+	})
+	t.Run("create a parent", func(t *testing.T) {
+		path := dir("parent", zk.PermRead|zk.PermDelete)
+		err := sharedPeer(t).mutex(path + "/a/b").Acquire(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.ErrorContains(t, err, "create "+path+"/a:")
+		require.Empty(t, p.children(path))
+	})
+	t.Run("list", func(t *testing.T) {
+		path := dir("list", zk.PermCreate|zk.PermDelete)
+		require.ErrorIs(t, sharedPeer(t).mutex(path).Acquire(t.Context()), zk.ErrNoAuth)
+		p.awaitChildren(path, 0)
+	})
+	t.Run("read the znode ahead", func(t *testing.T) {
+		path := dir("read", zk.PermCreate|zk.PermDelete|zk.PermRead)
+		secret := p.mutex(path, recipes.WithACL(zk.DigestACL(zk.PermAll, "admin", "secret")))
+		require.NoError(t, secret.Acquire(t.Context()))
+		require.ErrorIs(t, sharedPeer(t).mutex(path).Acquire(t.Context()), zk.ErrNoAuth)
+		p.awaitChildren(path, 1)
+		require.NoError(t, secret.Release(t.Context()))
+	})
+	t.Run("delete", func(t *testing.T) {
+		path := dir("delete", zk.PermCreate|zk.PermRead)
+		other := sharedPeer(t)
+		lock, ctx := other.mutex(path), ownerContext(t)
+		require.NoError(t, lock.Acquire(ctx))
+		err := lock.Release(ctx)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.ErrorContains(t, err, "delete "+path+"/_c_")
+		require.Len(t, p.children(path), 1, "it stays until the session ends")
+		other.conn.Close()
+		p.awaitChildren(path, 0)
+	})
+	t.Run("children of an ephemeral znode", func(t *testing.T) {
+		path := zkserver.Path(t)
+		_, err := p.conn.Create(path, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		require.ErrorIs(t, sharedPeer(t).mutex(path).Acquire(t.Context()), zk.ErrNoChildrenForEphemerals)
+	})
+}
+
+// Who may create below a path needs no permission above it.
+func TestNoPermissionAboveTheParent(t *testing.T) {
+	t.Parallel()
+	p, path := sharedPeer(t), zkserver.Path(t)
+	require.NoError(t, p.conn.AddAuth("digest", []byte("admin:secret")))
+	_, err := p.conn.Create(path, nil, 0, zk.DigestACL(zk.PermAll, "admin", "secret"))
+	require.NoError(t, err)
+	_, err = p.conn.Create(path+"/open", nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	lock := sharedPeer(t).mutex(path + "/open/a/lock")
+	require.NoError(t, lock.Acquire(t.Context()))
+	require.NoError(t, lock.Release(t.Context()))
+}

@@ -1,0 +1,162 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes/internal/zkserver"
+)
+
+// Each benchmark that compares with zk.Lock runs both in turns, so that they meet the same machine and the same server. The time
+// per operation is this library's; "zk.Lock/ours" is how many times as long zk.Lock takes.
+
+func benchPeer(b *testing.B, roundTrip time.Duration) *peer {
+	b.Helper()
+	p := newPeer(b, zkserver.Shared(b).Connect(), 30*time.Second)
+	p.tap.Delay(roundTrip / 2)
+	return p
+}
+
+// compare runs ours and theirs in turns, b.N times each.
+func compare(b *testing.B, ours, theirs func() error) {
+	b.Helper()
+	err := errors.Join(ours(), theirs()) // both make their directory
+	var our, their time.Duration
+	for b.Loop() {
+		began := time.Now()
+		failed := ours()
+		between := time.Now()
+		alsoFailed := theirs()
+		our, their = our+between.Sub(began), their+time.Since(between)
+		err = errors.Join(err, failed, alsoFailed)
+	}
+	require.NoError(b, err)
+	b.ReportMetric(float64(our)/float64(b.N), "ns/op")
+	b.ReportMetric(float64(their)/float64(our), "zk.Lock/ours")
+}
+
+// ours returns a function that acquires and releases once.
+func (p *peer) ours(path string) func() error {
+	lock, ctx := p.mutex(path), ownerContext(p.t)
+	return func() error {
+		if err := lock.Acquire(ctx); err != nil {
+			return err
+		}
+		return lock.Release(ctx)
+	}
+}
+
+// theirs is ours by zk.Lock.
+func (p *peer) theirs(path string) func() error {
+	lock := zk.NewLock(p.conn, path, zk.WorldACL(zk.PermAll))
+	return func() error {
+		if err := lock.Lock(); err != nil {
+			return err
+		}
+		return lock.Unlock()
+	}
+}
+
+func BenchmarkFreeLock(b *testing.B) {
+	for name, roundTrip := range map[string]time.Duration{"loopback": 0, "1ms": time.Millisecond} {
+		b.Run(name, func(b *testing.B) {
+			p := benchPeer(b, roundTrip)
+			compare(b, p.ours(zkserver.Path(b)), p.theirs(zkserver.Path(b)))
+		})
+	}
+}
+
+// BenchmarkContended counts as one operation that each contender gets the lock eight times.
+func BenchmarkContended(b *testing.B) {
+	for name, c := range map[string]struct{ sessions, goroutines int }{
+		"1 session of 16 goroutines": {1, 16},
+		"8 sessions":                 {8, 1},
+	} {
+		b.Run(name, func(b *testing.B) {
+			path, theirPath := zkserver.Path(b), zkserver.Path(b)
+			var ours, theirs []func() error
+			for range c.sessions {
+				p := benchPeer(b, 0)
+				for range c.goroutines {
+					ours, theirs = append(ours, p.ours(path)), append(theirs, p.theirs(theirPath))
+				}
+			}
+			compare(b, crowd(ours), crowd(theirs))
+		})
+	}
+}
+
+// crowd runs all at once, each eight times.
+func crowd(all []func() error) func() error {
+	return func() error {
+		failed := make(chan error, len(all))
+		for _, f := range all {
+			go func() {
+				var err error
+				for range 8 {
+					err = errors.Join(err, f())
+				}
+				failed <- err
+			}()
+		}
+		var err error
+		for range all {
+			err = errors.Join(err, <-failed)
+		}
+		return err
+	}
+}
+
+// BenchmarkHandOver is the time from the call of Release to the return of the Acquire that has been waiting.
+func BenchmarkHandOver(b *testing.B) {
+	for name, sessions := range map[string]int{"between processes": 2, "inside a process": 1} {
+		b.Run(name, func(b *testing.B) {
+			holder := benchPeer(b, 0)
+			waiter := holder
+			if sessions == 2 {
+				waiter = benchPeer(b, 0)
+			}
+			path, ctx, waiting := zkserver.Path(b), ownerContext(b), ownerContext(b)
+			held, wanted := holder.mutex(path), waiter.mutex(path)
+			var handOver time.Duration
+			for b.Loop() {
+				require.NoError(b, held.Acquire(ctx))
+				var at time.Time
+				granted := start(func() error {
+					err := wanted.Acquire(waiting)
+					at = time.Now()
+					return err
+				})
+				waiter.tap.Reset()
+				eventually(b, func() bool { return len(watching(waiter.tap)) == 2 }, "it does not wait, or is not minded")
+				began := time.Now()
+				require.NoError(b, held.Release(ctx))
+				require.NoError(b, <-granted)
+				handOver += at.Sub(began)
+				require.NoError(b, wanted.Release(waiting))
+			}
+			b.ReportMetric(float64(handOver)/float64(b.N), "ns/op")
+		})
+	}
+}
+
+func BenchmarkReentry(b *testing.B) {
+	p := benchPeer(b, 0)
+	lock := p.mutex(zkserver.Path(b))
+	for name, ctx := range map[string]context.Context{"owner in ctx": ownerContext(b), "owner is the goroutine": b.Context()} {
+		b.Run(name, func(b *testing.B) {
+			require.NoError(b, lock.Acquire(ctx))
+			b.ReportAllocs()
+			for b.Loop() {
+				if lock.Acquire(ctx) != nil || lock.Release(ctx) != nil {
+					b.Fatal("no re-entry")
+				}
+			}
+			require.NoError(b, lock.Release(ctx))
+		})
+	}
+}

@@ -1,0 +1,369 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/wiretap"
+	"github.com/zkrecipes/recipes/internal/zkserver"
+	"go.uber.org/goleak"
+)
+
+// The tests that look at all goroutines of the process, or measure short times, are not parallel.
+
+// grace is how long a call may go on after its time.
+const grace = 250 * time.Millisecond
+
+var errChangedMind = errors.New("changed my mind")
+
+// leaks looks for goroutines of the library that have come since before. The client and the tap start new ones with each
+// connection; no call of the library is among them.
+func leaks() (find func() error) {
+	opts := []goleak.Option{
+		goleak.IgnoreCurrent(),
+		goleak.IgnoreAnyFunction("github.com/go-zookeeper/zk.(*Conn).loop.func1"),
+		goleak.IgnoreAnyFunction("github.com/go-zookeeper/zk.(*Conn).loop.func2"),
+		goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/internal/wiretap.(*wire).collectRequests"),
+		goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/internal/wiretap.(*wire).collectReplies"),
+		goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/internal/wiretap.(*wire).deliver"),
+	}
+	return func() error { return goleak.Find(opts...) }
+}
+
+// awaitNoLeak waits until no goroutine is left over; then nothing that the library had begun is under way any more.
+func awaitNoLeak(t *testing.T, find func() error) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		if err = find(); err == nil {
+			return
+		}
+	}
+	require.NoError(t, err)
+}
+
+// A giveUp is one way in which the time of an acquire ends. It returns when that was, and what was answered.
+type giveUp func(t *testing.T, lock recipes.InterProcessLock) (due time.Time, ok bool, err error)
+
+// waitLong is enough for a waiter to be queued and minded before its time ends.
+const waitLong = 150 * time.Millisecond
+
+var giveUps = map[string]giveUp{
+	"cancelled": func(t *testing.T, lock recipes.InterProcessLock) (due time.Time, ok bool, err error) {
+		t.Helper()
+		ctx, cancel := context.WithCancelCause(ownerContext(t))
+		dues := make(chan time.Time, 1)
+		time.AfterFunc(waitLong, func() {
+			dues <- time.Now()
+			cancel(errChangedMind)
+		})
+		err = lock.Acquire(ctx)
+		due = within(t, dues, "Acquire was to be cancelled")
+		require.ErrorIs(t, err, errChangedMind)
+		return due, false, nil
+	},
+	"deadline": func(t *testing.T, lock recipes.InterProcessLock) (due time.Time, ok bool, err error) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(ownerContext(t), waitLong)
+		defer cancel()
+		due, _ = ctx.Deadline()
+		ok, err = lock.AcquireTimeout(ctx, time.Hour)
+		require.ErrorIs(t, err, context.DeadlineExceeded, "the caller's own deadline is no timeout")
+		return due, ok, nil
+	},
+	"timeout": func(t *testing.T, lock recipes.InterProcessLock) (due time.Time, ok bool, err error) {
+		t.Helper()
+		due = time.Now().Add(waitLong)
+		ok, err = lock.AcquireTimeout(ownerContext(t), waitLong)
+		return due, ok, err
+	},
+	"at once": func(t *testing.T, lock recipes.InterProcessLock) (due time.Time, ok bool, err error) {
+		t.Helper()
+		due = time.Now().Add(waitLong)
+		ctx, cancel := context.WithDeadlineCause(ownerContext(t), due, errChangedMind)
+		defer cancel()
+		ok, err = lock.AcquireTimeout(ctx, 0)
+		if errors.Is(err, errChangedMind) { // in an outage it lasts for the session timeout otherwise
+			err = nil
+		}
+		return due, ok, err
+	},
+}
+
+func gaveUpInTime(t *testing.T, how string, late time.Duration, ok bool, err error) {
+	t.Helper()
+	require.NoError(t, err, how)
+	require.False(t, ok, how)
+	require.Less(t, late, grace, how)
+	if !strings.HasSuffix(how, "at once") {
+		require.GreaterOrEqual(t, late, time.Duration(0), "%s: it did not wait", how)
+	}
+}
+
+// An adversity is what keeps a waiter from the lock.
+type adversity struct {
+	begin, end func(p *peer, server *zkserver.Server) error
+}
+
+var adversities = map[string]adversity{
+	"another holder": {
+		func(*peer, *zkserver.Server) error { return nil },
+		func(*peer, *zkserver.Server) error { return nil },
+	},
+	"partition": {
+		func(p *peer, _ *zkserver.Server) error { p.tap.Partition(); return nil },
+		func(p *peer, _ *zkserver.Server) error { p.tap.Heal(); return nil },
+	},
+	"nothing comes back": {
+		func(p *peer, _ *zkserver.Server) error { p.tap.PartitionIn(); return nil },
+		func(p *peer, _ *zkserver.Server) error { p.tap.Heal(); return nil },
+	},
+	"frozen server": {
+		func(_ *peer, server *zkserver.Server) error { return server.Freeze() },
+		func(_ *peer, server *zkserver.Server) error { return server.Thaw() },
+	},
+	"refused connections": {
+		func(p *peer, _ *zkserver.Server) error { p.tap.Refuse(true); p.tap.Cut(); return nil },
+		func(p *peer, _ *zkserver.Server) error { p.tap.Refuse(false); return nil },
+	},
+}
+
+func TestAcquireReturnsInTimeAndLeavesNothing(t *testing.T) {
+	service := zkserver.Start(t)
+	holder := newPeer(t, service.Connect(), time.Minute)
+	for name, trouble := range adversities {
+		t.Run(name, func(t *testing.T) {
+			p := newPeer(t, service.Connect(), 10*time.Second)
+			path := zkserver.Path(t)
+			held, ctx := holder.mutex(path), ownerContext(t)
+			require.NoError(t, held.Acquire(ctx))
+			eventually(t, func() bool { return len(watching(holder.tap)) > 0 }, "the hold is not minded")
+			node := strings.TrimPrefix(held.LockPath(ctx), path+"/")
+			find := leaks()
+
+			for how, giveUp := range giveUps { // the trouble begins when it stands in the queue
+				begun := make(chan error, 1)
+				due, ok, err := giveUp(t, p.mutex(path, recipes.WithObserver(func(e recipes.Event) {
+					if e.Kind == recipes.EventQueued {
+						begun <- trouble.begin(p, service.Servers[0])
+					}
+				})))
+				late := time.Since(due)
+				require.NoError(t, within(t, begun, how+": was not queued"))
+				require.NoError(t, trouble.end(p, service.Servers[0]))
+				gaveUpInTime(t, how, late, ok, err)
+				p.awaitSession()
+			}
+			require.NoError(t, trouble.begin(p, service.Servers[0]))
+			for how, giveUp := range giveUps {
+				due, ok, err := giveUp(t, p.mutex(path))
+				gaveUpInTime(t, how, time.Since(due), ok, err)
+			}
+			require.NoError(t, trouble.end(p, service.Servers[0]))
+			awaitNoLeak(t, find)
+			require.Equal(t, []string{node}, holder.children(path))
+			require.NoError(t, held.Release(ctx))
+			holder.tap.Reset()
+		})
+	}
+}
+
+func TestAcquireReturnsInTimeBehindAHolderOfThisProcess(t *testing.T) {
+	p := sharedPeer(t)
+	path := zkserver.Path(t)
+	held, ctx := p.mutex(path), ownerContext(t)
+	require.NoError(t, held.Acquire(ctx))
+	eventually(t, func() bool { return len(watching(p.tap)) > 0 }, "the hold is not minded")
+	find := leaks()
+	for name, lock := range map[string]*recipes.InterProcessMutex{"same value": held, "another value": p.mutex(path)} {
+		for how, giveUp := range giveUps {
+			due, ok, err := giveUp(t, lock)
+			gaveUpInTime(t, name+", "+how, time.Since(due), ok, err)
+		}
+	}
+	awaitNoLeak(t, find)
+	require.Len(t, p.children(path), 1)
+	require.NoError(t, held.Release(ctx))
+}
+
+func TestASingleTry(t *testing.T) {
+	p, other := sharedPeer(t), sharedPeer(t)
+	path, ctx, otherCtx := zkserver.Path(t), ownerContext(t), ownerContext(t)
+	lock, others := p.mutex(path), other.mutex(path)
+	for _, timeout := range []time.Duration{0, -1, math.MinInt64} {
+		ok, err := lock.AcquireTimeout(ctx, timeout)
+		require.NoError(t, err)
+		require.True(t, ok, "the lock is free")
+		p.tap.Reset()
+		ok, err = lock.AcquireTimeout(ctx, timeout)
+		require.NoError(t, err)
+		require.True(t, ok, "a re-entry")
+		ok, err = others.AcquireTimeout(otherCtx, timeout)
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.Empty(t, watching(other.tap), "it does not wait")
+		require.Len(t, other.awaitChildren(path, 1), 1)
+		require.NoError(t, lock.Release(ctx))
+		require.NoError(t, lock.Release(ctx))
+	}
+}
+
+// It gets the session timeout, in which the client finds another server if there is one.
+func TestASingleTryInAnOutage(t *testing.T) {
+	for name, trouble := range adversities {
+		if name == "another holder" || name == "frozen server" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			const timeout = time.Second
+			p, other := newPeer(t, zkserver.Shared(t).Connect(), timeout), sharedPeer(t)
+			path := zkserver.Path(t)
+			find := leaks()
+			require.NoError(t, trouble.begin(p, nil))
+			began := time.Now()
+			ok, err := p.mutex(path).AcquireTimeout(ownerContext(t), 0)
+			took := time.Since(began)
+			require.NoError(t, trouble.end(p, nil))
+			require.NoError(t, err)
+			require.False(t, ok)
+			require.Less(t, took, timeout+grace)
+			awaitNoLeak(t, find)
+			require.Empty(t, other.children(path))
+		})
+	}
+}
+
+func TestADoneContextAsksNothing(t *testing.T) {
+	t.Parallel()
+	p := sharedPeer(t)
+	lock := p.mutex(zkserver.Path(t))
+	owner := ownerContext(t)
+	ctx, cancel := context.WithCancelCause(owner)
+	cancel(errChangedMind)
+	refusesDoneContext(t, p, lock, ctx)
+	require.NoError(t, lock.Acquire(owner))
+	awaitOwnWatch(t, p)
+	refusesDoneContext(t, p, lock, ctx) // to re-enter, too
+	require.NoError(t, lock.Release(owner))
+	require.ErrorIs(t, lock.Release(owner), recipes.ErrNotOwner)
+}
+
+func refusesDoneContext(t *testing.T, p *peer, lock *recipes.InterProcessMutex, ctx context.Context) { //nolint:revive // t comes first
+	t.Helper()
+	p.tap.Reset()
+	for range 10 {
+		require.ErrorIs(t, lock.Acquire(ctx), errChangedMind)
+		for _, timeout := range []time.Duration{-1, 0, time.Second, math.MaxInt64} {
+			ok, err := lock.AcquireTimeout(ctx, timeout)
+			require.ErrorIs(t, err, errChangedMind)
+			require.False(t, ok)
+		}
+	}
+	_, err := p.conn.Sync("/") // behind whatever was sent
+	require.NoError(t, err)
+	ops := slices.DeleteFunc(p.tap.Ops(), func(op wiretap.Op) bool { return op == wiretap.GetData }) // the heartbeat
+	require.Equal(t, []wiretap.Op{wiretap.Sync}, ops)
+}
+
+func TestAHugeTimeout(t *testing.T) {
+	t.Parallel()
+	p, other := sharedPeer(t), sharedPeer(t)
+	path, ctx, otherCtx := zkserver.Path(t), ownerContext(t), ownerContext(t)
+	lock, others := p.mutex(path), other.mutex(path)
+	ok, err := lock.AcquireTimeout(ctx, math.MaxInt64)
+	require.NoError(t, err)
+	require.True(t, ok)
+	waiting := start(func() error {
+		ok, err := others.AcquireTimeout(otherCtx, math.MaxInt64)
+		if !ok && err == nil {
+			return errors.New("its time ran out")
+		}
+		return err
+	})
+	p.awaitChildren(path, 2)
+	require.NoError(t, lock.Release(ctx))
+	require.NoError(t, within(t, waiting, "the lock does not pass on"))
+	require.NoError(t, others.Release(otherCtx))
+}
+
+// HAZARDS A1-14, E12: a watch that nobody waits for stays in the client and at the server, and cannot be dropped.
+func TestImpatientWaitersLeaveNothing(t *testing.T) {
+	server := zkserver.Start(t).Servers[0]
+	for name, holds := range map[string]func(p, other *peer) *peer{
+		"behind another process": func(_, other *peer) *peer { return other },
+		"behind this process":    func(p, _ *peer) *peer { return p },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, other := newPeer(t, server.Addr, time.Minute), newPeer(t, server.Addr, time.Minute)
+			holder := holds(p, other)
+			path, ctx := zkserver.Path(t), ownerContext(t)
+			held := holder.mutex(path)
+			require.NoError(t, held.Acquire(ctx))
+			eventually(t, func() bool { return len(watching(holder.tap)) > 0 }, "the hold is not minded")
+
+			impatient(t, p, path, 200) // what grows only once has grown
+			if holder == other {
+				eventually(t, func() bool { // on a slow machine all of them gave up before they came to set a watch
+					impatient(t, p, path, 50)
+					return slices.Contains(watching(p.tap), held.LockPath(ctx))
+				}, "nobody watches the holder")
+			}
+			find := leaks()
+			awaitNoLeak(t, find)
+			heap := heapInUse(p, other)
+			impatient(t, p, path, 2000)
+			awaitNoLeak(t, find)
+			require.NotContains(t, watching(p.tap), held.LockPath(ctx), "those before have set a watch")
+			require.Less(t, heapInUse(p, other), heap+128<<10, "64 bytes a waiter, less than a watch")
+			require.Len(t, other.children(path), 1)
+			watchers := watchersOf(t, server)
+			require.Len(t, watchers, 1)
+			require.LessOrEqual(t, watchers[held.LockPath(ctx)], 2, "the holder, and all who waited, with one for all")
+			require.NoError(t, held.Release(ctx))
+		})
+	}
+}
+
+// impatient makes n acquires of fresh lock values run out of time: half of them one after the other, then the others in a crowd.
+func impatient(t *testing.T, p *peer, path string, n int) {
+	t.Helper()
+	try := func(timeout time.Duration) {
+		if ok, err := p.mutex(path).AcquireTimeout(ownerContext(t), timeout); ok || err != nil {
+			t.Errorf("got the lock: %v, %v", ok, err)
+		}
+	}
+	for range n / 2 {
+		try(2 * time.Millisecond)
+	}
+	const crowd = 50
+	var wg sync.WaitGroup
+	for range crowd {
+		wg.Go(func() {
+			for range n / 2 / crowd {
+				try(20 * time.Millisecond)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// heapInUse is what is live now, without what the taps have noted.
+func heapInUse(taps ...*peer) uint64 {
+	for _, p := range taps {
+		p.tap.Reset()
+	}
+	runtime.GC()
+	runtime.GC() // what finalizers and pools let go of
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

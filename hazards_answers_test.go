@@ -1,0 +1,147 @@
+package recipes_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/wiretap"
+)
+
+// Codes that the client has no name for, and "session moved": the server is in trouble that passes.
+func TestHazardE21_PassingErrors(t *testing.T) { testPassingErrors(t, -4, -7, -119, -127) }
+
+// The server has ignored the request, since the session is with another one now.
+func TestHazardE22_SessionMoved(t *testing.T) { testPassingErrors(t, -118) }
+
+func testPassingErrors(t *testing.T, codes ...int32) {
+	t.Helper()
+	t.Parallel()
+	for _, code := range codes {
+		for op, requests := range map[wiretap.Op]int{wiretap.Create: 2, wiretap.GetChildren2: 1, wiretap.GetData: 1, wiretap.Delete: 2} {
+			t.Run(fmt.Sprintf("%d to %s", code, op), func(t *testing.T) {
+				t.Parallel()
+				s := newScene(t)
+				leave := s.occupy(t)
+				refused := make(chan struct{})
+				var once atomic.Bool
+				s.tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
+					if p.Op != op || p.Path == "/" || !once.CompareAndSwap(false, true) {
+						return wiretap.Pass
+					}
+					close(refused)
+					return wiretap.Answer(code)
+				})
+				done := s.acquire()
+				s.steps.nth(t, recipes.EventQueued, 1)
+				leave()
+				require.NoError(t, within(t, done, "the lock is not acquired"))
+				s.holdsAlone(t)
+				within(t, refused, "nothing was refused")
+				require.GreaterOrEqual(t, len(s.requests(op)), requests)
+			})
+		}
+	}
+}
+
+// Wrong credentials are told by nothing but a NoAuth for each call.
+func TestHazardE27_WrongCredentials(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	require.NoError(t, s.other.conn.AddAuth("digest", []byte("admin:secret")))
+	_, err := s.other.conn.SetACL(s.path, zk.DigestACL(zk.PermAll, "admin", "secret"), -1)
+	require.NoError(t, err)
+	require.NoError(t, s.conn.AddAuth("digest", []byte("admin:guess")))
+	err = within(t, s.acquire(), "it is tried again for ever")
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+	require.ErrorContains(t, err, s.path)
+	require.Len(t, s.requests(wiretap.Create), 1)
+	require.Empty(t, s.other.children(s.path))
+}
+
+// A writeFault breaks a connection in one write: of a request with an operation that concerns a path or what is below.
+type writeFault struct {
+	op      uint32
+	path    string        // set before armed
+	arrived chan struct{} // nil: nothing of that write gets through; else all does, and the write fails when this is closed
+	armed   atomic.Bool
+}
+
+func (f *writeFault) hits(b []byte) bool {
+	const behindXid = 8
+	return f.armed.Load() && len(b) > behindXid+4 && binary.BigEndian.Uint32(b[behindXid:]) == f.op &&
+		bytes.Contains(b, []byte(f.path)) && f.armed.CompareAndSwap(true, false)
+}
+
+type brokenLine struct {
+	net.Conn
+	fault *writeFault
+}
+
+func (l *brokenLine) Write(b []byte) (int, error) {
+	if !l.fault.hits(b) {
+		return l.Conn.Write(b)
+	}
+	if l.fault.arrived != nil {
+		if n, err := l.Conn.Write(b); err != nil {
+			return n, err
+		}
+		<-l.fault.arrived
+	}
+	_ = l.Conn.Close()
+	return 0, &net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE}
+}
+
+// A write that fails comes back as it is, "write tcp: broken pipe", and nobody knows what the server got.
+func TestHazardE10_RawWriteError(t *testing.T) {
+	t.Parallel()
+	codes := map[wiretap.Op]uint32{wiretap.Create: 1, wiretap.Delete: 2, wiretap.GetData: 4, wiretap.GetChildren2: 12}
+	for op, code := range codes {
+		t.Run(string(op)+" that has arrived", func(t *testing.T) {
+			t.Parallel()
+			testRawWriteError(t, op, &writeFault{op: code, arrived: make(chan struct{})})
+		})
+		t.Run(string(op)+" that has not arrived", func(t *testing.T) {
+			t.Parallel()
+			testRawWriteError(t, op, &writeFault{op: code})
+		})
+	}
+}
+
+func testRawWriteError(t *testing.T, op wiretap.Op, fault *writeFault) {
+	t.Helper()
+	tap := wiretap.New(nil)
+	s := newSceneWith(t, newPeerBy(t, manyNames(t), lasting, tap, lineDialer(tap, func(conn net.Conn) net.Conn {
+		return &brokenLine{Conn: conn, fault: fault}
+	})))
+	fault.path = s.path
+	fault.armed.Store(true)
+	if fault.arrived != nil {
+		tap.OnReply(func(request, _ wiretap.Packet) wiretap.Verdict {
+			if request.Op != op || !strings.HasPrefix(request.Path, s.path) || fault.armed.Load() {
+				return wiretap.Pass
+			}
+			tap.OnReply(nil)
+			close(fault.arrived)
+			return wiretap.Drop
+		})
+	}
+	leave := s.occupy(t)
+	done := s.acquire()
+	s.steps.nth(t, recipes.EventQueued, 1)
+	leave()
+	require.NoError(t, within(t, done, "the lock is not acquired"))
+	s.holdsAlone(t)
+	require.False(t, fault.armed.Load(), "nothing broke")
+	creates := s.requests(wiretap.Create)
+	require.Equal(t, creates[0], creates[len(creates)-1], "it lost its place")
+	require.Len(t, creates, 1) // the one that did not arrive was not seen by the tap
+}

@@ -1,0 +1,163 @@
+package recipes_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/wiretap"
+)
+
+// calls is every call that asks ZooKeeper for something.
+func (s *scene) calls() map[string]func(ctx context.Context) error {
+	node := s.path + "/_c_gone-lock-0000000000"
+	return map[string]func(context.Context) error{
+		"Acquire": s.lock.Acquire,
+		"AcquireTimeout": func(ctx context.Context) error {
+			_, err := s.lock.AcquireTimeout(ctx, time.Hour)
+			return err
+		},
+		"AcquireTimeout 0": func(ctx context.Context) error {
+			_, err := s.lock.AcquireTimeout(ctx, 0)
+			return err
+		},
+		"ParticipantNodes": func(ctx context.Context) error {
+			_, err := s.lock.ParticipantNodes(ctx)
+			return err
+		},
+		"Participants": func(ctx context.Context) error {
+			_, err := s.lock.Participants(ctx)
+			return err
+		},
+		"AttemptRevoke": func(ctx context.Context) error { return recipes.AttemptRevoke(ctx, s.conn, node) },
+	}
+}
+
+// startCalls makes all calls at once.
+func (s *scene) startCalls(t *testing.T) map[string]<-chan error {
+	t.Helper()
+	results := map[string]<-chan error{}
+	for name, call := range s.calls() {
+		ctx := ownerContext(t)
+		results[name] = start(func() error { return call(ctx) })
+	}
+	return results
+}
+
+func requireClosed(t *testing.T, results map[string]<-chan error) {
+	t.Helper()
+	for name, result := range results {
+		err := within(t, result, name+" does not return")
+		require.ErrorIs(t, err, zk.ErrConnectionClosed, name)
+	}
+}
+
+// A closed connection fails every call at once, which it also does for a moment in an outage: to retry spins, or hangs for ever
+// (kazoo 83, 482). No call tells that it is closed.
+func TestHazardE15_ClosedBefore(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.acquired(t)
+	require.NoError(t, s.lock.Release(s.ctx))
+	s.conn.Close()
+	requireClosed(t, s.startCalls(t))
+	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrNotOwner)
+}
+
+// It is closed while one holds and others wait.
+func TestHazardE15_ClosedWhileHeld(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.acquired(t)
+	hold := s.lock.Hold(s.ctx)
+	waiters := s.waiters(t)
+	s.conn.Close()
+	requireClosed(t, waiters)
+	within(t, hold.Lost(), "Lost is not told")
+	require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
+	require.ErrorIs(t, hold.Err(), zk.ErrConnectionClosed)
+	require.False(t, s.lock.IsAcquiredInThisProcess())
+	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrLockLost)
+	s.other.awaitChildren(s.path, 0)
+}
+
+// It is closed before the first Release has anything to tell it by.
+func TestHazardE15_ClosedJustBeforeRelease(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.acquired(t)
+	s.conn.Close()
+	err := within(t, start(func() error { return s.lock.Release(s.ctx) }), "Release does not return")
+	require.ErrorIs(t, err, recipes.ErrLockLost)
+	require.ErrorIs(t, err, zk.ErrConnectionClosed)
+}
+
+// It is closed while another process holds the lock.
+func TestHazardE15_ClosedWhileWaiting(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	leave := s.occupy(t)
+	waiters := s.waiters(t)
+	s.conn.Close()
+	requireClosed(t, waiters)
+	s.other.awaitChildren(s.path, 1)
+	leave()
+}
+
+// waiters are two owners that wait for the lock, with and without a time limit.
+func (s *scene) waiters(t *testing.T) map[string]<-chan error {
+	t.Helper()
+	first, second := ownerContext(t), ownerContext(t)
+	ahead := len(s.other.children(s.path))
+	results := map[string]<-chan error{
+		"Acquire": start(func() error { return s.lock.Acquire(first) }),
+		"AcquireTimeout": start(func() error {
+			_, err := s.lock.AcquireTimeout(second, time.Hour)
+			return err
+		}),
+	}
+	s.other.awaitChildren(s.path, ahead+2)
+	return results
+}
+
+// It is closed during a hang: the client closes its watches only when its loop ends, after 12.7 s in a handshake with a session
+// timeout of 2 s. With the one here that would be minutes.
+func TestHazardE14_ClosedInAnOutage(t *testing.T) {
+	t.Parallel()
+	for name, outage := range outages {
+		if name == "partition in" {
+			continue // The server closes then, and the client may be stuck for ever: see TestHazardE26_ClientStuckForEver.
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			leave := s.occupy(t)
+			waiters := s.waiters(t)
+			outage.begin(s.tap)
+			calls := s.startCalls(t)
+			s.conn.Close()
+			requireClosed(t, waiters)
+			requireClosed(t, calls)
+			outage.end(s.tap) // so that the client's loop can end
+			leave()
+		})
+	}
+}
+
+// The handshake is frozen while the lock is held, and the owner closes the connection.
+func TestHazardE14_ClosedInAFrozenHandshakeWhileHeld(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.acquired(t)
+	hold := s.lock.Hold(s.ctx)
+	dropped := s.tap.NthRequest(wiretap.Connect, 1, wiretap.Drop)
+	s.tap.Cut()
+	within(t, dropped, "the client does not dial")
+	s.conn.Close()
+	within(t, hold.Lost(), "Lost is not told")
+	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrLockLost)
+	s.tap.Cut()
+}

@@ -1,0 +1,103 @@
+package recipes_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/wiretap"
+)
+
+// A waiter whose znode was deleted by a stranger acquired without any znode, and so did the next: two holders (zk.Lock). It has
+// to join the queue anew, at the tail.
+
+// rejoins checks that the waiter, whose first znode was deleted, has joined anew behind all others and did not acquire.
+func (s *scene) rejoins(t *testing.T, participants int) {
+	t.Helper()
+	first, second := s.steps.nth(t, recipes.EventQueued, 1).Node, s.steps.nth(t, recipes.EventQueued, 2).Node
+	require.NotEqual(t, first, second)
+	children := s.other.awaitChildren(s.path, participants)
+	require.Equal(t, second, s.path+"/"+children[len(children)-1], "not at the tail")
+	require.NotContains(t, s.steps.kinds(), recipes.EventAcquired)
+}
+
+func TestHazardA2_GhostBehindOneHolder(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	leave := s.occupy(t)
+	done := s.acquire()
+	s.delete(t, s.steps.nth(t, recipes.EventQueued, 1).Node)
+	s.rejoins(t, 2)
+	leave()
+	require.NoError(t, within(t, done, "the lock is not acquired"))
+	s.holdsAlone(t)
+}
+
+func TestHazardA2_GhostBehindAHolderOfTheSameProcess(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	holder, ctx := s.mutex(s.path), ownerContext(t)
+	require.NoError(t, holder.Acquire(ctx))
+	done := s.acquire()
+	s.delete(t, s.steps.nth(t, recipes.EventQueued, 1).Node)
+	s.rejoins(t, 2)
+	require.NoError(t, holder.Release(ctx))
+	require.NoError(t, within(t, done, "the lock is not acquired"))
+	s.holdsAlone(t)
+}
+
+// Behind several it finds out when the queue moves.
+func TestHazardA2_GhostBehindSeveral(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	leave := s.occupy(t)
+	ctx, cancel := context.WithCancel(ownerContext(t))
+	ahead := start(func() error { return s.other.mutex(s.path).Acquire(ctx) })
+	s.other.awaitChildren(s.path, 2)
+	done := s.acquire()
+	s.delete(t, s.steps.nth(t, recipes.EventQueued, 1).Node)
+	behindCtx := ownerContext(t)
+	behindLock := s.other.mutex(s.path)
+	behind := start(func() error { return behindLock.Acquire(behindCtx) })
+	s.other.awaitChildren(s.path, 3)
+	cancel()
+	require.ErrorIs(t, within(t, ahead, "Acquire does not heed its ctx"), context.Canceled)
+	s.rejoins(t, 3)
+	leave()
+	require.NoError(t, within(t, behind, "the next in the queue does not get the lock"))
+	require.NotContains(t, s.steps.kinds(), recipes.EventAcquired)
+	require.NoError(t, behindLock.Release(behindCtx))
+	require.NoError(t, within(t, done, "the lock is not acquired"))
+	s.holdsAlone(t)
+}
+
+// The holder leaves right after the znode of the next was deleted: the waiter is told both at once, in that order.
+func TestHazardA2_GhostAtTheHandOver(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	var watched sync.Map
+	s.tap.OnReply(func(request, _ wiretap.Packet) wiretap.Verdict {
+		if request.Watch {
+			watched.Store(request.Path, true)
+		}
+		return wiretap.Pass
+	})
+	for range 30 {
+		s.steps.forget()
+		leave := s.occupy(t)
+		done := s.acquire()
+		node := s.steps.nth(t, recipes.EventQueued, 1).Node
+		eventually(t, func() bool { _, ok := watched.Load(node); return ok }, "it does not mind its own znode")
+		release := make(chan struct{})
+		held := s.tap.NthReply(wiretap.Event, 1, wiretap.Hold(release))
+		s.delete(t, node)
+		within(t, held, "the znode is not minded")
+		leave()
+		close(release)
+		require.NoError(t, within(t, done, "the lock is not acquired"))
+		require.NotEqual(t, node, s.steps.nth(t, recipes.EventAcquired, 1).Node, "it acquired without any znode")
+		s.holdsAlone(t)
+	}
+}

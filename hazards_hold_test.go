@@ -1,0 +1,227 @@
+package recipes_test
+
+import (
+	"encoding/binary"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/wiretap"
+)
+
+// short is a session timeout for tests that wait for the server to end the session. It leaves a busy machine time enough
+// not to end it before its turn.
+const short = 3 * time.Second
+
+// isLost checks what an owner is told that acquired the lock a number of times and lost it: no re-entry, no hold, ErrLockLost for
+// each Release, and after that an owner like any other.
+func (s *scene) isLost(t *testing.T, hold *recipes.Hold, times int) {
+	t.Helper()
+	within(t, hold.Lost(), "Lost is not told")
+	require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
+	require.False(t, s.lock.IsOwned(s.ctx))
+	require.False(t, s.lock.IsAcquiredInThisProcess())
+	require.Empty(t, s.lock.LockPath(s.ctx))
+	require.Nil(t, s.lock.Hold(s.ctx))
+	for range times {
+		require.ErrorIs(t, s.lock.Acquire(s.ctx), recipes.ErrLockLost, "it is re-entered")
+		require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrLockLost)
+	}
+	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrNotOwner)
+	require.ErrorIs(t, s.steps.nth(t, recipes.EventLost, 1).Err, recipes.ErrLockLost)
+}
+
+// After the session's end the owner re-entered from a local table, and was told that it had the lock (CURATOR-206;
+// kazoo and zk.Lock besides could never be used again).
+func TestHazardA1_3_SessionExpiredWhileHolding(t *testing.T) {
+	t.Parallel()
+	s := newSceneWith(t, newPeer(t, manyNames(t), short))
+	for range 3 {
+		s.acquired(t)
+	}
+	hold := s.lock.Hold(s.ctx)
+	s.expire(t, hold.Path())
+	s.isLost(t, hold, 3)
+	s.acquired(t)
+	s.holdsAlone(t)
+}
+
+// The session was told to be over, and the server still has the znode: the hold is over at once all the same.
+func TestHazardA1_3_SessionToldExpiredWhileHolding(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.acquired(t)
+	hold := s.lock.Hold(s.ctx)
+	s.tellExpired(t)
+	s.isLost(t, hold, 1)
+}
+
+// Timed from the moment at which the silence was noticed, Lost came late by up to 2/3 of the session timeout, and two held
+// the lock (CURATOR-460).
+func TestHazardA1_4_LostBeforeTheNextHolder(t *testing.T) {
+	t.Parallel()
+	s := newSceneWith(t, newPeer(t, manyNames(t), short))
+	s.acquired(t)
+	hold := s.lock.Hold(s.ctx)
+	next, ctx := s.other.mutex(s.path), ownerContext(t)
+	s.tap.Partition()
+	require.NoError(t, next.Acquire(ctx))
+	select {
+	case <-hold.Lost():
+	default:
+		t.Fatal("the next holder has the lock, and this one was not told")
+	}
+	require.NoError(t, next.Release(ctx))
+}
+
+// A listener that blocks, called in the client's event thread with the recipe's monitor held, kept the client from
+// reconnecting (CURATOR-495).
+func TestHazardA1_15_ListenerThatBlocks(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	called, release := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	var once sync.Once
+	s.lock.MakeRevocable(func() {
+		once.Do(func() { close(called) })
+		<-release
+	})
+	s.acquired(t)
+	require.NoError(t, recipes.AttemptRevoke(t.Context(), s.other.conn, s.lock.LockPath(s.ctx)))
+	within(t, called, "the listener is not called")
+	asked := start(func() error {
+		s.lock.IsOwned(s.ctx)
+		return nil
+	})
+	require.NoError(t, within(t, asked, "the listener holds up the lock"))
+	s.tap.Cut()
+	s.holdsAlone(t)
+	s.acquired(t)
+	s.holdsAlone(t)
+}
+
+// The own znode is deleted by a stranger while the lock is held.
+func TestHazardA2_DeletedWhileHeld(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.acquired(t)
+	s.acquired(t)
+	hold := s.lock.Hold(s.ctx)
+	s.delete(t, hold.Path())
+	s.isLost(t, hold, 2)
+	s.acquired(t)
+	s.holdsAlone(t)
+}
+
+// The owner releases before it can have been told that its znode is gone: its work was not protected to the end.
+func TestHazardA2_DeletedJustBeforeRelease(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	minded := make(chan struct{})
+	var once sync.Once
+	s.tap.OnReply(func(request, reply wiretap.Packet) wiretap.Verdict {
+		switch {
+		case reply.Op == wiretap.Event:
+			return wiretap.Drop
+		case request.Op == wiretap.GetData && request.Watch:
+			once.Do(func() { close(minded) })
+		}
+		return wiretap.Pass
+	})
+	s.acquired(t)
+	within(t, minded, "nobody minds the znode of a hold that lasts")
+	hold := s.lock.Hold(s.ctx)
+	s.delete(t, hold.Path())
+	require.NoError(t, hold.Err(), "the event was dropped")
+	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrLockLost)
+	require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
+	within(t, hold.Lost(), "Lost is not told")
+	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrNotOwner)
+}
+
+// Where the session timeout is not known, no disconnect can be told from a loss.
+func TestHazardE5_UnknownSessionTimeout(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	lock, err := recipes.NewInterProcessMutex(s.conn, s.path, recipes.WithObserver(s.steps.observe))
+	require.NoError(t, err)
+	s.lock = lock
+	s.acquired(t)
+	hold := s.lock.Hold(s.ctx)
+	release := make(chan struct{})
+	s.tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release))
+	s.tap.Cut()
+	s.isLost(t, hold, 1)
+	close(release)
+	s.other.awaitChildren(s.path, 0) // it would block others for as long as the session lasts
+}
+
+// A forgetfulLine is a connection whose first packet, once told to forget, asks for a new session instead of the old one.
+type forgetfulLine struct {
+	net.Conn
+	forget bool
+}
+
+func (l *forgetfulLine) Write(b []byte) (int, error) {
+	const length, version, zxid, timeout, session = 4, 4, 8, 4, 8
+	if l.forget {
+		l.forget = false
+		b = append([]byte{}, b...)
+		binary.BigEndian.PutUint64(b[length+version+zxid+timeout:][:session], 0)
+	}
+	return l.Conn.Write(b)
+}
+
+// newForgetfulPeer opens a session. After forget each reconnect gives the client another session without a word of the old
+// one's end, as ClickHouse Keeper does.
+func newForgetfulPeer(t *testing.T) (p *peer, forget func()) {
+	t.Helper()
+	var forgets atomic.Bool
+	tap := wiretap.New(nil)
+	return newPeerBy(t, manyNames(t), lasting, tap, lineDialer(tap, func(conn net.Conn) net.Conn {
+		return &forgetfulLine{Conn: conn, forget: forgets.Load()}
+	})), func() { forgets.Store(true) }
+}
+
+// The session id changes, and "expired" is never told (ClickHouse 116690): the hold is over at once, and not only when its
+// znode goes.
+func TestHazardE8_NewSessionWithoutAWord(t *testing.T) {
+	t.Parallel()
+	p, forget := newForgetfulPeer(t)
+	s := newSceneWith(t, p)
+	old := s.conn.SessionID()
+	s.acquired(t)
+	hold := s.lock.Hold(s.ctx)
+	forget()
+	s.tap.Cut()
+	s.isLost(t, hold, 1)
+	require.NotEqual(t, old, s.conn.SessionID())
+	require.Equal(t, zk.StateHasSession, s.conn.State())
+	s.delete(t, hold.Path()) // as the server would, when it ends the old session
+	s.acquired(t)
+	s.holdsAlone(t)
+}
+
+// A waiter's znode goes with the session that it does not know to have ended.
+func TestHazardE8_NewSessionWithoutAWordWhileWaiting(t *testing.T) {
+	t.Parallel()
+	p, forget := newForgetfulPeer(t)
+	s := newSceneWith(t, p)
+	leave := s.occupy(t)
+	done := s.acquire()
+	first := s.steps.nth(t, recipes.EventQueued, 1).Node
+	forget()
+	s.tap.Cut()
+	second := s.steps.nth(t, recipes.EventQueued, 2).Node
+	require.NotEqual(t, first, second)
+	s.delete(t, first) // as the server would
+	leave()
+	require.NoError(t, within(t, done, "the lock is not acquired"))
+	require.Equal(t, second, s.lock.LockPath(s.ctx))
+	s.holdsAlone(t)
+}

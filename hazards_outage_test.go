@@ -1,0 +1,209 @@
+package recipes_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/wiretap"
+)
+
+// outages are the ways in which ZooKeeper is away, and how it comes back.
+var outages = map[string]struct{ begin, end func(tap *wiretap.Tap) }{
+	"partition":        {(*wiretap.Tap).Partition, (*wiretap.Tap).Heal},
+	"partition out":    {(*wiretap.Tap).PartitionOut, (*wiretap.Tap).Heal},
+	"partition in":     {(*wiretap.Tap).PartitionIn, (*wiretap.Tap).Heal},
+	"refused":          {func(tap *wiretap.Tap) { tap.Refuse(true); tap.Cut() }, func(tap *wiretap.Tap) { tap.Refuse(false) }},
+	"frozen handshake": {func(tap *wiretap.Tap) { tap.NthRequest(wiretap.Connect, 1, wiretap.Drop); tap.Cut() }, (*wiretap.Tap).Cut},
+}
+
+// A timed acquire blocked for the connection's timeouts instead of its own (spring-integration 1863, 1868, 11244). The client's
+// calls take no ctx, and hang for as long as two thirds of the session timeout, in a handshake for ten times that.
+func TestHazardA1_18_TimeoutInAnOutage(t *testing.T) {
+	t.Parallel()
+	for name, outage := range outages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			outage.begin(s.tap)
+			const callers, timeout = 24, 200 * time.Millisecond // more than the client's queue has room for
+			var all sync.WaitGroup
+			for range callers {
+				all.Go(func() {
+					began := time.Now()
+					ok, err := s.lock.AcquireTimeout(ownerContext(t), timeout)
+					if ok || err != nil {
+						t.Errorf("AcquireTimeout: %v, %v", ok, err)
+					}
+					if took := time.Since(began); took < timeout || took > patience/2 { // the client would need twice patience
+						t.Errorf("it took %v", took)
+					}
+				})
+			}
+			all.Wait()
+			single, err := recipes.NewInterProcessMutex(s.conn, s.path, recipes.WithSessionTimeout(timeout))
+			require.NoError(t, err)
+			tried := start(func() error {
+				ok, err := single.AcquireTimeout(ownerContext(t), 0)
+				if ok {
+					t.Error("it got the lock")
+				}
+				return err
+			})
+			require.NoError(t, within(t, tried, "a single try does not end with the session timeout"))
+			outage.end(s.tap)
+			s.acquired(t)
+			s.holdsAlone(t) // of the others no znode came late
+		})
+	}
+}
+
+// The session of a waiter expires: it joins anew and gets the lock.
+func TestHazardE13_SessionExpiredWhileWaiting(t *testing.T) {
+	t.Parallel()
+	s := newSceneWith(t, newPeer(t, manyNames(t), short))
+	leave := s.occupy(t)
+	done := s.acquire()
+	first := s.steps.nth(t, recipes.EventQueued, 1).Node
+	s.expire(t, first)
+	second := s.steps.nth(t, recipes.EventQueued, 2).Node
+	require.Len(t, s.other.awaitChildren(s.path, 2), 2)
+	leave()
+	require.NoError(t, within(t, done, "the lock is not acquired"))
+	require.Equal(t, second, s.lock.LockPath(s.ctx))
+	s.holdsAlone(t)
+}
+
+// A watchedConn tells when it was seen to be away.
+type watchedConn struct {
+	*zk.Conn
+	once sync.Once
+	away chan struct{} // closed then
+}
+
+func (c *watchedConn) State() zk.State {
+	state := c.Conn.State()
+	if state != zk.StateHasSession {
+		c.once.Do(func() { close(c.away) })
+	}
+	return state
+}
+
+// The watch could not be set again after a reconnect, and what it waited for happened in between: a waiter looks for itself,
+// with a sync before, since the server that it came back to may lag behind (E18).
+func TestHazardE17_WatchLostInAnOutage(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	conn := &watchedConn{Conn: s.conn, away: make(chan struct{})}
+	s.use(t, conn)
+	leave := s.occupy(t)
+	holder := s.path + "/" + s.other.children(s.path)[0]
+	done := s.acquire()
+	own := s.steps.nth(t, recipes.EventQueued, 1).Node
+	eventually(t, func() bool { return s.watches(holder) == 1 && s.watches(own) == 1 }, "it does not wait")
+	_, err := s.conn.Sync("/") // behind the watches' replies
+	require.NoError(t, err)
+	s.tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
+		if p.Op == wiretap.SetWatches {
+			return wiretap.Drop
+		}
+		return wiretap.Pass
+	})
+	release := make(chan struct{})
+	dialled := s.tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release))
+	s.tap.Cut()
+	within(t, dialled, "the client does not dial")
+	within(t, conn.away, "nobody looks at the connection")
+	leave()
+	s.tap.Reset()
+	close(release)
+	require.NoError(t, within(t, done, "a waiter relies on the client's watches"))
+	asked := slices.DeleteFunc(s.tap.Requests(), func(p wiretap.Packet) bool { return p.Path != s.path })
+	require.Equal(t, wiretap.Sync, asked[0].Op)
+	require.Equal(t, wiretap.GetChildren2, asked[1].Op)
+	s.holdsAlone(t)
+}
+
+// A watch on data fires for a change of the data, too: it is no hand-over.
+func TestHazardE32_DataOfTheZnodeAheadChanges(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	leave := s.occupy(t)
+	holder := s.path + "/" + s.other.children(s.path)[0]
+	done := s.acquire()
+	for n := 1; n <= 3; n++ {
+		eventually(t, func() bool { return s.watches(holder) == n }, "it does not watch for the %dth time", n)
+		require.NotContains(t, s.steps.kinds(), recipes.EventAcquired)
+		_, err := s.other.conn.Set(holder, []byte("hello"), -1)
+		require.NoError(t, err)
+	}
+	leave()
+	require.NoError(t, within(t, done, "the lock is not acquired"))
+	require.Len(t, s.requests(wiretap.Create), 1)
+	s.holdsAlone(t)
+}
+
+// A stuckConn is a client whose loop is stuck for ever: every call hangs, and the state stays what it was.
+type stuckConn struct {
+	*zk.Conn
+	stuck chan struct{} // closed: every call hangs until the test ends
+	done  <-chan struct{}
+}
+
+func (c *stuckConn) hang() {
+	select {
+	case <-c.stuck:
+		<-c.done
+	default:
+	}
+}
+
+func (c *stuckConn) Children(path string) ([]string, *zk.Stat, error) {
+	c.hang()
+	return c.Conn.Children(path)
+}
+
+func (c *stuckConn) Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
+	c.hang()
+	return c.Conn.Create(path, data, flags, acl)
+}
+
+func (c *stuckConn) Delete(path string, version int32) error {
+	c.hang()
+	return c.Conn.Delete(path, version)
+}
+
+func (c *stuckConn) Get(path string) ([]byte, *zk.Stat, error) {
+	c.hang()
+	return c.Conn.Get(path)
+}
+
+func (c *stuckConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+	c.hang()
+	return c.Conn.GetW(path)
+}
+
+// With AddAuth a failed resend leaves the client's loop stuck for ever (go-zookeeper PR 163): nothing is told, all calls hang.
+func TestHazardE26_ClientStuckForEver(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	ctx, unstick := context.WithCancel(context.Background())
+	defer unstick()
+	conn := &stuckConn{Conn: s.conn, stuck: make(chan struct{}), done: ctx.Done()}
+	s.timeout = short
+	s.use(t, conn)
+	s.acquired(t)
+	hold := s.lock.Hold(s.ctx)
+	close(conn.stuck)
+	ok, err := s.lock.AcquireTimeout(ownerContext(t), 50*time.Millisecond)
+	require.NoError(t, err)
+	require.False(t, ok)
+	s.isLost(t, hold, 1)
+	unstick()
+	s.other.awaitChildren(s.path, 0)
+}
