@@ -1,0 +1,156 @@
+// Command counter lets several worker processes take turns on one lock. Each adds to a counter that lies in ZooKeeper and that
+// nothing else guards: a worker reads it, and writes it back. It comes out exact only if no two workers ever
+// held the lock at once.
+//
+// It finds a ZooKeeper as the tests do: ZOOKEEPER_SERVERS, a container engine, or a local installation.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/zkserver"
+)
+
+const (
+	counterPath    = "/counter"
+	lockPath       = "/counter-lock"
+	sessionTimeout = 10 * time.Second
+)
+
+type job struct {
+	workers, increments int
+	worker              int    // which one this process is; 0 is the parent
+	servers             string // with the chroot of this run
+}
+
+func main() {
+	var j job
+	flag.IntVar(&j.workers, "workers", 4, "worker `processes`")
+	flag.IntVar(&j.increments, "increments", 100, "increments by each worker")
+	flag.IntVar(&j.worker, "worker", 0, "be worker `n` (set by the parent)")
+	flag.StringVar(&j.servers, "servers", "", "connect `string` (set by the parent)")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	run := j.supervise
+	if j.worker > 0 {
+		run = j.work
+	}
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "counter:", err)
+		os.Exit(1)
+	}
+}
+
+// supervise starts the workers and checks what they have counted.
+func (j job) supervise(ctx context.Context) (err error) {
+	if j.workers < 1 || j.increments < 1 {
+		return errors.New("-workers and -increments must be 1 or more")
+	}
+	cluster, err := zkserver.Find(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cluster.Close()) }()
+	fmt.Printf("ZooKeeper: %s (%s)\n", cluster.Connect(), cluster.Kind())
+	j.servers = fmt.Sprintf("%s/recipes-example-%d", cluster.Connect(), time.Now().UnixNano())
+	client, err := recipes.Connect(ctx, j.servers, sessionTimeout)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if _, err := client.Create(counterPath, []byte("0"), 0, zk.WorldACL(zk.PermAll)); err != nil {
+		return fmt.Errorf("create %s: %w", counterPath, err)
+	}
+	began := time.Now()
+	if err := j.runWorkers(ctx); err != nil {
+		return err
+	}
+	data, _, err := client.Get(counterPath)
+	if err != nil {
+		return fmt.Errorf("get %s: %w", counterPath, err)
+	}
+	fmt.Printf("%d workers x %d increments in %v: the counter is %s\n", j.workers, j.increments, time.Since(began).Round(time.Millisecond), data)
+	if want := strconv.Itoa(j.workers * j.increments); string(data) != want {
+		return fmt.Errorf("the counter is %s, not %s: two workers held the lock at once", data, want)
+	}
+	fmt.Println("exact: nobody was in another's way")
+	return nil
+}
+
+func (j job) runWorkers(ctx context.Context) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error)
+	for n := range j.workers {
+		cmd := exec.CommandContext(ctx, self, "-worker", strconv.Itoa(n+1), "-increments", strconv.Itoa(j.increments), "-servers", j.servers)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		go func() { ended <- cmd.Run() }()
+	}
+	var failed error
+	for range j.workers {
+		if err := <-ended; err != nil && failed == nil {
+			failed = fmt.Errorf("a worker: %w", err)
+			cancel()
+		}
+	}
+	return failed
+}
+
+// work is one worker process.
+func (j job) work(ctx context.Context) error {
+	client, err := recipes.Connect(ctx, j.servers, sessionTimeout)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	lock, err := recipes.NewInterProcessMutex(client, lockPath)
+	if err != nil {
+		return err
+	}
+	for i := range j.increments {
+		asked := time.Now()
+		if err := recipes.Do(ctx, lock, func(ctx context.Context) error {
+			waited := time.Since(asked)
+			n, err := increment(client)
+			if err == nil && (i+1)%max(1, j.increments/5) == 0 {
+				fmt.Printf("worker %d (pid %d): increment %3d of %d, counter %4d, waited %v, fencing token %d\n", j.worker, os.Getpid(),
+					i+1, j.increments, n, waited.Round(10*time.Microsecond), lock.Hold(ctx).FencingToken())
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// increment is not safe without the lock: the version of -1 lets any write through.
+func increment(client *recipes.Client) (int, error) {
+	data, _, err := client.Get(counterPath)
+	if err != nil {
+		return 0, fmt.Errorf("get %s: %w", counterPath, err)
+	}
+	n, err := strconv.Atoi(string(data))
+	if err != nil {
+		return 0, fmt.Errorf("get %s: %w", counterPath, err)
+	}
+	if _, err := client.Set(counterPath, []byte(strconv.Itoa(n+1)), -1); err != nil {
+		return 0, fmt.Errorf("set %s: %w", counterPath, err)
+	}
+	return n + 1, nil
+}
