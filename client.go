@@ -252,8 +252,8 @@ func (c *Client) onEvent(e zk.Event) {
 		c.readyOnce.Do(func() { close(c.ready) })
 	case zk.StateDisconnected:
 		// In the pause between two rounds zk's Close first wakes the loop, which then answers the queued requests for the
-		// last time, and only after that queues its own, which would wait a second for an answer. So the loop is held
-		// back for a moment; were that too short, Close would just take that second.
+		// last time, and only after that queues its own, which then, about once in a thousand, is left to wait for a
+		// second. So the loop is held back for a moment; were that too short, Close would just take that second.
 		if c.closed.Err() != nil && c.dialer.isPausing() {
 			time.Sleep(clientFarewell)
 		}

@@ -81,11 +81,16 @@ func (c *clientConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (c *clientConn) SetDeadline(t time.Time) error      { return c.Conn.SetDeadline(c.bound(t)) }
-func (c *clientConn) SetReadDeadline(t time.Time) error  { return c.Conn.SetReadDeadline(c.bound(t)) }
-func (c *clientConn) SetWriteDeadline(t time.Time) error { return c.Conn.SetWriteDeadline(c.bound(t)) }
+func (c *clientConn) SetReadDeadline(t time.Time) error {
+	return c.Conn.SetReadDeadline(c.bound(t))
+}
 
-// bound keeps zk's deadlines, which include none at all for most of the answer, within the handshake's.
+func (c *clientConn) SetWriteDeadline(t time.Time) error {
+	return c.Conn.SetWriteDeadline(c.bound(t))
+}
+
+// bound keeps zk's deadlines, which include none at all for most of the answer, within the handshake's. What it leaves
+// behind harms nothing: zk sets a new one before each read and write.
 func (c *clientConn) bound(t time.Time) time.Time {
 	if !c.answered && (t.IsZero() || t.After(c.until)) {
 		return c.until
@@ -119,5 +124,5 @@ func (c *clientConn) sniff(p []byte) error {
 	}
 	c.answered = true
 	c.dialer.succeeded()
-	return c.Conn.SetDeadline(time.Time{})
+	return nil
 }

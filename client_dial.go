@@ -24,8 +24,8 @@ import (
 // lower bound is for the quorum that must agree on a new session, the upper one for a user who asks for an hour where
 // servers grant less than a minute.
 const (
-	handshakeMin = time.Second
-	handshakeMax = 15 * time.Second
+	handshakeShortest = time.Second
+	handshakeLongest  = 15 * time.Second
 )
 
 // clientDialer opens the connections of one Client. It also stands between zk and the host provider, to know whether zk
@@ -45,7 +45,7 @@ type clientDialer struct {
 	stop context.CancelFunc
 
 	mu       sync.Mutex    // guards what follows; not held while dialling
-	conn     *clientConn   // the last one opened
+	conn     net.Conn      // the last one opened
 	trying   string        // the server that was dialled last, "" once it answered
 	lastErr  error         // why the last attempt failed, nil once one succeeded
 	refusals int           // attempts in a row that failed for good
@@ -127,7 +127,7 @@ func (d *clientDialer) hangUp() {
 	conn := d.conn
 	d.mu.Unlock()
 	if conn != nil {
-		_ = conn.Close()
+		conn.Close()
 	}
 }
 
@@ -150,15 +150,15 @@ func (d *clientDialer) dial(network, address string, timeout time.Duration) (net
 	d.conn = conn
 	d.mu.Unlock()
 	if last != nil {
-		_ = last.Close() // zk forgets to, when the server has expired the session
+		last.Close() // zk forgets to, when the server has expired the session
 	}
 	if d.ctx.Err() != nil {
-		_ = conn.Close() // hangUp may have come too early to see conn
+		conn.Close() // hangUp may have come too early to see conn
 	}
 	return conn, nil
 }
 
-func (d *clientDialer) connect(network, address string, timeout time.Duration) (*clientConn, error) {
+func (d *clientDialer) connect(network, address string, timeout time.Duration) (net.Conn, error) {
 	raw, err := d.open(d.ctx, network, address, timeout)
 	if err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func (d *clientDialer) patience() time.Duration {
 	if timeout == 0 {
 		timeout = d.asked
 	}
-	return min(max(timeout/3, handshakeMin), handshakeMax)
+	return min(max(timeout/3, handshakeShortest), handshakeLongest)
 }
 
 func (d *clientDialer) sessionTimeout() time.Duration { return time.Duration(d.granted.Load()) }
@@ -247,7 +247,7 @@ func (d *clientDialer) explain(cause error) error {
 		return cause
 	case d.lastErr != nil:
 		// As text: a dial that timed out would pass for context.DeadlineExceeded where the cause is another.
-		return fmt.Errorf("%w; last attempt: %v", cause, d.lastErr)
+		return fmt.Errorf("%w; last attempt: %s", cause, d.lastErr.Error())
 	case d.trying != "":
 		return fmt.Errorf("%w; still waiting for %s", cause, d.trying)
 	}
@@ -287,7 +287,7 @@ func dialHost(ctx context.Context, network, address string, timeout time.Duratio
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, handshakeMax)
+	ctx, cancel := context.WithTimeout(ctx, handshakeLongest)
 	defer cancel()
 	ips, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil {

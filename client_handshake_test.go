@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -15,21 +16,11 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/zkrecipes/recipes"
 )
-
-// clientBubble runs test under fake time and fails it if it leaves a goroutine.
-func clientBubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		before := goleak.IgnoreCurrent()
-		test(t)
-		goleak.VerifyNone(t, before)
-	})
-}
 
 func TestConnectEndsWithItsContext(t *testing.T) {
 	const server = "silent:2181"
@@ -42,27 +33,36 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	half := clientSays(clientAnswer(1, time.Second)[:30])
 	slow := func(_, _ string, timeout time.Duration) (net.Conn, error) {
 		time.Sleep(timeout)
-		return nil, errors.New("out of reach")
+		return nil, fmt.Errorf("out of reach: %w", context.DeadlineExceeded)
+	}
+	late := func(_, address string, _ time.Duration) (net.Conn, error) {
+		time.Sleep(21 * time.Second)
+		return clientNet{server: clientMute}.dial("", address, 0)
 	}
 	for name, tc := range map[string]struct {
 		opts []recipes.ClientOption
 		says string
 		late time.Duration // what must be waited for beyond ctx
 	}{
-		"mute server":       {opts: on(clientMute), says: server},
-		"mute server, TLS":  {opts: append(on(clientMute), recipes.WithTLS(&tls.Config{})), says: server},
-		"half an answer":    {opts: on(half), says: server},
-		"server hangs up":   {opts: on(clientHangsUp), says: "is it serving"},
-		"nobody listens":    {opts: with(clientNet{}.dial), says: errClientRefused.Error()},
-		"no conn, no error": {opts: with(func(_, _ string, _ time.Duration) (net.Conn, error) { return nil, nil }), says: "neither"},
-		"dial hangs":        {opts: with(slow), says: "out of reach", late: time.Second},
+		"mute server":               {opts: on(clientMute), says: server},
+		"mute server, TLS":          {opts: append(on(clientMute), recipes.WithTLS(&tls.Config{})), says: server},
+		"half an answer":            {opts: on(half), says: server},
+		"server hangs up":           {opts: on(clientHangsUp), says: "is it serving"},
+		"nobody listens":            {opts: with(clientNet{}.dial), says: errClientRefused.Error()},
+		"no conn, no error":         {opts: with(func(_, _ string, _ time.Duration) (net.Conn, error) { return nil, nil }), says: "neither"},
+		"dial hangs, then succeeds": {opts: with(late), says: server, late: 400 * time.Millisecond},
+		"rounds without end": {
+			opts: append(on(clientHangsUp), recipes.WithHostProvider(clientEndless{&clientOrder{}})), says: "is it serving",
+		},
+		"dial hangs": {opts: with(slow), says: "out of reach", late: time.Second},
 		"auth is not answered": {
 			opts: append(on(clientSays(clientAnswer(1, time.Hour))), recipes.WithAuth("digest", []byte("u:p"))),
 			says: `scheme "digest"`, late: time.Second, // there is a session to end
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clientBubble(t, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clientLeaks(t)
 				// Neither a multiple of a server's time for the handshake nor of the second between two rounds.
 				const patience = 20600 * time.Millisecond
 				why := errors.New("enough")
@@ -81,8 +81,39 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// clientEndless never tells zk that a round is over, which is where zk notices that it is to end.
+type clientEndless struct{ *clientOrder }
+
+func (e clientEndless) Next() (string, bool) {
+	server, _ := e.clientOrder.Next()
+	time.Sleep(time.Millisecond) // zk does not pause either
+	return server, false
+}
+
+// The farewell of TLS waits five seconds for a peer that has stopped reading.
+func TestConnectDoesNotWaitToTakeLeaveOfTLS(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientLeaks(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		stop := make(chan struct{})
+		defer close(stop)
+		cfg := &tls.Config{Certificates: []tls.Certificate{clientNewCA(t).issue(t, "a", time.Now().Add(time.Hour))}}
+		n := clientNet{"a:2181": func(conn net.Conn) {
+			_, _ = clientFrame(tls.Server(conn, cfg))
+			<-stop
+		}}
+		start := time.Now()
+		_, err := recipes.Connect(ctx, "a", 10*time.Second,
+			recipes.WithDialer(n.dial), recipes.WithTLS(&tls.Config{InsecureSkipVerify: true}))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.LessOrEqual(t, time.Since(start), 520*time.Millisecond)
+	})
+}
+
 func TestConnectDoesNotWaitForAHostProvider(t *testing.T) {
-	clientBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientLeaks(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		slow := &clientSlowHosts{}
@@ -124,7 +155,8 @@ func TestAServerHasAThirdOfTheSessionTimeoutForTheHandshake(t *testing.T) {
 			time.Hour:        15 * time.Second,
 		} {
 			t.Run(name+" "+asked.String(), func(t *testing.T) {
-				clientBubble(t, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					clientLeaks(t)
 					n := clientNet{"mute:2181": silence, "good:2181": clientServe(1, asked, nil)}
 					start := time.Now()
 					c, err := recipes.Connect(t.Context(), "mute,good", asked,
@@ -139,7 +171,8 @@ func TestAServerHasAThirdOfTheSessionTimeoutForTheHandshake(t *testing.T) {
 }
 
 func TestAReconnectIsBoundedByTheGrantedTimeout(t *testing.T) {
-	clientBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientLeaks(t)
 		hangUp := make(chan struct{})
 		n := clientNet{"a:2181": clientInTurn(
 			func(conn net.Conn) {
@@ -174,7 +207,8 @@ func TestConnectGivesUpOnWhatIsNotZooKeeper(t *testing.T) {
 		"a negative size": "\xff\xff\xff\xff0123456789abcdef",
 	} {
 		t.Run(name, func(t *testing.T) {
-			clientBubble(t, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clientLeaks(t)
 				n := clientNet{"a:1": clientSays([]byte(answer)), "b:2": clientSays([]byte(answer))}
 				start := time.Now()
 				_, err := recipes.Connect(t.Context(), "a:1,b:2", 10*time.Second, recipes.WithDialer(n.dial))
@@ -186,7 +220,8 @@ func TestConnectGivesUpOnWhatIsNotZooKeeper(t *testing.T) {
 }
 
 func TestConnectGivesUpOnWhatIsNotTLS(t *testing.T) {
-	clientBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientLeaks(t)
 		n := clientNet{"a:2181": func(conn net.Conn) {
 			if _, err := conn.Read(make([]byte, 4096)); err == nil {
 				_, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
@@ -201,7 +236,8 @@ func TestConnectGivesUpOnWhatIsNotTLS(t *testing.T) {
 }
 
 func TestConnectGoesOnWhileOneServerMayStillCome(t *testing.T) {
-	clientBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientLeaks(t)
 		good := clientInTurn(clientHangsUp, clientHangsUp, clientServe(7, time.Second, nil))
 		n := clientNet{"a:1": clientSays([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")), "b:2": good}
 		c, err := recipes.Connect(t.Context(), "a:1,b:2", 10*time.Second, recipes.WithDialer(n.dial))
@@ -212,7 +248,8 @@ func TestConnectGoesOnWhileOneServerMayStillCome(t *testing.T) {
 }
 
 func TestASessionTimeoutOfZeroIsNoSession(t *testing.T) {
-	clientBubble(t, func(t *testing.T) { // zk would panic
+	synctest.Test(t, func(t *testing.T) { // zk would panic
+		clientLeaks(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		n := clientNet{"a:2181": clientSays(clientAnswer(1, 0))}
@@ -223,7 +260,8 @@ func TestASessionTimeoutOfZeroIsNoSession(t *testing.T) {
 }
 
 func TestEachServerIsDialledOnceARound(t *testing.T) {
-	clientBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientLeaks(t)
 		type attempt struct {
 			address string
 			at      time.Duration
@@ -255,7 +293,8 @@ func TestEachServerIsDialledOnceARound(t *testing.T) {
 }
 
 func TestServersAreDialledInRandomOrder(t *testing.T) {
-	clientBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientLeaks(t)
 		first := map[string]bool{}
 		for range 200 { // 2^-199: never only one of them
 			n := clientNet{"a:2181": clientServe(1, time.Second, nil), "b:2181": clientServe(2, time.Second, nil)}
@@ -269,7 +308,8 @@ func TestServersAreDialledInRandomOrder(t *testing.T) {
 }
 
 func TestCloseAgainstAMuteServer(t *testing.T) {
-	clientBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientLeaks(t)
 		n := clientNet{"a:2181": clientSays(clientAnswer(1, time.Hour))}
 		c, err := recipes.Connect(t.Context(), "a", time.Hour, recipes.WithDialer(n.dial))
 		require.NoError(t, err)
@@ -283,7 +323,10 @@ func TestCloseAgainstAMuteServer(t *testing.T) {
 		start := time.Now()
 		var all sync.WaitGroup
 		for range 3 {
-			all.Go(c.Close)
+			all.Go(func() {
+				c.Close()
+				assert.GreaterOrEqual(t, time.Since(start), time.Second, "returned before the client was closed")
+			})
 		}
 		for range 40 {
 			require.ErrorIs(t, <-pending, zk.ErrConnectionClosed)
@@ -303,7 +346,8 @@ func TestCloseInAnOutage(t *testing.T) {
 		"expired":        clientSays(clientAnswer(0, 0)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			clientBubble(t, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clientLeaks(t)
 				hangUp := make(chan struct{})
 				n := clientNet{"a:2181": clientInTurn(func(conn net.Conn) {
 					go clientServe(1, time.Hour, nil)(conn)
@@ -323,7 +367,8 @@ func TestCloseInAnOutage(t *testing.T) {
 
 // A write that fails while the client sends its credentials anew would stop zk for good (go-zookeeper/zk#163).
 func TestAFailedWriteIsALostConnection(t *testing.T) {
-	clientBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientLeaks(t)
 		var credentials, dials atomic.Int32
 		hangUp := make(chan struct{})
 		serve := clientServe(1, 10*time.Second, func(op int32) bool {
@@ -376,7 +421,8 @@ func (c *clientBrokenConn) Write(p []byte) (int, error) {
 }
 
 func TestAnExpiredSessionsConnectionIsClosed(t *testing.T) {
-	clientBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientLeaks(t)
 		hangUp, closed := make(chan struct{}), make(chan struct{})
 		n := clientNet{"a:2181": clientInTurn(
 			func(conn net.Conn) {
@@ -403,7 +449,8 @@ func TestAnExpiredSessionsConnectionIsClosed(t *testing.T) {
 }
 
 func TestClientLog(t *testing.T) {
-	clientBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientLeaks(t)
 		var all, warnings bytes.Buffer
 		hangUp := make(chan struct{})
 		n := clientNet{"a:2181": clientInTurn(

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -122,6 +123,21 @@ func TestChrootIsCreatedAndHidden(t *testing.T) {
 		_, _, err = outside.Get(chroot + "/n")
 		require.ErrorIs(t, err, zk.ErrNoNode)
 	}
+}
+
+func TestChrootIsCreatedByManyAtOnce(t *testing.T) {
+	servers, root := zkserver.Shared(t).Connect(), zkserver.Path(t)
+	clientLeaks(t)
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			c, err := recipes.Connect(clientContext(t), servers+root+"/a/b/c/d", 10*time.Second)
+			if assert.NoError(t, err) {
+				c.Close()
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestChrootItselfIsTheRoot(t *testing.T) {
@@ -241,7 +257,10 @@ func TestDigestAuthentication(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "hers", string(data))
 
-	wrong := clientFor(t, servers, recipes.WithAuth("digest", []byte("anna:guess")))
+	guess := []byte("anna:guess!")
+	withGuess := recipes.WithAuth("digest", guess)
+	copy(guess, "anna:secret") // the option has a copy
+	wrong := clientFor(t, servers, withGuess)
 	_, _, err = wrong.Get(node)
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 
@@ -292,7 +311,7 @@ func TestConnectToAFrozenServerWaitsForItToThaw(t *testing.T) {
 	start := time.Now()
 	_, err := recipes.Connect(ctx, cluster.Connect(), 10*time.Second)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, cluster.Servers[0].Addr)
+	require.ErrorContains(t, err, "still waiting for "+cluster.Servers[0].Addr)
 	require.Less(t, time.Since(start), 300*time.Millisecond+clientAtOnce)
 
 	done := make(chan error, 1)
@@ -326,6 +345,32 @@ func TestCloseAgainstAFrozenServer(t *testing.T) {
 	require.Less(t, time.Since(start), 3*time.Second)
 	require.ErrorIs(t, <-pending, zk.ErrConnectionClosed)
 	require.ErrorIs(t, (<-watch).Err, zk.ErrClosing, "a watch is told, although the server is silent")
+}
+
+func TestCloseInAnOutageTellsAllWatches(t *testing.T) {
+	cluster := zkserver.Start(t)
+	clientLeaks(t)
+	c, err := recipes.Connect(clientContext(t), cluster.Connect(), 10*time.Second)
+	require.NoError(t, err)
+	watches := make([]<-chan zk.Event, 300)
+	for i := range watches {
+		path, err := c.Create("/n-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		_, _, watches[i], err = c.GetW(path)
+		require.NoError(t, err)
+	}
+	require.NoError(t, cluster.Servers[0].Kill())
+	require.Eventually(t, func() bool { return c.State() != zk.StateHasSession }, clientPatience, time.Millisecond)
+
+	c.Close()
+	for _, watch := range watches {
+		select {
+		case e := <-watch:
+			require.ErrorIs(t, e.Err, zk.ErrClosing)
+		default:
+			require.Fail(t, "Close has returned, and a watch still waits")
+		}
+	}
 }
 
 func TestCloseEndsTheSession(t *testing.T) {
@@ -371,7 +416,7 @@ func clientRequireClosed(t *testing.T, c *recipes.Client) {
 }
 
 func TestConnectWithAContextThatIsDone(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	before := goleak.IgnoreCurrent()
 	why := errors.New("not today")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
@@ -382,5 +427,6 @@ func TestConnectWithAContextThatIsDone(t *testing.T) {
 	_, err = recipes.Connect(ctx, "h", time.Second, recipes.WithHostProvider(&untouched))
 	require.ErrorIs(t, err, why)
 	require.ErrorContains(t, err, `Connect to "h"`)
+	goleak.VerifyNone(t, before)
 	require.Nil(t, untouched.servers)
 }

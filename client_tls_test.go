@@ -8,13 +8,16 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"io"
 	"math/big"
 	"net"
+	"os"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
@@ -84,7 +87,7 @@ func clientTLSProxy(t *testing.T, server string, cfg *tls.Config) (port string) 
 			if err != nil {
 				return
 			}
-			all.Go(func() { clientRelay(tls.Server(conn, cfg), server) })
+			all.Go(func() { clientRelay(t, conn, cfg, server) })
 		}
 	})
 	t.Cleanup(func() {
@@ -96,9 +99,18 @@ func clientTLSProxy(t *testing.T, server string, cfg *tls.Config) (port string) 
 	return port
 }
 
-func clientRelay(client *tls.Conn, server string) {
-	defer client.Close()
-	if client.Handshake() != nil {
+func clientRelay(t *testing.T, accepted net.Conn, cfg *tls.Config, server string) {
+	t.Helper()
+	defer accepted.Close()
+	client := tls.Server(accepted, cfg)
+	err := client.Handshake()
+	if errors.As(err, new(tls.RecordHeaderError)) {
+		return
+	}
+	if err != nil {
+		_ = accepted.SetReadDeadline(time.Now().Add(clientPatience))
+		_, err = io.Copy(io.Discard, accepted)
+		assert.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the client leaves a failed handshake's connection open")
 		return
 	}
 	conn, err := net.Dial("tcp", server)
@@ -182,8 +194,10 @@ func TestTLSGoesOnWhereOneOfTheServersFits(t *testing.T) {
 	good := clientTLSProxy(t, server, &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "localhost", tomorrow)}})
 	bad := clientTLSProxy(t, server, &tls.Config{Certificates: []tls.Certificate{stranger.issue(t, "localhost", tomorrow)}})
 
-	c := clientFor(t, "localhost:"+bad+",localhost:"+good,
-		recipes.WithTLS(&tls.Config{RootCAs: ca.pool()}), recipes.WithHostProvider(&clientOrder{}))
+	cfg := &tls.Config{RootCAs: ca.pool()}
+	withTLS := recipes.WithTLS(cfg)
+	cfg.RootCAs = nil // the option has a copy
+	c := clientFor(t, "localhost:"+bad+",localhost:"+good, withTLS, recipes.WithHostProvider(&clientOrder{}))
 	require.Equal(t, "localhost:"+good, c.Unwrap().Server())
 }
 

@@ -2,12 +2,11 @@ package recipes_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/internal/wiretap"
 )
 
 // A waiter whose znode was deleted by a stranger acquired without any znode, and so did the next: two holders (zk.Lock). It has
@@ -73,29 +72,17 @@ func TestHazardA2_GhostBehindSeveral(t *testing.T) {
 	s.holdsAlone(t)
 }
 
-// The holder leaves right after the znode of the next was deleted: the waiter is told both at once, in that order.
+// Its znode and the holder's go in one transaction: it is told both at once, or has not yet set a watch on its own.
 func TestHazardA2_GhostAtTheHandOver(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	var watched sync.Map
-	s.tap.OnReply(func(request, _ wiretap.Packet) wiretap.Verdict {
-		if request.Watch {
-			watched.Store(request.Path, true)
-		}
-		return wiretap.Pass
-	})
-	for range 30 {
+	for range 20 {
 		s.steps.forget()
-		leave := s.occupy(t)
+		holder := s.put(t, "lock-", zk.FlagEphemeral|zk.FlagSequence)
 		done := s.acquire()
 		node := s.steps.nth(t, recipes.EventQueued, 1).Node
-		eventually(t, func() bool { _, ok := watched.Load(node); return ok }, "it does not mind its own znode")
-		release := make(chan struct{})
-		held := s.tap.NthReply(wiretap.Event, 1, wiretap.Hold(release))
-		s.delete(t, node)
-		within(t, held, "the znode is not minded")
-		leave()
-		close(release)
+		_, err := s.other.conn.Multi(&zk.DeleteRequest{Path: node, Version: -1}, &zk.DeleteRequest{Path: holder, Version: -1})
+		require.NoError(t, err)
 		require.NoError(t, within(t, done, "the lock is not acquired"))
 		require.NotEqual(t, node, s.steps.nth(t, recipes.EventAcquired, 1).Node, "it acquired without any znode")
 		s.holdsAlone(t)
