@@ -96,7 +96,7 @@ func (l *brokenLine) Write(b []byte) (int, error) {
 		}
 		<-l.fault.arrived
 	}
-	_ = l.Conn.Close()
+	_ = l.Close()
 	return 0, &net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE}
 }
 
@@ -143,5 +143,7 @@ func testRawWriteError(t *testing.T, op wiretap.Op, fault *writeFault) {
 	require.False(t, fault.armed.Load(), "nothing broke")
 	creates := s.requests(wiretap.Create)
 	require.Equal(t, creates[0], creates[len(creates)-1], "it lost its place")
-	require.Len(t, creates, 1) // the one that did not arrive was not seen by the tap
+	if op == wiretap.Create {
+		require.Len(t, creates, 1) // of one that did not arrive the tap knows nothing
+	}
 }

@@ -71,6 +71,7 @@ func TestHazardE15_ClosedBefore(t *testing.T) {
 func TestHazardE15_ClosedWhileHeld(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
+	s.dropEvents()
 	s.acquired(t)
 	hold := s.lock.Hold(s.ctx)
 	waiters := s.waiters(t)
@@ -88,6 +89,7 @@ func TestHazardE15_ClosedWhileHeld(t *testing.T) {
 func TestHazardE15_ClosedJustBeforeRelease(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
+	s.dropEvents()
 	s.acquired(t)
 	s.conn.Close()
 	err := within(t, start(func() error { return s.lock.Release(s.ctx) }), "Release does not return")
@@ -136,12 +138,12 @@ func TestHazardE14_ClosedInAnOutage(t *testing.T) {
 			s := newScene(t)
 			leave := s.occupy(t)
 			waiters := s.waiters(t)
+			t.Cleanup(func() { outage.end(s.tap) }) // so that the client's loop can end
 			outage.begin(s.tap)
 			calls := s.startCalls(t)
 			s.conn.Close()
 			requireClosed(t, waiters)
 			requireClosed(t, calls)
-			outage.end(s.tap) // so that the client's loop can end
 			leave()
 		})
 	}

@@ -113,7 +113,7 @@ func TestHazardA1_1_CancelledBeforeTheReply(t *testing.T) {
 func TestHazardA1_2_ZnodeOfADyingSession(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	done, stray, release := s.acquireOverADyingSession(t, s.ctx)
+	done, stray, release := s.acquireOverADyingSession(s.ctx, t)
 	close(release)
 	require.NoError(t, within(t, done, "Acquire waits for the end of a session that is not its own"))
 	creates := s.requests(wiretap.Create)
@@ -129,7 +129,7 @@ func TestHazardA1_2_CancelledWithAZnodeOfADyingSession(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	ctx, cancel := context.WithCancel(s.ctx)
-	done, _, release := s.acquireOverADyingSession(t, ctx)
+	done, _, release := s.acquireOverADyingSession(ctx, t)
 	cancel()
 	require.ErrorIs(t, within(t, done, "Acquire does not heed its ctx"), context.Canceled)
 	close(release)
@@ -138,7 +138,7 @@ func TestHazardA1_2_CancelledWithAZnodeOfADyingSession(t *testing.T) {
 
 // acquireOverADyingSession loses the reply to a create and tells the client that its session has expired; it is held up in
 // asking for a new one until release is closed.
-func (s *scene) acquireOverADyingSession(t *testing.T, ctx context.Context) (done <-chan error, stray string, release chan struct{}) {
+func (s *scene) acquireOverADyingSession(ctx context.Context, t *testing.T) (done <-chan error, stray string, release chan struct{}) {
 	t.Helper()
 	old := s.conn.SessionID()
 	lost := s.tap.LoseReply(wiretap.Create, 1)
@@ -206,5 +206,24 @@ func TestHazardE4_CreateInTheClientsQueue(t *testing.T) {
 	require.NoError(t, within(t, done, "the lock waits for its own znode"))
 	within(t, told, "the session did not expire")
 	require.Len(t, s.requests(wiretap.Create), 1, "it is recognised")
+	s.holdsAlone(t)
+}
+
+// A client that has dialled all its servers in vain fails the calls that it has queued, with ErrNoServer: nothing was sent.
+func TestHazardE11_CreateFlushedFromTheClientsQueue(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	conn := newGatedConn(s.conn)
+	s.use(t, conn)
+	done := s.acquire()
+	within(t, conn.arrived, "no create")
+	s.tap.Refuse(true)
+	s.tap.Cut()
+	eventually(t, func() bool { return s.conn.State() != zk.StateHasSession }, "the client does not notice")
+	close(conn.proceed)
+	require.ErrorIs(t, within(t, conn.outcome, "the client does not flush its queue"), zk.ErrNoServer)
+	s.tap.Refuse(false)
+	require.NoError(t, within(t, done, "the lock is not acquired"))
+	require.Len(t, s.requests(wiretap.Create), 1)
 	s.holdsAlone(t)
 }

@@ -88,3 +88,24 @@ func TestHazardA2_GhostAtTheHandOver(t *testing.T) {
 		s.holdsAlone(t)
 	}
 }
+
+// The same, with a holder of the same process: what it lost it has not handed over.
+func TestHazardA2_GhostWithAHolderOfTheSameProcess(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	for range 20 {
+		s.steps.forget()
+		holder, ctx := s.mutex(s.path), ownerContext(t)
+		require.NoError(t, holder.Acquire(ctx))
+		hold := holder.Hold(ctx)
+		done := s.acquire()
+		node := s.steps.nth(t, recipes.EventQueued, 1).Node
+		_, err := s.other.conn.Multi(&zk.DeleteRequest{Path: node, Version: -1}, &zk.DeleteRequest{Path: hold.Path(), Version: -1})
+		require.NoError(t, err)
+		within(t, hold.Lost(), "Lost is not told")
+		require.NoError(t, within(t, done, "the lock is not acquired"))
+		require.NotEqual(t, node, s.steps.nth(t, recipes.EventAcquired, 1).Node, "it acquired without any znode")
+		require.ErrorIs(t, holder.Release(ctx), recipes.ErrLockLost)
+		s.holdsAlone(t)
+	}
+}

@@ -122,20 +122,10 @@ func TestHazardA2_DeletedWhileHeld(t *testing.T) {
 func TestHazardA2_DeletedJustBeforeRelease(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	minded := make(chan struct{})
-	var once sync.Once
-	s.tap.OnReply(func(request, reply wiretap.Packet) wiretap.Verdict {
-		switch {
-		case reply.Op == wiretap.Event:
-			return wiretap.Drop
-		case request.Op == wiretap.GetData && request.Watch:
-			once.Do(func() { close(minded) })
-		}
-		return wiretap.Pass
-	})
+	s.dropEvents()
 	s.acquired(t)
-	within(t, minded, "nobody minds the znode of a hold that lasts")
 	hold := s.lock.Hold(s.ctx)
+	s.awaitWatch(t, hold.Path(), 1)
 	s.delete(t, hold.Path())
 	require.NoError(t, hold.Err(), "the event was dropped")
 	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrLockLost)

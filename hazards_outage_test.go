@@ -2,6 +2,7 @@ package recipes_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -30,30 +31,31 @@ func TestHazardA1_18_TimeoutInAnOutage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
+			t.Cleanup(func() { outage.end(s.tap) })
 			outage.begin(s.tap)
 			const callers, timeout = 24, 200 * time.Millisecond // more than the client's queue has room for
-			var all sync.WaitGroup
-			for range callers {
-				all.Go(func() {
+			tries := make([]<-chan error, callers)
+			for i := range tries {
+				tries[i] = start(func() error {
 					began := time.Now()
 					ok, err := s.lock.AcquireTimeout(ownerContext(t), timeout)
-					if ok || err != nil {
-						t.Errorf("AcquireTimeout: %v, %v", ok, err)
+					// The client alone would need twice patience.
+					if took := time.Since(began); ok || err != nil || took < timeout || took > patience/2 {
+						return fmt.Errorf("AcquireTimeout: %v, %w after %v", ok, err, took)
 					}
-					if took := time.Since(began); took < timeout || took > patience/2 { // the client would need twice patience
-						t.Errorf("it took %v", took)
-					}
+					return nil
 				})
 			}
-			all.Wait()
+			for _, try := range tries {
+				require.NoError(t, within(t, try, "AcquireTimeout waits for ZooKeeper"))
+			}
 			single, err := recipes.NewInterProcessMutex(s.conn, s.path, recipes.WithSessionTimeout(timeout))
 			require.NoError(t, err)
 			tried := start(func() error {
-				ok, err := single.AcquireTimeout(ownerContext(t), 0)
-				if ok {
-					t.Error("it got the lock")
+				if ok, err := single.AcquireTimeout(ownerContext(t), 0); ok || err != nil {
+					return fmt.Errorf("AcquireTimeout: %v, %w", ok, err)
 				}
-				return err
+				return nil
 			})
 			require.NoError(t, within(t, tried, "a single try does not end with the session timeout"))
 			outage.end(s.tap)
@@ -105,9 +107,8 @@ func TestHazardE17_WatchLostInAnOutage(t *testing.T) {
 	holder := s.path + "/" + s.other.children(s.path)[0]
 	done := s.acquire()
 	own := s.steps.nth(t, recipes.EventQueued, 1).Node
-	eventually(t, func() bool { return s.watches(holder) == 1 && s.watches(own) == 1 }, "it does not wait")
-	_, err := s.conn.Sync("/") // behind the watches' replies
-	require.NoError(t, err)
+	s.awaitWatch(t, own, 1)
+	s.awaitWatch(t, holder, 1)
 	s.tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
 		if p.Op == wiretap.SetWatches {
 			return wiretap.Drop
@@ -137,7 +138,7 @@ func TestHazardE32_DataOfTheZnodeAheadChanges(t *testing.T) {
 	holder := s.path + "/" + s.other.children(s.path)[0]
 	done := s.acquire()
 	for n := 1; n <= 3; n++ {
-		eventually(t, func() bool { return s.watches(holder) == n }, "it does not watch for the %dth time", n)
+		s.awaitWatch(t, holder, n)
 		require.NotContains(t, s.steps.kinds(), recipes.EventAcquired)
 		_, err := s.other.conn.Set(holder, []byte("hello"), -1)
 		require.NoError(t, err)

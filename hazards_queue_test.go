@@ -163,10 +163,10 @@ func TestHazardA1_17_PredecessorGone(t *testing.T) {
 	ahead := s.put(t, "lock-", zk.FlagEphemeral|zk.FlagSequence)
 	done := s.acquire()
 	require.Equal(t, 2, s.steps.nth(t, recipes.EventQueued, 1).Ahead)
-	eventually(t, func() bool { return s.watches(ahead) == 1 }, "it does not watch the one right ahead")
+	s.awaitWatch(t, ahead, 1)
 	holder := s.path + "/" + s.other.children(s.path)[0]
 	s.delete(t, ahead)
-	eventually(t, func() bool { return s.watches(holder) == 1 }, "it does not watch the next one ahead")
+	s.awaitWatch(t, holder, 1)
 	leave()
 	require.NoError(t, within(t, done, "the lock is not acquired"))
 	require.Len(t, s.requests(wiretap.Create), 1)
@@ -178,8 +178,10 @@ func TestHazardA1_17_PredecessorGone(t *testing.T) {
 func TestHazardE12_TriesLeaveNothing(t *testing.T) {
 	t.Parallel()
 	server := zkserver.Start(t)
-	s := &scene{peer: newPeer(t, server.Connect(), lasting), other: newPeer(t, server.Connect(), lasting), path: zkserver.Path(t),
-		steps: new(recorder), ctx: ownerContext(t)}
+	s := &scene{
+		peer: newPeer(t, server.Connect(), lasting), other: newPeer(t, server.Connect(), lasting),
+		path: zkserver.Path(t), steps: new(recorder), ctx: ownerContext(t),
+	}
 	s.makeDir(t)
 	s.use(t, s.conn)
 	leave := s.occupy(t)

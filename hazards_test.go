@@ -55,10 +55,10 @@ func (s *scene) makeDir(t *testing.T) {
 }
 
 // use makes the lock anew, on conn.
-func (s *scene) use(t *testing.T, conn recipes.Conn, opts ...recipes.Option) {
+func (s *scene) use(t *testing.T, conn recipes.Conn) {
 	t.Helper()
-	opts = append([]recipes.Option{recipes.WithSessionTimeout(s.timeout), recipes.WithObserver(s.steps.observe)}, opts...)
-	lock, err := recipes.NewInterProcessMutex(conn, s.path, opts...)
+	lock, err := recipes.NewInterProcessMutex(conn, s.path,
+		recipes.WithSessionTimeout(s.timeout), recipes.WithObserver(s.steps.observe))
 	require.NoError(t, err)
 	s.lock = lock
 }
@@ -146,6 +146,24 @@ func (s *scene) watches(node string) (n int) {
 	return n
 }
 
+// dropEvents lets the client hear of nothing any more.
+func (s *scene) dropEvents() {
+	s.tap.OnReply(func(_, reply wiretap.Packet) wiretap.Verdict {
+		if reply.Op == wiretap.Event {
+			return wiretap.Drop
+		}
+		return wiretap.Pass
+	})
+}
+
+// awaitWatch waits until a watch on a znode was asked for n times, and the last one is set.
+func (s *scene) awaitWatch(t *testing.T, node string, n int) {
+	t.Helper()
+	eventually(t, func() bool { return s.watches(node) == n }, "%s is not watched for the %dth time", node, n)
+	_, err := s.conn.Sync("/") // is answered behind
+	require.NoError(t, err)
+}
+
 // nth waits until the lock has told a step n times and returns the nth.
 func (r *recorder) nth(t *testing.T, kind recipes.EventKind, n int) (e recipes.Event) {
 	t.Helper()
@@ -177,16 +195,15 @@ func (r *recorder) forget() {
 // sessionExpired is the code that answers a connect for a session that is over.
 const sessionExpired = -112
 
-// tellExpired makes the client believe that its session has expired, while the server still has it. It returns the session
-// that was, when the client has a new one.
-func (s *scene) tellExpired(t *testing.T) (old int64) {
+// tellExpired makes the client believe that its session has expired, while the server still has it. It returns when the client
+// has a new one.
+func (s *scene) tellExpired(t *testing.T) {
 	t.Helper()
-	old = s.conn.SessionID()
+	old := s.conn.SessionID()
 	told := s.tap.NthRequest(wiretap.Connect, 1, wiretap.Answer(sessionExpired))
 	s.tap.Cut()
 	within(t, told, "the client is not told that its session has expired")
 	eventually(t, func() bool { return s.conn.SessionID() != old && s.conn.State() == zk.StateHasSession }, "no new session")
-	return old
 }
 
 // expire cuts the connection off until the server has ended the session, and is seen to have deleted its znode, then heals it.
@@ -207,18 +224,25 @@ type gatedConn struct {
 	once    sync.Once
 	arrived chan struct{} // closed when the create is there
 	proceed chan struct{} // to be closed by the test
+	outcome chan error    // the client's answer to that create
 }
 
 func newGatedConn(conn *zk.Conn) *gatedConn {
-	return &gatedConn{Conn: conn, arrived: make(chan struct{}), proceed: make(chan struct{})}
+	return &gatedConn{Conn: conn, arrived: make(chan struct{}), proceed: make(chan struct{}), outcome: make(chan error, 1)}
 }
 
 func (c *gatedConn) Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
+	first := false
 	c.once.Do(func() {
+		first = true
 		close(c.arrived)
 		<-c.proceed
 	})
-	return c.Conn.Create(path, data, flags, acl)
+	created, err := c.Conn.Create(path, data, flags, acl)
+	if first {
+		c.outcome <- err
+	}
+	return created, err
 }
 
 // lineDialer dials through tap and lets wrap tamper with the client's end.

@@ -218,11 +218,9 @@ func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (free bool, err e
 	for {
 		select {
 		case <-gone:
-			if t.local.handedOver() {
-				t.head = t.next
-				return true, nil
-			}
-			return t.last, nil
+			// A neighbour that was lost may have gone together with the own znode.
+			t.head = t.next
+			return t.local.handedOver(), nil
 		case ev := <-events:
 			return t.last && ev.Type == zk.EventNodeDeleted && n.stands(ctx), nil
 		case <-n.over.Done():
