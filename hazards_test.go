@@ -2,7 +2,6 @@ package recipes_test
 
 import (
 	"context"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -243,15 +242,4 @@ func (c *gatedConn) Create(path string, data []byte, flags int32, acl []zk.ACL) 
 		c.outcome <- err
 	}
 	return created, err
-}
-
-// lineDialer dials through tap and lets wrap tamper with the client's end.
-func lineDialer(tap *wiretap.Tap, wrap func(net.Conn) net.Conn) zk.Dialer {
-	return func(network, address string, timeout time.Duration) (net.Conn, error) {
-		conn, err := tap.Dial(network, address, timeout)
-		if err != nil {
-			return nil, err
-		}
-		return wrap(conn), nil
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ type peer struct {
 func newPeer(tb testing.TB, servers string, timeout time.Duration) *peer {
 	tb.Helper()
 	tap := wiretap.New(nil)
-	return newPeerBy(tb, servers, timeout, tap, tap.Dial)
+	return newPeerBy(tb, servers, timeout, tap, lineDialer(tap, func(conn net.Conn) net.Conn { return conn }))
 }
 
 // newPeerBy is newPeer with a dialer of the test's own, which is expected to go through tap.
@@ -71,6 +72,28 @@ func awaitEnd(tb testing.TB, events <-chan zk.Event) {
 			return
 		}
 	}
+}
+
+// lineDialer dials through tap and lets wrap tamper with the client's end.
+func lineDialer(tap *wiretap.Tap, wrap func(net.Conn) net.Conn) zk.Dialer {
+	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+		conn, err := tap.Dial(network, address, timeout)
+		if err != nil {
+			return nil, err
+		}
+		return wrap(&plainLine{conn}), nil
+	}
+}
+
+// A plainLine does not tell that a write failed, it only closes. With both the client's loop can be left stuck for ever, if the
+// request was made while the client was being closed: its reply channel has room for two answers, and gets three.
+type plainLine struct{ net.Conn }
+
+func (l *plainLine) Write(b []byte) (int, error) {
+	if _, err := l.Conn.Write(b); err != nil {
+		_ = l.Close()
+	}
+	return len(b), nil
 }
 
 // sharedPeer opens a session to the server that all tests share.
