@@ -46,6 +46,9 @@ type Client struct {
 	closing   atomic.Bool   // set by the first Close
 	gone      chan struct{} // closed by the first Close when it is through
 
+	hooksMu sync.Mutex
+	hooks   map[*func()]struct{} // guarded by hooksMu; see whenClosed
+
 	ready     chan struct{} // closed by onEvent, at the first session
 	readyOnce sync.Once
 	drained   chan struct{} // closed by drain, when the zk client's loop has ended
@@ -100,6 +103,7 @@ func clientConnect(ctx context.Context, servers string, timeout time.Duration, o
 		dialer:  d,
 		chroot:  chroot,
 		log:     settings.log,
+		hooks:   map[*func()]struct{}{},
 		ready:   make(chan struct{}),
 		drained: make(chan struct{}),
 		gone:    make(chan struct{}),
@@ -217,7 +221,7 @@ func (c *Client) Close() {
 		return
 	}
 	defer close(c.gone)
-	c.setClosed(errClientClosed)
+	c.tellClosed()
 	if c.zk.SessionID() == 0 {
 		// There is no session to end. zk would still wait a second for a server to confirm that, except while it pauses
 		// between two rounds of dials, so it is sent there.
@@ -237,9 +241,34 @@ func clientAwait(done <-chan struct{}) {
 	}
 }
 
-// closedContext returns a context that is done as soon as Close is called, before the session is ended.
-func (c *Client) closedContext() context.Context {
-	return c.closed
+// whenClosed calls f when Close is called, before it ends the session: what the session guards must not be relied on when others
+// get it. stop takes f back. Of a Client that is closed already f is called at once, on another goroutine.
+func (c *Client) whenClosed(f func()) (stop func()) {
+	c.hooksMu.Lock()
+	defer c.hooksMu.Unlock()
+	if c.closed.Err() != nil {
+		go f()
+		return func() {}
+	}
+	hook := &f
+	c.hooks[hook] = struct{}{}
+	return func() {
+		c.hooksMu.Lock()
+		defer c.hooksMu.Unlock()
+		delete(c.hooks, hook)
+	}
+}
+
+// tellClosed makes c closed and calls what whenClosed was given.
+func (c *Client) tellClosed() {
+	c.setClosed(errClientClosed)
+	c.hooksMu.Lock()
+	hooks := c.hooks
+	c.hooks = nil
+	c.hooksMu.Unlock()
+	for f := range hooks {
+		(*f)()
+	}
 }
 
 // onEvent is called by zk's own goroutines, which wait for it. Unlike the event channel, it misses no event.

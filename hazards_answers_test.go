@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/wiretap"
+	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
 // Codes that the client has no name for, and "session moved": the server is in trouble that passes.
@@ -145,5 +146,27 @@ func testRawWriteError(t *testing.T, op wiretap.Op, fault *writeFault) {
 	require.Equal(t, creates[0], creates[len(creates)-1], "it lost its place")
 	if op == wiretap.Create {
 		require.Len(t, creates, 1) // of one that did not arrive the tap knows nothing
+	}
+}
+
+// HAZARDS E21: an answer without a name in the client that no retry mends, here "quota exceeded", ends Acquire at once, also where
+// it is a parent that cannot be made.
+func TestHazardE21_FinalErrors(t *testing.T) {
+	t.Parallel()
+	for _, op := range []wiretap.Op{wiretap.Create, wiretap.CreateContainer} {
+		t.Run(string(op), func(t *testing.T) {
+			t.Parallel()
+			p, path := sharedPeer(t), zkserver.Path(t)
+			p.tap.OnRequest(func(request wiretap.Packet) wiretap.Verdict {
+				if request.Op == op {
+					return wiretap.Answer(-125)
+				}
+				return wiretap.Pass
+			})
+			err := within(t, start(func() error { return p.mutex(path).Acquire(t.Context()) }), "Acquire")
+			require.ErrorContains(t, err, "-125")
+			require.ErrorContains(t, err, path)
+			require.Equal(t, 1, p.tap.Count(op), "it was tried again")
+		})
 	}
 }

@@ -130,9 +130,6 @@ func (s *scene) waiters(t *testing.T) map[string]<-chan error {
 func TestHazardE14_ClosedInAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, outage := range outages {
-		if name == "partition in" {
-			continue // The server closes then, and the client may be stuck for ever: see TestHazardE26_ClientStuckForEver.
-		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)

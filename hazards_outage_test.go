@@ -49,7 +49,9 @@ func TestHazardA1_18_TimeoutInAnOutage(t *testing.T) {
 			for _, try := range tries {
 				require.NoError(t, within(t, try, "AcquireTimeout waits for ZooKeeper"))
 			}
-			single, err := recipes.NewInterProcessMutex(s.conn, s.path, recipes.WithSessionTimeout(timeout))
+			// By a Conn of its own: the shortest session timeout that is given for one counts for all its holds.
+			conn := &watchedConn{Conn: s.conn, away: make(chan struct{})}
+			single, err := recipes.NewInterProcessMutex(conn, s.path, recipes.WithSessionTimeout(timeout))
 			require.NoError(t, err)
 			tried := start(func() error {
 				if ok, err := single.AcquireTimeout(ownerContext(t), 0); ok || err != nil {

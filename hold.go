@@ -26,7 +26,7 @@ func (h *Hold) FencingToken() int64 { return h.token }
 
 // Lost returns a channel that is closed as soon as the lock can no longer be relied on: at once when the session is
 // known to have ended, the znode was deleted or the connection was closed, and otherwise before the server can end the session
-// for want of a request that it has answered. The time is this process's monotonic clock: a process that is stopped
+// because it has not heard from this process. The time is this process's monotonic clock: a process that is stopped
 // meanwhile is told when it runs again. Release does not close it, unless it finds the lock lost.
 func (h *Hold) Lost() <-chan struct{} { return h.lost.Done() }
 

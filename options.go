@@ -1,7 +1,6 @@
 package recipes
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -128,8 +127,8 @@ func (s *settings) sessionConfig(conn Conn) session.Config {
 	if client, ok := conn.(interface{ SessionTimeout() time.Duration }); ok {
 		c.Timeout = client.SessionTimeout
 	}
-	if client, ok := conn.(interface{ closedContext() context.Context }); ok {
-		c.Closed = client.closedContext()
+	if client, ok := conn.(interface{ whenClosed(f func()) (stop func()) }); ok {
+		c.WhenClosed = client.whenClosed
 	}
 	return c
 }

@@ -9,6 +9,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 lint=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
+# go-zookeeper v1.0.4 has a data race of its own, on lastZxid at a reconnect (its conn.go:614 and 849), which would fail whatever test
+# comes across it. So the client alone is built without the race detector's instrumentation.
+race=(-race "-gcflags=github.com/go-zookeeper/zk=-race=false")
+
 step() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }
 
 need_go
@@ -30,7 +34,7 @@ go run "$lint" run
 if [ -z "${ZOOKEEPER_RUN:-}" ]; then
 	if zk_engine; then
 		step the smoke set, on containers
-		ZOOKEEPER_RUN=container go test -race -count=1 -run Smoke ./internal/zkserver .
+		ZOOKEEPER_RUN=container go test "${race[@]}" -count=1 -run Smoke ./internal/zkserver .
 	elif [ -n "${CI:-}" ]; then
 		die "CI runs the smoke set on containers, and no container engine answers."
 	else
@@ -40,4 +44,4 @@ if [ -z "${ZOOKEEPER_RUN:-}" ]; then
 fi
 
 step "go test, on ${ZOOKEEPER_SERVERS:-${ZOOKEEPER_RUN:-container} servers}"
-go test -race -count=1 "$@" ./...
+go test "${race[@]}" -count=1 "$@" ./...

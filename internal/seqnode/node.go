@@ -107,7 +107,7 @@ func (n *Node) take(ctx context.Context, head bool) error {
 		n.mu.Unlock()
 		return errRejoin
 	}
-	n.held, n.head = true, head
+	n.held, n.head = true, head // before Hold: a loss right behind it must be told
 	n.mu.Unlock()
 	switch err := n.s.Hold(n.Path); {
 	case err == nil && n.over.Err() != nil:
@@ -202,7 +202,7 @@ func (n *Node) end(cause error) bool {
 
 // remove deletes the znode of a Node that ended by cause, trying for as long as the session lasts.
 func (n *Node) remove(cause error) error {
-	if errors.Is(cause, ErrGone) || errors.Is(cause, session.ErrOver) {
+	if errors.Is(cause, ErrGone) {
 		return cause
 	}
 	err := n.q.remove(n.s, n.Path, n.session)
@@ -314,8 +314,9 @@ func (n *Node) watched(events <-chan zk.Event) {
 	n.own = events
 }
 
-// stands tells, of a Node that is minded, whether its znode was there when the last event came: events come in order, so the
-// watch on it would have fired before.
+// stands tells, of a Node that is minded, whether its znode was there when the last event came: a server sends events in order, so
+// the watch on it would have fired before. Only of what happened while the connection was away the client tells in any
+// order, after it is back; then a loss may follow within the same breath.
 func (n *Node) stands(ctx context.Context) bool {
 	select {
 	case <-n.known:

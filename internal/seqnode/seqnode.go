@@ -96,6 +96,12 @@ func (n *Node) await(ctx context.Context, e *Entry) error {
 				return ErrBusy
 			}
 			free, err := n.waitFor(ctx, &t, e)
+			switch {
+			case errors.Is(err, errRejoin), session.Final(err):
+				return err
+			case err != nil:
+				err = n.s.Pause(ctx, backoff.Next())
+			}
 			if err != nil {
 				return err
 			}
@@ -133,6 +139,9 @@ func (n *Node) place(ctx context.Context) (turn, error) {
 			return turn{}, errRejoin
 		}
 		l, err := n.list(ctx)
+		if errors.Is(err, zk.ErrNoNode) { // the directory is gone, or was not there yet
+			err = nil
+		}
 		switch {
 		case ctx.Err() != nil:
 			return turn{}, context.Cause(ctx)
@@ -148,12 +157,7 @@ func (n *Node) place(ctx context.Context) (turn, error) {
 			if l.proven {
 				n.end(ErrGone)
 			}
-			continue
-		case errors.Is(err, zk.ErrNoNode) && l.proven:
-			n.end(ErrGone)
-			continue
-		case errors.Is(err, zk.ErrNoNode):
-			continue
+			continue // else the list has overtaken the create
 		case session.Final(err):
 			return turn{}, err
 		}
@@ -206,10 +210,8 @@ func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (free bool, err e
 		switch events, err = n.s.Watch(ctx, t.blocker); {
 		case errors.Is(err, zk.ErrNoNode):
 			return t.last && n.stands(ctx), nil
-		case err != nil && (ctx.Err() != nil || session.Final(err)):
-			return false, err
 		case err != nil:
-			return false, nil // place waits for the connection
+			return false, err
 		}
 	}
 	minded := e.Minded

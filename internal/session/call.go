@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,7 +45,7 @@ func (p *Pending[T]) run(f func() (T, error)) {
 func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 	var none T
 	select {
-	case <-p.done:
+	case <-p.done: // an answer that is in wins over a ctx that is done
 		return p.value, p.err
 	default:
 	}
@@ -151,15 +152,27 @@ var refused = []error{
 	zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrPtrExpected, zk.ErrShortBuffer, zk.ErrUnhandledFieldType,
 }
 
-// passing are server codes without a name in the client, known by their text only, that a retry can mend: connection loss and
-// operation timeout between servers, a server in read-only mode, a throttled request.
-var passing = []string{"unknown error: -4", "unknown error: -7", "unknown error: -119", "unknown error: -127"}
+// Server codes without a name in the client are known by their text only. unknown are those that leave open whether the request
+// was done: connection loss and operation timeout between servers. passing are all that a retry can mend: a server
+// in read-only mode and a throttled request as well.
+var (
+	unknown = []string{"unknown error: -4", "unknown error: -7"}
+	passing = append([]string{"unknown error: -119", "unknown error: -127"}, unknown...)
+)
 
 const unnamed = "unknown error: -"
 
+// code is the text of what err wraps at last, by which an answer without a name in the client is known.
+func code(err error) string {
+	for cause := errors.Unwrap(err); cause != nil; cause = errors.Unwrap(err) {
+		err = cause
+	}
+	return err.Error()
+}
+
 // Answered tells whether an outcome proves that the server got the request.
 func Answered(err error) bool {
-	return err == nil || isAny(err, final) || strings.HasPrefix(err.Error(), unnamed)
+	return err == nil || isAny(err, final) || strings.HasPrefix(code(err), unnamed)
 }
 
 // Final tells whether no retry can mend err, of a call or of a wait. Lost connections, ended sessions and anything that is not
@@ -171,22 +184,22 @@ func Final(err error) bool {
 	case isAny(err, final), isAny(err, refused), errors.Is(err, ErrClosed):
 		return true
 	}
-	for _, text := range passing {
-		if err.Error() == text {
-			return false
-		}
-	}
-	return strings.HasPrefix(err.Error(), unnamed)
+	return strings.HasPrefix(code(err), unnamed) && !slices.Contains(passing, code(err))
 }
 
 // NotDone tells whether a call that failed with err surely did nothing.
 func NotDone(err error) bool {
-	return err != nil && (Answered(err) && err.Error() != passing[0] && err.Error() != passing[1] ||
-		isAny(err, refused) || errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrSessionMoved))
+	switch {
+	case err == nil:
+		return false
+	case isAny(err, refused), errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved):
+		return true
+	}
+	return Answered(err) && !slices.Contains(unknown, code(err))
 }
 
 // Unimplemented tells whether the server does not know the operation; it closes the connection as well.
-func Unimplemented(err error) bool { return err != nil && err.Error() == "unknown error: -6" }
+func Unimplemented(err error) bool { return err != nil && code(err) == "unknown error: -6" }
 
 // connectionLost tells whether err says that the connection broke, or was closed, under the call.
 func connectionLost(err error) bool {

@@ -36,6 +36,9 @@ type clock struct {
 func (s *Session) noteContact(session int64, sent time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.Conn.SessionID() != session {
+		return // another one began meanwhile, and may have its own contact already
+	}
 	if s.clock.session != session || sent.After(s.clock.contact) {
 		s.clock.session, s.clock.contact = session, sent
 	}
@@ -122,7 +125,6 @@ func (s *Session) look() {
 	}
 	s.clock.away, s.clock.seen = away, session
 	deadline, known := s.deadlineLocked()
-	outOfTouch := known && !now.Before(deadline) || !known && away
 	beat := !s.clock.beating && s.beatDueLocked(now)
 	if beat {
 		s.clock.beating, s.clock.beaten = true, now
@@ -134,13 +136,14 @@ func (s *Session) look() {
 	s.clock.timer.Reset(wait)
 	s.mu.Unlock()
 
-	for _, t := range s.lostTenants(func(t *tenancy) bool { return t.session != session }) {
+	// Judged anew for each: what was read above may be of a session, or of an outage, that has ended since.
+	for _, t := range s.lostTenants(func(t *tenancy) bool { return s.Conn.SessionID() != t.session }) {
 		t.Lose(ErrOver)
 	}
-	if outOfTouch {
-		for _, t := range s.lostTenants(func(t *tenancy) bool { return t.held }) {
-			t.Lose(ErrOutOfTouch)
-		}
+	for _, t := range s.lostTenants(func(t *tenancy) bool {
+		return t.held && errors.Is(s.goodLocked(t.session), ErrOutOfTouch)
+	}) {
+		t.Lose(ErrOutOfTouch)
 	}
 	if beat {
 		go s.beat()
@@ -189,7 +192,11 @@ func (s *Session) probe() (closed bool) {
 			_, _, err := s.Conn.Get("/")
 			return err
 		})
-		if !errors.Is(err, zk.ErrConnectionClosed) || time.Since(began) > probesWithin {
+		switch {
+		case !errors.Is(err, zk.ErrConnectionClosed):
+			return false
+		case time.Since(began) > probesWithin: // it had to wait, which no call on a closed connection has
+			s.noteOutcome(nil)
 			return false
 		}
 		if s.Conn.State() != zk.StateDisconnected {

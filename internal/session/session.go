@@ -4,7 +4,6 @@
 package session
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"time"
@@ -43,7 +42,9 @@ func (closedError) Unwrap() []error { return []error{ErrClosed, zk.ErrConnection
 // Config is what a user of a connection knows about it.
 type Config struct {
 	Timeout func() time.Duration // the negotiated session timeout, 0 where it is unknown; not nil
-	Closed  context.Context      // done once the connection's owner closed it; nil where the connection does not tell
+	// WhenClosed calls f when the connection's owner closes it, before the session ends, unless stop was called; at once, on
+	// another goroutine, where it was closed before. It is nil where the connection does not tell.
+	WhenClosed func(f func()) (stop func())
 }
 
 // A Tenant is a znode of this process that lives in the session.
@@ -69,7 +70,7 @@ type Session struct {
 
 	users       int         // guarded by registry.mu: waiters, holders, unfinished deletes, calls under way
 	idle        *time.Timer // guarded by registry.mu: looks whether an entry without users can go
-	stopOnClose func() bool // guarded by registry.mu
+	stopOnClose func()      // guarded by registry.mu
 
 	// mu guards what follows. It is not held across a call to ZooKeeper or to a Tenant.
 	mu           sync.Mutex
@@ -83,8 +84,8 @@ type Session struct {
 	suspectedAt  time.Time     // since when calls have failed as on a closed connection; zero: they do not
 }
 
-// registry finds the Session of a connection. An entry goes with its last user, at the latest when the watches that it
-// left pending are done, so that nothing global outlives its use.
+// registry finds the Session of a connection. An entry goes with its last user, unless dropIfIdleLocked has a reason to keep it
+// for the next one, so that nothing global outlives its use.
 var registry = struct {
 	mu       sync.Mutex
 	sessions map[Conn]*Session
@@ -106,8 +107,8 @@ func Use(conn Conn, cfg Config) *Session {
 			timeout: cfg.Timeout, tenants: map[string]*tenancy{}, watches: map[string]*watch{}, reconnected: make(chan struct{}),
 		}
 		registry.sessions[conn] = s
-		if cfg.Closed != nil {
-			s.stopOnClose = context.AfterFunc(cfg.Closed, s.Fail)
+		if cfg.WhenClosed != nil {
+			s.stopOnClose = cfg.WhenClosed(s.Fail)
 		}
 	}
 	s.learnTimeout(cfg.Timeout)

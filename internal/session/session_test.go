@@ -88,16 +88,24 @@ func TestFailEndsEverything(t *testing.T) {
 	})
 }
 
-func TestAClosedContextFailsTheSession(t *testing.T) {
+func TestAConnThatTellsItsCloseFailsTheSessionBeforeCloseReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
-		closed, cancel := context.WithCancel(t.Context())
+		var closeConn func()
+		stopped := false
 		cfg := config(time.Second)
-		cfg.Closed = closed
+		cfg.WhenClosed = func(f func()) func() {
+			closeConn = f
+			return func() { stopped = true }
+		}
 		s := session.Use(conn, cfg)
-		defer s.Done()
-		cancel()
+		l := hold(t, s, conn, "/held")
+		closeConn()
+		require.True(t, l.isLost())
+		require.ErrorIs(t, l.why, session.ErrClosed)
 		<-s.Closed()
+		s.Done()
+		require.True(t, stopped, "the hook outlives the session")
 	})
 }
 
