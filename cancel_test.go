@@ -323,7 +323,9 @@ func TestImpatientWaitersLeaveNothing(t *testing.T) {
 			impatient(t, p, path, 2000)
 			awaitNoLeak(t, find)
 			require.NotContains(t, watching(p.tap), held.LockPath(ctx), "those before have set a watch")
-			require.Less(t, heapInUse(p, other), heap+128<<10, "64 bytes a waiter, less than a watch")
+			// It grows by some 10 KiB; by more where the crowd's peak was higher than before, since the runtime keeps what its goroutines
+			// were described by. What a waiter that is not let go of takes is 1 KiB and more, 2 MiB in all.
+			require.Less(t, heapInUse(p, other), heap+1<<20, "waiters are not let go of")
 			require.Len(t, other.children(path), 1)
 			watchers := watchersOf(t, server)
 			require.Len(t, watchers, 1)
