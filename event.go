@@ -6,8 +6,8 @@ import "time"
 type EventKind int
 
 // The steps. Every acquisition comes to an end in EventTimedOut, EventFailed, EventReleased or EventLost; one that ended before
-// it saw the queue was not queued.
-// Re-entries and their releases are no steps.
+// it saw the queue was not queued. A release that was not confirmed can still turn out to be a loss: then EventLost
+// follows. Of several leases that are acquired together each is told by itself. Re-entries and their releases are no steps.
 const (
 	EventQueued   EventKind = iota + 1 // joined the queue; again after each loss of the place
 	EventAcquired                      // the lock is held
@@ -45,5 +45,5 @@ type Event struct {
 	Ahead   int           // EventQueued: how many are ahead in the queue
 	Elapsed time.Duration // EventAcquired, EventTimedOut, EventFailed: the wait; EventReleased, EventLost: the time held
 	Token   int64         // EventAcquired: the fencing token
-	Err     error         // EventFailed, EventLost: why
+	Err     error         // EventFailed, EventLost: why; EventReleased: why the znode is not known to be deleted, nil as a rule
 }

@@ -2,8 +2,13 @@ package recipes
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/recipes/internal/seqnode"
+	"github.com/zkrecipes/recipes/internal/session"
 )
 
 // A Hold is one acquisition of a lock, from the moment at which it is held to its release or loss; re-entries share it. It
@@ -13,6 +18,59 @@ type Hold struct {
 	serverPath string
 	token      int64
 	lost       context.Context // done, with the cause, when the lock is lost
+
+	members []*Hold // of a multi lock's hold only: those that it stands for
+
+	// Of the hold of one znode only.
+	node     *seqnode.Node
+	lock     string // the lock's path
+	since    time.Time
+	observer func(Event)
+}
+
+// newHold begins the hold of a znode in the queue of a lock, after a wait.
+func newHold(conn Conn, lock string, node *seqnode.Node, observer func(Event), waited time.Duration) *Hold {
+	h := &Hold{
+		path: node.Path, serverPath: serverPath(conn, node.Path), token: node.Token(), lost: node.Lost(),
+		node: node, lock: lock, since: time.Now(), observer: observer,
+	}
+	h.observer(Event{Kind: EventAcquired, Path: lock, Node: h.path, Elapsed: waited, Token: h.token})
+	context.AfterFunc(h.lost, func() { h.tell(EventLost, h.Err()) })
+	return h
+}
+
+// ended tells whether h, or one that it stands for, was released or lost.
+func (h *Hold) ended() bool {
+	if h.node == nil {
+		return slices.ContainsFunc(h.members, (*Hold).ended)
+	}
+	return h.node.Cause() != nil
+}
+
+func (h *Hold) tell(kind EventKind, err error) {
+	h.observer(Event{Kind: kind, Path: h.lock, Node: h.path, Elapsed: time.Since(h.since), Err: err})
+}
+
+// release deletes the znode, and waits for the answer as InterProcessLock.Release promises.
+func (h *Hold) release(ctx context.Context) error {
+	if ctx.Err() != nil { // most likely it will be answered all the same
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(context.WithoutCancel(ctx), time.Second, context.Cause(ctx))
+		defer cancel()
+	}
+	switch err := h.node.Leave(ctx); {
+	case err == nil:
+		h.tell(EventReleased, nil)
+		return nil
+	case h.Err() != nil:
+		return h.Err()
+	case session.Final(err):
+		h.tell(EventReleased, err)
+		return fmt.Errorf("delete %s: %w", h.path, err)
+	default:
+		h.tell(EventReleased, err)
+		return fmt.Errorf("not confirmed yet, %s is being deleted in the background: %w", h.path, err)
+	}
 }
 
 // Path returns the znode that stands for this acquisition.

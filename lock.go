@@ -1,9 +1,12 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
+
+	"github.com/zkrecipes/recipes/internal/session"
 )
 
 // InterProcessLock is Curator's interface of the same name. All its implementations here are safe for concurrent use.
@@ -43,9 +46,7 @@ func Do(ctx context.Context, lock InterProcessLock, fn func(ctx context.Context)
 	}()
 	held, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if lock, ok := lock.(interface {
-		Hold(ctx context.Context) *Hold
-	}); ok {
+	if lock, ok := holderOf(lock); ok {
 		if hold := lock.Hold(ctx); hold != nil {
 			defer context.AfterFunc(hold.lost, func() { cancel(hold.Err()) })()
 		} else { // lost between the two calls
@@ -56,11 +57,11 @@ func Do(ctx context.Context, lock InterProcessLock, fn func(ctx context.Context)
 }
 
 // acquireWithin is AcquireTimeout by way of acquire, whose second argument tells it not to wait for others, and which says
-// errTimeUp when it would have to. outage bounds a single try.
-func acquireWithin(ctx context.Context, timeout, outage time.Duration, acquire func(ctx context.Context, try bool) error) (bool, error) {
+// errTimeUp when it would have to.
+func acquireWithin(ctx context.Context, timeout time.Duration, c session.Config, acquire func(ctx context.Context, try bool) error) (bool, error) {
 	try := timeout <= 0
-	if try {
-		timeout = outage
+	if try { // then only an outage can take time
+		timeout = cmp.Or(c.Timeout(), 10*time.Second)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeUp)
 	defer cancel()

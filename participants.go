@@ -22,16 +22,20 @@ type Participant struct {
 // ParticipantNodes returns the full paths of the participants, in the order of the queue, as of now at the leader (Curator's
 // getParticipantNodes). A lock that was never used has none.
 func (r *reentrant) ParticipantNodes(ctx context.Context) ([]string, error) {
-	s := session.Use(r.conn, r.config)
+	return participantNodes(ctx, r.conn, r.config, r.queue)
+}
+
+func participantNodes(ctx context.Context, conn Conn, config session.Config, queue *seqnode.Queue) ([]string, error) {
+	s := session.Use(conn, config)
 	defer s.Done()
-	members, err := r.queue.Members(ctx, s)
+	members, err := queue.Members(ctx, s)
 	if err != nil {
-		return nil, wrap("participants of", r.path, err)
+		return nil, wrap("participants of", queue.Dir, err)
 	}
 	nodes := make([]string, 0, len(members))
 	for _, m := range members {
-		if m.Kind == r.queue.Kind {
-			nodes = append(nodes, r.queue.Path(m))
+		if m.Kind == queue.Kind {
+			nodes = append(nodes, queue.Path(m))
 		}
 	}
 	return nodes, nil

@@ -3,7 +3,6 @@ package recipes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -20,6 +19,10 @@ type reentrant struct {
 	queue    *seqnode.Queue
 	minded   chan struct{} // closed by the first MakeRevocable
 
+	// Of the two sides of a read/write lock only, set by its constructor.
+	refuse func(owner) error         // why an owner may not queue; nil: it may
+	under  func(owner) *seqnode.Node // the owner's write node, under which it need not queue
+
 	mu       sync.Mutex // guards what follows; not held across a call to ZooKeeper
 	claims   map[owner]*claim
 	listener func()
@@ -30,9 +33,7 @@ type claim struct {
 	settled chan struct{} // closed when the first Acquire has ended
 
 	// Guarded by reentrant.mu.
-	node    *seqnode.Node // nil while the first Acquire is under way
-	hold    *Hold         // likewise
-	since   time.Time
+	hold    *Hold // nil while the first Acquire is under way
 	count   int
 	unheard bool // the lock was asked back while there was no listener
 }
@@ -51,43 +52,35 @@ func (r *reentrant) Acquire(ctx context.Context) error { return r.acquire(ctx, f
 
 // AcquireTimeout implements InterProcessLock.
 func (r *reentrant) AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error) {
-	return acquireWithin(ctx, timeout, r.outage(), r.acquire)
-}
-
-// outage is how long a single try may take when ZooKeeper does not answer.
-func (r *reentrant) outage() time.Duration {
-	if t := r.config.Timeout(); t > 0 {
-		return t
-	}
-	return 10 * time.Second
+	return acquireWithin(ctx, timeout, r.config, r.acquire)
 }
 
 func (r *reentrant) acquire(ctx context.Context, try bool) error {
+	if err := r.enterOrReenter(ctx, try); err != nil {
+		return wrap("acquire", r.path, err)
+	}
+	return nil
+}
+
+func (r *reentrant) enterOrReenter(ctx context.Context, try bool) error {
 	if ctx.Err() != nil {
-		return wrap("acquire", r.path, context.Cause(ctx))
+		return context.Cause(ctx)
 	}
 	who := ownerOf(ctx)
 	for {
 		c, mine, err := r.claim(who)
-		if mine {
-			err = r.enter(ctx, who, c, try)
-		}
-		if mine || err != nil {
-			if err != nil {
-				err = wrap("acquire", r.path, err)
-			}
+		switch {
+		case mine:
+			return r.enter(ctx, who, c, try)
+		case c == nil:
 			return err
-		}
-		if c == nil {
-			return nil
-		}
-		if try {
+		case try:
 			return errTimeUp
 		}
 		select { // the same owner acquires on another goroutine
 		case <-c.settled:
 		case <-ctx.Done():
-			return wrap("acquire", r.path, context.Cause(ctx))
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -115,9 +108,7 @@ func (r *reentrant) claim(who owner) (c *claim, mine bool, err error) {
 // enter goes through the queue for a new claim.
 func (r *reentrant) enter(ctx context.Context, who owner, c *claim, try bool) error {
 	began, last := time.Now(), ""
-	s := session.Use(r.conn, r.config)
-	defer s.Done()
-	node, err := r.queue.Enter(ctx, s, seqnode.Entry{
+	node, err := r.admit(ctx, who, seqnode.Entry{
 		Try:     try,
 		Minded:  r.minded,
 		Changed: func(data []byte) { r.changed(c, data) },
@@ -129,88 +120,84 @@ func (r *reentrant) enter(ctx context.Context, who owner, c *claim, try bool) er
 	if errors.Is(err, seqnode.ErrBusy) {
 		err = errTimeUp
 	}
-	r.settle(who, c, node)
 	elapsed := time.Since(began)
+	r.settle(who, c, node, elapsed)
 	switch {
-	case err == nil:
-		r.observer(Event{Kind: EventAcquired, Path: r.path, Node: last, Elapsed: elapsed, Token: c.hold.token})
-		context.AfterFunc(c.hold.lost, func() { r.wasLost(c) })
 	case errors.Is(err, errTimeUp):
 		r.observer(Event{Kind: EventTimedOut, Path: r.path, Node: last, Elapsed: elapsed})
-	default:
+	case err != nil:
 		r.observer(Event{Kind: EventFailed, Path: r.path, Node: last, Elapsed: elapsed, Err: err})
 	}
 	return err
 }
 
+// admit goes through the queue, or past it.
+func (r *reentrant) admit(ctx context.Context, who owner, e seqnode.Entry) (*seqnode.Node, error) {
+	if r.refuse != nil {
+		if err := r.refuse(who); err != nil {
+			return nil, err
+		}
+	}
+	s := session.Use(r.conn, r.config)
+	defer s.Done()
+	if r.under != nil {
+		if senior := r.under(who); senior != nil {
+			return r.queue.EnterUnder(ctx, s, senior, e)
+		}
+	}
+	return r.queue.Enter(ctx, s, e)
+}
+
 // settle records how the first Acquire of a claim has ended: with a node, or without.
-func (r *reentrant) settle(who owner, c *claim, node *seqnode.Node) {
+func (r *reentrant) settle(who owner, c *claim, node *seqnode.Node, waited time.Duration) {
+	var hold *Hold
+	if node != nil {
+		hold = newHold(r.conn, r.path, node, r.observer, waited)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if node == nil {
+	if hold == nil {
 		delete(r.claims, who)
 	} else {
-		c.node, c.count, c.since = node, 1, time.Now()
-		c.hold = &Hold{path: node.Path, serverPath: serverPath(r.conn, node.Path), token: node.Token(), lost: node.Lost()}
+		c.hold, c.count = hold, 1
 		r.mindLocked(c)
 	}
 	close(c.settled)
 }
 
-func (r *reentrant) wasLost(c *claim) {
-	r.observer(Event{Kind: EventLost, Path: r.path, Node: c.hold.path, Elapsed: time.Since(c.since), Err: c.hold.Err()})
-}
-
 // Release implements InterProcessLock. It gives ErrNotOwner to an owner that does not hold the lock.
 func (r *reentrant) Release(ctx context.Context) error {
-	c, last, err := r.unwind(ownerOf(ctx))
+	hold, last, err := r.unwind(ownerOf(ctx))
+	if err == nil && last {
+		err = hold.release(ctx)
+	}
 	if err != nil {
 		return wrap("release", r.path, err)
 	}
-	if !last {
-		return nil
-	}
-	if ctx.Err() != nil { // most likely it will be answered all the same
-		cause := context.Cause(ctx)
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(context.WithoutCancel(ctx), time.Second, cause)
-		defer cancel()
-	}
-	switch err := c.node.Leave(ctx); {
-	case err == nil:
-		r.observer(Event{Kind: EventReleased, Path: r.path, Node: c.hold.path, Elapsed: time.Since(c.since)})
-		return nil
-	case c.hold.Err() != nil:
-		return wrap("release", r.path, c.hold.Err())
-	case ctx.Err() != nil:
-		r.observer(Event{Kind: EventReleased, Path: r.path, Node: c.hold.path, Elapsed: time.Since(c.since)})
-		return wrap("release", r.path, fmt.Errorf("not confirmed yet, %s is being deleted in the background: %w", c.hold.path, err))
-	default:
-		return wrap("release", r.path, fmt.Errorf("delete %s: %w", c.hold.path, err))
-	}
+	return nil
 }
 
 // unwind takes one acquire off the owner's claim. The last one takes the claim off the lock; its znode is the caller's to
 // delete.
-func (r *reentrant) unwind(who owner) (c *claim, last bool, err error) {
+func (r *reentrant) unwind(who owner) (hold *Hold, last bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c = r.claims[who]
+	c := r.claims[who]
 	if c == nil || c.hold == nil {
 		return nil, false, ErrNotOwner
 	}
 	if c.count--; c.count == 0 {
 		delete(r.claims, who)
 	}
-	return c, c.count == 0, c.hold.Err()
+	return c.hold, c.count == 0, c.hold.Err()
 }
 
-// held returns the claim of an owner that holds the lock, else nil.
-func (r *reentrant) held(who owner) *claim {
+// held returns the hold of an owner that holds the lock, else nil.
+func (r *reentrant) held(who owner) *Hold {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c := r.claims[who]; c != nil && c.holds() {
-		return c
+		return c.hold
 	}
 	return nil
 }
@@ -234,17 +221,12 @@ func (r *reentrant) IsAcquiredInThisProcess() bool {
 func (r *reentrant) IsOwned(ctx context.Context) bool { return r.held(ownerOf(ctx)) != nil }
 
 // Hold returns the hold of ctx's owner, nil where it does not hold the lock.
-func (r *reentrant) Hold(ctx context.Context) *Hold {
-	if c := r.held(ownerOf(ctx)); c != nil {
-		return c.hold
-	}
-	return nil
-}
+func (r *reentrant) Hold(ctx context.Context) *Hold { return r.held(ownerOf(ctx)) }
 
 // LockPath returns the znode of ctx's owner (Curator's getLockPath), "" where it does not hold the lock.
 func (r *reentrant) LockPath(ctx context.Context) string {
-	if c := r.held(ownerOf(ctx)); c != nil {
-		return c.hold.path
+	if h := r.held(ownerOf(ctx)); h != nil {
+		return h.path
 	}
 	return ""
 }
@@ -276,8 +258,8 @@ func (r *reentrant) MakeRevocable(listener func()) {
 
 // mindLocked minds the znode of a claim that is held, if the lock is revocable.
 func (r *reentrant) mindLocked(c *claim) {
-	if c.node != nil && r.listener != nil {
-		c.node.Mind()
+	if c.hold != nil && r.listener != nil {
+		c.hold.node.Mind()
 	}
 }
 

@@ -16,18 +16,33 @@ const flagContainer = 4
 // errNotCreated says that a create of unknown outcome has left no znode.
 var errNotCreated = errors.New("the create did not reach the server")
 
+// A creation is one znode on its way into a queue.
+type creation struct {
+	q       *Queue
+	s       *session.Session
+	id      string
+	changed func(data []byte)
+	number  string // the sequence number that it shall have; "" where the server is to number it
+	unseen  bool   // nobody wants the list behind the create
+	next    func() // told just before a create is sent; may be nil
+}
+
+func (q *Queue) newCreation(s *session.Session, changed func([]byte)) *creation {
+	return &creation{q: q, s: s, id: newID(), changed: changed}
+}
+
 // join creates the znode, in the directory that it makes where it is missing.
-func (q *Queue) join(ctx context.Context, s *session.Session, e *Entry) (*Node, error) {
-	id := newID()
+func (c *creation) join(ctx context.Context) (*Node, error) {
+	q, s := c.q, c.s
 	var backoff session.Backoff
 	for {
 		if err := s.Ready(ctx); err != nil {
 			return nil, err
 		}
-		n, err := q.createAndList(ctx, s, id, e)
+		n, err := c.createAndList(ctx)
 		switch {
 		case err == nil && nearLimit(n.name.Seq):
-			n.giveUp(ctx)
+			giveUp(ctx, n)
 			return nil, fmt.Errorf("the sequence counter of %s is at %d, near its end at 2147483647, where ZooKeeper hands out "+
 				"equal numbers (ZOOKEEPER-4706): delete %s while nobody uses it, or lock another path", q.Dir, n.name.Seq, q.Dir)
 		case err == nil:
@@ -35,7 +50,7 @@ func (q *Queue) join(ctx context.Context, s *session.Session, e *Entry) (*Node, 
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case errors.Is(err, zk.ErrNoNode):
-			err = q.makeDir(ctx, s, q.Dir)
+			err = MakeDir(ctx, s, q.Dir, q.ACL)
 		}
 		if session.Final(err) {
 			return nil, err
@@ -48,7 +63,8 @@ func (q *Queue) join(ctx context.Context, s *session.Session, e *Entry) (*Node, 
 
 // createAndList sends the list right behind the create, without waiting for its answer: a free lock takes one round trip. The list
 // proves by showing the znode that it came second.
-func (q *Queue) createAndList(ctx context.Context, s *session.Session, id string, e *Entry) (*Node, error) {
+func (c *creation) createAndList(ctx context.Context) (*Node, error) {
+	s := c.s
 	select {
 	case s.Creating <- struct{}{}:
 	case <-ctx.Done():
@@ -60,15 +76,20 @@ func (q *Queue) createAndList(ctx context.Context, s *session.Session, id string
 	var first *session.Pending[listing] // set before created is done
 	created := session.Start(s, func() (*Node, error) {
 		defer func() { <-s.Creating }()
-		return q.create(s, id, e.Changed, func() {
-			first = session.Start(s, func() (listing, error) { return q.list(s) })
+		return c.create(func() {
+			if c.next != nil {
+				c.next()
+			}
+			if !c.unseen {
+				first = session.Start(s, func() (listing, error) { return c.q.list(s) })
+			}
 		})
 	})
 	n, err := created.Wait(ctx)
 	if n == nil && (ctx.Err() != nil || errors.Is(err, session.ErrClosed)) {
 		created.Then(func(n *Node, _ error) {
 			if n != nil {
-				n.end(errLeft)
+				n.Withdraw()
 			}
 		})
 	}
@@ -81,44 +102,47 @@ func (q *Queue) createAndList(ctx context.Context, s *session.Session, id string
 
 // create makes the znode and finds out what became of it: the Node, or an error that says that there is none.
 // It calls behind just before the request goes to the client.
-func (q *Queue) create(s *session.Session, id string, changed func([]byte), behind func()) (*Node, error) {
-	zkSession := s.Conn.SessionID()
+func (c *creation) create(behind func()) (*Node, error) {
+	flags := int32(zk.FlagEphemeral)
+	if c.number == "" {
+		flags |= zk.FlagSequence
+	}
+	name := protectedPrefix + c.id + "-" + c.q.Kind + c.number
+	zkSession := c.s.Conn.SessionID()
 	var path string
-	err := s.Observe(func() (err error) {
+	err := c.s.Observe(func() (err error) {
 		behind() // its goroutine needs longer to start than this one to put the create in the client's queue
-		path, err = s.Conn.Create(join(q.Dir, protectedPrefix+id+"-"+q.Kind), q.Data, zk.FlagEphemeral|zk.FlagSequence, q.ACL)
+		path, err = c.s.Conn.Create(join(c.q.Dir, name), c.q.Data, flags, c.q.ACL)
 		return err
 	})
-	if session.NotDone(err) {
+	if session.NotDone(err) && !errors.Is(err, zk.ErrNodeExists) { // it is ours: from another session, if not from this one
 		return nil, err
 	}
 	// The client runs a call that it had queued in the next session, too. Session ids do not come back: the same one before
 	// and after is the znode's.
-	if err == nil && zkSession != 0 && s.Conn.SessionID() == zkSession {
-		return q.adopt(s, path, id, zkSession, changed)
+	if err == nil && zkSession != 0 && c.s.Conn.SessionID() == zkSession {
+		return c.adopt(path, zkSession)
 	}
-	return q.find(s, id, changed)
+	return c.find()
 }
 
-func (q *Queue) adopt(s *session.Session, path, id string, zkSession int64, changed func([]byte)) (*Node, error) {
-	name, ok := Parse(path[strings.LastIndexByte(path, '/')+1:], []string{q.Kind})
+func (c *creation) adopt(path string, zkSession int64) (*Node, error) {
+	name, ok := Parse(path[strings.LastIndexByte(path, '/')+1:], []string{c.q.Kind})
 	if !ok {
 		return nil, fmt.Errorf("%w: created %s, which has no sequence number", zk.ErrAPIError, path)
 	}
-	n := q.newNode(s, path, name, id, zkSession)
-	n.changed = changed
-	return n, nil
+	return c.newNode(path, name, zkSession), nil
 }
 
 // find looks for the znode of a create of unknown outcome, until it knows. A znode of another session is not taken over: its
 // server is about to remove it (CURATOR-498, CURATOR-604).
-func (q *Queue) find(s *session.Session, id string, changed func([]byte)) (*Node, error) {
+func (c *creation) find() (*Node, error) {
 	var backoff session.Backoff
 	for {
-		if err := s.Ready(context.Background()); err != nil {
+		if err := c.s.Ready(context.Background()); err != nil {
 			return nil, err
 		}
-		n, err := q.findOnce(s, id, changed)
+		n, err := c.findOnce()
 		switch {
 		case n != nil:
 			return n, nil
@@ -127,18 +151,18 @@ func (q *Queue) find(s *session.Session, id string, changed func([]byte)) (*Node
 		case session.Final(err):
 			return nil, err
 		}
-		if err := s.Pause(context.Background(), backoff.Next()); err != nil {
+		if err := c.s.Pause(context.Background(), backoff.Next()); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (q *Queue) findOnce(s *session.Session, id string, changed func([]byte)) (*Node, error) {
-	zkSession := s.Conn.SessionID()
-	if err := q.sync(s); err != nil { // the server we came back to may lag behind the create
+func (c *creation) findOnce() (*Node, error) {
+	zkSession := c.s.Conn.SessionID()
+	if err := c.q.sync(c.s); err != nil { // the server we came back to may lag behind the create
 		return nil, err
 	}
-	l, err := q.list(s)
+	l, err := c.q.list(c.s)
 	if err != nil {
 		return nil, err
 	}
@@ -146,30 +170,30 @@ func (q *Queue) findOnce(s *session.Session, id string, changed func([]byte)) (*
 	var czxid int64
 	var refusal error
 	for _, child := range l.children {
-		if !hasID(child, id) {
+		if !hasID(child, c.id) {
 			continue
 		}
-		path := join(q.Dir, child)
+		path := join(c.q.Dir, child)
 		var stat *zk.Stat
-		err := s.Observe(func() (err error) {
-			_, stat, err = s.Conn.Get(path)
+		err := c.s.Observe(func() (err error) {
+			_, stat, err = c.s.Conn.Get(path)
 			return err
 		})
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil && !session.Final(err):
 			return nil, err // nothing is discarded that the next search may take over
-		case err == nil && own == "" && stat.EphemeralOwner == zkSession && s.Conn.SessionID() == zkSession:
+		case err == nil && own == "" && stat.EphemeralOwner == zkSession && c.s.Conn.SessionID() == zkSession:
 			own, czxid = path, stat.Czxid
 		default:
-			q.discard(s, path, zkSession)
+			c.q.discard(c.s, path, zkSession)
 			refusal = err
 		}
 	}
 	if own == "" {
 		return nil, refusal
 	}
-	n, err := q.adopt(s, own, id, zkSession, changed)
+	n, err := c.adopt(own, zkSession)
 	if err == nil {
 		n.token = czxid
 	}
@@ -190,30 +214,30 @@ func (n *Node) discardStrays(children []string) {
 	}
 }
 
-// makeDir creates dir and its parents as containers, which the server deletes when they are empty, or as plain znodes where the
+// MakeDir creates dir and its parents as containers, which the server deletes when they are empty, or as plain znodes where the
 // server has no containers. It goes from the bottom up: it may have no permission above what exists.
-func (q *Queue) makeDir(ctx context.Context, s *session.Session, dir string) error {
+func MakeDir(ctx context.Context, s *session.Session, dir string, acl []zk.ACL) error {
 	_, err := session.Call(ctx, s, func() (string, error) {
 		if s.Containers() {
-			return s.Conn.CreateContainer(dir, []byte{}, flagContainer, q.ACL)
+			return s.Conn.CreateContainer(dir, []byte{}, flagContainer, acl)
 		}
-		return s.Conn.Create(dir, []byte{}, zk.FlagPersistent, q.ACL)
+		return s.Conn.Create(dir, []byte{}, zk.FlagPersistent, acl)
 	})
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
 		return nil
 	case session.Unimplemented(err):
 		s.NoContainers()
-		return errNotCreated // the server has closed the connection; join tries again
+		return errNotCreated // the server has closed the connection; the caller tries again
 	case errors.Is(err, zk.ErrNoNode):
 		parent := dir[:strings.LastIndexByte(dir, '/')]
 		if parent == "" {
 			return fmt.Errorf("create %s: the root is missing: %w", dir, err)
 		}
-		if err := q.makeDir(ctx, s, parent); err != nil {
+		if err := MakeDir(ctx, s, parent, acl); err != nil {
 			return err
 		}
-		return q.makeDir(ctx, s, dir)
+		return MakeDir(ctx, s, dir, acl)
 	case err != nil:
 		return fmt.Errorf("create %s: %w", dir, err)
 	}

@@ -48,14 +48,16 @@ func parseSeq(text, kind string) (int32, bool) {
 	return int32(seq), true
 }
 
+// number is the sequence number as the server printed it.
+func (n Name) number() string {
+	return n.Text[strings.LastIndex(n.Text, n.Kind)+len(n.Kind):]
+}
+
 // compare orders names as their znodes were created, by serial-number arithmetic (RFC 1982): the counter is signed, wraps in
-// servers before 3.6, and has no znodes that are 2^31 apart. Equal numbers, which a Curator read lock under its owner's
-// write lock has on purpose, go by the text, so that every process sees one order.
+// servers before 3.6, and has no znodes that are 2^31 apart. Equal numbers, which a read lock and its owner's write lock have
+// on purpose, go by the text, so that every process sees one order.
 func compare(a, b Name) int {
-	if a.Seq != b.Seq {
-		return cmp.Compare(a.Seq-b.Seq, 0)
-	}
-	return cmp.Compare(a.Text, b.Text)
+	return cmp.Or(cmp.Compare(a.Seq-b.Seq, 0), cmp.Compare(a.Text, b.Text))
 }
 
 // Sort returns the participants among children, in the order of the queue. All other children are ignored.

@@ -50,12 +50,14 @@ type Node struct {
 }
 
 // newNode takes a znode that surely lives in the given session.
-func (q *Queue) newNode(s *session.Session, path string, name Name, id string, zkSession int64) *Node {
-	n := &Node{Path: path, q: q, s: s, name: name, id: id, session: zkSession, known: make(chan struct{})}
+func (c *creation) newNode(path string, name Name, zkSession int64) *Node {
+	n := &Node{
+		Path: path, q: c.q, s: c.s, name: name, id: c.id, session: zkSession, changed: c.changed, known: make(chan struct{}),
+	}
 	n.over, n.overNow = context.WithCancel(context.Background())
 	n.lost, n.loseNow = context.WithCancelCause(context.Background())
-	s.Again() // until it is removed
-	s.Bind(path, zkSession, n)
+	c.s.Again() // until it is removed
+	c.s.Bind(path, zkSession, n)
 	return n
 }
 
@@ -150,11 +152,19 @@ func (n *Node) Leave(ctx context.Context) error {
 	}
 }
 
-// giveUp leaves without a result, in a time that a caller who has run out of time can spare.
-func (n *Node) giveUp(ctx context.Context) {
+// Withdraw is Leave without waiting for any result.
+func (n *Node) Withdraw() { n.end(errLeft) }
+
+// giveUp leaves without a result, in a time that a caller who has run out of time can spare. It goes on in the background.
+func giveUp(ctx context.Context, nodes ...*Node) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
 	defer cancel()
-	_ = n.Leave(ctx) // goes on in the background, and logs
+	for _, n := range nodes {
+		n.Withdraw()
+	}
+	for _, n := range nodes {
+		_, _ = n.removal.Wait(ctx)
+	}
 }
 
 // Lose implements session.Tenant.

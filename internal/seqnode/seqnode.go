@@ -26,7 +26,10 @@ type Queue struct {
 	Rule  Rule
 	Data  []byte
 	ACL   []zk.ACL // of the znodes and of the parents that are made
-	Log   *slog.Logger
+	// Relist: look again before each grant. Participants may turn up ahead of one that waits: a read lock that is taken under
+	// its owner's write lock has that one's number.
+	Relist bool
+	Log    *slog.Logger
 }
 
 // An Entry is one wish to get through the queue.
@@ -59,7 +62,7 @@ const (
 func (q *Queue) Enter(ctx context.Context, s *session.Session, e Entry) (*Node, error) {
 	var backoff session.Backoff
 	for {
-		n, err := q.join(ctx, s, &e)
+		n, err := q.newCreation(s, e.Changed).join(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +73,7 @@ func (q *Queue) Enter(ctx context.Context, s *session.Session, e Entry) (*Node, 
 			if err == nil {
 				err = context.Cause(ctx) // it came too late
 			}
-			n.giveUp(ctx)
+			giveUp(ctx, n)
 			return nil, err
 		}
 		q.Log.Info("zookeeper lock: joining the queue anew", "node", n.Path, "cause", n.Cause())
@@ -123,7 +126,7 @@ type turn struct {
 	ahead   int    // how many are ahead
 	blocker string // the path of the one to wait for, "" if it is the participant's turn
 	local   *Node  // the blocker, if it is of this process
-	last    bool   // nobody blocks once the blocker has gone
+	last    bool   // nobody blocks once the blocker has gone, and nobody can turn up meanwhile
 	next    bool   // nobody stands between the blocker and the participant
 	head    bool   // nobody at all is ahead, once the blocker has gone
 }
@@ -184,7 +187,7 @@ func (n *Node) turn(queue []Name, self int) turn {
 		if t.local != nil && t.local.over.Err() != nil {
 			continue
 		}
-		t.last = n.q.Rule(queue, self) < 0
+		t.last = n.q.Rule(queue, self) < 0 && !n.q.Relist
 		t.head = self == 0
 		return t
 	}
@@ -196,6 +199,7 @@ func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (free bool, err e
 	switch {
 	case n.token == 0: // the token takes a read, and now is the time for it
 		n.Mind()
+	case n.q.Relist: // a list will tell
 	case t.local != nil: // no list will tell that the own znode is gone
 		n.mindSoon()
 	case t.last: // likewise, and others may take their turn then
@@ -222,7 +226,7 @@ func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (free bool, err e
 		case <-gone:
 			// A neighbour that was lost may have gone together with the own znode.
 			t.head = t.next
-			return t.local.handedOver(), nil
+			return t.local.handedOver() && !n.q.Relist, nil
 		case ev := <-events:
 			return t.last && ev.Type == zk.EventNodeDeleted && n.stands(ctx), nil
 		case <-n.over.Done():
@@ -267,23 +271,39 @@ func (n *Node) list(ctx context.Context) (listing, error) {
 		n.first = nil
 		return first.Wait(ctx)
 	}
-	synced := true
-	select {
-	case <-n.reconnected: // perhaps to a server that lags behind
-		n.reconnected = n.s.Reconnected()
-		synced = false
-	default:
-	}
 	l, err := session.Start(n.s, func() (listing, error) {
-		if !synced {
-			if err := n.q.sync(n.s); err != nil {
-				return listing{}, err
-			}
+		if err := n.syncOnce(n.q); err != nil {
+			return listing{}, err
 		}
 		return n.q.list(n.s)
 	}).Wait(ctx)
 	l.proven = true
 	return l, err
+}
+
+// listAndWatch is list for a directory whose children n waits to leave.
+func (n *Node) listAndWatch(ctx context.Context, q *Queue) (l listing, left <-chan zk.Event, err error) {
+	_, err = session.Start(n.s, func() (struct{}, error) { return struct{}{}, n.syncOnce(q) }).Wait(ctx)
+	if err != nil {
+		return l, nil, err
+	}
+	children, stat, left, err := n.s.WatchChildren(ctx, q.Dir)
+	if err == nil {
+		l = listing{children: children, pzxid: stat.Pzxid}
+	}
+	l.proven = true
+	return l, left, err
+}
+
+// syncOnce syncs after a reconnect, perhaps to a server that lags behind.
+func (n *Node) syncOnce(q *Queue) error {
+	select {
+	case <-n.reconnected:
+		n.reconnected = n.s.Reconnected()
+		return q.sync(n.s)
+	default:
+		return nil
+	}
 }
 
 func (q *Queue) sync(s *session.Session) error {

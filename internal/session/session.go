@@ -77,7 +77,7 @@ type Session struct {
 	timeout      func() time.Duration
 	clock        clock
 	tenants      map[string]*tenancy // by path
-	watches      map[string]*watch   // by path
+	watches      map[watchKey]*watch
 	sweepAt      int
 	noContainers bool
 	reconnected  chan struct{} // closed, and replaced, when the connection was away and is back
@@ -104,7 +104,7 @@ func Use(conn Conn, cfg Config) *Session {
 	if s == nil {
 		s = &Session{
 			Conn: conn, closed: make(chan struct{}), Creating: make(chan struct{}, creatingAtMost),
-			timeout: cfg.Timeout, tenants: map[string]*tenancy{}, watches: map[string]*watch{}, reconnected: make(chan struct{}),
+			timeout: cfg.Timeout, tenants: map[string]*tenancy{}, watches: map[watchKey]*watch{}, reconnected: make(chan struct{}),
 		}
 		registry.sessions[conn] = s
 		if cfg.WhenClosed != nil {

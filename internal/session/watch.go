@@ -9,6 +9,11 @@ import (
 // The client keeps a channel for every watch until it fires, and cannot remove one. So there is at most one pending watch
 // for a path, and all who wait for that path, one after the other too, wait on it: ten thousand impatient callers cost one.
 
+type watchKey struct {
+	path     string
+	children bool
+}
+
 type watch struct {
 	set    *Pending[struct{}]
 	events <-chan zk.Event // set once set is done; closed behind its only event
@@ -37,7 +42,7 @@ func (w *watch) fired() bool {
 // watch that was set earlier serves as well as a new one: it is pending, so nothing has happened since.
 // zk.ErrNoNode says that there is no such znode.
 func (s *Session) Watch(ctx context.Context, path string) (<-chan zk.Event, error) {
-	w, isNew := s.watchOf(path)
+	w, isNew := s.watchOf(watchKey{path, false})
 	if isNew {
 		w.set.run(func() (struct{}, error) {
 			err := s.Observe(func() (err error) {
@@ -53,10 +58,40 @@ func (s *Session) Watch(ctx context.Context, path string) (<-chan zk.Event, erro
 	return w.events, nil
 }
 
-func (s *Session) watchOf(path string) (w *watch, isNew bool) {
+// WatchChildren returns the children of the znode and a channel that ends with the next change of them, shared like Watch's.
+func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+	type listing struct {
+		children []string
+		stat     *zk.Stat
+	}
+	var l listing
+	w, isNew := s.watchOf(watchKey{path, true})
+	if isNew {
+		w.set.run(func() (struct{}, error) {
+			err := s.Observe(func() (err error) {
+				l.children, l.stat, w.events, err = s.Conn.ChildrenW(path)
+				return err
+			})
+			return struct{}{}, err
+		})
+	}
+	_, err := w.set.Wait(ctx)
+	if err == nil && !isNew { // listed behind the watch, so that nothing goes unseen
+		l, err = Call(ctx, s, func() (l listing, err error) {
+			l.children, l.stat, err = s.Conn.Children(path)
+			return l, err
+		})
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return l.children, l.stat, w.events, nil
+}
+
+func (s *Session) watchOf(key watchKey) (w *watch, isNew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w := s.watches[path]; w != nil && !w.fired() {
+	if w := s.watches[key]; w != nil && !w.fired() {
 		return w, false
 	}
 	if len(s.watches) >= s.sweepAt {
@@ -64,15 +99,15 @@ func (s *Session) watchOf(path string) (w *watch, isNew bool) {
 		s.sweepAt = max(16, 2*len(s.watches))
 	}
 	w = &watch{set: newPending[struct{}](s)}
-	s.watches[path] = w
+	s.watches[key] = w
 	return w, true
 }
 
 // sweepLocked forgets the watches that are over.
 func (s *Session) sweepLocked() {
-	for path, w := range s.watches {
+	for key, w := range s.watches {
 		if w.fired() {
-			delete(s.watches, path)
+			delete(s.watches, key)
 		}
 	}
 }
