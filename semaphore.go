@@ -1,0 +1,254 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/zkrecipes/recipes/internal/seqnode"
+	"github.com/zkrecipes/recipes/internal/session"
+)
+
+// Below a semaphore's path, and what Curator calls the znodes there.
+const (
+	locksDir  = "/locks"
+	leasesDir = "/leases"
+	leaseName = "lease-"
+)
+
+// InterProcessSemaphoreV2 is Curator's counting semaphore across processes: it hands out leases, no more than its maximum at a
+// time, to those who ask in the order in which they asked. Leases belong to no owner: whoever has one may release it.
+//
+// The maximum is given to each value, which should agree, or shared through a znode. Where several leases are asked for they
+// are given together, and others wait meanwhile, so that two callers cannot starve each other (they can in Curator).
+//
+// It is safe for concurrent use, needs no closing and may be made anew for each use.
+type InterProcessSemaphoreV2 struct {
+	conn     Conn
+	path     string
+	config   session.Config
+	observer func(Event)
+	most     int // 0 where it is shared
+	limit    seqnode.Limit
+	gate     *seqnode.Queue // whoever is at its head may wait for room among the leases
+	leases   *seqnode.Queue
+}
+
+// NewInterProcessSemaphoreV2 returns the semaphore at path with a fixed maximum, 1 or more. It asks nothing of ZooKeeper, and refuses
+// what NewInterProcessMutex refuses.
+func NewInterProcessSemaphoreV2(conn Conn, path string, maxLeases int, opts ...Option) (*InterProcessSemaphoreV2, error) {
+	const op = "NewInterProcessSemaphoreV2"
+	s, err := newSemaphore(conn, path, opts)
+	if err != nil {
+		return nil, wrap(op, path, err)
+	}
+	if maxLeases < 1 {
+		return nil, wrap(op, path, fmt.Errorf("maxLeases: %d is less than 1", maxLeases))
+	}
+	s.most, s.limit = maxLeases, fixedLimit(maxLeases)
+	return s, nil
+}
+
+// NewInterProcessSemaphoreV2Shared returns the semaphore at path with the maximum that the znode countPath holds, as Curator's
+// SharedCount keeps it; see SetSharedCount. A higher maximum wakes those who wait, a lower one takes nothing from those who hold leases.
+func NewInterProcessSemaphoreV2Shared(conn Conn, path, countPath string, opts ...Option) (*InterProcessSemaphoreV2, error) {
+	const op = "NewInterProcessSemaphoreV2Shared"
+	s, err := newSemaphore(conn, path, opts)
+	if err != nil {
+		return nil, wrap(op, path, err)
+	}
+	if err := checkPath(countPath); err != nil {
+		return nil, wrap(op, path, fmt.Errorf("countPath: %w", err))
+	}
+	s.limit = sharedLimit(conn, s.config, countPath)
+	return s, nil
+}
+
+func newSemaphore(conn Conn, path string, opts []Option) (*InterProcessSemaphoreV2, error) {
+	settings, err := build(conn, path, opts)
+	if err != nil {
+		return nil, err
+	}
+	queue := func(dir, kind string, rule seqnode.Rule) *seqnode.Queue {
+		return &seqnode.Queue{
+			Dir: below(path, dir), Kind: kind, Kinds: []string{kind}, Rule: rule,
+			Data: settings.data, ACL: settings.acl, Log: settings.logger,
+		}
+	}
+	return &InterProcessSemaphoreV2{
+		conn: conn, path: path, config: settings.sessionConfig(conn), observer: settings.observer,
+		gate: queue(locksDir, mutexName, predecessor), leases: queue(leasesDir, leaseName, nil),
+	}, nil
+}
+
+func below(path, dir string) string {
+	if path == "/" {
+		return dir
+	}
+	return path + dir
+}
+
+// Acquire waits for a lease. It ends as InterProcessLock.Acquire does.
+func (s *InterProcessSemaphoreV2) Acquire(ctx context.Context) (*Lease, error) {
+	leases, err := s.AcquireN(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	return leases[0], nil
+}
+
+// AcquireN waits for n leases, all or none. It refuses an n below 1, and one above a fixed maximum. With a shared maximum it waits
+// until that is n or more.
+func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
+	return s.acquire(ctx, n, false)
+}
+
+// AcquireTimeout is AcquireN that waits at most timeout: (nil, nil) means that the time ran out, also in an outage. A timeout of 0 or
+// less does not wait for leases to come back (nor, in an outage, for longer than the session timeout).
+func (s *InterProcessSemaphoreV2) AcquireTimeout(ctx context.Context, n int, timeout time.Duration) (leases []*Lease, err error) {
+	_, err = acquireWithin(ctx, timeout, s.config, func(ctx context.Context, try bool) (err error) {
+		leases, err = s.acquire(ctx, n, try)
+		return err
+	})
+	return leases, err
+}
+
+func (s *InterProcessSemaphoreV2) acquire(ctx context.Context, n int, try bool) ([]*Lease, error) {
+	const op = "acquire"
+	switch {
+	case n < 1:
+		return nil, wrap(op, s.path, fmt.Errorf("n: %d leases are less than 1", n))
+	case s.most > 0 && n > s.most:
+		return nil, wrap(op, s.path, fmt.Errorf("n: %d leases are more than there are, %d", n, s.most))
+	case ctx.Err() != nil:
+		return nil, wrap(op, s.path, context.Cause(ctx))
+	}
+	began, last := time.Now(), ""
+	nodes, err := s.enter(ctx, n, try, func(node string, ahead int) {
+		last = node
+		s.observer(Event{Kind: EventQueued, Path: s.path, Node: node, Ahead: ahead})
+	})
+	switch elapsed := time.Since(began); {
+	case err == nil:
+		leases := make([]*Lease, len(nodes))
+		for i, node := range nodes {
+			leases[i] = &Lease{sem: s, hold: newHold(s.conn, s.path, node, s.observer, elapsed)}
+		}
+		return leases, nil
+	case errors.Is(err, errTimeUp):
+		s.observer(Event{Kind: EventTimedOut, Path: s.path, Node: last, Elapsed: elapsed})
+	default:
+		s.observer(Event{Kind: EventFailed, Path: s.path, Node: last, Elapsed: elapsed, Err: err})
+	}
+	return nil, wrap(op, s.path, err)
+}
+
+// gateWithin is how long a single try waits for others who are being given leases, or who wait for them.
+const gateWithin = 100 * time.Millisecond
+
+// enter goes through the gate and gets the leases' znodes.
+func (s *InterProcessSemaphoreV2) enter(ctx context.Context, n int, try bool, queued func(string, int)) ([]*seqnode.Node, error) {
+	conn := session.Use(s.conn, s.config)
+	defer conn.Done()
+	var backoff session.Backoff
+	for {
+		gate, err := s.enterGate(ctx, conn, try, queued)
+		if err != nil {
+			return nil, err
+		}
+		nodes, err := s.leases.EnterTogether(ctx, conn, gate, n, s.limit, try)
+		switch {
+		case errors.Is(err, seqnode.ErrBusy):
+			return nil, errTimeUp
+		case !errors.Is(err, seqnode.ErrGone):
+			return nodes, err
+		}
+		if err := conn.Pause(ctx, backoff.Next()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// enterGate goes through the gate. The time of a single try begins when it sees who is ahead: its own requests may take longer.
+func (s *InterProcessSemaphoreV2) enterGate(
+	ctx context.Context, conn *session.Session, try bool, queued func(string, int),
+) (*seqnode.Node, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	return s.gate.Enter(ctx, conn, seqnode.Entry{Changed: func([]byte) {}, Queued: func(node string, ahead int) {
+		queued(node, ahead)
+		if try && ahead > 0 {
+			time.AfterFunc(gateWithin, func() { cancel(errTimeUp) })
+		}
+	}})
+}
+
+// ParticipantNodes returns the full paths of the leases that are out, or about to be, in the order in which they were asked for,
+// as of now at the leader. A semaphore that was never used has none.
+func (s *InterProcessSemaphoreV2) ParticipantNodes(ctx context.Context) ([]string, error) {
+	return participantNodes(ctx, s.conn, s.config, s.leases)
+}
+
+// ReturnAll releases leases, and returns all errors joined.
+func (s *InterProcessSemaphoreV2) ReturnAll(ctx context.Context, leases []*Lease) error {
+	returned := make([]error, len(leases))
+	done := make(chan struct{})
+	for i, l := range leases {
+		go func() {
+			returned[i] = l.Release(ctx)
+			done <- struct{}{}
+		}()
+	}
+	for range leases {
+		<-done
+	}
+	return errors.Join(slices.DeleteFunc(returned, func(err error) bool { return err == nil })...)
+}
+
+// A Lease is one of a semaphore's. It is safe for concurrent use.
+type Lease struct {
+	sem      *InterProcessSemaphoreV2
+	hold     *Hold
+	released atomic.Bool
+}
+
+// Release gives the lease back, as InterProcessLock.Release releases a lock: ErrLockLost says that it had been lost before. It may
+// be called again, which does nothing.
+func (l *Lease) Release(ctx context.Context) error {
+	if l.released.Swap(true) {
+		return nil
+	}
+	if err := l.hold.release(ctx); err != nil {
+		return wrap("release", l.sem.path, err)
+	}
+	return nil
+}
+
+// Data returns what the lease's znode holds: by default the address of the host that acquired it.
+func (l *Lease) Data(ctx context.Context) ([]byte, error) {
+	s := session.Use(l.sem.conn, l.sem.config)
+	defer s.Done()
+	data, err := session.Call(ctx, s, func() ([]byte, error) {
+		data, _, err := l.sem.conn.Get(l.hold.path)
+		return data, err
+	})
+	if err != nil {
+		return nil, wrap("get", l.hold.path, err)
+	}
+	return data, nil
+}
+
+// NodeName returns the name of the lease's znode, without the path.
+func (l *Lease) NodeName() string { return l.hold.path[len(l.sem.leases.Dir)+1:] }
+
+// FencingToken is Hold.FencingToken. Leases that were acquired together may have the same one.
+func (l *Lease) FencingToken() int64 { return l.hold.FencingToken() }
+
+// Lost is Hold.Lost.
+func (l *Lease) Lost() <-chan struct{} { return l.hold.Lost() }
+
+// Err is Hold.Err.
+func (l *Lease) Err() error { return l.hold.Err() }

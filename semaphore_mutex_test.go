@@ -1,0 +1,98 @@
+package recipes_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/zkserver"
+)
+
+func semaphoreMutex(p *peer, path string) *recipes.InterProcessSemaphoreMutex {
+	p.t.Helper()
+	m, err := recipes.NewInterProcessSemaphoreMutex(p.conn, path, recipes.WithSessionTimeout(p.timeout))
+	require.NoError(p.t, err)
+	return m
+}
+
+func TestSemaphoreMutexIsNotReentrant(t *testing.T) {
+	t.Parallel()
+	path, p := zkserver.Path(t), sharedPeer(t)
+	m, ctx := semaphoreMutex(p, path), ownerContext(t)
+	require.NoError(t, m.Acquire(ctx))
+	require.False(t, gets(ctx, t, m))
+	ok, err := m.AcquireTimeout(ctx, 20*time.Millisecond)
+	require.NoError(t, err)
+	require.False(t, ok)
+	again := start(func() error { return m.Acquire(ctx) })
+	p.awaitChildren(path+"/locks", 1)
+	p.awaitChildren(path+"/leases", 2)
+	first := m.Hold(ctx)
+	require.NoError(t, m.Release(ctx))
+	require.NoError(t, within(t, again, "the second Acquire of the same owner"))
+	require.Greater(t, m.Hold(ctx).FencingToken(), first.FencingToken())
+	require.NoError(t, m.Release(ctx))
+	require.ErrorIs(t, m.Release(ctx), recipes.ErrNotOwner)
+}
+
+func TestAnybodyReleasesASemaphoreMutex(t *testing.T) {
+	t.Parallel()
+	path, p := zkserver.Path(t), sharedPeer(t)
+	m, ctx, other := semaphoreMutex(p, path), ownerContext(t), ownerContext(t)
+	err := m.Release(ctx)
+	require.ErrorIs(t, err, recipes.ErrNotOwner, "where it is not held")
+	require.ErrorContains(t, err, "release "+path)
+	require.Nil(t, m.Hold(ctx))
+	require.False(t, m.IsAcquiredInThisProcess())
+
+	require.NoError(t, m.Acquire(ctx))
+	require.NotNil(t, m.Hold(other), "the hold is the value's, whoever asks")
+	require.Same(t, m.Hold(ctx), m.Hold(other))
+	require.Same(t, m.Hold(ctx), m.Hold(t.Context()))
+	require.Equal(t, []string{m.Hold(other).Path()[len(path+"/leases/"):]}, p.children(path+"/leases"))
+	require.ErrorIs(t, semaphoreMutex(p, path).Release(ctx), recipes.ErrNotOwner, "held through another value")
+	require.NoError(t, m.Release(other))
+	require.ErrorIs(t, m.Release(ctx), recipes.ErrNotOwner)
+	p.awaitChildren(path+"/leases", 0)
+}
+
+// A hold that was lost stays for its owner to release. Curator raced here, too (CURATOR-376).
+func TestReleaseOfALostSemaphoreMutexSparesTheNextHold(t *testing.T) {
+	t.Parallel()
+	path, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+	m, first, second := semaphoreMutex(p, path), ownerContext(t), ownerContext(t)
+	require.NoError(t, m.Acquire(first))
+	lost := m.Hold(first)
+	require.NoError(t, other.conn.Delete(lost.Path(), -1))
+	within(t, lost.Lost(), "the loss")
+	require.Nil(t, m.Hold(first))
+	require.False(t, m.IsAcquiredInThisProcess())
+
+	require.NoError(t, m.Acquire(second))
+	held := m.Hold(first)
+	require.NotSame(t, lost, held)
+	require.ErrorIs(t, m.Release(first), recipes.ErrLockLost)
+	require.True(t, m.IsAcquiredInThisProcess())
+	require.Same(t, held, m.Hold(second))
+	require.NoError(t, held.Err())
+	require.False(t, gets(first, t, semaphoreMutex(other, path)), "it is still held")
+	require.NoError(t, m.Release(first), "anybody may release what is held now")
+	require.ErrorIs(t, m.Release(second), recipes.ErrNotOwner)
+}
+
+// The same when both holds are of one owner: the lost one is released first.
+func TestSemaphoreMutexAcquiredAnewAfterALoss(t *testing.T) {
+	t.Parallel()
+	path, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+	m, ctx := semaphoreMutex(p, path), ownerContext(t)
+	require.NoError(t, m.Acquire(ctx))
+	lost := m.Hold(ctx)
+	require.NoError(t, other.conn.Delete(lost.Path(), -1))
+	within(t, lost.Lost(), "the loss")
+	require.NoError(t, m.Acquire(ctx))
+	require.ErrorIs(t, m.Release(ctx), recipes.ErrLockLost)
+	require.True(t, m.IsAcquiredInThisProcess())
+	require.NoError(t, m.Release(ctx))
+	require.ErrorIs(t, m.Release(ctx), recipes.ErrNotOwner)
+}

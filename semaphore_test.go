@@ -1,0 +1,439 @@
+package recipes_test
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"path"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/wiretap"
+	"github.com/zkrecipes/recipes/internal/zkserver"
+)
+
+func sharedSemaphore(p *peer, dir, count string) *recipes.InterProcessSemaphoreV2 {
+	p.t.Helper()
+	s, err := recipes.NewInterProcessSemaphoreV2Shared(p.conn, dir, count, recipes.WithSessionTimeout(p.timeout))
+	require.NoError(p.t, err)
+	return s
+}
+
+// getLeases starts an AcquireN whose leases come on the channel.
+func getLeases(ctx context.Context, t *testing.T, s *recipes.InterProcessSemaphoreV2, n int) <-chan []*recipes.Lease {
+	t.Helper()
+	got := make(chan []*recipes.Lease, 1)
+	go func() {
+		leases, err := s.AcquireN(ctx, n)
+		if err != nil && ctx.Err() == nil {
+			t.Errorf("AcquireN(%d): %v", n, err)
+		}
+		got <- leases
+	}()
+	return got
+}
+
+func TestSemaphoreKeepsItsMaximum(t *testing.T) {
+	t.Parallel()
+	const most, rounds = 3, 12
+	dir := zkserver.Path(t)
+	var out, peak atomic.Int64
+	var workers []<-chan error
+	for i := range 4 {
+		p := sharedPeer(t)
+		s := semaphore(p, dir, most)
+		for j := range 2 {
+			n := (i+j)%most + 1
+			workers = append(workers, start(func() error {
+				for range rounds {
+					leases, err := s.AcquireN(t.Context(), n)
+					if err != nil {
+						return err
+					}
+					now := out.Add(int64(n))
+					for high := peak.Load(); now > high; high = peak.Load() {
+						peak.CompareAndSwap(high, now)
+					}
+					for range 20 { // work, during which others would come in
+						_, _, err = p.conn.Children(dir + "/leases")
+					}
+					out.Add(-int64(n))
+					if err != nil {
+						return err
+					}
+					if err := s.ReturnAll(t.Context(), leases); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+		}
+	}
+	for _, w := range workers {
+		require.NoError(t, within(t, w, "a worker"))
+	}
+	require.LessOrEqual(t, peak.Load(), int64(most))
+	sharedPeer(t).awaitChildren(dir+"/leases", 0)
+}
+
+// The maximum is not only kept but reached.
+func TestSemaphoreGivesAsManyAsThereAre(t *testing.T) {
+	t.Parallel()
+	dir, p := zkserver.Path(t), sharedPeer(t)
+	one, two := semaphore(p, dir, 3), semaphore(sharedPeer(t), dir, 3)
+	first, err := one.AcquireTimeout(t.Context(), 2, 0)
+	require.NoError(t, err)
+	require.Len(t, first, 2)
+	none, err := two.AcquireTimeout(t.Context(), 2, 0)
+	require.NoError(t, err)
+	require.Nil(t, none, "all or none")
+	third, err := two.Acquire(t.Context())
+	require.NoError(t, err)
+	none, err = one.AcquireTimeout(t.Context(), 1, 20*time.Millisecond)
+	require.NoError(t, err)
+	require.Nil(t, none)
+	require.NoError(t, first[1].Release(t.Context()))
+	fourth, err := two.AcquireTimeout(t.Context(), 1, 0)
+	require.NoError(t, err)
+	require.Len(t, fourth, 1)
+	require.Greater(t, fourth[0].FencingToken(), third.FencingToken(), "tokens grow")
+	require.Greater(t, third.FencingToken(), first[0].FencingToken())
+	require.NoError(t, one.ReturnAll(t.Context(), slices.Concat(first, fourth, []*recipes.Lease{third})))
+	p.awaitChildren(dir+"/leases", 0)
+	p.awaitChildren(dir+"/locks", 0)
+}
+
+// Two callers that want all leases: in Curator each gets a part and waits for the rest, for ever.
+func TestHazardA1_8_TwoWantAllLeases(t *testing.T) {
+	t.Parallel()
+	dir := zkserver.Path(t)
+	var workers []<-chan error
+	for range 2 {
+		s := semaphore(sharedPeer(t), dir, 2)
+		workers = append(workers, start(func() error {
+			for range 15 {
+				leases, err := s.AcquireN(t.Context(), 2)
+				if err != nil {
+					return err
+				}
+				if err := s.ReturnAll(t.Context(), leases); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	for _, w := range workers {
+		require.NoError(t, within(t, w, "two callers starve each other"))
+	}
+}
+
+func TestSemaphoreRefuses(t *testing.T) {
+	t.Parallel()
+	dir, p := zkserver.Path(t), sharedPeer(t)
+	for _, most := range []int{0, -1} {
+		_, err := recipes.NewInterProcessSemaphoreV2(p.conn, dir, most)
+		require.ErrorContains(t, err, "NewInterProcessSemaphoreV2 "+dir+": maxLeases")
+	}
+	_, err := recipes.NewInterProcessSemaphoreV2Shared(p.conn, dir, "bad")
+	require.ErrorIs(t, err, zk.ErrInvalidPath)
+	require.ErrorContains(t, err, "countPath")
+	s := semaphore(p, dir, 2)
+	p.tap.Reset()
+	for _, n := range []int{0, -1, 3} {
+		_, err := s.AcquireN(t.Context(), n)
+		require.ErrorContains(t, err, "acquire "+dir+": n: ")
+		leases, err := s.AcquireTimeout(t.Context(), n, time.Hour)
+		require.ErrorContains(t, err, "acquire "+dir+": n: ")
+		require.Nil(t, leases)
+	}
+	require.Zero(t, p.tap.Count(wiretap.Create))
+	for _, most := range []int{0, -1, math.MaxInt32 + 1} {
+		require.ErrorContains(t, recipes.SetSharedCount(t.Context(), p.conn, dir, most), "set shared count "+dir+": max")
+	}
+	require.ErrorIs(t, recipes.SetSharedCount(t.Context(), p.conn, "bad", 1), zk.ErrInvalidPath)
+	require.ErrorContains(t, recipes.SetSharedCount(t.Context(), nil, dir, 1), "nil")
+	require.Zero(t, p.tap.Count(wiretap.Create)+p.tap.Count(wiretap.SetData))
+}
+
+func TestSetSharedCount(t *testing.T) {
+	t.Parallel()
+	count, p := zkserver.Path(t)+"/below/count", sharedPeer(t)
+	for _, most := range []int{1, math.MaxInt32, 7} {
+		require.NoError(t, recipes.SetSharedCount(t.Context(), p.conn, count, most))
+		data, stat, err := p.conn.Get(count)
+		require.NoError(t, err)
+		require.Equal(t, binary.BigEndian.AppendUint32(nil, uint32(most)), data)
+		require.Zero(t, stat.EphemeralOwner)
+	}
+	for _, lost := range []<-chan struct{}{p.tap.LoseReply(wiretap.SetData, 1), p.tap.LoseReply(wiretap.Create, 1)} {
+		other := path.Dir(count) + "/other"
+		require.NoError(t, recipes.SetSharedCount(t.Context(), p.conn, other, 3), "an outage is waited out")
+		within(t, lost, "nothing was lost")
+		p.awaitSession()
+	}
+
+	closed := path.Dir(count) + "/closed"
+	_, err := p.conn.Create(closed, nil, 0, zk.WorldACL(zk.PermRead))
+	require.NoError(t, err)
+	for _, at := range []string{closed, closed + "/count"} {
+		err := recipes.SetSharedCount(t.Context(), p.conn, at, 3)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.ErrorContains(t, err, "set shared count "+at)
+	}
+}
+
+func TestSharedMaximum(t *testing.T) {
+	t.Parallel()
+	dir, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+	count := dir + "-count"
+	s := sharedSemaphore(p, dir, count)
+	_, err := s.Acquire(t.Context())
+	require.ErrorIs(t, err, zk.ErrNoNode)
+	require.ErrorContains(t, err, "shared count "+count)
+	other.awaitChildren(dir+"/leases", 0)
+	other.awaitChildren(dir+"/locks", 0)
+
+	require.NoError(t, recipes.SetSharedCount(t.Context(), other.conn, count, 1))
+	first, err := s.Acquire(t.Context())
+	require.NoError(t, err)
+	watched := func() bool { return slices.Contains(watching(p.tap), count) }
+	require.False(t, watched(), "a free lease needs no watch")
+	raised := getLeases(t.Context(), t, s, 3) // more than the present maximum is no error
+	eventually(t, watched, "the count is not watched")
+	require.NoError(t, recipes.SetSharedCount(t.Context(), other.conn, count, 4))
+	leases := append(within(t, raised, "a raise does not wake the waiter"), first)
+	require.Len(t, leases, 4)
+
+	require.NoError(t, recipes.SetSharedCount(t.Context(), other.conn, count, 1))
+	for range 3 { // lowered: as many as are too many have to come back first
+		none, err := s.AcquireTimeout(t.Context(), 1, 0)
+		require.NoError(t, err)
+		require.Nil(t, none)
+		require.NoError(t, leases[len(leases)-1].Err(), "lowering takes nothing")
+		require.NoError(t, leases[0].Release(t.Context()))
+		leases = leases[1:]
+	}
+	none, err := s.AcquireTimeout(t.Context(), 1, 0)
+	require.NoError(t, err)
+	require.Nil(t, none)
+	require.NoError(t, s.ReturnAll(t.Context(), leases))
+	last, err := s.AcquireTimeout(t.Context(), 1, 0)
+	require.NoError(t, err)
+	require.Len(t, last, 1)
+	require.NoError(t, last[0].Release(t.Context()))
+}
+
+// The count goes, or turns into something else, under a waiter.
+func TestSharedMaximumThatIsNone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spoil func(conn *zk.Conn, count string) error
+		want  error
+	}{
+		"deleted": {func(conn *zk.Conn, count string) error { return conn.Delete(count, -1) }, zk.ErrNoNode},
+		"no int32": {func(conn *zk.Conn, count string) error {
+			_, err := conn.Set(count, []byte("12345"), -1)
+			return err
+		}, zk.ErrBadArguments},
+		"empty": {func(conn *zk.Conn, count string) error {
+			_, err := conn.Set(count, nil, -1)
+			return err
+		}, zk.ErrBadArguments},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+			count := dir + "-count"
+			s := sharedSemaphore(p, dir, count)
+			require.NoError(t, recipes.SetSharedCount(t.Context(), other.conn, count, 1))
+			lease, err := s.Acquire(t.Context())
+			require.NoError(t, err)
+			waiting := start(func() error {
+				_, err := s.Acquire(t.Context())
+				return err
+			})
+			eventually(t, func() bool { return slices.Contains(watching(p.tap), count) }, "the count is not watched")
+			require.NoError(t, c.spoil(other.conn, count))
+			err = within(t, waiting, "the waiter")
+			require.ErrorIs(t, err, c.want)
+			require.ErrorContains(t, err, "acquire "+dir)
+			require.ErrorContains(t, err, count)
+			require.NoError(t, lease.Err())
+			require.Equal(t, []string{lease.NodeName()}, other.awaitChildren(dir+"/leases", 1))
+			other.awaitChildren(dir+"/locks", 0)
+		})
+	}
+}
+
+func TestLease(t *testing.T) {
+	t.Parallel()
+	dir, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+	s, err := recipes.NewInterProcessSemaphoreV2(p.conn, dir, 3, recipes.WithData([]byte("mine")), recipes.WithSessionTimeout(p.timeout))
+	require.NoError(t, err)
+	leases, err := s.AcquireN(t.Context(), 3)
+	require.NoError(t, err)
+	for _, l := range leases {
+		require.Regexp(t, `^_c_[0-9a-f-]{36}-lease-[0-9]{10}$`, l.NodeName())
+		data, err := l.Data(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "mine", string(data))
+		require.NoError(t, l.Err())
+		_, stat, err := other.conn.Get(dir + "/leases/" + l.NodeName())
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, l.FencingToken(), stat.Czxid)
+	}
+	require.NoError(t, leases[0].Release(t.Context()))
+	require.NoError(t, leases[0].Release(t.Context()), "again, which does nothing")
+	_, err = leases[0].Data(t.Context())
+	require.ErrorIs(t, err, zk.ErrNoNode)
+	select {
+	case <-leases[0].Lost():
+		t.Fatal("a release is no loss")
+	default:
+	}
+	for _, l := range leases[1:] {
+		require.NoError(t, other.conn.Delete(dir+"/leases/"+l.NodeName(), -1))
+		within(t, l.Lost(), "the loss")
+		require.ErrorIs(t, l.Err(), recipes.ErrLockLost)
+	}
+	err = s.ReturnAll(t.Context(), leases)
+	require.ErrorIs(t, err, recipes.ErrLockLost)
+	for _, l := range leases[1:] {
+		require.ErrorContains(t, err, l.NodeName(), "all errors are joined")
+		require.NoError(t, l.Release(t.Context()))
+	}
+	require.NoError(t, s.ReturnAll(t.Context(), nil))
+}
+
+func TestSemaphoreParticipantsAndStrangers(t *testing.T) {
+	t.Parallel()
+	dir, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+	s := semaphore(p, dir, 2)
+	nodes, err := s.ParticipantNodes(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, nodes, "of a semaphore that was never used")
+	for _, at := range []string{"", "/leases", "/locks", "/leases/000-config", "/leases/_c_x-lock-0000000000", "/leases/lease-", "/locks/000-config", "/locks/a-lease-0000000000"} {
+		_, err := other.conn.Create(dir+at, nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+	}
+	var want []string
+	for _, by := range []*recipes.InterProcessSemaphoreV2{s, semaphore(other, dir, 2)} {
+		lease, err := by.AcquireTimeout(t.Context(), 1, 0)
+		require.NoError(t, err)
+		require.Len(t, lease, 1, "strangers count")
+		want = append(want, dir+"/leases/"+lease[0].NodeName())
+		t.Cleanup(func() { require.NoError(t, lease[0].Release(context.Background())) })
+	}
+	nodes, err = s.ParticipantNodes(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, want, nodes)
+}
+
+func TestSemaphoreServesInTurn(t *testing.T) {
+	t.Parallel()
+	dir, p := zkserver.Path(t), sharedPeer(t)
+	s := semaphore(p, dir, 3)
+	all, err := s.AcquireN(t.Context(), 3)
+	require.NoError(t, err)
+	p.awaitChildren(dir+"/locks", 0)
+	var mu sync.Mutex
+	var order []int
+	var ended []<-chan error
+	processes := []*recipes.InterProcessSemaphoreV2{semaphore(sharedPeer(t), dir, 3), semaphore(sharedPeer(t), dir, 3)}
+	for i, n := range []int{3, 1, 2, 1, 3} { // the first wants all: those who want less do not overtake it
+		by := processes[i%2]
+		ended = append(ended, start(func() error {
+			leases, err := by.AcquireN(t.Context(), n)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			order = append(order, i)
+			mu.Unlock()
+			return by.ReturnAll(t.Context(), leases)
+		}))
+		p.awaitChildren(dir+"/locks", i+1)
+		if i == 0 {
+			p.awaitChildren(dir+"/leases", 6)
+			require.NoError(t, all[0].Release(t.Context())) // enough for those who want one
+		}
+	}
+	require.NoError(t, s.ReturnAll(t.Context(), all))
+	for _, e := range ended {
+		require.NoError(t, within(t, e, "somebody's turn"))
+	}
+	require.Equal(t, 0, order[0])
+	require.Equal(t, 4, order[4], "who wants all comes after all who were ahead")
+}
+
+// The head of the queue leaves while those behind wait: nothing of it stays, and they move up.
+func TestAWaiterThatGivesUpFreesTheGate(t *testing.T) {
+	t.Parallel()
+	dir, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+	s := semaphore(p, dir, 2)
+	lease, err := s.Acquire(t.Context())
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	greedy := start(func() error {
+		_, err := s.AcquireN(ctx, 2)
+		return err
+	})
+	other.awaitChildren(dir+"/leases", 3)
+	modest := getLeases(t.Context(), t, semaphore(other, dir, 2), 1)
+	other.awaitChildren(dir+"/locks", 2)
+	cancel()
+	require.ErrorIs(t, within(t, greedy, "the one that gives up"), context.Canceled)
+	got := within(t, modest, "the one behind moves up")
+	other.awaitChildren(dir+"/locks", 0)
+	require.Equal(t, []string{lease.NodeName(), got[0].NodeName()}, other.awaitChildren(dir+"/leases", 2))
+	require.NoError(t, s.ReturnAll(t.Context(), append(got, lease)))
+}
+
+func TestALeaseThatAStrangerDeletesWakesTheWaiter(t *testing.T) {
+	t.Parallel()
+	dir, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+	lease, err := semaphore(other, dir, 1).Acquire(t.Context())
+	require.NoError(t, err)
+	waiting := getLeases(t.Context(), t, semaphore(p, dir, 1), 1)
+	eventually(t, func() bool { return slices.Contains(watching(p.tap), dir+"/leases") }, "the leases are not watched")
+	require.NoError(t, other.conn.Delete(dir+"/leases/"+lease.NodeName(), -1))
+	got := within(t, waiting, "the waiter does not wake")
+	require.NoError(t, got[0].Release(t.Context()))
+	within(t, lease.Lost(), "the loss")
+}
+
+// The waiter's own place, at the gate or among the leases, is deleted: it joins anew and holds on to nothing that is gone.
+func TestASemaphoresWaiterLosesItsPlace(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"/locks", "/leases"} {
+		t.Run(at[1:], func(t *testing.T) {
+			t.Parallel()
+			dir, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+			lease, err := semaphore(other, dir, 2).Acquire(t.Context())
+			require.NoError(t, err)
+			other.awaitChildren(dir+"/locks", 0)
+			waiting := getLeases(t.Context(), t, semaphore(p, dir, 2), 2)
+			eventually(t, func() bool { return slices.Contains(watching(p.tap), dir+"/leases") }, "nobody waits")
+			places := other.children(dir + at)
+			place := places[len(places)-1]
+			require.NoError(t, other.conn.Delete(dir+at+"/"+place, -1))
+			eventually(t, func() bool {
+				return !slices.Contains(other.children(dir+at), place) && len(other.children(dir+"/leases")) == 3 && len(other.children(dir+"/locks")) == 1
+			}, "it does not join anew")
+			require.NoError(t, lease.Release(t.Context()))
+			leases := within(t, waiting, "the waiter's turn")
+			require.ElementsMatch(t, []string{leases[0].NodeName(), leases[1].NodeName()}, other.awaitChildren(dir+"/leases", 2))
+			for _, l := range leases {
+				require.NoError(t, l.Err())
+				require.NoError(t, l.Release(t.Context()))
+			}
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package recipes
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/recipes/internal/seqnode"
+	"github.com/zkrecipes/recipes/internal/session"
+)
+
+func fixedLimit(most int) seqnode.Limit {
+	return func(context.Context, bool) (int, <-chan zk.Event, error) { return most, nil, nil }
+}
+
+// sharedLimit reads the maximum anew each time, as the leader knows it: with an old one, more leases might go out than there are.
+func sharedLimit(conn Conn, config session.Config, path string) seqnode.Limit {
+	return func(ctx context.Context, watch bool) (most int, changed <-chan zk.Event, err error) {
+		s := session.Use(conn, config)
+		defer s.Done()
+		if watch { // first, so that no change goes unseen
+			if changed, err = s.Watch(ctx, path); err != nil {
+				return 0, nil, fmt.Errorf("shared count %s: %w", path, err)
+			}
+		}
+		data, err := session.Start(s, func() (data []byte, err error) {
+			err = s.Observe(func() error {
+				_, err := conn.Sync(path)
+				return err
+			})
+			if err == nil {
+				err = s.Observe(func() (err error) {
+					data, _, err = conn.Get(path)
+					return err
+				})
+			}
+			return data, err
+		}).Wait(ctx)
+		if err == nil {
+			most, err = parseCount(data)
+		}
+		if err != nil {
+			return 0, nil, fmt.Errorf("shared count %s: %w", path, err)
+		}
+		return most, changed, nil
+	}
+}
+
+// parseCount reads what Curator's SharedCount writes: a big-endian int32.
+func parseCount(data []byte) (int, error) {
+	if len(data) != 4 {
+		return 0, fmt.Errorf("%w: %d bytes are no big-endian int32", zk.ErrBadArguments, len(data))
+	}
+	return int(int32(binary.BigEndian.Uint32(data))), nil
+}
+
+// SetSharedCount creates or sets the znode that a shared maximum is read from. Acquire on a semaphore whose count znode is
+// missing fails with an error that wraps zk.ErrNoNode. It refuses a maximum below 1 or above 2147483647, which is more than the znode
+// can hold. An outage is waited out until ctx is done.
+func SetSharedCount(ctx context.Context, conn Conn, countPath string, maximum int) error {
+	const op = "set shared count"
+	settings, err := build(conn, countPath, nil)
+	if err == nil && (maximum < 1 || maximum > math.MaxInt32) {
+		err = fmt.Errorf("max: %d is not between 1 and %d", maximum, math.MaxInt32)
+	}
+	if err != nil {
+		return wrap(op, countPath, err)
+	}
+	data := binary.BigEndian.AppendUint32(nil, uint32(maximum))
+	s := session.Use(conn, settings.sessionConfig(conn))
+	defer s.Done()
+	var backoff session.Backoff
+	for {
+		err := s.Ready(ctx)
+		if err == nil {
+			err = setOrCreate(ctx, s, countPath, data, settings.acl)
+		}
+		switch {
+		case err == nil:
+			return nil
+		case session.Final(err) && !errors.Is(err, zk.ErrNodeExists):
+			return wrap(op, countPath, err)
+		}
+		if err := s.Pause(ctx, backoff.Next()); err != nil {
+			return wrap(op, countPath, err)
+		}
+	}
+}
+
+// setOrCreate sets the data of a znode, which it creates where it is missing. zk.ErrNodeExists says that it was created meanwhile.
+func setOrCreate(ctx context.Context, s *session.Session, path string, data []byte, acl []zk.ACL) error {
+	_, err := session.Call(ctx, s, func() (*zk.Stat, error) { return s.Conn.Set(path, data, -1) })
+	if !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	if parent := path[:strings.LastIndexByte(path, '/')]; parent != "" {
+		if err := seqnode.MakeDir(ctx, s, parent, acl); err != nil {
+			return err
+		}
+	}
+	_, err = session.Call(ctx, s, func() (string, error) { return s.Conn.Create(path, data, zk.FlagPersistent, acl) })
+	return err
+}
