@@ -1,7 +1,8 @@
 # Sees to it that a ZooKeeper can be run; to be sourced, by bash, from the root of the repository.
 #
 # It looks where internal/zkserver does, for a container engine and for a local installation. Where there is neither it
-# installs Debian's packages if it may, else it says in a sentence what is missing and exits.
+# installs Debian's packages if it may, else it says in a sentence what is missing and exits. The same for Curator, with
+# which interop runs.
 # shellcheck shell=bash
 
 die() {
@@ -11,6 +12,9 @@ die() {
 
 # The library of ZooKeeper with a runtime to run it. The package "zookeeper" is no more than these, with a desktop's Java.
 zk_packages=(default-jre-headless libzookeeper-java)
+
+# The other side of interop, and a compiler for its program.
+curator_packages=(default-jdk-headless libcurator-recipes-java)
 
 zk_local() {
 	if [ -n "${ZOOKEEPER_HOME:-}" ]; then
@@ -42,17 +46,22 @@ zk_engine_at() {
 	curl --silent --fail --max-time 10 --output /dev/null --unix-socket "$1" http://localhost/_ping
 }
 
-zk_install() {
+curator_local() {
+	[ -n "${CURATOR_CLASSPATH:-}" ] || [ -e /usr/share/java/curator-recipes.jar ] || return 1
+	command -v "${JAVA_HOME:+$JAVA_HOME/bin/}javac" >/dev/null
+}
+
+install_packages() {
 	local root=()
 	command -v apt-get >/dev/null || return 1
 	if [ "$(id -u)" != 0 ]; then
 		sudo -n true 2>/dev/null || return 1
 		root=(sudo -n)
 	fi
-	printf 'Installing %s …\n' "${zk_packages[*]}" >&2
+	printf 'Installing %s …\n' "$*" >&2
 	{ "${root[@]}" apt-get update --quiet &&
 		"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends \
-			"${zk_packages[@]}"; } </dev/null >&2
+			"$@"; } </dev/null >&2
 }
 
 need_go() {
@@ -61,6 +70,13 @@ need_go() {
 
 zk_ensure() {
 	if zk_local || zk_engine; then return 0; fi
-	zk_install || die "ZooKeeper is missing: start a container engine (Docker, or Podman with its Docker socket)," \
+	install_packages "${zk_packages[@]}" || die "ZooKeeper is missing: start a container engine (Docker, or Podman with its Docker socket)," \
 		"or install a Java runtime and ZooKeeper (on Debian, as root: apt-get install ${zk_packages[*]})."
+}
+
+curator_ensure() {
+	if curator_local; then return 0; fi
+	{ install_packages "${curator_packages[@]}" && curator_local; } ||
+		die "Curator or a JDK is missing: install them (on Debian, as root: apt-get install ${curator_packages[*]};" \
+			"elsewhere a JDK in JAVA_HOME or PATH, and CURATOR_CLASSPATH with the jars of Curator and all that they need)."
 }

@@ -1,0 +1,96 @@
+package interop_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/zkrecipes/recipes/internal/zkserver"
+)
+
+// workDir has what Java was compiled to and what it says; it is gone after the run. Set by TestMain.
+var workDir string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) (code int) {
+	var err error
+	if workDir, err = os.MkdirTemp("", "interop-"); err == nil {
+		code = zkserver.Main(m)
+		err = errors.Join(leaveShared(), os.RemoveAll(workDir))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return max(code, 1)
+	}
+	return code
+}
+
+// A javaHome is what Java processes are made of.
+type javaHome struct {
+	java      string
+	classpath string // of Curator
+	classes   string // the directory of what was compiled
+}
+
+var errNoCurator = errors.New("interop: no Curator to be had: install a JDK of version 17 or later, and Curator " +
+	"(Debian: apt-get install default-jdk-headless libcurator-recipes-java; elsewhere set CURATOR_CLASSPATH to the jars of " +
+	"curator-recipes and all that it needs), or let scripts/test.sh do it")
+
+// findJavaHome finds what there is and compiles the Java program, once.
+var findJavaHome = sync.OnceValues(func() (h javaHome, err error) {
+	if h.classpath, err = findCurator(); err != nil {
+		return h, errors.Join(errNoCurator, err)
+	}
+	javac, err := findJava("javac")
+	if err != nil {
+		return h, errors.Join(errNoCurator, err)
+	}
+	if h.java, err = findJava("java"); err != nil {
+		return h, errors.Join(errNoCurator, err)
+	}
+	sources, err := filepath.Glob("java/*.java")
+	if err != nil {
+		return h, err
+	}
+	h.classes = filepath.Join(workDir, "classes")
+	out, err := exec.Command(javac, append([]string{"-d", h.classes, "-cp", h.classpath}, sources...)...).CombinedOutput()
+	if err != nil {
+		return h, fmt.Errorf("interop: %s: %w\n%s", javac, err, out)
+	}
+	return h, nil
+})
+
+func findCurator() (string, error) {
+	if jars := os.Getenv("CURATOR_CLASSPATH"); jars != "" {
+		return jars, nil
+	}
+	// Its manifest names the jars that it needs.
+	const debian, log = "/usr/share/java/curator-recipes.jar", "/usr/share/java/slf4j-simple.jar"
+	if _, err := os.Stat(debian); err != nil {
+		return "", fmt.Errorf("no CURATOR_CLASSPATH, and no package of Debian: %w", err)
+	}
+	return debian + ":" + log, nil
+}
+
+func findJava(program string) (string, error) {
+	if home := os.Getenv("JAVA_HOME"); home != "" {
+		program = filepath.Join(home, "bin", program)
+	}
+	return exec.LookPath(program)
+}
+
+func mustHave(tb testing.TB, err error) {
+	tb.Helper()
+	switch {
+	case err == nil:
+	case errors.Is(err, errNoCurator) && testing.Short():
+		tb.Skip(err)
+	default:
+		tb.Fatal(err)
+	}
+}
