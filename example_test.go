@@ -2,10 +2,12 @@ package recipes_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
@@ -17,6 +19,24 @@ func exampleServers() (servers string, stop func()) {
 		log.Fatal(err)
 	}
 	return cluster.Connect() + "/example", func() { _ = cluster.Close() }
+}
+
+// exampleClient is a Client as Example makes it.
+func exampleClient() (client *recipes.Client, stop func()) {
+	servers, stop := exampleServers()
+	return must(recipes.Connect(context.Background(), servers, 10*time.Second)), stop
+}
+
+// check ends the program that an example stands for.
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func must[T any](value T, err error) T {
+	check(err)
+	return value
 }
 
 func Example() {
@@ -69,4 +89,209 @@ func ExampleInterProcessMutex() {
 	// re-enters: true
 	// releases: true true
 	// was lost meanwhile: false
+}
+
+func ExampleInterProcessSemaphoreMutex() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	ctx := context.Background()
+	lock := must(recipes.NewInterProcessSemaphoreMutex(client, "/locks/import"))
+	check(lock.Acquire(ctx))
+	again := must(lock.AcquireTimeout(ctx, 0))
+	fmt.Println("re-enters:", again)
+
+	released := make(chan error)
+	go func() { released <- lock.Release(ctx) }() // it has no owner: any goroutine may
+	check(<-released)
+	fmt.Println("held:", lock.IsAcquiredInThisProcess())
+	// Output:
+	// re-enters: false
+	// held: false
+}
+
+func ExampleInterProcessReadWriteLock() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	alice := recipes.WithOwner(context.Background())
+	bob := recipes.WithOwner(context.Background())
+	lock := must(recipes.NewInterProcessReadWriteLock(client, "/locks/catalogue"))
+	read, write := lock.ReadLock(), lock.WriteLock()
+
+	check(read.Acquire(alice))
+	check(read.Acquire(bob))
+	fmt.Println("both read:", read.IsOwned(alice), read.IsOwned(bob))
+	fmt.Println("refused:", errors.Is(write.Acquire(alice), recipes.ErrUpgrade))
+	check(read.Release(alice))
+	fmt.Println("writes beside a reader:", must(write.AcquireTimeout(alice, 0)))
+	check(read.Release(bob))
+	// Output:
+	// both read: true true
+	// refused: true
+	// writes beside a reader: false
+}
+
+// A writer goes on as a reader, with no other writer in between.
+func ExampleInterProcessReadWriteLock_downgrade() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	ctx := recipes.WithOwner(context.Background())
+	other := recipes.WithOwner(context.Background())
+	lock := must(recipes.NewInterProcessReadWriteLock(client, "/locks/index"))
+
+	check(lock.WriteLock().Acquire(ctx))
+	written := lock.WriteLock().Hold(ctx).FencingToken()
+	check(lock.ReadLock().Acquire(ctx)) // at once
+	check(lock.WriteLock().Release(ctx))
+
+	fmt.Println("the token stays:", lock.ReadLock().Hold(ctx).FencingToken() == written)
+	fmt.Println("another reads:", must(lock.ReadLock().AcquireTimeout(other, time.Second)))
+	check(lock.ReadLock().Release(other))
+	fmt.Println("another writes:", must(lock.WriteLock().AcquireTimeout(other, 0)))
+	check(lock.ReadLock().Release(ctx))
+	// Output:
+	// the token stays: true
+	// another reads: true
+	// another writes: false
+}
+
+func ExampleInterProcessSemaphoreV2() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	ctx := context.Background()
+	semaphore := must(recipes.NewInterProcessSemaphoreV2(client, "/semaphores/licences", 3))
+
+	two := must(semaphore.AcquireN(ctx, 2)) // both or none
+	one := must(semaphore.Acquire(ctx))
+	fmt.Println("a fourth:", must(semaphore.AcquireTimeout(ctx, 1, 0)) != nil)
+
+	check(one.Release(ctx))
+	check(semaphore.ReturnAll(ctx, two))
+	fmt.Println("left:", len(must(semaphore.ParticipantNodes(ctx))))
+	// Output:
+	// a fourth: false
+	// left: 0
+}
+
+// The maximum is in a znode, which Curator's SharedCount may change as well.
+func ExampleNewInterProcessSemaphoreV2Shared() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	ctx := context.Background()
+	check(recipes.SetSharedCount(ctx, client, "/semaphores/workers-max", 1))
+	semaphore := must(recipes.NewInterProcessSemaphoreV2Shared(client, "/semaphores/workers", "/semaphores/workers-max"))
+
+	first := must(semaphore.Acquire(ctx))
+	fmt.Println("a second of one:", must(semaphore.AcquireTimeout(ctx, 1, 0)) != nil)
+	check(recipes.SetSharedCount(ctx, client, "/semaphores/workers-max", 2))
+	second := must(semaphore.Acquire(ctx))
+	fmt.Println("a second of two:", second.Err() == nil)
+	check(semaphore.ReturnAll(ctx, []*recipes.Lease{first, second}))
+	// Output:
+	// a second of one: false
+	// a second of two: true
+}
+
+func ExampleInterProcessMultiLock() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	ctx := recipes.WithOwner(context.Background())
+	other := recipes.WithOwner(context.Background())
+	from := must(recipes.NewInterProcessMutex(client, "/locks/account-1"))
+	to := must(recipes.NewInterProcessMutex(client, "/locks/account-2"))
+	both := recipes.NewInterProcessMultiLockOf(from, to) // in the same order everywhere
+
+	check(to.Acquire(other))
+	fmt.Println("both:", must(both.AcquireTimeout(ctx, 0)), "one of them:", from.IsOwned(ctx))
+	check(to.Release(other))
+
+	check(both.Acquire(ctx))
+	fmt.Println("both:", len(both.Holds(ctx)) == 2)
+	check(both.Release(ctx))
+	// Output:
+	// both: false one of them: false
+	// both: true
+}
+
+func ExampleDo() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	lock := must(recipes.NewInterProcessMutex(client, "/locks/billing"))
+	failed := errors.New("no paper")
+	err := recipes.Do(context.Background(), lock, func(ctx context.Context) error {
+		fmt.Println("fn's ctx carries the owner:", lock.IsOwned(ctx))
+		return failed
+	})
+	fmt.Println("fn's error:", errors.Is(err, failed))
+	fmt.Println("the lock was lost:", errors.Is(err, recipes.ErrLockLost))
+	fmt.Println("held:", lock.IsAcquiredInThisProcess())
+	// Output:
+	// fn's ctx carries the owner: true
+	// fn's error: true
+	// the lock was lost: false
+	// held: false
+}
+
+func ExampleAttemptRevoke() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	ctx := recipes.WithOwner(context.Background())
+	lock := must(recipes.NewInterProcessMutex(client, "/locks/batch"))
+	asked := make(chan struct{}, 1)
+	lock.MakeRevocable(func() {
+		select {
+		case asked <- struct{}{}:
+		default: // it has been asked already
+		}
+	})
+	check(lock.Acquire(ctx))
+
+	// Another process, which may be a Java one:
+	for _, node := range must(lock.ParticipantNodes(ctx)) {
+		check(recipes.AttemptRevoke(ctx, client, node))
+	}
+
+	<-asked
+	fmt.Println("asked for the lock, which is still held:", lock.IsOwned(ctx))
+	check(lock.Release(ctx))
+	// Output: asked for the lock, which is still held: true
+}
+
+// The check and the write are one transaction: ZooKeeper writes only while the lock is held.
+func ExampleHold_Check() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	ctx := context.Background()
+	lock := must(recipes.NewInterProcessMutex(client, "/locks/settings"))
+	check(lock.Acquire(ctx))
+	hold := lock.Hold(ctx)
+
+	// Not through the Client: the paths are those that the server sees, with the chroot.
+	write := &zk.SetDataRequest{Path: "/example/locks", Data: []byte("blue"), Version: -1}
+	_, err := client.Unwrap().Multi(hold.Check(), write)
+	fmt.Println("while it is held:", err)
+
+	check(lock.Release(ctx))
+	_, err = client.Unwrap().Multi(hold.Check(), write)
+	fmt.Println("after that:", errors.Is(err, zk.ErrNoNode))
+	// Output:
+	// while it is held: <nil>
+	// after that: true
 }
