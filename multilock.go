@@ -98,7 +98,11 @@ func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
 func (m *InterProcessMultiLock) AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error) {
 	deadline := time.Now().Add(timeout)
 	return m.acquire(ctx, func(lock InterProcessLock) (bool, error) {
-		return lock.AcquireTimeout(ctx, max(0, time.Until(deadline)))
+		left := time.Until(deadline)
+		if timeout > 0 && left <= 0 { // a timeout of 0 would be a try, which may take longer
+			return false, nil
+		}
+		return lock.AcquireTimeout(ctx, max(0, left))
 	})
 }
 

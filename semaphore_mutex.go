@@ -60,7 +60,11 @@ func (m *InterProcessSemaphoreMutex) enter(ctx context.Context, lease *Lease) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.stays = append(m.stays, stay{ownerOf(ctx), lease})
+	at := len(m.stays)
+	if at > 0 && lease.Err() != nil { // lost before it came here: somebody else may have entered with the next one
+		at--
+	}
+	m.stays = slices.Insert(m.stays, at, stay{ownerOf(ctx), lease})
 }
 
 // Release implements InterProcessLock, for any caller; ErrNotOwner says that the mutex is not held. Who acquired a hold that was lost

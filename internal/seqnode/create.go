@@ -42,7 +42,7 @@ func (c *creation) join(ctx context.Context) (*Node, error) {
 		n, err := c.createAndList(ctx)
 		switch {
 		case err == nil && nearLimit(n.name.Seq):
-			giveUp(ctx, n)
+			giveUp(ctx, []*Node{n})
 			return nil, fmt.Errorf("the sequence counter of %s is at %d, near its end at 2147483647, where ZooKeeper hands out "+
 				"equal numbers (ZOOKEEPER-4706): delete %s while nobody uses it, or lock another path", q.Dir, n.name.Seq, q.Dir)
 		case err == nil:

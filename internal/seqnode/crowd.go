@@ -31,7 +31,7 @@ func (q *Queue) EnterTogether(ctx context.Context, s *session.Session, gate *Nod
 		gate.Withdraw()
 		return nodes, nil
 	}
-	giveUp(ctx, append(nodes, gate)...)
+	giveUp(ctx, nodes, []*Node{gate}) // in this order: whoever comes through the gate next counts the nodes
 	if errors.Is(err, errRejoin) {
 		err = ErrGone
 	}

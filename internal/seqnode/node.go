@@ -155,15 +155,18 @@ func (n *Node) Leave(ctx context.Context) error {
 // Withdraw is Leave without waiting for any result.
 func (n *Node) Withdraw() { n.end(errLeft) }
 
-// giveUp leaves without a result, in a time that a caller who has run out of time can spare. It goes on in the background.
-func giveUp(ctx context.Context, nodes ...*Node) {
+// giveUp leaves without a result, in a time that a caller who has run out of time can spare. It goes on in the background. Nodes of a
+// later group leave once those of the former have.
+func giveUp(ctx context.Context, groups ...[]*Node) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
 	defer cancel()
-	for _, n := range nodes {
-		n.Withdraw()
-	}
-	for _, n := range nodes {
-		_, _ = n.removal.Wait(ctx)
+	for _, nodes := range groups {
+		for _, n := range nodes {
+			n.Withdraw()
+		}
+		for _, n := range nodes {
+			_, _ = n.removal.Wait(ctx)
+		}
 	}
 }
 

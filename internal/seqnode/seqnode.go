@@ -73,7 +73,7 @@ func (q *Queue) Enter(ctx context.Context, s *session.Session, e Entry) (*Node, 
 			if err == nil {
 				err = context.Cause(ctx) // it came too late
 			}
-			giveUp(ctx, n)
+			giveUp(ctx, []*Node{n})
 			return nil, err
 		}
 		q.Log.Info("zookeeper lock: joining the queue anew", "node", n.Path, "cause", n.Cause())

@@ -31,12 +31,12 @@ func (q *Queue) EnterUnder(ctx context.Context, s *session.Session, senior *Node
 			n.Withdraw()
 			return q.Enter(ctx, s, e)
 		case ctx.Err() != nil:
-			giveUp(ctx, n)
+			giveUp(ctx, []*Node{n})
 			return nil, context.Cause(ctx)
 		case err == nil:
 			return n, nil
 		case session.Final(err):
-			giveUp(ctx, n)
+			giveUp(ctx, []*Node{n})
 			return nil, err
 		}
 		_ = s.Pause(ctx, backoff.Next()) // what ends it ends the next list
