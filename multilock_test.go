@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -268,4 +269,30 @@ func TestDoEndsWhenAnyMemberIsLost(t *testing.T) {
 			other.awaitChildren(path, 0)
 		}
 	}
+}
+
+// A late lock is granted at the very end of its time.
+type late struct{ stub }
+
+func (l late) AcquireTimeout(_ context.Context, timeout time.Duration) (bool, error) {
+	time.Sleep(timeout)
+	l.script.add("try " + l.name)
+	return true, nil
+}
+
+// A member that took all the time leaves none to the next; a timeout of 0 would be a try, which may last longer in an outage.
+func TestMultiLockEndsWithItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s script
+		m := recipes.NewInterProcessMultiLockOf(late{stub{name: "a", script: &s}}, stub{name: "b", script: &s})
+		ok, err := m.AcquireTimeout(t.Context(), time.Second)
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.Equal(t, []string{"try a", "release a"}, s.take())
+		ok, err = m.AcquireTimeout(t.Context(), 0)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, []string{"try a", "try b"}, s.take())
+	})
 }
