@@ -25,20 +25,12 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	settings, _ := newSettings(nil)
 	s := session.Use(conn, settings.sessionConfig(conn))
 	defer s.Done()
-	var backoff session.Backoff
-	for {
-		if err := s.Ready(ctx); err != nil {
-			return wrap(op, nodePath, err)
-		}
+	err := s.Retry(ctx, func() error {
 		_, err := session.Call(ctx, s, func() (*zk.Stat, error) { return conn.Set(nodePath, []byte(revokeMessage), -1) })
-		switch {
-		case err == nil, errors.Is(err, zk.ErrNoNode):
-			return nil
-		case session.Final(err):
-			return wrap(op, nodePath, err)
-		}
-		if err := s.Pause(ctx, backoff.Next()); err != nil {
-			return wrap(op, nodePath, err)
-		}
+		return err
+	})
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return wrap(op, nodePath, err)
 	}
+	return nil
 }

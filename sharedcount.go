@@ -73,25 +73,16 @@ func SetSharedCount(ctx context.Context, conn Conn, countPath string, maximum in
 	data := binary.BigEndian.AppendUint32(nil, uint32(maximum))
 	s := session.Use(conn, settings.sessionConfig(conn))
 	defer s.Done()
-	var backoff session.Backoff
-	for {
-		err := s.Ready(ctx)
-		if err == nil {
-			err = setOrCreate(ctx, s, countPath, data, settings.acl)
-		}
-		switch {
-		case err == nil:
-			return nil
-		case session.Final(err) && !errors.Is(err, zk.ErrNodeExists):
-			return wrap(op, countPath, err)
-		}
-		if err := s.Pause(ctx, backoff.Next()); err != nil {
-			return wrap(op, countPath, err)
-		}
+	if err := s.Retry(ctx, func() error { return setOrCreate(ctx, s, countPath, data, settings.acl) }); err != nil {
+		return wrap(op, countPath, err)
 	}
+	return nil
 }
 
-// setOrCreate sets the data of a znode, which it creates where it is missing. zk.ErrNodeExists says that it was created meanwhile.
+// errCreatedMeanwhile says that a znode that was missing is there now, by somebody else's doing.
+var errCreatedMeanwhile = errors.New("it was created meanwhile")
+
+// setOrCreate sets the data of a znode, which it creates where it is missing.
 func setOrCreate(ctx context.Context, s *session.Session, path string, data []byte, acl []zk.ACL) error {
 	_, err := session.Call(ctx, s, func() (*zk.Stat, error) { return s.Conn.Set(path, data, -1) })
 	if !errors.Is(err, zk.ErrNoNode) {
@@ -103,5 +94,8 @@ func setOrCreate(ctx context.Context, s *session.Session, path string, data []by
 		}
 	}
 	_, err = session.Call(ctx, s, func() (string, error) { return s.Conn.Create(path, data, zk.FlagPersistent, acl) })
+	if errors.Is(err, zk.ErrNodeExists) {
+		return errCreatedMeanwhile
+	}
 	return err
 }

@@ -131,6 +131,23 @@ func (s *Session) Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// Retry runs f, once the connection has a session, until it succeeds or fails for good, ctx is done or the connection closed.
+func (s *Session) Retry(ctx context.Context, f func() error) error {
+	var backoff Backoff
+	for {
+		err := s.Ready(ctx)
+		if err == nil {
+			err = f()
+		}
+		if err == nil || Final(err) {
+			return err
+		}
+		if err := s.Pause(ctx, backoff.Next()); err != nil {
+			return err
+		}
+	}
+}
+
 // A Backoff says how long to wait before the next try: not at all at first, then from 10 ms up to half a second.
 type Backoff int
 
