@@ -1,0 +1,123 @@
+package zktest
+
+import (
+	"crypto/sha1"
+	"encoding/base64"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// authenticate gives the identity that an auth packet proves, false for what is answered codeAuthFailed, after which the server closes
+// the connection. Address is the client's, and an identity of scheme ip that every connection has from the start.
+func authenticate(r authRequest, address string) (identity, bool) {
+	switch {
+	case r.scheme == "digest" && r.auth != nil:
+		user, _, _ := strings.Cut(string(r.auth), ":")
+		sum := sha1.Sum(r.auth)
+		return identity{"digest", user + ":" + base64.StdEncoding.EncodeToString(sum[:])}, true
+	case r.scheme == "ip":
+		return identity{"ip", address}, true
+	default:
+		return identity{}, false
+	}
+}
+
+// checkACL asks for any one of perms. An empty ACL permits everything.
+func checkACL(acls []acl, perms int32, who []identity) code {
+	if len(acls) == 0 {
+		return codeOK
+	}
+	for _, a := range acls {
+		if a.perms&perms != 0 && a.grants(who) {
+			return codeOK
+		}
+	}
+	return codeNoAuth
+}
+
+func (a acl) grants(who []identity) bool {
+	if a.identity == (identity{"world", "anyone"}) {
+		return true
+	}
+	for _, id := range who {
+		switch {
+		case id.scheme != a.scheme:
+		case a.scheme == "digest" && id.id == a.id, a.scheme == "ip" && matchesIP(id.id, a.id):
+			return true
+		}
+	}
+	return false
+}
+
+// fixupACL makes what a client asks for into what is stored: without doubles, and with the client's identities for scheme auth.
+func fixupACL(asked []acl, who []identity) ([]acl, code) {
+	var unique, fixed []acl
+	for _, a := range asked {
+		if !slices.Contains(unique, a) {
+			unique = append(unique, a)
+		}
+	}
+	for _, a := range unique {
+		switch {
+		case a.scheme == "auth":
+			before := len(fixed)
+			for _, id := range who {
+				if id.scheme == "digest" { // an address is no proof of who it is
+					fixed = append(fixed, acl{a.perms, id})
+				}
+			}
+			if len(fixed) == before {
+				return nil, codeInvalidACL
+			}
+		case a.identity == (identity{"world", "anyone"}), a.scheme == "digest" && validDigest(a.id), a.scheme == "ip" && validIP(a.id):
+			fixed = append(fixed, a)
+		default:
+			return nil, codeInvalidACL
+		}
+	}
+	if len(fixed) == 0 {
+		return nil, codeInvalidACL
+	}
+	return fixed, codeOK
+}
+
+// validDigest wants two parts. Colons at the end do not count: Java's split drops what is empty there.
+func validDigest(id string) bool {
+	return strings.Count(strings.TrimRight(id, ":"), ":") == 1
+}
+
+func validIP(expr string) bool {
+	_, _, ok := parseIP(expr)
+	return ok
+}
+
+// parseIP takes an IPv4 address with or without a number of bits, the only ones that the server knows.
+func parseIP(expr string) (address uint32, bits int, ok bool) {
+	text, mask, masked := strings.Cut(expr, "/")
+	parts := strings.Split(text, ".")
+	if len(parts) != 4 {
+		return 0, 0, false
+	}
+	for _, part := range parts {
+		v, err := strconv.Atoi(part)
+		if err != nil || v < 0 || v > 255 {
+			return 0, 0, false
+		}
+		address = address<<8 | uint32(v)
+	}
+	if !masked {
+		return address, 32, true
+	}
+	bits, err := strconv.Atoi(mask)
+	return address, bits, err == nil && bits >= 0 && bits <= 32
+}
+
+func matchesIP(address, expr string) bool {
+	network, bits, ok := parseIP(expr)
+	if !ok {
+		return false
+	}
+	client, _, ok := parseIP(address)
+	return ok && (network^client)>>(32-bits) == 0
+}

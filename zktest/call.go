@@ -1,0 +1,220 @@
+package zktest
+
+import (
+	"bytes"
+	"slices"
+	"time"
+)
+
+// A call is one request of a client, until it is answered. Writes go to the leader as they come, so that several can be
+// under way; reads wait at their server until those before them are answered (CommitProcessor). So a client gets its answers in
+// the order in which it asked, and reads what it wrote.
+type call struct {
+	conn *conn
+	req  request
+	lost bool // the connection breaks in the place of the answer
+
+	orphan bool // a write whose connection has gone
+
+	welcome func() // not nil: the answer to a handshake
+
+	ready  bool // the answer below is known; reads never are, they are answered when their turn comes
+	result reply
+	err    code
+}
+
+// connectLocked is the handshake, up to where it goes to the leader.
+func (c *conn) connectLocked(packet []byte) {
+	p := c.peer
+	asked, err := decodeConnect(packet)
+	// A server that is behind what the client has seen sends it on to another one.
+	if err != nil || !p.serving || asked.lastZxid > p.zxid {
+		c.dropLocked()
+		return
+	}
+	c.shaking = true
+	timeout := p.s.negotiate(time.Duration(asked.timeout) * time.Millisecond)
+	if asked.session == 0 {
+		p.s.lastSession++
+		id := p.s.lastSession
+		p.toLeader.push(p.delayLocked(), func() { c.createSessionLocked(asked, id, timeout) })
+		return
+	}
+	for _, other := range slices.Clone(p.conns) {
+		if other.session == asked.session {
+			other.dropLocked()
+		}
+	}
+	if !bytes.Equal(asked.password, password(asked.session)) {
+		c.welcomeLocked(asked, 0, 0)
+		return
+	}
+	p.askLocked(func() func() { return c.reopenLocked(asked, timeout) })
+}
+
+// createSessionLocked runs at the leader.
+func (c *conn) createSessionLocked(asked connectRequest, id int64, timeout time.Duration) {
+	p := c.peer
+	p.s.trackLocked(id, timeout, p)
+	p.s.zxid++
+	x := txn{zxid: p.s.zxid, time: time.Now().UnixMilli(), session: id, op: opCreateSession}
+	p.s.commitLocked(x, &call{conn: c, welcome: func() { c.welcomeLocked(asked, id, timeout) }})
+}
+
+// reopenLocked runs at the leader.
+func (c *conn) reopenLocked(asked connectRequest, timeout time.Duration) (answer func()) {
+	p, id := c.peer, asked.session
+	if p.s.touchLocked(id, timeout) {
+		p.s.sessions[id].owner = p
+	} else {
+		id, timeout = 0, 0
+	}
+	return func() { c.welcomeLocked(asked, id, timeout) }
+}
+
+// welcomeLocked ends the handshake. Session 0 tells the client that the one it asked for has ended.
+func (c *conn) welcomeLocked(asked connectRequest, id int64, timeout time.Duration) {
+	if c.dropped {
+		return
+	}
+	secret := make([]byte, 16)
+	if id != 0 {
+		secret = password(id)
+	}
+	c.session, c.timeout, c.shaking = id, timeout, false
+	c.sendLocked(encodeConnectResponse(int32(timeout.Milliseconds()), id, secret, asked.hasReadOnly))
+	if id == 0 {
+		c.hangUpLocked()
+	}
+	c.in.pump()
+}
+
+// requestLocked takes a request to where it is decided.
+func (c *conn) requestLocked(asked *call) {
+	p := c.peer
+	if asked.req.op == opSetAuth {
+		c.authenticateLocked(asked)
+		return
+	}
+	// A server that knows the session to be over drops its requests, and leaves the rest to the close (submitRequestNow).
+	if !p.hearLocked(c.session, c.timeout) {
+		return
+	}
+	c.calls = append(c.calls, asked)
+	switch op := asked.req.op; {
+	case op == opSync:
+		c.syncLocked(asked)
+	case op.isWrite():
+		c.ending = c.ending || op == opClose
+		who := c.who
+		p.toLeader.push(p.delayLocked(), func() { c.writeLocked(asked, who) })
+	}
+	c.flushLocked()
+}
+
+// writeLocked runs at the leader.
+func (c *conn) writeLocked(asked *call, who []identity) {
+	s, op := c.peer.s, asked.req.op
+	// The end of a session may be asked for by anybody who is in it.
+	if op != opClose {
+		if err := s.checkLocked(c.session, c.peer); err != codeOK {
+			s.refuseLocked(err, c.session, asked)
+			return
+		}
+	}
+	s.proposeLocked(asked.req, who, c.session, asked)
+}
+
+// syncLocked has the leader answer behind all that he has committed. Only his own clients have to have their sessions still:
+// what he finds wrong with a follower's sync is not passed on (ProposalRequestProcessor).
+func (c *conn) syncLocked(asked *call) {
+	p := c.peer
+	p.askLocked(func() func() {
+		err := codeOK
+		if p.s.leader == p {
+			err = p.s.checkLocked(c.session, p)
+		}
+		return func() { asked.synced(err) }
+	})
+}
+
+func (a *call) synced(err code) {
+	body, ok := a.req.body.(syncRequest)
+	switch {
+	case err != codeOK:
+		a.answerLocked(nil, err)
+	case !ok:
+		a.answerLocked(nil, codeMarshalling)
+	default:
+		a.answerLocked(pathReply(body), codeOK)
+	}
+}
+
+// answerLocked takes the outcome of a write or a sync.
+func (a *call) answerLocked(result reply, err code) {
+	if a.welcome != nil {
+		a.welcome()
+		return
+	}
+	a.ready, a.result, a.err = true, result, err
+	if a.orphan {
+		a.conn.peer.settledLocked(a.conn.session)
+	}
+	a.conn.flushLocked()
+}
+
+// orphanLocked leaves the writes that are still under way to the server. What the session asks through another connection to the
+// same server waits until they are done (CommitProcessor).
+func (c *conn) orphanLocked() {
+	for _, a := range c.calls {
+		if a.req.op.isWrite() && !a.ready {
+			a.orphan = true
+			c.peer.orphans[c.session]++
+		}
+	}
+	c.calls = nil
+}
+
+// settledLocked notes that an orphan of a session is done.
+func (p *Peer) settledLocked(session int64) {
+	if p.orphans[session]--; p.orphans[session] > 0 {
+		return
+	}
+	delete(p.orphans, session)
+	for _, c := range slices.Clone(p.conns) {
+		if c.session == session {
+			c.flushLocked()
+		}
+	}
+}
+
+// flushLocked answers all whose turn it is.
+func (c *conn) flushLocked() {
+	for len(c.calls) > 0 && !c.dropped && c.peer.orphans[c.session] == 0 {
+		a := c.calls[0]
+		if a.req.op != opSync && !a.req.op.isWrite() {
+			a.result, a.err = c.readLocked(a.req)
+		} else if !a.ready {
+			return
+		}
+		c.calls = c.calls[1:]
+		if !c.replyLocked(a) {
+			c.orphanLocked()
+			c.hangUpLocked()
+		}
+	}
+}
+
+// replyLocked sends an answer; false if it is the last of the connection.
+func (c *conn) replyLocked(a *call) bool {
+	// A session that has moved is a matter of the connection: ZOOKEEPER-710.
+	if a.lost || a.err == codeSessionMoved {
+		return false
+	}
+	zxid := c.peer.zxid
+	if !a.req.op.known() {
+		zxid = -1 // UnimplementedRequestProcessor
+	}
+	c.sendLocked(encodeReply(a.req.xid, zxid, a.err, a.result))
+	return a.req.op != opClose && a.req.op.known()
+}

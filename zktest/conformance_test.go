@@ -1,0 +1,158 @@
+package zktest_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/zkserver"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// leastSteps is how many operations the hand-written cases have at least.
+const leastSteps = 300
+
+// TestConformance plays the same scripts on zktest and on a real server, and wants the same answers and the same events.
+func TestConformance(t *testing.T) {
+	genuine := mustPlay(t, realServer(t), nil)
+	defer genuine.close()
+	newFake := opponent(t, genuine)
+	steps := 0
+	for _, c := range cases {
+		script := parseScript(c.script)
+		steps += len(script)
+		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
+			fake := newFake()
+			defer fake.close()
+			transcript, difference, err := compare(genuine, fake, script, below(t, script))
+			logTranscript(t, script, transcript)
+			require.NoError(t, err)
+			require.Empty(t, difference)
+		})
+	}
+	require.GreaterOrEqual(t, steps, leastSteps)
+}
+
+// realServer starts a server whose answers count, or returns the first of ZOOKEEPER_SERVERS. That one has to be idle, or
+// else its zxids are not those of the script.
+func realServer(t *testing.T) string {
+	t.Helper()
+	if os.Getenv("ZOOKEEPER_SERVERS") == "" {
+		return zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual), zkserver.JVM(
+			"-Dzookeeper.extendedTypesEnabled=true",
+			// A container that goes takes a zxid.
+			"-Dznode.container.checkIntervalMs=3600000",
+		)).Servers[0].Addr
+	}
+	given, err := zkserver.Find(t.Context())
+	require.NoError(t, err)
+	return given.Servers[0].Addr
+}
+
+// opponent returns what makes players on a new zktest each, whose limits are those of the real server; or, where the scripts
+// themselves are to be tried, on one more real server, which must pass.
+func opponent(t *testing.T, genuine *player) func() *player {
+	t.Helper()
+	if os.Getenv("CONFORMANCE_AGAINST") == "real" {
+		addr := realServer(t)
+		return func() *player { return mustPlay(t, addr, nil) }
+	}
+	shortest, longest := limits(t, genuine)
+	return func() *player {
+		server := zktest.New(zktest.WithTick(shortest/2), zktest.WithMaxSession(longest))
+		return mustPlay(t, server.Addrs()[0], server.Close)
+	}
+}
+
+// limits returns the session timeouts between which a server chooses.
+func limits(t *testing.T, p *player) (shortest, longest time.Duration) {
+	t.Helper()
+	ask := func(timeout time.Duration) time.Duration {
+		r := &raw{p: p, name: "limits"}
+		got, _, err := r.shake(grant{}, timeout.Milliseconds(), 0, nil)
+		require.NoError(t, err)
+		require.NoError(t, r.takeOver(got))
+		return time.Duration(got.timeout) * time.Millisecond
+	}
+	_, err := p.ruler.CreateTTL(zkserver.Path(t), nil, zk.FlagTTL, zk.WorldACL(zk.PermAll), time.Hour)
+	require.NoError(t, err, "the real server has to know TTL nodes: -Dzookeeper.extendedTypesEnabled=true")
+	return ask(0), ask(time.Hour)
+}
+
+// mustPlay returns a player that stops its server, if that is given, when it is closed.
+func mustPlay(t *testing.T, addr string, stop func()) *player {
+	t.Helper()
+	p, err := newPlayer(addr)
+	require.NoError(t, err)
+	p.stop = stop
+	return p
+}
+
+// compare plays a script on both servers at once, and returns what the real one said and where they differ, "" for nowhere.
+// There is an error if one of them does not answer any more.
+func compare(genuine, fake *player, script []step, play func(*player) ([][]string, error)) ([][]string, string, error) {
+	var transcripts [2][][]string
+	var errs [2]error
+	var wg sync.WaitGroup
+	for i, p := range []*player{genuine, fake} {
+		wg.Go(func() { transcripts[i], errs[i] = play(p) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
+		return transcripts[0], "", err
+	}
+	return transcripts[0], differences(script, transcripts[0], transcripts[1]), nil
+}
+
+// below plays a script below a node of its own.
+func below(tb testing.TB, script []step) func(*player) ([][]string, error) {
+	tb.Helper()
+	base := zkserver.Path(tb)
+	return func(p *player) ([][]string, error) { return p.play(base, script) }
+}
+
+func logTranscript(t *testing.T, script []step, transcript [][]string) {
+	t.Helper()
+	for i, lines := range transcript {
+		t.Logf("%-40s -> %s", script[i].line, strings.Join(lines, "\n"))
+	}
+}
+
+// differences shows the script up to the last of the first few steps that came out differently.
+func differences(script []step, genuine, fake [][]string) string {
+	const shown = 5
+	var b strings.Builder
+	last, differ := 0, 0
+	for i, s := range script {
+		if slices.Equal(genuine[i], fake[i]) {
+			continue
+		}
+		if differ++; differ > shown {
+			fmt.Fprintln(&b, "... and more")
+			break
+		}
+		for _, same := range script[last:i] {
+			fmt.Fprintf(&b, "  %s\n", same.line)
+		}
+		last = i + 1
+		fmt.Fprintf(&b, "* %s\n", s.line)
+		for _, line := range genuine[i] {
+			fmt.Fprintf(&b, "      real:   %s\n", line)
+		}
+		for _, line := range fake[i] {
+			fmt.Fprintf(&b, "      zktest: %s\n", line)
+		}
+	}
+	if differ == 0 {
+		return ""
+	}
+	return "the servers differ at the steps with a star:\n" + b.String()
+}

@@ -1,0 +1,203 @@
+package zktest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// maxFrame is the real server's jute.maxbuffer: on a longer packet it hangs up.
+const maxFrame = 0xfffff
+
+// A conn is the connection of one client to one server, over TCP or a pipe. One goroutine reads its packets and one
+// writes; between them and the server lie the two lanes on which the link's faults act.
+type conn struct {
+	peer    *Peer
+	link    *Link
+	net     net.Conn
+	address string // by which the ip scheme knows the client
+	in      *lane  // packets from the client
+	out     *lane  // frames to the client
+
+	// The rest is guarded by the service's mutex.
+
+	heard   time.Time
+	session int64 // 0 before the handshake is done
+	timeout time.Duration
+	who     []identity
+	calls   []*call // not answered yet, in the order in which they came
+	ending  bool    // the client has asked for the end of its session, and is to be told before the connection closes
+	shaking bool    // the handshake is at the leader: nothing else is taken meanwhile
+	deaf    bool    // the client has closed its end
+	leaving bool    // the connection closes behind what is on its way to the client
+	dropped bool
+	frames  [][]byte   // for the writer; nil frame: close behind what was written
+	more    *sync.Cond // there are frames, or the connection is dropped
+}
+
+// acceptLocked serves a client on a connection to p, and returns at once.
+func (l *Link) acceptLocked(p *Peer, netConn net.Conn) {
+	s := p.s
+	c := &conn{peer: p, link: l, net: netConn, address: host(netConn), heard: time.Now(), more: sync.NewCond(&s.mu)}
+	c.who = []identity{{scheme: "ip", id: c.address}}
+	c.in = newLane(&s.mu, func() bool { return p.frozen || c.shaking || l.heldLocked(ToServer) })
+	c.out = newLane(&s.mu, func() bool { return l.heldLocked(ToClient) })
+	p.conns = append(p.conns, c)
+	s.running.Add(2)
+	go c.read()
+	go c.write()
+}
+
+// host is the address of a client. A pipe has none.
+func host(c net.Conn) string {
+	if addr, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return addr.IP.String()
+	}
+	return "127.0.0.1"
+}
+
+// read hands on what the client sends, until it hangs up.
+func (c *conn) read() {
+	s := c.peer.s
+	defer s.running.Done()
+	for {
+		packet, err := readPacket(c.net)
+		s.mu.Lock()
+		if err != nil {
+			c.in.push(c.link.delayLocked(), func() { c.endLocked(err) })
+			c.deaf = !errors.As(err, new(*fourLetters))
+			if c.deaf && c.leaving {
+				c.dropLocked()
+			}
+			s.mu.Unlock()
+			return
+		}
+		c.in.push(c.link.delayLocked(), func() { c.arriveLocked(packet) })
+		s.mu.Unlock()
+	}
+}
+
+func readPacket(r io.Reader) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	length := binary.BigEndian.Uint32(head[:])
+	if length > maxFrame {
+		return nil, (*fourLetters)(&head)
+	}
+	packet := make([]byte, length)
+	_, err := io.ReadFull(r, packet)
+	return packet, err
+}
+
+// fourLetters is what stands where a length should: too great a length, or a command such as "ruok".
+type fourLetters [4]byte
+
+func (f *fourLetters) Error() string { return fmt.Sprintf("packet length %q is out of range", f[:]) }
+
+// write sends frames until the connection is dropped.
+func (c *conn) write() {
+	s := c.peer.s
+	defer s.running.Done()
+	defer func() { _ = c.net.Close() }() // there is nobody left who could use an error
+	for {
+		s.mu.Lock()
+		for len(c.frames) == 0 && !c.dropped {
+			c.more.Wait()
+		}
+		if c.dropped || c.frames[0] == nil {
+			c.dropLocked()
+			s.mu.Unlock()
+			return
+		}
+		frame := c.frames[0]
+		c.frames = c.frames[1:]
+		s.mu.Unlock()
+		if _, err := c.net.Write(frame); err != nil {
+			return // the reader sees it as well, and says so when its turn has come
+		}
+	}
+}
+
+// sendLocked puts a frame on its way to the client.
+func (c *conn) sendLocked(frame []byte) {
+	c.out.push(c.link.delayLocked(), func() {
+		c.frames = append(c.frames, frame)
+		c.more.Signal()
+	})
+}
+
+// endLocked takes what ends a connection. A word of four letters is only known by its length, which is none.
+func (c *conn) endLocked(err error) {
+	var word *fourLetters
+	if !errors.As(err, &word) || c.session != 0 {
+		c.dropLocked()
+		return
+	}
+	c.sendLocked(c.peer.tellLocked(*word))
+	c.hangUpLocked()
+}
+
+// hangUpLocked closes the connection behind what is on its way to the client, and listens to it no more. It stays on the list
+// till then: what a link holds back is let go from there.
+func (c *conn) hangUpLocked() {
+	switch {
+	case c.leaving:
+		return
+	case c.deaf:
+		c.dropLocked()
+		return
+	}
+	c.leaving = true
+	c.in.close()
+	c.peer.watches.drop(c)
+	c.sendLocked(nil)
+}
+
+// dropLocked closes the connection at once, for both sides.
+func (c *conn) dropLocked() {
+	if c.dropped {
+		return
+	}
+	c.dropped = true
+	c.orphanLocked()
+	c.in.close()
+	c.out.close()
+	c.peer.forgetLocked(c)
+	c.more.Signal()
+	_ = c.net.Close() // wakes the reader; there is nobody left who could use an error
+}
+
+// notifyLocked tells of an event, unless its znode may not be read by the client: CVE-2024-23944 (ZOOKEEPER-4799).
+func (c *conn) notifyLocked(e event) {
+	if e.mayHear(c.who) {
+		c.sendLocked(encodeEvent(e))
+	}
+}
+
+// arriveLocked takes one packet.
+func (c *conn) arriveLocked(packet []byte) {
+	c.heard = time.Now()
+	if c.session == 0 {
+		c.connectLocked(packet)
+		return
+	}
+	req, err := decodeRequest(packet)
+	if err != nil {
+		c.dropLocked()
+		return
+	}
+	switch c.link.verdictLocked(req.op) {
+	case loseRequest:
+		c.dropLocked()
+	case loseReply:
+		c.requestLocked(&call{conn: c, req: req, lost: true})
+	default:
+		c.requestLocked(&call{conn: c, req: req})
+	}
+}

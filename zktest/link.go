@@ -1,0 +1,207 @@
+package zktest
+
+import (
+	"math/rand/v2"
+	"net"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// A Direction of a link.
+type Direction int
+
+// Both is for faults that hit a link either way.
+const (
+	ToServer Direction = 1 << iota
+	ToClient
+	Both = ToServer | ToClient
+)
+
+// An Op is a kind of request, for faults that hit one of them.
+type Op int32
+
+// The requests that can be lost. Any stands for every one of them, pings included.
+const (
+	Any               Op = 0
+	OpCreate             = Op(opCreate)
+	OpCreateContainer    = Op(opCreateContainer)
+	OpDelete             = Op(opDelete)
+	OpExists             = Op(opExists)
+	OpGet                = Op(opGetData)
+	OpSet                = Op(opSetData)
+	OpChildren           = Op(opGetChildren2)
+	OpSync               = Op(opSync)
+	OpMulti              = Op(opMulti)
+	OpPing               = Op(opPing)
+)
+
+// A Link is the network between one client and all servers. Faults on it hit its connections alone. The methods may be called
+// at any time.
+type Link struct {
+	s *Server
+
+	// All below is guarded by the service's mutex.
+
+	cut         bool
+	frozen      bool
+	stalled     Direction
+	least, most time.Duration
+	random      *rand.Rand
+	lose        map[Op]verdict
+	changed     chan struct{} // closed, and replaced, when a dial that waits has to look again
+}
+
+// A verdict is what becomes of a request.
+type verdict int
+
+const (
+	pass verdict = iota
+	loseRequest
+	loseReply
+)
+
+// Link returns the link of that name, and makes it if there is none. Clients that connect over TCP, and those that use the Dial of
+// the Server, share the link "".
+func (s *Server) Link(name string) *Link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.linkLocked(name)
+}
+
+func (s *Server) linkLocked(name string) *Link {
+	l := s.links[name]
+	if l == nil {
+		l = &Link{s: s, lose: map[Op]verdict{}, changed: make(chan struct{})}
+		l.random = rand.New(rand.NewPCG(s.seed, uint64(len(s.links)))) //nolint:gosec // it must replay
+		s.links[name] = l
+	}
+	return l
+}
+
+// Dial is a zk.Dialer. It gives one end of a pipe, so that a client may run in a testing/synctest bubble. address is one of
+// Server.Addrs or Peer.Addr.
+func (l *Link) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	refused := func(err error) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: pipeAddr(address), Err: err}
+	}
+	p := l.s.peerAt(address)
+	if p == nil {
+		return refused(&net.AddrError{Err: "no such server", Addr: address})
+	}
+	ended := time.After(timeout)
+	for {
+		l.s.mu.Lock()
+		if l.cut || !p.up || l.s.closed {
+			l.s.mu.Unlock()
+			return refused(syscall.ECONNREFUSED)
+		}
+		if l.stalled == 0 && !l.frozen {
+			theirs, ours := net.Pipe()
+			l.acceptLocked(p, ours)
+			l.s.mu.Unlock()
+			return clientEnd{Conn: theirs, addr: pipeAddr(address)}, nil
+		}
+		changed := l.changed
+		l.s.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ended:
+			return refused(syscall.ETIMEDOUT)
+		}
+	}
+}
+
+// clientEnd is a pipe that knows which server is at its other end.
+type clientEnd struct {
+	net.Conn
+	addr pipeAddr
+}
+
+func (c clientEnd) RemoteAddr() net.Addr { return c.addr }
+
+type pipeAddr string
+
+func (pipeAddr) Network() string  { return "pipe" }
+func (a pipeAddr) String() string { return string(a) }
+
+// Cut breaks the connections of the link, with all that was under way, and refuses new ones until Heal.
+func (l *Link) Cut() {
+	l.change(func() {
+		l.cut = true
+		l.breakLocked()
+	})
+}
+
+// Reset breaks the connections of the link once.
+func (l *Link) Reset() { l.change(l.breakLocked) }
+
+// Stall lets nothing through in a direction until Heal: the connections stay open, and a new one cannot be made. What is
+// sent meanwhile arrives after Heal if the client has kept the connection, as on a TCP connection over a broken path.
+func (l *Link) Stall(d Direction) { l.change(func() { l.stalled |= d }) }
+
+// Heal ends Cut and Stall.
+func (l *Link) Heal() { l.change(func() { l.cut, l.stalled = false, 0 }) }
+
+// Freeze is what the servers see of a client whose process is stopped (SIGSTOP, a paused VM): it sends nothing and takes nothing,
+// and its connections stay open. Its goroutines run on; to stop what they do is up to the caller.
+func (l *Link) Freeze() { l.change(func() { l.frozen = true }) }
+
+// Thaw ends Freeze.
+func (l *Link) Thaw() { l.change(func() { l.frozen = false }) }
+
+// Delay makes every packet take between least and most, each way. They never overtake each other. The durations are
+// drawn at random, from the seed of the service.
+func (l *Link) Delay(least, most time.Duration) {
+	l.change(func() { l.least, l.most = least, max(least, most) })
+}
+
+// LoseRequest breaks the connection in the place of the next such request, which no server sees.
+func (l *Link) LoseRequest(op Op) { l.change(func() { l.lose[op] = loseRequest }) }
+
+// LoseReply breaks the connection in the place of the answer to the next such request, which has taken effect by then.
+func (l *Link) LoseReply(op Op) { l.change(func() { l.lose[op] = loseReply }) }
+
+// Spare takes back LoseRequest and LoseReply where they have not hit yet.
+func (l *Link) Spare() { l.change(func() { clear(l.lose) }) }
+
+func (l *Link) change(f func()) {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	f()
+	l.s.pumpLocked()
+}
+
+func (l *Link) wakeLocked() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+func (l *Link) breakLocked() {
+	for _, p := range l.s.peers {
+		for _, c := range slices.Clone(p.conns) {
+			if c.link == l {
+				c.dropLocked()
+			}
+		}
+	}
+}
+
+func (l *Link) heldLocked(d Direction) bool { return l.frozen || l.stalled&d != 0 }
+
+func (l *Link) delayLocked() time.Duration {
+	if l.most <= l.least {
+		return l.least
+	}
+	return l.least + time.Duration(l.random.Int64N(int64(l.most-l.least)))
+}
+
+func (l *Link) verdictLocked(op opcode) verdict {
+	for _, o := range []Op{Op(op), Any} {
+		if v := l.lose[o]; v != pass {
+			delete(l.lose, o)
+			return v
+		}
+	}
+	return pass
+}

@@ -1,0 +1,128 @@
+package zktest
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// permitted is the node at path if one of perms is granted to who.
+func (t *tree) permitted(path string, perms int32, who []identity) (*node, code) {
+	n := t.nodes[path]
+	if n == nil {
+		return nil, codeNoNode
+	}
+	return n, checkACL(n.acl, perms, who)
+}
+
+// exists needs no permission.
+func (t *tree) exists(path string) (stat, code) {
+	if strings.Contains(path, "\x00") {
+		return stat{}, codeBadArguments
+	}
+	n := t.nodes[path]
+	if n == nil {
+		return stat{}, codeNoNode
+	}
+	return t.stat(n), codeOK
+}
+
+func (t *tree) getData(path string, who []identity) ([]byte, stat, code) {
+	n, err := t.permitted(path, permRead, who)
+	if err != codeOK {
+		return nil, stat{}, err
+	}
+	return n.data, t.stat(n), codeOK
+}
+
+// getChildren sorts what the real server gives in the order of a hash table.
+func (t *tree) getChildren(path string, who []identity) ([]string, stat, code) {
+	n, err := t.permitted(path, permRead, who)
+	if err != codeOK {
+		return nil, stat{}, err
+	}
+	return slices.Sorted(maps.Keys(n.children)), t.stat(n), codeOK
+}
+
+// getACL shows the digests only to those who may change them.
+func (t *tree) getACL(path string, who []identity) ([]acl, stat, code) {
+	n, err := t.permitted(path, permRead|permAdmin, who)
+	if err != codeOK {
+		return nil, stat{}, err
+	}
+	acls := slices.Clone(n.acl)
+	if checkACL(n.acl, permAdmin, who) != codeOK {
+		for i, a := range acls {
+			if user, _, ok := strings.Cut(a.id, ":"); ok && a.scheme == "digest" {
+				acls[i].id = user + ":x"
+			}
+		}
+	}
+	return acls, t.stat(n), codeOK
+}
+
+// read answers a request that is no write, and calls watch for the watch that it sets.
+func (t *tree) read(r request, who []identity, watch func(watchKind, string)) (reply, code) {
+	switch body := r.body.(type) {
+	case malformed:
+		return nil, codeMarshalling
+	case pathRequest:
+		return t.readPath(r.op, body, who, watch)
+	case getACLRequest:
+		acls, s, err := t.getACL(body.path, who)
+		return answer(aclReply{acls, s}, err)
+	case syncRequest:
+		return pathReply(body), codeOK
+	case multiRequest:
+		return t.multiRead(body, who, watch), codeOK
+	default:
+		return nil, codeUnimplemented
+	}
+}
+
+func (t *tree) readPath(op opcode, body pathRequest, who []identity, watch func(watchKind, string)) (r reply, err code) {
+	var s stat
+	var data []byte
+	var children []string
+	kind := watchData
+	switch op {
+	case opExists:
+		s, err = t.exists(body.path)
+		r = statReply{s}
+	case opGetData:
+		data, s, err = t.getData(body.path, who)
+		r = dataReply{data, s}
+	case opGetChildren:
+		children, _, err = t.getChildren(body.path, who)
+		kind, r = watchChild, childrenReply{children}
+	default:
+		children, s, err = t.getChildren(body.path, who)
+		kind, r = watchChild, childrenStatReply{children, s}
+	}
+	// Only exists watches for what is not there yet.
+	if body.watch && (err == codeOK || err == codeNoNode && op == opExists) {
+		watch(kind, body.path)
+	}
+	return answer(r, err)
+}
+
+// multiRead answers every op, whatever became of those before it.
+func (t *tree) multiRead(body multiRequest, who []identity, watch func(watchKind, string)) multiReply {
+	var all multiReply
+	for _, sub := range body.ops {
+		r, err := t.read(sub, who, watch)
+		if err != codeOK {
+			sub.op = opError
+		}
+		all.results = append(all.results, multiResult{op: sub.op, code: err, body: r})
+	}
+	return all
+}
+
+// answer drops the reply to what failed.
+func answer(r reply, err code) (reply, code) {
+	if err != codeOK {
+		return nil, err
+	}
+	return r, codeOK
+}
