@@ -241,6 +241,15 @@ func clientAwait(done <-chan struct{}) {
 	}
 }
 
+// greeted returns when the last handshake began, if it was the session's: the leader has a part in each.
+func (c *Client) greeted(session int64) (time.Time, bool) {
+	last := c.dialer.last.Load()
+	if last == nil || last.session != session {
+		return time.Time{}, false
+	}
+	return last.began, true
+}
+
 // whenClosed calls f when Close is called, before it ends the session: what the session guards must not be relied on when others
 // get it. stop takes f back. Of a Client that is closed already f is called at once, on another goroutine.
 func (c *Client) whenClosed(f func()) (stop func()) {

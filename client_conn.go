@@ -30,6 +30,7 @@ type clientConn struct {
 	raw      net.Conn // what Close closes
 	dialer   *clientDialer
 	address  string
+	began    time.Time // when the server was reached
 	until    time.Time // when the handshake must have ended
 
 	// The rest belongs to zk's goroutine that connects, which starts those that read and write after the handshake.
@@ -116,11 +117,11 @@ func (c *clientConn) sniff(p []byte) error {
 		return nil
 	}
 	granted := int32(binary.BigEndian.Uint32(c.head[answerTimeout:]))
-	if session := binary.BigEndian.Uint64(c.head[answerSession:]); session != 0 { // 0: the session has expired
+	if session := int64(binary.BigEndian.Uint64(c.head[answerSession:])); session != 0 { // 0: the session has expired
 		if granted < 1 {
 			return fmt.Errorf("the server grants a session timeout of %d ms", granted)
 		}
-		c.dialer.granted.Store(int64(time.Duration(granted) * time.Millisecond))
+		c.dialer.last.Store(&handshake{session: session, began: c.began, granted: time.Duration(granted) * time.Millisecond})
 	}
 	c.answered = true
 	c.dialer.succeeded()

@@ -39,7 +39,7 @@ type clientDialer struct {
 	asked  time.Duration           // the session timeout that Connect was given
 	giveUp context.CancelCauseFunc // ends Connect
 
-	granted atomic.Int64 // the negotiated session timeout, 0 before the first handshake
+	last atomic.Pointer[handshake] // the last one that gave a session, nil before the first
 
 	ctx  context.Context // done once the Client has hung up
 	stop context.CancelFunc
@@ -51,6 +51,13 @@ type clientDialer struct {
 	refusals int           // attempts in a row that failed for good
 	pausing  bool          // zk pauses before it dials again
 	paused   chan struct{} // closed by the first that finds that zk pauses and the Client has hung up
+}
+
+// A handshake that gave a session, or took it up again.
+type handshake struct {
+	session int64
+	began   time.Time
+	granted time.Duration // the negotiated session timeout
 }
 
 func newClientDialer(s *clientSettings, asked time.Duration, giveUp context.CancelCauseFunc) *clientDialer {
@@ -166,7 +173,8 @@ func (d *clientDialer) connect(network, address string, timeout time.Duration) (
 	if raw == nil {
 		return nil, errors.New("the dialer returned neither a connection nor an error")
 	}
-	conn := &clientConn{Conn: raw, raw: raw, dialer: d, address: address, until: time.Now().Add(d.patience())}
+	conn := &clientConn{Conn: raw, raw: raw, dialer: d, address: address, began: time.Now()}
+	conn.until = conn.began.Add(d.patience())
 	if d.tls == nil {
 		return conn, nil
 	}
@@ -207,7 +215,12 @@ func (d *clientDialer) patience() time.Duration {
 	return min(max(timeout/3, handshakeShortest), handshakeLongest)
 }
 
-func (d *clientDialer) sessionTimeout() time.Duration { return time.Duration(d.granted.Load()) }
+func (d *clientDialer) sessionTimeout() time.Duration {
+	if last := d.last.Load(); last != nil {
+		return last.granted
+	}
+	return 0
+}
 
 // failed takes note of an attempt to connect that failed. It is called by zk's goroutine that connects.
 func (d *clientDialer) failed(address string, err error) {

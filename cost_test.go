@@ -200,7 +200,7 @@ func TestCostOfAHoldThatLasts(t *testing.T) {
 			require.NoError(t, lock.Acquire(ctx))
 			awaitOwnWatch(t, p)
 			require.Equal(t, []string{lock.LockPath(ctx)}, watching(p.tap))
-			p.awaitHeartbeat() // T/6: by then it has lasted
+			p.awaitHeartbeat() // T/10: by then it has lasted
 			require.Empty(t, watching(p.tap), "one read for all the time that it lasts")
 			require.NoError(t, lock.Release(ctx))
 		})

@@ -21,5 +21,5 @@
 // A free lock costs a create, a list and a delete, and Acquire waits for one round trip. A waiter watches the znode ahead of it,
 // and its own where no list is to follow, and is woken only when one of them goes. Re-entry asks nothing of ZooKeeper. A
 // znode that is held for longer than 20 ms takes a goroutine and one read with a watch on itself, and a connection with
-// holders or waiters one small read every sixth of the session timeout.
+// holders or waiters one sync every tenth of the session timeout.
 package recipes

@@ -186,6 +186,11 @@ func (c *stuckConn) Get(path string) ([]byte, *zk.Stat, error) {
 	return c.Conn.Get(path)
 }
 
+func (c *stuckConn) Sync(path string) (string, error) {
+	c.hang()
+	return c.Conn.Sync(path)
+}
+
 func (c *stuckConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	c.hang()
 	return c.Conn.GetW(path)

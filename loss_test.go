@@ -120,7 +120,7 @@ func TestLostBeforeAnotherHoldsTheLock(t *testing.T) {
 		for name, fault := range faults {
 			fault(outcasts[name][round].peer.tap)
 		}
-		time.Sleep(timeout / 6 / rounds) // so that the silences begin at different times after a heartbeat
+		time.Sleep(timeout / 10 / rounds) // so that the silences begin at different times after a heartbeat
 	}
 	for name := range faults {
 		for _, o := range outcasts[name] {
@@ -183,7 +183,7 @@ func (p *peer) awaitHeartbeat() {
 	p.t.Helper()
 	p.awaitSession()
 	p.tap.Reset()
-	eventually(p.t, func() bool { return p.tap.Count(wiretap.GetData) > 0 }, "no heartbeat")
+	eventually(p.t, func() bool { return p.tap.Count(wiretap.Sync) > 0 }, "no heartbeat")
 	_, _, err := p.conn.Get("/") // answered behind the heartbeat
 	require.NoError(p.t, err)
 }
@@ -292,10 +292,10 @@ func TestHeartbeatKeepsQuietHolds(t *testing.T) {
 
 	p.tap.Reset()
 	began := time.Now()
-	eventually(t, func() bool { return p.tap.Count(wiretap.GetData) == beats }, "no heartbeats")
-	require.LessOrEqual(t, time.Duration(beats-1)*timeout/6, time.Since(began), "more than one every T/6 for all together")
+	eventually(t, func() bool { return p.tap.Count(wiretap.Sync) == beats }, "no heartbeats")
+	require.LessOrEqual(t, time.Duration(beats-1)*timeout/10, time.Since(began), "more than one every T/10 for all together")
 	for _, request := range p.tap.Requests() {
-		require.Equal(t, "getData /", request.String(), "nothing else is asked")
+		require.Equal(t, "sync /", request.String(), "nothing else is asked")
 	}
 	for _, hold := range holds {
 		require.NoError(t, hold.Err())

@@ -84,8 +84,9 @@ func isNil(lock InterProcessLock) bool {
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// Acquire implements InterProcessLock. At the first member that fails it releases those before it, in reverse, and returns all errors
-// joined.
+// Acquire implements InterProcessLock. It returns when all members are held: if one is lost while another one is waited for, it gives
+// all back and begins anew. At the first member that fails it releases those before it, in reverse, and returns all errors
+// joined. In an outage it waits for that no longer than 100 ms; it goes on in the background.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
 	_, err := m.acquire(ctx, func(lock InterProcessLock) (bool, error) {
 		err := lock.Acquire(ctx)
@@ -110,14 +111,57 @@ func (m *InterProcessMultiLock) acquire(ctx context.Context, one func(lock Inter
 	if m.bad != nil {
 		return false, m.bad
 	}
+	for {
+		holds, err := m.acquireAll(ctx, one)
+		if err != nil || holds == nil {
+			return false, err
+		}
+		if !slices.ContainsFunc(holds, (*Hold).ended) {
+			return true, nil
+		}
+		// While the caller waited for one member, another one was lost, and somebody else may have it by now. Like any other
+		// wait this one begins anew.
+		if err := giveBack(ctx, m.locks); err != nil {
+			return false, err
+		}
+	}
+}
+
+// acquireAll acquires all members once, and returns the holds of those that tell them; nil if one was not to be had.
+func (m *InterProcessMultiLock) acquireAll(ctx context.Context, one func(lock InterProcessLock) (bool, error)) ([]*Hold, error) {
+	holds := []*Hold{}
 	for i, lock := range m.locks {
 		held, err := one(lock)
-		if err == nil && held {
-			continue
+		if err != nil || !held {
+			return nil, errors.Join(err, giveBack(ctx, m.locks[:i]))
 		}
-		return false, errors.Join(err, releaseAll(ctx, m.locks[:i]))
+		if member, ok := holderOf(lock); ok {
+			if hold := member.Hold(ctx); hold != nil {
+				holds = append(holds, hold)
+			}
+		}
 	}
-	return true, nil
+	return holds, nil
+}
+
+// giveBackWithin is what a caller who did not get all members can spare for giving back those that it got.
+const giveBackWithin = 100 * time.Millisecond
+
+var errGivingBack = errors.New("not all members were acquired, and there is no time to wait for the release of those that were")
+
+// giveBack is releaseAll in a short time, also in an outage. What is not confirmed by then goes on in the background, and is no error. Nor
+// is that one was lost before.
+func giveBack(ctx context.Context, locks []InterProcessLock) error {
+	noMatter := []error{errGivingBack, context.DeadlineExceeded, ErrLockLost}
+	var errs []error
+	for _, lock := range slices.Backward(locks) {
+		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), giveBackWithin/time.Duration(len(locks)), errGivingBack)
+		if err := lock.Release(ctx); !slices.ContainsFunc(noMatter, func(e error) bool { return errors.Is(err, e) }) {
+			errs = append(errs, err)
+		}
+		cancel()
+	}
+	return errors.Join(errs...)
 }
 
 // releaseAll releases locks in reverse, whatever becomes of each.

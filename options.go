@@ -127,6 +127,11 @@ func (s *settings) sessionConfig(conn Conn) session.Config {
 	if client, ok := conn.(interface{ SessionTimeout() time.Duration }); ok {
 		c.Timeout = client.SessionTimeout
 	}
+	if client, ok := conn.(interface {
+		greeted(session int64) (time.Time, bool)
+	}); ok {
+		c.Greeted = client.greeted
+	}
 	if client, ok := conn.(interface{ whenClosed(f func()) (stop func()) }); ok {
 		c.WhenClosed = client.whenClosed
 	}

@@ -110,7 +110,7 @@ func (c *creation) create(behind func()) (*Node, error) {
 	name := protectedPrefix + c.id + "-" + c.q.Kind + c.number
 	zkSession := c.s.Conn.SessionID()
 	var path string
-	err := c.s.Observe(func() (err error) {
+	err := c.s.Contact(func() (err error) {
 		behind() // its goroutine needs longer to start than this one to put the create in the client's queue
 		path, err = c.s.Conn.Create(join(c.q.Dir, name), c.q.Data, flags, c.q.ACL)
 		return err

@@ -240,9 +240,15 @@ func (q *Queue) remove(s *session.Session, path string, zkSession int64) error {
 		if s.Conn.SessionID() != zkSession {
 			return session.ErrOver
 		}
-		err := s.Observe(func() error { return s.Conn.Delete(path, -1) })
+		err := s.Contact(func() error { return s.Conn.Delete(path, -1) })
 		switch {
-		case err == nil, unknown && errors.Is(err, zk.ErrNoNode):
+		case err == nil:
+			return nil
+		case unknown && errors.Is(err, zk.ErrNoNode):
+			// The delete before was ours, or the session has ended between the two, and this one ran in the next session.
+			if s.Conn.SessionID() != zkSession {
+				return session.ErrOver
+			}
 			return nil
 		case errors.Is(err, zk.ErrNoNode):
 			return ErrGone

@@ -307,7 +307,7 @@ func (n *Node) syncOnce(q *Queue) error {
 }
 
 func (q *Queue) sync(s *session.Session) error {
-	return s.Observe(func() error {
+	return s.Contact(func() error {
 		_, err := s.Conn.Sync(q.Dir)
 		return err
 	})

@@ -85,14 +85,20 @@ func Call[T any](ctx context.Context, s *Session, f func() (T, error)) (T, error
 	}).Wait(ctx)
 }
 
-// Observe makes one call to ZooKeeper and takes from its outcome what the clock needs to know.
+// Observe makes one call to ZooKeeper and takes note if the connection is lost. A write or a sync is a Contact.
 func (s *Session) Observe(call func() error) error {
-	session, sent := s.Conn.SessionID(), time.Now()
 	err := call()
+	s.noteOutcome(err)
+	return err
+}
+
+// Contact makes one call to ZooKeeper that its leader has a part in, a write or a sync. An answer is what the clock runs on.
+func (s *Session) Contact(call func() error) error {
+	session, sent := s.Conn.SessionID(), time.Now()
+	err := s.Observe(call)
 	if Answered(err) && session != 0 && s.Conn.SessionID() == session {
 		s.noteContact(session, sent)
 	}
-	s.noteOutcome(err)
 	return err
 }
 

@@ -7,40 +7,70 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// The loss clock. The server ends a session no earlier than T, the session timeout, after the last request of ours that
-// reached it, and a request that was answered did reach it. So a hold is good until "send time of the last answered
-// request + T - margin", by this process's monotonic clock. Timing from the moment at which the disconnect was noticed
-// would be late by the silence before it, up to 2/3 T (CURATOR-460).
+// The loss clock. The leader ends a session no earlier than T, the session timeout, after it last heard of it. So a hold is good
+// for T after the last request of which the leader surely has heard, by this process's monotonic clock and counted from
+// when that was sent. Timing from the moment at which the disconnect was noticed would be late by the silence before it, up to 2/3 T
+// (CURATOR-460).
+//
+// Not every answer tells that the leader has heard of us. A follower answers reads and pings by itself, also for as long as it takes to
+// notice that it has lost its leader (syncLimit, five ticks by default). So only writes and syncs are contacts. And even of these the
+// leader takes no notice: what keeps a session alive is the follower's report of those it has heard from, when the leader pings it, every
+// half tick (LearnerHandler, Leader.PING). If the follower dies before, the report is lost. So a contact counts once another one,
+// reportedWithin later, has proved that the two were still in touch; until then, the client's pings before it do. A handshake goes
+// to the leader itself.
 
 const (
-	lookEvery = 100 * time.Millisecond // how often the client's state is looked at; this asks nothing of ZooKeeper
-	// A follower passes on whom it has heard from only when its leader pings it, every half tick: if it dies before, the
-	// session ends that much sooner. Two ticks are the shortest T, and a tick of 2 s the default.
-	marginAtMost = time.Second
-	marginShare  = 4
-	beatShare    = 6
-	unknownBeat  = 5 * time.Second // between reads where T is unknown: they only find out that the connection was closed
+	lookEvery   = 100 * time.Millisecond // how often the client's state is looked at; this asks nothing of ZooKeeper
+	beatShare   = 10                     // there is a contact at least every T/10
+	pingShare   = 3                      // the client pings every T/3
+	slackShare  = 20                     // T/20 is left for clocks that differ, and for being told
+	unknownBeat = 5 * time.Second        // between syncs where T is unknown: they only find out that the connection was closed
 )
+
+// reportedWithin is half a tick or more: two ticks are the shortest T, and 2 s the default tick.
+func reportedWithin(t time.Duration) time.Duration { return min(t/4, time.Second) }
 
 type clock struct {
 	timer   *time.Timer // nil where there are no users
 	session int64       // the ZooKeeper session that contact is of
-	contact time.Time   // when the last answered request was sent
+	contact time.Time   // when the last answered write or sync was sent
+	recent  []contact   // in order, some left out: the first may be long ago, the others are not proved to be reported yet
 	seen    int64       // the session at the last look
 	away    bool        // no session at the last look
-	beating bool        // a read is under way
-	beaten  time.Time   // when the last read was sent
+	beating bool        // a sync is under way
+	beaten  time.Time   // when the last sync was sent
 }
 
-// noteContact records that a request sent at the given time was answered in a session.
+// A contact is a write or a sync that was answered.
+type contact struct{ sent, answered time.Time }
+
+// provedBy tells whether an answered request of that time shows that the contact was reported: the leader's next ping has come
+// through before the contact's answer, or half a tick after it, and the report went ahead of the request.
+func (c contact) provedBy(sent time.Time, within time.Duration) bool {
+	return sent.Sub(c.sent) >= within && !sent.Before(c.answered)
+}
+
+// noteContact records that a write or a sync sent at the given time was answered in a session.
 func (s *Session) noteContact(session int64, sent time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.Conn.SessionID() != session {
 		return // another one began meanwhile, and may have its own contact already
 	}
-	if s.clock.session != session || sent.After(s.clock.contact) {
-		s.clock.session, s.clock.contact = session, sent
+	c := &s.clock
+	if c.session != session {
+		c.session, c.contact, c.recent = session, time.Time{}, nil
+	}
+	if !sent.After(c.contact) {
+		return
+	}
+	c.contact = sent
+	within := reportedWithin(s.timeout())
+	if n := len(c.recent); n == 0 || sent.Sub(c.recent[n-1].sent) >= within/8 {
+		c.recent = append(c.recent, contact{sent: sent, answered: time.Now()})
+	}
+	for len(c.recent) > 1 && c.recent[1].provedBy(sent, within) {
+		c.recent = c.recent[1:]
 	}
 }
 
@@ -50,7 +80,22 @@ func (s *Session) deadlineLocked() (time.Time, bool) {
 	if t <= 0 {
 		return time.Time{}, false
 	}
-	return s.clock.contact.Add(t - min(t/marginShare, marginAtMost)), true
+	return s.reportedLocked(t).Add(t - t/slackShare), true
+}
+
+// reportedLocked is the latest time from which the leader surely has heard of the session.
+func (s *Session) reportedLocked(t time.Duration) time.Time {
+	c := &s.clock
+	reported := c.contact.Add(-t/pingShare - reportedWithin(t))
+	if len(c.recent) > 0 && c.recent[0].provedBy(c.contact, reportedWithin(t)) && c.recent[0].sent.After(reported) {
+		reported = c.recent[0].sent
+	}
+	if s.greeted != nil {
+		if at, ok := s.greeted(c.session); ok && at.After(reported) {
+			reported = at
+		}
+	}
+	return reported
 }
 
 // goodLocked tells whether a hold in session can be relied on now, and if not, why.
@@ -150,7 +195,7 @@ func (s *Session) look() {
 	}
 }
 
-// beatDueLocked: one read every T/6 where nothing else was answered, at the next look where the connection may be closed.
+// beatDueLocked: one sync every T/10 where there was no other contact, at the next look where the connection may be closed.
 func (s *Session) beatDueLocked(now time.Time) bool {
 	every := unknownBeat
 	if t := s.timeout(); t > 0 {
@@ -175,21 +220,21 @@ func (s *Session) beat() {
 // The client does not tell that its owner has closed it: every call fails at once, as calls do that a breaking connection
 // interrupts. But while a connection is away calls wait. So many that fail in less time than a reconnect takes prove it, if the
 // client has given up its session as well. If not, it may be ending against a server that does not answer, or stand
-// behind a wrapper that plays an outage; then that has to last, read after read.
+// behind a wrapper that plays an outage; then that has to last, sync after sync.
 const (
 	probes       = 100
 	probesWithin = 10 * time.Millisecond
 	suspectFor   = 3 * time.Second
 )
 
-// probe makes the read of the loss clock, or as many as it takes to tell that the connection was closed. It makes just one while
+// probe makes the sync of the loss clock, or as many as it takes to tell that the connection was closed. It makes just one while
 // the client may still write: requests behind Close, one of which then fails to be written, can leave the client's loop
 // stuck for ever.
 func (s *Session) probe() (closed bool) {
 	began := time.Now()
 	for range probes {
-		err := s.Observe(func() error {
-			_, _, err := s.Conn.Get("/")
+		err := s.Contact(func() error {
+			_, err := s.Conn.Sync("/")
 			return err
 		})
 		switch {

@@ -22,8 +22,8 @@ type fake struct {
 	latency time.Duration
 	err     error                    // what calls end with
 	mute    chan struct{}            // calls hang until it is closed; nil: they do not
-	gets    int                      // how many Gets were sent
-	heard   time.Time                // when the last Get was sent that was answered
+	syncs   int                      // how many Syncs were sent
+	heard   time.Time                // when the last Sync was sent that was answered
 	watches map[string]chan zk.Event // pending, by path
 	set     int                      // how many watches were set
 }
@@ -44,14 +44,14 @@ func (f *fake) State() zk.State {
 	return f.state
 }
 
-func (f *fake) Get(string) ([]byte, *zk.Stat, error) {
+func (f *fake) Sync(path string) (string, error) {
 	sent := time.Now()
-	f.change(func() { f.gets++ })
+	f.change(func() { f.syncs++ })
 	if err := f.answer(); err != nil {
-		return nil, nil, err
+		return "", err
 	}
 	f.change(func() { f.heard = sent })
-	return nil, &zk.Stat{}, nil
+	return path, nil
 }
 
 func (f *fake) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
@@ -99,14 +99,14 @@ func (f *fake) silence() (end func()) {
 	}
 }
 
-// reads returns how many Gets were sent.
-func (f *fake) reads() int {
+// beats returns how many Syncs were sent.
+func (f *fake) beats() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.gets
+	return f.syncs
 }
 
-// lastHeard returns when the last Get was sent that was answered.
+// lastHeard returns when the last Sync was sent that was answered.
 func (f *fake) lastHeard() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,7 +132,12 @@ func (f *fake) fire(path string, what zk.EventType) {
 // use returns the Session of conn to a user who knows the given session timeout and is done when the test ends.
 func use(t *testing.T, conn session.Conn, timeout time.Duration) *session.Session {
 	t.Helper()
-	s := session.Use(conn, config(timeout))
+	return useWith(t, conn, config(timeout))
+}
+
+func useWith(t *testing.T, conn session.Conn, cfg session.Config) *session.Session {
+	t.Helper()
+	s := session.Use(conn, cfg)
 	t.Cleanup(func() {
 		s.Done()
 		time.Sleep(2 * time.Minute) // calls under way end by themselves; one that does not fails the test
@@ -182,10 +187,10 @@ func (l *tenant) isLost() bool {
 	}
 }
 
-// observe makes one call that the clock takes notice of.
-func observe(s *session.Session, conn session.Conn) error {
-	return s.Observe(func() error {
-		_, _, err := conn.Get("/x")
+// contact makes one call that the clock takes notice of.
+func contact(s *session.Session, conn session.Conn) error {
+	return s.Contact(func() error {
+		_, err := conn.Sync("/x")
 		return err
 	})
 }

@@ -42,6 +42,8 @@ func (closedError) Unwrap() []error { return []error{ErrClosed, zk.ErrConnection
 // Config is what a user of a connection knows about it.
 type Config struct {
 	Timeout func() time.Duration // the negotiated session timeout, 0 where it is unknown; not nil
+	// Greeted tells when the last handshake of that session began; nil where the connection does not tell.
+	Greeted func(session int64) (time.Time, bool)
 	// WhenClosed calls f when the connection's owner closes it, before the session ends, unless stop was called; at once, on
 	// another goroutine, where it was closed before. It is nil where the connection does not tell.
 	WhenClosed func(f func()) (stop func())
@@ -67,6 +69,7 @@ type Session struct {
 	closed chan struct{} // closed by Fail, once
 	// Creating has a place for each create under way: it bounds the goroutines that a mute server can hold up.
 	Creating chan struct{}
+	greeted  func(session int64) (time.Time, bool) // nil where the connection does not tell
 
 	users       int         // guarded by registry.mu: waiters, holders, unfinished deletes, calls under way
 	idle        *time.Timer // guarded by registry.mu: looks whether an entry without users can go
@@ -103,7 +106,7 @@ func Use(conn Conn, cfg Config) *Session {
 	s := registry.sessions[conn]
 	if s == nil {
 		s = &Session{
-			Conn: conn, closed: make(chan struct{}), Creating: make(chan struct{}, creatingAtMost),
+			Conn: conn, closed: make(chan struct{}), Creating: make(chan struct{}, creatingAtMost), greeted: cfg.Greeted,
 			timeout: cfg.Timeout, tenants: map[string]*tenancy{}, watches: map[watchKey]*watch{}, reconnected: make(chan struct{}),
 		}
 		registry.sessions[conn] = s

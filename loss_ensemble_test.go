@@ -1,0 +1,113 @@
+package recipes_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// only sends a client to one server.
+type only string
+
+func (o only) Init([]string) error  { return nil }
+func (o only) Len() int             { return 1 }
+func (o only) Next() (string, bool) { return string(o), true }
+func (o only) Connected()           {}
+
+// ensembleTest is a lock that is held through a follower and wanted through the leader.
+type ensembleTest struct {
+	t        *testing.T
+	server   *zktest.Server
+	follower *zktest.Peer
+	holder   *recipes.Client
+	lock     *recipes.InterProcessMutex
+}
+
+const holdersLink = "the holder's"
+
+func newEnsembleTest(t *testing.T, timeout time.Duration) *ensembleTest {
+	t.Helper()
+	server := zktest.Start(t, zktest.WithServers(3))
+	e := &ensembleTest{t: t, server: server, follower: server.Peer(0)}
+	require.False(t, e.follower.Leading())
+	e.holder = e.connect(server.Link(holdersLink), e.follower, timeout)
+	e.lock = e.mutex(e.holder)
+	return e
+}
+
+func (e *ensembleTest) connect(link *zktest.Link, to *zktest.Peer, timeout time.Duration) *recipes.Client {
+	e.t.Helper()
+	client, err := recipes.Connect(e.t.Context(), "zktest:2181", timeout,
+		recipes.WithDialer(link.Dial), recipes.WithHostProvider(only(to.Addr())))
+	require.NoError(e.t, err)
+	e.t.Cleanup(func() {
+		client.Close()
+		time.Sleep(time.Minute) // virtual: what is under way ends by itself
+	})
+	return client
+}
+
+func (e *ensembleTest) mutex(client *recipes.Client) *recipes.InterProcessMutex {
+	e.t.Helper()
+	lock, err := recipes.NewInterProcessMutex(client, "/lock")
+	require.NoError(e.t, err)
+	return lock
+}
+
+// outlives acquires the lock, lets fault happen to the ensemble and waits until somebody else has the lock: by then Lost must be closed.
+func (e *ensembleTest) outlives(fault func()) {
+	e.t.Helper()
+	other := e.mutex(e.connect(e.server.Link("other"), e.server.Leader(), 40*time.Second))
+	ctx, others := ownerContext(e.t), ownerContext(e.t)
+	require.NoError(e.t, e.lock.Acquire(ctx))
+	hold, held := e.lock.Hold(ctx), time.Now()
+	next := start(func() error { return other.Acquire(others) })
+	synctest.Wait()
+	fault()
+	require.NoError(e.t, <-next)
+	require.ErrorIs(e.t, hold.Err(), recipes.ErrLockLost, "two holders, %v after the first acquired", time.Since(held))
+	require.Less(e.t, time.Since(held), time.Minute, "the session has not ended")
+	require.NoError(e.t, other.Release(others))
+}
+
+// A follower that is cut off from its leader goes on to answer reads and pings for syncLimit ticks, while the leader ends the
+// sessions of its clients. The loss clock must not run on such answers.
+func TestLostBehindAFollowerWithoutALeader(t *testing.T) {
+	for _, timeout := range []time.Duration{4 * time.Second, 6 * time.Second, 8 * time.Second} {
+		t.Run(timeout.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newEnsembleTest(t, timeout)
+				e.outlives(func() {
+					time.Sleep(20 * time.Second)
+					e.follower.Isolate()
+				})
+			})
+		})
+	}
+}
+
+// A follower tells its leader from whom it has heard every half tick only. One that dies before takes the last contact with it.
+func TestLostBehindAFollowerThatDies(t *testing.T) {
+	for _, timeout := range []time.Duration{4 * time.Second, 12 * time.Second, 40 * time.Second} {
+		for idle := 10 * time.Second; idle < 10*time.Second+timeout/2; idle += timeout / 40 {
+			for _, lasts := range []time.Duration{0, 300 * time.Millisecond, time.Second, 3 * time.Second} {
+				t.Run(timeout.String()+" after "+idle.String()+" and "+lasts.String(), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						e := newEnsembleTest(t, timeout)
+						time.Sleep(idle) // the client pings every third of its timeout
+						e.outlives(func() {
+							time.Sleep(lasts)
+							e.server.Link(holdersLink).Cut()
+							e.follower.Stop()
+						})
+					})
+				})
+			}
+		}
+	}
+}
