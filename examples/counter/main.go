@@ -2,7 +2,8 @@
 // nothing else guards: a worker reads it, and writes it back. It comes out exact only if no two workers ever
 // held the lock at once.
 //
-// It finds a ZooKeeper as the tests do: ZOOKEEPER_SERVERS, a container engine, or a local installation.
+// ZOOKEEPER_SERVERS ("host:port,host:port") names the ZooKeeper. Without it the parent embeds one, zktest, so that this runs on a
+// machine with nothing but Go.
 package main
 
 import (
@@ -18,7 +19,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/internal/zkserver"
+	"github.com/zkrecipes/recipes/zktest"
 )
 
 const (
@@ -52,18 +53,25 @@ func main() {
 	}
 }
 
+// findServers returns the connect string of the ZooKeeper to use, and says which one it is.
+func findServers() (servers string, stop func()) {
+	if servers := os.Getenv("ZOOKEEPER_SERVERS"); servers != "" {
+		fmt.Printf("ZooKeeper: %s, from ZOOKEEPER_SERVERS\n", servers)
+		return servers, func() {}
+	}
+	server := zktest.New()
+	fmt.Printf("ZooKeeper: %s, embedded (zktest; set ZOOKEEPER_SERVERS to use a real one)\n", server.ConnectString())
+	return server.ConnectString(), server.Close
+}
+
 // supervise starts the workers and checks what they have counted.
-func (j job) supervise(ctx context.Context) (err error) {
+func (j job) supervise(ctx context.Context) error {
 	if j.workers < 1 || j.increments < 1 {
 		return errors.New("-workers and -increments must be 1 or more")
 	}
-	cluster, err := zkserver.Find(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, cluster.Close()) }()
-	fmt.Printf("ZooKeeper: %s (%s)\n", cluster.Connect(), cluster.Kind())
-	j.servers = fmt.Sprintf("%s/recipes-example-%d", cluster.Connect(), time.Now().UnixNano())
+	servers, stop := findServers()
+	defer stop()
+	j.servers = fmt.Sprintf("%s/recipes-example-%d", servers, time.Now().UnixNano())
 	client, err := recipes.Connect(ctx, j.servers, sessionTimeout)
 	if err != nil {
 		return err
