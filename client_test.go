@@ -33,6 +33,8 @@ func clientLeaks(t *testing.T) {
 		goleak.VerifyNone(t, before,
 			// What restarting and freezing a server leaves: the child's waiter, idle connections to a container engine.
 			goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/internal/zkserver.(*child).start.func1"),
+			goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/zktest.(*conn).read"), // of a server in this process
+			goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/zktest.(*conn).write"),
 			goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
 			goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 	})

@@ -83,6 +83,7 @@ func TestHazardA1_16_DirectoryGoneWhileWaiting(t *testing.T) {
 
 // The directory is a container, by its own operation: Create with the same flag makes a persistent znode.
 func TestHazardE20_DirectoriesAreContainers(t *testing.T) {
+	zkserver.Real(t, "a shorter interval between its looks for empty containers")
 	t.Parallel()
 	p, dir := newPeer(t, zkserver.Start(t, zkserver.JVM("-Dznode.container.checkIntervalMs=50")).Connect(), lasting), "/a/b"
 	lock, ctx := p.mutex(dir), ownerContext(t)

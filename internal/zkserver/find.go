@@ -22,8 +22,10 @@ func findSite() (site, error) {
 	run := os.Getenv("ZOOKEEPER_RUN")
 	switch run {
 	case "", "container", "local":
+	case "embedded":
+		return embedded{}, nil
 	default:
-		return nil, fmt.Errorf("zkserver: ZOOKEEPER_RUN=%s: want container, local or nothing", run)
+		return nil, fmt.Errorf("zkserver: ZOOKEEPER_RUN=%s: want container, local, embedded or nothing", run)
 	}
 	none := []error{errNone}
 	if run != "local" {

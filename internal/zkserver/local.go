@@ -66,13 +66,16 @@ func (in *installation) place(_ context.Context, s settings) (*Cluster, error) {
 	if err != nil {
 		return c, err
 	}
-	lines := []string{"clientPortAddress=" + loopback}
-	if s.servers > 1 {
-		for i := range s.servers {
-			lines = append(lines, fmt.Sprintf("server.%d=%s:%d:%d", i+1, loopback, ports[each*i+1], ports[each*i+2]))
-		}
+	members := make([]PeerPorts, s.servers)
+	for i := range members {
+		members[i] = PeerPorts{Quorum: ports[each*i+1], Election: ports[each*i+2]}
 	}
 	for i := range s.servers {
+		lines, err := s.memberLines(members, i)
+		if err != nil {
+			return c, err
+		}
+		lines = append(lines, "clientPortAddress="+loopback)
 		port, dir := ports[each*i], filepath.Join(root, strconv.Itoa(i+1))
 		h := &child{java: in.java, dir: dir}
 		h.args = append(append([]string{"-cp", in.classpath}, s.jvm...), mainClass, h.file("zoo.cfg"))
@@ -82,4 +85,23 @@ func (in *installation) place(_ context.Context, s settings) (*Cluster, error) {
 		}
 	}
 	return c, nil
+}
+
+// memberLines are the lines of zoo.cfg that tell the server with the given index where the members of its ensemble are. Itself it
+// must find at its real ports, since it listens there.
+func (s settings) memberLines(members []PeerPorts, self int) ([]string, error) {
+	if len(members) == 1 {
+		return nil, nil
+	}
+	var lines []string
+	for i, m := range members {
+		if s.route != nil && i != self {
+			var err error
+			if m, err = s.route(self, i, m); err != nil {
+				return nil, fmt.Errorf("zkserver: route server %d to server %d: %w", self+1, i+1, err)
+			}
+		}
+		lines = append(lines, fmt.Sprintf("server.%d=%s:%d:%d", i+1, loopback, m.Quorum, m.Election))
+	}
+	return lines, nil
 }

@@ -15,6 +15,7 @@ type settings struct {
 	maxSession time.Duration
 	config     []string
 	jvm        []string
+	route      PeerRoute // nil: directly
 }
 
 // Servers asks for an ensemble of n servers; n is odd. The default is 1, without an ensemble.
@@ -37,6 +38,22 @@ func Config(lines ...string) Option {
 func JVM(flags ...string) Option {
 	return func(s *settings) { s.jvm = append(s.jvm, flags...) }
 }
+
+// PeerPorts are where, on loopback, one server of an ensemble finds another one.
+type PeerPorts struct {
+	Quorum   int // for the followers of a leader
+	Election int
+}
+
+// A PeerRoute returns where one server is to look for another one, whose real ports are given; from and to are indices of
+// Cluster.Servers.
+type PeerRoute func(from, to int, actual PeerPorts) (PeerPorts, error)
+
+// RoutePeers has the traffic between the servers of an ensemble go where route says, so that a test can put a proxy in
+// between. route is called for each ordered pair of servers, before any of them is started; should a start fail, then again with other
+// ports. An election can go past it: a server calls back at the address that the caller tells, and that is the real one.
+// It is for local servers only: those in containers reach one another directly.
+func RoutePeers(route PeerRoute) Option { return func(s *settings) { s.route = route } }
 
 func newSettings(opts []Option) (settings, error) {
 	s := settings{

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Server is one server of a [Cluster]. Its methods are for one goroutine at a time.
+// A Server is one server of a [Cluster]. Its methods are for one goroutine at a time, except for FourLetter.
 type Server struct {
 	Addr string // host:port for clients; the same for life, over Kill and Restart
 	host host
@@ -56,6 +56,9 @@ func (s *Server) Restart() error {
 func (s *Server) FourLetter(command string) (string, error) {
 	return fourLetter(context.Background(), s.Addr, command)
 }
+
+// Log returns the end of what the server has logged, or why there is none to be had.
+func (s *Server) Log() string { return s.host.log(context.Background()) }
 
 func (s *Server) do(what string, step func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)

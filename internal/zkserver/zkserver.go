@@ -12,6 +12,9 @@
 // ZOOKEEPER_RUN=container or ZOOKEEPER_RUN=local leaves only that one of the last two. A test that needs a server and
 // finds none fails with a sentence that says how to get one; it is skipped only under -short.
 //
+// ZOOKEEPER_RUN=embedded takes none of these but zktest, which must pass the same tests. Those that depend on what only
+// the real one has say so with [Real], and are skipped.
+//
 // The servers that it starts listen on loopback, unless the container engine runs on another machine.
 package zkserver
 
@@ -63,6 +66,14 @@ func Main(m *testing.M) int {
 		}
 	}
 	return code
+}
+
+// Real skips a test that depends on what zktest does not have, where ZOOKEEPER_RUN asks for zktest.
+func Real(tb testing.TB, what string) {
+	tb.Helper()
+	if os.Getenv("ZOOKEEPER_RUN") == "embedded" {
+		tb.Skip("zktest does not have " + what)
+	}
 }
 
 // Path returns an absolute path, one level below the root, that no other test and no other run uses. It creates nothing.

@@ -74,6 +74,7 @@ func TestSmokeFreeze(t *testing.T) {
 	answer, err = server.FourLetter("srvr")
 	require.NoError(t, err)
 	require.Contains(t, answer, "Mode: standalone")
+	require.Contains(t, server.Log(), "srvr")
 }
 
 func TestSmokeRestartKeepsAddressAndData(t *testing.T) {
