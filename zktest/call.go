@@ -105,7 +105,6 @@ func (c *conn) requestLocked(asked *call) {
 	case op == opSync:
 		c.syncLocked(asked)
 	case op.isWrite():
-		c.ending = c.ending || op == opClose
 		who := c.who
 		p.toLeader.push(p.delayLocked(), func() { c.writeLocked(asked, who) })
 	}

@@ -30,7 +30,6 @@ type conn struct {
 	timeout time.Duration
 	who     []identity
 	calls   []*call // not answered yet, in the order in which they came
-	ending  bool    // the client has asked for the end of its session, and is to be told before the connection closes
 	shaking bool    // the handshake is at the leader: nothing else is taken meanwhile
 	deaf    bool    // the client has closed its end
 	leaving bool    // the connection closes behind what is on its way to the client

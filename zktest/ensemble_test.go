@@ -56,6 +56,21 @@ func TestALaggingFollower(t *testing.T) {
 	})
 }
 
+func TestReportsLag(t *testing.T) {
+	for lag, kept := range map[time.Duration]bool{beat - beat/4: true, beat + beat/4: false} {
+		synctest.Test(t, func(t *testing.T) {
+			s, f1, _ := three(t)
+			p := plugIn(t, s.Link("p"), f1).open(2 * beat)
+			f1.Lag(lag)
+			pass(2*beat - beat/4)
+			p.send(ping())
+			require.Equal(t, outcome{-2, 0}, p.answer())
+			pass(beat + beat/2)
+			require.Equal(t, kept, len(s.Sessions()) == 1)
+		})
+	}
+}
+
 func TestAServerBehindItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f1, f2 := three(t)
@@ -358,6 +373,18 @@ func TestTheLeaderDies(t *testing.T) {
 	})
 }
 
+func TestTheLongestLogLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f1, f2 := three(t)
+		f2.Lag(time.Minute)
+		at(t, s, f1).create("/a", 0)
+		s.Leader().Stop()
+		pass(time.Second)
+		require.Same(t, f1, s.Leader())
+		require.Equal(t, []string{"/a"}, s.Znodes())
+	})
+}
+
 func TestTheHighestIDLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := zktest.Start(t, zktest.WithServers(5))
@@ -498,34 +525,49 @@ func TestASingleServer(t *testing.T) {
 		only.Thaw()
 		require.Equal(t, outcome{1, 0}, soon(t, answer), "there is nobody who could have given it up")
 
-		g.passed()
-		only.Stop()
-		only.Freeze()
-		only.Start()
-		g.until(zk.StateHasSession)
-		g.create("/d", 0)
+		for i, order := range [][]func(){{only.Freeze, only.Stop}, {only.Stop, only.Freeze}} {
+			g.passed()
+			for _, step := range order {
+				step()
+			}
+			only.Start()
+			g.until(zk.StateHasSession)
+			g.create(fmt.Sprintf("/d%d", i), 0)
+		}
 	})
 }
 
 // A follower leaves a dead leader at once, and one that is cut off when nothing has come for long.
 func TestAFollowerThatMissedTheElection(t *testing.T) {
+	for i, name := range []string{"and follows", "and leads"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, f1, f2 := three(t)
+				isolated := []*zktest.Peer{f1, f2}[i]
+				p := plugIn(t, s.Link("p"), isolated).open(20 * beat)
+				isolated.Isolate()
+				s.Leader().Stop()
+				require.Nil(t, s.Leader())
+				p.send(existence(1, "/a"))
+				require.Equal(t, outcome{1, -101}, p.answer())
+				isolated.Rejoin()
+				pass(time.Second)
+				require.Same(t, f2, s.Leader())
+				closed := later(p.closed)
+				pass(beat)
+				require.Len(t, closed, 1)
+				at(t, s, f2).create("/a", 0)
+				require.True(t, at(t, s, f1).has("/a"))
+			})
+		})
+	}
+}
+
+// What was on its way under the old leader is no hindrance under the new one, and what was not told him is forgotten.
+func TestAServerStartsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f1, f2 := three(t)
-		p := plugIn(t, s.Link("p"), f1).open(20 * beat)
-		f1.Isolate()
-		s.Leader().Stop()
-		require.Nil(t, s.Leader())
-		p.send(existence(1, "/a"))
-		require.Equal(t, outcome{1, -101}, p.answer())
-		f1.Rejoin()
-		pass(time.Second)
-		require.Same(t, f2, s.Leader())
-		require.True(t, p.closed())
 		far := at(t, s, f2)
-		far.create("/a", 0)
-		require.True(t, at(t, s, f1).has("/a"))
-
-		// What was on its way under the old leader is no hindrance under the new one.
 		f1.Lag(time.Hour)
 		far.create("/b", 0)
 		f1.Stop()
@@ -538,5 +580,16 @@ func TestAFollowerThatMissedTheElection(t *testing.T) {
 		near.sync()
 		require.True(t, near.has("/c"))
 		require.Equal(t, began, time.Now())
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s, f1, _ := three(t)
+		p := plugIn(t, s.Link("p"), f1).open(2 * beat)
+		pass(2*beat - beat/4)
+		p.send(ping())
+		require.Equal(t, outcome{-2, 0}, p.answer())
+		f1.Stop()
+		f1.Start()
+		pass(beat + beat/2)
+		require.Empty(t, s.Sessions())
 	})
 }

@@ -148,13 +148,13 @@ func hangs[T any](t *testing.T, what <-chan T, while time.Duration) {
 // soon takes what comes within a day, which is nothing in a bubble.
 func soon[T any](t *testing.T, what <-chan T) T {
 	t.Helper()
+	var got T
 	select {
-	case got := <-what:
-		return got
+	case got = <-what:
 	case <-time.After(24 * time.Hour):
 		t.Fatal("nothing came")
-		panic("unreachable")
 	}
+	return got
 }
 
 // pass lets time go by, with all that is due by then.
@@ -287,6 +287,12 @@ func (p *plug) answer() outcome {
 }
 
 func (p *plug) closed() bool { return p.answer() == outcome{} }
+
+// hungUp: the server has closed the connection, and not only since it was idle.
+func (p *plug) hungUp() bool {
+	began := time.Now()
+	return p.closed() && time.Now().Equal(began)
+}
 
 // welcome reads the answer to a greeting; false if the session is over, or the server has closed the connection.
 func (p *plug) welcome() bool {

@@ -14,7 +14,6 @@ type lane struct {
 	mu      *sync.Mutex // the service's; all methods are called with it held
 	held    func() bool
 	queue   []parcel
-	last    time.Time // the newest parcel's due
 	timer   *time.Timer
 	pumping bool
 	closed  bool
@@ -33,10 +32,7 @@ func (l *lane) push(delay time.Duration, deliver func()) {
 	if l.closed {
 		return
 	}
-	if due := time.Now().Add(delay); due.After(l.last) {
-		l.last = due
-	}
-	l.queue = append(l.queue, parcel{due: l.last, deliver: deliver})
+	l.queue = append(l.queue, parcel{due: time.Now().Add(delay), deliver: deliver})
 	l.pump()
 }
 
@@ -46,7 +42,7 @@ func (l *lane) pump() {
 		return
 	}
 	l.pumping = true
-	for len(l.queue) > 0 && !l.closed && !l.held() {
+	for len(l.queue) > 0 && !l.held() {
 		if wait := time.Until(l.queue[0].due); wait > 0 {
 			l.wake(wait)
 			break
@@ -69,8 +65,8 @@ func (l *lane) wake(wait time.Duration) {
 	})
 }
 
-// clear loses what is under way. Nothing has to arrive behind it.
-func (l *lane) clear() { l.queue, l.last = nil, time.Time{} }
+// clear loses what is under way.
+func (l *lane) clear() { l.queue = nil }
 
 // close loses what is under way, and all that is pushed from now on.
 func (l *lane) close() {

@@ -153,7 +153,7 @@ func (l *Link) Thaw() { l.change(func() { l.frozen = false }) }
 // Delay makes every packet take between least and most, each way. They never overtake each other. The durations are
 // drawn at random, from the seed of the service.
 func (l *Link) Delay(least, most time.Duration) {
-	l.change(func() { l.least, l.most = least, max(least, most) })
+	l.change(func() { l.least, l.most = least, most })
 }
 
 // LoseRequest breaks the connection in the place of the next such request, which no server sees.

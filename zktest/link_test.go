@@ -1,6 +1,7 @@
 package zktest_test
 
 import (
+	"io"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -211,7 +212,7 @@ func TestLoseRequest(t *testing.T) {
 		other.send(creation(1, "/other", 0))
 		require.Equal(t, outcome{1, 0}, other.answer(), "nor are those on other links")
 		p.send(creation(2, "/a", 0))
-		require.True(t, p.closed())
+		require.True(t, p.hungUp())
 		require.Equal(t, []string{"/other"}, s.Znodes(), "no server has seen it")
 		again := plugIn(t, link, s.Peer(0))
 		require.True(t, again.reopen(p))
@@ -230,7 +231,7 @@ func TestLoseReply(t *testing.T) {
 		p.send(synchrony(1), existence(2, "/a"), creation(3, "/a", 0), existence(4, "/a"))
 		require.Equal(t, outcome{1, 0}, p.answer(), "those before it get their answers")
 		require.Equal(t, outcome{2, -101}, p.answer())
-		require.True(t, p.closed())
+		require.True(t, p.hungUp())
 		require.Equal(t, []string{"/a"}, s.Znodes(), "it has taken effect")
 		again := plugIn(t, link, f1)
 		require.True(t, again.reopen(p))
@@ -262,7 +263,7 @@ func TestLoseAny(t *testing.T) {
 					p := plugIn(t, s.Link("p"), s.Peer(0)).open(term)
 					lose(s.Link("p"), zktest.Any)
 					p.send(request)
-					require.True(t, p.closed())
+					require.True(t, p.hungUp())
 				})
 			})
 		}
@@ -308,6 +309,32 @@ func TestSpare(t *testing.T) {
 		p.send(creation(1, "/a", 0), ping())
 		require.Equal(t, outcome{1, 0}, p.answer())
 		require.Equal(t, outcome{-2, 0}, p.answer())
+	})
+}
+
+// Nobody waits to tell something to a client that has closed its end.
+func TestAHeldConnectionOfAClientThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := zktest.Start(t)
+		for _, gone := range []bool{true, false} {
+			p := plugIn(t, s.Link("p"), s.Peer(0)).open(20 * beat)
+			s.Link("p").Stall(zktest.Both)
+			if gone {
+				require.NoError(t, p.Close())
+				synctest.Wait()
+			}
+			s.ExpireSession(p.session)
+			require.NoError(t, p.Close())
+			synctest.Wait()
+			conn, err := s.Dial("tcp", s.Peer(0).Addr(), time.Second)
+			require.NoError(t, err)
+			_, err = io.WriteString(conn, "srvr")
+			require.NoError(t, err)
+			answer, err := io.ReadAll(conn)
+			require.NoError(t, err)
+			require.Contains(t, string(answer), "Connections: 1\n", "the one that asks")
+			s.Link("p").Heal()
+		}
 	})
 }
 

@@ -75,8 +75,8 @@ func (p *Peer) Isolate() { p.change(func() { p.isolated = len(p.s.peers) > 1 }) 
 // Rejoin ends Isolate.
 func (p *Peer) Rejoin() { p.change(func() { p.isolated = false }) }
 
-// Lag makes everything between this server and its leader take d, each way: it answers reads from a past d ago, and what its
-// clients write takes effect d later. No effect on the leader.
+// Lag makes everything between this server and its leader take d, each way: it answers reads from a past d ago, what its
+// clients write takes effect d later, and d later the leader learns that they were heard from. No effect on the leader.
 func (p *Peer) Lag(d time.Duration) { p.change(func() { p.lag = d }) }
 
 // Leading reports whether this server leads the others, which the only one always does.
@@ -97,9 +97,6 @@ func (p *Peer) Zxid() int64 {
 func (p *Peer) change(f func()) {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
-	if p.s.closed {
-		return
-	}
 	f()
 	p.s.settleLocked()
 }
@@ -167,7 +164,7 @@ func (p *Peer) applyLocked(x txn) {
 		return
 	}
 	for _, c := range slices.Clone(p.conns) {
-		if c.session == x.session && !c.ending {
+		if c.session == x.session {
 			c.hangUpLocked()
 		}
 	}

@@ -189,7 +189,7 @@ func TestWrongPassword(t *testing.T) {
 			require.Zero(t, thief.session, name)
 			require.Zero(t, thief.timeout, name)
 			require.Equal(t, make([]byte, 16), thief.secret, name)
-			require.True(t, thief.closed(), name)
+			require.True(t, thief.hungUp(), name)
 		}
 		require.Equal(t, []int64{p.session}, s.Sessions())
 		require.True(t, plugIn(t, s.Link(""), s.Peer(0)).reopen(p))
@@ -203,14 +203,14 @@ func TestSecondConnectionTakesTheSessionOver(t *testing.T) {
 		second := plugIn(t, s.Link("second"), f1)
 		require.True(t, second.reopen(first))
 		require.Equal(t, first.session, second.session)
-		require.True(t, first.closed(), "a server keeps one connection of a session")
+		require.True(t, first.hungUp(), "a server keeps one connection of a session")
 
 		third := plugIn(t, s.Link("third"), f2)
 		require.True(t, third.reopen(second))
 		second.send(existence(1, "/"))
 		require.Equal(t, outcome{1, 0}, second.answer(), "another server does not know yet, and answers what it can by itself")
 		second.send(creation(2, "/a", 0))
-		require.True(t, second.closed(), "the leader does")
+		require.True(t, second.hungUp(), "the leader does")
 		third.send(creation(1, "/b", 0))
 		require.Equal(t, outcome{1, 0}, third.answer())
 		require.Equal(t, []string{"/b"}, s.Znodes())
@@ -220,7 +220,7 @@ func TestSecondConnectionTakesTheSessionOver(t *testing.T) {
 		fifth := plugIn(t, s.Link("fifth"), f1)
 		require.True(t, fifth.reopen(fourth))
 		fourth.send(existence(1, "/"))
-		require.True(t, fourth.closed(), "the leader answers not even reads")
+		require.True(t, fourth.hungUp(), "the leader answers not even reads")
 	})
 }
 
@@ -245,6 +245,26 @@ func TestSlowClose(t *testing.T) {
 		require.Equal(t, 10*time.Second, time.Since(ended))
 		require.Equal(t, []int64{g.SessionID()}, s.Sessions())
 	})
+}
+
+// A leader that comes after knows nothing of an end that was not committed.
+func TestAnEndThatWasNotCommitted(t *testing.T) {
+	for n := range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			s := zktest.Start(t, zktest.WithServers(2*n+1), zktest.WithTick(beat), zktest.WithSlowClose(10*time.Second))
+			g := visit(t, s.Link("g"), s.HostProvider(), term)
+			g.create("/mine", zk.FlagEphemeral)
+			id, old := g.SessionID(), s.Leader()
+			s.ExpireSession(id)
+			old.Stop()
+			old.Start()
+			g.until(zk.StateHasSession)
+			pass(time.Minute)
+			require.Equal(t, []int64{id}, s.Sessions())
+			require.Equal(t, []string{"/mine"}, s.Znodes())
+			require.NotContains(t, g.passed(), zk.StateExpired)
+		})
+	}
 }
 
 // What a server knows to be over it does not serve. It does not say so either: the connection closes with the session.
@@ -277,9 +297,17 @@ func TestCloseOfASession(t *testing.T) {
 		p.send(creation(1, "/mine", zk.FlagEphemeral), farewell(2))
 		require.Equal(t, outcome{1, 0}, p.answer())
 		require.Equal(t, outcome{2, 0}, p.answer())
-		require.True(t, p.closed())
+		require.True(t, p.hungUp())
 		require.Empty(t, s.Znodes())
 		require.Empty(t, s.Sessions())
+
+		f1.Lag(time.Second)
+		p = plugIn(t, s.Link(""), f1).open(term)
+		p.send(farewell(1), ping())
+		require.Equal(t, outcome{1, 0}, p.answer())
+		require.True(t, p.hungUp(), "nothing is answered behind it")
+		f1.Lag(0)
+		pass(time.Second)
 
 		// An old connection may end a session that has moved.
 		first := plugIn(t, s.Link("first"), f1).open(term)
@@ -287,8 +315,23 @@ func TestCloseOfASession(t *testing.T) {
 		require.True(t, second.reopen(first))
 		first.send(farewell(1))
 		require.Equal(t, outcome{1, 0}, first.answer())
-		require.True(t, second.closed())
+		require.True(t, second.hungUp())
 		require.Empty(t, s.Sessions())
+	})
+}
+
+func TestNothingIsTakenBehindAHangUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := zktest.Start(t)
+		p := plugIn(t, s.Link(""), s.Peer(0)).open(term)
+		p.send(ask(1, 100, func(b *buffer) {
+			b.int32(0)
+			b.bytes([]byte("no such scheme"))
+			b.bytes(nil)
+		}), creation(2, "/a", 0))
+		require.Equal(t, outcome{1, -115}, p.answer())
+		require.True(t, p.hungUp())
+		require.Empty(t, s.Znodes())
 	})
 }
 

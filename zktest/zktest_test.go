@@ -121,7 +121,7 @@ func TestInABubble(t *testing.T) {
 		require.Equal(t, zk.StateHasSession, g.State())
 		require.Equal(t, []zk.State(nil), g.passed())
 		s.Close()
-		require.True(t, silent.closed())
+		require.True(t, silent.hungUp())
 		require.ErrorIs(t, soon(t, waiting), syscall.ECONNREFUSED)
 		require.Equal(t, 24*time.Hour, time.Since(began).Truncate(time.Minute))
 	})
@@ -196,12 +196,17 @@ func TestTooLongAPacket(t *testing.T) {
 		require.Equal(t, outcome{-2, 0}, p.answer())
 		write := later(func() error { _, err := p.Write([]byte{0, 0x10, 0, 0}); return err })
 		require.NoError(t, soon(t, write))
-		require.True(t, p.closed())
+		require.True(t, p.hungUp())
 
 		p = plugIn(t, s.Link(""), s.Peer(0))
 		_, err := p.Write([]byte{0, 0x10, 0, 0})
 		require.NoError(t, err)
-		require.True(t, p.closed(), "before the handshake, too")
+		require.True(t, p.hungUp(), "before the handshake, too")
+
+		p = plugIn(t, s.Link(""), s.Peer(0)).open(term)
+		_, err = io.WriteString(p, "ruok")
+		require.NoError(t, err)
+		require.True(t, p.hungUp(), "a word of four letters is nothing else after it")
 	})
 }
 
