@@ -56,9 +56,11 @@ func (c *conn) connectLocked(packet []byte) {
 func (c *conn) createSessionLocked(asked connectRequest, id int64, timeout time.Duration) {
 	p := c.peer
 	p.s.trackLocked(id, timeout, p)
-	p.s.zxid++
-	x := txn{zxid: p.s.zxid, time: time.Now().UnixMilli(), session: id, op: opCreateSession}
-	p.s.commitLocked(x, &call{conn: c, welcome: func() { c.welcomeLocked(asked, id, timeout) }})
+	p.s.commits.push(p.s.slowCommit, func() {
+		p.s.zxid++
+		x := txn{zxid: p.s.zxid, time: time.Now().UnixMilli(), session: id, op: opCreateSession}
+		p.s.commitLocked(x, &call{conn: c, welcome: func() { c.welcomeLocked(asked, id, timeout) }})
+	})
 }
 
 // reopenLocked runs at the leader.
@@ -114,26 +116,35 @@ func (c *conn) requestLocked(asked *call) {
 // writeLocked runs at the leader.
 func (c *conn) writeLocked(asked *call, who []identity) {
 	s, op := c.peer.s, asked.req.op
+	leader, remote := s.leader, s.leader != c.peer
+	if remote { // the leader's CommitProcessor has the writes that came through others, too
+		leader.orphans[c.session]++
+	}
+	commit := func() { s.proposeLocked(asked.req, who, c.session, asked) }
 	// The end of a session may be asked for by anybody who is in it.
 	if op != opClose {
 		if err := s.checkLocked(c.session, c.peer); err != codeOK {
-			s.refuseLocked(err, c.session, asked)
-			return
+			commit = func() { s.refuseLocked(err, c.session, asked) }
 		}
 	}
-	s.proposeLocked(asked.req, who, c.session, asked)
+	s.commits.push(s.slowCommit, func() {
+		commit()
+		if remote {
+			leader.settledLocked(c.session)
+		}
+	})
 }
 
-// syncLocked has the leader answer behind all that he has committed. Only his own clients have to have their sessions still:
-// what he finds wrong with a follower's sync is not passed on (ProposalRequestProcessor).
+// syncLocked has the leader answer behind all that it has committed. Only its own clients have to have their sessions still:
+// what it finds wrong with a follower's sync is not passed on (ProposalRequestProcessor).
 func (c *conn) syncLocked(asked *call) {
 	p := c.peer
-	p.askLocked(func() func() {
-		err := codeOK
-		if p.s.leader == p {
-			err = p.s.checkLocked(c.session, p)
-		}
-		return func() { asked.synced(err) }
+	if p.s.leader == p {
+		asked.synced(p.s.checkLocked(c.session, p))
+		return
+	}
+	p.toLeader.push(p.delayLocked(), func() {
+		p.s.commits.push(0, func() { p.fromLeader.push(p.delayLocked(), func() { asked.synced(codeOK) }) })
 	})
 }
 

@@ -67,7 +67,8 @@ func opponent(t *testing.T, genuine *player) func() *player {
 	}
 	shortest, longest := limits(t, genuine)
 	return func() *player {
-		server := zktest.New(zktest.WithTick(shortest/2), zktest.WithMaxSession(longest))
+		server, err := zktest.New(zktest.WithTick(shortest/2), zktest.WithMaxSession(longest))
+		require.NoError(t, err)
 		return mustPlay(t, server.Addrs()[0], server.Close)
 	}
 }

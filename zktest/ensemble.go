@@ -20,7 +20,7 @@ func (s *Server) beatLocked() {
 		p.pongLocked()
 	}
 	s.settleLocked()
-	// A leader whom nobody follows ends sessions all the same. To the others they end when he is in contact again.
+	// A leader that nobody follows ends sessions all the same. To the others they end when it is in contact again.
 	if s.leader != nil && !s.leader.frozen {
 		s.expireDueLocked(now)
 	}
@@ -103,10 +103,11 @@ func (s *Server) ledLocked(now time.Time) bool {
 }
 
 // deposeLocked makes the servers look for another leader: they drop their clients. An isolated leader finds out by
-// himself, up to a beat later.
+// itself, up to a beat later.
 func (s *Server) deposeLocked(now time.Time) {
 	s.leader, s.leaderless = nil, now
 	s.closings.clear()
+	s.commits.clear()
 	for _, p := range s.peers {
 		if p.runningLocked() {
 			p.leaveLocked()
@@ -116,7 +117,7 @@ func (s *Server) deposeLocked(now time.Time) {
 }
 
 // electLocked takes the running server with the longest log, of two the one with the greater id. All that was committed
-// is known to a quorum, so he gets what he lacks.
+// is known to a quorum, so it gets what it lacks.
 func (s *Server) electLocked() {
 	var best *Peer
 	for _, p := range s.peers {
@@ -125,18 +126,19 @@ func (s *Server) electLocked() {
 		}
 	}
 	s.leader = best
-	best.leaveLocked() // as an isolated leader of before he may have clients still
+	best.leaveLocked() // as an isolated leader of before it may have clients still
 	if len(s.peers) > 1 {
 		s.epoch++
 		s.zxid = s.epoch << 32
 	}
 	best.joinLocked()
-	best.zxid = s.zxid // at once: so the others are behind whoever has been his client, until there is a transaction
+	best.zxid = s.zxid // at once: so the others are behind whoever has been its client, until there is a transaction
 	s.reviveLocked()
 }
 
 // pumpLocked lets go what waited for a contact or for a process to go on.
 func (s *Server) pumpLocked() {
+	s.commits.pump()
 	s.closings.pump()
 	for _, p := range s.peers {
 		p.fromLeader.pump()

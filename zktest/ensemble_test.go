@@ -593,3 +593,37 @@ func TestAServerStartsAnew(t *testing.T) {
 		require.Empty(t, s.Sessions())
 	})
 }
+
+// A create that the leader has taken may be on its way still when its client is back at the same server: what the client asks there
+// comes behind it, and what it asks at another server once that has synced.
+func TestSlowCommits(t *testing.T) {
+	const slow = 300 * time.Millisecond
+	for name, elsewhere := range map[string]bool{"same server": false, "another server": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := zktest.Start(t, zktest.WithServers(3), zktest.WithTick(beat), zktest.WithSlowCommit(slow))
+				from, to := s.Peer(0), s.Peer(0)
+				if elsewhere {
+					to = s.Peer(1)
+				}
+				p := plugIn(t, s.Link("a"), from).open(term)
+				began := time.Now()
+				p.send(creation(1, "/a", 0))
+				time.Sleep(slow / 3)
+				s.Link("a").Reset()
+				again := plugIn(t, s.Link("a"), to)
+				require.True(t, again.reopen(p))
+				require.Less(t, time.Since(began), slow, "the session is taken up at once")
+				if elsewhere {
+					again.send(existence(1, "/a"))
+					require.Equal(t, outcome{1, -101}, again.answer(), "not yet")
+					again.send(synchrony(2))
+					require.Equal(t, outcome{2, 0}, again.answer())
+				}
+				again.send(existence(3, "/a"))
+				require.Equal(t, outcome{3, 0}, again.answer())
+				require.Equal(t, slow, time.Since(began))
+			})
+		})
+	}
+}

@@ -11,7 +11,10 @@ import (
 
 // In a test, Start(t) ends the service by itself.
 func Example() {
-	server := zktest.New()
+	server, err := zktest.New()
+	if err != nil {
+		panic(err)
+	}
 	defer server.Close()
 	conn, events, err := zk.Connect(server.Addrs(), 4*time.Second, zk.WithLogInfo(false))
 	if err != nil {

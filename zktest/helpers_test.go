@@ -2,6 +2,7 @@ package zktest_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -320,4 +321,25 @@ func (p *plug) reopen(old *plug) bool {
 	p.t.Helper()
 	p.send(greeting(old, old.timeout, 0))
 	return p.welcome()
+}
+
+// fresh starts a service that the test closes by itself.
+func fresh(t *testing.T, opts ...zktest.Option) *zktest.Server {
+	t.Helper()
+	s, err := zktest.New(opts...)
+	require.NoError(t, err)
+	return s
+}
+
+// A fatal is a test that ends when something is wrong.
+type fatal struct {
+	zktest.TB
+	said string
+}
+
+func (f *fatal) Helper() {}
+
+func (f *fatal) Fatalf(format string, args ...any) {
+	f.said = fmt.Sprintf(format, args...)
+	panic(f)
 }

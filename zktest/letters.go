@@ -18,7 +18,7 @@ func (p *Peer) tellLocked(word fourLetters) []byte {
 		}
 		return fmt.Appendf(nil, "Zookeeper version: zktest, like 3.8.0\nConnections: %d\nZxid: 0x%x\nMode: %s\nNode count: %d\n",
 			len(p.conns), p.zxid, p.modeLocked(), len(p.tree.nodes))
-	case "conf":
+	case "conf": // the data are nowhere; internal/zkserver knows its servers by the directory
 		return fmt.Appendf(nil, "dataDir=none/version-2\ntickTime=%d\nmaxSessionTimeout=%d\nserverId=%d\n",
 			p.s.tick.Milliseconds(), p.s.negotiate(math.MaxInt64).Milliseconds(), p.id)
 	case "wchs":
@@ -27,7 +27,7 @@ func (p *Peer) tellLocked(word fourLetters) []byte {
 		for _, at := range watched {
 			total += len(at)
 		}
-		return fmt.Appendf(nil, "%d connections watching %d paths\nTotal watches:%d\n", len(p.conns), len(watched), total)
+		return fmt.Appendf(nil, "%d connections watching %d paths\nTotal watches:%d\n", p.watches.watchers(watchData), len(watched), total)
 	case "wchp":
 		return p.watchersLocked()
 	default:

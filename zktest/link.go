@@ -21,7 +21,8 @@ const (
 // An Op is a kind of request, for faults that hit one of them.
 type Op int32
 
-// The requests that can be lost. Any stands for every one of them, pings included.
+// The requests that can be lost, in all the forms that the protocol has for one: OpCreate is create, create2 and createTTL, OpChildren both
+// kinds of get children. Any stands for every request, pings included.
 const (
 	Any               Op = 0
 	OpCreate             = Op(opCreate)
@@ -30,11 +31,28 @@ const (
 	OpExists             = Op(opExists)
 	OpGet                = Op(opGetData)
 	OpSet                = Op(opSetData)
+	OpGetACL             = Op(opGetACL)
+	OpSetACL             = Op(opSetACL)
 	OpChildren           = Op(opGetChildren2)
 	OpSync               = Op(opSync)
 	OpMulti              = Op(opMulti)
+	OpAuth               = Op(opSetAuth)
+	OpSetWatches         = Op(opSetWatches)
 	OpPing               = Op(opPing)
+	OpClose              = Op(opClose)
 )
+
+// kind is the Op that an opcode is a form of.
+func (o opcode) kind() Op {
+	switch o {
+	case opCreate2, opCreateTTL:
+		return OpCreate
+	case opGetChildren:
+		return OpChildren
+	default:
+		return Op(o)
+	}
+}
 
 // A Link is the network between one client and all servers. Faults on it hit its connections alone. The methods may be called
 // at any time.
@@ -73,7 +91,7 @@ func (s *Server) linkLocked(name string) *Link {
 	l := s.links[name]
 	if l == nil {
 		l = &Link{s: s, lose: map[Op]verdict{}, changed: make(chan struct{})}
-		l.random = rand.New(rand.NewPCG(s.seed, uint64(len(s.links)))) //nolint:gosec // it must replay
+		l.random = s.random("link " + name)
 		s.links[name] = l
 	}
 	return l
@@ -197,7 +215,7 @@ func (l *Link) delayLocked() time.Duration {
 }
 
 func (l *Link) verdictLocked(op opcode) verdict {
-	for _, o := range []Op{Op(op), Any} {
+	for _, o := range []Op{op.kind(), Any} {
 		if v := l.lose[o]; v != pass {
 			delete(l.lose, o)
 			return v

@@ -360,3 +360,39 @@ func TestAHeldConnectionCloses(t *testing.T) {
 		})
 	}
 }
+
+// One Op is all the opcodes that the protocol has for it.
+func TestAnOpInAllItsForms(t *testing.T) {
+	for name, c := range map[string]struct {
+		op zktest.Op
+		do func(conn *zk.Conn) error
+	}{
+		"createTTL": {zktest.OpCreate, func(conn *zk.Conn) error {
+			_, err := conn.CreateTTL("/a", nil, zk.FlagTTL, zk.WorldACL(zk.PermAll), time.Hour)
+			return err
+		}},
+		"getChildren2": {zktest.OpChildren, func(conn *zk.Conn) error {
+			_, _, err := conn.Children("/")
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := zktest.Start(t)
+				g := visit(t, s.Link("a"), s.HostProvider(), term)
+				s.Link("a").LoseRequest(c.op)
+				require.ErrorIs(t, c.do(g.Conn), zk.ErrConnectionClosed)
+				require.NoError(t, c.do(g.Conn))
+			})
+		})
+	}
+	for opcode, op := range map[int32]zktest.Op{15: zktest.OpCreate, 8: zktest.OpChildren} {
+		synctest.Test(t, func(t *testing.T) {
+			s := zktest.Start(t)
+			p := plugIn(t, s.Link("a"), s.Peer(0)).open(term)
+			s.Link("a").LoseRequest(op)
+			p.send(ask(1, opcode, func(b *buffer) {}))
+			require.True(t, p.hungUp(), "opcode %d", opcode)
+		})
+	}
+}

@@ -10,7 +10,7 @@ import (
 )
 
 // Addrs returns the addresses of the servers, "127.0.0.1:port". They listen there from the first call on. In a
-// testing/synctest bubble a listener would keep the time from passing: there use HostProvider and Dial, and do not call Addrs.
+// testing/synctest bubble a listener would keep the time from passing: there use Names, HostProvider and Dial.
 // It panics if the machine has no port left on its loopback interface.
 func (s *Server) Addrs() []string {
 	s.mu.Lock()
@@ -61,7 +61,7 @@ func (s *Server) Dial(network, address string, timeout time.Duration) (net.Conn,
 	return s.Link("").Dial(network, address, timeout)
 }
 
-// peerAt finds the server of an address. Where there is only one, any address is his.
+// peerAt finds the server of an address. Where there is only one, any address is its own.
 func (s *Server) peerAt(address string) *Peer {
 	if len(s.peers) == 1 {
 		return s.peers[0]
@@ -78,11 +78,7 @@ func (s *Server) peerAt(address string) *Peer {
 
 // HostProvider gives a client the names of the servers, in their order, without asking DNS. Every client needs one of its own.
 func (s *Server) HostProvider() zk.HostProvider {
-	h := &hosts{}
-	for _, p := range s.peers {
-		h.addrs = append(h.addrs, p.Addr())
-	}
-	return h
+	return &hosts{addrs: s.Names()}
 }
 
 // hosts goes round the servers. The client calls it from one goroutine.

@@ -22,8 +22,8 @@ type Peer struct {
 	up       bool // false: killed
 	frozen   bool
 	isolated bool
-	serving  bool  // takes clients: it leads, or has caught up with a leader and not given him up
-	epoch    int64 // of that leader; 0 of none: he has given up a frozen server, which does not know it yet
+	serving  bool  // takes clients: it leads, or has caught up with a leader and not given it up
+	epoch    int64 // of that leader; 0 of none: it has given up a frozen server, which does not know that yet
 	lag      time.Duration
 	pinged   bool      // by its leader, whom it has not answered yet
 	contact  time.Time // when it was last in touch with a leader, or with a quorum if it leads itself
@@ -110,7 +110,7 @@ func (p *Peer) inContactLocked() bool {
 	return p.serving && p.epoch == p.s.epoch && p.runningLocked() && leader != nil && leader.runningLocked() && p.s.quorumLocked()
 }
 
-// delayLocked is how long it takes to tell the leader something, or to hear from him.
+// delayLocked is how long it takes to tell the leader something, or to hear from it.
 func (p *Peer) delayLocked() time.Duration {
 	if p.s.leader == p {
 		return 0
@@ -118,8 +118,8 @@ func (p *Peer) delayLocked() time.Duration {
 	return p.lag
 }
 
-// askLocked takes a question to the leader, and the answer back behind what he has committed before. The leader knows by
-// himself, also while nobody follows him.
+// askLocked takes a question to the leader, and the answer back behind what it has committed before. The leader knows by
+// itself, also while nobody follows it.
 func (p *Peer) askLocked(question func() (answer func())) {
 	if p.s.leader == p {
 		question()()
@@ -128,7 +128,7 @@ func (p *Peer) askLocked(question func() (answer func())) {
 	p.toLeader.push(p.delayLocked(), func() { p.fromLeader.push(p.delayLocked(), question()) })
 }
 
-// leaveLocked gives up the leader, and with him the clients.
+// leaveLocked gives up the leader, and with it the clients.
 func (p *Peer) leaveLocked() {
 	p.serving = false
 	p.toLeader.clear()

@@ -1,7 +1,6 @@
 package zktest
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
@@ -25,7 +24,7 @@ func password(id int64) []byte {
 
 // negotiate gives the timeout that a client gets: between 2 and 20 ticks, the real server's defaults.
 func (s *Server) negotiate(wanted time.Duration) time.Duration {
-	return min(max(wanted, 2*s.tick), cmp.Or(s.longest, 20*s.tick))
+	return min(max(wanted, 2*s.tick), s.longest)
 }
 
 func (s *Server) trackLocked(id int64, timeout time.Duration, owner *Peer) {
@@ -76,8 +75,8 @@ func (s *Server) expireDueLocked(now time.Time) {
 func (s *Server) expireLocked(one *session) {
 	one.closing = true
 	epoch := s.epoch
-	s.closings.push(s.slowClose, func() {
-		// A new leader knows nothing of it: to him the session lives on.
+	s.closings.push(s.slowClose+s.slowCommit, func() {
+		// A new leader knows nothing of it: to it the session lives on.
 		if s.leader != nil && s.epoch == epoch && s.sessions[one.id] == one {
 			s.proposeLocked(request{op: opClose}, nil, one.id, nil)
 		}
@@ -100,14 +99,17 @@ func (s *Server) sessionIDsLocked() []int64 {
 	return ids
 }
 
-// ExpireSession ends a session at once, as if it had not been heard from in time. Does nothing where there is no such
-// session, and while there is no leader.
-func (s *Server) ExpireSession(id int64) {
+// ExpireSession ends a session at once, as if it had not been heard from in time. It reports false where there is no such session,
+// and while there is no leader to end it.
+func (s *Server) ExpireSession(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if one := s.sessions[id]; one != nil && !one.closing && s.leader != nil {
-		s.expireLocked(one)
+	one := s.sessions[id]
+	if one == nil || one.closing || s.leader == nil {
+		return false
 	}
+	s.expireLocked(one)
+	return true
 }
 
 // Sessions returns the ids of all sessions that have not ended, sorted.

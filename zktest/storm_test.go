@@ -99,7 +99,7 @@ func (s *storm) rage(n int, lasts time.Duration) {
 func TestStorm(t *testing.T) {
 	const tick = 20 * time.Millisecond
 	before := ours()
-	s := &storm{Server: zktest.New(zktest.WithServers(3), zktest.WithTick(tick), zktest.WithSlowClose(tick)), tick: tick}
+	s := &storm{Server: fresh(t, zktest.WithServers(3), zktest.WithTick(tick), zktest.WithSlowClose(tick)), tick: tick}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	addrs := s.Addrs()
@@ -119,7 +119,7 @@ func TestStorm(t *testing.T) {
 
 func TestStormInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &storm{Server: zktest.New(zktest.WithServers(3), zktest.WithTick(beat)), tick: beat}
+		s := &storm{Server: fresh(t, zktest.WithServers(3), zktest.WithTick(beat)), tick: beat}
 		s.rage(4, 20*time.Minute)
 		s.wg.Wait()
 		for _, p := range s.Peers() {

@@ -62,6 +62,17 @@ func (w *watchTable[W]) count() int {
 	return n
 }
 
+// watchers counts those who watch anything in one way.
+func (w *watchTable[W]) watchers(kind watchKind) int {
+	all := map[W]struct{}{}
+	for _, at := range w.watches[kind] {
+		for who := range at {
+			all[who] = struct{}{}
+		}
+	}
+	return len(all)
+}
+
 // trigger delivers events to those who watch for them, and removes their watches. Watchers of one event hear it in the order in which
 // they set their watches; the real server has no order there.
 func (w *watchTable[W]) trigger(events []event, deliver func(W, event)) {

@@ -5,9 +5,9 @@
 //	conn, _, err := zk.Connect(server.Addrs(), 4*time.Second)
 //
 // In a testing/synctest bubble, where hours of session timeouts pass in milliseconds, there is no network. There a client
-// connects through a pipe:
+// connects through a pipe, by names that nobody has to look up:
 //
-//	conn, _, err := zk.Connect(server.Addrs(), 4*time.Second, zk.WithDialer(server.Dial), zk.WithHostProvider(server.HostProvider()))
+//	conn, _, err := zk.Connect(server.Names(), 4*time.Second, zk.WithDialer(server.Dial), zk.WithHostProvider(server.HostProvider()))
 //
 // # What it serves
 //
@@ -27,15 +27,17 @@
 // # Limits
 //
 // Nothing is persisted, and the log grows for as long as the service lives. Not served, but answered as a server that does not know them:
-// persistent watches, removal of watches, reconfig, SASL, and what admin tools ask. No TLS, no observers, no quotas, no
-// throttling. A network keeps the order of packets, as TCP does. Elections take a fixed time. Requests are
-// judged one at a time, so that what a real server does to several that are in flight together can differ near the sequence
-// counter's limit.
+// persistent watches, removal of watches, reconfig, SASL. Of the four-letter words only ruok, srvr, conf, wchs and wchp. No TLS, no observers,
+// no quotas, no throttling. A network keeps the order of packets, as TCP does. Elections take a fixed time, and there are never two
+// leaders at once, as in a real ensemble for a moment. Requests are judged one at a time, so that what a real server does to
+// several that are in flight together can differ near the sequence counter's limit.
 package zktest
 
 import (
 	"fmt"
+	"hash/fnv"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -54,13 +56,10 @@ type TB interface {
 
 // A Server is a ZooKeeper service: one server, or an ensemble. All its methods are safe for concurrent use.
 type Server struct {
-	tick      time.Duration
-	longest   time.Duration // session timeout; 0: 20 ticks
-	slowClose time.Duration
-	seed      uint64
-	peers     []*Peer
-	began     time.Time
-	running   sync.WaitGroup // goroutines of connections and listeners
+	settings
+	peers   []*Peer
+	began   time.Time
+	running sync.WaitGroup // goroutines of connections and listeners
 
 	// mu guards all below, and the state of peers, links, connections and lanes. It is never held while a connection is
 	// read or written.
@@ -72,6 +71,7 @@ type Server struct {
 	leaderless  time.Time // since when, if so
 	sessions    map[int64]*session
 	lastSession int64
+	commits     *lane // what the leader has judged, and a quorum has not got yet
 	closings    *lane // the ends of expired sessions, on their way into the log
 	reaped      time.Time
 	links       map[string]*Link
@@ -80,63 +80,59 @@ type Server struct {
 	closed      bool
 }
 
-// An Option of Start and New.
-type Option func(*Server)
-
-// WithServers makes the service an ensemble of n servers; at least 1.
-func WithServers(n int) Option {
-	return func(s *Server) {
-		s.peers = nil
-		for id := range max(n, 1) {
-			s.peers = append(s.peers, newPeer(s, id+1))
-		}
-	}
-}
-
-// WithTick sets the tick, by default two seconds as in a real server: sessions last between 2 and 20 ticks.
-func WithTick(d time.Duration) Option {
-	return func(s *Server) { s.tick = max(d, time.Millisecond) }
-}
-
-// WithMaxSession sets the longest session timeout that is granted (maxSessionTimeout), by default 20 ticks.
-func WithMaxSession(d time.Duration) Option { return func(s *Server) { s.longest = d } }
-
-// WithSlowClose makes d pass between the end of an expired session and that of its ephemeral znodes. Its client can have a new
-// session by then, and see them. In a real ensemble that takes moments, or as long as the leader is busy.
-func WithSlowClose(d time.Duration) Option {
-	return func(s *Server) { s.slowClose = max(d, 0) }
-}
-
-// WithSeed sets what the delays of links are drawn from.
-func WithSeed(n uint64) Option { return func(s *Server) { s.seed = n } }
-
 // Start starts a service that ends with the test.
 func Start(tb TB, opts ...Option) *Server {
 	tb.Helper()
-	s := New(opts...)
+	s, err := New(opts...)
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
 	tb.Cleanup(s.Close)
 	return s
 }
 
-// New starts a service. Close it.
-func New(opts ...Option) *Server {
+// New starts a service, unless an option makes no sense. Close it.
+func New(opts ...Option) (*Server, error) {
+	settings, err := newSettings(opts)
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{
-		tick: 2 * time.Second, began: time.Now(),
+		settings: settings, began: time.Now(),
 		sessions: map[int64]*session{}, links: map[string]*Link{}, timers: map[*time.Timer]struct{}{},
 	}
-	WithServers(1)(s)
-	for _, o := range opts {
-		o(s)
+	for id := range s.servers {
+		s.peers = append(s.peers, newPeer(s, id+1))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.commits = newLane(&s.mu, func() bool { return s.leader == nil || !s.leader.inContactLocked() })
 	s.closings = newLane(&s.mu, func() bool { return s.leader == nil || !s.leader.inContactLocked() })
 	s.lastSession = s.began.UnixMilli() << 16
 	s.reaped = s.began
 	s.electLocked()
 	s.settleLocked()
-	s.everyLocked(s.tick/2, s.beatLocked)
-	return s
+	s.afterLocked(s.phase(), func() {
+		s.beatLocked()
+		s.everyLocked(s.tick/2, s.beatLocked)
+	})
+	return s, nil
+}
+
+// phase is when the first beat is. Sessions end at ticks that are counted from the start; in a real ensemble the two have nothing
+// to do with each other.
+func (s *Server) phase() time.Duration {
+	if s.seed == 0 {
+		return s.tick / 2
+	}
+	return 1 + time.Duration(s.random("phase").Int64N(int64(s.tick/2)))
+}
+
+// random returns what is drawn from the seed for one purpose.
+func (s *Server) random(purpose string) *rand.Rand {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(purpose))                 // never fails
+	return rand.New(rand.NewPCG(s.seed, sum.Sum64())) //nolint:gosec // it must replay
 }
 
 // Close ends the service and all connections to it, and returns when its goroutines have ended. Only the first call does anything.
@@ -147,6 +143,7 @@ func (s *Server) Close() {
 		t.Stop()
 	}
 	s.closings.close()
+	s.commits.close()
 	for _, p := range s.peers {
 		p.up = false
 		p.leaveLocked()
@@ -168,6 +165,15 @@ func (s *Server) Peer(i int) *Peer { return s.peers[i] }
 
 // Peers returns all servers.
 func (s *Server) Peers() []*Peer { return slices.Clone(s.peers) }
+
+// Names returns the names by which Dial and HostProvider know the servers. They are no addresses of a network.
+func (s *Server) Names() []string {
+	var names []string
+	for _, p := range s.peers {
+		names = append(names, p.Addr())
+	}
+	return names
+}
 
 // Leader returns the server that leads the others; nil while there is none.
 func (s *Server) Leader() *Peer {

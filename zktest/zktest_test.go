@@ -67,7 +67,7 @@ func ours() int {
 
 func TestCloseEndsItAll(t *testing.T) {
 	before := ours()
-	s := zktest.New(zktest.WithServers(3))
+	s := fresh(t, zktest.WithServers(3))
 	addrs := s.Addrs()
 	conn := overTCP(t, addrs)
 	idle, err := net.Dial("tcp", addrs[0])
@@ -90,7 +90,7 @@ func TestCloseEndsItAll(t *testing.T) {
 	require.Equal(t, addrs, s.Addrs())
 	require.Equal(t, before, ours())
 
-	late := zktest.New()
+	late := fresh(t)
 	late.Close()
 	_, err = net.Dial("tcp", late.Addrs()[0])
 	require.ErrorIs(t, err, syscall.ECONNREFUSED, "nor does it listen later")
@@ -108,7 +108,7 @@ func TestCloseEndsWithTheTest(t *testing.T) {
 func TestInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		s := zktest.New(zktest.WithServers(3))
+		s := fresh(t, zktest.WithServers(3))
 		g := visit(t, s.Link("a"), s.HostProvider(), term)
 		silent := plugIn(t, s.Link("b"), s.Peer(0))
 		stalled := s.Link("c")
@@ -231,9 +231,6 @@ func TestAddresses(t *testing.T) {
 	_, err = s.Dial("tcp", "any:1", time.Second)
 	require.ErrorContains(t, err, "no such server")
 	require.Panics(t, func() { s.Peer(2) })
-
-	none := zktest.Start(t, zktest.WithServers(0))
-	require.Len(t, none.Peers(), 1)
 }
 
 func TestHostProvider(t *testing.T) {
@@ -373,4 +370,60 @@ func TestReplay(t *testing.T) {
 	first := play(1)
 	require.Equal(t, first, play(1))
 	require.NotEqual(t, first, play(2), "the delays are drawn from the seed")
+}
+
+func TestOptionsThatMakeNoSense(t *testing.T) {
+	for want, opts := range map[string][]zktest.Option{
+		"zktest: WithServers(0): want 1 at least":                     {zktest.WithServers(0)},
+		"zktest: WithTick(1µs): want a millisecond at least":          {zktest.WithTick(time.Microsecond)},
+		"zktest: WithMaxSession(3s): want two ticks of 2s at least":   {zktest.WithMaxSession(3 * time.Second)},
+		"zktest: WithSlowClose(-1ns): want 0 at least":                {zktest.WithSlowClose(-1)},
+		"zktest: WithMaxSession(-1ns): want two ticks of 2s at least": {zktest.WithMaxSession(-1)},
+		"zktest: WithSlowCommit(-1ns): want 0 at least":               {zktest.WithSlowCommit(-1)},
+		"zktest: WithServers(-1): want 1 at least":                    {zktest.WithServers(-1)},
+	} {
+		_, err := zktest.New(opts...)
+		require.EqualError(t, err, want)
+		tb := &fatal{}
+		require.Panics(t, func() { zktest.Start(tb, opts...) })
+		require.Equal(t, want, tb.said)
+	}
+}
+
+// As the package doc says.
+func TestTheExampleForABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t, zktest.WithServers(3))
+		conn, _, err := zk.Connect(server.Names(), 4*time.Second, zk.WithDialer(server.Dial), zk.WithHostProvider(server.HostProvider()),
+			zk.WithLogInfo(false))
+		require.NoError(t, err)
+		_, _, err = conn.Exists("/")
+		require.NoError(t, err)
+		session := conn.SessionID()
+		time.Sleep(time.Hour)
+		require.Equal(t, []int64{session}, server.Sessions())
+		conn.Close()
+		time.Sleep(time.Minute) // what the client has under way ends by itself
+	})
+}
+
+// The leader's pings come at a time of their own, which depends on the seed: what it has not been told by then is lost with a follower.
+func TestTheSeedSetsWhenReportsAre(t *testing.T) {
+	lives := map[time.Duration]bool{}
+	for seed := range uint64(8) {
+		synctest.Test(t, func(t *testing.T) {
+			s := zktest.Start(t, zktest.WithServers(3), zktest.WithTick(beat), zktest.WithSeed(seed))
+			g := visit(t, s.Link("a"), just(s.Peer(0).Addr()), term)
+			session := g.SessionID()
+			time.Sleep(10*beat + beat/7)
+			s.Link("a").Cut()
+			cut := time.Now()
+			for len(s.Sessions()) > 0 {
+				require.Contains(t, s.Sessions(), session)
+				time.Sleep(beat / 100)
+			}
+			lives[time.Since(cut)] = true
+		})
+	}
+	require.Greater(t, len(lives), 1)
 }

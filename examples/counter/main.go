@@ -54,14 +54,17 @@ func main() {
 }
 
 // findServers returns the connect string of the ZooKeeper to use, and says which one it is.
-func findServers() (servers string, stop func()) {
+func findServers() (servers string, stop func(), err error) {
 	if servers := os.Getenv("ZOOKEEPER_SERVERS"); servers != "" {
 		fmt.Printf("ZooKeeper: %s, from ZOOKEEPER_SERVERS\n", servers)
-		return servers, func() {}
+		return servers, func() {}, nil
 	}
-	server := zktest.New()
+	server, err := zktest.New()
+	if err != nil {
+		return "", nil, err
+	}
 	fmt.Printf("ZooKeeper: %s, embedded (zktest; set ZOOKEEPER_SERVERS to use a real one)\n", server.ConnectString())
-	return server.ConnectString(), server.Close
+	return server.ConnectString(), server.Close, nil
 }
 
 // supervise starts the workers and checks what they have counted.
@@ -69,7 +72,10 @@ func (j job) supervise(ctx context.Context) error {
 	if j.workers < 1 || j.increments < 1 {
 		return errors.New("-workers and -increments must be 1 or more")
 	}
-	servers, stop := findServers()
+	servers, stop, err := findServers()
+	if err != nil {
+		return err
+	}
 	defer stop()
 	j.servers = fmt.Sprintf("%s/recipes-example-%d", servers, time.Now().UnixNano())
 	client, err := recipes.Connect(ctx, j.servers, sessionTimeout)

@@ -15,9 +15,13 @@ import (
 // Not every answer tells that the leader has heard of us. A follower answers reads and pings by itself, also for as long as it takes to
 // notice that it has lost its leader (syncLimit, five ticks by default). So only writes and syncs are contacts. And even of these the
 // leader takes no notice: what keeps a session alive is the follower's report of those it has heard from, when the leader pings it, every
-// half tick (LearnerHandler, Leader.PING). If the follower dies before, the report is lost. So a contact counts once another one,
-// reportedWithin later, has proved that the two were still in touch; until then, the client's pings before it do. A handshake goes
-// to the leader itself.
+// half tick (LearnerHandler, Leader.PING). If the follower dies before, the report is lost. So a contact counts once another one, sent
+// reportedWithin after its answer, has proved that the two were still in touch; until then, the client's pings before it do. A
+// handshake goes to the leader itself.
+//
+// What is left to the fencing token: a ping or a report that comes through so late that the second contact overtakes it; pings of an idle
+// client that were stalled; and a leader that has lost its quorum, which answers a sync for up to a tick and a half after the others
+// have elected the next (Leader.processSync asks nobody; a write does).
 
 const (
 	lookEvery   = 100 * time.Millisecond // how often the client's state is looked at; this asks nothing of ZooKeeper
@@ -27,8 +31,8 @@ const (
 	unknownBeat = 5 * time.Second        // between syncs where T is unknown: they only find out that the connection was closed
 )
 
-// reportedWithin is half a tick or more: two ticks are the shortest T, and 2 s the default tick.
-func reportedWithin(t time.Duration) time.Duration { return min(t/4, time.Second) }
+// reportedWithin is half a tick or more, for ticks of up to 5 s; the default is 2 s, and the shortest T two ticks.
+func reportedWithin(t time.Duration) time.Duration { return min(t/4, 2500*time.Millisecond) }
 
 type clock struct {
 	timer   *time.Timer // nil where there are no users
@@ -44,10 +48,10 @@ type clock struct {
 // A contact is a write or a sync that was answered.
 type contact struct{ sent, answered time.Time }
 
-// provedBy tells whether an answered request of that time shows that the contact was reported: the leader's next ping has come
-// through before the contact's answer, or half a tick after it, and the report went ahead of the request.
+// provedBy tells whether an answered request of that time shows that the contact was reported. When the server heard of the contact
+// is only known to be before its answer.
 func (c contact) provedBy(sent time.Time, within time.Duration) bool {
-	return sent.Sub(c.sent) >= within && !sent.Before(c.answered)
+	return sent.Sub(c.answered) >= within
 }
 
 // noteContact records that a write or a sync sent at the given time was answered in a session.

@@ -76,7 +76,7 @@ func (c *Cluster) Connect() string {
 	return strings.Join(addrs, ",")
 }
 
-// Kind tells where the service comes from: "ZOOKEEPER_SERVERS", "container" or "local".
+// Kind tells where the service comes from: "ZOOKEEPER_SERVERS", "container", "local" or "embedded".
 func (c *Cluster) Kind() string { return c.kind }
 
 // Close stops the servers and removes their data. Only the first call does anything.

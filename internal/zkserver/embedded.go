@@ -8,14 +8,17 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-// embedded is the site of servers in this process: zktest in the place of the real one.
+// embedded is the site of servers in this process: zktest in the place of the real one. It takes JVM flags for nothing.
 type embedded struct{}
 
 func (embedded) place(_ context.Context, s settings) (*Cluster, error) {
 	if len(s.config) > 0 || s.route != nil {
 		return nil, errors.New("zkserver: an embedded server takes neither Config nor RoutePeers")
 	}
-	service := zktest.New(zktest.WithServers(s.servers), zktest.WithTick(s.tick), zktest.WithMaxSession(s.maxSession))
+	service, err := zktest.New(zktest.WithServers(s.servers), zktest.WithTick(s.tick), zktest.WithMaxSession(s.maxSession))
+	if err != nil {
+		return nil, err
+	}
 	c := &Cluster{kind: "embedded", tidy: func(context.Context) error {
 		service.Close()
 		return nil
