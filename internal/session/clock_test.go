@@ -56,23 +56,32 @@ func TestAHoldIsLostInTimeByTheLastAnsweredRequest(t *testing.T) {
 	}
 }
 
+// README: half a session timeout is none, once it has been held for a while; where that is short, a third.
 func TestAnOutageWithinTheSessionIsNoLoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const timeout = 8 * time.Second
-		conn := newFake()
-		s := use(t, conn, timeout)
-		held := hold(t, s, conn, "/held")
-		time.Sleep(timeout / 3) // long enough for some heartbeats
-		for range 20 {
-			end := conn.silence()
-			conn.change(func() { conn.state = zk.StateConnecting })
-			time.Sleep(timeout / 2)
-			end()
-			conn.change(func() { conn.state = zk.StateHasSession })
-			time.Sleep(timeout / 3)
-		}
-		require.False(t, held.isLost())
-	})
+	for timeout, outage := range map[time.Duration]time.Duration{
+		400 * time.Millisecond: 133 * time.Millisecond, time.Second: 333 * time.Millisecond,
+		2 * time.Second: time.Second, 4 * time.Second: 2 * time.Second, 6 * time.Second: 3 * time.Second, 8 * time.Second: 4 * time.Second,
+		10 * time.Second: 5 * time.Second, 30 * time.Second: 15 * time.Second, 60 * time.Second: 30 * time.Second,
+	} {
+		t.Run(timeout.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := newFake()
+				conn.latency = time.Millisecond
+				s := use(t, conn, timeout)
+				held := hold(t, s, conn, "/held")
+				time.Sleep(timeout / 2)
+				for i := range time.Duration(40) { // at all times between two heartbeats
+					end := conn.silence()
+					conn.change(func() { conn.state = zk.StateConnecting })
+					time.Sleep(outage)
+					end()
+					conn.change(func() { conn.state = zk.StateHasSession })
+					time.Sleep(timeout/2 + i*timeout/400)
+					require.False(t, held.isLost(), "outage %d", i)
+				}
+			})
+		})
+	}
 }
 
 // Only what is held can be lost by silence: a waiter has nothing to lose but its place, which it keeps with the session.
