@@ -2,6 +2,7 @@ package recipes_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,9 +14,9 @@ import (
 )
 
 // connectThrough is a client in a bubble, through a link of its own.
-func connectThrough(t *testing.T, server *zktest.Server, link string, timeout time.Duration) *recipes.Client {
+func connectThrough(t *testing.T, server *zktest.Server, link string) *recipes.Client {
 	t.Helper()
-	client, err := recipes.Connect(t.Context(), "zktest:2181", timeout,
+	client, err := recipes.Connect(t.Context(), strings.Join(server.Names(), ","), 10*time.Second,
 		recipes.WithDialer(server.Link(link).Dial), recipes.WithHostProvider(server.HostProvider()))
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -47,7 +48,7 @@ func TestAMultiLockGivesBackInTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := zktest.Start(t)
-				client, other := connectThrough(t, server, "ours", 10*time.Second), connectThrough(t, server, "other", 10*time.Second)
+				client, other := connectThrough(t, server, "ours"), connectThrough(t, server, "other")
 				last, err := recipes.NewInterProcessMutex(other, "/d")
 				require.NoError(t, err)
 				require.NoError(t, last.Acquire(ownerContext(t)))
@@ -70,7 +71,7 @@ func TestAMultiLockGivesBackInTime(t *testing.T) {
 func TestAReleaseThatOutlivesItsSessionIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t, zktest.WithServers(3))
-		client := connectThrough(t, server, "ours", 10*time.Second)
+		client := connectThrough(t, server, "ours")
 		lock, err := recipes.NewInterProcessMutex(client, "/lock")
 		require.NoError(t, err)
 		ctx := ownerContext(t)
@@ -92,7 +93,7 @@ func TestAReleaseThatOutlivesItsSessionIsALoss(t *testing.T) {
 func TestAMultiLockHoldsAllItsMembers(t *testing.T) {
 	for name, lose := range map[string]func(server *zktest.Server, client, other *recipes.Client){
 		"expired": func(server *zktest.Server, client, _ *recipes.Client) { server.ExpireSession(client.SessionID()) },
-		"deleted": func(server *zktest.Server, _, other *recipes.Client) {
+		"deleted": func(_ *zktest.Server, _, other *recipes.Client) {
 			nodes, _, err := other.Children("/a")
 			require.NoError(t, err)
 			require.NoError(t, other.Delete("/a/"+nodes[0], -1))
@@ -101,7 +102,7 @@ func TestAMultiLockHoldsAllItsMembers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := zktest.Start(t)
-				client, other := connectThrough(t, server, "ours", 10*time.Second), connectThrough(t, server, "other", 10*time.Second)
+				client, other := connectThrough(t, server, "ours"), connectThrough(t, server, "other")
 				multi, err := recipes.NewInterProcessMultiLock(client, []string{"/a", "/b"})
 				require.NoError(t, err)
 				a, err := recipes.NewInterProcessMutex(other, "/a")

@@ -44,5 +44,12 @@ if [ -z "${ZOOKEEPER_RUN:-}" ]; then
 	if zk_local; then export ZOOKEEPER_RUN=local; fi
 fi
 
+step building the tests
+go test "${race[@]}" -count=1 -run '^$' ./... >/dev/null
+
+# One package at a time: many tests measure time, and the simulator takes all there is.
 step "go test, on ${ZOOKEEPER_SERVERS:-${ZOOKEEPER_RUN:-container} servers}"
-go test "${race[@]}" -count=1 "$@" ./...
+go test "${race[@]}" -count=1 -p 1 "$@" ./...
+
+step the tests of the locks once more, on zktest
+ZOOKEEPER_RUN=embedded go test "${race[@]}" -count=1 "$@" .

@@ -391,7 +391,7 @@ func TestAnOpInAllItsForms(t *testing.T) {
 			s := zktest.Start(t)
 			p := plugIn(t, s.Link("a"), s.Peer(0)).open(term)
 			s.Link("a").LoseRequest(op)
-			p.send(ask(1, opcode, func(b *buffer) {}))
+			p.send(ask(1, opcode, func(*buffer) {}))
 			require.True(t, p.hungUp(), "opcode %d", opcode)
 		})
 	}
