@@ -72,7 +72,10 @@ func TestRevokeBecomesPossibleLater(t *testing.T) {
 	lock.MakeRevocable(before.listen)
 	lock.MakeRevocable(nil)
 	node := lock.LockPath(ctx)
-	read := p.tap.NthReply(wiretap.GetData, 2, wiretap.Pass) // the first is of the first MakeRevocable
+	awaitOwnWatch(t, p)         // set by the first MakeRevocable
+	_, err := p.conn.Sync(node) // and answered
+	require.NoError(t, err)
+	read := p.tap.NthReply(wiretap.GetData, 1, wiretap.Pass)
 	require.NoError(t, recipes.AttemptRevoke(t.Context(), other.conn, node))
 	within(t, read, "the request is read, while nobody listens")
 	lock.MakeRevocable(after.listen)

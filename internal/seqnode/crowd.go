@@ -165,6 +165,9 @@ func (c *crowd) take(ctx context.Context, v view) error {
 			return err
 		}
 	}
+	if c.gate.over.Err() != nil { // lost since the list was asked for: others may have come through it, with greater tokens
+		return errRejoin
+	}
 	return nil
 }
 

@@ -69,7 +69,7 @@ func TestGivenServersAreNotOurs(t *testing.T) {
 func TestForcedWay(t *testing.T) {
 	t.Setenv("ZOOKEEPER_RUN", "cloud")
 	_, err := zkserver.Open(t.Context())
-	require.ErrorContains(t, err, "ZOOKEEPER_RUN=cloud: want container, local or nothing")
+	require.ErrorContains(t, err, "ZOOKEEPER_RUN=cloud: want container, local, embedded or nothing")
 
 	t.Setenv("ZOOKEEPER_RUN", "local")
 	t.Setenv("ZOOKEEPER_HOME", t.TempDir())
