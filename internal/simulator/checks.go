@@ -1,0 +1,235 @@
+package simulator
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Limits are what a history is checked against.
+type Limits struct {
+	Leases map[string]int // the maximum of each semaphore, by its path
+	// Slack is how much of an overlap of two holders of different workers does not count: what it takes a process to run the
+	// goroutine that notes a loss. In one process, and in virtual time, none is needed.
+	Slack time.Duration
+	// Grace is what a process needs, once it goes on after a pause, to learn what it has missed.
+	Grace time.Duration
+	// Told is what a holder may need to learn that its session was ended by force, or its znode deleted by somebody else; 0: any time.
+	Told time.Duration
+	// Prompt is by how much calls may end later than they were to; below 0 that is not checked.
+	Prompt time.Duration
+	// Linearize bounds the search of each path's linearization in real time; default 10 s.
+	Linearize time.Duration
+}
+
+// Check makes all checks and returns what they found, joined.
+func (h History) Check(l Limits) error {
+	s, err := newStudy(h, l)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.checkOutcomes(), s.checkPrompt(), s.checkExclusion(), s.checkTokens(), s.checkFence(),
+		s.checkReleases(), s.checkRemovals(), s.checkLinearizable())
+}
+
+// A Violation is what a check found, with what led to it.
+type Violation struct {
+	Check string
+	Text  string
+	Tail  string // the end of the history of the path
+}
+
+func (v *Violation) Error() string { return v.Check + ": " + v.Text + "\n" + v.Tail }
+
+// violation is one of the path of a, seen at a time.
+func (s *study) violation(check, path string, at time.Duration, format string, args ...any) error {
+	return &Violation{Check: check, Text: path + ": " + fmt.Sprintf(format, args...), Tail: s.history.Tail(path, at)}
+}
+
+// checkOutcomes demands that no call has ended in a way that the library does not have.
+func (s *study) checkOutcomes() error {
+	for _, e := range s.history {
+		if e.Outcome == Unexpected {
+			return s.violation("outcomes", e.Path, e.At, "unexpected: %v", e)
+		}
+	}
+	return nil
+}
+
+// checkPrompt demands that calls end when they were to, except in a process that was stopped meanwhile.
+func (s *study) checkPrompt() error {
+	if s.limits.Prompt < 0 {
+		return nil
+	}
+	open := map[ID]Event{}
+	for _, e := range s.history {
+		switch e.Kind {
+		case Called, Releasing:
+			open[e.ID] = e
+		case Granted, Failed, Released:
+			began := open[e.ID]
+			if began.Bound > 0 && e.At-began.At > began.Bound+s.limits.Prompt && !s.wasPaused(e.Worker, began.At, e.At) {
+				return s.violation("promptness", e.Path, e.At, "%v: what was %s at %v with a bound of %v ended at %v, %v late",
+					e.ID, began.Kind, began.At, began.Bound, e.At, e.At-began.At-began.Bound)
+			}
+		}
+	}
+	return nil
+}
+
+// checkExclusion demands that whoever holds a lock, and has no reason to doubt it, holds it alone, or only with others of the mode.
+func (s *study) checkExclusion() error {
+	for _, path := range s.paths {
+		for _, a := range s.byPath[path] {
+			for _, from := range s.live(a) {
+				with := s.liveAt(path, from.begin, a)
+				if why := s.conflict(path, with); why != "" {
+					return s.violation("exclusion", path, from.begin, "%s at %v: %v", why, from.begin, with)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// liveAt returns who else holds the path when one of a's intervals begins, and a. An overlap that is no longer than the slack does not count.
+func (s *study) liveAt(path string, at time.Duration, a *acquisition) []*acquisition {
+	found := []*acquisition{a}
+	for _, b := range s.byPath[path] {
+		if b == a {
+			continue
+		}
+		var slack time.Duration
+		if b.Worker != a.Worker {
+			slack = s.limits.Slack
+		}
+		for _, i := range s.live(b) {
+			if i.begin <= at && at+slack < i.end {
+				found = append(found, b)
+			}
+		}
+	}
+	return found
+}
+
+// conflict tells why these may not hold the path together, "" if they may.
+func (s *study) conflict(path string, with []*acquisition) string {
+	leased := 0
+	for _, a := range with {
+		if a.mode == Leased {
+			leased++
+		}
+		for _, b := range with {
+			if a.mode == Exclusive && !a.sameOwner(b) {
+				return "an exclusive holder is not alone"
+			}
+		}
+	}
+	if limit := s.limits.Leases[path]; leased > limit {
+		return fmt.Sprintf("%d leases of %d are out", leased, limit)
+	}
+	return ""
+}
+
+// checkTokens demands that tokens grow with the grants.
+func (s *study) checkTokens() error {
+	for _, path := range s.paths {
+		granted := s.granted(path)
+		for i, b := range granted {
+			for _, a := range granted[:i] {
+				if why := s.tokenFault(a, b); why != "" {
+					return s.violation("tokens", path, b.grantedAt, "%s: %v, then %v", why, a, b)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// tokenFault tells what is wrong with the tokens of two grants in their order, "" if nothing is.
+func (s *study) tokenFault(a, b *acquisition) string {
+	switch {
+	case b.under && a.sameOwner(b) && a.Step == b.Step && b.token == a.token:
+		return ""
+	case b.under && a.sameOwner(b) && a.Step == b.Step && a.doubtedIn > b.grantedIn:
+		return "a read lock under a write lock has another token"
+	case a.mode == Shared && b.mode == Shared:
+		return "" // readers come in any order
+	case a.mode == Leased && a.grantedAt >= b.calledAt:
+		return "" // asked for together, or by one who lost its turn meanwhile and got them all the same, behind another who had it next
+	case a.grantedAt >= s.grantedEarliest(b):
+		return ""
+	case b.token <= a.token:
+		return "a later holder's token is not greater"
+	}
+	return ""
+}
+
+// checkFence demands that the store never accepts an earlier holder's write after a later holder's, and refuses nobody who
+// holds the lock without a doubt.
+func (s *study) checkFence() error {
+	for _, path := range s.paths {
+		var accepted []*access
+		for _, w := range s.accesses[path] {
+			if w.version > 0 {
+				accepted = append(accepted, w)
+			}
+			if w.refused && s.liveThrough(w.by, w.begin, w.end) {
+				return s.violation("fence", path, w.end, "%v was refused, who held the lock", w.by)
+			}
+		}
+		slices.SortStableFunc(accepted, func(a, b *access) int { return cmp.Compare(a.version, b.version) })
+		for i, late := range accepted {
+			for _, early := range accepted[:i] {
+				if late.by != early.by && late.by.grantedAt < s.grantedEarliest(early.by) {
+					return s.violation("fence", path, late.end, "a stale write was accepted: %v wrote (version %d) after %v had (version %d)",
+						late.by, late.version, early.by, early.version)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkReleases demands that a release that reports success was one: nobody else had got the lock until it began, whatever pauses
+// and forced ends of sessions there were.
+func (s *study) checkReleases() error {
+	for _, path := range s.paths {
+		for _, a := range s.granted(path) {
+			if a.mode == Leased || a.outcome != OK || !a.released {
+				continue
+			}
+			for _, b := range s.granted(path) {
+				excludes := (a.mode == Exclusive || b.mode == Exclusive) && !a.sameOwner(b)
+				if excludes && a.grantedAt < s.grantedEarliest(b) && b.grantedAt < a.releasingAt {
+					return s.violation("releases", path, a.releasedAt, "%v released without an error, but had lost the lock to %v", a, b)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkRemovals demands that nobody gets the lock with a znode that was deleted while another held it: whoever sees that the other has
+// gone can see that, too.
+func (s *study) checkRemovals() error {
+	for _, path := range s.paths {
+		for _, a := range s.granted(path) {
+			gone, removed := s.removed[a.node]
+			if !removed {
+				continue
+			}
+			for _, b := range s.granted(path) {
+				excludes := (a.mode == Exclusive || b.mode == Exclusive) && !a.sameOwner(b)
+				through := b.grantedAt < gone.begin && gone.end < b.releasingAt && b.released && b.outcome == OK
+				if excludes && through && b.releasingAt < a.grantedAt {
+					return s.violation("removals", path, a.grantedAt, "%v was granted although its znode %s was deleted from %v to %v, when %v held the lock",
+						a, a.node, gone.begin, gone.end, b)
+				}
+			}
+		}
+	}
+	return nil
+}

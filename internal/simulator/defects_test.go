@@ -1,0 +1,202 @@
+package simulator_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A defect is one that the library could have.
+type defect struct {
+	name  string
+	file  string // relative to the module's root
+	edits []edit
+}
+
+// An edit puts one text in the place of another, which must stand exactly once in the file.
+type edit struct{ now, then string }
+
+var defects = []defect{
+	{
+		name: "a znode of another session is taken over",
+		file: "internal/seqnode/create.go",
+		edits: []edit{{
+			now:  `own == "" && stat.EphemeralOwner == zkSession && c.s.Conn.SessionID() == zkSession:`,
+			then: `own == "":`,
+		}},
+	},
+	{
+		name: "no sync before the look-up",
+		file: "internal/seqnode/create.go",
+		edits: []edit{{
+			now:  `if err := c.q.sync(c.s); err != nil {`,
+			then: `if err := error(nil); err != nil {`,
+		}},
+	},
+	{
+		name: "the loss is timed from the disconnect",
+		file: "internal/session/clock.go",
+		edits: []edit{{
+			now:  "	reported := c.contact.Add(-t/pingShare - reportedWithin(t))",
+			then: "	if s.Conn.State() == zk.StateHasSession {\n\t\tc.beaten = time.Now()\n\t}\n\treturn c.beaten\n	reported := c.beaten",
+		}},
+	},
+	{
+		name: "an answer to a create is trusted in any session",
+		file: "internal/seqnode/create.go",
+		edits: []edit{{
+			now:  "if err == nil && zkSession != 0 && c.s.Conn.SessionID() == zkSession {",
+			then: "if err == nil {",
+		}},
+	},
+	{
+		name: "the own znode is not looked after when the one ahead goes",
+		file: "internal/seqnode/seqnode.go",
+		edits: []edit{
+			{now: "	case t.last: // likewise, and others may take their turn then\n		n.Mind()\n", then: ""},
+			{now: "return t.last && ev.Type == zk.EventNodeDeleted && n.stands(ctx), nil", then: "return t.last && ev.Type == zk.EventNodeDeleted, nil"},
+			{now: "return t.last && n.stands(ctx), nil", then: "return t.last, nil"},
+		},
+	},
+	{
+		name: "what a follower answers by itself keeps the clock",
+		file: "internal/session/clock.go",
+		edits: []edit{{
+			now:  `_, err := s.Conn.Sync("/")`,
+			then: `_, _, err := s.Conn.Get("/")`,
+		}},
+	},
+	{
+		name: "the last contact counts, reported or not",
+		file: "internal/session/clock.go",
+		edits: []edit{{
+			now:  "c.contact.Add(-t/pingShare - reportedWithin(t))",
+			then: "c.contact",
+		}},
+	},
+	{
+		name: "a neighbour that gave up hands the lock over",
+		file: "internal/seqnode/node.go",
+		edits: []edit{{
+			now:  "return n.head && errors.Is(n.cause, errLeft)",
+			then: "return errors.Is(n.cause, errLeft)",
+		}},
+	},
+	{
+		name: "a loss is not told to the holder",
+		file: "internal/seqnode/node.go",
+		edits: []edit{{
+			now:  "if n.held && !errors.Is(cause, errLeft) {",
+			then: "if false {",
+		}},
+	},
+	{
+		name: "a token from a list in which others stand behind",
+		file: "internal/seqnode/seqnode.go",
+		edits: []edit{{
+			now:  "if self == len(queue)-1 && n.token == 0 {",
+			then: "if n.token == 0 {",
+		}},
+	},
+	{
+		name: "a read lock under a write lock has its own token",
+		file: "internal/seqnode/under.go",
+		edits: []edit{{
+			now:  "	n.token = senior.token\n",
+			then: "",
+		}},
+	},
+	{
+		name: "a create that nobody waits for any more leaves its znode",
+		file: "internal/seqnode/create.go",
+		edits: []edit{{
+			now:  "				n.Withdraw()\n",
+			then: "",
+		}},
+	},
+	{
+		name: "a delete is tried once",
+		file: "internal/seqnode/node.go",
+		edits: []edit{{
+			now:  "		unknown = unknown || !session.NotDone(err)\n",
+			then: "		unknown = unknown || !session.NotDone(err)\n		if backoff > 0 || unknown {\n			return err\n		}\n",
+		}},
+	},
+	{
+		name: "a writer does not look again before its turn",
+		file: "rwlock.go",
+		edits: []edit{{
+			now:  "	write.queue.Relist = true\n",
+			then: "",
+		}},
+	},
+	{
+		name: "one lease too many",
+		file: "internal/seqnode/crowd.go",
+		edits: []edit{{
+			now:  "len(v.queue) <= v.most",
+			then: "len(v.queue) <= v.most+1",
+		}},
+	},
+}
+
+// defectSeeds is how many seeds each defect may take to show.
+const defectSeeds = "2000"
+
+var failedSeed = regexp.MustCompile(`seed (\d+), which SIM_SEED=\d+ shows in full: [^\n]*`)
+
+// TestDefects builds the simulator against a library with a defect, for each of them, and demands that it finds out, and finds out
+// again when the seed is replayed: a simulator that finds nothing proves nothing.
+func TestDefects(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the simulator many times")
+	}
+	for _, d := range defects {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			simulator := d.build(t)
+			found := failedSeed.FindStringSubmatch(mustFail(t, simulator, "SIM_SEEDS="+defectSeeds))
+			require.NotNil(t, found, "no seed is told")
+			t.Log(found[0])
+			mustFail(t, simulator, "SIM_SEED="+found[1])
+		})
+	}
+}
+
+// mustFail runs the simulator and returns what it says.
+func mustFail(t *testing.T, simulator, env string) string {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), simulator, "-test.run=^TestSimulator$")
+	run.Env = append(os.Environ(), env)
+	out, err := run.CombinedOutput()
+	require.Error(t, err, "with %s the simulator finds nothing", env)
+	return string(out)
+}
+
+// build returns a test binary of this package in which the library has the defect.
+func (d defect) build(t *testing.T) string {
+	t.Helper()
+	source, err := filepath.Abs(filepath.Join("..", "..", filepath.FromSlash(d.file)))
+	require.NoError(t, err)
+	text, err := os.ReadFile(source)
+	require.NoError(t, err)
+	for _, e := range d.edits {
+		require.Equal(t, 1, strings.Count(string(text), e.now), "%s must have exactly once: %s", d.file, e.now)
+		text = []byte(strings.Replace(string(text), e.now, e.then, 1))
+	}
+	dir := t.TempDir()
+	mutant, overlay, binary := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "simulator.test")
+	require.NoError(t, os.WriteFile(mutant, text, 0o600))
+	replaced, err := json.Marshal(map[string]map[string]string{"Replace": {source: mutant}})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(overlay, replaced, 0o600))
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return binary
+}

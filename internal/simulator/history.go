@@ -1,0 +1,262 @@
+package simulator
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Kind is what an Event tells.
+type Kind string
+
+// The kinds of events. Those from Called to Refused are of one acquisition.
+const (
+	Called    Kind = "called"    // the call to acquire begins
+	Granted   Kind = "granted"   // it has returned with the lock
+	Failed    Kind = "failed"    // it has returned without
+	Lost      Kind = "lost"      // the channel of that name is closed
+	Releasing Kind = "releasing" // the last call to release begins
+	Released  Kind = "released"  // it has returned
+	Writing   Kind = "writing"   // a fenced write is sent
+	Written   Kind = "written"   // it was accepted
+	Refused   Kind = "refused"   // it was refused
+
+	Paused   Kind = "paused"   // the process of a worker is stopped
+	Resumed  Kind = "resumed"  // it goes on
+	Expired  Kind = "expired"  // a session is about to be ended by force
+	Removing Kind = "removing" // a znode is about to be deleted by somebody whose it is not
+	Removed  Kind = "removed"  // it was
+	Note     Kind = "note"     // anything else that is worth knowing when a history is read
+)
+
+// A Mode is what a holder is entitled to.
+type Mode string
+
+// The modes.
+const (
+	Exclusive Mode = "exclusive" // to be the only holder
+	Shared    Mode = "shared"    // to be one of many, none of them exclusive
+	Leased    Mode = "leased"    // to be one of at most Limits.Leases
+)
+
+// An Outcome is how a call has ended.
+type Outcome string
+
+// The outcomes.
+const (
+	OK          Outcome = "ok"
+	TimedOut    Outcome = "timed out"   // AcquireTimeout's time ran out
+	Cancelled   Outcome = "cancelled"   // ctx was done; of a release: before it was confirmed
+	Closed      Outcome = "closed"      // the client was closed
+	LockLost    Outcome = "lock lost"   // the hold had ended before
+	NotAllowed  Outcome = "not allowed" // an upgrade was refused
+	Unexpected  Outcome = "unexpected"  // none of these: a defect, of the library or of the workload
+	Unreachable Outcome = "unreachable" // the connection could not be opened
+)
+
+// An ID names one acquisition of one path.
+type ID struct {
+	Worker int `json:"worker"`
+	Owner  int `json:"owner"`
+	Step   int `json:"step"`           // counts what the owner acquires
+	Part   int `json:"part,omitempty"` // of what is acquired together: leases, the members of a multi lock, a read lock under a write lock
+}
+
+func (id ID) String() string {
+	return fmt.Sprintf("worker %d, owner %d, step %d.%d", id.Worker, id.Owner, id.Step, id.Part)
+}
+
+func (id ID) compare(other ID) int {
+	return cmp.Or(cmp.Compare(id.Worker, other.Worker), cmp.Compare(id.Owner, other.Owner),
+		cmp.Compare(id.Step, other.Step), cmp.Compare(id.Part, other.Part))
+}
+
+// An Event is one line of a history.
+type Event struct {
+	At   time.Duration `json:"at"` // by the recorder's clock
+	Kind Kind          `json:"kind"`
+	ID
+	Path    string        `json:"path,omitempty"`    // of the lock
+	Mode    Mode          `json:"mode,omitempty"`    // of Called and Granted
+	Under   bool          `json:"under,omitempty"`   // of Called and Granted: a read lock under the owner's own write lock
+	Token   int64         `json:"token,omitempty"`   // of Granted and of writes; 0: it was lost before it could be read
+	Node    string        `json:"node,omitempty"`    // of Granted, Removing and Removed
+	Session int64         `json:"session,omitempty"` // of Granted and Expired
+	Version int64         `json:"version,omitempty"` // of Written: its place among the writes that were accepted
+	Bound   time.Duration `json:"bound,omitempty"`   // of Called and Releasing: when the call was to end, 0 for never; see CheckPrompt
+	Outcome Outcome       `json:"outcome,omitempty"` // of Failed and Released
+	Text    string        `json:"text,omitempty"`    // an error, or a note
+}
+
+func (e Event) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%12.6fs %-9s", e.At.Seconds(), e.Kind)
+	switch e.Kind {
+	case Paused, Resumed:
+		fmt.Fprintf(&b, " worker %d", e.Worker)
+	case Expired, Removing, Removed, Note:
+	default:
+		fmt.Fprintf(&b, " %v %s", e.ID, e.Path)
+	}
+	field := func(name string, value any, zero bool) {
+		if !zero {
+			fmt.Fprintf(&b, " %s=%v", name, value)
+		}
+	}
+	field("mode", e.Mode, e.Mode == "")
+	field("under", e.Under, !e.Under)
+	field("token", e.Token, e.Token == 0)
+	field("node", e.Node, e.Node == "")
+	field("session", fmt.Sprintf("%#x", e.Session), e.Session == 0)
+	field("version", e.Version, e.Version == 0)
+	field("bound", e.Bound, e.Bound == 0)
+	field("outcome", e.Outcome, e.Outcome == "")
+	if e.Text != "" {
+		b.WriteString(" " + e.Text)
+	}
+	return b.String()
+}
+
+// A History is what was recorded, in order.
+type History []Event
+
+// Merge puts together the histories of several processes, whose recorders had the same clock.
+func Merge(histories ...History) History {
+	all := slices.Concat(histories...)
+	slices.SortStableFunc(all, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	return all
+}
+
+// tailLines is how much of a history a failure shows.
+const tailLines = 60
+
+// Tail returns the last lines up to and with a time, of those that concern a path ("" for all of them).
+func (h History) Tail(path string, until time.Duration) string {
+	var lines []string
+	for _, e := range h {
+		if e.At <= until && (path == "" || e.Path == path || e.Path == "") {
+			lines = append(lines, e.String())
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
+}
+
+// A Recorder takes the events of one process. It is safe for concurrent use.
+type Recorder struct {
+	clock    func() time.Duration
+	watchers sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	events History
+	held   map[ID]*held
+}
+
+// A held acquisition was granted, and its loss not recorded nor its release ended.
+type held struct {
+	path string
+	lost <-chan struct{}
+	over chan struct{} // closed when it is not held any more
+}
+
+// NewRecorder returns a Recorder whose events have the times that clock tells; nil is the time since now.
+func NewRecorder(clock func() time.Duration) *Recorder {
+	if clock == nil {
+		began := time.Now()
+		clock = func() time.Duration { return time.Since(began) }
+	}
+	return &Recorder{clock: clock, held: map[ID]*held{}}
+}
+
+// Record takes an event, at the time that it is now.
+func (r *Recorder) Record(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recordLocked(e)
+	if e.Kind == Released {
+		r.endLocked(e.ID)
+	}
+}
+
+// Grant takes the event of an acquisition that was granted, and waits beside the caller for its loss.
+func (r *Recorder) Grant(e Event, lost <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.Kind = Granted
+	r.recordLocked(e)
+	h := &held{path: e.Path, lost: lost, over: make(chan struct{})}
+	r.held[e.ID] = h
+	r.watchers.Go(func() {
+		select {
+		case <-lost:
+		case <-h.over:
+			return
+		}
+		time.Sleep(time.Nanosecond) // what is lost at the same moment is noted in order, whatever order it was told in
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.sweepLocked()
+	})
+}
+
+// recordLocked first records the losses that were told before this event, but whose watchers have not run yet: the order of
+// a history must not depend on which goroutine came first.
+func (r *Recorder) recordLocked(e Event) {
+	r.sweepLocked()
+	e.At = r.clock()
+	r.events = append(r.events, e)
+}
+
+func (r *Recorder) sweepLocked() {
+	var lost []ID
+	for id, h := range r.held {
+		if isClosed(h.lost) {
+			lost = append(lost, id)
+		}
+	}
+	slices.SortFunc(lost, ID.compare) // a seed gives the same history each time
+	for _, id := range lost {
+		r.events = append(r.events, Event{At: r.clock(), Kind: Lost, ID: id, Path: r.held[id].path})
+		r.endLocked(id)
+	}
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *Recorder) endLocked(id ID) {
+	if h := r.held[id]; h != nil {
+		close(h.over)
+		delete(r.held, id)
+	}
+}
+
+// Notef records a remark.
+func (r *Recorder) Notef(format string, args ...any) {
+	r.Record(Event{Kind: Note, Text: fmt.Sprintf(format, args...)})
+}
+
+// Close stops to wait for losses.
+func (r *Recorder) Close() {
+	r.mu.Lock()
+	for id := range r.held {
+		r.endLocked(id)
+	}
+	r.mu.Unlock()
+	r.watchers.Wait()
+}
+
+// History returns what was recorded so far.
+func (r *Recorder) History() History {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.events)
+}

@@ -1,0 +1,155 @@
+package simulator_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes/internal/simulator"
+)
+
+// parseHistory reads a history that is written by hand, an event in each line: the time in milliseconds, the kind, and but for a
+// session the ID as "worker/owner/step" or "worker/owner/step/part", or the worker alone. Then come, in any order, a
+// path (default "/p"), a mode, "under", an outcome with hyphens for blanks, and token=, node=, session=, version= or bound=.
+func parseHistory(tb testing.TB, text string) simulator.History {
+	tb.Helper()
+	var h simulator.History
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 {
+			continue
+		}
+		ms, err := strconv.Atoi(fields[0])
+		require.NoError(tb, err, line)
+		e := simulator.Event{At: time.Duration(ms) * time.Millisecond, Kind: simulator.Kind(fields[1]), Path: "/p"}
+		switch e.Kind {
+		case simulator.Paused, simulator.Resumed, simulator.Expired, simulator.Removing, simulator.Removed:
+			e.Path = ""
+		}
+		for _, field := range fields[2:] {
+			parseField(tb, &e, field)
+		}
+		h = append(h, e)
+	}
+	return h
+}
+
+func parseField(tb testing.TB, e *simulator.Event, field string) {
+	tb.Helper()
+	key, value, isPair := strings.Cut(field, "=")
+	number, err := strconv.ParseInt(value, 10, 64)
+	require.Equal(tb, isPair && key != "node", err == nil, field)
+	switch {
+	case key == "token":
+		e.Token = number
+	case key == "session":
+		e.Session = number
+	case key == "version":
+		e.Version = number
+	case key == "node":
+		e.Node = value
+	case key == "bound":
+		e.Bound = time.Duration(number) * time.Millisecond
+	case field == "under":
+		e.Under = true
+	case field == "exclusive" || field == "shared" || field == "leased":
+		e.Mode = simulator.Mode(field)
+	case field[0] == '/':
+		e.Path = field
+	case field[0] >= '0' && field[0] <= '9':
+		ids := [4]*int{&e.Worker, &e.Owner, &e.Step, &e.Part}
+		for i, digits := range strings.Split(field, "/") {
+			*ids[i], err = strconv.Atoi(digits)
+			require.NoError(tb, err, field)
+		}
+	default:
+		e.Outcome = simulator.Outcome(strings.ReplaceAll(field, "-", " "))
+	}
+}
+
+// kindsOf is the course of a history, for comparisons.
+func kindsOf(h simulator.History) (kinds []string) {
+	for _, e := range h {
+		kinds = append(kinds, fmt.Sprintf("%s %d", e.Kind, e.Worker))
+	}
+	return kinds
+}
+
+// A loss that was told before somebody else's grant must stand before it, also if the goroutine that waits for it has not run.
+func TestRecorderNotesALossBeforeTheGrantThatFollowsIt(t *testing.T) {
+	r := simulator.NewRecorder(nil)
+	lost := make(chan struct{})
+	r.Grant(simulator.Event{ID: simulator.ID{Worker: 1}, Path: "/p"}, lost)
+	close(lost)
+	r.Grant(simulator.Event{ID: simulator.ID{Worker: 2}, Path: "/p"}, make(chan struct{}))
+	r.Close()
+	require.Equal(t, []string{"granted 1", "lost 1", "granted 2"}, kindsOf(r.History()))
+}
+
+func TestRecorderNotesALossOnceAndNoneAfterTheRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := simulator.NewRecorder(nil)
+		first, second := make(chan struct{}), make(chan struct{})
+		one, two := simulator.ID{Worker: 1}, simulator.ID{Worker: 2}
+		r.Grant(simulator.Event{ID: one, Path: "/p"}, first)
+		r.Grant(simulator.Event{ID: two, Path: "/q"}, second)
+		time.Sleep(time.Second)
+		close(first)
+		synctest.Wait()
+		r.Record(simulator.Event{Kind: simulator.Released, ID: two, Path: "/q"})
+		close(second)
+		synctest.Wait()
+		r.Record(simulator.Event{Kind: simulator.Released, ID: one, Path: "/p"})
+		r.Close()
+		h := r.History()
+		require.Equal(t, []string{"granted 1", "granted 2", "lost 1", "released 2", "released 1"}, kindsOf(h))
+		require.Equal(t, time.Second, h[2].At)
+	})
+}
+
+func TestHistoriesOfSeveralProcessesAreMergedByTime(t *testing.T) {
+	a := parseHistory(t, `
+		10 called 0/0/0 exclusive
+		30 granted 0/0/0 token=7`)
+	b := parseHistory(t, `
+		20 called 1/0/0 exclusive
+		40 failed 1/0/0 timed-out bound=50`)
+	var line strings.Builder
+	for _, e := range b {
+		require.NoError(t, json.NewEncoder(&line).Encode(e))
+	}
+	var sent simulator.History
+	for in := json.NewDecoder(strings.NewReader(line.String())); in.More(); {
+		var e simulator.Event
+		require.NoError(t, in.Decode(&e))
+		sent = append(sent, e)
+	}
+	require.Equal(t, b, sent)
+	require.Equal(t, []string{"called 0", "called 1", "granted 0", "failed 1"}, kindsOf(simulator.Merge(a, sent)))
+}
+
+func TestTailShowsWhatConcernsAPath(t *testing.T) {
+	h := parseHistory(t, `
+		10 called  0/0/0 /a exclusive
+		20 called  1/0/0 /b exclusive
+		30 paused  1
+		40 granted 0/0/0 /a token=7
+		50 lost    0/0/0 /a`)
+	tail := h.Tail("/a", 45*time.Millisecond)
+	require.Equal(t, []string{"called", "paused", "granted"}, secondFields(tail))
+	require.Contains(t, tail, "worker 0, owner 0, step 0.0 /a token=7")
+	require.Equal(t, "    0.020000s called    worker 1, owner 0, step 0.0 /b mode=exclusive\n"+
+		"    0.050000s lost      worker 0, owner 0, step 0.0 /a", h.Pending())
+}
+
+func secondFields(lines string) (fields []string) {
+	for line := range strings.Lines(lines) {
+		fields = append(fields, strings.Fields(line)[1])
+	}
+	return fields
+}

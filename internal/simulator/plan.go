@@ -1,0 +1,114 @@
+package simulator
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// A patience is how long an owner is willing to wait for a lock.
+type patience int
+
+const (
+	forEver  patience = iota // Acquire
+	once                     // AcquireTimeout of 0
+	timeout                  // AcquireTimeout of step.wait
+	canceled                 // Acquire, whose ctx is cancelled after step.wait
+)
+
+// A step is one thing that an owner does, decided before it begins. Times that are given to the step but not used by it keep
+// the draws of one seed alike.
+type step struct {
+	number int
+	think  time.Duration // before it begins
+
+	lock   int  // which of the world's
+	fresh  bool // through a value of its own
+	shared bool // of a read/write lock: read
+	lower  bool // of a read/write lock: downgrade from write to read
+	raise  bool // of a read/write lock: try to upgrade, which is refused
+	leases int  // of a semaphore, from 1
+
+	patience patience
+	wait     time.Duration
+
+	reentries int
+	hold      time.Duration
+	writes    int
+	lag       time.Duration // what a write takes to reach the store
+	deaf      bool          // goes on although the lock was lost
+	hangUp    bool          // closes the worker's client while it holds
+	hasty     bool          // releases with a ctx that is done
+
+	look   bool // looks at the queue before
+	revoke bool // asks the head of the queue to give up before
+	remove bool // deletes the znode of somebody in the queue before
+	victim int  // of whom, counted from the head, if there are so many
+}
+
+// dice are the random choices of one step.
+type dice struct{ *rand.Rand }
+
+// percent is true in so many of a hundred cases.
+func (d dice) percent(n int) bool { return d.IntN(100) < n }
+
+// upTo returns a time between 0 and most.
+func (d dice) upTo(most time.Duration) time.Duration { return time.Duration(d.Int64N(int64(most) + 1)) }
+
+// newStep decides what an owner does next. It depends on nothing but its arguments, so that a step is the same whatever
+// became of those before it. Times are measured in t, the session timeout.
+func newStep(seed uint64, worker, owner, number int, locks []Lock, t time.Duration) step {
+	d := dice{rand.New(rand.NewPCG(seed, uint64(worker)<<48|uint64(owner)<<32|uint64(number)))}
+	s := step{
+		number: number,
+		think:  d.upTo(t / 4), lock: d.IntN(len(locks)), fresh: d.percent(15),
+		shared: d.percent(60), lower: d.percent(40), raise: d.percent(10),
+		patience: d.patience(), lag: d.lag(t),
+		hold: d.holdTime(t, seed%4 == 0), writes: d.IntN(4), deaf: d.percent(20), hangUp: d.percent(3), hasty: d.percent(15),
+		look: d.percent(8), revoke: d.percent(8), remove: d.percent(3), victim: d.IntN(3),
+	}
+	s.leases = 1 + d.IntN(max(locks[s.lock].Leases, 1))
+	s.wait = d.upTo(map[patience]time.Duration{timeout: t, canceled: t / 2}[s.patience])
+	if s.patience == timeout && d.percent(50) {
+		s.wait /= 20
+	}
+	if d.percent(20) {
+		s.reentries = 1 + d.IntN(2)
+	}
+	return s
+}
+
+func (d dice) patience() patience {
+	switch n := d.IntN(100); {
+	case n < 45:
+		return forEver
+	case n < 58:
+		return once
+	case n < 83:
+		return timeout
+	}
+	return canceled
+}
+
+// holdTime is mostly short, and now and then longer than a session; with some seeds more often.
+func (d dice) holdTime(t time.Duration, long bool) time.Duration {
+	n := d.IntN(100)
+	if long {
+		n += 30
+	}
+	switch {
+	case n < 20:
+		return 0
+	case n < 75:
+		return d.upTo(t / 10)
+	case n < 90:
+		return d.upTo(t / 2)
+	}
+	return d.upTo(3 * t)
+}
+
+func (d dice) lag(t time.Duration) time.Duration {
+	if d.percent(80) {
+		return 0
+	}
+	return d.upTo(t / 4)
+}

@@ -1,0 +1,241 @@
+package simulator
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// never is a time that does not come.
+const never = time.Duration(math.MaxInt64)
+
+// A study is a history by what the checks look for.
+type study struct {
+	history  History
+	limits   Limits
+	paths    []string                  // in order of their first event
+	byPath   map[string][]*acquisition // in order of their calls
+	accesses map[string][]*access      // to the store, in order of their ends
+	pauses   map[int][]interval        // by worker
+	expired  map[int64][]time.Duration // by session
+	removed  map[string]interval       // by znode: from when on it may have been gone, and from when on it surely was
+}
+
+// An interval is a time from begin on and before end.
+type interval struct{ begin, end time.Duration }
+
+// An acquisition is what became of one call to acquire. Times of what did not happen are never; places are those of the
+// event in the history.
+type acquisition struct {
+	ID
+	path    string
+	mode    Mode
+	under   bool
+	token   int64
+	node    string
+	session int64
+	outcome Outcome // of the release
+
+	calledAt, grantedAt, lostAt, releasingAt, releasedAt time.Duration
+	calledIn, grantedIn, lostIn, releasingIn, releasedIn int
+	held, lost, releasing, released                      bool
+
+	// From when on the holder does not count as one: it is lost, or about to be released.
+	doubted   time.Duration
+	doubtedIn int
+}
+
+func (a *acquisition) sameOwner(b *acquisition) bool {
+	return a.Worker == b.Worker && a.Owner == b.Owner
+}
+
+func (a *acquisition) String() string {
+	text := fmt.Sprintf("%v (%s, token %d, granted at %v", a.ID, a.mode, a.token, a.grantedAt)
+	if a.lost {
+		text += fmt.Sprintf(", lost at %v", a.lostAt)
+	}
+	if a.releasing {
+		text += fmt.Sprintf(", releasing at %v", a.releasingAt)
+	}
+	return text + ")"
+}
+
+// An access is one to the store that the lock protects.
+type access struct {
+	by         *acquisition
+	begin, end time.Duration
+	version    int64 // of a write that was accepted, else 0
+	refused    bool
+}
+
+// newStudy fails where a history is none.
+func newStudy(h History, l Limits) (*study, error) {
+	s := &study{
+		history: h, limits: l, byPath: map[string][]*acquisition{}, accesses: map[string][]*access{},
+		pauses: map[int][]interval{}, expired: map[int64][]time.Duration{}, removed: map[string]interval{},
+	}
+	open := map[ID]*acquisition{}
+	writing := map[ID]time.Duration{}
+	for i, e := range h {
+		switch e.Kind {
+		case Called:
+			a := &acquisition{
+				ID: e.ID, path: e.Path, mode: e.Mode, under: e.Under, calledAt: e.At, calledIn: i,
+				grantedAt: never, lostAt: never, releasingAt: never, releasedAt: never, doubted: never, doubtedIn: len(h),
+			}
+			if open[e.ID] != nil {
+				return nil, fmt.Errorf("simulator: not a history: called twice: %v", e)
+			}
+			open[e.ID] = a
+			if s.byPath[a.path] == nil {
+				s.paths = append(s.paths, a.path)
+			}
+			s.byPath[a.path] = append(s.byPath[a.path], a)
+		case Failed, Granted, Lost, Releasing, Released:
+			if open[e.ID] == nil {
+				return nil, fmt.Errorf("simulator: not a history: was not called: %v", e)
+			}
+			open[e.ID].take(e, i)
+		case Writing:
+			writing[e.ID] = e.At
+		case Written, Refused:
+			by := open[e.ID]
+			if by == nil || !by.held {
+				return nil, fmt.Errorf("simulator: not a history: was not granted: %v", e)
+			}
+			s.accesses[e.Path] = append(s.accesses[e.Path], &access{
+				by: by, begin: writing[e.ID], end: e.At, version: e.Version, refused: e.Kind == Refused,
+			})
+		default:
+			s.take(e)
+		}
+	}
+	return s, nil
+}
+
+// take notes an event of a process or a session.
+func (s *study) take(e Event) {
+	switch e.Kind {
+	case Paused:
+		s.pauses[e.Worker] = append(s.pauses[e.Worker], interval{e.At, never})
+	case Resumed:
+		for i, p := range s.pauses[e.Worker] {
+			s.pauses[e.Worker][i].end = min(p.end, e.At)
+		}
+	case Expired:
+		s.expired[e.Session] = append(s.expired[e.Session], e.At)
+	case Removing:
+		if _, again := s.removed[e.Node]; !again {
+			s.removed[e.Node] = interval{e.At, never}
+		}
+	case Removed:
+		s.removed[e.Node] = interval{s.removed[e.Node].begin, e.At}
+	}
+}
+
+// take notes an event of the acquisition, at a place in the history.
+func (a *acquisition) take(e Event, place int) {
+	switch e.Kind {
+	case Granted:
+		// A multi lock may return with a member that it had lost before it had the others, and whose hold cannot be read then. To
+		// the checks it was not granted: it is not known when that was.
+		a.held = e.Token != 0
+		a.grantedAt, a.grantedIn = e.At, place
+		a.token, a.node, a.session = e.Token, e.Node, e.Session
+	case Lost:
+		a.lost, a.lostAt, a.lostIn = true, e.At, place
+		a.doubted, a.doubtedIn = min(a.doubted, e.At), min(a.doubtedIn, place)
+	case Releasing:
+		a.releasing, a.releasingAt, a.releasingIn = true, e.At, place
+		a.doubted, a.doubtedIn = min(a.doubted, e.At), min(a.doubtedIn, place)
+	case Released:
+		a.released, a.releasedAt, a.releasedIn, a.outcome = true, e.At, place, e.Outcome
+	}
+}
+
+// granted returns the acquisitions of a path that were granted, in that order.
+func (s *study) granted(path string) []*acquisition {
+	held := slices.DeleteFunc(slices.Clone(s.byPath[path]), func(a *acquisition) bool { return !a.held })
+	slices.SortFunc(held, func(a, b *acquisition) int { return a.grantedIn - b.grantedIn })
+	return held
+}
+
+// live returns when the holder has the lock and no reason to doubt it: from the grant until it is lost or about to be released,
+// not while the process is stopped, and not while it need not know that its session was ended by force, or its znode deleted.
+func (s *study) live(a *acquisition) []interval {
+	if !a.held {
+		return nil
+	}
+	live := without([]interval{{a.grantedAt, a.doubted}}, interval{never, never})
+	for _, at := range s.breaks(a) {
+		live = without(live, interval{at, s.toldBy(at)})
+	}
+	for _, p := range s.pauses[a.Worker] {
+		live = without(live, interval{p.begin, s.over(p)})
+	}
+	return live
+}
+
+// without cuts an interval out of others.
+func without(from []interval, cut interval) (left []interval) {
+	for _, i := range from {
+		if i.begin < cut.begin {
+			left = append(left, interval{i.begin, min(i.end, cut.begin)})
+		}
+		if cut.end < i.end {
+			left = append(left, interval{max(i.begin, cut.end), i.end})
+		}
+	}
+	return slices.DeleteFunc(left, func(i interval) bool { return i.begin >= i.end })
+}
+
+// toldBy is when a holder must know at the latest that its session was ended by force, or its znode deleted.
+func (s *study) toldBy(at time.Duration) time.Duration {
+	if s.limits.Told == 0 {
+		return never
+	}
+	return at + s.limits.Told
+}
+
+// breaks are when a's session was, or was perhaps, ended by force, or its znode deleted, which it could not know in time.
+func (s *study) breaks(a *acquisition) []time.Duration {
+	at := slices.Clone(s.expired[a.session])
+	if removed, ok := s.removed[a.node]; ok {
+		at = append(at, removed.begin)
+	}
+	return at
+}
+
+// over is when a pause is over, and what was missed is known.
+func (s *study) over(pause interval) time.Duration {
+	if pause.end == never {
+		return never
+	}
+	return pause.end + s.limits.Grace
+}
+
+// liveThrough tells whether a was live all the time from begin to end.
+func (s *study) liveThrough(a *acquisition, begin, end time.Duration) bool {
+	return slices.ContainsFunc(s.live(a), func(i interval) bool { return i.begin <= begin && end < i.end })
+}
+
+// wasPaused tells whether a worker's process was stopped at some time between two.
+func (s *study) wasPaused(worker int, begin, end time.Duration) bool {
+	return slices.ContainsFunc(s.pauses[worker], func(p interval) bool { return p.begin <= end && s.over(p) >= begin })
+}
+
+// grantedEarliest is when a was granted at the earliest. That may have been before the call returned: where its process was stopped
+// meanwhile, and where its session had been ended by force or its znode deleted, which it did not know.
+func (s *study) grantedEarliest(a *acquisition) time.Duration {
+	if slices.ContainsFunc(s.breaks(a), func(at time.Duration) bool { return at <= a.grantedAt }) {
+		return a.calledAt
+	}
+	at := a.grantedAt
+	for _, p := range s.pauses[a.Worker] {
+		if p.begin <= a.grantedAt && s.over(p) >= a.calledAt {
+			at = min(at, max(p.begin, a.calledAt))
+		}
+	}
+	return at
+}
