@@ -194,11 +194,12 @@ func (s *study) checkFence() error {
 }
 
 // checkReleases demands that a release that reports success was one: nobody else had got the lock until it began, whatever pauses
-// and forced ends of sessions there were.
+// and forced ends of sessions there were. (Not where somebody else deleted the znode: when an answer is lost, nobody can tell whose
+// delete it was.)
 func (s *study) checkReleases() error {
 	for _, path := range s.paths {
 		for _, a := range s.granted(path) {
-			if a.mode == Leased || a.outcome != OK || !a.released {
+			if _, removed := s.removed[a.node]; removed || a.mode == Leased || a.outcome != OK || !a.released {
 				continue
 			}
 			for _, b := range s.granted(path) {
@@ -212,13 +213,17 @@ func (s *study) checkReleases() error {
 	return nil
 }
 
+// breath is what may pass between a grant and the news that the own znode had gone before: what happened while the connection was away
+// the client tells in any order.
+const breath = time.Millisecond
+
 // checkRemovals demands that nobody gets the lock with a znode that was deleted while another held it: whoever sees that the other has
 // gone can see that, too.
 func (s *study) checkRemovals() error {
 	for _, path := range s.paths {
 		for _, a := range s.granted(path) {
 			gone, removed := s.removed[a.node]
-			if !removed {
+			if !removed || a.lost && a.lostAt <= a.grantedAt+breath {
 				continue
 			}
 			for _, b := range s.granted(path) {

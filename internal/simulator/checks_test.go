@@ -460,6 +460,16 @@ func TestCheckReleases(t *testing.T) {
 	judge(t, []verdict{
 		{name: "a loss that was not told", text: strings.ReplaceAll(overtaken, "%", "ok"), want: []string{"linearizability", "releases"}},
 		{name: "a loss that the release told", text: strings.ReplaceAll(overtaken, "%", "lock-lost")},
+		{name: "a znode that somebody else deleted", text: `
+			10 called    0/0/0 exclusive
+			20 granted   0/0/0 token=5 node=/p/a
+			25 removing  node=/p/a
+			26 called    1/0/0 exclusive
+			30 granted   1/0/0 token=6
+			31 releasing 1/0/0
+			32 released  1/0/0 ok
+			41 releasing 0/0/0
+			42 released  0/0/0 ok`},
 		{
 			name: "a loss to a reader that was not told", text: strings.ReplaceAll(strings.ReplaceAll(overtaken, "%", "ok"), "1/0/0 exclusive", "1/0/0 shared"),
 			want: []string{"linearizability", "releases"},
@@ -483,6 +493,7 @@ func TestCheckRemovals(t *testing.T) {
 	judge(t, []verdict{
 		{name: "a writer", text: strings.ReplaceAll(deleted, "%", "exclusive"), want: []string{"removals"}},
 		{name: "a reader", text: strings.ReplaceAll(deleted, "%", "shared"), want: []string{"removals"}},
+		{name: "told within the same breath", text: strings.ReplaceAll(strings.ReplaceAll(deleted, "%", "exclusive"), "33 lost", "32 lost")},
 		{name: "readers together", text: strings.ReplaceAll(strings.ReplaceAll(deleted, "%", "shared"), "exclusive", "shared")},
 		{name: "a new znode", text: strings.ReplaceAll(strings.ReplaceAll(deleted, "%", "shared"), "token=6 node=/p/b", "token=6 node=/p/c")},
 		{name: "deleted at the same time", text: strings.ReplaceAll(strings.ReplaceAll(deleted, "%", "shared"), "24 removed", "30 removed")},

@@ -194,22 +194,24 @@ func (r *Recorder) Grant(e Event, lost <-chan struct{}) {
 		case <-h.over:
 			return
 		}
+		at := r.clock()
 		time.Sleep(time.Nanosecond) // what is lost at the same moment is noted in order, whatever order it was told in
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.sweepLocked()
+		r.sweepLocked(at)
 	})
 }
 
 // recordLocked first records the losses that were told before this event, but whose watchers have not run yet: the order of
 // a history must not depend on which goroutine came first.
 func (r *Recorder) recordLocked(e Event) {
-	r.sweepLocked()
 	e.At = r.clock()
+	r.sweepLocked(e.At)
 	r.events = append(r.events, e)
 }
 
-func (r *Recorder) sweepLocked() {
+// sweepLocked records what is lost by now, and was at a time.
+func (r *Recorder) sweepLocked(at time.Duration) {
 	var lost []ID
 	for id, h := range r.held {
 		if isClosed(h.lost) {
@@ -218,7 +220,7 @@ func (r *Recorder) sweepLocked() {
 	}
 	slices.SortFunc(lost, ID.compare) // a seed gives the same history each time
 	for _, id := range lost {
-		r.events = append(r.events, Event{At: r.clock(), Kind: Lost, ID: id, Path: r.held[id].path})
+		r.events = append(r.events, Event{At: at, Kind: Lost, ID: id, Path: r.held[id].path})
 		r.endLocked(id)
 	}
 }

@@ -81,12 +81,13 @@ func (s *study) gaveBack(a *acquisition, end int64) (from, to int64) {
 	if s.grantedEarliest(a) < a.grantedAt {
 		afterGrant = 2*int64(a.calledIn) + 1
 	}
+	_, removed := s.removed[a.node]
 	switch {
 	case a.lost && (!a.releasing || a.lostIn < a.releasingIn):
 		return afterGrant, max(afterGrant, 2*int64(a.lostIn))
-	case a.released && a.outcome == OK:
+	case a.released && a.outcome == OK && !removed:
 		return 2 * int64(a.releasingIn), 2 * int64(a.releasedIn)
-	case a.released && a.outcome == LockLost:
+	case a.released && (a.outcome == LockLost || a.outcome == OK):
 		return afterGrant, 2 * int64(a.releasedIn)
 	case a.releasing && !s.disturbed(a):
 		return 2 * int64(a.releasingIn), ended

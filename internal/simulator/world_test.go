@@ -1,0 +1,81 @@
+package simulator_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/simulator"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// finish lets a small world without faults work for a while, and returns what Finish says.
+func finish(t *testing.T, c simulator.Config, before func(*recipes.Client)) (*simulator.World, error) {
+	t.Helper()
+	server := zktest.Start(t)
+	c.Seed, c.Session = 1, virtualSession
+	c.Locks = []simulator.Lock{{Recipe: simulator.Mutex, Paths: []string{"/mutex"}}}
+	c.Dial = func(ctx context.Context, _ int) (*recipes.Client, error) {
+		return recipes.Connect(ctx, strings.Join(server.Names(), ","), virtualSession,
+			recipes.WithDialer(server.Dial), recipes.WithHostProvider(server.HostProvider()))
+	}
+	w, err := simulator.New(c)
+	require.NoError(t, err)
+	if before != nil {
+		client, err := c.Dial(t.Context(), 0)
+		require.NoError(t, err)
+		before(client)
+		client.Close()
+	}
+	w.Start()
+	time.Sleep(5 * virtualSession)
+	ctx, cancel := context.WithTimeout(t.Context(), virtualEnd)
+	defer cancel()
+	return w, w.Finish(ctx)
+}
+
+func TestAWorldWithoutFaultsIsFlawless(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, err := finish(t, simulator.Config{}, nil)
+		require.NoError(t, err)
+		require.NoError(t, w.History().Check(w.Limits()))
+	})
+}
+
+func TestFinishTellsWhoDoesNotGetTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, err := finish(t, simulator.Config{}, func(client *recipes.Client) {
+			_, err := client.Create("/mutex", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+			_, err = client.Create("/mutex/lock-0000000000", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "do not come to an end")
+		require.Regexp(t, `called +worker \d, owner \d, step \d+\.0 /mutex mode=exclusive`, err.Error())
+	})
+}
+
+func TestFinishTellsWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, err := finish(t, simulator.Config{Left: func() []string { return []string{"7 watches"} }}, nil)
+		require.ErrorContains(t, err, "left after all was released: [7 watches]")
+	})
+}
+
+func TestFinishTellsOfZnodesThatAreLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, err := finish(t, simulator.Config{}, func(client *recipes.Client) {
+			_, err := client.Create("/mutex", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+			_, err = client.Create("/mutex/stray", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+		})
+		require.ErrorContains(t, err, "left after all was released: [/mutex/stray]")
+	})
+}
