@@ -88,7 +88,7 @@ func isNil(lock InterProcessLock) bool {
 // all back and begins anew. At the first member that fails it releases those before it, in reverse, and returns all errors
 // joined. In an outage it waits for that no longer than 100 ms; it goes on in the background.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
-	_, err := m.acquire(ctx, func(lock InterProcessLock) (bool, error) {
+	_, err := m.acquire(ctx, false, func(lock InterProcessLock) (bool, error) {
 		err := lock.Acquire(ctx)
 		return err == nil, err
 	})
@@ -98,7 +98,7 @@ func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
 // AcquireTimeout implements InterProcessLock, with one deadline for all members.
 func (m *InterProcessMultiLock) AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error) {
 	deadline := time.Now().Add(timeout)
-	return m.acquire(ctx, func(lock InterProcessLock) (bool, error) {
+	return m.acquire(ctx, timeout <= 0, func(lock InterProcessLock) (bool, error) {
 		left := time.Until(deadline)
 		if timeout > 0 && left <= 0 { // a timeout of 0 would be a try, which may take longer
 			return false, nil
@@ -107,7 +107,8 @@ func (m *InterProcessMultiLock) AcquireTimeout(ctx context.Context, timeout time
 	})
 }
 
-func (m *InterProcessMultiLock) acquire(ctx context.Context, one func(lock InterProcessLock) (bool, error)) (bool, error) {
+// acquire acquires all members by one, again and again unless it is to be tried once.
+func (m *InterProcessMultiLock) acquire(ctx context.Context, once bool, one func(lock InterProcessLock) (bool, error)) (bool, error) {
 	if m.bad != nil {
 		return false, m.bad
 	}
@@ -121,7 +122,7 @@ func (m *InterProcessMultiLock) acquire(ctx context.Context, one func(lock Inter
 		}
 		// While the caller waited for one member, another one was lost, and somebody else may have it by now. Like any other
 		// wait this one begins anew.
-		if err := giveBack(ctx, m.locks); err != nil {
+		if err := giveBack(ctx, m.locks); err != nil || once {
 			return false, err
 		}
 	}

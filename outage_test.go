@@ -128,3 +128,38 @@ func TestAMultiLockHoldsAllItsMembers(t *testing.T) {
 		})
 	}
 }
+
+// A single try is one, also where a member is lost on the way.
+func TestAMultiLockIsTriedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t)
+		client := connectThrough(t, server, "ours")
+		a, err := recipes.NewInterProcessMutex(client, "/a")
+		require.NoError(t, err)
+		last := &sideEffect{do: func() {
+			require.True(t, server.ExpireSession(client.SessionID()))
+			time.Sleep(5 * time.Second)
+		}}
+		ctx := ownerContext(t)
+		ok, err := recipes.NewInterProcessMultiLockOf(a, last).AcquireTimeout(ctx, 0)
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.Equal(t, 1, last.tries)
+		require.ErrorIs(t, a.Release(ctx), recipes.ErrNotOwner, "it was given back")
+	})
+}
+
+// A sideEffect is a lock that is always free; something happens meanwhile.
+type sideEffect struct {
+	recipes.InterProcessLock
+	do    func()
+	tries int
+}
+
+func (s *sideEffect) AcquireTimeout(context.Context, time.Duration) (bool, error) {
+	s.tries++
+	s.do()
+	return true, nil
+}
+
+func (s *sideEffect) Release(context.Context) error { return nil }
