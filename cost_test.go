@@ -262,6 +262,8 @@ func TestHandOverInsideAProcess(t *testing.T) {
 		require.NoError(t, within(t, next, "the lock does not pass on"))
 	}
 	within(t, held, "no delete was sent")
+	// The lock passes on ahead of the delete, too.
+	eventually(t, func() bool { return len(p.asked(path)) >= 2 }, "the second delete was not sent")
 	require.Equal(t, []wiretap.Op{wiretap.Delete, wiretap.Delete}, p.asked(path))
 	for _, done := range released {
 		require.Empty(t, done, "the delete was not answered")
