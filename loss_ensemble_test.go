@@ -11,14 +11,6 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-// only sends a client to one server.
-type only string
-
-func (o only) Init([]string) error  { return nil }
-func (o only) Len() int             { return 1 }
-func (o only) Next() (string, bool) { return string(o), true }
-func (o only) Connected()           {}
-
 // ensembleTest is a lock that is held through a follower and wanted through the leader.
 type ensembleTest struct {
 	t        *testing.T
@@ -35,17 +27,17 @@ func newEnsembleTest(t *testing.T, timeout time.Duration) *ensembleTest {
 	server := zktest.Start(t, zktest.WithServers(3))
 	e := &ensembleTest{t: t, server: server, follower: server.Peer(0)}
 	require.False(t, e.follower.Leading())
-	e.holder = e.connect(server.Link(holdersLink), e.follower, timeout)
+	e.holder = connectInBubble(t, server.Link(holdersLink), e.follower.Addr(), timeout)
 	e.lock = e.mutex(e.holder)
 	return e
 }
 
-func (e *ensembleTest) connect(link *zktest.Link, to *zktest.Peer, timeout time.Duration) *recipes.Client {
-	e.t.Helper()
-	client, err := recipes.Connect(e.t.Context(), "zktest:2181", timeout,
-		recipes.WithDialer(link.Dial), recipes.WithHostProvider(only(to.Addr())))
-	require.NoError(e.t, err)
-	e.t.Cleanup(func() {
+// connectInBubble is a client of those servers, by way of a link.
+func connectInBubble(t *testing.T, link *zktest.Link, servers string, timeout time.Duration) *recipes.Client {
+	t.Helper()
+	client, err := recipes.Connect(t.Context(), servers, timeout, recipes.WithDialer(link.Dial))
+	require.NoError(t, err)
+	t.Cleanup(func() {
 		client.Close()
 		time.Sleep(time.Minute) // virtual: what is under way ends by itself
 	})
@@ -62,7 +54,7 @@ func (e *ensembleTest) mutex(client *recipes.Client) *recipes.InterProcessMutex 
 // outlives acquires the lock, lets fault happen to the ensemble and waits until somebody else has the lock: by then Lost must be closed.
 func (e *ensembleTest) outlives(fault func()) {
 	e.t.Helper()
-	other := e.mutex(e.connect(e.server.Link("other"), e.server.Leader(), 40*time.Second))
+	other := e.mutex(connectInBubble(e.t, e.server.Link("other"), e.server.Leader().Addr(), 40*time.Second))
 	ctx, others := ownerContext(e.t), ownerContext(e.t)
 	require.NoError(e.t, e.lock.Acquire(ctx))
 	hold, held := e.lock.Hold(ctx), time.Now()

@@ -13,17 +13,10 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-// connectThrough is a client in a bubble, through a link of its own.
+// connectThrough is a client in a bubble of any of the servers, through a link of its own.
 func connectThrough(t *testing.T, server *zktest.Server, link string) *recipes.Client {
 	t.Helper()
-	client, err := recipes.Connect(t.Context(), strings.Join(server.Names(), ","), 10*time.Second,
-		recipes.WithDialer(server.Link(link).Dial), recipes.WithHostProvider(server.HostProvider()))
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		client.Close()
-		time.Sleep(time.Minute) // virtual: what is under way ends by itself
-	})
-	return client
+	return connectInBubble(t, server.Link(link), strings.Join(server.Names(), ","), 10*time.Second)
 }
 
 // A member is released under a time of its own where the others could not be acquired: the caller's is over, and in an outage that

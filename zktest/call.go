@@ -57,9 +57,7 @@ func (c *conn) createSessionLocked(asked connectRequest, id int64, timeout time.
 	p := c.peer
 	p.s.trackLocked(id, timeout, p)
 	p.s.commits.push(p.s.slowCommit, func() {
-		p.s.zxid++
-		x := txn{zxid: p.s.zxid, time: time.Now().UnixMilli(), session: id, op: opCreateSession}
-		p.s.commitLocked(x, &call{conn: c, welcome: func() { c.welcomeLocked(asked, id, timeout) }})
+		p.s.commitLocked(p.s.nextLocked(opCreateSession, id), &call{conn: c, welcome: func() { c.welcomeLocked(asked, id, timeout) }})
 	})
 }
 

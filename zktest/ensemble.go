@@ -163,8 +163,15 @@ func (s *Server) proposeLocked(req request, who []identity, id int64, asked *cal
 
 // refuseLocked commits an error in the place of a write.
 func (s *Server) refuseLocked(err code, id int64, asked *call) {
+	x := s.nextLocked(opError, id)
+	x.code = err
+	s.commitLocked(x, asked)
+}
+
+// nextLocked makes a transaction that needs no judgement.
+func (s *Server) nextLocked(op opcode, id int64) txn {
 	s.zxid++
-	s.commitLocked(txn{zxid: s.zxid, time: time.Now().UnixMilli(), session: id, op: opError, code: err}, asked)
+	return txn{zxid: s.zxid, time: time.Now().UnixMilli(), session: id, op: op}
 }
 
 func (s *Server) commitLocked(x txn, asked *call) {

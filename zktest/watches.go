@@ -110,16 +110,19 @@ func (w *watchTable[W]) fire(kind watchKind, e event, heard map[W]uint64, delive
 // relativeZxid, which are sent ahead of the answer and to anybody, and calls watch for what has not happened yet.
 func (t *tree) rewatch(r setWatchesRequest, watch func(kind watchKind, path string)) []event {
 	var missed []event
-	for _, path := range r.data {
-		switch n := t.nodes[path]; {
-		case n == nil:
-			missed = append(missed, event{kind: eventNodeDeleted, path: path})
-		case n.stat.mzxid > r.relativeZxid:
-			missed = append(missed, event{kind: eventNodeDataChanged, path: path})
-		default:
-			watch(watchData, path)
+	look := func(paths []string, kind watchKind, change eventType, changed func(*node) int64) {
+		for _, path := range paths {
+			switch n := t.nodes[path]; {
+			case n == nil:
+				missed = append(missed, event{kind: eventNodeDeleted, path: path})
+			case changed(n) > r.relativeZxid:
+				missed = append(missed, event{kind: change, path: path})
+			default:
+				watch(kind, path)
+			}
 		}
 	}
+	look(r.data, watchData, eventNodeDataChanged, func(n *node) int64 { return n.stat.mzxid })
 	for _, path := range r.exist {
 		if t.nodes[path] != nil {
 			missed = append(missed, event{kind: eventNodeCreated, path: path})
@@ -127,15 +130,6 @@ func (t *tree) rewatch(r setWatchesRequest, watch func(kind watchKind, path stri
 			watch(watchData, path)
 		}
 	}
-	for _, path := range r.child {
-		switch n := t.nodes[path]; {
-		case n == nil:
-			missed = append(missed, event{kind: eventNodeDeleted, path: path})
-		case n.stat.pzxid > r.relativeZxid:
-			missed = append(missed, event{kind: eventNodeChildrenChanged, path: path})
-		default:
-			watch(watchChild, path)
-		}
-	}
+	look(r.child, watchChild, eventNodeChildrenChanged, func(n *node) int64 { return n.stat.pzxid })
 	return missed
 }

@@ -106,8 +106,8 @@ func New(opts ...Option) (*Server, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.commits = newLane(&s.mu, func() bool { return s.leader == nil || !s.leader.inContactLocked() })
-	s.closings = newLane(&s.mu, func() bool { return s.leader == nil || !s.leader.inContactLocked() })
+	idle := func() bool { return s.leader == nil || !s.leader.inContactLocked() }
+	s.commits, s.closings = newLane(&s.mu, idle), newLane(&s.mu, idle)
 	s.lastSession = s.began.UnixMilli() << 16
 	s.reaped = s.began
 	s.electLocked()
