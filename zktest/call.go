@@ -18,7 +18,7 @@ type call struct {
 
 	welcome func() // not nil: the answer to a handshake
 
-	ready  bool // the answer below is known; reads never are, they are answered when their turn comes
+	ready  bool // the answer below is known; reads, unless throttled, get theirs when their turn comes
 	result reply
 	err    code
 }
@@ -100,8 +100,13 @@ func (c *conn) requestLocked(asked *call) {
 	if !p.hearLocked(c.session, c.timeout) {
 		return
 	}
+	if err := p.eagerLocked(asked.req, c.who); err != codeOK {
+		c.refuseLocked(asked, err)
+		return
+	}
 	c.calls = append(c.calls, asked)
 	switch op := asked.req.op; {
+	case asked.ready: // throttled
 	case op == opSync:
 		c.syncLocked(asked)
 	case op.isWrite():
@@ -200,10 +205,12 @@ func (p *Peer) settledLocked(session int64) {
 func (c *conn) flushLocked() {
 	for len(c.calls) > 0 && !c.dropped && c.peer.orphans[c.session] == 0 {
 		a := c.calls[0]
-		if a.req.op != opSync && !a.req.op.isWrite() {
-			a.result, a.err = c.readLocked(a.req)
-		} else if !a.ready {
+		switch op := a.req.op; {
+		case a.ready:
+		case op == opSync || op.isWrite():
 			return
+		default:
+			a.result, a.err = c.readLocked(a.req)
 		}
 		c.calls = c.calls[1:]
 		if !c.replyLocked(a) {

@@ -196,6 +196,8 @@ func (c *conn) arriveLocked(packet []byte) {
 		c.dropLocked()
 	case loseReply:
 		c.requestLocked(&call{conn: c, req: req, lost: true})
+	case throttle:
+		c.requestLocked(&call{conn: c, req: req, ready: true, err: codeThrottled})
 	default:
 		c.requestLocked(&call{conn: c, req: req})
 	}

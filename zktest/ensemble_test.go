@@ -188,6 +188,46 @@ func TestAnIsolatedFollower(t *testing.T) {
 	})
 }
 
+// A follower that is cut off refuses by itself what it knows to be forbidden, and what else
+// needs the leader hangs; what was refused keeps nobody's session.
+func TestAnIsolatedFollowerRefusesEagerly(t *testing.T) {
+	for eager, want := range map[bool][]outcome{
+		true:  {{2, -102}, {3, -114}, {}},
+		false: {{}},
+	} {
+		t.Run(fmt.Sprint(eager), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var opts []zktest.Option
+				if eager {
+					opts = append(opts, zktest.WithEagerACLCheck())
+				}
+				s, f1, f2 := three(t, opts...)
+				g := at(t, s, f2)
+				_, err := g.Create("/ro", nil, zk.FlagPersistent, zk.WorldACL(zk.PermRead))
+				require.NoError(t, err)
+				near := plugIn(t, s.Link("near"), f1).open(syncLimit - 2*beat)
+				pass(beat)
+				f1.Isolate()
+				for range 4 {
+					pass(beat)
+					near.send(ping())
+					require.Equal(t, outcome{-2, 0}, near.answer())
+				}
+				require.Equal(t, []int64{g.SessionID()}, s.Sessions())
+				near.send(creation(1, "/ok", 0), creation(2, "/ro/a", 0), ask(3, 1, func(b *buffer) {
+					b.bytes([]byte("/no-acl"))
+					b.bytes(nil)
+					b.acl(nil)
+					b.int32(0)
+				}))
+				for _, o := range want {
+					require.Equal(t, o, near.answer())
+				}
+			})
+		})
+	}
+}
+
 func TestAFollowerRejoinsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f1, f2 := three(t)

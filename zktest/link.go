@@ -77,6 +77,7 @@ const (
 	pass verdict = iota
 	loseRequest
 	loseReply
+	throttle
 )
 
 // Link returns the link of that name, and makes it if there is none. Clients that connect over TCP, and those that use the Dial of
@@ -180,7 +181,13 @@ func (l *Link) LoseRequest(op Op) { l.change(func() { l.lose[op] = loseRequest }
 // LoseReply breaks the connection in the place of the answer to the next such request, which has taken effect by then.
 func (l *Link) LoseReply(op Op) { l.change(func() { l.lose[op] = loseReply }) }
 
-// Spare takes back LoseRequest and LoseReply where they have not hit yet.
+// Throttle makes the server answer the next such request by itself with -127 (throttled),
+// as one does that has kept it in its queue for too long (throttledOpWaitTime). Nothing
+// comes of it, and the leader does not hear of it. Pings, closes and auth packets are
+// never throttled (Request.isThrottlable).
+func (l *Link) Throttle(op Op) { l.change(func() { l.lose[op] = throttle }) }
+
+// Spare takes back LoseRequest, LoseReply and Throttle where they have not hit yet.
 func (l *Link) Spare() { l.change(func() { clear(l.lose) }) }
 
 func (l *Link) change(f func()) {
@@ -214,9 +221,13 @@ func (l *Link) delayLocked() time.Duration {
 	return l.least + time.Duration(l.random.Int64N(int64(l.most-l.least)))
 }
 
+func (o opcode) throttlable() bool {
+	return o != opPing && o != opClose && o != opSetAuth
+}
+
 func (l *Link) verdictLocked(op opcode) verdict {
 	for _, o := range []Op{op.kind(), Any} {
-		if v := l.lose[o]; v != pass {
+		if v := l.lose[o]; v != pass && (v != throttle || op.throttlable()) {
 			delete(l.lose, o)
 			return v
 		}

@@ -240,6 +240,36 @@ func TestLoseReply(t *testing.T) {
 	})
 }
 
+// A throttled request is answered in its turn, by a server that is cut off, too.
+func TestThrottle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f1, _ := three(t)
+		link := s.Link("p")
+		p := plugIn(t, link, f1).open(term)
+		f1.Isolate()
+		for i, op := range []zktest.Op{zktest.OpCreate, zktest.OpSync, zktest.Any} {
+			link.Throttle(op)
+			request := [][]byte{creation(3, "/a", 0), synchrony(3), existence(3, "/")}[i]
+			p.send(ping(), existence(2, "/"), request, existence(4, "/"))
+			require.Equal(t, outcome{-2, 0}, p.answer(), "pings never are")
+			if op != zktest.Any {
+				require.Equal(t, outcome{2, 0}, p.answer(), "others are not")
+				require.Equal(t, outcome{3, -127}, p.answer())
+			} else {
+				require.Equal(t, outcome{2, -127}, p.answer())
+				require.Equal(t, outcome{3, 0}, p.answer())
+			}
+			require.Equal(t, outcome{4, 0}, p.answer(), "only the next one is")
+		}
+		link.Throttle(zktest.OpExists)
+		link.Spare()
+		p.send(existence(5, "/"))
+		require.Equal(t, outcome{5, 0}, p.answer())
+		f1.Rejoin()
+		require.Empty(t, s.Znodes())
+	})
+}
+
 // Any is every kind of request there is.
 func TestLoseAny(t *testing.T) {
 	auth := ask(1, 100, func(b *buffer) {

@@ -12,19 +12,31 @@ type Option func(*settings)
 type settings struct {
 	servers    int
 	tick       time.Duration
-	longest    time.Duration // session timeout; 0: 20 ticks
+	shortest   time.Duration // session timeout; 0: 2 ticks
+	longest    time.Duration // likewise; 0: 20 ticks
 	slowClose  time.Duration
 	slowCommit time.Duration
+	eagerACL   bool
 	seed       uint64
 }
 
 // WithServers makes the service an ensemble of n servers; at least 1, which is the default.
 func WithServers(n int) Option { return func(s *settings) { s.servers = n } }
 
-// WithTick sets the tick, by default two seconds as in a real server; at least a millisecond. Sessions last between 2 and 20 ticks.
+// WithTick sets the tick, by default two seconds as in a real server; at least a
+// millisecond. Sessions last between 2 and 20 ticks, unless WithMinSessionTimeout or
+// WithMaxSession says otherwise.
 func WithTick(d time.Duration) Option { return func(s *settings) { s.tick = d } }
 
-// WithMaxSession sets the longest session timeout that is granted (maxSessionTimeout), by default 20 ticks; at least 2.
+// WithMinSessionTimeout sets the shortest session timeout that is granted
+// (minSessionTimeout), by default 2 ticks; at least a millisecond. Below that default a
+// session may be shorter than what passes between two reports of a follower.
+func WithMinSessionTimeout(d time.Duration) Option {
+	return func(s *settings) { s.shortest = d }
+}
+
+// WithMaxSession sets the longest session timeout that is granted (maxSessionTimeout), by
+// default 20 ticks; no less than the shortest.
 func WithMaxSession(d time.Duration) Option { return func(s *settings) { s.longest = d } }
 
 // WithSlowClose makes d pass between the end of an expired session and that of its ephemeral znodes. Its client can have a new
@@ -34,6 +46,12 @@ func WithSlowClose(d time.Duration) Option { return func(s *settings) { s.slowCl
 // WithSlowCommit makes d pass between the moment at which the leader takes a write and that at which it takes effect, as when the
 // disks of the servers are slow.
 func WithSlowCommit(d time.Duration) Option { return func(s *settings) { s.slowCommit = d } }
+
+// WithEagerACLCheck makes the servers of an ensemble refuse writes that an ACL forbids, or
+// whose own ACL is invalid, by themselves and without their leader
+// (zookeeper.enableEagerACLCheck), as 3.8 does. A server that is cut off does so until it
+// has noticed. No effect on a single server.
+func WithEagerACLCheck() Option { return func(s *settings) { s.eagerACL = true } }
 
 // WithSeed sets what the delays of links are drawn from, and when between two ticks the leader pings its followers.
 func WithSeed(n uint64) Option { return func(s *settings) { s.seed = n } }
@@ -48,13 +66,20 @@ func newSettings(opts []Option) (settings, error) {
 		return s, fmt.Errorf("zktest: WithServers(%d): want 1 at least", s.servers)
 	case s.tick < time.Millisecond:
 		return s, fmt.Errorf("zktest: WithTick(%v): want a millisecond at least", s.tick)
-	case s.longest != 0 && s.longest < 2*s.tick:
-		return s, fmt.Errorf("zktest: WithMaxSession(%v): want two ticks of %v at least", s.longest, s.tick)
 	case s.slowCommit < 0:
 		return s, fmt.Errorf("zktest: WithSlowCommit(%v): want 0 at least", s.slowCommit)
 	case s.slowClose < 0:
 		return s, fmt.Errorf("zktest: WithSlowClose(%v): want 0 at least", s.slowClose)
 	}
+	s.shortest = cmp.Or(s.shortest, 2*s.tick)
 	s.longest = cmp.Or(s.longest, 20*s.tick)
+	switch {
+	case s.shortest < time.Millisecond:
+		return s, fmt.Errorf("zktest: WithMinSessionTimeout(%v): want a millisecond at least",
+			s.shortest)
+	case s.longest < s.shortest:
+		return s, fmt.Errorf("zktest: WithMaxSession(%v): want %v at least, the shortest timeout",
+			s.longest, s.shortest)
+	}
 	return s, nil
 }

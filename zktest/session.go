@@ -22,9 +22,9 @@ func password(id int64) []byte {
 	return sum[:16]
 }
 
-// negotiate gives the timeout that a client gets: between 2 and 20 ticks, the real server's defaults.
+// negotiate gives the timeout that a client gets.
 func (s *Server) negotiate(wanted time.Duration) time.Duration {
-	return min(max(wanted, 2*s.tick), s.longest)
+	return min(max(wanted, s.shortest), s.longest)
 }
 
 func (s *Server) trackLocked(id int64, timeout time.Duration, owner *Peer) {

@@ -26,6 +26,9 @@ func TestTimeoutsAreNegotiated(t *testing.T) {
 			{[]zktest.Option{zktest.WithTick(50 * time.Millisecond)}, 0, 100 * time.Millisecond},
 			{[]zktest.Option{zktest.WithTick(50 * time.Millisecond)}, time.Hour, time.Second},
 			{[]zktest.Option{zktest.WithMaxSession(time.Minute)}, time.Hour, time.Minute},
+			{[]zktest.Option{zktest.WithMinSessionTimeout(time.Second)}, 0, time.Second},
+			{[]zktest.Option{zktest.WithMinSessionTimeout(time.Second)}, 1001 * time.Millisecond, 1001 * time.Millisecond},
+			{[]zktest.Option{zktest.WithMinSessionTimeout(time.Minute), zktest.WithMaxSession(time.Hour)}, 0, time.Minute},
 		} {
 			s := zktest.Start(t, c.opts...)
 			p := plugIn(t, s.Link(""), s.Peer(0)).open(c.asked)
@@ -44,7 +47,7 @@ func TestTimeoutsAreNegotiated(t *testing.T) {
 // A session ends when nothing was heard for its timeout, never before, and up to a tick later; behind a follower up to half a
 // tick more, until the next report of whom it has heard. Everything its end means comes together.
 func TestExpiry(t *testing.T) {
-	for _, timeout := range []time.Duration{2 * beat, 2*beat + 700*time.Millisecond, term} {
+	for _, timeout := range []time.Duration{beat + beat/4, 2 * beat, 2*beat + 700*time.Millisecond, term} {
 		for idle := time.Duration(0); idle < beat; idle += 333 * time.Millisecond {
 			for name, follower := range map[string]bool{"leader": false, "follower": true} {
 				t.Run(fmt.Sprintf("%v after %v at a %s", timeout, idle, name), func(t *testing.T) {
@@ -57,7 +60,7 @@ func TestExpiry(t *testing.T) {
 
 func testExpiry(t *testing.T, timeout, idle time.Duration, follower bool) {
 	t.Helper()
-	s, server, other := three(t)
+	s, server, other := three(t, zktest.WithMinSessionTimeout(beat))
 	latest := timeout + beat + beat/2
 	if !follower {
 		server, latest = s.Leader(), timeout+beat

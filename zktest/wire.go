@@ -48,6 +48,7 @@ const (
 	codeInvalidACL              code = -114
 	codeAuthFailed              code = -115 // the server closes the connection behind this answer
 	codeSessionMoved            code = -118 // never sent: the server closes the connection instead
+	codeThrottled               code = -127
 )
 
 type eventType int32

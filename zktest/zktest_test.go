@@ -374,13 +374,19 @@ func TestReplay(t *testing.T) {
 
 func TestOptionsThatMakeNoSense(t *testing.T) {
 	for want, opts := range map[string][]zktest.Option{
-		"zktest: WithServers(0): want 1 at least":                     {zktest.WithServers(0)},
-		"zktest: WithTick(1µs): want a millisecond at least":          {zktest.WithTick(time.Microsecond)},
-		"zktest: WithMaxSession(3s): want two ticks of 2s at least":   {zktest.WithMaxSession(3 * time.Second)},
-		"zktest: WithSlowClose(-1ns): want 0 at least":                {zktest.WithSlowClose(-1)},
-		"zktest: WithMaxSession(-1ns): want two ticks of 2s at least": {zktest.WithMaxSession(-1)},
-		"zktest: WithSlowCommit(-1ns): want 0 at least":               {zktest.WithSlowCommit(-1)},
-		"zktest: WithServers(-1): want 1 at least":                    {zktest.WithServers(-1)},
+		"zktest: WithServers(0): want 1 at least":                              {zktest.WithServers(0)},
+		"zktest: WithTick(1µs): want a millisecond at least":                   {zktest.WithTick(time.Microsecond)},
+		"zktest: WithMaxSession(3s): want 4s at least, the shortest timeout":   {zktest.WithMaxSession(3 * time.Second)},
+		"zktest: WithSlowClose(-1ns): want 0 at least":                         {zktest.WithSlowClose(-1)},
+		"zktest: WithMaxSession(-1ns): want 4s at least, the shortest timeout": {zktest.WithMaxSession(-1)},
+		"zktest: WithMinSessionTimeout(-1ns): want a millisecond at least": {
+			zktest.WithMinSessionTimeout(-1),
+		},
+		"zktest: WithMaxSession(40s): want 1m0s at least, the shortest timeout": {
+			zktest.WithMinSessionTimeout(time.Minute),
+		},
+		"zktest: WithSlowCommit(-1ns): want 0 at least": {zktest.WithSlowCommit(-1)},
+		"zktest: WithServers(-1): want 1 at least":      {zktest.WithServers(-1)},
 	} {
 		_, err := zktest.New(opts...)
 		require.EqualError(t, err, want)

@@ -1,0 +1,134 @@
+package zktest_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/zkserver"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// TestConformanceMinSessionTimeout compares what is granted below two ticks.
+func TestConformanceMinSessionTimeout(t *testing.T) {
+	const shortest = 300 * time.Millisecond
+	cluster := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual),
+		zkserver.Config("minSessionTimeout=300"))
+	fake := zktest.Start(t, zktest.WithTick(tick), zktest.WithMaxSession(usual),
+		zktest.WithMinSessionTimeout(shortest))
+	conform(t, cluster.Servers[0].Addr, fake.Addrs()[0], `
+		r0 connect timeout=0
+		r1 connect timeout=1
+		r2 connect timeout=299
+		r3 connect timeout=300
+		r4 connect timeout=301
+		r5 connect timeout=999
+		r6 connect timeout=10001
+		r5 connect as=r5 timeout=1
+	`)
+}
+
+// eagerly refuses what no leader has to be asked for. A zxid of 0 in the answer shows who
+// refused; that the next one is not skipped, that the leader has not heard of it.
+const eagerly = `
+	c0 create /ro x persistent world:r
+	c0 create /none x persistent none
+	c0 create /bad x persistent digest/bob:r
+	c0 exists /ro
+	r0 create /ro/child x
+	r0 create2 /ro/child x
+	r0 create /ro/child- x ephemeralSequence
+	r0 delete /ro/child -1
+	r0 delete /ro -1
+	c0 create /ro x persistent world:r
+	r0 setData /ro y -1
+	r0 setData /ro y 77
+	r0 setACL /ro world:cdrwa -1
+	r0 setACL /missing none -1
+	r0 setACL /missing world:cdrwa -1
+	r0 create /bad x persistent nonsense/x:r
+	r0 create2 /bad x persistent null
+	r0 create /missing/bad x persistent none
+	r0 create /missing/good x
+	r0 setData /missing x -1
+	r0 create !relative x persistent none
+	r0 create !/zookeeper x persistent none
+	r0 delete !/ -1
+	r0 create /ok x
+	r0 exists /ok
+	# of these the leader is asked
+	r0 createContainer /ro/c x container
+	r0 createTTL /ro/t x ttl world:cdrwa 5000
+	r0 multi create /ro/m x persistent
+	r0 check /ro 5
+	r0 create /ro x
+	r0 exists /ok
+	r0 create /last x
+	r0 exists /last
+	r0 auth 0 digest bob:secret
+	r0 create /bobs x persistent auth:cdrwa
+	r0 setData /bobs y -1
+	r1 setData /bobs z -1
+	r1 create /bobs/child x
+	r1 delete /bobs -1
+	r0 exists /bobs
+`
+
+// TestConformanceEagerACLCheck compares what a server refuses by itself: as a follower,
+// as the leader, and where it is the only one.
+func TestConformanceEagerACLCheck(t *testing.T) {
+	const jvm = "-Dzookeeper.enableEagerACLCheck=true"
+	shared := []zkserver.Option{
+		zkserver.Tick(tick), zkserver.MaxSession(usual),
+		zkserver.JVM(jvm, "-Dzookeeper.extendedTypesEnabled=true"),
+	}
+	newFake := func(t *testing.T, servers int) *zktest.Server {
+		t.Helper()
+		return zktest.Start(t, zktest.WithTick(tick), zktest.WithMaxSession(usual),
+			zktest.WithServers(servers), zktest.WithEagerACLCheck())
+	}
+	t.Run("standalone", func(t *testing.T) {
+		genuine := zkserver.Start(t, shared...)
+		conform(t, genuine.Servers[0].Addr, newFake(t, 1).Addrs()[0], eagerly)
+	})
+	ensemble := zkserver.Start(t, append(shared, zkserver.Servers(3))...)
+	for _, role := range []string{"leader", "follower"} {
+		t.Run(role, func(t *testing.T) {
+			fake := newFake(t, 3)
+			at := slices.IndexFunc(fake.Peers(), func(p *zktest.Peer) bool {
+				return p.Leading() == (role == "leader")
+			})
+			conform(t, serverOf(t, ensemble, role), fake.Addrs()[at], eagerly)
+		})
+	}
+}
+
+// serverOf returns the address of a server of an ensemble that is in a role.
+func serverOf(t *testing.T, c *zkserver.Cluster, role string) string {
+	t.Helper()
+	for _, s := range c.Servers {
+		answer, err := s.FourLetter("srvr")
+		require.NoError(t, err)
+		if strings.Contains(answer, "Mode: "+role) {
+			return s.Addr
+		}
+	}
+	t.Fatalf("the ensemble has no %s", role)
+	return ""
+}
+
+// conform plays a script on both servers, and wants the same answers.
+func conform(t *testing.T, genuineAddr, fakeAddr, text string) {
+	t.Helper()
+	genuine, fake := mustPlay(t, genuineAddr, nil), mustPlay(t, fakeAddr, nil)
+	defer genuine.close()
+	defer fake.close()
+	script := parseScript(text)
+	transcript, difference, err := compare(genuine, fake, script, below(t, script))
+	logTranscript(t, script, transcript)
+	require.NoError(t, err)
+	require.Empty(t, difference)
+}
