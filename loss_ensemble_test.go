@@ -1,10 +1,12 @@
 package recipes_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
@@ -22,9 +24,11 @@ type ensembleTest struct {
 
 const holdersLink = "the holder's"
 
-func newEnsembleTest(t *testing.T, timeout time.Duration) *ensembleTest {
+func newEnsembleTest(
+	t *testing.T, timeout time.Duration, opts ...zktest.Option,
+) *ensembleTest {
 	t.Helper()
-	server := zktest.Start(t, zktest.WithServers(3))
+	server := zktest.Start(t, append(opts, zktest.WithServers(3))...)
 	e := &ensembleTest{t: t, server: server, follower: server.Peer(0)}
 	require.False(t, e.follower.Leading())
 	e.holder = connectInBubble(t, server.Link(holdersLink), e.follower.Addr(), timeout)
@@ -101,5 +105,47 @@ func TestLostBehindAFollowerThatDies(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// With enableEagerACLCheck a follower refuses writes by itself, also one that is cut off from
+// its leader. Its refusals must not keep the clock.
+func TestLostBehindAFollowerThatRefusesByItself(t *testing.T) {
+	for name, c := range map[string]struct {
+		path    string
+		acl     []zk.ACL
+		refusal error
+	}{
+		"no permission": {"/forbidden", zk.WorldACL(zk.PermAll), zk.ErrNoAuth},
+		"a bad ACL":     {"/", []zk.ACL{{Perms: zk.PermAll, Scheme: "none"}}, zk.ErrInvalidACL},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newEnsembleTest(t, 4*time.Second, zktest.WithEagerACLCheck())
+				closed := zk.DigestACL(zk.PermAll, "somebody", "else")
+				_, err := e.holder.Create("/forbidden", nil, 0, closed)
+				require.NoError(t, err)
+				refused, err := recipes.NewInterProcessMutex(e.holder, c.path,
+					recipes.WithACL(c.acl))
+				require.NoError(t, err)
+				refusals := make(chan int, 1)
+				e.outlives(func() {
+					time.Sleep(20 * time.Second)
+					e.follower.Isolate()
+					go func() {
+						n := 0
+						for ctx := ownerContext(t); ; n++ {
+							_, err := refused.AcquireTimeout(ctx, time.Second)
+							if !errors.Is(err, c.refusal) {
+								break
+							}
+							time.Sleep(100 * time.Millisecond)
+						}
+						refusals <- n
+					}()
+				})
+				require.Greater(t, <-refusals, 40, "it refuses for four seconds at least")
+			})
+		})
 	}
 }

@@ -306,12 +306,7 @@ func (n *Node) syncOnce(q *Queue) error {
 	}
 }
 
-func (q *Queue) sync(s *session.Session) error {
-	return s.Contact(func() error {
-		_, err := s.Conn.Sync(q.Dir)
-		return err
-	})
-}
+func (q *Queue) sync(s *session.Session) error { return s.Sync(q.Dir) }
 
 // Members returns the queue as the leader knows it, in order; a directory that does not exist is an empty queue.
 func (q *Queue) Members(ctx context.Context, s *session.Session) ([]Name, error) {

@@ -82,18 +82,32 @@ func Call[T any](ctx context.Context, s *Session, f func() (T, error)) (T, error
 	}).Wait(ctx)
 }
 
-// Observe makes one call to ZooKeeper and takes note if the connection is lost. A write or a sync is a Contact.
+// Observe makes one call to ZooKeeper and takes note if the connection is lost. A write is a
+// Contact, a sync is a Sync.
 func (s *Session) Observe(call func() error) error {
 	err := call()
 	s.noteOutcome(err)
 	return err
 }
 
-// Contact makes one call to ZooKeeper that its leader has a part in, a write or a sync. An answer is what the clock runs on.
+// Contact makes one write. What its leader has judged is what the clock runs on.
 func (s *Session) Contact(call func() error) error {
+	return s.contact(call, Judged)
+}
+
+// Sync makes one sync. Its leader has answered it if it succeeds; no error is known to be his.
+func (s *Session) Sync(path string) error {
+	return s.contact(func() error {
+		_, err := s.Conn.Sync(path)
+		return err
+	}, func(err error) bool { return err == nil })
+}
+
+// contact makes one call in which the leader had a part where its outcome counts.
+func (s *Session) contact(call func() error, counts func(error) bool) error {
 	session, sent := s.Conn.SessionID(), time.Now()
 	err := s.Observe(call)
-	if Answered(err) && session != 0 && s.Conn.SessionID() == session {
+	if counts(err) && session != 0 && s.Conn.SessionID() == session {
 		s.noteContact(session, sent)
 	}
 	return err

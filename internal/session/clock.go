@@ -237,10 +237,7 @@ const (
 func (s *Session) probe() (closed bool) {
 	began := time.Now()
 	for range probes {
-		err := s.Contact(func() error {
-			_, err := s.Conn.Sync("/")
-			return err
-		})
+		err := s.Sync("/")
 		switch {
 		case !errors.Is(err, zk.ErrConnectionClosed):
 			return false

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -171,7 +172,9 @@ func TestHoldWithoutATimeoutWantsAConnection(t *testing.T) {
 	})
 }
 
-// What proves that the server heard of us: its answer, a refusal too, in the session in which the request was made.
+// What proves that the leader is there: a write that he has judged, also if he refused it, in
+// the session in which the request was made. What a follower refuses by itself does not
+// (enableEagerACLCheck: NoAuth and InvalidACL).
 func TestWhatKeepsTheClock(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
@@ -180,7 +183,14 @@ func TestWhatKeepsTheClock(t *testing.T) {
 	}{
 		"an answer":                    {nil, 1, true},
 		"a refusal":                    {zk.ErrNoNode, 1, true},
-		"a refusal without a name":     {errors.New("unknown error: -125"), 1, true},
+		"not empty":                    {zk.ErrNotEmpty, 1, true},
+		"wrapped":                      {fmt.Errorf("tap: %w", zk.ErrBadVersion), 1, true},
+		"no permission":                {zk.ErrNoAuth, 1, false},
+		"a bad ACL":                    {zk.ErrInvalidACL, 1, false},
+		"bad arguments":                {zk.ErrBadArguments, 1, false},
+		"read-only":                    {errors.New("unknown error: -119"), 1, false},
+		"throttled":                    {errors.New("unknown error: -127"), 1, false},
+		"a refusal without a name":     {errors.New("unknown error: -125"), 1, false},
 		"a lost connection":            {zk.ErrConnectionClosed, 1, false},
 		"no server":                    {zk.ErrNoServer, 1, false},
 		"a raw network error":          {errors.New("write tcp: broken pipe"), 1, false},
@@ -203,6 +213,21 @@ func TestWhatKeepsTheClock(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A follower passes every sync on, and whatever fails it is not known to be the leader.
+func TestASyncThatFailedDoesNotKeepTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		s := use(t, conn, time.Hour) // no heartbeat gets into the way
+		s.Bind("/a", 1, newTenant())
+		conn.change(func() { conn.err = zk.ErrNoNode })
+		require.ErrorIs(t, s.Sync("/a"), zk.ErrNoNode)
+		require.ErrorIs(t, s.Hold("/a"), session.ErrOutOfTouch)
+		conn.change(func() { conn.err = nil })
+		require.NoError(t, s.Sync("/a"))
+		require.NoError(t, s.Hold("/a"))
+	})
 }
 
 // A follower answers reads by itself, whether it has a leader or not.

@@ -46,6 +46,20 @@ func Answered(err error) bool {
 	return err == nil || isAny(err, final) || strings.HasPrefix(code(err), unnamed)
 }
 
+// judged are the refusals of a write that come from the leader alone, who judges all writes
+// (PrepRequestProcessor; a follower has none, FollowerZooKeeperServer.setupRequestProcessors).
+// A follower refuses by itself with NoAuth and InvalidACL (ZooKeeperServer.authWriteRequest,
+// with enableEagerACLCheck), -127 (RequestThrottler and FinalRequestProcessor), -119
+// (ReadOnlyRequestProcessor), -120 (QuorumZooKeeperServer.checkUpgradeSession), -5 and -6.
+var judged = []error{
+	zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion,
+	zk.ErrNoChildrenForEphemerals,
+}
+
+// Judged tells whether the outcome of a write proves that the leader has judged it. It is
+// conservative: what a follower might answer by itself, cut off from its leader, does not.
+func Judged(err error) bool { return err == nil || isAny(err, judged) }
+
 // Final tells whether no retry can mend err, of a call or of a wait. Lost connections, ended
 // sessions and anything that is not known are not final.
 func Final(err error) bool {

@@ -68,8 +68,16 @@ var defects = []defect{
 		name: "what a follower answers by itself keeps the clock",
 		file: "internal/session/clock.go",
 		edits: []edit{{
-			now:  `_, err := s.Conn.Sync("/")`,
-			then: `_, _, err := s.Conn.Get("/")`,
+			now:  `err := s.Sync("/")`,
+			then: "err := s.Contact(func() error {\n\t_, _, err := s.Conn.Get(\"/\")\n\treturn err\n})",
+		}},
+	},
+	{
+		name: "what a follower refuses by itself keeps the clock",
+		file: "internal/session/call.go",
+		edits: []edit{{
+			now:  "return s.contact(call, Judged)",
+			then: "return s.contact(call, Answered)",
 		}},
 	},
 	{
