@@ -55,7 +55,8 @@ func (e *ensembleTest) mutex(client *recipes.Client) *recipes.InterProcessMutex 
 	return lock
 }
 
-// outlives acquires the lock, lets fault happen to the ensemble and waits until somebody else has the lock: by then Lost must be closed.
+// outlives acquires the lock, lets fault happen to the ensemble and waits until somebody
+// else has the lock: by then Lost must be closed.
 func (e *ensembleTest) outlives(fault func()) {
 	e.t.Helper()
 	other := e.mutex(connectInBubble(e.t, e.server.Link("other"), e.server.Leader().Addr(), 40*time.Second))
@@ -71,8 +72,9 @@ func (e *ensembleTest) outlives(fault func()) {
 	require.NoError(e.t, other.Release(others))
 }
 
-// A follower that is cut off from its leader goes on to answer reads and pings for syncLimit ticks, while the leader ends the
-// sessions of its clients. The loss clock must not run on such answers.
+// A follower that is cut off from its leader goes on to answer reads and pings for
+// syncLimit ticks, while the leader ends the sessions of its clients. The loss clock must
+// not run on such answers.
 func TestLostBehindAFollowerWithoutALeader(t *testing.T) {
 	for _, timeout := range []time.Duration{4 * time.Second, 6 * time.Second, 8 * time.Second} {
 		t.Run(timeout.String(), func(t *testing.T) {
@@ -87,7 +89,8 @@ func TestLostBehindAFollowerWithoutALeader(t *testing.T) {
 	}
 }
 
-// A follower tells its leader from whom it has heard every half tick only. One that dies before takes the last contact with it.
+// A follower tells its leader from whom it has heard every half tick only. One that dies
+// before takes the last contact with it.
 func TestLostBehindAFollowerThatDies(t *testing.T) {
 	for _, timeout := range []time.Duration{4 * time.Second, 12 * time.Second, 40 * time.Second} {
 		for idle := 10 * time.Second; idle < 10*time.Second+timeout/2; idle += timeout / 40 {
@@ -108,8 +111,8 @@ func TestLostBehindAFollowerThatDies(t *testing.T) {
 	}
 }
 
-// With enableEagerACLCheck a follower refuses writes by itself, also one that is cut off from
-// its leader. Its refusals must not keep the clock.
+// With enableEagerACLCheck a follower refuses writes by itself, also one that is cut off
+// from its leader. Its refusals must not keep the clock.
 func TestLostBehindAFollowerThatRefusesByItself(t *testing.T) {
 	for name, c := range map[string]struct {
 		path    string

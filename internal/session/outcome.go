@@ -20,10 +20,10 @@ var refused = []error{
 	zk.ErrUnhandledFieldType,
 }
 
-// Server codes without a name in the client are known by their text only. unknown are those
-// that leave open whether the request was done: connection loss and operation timeout
-// between servers. passing are all that a retry can mend: a server in read-only mode and a
-// throttled request as well.
+// Server codes without a name in the client are known by their text only. unknown are
+// those that leave open whether the request was done: connection loss and operation
+// timeout between servers. passing are all that a retry can mend: a server in read-only
+// mode and a throttled request as well.
 var (
 	unknown = []string{"unknown error: -4", "unknown error: -7"}
 	passing = append([]string{"unknown error: -119", "unknown error: -127"},
@@ -46,22 +46,24 @@ func Answered(err error) bool {
 	return err == nil || isAny(err, final) || strings.HasPrefix(code(err), unnamed)
 }
 
-// judged are the refusals of a write that come from the leader alone, who judges all writes
-// (PrepRequestProcessor; a follower has none, FollowerZooKeeperServer.setupRequestProcessors).
-// A follower refuses by itself with NoAuth and InvalidACL (ZooKeeperServer.authWriteRequest,
-// with enableEagerACLCheck), -127 (RequestThrottler and FinalRequestProcessor), -119
-// (ReadOnlyRequestProcessor), -120 (QuorumZooKeeperServer.checkUpgradeSession), -5 and -6.
+// judged are the refusals of a write that come from the leader alone, who judges all
+// writes (PrepRequestProcessor; a follower has none,
+// FollowerZooKeeperServer.setupRequestProcessors). A follower refuses by itself with
+// NoAuth and InvalidACL (ZooKeeperServer.authWriteRequest, with enableEagerACLCheck),
+// -127 (RequestThrottler and FinalRequestProcessor), -119 (ReadOnlyRequestProcessor),
+// -120 (QuorumZooKeeperServer.checkUpgradeSession), -5 and -6.
 var judged = []error{
 	zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion,
 	zk.ErrNoChildrenForEphemerals,
 }
 
 // Judged tells whether the outcome of a write proves that the leader has judged it. It is
-// conservative: what a follower might answer by itself, cut off from its leader, does not.
+// conservative: what a follower might answer by itself, cut off from its leader, does
+// not.
 func Judged(err error) bool { return err == nil || isAny(err, judged) }
 
-// Final tells whether no retry can mend err, of a call or of a wait. Lost connections, ended
-// sessions and anything that is not known are not final.
+// Final tells whether no retry can mend err, of a call or of a wait. Lost connections,
+// ended sessions and anything that is not known are not final.
 func Final(err error) bool {
 	switch {
 	case err == nil:
@@ -87,7 +89,8 @@ func NotDone(err error) bool {
 // connection as well.
 func Unimplemented(err error) bool { return err != nil && code(err) == "unknown error: -6" }
 
-// connectionLost tells whether err says that the connection broke, or was closed, under the call.
+// connectionLost tells whether err says that the connection broke, or was closed, under
+// the call.
 func connectionLost(err error) bool {
 	return err != nil && !NotDone(err) && !Answered(err)
 }

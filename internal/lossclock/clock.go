@@ -1,0 +1,204 @@
+// Package lossclock tells until when a ZooKeeper session can be relied on. It is
+// arithmetic on times that it is given: it reads no clock, asks no server, and locks
+// nothing.
+//
+// The leader ends a session no earlier than T, the session timeout, after it last heard
+// of it (SessionTrackerImpl, ExpiryQueue: rounded up to a tick, never down). So what
+// matters is of which of our requests the leader surely has heard, by our own clock and
+// counted from when that request was sent. Timing from the moment at which a disconnect
+// was noticed would be late by the silence before it, up to 2/3 T (CURATOR-460).
+//
+// Not every answer tells that the leader has heard of us. A follower answers reads and
+// pings by itself, also for as long as it takes to notice that it has lost its leader
+// (syncLimit, five ticks by default). So only writes that the leader judged, and syncs
+// that it answered, are contacts. And even of these the leader's session tracker takes no
+// notice. What keeps a session alive is the follower's report of those whom it has heard
+// from, when the leader pings it, every half tick (Leader.lead, LearnerHandler.ping,
+// Learner.ping). If the follower dies before, the report is lost.
+//
+// So there are three kinds of evidence, and the latest counts:
+//
+//   - A contact that another one has proved. The other was sent half a tick or more after
+//     the first was answered, and the leader answered it: so the two servers were in
+//     touch, in order, and the leader's ping was between them. Where they came through
+//     different servers there was a handshake between them.
+//   - The client's pings before a contact, of which there is one every T/3: the last that
+//     is half a tick older than the contact is proved by it, like a contact.
+//   - A handshake, in which the leader has a part (Leader.revalidateSession), by itself.
+//
+// What is presumed: ticks as [Terms] has them; that the client's own pings went out in
+// time; that this process's clock and the leader's differ by less than one part in
+// twenty, which is left of T.
+//
+// What is left to the fencing token: a ping or a report of the leader's that is under way
+// for so long that the second contact overtakes it, while the follower dies; pings of an
+// idle client that were stalled; and a leader that has lost its quorum, which answers a
+// sync for up to a tick and a half after the others have elected the next
+// (Leader.processSync asks nobody; a write does).
+package lossclock
+
+import "time"
+
+const (
+	pingShare  = 3  // the client pings every T/3
+	slackShare = 20 // T/20 is left for clocks that differ, and for being told
+
+	// longestTick is presumed where the tick is not known.
+	longestTick = 10 * time.Second
+
+	// unknownGood is for how long after a contact a session of unknown T is relied on.
+	unknownGood = time.Second
+)
+
+// Terms are what is known of a session.
+type Terms struct {
+	// Timeout is T, as negotiated with the server, and 0 where it is not known. Then a
+	// session is relied on for a second after its last contact. The leader may not have
+	// heard of that one, but of a ping up to T/3 + half a tick before it. So that is in
+	// time where T is 2.75 s or more, and no less than two ticks; servers grant 4 s at
+	// the least by default.
+	Timeout time.Duration
+	// Tick is the servers' tickTime, and 0 where it is not known. Then it is presumed to
+	// be at most T/2, as servers grant no less than two ticks by default
+	// (minSessionTimeout), and at most ten seconds. Behind an observer that is connected
+	// to a follower (observerMasterPort) reports take two hops, each by a ping of its own
+	// every half tick: that is as if ticks were twice as long (ObserverMaster.touch,
+	// which writes into the follower's own table).
+	Tick time.Duration
+}
+
+// reportedWithin is how long a follower may take to report whom it has heard from.
+func (t Terms) reportedWithin() time.Duration {
+	if t.Tick > 0 {
+		return (t.Tick + 1) / 2
+	}
+	return min(t.Timeout/2, longestTick) / 2
+}
+
+// Workable is false where T is so short for the tick that no proof would come in time:
+// below LeastTimeout.
+func (t Terms) Workable() bool {
+	return t.Timeout <= 0 || t.Timeout >= t.LeastTimeout()
+}
+
+// LeastTimeout is the shortest T that a lock can be held with.
+func (t Terms) LeastTimeout() time.Duration { return t.Tick / 4 * 3 }
+
+// A Clock keeps the contacts of one session after the other. The zero Clock is ready. All
+// times that it is given must come from one clock that never goes back; see [Timeline].
+type Clock struct {
+	session int64
+	last    time.Time // when the last contact was sent; zero: there was none
+	// recent are in order, some left out: the first may be long ago, the others are not
+	// proved to be reported yet.
+	recent []contact
+}
+
+type contact struct{ sent, answered time.Time }
+
+// provedBy tells whether an answered request of that time shows that the contact was
+// reported. When the server heard of the contact is only known to be before its answer.
+func (c contact) provedBy(sent time.Time, within time.Duration) bool {
+	return sent.Sub(c.answered) >= within
+}
+
+// Note takes note of a contact in a session. One that was sent before another that was
+// noted says nothing new.
+func (c *Clock) Note(terms Terms, session int64, sent, answered time.Time) {
+	if c.session != session {
+		*c = Clock{session: session}
+	}
+	if !sent.After(c.last) {
+		return
+	}
+	c.last = sent
+	within := terms.reportedWithin()
+	if n := len(c.recent); n == 0 || sent.Sub(c.recent[n-1].sent) >= within/8 {
+		c.recent = append(c.recent, contact{sent, answered})
+	}
+	for len(c.recent) > 1 && c.recent[1].provedBy(sent, within) {
+		c.recent = c.recent[1:]
+	}
+}
+
+// Last is when the last contact of the session was sent; zero: there was none.
+func (c *Clock) Last(session int64) time.Time {
+	if c.session != session {
+		return time.Time{}
+	}
+	return c.last
+}
+
+// GoodUntil is until when the session can be relied on, given when its last handshake
+// began, if that is known; false where there is no evidence at all.
+func (c *Clock) GoodUntil(
+	terms Terms, session int64, handshake time.Time,
+) (until time.Time, ok bool) {
+	if terms.Timeout <= 0 {
+		last := c.Last(session)
+		return last.Add(unknownGood), !last.IsZero()
+	}
+	reported := c.Reported(terms, session, handshake)
+	return reported.Add(terms.Timeout - terms.Timeout/slackShare), !reported.IsZero()
+}
+
+// Reported is the latest time from which the leader surely has heard of the session; zero
+// where there is none.
+func (c *Clock) Reported(terms Terms, session int64, handshake time.Time) time.Time {
+	last := c.Last(session)
+	if last.IsZero() {
+		return handshake
+	}
+	within := terms.reportedWithin()
+	reported := last.Add(-terms.Timeout/pingShare - within)
+	if first := c.recent[0]; first.provedBy(last, within) && first.sent.After(reported) {
+		reported = first.sent
+	}
+	if handshake.After(reported) {
+		reported = handshake
+	}
+	return reported
+}
+
+// The heartbeat's pace.
+const (
+	beatShare    = 10 // a contact at least every T/10
+	hasteShare   = 20 // twice as often until the first one is proved
+	unknownBeat  = 200 * time.Millisecond
+	unknownWatch = 5 * time.Second // where nothing depends on a session of unknown T
+)
+
+// NextBeat is when the next sync is due, where the last one was sent at beaten and
+// something depends on the session, or not.
+//
+// In the long run, a proved contact is a proof's time and two beats old at the most.
+// After an idle time only the client's pings before each contact speak for the session:
+// so contacts come twice as often, and one just when it proves the first.
+func (c *Clock) NextBeat(
+	terms Terms, session int64, handshake, beaten time.Time, needed bool,
+) time.Time {
+	last := c.Last(session)
+	if beaten.After(last) {
+		last = beaten
+	}
+	switch t := terms.Timeout; {
+	case t <= 0 && needed:
+		return last.Add(unknownBeat)
+	case t <= 0:
+		return last.Add(unknownWatch)
+	case !c.lags(terms, session, handshake):
+		return last.Add(t / beatShare)
+	}
+	next := last.Add(terms.Timeout / hasteShare)
+	proof := c.recent[0].answered.Add(terms.reportedWithin())
+	if proof.After(last) && proof.Before(next) {
+		next = proof
+	}
+	return next
+}
+
+// lags tells whether the evidence is older than it is in the long run.
+func (c *Clock) lags(terms Terms, session int64, handshake time.Time) bool {
+	behind := c.Last(session).Sub(c.Reported(terms, session, handshake))
+	return behind > terms.reportedWithin()+2*terms.Timeout/beatShare
+}

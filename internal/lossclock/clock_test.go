@@ -1,0 +1,166 @@
+package lossclock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes/internal/lossclock"
+)
+
+const second = time.Second
+
+// after is a time of the tests.
+func after(d time.Duration) time.Time { return epoch.Add(d) }
+
+// The leader may not have heard of the last contacts yet when the follower dies that
+// reports them. Of those before the first, the client's pings are known, and the
+// handshake.
+func TestReportedIsWhatWasProved(t *testing.T) {
+	terms := lossclock.Terms{Timeout: 12 * second} // reports within 3 s
+	for name, c := range map[string]struct {
+		handshake time.Duration
+		contacts  []time.Duration
+		reported  time.Duration
+	}{
+		"one":             {0, []time.Duration{15 * second}, 8 * second},
+		"a second one":    {0, []time.Duration{15 * second, 17 * second}, 10 * second},
+		"a proof":         {0, []time.Duration{15 * second, 18 * second}, 15 * second},
+		"a late proof":    {0, []time.Duration{15 * second, 21 * second}, 15 * second},
+		"too late":        {0, []time.Duration{15 * second, 23 * second}, 16 * second},
+		"of the first":    {0, []time.Duration{15 * second, 17 * second, 19 * second}, 15 * second},
+		"of the second":   {0, []time.Duration{15 * second, 16 * second, 19 * second}, 16 * second},
+		"in no order":     {0, []time.Duration{18 * second, 15 * second}, 11 * second},
+		"a handshake":     {14 * second, []time.Duration{15 * second}, 14 * second},
+		"a handshake ago": {second, []time.Duration{15 * second}, 8 * second},
+		"nothing else":    {5 * second, nil, 5 * second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var clock lossclock.Clock
+			for _, at := range c.contacts {
+				clock.Note(terms, 1, after(at), after(at))
+			}
+			var handshake time.Time
+			if c.handshake > 0 {
+				handshake = after(c.handshake)
+			}
+			require.Equal(t, after(c.reported), clock.Reported(terms, 1, handshake))
+			until, ok := clock.GoodUntil(terms, 1, handshake)
+			require.True(t, ok)
+			require.Equal(t, after(c.reported+terms.Timeout*19/20), until)
+		})
+	}
+}
+
+// A request may have reached the server as late as its answer did the client.
+func TestAContactIsProvedByTheTimeOfItsAnswer(t *testing.T) {
+	terms := lossclock.Terms{Timeout: 12 * second}
+	var clock lossclock.Clock
+	clock.Note(terms, 1, after(15*second), after(16*second))
+	clock.Note(terms, 1, after(19*second-1), after(19*second))
+	require.Equal(t, after(12*second-1), clock.Reported(terms, 1, time.Time{}))
+	clock.Note(terms, 1, after(19*second), after(19*second))
+	require.Equal(t, after(15*second), clock.Reported(terms, 1, time.Time{}))
+}
+
+func TestWhatIsPresumedOfTicks(t *testing.T) {
+	for name, c := range map[string]struct {
+		terms  lossclock.Terms
+		within time.Duration
+	}{
+		"two ticks make a session":   {lossclock.Terms{Timeout: 4 * second}, second},
+		"ticks of ten seconds":       {lossclock.Terms{Timeout: 60 * second}, 5 * second},
+		"a short tick":               {lossclock.Terms{Timeout: 10 * second, Tick: 2 * second}, second},
+		"a session below two ticks":  {lossclock.Terms{Timeout: 2 * second, Tick: 2 * second}, second},
+		"ticks of a minute":          {lossclock.Terms{Timeout: 120 * second, Tick: 60 * second}, 30 * second},
+		"an odd number, rounded up":  {lossclock.Terms{Timeout: second, Tick: 3}, 2},
+		"a session of one long tick": {lossclock.Terms{Timeout: 20 * second, Tick: 20 * second}, 10 * second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.True(t, c.terms.Workable())
+			var clock lossclock.Clock
+			began := after(time.Hour)
+			clock.Note(c.terms, 1, began, began)
+			clock.Note(c.terms, 1, began.Add(c.within-1), began.Add(c.within-1))
+			require.NotEqual(t, began, clock.Reported(c.terms, 1, time.Time{}))
+			clock.Note(c.terms, 1, began.Add(c.within), began.Add(c.within))
+			require.Equal(t, began, clock.Reported(c.terms, 1, time.Time{}))
+		})
+	}
+}
+
+// A proof that takes longer than the session lasts proves nothing in time.
+func TestASessionCanBeTooShortForTheTick(t *testing.T) {
+	terms := lossclock.Terms{Tick: 2 * second}
+	require.Equal(t, 1500*time.Millisecond, terms.LeastTimeout())
+	require.True(t, terms.Workable(), "nothing is known of it")
+	terms.Timeout = terms.LeastTimeout() - 1
+	require.False(t, terms.Workable())
+	terms.Timeout++
+	require.True(t, terms.Workable())
+
+	// The heartbeat alone, in the worst case: nothing but what it says itself.
+	var clock lossclock.Clock
+	now, good := after(time.Hour), false
+	for end := now.Add(time.Minute); now.Before(end); {
+		clock.Note(terms, 1, now, now)
+		next := clock.NextBeat(terms, 1, time.Time{}, now, true)
+		until, _ := clock.GoodUntil(terms, 1, time.Time{})
+		if good {
+			require.True(t, until.After(next), "%v late", next.Sub(until))
+		}
+		good, now = good || until.After(next), next
+	}
+	require.True(t, good, "it is never held")
+}
+
+func TestASessionOfUnknownTimeoutIsGoodForASecond(t *testing.T) {
+	var clock lossclock.Clock
+	_, ok := clock.GoodUntil(lossclock.Terms{}, 1, time.Time{})
+	require.False(t, ok)
+	clock.Note(lossclock.Terms{}, 1, after(second), after(3*second))
+	until, ok := clock.GoodUntil(lossclock.Terms{}, 1, after(2*second))
+	require.True(t, ok)
+	require.Equal(t, after(2*second), until)
+	_, ok = clock.GoodUntil(lossclock.Terms{}, 2, after(2*second))
+	require.False(t, ok, "it is another session's")
+}
+
+func TestContactsAreOfOneSession(t *testing.T) {
+	terms := lossclock.Terms{Timeout: 4 * second}
+	var clock lossclock.Clock
+	clock.Note(terms, 1, after(10*second), after(10*second))
+	clock.Note(terms, 1, after(12*second), after(12*second))
+	_, ok := clock.GoodUntil(terms, 2, time.Time{})
+	require.False(t, ok)
+	clock.Note(terms, 2, after(11*second), after(11*second))
+	require.Equal(t, after(11*second), clock.Last(2))
+	require.Zero(t, clock.Last(1))
+	lag := terms.Timeout/3 + terms.Timeout/4
+	require.Equal(t, after(11*second-lag), clock.Reported(terms, 2, time.Time{}))
+}
+
+// A contact every T/10; where only pings speak for the session, every T/20 and just when
+// it proves the first one.
+func TestThePaceOfTheHeartbeat(t *testing.T) {
+	terms := lossclock.Terms{Timeout: 20 * second, Tick: 9 * second} // reports within 4.5 s
+	var clock lossclock.Clock
+	now := after(time.Hour)
+	var beats []time.Duration
+	for range 9 {
+		clock.Note(terms, 1, now, now.Add(100*time.Millisecond))
+		beats = append(beats, now.Sub(after(time.Hour)))
+		now = clock.NextBeat(terms, 1, time.Time{}, now, true)
+	}
+	require.Equal(t, []time.Duration{
+		0, second, 2 * second, 3 * second, 4 * second, 4600 * time.Millisecond,
+		6600 * time.Millisecond, 8600 * time.Millisecond, 10600 * time.Millisecond,
+	}, beats)
+
+	sent := after(2 * time.Hour) // and not answered yet
+	require.Equal(t, sent.Add(2*second), clock.NextBeat(terms, 1, after(time.Hour), sent, true))
+	require.Equal(t, sent.Add(200*time.Millisecond),
+		clock.NextBeat(lossclock.Terms{}, 1, time.Time{}, sent, true))
+	require.Equal(t, sent.Add(5*second),
+		clock.NextBeat(lossclock.Terms{}, 1, time.Time{}, sent, false), "nothing depends on it")
+}

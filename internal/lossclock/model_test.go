@@ -1,0 +1,340 @@
+package lossclock_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes/internal/lossclock"
+	"pgregory.net/rapid"
+)
+
+// The model: a leader, two followers, and one client with a session. It goes on in steps
+// of one unit, of which T has 600. A request takes some units to its server and back;
+// what the servers tell each other takes none, but the leader may think for long.
+const (
+	modelT    = 600
+	modelPing = modelT / 3
+	modelSlow = modelT / 40 // the longest way to a server or back, in half of the slack
+)
+
+// TestMain tries more histories than a property's usual hundred.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "2000"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+func (m *model) at(unit int) time.Time {
+	return epoch.Add(time.Duration(unit) * m.unit)
+}
+
+// A modelServer is a follower, or the leader.
+type modelServer struct {
+	inTouch bool // with the leader
+	dead    bool
+	heard   bool // of the session, since its last report
+}
+
+// A modelRequest is a write or a sync of the client's, and what has become of it.
+type modelRequest struct {
+	via             int // the server
+	sent            int
+	arrives, judged int // when
+	back            int // when the answer arrives
+	known           bool
+}
+
+type model struct {
+	t          *rapid.T
+	clock      lossclock.Clock
+	terms      lossclock.Terms
+	unit       time.Duration
+	knowsHands bool // the client tells of handshakes
+
+	now      int
+	tick     int
+	phase    int // of the leader's pings
+	leader   int
+	servers  [3]modelServer
+	touched  int // when the leader heard of the session last
+	ended    int // when it ended the session; 0: not yet
+	via      int // the client's server, -1: none
+	pinged   int // when the client's pings began, with the handshake
+	pings    []modelRequest
+	requests []modelRequest
+	hands    time.Time // the last handshake
+	contacts int       // how many were noted
+}
+
+// draw is a number from lo to hi.
+func (m *model) draw(lo, hi int, what string) int {
+	return rapid.IntRange(lo, hi).Draw(m.t, what)
+}
+
+// touch is the leader hearing of the session.
+func (m *model) touch() {
+	if m.ended == 0 {
+		m.touched = m.now
+	}
+}
+
+// hears is a server hearing of the session from its client.
+func (m *model) hears(server int) {
+	if server == m.leader {
+		m.touch()
+	} else {
+		m.servers[server].heard = true
+	}
+}
+
+// connect is a handshake with a server that reaches the leader.
+func (m *model) connect(server int) {
+	s := &m.servers[server]
+	if s.dead || !s.inTouch || m.ended != 0 {
+		return
+	}
+	m.via, m.pinged = server, m.now
+	began := max(0, m.now-m.draw(0, modelSlow, "handshake"))
+	m.touch()
+	if m.knowsHands {
+		m.hands = m.at(began)
+	}
+}
+
+// disconnect loses what the client was about to send or to hear.
+func (m *model) disconnect() {
+	m.via, m.pings = -1, nil
+	kept := m.requests[:0]
+	for _, r := range m.requests {
+		if r.arrives < m.now { // the leader may have judged it, or will; nobody is told
+			r.known = true
+			kept = append(kept, r)
+		}
+	}
+	m.requests = kept
+}
+
+// contact sends a write or a sync.
+func (m *model) contact() {
+	if m.via < 0 {
+		return
+	}
+	arrives := m.now + m.draw(0, modelSlow, "way")
+	if n := len(m.requests); n > 0 { // in order
+		arrives = max(arrives, m.requests[n-1].arrives)
+	}
+	judged := max(m.now+1, arrives+m.draw(0, modelSlow, "thinks"))
+	if n := len(m.requests); n > 0 {
+		judged = max(judged, m.requests[n-1].judged)
+	}
+	if arrives == m.now {
+		m.hears(m.via)
+	}
+	m.requests = append(m.requests, modelRequest{
+		via: m.via, sent: m.now, arrives: arrives, judged: judged,
+		back: judged + m.draw(0, modelSlow, "way back"),
+	})
+}
+
+// kill ends a server, and the leader's term if it leads: the next leader gives every
+// session its whole time.
+func (m *model) kill(server int) {
+	m.servers[server].dead = true
+	if m.via == server {
+		m.disconnect()
+	}
+	if server != m.leader {
+		return
+	}
+	for i, s := range m.servers {
+		if !s.dead && s.inTouch {
+			m.elect(i)
+			return
+		}
+	}
+	m.servers[server].dead = false // the last one stays
+}
+
+func (m *model) elect(server int) {
+	m.leader = server
+	m.disconnect() // servers drop their clients
+	m.touch()
+	for i := range m.servers {
+		m.servers[i].heard = false
+	}
+}
+
+// step is one unit of time, in which a fault may come before or after the leader's ping.
+func (m *model) step(act func()) {
+	m.now++
+	early := act != nil && rapid.Bool().Draw(m.t, "before the ping")
+	if early {
+		act()
+	}
+	m.arrivals()
+	if (m.now+m.phase)%(m.tick/2) == 0 {
+		m.reports()
+	}
+	m.answers()
+	if act != nil && !early {
+		act()
+	}
+	if m.ended == 0 && m.now-m.touched >= modelT {
+		m.ended = m.now
+	}
+	m.check()
+}
+
+// arrivals are the client's pings and requests reaching their server.
+func (m *model) arrivals() {
+	if m.via >= 0 && m.now > m.pinged && (m.now-m.pinged)%modelPing == 0 {
+		m.pings = append(m.pings, modelRequest{arrives: m.now + m.draw(0, modelSlow, "ping")})
+	}
+	for _, p := range m.pings {
+		if p.arrives == m.now && m.via >= 0 {
+			m.hears(m.via)
+		}
+	}
+	for _, r := range m.requests {
+		if r.arrives == m.now && m.via == r.via {
+			m.hears(r.via)
+		}
+	}
+}
+
+// reports is what followers answer to the leader's ping.
+func (m *model) reports() {
+	for i := range m.servers {
+		s := &m.servers[i]
+		if i != m.leader && !s.dead && s.inTouch && s.heard {
+			s.heard = false
+			m.touch()
+		}
+	}
+}
+
+// answers are the leader judging requests, and the client being told.
+func (m *model) answers() {
+	kept := m.requests[:0]
+	for _, r := range m.requests {
+		s := m.servers[r.via]
+		if r.judged == m.now && (m.ended != 0 || s.dead || !s.inTouch) {
+			continue // expired, or lost on the way
+		}
+		if r.back == m.now {
+			if !r.known && m.via == r.via {
+				m.clock.Note(m.terms, 1, m.at(r.sent), m.at(r.back))
+				m.contacts++
+			}
+			continue
+		}
+		kept = append(kept, r)
+	}
+	m.requests = kept
+}
+
+// check: what is relied on has not ended.
+func (m *model) check() {
+	until, ok := m.clock.GoodUntil(m.terms, 1, m.hands)
+	if m.ended != 0 && ok {
+		require.False(m.t, until.After(m.at(m.ended)),
+			"relied on until %v after the leader ended it", until.Sub(m.at(m.ended)))
+	}
+}
+
+// act is one thing that happens.
+func (m *model) act() func() {
+	server := m.draw(0, 2, "server")
+	return map[int]func(){
+		0: m.contact,
+		1: m.contact,
+		2: m.contact,
+		3: func() { m.kill(server) },
+		4: func() { m.servers[server].dead = false },
+		5: func() {
+			if server != m.leader {
+				m.servers[server].inTouch = false
+			}
+		},
+		6: func() { m.servers[server].inTouch = true },
+		7: func() {
+			if m.via < 0 {
+				m.connect(server)
+			}
+		},
+		8: func() { m.disconnect(); m.connect(server) },
+		9: func() {
+			if m.servers[server].inTouch && !m.servers[server].dead {
+				m.elect(server)
+			}
+		},
+	}[m.draw(0, 9, "act")]
+}
+
+func newModel(t *rapid.T) *model {
+	m := &model{t: t, via: -1, unit: time.Second / 60} // T is ten seconds
+	m.terms.Timeout = modelT * m.unit
+	m.tick = 2 * m.draw(modelT/40, modelT/4, "half a tick")
+	switch m.draw(0, 3, "terms") {
+	case 0: // below two ticks
+		m.tick = 2 * m.draw(modelT/4, modelT*2/3, "half a long tick")
+	case 1: // the shortest T that may be unknown
+		m.unit, m.terms.Timeout = 2750*time.Millisecond/modelT, 0
+	}
+	if m.tick > modelT/2 || rapid.Bool().Draw(t, "the tick is told") {
+		m.terms.Tick = time.Duration(m.tick) * m.unit
+	}
+	m.phase = m.draw(0, m.tick/2, "phase")
+	m.knowsHands = rapid.Bool().Draw(t, "handshakes are told")
+	for i := range m.servers {
+		m.servers[i].inTouch = true
+	}
+	m.connect(m.draw(0, 2, "the first server"))
+	return m
+}
+
+// In no history is the session relied on after its leader has ended it.
+func TestNeverReliedOnForTooLong(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t)
+		m.scene()
+		for range m.draw(1, 40, "acts") {
+			beats := rapid.Bool().Draw(t, "beats")
+			for range m.draw(0, modelT/2, "pause") {
+				if beats && m.now%(modelT/10) == 0 {
+					m.step(m.contact)
+				} else {
+					m.step(nil)
+				}
+			}
+			m.step(m.act())
+		}
+		for range 2 * modelT {
+			m.step(nil)
+		}
+	})
+}
+
+// scene lets some time pass in which the client is idle, or contacts come, and then a
+// fault: what a draw of single acts seldom finds.
+func (m *model) scene() {
+	for range m.draw(0, 2*modelT, "idle") {
+		m.step(nil)
+	}
+	for range m.draw(0, 4, "contacts") {
+		m.step(m.contact)
+		for range m.draw(0, modelT/3, "between") {
+			m.step(nil)
+		}
+	}
+	for range m.draw(0, modelT/4, "then") {
+		m.step(nil)
+	}
+	if via := m.via; via != m.leader && rapid.Bool().Draw(m.t, "the follower dies") {
+		m.step(func() { m.kill(via) })
+	}
+}

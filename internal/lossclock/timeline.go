@@ -1,0 +1,64 @@
+package lossclock
+
+import "time"
+
+// A Timeline is a clock that never goes back and does not stand still. The monotonic
+// clock of a suspended machine stands still (Linux' CLOCK_MONOTONIC), while the leader's
+// goes on; the wall clock of a machine can be set. So between two readings the greater
+// distance counts, by the one or by the other: a wall clock that is set back prolongs
+// nothing, and one that is set forward makes all that was before look older than it is.
+// The zero Timeline is ready.
+type Timeline struct {
+	mono, wall time.Time     // the last reading
+	offset     time.Duration // of the wall clock from the monotonic one, since the first reading
+	known      time.Duration // the offset that jumps account for
+	jumps      []jump        // the last few, in order
+}
+
+// A jump is where the monotonic clock stood still.
+type jump struct {
+	until time.Time     // on the monotonic clock
+	ahead time.Duration // for how long it has stood still by then, all in all
+}
+
+const (
+	// unnoticed is the least that counts: the two clocks are not read at the very same
+	// moment.
+	unnoticed = time.Millisecond
+	// jumpsKept bounds what is remembered for readings of before.
+	jumpsKept = 8
+)
+
+// At is the time of a reading of both clocks. Readings must be given in order.
+func (l *Timeline) At(mono, wall time.Time) time.Time {
+	if !l.mono.IsZero() {
+		l.offset += wall.Sub(l.wall) - mono.Sub(l.mono)
+	}
+	l.mono, l.wall = mono, wall
+	var ahead time.Duration
+	if n := len(l.jumps); n > 0 {
+		ahead = l.jumps[n-1].ahead
+	}
+	stood := l.offset - l.known
+	if stood >= unnoticed {
+		ahead += stood
+		l.jumps = append(l.jumps, jump{mono, ahead})
+		l.jumps = l.jumps[max(0, len(l.jumps)-jumpsKept):]
+	}
+	if stood >= unnoticed || stood < 0 { // below 0: set back
+		l.known = l.offset
+	}
+	return mono.Add(ahead)
+}
+
+// Before is the time of an earlier reading of the monotonic clock, or a time before that.
+// A jump that was noticed after the reading may have been before it, so it does not
+// count.
+func (l *Timeline) Before(mono time.Time) time.Time {
+	for i := len(l.jumps) - 1; i >= 0; i-- {
+		if mono.After(l.jumps[i].until) {
+			return mono.Add(l.jumps[i].ahead)
+		}
+	}
+	return mono
+}
