@@ -73,7 +73,12 @@ func SetSharedCount(ctx context.Context, conn Conn, countPath string, maximum in
 	data := binary.BigEndian.AppendUint32(nil, uint32(maximum))
 	s := session.Use(conn, settings.sessionConfig(conn))
 	defer s.Done()
-	if err := s.Retry(ctx, func() error { return setOrCreate(ctx, s, countPath, data, settings.acl) }); err != nil {
+	dir := seqnode.NewDir(s, parentOf(countPath), settings.acl)
+	err = s.Retry(ctx, func() error {
+		return setOrCreate(ctx, s, dir, countPath, data, settings.acl)
+	})
+	if err != nil {
+		dir.Unmake(ctx)
 		return wrap(op, countPath, err)
 	}
 	return nil
@@ -82,14 +87,18 @@ func SetSharedCount(ctx context.Context, conn Conn, countPath string, maximum in
 // errCreatedMeanwhile says that a znode that was missing is there now, by somebody else's doing.
 var errCreatedMeanwhile = errors.New("it was created meanwhile")
 
-// setOrCreate sets the data of a znode, which it creates where it is missing.
-func setOrCreate(ctx context.Context, s *session.Session, path string, data []byte, acl []zk.ACL) error {
+func parentOf(path string) string { return path[:strings.LastIndexByte(path, '/')] }
+
+// setOrCreate sets the data of a znode, which it creates in dir where it is missing.
+func setOrCreate(
+	ctx context.Context, s *session.Session, dir *seqnode.Dir, path string, data []byte, acl []zk.ACL,
+) error {
 	_, err := session.Call(ctx, s, func() (*zk.Stat, error) { return s.Conn.Set(path, data, -1) })
 	if !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
-	if parent := path[:strings.LastIndexByte(path, '/')]; parent != "" {
-		if err := seqnode.MakeDir(ctx, s, parent, acl); err != nil {
+	if parentOf(path) != "" {
+		if err := dir.Make(ctx); err != nil {
 			return err
 		}
 	}

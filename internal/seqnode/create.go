@@ -25,14 +25,24 @@ type creation struct {
 	number  string // the sequence number that it shall have; "" where the server is to number it
 	unseen  bool   // nobody wants the list behind the create
 	next    func() // told just before a create is sent; may be nil
+	dir     *Dir   // of the goroutine in join
 }
 
 func (q *Queue) newCreation(s *session.Session, changed func([]byte)) *creation {
-	return &creation{q: q, s: s, id: newID(), changed: changed}
+	return &creation{q: q, s: s, id: newID(), changed: changed, dir: NewDir(s, q.Dir, q.ACL)}
 }
 
-// join creates the znode, in the directory that it makes where it is missing.
+// join creates the znode, in the directory that it makes where it is missing. Where it fails,
+// no directory stays that it made: a server does not reap one that never had a child.
 func (c *creation) join(ctx context.Context) (*Node, error) {
+	n, err := c.tryToJoin(ctx)
+	if err != nil {
+		c.dir.Unmake(ctx)
+	}
+	return n, err
+}
+
+func (c *creation) tryToJoin(ctx context.Context) (*Node, error) {
 	q, s := c.q, c.s
 	var backoff session.Backoff
 	for {
@@ -43,14 +53,13 @@ func (c *creation) join(ctx context.Context) (*Node, error) {
 		switch {
 		case err == nil && nearLimit(n.name.Seq):
 			giveUp(ctx, []*Node{n})
-			return nil, fmt.Errorf("the sequence counter of %s is at %d, near its end at 2147483647, where ZooKeeper hands out "+
-				"equal numbers (ZOOKEEPER-4706): delete %s while nobody uses it, or lock another path", q.Dir, n.name.Seq, q.Dir)
+			return nil, counterAtItsEnd(q.Dir, n.name.Seq)
 		case err == nil:
 			return n, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case errors.Is(err, zk.ErrNoNode):
-			err = MakeDir(ctx, s, q.Dir, q.ACL)
+			err = c.dir.Make(ctx)
 		}
 		if session.Final(err) {
 			return nil, err
@@ -59,6 +68,12 @@ func (c *creation) join(ctx context.Context) (*Node, error) {
 			return nil, err
 		}
 	}
+}
+
+func counterAtItsEnd(dir string, seq int32) error {
+	return fmt.Errorf("the sequence counter of %s is at %d, near its end at 2147483647, where "+
+		"ZooKeeper hands out equal numbers (ZOOKEEPER-4706): delete %s while nobody uses it, or "+
+		"lock another path", dir, seq, dir)
 }
 
 // createAndList sends the list right behind the create, without waiting for its answer: a free lock takes one round trip. The list
@@ -212,34 +227,4 @@ func (n *Node) discardStrays(children []string) {
 			n.q.discard(n.s, join(n.q.Dir, child), n.session)
 		}
 	}
-}
-
-// MakeDir creates dir and its parents as containers, which the server deletes when they are empty, or as plain znodes where the
-// server has no containers. It goes from the bottom up: it may have no permission above what exists.
-func MakeDir(ctx context.Context, s *session.Session, dir string, acl []zk.ACL) error {
-	_, err := session.Call(ctx, s, func() (string, error) {
-		if s.Containers() {
-			return s.Conn.CreateContainer(dir, []byte{}, flagContainer, acl)
-		}
-		return s.Conn.Create(dir, []byte{}, zk.FlagPersistent, acl)
-	})
-	switch {
-	case errors.Is(err, zk.ErrNodeExists):
-		return nil
-	case session.Unimplemented(err):
-		s.NoContainers()
-		return errNotCreated // the server has closed the connection; the caller tries again
-	case errors.Is(err, zk.ErrNoNode):
-		parent := dir[:strings.LastIndexByte(dir, '/')]
-		if parent == "" {
-			return fmt.Errorf("create %s: the root is missing: %w", dir, err)
-		}
-		if err := MakeDir(ctx, s, parent, acl); err != nil {
-			return err
-		}
-		return MakeDir(ctx, s, dir, acl)
-	case err != nil:
-		return fmt.Errorf("create %s: %w", dir, err)
-	}
-	return nil
 }
