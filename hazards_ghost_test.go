@@ -47,7 +47,7 @@ func TestHazardA2_GhostBehindAHolderOfTheSameProcess(t *testing.T) {
 	s.holdsAlone(t)
 }
 
-// Behind several it finds out when the queue moves.
+// Behind several, while the queue moves as well.
 func TestHazardA2_GhostBehindSeveral(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

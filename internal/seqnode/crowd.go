@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes/internal/session"
@@ -173,14 +172,12 @@ func (c *crowd) take(ctx context.Context, v view) error {
 
 // wait waits until it is worth looking again.
 func (c *crowd) wait(ctx context.Context, v view) error {
-	poll := time.NewTimer(safetyPoll)
-	defer poll.Stop()
 	select {
 	case <-v.left:
 	case <-v.changed:
 	case <-c.gate.over.Done():
 	case <-c.gate.reconnected:
-	case <-poll.C:
+	case <-nextPoll():
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-c.s.Closed():

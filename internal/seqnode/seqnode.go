@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -52,10 +53,15 @@ var errRejoin = errors.New("the place in the queue was lost")
 
 const (
 	leaveWithin = 100 * time.Millisecond // what a call that gives up waits for its delete, so that it usually leaves nothing behind
-	// safetyPoll is how often a waiter looks anew although nothing was told. It guards against a lost watch, of which
-	// none is known.
+	// safetyPoll is the shortest time after which a waiter looks for itself although nothing was told,
+	// and half of the longest. It guards against a lost watch, of which none is known.
 	safetyPoll = 30 * time.Second
 )
+
+// nextPoll is not the same for all: who began to wait together need not ask together.
+func nextPoll() <-chan time.Time {
+	return time.After(safetyPoll + rand.N(safetyPoll)) //nolint:gosec // nobody gains by guessing it
+}
 
 // Enter joins the queue and waits for its turn; the Node that it returns is held. Outages, ended sessions and a deleted znode do
 // not end the wait; ctx, a closed connection and what no retry mends do, and leave no znode behind.
@@ -199,18 +205,18 @@ func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (free bool, err e
 	switch {
 	case n.token == 0: // the token takes a read, and now is the time for it
 		n.Mind()
-	case n.q.Relist: // a list will tell
-	case t.local != nil: // no list will tell that the own znode is gone
-		n.mindSoon()
-	case t.last: // likewise, and others may take their turn then
+	case t.local == nil && t.last: // no list will tell that the own znode is gone, and others take their turn then
 		n.Mind()
+	default: // the list that will tell can be hours away
+		n.mindSoon()
 	}
 	var gone, reconnected <-chan struct{}
 	var events <-chan zk.Event
+	var poll <-chan time.Time // of a blocker of this process its Node tells
 	if t.local != nil {
 		gone = t.local.over.Done()
 	} else {
-		reconnected = n.reconnected
+		reconnected, poll = n.reconnected, nextPoll()
 		switch events, err = n.s.Watch(ctx, t.blocker); {
 		case errors.Is(err, zk.ErrNoNode):
 			return t.last && n.stands(ctx), nil
@@ -219,8 +225,6 @@ func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (free bool, err e
 		}
 	}
 	minded := e.Minded
-	poll := time.NewTimer(safetyPoll)
-	defer poll.Stop()
 	for {
 		select {
 		case <-gone:
@@ -236,8 +240,15 @@ func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (free bool, err e
 			minded = nil
 		case <-reconnected:
 			return false, nil
-		case <-poll.C:
-			return false, nil
+		case <-poll:
+			// The list can have shown a node of this process before the answer to its create was here.
+			if t.local = n.neighbour(t.blocker); t.local != nil {
+				return n.waitFor(ctx, t, e)
+			}
+			if n.s.Missing(ctx, t.blocker) {
+				return false, nil
+			}
+			poll = nextPoll()
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
 		case <-n.s.Closed():

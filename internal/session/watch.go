@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -56,6 +57,15 @@ func (s *Session) Watch(ctx context.Context, path string) (<-chan zk.Event, erro
 		return nil, err
 	}
 	return w.events, nil
+}
+
+// Missing tells whether the server says that there is no such znode. It takes a small read.
+func (s *Session) Missing(ctx context.Context, path string) bool {
+	_, err := Call(ctx, s, func() ([]byte, error) {
+		data, _, err := s.Conn.Get(path)
+		return data, err
+	})
+	return errors.Is(err, zk.ErrNoNode)
 }
 
 // WatchChildren returns the children of the znode and a channel that ends with the next change of them, shared like Watch's.

@@ -1,0 +1,136 @@
+package recipes_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// deafConn sets watches of which nothing is ever heard.
+type deafConn struct{ *recipes.Client }
+
+func (c deafConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+	data, stat, _, err := c.Client.GetW(path)
+	return data, stat, make(chan zk.Event), err
+}
+
+// No watch is known to get lost. A waiter looks for itself all the same, now and then.
+func TestHazardE17_WatchThatNeverFires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t)
+		client, other := connectThrough(t, server, "ours"), connectThrough(t, server, "other")
+		held, err := recipes.NewInterProcessMutex(other, "/lock")
+		require.NoError(t, err)
+		deaf, err := recipes.NewInterProcessMutex(&deafConn{client}, "/lock")
+		require.NoError(t, err)
+		ctx, waiting := ownerContext(t), ownerContext(t)
+		require.NoError(t, held.Acquire(ctx))
+		acquired := start(func() error { return deaf.Acquire(waiting) })
+		time.Sleep(5 * time.Minute)
+		require.NoError(t, held.Release(ctx))
+		began := time.Now()
+		require.NoError(t, <-acquired)
+		require.LessOrEqual(t, time.Since(began), time.Minute)
+		require.NoError(t, deaf.Release(waiting))
+	})
+}
+
+// A waiter whose znode is deleted is at the tail again at once, although nothing in the queue moves
+// for hours. A writer, which lists before each grant, found out at its next poll only, and so
+// did who had several ahead when it joined.
+func TestHazardA2_GhostBehindOneThatStays(t *testing.T) {
+	for name, c := range map[string]struct {
+		writers bool
+		behind  int  // how many have left between the holder and the waiter
+		foreign bool // these, and the holder
+	}{
+		"writer behind this process":    {true, 0, false},
+		"writer behind another process": {true, 0, true},
+		"a holder that took over":       {false, 1, false},
+		"several of another process":    {false, 2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := zktest.Start(t)
+				ours, other := connectThrough(t, server, "ours"), connectThrough(t, server, "other")
+				lockOn := func(conn recipes.Conn) *queued { return newQueued(t, conn, c.writers) }
+				ahead := ours
+				if c.foreign {
+					ahead = other
+				}
+				var leave []*queued
+				for range c.behind {
+					l := lockOn(ahead)
+					l.start()
+					leave = append(leave, l)
+				}
+				holder, waiter := lockOn(ahead), lockOn(ours)
+				holder.start()
+				waiter.start()
+				for _, l := range leave {
+					l.leave()
+				}
+				require.NoError(t, <-holder.acquired)
+
+				before := queueOf(server)
+				require.Len(t, before, 2)
+				require.NoError(t, other.Delete(before[1], -1))
+				time.Sleep(time.Second)
+				require.Len(t, queueOf(server), 2, "it has not joined anew")
+				holder.release()
+				require.NoError(t, <-waiter.acquired)
+				waiter.release()
+			})
+		})
+	}
+}
+
+// A queued is an owner of the lock at /lock, in a bubble.
+type queued struct {
+	t        *testing.T
+	lock     recipes.InterProcessLock
+	ctx      context.Context
+	acquired <-chan error
+}
+
+func newQueued(t *testing.T, conn recipes.Conn, writer bool) *queued {
+	t.Helper()
+	q := &queued{t: t, ctx: ownerContext(t)}
+	rw, err := recipes.NewInterProcessReadWriteLock(conn, "/lock")
+	require.NoError(t, err)
+	q.lock = rw.WriteLock()
+	if !writer {
+		q.lock, err = recipes.NewInterProcessMutex(conn, "/lock")
+		require.NoError(t, err)
+	}
+	return q
+}
+
+// start joins the queue, behind all that have joined before.
+func (q *queued) start() {
+	q.acquired = start(func() error { return q.lock.Acquire(q.ctx) })
+	time.Sleep(time.Second)
+}
+
+func (q *queued) release() { require.NoError(q.t, q.lock.Release(q.ctx)) }
+
+// leave waits for the lock and releases it.
+func (q *queued) leave() {
+	require.NoError(q.t, <-q.acquired)
+	q.release()
+}
+
+// queueOf returns the znodes of the lock at /lock, in order.
+func queueOf(server *zktest.Server) []string {
+	nodes := server.Znodes()[1:]
+	slices.SortFunc(nodes, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
+	return nodes
+}
