@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,6 +94,50 @@ func TestHazardA2_GhostBehindOneThatStays(t *testing.T) {
 	}
 }
 
+// A list that does not show the waiter's znode can be wrong. The znode stayed then until its session
+// ended, and everybody waited behind it (Curator's testNodeDeletedCleanlyWithFaults).
+func TestHazardA1_7_ZnodeThatAListDoesNotShow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t)
+		other := connectThrough(t, server, "other")
+		conn := &hidingConn{Client: connectThrough(t, server, "ours")}
+		holder, next := newQueued(t, other, false), newQueued(t, other, false)
+		waiter := newQueued(t, conn, false)
+		for _, q := range []*queued{holder, next, waiter} {
+			q.start()
+		}
+		before := queueOf(server)
+		require.Len(t, before, 3)
+		conn.hide.Store(&before[2])
+		require.NoError(t, other.Delete(before[1], -1)) // so that the waiter lists again
+		time.Sleep(time.Second)
+		require.Nil(t, conn.hide.Load(), "it has not listed")
+		require.NotContains(t, queueOf(server), before[2])
+		require.Len(t, queueOf(server), 3, "both have joined anew")
+		for _, q := range []*queued{holder, next, waiter} {
+			require.NoError(t, <-q.acquired)
+			q.release()
+		}
+		require.Empty(t, queueOf(server))
+	})
+}
+
+// hidingConn hides a znode from one list.
+type hidingConn struct {
+	*recipes.Client
+	hide atomic.Pointer[string]
+}
+
+func (c *hidingConn) Children(path string) ([]string, *zk.Stat, error) {
+	children, stat, err := c.Client.Children(path)
+	if hide := c.hide.Swap(nil); hide != nil {
+		children = slices.DeleteFunc(children, func(child string) bool { return path+"/"+child == *hide })
+	}
+	return children, stat, err
+}
+
+func bySequence(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) }
+
 // A queued is an owner of the lock at /lock, in a bubble.
 type queued struct {
 	t        *testing.T
@@ -131,6 +176,6 @@ func (q *queued) leave() {
 // queueOf returns the znodes of the lock at /lock, in order.
 func queueOf(server *zktest.Server) []string {
 	nodes := server.Znodes()[1:]
-	slices.SortFunc(nodes, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
+	slices.SortFunc(nodes, bySequence)
 	return nodes
 }

@@ -139,7 +139,7 @@ func (c *crowd) look(ctx context.Context, watch bool) (v view, err error) {
 		case err != nil:
 		case !slices.ContainsFunc(v.queue, func(m Name) bool { return m.Text == n.name.Text }):
 			if l.proven {
-				n.end(ErrGone)
+				n.end(errUnlisted)
 				return v, errRejoin
 			}
 			return c.look(ctx, watch) // the list had overtaken the create

@@ -215,7 +215,7 @@ func (n *Node) end(cause error) bool {
 
 // remove deletes the znode of a Node that ended by cause, trying for as long as the session lasts.
 func (n *Node) remove(cause error) error {
-	if errors.Is(cause, ErrGone) {
+	if errors.Is(cause, ErrGone) && !errors.Is(cause, errUnlisted) {
 		return cause
 	}
 	err := n.q.remove(n.s, n.Path, n.session)

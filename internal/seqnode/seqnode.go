@@ -48,6 +48,10 @@ var (
 	ErrGone = errors.New("the znode was deleted")
 )
 
+// errUnlisted is ErrGone as far as a list tells, which may be wrong: something between us and the
+// server can have made it up. A znode that is there after all would block everybody.
+var errUnlisted = fmt.Errorf("%w: it is not in its directory", ErrGone)
+
 // errRejoin ends one stay in the queue: the znode is gone, the next stay begins at the tail.
 var errRejoin = errors.New("the place in the queue was lost")
 
@@ -164,7 +168,7 @@ func (n *Node) place(ctx context.Context) (turn, error) {
 				return n.turn(queue, self), nil
 			}
 			if l.proven {
-				n.end(ErrGone)
+				n.end(errUnlisted)
 			}
 			continue // else the list has overtaken the create
 		case session.Final(err):

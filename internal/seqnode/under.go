@@ -55,10 +55,10 @@ func (n *Node) stillUnder(ctx context.Context, senior *Node) error {
 		case !slices.Contains(l.children, n.name.Text) && !l.proven: // the list had overtaken the create
 			continue
 		case !slices.Contains(l.children, senior.name.Text):
-			senior.end(ErrGone)
+			senior.end(errUnlisted)
 			return errRejoin
 		case !slices.Contains(l.children, n.name.Text):
-			n.end(ErrGone)
+			n.end(errUnlisted)
 			return errRejoin
 		}
 		return nil
