@@ -58,9 +58,11 @@ type Client struct {
 // returns ctx's cause, wrapped, and why no server would do so far. It leaves nothing behind when it fails. ctx bounds
 // Connect alone, not the life of the Client; without a deadline Connect waits for a server for as long as it takes.
 //
-// servers is a ZooKeeper connect string, "host1:2181,host2:2181/chroot". The port is 2181 where there is none, and an
-// IPv6 address stands in brackets. Names are looked up at each dial. The chroot is optional; where it is missing, it is
-// created with persistent znodes that are open to anyone.
+// servers is a ZooKeeper connect string, "host1:2181,host2:2181/chroot". The port is 2181
+// where there is none, and an IPv6 address stands in brackets. Names are looked up at each
+// dial; while the name service fails or takes its time, the addresses that it told last
+// serve. The chroot is optional; where it is missing, it is created with persistent znodes
+// that are open to anyone.
 //
 // sessionTimeout is what the servers are asked for; they grant what lies between their limits, see SessionTimeout.
 //

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -16,6 +15,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/dial"
 )
 
 // A server that was dialled has a third of the session timeout for the handshake, TLS and ZooKeeper's own together,
@@ -63,7 +64,7 @@ type handshake struct {
 func newClientDialer(s *clientSettings, asked time.Duration, giveUp context.CancelCauseFunc) *clientDialer {
 	d := &clientDialer{
 		HostProvider: s.hosts,
-		open:         dialHost,
+		open:         dial.NewHosts().Connect,
 		tls:          s.tls,
 		log:          s.log,
 		asked:        asked,
@@ -291,31 +292,4 @@ func dialRefused(err error) bool {
 // for want of a quorum, say, and also when only one of the two talks TLS; what of these it is cannot be told.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
-}
-
-// dialHost connects to any of the addresses that a name stands for, in random order: several servers may share a name,
-// and the first of them may be the one that accepts connections and does no more.
-func dialHost(ctx context.Context, network, address string, timeout time.Duration) (net.Conn, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, handshakeLongest)
-	defer cancel()
-	ips, err := net.DefaultResolver.LookupHost(ctx, host)
-	if err != nil {
-		return nil, err
-	}
-	rand.Shuffle(len(ips), func(i, j int) { ips[i], ips[j] = ips[j], ips[i] })
-	// One address that drops packets must not use up all the time, nor may many addresses leave too little to each.
-	dialer := net.Dialer{Timeout: timeout / time.Duration(min(max(len(ips), 1), 3))}
-	var errs []error
-	for _, ip := range ips {
-		conn, err := dialer.DialContext(ctx, network, net.JoinHostPort(ip, port))
-		if err == nil {
-			return conn, nil
-		}
-		errs = append(errs, err)
-	}
-	return nil, errors.Join(errs...)
 }

@@ -1,0 +1,141 @@
+// Package dial opens connections to servers that are known by name.
+package dial
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Hosts dials hosts by name. It looks a name up at each dial and keeps the addresses that
+// it found last: a name service that is down must not keep a client from servers that
+// are well. Safe for concurrent use.
+type Hosts struct {
+	// Lookup finds the addresses of a host.
+	Lookup func(ctx context.Context, host string) ([]string, error)
+	// Dial connects to one address.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	mu   sync.Mutex // guards what follows; not held during a call
+	last map[string][]string
+}
+
+// patienceShare is the part of a dial's timeout that a lookup may take where there are
+// addresses of an earlier one.
+const patienceShare = 4
+
+// NewHosts returns what asks the system for names and addresses.
+func NewHosts() *Hosts {
+	return &Hosts{
+		// Looked up at each call: programs set the default resolver.
+		Lookup: func(ctx context.Context, host string) ([]string, error) {
+			return net.DefaultResolver.LookupHost(ctx, host)
+		},
+		Dial: (&net.Dialer{}).DialContext,
+	}
+}
+
+// Connect connects to any of the addresses that a name stands for, in random order:
+// several servers may share a name, and the first of them may be the one that accepts
+// connections and does no more. The lookup takes at most timeout, and as much all dials
+// together, if there are no more than three; of more, each has a third of it.
+func (h *Hosts) Connect(
+	ctx context.Context, network, address string, timeout time.Duration,
+) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	ips, err := h.find(ctx, host, timeout)
+	if err != nil {
+		return nil, err
+	}
+	rand.Shuffle(len(ips), func(i, j int) { ips[i], ips[j] = ips[j], ips[i] })
+	// One address that drops packets must not use up all the time, nor may many addresses
+	// leave too little to each.
+	each := timeout / time.Duration(min(max(len(ips), 1), 3))
+	var errs []error
+	for _, ip := range ips {
+		conn, err := h.dialOne(ctx, network, net.JoinHostPort(ip, port), each)
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+func (h *Hosts) dialOne(
+	ctx context.Context, network, address string, timeout time.Duration,
+) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return h.Dial(ctx, network, address)
+}
+
+// find returns the addresses of a host, the kept ones where the lookup fails or takes its
+// time. A lookup that nobody waits for any more may still renew them.
+func (h *Hosts) find(
+	ctx context.Context, host string, timeout time.Duration,
+) ([]string, error) {
+	kept := h.kept(host)
+	patience := timeout
+	if len(kept) > 0 {
+		patience /= patienceShare
+	}
+	type answer struct {
+		ips []string
+		err error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		ips, err := h.Lookup(ctx, host)
+		if err == nil && len(ips) == 0 {
+			err = &net.DNSError{Err: "it has no address", Name: host, IsNotFound: true}
+		}
+		if err == nil {
+			h.keep(host, ips)
+		}
+		answered <- answer{slices.Clone(ips), err}
+	}()
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
+	err := error(&net.DNSError{
+		Err: "the name service does not answer", Name: host, IsTimeout: true,
+	})
+	select {
+	case a := <-answered:
+		if a.err == nil {
+			return a.ips, nil
+		}
+		err = a.err
+	case <-enough.C:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if len(kept) > 0 {
+		return kept, nil
+	}
+	return nil, err
+}
+
+func (h *Hosts) kept(host string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.last[host])
+}
+
+func (h *Hosts) keep(host string, ips []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.last == nil {
+		h.last = map[string][]string{}
+	}
+	h.last[host] = ips
+}
