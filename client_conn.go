@@ -12,6 +12,7 @@ import (
 // the session's id.
 const (
 	answerLength  = 4
+	answerVersion = 4
 	answerTimeout = 8
 	answerSession = 12
 	answerHead    = 20
@@ -116,14 +117,32 @@ func (c *clientConn) sniff(p []byte) error {
 	if c.read < answerLength+length {
 		return nil
 	}
-	granted := int32(binary.BigEndian.Uint32(c.head[answerTimeout:]))
-	if session := int64(binary.BigEndian.Uint64(c.head[answerSession:])); session != 0 { // 0: the session has expired
-		if granted < 1 {
-			return fmt.Errorf("the server grants a session timeout of %d ms", granted)
-		}
-		c.dialer.last.Store(&handshake{session: session, began: c.began, granted: time.Duration(granted) * time.Millisecond})
+	if err := c.believe(); err != nil {
+		return err
 	}
 	c.answered = true
 	c.dialer.succeeded()
+	return nil
+}
+
+// believe takes note of the session that the answer tells, or says why it is none.
+func (c *clientConn) believe() error {
+	version := int32(binary.BigEndian.Uint32(c.head[answerVersion:]))
+	granted := int32(binary.BigEndian.Uint32(c.head[answerTimeout:]))
+	session := int64(binary.BigEndian.Uint64(c.head[answerSession:]))
+	switch {
+	case version != 0, session == -1:
+		// ClickHouse Keeper says so (KeeperTCPHandler::sendHandshake) and hangs up. zk would
+		// take it for a session, forget the one it had, and dial on without a pause.
+		return fmt.Errorf("the server turns clients away, as one does that has no leader "+
+			"(protocol version %d, session %d)", version, session)
+	case session == 0: // the session has expired
+		return nil
+	case granted < 1:
+		return fmt.Errorf("the server grants a session timeout of %d ms", granted)
+	}
+	c.dialer.last.Store(&handshake{
+		session: session, began: c.began, granted: time.Duration(granted) * time.Millisecond,
+	})
 	return nil
 }

@@ -46,10 +46,23 @@ func clientSays(answer []byte) func(net.Conn) {
 	}
 }
 
+// clientHangsUpSaying closes the connection behind this answer.
+func clientHangsUpSaying(answer []byte) func(net.Conn) {
+	return func(conn net.Conn) {
+		if _, err := clientFrame(conn); err == nil {
+			_, _ = conn.Write(answer)
+		}
+	}
+}
+
 // clientAnswer is the answer to a handshake.
 func clientAnswer(session int64, granted time.Duration) []byte {
+	return clientVersionAnswer(0, session, granted)
+}
+
+func clientVersionAnswer(version uint32, session int64, granted time.Duration) []byte {
 	b := binary.BigEndian.AppendUint32(nil, 36)
-	b = binary.BigEndian.AppendUint32(b, 0)
+	b = binary.BigEndian.AppendUint32(b, version)
 	b = binary.BigEndian.AppendUint32(b, uint32(granted.Milliseconds()))
 	b = binary.BigEndian.AppendUint64(b, uint64(session))
 	b = binary.BigEndian.AppendUint32(b, 16)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -256,6 +257,63 @@ func TestASessionTimeoutOfZeroIsNoSession(t *testing.T) {
 		_, err := recipes.Connect(ctx, "a", time.Second, recipes.WithDialer(n.dial))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "session timeout of 0 ms")
+	})
+}
+
+// A ClickHouse Keeper without a leader answers with protocol version 42 and session -1,
+// and hangs up. It must be dialled no more often than a server that refuses.
+func TestAServerWithoutALeaderIsNoSession(t *testing.T) {
+	for name, answer := range map[string][]byte{
+		"both":    clientVersionAnswer(42, -1, 10*time.Second),
+		"version": clientVersionAnswer(42, 7, 10*time.Second),
+		"session": clientVersionAnswer(0, -1, 10*time.Second),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clientLeaks(t)
+				serve := clientHangsUpSaying(answer)
+				n := clientNet{"a:2181": serve, "b:2181": serve, "c:2181": serve}
+				var dials atomic.Int32
+				dial := func(network, address string, d time.Duration) (net.Conn, error) {
+					dials.Add(1)
+					return n.dial(network, address, d)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+				defer cancel()
+				_, err := recipes.Connect(ctx, "a,b,c", 4*time.Second, recipes.WithDialer(dial))
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorContains(t, err, "has no leader")
+				require.Equal(t, int32(3*3), dials.Load(), "a round a second")
+			})
+		})
+	}
+}
+
+// A reconnect that comes upon a server without a leader keeps the session.
+func TestAServerWithoutALeaderCostsNoSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientLeaks(t)
+		hangUp, asked := make(chan struct{}), make(chan int64, 1)
+		n := clientNet{
+			"a:2181": clientInTurn(func(conn net.Conn) {
+				go clientServe(7, 10*time.Second, nil)(conn)
+				<-hangUp
+			}, clientHangsUp),
+			"b:2181": clientHangsUpSaying(clientVersionAnswer(42, -1, 10*time.Second)),
+			"c:2181": func(conn net.Conn) {
+				request, err := clientFrame(conn)
+				if err == nil {
+					asked <- int64(binary.BigEndian.Uint64(request[16:]))
+				}
+			},
+		}
+		c, err := recipes.Connect(t.Context(), "a,b,c", 10*time.Second,
+			recipes.WithDialer(n.dial), recipes.WithHostProvider(&clientOrder{}))
+		require.NoError(t, err)
+		close(hangUp)
+		require.Equal(t, int64(7), <-asked)
+		require.Equal(t, int64(7), c.SessionID())
+		c.Close()
 	})
 }
 
