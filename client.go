@@ -47,7 +47,7 @@ type Client struct {
 	gone      chan struct{} // closed by the first Close when it is through
 
 	hooksMu sync.Mutex
-	hooks   map[*func()]struct{} // guarded by hooksMu; see whenClosed
+	hooks   map[*func()]struct{} // guarded by hooksMu; see OnClose
 
 	ready     chan struct{} // closed by onEvent, at the first session
 	readyOnce sync.Once
@@ -243,18 +243,16 @@ func clientAwait(done <-chan struct{}) {
 	}
 }
 
-// greeted returns when the last handshake began, if it was the session's: the leader has a part in each.
-func (c *Client) greeted(session int64) (time.Time, bool) {
-	last := c.dialer.last.Load()
-	if last == nil || last.session != session {
-		return time.Time{}, false
+// LastHandshake implements [SessionConn].
+func (c *Client) LastHandshake() (session int64, began time.Time) {
+	if last := c.dialer.last.Load(); last != nil {
+		return last.session, last.began
 	}
-	return last.began, true
+	return 0, time.Time{}
 }
 
-// whenClosed calls f when Close is called, before it ends the session: what the session guards must not be relied on when others
-// get it. stop takes f back. Of a Client that is closed already f is called at once, on another goroutine.
-func (c *Client) whenClosed(f func()) (stop func()) {
+// OnClose implements [SessionConn]: f is called by Close, before it does anything else.
+func (c *Client) OnClose(f func()) (stop func()) {
 	c.hooksMu.Lock()
 	defer c.hooksMu.Unlock()
 	if c.closed.Err() != nil {
@@ -270,7 +268,7 @@ func (c *Client) whenClosed(f func()) (stop func()) {
 	}
 }
 
-// tellClosed makes c closed and calls what whenClosed was given.
+// tellClosed makes c closed and calls what OnClose was given.
 func (c *Client) tellClosed() {
 	c.setClosed(errClientClosed)
 	c.hooksMu.Lock()

@@ -7,7 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-var _ Conn = (*Client)(nil)
+var _ SessionConn = (*Client)(nil)
 
 // chrootCreate creates path and its parents where they are missing. It asks first: a server refuses to create in a
 // parent that it protects, also what exists there.
@@ -28,15 +28,16 @@ func chrootCreate(conn *zk.Conn, path string) error {
 	return err
 }
 
-// serverPath returns path as the server sees it. "/" is the chroot itself.
-func (c *Client) serverPath(path string) string {
+// ServerPath implements [SessionConn]: path below the chroot of the connect string. "/" is
+// the chroot itself.
+func (c *Client) ServerPath(path string) string {
 	if path == "/" && c.chroot != "" {
 		return c.chroot
 	}
 	return c.chroot + path
 }
 
-// locate is serverPath for a path that comes from outside, on a client that may be closed. It looks only for what would
+// locate is ServerPath for a path that comes from outside, on a client that may be closed. It looks only for what would
 // lead out of the chroot when put behind it; the rest of a path's form is checked by zk.
 func (c *Client) locate(path string) (string, error) {
 	if c.closed.Err() != nil {
@@ -45,10 +46,10 @@ func (c *Client) locate(path string) (string, error) {
 	if !strings.HasPrefix(path, "/") {
 		return "", zk.ErrInvalidPath
 	}
-	return c.serverPath(path), nil
+	return c.ServerPath(path), nil
 }
 
-// clientPath undoes serverPath on a path that the server returned.
+// clientPath undoes ServerPath on a path that the server returned.
 func (c *Client) clientPath(path string) string {
 	path = strings.TrimPrefix(path, c.chroot)
 	if path == "" {

@@ -1,12 +1,28 @@
 package recipes
 
-import "github.com/go-zookeeper/zk"
+import (
+	"time"
 
-// Conn is the part of a ZooKeeper client that the recipes use. *zk.Conn satisfies it as it is; a wrapper (chroot,
-// tracing, fault injection) can stand in.
+	"github.com/go-zookeeper/zk"
+)
+
+// Conn is the part of a ZooKeeper client that the recipes use. *zk.Conn satisfies it as it
+// is; a wrapper (chroot, tracing, fault injection) can stand in.
 //
-// A Conn is the key of the library's per-connection state, so its dynamic type must be comparable; a pointer is.
-// It must be safe for concurrent use, and requests must reach the server in the order in which they were made.
+// A Conn is the key of the library's per-connection state, so its dynamic type must be
+// comparable; a pointer is. It must be safe for concurrent use, and requests must reach the
+// server in the order in which they were made.
+//
+// What a Conn may tell beyond this interface is a [SessionConn]'s. A wrapper that has a
+// method
+//
+//	Unwrap() recipes.Conn
+//
+// is looked through for it, and for the method Multi that [Hold.Multi] takes. So a wrapper
+// of a [Client] needs that method, whether it embeds the Conn or keeps it in a field; with
+// no more than Conn's methods it is a connection whose session timeout is unknown. A
+// wrapper that changes paths must be a SessionConn itself, and have a Multi of its own
+// where one is to be used: those of the Conn inside know nothing of the change.
 type Conn interface {
 	Children(path string) ([]string, *zk.Stat, error)
 	Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
@@ -19,4 +35,48 @@ type Conn interface {
 	Sync(path string) (string, error)
 	SessionID() int64
 	State() zk.State
+}
+
+// SessionConn is a Conn that tells of its session what the loss of a lock is told in time
+// by. A [Client] is one. For a Conn that is none, and wraps none, see [WithSessionTimeout].
+// Its methods ask nothing of ZooKeeper, and are safe for concurrent use.
+type SessionConn interface {
+	Conn
+	// SessionTimeout returns the session timeout as negotiated with the server at the last
+	// handshake, 0 before the first.
+	SessionTimeout() time.Duration
+	// LastHandshake returns the session that the last handshake began or resumed, and when
+	// that handshake began, not later than its first byte was sent: 0 and the zero time
+	// before the first. The leader of the ensemble has a part in each handshake, so that the
+	// session does not end before it is a session timeout old.
+	LastHandshake() (session int64, began time.Time)
+	// OnClose calls f when the connection's owner closes it, before the session ends: what
+	// the session guards must not be relied on when others get it. f is quick, and called
+	// once at most; on another goroutine, at once, where the connection is closed already.
+	// stop takes f back, if it was not called yet.
+	OnClose(f func()) (stop func())
+	// ServerPath returns path as the server sees it, without and with a chroot.
+	ServerPath(path string) string
+}
+
+// wrapped finds a T in conn or in what it wraps.
+func wrapped[T any](conn Conn) (found T, ok bool) {
+	for {
+		if found, ok = conn.(T); ok {
+			return found, true
+		}
+		wrapper, ok := conn.(interface{ Unwrap() Conn })
+		if !ok {
+			return found, false
+		}
+		conn = wrapper.Unwrap()
+	}
+}
+
+// serverPath is path as the server sees it.
+func serverPath(conn Conn, path string) string {
+	if sc, ok := wrapped[SessionConn](conn); ok {
+		return sc.ServerPath(path)
+	}
+	return path
 }

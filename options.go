@@ -124,26 +124,14 @@ func (s *settings) sessionConfig(conn Conn) session.Config {
 		}
 		return 0
 	}}
-	if client, ok := conn.(interface{ SessionTimeout() time.Duration }); ok {
-		c.Timeout = client.SessionTimeout
-	}
-	if client, ok := conn.(interface {
-		greeted(session int64) (time.Time, bool)
-	}); ok {
-		c.Greeted = client.greeted
-	}
-	if client, ok := conn.(interface{ whenClosed(f func()) (stop func()) }); ok {
-		c.WhenClosed = client.whenClosed
+	if sc, ok := wrapped[SessionConn](conn); ok {
+		c.Timeout, c.WhenClosed = sc.SessionTimeout, sc.OnClose
+		c.Greeted = func(session int64) (time.Time, bool) {
+			last, began := sc.LastHandshake()
+			return began, last == session && !began.IsZero()
+		}
 	}
 	return c
-}
-
-// serverPath is path as the server sees it.
-func serverPath(conn Conn, path string) string {
-	if client, ok := conn.(interface{ serverPath(path string) string }); ok {
-		return client.serverPath(path)
-	}
-	return path
 }
 
 // hostAddress returns an address of this host, without asking DNS, which may take seconds: the first one that is not a
