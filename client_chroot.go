@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -77,7 +78,9 @@ func (c *Client) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, er
 	return c.zk.ChildrenW(path)
 }
 
-// Create creates a znode and returns its path, which for a sequential one ends in the number that the server gave it.
+// Create creates a znode and returns its path, which for a sequential one ends in the number
+// that the server gave it. Like CreateContainer it makes the chroot anew, as Connect does,
+// where that is the parent and was deleted meanwhile.
 func (c *Client) Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
 	server, err := c.locate(path)
 	if err != nil {
@@ -87,21 +90,42 @@ func (c *Client) Create(path string, data []byte, flags int32, acl []zk.ACL) (st
 		// A child of "/" whose name is the number alone; put behind the chroot, the number would make a sibling of it.
 		server = c.chroot + "/"
 	}
-	created, err := c.zk.Create(server, data, flags, acl)
-	if err != nil {
-		return "", err
-	}
-	return c.clientPath(created), nil
+	return c.create(path, func() (string, error) {
+		return c.zk.Create(server, data, flags, acl)
+	})
 }
 
 // CreateContainer creates a container znode, which the server deletes some time after its last child went. flags must
 // be zk.FlagContainer.
 func (c *Client) CreateContainer(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
-	path, err := c.locate(path)
+	server, err := c.locate(path)
 	if err != nil {
 		return "", err
 	}
-	created, err := c.zk.CreateContainer(path, data, flags, acl)
+	return c.create(path, func() (string, error) {
+		return c.zk.CreateContainer(server, data, flags, acl)
+	})
+}
+
+// chrootTries bounds how often the chroot is made anew for one create. More than one takes
+// somebody who deletes it again within moments.
+const chrootTries = 3
+
+// create makes one create, and where its parent is the chroot, which is missing, the chroot
+// before that: it was deleted since Connect made it, by the server if another client had
+// made it as a container.
+func (c *Client) create(path string, once func() (string, error)) (string, error) {
+	created, err := once()
+	belowChroot := c.chroot != "" && strings.LastIndexByte(path, '/') == 0
+	for range chrootTries {
+		if !belowChroot || !errors.Is(err, zk.ErrNoNode) {
+			break
+		}
+		if err := chrootCreate(c.zk, c.chroot); err != nil {
+			return "", fmt.Errorf("create chroot %s anew: %w", c.chroot, err)
+		}
+		created, err = once()
+	}
 	if err != nil {
 		return "", err
 	}

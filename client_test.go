@@ -163,6 +163,25 @@ func TestChrootItselfIsTheRoot(t *testing.T) {
 	require.NoError(t, err, "a child of the chroot, not a sibling")
 }
 
+func TestChrootThatWasDeleted(t *testing.T) {
+	servers, root := zkserver.Shared(t).Connect(), zkserver.Path(t)
+	clientLeaks(t)
+	outside, c := clientFor(t, servers), clientFor(t, servers+root+"/app")
+	lock, err := recipes.NewInterProcessMutex(c, "/locks/report")
+	require.NoError(t, err)
+	for range 3 {
+		for _, path := range []string{"/locks/report", "/locks", ""} {
+			err := outside.Delete(root+"/app"+path, -1)
+			if err != nil { // not made yet, or deleted by the server
+				require.ErrorIs(t, err, zk.ErrNoNode)
+			}
+		}
+		ctx := ownerContext(t)
+		require.NoError(t, lock.Acquire(ctx))
+		require.NoError(t, lock.Release(ctx))
+	}
+}
+
 func TestNoPathLeadsOutOfTheChroot(t *testing.T) {
 	servers, chroot := zkserver.Shared(t).Connect(), zkserver.Path(t)
 	clientLeaks(t)

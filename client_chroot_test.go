@@ -1,0 +1,138 @@
+package recipes_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// A chrootScene is a client below a chroot, and one that sees everything.
+type chrootScene struct {
+	server         *zktest.Server
+	client, beside *recipes.Client
+}
+
+const chroot = "/apps/app"
+
+func newChrootScene(t *testing.T) *chrootScene {
+	t.Helper()
+	server := zktest.Start(t)
+	servers := strings.Join(server.Names(), ",")
+	return &chrootScene{
+		server: server,
+		client: connectInBubble(t, server.Link("ours"), servers+chroot, 10*time.Second),
+		beside: connectInBubble(t, server.Link("beside"), servers, 10*time.Second),
+	}
+}
+
+// deleteAll deletes every znode.
+func (s *chrootScene) deleteAll(t *testing.T) {
+	t.Helper()
+	for znodes := s.server.Znodes(); len(znodes) > 0; znodes = s.server.Znodes() {
+		require.NoError(t, s.beside.Delete(znodes[len(znodes)-1], -1))
+	}
+}
+
+// Whoever deletes a chroot, or has the server delete it as an empty container, must not keep
+// those who use it from their locks for good.
+func TestADeletedChrootIsMadeAnew(t *testing.T) {
+	for _, path := range []string{"/", "/lock", "/locks/report/daily"} {
+		t.Run(path, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newChrootScene(t)
+				mutex, err := recipes.NewInterProcessMutex(s.client, path)
+				require.NoError(t, err)
+				semaphore, err := recipes.NewInterProcessSemaphoreV2(s.client, path, 1)
+				require.NoError(t, err)
+				for range 2 {
+					s.deleteAll(t)
+					ctx := ownerContext(t)
+					require.NoError(t, mutex.Acquire(ctx))
+					require.NoError(t, mutex.Release(ctx))
+					s.deleteAll(t)
+					lease, err := semaphore.Acquire(ctx)
+					require.NoError(t, err)
+					require.NoError(t, lease.Release(ctx))
+					s.deleteAll(t)
+					err = recipes.SetSharedCount(ctx, s.client, "/count", 3)
+					require.NoError(t, err)
+				}
+			})
+		})
+	}
+}
+
+// Another client may have made the chroot, as a container for a lock of its own.
+func TestAReapedChrootIsMadeAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newChrootScene(t)
+		s.deleteAll(t)
+		use := func(c *recipes.Client, path string) {
+			t.Helper()
+			lock, err := recipes.NewInterProcessMutex(c, path)
+			require.NoError(t, err)
+			ctx := ownerContext(t)
+			require.NoError(t, lock.Acquire(ctx))
+			require.NoError(t, lock.Release(ctx))
+		}
+		use(s.beside, chroot+"/lock")
+		use(s.client, "/lock")
+		time.Sleep(5 * time.Minute)
+		require.Empty(t, s.server.Znodes(), "the server deletes empty containers")
+		use(s.client, "/lock")
+	})
+}
+
+// What is made anew is the chroot, and nothing else that is missing.
+func TestOnlyTheChrootIsMadeAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newChrootScene(t)
+		s.deleteAll(t)
+		acl := zk.WorldACL(zk.PermAll)
+		_, err := s.client.Create("/a/b", nil, 0, acl)
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		require.Empty(t, s.server.Znodes())
+		_, _, err = s.client.Get("/")
+		require.ErrorIs(t, err, zk.ErrNoNode)
+
+		created, err := s.client.CreateContainer("/a", nil, zk.FlagContainer, acl)
+		require.NoError(t, err)
+		require.Equal(t, "/a", created)
+		require.Equal(t, []string{"/apps", chroot, chroot + "/a"}, s.server.Znodes())
+
+		s.deleteAll(t)
+		_, err = s.beside.Unwrap().SetACL("/", zk.WorldACL(zk.PermRead), -1)
+		require.NoError(t, err)
+		_, err = s.client.Create("/a", nil, 0, acl)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.ErrorContains(t, err, "create chroot "+chroot)
+	})
+}
+
+func TestADeletedChrootIsMadeAnewByMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newChrootScene(t)
+		s.deleteAll(t)
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				flags := int32(zk.FlagSequence | zk.FlagEphemeral)
+				_, err := s.client.Create("/n-", nil, flags, zk.WorldACL(zk.PermAll))
+				assert.NoError(t, err)
+			})
+		}
+		all.Wait()
+		children, _, err := s.client.Children("/")
+		require.NoError(t, err)
+		require.Len(t, children, 16)
+	})
+}
