@@ -50,6 +50,17 @@ func (c *Client) locate(path string) (string, error) {
 	return c.ServerPath(path), nil
 }
 
+// locateNew is locate for a znode that is to be created.
+func (c *Client) locateNew(path string, flags int32) (string, error) {
+	server, err := c.locate(path)
+	if err == nil && path == "/" && flags&zk.FlagSequence != 0 {
+		// A child of "/" whose name is the number alone; put behind the chroot, the number
+		// would make a sibling of it.
+		server = c.chroot + "/"
+	}
+	return server, err
+}
+
 // clientPath undoes ServerPath on a path that the server returned.
 func (c *Client) clientPath(path string) string {
 	path = strings.TrimPrefix(path, c.chroot)
@@ -82,13 +93,9 @@ func (c *Client) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, er
 // that the server gave it. Like CreateContainer it makes the chroot anew, as Connect does,
 // where that is the parent and was deleted meanwhile.
 func (c *Client) Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
-	server, err := c.locate(path)
+	server, err := c.locateNew(path, flags)
 	if err != nil {
 		return "", err
-	}
-	if path == "/" && flags&zk.FlagSequence != 0 {
-		// A child of "/" whose name is the number alone; put behind the chroot, the number would make a sibling of it.
-		server = c.chroot + "/"
 	}
 	return c.create(path, func() (string, error) {
 		return c.zk.Create(server, data, flags, acl)

@@ -6,7 +6,8 @@
 // At most one owner holds it, and the owners get it in the order in which they joined the queue. A hold lasts as long as
 // the ZooKeeper session behind it: [Hold.Lost] closes before the ensemble can give the lock to somebody else, as far as this
 // process runs at all. A process that is stopped for longer than the session timeout finds out late; what the lock
-// protects can refuse it by its [Hold.FencingToken], or do its writes in one transaction with [Hold.Check].
+// protects can refuse it by its [Hold.FencingToken]; writes to ZooKeeper itself can be made one transaction with the
+// check that the lock is held, by [Hold.Multi].
 //
 // A call that is cancelled or runs out of time leaves no znode behind, also when ZooKeeper is out of reach: what cannot be
 // undone at once is undone in the background. An outage that the session survives fails nobody who waits or holds.

@@ -273,6 +273,29 @@ func ExampleAttemptRevoke() {
 }
 
 // The check and the write are one transaction: ZooKeeper writes only while the lock is held.
+func ExampleHold_Multi() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	ctx := context.Background()
+	lock := must(recipes.NewInterProcessMutex(client, "/locks/settings"))
+	check(lock.Acquire(ctx))
+	hold := lock.Hold(ctx)
+
+	write := &zk.SetDataRequest{Path: "/locks", Data: []byte("blue"), Version: -1}
+	responses := must(hold.Multi(write))
+	fmt.Println("while it is held:", responses[0].Error)
+
+	check(lock.Release(ctx))
+	_, err := hold.Multi(write)
+	fmt.Println("after that:", errors.Is(err, recipes.ErrNotOwner))
+	// Output:
+	// while it is held: <nil>
+	// after that: true
+}
+
+// A transaction through another client: the check has the path that the server sees.
 func ExampleHold_Check() {
 	client, stop := exampleClient()
 	defer stop()
@@ -283,7 +306,6 @@ func ExampleHold_Check() {
 	check(lock.Acquire(ctx))
 	hold := lock.Hold(ctx)
 
-	// Not through the Client: the paths are those that the server sees, with the chroot.
 	write := &zk.SetDataRequest{Path: "/example/locks", Data: []byte("blue"), Version: -1}
 	_, err := client.Unwrap().Multi(hold.Check(), write)
 	fmt.Println("while it is held:", err)

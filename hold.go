@@ -22,6 +22,7 @@ type Hold struct {
 	members []*Hold // of a multi lock's hold only: those that it stands for
 
 	// Of the hold of one znode only.
+	conn     Conn
 	node     *seqnode.Node
 	lock     string // the lock's path
 	since    time.Time
@@ -32,7 +33,7 @@ type Hold struct {
 func newHold(conn Conn, lock string, node *seqnode.Node, observer func(Event), waited time.Duration) *Hold {
 	h := &Hold{
 		path: node.Path, serverPath: serverPath(conn, node.Path), token: node.Token(), lost: node.Lost(),
-		node: node, lock: lock, since: time.Now(), observer: observer,
+		conn: conn, node: node, lock: lock, since: time.Now(), observer: observer,
 	}
 	h.observer(Event{Kind: EventAcquired, Path: lock, Node: h.path, Elapsed: waited, Token: h.token})
 	context.AfterFunc(h.lost, func() { h.tell(EventLost, h.Err()) })
@@ -96,9 +97,10 @@ func (h *Hold) Err() error {
 	return lost(h.path, context.Cause(h.lost))
 }
 
-// Check returns the operation to put first in a zk.Conn.Multi: ZooKeeper does the rest of the Multi only if the lock is
-// still held, in one transaction. The path in it is the one that the server sees, so with a Client that has a chroot
-// the Multi goes through Client.Unwrap.
+// Check returns the operation to put first in a transaction of one's own, which ZooKeeper
+// then does only if the lock is still held; Multi does that by itself. The path in it is the
+// one that the server sees, so with a Client that has a chroot the transaction goes through
+// Client.Unwrap.
 func (h *Hold) Check() *zk.CheckVersionRequest {
 	return &zk.CheckVersionRequest{Path: h.serverPath, Version: -1}
 }

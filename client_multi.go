@@ -1,0 +1,89 @@
+package recipes
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Multi does several operations in one transaction: all of them, or none. Each is a
+// *zk.CreateRequest, *zk.DeleteRequest, *zk.SetDataRequest or *zk.CheckVersionRequest, with
+// a path below the chroot; none is changed. It returns a response for each operation, in
+// their order, also where one fails: the operations before that one have no error, those
+// behind it one that says no more than that. The error is that of the operation that failed,
+// or why the transaction has no outcome, or none that is known. Anything that is no
+// operation is refused before anything is sent, with zk.ErrBadArguments.
+//
+// For a transaction that is done only while a lock is held see [Hold.Multi].
+func (c *Client) Multi(ops ...any) ([]zk.MultiResponse, error) {
+	if c.closed.Err() != nil {
+		return nil, errClientClosed
+	}
+	located, err := eachOp(ops, c.locateNew)
+	if err != nil {
+		return nil, err
+	}
+	responses, err := c.zk.Multi(located...)
+	for i, r := range responses {
+		if r.String != "" {
+			responses[i].String = c.clientPath(r.String)
+		}
+	}
+	return responses, err
+}
+
+// eachOp returns a copy of the operations of a Multi in which each has the path that place
+// gives it; flags are those of a create. It checks the paths, which zk sends as it gets them.
+func eachOp(
+	ops []any, place func(path string, flags int32) (string, error),
+) ([]any, error) {
+	check := func(path string, flags int32) (string, error) {
+		name := path
+		if flags&zk.FlagSequence != 0 {
+			name += "0" // the number may be all that a name consists of
+		}
+		if err := checkPath(name); err != nil {
+			return "", err
+		}
+		return place(path, flags)
+	}
+	placed := make([]any, len(ops))
+	for i, op := range ops {
+		var err error
+		if placed[i], err = placeOp(op, check); err != nil {
+			return nil, fmt.Errorf("operation %d, %T: %w", i, op, err)
+		}
+	}
+	return placed, nil
+}
+
+func placeOp(
+	op any, place func(path string, flags int32) (string, error),
+) (placed any, err error) {
+	if v := reflect.ValueOf(op); v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, fmt.Errorf("is nil: %w", zk.ErrBadArguments)
+	}
+	switch op := op.(type) {
+	case *zk.CreateRequest:
+		to := *op
+		to.Path, err = place(op.Path, op.Flags)
+		return &to, err
+	case *zk.DeleteRequest:
+		to := *op
+		to.Path, err = place(op.Path, 0)
+		return &to, err
+	case *zk.SetDataRequest:
+		to := *op
+		to.Path, err = place(op.Path, 0)
+		return &to, err
+	case *zk.CheckVersionRequest:
+		to := *op
+		to.Path, err = place(op.Path, 0)
+		return &to, err
+	}
+	known := []string{"Create", "Delete", "SetData", "CheckVersion"}
+	return nil, fmt.Errorf("want a *zk.%sRequest: %w",
+		strings.Join(known, "Request, *zk."), zk.ErrBadArguments)
+}

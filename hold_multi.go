@@ -1,0 +1,138 @@
+package recipes
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/seqnode"
+	"github.com/zkrecipes/recipes/internal/session"
+)
+
+// multiConn is a Conn that does transactions, as Client and *zk.Conn do.
+type multiConn interface {
+	Conn
+	Multi(ops ...any) ([]zk.MultiResponse, error)
+}
+
+// Multi does ops in one transaction if the lock is still held, and returns one response for
+// each of them. Else nothing is done, and the error matches ErrLockLost, or ErrNotOwner after
+// Release. ZooKeeper itself judges, in the order in which requests reach it: a transaction
+// that is under way when Release is called is done if it reaches the ensemble's leader
+// before the znode is deleted, and refused with ErrNotOwner if it does not. It is not done
+// while another holds the lock, also where this process cannot know of its loss yet; so it
+// needs no fencing token.
+//
+// The ops are those of [Client.Multi], with paths as on the lock's Conn: below the chroot of
+// a Client. Where one of them fails, none is done, the error wraps its own and tells its
+// place, and there is a response for each. If the connection breaks before the answer, the
+// outcome is unknown, which the error says; it matches zk.ErrConnectionClosed, and what was
+// to be written has to be read to find out. Any other error means that nothing was done.
+//
+// A multi lock's hold demands that every member is held; the members must be on the same
+// Conn. Multi needs a Conn that has a method Multi itself, as Client and *zk.Conn have, or
+// wraps one. Like all calls of a Conn it takes no context.
+func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
+	responses, err := h.multi(ops)
+	if err != nil {
+		return responses, wrap("multi under", h.path, err)
+	}
+	return responses, nil
+}
+
+func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
+	holds := h.each()
+	conn, err := multiConnOf(holds)
+	if err != nil {
+		return nil, err
+	}
+	// Here, so that what the client refuses to send does not look like a lost connection.
+	asGiven := func(path string, _ int32) (string, error) { return path, nil }
+	if _, err := eachOp(ops, asGiven); err != nil {
+		return nil, err
+	}
+	var all []any
+	for _, held := range holds {
+		if err := held.heldNow(); err != nil {
+			return nil, err
+		}
+		all = append(all, &zk.CheckVersionRequest{Path: held.path, Version: -1})
+	}
+	responses, err := conn.Multi(append(all, ops...)...)
+	if err == nil {
+		return responses[len(holds):], nil
+	}
+	failed := slices.IndexFunc(responses, func(r zk.MultiResponse) bool {
+		return r.Error != nil
+	})
+	switch {
+	case failed >= len(holds):
+		return responses[len(holds):], fmt.Errorf("operation %d: %w", failed-len(holds), err)
+	case failed >= 0:
+		return nil, holds[failed].checkFailed(conn, err)
+	case session.NotDone(err):
+		return nil, err
+	}
+	if !errors.Is(err, zk.ErrConnectionClosed) { // it may be the network's own
+		err = fmt.Errorf("%w: %w", zk.ErrConnectionClosed, err)
+	}
+	return nil, fmt.Errorf("its outcome is unknown, no answer came: %w", err)
+}
+
+// each returns the holds of single znodes that h stands for.
+func (h *Hold) each() []*Hold {
+	if h.node != nil {
+		return []*Hold{h}
+	}
+	var all []*Hold
+	for _, member := range h.members {
+		all = append(all, member.each()...)
+	}
+	return all
+}
+
+// multiConnOf finds the one that does transactions for all holds. It must see the paths that
+// they have: one inside of a wrapper that changes paths does not.
+func multiConnOf(holds []*Hold) (multiConn, error) {
+	first := holds[0]
+	conn, ok := wrapped[multiConn](first.conn)
+	if !ok || serverPath(conn, first.path) != first.serverPath {
+		return nil, fmt.Errorf("the connection, a %T, has no Multi of its own", first.conn)
+	}
+	for _, held := range holds {
+		if held.conn != first.conn {
+			return nil, errors.New("the members of the multi lock are on several connections")
+		}
+	}
+	return conn, nil
+}
+
+// heldNow tells why a hold of one znode is none any more, as far as this process knows.
+func (h *Hold) heldNow() error {
+	if err := h.Err(); err != nil {
+		return err
+	}
+	if h.node.Cause() != nil {
+		return ErrNotOwner
+	}
+	return nil
+}
+
+// checkFailed tells what it means that the check of h's znode failed. A znode that is gone is
+// a loss, if this process did not delete it itself; its owner need not wait to be told.
+func (h *Hold) checkFailed(conn Conn, err error) error {
+	if !errors.Is(err, zk.ErrNoNode) {
+		return fmt.Errorf("check %s: %w", h.path, err)
+	}
+	if err := h.heldNow(); err != nil {
+		return err
+	}
+	cause := seqnode.ErrGone
+	if conn.SessionID() != h.node.Session() {
+		cause = session.ErrOver
+	}
+	h.node.Lose(cause)
+	return lost(h.path, cause)
+}

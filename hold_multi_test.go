@@ -1,0 +1,399 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/zkserver"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// A multiScene is a lock below a chroot that is held, and a znode to write to.
+type multiScene struct {
+	*chrootScene
+	t    *testing.T
+	lock *recipes.InterProcessMutex
+	ctx  context.Context
+	hold *recipes.Hold
+}
+
+func newMultiScene(t *testing.T, wrap func(*recipes.Client) recipes.Conn) *multiScene {
+	t.Helper()
+	s := &multiScene{chrootScene: newChrootScene(t), t: t, ctx: ownerContext(t)}
+	lock, err := recipes.NewInterProcessMutex(wrap(s.client), "/lock")
+	require.NoError(t, err)
+	require.NoError(t, lock.Acquire(s.ctx))
+	s.lock, s.hold = lock, lock.Hold(s.ctx)
+	_, err = s.client.Create("/config", []byte("old"), 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	return s
+}
+
+func notWrapped(c *recipes.Client) recipes.Conn { return c }
+
+// write is what the scene's transactions do.
+func (s *multiScene) write() error {
+	_, err := s.hold.Multi(setConfig())
+	return err
+}
+
+func setConfig() *zk.SetDataRequest {
+	return &zk.SetDataRequest{Path: "/config", Data: []byte("new"), Version: -1}
+}
+
+// written tells whether the write was done, also where the scene's client is cut off.
+func (s *multiScene) written() bool {
+	s.t.Helper()
+	_, err := s.beside.Sync("/")
+	require.NoError(s.t, err)
+	data, _, err := s.beside.Get(chroot + "/config")
+	require.NoError(s.t, err)
+	return string(data) == "new"
+}
+
+func TestHoldMulti(t *testing.T) {
+	for name, wrap := range clientWrappers {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newMultiScene(t, wrap)
+				create := &zk.CreateRequest{
+					Path: "/config/n-", Flags: zk.FlagSequence, Acl: zk.WorldACL(zk.PermAll),
+				}
+				number := &zk.CreateRequest{
+					Path: "/", Flags: zk.FlagSequence, Acl: zk.WorldACL(zk.PermAll),
+				}
+				responses, err := s.hold.Multi(setConfig(), create, number,
+					&zk.DeleteRequest{Path: "/config/n-0000000000", Version: 0})
+				require.NoError(t, err)
+				require.Len(t, responses, 4)
+				require.Equal(t, int32(1), responses[0].Stat.Version)
+				require.Equal(t, "/config/n-0000000000", responses[1].String)
+				require.Equal(t, "/0000000002", responses[2].String)
+				require.True(t, s.written())
+				require.Equal(t, "/config/n-", create.Path, "the caller's")
+				require.Equal(t, "/", number.Path, "the caller's")
+
+				responses, err = s.hold.Multi()
+				require.NoError(t, err)
+				require.Empty(t, responses)
+			})
+		})
+	}
+}
+
+func TestHoldMultiWithAnOperationThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newMultiScene(t, notWrapped)
+		for _, c := range []struct {
+			op  any
+			err error
+		}{
+			{&zk.CheckVersionRequest{Path: "/config", Version: 7}, zk.ErrBadVersion},
+			{&zk.DeleteRequest{Path: "/none", Version: -1}, zk.ErrNoNode},
+		} {
+			responses, err := s.hold.Multi(setConfig(), c.op, setConfig())
+			require.ErrorIs(t, err, c.err)
+			require.ErrorContains(t, err, "multi under "+s.hold.Path()+": operation 1: ")
+			require.Len(t, responses, 3)
+			require.NoError(t, responses[0].Error)
+			require.ErrorIs(t, responses[1].Error, c.err)
+			require.Error(t, responses[2].Error)
+			require.False(t, s.written())
+			require.NoError(t, s.hold.Err(), "that is no loss")
+		}
+	})
+}
+
+func TestHoldMultiRefusesWhatIsNoOperation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newMultiScene(t, notWrapped)
+		for name, c := range map[string]struct {
+			op  any
+			err error
+		}{
+			"nil":         {nil, zk.ErrBadArguments},
+			"nil pointer": {(*zk.DeleteRequest)(nil), zk.ErrBadArguments},
+			"value":       {zk.DeleteRequest{Path: "/config"}, zk.ErrBadArguments},
+			"relative":    {&zk.DeleteRequest{Path: "config"}, zk.ErrInvalidPath},
+			"dots":        {&zk.DeleteRequest{Path: "/../x"}, zk.ErrInvalidPath},
+			"slash":       {&zk.CreateRequest{Path: "/x/"}, zk.ErrInvalidPath},
+			"no path":     {&zk.CheckVersionRequest{}, zk.ErrInvalidPath},
+			"slashes": {
+				&zk.CreateRequest{Path: "/x//", Flags: zk.FlagSequence}, zk.ErrInvalidPath,
+			},
+		} {
+			responses, err := s.hold.Multi(setConfig(), c.op)
+			require.ErrorIs(t, err, c.err, name)
+			require.ErrorContains(t, err, "operation 1, ", name)
+			require.Nil(t, responses)
+			_, err = s.client.Multi(setConfig(), c.op)
+			require.ErrorIs(t, err, c.err, name)
+		}
+		require.False(t, s.written())
+	})
+}
+
+func TestHoldMultiOfALostHold(t *testing.T) {
+	for name, lose := range map[string]func(s *multiScene){
+		"deleted": func(s *multiScene) {
+			require.NoError(s.t, s.beside.Delete(chroot+s.hold.Path(), -1))
+		},
+		"expired": func(s *multiScene) { s.server.ExpireSession(s.client.SessionID()) },
+		"out of touch": func(s *multiScene) {
+			s.server.Link("ours").Cut()
+			time.Sleep(time.Minute)
+		},
+		"closed": func(s *multiScene) { s.client.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newMultiScene(t, notWrapped)
+				lose(s)
+				err := s.write()
+				for range 50 { // until the client is connected again
+					if errors.Is(err, recipes.ErrLockLost) {
+						break
+					}
+					time.Sleep(100 * time.Millisecond)
+					err = s.write()
+				}
+				require.ErrorIs(t, err, recipes.ErrLockLost)
+				require.NotErrorIs(t, err, recipes.ErrNotOwner)
+				require.ErrorIs(t, s.hold.Err(), recipes.ErrLockLost, "told at once")
+				require.False(t, s.written())
+			})
+		})
+	}
+}
+
+func TestHoldMultiAfterRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newMultiScene(t, notWrapped)
+		require.NoError(t, s.lock.Release(s.ctx))
+		err := s.write()
+		require.ErrorIs(t, err, recipes.ErrNotOwner)
+		require.NotErrorIs(t, err, recipes.ErrLockLost)
+		require.False(t, s.written())
+	})
+}
+
+// What counts is which of the two reaches the leader first.
+func TestHoldMultiUnderARelease(t *testing.T) {
+	t.Run("first", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newMultiScene(t, notWrapped)
+			s.server.Link("ours").Stall(zktest.ToServer)
+			written := start(s.write)
+			synctest.Wait()
+			released := start(func() error { return s.lock.Release(s.ctx) })
+			synctest.Wait()
+			s.server.Link("ours").Heal()
+			require.NoError(t, <-written)
+			require.NoError(t, <-released)
+			require.True(t, s.written())
+		})
+	})
+	t.Run("last", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			slow := &slowMultiConn{released: make(chan struct{})}
+			s := newMultiScene(t, func(c *recipes.Client) recipes.Conn {
+				slow.Client = c
+				return slow
+			})
+			written := start(s.write)
+			synctest.Wait()
+			require.NoError(t, s.lock.Release(s.ctx))
+			close(slow.released)
+			err := <-written
+			require.ErrorIs(t, err, recipes.ErrNotOwner)
+			require.NotErrorIs(t, err, recipes.ErrLockLost)
+			require.NoError(t, s.hold.Err(), "a release is no loss")
+			require.False(t, s.written())
+		})
+	})
+}
+
+// A slowMultiConn sends a transaction only after the lock was released.
+type slowMultiConn struct {
+	*recipes.Client
+	released chan struct{}
+}
+
+func (c *slowMultiConn) Multi(ops ...any) ([]zk.MultiResponse, error) {
+	<-c.released
+	return c.Client.Multi(ops...)
+}
+
+func TestHoldMultiWhoseConnectionBreaks(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault func(*zktest.Link, zktest.Op)
+		done  bool
+	}{
+		"the request is lost": {(*zktest.Link).LoseRequest, false},
+		"the answer is lost":  {(*zktest.Link).LoseReply, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newMultiScene(t, notWrapped)
+				c.fault(s.server.Link("ours"), zktest.OpMulti)
+				err := s.write()
+				require.ErrorIs(t, err, zk.ErrConnectionClosed)
+				require.ErrorContains(t, err, "outcome is unknown")
+				require.NoError(t, s.hold.Err())
+				require.Equal(t, c.done, s.written())
+				time.Sleep(2 * time.Second)
+				require.NoError(t, s.write(), "the lock is still held")
+			})
+		})
+	}
+	t.Run("it is not sent", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newMultiScene(t, notWrapped)
+			s.server.Link("ours").Cut()
+			time.Sleep(100 * time.Millisecond)
+			err := s.write()
+			require.ErrorIs(t, err, zk.ErrNoServer)
+			require.NotContains(t, err.Error(), "unknown")
+		})
+	})
+}
+
+func TestHoldMultiOfAMultiLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newMultiScene(t, notWrapped)
+		lock, err := recipes.NewInterProcessMultiLock(s.client, []string{"/a", "/b", "/c"})
+		require.NoError(t, err)
+		outer := recipes.NewInterProcessMultiLockOf(s.lock, lock)
+		require.NoError(t, outer.Acquire(s.ctx))
+		hold := outer.Hold(s.ctx)
+		responses, err := hold.Multi(setConfig())
+		require.NoError(t, err)
+		require.Len(t, responses, 1)
+
+		first := lock.Holds(s.ctx)[0]
+		require.NoError(t, s.beside.Delete(chroot+first.Path(), -1))
+		_, err = hold.Multi(&zk.DeleteRequest{Path: "/config", Version: -1})
+		require.ErrorIs(t, err, recipes.ErrLockLost)
+		require.ErrorIs(t, first.Err(), recipes.ErrLockLost)
+		synctest.Wait()
+		require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
+		require.True(t, s.written(), "it is still there")
+
+		foreign, err := recipes.NewInterProcessMutex(s.beside, "/foreign")
+		require.NoError(t, err)
+		mixed := recipes.NewInterProcessMultiLockOf(s.lock, foreign)
+		require.NoError(t, mixed.Acquire(s.ctx))
+		_, err = mixed.Hold(s.ctx).Multi(setConfig())
+		require.ErrorContains(t, err, "several connections")
+	})
+}
+
+// A prefixConn changes paths; it tells so, and has no Multi.
+type prefixConn struct{ recipes.SessionConn }
+
+func (c *prefixConn) Unwrap() recipes.Conn { return c.SessionConn }
+
+func (c *prefixConn) ServerPath(path string) string {
+	return c.SessionConn.ServerPath("/below" + path)
+}
+
+func (c *prefixConn) Create(
+	path string, data []byte, flags int32, acl []zk.ACL,
+) (string, error) {
+	created, err := c.SessionConn.Create("/below"+path, data, flags, acl)
+	return strings.TrimPrefix(created, "/below"), err
+}
+
+func (c *prefixConn) CreateContainer(
+	path string, data []byte, flags int32, acl []zk.ACL,
+) (string, error) {
+	return c.SessionConn.CreateContainer("/below"+path, data, flags, acl)
+}
+
+func (c *prefixConn) Children(path string) ([]string, *zk.Stat, error) {
+	return c.SessionConn.Children("/below" + path)
+}
+
+func (c *prefixConn) Delete(path string, version int32) error {
+	return c.SessionConn.Delete("/below"+path, version)
+}
+
+func (c *prefixConn) Get(path string) ([]byte, *zk.Stat, error) {
+	return c.SessionConn.Get("/below" + path)
+}
+
+func (c *prefixConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+	return c.SessionConn.GetW("/below" + path)
+}
+
+func (c *prefixConn) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+	return c.SessionConn.ChildrenW("/below" + path)
+}
+
+func (c *prefixConn) Set(path string, data []byte, version int32) (*zk.Stat, error) {
+	return c.SessionConn.Set("/below"+path, data, version)
+}
+
+func TestHoldMultiNeedsAConnWithMulti(t *testing.T) {
+	for name, wrap := range map[string]func(c *recipes.Client) recipes.Conn{
+		"hides it": func(c *recipes.Client) recipes.Conn { return struct{ recipes.Conn }{c} },
+		"changes paths": func(c *recipes.Client) recipes.Conn {
+			_, err := c.Create("/below", nil, 0, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+			return &prefixConn{c}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newMultiScene(t, wrap)
+				err := s.write()
+				require.ErrorContains(t, err, "no Multi of its own")
+				require.False(t, s.written())
+			})
+		})
+	}
+}
+
+// What real servers answer, to a *zk.Conn.
+func TestHoldMultiOnAServer(t *testing.T) {
+	t.Parallel()
+	p, other, path := sharedPeer(t), sharedPeer(t), zkserver.Path(t)
+	lock, ctx := p.mutex(path), ownerContext(t)
+	require.NoError(t, lock.Acquire(ctx))
+	hold := lock.Hold(ctx)
+	write := &zk.SetDataRequest{Path: path, Data: []byte("new"), Version: -1}
+
+	responses, err := hold.Multi(write)
+	require.NoError(t, err)
+	require.Len(t, responses, 1)
+	require.Equal(t, int32(1), responses[0].Stat.Version)
+
+	stale := &zk.CheckVersionRequest{Path: path, Version: 0}
+	responses, err = hold.Multi(write, stale, write)
+	require.ErrorIs(t, err, zk.ErrBadVersion)
+	require.ErrorContains(t, err, "operation 1")
+	require.Len(t, responses, 3)
+	require.NoError(t, hold.Err())
+
+	require.NoError(t, other.conn.Delete(hold.Path(), -1))
+	_, err = hold.Multi(write)
+	require.ErrorIs(t, err, recipes.ErrLockLost)
+	require.ErrorIs(t, lock.Release(ctx), recipes.ErrLockLost)
+
+	require.NoError(t, lock.Acquire(ctx))
+	hold = lock.Hold(ctx)
+	require.NoError(t, lock.Release(ctx))
+	_, err = hold.Multi(write)
+	require.ErrorIs(t, err, recipes.ErrNotOwner)
+	_, stat, err := p.conn.Get(path)
+	require.NoError(t, err)
+	require.Equal(t, int32(1), stat.Version, "written once")
+}
