@@ -3,7 +3,10 @@ package recipes_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"sort"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -177,6 +180,32 @@ func TestChrootThatWasDeleted(t *testing.T) {
 			}
 		}
 		ctx := ownerContext(t)
+		require.NoError(t, lock.Acquire(ctx))
+		require.NoError(t, lock.Release(ctx))
+	}
+}
+
+// The server closes the connection on a request that is too long, again and again. What
+// counts is the path that it sees.
+func TestTheLargestDataBelowAChroot(t *testing.T) {
+	servers, root := zkserver.Shared(t).Connect(), zkserver.Path(t)
+	clientLeaks(t)
+	for _, chroot := range []string{"", strings.Repeat("/tenant-0123456789", 20)} {
+		c := clientFor(t, servers+root+chroot)
+		mutex := func(size int) (*recipes.InterProcessMutex, error) {
+			return recipes.NewInterProcessMutex(c, "/m", recipes.WithData(make([]byte, size)))
+		}
+		tooMuch := sort.Search(1<<20, func(size int) bool {
+			_, err := mutex(size)
+			return err != nil
+		})
+		_, err := mutex(tooMuch)
+		require.ErrorContains(t, err, fmt.Sprintf("which leaves %d", tooMuch-1))
+		require.Greater(t, tooMuch, 1<<20-1000)
+		lock, err := mutex(tooMuch - 1)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(ownerContext(t), clientPatience)
+		defer cancel()
 		require.NoError(t, lock.Acquire(ctx))
 		require.NoError(t, lock.Release(ctx))
 	}

@@ -79,8 +79,14 @@ func newSettings(opts []Option) (settings, error) {
 	return s, nil
 }
 
-// maxRequest is the server's jute.maxbuffer: it closes the connection on a longer request, and would again at each retry.
-const maxRequest = 0xfffff
+const (
+	// maxRequest is the server's jute.maxbuffer: it closes the connection on a longer request,
+	// and would again at each retry.
+	maxRequest = 0xfffff
+	// restOfCreate is enough for what a create consists of besides path, data and ACL: the
+	// header, the lengths, and the longest name of a znode below the path.
+	restOfCreate = 200
+)
 
 // build checks what every constructor is given.
 func build(conn Conn, path string, opts []Option) (settings, error) {
@@ -94,12 +100,14 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 	if err := checkPath(path); err != nil {
 		return s, err
 	}
-	size := len(path) + len(s.data) + 200 // the rest of a create
+	rest := len(serverPath(conn, path)) + restOfCreate
 	for _, acl := range s.acl {
-		size += len(acl.Scheme) + len(acl.ID) + 12
+		rest += len(acl.Scheme) + len(acl.ID) + 12
 	}
-	if size > maxRequest {
-		return s, fmt.Errorf("WithData: %d bytes are too many: ZooKeeper takes requests of up to %d bytes", len(s.data), maxRequest)
+	if rest+len(s.data) > maxRequest {
+		return s, fmt.Errorf("WithData: %d bytes are too many: ZooKeeper takes requests of up "+
+			"to %d bytes, with path and ACL, which leaves %d", len(s.data), maxRequest,
+			max(0, maxRequest-rest))
 	}
 	return s, nil
 }

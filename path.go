@@ -7,8 +7,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// checkPath refuses what ZooKeeper refuses (PathUtils.validatePath), part of which the client lets through. Its errors match
-// zk.ErrInvalidPath.
+// checkPath refuses what ZooKeeper refuses (PathUtils.validatePath), part of which the client
+// lets through. Its errors match zk.ErrInvalidPath.
 func checkPath(path string) error {
 	bad := func(why string) error { return fmt.Errorf("path %q: %s: %w", path, why, zk.ErrInvalidPath) }
 	switch {
@@ -30,7 +30,9 @@ func checkPath(path string) error {
 		}
 	}
 	for _, r := range path {
-		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 && r <= 0xffff {
+		// The server sees UTF-16: what is above ffff are two surrogates to it, which are among
+		// those from d800. Bytes that are no UTF-8 are fffd here as there.
+		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 {
 			return bad(fmt.Sprintf("has the character %U in it", r))
 		}
 	}
