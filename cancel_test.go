@@ -154,7 +154,7 @@ func TestAcquireReturnsInTimeAndLeavesNothing(t *testing.T) {
 
 			for how, giveUp := range giveUps { // the trouble begins when it stands in the queue
 				begun := make(chan error, 1)
-				due, ok, err := giveUp(t, p.mutex(path, recipes.WithObserver(func(e recipes.Event) {
+				due, ok, err := giveUp(t, p.mutex(path, recipes.WithObserver(func(_ context.Context, e recipes.Event) {
 					if e.Kind == recipes.EventQueued {
 						begun <- trouble.begin(p, service.Servers[0])
 					}

@@ -13,6 +13,9 @@ var (
 	// or ZooKeeper was out of touch for too long. Work that the lock protected may have overlapped with another holder's.
 	ErrLockLost = errors.New("the lock was lost")
 
+	// ErrBusy says that Do gave up waiting, as WaitAtMost told it to: others were ahead.
+	ErrBusy = errors.New("others were ahead")
+
 	// ErrUpgrade says that a read lock's holder asked for the write lock: it would wait for itself for ever.
 	ErrUpgrade = errors.New("a read lock cannot be upgraded to a write lock")
 )

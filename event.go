@@ -1,6 +1,9 @@
 package recipes
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // An EventKind is a step of an acquisition.
 type EventKind int
@@ -38,12 +41,37 @@ func (k EventKind) String() string {
 
 // An Event is one step of one acquisition, for metrics, traces and logs.
 type Event struct {
-	Kind EventKind
-	Path string // the lock's
-	Node string // the znode, "" where none was made
+	Kind   EventKind
+	Recipe string // "mutex", "read lock", "write lock", "semaphore", "semaphore mutex"
+	Path   string // the lock's
+	Node   string // the znode, "" where none was made
 
 	Ahead   int           // EventQueued: how many are ahead in the queue
 	Elapsed time.Duration // EventAcquired, EventTimedOut, EventFailed: the wait; EventReleased, EventLost: the time held
 	Token   int64         // EventAcquired: the fencing token
 	Err     error         // EventFailed, EventLost: why; EventReleased: why the znode is not known to be deleted, nil as a rule
+}
+
+// steps tells the observer of one lock.
+type steps struct {
+	recipe, path string
+	observer     func(context.Context, Event)
+}
+
+func (s *steps) tell(ctx context.Context, e Event) {
+	e.Recipe, e.Path = s.recipe, s.path
+	s.observer(ctx, e)
+}
+
+// tellOr calls tell, which calls an observer. Where that panics or ends the goroutine, so
+// that the caller never returns, undo leaves nothing behind that nobody would know of.
+func tellOr(undo, tell func()) {
+	told := false
+	defer func() {
+		if !told {
+			undo()
+		}
+	}()
+	tell()
+	told = true
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"path"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -39,6 +40,14 @@ func must[T any](value T, err error) T {
 	return value
 }
 
+// report is what the lock is for. Its store refuses a token lower than one that it has seen.
+func report(ctx context.Context, token int64) error {
+	if token > 0 {
+		fmt.Println("only one process is here")
+	}
+	return ctx.Err()
+}
+
 func Example() {
 	servers, stop := exampleServers()
 	defer stop()
@@ -53,14 +62,15 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = recipes.Do(ctx, lock, func(ctx context.Context) error {
-		fmt.Println("only one process is here; ctx ends if the lock is lost")
-		return ctx.Err()
-	})
-	if err != nil {
+	err = recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
+		return report(ctx, hold.FencingToken()) // ctx ends if the lock is lost
+	}, recipes.WaitAtMost(time.Minute))
+	if errors.Is(err, recipes.ErrBusy) {
+		fmt.Println("another process is at it")
+	} else if err != nil {
 		log.Fatal(err)
 	}
-	// Output: only one process is here; ctx ends if the lock is lost
+	// Output: only one process is here
 }
 
 func ExampleInterProcessMutex() {
@@ -216,12 +226,17 @@ func ExampleInterProcessMultiLock() {
 	fmt.Println("both:", must(both.AcquireTimeout(ctx, 0)), "one of them:", from.IsOwned(ctx))
 	check(to.Release(other))
 
-	check(both.Acquire(ctx))
-	fmt.Println("both:", len(both.Holds(ctx)) == 2)
-	check(both.Release(ctx))
+	// Each account's store takes the token of the lock that guards it.
+	check(recipes.Do(ctx, both, func(ctx context.Context, _ *recipes.Hold) error {
+		for _, hold := range both.Holds(ctx) {
+			fmt.Println(path.Dir(hold.Path()), "moves money with a token:", hold.FencingToken() > 0)
+		}
+		return ctx.Err()
+	}))
 	// Output:
 	// both: false one of them: false
-	// both: true
+	// /locks/account-1 moves money with a token: true
+	// /locks/account-2 moves money with a token: true
 }
 
 func ExampleDo() {
@@ -231,15 +246,17 @@ func ExampleDo() {
 
 	lock := must(recipes.NewInterProcessMutex(client, "/locks/billing"))
 	failed := errors.New("no paper")
-	err := recipes.Do(context.Background(), lock, func(ctx context.Context) error {
+	err := recipes.Do(context.Background(), lock, func(ctx context.Context, hold *recipes.Hold) error {
 		fmt.Println("fn's ctx carries the owner:", lock.IsOwned(ctx))
+		fmt.Println("held with a token:", hold.FencingToken() > 0)
 		return failed
-	})
+	}, recipes.WaitAtMost(10*time.Second))
 	fmt.Println("fn's error:", errors.Is(err, failed))
 	fmt.Println("the lock was lost:", errors.Is(err, recipes.ErrLockLost))
 	fmt.Println("held:", lock.IsAcquiredInThisProcess())
 	// Output:
 	// fn's ctx carries the owner: true
+	// held with a token: true
 	// fn's error: true
 	// the lock was lost: false
 	// held: false

@@ -18,8 +18,8 @@ import (
 // not to end it before its turn.
 const short = 3 * time.Second
 
-// isLost checks what an owner is told that acquired the lock a number of times and lost it: no re-entry, no hold, ErrLockLost for
-// each Release, and after that an owner like any other.
+// isLost checks what an owner is told that acquired the lock a number of times and lost it: no re-entry, ErrLockLost for
+// each Release and its hold until the last, and after that an owner like any other.
 func (s *scene) isLost(t *testing.T, hold *recipes.Hold, times int) {
 	t.Helper()
 	within(t, hold.Lost(), "Lost is not told")
@@ -27,11 +27,12 @@ func (s *scene) isLost(t *testing.T, hold *recipes.Hold, times int) {
 	require.False(t, s.lock.IsOwned(s.ctx))
 	require.False(t, s.lock.IsAcquiredInThisProcess())
 	require.Empty(t, s.lock.LockPath(s.ctx))
-	require.Nil(t, s.lock.Hold(s.ctx))
 	for range times {
+		require.Same(t, hold, s.lock.Hold(s.ctx), "it is its owner's until it is released")
 		require.ErrorIs(t, s.lock.Acquire(s.ctx), recipes.ErrLockLost, "it is re-entered")
 		require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrLockLost)
 	}
+	require.Nil(t, s.lock.Hold(s.ctx))
 	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrNotOwner)
 	require.ErrorIs(t, s.steps.nth(t, recipes.EventLost, 1).Err, recipes.ErrLockLost)
 }

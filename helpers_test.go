@@ -178,7 +178,7 @@ type recorder struct {
 	events []recipes.Event
 }
 
-func (r *recorder) observe(e recipes.Event) {
+func (r *recorder) observe(_ context.Context, e recipes.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, e)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -22,22 +23,34 @@ type Hold struct {
 	members []*Hold // of a multi lock's hold only: those that it stands for
 
 	// Of the hold of one znode only.
-	conn     Conn
-	node     *seqnode.Node
-	lock     string // the lock's path
-	since    time.Time
-	observer func(Event)
+	conn  Conn
+	node  *seqnode.Node
+	since time.Time
+	steps *steps
+	loss  func() error // what Err returns once lost is done: always the same value
 }
 
-// newHold begins the hold of a znode in the queue of a lock, after a wait.
-func newHold(conn Conn, lock string, node *seqnode.Node, observer func(Event), waited time.Duration) *Hold {
+// newHold begins the hold of a znode in a queue.
+func newHold(conn Conn, node *seqnode.Node, steps *steps) *Hold {
 	h := &Hold{
 		path: node.Path, serverPath: serverPath(conn, node.Path), token: node.Token(), lost: node.Lost(),
-		conn: conn, node: node, lock: lock, since: time.Now(), observer: observer,
+		conn: conn, node: node, since: time.Now(), steps: steps,
 	}
-	h.observer(Event{Kind: EventAcquired, Path: lock, Node: h.path, Elapsed: waited, Token: h.token})
-	context.AfterFunc(h.lost, func() { h.tell(EventLost, h.Err()) })
+	h.loss = sync.OnceValue(func() error { return lost(h.path, context.Cause(h.lost)) })
 	return h
+}
+
+// tellAcquired tells of a hold that was acquired after a wait, and from then on of its loss.
+func (h *Hold) tellAcquired(ctx context.Context, waited time.Duration) {
+	h.steps.tell(ctx, Event{
+		Kind: EventAcquired, Node: h.path, Elapsed: waited, Token: h.token,
+	})
+	ctx = context.WithoutCancel(ctx)
+	context.AfterFunc(h.lost, func() { h.tellEnd(ctx, EventLost, h.Err()) })
+}
+
+func (h *Hold) tellEnd(ctx context.Context, kind EventKind, err error) {
+	h.steps.tell(ctx, Event{Kind: kind, Node: h.path, Elapsed: time.Since(h.since), Err: err})
 }
 
 // ended tells whether h, or one that it stands for, was released or lost.
@@ -48,29 +61,24 @@ func (h *Hold) ended() bool {
 	return h.node.Cause() != nil
 }
 
-func (h *Hold) tell(kind EventKind, err error) {
-	h.observer(Event{Kind: kind, Path: h.lock, Node: h.path, Elapsed: time.Since(h.since), Err: err})
-}
-
-// release deletes the znode, and waits for the answer as InterProcessLock.Release promises.
-func (h *Hold) release(ctx context.Context) error {
-	if ctx.Err() != nil { // most likely it will be answered all the same
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(context.WithoutCancel(ctx), time.Second, context.Cause(ctx))
-		defer cancel()
-	}
-	switch err := h.node.Leave(ctx); {
-	case err == nil:
-		h.tell(EventReleased, nil)
-		return nil
-	case h.Err() != nil:
-		return h.Err()
-	case session.Final(err):
-		h.tell(EventReleased, err)
-		return fmt.Errorf("delete %s: %w", h.path, err)
-	default:
-		h.tell(EventReleased, err)
-		return fmt.Errorf("not confirmed yet, %s is being deleted in the background: %w", h.path, err)
+// beginRelease implements releaser: it sends the delete of the znode, and finish waits for the
+// answer until its ctx is done, and tells what became of it.
+func (h *Hold) beginRelease(ctx context.Context) (finish func(ctx context.Context) error) {
+	left := h.node.StartLeaving()
+	return func(within context.Context) error {
+		switch err := left(within); {
+		case err == nil:
+			h.tellEnd(ctx, EventReleased, nil)
+			return nil
+		case h.Err() != nil:
+			return h.Err()
+		case session.Final(err):
+			h.tellEnd(ctx, EventReleased, err)
+			return fmt.Errorf("delete %s: %w", h.path, err)
+		default:
+			h.tellEnd(ctx, EventReleased, err)
+			return fmt.Errorf("not confirmed yet, %s is being deleted in the background: %w", h.path, err)
+		}
 	}
 }
 
@@ -81,6 +89,12 @@ func (h *Hold) Path() string { return h.path }
 // with every later holder of the lock, also after the lock's path was deleted and made anew (sequence numbers do
 // not), and compares with the czxid of a Java holder's znode. A store that the lock protects refuses what comes with a
 // token lower than one that it has seen.
+//
+// The hold of a multi lock has the greatest token of its members. That one compares only
+// with tokens of multi locks of the same members: a later holder of one member alone can
+// have a lower one, since it may have joined that member's queue before the multi lock
+// joined another's. A store that one member guards takes that member's token
+// (InterProcessMultiLock.Holds), from everybody.
 func (h *Hold) FencingToken() int64 { return h.token }
 
 // Lost returns a channel that is closed as soon as the lock can no longer be relied on: at once when the session is
@@ -91,10 +105,30 @@ func (h *Hold) Lost() <-chan struct{} { return h.lost.Done() }
 
 // Err returns nil while the lock is not known to be lost, and after that why it is, matching ErrLockLost.
 func (h *Hold) Err() error {
-	if h.lost.Err() == nil {
+	for _, member := range h.members {
+		if err := member.Err(); err != nil {
+			return err
+		}
+	}
+	if h.node == nil || h.lost.Err() == nil {
 		return nil
 	}
-	return lost(h.path, context.Cause(h.lost))
+	return h.loss()
+}
+
+// Context returns a ctx that is parent's child and is cancelled, with Err as its cause, when
+// the lock is lost. Release does not cancel it. Calling cancel, when what runs with it is
+// complete, frees what it takes.
+func (h *Hold) Context(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
+	ctx, end := context.WithCancelCause(parent)
+	if err := h.Err(); err != nil {
+		end(err)
+	}
+	stop := context.AfterFunc(h.lost, func() { end(h.Err()) })
+	return ctx, func() {
+		stop()
+		end(nil)
+	}
 }
 
 // Check returns the operation to put first in a transaction of one's own, which ZooKeeper

@@ -29,33 +29,6 @@ type InterProcessLock interface {
 	IsAcquiredInThisProcess() bool
 }
 
-// Do acquires lock, runs fn and releases, whatever fn does (Curator's Locker). fn's ctx carries the owner, so that fn may
-// re-enter (without an owner in ctx it is the calling goroutine's), and is cancelled with a cause that matches ErrLockLost as
-// soon as the lock can no longer be relied on. It returns fn's error joined with Release's, so that a loss never goes unseen.
-//
-// A lock of the caller's own making is watched for its loss if it has a method Hold(context.Context) *Hold.
-func Do(ctx context.Context, lock InterProcessLock, fn func(ctx context.Context) error) (err error) {
-	ctx = carryOwner(ctx)
-	if err := lock.Acquire(ctx); err != nil {
-		return err
-	}
-	defer func() {
-		if released := lock.Release(ctx); released != nil {
-			err = errors.Join(err, released)
-		}
-	}()
-	held, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	if lock, ok := holderOf(lock); ok {
-		if hold := lock.Hold(ctx); hold != nil {
-			defer context.AfterFunc(hold.lost, func() { cancel(hold.Err()) })()
-		} else { // lost between the two calls
-			cancel(ErrLockLost)
-		}
-	}
-	return fn(held)
-}
-
 // acquireWithin is AcquireTimeout by way of acquire, whose second argument tells it not to wait for others, and which says
 // errTimeUp when it would have to.
 func acquireWithin(ctx context.Context, timeout time.Duration, c session.Config, acquire func(ctx context.Context, try bool) error) (bool, error) {

@@ -257,7 +257,7 @@ func TestASurvivorOfALossBlocksNobody(t *testing.T) {
 			within(t, hold.Lost(), "not told")
 			require.False(t, lock.IsOwned(ctx))
 			require.False(t, lock.IsAcquiredInThisProcess())
-			require.Nil(t, lock.Hold(ctx))
+			require.Same(t, hold, lock.Hold(ctx))
 			require.Empty(t, lock.LockPath(ctx))
 			require.ErrorIs(t, lock.Acquire(ctx), recipes.ErrLockLost)
 			require.Len(t, other.children(path), 2, "the znode lives with the session")

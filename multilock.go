@@ -14,7 +14,8 @@ import (
 // InterProcessMultiLock). Whoever takes the same locks in several multi locks gives them in the same order everywhere, else two of them
 // can wait for each other for ever.
 //
-// It is as safe for concurrent use, as reentrant and as particular about its owner as its members are.
+// It is as safe for concurrent use, as reentrant and as particular about its owner as its members are. An owner of the
+// multi lock is one of its members: who holds it re-enters a member alone, too.
 type InterProcessMultiLock struct {
 	locks []InterProcessLock
 	bad   error // why it cannot be used, nil if it can
@@ -30,14 +31,21 @@ type holder interface {
 	Hold(ctx context.Context) *Hold
 }
 
-// holderOf returns lock if it tells its holds, which a multi lock does not whose members do not.
-func holderOf(lock InterProcessLock) (holder, bool) {
-	m, isMulti := lock.(*InterProcessMultiLock)
-	if isMulti && !slices.ContainsFunc(m.locks, func(member InterProcessLock) bool { _, ok := holderOf(member); return ok }) {
+// holdFor returns the hold of ctx's owner. It is false where lock does not tell its holds, as a multi lock does not whose
+// members do not.
+func holdFor(ctx context.Context, lock InterProcessLock) (hold *Hold, tells bool) {
+	if !tellsHolds(lock) {
 		return nil, false
 	}
-	h, ok := lock.(holder)
-	return h, ok
+	return lock.(holder).Hold(ctx), true
+}
+
+func tellsHolds(lock InterProcessLock) bool {
+	if m, isMulti := lock.(*InterProcessMultiLock); isMulti {
+		return slices.ContainsFunc(m.locks, tellsHolds)
+	}
+	_, tells := lock.(holder)
+	return tells
 }
 
 // NewInterProcessMultiLock returns a multi lock of an InterProcessMutex for each path. It refuses no paths at all, a path given
@@ -112,6 +120,9 @@ func (m *InterProcessMultiLock) acquire(ctx context.Context, once bool, one func
 	if m.bad != nil {
 		return false, m.bad
 	}
+	if err := m.lostBy(ctx); err != nil {
+		return false, err
+	}
 	for {
 		holds, err := m.acquireAll(ctx, one)
 		if err != nil || holds == nil {
@@ -128,18 +139,41 @@ func (m *InterProcessMultiLock) acquire(ctx context.Context, once bool, one func
 	}
 }
 
-// acquireAll acquires all members once, and returns the holds of those that tell them; nil if one was not to be had.
-func (m *InterProcessMultiLock) acquireAll(ctx context.Context, one func(lock InterProcessLock) (bool, error)) ([]*Hold, error) {
-	holds := []*Hold{}
-	for i, lock := range m.locks {
+// lostBy tells of a member that ctx's owner has lost and not released. Reentrant members
+// tell it themselves.
+func (m *InterProcessMultiLock) lostBy(ctx context.Context) error {
+	for _, lock := range m.locks {
+		member, ok := lock.(*InterProcessSemaphoreMutex)
+		if !ok {
+			continue
+		}
+		if h := member.holdOf(ownerOf(ctx, member)); h != nil && h.Err() != nil {
+			return wrap("acquire", member.semaphore.path, h.Err())
+		}
+	}
+	return nil
+}
+
+// acquireAll acquires all members once, and returns the holds of those that tell them; nil if one was not to be had. Those
+// that it has got it gives back then, and where an observer panics or ends the goroutine.
+func (m *InterProcessMultiLock) acquireAll(
+	ctx context.Context, one func(lock InterProcessLock) (bool, error),
+) (holds []*Hold, err error) {
+	got := 0
+	defer func() {
+		if got < len(m.locks) {
+			holds, err = nil, errors.Join(err, giveBack(ctx, m.locks[:got]))
+		}
+	}()
+	holds = []*Hold{}
+	for _, lock := range m.locks {
 		held, err := one(lock)
 		if err != nil || !held {
-			return nil, errors.Join(err, giveBack(ctx, m.locks[:i]))
+			return nil, err
 		}
-		if member, ok := holderOf(lock); ok {
-			if hold := member.Hold(ctx); hold != nil {
-				holds = append(holds, hold)
-			}
+		got++
+		if hold, ok := holdFor(ctx, lock); ok && hold != nil {
+			holds = append(holds, hold)
 		}
 	}
 	return holds, nil
@@ -150,36 +184,34 @@ const giveBackWithin = 100 * time.Millisecond
 
 var errGivingBack = errors.New("not all members were acquired, and there is no time to wait for the release of those that were")
 
-// giveBack is releaseAll in a short time, also in an outage. What is not confirmed by then goes on in the background, and is no error. Nor
-// is that one was lost before.
+// giveBack releases locks in a short time, also in an outage. What is not confirmed by then goes on in the background, and is no
+// error. Nor is that one was lost before.
 func giveBack(ctx context.Context, locks []InterProcessLock) error {
+	if len(locks) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), giveBackWithin, errGivingBack)
+	defer cancel()
+	errs := beginAll(ctx, locks, giveBackWithin/time.Duration(len(locks)))(ctx)
 	noMatter := []error{errGivingBack, context.DeadlineExceeded, ErrLockLost}
-	var errs []error
-	for _, lock := range slices.Backward(locks) {
-		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), giveBackWithin/time.Duration(len(locks)), errGivingBack)
-		if err := lock.Release(ctx); !slices.ContainsFunc(noMatter, func(e error) bool { return errors.Is(err, e) }) {
-			errs = append(errs, err)
-		}
-		cancel()
-	}
-	return errors.Join(errs...)
+	return errors.Join(slices.DeleteFunc(errs, func(err error) bool {
+		return slices.ContainsFunc(noMatter, func(e error) bool { return errors.Is(err, e) })
+	})...)
 }
 
-// releaseAll releases locks in reverse, whatever becomes of each.
-func releaseAll(ctx context.Context, locks []InterProcessLock) error {
-	var errs []error
-	for _, lock := range slices.Backward(locks) {
-		errs = append(errs, lock.Release(ctx))
-	}
-	return errors.Join(errs...)
-}
+// Release implements InterProcessLock. It releases all members, whatever becomes of each, and returns all errors joined. It
+// begins with the last, but waits for none before it goes on to the next: so it waits no longer than for one, also in an
+// outage, and their znodes can go in any order. (That is no matter: whoever waits for several gets the one that goes
+// first a moment earlier.) Only a member of the caller's own kind is waited for in its turn.
+func (m *InterProcessMultiLock) Release(ctx context.Context) error { return releaseOne(ctx, m) }
 
-// Release implements InterProcessLock. It releases all members, in reverse, and returns all errors joined.
-func (m *InterProcessMultiLock) Release(ctx context.Context) error {
+// beginRelease implements releaser.
+func (m *InterProcessMultiLock) beginRelease(ctx context.Context) (finish func(context.Context) error) {
 	if m.bad != nil {
-		return m.bad
+		return func(context.Context) error { return m.bad }
 	}
-	return releaseAll(ctx, m.locks)
+	releaseAll := beginAll(ctx, m.locks, 0)
+	return func(ctx context.Context) error { return errors.Join(releaseAll(ctx)...) }
 }
 
 // IsAcquiredInThisProcess reports whether all members are.
@@ -187,26 +219,30 @@ func (m *InterProcessMultiLock) IsAcquiredInThisProcess() bool {
 	return m.bad == nil && !slices.ContainsFunc(m.locks, func(lock InterProcessLock) bool { return !lock.IsAcquiredInThisProcess() })
 }
 
-// Holds returns the hold of each member in the order of the members, nil where ctx's owner does not hold all of them. A member
-// of the caller's own kind that has no Hold method is left out.
+// Holds returns the hold of each member in the order of the members, nil where ctx's owner does not hold all of them. One
+// that was lost is among them until it is released. A member of the caller's own kind that has no Hold method is left out.
+//
+// A store that one member guards takes the token of that member's hold, not the one of Hold.
 func (m *InterProcessMultiLock) Holds(ctx context.Context) []*Hold {
 	var holds []*Hold
 	for _, lock := range m.locks {
-		member, ok := holderOf(lock)
-		if !ok {
-			continue
-		}
-		hold := member.Hold(ctx)
-		if hold == nil {
+		hold, ok := holdFor(ctx, lock)
+		switch {
+		case !ok:
+		case hold == nil:
 			return nil
+		default:
+			holds = append(holds, hold)
 		}
-		holds = append(holds, hold)
 	}
 	return holds
 }
 
 // Hold returns a hold that stands for all members: it is lost when one of them is, has the greatest token, and the path and check of
-// the last. It is nil where ctx's owner does not hold all of them, or none of them tells its hold.
+// the last. It is nil where ctx's owner does not hold all of them, or none of them tells its hold. It stays the owner's until
+// it is released, also when it is lost.
+//
+// Its token compares only with those of multi locks of the same members; see Hold.FencingToken.
 func (m *InterProcessMultiLock) Hold(ctx context.Context) *Hold {
 	holds := m.Holds(ctx)
 	if len(holds) == 0 {
@@ -214,7 +250,9 @@ func (m *InterProcessMultiLock) Hold(ctx context.Context) *Hold {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.stands = slices.DeleteFunc(m.stands, (*Hold).ended)
+	m.stands = slices.DeleteFunc(m.stands, func(h *Hold) bool {
+		return h.ended() && !slices.Equal(h.members, holds)
+	})
 	at := slices.IndexFunc(m.stands, func(h *Hold) bool { return slices.Equal(h.members, holds) })
 	if at < 0 {
 		at = len(m.stands)
@@ -227,10 +265,13 @@ func standFor(holds []*Hold) *Hold {
 	last := holds[len(holds)-1]
 	lost, cancel := context.WithCancelCause(context.Background())
 	all := &Hold{path: last.path, serverPath: last.serverPath, lost: lost, members: holds}
-	share := func(h *Hold) { context.AfterFunc(h.lost, func() { cancel(h.Err()) }) }
+	lose := func(h *Hold) { cancel(h.Err()) }
 	for _, h := range holds {
 		all.token = max(all.token, h.token)
-		share(h)
+		if h.Err() != nil {
+			lose(h)
+		}
+		context.AfterFunc(h.lost, func() { lose(h) })
 	}
 	return all
 }

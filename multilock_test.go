@@ -106,7 +106,7 @@ func TestDoWithLocksThatTellNoHold(t *testing.T) {
 	for name, m := range map[string]*recipes.InterProcessMultiLock{
 		"one level": inner, "two levels": recipes.NewInterProcessMultiLockOf(inner), "beside a mutex": recipes.NewInterProcessMultiLockOf(mutex, inner),
 	} {
-		require.NoError(t, recipes.Do(t.Context(), m, func(ctx context.Context) error {
+		require.NoError(t, recipes.Do(t.Context(), m, func(ctx context.Context, _ *recipes.Hold) error {
 			require.Equal(t, mutex.IsOwned(ctx), m.Hold(ctx) != nil, name)
 			return context.Cause(ctx)
 		}), name)
@@ -195,9 +195,14 @@ func TestMultiLockHolds(t *testing.T) {
 	within(t, hold.Lost(), "the loss of one member")
 	require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
 	require.ErrorContains(t, hold.Err(), holds[0].Path())
-	require.Nil(t, m.Hold(ctx))
+	require.Same(t, hold, m.Hold(ctx), "it is its owner's until it is released")
+	require.Equal(t, holds, m.Holds(ctx))
 	require.False(t, m.IsAcquiredInThisProcess())
+	require.ErrorIs(t, m.Acquire(ctx), recipes.ErrLockLost)
+	require.Equal(t, holds, m.Holds(ctx))
 	require.ErrorIs(t, m.Release(ctx), recipes.ErrLockLost)
+	require.Nil(t, m.Hold(ctx))
+	require.ErrorIs(t, m.Release(ctx), recipes.ErrNotOwner)
 	other.awaitChildren(path+"/b", 0)
 	other.awaitChildren(path+"/c/leases", 0)
 
@@ -253,7 +258,7 @@ func TestDoEndsWhenAnyMemberIsLost(t *testing.T) {
 		m, err := recipes.NewInterProcessMultiLock(p.conn, paths, recipes.WithSessionTimeout(p.timeout))
 		require.NoError(t, err)
 		var nodes []string
-		err = recipes.Do(t.Context(), m, func(ctx context.Context) error {
+		err = recipes.Do(t.Context(), m, func(ctx context.Context, _ *recipes.Hold) error {
 			for _, hold := range m.Holds(ctx) {
 				nodes = append(nodes, hold.Path())
 			}

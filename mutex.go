@@ -11,6 +11,9 @@ func predecessor(_ []seqnode.Name, self int) int { return self - 1 }
 // InterProcessMutex is Curator's reentrant mutex across processes. An owner that holds it may acquire it again, and releases it
 // as often; owners get it in the order in which they asked for it. All values for one path, in Go or Java, are the same lock.
 //
+// Re-entry is per value, as in Curator: an owner that holds the lock through one value and
+// acquires it through another waits for itself. So whoever re-enters shares the value.
+//
 // It is safe for concurrent use, needs no closing and may be made anew for each use.
 type InterProcessMutex struct {
 	*reentrant
@@ -26,5 +29,8 @@ func NewInterProcessMutex(conn Conn, path string, opts ...Option) (*InterProcess
 	if err != nil {
 		return nil, wrap("NewInterProcessMutex", path, err)
 	}
-	return &InterProcessMutex{newReentrant(conn, settings, path, mutexName, []string{mutexName}, predecessor)}, nil
+	kinds := []string{mutexName}
+	return &InterProcessMutex{
+		newReentrant(conn, settings, "mutex", path, mutexName, kinds, predecessor),
+	}, nil
 }

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,7 +23,7 @@ type settings struct {
 	acl            []zk.ACL
 	logger         *slog.Logger
 	sessionTimeout *time.Duration
-	observer       func(Event)
+	observer       func(context.Context, Event)
 }
 
 // WithData sets what the lock znodes hold, for people and programs that look at the queue. Default: an address of this host,
@@ -48,9 +49,20 @@ func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l
 // is unknown, a disconnect counts as a loss.
 func WithSessionTimeout(d time.Duration) Option { return func(s *settings) { s.sessionTimeout = &d } }
 
-// WithObserver sets a function that is told every step of every acquisition. It is called by the goroutine that
-// makes the step, so it must be quick, and safe for concurrent use.
-func WithObserver(f func(Event)) Option { return func(s *settings) { s.observer = f } }
+// WithObserver sets a function that is told every step of every acquisition, for metrics,
+// logs and traces. ctx is that of the call that makes the step: of Acquire up to
+// EventAcquired, of Release after that; where the hold is lost that of Acquire, without its
+// end.
+//
+// The goroutine that makes the step calls f, so f must be quick, and safe for concurrent
+// use. It may call any method of the lock; but while EventQueued is told, an Acquire by the
+// very owner who queues waits for itself. A panic in f, or a runtime.Goexit, is the
+// caller's of Acquire or Release, and leaves no lock held and nobody waiting: an Acquire that
+// ends so has acquired nothing, a Release has released. Of that acquisition f is told no
+// more. Only EventLost is told on a goroutine of its own, where a panic ends the process.
+func WithObserver(f func(ctx context.Context, e Event)) Option {
+	return func(s *settings) { s.observer = f }
+}
 
 // newSettings applies options to the defaults.
 func newSettings(opts []Option) (settings, error) {
@@ -58,7 +70,7 @@ func newSettings(opts []Option) (settings, error) {
 		data:     []byte(hostAddress()),
 		acl:      zk.WorldACL(zk.PermAll),
 		logger:   slog.New(slog.DiscardHandler),
-		observer: func(Event) {},
+		observer: func(context.Context, Event) {},
 	}
 	for _, opt := range opts {
 		if opt == nil {

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"runtime"
+	"slices"
 	"strconv"
+	"sync"
 )
 
-// An owner is who holds a lock, comparable: the identity that a ctx carries or else a goroutine.
+// An owner is who holds a lock, comparable: the identity that a ctx carries or else a
+// goroutine.
 type owner struct {
 	identity  *identity
 	goroutine uint64
@@ -15,32 +18,120 @@ type owner struct {
 
 type identity struct{ _ byte } // not empty: pointers to two of them differ
 
-type ownerKey struct{}
-
-// WithOwner returns a ctx that carries a new owner, different from every other. Whoever uses that ctx, or one derived from it,
-// on whatever goroutine, is that owner: it may re-enter a lock that the owner holds, and release it.
-func WithOwner(ctx context.Context) context.Context {
-	return context.WithValue(ctx, ownerKey{}, owner{identity: new(identity)})
+// An ownedLock knows its owners.
+type ownedLock interface {
+	// holdOf returns what an owner has acquired and not released, lost or not, else nil.
+	holdOf(who owner) *Hold
 }
 
-// ownerOf returns the owner that ctx carries, or the calling goroutine.
-func ownerOf(ctx context.Context) owner {
-	if o, ok := ctx.Value(ownerKey{}).(owner); ok {
-		return o
+type ownerKey struct{}
+
+// owners is what a ctx carries: for which owner it stands, lock by lock. It does not change.
+type owners struct {
+	shared  []share      // by Do: the locks that it has acquired
+	all     owner        // by WithOwner: every other lock; zero: the goroutine's
+	pending *acquisition // of a Do that is acquiring; nil: of none
+}
+
+type share struct {
+	lock ownedLock
+	who  owner
+}
+
+// WithOwner returns a ctx that carries a new owner, different from every other. Whoever
+// uses that ctx, or one derived from it, on whatever goroutine, is that owner: it may
+// re-enter a lock that the owner holds, and release it. That is so for every lock, also in
+// a ctx that Do has made for one.
+func WithOwner(ctx context.Context) context.Context {
+	all := owner{identity: new(identity)}
+	return context.WithValue(ctx, ownerKey{}, &owners{all: all})
+}
+
+// ownerOf returns the owner that ctx carries for lock, or the calling goroutine.
+func ownerOf(ctx context.Context, lock ownedLock) owner {
+	if o, ok := ctx.Value(ownerKey{}).(*owners); ok {
+		if who := o.of(lock); who != (owner{}) {
+			return who
+		}
 	}
 	return owner{goroutine: goroutineID()}
 }
 
-// carryOwner returns a ctx that carries the owner of ctx also to other goroutines.
-func carryOwner(ctx context.Context) context.Context {
-	if _, ok := ctx.Value(ownerKey{}).(owner); ok {
-		return ctx
+// of returns whom the ctx stands for, the zero owner where it is the calling goroutine.
+func (o *owners) of(lock ownedLock) owner {
+	for _, s := range o.shared {
+		if s.lock == lock {
+			return s.who
+		}
 	}
-	return context.WithValue(ctx, ownerKey{}, ownerOf(ctx))
+	if o.all == (owner{}) && o.pending != nil {
+		return o.pending.of(lock)
+	}
+	return o.all
 }
 
-// goroutineID reads the number from the first line of the stack, "goroutine 18 [running]:", which is the only place where the
-// runtime tells it. It takes some microseconds. Numbers are not used twice in a process.
+// An acquisition finds out which locks a Do acquires. They may be behind a lock of the
+// caller's own kind, of which nothing else is known.
+type acquisition struct {
+	who owner // the goroutine that called Do
+
+	mu    sync.Mutex // guards what follows
+	over  bool
+	asked []ownedLock
+}
+
+// acquireShared acquires with ctx. What it has acquired is shared by the ctx that it
+// returns, and by those derived from it: they stand for the caller, on any goroutine.
+func acquireShared(
+	ctx context.Context, acquire func(ctx context.Context) error,
+) (context.Context, error) {
+	var former owners
+	if o, ok := ctx.Value(ownerKey{}).(*owners); ok {
+		former = *o
+	}
+	if former.all != (owner{}) { // which ctx stands for wherever it goes
+		return ctx, acquire(ctx)
+	}
+	a := &acquisition{who: owner{goroutine: goroutineID()}}
+	defer a.end()
+	pending := &owners{shared: former.shared, pending: a}
+	if err := acquire(context.WithValue(ctx, ownerKey{}, pending)); err != nil {
+		return nil, err
+	}
+	former.shared = slices.Concat(former.shared, a.end())
+	return context.WithValue(ctx, ownerKey{}, &former), nil
+}
+
+func (a *acquisition) of(lock ownedLock) owner {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over {
+		return owner{}
+	}
+	if !slices.Contains(a.asked, lock) {
+		a.asked = append(a.asked, lock)
+	}
+	return a.who
+}
+
+// end returns what was acquired. A lock that was asked for and is not held, such as one that
+// the caller's own kind of lock uses for itself, is not among it.
+func (a *acquisition) end() (acquired []share) {
+	a.mu.Lock()
+	a.over = true
+	asked := a.asked
+	a.mu.Unlock()
+	for _, lock := range asked {
+		if lock.holdOf(a.who) != nil {
+			acquired = append(acquired, share{lock, a.who})
+		}
+	}
+	return acquired
+}
+
+// goroutineID reads the number from the first line of the stack, "goroutine 18 [running]:",
+// which is the only place where the runtime tells it. It takes some microseconds. Numbers
+// are not used twice in a process.
 func goroutineID() uint64 {
 	var buf [64]byte
 	line := buf[:runtime.Stack(buf[:], false)]

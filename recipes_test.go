@@ -75,7 +75,7 @@ func TestExclusionAndOrder(t *testing.T) {
 			ctx := ownerContext(t)
 			workers = append(workers, start(func() error {
 				for range increments {
-					if err := recipes.Do(ctx, lock, func(ctx context.Context) error {
+					if err := recipes.Do(ctx, lock, func(ctx context.Context, _ *recipes.Hold) error {
 						all.add(lock.Hold(ctx))
 						return count.increment(p.conn)
 					}); err != nil {
@@ -201,9 +201,9 @@ func TestDo(t *testing.T) {
 	lock := p.mutex(path)
 
 	t.Run("nested, also on another goroutine", func(t *testing.T) {
-		err := recipes.Do(t.Context(), lock, func(ctx context.Context) error {
+		err := recipes.Do(t.Context(), lock, func(ctx context.Context, _ *recipes.Hold) error {
 			return within(t, start(func() error {
-				return recipes.Do(ctx, lock, func(ctx context.Context) error {
+				return recipes.Do(ctx, lock, func(ctx context.Context, _ *recipes.Hold) error {
 					require.True(t, lock.IsOwned(ctx))
 					return nil
 				})
@@ -214,29 +214,29 @@ func TestDo(t *testing.T) {
 	})
 	t.Run("the goroutine is the owner", func(t *testing.T) {
 		require.NoError(t, lock.Acquire(t.Context()))
-		require.NoError(t, recipes.Do(t.Context(), lock, func(context.Context) error { return lock.Release(t.Context()) }))
+		require.NoError(t, recipes.Do(t.Context(), lock, func(context.Context, *recipes.Hold) error { return lock.Release(t.Context()) }))
 		require.False(t, lock.IsAcquiredInThisProcess())
 	})
 	t.Run("fn's error comes back as it is", func(t *testing.T) {
 		failed := errors.New("failed")
-		require.Equal(t, failed, recipes.Do(t.Context(), lock, func(context.Context) error { return failed }))
+		require.Equal(t, failed, recipes.Do(t.Context(), lock, func(context.Context, *recipes.Hold) error { return failed }))
 		require.False(t, lock.IsAcquiredInThisProcess())
 	})
 	t.Run("a panic releases", func(t *testing.T) {
 		require.PanicsWithValue(t, "oh", func() {
-			_ = recipes.Do(t.Context(), lock, func(context.Context) error { panic("oh") })
+			_ = recipes.Do(t.Context(), lock, func(context.Context, *recipes.Hold) error { panic("oh") })
 		})
 		require.False(t, lock.IsAcquiredInThisProcess())
 		require.Empty(t, p.children(path))
 	})
 	t.Run("a ctx that ends during fn does not keep the lock", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		require.NoError(t, recipes.Do(ctx, lock, func(context.Context) error { cancel(); return nil }))
+		require.NoError(t, recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error { cancel(); return nil }))
 		require.Empty(t, p.children(path))
 	})
 	t.Run("a loss cancels fn and is in the result", func(t *testing.T) {
 		failed := errors.New("failed")
-		err := recipes.Do(t.Context(), lock, func(ctx context.Context) error {
+		err := recipes.Do(t.Context(), lock, func(ctx context.Context, _ *recipes.Hold) error {
 			if err := p.conn.Delete(lock.LockPath(ctx), -1); err != nil {
 				return err
 			}
@@ -250,7 +250,7 @@ func TestDo(t *testing.T) {
 	t.Run("not acquired, not run", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, recipes.Do(ctx, lock, func(context.Context) error { t.Error("run"); return nil }), context.Canceled)
+		require.ErrorIs(t, recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error { t.Error("run"); return nil }), context.Canceled)
 	})
 }
 

@@ -12,12 +12,12 @@ import (
 
 // reentrant is what the mutex, the read lock and the write lock share: who holds it, and how often.
 type reentrant struct {
-	conn     Conn
-	path     string
-	config   session.Config
-	observer func(Event)
-	queue    *seqnode.Queue
-	minded   chan struct{} // closed by the first MakeRevocable
+	conn   Conn
+	path   string
+	config session.Config
+	steps  *steps
+	queue  *seqnode.Queue
+	minded chan struct{} // closed by the first MakeRevocable
 
 	// Of the two sides of a read/write lock only, set by its constructor.
 	refuse func(owner) error         // why an owner may not queue; nil: it may
@@ -38,9 +38,11 @@ type claim struct {
 	unheard bool // the lock was asked back while there was no listener
 }
 
-func newReentrant(conn Conn, s settings, path, kind string, kinds []string, rule seqnode.Rule) *reentrant {
+func newReentrant(
+	conn Conn, s settings, recipe, path, kind string, kinds []string, rule seqnode.Rule,
+) *reentrant {
 	return &reentrant{
-		conn: conn, path: path, config: s.sessionConfig(conn), observer: s.observer,
+		conn: conn, path: path, config: s.sessionConfig(conn), steps: &steps{recipe, path, s.observer},
 		queue:  &seqnode.Queue{Dir: path, Kind: kind, Kinds: kinds, Rule: rule, Data: s.data, ACL: s.acl, Log: s.logger},
 		minded: make(chan struct{}), claims: map[owner]*claim{},
 	}
@@ -48,30 +50,33 @@ func newReentrant(conn Conn, s settings, path, kind string, kinds []string, rule
 
 // Acquire implements InterProcessLock. An owner that holds the lock re-enters without asking ZooKeeper; if its hold was lost
 // it gets ErrLockLost until it has released as often as it had acquired.
-func (r *reentrant) Acquire(ctx context.Context) error { return r.acquire(ctx, false) }
+func (r *reentrant) Acquire(ctx context.Context) error { return r.acquire(ctx, ctx, false) }
 
 // AcquireTimeout implements InterProcessLock.
 func (r *reentrant) AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error) {
-	return acquireWithin(ctx, timeout, r.config, r.acquire)
+	return acquireWithin(ctx, timeout, r.config, func(within context.Context, try bool) error {
+		return r.acquire(within, ctx, try)
+	})
 }
 
-func (r *reentrant) acquire(ctx context.Context, try bool) error {
-	if err := r.enterOrReenter(ctx, try); err != nil {
+// acquire tells of its steps with the ctx of the call.
+func (r *reentrant) acquire(ctx, call context.Context, try bool) error {
+	if err := r.enterOrReenter(ctx, call, try); err != nil {
 		return wrap("acquire", r.path, err)
 	}
 	return nil
 }
 
-func (r *reentrant) enterOrReenter(ctx context.Context, try bool) error {
+func (r *reentrant) enterOrReenter(ctx, call context.Context, try bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	who := ownerOf(ctx)
+	who := ownerOf(ctx, r)
 	for {
 		c, mine, err := r.claim(who)
 		switch {
 		case mine:
-			return r.enter(ctx, who, c, try)
+			return r.enter(ctx, call, who, c, try)
 		case c == nil:
 			return err
 		case try:
@@ -106,27 +111,30 @@ func (r *reentrant) claim(who owner) (c *claim, mine bool, err error) {
 }
 
 // enter goes through the queue for a new claim.
-func (r *reentrant) enter(ctx context.Context, who owner, c *claim, try bool) error {
+func (r *reentrant) enter(
+	ctx, call context.Context, who owner, c *claim, try bool,
+) error {
 	began, last := time.Now(), ""
-	node, err := r.admit(ctx, who, seqnode.Entry{
+	hold, err := r.settle(ctx, who, c, seqnode.Entry{
 		Try:     try,
 		Minded:  r.minded,
 		Changed: func(data []byte) { r.changed(c, data) },
 		Queued: func(node string, ahead int) {
 			last = node
-			r.observer(Event{Kind: EventQueued, Path: r.path, Node: node, Ahead: ahead})
+			r.steps.tell(call, Event{Kind: EventQueued, Node: node, Ahead: ahead})
 		},
 	})
 	if errors.Is(err, seqnode.ErrBusy) {
 		err = errTimeUp
 	}
 	elapsed := time.Since(began)
-	r.settle(who, c, node, elapsed)
 	switch {
+	case err == nil:
+		tellOr(func() { r.abandon(who, c) }, func() { hold.tellAcquired(call, elapsed) })
 	case errors.Is(err, errTimeUp):
-		r.observer(Event{Kind: EventTimedOut, Path: r.path, Node: last, Elapsed: elapsed})
-	case err != nil:
-		r.observer(Event{Kind: EventFailed, Path: r.path, Node: last, Elapsed: elapsed, Err: err})
+		r.steps.tell(call, Event{Kind: EventTimedOut, Node: last, Elapsed: elapsed})
+	default:
+		r.steps.tell(call, Event{Kind: EventFailed, Node: last, Elapsed: elapsed, Err: err})
 	}
 	return err
 }
@@ -148,33 +156,65 @@ func (r *reentrant) admit(ctx context.Context, who owner, e seqnode.Entry) (*seq
 	return r.queue.Enter(ctx, s, e)
 }
 
-// settle records how the first Acquire of a claim has ended: with a node, or without.
-func (r *reentrant) settle(who owner, c *claim, node *seqnode.Node, waited time.Duration) {
-	var hold *Hold
-	if node != nil {
-		hold = newHold(r.conn, r.path, node, r.observer, waited)
+// settle goes through the queue and records how the first Acquire of a claim has ended: with
+// a hold, or without, also where the observer panics or ends the goroutine.
+func (r *reentrant) settle(
+	ctx context.Context, who owner, c *claim, e seqnode.Entry,
+) (hold *Hold, err error) {
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if hold == nil {
+			delete(r.claims, who)
+		} else {
+			c.hold, c.count = hold, 1
+			r.mindLocked(c)
+		}
+		close(c.settled)
+	}()
+	node, err := r.admit(ctx, who, e)
+	if err != nil {
+		return nil, err
 	}
+	return newHold(r.conn, node, r.steps), nil
+}
+
+// abandon takes off a claim the acquire whose caller will not return.
+func (r *reentrant) abandon(who owner, c *claim) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if hold == nil {
-		delete(r.claims, who)
-	} else {
-		c.hold, c.count = hold, 1
-		r.mindLocked(c)
+	last := false
+	if r.claims[who] == c {
+		c.count--
+		last = c.count == 0
 	}
-	close(c.settled)
+	if last {
+		delete(r.claims, who)
+	}
+	r.mu.Unlock()
+	if last {
+		c.hold.node.Withdraw()
+	}
 }
 
 // Release implements InterProcessLock. It gives ErrNotOwner to an owner that does not hold the lock.
 func (r *reentrant) Release(ctx context.Context) error {
-	hold, last, err := r.unwind(ownerOf(ctx))
+	hold, last, err := r.unwind(ownerOf(ctx, r))
 	if err == nil && last {
-		err = hold.release(ctx)
+		err = releaseOne(ctx, hold)
 	}
 	if err != nil {
 		return wrap("release", r.path, err)
 	}
 	return nil
+}
+
+// beginRelease implements releaser.
+func (r *reentrant) beginRelease(ctx context.Context) (finish func(context.Context) error) {
+	hold, last, err := r.unwind(ownerOf(ctx, r))
+	if err == nil && last {
+		return finishing(r.path, hold.beginRelease(ctx))
+	}
+	return finishing(r.path, func(context.Context) error { return err })
 }
 
 // unwind takes one acquire off the owner's claim. The last one takes the claim off the lock; its znode is the caller's to
@@ -192,12 +232,22 @@ func (r *reentrant) unwind(who owner) (hold *Hold, last bool, err error) {
 	return c.hold, c.count == 0, c.hold.Err()
 }
 
-// held returns the hold of an owner that holds the lock, else nil.
-func (r *reentrant) held(who owner) *Hold {
+func (r *reentrant) lockPath() string { return r.path }
+
+// holdOf implements ownedLock.
+func (r *reentrant) holdOf(who owner) *Hold {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c := r.claims[who]; c != nil && c.holds() {
+	if c := r.claims[who]; c != nil {
 		return c.hold
+	}
+	return nil
+}
+
+// held returns the hold of an owner that holds the lock, else nil.
+func (r *reentrant) held(who owner) *Hold {
+	if h := r.holdOf(who); h != nil && h.Err() == nil {
+		return h
 	}
 	return nil
 }
@@ -218,14 +268,17 @@ func (r *reentrant) IsAcquiredInThisProcess() bool {
 }
 
 // IsOwned reports whether the owner of ctx holds the lock (Curator's isOwnedByCurrentThread). It asks nothing of ZooKeeper.
-func (r *reentrant) IsOwned(ctx context.Context) bool { return r.held(ownerOf(ctx)) != nil }
+// One that lost it does not hold it.
+func (r *reentrant) IsOwned(ctx context.Context) bool { return r.held(ownerOf(ctx, r)) != nil }
 
-// Hold returns the hold of ctx's owner, nil where it does not hold the lock.
-func (r *reentrant) Hold(ctx context.Context) *Hold { return r.held(ownerOf(ctx)) }
+// Hold returns the hold of ctx's owner, nil where it has none. One that was lost stays its
+// owner's, until it has released as often as it had acquired: so Hold(ctx) is no nil in the
+// very moment of the loss.
+func (r *reentrant) Hold(ctx context.Context) *Hold { return r.holdOf(ownerOf(ctx, r)) }
 
 // LockPath returns the znode of ctx's owner (Curator's getLockPath), "" where it does not hold the lock.
 func (r *reentrant) LockPath(ctx context.Context) string {
-	if h := r.held(ownerOf(ctx)); h != nil {
+	if h := r.held(ownerOf(ctx, r)); h != nil {
 		return h.path
 	}
 	return ""

@@ -43,8 +43,8 @@ func NewInterProcessReadWriteLock(conn Conn, path string, opts ...Option) (*Inte
 		return nil, wrap("NewInterProcessReadWriteLock", path, err)
 	}
 	kinds := []string{readName, writeName}
-	read := newReentrant(conn, settings, path, readName, kinds, readWriteRule)
-	write := newReentrant(conn, settings, path, writeName, kinds, readWriteRule)
+	read := newReentrant(conn, settings, "read lock", path, readName, kinds, readWriteRule)
+	write := newReentrant(conn, settings, "write lock", path, writeName, kinds, readWriteRule)
 	write.queue.Relist = true
 	write.refuse = func(who owner) error {
 		if read.held(who) != nil {

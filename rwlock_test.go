@@ -70,7 +70,7 @@ func TestReadersAndWritersGoInTurn(t *testing.T) {
 		}
 		leave[i] = make(chan struct{})
 		ended = append(ended, start(func() error {
-			return recipes.Do(ownerContext(t), lock, func(context.Context) error {
+			return recipes.Do(ownerContext(t), lock, func(context.Context, *recipes.Hold) error {
 				granted <- i
 				<-leave[i]
 				return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,14 +26,14 @@ const (
 //
 // It is safe for concurrent use, needs no closing and may be made anew for each use.
 type InterProcessSemaphoreV2 struct {
-	conn     Conn
-	path     string
-	config   session.Config
-	observer func(Event)
-	most     int // 0 where it is shared
-	limit    seqnode.Limit
-	gate     *seqnode.Queue // whoever is at its head may wait for room among the leases
-	leases   *seqnode.Queue
+	conn   Conn
+	path   string
+	config session.Config
+	steps  *steps
+	most   int // 0 where it is shared
+	limit  seqnode.Limit
+	gate   *seqnode.Queue // whoever is at its head may wait for room among the leases
+	leases *seqnode.Queue
 }
 
 // NewInterProcessSemaphoreV2 returns the semaphore at path with a fixed maximum, 1 or more. It asks nothing of ZooKeeper, and refuses
@@ -79,8 +78,9 @@ func newSemaphore(conn Conn, path string, opts []Option) (*InterProcessSemaphore
 		}
 	}
 	return &InterProcessSemaphoreV2{
-		conn: conn, path: path, config: settings.sessionConfig(conn), observer: settings.observer,
-		gate: queue(locksDir, mutexName, predecessor), leases: queue(leasesDir, leaseName, nil),
+		conn: conn, path: path, config: settings.sessionConfig(conn),
+		steps: &steps{"semaphore", path, settings.observer},
+		gate:  queue(locksDir, mutexName, predecessor), leases: queue(leasesDir, leaseName, nil),
 	}, nil
 }
 
@@ -101,22 +101,36 @@ func (s *InterProcessSemaphoreV2) Acquire(ctx context.Context) (*Lease, error) {
 }
 
 // AcquireN waits for n leases, all or none. It refuses an n below 1, and one above a fixed maximum. With a shared maximum it waits
-// until that is n or more.
+// until that is n or more; it has no place in the queue until then, and keeps nobody else waiting.
 func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
-	return s.acquire(ctx, n, false)
+	return s.acquire(ctx, ctx, n, false, keepNothing)
 }
 
 // AcquireTimeout is AcquireN that waits at most timeout: (nil, nil) means that the time ran out, also in an outage. A timeout of 0 or
 // less does not wait for leases to come back (nor, in an outage, for longer than the session timeout).
 func (s *InterProcessSemaphoreV2) AcquireTimeout(ctx context.Context, n int, timeout time.Duration) (leases []*Lease, err error) {
-	_, err = acquireWithin(ctx, timeout, s.config, func(ctx context.Context, try bool) (err error) {
-		leases, err = s.acquire(ctx, n, try)
+	return s.acquireWithin(ctx, n, timeout, keepNothing)
+}
+
+func (s *InterProcessSemaphoreV2) acquireWithin(
+	ctx context.Context, n int, timeout time.Duration, keep keeper,
+) (leases []*Lease, err error) {
+	_, err = acquireWithin(ctx, timeout, s.config, func(within context.Context, try bool) (err error) {
+		leases, err = s.acquire(within, ctx, n, try, keep)
 		return err
 	})
 	return leases, err
 }
 
-func (s *InterProcessSemaphoreV2) acquire(ctx context.Context, n int, try bool) ([]*Lease, error) {
+// A keeper takes note of leases before anybody is told of them. forget undoes that.
+type keeper func(leases []*Lease) (forget func())
+
+func keepNothing([]*Lease) (forget func()) { return func() {} }
+
+// acquire tells of its steps with the ctx of the call.
+func (s *InterProcessSemaphoreV2) acquire(
+	ctx, call context.Context, n int, try bool, keep keeper,
+) ([]*Lease, error) {
 	const op = "acquire"
 	switch {
 	case n < 1:
@@ -129,21 +143,40 @@ func (s *InterProcessSemaphoreV2) acquire(ctx context.Context, n int, try bool) 
 	began, last := time.Now(), ""
 	nodes, err := s.enter(ctx, n, try, func(node string, ahead int) {
 		last = node
-		s.observer(Event{Kind: EventQueued, Path: s.path, Node: node, Ahead: ahead})
+		s.steps.tell(call, Event{Kind: EventQueued, Node: node, Ahead: ahead})
 	})
 	switch elapsed := time.Since(began); {
 	case err == nil:
-		leases := make([]*Lease, len(nodes))
-		for i, node := range nodes {
-			leases[i] = &Lease{sem: s, hold: newHold(s.conn, s.path, node, s.observer, elapsed)}
-		}
-		return leases, nil
+		return s.grant(call, nodes, elapsed, keep), nil
 	case errors.Is(err, errTimeUp):
-		s.observer(Event{Kind: EventTimedOut, Path: s.path, Node: last, Elapsed: elapsed})
+		s.steps.tell(call, Event{Kind: EventTimedOut, Node: last, Elapsed: elapsed})
 	default:
-		s.observer(Event{Kind: EventFailed, Path: s.path, Node: last, Elapsed: elapsed, Err: err})
+		s.steps.tell(call, Event{Kind: EventFailed, Node: last, Elapsed: elapsed, Err: err})
 	}
 	return nil, wrap(op, s.path, err)
+}
+
+// grant makes leases of znodes that are held. Where the observer panics, or ends the
+// goroutine, all are given back.
+func (s *InterProcessSemaphoreV2) grant(
+	call context.Context, nodes []*seqnode.Node, waited time.Duration, keep keeper,
+) []*Lease {
+	leases := make([]*Lease, len(nodes))
+	for i, node := range nodes {
+		leases[i] = &Lease{sem: s, hold: newHold(s.conn, node, s.steps)}
+	}
+	forget := keep(leases)
+	tellOr(func() {
+		forget()
+		for _, node := range nodes {
+			node.Withdraw()
+		}
+	}, func() {
+		for _, l := range leases {
+			l.hold.tellAcquired(call, waited)
+		}
+	})
+	return leases
 }
 
 // gateWithin is how long a single try waits for others who are being given leases, or who wait for them.
@@ -155,6 +188,9 @@ func (s *InterProcessSemaphoreV2) enter(ctx context.Context, n int, try bool, qu
 	defer conn.Done()
 	var backoff session.Backoff
 	for {
+		if err := s.admits(ctx, conn, n, try); err != nil {
+			return nil, err
+		}
 		gate, err := s.enterGate(ctx, conn, try, queued)
 		if err != nil {
 			return nil, err
@@ -170,6 +206,21 @@ func (s *InterProcessSemaphoreV2) enter(ctx context.Context, n int, try bool, qu
 			return nil, err
 		}
 	}
+}
+
+// admits waits until the shared maximum is n or more. One lease there nearly always is: its
+// znode waits among the others.
+func (s *InterProcessSemaphoreV2) admits(
+	ctx context.Context, conn *session.Session, n int, try bool,
+) error {
+	if s.most > 0 || n == 1 {
+		return nil
+	}
+	err := s.limit.Await(ctx, conn, n, try)
+	if errors.Is(err, seqnode.ErrBusy) {
+		return errTimeUp
+	}
+	return err
 }
 
 // enterGate goes through the gate. The time of a single try begins when it sees who is ahead: its own requests may take longer.
@@ -192,20 +243,22 @@ func (s *InterProcessSemaphoreV2) ParticipantNodes(ctx context.Context) ([]strin
 	return participantNodes(ctx, s.conn, s.config, s.leases)
 }
 
-// ReturnAll releases leases, and returns all errors joined.
+// ReturnAll releases leases together, and returns all errors joined. One that is nil is
+// such an error; the others are released all the same.
 func (s *InterProcessSemaphoreV2) ReturnAll(ctx context.Context, leases []*Lease) error {
-	returned := make([]error, len(leases))
-	done := make(chan struct{})
+	begun := make([]func(context.Context) error, len(leases))
 	for i, l := range leases {
-		go func() {
-			returned[i] = l.Release(ctx)
-			done <- struct{}{}
-		}()
+		if l != nil {
+			begun[i] = l.beginRelease(ctx)
+			continue
+		}
+		begun[i] = func(context.Context) error {
+			return wrap("release", s.path, fmt.Errorf("leases: number %d is nil", i))
+		}
 	}
-	for range leases {
-		<-done
-	}
-	return errors.Join(slices.DeleteFunc(returned, func(err error) bool { return err == nil })...)
+	within, cancel := forRelease(ctx)
+	defer cancel()
+	return errors.Join(finishAll(within, begun)...)
 }
 
 // A Lease is one of a semaphore's. It is safe for concurrent use.
@@ -217,14 +270,14 @@ type Lease struct {
 
 // Release gives the lease back, as InterProcessLock.Release releases a lock: ErrLockLost says that it had been lost before. It may
 // be called again, which does nothing.
-func (l *Lease) Release(ctx context.Context) error {
+func (l *Lease) Release(ctx context.Context) error { return releaseOne(ctx, l) }
+
+// beginRelease implements releaser.
+func (l *Lease) beginRelease(ctx context.Context) (finish func(context.Context) error) {
 	if l.released.Swap(true) {
-		return nil
+		return func(context.Context) error { return nil }
 	}
-	if err := l.hold.release(ctx); err != nil {
-		return wrap("release", l.sem.path, err)
-	}
-	return nil
+	return finishing(l.sem.path, l.hold.beginRelease(ctx))
 }
 
 // Data returns what the lease's znode holds: by default the address of the host that acquired it.

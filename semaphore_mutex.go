@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -8,20 +9,23 @@ import (
 )
 
 // InterProcessSemaphoreMutex is Curator's mutex across processes that is not reentrant: a semaphore with one lease. An Acquire by
-// who holds it already waits. Any caller may release it.
+// who holds it already waits. Any caller may release it: see Release.
 //
 // It is safe for concurrent use, needs no closing and may be made anew for each use.
 type InterProcessSemaphoreMutex struct {
 	semaphore *InterProcessSemaphoreV2
 
 	mu    sync.Mutex // guards what follows; not held across a call to ZooKeeper
-	stays []stay
+	stays []*stay    // in the order in which they were granted: all but the last are lost
 }
 
-// A stay is a lease that was acquired and not yet released. All but the last are lost.
+// A stay is a lease that was acquired and not yet released.
 type stay struct {
 	who   owner
 	lease *Lease
+	// passed on: another was granted later through the same value, which is the value's, also
+	// after that one's release. Only who acquired this one can release it.
+	passedOn bool
 }
 
 var _ InterProcessLock = (*InterProcessSemaphoreMutex)(nil)
@@ -33,80 +37,112 @@ func NewInterProcessSemaphoreMutex(conn Conn, path string, opts ...Option) (*Int
 	if err != nil {
 		return nil, wrap("NewInterProcessSemaphoreMutex", path, err)
 	}
-	s.most, s.limit = 1, fixedLimit(1)
+	s.most, s.limit, s.steps.recipe = 1, fixedLimit(1), "semaphore mutex"
 	return &InterProcessSemaphoreMutex{semaphore: s}, nil
 }
 
 // Acquire implements InterProcessLock.
 func (m *InterProcessSemaphoreMutex) Acquire(ctx context.Context) error {
-	lease, err := m.semaphore.Acquire(ctx)
-	m.enter(ctx, lease)
+	_, err := m.semaphore.acquire(ctx, ctx, 1, false, m.enter(ctx))
 	return err
 }
 
 // AcquireTimeout implements InterProcessLock.
 func (m *InterProcessSemaphoreMutex) AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error) {
-	leases, err := m.semaphore.AcquireTimeout(ctx, 1, timeout)
-	if len(leases) == 0 {
-		return false, err
-	}
-	m.enter(ctx, leases[0])
-	return true, nil
+	leases, err := m.semaphore.acquireWithin(ctx, 1, timeout, m.enter(ctx))
+	return len(leases) > 0, err
 }
 
-func (m *InterProcessSemaphoreMutex) enter(ctx context.Context, lease *Lease) {
-	if lease == nil {
-		return
+// enter returns what takes note of a lease of ctx's owner, and what takes it back.
+func (m *InterProcessSemaphoreMutex) enter(ctx context.Context) keeper {
+	return func(leases []*Lease) (forget func()) {
+		s := &stay{who: ownerOf(ctx, m), lease: leases[0]}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		// One that was lost before it came here may have been passed on already.
+		at, _ := slices.BinarySearchFunc(m.stays, s, func(a, b *stay) int {
+			return cmp.Compare(a.lease.FencingToken(), b.lease.FencingToken())
+		})
+		m.stays = slices.Insert(m.stays, at, s)
+		for _, earlier := range m.stays[:len(m.stays)-1] {
+			earlier.passedOn = true
+		}
+		return func() { m.forget(s) }
 	}
+}
+
+// forget takes a stay off, if it is still there.
+func (m *InterProcessSemaphoreMutex) forget(s *stay) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := len(m.stays)
-	if at > 0 && lease.Err() != nil { // lost before it came here: somebody else may have entered with the next one
-		at--
-	}
-	m.stays = slices.Insert(m.stays, at, stay{ownerOf(ctx), lease})
+	m.stays = slices.DeleteFunc(m.stays, func(other *stay) bool { return other == s })
 }
 
-// Release implements InterProcessLock, for any caller; ErrNotOwner says that the mutex is not held. Who acquired a hold that was lost
-// meanwhile, and has passed to somebody else through the same value, releases the one that was lost.
-func (m *InterProcessSemaphoreMutex) Release(ctx context.Context) error {
-	lease := m.leave(ownerOf(ctx))
-	if lease == nil {
-		return wrap("release", m.semaphore.path, ErrNotOwner)
+// Release implements InterProcessLock, for any caller. Who acquired what was not released
+// yet releases that, the earliest first, although it was lost meanwhile and the mutex has
+// passed on to somebody else through the same value. Any other caller releases whatever
+// lease the value has at that moment, as in Curator: after a loss, that of the next
+// holder through this value. ErrNotOwner says that there is nothing to release.
+func (m *InterProcessSemaphoreMutex) Release(ctx context.Context) error { return releaseOne(ctx, m) }
+
+// beginRelease implements releaser.
+func (m *InterProcessSemaphoreMutex) beginRelease(
+	ctx context.Context,
+) (finish func(context.Context) error) {
+	who := ownerOf(ctx, m)
+	m.mu.Lock()
+	s := m.stayLocked(who)
+	m.stays = slices.DeleteFunc(m.stays, func(other *stay) bool { return other == s })
+	m.mu.Unlock()
+	if s == nil {
+		return func(context.Context) error {
+			return wrap("release", m.semaphore.path, ErrNotOwner)
+		}
 	}
-	return lease.Release(ctx)
+	return s.lease.beginRelease(ctx)
 }
 
-// leave takes the caller's stay off, or else the last.
-func (m *InterProcessSemaphoreMutex) leave(who owner) *Lease {
+// stayLocked returns the owner's stay, or else the value's; nil where there is none. It is
+// called with mu held.
+func (m *InterProcessSemaphoreMutex) stayLocked(who owner) *stay {
+	at := slices.IndexFunc(m.stays, func(s *stay) bool { return s.who == who })
+	if at >= 0 {
+		return m.stays[at]
+	}
+	if last := len(m.stays) - 1; last >= 0 && !m.stays[last].passedOn {
+		return m.stays[last]
+	}
+	return nil
+}
+
+// Hold returns the hold that ctx's owner acquired and has not released, lost or not: of
+// several the one that Release would release. For any other caller it is that of the
+// value; nil where that has none.
+func (m *InterProcessSemaphoreMutex) Hold(ctx context.Context) *Hold {
+	who := ownerOf(ctx, m)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.stays) == 0 {
-		return nil
+	if s := m.stayLocked(who); s != nil {
+		return s.lease.hold
 	}
-	at := slices.IndexFunc(m.stays, func(s stay) bool { return s.who == who })
-	if at < 0 {
-		at = len(m.stays) - 1
-	}
-	lease := m.stays[at].lease
-	m.stays = slices.Delete(m.stays, at, at+1)
-	return lease
+	return nil
 }
 
-// Hold returns the hold of the value, whoever asks; nil where it is not held.
-func (m *InterProcessSemaphoreMutex) Hold(context.Context) *Hold {
+func (m *InterProcessSemaphoreMutex) lockPath() string { return m.semaphore.path }
+
+// holdOf implements ownedLock.
+func (m *InterProcessSemaphoreMutex) holdOf(who owner) *Hold {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.stays) == 0 {
-		return nil
-	}
-	if hold := m.stays[len(m.stays)-1].lease.hold; hold.Err() == nil {
-		return hold
+	if s := m.stayLocked(who); s != nil && s.who == who {
+		return s.lease.hold
 	}
 	return nil
 }
 
 // IsAcquiredInThisProcess reports whether the mutex is held through this value. One that is lost is not held.
 func (m *InterProcessSemaphoreMutex) IsAcquiredInThisProcess() bool {
-	return m.Hold(context.Background()) != nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.stays, func(s *stay) bool { return s.lease.Err() == nil })
 }

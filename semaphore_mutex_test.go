@@ -1,6 +1,7 @@
 package recipes_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -66,15 +67,18 @@ func TestReleaseOfALostSemaphoreMutexSparesTheNextHold(t *testing.T) {
 	lost := m.Hold(first)
 	require.NoError(t, other.conn.Delete(lost.Path(), -1))
 	within(t, lost.Lost(), "the loss")
-	require.Nil(t, m.Hold(first))
+	require.Same(t, lost, m.Hold(first))
+	require.Same(t, lost, m.Hold(second), "the value's")
 	require.False(t, m.IsAcquiredInThisProcess())
 
 	require.NoError(t, m.Acquire(second))
-	held := m.Hold(first)
+	held := m.Hold(second)
 	require.NotSame(t, lost, held)
+	require.Same(t, lost, m.Hold(first), "no other's token for the one who lost it")
 	require.ErrorIs(t, m.Release(first), recipes.ErrLockLost)
 	require.True(t, m.IsAcquiredInThisProcess())
 	require.Same(t, held, m.Hold(second))
+	require.Same(t, held, m.Hold(first), "the value's, to whoever has none")
 	require.NoError(t, held.Err())
 	require.False(t, gets(first, t, semaphoreMutex(other, path)), "it is still held")
 	require.NoError(t, m.Release(first), "anybody may release what is held now")
@@ -91,8 +95,71 @@ func TestSemaphoreMutexAcquiredAnewAfterALoss(t *testing.T) {
 	require.NoError(t, other.conn.Delete(lost.Path(), -1))
 	within(t, lost.Lost(), "the loss")
 	require.NoError(t, m.Acquire(ctx))
+	require.Same(t, lost, m.Hold(ctx), "the one that it is to release first")
 	require.ErrorIs(t, m.Release(ctx), recipes.ErrLockLost)
 	require.True(t, m.IsAcquiredInThisProcess())
+	require.NotSame(t, lost, m.Hold(ctx))
 	require.NoError(t, m.Release(ctx))
 	require.ErrorIs(t, m.Release(ctx), recipes.ErrNotOwner)
+}
+
+// Whoever has nothing of its own releases what the value has, as in Curator: after a loss, the
+// next holder's lease. What was lost before stays its owner's to release, and nobody else's.
+func TestAStrangerReleasesWhatASemaphoreMutexHasNow(t *testing.T) {
+	t.Parallel()
+	path, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+	m := semaphoreMutex(p, path)
+	first, second, stranger := ownerContext(t), ownerContext(t), ownerContext(t)
+	require.NoError(t, m.Acquire(first))
+	lost := m.Hold(first)
+	require.NoError(t, other.conn.Delete(lost.Path(), -1))
+	within(t, lost.Lost(), "the loss")
+	require.NoError(t, m.Acquire(second))
+	require.Same(t, m.Hold(second), m.Hold(stranger))
+	require.NoError(t, m.Release(stranger))
+	p.awaitChildren(path+"/leases", 0)
+	require.Nil(t, m.Hold(second))
+	require.Nil(t, m.Hold(stranger))
+	require.ErrorIs(t, m.Release(second), recipes.ErrNotOwner, "not the first one's")
+	require.ErrorIs(t, m.Release(stranger), recipes.ErrNotOwner)
+	require.Same(t, lost, m.Hold(first))
+	require.ErrorIs(t, m.Release(first), recipes.ErrLockLost)
+	require.ErrorIs(t, m.Release(first), recipes.ErrNotOwner)
+}
+
+// A slowLock returns from Acquire only when it is let.
+type slowLock struct {
+	*recipes.InterProcessSemaphoreMutex
+	acquired, proceed chan struct{}
+}
+
+func (l slowLock) Acquire(ctx context.Context) error {
+	err := l.InterProcessSemaphoreMutex.Acquire(ctx)
+	close(l.acquired)
+	<-l.proceed
+	return err
+}
+
+// Lost and passed on before Do can look: what it watches is its own hold all the same.
+func TestDoWatchesItsOwnHold(t *testing.T) {
+	t.Parallel()
+	path, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+	m := semaphoreMutex(p, path)
+	lock := slowLock{m, make(chan struct{}), make(chan struct{})}
+	done := start(func() error {
+		return recipes.Do(t.Context(), lock, func(ctx context.Context, hold *recipes.Hold) error {
+			within(t, ctx.Done(), "the loss is not told")
+			require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
+			return nil
+		})
+	})
+	within(t, lock.acquired, "not acquired")
+	lost, second := m.Hold(t.Context()), ownerContext(t)
+	require.NoError(t, other.conn.Delete(lost.Path(), -1))
+	within(t, lost.Lost(), "the loss")
+	require.NoError(t, m.Acquire(second))
+	close(lock.proceed)
+	require.ErrorIs(t, within(t, done, "Do"), recipes.ErrLockLost)
+	require.NoError(t, m.Hold(second).Err())
+	require.NoError(t, m.Release(second))
 }

@@ -215,7 +215,7 @@ func TestEveryLockExcludes(t *testing.T) {
 				}
 				workers = append(workers, start(func() error {
 					for range each {
-						if err := recipes.Do(ctx, lock, func(context.Context) error { return count.increment(p.conn) }); err != nil {
+						if err := recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error { return count.increment(p.conn) }); err != nil {
 							return err
 						}
 					}

@@ -66,7 +66,7 @@ func (o *goOwner) release() {
 func (o *goOwner) increment(times int, paths ...string) <-chan error {
 	return start(func() error {
 		for range times {
-			err := recipes.Do(o.ctx, o.lock, func(context.Context) error { return o.peer.add(paths...) })
+			err := recipes.Do(o.ctx, o.lock, func(context.Context, *recipes.Hold) error { return o.peer.add(paths...) })
 			if err != nil {
 				return err
 			}

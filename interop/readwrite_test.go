@@ -122,7 +122,7 @@ func TestReadersSeeNoHalfOfAWrite(t *testing.T) {
 // compare is Shared.compare in Go.
 func (o *goOwner) compare(times int, paths []string) error {
 	for range times {
-		err := recipes.Do(o.ctx, o.lock, func(context.Context) error { return o.peer.equal(paths) })
+		err := recipes.Do(o.ctx, o.lock, func(context.Context, *recipes.Hold) error { return o.peer.equal(paths) })
 		if err != nil {
 			return err
 		}

@@ -10,10 +10,6 @@ import (
 	"github.com/zkrecipes/recipes/internal/session"
 )
 
-// A Limit tells how many participants a directory may have. With watch it returns a channel that ends when that may have
-// changed, nil where it never does.
-type Limit func(ctx context.Context, watch bool) (most int, changed <-chan zk.Event, err error)
-
 // EnterTogether adds n znodes to a directory, all or none, and waits until it has no more participants than limit allows. They
 // leave in any order, so the children are watched, and only one process at a time may be here: the holder of gate, which is
 // given up in any case. The Nodes that it returns are held. ErrGone says that the gate or a znode was lost: try again.
@@ -132,6 +128,9 @@ func (c *crowd) look(ctx context.Context, watch bool) (v view, err error) {
 	}
 	if errors.Is(err, zk.ErrNoNode) {
 		l, err = listing{proven: l.proven}, nil
+	}
+	if v.most < len(c.nodes) && len(c.nodes) > 1 { // it was lowered: Limit.Await waits without znodes
+		return v, errRejoin
 	}
 	v.queue, v.pzxid = Sort(l.children, c.q.Kinds), l.pzxid
 	for _, n := range c.nodes {

@@ -136,23 +136,26 @@ func (n *Node) handedOver() bool {
 	return n.head && errors.Is(n.cause, errLeft)
 }
 
-// Leave deletes the znode. When ctx is done first, that goes on in the background for as long as the session lasts. The
-// error says why the Node had been lost before, ErrGone or session.ErrOver among others, or why the outcome is not known yet.
-func (n *Node) Leave(ctx context.Context) error {
+// StartLeaving deletes the znode, in the background for as long as the session lasts. left
+// waits for that until its ctx is done. Its error says why the Node had been lost before,
+// ErrGone or session.ErrOver among others, or why the outcome is not known yet.
+func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
 	if !n.end(errLeft) {
-		return n.Cause()
+		return func(context.Context) error { return n.Cause() }
 	}
-	select {
-	case <-n.removal.Done():
-		return n.removal.Err()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-n.lost.Done():
-		return context.Cause(n.lost)
+	return func(ctx context.Context) error {
+		select {
+		case <-n.removal.Done():
+			return n.removal.Err()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-n.lost.Done():
+			return context.Cause(n.lost)
+		}
 	}
 }
 
-// Withdraw is Leave without waiting for any result.
+// Withdraw is StartLeaving without waiting for any result.
 func (n *Node) Withdraw() { n.end(errLeft) }
 
 // giveUp leaves without a result, in a time that a caller who has run out of time can spare. It goes on in the background. Nodes of a

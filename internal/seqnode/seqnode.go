@@ -102,7 +102,7 @@ func (n *Node) await(ctx context.Context, e *Entry) error {
 			return err
 		}
 		if first && e.Queued != nil {
-			e.Queued(n.Path, t.ahead)
+			n.queued(e, t.ahead)
 		}
 		if t.blocker != "" {
 			if e.Try {
@@ -129,6 +129,19 @@ func (n *Node) await(ctx context.Context, e *Entry) error {
 			return err
 		}
 	}
+}
+
+// queued tells the place in the queue. Where the one who is told panics, or ends the
+// goroutine, nobody waits any more.
+func (n *Node) queued(e *Entry, ahead int) {
+	told := false
+	defer func() {
+		if !told {
+			n.Withdraw()
+		}
+	}()
+	e.Queued(n.Path, ahead)
+	told = true
 }
 
 // A turn is what a listing says of one participant.

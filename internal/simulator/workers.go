@@ -124,7 +124,7 @@ func (p *worker) options() []recipes.Option {
 	if !p.w.Verbose {
 		return nil
 	}
-	return []recipes.Option{recipes.WithObserver(func(e recipes.Event) {
+	return []recipes.Option{recipes.WithObserver(func(_ context.Context, e recipes.Event) {
 		text := ""
 		if e.Err != nil {
 			text = ": " + e.Err.Error()

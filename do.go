@@ -1,0 +1,140 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A DoOption changes how Do acquires.
+type DoOption func(*doSettings)
+
+type doSettings struct {
+	bounded bool
+	within  time.Duration
+}
+
+// WaitAtMost lets Do give up when it has waited for d, as AcquireTimeout does: 0 or less
+// tries once. The last one given counts.
+func WaitAtMost(d time.Duration) DoOption {
+	return func(s *doSettings) { s.bounded, s.within = true, d }
+}
+
+// Do acquires lock, runs fn and releases, whatever fn does, a panic or a runtime.Goexit
+// among it (Curator's Locker). ctx bounds the wait and is fn's parent.
+//
+// fn's ctx is cancelled with a cause that matches ErrLockLost as soon as the lock can no
+// longer be relied on. hold is what fn holds; it is nil only for a lock of the caller's own
+// kind without a method Hold(context.Context) *Hold, and such a lock's loss is not told.
+//
+// Goroutines that fn starts with its ctx may re-enter this lock, as the owner that called
+// Do, and the members of a multi lock as well. For every other lock they are who they are:
+// several workers with fn's ctx exclude each other. Only an owner that ctx carried before
+// (WithOwner) is that of all locks.
+//
+// With WaitAtMost the error of a wait that is over matches ErrBusy, or where ZooKeeper could
+// not be asked ErrUnavailable; fn has not run then. Do returns fn's error joined with
+// Release's, so that a loss never goes unseen: one that fn's error tells is not told again.
+func Do(
+	ctx context.Context, lock InterProcessLock,
+	fn func(ctx context.Context, hold *Hold) error, opts ...DoOption,
+) (err error) {
+	var settings doSettings
+	for _, opt := range opts {
+		if opt == nil {
+			return errors.New("recipes: Do: options: one is nil")
+		}
+		opt(&settings)
+	}
+	ctx, err = acquireShared(ctx, func(ctx context.Context) error {
+		return settings.acquire(ctx, lock)
+	})
+	if err != nil {
+		return err
+	}
+	hold, _ := holdFor(ctx, lock)
+	defer func() {
+		if released := untold(lock.Release(ctx), err, hold); released != nil {
+			err = errors.Join(err, released)
+		}
+	}()
+	if _, ours := lock.(ownedLock); ours && hold == nil {
+		return fmt.Errorf("recipes: Do: released by somebody else at once: %w", ErrNotOwner)
+	}
+	ctx, cancel := holding(ctx, hold)
+	defer cancel()
+	return fn(ctx, hold)
+}
+
+func (s *doSettings) acquire(ctx context.Context, lock InterProcessLock) error {
+	if !s.bounded {
+		return lock.Acquire(ctx)
+	}
+	held, err := lock.AcquireTimeout(ctx, s.within)
+	if err == nil && !held {
+		err = fmt.Errorf("recipes: acquire %s: not within %v: %w", nameOf(lock), s.within, ErrBusy)
+	}
+	return err
+}
+
+// holding returns fn's ctx.
+func holding(ctx context.Context, hold *Hold) (context.Context, context.CancelFunc) {
+	if hold == nil {
+		return context.WithCancel(ctx)
+	}
+	return hold.Context(ctx)
+}
+
+// untold returns err without the losses of hold that told tells already.
+func untold(err, told error, hold *Hold) error {
+	if hold == nil || err == nil || told == nil {
+		return err
+	}
+	for _, h := range append([]*Hold{hold}, hold.members...) {
+		if loss := h.Err(); loss != nil && errors.Is(told, loss) {
+			err = without(err, loss)
+		}
+	}
+	return err
+}
+
+// without returns err, nil where it tells nothing but loss, and less where it joins loss
+// with others.
+func without(err, loss error) error {
+	if err == loss {
+		return nil
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil && without(inner, loss) == nil {
+			return nil
+		}
+	case interface{ Unwrap() []error }:
+		if !errors.Is(err, loss) {
+			return err
+		}
+		var others []error
+		for _, inner := range e.Unwrap() {
+			others = append(others, without(inner, loss))
+		}
+		return errors.Join(others...)
+	}
+	return err
+}
+
+// nameOf is how an error calls a lock.
+func nameOf(lock InterProcessLock) string {
+	switch lock := lock.(type) {
+	case interface{ lockPath() string }:
+		return lock.lockPath()
+	case *InterProcessMultiLock:
+		names := make([]string, len(lock.locks))
+		for i, member := range lock.locks {
+			names[i] = nameOf(member)
+		}
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%T", lock)
+}

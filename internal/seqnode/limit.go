@@ -1,0 +1,60 @@
+package seqnode
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/recipes/internal/session"
+)
+
+// A Limit tells how many participants a directory may have. With watch it returns a channel
+// that ends when that may have changed, nil where it never does.
+type Limit func(ctx context.Context, watch bool) (most int, changed <-chan zk.Event, err error)
+
+// Await waits until n participants are allowed, without any znode. Where it is not to wait,
+// ErrBusy says that they are not.
+func (l Limit) Await(ctx context.Context, s *session.Session, n int, try bool) error {
+	var backoff session.Backoff
+	for watch := false; ; {
+		most, changed, err := l(ctx, watch)
+		switch {
+		case err == nil && most >= n:
+			return nil
+		case err == nil && try:
+			return ErrBusy
+		case err == nil && watch:
+			err = awaitChange(ctx, s, changed)
+		case err == nil:
+			watch = true
+		}
+		switch {
+		case err == nil:
+			continue
+		case session.Final(err):
+			return err
+		}
+		if err := s.Pause(ctx, backoff.Next()); err != nil {
+			return err
+		}
+		if err := s.Ready(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitChange waits until it is worth asking again.
+func awaitChange(ctx context.Context, s *session.Session, changed <-chan zk.Event) error {
+	poll := time.NewTimer(safetyPoll)
+	defer poll.Stop()
+	select {
+	case <-changed:
+	case <-s.Reconnected():
+	case <-poll.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.Closed():
+		return s.Pause(ctx, 0)
+	}
+	return nil
+}
