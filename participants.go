@@ -13,10 +13,19 @@ import (
 // A Participant is a znode in a lock's queue.
 type Participant struct {
 	Node    string    // its full path
+	Kind    string    // "lock", "read", "write", "lease" or "latch"
 	Data    []byte    // what it holds: by default the address of the host that made it
 	Session int64     // the ZooKeeper session that it lives in
 	Since   time.Time // when it joined the queue, by the server's clock
 	Holding bool      // whether its turn has come
+}
+
+// latchName is what Curator calls the znodes of LeaderLatch.
+const latchName = "latch-"
+
+// kindOf is a Participant's Kind, by the name of its znode.
+var kindOf = map[string]string{
+	mutexName: "lock", readName: "read", writeName: "write", leaseName: "lease", latchName: "latch",
 }
 
 // ParticipantNodes returns the full paths of the participants, in the order of the queue, as of now at the leader (Curator's
@@ -41,47 +50,77 @@ func participantNodes(ctx context.Context, conn Conn, config session.Config, que
 	return nodes, nil
 }
 
-// participantsAtOnce bounds the reads under way.
-const participantsAtOnce = 32
-
 // Participants returns the whole queue, in order. It takes a read for each participant; those who leave meanwhile are not in it.
 func (r *reentrant) Participants(ctx context.Context) ([]Participant, error) {
-	const op = "participants of"
 	s := session.Use(r.conn, r.config)
 	defer s.Done()
 	members, err := r.queue.Members(ctx, s)
 	if err != nil {
-		return nil, wrap(op, r.path, err)
+		return nil, wrap("participants of", r.path, err)
 	}
-	reads := make([]*session.Pending[Participant], len(members))
-	found := make([]Participant, 0, len(members))
-	for i := range len(members) + participantsAtOnce {
-		if at := i - participantsAtOnce; at >= 0 && at < len(members) {
-			p, err := reads[at].Wait(ctx)
+	seen, err := look(ctx, s, r.queue, members, r.queue.Rule)
+	if err != nil {
+		return nil, wrap("participants of", r.path, err)
+	}
+	return participantsOf(seen), nil
+}
+
+// A sight is a participant as it was read.
+type sight struct {
+	Participant
+	czxid int64
+}
+
+func participantsOf(seen []sight) []Participant {
+	found := make([]Participant, len(seen))
+	for i, one := range seen {
+		found[i] = one.Participant
+	}
+	return found
+}
+
+// looksAtOnce bounds the reads under way.
+const looksAtOnce = 32
+
+// look reads the members of a queue, in order, and judges by rule who holds. Those who
+// leave meanwhile are left out.
+func look(
+	ctx context.Context, s *session.Session, q *seqnode.Queue, members []seqnode.Name,
+	rule seqnode.Rule,
+) ([]sight, error) {
+	reads := make([]*session.Pending[sight], len(members))
+	seen := make([]sight, 0, len(members))
+	for i := range len(members) + looksAtOnce {
+		if at := i - looksAtOnce; at >= 0 && at < len(members) {
+			one, err := reads[at].Wait(ctx)
 			switch {
 			case err == nil:
-				found = append(found, p)
+				one.Kind, one.Holding = kindOf[members[at].Kind], rule(members, at) < 0
+				seen = append(seen, one)
 			case !errors.Is(err, zk.ErrNoNode):
-				return nil, wrap(op, r.path, err)
+				return nil, err
 			}
 		}
 		if i < len(members) {
-			reads[i] = r.participant(s, members, i)
+			reads[i] = lookAt(s, q.Path(members[i]))
 		}
 	}
-	return found, nil
+	return seen, nil
 }
 
-func (r *reentrant) participant(s *session.Session, members []seqnode.Name, i int) *session.Pending[Participant] {
-	node, holding := r.queue.Path(members[i]), r.queue.Rule(members, i) < 0
-	return session.Start(s, func() (p Participant, err error) {
+func lookAt(s *session.Session, node string) *session.Pending[sight] {
+	return session.Start(s, func() (one sight, err error) {
 		err = s.Observe(func() error {
-			data, stat, err := r.conn.Get(node)
+			data, stat, err := s.Conn.Get(node)
 			if err == nil {
-				p = Participant{Node: node, Data: data, Session: stat.EphemeralOwner, Since: time.UnixMilli(stat.Ctime), Holding: holding}
+				one.Participant = Participant{
+					Node: node, Data: data, Session: stat.EphemeralOwner,
+					Since: time.UnixMilli(stat.Ctime),
+				}
+				one.czxid = stat.Czxid
 			}
 			return err
 		})
-		return p, err
+		return one, err
 	})
 }

@@ -1,0 +1,93 @@
+package recipes
+
+import (
+	"context"
+	"slices"
+
+	"github.com/zkrecipes/recipes/internal/seqnode"
+	"github.com/zkrecipes/recipes/internal/session"
+)
+
+// Inspect returns the queue of whatever recipe uses path, in order, as of now at the
+// leader; it is empty for a path that was never used. It takes a read for each
+// participant; those who leave meanwhile are not in it. No lock value is needed.
+//
+// Of a semaphore it returns the leases ("lease"), then who stands at the gate for more
+// ("lock", never Holding). Whoever is first there may have leases that are not granted
+// yet, for want of room. How many only it knows: the youngest of its session, made since it
+// joined, is taken for one, and all others for granted.
+//
+// Where recipes share a path, which they should not, each participant is judged among its
+// own kind.
+func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error) {
+	const op = "inspect"
+	settings, err := build(conn, path, nil)
+	if err != nil {
+		return nil, wrap(op, path, err)
+	}
+	s := session.Use(conn, settings.sessionConfig(conn))
+	defer s.Done()
+	own, err := inspectDir(ctx, s, path, mutexName, readName, writeName, leaseName, latchName)
+	if err != nil {
+		return nil, wrap(op, path, err)
+	}
+	leases, err := inspectDir(ctx, s, below(path, leasesDir), leaseName)
+	if err != nil {
+		return nil, wrap(op, path, err)
+	}
+	gate, err := inspectDir(ctx, s, below(path, locksDir), mutexName)
+	if err != nil {
+		return nil, wrap(op, path, err)
+	}
+	judgeSemaphore(gate, leases)
+	return participantsOf(slices.Concat(own, leases, gate)), nil
+}
+
+// inspectDir looks at the participants of the given kinds.
+func inspectDir(
+	ctx context.Context, s *session.Session, dir string, kinds ...string,
+) ([]sight, error) {
+	q := &seqnode.Queue{Dir: dir, Kinds: kinds}
+	members, err := q.Members(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return look(ctx, s, q, members, anyRule)
+}
+
+// anyRule judges each participant by the rule of its own recipe, among those of the recipe.
+func anyRule(queue []seqnode.Name, self int) (blocker int) {
+	for at := self - 1; at >= 0; at-- {
+		ahead, own := queue[at], queue[self]
+		switch own.Kind {
+		case readName, writeName: // as readWriteRule has it
+			writes := ahead.Kind == writeName || own.Kind == writeName && ahead.Kind == readName
+			if writes && ahead.Seq != own.Seq {
+				return at
+			}
+		case leaseName:
+		default:
+			if ahead.Kind == own.Kind {
+				return at
+			}
+		}
+	}
+	return -1
+}
+
+// judgeSemaphore corrects what no rule of one directory tells.
+func judgeSemaphore(gate, leases []sight) {
+	for i := range gate {
+		gate[i].Holding = false
+	}
+	if len(gate) == 0 {
+		return
+	}
+	first := gate[0]
+	for i, lease := range slices.Backward(leases) {
+		if lease.Session == first.Session && lease.czxid > first.czxid {
+			leases[i].Holding = false
+			return
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package recipes_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// seen is what Inspect finds, each "kind", with a star where it holds.
+func seen(t *testing.T, client *recipes.Client, path string) (found []string) {
+	t.Helper()
+	queue, err := recipes.Inspect(t.Context(), client, path)
+	require.NoError(t, err)
+	for _, p := range queue {
+		require.True(t, strings.HasPrefix(p.Node, path+"/"), p.Node)
+		require.NotZero(t, p.Session)
+		require.NotEmpty(t, p.Data)
+		if p.Holding {
+			p.Kind += "*"
+		}
+		found = append(found, p.Kind)
+	}
+	return found
+}
+
+// acquiring calls Acquire for an owner of its own, and lets it come as far as it comes.
+func acquiring(t *testing.T, acquire func(ctx context.Context) error) {
+	t.Helper()
+	ctx := ownerContext(t)
+	go func() { _ = acquire(ctx) }()
+	time.Sleep(time.Second) // virtual
+	synctest.Wait()
+}
+
+func TestInspectLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := connectThrough(t, zktest.Start(t), "ours")
+		require.Empty(t, seen(t, client, "/never"))
+
+		mutex, err := recipes.NewInterProcessMutex(client, "/mutex")
+		require.NoError(t, err)
+		acquiring(t, mutex.Acquire)
+		acquiring(t, mutex.Acquire)
+		require.Equal(t, []string{"lock*", "lock"}, seen(t, client, "/mutex"))
+		all, err := mutex.Participants(t.Context())
+		require.NoError(t, err)
+		queue, err := recipes.Inspect(t.Context(), client, "/mutex")
+		require.NoError(t, err)
+		require.Equal(t, all, queue)
+
+		rw, err := recipes.NewInterProcessReadWriteLock(client, "/rw")
+		require.NoError(t, err)
+		acquiring(t, rw.ReadLock().Acquire)
+		acquiring(t, rw.ReadLock().Acquire)
+		acquiring(t, rw.WriteLock().Acquire)
+		acquiring(t, rw.ReadLock().Acquire)
+		require.Equal(t, []string{"read*", "read*", "write", "read"}, seen(t, client, "/rw"))
+		all, err = rw.WriteLock().Participants(t.Context())
+		require.NoError(t, err)
+		queue, err = recipes.Inspect(t.Context(), client, "/rw")
+		require.NoError(t, err)
+		require.Equal(t, all, queue)
+
+		ctx := ownerContext(t)
+		down, err := recipes.NewInterProcessReadWriteLock(client, "/down")
+		require.NoError(t, err)
+		require.NoError(t, down.WriteLock().Acquire(ctx))
+		require.NoError(t, down.ReadLock().Acquire(ctx))
+		require.ElementsMatch(t, []string{"write*", "read*"}, seen(t, client, "/down"))
+		client.Close()
+	})
+}
+
+// Each participant is judged among its own kind; strangers are none.
+func TestInspectOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := connectThrough(t, zktest.Start(t), "ours")
+		_, err := client.Create("/mixed", nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		for i, name := range []string{"_c_x-latch-", "_c_x-latch-", "lock-", "__WRIT__", "config"} {
+			path, flags := "/mixed/"+name, int32(zk.FlagEphemeral|zk.FlagSequence)
+			if name == "config" {
+				flags = 0
+			}
+			_, err := client.Create(path, fmt.Append(nil, i), flags, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+		}
+		require.Equal(t, []string{"latch*", "latch", "lock*", "write*"}, seen(t, client, "/mixed"))
+
+		_, err = recipes.Inspect(t.Context(), client, "bad")
+		require.ErrorIs(t, err, zk.ErrInvalidPath)
+		require.ErrorContains(t, err, "inspect bad")
+		_, err = recipes.Inspect(t.Context(), nil, "/mixed")
+		require.ErrorContains(t, err, "nil")
+		client.Close()
+		_, err = recipes.Inspect(t.Context(), client, "/mixed")
+		require.ErrorIs(t, err, zk.ErrConnectionClosed)
+		require.ErrorContains(t, err, "inspect /mixed")
+	})
+}
+
+func TestInspectSemaphore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := connectThrough(t, zktest.Start(t), "ours")
+		s, err := recipes.NewInterProcessSemaphoreV2(client, "/semaphore", 2)
+		require.NoError(t, err)
+		var leases []*recipes.Lease
+		for range 4 {
+			acquiring(t, func(ctx context.Context) error {
+				lease, err := s.Acquire(ctx)
+				leases = append(leases, lease)
+				return err
+			})
+		}
+		require.Equal(t, []string{"lease*", "lease*", "lease", "lock", "lock"}, seen(t, client, "/semaphore"),
+			"two are granted, one waits for room, and both who wait stand at the gate")
+		require.Equal(t, []string{"lease*", "lease*", "lease*"}, seen(t, client, "/semaphore/leases"))
+
+		require.NoError(t, leases[0].Release(t.Context()))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{"lease*", "lease*", "lease", "lock"}, seen(t, client, "/semaphore"))
+		client.Close()
+	})
+}
