@@ -1,0 +1,310 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// A doScene is a lock in a bubble, and another process that can have it before.
+type doScene struct {
+	server        *zktest.Server
+	client, other *recipes.Client
+	lock          *recipes.InterProcessMutex
+}
+
+// inDoScene runs a test in a bubble.
+func inDoScene(t *testing.T, test func(t *testing.T, s *doScene)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t)
+		s := &doScene{
+			server: server, client: connectThrough(t, server, "ours"),
+			other: connectThrough(t, server, "other"),
+		}
+		s.lock = s.mutex(t, s.client, "/lock")
+		test(t, s)
+	})
+}
+
+func (s *doScene) mutex(
+	t *testing.T, client *recipes.Client, path string, opts ...recipes.Option,
+) *recipes.InterProcessMutex {
+	t.Helper()
+	lock, err := recipes.NewInterProcessMutex(client, path, opts...)
+	require.NoError(t, err)
+	return lock
+}
+
+// lose deletes what holds the lock, and waits until the holder knows.
+func (s *doScene) lose(t *testing.T, hold *recipes.Hold) {
+	t.Helper()
+	require.NoError(t, s.other.Delete(hold.Path(), -1))
+	<-hold.Lost()
+}
+
+// inside lets five goroutines into lock by ctx, and tells how many were in it at once.
+func inside(ctx context.Context, t *testing.T, lock recipes.InterProcessLock) (most int32) {
+	t.Helper()
+	var now, peak atomic.Int32
+	done := make(chan error, 5)
+	for range cap(done) {
+		go func() {
+			done <- recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error {
+				n := now.Add(1)
+				for p := peak.Load(); n > p && !peak.CompareAndSwap(p, n); p = peak.Load() {
+				}
+				time.Sleep(time.Second)
+				now.Add(-1)
+				return nil
+			})
+		}()
+	}
+	for range cap(done) {
+		require.NoError(t, <-done)
+	}
+	return peak.Load()
+}
+
+// Workers that a fn starts share its lock, and exclude each other in any other one.
+func TestDoSharesItsOwnLockOnly(t *testing.T) {
+	inDoScene(t, func(t *testing.T, s *doScene) {
+		other := s.mutex(t, s.client, "/other-lock")
+		err := recipes.Do(t.Context(), s.lock, func(ctx context.Context, hold *recipes.Hold) error {
+			require.Same(t, hold, s.lock.Hold(ctx))
+			require.EqualValues(t, 5, inside(ctx, t, s.lock), "they re-enter")
+			require.EqualValues(t, 1, inside(ctx, t, other), "they are who they are")
+
+			return recipes.Do(ctx, other, func(ctx context.Context, hold *recipes.Hold) error {
+				require.Same(t, hold, other.Hold(ctx))
+				require.EqualValues(t, 5, inside(ctx, t, s.lock), "the outer one still")
+				require.EqualValues(t, 5, inside(ctx, t, other))
+				return nil
+			})
+		})
+		require.NoError(t, err)
+		require.False(t, s.lock.IsAcquiredInThisProcess())
+		require.False(t, other.IsAcquiredInThisProcess())
+	})
+}
+
+// An owner that ctx carried before is the owner of every lock; a new one is of none.
+func TestDoKeepsTheOwnerOfItsContext(t *testing.T) {
+	inDoScene(t, func(t *testing.T, s *doScene) {
+		other, ctx := s.mutex(t, s.client, "/other-lock"), ownerContext(t)
+		require.NoError(t, recipes.Do(ctx, s.lock, func(ctx context.Context, _ *recipes.Hold) error {
+			require.EqualValues(t, 5, inside(ctx, t, other))
+			require.True(t, s.lock.IsOwned(ctx))
+			require.False(t, s.lock.IsOwned(recipes.WithOwner(ctx)))
+			return nil
+		}))
+		err := recipes.Do(t.Context(), s.lock, func(ctx context.Context, _ *recipes.Hold) error {
+			require.True(t, s.lock.IsOwned(ctx))
+			require.True(t, s.lock.IsOwned(t.Context()), "Do's caller was its goroutine")
+			require.False(t, s.lock.IsOwned(recipes.WithOwner(ctx)))
+			return nil
+		})
+		require.NoError(t, err)
+	})
+}
+
+// A foreignLock wraps a lock, as a tracing one would. It has a lock of its own for itself,
+// takes the first on another goroutine, and tells no hold.
+type foreignLock struct {
+	inner, helper recipes.InterProcessLock
+}
+
+func (l foreignLock) Acquire(ctx context.Context) error {
+	if err := l.helper.Acquire(ctx); err != nil {
+		return err
+	}
+	err := <-start(func() error { return l.inner.Acquire(ctx) })
+	return errors.Join(err, l.helper.Release(ctx))
+}
+
+func (l foreignLock) AcquireTimeout(ctx context.Context, d time.Duration) (bool, error) {
+	return l.inner.AcquireTimeout(ctx, d)
+}
+func (l foreignLock) Release(ctx context.Context) error { return l.inner.Release(ctx) }
+func (l foreignLock) IsAcquiredInThisProcess() bool     { return l.inner.IsAcquiredInThisProcess() }
+
+// What a lock of the caller's own kind has acquired is this lock, too; so are a multi
+// lock's members.
+func TestDoSharesWhatItsLockHasAcquired(t *testing.T) {
+	inDoScene(t, func(t *testing.T, s *doScene) {
+		helper, member := s.mutex(t, s.client, "/helper"), s.mutex(t, s.client, "/member")
+		foreign := foreignLock{inner: s.lock, helper: helper}
+		for name, lock := range map[string]recipes.InterProcessLock{
+			"foreign":           foreign,
+			"member of a multi": recipes.NewInterProcessMultiLockOf(member, foreign),
+		} {
+			err := recipes.Do(t.Context(), lock, func(ctx context.Context, hold *recipes.Hold) error {
+				require.Equal(t, lock == recipes.InterProcessLock(foreign), hold == nil, name)
+				require.EqualValues(t, 5, inside(ctx, t, s.lock), name)
+				require.EqualValues(t, 1, inside(ctx, t, helper), name)
+				return nil
+			})
+			require.NoError(t, err, name)
+			require.False(t, s.lock.IsAcquiredInThisProcess(), name)
+		}
+	})
+}
+
+func TestDoWaitsAtMost(t *testing.T) {
+	inDoScene(t, func(t *testing.T, s *doScene) {
+		rival, ctx := s.mutex(t, s.other, "/lock"), ownerContext(t)
+		require.NoError(t, rival.Acquire(ctx))
+		never := func(context.Context, *recipes.Hold) error { t.Error("fn runs"); return nil }
+		multi := recipes.NewInterProcessMultiLockOf(s.lock, s.mutex(t, s.client, "/b"))
+		for _, d := range []time.Duration{-1, 0, time.Second} {
+			began := time.Now()
+			err := recipes.Do(t.Context(), s.lock, never, recipes.WaitAtMost(d))
+			require.ErrorIs(t, err, recipes.ErrBusy)
+			require.ErrorContains(t, err, "acquire /lock")
+			require.Less(t, time.Since(began), max(d, 0)+250*time.Millisecond)
+			err = recipes.Do(t.Context(), multi, never, recipes.WaitAtMost(d))
+			require.ErrorIs(t, err, recipes.ErrBusy)
+			require.ErrorContains(t, err, "acquire /lock, /b")
+		}
+		require.ErrorContains(t, recipes.Do(t.Context(), s.lock, never, nil), "one is nil")
+		require.NoError(t, rival.Release(ctx))
+		ran := false
+		require.NoError(t, recipes.Do(t.Context(), s.lock, func(context.Context, *recipes.Hold) error {
+			ran = true
+			return nil
+		}, recipes.WaitAtMost(0), recipes.WaitAtMost(time.Minute)))
+		require.True(t, ran)
+	})
+}
+
+// losses counts how often err tells each loss.
+func losses(err error) (n int) {
+	switch e := err.(type) { //nolint:errorlint // it takes the tree apart
+	case nil:
+		return 0
+	case interface{ Unwrap() error }:
+		return losses(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			n += losses(inner)
+		}
+		return n
+	}
+	if err == recipes.ErrLockLost { //nolint:errorlint // this very one
+		return 1
+	}
+	return 0
+}
+
+func TestDoTellsALossOnce(t *testing.T) {
+	failed := errors.New("failed")
+	for name, c := range map[string]struct {
+		fn   func(ctx context.Context) error
+		also error
+	}{
+		"fn tells it":              {fn: context.Cause},
+		"fn tells it, and more":    {fn: func(ctx context.Context) error { return errors.Join(failed, context.Cause(ctx)) }, also: failed},
+		"fn tells something else":  {fn: func(context.Context) error { return failed }, also: failed},
+		"fn tells its ctx is done": {fn: context.Context.Err, also: context.Canceled},
+		"fn tells nothing":         {fn: func(context.Context) error { return nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inDoScene(t, func(t *testing.T, s *doScene) {
+				err := recipes.Do(t.Context(), s.lock, func(ctx context.Context, hold *recipes.Hold) error {
+					return recipes.Do(ctx, s.lock, func(ctx context.Context, again *recipes.Hold) error {
+						require.Same(t, hold, again)
+						s.lose(t, hold)
+						<-ctx.Done()
+						return c.fn(ctx)
+					})
+				})
+				require.ErrorIs(t, err, recipes.ErrLockLost)
+				require.Equal(t, 1, losses(err), "%v", err)
+				if c.also != nil {
+					require.ErrorIs(t, err, c.also)
+				}
+			})
+		})
+	}
+}
+
+// Two members that are lost are two losses, and what else went wrong is told as well.
+func TestDoTellsEachMembersLossOnce(t *testing.T) {
+	inDoScene(t, func(t *testing.T, s *doScene) {
+		stuck := errors.New("stuck")
+		b := s.mutex(t, s.client, "/b")
+		own := stub{name: "own", script: new(script), errs: []error{nil, stuck}}
+		multi := recipes.NewInterProcessMultiLockOf(s.lock, own, b)
+		err := recipes.Do(t.Context(), multi, func(ctx context.Context, hold *recipes.Hold) error {
+			for _, h := range multi.Holds(ctx) {
+				s.lose(t, h)
+			}
+			<-ctx.Done()
+			require.Equal(t, context.Cause(ctx), hold.Err())
+			return context.Cause(ctx)
+		})
+		require.Equal(t, 2, losses(err), "%v", err)
+		require.ErrorIs(t, err, stuck)
+	})
+}
+
+func TestDoReleasesWhenFnEndsItsGoroutine(t *testing.T) {
+	inDoScene(t, func(t *testing.T, s *doScene) {
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = recipes.Do(t.Context(), s.lock, func(context.Context, *recipes.Hold) error {
+				runtime.Goexit()
+				return nil
+			})
+		}()
+		<-ended
+		require.False(t, s.lock.IsAcquiredInThisProcess())
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"/lock"}, s.server.Znodes())
+	})
+}
+
+// Hold.Context ends with the hold, with its parent, and by its cancel; not by a release.
+func TestHoldContext(t *testing.T) {
+	inDoScene(t, func(t *testing.T, s *doScene) {
+		owner := ownerContext(t)
+		require.NoError(t, s.lock.Acquire(owner))
+		hold := s.lock.Hold(owner)
+		parent, end := context.WithCancelCause(t.Context())
+		child, cancelChild := hold.Context(parent)
+		defer cancelChild()
+		canceled, cancel := hold.Context(t.Context())
+		cancel()
+		require.ErrorIs(t, context.Cause(canceled), context.Canceled)
+		require.NoError(t, child.Err())
+		end(errChangedMind)
+		require.ErrorIs(t, context.Cause(child), errChangedMind)
+
+		ctx, cancel := hold.Context(t.Context())
+		defer cancel()
+		s.lose(t, hold)
+		<-ctx.Done()
+		require.Equal(t, hold.Err(), context.Cause(ctx))
+		late, cancel := hold.Context(t.Context())
+		defer cancel()
+		require.Equal(t, hold.Err(), context.Cause(late), "of a hold that is lost it is done at once")
+		require.ErrorIs(t, s.lock.Release(owner), recipes.ErrLockLost)
+
+		require.NoError(t, s.lock.Acquire(owner))
+		released, cancel := s.lock.Hold(owner).Context(t.Context())
+		defer cancel()
+		require.NoError(t, s.lock.Release(owner))
+		synctest.Wait()
+		require.NoError(t, released.Err())
+	})
+}
