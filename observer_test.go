@@ -1,0 +1,429 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// A saboteur is an observer that does something at the first event of a kind.
+type saboteur struct {
+	mu   sync.Mutex
+	kind recipes.EventKind // 0: none
+	do   func(ctx context.Context, e recipes.Event)
+}
+
+func (s *saboteur) observe(ctx context.Context, e recipes.Event) {
+	s.mu.Lock()
+	now := e.Kind == s.kind
+	if now {
+		s.kind = 0
+	}
+	do := s.do
+	s.mu.Unlock()
+	if now {
+		do(ctx, e)
+	}
+}
+
+func (s *saboteur) arm(kind recipes.EventKind, do func(context.Context, recipes.Event)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kind, s.do = kind, do
+}
+
+// ends are how an observer keeps its caller from returning.
+var ends = map[string]func(context.Context, recipes.Event){
+	"panics": func(context.Context, recipes.Event) { panic("metrics: bad label") },
+	"ends":   func(context.Context, recipes.Event) { runtime.Goexit() },
+}
+
+// survive runs f on a goroutine of its own, as net/http runs a handler. It tells whether f
+// returned.
+func survive(f func()) (returned bool) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _ = recover() }()
+		f()
+		returned = true
+	}()
+	<-done
+	return returned
+}
+
+// A sabotaged lock is one of each kind, with a saboteur.
+type sabotaged struct {
+	*saboteur
+	server        *zktest.Server
+	client, other *recipes.Client
+	lock          recipes.InterProcessLock
+	rival         recipes.InterProcessLock // of another process
+}
+
+var observed = map[string]func(
+	client *recipes.Client, observe recipes.Option,
+) (recipes.InterProcessLock, error){
+	"mutex": func(c *recipes.Client, o recipes.Option) (recipes.InterProcessLock, error) {
+		return recipes.NewInterProcessMutex(c, "/lock", o)
+	},
+	"read lock": func(c *recipes.Client, o recipes.Option) (recipes.InterProcessLock, error) {
+		l, err := recipes.NewInterProcessReadWriteLock(c, "/lock", o)
+		return l.ReadLock(), err
+	},
+	"write lock": func(c *recipes.Client, o recipes.Option) (recipes.InterProcessLock, error) {
+		l, err := recipes.NewInterProcessReadWriteLock(c, "/lock", o)
+		return l.WriteLock(), err
+	},
+	"semaphore mutex": func(c *recipes.Client, o recipes.Option) (recipes.InterProcessLock, error) {
+		return recipes.NewInterProcessSemaphoreMutex(c, "/lock", o)
+	},
+	"semaphore": func(c *recipes.Client, o recipes.Option) (recipes.InterProcessLock, error) {
+		s, err := recipes.NewInterProcessSemaphoreV2(c, "/lock", 3, o)
+		return &leaseLock{sem: s, n: 3}, err
+	},
+	"multi lock": func(c *recipes.Client, o recipes.Option) (recipes.InterProcessLock, error) {
+		return recipes.NewInterProcessMultiLock(c, []string{"/a", "/lock", "/c"}, o)
+	},
+}
+
+// forSabotaged runs a test in a bubble for each kind of lock.
+func forSabotaged(t *testing.T, test func(t *testing.T, s *sabotaged)) {
+	t.Helper()
+	for name, construct := range observed {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := zktest.Start(t)
+				s := &sabotaged{
+					saboteur: new(saboteur), server: server,
+					client: connectThrough(t, server, "ours"), other: connectThrough(t, server, "other"),
+				}
+				var err error
+				s.lock, err = construct(s.client, recipes.WithObserver(s.observe))
+				require.NoError(t, err)
+				rival := construct
+				if name == "read lock" {
+					rival = observed["write lock"]
+				}
+				s.rival, err = rival(s.other, recipes.WithObserver(func(context.Context, recipes.Event) {}))
+				require.NoError(t, err)
+				test(t, s)
+			})
+		})
+	}
+}
+
+// isFree checks that nobody holds the lock or waits for it, and that it is of use, to the
+// same owner, too.
+func (s *sabotaged) isFree(t *testing.T, ctx context.Context) { //nolint:revive // t comes first in tests
+	t.Helper()
+	require.False(t, s.lock.IsAcquiredInThisProcess())
+	require.ErrorIs(t, s.lock.Release(ctx), recipes.ErrNotOwner)
+	time.Sleep(time.Second)
+	for _, node := range s.server.Znodes() {
+		require.NotContains(t, node, "_c_", "it blocks others")
+	}
+	for _, lock := range []recipes.InterProcessLock{s.rival, s.lock} {
+		ok, err := lock.AcquireTimeout(ctx, time.Minute)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.NoError(t, lock.Release(ctx))
+	}
+}
+
+// A panic at "queued" or "acquired" left the znode in the queue for as long as the session,
+// and the owner's claim unsettled for ever.
+func TestAnObserverThatEndsAcquireLeavesNothing(t *testing.T) {
+	for name, end := range ends {
+		for _, kind := range []recipes.EventKind{recipes.EventQueued, recipes.EventAcquired} {
+			t.Run(name+" at "+kind.String(), func(t *testing.T) {
+				forSabotaged(t, func(t *testing.T, s *sabotaged) {
+					ctx := ownerContext(t)
+					s.arm(kind, end)
+					require.False(t, survive(func() { _ = s.lock.Acquire(ctx) }))
+					if l, ok := s.lock.(*leaseLock); ok {
+						require.Nil(t, l.leases)
+					}
+					s.isFree(t, ctx)
+				})
+			})
+		}
+	}
+}
+
+// The others of the same owner, who wait for that Acquire, go on.
+func TestAnObserverThatEndsAcquireFreesItsOwner(t *testing.T) {
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			inDoScene(t, func(t *testing.T, s *doScene) {
+				var boom saboteur
+				ctx := ownerContext(t)
+				lock := s.mutex(t, s.client, "/lock", recipes.WithObserver(boom.observe))
+				boom.arm(recipes.EventQueued, func(ctx context.Context, e recipes.Event) {
+					time.Sleep(time.Second)
+					end(ctx, e)
+				})
+				first := start(func() error {
+					survive(func() { _ = lock.Acquire(ctx) })
+					return nil
+				})
+				time.Sleep(time.Second / 2)
+				second := start(func() error { return lock.Acquire(ctx) })
+				require.NoError(t, <-first)
+				require.NoError(t, <-second)
+				require.NoError(t, lock.Release(ctx))
+			})
+		})
+	}
+}
+
+// Where the wait has failed, or the lock was released, all is settled before it is told.
+func TestAnObserverThatEndsLaterCalls(t *testing.T) {
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			forSabotaged(t, func(t *testing.T, s *sabotaged) {
+				ctx, rival := ownerContext(t), ownerContext(t)
+				require.NoError(t, s.rival.Acquire(rival))
+				s.arm(recipes.EventTimedOut, end)
+				require.False(t, survive(func() { _, _ = s.lock.AcquireTimeout(ctx, time.Second) }))
+				s.arm(recipes.EventFailed, end)
+				waiting, cancel := context.WithTimeoutCause(ctx, time.Second, errChangedMind)
+				defer cancel()
+				require.False(t, survive(func() { _ = s.lock.Acquire(waiting) }))
+				require.NoError(t, s.rival.Release(rival))
+				s.isFree(t, ctx)
+
+				require.NoError(t, s.lock.Acquire(ctx))
+				s.arm(recipes.EventReleased, end)
+				require.False(t, survive(func() { _ = s.lock.Release(ctx) }))
+				s.isFree(t, ctx)
+			})
+		})
+	}
+}
+
+// A loss is told on a goroutine of its own, which may end; the lock is none the worse.
+func TestAnObserverThatEndsWhenALossIsTold(t *testing.T) {
+	forSabotaged(t, func(t *testing.T, s *sabotaged) {
+		ctx := ownerContext(t)
+		require.NoError(t, s.lock.Acquire(ctx))
+		s.arm(recipes.EventLost, ends["ends"])
+		s.server.ExpireSession(s.client.SessionID())
+		time.Sleep(time.Second)
+		require.ErrorIs(t, s.lock.Release(ctx), recipes.ErrLockLost)
+		s.isFree(t, ctx)
+	})
+}
+
+// Do is a caller like any other: what fn did not get nobody has.
+func TestAnObserverThatEndsDo(t *testing.T) {
+	for _, kind := range []recipes.EventKind{
+		recipes.EventQueued, recipes.EventAcquired, recipes.EventReleased,
+	} {
+		t.Run(kind.String(), func(t *testing.T) {
+			forSabotaged(t, func(t *testing.T, s *sabotaged) {
+				ctx, ran := ownerContext(t), false
+				s.arm(kind, ends["panics"])
+				require.False(t, survive(func() {
+					_ = recipes.Do(ctx, s.lock, func(context.Context, *recipes.Hold) error {
+						ran = true
+						return nil
+					})
+				}))
+				require.Equal(t, kind == recipes.EventReleased, ran)
+				s.isFree(t, ctx)
+			})
+		})
+	}
+}
+
+// No mutex is held while an observer is called: it may call any method of the lock.
+func TestAnObserverMayCallTheLock(t *testing.T) {
+	for _, kind := range []recipes.EventKind{
+		recipes.EventQueued, recipes.EventAcquired, recipes.EventTimedOut, recipes.EventFailed,
+		recipes.EventReleased, recipes.EventLost,
+	} {
+		t.Run(kind.String(), func(t *testing.T) {
+			inDoScene(t, func(t *testing.T, s *doScene) {
+				var calls saboteur
+				var lock *recipes.InterProcessMutex
+				called, ctx := make(chan struct{}), ownerContext(t)
+				lock = s.mutex(t, s.client, "/lock", recipes.WithObserver(calls.observe))
+				calls.arm(kind, func(told context.Context, e recipes.Event) {
+					defer close(called)
+					holds := kind == recipes.EventAcquired
+					require.Equal(t, holds, lock.IsOwned(told))
+					require.Equal(t, holds, lock.LockPath(told) != "")
+					require.Equal(t, holds, lock.IsAcquiredInThisProcess())
+					require.Equal(t, holds || kind == recipes.EventLost, lock.Hold(told) != nil)
+					lock.MakeRevocable(func() {})
+					_, err := lock.Participants(context.WithoutCancel(told))
+					require.NoError(t, err)
+					_, err = lock.AcquireTimeout(ownerContext(t), 0)
+					require.NoError(t, err)
+					if holds {
+						require.NoError(t, lock.Acquire(told))
+						require.NoError(t, lock.Release(told))
+						require.Equal(t, lock.Hold(told).Path(), e.Node)
+					}
+				})
+				s.provoke(t, lock, ctx, kind)
+				<-called
+			})
+		})
+	}
+}
+
+// provoke makes the lock tell a step.
+func (s *doScene) provoke(
+	t *testing.T, lock *recipes.InterProcessMutex, ctx context.Context, kind recipes.EventKind, //nolint:revive // t comes first in tests
+) {
+	t.Helper()
+	switch kind {
+	case recipes.EventTimedOut, recipes.EventFailed:
+		rival, others := s.mutex(t, s.other, "/lock"), ownerContext(t)
+		require.NoError(t, rival.Acquire(others))
+		if kind == recipes.EventTimedOut {
+			_, err := lock.AcquireTimeout(ctx, time.Second)
+			require.NoError(t, err)
+		} else {
+			ctx, cancel := context.WithTimeoutCause(ctx, time.Second, errChangedMind)
+			defer cancel()
+			require.ErrorIs(t, lock.Acquire(ctx), errChangedMind)
+		}
+		require.NoError(t, rival.Release(others))
+		return
+	}
+	require.NoError(t, lock.Acquire(ctx))
+	if kind == recipes.EventLost {
+		s.lose(t, lock.Hold(ctx))
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, lock.Release(ctx), recipes.ErrLockLost)
+		return
+	}
+	require.NoError(t, lock.Release(ctx))
+}
+
+type callKey struct{}
+
+// The ctx is that of the call that made the step, and the recipe is told by name.
+func TestAnObserverIsToldTheCallAndTheRecipe(t *testing.T) {
+	forSabotaged(t, func(t *testing.T, s *sabotaged) {
+		var mu sync.Mutex
+		var told []string
+		note := func(ctx context.Context, e recipes.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			call, _ := ctx.Value(callKey{}).(string)
+			told = append(told, strings.Join([]string{e.Recipe, e.Kind.String(), call}, " "))
+			if e.Kind == recipes.EventLost || e.Kind == recipes.EventTimedOut {
+				require.NoError(t, ctx.Err(), e.Kind)
+			}
+		}
+		name := strings.TrimPrefix(t.Name(), "TestAnObserverIsToldTheCallAndTheRecipe/")
+		name = strings.ReplaceAll(name, "_", " ")
+		lock, err := observed[name](s.client, recipes.WithObserver(note))
+		require.NoError(t, err)
+		of := name
+		if name == "multi lock" {
+			of = "mutex"
+		}
+		call := func(ctx context.Context, what string) context.Context {
+			return context.WithValue(ctx, callKey{}, what)
+		}
+		ctx, rival := ownerContext(t), ownerContext(t)
+		require.NoError(t, s.rival.Acquire(rival))
+		_, err = lock.AcquireTimeout(call(ctx, "try"), time.Second)
+		require.NoError(t, err)
+		require.NoError(t, s.rival.Release(rival))
+		require.NoError(t, lock.Acquire(call(ctx, "first")))
+		require.NoError(t, lock.Release(call(ctx, "end")))
+		within, cancel := context.WithCancel(call(ctx, "second"))
+		require.NoError(t, lock.Acquire(within))
+		cancel()
+		s.server.ExpireSession(s.client.SessionID())
+		time.Sleep(time.Second)
+		require.ErrorIs(t, lock.Release(call(ctx, "end")), recipes.ErrLockLost)
+		mu.Lock()
+		defer mu.Unlock()
+		for _, want := range []string{
+			"queued try", "timed out try", "queued first", "acquired first", "released end",
+			"lost second",
+		} {
+			require.Contains(t, told, of+" "+want)
+		}
+		require.NotContains(t, told, of+" lost end")
+	})
+}
+
+// Leases that were acquired before the observer panics at one of them are all given back.
+func TestReturnAllGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t)
+		var boom saboteur
+		s, err := recipes.NewInterProcessSemaphoreV2(
+			connectThrough(t, server, "ours"), "/semaphore", 3, recipes.WithObserver(boom.observe))
+		require.NoError(t, err)
+		leases, err := s.AcquireN(t.Context(), 3)
+		require.NoError(t, err)
+		err = s.ReturnAll(t.Context(), []*recipes.Lease{leases[0], nil, leases[1], nil})
+		require.ErrorContains(t, err, "release /semaphore: leases: number 1 is nil")
+		require.ErrorContains(t, err, "number 3 is nil")
+		nodes, err := s.ParticipantNodes(t.Context())
+		require.NoError(t, err)
+		require.Len(t, nodes, 1)
+
+		two, err := s.AcquireN(t.Context(), 2)
+		require.NoError(t, err)
+		boom.arm(recipes.EventReleased, ends["panics"])
+		require.False(t, survive(func() { _ = s.ReturnAll(t.Context(), append(two, leases[2])) }))
+		nodes, err = s.ParticipantNodes(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, nodes)
+		require.NoError(t, s.ReturnAll(t.Context(), leases), "they are released")
+	})
+}
+
+// A member of the caller's own kind that panics keeps none of the others.
+func TestAMemberThatPanicsKeepsNoOther(t *testing.T) {
+	inDoScene(t, func(t *testing.T, s *doScene) {
+		ctx, b := ownerContext(t), s.mutex(t, s.client, "/b")
+		multi := recipes.NewInterProcessMultiLockOf(s.lock, panicking{}, b)
+		require.NoError(t, multi.Acquire(ctx))
+		require.PanicsWithError(t, "own", func() { _ = multi.Release(ctx) })
+		require.False(t, s.lock.IsOwned(ctx))
+		require.False(t, b.IsOwned(ctx))
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"/b", "/lock"}, s.server.Znodes())
+
+		last := recipes.NewInterProcessMultiLockOf(s.lock, b, panicking{acquire: true})
+		require.PanicsWithError(t, "own", func() { _ = last.Acquire(ctx) })
+		require.False(t, s.lock.IsOwned(ctx))
+		require.False(t, b.IsOwned(ctx))
+	})
+}
+
+// A panicking lock panics in Release, or in Acquire.
+type panicking struct {
+	recipes.InterProcessLock
+	acquire bool
+}
+
+func (p panicking) Acquire(context.Context) error {
+	if p.acquire {
+		panic(errors.New("own"))
+	}
+	return nil
+}
+
+func (panicking) Release(context.Context) error { panic(errors.New("own")) }
