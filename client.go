@@ -64,7 +64,10 @@ type Client struct {
 // serve. The chroot is optional; where it is missing, it is created with persistent znodes
 // that are open to anyone.
 //
-// sessionTimeout is what the servers are asked for; they grant what lies between their limits, see SessionTimeout.
+// sessionTimeout is what the servers are asked for; they grant what lies between their
+// limits, by default 2 to 20 ticks of 2 s. What they grant otherwise is logged as a warning,
+// and SessionTimeout tells it: it is how long the locks of a process that died stay, and how
+// long an outage may last that costs none.
 //
 // What no retry can mend is returned at once: a malformed argument, a chroot that may not be created (zk.ErrNoAuth), an
 // authentication scheme that the server does not know (zk.ErrAuthFailed), and certificates that do not fit, or servers
@@ -301,29 +304,42 @@ func (c *Client) onEvent(e zk.Event) {
 // drain logs the changes of the session's state until the zk client's loop ends.
 func (c *Client) drain(events <-chan zk.Event) {
 	defer close(c.drained)
+	connected, last := false, c.dialer.asked
 	for e := range events {
 		if e.Type != zk.EventSession {
 			continue
 		}
 		switch e.State {
 		case zk.StateHasSession:
+			connected = true
+			granted := c.SessionTimeout()
 			c.log.Info("zookeeper: session established", "server", e.Server,
-				"session", fmt.Sprintf("%#x", c.zk.SessionID()), "timeout", c.SessionTimeout())
-		case zk.StateDisconnected, zk.StateExpired:
-			level := slog.LevelWarn
-			if c.closed.Err() != nil {
-				level = slog.LevelInfo
+				"session", fmt.Sprintf("%#x", c.zk.SessionID()), "timeout", granted)
+			if granted != last && granted != c.dialer.asked {
+				c.log.Warn("zookeeper: session timeout not granted as asked for",
+					"asked", c.dialer.asked, "granted", granted, "server", e.Server)
 			}
-			c.log.Log(context.Background(), level, "zookeeper: "+clientStateText[e.State], "server", e.Server)
+			last = granted
+		case zk.StateDisconnected:
+			if connected { // zk tells it of each attempt to connect that failed, too
+				c.logEnd("zookeeper: disconnected", e.Server)
+			}
+			connected = false
+		case zk.StateExpired:
+			c.logEnd("zookeeper: session expired", e.Server)
 		default:
 			c.log.Debug("zookeeper: state changed", "state", e.State.String(), "server", e.Server)
 		}
 	}
 }
 
-var clientStateText = map[zk.State]string{
-	zk.StateDisconnected: "disconnected",
-	zk.StateExpired:      "session expired",
+// logEnd logs what is worth a warning where the Client was not closed.
+func (c *Client) logEnd(what, server string) {
+	level := slog.LevelWarn
+	if c.closed.Err() != nil {
+		level = slog.LevelInfo
+	}
+	c.log.Log(context.Background(), level, what, "server", server)
 }
 
 // clientZKLog passes the zk client's own log on. It tells every step, so it is for debugging only.
@@ -414,8 +430,9 @@ func WithHostProvider(p zk.HostProvider) ClientOption {
 	}
 }
 
-// WithClientLogger sets where the client logs to: sessions at Info, lost connections, expiry and failed dials at Warn,
-// single steps at Debug. By default nothing is logged.
+// WithClientLogger sets where the client logs to: sessions at Info; lost connections,
+// expiry, attempts to connect that failed, and a session timeout that is not the one asked
+// for at Warn; single steps at Debug. By default nothing is logged.
 func WithClientLogger(l *slog.Logger) ClientOption {
 	return func(s *clientSettings) error {
 		if l == nil {

@@ -37,6 +37,7 @@ func newChrootScene(t *testing.T) *chrootScene {
 // deleteAll deletes every znode.
 func (s *chrootScene) deleteAll(t *testing.T) {
 	t.Helper()
+	synctest.Wait() // for what is deleted in the background
 	for znodes := s.server.Znodes(); len(znodes) > 0; znodes = s.server.Znodes() {
 		require.NoError(t, s.beside.Delete(znodes[len(znodes)-1], -1))
 	}

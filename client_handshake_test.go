@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -536,5 +537,70 @@ func TestClientLog(t *testing.T) {
 		require.Contains(t, warnings.String(), "cannot connect")
 		require.Contains(t, warnings.String(), "EOF")
 		require.Contains(t, warnings.String(), "zookeeper: disconnected")
+	})
+}
+
+// clientWarnings is an option and what is logged by it at Warn or above.
+func clientWarnings() (recipes.ClientOption, *bytes.Buffer) {
+	var log bytes.Buffer
+	handler := slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})
+	return recipes.WithClientLogger(slog.New(handler)), &log
+}
+
+func TestASessionTimeoutThatIsNotGrantedIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientLeaks(t)
+		hangUp := make(chan struct{})
+		grants := func(granted time.Duration) func(net.Conn) {
+			return func(conn net.Conn) {
+				go clientServe(10, granted, nil)(conn)
+				<-hangUp
+			}
+		}
+		n := clientNet{"a:2181": clientInTurn(
+			grants(4*time.Second), grants(4*time.Second), grants(5*time.Second),
+			grants(10*time.Second), grants(10*time.Second),
+		)}
+		withLog, log := clientWarnings()
+		c, err := recipes.Connect(t.Context(), "a", 10*time.Second,
+			recipes.WithDialer(n.dial), withLog)
+		require.NoError(t, err)
+		for range 3 {
+			synctest.Wait()
+			hangUp <- struct{}{}
+			time.Sleep(2 * time.Second)
+		}
+		synctest.Wait()
+		require.Equal(t, 2, strings.Count(log.String(), "session timeout not granted"), log)
+		require.Contains(t, log.String(), "asked=10s granted=4s")
+		require.Contains(t, log.String(), "asked=10s granted=5s")
+		close(hangUp)
+		c.Close()
+	})
+}
+
+func TestNoDisconnectIsLoggedOfAConnectionThatNeverWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientLeaks(t)
+		hangUp := make(chan struct{})
+		n := clientNet{"a:2181": clientInTurn(
+			clientHangsUp, clientHangsUp, func(conn net.Conn) {
+				go clientServe(10, 10*time.Second, nil)(conn)
+				<-hangUp
+			}, clientHangsUp, clientHangsUp, clientMute,
+		)}
+		withLog, log := clientWarnings()
+		c, err := recipes.Connect(t.Context(), "a", 10*time.Second,
+			recipes.WithDialer(n.dial), withLog)
+		require.NoError(t, err)
+		synctest.Wait()
+		require.NotContains(t, log.String(), "disconnected")
+		require.Equal(t, 2, strings.Count(log.String(), "cannot connect"))
+		close(hangUp)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 1, strings.Count(log.String(), "disconnected"), log)
+		c.Close()
+		require.Equal(t, 1, strings.Count(log.String(), "disconnected"), log)
 	})
 }
