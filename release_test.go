@@ -184,3 +184,21 @@ func TestAcquireNWaitsForASharedMaximumWithoutZnodes(t *testing.T) {
 		require.ErrorContains(t, err, "shared count /count")
 	})
 }
+
+// A semaphore mutex that was lost does not tell it at the next Acquire: its multi lock does,
+// instead of waiting for itself.
+func TestAMultiLockWithALostSemaphoreMutexIsNotReentered(t *testing.T) {
+	inDoScene(t, func(t *testing.T, s *doScene) {
+		mutex, err := recipes.NewInterProcessSemaphoreMutex(s.client, "/s")
+		require.NoError(t, err)
+		multi, ctx := recipes.NewInterProcessMultiLockOf(s.lock, mutex), ownerContext(t)
+		require.NoError(t, multi.Acquire(ctx))
+		s.lose(t, mutex.Hold(ctx))
+		ok, err := multi.AcquireTimeout(ctx, time.Second)
+		require.False(t, ok)
+		require.ErrorIs(t, err, recipes.ErrLockLost)
+		require.ErrorIs(t, multi.Release(ctx), recipes.ErrLockLost)
+		require.NoError(t, multi.Acquire(ctx))
+		require.NoError(t, multi.Release(ctx))
+	})
+}
