@@ -20,10 +20,7 @@ func (s *Server) beatLocked() {
 		p.pongLocked()
 	}
 	s.settleLocked()
-	// A leader that nobody follows ends sessions all the same. To the others they end when it is in contact again.
-	if s.leader != nil && !s.leader.frozen {
-		s.expireDueLocked(now)
-	}
+	s.expireDueLocked()
 	if s.leader != nil && s.leader.inContactLocked() && now.Sub(s.reaped) >= reapEvery {
 		s.reaped = now
 		s.reapLocked(now)

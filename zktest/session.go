@@ -61,8 +61,13 @@ func (s *Server) checkLocked(id int64, via *Peer) code {
 	return codeOK
 }
 
-// expireDueLocked ends the sessions that have not been heard from for too long.
-func (s *Server) expireDueLocked(now time.Time) {
+// expireDueLocked ends the sessions that have not been heard from for too long. A leader that
+// nobody follows does so all the same. To the others they end when it is in contact again.
+func (s *Server) expireDueLocked() {
+	if s.leader == nil || s.leader.frozen {
+		return
+	}
+	now := time.Now()
 	for _, id := range s.sessionIDsLocked() {
 		if one := s.sessions[id]; !one.closing && !now.Before(one.expiry) {
 			s.expireLocked(one)

@@ -87,6 +87,22 @@ func testExpiry(t *testing.T, timeout, idle time.Duration, follower bool) {
 	require.False(t, plugIn(t, s.Link("mute"), server).reopen(p))
 }
 
+// Sessions end at ticks from the start, whenever between them the leader pings its followers.
+func TestSessionsEndAtTicks(t *testing.T) {
+	for seed := range uint64(5) {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			s, _, _ := three(t, zktest.WithSeed(seed))
+			pass(beat + time.Second)
+			plugIn(t, s.Link("mute"), s.Leader()).open(2 * beat)
+			for len(s.Sessions()) > 0 {
+				pass(time.Millisecond)
+			}
+			require.Equal(t, 4*beat, time.Since(began).Truncate(10*time.Millisecond))
+		})
+	}
+}
+
 func TestPingsKeepASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f1, _ := three(t)

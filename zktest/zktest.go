@@ -117,11 +117,14 @@ func New(opts ...Option) (*Server, error) {
 		s.beatLocked()
 		s.everyLocked(s.tick/2, s.beatLocked)
 	})
+	if s.seed != 0 { // else there is a beat at each tick
+		s.everyLocked(s.tick, s.expireDueLocked)
+	}
 	return s, nil
 }
 
-// phase is when the first beat is. Sessions end at ticks that are counted from the start; in a real ensemble the two have nothing
-// to do with each other.
+// phase is when the first beat is. Sessions end at ticks that are counted from the start; in
+// a real ensemble the two have nothing to do with each other (SessionTrackerImpl.run).
 func (s *Server) phase() time.Duration {
 	if s.seed == 0 {
 		return s.tick / 2
