@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -49,7 +48,7 @@ func Do(
 		opt(&settings)
 	}
 	ctx, err = acquireShared(ctx, func(ctx context.Context) error {
-		return settings.acquire(ctx, lock)
+		return acquireWithin(ctx, lock, settings.limit())
 	})
 	if err != nil {
 		return err
@@ -68,15 +67,11 @@ func Do(
 	return fn(ctx, hold)
 }
 
-func (s *doSettings) acquire(ctx context.Context, lock InterProcessLock) error {
+func (s *doSettings) limit() limit {
 	if !s.bounded {
-		return lock.Acquire(ctx)
+		return limit{}
 	}
-	held, err := lock.AcquireTimeout(ctx, s.within)
-	if err == nil && !held {
-		err = fmt.Errorf("recipes: acquire %s: not within %v: %w", nameOf(lock), s.within, ErrBusy)
-	}
-	return err
+	return newLimit(s.within)
 }
 
 // holding returns fn's ctx.
@@ -122,19 +117,4 @@ func without(err, loss error) error {
 		return errors.Join(others...)
 	}
 	return err
-}
-
-// nameOf is how an error calls a lock.
-func nameOf(lock InterProcessLock) string {
-	switch lock := lock.(type) {
-	case interface{ lockPath() string }:
-		return lock.lockPath()
-	case *InterProcessMultiLock:
-		names := make([]string, len(lock.locks))
-		for i, member := range lock.locks {
-			names[i] = nameOf(member)
-		}
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%T", lock)
 }

@@ -173,7 +173,7 @@ func TestDoWaitsAtMost(t *testing.T) {
 			require.Less(t, time.Since(began), max(d, 0)+250*time.Millisecond)
 			err = recipes.Do(t.Context(), multi, never, recipes.WaitAtMost(d))
 			require.ErrorIs(t, err, recipes.ErrBusy)
-			require.ErrorContains(t, err, "acquire /lock, /b")
+			require.ErrorContains(t, err, "1 ahead, behind /lock/_c_")
 		}
 		require.ErrorContains(t, recipes.Do(t.Context(), s.lock, never, nil), "one is nil")
 		require.NoError(t, rival.Release(ctx))

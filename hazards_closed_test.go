@@ -2,6 +2,7 @@ package recipes_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -140,6 +141,12 @@ func TestHazardE14_ClosedInAnOutage(t *testing.T) {
 			calls := s.startCalls(t)
 			s.conn.Close()
 			requireClosed(t, waiters)
+			// It may be over before anybody can tell that the connection is closed.
+			const try = "AcquireTimeout 0"
+			if err := within(t, calls[try], try); !errors.Is(err, zk.ErrConnectionClosed) {
+				require.ErrorIs(t, err, recipes.ErrUnavailable)
+			}
+			delete(calls, try)
 			requireClosed(t, calls)
 			leave()
 		})

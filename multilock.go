@@ -96,45 +96,38 @@ func isNil(lock InterProcessLock) bool {
 // all back and begins anew. At the first member that fails it releases those before it, in reverse, and returns all errors
 // joined. In an outage it waits for that no longer than 100 ms; it goes on in the background.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
-	_, err := m.acquire(ctx, false, func(lock InterProcessLock) (bool, error) {
-		err := lock.Acquire(ctx)
-		return err == nil, err
-	})
-	return err
+	return m.acquireWithin(ctx, limit{})
 }
 
-// AcquireTimeout implements InterProcessLock, with one deadline for all members.
+// AcquireTimeout implements InterProcessLock, with one deadline for all members. A member of the
+// caller's own kind is tried for as long as it takes.
 func (m *InterProcessMultiLock) AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error) {
-	deadline := time.Now().Add(timeout)
-	return m.acquire(ctx, timeout <= 0, func(lock InterProcessLock) (bool, error) {
-		left := time.Until(deadline)
-		if timeout > 0 && left <= 0 { // a timeout of 0 would be a try, which may take longer
-			return false, nil
-		}
-		return lock.AcquireTimeout(ctx, max(0, left))
-	})
+	return unlessBusy(m.acquireWithin(ctx, newLimit(timeout)))
 }
 
-// acquire acquires all members by one, again and again unless it is to be tried once.
-func (m *InterProcessMultiLock) acquire(ctx context.Context, once bool, one func(lock InterProcessLock) (bool, error)) (bool, error) {
+// acquireWithin acquires all members, again and again unless they are to be tried once.
+func (m *InterProcessMultiLock) acquireWithin(ctx context.Context, l limit) error {
 	if m.bad != nil {
-		return false, m.bad
+		return m.bad
 	}
 	if err := m.lostBy(ctx); err != nil {
-		return false, err
+		return err
 	}
 	for {
-		holds, err := m.acquireAll(ctx, one)
-		if err != nil || holds == nil {
-			return false, err
+		holds, err := m.acquireAll(ctx, l)
+		if err != nil {
+			return err
 		}
 		if !slices.ContainsFunc(holds, (*Hold).ended) {
-			return true, nil
+			return nil
 		}
 		// While the caller waited for one member, another one was lost, and somebody else may have it by now. Like any other
 		// wait this one begins anew.
-		if err := giveBack(ctx, m.locks); err != nil || once {
-			return false, err
+		switch err := giveBack(ctx, m.locks); {
+		case err != nil:
+			return err
+		case l.once:
+			return fmt.Errorf("%w: a member was lost while the others were tried", ErrBusy)
 		}
 	}
 }
@@ -154,21 +147,25 @@ func (m *InterProcessMultiLock) lostBy(ctx context.Context) error {
 	return nil
 }
 
-// acquireAll acquires all members once, and returns the holds of those that tell them; nil if one was not to be had. Those
-// that it has got it gives back then, and where an observer panics or ends the goroutine.
+// acquireAll acquires all members once, and returns the holds of those that tell them.
+// Where one is not to be had it gives back those that it got, also where an observer
+// panics or ends the goroutine.
 func (m *InterProcessMultiLock) acquireAll(
-	ctx context.Context, one func(lock InterProcessLock) (bool, error),
+	ctx context.Context, l limit,
 ) (holds []*Hold, err error) {
 	got := 0
 	defer func() {
-		if got < len(m.locks) {
-			holds, err = nil, errors.Join(err, giveBack(ctx, m.locks[:got]))
+		if got == len(m.locks) {
+			return
 		}
+		back := giveBack(ctx, m.locks[:got])
+		if back != nil && errors.Is(err, ErrBusy) { // which would hide the other
+			err = nil
+		}
+		holds, err = nil, errors.Join(err, back)
 	}()
-	holds = []*Hold{}
 	for _, lock := range m.locks {
-		held, err := one(lock)
-		if err != nil || !held {
+		if err := acquireWithin(ctx, lock, l); err != nil {
 			return nil, err
 		}
 		got++

@@ -27,7 +27,8 @@ func TestAMultiLockGivesBackInTime(t *testing.T) {
 		"timeout": func(ctx context.Context, lock *recipes.InterProcessMultiLock) error {
 			ok, err := lock.AcquireTimeout(ctx, timeout)
 			require.False(t, ok)
-			return err
+			require.ErrorIs(t, err, recipes.ErrUnavailable, "it was cut off meanwhile")
+			return nil
 		},
 		"cancelled": func(ctx context.Context, lock *recipes.InterProcessMultiLock) error {
 			ctx, cancel := context.WithTimeoutCause(ctx, timeout, errChangedMind)

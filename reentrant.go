@@ -2,7 +2,7 @@ package recipes
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -50,28 +50,30 @@ func newReentrant(
 
 // Acquire implements InterProcessLock. An owner that holds the lock re-enters without asking ZooKeeper; if its hold was lost
 // it gets ErrLockLost until it has released as often as it had acquired.
-func (r *reentrant) Acquire(ctx context.Context) error { return r.acquire(ctx, ctx, false) }
-
-// AcquireTimeout implements InterProcessLock.
-func (r *reentrant) AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error) {
-	return acquireWithin(ctx, timeout, r.config, func(within context.Context, try bool) error {
-		return r.acquire(within, ctx, try)
-	})
+func (r *reentrant) Acquire(ctx context.Context) error {
+	return r.acquireWithin(ctx, limit{})
 }
 
-// acquire tells of its steps with the ctx of the call.
-func (r *reentrant) acquire(ctx, call context.Context, try bool) error {
-	if err := r.enterOrReenter(ctx, call, try); err != nil {
+// AcquireTimeout implements InterProcessLock.
+func (r *reentrant) AcquireTimeout(
+	ctx context.Context, timeout time.Duration,
+) (bool, error) {
+	return unlessBusy(r.acquireWithin(ctx, newLimit(timeout)))
+}
+
+// acquireWithin tells of its steps with the ctx of the call.
+func (r *reentrant) acquireWithin(ctx context.Context, l limit) error {
+	err := l.keep(ctx, func(within context.Context, try bool) error {
+		return r.enterOrReenter(within, ctx, try)
+	})
+	if err != nil {
 		return wrap("acquire", r.path, err)
 	}
 	return nil
 }
 
 func (r *reentrant) enterOrReenter(ctx, call context.Context, try bool) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	who := ownerOf(ctx, r)
+	who, asked := ownerOf(ctx, r), time.Now()
 	for {
 		c, mine, err := r.claim(who)
 		switch {
@@ -80,15 +82,20 @@ func (r *reentrant) enterOrReenter(ctx, call context.Context, try bool) error {
 		case c == nil:
 			return err
 		case try:
-			return errTimeUp
+			return fmt.Errorf("%w: %s", seqnode.ErrBusy, elsewhere)
 		}
-		select { // the same owner acquires on another goroutine
+		select {
 		case <-c.settled:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			s := session.Use(r.conn, r.config)
+			defer s.Done()
+			return seqnode.Standing(ctx, s, context.Cause(ctx), elsewhere, asked)
 		}
 	}
 }
+
+// elsewhere is where an owner stands that acquires the lock on two goroutines at once.
+const elsewhere = "its owner is acquiring it on another goroutine"
 
 // claim re-enters the owner's hold: no claim and no error. Where it has none it makes a new claim, which is the caller's to settle,
 // or returns the one that another goroutine of the owner's is settling.
@@ -124,14 +131,11 @@ func (r *reentrant) enter(
 			r.steps.tell(call, Event{Kind: EventQueued, Node: node, Ahead: ahead})
 		},
 	})
-	if errors.Is(err, seqnode.ErrBusy) {
-		err = errTimeUp
-	}
 	elapsed := time.Since(began)
 	switch {
 	case err == nil:
 		tellOr(func() { r.abandon(who, c) }, func() { hold.tellAcquired(call, elapsed) })
-	case errors.Is(err, errTimeUp):
+	case isBusy(err):
 		r.steps.tell(call, Event{Kind: EventTimedOut, Node: last, Elapsed: elapsed})
 	default:
 		r.steps.tell(call, Event{Kind: EventFailed, Node: last, Elapsed: elapsed, Err: err})
@@ -231,8 +235,6 @@ func (r *reentrant) unwind(who owner) (hold *Hold, last bool, err error) {
 	}
 	return c.hold, c.count == 0, c.hold.Err()
 }
-
-func (r *reentrant) lockPath() string { return r.path }
 
 // holdOf implements ownedLock.
 func (r *reentrant) holdOf(who owner) *Hold {

@@ -103,23 +103,34 @@ func (s *InterProcessSemaphoreV2) Acquire(ctx context.Context) (*Lease, error) {
 // AcquireN waits for n leases, all or none. It refuses an n below 1, and one above a fixed maximum. With a shared maximum it waits
 // until that is n or more; it has no place in the queue until then, and keeps nobody else waiting.
 func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
-	return s.acquire(ctx, ctx, n, false, keepNothing)
+	return s.acquireWithin(ctx, n, limit{}, keepNothing)
 }
 
-// AcquireTimeout is AcquireN that waits at most timeout: (nil, nil) means that the time ran out, also in an outage. A timeout of 0 or
-// less does not wait for leases to come back (nor, in an outage, for longer than the session timeout).
-func (s *InterProcessSemaphoreV2) AcquireTimeout(ctx context.Context, n int, timeout time.Duration) (leases []*Lease, err error) {
-	return s.acquireWithin(ctx, n, timeout, keepNothing)
+// AcquireTimeout is AcquireN that waits at most timeout: (nil, nil) means that the time ran
+// out while too few were free or others were ahead, and ErrUnavailable that nobody knows,
+// as for InterProcessLock.AcquireTimeout. A timeout of 0 or less does not wait for leases
+// to come back, nor longer than a second for ZooKeeper and for others who are being given
+// leases.
+func (s *InterProcessSemaphoreV2) AcquireTimeout(
+	ctx context.Context, n int, timeout time.Duration,
+) ([]*Lease, error) {
+	leases, err := s.acquireWithin(ctx, n, newLimit(timeout), keepNothing)
+	_, err = unlessBusy(err)
+	return leases, err
 }
 
+// acquireWithin tells of its steps with the ctx of the call.
 func (s *InterProcessSemaphoreV2) acquireWithin(
-	ctx context.Context, n int, timeout time.Duration, keep keeper,
+	ctx context.Context, n int, l limit, keep keeper,
 ) (leases []*Lease, err error) {
-	_, err = acquireWithin(ctx, timeout, s.config, func(within context.Context, try bool) (err error) {
-		leases, err = s.acquire(within, ctx, n, try, keep)
+	err = l.keep(ctx, func(within context.Context, once bool) (err error) {
+		leases, err = s.acquire(within, ctx, n, once, keep)
 		return err
 	})
-	return leases, err
+	if err != nil {
+		return nil, wrap("acquire", s.path, err)
+	}
+	return leases, nil
 }
 
 // A keeper takes note of leases before anybody is told of them. forget undoes that.
@@ -127,18 +138,14 @@ type keeper func(leases []*Lease) (forget func())
 
 func keepNothing([]*Lease) (forget func()) { return func() {} }
 
-// acquire tells of its steps with the ctx of the call.
 func (s *InterProcessSemaphoreV2) acquire(
 	ctx, call context.Context, n int, try bool, keep keeper,
 ) ([]*Lease, error) {
-	const op = "acquire"
 	switch {
 	case n < 1:
-		return nil, wrap(op, s.path, fmt.Errorf("n: %d leases are less than 1", n))
+		return nil, fmt.Errorf("n: %d leases are less than 1", n)
 	case s.most > 0 && n > s.most:
-		return nil, wrap(op, s.path, fmt.Errorf("n: %d leases are more than there are, %d", n, s.most))
-	case ctx.Err() != nil:
-		return nil, wrap(op, s.path, context.Cause(ctx))
+		return nil, fmt.Errorf("n: %d leases are more than there are, %d", n, s.most)
 	}
 	began, last := time.Now(), ""
 	nodes, err := s.enter(ctx, n, try, func(node string, ahead int) {
@@ -148,12 +155,12 @@ func (s *InterProcessSemaphoreV2) acquire(
 	switch elapsed := time.Since(began); {
 	case err == nil:
 		return s.grant(call, nodes, elapsed, keep), nil
-	case errors.Is(err, errTimeUp):
+	case isBusy(err):
 		s.steps.tell(call, Event{Kind: EventTimedOut, Node: last, Elapsed: elapsed})
 	default:
 		s.steps.tell(call, Event{Kind: EventFailed, Node: last, Elapsed: elapsed, Err: err})
 	}
-	return nil, wrap(op, s.path, err)
+	return nil, err
 }
 
 // grant makes leases of znodes that are held. Where the observer panics, or ends the
@@ -196,10 +203,7 @@ func (s *InterProcessSemaphoreV2) enter(ctx context.Context, n int, try bool, qu
 			return nil, err
 		}
 		nodes, err := s.leases.EnterTogether(ctx, conn, gate, n, s.limit, try)
-		switch {
-		case errors.Is(err, seqnode.ErrBusy):
-			return nil, errTimeUp
-		case !errors.Is(err, seqnode.ErrGone):
+		if !errors.Is(err, seqnode.ErrGone) {
 			return nodes, err
 		}
 		if err := conn.Pause(ctx, backoff.Next()); err != nil {
@@ -216,11 +220,7 @@ func (s *InterProcessSemaphoreV2) admits(
 	if s.most > 0 || n == 1 {
 		return nil
 	}
-	err := s.limit.Await(ctx, conn, n, try)
-	if errors.Is(err, seqnode.ErrBusy) {
-		return errTimeUp
-	}
-	return err
+	return s.limit.Await(ctx, conn, n, try)
 }
 
 // enterGate goes through the gate. The time of a single try begins when it sees who is ahead: its own requests may take longer.

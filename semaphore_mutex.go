@@ -43,14 +43,17 @@ func NewInterProcessSemaphoreMutex(conn Conn, path string, opts ...Option) (*Int
 
 // Acquire implements InterProcessLock.
 func (m *InterProcessSemaphoreMutex) Acquire(ctx context.Context) error {
-	_, err := m.semaphore.acquire(ctx, ctx, 1, false, m.enter(ctx))
-	return err
+	return m.acquireWithin(ctx, limit{})
 }
 
 // AcquireTimeout implements InterProcessLock.
 func (m *InterProcessSemaphoreMutex) AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error) {
-	leases, err := m.semaphore.acquireWithin(ctx, 1, timeout, m.enter(ctx))
-	return len(leases) > 0, err
+	return unlessBusy(m.acquireWithin(ctx, newLimit(timeout)))
+}
+
+func (m *InterProcessSemaphoreMutex) acquireWithin(ctx context.Context, l limit) error {
+	_, err := m.semaphore.acquireWithin(ctx, 1, l, m.enter(ctx))
+	return err
 }
 
 // enter returns what takes note of a lease of ctx's owner, and what takes it back.
@@ -127,8 +130,6 @@ func (m *InterProcessSemaphoreMutex) Hold(ctx context.Context) *Hold {
 	}
 	return nil
 }
-
-func (m *InterProcessSemaphoreMutex) lockPath() string { return m.semaphore.path }
 
 // holdOf implements ownedLock.
 func (m *InterProcessSemaphoreMutex) holdOf(who owner) *Hold {

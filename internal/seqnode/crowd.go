@@ -3,8 +3,10 @@ package seqnode
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes/internal/session"
@@ -14,9 +16,10 @@ import (
 // leave in any order, so the children are watched, and only one process at a time may be here: the holder of gate, which is
 // given up in any case. The Nodes that it returns are held. ErrGone says that the gate or a znode was lost: try again.
 func (q *Queue) EnterTogether(ctx context.Context, s *session.Session, gate *Node, n int, limit Limit, try bool) ([]*Node, error) {
+	c := crowd{q: q, s: s, gate: gate, limit: limit, asked: time.Now()}
 	nodes, err := q.joinTogether(ctx, s, n)
 	if err == nil {
-		c := crowd{q: q, s: s, gate: gate, nodes: nodes, limit: limit}
+		c.nodes = nodes
 		err = c.await(ctx, try)
 	}
 	if err == nil && ctx.Err() != nil {
@@ -26,6 +29,7 @@ func (q *Queue) EnterTogether(ctx context.Context, s *session.Session, gate *Nod
 		gate.Withdraw()
 		return nodes, nil
 	}
+	err = Standing(ctx, s, err, c.full, c.asked)
 	giveUp(ctx, nodes, []*Node{gate}) // in this order: whoever comes through the gate next counts the nodes
 	if errors.Is(err, errRejoin) {
 		err = ErrGone
@@ -67,6 +71,8 @@ type crowd struct {
 	gate  *Node
 	nodes []*Node
 	limit Limit
+	asked time.Time // when the question was put that has no answer yet
+	full  string    // why there was no room at the last look; "": there may be
 }
 
 // A view is what the crowd sees of the directory.
@@ -77,11 +83,22 @@ type view struct {
 	left, changed <-chan zk.Event // when to look again; nil in a view without watches
 }
 
+// full says that there is no room for n znodes, "" where there is.
+func (v *view) full(dir string, n int) string {
+	if len(v.queue) <= v.most {
+		return ""
+	}
+	return fmt.Sprintf("no room in %s: %d wanted, %d of %d taken", dir, n, len(v.queue)-n, v.most)
+}
+
 // await waits for room and takes the nodes.
 func (c *crowd) await(ctx context.Context, try bool) error {
 	var backoff session.Backoff
 	for watch := false; ; {
 		v, err := c.look(ctx, watch)
+		if err == nil {
+			c.full, c.asked = v.full(c.q.Dir, len(c.nodes)), time.Now()
+		}
 		if err == nil && len(v.queue) <= v.most {
 			if err = c.take(ctx, v); err == nil {
 				return nil

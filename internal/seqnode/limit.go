@@ -2,6 +2,7 @@ package seqnode
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -15,14 +16,26 @@ type Limit func(ctx context.Context, watch bool) (most int, changed <-chan zk.Ev
 // Await waits until n participants are allowed, without any znode. Where it is not to wait,
 // ErrBusy says that they are not.
 func (l Limit) Await(ctx context.Context, s *session.Session, n int, try bool) error {
+	asked := time.Now()
+	where, err := l.await(ctx, s, n, try)
+	return Standing(ctx, s, err, where, asked)
+}
+
+// await is Await, and says what the last answer was.
+func (l Limit) await(
+	ctx context.Context, s *session.Session, n int, try bool,
+) (where string, err error) {
 	var backoff session.Backoff
 	for watch := false; ; {
 		most, changed, err := l(ctx, watch)
+		if err == nil {
+			where = fmt.Sprintf("the maximum is %d, and %d are asked for", most, n)
+		}
 		switch {
 		case err == nil && most >= n:
-			return nil
+			return where, nil
 		case err == nil && try:
-			return ErrBusy
+			return where, ErrBusy
 		case err == nil && watch:
 			err = awaitChange(ctx, s, changed)
 		case err == nil:
@@ -32,13 +45,13 @@ func (l Limit) Await(ctx context.Context, s *session.Session, n int, try bool) e
 		case err == nil:
 			continue
 		case session.Final(err):
-			return err
+			return where, err
 		}
 		if err := s.Pause(ctx, backoff.Next()); err != nil {
-			return err
+			return where, err
 		}
 		if err := s.Ready(ctx); err != nil {
-			return err
+			return where, err
 		}
 	}
 }

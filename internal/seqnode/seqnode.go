@@ -43,7 +43,7 @@ type Entry struct {
 
 var (
 	// ErrBusy says that it is not the turn of an Entry that does not wait.
-	ErrBusy = errors.New("another participant is ahead")
+	ErrBusy = errors.New("not free")
 	// ErrGone says that somebody deleted the znode.
 	ErrGone = errors.New("the znode was deleted")
 )
@@ -68,14 +68,16 @@ func nextPoll() <-chan time.Time {
 }
 
 // Enter joins the queue and waits for its turn; the Node that it returns is held. Outages, ended sessions and a deleted znode do
-// not end the wait; ctx, a closed connection and what no retry mends do, and leave no znode behind.
+// not end the wait; ctx, a closed connection and what no retry mends do, and leave no znode behind. An error tells where it stood.
 func (q *Queue) Enter(ctx context.Context, s *session.Session, e Entry) (*Node, error) {
 	var backoff session.Backoff
 	for {
+		asked := time.Now()
 		n, err := q.newCreation(s, e.Changed).join(ctx)
 		if err != nil {
-			return nil, err
+			return nil, Standing(ctx, s, err, "", asked)
 		}
+		n.asked = asked
 		if err = n.await(ctx, &e); err == nil && ctx.Err() == nil {
 			return n, nil
 		}
@@ -83,12 +85,13 @@ func (q *Queue) Enter(ctx context.Context, s *session.Session, e Entry) (*Node, 
 			if err == nil {
 				err = context.Cause(ctx) // it came too late
 			}
+			err = Standing(ctx, s, err, n.turn.String(), n.asked)
 			giveUp(ctx, []*Node{n})
 			return nil, err
 		}
 		q.Log.Info("zookeeper lock: joining the queue anew", "node", n.Path, "cause", n.Cause())
 		if err := s.Pause(ctx, backoff.Next()); err != nil {
-			return nil, err
+			return nil, Standing(ctx, s, err, "", asked)
 		}
 	}
 }
@@ -101,6 +104,7 @@ func (n *Node) await(ctx context.Context, e *Entry) error {
 		if err != nil {
 			return err
 		}
+		n.turn = t
 		if first && e.Queued != nil {
 			n.queued(e, t.ahead)
 		}
@@ -122,6 +126,7 @@ func (n *Node) await(ctx context.Context, e *Entry) error {
 				continue
 			}
 		}
+		n.turn, n.asked = turn{}, time.Now()
 		if err := n.take(ctx, t.head); !errors.Is(err, session.ErrOutOfTouch) {
 			return err
 		}
@@ -178,7 +183,7 @@ func (n *Node) place(ctx context.Context) (turn, error) {
 				if self == len(queue)-1 && n.token == 0 {
 					n.token = l.pzxid
 				}
-				return n.turn(queue, self), nil
+				return n.turnIn(queue, self), nil
 			}
 			if l.proven {
 				n.end(errUnlisted)
@@ -196,8 +201,8 @@ func (n *Node) place(ctx context.Context) (turn, error) {
 	}
 }
 
-// turn applies the rule. The znodes of this process that have left do not count: their deletes are under way.
-func (n *Node) turn(queue []Name, self int) turn {
+// turnIn applies the rule. The znodes of this process that have left do not count: their deletes are under way.
+func (n *Node) turnIn(queue []Name, self int) turn {
 	for {
 		at := n.q.Rule(queue, self)
 		if at < 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes/internal/session"
@@ -13,11 +14,12 @@ import (
 // nobody to wait for (Curator since 5.5, CURATOR-621). The Node has senior's token, since its own would be larger than that of
 // others who queue already. Where senior turns out to be lost, it enters the queue like anybody.
 func (q *Queue) EnterUnder(ctx context.Context, s *session.Session, senior *Node, e Entry) (*Node, error) {
+	asked := time.Now()
 	c := q.newCreation(s, e.Changed)
 	c.number = senior.name.number()
 	n, err := c.join(ctx)
 	if err != nil {
-		return nil, err
+		return nil, Standing(ctx, s, err, "", asked)
 	}
 	n.token = senior.token
 	var backoff session.Backoff
@@ -31,8 +33,9 @@ func (q *Queue) EnterUnder(ctx context.Context, s *session.Session, senior *Node
 			n.Withdraw()
 			return q.Enter(ctx, s, e)
 		case ctx.Err() != nil:
+			err = Standing(ctx, s, context.Cause(ctx), "", asked)
 			giveUp(ctx, []*Node{n})
-			return nil, context.Cause(ctx)
+			return nil, err
 		case err == nil:
 			return n, nil
 		case session.Final(err):

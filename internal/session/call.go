@@ -85,7 +85,11 @@ func Call[T any](ctx context.Context, s *Session, f func() (T, error)) (T, error
 // Observe makes one call to ZooKeeper and takes note if the connection is lost. A write is a
 // Contact, a sync is a Sync.
 func (s *Session) Observe(call func() error) error {
+	s.noteAsked()
 	err := call()
+	if Answered(err) {
+		s.noteHeard()
+	}
 	s.noteOutcome(err)
 	return err
 }

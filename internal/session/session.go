@@ -79,6 +79,7 @@ type Session struct {
 	mu           sync.Mutex
 	timeout      func() time.Duration
 	clock        clock
+	touch        touch
 	tenants      map[string]*tenancy // by path
 	watches      map[watchKey]*watch
 	sweepAt      int
@@ -139,6 +140,7 @@ func (s *Session) Again() {
 func (s *Session) addUserLocked() {
 	if s.users++; s.users == 1 {
 		stop(&s.idle)
+		s.noteHeard() // nobody has asked since the last user left
 		s.startClock()
 	}
 }

@@ -1,0 +1,37 @@
+package seqnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zkrecipes/recipes/internal/session"
+)
+
+// Standing adds to err where a wait stood that ended since ctx did, or with ErrBusy; any other err it
+// returns as it is. where says who was ahead when the last answer came, and is "" where nobody knows,
+// by a question asked at the given time. The result matches session.ErrNoAnswer where nobody knows,
+// and where ZooKeeper is out of touch by now, since then whoever was ahead can be gone.
+func Standing(ctx context.Context, s *session.Session, err error, where string, asked time.Time) error {
+	busy := errors.Is(err, ErrBusy) // as an answer has said just now
+	if !busy && (ctx.Err() == nil || !errors.Is(err, context.Cause(ctx))) {
+		return err
+	}
+	switch {
+	case where == "":
+		return fmt.Errorf("%w: %w", err, s.NoAnswer(asked))
+	case !busy && s.OutOfTouch():
+		return fmt.Errorf("%w: %w; before that %s", err, s.NoAnswer(time.Now()), where)
+	default:
+		return fmt.Errorf("%w: %s", err, where)
+	}
+}
+
+// String says who is ahead, "" if nobody is.
+func (t turn) String() string {
+	if t.blocker == "" {
+		return ""
+	}
+	return fmt.Sprintf("%d ahead, behind %s", t.ahead, t.blocker)
+}

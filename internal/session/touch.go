@@ -1,0 +1,69 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// ErrNoAnswer says that ZooKeeper could not be asked.
+var ErrNoAnswer = errors.New("no answer from ZooKeeper")
+
+// answerWithin is how long a request may be under way until its connection counts as out of touch.
+const answerWithin = time.Second
+
+// A touch knows whether ZooKeeper answers, for what callers are told: any answer counts. What the
+// leader has heard of, on which holds depend, is the loss clock's.
+type touch struct {
+	heard time.Time // when the last answer came, or the first user if none has
+	asked time.Time // when the first request after that was made; zero: there was none
+}
+
+func (t *touch) ask(now time.Time) {
+	if t.asked.IsZero() {
+		t.asked = now
+	}
+}
+
+func (t *touch) hear(now time.Time) { *t = touch{heard: now} }
+
+// noteAsked takes note of a request that is about to be made.
+func (s *Session) noteAsked() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.touch.ask(time.Now())
+}
+
+// noteHeard takes note of an answer.
+func (s *Session) noteHeard() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.touch.hear(time.Now())
+}
+
+// OutOfTouch tells whether ZooKeeper cannot be asked just now, as far as the connection knows: it
+// has no session, or a request is without an answer for a second. The heartbeat makes one now and
+// then, so a silent network is noticed a second after it.
+func (s *Session) OutOfTouch() bool {
+	if s.Conn.State() != zk.StateHasSession {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.touch.asked.IsZero() && time.Since(s.touch.asked) >= answerWithin
+}
+
+// NoAnswer returns an ErrNoAnswer of a caller who has asked at the given time: since then, or since
+// the last answer to anybody, where that was before.
+func (s *Session) NoAnswer(asked time.Time) error {
+	s.mu.Lock()
+	since := s.touch.heard
+	s.mu.Unlock()
+	if asked.Before(since) {
+		since = asked
+	}
+	silence := time.Since(since).Round(time.Millisecond)
+	return fmt.Errorf("%w for %v, since %s", ErrNoAnswer, silence, since.Format(time.RFC3339))
+}
