@@ -186,7 +186,8 @@ func (s *InterProcessSemaphoreV2) grant(
 	return leases
 }
 
-// gateWithin is how long a single try waits for others who are being given leases, or who wait for them.
+// gateWithin is how long a single try waits at the gate for it to move: for others who are being
+// given leases, or who wait for them. Where requests take longer than that, so does the wait.
 const gateWithin = 100 * time.Millisecond
 
 // enter goes through the gate and gets the leases' znodes.
@@ -223,18 +224,39 @@ func (s *InterProcessSemaphoreV2) admits(
 	return s.limit.Await(ctx, conn, n, try)
 }
 
-// enterGate goes through the gate. The time of a single try begins when it sees who is ahead: its own requests may take longer.
+// enterGate goes through the gate. The time of a single try begins when it sees who is ahead, and
+// anew whenever the gate has moved: its own requests may take longer.
 func (s *InterProcessSemaphoreV2) enterGate(
 	ctx context.Context, conn *session.Session, try bool, queued func(string, int),
 ) (*seqnode.Node, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	began := time.Now()
 	return s.gate.Enter(ctx, conn, seqnode.Entry{Changed: func([]byte) {}, Queued: func(node string, ahead int) {
 		queued(node, ahead)
 		if try && ahead > 0 {
-			time.AfterFunc(gateWithin, func() { cancel(errTimeUp) })
+			patience := gateWithin + 2*time.Since(began) // two round trips: leases, and the delete
+			go func() {
+				s.awaitStandstill(ctx, conn, node, ahead, patience)
+				cancel(errTimeUp)
+			}()
 		}
 	}})
+}
+
+// awaitStandstill returns when nobody ahead of node has left the gate for a while, or ctx is done.
+func (s *InterProcessSemaphoreV2) awaitStandstill(
+	ctx context.Context, conn *session.Session, node string, ahead int, patience time.Duration,
+) {
+	for conn.Pause(ctx, patience) == nil {
+		now, err := s.gate.Ahead(ctx, conn, node)
+		if err == nil && now >= ahead {
+			return
+		}
+		if err == nil {
+			ahead = now
+		}
+	}
 }
 
 // ParticipantNodes returns the full paths of the leases that are out, or about to be, in the order in which they were asked for,

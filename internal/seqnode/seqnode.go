@@ -358,6 +358,19 @@ func (q *Queue) Members(ctx context.Context, s *session.Session) ([]Name, error)
 	return Sort(l.children, q.Kinds), nil
 }
 
+// Ahead tells how many are ahead of a znode, or of where it was. It takes one list.
+func (q *Queue) Ahead(ctx context.Context, s *session.Session, node string) (int, error) {
+	l, err := session.Start(s, func() (listing, error) { return q.list(s) }).Wait(ctx)
+	self, _ := Parse(node[len(q.Dir):], q.Kinds)
+	ahead := 0
+	for _, m := range Sort(l.children, q.Kinds) {
+		if compare(m, self) < 0 {
+			ahead++
+		}
+	}
+	return ahead, err
+}
+
 // Path returns the path of a member.
 func (q *Queue) Path(m Name) string { return join(q.Dir, m.Text) }
 

@@ -30,6 +30,7 @@ type stake struct {
 // What the library promises for the end of a call, beyond the time that it was given.
 const (
 	promptly      = 250 * time.Millisecond
+	aTry          = time.Second // of all locks together
 	hastyRelease  = time.Second // of each lock, where ctx is done before
 	underTheWrite = 100         // the first part of a downgrade's read lock
 )
@@ -106,8 +107,8 @@ var errPatience = errors.New("the workload has cancelled this")
 func (u *use) acquire(s side, stakes []stake, p patience) bool {
 	ctx, limit, bound := u.ctx, time.Duration(-1), time.Duration(0)
 	switch p {
-	case once: // in an outage it may take as long as a session lasts, for each lock
-		limit, bound = 0, time.Duration(len(u.v.lock.Paths))*u.on.client.SessionTimeout()
+	case once:
+		limit, bound = 0, aTry
 	case timeout:
 		limit, bound = u.step.wait, u.step.wait
 	case canceled:
@@ -122,7 +123,7 @@ func (u *use) acquire(s side, stakes []stake, p patience) bool {
 	u.record(stakes, Event{Kind: Called, Bound: bound})
 	held, err := u.call(ctx, s, len(stakes), limit)
 	if !held {
-		u.record(stakes, u.failure(ctx, err))
+		u.record(stakes, u.failure(ctx, limit >= 0, err))
 		return false
 	}
 	grants := u.v.leaseGrants(u.leases)
@@ -155,10 +156,13 @@ func (u *use) call(ctx context.Context, s side, n int, limit time.Duration) (hel
 }
 
 // failure is the event of a call to acquire that has got nothing.
-func (u *use) failure(ctx context.Context, err error) Event {
+func (u *use) failure(ctx context.Context, bounded bool, err error) Event {
 	e := Event{Kind: Failed, Outcome: TimedOut}
 	if err != nil {
 		e.Outcome, e.Text = u.outcome(ctx, err), err.Error()
+	}
+	if e.Outcome == Unexpected && bounded && errors.Is(err, recipes.ErrUnavailable) {
+		e.Outcome = TimedOut
 	}
 	// A multi lock tells of members that it had, and lost before it had the others.
 	if e.Outcome == LockLost && u.v.lock.Recipe != MultiLock || e.Outcome == NotAllowed {

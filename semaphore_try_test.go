@@ -1,0 +1,74 @@
+package recipes_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// Several try at once, with a round trip of 40 ms, and go through the gate one after the other: two
+// of six were given one of ten free leases, since the time that they had did not heed that the gate moved.
+func TestTriesGetTheFreeLeases(t *testing.T) {
+	const tries = 6
+	for name, processes := range map[string]int{"one process": 1, "one process each": tries} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := zktest.Start(t)
+				var semaphores []*recipes.InterProcessSemaphoreV2
+				for i := range processes {
+					link := fmt.Sprint("far ", i)
+					s, err := recipes.NewInterProcessSemaphoreV2(connectThrough(t, server, link), "/s", 10)
+					require.NoError(t, err)
+					server.Link(link).Delay(20*time.Millisecond, 20*time.Millisecond)
+					semaphores = append(semaphores, s)
+				}
+				var wg sync.WaitGroup
+				var got atomic.Int32
+				for i := range tries {
+					wg.Go(func() {
+						leases, err := semaphores[i%processes].AcquireTimeout(t.Context(), 1, 0)
+						if err != nil {
+							t.Error(err)
+						}
+						got.Add(int32(len(leases)))
+					})
+				}
+				wg.Wait()
+				require.EqualValues(t, tries, got.Load())
+			})
+		})
+	}
+}
+
+// Where the gate stands still, since who is there waits for leases, a try does not take its second.
+func TestATryDoesNotWaitAtAGateThatStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t)
+		s, err := recipes.NewInterProcessSemaphoreV2(connectThrough(t, server, "ours"), "/s", 2)
+		require.NoError(t, err)
+		first, err := s.Acquire(t.Context())
+		require.NoError(t, err)
+		greedy := start(func() error {
+			leases, err := s.AcquireN(t.Context(), 2)
+			if err != nil {
+				return err
+			}
+			return s.ReturnAll(t.Context(), leases)
+		})
+		time.Sleep(time.Second)
+		began := time.Now()
+		leases, err := s.AcquireTimeout(t.Context(), 1, 0)
+		require.NoError(t, err)
+		require.Empty(t, leases, "who was there first gets it")
+		require.LessOrEqual(t, time.Since(began), 200*time.Millisecond)
+		require.NoError(t, first.Release(t.Context()))
+		require.NoError(t, <-greedy)
+	})
+}
