@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -178,4 +179,48 @@ func queueOf(server *zktest.Server) []string {
 	nodes := server.Znodes()[1:]
 	slices.SortFunc(nodes, bySequence)
 	return nodes
+}
+
+// A connection can be away and back between two looks at it, with nothing under way that could tell,
+// and the client's watches can miss what happened meanwhile: its request to set them again is lost here.
+func TestHazardE17_ReconnectThatNobodySees(t *testing.T) {
+	for name, acquire := range map[string]func(conn recipes.Conn) (recipes.InterProcessLock, error){
+		"mutex": everyLock["mutex"], "semaphore": everyLock["semaphore"],
+	} {
+		t.Run(name, func(t *testing.T) {
+			for offset := range 10 {
+				synctest.Test(t, func(t *testing.T) {
+					server := zktest.Start(t, zktest.WithServers(3)) // with one, the client pauses
+					tap := wiretap.New(server.Dial)
+					client, err := recipes.Connect(t.Context(), strings.Join(server.Names(), ","),
+						10*time.Second, recipes.WithDialer(tap.Dial))
+					require.NoError(t, err)
+					t.Cleanup(func() {
+						client.Close()
+						time.Sleep(time.Minute) // virtual: what is under way ends by itself
+					})
+					held, err := acquire(connectThrough(t, server, "other"))
+					require.NoError(t, err)
+					wanted, err := acquire(client)
+					require.NoError(t, err)
+					ctx, waiting := ownerContext(t), ownerContext(t)
+					require.NoError(t, held.Acquire(ctx))
+					acquired := start(func() error { return wanted.Acquire(waiting) })
+					time.Sleep(5*time.Second + time.Duration(offset)*10*time.Millisecond)
+
+					tap.NthRequest(wiretap.SetWatches, 1, wiretap.Drop)
+					back := make(chan struct{})
+					tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(back))
+					tap.Cut()
+					require.NoError(t, held.Release(ctx))
+					time.Sleep(time.Millisecond)
+					close(back)
+					began := time.Now()
+					require.NoError(t, <-acquired)
+					require.LessOrEqual(t, time.Since(began), time.Second)
+					require.NoError(t, wanted.Release(waiting))
+				})
+			}
+		})
+	}
 }

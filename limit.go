@@ -57,8 +57,8 @@ type busyError struct{ error }
 
 func (e busyError) Unwrap() []error { return []error{ErrBusy, e.error} }
 
-// unlessBusy makes of an error what AcquireTimeout returns, which does not tell why others were ahead.
-func unlessBusy(err error) (held bool, _ error) {
+// heldOrBusy makes of an error what AcquireTimeout returns, which does not tell why others were ahead.
+func heldOrBusy(err error) (held bool, _ error) {
 	if errors.Is(err, ErrBusy) {
 		return false, nil
 	}

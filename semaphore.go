@@ -115,7 +115,7 @@ func (s *InterProcessSemaphoreV2) AcquireTimeout(
 	ctx context.Context, n int, timeout time.Duration,
 ) ([]*Lease, error) {
 	leases, err := s.acquireWithin(ctx, n, newLimit(timeout), keepNothing)
-	_, err = unlessBusy(err)
+	_, err = heldOrBusy(err)
 	return leases, err
 }
 

@@ -168,7 +168,7 @@ func (s *Session) look() {
 		return
 	}
 	away := state != zk.StateHasSession
-	if s.clock.away && !away || s.clock.seen != session {
+	if s.greetedAnewLocked(session) || s.clock.away && !away || s.clock.seen != session {
 		close(s.reconnected)
 		s.reconnected = make(chan struct{})
 	}

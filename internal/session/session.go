@@ -80,6 +80,7 @@ type Session struct {
 	timeout      func() time.Duration
 	clock        clock
 	touch        touch
+	greeting     time.Time           // when the last handshake began, as far as the connection tells
 	tenants      map[string]*tenancy // by path
 	watches      map[watchKey]*watch
 	sweepAt      int
@@ -140,7 +141,7 @@ func (s *Session) Again() {
 func (s *Session) addUserLocked() {
 	if s.users++; s.users == 1 {
 		stop(&s.idle)
-		s.noteHeard() // nobody has asked since the last user left
+		s.firstUser()
 		s.startClock()
 	}
 }

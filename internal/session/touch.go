@@ -43,6 +43,34 @@ func (s *Session) noteHeard() {
 	s.touch.hear(time.Now())
 }
 
+// firstUser begins anew: nobody has asked since the last user left.
+func (s *Session) firstUser() {
+	s.noteHeard()
+	session := s.Conn.SessionID()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.greetedAnewLocked(session)
+}
+
+// greetedAnewLocked tells whether there was a handshake since the last call: a connection can have
+// been away between two looks at its state, with nothing under way that could tell. The client sets
+// its watches again, and asks for what was missed: a deletion always shows, since the server looks
+// whether the znode is there. A change of data or of children shows if it is newer than the last
+// answer that the client had when it set them, and that could be one to a request which it had
+// kept, and sent before. So everybody who waits had better look. On a bare *zk.Conn, which does not
+// tell of handshakes, they look at their next poll.
+func (s *Session) greetedAnewLocked(session int64) bool {
+	if s.greeted == nil {
+		return false
+	}
+	at, ok := s.greeted(session)
+	anew := ok && !at.Equal(s.greeting)
+	if ok {
+		s.greeting = at
+	}
+	return anew
+}
+
 // OutOfTouch tells whether ZooKeeper cannot be asked just now, as far as the connection knows: it
 // has no session, or a request is without an answer for a second. The heartbeat makes one now and
 // then, so a silent network is noticed a second after it.
