@@ -98,10 +98,10 @@ func untold(err, told error, hold *Hold) error {
 // without returns err, nil where it tells nothing but loss, and less where it joins loss
 // with others.
 func without(err, loss error) error {
-	if err == loss {
+	if err == loss { //nolint:errorlint // this very value: the tree is taken apart
 		return nil
 	}
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // likewise
 	case interface{ Unwrap() error }:
 		if inner := e.Unwrap(); inner != nil && without(inner, loss) == nil {
 			return nil

@@ -16,6 +16,8 @@
 //
 // Curator's owner is the calling thread. Here it is the owner that ctx carries ([WithOwner]) and, where it carries none,
 // the calling goroutine. The same owner re-enters a reentrant lock; another owner queues, although it shares the Go value.
+// Re-entry is per value: through another value of the same path the owner waits for itself. [Do] shares its owner with the
+// goroutines of its fn for its own lock only.
 //
 // # What it costs
 //

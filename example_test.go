@@ -40,14 +40,6 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// report is what the lock is for. Its store refuses a token lower than one that it has seen.
-func report(ctx context.Context, token int64) error {
-	if token > 0 {
-		fmt.Println("only one process is here")
-	}
-	return ctx.Err()
-}
-
 func Example() {
 	servers, stop := exampleServers()
 	defer stop()
@@ -63,14 +55,16 @@ func Example() {
 		log.Fatal(err)
 	}
 	err = recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
-		return report(ctx, hold.FencingToken()) // ctx ends if the lock is lost
+		log.Printf("each write takes fencing token %d along", hold.FencingToken())
+		fmt.Println("only one process is here; ctx ends if the lock is lost")
+		return ctx.Err()
 	}, recipes.WaitAtMost(time.Minute))
 	if errors.Is(err, recipes.ErrBusy) {
 		fmt.Println("another process is at it")
 	} else if err != nil {
 		log.Fatal(err)
 	}
-	// Output: only one process is here
+	// Output: only one process is here; ctx ends if the lock is lost
 }
 
 func ExampleInterProcessMutex() {

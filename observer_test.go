@@ -354,6 +354,7 @@ func TestAnObserverIsToldTheCallAndTheRecipe(t *testing.T) {
 		s.server.ExpireSession(s.client.SessionID())
 		time.Sleep(time.Second)
 		require.ErrorIs(t, lock.Release(call(ctx, "end")), recipes.ErrLockLost)
+		synctest.Wait() // the loss may be found by Release, and is told on a goroutine of its own
 		mu.Lock()
 		defer mu.Unlock()
 		for _, want := range []string{

@@ -138,7 +138,7 @@ func (j job) work(ctx context.Context) error {
 	}
 	for i := range j.increments {
 		asked := time.Now()
-		if err := recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
+		if err := recipes.Do(ctx, lock, func(_ context.Context, hold *recipes.Hold) error {
 			waited := time.Since(asked)
 			n, err := increment(client)
 			if err == nil && (i+1)%max(1, j.increments/5) == 0 {
