@@ -55,30 +55,47 @@ func TestForbiddenSteps(t *testing.T) {
 		require.NoError(t, err)
 		return path
 	}
+	// refused checks which request is said to be refused, and for what.
+	refused := func(t *testing.T, err error, request, lacks string) {
+		t.Helper()
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.Regexp(t, request+": zk: not authenticated "+
+			`\(the session lacks `+lacks+`\)$`, err.Error())
+	}
+	const znode = `/_c_[0-9a-f-]{36}-lock-(\d{10})?`
 	t.Run("create", func(t *testing.T) {
 		path := dir("create", zk.PermRead|zk.PermDelete)
-		require.ErrorIs(t, sharedPeer(t).mutex(path).Acquire(t.Context()), zk.ErrNoAuth)
+		err := sharedPeer(t).mutex(path).Acquire(t.Context())
+		refused(t, err, "^recipes: acquire "+path+": create "+path+znode, "CREATE on "+path)
 		require.Empty(t, p.children(path))
 	})
 	t.Run("create a parent", func(t *testing.T) {
 		path := dir("parent", zk.PermRead|zk.PermDelete)
 		err := sharedPeer(t).mutex(path + "/a/b").Acquire(t.Context())
-		require.ErrorIs(t, err, zk.ErrNoAuth)
-		require.ErrorContains(t, err, "create "+path+"/a:")
+		refused(t, err, "^recipes: acquire "+path+"/a/b: create "+path+"/a", "CREATE on "+path)
 		require.Empty(t, p.children(path))
 	})
 	t.Run("list", func(t *testing.T) {
 		path := dir("list", zk.PermCreate|zk.PermDelete)
-		require.ErrorIs(t, sharedPeer(t).mutex(path).Acquire(t.Context()), zk.ErrNoAuth)
+		lock := sharedPeer(t).mutex(path)
+		refused(t, lock.Acquire(t.Context()), ": list "+path, "READ on "+path)
 		p.awaitChildren(path, 0)
+		_, err := lock.ParticipantNodes(t.Context())
+		refused(t, err, "^recipes: participants of "+path+": list "+path, "READ on "+path)
 	})
 	t.Run("read the znode ahead", func(t *testing.T) {
 		path := dir("read", zk.PermCreate|zk.PermDelete|zk.PermRead)
 		secret := p.mutex(path, recipes.WithACL(zk.DigestACL(zk.PermAll, "admin", "secret")))
-		require.NoError(t, secret.Acquire(t.Context()))
-		require.ErrorIs(t, sharedPeer(t).mutex(path).Acquire(t.Context()), zk.ErrNoAuth)
+		ctx := ownerContext(t)
+		require.NoError(t, secret.Acquire(ctx))
+		ahead, other := secret.LockPath(ctx), sharedPeer(t)
+		refused(t, other.mutex(path).Acquire(t.Context()), ": read "+ahead, "READ on "+ahead)
+		_, err := other.mutex(path).Participants(t.Context())
+		refused(t, err, ": read "+ahead, "READ on "+ahead)
+		err = recipes.AttemptRevoke(t.Context(), other.conn, ahead)
+		refused(t, err, "^recipes: revoke "+ahead+": set "+ahead, "WRITE on "+ahead)
 		p.awaitChildren(path, 1)
-		require.NoError(t, secret.Release(t.Context()))
+		require.NoError(t, secret.Release(ctx))
 	})
 	t.Run("delete", func(t *testing.T) {
 		path := dir("delete", zk.PermCreate|zk.PermRead)
@@ -86,11 +103,20 @@ func TestForbiddenSteps(t *testing.T) {
 		lock, ctx := other.mutex(path), ownerContext(t)
 		require.NoError(t, lock.Acquire(ctx))
 		err := lock.Release(ctx)
-		require.ErrorIs(t, err, zk.ErrNoAuth)
-		require.ErrorContains(t, err, "delete "+path+"/_c_")
+		refused(t, err, "^recipes: release "+path+": delete "+path+znode, "DELETE on "+path)
 		require.Len(t, p.children(path), 1, "it stays until the session ends")
 		other.conn.Close()
 		p.awaitChildren(path, 0)
+	})
+	t.Run("read and set a count", func(t *testing.T) {
+		path, other := dir("count", 0), sharedPeer(t)
+		err := recipes.SetSharedCount(t.Context(), other.conn, path, 1)
+		refused(t, err, "^recipes: set shared count "+path+": set "+path, "WRITE on "+path)
+		semaphore, err := recipes.NewInterProcessSemaphoreV2Shared(
+			other.conn, zkserver.Path(t)+"semaphore", path)
+		require.NoError(t, err)
+		_, err = semaphore.Acquire(t.Context())
+		refused(t, err, ": shared count "+path+": read "+path, "READ on "+path)
 	})
 	t.Run("children of an ephemeral znode", func(t *testing.T) {
 		path := zkserver.Path(t)

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,14 +18,18 @@ func chrootCreate(conn *zk.Conn, path string) error {
 	if exists || err != nil {
 		return err
 	}
-	if parent := path[:strings.LastIndexByte(path, '/')]; parent != "" {
+	parent := path[:strings.LastIndexByte(path, '/')]
+	if parent != "" {
 		if err := chrootCreate(conn, parent); err != nil {
 			return err
 		}
 	}
 	_, err = conn.Create(path, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
-	if errors.Is(err, zk.ErrNodeExists) {
+	switch {
+	case errors.Is(err, zk.ErrNodeExists):
 		return nil
+	case errors.Is(err, zk.ErrNoAuth):
+		return fmt.Errorf("%w (the session lacks CREATE on %s)", err, cmp.Or(parent, "/"))
 	}
 	return err
 }

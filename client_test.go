@@ -255,6 +255,7 @@ func TestChrootThatMayNotBeCreated(t *testing.T) {
 	_, err = recipes.Connect(clientContext(t), servers+root+"/missing/deep", 10*time.Second)
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 	require.ErrorContains(t, err, root+"/missing/deep")
+	require.ErrorContains(t, err, "lacks CREATE on "+root+")")
 	require.Less(t, time.Since(start), clientAtOnce)
 
 	c := clientFor(t, servers+root+"/there")

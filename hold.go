@@ -74,7 +74,7 @@ func (h *Hold) beginRelease(ctx context.Context) (finish func(ctx context.Contex
 			return h.Err()
 		case session.Final(err):
 			h.tellEnd(ctx, EventReleased, err)
-			return fmt.Errorf("delete %s: %w", h.path, err)
+			return err
 		default:
 			h.tellEnd(ctx, EventReleased, err)
 			return fmt.Errorf("not confirmed yet, %s is being deleted in the background: %w", h.path, err)

@@ -123,7 +123,10 @@ func (h *Hold) heldNow() error {
 // checkFailed tells what it means that the check of h's znode failed. A znode that is gone is
 // a loss, if this process did not delete it itself; its owner need not wait to be told.
 func (h *Hold) checkFailed(conn Conn, err error) error {
-	if !errors.Is(err, zk.ErrNoNode) {
+	switch {
+	case errors.Is(err, zk.ErrNoAuth):
+		return fmt.Errorf("check %s: %w (the session lacks READ on it)", h.path, err)
+	case !errors.Is(err, zk.ErrNoNode):
 		return fmt.Errorf("check %s: %w", h.path, err)
 	}
 	if err := h.heldNow(); err != nil {

@@ -307,11 +307,11 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 	s := session.Use(l.sem.conn, l.sem.config)
 	defer s.Done()
 	data, err := session.Call(ctx, s, func() ([]byte, error) {
-		data, _, err := l.sem.conn.Get(l.hold.path)
+		data, _, err := s.Conn.Get(l.hold.path)
 		return data, err
 	})
 	if err != nil {
-		return nil, wrap("get", l.hold.path, err)
+		return nil, wrap("data of", l.hold.path, err)
 	}
 	return data, nil
 }

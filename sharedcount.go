@@ -29,12 +29,12 @@ func sharedLimit(conn Conn, config session.Config, path string) seqnode.Limit {
 		}
 		data, err := session.Start(s, func() (data []byte, err error) {
 			err = s.Observe(func() error {
-				_, err := conn.Sync(path)
+				_, err := s.Conn.Sync(path)
 				return err
 			})
 			if err == nil {
 				err = s.Observe(func() (err error) {
-					data, _, err = conn.Get(path)
+					data, _, err = s.Conn.Get(path)
 					return err
 				})
 			}

@@ -59,14 +59,14 @@ func (d *Dir) make(ctx context.Context, path string, made *[]string) error {
 	case errors.Is(err, zk.ErrNoNode):
 		parent := path[:strings.LastIndexByte(path, '/')]
 		if parent == "" {
-			return fmt.Errorf("create %s: the root is missing: %w", path, err)
+			return fmt.Errorf("the root is missing: %w", err)
 		}
 		if err := d.make(ctx, parent, made); err != nil {
 			return err
 		}
 		return d.make(ctx, path, made)
 	default:
-		return fmt.Errorf("create %s: %w", path, err)
+		return err
 	}
 }
 

@@ -353,7 +353,7 @@ func (q *Queue) Members(ctx context.Context, s *session.Session) ([]Name, error)
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", q.Dir, err)
+		return nil, err
 	}
 	return Sort(l.children, q.Kinds), nil
 }

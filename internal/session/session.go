@@ -65,7 +65,8 @@ type tenancy struct {
 // A Session is the shared state of one connection, over all the ZooKeeper sessions that the connection goes through. Get
 // one with Use; safe for concurrent use.
 type Session struct {
-	Conn   Conn
+	Conn   Conn          // its refusals name the request
+	key    Conn          // the same, as the users have it
 	closed chan struct{} // closed by Fail, once
 	// Creating has a place for each create under way: it bounds the goroutines that a mute server can hold up.
 	Creating chan struct{}
@@ -108,7 +109,7 @@ func Use(conn Conn, cfg Config) *Session {
 	s := registry.sessions[conn]
 	if s == nil {
 		s = &Session{
-			Conn: conn, closed: make(chan struct{}), Creating: make(chan struct{}, creatingAtMost), greeted: cfg.Greeted,
+			Conn: namedConn{conn}, key: conn, closed: make(chan struct{}), Creating: make(chan struct{}, creatingAtMost), greeted: cfg.Greeted,
 			timeout: cfg.Timeout, tenants: map[string]*tenancy{}, watches: map[watchKey]*watch{}, reconnected: make(chan struct{}),
 		}
 		registry.sessions[conn] = s
@@ -159,7 +160,7 @@ func (s *Session) Done() {
 // dropIfIdleLocked forgets a Session without users, unless that would lose something: a pending watch would be set a second
 // time, and a server without containers be asked again, which costs the connection.
 func (s *Session) dropIfIdleLocked() {
-	if s.users > 0 || registry.sessions[s.Conn] != s {
+	if s.users > 0 || registry.sessions[s.key] != s {
 		return
 	}
 	if s.isClosed() || !s.hasMemory() {
@@ -167,7 +168,7 @@ func (s *Session) dropIfIdleLocked() {
 		if s.stopOnClose != nil {
 			s.stopOnClose()
 		}
-		delete(registry.sessions, s.Conn)
+		delete(registry.sessions, s.key)
 		return
 	}
 	if s.idle == nil {
