@@ -26,8 +26,10 @@ type settings struct {
 	observer       func(context.Context, Event)
 }
 
-// WithData sets what the lock znodes hold, for people and programs that look at the queue. Default: an address of this host,
-// as in Curator.
+// WithData sets what the lock znodes hold, for people and programs that look at the queue.
+// Default: an address of this host, as in Curator. With path and ACL it may come to nearly
+// 1 MB, the default of the servers' jute.maxbuffer; a server where that is lower cuts the
+// connection at the create, and Acquire gives up after the fifth time in a row.
 func WithData(data []byte) Option {
 	data = append([]byte{}, data...) // not nil: the client would send a null, which Curator does not
 	return func(s *settings) { s.data = data }

@@ -26,7 +26,17 @@ type creation struct {
 	unseen  bool   // nobody wants the list behind the create
 	next    func() // told just before a create is sent; may be nil
 	dir     *Dir   // of the goroutine in join
+	cut     int    // creates in a row that broke the connection, and left no znode
 }
+
+// A server closes the connection on a request that is longer than its jute.maxbuffer, and
+// says nothing. So a create with data of some length that breaks the connection this often
+// in a row, while the requests that look for its znode get through, is not tried again: it
+// would cost all who use the connection theirs, for ever.
+const (
+	cutsAtMost = 5
+	someLength = 4096 // no server takes less
+)
 
 func (q *Queue) newCreation(s *session.Session, changed func([]byte)) *creation {
 	return &creation{q: q, s: s, id: newID(), changed: changed, dir: NewDir(s, q.Dir, q.ACL)}
@@ -58,6 +68,8 @@ func (c *creation) tryToJoin(ctx context.Context) (*Node, error) {
 			return n, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
+		case c.cut >= cutsAtMost && len(q.Data) >= someLength:
+			return nil, c.cutOff()
 		case errors.Is(err, zk.ErrNoNode):
 			err = c.dir.Make(ctx)
 		}
@@ -68,6 +80,12 @@ func (c *creation) tryToJoin(ctx context.Context) (*Node, error) {
 			return nil, err
 		}
 	}
+}
+
+func (c *creation) cutOff() error {
+	return fmt.Errorf("create a znode in %s: %d tries with %d bytes of data broke the "+
+		"connection, while other requests got through; is the servers' jute.maxbuffer "+
+		"lower than that? %w", c.q.Dir, c.cut, len(c.q.Data), zk.ErrConnectionClosed)
 }
 
 func counterAtItsEnd(dir string, seq int32) error {
@@ -130,6 +148,9 @@ func (c *creation) create(behind func()) (*Node, error) {
 		path, err = c.s.Conn.Create(join(c.q.Dir, name), c.q.Data, flags, c.q.ACL)
 		return err
 	})
+	if session.Answered(err) {
+		c.cut = 0
+	}
 	if session.NotDone(err) && !errors.Is(err, zk.ErrNodeExists) { // it is ours: from another session, if not from this one
 		return nil, err
 	}
@@ -138,7 +159,11 @@ func (c *creation) create(behind func()) (*Node, error) {
 	if err == nil && zkSession != 0 && c.s.Conn.SessionID() == zkSession {
 		return c.adopt(path, zkSession)
 	}
-	return c.find()
+	n, err := c.find()
+	if errors.Is(err, errNotCreated) {
+		c.cut++
+	}
+	return n, err
 }
 
 func (c *creation) adopt(path string, zkSession int64) (*Node, error) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -38,7 +37,7 @@ func TestRefusalsNameTheRequest(t *testing.T) {
 		{"/a", zk.ErrConnectionClosed, zk.ErrConnectionClosed.Error()},
 	} {
 		conn := &refusing{err: c.err}
-		s := session.Use(conn, session.Config{Timeout: func() time.Duration { return 0 }})
+		s := session.Use(conn, config(0))
 		_, err := s.Conn.Create(c.path, nil, 0, nil)
 		s.Done()
 		require.ErrorIs(t, err, c.err)

@@ -1,0 +1,99 @@
+package recipes_test
+
+import (
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// A narrowConn leads to a server with a jute.maxbuffer: it hangs up on a longer request.
+type narrowConn struct {
+	net.Conn
+	limit int
+	hits  *atomic.Int32
+}
+
+func (c *narrowConn) Write(p []byte) (int, error) {
+	if len(p) > c.limit && c.hits.Add(1) > 0 {
+		c.Close()
+		return len(p), nil
+	}
+	return c.Conn.Write(p)
+}
+
+// A server whose jute.maxbuffer is lower than the data that a lock's znodes shall hold cuts
+// the connection at each try, which costs everybody who uses it. That must come to an end.
+func TestDataThatTheServerDoesNotTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t)
+		var hits atomic.Int32
+		dial := func(network, address string, d time.Duration) (net.Conn, error) {
+			conn, err := server.Link("ours").Dial(network, address, d)
+			if err != nil {
+				return nil, err
+			}
+			return &narrowConn{conn, 1 << 16, &hits}, nil
+		}
+		servers := strings.Join(server.Names(), ",")
+		c, err := recipes.Connect(t.Context(), servers, 20*time.Second,
+			recipes.WithDialer(dial))
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			c.Close()
+			time.Sleep(time.Minute)
+		})
+		mutex := func(path string, size int) *recipes.InterProcessMutex {
+			lock, err := recipes.NewInterProcessMutex(c, path,
+				recipes.WithData(make([]byte, size)))
+			require.NoError(t, err)
+			return lock
+		}
+		bystander, ctx := mutex("/bystander", 10), ownerContext(t)
+		require.NoError(t, bystander.Acquire(ctx))
+
+		began := time.Now()
+		err = within(t, start(func() error {
+			return mutex("/lock", 1<<17).Acquire(ctx)
+		}), "it tries for ever")
+		require.ErrorIs(t, err, zk.ErrConnectionClosed)
+		require.ErrorContains(t, err, "jute.maxbuffer")
+		require.ErrorContains(t, err, "131072 bytes")
+		require.Less(t, time.Since(began), 10*time.Second)
+		require.Equal(t, int32(5), hits.Load())
+		require.NoError(t, bystander.Hold(ctx).Err(), "the session has lasted")
+		time.Sleep(time.Minute)
+		require.Equal(t, int32(5), hits.Load(), "nothing is tried in the background")
+
+		require.NoError(t, mutex("/lock", 1<<15).Acquire(ctx))
+	})
+}
+
+// Nor must an outage be taken for that, however often the connection breaks.
+func TestALargeCreateOutlastsAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t)
+		link := server.Link("ours")
+		c := connectInBubble(t, link, strings.Join(server.Names(), ","), 20*time.Second)
+		lock, err := recipes.NewInterProcessMutex(c, "/lock",
+			recipes.WithData(make([]byte, 1<<17)))
+		require.NoError(t, err)
+		link.Stall(zktest.Both)
+		ctx := ownerContext(t)
+		acquired := start(func() error { return lock.Acquire(ctx) })
+		for range 20 {
+			time.Sleep(time.Second)
+			link.Reset()
+		}
+		link.Heal()
+		require.NoError(t, <-acquired)
+	})
+}
