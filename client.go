@@ -37,7 +37,8 @@ var errClientClosed = fmt.Errorf("recipes: the client was closed: %w", zk.ErrCon
 type Client struct {
 	zk     *zk.Conn
 	dialer *clientDialer
-	chroot string // "" for none, else a valid path other than "/"
+	chroot string        // "" for none, else a valid path other than "/"
+	tick   time.Duration // of the servers, 0 where it was not told
 	log    *slog.Logger
 
 	// closed is done as soon as Close was called, before anything else is closed, with errClientClosed as its cause.
@@ -107,6 +108,7 @@ func clientConnect(ctx context.Context, servers string, timeout time.Duration, o
 	c := &Client{
 		dialer:  d,
 		chroot:  chroot,
+		tick:    settings.tick,
 		log:     settings.log,
 		hooks:   map[*func()]struct{}{},
 		ready:   make(chan struct{}),
@@ -254,6 +256,9 @@ func (c *Client) LastHandshake() (session int64, began time.Time) {
 	return 0, time.Time{}
 }
 
+// ServerTick implements [SessionConn]: what WithClientServerTick told.
+func (c *Client) ServerTick() time.Duration { return c.tick }
+
 // OnClose implements [SessionConn]: f is called by Close, before it does anything else.
 func (c *Client) OnClose(f func()) (stop func()) {
 	c.hooksMu.Lock()
@@ -365,6 +370,7 @@ type clientSettings struct {
 	dialer zk.Dialer // nil for the library's own
 	hosts  zk.HostProvider
 	log    *slog.Logger
+	tick   time.Duration
 }
 
 func newClientSettings(opts []ClientOption) (*clientSettings, error) {
@@ -426,6 +432,18 @@ func WithHostProvider(p zk.HostProvider) ClientOption {
 			return errors.New("WithHostProvider: the provider is nil")
 		}
 		s.hosts = p
+		return nil
+	}
+}
+
+// WithClientServerTick tells the servers' tickTime to all locks that the Client is used
+// for, as WithServerTick does to one.
+func WithClientServerTick(d time.Duration) ClientOption {
+	return func(s *clientSettings) error {
+		if d <= 0 {
+			return fmt.Errorf("WithClientServerTick: %v is not positive", d)
+		}
+		s.tick = d
 		return nil
 	}
 }

@@ -287,6 +287,7 @@ func TestConnectRefusesBadArguments(t *testing.T) {
 	}
 	refuse("option 0", "h", time.Second, nil)
 	refuse("WithTLS", "h", time.Second, recipes.WithTLS(nil))
+	refuse("WithClientServerTick", "h", time.Second, recipes.WithClientServerTick(0))
 	refuse("WithAuth", "h", time.Second, recipes.WithAuth("", []byte("x")))
 	refuse("WithDialer", "h", time.Second, recipes.WithDialer(nil))
 	refuse("WithHostProvider", "h", time.Second, recipes.WithHostProvider(nil))

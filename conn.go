@@ -45,6 +45,8 @@ type SessionConn interface {
 	// SessionTimeout returns the session timeout as negotiated with the server at the last
 	// handshake, 0 before the first.
 	SessionTimeout() time.Duration
+	// ServerTick returns the servers' tickTime, 0 where it was not told; see WithServerTick.
+	ServerTick() time.Duration
 	// LastHandshake returns the session that the last handshake began or resumed, and when
 	// that handshake began, not later than its first byte was sent: 0 and the zero time
 	// before the first. The leader of the ensemble has a part in each handshake, so that the

@@ -23,6 +23,7 @@ type settings struct {
 	acl            []zk.ACL
 	logger         *slog.Logger
 	sessionTimeout *time.Duration
+	serverTick     *time.Duration
 	observer       func(context.Context, Event)
 }
 
@@ -46,10 +47,33 @@ func WithACL(acl []zk.ACL) Option {
 // deleted. Default: nowhere.
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
 
-// WithSessionTimeout tells the session timeout that a bare *zk.Conn has negotiated with the server (which may differ from the one
-// asked for), so that Hold.Lost tells in time. The least of those given for one connection counts. A Client needs none. Where it
-// is unknown, a disconnect counts as a loss.
-func WithSessionTimeout(d time.Duration) Option { return func(s *settings) { s.sessionTimeout = &d } }
+// WithSessionTimeout tells the session timeout that a bare *zk.Conn has negotiated with the
+// server (which may differ from the one asked for), so that Hold.Lost tells in time. The least
+// of those given for one connection counts. A Client needs none.
+//
+// Where it is unknown, a second without an answer to a sync counts as a loss, a disconnect
+// that is mended within the second does not, and five syncs a second find out while anything
+// is held or waited for. That is in time where the servers grant 2.75 s or more, and no less
+// than two ticks (see WithServerTick); by default they grant 4 s at the least. So it is no
+// stand-in for a session timeout below that.
+func WithSessionTimeout(d time.Duration) Option {
+	return func(s *settings) { s.sessionTimeout = &d }
+}
+
+// WithServerTick tells the servers' tickTime, by which followers report to their leader which
+// sessions they have heard from: what it has not been told when they die does not count. Of
+// several given for one connection the longest counts. A Client can be told once for all that
+// it is used for, with WithClientServerTick.
+//
+// It is needed where minSessionTimeout was lowered, so that a session timeout can be below two
+// ticks; where ticks are longer than ten seconds; and where clients connect to observers that
+// follow a follower (observerMasterPort): give twice the tickTime there, since a report takes
+// two hops, each within half a tick. Elsewhere it makes a lock survive longer cuts, where a
+// session lasts for many ticks: without it half of the session timeout, ten seconds at most,
+// is taken for a tick. Acquire fails with a session timeout below three quarters of the tick.
+func WithServerTick(d time.Duration) Option {
+	return func(s *settings) { s.serverTick = &d }
+}
 
 // WithObserver sets a function that is told every step of every acquisition, for metrics,
 // logs and traces. ctx is that of the call that makes the step: of Acquire up to
@@ -89,6 +113,8 @@ func newSettings(opts []Option) (settings, error) {
 		return s, errors.New("WithObserver: nil")
 	case s.sessionTimeout != nil && *s.sessionTimeout <= 0:
 		return s, fmt.Errorf("WithSessionTimeout: %v is not positive", *s.sessionTimeout)
+	case s.serverTick != nil && *s.serverTick <= 0:
+		return s, fmt.Errorf("WithServerTick: %v is not positive", *s.serverTick)
 	}
 	return s, nil
 }
@@ -146,8 +172,13 @@ func (s *settings) sessionConfig(conn Conn) session.Config {
 		}
 		return 0
 	}}
+	if s.serverTick != nil {
+		c.ServerTick = *s.serverTick
+	}
+	_, c.Plain = conn.(*zk.Conn)
 	if sc, ok := wrapped[SessionConn](conn); ok {
 		c.Timeout, c.WhenClosed = sc.SessionTimeout, sc.OnClose
+		c.ServerTick = max(c.ServerTick, sc.ServerTick())
 		c.Greeted = func(session int64) (time.Time, bool) {
 			last, began := sc.LastHandshake()
 			return began, last == session && !began.IsZero()

@@ -254,6 +254,9 @@ func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (free bool, err e
 			t.head = t.next
 			return t.local.handedOver() && !n.q.Relist, nil
 		case ev := <-events:
+			if errors.Is(ev.Err, zk.ErrClosing) {
+				n.s.Fail()
+			}
 			return t.last && ev.Type == zk.EventNodeDeleted && n.stands(ctx), nil
 		case <-n.over.Done():
 			return false, errRejoin

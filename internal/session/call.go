@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -91,6 +92,9 @@ func (s *Session) Observe(call func() error) error {
 		s.noteHeard()
 	}
 	s.noteOutcome(err)
+	if errors.Is(err, zk.ErrClosing) {
+		s.Fail()
+	}
 	return err
 }
 

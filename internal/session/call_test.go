@@ -98,6 +98,55 @@ func TestAClosedConnectionIsFoundOut(t *testing.T) {
 	}
 }
 
+// A wrapper may play an outage, in which every call fails at once, and tell of it by State or
+// not. What goes through it goes on when it is over.
+func TestAWrapperThatPlaysAnOutageIsNotTakenForClosed(t *testing.T) {
+	const never = time.Duration(0)
+	for name, c := range map[string]struct {
+		timeout time.Duration
+		state   zk.State
+		within  time.Duration
+	}{
+		"state not told":                 {12 * time.Second, zk.StateHasSession, never},
+		"connecting":                     {12 * time.Second, zk.StateConnecting, never},
+		"disconnected for long":          {12 * time.Second, zk.StateDisconnected, 13 * time.Second},
+		"disconnected, a short session":  {time.Second, zk.StateDisconnected, 11 * time.Second},
+		"disconnected, nobody knows how": {0, zk.StateDisconnected, 45 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := newFake()
+				cfg := config(c.timeout)
+				cfg.Plain = false
+				s := useWith(t, conn, cfg)
+				require.NoError(t, contact(s, conn))
+				conn.change(func() { conn.err, conn.state = zk.ErrConnectionClosed, c.state })
+				began := time.Now()
+				select {
+				case <-s.Closed():
+					require.InDelta(t, c.within, time.Since(began), float64(time.Second))
+				case <-time.After(time.Hour):
+					require.Equal(t, never, c.within)
+				}
+			})
+		})
+	}
+}
+
+// zk.ErrClosing is what a closed client ends its watches and pending calls with, and nothing
+// else does.
+func TestAConnectionThatSaysSoIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		cfg := config(time.Hour)
+		cfg.Plain = false
+		s := useWith(t, conn, cfg)
+		err := s.Observe(func() error { return fmt.Errorf("traced: %w", zk.ErrClosing) })
+		require.ErrorIs(t, err, zk.ErrClosing)
+		<-s.Closed()
+	})
+}
+
 func TestAConnectionThatComesBackWasNotClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()

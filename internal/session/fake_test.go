@@ -146,7 +146,7 @@ func useWith(t *testing.T, conn session.Conn, cfg session.Config) *session.Sessi
 }
 
 func config(timeout time.Duration) session.Config {
-	return session.Config{Timeout: func() time.Duration { return timeout }}
+	return session.Config{Timeout: func() time.Duration { return timeout }, Plain: true}
 }
 
 // tenant is a znode that notes when and why it was lost.

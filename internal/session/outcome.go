@@ -68,7 +68,8 @@ func Final(err error) bool {
 	switch {
 	case err == nil:
 		return false
-	case isAny(err, final), isAny(err, refused), errors.Is(err, ErrClosed):
+	case isAny(err, final), isAny(err, refused), errors.Is(err, ErrClosed),
+		errors.Is(err, ErrTooShort):
 		return true
 	}
 	return strings.HasPrefix(code(err), unnamed) && !slices.Contains(passing, code(err))

@@ -29,11 +29,13 @@ type Conn interface {
 // Why a session, or a hold in it, can no longer be relied on.
 var (
 	ErrOver       = errors.New("the ZooKeeper session has ended")
-	ErrOutOfTouch = errors.New("out of touch with ZooKeeper for about the session timeout")
+	ErrOutOfTouch = errors.New("out of touch with ZooKeeper")
 	ErrClosed     = errors.New("the connection was closed by its owner")
+	// ErrTooShort says that no session with these servers can be relied on; see Config.ServerTick.
+	ErrTooShort = errors.New("the session timeout is too short to hold a lock")
 )
 
-// closedError is the loss of a closed connection: it matches zk.ErrConnectionClosed too, which is what callers know.
+// closedError is the end of a closed connection: it matches zk.ErrConnectionClosed too, which is what callers know.
 type closedError struct{}
 
 func (closedError) Error() string   { return ErrClosed.Error() }
@@ -42,6 +44,10 @@ func (closedError) Unwrap() []error { return []error{ErrClosed, zk.ErrConnection
 // Config is what a user of a connection knows about it.
 type Config struct {
 	Timeout func() time.Duration // the negotiated session timeout, 0 where it is unknown; not nil
+	// ServerTick is the servers' tick, 0 where it is unknown.
+	ServerTick time.Duration
+	// Plain tells that the connection is a *zk.Conn, and so how one looks that was closed.
+	Plain bool
 	// Greeted tells when the last handshake of that session began; nil where the connection does not tell.
 	Greeted func(session int64) (time.Time, bool)
 	// WhenClosed calls f when the connection's owner closes it, before the session ends, unless stop was called; at once, on
@@ -71,6 +77,7 @@ type Session struct {
 	// Creating has a place for each create under way: it bounds the goroutines that a mute server can hold up.
 	Creating chan struct{}
 	greeted  func(session int64) (time.Time, bool) // nil where the connection does not tell
+	plain    bool                                  // see Config.Plain
 
 	users       int         // guarded by registry.mu: waiters, holders, unfinished deletes, calls under way
 	idle        *time.Timer // guarded by registry.mu: looks whether an entry without users can go
@@ -79,7 +86,8 @@ type Session struct {
 	// mu guards what follows. It is not held across a call to ZooKeeper or to a Tenant.
 	mu           sync.Mutex
 	timeout      func() time.Duration
-	clock        clock
+	serverTick   time.Duration // the longest that a user knows of
+	heartbeat    heartbeat
 	touch        touch
 	greeting     time.Time           // when the last handshake began, as far as the connection tells
 	tenants      map[string]*tenancy // by path
@@ -109,27 +117,33 @@ func Use(conn Conn, cfg Config) *Session {
 	s := registry.sessions[conn]
 	if s == nil {
 		s = &Session{
-			Conn: namedConn{conn}, key: conn, closed: make(chan struct{}), Creating: make(chan struct{}, creatingAtMost), greeted: cfg.Greeted,
-			timeout: cfg.Timeout, tenants: map[string]*tenancy{}, watches: map[watchKey]*watch{}, reconnected: make(chan struct{}),
+			Conn: namedConn{conn}, key: conn, plain: cfg.Plain, greeted: cfg.Greeted,
+			timeout: cfg.Timeout,
+			closed:  make(chan struct{}), reconnected: make(chan struct{}),
+			Creating: make(chan struct{}, creatingAtMost),
+			tenants:  map[string]*tenancy{}, watches: map[watchKey]*watch{},
+			heartbeat: heartbeat{wall: wallClock},
 		}
 		registry.sessions[conn] = s
 		if cfg.WhenClosed != nil {
 			s.stopOnClose = cfg.WhenClosed(s.Fail)
 		}
 	}
-	s.learnTimeout(cfg.Timeout)
+	s.learn(cfg)
 	s.addUserLocked()
 	return s
 }
 
-// learnTimeout keeps the shortest timeout that the connection's users know: to be told too early is the lesser evil.
-func (s *Session) learnTimeout(timeout func() time.Duration) {
+// learn keeps the shortest timeout and the longest tick that the connection's users know: to
+// be told too early is the lesser evil.
+func (s *Session) learn(cfg Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known, told := s.timeout(), timeout()
+	known, told := s.timeout(), cfg.Timeout()
 	if told > 0 && (known <= 0 || told < known) {
-		s.timeout = timeout
+		s.timeout = cfg.Timeout
 	}
+	s.serverTick = max(s.serverTick, cfg.ServerTick)
 }
 
 // Again counts one user more of a Session that has one.
@@ -143,7 +157,7 @@ func (s *Session) addUserLocked() {
 	if s.users++; s.users == 1 {
 		stop(&s.idle)
 		s.firstUser()
-		s.startClock()
+		s.startHeartbeat()
 	}
 }
 
@@ -152,7 +166,7 @@ func (s *Session) Done() {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
 	if s.users--; s.users == 0 {
-		s.stopClock()
+		s.stopHeartbeat()
 		s.dropIfIdleLocked()
 	}
 }
@@ -205,9 +219,7 @@ func (s *Session) Fail() {
 	}
 	close(s.closed)
 	s.mu.Unlock()
-	for _, t := range s.lostTenants(func(*tenancy) bool { return true }) {
-		t.Lose(closedError{})
-	}
+	s.lose(func(t *tenancy) error { return s.lossLocked(closedError{}, t.session) })
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
 	s.dropIfIdleLocked()
@@ -270,15 +282,21 @@ func (s *Session) Tenant(path string) Tenant {
 	return nil
 }
 
-// lostTenants collects those for which lost holds.
-func (s *Session) lostTenants(lost func(*tenancy) bool) []Tenant {
+// lose tells those tenants for which why, called with mu held, has a cause.
+func (s *Session) lose(why func(*tenancy) error) {
+	type lost struct {
+		tenant Tenant
+		cause  error
+	}
+	var found []lost
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	var found []Tenant
 	for _, t := range s.tenants {
-		if lost(t) {
-			found = append(found, t.tenant)
+		if cause := why(t); cause != nil {
+			found = append(found, lost{t.tenant, cause})
 		}
 	}
-	return found
+	s.mu.Unlock()
+	for _, l := range found {
+		l.tenant.Lose(l.cause)
+	}
 }

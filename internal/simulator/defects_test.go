@@ -41,10 +41,12 @@ var defects = []defect{
 	},
 	{
 		name: "the loss is timed from the disconnect",
-		file: "internal/session/clock.go",
+		file: "internal/session/heartbeat.go",
 		edits: []edit{{
-			now:  "	reported := c.contact.Add(-t/pingShare - reportedWithin(t))",
-			then: "	if s.Conn.State() == zk.StateHasSession {\n\t\tc.beaten = time.Now()\n\t}\n\treturn c.beaten\n	reported := c.beaten",
+			now: "	return s.heartbeat.clock.GoodUntil(\n",
+			then: "	if s.Conn.State() == zk.StateHasSession {\n		s.heartbeat.beaten = s.nowLocked()\n	}\n" +
+				"	if t := s.timeout(); t > 0 {\n		return s.heartbeat.beaten.Add(t - t/20), true\n	}\n" +
+				"	return s.heartbeat.clock.GoodUntil(\n",
 		}},
 	},
 	{
@@ -66,26 +68,18 @@ var defects = []defect{
 	},
 	{
 		name: "what a follower answers by itself keeps the clock",
-		file: "internal/session/clock.go",
+		file: "internal/session/heartbeat.go",
 		edits: []edit{{
 			now:  `err := s.Sync("/")`,
 			then: "err := s.Contact(func() error {\n\t_, _, err := s.Conn.Get(\"/\")\n\treturn err\n})",
 		}},
 	},
 	{
-		name: "what a follower refuses by itself keeps the clock",
-		file: "internal/session/call.go",
-		edits: []edit{{
-			now:  "return s.contact(call, Judged)",
-			then: "return s.contact(call, Answered)",
-		}},
-	},
-	{
 		name: "the last contact counts, reported or not",
-		file: "internal/session/clock.go",
+		file: "internal/lossclock/clock.go",
 		edits: []edit{{
-			now:  "c.contact.Add(-t/pingShare - reportedWithin(t))",
-			then: "c.contact",
+			now:  "last.Add(-terms.Timeout/pingShare - within)",
+			then: "last",
 		}},
 	},
 	{

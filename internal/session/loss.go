@@ -1,0 +1,46 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A loss is why a hold is lost, and what the clock knew by then: whoever is woken by it wants
+// to know for how long ZooKeeper was silent, and which timeout that was measured by.
+type loss struct {
+	cause  error // ErrOver, ErrOutOfTouch or closedError
+	detail string
+}
+
+func (l loss) Error() string { return fmt.Sprintf("%v (%s)", l.cause, l.detail) }
+func (l loss) Unwrap() error { return l.cause }
+
+// lossLocked adds to cause what is known of the session's contacts.
+func (s *Session) lossLocked(cause error, session int64) error {
+	now, terms, clock := s.nowLocked(), s.termsLocked(), &s.heartbeat.clock
+	ago := func(t time.Time) time.Duration { return rounded(now.Sub(t)) }
+	last, detail := clock.Last(session), ""
+	switch {
+	case last.IsZero():
+		return cause
+	case terms.Timeout <= 0:
+		detail = fmt.Sprintf("no answer for %v; its session timeout is not known, "+
+			"see WithSessionTimeout", ago(last))
+	case errors.Is(cause, ErrOutOfTouch):
+		counts := clock.Reported(terms, session, s.handshakeLocked(session))
+		detail = fmt.Sprintf("no contact that counts for %v of the %v session timeout, "+
+			"and no answer for %v", ago(counts), terms.Timeout, ago(last))
+	default:
+		detail = fmt.Sprintf("last answer %v ago, session timeout %v", ago(last), terms.Timeout)
+	}
+	return loss{cause, detail}
+}
+
+// rounded is d as people want to read it.
+func rounded(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(100 * time.Millisecond)
+}
