@@ -189,7 +189,7 @@ func TestHazardE12_TriesLeaveNothing(t *testing.T) {
 	const tries = 50
 	for i := range tries {
 		ok, err := s.lock.AcquireTimeout(s.ctx, time.Duration(i%3)*20*time.Millisecond)
-		require.NoError(t, err)
+		requireOutOfTime(t, err)
 		require.False(t, ok)
 	}
 	require.Equal(t, 1, s.watches(holder), "%d tries share one watch", tries)

@@ -166,6 +166,15 @@ func start(f func() error) <-chan error {
 	return done
 }
 
+// isOutOfTime tells whether err is what AcquireTimeout gives in a short time while others are ahead:
+// nobody knows of them where it is over before the first answer.
+func isOutOfTime(err error) bool { return err == nil || errors.Is(err, recipes.ErrUnavailable) }
+
+func requireOutOfTime(tb testing.TB, err error) {
+	tb.Helper()
+	require.True(tb, isOutOfTime(err), "%v", err)
+}
+
 // ownerContext returns a ctx with an owner of its own that ends with the test.
 func ownerContext(tb testing.TB) context.Context {
 	tb.Helper()

@@ -412,7 +412,7 @@ func TestObserver(t *testing.T) {
 	require.NoError(t, a.Acquire(ctx))
 	require.NoError(t, a.Acquire(ctx))
 	hold := a.Hold(ctx)
-	ok, err := b.AcquireTimeout(t.Context(), 30*time.Millisecond)
+	ok, err := b.AcquireTimeout(t.Context(), 200*time.Millisecond)
 	require.NoError(t, err)
 	require.False(t, ok)
 	cancelled, cancel := context.WithCancelCause(t.Context())

@@ -23,7 +23,7 @@ func TestSemaphoreMutexIsNotReentrant(t *testing.T) {
 	m, ctx := semaphoreMutex(p, path), ownerContext(t)
 	require.NoError(t, m.Acquire(ctx))
 	require.False(t, gets(ctx, t, m))
-	ok, err := m.AcquireTimeout(ctx, 20*time.Millisecond)
+	ok, err := m.AcquireTimeout(ctx, 200*time.Millisecond)
 	require.NoError(t, err)
 	require.False(t, ok)
 	again := start(func() error { return m.Acquire(ctx) })

@@ -95,7 +95,7 @@ func TestSemaphoreGivesAsManyAsThereAre(t *testing.T) {
 	require.Nil(t, none, "all or none")
 	third, err := two.Acquire(t.Context())
 	require.NoError(t, err)
-	none, err = one.AcquireTimeout(t.Context(), 1, 20*time.Millisecond)
+	none, err = one.AcquireTimeout(t.Context(), 1, 200*time.Millisecond)
 	require.NoError(t, err)
 	require.Nil(t, none)
 	require.NoError(t, first[1].Release(t.Context()))

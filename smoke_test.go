@@ -32,7 +32,7 @@ func TestSmoke(t *testing.T) {
 	ctx := ownerContext(t)
 	require.NoError(t, one.Acquire(ctx))
 	first := one.Hold(ctx)
-	ok, err := two.AcquireTimeout(ctx, 10*time.Millisecond)
+	ok, err := two.AcquireTimeout(ctx, 200*time.Millisecond)
 	require.NoError(t, err)
 	require.False(t, ok)
 	waiting := start(func() error { return two.Acquire(ctx) })

@@ -92,6 +92,9 @@ func (s *Session) NoAnswer(asked time.Time) error {
 	if asked.Before(since) {
 		since = asked
 	}
-	silence := time.Since(since).Round(time.Millisecond)
+	silence := time.Since(since)
+	if silence > time.Second {
+		silence = silence.Round(time.Millisecond)
+	}
 	return fmt.Errorf("%w for %v, since %s", ErrNoAnswer, silence, since.Format(time.RFC3339))
 }
