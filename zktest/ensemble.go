@@ -15,6 +15,7 @@ const (
 // any TCP connection.
 func (s *Server) beatLocked() {
 	now := time.Now()
+	s.nextBeat = now.Add(s.tick / 2)
 	for _, p := range s.peers {
 		p.pinged = p.serving
 		p.pongLocked()

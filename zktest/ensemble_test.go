@@ -71,6 +71,27 @@ func TestReportsLag(t *testing.T) {
 	}
 }
 
+// What was heard right before a ping of the leader is reported by it, and dies with the
+// follower before.
+func TestNextPing(t *testing.T) {
+	for before, lives := range map[time.Duration]bool{
+		time.Millisecond:  false,
+		-time.Millisecond: true,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, f1, _ := three(t, zktest.WithSeed(1))
+			p := plugIn(t, s.Link("p"), f1).open(2 * beat)
+			pass(time.Until(s.NextPing()) + beat + beat/2 - 10*time.Millisecond)
+			p.send(ping())
+			require.Equal(t, outcome{-2, 0}, p.answer())
+			pass(time.Until(s.NextPing()) - before)
+			f1.Stop()
+			pass(beat + 3*beat/4)
+			require.Equal(t, lives, len(s.Sessions()) == 1)
+		})
+	}
+}
+
 func TestAServerBehindItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f1, f2 := three(t)

@@ -75,6 +75,7 @@ type Server struct {
 	commits     *lane // what the leader has judged, and a quorum has not got yet
 	closings    *lane // the ends of expired sessions, on their way into the log
 	reaped      time.Time
+	nextBeat    time.Time
 	links       map[string]*Link
 	listeners   []net.Listener // by peer, once Addrs was called outside of a bubble
 	timers      map[*time.Timer]struct{}
@@ -113,7 +114,9 @@ func New(opts ...Option) (*Server, error) {
 	s.reaped = s.began
 	s.electLocked()
 	s.settleLocked()
-	s.afterLocked(s.phase(), func() {
+	phase := s.phase()
+	s.nextBeat = s.began.Add(phase)
+	s.afterLocked(phase, func() {
 		s.beatLocked()
 		s.everyLocked(s.tick/2, s.beatLocked)
 	})
@@ -184,6 +187,15 @@ func (s *Server) Leader() *Peer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.leader
+}
+
+// NextPing is when the leader, if there is one, pings its followers next. What a follower
+// has heard from its clients since the last ping dies with it: the worst moment for that is
+// right before the next.
+func (s *Server) NextPing() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.nextBeat
 }
 
 // Watches counts the watches that have not fired, over all servers.
