@@ -35,6 +35,7 @@ const (
 // A virtual is one simulated ensemble with the workload on it, in a bubble with a time of its own.
 type virtual struct {
 	seed   uint64
+	scene  scene
 	server *zktest.Server
 	world  *simulator.World
 	dials  [virtualWorkers]uint64 // how often each worker has connected; a worker does so once at a time
@@ -88,44 +89,29 @@ func inBubble(t *testing.T, f func(*testing.T) error) (err error) {
 	return err
 }
 
-// newVirtual makes what the seed says: an ensemble, and a few of the locks, so that there is contention for them.
+// newVirtual makes what the seed says.
 func newVirtual(seed uint64, verbose bool) (v *virtual, err error) {
-	random := rand.New(rand.NewPCG(seed, 0))
-	v = &virtual{seed: seed}
-	if v.server, err = zktest.New(ensembleOptions(seed, random)...); err != nil {
+	v = &virtual{seed: seed, scene: newScene(seed)}
+	if v.server, err = zktest.New(v.scene.ensemble(seed)...); err != nil {
 		return nil, err
 	}
 	for n := range virtualWorkers {
 		v.link(n).Delay(leastLatency, mostLatency)
 	}
-	locks := simulator.DefaultLocks("/locks")
-	random.Shuffle(len(locks), func(i, j int) { locks[i], locks[j] = locks[j], locks[i] })
 	v.world, err = simulator.New(simulator.Config{
-		Dial: v.dial, Seed: seed, Session: virtualSession, Workers: virtualWorkers, Owners: virtualOwners,
-		Locks: locks[:1+random.IntN(3)], Verbose: verbose, Left: v.left, Pace: v.pace,
+		Dial: v.dial, Seed: seed, Session: virtualSession, Workers: virtualWorkers, Owners: v.scene.owners,
+		Locks: v.scene.locks, Trespass: v.scene.eager, LongHolds: v.scene.longHolds,
+		Verbose: verbose, Left: v.left, Pace: v.pace,
 	})
+	if err == nil {
+		v.world.Recorder.Notef("scene: %v, tick %v", v.scene, v.scene.tick)
+	}
 	return v, err
-}
-
-// ensembleOptions draws what makes ensembles differ: how long a follower may be out of touch, compared with a session, and what the
-// leader takes for what it has decided to take effect.
-func ensembleOptions(seed uint64, random *rand.Rand) []zktest.Option {
-	ticks := []time.Duration{virtualSession / 20, virtualSession / 8, virtualSession / 4, virtualSession / 2}
-	opts := []zktest.Option{
-		zktest.WithSeed(seed), zktest.WithServers(virtualServers), zktest.WithTick(ticks[random.IntN(len(ticks))]),
-	}
-	if random.IntN(3) > 0 {
-		opts = append(opts, zktest.WithSlowClose(draw(random, virtualSession/2)))
-	}
-	if random.IntN(3) > 0 {
-		opts = append(opts, zktest.WithSlowCommit(draw(random, virtualSession/20)))
-	}
-	return opts
 }
 
 func (v *virtual) link(worker int) *zktest.Link { return v.server.Link(fmt.Sprint("worker ", worker)) }
 
-func (v *virtual) dial(ctx context.Context, worker int) (*recipes.Client, error) {
+func (v *virtual) dial(ctx context.Context, worker int) (simulator.Client, error) {
 	v.dials[worker]++
 	random := rand.New(rand.NewPCG(v.seed, v.dials[worker]<<8|uint64(worker)))
 	dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
@@ -138,8 +124,12 @@ func (v *virtual) dial(ctx context.Context, worker int) (*recipes.Client, error)
 		}
 		return v.link(worker).Dial(network, address, timeout)
 	}
-	return recipes.Connect(ctx, strings.Join(v.server.Names(), ","), virtualSession, recipes.WithDialer(dial),
-		recipes.WithHostProvider(&shuffledHosts{random: random}))
+	hosts := &shuffledHosts{random: random}
+	if v.scene.bare[worker] {
+		return openBare(ctx, v.server.Names(), dial, hosts)
+	}
+	return recipes.Connect(ctx, strings.Join(v.server.Names(), ","), virtualSession,
+		append(v.scene.client(), recipes.WithDialer(dial), recipes.WithHostProvider(hosts))...)
 }
 
 // home returns the server that a worker is connected to.

@@ -62,7 +62,7 @@ func beChild(text string) error {
 	}
 	world, err := newWorld(simulator.Config{
 		Seed: c.Seed, Session: c.Timeout / pace, Root: c.Root, Owners: c.Owners, Workers: 1, First: c.Worker,
-		Clock: clockSince(c.Epoch), Register: remoteRegister{store},
+		Clock: clockSince(c.Epoch), Register: remoteRegister{store}, Trespass: true,
 	}, dialerTo(func(int) string { return c.Servers }, c.Timeout))
 	if err != nil {
 		return err

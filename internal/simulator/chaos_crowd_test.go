@@ -34,7 +34,8 @@ func startCrowd(t *testing.T, e *ensemble, session time.Duration, seed uint64) *
 	c, epoch := &crowd{}, monotonic()
 	dial := dialerTo(e.connect, session)
 	c.world, err = newWorld(simulator.Config{
-		Seed: seed, Session: session / pace, Root: root, Workers: hurried, Owners: owners, Clock: clockSince(epoch), Register: register,
+		Seed: seed, Session: session / pace, Root: root, Workers: hurried, Owners: owners,
+		Clock: clockSince(epoch), Register: register, Trespass: true,
 	}, dial)
 	require.NoError(t, err)
 	c.own, err = startChild(childConfig{
@@ -53,13 +54,13 @@ func startCrowd(t *testing.T, e *ensemble, session time.Duration, seed uint64) *
 
 // A dialFunc opens a worker's session, and a dialer returns one that puts into a history when sessions expire.
 type (
-	dialFunc func(ctx context.Context, worker int) (*recipes.Client, error)
+	dialFunc func(ctx context.Context, worker int) (simulator.Client, error)
 	dialer   func(rec *simulator.Recorder) dialFunc
 )
 
 func dialerTo(servers func(worker int) string, session time.Duration) dialer {
 	return func(rec *simulator.Recorder) dialFunc {
-		return func(ctx context.Context, worker int) (*recipes.Client, error) {
+		return func(ctx context.Context, worker int) (simulator.Client, error) {
 			log := slog.New(expiryHandler{func() { rec.Notef("worker %d: %s", worker, sessionExpired) }})
 			return recipes.Connect(ctx, servers(worker), session, recipes.WithClientLogger(log))
 		}
@@ -67,7 +68,7 @@ func dialerTo(servers func(worker int) string, session time.Duration) dialer {
 }
 
 func newWorld(c simulator.Config, dial dialer) (world *simulator.World, err error) {
-	c.Dial = func(ctx context.Context, worker int) (*recipes.Client, error) {
+	c.Dial = func(ctx context.Context, worker int) (simulator.Client, error) {
 		return dial(world.Recorder)(ctx, worker)
 	}
 	world, err = simulator.New(c)

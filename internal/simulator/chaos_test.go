@@ -96,6 +96,7 @@ var errDiverged = errors.New("the servers have come to differ")
 func runChaos(t *testing.T, a arena, seed uint64, length time.Duration) (sum count, err error) {
 	e := startEnsemble(t, allWorkers, zkserver.Tick(a.tick), zkserver.Config("initLimit=20", fmt.Sprintf("syncLimit=%d", a.syncLimit)),
 		zkserver.JVM(
+			"-Dzookeeper.enableEagerACLCheck=true",
 			// So that the locks' directories go while somebody is about to join.
 			"-Dznode.container.checkIntervalMs=500",
 			// A proxy accepts for a server that is not there. What a candidate sends it is lost, and it would try again after up to a minute.

@@ -167,27 +167,60 @@ func (s *study) tokenFault(a, b *acquisition) string {
 	return ""
 }
 
-// checkFence demands that the store never accepts an earlier holder's write after a later holder's, and refuses nobody who
-// holds the lock without a doubt.
+// checkFence demands that a store never accepts an earlier holder's write after a later
+// holder's, and refuses nobody who holds the lock without a doubt. A store that ZooKeeper
+// guards accepts nothing of an earlier holder once there is a later one. And nobody is given
+// the hold of another.
 func (s *study) checkFence() error {
 	for _, path := range s.paths {
-		var accepted []*access
-		for _, w := range s.accesses[path] {
-			if w.version > 0 {
-				accepted = append(accepted, w)
-			}
-			if w.refused && s.liveThrough(w.by, w.begin, w.end) {
-				return s.violation("fence", path, w.end, "%v was refused, who held the lock", w.by)
+		for _, to := range []store{{path: path}, {path: path, guarded: true}} {
+			if err := s.checkStore(to); err != nil {
+				return err
 			}
 		}
-		slices.SortStableFunc(accepted, func(a, b *access) int { return cmp.Compare(a.version, b.version) })
-		for i, late := range accepted {
-			for _, early := range accepted[:i] {
-				if late.by != early.by && late.by.grantedAt < s.grantedEarliest(early.by) {
-					return s.violation("fence", path, late.end, "a stale write was accepted: %v wrote (version %d) after %v had (version %d)",
-						late.by, late.version, early.by, early.version)
-				}
+	}
+	return nil
+}
+
+func (s *study) checkStore(to store) error {
+	var accepted []*access
+	for _, w := range s.accesses[to] {
+		if w.refused && s.liveThrough(w.by, w.begin, w.end) {
+			return s.violation("fence", to.path, w.end, "%v was refused, who held the lock", w.by)
+		}
+		if w.node != "" && w.node != w.by.node {
+			return s.violation("fence", to.path, w.end, "%v wrote by the hold of another, %s", w.by, w.node)
+		}
+		if w.version == 0 {
+			continue
+		}
+		accepted = append(accepted, w)
+		if b := s.successor(w); to.guarded && b != nil {
+			return s.violation("fence", to.path, w.end,
+				"a guarded write was accepted: of %v (version %d, sent at %v), although %v had the lock",
+				w.by, w.version, w.begin, b)
+		}
+	}
+	slices.SortStableFunc(accepted, func(a, b *access) int { return cmp.Compare(a.version, b.version) })
+	for i, late := range accepted {
+		for _, early := range accepted[:i] {
+			if late.by != early.by && late.by.grantedAt < s.grantedEarliest(early.by) {
+				return s.violation("fence", to.path, late.end,
+					"a stale write was accepted: %v wrote (version %d) after %v had (version %d)",
+					late.by, late.version, early.by, early.version)
 			}
+		}
+	}
+	return nil
+}
+
+// successor is a later holder of another owner who had the lock when an exclusive holder
+// sent a write, nil if there was none: then the writer's znode was gone.
+func (s *study) successor(w *access) *acquisition {
+	for _, b := range s.byPath[w.by.path] {
+		later := b.held && !b.sameOwner(w.by) && w.by.grantedAt < s.grantedEarliest(b)
+		if later && b.grantedAt < w.begin {
+			return b
 		}
 	}
 	return nil

@@ -10,22 +10,60 @@ import (
 	"github.com/zkrecipes/recipes"
 )
 
+// A Client is a worker's connection: a *recipes.Client, or another, of which the library
+// knows no session timeout.
+type Client interface {
+	recipes.Conn
+	Multi(ops ...any) ([]zk.MultiResponse, error)
+	Close()
+}
+
 // A gatedConn is the client of a process that can be stopped: the library makes no call while it is, and handles no answer. So a
 // call can come long after the look at the connection that led to it. It takes its time also else, where the World has a Pace.
 type gatedConn struct {
-	*recipes.Client
-	ctx  context.Context
-	gate *gate
-	pace func(call, path string) time.Duration // may be nil
-	made atomic.Int64                          // calls
+	client Client
+	ctx    context.Context
+	gate   *gate
+	pace   func(call, path string) time.Duration // may be nil
+	made   atomic.Int64                          // calls
+	closed atomic.Bool                           // by the process: calls fail at once from then on
 }
 
 var _ recipes.Conn = (*gatedConn)(nil)
 
+// A gatedClient is a gatedConn that has all else that a *recipes.Client has. What both have
+// is the gatedConn's, which stands less deep.
+type gatedClient struct {
+	*gatedConn
+	rest
+}
+
+type rest struct{ *recipes.Client }
+
+// asSeen is what the library sees of the connection.
+func (c *gatedConn) asSeen() recipes.Conn {
+	if client, ok := c.client.(*recipes.Client); ok {
+		return &gatedClient{c, rest{client}}
+	}
+	return c
+}
+
+// SessionID and State ask nothing of ZooKeeper.
+func (c *gatedConn) SessionID() int64 { return c.client.SessionID() }
+
+// State is that of the client.
+func (c *gatedConn) State() zk.State { return c.client.State() }
+
+// Multi is what Hold.Multi calls, and the process itself.
+func (c *gatedConn) Multi(ops ...any) ([]zk.MultiResponse, error) {
+	defer c.enter("multi", "")()
+	return c.client.Multi(ops...)
+}
+
 // enter begins a call; what it returns ends it.
 func (c *gatedConn) enter(call, path string) (leave func()) {
 	pass := func(what string) {
-		if c.pace != nil {
+		if c.pace != nil && !c.closed.Load() {
 			pause(c.ctx, c.pace(what, path))
 		}
 		c.gate.pass(c.ctx)
@@ -37,45 +75,45 @@ func (c *gatedConn) enter(call, path string) (leave func()) {
 
 func (c *gatedConn) Children(path string) ([]string, *zk.Stat, error) {
 	defer c.enter("children", path)()
-	return c.Client.Children(path)
+	return c.client.Children(path)
 }
 
 func (c *gatedConn) Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
 	defer c.enter("create", path)()
-	return c.Client.Create(path, data, flags, acl)
+	return c.client.Create(path, data, flags, acl)
 }
 
 func (c *gatedConn) CreateContainer(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
 	defer c.enter("createcontainer", path)()
-	return c.Client.CreateContainer(path, data, flags, acl)
+	return c.client.CreateContainer(path, data, flags, acl)
 }
 
 func (c *gatedConn) Delete(path string, version int32) error {
 	defer c.enter("delete", path)()
-	return c.Client.Delete(path, version)
+	return c.client.Delete(path, version)
 }
 
 func (c *gatedConn) Get(path string) ([]byte, *zk.Stat, error) {
 	defer c.enter("get", path)()
-	return c.Client.Get(path)
+	return c.client.Get(path)
 }
 
 func (c *gatedConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	defer c.enter("getw", path)()
-	return c.Client.GetW(path)
+	return c.client.GetW(path)
 }
 
 func (c *gatedConn) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
 	defer c.enter("childrenw", path)()
-	return c.Client.ChildrenW(path)
+	return c.client.ChildrenW(path)
 }
 
 func (c *gatedConn) Set(path string, data []byte, version int32) (*zk.Stat, error) {
 	defer c.enter("set", path)()
-	return c.Client.Set(path, data, version)
+	return c.client.Set(path, data, version)
 }
 
 func (c *gatedConn) Sync(path string) (string, error) {
 	defer c.enter("sync", path)()
-	return c.Client.Sync(path)
+	return c.client.Sync(path)
 }

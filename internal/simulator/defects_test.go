@@ -75,6 +75,30 @@ var defects = []defect{
 		}},
 	},
 	{
+		name: "a tick that was told does not count",
+		file: "internal/lossclock/clock.go",
+		edits: []edit{{
+			now:  "	if t.Tick > 0 {\n		return (t.Tick + 1) / 2\n	}\n",
+			then: "",
+		}},
+	},
+	{
+		name: "a session of unknown timeout lasts as long as its connection",
+		file: "internal/lossclock/clock.go",
+		edits: []edit{{
+			now:  "unknownGood = time.Second",
+			then: "unknownGood = time.Hour",
+		}},
+	},
+	{
+		name: "the hold of a semaphore mutex is the value's, whoever asks",
+		file: "semaphore_mutex.go",
+		edits: []edit{{
+			now:  "	if s := m.stayLocked(who); s != nil {\n",
+			then: "	if _ = who; len(m.stays) > 0 {\n		s := m.stays[len(m.stays)-1]\n",
+		}},
+	},
+	{
 		name: "the last contact counts, reported or not",
 		file: "internal/lossclock/clock.go",
 		edits: []edit{{

@@ -11,6 +11,10 @@
 //   - [World.Expire] must be called before a session is ended by force. No client can know of that in time. The workload itself
 //     deletes znodes of others now and then, which is the same to their holders.
 //
+// Beside the locks there are two more things below [Config.Root]: a znode for each lock, which
+// its holders write to in a transaction that checks their hold, and one that nobody may
+// touch, for owners that ask for what they have no right to ([Config.Trespass]).
+//
 // The course of a run:
 //
 //	w, err := simulator.New(simulator.Config{Seed: seed, Workers: 4, Owners: 3, Session: timeout, Dial: dial})

@@ -12,7 +12,7 @@ import (
 // A Kind is what an Event tells.
 type Kind string
 
-// The kinds of events. Those from Called to Refused are of one acquisition.
+// The kinds of events. Those from Called to Unsure are of one acquisition.
 const (
 	Called    Kind = "called"    // the call to acquire begins
 	Granted   Kind = "granted"   // it has returned with the lock
@@ -23,6 +23,7 @@ const (
 	Writing   Kind = "writing"   // a fenced write is sent
 	Written   Kind = "written"   // it was accepted
 	Refused   Kind = "refused"   // it was refused
+	Unsure    Kind = "unsure"    // nobody knows which: the answer was lost
 
 	Paused   Kind = "paused"   // the process of a worker is stopped
 	Resumed  Kind = "resumed"  // it goes on
@@ -82,8 +83,9 @@ type Event struct {
 	Path    string        `json:"path,omitempty"`    // of the lock
 	Mode    Mode          `json:"mode,omitempty"`    // of Called and Granted
 	Under   bool          `json:"under,omitempty"`   // of Called and Granted: a read lock under the owner's own write lock
+	Guarded bool          `json:"guarded,omitempty"` // of writes: ZooKeeper looked whether the lock was held; else the token alone counts
 	Token   int64         `json:"token,omitempty"`   // of Granted and of writes; 0: it was lost before it could be read
-	Node    string        `json:"node,omitempty"`    // of Granted, Removing and Removed
+	Node    string        `json:"node,omitempty"`    // of Granted, Removing and Removed; of Writing: by whose hold
 	Session int64         `json:"session,omitempty"` // of Granted and Expired
 	Version int64         `json:"version,omitempty"` // of Written: its place among the writes that were accepted
 	Bound   time.Duration `json:"bound,omitempty"`   // of Called and Releasing: when the call was to end, 0 for never; see CheckPrompt
@@ -108,6 +110,7 @@ func (e Event) String() string {
 	}
 	field("mode", e.Mode, e.Mode == "")
 	field("under", e.Under, !e.Under)
+	field("guarded", e.Guarded, !e.Guarded)
 	field("token", e.Token, e.Token == 0)
 	field("node", e.Node, e.Node == "")
 	field("session", fmt.Sprintf("%#x", e.Session), e.Session == 0)
@@ -239,6 +242,18 @@ func (r *Recorder) endLocked(id ID) {
 		close(h.over)
 		delete(r.held, id)
 	}
+}
+
+// Holders returns the workers that hold something at this moment, sorted.
+func (r *Recorder) Holders() []int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var workers []int
+	for id := range r.held {
+		workers = append(workers, id.Worker)
+	}
+	slices.Sort(workers)
+	return slices.Compact(workers)
 }
 
 // Notef records a remark.

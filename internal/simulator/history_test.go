@@ -15,7 +15,7 @@ import (
 
 // parseHistory reads a history that is written by hand, an event in each line: the time in milliseconds, the kind, and but for a
 // session the ID as "worker/owner/step" or "worker/owner/step/part", or the worker alone. Then come, in any order, a
-// path (default "/p"), a mode, "under", an outcome with hyphens for blanks, and token=, node=, session=, version= or bound=.
+// path (default "/p"), a mode, "under", "guarded", an outcome with hyphens for blanks, and token=, node=, session=, version= or bound=.
 func parseHistory(tb testing.TB, text string) simulator.History {
 	tb.Helper()
 	var h simulator.History
@@ -55,6 +55,8 @@ func parseField(tb testing.TB, e *simulator.Event, field string) {
 		e.Node = value
 	case key == "bound":
 		e.Bound = time.Duration(number) * time.Millisecond
+	case field == "guarded":
+		e.Guarded = true
 	case field == "under":
 		e.Under = true
 	case field == "exclusive" || field == "shared" || field == "leased":

@@ -137,6 +137,7 @@ type grant struct {
 	node  string
 	token int64
 	lost  <-chan struct{}
+	hold  *recipes.Hold // nil for a lease
 }
 
 // lostAlready is the grant of a hold that was lost before it could be looked at.
@@ -160,7 +161,8 @@ func (v *value) grants(ctx context.Context, s side) []grant {
 	grants := make([]grant, len(v.lock.Paths))
 	for i := range grants {
 		if grants[i] = lostAlready(); i < len(holds) && holds[i] != nil {
-			grants[i] = grant{node: holds[i].Path(), token: holds[i].FencingToken(), lost: holds[i].Lost()}
+			h := holds[i]
+			grants[i] = grant{node: h.Path(), token: h.FencingToken(), lost: h.Lost(), hold: h}
 		}
 	}
 	return grants

@@ -27,6 +27,7 @@ var mishaps = []mishap{
 	{"reset a link", (*virtual).reset},
 	{"lose a request", (*virtual).loseRequest},
 	{"lose a reply", (*virtual).loseReply},
+	{"throttle a request", (*virtual).throttle},
 	{"lose the reply to a create, and the other servers lag", (*virtual).loseReplyAndLag},
 	{"lose the reply to a create, and the session", (*virtual).loseReplyAndSession},
 	{"stop a process", (*virtual).freezeWorker},
@@ -42,16 +43,48 @@ var mishaps = []mishap{
 	{"kill a server and cut off its client", (*virtual).failTogether},
 }
 
+// endAHold has owners of one process follow each other, of whom the first may not know it.
+var endAHold = mishap{"end a holder's session", func(v *virtual, random *rand.Rand) (end func()) {
+	v.endSession(v.aHolder(random))
+	return nothing
+}}
+
+// partitions are those that keep what a follower has heard from its leader.
+var partitions = []mishap{
+	{"isolate a holder's server", func(v *virtual, random *rand.Rand) (end func()) {
+		return isolate(v.home(v.aHolder(random)))
+	}},
+	{"freeze a holder's server", func(v *virtual, random *rand.Rand) (end func()) {
+		return freeze(v.home(v.aHolder(random)))
+	}},
+	{"kill a holder's server and cut it off", func(v *virtual, random *rand.Rand) (end func()) {
+		return v.failBoth(v.aHolder(random))
+	}},
+}
+
 // plague makes faults, one after the other in each of several sequences, as the seed tells.
 func (v *virtual) plague() {
 	var sequences sync.WaitGroup
-	for n := range atATime {
+	faults := atATime
+	if v.scene.apart { // several at a time would cost the quorum, without which nothing is granted
+		faults = 1
+	}
+	for n := range faults {
 		random := rand.New(rand.NewPCG(v.seed, uint64(1000+n)))
 		sequences.Go(func() {
 			for ends := time.Now().Add(plagueFor); time.Now().Before(ends); {
 				time.Sleep(draw(random, virtualSession/2))
 				m := mishaps[random.IntN(len(mishaps))]
 				last := draw(random, []time.Duration{virtualSession / 20, virtualSession / 2, virtualSession, 3 * virtualSession}[random.IntN(4)])
+				switch {
+				case v.scene.shared && random.IntN(2) > 0:
+					m, last = endAHold, virtualSession/20
+				case v.scene.apart && random.IntN(4) > 0:
+					m = partitions[random.IntN(len(partitions))]
+					last = virtualSession*3/4 + draw(random, virtualSession/2)
+					// Right before a report, most of what the follower knows is lost.
+					time.Sleep(time.Until(v.server.NextPing()) - draw(random, v.scene.tick/10))
+				}
 				v.world.Recorder.Notef("fault: %s for %v", m.name, last)
 				end := m.begin(v, random)
 				time.Sleep(last)
@@ -89,6 +122,15 @@ func draw(random *rand.Rand, most time.Duration) time.Duration {
 func nothing() {}
 
 func (v *virtual) aLink(random *rand.Rand) *zktest.Link { return v.link(random.IntN(virtualWorkers)) }
+
+// aHolder is a worker that holds something, or any where nobody does.
+func (v *virtual) aHolder(random *rand.Rand) int {
+	anybody, holders := random.IntN(virtualWorkers), v.world.Recorder.Holders()
+	if len(holders) == 0 {
+		return anybody
+	}
+	return holders[random.IntN(len(holders))]
+}
 
 func (v *virtual) expire(random *rand.Rand) (end func()) {
 	v.endSession(random.IntN(virtualWorkers))
@@ -144,6 +186,12 @@ func (v *virtual) loseReply(random *rand.Rand) (end func()) {
 	return l.Spare
 }
 
+func (v *virtual) throttle(random *rand.Rand) (end func()) {
+	l := v.aLink(random)
+	l.Throttle(losable[random.IntN(len(losable))])
+	return l.Spare
+}
+
 // loseReplyAndLag lets a create take effect that the client does not hear of, and come back to a server that does not know of it yet.
 func (v *virtual) loseReplyAndLag(random *rand.Rand) (end func()) {
 	n := random.IntN(virtualWorkers)
@@ -182,8 +230,11 @@ func (v *virtual) doom(worker int, doomed bool) {
 
 // failTogether is the end of a rack: the server cannot tell anybody any more that it has heard from its client.
 func (v *virtual) failTogether(random *rand.Rand) (end func()) {
-	n := random.IntN(virtualWorkers)
-	l, p := v.link(n), v.home(n)
+	return v.failBoth(random.IntN(virtualWorkers))
+}
+
+func (v *virtual) failBoth(worker int) (end func()) {
+	l, p := v.link(worker), v.home(worker)
 	p.Stop()
 	l.Cut()
 	return func() {

@@ -38,15 +38,39 @@ type step struct {
 	deaf      bool          // goes on although the lock was lost
 	hangUp    bool          // closes the worker's client while it holds
 	hasty     bool          // releases with a ctx that is done
+	asks      bool          // asks the lock for its hold again at each write
+	guarded   bool          // has ZooKeeper look at each write whether it holds the lock
+	do        bool          // acquires, holds and releases with Do
 
 	look   bool // looks at the queue before
 	revoke bool // asks the head of the queue to give up before
 	remove bool // deletes the znode of somebody in the queue before
 	victim int  // of whom, counted from the head, if there are so many
+
+	trespass trespass // what it asks for without a right to it, before and while it holds
 }
+
+// A trespass is a request that must be refused.
+type trespass int
+
+const (
+	none             trespass = iota
+	asks                      // for a lock
+	asksWithNonsense          // likewise, with an ACL that no server takes
+	revokes                   // somebody's hold
+)
 
 // dice are the random choices of one step.
 type dice struct{ *rand.Rand }
+
+// dice are those of one step.
+func (c Config) dice(worker, owner, number int) dice {
+	where := uint64(worker)<<48 | uint64(owner)<<32 | uint64(number)
+	return dice{rand.New(rand.NewPCG(c.Seed, where))}
+}
+
+// trespass is one of the kinds.
+func (d dice) trespass() trespass { return asks + trespass(d.IntN(3)) }
 
 // percent is true in so many of a hundred cases.
 func (d dice) percent(n int) bool { return d.IntN(100) < n }
@@ -55,24 +79,28 @@ func (d dice) percent(n int) bool { return d.IntN(100) < n }
 func (d dice) upTo(most time.Duration) time.Duration { return time.Duration(d.Int64N(int64(most) + 1)) }
 
 // newStep decides what an owner does next. It depends on nothing but its arguments, so that a step is the same whatever
-// became of those before it. Times are measured in t, the session timeout.
-func newStep(seed uint64, worker, owner, number int, locks []Lock, t time.Duration) step {
-	d := dice{rand.New(rand.NewPCG(seed, uint64(worker)<<48|uint64(owner)<<32|uint64(number)))}
+// became of those before it. Times are measured in the session timeout.
+func newStep(c Config, worker, owner, number int) step {
+	d, t := c.dice(worker, owner, number), c.Session
 	s := step{
 		number: number,
-		think:  d.upTo(t / 4), lock: d.IntN(len(locks)), fresh: d.percent(15),
+		think:  d.upTo(t / 4), lock: d.IntN(len(c.Locks)), fresh: d.percent(15),
 		shared: d.percent(60), lower: d.percent(40), raise: d.percent(10),
 		patience: d.patience(), lag: d.lag(t),
-		hold: d.holdTime(t, seed%4 == 0), writes: d.IntN(4), deaf: d.percent(20), hangUp: d.percent(3), hasty: d.percent(15),
+		hold: d.holdTime(t, c.LongHolds), writes: d.IntN(4), deaf: d.percent(20), hangUp: d.percent(3), hasty: d.percent(15),
 		look: d.percent(8), revoke: d.percent(8), remove: d.percent(3), victim: d.IntN(3),
 	}
-	s.leases = 1 + d.IntN(max(locks[s.lock].Leases, 1))
+	s.leases = 1 + d.IntN(max(c.Locks[s.lock].Leases, 1))
 	s.wait = d.upTo(map[patience]time.Duration{timeout: t, canceled: t / 2}[s.patience])
 	if s.patience == timeout && d.percent(50) {
 		s.wait /= 20
 	}
 	if d.percent(20) {
 		s.reentries = 1 + d.IntN(2)
+	}
+	s.asks, s.guarded, s.do = d.percent(50), d.percent(40), d.percent(15)
+	if d.percent(40) {
+		s.trespass = d.trespass()
 	}
 	return s
 }
@@ -89,11 +117,12 @@ func (d dice) patience() patience {
 	return canceled
 }
 
-// holdTime is mostly short, and now and then longer than a session; with some seeds more often.
+// holdTime is mostly short, and now and then longer than a session; if long is wanted it
+// mostly is.
 func (d dice) holdTime(t time.Duration, long bool) time.Duration {
 	n := d.IntN(100)
 	if long {
-		n += 30
+		n += 60
 	}
 	switch {
 	case n < 20:

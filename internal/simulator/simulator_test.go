@@ -55,7 +55,8 @@ func TestSimulator(t *testing.T) {
 					tally(total, r.history)
 					mu.Unlock()
 					if r.err != nil {
-						t.Errorf("seed %d, which SIM_SEED=%d shows in full: %v", seed, seed, r.err)
+						t.Errorf("seed %d, which SIM_SEED=%d shows in full: (%v) %v", seed, seed,
+							newScene(seed), r.err)
 					}
 				}
 			})

@@ -16,7 +16,7 @@ type study struct {
 	limits   Limits
 	paths    []string                  // in order of their first event
 	byPath   map[string][]*acquisition // in order of their calls
-	accesses map[string][]*access      // to the store, in order of their ends
+	accesses map[store][]*access       // in order of their ends
 	pauses   map[int][]interval        // by worker
 	expired  map[int64][]time.Duration // by session
 	removed  map[string]interval       // by znode: from when on it may have been gone, and from when on it surely was
@@ -61,22 +61,30 @@ func (a *acquisition) String() string {
 	return text + ")"
 }
 
-// An access is one to the store that the lock protects.
+// A store is one that a lock protects: it goes by tokens, or it is guarded by ZooKeeper, which
+// looks whether the lock is held.
+type store struct {
+	path    string // of the lock
+	guarded bool
+}
+
+// An access is one to a store.
 type access struct {
 	by         *acquisition
 	begin, end time.Duration
-	version    int64 // of a write that was accepted, else 0
+	node       string // of the hold that it was made by, "" if unknown
+	version    int64  // of a write that was accepted, else 0
 	refused    bool
 }
 
 // newStudy fails where a history is none.
 func newStudy(h History, l Limits) (*study, error) {
 	s := &study{
-		history: h, limits: l, byPath: map[string][]*acquisition{}, accesses: map[string][]*access{},
+		history: h, limits: l, byPath: map[string][]*acquisition{}, accesses: map[store][]*access{},
 		pauses: map[int][]interval{}, expired: map[int64][]time.Duration{}, removed: map[string]interval{},
 	}
 	open := map[ID]*acquisition{}
-	writing := map[ID]time.Duration{}
+	writing := map[ID]Event{}
 	for i, e := range h {
 		switch e.Kind {
 		case Called:
@@ -98,14 +106,16 @@ func newStudy(h History, l Limits) (*study, error) {
 			}
 			open[e.ID].take(e, i)
 		case Writing:
-			writing[e.ID] = e.At
+			writing[e.ID] = e
 		case Written, Refused:
 			by := open[e.ID]
 			if by == nil || !by.held {
 				return nil, fmt.Errorf("simulator: not a history: was not granted: %v", e)
 			}
-			s.accesses[e.Path] = append(s.accesses[e.Path], &access{
-				by: by, begin: writing[e.ID], end: e.At, version: e.Version, refused: e.Kind == Refused,
+			to := store{e.Path, e.Guarded}
+			s.accesses[to] = append(s.accesses[to], &access{
+				by: by, begin: writing[e.ID].At, end: e.At, node: writing[e.ID].Node,
+				version: e.Version, refused: e.Kind == Refused,
 			})
 		default:
 			s.take(e)

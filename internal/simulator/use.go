@@ -41,6 +41,9 @@ func (u *use) perform() (held bool) {
 	if u.v.lock.Recipe == ReadWriteLock && s.shared {
 		main = read
 	}
+	if s.do && u.v.semaphore == nil {
+		return u.do(main)
+	}
 	stakes := u.claim(main, false)
 	if !u.acquire(main, stakes, s.patience) {
 		return false
@@ -53,15 +56,23 @@ func (u *use) perform() (held bool) {
 	if u.v.lock.Recipe == ReadWriteLock && main == write && s.lower {
 		under := u.claim(read, true)
 		lowered := u.acquire(read, under, forEver)
-		u.release(main, stakes, count)
+		_ = u.release(main, stakes, count) // likewise
 		if lowered {
 			u.hold(under)
-			u.release(read, under, 1)
+			_ = u.release(read, under, 1)
 		}
 		return true
 	}
-	u.release(main, stakes, count)
+	_ = u.release(main, stakes, count) // it is recorded
 	return true
+}
+
+// side is which of a lock's two sides the stake is of.
+func (s stake) side() side {
+	if s.mode == Shared {
+		return read
+	}
+	return write
 }
 
 // claim returns what the use is about to ask for.
@@ -107,8 +118,13 @@ var errPatience = errors.New("the workload has cancelled this")
 func (u *use) acquire(s side, stakes []stake, p patience) bool {
 	ctx, limit, bound := u.ctx, time.Duration(-1), time.Duration(0)
 	switch p {
+<<<<<<< HEAD
 	case once:
 		limit, bound = 0, aTry
+=======
+	case once: // in an outage it may take as long as a session lasts, for each lock
+		limit, bound = 0, time.Duration(len(u.v.lock.Paths))*u.on.tryBound(u.p.w.Session)
+>>>>>>> d0f6d50 (Hunt where followers refuse by themselves, and where owners share a value)
 	case timeout:
 		limit, bound = u.step.wait, u.step.wait
 	case canceled:
@@ -238,9 +254,12 @@ func (u *use) hold(stakes []stake) {
 		if s.hangUp && i == pieces/2 {
 			u.p.close()
 		}
+		if u.p.w.Trespass && s.trespass != none {
+			u.trespass()
+		}
 		if i < s.writes {
-			for _, st := range stakes {
-				u.write(st)
+			for n, st := range stakes {
+				u.write(st, n)
 			}
 		}
 	}
@@ -267,12 +286,25 @@ func firstLost(stakes []stake) (lost <-chan struct{}, cancel func()) {
 
 // write is one use of the store that the lock protects, by its token. Between the look at Lost and the moment at which the store
 // gets it there may be some time, and the process may be stopped.
-func (u *use) write(st stake) {
+//
+// An owner may ask the lock for its hold then. It is the n-th of what it acquired, and gets
+// its own, lost or not, and never another's.
+func (u *use) write(st stake, n int) {
 	if st.token == 0 || st.mode == Leased {
 		return
 	}
+	if u.step.asks {
+		if st.grant = u.v.grants(u.ctx, st.side())[n]; st.token == 0 {
+			u.unexpected("hold", errors.New("it is not returned before it is released"))
+			return
+		}
+	}
+	if u.step.guarded && st.mode == Exclusive && st.hold != nil {
+		u.guard(st)
+		return
+	}
 	one := []stake{st}
-	u.record(one, Event{Kind: Writing, Token: st.token})
+	u.record(one, Event{Kind: Writing, Token: st.token, Node: st.node})
 	u.rest(u.step.lag)
 	u.pass()
 	e := Event{Kind: Refused, Token: st.token}
@@ -301,8 +333,8 @@ func (u *use) raise(stakes []stake) {
 	}
 }
 
-// release undoes the acquisition and its re-entries.
-func (u *use) release(s side, stakes []stake, count int) {
+// release undoes the acquisition and its re-entries, and returns what the last call did.
+func (u *use) release(s side, stakes []stake, count int) error {
 	for range count - 1 {
 		u.pass()
 		if err := u.v.of(s).Release(u.ctx); err != nil && u.outcome(u.ctx, err) != LockLost {
@@ -328,6 +360,7 @@ func (u *use) release(s side, stakes []stake, count int) {
 		e.Text = err.Error()
 	}
 	u.record(stakes, e)
+	return err
 }
 
 // look reads the queue. It may ask its head to give up, or delete the znode of somebody in it, as an operator might. In an

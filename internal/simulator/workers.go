@@ -70,8 +70,9 @@ type worker struct {
 
 // A session is a worker's client and the lock values made for it.
 type session struct {
-	client *recipes.Client
-	conn   *gatedConn // what the locks see of it
+	client Client
+	gated  *gatedConn
+	conn   recipes.Conn // what the locks see of it
 	opts   []recipes.Option
 
 	mu     sync.Mutex // guards what follows
@@ -107,12 +108,19 @@ func (p *worker) open(ctx context.Context) *session {
 			pause(ctx, p.w.Session/10)
 			continue
 		}
-		p.mu.Lock()
-		conn := &gatedConn{Client: client, ctx: p.w.ctx, gate: &p.gate}
-		if p.w.Pace != nil {
-			conn.pace = func(call, path string) time.Duration { return p.w.Pace(p.n, call, path) }
+		if !p.w.prepare(ctx, client) {
+			client.Close()
+			return nil
 		}
-		p.session = &session{client: client, conn: conn, values: map[int]*value{}, opts: p.options()}
+		gated := &gatedConn{client: client, ctx: p.w.ctx, gate: &p.gate}
+		if p.w.Pace != nil {
+			gated.pace = func(call, path string) time.Duration { return p.w.Pace(p.n, call, path) }
+		}
+		p.mu.Lock()
+		p.session = &session{
+			client: client, gated: gated, conn: gated.asSeen(),
+			values: map[int]*value{}, opts: p.options(),
+		}
 		p.mu.Unlock()
 		p.w.Recorder.Notef("worker %d has session %#x", p.n, client.SessionID())
 	}
@@ -145,6 +153,7 @@ func (p *worker) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
+	s.gated.closed.Store(true)
 	p.w.Recorder.Notef("worker %d closes its client", p.n)
 	s.client.Close()
 }
@@ -192,7 +201,7 @@ func newOwner(p *worker, n int) *owner {
 func (o *owner) run() {
 	w := o.p.w
 	for n := 0; !isClosed(w.stopping) && w.ctx.Err() == nil; n++ {
-		s := newStep(w.Seed, o.p.n, o.n, n, w.Locks, w.Session)
+		s := newStep(w.Config, o.p.n, o.n, n)
 		o.rest(s.think)
 		o.do(s)
 	}

@@ -8,16 +8,16 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/zkrecipes/recipes"
 )
 
 // A Config says what a World is made of.
 type Config struct {
 	// Dial opens a session for a worker. It returns when ctx is done at the latest.
-	Dial func(ctx context.Context, worker int) (*recipes.Client, error)
+	Dial func(ctx context.Context, worker int) (Client, error)
 
 	Seed    uint64
 	Session time.Duration // the session timeout: the measure of all waits and holds
@@ -26,6 +26,10 @@ type Config struct {
 	Owners  int           // in each worker; default 2
 	Root    string        // above the paths of the default locks, "" or a path
 	Locks   []Lock        // default: DefaultLocks(Root)
+	// Trespass makes owners ask for what they have no right to, and each worker has one more
+	// owner who does nothing else.
+	Trespass  bool
+	LongHolds bool // locks are held for longer than else
 
 	Clock    func() time.Duration // default: the time since New
 	Register Register             // default: a new one in memory
@@ -41,6 +45,7 @@ type World struct {
 	Recorder *Recorder
 
 	workers  []*worker
+	prepared atomic.Bool // what is besides the locks is there
 	owners   sync.WaitGroup
 	stopping chan struct{} // closed by Finish: no owner begins anything new
 	ctx      context.Context
@@ -72,6 +77,9 @@ func (w *World) Start() {
 	for _, worker := range w.workers {
 		for n := range w.Owners {
 			w.owners.Go(func() { newOwner(worker, n).run() })
+		}
+		if w.Trespass {
+			w.owners.Go(func() { newOwner(worker, w.Owners).trespassAlways() })
 		}
 	}
 }

@@ -15,12 +15,12 @@ import (
 )
 
 // finish lets a small world without faults work for a while, and returns what Finish says.
-func finish(t *testing.T, c simulator.Config, before func(*recipes.Client)) (*simulator.World, error) {
+func finish(t *testing.T, c simulator.Config, before func(simulator.Client)) (*simulator.World, error) {
 	t.Helper()
 	server := zktest.Start(t)
 	c.Seed, c.Session = 1, virtualSession
 	c.Locks = []simulator.Lock{{Recipe: simulator.Mutex, Paths: []string{"/mutex"}}}
-	c.Dial = func(ctx context.Context, _ int) (*recipes.Client, error) {
+	c.Dial = func(ctx context.Context, _ int) (simulator.Client, error) {
 		return recipes.Connect(ctx, strings.Join(server.Names(), ","), virtualSession,
 			recipes.WithDialer(server.Dial), recipes.WithHostProvider(server.HostProvider()))
 	}
@@ -49,7 +49,7 @@ func TestAWorldWithoutFaultsIsFlawless(t *testing.T) {
 
 func TestFinishTellsWhoDoesNotGetTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, err := finish(t, simulator.Config{}, func(client *recipes.Client) {
+		_, err := finish(t, simulator.Config{}, func(client simulator.Client) {
 			_, err := client.Create("/mutex", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
 			require.NoError(t, err)
 			_, err = client.Create("/mutex/lock-0000000000", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
@@ -70,7 +70,7 @@ func TestFinishTellsWhatIsLeft(t *testing.T) {
 
 func TestFinishTellsOfZnodesThatAreLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, err := finish(t, simulator.Config{}, func(client *recipes.Client) {
+		_, err := finish(t, simulator.Config{}, func(client simulator.Client) {
 			_, err := client.Create("/mutex", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
 			require.NoError(t, err)
 			_, err = client.Create("/mutex/stray", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))

@@ -1,0 +1,155 @@
+package simulator
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/recipes"
+)
+
+// Below the World's root.
+const (
+	storesDir    = "/stores"    // what is written to in one transaction with Hold.Check
+	forbiddenDir = "/forbidden" // where nobody may create, delete or set anything
+)
+
+// store is the znode that a lock's holders write to, for as long as ZooKeeper finds that
+// they hold it.
+func (w *World) store(lock string) string {
+	name := strings.ReplaceAll(strings.Trim(lock, "/"), "/", "-")
+	return w.Root + storesDir + "/" + name
+}
+
+// prepare makes what the workload needs besides the locks, once; false if ctx was done
+// before.
+func (w *World) prepare(ctx context.Context, client Client) bool {
+	if w.prepared.Load() {
+		return true
+	}
+	paths := []string{}
+	for _, lock := range w.Locks {
+		for _, p := range lock.Paths {
+			paths = append(paths, w.store(p))
+		}
+	}
+	for _, p := range append(paths, w.Root+forbiddenDir) {
+		for makeZnode(client, p) != nil {
+			pause(ctx, w.Session/20)
+			if ctx.Err() != nil {
+				return false
+			}
+		}
+	}
+	w.prepared.Store(true)
+	return true
+}
+
+// makeZnode makes a znode and those above it, unless they are there.
+func makeZnode(client Client, p string) error {
+	rights := zk.WorldACL(zk.PermAll)
+	if path.Base(p) == path.Base(forbiddenDir) {
+		rights = zk.WorldACL(zk.PermRead)
+	}
+	_, err := client.Create(p, nil, zk.FlagPersistent, rights)
+	switch parent := path.Dir(p); {
+	case errors.Is(err, zk.ErrNodeExists):
+		return nil
+	case errors.Is(err, zk.ErrNoNode) && parent != p:
+		if err := makeZnode(client, parent); err != nil {
+			return err
+		}
+		return makeZnode(client, p)
+	}
+	return err
+}
+
+// guard is one write to the store that ZooKeeper makes only if the hold lasts. When
+// the answer is lost, nobody knows whether it did.
+func (u *use) guard(st stake) {
+	one := []stake{st}
+	u.record(one, Event{Kind: Writing, Guarded: true, Token: st.token, Node: st.node})
+	u.rest(u.step.lag)
+	u.pass()
+	answers, err := u.setIfHeld(st)
+	e := Event{Kind: Unsure, Guarded: true, Token: st.token}
+	switch {
+	case err == nil:
+		e.Kind, e.Version = Written, int64(answers[len(answers)-1].Stat.Version)
+	case errors.Is(err, zk.ErrNoNode), errors.Is(err, recipes.ErrLockLost):
+		e.Kind = Refused
+	default:
+		e.Text = err.Error()
+	}
+	u.record(one, e)
+}
+
+// setIfHeld makes the transaction. The deaf do not let the library look before.
+func (u *use) setIfHeld(st stake) ([]zk.MultiResponse, error) {
+	set := &zk.SetDataRequest{Path: u.p.w.store(st.path), Version: -1}
+	if u.step.deaf {
+		return u.on.gated.Multi(st.hold.Check(), set)
+	}
+	return st.hold.Multi(set)
+}
+
+// nonsense is an ACL that no server takes.
+var nonsense = []zk.ACL{{Perms: zk.PermAll, Scheme: "nonsense", ID: "x"}}
+
+// trespassAlways trespasses again and again until Finish.
+func (o *owner) trespassAlways() {
+	w := o.p.w
+	for n := 0; !isClosed(w.stopping) && w.ctx.Err() == nil; n++ {
+		d := w.dice(o.p.n, o.n, n)
+		o.rest(d.upTo(w.Session / 5))
+		if on := o.p.open(o.ctx); on != nil {
+			o.pass()
+			(&use{owner: o, step: step{trespass: d.trespass()}, on: on}).trespass()
+		}
+	}
+}
+
+// trespass makes a request that must be refused: an owner asks for what it has no right
+// to.
+func (u *use) trespass() {
+	ctx, cancel := context.WithTimeoutCause(u.ctx, u.p.w.Session/10, errPatience)
+	defer cancel()
+	ctx = recipes.WithOwner(ctx)
+	place := u.p.w.Root + forbiddenDir
+	var opts []recipes.Option
+	var err error
+	switch u.step.trespass {
+	case asks:
+	case asksWithNonsense:
+		opts = append(opts, recipes.WithACL(nonsense))
+	case revokes:
+		err = recipes.AttemptRevoke(ctx, u.on.conn, place)
+	}
+	if u.step.trespass != revokes {
+		var lock *recipes.InterProcessMutex
+		lock, err = recipes.NewInterProcessMutex(u.on.conn, place, opts...)
+		if err == nil {
+			err = lock.Acquire(ctx)
+		}
+	}
+	switch {
+	case err == nil:
+		err = errors.New("it was not refused")
+	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrInvalidACL):
+		return
+	case u.outcome(ctx, err) != Unexpected:
+		return
+	}
+	u.unexpected("trespass", err)
+}
+
+// tryBound is how long a single try may take in an outage, for each lock.
+func (s *session) tryBound(measure time.Duration) time.Duration {
+	if client, ok := s.client.(*recipes.Client); ok {
+		return client.SessionTimeout()
+	}
+	return max(measure, 10*time.Second) // the library does not know the session timeout
+}

@@ -1,0 +1,114 @@
+package simulator_test
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/simulator"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// A scene is what makes the ensembles, the clients and the locks of seeds differ.
+type scene struct {
+	tick                  time.Duration // it tells how long a follower may be out of touch
+	slowClose, slowCommit time.Duration
+	locks                 []simulator.Lock // a few, so that there is contention for them
+
+	owners int
+
+	// What is more than usual. Some of it goes together.
+	short  bool                 // sessions are below two ticks, and clients are told the tick
+	eager  bool                 // servers refuse by themselves, and owners ask for it
+	bare   [virtualWorkers]bool // which workers know no session timeout
+	shared bool                 // all contend for a semaphore mutex, many through one value
+
+	longHolds bool
+	apart     bool // servers are cut off more often
+}
+
+func newScene(seed uint64) scene {
+	random := rand.New(rand.NewPCG(seed, 0))
+	s := scene{owners: virtualOwners}
+	s.tick = virtualSession / ticks[random.IntN(len(ticks))]
+	if random.IntN(3) > 0 {
+		s.slowClose = draw(random, virtualSession/2)
+	}
+	if random.IntN(3) > 0 {
+		s.slowCommit = draw(random, virtualSession/20)
+	}
+	locks := simulator.DefaultLocks("/locks")
+	random.Shuffle(len(locks), func(i, j int) { locks[i], locks[j] = locks[j], locks[i] })
+	s.locks = locks[:1+random.IntN(3)]
+	s.longHolds = random.IntN(4) == 0
+	switch kind := random.IntN(8); {
+	case kind == 0 && withShortSessions:
+		s.short, s.tick = true, virtualSession*5/4
+	case kind == 1:
+		s.eager, s.tick = true, virtualSession/2
+	case kind == 2 && withBareConnections:
+		for n := range s.bare {
+			s.bare[n] = random.IntN(2) == 0
+		}
+	case kind == 3:
+		s.shared, s.owners, s.longHolds = true, 2*virtualOwners, true
+		s.locks = locks[slices.IndexFunc(locks, isSemaphoreMutex):][:1]
+	}
+	if s.short || s.eager { // two holders are two for a moment only: nothing may make up for it
+		s.apart, s.longHolds, s.locks = true, true, locks[:1]
+		s.slowClose, s.slowCommit = 0, 0
+	}
+	s.eager = s.eager || random.IntN(8) == 0
+	return s
+}
+
+// What is left out until the loss clock knows of it.
+const (
+	withShortSessions   = false
+	withBareConnections = false
+)
+
+// ticks are how many ticks there are in a session.
+var ticks = []time.Duration{20, 8, 4, 2}
+
+func isSemaphoreMutex(l simulator.Lock) bool {
+	return l.Recipe == simulator.SemaphoreMutex
+}
+
+func (s scene) String() string {
+	var all []string
+	for what, is := range map[string]bool{
+		"sessions below two ticks": s.short, "eager refusals": s.eager,
+		"bare connections":   slices.Contains(s.bare[:], true),
+		"one value for many": s.shared,
+	} {
+		if is {
+			all = append(all, what)
+		}
+	}
+	slices.Sort(all)
+	return cmp.Or(strings.Join(all, ", "), "plain")
+}
+
+// ensemble is what the servers are started with.
+func (s scene) ensemble(seed uint64) []zktest.Option {
+	opts := []zktest.Option{
+		zktest.WithSeed(seed), zktest.WithServers(virtualServers),
+		zktest.WithTick(s.tick), zktest.WithSlowClose(s.slowClose), zktest.WithSlowCommit(s.slowCommit),
+	}
+	if s.short {
+		opts = append(opts, zktest.WithMinSessionTimeout(virtualSession))
+	}
+	if s.eager {
+		opts = append(opts, zktest.WithEagerACLCheck())
+	}
+	return opts
+}
+
+// client is what the workers' clients are told of the servers.
+func (s scene) client() []recipes.ClientOption {
+	return nil // where sessions are short: recipes.WithClientServerTick(s.tick)
+}
