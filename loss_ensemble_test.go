@@ -1,7 +1,11 @@
 package recipes_test
 
 import (
+	"context"
 	"errors"
+	"io"
+	"log"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,5 +154,105 @@ func TestLostBehindAFollowerThatRefusesByItself(t *testing.T) {
 				require.Greater(t, <-refusals, 40, "it refuses for four seconds at least")
 			})
 		})
+	}
+}
+
+// Where minSessionTimeout was lowered a session can last for less than two ticks, and what a
+// follower has heard is old by the time it reports it.
+func TestLostWithASessionBelowTwoTicks(t *testing.T) {
+	const tick = 2 * time.Second
+	for _, timeout := range []time.Duration{1500 * time.Millisecond, 2 * time.Second, 3 * time.Second} {
+		for phase := range 60 {
+			t.Run(timeout.String()+" phase "+strconv.Itoa(phase), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					e := newEnsembleTest(t, timeout,
+						zktest.WithMinSessionTimeout(200*time.Millisecond),
+						zktest.WithTick(tick), zktest.WithSeed(uint64(phase+1)))
+					var err error
+					e.lock, err = recipes.NewInterProcessMutex(e.holder, "/lock",
+						recipes.WithServerTick(tick))
+					require.NoError(t, err)
+					e.outlives(func() {
+						time.Sleep(6*time.Second + time.Duration(phase)*tick/60)
+						e.server.Link(holdersLink).Cut()
+						e.follower.Stop()
+					})
+				})
+			})
+		}
+	}
+}
+
+// A session that is too short for the tick cannot be relied on, and Acquire says so.
+func TestASessionTooShortForTheTickIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t, zktest.WithMinSessionTimeout(200*time.Millisecond))
+		client, err := recipes.Connect(t.Context(), server.Leader().Addr(), time.Second,
+			recipes.WithDialer(server.Link(holdersLink).Dial),
+			recipes.WithClientServerTick(10*time.Second))
+		require.NoError(t, err)
+		defer client.Close()
+		lock, err := recipes.NewInterProcessMutex(client, "/lock")
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(ownerContext(t), time.Minute)
+		defer cancel()
+		time.Sleep(10 * time.Second) // the handshake counts by itself, for a while
+		require.ErrorContains(t, lock.Acquire(ctx), "it takes 7.5s")
+		children, _, err := client.Children("/lock")
+		require.NoError(t, err)
+		require.Empty(t, children)
+	})
+}
+
+// bareConn is a *zk.Conn by way of a link.
+func bareConn(t *testing.T, link *zktest.Link, server string, timeout time.Duration) *zk.Conn {
+	t.Helper()
+	conn, events, err := zk.Connect([]string{server}, timeout, zk.WithDialer(link.Dial),
+		zk.WithHostProvider(&clientOrder{}), zk.WithLogInfo(false),
+		zk.WithLogger(log.New(io.Discard, "", 0)))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		link.Heal()
+		conn.Close()
+		for range events {
+		}
+		time.Sleep(time.Minute) // virtual: what is under way ends by itself
+	})
+	for conn.State() != zk.StateHasSession {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return conn
+}
+
+// A follower that is cut off from its leader disconnects nobody for five ticks, and the leader
+// ends its clients' sessions after two. So where the session timeout is unknown a disconnect is
+// not what to wait for.
+func TestLostWithAnUnknownTimeoutBehindAFollowerWithoutALeader(t *testing.T) {
+	for phase := range 30 {
+		for name, fault := range map[string]func(e *ensembleTest){
+			"isolated": func(e *ensembleTest) { e.follower.Isolate() },
+			"dead": func(e *ensembleTest) {
+				e.server.Link(holdersLink).Cut()
+				e.follower.Stop()
+			},
+		} {
+			t.Run(name+" phase "+strconv.Itoa(phase), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					server := zktest.Start(t, zktest.WithServers(3),
+						zktest.WithSeed(uint64(phase+1)))
+					e := &ensembleTest{t: t, server: server, follower: server.Peer(0)}
+					t.Cleanup(func() { e.follower.Start(); e.follower.Rejoin() })
+					conn := bareConn(t, server.Link(holdersLink), e.follower.Addr(), 4*time.Second)
+					var err error
+					e.lock, err = recipes.NewInterProcessMutex(conn, "/lock")
+					require.NoError(t, err)
+					time.Sleep(10 * time.Second)
+					e.outlives(func() {
+						time.Sleep(time.Duration(phase) * 250 * time.Millisecond)
+						fault(e)
+					})
+				})
+			})
+		}
 	}
 }
