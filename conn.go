@@ -23,6 +23,14 @@ import (
 // no more than Conn's methods it is a connection whose session timeout is unknown. A
 // wrapper that changes paths must be a SessionConn itself, and have a Multi of its own
 // where one is to be used: those of the Conn inside know nothing of the change.
+//
+// A wrapper plays an outage as *zk.Conn has one: calls fail with zk.ErrConnectionClosed
+// or zk.ErrNoServer, or wait, and SessionID stays. State says zk.StateConnecting, or what
+// it said before. All goes on when the outage is over. Only *zk.Conn itself is known to
+// be closed by how its calls fail. A wrapper says so by zk.ErrClosing, which *zk.Conn
+// gives to watches and to calls under way when it is closed; or by nothing but
+// zk.ErrConnectionClosed from every call and zk.StateDisconnected from State for a
+// session timeout, ten seconds at least (40 s where the session timeout is not known).
 type Conn interface {
 	Children(path string) ([]string, *zk.Stat, error)
 	Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error)

@@ -33,7 +33,8 @@ func (s *Session) nowLocked() time.Time {
 	return s.heartbeat.timeline.At(now, s.heartbeat.wall(now))
 }
 
-// noteContact records that a write or a sync sent at the given time was answered in a session.
+// noteContact records that a write or a sync sent at the given time was answered in a
+// session.
 func (s *Session) noteContact(session int64, sent time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +50,8 @@ func (s *Session) termsLocked() lossclock.Terms {
 	return lossclock.Terms{Timeout: s.timeout(), Tick: s.serverTick}
 }
 
-// handshakeLocked is when the last handshake of a session began, zero where that is unknown.
+// handshakeLocked is when the last handshake of a session began, zero where that is
+// unknown.
 func (s *Session) handshakeLocked(session int64) time.Time {
 	if s.greeted == nil {
 		return time.Time{}
@@ -61,7 +63,8 @@ func (s *Session) handshakeLocked(session int64) time.Time {
 	return s.heartbeat.timeline.Before(at)
 }
 
-// goodUntilLocked is until when a session can be relied on; false where that is not known.
+// goodUntilLocked is until when a session can be relied on; false where that is not
+// known.
 func (s *Session) goodUntilLocked(session int64) (time.Time, bool) {
 	return s.heartbeat.clock.GoodUntil(
 		s.termsLocked(), session, s.handshakeLocked(session))
@@ -82,7 +85,8 @@ func (s *Session) goodLocked(session int64) error {
 	return nil
 }
 
-// Hold marks the tenant at path as held, which it is only if its session can be relied on now.
+// Hold marks the tenant at path as held, which it is only if its session can be relied on
+// now.
 func (s *Session) Hold(path string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,8 +134,8 @@ func (s *Session) lookIntervalLocked() time.Duration {
 	return lookEvery
 }
 
-// look is the tick of the heartbeat: it tells the tenants that are lost, keeps the contact
-// fresh, and arms the timer again.
+// look is the tick of the heartbeat: it tells the tenants that are lost, keeps the
+// contact fresh, and arms the timer again.
 func (s *Session) look() {
 	session, state := s.Conn.SessionID(), s.Conn.State()
 	s.mu.Lock()
@@ -180,8 +184,8 @@ func (s *Session) waitLocked(now time.Time, session int64, due time.Time) time.D
 	return wait
 }
 
-// tellLosses tells each tenant that is lost. That is judged anew for each: what the look has
-// seen may be of a session, or of an outage, that has ended since.
+// tellLosses tells each tenant that is lost. That is judged anew for each: what the look
+// has seen may be of a session, or of an outage, that has ended since.
 func (s *Session) tellLosses() {
 	s.lose(func(t *tenancy) error {
 		if s.Conn.SessionID() != t.session {
@@ -206,16 +210,16 @@ func (s *Session) beat() {
 	s.heartbeat.beating = false
 }
 
-// *zk.Conn does not tell that its owner has closed it: every call fails at once, as calls do
-// that a breaking connection interrupts. But while a connection is away calls wait. So many
-// that fail in less time than a reconnect takes prove it, if the client has given up its
-// session as well. If not, it may be ending against a server that does not answer; then that
-// has to last, sync after sync.
+// *zk.Conn does not tell that its owner has closed it: every call fails at once, as calls
+// do that a breaking connection interrupts. But while a connection is away calls wait. So
+// many that fail in less time than a reconnect takes prove it, if the client has given up
+// its session as well. If not, it may be ending against a server that does not answer;
+// then that has to last, sync after sync.
 //
-// Of what stands before a client nothing of the kind is known: it may play an outage, in which
-// every call fails at once. So the word of the client is waited for, zk.ErrClosing. Only where
-// it says StateDisconnected all the time, which an outage shows for moments, it is taken for
-// closed after so long that a session would have ended.
+// Of what stands before a client nothing of the kind is known: it may play an outage, in
+// which every call fails at once. So the word of the client is waited for, zk.ErrClosing.
+// Only where it says StateDisconnected all the time, which an outage shows for moments,
+// it is taken for closed after so long that a session would have ended.
 const (
 	probes       = 100
 	probesWithin = 10 * time.Millisecond
@@ -225,9 +229,10 @@ const (
 	longestTimeout    = 40 * time.Second // that servers grant by default, where T is unknown
 )
 
-// probe makes the sync of the heartbeat, or as many as it takes to tell that the connection
-// was closed. It makes just one while the client may still write: requests behind Close, one
-// of which then fails to be written, can leave the client's loop stuck for ever.
+// probe makes the sync of the heartbeat, or as many as it takes to tell that the
+// connection was closed. It makes just one while the client may still write: requests
+// behind Close, one of which then fails to be written, can leave the client's loop stuck
+// for ever.
 func (s *Session) probe() (closed bool) {
 	began := time.Now()
 	for range probes {
@@ -242,7 +247,7 @@ func (s *Session) probe() (closed bool) {
 		disconnected := s.Conn.State() == zk.StateDisconnected
 		switch {
 		case !s.plain:
-			return disconnected && s.suspectedFor() >= s.wrapperPatience()
+			return s.saidClosed() || disconnected && s.suspectedFor() >= s.wrapperPatience()
 		case !disconnected:
 			return s.suspectedFor() >= suspectFor
 		}
@@ -268,7 +273,8 @@ func (s *Session) suspectedFor() time.Duration {
 	return time.Since(s.suspectedAt)
 }
 
-// noteOutcome takes note of calls that a lost connection ended: it may be closed, or be back before the next look.
+// noteOutcome takes note of calls that a lost connection ended: it may be closed, or be
+// back before the next look.
 func (s *Session) noteOutcome(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,20 +22,40 @@ type watch struct {
 
 // fired tells whether the watch is over, or was never set.
 func (w *watch) fired() bool {
+	_, over := w.event()
+	return over
+}
+
+// event returns what the watch fired with, unless one of those who share it has that
+// already.
+func (w *watch) event() (ev zk.Event, over bool) {
 	select {
 	case <-w.set.done:
 	default:
-		return false
+		return ev, false
 	}
 	if w.set.err != nil {
-		return true
+		return ev, true
 	}
 	select {
-	case <-w.events:
-		return true
+	case ev = <-w.events:
+		return ev, true
 	default:
-		return false
+		return ev, false
 	}
+}
+
+// saidClosed tells whether a watch that nobody waits for was ended by the connection's
+// close.
+func (s *Session) saidClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.watches {
+		if ev, _ := w.event(); errors.Is(ev.Err, zk.ErrClosing) {
+			return true
+		}
+	}
+	return false
 }
 
 // Watch returns a channel that ends with the next change of the znode's data or with its deletion. The event itself
