@@ -12,7 +12,6 @@ import (
 
 // What programs compile against. A change here breaks them.
 
-
 // A lockAPI is what all locks have.
 type lockAPI interface {
 	Acquire(ctx context.Context) error

@@ -97,10 +97,14 @@ func (h *Hold) Path() string { return h.path }
 // (InterProcessMultiLock.Holds), from everybody.
 func (h *Hold) FencingToken() int64 { return h.token }
 
-// Lost returns a channel that is closed as soon as the lock can no longer be relied on: at once when the session is
-// known to have ended, the znode was deleted or the connection was closed, and otherwise before the server can end the session
-// because it has not heard from this process. The time is this process's monotonic clock: a process that is stopped
-// meanwhile is told when it runs again. Release does not close it, unless it finds the lock lost.
+// Lost returns a channel that is closed as soon as the lock can no longer be relied on: at once
+// when the session is known to have ended, the znode was deleted or the connection was closed,
+// and otherwise before the server can end the session because it has not heard from this
+// process. By then a twentieth of the session timeout is left at the least, for clocks that
+// differ and for being told. That presumes that a session lasts for two of the servers' ticks
+// or more, see WithServerTick. The time is this process's monotonic clock, or its wall clock
+// where that has moved farther: a process or a machine that is stopped meanwhile is told just
+// after it runs again. Release does not close it, unless it finds the lock lost.
 func (h *Hold) Lost() <-chan struct{} { return h.lost.Done() }
 
 // Err returns nil while the lock is not known to be lost, and after that why it is, matching ErrLockLost.

@@ -157,8 +157,8 @@ func TestLostBehindAFollowerThatRefusesByItself(t *testing.T) {
 	}
 }
 
-// Where minSessionTimeout was lowered a session can last for less than two ticks, and what a
-// follower has heard is old by the time it reports it.
+// Where minSessionTimeout was lowered a session can last for less than two ticks, and
+// what a follower has heard is old by the time it reports it.
 func TestLostWithASessionBelowTwoTicks(t *testing.T) {
 	const tick = 2 * time.Second
 	for _, timeout := range []time.Duration{1500 * time.Millisecond, 2 * time.Second, 3 * time.Second} {
@@ -224,9 +224,9 @@ func bareConn(t *testing.T, link *zktest.Link, server string, timeout time.Durat
 	return conn
 }
 
-// A follower that is cut off from its leader disconnects nobody for five ticks, and the leader
-// ends its clients' sessions after two. So where the session timeout is unknown a disconnect is
-// not what to wait for.
+// A follower that is cut off from its leader disconnects nobody for five ticks, and the
+// leader ends its clients' sessions after two. So where the session timeout is unknown a
+// disconnect is not what to wait for.
 func TestLostWithAnUnknownTimeoutBehindAFollowerWithoutALeader(t *testing.T) {
 	for phase := range 30 {
 		for name, fault := range map[string]func(e *ensembleTest){

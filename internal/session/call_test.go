@@ -98,8 +98,8 @@ func TestAClosedConnectionIsFoundOut(t *testing.T) {
 	}
 }
 
-// A wrapper may play an outage, in which every call fails at once, and tell of it by State or
-// not. What goes through it goes on when it is over.
+// A wrapper may play an outage, in which every call fails at once, and tell of it by
+// State or not. What goes through it goes on when it is over.
 func TestAWrapperThatPlaysAnOutageIsNotTakenForClosed(t *testing.T) {
 	const never = time.Duration(0)
 	for name, c := range map[string]struct {
@@ -133,8 +133,8 @@ func TestAWrapperThatPlaysAnOutageIsNotTakenForClosed(t *testing.T) {
 	}
 }
 
-// zk.ErrClosing is what a closed client ends its watches and pending calls with, and nothing
-// else does.
+// zk.ErrClosing is what a closed client ends its watches and pending calls with, and
+// nothing else does.
 func TestAConnectionThatSaysSoIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/session"
 )
 
-// goodFor says how long a hold is good after the last contact that the leader surely has heard of, and unsure by how much the last
-// contact of all may be ahead of that.
+// goodFor says how long a hold is good after the last contact that the leader surely has
+// heard of, and unsure by how much the last contact of all may be ahead of that.
 func goodFor(timeout time.Duration) time.Duration { return timeout * 19 / 20 }
 
 func unsure(timeout time.Duration) time.Duration { return min(timeout/4, 5*time.Second) }
@@ -28,9 +28,10 @@ func hold(t *testing.T, s *session.Session, conn session.Conn, path string) *ten
 	return l
 }
 
-// CURATOR-460: the time of a suspended holder was counted from the moment at which the client noticed, which comes up to two
-// thirds of the session timeout after the last word from the server. It counts from the last request that was answered, and
-// from when that was sent: its answer may have taken long.
+// CURATOR-460: the time of a suspended holder was counted from the moment at which the
+// client noticed, which comes up to two thirds of the session timeout after the last word
+// from the server. It counts from the last request that was answered, and from when that
+// was sent: its answer may have taken long.
 func TestAHoldIsLostInTimeByTheLastAnsweredRequest(t *testing.T) {
 	for _, timeout := range []time.Duration{400 * time.Millisecond, 4 * time.Second, 40 * time.Second} {
 		for name, disconnectAfter := range map[string]time.Duration{"never noticed": time.Hour, "noticed late": timeout * 2 / 3} {
@@ -57,7 +58,8 @@ func TestAHoldIsLostInTimeByTheLastAnsweredRequest(t *testing.T) {
 	}
 }
 
-// README: half a session timeout is none, once it has been held for a while; where that is short, a third.
+// README: half a session timeout is none, once it has been held for a while; where that
+// is short, a third.
 func TestAnOutageWithinTheSessionIsNoLoss(t *testing.T) {
 	for timeout, outage := range map[time.Duration]time.Duration{
 		400 * time.Millisecond: 133 * time.Millisecond, time.Second: 333 * time.Millisecond,
@@ -85,7 +87,8 @@ func TestAnOutageWithinTheSessionIsNoLoss(t *testing.T) {
 	}
 }
 
-// Only what is held can be lost by silence: a waiter has nothing to lose but its place, which it keeps with the session.
+// Only what is held can be lost by silence: a waiter has nothing to lose but its place,
+// which it keeps with the session.
 func TestSilenceConcernsHoldersOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
@@ -98,8 +101,8 @@ func TestSilenceConcernsHoldersOnly(t *testing.T) {
 	})
 }
 
-// API: where it is unknown, a second without an answer counts as a loss; a disconnect by itself
-// does not.
+// API: where it is unknown, a second without an answer counts as a loss; a disconnect by
+// itself does not.
 func TestWithoutATimeoutASecondWithoutAnAnswerIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
@@ -177,7 +180,8 @@ func TestHoldWantsASessionThatCanBeReliedOn(t *testing.T) {
 		time.Sleep(unsure(timeout)) // in which there are heartbeats
 		require.NoError(t, contact(s, conn))
 
-		// A waiter that is told by a mere notification starts from the last answer, not from now.
+		// A waiter that is told by a mere notification starts from the last answer, not
+		// from now.
 		end := conn.silence()
 		time.Sleep(goodFor(timeout) - unsure(timeout) - time.Millisecond)
 		require.NoError(t, s.Hold("/a"))
@@ -206,8 +210,8 @@ func TestHoldWithoutATimeoutWantsAnAnswer(t *testing.T) {
 	})
 }
 
-// The servers' tick can be too long for a session: then no proof comes in time, and to try on
-// would be to try for ever.
+// The servers' tick can be too long for a session: then no proof comes in time, and to
+// try on would be to try for ever.
 func TestASessionCanBeTooShortToHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
@@ -258,7 +262,8 @@ func TestTheLongestTickCounts(t *testing.T) {
 	}
 }
 
-// A machine that was suspended: its monotonic clock has stood still, and the leader's has not.
+// A machine that was suspended: its monotonic clock has stood still, and the leader's has
+// not.
 func TestAHoldIsLostWhenTheMachineWakes(t *testing.T) {
 	for name, c := range map[string]struct {
 		wall time.Duration // how far the wall clock moves on its own
@@ -287,8 +292,8 @@ func TestAHoldIsLostWhenTheMachineWakes(t *testing.T) {
 	}
 }
 
-// Who is woken by a loss wants to know for how long ZooKeeper was silent, and which timeout that
-// was measured by.
+// Who is woken by a loss wants to know for how long ZooKeeper was silent, and which
+// timeout that was measured by.
 func TestALossTellsOfTheLastContact(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(s *session.Session, conn *fake)
@@ -325,9 +330,9 @@ func TestALossTellsOfTheLastContact(t *testing.T) {
 	}
 }
 
-// What proves that the leader is there: a write that he has judged, also if he refused it, in
-// the session in which the request was made. What a follower refuses by itself does not
-// (enableEagerACLCheck: NoAuth and InvalidACL).
+// What proves that the leader is there: a write that he has judged, also if he refused
+// it, in the session in which the request was made. What a follower refuses by itself
+// does not (enableEagerACLCheck: NoAuth and InvalidACL).
 func TestWhatKeepsTheClock(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
@@ -413,7 +418,8 @@ func TestAHandshakeCounts(t *testing.T) {
 	})
 }
 
-// The handshake of another session, which the client is about to get, says nothing of this one.
+// The handshake of another session, which the client is about to get, says nothing of
+// this one.
 func TestAHandshakeCountsForItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()

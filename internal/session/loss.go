@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// A loss is why a hold is lost, and what the clock knew by then: whoever is woken by it wants
-// to know for how long ZooKeeper was silent, and which timeout that was measured by.
+// A loss is why a hold is lost, and what the clock knew by then: whoever is woken by it
+// wants to know for how long ZooKeeper was silent, and which timeout that was measured
+// by.
 type loss struct {
 	cause  error // ErrOver, ErrOutOfTouch or closedError
 	detail string

@@ -31,11 +31,13 @@ var (
 	ErrOver       = errors.New("the ZooKeeper session has ended")
 	ErrOutOfTouch = errors.New("out of touch with ZooKeeper")
 	ErrClosed     = errors.New("the connection was closed by its owner")
-	// ErrTooShort says that no session with these servers can be relied on; see Config.ServerTick.
+	// ErrTooShort says that no session with these servers can be relied on; see
+	// Config.ServerTick.
 	ErrTooShort = errors.New("the session timeout is too short to hold a lock")
 )
 
-// closedError is the end of a closed connection: it matches zk.ErrConnectionClosed too, which is what callers know.
+// closedError is the end of a closed connection: it matches zk.ErrConnectionClosed too,
+// which is what callers know.
 type closedError struct{}
 
 func (closedError) Error() string   { return ErrClosed.Error() }
@@ -46,7 +48,8 @@ type Config struct {
 	Timeout func() time.Duration // the negotiated session timeout, 0 where it is unknown; not nil
 	// ServerTick is the servers' tick, 0 where it is unknown.
 	ServerTick time.Duration
-	// Plain tells that the connection is a *zk.Conn, and so how one looks that was closed.
+	// Plain tells that the connection is a *zk.Conn, and so how one looks that was
+	// closed.
 	Plain bool
 	// Greeted tells when the last handshake of that session began; nil where the connection does not tell.
 	Greeted func(session int64) (time.Time, bool)
@@ -134,8 +137,8 @@ func Use(conn Conn, cfg Config) *Session {
 	return s
 }
 
-// learn keeps the shortest timeout and the longest tick that the connection's users know: to
-// be told too early is the lesser evil.
+// learn keeps the shortest timeout and the longest tick that the connection's users know:
+// to be told too early is the lesser evil.
 func (s *Session) learn(cfg Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -118,13 +118,8 @@ var errPatience = errors.New("the workload has cancelled this")
 func (u *use) acquire(s side, stakes []stake, p patience) bool {
 	ctx, limit, bound := u.ctx, time.Duration(-1), time.Duration(0)
 	switch p {
-<<<<<<< HEAD
 	case once:
 		limit, bound = 0, aTry
-=======
-	case once: // in an outage it may take as long as a session lasts, for each lock
-		limit, bound = 0, time.Duration(len(u.v.lock.Paths))*u.on.tryBound(u.p.w.Session)
->>>>>>> d0f6d50 (Hunt where followers refuse by themselves, and where owners share a value)
 	case timeout:
 		limit, bound = u.step.wait, u.step.wait
 	case canceled:
