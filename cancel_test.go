@@ -94,7 +94,7 @@ var giveUps = map[string]giveUp{
 		ctx, cancel := context.WithDeadlineCause(ownerContext(t), due, errChangedMind)
 		defer cancel()
 		ok, err = lock.AcquireTimeout(ctx, 0)
-		if errors.Is(err, errChangedMind) { // in an outage it lasts for a second otherwise
+		if errors.Is(err, errChangedMind) { // in an outage it takes a second otherwise
 			err = nil
 		}
 		return due, ok, err

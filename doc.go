@@ -21,8 +21,9 @@
 //
 // # What it costs
 //
-// A free lock costs a create, a list and a delete, and Acquire waits for one round trip. A waiter
-// watches the znode ahead of it, where that is another process's, and its own, and is woken only
-// when one of them goes. Re-entry asks nothing of ZooKeeper. A znode that lasts longer than 20 ms takes a goroutine and one read with a watch on itself, and a connection with
-// holders or waiters one sync every tenth of the session timeout.
+// A free lock costs a create, a list and a delete, and Acquire waits for one round trip.
+// A waiter watches the znode ahead of it, where that is another process's, and its own,
+// and is woken only when one of them goes. Re-entry asks nothing of ZooKeeper. A znode
+// that lasts longer than 20 ms takes a goroutine and one read with a watch on itself, and
+// a connection with holders or waiters one sync every tenth of the session timeout.
 package recipes

@@ -15,15 +15,15 @@ var (
 	// or ZooKeeper was out of touch for too long. Work that the lock protected may have overlapped with another holder's.
 	ErrLockLost = errors.New("the lock was lost")
 
-	// ErrBusy says that Do gave up waiting, as WaitAtMost told it to: others were ahead. The
-	// text says how many, and behind which znode the caller stood.
+	// ErrBusy says that Do gave up waiting, as WaitAtMost told it to: others were ahead.
+	// The text says how many, and behind which znode the caller stood.
 	ErrBusy = errors.New("others are ahead")
 
 	// ErrUpgrade says that a read lock's holder asked for the write lock: it would wait for itself for ever.
 	ErrUpgrade = errors.New("a read lock cannot be upgraded to a write lock")
 
-	// ErrUnavailable says that a wait ended, or a try failed, and ZooKeeper could not be asked, so that
-	// nobody knows who has the lock. The text says since when.
+	// ErrUnavailable says that a wait ended, or a try failed, and ZooKeeper could not be
+	// asked, so that nobody knows who has the lock. The text says since when.
 	ErrUnavailable = session.ErrNoAnswer
 )
 

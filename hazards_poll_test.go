@@ -28,7 +28,8 @@ func (c deafConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 func TestHazardE17_WatchThatNeverFires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
-		client, other := connectThrough(t, server, "ours"), connectThrough(t, server, "other")
+		client := connectThrough(t, server, "ours")
+		other := connectThrough(t, server, "other")
 		held, err := recipes.NewInterProcessMutex(other, "/lock")
 		require.NoError(t, err)
 		deaf, err := recipes.NewInterProcessMutex(&deafConn{client}, "/lock")
@@ -45,9 +46,9 @@ func TestHazardE17_WatchThatNeverFires(t *testing.T) {
 	})
 }
 
-// A waiter whose znode is deleted is at the tail again at once, although nothing in the queue moves
-// for hours. A writer, which lists before each grant, found out at its next poll only, and so
-// did who had several ahead when it joined.
+// A waiter whose znode is deleted is at the tail again at once, although nothing in the
+// queue moves for hours. A writer, which lists before each grant, found out at its next
+// poll only, and so did who had several ahead when it joined.
 func TestHazardA2_GhostBehindOneThatStays(t *testing.T) {
 	for name, c := range map[string]struct {
 		writers bool
@@ -62,8 +63,11 @@ func TestHazardA2_GhostBehindOneThatStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := zktest.Start(t)
-				ours, other := connectThrough(t, server, "ours"), connectThrough(t, server, "other")
-				lockOn := func(conn recipes.Conn) *queued { return newQueued(t, conn, c.writers) }
+				ours := connectThrough(t, server, "ours")
+				other := connectThrough(t, server, "other")
+				lockOn := func(conn recipes.Conn) *queued {
+					return newQueued(t, conn, c.writers)
+				}
 				ahead := ours
 				if c.foreign {
 					ahead = other
@@ -95,8 +99,9 @@ func TestHazardA2_GhostBehindOneThatStays(t *testing.T) {
 	}
 }
 
-// A list that does not show the waiter's znode can be wrong. The znode stayed then until its session
-// ended, and everybody waited behind it (Curator's testNodeDeletedCleanlyWithFaults).
+// A list that does not show the waiter's znode can be wrong. The znode stayed then until
+// its session ended, and everybody waited behind it (Curator's
+// testNodeDeletedCleanlyWithFaults).
 func TestHazardA1_7_ZnodeThatAListDoesNotShow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
@@ -132,7 +137,9 @@ type hidingConn struct {
 func (c *hidingConn) Children(path string) ([]string, *zk.Stat, error) {
 	children, stat, err := c.Client.Children(path)
 	if hide := c.hide.Swap(nil); hide != nil {
-		children = slices.DeleteFunc(children, func(child string) bool { return path+"/"+child == *hide })
+		children = slices.DeleteFunc(children, func(child string) bool {
+			return path+"/"+child == *hide
+		})
 	}
 	return children, stat, err
 }
@@ -181,46 +188,50 @@ func queueOf(server *zktest.Server) []string {
 	return nodes
 }
 
-// A connection can be away and back between two looks at it, with nothing under way that could tell,
-// and the client's watches can miss what happened meanwhile: its request to set them again is lost here.
+// A connection can be away and back between two looks at it, with nothing under way that
+// could tell, and the client's watches can miss what happened meanwhile: its request to
+// set them again is lost here.
 func TestHazardE17_ReconnectThatNobodySees(t *testing.T) {
-	for name, acquire := range map[string]func(conn recipes.Conn) (recipes.InterProcessLock, error){
-		"mutex": everyLock["mutex"], "semaphore": everyLock["semaphore"],
-	} {
+	for _, name := range []string{"mutex", "semaphore"} {
 		t.Run(name, func(t *testing.T) {
 			for offset := range 10 {
-				synctest.Test(t, func(t *testing.T) {
-					server := zktest.Start(t, zktest.WithServers(3)) // with one, the client pauses
-					tap := wiretap.New(server.Dial)
-					client, err := recipes.Connect(t.Context(), strings.Join(server.Names(), ","),
-						10*time.Second, recipes.WithDialer(tap.Dial))
-					require.NoError(t, err)
-					t.Cleanup(func() {
-						client.Close()
-						time.Sleep(time.Minute) // virtual: what is under way ends by itself
-					})
-					held, err := acquire(connectThrough(t, server, "other"))
-					require.NoError(t, err)
-					wanted, err := acquire(client)
-					require.NoError(t, err)
-					ctx, waiting := ownerContext(t), ownerContext(t)
-					require.NoError(t, held.Acquire(ctx))
-					acquired := start(func() error { return wanted.Acquire(waiting) })
-					time.Sleep(5*time.Second + time.Duration(offset)*10*time.Millisecond)
-
-					tap.NthRequest(wiretap.SetWatches, 1, wiretap.Drop)
-					back := make(chan struct{})
-					tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(back))
-					tap.Cut()
-					require.NoError(t, held.Release(ctx))
-					time.Sleep(time.Millisecond)
-					close(back)
-					began := time.Now()
-					require.NoError(t, <-acquired)
-					require.LessOrEqual(t, time.Since(began), time.Second)
-					require.NoError(t, wanted.Release(waiting))
-				})
+				synctest.Test(t, func(t *testing.T) { reconnectUnseen(t, everyLock[name], offset) })
 			}
 		})
 	}
+}
+
+func reconnectUnseen(
+	t *testing.T, newLock func(conn recipes.Conn) (recipes.InterProcessLock, error), offset int,
+) {
+	t.Helper()
+	server := zktest.Start(t, zktest.WithServers(3)) // with one, the client pauses
+	tap := wiretap.New(server.Dial)
+	client, err := recipes.Connect(t.Context(), strings.Join(server.Names(), ","),
+		10*time.Second, recipes.WithDialer(tap.Dial))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		client.Close()
+		time.Sleep(time.Minute) // virtual: what is under way ends by itself
+	})
+	held, err := newLock(connectThrough(t, server, "other"))
+	require.NoError(t, err)
+	wanted, err := newLock(client)
+	require.NoError(t, err)
+	ctx, waiting := ownerContext(t), ownerContext(t)
+	require.NoError(t, held.Acquire(ctx))
+	acquired := start(func() error { return wanted.Acquire(waiting) })
+	time.Sleep(5*time.Second + time.Duration(offset)*10*time.Millisecond)
+
+	tap.NthRequest(wiretap.SetWatches, 1, wiretap.Drop)
+	back := make(chan struct{})
+	tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(back))
+	tap.Cut()
+	require.NoError(t, held.Release(ctx))
+	time.Sleep(time.Millisecond)
+	close(back)
+	began := time.Now()
+	require.NoError(t, <-acquired)
+	require.LessOrEqual(t, time.Since(began), time.Second)
+	require.NoError(t, wanted.Release(waiting))
 }

@@ -16,27 +16,29 @@ import (
 // reapingTakes is longer than a server takes to delete the containers that had children.
 const reapingTakes = 5 * time.Minute
 
-// A container that never had a child is not reaped: whoever makes one and gives up before it has
-// a use for it deletes it, wherever the time runs out (97 of 462 were left). Each round trip takes
-// ten steps, so that the requests are caught on the way, at the server, and on the way back.
+// A container that never had a child is not reaped: whoever makes one and gives up before
+// it has a use for it deletes it, wherever the time runs out (97 of 462 were left). Each
+// round trip takes ten steps, so that the requests are caught on the way, at the server,
+// and on the way back.
 func TestHazardA6_NoUnusedContainerStays(t *testing.T) {
-	for name, acquire := range map[string]func(t *testing.T, conn recipes.Conn, path string, d time.Duration){
-		"mutex": func(t *testing.T, conn recipes.Conn, path string, d time.Duration) {
+	type attempt func(t *testing.T, conn recipes.Conn, path string, within time.Duration)
+	for name, acquire := range map[string]attempt{
+		"mutex": func(t *testing.T, conn recipes.Conn, path string, within time.Duration) {
 			lock, err := recipes.NewInterProcessMutex(conn, path)
 			require.NoError(t, err)
 			ctx := ownerContext(t)
-			if ok, _ := lock.AcquireTimeout(ctx, d); ok {
+			if ok, _ := lock.AcquireTimeout(ctx, within); ok {
 				require.NoError(t, lock.Release(ctx))
 			}
 		},
-		"semaphore": func(t *testing.T, conn recipes.Conn, path string, d time.Duration) {
+		"semaphore": func(t *testing.T, conn recipes.Conn, path string, within time.Duration) {
 			s, err := recipes.NewInterProcessSemaphoreV2(conn, path, 3)
 			require.NoError(t, err)
-			leases, _ := s.AcquireTimeout(t.Context(), 2, d)
+			leases, _ := s.AcquireTimeout(t.Context(), 2, within)
 			require.NoError(t, s.ReturnAll(t.Context(), leases))
 		},
-		"shared count": func(t *testing.T, conn recipes.Conn, path string, d time.Duration) {
-			ctx, cancel := context.WithTimeout(t.Context(), d)
+		"shared count": func(t *testing.T, conn recipes.Conn, path string, within time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), within)
 			defer cancel()
 			_ = recipes.SetSharedCount(ctx, conn, path+"/count", 3)
 			time.Sleep(time.Second) // until a create that it has left behind is done
@@ -50,7 +52,8 @@ func TestHazardA6_NoUnusedContainerStays(t *testing.T) {
 				const oneWay = 5 * time.Millisecond
 				server.Link("far").Delay(oneWay, oneWay)
 				for i := range 200 {
-					acquire(t, client, fmt.Sprintf("/orders/%d/lock", i), time.Duration(i)*oneWay/5)
+					path := fmt.Sprintf("/orders/%d/lock", i)
+					acquire(t, client, path, time.Duration(i)*oneWay/5)
 				}
 				time.Sleep(reapingTakes)
 				require.Empty(t, server.Znodes())
@@ -62,17 +65,21 @@ func TestHazardA6_NoUnusedContainerStays(t *testing.T) {
 // Who gives up deletes only what it has made, and what nobody has come to use.
 func TestHazardA6_OthersDirectoriesStay(t *testing.T) {
 	for name, c := range map[string]struct{ before, meanwhile, stay []string }{
-		"made before":    {before: []string{"/a"}, stay: []string{"/a"}},
-		"used meanwhile": {meanwhile: []string{"/a/b/child"}, stay: []string{"/a", "/a/b", "/a/b/child"}},
-		"its parent":     {meanwhile: []string{"/a/child"}, stay: []string{"/a", "/a/child"}},
+		"made before": {before: []string{"/a"}, stay: []string{"/a"}},
+		"used meanwhile": {
+			meanwhile: []string{"/a/b/child"}, stay: []string{"/a", "/a/b", "/a/b/child"},
+		},
+		"its parent": {meanwhile: []string{"/a/child"}, stay: []string{"/a", "/a/child"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := zktest.Start(t)
-				ours, other := connectThrough(t, server, "ours"), connectThrough(t, server, "other")
+				ours := connectThrough(t, server, "ours")
+				other := connectThrough(t, server, "other")
 				mkdir := func(paths []string) {
 					for _, path := range paths {
-						_, err := other.CreateContainer(path, nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
+						_, err := other.CreateContainer(path, nil, zk.FlagContainer,
+							zk.WorldACL(zk.PermAll))
 						require.NoError(t, err)
 					}
 				}
@@ -100,7 +107,9 @@ type afterContainer struct {
 	made func(path string)
 }
 
-func (c *afterContainer) CreateContainer(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
+func (c *afterContainer) CreateContainer(
+	path string, data []byte, flags int32, acl []zk.ACL,
+) (string, error) {
 	created, err := c.Client.CreateContainer(path, data, flags, acl)
 	if err == nil {
 		c.made(path)

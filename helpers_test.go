@@ -166,9 +166,11 @@ func start(f func() error) <-chan error {
 	return done
 }
 
-// isOutOfTime tells whether err is what AcquireTimeout gives in a short time while others are ahead:
-// nobody knows of them where it is over before the first answer.
-func isOutOfTime(err error) bool { return err == nil || errors.Is(err, recipes.ErrUnavailable) }
+// isOutOfTime tells whether err is what AcquireTimeout gives in a short time while others
+// are ahead: nobody knows of them where it is over before the first answer.
+func isOutOfTime(err error) bool {
+	return err == nil || errors.Is(err, recipes.ErrUnavailable)
+}
 
 func requireOutOfTime(tb testing.TB, err error) {
 	tb.Helper()

@@ -15,7 +15,8 @@ type limit struct {
 	once  bool // wait for no other holder
 }
 
-// tryWithin is what a single try has for ZooKeeper: a second, less what giving up may take.
+// tryWithin is what a single try has for ZooKeeper: a second, less what giving up may
+// take.
 const tryWithin = 900 * time.Millisecond
 
 func newLimit(timeout time.Duration) limit {
@@ -28,8 +29,8 @@ func newLimit(timeout time.Duration) limit {
 // errTimeUp is the cause of a ctx whose time ran out by a limit's doing.
 var errTimeUp = errors.New("time is up")
 
-// keep calls acquire with a ctx that ends with the limit. When it does, the error matches ErrBusy
-// where others were ahead, and ErrUnavailable where nobody knows.
+// keep calls acquire with a ctx that ends with the limit. When it does, the error matches
+// ErrBusy where others were ahead, and ErrUnavailable where nobody knows.
 func (l limit) keep(ctx context.Context, acquire func(ctx context.Context, once bool) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -57,7 +58,8 @@ type busyError struct{ error }
 
 func (e busyError) Unwrap() []error { return []error{ErrBusy, e.error} }
 
-// heldOrBusy makes of an error what AcquireTimeout returns, which does not tell why others were ahead.
+// heldOrBusy makes of an error what AcquireTimeout returns, which does not tell why
+// others were ahead.
 func heldOrBusy(err error) (held bool, _ error) {
 	if errors.Is(err, ErrBusy) {
 		return false, nil
@@ -65,10 +67,12 @@ func heldOrBusy(err error) (held bool, _ error) {
 	return err == nil, err
 }
 
-// acquireWithin acquires a lock of any kind. Where the limit ends that, its error matches ErrBusy or
-// ErrUnavailable, and says where the caller stood if the lock is one of this package.
+// acquireWithin acquires a lock of any kind. Where the limit ends that, its error matches
+// ErrBusy or ErrUnavailable, and says where the caller stood if the lock is one of this
+// package.
 func acquireWithin(ctx context.Context, lock InterProcessLock, l limit) error {
-	// Not by an interface: a type of the caller's own that embeds one of these has its own methods.
+	// Not by an interface: a type of the caller's own that embeds one of these has its
+	// own methods.
 	switch lock := lock.(type) {
 	case *InterProcessMutex:
 		return lock.acquireWithin(ctx, l)

@@ -99,8 +99,8 @@ func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
 	return m.acquireWithin(ctx, limit{})
 }
 
-// AcquireTimeout implements InterProcessLock, with one deadline for all members. A member of the
-// caller's own kind is tried for as long as it takes.
+// AcquireTimeout implements InterProcessLock, with one deadline for all members. A member
+// of the caller's own kind is tried for as long as it takes.
 func (m *InterProcessMultiLock) AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error) {
 	return heldOrBusy(m.acquireWithin(ctx, newLimit(timeout)))
 }

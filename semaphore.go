@@ -100,17 +100,18 @@ func (s *InterProcessSemaphoreV2) Acquire(ctx context.Context) (*Lease, error) {
 	return leases[0], nil
 }
 
-// AcquireN waits for n leases, all or none. It refuses an n below 1, and one above a fixed maximum. With a shared maximum it waits
-// until that is n or more; it has no place in the queue until then, and keeps nobody else waiting.
+// AcquireN waits for n leases, all or none. It refuses an n below 1, and one above a
+// fixed maximum. With a shared maximum it waits until that is n or more; it has no place
+// in the queue until then, and keeps nobody else waiting.
 func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
 	return s.acquireWithin(ctx, n, limit{}, keepNothing)
 }
 
-// AcquireTimeout is AcquireN that waits at most timeout: (nil, nil) means that the time ran
-// out while too few were free or others were ahead, and ErrUnavailable that nobody knows,
-// as for InterProcessLock.AcquireTimeout. A timeout of 0 or less does not wait for leases
-// to come back, nor longer than a second for ZooKeeper and for others who are being given
-// leases.
+// AcquireTimeout is AcquireN that waits at most timeout: (nil, nil) means that the time
+// ran out while too few were free or others were ahead, and ErrUnavailable that nobody
+// knows, as for InterProcessLock.AcquireTimeout. A timeout of 0 or less does not wait for
+// leases to come back, nor longer than a second for ZooKeeper and for others who are
+// being given leases.
 func (s *InterProcessSemaphoreV2) AcquireTimeout(
 	ctx context.Context, n int, timeout time.Duration,
 ) ([]*Lease, error) {
@@ -186,8 +187,9 @@ func (s *InterProcessSemaphoreV2) grant(
 	return leases
 }
 
-// gateWithin is how long a single try waits at the gate for it to move: for others who are being
-// given leases, or who wait for them. Where requests take longer than that, so does the wait.
+// gateWithin is how long a single try waits at the gate for it to move: for others who
+// are being given leases, or who wait for them. Where requests take longer than that, so
+// does the wait.
 const gateWithin = 100 * time.Millisecond
 
 // enter goes through the gate and gets the leases' znodes.
@@ -213,8 +215,8 @@ func (s *InterProcessSemaphoreV2) enter(ctx context.Context, n int, try bool, qu
 	}
 }
 
-// admits waits until the shared maximum is n or more. One lease there nearly always is: its
-// znode waits among the others.
+// admits waits until the shared maximum is n or more. One lease there nearly always is:
+// its znode waits among the others.
 func (s *InterProcessSemaphoreV2) admits(
 	ctx context.Context, conn *session.Session, n int, try bool,
 ) error {
@@ -224,8 +226,8 @@ func (s *InterProcessSemaphoreV2) admits(
 	return s.limit.Await(ctx, conn, n, try)
 }
 
-// enterGate goes through the gate. The time of a single try begins when it sees who is ahead, and
-// anew whenever the gate has moved: its own requests may take longer.
+// enterGate goes through the gate. The time of a single try begins when it sees who is
+// ahead, and anew whenever the gate has moved: its own requests may take longer.
 func (s *InterProcessSemaphoreV2) enterGate(
 	ctx context.Context, conn *session.Session, try bool, queued func(string, int),
 ) (*seqnode.Node, error) {
@@ -244,7 +246,8 @@ func (s *InterProcessSemaphoreV2) enterGate(
 	}})
 }
 
-// awaitStandstill returns when nobody ahead of node has left the gate for a while, or ctx is done.
+// awaitStandstill returns when nobody ahead of node has left the gate for a while, or ctx
+// is done.
 func (s *InterProcessSemaphoreV2) awaitStandstill(
 	ctx context.Context, conn *session.Session, node string, ahead int, patience time.Duration,
 ) {

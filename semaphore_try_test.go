@@ -13,18 +13,20 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-// Several try at once, with a round trip of 40 ms, and go through the gate one after the other: two
-// of six were given one of ten free leases, since the time that they had did not heed that the gate moved.
+// Several try at once, with a round trip of 40 ms, and go through the gate one after the
+// other: two of six were given one of ten free leases, since the time that they had did
+// not heed that the gate moved.
 func TestTriesGetTheFreeLeases(t *testing.T) {
 	const tries = 6
-	for name, processes := range map[string]int{"one process": 1, "one process each": tries} {
+	for name, processes := range map[string]int{"one process": 1, "one each": tries} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := zktest.Start(t)
 				var semaphores []*recipes.InterProcessSemaphoreV2
 				for i := range processes {
 					link := fmt.Sprint("far ", i)
-					s, err := recipes.NewInterProcessSemaphoreV2(connectThrough(t, server, link), "/s", 10)
+					client := connectThrough(t, server, link)
+					s, err := recipes.NewInterProcessSemaphoreV2(client, "/s", 10)
 					require.NoError(t, err)
 					server.Link(link).Delay(20*time.Millisecond, 20*time.Millisecond)
 					semaphores = append(semaphores, s)
@@ -33,7 +35,8 @@ func TestTriesGetTheFreeLeases(t *testing.T) {
 				var got atomic.Int32
 				for i := range tries {
 					wg.Go(func() {
-						leases, err := semaphores[i%processes].AcquireTimeout(t.Context(), 1, 0)
+						s := semaphores[i%processes]
+						leases, err := s.AcquireTimeout(t.Context(), 1, 0)
 						if err != nil {
 							t.Error(err)
 						}
@@ -47,11 +50,13 @@ func TestTriesGetTheFreeLeases(t *testing.T) {
 	}
 }
 
-// Where the gate stands still, since who is there waits for leases, a try does not take its second.
+// Where the gate stands still, since who is there waits for leases, a try does not take
+// its second.
 func TestATryDoesNotWaitAtAGateThatStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
-		s, err := recipes.NewInterProcessSemaphoreV2(connectThrough(t, server, "ours"), "/s", 2)
+		client := connectThrough(t, server, "ours")
+		s, err := recipes.NewInterProcessSemaphoreV2(client, "/s", 2)
 		require.NoError(t, err)
 		first, err := s.Acquire(t.Context())
 		require.NoError(t, err)

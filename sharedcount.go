@@ -91,7 +91,8 @@ func parentOf(path string) string { return path[:strings.LastIndexByte(path, '/'
 
 // setOrCreate sets the data of a znode, which it creates in dir where it is missing.
 func setOrCreate(
-	ctx context.Context, s *session.Session, dir *seqnode.Dir, path string, data []byte, acl []zk.ACL,
+	ctx context.Context, s *session.Session, dir *seqnode.Dir, path string, data []byte,
+	acl []zk.ACL,
 ) error {
 	_, err := session.Call(ctx, s, func() (*zk.Stat, error) { return s.Conn.Set(path, data, -1) })
 	if !errors.Is(err, zk.ErrNoNode) {

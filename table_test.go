@@ -296,7 +296,7 @@ func TestEveryLockGivesUpInAnOutage(t *testing.T) {
 			if name == "before" {
 				require.ErrorIs(t, err, recipes.ErrUnavailable)
 			} else if !errors.Is(err, recipes.ErrUnavailable) {
-				require.NoError(t, err, name) // the others were seen less than a second before
+				require.NoError(t, err, name) // seen less than a second before
 			}
 			p.tap.Heal()
 			k.awaitNodes(watcher, path, len(before))

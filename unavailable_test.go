@@ -31,7 +31,7 @@ var everyLock = map[string]func(conn recipes.Conn) (recipes.InterProcessLock, er
 	"multi lock": func(conn recipes.Conn) (recipes.InterProcessLock, error) {
 		return recipes.NewInterProcessMultiLock(conn, []string{"/free", "/lock"})
 	},
-	"multi lock of multi locks": func(conn recipes.Conn) (recipes.InterProcessLock, error) {
+	"multi lock of a multi lock": func(conn recipes.Conn) (recipes.InterProcessLock, error) {
 		one, err := recipes.NewInterProcessMultiLock(conn, []string{"/free", "/lock"})
 		return recipes.NewInterProcessMultiLockOf(one), err
 	},
@@ -68,9 +68,10 @@ func forEveryLock(t *testing.T, test func(t *testing.T, r rivalry)) {
 	}
 }
 
-// (false, nil) is for others that are known to be ahead: five hosts said "somebody else is busy"
-// through an outage, and nobody did the work. The session lasts 10 s: there is a heartbeat every
-// second, and one that has no answer for a second tells that ZooKeeper is out of touch.
+// (false, nil) is for others that are known to be ahead: five hosts said "somebody else
+// is busy" through an outage, and nobody did the work. The session lasts 10 s: there is a
+// heartbeat every second, and one that has no answer for a second tells that ZooKeeper is
+// out of touch.
 func TestNotToKnowIsNotToBeBusy(t *testing.T) {
 	const timeout = 8 * time.Second
 	for name, c := range map[string]struct {
@@ -114,7 +115,8 @@ func stallBoth(l *zktest.Link) { l.Stall(zktest.Both) }
 // It took six seconds, or as long as a session lasts for each member.
 func TestATryTakesASecondAtMost(t *testing.T) {
 	for name, fault := range map[string]func(*zktest.Link){
-		"no outage": func(*zktest.Link) {}, "cut": (*zktest.Link).Cut, "silent": stallBoth,
+		"no outage": func(*zktest.Link) {},
+		"cut":       (*zktest.Link).Cut, "silent": stallBoth,
 		"slow": func(l *zktest.Link) { l.Delay(time.Second/4, time.Second/4) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +162,8 @@ func TestWhereAWaiterStood(t *testing.T) {
 		err = r.wanted.Acquire(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, recipes.ErrUnavailable)
-		require.Regexp(t, `context deadline exceeded: no answer from ZooKeeper for 3m\S+, since \S+$`, err.Error())
+		require.Regexp(t,
+			`context deadline exceeded: no answer from ZooKeeper for 3m\S+, since \S+$`, err.Error())
 		r.ours.Heal()
 	})
 }

@@ -39,11 +39,14 @@ const (
 )
 
 func (q *Queue) newCreation(s *session.Session, changed func([]byte)) *creation {
-	return &creation{q: q, s: s, id: newID(), changed: changed, dir: NewDir(s, q.Dir, q.ACL)}
+	return &creation{
+		q: q, s: s, id: newID(), changed: changed, dir: NewDir(s, q.Dir, q.ACL),
+	}
 }
 
-// join creates the znode, in the directory that it makes where it is missing. Where it fails,
-// no directory stays that it made: a server does not reap one that never had a child.
+// join creates the znode, in the directory that it makes where it is missing. Where it
+// fails, no directory stays that it made: a server does not reap one that never had a
+// child.
 func (c *creation) join(ctx context.Context) (*Node, error) {
 	n, err := c.tryToJoin(ctx)
 	if err != nil {
@@ -89,9 +92,9 @@ func (c *creation) cutOff() error {
 }
 
 func counterAtItsEnd(dir string, seq int32) error {
-	return fmt.Errorf("the sequence counter of %s is at %d, near its end at 2147483647, where "+
-		"ZooKeeper hands out equal numbers (ZOOKEEPER-4706): delete %s while nobody uses it, or "+
-		"lock another path", dir, seq, dir)
+	return fmt.Errorf("the sequence counter of %s is at %d, near its end at 2147483647, "+
+		"where ZooKeeper hands out equal numbers (ZOOKEEPER-4706): delete %s while nobody uses it, "+
+		"or lock another path", dir, seq, dir)
 }
 
 // createAndList sends the list right behind the create, without waiting for its answer: a free lock takes one round trip. The list

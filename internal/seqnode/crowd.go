@@ -88,7 +88,8 @@ func (v *view) full(dir string, n int) string {
 	if len(v.queue) <= v.most {
 		return ""
 	}
-	return fmt.Sprintf("no room in %s: %d wanted, %d of %d taken", dir, n, len(v.queue)-n, v.most)
+	taken := len(v.queue) - n
+	return fmt.Sprintf("no room in %s: %d wanted, %d of %d taken", dir, n, taken, v.most)
 }
 
 // await waits for room and takes the nodes.

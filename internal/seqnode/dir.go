@@ -10,9 +10,9 @@ import (
 	"github.com/zkrecipes/recipes/internal/session"
 )
 
-// A Dir is a directory that is made where it is missing, with its parents, and taken back by who
-// made it and then had no use for it: servers before ZOOKEEPER-4915 reap no container that never
-// had a child. It is of one goroutine.
+// A Dir is a directory that is made where it is missing, with its parents, and taken back
+// by who made it and then had no use for it: servers before ZOOKEEPER-4915 reap no
+// container that never had a child. It is of one goroutine.
 type Dir struct {
 	s    *session.Session
 	path string
@@ -25,23 +25,24 @@ func NewDir(s *session.Session, path string, acl []zk.ACL) *Dir {
 	return &Dir{s: s, path: path, acl: acl}
 }
 
-// Make creates the directory and its parents as containers, or as plain znodes where the server
-// has no containers. One that is there already is no error. A caller who leaves, since ctx is
-// done, leaves nothing behind that is empty.
+// Make creates the directory and its parents as containers, or as plain znodes where the
+// server has no containers. One that is there already is no error. A caller who leaves,
+// since ctx is done, leaves nothing behind that is empty.
 func (d *Dir) Make(ctx context.Context) error {
 	making := session.Start(d.s, func() (made []string, err error) {
 		err = d.make(ctx, d.path, &made)
 		return made, err
 	})
-	made, err := making.Wait(ctx)
+	_, err := making.Wait(ctx)
 	select {
 	case <-making.Done():
-		made, _ = making.Wait(ctx)
+		made, err := making.Wait(ctx)
 		d.made = append(d.made, made...)
-	default:
+		return err
+	default: // the caller leaves
 		making.Then(func(made []string, _ error) { d.unmake(made) })
+		return err
 	}
-	return err
 }
 
 // make goes from the bottom up: it may have no permission above what exists.
@@ -51,11 +52,11 @@ func (d *Dir) make(ctx context.Context, path string, made *[]string) error {
 	case err == nil:
 		*made = append(*made, path)
 		return nil
-	case errors.Is(err, zk.ErrNodeExists): // by whose doing, also after a lost answer, nobody knows
+	case errors.Is(err, zk.ErrNodeExists): // after a lost answer nobody knows by whose doing
 		return nil
 	case session.Unimplemented(err):
 		d.s.NoContainers()
-		return errNotCreated // the server has closed the connection; the caller tries again
+		return errNotCreated // the server has hung up as well; the caller tries again
 	case errors.Is(err, zk.ErrNoNode):
 		parent := path[:strings.LastIndexByte(path, '/')]
 		if parent == "" {
@@ -84,8 +85,8 @@ func (d *Dir) create(ctx context.Context, path string) error {
 	})
 }
 
-// Unmake deletes what Make made and nobody uses. What cannot be deleted within the time that
-// a caller who gives up can spare is deleted in the background.
+// Unmake deletes what Make made and nobody uses. What cannot be deleted within the time
+// that a caller who gives up can spare is deleted in the background.
 func (d *Dir) Unmake(ctx context.Context) {
 	if len(d.made) == 0 {
 		return
@@ -100,8 +101,8 @@ func (d *Dir) Unmake(ctx context.Context) {
 	}).Wait(ctx)
 }
 
-// unmake goes from the bottom up as far as nobody else is there. Who comes just now finds the
-// directory missing, as if the server had reaped it, and makes it again.
+// unmake goes from the bottom up as far as nobody else is there. Who comes just now finds
+// the directory missing, as if the server had reaped it, and makes it again.
 func (d *Dir) unmake(made []string) {
 	for i := len(made) - 1; i >= 0; i-- {
 		err := d.s.Retry(context.Background(), func() error {

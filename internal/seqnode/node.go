@@ -30,8 +30,8 @@ type Node struct {
 	first       *session.Pending[listing] // the list behind the create, until it is used; of the goroutine in Enter
 	reconnected <-chan struct{}           // likewise
 	token       int64                     // likewise, until held; 0 is unknown
-	turn        turn                      // likewise: as the last list told; none where it may be n's turn
-	asked       time.Time                 // likewise: when the question was put that has no answer yet
+	turn        turn                      // likewise, by the last list; none where it may be n's
+	asked       time.Time                 // likewise: when, what has no answer yet
 
 	over     context.Context // done when the Node has ended: followers in this process and what minds it stop waiting
 	overNow  context.CancelFunc

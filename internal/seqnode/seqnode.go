@@ -48,8 +48,9 @@ var (
 	ErrGone = errors.New("the znode was deleted")
 )
 
-// errUnlisted is ErrGone as far as a list tells, which may be wrong: something between us and the
-// server can have made it up. A znode that is there after all would block everybody.
+// errUnlisted is ErrGone as far as a list tells, which may be wrong: something between us
+// and the server can have made it up. A znode that is there after all would block
+// everybody.
 var errUnlisted = fmt.Errorf("%w: it is not in its directory", ErrGone)
 
 // errRejoin ends one stay in the queue: the znode is gone, the next stay begins at the tail.
@@ -57,18 +58,21 @@ var errRejoin = errors.New("the place in the queue was lost")
 
 const (
 	leaveWithin = 100 * time.Millisecond // what a call that gives up waits for its delete, so that it usually leaves nothing behind
-	// safetyPoll is the shortest time after which a waiter looks for itself although nothing was told,
-	// and half of the longest. It guards against a lost watch, of which none is known.
+	// safetyPoll is the shortest time after which a waiter looks for itself although
+	// nothing was told, and half of the longest. It guards against a lost watch, of which
+	// none is known.
 	safetyPoll = 30 * time.Second
 )
 
 // nextPoll is not the same for all: who began to wait together need not ask together.
 func nextPoll() <-chan time.Time {
-	return time.After(safetyPoll + rand.N(safetyPoll)) //nolint:gosec // nobody gains by guessing it
+	return time.After(safetyPoll + rand.N(safetyPoll)) //nolint:gosec // no secret
 }
 
-// Enter joins the queue and waits for its turn; the Node that it returns is held. Outages, ended sessions and a deleted znode do
-// not end the wait; ctx, a closed connection and what no retry mends do, and leave no znode behind. An error tells where it stood.
+// Enter joins the queue and waits for its turn; the Node that it returns is held.
+// Outages, ended sessions and a deleted znode do not end the wait; ctx, a closed
+// connection and what no retry mends do, and leave no znode behind. An error tells where
+// it stood.
 func (q *Queue) Enter(ctx context.Context, s *session.Session, e Entry) (*Node, error) {
 	var backoff session.Backoff
 	for {
@@ -201,7 +205,8 @@ func (n *Node) place(ctx context.Context) (turn, error) {
 	}
 }
 
-// turnIn applies the rule. The znodes of this process that have left do not count: their deletes are under way.
+// turnIn applies the rule. The znodes of this process that have left do not count: their
+// deletes are under way.
 func (n *Node) turnIn(queue []Name, self int) turn {
 	for {
 		at := n.q.Rule(queue, self)
@@ -227,9 +232,9 @@ func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (free bool, err e
 	switch {
 	case n.token == 0: // the token takes a read, and now is the time for it
 		n.Mind()
-	case t.local == nil && t.last: // no list will tell that the own znode is gone, and others take their turn then
+	case t.local == nil && t.last: // no list will come before the grant, which others may have
 		n.Mind()
-	default: // the list that will tell can be hours away
+	default: // the list that will tell that the own znode is gone can be hours away
 		n.mindSoon()
 	}
 	var gone, reconnected <-chan struct{}
@@ -266,7 +271,8 @@ func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (free bool, err e
 		case <-reconnected:
 			return false, nil
 		case <-poll:
-			// The list can have shown a node of this process before the answer to its create was here.
+			// The list can have shown a node of this process before the answer to its
+			// create was here.
 			if t.local = n.neighbour(t.blocker); t.local != nil {
 				return n.waitFor(ctx, t, e)
 			}

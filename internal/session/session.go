@@ -92,7 +92,7 @@ type Session struct {
 	serverTick   time.Duration // the longest that a user knows of
 	heartbeat    heartbeat
 	touch        touch
-	greeting     time.Time           // when the last handshake began, as far as the connection tells
+	greeting     time.Time           // when the last handshake began, if the connection tells
 	tenants      map[string]*tenancy // by path
 	watches      map[watchKey]*watch
 	sweepAt      int

@@ -11,11 +11,12 @@ import (
 // ErrNoAnswer says that ZooKeeper could not be asked.
 var ErrNoAnswer = errors.New("no answer from ZooKeeper")
 
-// answerWithin is how long a request may be under way until its connection counts as out of touch.
+// answerWithin is how long a request may be under way until its connection counts as out
+// of touch.
 const answerWithin = time.Second
 
-// A touch knows whether ZooKeeper answers, for what callers are told: any answer counts. What the
-// leader has heard of, on which holds depend, is the loss clock's.
+// A touch knows whether ZooKeeper answers, for what callers are told: any answer counts.
+// What the leader has heard of, on which holds depend, is the loss clock's.
 type touch struct {
 	heard time.Time // when the last answer came, or the first user if none has
 	asked time.Time // when the first request after that was made; zero: there was none
@@ -52,13 +53,14 @@ func (s *Session) firstUser() {
 	s.greetedAnewLocked(session)
 }
 
-// greetedAnewLocked tells whether there was a handshake since the last call: a connection can have
-// been away between two looks at its state, with nothing under way that could tell. The client sets
-// its watches again, and asks for what was missed: a deletion always shows, since the server looks
-// whether the znode is there. A change of data or of children shows if it is newer than the last
-// answer that the client had when it set them, and that could be one to a request which it had
-// kept, and sent before. So everybody who waits had better look. On a bare *zk.Conn, which does not
-// tell of handshakes, they look at their next poll.
+// greetedAnewLocked tells whether there was a handshake since the last call: a connection
+// can have been away between two looks at its state, with nothing under way that could
+// tell. The client sets its watches again, and asks for what was missed: a deletion
+// always shows, since the server looks whether the znode is there. A change of data or of
+// children shows if it is newer than the last answer that the client had when it set
+// them, and that could be one to a request which it had kept, and sent before. So
+// everybody who waits had better look. On a bare *zk.Conn, which does not tell of
+// handshakes, they look at their next poll.
 func (s *Session) greetedAnewLocked(session int64) bool {
 	if s.greeted == nil {
 		return false
@@ -71,9 +73,9 @@ func (s *Session) greetedAnewLocked(session int64) bool {
 	return anew
 }
 
-// OutOfTouch tells whether ZooKeeper cannot be asked just now, as far as the connection knows: it
-// has no session, or a request is without an answer for a second. The heartbeat makes one now and
-// then, so a silent network is noticed a second after it.
+// OutOfTouch tells whether ZooKeeper cannot be asked just now, as far as the connection
+// knows: it has no session, or a request is without an answer for a second. The heartbeat
+// makes one now and then, so a silent network is noticed a second after it.
 func (s *Session) OutOfTouch() bool {
 	if s.Conn.State() != zk.StateHasSession {
 		return true
@@ -83,8 +85,8 @@ func (s *Session) OutOfTouch() bool {
 	return !s.touch.asked.IsZero() && time.Since(s.touch.asked) >= answerWithin
 }
 
-// NoAnswer returns an ErrNoAnswer of a caller who has asked at the given time: since then, or since
-// the last answer to anybody, where that was before.
+// NoAnswer returns an ErrNoAnswer of a caller who has asked at the given time: since
+// then, or since the last answer to anybody, where that was before.
 func (s *Session) NoAnswer(asked time.Time) error {
 	s.mu.Lock()
 	since := s.touch.heard
@@ -96,5 +98,6 @@ func (s *Session) NoAnswer(asked time.Time) error {
 	if silence > time.Second {
 		silence = silence.Round(time.Millisecond)
 	}
-	return fmt.Errorf("%w for %v, since %s", ErrNoAnswer, silence, since.Format(time.RFC3339))
+	return fmt.Errorf("%w for %v, since %s",
+		ErrNoAnswer, silence, since.Format(time.RFC3339))
 }

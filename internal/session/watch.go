@@ -79,7 +79,8 @@ func (s *Session) Watch(ctx context.Context, path string) (<-chan zk.Event, erro
 	return w.events, nil
 }
 
-// Missing tells whether the server says that there is no such znode. It takes a small read.
+// Missing tells whether the server says that there is no such znode. It takes a small
+// read.
 func (s *Session) Missing(ctx context.Context, path string) bool {
 	_, err := Call(ctx, s, func() ([]byte, error) {
 		data, _, err := s.Conn.Get(path)

@@ -61,7 +61,7 @@ var defects = []defect{
 		name: "the own znode is not looked after when the one ahead goes",
 		file: "internal/seqnode/seqnode.go",
 		edits: []edit{
-			{now: "	case t.local == nil && t.last: // no list", then: "	case false: // no list"},
+			{now: "	case t.local == nil && t.last:", then: "	case false:"},
 			{now: "return t.last && ev.Type == zk.EventNodeDeleted && n.stands(ctx), nil", then: "return t.last && ev.Type == zk.EventNodeDeleted, nil"},
 			{now: "return t.last && n.stands(ctx), nil", then: "return t.last, nil"},
 		},
