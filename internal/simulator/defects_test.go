@@ -62,6 +62,7 @@ var defects = []defect{
 		file: "internal/seqnode/seqnode.go",
 		edits: []edit{
 			{now: "	case t.local == nil && t.last:", then: "	case false:"},
+			{now: "	default: // the list that will tell", then: "	case t.local != nil: //"},
 			{now: "return t.last && ev.Type == zk.EventNodeDeleted && n.stands(ctx), nil", then: "return t.last && ev.Type == zk.EventNodeDeleted, nil"},
 			{now: "return t.last && n.stands(ctx), nil", then: "return t.last, nil"},
 		},
