@@ -62,9 +62,9 @@ func Do(
 	if _, ours := lock.(ownedLock); ours && hold == nil {
 		return fmt.Errorf("recipes: Do: released by somebody else at once: %w", ErrNotOwner)
 	}
-	ctx, cancel := holding(ctx, hold)
+	within, cancel := holding(ctx, hold) // another variable: Release needs ctx as it is
 	defer cancel()
-	return fn(ctx, hold)
+	return fn(within, hold)
 }
 
 func (s *doSettings) limit() limit {

@@ -308,3 +308,46 @@ func TestHoldContext(t *testing.T) {
 		require.NoError(t, released.Err())
 	})
 }
+
+// A lockThatLooks embeds one of ours and keeps what its Release was given.
+type lockThatLooks struct {
+	*recipes.InterProcessMutex
+	released *context.Context
+}
+
+func (l lockThatLooks) Release(ctx context.Context) error {
+	err := l.InterProcessMutex.Release(ctx)
+	*l.released = ctx
+	return errors.Join(err, ctx.Err())
+}
+
+// Release gets the ctx of Do's caller with the owner, and not fn's, which is done by then.
+func TestDoReleasesWithItsCallersContext(t *testing.T) {
+	inDoScene(t, func(t *testing.T, s *doScene) {
+		var released context.Context
+		err := recipes.Do(t.Context(), lockThatLooks{s.lock, &released},
+			func(context.Context, *recipes.Hold) error { return nil })
+		require.NoError(t, err)
+		require.NoError(t, released.Err())
+
+		ctx, cancel := context.WithCancelCause(t.Context())
+		err = recipes.Do(ctx, lockThatLooks{s.lock, &released},
+			func(context.Context, *recipes.Hold) error { cancel(errChangedMind); return nil })
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, context.Cause(released), errChangedMind)
+	})
+}
+
+// A release has all the time that Do's caller has.
+func TestDoWaitsForItsRelease(t *testing.T) {
+	inDoScene(t, func(t *testing.T, s *doScene) {
+		err := recipes.Do(t.Context(), s.lock, func(context.Context, *recipes.Hold) error {
+			link := s.server.Link("ours")
+			link.Freeze()
+			time.AfterFunc(1500*time.Millisecond, link.Thaw)
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, []string{"/lock"}, s.server.Znodes())
+	})
+}
