@@ -70,7 +70,8 @@ func WithSessionTimeout(d time.Duration) Option {
 // follow a follower (observerMasterPort): give twice the tickTime there, since a report takes
 // two hops, each within half a tick. Elsewhere it makes a lock survive longer cuts, where a
 // session lasts for many ticks: without it half of the session timeout, ten seconds at most,
-// is taken for a tick. Acquire fails with a session timeout below three quarters of the tick.
+// is taken for a tick. Where the session timeout is known, Acquire fails with one below three
+// quarters of the tick.
 func WithServerTick(d time.Duration) Option {
 	return func(s *settings) { s.serverTick = &d }
 }
