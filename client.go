@@ -67,8 +67,8 @@ type Client struct {
 //
 // sessionTimeout is what the servers are asked for; they grant what lies between their
 // limits, by default 2 to 20 ticks of 2 s. What they grant otherwise is logged as a warning,
-// and SessionTimeout tells it: it is how long the locks of a process that died stay, and how
-// long an outage may last that costs none.
+// and SessionTimeout tells it: it is how long the locks of a process that died stay, and
+// about half of it is how long an outage may last that costs no lock.
 //
 // What no retry can mend is returned at once: a malformed argument, a chroot that may not be created (zk.ErrNoAuth), an
 // authentication scheme that the server does not know (zk.ErrAuthFailed), and certificates that do not fit, or servers

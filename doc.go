@@ -9,8 +9,11 @@
 // protects can refuse it by its [Hold.FencingToken]; writes to ZooKeeper itself can be made one transaction with the
 // check that the lock is held, by [Hold.Multi].
 //
-// A call that is cancelled or runs out of time leaves no znode behind, also when ZooKeeper is out of reach: what cannot be
-// undone at once is undone in the background. An outage that the session survives fails nobody who waits or holds.
+// A call that is cancelled or runs out of time leaves no znode behind, also when ZooKeeper
+// is out of reach: what cannot be undone at once is undone in the background, while the
+// connection lives. An outage fails nobody who waits. A holder survives one of up to about
+// half of the session timeout (less right after the acquire: the README has a table): it has
+// to be told before the server can decide.
 //
 // # Owners
 //
