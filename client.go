@@ -37,7 +37,7 @@ var errClientClosed = fmt.Errorf("recipes: the client was closed: %w", zk.ErrCon
 type Client struct {
 	zk     *zk.Conn
 	dialer *clientDialer
-	chroot string        // "" for none, else a valid path other than "/"
+	chroot string        // a valid path, "/" where there is none
 	tick   time.Duration // of the servers, 0 where it was not told
 	log    *slog.Logger
 
@@ -166,7 +166,7 @@ func (c *Client) prepare(ctx context.Context, auth []clientAuth) error {
 			return fmt.Errorf("authenticate with scheme %q: %w", a.scheme, err)
 		}
 	}
-	if c.chroot == "" {
+	if c.chroot == "/" {
 		return nil
 	}
 	makeChroot := func() error { return chrootCreate(c.zk, c.chroot) }

@@ -1,12 +1,13 @@
 package recipes
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 var _ SessionConn = (*Client)(nil)
@@ -18,8 +19,8 @@ func chrootCreate(conn *zk.Conn, path string) error {
 	if exists || err != nil {
 		return err
 	}
-	parent := path[:strings.LastIndexByte(path, '/')]
-	if parent != "" {
+	parent := zkpath.Parent(path)
+	if parent != "/" {
 		if err := chrootCreate(conn, parent); err != nil {
 			return err
 		}
@@ -29,7 +30,7 @@ func chrootCreate(conn *zk.Conn, path string) error {
 	case errors.Is(err, zk.ErrNodeExists):
 		return nil
 	case errors.Is(err, zk.ErrNoAuth):
-		return fmt.Errorf("%w (the session lacks CREATE on %s)", err, cmp.Or(parent, "/"))
+		return fmt.Errorf("%w (the session lacks CREATE on %s)", err, parent)
 	}
 	return err
 }
@@ -37,10 +38,7 @@ func chrootCreate(conn *zk.Conn, path string) error {
 // ServerPath implements [SessionConn]: path below the chroot of the connect string. "/" is
 // the chroot itself.
 func (c *Client) ServerPath(path string) string {
-	if path == "/" && c.chroot != "" {
-		return c.chroot
-	}
-	return c.chroot + path
+	return zkpath.Join(c.chroot, path)
 }
 
 // locate is ServerPath for a path that comes from outside, on a client that may be closed. It looks only for what would
@@ -58,21 +56,23 @@ func (c *Client) locate(path string) (string, error) {
 // locateNew is locate for a znode that is to be created.
 func (c *Client) locateNew(path string, flags int32) (string, error) {
 	server, err := c.locate(path)
-	if err == nil && path == "/" && flags&zk.FlagSequence != 0 {
+	if err == nil && server != "/" && path == "/" && flags&zk.FlagSequence != 0 {
 		// A child of "/" whose name is the number alone; put behind the chroot, the number
 		// would make a sibling of it.
-		server = c.chroot + "/"
+		server += "/"
 	}
 	return server, err
 }
 
 // clientPath undoes ServerPath on a path that the server returned.
 func (c *Client) clientPath(path string) string {
-	path = strings.TrimPrefix(path, c.chroot)
-	if path == "" {
+	switch c.chroot {
+	case path:
 		return "/"
+	case "/":
+		return path
 	}
-	return path
+	return strings.TrimPrefix(path, c.chroot)
 }
 
 // Children returns the names of the children of path.
@@ -128,7 +128,7 @@ const chrootTries = 3
 // made it as a container.
 func (c *Client) create(path string, once func() (string, error)) (string, error) {
 	created, err := once()
-	belowChroot := c.chroot != "" && strings.LastIndexByte(path, '/') == 0
+	belowChroot := c.chroot != "/" && zkpath.Parent(path) == "/"
 	for range chrootTries {
 		if !belowChroot || !errors.Is(err, zk.ErrNoNode) {
 			break

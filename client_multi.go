@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 // Multi does several operations in one transaction: all of them, or none. Each is a
@@ -44,7 +46,7 @@ func eachOp(
 		if flags&zk.FlagSequence != 0 {
 			name += "0" // the number may be all that a name consists of
 		}
-		if err := checkPath(name); err != nil {
+		if err := zkpath.Check(name); err != nil {
 			return "", err
 		}
 		return place(path, flags)

@@ -9,16 +9,18 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
-// parseConnectString splits "host1:2181,host2/chroot" into addresses that each have a port, and the chroot, which is ""
-// where there is none.
+// parseConnectString splits "host1:2181,host2/chroot" into addresses that each have a port,
+// and the chroot, which is "/" where there is none.
 func parseConnectString(s string) (addresses []string, chroot string, err error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
 		return nil, "", errors.New("connect string: is empty")
 	}
-	hosts := s
+	hosts, chroot := s, "/"
 	if i := strings.IndexByte(s, '/'); i >= 0 {
 		hosts, chroot = s[:i], s[i:]
 	}
@@ -29,18 +31,13 @@ func parseConnectString(s string) (addresses []string, chroot string, err error)
 		}
 		addresses = append(addresses, address)
 	}
-	if chroot == "/" {
-		return addresses, "", nil
-	}
 	// A comma may be part of a path, but here it rather is a chroot repeated behind each server, which would otherwise
 	// pass unseen as a single server with a strange chroot.
 	if strings.Contains(chroot, ",") {
 		return nil, "", fmt.Errorf("connect string: chroot %q has a comma; a chroot comes once, at the end", chroot)
 	}
-	if chroot != "" {
-		if err := checkPath(chroot); err != nil {
-			return nil, "", fmt.Errorf("connect string: chroot: %w", err)
-		}
+	if err := zkpath.Check(chroot); err != nil {
+		return nil, "", fmt.Errorf("connect string: chroot: %w", err)
 	}
 	return addresses, chroot, nil
 }

@@ -164,6 +164,11 @@ func TestChrootItselfIsTheRoot(t *testing.T) {
 	require.Equal(t, "/0000000000", created)
 	_, _, err = outside.Get(chroot + "/0000000000")
 	require.NoError(t, err, "a child of the chroot, not a sibling")
+
+	flags := int32(zk.FlagSequence | zk.FlagEphemeral)
+	created, err = outside.Create("/", nil, flags, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err, "without a chroot")
+	require.Regexp(t, `^/\d{10}$`, created)
 }
 
 func TestChrootThatWasDeleted(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/session"
+	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 // Inspect returns the queue of whatever recipe uses path, in order, as of now at the
@@ -31,11 +32,11 @@ func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error)
 	if err != nil {
 		return nil, wrap(op, path, err)
 	}
-	leases, err := inspectDir(ctx, s, below(path, leasesDir), leaseName)
+	leases, err := inspectDir(ctx, s, zkpath.Join(path, leasesDir), leaseName)
 	if err != nil {
 		return nil, wrap(op, path, err)
 	}
-	gate, err := inspectDir(ctx, s, below(path, locksDir), mutexName)
+	gate, err := inspectDir(ctx, s, zkpath.Join(path, locksDir), mutexName)
 	if err != nil {
 		return nil, wrap(op, path, err)
 	}

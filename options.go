@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes/internal/session"
+	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 // An Option changes how a lock is built.
@@ -138,7 +139,7 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 	if err := checkConn(conn); err != nil {
 		return s, err
 	}
-	if err := checkPath(path); err != nil {
+	if err := zkpath.Check(path); err != nil {
 		return s, err
 	}
 	rest := len(serverPath(conn, path)) + restOfCreate

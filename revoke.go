@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes/internal/session"
+	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 // revokeMessage is Revoker.REVOKE_MESSAGE: set as a lock znode's data, it asks for the lock back.
@@ -19,7 +20,7 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	if err := checkConn(conn); err != nil {
 		return wrap(op, nodePath, err)
 	}
-	if err := checkPath(nodePath); err != nil {
+	if err := zkpath.Check(nodePath); err != nil {
 		return wrap(op, nodePath, err)
 	}
 	settings, _ := newSettings(nil)

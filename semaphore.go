@@ -9,12 +9,13 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/session"
+	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 // Below a semaphore's path, and what Curator calls the znodes there.
 const (
-	locksDir  = "/locks"
-	leasesDir = "/leases"
+	locksDir  = "locks"
+	leasesDir = "leases"
 	leaseName = "lease-"
 )
 
@@ -59,7 +60,7 @@ func NewInterProcessSemaphoreV2Shared(conn Conn, path, countPath string, opts ..
 	if err != nil {
 		return nil, wrap(op, path, err)
 	}
-	if err := checkPath(countPath); err != nil {
+	if err := zkpath.Check(countPath); err != nil {
 		return nil, wrap(op, path, fmt.Errorf("countPath: %w", err))
 	}
 	s.limit = sharedLimit(conn, s.config, countPath)
@@ -73,7 +74,7 @@ func newSemaphore(conn Conn, path string, opts []Option) (*InterProcessSemaphore
 	}
 	queue := func(dir, kind string, rule seqnode.Rule) *seqnode.Queue {
 		return &seqnode.Queue{
-			Dir: below(path, dir), Kind: kind, Kinds: []string{kind}, Rule: rule,
+			Dir: zkpath.Join(path, dir), Kind: kind, Kinds: []string{kind}, Rule: rule,
 			Data: settings.data, ACL: settings.acl, Log: settings.logger,
 		}
 	}
@@ -82,13 +83,6 @@ func newSemaphore(conn Conn, path string, opts []Option) (*InterProcessSemaphore
 		steps: &steps{"semaphore", path, settings.observer},
 		gate:  queue(locksDir, mutexName, predecessor), leases: queue(leasesDir, leaseName, nil),
 	}, nil
-}
-
-func below(path, dir string) string {
-	if path == "/" {
-		return dir
-	}
-	return path + dir
 }
 
 // Acquire waits for a lease. It ends as InterProcessLock.Acquire does.
@@ -320,7 +314,10 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 }
 
 // NodeName returns the name of the lease's znode, without the path.
-func (l *Lease) NodeName() string { return l.hold.path[len(l.sem.leases.Dir)+1:] }
+func (l *Lease) NodeName() string {
+	_, name := zkpath.Split(l.hold.path)
+	return name
+}
 
 // FencingToken is Hold.FencingToken. Leases that were acquired together may have the same one.
 func (l *Lease) FencingToken() int64 { return l.hold.FencingToken() }

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/session"
+	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 func fixedLimit(most int) seqnode.Limit {
@@ -73,7 +73,7 @@ func SetSharedCount(ctx context.Context, conn Conn, countPath string, maximum in
 	data := binary.BigEndian.AppendUint32(nil, uint32(maximum))
 	s := session.Use(conn, settings.sessionConfig(conn))
 	defer s.Done()
-	dir := seqnode.NewDir(s, parentOf(countPath), settings.acl)
+	dir := seqnode.NewDir(s, zkpath.Parent(countPath), settings.acl)
 	err = s.Retry(ctx, func() error {
 		return setOrCreate(ctx, s, dir, countPath, data, settings.acl)
 	})
@@ -87,8 +87,6 @@ func SetSharedCount(ctx context.Context, conn Conn, countPath string, maximum in
 // errCreatedMeanwhile says that a znode that was missing is there now, by somebody else's doing.
 var errCreatedMeanwhile = errors.New("it was created meanwhile")
 
-func parentOf(path string) string { return path[:strings.LastIndexByte(path, '/')] }
-
 // setOrCreate sets the data of a znode, which it creates in dir where it is missing.
 func setOrCreate(
 	ctx context.Context, s *session.Session, dir *seqnode.Dir, path string, data []byte,
@@ -98,7 +96,7 @@ func setOrCreate(
 	if !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
-	if parentOf(path) != "" {
+	if zkpath.Parent(path) != "/" {
 		if err := dir.Make(ctx); err != nil {
 			return err
 		}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes/internal/session"
+	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 // flagContainer is zk.FlagContainer of v1.0.4; v1.0.3 wants the same number for it under another name.
@@ -148,7 +148,7 @@ func (c *creation) create(behind func()) (*Node, error) {
 	var path string
 	err := c.s.Contact(func() (err error) {
 		behind() // its goroutine needs longer to start than this one to put the create in the client's queue
-		path, err = c.s.Conn.Create(join(c.q.Dir, name), c.q.Data, flags, c.q.ACL)
+		path, err = c.s.Conn.Create(zkpath.Join(c.q.Dir, name), c.q.Data, flags, c.q.ACL)
 		return err
 	})
 	if session.Answered(err) {
@@ -170,7 +170,8 @@ func (c *creation) create(behind func()) (*Node, error) {
 }
 
 func (c *creation) adopt(path string, zkSession int64) (*Node, error) {
-	name, ok := Parse(path[strings.LastIndexByte(path, '/')+1:], []string{c.q.Kind})
+	_, text := zkpath.Split(path)
+	name, ok := Parse(text, []string{c.q.Kind})
 	if !ok {
 		return nil, fmt.Errorf("%w: created %s, which has no sequence number", zk.ErrAPIError, path)
 	}
@@ -216,7 +217,7 @@ func (c *creation) findOnce() (*Node, error) {
 		if !hasID(child, c.id) {
 			continue
 		}
-		path := join(c.q.Dir, child)
+		path := zkpath.Join(c.q.Dir, child)
 		var stat *zk.Stat
 		err := c.s.Observe(func() (err error) {
 			_, stat, err = c.s.Conn.Get(path)
@@ -252,7 +253,7 @@ func (q *Queue) discard(s *session.Session, path string, zkSession int64) {
 func (n *Node) discardStrays(children []string) {
 	for _, child := range children {
 		if child != n.name.Text && hasID(child, n.id) {
-			n.q.discard(n.s, join(n.q.Dir, child), n.session)
+			n.q.discard(n.s, zkpath.Join(n.q.Dir, child), n.session)
 		}
 	}
 }

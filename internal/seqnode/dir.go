@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes/internal/session"
+	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 // A Dir is a directory that is made where it is missing, with its parents, and taken back
@@ -58,8 +58,8 @@ func (d *Dir) make(ctx context.Context, path string, made *[]string) error {
 		d.s.NoContainers()
 		return errNotCreated // the server has hung up as well; the caller tries again
 	case errors.Is(err, zk.ErrNoNode):
-		parent := path[:strings.LastIndexByte(path, '/')]
-		if parent == "" {
+		parent := zkpath.Parent(path)
+		if parent == "/" {
 			return fmt.Errorf("the root is missing: %w", err)
 		}
 		if err := d.make(ctx, parent, made); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes/internal/session"
+	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 // A Rule names the participant that must go before queue[self] may proceed, by its index, and -1 when none has to. Of
@@ -213,7 +214,7 @@ func (n *Node) turnIn(queue []Name, self int) turn {
 		if at < 0 {
 			return turn{ahead: self, head: self == 0}
 		}
-		t := turn{ahead: self, blocker: join(n.q.Dir, queue[at].Text), next: at == self-1}
+		t := turn{ahead: self, blocker: zkpath.Join(n.q.Dir, queue[at].Text), next: at == self-1}
 		t.local = n.neighbour(t.blocker)
 		queue = slices.Delete(queue, at, at+1)
 		self--
@@ -381,11 +382,4 @@ func (q *Queue) Ahead(ctx context.Context, s *session.Session, node string) (int
 }
 
 // Path returns the path of a member.
-func (q *Queue) Path(m Name) string { return join(q.Dir, m.Text) }
-
-func join(dir, name string) string {
-	if dir == "/" {
-		return dir + name
-	}
-	return dir + "/" + name
-}
+func (q *Queue) Path(m Name) string { return zkpath.Join(q.Dir, m.Text) }

@@ -3,9 +3,10 @@ package session
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 // A namedConn is a Conn whose refusals name the request. A lost connection is left as it is:
@@ -33,14 +34,6 @@ func refusal(op, path string, err error, perm, on string) error {
 	return fmt.Errorf("%s %s: %w", op, path, err)
 }
 
-// parent is the znode whose permissions decide on creating and deleting path.
-func parent(path string) string {
-	if i := strings.LastIndexByte(path, '/'); i > 0 {
-		return path[:i]
-	}
-	return "/"
-}
-
 func (c namedConn) Children(path string) ([]string, *zk.Stat, error) {
 	children, stat, err := c.Conn.Children(path)
 	return children, stat, refusal("list", path, err, permRead, path)
@@ -50,19 +43,19 @@ func (c namedConn) Create(
 	path string, data []byte, flags int32, acl []zk.ACL,
 ) (string, error) {
 	created, err := c.Conn.Create(path, data, flags, acl)
-	return created, refusal("create", path, err, permCreate, parent(path))
+	return created, refusal("create", path, err, permCreate, zkpath.Parent(path))
 }
 
 func (c namedConn) CreateContainer(
 	path string, data []byte, flags int32, acl []zk.ACL,
 ) (string, error) {
 	created, err := c.Conn.CreateContainer(path, data, flags, acl)
-	return created, refusal("create", path, err, permCreate, parent(path))
+	return created, refusal("create", path, err, permCreate, zkpath.Parent(path))
 }
 
 func (c namedConn) Delete(path string, version int32) error {
 	err := c.Conn.Delete(path, version)
-	return refusal("delete", path, err, permDelete, parent(path))
+	return refusal("delete", path, err, permDelete, zkpath.Parent(path))
 }
 
 func (c namedConn) Get(path string) ([]byte, *zk.Stat, error) {
