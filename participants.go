@@ -109,18 +109,14 @@ func look(
 }
 
 func lookAt(s *session.Session, node string) *session.Pending[sight] {
-	return session.Start(s, func() (one sight, err error) {
-		err = s.Observe(func() error {
-			data, stat, err := s.Conn.Get(node)
-			if err == nil {
-				one.Participant = Participant{
-					Node: node, Data: data, Session: stat.EphemeralOwner,
-					Since: time.UnixMilli(stat.Ctime),
-				}
-				one.czxid = stat.Czxid
-			}
-			return err
-		})
-		return one, err
+	return session.Start(s, func() (sight, error) {
+		data, stat, err := s.Get(node)
+		if err != nil {
+			return sight{}, err
+		}
+		return sight{Participant: Participant{
+			Node: node, Data: data, Session: stat.EphemeralOwner,
+			Since: time.UnixMilli(stat.Ctime),
+		}, czxid: stat.Czxid}, nil
 	})
 }

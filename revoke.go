@@ -27,7 +27,9 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	s := session.Use(conn, settings.sessionConfig(conn))
 	defer s.Done()
 	err := s.Retry(ctx, func() error {
-		_, err := session.Call(ctx, s, func() (*zk.Stat, error) { return s.Conn.Set(nodePath, []byte(revokeMessage), -1) })
+		_, err := session.Call(ctx, s, func() (*zk.Stat, error) {
+			return s.Set(nodePath, []byte(revokeMessage), -1)
+		})
 		return err
 	})
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {

@@ -304,7 +304,7 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 	s := session.Use(l.sem.conn, l.sem.config)
 	defer s.Done()
 	data, err := session.Call(ctx, s, func() ([]byte, error) {
-		data, _, err := s.Conn.Get(l.hold.path)
+		data, _, err := s.Get(l.hold.path)
 		return data, err
 	})
 	if err != nil {

@@ -27,19 +27,13 @@ func sharedLimit(conn Conn, config session.Config, path string) seqnode.Limit {
 				return 0, nil, fmt.Errorf("shared count %s: %w", path, err)
 			}
 		}
-		data, err := session.Start(s, func() (data []byte, err error) {
-			err = s.Observe(func() error {
-				_, err := s.Conn.Sync(path)
-				return err
-			})
-			if err == nil {
-				err = s.Observe(func() (err error) {
-					data, _, err = s.Conn.Get(path)
-					return err
-				})
+		data, err := session.Call(ctx, s, func() ([]byte, error) {
+			if err := s.Sync(path); err != nil {
+				return nil, err
 			}
+			data, _, err := s.Get(path)
 			return data, err
-		}).Wait(ctx)
+		})
 		if err == nil {
 			most, err = parseCount(data)
 		}
@@ -92,7 +86,7 @@ func setOrCreate(
 	ctx context.Context, s *session.Session, dir *seqnode.Dir, path string, data []byte,
 	acl []zk.ACL,
 ) error {
-	_, err := session.Call(ctx, s, func() (*zk.Stat, error) { return s.Conn.Set(path, data, -1) })
+	_, err := session.Call(ctx, s, func() (*zk.Stat, error) { return s.Set(path, data, -1) })
 	if !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
@@ -101,7 +95,9 @@ func setOrCreate(
 			return err
 		}
 	}
-	_, err = session.Call(ctx, s, func() (string, error) { return s.Conn.Create(path, data, zk.FlagPersistent, acl) })
+	_, err = session.Call(ctx, s, func() (string, error) {
+		return s.Create(path, data, zk.FlagPersistent, acl)
+	})
 	if errors.Is(err, zk.ErrNodeExists) {
 		return errCreatedMeanwhile
 	}

@@ -16,6 +16,9 @@ const flagContainer = 4
 // errNotCreated says that a create of unknown outcome has left no znode.
 var errNotCreated = errors.New("the create did not reach the server")
 
+// errNoDir says that the directory was missing, and is there now.
+var errNoDir = errors.New("the directory was missing")
+
 // A creation is one znode on its way into a queue.
 type creation struct {
 	q       *Queue
@@ -55,34 +58,29 @@ func (c *creation) join(ctx context.Context) (*Node, error) {
 	return n, err
 }
 
-func (c *creation) tryToJoin(ctx context.Context) (*Node, error) {
-	q, s := c.q, c.s
-	var backoff session.Backoff
-	for {
-		if err := s.Ready(ctx); err != nil {
-			return nil, err
-		}
-		n, err := c.createAndList(ctx)
+func (c *creation) tryToJoin(ctx context.Context) (n *Node, err error) {
+	err = c.s.Retry(ctx, func() (err error) {
+		n, err = c.createAndList(ctx)
 		switch {
-		case err == nil && nearLimit(n.name.Seq):
-			giveUp(ctx, []*Node{n})
-			return nil, counterAtItsEnd(q.Dir, n.name.Seq)
 		case err == nil:
-			return n, nil
+			return nil
 		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case c.cut >= cutsAtMost && len(q.Data) >= someLength:
-			return nil, c.cutOff()
+			return context.Cause(ctx)
+		case c.cut >= cutsAtMost && len(c.q.Data) >= someLength:
+			return session.Permanent(c.cutOff())
 		case errors.Is(err, zk.ErrNoNode):
-			err = c.dir.Make(ctx)
+			if err := c.dir.Make(ctx); err != nil {
+				return err
+			}
+			return errNoDir
 		}
-		if session.Final(err) {
-			return nil, err
-		}
-		if err := s.Pause(ctx, backoff.Next()); err != nil {
-			return nil, err
-		}
+		return err
+	})
+	if err == nil && nearLimit(n.name.Seq) {
+		giveUp(ctx, []*Node{n})
+		return nil, counterAtItsEnd(c.q.Dir, n.name.Seq)
 	}
+	return n, err
 }
 
 func (c *creation) cutOff() error {
@@ -144,13 +142,9 @@ func (c *creation) create(behind func()) (*Node, error) {
 		flags |= zk.FlagSequence
 	}
 	name := protectedPrefix + c.id + "-" + c.q.Kind + c.number
-	zkSession := c.s.Conn.SessionID()
-	var path string
-	err := c.s.Contact(func() (err error) {
-		behind() // its goroutine needs longer to start than this one to put the create in the client's queue
-		path, err = c.s.Conn.Create(zkpath.Join(c.q.Dir, name), c.q.Data, flags, c.q.ACL)
-		return err
-	})
+	zkSession := c.s.SessionID()
+	behind() // its goroutine needs longer to start than this one to put the create in the client's queue
+	path, err := c.s.Create(zkpath.Join(c.q.Dir, name), c.q.Data, flags, c.q.ACL)
 	if session.Answered(err) {
 		c.cut = 0
 	}
@@ -159,7 +153,7 @@ func (c *creation) create(behind func()) (*Node, error) {
 	}
 	// The client runs a call that it had queued in the next session, too. Session ids do not come back: the same one before
 	// and after is the znode's.
-	if err == nil && zkSession != 0 && c.s.Conn.SessionID() == zkSession {
+	if err == nil && zkSession != 0 && c.s.SessionID() == zkSession {
 		return c.adopt(path, zkSession)
 	}
 	n, err := c.find()
@@ -181,28 +175,19 @@ func (c *creation) adopt(path string, zkSession int64) (*Node, error) {
 // find looks for the znode of a create of unknown outcome, until it knows. A znode of another session is not taken over: its
 // server is about to remove it (CURATOR-498, CURATOR-604).
 func (c *creation) find() (*Node, error) {
-	var backoff session.Backoff
-	for {
-		if err := c.s.Ready(context.Background()); err != nil {
-			return nil, err
-		}
-		n, err := c.findOnce()
-		switch {
-		case n != nil:
-			return n, nil
-		case err == nil, errors.Is(err, zk.ErrNoNode):
-			return nil, errNotCreated
-		case session.Final(err):
-			return nil, err
-		}
-		if err := c.s.Pause(context.Background(), backoff.Next()); err != nil {
-			return nil, err
-		}
+	var n *Node
+	err := c.s.Retry(context.Background(), func() (err error) {
+		n, err = c.findOnce()
+		return err
+	})
+	if n == nil && (err == nil || errors.Is(err, zk.ErrNoNode)) {
+		return nil, errNotCreated
 	}
+	return n, err
 }
 
 func (c *creation) findOnce() (*Node, error) {
-	zkSession := c.s.Conn.SessionID()
+	zkSession := c.s.SessionID()
 	if err := c.q.sync(c.s); err != nil { // the server we came back to may lag behind the create
 		return nil, err
 	}
@@ -218,16 +203,12 @@ func (c *creation) findOnce() (*Node, error) {
 			continue
 		}
 		path := zkpath.Join(c.q.Dir, child)
-		var stat *zk.Stat
-		err := c.s.Observe(func() (err error) {
-			_, stat, err = c.s.Conn.Get(path)
-			return err
-		})
+		_, stat, err := c.s.Get(path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil && !session.Final(err):
 			return nil, err // nothing is discarded that the next search may take over
-		case err == nil && own == "" && stat.EphemeralOwner == zkSession && c.s.Conn.SessionID() == zkSession:
+		case err == nil && own == "" && stat.EphemeralOwner == zkSession && c.s.SessionID() == zkSession:
 			own, czxid = path, stat.Czxid
 		default:
 			c.q.discard(c.s, path, zkSession)

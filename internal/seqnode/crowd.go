@@ -22,7 +22,7 @@ func (q *Queue) EnterTogether(ctx context.Context, s *session.Session, gate *Nod
 		c.nodes = nodes
 		err = c.await(ctx, try)
 	}
-	if err == nil && ctx.Err() != nil {
+	if ctx.Err() != nil && (err == nil || errors.Is(err, errRejoin)) {
 		err = context.Cause(ctx) // it came too late
 	}
 	if err == nil {
@@ -94,45 +94,31 @@ func (v *view) full(dir string, n int) string {
 
 // await waits for room and takes the nodes.
 func (c *crowd) await(ctx context.Context, try bool) error {
-	var backoff session.Backoff
-	for watch := false; ; {
-		v, err := c.look(ctx, watch)
-		if err == nil {
+	watch := false
+	return c.s.Retry(ctx, func() error {
+		for ; ; watch = true {
+			v, err := c.look(ctx, watch)
+			if err != nil {
+				return err
+			}
 			c.full, c.asked = v.full(c.q.Dir, len(c.nodes)), time.Now()
-		}
-		if err == nil && len(v.queue) <= v.most {
-			if err = c.take(ctx, v); err == nil {
-				return nil
-			}
-		} else if err == nil {
-			if try {
+			switch {
+			case c.full == "":
+				return c.take(ctx, v)
+			case try:
 				return ErrBusy
+			case watch:
+				if err := c.wait(ctx, v); err != nil {
+					return err
+				}
 			}
-			if watch {
-				err = c.wait(ctx, v)
-			}
-			watch = true
 		}
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err == nil:
-			continue
-		case errors.Is(err, errRejoin), session.Final(err):
-			return err
-		}
-		if err := c.s.Pause(ctx, backoff.Next()); err != nil {
-			return err
-		}
-		if err := c.s.Ready(ctx); err != nil {
-			return err
-		}
-	}
+	})
 }
 
 // look lists the directory, which must still have all nodes.
 func (c *crowd) look(ctx context.Context, watch bool) (v view, err error) {
-	if c.gate.over.Err() != nil || c.s.Conn.SessionID() != c.gate.session {
+	if c.gate.over.Err() != nil || c.s.SessionID() != c.gate.session {
 		return v, errRejoin
 	}
 	if v.most, v.changed, err = c.limit(ctx, watch); err != nil {

@@ -75,14 +75,13 @@ func (d *Dir) create(ctx context.Context, path string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return d.s.Observe(func() (err error) {
-		if d.s.Containers() {
-			_, err = d.s.Conn.CreateContainer(path, []byte{}, flagContainer, d.acl)
-		} else {
-			_, err = d.s.Conn.Create(path, []byte{}, zk.FlagPersistent, d.acl)
-		}
-		return err
-	})
+	var err error
+	if d.s.Containers() {
+		_, err = d.s.CreateContainer(path, []byte{}, flagContainer, d.acl)
+	} else {
+		_, err = d.s.Create(path, []byte{}, zk.FlagPersistent, d.acl)
+	}
+	return err
 }
 
 // Unmake deletes what Make made and nobody uses. What cannot be deleted within the time
@@ -106,7 +105,7 @@ func (d *Dir) Unmake(ctx context.Context) {
 func (d *Dir) unmake(made []string) {
 	for i := len(made) - 1; i >= 0; i-- {
 		err := d.s.Retry(context.Background(), func() error {
-			return d.s.Observe(func() error { return d.s.Conn.Delete(made[i], -1) })
+			return d.s.Delete(made[i], -1)
 		})
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return // most likely there is a child, ours or another's

@@ -25,35 +25,27 @@ func (l Limit) Await(ctx context.Context, s *session.Session, n int, try bool) e
 func (l Limit) await(
 	ctx context.Context, s *session.Session, n int, try bool,
 ) (where string, err error) {
-	var backoff session.Backoff
-	for watch := false; ; {
-		most, changed, err := l(ctx, watch)
-		if err == nil {
+	watch := false
+	err = s.Retry(ctx, func() error {
+		for ; ; watch = true {
+			most, changed, err := l(ctx, watch)
+			if err != nil {
+				return err
+			}
 			where = fmt.Sprintf("the maximum is %d, and %d are asked for", most, n)
+			switch {
+			case most >= n:
+				return nil
+			case try:
+				return ErrBusy
+			case watch:
+				if err := awaitChange(ctx, s, changed); err != nil {
+					return err
+				}
+			}
 		}
-		switch {
-		case err == nil && most >= n:
-			return where, nil
-		case err == nil && try:
-			return where, ErrBusy
-		case err == nil && watch:
-			err = awaitChange(ctx, s, changed)
-		case err == nil:
-			watch = true
-		}
-		switch {
-		case err == nil:
-			continue
-		case session.Final(err):
-			return where, err
-		}
-		if err := s.Pause(ctx, backoff.Next()); err != nil {
-			return where, err
-		}
-		if err := s.Ready(ctx); err != nil {
-			return where, err
-		}
-	}
+	})
+	return where, err
 }
 
 // awaitChange waits until it is worth asking again.

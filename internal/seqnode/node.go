@@ -224,9 +224,12 @@ func (n *Node) remove(cause error) error {
 		return cause
 	}
 	err := n.q.remove(n.s, n.Path, n.session)
-	if isLoss(err) && n.wasHeld() {
-		n.loseNow(err)
-	} else if session.Final(err) {
+	switch {
+	case isLoss(err):
+		if n.wasHeld() {
+			n.loseNow(err)
+		}
+	case session.Final(err):
 		n.q.Log.Error("zookeeper lock: a znode stays until its session ends", "node", n.Path, "error", err)
 	}
 	return err
@@ -240,31 +243,27 @@ func isLoss(err error) bool {
 
 // remove deletes a znode of the given session. ErrGone says that it was gone before.
 func (q *Queue) remove(s *session.Session, path string, zkSession int64) error {
-	var backoff session.Backoff
-	for unknown := false; ; {
-		if s.Conn.SessionID() != zkSession {
-			return session.ErrOver
+	unknown := false
+	return s.Retry(context.Background(), func() error {
+		if s.SessionID() != zkSession {
+			return session.Permanent(session.ErrOver)
 		}
-		err := s.Contact(func() error { return s.Conn.Delete(path, -1) })
+		err := s.Delete(path, -1)
 		switch {
 		case err == nil:
 			return nil
 		case unknown && errors.Is(err, zk.ErrNoNode):
 			// The delete before was ours, or the session has ended between the two, and this one ran in the next session.
-			if s.Conn.SessionID() != zkSession {
-				return session.ErrOver
+			if s.SessionID() != zkSession {
+				return session.Permanent(session.ErrOver)
 			}
 			return nil
 		case errors.Is(err, zk.ErrNoNode):
-			return ErrGone
-		case session.Final(err):
-			return err
+			return session.Permanent(ErrGone)
 		}
 		unknown = unknown || !session.NotDone(err)
-		if err := s.Pause(context.Background(), backoff.Next()); err != nil {
-			return err
-		}
-	}
+		return err
+	})
 }
 
 // Mind keeps a watch on the own znode from now on: its deletion is noticed at once, and its data's changes are told.
@@ -287,25 +286,26 @@ func (n *Node) mindSoon() {
 }
 
 func (n *Node) mind() {
-	var backoff session.Backoff
 	var told int32 // the version of the data that was told; a new znode has 0
-	for n.s.Pause(n.over, backoff.Next()) == nil {
-		own, err := session.Call(n.over, n.s, n.read)
+	for {
+		var own reading
+		err := n.s.Retry(n.over, func() (err error) {
+			own, err = session.Call(n.over, n.s, n.read)
+			return err
+		})
 		switch {
 		case n.over.Err() != nil:
 			return
-		case errors.Is(err, zk.ErrNoNode) && n.s.Conn.SessionID() == n.session:
+		case errors.Is(err, zk.ErrNoNode) && n.s.SessionID() == n.session:
 			n.end(ErrGone)
 			return
 		case errors.Is(err, zk.ErrNoNode):
 			n.end(session.ErrOver)
 			return
-		case session.Final(err):
+		case err != nil:
 			n.learn(0, err)
 			n.q.Log.Warn("zookeeper lock: cannot watch the own znode", "node", n.Path, "error", err)
 			return
-		case err != nil:
-			continue
 		}
 		n.watched(own.events)
 		n.learn(own.stat.Czxid, nil)
@@ -316,7 +316,6 @@ func (n *Node) mind() {
 		if !n.nextEvent(own.events) {
 			return
 		}
-		backoff = 0
 	}
 }
 
@@ -328,7 +327,7 @@ type reading struct {
 
 // read reads the own znode and sets a watch on it. The watch is not shared: it fires at the latest when the Node leaves.
 func (n *Node) read() (r reading, err error) {
-	r.data, r.stat, r.events, err = n.s.Conn.GetW(n.Path)
+	r.data, r.stat, r.events, err = n.s.GetW(n.Path)
 	return r, err
 }
 

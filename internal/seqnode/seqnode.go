@@ -44,7 +44,7 @@ type Entry struct {
 
 var (
 	// ErrBusy says that it is not the turn of an Entry that does not wait.
-	ErrBusy = errors.New("not free")
+	ErrBusy = session.Permanent(errors.New("not free"))
 	// ErrGone says that somebody deleted the znode.
 	ErrGone = errors.New("the znode was deleted")
 )
@@ -55,7 +55,7 @@ var (
 var errUnlisted = fmt.Errorf("%w: it is not in its directory", ErrGone)
 
 // errRejoin ends one stay in the queue: the znode is gone, the next stay begins at the tail.
-var errRejoin = errors.New("the place in the queue was lost")
+var errRejoin = session.Permanent(errors.New("the place in the queue was lost"))
 
 const (
 	leaveWithin = 100 * time.Millisecond // what a call that gives up waits for its delete, so that it usually leaves nothing behind
@@ -119,7 +119,7 @@ func (n *Node) await(ctx context.Context, e *Entry) error {
 			}
 			free, err := n.waitFor(ctx, &t, e)
 			switch {
-			case errors.Is(err, errRejoin), session.Final(err):
+			case session.Final(err):
 				return err
 			case err != nil:
 				err = n.s.Pause(ctx, backoff.Next())
@@ -165,10 +165,17 @@ type turn struct {
 }
 
 // place lists the queue until the list tells n's place.
-func (n *Node) place(ctx context.Context) (turn, error) {
-	var backoff session.Backoff
+func (n *Node) place(ctx context.Context) (t turn, err error) {
+	err = n.s.Retry(ctx, func() (err error) {
+		t, err = n.placeOnce(ctx)
+		return err
+	})
+	return t, err
+}
+
+func (n *Node) placeOnce(ctx context.Context) (turn, error) {
 	for {
-		if n.s.Conn.SessionID() != n.session {
+		if n.s.SessionID() != n.session {
 			n.Lose(session.ErrOver)
 		}
 		if n.over.Err() != nil {
@@ -194,13 +201,7 @@ func (n *Node) place(ctx context.Context) (turn, error) {
 				n.end(errUnlisted)
 			}
 			continue // else the list has overtaken the create
-		case session.Final(err):
-			return turn{}, err
-		}
-		if err := n.s.Pause(ctx, backoff.Next()); err != nil {
-			return turn{}, err
-		}
-		if err := n.s.Ready(ctx); err != nil {
+		default:
 			return turn{}, err
 		}
 	}
@@ -297,15 +298,11 @@ type listing struct {
 }
 
 func (q *Queue) list(s *session.Session) (listing, error) {
-	var l listing
-	err := s.Observe(func() error {
-		children, stat, err := s.Conn.Children(q.Dir)
-		if err == nil {
-			l = listing{children: children, pzxid: stat.Pzxid}
-		}
-		return err
-	})
-	return l, err
+	children, stat, err := s.Children(q.Dir)
+	if err != nil {
+		return listing{}, err
+	}
+	return listing{children: children, pzxid: stat.Pzxid}, nil
 }
 
 // list returns the listing that was sent behind the create, the first time, and a new one after that.

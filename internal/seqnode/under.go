@@ -22,29 +22,27 @@ func (q *Queue) EnterUnder(ctx context.Context, s *session.Session, senior *Node
 		return nil, Standing(ctx, s, err, "", asked)
 	}
 	n.token = senior.token
-	var backoff session.Backoff
-	for {
+	err = s.Retry(ctx, func() error {
 		err := n.stillUnder(ctx, senior)
 		if err == nil {
 			err = n.take(ctx, false)
 		}
-		switch {
-		case senior.over.Err() != nil, n.session != senior.session, errors.Is(err, errRejoin):
-			n.Withdraw()
-			return q.Enter(ctx, s, e)
-		case ctx.Err() != nil:
-			err = Standing(ctx, s, context.Cause(ctx), "", asked)
-			giveUp(ctx, []*Node{n})
-			return nil, err
-		case err == nil:
-			return n, nil
-		case session.Final(err):
-			giveUp(ctx, []*Node{n})
-			return nil, err
+		if senior.over.Err() != nil || n.session != senior.session {
+			return errRejoin
 		}
-		_ = s.Pause(ctx, backoff.Next()) // what ends it ends the next list
-		_ = s.Ready(ctx)
+		return err
+	})
+	switch {
+	case errors.Is(err, errRejoin):
+		n.Withdraw()
+		return q.Enter(ctx, s, e)
+	case ctx.Err() != nil:
+		err = Standing(ctx, s, context.Cause(ctx), "", asked)
+	case err == nil:
+		return n, nil
 	}
+	giveUp(ctx, []*Node{n})
+	return nil, err
 }
 
 // stillUnder looks whether senior's znode was there when n's was: if somebody had deleted it before, and the notice is late,

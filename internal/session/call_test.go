@@ -83,7 +83,7 @@ func TestAClosedConnectionIsFoundOut(t *testing.T) {
 				const timeout = 12 * time.Second
 				conn := newFake()
 				s := use(t, conn, timeout)
-				require.NoError(t, contact(s, conn))
+				require.NoError(t, contact(s))
 				conn.change(func() { conn.err, conn.latency, conn.state = c.err, c.latency, c.state })
 				began := time.Now()
 				select {
@@ -119,7 +119,7 @@ func TestAWrapperThatPlaysAnOutageIsNotTakenForClosed(t *testing.T) {
 				cfg := config(c.timeout)
 				cfg.Plain = false
 				s := useWith(t, conn, cfg)
-				require.NoError(t, contact(s, conn))
+				require.NoError(t, contact(s))
 				conn.change(func() { conn.err, conn.state = zk.ErrConnectionClosed, c.state })
 				began := time.Now()
 				select {
@@ -141,8 +141,8 @@ func TestAConnectionThatSaysSoIsClosed(t *testing.T) {
 		cfg := config(time.Hour)
 		cfg.Plain = false
 		s := useWith(t, conn, cfg)
-		err := s.Observe(func() error { return fmt.Errorf("traced: %w", zk.ErrClosing) })
-		require.ErrorIs(t, err, zk.ErrClosing)
+		conn.err = fmt.Errorf("traced: %w", zk.ErrClosing)
+		require.ErrorIs(t, contact(s), zk.ErrClosing)
 		<-s.Closed()
 	})
 }
@@ -150,11 +150,12 @@ func TestAConnectionThatSaysSoIsClosed(t *testing.T) {
 func TestAConnectionThatComesBackWasNotClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
+		conn.deleted = func() error { return zk.ErrConnectionClosed }
 		s := use(t, conn, time.Hour)
 		for range 100 {
 			conn.change(func() { conn.state = zk.StateDisconnected })
 			for range 200 {
-				_ = s.Observe(func() error { return zk.ErrConnectionClosed })
+				require.ErrorIs(t, s.Delete("/x", -1), zk.ErrConnectionClosed)
 			}
 			conn.change(func() { conn.state = zk.StateHasSession })
 			time.Sleep(10 * time.Second)

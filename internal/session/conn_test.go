@@ -1,9 +1,12 @@
 package session_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -38,10 +41,88 @@ func TestRefusalsNameTheRequest(t *testing.T) {
 	} {
 		conn := &refusing{err: c.err}
 		s := session.Use(conn, config(0))
-		_, err := s.Conn.Create(c.path, nil, 0, nil)
+		_, err := s.Create(c.path, nil, 0, nil)
 		s.Done()
 		require.ErrorIs(t, err, c.err)
 		require.EqualError(t, err, c.text)
 		require.Equal(t, session.Unimplemented(c.err), session.Unimplemented(err))
+	}
+}
+
+// answering is a Conn whose calls succeed.
+type answering struct{ session.Conn }
+
+func (answering) SessionID() int64                            { return 1 }
+func (answering) State() zk.State                             { return zk.StateHasSession }
+func (answering) Sync(string) (string, error)                 { return "", nil }
+func (answering) Delete(string, int32) error                  { return nil }
+func (answering) Set(string, []byte, int32) (*zk.Stat, error) { return nil, nil }
+func (answering) Get(string) ([]byte, *zk.Stat, error)        { return nil, nil, nil }
+func (answering) Children(string) ([]string, *zk.Stat, error) { return nil, nil, nil }
+func (answering) Create(string, []byte, int32, []zk.ACL) (string, error) {
+	return "", nil
+}
+
+func (answering) CreateContainer(string, []byte, int32, []zk.ACL) (string, error) {
+	return "", nil
+}
+
+func (answering) GetW(string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+	return nil, nil, nil, nil
+}
+
+func (answering) ChildrenW(string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+	return nil, nil, nil, nil
+}
+
+// The leader has a part in each write and each sync, whoever makes it, and in no read.
+func TestEachWriteAndSyncKeepsTheClock(t *testing.T) {
+	for name, c := range map[string]struct {
+		call  func(s *session.Session) error
+		keeps bool
+	}{
+		"sync":   {func(s *session.Session) error { return s.Sync("/") }, true},
+		"delete": {func(s *session.Session) error { return s.Delete("/", -1) }, true},
+		"set": {func(s *session.Session) error {
+			_, err := s.Set("/", nil, -1)
+			return err
+		}, true},
+		"create": {func(s *session.Session) error {
+			_, err := s.Create("/", nil, 0, nil)
+			return err
+		}, true},
+		"create container": {func(s *session.Session) error {
+			_, err := s.CreateContainer("/", nil, 0, nil)
+			return err
+		}, true},
+		"get": {func(s *session.Session) error {
+			_, _, err := s.Get("/")
+			return err
+		}, false},
+		"get and watch": {func(s *session.Session) error {
+			_, _, _, err := s.GetW("/")
+			return err
+		}, false},
+		"list": {func(s *session.Session) error {
+			_, _, err := s.Children("/")
+			return err
+		}, false},
+		"list and watch": {func(s *session.Session) error {
+			_, _, _, err := s.WatchChildren(context.Background(), "/")
+			return err
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := use(t, &answering{}, time.Hour) // no heartbeat gets into the way
+				s.Bind("/a", 1, newTenant())
+				require.NoError(t, c.call(s))
+				if c.keeps {
+					require.NoError(t, s.Hold("/a"))
+				} else {
+					require.ErrorIs(t, s.Hold("/a"), session.ErrOutOfTouch)
+				}
+			})
+		})
 	}
 }

@@ -26,6 +26,7 @@ type fake struct {
 	heard   time.Time                // when the last Sync was sent that was answered
 	watches map[string]chan zk.Event // pending, by path
 	set     int                      // how many watches were set
+	deleted func() error             // what a delete ends with, at once; nil: with success
 }
 
 func newFake() *fake {
@@ -65,6 +66,19 @@ func (f *fake) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	f.watches[path] = events
 	return nil, &zk.Stat{}, events, nil
 }
+
+// Delete is answered also by a server that is mute.
+func (f *fake) Delete(string, int32) error {
+	f.mu.Lock()
+	deleted := f.deleted
+	f.mu.Unlock()
+	if deleted == nil {
+		return nil
+	}
+	return deleted()
+}
+
+func (f *fake) Get(string) ([]byte, *zk.Stat, error) { return nil, &zk.Stat{}, f.answer() }
 
 // answer takes as long as the server, and is what it says at the end.
 func (f *fake) answer() error {
@@ -188,12 +202,7 @@ func (l *tenant) isLost() bool {
 }
 
 // contact makes one call that the clock takes notice of.
-func contact(s *session.Session, conn session.Conn) error {
-	return s.Contact(func() error {
-		_, err := conn.Sync("/x")
-		return err
-	})
-}
+func contact(s *session.Session) error { return s.Sync("/x") }
 
 // cancelled returns a ctx that is done, with a cause.
 func cancelled(t *testing.T, cause error) context.Context {

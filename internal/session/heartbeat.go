@@ -38,7 +38,7 @@ func (s *Session) nowLocked() time.Time {
 func (s *Session) noteContact(session int64, sent time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.Conn.SessionID() != session {
+	if s.conn.SessionID() != session {
 		return // another one began meanwhile, and may have its own contact already
 	}
 	answered := s.nowLocked()
@@ -77,7 +77,7 @@ func (s *Session) goodLocked(session int64) error {
 	switch {
 	case s.isClosed():
 		return closedError{}
-	case s.Conn.SessionID() != session:
+	case s.conn.SessionID() != session:
 		return s.lossLocked(ErrOver, session)
 	case !ok || !now.Before(until):
 		return s.lossLocked(ErrOutOfTouch, session)
@@ -118,7 +118,7 @@ func (s *Session) startHeartbeat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := &s.heartbeat
-	h.seen, h.away = s.Conn.SessionID(), s.Conn.State() != zk.StateHasSession
+	h.seen, h.away = s.conn.SessionID(), s.conn.State() != zk.StateHasSession
 	h.timer = time.AfterFunc(s.lookIntervalLocked(), s.look)
 }
 
@@ -138,7 +138,7 @@ func (s *Session) lookIntervalLocked() time.Duration {
 // look is the tick of the heartbeat: it tells the tenants that are lost, keeps the
 // contact fresh, and arms the timer again.
 func (s *Session) look() {
-	session, state := s.Conn.SessionID(), s.Conn.State()
+	session, state := s.conn.SessionID(), s.conn.State()
 	s.mu.Lock()
 	h := &s.heartbeat
 	if h.timer == nil { // stopped while the timer fired
@@ -189,7 +189,7 @@ func (s *Session) waitLocked(now time.Time, session int64, due time.Time) time.D
 // has seen may be of a session, or of an outage, that has ended since.
 func (s *Session) tellLosses() {
 	s.lose(func(t *tenancy) error {
-		if s.Conn.SessionID() != t.session {
+		if s.conn.SessionID() != t.session {
 			return s.lossLocked(ErrOver, t.session)
 		}
 		return nil
@@ -245,7 +245,7 @@ func (s *Session) probe() (closed bool) {
 			s.noteOutcome(nil)
 			return false
 		}
-		disconnected := s.Conn.State() == zk.StateDisconnected
+		disconnected := s.conn.State() == zk.StateDisconnected
 		switch {
 		case !s.plain:
 			return s.saidClosed() || disconnected && s.suspectedFor() >= s.wrapperPatience()

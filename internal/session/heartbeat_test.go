@@ -21,7 +21,7 @@ func unsure(timeout time.Duration) time.Duration { return min(timeout/4, 5*time.
 // hold returns a tenant that is held at path, in the session that conn has.
 func hold(t *testing.T, s *session.Session, conn session.Conn, path string) *tenant {
 	t.Helper()
-	require.NoError(t, contact(s, conn))
+	require.NoError(t, contact(s))
 	l := newTenant()
 	s.Bind(path, conn.SessionID(), l)
 	require.NoError(t, s.Hold(path))
@@ -175,10 +175,10 @@ func TestHoldWantsASessionThatCanBeReliedOn(t *testing.T) {
 		s := use(t, conn, timeout)
 		s.Bind("/a", 1, newTenant())
 		require.ErrorIs(t, s.Hold("/a"), session.ErrOutOfTouch, "nothing was answered yet")
-		require.NoError(t, contact(s, conn))
+		require.NoError(t, contact(s))
 		require.NoError(t, s.Hold("/a"))
 		time.Sleep(unsure(timeout)) // in which there are heartbeats
-		require.NoError(t, contact(s, conn))
+		require.NoError(t, contact(s))
 
 		// A waiter that is told by a mere notification starts from the last answer, not
 		// from now.
@@ -188,7 +188,7 @@ func TestHoldWantsASessionThatCanBeReliedOn(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		require.ErrorIs(t, s.Hold("/a"), session.ErrOutOfTouch)
 		end()
-		require.NoError(t, contact(s, conn))
+		require.NoError(t, contact(s))
 		require.NoError(t, s.Hold("/a"))
 
 		conn.change(func() { conn.id = 2 })
@@ -202,7 +202,7 @@ func TestHoldWithoutATimeoutWantsAnAnswer(t *testing.T) {
 		s := use(t, conn, 0)
 		s.Bind("/a", 1, newTenant())
 		require.EqualError(t, s.Hold("/a"), session.ErrOutOfTouch.Error())
-		require.NoError(t, contact(s, conn))
+		require.NoError(t, contact(s))
 		require.NoError(t, s.Hold("/a"))
 		defer conn.silence()()
 		time.Sleep(time.Second)
@@ -219,7 +219,7 @@ func TestASessionCanBeTooShortToHold(t *testing.T) {
 		cfg.ServerTick = 2 * time.Second
 		s := useWith(t, conn, cfg)
 		s.Bind("/a", 1, newTenant())
-		require.NoError(t, contact(s, conn))
+		require.NoError(t, contact(s))
 		err := s.Hold("/a")
 		require.ErrorIs(t, err, session.ErrTooShort)
 		require.True(t, session.Final(err))
@@ -253,7 +253,7 @@ func TestTheLongestTickCounts(t *testing.T) {
 				defer conn.silence()() // heartbeats hang; the contact is made beside the client
 				time.Sleep(time.Second)
 				at := time.Now()
-				require.NoError(t, s.Contact(func() error { return nil }))
+				require.NoError(t, s.Delete("/x", -1))
 				require.NoError(t, s.Hold("/held"))
 				held.await(t)
 				require.Equal(t, at.Add(goodFor(timeout)-timeout/3-c.half), held.at)
@@ -319,7 +319,7 @@ func TestALossTellsOfTheLastContact(t *testing.T) {
 				s := use(t, conn, 10*time.Second)
 				held := hold(t, s, conn, "/held")
 				time.Sleep(20 * time.Second)
-				require.NoError(t, contact(s, conn))
+				require.NoError(t, contact(s))
 				defer conn.silence()()
 				time.Sleep(350 * time.Millisecond)
 				c.end(s, conn)
@@ -359,10 +359,11 @@ func TestWhatKeepsTheClock(t *testing.T) {
 				conn := newFake()
 				s := use(t, conn, time.Hour) // no heartbeat gets into the way
 				s.Bind("/a", c.id, newTenant())
-				_ = s.Contact(func() error {
+				conn.deleted = func() error {
 					conn.change(func() { conn.id = c.id })
 					return c.err
-				})
+				}
+				require.ErrorIs(t, s.Delete("/a", -1), c.err)
 				if c.keeps {
 					require.NoError(t, s.Hold("/a"))
 				} else {
@@ -394,7 +395,8 @@ func TestAReadDoesNotKeepTheClock(t *testing.T) {
 		conn := newFake()
 		s := use(t, conn, time.Hour) // no heartbeat gets into the way
 		s.Bind("/a", 1, newTenant())
-		require.NoError(t, s.Observe(func() error { return nil }))
+		_, _, err := s.Get("/a")
+		require.NoError(t, err)
 		require.ErrorIs(t, s.Hold("/a"), session.ErrOutOfTouch)
 	})
 }
@@ -411,7 +413,7 @@ func TestAHandshakeCounts(t *testing.T) {
 		s.Bind("/held", 1, held)
 		defer conn.silence()() // heartbeats hang; the contact is made beside the client
 		time.Sleep(15 * time.Second)
-		require.NoError(t, s.Contact(func() error { return nil }))
+		require.NoError(t, s.Delete("/x", -1))
 		require.NoError(t, s.Hold("/held"))
 		held.await(t)
 		require.Equal(t, greeted.Add(goodFor(timeout)), held.at)
@@ -460,7 +462,7 @@ func TestTrafficSparesTheHeartbeat(t *testing.T) {
 		time.Sleep(timeout)
 		before := conn.beats()
 		for range 100 {
-			require.NoError(t, contact(s, conn))
+			require.NoError(t, contact(s))
 			time.Sleep(timeout/10 - time.Millisecond)
 		}
 		require.Equal(t, 100, conn.beats()-before, "none but ours")

@@ -61,7 +61,7 @@ func TestALossThatIsLateConcernsNoNewHold(t *testing.T) {
 		s.Bind("/ended", 7, told(func() { // of an ended session, so it is told first, at each look
 			if s.Hold("/fresh") != nil && !old.isLost() {
 				conn.change(func() { conn.mute = nil })
-				require.NoError(t, contact(s, conn))
+				require.NoError(t, contact(s))
 				require.NoError(t, s.Hold("/fresh"))
 			}
 		}))
@@ -80,7 +80,7 @@ func TestAFlappingConnectionIsNotTakenForClosed(t *testing.T) {
 		hold(t, s, conn, "/held")
 		time.Sleep(time.Second)
 		conn.change(func() { conn.err = zk.ErrConnectionClosed }) // it breaks under a call
-		require.ErrorIs(t, contact(s, conn), zk.ErrConnectionClosed)
+		require.ErrorIs(t, contact(s), zk.ErrConnectionClosed)
 		mute := make(chan struct{}) // and calls wait from then on
 		conn.change(func() { conn.mute, conn.state = mute, zk.StateConnecting })
 		time.Sleep(5 * time.Second)

@@ -46,30 +46,30 @@ func Answered(err error) bool {
 	return err == nil || isAny(err, final) || strings.HasPrefix(code(err), unnamed)
 }
 
-// judged are the refusals of a write that come from the leader alone, who judges all
+// leaderRefusals are the refusals of a write that come from the leader alone, who judges all
 // writes (PrepRequestProcessor; a follower has none,
 // FollowerZooKeeperServer.setupRequestProcessors). A follower refuses by itself with
 // NoAuth and InvalidACL (ZooKeeperServer.authWriteRequest, with enableEagerACLCheck),
 // -127 (RequestThrottler and FinalRequestProcessor), -119 (ReadOnlyRequestProcessor),
 // -120 (QuorumZooKeeperServer.checkUpgradeSession), -5 and -6.
-var judged = []error{
+var leaderRefusals = []error{
 	zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion,
 	zk.ErrNoChildrenForEphemerals,
 }
 
-// Judged tells whether the outcome of a write proves that the leader has judged it. It is
+// judged tells whether the outcome of a write proves that the leader has judged it. It is
 // conservative: what a follower might answer by itself, cut off from its leader, does
 // not.
-func Judged(err error) bool { return err == nil || isAny(err, judged) }
+func judged(err error) bool { return err == nil || isAny(err, leaderRefusals) }
 
 // Final tells whether no retry can mend err, of a call or of a wait. Lost connections,
-// ended sessions and anything that is not known are not final.
+// ended sessions and anything that is not known are not final, unless Permanent made them.
 func Final(err error) bool {
 	switch {
 	case err == nil:
 		return false
 	case isAny(err, final), isAny(err, refused), errors.Is(err, ErrClosed),
-		errors.Is(err, ErrTooShort):
+		errors.Is(err, ErrTooShort), isPermanent(err):
 		return true
 	}
 	return strings.HasPrefix(code(err), unnamed) && !slices.Contains(passing, code(err))

@@ -74,8 +74,7 @@ type tenancy struct {
 // A Session is the shared state of one connection, over all the ZooKeeper sessions that the connection goes through. Get
 // one with Use; safe for concurrent use.
 type Session struct {
-	Conn   Conn          // its refusals name the request
-	key    Conn          // the same, as the users have it
+	conn   Conn
 	closed chan struct{} // closed by Fail, once
 	// Creating has a place for each create under way: it bounds the goroutines that a mute server can hold up.
 	Creating chan struct{}
@@ -120,7 +119,7 @@ func Use(conn Conn, cfg Config) *Session {
 	s := registry.sessions[conn]
 	if s == nil {
 		s = &Session{
-			Conn: namedConn{conn}, key: conn, plain: cfg.Plain, greeted: cfg.Greeted,
+			conn: conn, plain: cfg.Plain, greeted: cfg.Greeted,
 			timeout: cfg.Timeout,
 			closed:  make(chan struct{}), reconnected: make(chan struct{}),
 			Creating: make(chan struct{}, creatingAtMost),
@@ -177,7 +176,7 @@ func (s *Session) Done() {
 // dropIfIdleLocked forgets a Session without users, unless that would lose something: a pending watch would be set a second
 // time, and a server without containers be asked again, which costs the connection.
 func (s *Session) dropIfIdleLocked() {
-	if s.users > 0 || registry.sessions[s.key] != s {
+	if s.users > 0 || registry.sessions[s.conn] != s {
 		return
 	}
 	if s.isClosed() || !s.hasMemory() {
@@ -185,7 +184,7 @@ func (s *Session) dropIfIdleLocked() {
 		if s.stopOnClose != nil {
 			s.stopOnClose()
 		}
-		delete(registry.sessions, s.key)
+		delete(registry.sessions, s.conn)
 		return
 	}
 	if s.idle == nil {
@@ -203,7 +202,7 @@ func (s *Session) hasMemory() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweepLocked()
-	return len(s.watches) > 0 || s.noContainers && s.Conn.State() != zk.StateDisconnected
+	return len(s.watches) > 0 || s.noContainers && s.conn.State() != zk.StateDisconnected
 }
 
 func stop(t **time.Timer) {

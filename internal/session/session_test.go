@@ -61,7 +61,7 @@ func TestFailEndsEverything(t *testing.T) {
 		waiting, held := newTenant(), newTenant()
 		s.Bind("/waiting", 1, waiting)
 		s.Bind("/held", 1, held)
-		require.NoError(t, contact(s, conn))
+		require.NoError(t, contact(s))
 		require.NoError(t, s.Hold("/held"))
 		conn.change(func() { conn.state = zk.StateDisconnected })
 		ends := make(chan error, 2)
@@ -82,7 +82,7 @@ func TestFailEndsEverything(t *testing.T) {
 		require.ErrorIs(t, <-ends, session.ErrClosed)
 		require.ErrorIs(t, s.Hold("/held"), session.ErrClosed)
 		end := conn.silence()
-		_, err := session.Call(t.Context(), s, func() (struct{}, error) { return struct{}{}, contact(s, conn) })
+		_, err := session.Call(t.Context(), s, func() (struct{}, error) { return struct{}{}, contact(s) })
 		require.ErrorIs(t, err, session.ErrClosed)
 		end()
 	})
@@ -145,7 +145,8 @@ func TestReconnectedIsToldOnce(t *testing.T) {
 
 		// Too short again, but a call was lost in it.
 		after = s.Reconnected()
-		require.Error(t, s.Observe(func() error { return zk.ErrConnectionClosed }))
+		conn.change(func() { conn.deleted = func() error { return zk.ErrConnectionClosed } })
+		require.Error(t, s.Delete("/x", -1))
 		<-after
 	})
 }

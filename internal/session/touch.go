@@ -47,7 +47,7 @@ func (s *Session) noteHeard() {
 // firstUser begins anew: nobody has asked since the last user left.
 func (s *Session) firstUser() {
 	s.noteHeard()
-	session := s.Conn.SessionID()
+	session := s.conn.SessionID()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.greetedAnewLocked(session)
@@ -77,7 +77,7 @@ func (s *Session) greetedAnewLocked(session int64) bool {
 // knows: it has no session, or a request is without an answer for a second. The heartbeat
 // makes one now and then, so a silent network is noticed a second after it.
 func (s *Session) OutOfTouch() bool {
-	if s.Conn.State() != zk.StateHasSession {
+	if s.conn.State() != zk.StateHasSession {
 		return true
 	}
 	s.mu.Lock()

@@ -66,10 +66,8 @@ func (s *Session) Watch(ctx context.Context, path string) (<-chan zk.Event, erro
 	w, isNew := s.watchOf(watchKey{path, false})
 	if isNew {
 		w.set.run(func() (struct{}, error) {
-			err := s.Observe(func() (err error) {
-				_, _, w.events, err = s.Conn.GetW(path)
-				return err
-			})
+			var err error
+			_, _, w.events, err = s.GetW(path)
 			return struct{}{}, err
 		})
 	}
@@ -83,7 +81,7 @@ func (s *Session) Watch(ctx context.Context, path string) (<-chan zk.Event, erro
 // read.
 func (s *Session) Missing(ctx context.Context, path string) bool {
 	_, err := Call(ctx, s, func() ([]byte, error) {
-		data, _, err := s.Conn.Get(path)
+		data, _, err := s.Get(path)
 		return data, err
 	})
 	return errors.Is(err, zk.ErrNoNode)
@@ -99,17 +97,15 @@ func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk
 	w, isNew := s.watchOf(watchKey{path, true})
 	if isNew {
 		w.set.run(func() (struct{}, error) {
-			err := s.Observe(func() (err error) {
-				l.children, l.stat, w.events, err = s.Conn.ChildrenW(path)
-				return err
-			})
+			var err error
+			l.children, l.stat, w.events, err = s.childrenW(path)
 			return struct{}{}, err
 		})
 	}
 	_, err := w.set.Wait(ctx)
 	if err == nil && !isNew { // listed behind the watch, so that nothing goes unseen
 		l, err = Call(ctx, s, func() (l listing, err error) {
-			l.children, l.stat, err = s.Conn.Children(path)
+			l.children, l.stat, err = s.Children(path)
 			return l, err
 		})
 	}

@@ -27,7 +27,7 @@ var defects = []defect{
 		name: "a znode of another session is taken over",
 		file: "internal/seqnode/create.go",
 		edits: []edit{{
-			now:  `own == "" && stat.EphemeralOwner == zkSession && c.s.Conn.SessionID() == zkSession:`,
+			now:  `own == "" && stat.EphemeralOwner == zkSession && c.s.SessionID() == zkSession:`,
 			then: `own == "":`,
 		}},
 	},
@@ -44,7 +44,7 @@ var defects = []defect{
 		file: "internal/session/heartbeat.go",
 		edits: []edit{{
 			now: "	return s.heartbeat.clock.GoodUntil(\n",
-			then: "	if s.Conn.State() == zk.StateHasSession {\n		s.heartbeat.beaten = s.nowLocked()\n	}\n" +
+			then: "	if s.conn.State() == zk.StateHasSession {\n		s.heartbeat.beaten = s.nowLocked()\n	}\n" +
 				"	if t := s.timeout(); t > 0 {\n		return s.heartbeat.beaten.Add(t - t/20), true\n	}\n" +
 				"	return s.heartbeat.clock.GoodUntil(\n",
 		}},
@@ -53,7 +53,7 @@ var defects = []defect{
 		name: "an answer to a create is trusted in any session",
 		file: "internal/seqnode/create.go",
 		edits: []edit{{
-			now:  "if err == nil && zkSession != 0 && c.s.Conn.SessionID() == zkSession {",
+			now:  "if err == nil && zkSession != 0 && c.s.SessionID() == zkSession {",
 			then: "if err == nil {",
 		}},
 	},
@@ -72,7 +72,7 @@ var defects = []defect{
 		file: "internal/session/heartbeat.go",
 		edits: []edit{{
 			now:  `err := s.Sync("/")`,
-			then: "err := s.Contact(func() error {\n\t_, _, err := s.Conn.Get(\"/\")\n\treturn err\n})",
+			then: "r := s.begin(&syncOp, \"/\")\n\t\t_, _, err := s.conn.Get(\"/\")\n\t\terr = r.end(err)",
 		}},
 	},
 	{
@@ -152,7 +152,7 @@ var defects = []defect{
 		file: "internal/seqnode/node.go",
 		edits: []edit{{
 			now:  "		unknown = unknown || !session.NotDone(err)\n",
-			then: "		unknown = unknown || !session.NotDone(err)\n		if backoff > 0 || unknown {\n			return err\n		}\n",
+			then: "		unknown = unknown || !session.NotDone(err)\n		if err != nil {\n			return session.Permanent(err)\n		}\n",
 		}},
 	},
 	{

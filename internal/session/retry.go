@@ -1,0 +1,87 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Retry runs f, each time once the connection has a session, until it succeeds or fails
+// for good (see Final), ctx is done or the connection closed. f may itself wait for
+// something: then it is what makes the wait outlast an outage.
+func (s *Session) Retry(ctx context.Context, f func() error) error {
+	var backoff Backoff
+	for {
+		err := s.Ready(ctx)
+		if err == nil {
+			err = f()
+		}
+		if err == nil || Final(err) {
+			return err
+		}
+		if err := s.Pause(ctx, backoff.Next()); err != nil {
+			return err
+		}
+	}
+}
+
+// Permanent returns an error that says what err does, and is Final: Retry ends with it.
+func Permanent(err error) error { return permanent{err} }
+
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+func isPermanent(err error) bool {
+	var p permanent
+	return errors.As(err, &p)
+}
+
+const readyPoll = 20 * time.Millisecond
+
+// Ready waits until the connection has a session.
+func (s *Session) Ready(ctx context.Context) error {
+	for s.conn.State() != zk.StateHasSession || s.conn.SessionID() == 0 {
+		if err := s.Pause(ctx, readyPoll); err != nil {
+			return err
+		}
+	}
+	return s.Pause(ctx, 0)
+}
+
+// Pause waits for d, or until ctx is done or the connection closed, which it reports.
+func (s *Session) Pause(ctx context.Context, d time.Duration) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if s.isClosed() {
+		return closedError{}
+	}
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.closed:
+		return closedError{}
+	}
+}
+
+// A Backoff says how long to wait before the next try: not at all at first, then from
+// 10 ms up to half a second.
+type Backoff int
+
+// Next returns the wait before the next try.
+func (b *Backoff) Next() time.Duration {
+	if *b++; *b == 1 {
+		return 0
+	}
+	return min(5*time.Millisecond<<min(*b-1, 10), 500*time.Millisecond)
+}
