@@ -134,7 +134,7 @@ func (h *Hold) checkFailed(conn Conn, err error) error {
 	}
 	cause := seqnode.ErrGone
 	if conn.SessionID() != h.node.Session() {
-		cause = session.ErrOver
+		cause = session.ErrSessionEnded
 	}
 	h.node.Lose(cause)
 	return lost(h.path, cause)

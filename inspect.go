@@ -27,7 +27,7 @@ func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error)
 		return nil, wrap(op, path, err)
 	}
 	s := session.Use(conn, settings.sessionConfig(conn))
-	defer s.Done()
+	defer s.Release()
 	own, err := inspectDir(ctx, s, path, mutexName, readName, writeName, leaseName, latchName)
 	if err != nil {
 		return nil, wrap(op, path, err)

@@ -181,7 +181,7 @@ func (s *settings) sessionConfig(conn Conn) session.Config {
 	if sc, ok := wrapped[SessionConn](conn); ok {
 		c.Timeout, c.WhenClosed = sc.SessionTimeout, sc.OnClose
 		c.ServerTick = max(c.ServerTick, sc.ServerTick())
-		c.Greeted = func(session int64) (time.Time, bool) {
+		c.LastHandshake = func(session int64) (time.Time, bool) {
 			last, began := sc.LastHandshake()
 			return began, last == session && !began.IsZero()
 		}

@@ -36,7 +36,7 @@ func (r *reentrant) ParticipantNodes(ctx context.Context) ([]string, error) {
 
 func participantNodes(ctx context.Context, conn Conn, config session.Config, queue *seqnode.Queue) ([]string, error) {
 	s := session.Use(conn, config)
-	defer s.Done()
+	defer s.Release()
 	members, err := queue.Members(ctx, s)
 	if err != nil {
 		return nil, wrap("participants of", queue.Dir, err)
@@ -53,7 +53,7 @@ func participantNodes(ctx context.Context, conn Conn, config session.Config, que
 // Participants returns the whole queue, in order. It takes a read for each participant; those who leave meanwhile are not in it.
 func (r *reentrant) Participants(ctx context.Context) ([]Participant, error) {
 	s := session.Use(r.conn, r.config)
-	defer s.Done()
+	defer s.Release()
 	members, err := r.queue.Members(ctx, s)
 	if err != nil {
 		return nil, wrap("participants of", r.path, err)

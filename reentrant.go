@@ -88,7 +88,7 @@ func (r *reentrant) enterOrReenter(ctx, call context.Context, try bool) error {
 		case <-c.settled:
 		case <-ctx.Done():
 			s := session.Use(r.conn, r.config)
-			defer s.Done()
+			defer s.Release()
 			return seqnode.Standing(ctx, s, context.Cause(ctx), elsewhere, asked)
 		}
 	}
@@ -151,7 +151,7 @@ func (r *reentrant) admit(ctx context.Context, who owner, e seqnode.Entry) (*seq
 		}
 	}
 	s := session.Use(r.conn, r.config)
-	defer s.Done()
+	defer s.Release()
 	if r.under != nil {
 		if senior := r.under(who); senior != nil {
 			return r.queue.EnterUnder(ctx, s, senior, e)

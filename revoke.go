@@ -25,7 +25,7 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	}
 	settings, _ := newSettings(nil)
 	s := session.Use(conn, settings.sessionConfig(conn))
-	defer s.Done()
+	defer s.Release()
 	err := s.Retry(ctx, func() error {
 		_, err := session.Call(ctx, s, func() (*zk.Stat, error) {
 			return s.Set(nodePath, []byte(revokeMessage), -1)

@@ -189,7 +189,7 @@ const gateWithin = 100 * time.Millisecond
 // enter goes through the gate and gets the leases' znodes.
 func (s *InterProcessSemaphoreV2) enter(ctx context.Context, n int, try bool, queued func(string, int)) ([]*seqnode.Node, error) {
 	conn := session.Use(s.conn, s.config)
-	defer conn.Done()
+	defer conn.Release()
 	var backoff session.Backoff
 	for {
 		if err := s.admits(ctx, conn, n, try); err != nil {
@@ -302,7 +302,7 @@ func (l *Lease) beginRelease(ctx context.Context) (finish func(context.Context) 
 // Data returns what the lease's znode holds: by default the address of the host that acquired it.
 func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 	s := session.Use(l.sem.conn, l.sem.config)
-	defer s.Done()
+	defer s.Release()
 	data, err := session.Call(ctx, s, func() ([]byte, error) {
 		data, _, err := s.Get(l.hold.path)
 		return data, err

@@ -21,7 +21,7 @@ func fixedLimit(most int) seqnode.Limit {
 func sharedLimit(conn Conn, config session.Config, path string) seqnode.Limit {
 	return func(ctx context.Context, watch bool) (most int, changed <-chan zk.Event, err error) {
 		s := session.Use(conn, config)
-		defer s.Done()
+		defer s.Release()
 		if watch { // first, so that no change goes unseen
 			if changed, err = s.Watch(ctx, path); err != nil {
 				return 0, nil, fmt.Errorf("shared count %s: %w", path, err)
@@ -66,7 +66,7 @@ func SetSharedCount(ctx context.Context, conn Conn, countPath string, maximum in
 	}
 	data := binary.BigEndian.AppendUint32(nil, uint32(maximum))
 	s := session.Use(conn, settings.sessionConfig(conn))
-	defer s.Done()
+	defer s.Release()
 	dir := seqnode.NewDir(s, zkpath.Parent(countPath), settings.acl)
 	err = s.Retry(ctx, func() error {
 		return setOrCreate(ctx, s, dir, countPath, data, settings.acl)

@@ -10,9 +10,6 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
-// flagContainer is zk.FlagContainer of v1.0.4; v1.0.3 wants the same number for it under another name.
-const flagContainer = 4
-
 // errNotCreated says that a create of unknown outcome has left no znode.
 var errNotCreated = errors.New("the create did not reach the server")
 
@@ -99,17 +96,13 @@ func counterAtItsEnd(dir string, seq int32) error {
 // proves by showing the znode that it came second.
 func (c *creation) createAndList(ctx context.Context) (*Node, error) {
 	s := c.s
-	select {
-	case s.Creating <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-s.Closed():
-		return nil, s.Pause(ctx, 0)
+	if err := s.BeginCreate(ctx); err != nil {
+		return nil, err
 	}
 	reconnected := s.Reconnected()
 	var first *session.Pending[listing] // set before created is done
 	created := session.Start(s, func() (*Node, error) {
-		defer func() { <-s.Creating }()
+		defer s.EndCreate()
 		return c.create(func() {
 			if c.next != nil {
 				c.next()

@@ -52,11 +52,12 @@ func (d *Dir) make(ctx context.Context, path string, made *[]string) error {
 	case err == nil:
 		*made = append(*made, path)
 		return nil
-	case errors.Is(err, zk.ErrNodeExists): // after a lost answer nobody knows by whose doing
+	// after a lost answer nobody knows by whose doing
+	case errors.Is(err, zk.ErrNodeExists):
 		return nil
 	case session.Unimplemented(err):
-		d.s.NoContainers()
-		return errNotCreated // the server has hung up as well; the caller tries again
+		// the server has closed the connection; the next try makes no container
+		return errNotCreated
 	case errors.Is(err, zk.ErrNoNode):
 		parent := zkpath.Parent(path)
 		if parent == "/" {
@@ -75,13 +76,7 @@ func (d *Dir) create(ctx context.Context, path string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	var err error
-	if d.s.Containers() {
-		_, err = d.s.CreateContainer(path, []byte{}, flagContainer, d.acl)
-	} else {
-		_, err = d.s.Create(path, []byte{}, zk.FlagPersistent, d.acl)
-	}
-	return err
+	return d.s.CreateContainer(path, d.acl)
 }
 
 // Unmake deletes what Make made and nobody uses. What cannot be deleted within the time

@@ -58,8 +58,8 @@ func (c *creation) newNode(path string, name Name, zkSession int64) *Node {
 	}
 	n.over, n.overNow = context.WithCancel(context.Background())
 	n.lost, n.loseNow = context.WithCancelCause(context.Background())
-	c.s.Again() // until it is removed
-	c.s.Bind(path, zkSession, n)
+	c.s.Retain() // until it is removed
+	c.s.Track(path, zkSession, n)
 	return n
 }
 
@@ -82,13 +82,13 @@ func (n *Node) Cause() error {
 
 // neighbour returns the Node at path if it is one of this process, in the same session.
 func (n *Node) neighbour(path string) *Node {
-	if m, ok := n.s.Tenant(path).(*Node); ok && m.session == n.session {
+	if m, ok := n.s.Ephemeral(path).(*Node); ok && m.session == n.session {
 		return m
 	}
 	return nil
 }
 
-// take marks n as held. It fails with session.ErrOutOfTouch where that has to be tried again after word from the server.
+// take marks n as held. It fails with session.ErrSuspended where that has to be tried again after word from the server.
 func (n *Node) take(ctx context.Context, head bool) error {
 	if n.token == 0 {
 		n.Mind()
@@ -119,8 +119,8 @@ func (n *Node) take(ctx context.Context, head bool) error {
 	case err == nil:
 		n.mindSoon()
 		return nil
-	case errors.Is(err, session.ErrOver):
-		n.Lose(err)
+	case errors.Is(err, session.ErrSessionEnded):
+		n.SessionEnded(err)
 		return errRejoin
 	default:
 		n.mu.Lock()
@@ -140,7 +140,7 @@ func (n *Node) handedOver() bool {
 
 // StartLeaving deletes the znode, in the background for as long as the session lasts. left
 // waits for that until its ctx is done. Its error says why the Node had been lost before,
-// ErrGone or session.ErrOver among others, or why the outcome is not known yet.
+// ErrGone or session.ErrSessionEnded among others, or why the outcome is not known yet.
 func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
 	if !n.end(errLeft) {
 		return func(context.Context) error { return n.Cause() }
@@ -175,7 +175,10 @@ func giveUp(ctx context.Context, groups ...[]*Node) {
 	}
 }
 
-// Lose implements session.Tenant.
+// SessionEnded implements session.Ephemeral.
+func (n *Node) SessionEnded(cause error) { n.Lose(cause) }
+
+// Lose takes note, by whomever it was found out, that the znode can no longer be relied on.
 func (n *Node) Lose(cause error) {
 	if n.end(cause) {
 		return
@@ -210,8 +213,8 @@ func (n *Node) end(cause error) bool {
 		n.loseNow(cause)
 	}
 	n.removal = session.Start(n.s, func() (struct{}, error) {
-		defer n.s.Done()
-		defer n.s.Unbind(n.Path)
+		defer n.s.Release()
+		defer n.s.Untrack(n.Path)
 		return struct{}{}, n.remove(cause)
 	})
 	n.overNow()
@@ -237,7 +240,7 @@ func (n *Node) remove(cause error) error {
 
 // isLoss tells whether err says that a znode was lost, and not that a call failed.
 func isLoss(err error) bool {
-	return errors.Is(err, ErrGone) || errors.Is(err, session.ErrOver) || errors.Is(err, session.ErrOutOfTouch) ||
+	return errors.Is(err, ErrGone) || errors.Is(err, session.ErrSessionEnded) || errors.Is(err, session.ErrSuspended) ||
 		errors.Is(err, session.ErrClosed)
 }
 
@@ -246,7 +249,7 @@ func (q *Queue) remove(s *session.Session, path string, zkSession int64) error {
 	unknown := false
 	return s.Retry(context.Background(), func() error {
 		if s.SessionID() != zkSession {
-			return session.Permanent(session.ErrOver)
+			return session.Permanent(session.ErrSessionEnded)
 		}
 		err := s.Delete(path, -1)
 		switch {
@@ -255,7 +258,7 @@ func (q *Queue) remove(s *session.Session, path string, zkSession int64) error {
 		case unknown && errors.Is(err, zk.ErrNoNode):
 			// The delete before was ours, or the session has ended between the two, and this one ran in the next session.
 			if s.SessionID() != zkSession {
-				return session.Permanent(session.ErrOver)
+				return session.Permanent(session.ErrSessionEnded)
 			}
 			return nil
 		case errors.Is(err, zk.ErrNoNode):
@@ -300,7 +303,7 @@ func (n *Node) mind() {
 			n.end(ErrGone)
 			return
 		case errors.Is(err, zk.ErrNoNode):
-			n.end(session.ErrOver)
+			n.end(session.ErrSessionEnded)
 			return
 		case err != nil:
 			n.learn(0, err)
@@ -378,9 +381,9 @@ func (n *Node) nextEvent(events <-chan zk.Event) bool {
 		case ev.Type == zk.EventNodeDeleted:
 			n.end(ErrGone)
 		case errors.Is(ev.Err, zk.ErrSessionExpired):
-			n.end(session.ErrOver)
+			n.end(session.ErrSessionEnded)
 		case errors.Is(ev.Err, zk.ErrClosing):
-			n.s.Fail()
+			n.s.ConnClosed()
 		default:
 			return true
 		}

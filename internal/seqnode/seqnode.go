@@ -132,7 +132,7 @@ func (n *Node) await(ctx context.Context, e *Entry) error {
 			}
 		}
 		n.turn, n.asked = turn{}, time.Now()
-		if err := n.take(ctx, t.head); !errors.Is(err, session.ErrOutOfTouch) {
+		if err := n.take(ctx, t.head); !errors.Is(err, session.ErrSuspended) {
 			return err
 		}
 		if err := n.s.Pause(ctx, backoff.Next()); err != nil {
@@ -176,7 +176,7 @@ func (n *Node) place(ctx context.Context) (t turn, err error) {
 func (n *Node) placeOnce(ctx context.Context) (turn, error) {
 	for {
 		if n.s.SessionID() != n.session {
-			n.Lose(session.ErrOver)
+			n.SessionEnded(session.ErrSessionEnded)
 		}
 		if n.over.Err() != nil {
 			return turn{}, errRejoin
@@ -262,7 +262,7 @@ func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (free bool, err e
 			return t.local.handedOver() && !n.q.Relist, nil
 		case ev := <-events:
 			if errors.Is(ev.Err, zk.ErrClosing) {
-				n.s.Fail()
+				n.s.ConnClosed()
 			}
 			return t.last && ev.Type == zk.EventNodeDeleted && n.stands(ctx), nil
 		case <-n.over.Done():

@@ -24,7 +24,7 @@ func Standing(
 	switch {
 	case where == "":
 		return fmt.Errorf("%w: %w", err, s.NoAnswer(asked))
-	case !busy && s.OutOfTouch():
+	case !busy && s.Unavailable():
 		return fmt.Errorf("%w: %w; before that %s", err, s.NoAnswer(time.Now()), where)
 	default:
 		return fmt.Errorf("%w: %s", err, where)

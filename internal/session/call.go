@@ -25,9 +25,9 @@ func newPending[T any](s *Session) *Pending[T] {
 }
 
 func (p *Pending[T]) run(f func() (T, error)) {
-	p.s.Again()
+	p.s.Retain()
 	go func() {
-		defer p.s.Done()
+		defer p.s.Release()
 		defer close(p.done)
 		p.value, p.err = f()
 	}()
@@ -65,6 +65,22 @@ func (p *Pending[T]) Then(f func(T, error)) {
 		return struct{}{}, nil
 	})
 }
+
+// BeginCreate waits for a place among the creates under way, until EndCreate: that bounds the
+// goroutines that a mute server can hold up.
+func (s *Session) BeginCreate(ctx context.Context) error {
+	select {
+	case s.creating <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.closed:
+		return closedError{}
+	}
+}
+
+// EndCreate is documented at BeginCreate.
+func (s *Session) EndCreate() { <-s.creating }
 
 // Call is Start and Wait.
 func Call[T any](ctx context.Context, s *Session, f func() (T, error)) (T, error) {

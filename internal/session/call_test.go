@@ -32,9 +32,9 @@ func TestACallerLeavesAHangingCall(t *testing.T) {
 
 		var followed string
 		call.Then(func(value string, err error) { followed = fmt.Sprint(value, ": ", err) })
-		s.Done()
+		s.Release()
 		require.Same(t, s, session.Use(conn, config(time.Hour)), "a call under way is a user")
-		s.Done()
+		s.Release()
 		close(release)
 		<-call.Done()
 		synctest.Wait()
@@ -50,7 +50,7 @@ func TestWaitPrefersTheResult(t *testing.T) {
 		s := use(t, conn, time.Hour)
 		call := session.Start(s, func() (int, error) { return 7, nil })
 		<-call.Done()
-		s.Fail()
+		s.ConnClosed()
 		for range 100 { // a select chooses at random
 			value, err := call.Wait(cancelled(t, errEnough))
 			require.NoError(t, err)

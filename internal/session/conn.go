@@ -61,7 +61,7 @@ func (r request) end(err error) error {
 	}
 	s.noteOutcome(err)
 	if errors.Is(err, zk.ErrClosing) {
-		s.Fail()
+		s.ConnClosed()
 	}
 	if r.op.counts != nil && r.op.counts(err) && r.session != 0 {
 		s.noteContact(r.session, r.sent)
@@ -128,13 +128,36 @@ func (s *Session) Create(
 	return created, r.end(err)
 }
 
-// CreateContainer is the Conn's.
-func (s *Session) CreateContainer(
-	path string, data []byte, flags int32, acl []zk.ACL,
-) (string, error) {
+// CreateContainer creates an empty znode that the server reaps when it has lost its last
+// child, or a persistent one where the server is known to have no containers. It is known
+// by its first answer, which costs the connection: see Unimplemented.
+func (s *Session) CreateContainer(path string, acl []zk.ACL) error {
+	if s.hasNoContainers() {
+		_, err := s.Create(path, []byte{}, zk.FlagPersistent, acl)
+		return err
+	}
 	r := s.begin(&createOp, path)
-	created, err := s.conn.CreateContainer(path, data, flags, acl)
-	return created, r.end(err)
+	_, err := s.conn.CreateContainer(path, []byte{}, flagContainer, acl)
+	if Unimplemented(err) {
+		s.noteNoContainers()
+	}
+	return r.end(err)
+}
+
+// flagContainer is zk.FlagContainer of v1.0.4; v1.0.3 wants the same number for it under
+// another name.
+const flagContainer = 4
+
+func (s *Session) hasNoContainers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.noContainers
+}
+
+func (s *Session) noteNoContainers() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noContainers = true
 }
 
 // Delete is the Conn's.

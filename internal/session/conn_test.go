@@ -42,7 +42,7 @@ func TestRefusalsNameTheRequest(t *testing.T) {
 		conn := &refusing{err: c.err}
 		s := session.Use(conn, config(0))
 		_, err := s.Create(c.path, nil, 0, nil)
-		s.Done()
+		s.Release()
 		require.ErrorIs(t, err, c.err)
 		require.EqualError(t, err, c.text)
 		require.Equal(t, session.Unimplemented(c.err), session.Unimplemented(err))
@@ -92,8 +92,7 @@ func TestEachWriteAndSyncKeepsTheClock(t *testing.T) {
 			return err
 		}, true},
 		"create container": {func(s *session.Session) error {
-			_, err := s.CreateContainer("/", nil, 0, nil)
-			return err
+			return s.CreateContainer("/", nil)
 		}, true},
 		"get": {func(s *session.Session) error {
 			_, _, err := s.Get("/")
@@ -115,12 +114,12 @@ func TestEachWriteAndSyncKeepsTheClock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := use(t, &answering{}, time.Hour) // no heartbeat gets into the way
-				s.Bind("/a", 1, newTenant())
+				s.Track("/a", 1, newEphemeral())
 				require.NoError(t, c.call(s))
 				if c.keeps {
 					require.NoError(t, s.Hold("/a"))
 				} else {
-					require.ErrorIs(t, s.Hold("/a"), session.ErrOutOfTouch)
+					require.ErrorIs(t, s.Hold("/a"), session.ErrSuspended)
 				}
 			})
 		})

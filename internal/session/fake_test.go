@@ -27,6 +27,8 @@ type fake struct {
 	watches map[string]chan zk.Event // pending, by path
 	set     int                      // how many watches were set
 	deleted func() error             // what a delete ends with, at once; nil: with success
+	// containers is what a create of one ends with.
+	containers error
 }
 
 func newFake() *fake {
@@ -76,6 +78,16 @@ func (f *fake) Delete(string, int32) error {
 		return nil
 	}
 	return deleted()
+}
+
+func (f *fake) Create(path string, _ []byte, _ int32, _ []zk.ACL) (string, error) {
+	return path, f.answer()
+}
+
+func (f *fake) CreateContainer(path string, _ []byte, _ int32, _ []zk.ACL) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return path, f.containers
 }
 
 func (f *fake) Get(string) ([]byte, *zk.Stat, error) { return nil, &zk.Stat{}, f.answer() }
@@ -153,7 +165,7 @@ func useWith(t *testing.T, conn session.Conn, cfg session.Config) *session.Sessi
 	t.Helper()
 	s := session.Use(conn, cfg)
 	t.Cleanup(func() {
-		s.Done()
+		s.Release()
 		time.Sleep(2 * time.Minute) // calls under way end by themselves; one that does not fails the test
 	})
 	return s
@@ -163,17 +175,17 @@ func config(timeout time.Duration) session.Config {
 	return session.Config{Timeout: func() time.Duration { return timeout }, Plain: true}
 }
 
-// tenant is a znode that notes when and why it was lost.
-type tenant struct {
+// ephemeral is a znode that notes when and why it was lost.
+type ephemeral struct {
 	lost chan struct{} // closed at the first loss
 	once sync.Once
 	at   time.Time
 	why  error
 }
 
-func newTenant() *tenant { return &tenant{lost: make(chan struct{})} }
+func newEphemeral() *ephemeral { return &ephemeral{lost: make(chan struct{})} }
 
-func (l *tenant) Lose(cause error) {
+func (l *ephemeral) SessionEnded(cause error) {
 	l.once.Do(func() {
 		l.at, l.why = time.Now(), cause
 		close(l.lost)
@@ -181,7 +193,7 @@ func (l *tenant) Lose(cause error) {
 }
 
 // await waits for the loss.
-func (l *tenant) await(t *testing.T) {
+func (l *ephemeral) await(t *testing.T) {
 	t.Helper()
 	select {
 	case <-l.lost:
@@ -191,7 +203,7 @@ func (l *tenant) await(t *testing.T) {
 }
 
 // isLost tells what has happened up to now.
-func (l *tenant) isLost() bool {
+func (l *ephemeral) isLost() bool {
 	synctest.Wait()
 	select {
 	case <-l.lost:

@@ -9,19 +9,19 @@ import (
 	"github.com/zkrecipes/recipes/internal/lossclock"
 )
 
-// lookEvery is how often the client's state is looked at; this asks nothing of ZooKeeper.
-const lookEvery = 100 * time.Millisecond
+// tickEvery is how often the client's state is looked at; this asks nothing of ZooKeeper.
+const tickEvery = 100 * time.Millisecond
 
 // A heartbeat keeps the loss clock going while the Session has users.
 type heartbeat struct {
-	timer    *time.Timer // nil where there are no users
-	clock    lossclock.Clock
-	timeline lossclock.Timeline
-	wall     func(now time.Time) time.Time // the wall clock of a reading
-	seen     int64                         // the session at the last look
-	away     bool                          // no session at the last look
-	beating  bool                          // a sync is under way
-	beaten   time.Time                     // when the last sync was sent
+	timer        *time.Timer // nil where there are no users
+	clock        lossclock.Clock
+	timeline     lossclock.Timeline
+	wall         func(now time.Time) time.Time // the wall clock of a reading
+	seen         int64                         // the session at the last look
+	disconnected bool                          // no session at the last look
+	syncing      bool                          // a sync is under way
+	lastSync     time.Time                     // when the last sync was sent
 }
 
 // wallClock is what a reading of the clock says without its monotonic part.
@@ -53,10 +53,10 @@ func (s *Session) termsLocked() lossclock.Terms {
 // handshakeLocked is when the last handshake of a session began, zero where that is
 // unknown.
 func (s *Session) handshakeLocked(session int64) time.Time {
-	if s.greeted == nil {
+	if s.lastHandshake == nil {
 		return time.Time{}
 	}
-	at, ok := s.greeted(session)
+	at, ok := s.lastHandshake(session)
 	if !ok {
 		return time.Time{}
 	}
@@ -78,21 +78,21 @@ func (s *Session) goodLocked(session int64) error {
 	case s.isClosed():
 		return closedError{}
 	case s.conn.SessionID() != session:
-		return s.lossLocked(ErrOver, session)
+		return s.lossLocked(ErrSessionEnded, session)
 	case !ok || !now.Before(until):
-		return s.lossLocked(ErrOutOfTouch, session)
+		return s.lossLocked(ErrSuspended, session)
 	}
 	return nil
 }
 
-// Hold marks the tenant at path as held, which it is only if its session can be relied on
+// Hold marks the ephemeral at path as held, which it is only if its session can be relied on
 // now.
 func (s *Session) Hold(path string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.tenants[path]
+	t := s.ephemerals[path]
 	if t == nil {
-		return ErrOver
+		return ErrSessionEnded
 	}
 	// Even where it is good now, by a handshake: no proof would come after that.
 	if terms := s.termsLocked(); !terms.Workable() {
@@ -118,8 +118,8 @@ func (s *Session) startHeartbeat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := &s.heartbeat
-	h.seen, h.away = s.conn.SessionID(), s.conn.State() != zk.StateHasSession
-	h.timer = time.AfterFunc(s.lookIntervalLocked(), s.look)
+	h.seen, h.disconnected = s.conn.SessionID(), s.conn.State() != zk.StateHasSession
+	h.timer = time.AfterFunc(s.tickIntervalLocked(), s.tick)
 }
 
 func (s *Session) stopHeartbeat() {
@@ -128,16 +128,16 @@ func (s *Session) stopHeartbeat() {
 	stop(&s.heartbeat.timer)
 }
 
-func (s *Session) lookIntervalLocked() time.Duration {
+func (s *Session) tickIntervalLocked() time.Duration {
 	if t := s.timeout(); t > 0 {
-		return max(min(lookEvery, t/16), time.Millisecond)
+		return max(min(tickEvery, t/16), time.Millisecond)
 	}
-	return lookEvery
+	return tickEvery
 }
 
-// look is the tick of the heartbeat: it tells the tenants that are lost, keeps the
+// tick is run by the timer: it tells the ephemerals that are lost, keeps the
 // contact fresh, and arms the timer again.
-func (s *Session) look() {
+func (s *Session) tick() {
 	session, state := s.conn.SessionID(), s.conn.State()
 	s.mu.Lock()
 	h := &s.heartbeat
@@ -146,36 +146,36 @@ func (s *Session) look() {
 		return
 	}
 	away := state != zk.StateHasSession
-	if s.greetedAnewLocked(session) || h.away && !away || h.seen != session {
+	if s.shookHandsLocked(session) || h.disconnected && !away || h.seen != session {
 		close(s.reconnected)
 		s.reconnected = make(chan struct{})
 	}
-	h.away, h.seen = away, session
+	h.disconnected, h.seen = away, session
 	now := s.nowLocked()
-	due := s.nextBeatLocked(session)
-	beat := !h.beating && (!s.suspectedAt.IsZero() || !now.Before(due))
+	due := s.nextSyncLocked(session)
+	beat := !h.syncing && (!s.suspectedAt.IsZero() || !now.Before(due))
 	if beat {
-		h.beating, h.beaten = true, now
-		due = s.nextBeatLocked(session)
+		h.syncing, h.lastSync = true, now
+		due = s.nextSyncLocked(session)
 	}
 	h.timer.Reset(s.waitLocked(now, session, due))
 	s.mu.Unlock()
 
 	s.tellLosses()
 	if beat {
-		go s.beat()
+		go s.heartbeatSync()
 	}
 }
 
-func (s *Session) nextBeatLocked(session int64) time.Time {
+func (s *Session) nextSyncLocked(session int64) time.Time {
 	h := &s.heartbeat
-	return h.clock.NextBeat(s.termsLocked(), session, s.handshakeLocked(session), h.beaten,
-		len(s.tenants) > 0)
+	return h.clock.NextBeat(s.termsLocked(), session, s.handshakeLocked(session), h.lastSync,
+		len(s.ephemerals) > 0)
 }
 
 // waitLocked is how long after now to look again: when a beat is due, or a hold is lost.
 func (s *Session) waitLocked(now time.Time, session int64, due time.Time) time.Duration {
-	wait := s.lookIntervalLocked()
+	wait := s.tickIntervalLocked()
 	if until := due.Sub(now); until > 0 {
 		wait = min(wait, until)
 	}
@@ -185,30 +185,30 @@ func (s *Session) waitLocked(now time.Time, session int64, due time.Time) time.D
 	return wait
 }
 
-// tellLosses tells each tenant that is lost. That is judged anew for each: what the look
+// tellLosses tells each ephemeral that is lost. That is judged anew for each: what the look
 // has seen may be of a session, or of an outage, that has ended since.
 func (s *Session) tellLosses() {
-	s.lose(func(t *tenancy) error {
+	s.lose(func(t *tracked) error {
 		if s.conn.SessionID() != t.session {
-			return s.lossLocked(ErrOver, t.session)
+			return s.lossLocked(ErrSessionEnded, t.session)
 		}
 		return nil
 	})
-	s.lose(func(t *tenancy) error {
-		if err := s.goodLocked(t.session); t.held && errors.Is(err, ErrOutOfTouch) {
+	s.lose(func(t *tracked) error {
+		if err := s.goodLocked(t.session); t.held && errors.Is(err, ErrSuspended) {
 			return err
 		}
 		return nil
 	})
 }
 
-func (s *Session) beat() {
+func (s *Session) heartbeatSync() {
 	if s.probe() {
-		s.Fail()
+		s.ConnClosed()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.heartbeat.beating = false
+	s.heartbeat.syncing = false
 }
 
 // *zk.Conn does not tell that its owner has closed it: every call fails at once, as calls
@@ -280,7 +280,7 @@ func (s *Session) noteOutcome(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if connectionLost(err) {
-		s.heartbeat.away = true
+		s.heartbeat.disconnected = true
 	}
 	if !errors.Is(err, zk.ErrConnectionClosed) {
 		s.suspectedAt = time.Time{}

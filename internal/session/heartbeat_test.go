@@ -18,12 +18,12 @@ func goodFor(timeout time.Duration) time.Duration { return timeout * 19 / 20 }
 
 func unsure(timeout time.Duration) time.Duration { return min(timeout/4, 5*time.Second) }
 
-// hold returns a tenant that is held at path, in the session that conn has.
-func hold(t *testing.T, s *session.Session, conn session.Conn, path string) *tenant {
+// hold returns an ephemeral that is held at path, in the session that conn has.
+func hold(t *testing.T, s *session.Session, conn session.Conn, path string) *ephemeral {
 	t.Helper()
 	require.NoError(t, contact(s))
-	l := newTenant()
-	s.Bind(path, conn.SessionID(), l)
+	l := newEphemeral()
+	s.Track(path, conn.SessionID(), l)
 	require.NoError(t, s.Hold(path))
 	return l
 }
@@ -48,7 +48,7 @@ func TestAHoldIsLostInTimeByTheLastAnsweredRequest(t *testing.T) {
 					noticed := time.AfterFunc(disconnectAfter, func() { conn.change(func() { conn.state = zk.StateConnecting }) })
 					defer noticed.Stop()
 					held.await(t)
-					require.ErrorIs(t, held.why, session.ErrOutOfTouch)
+					require.ErrorIs(t, held.why, session.ErrSuspended)
 					after := held.at.Sub(conn.lastHeard())
 					require.LessOrEqual(t, after, goodFor(timeout)-unsure(timeout))
 					require.Greater(t, after, goodFor(timeout)-unsure(timeout)-timeout/10-250*time.Millisecond, "too early")
@@ -93,8 +93,8 @@ func TestSilenceConcernsHoldersOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
 		s := use(t, conn, 4*time.Second)
-		waiting := newTenant()
-		s.Bind("/waiting", 1, waiting)
+		waiting := newEphemeral()
+		s.Track("/waiting", 1, waiting)
 		defer conn.silence()()
 		time.Sleep(time.Minute)
 		require.False(t, waiting.isLost())
@@ -122,7 +122,7 @@ func TestWithoutATimeoutASecondWithoutAnAnswerIsALoss(t *testing.T) {
 		defer conn.silence()() // the state shows nothing of it
 		began := time.Now()
 		held.await(t)
-		require.ErrorIs(t, held.why, session.ErrOutOfTouch)
+		require.ErrorIs(t, held.why, session.ErrSuspended)
 		require.LessOrEqual(t, held.at.Sub(began), time.Second)
 		require.GreaterOrEqual(t, held.at.Sub(began), 800*time.Millisecond)
 		require.EqualError(t, held.why, "out of touch with ZooKeeper (no answer for 1s; "+
@@ -139,7 +139,7 @@ func TestWithoutATimeoutTheHeartbeatIsSlowWhereNothingIsHeld(t *testing.T) {
 		before := conn.beats()
 		time.Sleep(time.Minute)
 		require.Equal(t, 12, conn.beats()-before)
-		s.Bind("/waiting", 1, newTenant())
+		s.Track("/waiting", 1, newEphemeral())
 		time.Sleep(5 * time.Second)
 		before = conn.beats()
 		time.Sleep(time.Minute)
@@ -154,13 +154,13 @@ func TestAnotherSessionLosesHoldersAndWaiters(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				conn := newFake()
 				s := use(t, conn, 4*time.Second)
-				held, waiting := hold(t, s, conn, "/held"), newTenant()
-				s.Bind("/waiting", 1, waiting)
+				held, waiting := hold(t, s, conn, "/held"), newEphemeral()
+				s.Track("/waiting", 1, waiting)
 				conn.change(func() { conn.id = id })
 				began := time.Now()
-				for _, l := range []*tenant{held, waiting} {
+				for _, l := range []*ephemeral{held, waiting} {
 					l.await(t)
-					require.ErrorIs(t, l.why, session.ErrOver)
+					require.ErrorIs(t, l.why, session.ErrSessionEnded)
 					require.LessOrEqual(t, l.at.Sub(began), 100*time.Millisecond)
 				}
 			})
@@ -173,8 +173,8 @@ func TestHoldWantsASessionThatCanBeReliedOn(t *testing.T) {
 		const timeout = 4 * time.Second
 		conn := newFake()
 		s := use(t, conn, timeout)
-		s.Bind("/a", 1, newTenant())
-		require.ErrorIs(t, s.Hold("/a"), session.ErrOutOfTouch, "nothing was answered yet")
+		s.Track("/a", 1, newEphemeral())
+		require.ErrorIs(t, s.Hold("/a"), session.ErrSuspended, "nothing was answered yet")
 		require.NoError(t, contact(s))
 		require.NoError(t, s.Hold("/a"))
 		time.Sleep(unsure(timeout)) // in which there are heartbeats
@@ -186,13 +186,13 @@ func TestHoldWantsASessionThatCanBeReliedOn(t *testing.T) {
 		time.Sleep(goodFor(timeout) - unsure(timeout) - time.Millisecond)
 		require.NoError(t, s.Hold("/a"))
 		time.Sleep(time.Millisecond)
-		require.ErrorIs(t, s.Hold("/a"), session.ErrOutOfTouch)
+		require.ErrorIs(t, s.Hold("/a"), session.ErrSuspended)
 		end()
 		require.NoError(t, contact(s))
 		require.NoError(t, s.Hold("/a"))
 
 		conn.change(func() { conn.id = 2 })
-		require.ErrorIs(t, s.Hold("/a"), session.ErrOver)
+		require.ErrorIs(t, s.Hold("/a"), session.ErrSessionEnded)
 	})
 }
 
@@ -200,13 +200,13 @@ func TestHoldWithoutATimeoutWantsAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
 		s := use(t, conn, 0)
-		s.Bind("/a", 1, newTenant())
-		require.EqualError(t, s.Hold("/a"), session.ErrOutOfTouch.Error())
+		s.Track("/a", 1, newEphemeral())
+		require.EqualError(t, s.Hold("/a"), session.ErrSuspended.Error())
 		require.NoError(t, contact(s))
 		require.NoError(t, s.Hold("/a"))
 		defer conn.silence()()
 		time.Sleep(time.Second)
-		require.ErrorIs(t, s.Hold("/a"), session.ErrOutOfTouch)
+		require.ErrorIs(t, s.Hold("/a"), session.ErrSuspended)
 	})
 }
 
@@ -218,7 +218,7 @@ func TestASessionCanBeTooShortToHold(t *testing.T) {
 		cfg := config(time.Second)
 		cfg.ServerTick = 2 * time.Second
 		s := useWith(t, conn, cfg)
-		s.Bind("/a", 1, newTenant())
+		s.Track("/a", 1, newEphemeral())
 		require.NoError(t, contact(s))
 		err := s.Hold("/a")
 		require.ErrorIs(t, err, session.ErrTooShort)
@@ -248,8 +248,8 @@ func TestTheLongestTickCounts(t *testing.T) {
 					cfg.ServerTick = tick
 					useWith(t, conn, cfg)
 				}
-				held := newTenant()
-				s.Bind("/held", 1, held)
+				held := newEphemeral()
+				s.Track("/held", 1, held)
 				defer conn.silence()() // heartbeats hang; the contact is made beside the client
 				time.Sleep(time.Second)
 				at := time.Now()
@@ -286,7 +286,7 @@ func TestAHoldIsLostWhenTheMachineWakes(t *testing.T) {
 				if !c.lost {
 					held.await(t)
 				}
-				require.ErrorIs(t, held.why, session.ErrOutOfTouch)
+				require.ErrorIs(t, held.why, session.ErrSuspended)
 			})
 		})
 	}
@@ -309,7 +309,7 @@ func TestALossTellsOfTheLastContact(t *testing.T) {
 			"the ZooKeeper session has ended (last answer 400ms ago, session timeout 10s)",
 		},
 		"closed": {
-			func(s *session.Session, _ *fake) { s.Fail() },
+			func(s *session.Session, _ *fake) { s.ConnClosed() },
 			"the connection was closed by its owner (last answer 350ms ago, session timeout 10s)",
 		},
 	} {
@@ -358,7 +358,7 @@ func TestWhatKeepsTheClock(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				conn := newFake()
 				s := use(t, conn, time.Hour) // no heartbeat gets into the way
-				s.Bind("/a", c.id, newTenant())
+				s.Track("/a", c.id, newEphemeral())
 				conn.deleted = func() error {
 					conn.change(func() { conn.id = c.id })
 					return c.err
@@ -367,7 +367,7 @@ func TestWhatKeepsTheClock(t *testing.T) {
 				if c.keeps {
 					require.NoError(t, s.Hold("/a"))
 				} else {
-					require.ErrorIs(t, s.Hold("/a"), session.ErrOutOfTouch)
+					require.ErrorIs(t, s.Hold("/a"), session.ErrSuspended)
 				}
 			})
 		})
@@ -379,10 +379,10 @@ func TestASyncThatFailedDoesNotKeepTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
 		s := use(t, conn, time.Hour) // no heartbeat gets into the way
-		s.Bind("/a", 1, newTenant())
+		s.Track("/a", 1, newEphemeral())
 		conn.change(func() { conn.err = zk.ErrNoNode })
 		require.ErrorIs(t, s.Sync("/a"), zk.ErrNoNode)
-		require.ErrorIs(t, s.Hold("/a"), session.ErrOutOfTouch)
+		require.ErrorIs(t, s.Hold("/a"), session.ErrSuspended)
 		conn.change(func() { conn.err = nil })
 		require.NoError(t, s.Sync("/a"))
 		require.NoError(t, s.Hold("/a"))
@@ -394,10 +394,10 @@ func TestAReadDoesNotKeepTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
 		s := use(t, conn, time.Hour) // no heartbeat gets into the way
-		s.Bind("/a", 1, newTenant())
+		s.Track("/a", 1, newEphemeral())
 		_, _, err := s.Get("/a")
 		require.NoError(t, err)
-		require.ErrorIs(t, s.Hold("/a"), session.ErrOutOfTouch)
+		require.ErrorIs(t, s.Hold("/a"), session.ErrSuspended)
 	})
 }
 
@@ -406,17 +406,17 @@ func TestAHandshakeCounts(t *testing.T) {
 	const timeout = 12 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
-		cfg, greeted := config(timeout), time.Now().Add(14*time.Second)
-		cfg.Greeted = func(session int64) (time.Time, bool) { return greeted, session == 1 }
+		cfg, lastHandshake := config(timeout), time.Now().Add(14*time.Second)
+		cfg.LastHandshake = func(session int64) (time.Time, bool) { return lastHandshake, session == 1 }
 		s := useWith(t, conn, cfg)
-		held := newTenant()
-		s.Bind("/held", 1, held)
+		held := newEphemeral()
+		s.Track("/held", 1, held)
 		defer conn.silence()() // heartbeats hang; the contact is made beside the client
 		time.Sleep(15 * time.Second)
 		require.NoError(t, s.Delete("/x", -1))
 		require.NoError(t, s.Hold("/held"))
 		held.await(t)
-		require.Equal(t, greeted.Add(goodFor(timeout)), held.at)
+		require.Equal(t, lastHandshake.Add(goodFor(timeout)), held.at)
 	})
 }
 
@@ -426,12 +426,12 @@ func TestAHandshakeCountsForItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
 		cfg := config(3 * time.Second)
-		cfg.Greeted = func(session int64) (time.Time, bool) { return time.Now(), session == 2 }
+		cfg.LastHandshake = func(session int64) (time.Time, bool) { return time.Now(), session == 2 }
 		s := useWith(t, conn, cfg)
 		held := hold(t, s, conn, "/held")
 		defer conn.silence()()
 		held.await(t)
-		require.ErrorIs(t, held.why, session.ErrOutOfTouch)
+		require.ErrorIs(t, held.why, session.ErrSuspended)
 	})
 }
 

@@ -31,10 +31,10 @@ func TestALookThatIsLateConcernsNoNewSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &stalled{fake: newFake()}
 		s := use(t, conn, 4*time.Second)
-		fresh := newTenant()
+		fresh := newEphemeral()
 		conn.then = func() {
 			conn.change(func() { conn.id = 2 })
-			s.Bind("/fresh", 2, fresh)
+			s.Track("/fresh", 2, fresh)
 		}
 		time.Sleep(50 * time.Millisecond) // only the clock runs from here
 		conn.armed.Store(true)
@@ -44,10 +44,10 @@ func TestALookThatIsLateConcernsNoNewSession(t *testing.T) {
 	})
 }
 
-// told is a tenant that does something when it is lost.
+// told is an ephemeral that does something when it is lost.
 type told func()
 
-func (f told) Lose(error) { f() }
+func (f told) SessionEnded(error) { f() }
 
 // Word from the server, and a hold, came between the clock's look and what it tells: that hold is not lost.
 func TestALossThatIsLateConcernsNoNewHold(t *testing.T) {
@@ -55,10 +55,10 @@ func TestALossThatIsLateConcernsNoNewHold(t *testing.T) {
 		conn := newFake()
 		s := use(t, conn, 4*time.Second)
 		old := hold(t, s, conn, "/old")
-		fresh := newTenant()
-		s.Bind("/fresh", 1, fresh)
+		fresh := newEphemeral()
+		s.Track("/fresh", 1, fresh)
 		end := conn.silence()
-		s.Bind("/ended", 7, told(func() { // of an ended session, so it is told first, at each look
+		s.Track("/ended", 7, told(func() { // of an ended session, so it is told first, at each look
 			if s.Hold("/fresh") != nil && !old.isLost() {
 				conn.change(func() { conn.mute = nil })
 				require.NoError(t, contact(s))
@@ -97,4 +97,4 @@ func TestAFlappingConnectionIsNotTakenForClosed(t *testing.T) {
 	})
 }
 
-var _ session.Tenant = told(nil)
+var _ session.Ephemeral = told(nil)

@@ -10,7 +10,7 @@ import (
 // wants to know for how long ZooKeeper was silent, and which timeout that was measured
 // by.
 type loss struct {
-	cause  error // ErrOver, ErrOutOfTouch or closedError
+	cause  error // ErrSessionEnded, ErrSuspended or closedError
 	detail string
 }
 
@@ -28,7 +28,7 @@ func (s *Session) lossLocked(cause error, session int64) error {
 	case terms.Timeout <= 0:
 		detail = fmt.Sprintf("no answer for %v; its session timeout is not known, "+
 			"see WithSessionTimeout", ago(last))
-	case errors.Is(cause, ErrOutOfTouch):
+	case errors.Is(cause, ErrSuspended):
 		counts := clock.Reported(terms, session, s.handshakeLocked(session))
 		detail = fmt.Sprintf("no contact that counts for %v of the %v session timeout, "+
 			"and no answer for %v", ago(counts), terms.Timeout, ago(last))

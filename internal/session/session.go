@@ -28,9 +28,9 @@ type Conn interface {
 
 // Why a session, or a hold in it, can no longer be relied on.
 var (
-	ErrOver       = errors.New("the ZooKeeper session has ended")
-	ErrOutOfTouch = errors.New("out of touch with ZooKeeper")
-	ErrClosed     = errors.New("the connection was closed by its owner")
+	ErrSessionEnded = errors.New("the ZooKeeper session has ended")
+	ErrSuspended    = errors.New("out of touch with ZooKeeper")
+	ErrClosed       = errors.New("the connection was closed by its owner")
 	// ErrTooShort says that no session with these servers can be relied on; see
 	// Config.ServerTick.
 	ErrTooShort = errors.New("the session timeout is too short to hold a lock")
@@ -51,53 +51,52 @@ type Config struct {
 	// Plain tells that the connection is a *zk.Conn, and so how one looks that was
 	// closed.
 	Plain bool
-	// Greeted tells when the last handshake of that session began; nil where the connection does not tell.
-	Greeted func(session int64) (time.Time, bool)
+	// LastHandshake tells when the last handshake of that session began; nil where the connection does not tell.
+	LastHandshake func(session int64) (time.Time, bool)
 	// WhenClosed calls f when the connection's owner closes it, before the session ends, unless stop was called; at once, on
 	// another goroutine, where it was closed before. It is nil where the connection does not tell.
 	WhenClosed func(f func()) (stop func())
 }
 
-// A Tenant is a znode of this process that lives in the session.
-type Tenant interface {
-	// Lose tells that the znode's session ended or, of a held one only, that it cannot be relied on any more. It may be
+// An Ephemeral is a znode of this process that lives in the session.
+type Ephemeral interface {
+	// SessionEnded tells that the znode's session ended or, of a held one only, that it cannot be relied on any more. It may be
 	// called more than once, and from any goroutine.
-	Lose(cause error)
+	SessionEnded(cause error)
 }
 
-type tenancy struct {
-	tenant  Tenant
-	session int64
-	held    bool
+type tracked struct {
+	ephemeral Ephemeral
+	session   int64
+	held      bool
 }
 
 // A Session is the shared state of one connection, over all the ZooKeeper sessions that the connection goes through. Get
 // one with Use; safe for concurrent use.
 type Session struct {
-	conn   Conn
-	closed chan struct{} // closed by Fail, once
-	// Creating has a place for each create under way: it bounds the goroutines that a mute server can hold up.
-	Creating chan struct{}
-	greeted  func(session int64) (time.Time, bool) // nil where the connection does not tell
-	plain    bool                                  // see Config.Plain
+	conn          Conn
+	closed        chan struct{}                         // closed by ConnClosed, once
+	creating      chan struct{}                         // has a place for each create under way, see BeginCreate
+	lastHandshake func(session int64) (time.Time, bool) // nil where the connection does not tell
+	plain         bool                                  // see Config.Plain
 
 	users       int         // guarded by registry.mu: waiters, holders, unfinished deletes, calls under way
 	idle        *time.Timer // guarded by registry.mu: looks whether an entry without users can go
 	stopOnClose func()      // guarded by registry.mu
 
-	// mu guards what follows. It is not held across a call to ZooKeeper or to a Tenant.
-	mu           sync.Mutex
-	timeout      func() time.Duration
-	serverTick   time.Duration // the longest that a user knows of
-	heartbeat    heartbeat
-	touch        touch
-	greeting     time.Time           // when the last handshake began, if the connection tells
-	tenants      map[string]*tenancy // by path
-	watches      map[watchKey]*watch
-	sweepAt      int
-	noContainers bool
-	reconnected  chan struct{} // closed, and replaced, when the connection was away and is back
-	suspectedAt  time.Time     // since when calls have failed as on a closed connection; zero: they do not
+	// mu guards what follows. It is not held across a call to ZooKeeper or to an Ephemeral.
+	mu            sync.Mutex
+	timeout       func() time.Duration
+	serverTick    time.Duration // the longest that a user knows of
+	heartbeat     heartbeat
+	touch         touch
+	handshakeSeen time.Time           // when the last handshake began, as far as the connection tells
+	ephemerals    map[string]*tracked // by path
+	watches       map[watchKey]*watch
+	sweepAt       int
+	noContainers  bool
+	reconnected   chan struct{} // closed, and replaced, when the connection was away and is back
+	suspectedAt   time.Time     // since when calls have failed as on a closed connection; zero: they do not
 }
 
 // registry finds the Session of a connection. An entry goes with its last user, unless dropIfIdleLocked has a reason to keep it
@@ -112,23 +111,23 @@ const (
 	idleCheck      = 10 * time.Second
 )
 
-// Use returns the Session of conn and counts the caller as one of its users, until it calls Done.
+// Use returns the Session of conn and counts the caller as one of its users, until it calls Release.
 func Use(conn Conn, cfg Config) *Session {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
 	s := registry.sessions[conn]
 	if s == nil {
 		s = &Session{
-			conn: conn, plain: cfg.Plain, greeted: cfg.Greeted,
+			conn: conn, plain: cfg.Plain, lastHandshake: cfg.LastHandshake,
 			timeout: cfg.Timeout,
 			closed:  make(chan struct{}), reconnected: make(chan struct{}),
-			Creating: make(chan struct{}, creatingAtMost),
-			tenants:  map[string]*tenancy{}, watches: map[watchKey]*watch{},
+			creating:   make(chan struct{}, creatingAtMost),
+			ephemerals: map[string]*tracked{}, watches: map[watchKey]*watch{},
 			heartbeat: heartbeat{wall: wallClock},
 		}
 		registry.sessions[conn] = s
 		if cfg.WhenClosed != nil {
-			s.stopOnClose = cfg.WhenClosed(s.Fail)
+			s.stopOnClose = cfg.WhenClosed(s.ConnClosed)
 		}
 	}
 	s.learn(cfg)
@@ -148,8 +147,8 @@ func (s *Session) learn(cfg Config) {
 	s.serverTick = max(s.serverTick, cfg.ServerTick)
 }
 
-// Again counts one user more of a Session that has one.
-func (s *Session) Again() {
+// Retain counts one user more of a Session that has one.
+func (s *Session) Retain() {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
 	s.addUserLocked()
@@ -163,8 +162,8 @@ func (s *Session) addUserLocked() {
 	}
 }
 
-// Done undoes one Use or Again.
-func (s *Session) Done() {
+// Release undoes one Use or Retain.
+func (s *Session) Release() {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
 	if s.users--; s.users == 0 {
@@ -212,8 +211,8 @@ func stop(t **time.Timer) {
 	}
 }
 
-// Fail takes note that the connection was closed: every tenant is lost, every wait ends.
-func (s *Session) Fail() {
+// ConnClosed takes note that the connection was closed: every ephemeral is lost, every wait ends.
+func (s *Session) ConnClosed() {
 	s.mu.Lock()
 	if s.isClosed() {
 		s.mu.Unlock()
@@ -221,7 +220,7 @@ func (s *Session) Fail() {
 	}
 	close(s.closed)
 	s.mu.Unlock()
-	s.lose(func(t *tenancy) error { return s.lossLocked(closedError{}, t.session) })
+	s.lose(func(t *tracked) error { return s.lossLocked(closedError{}, t.session) })
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
 	s.dropIfIdleLocked()
@@ -246,59 +245,45 @@ func (s *Session) Reconnected() <-chan struct{} {
 	return s.reconnected
 }
 
-// Containers tells whether the server may have container znodes; NoContainers takes note that it has none.
-func (s *Session) Containers() bool {
+// Track takes note that the znode at path is t's, in the given ZooKeeper session; Untrack ends that.
+func (s *Session) Track(path string, session int64, t Ephemeral) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.noContainers
+	s.ephemerals[path] = &tracked{ephemeral: t, session: session}
 }
 
-// NoContainers is documented at Containers.
-func (s *Session) NoContainers() {
+// Untrack is documented at Track.
+func (s *Session) Untrack(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.noContainers = true
+	delete(s.ephemerals, path)
 }
 
-// Bind takes note that the znode at path is t's, in the given ZooKeeper session; Unbind ends that.
-func (s *Session) Bind(path string, session int64, t Tenant) {
+// Ephemeral returns the znode at path, nil where it is none of this process.
+func (s *Session) Ephemeral(path string) Ephemeral {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tenants[path] = &tenancy{tenant: t, session: session}
-}
-
-// Unbind is documented at Bind.
-func (s *Session) Unbind(path string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.tenants, path)
-}
-
-// Tenant returns the znode at path, nil where it is none of this process.
-func (s *Session) Tenant(path string) Tenant {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := s.tenants[path]; t != nil {
-		return t.tenant
+	if t := s.ephemerals[path]; t != nil {
+		return t.ephemeral
 	}
 	return nil
 }
 
-// lose tells those tenants for which why, called with mu held, has a cause.
-func (s *Session) lose(why func(*tenancy) error) {
+// lose tells those ephemerals for which why, called with mu held, has a cause.
+func (s *Session) lose(why func(*tracked) error) {
 	type lost struct {
-		tenant Tenant
-		cause  error
+		ephemeral Ephemeral
+		cause     error
 	}
 	var found []lost
 	s.mu.Lock()
-	for _, t := range s.tenants {
+	for _, t := range s.ephemerals {
 		if cause := why(t); cause != nil {
-			found = append(found, lost{t.tenant, cause})
+			found = append(found, lost{t.ephemeral, cause})
 		}
 	}
 	s.mu.Unlock()
 	for _, l := range found {
-		l.tenant.Lose(l.cause)
+		l.ephemeral.SessionEnded(l.cause)
 	}
 }

@@ -18,10 +18,10 @@ func TestUseSharesOneSessionPerConnection(t *testing.T) {
 		s := session.Use(one, config(time.Second))
 		require.Same(t, s, session.Use(one, config(time.Second)))
 		require.NotSame(t, s, use(t, other, time.Second))
-		s.Done()
+		s.Release()
 		require.Same(t, s, session.Use(one, config(time.Second)), "it has a user still")
-		s.Done()
-		s.Done()
+		s.Release()
+		s.Release()
 		require.NotSame(t, s, use(t, one, time.Second), "it went with its last user")
 	})
 }
@@ -31,7 +31,7 @@ func TestASessionWithoutUsersAsksNothing(t *testing.T) {
 		conn := newFake()
 		s := session.Use(conn, config(time.Second))
 		time.Sleep(10 * time.Second)
-		s.Done()
+		s.Release()
 		synctest.Wait()
 		asked := conn.beats()
 		require.NotZero(t, asked)
@@ -54,13 +54,13 @@ func TestTheShortestTimeoutCounts(t *testing.T) {
 	})
 }
 
-func TestFailEndsEverything(t *testing.T) {
+func TestAClosedConnectionEndsEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
 		s := use(t, conn, 4*time.Second)
-		waiting, held := newTenant(), newTenant()
-		s.Bind("/waiting", 1, waiting)
-		s.Bind("/held", 1, held)
+		waiting, held := newEphemeral(), newEphemeral()
+		s.Track("/waiting", 1, waiting)
+		s.Track("/held", 1, held)
 		require.NoError(t, contact(s))
 		require.NoError(t, s.Hold("/held"))
 		conn.change(func() { conn.state = zk.StateDisconnected })
@@ -70,10 +70,10 @@ func TestFailEndsEverything(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, ends)
 
-		s.Fail()
-		s.Fail() // again is no harm
+		s.ConnClosed()
+		s.ConnClosed() // again is no harm
 		<-s.Closed()
-		for _, lost := range []*tenant{waiting, held} {
+		for _, lost := range []*ephemeral{waiting, held} {
 			require.True(t, lost.isLost())
 			require.ErrorIs(t, lost.why, session.ErrClosed)
 			require.ErrorIs(t, lost.why, zk.ErrConnectionClosed)
@@ -104,23 +104,23 @@ func TestAConnThatTellsItsCloseFailsTheSessionBeforeCloseReturns(t *testing.T) {
 		require.True(t, l.isLost())
 		require.ErrorIs(t, l.why, session.ErrClosed)
 		<-s.Closed()
-		s.Done()
+		s.Release()
 		require.True(t, stopped, "the hook outlives the session")
 	})
 }
 
-func TestTenants(t *testing.T) {
+func TestEphemeralsAreTracked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
 		s := use(t, conn, time.Second)
-		here := newTenant()
-		require.Nil(t, s.Tenant("/a"))
-		s.Bind("/a", 1, here)
-		require.Same(t, here, s.Tenant("/a"))
-		require.Nil(t, s.Tenant("/b"))
-		s.Unbind("/a")
-		require.Nil(t, s.Tenant("/a"))
-		require.ErrorIs(t, s.Hold("/a"), session.ErrOver)
+		here := newEphemeral()
+		require.Nil(t, s.Ephemeral("/a"))
+		s.Track("/a", 1, here)
+		require.Same(t, here, s.Ephemeral("/a"))
+		require.Nil(t, s.Ephemeral("/b"))
+		s.Untrack("/a")
+		require.Nil(t, s.Ephemeral("/a"))
+		require.ErrorIs(t, s.Hold("/a"), session.ErrSessionEnded)
 		conn.change(func() { conn.id = 2 })
 		time.Sleep(time.Second)
 		require.False(t, here.isLost(), "it moved out")
@@ -155,16 +155,19 @@ func TestContainersIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
 		s := session.Use(conn, config(time.Second))
-		require.True(t, s.Containers())
-		s.NoContainers()
-		require.False(t, s.Containers())
-		s.Done()
+		unimplemented := errors.New("unknown error: -6")
+		conn.change(func() { conn.containers = unimplemented })
+		require.ErrorIs(t, s.CreateContainer("/a", nil), unimplemented)
+		require.NoError(t, s.CreateContainer("/a", nil))
+		s.Release()
 		time.Sleep(time.Hour)
 		again := session.Use(conn, config(time.Second))
-		require.False(t, again.Containers(), "to ask again would cost the connection")
+		require.NoError(t, again.CreateContainer("/a", nil), "to ask again would cost the connection")
 		conn.change(func() { conn.state = zk.StateDisconnected }) // closed, as it seems
-		again.Done()
-		require.True(t, use(t, conn, time.Second).Containers(), "what was closed is forgotten")
+		again.Release()
+		conn.change(func() { conn.state = zk.StateHasSession })
+		require.ErrorIs(t, use(t, conn, time.Second).CreateContainer("/a", nil), unimplemented,
+			"what was closed is forgotten")
 	})
 }
 

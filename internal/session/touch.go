@@ -50,10 +50,10 @@ func (s *Session) firstUser() {
 	session := s.conn.SessionID()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.greetedAnewLocked(session)
+	s.shookHandsLocked(session)
 }
 
-// greetedAnewLocked tells whether there was a handshake since the last call: a connection
+// shookHandsLocked tells whether there was a handshake since the last call: a connection
 // can have been away between two looks at its state, with nothing under way that could
 // tell. The client sets its watches again, and asks for what was missed: a deletion
 // always shows, since the server looks whether the znode is there. A change of data or of
@@ -61,22 +61,22 @@ func (s *Session) firstUser() {
 // them, and that could be one to a request which it had kept, and sent before. So
 // everybody who waits had better look. On a bare *zk.Conn, which does not tell of
 // handshakes, they look at their next poll.
-func (s *Session) greetedAnewLocked(session int64) bool {
-	if s.greeted == nil {
+func (s *Session) shookHandsLocked(session int64) bool {
+	if s.lastHandshake == nil {
 		return false
 	}
-	at, ok := s.greeted(session)
-	anew := ok && !at.Equal(s.greeting)
+	at, ok := s.lastHandshake(session)
+	anew := ok && !at.Equal(s.handshakeSeen)
 	if ok {
-		s.greeting = at
+		s.handshakeSeen = at
 	}
 	return anew
 }
 
-// OutOfTouch tells whether ZooKeeper cannot be asked just now, as far as the connection
+// Unavailable tells whether ZooKeeper cannot be asked just now, as far as the connection
 // knows: it has no session, or a request is without an answer for a second. The heartbeat
 // makes one now and then, so a silent network is noticed a second after it.
-func (s *Session) OutOfTouch() bool {
+func (s *Session) Unavailable() bool {
 	if s.conn.State() != zk.StateHasSession {
 		return true
 	}

@@ -89,14 +89,14 @@ func TestAPendingWatchOutlivesTheLastUser(t *testing.T) {
 		s := session.Use(conn, config(time.Hour))
 		_, err := s.Watch(t.Context(), "/a")
 		require.NoError(t, err)
-		s.Done()
+		s.Release()
 		time.Sleep(time.Hour)
 
 		s = session.Use(conn, config(time.Hour))
 		_, err = s.Watch(t.Context(), "/a")
 		require.NoError(t, err)
 		require.Equal(t, 1, conn.watchesSet(), "a new user would have set a second one")
-		s.Done()
+		s.Release()
 
 		conn.fire("/a", zk.EventNodeDeleted)
 		time.Sleep(time.Minute)
@@ -116,7 +116,7 @@ func TestWatchesOfManyPathsAreForgotten(t *testing.T) {
 			require.LessOrEqual(t, s.WatchesKept(), 20, "while the connection is in use")
 		}
 		synctest.Wait()
-		s.Done()
+		s.Release()
 		require.NotSame(t, s, use(t, conn, time.Hour), "all of them are over")
 	})
 }

@@ -44,8 +44,8 @@ var defects = []defect{
 		file: "internal/session/heartbeat.go",
 		edits: []edit{{
 			now: "	return s.heartbeat.clock.GoodUntil(\n",
-			then: "	if s.conn.State() == zk.StateHasSession {\n		s.heartbeat.beaten = s.nowLocked()\n	}\n" +
-				"	if t := s.timeout(); t > 0 {\n		return s.heartbeat.beaten.Add(t - t/20), true\n	}\n" +
+			then: "	if s.conn.State() == zk.StateHasSession {\n		s.heartbeat.lastSync = s.nowLocked()\n	}\n" +
+				"	if t := s.timeout(); t > 0 {\n		return s.heartbeat.lastSync.Add(t - t/20), true\n	}\n" +
 				"	return s.heartbeat.clock.GoodUntil(\n",
 		}},
 	},
