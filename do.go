@@ -22,24 +22,35 @@ func WaitAtMost(d time.Duration) DoOption {
 }
 
 // Do acquires lock, runs fn and releases, whatever fn does, a panic or a runtime.Goexit
-// among it (Curator's Locker). ctx bounds the wait and is fn's parent.
+// among it (Curator's Locker). ctx bounds the wait and is fn's parent: a deadline of ctx ends
+// fn as well. To bound the wait alone use WaitAtMost.
 //
 // fn's ctx is cancelled with a cause that matches ErrLockLost as soon as the lock can no
 // longer be relied on. hold is what fn holds; it is nil only for a lock of the caller's own
 // kind without a method Hold(context.Context) *Hold, and such a lock's loss is not told.
+// What fn returns when its ctx is done should be context.Cause(ctx), which tells the loss;
+// ctx.Err() says no more than "context canceled".
 //
 // Goroutines that fn starts with its ctx may re-enter this lock, as the owner that called
-// Do, and the members of a multi lock as well. For every other lock they are who they are:
-// several workers with fn's ctx exclude each other. Only an owner that ctx carried before
-// (WithOwner) is that of all locks.
+// Do, and the members of a multi lock as well. Of a read/write lock they have both sides:
+// under the write lock they may read, and under the read lock they get ErrUpgrade. For every
+// other lock each goroutine is an owner of its own: several workers with fn's ctx exclude
+// each other. Only an owner that ctx carried before (WithOwner) is that of all locks.
 //
 // With WaitAtMost the error of a wait that is over matches ErrBusy, or where ZooKeeper could
 // not be asked ErrUnavailable; fn has not run then. Do returns fn's error joined with
 // Release's, so that a loss never goes unseen: one that fn's error tells is not told again.
+// While Do's ctx lasts, that waits for ZooKeeper's answer to the release.
 func Do(
 	ctx context.Context, lock InterProcessLock,
 	fn func(ctx context.Context, hold *Hold) error, opts ...DoOption,
 ) (err error) {
+	switch {
+	case isNil(lock):
+		return errors.New("recipes: Do: lock: is nil")
+	case fn == nil:
+		return errors.New("recipes: Do: fn: is nil")
+	}
 	var settings doSettings
 	for _, opt := range opts {
 		if opt == nil {

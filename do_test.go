@@ -97,6 +97,38 @@ func TestDoSharesItsOwnLockOnly(t *testing.T) {
 	})
 }
 
+// The two sides of a read/write lock have their owners together: workers of a writer read at
+// once, and those of a reader are refused instead of waiting for it.
+func TestDoSharesBothSidesOfAReadWriteLock(t *testing.T) {
+	inDoScene(t, func(t *testing.T, s *doScene) {
+		lock, err := recipes.NewInterProcessReadWriteLock(s.client, "/rw")
+		require.NoError(t, err)
+		read, write := lock.ReadLock(), lock.WriteLock()
+		soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err = recipes.Do(soon, write, func(ctx context.Context, hold *recipes.Hold) error {
+			require.EqualValues(t, 5, inside(ctx, t, read))
+			require.EqualValues(t, 5, inside(ctx, t, write))
+			return <-start(func() error { // a downgrade, as of one owner
+				return recipes.Do(ctx, read, func(_ context.Context, below *recipes.Hold) error {
+					require.Equal(t, hold.FencingToken(), below.FencingToken())
+					return nil
+				})
+			})
+		})
+		require.NoError(t, err)
+		err = recipes.Do(soon, read, func(ctx context.Context, _ *recipes.Hold) error {
+			require.EqualValues(t, 5, inside(ctx, t, read))
+			require.True(t, read.IsOwned(ctx))
+			require.False(t, write.IsOwned(ctx))
+			return <-start(func() error { return write.Acquire(ctx) })
+		})
+		require.ErrorIs(t, err, recipes.ErrUpgrade)
+		require.False(t, read.IsAcquiredInThisProcess())
+		require.False(t, write.IsAcquiredInThisProcess())
+	})
+}
+
 // An owner that ctx carried before is the owner of every lock; a new one is of none.
 func TestDoKeepsTheOwnerOfItsContext(t *testing.T) {
 	inDoScene(t, func(t *testing.T, s *doScene) {
@@ -175,8 +207,13 @@ func TestDoWaitsAtMost(t *testing.T) {
 			require.ErrorIs(t, err, recipes.ErrBusy)
 			require.ErrorContains(t, err, "1 ahead, behind /lock/_c_")
 		}
-		require.ErrorContains(t, recipes.Do(t.Context(), s.lock, never, nil), "one is nil")
 		require.NoError(t, rival.Release(ctx))
+		require.ErrorContains(t, recipes.Do(t.Context(), s.lock, never, nil), "one is nil")
+		require.ErrorContains(t, recipes.Do(t.Context(), nil, never), "lock: is nil")
+		var none *recipes.InterProcessMutex
+		require.ErrorContains(t, recipes.Do(t.Context(), none, never), "lock: is nil")
+		require.ErrorContains(t, recipes.Do(t.Context(), s.lock, nil), "fn: is nil")
+		require.False(t, s.lock.IsAcquiredInThisProcess())
 		ran := false
 		require.NoError(t, recipes.Do(t.Context(), s.lock, func(context.Context, *recipes.Hold) error {
 			ran = true

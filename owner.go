@@ -22,6 +22,9 @@ type identity struct{ _ byte } // not empty: pointers to two of them differ
 type ownedLock interface {
 	// holdOf returns what an owner has acquired and not released, lost or not, else nil.
 	holdOf(who owner) *Hold
+	// ownerKey is what a ctx knows the lock's owner by, comparable: the two sides of a
+	// read/write lock have the same one.
+	ownerKey() any
 }
 
 type ownerKey struct{}
@@ -34,8 +37,8 @@ type owners struct {
 }
 
 type share struct {
-	lock ownedLock
-	who  owner
+	key any // see ownedLock
+	who owner
 }
 
 // WithOwner returns a ctx that carries a new owner, different from every other. Whoever
@@ -59,8 +62,9 @@ func ownerOf(ctx context.Context, lock ownedLock) owner {
 
 // of returns whom the ctx stands for, the zero owner where it is the calling goroutine.
 func (o *owners) of(lock ownedLock) owner {
+	key := lock.ownerKey()
 	for _, s := range o.shared {
-		if s.lock == lock {
+		if s.key == key {
 			return s.who
 		}
 	}
@@ -123,7 +127,7 @@ func (a *acquisition) end() (acquired []share) {
 	a.mu.Unlock()
 	for _, lock := range asked {
 		if lock.holdOf(a.who) != nil {
-			acquired = append(acquired, share{lock, a.who})
+			acquired = append(acquired, share{lock.ownerKey(), a.who})
 		}
 	}
 	return acquired

@@ -22,6 +22,7 @@ type reentrant struct {
 	// Of the two sides of a read/write lock only, set by its constructor.
 	refuse func(owner) error         // why an owner may not queue; nil: it may
 	under  func(owner) *seqnode.Node // the owner's write node, under which it need not queue
+	pair   any                       // both sides' key of owners
 
 	mu       sync.Mutex // guards what follows; not held across a call to ZooKeeper
 	claims   map[owner]*claim
@@ -244,6 +245,14 @@ func (r *reentrant) holdOf(who owner) *Hold {
 		return c.hold
 	}
 	return nil
+}
+
+// ownerKey implements ownedLock.
+func (r *reentrant) ownerKey() any {
+	if r.pair != nil {
+		return r.pair
+	}
+	return r
 }
 
 // held returns the hold of an owner that holds the lock, else nil.

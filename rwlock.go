@@ -16,9 +16,12 @@ const (
 // An owner that holds the write lock may take the read lock at once, and keeps it when it releases the write lock (a downgrade;
 // the read lock has the write lock's fencing token). The other way round is refused with ErrUpgrade.
 //
-// It is safe for concurrent use, needs no closing and may be made anew for each use; but a downgrade, and the refusal of an
-// upgrade, are between the two locks of one value. An owner that asks for both for the first time on two goroutines at once can wait
-// for itself.
+// An owner is that of both sides: fn of a Do under the one, and its goroutines, may go through
+// the other as the owner that called Do. An owner that asks for both for the first time on two
+// goroutines at once can wait for itself.
+//
+// It is safe for concurrent use and needs no closing. A value may be made for each use, but
+// re-entry, a downgrade, and the refusal of an upgrade are between the two locks of one value.
 type InterProcessReadWriteLock struct {
 	read  *ReadLock
 	write *WriteLock
@@ -58,7 +61,9 @@ func NewInterProcessReadWriteLock(conn Conn, path string, opts ...Option) (*Inte
 		}
 		return nil
 	}
-	return &InterProcessReadWriteLock{&ReadLock{read}, &WriteLock{write}}, nil
+	pair := &InterProcessReadWriteLock{&ReadLock{read}, &WriteLock{write}}
+	read.pair, write.pair = pair, pair
+	return pair, nil
 }
 
 // ReadLock returns the shared side; always the same value.

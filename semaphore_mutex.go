@@ -141,6 +141,9 @@ func (m *InterProcessSemaphoreMutex) holdOf(who owner) *Hold {
 	return nil
 }
 
+// ownerKey implements ownedLock.
+func (m *InterProcessSemaphoreMutex) ownerKey() any { return m }
+
 // IsAcquiredInThisProcess reports whether the mutex is held through this value. One that is lost is not held.
 func (m *InterProcessSemaphoreMutex) IsAcquiredInThisProcess() bool {
 	m.mu.Lock()
