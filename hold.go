@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -64,6 +65,7 @@ func (h *Hold) ended() bool {
 // beginRelease implements releaser: it sends the delete of the znode, and finish waits for the
 // answer until its ctx is done, and tells what became of it.
 func (h *Hold) beginRelease(ctx context.Context) (finish func(ctx context.Context) error) {
+	before := h.Err()
 	left := h.node.StartLeaving()
 	return func(within context.Context) error {
 		switch err := left(within); {
@@ -71,6 +73,9 @@ func (h *Hold) beginRelease(ctx context.Context) (finish func(ctx context.Contex
 			h.tellEnd(ctx, EventReleased, nil)
 			return nil
 		case h.Err() != nil:
+			if before == nil && !errors.Is(h.Err(), seqnode.ErrGone) { // it may have been gone
+				return fmt.Errorf("while it was being released: %w", h.Err())
+			}
 			return h.Err()
 		case session.Final(err):
 			h.tellEnd(ctx, EventReleased, err)
