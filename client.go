@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/dial"
 )
 
 const (
@@ -36,8 +38,9 @@ var errClientClosed = fmt.Errorf("recipes: the client was closed: %w", zk.ErrCon
 // notices that a server is silent, two thirds of the session timeout.
 type Client struct {
 	zk     *zk.Conn
-	dialer *clientDialer
+	dialer *dial.Dialer
 	chroot string        // a valid path, "/" where there is none
+	asked  time.Duration // the session timeout that Connect was given
 	tick   time.Duration // of the servers, 0 where it was not told
 	log    *slog.Logger
 
@@ -82,7 +85,7 @@ func Connect(ctx context.Context, servers string, sessionTimeout time.Duration, 
 }
 
 func clientConnect(ctx context.Context, servers string, timeout time.Duration, opts []ClientOption) (*Client, error) {
-	addresses, chroot, err := parseConnectString(servers)
+	addresses, chroot, err := dial.ParseConnectString(servers)
 	if err != nil {
 		return nil, err
 	}
@@ -100,14 +103,17 @@ func clientConnect(ctx context.Context, servers string, timeout time.Duration, o
 
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	d := newClientDialer(settings, timeout, giveUp)
-	if err := d.initHosts(ctx, addresses); err != nil {
-		d.hangUp()
+	d, err := dial.New(ctx, addresses, dial.Config{
+		Dial: settings.dialer, HostProvider: settings.hosts, TLS: settings.tls,
+		SessionTimeout: timeout, Log: settings.log, GiveUp: giveUp,
+	})
+	if err != nil {
 		return nil, err
 	}
 	c := &Client{
 		dialer:  d,
 		chroot:  chroot,
+		asked:   timeout,
 		tick:    settings.tick,
 		log:     settings.log,
 		hooks:   map[*func()]struct{}{},
@@ -116,10 +122,11 @@ func clientConnect(ctx context.Context, servers string, timeout time.Duration, o
 		gone:    make(chan struct{}),
 	}
 	c.closed, c.setClosed = context.WithCancelCause(context.Background())
-	conn, events, err := zk.Connect(addresses, timeout, zk.WithDialer(d.dial), zk.WithHostProvider(d),
-		zk.WithEventCallback(c.onEvent), zk.WithLogger(clientZKLog{settings.log}), zk.WithLogInfo(true))
+	conn, events, err := zk.Connect(addresses, timeout, zk.WithDialer(d.Dial),
+		zk.WithHostProvider(d.HostProvider()), zk.WithEventCallback(c.onEvent),
+		zk.WithLogger(clientZKLog{settings.log}), zk.WithLogInfo(true))
 	if err != nil {
-		d.hangUp()
+		d.HangUp()
 		return nil, err
 	}
 	c.zk = conn
@@ -158,7 +165,7 @@ func (c *Client) prepare(ctx context.Context, auth []clientAuth) error {
 	select {
 	case <-c.ready:
 	case <-ctx.Done():
-		return c.dialer.explain(context.Cause(ctx))
+		return c.dialer.Explain(context.Cause(ctx))
 	}
 	for _, a := range auth {
 		send := func() error { return c.zk.AddAuth(a.scheme, a.auth) }
@@ -185,7 +192,7 @@ func (c *Client) insist(ctx context.Context, call func() error) error {
 		}
 		select {
 		case <-ctx.Done():
-			return c.dialer.explain(context.Cause(ctx))
+			return c.dialer.Explain(context.Cause(ctx))
 		case <-time.After(clientRetryPause):
 		}
 	}
@@ -207,7 +214,7 @@ func clientMayRetry(err error) bool {
 // SessionTimeout returns the session timeout that the server granted at the last handshake. It is what counts for the
 // life of the session, may differ from what Connect asked for, and may change when the client moves to another server.
 func (c *Client) SessionTimeout() time.Duration {
-	return c.dialer.sessionTimeout()
+	return c.dialer.LastHandshake().Timeout
 }
 
 // Unwrap returns the zk.Conn underneath, for what Conn does not offer. Its paths are the server's, above the chroot.
@@ -232,12 +239,11 @@ func (c *Client) Close() {
 	if c.zk.SessionID() == 0 {
 		// There is no session to end. zk would still wait a second for a server to confirm that, except while it pauses
 		// between two rounds of dials, so it is sent there.
-		c.dialer.hangUp()
-		clientAwait(c.dialer.paused)
+		clientAwait(c.dialer.HangUp())
 	}
 	c.zk.Close()
 	// A frozen server keeps zk reading for two thirds of the session timeout, and for ten times that in a handshake.
-	c.dialer.hangUp()
+	c.dialer.HangUp()
 	clientAwait(c.drained)
 }
 
@@ -250,10 +256,8 @@ func clientAwait(done <-chan struct{}) {
 
 // LastHandshake implements [SessionConn].
 func (c *Client) LastHandshake() (session int64, began time.Time) {
-	if last := c.dialer.last.Load(); last != nil {
-		return last.session, last.began
-	}
-	return 0, time.Time{}
+	last := c.dialer.LastHandshake()
+	return last.Session, last.Began
 }
 
 // ServerTick implements [SessionConn]: what WithClientServerTick told.
@@ -300,7 +304,7 @@ func (c *Client) onEvent(e zk.Event) {
 		// In the pause between two rounds zk's Close first wakes the loop, which then answers the queued requests for the
 		// last time, and only after that queues its own, which then, about once in a thousand, is left to wait for a
 		// second. So the loop is held back for a moment; were that too short, Close would just take that second.
-		if c.closed.Err() != nil && c.dialer.isPausing() {
+		if c.closed.Err() != nil && c.dialer.Pausing() {
 			time.Sleep(clientFarewell)
 		}
 	}
@@ -309,7 +313,7 @@ func (c *Client) onEvent(e zk.Event) {
 // drain logs the changes of the session's state until the zk client's loop ends.
 func (c *Client) drain(events <-chan zk.Event) {
 	defer close(c.drained)
-	connected, last := false, c.dialer.asked
+	connected, last := false, c.asked
 	for e := range events {
 		if e.Type != zk.EventSession {
 			continue
@@ -320,9 +324,9 @@ func (c *Client) drain(events <-chan zk.Event) {
 			granted := c.SessionTimeout()
 			c.log.Info("zookeeper: session established", "server", e.Server,
 				"session", fmt.Sprintf("%#x", c.zk.SessionID()), "timeout", granted)
-			if granted != last && granted != c.dialer.asked {
+			if granted != last && granted != c.asked {
 				c.log.Warn("zookeeper: session timeout not granted as asked for",
-					"asked", c.dialer.asked, "granted", granted, "server", e.Server)
+					"asked", c.asked, "granted", granted, "server", e.Server)
 			}
 			last = granted
 		case zk.StateDisconnected:
@@ -367,14 +371,14 @@ type clientAuth struct {
 type clientSettings struct {
 	tls    *tls.Config // nil for plain text; never written to
 	auth   []clientAuth
-	dialer zk.Dialer // nil for the library's own
-	hosts  zk.HostProvider
+	dialer zk.Dialer       // nil for internal/dial's own
+	hosts  zk.HostProvider // nil for internal/dial's own
 	log    *slog.Logger
 	tick   time.Duration
 }
 
 func newClientSettings(opts []ClientOption) (*clientSettings, error) {
-	s := &clientSettings{hosts: &clientHosts{}, log: slog.New(slog.DiscardHandler)}
+	s := &clientSettings{log: slog.New(slog.DiscardHandler)}
 	for i, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("option %d is nil", i)

@@ -1,4 +1,3 @@
-// Package dial opens connections to servers that are known by name.
 package dial
 
 import (
@@ -11,10 +10,10 @@ import (
 	"time"
 )
 
-// Hosts dials hosts by name. It looks a name up at each dial and keeps the addresses that
+// hosts dials hosts by name. It looks a name up at each dial and keeps the addresses that
 // it found last: a name service that is down must not keep a client from servers that
 // are well. Safe for concurrent use.
-type Hosts struct {
+type hosts struct {
 	// Lookup finds the addresses of a host.
 	Lookup func(ctx context.Context, host string) ([]string, error)
 	// Dial connects to one address.
@@ -28,9 +27,9 @@ type Hosts struct {
 // addresses of an earlier one.
 const patienceShare = 4
 
-// NewHosts returns what asks the system for names and addresses.
-func NewHosts() *Hosts {
-	return &Hosts{
+// newHosts returns what asks the system for names and addresses.
+func newHosts() *hosts {
+	return &hosts{
 		// Looked up at each call: programs set the default resolver.
 		Lookup: func(ctx context.Context, host string) ([]string, error) {
 			return net.DefaultResolver.LookupHost(ctx, host)
@@ -43,7 +42,7 @@ func NewHosts() *Hosts {
 // several servers may share a name, and the first of them may be the one that accepts
 // connections and does no more. The lookup takes at most timeout, and as much all dials
 // together, if there are no more than three; of more, each has a third of it.
-func (h *Hosts) Connect(
+func (h *hosts) Connect(
 	ctx context.Context, network, address string, timeout time.Duration,
 ) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
@@ -69,7 +68,7 @@ func (h *Hosts) Connect(
 	return nil, errors.Join(errs...)
 }
 
-func (h *Hosts) dialOne(
+func (h *hosts) dialOne(
 	ctx context.Context, network, address string, timeout time.Duration,
 ) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -79,7 +78,7 @@ func (h *Hosts) dialOne(
 
 // find returns the addresses of a host, the kept ones where the lookup fails or takes its
 // time. A lookup that nobody waits for any more may still renew them.
-func (h *Hosts) find(
+func (h *hosts) find(
 	ctx context.Context, host string, timeout time.Duration,
 ) ([]string, error) {
 	kept := h.kept(host)
@@ -125,13 +124,13 @@ func (h *Hosts) find(
 	return nil, err
 }
 
-func (h *Hosts) kept(host string) []string {
+func (h *hosts) kept(host string) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.last[host])
 }
 
-func (h *Hosts) keep(host string, ips []string) {
+func (h *hosts) keep(host string, ips []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.last == nil {

@@ -1,0 +1,92 @@
+package dial
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+)
+
+// attempts remembers how the attempts to connect went since the last that came to its
+// end.
+type attempts struct {
+	mu       sync.Mutex // guards what follows
+	trying   string     // the server that was dialled last, "" once it answered
+	failure  error      // why the last attempt failed, nil once one succeeded
+	refusals int        // in a row
+}
+
+func (a *attempts) began(server string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.trying = server
+}
+
+// failed returns how many refusals there were in a row, with this failure.
+func (a *attempts) failed(err error) (refusals int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failure = err
+	if isRefusal(err) {
+		a.refusals++
+	} else {
+		a.refusals = 0
+	}
+	return a.refusals
+}
+
+func (a *attempts) succeeded() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.trying, a.failure, a.refusals = "", nil, 0
+}
+
+// explain adds to cause what kept whoever waits waiting.
+func (a *attempts) explain(cause error) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case errors.Is(cause, a.failure): // it was given to Config.GiveUp
+		return cause
+	case a.failure != nil:
+		// As text: a dial that timed out would pass for context.DeadlineExceeded where
+		// the cause is another.
+		return fmt.Errorf("%w; last attempt: %s", cause, a.failure.Error())
+	case a.trying != "":
+		return fmt.Errorf("%w; still waiting for %s", cause, a.trying)
+	}
+	return cause
+}
+
+// isRefusal reports whether an attempt failed in a way that is no different at the next:
+// for a certificate, or because the server does not talk TLS, or ZooKeeper.
+func isRefusal(err error) bool {
+	// An alert of TLS has no exported type. One that is about the client's certificate
+	// comes with TLS 1.3 only at the first read.
+	var op *net.OpError
+	if errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error") {
+		return true
+	}
+	var (
+		verification *tls.CertificateVerificationError
+		plain        tls.RecordHeaderError
+		invalid      x509.CertificateInvalidError
+		name         x509.HostnameError
+		authority    x509.UnknownAuthorityError
+	)
+	return errors.Is(err, errNotZooKeeper) || errors.As(err, &verification) ||
+		errors.As(err, &plain) || errors.As(err, &invalid) || errors.As(err, &name) ||
+		errors.As(err, &authority)
+}
+
+// isHangUp reports whether err says no more than that the server ended the connection. It
+// does so when it is not serving, for want of a quorum, say, and also when only one of
+// the two talks TLS; which of these it is cannot be told.
+func isHangUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET)
+}

@@ -1,0 +1,227 @@
+package dial
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A server that was dialled has a third of the session timeout for the handshake, TLS and
+// ZooKeeper's own together, within these bounds. A server that is frozen or just starting
+// accepts connections and says nothing; with a third there is time to reach another one
+// within the session. The lower bound is for the quorum that must agree on a new session,
+// the upper one for a user who asks for an hour where servers grant less than a minute.
+const (
+	handshakeShare    = 3
+	handshakeShortest = time.Second
+	handshakeLongest  = 15 * time.Second
+)
+
+// errHungUp is what zk is told that dials after HangUp. It only logs it.
+var errHungUp = errors.New("no connection is opened any more: the client was closed")
+
+// A Config says how to dial. Log, GiveUp and SessionTimeout must be set.
+type Config struct {
+	// Dial opens connections; with TLS it opens what TLS runs over. Where it is nil, the
+	// package looks names up and connects by TCP.
+	Dial zk.Dialer
+	// HostProvider decides which server is dialled next. Where it is nil, all are dialled
+	// in turn, in random order.
+	HostProvider zk.HostProvider
+	// TLS is nil for plain text, and never written to.
+	TLS *tls.Config
+	// SessionTimeout is the one that the client asks for.
+	SessionTimeout time.Duration
+	// Log is told at Warn of attempts that failed.
+	Log *slog.Logger
+	// GiveUp is called when as many attempts in a row as there are servers were refusals,
+	// with the last one's error, and again after each further one. It must not block.
+	GiveUp func(why error)
+}
+
+// A Dialer opens the connections of one client, to which its Dial and its HostProvider
+// are given. The methods but Dial are safe for concurrent use.
+type Dialer struct {
+	// Set by New.
+	config  Config
+	connect func(
+		ctx context.Context, network, address string, timeout time.Duration,
+	) (net.Conn, error)
+	ctx  context.Context // done once HangUp was called
+	stop context.CancelFunc
+
+	rounds   *rounds
+	attempts attempts
+	last     atomic.Pointer[Handshake] // nil before the first
+
+	mu   sync.Mutex // guards conn; not held while dialling
+	conn net.Conn   // the last one opened
+}
+
+// New returns a Dialer for servers, each of which has a port. It initialises the host
+// provider, and returns its error, or why ctx is done before it is through.
+func New(ctx context.Context, servers []string, config Config) (*Dialer, error) {
+	if config.HostProvider == nil {
+		config.HostProvider = &shuffled{}
+	}
+	d := &Dialer{
+		config:  config,
+		connect: newHosts().Connect,
+		rounds:  newRounds(config.HostProvider),
+	}
+	if config.Dial != nil {
+		d.connect = func(
+			_ context.Context, network, address string, timeout time.Duration,
+		) (net.Conn, error) {
+			return config.Dial(network, address, timeout)
+		}
+	}
+	if err := d.rounds.start(ctx, servers); err != nil {
+		return nil, err
+	}
+	d.ctx, d.stop = context.WithCancel(context.Background())
+	return d, nil
+}
+
+// HostProvider is for zk.WithHostProvider, with d.Dial for zk.WithDialer.
+func (d *Dialer) HostProvider() zk.HostProvider { return d.rounds }
+
+// Pausing reports whether the zk client pauses between two rounds, or is about to.
+func (d *Dialer) Pausing() bool { return d.rounds.isPausing() }
+
+// LastHandshake returns the last handshake that gave a session or resumed one, and the
+// zero value before the first.
+func (d *Dialer) LastHandshake() Handshake {
+	if last := d.last.Load(); last != nil {
+		return *last
+	}
+	return Handshake{}
+}
+
+// Explain adds to cause, for which nobody waits for a session any more, what kept it
+// away: why the last attempt failed, or that a server has not answered yet. A cause that
+// came from Config.GiveUp says so already.
+func (d *Dialer) Explain(cause error) error { return d.attempts.explain(cause) }
+
+// HangUp cuts the connection and lets no other be opened. It sends the zk client to its
+// pause; what it returns is closed once it is there. It may be called again.
+func (d *Dialer) HangUp() (paused <-chan struct{}) {
+	d.stop()
+	paused = d.rounds.end()
+	d.mu.Lock()
+	conn := d.conn
+	d.mu.Unlock()
+	if conn != nil {
+		conn.Close()
+	}
+	return paused
+}
+
+// Dial is a zk.Dialer. timeout bounds it without TLS's handshake.
+func (d *Dialer) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	d.rounds.dialing()
+	d.attempts.began(address)
+	if d.ctx.Err() != nil {
+		return nil, errHungUp
+	}
+	conn, err := d.open(network, address, timeout)
+	if err != nil {
+		d.failed(address, err)
+		return nil, err
+	}
+
+	d.mu.Lock()
+	last := d.conn
+	d.conn = conn
+	d.mu.Unlock()
+	if last != nil {
+		last.Close() // zk forgets to, when the server has expired the session
+	}
+	if d.ctx.Err() != nil {
+		conn.Close() // HangUp may have come too early to see conn
+	}
+	return conn, nil
+}
+
+// open connects, and does TLS's handshake.
+func (d *Dialer) open(network, address string, timeout time.Duration) (net.Conn, error) {
+	raw, err := d.connect(d.ctx, network, address, timeout)
+	if err != nil {
+		return nil, err
+	}
+	if raw == nil {
+		return nil, errors.New("the dialer returned neither a connection nor an error")
+	}
+	c := &conn{Conn: raw, raw: raw, dialer: d, server: address, began: time.Now()}
+	c.until = c.began.Add(d.patience())
+	if d.config.TLS == nil {
+		return c, nil
+	}
+	secured, err := d.secure(raw, address, c.until)
+	if err != nil {
+		raw.Close()
+		if isHangUp(err) {
+			err = fmt.Errorf("the server hung up, is it serving, and with TLS? (%w)", err)
+		}
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	c.Conn = secured
+	return c, nil
+}
+
+func (d *Dialer) secure(
+	raw net.Conn, address string, until time.Time,
+) (net.Conn, error) {
+	config := d.config.TLS
+	if config.ServerName == "" {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		config = config.Clone()
+		config.ServerName = host
+	}
+	ctx, cancel := context.WithDeadline(d.ctx, until)
+	defer cancel()
+	conn := tls.Client(raw, config)
+	return conn, conn.HandshakeContext(ctx)
+}
+
+// patience is the time that a server has for the handshake.
+func (d *Dialer) patience() time.Duration {
+	timeout := d.LastHandshake().Timeout
+	if timeout == 0 {
+		timeout = d.config.SessionTimeout
+	}
+	return min(max(timeout/handshakeShare, handshakeShortest), handshakeLongest)
+}
+
+// failed takes note of an attempt that failed.
+func (d *Dialer) failed(server string, err error) {
+	if d.ctx.Err() != nil {
+		return
+	}
+	err = fmt.Errorf("%s: %w", server, err)
+	d.config.Log.Warn("zookeeper: cannot connect", "error", err)
+	servers := max(d.rounds.Len(), 1)
+	if d.attempts.failed(err) >= servers {
+		d.config.GiveUp(err)
+	}
+}
+
+// succeeded takes note of an attempt that came to its end, with the session that it gave;
+// h is nil where the server said that the session has expired.
+func (d *Dialer) succeeded(h *Handshake) {
+	if h != nil {
+		d.last.Store(h)
+	}
+	d.attempts.succeeded()
+}

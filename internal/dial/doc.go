@@ -1,0 +1,60 @@
+// Package dial opens the connections of one zk.Conn, and reads the handshake of each as
+// it passes. It knows go-zookeeper/zk and the handshake's bytes, and nothing of the
+// Client that it dials for, or of locks.
+//
+// zk.Connect can be given a zk.HostProvider, which decides what server is next, and a
+// zk.Dialer, which connects to it. A [Dialer] has both. They do what zk v1.0.4 leaves
+// undone:
+//
+//   - A server that accepts connections and says nothing is left in time for another one
+//     to resume the session. zk waits for almost seven session timeouts, or without end.
+//   - What answers a handshake and is no ZooKeeper, or one that turns clients away, gives
+//     no session. zk believes it, and allocates as much as it says.
+//   - The session timeout that was granted is known, and when the handshake began, before
+//     anybody hears of the session. zk tells neither.
+//   - Failures that no retry mends, like a certificate's, are told to whoever connects
+//     ([Config].GiveUp). zk dials on.
+//   - The client can be closed at any time, within moments. zk waits for a server that is
+//     frozen, and for a dial. (A zk.Dialer of the user's is waited for still.)
+//
+// # A connection
+//
+//	Next ─────► Dial ─────► handshake ─────► session ─────► Next, when it breaks
+//	  │           │             │
+//	  │           │             └ handshake.go: a conn bounds it and reads the
+//	  │           │               answer; after that it costs a call nothing
+//	  │           └ dialer.go: hosts (hosts.go) looks the name up and connects,
+//	  │             or the user's zk.Dialer does; then TLS
+//	  └ rounds.go: rounds asks a host provider, the user's or shuffled (servers.go)
+//
+// Where a host provider says that a round is over, zk fails the calls that wait for a
+// connection, and pauses for a second before it dials. An attempt that fails leads back
+// to Next; attempts.go remembers why, for [Dialer.Explain].
+//
+// # Goroutines
+//
+// zk has one goroutine that connects. It alone calls Next, Dial, and the methods of a
+// conn up to the end of the handshake, except for Close: so a host provider needs no
+// mutex, nor a conn. It then starts two that write to the conn and read from it, and goes
+// on when both have ended.
+//
+// The Client calls [Dialer.HangUp], [Dialer.Pausing], [Dialer.LastHandshake] and
+// [Dialer.Explain] from any goroutine.
+//
+// The package has goroutines of its own only for calls that may not heed a context: [New]
+// for a host provider's Init, hosts for each lookup. Each ends with its call; nobody
+// waits for it once the caller has left.
+//
+// There are four mutexes, of Dialer, rounds, attempts and hosts. None is held during a
+// call to anything else, nor together with another.
+//
+// # Words
+//
+//	server     "host:port", as the connect string or a host provider has it
+//	attempt    one Dial, and the handshake after it
+//	round      an attempt at each server
+//	pause      the second between two rounds, in which zk notices that it was closed
+//	handshake  TLS's, then ZooKeeper's: the client's request and the server's answer
+//	refusal    an attempt that failed in a way that is no different at the next
+//	hang up    cut the connection, and let no other be opened
+package dial

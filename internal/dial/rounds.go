@@ -1,0 +1,89 @@
+package dial
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// rounds stands between zk and a host provider, to know whether zk dials or pauses, and
+// to make it pause.
+type rounds struct {
+	zk.HostProvider // after start only of zk's goroutine that connects
+
+	mu      sync.Mutex // guards what follows; not held while the host provider is asked
+	pausing bool       // zk pauses before it dials again
+	ended   bool
+	paused  chan struct{} // closed by the first that finds both pausing and ended
+}
+
+func newRounds(p zk.HostProvider) *rounds {
+	return &rounds{HostProvider: p, paused: make(chan struct{})}
+}
+
+// start initialises the host provider in zk's stead: it may look names up, and zk would
+// wait for that without regard to ctx.
+func (r *rounds) start(ctx context.Context, servers []string) error {
+	done := make(chan error, 1)
+	go func() { done <- r.HostProvider.Init(servers) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("host provider: %w", err)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("host provider: %w", context.Cause(ctx))
+	}
+}
+
+// Init does nothing: start did it.
+func (r *rounds) Init([]string) error { return nil }
+
+// Next returns the server to dial next. With retryStart zk fails the calls that wait for
+// a connection, and pauses before it dials; once the rounds have ended it is always led
+// there.
+func (r *rounds) Next() (server string, retryStart bool) {
+	server, retryStart = r.HostProvider.Next()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pausing = retryStart || r.ended
+	r.tellPausedLocked()
+	return server, r.pausing
+}
+
+// dialing takes note that zk dials.
+func (r *rounds) dialing() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pausing = false
+}
+
+func (r *rounds) isPausing() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pausing
+}
+
+// end makes zk pause, at the latest when what it dials now has failed. What it returns is
+// closed once zk does.
+func (r *rounds) end() (paused <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	r.tellPausedLocked()
+	return r.paused
+}
+
+func (r *rounds) tellPausedLocked() {
+	if !r.pausing || !r.ended {
+		return
+	}
+	select {
+	case <-r.paused:
+	default:
+		close(r.paused)
+	}
+}
