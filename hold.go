@@ -144,6 +144,10 @@ func (h *Hold) Context(parent context.Context) (ctx context.Context, cancel cont
 // then does only if the lock is still held; Multi does that by itself. The path in it is the
 // one that the server sees, so with a Client that has a chroot the transaction goes through
 // Client.Unwrap.
+//
+// Such a transaction must have an outcome that is known before Release: the next owner in
+// this process has the lock from then on, and the check passes for as long as the delete of
+// the znode takes. (One of Multi's is waited for.)
 func (h *Hold) Check() *zk.CheckVersionRequest {
 	return &zk.CheckVersionRequest{Path: h.serverPath, Version: -1}
 }

@@ -53,21 +53,24 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 	if _, err := eachOp(ops, asGiven); err != nil {
 		return nil, err
 	}
+	settled, err := guardAll(holds)
+	if err != nil {
+		return nil, err
+	}
 	var all []any
 	for _, held := range holds {
-		if err := held.heldNow(); err != nil {
-			return nil, err
-		}
 		all = append(all, &zk.CheckVersionRequest{Path: held.path, Version: -1})
 	}
 	responses, err := conn.Multi(append(all, ops...)...)
-	if err == nil {
-		return responses[len(holds):], nil
-	}
 	failed := slices.IndexFunc(responses, func(r zk.MultiResponse) bool {
 		return r.Error != nil
 	})
+	if err == nil || failed >= 0 || session.NotDone(err) {
+		settled()
+	}
 	switch {
+	case err == nil:
+		return responses[len(holds):], nil
 	case failed >= len(holds):
 		return responses[len(holds):], fmt.Errorf("operation %d: %w", failed-len(holds), err)
 	case failed >= 0:
@@ -107,6 +110,31 @@ func multiConnOf(holds []*Hold) (multiConn, error) {
 		}
 	}
 	return conn, nil
+}
+
+// guardAll lets nobody have a lock of holds, on whose znodes a transaction depends, before its
+// outcome is settled or those znodes are gone: an owner of this process would not wait for
+// that. Where the outcome stays unknown the request may still be on its way to the leader.
+func guardAll(holds []*Hold) (settled func(), err error) {
+	var each []func()
+	settled = func() {
+		for _, f := range each {
+			f()
+		}
+	}
+	for _, held := range holds {
+		one, ok := held.node.Guard()
+		if !ok {
+			settled()
+			return nil, held.heldNow()
+		}
+		each = append(each, one)
+		if err := held.heldNow(); err != nil {
+			settled()
+			return nil, err
+		}
+	}
+	return settled, nil
 }
 
 // heldNow tells why a hold of one znode is none any more, as far as this process knows.

@@ -221,10 +221,66 @@ func TestHoldMultiUnderARelease(t *testing.T) {
 	})
 }
 
-// A slowMultiConn sends a transaction only after the lock was released.
+// The next owner in the process does not wait for the delete of a znode that was released,
+// but for what may still be done under it.
+func TestHoldMultiUnderAHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowMultiConn{released: make(chan struct{}), deletes: make(chan struct{})}
+		s := newMultiScene(t, func(c *recipes.Client) recipes.Conn {
+			slow.Client = c
+			return slow
+		})
+		next := ownerContext(t)
+		granted := start(func() error { return s.lock.Acquire(next) })
+		time.Sleep(time.Second)
+		written := start(s.write)
+		synctest.Wait()
+		released := start(func() error { return s.lock.Release(s.ctx) })
+		time.Sleep(time.Second)
+		require.Empty(t, granted, "a transaction of the former owner's is under way")
+		close(slow.released)
+		require.NoError(t, <-written, "the znode is still there")
+		time.Sleep(time.Second)
+		require.Empty(t, granted)
+		close(slow.deletes)
+		require.NoError(t, <-released)
+		require.NoError(t, <-granted)
+		_, err := s.lock.Hold(next).Multi(setConfig())
+		require.NoError(t, err)
+	})
+}
+
+// Where no answer came the transaction may still be on its way to the leader.
+func TestHoldMultiOfUnknownOutcomeUnderAHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newMultiScene(t, notWrapped)
+		next := ownerContext(t)
+		granted := start(func() error { return s.lock.Acquire(next) })
+		time.Sleep(time.Second)
+		s.server.Link("ours").LoseRequest(zktest.OpMulti)
+		require.ErrorContains(t, s.write(), "outcome is unknown")
+		released := start(func() error { return s.lock.Release(s.ctx) })
+		synctest.Wait()
+		require.Empty(t, released, "the connection is away")
+		require.Empty(t, granted)
+		require.NoError(t, <-released)
+		require.NoError(t, <-granted)
+	})
+}
+
+// A slowMultiConn sends a transaction only after the lock was released, and its deletes when
+// it is told to.
 type slowMultiConn struct {
 	*recipes.Client
 	released chan struct{}
+	deletes  chan struct{} // nil: at once
+}
+
+func (c *slowMultiConn) Delete(path string, version int32) error {
+	if c.deletes != nil {
+		<-c.deletes
+	}
+	return c.Client.Delete(path, version)
 }
 
 func (c *slowMultiConn) Multi(ops ...any) ([]zk.MultiResponse, error) {

@@ -43,12 +43,13 @@ type Node struct {
 	czxid    int64
 	readErr  error
 
-	mu    sync.Mutex // guards what follows
-	soon  *time.Timer
-	held  bool
-	head  bool            // held, with nobody at all ahead
-	cause error           // why it ended
-	own   <-chan zk.Event // the present watch on the own znode
+	mu      sync.Mutex // guards what follows
+	soon    *time.Timer
+	held    bool
+	head    bool            // held, with nobody at all ahead
+	guarded int             // transactions that the znode guards and whose outcome is open
+	cause   error           // why it ended
+	own     <-chan zk.Event // the present watch on the own znode
 }
 
 // newNode takes a znode that surely lives in the given session.
@@ -135,7 +136,32 @@ func (n *Node) take(ctx context.Context, head bool) error {
 func (n *Node) handedOver() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.head && errors.Is(n.cause, errLeft)
+	return n.head && errors.Is(n.cause, errLeft) && n.guarded == 0
+}
+
+// gone tells whether n has ended, and nothing can be done under its znode any more, although
+// that may still be there.
+func (n *Node) gone() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.cause != nil && n.guarded == 0
+}
+
+// Guard begins a transaction that checks n's znode; false where n has ended. settled ends
+// it, once its outcome is known. While that is open the next in the queue waits until the
+// znode is gone, also where n has left: the transaction may still be done.
+func (n *Node) Guard() (settled func(), ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.cause != nil {
+		return nil, false
+	}
+	n.guarded++
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.guarded--
+	}, true
 }
 
 // StartLeaving deletes the znode, in the background for as long as the session lasts. left

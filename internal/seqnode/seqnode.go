@@ -1,5 +1,6 @@
-// Package seqnode is the queue that every recipe stands in: a directory of ephemeral sequential znodes. A recipe is a name
-// for its znodes and a Rule; joining, waiting and leaving are the same for all. The package knows no recipe and no owner.
+// Package seqnode is the queue that every recipe stands in: a directory of ephemeral
+// sequential znodes. A recipe is a name for its znodes and a Rule; joining, waiting and
+// leaving are the same for all. The package knows no recipe and no owner.
 package seqnode
 
 import (
@@ -16,11 +17,13 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
-// A Rule names the participant that must go before queue[self] may proceed, by its index, and -1 when none has to. Of
-// several it names the nearest: when that one has gone after having had nothing ahead of it, it is self's turn.
+// A Rule names the participant that must go before queue[self] may proceed, by its index,
+// and -1 when none has to. Of several it names the nearest: when that one has gone after
+// having had nothing ahead of it, it is self's turn.
 type Rule func(queue []Name, self int) (blocker int)
 
-// A Queue is a recipe's side of one directory. It has no state and is safe for concurrent use.
+// A Queue is a recipe's side of one directory. It has no state and is safe for concurrent
+// use.
 type Queue struct {
 	Dir   string
 	Kind  string   // what the recipe calls its own znodes
@@ -28,8 +31,9 @@ type Queue struct {
 	Rule  Rule
 	Data  []byte
 	ACL   []zk.ACL // of the znodes and of the parents that are made
-	// Relist: look again before each grant. Participants may turn up ahead of one that waits: a read lock that is taken under
-	// its owner's write lock has that one's number.
+	// Relist: look again before each grant. Participants may turn up ahead of one that
+	// waits: a read lock that is taken under its owner's write lock has that one's
+	// number.
 	Relist bool
 	Log    *slog.Logger
 }
@@ -38,8 +42,10 @@ type Queue struct {
 type Entry struct {
 	Try     bool                         // do not wait for another participant
 	Queued  func(node string, ahead int) // told at each time the queue is joined
-	Changed func(data []byte)            // told of each change of the own znode's data that is seen while the znode is minded
-	Minded  <-chan struct{}              // closed once Changed matters, from then on the znode is minded at once
+	// told of each change of the own znode's data that is seen while the znode is minded
+	Changed func(data []byte)
+	// closed once Changed matters, from then on the znode is minded at once
+	Minded  <-chan struct{}
 }
 
 var (
@@ -54,11 +60,14 @@ var (
 // everybody.
 var errUnlisted = fmt.Errorf("%w: it is not in its directory", ErrGone)
 
-// errRejoin ends one stay in the queue: the znode is gone, the next stay begins at the tail.
+// errRejoin ends one stay in the queue: the znode is gone, the next stay begins at the
+// tail.
 var errRejoin = session.Permanent(errors.New("the place in the queue was lost"))
 
 const (
-	leaveWithin = 100 * time.Millisecond // what a call that gives up waits for its delete, so that it usually leaves nothing behind
+	// what a call that gives up waits for its delete, so that it usually leaves nothing
+	// behind
+	leaveWithin = 100 * time.Millisecond
 	// safetyPoll is the shortest time after which a waiter looks for itself although
 	// nothing was told, and half of the longest. It guards against a lost watch, of which
 	// none is known.
@@ -94,7 +103,9 @@ func (q *Queue) Enter(ctx context.Context, s *session.Session, e Entry) (*Node, 
 			giveUp(ctx, []*Node{n})
 			return nil, err
 		}
-		q.Log.Info("zookeeper lock: joining the queue anew", "node", n.Path, "cause", n.Cause())
+		q.Log.Info(
+			"zookeeper lock: joining the queue anew", "node", n.Path, "cause", n.Cause(),
+		)
 		if err := s.Pause(ctx, backoff.Next()); err != nil {
 			return nil, Standing(ctx, s, err, "", asked)
 		}
@@ -159,7 +170,8 @@ type turn struct {
 	ahead   int    // how many are ahead
 	blocker string // the path of the one to wait for, "" if it is the participant's turn
 	local   *Node  // the blocker, if it is of this process
-	last    bool   // nobody blocks once the blocker has gone, and nobody can turn up meanwhile
+	// nobody blocks once the blocker has gone, and nobody can turn up meanwhile
+	last    bool
 	next    bool   // nobody stands between the blocker and the participant
 	head    bool   // nobody at all is ahead, once the blocker has gone
 }
@@ -190,7 +202,9 @@ func (n *Node) placeOnce(ctx context.Context) (turn, error) {
 			return turn{}, context.Cause(ctx)
 		case err == nil:
 			queue := Sort(l.children, n.q.Kinds)
-			if self := slices.IndexFunc(queue, func(m Name) bool { return m.Text == n.name.Text }); self >= 0 {
+			if self := slices.IndexFunc(
+				queue, func(m Name) bool { return m.Text == n.name.Text },
+			); self >= 0 {
 				n.discardStrays(l.children)
 				if self == len(queue)-1 && n.token == 0 {
 					n.token = l.pzxid
@@ -208,19 +222,25 @@ func (n *Node) placeOnce(ctx context.Context) (turn, error) {
 }
 
 // turnIn applies the rule. The znodes of this process that have left do not count: their
-// deletes are under way.
+// deletes are under way. Those that guard a transaction count until they are gone.
 func (n *Node) turnIn(queue []Name, self int) turn {
 	for {
 		at := n.q.Rule(queue, self)
 		if at < 0 {
 			return turn{ahead: self, head: self == 0}
 		}
-		t := turn{ahead: self, blocker: zkpath.Join(n.q.Dir, queue[at].Text), next: at == self-1}
+		t := turn{
+			ahead: self, blocker: zkpath.Join(n.q.Dir, queue[at].Text),
+			next: at == self-1,
+		}
 		t.local = n.neighbour(t.blocker)
 		queue = slices.Delete(queue, at, at+1)
 		self--
 		if t.local != nil && t.local.over.Err() != nil {
-			continue
+			if t.local.gone() {
+				continue
+			}
+			t.local = nil
 		}
 		t.last = n.q.Rule(queue, self) < 0 && !n.q.Relist
 		t.head = self == 0
@@ -228,13 +248,14 @@ func (n *Node) turnIn(queue []Name, self int) turn {
 	}
 }
 
-// waitFor waits for the blocker to go. It returns whether it is n's turn then, without asking; else the queue is to be
-// listed again.
+// waitFor waits for the blocker to go. It returns whether it is n's turn then, without
+// asking; else the queue is to be listed again.
 func (n *Node) waitFor(ctx context.Context, t *turn, e *Entry) (free bool, err error) {
 	switch {
 	case n.token == 0: // the token takes a read, and now is the time for it
 		n.Mind()
-	case t.local == nil && t.last: // no list will come before the grant, which others may have
+	// no list will come before the grant, which others may have
+	case t.local == nil && t.last:
 		n.Mind()
 	default: // the list that will tell that the own znode is gone can be hours away
 		n.mindSoon()
@@ -305,7 +326,8 @@ func (q *Queue) list(s *session.Session) (listing, error) {
 	return listing{children: children, pzxid: stat.Pzxid}, nil
 }
 
-// list returns the listing that was sent behind the create, the first time, and a new one after that.
+// list returns the listing that was sent behind the create, the first time, and a new one
+// after that.
 func (n *Node) list(ctx context.Context) (listing, error) {
 	if first := n.first; first != nil {
 		n.first = nil
@@ -322,8 +344,12 @@ func (n *Node) list(ctx context.Context) (listing, error) {
 }
 
 // listAndWatch is list for a directory whose children n waits to leave.
-func (n *Node) listAndWatch(ctx context.Context, q *Queue) (l listing, left <-chan zk.Event, err error) {
-	_, err = session.Start(n.s, func() (struct{}, error) { return struct{}{}, n.syncOnce(q) }).Wait(ctx)
+func (n *Node) listAndWatch(
+	ctx context.Context, q *Queue,
+) (l listing, left <-chan zk.Event, err error) {
+	_, err = session.Start(
+		n.s, func() (struct{}, error) { return struct{}{}, n.syncOnce(q) },
+	).Wait(ctx)
 	if err != nil {
 		return l, nil, err
 	}
@@ -348,7 +374,8 @@ func (n *Node) syncOnce(q *Queue) error {
 
 func (q *Queue) sync(s *session.Session) error { return s.Sync(q.Dir) }
 
-// Members returns the queue as the leader knows it, in order; a directory that does not exist is an empty queue.
+// Members returns the queue as the leader knows it, in order; a directory that does not
+// exist is an empty queue.
 func (q *Queue) Members(ctx context.Context, s *session.Session) ([]Name, error) {
 	l, err := session.Start(s, func() (listing, error) {
 		if err := q.sync(s); err != nil {
