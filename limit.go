@@ -31,7 +31,9 @@ var errTimeUp = errors.New("time is up")
 
 // keep calls acquire with a ctx that ends with the limit. When it does, the error matches
 // ErrBusy where others were ahead, and ErrUnavailable where nobody knows.
-func (l limit) keep(ctx context.Context, acquire func(ctx context.Context, once bool) error) error {
+func (l limit) keep(
+	ctx context.Context, acquire func(ctx context.Context, once bool) error,
+) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -59,9 +61,11 @@ type busyError struct{ error }
 func (e busyError) Unwrap() []error { return []error{ErrBusy, e.error} }
 
 // heldOrBusy makes of an error what AcquireTimeout returns, which does not tell why
-// others were ahead.
-func heldOrBusy(err error) (held bool, _ error) {
-	if errors.Is(err, ErrBusy) {
+// others were ahead. That another lock was busy can be why ctx was cancelled, as by an
+// errgroup; of this lock it says nothing.
+func heldOrBusy(ctx context.Context, err error) (held bool, _ error) {
+	cancelled := ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
+	if errors.Is(err, ErrBusy) && !cancelled {
 		return false, nil
 	}
 	return err == nil, err

@@ -102,7 +102,7 @@ func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
 // AcquireTimeout implements InterProcessLock, with one deadline for all members. A member
 // of the caller's own kind is tried for as long as it takes.
 func (m *InterProcessMultiLock) AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error) {
-	return heldOrBusy(m.acquireWithin(ctx, newLimit(timeout)))
+	return heldOrBusy(ctx, m.acquireWithin(ctx, newLimit(timeout)))
 }
 
 // acquireWithin acquires all members, again and again unless they are to be tried once.

@@ -59,7 +59,7 @@ func (r *reentrant) Acquire(ctx context.Context) error {
 func (r *reentrant) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
-	return heldOrBusy(r.acquireWithin(ctx, newLimit(timeout)))
+	return heldOrBusy(ctx, r.acquireWithin(ctx, newLimit(timeout)))
 }
 
 // acquireWithin tells of its steps with the ctx of the call.

@@ -110,7 +110,7 @@ func (s *InterProcessSemaphoreV2) AcquireTimeout(
 	ctx context.Context, n int, timeout time.Duration,
 ) ([]*Lease, error) {
 	leases, err := s.acquireWithin(ctx, n, newLimit(timeout), keepNothing)
-	_, err = heldOrBusy(err)
+	_, err = heldOrBusy(ctx, err)
 	return leases, err
 }
 
@@ -203,8 +203,9 @@ func (s *InterProcessSemaphoreV2) enter(ctx context.Context, n int, try bool, qu
 		if !errors.Is(err, seqnode.ErrGone) {
 			return nodes, err
 		}
+		asked := time.Now()
 		if err := conn.Pause(ctx, backoff.Next()); err != nil {
-			return nil, err
+			return nil, seqnode.Standing(ctx, conn, err, "", asked)
 		}
 	}
 }

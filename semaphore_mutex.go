@@ -48,7 +48,7 @@ func (m *InterProcessSemaphoreMutex) Acquire(ctx context.Context) error {
 
 // AcquireTimeout implements InterProcessLock.
 func (m *InterProcessSemaphoreMutex) AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error) {
-	return heldOrBusy(m.acquireWithin(ctx, newLimit(timeout)))
+	return heldOrBusy(ctx, m.acquireWithin(ctx, newLimit(timeout)))
 }
 
 func (m *InterProcessSemaphoreMutex) acquireWithin(ctx context.Context, l limit) error {

@@ -167,3 +167,38 @@ func TestWhereAWaiterStood(t *testing.T) {
 		r.ours.Heal()
 	})
 }
+
+// Nor does it become known by when the time runs out: who waits for a lease loses its place
+// in an outage, begins anew, and has nobody ahead whom an answer has shown.
+func TestNotToKnowAtAnyMomentOfAnOutage(t *testing.T) {
+	for after := 5 * time.Second; after < 6*time.Second; after += 20 * time.Millisecond {
+		t.Run(after.String(), func(t *testing.T) {
+			forEveryLock(t, func(t *testing.T, r rivalry) {
+				const before = 5 * time.Second
+				time.AfterFunc(before, func() { stallBoth(r.ours) })
+				ok, err := r.wanted.AcquireTimeout(r.ctx, before+after)
+				require.False(t, ok)
+				require.ErrorIs(t, err, recipes.ErrUnavailable)
+				r.ours.Heal()
+			})
+		})
+	}
+}
+
+// An errgroup cancels its ctx with the error of the first of its workers. Where that is
+// ErrBusy, of another lock, nobody knows of this one.
+func TestACtxCancelledForABusyLockIsNoTimeout(t *testing.T) {
+	forEveryLock(t, func(t *testing.T, r rivalry) {
+		ctx, cancel := context.WithCancelCause(r.ctx)
+		busy := recipes.Do(ctx, r.wanted, func(context.Context, *recipes.Hold) error {
+			return nil
+		}, recipes.WaitAtMost(time.Second))
+		require.ErrorIs(t, busy, recipes.ErrBusy)
+		time.AfterFunc(time.Second, func() { cancel(busy) })
+		for range 2 { // while it waits, and before
+			ok, err := r.wanted.AcquireTimeout(ctx, time.Minute)
+			require.False(t, ok)
+			require.ErrorIs(t, err, busy)
+		}
+	})
+}

@@ -40,12 +40,12 @@ type Queue struct {
 
 // An Entry is one wish to get through the queue.
 type Entry struct {
-	Try     bool                         // do not wait for another participant
-	Queued  func(node string, ahead int) // told at each time the queue is joined
+	Try    bool                         // do not wait for another participant
+	Queued func(node string, ahead int) // told at each time the queue is joined
 	// told of each change of the own znode's data that is seen while the znode is minded
 	Changed func(data []byte)
 	// closed once Changed matters, from then on the znode is minded at once
-	Minded  <-chan struct{}
+	Minded <-chan struct{}
 }
 
 var (
@@ -171,9 +171,9 @@ type turn struct {
 	blocker string // the path of the one to wait for, "" if it is the participant's turn
 	local   *Node  // the blocker, if it is of this process
 	// nobody blocks once the blocker has gone, and nobody can turn up meanwhile
-	last    bool
-	next    bool   // nobody stands between the blocker and the participant
-	head    bool   // nobody at all is ahead, once the blocker has gone
+	last bool
+	next bool // nobody stands between the blocker and the participant
+	head bool // nobody at all is ahead, once the blocker has gone
 }
 
 // place lists the queue until the list tells n's place.
