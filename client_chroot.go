@@ -133,8 +133,10 @@ func (c *Client) create(path string, once func() (string, error)) (string, error
 		if !belowChroot || !errors.Is(err, zk.ErrNoNode) {
 			break
 		}
-		if err := chrootCreate(c.zk, c.chroot); err != nil {
-			return "", fmt.Errorf("create chroot %s anew: %w", c.chroot, err)
+		// What is missing may be a parent of the chroot by now: that is tried again, too.
+		if err = chrootCreate(c.zk, c.chroot); err != nil {
+			err = fmt.Errorf("create chroot %s anew: %w", c.chroot, err)
+			continue
 		}
 		created, err = once()
 	}

@@ -120,6 +120,24 @@ func TestOnlyTheChrootIsMadeAnew(t *testing.T) {
 	})
 }
 
+// Its parents may go while it is made anew: each request takes 20 ms, and is judged after ten.
+func TestAChrootIsMadeAnewWhoseParentsGo(t *testing.T) {
+	for after := time.Duration(0); after < 150*time.Millisecond; after += 5 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			s := newChrootScene(t)
+			require.NoError(t, s.beside.Delete(chroot, -1))
+			s.server.Link("ours").Delay(10*time.Millisecond, 10*time.Millisecond)
+			lock, err := recipes.NewInterProcessMutex(s.client, "/lock")
+			require.NoError(t, err)
+			ctx := ownerContext(t)
+			acquired := start(func() error { return lock.Acquire(ctx) })
+			time.Sleep(after)
+			_ = s.beside.Delete("/apps", -1) // if it is empty
+			require.NoError(t, <-acquired, "deleted after %v", after)
+		})
+	}
+}
+
 func TestADeletedChrootIsMadeAnewByMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newChrootScene(t)

@@ -101,6 +101,27 @@ func TestHazardA6_OthersDirectoriesStay(t *testing.T) {
 	}
 }
 
+// A path can be both, a lock and the znode that it guards.
+func TestHazardA6_ADirectoryWithDataStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t)
+		ours, other := connectThrough(t, server, "ours"), connectThrough(t, server, "other")
+		ctx, cancel := context.WithCancel(ownerContext(t))
+		conn := &afterContainer{Client: ours, made: func(path string) {
+			_, err := other.Set(path, []byte("theirs"), -1)
+			require.NoError(t, err)
+			cancel()
+		}}
+		lock, err := recipes.NewInterProcessMutex(conn, "/config")
+		require.NoError(t, err)
+		require.ErrorIs(t, lock.Acquire(ctx), context.Canceled)
+		time.Sleep(time.Second)
+		data, _, err := other.Get("/config")
+		require.NoError(t, err)
+		require.Equal(t, "theirs", string(data))
+	})
+}
+
 // afterContainer tells of each container that was made, before its maker is told.
 type afterContainer struct {
 	*recipes.Client

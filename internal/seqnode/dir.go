@@ -96,11 +96,12 @@ func (d *Dir) Unmake(ctx context.Context) {
 }
 
 // unmake goes from the bottom up as far as nobody else is there. Who comes just now finds
-// the directory missing, as if the server had reaped it, and makes it again.
+// the directory missing, as if the server had reaped it, and makes it again. Data that
+// somebody has set there meanwhile (the version is 0 no more) is not ours to delete.
 func (d *Dir) unmake(made []string) {
 	for i := len(made) - 1; i >= 0; i-- {
 		err := d.s.Retry(context.Background(), func() error {
-			return d.s.Delete(made[i], -1)
+			return d.s.Delete(made[i], 0)
 		})
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return // most likely there is a child, ours or another's
