@@ -41,6 +41,8 @@ func WaitAtMost(d time.Duration) DoOption {
 // not be asked ErrUnavailable; fn has not run then. Do returns fn's error joined with
 // Release's, so that a loss never goes unseen: one that fn's error tells is not told again.
 // While Do's ctx lasts, that waits for ZooKeeper's answer to the release.
+// ErrNotOwner says that somebody else released what Do had acquired, as any caller may do
+// with a semaphore mutex; Do leaves the next owner's alone.
 func Do(
 	ctx context.Context, lock InterProcessLock,
 	fn func(ctx context.Context, hold *Hold) error, opts ...DoOption,
@@ -64,13 +66,14 @@ func Do(
 	if err != nil {
 		return err
 	}
-	hold, _ := holdFor(ctx, lock)
+	own := ownOnly(ctx) // by now another may have what any caller may release
+	hold, tells := holdFor(own, lock)
 	defer func() {
-		if released := untold(lock.Release(ctx), err, hold); released != nil {
+		if released := untold(lock.Release(own), err, hold); released != nil {
 			err = errors.Join(err, released)
 		}
 	}()
-	if _, ours := lock.(ownedLock); ours && hold == nil {
+	if tells && hold == nil {
 		return fmt.Errorf("recipes: Do: released by somebody else at once: %w", ErrNotOwner)
 	}
 	within, cancel := holding(ctx, hold) // another variable: Release needs ctx as it is

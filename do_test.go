@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
@@ -387,4 +388,49 @@ func TestDoWaitsForItsRelease(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{"/lock"}, s.server.Znodes())
 	})
+}
+
+// Any caller may release a semaphore mutex, so that another has it by the time that a Do
+// ends, or even begins: that one's is not the Do's, neither to release nor to run under.
+func TestDoLeavesAnothersLeaseAlone(t *testing.T) {
+	locks := map[string]func(m *recipes.InterProcessSemaphoreMutex) recipes.InterProcessLock{
+		"alone": func(m *recipes.InterProcessSemaphoreMutex) recipes.InterProcessLock { return m },
+		"in a multi lock": func(m *recipes.InterProcessSemaphoreMutex) recipes.InterProcessLock {
+			return recipes.NewInterProcessMultiLockOf(m)
+		},
+	}
+	for name, wrap := range locks {
+		for _, moment := range []string{"in fn", "before fn"} {
+			t.Run(name+" "+moment, func(t *testing.T) {
+				inDoScene(t, func(t *testing.T, s *doScene) {
+					var passed, ran atomic.Bool
+					var m *recipes.InterProcessSemaphoreMutex
+					next := ownerContext(t)
+					passOn := func() {
+						if passed.Swap(true) {
+							return
+						}
+						assert.NoError(t, m.Release(ownerContext(t)))
+						assert.NoError(t, <-start(func() error { return m.Acquire(next) }))
+					}
+					m, err := recipes.NewInterProcessSemaphoreMutex(s.client, "/mutex",
+						recipes.WithObserver(func(_ context.Context, e recipes.Event) {
+							if e.Kind == recipes.EventAcquired && moment == "before fn" {
+								passOn()
+							}
+						}))
+					require.NoError(t, err)
+					fn := func(context.Context, *recipes.Hold) error {
+						ran.Store(true)
+						passOn()
+						return nil
+					}
+					require.ErrorIs(t, recipes.Do(t.Context(), wrap(m), fn), recipes.ErrNotOwner)
+					require.Equal(t, moment == "in fn", ran.Load())
+					require.True(t, m.IsAcquiredInThisProcess(), "the next one's was released")
+					require.NoError(t, m.Release(next))
+				})
+			})
+		}
+	}
 }

@@ -169,7 +169,7 @@ func (m *InterProcessMultiLock) acquireAll(
 			return nil, err
 		}
 		got++
-		if hold, ok := holdFor(ctx, lock); ok && hold != nil {
+		if hold, ok := holdFor(ownOnly(ctx), lock); ok && hold != nil {
 			holds = append(holds, hold)
 		}
 	}
@@ -187,7 +187,8 @@ func giveBack(ctx context.Context, locks []InterProcessLock) error {
 	if len(locks) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), giveBackWithin, errGivingBack)
+	ctx = ownOnly(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithTimeoutCause(ctx, giveBackWithin, errGivingBack)
 	defer cancel()
 	errs := beginAll(ctx, locks, giveBackWithin/time.Duration(len(locks)))(ctx)
 	noMatter := []error{errGivingBack, context.DeadlineExceeded, ErrLockLost}

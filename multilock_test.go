@@ -301,3 +301,26 @@ func TestMultiLockEndsWithItsTime(t *testing.T) {
 		require.Equal(t, []string{"try a", "try b"}, s.take())
 	})
 }
+
+// What it gives back is what it has got: a member that any caller may release can be
+// another's by then.
+func TestAMultiLockGivesBackWhatItHasGot(t *testing.T) {
+	inDoScene(t, func(t *testing.T, s *doScene) {
+		taken := s.mutex(t, s.other, "/taken")
+		require.NoError(t, taken.Acquire(ownerContext(t)))
+		m, err := recipes.NewInterProcessSemaphoreMutex(s.client, "/mutex")
+		require.NoError(t, err)
+		both := recipes.NewInterProcessMultiLockOf(m, s.mutex(t, s.client, "/taken"))
+		done := start(func() error {
+			_, err := both.AcquireTimeout(ownerContext(t), time.Minute)
+			return err
+		})
+		time.Sleep(time.Second)
+		next := ownerContext(t)
+		require.NoError(t, m.Release(next))
+		require.NoError(t, m.Acquire(next))
+		require.ErrorIs(t, <-done, recipes.ErrNotOwner, "it had lost one")
+		require.True(t, m.IsAcquiredInThisProcess(), "the next one's was given back")
+		require.NoError(t, m.Release(next))
+	})
+}

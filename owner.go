@@ -60,6 +60,16 @@ func ownerOf(ctx context.Context, lock ownedLock) owner {
 	return owner{goroutine: goroutineID()}
 }
 
+type ownOnlyKey struct{}
+
+// ownOnly returns ctx for calls that concern what its owner has acquired, and nothing that
+// others have, also of a lock that any caller may release.
+func ownOnly(ctx context.Context) context.Context {
+	return context.WithValue(ctx, ownOnlyKey{}, true)
+}
+
+func isOwnOnly(ctx context.Context) bool { return ctx.Value(ownOnlyKey{}) != nil }
+
 // of returns whom the ctx stands for, the zero owner where it is the calling goroutine.
 func (o *owners) of(lock ownedLock) owner {
 	key := lock.ownerKey()

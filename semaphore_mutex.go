@@ -94,7 +94,7 @@ func (m *InterProcessSemaphoreMutex) beginRelease(
 ) (finish func(context.Context) error) {
 	who := ownerOf(ctx, m)
 	m.mu.Lock()
-	s := m.stayLocked(who)
+	s := m.stayLocked(who, isOwnOnly(ctx))
 	m.stays = slices.DeleteFunc(m.stays, func(other *stay) bool { return other == s })
 	m.mu.Unlock()
 	if s == nil {
@@ -105,14 +105,14 @@ func (m *InterProcessSemaphoreMutex) beginRelease(
 	return s.lease.beginRelease(ctx)
 }
 
-// stayLocked returns the owner's stay, or else the value's; nil where there is none. It is
-// called with mu held.
-func (m *InterProcessSemaphoreMutex) stayLocked(who owner) *stay {
+// stayLocked returns the owner's stay, or else, unless only that is meant, the value's; nil
+// where there is none. It is called with mu held.
+func (m *InterProcessSemaphoreMutex) stayLocked(who owner, ownOnly bool) *stay {
 	at := slices.IndexFunc(m.stays, func(s *stay) bool { return s.who == who })
 	if at >= 0 {
 		return m.stays[at]
 	}
-	if last := len(m.stays) - 1; last >= 0 && !m.stays[last].passedOn {
+	if last := len(m.stays) - 1; last >= 0 && !ownOnly && !m.stays[last].passedOn {
 		return m.stays[last]
 	}
 	return nil
@@ -125,7 +125,7 @@ func (m *InterProcessSemaphoreMutex) Hold(ctx context.Context) *Hold {
 	who := ownerOf(ctx, m)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := m.stayLocked(who); s != nil {
+	if s := m.stayLocked(who, isOwnOnly(ctx)); s != nil {
 		return s.lease.hold
 	}
 	return nil
@@ -135,7 +135,7 @@ func (m *InterProcessSemaphoreMutex) Hold(ctx context.Context) *Hold {
 func (m *InterProcessSemaphoreMutex) holdOf(who owner) *Hold {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := m.stayLocked(who); s != nil && s.who == who {
+	if s := m.stayLocked(who, true); s != nil {
 		return s.lease.hold
 	}
 	return nil
