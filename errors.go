@@ -8,7 +8,8 @@ import (
 )
 
 var (
-	// ErrNotOwner says that Release was called by an owner that does not hold the lock.
+	// ErrNotOwner says that Release was called by an owner that does not hold the lock. The text
+	// says whether another one does, through this value.
 	ErrNotOwner = errors.New("not the owner of the lock")
 
 	// ErrLockLost says that a hold ended under its owner: the session expired, the znode was deleted, the connection was closed,
@@ -26,6 +27,9 @@ var (
 	// asked, so that nobody knows who has the lock. The text says since when.
 	ErrUnavailable = session.ErrNoAnswer
 )
+
+// errNotHeld is the ErrNotOwner of a lock that has no owner, as far as one value knows.
+var errNotHeld = fmt.Errorf("%w: nobody holds it through this value", ErrNotOwner)
 
 // wrap adds operation and path to err, which it keeps.
 func wrap(operation, path string, err error) error {

@@ -229,12 +229,23 @@ func (r *reentrant) unwind(who owner) (hold *Hold, last bool, err error) {
 	defer r.mu.Unlock()
 	c := r.claims[who]
 	if c == nil || c.hold == nil {
-		return nil, false, ErrNotOwner
+		return nil, false, r.notOwnerLocked()
 	}
 	if c.count--; c.count == 0 {
 		delete(r.claims, who)
 	}
 	return c.hold, c.count == 0, c.hold.Err()
+}
+
+// notOwnerLocked tells an owner that does not hold the lock whether another one does.
+func (r *reentrant) notOwnerLocked() error {
+	for _, c := range r.claims {
+		if c.hold != nil {
+			return fmt.Errorf("%w: another owner acquired it through this value, "+
+				"see WithOwner", ErrNotOwner)
+		}
+	}
+	return errNotHeld
 }
 
 // holdOf implements ownedLock.

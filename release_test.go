@@ -202,3 +202,27 @@ func TestAMultiLockWithALostSemaphoreMutexIsNotReentered(t *testing.T) {
 		require.NoError(t, multi.Release(ctx))
 	})
 }
+
+// Who may not release is told whether somebody else may.
+func TestErrNotOwnerTellsWhetherAnybodyHoldsTheLock(t *testing.T) {
+	inDoScene(t, func(t *testing.T, s *doScene) {
+		holder, stranger := ownerContext(t), ownerContext(t)
+		const nobody, another = "nobody holds it through this value", "another owner acquired it through this value"
+		says := func(lock recipes.InterProcessLock, text string) {
+			err := lock.Release(stranger)
+			require.ErrorIs(t, err, recipes.ErrNotOwner)
+			require.ErrorContains(t, err, text)
+		}
+		says(s.lock, nobody)
+		require.NoError(t, s.lock.Acquire(holder))
+		says(s.lock, another)
+		says(s.mutex(t, s.client, "/lock"), nobody)
+		s.lose(t, s.lock.Hold(holder))
+		says(s.lock, another)
+		require.ErrorIs(t, s.lock.Release(holder), recipes.ErrLockLost)
+		says(s.lock, nobody)
+		mutex, err := recipes.NewInterProcessSemaphoreMutex(s.client, "/s")
+		require.NoError(t, err)
+		says(mutex, nobody)
+	})
+}

@@ -99,7 +99,7 @@ func (m *InterProcessSemaphoreMutex) beginRelease(
 	m.mu.Unlock()
 	if s == nil {
 		return func(context.Context) error {
-			return wrap("release", m.semaphore.path, ErrNotOwner)
+			return wrap("release", m.semaphore.path, errNotHeld)
 		}
 	}
 	return s.lease.beginRelease(ctx)
