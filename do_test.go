@@ -207,8 +207,14 @@ func TestDoWaitsAtMost(t *testing.T) {
 			err = recipes.Do(t.Context(), multi, never, recipes.WaitAtMost(d))
 			require.ErrorIs(t, err, recipes.ErrBusy)
 			require.ErrorContains(t, err, "1 ahead, behind /lock/_c_")
+			require.NotContains(t, err.Error(), "of this process")
 		}
 		require.NoError(t, rival.Release(ctx))
+		again := s.mutex(t, s.client, "/lock")
+		require.NoError(t, again.Acquire(ctx))
+		err := recipes.Do(t.Context(), s.lock, never, recipes.WaitAtMost(time.Second))
+		require.ErrorContains(t, err, "1 ahead, behind "+again.LockPath(ctx)+", of this process")
+		require.NoError(t, again.Release(ctx))
 		require.ErrorContains(t, recipes.Do(t.Context(), s.lock, never, nil), "one is nil")
 		require.ErrorContains(t, recipes.Do(t.Context(), nil, never), "lock: is nil")
 		var none *recipes.InterProcessMutex

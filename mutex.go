@@ -11,10 +11,9 @@ func predecessor(_ []seqnode.Name, self int) int { return self - 1 }
 // InterProcessMutex is Curator's reentrant mutex across processes. An owner that holds it may acquire it again, and releases it
 // as often; owners get it in the order in which they asked for it. All values for one path, in Go or Java, are the same lock.
 //
-// Re-entry is per value, as in Curator: an owner that holds the lock through one value and
-// acquires it through another waits for itself. So whoever re-enters shares the value.
-//
-// It is safe for concurrent use, needs no closing and may be made anew for each use.
+// It is safe for concurrent use and needs no closing. A value may be made for each use,
+// but re-entry is per value, as in Curator: an owner that holds the lock through one value
+// and acquires it through another waits for itself. So whoever re-enters shares the value.
 type InterProcessMutex struct {
 	*reentrant
 }

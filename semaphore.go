@@ -25,7 +25,7 @@ const (
 // The maximum is given to each value, which should agree, or shared through a znode. Where several leases are asked for they
 // are given together, and others wait meanwhile, so that two callers cannot starve each other (they can in Curator).
 //
-// It is safe for concurrent use, needs no closing and may be made anew for each use.
+// It is safe for concurrent use and needs no closing. A value may be made for each use.
 type InterProcessSemaphoreV2 struct {
 	conn   Conn
 	path   string

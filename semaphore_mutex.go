@@ -8,10 +8,12 @@ import (
 	"time"
 )
 
-// InterProcessSemaphoreMutex is Curator's mutex across processes that is not reentrant: a semaphore with one lease. An Acquire by
-// who holds it already waits. Any caller may release it: see Release.
+// InterProcessSemaphoreMutex is Curator's mutex across processes that is not reentrant: a
+// semaphore with one lease. A second Acquire by the holder waits. Any caller may release it:
+// see Release.
 //
-// It is safe for concurrent use, needs no closing and may be made anew for each use.
+// It is safe for concurrent use and needs no closing. A value may be made for each use, but
+// only the one that acquired it can release it.
 type InterProcessSemaphoreMutex struct {
 	semaphore *InterProcessSemaphoreV2
 

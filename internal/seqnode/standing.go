@@ -36,5 +36,9 @@ func (t turn) String() string {
 	if t.blocker == "" {
 		return ""
 	}
-	return fmt.Sprintf("%d ahead, behind %s", t.ahead, t.blocker)
+	whose := ""
+	if t.local != nil { // maybe the waiter's own, through another value
+		whose = ", of this process"
+	}
+	return fmt.Sprintf("%d ahead, behind %s%s", t.ahead, t.blocker, whose)
 }
