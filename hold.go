@@ -90,10 +90,15 @@ func (h *Hold) beginRelease(ctx context.Context) (finish func(ctx context.Contex
 // Path returns the znode that stands for this acquisition.
 func (h *Hold) Path() string { return h.path }
 
-// FencingToken returns a zxid, at least that znode's czxid and below the czxid of every znode that joins later. So it grows
-// with every later holder of the lock, also after the lock's path was deleted and made anew (sequence numbers do
-// not), and compares with the czxid of a Java holder's znode. A store that the lock protects refuses what comes with a
-// token lower than one that it has seen.
+// FencingToken returns a zxid, at least that znode's czxid and below the czxid of every znode
+// that joins later. So it grows with every later holder of the lock, also after the lock's
+// path was deleted and made anew (sequence numbers do not), and compares with the czxid of a
+// Java holder's znode. A store that the lock protects refuses what comes with a token lower
+// than one that it has seen.
+//
+// Those who hold at the same time, readers or leases, have different tokens, as a rule. A
+// store that all of them write to must not refuse the lower one: the token fences only where
+// one holds at a time.
 //
 // The hold of a multi lock has the greatest token of its members. That one compares only
 // with tokens of multi locks of the same members: a later holder of one member alone can
@@ -109,7 +114,7 @@ func (h *Hold) FencingToken() int64 { return h.token }
 // differ and for being told. That presumes that a session lasts for two of the servers' ticks
 // or more, see WithServerTick. The time is this process's monotonic clock, or its wall clock
 // where that has moved farther: a process or a machine that is stopped meanwhile is told just
-// after it runs again. Release does not close it, unless it finds the lock lost.
+// after it runs again. A Release does not close it, unless the lock turns out to be lost.
 func (h *Hold) Lost() <-chan struct{} { return h.lost.Done() }
 
 // Err returns nil while the lock is not known to be lost, and after that why it is, matching ErrLockLost.

@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -18,6 +19,16 @@ type Participant struct {
 	Session int64     // the ZooKeeper session that it lives in
 	Since   time.Time // when it joined the queue, by the server's clock
 	Holding bool      // whether its turn has come
+}
+
+// String returns all that there is to tell, with the session as the servers' logs have it.
+func (p Participant) String() string {
+	state := "waiting"
+	if p.Holding {
+		state = "holding"
+	}
+	return fmt.Sprintf("%s: %s, %s, session %#x, since %s, data %q", p.Node, p.Kind, state,
+		uint64(p.Session), p.Since.Format(time.RFC3339Nano), p.Data) //nolint:gosec // as hex digits
 }
 
 // latchName is what Curator calls the znodes of LeaderLatch.

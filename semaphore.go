@@ -314,13 +314,18 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 	return data, nil
 }
 
+// Hold returns the lease as a hold, for what that offers besides: a ctx that ends with it, and
+// transactions that are done only while it lasts. It is always the same one.
+func (l *Lease) Hold() *Hold { return l.hold }
+
 // NodeName returns the name of the lease's znode, without the path.
 func (l *Lease) NodeName() string {
 	_, name := zkpath.Split(l.hold.path)
 	return name
 }
 
-// FencingToken is Hold.FencingToken. Leases that were acquired together may have the same one.
+// FencingToken is Hold.FencingToken. Leases that were acquired together may have the same
+// one; those that are out together do not fence each other.
 func (l *Lease) FencingToken() int64 { return l.hold.FencingToken() }
 
 // Lost is Hold.Lost.
