@@ -8,9 +8,12 @@ import (
 // An EventKind is a step of an acquisition.
 type EventKind int
 
-// The steps. Every acquisition comes to an end in EventTimedOut, EventFailed, EventReleased or EventLost; one that ended before
-// it saw the queue was not queued. A release that was not confirmed can still turn out to be a loss: then EventLost
-// follows. Of several leases that are acquired together each is told by itself. Re-entries and their releases are no steps.
+// The steps. Every acquisition comes to an end in EventTimedOut, EventFailed, EventReleased or
+// EventLost; one that ended before it saw the queue was not queued. A release that was not
+// confirmed can still turn out to be a loss: then EventLost follows. So a gauge of holds goes
+// by Node: up at its EventAcquired, down at the first of its EventReleased and EventLost, and
+// an EventLost behind an EventReleased is no second end. Of several leases that are acquired
+// together each is told by itself. Re-entries and their releases are no steps.
 const (
 	EventQueued   EventKind = iota + 1 // joined the queue; again after each loss of the place
 	EventAcquired                      // the lock is held

@@ -20,9 +20,13 @@ type InterProcessMutex struct {
 
 var _ InterProcessLock = (*InterProcessMutex)(nil)
 
-// NewInterProcessMutex returns the mutex at path, which is created at the first Acquire. It asks nothing of ZooKeeper. It refuses
-// a path that ZooKeeper would refuse (the error matches zk.ErrInvalidPath), a conn that is nil or of a type that is not
-// comparable, and options that cannot work.
+// NewInterProcessMutex returns the mutex at path, which is created at the first Acquire. It
+// asks nothing of ZooKeeper. It refuses a path that ZooKeeper would refuse (the error matches
+// zk.ErrInvalidPath), a conn that is nil or of a type that is not comparable, and options that
+// cannot work.
+//
+// What comes from outside, such as a customer's name, is to be escaped before it goes into a
+// path, by url.PathEscape for instance: a "/" in it would name a znode elsewhere.
 func NewInterProcessMutex(conn Conn, path string, opts ...Option) (*InterProcessMutex, error) {
 	settings, err := build(conn, path, opts)
 	if err != nil {

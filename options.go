@@ -52,6 +52,11 @@ func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l
 // server (which may differ from the one asked for), so that Hold.Lost tells in time. The least
 // of those given for one connection counts. A Client needs none.
 //
+// *zk.Conn does no more than log what it has negotiated ("authenticated: id=…, timeout=…" in
+// milliseconds). It is what zk.Connect was asked for where that lies between the servers'
+// limits, minSessionTimeout and maxSessionTimeout: by default 2 and 20 ticks, 4 s and 40 s
+// with a tick of 2 s. If in doubt, give less: too little loses locks early, too much late.
+//
 // Where it is unknown, a second without an answer to a sync counts as a loss, a disconnect
 // that is mended within the second does not, and five syncs a second find out while anything
 // is held or waited for. That is in time where the servers grant 2.75 s or more, and no less
