@@ -17,25 +17,31 @@ import (
 )
 
 const (
-	// clientRetryPause is the pause between two tries of what Connect has to ask a server for.
+	// clientRetryPause is the pause between two tries of what Connect has to ask a server
+	// for.
 	clientRetryPause = 50 * time.Millisecond
-	// clientLeaveTimeout bounds each wait of Close for a goroutine of the zk client. Such a wait is long only where a
-	// dialer or a log handler of the user's does not return; zk lets a dialer have one second.
+	// clientLeaveTimeout bounds each wait of Close for a goroutine of the zk client. Such
+	// a wait is long only where a dialer or a log handler of the user's does not return;
+	// zk lets a dialer have one second.
 	clientLeaveTimeout = 2 * time.Second
-	// clientFarewell is what the zk client's loop leaves Close to queue the request that it then answers, see onEvent.
+	// clientFarewell is what the zk client's loop leaves Close to queue the request that
+	// it then answers, see onEvent.
 	clientFarewell = 10 * time.Millisecond
 )
 
 // errClientClosed is the cause of everything that ends because the Client was closed.
-var errClientClosed = fmt.Errorf("recipes: the client was closed: %w", zk.ErrConnectionClosed)
+var errClientClosed = fmt.Errorf(
+	"recipes: the client was closed: %w", zk.ErrConnectionClosed)
 
-// Client is a ZooKeeper session and a Conn whose paths lie below the chroot of its connect string. It keeps the session
-// over lost connections and moves between the servers as zk.Conn does. When the server expires the session, the Client
-// goes on with a new one; what belonged to the old session, ephemeral znodes and thus locks, is gone then.
+// Client is a ZooKeeper session and a Conn whose paths are below the chroot of its
+// connect string. Like zk.Conn it keeps the session over lost connections and moves
+// between the servers. When the server expires the session, the Client goes on with a new
+// one; what belonged to the old session, ephemeral znodes and thus locks, is gone then.
 //
-// A Client is safe for concurrent use. Its calls return the errors of zk.Conn as they are; after Close all of them fail
-// with an error that matches zk.ErrConnectionClosed. Like zk.Conn's, they take no context and can last until the client
-// notices that a server is silent, two thirds of the session timeout.
+// A Client is safe for concurrent use. Its calls return the errors of zk.Conn as they
+// are; after Close they fail with an error that matches zk.ErrConnectionClosed. Like
+// zk.Conn's, they take no context, and can last until the client notices that a server is
+// silent: two thirds of the session timeout.
 type Client struct {
 	zk     *zk.Conn
 	dialer *dial.Dialer
@@ -44,7 +50,8 @@ type Client struct {
 	tick   time.Duration // of the servers, 0 where it was not told
 	log    *slog.Logger
 
-	// closed is done as soon as Close was called, before anything else is closed, with errClientClosed as its cause.
+	// closed is done as soon as Close was called, before anything else is closed, with
+	// errClientClosed as its cause.
 	closed    context.Context
 	setClosed context.CancelCauseFunc
 	closing   atomic.Bool   // set by the first Close
@@ -58,25 +65,31 @@ type Client struct {
 	drained   chan struct{} // closed by drain, when the zk client's loop has ended
 }
 
-// Connect opens a session and returns once it is established and its credentials are sent, or ctx is done: then it
-// returns ctx's cause, wrapped, and why no server would do so far. It leaves nothing behind when it fails. ctx bounds
-// Connect alone, not the life of the Client; without a deadline Connect waits for a server for as long as it takes.
+// Connect opens a session. It returns when the session is established and the credentials
+// are sent. If ctx is done before that, it returns ctx's cause, wrapped, and why no
+// server could be used so far. A Connect that fails leaves nothing behind. ctx bounds
+// only Connect, not the life of the Client; without a deadline, Connect waits for a
+// server for as long as it takes.
 //
-// servers is a ZooKeeper connect string, "host1:2181,host2:2181/chroot". The port is 2181
-// where there is none, and an IPv6 address stands in brackets. Names are looked up at each
-// dial; while the name service fails or takes its time, the addresses that it told last
-// serve. The chroot is optional; where it is missing, it is created with persistent znodes
-// that are open to anyone.
+// servers is a ZooKeeper connect string, "host1:2181,host2:2181/chroot". The default port
+// is 2181. An IPv6 address is written in brackets. Names are looked up at each dial; when
+// a lookup fails or is slow, the addresses of the last one that succeeded are used. The
+// chroot is optional. If it does not exist, Connect creates it, and its parents, as
+// persistent znodes that are open to anyone.
 //
-// sessionTimeout is what the servers are asked for; they grant what lies between their
-// limits, by default 2 to 20 ticks of 2 s. What they grant otherwise is logged as a warning,
-// and SessionTimeout tells it: it is how long the locks of a process that died stay, and
-// about half of it is how long an outage may last that costs no lock.
+// sessionTimeout is what the servers are asked for. They grant what is within their
+// limits, by default 2 to 20 ticks of 2 s. If that is something else, it is logged as a
+// warning, and SessionTimeout returns it. It is how long the locks of a process that died
+// remain, and about half of it is how long an outage can last that costs no lock.
 //
-// What no retry can mend is returned at once: a malformed argument, a chroot that may not be created (zk.ErrNoAuth), an
-// authentication scheme that the server does not know (zk.ErrAuthFailed), and certificates that do not fit, or servers
-// that do not talk TLS or ZooKeeper at all, where that is so for every server in turn.
-func Connect(ctx context.Context, servers string, sessionTimeout time.Duration, opts ...ClientOption) (*Client, error) {
+// What no retry can mend is returned at once: a malformed argument, a chroot that may not
+// be created (zk.ErrNoAuth), and an authentication scheme that the server does not know
+// (zk.ErrAuthFailed). So are certificates that are not valid, and servers that do not
+// talk TLS or ZooKeeper at all, when this was so for each server in turn.
+func Connect(
+	ctx context.Context, servers string, sessionTimeout time.Duration,
+	opts ...ClientOption,
+) (*Client, error) {
 	c, err := clientConnect(ctx, servers, sessionTimeout, opts)
 	if err != nil {
 		return nil, fmt.Errorf("recipes: Connect to %q: %w", servers, err)
@@ -84,14 +97,17 @@ func Connect(ctx context.Context, servers string, sessionTimeout time.Duration, 
 	return c, nil
 }
 
-func clientConnect(ctx context.Context, servers string, timeout time.Duration, opts []ClientOption) (*Client, error) {
+func clientConnect(
+	ctx context.Context, servers string, timeout time.Duration, opts []ClientOption,
+) (*Client, error) {
 	addresses, chroot, err := dial.ParseConnectString(servers)
 	if err != nil {
 		return nil, err
 	}
 	// zk counts in an int32 of milliseconds.
 	if timeout < time.Millisecond || timeout.Milliseconds() > math.MaxInt32 {
-		return nil, fmt.Errorf("session timeout %v: must be from 1ms to %v", timeout, math.MaxInt32*time.Millisecond)
+		return nil, fmt.Errorf("session timeout %v: must be from 1ms to %v",
+			timeout, math.MaxInt32*time.Millisecond)
 	}
 	settings, err := newClientSettings(opts)
 	if err != nil {
@@ -137,8 +153,8 @@ func clientConnect(ctx context.Context, servers string, timeout time.Duration, o
 	return c, nil
 }
 
-// establish waits for the session and prepares it, and closes c where that fails. ctx ends when the caller's does, or
-// when the dialer gives up.
+// establish waits for the session and prepares it, and closes c where that fails. ctx
+// ends when the caller's does, or when the dialer gives up.
 func (c *Client) establish(ctx context.Context, auth []clientAuth) error {
 	prepared := make(chan error, 1)
 	go func() { prepared <- c.prepare(ctx, auth) }()
@@ -198,11 +214,12 @@ func (c *Client) insist(ctx context.Context, call func() error) error {
 	}
 }
 
-// clientMayRetry reports whether err says no more than that the connection, the session or a parent znode went away
-// under the call.
+// clientMayRetry reports whether err says no more than that the connection, the session
+// or a parent znode went away under the call.
 func clientMayRetry(err error) bool {
 	for _, passing := range []error{
-		zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrSessionExpired, zk.ErrSessionMoved, zk.ErrClosing, zk.ErrNoNode,
+		zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrSessionExpired, zk.ErrSessionMoved,
+		zk.ErrClosing, zk.ErrNoNode,
 	} {
 		if errors.Is(err, passing) {
 			return true
@@ -211,25 +228,29 @@ func clientMayRetry(err error) bool {
 	return false
 }
 
-// SessionTimeout returns the session timeout that the server granted at the last handshake. It is what counts for the
-// life of the session, may differ from what Connect asked for, and may change when the client moves to another server.
+// SessionTimeout returns the session timeout that the server granted at the last
+// handshake. It applies for the life of the session, may differ from what Connect asked
+// for, and may change when the client moves to another server.
 func (c *Client) SessionTimeout() time.Duration {
 	return c.dialer.LastHandshake().Timeout
 }
 
-// Unwrap returns the zk.Conn underneath, for what Conn does not offer. Its paths are the server's, above the chroot.
-// It must not be closed directly: that would leave the Client's waiters unaware.
+// Unwrap returns the zk.Conn underneath, for what Conn does not offer. Its paths are the
+// server's, above the chroot. It must not be closed directly: those who wait through the
+// Client would not learn of it.
 func (c *Client) Unwrap() *zk.Conn {
 	return c.zk
 }
 
-// Close ends the session, so that the server removes its ephemeral znodes: holds through this client are lost, and who
-// waits through it returns at once. A server that does not answer within about a second learns of the end by the session
-// timeout only. When Close returns, after some two seconds at the worst, the client's goroutines have ended, unless a
-// dialer or a log handler of the user's keeps one. Close may be called again, and by several goroutines at a time; each
-// call returns when the client is closed.
+// Close ends the session, so that the server removes its ephemeral znodes: holds through
+// this client are lost, and calls that wait through it return at once. If no server
+// answers within about a second, the session ends with its timeout. When Close returns,
+// after two seconds or so at the worst, the client's goroutines have ended, unless a
+// dialer or a log handler of the user's keeps one busy. Close may be called again, and by
+// several goroutines at a time; each call returns when the client is closed.
 func (c *Client) Close() {
-	// Not a sync.Once: whoever waits for its mutex keeps the time in a testing/synctest bubble from passing.
+	// Not a sync.Once: whoever waits for its mutex keeps the time in a testing/synctest
+	// bubble from passing.
 	if c.closing.Swap(true) {
 		<-c.gone
 		return
@@ -237,12 +258,14 @@ func (c *Client) Close() {
 	defer close(c.gone)
 	c.tellClosed()
 	if c.zk.SessionID() == 0 {
-		// There is no session to end. zk would still wait a second for a server to confirm that, except while it pauses
-		// between two rounds of dials, so it is sent there.
+		// There is no session to end. zk would still wait a second for a server to
+		// confirm that, except while it pauses between two rounds of dials, so it is sent
+		// there.
 		clientAwait(c.dialer.HangUp())
 	}
 	c.zk.Close()
-	// A frozen server keeps zk reading for two thirds of the session timeout, and for ten times that in a handshake.
+	// A frozen server keeps zk reading for two thirds of the session timeout, and for ten
+	// times that in a handshake.
 	c.dialer.HangUp()
 	clientAwait(c.drained)
 }
@@ -260,7 +283,7 @@ func (c *Client) LastHandshake() (session int64, began time.Time) {
 	return last.Session, last.Began
 }
 
-// ServerTick implements [SessionConn]: what WithClientServerTick told.
+// ServerTick implements [SessionConn]. It returns what WithClientServerTick was given.
 func (c *Client) ServerTick() time.Duration { return c.tick }
 
 // OnClose implements [SessionConn]: f is called by Close, before it does anything else.
@@ -292,7 +315,8 @@ func (c *Client) tellClosed() {
 	}
 }
 
-// onEvent is called by zk's own goroutines, which wait for it. Unlike the event channel, it misses no event.
+// onEvent is called by zk's own goroutines, which wait for it. Unlike the event channel,
+// it misses no event.
 func (c *Client) onEvent(e zk.Event) {
 	if e.Type != zk.EventSession {
 		return
@@ -301,9 +325,11 @@ func (c *Client) onEvent(e zk.Event) {
 	case zk.StateHasSession:
 		c.readyOnce.Do(func() { close(c.ready) })
 	case zk.StateDisconnected:
-		// In the pause between two rounds zk's Close first wakes the loop, which then answers the queued requests for the
-		// last time, and only after that queues its own, which then, about once in a thousand, is left to wait for a
-		// second. So the loop is held back for a moment; were that too short, Close would just take that second.
+		// In the pause between two rounds zk's Close first wakes the loop, which then
+		// answers the queued requests for the last time, and only after that queues its
+		// own, which then, about once in a thousand, is left to wait for a second. So the
+		// loop is held back for a moment; were that too short, Close would just take that
+		// second.
 		if c.closed.Err() != nil && c.dialer.Pausing() {
 			time.Sleep(clientFarewell)
 		}
@@ -337,7 +363,8 @@ func (c *Client) drain(events <-chan zk.Event) {
 		case zk.StateExpired:
 			c.logEnd("zookeeper: session expired", e.Server)
 		default:
-			c.log.Debug("zookeeper: state changed", "state", e.State.String(), "server", e.Server)
+			c.log.Debug("zookeeper: state changed",
+				"state", e.State.String(), "server", e.Server)
 		}
 	}
 }
@@ -351,7 +378,8 @@ func (c *Client) logEnd(what, server string) {
 	c.log.Log(context.Background(), level, what, "server", server)
 }
 
-// clientZKLog passes the zk client's own log on. It tells every step, so it is for debugging only.
+// clientZKLog passes the zk client's own log on. It tells every step, so it is for
+// debugging only.
 type clientZKLog struct{ log *slog.Logger }
 
 func (l clientZKLog) Printf(format string, args ...any) {
@@ -390,8 +418,9 @@ func newClientSettings(opts []ClientOption) (*clientSettings, error) {
 	return s, nil
 }
 
-// WithTLS makes the client talk TLS. cfg is copied. Where it names no server, a server's certificate must be for the
-// host that was dialled, which is the one in the connect string unless a host provider has another.
+// WithTLS makes the client talk TLS. cfg is copied. If it has no ServerName, a server's
+// certificate must be valid for the host that was dialled. That is the one in the connect
+// string, unless a host provider returns another.
 func WithTLS(cfg *tls.Config) ClientOption {
 	cfg = cfg.Clone()
 	return func(s *clientSettings) error {
@@ -403,8 +432,9 @@ func WithTLS(cfg *tls.Config) ClientOption {
 	}
 }
 
-// WithAuth authenticates the session, at Connect and again at each reconnect. It can be given several times. The server
-// does not check a digest when it gets it: a wrong password shows as zk.ErrNoAuth from the calls that it forbids.
+// WithAuth authenticates the session, at Connect and again at each reconnect. It can be
+// given several times. The server does not check a digest when it receives it: a wrong
+// password shows as zk.ErrNoAuth from the calls that it does not permit.
 func WithAuth(scheme string, auth []byte) ClientOption {
 	auth = append([]byte(nil), auth...)
 	return func(s *clientSettings) error {
@@ -416,8 +446,8 @@ func WithAuth(scheme string, auth []byte) ClientOption {
 	}
 }
 
-// WithDialer sets the function that opens connections; with WithTLS it opens what TLS runs over. It must heed its
-// timeout: the client cannot end a dial.
+// WithDialer sets the function that opens connections. With WithTLS, TLS runs over what
+// it opens. It must respect its timeout: the client cannot cancel a dial.
 func WithDialer(d zk.Dialer) ClientOption {
 	return func(s *clientSettings) error {
 		if d == nil {
@@ -428,8 +458,8 @@ func WithDialer(d zk.Dialer) ClientOption {
 	}
 }
 
-// WithHostProvider sets what decides which server is dialled next. It is initialised by Connect, with the servers of
-// the connect string, and must not be shared between clients.
+// WithHostProvider sets what decides which server is dialled next. Connect initialises it
+// with the servers of the connect string. It must not be shared between clients.
 func WithHostProvider(p zk.HostProvider) ClientOption {
 	return func(s *clientSettings) error {
 		if p == nil {
@@ -440,8 +470,8 @@ func WithHostProvider(p zk.HostProvider) ClientOption {
 	}
 }
 
-// WithClientServerTick tells the servers' tickTime to all locks that the Client is used
-// for, as WithServerTick does to one.
+// WithClientServerTick sets the servers' tickTime for all locks that use the Client, as
+// WithServerTick does for one lock.
 func WithClientServerTick(d time.Duration) ClientOption {
 	return func(s *clientSettings) error {
 		if d <= 0 {
@@ -452,9 +482,9 @@ func WithClientServerTick(d time.Duration) ClientOption {
 	}
 }
 
-// WithClientLogger sets where the client logs to: sessions at Info; lost connections,
-// expiry, attempts to connect that failed, and a session timeout that is not the one asked
-// for at Warn; single steps at Debug. By default nothing is logged.
+// WithClientLogger sets the client's logger. Sessions are logged at Info; lost
+// connections, expiry, failed attempts to connect, and a session timeout that is not the
+// one asked for at Warn; single steps at Debug. By default nothing is logged.
 func WithClientLogger(l *slog.Logger) ClientOption {
 	return func(s *clientSettings) error {
 		if l == nil {

@@ -12,8 +12,8 @@ import (
 
 var _ SessionConn = (*Client)(nil)
 
-// chrootCreate creates path and its parents where they are missing. It asks first: a server refuses to create in a
-// parent that it protects, also what exists there.
+// chrootCreate creates path and its parents where they are missing. It asks first: a
+// server refuses to create in a parent that it protects, also what exists there.
 func chrootCreate(conn *zk.Conn, path string) error {
 	exists, _, err := conn.Exists(path)
 	if exists || err != nil {
@@ -35,14 +35,15 @@ func chrootCreate(conn *zk.Conn, path string) error {
 	return err
 }
 
-// ServerPath implements [SessionConn]: path below the chroot of the connect string. "/" is
-// the chroot itself.
+// ServerPath implements [SessionConn]: path below the chroot of the connect string. "/"
+// is the chroot itself.
 func (c *Client) ServerPath(path string) string {
 	return zkpath.Join(c.chroot, path)
 }
 
-// locate is ServerPath for a path that comes from outside, on a client that may be closed. It looks only for what would
-// lead out of the chroot when put behind it; the rest of a path's form is checked by zk.
+// locate is ServerPath for a path that comes from outside, on a client that may be
+// closed. It looks only for what would lead out of the chroot when put behind it; the
+// rest of a path's form is checked by zk.
 func (c *Client) locate(path string) (string, error) {
 	if c.closed.Err() != nil {
 		return "", errClientClosed
@@ -57,8 +58,8 @@ func (c *Client) locate(path string) (string, error) {
 func (c *Client) locateNew(path string, flags int32) (string, error) {
 	server, err := c.locate(path)
 	if err == nil && server != "/" && path == "/" && flags&zk.FlagSequence != 0 {
-		// A child of "/" whose name is the number alone; put behind the chroot, the number
-		// would make a sibling of it.
+		// A child of "/" whose name is the number alone; put behind the chroot, the
+		// number would make a sibling of it.
 		server += "/"
 	}
 	return server, err
@@ -84,8 +85,8 @@ func (c *Client) Children(path string) ([]string, *zk.Stat, error) {
 	return c.zk.Children(path)
 }
 
-// ChildrenW is Children and leaves a watch for the next change of the list. The event's Path is the server's, with the
-// chroot.
+// ChildrenW is Children, and sets a watch for the next change of the list. The event's
+// Path is the server's, with the chroot.
 func (c *Client) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
 	path, err := c.locate(path)
 	if err != nil {
@@ -94,10 +95,12 @@ func (c *Client) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, er
 	return c.zk.ChildrenW(path)
 }
 
-// Create creates a znode and returns its path, which for a sequential one ends in the number
-// that the server gave it. Like CreateContainer it makes the chroot anew, as Connect does,
-// where that is the parent and was deleted meanwhile.
-func (c *Client) Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
+// Create creates a znode and returns its path, which for a sequential znode ends in the
+// number that the server assigned. If the parent is the chroot, and was deleted since,
+// Create makes it again as Connect does, and so does CreateContainer.
+func (c *Client) Create(
+	path string, data []byte, flags int32, acl []zk.ACL,
+) (string, error) {
 	server, err := c.locateNew(path, flags)
 	if err != nil {
 		return "", err
@@ -107,9 +110,11 @@ func (c *Client) Create(path string, data []byte, flags int32, acl []zk.ACL) (st
 	})
 }
 
-// CreateContainer creates a container znode, which the server deletes some time after its last child went. flags must
-// be zk.FlagContainer.
-func (c *Client) CreateContainer(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
+// CreateContainer creates a container znode, which the server deletes some time after its
+// last child is gone. flags must be zk.FlagContainer.
+func (c *Client) CreateContainer(
+	path string, data []byte, flags int32, acl []zk.ACL,
+) (string, error) {
 	server, err := c.locate(path)
 	if err != nil {
 		return "", err
@@ -119,13 +124,13 @@ func (c *Client) CreateContainer(path string, data []byte, flags int32, acl []zk
 	})
 }
 
-// chrootTries bounds how often the chroot is made anew for one create. More than one takes
-// somebody who deletes it again within moments.
+// chrootTries bounds how often the chroot is made anew for one create. More than one
+// takes somebody who deletes it again within moments.
 const chrootTries = 3
 
-// create makes one create, and where its parent is the chroot, which is missing, the chroot
-// before that: it was deleted since Connect made it, by the server if another client had
-// made it as a container.
+// create makes one create, and where its parent is the chroot, which is missing, the
+// chroot before that: it was deleted since Connect made it, by the server if another
+// client had made it as a container.
 func (c *Client) create(path string, once func() (string, error)) (string, error) {
 	created, err := once()
 	belowChroot := c.chroot != "/" && zkpath.Parent(path) == "/"
@@ -146,7 +151,7 @@ func (c *Client) create(path string, once func() (string, error)) (string, error
 	return c.clientPath(created), nil
 }
 
-// Delete deletes a znode that has this version; -1 stands for any.
+// Delete deletes a znode if it has this version; -1 stands for any version.
 func (c *Client) Delete(path string, version int32) error {
 	path, err := c.locate(path)
 	if err != nil {
@@ -164,8 +169,8 @@ func (c *Client) Get(path string) ([]byte, *zk.Stat, error) {
 	return c.zk.Get(path)
 }
 
-// GetW is Get and leaves a watch for the next change of the data, or the deletion. The event's Path is the server's,
-// with the chroot.
+// GetW is Get, and sets a watch for the next change of the data or the deletion of the
+// znode. The event's Path is the server's, with the chroot.
 func (c *Client) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	path, err := c.locate(path)
 	if err != nil {
@@ -174,7 +179,7 @@ func (c *Client) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	return c.zk.GetW(path)
 }
 
-// Set replaces the data of a znode that has this version; -1 stands for any.
+// Set replaces the data of a znode if it has this version; -1 stands for any version.
 func (c *Client) Set(path string, data []byte, version int32) (*zk.Stat, error) {
 	path, err := c.locate(path)
 	if err != nil {
@@ -183,7 +188,8 @@ func (c *Client) Set(path string, data []byte, version int32) (*zk.Stat, error) 
 	return c.zk.Set(path, data, version)
 }
 
-// Sync makes the server that the client is connected to catch up with the leader, for the reads that follow.
+// Sync makes the server that the client is connected to catch up with the leader, so that
+// the reads that follow see what was written before.
 func (c *Client) Sync(path string) (string, error) {
 	path, err := c.locate(path)
 	if err != nil {
@@ -199,5 +205,6 @@ func (c *Client) Sync(path string) (string, error) {
 // SessionID returns the id of the present session, 0 while there is none.
 func (c *Client) SessionID() int64 { return c.zk.SessionID() }
 
-// State returns the state of the connection; only zk.StateHasSession means that a server answered.
+// State returns the state of the connection; only zk.StateHasSession means that a server
+// answered.
 func (c *Client) State() zk.State { return c.zk.State() }

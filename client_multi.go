@@ -11,12 +11,14 @@ import (
 )
 
 // Multi does several operations in one transaction: all of them, or none. Each is a
-// *zk.CreateRequest, *zk.DeleteRequest, *zk.SetDataRequest or *zk.CheckVersionRequest, with
-// a path below the chroot; none is changed. It returns a response for each operation, in
-// their order, also where one fails: the operations before that one have no error, those
-// behind it one that says no more than that. The error is that of the operation that failed,
-// or why the transaction has no outcome, or none that is known. Anything that is no
-// operation is refused before anything is sent, with zk.ErrBadArguments.
+// *zk.CreateRequest, *zk.DeleteRequest, *zk.SetDataRequest or *zk.CheckVersionRequest
+// with a path below the chroot; anything else is refused with zk.ErrBadArguments before
+// anything is sent. The operations are not changed.
+//
+// Multi returns a response for each operation, in their order, also if one of them fails:
+// then those before it have no error, and those after it an error that only says that
+// another one failed. The error that Multi returns is that of the operation that failed,
+// or why the transaction has no outcome, or none that is known.
 //
 // For a transaction that is done only while a lock is held see [Hold.Multi].
 func (c *Client) Multi(ops ...any) ([]zk.MultiResponse, error) {
@@ -36,8 +38,9 @@ func (c *Client) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	return responses, err
 }
 
-// eachOp returns a copy of the operations of a Multi in which each has the path that place
-// gives it; flags are those of a create. It checks the paths, which zk sends as it gets them.
+// eachOp returns a copy of the operations of a Multi in which each has the path that
+// place gives it; flags are those of a create. It checks the paths, which zk sends as it
+// gets them.
 func eachOp(
 	ops []any, place func(path string, flags int32) (string, error),
 ) ([]any, error) {
