@@ -2,18 +2,20 @@ package session
 
 import "context"
 
-// The client's calls take no ctx and can hang for ten times the session timeout. So each runs beside its caller, who
-// leaves when ctx is done; what the call has done by then is undone by whoever follows it up.
-
-// A Pending is a call under way.
+// A Pending is a call under way. The client's calls take no ctx and can hang for ten
+// times the session timeout. So each runs beside its caller, who leaves when ctx is done;
+// what the call has done by then is undone by whoever follows it up (Then).
 type Pending[T any] struct {
-	s     *Session
-	done  chan struct{} // closed when value and err are set
+	s *Session
+
+	// Set by the goroutine of the call, before done is closed.
 	value T
 	err   error
+
+	done chan struct{} // closed by the goroutine of the call, when it ends
 }
 
-// Start runs f beside the caller. f may make any number of calls to ZooKeeper and ends by itself.
+// Start runs f beside the caller. f may make any number of requests, and ends by itself.
 func Start[T any](s *Session, f func() (T, error)) *Pending[T] {
 	p := newPending[T](s)
 	p.run(f)
@@ -33,7 +35,8 @@ func (p *Pending[T]) run(f func() (T, error)) {
 	}()
 }
 
-// Wait returns what f returned or, if ctx is done or the connection closed before that, why it did not wait.
+// Wait returns what f returned or, if ctx is done or the connection closed before that,
+// why it did not wait.
 func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 	var none T
 	select {
@@ -66,8 +69,14 @@ func (p *Pending[T]) Then(f func(T, error)) {
 	})
 }
 
-// BeginCreate waits for a place among the creates under way, until EndCreate: that bounds the
-// goroutines that a mute server can hold up.
+// Call is Start and Wait.
+func Call[T any](ctx context.Context, s *Session, f func() (T, error)) (T, error) {
+	return Start(s, f).Wait(ctx)
+}
+
+// BeginCreate waits for a place among the creates under way, until EndCreate. Every
+// waiter needs a create of its own, so without it as many goroutines as there are
+// callers, who come and leave, would hang at a mute server.
 func (s *Session) BeginCreate(ctx context.Context) error {
 	select {
 	case s.creating <- struct{}{}:
@@ -81,8 +90,3 @@ func (s *Session) BeginCreate(ctx context.Context) error {
 
 // EndCreate is documented at BeginCreate.
 func (s *Session) EndCreate() { <-s.creating }
-
-// Call is Start and Wait.
-func Call[T any](ctx context.Context, s *Session, f func() (T, error)) (T, error) {
-	return Start(s, f).Wait(ctx)
-}

@@ -32,41 +32,63 @@ var (
 	syncOp = op{name: "sync", counts: succeeded, perm: "READ"}
 )
 
-// A request is one call of the Conn. What every one of them must do is done here, so that
-// no caller can forget it: the loss clock runs on writes and syncs, what callers are told
-// of silence on all answers, and a refusal names what was asked for.
+// requests are the calls of the Conn, as a Session offers them. What is to be learned
+// from every one of them is learned here, so that no caller can forget it: the clock runs
+// on writes and syncs, and what callers are told of silence on all answers. A refusal
+// names what was asked for.
+type requests struct {
+	conn Conn
+	s    *Session
+}
+
+// A request is one call of the Conn, from just before it is sent to its answer.
 type request struct {
 	s       *Session
 	op      *op
 	path    string
-	session int64     // of an op that may count: the one that it was made in
-	sent    time.Time // likewise: not later than it was sent
+	session int64     // of an op that may count: the one that it was sent in; 0: none
+	sent    time.Time // not later than it was sent
 }
 
 // begin is called just before the Conn is.
-func (s *Session) begin(op *op, path string) request {
-	r := request{s: s, op: op, path: path}
+func (rs *requests) begin(op *op, path string) request {
+	s, now := rs.s, time.Now()
+	r := request{s: s, op: op, path: path, sent: now}
 	if op.counts != nil {
-		r.session, r.sent = s.conn.SessionID(), time.Now()
+		r.session = rs.conn.SessionID()
 	}
-	s.noteAsked()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.availability.ask(now)
 	return r
 }
 
 // end is called with what the Conn returned, and returns what the caller is told.
 func (r request) end(err error) error {
-	s := r.s
-	if Answered(err) {
-		s.noteHeard()
-	}
-	s.noteOutcome(err)
+	r.s.learn(r, err)
 	if errors.Is(err, zk.ErrClosing) {
-		s.ConnClosed()
-	}
-	if r.op.counts != nil && r.op.counts(err) && r.session != 0 {
-		s.noteContact(r.session, r.sent)
+		r.s.ConnClosed()
 	}
 	return r.refusal(err)
+}
+
+// learn takes note of what a request's outcome tells about its connection.
+func (s *Session) learn(r request, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if Answered(err) {
+		s.availability.hear(now)
+	}
+	s.suspicion.note(err, now)
+	if connectionLost(err) { // it may be back before the next tick
+		s.reconnects.lost = true
+	}
+	// An answer to another session than it was sent in says nothing of either; and one
+	// that began meanwhile may have its own contacts already.
+	if r.session != 0 && r.op.counts(err) && s.conn.SessionID() == r.session {
+		s.clock.note(r.session, r.sent)
+	}
 }
 
 // refusal names the request that err refuses, and the permission where that is what is
@@ -90,56 +112,56 @@ func (r request) refusal(err error) error {
 func succeeded(err error) bool { return err == nil }
 
 // SessionID is the Conn's.
-func (s *Session) SessionID() int64 { return s.conn.SessionID() }
+func (rs *requests) SessionID() int64 { return rs.conn.SessionID() }
 
 // Children is the Conn's.
-func (s *Session) Children(path string) ([]string, *zk.Stat, error) {
-	r := s.begin(&listOp, path)
-	children, stat, err := s.conn.Children(path)
+func (rs *requests) Children(path string) ([]string, *zk.Stat, error) {
+	r := rs.begin(&listOp, path)
+	children, stat, err := rs.conn.Children(path)
 	return children, stat, r.end(err)
 }
 
-func (s *Session) childrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
-	r := s.begin(&listOp, path)
-	children, stat, events, err := s.conn.ChildrenW(path)
+func (rs *requests) childrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+	r := rs.begin(&listOp, path)
+	children, stat, events, err := rs.conn.ChildrenW(path)
 	return children, stat, events, r.end(err)
 }
 
 // Get is the Conn's.
-func (s *Session) Get(path string) ([]byte, *zk.Stat, error) {
-	r := s.begin(&readOp, path)
-	data, stat, err := s.conn.Get(path)
+func (rs *requests) Get(path string) ([]byte, *zk.Stat, error) {
+	r := rs.begin(&readOp, path)
+	data, stat, err := rs.conn.Get(path)
 	return data, stat, r.end(err)
 }
 
 // GetW is the Conn's. Its watch is the caller's own; see Watch for one that is shared.
-func (s *Session) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
-	r := s.begin(&readOp, path)
-	data, stat, events, err := s.conn.GetW(path)
+func (rs *requests) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+	r := rs.begin(&readOp, path)
+	data, stat, events, err := rs.conn.GetW(path)
 	return data, stat, events, r.end(err)
 }
 
 // Create is the Conn's.
-func (s *Session) Create(
+func (rs *requests) Create(
 	path string, data []byte, flags int32, acl []zk.ACL,
 ) (string, error) {
-	r := s.begin(&createOp, path)
-	created, err := s.conn.Create(path, data, flags, acl)
+	r := rs.begin(&createOp, path)
+	created, err := rs.conn.Create(path, data, flags, acl)
 	return created, r.end(err)
 }
 
 // CreateContainer creates an empty znode that the server reaps when it has lost its last
 // child, or a persistent one where the server is known to have no containers. It is known
 // by its first answer, which costs the connection: see Unimplemented.
-func (s *Session) CreateContainer(path string, acl []zk.ACL) error {
-	if s.hasNoContainers() {
-		_, err := s.Create(path, []byte{}, zk.FlagPersistent, acl)
+func (rs *requests) CreateContainer(path string, acl []zk.ACL) error {
+	if rs.s.hasNoContainers() {
+		_, err := rs.Create(path, []byte{}, zk.FlagPersistent, acl)
 		return err
 	}
-	r := s.begin(&createOp, path)
-	_, err := s.conn.CreateContainer(path, []byte{}, flagContainer, acl)
+	r := rs.begin(&createOp, path)
+	_, err := rs.conn.CreateContainer(path, []byte{}, flagContainer, acl)
 	if Unimplemented(err) {
-		s.noteNoContainers()
+		rs.s.noteNoContainers()
 	}
 	return r.end(err)
 }
@@ -161,21 +183,21 @@ func (s *Session) noteNoContainers() {
 }
 
 // Delete is the Conn's.
-func (s *Session) Delete(path string, version int32) error {
-	r := s.begin(&deleteOp, path)
-	return r.end(s.conn.Delete(path, version))
+func (rs *requests) Delete(path string, version int32) error {
+	r := rs.begin(&deleteOp, path)
+	return r.end(rs.conn.Delete(path, version))
 }
 
 // Set is the Conn's.
-func (s *Session) Set(path string, data []byte, version int32) (*zk.Stat, error) {
-	r := s.begin(&setOp, path)
-	stat, err := s.conn.Set(path, data, version)
+func (rs *requests) Set(path string, data []byte, version int32) (*zk.Stat, error) {
+	r := rs.begin(&setOp, path)
+	stat, err := rs.conn.Set(path, data, version)
 	return stat, r.end(err)
 }
 
 // Sync is the Conn's.
-func (s *Session) Sync(path string) error {
-	r := s.begin(&syncOp, path)
-	_, err := s.conn.Sync(path)
+func (rs *requests) Sync(path string) error {
+	r := rs.begin(&syncOp, path)
+	_, err := rs.conn.Sync(path)
 	return r.end(err)
 }

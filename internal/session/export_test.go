@@ -6,12 +6,19 @@ import "time"
 func (s *Session) WatchesKept() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.watches)
+	return len(s.watches.shared)
+}
+
+// Timeout is the session timeout as far as it is known, else 0.
+func (s *Session) Timeout() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clock.timeout()
 }
 
 // MoveWall moves the wall clock, as if the monotonic one had stood still, or it had been set.
 func (s *Session) MoveWall(by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.heartbeat.wall = func(now time.Time) time.Time { return wallClock(now).Add(by) }
+	s.clock.wall = func(now time.Time) time.Time { return wallClock(now).Add(by) }
 }

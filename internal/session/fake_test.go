@@ -216,6 +216,11 @@ func (l *ephemeral) isLost() bool {
 // contact makes one call that the clock takes notice of.
 func contact(s *session.Session) error { return s.Sync("/x") }
 
+// awaitReady waits until s has a session.
+func awaitReady(ctx context.Context, s *session.Session) error {
+	return s.Retry(ctx, func() error { return nil })
+}
+
 // cancelled returns a ctx that is done, with a cause.
 func cancelled(t *testing.T, cause error) context.Context {
 	t.Helper()

@@ -6,6 +6,15 @@ import (
 	"time"
 )
 
+// Why a session, or a hold in it, can no longer be relied on. The third is ErrClosed.
+var (
+	ErrSessionEnded = errors.New("the ZooKeeper session has ended")
+	ErrSuspended    = errors.New("out of touch with ZooKeeper")
+	// ErrTooShort says that no session with these servers can be relied on; see
+	// Config.ServerTick.
+	ErrTooShort = errors.New("the session timeout is too short to hold a lock")
+)
+
 // A loss is why a hold is lost, and what the clock knew by then: whoever is woken by it
 // wants to know for how long ZooKeeper was silent, and which timeout that was measured
 // by.
@@ -17,11 +26,11 @@ type loss struct {
 func (l loss) Error() string { return fmt.Sprintf("%v (%s)", l.cause, l.detail) }
 func (l loss) Unwrap() error { return l.cause }
 
-// lossLocked adds to cause what is known of the session's contacts.
-func (s *Session) lossLocked(cause error, session int64) error {
-	now, terms, clock := s.nowLocked(), s.termsLocked(), &s.heartbeat.clock
+// explain adds to cause what is known of the session's contacts.
+func (c *clock) explain(cause error, session int64) error {
+	now, terms := c.now(), c.terms()
 	ago := func(t time.Time) time.Duration { return rounded(now.Sub(t)) }
-	last, detail := clock.Last(session), ""
+	last, detail := c.evidence.Last(session), ""
 	switch {
 	case last.IsZero():
 		return cause
@@ -29,11 +38,12 @@ func (s *Session) lossLocked(cause error, session int64) error {
 		detail = fmt.Sprintf("no answer for %v; its session timeout is not known, "+
 			"see WithSessionTimeout", ago(last))
 	case errors.Is(cause, ErrSuspended):
-		counts := clock.Reported(terms, session, s.handshakeLocked(session))
+		counts := c.evidence.Reported(terms, session, c.handshake(session))
 		detail = fmt.Sprintf("no contact that counts for %v of the %v session timeout, "+
 			"and no answer for %v", ago(counts), terms.Timeout, ago(last))
 	default:
-		detail = fmt.Sprintf("last answer %v ago, session timeout %v", ago(last), terms.Timeout)
+		detail = fmt.Sprintf("last answer %v ago, session timeout %v",
+			ago(last), terms.Timeout)
 	}
 	return loss{cause, detail}
 }

@@ -46,8 +46,8 @@ func Answered(err error) bool {
 	return err == nil || isAny(err, final) || strings.HasPrefix(code(err), unnamed)
 }
 
-// leaderRefusals are the refusals of a write that come from the leader alone, who judges all
-// writes (PrepRequestProcessor; a follower has none,
+// leaderRefusals are the refusals of a write that come from the leader alone, who judges
+// all writes (PrepRequestProcessor; a follower has none,
 // FollowerZooKeeperServer.setupRequestProcessors). A follower refuses by itself with
 // NoAuth and InvalidACL (ZooKeeperServer.authWriteRequest, with enableEagerACLCheck),
 // -127 (RequestThrottler and FinalRequestProcessor), -119 (ReadOnlyRequestProcessor),
@@ -63,7 +63,8 @@ var leaderRefusals = []error{
 func judged(err error) bool { return err == nil || isAny(err, leaderRefusals) }
 
 // Final tells whether no retry can mend err, of a call or of a wait. Lost connections,
-// ended sessions and anything that is not known are not final, unless Permanent made them.
+// ended sessions and anything that is not known are not final, unless Permanent made
+// them.
 func Final(err error) bool {
 	switch {
 	case err == nil:
@@ -80,7 +81,8 @@ func NotDone(err error) bool {
 	switch {
 	case err == nil:
 		return false
-	case isAny(err, refused), errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved):
+	case isAny(err, refused), errors.Is(err, zk.ErrNoServer),
+		errors.Is(err, zk.ErrSessionMoved):
 		return true
 	}
 	return Answered(err) && !slices.Contains(unknown, code(err))
@@ -88,7 +90,9 @@ func NotDone(err error) bool {
 
 // Unimplemented tells whether the server does not know the operation; it closes the
 // connection as well.
-func Unimplemented(err error) bool { return err != nil && code(err) == "unknown error: -6" }
+func Unimplemented(err error) bool {
+	return err != nil && code(err) == "unknown error: -6"
+}
 
 // connectionLost tells whether err says that the connection broke, or was closed, under
 // the call.

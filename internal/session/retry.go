@@ -14,7 +14,7 @@ import (
 func (s *Session) Retry(ctx context.Context, f func() error) error {
 	var backoff Backoff
 	for {
-		err := s.Ready(ctx)
+		err := s.ready(ctx)
 		if err == nil {
 			err = f()
 		}
@@ -41,8 +41,8 @@ func isPermanent(err error) bool {
 
 const readyPoll = 20 * time.Millisecond
 
-// Ready waits until the connection has a session.
-func (s *Session) Ready(ctx context.Context) error {
+// ready waits until the connection has a session.
+func (s *Session) ready(ctx context.Context) error {
 	for s.conn.State() != zk.StateHasSession || s.conn.SessionID() == 0 {
 		if err := s.Pause(ctx, readyPoll); err != nil {
 			return err

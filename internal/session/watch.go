@@ -7,27 +7,29 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// The client keeps a channel for every watch until it fires, and cannot remove one. So there is at most one pending watch
-// for a path, and all who wait for that path, one after the other too, wait on it: ten thousand impatient callers cost one.
+// watches are the watches that are pending, at most one for a path: the client keeps a
+// channel for every watch until it fires, and cannot remove one. All who wait for a path,
+// one after the other too, wait on its one watch, so that ten thousand impatient callers
+// cost one. They are guarded by Session.mu.
+type watches struct {
+	s       *Session
+	shared  map[watchKey]*watch // some of which may be over
+	sweepAt int                 // how many there may be before the next sweep
+}
 
 type watchKey struct {
 	path     string
 	children bool
 }
 
+// A watch belongs to the one who sets it until set is done; then it does not change.
 type watch struct {
 	set    *Pending[struct{}]
-	events <-chan zk.Event // set once set is done; closed behind its only event
-}
-
-// fired tells whether the watch is over, or was never set.
-func (w *watch) fired() bool {
-	_, over := w.event()
-	return over
+	events <-chan zk.Event // closed by the client, behind its only event
 }
 
 // event returns what the watch fired with, unless one of those who share it has that
-// already.
+// already. A watch that could not be set is over, too.
 func (w *watch) event() (ev zk.Event, over bool) {
 	select {
 	case <-w.set.done:
@@ -45,30 +47,22 @@ func (w *watch) event() (ev zk.Event, over bool) {
 	}
 }
 
-// saidClosed tells whether a watch that nobody waits for was ended by the connection's
-// close.
-func (s *Session) saidClosed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.watches {
-		if ev, _ := w.event(); errors.Is(ev.Err, zk.ErrClosing) {
-			return true
-		}
-	}
-	return false
+func (w *watch) over() bool {
+	_, over := w.event()
+	return over
 }
 
-// Watch returns a channel that ends with the next change of the znode's data or with its deletion. The event itself
-// reaches only one of those who share the watch; the others receive a zero zk.Event, which says nothing. A
-// watch that was set earlier serves as well as a new one: it is pending, so nothing has happened since.
-// zk.ErrNoNode says that there is no such znode.
-func (s *Session) Watch(ctx context.Context, path string) (<-chan zk.Event, error) {
-	w, isNew := s.watchOf(watchKey{path, false})
+// Watch returns a channel that ends with the next change of the znode's data or with its
+// deletion. The event itself reaches only one of those who share the watch; the others
+// receive a zero zk.Event, which says nothing. A watch that was set earlier serves as
+// well as a new one: it is pending, so nothing has happened since. zk.ErrNoNode says that
+// there is no such znode.
+func (ws *watches) Watch(ctx context.Context, path string) (<-chan zk.Event, error) {
+	w, isNew := ws.of(watchKey{path, false})
 	if isNew {
-		w.set.run(func() (struct{}, error) {
-			var err error
-			_, _, w.events, err = s.GetW(path)
-			return struct{}{}, err
+		w.set.run(func() (none struct{}, err error) {
+			_, _, w.events, err = ws.s.GetW(path)
+			return none, err
 		})
 	}
 	if _, err := w.set.Wait(ctx); err != nil {
@@ -77,35 +71,27 @@ func (s *Session) Watch(ctx context.Context, path string) (<-chan zk.Event, erro
 	return w.events, nil
 }
 
-// Missing tells whether the server says that there is no such znode. It takes a small
-// read.
-func (s *Session) Missing(ctx context.Context, path string) bool {
-	_, err := Call(ctx, s, func() ([]byte, error) {
-		data, _, err := s.Get(path)
-		return data, err
-	})
-	return errors.Is(err, zk.ErrNoNode)
-}
-
-// WatchChildren returns the children of the znode and a channel that ends with the next change of them, shared like Watch's.
-func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+// WatchChildren returns the children of the znode and a channel that ends with the next
+// change of them, shared like Watch's.
+func (ws *watches) WatchChildren(
+	ctx context.Context, path string,
+) ([]string, *zk.Stat, <-chan zk.Event, error) {
 	type listing struct {
 		children []string
 		stat     *zk.Stat
 	}
 	var l listing
-	w, isNew := s.watchOf(watchKey{path, true})
+	w, isNew := ws.of(watchKey{path, true})
 	if isNew {
-		w.set.run(func() (struct{}, error) {
-			var err error
-			l.children, l.stat, w.events, err = s.childrenW(path)
-			return struct{}{}, err
+		w.set.run(func() (none struct{}, err error) {
+			l.children, l.stat, w.events, err = ws.s.childrenW(path)
+			return none, err
 		})
 	}
 	_, err := w.set.Wait(ctx)
 	if err == nil && !isNew { // listed behind the watch, so that nothing goes unseen
-		l, err = Call(ctx, s, func() (l listing, err error) {
-			l.children, l.stat, err = s.Children(path)
+		l, err = Call(ctx, ws.s, func() (l listing, err error) {
+			l.children, l.stat, err = ws.s.Children(path)
 			return l, err
 		})
 	}
@@ -115,26 +101,50 @@ func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk
 	return l.children, l.stat, w.events, nil
 }
 
-func (s *Session) watchOf(key watchKey) (w *watch, isNew bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w := s.watches[key]; w != nil && !w.fired() {
+// of returns the watch that is shared, or a new one, which the caller sets.
+func (ws *watches) of(key watchKey) (w *watch, isNew bool) {
+	ws.s.mu.Lock()
+	defer ws.s.mu.Unlock()
+	if w := ws.shared[key]; w != nil && !w.over() {
 		return w, false
 	}
-	if len(s.watches) >= s.sweepAt {
-		s.sweepLocked()
-		s.sweepAt = max(16, 2*len(s.watches))
+	if len(ws.shared) >= ws.sweepAt {
+		ws.sweepAt = max(16, 2*ws.pending())
 	}
-	w = &watch{set: newPending[struct{}](s)}
-	s.watches[key] = w
+	w = &watch{set: newPending[struct{}](ws.s)}
+	ws.shared[key] = w
 	return w, true
 }
 
-// sweepLocked forgets the watches that are over.
-func (s *Session) sweepLocked() {
-	for key, w := range s.watches {
-		if w.fired() {
-			delete(s.watches, key)
+// pending forgets the watches that are over, and tells how many are left.
+func (ws *watches) pending() int {
+	for key, w := range ws.shared {
+		if w.over() {
+			delete(ws.shared, key)
 		}
 	}
+	return len(ws.shared)
+}
+
+// saidClosed tells whether a watch that nobody waits for was ended by the connection's
+// close.
+func (ws *watches) saidClosed() bool {
+	ws.s.mu.Lock()
+	defer ws.s.mu.Unlock()
+	for _, w := range ws.shared {
+		if ev, _ := w.event(); errors.Is(ev.Err, zk.ErrClosing) {
+			return true
+		}
+	}
+	return false
+}
+
+// Missing tells whether the server says that there is no such znode. It takes a small
+// read.
+func (s *Session) Missing(ctx context.Context, path string) bool {
+	_, err := Call(ctx, s, func() (none struct{}, err error) {
+		_, _, err = s.Get(path)
+		return none, err
+	})
+	return errors.Is(err, zk.ErrNoNode)
 }

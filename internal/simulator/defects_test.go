@@ -41,12 +41,13 @@ var defects = []defect{
 	},
 	{
 		name: "the loss is timed from the disconnect",
-		file: "internal/session/heartbeat.go",
+		file: "internal/session/ephemerals.go",
 		edits: []edit{{
-			now: "	return s.heartbeat.clock.GoodUntil(\n",
-			then: "	if s.conn.State() == zk.StateHasSession {\n		s.heartbeat.lastSync = s.nowLocked()\n	}\n" +
-				"	if t := s.timeout(); t > 0 {\n		return s.heartbeat.lastSync.Add(t - t/20), true\n	}\n" +
-				"	return s.heartbeat.clock.GoodUntil(\n",
+			now: "	until, ok := s.clock.goodUntil(session)\n",
+			then: "	if s.look().connected {\n		s.heartbeat.lastSync = now\n	}\n" +
+				"	until, ok := s.clock.goodUntil(session)\n" +
+				"	if t := s.clock.timeout(); t > 0 {\n" +
+				"		until, ok = s.heartbeat.lastSync.Add(t-t/20), true\n	}\n",
 		}},
 	},
 	{
@@ -69,7 +70,7 @@ var defects = []defect{
 	},
 	{
 		name: "what a follower answers by itself keeps the clock",
-		file: "internal/session/heartbeat.go",
+		file: "internal/session/closed.go",
 		edits: []edit{{
 			now:  `err := s.Sync("/")`,
 			then: "r := s.begin(&syncOp, \"/\")\n\t\t_, _, err := s.conn.Get(\"/\")\n\t\terr = r.end(err)",

@@ -1,0 +1,53 @@
+// Package session keeps what all locks on one ZooKeeper connection share: the requests,
+// each of which is taken note of; the knowledge of how long the session can be relied on;
+// the watches that are pending; the znodes of this process that live in the session; and
+// the calls that outlast their callers. It knows no queue and no lock.
+//
+// A [Session] belongs to a connection, not to one ZooKeeper session: the connection goes
+// through many of them, one after the other. It is found by its Conn (Use), counts its
+// users (Retain, Release), and is forgotten with the last of them, so that nothing global
+// outlives its use.
+//
+// # Words
+//
+//   - session: a ZooKeeper session, by its id; in code also the Session of a connection.
+//   - request: one call of the Conn, from before it is sent to its answer (conn.go).
+//   - contact: a request of which the leader surely has heard. Writes that he judged and
+//     syncs are contacts, reads are none; see internal/lossclock.
+//   - ephemeral: a znode of this process, tracked until it is deleted. It is held, or
+//     waits. It is told when its session has ended, and a held one also when the session
+//     is suspended: the time that the leader surely gives it has run out.
+//   - tick: a look at the client's state, every 100 ms or less. It asks nothing.
+//   - heartbeat: the sync that the tick makes when no contact came by itself.
+//   - reconnect: the connection was away, and has a session again, the same or another.
+//   - unavailable: ZooKeeper does not answer. It concerns what callers are told, and no
+//     hold.
+//   - final: of an error, that no retry mends it (outcome.go).
+//
+// # Goroutines
+//
+// A request blocks for as long as the client pleases, up to ten session timeouts. So each
+// runs on a goroutine of its own, which ends with the request, and is a user of the
+// Session as long (Start). Callers wait beside it and leave when they like.
+//
+// While there are users, a timer runs tick. It starts at most one heartbeat at a time, on
+// a goroutine of its own. There is no other goroutine, and none that waits for a watch:
+// the client's channel is handed to those who wait.
+//
+// An ephemeral is told by whoever finds out: the tick, or the one who calls ConnClosed.
+//
+// # Locks
+//
+// A caller may hold a mutex of its own when it calls Start, Retain, Track, Untrack,
+// Ephemeral or Reconnected: these ask nothing of ZooKeeper, wait for nothing, and call
+// nobody back. Any other call may do one of these, and is made with no mutex held.
+//
+// Within this package registry.mu comes first, then Session.mu. With either of them held,
+// SessionID and State of the Conn and the functions of Config may be called: they must
+// not call this package, and whoever runs Config.WhenClosed's f must hold no lock that
+// they take. No request is made with a mutex held, and no Ephemeral is told.
+//
+// What a Session has in its small types (clock, reconnects, availability, suspicion,
+// ephemerals, watches, heartbeat) is guarded by its one mutex: most of what happens
+// concerns several of them, and it is never held for longer than some arithmetic takes.
+package session

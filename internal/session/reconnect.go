@@ -1,0 +1,75 @@
+package session
+
+import (
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// reconnects tells of each time that the connection was away and is back. It is guarded
+// by Session.mu.
+//
+// A connection can have been away between two looks at its state, with nothing under way
+// that could tell; only the handshake does. The client sets its watches again, and asks
+// for what was missed: a deletion always shows, since the server looks whether the znode
+// is there. A change of data or of children shows if it is newer than the last answer
+// that the client had when it set them, and that could be one to a request which it had
+// kept, and sent before. So everybody who waits had better look. On a bare *zk.Conn,
+// which does not tell of handshakes, they look at their next poll.
+type reconnects struct {
+	seen sight         // at the last look
+	lost bool          // a request was lost with its connection since
+	next chan struct{} // closed, and replaced, at each reconnect
+}
+
+// A sight is what a connection shows at one time.
+type sight struct {
+	session   int64
+	connected bool
+	handshake time.Time // of the session; zero where that is not known
+}
+
+// look returns what the connection shows just now.
+func (s *Session) look() sight {
+	now := sight{
+		session:   s.conn.SessionID(),
+		connected: s.conn.State() == zk.StateHasSession,
+	}
+	if s.lastHandshake == nil {
+		return now
+	}
+	if at, ok := s.lastHandshake(now.session); ok {
+		now.handshake = at
+	}
+	return now
+}
+
+// begin is the first look after a time in which nobody has looked.
+func (r *reconnects) begin(now sight) { r.seen, r.lost = r.after(now), false }
+
+// look compares what is seen with the last look.
+func (r *reconnects) look(now sight) {
+	now = r.after(now)
+	away := !r.seen.connected || r.lost
+	if away && now.connected || now.session != r.seen.session ||
+		!now.handshake.Equal(r.seen.handshake) {
+		close(r.next)
+		r.next = make(chan struct{})
+	}
+	r.seen, r.lost = now, false
+}
+
+// after is what is known by now: the last handshake is remembered while none is told.
+func (r *reconnects) after(now sight) sight {
+	if now.handshake.IsZero() {
+		now.handshake = r.seen.handshake
+	}
+	return now
+}
+
+// Reconnected is closed when the connection, seen to be away after this call, is back.
+func (s *Session) Reconnected() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reconnects.next
+}
