@@ -56,12 +56,13 @@ func (s *Session) Hold(path string) error {
 	if t == nil {
 		return ErrSessionEnded
 	}
+	// Even where it is good now, by a handshake: no proof would come after that.
+	if terms := s.clock.terms(); !terms.Workable() {
+		return fmt.Errorf("%w: a session timeout of %v, with a server tick of %v; "+
+			"it takes %v, and servers grant two ticks by default", ErrTooShort,
+			terms.Timeout, terms.Tick, terms.LeastTimeout())
+	}
 	if err := s.goodLocked(t.session); err != nil {
-		if terms := s.clock.terms(); !terms.Workable() {
-			return fmt.Errorf("%w: a session timeout of %v, with a server tick of %v; "+
-				"it takes %v, and servers grant two ticks by default", ErrTooShort,
-				terms.Timeout, terms.Tick, terms.LeastTimeout())
-		}
 		return err
 	}
 	t.held = true
