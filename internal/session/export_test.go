@@ -16,7 +16,8 @@ func (s *Session) Timeout() time.Duration {
 	return s.clock.timeout()
 }
 
-// MoveWall moves the wall clock, as if the monotonic one had stood still, or it had been set.
+// MoveWall moves the wall clock, as if the monotonic one had stood still, or it had been
+// set.
 func (s *Session) MoveWall(by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

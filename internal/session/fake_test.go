@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,8 +12,11 @@ import (
 	"github.com/zkrecipes/recipes/internal/session"
 )
 
-// fake is a client of a server that has every znode asked for, and can be made silent, disconnected or closed. Only what
-// the tests use is there: a call of anything else panics.
+var errEnough = errors.New("enough")
+
+// fake is a client of a server that has every znode asked for, and can be made silent,
+// disconnected or closed. Only what the tests use is there: a call of anything else
+// panics.
 type fake struct {
 	session.Conn
 
@@ -26,9 +30,9 @@ type fake struct {
 	heard   time.Time                // when the last Sync was sent that was answered
 	watches map[string]chan zk.Event // pending, by path
 	set     int                      // how many watches were set
-	deleted func() error             // what a delete ends with, at once; nil: with success
-	// containers is what a create of one ends with.
-	containers error
+	deleted func() error             // what a delete ends with, at once; may be nil
+
+	containers error // what a create of one ends with
 }
 
 func newFake() *fake {
@@ -84,13 +88,17 @@ func (f *fake) Create(path string, _ []byte, _ int32, _ []zk.ACL) (string, error
 	return path, f.answer()
 }
 
-func (f *fake) CreateContainer(path string, _ []byte, _ int32, _ []zk.ACL) (string, error) {
+func (f *fake) CreateContainer(
+	path string, _ []byte, _ int32, _ []zk.ACL,
+) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return path, f.containers
 }
 
-func (f *fake) Get(string) ([]byte, *zk.Stat, error) { return nil, &zk.Stat{}, f.answer() }
+func (f *fake) Get(string) ([]byte, *zk.Stat, error) {
+	return nil, &zk.Stat{}, f.answer()
+}
 
 // answer takes as long as the server, and is what it says at the end.
 func (f *fake) answer() error {
@@ -155,7 +163,8 @@ func (f *fake) fire(path string, what zk.EventType) {
 	delete(f.watches, path)
 }
 
-// use returns the Session of conn to a user who knows the given session timeout and is done when the test ends.
+// use returns the Session of conn to a user who knows the given session timeout and is
+// done when the test ends.
 func use(t *testing.T, conn session.Conn, timeout time.Duration) *session.Session {
 	t.Helper()
 	return useWith(t, conn, config(timeout))
@@ -166,7 +175,8 @@ func useWith(t *testing.T, conn session.Conn, cfg session.Config) *session.Sessi
 	s := session.Use(conn, cfg)
 	t.Cleanup(func() {
 		s.Release()
-		time.Sleep(2 * time.Minute) // calls under way end by themselves; one that does not fails the test
+		// Calls under way end by themselves; one that does not fails the test.
+		time.Sleep(2 * time.Minute)
 	})
 	return s
 }

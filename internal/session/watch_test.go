@@ -9,10 +9,12 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
 	"github.com/zkrecipes/recipes/internal/session"
 )
 
-// HAZARDS E12: the client cannot drop a watch, so ten thousand impatient callers must not set ten thousand.
+// HAZARDS E12: the client cannot drop a watch, so ten thousand impatient callers must not
+// set ten thousand.
 func TestAllWhoWaitForAPathShareAWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
@@ -44,7 +46,8 @@ func TestAllWhoWaitForAPathShareAWatch(t *testing.T) {
 		require.NoError(t, err)
 		_, err = s.Watch(t.Context(), "/b")
 		require.NoError(t, err)
-		require.Equal(t, 3, conn.watchesSet(), "the next for the same path, and one for another")
+		require.Equal(t, 3, conn.watchesSet(),
+			"the next for the same path, and one for another")
 		conn.fire("/a", zk.EventNodeDeleted)
 		conn.fire("/b", zk.EventNodeDeleted)
 	})

@@ -1,0 +1,131 @@
+package session_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/session"
+)
+
+func TestTheShortestTimeoutCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		s := use(t, conn, 0)
+		require.Zero(t, s.Timeout())
+		for _, step := range []struct{ told, want time.Duration }{
+			{8 * time.Second, 8 * time.Second},
+			{0, 8 * time.Second},
+			{4 * time.Second, 4 * time.Second},
+			{20 * time.Second, 4 * time.Second},
+		} {
+			use(t, conn, step.told)
+			require.Equal(t, step.want, s.Timeout())
+		}
+	})
+}
+
+// Of several users the one with the longest tick counts.
+func TestTheLongestTickCounts(t *testing.T) {
+	const timeout, short, long = 12 * time.Second, 4 * time.Second, 8 * time.Second
+	for name, c := range map[string]struct {
+		ticks []time.Duration
+		half  time.Duration
+	}{
+		"none":             {nil, timeout / 4},
+		"one":              {[]time.Duration{short}, short / 2},
+		"the longer":       {[]time.Duration{short, long}, long / 2},
+		"the longer first": {[]time.Duration{long, short}, long / 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := newFake()
+				s := use(t, conn, timeout)
+				for _, tick := range c.ticks {
+					cfg := config(timeout)
+					cfg.ServerTick = tick
+					useWith(t, conn, cfg)
+				}
+				held := newEphemeral()
+				s.Track("/held", 1, held)
+				defer conn.silence()() // heartbeats hang; the contact does not
+				time.Sleep(time.Second)
+				at := time.Now()
+				require.NoError(t, s.Delete("/x", -1))
+				require.NoError(t, s.Hold("/held"))
+				held.await(t)
+				require.Equal(t, at.Add(goodFor(timeout)-timeout/3-c.half), held.at)
+			})
+		})
+	}
+}
+
+// A handshake is known to the leader at once, and its time counts.
+func TestAHandshakeCounts(t *testing.T) {
+	const timeout = 12 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		cfg, lastHandshake := config(timeout), time.Now().Add(14*time.Second)
+		cfg.LastHandshake = func(session int64) (time.Time, bool) {
+			return lastHandshake, session == 1
+		}
+		s := useWith(t, conn, cfg)
+		held := newEphemeral()
+		s.Track("/held", 1, held)
+		defer conn.silence()() // heartbeats hang; the contact does not
+		time.Sleep(15 * time.Second)
+		require.NoError(t, s.Delete("/x", -1))
+		require.NoError(t, s.Hold("/held"))
+		held.await(t)
+		require.Equal(t, lastHandshake.Add(goodFor(timeout)), held.at)
+	})
+}
+
+// The handshake of another session, which the client is about to get, says nothing of
+// this one.
+func TestAHandshakeCountsForItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		cfg := config(3 * time.Second)
+		cfg.LastHandshake = func(session int64) (time.Time, bool) {
+			return time.Now(), session == 2
+		}
+		s := useWith(t, conn, cfg)
+		held := hold(t, s, conn, "/held")
+		defer conn.silence()()
+		held.await(t)
+		require.ErrorIs(t, held.why, session.ErrSuspended)
+	})
+}
+
+// A machine that was suspended: its monotonic clock has stood still, and the leader's has
+// not.
+func TestAHoldIsLostWhenTheMachineWakes(t *testing.T) {
+	for name, c := range map[string]struct {
+		wall time.Duration // how far the wall clock moves on its own
+		lost bool
+	}{
+		"suspended for long":  {time.Minute, true},
+		"suspended for short": {time.Second, false},
+		"set back":            {-time.Hour, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := newFake()
+				s := use(t, conn, 10*time.Second)
+				held := hold(t, s, conn, "/held")
+				time.Sleep(10 * time.Second)
+				defer conn.silence()() // it wakes without a connection
+				s.MoveWall(c.wall)
+				time.Sleep(200 * time.Millisecond)
+				require.Equal(t, c.lost, held.isLost())
+				if !c.lost {
+					held.await(t)
+				}
+				require.ErrorIs(t, held.why, session.ErrSuspended)
+			})
+		})
+	}
+}

@@ -1,0 +1,51 @@
+package session_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/session"
+)
+
+// Who is woken by a loss wants to know for how long ZooKeeper was silent, and which
+// timeout that was measured by.
+func TestALossTellsOfTheLastContact(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(s *session.Session, conn *fake)
+		says string
+	}{
+		"out of touch": {
+			func(*session.Session, *fake) {},
+			"out of touch with ZooKeeper (no contact that counts for 9.5s of the 10s " +
+				"session timeout, and no answer for 7s)",
+		},
+		"session ended": {
+			func(_ *session.Session, conn *fake) { conn.change(func() { conn.id = 2 }) },
+			"the ZooKeeper session has ended (last answer 400ms ago, " +
+				"session timeout 10s)",
+		},
+		"closed": {
+			func(s *session.Session, _ *fake) { s.ConnClosed() },
+			"the connection was closed by its owner (last answer 350ms ago, " +
+				"session timeout 10s)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := newFake()
+				s := use(t, conn, 10*time.Second)
+				held := hold(t, s, conn, "/held")
+				time.Sleep(20 * time.Second)
+				require.NoError(t, contact(s))
+				defer conn.silence()()
+				time.Sleep(350 * time.Millisecond)
+				c.end(s, conn)
+				held.await(t)
+				require.EqualError(t, held.why, c.says)
+			})
+		})
+	}
+}
