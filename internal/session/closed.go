@@ -19,7 +19,8 @@ func (closedError) Error() string   { return ErrClosed.Error() }
 func (closedError) Unwrap() []error { return []error{ErrClosed, zk.ErrConnectionClosed} }
 
 // ConnClosed takes note that the connection was closed: every ephemeral is lost, every
-// wait ends.
+// wait ends. When it returns they have been told. So a Conn that calls it before it ends
+// its session (Config.WhenClosed) lets no other have a lock before its holder here knows.
 func (s *Session) ConnClosed() {
 	s.mu.Lock()
 	if s.isClosed() {

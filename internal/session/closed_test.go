@@ -64,11 +64,11 @@ func TestAWrapperThatPlaysAnOutageIsNotTakenForClosed(t *testing.T) {
 		state   zk.State
 		within  time.Duration
 	}{
-		"state not told":              {long, zk.StateHasSession, never},
-		"connecting":                  {long, zk.StateConnecting, never},
-		"disconnected for long":       {long, zk.StateDisconnected, long + time.Second},
-		"disconnected, short session": {time.Second, zk.StateDisconnected, 11 * time.Second},
-		"disconnected, T not known":   {0, zk.StateDisconnected, 45 * time.Second},
+		"state not told":            {long, zk.StateHasSession, never},
+		"connecting":                {long, zk.StateConnecting, never},
+		"disconnected for long":     {long, zk.StateDisconnected, long + time.Second},
+		"disconnected, short T":     {time.Second, zk.StateDisconnected, 11 * time.Second},
+		"disconnected, T not known": {0, zk.StateDisconnected, 45 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

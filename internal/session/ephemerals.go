@@ -13,13 +13,15 @@ type Ephemeral interface {
 	SessionEnded(cause error)
 }
 
-// ephemerals are the znodes that are tracked, by path. They are guarded by Session.mu.
+// ephemerals are the znodes that are tracked, by path: whoever finds another's znode in a
+// queue asks by its path whether it is one of this process, which needs no watch. They
+// are guarded by Session.mu.
 type ephemerals map[string]*tracked
 
 type tracked struct {
 	Ephemeral
-	session int64
-	held    bool
+	session int64 // that the znode lives in
+	held    bool  // it guards something, so that silence is a loss
 }
 
 // Track takes note that the znode at path is e's, in the given ZooKeeper session, until
@@ -48,12 +50,14 @@ func (s *Session) Ephemeral(path string) Ephemeral {
 }
 
 // Hold marks the ephemeral at path as held, which it is only if its session can be relied
-// on now.
+// on now: a mere notification, that another has gone, may have been under way for long.
+// Judging and marking are one step under mu, so that a tick that comes right behind finds
+// it held, and tells of its loss.
 func (s *Session) Hold(path string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.ephemerals[path]
-	if t == nil {
+	if t == nil { // untracked meanwhile, by whoever told of the loss
 		return ErrSessionEnded
 	}
 	// Even where it is good now, by a handshake: no proof would come after that.

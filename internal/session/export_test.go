@@ -6,7 +6,7 @@ import "time"
 func (s *Session) WatchesKept() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.watches.shared)
+	return len(s.shared)
 }
 
 // Timeout is the session timeout as far as it is known, else 0.

@@ -75,7 +75,8 @@ func (h *heartbeat) nextSync(session int64) time.Time {
 	return h.s.clock.nextSync(session, h.lastSync, len(h.s.ephemerals) > 0)
 }
 
-// wait is how long after now to look again: when a sync is due, or a hold is lost.
+// wait is how long after now to look again: when a sync is due, or a hold is lost. That
+// one is to be told at its very time, since what is left of the session then is little.
 func (h *heartbeat) wait(now time.Time, session int64, due time.Time) time.Duration {
 	wait := h.interval()
 	if until := due.Sub(now); until > 0 {

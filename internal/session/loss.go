@@ -6,10 +6,13 @@ import (
 	"time"
 )
 
-// Why a session, or a hold in it, can no longer be relied on. The third is ErrClosed.
+// Why a session, or a hold in it, can no longer be relied on; ErrClosed is one more.
 var (
+	// ErrSessionEnded is known for sure: the client has another session, or none.
 	ErrSessionEnded = errors.New("the ZooKeeper session has ended")
-	ErrSuspended    = errors.New("out of touch with ZooKeeper")
+	// ErrSuspended says that the leader may end the session, or has ended it, for all
+	// that is known here. A contact can still show that it has not.
+	ErrSuspended = errors.New("out of touch with ZooKeeper")
 	// ErrTooShort says that no session with these servers can be relied on; see
 	// Config.ServerTick.
 	ErrTooShort = errors.New("the session timeout is too short to hold a lock")

@@ -41,7 +41,9 @@ func isPermanent(err error) bool {
 
 const readyPoll = 20 * time.Millisecond
 
-// ready waits until the connection has a session.
+// ready waits until the connection has a session. A request that is made while there is
+// none hangs, or fails at once and is tried in vain; and the client would run it in the
+// next session, in which it means something else.
 func (s *Session) ready(ctx context.Context) error {
 	for s.conn.State() != zk.StateHasSession || s.conn.SessionID() == 0 {
 		if err := s.Pause(ctx, readyPoll); err != nil {
@@ -51,7 +53,8 @@ func (s *Session) ready(ctx context.Context) error {
 	return s.Pause(ctx, 0)
 }
 
-// Pause waits for d, or until ctx is done or the connection closed, which it reports.
+// Pause waits for d, or until ctx is done or the connection closed, which it reports,
+// also where d is 0.
 func (s *Session) Pause(ctx context.Context, d time.Duration) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -74,7 +77,8 @@ func (s *Session) Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// A Backoff says how long to wait before the next try: not at all at first, then from
+// A Backoff says how long to wait before the next try: not at all at first, since what
+// fails a request is mostly the loss of its connection, which Retry waits out; then from
 // 10 ms up to half a second.
 type Backoff int
 

@@ -69,8 +69,8 @@ func TestRetryEndsWithWhatNoRetryMends(t *testing.T) {
 		"a refusal":      {[]error{zk.ErrNoAuth}, zk.ErrNoAuth, 0},
 		"made permanent": {[]error{session.Permanent(lasting)}, lasting, 0},
 		"in the end": {
-			[]error{zk.ErrConnectionClosed, zk.ErrNoServer, lasting, nil}, nil,
-			30 * time.Millisecond,
+			ends:  []error{zk.ErrConnectionClosed, zk.ErrNoServer, lasting, nil},
+			takes: 30 * time.Millisecond,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -69,7 +69,9 @@ type Session struct {
 	closed chan struct{}
 }
 
-// registry finds the Session of a connection.
+// registry finds the Session of a connection: what is shared must be found by all who use
+// the connection, and they have nothing in common but the Conn. So its dynamic type must
+// be comparable.
 var registry = struct {
 	mu       sync.Mutex
 	sessions map[Conn]*Session
@@ -97,7 +99,7 @@ func Use(conn Conn, cfg Config) *Session {
 		}
 	}
 	s.mu.Lock()
-	s.clock.learn(cfg)
+	s.clock.learn(cfg) // each user knows what its options tell
 	s.mu.Unlock()
 	s.retainLocked()
 	return s
@@ -160,7 +162,7 @@ func (s *Session) forgetIfIdleLocked() {
 		delete(registry.sessions, s.conn)
 		return
 	}
-	if s.idle == nil {
+	if s.idle == nil { // else it is looked after already
 		s.idle = time.AfterFunc(idleCheck, func() {
 			registry.mu.Lock()
 			defer registry.mu.Unlock()
@@ -176,7 +178,7 @@ func (s *Session) forgetIfIdleLocked() {
 func (s *Session) worthKeeping() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.watches.pending() > 0 ||
+	return s.sweepWatches() > 0 ||
 		s.noContainers && s.conn.State() != zk.StateDisconnected
 }
 

@@ -109,15 +109,15 @@ func (ws *watches) of(key watchKey) (w *watch, isNew bool) {
 		return w, false
 	}
 	if len(ws.shared) >= ws.sweepAt {
-		ws.sweepAt = max(16, 2*ws.pending())
+		ws.sweepAt = max(16, 2*ws.sweepWatches())
 	}
 	w = &watch{set: newPending[struct{}](ws.s)}
 	ws.shared[key] = w
 	return w, true
 }
 
-// pending forgets the watches that are over, and tells how many are left.
-func (ws *watches) pending() int {
+// sweepWatches forgets the watches that are over, and tells how many are left.
+func (ws *watches) sweepWatches() (left int) {
 	for key, w := range ws.shared {
 		if w.over() {
 			delete(ws.shared, key)
