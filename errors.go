@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes/internal/session"
 )
 
@@ -34,6 +35,14 @@ var errNotHeld = fmt.Errorf("%w: nobody holds it through this value", ErrNotOwne
 // wrap adds operation and path to err, which it keeps.
 func wrap(operation, path string, err error) error {
 	return fmt.Errorf("recipes: %s %s: %w", operation, path, err)
+}
+
+// refuse is wrap for arguments. The error of a path that is none quotes it already.
+func refuse(operation, path string, err error) error {
+	if errors.Is(err, zk.ErrInvalidPath) {
+		return fmt.Errorf("recipes: %s: %w", operation, err)
+	}
+	return wrap(operation, path, err)
 }
 
 // lost is what a hold of path tells that ended by cause.

@@ -24,7 +24,7 @@ func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error)
 	const op = "inspect"
 	settings, err := build(conn, path, nil)
 	if err != nil {
-		return nil, wrap(op, path, err)
+		return nil, refuse(op, path, err)
 	}
 	s := session.Use(conn, settings.sessionConfig(conn))
 	defer s.Release()

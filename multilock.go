@@ -60,9 +60,9 @@ func NewInterProcessMultiLock(conn Conn, paths []string, opts ...Option) (*Inter
 		if slices.Contains(paths[:i], path) {
 			return nil, wrap(op, path, errors.New("paths: it is given twice"))
 		}
-		lock, err := NewInterProcessMutex(conn, path, opts...)
+		lock, err := newMutex(conn, path, opts)
 		if err != nil {
-			return nil, wrap(op, path, err)
+			return nil, refuse(op, path, err)
 		}
 		locks = append(locks, lock)
 	}

@@ -121,6 +121,7 @@ func TestMultiLockIsRefused(t *testing.T) {
 	_, err = recipes.NewInterProcessMultiLock(p.conn, []string{path, path + "/b", path})
 	require.ErrorContains(t, err, path+": paths: it is given twice")
 	_, err = recipes.NewInterProcessMultiLock(p.conn, []string{path, "bad"})
+	require.ErrorContains(t, err, `recipes: NewInterProcessMultiLock: path "bad" does not`)
 	require.ErrorIs(t, err, zk.ErrInvalidPath)
 	_, err = recipes.NewInterProcessMultiLock(nil, []string{path})
 	require.ErrorContains(t, err, "nil")

@@ -28,9 +28,17 @@ var _ InterProcessLock = (*InterProcessMutex)(nil)
 // What comes from outside, such as a customer's name, is to be escaped before it goes into a
 // path, by url.PathEscape for instance: a "/" in it would name a znode elsewhere.
 func NewInterProcessMutex(conn Conn, path string, opts ...Option) (*InterProcessMutex, error) {
+	lock, err := newMutex(conn, path, opts)
+	if err != nil {
+		return nil, refuse("NewInterProcessMutex", path, err)
+	}
+	return lock, nil
+}
+
+func newMutex(conn Conn, path string, opts []Option) (*InterProcessMutex, error) {
 	settings, err := build(conn, path, opts)
 	if err != nil {
-		return nil, wrap("NewInterProcessMutex", path, err)
+		return nil, err
 	}
 	kinds := []string{mutexName}
 	return &InterProcessMutex{

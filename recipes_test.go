@@ -452,7 +452,6 @@ func TestBadInput(t *testing.T) {
 	t.Parallel()
 	p := sharedPeer(t)
 	var none *zk.Conn
-	const op = "NewInterProcessMutex"
 	for name, c := range map[string]struct {
 		conn recipes.Conn
 		path string
@@ -488,18 +487,21 @@ func TestBadInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lock, err := recipes.NewInterProcessMutex(c.conn, c.path, c.opts...)
 			require.Nil(t, lock)
-			require.ErrorContains(t, err, op)
-			require.ErrorContains(t, err, c.path)
 			require.ErrorContains(t, err, c.says)
 			if strings.Contains(c.says, "begin") || strings.Contains(c.says, "U+") {
 				require.ErrorIs(t, err, zk.ErrInvalidPath)
 			}
+			where := " " + c.path + ": "
+			if errors.Is(err, zk.ErrInvalidPath) { // a bad path is quoted, and told once
+				where = fmt.Sprintf(": path %q ", c.path)
+			}
+			require.ErrorContains(t, err, "recipes: NewInterProcessMutex"+where)
 		})
 	}
 	for _, path := range []string{"", "a", "/a/"} {
 		err := recipes.AttemptRevoke(t.Context(), p.conn, path)
 		require.ErrorIs(t, err, zk.ErrInvalidPath)
-		require.ErrorContains(t, err, fmt.Sprintf("revoke %s: path %q", path, path))
+		require.ErrorContains(t, err, fmt.Sprintf("recipes: revoke: path %q ", path))
 	}
 	require.ErrorContains(t, recipes.AttemptRevoke(t.Context(), nil, "/a"), "conn: is nil")
 	require.Empty(t, p.tap.Requests(), "a refused call asked something of ZooKeeper")

@@ -21,7 +21,7 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 		return wrap(op, nodePath, err)
 	}
 	if err := zkpath.Check(nodePath); err != nil {
-		return wrap(op, nodePath, err)
+		return refuse(op, nodePath, err)
 	}
 	settings, _ := newSettings(nil)
 	s := session.Use(conn, settings.sessionConfig(conn))

@@ -43,7 +43,7 @@ var (
 func NewInterProcessReadWriteLock(conn Conn, path string, opts ...Option) (*InterProcessReadWriteLock, error) {
 	settings, err := build(conn, path, opts)
 	if err != nil {
-		return nil, wrap("NewInterProcessReadWriteLock", path, err)
+		return nil, refuse("NewInterProcessReadWriteLock", path, err)
 	}
 	kinds := []string{readName, writeName}
 	read := newReentrant(conn, settings, "read lock", path, readName, kinds, readWriteRule)

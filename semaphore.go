@@ -43,7 +43,7 @@ func NewInterProcessSemaphoreV2(conn Conn, path string, maxLeases int, opts ...O
 	const op = "NewInterProcessSemaphoreV2"
 	s, err := newSemaphore(conn, path, opts)
 	if err != nil {
-		return nil, wrap(op, path, err)
+		return nil, refuse(op, path, err)
 	}
 	if maxLeases < 1 {
 		return nil, wrap(op, path, fmt.Errorf("maxLeases: %d is less than 1", maxLeases))
@@ -58,7 +58,7 @@ func NewInterProcessSemaphoreV2Shared(conn Conn, path, countPath string, opts ..
 	const op = "NewInterProcessSemaphoreV2Shared"
 	s, err := newSemaphore(conn, path, opts)
 	if err != nil {
-		return nil, wrap(op, path, err)
+		return nil, refuse(op, path, err)
 	}
 	if err := zkpath.Check(countPath); err != nil {
 		return nil, wrap(op, path, fmt.Errorf("countPath: %w", err))

@@ -37,7 +37,7 @@ var _ InterProcessLock = (*InterProcessSemaphoreMutex)(nil)
 func NewInterProcessSemaphoreMutex(conn Conn, path string, opts ...Option) (*InterProcessSemaphoreMutex, error) {
 	s, err := newSemaphore(conn, path, opts)
 	if err != nil {
-		return nil, wrap("NewInterProcessSemaphoreMutex", path, err)
+		return nil, refuse("NewInterProcessSemaphoreMutex", path, err)
 	}
 	s.most, s.limit, s.steps.recipe = 1, fixedLimit(1), "semaphore mutex"
 	return &InterProcessSemaphoreMutex{semaphore: s}, nil

@@ -62,7 +62,7 @@ func SetSharedCount(ctx context.Context, conn Conn, countPath string, maximum in
 		err = fmt.Errorf("max: %d is not between 1 and %d", maximum, math.MaxInt32)
 	}
 	if err != nil {
-		return wrap(op, countPath, err)
+		return refuse(op, countPath, err)
 	}
 	data := binary.BigEndian.AppendUint32(nil, uint32(maximum))
 	s := session.Use(conn, settings.sessionConfig(conn))

@@ -39,7 +39,7 @@ func TestParseConnectString(t *testing.T) {
 		"a:65536":  `port "65536" is not between`,
 		"::1":      "too many colons",
 		"a/b,c/b":  `chroot "/b,c/b" has a comma`,
-		"a/b/":     `connect string: chroot: path "/b/": ends in "/"`,
+		"a/b/":     `connect string: chroot: path "/b/" ends in "/"`,
 		"a/b/../c": `has a name ".." in it`,
 	} {
 		_, _, err := dial.ParseConnectString(s)

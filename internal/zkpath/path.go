@@ -18,7 +18,7 @@ import (
 // (PathUtils.validatePath). zk.Conn by itself refuses only a part of that.
 func Check(path string) error {
 	if why := flaw(path); why != "" {
-		return fmt.Errorf("path %q: %s: %w", path, why, zk.ErrInvalidPath)
+		return fmt.Errorf("path %q %s: %w", path, why, zk.ErrInvalidPath)
 	}
 	return nil
 }
