@@ -72,7 +72,8 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 	case err == nil:
 		return responses[len(holds):], nil
 	case failed >= len(holds):
-		return responses[len(holds):], fmt.Errorf("operation %d: %w", failed-len(holds), err)
+		at := failed - len(holds)
+		return responses[len(holds):], fmt.Errorf("operation %d, %s: %w", at, opText(ops[at]), err)
 	case failed >= 0:
 		return nil, holds[failed].checkFailed(conn, err)
 	case session.NotDone(err):
@@ -82,6 +83,21 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 		err = fmt.Errorf("%w: %w", zk.ErrConnectionClosed, err)
 	}
 	return nil, fmt.Errorf("its outcome is unknown, no answer came: %w", err)
+}
+
+// opText is an operation as its error names it.
+func opText(op any) string {
+	switch op := op.(type) {
+	case *zk.CreateRequest:
+		return "create " + op.Path
+	case *zk.DeleteRequest:
+		return "delete " + op.Path
+	case *zk.SetDataRequest:
+		return "set " + op.Path
+	case *zk.CheckVersionRequest:
+		return "check " + op.Path
+	}
+	return fmt.Sprintf("%T", op)
 }
 
 // each returns the holds of single znodes that h stands for.
@@ -101,8 +117,13 @@ func (h *Hold) each() []*Hold {
 func multiConnOf(holds []*Hold) (multiConn, error) {
 	first := holds[0]
 	conn, ok := wrapped[multiConn](first.conn)
-	if !ok || serverPath(conn, first.path) != first.serverPath {
-		return nil, fmt.Errorf("the connection, a %T, has no Multi of its own", first.conn)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("the connection, a %T, has neither a method Multi "+
+			"nor Unwrap() recipes.Conn to one that has", first.conn)
+	case serverPath(conn, first.path) != first.serverPath:
+		return nil, fmt.Errorf("the connection, a %T, changes paths and has no Multi of its own",
+			first.conn)
 	}
 	for _, held := range holds {
 		if held.conn != first.conn {

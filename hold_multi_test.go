@@ -93,15 +93,21 @@ func TestHoldMultiWithAnOperationThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newMultiScene(t, notWrapped)
 		for _, c := range []struct {
-			op  any
-			err error
+			op   any
+			says string
+			err  error
 		}{
-			{&zk.CheckVersionRequest{Path: "/config", Version: 7}, zk.ErrBadVersion},
-			{&zk.DeleteRequest{Path: "/none", Version: -1}, zk.ErrNoNode},
+			{&zk.CheckVersionRequest{Path: "/config", Version: 7}, "check /config", zk.ErrBadVersion},
+			{&zk.DeleteRequest{Path: "/none", Version: -1}, "delete /none", zk.ErrNoNode},
+			{&zk.SetDataRequest{Path: "/none", Version: -1}, "set /none", zk.ErrNoNode},
+			{&zk.CreateRequest{
+				Path: "/config", Acl: zk.WorldACL(zk.PermAll),
+			}, "create /config", zk.ErrNodeExists},
 		} {
 			responses, err := s.hold.Multi(setConfig(), c.op, setConfig())
 			require.ErrorIs(t, err, c.err)
-			require.ErrorContains(t, err, "multi under "+s.hold.Path()+": operation 1: ")
+			require.EqualError(t, err, "recipes: multi under "+s.hold.Path()+
+				": operation 1, "+c.says+": "+c.err.Error())
 			require.Len(t, responses, 3)
 			require.NoError(t, responses[0].Error)
 			require.ErrorIs(t, responses[1].Error, c.err)
@@ -399,19 +405,25 @@ func (c *prefixConn) Set(path string, data []byte, version int32) (*zk.Stat, err
 }
 
 func TestHoldMultiNeedsAConnWithMulti(t *testing.T) {
-	for name, wrap := range map[string]func(c *recipes.Client) recipes.Conn{
-		"hides it": func(c *recipes.Client) recipes.Conn { return struct{ recipes.Conn }{c} },
-		"changes paths": func(c *recipes.Client) recipes.Conn {
+	for says, wrap := range map[string]func(c *recipes.Client) recipes.Conn{
+		"a struct { recipes.Conn }, has neither a method Multi nor Unwrap() recipes.Conn": func(
+			c *recipes.Client,
+		) recipes.Conn {
+			return struct{ recipes.Conn }{c}
+		},
+		"a *recipes_test.prefixConn, changes paths and has no Multi of its own": func(
+			c *recipes.Client,
+		) recipes.Conn {
 			_, err := c.Create("/below", nil, 0, zk.WorldACL(zk.PermAll))
 			require.NoError(t, err)
 			return &prefixConn{c}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(says, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newMultiScene(t, wrap)
 				err := s.write()
-				require.ErrorContains(t, err, "no Multi of its own")
+				require.ErrorContains(t, err, "the connection, "+says)
 				require.False(t, s.written())
 			})
 		})

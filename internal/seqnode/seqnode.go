@@ -52,7 +52,7 @@ var (
 	// ErrBusy says that it is not the turn of an Entry that does not wait.
 	ErrBusy = session.Permanent(errors.New("not free"))
 	// ErrGone says that somebody deleted the znode.
-	ErrGone = errors.New("the znode was deleted")
+	ErrGone = errors.New("the znode was deleted (by somebody, or because the session ended)")
 )
 
 // errUnlisted is ErrGone as far as a list tells, which may be wrong: something between us
