@@ -34,7 +34,7 @@ func TestParseConnectString(t *testing.T) {
 		"/b":       `server "": has no host`,
 		"a b":      `server "a b": is not a host name`,
 		"u@a":      `server "u@a": is not a host name`,
-		"zk://a":   `server "zk:": port "" is not between 1 and 65535`,
+		"zk://a/b": `connect string: has a scheme; want host:port,host:port/chroot`,
 		"a:0":      `port "0" is not between`,
 		"a:65536":  `port "65536" is not between`,
 		"::1":      "too many colons",
