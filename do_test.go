@@ -440,3 +440,30 @@ func TestDoLeavesAnothersLeaseAlone(t *testing.T) {
 		}
 	}
 }
+
+// A worker that re-enters keeps the lock, as its caller, when Do has ended.
+func TestDoEndsBeforeAWorkerThatReentered(t *testing.T) {
+	inDoScene(t, func(t *testing.T, s *doScene) {
+		in, leave := make(chan struct{}), make(chan struct{})
+		var late <-chan error
+		require.NoError(t, recipes.Do(t.Context(), s.lock,
+			func(ctx context.Context, _ *recipes.Hold) error {
+				late = start(func() error {
+					if err := s.lock.Acquire(ctx); err != nil {
+						return err
+					}
+					close(in)
+					<-leave
+					return s.lock.Release(ctx)
+				})
+				<-in
+				return nil
+			}))
+		ok, err := s.mutex(t, s.other, "/lock").AcquireTimeout(ownerContext(t), time.Second)
+		require.NoError(t, err)
+		require.False(t, ok)
+		close(leave)
+		require.NoError(t, <-late)
+		require.False(t, s.lock.IsAcquiredInThisProcess())
+	})
+}
