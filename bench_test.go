@@ -8,16 +8,17 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
 // Each benchmark that compares with zk.Lock runs both in turns, so that they meet the same machine and the same server. The time
 // per operation is this library's; "zk.Lock/ours" is how many times as long zk.Lock takes.
 
-func benchPeer(b *testing.B, roundTrip time.Duration) *peer {
+func benchPeer(b *testing.B, roundTrip time.Duration) *locktest.Peer {
 	b.Helper()
-	p := newPeer(b, zkserver.Shared(b).Connect(), 30*time.Second)
-	p.tap.Delay(roundTrip / 2)
+	p := locktest.NewPeer(b, zkserver.Shared(b).Connect(), 30*time.Second)
+	p.Tap.Delay(roundTrip / 2)
 	return p
 }
 
@@ -39,9 +40,9 @@ func compare(b *testing.B, ours, theirs func() error) {
 	b.ReportMetric(float64(their)/float64(our), "zk.Lock/ours")
 }
 
-// ours returns a function that acquires and releases once.
-func (p *peer) ours(path string) func() error {
-	lock, ctx := p.mutex(path), ownerContext(p.t)
+// cycleOurs returns a function that acquires and releases once.
+func cycleOurs(p *locktest.Peer, path string) func() error {
+	lock, ctx := p.Mutex(path), locktest.Owner(p.TB)
 	return func() error {
 		if err := lock.Acquire(ctx); err != nil {
 			return err
@@ -50,9 +51,9 @@ func (p *peer) ours(path string) func() error {
 	}
 }
 
-// theirs is ours by zk.Lock.
-func (p *peer) theirs(path string) func() error {
-	lock := zk.NewLock(p.conn, path, zk.WorldACL(zk.PermAll))
+// cycleTheirs is cycleOurs by zk.Lock.
+func cycleTheirs(p *locktest.Peer, path string) func() error {
+	lock := zk.NewLock(p.Conn, path, zk.WorldACL(zk.PermAll))
 	return func() error {
 		if err := lock.Lock(); err != nil {
 			return err
@@ -65,7 +66,7 @@ func BenchmarkFreeLock(b *testing.B) {
 	for name, roundTrip := range map[string]time.Duration{"loopback": 0, "1ms": time.Millisecond} {
 		b.Run(name, func(b *testing.B) {
 			p := benchPeer(b, roundTrip)
-			compare(b, p.ours(zkserver.Path(b)), p.theirs(zkserver.Path(b)))
+			compare(b, cycleOurs(p, zkserver.Path(b)), cycleTheirs(p, zkserver.Path(b)))
 		})
 	}
 }
@@ -82,7 +83,7 @@ func BenchmarkContended(b *testing.B) {
 			for range c.sessions {
 				p := benchPeer(b, 0)
 				for range c.goroutines {
-					ours, theirs = append(ours, p.ours(path)), append(theirs, p.theirs(theirPath))
+					ours, theirs = append(ours, cycleOurs(p, path)), append(theirs, cycleTheirs(p, theirPath))
 				}
 			}
 			compare(b, crowd(ours), crowd(theirs))
@@ -120,19 +121,19 @@ func BenchmarkHandOver(b *testing.B) {
 			if sessions == 2 {
 				waiter = benchPeer(b, 0)
 			}
-			path, ctx, waiting := zkserver.Path(b), ownerContext(b), ownerContext(b)
-			held, wanted := holder.mutex(path), waiter.mutex(path)
+			path, ctx, waiting := zkserver.Path(b), locktest.Owner(b), locktest.Owner(b)
+			held, wanted := holder.Mutex(path), waiter.Mutex(path)
 			var handOver time.Duration
 			for b.Loop() {
 				require.NoError(b, held.Acquire(ctx))
 				var at time.Time
-				granted := start(func() error {
+				granted := locktest.Start(func() error {
 					err := wanted.Acquire(waiting)
 					at = time.Now()
 					return err
 				})
-				waiter.tap.Reset()
-				eventually(b, func() bool { return len(watching(waiter.tap)) == 2 }, "it does not wait, or is not minded")
+				waiter.Tap.Reset()
+				locktest.Eventually(b, func() bool { return len(waiter.Watching()) == 2 }, "it does not wait, or is not minded")
 				began := time.Now()
 				require.NoError(b, held.Release(ctx))
 				require.NoError(b, <-granted)
@@ -146,8 +147,8 @@ func BenchmarkHandOver(b *testing.B) {
 
 func BenchmarkReentry(b *testing.B) {
 	p := benchPeer(b, 0)
-	lock := p.mutex(zkserver.Path(b))
-	for name, ctx := range map[string]context.Context{"owner in ctx": ownerContext(b), "owner is the goroutine": b.Context()} {
+	lock := p.Mutex(zkserver.Path(b))
+	for name, ctx := range map[string]context.Context{"owner in ctx": locktest.Owner(b), "owner is the goroutine": b.Context()} {
 		b.Run(name, func(b *testing.B) {
 			require.NoError(b, lock.Acquire(ctx))
 			b.ReportAllocs()

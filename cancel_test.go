@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 	"go.uber.org/goleak"
@@ -45,7 +46,7 @@ func leaks() (find func() error) {
 func awaitNoLeak(t *testing.T, find func() error) {
 	t.Helper()
 	var err error
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(locktest.Patience); time.Now().Before(deadline); {
 		if err = find(); err == nil {
 			return
 		}
@@ -62,20 +63,20 @@ const waitLong = 150 * time.Millisecond
 var giveUps = map[string]giveUp{
 	"cancelled": func(t *testing.T, lock recipes.InterProcessLock) (due time.Time, ok bool, err error) {
 		t.Helper()
-		ctx, cancel := context.WithCancelCause(ownerContext(t))
+		ctx, cancel := context.WithCancelCause(locktest.Owner(t))
 		dues := make(chan time.Time, 1)
 		time.AfterFunc(waitLong, func() {
 			dues <- time.Now()
 			cancel(errChangedMind)
 		})
 		err = lock.Acquire(ctx)
-		due = within(t, dues, "Acquire was to be cancelled")
+		due = locktest.Within(t, dues, "Acquire was to be cancelled")
 		require.ErrorIs(t, err, errChangedMind)
 		return due, false, nil
 	},
 	"deadline": func(t *testing.T, lock recipes.InterProcessLock) (due time.Time, ok bool, err error) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(ownerContext(t), waitLong)
+		ctx, cancel := context.WithTimeout(locktest.Owner(t), waitLong)
 		defer cancel()
 		due, _ = ctx.Deadline()
 		ok, err = lock.AcquireTimeout(ctx, time.Hour)
@@ -85,13 +86,13 @@ var giveUps = map[string]giveUp{
 	"timeout": func(t *testing.T, lock recipes.InterProcessLock) (due time.Time, ok bool, err error) {
 		t.Helper()
 		due = time.Now().Add(waitLong)
-		ok, err = lock.AcquireTimeout(ownerContext(t), waitLong)
+		ok, err = lock.AcquireTimeout(locktest.Owner(t), waitLong)
 		return due, ok, err
 	},
 	"at once": func(t *testing.T, lock recipes.InterProcessLock) (due time.Time, ok bool, err error) {
 		t.Helper()
 		due = time.Now().Add(waitLong)
-		ctx, cancel := context.WithDeadlineCause(ownerContext(t), due, errChangedMind)
+		ctx, cancel := context.WithDeadlineCause(locktest.Owner(t), due, errChangedMind)
 		defer cancel()
 		ok, err = lock.AcquireTimeout(ctx, 0)
 		if errors.Is(err, errChangedMind) { // in an outage it takes a second otherwise
@@ -113,64 +114,64 @@ func gaveUpInTime(t *testing.T, how string, late time.Duration, ok bool, err err
 
 // An adversity is what keeps a waiter from the lock.
 type adversity struct {
-	begin, end func(p *peer, server *zkserver.Server) error
+	begin, end func(p *locktest.Peer, server *zkserver.Server) error
 }
 
 var adversities = map[string]adversity{
 	"another holder": {
-		func(*peer, *zkserver.Server) error { return nil },
-		func(*peer, *zkserver.Server) error { return nil },
+		func(*locktest.Peer, *zkserver.Server) error { return nil },
+		func(*locktest.Peer, *zkserver.Server) error { return nil },
 	},
 	"partition": {
-		func(p *peer, _ *zkserver.Server) error { p.tap.Partition(); return nil },
-		func(p *peer, _ *zkserver.Server) error { p.tap.Heal(); return nil },
+		func(p *locktest.Peer, _ *zkserver.Server) error { p.Tap.Partition(); return nil },
+		func(p *locktest.Peer, _ *zkserver.Server) error { p.Tap.Heal(); return nil },
 	},
 	"nothing comes back": {
-		func(p *peer, _ *zkserver.Server) error { p.tap.PartitionIn(); return nil },
-		func(p *peer, _ *zkserver.Server) error { p.tap.Heal(); return nil },
+		func(p *locktest.Peer, _ *zkserver.Server) error { p.Tap.PartitionIn(); return nil },
+		func(p *locktest.Peer, _ *zkserver.Server) error { p.Tap.Heal(); return nil },
 	},
 	"frozen server": {
-		func(_ *peer, server *zkserver.Server) error { return server.Freeze() },
-		func(_ *peer, server *zkserver.Server) error { return server.Thaw() },
+		func(_ *locktest.Peer, server *zkserver.Server) error { return server.Freeze() },
+		func(_ *locktest.Peer, server *zkserver.Server) error { return server.Thaw() },
 	},
 	"refused connections": {
-		func(p *peer, _ *zkserver.Server) error { p.tap.Refuse(true); p.tap.Cut(); return nil },
-		func(p *peer, _ *zkserver.Server) error { p.tap.Refuse(false); return nil },
+		func(p *locktest.Peer, _ *zkserver.Server) error { p.Tap.Refuse(true); p.Tap.Cut(); return nil },
+		func(p *locktest.Peer, _ *zkserver.Server) error { p.Tap.Refuse(false); return nil },
 	},
 }
 
 func TestAcquireReturnsInTimeAndLeavesNothing(t *testing.T) {
 	service := zkserver.Start(t)
-	holder := newPeer(t, service.Connect(), time.Minute)
+	holder := locktest.NewPeer(t, service.Connect(), time.Minute)
 	for name, trouble := range adversities {
 		t.Run(name, func(t *testing.T) {
-			p := newPeer(t, service.Connect(), 10*time.Second)
+			p := locktest.NewPeer(t, service.Connect(), 10*time.Second)
 			path := zkserver.Path(t)
-			held, ctx := holder.mutex(path), ownerContext(t)
+			held, ctx := holder.Mutex(path), locktest.Owner(t)
 			require.NoError(t, held.Acquire(ctx))
-			eventually(t, func() bool { return len(watching(holder.tap)) > 0 }, "the hold is not minded")
+			locktest.Eventually(t, func() bool { return len(holder.Watching()) > 0 }, "the hold is not minded")
 			node := strings.TrimPrefix(held.LockPath(ctx), path+"/")
 			find := leaks()
 
 			for how, giveUp := range giveUps { // the trouble begins when it stands in the queue
 				begun := make(chan error, 1)
-				due, ok, err := giveUp(t, p.mutex(path, recipes.WithObserver(func(_ context.Context, e recipes.Event) {
+				due, ok, err := giveUp(t, p.Mutex(path, recipes.WithObserver(func(_ context.Context, e recipes.Event) {
 					if e.Kind == recipes.EventQueued {
 						begun <- trouble.begin(p, service.Servers[0])
 					}
 				})))
 				late := time.Since(due)
-				require.NoError(t, within(t, begun, how+": was not queued"))
+				require.NoError(t, locktest.Within(t, begun, how+": was not queued"))
 				require.NoError(t, trouble.end(p, service.Servers[0]))
 				if name != "another holder" && errors.Is(err, recipes.ErrUnavailable) {
 					err = nil // or it was not noticed yet
 				}
 				gaveUpInTime(t, how, late, ok, err)
-				p.awaitSession()
+				p.AwaitSession()
 			}
 			require.NoError(t, trouble.begin(p, service.Servers[0]))
 			for how, giveUp := range giveUps {
-				due, ok, err := giveUp(t, p.mutex(path))
+				due, ok, err := giveUp(t, p.Mutex(path))
 				late := time.Since(due)
 				if name != "another holder" && how == "timeout" {
 					require.ErrorIs(t, err, recipes.ErrUnavailable)
@@ -180,48 +181,48 @@ func TestAcquireReturnsInTimeAndLeavesNothing(t *testing.T) {
 			}
 			require.NoError(t, trouble.end(p, service.Servers[0]))
 			awaitNoLeak(t, find)
-			require.Equal(t, []string{node}, holder.children(path))
+			require.Equal(t, []string{node}, holder.Children(path))
 			require.NoError(t, held.Release(ctx))
-			holder.tap.Reset()
+			holder.Tap.Reset()
 		})
 	}
 }
 
 func TestAcquireReturnsInTimeBehindAHolderOfThisProcess(t *testing.T) {
-	p := sharedPeer(t)
+	p := locktest.SharedPeer(t)
 	path := zkserver.Path(t)
-	held, ctx := p.mutex(path), ownerContext(t)
+	held, ctx := p.Mutex(path), locktest.Owner(t)
 	require.NoError(t, held.Acquire(ctx))
-	eventually(t, func() bool { return len(watching(p.tap)) > 0 }, "the hold is not minded")
+	locktest.Eventually(t, func() bool { return len(p.Watching()) > 0 }, "the hold is not minded")
 	find := leaks()
-	for name, lock := range map[string]*recipes.InterProcessMutex{"same value": held, "another value": p.mutex(path)} {
+	for name, lock := range map[string]*recipes.InterProcessMutex{"same value": held, "another value": p.Mutex(path)} {
 		for how, giveUp := range giveUps {
 			due, ok, err := giveUp(t, lock)
 			gaveUpInTime(t, name+", "+how, time.Since(due), ok, err)
 		}
 	}
 	awaitNoLeak(t, find)
-	require.Len(t, p.children(path), 1)
+	require.Len(t, p.Children(path), 1)
 	require.NoError(t, held.Release(ctx))
 }
 
 func TestASingleTry(t *testing.T) {
-	p, other := sharedPeer(t), sharedPeer(t)
-	path, ctx, otherCtx := zkserver.Path(t), ownerContext(t), ownerContext(t)
-	lock, others := p.mutex(path), other.mutex(path)
+	p, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
+	path, ctx, otherCtx := zkserver.Path(t), locktest.Owner(t), locktest.Owner(t)
+	lock, others := p.Mutex(path), other.Mutex(path)
 	for _, timeout := range []time.Duration{0, -1, math.MinInt64} {
 		ok, err := lock.AcquireTimeout(ctx, timeout)
 		require.NoError(t, err)
 		require.True(t, ok, "the lock is free")
-		p.tap.Reset()
+		p.Tap.Reset()
 		ok, err = lock.AcquireTimeout(ctx, timeout)
 		require.NoError(t, err)
 		require.True(t, ok, "a re-entry")
 		ok, err = others.AcquireTimeout(otherCtx, timeout)
 		require.NoError(t, err)
 		require.False(t, ok)
-		require.Empty(t, watching(other.tap), "it does not wait")
-		require.Len(t, other.awaitChildren(path, 1), 1)
+		require.Empty(t, other.Watching(), "it does not wait")
+		require.Len(t, other.AwaitChildren(path, 1), 1)
 		require.NoError(t, lock.Release(ctx))
 		require.NoError(t, lock.Release(ctx))
 	}
@@ -234,28 +235,28 @@ func TestASingleTryInAnOutage(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			p, other := newPeer(t, zkserver.Shared(t).Connect(), lasting), sharedPeer(t)
+			p, other := locktest.NewPeer(t, zkserver.Shared(t).Connect(), locktest.Lasting), locktest.SharedPeer(t)
 			path := zkserver.Path(t)
 			find := leaks()
 			require.NoError(t, trouble.begin(p, nil))
 			began := time.Now()
-			ok, err := p.mutex(path).AcquireTimeout(ownerContext(t), 0)
+			ok, err := p.Mutex(path).AcquireTimeout(locktest.Owner(t), 0)
 			took := time.Since(began)
 			require.NoError(t, trouble.end(p, nil))
 			require.ErrorIs(t, err, recipes.ErrUnavailable)
 			require.False(t, ok)
 			require.Less(t, took, time.Second+grace)
 			awaitNoLeak(t, find)
-			require.Empty(t, other.children(path))
+			require.Empty(t, other.Children(path))
 		})
 	}
 }
 
 func TestADoneContextAsksNothing(t *testing.T) {
 	t.Parallel()
-	p := sharedPeer(t)
-	lock := p.mutex(zkserver.Path(t))
-	owner := ownerContext(t)
+	p := locktest.SharedPeer(t)
+	lock := p.Mutex(zkserver.Path(t))
+	owner := locktest.Owner(t)
 	ctx, cancel := context.WithCancelCause(owner)
 	cancel(errChangedMind)
 	refusesDoneContext(t, p, lock, ctx)
@@ -266,9 +267,9 @@ func TestADoneContextAsksNothing(t *testing.T) {
 	require.ErrorIs(t, lock.Release(owner), recipes.ErrNotOwner)
 }
 
-func refusesDoneContext(t *testing.T, p *peer, lock *recipes.InterProcessMutex, ctx context.Context) { //nolint:revive // t comes first
+func refusesDoneContext(t *testing.T, p *locktest.Peer, lock *recipes.InterProcessMutex, ctx context.Context) { //nolint:revive // t comes first
 	t.Helper()
-	p.tap.Reset()
+	p.Tap.Reset()
 	for range 10 {
 		require.ErrorIs(t, lock.Acquire(ctx), errChangedMind)
 		for _, timeout := range []time.Duration{-1, 0, time.Second, math.MaxInt64} {
@@ -277,30 +278,30 @@ func refusesDoneContext(t *testing.T, p *peer, lock *recipes.InterProcessMutex, 
 			require.False(t, ok)
 		}
 	}
-	_, _, err := p.conn.Get("/") // behind whatever was sent
+	_, _, err := p.Conn.Get("/") // behind whatever was sent
 	require.NoError(t, err)
-	ops := slices.DeleteFunc(p.tap.Ops(), func(op wiretap.Op) bool { return op == wiretap.Sync }) // the heartbeat
+	ops := slices.DeleteFunc(p.Tap.Ops(), func(op wiretap.Op) bool { return op == wiretap.Sync }) // the heartbeat
 	require.Equal(t, []wiretap.Op{wiretap.GetData}, ops)
 }
 
 func TestAHugeTimeout(t *testing.T) {
 	t.Parallel()
-	p, other := sharedPeer(t), sharedPeer(t)
-	path, ctx, otherCtx := zkserver.Path(t), ownerContext(t), ownerContext(t)
-	lock, others := p.mutex(path), other.mutex(path)
+	p, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
+	path, ctx, otherCtx := zkserver.Path(t), locktest.Owner(t), locktest.Owner(t)
+	lock, others := p.Mutex(path), other.Mutex(path)
 	ok, err := lock.AcquireTimeout(ctx, math.MaxInt64)
 	require.NoError(t, err)
 	require.True(t, ok)
-	waiting := start(func() error {
+	waiting := locktest.Start(func() error {
 		ok, err := others.AcquireTimeout(otherCtx, math.MaxInt64)
 		if !ok && err == nil {
 			return errors.New("its time ran out")
 		}
 		return err
 	})
-	p.awaitChildren(path, 2)
+	p.AwaitChildren(path, 2)
 	require.NoError(t, lock.Release(ctx))
-	require.NoError(t, within(t, waiting, "the lock does not pass on"))
+	require.NoError(t, locktest.Within(t, waiting, "the lock does not pass on"))
 	require.NoError(t, others.Release(otherCtx))
 }
 
@@ -308,23 +309,23 @@ func TestAHugeTimeout(t *testing.T) {
 func TestImpatientWaitersLeaveNothing(t *testing.T) {
 	zkserver.Real(t, "a heap of its own")
 	server := zkserver.Start(t).Servers[0]
-	for name, holds := range map[string]func(p, other *peer) *peer{
-		"behind another process": func(_, other *peer) *peer { return other },
-		"behind this process":    func(p, _ *peer) *peer { return p },
+	for name, holds := range map[string]func(p, other *locktest.Peer) *locktest.Peer{
+		"behind another process": func(_, other *locktest.Peer) *locktest.Peer { return other },
+		"behind this process":    func(p, _ *locktest.Peer) *locktest.Peer { return p },
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, other := newPeer(t, server.Addr, time.Minute), newPeer(t, server.Addr, time.Minute)
+			p, other := locktest.NewPeer(t, server.Addr, time.Minute), locktest.NewPeer(t, server.Addr, time.Minute)
 			holder := holds(p, other)
-			path, ctx := zkserver.Path(t), ownerContext(t)
-			held := holder.mutex(path)
+			path, ctx := zkserver.Path(t), locktest.Owner(t)
+			held := holder.Mutex(path)
 			require.NoError(t, held.Acquire(ctx))
-			eventually(t, func() bool { return len(watching(holder.tap)) > 0 }, "the hold is not minded")
+			locktest.Eventually(t, func() bool { return len(holder.Watching()) > 0 }, "the hold is not minded")
 
 			impatient(t, p, path, 200) // what grows only once has grown
 			if holder == other {
-				eventually(t, func() bool { // on a slow machine all of them gave up before they came to set a watch
+				locktest.Eventually(t, func() bool { // on a slow machine all of them gave up before they came to set a watch
 					impatient(t, p, path, 50)
-					return slices.Contains(watching(p.tap), held.LockPath(ctx))
+					return slices.Contains(p.Watching(), held.LockPath(ctx))
 				}, "nobody watches the holder")
 			}
 			find := leaks()
@@ -332,11 +333,11 @@ func TestImpatientWaitersLeaveNothing(t *testing.T) {
 			heap := heapInUse(p, other)
 			impatient(t, p, path, 2000)
 			awaitNoLeak(t, find)
-			require.NotContains(t, watching(p.tap), held.LockPath(ctx), "those before have set a watch")
+			require.NotContains(t, p.Watching(), held.LockPath(ctx), "those before have set a watch")
 			// It grows by some 10 KiB; by more where the crowd's peak was higher than before, since the runtime keeps what its goroutines
 			// were described by. What a waiter that is not let go of takes is 1 KiB and more, 2 MiB in all.
 			require.Less(t, heapInUse(p, other), heap+1<<20, "waiters are not let go of")
-			require.Len(t, other.children(path), 1)
+			require.Len(t, other.Children(path), 1)
 			watchers := watchersOf(t, server)
 			require.Len(t, watchers, 1)
 			require.LessOrEqual(t, watchers[held.LockPath(ctx)], 2, "the holder, and all who waited, with one for all")
@@ -346,11 +347,11 @@ func TestImpatientWaitersLeaveNothing(t *testing.T) {
 }
 
 // impatient makes n acquires of fresh lock values run out of time: half of them one after the other, then the others in a crowd.
-func impatient(t *testing.T, p *peer, path string, n int) {
+func impatient(t *testing.T, p *locktest.Peer, path string, n int) {
 	t.Helper()
 	try := func(timeout time.Duration) {
-		ok, err := p.mutex(path).AcquireTimeout(ownerContext(t), timeout)
-		if ok || !isOutOfTime(err) {
+		ok, err := p.Mutex(path).AcquireTimeout(locktest.Owner(t), timeout)
+		if ok || !locktest.IsOutOfTime(err) {
 			t.Errorf("got the lock: %v, %v", ok, err)
 		}
 	}
@@ -370,9 +371,9 @@ func impatient(t *testing.T, p *peer, path string, n int) {
 }
 
 // heapInUse is what is live now, without what the taps have noted.
-func heapInUse(taps ...*peer) uint64 {
+func heapInUse(taps ...*locktest.Peer) uint64 {
 	for _, p := range taps {
-		p.tap.Reset()
+		p.Tap.Reset()
 	}
 	runtime.GC()
 	runtime.GC() // what finalizers and pools let go of

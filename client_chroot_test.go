@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -29,8 +30,8 @@ func newChrootScene(t *testing.T) *chrootScene {
 	servers := strings.Join(server.Names(), ",")
 	return &chrootScene{
 		server: server,
-		client: connectInBubble(t, server.Link("ours"), servers+chroot, 10*time.Second),
-		beside: connectInBubble(t, server.Link("beside"), servers, 10*time.Second),
+		client: locktest.Connect(t, server.Link("ours"), servers+chroot, 10*time.Second),
+		beside: locktest.Connect(t, server.Link("beside"), servers, 10*time.Second),
 	}
 }
 
@@ -56,7 +57,7 @@ func TestADeletedChrootIsMadeAnew(t *testing.T) {
 				require.NoError(t, err)
 				for range 2 {
 					s.deleteAll(t)
-					ctx := ownerContext(t)
+					ctx := locktest.Owner(t)
 					require.NoError(t, mutex.Acquire(ctx))
 					require.NoError(t, mutex.Release(ctx))
 					s.deleteAll(t)
@@ -81,7 +82,7 @@ func TestAReapedChrootIsMadeAnew(t *testing.T) {
 			t.Helper()
 			lock, err := recipes.NewInterProcessMutex(c, path)
 			require.NoError(t, err)
-			ctx := ownerContext(t)
+			ctx := locktest.Owner(t)
 			require.NoError(t, lock.Acquire(ctx))
 			require.NoError(t, lock.Release(ctx))
 		}
@@ -129,8 +130,8 @@ func TestAChrootIsMadeAnewWhoseParentsGo(t *testing.T) {
 			s.server.Link("ours").Delay(10*time.Millisecond, 10*time.Millisecond)
 			lock, err := recipes.NewInterProcessMutex(s.client, "/lock")
 			require.NoError(t, err)
-			ctx := ownerContext(t)
-			acquired := start(func() error { return lock.Acquire(ctx) })
+			ctx := locktest.Owner(t)
+			acquired := locktest.Start(func() error { return lock.Acquire(ctx) })
 			time.Sleep(after)
 			_ = s.beside.Delete("/apps", -1) // if it is empty
 			require.NoError(t, <-acquired, "deleted after %v", after)

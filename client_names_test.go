@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -81,15 +82,15 @@ func TestClientOutlivesItsNameService(t *testing.T) {
 	t.Cleanup(c.Close)
 	lock, err := recipes.NewInterProcessMutex(c, "/lock")
 	require.NoError(t, err)
-	ctx := ownerContext(t)
+	ctx := locktest.Owner(t)
 	require.NoError(t, lock.Acquire(ctx))
 	hold, session := lock.Hold(ctx), c.SessionID()
 
 	names.down.Store(true)
 	for range 2 {
 		server.Link("").Reset()
-		eventually(t, func() bool { return c.State() != zk.StateHasSession }, "no fault")
-		eventually(t, func() bool { _, _, err := c.Get("/"); return err == nil },
+		locktest.Eventually(t, func() bool { return c.State() != zk.StateHasSession }, "no fault")
+		locktest.Eventually(t, func() bool { _, _, err := c.Get("/"); return err == nil },
 			"the client does not come back")
 		require.Equal(t, session, c.SessionID())
 		require.NoError(t, hold.Err())

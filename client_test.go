@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
@@ -184,7 +185,7 @@ func TestChrootThatWasDeleted(t *testing.T) {
 				require.ErrorIs(t, err, zk.ErrNoNode)
 			}
 		}
-		ctx := ownerContext(t)
+		ctx := locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))
 		require.NoError(t, lock.Release(ctx))
 	}
@@ -209,7 +210,7 @@ func TestTheLargestDataBelowAChroot(t *testing.T) {
 		require.Greater(t, tooMuch, 1<<20-1000)
 		lock, err := mutex(tooMuch - 1)
 		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(ownerContext(t), clientPatience)
+		ctx, cancel := context.WithTimeout(locktest.Owner(t), clientPatience)
 		defer cancel()
 		require.NoError(t, lock.Acquire(ctx))
 		require.NoError(t, lock.Release(ctx))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -92,10 +93,10 @@ func TestAWrappedClientIsAClient(t *testing.T) {
 				server := zktest.Start(t)
 				link := server.Link("ours")
 				servers := strings.Join(server.Names(), ",") + "/app"
-				c := connectInBubble(t, link, servers, 10*time.Second)
+				c := locktest.Connect(t, link, servers, 10*time.Second)
 				lock, err := recipes.NewInterProcessMutex(wrap(c), "/lock")
 				require.NoError(t, err)
-				ctx := ownerContext(t)
+				ctx := locktest.Owner(t)
 				require.NoError(t, lock.Acquire(ctx))
 				hold := lock.Hold(ctx)
 
@@ -121,7 +122,7 @@ func TestABareConnTellsNoSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
 		servers := strings.Join(server.Names(), ",") + "/app"
-		c := connectInBubble(t, server.Link("ours"), servers, 10*time.Second)
+		c := locktest.Connect(t, server.Link("ours"), servers, 10*time.Second)
 		for name, conn := range map[string]recipes.Conn{
 			"hides":            struct{ recipes.Conn }{c},
 			"unwraps to nil":   &fieldlessConn{c},
@@ -129,7 +130,7 @@ func TestABareConnTellsNoSession(t *testing.T) {
 		} {
 			lock, err := recipes.NewInterProcessMutex(conn, "/app/lock")
 			require.NoError(t, err, name)
-			ctx := ownerContext(t)
+			ctx := locktest.Owner(t)
 			require.NoError(t, lock.Acquire(ctx), name)
 			hold := lock.Hold(ctx)
 			require.Equal(t, hold.Path(), hold.Check().Path, name)
@@ -146,7 +147,7 @@ func TestTheLastHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
 		link := server.Link("ours")
-		c := connectInBubble(t, link, strings.Join(server.Names(), ","), 10*time.Second)
+		c := locktest.Connect(t, link, strings.Join(server.Names(), ","), 10*time.Second)
 		session, began := c.LastHandshake()
 		require.Equal(t, c.SessionID(), session)
 		require.Equal(t, time.Now(), began)
@@ -164,7 +165,7 @@ func TestOnClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
 		servers := strings.Join(server.Names(), ",")
-		c := connectInBubble(t, server.Link("ours"), servers, 10*time.Second)
+		c := locktest.Connect(t, server.Link("ours"), servers, 10*time.Second)
 		var told []string
 		tell := func(what string) func() { return func() { told = append(told, what) } }
 		c.OnClose(func() {

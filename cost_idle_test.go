@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -99,13 +100,13 @@ func TestCostOfIdleWaiters(t *testing.T) {
 				}
 				holder := mutex(ours)
 				if c.foreign {
-					holder = mutex(connectThrough(t, server, "other"))
+					holder = mutex(locktest.ConnectThrough(t, server, "other"))
 				}
-				ctx, waiting := ownerContext(t), make([]<-chan error, waiters)
+				ctx, waiting := locktest.Owner(t), make([]<-chan error, waiters)
 				require.NoError(t, holder.Acquire(ctx))
 				for i := range waiting {
-					lock, ctx := mutex(ours), ownerContext(t)
-					waiting[i] = start(func() error {
+					lock, ctx := mutex(ours), locktest.Owner(t)
+					waiting[i] = locktest.Start(func() error {
 						if err := lock.Acquire(ctx); err != nil {
 							return err
 						}

@@ -9,32 +9,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// asked returns the operations that were asked for at a path or below, so without the heartbeat.
-func (p *peer) asked(path string) (ops []wiretap.Op) {
-	for _, request := range p.tap.Requests() {
-		if request.Path == path || strings.HasPrefix(request.Path, path+"/") {
-			ops = append(ops, request.Op)
-		}
-	}
-	return ops
-}
-
 // costOf returns what was asked for while f ran.
-func (p *peer) costOf(path string, f func() error) []wiretap.Op {
-	p.t.Helper()
-	p.tap.Reset()
-	require.NoError(p.t, f())
-	return p.asked(path)
+func costOf(p *locktest.Peer, path string, f func() error) []wiretap.Op {
+	p.TB.Helper()
+	p.Tap.Reset()
+	require.NoError(p.TB, f())
+	return p.Asked(path)
 }
 
 func TestCostOfAFreeLock(t *testing.T) {
-	p := sharedPeer(t)
-	path, ctx := zkserver.Path(t), ownerContext(t)
-	lock := p.mutex(path)
+	p := locktest.SharedPeer(t)
+	path, ctx := zkserver.Path(t), locktest.Owner(t)
+	lock := p.Mutex(path)
 	cycle := func() error {
 		if err := lock.Acquire(ctx); err != nil {
 			return err
@@ -46,7 +37,7 @@ func TestCostOfAFreeLock(t *testing.T) {
 	var costs []int
 	total := 0
 	for range rounds {
-		ops := p.costOf(path, cycle)
+		ops := costOf(p, path, cycle)
 		costs, total = append(costs, len(ops)), total+len(ops)
 		if len(ops) == 3 {
 			require.Equal(t, []wiretap.Op{wiretap.Create, wiretap.GetChildren2, wiretap.Delete}, ops)
@@ -60,13 +51,13 @@ func TestCostOfAFreeLock(t *testing.T) {
 }
 
 func TestRoundTripsOfAFreeLock(t *testing.T) {
-	p := sharedPeer(t)
-	lock, ctx := p.mutex(zkserver.Path(t)), ownerContext(t)
+	p := locktest.SharedPeer(t)
+	lock, ctx := p.Mutex(zkserver.Path(t)), locktest.Owner(t)
 	require.NoError(t, lock.Acquire(ctx))
 	require.NoError(t, lock.Release(ctx))
 	const oneWay, rounds = 50 * time.Millisecond, 7
-	p.tap.Delay(oneWay)
-	defer p.tap.Delay(0)
+	p.Tap.Delay(oneWay)
+	defer p.Tap.Delay(0)
 	var acquires, releases []time.Duration
 	for range rounds {
 		began := time.Now()
@@ -85,24 +76,24 @@ func TestRoundTripsOfAFreeLock(t *testing.T) {
 
 func TestCostOfAContendedLock(t *testing.T) {
 	t.Parallel()
-	holder, waiter := sharedPeer(t), sharedPeer(t)
-	path, ctx, waiting := zkserver.Path(t), ownerContext(t), ownerContext(t)
-	held, wanted := holder.mutex(path), waiter.mutex(path)
+	holder, waiter := locktest.SharedPeer(t), locktest.SharedPeer(t)
+	path, ctx, waiting := zkserver.Path(t), locktest.Owner(t), locktest.Owner(t)
+	held, wanted := holder.Mutex(path), waiter.Mutex(path)
 	const rounds = 20
 	var costs []int
 	for range rounds {
 		require.NoError(t, held.Acquire(ctx))
-		waiter.tap.Reset()
-		acquired := start(func() error { return wanted.Acquire(waiting) })
+		waiter.Tap.Reset()
+		acquired := locktest.Start(func() error { return wanted.Acquire(waiting) })
 		awaitWaiter(t, waiter, path)
-		joining := waiter.asked(path)
+		joining := waiter.Asked(path)
 
-		waiter.tap.Reset()
+		waiter.Tap.Reset()
 		require.NoError(t, held.Release(ctx))
-		require.NoError(t, within(t, acquired, "the lock does not pass on"))
-		require.Empty(t, waiter.asked(path), "the hand-over needs nothing but the notification")
-		require.Equal(t, 1, waiter.tap.Count(wiretap.Event))
-		leaving := waiter.costOf(path, func() error { return wanted.Release(waiting) })
+		require.NoError(t, locktest.Within(t, acquired, "the lock does not pass on"))
+		require.Empty(t, waiter.Asked(path), "the hand-over needs nothing but the notification")
+		require.Equal(t, 1, waiter.Tap.Count(wiretap.Event))
+		leaving := costOf(waiter, path, func() error { return wanted.Release(waiting) })
 		require.Equal(t, []wiretap.Op{wiretap.Delete}, leaving)
 		costs = append(costs, len(joining)+len(leaving))
 	}
@@ -111,10 +102,10 @@ func TestCostOfAContendedLock(t *testing.T) {
 }
 
 // awaitWaiter waits until p's only waiter for path has set its watches, on the znode ahead of it and, since it lasts, on its own.
-func awaitWaiter(t *testing.T, p *peer, path string) {
+func awaitWaiter(t *testing.T, p *locktest.Peer, path string) {
 	t.Helper()
-	eventually(t, func() bool { return len(watching(p.tap)) == 2 }, "%s: the waiter is not minded", path)
-	_, err := p.conn.Sync("/") // behind the watches' replies
+	locktest.Eventually(t, func() bool { return len(p.Watching()) == 2 }, "%s: the waiter is not minded", path)
+	_, err := p.Conn.Sync("/") // behind the watches' replies
 	require.NoError(t, err)
 }
 
@@ -122,39 +113,39 @@ func TestCostOfAHandOverInALongQueue(t *testing.T) {
 	t.Parallel()
 	path := zkserver.Path(t)
 	type place struct {
-		*peer
+		*locktest.Peer
 		lock    *recipes.InterProcessMutex
 		granted <-chan error
 	}
 	var queue []place
-	ctx := ownerContext(t)
+	ctx := locktest.Owner(t)
 	for i := range 5 {
-		p := place{peer: sharedPeer(t)}
-		p.lock = p.mutex(path)
-		p.granted = start(func() error { return p.lock.Acquire(ctx) })
-		p.awaitChildren(path, i+1)
+		p := place{Peer: locktest.SharedPeer(t)}
+		p.lock = p.Mutex(path)
+		p.granted = locktest.Start(func() error { return p.lock.Acquire(ctx) })
+		p.AwaitChildren(path, i+1)
 		if i > 0 {
-			eventually(t, func() bool { return len(watching(p.tap)) > 0 }, "no watch on the znode ahead")
+			locktest.Eventually(t, func() bool { return len(p.Watching()) > 0 }, "no watch on the znode ahead")
 		}
 		queue = append(queue, p)
 	}
-	require.NoError(t, within(t, queue[0].granted, "the lock is free"))
+	require.NoError(t, locktest.Within(t, queue[0].granted, "the lock is free"))
 	for i, holder := range queue {
 		for _, p := range queue {
-			p.tap.Reset()
+			p.Tap.Reset()
 		}
 		require.NoError(t, holder.lock.Release(ctx))
 		for j, p := range queue[i+1:] {
 			if j == 0 {
-				require.NoError(t, within(t, p.granted, "the lock does not pass on"))
+				require.NoError(t, locktest.Within(t, p.granted, "the lock does not pass on"))
 			}
 			lists := 0
 			if j == 0 && i > 0 { // when it joined there were several ahead
 				lists = 1
 			}
-			require.Equal(t, lists, p.tap.Count(wiretap.GetChildren2), "number %d, when number %d releases", i+1+j, i)
+			require.Equal(t, lists, p.Tap.Count(wiretap.GetChildren2), "number %d, when number %d releases", i+1+j, i)
 			if j > 0 {
-				require.Zero(t, p.tap.Count(wiretap.Event), "a waiter is woken for another's turn")
+				require.Zero(t, p.Tap.Count(wiretap.Event), "a waiter is woken for another's turn")
 			}
 		}
 	}
@@ -162,28 +153,28 @@ func TestCostOfAHandOverInALongQueue(t *testing.T) {
 
 func TestCostOfReentry(t *testing.T) {
 	t.Parallel()
-	p := sharedPeer(t)
-	path, ctx := zkserver.Path(t), ownerContext(t)
-	lock := p.mutex(path)
+	p := locktest.SharedPeer(t)
+	path, ctx := zkserver.Path(t), locktest.Owner(t)
+	lock := p.Mutex(path)
 	require.NoError(t, lock.Acquire(ctx))
 	awaitOwnWatch(t, p)
-	require.Empty(t, p.costOf(path, func() error {
+	require.Empty(t, costOf(p, path, func() error {
 		for range 100 {
 			require.NoError(t, lock.Acquire(ctx))
 		}
 		for range 100 {
 			require.NoError(t, lock.Release(ctx))
 		}
-		_, err := p.conn.Sync("/") // behind whatever was sent
+		_, err := p.Conn.Sync("/") // behind whatever was sent
 		return err
 	}))
 	require.NoError(t, lock.Release(ctx))
 }
 
 // awaitOwnWatch waits until p's only hold, since it lasts, has a watch.
-func awaitOwnWatch(t *testing.T, p *peer) {
+func awaitOwnWatch(t *testing.T, p *locktest.Peer) {
 	t.Helper()
-	eventually(t, func() bool { return len(watching(p.tap)) == 1 }, "the hold is not minded")
+	locktest.Eventually(t, func() bool { return len(p.Watching()) == 1 }, "the hold is not minded")
 }
 
 func TestCostOfAHoldThatLasts(t *testing.T) {
@@ -191,17 +182,17 @@ func TestCostOfAHoldThatLasts(t *testing.T) {
 	for name, revocable := range map[string]bool{"plain": false, "revocable": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := sharedPeer(t)
-			path, ctx := zkserver.Path(t), ownerContext(t)
-			lock := p.mutex(path)
+			p := locktest.SharedPeer(t)
+			path, ctx := zkserver.Path(t), locktest.Owner(t)
+			lock := p.Mutex(path)
 			if revocable {
 				lock.MakeRevocable(func() { t.Error("nobody has asked") })
 			}
 			require.NoError(t, lock.Acquire(ctx))
 			awaitOwnWatch(t, p)
-			require.Equal(t, []string{lock.LockPath(ctx)}, watching(p.tap))
-			p.awaitHeartbeat() // T/10: by then it has lasted
-			require.Empty(t, watching(p.tap), "one read for all the time that it lasts")
+			require.Equal(t, []string{lock.LockPath(ctx)}, p.Watching())
+			p.AwaitHeartbeat() // T/10: by then it has lasted
+			require.Empty(t, p.Watching(), "one read for all the time that it lasts")
 			require.NoError(t, lock.Release(ctx))
 		})
 	}
@@ -209,16 +200,16 @@ func TestCostOfAHoldThatLasts(t *testing.T) {
 
 func TestCostOfARevocableHold(t *testing.T) {
 	t.Parallel()
-	p := sharedPeer(t)
-	path, ctx := zkserver.Path(t), ownerContext(t)
-	lock := p.mutex(path)
+	p := locktest.SharedPeer(t)
+	path, ctx := zkserver.Path(t), locktest.Owner(t)
+	lock := p.Mutex(path)
 	require.NoError(t, lock.Acquire(ctx))
 	require.NoError(t, lock.Release(ctx))
 	lock.MakeRevocable(func() { t.Error("nobody has asked") })
 	const rounds = 20
 	var costs []int
 	for range rounds {
-		ops := p.costOf(path, func() error {
+		ops := costOf(p, path, func() error {
 			if err := lock.Acquire(ctx); err != nil {
 				return err
 			}
@@ -235,42 +226,42 @@ func TestCostOfARevocableHold(t *testing.T) {
 // list, when it joined, showed several ahead.
 func TestHandOverInsideAProcess(t *testing.T) {
 	t.Parallel()
-	p := sharedPeer(t)
-	path, ctx := zkserver.Path(t), ownerContext(t)
+	p := locktest.SharedPeer(t)
+	path, ctx := zkserver.Path(t), locktest.Owner(t)
 	var locks []*recipes.InterProcessMutex
 	var acquired []<-chan error
 	for i := range 3 {
-		lock := p.mutex(path)
+		lock := p.Mutex(path)
 		locks = append(locks, lock)
-		acquired = append(acquired, start(func() error { return lock.Acquire(ctx) }))
-		p.awaitChildren(path, i+1)
+		acquired = append(acquired, locktest.Start(func() error { return lock.Acquire(ctx) }))
+		p.AwaitChildren(path, i+1)
 	}
-	require.NoError(t, within(t, acquired[0], "the lock is free"))
-	eventually(t, func() bool { return len(watching(p.tap)) == 3 }, "they are not minded")
+	require.NoError(t, locktest.Within(t, acquired[0], "the lock is free"))
+	locktest.Eventually(t, func() bool { return len(p.Watching()) == 3 }, "they are not minded")
 	var nodes []string
-	for _, node := range p.children(path) {
+	for _, node := range p.Children(path) {
 		nodes = append(nodes, path+"/"+node)
 	}
-	require.ElementsMatch(t, nodes, watching(p.tap), "each its own, and none the one ahead")
+	require.ElementsMatch(t, nodes, p.Watching(), "each its own, and none the one ahead")
 
 	answer := make(chan struct{})
-	held := p.tap.NthReply(wiretap.Delete, 1, wiretap.Hold(answer))
-	p.tap.Reset()
+	held := p.Tap.NthReply(wiretap.Delete, 1, wiretap.Hold(answer))
+	p.Tap.Reset()
 	var released []<-chan error
 	for i, next := range acquired[1:] {
-		released = append(released, start(func() error { return locks[i].Release(ctx) }))
-		require.NoError(t, within(t, next, "the lock does not pass on"))
+		released = append(released, locktest.Start(func() error { return locks[i].Release(ctx) }))
+		require.NoError(t, locktest.Within(t, next, "the lock does not pass on"))
 	}
-	within(t, held, "no delete was sent")
+	locktest.Within(t, held, "no delete was sent")
 	// The lock passes on ahead of the delete, too.
-	eventually(t, func() bool { return len(p.asked(path)) >= 2 }, "the second delete was not sent")
-	require.Equal(t, []wiretap.Op{wiretap.Delete, wiretap.Delete}, p.asked(path))
+	locktest.Eventually(t, func() bool { return len(p.Asked(path)) >= 2 }, "the second delete was not sent")
+	require.Equal(t, []wiretap.Op{wiretap.Delete, wiretap.Delete}, p.Asked(path))
 	for _, done := range released {
 		require.Empty(t, done, "the delete was not answered")
 	}
 	close(answer)
 	for _, done := range released {
-		require.NoError(t, within(t, done, "the release"))
+		require.NoError(t, locktest.Within(t, done, "the release"))
 	}
 	require.NoError(t, locks[2].Release(ctx))
 }
@@ -278,31 +269,31 @@ func TestHandOverInsideAProcess(t *testing.T) {
 func TestWatchesPerWaiter(t *testing.T) {
 	t.Parallel()
 	server := zkserver.Start(t).Servers[0] // wchp tells of all watches
-	holder := newPeer(t, server.Addr, time.Minute)
-	path, ctx := zkserver.Path(t), ownerContext(t)
-	held := holder.mutex(path)
+	holder := locktest.NewPeer(t, server.Addr, time.Minute)
+	path, ctx := zkserver.Path(t), locktest.Owner(t)
+	held := holder.Mutex(path)
 	require.NoError(t, held.Acquire(ctx))
 	awaitOwnWatch(t, holder)
 	const waiters = 5
 	var waiting []<-chan error
 	for i := range waiters {
-		p := newPeer(t, server.Addr, time.Minute)
-		lock := p.mutex(path)
-		waiting = append(waiting, start(func() error {
+		p := locktest.NewPeer(t, server.Addr, time.Minute)
+		lock := p.Mutex(path)
+		waiting = append(waiting, locktest.Start(func() error {
 			if err := lock.Acquire(ctx); err != nil {
 				return err
 			}
 			return lock.Release(ctx)
 		}))
-		p.awaitChildren(path, i+2)
-		eventually(t, func() bool { return len(watching(p.tap)) > 0 }, "the waiter does not wait")
+		p.AwaitChildren(path, i+2)
+		locktest.Eventually(t, func() bool { return len(p.Watching()) > 0 }, "the waiter does not wait")
 	}
 	for node, watchers := range watchersOf(t, server) {
 		require.LessOrEqual(t, watchers, 2, "%s: its owner watches it, and the next in the queue", node)
 	}
 	require.NoError(t, held.Release(ctx))
 	for _, done := range waiting {
-		require.NoError(t, within(t, done, "the lock does not pass on"))
+		require.NoError(t, locktest.Within(t, done, "the lock does not pass on"))
 	}
 }
 
@@ -326,24 +317,24 @@ func watchersOf(t *testing.T, server *zkserver.Server) map[string]int {
 
 // What doc.go says that a znode costs this process: a goroutine once it lasts, and no more however many there are.
 func TestGoroutinesOfHoldersAndWaiters(t *testing.T) {
-	p := sharedPeer(t)
+	p := locktest.SharedPeer(t)
 	path := zkserver.Path(t)
 	const n = 100
-	first, ctx := p.mutex(path), ownerContext(t)
+	first, ctx := p.Mutex(path), locktest.Owner(t)
 	require.NoError(t, first.Acquire(ctx))
 	awaitOwnWatch(t, p)
 	before := runtime.NumGoroutine()
 
 	for range n {
-		require.NoError(t, p.mutex(zkserver.Path(t)).Acquire(ctx))
+		require.NoError(t, p.Mutex(zkserver.Path(t)).Acquire(ctx))
 	}
-	eventually(t, func() bool { return len(watching(p.tap)) == n+1 }, "the holds are not minded")
+	locktest.Eventually(t, func() bool { return len(p.Watching()) == n+1 }, "the holds are not minded")
 	awaitGoroutines(t, before+n, "a hold takes one")
 
 	var waiting []<-chan error
 	for range n {
-		owner, lock := ownerContext(t), p.mutex(path)
-		waiting = append(waiting, start(func() error {
+		owner, lock := locktest.Owner(t), p.Mutex(path)
+		waiting = append(waiting, locktest.Start(func() error {
 			if err := lock.Acquire(owner); err != nil {
 				return err
 			}
@@ -352,11 +343,11 @@ func TestGoroutinesOfHoldersAndWaiters(t *testing.T) {
 	}
 	// One watch for each, on its own znode; on the one ahead, or on both, where a list showed that one before this process had the answer
 	// to its create.
-	eventually(t, func() bool { return len(watching(p.tap)) >= 2*n+1 }, "the waiters are not minded")
+	locktest.Eventually(t, func() bool { return len(p.Watching()) >= 2*n+1 }, "the waiters are not minded")
 	awaitGoroutines(t, before+n+2*n, "a waiter takes one, besides its own")
 	require.NoError(t, first.Release(ctx))
 	for _, done := range waiting {
-		require.NoError(t, within(t, done, "the lock does not pass on"))
+		require.NoError(t, locktest.Within(t, done, "the lock does not pass on"))
 	}
 	awaitGoroutines(t, before+n, "who has left takes none")
 }
@@ -364,12 +355,12 @@ func TestGoroutinesOfHoldersAndWaiters(t *testing.T) {
 // awaitGoroutines waits until there are at most n: calls that have been answered are about to end.
 func awaitGoroutines(t *testing.T, n int, why string) {
 	t.Helper()
-	eventually(t, func() bool { return runtime.NumGoroutine() <= n }, "%s: there are more than %d goroutines", why, n)
+	locktest.Eventually(t, func() bool { return runtime.NumGoroutine() <= n }, "%s: there are more than %d goroutines", why, n)
 }
 
 func TestAllocationsOfReentry(t *testing.T) {
-	p := sharedPeer(t)
-	lock, ctx := p.mutex(zkserver.Path(t)), ownerContext(t)
+	p := locktest.SharedPeer(t)
+	lock, ctx := p.Mutex(zkserver.Path(t)), locktest.Owner(t)
 	require.NoError(t, lock.Acquire(ctx))
 	awaitOwnWatch(t, p)
 	allocs := testing.AllocsPerRun(1000, func() {

@@ -13,45 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/zktest"
+	"github.com/zkrecipes/recipes/internal/locktest"
 )
-
-// A doScene is a lock in a bubble, and another process that can have it before.
-type doScene struct {
-	server        *zktest.Server
-	client, other *recipes.Client
-	lock          *recipes.InterProcessMutex
-}
-
-// inDoScene runs a test in a bubble.
-func inDoScene(t *testing.T, test func(t *testing.T, s *doScene)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t)
-		s := &doScene{
-			server: server, client: connectThrough(t, server, "ours"),
-			other: connectThrough(t, server, "other"),
-		}
-		s.lock = s.mutex(t, s.client, "/lock")
-		test(t, s)
-	})
-}
-
-func (s *doScene) mutex(
-	t *testing.T, client *recipes.Client, path string, opts ...recipes.Option,
-) *recipes.InterProcessMutex {
-	t.Helper()
-	lock, err := recipes.NewInterProcessMutex(client, path, opts...)
-	require.NoError(t, err)
-	return lock
-}
-
-// lose deletes what holds the lock, and waits until the holder knows.
-func (s *doScene) lose(t *testing.T, hold *recipes.Hold) {
-	t.Helper()
-	require.NoError(t, s.other.Delete(hold.Path(), -1))
-	<-hold.Lost()
-}
 
 // inside lets five goroutines into lock by ctx, and tells how many are in it at once.
 func inside(ctx context.Context, t *testing.T, lock recipes.InterProcessLock) (n int32) {
@@ -78,22 +41,22 @@ func inside(ctx context.Context, t *testing.T, lock recipes.InterProcessLock) (n
 
 // Workers that a fn starts share its lock, and exclude each other in any other one.
 func TestDoSharesItsOwnLockOnly(t *testing.T) {
-	inDoScene(t, func(t *testing.T, s *doScene) {
-		other := s.mutex(t, s.client, "/other-lock")
-		err := recipes.Do(t.Context(), s.lock, func(ctx context.Context, hold *recipes.Hold) error {
-			require.Same(t, hold, s.lock.Hold(ctx))
-			require.EqualValues(t, 5, inside(ctx, t, s.lock), "they re-enter")
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		other := s.Mutex(t, s.Ours, "/other-lock")
+		err := recipes.Do(t.Context(), s.Lock, func(ctx context.Context, hold *recipes.Hold) error {
+			require.Same(t, hold, s.Lock.Hold(ctx))
+			require.EqualValues(t, 5, inside(ctx, t, s.Lock), "they re-enter")
 			require.EqualValues(t, 1, inside(ctx, t, other), "they are who they are")
 
 			return recipes.Do(ctx, other, func(ctx context.Context, hold *recipes.Hold) error {
 				require.Same(t, hold, other.Hold(ctx))
-				require.EqualValues(t, 5, inside(ctx, t, s.lock), "the outer one still")
+				require.EqualValues(t, 5, inside(ctx, t, s.Lock), "the outer one still")
 				require.EqualValues(t, 5, inside(ctx, t, other))
 				return nil
 			})
 		})
 		require.NoError(t, err)
-		require.False(t, s.lock.IsAcquiredInThisProcess())
+		require.False(t, s.Lock.IsAcquiredInThisProcess())
 		require.False(t, other.IsAcquiredInThisProcess())
 	})
 }
@@ -101,8 +64,8 @@ func TestDoSharesItsOwnLockOnly(t *testing.T) {
 // The two sides of a read/write lock have their owners together: workers of a writer read at
 // once, and those of a reader are refused instead of waiting for it.
 func TestDoSharesBothSidesOfAReadWriteLock(t *testing.T) {
-	inDoScene(t, func(t *testing.T, s *doScene) {
-		lock, err := recipes.NewInterProcessReadWriteLock(s.client, "/rw")
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		lock, err := recipes.NewInterProcessReadWriteLock(s.Ours, "/rw")
 		require.NoError(t, err)
 		read, write := lock.ReadLock(), lock.WriteLock()
 		soon, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -110,7 +73,7 @@ func TestDoSharesBothSidesOfAReadWriteLock(t *testing.T) {
 		err = recipes.Do(soon, write, func(ctx context.Context, hold *recipes.Hold) error {
 			require.EqualValues(t, 5, inside(ctx, t, read))
 			require.EqualValues(t, 5, inside(ctx, t, write))
-			return <-start(func() error { // a downgrade, as of one owner
+			return <-locktest.Start(func() error { // a downgrade, as of one owner
 				return recipes.Do(ctx, read, func(_ context.Context, below *recipes.Hold) error {
 					require.Equal(t, hold.FencingToken(), below.FencingToken())
 					return nil
@@ -122,7 +85,7 @@ func TestDoSharesBothSidesOfAReadWriteLock(t *testing.T) {
 			require.EqualValues(t, 5, inside(ctx, t, read))
 			require.True(t, read.IsOwned(ctx))
 			require.False(t, write.IsOwned(ctx))
-			return <-start(func() error { return write.Acquire(ctx) })
+			return <-locktest.Start(func() error { return write.Acquire(ctx) })
 		})
 		require.ErrorIs(t, err, recipes.ErrUpgrade)
 		require.False(t, read.IsAcquiredInThisProcess())
@@ -132,18 +95,18 @@ func TestDoSharesBothSidesOfAReadWriteLock(t *testing.T) {
 
 // An owner that ctx carried before is the owner of every lock; a new one is of none.
 func TestDoKeepsTheOwnerOfItsContext(t *testing.T) {
-	inDoScene(t, func(t *testing.T, s *doScene) {
-		other, ctx := s.mutex(t, s.client, "/other-lock"), ownerContext(t)
-		require.NoError(t, recipes.Do(ctx, s.lock, func(ctx context.Context, _ *recipes.Hold) error {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		other, ctx := s.Mutex(t, s.Ours, "/other-lock"), locktest.Owner(t)
+		require.NoError(t, recipes.Do(ctx, s.Lock, func(ctx context.Context, _ *recipes.Hold) error {
 			require.EqualValues(t, 5, inside(ctx, t, other))
-			require.True(t, s.lock.IsOwned(ctx))
-			require.False(t, s.lock.IsOwned(recipes.WithOwner(ctx)))
+			require.True(t, s.Lock.IsOwned(ctx))
+			require.False(t, s.Lock.IsOwned(recipes.WithOwner(ctx)))
 			return nil
 		}))
-		err := recipes.Do(t.Context(), s.lock, func(ctx context.Context, _ *recipes.Hold) error {
-			require.True(t, s.lock.IsOwned(ctx))
-			require.True(t, s.lock.IsOwned(t.Context()), "Do's caller was its goroutine")
-			require.False(t, s.lock.IsOwned(recipes.WithOwner(ctx)))
+		err := recipes.Do(t.Context(), s.Lock, func(ctx context.Context, _ *recipes.Hold) error {
+			require.True(t, s.Lock.IsOwned(ctx))
+			require.True(t, s.Lock.IsOwned(t.Context()), "Do's caller was its goroutine")
+			require.False(t, s.Lock.IsOwned(recipes.WithOwner(ctx)))
 			return nil
 		})
 		require.NoError(t, err)
@@ -160,7 +123,7 @@ func (l foreignLock) Acquire(ctx context.Context) error {
 	if err := l.helper.Acquire(ctx); err != nil {
 		return err
 	}
-	err := <-start(func() error { return l.inner.Acquire(ctx) })
+	err := <-locktest.Start(func() error { return l.inner.Acquire(ctx) })
 	return errors.Join(err, l.helper.Release(ctx))
 }
 
@@ -173,34 +136,34 @@ func (l foreignLock) IsAcquiredInThisProcess() bool     { return l.inner.IsAcqui
 // What a lock of the caller's own kind has acquired is this lock, too; so are a multi
 // lock's members.
 func TestDoSharesWhatItsLockHasAcquired(t *testing.T) {
-	inDoScene(t, func(t *testing.T, s *doScene) {
-		helper, member := s.mutex(t, s.client, "/helper"), s.mutex(t, s.client, "/member")
-		foreign := foreignLock{inner: s.lock, helper: helper}
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		helper, member := s.Mutex(t, s.Ours, "/helper"), s.Mutex(t, s.Ours, "/member")
+		foreign := foreignLock{inner: s.Lock, helper: helper}
 		for name, lock := range map[string]recipes.InterProcessLock{
 			"foreign":           foreign,
 			"member of a multi": recipes.NewInterProcessMultiLockOf(member, foreign),
 		} {
 			err := recipes.Do(t.Context(), lock, func(ctx context.Context, hold *recipes.Hold) error {
 				require.Equal(t, lock == recipes.InterProcessLock(foreign), hold == nil, name)
-				require.EqualValues(t, 5, inside(ctx, t, s.lock), name)
+				require.EqualValues(t, 5, inside(ctx, t, s.Lock), name)
 				require.EqualValues(t, 1, inside(ctx, t, helper), name)
 				return nil
 			})
 			require.NoError(t, err, name)
-			require.False(t, s.lock.IsAcquiredInThisProcess(), name)
+			require.False(t, s.Lock.IsAcquiredInThisProcess(), name)
 		}
 	})
 }
 
 func TestDoWaitsAtMost(t *testing.T) {
-	inDoScene(t, func(t *testing.T, s *doScene) {
-		rival, ctx := s.mutex(t, s.other, "/lock"), ownerContext(t)
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		rival, ctx := s.Mutex(t, s.Other, "/lock"), locktest.Owner(t)
 		require.NoError(t, rival.Acquire(ctx))
 		never := func(context.Context, *recipes.Hold) error { t.Error("fn runs"); return nil }
-		multi := recipes.NewInterProcessMultiLockOf(s.lock, s.mutex(t, s.client, "/b"))
+		multi := recipes.NewInterProcessMultiLockOf(s.Lock, s.Mutex(t, s.Ours, "/b"))
 		for _, d := range []time.Duration{-1, 0, time.Second} {
 			began := time.Now()
-			err := recipes.Do(t.Context(), s.lock, never, recipes.WaitAtMost(d))
+			err := recipes.Do(t.Context(), s.Lock, never, recipes.WaitAtMost(d))
 			require.ErrorIs(t, err, recipes.ErrBusy)
 			require.ErrorContains(t, err, "acquire /lock")
 			require.Less(t, time.Since(began), max(d, 0)+250*time.Millisecond)
@@ -210,19 +173,19 @@ func TestDoWaitsAtMost(t *testing.T) {
 			require.NotContains(t, err.Error(), "of this process")
 		}
 		require.NoError(t, rival.Release(ctx))
-		again := s.mutex(t, s.client, "/lock")
+		again := s.Mutex(t, s.Ours, "/lock")
 		require.NoError(t, again.Acquire(ctx))
-		err := recipes.Do(t.Context(), s.lock, never, recipes.WaitAtMost(time.Second))
+		err := recipes.Do(t.Context(), s.Lock, never, recipes.WaitAtMost(time.Second))
 		require.ErrorContains(t, err, "1 ahead, behind "+again.LockPath(ctx)+", of this process")
 		require.NoError(t, again.Release(ctx))
-		require.ErrorContains(t, recipes.Do(t.Context(), s.lock, never, nil), "one is nil")
+		require.ErrorContains(t, recipes.Do(t.Context(), s.Lock, never, nil), "one is nil")
 		require.ErrorContains(t, recipes.Do(t.Context(), nil, never), "lock: is nil")
 		var none *recipes.InterProcessMutex
 		require.ErrorContains(t, recipes.Do(t.Context(), none, never), "lock: is nil")
-		require.ErrorContains(t, recipes.Do(t.Context(), s.lock, nil), "fn: is nil")
-		require.False(t, s.lock.IsAcquiredInThisProcess())
+		require.ErrorContains(t, recipes.Do(t.Context(), s.Lock, nil), "fn: is nil")
+		require.False(t, s.Lock.IsAcquiredInThisProcess())
 		ran := false
-		require.NoError(t, recipes.Do(t.Context(), s.lock, func(context.Context, *recipes.Hold) error {
+		require.NoError(t, recipes.Do(t.Context(), s.Lock, func(context.Context, *recipes.Hold) error {
 			ran = true
 			return nil
 		}, recipes.WaitAtMost(0), recipes.WaitAtMost(time.Minute)))
@@ -262,11 +225,11 @@ func TestDoTellsALossOnce(t *testing.T) {
 		"fn tells nothing":         {fn: func(context.Context) error { return nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inDoScene(t, func(t *testing.T, s *doScene) {
-				err := recipes.Do(t.Context(), s.lock, func(ctx context.Context, hold *recipes.Hold) error {
-					return recipes.Do(ctx, s.lock, func(ctx context.Context, again *recipes.Hold) error {
+			locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+				err := recipes.Do(t.Context(), s.Lock, func(ctx context.Context, hold *recipes.Hold) error {
+					return recipes.Do(ctx, s.Lock, func(ctx context.Context, again *recipes.Hold) error {
 						require.Same(t, hold, again)
-						s.lose(t, hold)
+						s.Lose(t, hold)
 						<-ctx.Done()
 						return c.fn(ctx)
 					})
@@ -283,14 +246,14 @@ func TestDoTellsALossOnce(t *testing.T) {
 
 // Two members that are lost are two losses, and what else went wrong is told as well.
 func TestDoTellsEachMembersLossOnce(t *testing.T) {
-	inDoScene(t, func(t *testing.T, s *doScene) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
 		stuck := errors.New("stuck")
-		b := s.mutex(t, s.client, "/b")
+		b := s.Mutex(t, s.Ours, "/b")
 		own := stub{name: "own", script: new(script), errs: []error{nil, stuck}}
-		multi := recipes.NewInterProcessMultiLockOf(s.lock, own, b)
+		multi := recipes.NewInterProcessMultiLockOf(s.Lock, own, b)
 		err := recipes.Do(t.Context(), multi, func(ctx context.Context, hold *recipes.Hold) error {
 			for _, h := range multi.Holds(ctx) {
-				s.lose(t, h)
+				s.Lose(t, h)
 			}
 			<-ctx.Done()
 			require.Equal(t, context.Cause(ctx), hold.Err())
@@ -302,28 +265,28 @@ func TestDoTellsEachMembersLossOnce(t *testing.T) {
 }
 
 func TestDoReleasesWhenFnEndsItsGoroutine(t *testing.T) {
-	inDoScene(t, func(t *testing.T, s *doScene) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_ = recipes.Do(t.Context(), s.lock, func(context.Context, *recipes.Hold) error {
+			_ = recipes.Do(t.Context(), s.Lock, func(context.Context, *recipes.Hold) error {
 				runtime.Goexit()
 				return nil
 			})
 		}()
 		<-ended
-		require.False(t, s.lock.IsAcquiredInThisProcess())
+		require.False(t, s.Lock.IsAcquiredInThisProcess())
 		time.Sleep(time.Second)
-		require.Equal(t, []string{"/lock"}, s.server.Znodes())
+		require.Equal(t, []string{"/lock"}, s.Server.Znodes())
 	})
 }
 
 // Hold.Context ends with the hold, with its parent, and by its cancel; not by a release.
 func TestHoldContext(t *testing.T) {
-	inDoScene(t, func(t *testing.T, s *doScene) {
-		owner := ownerContext(t)
-		require.NoError(t, s.lock.Acquire(owner))
-		hold := s.lock.Hold(owner)
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		owner := locktest.Owner(t)
+		require.NoError(t, s.Lock.Acquire(owner))
+		hold := s.Lock.Hold(owner)
 		parent, end := context.WithCancelCause(t.Context())
 		child, cancelChild := hold.Context(parent)
 		defer cancelChild()
@@ -336,18 +299,18 @@ func TestHoldContext(t *testing.T) {
 
 		ctx, cancel := hold.Context(t.Context())
 		defer cancel()
-		s.lose(t, hold)
+		s.Lose(t, hold)
 		<-ctx.Done()
 		require.Equal(t, hold.Err(), context.Cause(ctx))
 		late, cancel := hold.Context(t.Context())
 		defer cancel()
 		require.Equal(t, hold.Err(), context.Cause(late), "of a hold that is lost it is done at once")
-		require.ErrorIs(t, s.lock.Release(owner), recipes.ErrLockLost)
+		require.ErrorIs(t, s.Lock.Release(owner), recipes.ErrLockLost)
 
-		require.NoError(t, s.lock.Acquire(owner))
-		released, cancel := s.lock.Hold(owner).Context(t.Context())
+		require.NoError(t, s.Lock.Acquire(owner))
+		released, cancel := s.Lock.Hold(owner).Context(t.Context())
 		defer cancel()
-		require.NoError(t, s.lock.Release(owner))
+		require.NoError(t, s.Lock.Release(owner))
 		synctest.Wait()
 		require.NoError(t, released.Err())
 	})
@@ -367,15 +330,15 @@ func (l lockThatLooks) Release(ctx context.Context) error {
 
 // Release gets the ctx of Do's caller with the owner, and not fn's, which is done by then.
 func TestDoReleasesWithItsCallersContext(t *testing.T) {
-	inDoScene(t, func(t *testing.T, s *doScene) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
 		var released context.Context
-		err := recipes.Do(t.Context(), lockThatLooks{s.lock, &released},
+		err := recipes.Do(t.Context(), lockThatLooks{s.Lock, &released},
 			func(context.Context, *recipes.Hold) error { return nil })
 		require.NoError(t, err)
 		require.NoError(t, released.Err())
 
 		ctx, cancel := context.WithCancelCause(t.Context())
-		err = recipes.Do(ctx, lockThatLooks{s.lock, &released},
+		err = recipes.Do(ctx, lockThatLooks{s.Lock, &released},
 			func(context.Context, *recipes.Hold) error { cancel(errChangedMind); return nil })
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, context.Cause(released), errChangedMind)
@@ -384,15 +347,15 @@ func TestDoReleasesWithItsCallersContext(t *testing.T) {
 
 // A release has all the time that Do's caller has.
 func TestDoWaitsForItsRelease(t *testing.T) {
-	inDoScene(t, func(t *testing.T, s *doScene) {
-		err := recipes.Do(t.Context(), s.lock, func(context.Context, *recipes.Hold) error {
-			link := s.server.Link("ours")
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		err := recipes.Do(t.Context(), s.Lock, func(context.Context, *recipes.Hold) error {
+			link := s.Server.Link("ours")
 			link.Freeze()
 			time.AfterFunc(1500*time.Millisecond, link.Thaw)
 			return nil
 		})
 		require.NoError(t, err)
-		require.Equal(t, []string{"/lock"}, s.server.Znodes())
+		require.Equal(t, []string{"/lock"}, s.Server.Znodes())
 	})
 }
 
@@ -408,18 +371,18 @@ func TestDoLeavesAnothersLeaseAlone(t *testing.T) {
 	for name, wrap := range locks {
 		for _, moment := range []string{"in fn", "before fn"} {
 			t.Run(name+" "+moment, func(t *testing.T) {
-				inDoScene(t, func(t *testing.T, s *doScene) {
+				locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
 					var passed, ran atomic.Bool
 					var m *recipes.InterProcessSemaphoreMutex
-					next := ownerContext(t)
+					next := locktest.Owner(t)
 					passOn := func() {
 						if passed.Swap(true) {
 							return
 						}
-						assert.NoError(t, m.Release(ownerContext(t)))
-						assert.NoError(t, <-start(func() error { return m.Acquire(next) }))
+						assert.NoError(t, m.Release(locktest.Owner(t)))
+						assert.NoError(t, <-locktest.Start(func() error { return m.Acquire(next) }))
 					}
-					m, err := recipes.NewInterProcessSemaphoreMutex(s.client, "/mutex",
+					m, err := recipes.NewInterProcessSemaphoreMutex(s.Ours, "/mutex",
 						recipes.WithObserver(func(_ context.Context, e recipes.Event) {
 							if e.Kind == recipes.EventAcquired && moment == "before fn" {
 								passOn()
@@ -443,27 +406,27 @@ func TestDoLeavesAnothersLeaseAlone(t *testing.T) {
 
 // A worker that re-enters keeps the lock, as its caller, when Do has ended.
 func TestDoEndsBeforeAWorkerThatReentered(t *testing.T) {
-	inDoScene(t, func(t *testing.T, s *doScene) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
 		in, leave := make(chan struct{}), make(chan struct{})
 		var late <-chan error
-		require.NoError(t, recipes.Do(t.Context(), s.lock,
+		require.NoError(t, recipes.Do(t.Context(), s.Lock,
 			func(ctx context.Context, _ *recipes.Hold) error {
-				late = start(func() error {
-					if err := s.lock.Acquire(ctx); err != nil {
+				late = locktest.Start(func() error {
+					if err := s.Lock.Acquire(ctx); err != nil {
 						return err
 					}
 					close(in)
 					<-leave
-					return s.lock.Release(ctx)
+					return s.Lock.Release(ctx)
 				})
 				<-in
 				return nil
 			}))
-		ok, err := s.mutex(t, s.other, "/lock").AcquireTimeout(ownerContext(t), time.Second)
+		ok, err := s.Mutex(t, s.Other, "/lock").AcquireTimeout(locktest.Owner(t), time.Second)
 		require.NoError(t, err)
 		require.False(t, ok)
 		close(leave)
 		require.NoError(t, <-late)
-		require.False(t, s.lock.IsAcquiredInThisProcess())
+		require.False(t, s.Lock.IsAcquiredInThisProcess())
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
@@ -34,7 +35,7 @@ func testPassingErrors(t *testing.T, codes ...int32) {
 				leave := s.occupy(t)
 				refused := make(chan struct{})
 				var once atomic.Bool
-				s.tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
+				s.Tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
 					if p.Op != op || p.Path == "/" || !once.CompareAndSwap(false, true) {
 						return wiretap.Pass
 					}
@@ -42,11 +43,11 @@ func testPassingErrors(t *testing.T, codes ...int32) {
 					return wiretap.Answer(code)
 				})
 				done := s.acquire()
-				s.steps.nth(t, recipes.EventQueued, 1)
+				s.steps.Nth(t, recipes.EventQueued, 1)
 				leave()
-				require.NoError(t, within(t, done, "the lock is not acquired"))
+				require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
 				s.holdsAlone(t)
-				within(t, refused, "nothing was refused")
+				locktest.Within(t, refused, "nothing was refused")
 				require.GreaterOrEqual(t, len(s.requests(op)), requests)
 			})
 		}
@@ -57,15 +58,15 @@ func testPassingErrors(t *testing.T, codes ...int32) {
 func TestHazardE27_WrongCredentials(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	require.NoError(t, s.other.conn.AddAuth("digest", []byte("admin:secret")))
-	_, err := s.other.conn.SetACL(s.path, zk.DigestACL(zk.PermAll, "admin", "secret"), -1)
+	require.NoError(t, s.other.Conn.AddAuth("digest", []byte("admin:secret")))
+	_, err := s.other.Conn.SetACL(s.path, zk.DigestACL(zk.PermAll, "admin", "secret"), -1)
 	require.NoError(t, err)
-	require.NoError(t, s.conn.AddAuth("digest", []byte("admin:guess")))
-	err = within(t, s.acquire(), "it is tried again for ever")
+	require.NoError(t, s.Conn.AddAuth("digest", []byte("admin:guess")))
+	err = locktest.Within(t, s.acquire(), "it is tried again for ever")
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 	require.ErrorContains(t, err, s.path)
 	require.Len(t, s.requests(wiretap.Create), 1)
-	require.Empty(t, s.other.children(s.path))
+	require.Empty(t, s.other.Children(s.path))
 }
 
 // A writeFault breaks a connection in one write: of a request with an operation that concerns a path or what is below.
@@ -120,7 +121,7 @@ func TestHazardE10_RawWriteError(t *testing.T) {
 func testRawWriteError(t *testing.T, op wiretap.Op, fault *writeFault) {
 	t.Helper()
 	tap := wiretap.New(nil)
-	s := newSceneWith(t, newPeerBy(t, manyNames(t), lasting, tap, lineDialer(tap, func(conn net.Conn) net.Conn {
+	s := newSceneWith(t, locktest.NewPeerBy(t, locktest.ManyNames(t), locktest.Lasting, tap, locktest.LineDialer(tap, func(conn net.Conn) net.Conn {
 		return &brokenLine{Conn: conn, fault: fault}
 	})))
 	fault.path = s.path
@@ -137,9 +138,9 @@ func testRawWriteError(t *testing.T, op wiretap.Op, fault *writeFault) {
 	}
 	leave := s.occupy(t)
 	done := s.acquire()
-	s.steps.nth(t, recipes.EventQueued, 1)
+	s.steps.Nth(t, recipes.EventQueued, 1)
 	leave()
-	require.NoError(t, within(t, done, "the lock is not acquired"))
+	require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
 	s.holdsAlone(t)
 	require.False(t, fault.armed.Load(), "nothing broke")
 	creates := s.requests(wiretap.Create)
@@ -156,17 +157,17 @@ func TestHazardE21_FinalErrors(t *testing.T) {
 	for _, op := range []wiretap.Op{wiretap.Create, wiretap.CreateContainer} {
 		t.Run(string(op), func(t *testing.T) {
 			t.Parallel()
-			p, path := sharedPeer(t), zkserver.Path(t)
-			p.tap.OnRequest(func(request wiretap.Packet) wiretap.Verdict {
+			p, path := locktest.SharedPeer(t), zkserver.Path(t)
+			p.Tap.OnRequest(func(request wiretap.Packet) wiretap.Verdict {
 				if request.Op == op {
 					return wiretap.Answer(-125)
 				}
 				return wiretap.Pass
 			})
-			err := within(t, start(func() error { return p.mutex(path).Acquire(t.Context()) }), "Acquire")
+			err := locktest.Within(t, locktest.Start(func() error { return p.Mutex(path).Acquire(t.Context()) }), "Acquire")
 			require.ErrorContains(t, err, "-125")
 			require.ErrorContains(t, err, path)
-			require.Equal(t, 1, p.tap.Count(op), "it was tried again")
+			require.Equal(t, 1, p.Tap.Count(op), "it was tried again")
 		})
 	}
 }

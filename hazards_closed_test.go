@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 )
 
@@ -33,7 +34,7 @@ func (s *scene) calls() map[string]func(ctx context.Context) error {
 			_, err := s.lock.Participants(ctx)
 			return err
 		},
-		"AttemptRevoke": func(ctx context.Context) error { return recipes.AttemptRevoke(ctx, s.conn, node) },
+		"AttemptRevoke": func(ctx context.Context) error { return recipes.AttemptRevoke(ctx, s.Conn, node) },
 	}
 }
 
@@ -42,8 +43,8 @@ func (s *scene) startCalls(t *testing.T) map[string]<-chan error {
 	t.Helper()
 	results := map[string]<-chan error{}
 	for name, call := range s.calls() {
-		ctx := ownerContext(t)
-		results[name] = start(func() error { return call(ctx) })
+		ctx := locktest.Owner(t)
+		results[name] = locktest.Start(func() error { return call(ctx) })
 	}
 	return results
 }
@@ -51,7 +52,7 @@ func (s *scene) startCalls(t *testing.T) map[string]<-chan error {
 func requireClosed(t *testing.T, results map[string]<-chan error) {
 	t.Helper()
 	for name, result := range results {
-		err := within(t, result, name+" does not return")
+		err := locktest.Within(t, result, name+" does not return")
 		require.ErrorIs(t, err, zk.ErrConnectionClosed, name)
 	}
 }
@@ -63,7 +64,7 @@ func TestHazardE15_ClosedBefore(t *testing.T) {
 	s := newScene(t)
 	s.acquired(t)
 	require.NoError(t, s.lock.Release(s.ctx))
-	s.conn.Close()
+	s.Conn.Close()
 	requireClosed(t, s.startCalls(t))
 	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrNotOwner)
 }
@@ -76,14 +77,14 @@ func TestHazardE15_ClosedWhileHeld(t *testing.T) {
 	s.acquired(t)
 	hold := s.lock.Hold(s.ctx)
 	waiters := s.waiters(t)
-	s.conn.Close()
+	s.Conn.Close()
 	requireClosed(t, waiters)
-	within(t, hold.Lost(), "Lost is not told")
+	locktest.Within(t, hold.Lost(), "Lost is not told")
 	require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
 	require.ErrorIs(t, hold.Err(), zk.ErrConnectionClosed)
 	require.False(t, s.lock.IsAcquiredInThisProcess())
 	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrLockLost)
-	s.other.awaitChildren(s.path, 0)
+	s.other.AwaitChildren(s.path, 0)
 }
 
 // It is closed before the first Release has anything to tell it by.
@@ -92,8 +93,8 @@ func TestHazardE15_ClosedJustBeforeRelease(t *testing.T) {
 	s := newScene(t)
 	s.dropEvents()
 	s.acquired(t)
-	s.conn.Close()
-	err := within(t, start(func() error { return s.lock.Release(s.ctx) }), "Release does not return")
+	s.Conn.Close()
+	err := locktest.Within(t, locktest.Start(func() error { return s.lock.Release(s.ctx) }), "Release does not return")
 	require.ErrorIs(t, err, recipes.ErrLockLost)
 	require.ErrorIs(t, err, zk.ErrConnectionClosed)
 }
@@ -104,25 +105,25 @@ func TestHazardE15_ClosedWhileWaiting(t *testing.T) {
 	s := newScene(t)
 	leave := s.occupy(t)
 	waiters := s.waiters(t)
-	s.conn.Close()
+	s.Conn.Close()
 	requireClosed(t, waiters)
-	s.other.awaitChildren(s.path, 1)
+	s.other.AwaitChildren(s.path, 1)
 	leave()
 }
 
 // waiters are two owners that wait for the lock, with and without a time limit.
 func (s *scene) waiters(t *testing.T) map[string]<-chan error {
 	t.Helper()
-	first, second := ownerContext(t), ownerContext(t)
-	ahead := len(s.other.children(s.path))
+	first, second := locktest.Owner(t), locktest.Owner(t)
+	ahead := len(s.other.Children(s.path))
 	results := map[string]<-chan error{
-		"Acquire": start(func() error { return s.lock.Acquire(first) }),
-		"AcquireTimeout": start(func() error {
+		"Acquire": locktest.Start(func() error { return s.lock.Acquire(first) }),
+		"AcquireTimeout": locktest.Start(func() error {
 			_, err := s.lock.AcquireTimeout(second, time.Hour)
 			return err
 		}),
 	}
-	s.other.awaitChildren(s.path, ahead+2)
+	s.other.AwaitChildren(s.path, ahead+2)
 	return results
 }
 
@@ -136,14 +137,14 @@ func TestHazardE14_ClosedInAnOutage(t *testing.T) {
 			s := newScene(t)
 			leave := s.occupy(t)
 			waiters := s.waiters(t)
-			t.Cleanup(func() { outage.end(s.tap) }) // so that the client's loop can end
-			outage.begin(s.tap)
+			t.Cleanup(func() { outage.end(s.Tap) }) // so that the client's loop can end
+			outage.begin(s.Tap)
 			calls := s.startCalls(t)
-			s.conn.Close()
+			s.Conn.Close()
 			requireClosed(t, waiters)
 			// It may be over before anybody can tell that the connection is closed.
 			const try = "AcquireTimeout 0"
-			tried := within(t, calls[try], try)
+			tried := locktest.Within(t, calls[try], try)
 			if !errors.Is(tried, zk.ErrConnectionClosed) {
 				require.ErrorIs(t, tried, recipes.ErrUnavailable)
 			}
@@ -160,11 +161,11 @@ func TestHazardE14_ClosedInAFrozenHandshakeWhileHeld(t *testing.T) {
 	s := newScene(t)
 	s.acquired(t)
 	hold := s.lock.Hold(s.ctx)
-	dropped := s.tap.NthRequest(wiretap.Connect, 1, wiretap.Drop)
-	s.tap.Cut()
-	within(t, dropped, "the client does not dial")
-	s.conn.Close()
-	within(t, hold.Lost(), "Lost is not told")
+	dropped := s.Tap.NthRequest(wiretap.Connect, 1, wiretap.Drop)
+	s.Tap.Cut()
+	locktest.Within(t, dropped, "the client does not dial")
+	s.Conn.Close()
+	locktest.Within(t, hold.Lost(), "Lost is not told")
 	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrLockLost)
-	s.tap.Cut()
+	s.Tap.Cut()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 )
 
@@ -17,15 +18,15 @@ import (
 func TestHazardA1_1_CreateReplyLost(t *testing.T) {
 	t.Parallel()
 	lose := func(op wiretap.Op) func(*scene) <-chan struct{} {
-		return func(s *scene) <-chan struct{} { return s.tap.LoseReply(op, 1) }
+		return func(s *scene) <-chan struct{} { return s.Tap.LoseReply(op, 1) }
 	}
 	for name, c := range map[string]struct {
 		fault   func(s *scene) <-chan struct{}
 		creates int
 	}{
 		"the reply to the create":  {lose(wiretap.Create), 1},
-		"the create itself":        {func(s *scene) <-chan struct{} { return s.tap.LoseRequest(wiretap.Create, 1) }, 2},
-		"the list behind":          {func(s *scene) <-chan struct{} { return s.tap.NthReply(wiretap.GetChildren2, 1, wiretap.Cut) }, 1},
+		"the create itself":        {func(s *scene) <-chan struct{} { return s.Tap.LoseRequest(wiretap.Create, 1) }, 2},
+		"the list behind":          {func(s *scene) <-chan struct{} { return s.Tap.NthReply(wiretap.GetChildren2, 1, wiretap.Cut) }, 1},
 		"the search for the znode": {loseTheSearchToo(wiretap.Sync), 1},
 		"the look at the znode":    {loseTheSearchToo(wiretap.GetData), 1},
 	} {
@@ -34,11 +35,11 @@ func TestHazardA1_1_CreateReplyLost(t *testing.T) {
 			s := newScene(t)
 			lost := c.fault(s)
 			s.acquired(t)
-			within(t, lost, "nothing was lost")
+			locktest.Within(t, lost, "nothing was lost")
 			creates := s.requests(wiretap.Create)
 			require.Len(t, creates, c.creates, "a create is sent again only when the first is known to have done nothing")
 			require.Equal(t, creates[0], creates[len(creates)-1], "always with the same uuid")
-			require.Len(t, s.other.children(s.path), 1)
+			require.Len(t, s.other.Children(s.path), 1)
 			s.holdsAlone(t)
 		})
 	}
@@ -48,12 +49,12 @@ func TestHazardA1_1_CreateReplyLost(t *testing.T) {
 func loseTheSearchToo(op wiretap.Op) func(s *scene) <-chan struct{} {
 	return func(s *scene) <-chan struct{} {
 		lost := make(chan struct{})
-		first := s.tap.LoseReply(wiretap.Create, 1)
-		s.tap.OnReply(func(request, _ wiretap.Packet) wiretap.Verdict {
+		first := s.Tap.LoseReply(wiretap.Create, 1)
+		s.Tap.OnReply(func(request, _ wiretap.Packet) wiretap.Verdict {
 			if request.Op != op || !strings.HasPrefix(request.Path, s.path) {
 				return wiretap.Pass
 			}
-			s.tap.OnReply(nil)
+			s.Tap.OnReply(nil)
 			<-first
 			close(lost)
 			return wiretap.Cut
@@ -67,9 +68,9 @@ func TestHazardA1_1_RefusalLost(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.delete(t, s.path)
-	lost := s.tap.LoseReply(wiretap.Create, 1)
+	lost := s.Tap.LoseReply(wiretap.Create, 1)
 	s.acquired(t)
-	within(t, lost, "nothing was lost")
+	locktest.Within(t, lost, "nothing was lost")
 	s.holdsAlone(t)
 }
 
@@ -79,28 +80,28 @@ func TestHazardA1_1_CancelledBeforeTheReply(t *testing.T) {
 	t.Parallel()
 	for name, then := range map[string]func(s *scene, release chan struct{}){
 		"the reply comes late":  func(_ *scene, release chan struct{}) { close(release) },
-		"the reply never comes": func(s *scene, _ chan struct{}) { s.tap.Cut() },
+		"the reply never comes": func(s *scene, _ chan struct{}) { s.Tap.Cut() },
 		"nor does the next one": func(s *scene, _ chan struct{}) {
-			s.tap.LoseReply(wiretap.Sync, 1)
-			s.tap.Cut()
+			s.Tap.LoseReply(wiretap.Sync, 1)
+			s.Tap.Cut()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
 			release := make(chan struct{})
-			held := s.tap.NthReply(wiretap.Create, 1, wiretap.Hold(release))
+			held := s.Tap.NthReply(wiretap.Create, 1, wiretap.Hold(release))
 			ctx, cancel := context.WithCancelCause(s.ctx)
-			done := start(func() error { return s.lock.Acquire(ctx) })
-			within(t, held, "no create")
-			require.Len(t, s.other.children(s.path), 1)
+			done := locktest.Start(func() error { return s.lock.Acquire(ctx) })
+			locktest.Within(t, held, "no create")
+			require.Len(t, s.other.Children(s.path), 1)
 			bored := errors.New("bored")
 			cancel(bored)
-			require.ErrorIs(t, within(t, done, "Acquire waits for the reply"), bored)
-			session := s.conn.SessionID()
+			require.ErrorIs(t, locktest.Within(t, done, "Acquire waits for the reply"), bored)
+			session := s.Conn.SessionID()
 			then(s, release)
-			s.other.awaitChildren(s.path, 0)
-			require.Equal(t, session, s.conn.SessionID(), "it is not the session's end that did it")
+			s.other.AwaitChildren(s.path, 0)
+			require.Equal(t, session, s.Conn.SessionID(), "it is not the session's end that did it")
 			require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrNotOwner)
 			s.acquired(t)
 			s.holdsAlone(t)
@@ -115,7 +116,7 @@ func TestHazardA1_2_ZnodeOfADyingSession(t *testing.T) {
 	s := newScene(t)
 	done, stray, release := s.acquireOverADyingSession(s.ctx, t)
 	close(release)
-	require.NoError(t, within(t, done, "Acquire waits for the end of a session that is not its own"))
+	require.NoError(t, locktest.Within(t, done, "Acquire waits for the end of a session that is not its own"))
 	creates := s.requests(wiretap.Create)
 	require.Len(t, creates, 2)
 	require.Equal(t, creates[0], creates[1], "with the same uuid")
@@ -131,25 +132,25 @@ func TestHazardA1_2_CancelledWithAZnodeOfADyingSession(t *testing.T) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	done, _, release := s.acquireOverADyingSession(ctx, t)
 	cancel()
-	require.ErrorIs(t, within(t, done, "Acquire does not heed its ctx"), context.Canceled)
+	require.ErrorIs(t, locktest.Within(t, done, "Acquire does not heed its ctx"), context.Canceled)
 	close(release)
-	s.other.awaitChildren(s.path, 0)
+	s.other.AwaitChildren(s.path, 0)
 }
 
 // acquireOverADyingSession loses the reply to a create and tells the client that its session has expired; it is held up in
 // asking for a new one until release is closed.
 func (s *scene) acquireOverADyingSession(ctx context.Context, t *testing.T) (done <-chan error, stray string, release chan struct{}) {
 	t.Helper()
-	old := s.conn.SessionID()
-	lost := s.tap.LoseReply(wiretap.Create, 1)
-	s.tap.NthRequest(wiretap.Connect, 1, wiretap.Answer(sessionExpired))
+	old := s.Conn.SessionID()
+	lost := s.Tap.LoseReply(wiretap.Create, 1)
+	s.Tap.NthRequest(wiretap.Connect, 1, wiretap.Answer(locktest.SessionExpired))
 	release = make(chan struct{})
-	dialled := s.tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release)) // the second one
-	done = start(func() error { return s.lock.Acquire(ctx) })
-	within(t, lost, "no create")
-	within(t, dialled, "the client does not ask for a new session")
-	stray = s.path + "/" + s.other.awaitChildren(s.path, 1)[0]
-	_, stat, err := s.other.conn.Get(stray)
+	dialled := s.Tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release)) // the second one
+	done = locktest.Start(func() error { return s.lock.Acquire(ctx) })
+	locktest.Within(t, lost, "no create")
+	locktest.Within(t, dialled, "the client does not ask for a new session")
+	stray = s.path + "/" + s.other.AwaitChildren(s.path, 1)[0]
+	_, stat, err := s.other.Conn.Get(stray)
 	require.NoError(t, err)
 	require.Equal(t, old, stat.EphemeralOwner)
 	return done, stray, release
@@ -159,10 +160,10 @@ func (s *scene) acquireOverADyingSession(ctx context.Context, t *testing.T) (don
 func TestHazardA1_2_StraysOfTheSameUUID(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	s.tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
+	s.Tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
 		if creates := s.requests(wiretap.Create); p.Op == wiretap.GetChildren2 && len(creates) > 0 {
-			s.tap.OnRequest(nil)
-			_, err := s.other.conn.Create(creates[0], nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+			s.Tap.OnRequest(nil)
+			_, err := s.other.Conn.Create(creates[0], nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 			if err != nil {
 				t.Error(err)
 			}
@@ -177,13 +178,13 @@ func TestHazardA1_2_StraysOfTheSameUUID(t *testing.T) {
 func TestHazardE4_CreateRunsInTheNextSession(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	conn := newGatedConn(s.conn)
+	conn := newGatedConn(s.Conn)
 	s.use(t, conn)
 	done := s.acquire()
-	within(t, conn.arrived, "no create")
+	locktest.Within(t, conn.arrived, "no create")
 	s.tellExpired(t)
 	close(conn.proceed)
-	require.NoError(t, within(t, done, "the lock waits for its own znode"))
+	require.NoError(t, locktest.Within(t, done, "the lock waits for its own znode"))
 	require.Len(t, s.requests(wiretap.Create), 1, "it is recognised")
 	s.holdsAlone(t)
 }
@@ -192,19 +193,19 @@ func TestHazardE4_CreateRunsInTheNextSession(t *testing.T) {
 func TestHazardE4_CreateInTheClientsQueue(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	conn := newGatedConn(s.conn)
+	conn := newGatedConn(s.Conn)
 	s.use(t, conn)
 	done := s.acquire()
-	within(t, conn.arrived, "no create")
+	locktest.Within(t, conn.arrived, "no create")
 	release := make(chan struct{})
-	asked := s.tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release))
-	told := s.tap.NthReply(wiretap.Connect, 1, wiretap.Answer(sessionExpired))
-	s.tap.Cut()
-	within(t, asked, "the client does not ask for its session")
+	asked := s.Tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release))
+	told := s.Tap.NthReply(wiretap.Connect, 1, wiretap.Answer(locktest.SessionExpired))
+	s.Tap.Cut()
+	locktest.Within(t, asked, "the client does not ask for its session")
 	close(conn.proceed)
 	close(release) // the answer and another handshake are still to come: time enough to put the create in the queue
-	require.NoError(t, within(t, done, "the lock waits for its own znode"))
-	within(t, told, "the session did not expire")
+	require.NoError(t, locktest.Within(t, done, "the lock waits for its own znode"))
+	locktest.Within(t, told, "the session did not expire")
 	require.Len(t, s.requests(wiretap.Create), 1, "it is recognised")
 	s.holdsAlone(t)
 }
@@ -213,17 +214,17 @@ func TestHazardE4_CreateInTheClientsQueue(t *testing.T) {
 func TestHazardE11_CreateFlushedFromTheClientsQueue(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	conn := newGatedConn(s.conn)
+	conn := newGatedConn(s.Conn)
 	s.use(t, conn)
 	done := s.acquire()
-	within(t, conn.arrived, "no create")
-	s.tap.Refuse(true)
-	s.tap.Cut()
-	eventually(t, func() bool { return s.conn.State() != zk.StateHasSession }, "the client does not notice")
+	locktest.Within(t, conn.arrived, "no create")
+	s.Tap.Refuse(true)
+	s.Tap.Cut()
+	locktest.Eventually(t, func() bool { return s.Conn.State() != zk.StateHasSession }, "the client does not notice")
 	close(conn.proceed)
-	require.ErrorIs(t, within(t, conn.outcome, "the client does not flush its queue"), zk.ErrNoServer)
-	s.tap.Refuse(false)
-	require.NoError(t, within(t, done, "the lock is not acquired"))
+	require.ErrorIs(t, locktest.Within(t, conn.outcome, "the client does not flush its queue"), zk.ErrNoServer)
+	s.Tap.Refuse(false)
+	require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
 	require.Len(t, s.requests(wiretap.Create), 1)
 	s.holdsAlone(t)
 }

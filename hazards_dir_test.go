@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
@@ -21,14 +22,14 @@ func TestHazardA1_16_DirectoryGoneBeforeTheCreate(t *testing.T) {
 	s := newScene(t)
 	root := s.path
 	s.path += "/a/b"
-	s.use(t, s.conn)
+	s.use(t, s.Conn)
 	left := reaped
-	s.tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
+	s.Tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
 		if p.Op != wiretap.Create || left == 0 {
 			return wiretap.Pass
 		}
 		for dir := path.Dir(p.Path); dir != root; dir = path.Dir(dir) {
-			err := s.other.conn.Delete(dir, -1)
+			err := s.other.Conn.Delete(dir, -1)
 			if err == nil && dir == s.path {
 				left--
 			}
@@ -49,10 +50,10 @@ func TestHazardA1_16_DirectoryMadeMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.path += "/a"
-	s.use(t, s.conn)
-	s.tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
+	s.use(t, s.Conn)
+	s.Tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
 		if p.Op == wiretap.CreateContainer {
-			if _, err := s.other.conn.CreateContainer(p.Path, nil, zk.FlagContainer, zk.WorldACL(zk.PermAll)); err != nil {
+			if _, err := s.other.Conn.CreateContainer(p.Path, nil, zk.FlagContainer, zk.WorldACL(zk.PermAll)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -67,16 +68,16 @@ func TestHazardA1_16_DirectoryMadeMeanwhile(t *testing.T) {
 func TestHazardA1_16_DirectoryGoneWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	holder, ctx := s.other.mutex(s.path), ownerContext(t)
+	holder, ctx := s.other.Mutex(s.path), locktest.Owner(t)
 	require.NoError(t, holder.Acquire(ctx))
 	hold := holder.Hold(ctx)
 	done := s.acquire()
-	first := s.steps.nth(t, recipes.EventQueued, 1).Node
-	_, err := s.other.conn.Multi(&zk.DeleteRequest{Path: first, Version: -1}, &zk.DeleteRequest{Path: hold.Path(), Version: -1},
+	first := s.steps.Nth(t, recipes.EventQueued, 1).Node
+	_, err := s.other.Conn.Multi(&zk.DeleteRequest{Path: first, Version: -1}, &zk.DeleteRequest{Path: hold.Path(), Version: -1},
 		&zk.DeleteRequest{Path: s.path, Version: -1})
 	require.NoError(t, err)
-	within(t, hold.Lost(), "the holder is not told")
-	require.NoError(t, within(t, done, "the waiter does not make the directory anew"))
+	locktest.Within(t, hold.Lost(), "the holder is not told")
+	require.NoError(t, locktest.Within(t, done, "the waiter does not make the directory anew"))
 	require.ErrorIs(t, holder.Release(ctx), recipes.ErrLockLost)
 	s.holdsAlone(t)
 }
@@ -85,13 +86,13 @@ func TestHazardA1_16_DirectoryGoneWhileWaiting(t *testing.T) {
 func TestHazardE20_DirectoriesAreContainers(t *testing.T) {
 	zkserver.Real(t, "a shorter interval between its looks for empty containers")
 	t.Parallel()
-	p, dir := newPeer(t, zkserver.Start(t, zkserver.JVM("-Dznode.container.checkIntervalMs=50")).Connect(), lasting), "/a/b"
-	lock, ctx := p.mutex(dir), ownerContext(t)
+	p, dir := locktest.NewPeer(t, zkserver.Start(t, zkserver.JVM("-Dznode.container.checkIntervalMs=50")).Connect(), locktest.Lasting), "/a/b"
+	lock, ctx := p.Mutex(dir), locktest.Owner(t)
 	for range 3 {
 		require.NoError(t, lock.Acquire(ctx))
 		require.NoError(t, lock.Release(ctx))
-		eventually(t, func() bool {
-			exists, _, err := p.conn.Exists("/a")
+		locktest.Eventually(t, func() bool {
+			exists, _, err := p.Conn.Exists("/a")
 			require.NoError(t, err)
 			return !exists
 		}, "the server does not delete the empty directory")
@@ -103,10 +104,10 @@ func TestHazardE19_ContainerReplyLost(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.path += "/a"
-	s.use(t, s.conn)
-	lost := s.tap.LoseReply(wiretap.CreateContainer, 1)
+	s.use(t, s.Conn)
+	lost := s.Tap.LoseReply(wiretap.CreateContainer, 1)
 	s.acquired(t)
-	within(t, lost, "nothing was lost")
+	locktest.Within(t, lost, "nothing was lost")
 	s.holdsAlone(t)
 }
 
@@ -116,17 +117,17 @@ func TestHazardE21_NoContainers(t *testing.T) {
 	s := newScene(t)
 	root := s.path
 	s.path = root + "/a/b"
-	s.use(t, s.conn)
-	refused := s.tap.NthRequest(wiretap.CreateContainer, 1, wiretap.AnswerAndCut(-6))
+	s.use(t, s.Conn)
+	refused := s.Tap.NthRequest(wiretap.CreateContainer, 1, wiretap.AnswerAndCut(-6))
 	s.acquired(t)
-	within(t, refused, "no container was asked for")
-	require.Equal(t, []string{root + "/a/b", root + "/a", root + "/a/b"}, plainCreates(s.tap.Requests()))
+	locktest.Within(t, refused, "no container was asked for")
+	require.Equal(t, []string{root + "/a/b", root + "/a", root + "/a/b"}, plainCreates(s.Tap.Requests()))
 	s.holdsAlone(t)
 	s.path = root + "/c"
-	s.use(t, s.conn)
+	s.use(t, s.Conn)
 	s.acquired(t)
 	s.holdsAlone(t)
-	require.Equal(t, 1, s.tap.Count(wiretap.CreateContainer), "it is remembered")
+	require.Equal(t, 1, s.Tap.Count(wiretap.CreateContainer), "it is remembered")
 }
 
 // plainCreates returns the paths of the creates but for those of lock znodes.

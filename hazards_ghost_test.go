@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 )
 
 // A waiter whose znode was deleted by a stranger acquired without any znode, and so did the next: two holders (zk.Lock). It has
@@ -15,11 +16,11 @@ import (
 // rejoins checks that the waiter, whose first znode was deleted, has joined anew behind all others and did not acquire.
 func (s *scene) rejoins(t *testing.T, participants int) {
 	t.Helper()
-	first, second := s.steps.nth(t, recipes.EventQueued, 1).Node, s.steps.nth(t, recipes.EventQueued, 2).Node
+	first, second := s.steps.Nth(t, recipes.EventQueued, 1).Node, s.steps.Nth(t, recipes.EventQueued, 2).Node
 	require.NotEqual(t, first, second)
-	children := s.other.awaitChildren(s.path, participants)
+	children := s.other.AwaitChildren(s.path, participants)
 	require.Equal(t, second, s.path+"/"+children[len(children)-1], "not at the tail")
-	require.NotContains(t, s.steps.kinds(), recipes.EventAcquired)
+	require.NotContains(t, s.steps.Kinds(), recipes.EventAcquired)
 }
 
 func TestHazardA2_GhostBehindOneHolder(t *testing.T) {
@@ -27,23 +28,23 @@ func TestHazardA2_GhostBehindOneHolder(t *testing.T) {
 	s := newScene(t)
 	leave := s.occupy(t)
 	done := s.acquire()
-	s.delete(t, s.steps.nth(t, recipes.EventQueued, 1).Node)
+	s.delete(t, s.steps.Nth(t, recipes.EventQueued, 1).Node)
 	s.rejoins(t, 2)
 	leave()
-	require.NoError(t, within(t, done, "the lock is not acquired"))
+	require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
 	s.holdsAlone(t)
 }
 
 func TestHazardA2_GhostBehindAHolderOfTheSameProcess(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	holder, ctx := s.mutex(s.path), ownerContext(t)
+	holder, ctx := s.Mutex(s.path), locktest.Owner(t)
 	require.NoError(t, holder.Acquire(ctx))
 	done := s.acquire()
-	s.delete(t, s.steps.nth(t, recipes.EventQueued, 1).Node)
+	s.delete(t, s.steps.Nth(t, recipes.EventQueued, 1).Node)
 	s.rejoins(t, 2)
 	require.NoError(t, holder.Release(ctx))
-	require.NoError(t, within(t, done, "the lock is not acquired"))
+	require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
 	s.holdsAlone(t)
 }
 
@@ -52,24 +53,24 @@ func TestHazardA2_GhostBehindSeveral(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	leave := s.occupy(t)
-	ctx, cancel := context.WithCancel(ownerContext(t))
-	ahead := start(func() error { return s.other.mutex(s.path).Acquire(ctx) })
-	s.other.awaitChildren(s.path, 2)
+	ctx, cancel := context.WithCancel(locktest.Owner(t))
+	ahead := locktest.Start(func() error { return s.other.Mutex(s.path).Acquire(ctx) })
+	s.other.AwaitChildren(s.path, 2)
 	done := s.acquire()
-	node := s.steps.nth(t, recipes.EventQueued, 1).Node
-	behindCtx := ownerContext(t)
-	behindLock := s.other.mutex(s.path)
-	behind := start(func() error { return behindLock.Acquire(behindCtx) })
-	s.other.awaitChildren(s.path, 4)
+	node := s.steps.Nth(t, recipes.EventQueued, 1).Node
+	behindCtx := locktest.Owner(t)
+	behindLock := s.other.Mutex(s.path)
+	behind := locktest.Start(func() error { return behindLock.Acquire(behindCtx) })
+	s.other.AwaitChildren(s.path, 4)
 	s.delete(t, node)
 	cancel()
-	require.ErrorIs(t, within(t, ahead, "Acquire does not heed its ctx"), context.Canceled)
+	require.ErrorIs(t, locktest.Within(t, ahead, "Acquire does not heed its ctx"), context.Canceled)
 	s.rejoins(t, 3)
 	leave()
-	require.NoError(t, within(t, behind, "the next in the queue does not get the lock"))
-	require.NotContains(t, s.steps.kinds(), recipes.EventAcquired)
+	require.NoError(t, locktest.Within(t, behind, "the next in the queue does not get the lock"))
+	require.NotContains(t, s.steps.Kinds(), recipes.EventAcquired)
 	require.NoError(t, behindLock.Release(behindCtx))
-	require.NoError(t, within(t, done, "the lock is not acquired"))
+	require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
 	s.holdsAlone(t)
 }
 
@@ -78,14 +79,14 @@ func TestHazardA2_GhostAtTheHandOver(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	for range 20 {
-		s.steps.forget()
+		s.steps.Forget()
 		holder := s.put(t, "lock-", zk.FlagEphemeral|zk.FlagSequence)
 		done := s.acquire()
-		node := s.steps.nth(t, recipes.EventQueued, 1).Node
-		_, err := s.other.conn.Multi(&zk.DeleteRequest{Path: node, Version: -1}, &zk.DeleteRequest{Path: holder, Version: -1})
+		node := s.steps.Nth(t, recipes.EventQueued, 1).Node
+		_, err := s.other.Conn.Multi(&zk.DeleteRequest{Path: node, Version: -1}, &zk.DeleteRequest{Path: holder, Version: -1})
 		require.NoError(t, err)
-		require.NoError(t, within(t, done, "the lock is not acquired"))
-		require.NotEqual(t, node, s.steps.nth(t, recipes.EventAcquired, 1).Node, "it acquired without any znode")
+		require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
+		require.NotEqual(t, node, s.steps.Nth(t, recipes.EventAcquired, 1).Node, "it acquired without any znode")
 		s.holdsAlone(t)
 	}
 }
@@ -95,17 +96,17 @@ func TestHazardA2_GhostWithAHolderOfTheSameProcess(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	for range 20 {
-		s.steps.forget()
-		holder, ctx := s.mutex(s.path), ownerContext(t)
+		s.steps.Forget()
+		holder, ctx := s.Mutex(s.path), locktest.Owner(t)
 		require.NoError(t, holder.Acquire(ctx))
 		hold := holder.Hold(ctx)
 		done := s.acquire()
-		node := s.steps.nth(t, recipes.EventQueued, 1).Node
-		_, err := s.other.conn.Multi(&zk.DeleteRequest{Path: node, Version: -1}, &zk.DeleteRequest{Path: hold.Path(), Version: -1})
+		node := s.steps.Nth(t, recipes.EventQueued, 1).Node
+		_, err := s.other.Conn.Multi(&zk.DeleteRequest{Path: node, Version: -1}, &zk.DeleteRequest{Path: hold.Path(), Version: -1})
 		require.NoError(t, err)
-		within(t, hold.Lost(), "Lost is not told")
-		require.NoError(t, within(t, done, "the lock is not acquired"))
-		require.NotEqual(t, node, s.steps.nth(t, recipes.EventAcquired, 1).Node, "it acquired without any znode")
+		locktest.Within(t, hold.Lost(), "Lost is not told")
+		require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
+		require.NotEqual(t, node, s.steps.Nth(t, recipes.EventAcquired, 1).Node, "it acquired without any znode")
 		require.ErrorIs(t, holder.Release(ctx), recipes.ErrLockLost)
 		s.holdsAlone(t)
 	}

@@ -6,23 +6,19 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 )
-
-// short is a session timeout for tests that wait for the server to end the session. It leaves a busy machine time enough
-// not to end it before its turn.
-const short = 3 * time.Second
 
 // isLost checks what an owner is told that acquired the lock a number of times and lost it: no re-entry, ErrLockLost for
 // each Release and its hold until the last, and after that an owner like any other.
 func (s *scene) isLost(t *testing.T, hold *recipes.Hold, times int) {
 	t.Helper()
-	within(t, hold.Lost(), "Lost is not told")
+	locktest.Within(t, hold.Lost(), "Lost is not told")
 	require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
 	require.False(t, s.lock.IsOwned(s.ctx))
 	require.False(t, s.lock.IsAcquiredInThisProcess())
@@ -34,14 +30,14 @@ func (s *scene) isLost(t *testing.T, hold *recipes.Hold, times int) {
 	}
 	require.Nil(t, s.lock.Hold(s.ctx))
 	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrNotOwner)
-	require.ErrorIs(t, s.steps.nth(t, recipes.EventLost, 1).Err, recipes.ErrLockLost)
+	require.ErrorIs(t, s.steps.Nth(t, recipes.EventLost, 1).Err, recipes.ErrLockLost)
 }
 
 // After the session's end the owner re-entered from a local table, and was told that it had the lock (CURATOR-206;
 // kazoo and zk.Lock besides could never be used again).
 func TestHazardA1_3_SessionExpiredWhileHolding(t *testing.T) {
 	t.Parallel()
-	s := newSceneWith(t, newPeer(t, manyNames(t), short))
+	s := newSceneWith(t, locktest.NewPeer(t, locktest.ManyNames(t), locktest.Short))
 	for range 3 {
 		s.acquired(t)
 	}
@@ -66,11 +62,11 @@ func TestHazardA1_3_SessionToldExpiredWhileHolding(t *testing.T) {
 // the lock (CURATOR-460).
 func TestHazardA1_4_LostBeforeTheNextHolder(t *testing.T) {
 	t.Parallel()
-	s := newSceneWith(t, newPeer(t, manyNames(t), short))
+	s := newSceneWith(t, locktest.NewPeer(t, locktest.ManyNames(t), locktest.Short))
 	s.acquired(t)
 	hold := s.lock.Hold(s.ctx)
-	next, ctx := s.other.mutex(s.path), ownerContext(t)
-	s.tap.Partition()
+	next, ctx := s.other.Mutex(s.path), locktest.Owner(t)
+	s.Tap.Partition()
 	require.NoError(t, next.Acquire(ctx))
 	select {
 	case <-hold.Lost():
@@ -93,14 +89,14 @@ func TestHazardA1_15_ListenerThatBlocks(t *testing.T) {
 		<-release
 	})
 	s.acquired(t)
-	require.NoError(t, recipes.AttemptRevoke(t.Context(), s.other.conn, s.lock.LockPath(s.ctx)))
-	within(t, called, "the listener is not called")
-	asked := start(func() error {
+	require.NoError(t, recipes.AttemptRevoke(t.Context(), s.other.Conn, s.lock.LockPath(s.ctx)))
+	locktest.Within(t, called, "the listener is not called")
+	asked := locktest.Start(func() error {
 		s.lock.IsOwned(s.ctx)
 		return nil
 	})
-	require.NoError(t, within(t, asked, "the listener holds up the lock"))
-	s.tap.Cut()
+	require.NoError(t, locktest.Within(t, asked, "the listener holds up the lock"))
+	s.Tap.Cut()
 	s.holdsAlone(t)
 	s.acquired(t)
 	s.holdsAlone(t)
@@ -131,7 +127,7 @@ func TestHazardA2_DeletedJustBeforeRelease(t *testing.T) {
 	require.NoError(t, hold.Err(), "the event was dropped")
 	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrLockLost)
 	require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
-	within(t, hold.Lost(), "Lost is not told")
+	locktest.Within(t, hold.Lost(), "Lost is not told")
 	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrNotOwner)
 }
 
@@ -139,17 +135,17 @@ func TestHazardA2_DeletedJustBeforeRelease(t *testing.T) {
 func TestHazardE5_UnknownSessionTimeout(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	lock, err := recipes.NewInterProcessMutex(s.conn, s.path, recipes.WithObserver(s.steps.observe))
+	lock, err := recipes.NewInterProcessMutex(s.Conn, s.path, recipes.WithObserver(s.steps.Observe))
 	require.NoError(t, err)
 	s.lock = lock
 	s.acquired(t)
 	hold := s.lock.Hold(s.ctx)
 	release := make(chan struct{})
-	s.tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release))
-	s.tap.Cut()
+	s.Tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release))
+	s.Tap.Cut()
 	s.isLost(t, hold, 1)
 	close(release)
-	s.other.awaitChildren(s.path, 0) // it would block others for as long as the session lasts
+	s.other.AwaitChildren(s.path, 0) // it would block others for as long as the session lasts
 }
 
 // A forgetfulLine is a connection whose first packet, once told to forget, asks for a new session instead of the old one.
@@ -170,11 +166,11 @@ func (l *forgetfulLine) Write(b []byte) (int, error) {
 
 // newForgetfulPeer opens a session. After forget each reconnect gives the client another session without a word of the old
 // one's end, as ClickHouse Keeper does.
-func newForgetfulPeer(t *testing.T) (p *peer, forget func()) {
+func newForgetfulPeer(t *testing.T) (p *locktest.Peer, forget func()) {
 	t.Helper()
 	var forgets atomic.Bool
 	tap := wiretap.New(nil)
-	return newPeerBy(t, manyNames(t), lasting, tap, lineDialer(tap, func(conn net.Conn) net.Conn {
+	return locktest.NewPeerBy(t, locktest.ManyNames(t), locktest.Lasting, tap, locktest.LineDialer(tap, func(conn net.Conn) net.Conn {
 		return &forgetfulLine{Conn: conn, forget: forgets.Load()}
 	})), func() { forgets.Store(true) }
 }
@@ -185,14 +181,14 @@ func TestHazardE8_NewSessionWithoutAWord(t *testing.T) {
 	t.Parallel()
 	p, forget := newForgetfulPeer(t)
 	s := newSceneWith(t, p)
-	old := s.conn.SessionID()
+	old := s.Conn.SessionID()
 	s.acquired(t)
 	hold := s.lock.Hold(s.ctx)
 	forget()
-	s.tap.Cut()
+	s.Tap.Cut()
 	s.isLost(t, hold, 1)
-	require.NotEqual(t, old, s.conn.SessionID())
-	require.Equal(t, zk.StateHasSession, s.conn.State())
+	require.NotEqual(t, old, s.Conn.SessionID())
+	require.Equal(t, zk.StateHasSession, s.Conn.State())
 	s.delete(t, hold.Path()) // as the server would, when it ends the old session
 	s.acquired(t)
 	s.holdsAlone(t)
@@ -205,14 +201,14 @@ func TestHazardE8_NewSessionWithoutAWordWhileWaiting(t *testing.T) {
 	s := newSceneWith(t, p)
 	leave := s.occupy(t)
 	done := s.acquire()
-	first := s.steps.nth(t, recipes.EventQueued, 1).Node
+	first := s.steps.Nth(t, recipes.EventQueued, 1).Node
 	forget()
-	s.tap.Cut()
-	second := s.steps.nth(t, recipes.EventQueued, 2).Node
+	s.Tap.Cut()
+	second := s.steps.Nth(t, recipes.EventQueued, 2).Node
 	require.NotEqual(t, first, second)
 	s.delete(t, first) // as the server would
 	leave()
-	require.NoError(t, within(t, done, "the lock is not acquired"))
+	require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
 	require.Equal(t, second, s.lock.LockPath(s.ctx))
 	s.holdsAlone(t)
 }

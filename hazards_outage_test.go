@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 )
 
@@ -32,17 +33,17 @@ func TestHazardA1_18_TimeoutInAnOutage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
-			t.Cleanup(func() { outage.end(s.tap) })
-			outage.begin(s.tap)
+			t.Cleanup(func() { outage.end(s.Tap) })
+			outage.begin(s.Tap)
 			const callers, timeout = 24, 200 * time.Millisecond // more than the client's queue has room for
 			tries := make([]<-chan error, callers)
 			for i := range tries {
-				tries[i] = start(func() error {
+				tries[i] = locktest.Start(func() error {
 					began := time.Now()
-					ok, err := s.lock.AcquireTimeout(ownerContext(t), timeout)
+					ok, err := s.lock.AcquireTimeout(locktest.Owner(t), timeout)
 					// The client alone would need twice patience.
 					took := time.Since(began)
-					inTime := timeout <= took && took <= patience/2
+					inTime := timeout <= took && took <= locktest.Patience/2
 					if ok || !errors.Is(err, recipes.ErrUnavailable) || !inTime {
 						return fmt.Errorf("AcquireTimeout: %v, %w after %v", ok, err, took)
 					}
@@ -50,15 +51,15 @@ func TestHazardA1_18_TimeoutInAnOutage(t *testing.T) {
 				})
 			}
 			for _, try := range tries {
-				require.NoError(t, within(t, try, "AcquireTimeout waits for ZooKeeper"))
+				require.NoError(t, locktest.Within(t, try, "AcquireTimeout waits for ZooKeeper"))
 			}
-			tried := start(func() error {
-				_, err := s.lock.AcquireTimeout(ownerContext(t), 0)
+			tried := locktest.Start(func() error {
+				_, err := s.lock.AcquireTimeout(locktest.Owner(t), 0)
 				return err
 			})
-			err := within(t, tried, "a single try does not end within seconds")
+			err := locktest.Within(t, tried, "a single try does not end within seconds")
 			require.ErrorIs(t, err, recipes.ErrUnavailable)
-			outage.end(s.tap)
+			outage.end(s.Tap)
 			s.acquired(t)
 			s.holdsAlone(t) // of the others no znode came late
 		})
@@ -68,15 +69,15 @@ func TestHazardA1_18_TimeoutInAnOutage(t *testing.T) {
 // The session of a waiter expires: it joins anew and gets the lock.
 func TestHazardE13_SessionExpiredWhileWaiting(t *testing.T) {
 	t.Parallel()
-	s := newSceneWith(t, newPeer(t, manyNames(t), short))
+	s := newSceneWith(t, locktest.NewPeer(t, locktest.ManyNames(t), locktest.Short))
 	leave := s.occupy(t)
 	done := s.acquire()
-	first := s.steps.nth(t, recipes.EventQueued, 1).Node
+	first := s.steps.Nth(t, recipes.EventQueued, 1).Node
 	s.expire(t, first)
-	second := s.steps.nth(t, recipes.EventQueued, 2).Node
-	require.Len(t, s.other.awaitChildren(s.path, 2), 2)
+	second := s.steps.Nth(t, recipes.EventQueued, 2).Node
+	require.Len(t, s.other.AwaitChildren(s.path, 2), 2)
 	leave()
-	require.NoError(t, within(t, done, "the lock is not acquired"))
+	require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
 	require.Equal(t, second, s.lock.LockPath(s.ctx))
 	s.holdsAlone(t)
 }
@@ -101,30 +102,30 @@ func (c *watchedConn) State() zk.State {
 func TestHazardE17_WatchLostInAnOutage(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	conn := &watchedConn{Conn: s.conn, away: make(chan struct{})}
+	conn := &watchedConn{Conn: s.Conn, away: make(chan struct{})}
 	s.use(t, conn)
 	leave := s.occupy(t)
-	holder := s.path + "/" + s.other.children(s.path)[0]
+	holder := s.path + "/" + s.other.Children(s.path)[0]
 	done := s.acquire()
-	own := s.steps.nth(t, recipes.EventQueued, 1).Node
+	own := s.steps.Nth(t, recipes.EventQueued, 1).Node
 	s.awaitWatch(t, own, 1)
 	s.awaitWatch(t, holder, 1)
-	s.tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
+	s.Tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
 		if p.Op == wiretap.SetWatches {
 			return wiretap.Drop
 		}
 		return wiretap.Pass
 	})
 	release := make(chan struct{})
-	dialled := s.tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release))
-	s.tap.Cut()
-	within(t, dialled, "the client does not dial")
-	within(t, conn.away, "nobody looks at the connection")
+	dialled := s.Tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release))
+	s.Tap.Cut()
+	locktest.Within(t, dialled, "the client does not dial")
+	locktest.Within(t, conn.away, "nobody looks at the connection")
 	leave()
-	s.tap.Reset()
+	s.Tap.Reset()
 	close(release)
-	require.NoError(t, within(t, done, "a waiter relies on the client's watches"))
-	asked := slices.DeleteFunc(s.tap.Requests(), func(p wiretap.Packet) bool { return p.Path != s.path })
+	require.NoError(t, locktest.Within(t, done, "a waiter relies on the client's watches"))
+	asked := slices.DeleteFunc(s.Tap.Requests(), func(p wiretap.Packet) bool { return p.Path != s.path })
 	require.Equal(t, wiretap.Sync, asked[0].Op)
 	require.Equal(t, wiretap.GetChildren2, asked[1].Op)
 	s.holdsAlone(t)
@@ -135,16 +136,16 @@ func TestHazardE32_DataOfTheZnodeAheadChanges(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	leave := s.occupy(t)
-	holder := s.path + "/" + s.other.children(s.path)[0]
+	holder := s.path + "/" + s.other.Children(s.path)[0]
 	done := s.acquire()
 	for n := 1; n <= 3; n++ {
 		s.awaitWatch(t, holder, n)
-		require.NotContains(t, s.steps.kinds(), recipes.EventAcquired)
-		_, err := s.other.conn.Set(holder, []byte("hello"), -1)
+		require.NotContains(t, s.steps.Kinds(), recipes.EventAcquired)
+		_, err := s.other.Conn.Set(holder, []byte("hello"), -1)
 		require.NoError(t, err)
 	}
 	leave()
-	require.NoError(t, within(t, done, "the lock is not acquired"))
+	require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
 	require.Len(t, s.requests(wiretap.Create), 1)
 	s.holdsAlone(t)
 }
@@ -200,16 +201,16 @@ func TestHazardE26_ClientStuckForEver(t *testing.T) {
 	s := newScene(t)
 	ctx, unstick := context.WithCancel(context.Background())
 	defer unstick()
-	conn := &stuckConn{Conn: s.conn, stuck: make(chan struct{}), done: ctx.Done()}
-	s.timeout = short
+	conn := &stuckConn{Conn: s.Conn, stuck: make(chan struct{}), done: ctx.Done()}
+	s.Timeout = locktest.Short
 	s.use(t, conn)
 	s.acquired(t)
 	hold := s.lock.Hold(s.ctx)
 	close(conn.stuck)
-	ok, err := s.lock.AcquireTimeout(ownerContext(t), 50*time.Millisecond)
+	ok, err := s.lock.AcquireTimeout(locktest.Owner(t), 50*time.Millisecond)
 	require.ErrorIs(t, err, recipes.ErrUnavailable)
 	require.False(t, ok)
 	s.isLost(t, hold, 1)
 	unstick()
-	s.other.awaitChildren(s.path, 0)
+	s.other.AwaitChildren(s.path, 0)
 }

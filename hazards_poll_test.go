@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/zktest"
 )
@@ -28,15 +29,15 @@ func (c deafConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 func TestHazardE17_WatchThatNeverFires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
-		client := connectThrough(t, server, "ours")
-		other := connectThrough(t, server, "other")
+		client := locktest.ConnectThrough(t, server, "ours")
+		other := locktest.ConnectThrough(t, server, "other")
 		held, err := recipes.NewInterProcessMutex(other, "/lock")
 		require.NoError(t, err)
 		deaf, err := recipes.NewInterProcessMutex(&deafConn{client}, "/lock")
 		require.NoError(t, err)
-		ctx, waiting := ownerContext(t), ownerContext(t)
+		ctx, waiting := locktest.Owner(t), locktest.Owner(t)
 		require.NoError(t, held.Acquire(ctx))
-		acquired := start(func() error { return deaf.Acquire(waiting) })
+		acquired := locktest.Start(func() error { return deaf.Acquire(waiting) })
 		time.Sleep(5 * time.Minute)
 		require.NoError(t, held.Release(ctx))
 		began := time.Now()
@@ -63,8 +64,8 @@ func TestHazardA2_GhostBehindOneThatStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := zktest.Start(t)
-				ours := connectThrough(t, server, "ours")
-				other := connectThrough(t, server, "other")
+				ours := locktest.ConnectThrough(t, server, "ours")
+				other := locktest.ConnectThrough(t, server, "other")
 				lockOn := func(conn recipes.Conn) *queued {
 					return newQueued(t, conn, c.writers)
 				}
@@ -105,8 +106,8 @@ func TestHazardA2_GhostBehindOneThatStays(t *testing.T) {
 func TestHazardA1_7_ZnodeThatAListDoesNotShow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
-		other := connectThrough(t, server, "other")
-		conn := &hidingConn{Client: connectThrough(t, server, "ours")}
+		other := locktest.ConnectThrough(t, server, "other")
+		conn := &hidingConn{Client: locktest.ConnectThrough(t, server, "ours")}
 		holder, next := newQueued(t, other, false), newQueued(t, other, false)
 		waiter := newQueued(t, conn, false)
 		for _, q := range []*queued{holder, next, waiter} {
@@ -144,8 +145,6 @@ func (c *hidingConn) Children(path string) ([]string, *zk.Stat, error) {
 	return children, stat, err
 }
 
-func bySequence(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) }
-
 // A queued is an owner of the lock at /lock, in a bubble.
 type queued struct {
 	t        *testing.T
@@ -156,7 +155,7 @@ type queued struct {
 
 func newQueued(t *testing.T, conn recipes.Conn, writer bool) *queued {
 	t.Helper()
-	q := &queued{t: t, ctx: ownerContext(t)}
+	q := &queued{t: t, ctx: locktest.Owner(t)}
 	rw, err := recipes.NewInterProcessReadWriteLock(conn, "/lock")
 	require.NoError(t, err)
 	q.lock = rw.WriteLock()
@@ -169,7 +168,7 @@ func newQueued(t *testing.T, conn recipes.Conn, writer bool) *queued {
 
 // start joins the queue, behind all that have joined before.
 func (q *queued) start() {
-	q.acquired = start(func() error { return q.lock.Acquire(q.ctx) })
+	q.acquired = locktest.Start(func() error { return q.lock.Acquire(q.ctx) })
 	time.Sleep(time.Second)
 }
 
@@ -184,7 +183,7 @@ func (q *queued) leave() {
 // queueOf returns the znodes of the lock at /lock, in order.
 func queueOf(server *zktest.Server) []string {
 	nodes := server.Znodes()[1:]
-	slices.SortFunc(nodes, bySequence)
+	slices.SortFunc(nodes, locktest.BySequence)
 	return nodes
 }
 
@@ -214,13 +213,13 @@ func reconnectUnseen(
 		client.Close()
 		time.Sleep(time.Minute) // virtual: what is under way ends by itself
 	})
-	held, err := newLock(connectThrough(t, server, "other"))
+	held, err := newLock(locktest.ConnectThrough(t, server, "other"))
 	require.NoError(t, err)
 	wanted, err := newLock(client)
 	require.NoError(t, err)
-	ctx, waiting := ownerContext(t), ownerContext(t)
+	ctx, waiting := locktest.Owner(t), locktest.Owner(t)
 	require.NoError(t, held.Acquire(ctx))
-	acquired := start(func() error { return wanted.Acquire(waiting) })
+	acquired := locktest.Start(func() error { return wanted.Acquire(waiting) })
 	time.Sleep(5*time.Second + time.Duration(offset)*10*time.Millisecond)
 
 	tap.NthRequest(wiretap.SetWatches, 1, wiretap.Drop)

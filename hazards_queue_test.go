@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
@@ -16,7 +17,7 @@ import (
 // put creates a znode in the lock's directory, in the other process's session.
 func (s *scene) put(t *testing.T, name string, flags int32) (path string) {
 	t.Helper()
-	path, err := s.other.conn.Create(s.path+"/"+name, nil, flags, zk.WorldACL(zk.PermAll))
+	path, err := s.other.Conn.Create(s.path+"/"+name, nil, flags, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	return path
 }
@@ -33,10 +34,10 @@ func TestHazardA1_13_Strangers(t *testing.T) {
 	}
 	leave := s.occupy(t)
 	done := s.acquire()
-	s.steps.nth(t, recipes.EventQueued, 1)
-	require.False(t, try(t, s.other, s.path))
+	s.steps.Nth(t, recipes.EventQueued, 1)
+	require.False(t, locktest.Try(t, s.other, s.path))
 	leave()
-	require.NoError(t, within(t, done, "the lock is not acquired"))
+	require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
 	nodes, err := s.lock.ParticipantNodes(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{s.lock.LockPath(s.ctx)}, nodes)
@@ -52,11 +53,11 @@ func TestHazardA1_13_UnprotectedHolder(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	holder := s.put(t, "lock-", zk.FlagEphemeral|zk.FlagSequence)
-	require.False(t, try(t, s.peer, s.path))
+	require.False(t, locktest.Try(t, s.Peer, s.path))
 	done := s.acquire()
-	require.Equal(t, 1, s.steps.nth(t, recipes.EventQueued, 1).Ahead)
+	require.Equal(t, 1, s.steps.Nth(t, recipes.EventQueued, 1).Ahead)
 	s.delete(t, holder)
-	require.NoError(t, within(t, done, "the lock is not acquired"))
+	require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
 	s.holdsAlone(t)
 }
 
@@ -64,24 +65,24 @@ func TestHazardA1_13_UnprotectedHolder(t *testing.T) {
 func TestHazardA2_ExclusionWithZkLock(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	theirs := zk.NewLock(s.other.conn, s.path, zk.WorldACL(zk.PermAll))
+	theirs := zk.NewLock(s.other.Conn, s.path, zk.WorldACL(zk.PermAll))
 	require.NoError(t, theirs.Lock())
-	require.False(t, try(t, s.peer, s.path))
+	require.False(t, locktest.Try(t, s.Peer, s.path))
 	done := s.acquire()
-	require.Equal(t, 1, s.steps.nth(t, recipes.EventQueued, 1).Ahead)
+	require.Equal(t, 1, s.steps.Nth(t, recipes.EventQueued, 1).Ahead)
 	require.NoError(t, theirs.Unlock())
-	require.NoError(t, within(t, done, "the lock is not acquired"))
+	require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
 
-	s.other.tap.Reset()
-	locked := start(theirs.Lock)
-	eventually(t, func() bool { return s.other.tap.Count(wiretap.GetData) > 0 }, "zk.Lock does not wait")
+	s.other.Tap.Reset()
+	locked := locktest.Start(theirs.Lock)
+	locktest.Eventually(t, func() bool { return s.other.Tap.Count(wiretap.GetData) > 0 }, "zk.Lock does not wait")
 	select {
 	case err := <-locked:
 		t.Fatalf("zk.Lock has it, too: %v", err)
 	default:
 	}
 	require.NoError(t, s.lock.Release(s.ctx))
-	require.NoError(t, within(t, locked, "zk.Lock does not get the lock"))
+	require.NoError(t, locktest.Within(t, locked, "zk.Lock does not get the lock"))
 	require.NoError(t, theirs.Unlock())
 }
 
@@ -90,7 +91,7 @@ func TestHazardA5_TwoValuesOnOneSession(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.acquired(t)
-	require.False(t, try(t, s.peer, s.path))
+	require.False(t, locktest.Try(t, s.Peer, s.path))
 	s.holdsAlone(t)
 }
 
@@ -100,7 +101,7 @@ func TestHazardA4_TimeoutIsCountedOnce(t *testing.T) {
 	const timeout = time.Second
 	s := newScene(t)
 	leave := s.occupy(t)
-	holder := s.path + "/" + s.other.children(s.path)[0]
+	holder := s.path + "/" + s.other.Children(s.path)[0]
 	type outcome struct {
 		ok  bool
 		err error
@@ -111,12 +112,12 @@ func TestHazardA4_TimeoutIsCountedOnce(t *testing.T) {
 		done <- outcome{ok, err}
 	}()
 	var got *outcome
-	eventually(t, func() bool {
+	locktest.Eventually(t, func() bool {
 		select {
 		case o := <-done:
 			got = &o
 		case <-time.After(timeout / 4):
-			_, err := s.other.conn.Set(holder, nil, -1) // wakes the waiter
+			_, err := s.other.Conn.Set(holder, nil, -1) // wakes the waiter
 			require.NoError(t, err)
 		}
 		return got != nil
@@ -133,16 +134,16 @@ func TestHazardA1_14_WatchOnAMissingZnode(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	holder := s.put(t, "lock-", zk.FlagEphemeral|zk.FlagSequence)
-	s.tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
+	s.Tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
 		if p.Watch && p.Path == holder {
-			if err := s.other.conn.Delete(holder, -1); err != nil {
+			if err := s.other.Conn.Delete(holder, -1); err != nil {
 				t.Error(err)
 			}
 		}
 		return wiretap.Pass
 	})
 	watched := make(chan wiretap.Packet, 100)
-	s.tap.OnReply(func(request, reply wiretap.Packet) wiretap.Verdict {
+	s.Tap.OnReply(func(request, reply wiretap.Packet) wiretap.Verdict {
 		if request.Watch && request.Path == holder && (reply.Err == 0 || request.Op == wiretap.Exists) {
 			watched <- request
 		}
@@ -162,13 +163,13 @@ func TestHazardA1_17_PredecessorGone(t *testing.T) {
 	leave := s.occupy(t)
 	ahead := s.put(t, "lock-", zk.FlagEphemeral|zk.FlagSequence)
 	done := s.acquire()
-	require.Equal(t, 2, s.steps.nth(t, recipes.EventQueued, 1).Ahead)
+	require.Equal(t, 2, s.steps.Nth(t, recipes.EventQueued, 1).Ahead)
 	s.awaitWatch(t, ahead, 1)
-	holder := s.path + "/" + s.other.children(s.path)[0]
+	holder := s.path + "/" + s.other.Children(s.path)[0]
 	s.delete(t, ahead)
 	s.awaitWatch(t, holder, 1)
 	leave()
-	require.NoError(t, within(t, done, "the lock is not acquired"))
+	require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
 	require.Len(t, s.requests(wiretap.Create), 1)
 	s.holdsAlone(t)
 }
@@ -179,22 +180,22 @@ func TestHazardE12_TriesLeaveNothing(t *testing.T) {
 	t.Parallel()
 	server := zkserver.Start(t)
 	s := &scene{
-		peer: newPeer(t, server.Connect(), lasting), other: newPeer(t, server.Connect(), lasting),
-		path: zkserver.Path(t), steps: new(recorder), ctx: ownerContext(t),
+		Peer: locktest.NewPeer(t, server.Connect(), locktest.Lasting), other: locktest.NewPeer(t, server.Connect(), locktest.Lasting),
+		path: zkserver.Path(t), steps: new(locktest.Recorder), ctx: locktest.Owner(t),
 	}
 	s.makeDir(t)
-	s.use(t, s.conn)
+	s.use(t, s.Conn)
 	leave := s.occupy(t)
-	holder := s.path + "/" + s.other.children(s.path)[0]
+	holder := s.path + "/" + s.other.Children(s.path)[0]
 	const tries = 50
 	for i := range tries {
 		ok, err := s.lock.AcquireTimeout(s.ctx, time.Duration(i%3)*20*time.Millisecond)
-		requireOutOfTime(t, err)
+		locktest.RequireOutOfTime(t, err)
 		require.False(t, ok)
 	}
 	require.Equal(t, 1, s.watches(holder), "%d tries share one watch", tries)
-	s.other.awaitChildren(s.path, 1)
-	eventually(t, func() bool { // on the holder's znode: the holder's own, and one for all who waited
+	s.other.AwaitChildren(s.path, 1)
+	locktest.Eventually(t, func() bool { // on the holder's znode: the holder's own, and one for all who waited
 		summary, err := server.Servers[0].FourLetter("wchs")
 		require.NoError(t, err)
 		return strings.HasSuffix(strings.TrimSpace(summary), "Total watches:2")
@@ -209,11 +210,11 @@ func TestHazardA1_21_CounterNearItsEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
-			s.tap.ShiftSequence(first)
+			s.Tap.ShiftSequence(first)
 			err := s.lock.Acquire(s.ctx)
 			require.ErrorContains(t, err, "sequence counter of "+s.path)
 			require.ErrorContains(t, err, "delete "+s.path)
-			s.other.awaitChildren(s.path, 0)
+			s.other.AwaitChildren(s.path, 0)
 			require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrNotOwner)
 			ok, err := s.lock.AcquireTimeout(s.ctx, time.Minute)
 			require.False(t, ok)
@@ -239,10 +240,10 @@ func TestHazardA1_21_OrderOfNegativeNumbers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
-			s.tap.ShiftSequence(c.first)
+			s.Tap.ShiftSequence(c.first)
 			var ahead []string
 			if c.ahead != "" { // by the connection whose numbers are shifted
-				node, err := s.conn.Create(s.path+"/"+c.ahead, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+				node, err := s.Conn.Create(s.path+"/"+c.ahead, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 				require.NoError(t, err)
 				ahead = append(ahead, node)
 			}
@@ -259,23 +260,23 @@ func (s *scene) queueUp(t *testing.T, ahead []string) {
 	done := make([]<-chan error, owners)
 	gate := s.put(t, "lock-", zk.FlagEphemeral|zk.FlagSequence)
 	for i := range owners {
-		done[i] = start(func() error {
-			ctx := ownerContext(t)
+		done[i] = locktest.Start(func() error {
+			ctx := locktest.Owner(t)
 			if err := s.lock.Acquire(ctx); err != nil {
 				return err
 			}
 			granted <- i
 			return s.lock.Release(ctx)
 		})
-		require.Equal(t, len(ahead)+1+i, s.steps.nth(t, recipes.EventQueued, i+1).Ahead)
+		require.Equal(t, len(ahead)+1+i, s.steps.Nth(t, recipes.EventQueued, i+1).Ahead)
 	}
 	for _, node := range ahead {
-		require.NoError(t, s.conn.Delete(node, -1))
+		require.NoError(t, s.Conn.Delete(node, -1))
 	}
 	require.Empty(t, granted)
 	s.delete(t, gate)
 	for i := range owners {
-		require.Equal(t, i, within(t, granted, "nobody gets the lock"))
-		require.NoError(t, within(t, done[i], "the lock is not released"))
+		require.Equal(t, i, locktest.Within(t, granted, "nobody gets the lock"))
+		require.NoError(t, locktest.Within(t, done[i], "the lock is not released"))
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 )
 
@@ -15,8 +16,8 @@ import (
 func TestHazardA1_6_DeleteLost(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(s *scene) <-chan struct{}{
-		"the reply":   func(s *scene) <-chan struct{} { return s.tap.LoseReply(wiretap.Delete, 1) },
-		"the request": func(s *scene) <-chan struct{} { return s.tap.LoseRequest(wiretap.Delete, 1) },
+		"the reply":   func(s *scene) <-chan struct{} { return s.Tap.LoseReply(wiretap.Delete, 1) },
+		"the request": func(s *scene) <-chan struct{} { return s.Tap.LoseRequest(wiretap.Delete, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -25,8 +26,8 @@ func TestHazardA1_6_DeleteLost(t *testing.T) {
 			hold := s.lock.Hold(s.ctx)
 			lost := lose(s)
 			require.NoError(t, s.lock.Release(s.ctx))
-			within(t, lost, "nothing was lost")
-			require.Empty(t, s.other.children(s.path), "Release returned before its outcome was known")
+			locktest.Within(t, lost, "nothing was lost")
+			require.Empty(t, s.other.Children(s.path), "Release returned before its outcome was known")
 			require.NoError(t, hold.Err())
 			require.Equal(t, []string{hold.Path(), hold.Path()}, s.requests(wiretap.Delete))
 			s.acquired(t)
@@ -46,21 +47,21 @@ func TestHazardA1_6_ReleaseInAnOutage(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
 			s.acquired(t)
-			hold, session := s.lock.Hold(s.ctx), s.conn.SessionID()
-			s.tap.Refuse(true)
-			s.tap.Cut()
+			hold, session := s.lock.Hold(s.ctx), s.Conn.SessionID()
+			s.Tap.Refuse(true)
+			s.Tap.Cut()
 			ctx, cancel := context.WithTimeout(s.ctx, limit)
 			defer cancel()
-			err := within(t, start(func() error { return s.lock.Release(ctx) }), "Release waits for ZooKeeper")
+			err := locktest.Within(t, locktest.Start(func() error { return s.lock.Release(ctx) }), "Release waits for ZooKeeper")
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.NotErrorIs(t, err, recipes.ErrLockLost)
 			require.ErrorContains(t, err, hold.Path())
 			require.False(t, s.lock.IsOwned(s.ctx))
 			require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrNotOwner)
-			require.Len(t, s.other.children(s.path), 1)
-			s.tap.Refuse(false)
-			s.other.awaitChildren(s.path, 0)
-			require.Equal(t, session, s.conn.SessionID(), "it is not the session's end that did it")
+			require.Len(t, s.other.Children(s.path), 1)
+			s.Tap.Refuse(false)
+			s.other.AwaitChildren(s.path, 0)
+			require.Equal(t, session, s.Conn.SessionID(), "it is not the session's end that did it")
 			s.acquired(t)
 			s.holdsAlone(t)
 		})
@@ -74,19 +75,19 @@ func TestHazardA1_5_AcquireBehindTheOwnDyingZnode(t *testing.T) {
 	s := newScene(t)
 	s.acquired(t)
 	first := s.lock.LockPath(s.ctx)
-	dropped := s.tap.NthRequest(wiretap.Delete, 1, wiretap.Drop)
+	dropped := s.Tap.NthRequest(wiretap.Delete, 1, wiretap.Drop)
 	ctx, cancel := context.WithCancel(s.ctx)
-	released := start(func() error { return s.lock.Release(ctx) })
-	within(t, dropped, "no delete")
+	released := locktest.Start(func() error { return s.lock.Release(ctx) })
+	locktest.Within(t, dropped, "no delete")
 	cancel()
-	require.ErrorIs(t, within(t, released, "Release does not heed its ctx"), context.Canceled)
+	require.ErrorIs(t, locktest.Within(t, released, "Release does not heed its ctx"), context.Canceled)
 	s.acquired(t)
 	second := s.lock.Hold(s.ctx)
-	require.Len(t, s.other.children(s.path), 2)
+	require.Len(t, s.other.Children(s.path), 2)
 	require.NotEqual(t, first, second.Path())
-	require.False(t, try(t, s.other, s.path), "another process holds the lock, too")
-	s.tap.Cut() // ends the call that waits for the answer
-	eventually(t, func() bool { return len(s.requests(wiretap.Delete)) == 2 }, "the delete is not retried")
+	require.False(t, locktest.Try(t, s.other, s.path), "another process holds the lock, too")
+	s.Tap.Cut() // ends the call that waits for the answer
+	locktest.Eventually(t, func() bool { return len(s.requests(wiretap.Delete)) == 2 }, "the delete is not retried")
 	s.holdsAlone(t)
 	require.NoError(t, second.Err())
 	require.Equal(t, []string{first, first, second.Path()}, s.requests(wiretap.Delete))

@@ -2,15 +2,14 @@ package recipes_test
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
@@ -19,37 +18,33 @@ import (
 // of the list that this library was built against: A1 is Curator, A2 go-zookeeper's own Lock, A4 kazoo, A5 etcd and others,
 // A6 the server, E the client library.
 
-// lasting is a session timeout that no test outlasts: no session ends by itself. It is also far beyond patience, so that a lock
-// which waits for the znode of an abandoned session to go is found out.
-const lasting = time.Minute
-
 // A scene is a mutex under test, its connection's mishaps, and another process that looks on. The directory exists.
 type scene struct {
-	*peer
-	other *peer
+	*locktest.Peer
+	other *locktest.Peer
 	path  string
 	lock  *recipes.InterProcessMutex
-	steps *recorder       // of lock
-	ctx   context.Context // carries the owner
+	steps *locktest.Recorder // of lock
+	ctx   context.Context    // carries the owner
 }
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	return newSceneWith(t, newPeer(t, manyNames(t), lasting))
+	return newSceneWith(t, locktest.NewPeer(t, locktest.ManyNames(t), locktest.Lasting))
 }
 
-func newSceneWith(t *testing.T, p *peer) *scene {
+func newSceneWith(t *testing.T, p *locktest.Peer) *scene {
 	t.Helper()
-	other := newPeer(t, zkserver.Shared(t).Connect(), lasting)
-	s := &scene{peer: p, other: other, path: zkserver.Path(t), steps: new(recorder), ctx: ownerContext(t)}
+	other := locktest.NewPeer(t, zkserver.Shared(t).Connect(), locktest.Lasting)
+	s := &scene{Peer: p, other: other, path: zkserver.Path(t), steps: new(locktest.Recorder), ctx: locktest.Owner(t)}
 	s.makeDir(t)
-	s.use(t, p.conn)
+	s.use(t, p.Conn)
 	return s
 }
 
 func (s *scene) makeDir(t *testing.T) {
 	t.Helper()
-	_, err := s.other.conn.CreateContainer(s.path, nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
+	_, err := s.other.Conn.CreateContainer(s.path, nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 }
 
@@ -57,77 +52,58 @@ func (s *scene) makeDir(t *testing.T) {
 func (s *scene) use(t *testing.T, conn recipes.Conn) {
 	t.Helper()
 	lock, err := recipes.NewInterProcessMutex(conn, s.path,
-		recipes.WithSessionTimeout(s.timeout), recipes.WithObserver(s.steps.observe))
+		recipes.WithSessionTimeout(s.Timeout), recipes.WithObserver(s.steps.Observe))
 	require.NoError(t, err)
 	s.lock = lock
 }
 
-// manyNames is the shared server several times over, like an ensemble: a client that knows only one address pauses for a second
-// before it dials again, and fails the calls that it has queued.
-func manyNames(t *testing.T) string {
-	t.Helper()
-	return strings.Join(slices.Repeat([]string{zkserver.Shared(t).Connect()}, 5), ",")
-}
-
 // acquire lets the owner of s.ctx acquire the lock, and reports on the channel.
 func (s *scene) acquire() <-chan error {
-	return start(func() error { return s.lock.Acquire(s.ctx) })
+	return locktest.Start(func() error { return s.lock.Acquire(s.ctx) })
 }
 
 // acquired is acquire for when nobody is ahead.
 func (s *scene) acquired(t *testing.T) {
 	t.Helper()
-	require.NoError(t, within(t, s.acquire(), "the lock is not acquired"))
+	require.NoError(t, locktest.Within(t, s.acquire(), "the lock is not acquired"))
 }
 
 // occupy lets the other process hold the lock until the returned function is called.
 func (s *scene) occupy(t *testing.T) (release func()) {
 	t.Helper()
-	lock, ctx := s.other.mutex(s.path), ownerContext(t)
-	acquired := start(func() error { return lock.Acquire(ctx) })
-	require.NoError(t, within(t, acquired, "the other process does not get the lock"))
+	lock, ctx := s.other.Mutex(s.path), locktest.Owner(t)
+	acquired := locktest.Start(func() error { return lock.Acquire(ctx) })
+	require.NoError(t, locktest.Within(t, acquired, "the other process does not get the lock"))
 	return func() {
 		t.Helper()
 		require.NoError(t, lock.Release(ctx))
 	}
 }
 
-// try tells whether a new owner gets the lock through p at once; it does not keep it.
-func try(t *testing.T, p *peer, path string) bool {
-	t.Helper()
-	lock, ctx := p.mutex(path), ownerContext(t)
-	ok, err := lock.AcquireTimeout(ctx, 0)
-	require.NoError(t, err)
-	if ok {
-		require.NoError(t, lock.Release(ctx))
-	}
-	return ok
-}
-
 // holdsAlone checks that the owner of s.ctx holds the lock by the only znode that there is, which lives in the present session,
 // that others are kept out, and that nothing stays after the release.
 func (s *scene) holdsAlone(t *testing.T) {
 	t.Helper()
-	node := s.path + "/" + s.other.awaitChildren(s.path, 1)[0]
+	node := s.path + "/" + s.other.AwaitChildren(s.path, 1)[0]
 	require.Equal(t, node, s.lock.LockPath(s.ctx))
-	_, stat, err := s.other.conn.Get(node)
+	_, stat, err := s.other.Conn.Get(node)
 	require.NoError(t, err)
-	require.Equal(t, s.conn.SessionID(), stat.EphemeralOwner)
-	require.False(t, try(t, s.other, s.path), "another process holds the lock, too")
+	require.Equal(t, s.Conn.SessionID(), stat.EphemeralOwner)
+	require.False(t, locktest.Try(t, s.other, s.path), "another process holds the lock, too")
 	require.NoError(t, s.lock.Hold(s.ctx).Err())
 	require.NoError(t, s.lock.Release(s.ctx))
-	s.other.awaitChildren(s.path, 0)
+	s.other.AwaitChildren(s.path, 0)
 }
 
 // delete deletes a znode behind its owner's back.
 func (s *scene) delete(t *testing.T, node string) {
 	t.Helper()
-	require.NoError(t, s.other.conn.Delete(node, -1))
+	require.NoError(t, s.other.Conn.Delete(node, -1))
 }
 
 // requests returns the paths of the requests with an operation that concern the lock's directory or what is in it.
 func (s *scene) requests(op wiretap.Op) (paths []string) {
-	for _, p := range s.tap.Requests() {
+	for _, p := range s.Tap.Requests() {
 		if p.Op == op && (p.Path == s.path || strings.HasPrefix(p.Path, s.path+"/")) {
 			paths = append(paths, p.Path)
 		}
@@ -137,7 +113,7 @@ func (s *scene) requests(op wiretap.Op) (paths []string) {
 
 // watches counts the watches on a znode that were asked for.
 func (s *scene) watches(node string) (n int) {
-	for _, p := range s.tap.Requests() {
+	for _, p := range s.Tap.Requests() {
 		if p.Watch && p.Path == node {
 			n++
 		}
@@ -147,7 +123,7 @@ func (s *scene) watches(node string) (n int) {
 
 // dropEvents lets the client hear of nothing any more.
 func (s *scene) dropEvents() {
-	s.tap.OnReply(func(_, reply wiretap.Packet) wiretap.Verdict {
+	s.Tap.OnReply(func(_, reply wiretap.Packet) wiretap.Verdict {
 		if reply.Op == wiretap.Event {
 			return wiretap.Drop
 		}
@@ -158,63 +134,32 @@ func (s *scene) dropEvents() {
 // awaitWatch waits until a watch on a znode was asked for n times, and the last one is set.
 func (s *scene) awaitWatch(t *testing.T, node string, n int) {
 	t.Helper()
-	eventually(t, func() bool { return s.watches(node) == n }, "%s is not watched for the %dth time", node, n)
-	_, err := s.conn.Sync("/") // is answered behind
+	locktest.Eventually(t, func() bool { return s.watches(node) == n }, "%s is not watched for the %dth time", node, n)
+	_, err := s.Conn.Sync("/") // is answered behind
 	require.NoError(t, err)
 }
-
-// nth waits until the lock has told a step n times and returns the nth.
-func (r *recorder) nth(t *testing.T, kind recipes.EventKind, n int) (e recipes.Event) {
-	t.Helper()
-	eventually(t, func() bool {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		left := n
-		i := slices.IndexFunc(r.events, func(e recipes.Event) bool {
-			if e.Kind == kind {
-				left--
-			}
-			return left == 0
-		})
-		if i >= 0 {
-			e = r.events[i]
-		}
-		return i >= 0
-	}, "%q was told less than %d times", kind, n)
-	return e
-}
-
-// forget forgets the steps so far.
-func (r *recorder) forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.events = nil
-}
-
-// sessionExpired is the code that answers a connect for a session that is over.
-const sessionExpired = -112
 
 // tellExpired makes the client believe that its session has expired, while the server still has it. It returns when the client
 // has a new one.
 func (s *scene) tellExpired(t *testing.T) {
 	t.Helper()
-	old := s.conn.SessionID()
-	told := s.tap.NthRequest(wiretap.Connect, 1, wiretap.Answer(sessionExpired))
-	s.tap.Cut()
-	within(t, told, "the client is not told that its session has expired")
-	eventually(t, func() bool { return s.conn.SessionID() != old && s.conn.State() == zk.StateHasSession }, "no new session")
+	old := s.Conn.SessionID()
+	told := s.Tap.NthRequest(wiretap.Connect, 1, wiretap.Answer(locktest.SessionExpired))
+	s.Tap.Cut()
+	locktest.Within(t, told, "the client is not told that its session has expired")
+	locktest.Eventually(t, func() bool { return s.Conn.SessionID() != old && s.Conn.State() == zk.StateHasSession }, "no new session")
 }
 
 // expire cuts the connection off until the server has ended the session, and is seen to have deleted its znode, then heals it.
 func (s *scene) expire(t *testing.T, node string) {
 	t.Helper()
-	s.tap.Partition()
-	eventually(t, func() bool {
-		exists, _, err := s.other.conn.Exists(node)
+	s.Tap.Partition()
+	locktest.Eventually(t, func() bool {
+		exists, _, err := s.other.Conn.Exists(node)
 		require.NoError(t, err)
 		return !exists
 	}, "the session does not expire")
-	s.tap.Heal()
+	s.Tap.Heal()
 }
 
 // A gatedConn stops the first create just before it is handed to the client.

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -26,7 +27,7 @@ func TestHazardA6_NoUnusedContainerStays(t *testing.T) {
 		"mutex": func(t *testing.T, conn recipes.Conn, path string, within time.Duration) {
 			lock, err := recipes.NewInterProcessMutex(conn, path)
 			require.NoError(t, err)
-			ctx := ownerContext(t)
+			ctx := locktest.Owner(t)
 			if ok, _ := lock.AcquireTimeout(ctx, within); ok {
 				require.NoError(t, lock.Release(ctx))
 			}
@@ -48,7 +49,7 @@ func TestHazardA6_NoUnusedContainerStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := zktest.Start(t)
-				client := connectThrough(t, server, "far")
+				client := locktest.ConnectThrough(t, server, "far")
 				const oneWay = 5 * time.Millisecond
 				server.Link("far").Delay(oneWay, oneWay)
 				for i := range 200 {
@@ -74,8 +75,8 @@ func TestHazardA6_OthersDirectoriesStay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := zktest.Start(t)
-				ours := connectThrough(t, server, "ours")
-				other := connectThrough(t, server, "other")
+				ours := locktest.ConnectThrough(t, server, "ours")
+				other := locktest.ConnectThrough(t, server, "other")
 				mkdir := func(paths []string) {
 					for _, path := range paths {
 						_, err := other.CreateContainer(path, nil, zk.FlagContainer,
@@ -84,7 +85,7 @@ func TestHazardA6_OthersDirectoriesStay(t *testing.T) {
 					}
 				}
 				mkdir(c.before)
-				ctx, cancel := context.WithCancel(ownerContext(t))
+				ctx, cancel := context.WithCancel(locktest.Owner(t))
 				conn := &afterContainer{Client: ours, made: func(path string) {
 					if path == "/a/b" {
 						mkdir(c.meanwhile)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 	"github.com/zkrecipes/recipes/zktest"
 )
@@ -27,7 +28,7 @@ type multiScene struct {
 
 func newMultiScene(t *testing.T, wrap func(*recipes.Client) recipes.Conn) *multiScene {
 	t.Helper()
-	s := &multiScene{chrootScene: newChrootScene(t), t: t, ctx: ownerContext(t)}
+	s := &multiScene{chrootScene: newChrootScene(t), t: t, ctx: locktest.Owner(t)}
 	lock, err := recipes.NewInterProcessMutex(wrap(s.client), "/lock")
 	require.NoError(t, err)
 	require.NoError(t, lock.Acquire(s.ctx))
@@ -197,9 +198,9 @@ func TestHoldMultiUnderARelease(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newMultiScene(t, notWrapped)
 			s.server.Link("ours").Stall(zktest.ToServer)
-			written := start(s.write)
+			written := locktest.Start(s.write)
 			synctest.Wait()
-			released := start(func() error { return s.lock.Release(s.ctx) })
+			released := locktest.Start(func() error { return s.lock.Release(s.ctx) })
 			synctest.Wait()
 			s.server.Link("ours").Heal()
 			require.NoError(t, <-written)
@@ -214,7 +215,7 @@ func TestHoldMultiUnderARelease(t *testing.T) {
 				slow.Client = c
 				return slow
 			})
-			written := start(s.write)
+			written := locktest.Start(s.write)
 			synctest.Wait()
 			require.NoError(t, s.lock.Release(s.ctx))
 			close(slow.released)
@@ -433,8 +434,8 @@ func TestHoldMultiNeedsAConnWithMulti(t *testing.T) {
 // What real servers answer, to a *zk.Conn.
 func TestHoldMultiOnAServer(t *testing.T) {
 	t.Parallel()
-	p, other, path := sharedPeer(t), sharedPeer(t), zkserver.Path(t)
-	lock, ctx := p.mutex(path), ownerContext(t)
+	p, other, path := locktest.SharedPeer(t), locktest.SharedPeer(t), zkserver.Path(t)
+	lock, ctx := p.Mutex(path), locktest.Owner(t)
 	require.NoError(t, lock.Acquire(ctx))
 	hold := lock.Hold(ctx)
 	write := &zk.SetDataRequest{Path: path, Data: []byte("new"), Version: -1}
@@ -451,7 +452,7 @@ func TestHoldMultiOnAServer(t *testing.T) {
 	require.Len(t, responses, 3)
 	require.NoError(t, hold.Err())
 
-	require.NoError(t, other.conn.Delete(hold.Path(), -1))
+	require.NoError(t, other.Conn.Delete(hold.Path(), -1))
 	_, err = hold.Multi(write)
 	require.ErrorIs(t, err, recipes.ErrLockLost)
 	require.ErrorIs(t, lock.Release(ctx), recipes.ErrLockLost)
@@ -461,7 +462,7 @@ func TestHoldMultiOnAServer(t *testing.T) {
 	require.NoError(t, lock.Release(ctx))
 	_, err = hold.Multi(write)
 	require.ErrorIs(t, err, recipes.ErrNotOwner)
-	_, stat, err := p.conn.Get(path)
+	_, stat, err := p.Conn.Get(path)
 	require.NoError(t, err)
 	require.Equal(t, int32(1), stat.Version, "written once")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -35,7 +36,7 @@ func seen(t *testing.T, client *recipes.Client, path string) (found []string) {
 // acquiring calls Acquire for an owner of its own, and lets it come as far as it comes.
 func acquiring(t *testing.T, acquire func(ctx context.Context) error) {
 	t.Helper()
-	ctx := ownerContext(t)
+	ctx := locktest.Owner(t)
 	go func() { _ = acquire(ctx) }()
 	time.Sleep(time.Second) // virtual
 	synctest.Wait()
@@ -43,7 +44,7 @@ func acquiring(t *testing.T, acquire func(ctx context.Context) error) {
 
 func TestInspectLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := connectThrough(t, zktest.Start(t), "ours")
+		client := locktest.ConnectThrough(t, zktest.Start(t), "ours")
 		require.Empty(t, seen(t, client, "/never"))
 
 		mutex, err := recipes.NewInterProcessMutex(client, "/mutex")
@@ -70,7 +71,7 @@ func TestInspectLocks(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, all, queue)
 
-		ctx := ownerContext(t)
+		ctx := locktest.Owner(t)
 		down, err := recipes.NewInterProcessReadWriteLock(client, "/down")
 		require.NoError(t, err)
 		require.NoError(t, down.WriteLock().Acquire(ctx))
@@ -83,7 +84,7 @@ func TestInspectLocks(t *testing.T) {
 // Each participant is judged among its own kind; strangers are none.
 func TestInspectOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := connectThrough(t, zktest.Start(t), "ours")
+		client := locktest.ConnectThrough(t, zktest.Start(t), "ours")
 		_, err := client.Create("/mixed", nil, 0, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
 		for i, name := range []string{"_c_x-latch-", "_c_x-latch-", "lock-", "__WRIT__", "config"} {
@@ -110,7 +111,7 @@ func TestInspectOthers(t *testing.T) {
 
 func TestInspectSemaphore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := connectThrough(t, zktest.Start(t), "ours")
+		client := locktest.ConnectThrough(t, zktest.Start(t), "ours")
 		s, err := recipes.NewInterProcessSemaphoreV2(client, "/semaphore", 2)
 		require.NoError(t, err)
 		var leases []*recipes.Lease

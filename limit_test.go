@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -57,11 +58,11 @@ func TestDataThatTheServerDoesNotTake(t *testing.T) {
 			require.NoError(t, err)
 			return lock
 		}
-		bystander, ctx := mutex("/bystander", 10), ownerContext(t)
+		bystander, ctx := mutex("/bystander", 10), locktest.Owner(t)
 		require.NoError(t, bystander.Acquire(ctx))
 
 		began := time.Now()
-		err = within(t, start(func() error {
+		err = locktest.Within(t, locktest.Start(func() error {
 			return mutex("/lock", 1<<17).Acquire(ctx)
 		}), "it tries for ever")
 		require.ErrorIs(t, err, zk.ErrConnectionClosed)
@@ -82,13 +83,13 @@ func TestALargeCreateOutlastsAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
 		link := server.Link("ours")
-		c := connectInBubble(t, link, strings.Join(server.Names(), ","), 20*time.Second)
+		c := locktest.Connect(t, link, strings.Join(server.Names(), ","), 20*time.Second)
 		lock, err := recipes.NewInterProcessMutex(c, "/lock",
 			recipes.WithData(make([]byte, 1<<17)))
 		require.NoError(t, err)
 		link.Stall(zktest.Both)
-		ctx := ownerContext(t)
-		acquired := start(func() error { return lock.Acquire(ctx) })
+		ctx := locktest.Owner(t)
+		acquired := locktest.Start(func() error { return lock.Acquire(ctx) })
 		for range 20 {
 			time.Sleep(time.Second)
 			link.Reset()

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -48,14 +49,14 @@ func (b lossBound) survives(
 		link, addr := server.Link(holdersLink), server.Leader().Addr()
 		var conn recipes.Conn
 		if b.bare {
-			conn = bareConn(t, link, addr, timeout)
+			conn = locktest.ConnectBare(t, link, addr, timeout)
 		} else {
-			conn = connectInBubble(t, link, addr, timeout)
+			conn = locktest.Connect(t, link, addr, timeout)
 		}
 		lock, err := recipes.NewInterProcessMutex(conn, "/lock", opts...)
 		require.NoError(t, err)
 		time.Sleep(3*timeout + timeout*time.Duration(phase)/71) // the pings' phase, too
-		ctx := ownerContext(t)
+		ctx := locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))
 		hold := lock.Hold(ctx)
 		held := time.Duration(b.held * float64(timeout))

@@ -3,8 +3,6 @@ package recipes_test
 import (
 	"context"
 	"errors"
-	"io"
-	"log"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -14,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -35,21 +34,9 @@ func newEnsembleTest(
 	server := zktest.Start(t, append(opts, zktest.WithServers(3))...)
 	e := &ensembleTest{t: t, server: server, follower: server.Peer(0)}
 	require.False(t, e.follower.Leading())
-	e.holder = connectInBubble(t, server.Link(holdersLink), e.follower.Addr(), timeout)
+	e.holder = locktest.Connect(t, server.Link(holdersLink), e.follower.Addr(), timeout)
 	e.lock = e.mutex(e.holder)
 	return e
-}
-
-// connectInBubble is a client of those servers, by way of a link.
-func connectInBubble(t *testing.T, link *zktest.Link, servers string, timeout time.Duration) *recipes.Client {
-	t.Helper()
-	client, err := recipes.Connect(t.Context(), servers, timeout, recipes.WithDialer(link.Dial))
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		client.Close()
-		time.Sleep(time.Minute) // virtual: what is under way ends by itself
-	})
-	return client
 }
 
 func (e *ensembleTest) mutex(client *recipes.Client) *recipes.InterProcessMutex {
@@ -63,11 +50,11 @@ func (e *ensembleTest) mutex(client *recipes.Client) *recipes.InterProcessMutex 
 // else has the lock: by then Lost must be closed.
 func (e *ensembleTest) outlives(fault func()) {
 	e.t.Helper()
-	other := e.mutex(connectInBubble(e.t, e.server.Link("other"), e.server.Leader().Addr(), 40*time.Second))
-	ctx, others := ownerContext(e.t), ownerContext(e.t)
+	other := e.mutex(locktest.Connect(e.t, e.server.Link("other"), e.server.Leader().Addr(), 40*time.Second))
+	ctx, others := locktest.Owner(e.t), locktest.Owner(e.t)
 	require.NoError(e.t, e.lock.Acquire(ctx))
 	hold, held := e.lock.Hold(ctx), time.Now()
-	next := start(func() error { return other.Acquire(others) })
+	next := locktest.Start(func() error { return other.Acquire(others) })
 	synctest.Wait()
 	fault()
 	require.NoError(e.t, <-next)
@@ -141,7 +128,7 @@ func TestLostBehindAFollowerThatRefusesByItself(t *testing.T) {
 					e.follower.Isolate()
 					go func() {
 						n := 0
-						for ctx := ownerContext(t); ; n++ {
+						for ctx := locktest.Owner(t); ; n++ {
 							_, err := refused.AcquireTimeout(ctx, time.Second)
 							if !errors.Is(err, c.refusal) {
 								break
@@ -195,7 +182,7 @@ func TestASessionTooShortForTheTickIsRefused(t *testing.T) {
 		defer client.Close()
 		lock, err := recipes.NewInterProcessMutex(client, "/lock")
 		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(ownerContext(t), time.Minute)
+		ctx, cancel := context.WithTimeout(locktest.Owner(t), time.Minute)
 		defer cancel()
 		for range 2 {
 			require.ErrorContains(t, lock.Acquire(ctx), "it takes 7.5s")
@@ -205,26 +192,6 @@ func TestASessionTooShortForTheTickIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, children)
 	})
-}
-
-// bareConn is a *zk.Conn by way of a link.
-func bareConn(t *testing.T, link *zktest.Link, server string, timeout time.Duration) *zk.Conn {
-	t.Helper()
-	conn, events, err := zk.Connect([]string{server}, timeout, zk.WithDialer(link.Dial),
-		zk.WithHostProvider(&clientOrder{}), zk.WithLogInfo(false),
-		zk.WithLogger(log.New(io.Discard, "", 0)))
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		link.Heal()
-		conn.Close()
-		for range events {
-		}
-		time.Sleep(time.Minute) // virtual: what is under way ends by itself
-	})
-	for conn.State() != zk.StateHasSession {
-		time.Sleep(10 * time.Millisecond)
-	}
-	return conn
 }
 
 // A follower that is cut off from its leader disconnects nobody for five ticks, and the
@@ -245,7 +212,7 @@ func TestLostWithAnUnknownTimeoutBehindAFollowerWithoutALeader(t *testing.T) {
 						zktest.WithSeed(uint64(phase+1)))
 					e := &ensembleTest{t: t, server: server, follower: server.Peer(0)}
 					t.Cleanup(func() { e.follower.Start(); e.follower.Rejoin() })
-					conn := bareConn(t, server.Link(holdersLink), e.follower.Addr(), 4*time.Second)
+					conn := locktest.ConnectBare(t, server.Link(holdersLink), e.follower.Addr(), 4*time.Second)
 					var err error
 					e.lock, err = recipes.NewInterProcessMutex(conn, "/lock")
 					require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
@@ -49,22 +50,22 @@ type grant struct {
 }
 
 // succeed makes p wait for the lock at path that hold has. It returns once it stands in the queue.
-func succeed(t *testing.T, p *peer, path string, hold *recipes.Hold) *heir {
+func succeed(t *testing.T, p *locktest.Peer, path string, hold *recipes.Hold) *heir {
 	t.Helper()
 	granted := make(chan grant, 1)
-	h := &heir{lock: p.mutex(path), ctx: ownerContext(t), granted: granted}
+	h := &heir{lock: p.Mutex(path), ctx: locktest.Owner(t), granted: granted}
 	go func() {
 		err := h.lock.Acquire(h.ctx)
 		granted <- grant{time.Now(), err, hold.Err()}
 	}()
-	p.awaitChildren(path, 2)
+	p.AwaitChildren(path, 2)
 	return h
 }
 
 // inherits checks that h got the lock, and after the holder was told of the loss.
 func (h *heir) inherits(t *testing.T, hold *recipes.Hold) grant {
 	t.Helper()
-	g := within(t, h.granted, "the lock does not pass on")
+	g := locktest.Within(t, h.granted, "the lock does not pass on")
 	require.NoError(t, g.err)
 	require.ErrorIs(t, g.previous, recipes.ErrLockLost, "two hold the lock, and the first does not know")
 	require.Greater(t, h.lock.Hold(h.ctx).FencingToken(), hold.FencingToken())
@@ -73,7 +74,7 @@ func (h *heir) inherits(t *testing.T, hold *recipes.Hold) grant {
 
 // An outcast is a holder that loses touch with the server.
 type outcast struct {
-	peer *peer
+	peer *locktest.Peer
 	word *lastWord
 	lock *recipes.InterProcessMutex
 	ctx  context.Context
@@ -82,12 +83,12 @@ type outcast struct {
 	lost chan time.Time
 }
 
-func newOutcast(t *testing.T, servers string, timeout time.Duration, other *peer) *outcast {
+func newOutcast(t *testing.T, servers string, timeout time.Duration, other *locktest.Peer) *outcast {
 	t.Helper()
-	o := &outcast{peer: newPeer(t, servers, timeout), word: &lastWord{}, ctx: ownerContext(t), lost: make(chan time.Time, 1)}
-	o.peer.tap.OnReply(o.word.hear)
+	o := &outcast{peer: locktest.NewPeer(t, servers, timeout), word: &lastWord{}, ctx: locktest.Owner(t), lost: make(chan time.Time, 1)}
+	o.peer.Tap.OnReply(o.word.hear)
 	path := zkserver.Path(t)
-	o.lock = o.peer.mutex(path)
+	o.lock = o.peer.Mutex(path)
 	require.NoError(t, o.lock.Acquire(o.ctx))
 	o.hold = o.lock.Hold(o.ctx)
 	o.heir = succeed(t, other, path, o.hold)
@@ -104,7 +105,7 @@ func TestLostBeforeAnotherHoldsTheLock(t *testing.T) {
 	t.Parallel()
 	const timeout, rounds = 4 * time.Second, 4
 	servers := zkserver.Shared(t).Connect()
-	other := newPeer(t, servers, time.Minute)
+	other := locktest.NewPeer(t, servers, time.Minute)
 	faults := map[string]func(*wiretap.Tap){
 		"both ways":   (*wiretap.Tap).Partition,
 		"to server":   (*wiretap.Tap).PartitionOut,
@@ -118,19 +119,19 @@ func TestLostBeforeAnotherHoldsTheLock(t *testing.T) {
 	}
 	for round := range rounds {
 		for name, fault := range faults {
-			fault(outcasts[name][round].peer.tap)
+			fault(outcasts[name][round].peer.Tap)
 		}
 		time.Sleep(timeout / 10 / rounds) // so that the silences begin at different times after a heartbeat
 	}
 	for name := range faults {
 		for _, o := range outcasts[name] {
 			granted := o.heir.inherits(t, o.hold)
-			lost := within(t, o.lost, name+": not told")
+			lost := locktest.Within(t, o.lost, name+": not told")
 			require.True(t, lost.Before(granted.at), "%s: told %v late", name, lost.Sub(granted.at))
 			require.Less(t, lost.Sub(o.word.sentAt()), timeout, "%s: the server might have ended the session by then", name)
 			require.ErrorIs(t, o.lock.Release(o.ctx), recipes.ErrLockLost)
 			require.NoError(t, o.heir.lock.Release(o.heir.ctx))
-			o.peer.tap.Heal()
+			o.peer.Tap.Heal()
 		}
 	}
 	for name := range faults {
@@ -153,72 +154,62 @@ func TestLostWhenTheServerIsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			service := zkserver.Start(t)
-			other, lasting := newPeer(t, service.Connect(), time.Minute), newPeer(t, service.Connect(), time.Minute)
+			other, lasting := locktest.NewPeer(t, service.Connect(), time.Minute), locktest.NewPeer(t, service.Connect(), time.Minute)
 			brief := newOutcast(t, service.Connect(), 2*time.Second, other)
-			path, ctx := zkserver.Path(t), ownerContext(t)
-			lock := lasting.mutex(path)
+			path, ctx := zkserver.Path(t), locktest.Owner(t)
+			lock := lasting.Mutex(path)
 			require.NoError(t, lock.Acquire(ctx))
-			hold, session := lock.Hold(ctx), lasting.conn.SessionID()
+			hold, session := lock.Hold(ctx), lasting.Conn.SessionID()
 
 			require.NoError(t, c.leave(service.Servers[0]))
-			lost := within(t, brief.lost, "not told")
-			require.Less(t, lost.Sub(brief.word.sentAt()), brief.peer.timeout)
+			lost := locktest.Within(t, brief.lost, "not told")
+			require.Less(t, lost.Sub(brief.word.sentAt()), brief.peer.Timeout)
 			require.Empty(t, brief.heir.granted)
 			require.NoError(t, hold.Err())
 			require.NoError(t, c.comeBack(service.Servers[0]))
 
 			brief.heir.inherits(t, brief.hold)
 			require.ErrorIs(t, brief.lock.Release(brief.ctx), recipes.ErrLockLost)
-			lasting.awaitSession()
-			require.Equal(t, session, lasting.conn.SessionID())
+			lasting.AwaitSession()
+			require.Equal(t, session, lasting.Conn.SessionID())
 			require.NoError(t, hold.Err())
-			require.Equal(t, path+"/"+lasting.awaitChildren(path, 1)[0], hold.Path())
+			require.Equal(t, path+"/"+lasting.AwaitChildren(path, 1)[0], hold.Path())
 			require.NoError(t, lock.Release(ctx))
 		})
 	}
-}
-
-// awaitHeartbeat waits until the loss clock has asked the server anew and got an answer.
-func (p *peer) awaitHeartbeat() {
-	p.t.Helper()
-	p.awaitSession()
-	p.tap.Reset()
-	eventually(p.t, func() bool { return p.tap.Count(wiretap.Sync) > 0 }, "no heartbeat")
-	_, _, err := p.conn.Get("/") // answered behind the heartbeat
-	require.NoError(p.t, err)
 }
 
 func TestNotLostWithinTheSession(t *testing.T) {
 	t.Parallel()
 	const timeout = 6 * time.Second
 	servers := zkserver.Shared(t).Connect()
-	p, other := newPeer(t, servers, timeout), newPeer(t, servers, time.Minute)
-	path, ctx := zkserver.Path(t), ownerContext(t)
-	lock := p.mutex(path)
+	p, other := locktest.NewPeer(t, servers, timeout), locktest.NewPeer(t, servers, time.Minute)
+	path, ctx := zkserver.Path(t), locktest.Owner(t)
+	lock := p.Mutex(path)
 	require.NoError(t, lock.Acquire(ctx))
-	hold, session := lock.Hold(ctx), p.conn.SessionID()
+	hold, session := lock.Hold(ctx), p.Conn.SessionID()
 	token := hold.FencingToken()
 	next := succeed(t, other, path, hold)
 
 	for range 2 {
-		p.tap.Reset()
-		p.tap.Cut()
-		eventually(t, func() bool { return p.tap.Count(wiretap.Connect) > 0 }, "no reconnect")
-		p.awaitHeartbeat()
+		p.Tap.Reset()
+		p.Tap.Cut()
+		locktest.Eventually(t, func() bool { return p.Tap.Count(wiretap.Connect) > 0 }, "no reconnect")
+		p.AwaitHeartbeat()
 		require.NoError(t, hold.Err())
 	}
-	p.tap.Partition()
+	p.Tap.Partition()
 	time.Sleep(timeout / 4) // of silence, which the client does not notice
-	p.tap.Heal()
-	p.awaitHeartbeat()
+	p.Tap.Heal()
+	p.AwaitHeartbeat()
 
 	require.NoError(t, hold.Err())
 	require.True(t, lock.IsOwned(ctx))
-	require.Equal(t, session, p.conn.SessionID())
+	require.Equal(t, session, p.Conn.SessionID())
 	require.Equal(t, token, lock.Hold(ctx).FencingToken())
 	require.Empty(t, next.granted)
 	require.NoError(t, lock.Release(ctx))
-	g := within(t, next.granted, "the lock does not pass on")
+	g := locktest.Within(t, next.granted, "the lock does not pass on")
 	require.NoError(t, g.err)
 	require.NoError(t, g.previous, "a release is no loss")
 	require.Greater(t, next.lock.Hold(next.ctx).FencingToken(), token)
@@ -244,29 +235,29 @@ func TestASurvivorOfALossBlocksNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			servers := zkserver.Shared(t).Connect()
-			p, other := newPeer(t, servers, time.Minute), newPeer(t, servers, time.Minute)
-			path, ctx := zkserver.Path(t), ownerContext(t)
-			lock, err := recipes.NewInterProcessMutex(p.conn, path, c.opts...)
+			p, other := locktest.NewPeer(t, servers, time.Minute), locktest.NewPeer(t, servers, time.Minute)
+			path, ctx := zkserver.Path(t), locktest.Owner(t)
+			lock, err := recipes.NewInterProcessMutex(p.Conn, path, c.opts...)
 			require.NoError(t, err)
 			require.NoError(t, lock.Acquire(ctx))
 			require.NoError(t, lock.Acquire(ctx))
-			hold, session := lock.Hold(ctx), p.conn.SessionID()
+			hold, session := lock.Hold(ctx), p.Conn.SessionID()
 			next := succeed(t, other, path, hold)
 
-			c.leave(p.tap)
-			within(t, hold.Lost(), "not told")
+			c.leave(p.Tap)
+			locktest.Within(t, hold.Lost(), "not told")
 			require.False(t, lock.IsOwned(ctx))
 			require.False(t, lock.IsAcquiredInThisProcess())
 			require.Same(t, hold, lock.Hold(ctx))
 			require.Empty(t, lock.LockPath(ctx))
 			require.ErrorIs(t, lock.Acquire(ctx), recipes.ErrLockLost)
-			require.Len(t, other.children(path), 2, "the znode lives with the session")
+			require.Len(t, other.Children(path), 2, "the znode lives with the session")
 			require.Empty(t, next.granted)
 
-			c.back(p.tap)
+			c.back(p.Tap)
 			next.inherits(t, hold)
-			require.Equal(t, session, p.conn.SessionID())
-			require.Equal(t, zk.StateHasSession, p.conn.State())
+			require.Equal(t, session, p.Conn.SessionID())
+			require.Equal(t, zk.StateHasSession, p.Conn.State())
 			require.ErrorIs(t, lock.Release(ctx), recipes.ErrLockLost)
 			require.ErrorIs(t, lock.Release(ctx), recipes.ErrLockLost)
 			require.ErrorIs(t, lock.Release(ctx), recipes.ErrNotOwner)
@@ -280,35 +271,25 @@ func TestASurvivorOfALossBlocksNobody(t *testing.T) {
 func TestHeartbeatKeepsQuietHolds(t *testing.T) {
 	t.Parallel()
 	const timeout, beats = 3 * time.Second, 8 // together longer than the session
-	p := newPeer(t, zkserver.Shared(t).Connect(), timeout)
-	path, ctx := zkserver.Path(t), ownerContext(t)
+	p := locktest.NewPeer(t, zkserver.Shared(t).Connect(), timeout)
+	path, ctx := zkserver.Path(t), locktest.Owner(t)
 	var holds []*recipes.Hold
 	for _, name := range []string{"/a", "/b", "/c", "/d"} {
-		lock := p.mutex(path + name)
+		lock := p.Mutex(path + name)
 		require.NoError(t, lock.Acquire(ctx))
 		holds = append(holds, lock.Hold(ctx))
 	}
-	eventually(t, func() bool { return len(watching(p.tap)) == len(holds) }, "the holds are not minded")
+	locktest.Eventually(t, func() bool { return len(p.Watching()) == len(holds) }, "the holds are not minded")
 
 	time.Sleep(timeout / 2) // the first ones come faster
-	p.tap.Reset()
+	p.Tap.Reset()
 	began := time.Now()
-	eventually(t, func() bool { return p.tap.Count(wiretap.Sync) == beats }, "no heartbeats")
+	locktest.Eventually(t, func() bool { return p.Tap.Count(wiretap.Sync) == beats }, "no heartbeats")
 	require.LessOrEqual(t, time.Duration(beats-1)*timeout/10, time.Since(began), "more than one every T/10 for all together")
-	for _, request := range p.tap.Requests() {
+	for _, request := range p.Tap.Requests() {
 		require.Equal(t, "sync /", request.String(), "nothing else is asked")
 	}
 	for _, hold := range holds {
 		require.NoError(t, hold.Err())
 	}
-}
-
-// watching returns the paths that watches were set on, in the order of the requests.
-func watching(tap *wiretap.Tap) (paths []string) {
-	for _, request := range tap.Requests() {
-		if request.Watch {
-			paths = append(paths, request.Path)
-		}
-	}
-	return paths
 }

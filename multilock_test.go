@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
@@ -101,8 +102,8 @@ func TestDoWithLocksThatTellNoHold(t *testing.T) {
 	t.Parallel()
 	var did script
 	inner := recipes.NewInterProcessMultiLockOf(stub{name: "a", script: &did})
-	p, path := sharedPeer(t), zkserver.Path(t)
-	mutex := p.mutex(path)
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	mutex := p.Mutex(path)
 	for name, m := range map[string]*recipes.InterProcessMultiLock{
 		"one level": inner, "two levels": recipes.NewInterProcessMultiLockOf(inner), "beside a mutex": recipes.NewInterProcessMultiLockOf(mutex, inner),
 	} {
@@ -115,23 +116,23 @@ func TestDoWithLocksThatTellNoHold(t *testing.T) {
 
 func TestMultiLockIsRefused(t *testing.T) {
 	t.Parallel()
-	p, path := sharedPeer(t), zkserver.Path(t)
-	_, err := recipes.NewInterProcessMultiLock(p.conn, nil)
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	_, err := recipes.NewInterProcessMultiLock(p.Conn, nil)
 	require.ErrorContains(t, err, "there are none")
-	_, err = recipes.NewInterProcessMultiLock(p.conn, []string{path, path + "/b", path})
+	_, err = recipes.NewInterProcessMultiLock(p.Conn, []string{path, path + "/b", path})
 	require.ErrorContains(t, err, path+": paths: it is given twice")
-	_, err = recipes.NewInterProcessMultiLock(p.conn, []string{path, "bad"})
+	_, err = recipes.NewInterProcessMultiLock(p.Conn, []string{path, "bad"})
 	require.ErrorContains(t, err, `recipes: NewInterProcessMultiLock: path "bad" does not`)
 	require.ErrorIs(t, err, zk.ErrInvalidPath)
 	_, err = recipes.NewInterProcessMultiLock(nil, []string{path})
 	require.ErrorContains(t, err, "nil")
 
-	mutex := p.mutex(path)
+	mutex := p.Mutex(path)
 	for why, locks := range map[string][]recipes.InterProcessLock{
 		"there are none":          nil,
 		"number 1 is nil":         {mutex, nil},
 		"number 0 is nil":         {(*recipes.InterProcessMutex)(nil), mutex},
-		"number 2 is given twice": {mutex, p.mutex(path + "/b"), mutex},
+		"number 2 is given twice": {mutex, p.Mutex(path + "/b"), mutex},
 	} {
 		m := recipes.NewInterProcessMultiLockOf(locks...)
 		require.ErrorContains(t, m.Acquire(t.Context()), why)
@@ -148,12 +149,12 @@ func TestMultiLockIsRefused(t *testing.T) {
 func TestHazardA1_20_OneDeadlineForAll(t *testing.T) {
 	t.Parallel()
 	const timeout = 2 * time.Second
-	path, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
-	ctx := ownerContext(t)
-	require.NoError(t, other.mutex(path).Acquire(ctx))
+	path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+	ctx := locktest.Owner(t)
+	require.NoError(t, other.Mutex(path).Acquire(ctx))
 	var did script
 	slow, last := stub{name: "slow", script: &did, wait: timeout - timeout/4}, stub{name: "last", script: &did}
-	m := recipes.NewInterProcessMultiLockOf(slow, p.mutex(path), last)
+	m := recipes.NewInterProcessMultiLockOf(slow, p.Mutex(path), last)
 	began := time.Now()
 	ok, err := m.AcquireTimeout(ctx, timeout)
 	took := time.Since(began)
@@ -162,15 +163,15 @@ func TestHazardA1_20_OneDeadlineForAll(t *testing.T) {
 	require.GreaterOrEqual(t, took, timeout)
 	require.Less(t, took, timeout+grace)
 	require.Equal(t, []string{"try slow", "release slow"}, did.take(), "it stops at the first failure")
-	other.awaitChildren(path, 1)
+	other.AwaitChildren(path, 1)
 }
 
 func TestMultiLockHolds(t *testing.T) {
 	t.Parallel()
-	path, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+	path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
 	var did script
-	ctx, stranger := ownerContext(t), ownerContext(t)
-	first := p.mutex(path + "/a")
+	ctx, stranger := locktest.Owner(t), locktest.Owner(t)
+	first := p.Mutex(path + "/a")
 	rw := readWriteLock(p, path+"/b")
 	last := semaphoreMutex(p, path+"/c")
 	require.NoError(t, last.Acquire(ctx)) // so that the last one has not the greatest token
@@ -192,8 +193,8 @@ func TestMultiLockHolds(t *testing.T) {
 	require.Same(t, hold, m.Hold(ctx), "the same value for the same holds")
 	require.NoError(t, hold.Err())
 
-	require.NoError(t, other.conn.Delete(holds[0].Path(), -1))
-	within(t, hold.Lost(), "the loss of one member")
+	require.NoError(t, other.Conn.Delete(holds[0].Path(), -1))
+	locktest.Within(t, hold.Lost(), "the loss of one member")
 	require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
 	require.ErrorContains(t, hold.Err(), holds[0].Path())
 	require.Same(t, hold, m.Hold(ctx), "it is its owner's until it is released")
@@ -204,8 +205,8 @@ func TestMultiLockHolds(t *testing.T) {
 	require.ErrorIs(t, m.Release(ctx), recipes.ErrLockLost)
 	require.Nil(t, m.Hold(ctx))
 	require.ErrorIs(t, m.Release(ctx), recipes.ErrNotOwner)
-	other.awaitChildren(path+"/b", 0)
-	other.awaitChildren(path+"/c/leases", 0)
+	other.AwaitChildren(path+"/b", 0)
+	other.AwaitChildren(path+"/c/leases", 0)
 
 	require.NoError(t, m.Acquire(ctx))
 	require.NotSame(t, hold, m.Hold(ctx))
@@ -215,9 +216,9 @@ func TestMultiLockHolds(t *testing.T) {
 // The greatest token is not always the last member's.
 func TestMultiLockHasTheGreatestToken(t *testing.T) {
 	t.Parallel()
-	path, p := zkserver.Path(t), sharedPeer(t)
-	ctx := ownerContext(t)
-	early, late := p.mutex(path+"/early"), p.mutex(path+"/late")
+	path, p := zkserver.Path(t), locktest.SharedPeer(t)
+	ctx := locktest.Owner(t)
+	early, late := p.Mutex(path+"/early"), p.Mutex(path+"/late")
 	require.NoError(t, early.Acquire(ctx))
 	m := recipes.NewInterProcessMultiLockOf(late, early)
 	require.NoError(t, m.Acquire(ctx), "it re-enters the one that is held")
@@ -230,15 +231,15 @@ func TestMultiLockHasTheGreatestToken(t *testing.T) {
 	require.False(t, late.IsOwned(ctx))
 	require.True(t, early.IsOwned(ctx))
 	require.NoError(t, early.Release(ctx))
-	p.awaitChildren(path+"/late", 0)
+	p.AwaitChildren(path+"/late", 0)
 }
 
 // Two owners can hold a multi lock of shared locks at once: each has a Hold of its own that stays the same.
 func TestMultiLockOfReaders(t *testing.T) {
 	t.Parallel()
-	path, p := zkserver.Path(t), sharedPeer(t)
+	path, p := zkserver.Path(t), locktest.SharedPeer(t)
 	m := recipes.NewInterProcessMultiLockOf(readWriteLock(p, path+"/a").ReadLock(), readWriteLock(p, path+"/b").ReadLock())
-	one, two := ownerContext(t), ownerContext(t)
+	one, two := locktest.Owner(t), locktest.Owner(t)
 	require.NoError(t, m.Acquire(one))
 	require.NoError(t, m.Acquire(two))
 	first, second := m.Hold(one), m.Hold(two)
@@ -254,17 +255,17 @@ func TestMultiLockOfReaders(t *testing.T) {
 func TestDoEndsWhenAnyMemberIsLost(t *testing.T) {
 	t.Parallel()
 	for member := range 3 {
-		path, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+		path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
 		paths := []string{path + "/a", path + "/b", path + "/c"}
-		m, err := recipes.NewInterProcessMultiLock(p.conn, paths, recipes.WithSessionTimeout(p.timeout))
+		m, err := recipes.NewInterProcessMultiLock(p.Conn, paths, recipes.WithSessionTimeout(p.Timeout))
 		require.NoError(t, err)
 		var nodes []string
 		err = recipes.Do(t.Context(), m, func(ctx context.Context, _ *recipes.Hold) error {
 			for _, hold := range m.Holds(ctx) {
 				nodes = append(nodes, hold.Path())
 			}
-			require.NoError(t, other.conn.Delete(nodes[member], -1))
-			within(t, ctx.Done(), "the loss is not told")
+			require.NoError(t, other.Conn.Delete(nodes[member], -1))
+			locktest.Within(t, ctx.Done(), "the loss is not told")
 			require.ErrorIs(t, context.Cause(ctx), recipes.ErrLockLost)
 			return nil
 		})
@@ -272,7 +273,7 @@ func TestDoEndsWhenAnyMemberIsLost(t *testing.T) {
 		require.ErrorContains(t, err, nodes[member])
 		require.Len(t, slices.Compact(slices.Sorted(slices.Values(nodes))), 3)
 		for _, path := range paths {
-			other.awaitChildren(path, 0)
+			other.AwaitChildren(path, 0)
 		}
 	}
 }
@@ -306,18 +307,18 @@ func TestMultiLockEndsWithItsTime(t *testing.T) {
 // What it gives back is what it has got: a member that any caller may release can be
 // another's by then.
 func TestAMultiLockGivesBackWhatItHasGot(t *testing.T) {
-	inDoScene(t, func(t *testing.T, s *doScene) {
-		taken := s.mutex(t, s.other, "/taken")
-		require.NoError(t, taken.Acquire(ownerContext(t)))
-		m, err := recipes.NewInterProcessSemaphoreMutex(s.client, "/mutex")
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		taken := s.Mutex(t, s.Other, "/taken")
+		require.NoError(t, taken.Acquire(locktest.Owner(t)))
+		m, err := recipes.NewInterProcessSemaphoreMutex(s.Ours, "/mutex")
 		require.NoError(t, err)
-		both := recipes.NewInterProcessMultiLockOf(m, s.mutex(t, s.client, "/taken"))
-		done := start(func() error {
-			_, err := both.AcquireTimeout(ownerContext(t), time.Minute)
+		both := recipes.NewInterProcessMultiLockOf(m, s.Mutex(t, s.Ours, "/taken"))
+		done := locktest.Start(func() error {
+			_, err := both.AcquireTimeout(locktest.Owner(t), time.Minute)
 			return err
 		})
 		time.Sleep(time.Second)
-		next := ownerContext(t)
+		next := locktest.Owner(t)
 		require.NoError(t, m.Release(next))
 		require.NoError(t, m.Acquire(next))
 		require.ErrorIs(t, <-done, recipes.ErrNotOwner, "it had lost one")

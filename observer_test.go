@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -90,7 +91,7 @@ var observed = map[string]func(
 	},
 	"semaphore": func(c *recipes.Client, o recipes.Option) (recipes.InterProcessLock, error) {
 		s, err := recipes.NewInterProcessSemaphoreV2(c, "/lock", 3, o)
-		return &leaseLock{sem: s, n: 3}, err
+		return locktest.NewLeaseLock(s, 3), err
 	},
 	"multi lock": func(c *recipes.Client, o recipes.Option) (recipes.InterProcessLock, error) {
 		return recipes.NewInterProcessMultiLock(c, []string{"/a", "/lock", "/c"}, o)
@@ -106,7 +107,7 @@ func forSabotaged(t *testing.T, test func(t *testing.T, s *sabotaged)) {
 				server := zktest.Start(t)
 				s := &sabotaged{
 					saboteur: new(saboteur), server: server,
-					client: connectThrough(t, server, "ours"), other: connectThrough(t, server, "other"),
+					client: locktest.ConnectThrough(t, server, "ours"), other: locktest.ConnectThrough(t, server, "other"),
 				}
 				var err error
 				s.lock, err = construct(s.client, recipes.WithObserver(s.observe))
@@ -148,11 +149,11 @@ func TestAnObserverThatEndsAcquireLeavesNothing(t *testing.T) {
 		for _, kind := range []recipes.EventKind{recipes.EventQueued, recipes.EventAcquired} {
 			t.Run(name+" at "+kind.String(), func(t *testing.T) {
 				forSabotaged(t, func(t *testing.T, s *sabotaged) {
-					ctx := ownerContext(t)
+					ctx := locktest.Owner(t)
 					s.arm(kind, end)
 					require.False(t, survive(func() { _ = s.lock.Acquire(ctx) }))
-					if l, ok := s.lock.(*leaseLock); ok {
-						require.Nil(t, l.leases)
+					if l, ok := s.lock.(*locktest.LeaseLock); ok {
+						require.Nil(t, l.Leases())
 					}
 					s.isFree(t, ctx)
 				})
@@ -165,20 +166,20 @@ func TestAnObserverThatEndsAcquireLeavesNothing(t *testing.T) {
 func TestAnObserverThatEndsAcquireFreesItsOwner(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
-			inDoScene(t, func(t *testing.T, s *doScene) {
+			locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
 				var boom saboteur
-				ctx := ownerContext(t)
-				lock := s.mutex(t, s.client, "/lock", recipes.WithObserver(boom.observe))
+				ctx := locktest.Owner(t)
+				lock := s.Mutex(t, s.Ours, "/lock", recipes.WithObserver(boom.observe))
 				boom.arm(recipes.EventQueued, func(ctx context.Context, e recipes.Event) {
 					time.Sleep(time.Second)
 					end(ctx, e)
 				})
-				first := start(func() error {
+				first := locktest.Start(func() error {
 					survive(func() { _ = lock.Acquire(ctx) })
 					return nil
 				})
 				time.Sleep(time.Second / 2)
-				second := start(func() error { return lock.Acquire(ctx) })
+				second := locktest.Start(func() error { return lock.Acquire(ctx) })
 				require.NoError(t, <-first)
 				require.NoError(t, <-second)
 				require.NoError(t, lock.Release(ctx))
@@ -192,7 +193,7 @@ func TestAnObserverThatEndsLaterCalls(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			forSabotaged(t, func(t *testing.T, s *sabotaged) {
-				ctx, rival := ownerContext(t), ownerContext(t)
+				ctx, rival := locktest.Owner(t), locktest.Owner(t)
 				require.NoError(t, s.rival.Acquire(rival))
 				s.arm(recipes.EventTimedOut, end)
 				require.False(t, survive(func() { _, _ = s.lock.AcquireTimeout(ctx, time.Second) }))
@@ -215,7 +216,7 @@ func TestAnObserverThatEndsLaterCalls(t *testing.T) {
 // A loss is told on a goroutine of its own, which may end; the lock is none the worse.
 func TestAnObserverThatEndsWhenALossIsTold(t *testing.T) {
 	forSabotaged(t, func(t *testing.T, s *sabotaged) {
-		ctx := ownerContext(t)
+		ctx := locktest.Owner(t)
 		require.NoError(t, s.lock.Acquire(ctx))
 		s.arm(recipes.EventLost, ends["ends"])
 		s.server.ExpireSession(s.client.SessionID())
@@ -232,7 +233,7 @@ func TestAnObserverThatEndsDo(t *testing.T) {
 	} {
 		t.Run(kind.String(), func(t *testing.T) {
 			forSabotaged(t, func(t *testing.T, s *sabotaged) {
-				ctx, ran := ownerContext(t), false
+				ctx, ran := locktest.Owner(t), false
 				s.arm(kind, ends["panics"])
 				require.False(t, survive(func() {
 					_ = recipes.Do(ctx, s.lock, func(context.Context, *recipes.Hold) error {
@@ -254,11 +255,11 @@ func TestAnObserverMayCallTheLock(t *testing.T) {
 		recipes.EventReleased, recipes.EventLost,
 	} {
 		t.Run(kind.String(), func(t *testing.T) {
-			inDoScene(t, func(t *testing.T, s *doScene) {
+			locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
 				var calls saboteur
 				var lock *recipes.InterProcessMutex
-				called, ctx := make(chan struct{}), ownerContext(t)
-				lock = s.mutex(t, s.client, "/lock", recipes.WithObserver(calls.observe))
+				called, ctx := make(chan struct{}), locktest.Owner(t)
+				lock = s.Mutex(t, s.Ours, "/lock", recipes.WithObserver(calls.observe))
 				calls.arm(kind, func(told context.Context, e recipes.Event) {
 					defer close(called)
 					holds := kind == recipes.EventAcquired
@@ -269,7 +270,7 @@ func TestAnObserverMayCallTheLock(t *testing.T) {
 					lock.MakeRevocable(func() {})
 					_, err := lock.Participants(context.WithoutCancel(told))
 					require.NoError(t, err)
-					_, err = lock.AcquireTimeout(ownerContext(t), 0)
+					_, err = lock.AcquireTimeout(locktest.Owner(t), 0)
 					require.NoError(t, err)
 					if holds {
 						require.NoError(t, lock.Acquire(told))
@@ -277,7 +278,7 @@ func TestAnObserverMayCallTheLock(t *testing.T) {
 						require.Equal(t, lock.Hold(told).Path(), e.Node)
 					}
 				})
-				s.provoke(t, lock, ctx, kind)
+				provoke(t, s, lock, ctx, kind)
 				<-called
 			})
 		})
@@ -285,13 +286,13 @@ func TestAnObserverMayCallTheLock(t *testing.T) {
 }
 
 // provoke makes the lock tell a step.
-func (s *doScene) provoke(
-	t *testing.T, lock *recipes.InterProcessMutex, ctx context.Context, kind recipes.EventKind, //nolint:revive // t comes first in tests
+func provoke(
+	t *testing.T, s *locktest.Bubble, lock *recipes.InterProcessMutex, ctx context.Context, kind recipes.EventKind, //nolint:revive // t comes first in tests
 ) {
 	t.Helper()
 	switch kind {
 	case recipes.EventTimedOut, recipes.EventFailed:
-		rival, others := s.mutex(t, s.other, "/lock"), ownerContext(t)
+		rival, others := s.Mutex(t, s.Other, "/lock"), locktest.Owner(t)
 		require.NoError(t, rival.Acquire(others))
 		if kind == recipes.EventTimedOut {
 			_, err := lock.AcquireTimeout(ctx, time.Second)
@@ -306,7 +307,7 @@ func (s *doScene) provoke(
 	}
 	require.NoError(t, lock.Acquire(ctx))
 	if kind == recipes.EventLost {
-		s.lose(t, lock.Hold(ctx))
+		s.Lose(t, lock.Hold(ctx))
 		time.Sleep(time.Minute)
 		require.ErrorIs(t, lock.Release(ctx), recipes.ErrLockLost)
 		return
@@ -341,7 +342,7 @@ func TestAnObserverIsToldTheCallAndTheRecipe(t *testing.T) {
 		call := func(ctx context.Context, what string) context.Context {
 			return context.WithValue(ctx, callKey{}, what)
 		}
-		ctx, rival := ownerContext(t), ownerContext(t)
+		ctx, rival := locktest.Owner(t), locktest.Owner(t)
 		require.NoError(t, s.rival.Acquire(rival))
 		_, err = lock.AcquireTimeout(call(ctx, "try"), time.Second)
 		require.NoError(t, err)
@@ -373,7 +374,7 @@ func TestReturnAllGoesOn(t *testing.T) {
 		server := zktest.Start(t)
 		var boom saboteur
 		s, err := recipes.NewInterProcessSemaphoreV2(
-			connectThrough(t, server, "ours"), "/semaphore", 3, recipes.WithObserver(boom.observe))
+			locktest.ConnectThrough(t, server, "ours"), "/semaphore", 3, recipes.WithObserver(boom.observe))
 		require.NoError(t, err)
 		leases, err := s.AcquireN(t.Context(), 3)
 		require.NoError(t, err)
@@ -397,19 +398,19 @@ func TestReturnAllGoesOn(t *testing.T) {
 
 // A member of the caller's own kind that panics keeps none of the others.
 func TestAMemberThatPanicsKeepsNoOther(t *testing.T) {
-	inDoScene(t, func(t *testing.T, s *doScene) {
-		ctx, b := ownerContext(t), s.mutex(t, s.client, "/b")
-		multi := recipes.NewInterProcessMultiLockOf(s.lock, panicking{}, b)
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		ctx, b := locktest.Owner(t), s.Mutex(t, s.Ours, "/b")
+		multi := recipes.NewInterProcessMultiLockOf(s.Lock, panicking{}, b)
 		require.NoError(t, multi.Acquire(ctx))
 		require.PanicsWithError(t, "own", func() { _ = multi.Release(ctx) })
-		require.False(t, s.lock.IsOwned(ctx))
+		require.False(t, s.Lock.IsOwned(ctx))
 		require.False(t, b.IsOwned(ctx))
 		time.Sleep(time.Second)
-		require.Equal(t, []string{"/b", "/lock"}, s.server.Znodes())
+		require.Equal(t, []string{"/b", "/lock"}, s.Server.Znodes())
 
-		last := recipes.NewInterProcessMultiLockOf(s.lock, b, panicking{acquire: true})
+		last := recipes.NewInterProcessMultiLockOf(s.Lock, b, panicking{acquire: true})
 		require.PanicsWithError(t, "own", func() { _ = last.Acquire(ctx) })
-		require.False(t, s.lock.IsOwned(ctx))
+		require.False(t, s.Lock.IsOwned(ctx))
 		require.False(t, b.IsOwned(ctx))
 	})
 }

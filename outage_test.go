@@ -2,7 +2,6 @@ package recipes_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,14 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
-
-// connectThrough is a client in a bubble of any of the servers, through a link of its own.
-func connectThrough(t *testing.T, server *zktest.Server, link string) *recipes.Client {
-	t.Helper()
-	return connectInBubble(t, server.Link(link), strings.Join(server.Names(), ","), 10*time.Second)
-}
 
 // A member is released under a time of its own where the others could not be acquired: the caller's is over, and in an outage that
 // would take as long as the session.
@@ -42,16 +36,16 @@ func TestAMultiLockGivesBackInTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := zktest.Start(t)
-				client, other := connectThrough(t, server, "ours"), connectThrough(t, server, "other")
+				client, other := locktest.ConnectThrough(t, server, "ours"), locktest.ConnectThrough(t, server, "other")
 				last, err := recipes.NewInterProcessMutex(other, "/d")
 				require.NoError(t, err)
-				require.NoError(t, last.Acquire(ownerContext(t)))
+				require.NoError(t, last.Acquire(locktest.Owner(t)))
 				lock, err := recipes.NewInterProcessMultiLock(client, []string{"/a", "/b", "/c", "/d"})
 				require.NoError(t, err)
 				time.AfterFunc(timeout/2, server.Link("ours").Cut)
 
 				began := time.Now()
-				require.NoError(t, acquire(ownerContext(t), lock))
+				require.NoError(t, acquire(locktest.Owner(t), lock))
 				require.LessOrEqual(t, time.Since(began), timeout+250*time.Millisecond)
 				server.Link("ours").Heal()
 				time.Sleep(5 * time.Second)
@@ -65,14 +59,14 @@ func TestAMultiLockGivesBackInTime(t *testing.T) {
 func TestAReleaseThatOutlivesItsSessionIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t, zktest.WithServers(3))
-		client := connectThrough(t, server, "ours")
+		client := locktest.ConnectThrough(t, server, "ours")
 		lock, err := recipes.NewInterProcessMutex(client, "/lock")
 		require.NoError(t, err)
-		ctx := ownerContext(t)
+		ctx := locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))
 		session := client.SessionID()
 		server.Link("ours").Stall(zktest.ToServer)
-		released := start(func() error { return lock.Release(ctx) })
+		released := locktest.Start(func() error { return lock.Release(ctx) })
 		synctest.Wait()
 		server.Link("ours").Reset()        // the delete is lost
 		time.Sleep(100 * time.Millisecond) // it tries again, and the client to connect
@@ -96,16 +90,16 @@ func TestAMultiLockHoldsAllItsMembers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := zktest.Start(t)
-				client, other := connectThrough(t, server, "ours"), connectThrough(t, server, "other")
+				client, other := locktest.ConnectThrough(t, server, "ours"), locktest.ConnectThrough(t, server, "other")
 				multi, err := recipes.NewInterProcessMultiLock(client, []string{"/a", "/b"})
 				require.NoError(t, err)
 				a, err := recipes.NewInterProcessMutex(other, "/a")
 				require.NoError(t, err)
 				b, err := recipes.NewInterProcessMutex(other, "/b")
 				require.NoError(t, err)
-				ctx, others := ownerContext(t), ownerContext(t)
+				ctx, others := locktest.Owner(t), locktest.Owner(t)
 				require.NoError(t, b.Acquire(others))
-				acquired := start(func() error { return multi.Acquire(ctx) })
+				acquired := locktest.Start(func() error { return multi.Acquire(ctx) })
 				time.Sleep(time.Second)
 				lose(server, client, other)
 				require.NoError(t, a.Acquire(others))
@@ -127,14 +121,14 @@ func TestAMultiLockHoldsAllItsMembers(t *testing.T) {
 func TestAMultiLockIsTriedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
-		client := connectThrough(t, server, "ours")
+		client := locktest.ConnectThrough(t, server, "ours")
 		a, err := recipes.NewInterProcessMutex(client, "/a")
 		require.NoError(t, err)
 		last := &sideEffect{do: func() {
 			require.True(t, server.ExpireSession(client.SessionID()))
 			time.Sleep(5 * time.Second)
 		}}
-		ctx := ownerContext(t)
+		ctx := locktest.Owner(t)
 		ok, err := recipes.NewInterProcessMultiLockOf(a, last).AcquireTimeout(ctx, 0)
 		require.NoError(t, err)
 		require.False(t, ok)

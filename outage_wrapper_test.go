@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -86,9 +87,9 @@ func TestAPlayedOutageIsOne(t *testing.T) {
 				const timeout = 10 * time.Second
 				server := zktest.Start(t)
 				addr := server.Leader().Addr()
-				other := connectInBubble(t, server.Link("other"), addr, timeout)
+				other := locktest.Connect(t, server.Link("other"), addr, timeout)
 				conn := &faultConn{
-					Conn: bareConn(t, server.Link(holdersLink), addr, timeout), state: state,
+					Conn: locktest.ConnectBare(t, server.Link(holdersLink), addr, timeout), state: state,
 				}
 				mutex := func(path string) *recipes.InterProcessMutex {
 					lock, err := recipes.NewInterProcessMutex(conn, path,
@@ -98,16 +99,16 @@ func TestAPlayedOutageIsOne(t *testing.T) {
 				}
 				taken, err := recipes.NewInterProcessMutex(other, "/wanted")
 				require.NoError(t, err)
-				theirs, ours := ownerContext(t), ownerContext(t)
+				theirs, ours := locktest.Owner(t), locktest.Owner(t)
 				require.NoError(t, taken.Acquire(theirs))
 				held, released, wanted := mutex("/held"), mutex("/released"), mutex("/wanted")
 				require.NoError(t, held.Acquire(ours))
 				require.NoError(t, released.Acquire(ours))
-				waiting := start(func() error { return wanted.Acquire(ours) })
+				waiting := locktest.Start(func() error { return wanted.Acquire(ours) })
 				time.Sleep(timeout)
 
 				conn.away.Store(true)
-				leaving := start(func() error { return released.Release(ours) })
+				leaving := locktest.Start(func() error { return released.Release(ours) })
 				time.Sleep(timeout * 4 / 10)
 				require.Empty(t, waiting, "the waiter has given up")
 				conn.away.Store(false)
@@ -134,16 +135,16 @@ func TestAWrapperOfAClosedConnectionTellsWhoWaits(t *testing.T) {
 		const timeout = 10 * time.Second
 		server := zktest.Start(t)
 		addr := server.Leader().Addr()
-		other := connectInBubble(t, server.Link("other"), addr, timeout)
+		other := locktest.Connect(t, server.Link("other"), addr, timeout)
 		taken, err := recipes.NewInterProcessMutex(other, "/wanted")
 		require.NoError(t, err)
-		theirs, ours := ownerContext(t), ownerContext(t)
+		theirs, ours := locktest.Owner(t), locktest.Owner(t)
 		require.NoError(t, taken.Acquire(theirs))
-		conn := &faultConn{Conn: bareConn(t, server.Link(holdersLink), addr, timeout)}
+		conn := &faultConn{Conn: locktest.ConnectBare(t, server.Link(holdersLink), addr, timeout)}
 		lock, err := recipes.NewInterProcessMutex(conn, "/wanted",
 			recipes.WithSessionTimeout(timeout))
 		require.NoError(t, err)
-		waiting := start(func() error { return lock.Acquire(ours) })
+		waiting := locktest.Start(func() error { return lock.Acquire(ours) })
 		time.Sleep(45 * time.Second)
 		conn.Close()
 		began := time.Now()

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
@@ -16,8 +17,8 @@ import (
 // which sees UTF-16.
 func TestPathsAreTheServers(t *testing.T) {
 	t.Parallel()
-	p, root := sharedPeer(t), zkserver.Path(t)
-	_, err := p.conn.Create(root, nil, 0, zk.WorldACL(zk.PermAll))
+	p, root := locktest.SharedPeer(t), zkserver.Path(t)
+	_, err := p.Conn.Create(root, nil, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	names := []string{
 		".a", "...", "a b", "a.", "..a", "lock-0000000001", "世界", "é",
@@ -33,15 +34,15 @@ func TestPathsAreTheServers(t *testing.T) {
 	for _, name := range names {
 		path := root + "/" + name
 		// A Multi sends what it is given; elsewhere the client has a check of its own.
-		_, served := p.conn.Multi(&zk.CreateRequest{Path: path, Acl: zk.WorldACL(zk.PermAll)})
+		_, served := p.Conn.Multi(&zk.CreateRequest{Path: path, Acl: zk.WorldACL(zk.PermAll)})
 		if served != nil {
 			require.ErrorIs(t, served, zk.ErrBadArguments, "%q", path)
 		}
-		_, err := recipes.NewInterProcessMutex(p.conn, path)
+		_, err := recipes.NewInterProcessMutex(p.Conn, path)
 		if err != nil {
 			require.ErrorIs(t, err, zk.ErrInvalidPath, "%q", path)
 		}
-		_, client := p.conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+		_, client := p.Conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
 		refused := served != nil || errors.Is(client, zk.ErrInvalidPath)
 		require.Equal(t, refused, err != nil,
 			"%q: the server says %v, the client %v, the constructor %v", path, served, client, err)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
@@ -21,10 +23,10 @@ import (
 // A guarded counter lies in ZooKeeper and is not safe by itself: it is read, and written without a version.
 type counter struct{ path string }
 
-func newCounter(t *testing.T, p *peer) counter {
+func newCounter(t *testing.T, p *locktest.Peer) counter {
 	t.Helper()
 	c := counter{zkserver.Path(t) + "-counter"}
-	_, err := p.conn.Create(c.path, make([]byte, 8), 0, zk.WorldACL(zk.PermAll))
+	_, err := p.Conn.Create(c.path, make([]byte, 8), 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	return c
 }
@@ -64,20 +66,20 @@ func TestExclusionAndOrder(t *testing.T) {
 	t.Parallel()
 	const sessions, owners, increments = 8, 2, 200
 	path := zkserver.Path(t)
-	first := sharedPeer(t)
+	first := locktest.SharedPeer(t)
 	count := newCounter(t, first)
 	var all grants
 	var workers []<-chan error
 	for range sessions {
-		p := sharedPeer(t)
-		lock := p.mutex(path)
+		p := locktest.SharedPeer(t)
+		lock := p.Mutex(path)
 		for range owners {
-			ctx := ownerContext(t)
-			workers = append(workers, start(func() error {
+			ctx := locktest.Owner(t)
+			workers = append(workers, locktest.Start(func() error {
 				for range increments {
 					if err := recipes.Do(ctx, lock, func(ctx context.Context, _ *recipes.Hold) error {
 						all.add(lock.Hold(ctx))
-						return count.increment(p.conn)
+						return count.increment(p.Conn)
 					}); err != nil {
 						return err
 					}
@@ -94,7 +96,7 @@ func TestExclusionAndOrder(t *testing.T) {
 			t.Fatal("interrupted")
 		}
 	}
-	n, err := count.value(first.conn)
+	n, err := count.value(first.Conn)
 	require.NoError(t, err)
 	require.EqualValues(t, sessions*owners*increments, n)
 	require.Len(t, all.got, sessions*owners*increments)
@@ -103,13 +105,13 @@ func TestExclusionAndOrder(t *testing.T) {
 		require.Less(t, all.got[i].FencingToken(), h.FencingToken(), "the token did not grow")
 		require.NoError(t, h.Err())
 	}
-	require.Empty(t, first.children(path))
+	require.Empty(t, first.Children(path))
 }
 
 func TestReentryByGoroutine(t *testing.T) {
 	t.Parallel()
-	p, path := sharedPeer(t), zkserver.Path(t)
-	lock := p.mutex(path)
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	lock := p.Mutex(path)
 	ctx := t.Context()
 	for range 3 {
 		require.NoError(t, lock.Acquire(ctx))
@@ -117,27 +119,27 @@ func TestReentryByGoroutine(t *testing.T) {
 	ok, err := lock.AcquireTimeout(ctx, 0)
 	require.NoError(t, err)
 	require.True(t, ok)
-	require.Len(t, p.children(path), 1, "a re-entry made a znode")
+	require.Len(t, p.Children(path), 1, "a re-entry made a znode")
 	for range 3 {
 		require.NoError(t, lock.Release(ctx))
 		require.True(t, lock.IsOwned(ctx))
 	}
 	require.NoError(t, lock.Release(ctx))
 	require.False(t, lock.IsOwned(ctx))
-	require.Empty(t, p.children(path))
+	require.Empty(t, p.Children(path))
 	require.ErrorIs(t, lock.Release(ctx), recipes.ErrNotOwner)
 }
 
 func TestReentryByContext(t *testing.T) {
 	t.Parallel()
-	lock := sharedPeer(t).mutex(zkserver.Path(t))
-	ctx := ownerContext(t)
+	lock := locktest.SharedPeer(t).Mutex(zkserver.Path(t))
+	ctx := locktest.Owner(t)
 	require.NoError(t, lock.Acquire(ctx))
 	type key struct{}
 	derived, cancel := context.WithCancel(context.WithValue(ctx, key{}, "value"))
 	defer cancel()
-	require.NoError(t, within(t, start(func() error { return lock.Acquire(derived) }), "re-entry on another goroutine"))
-	require.NoError(t, within(t, start(func() error { return lock.Release(derived) }), "release on another goroutine"))
+	require.NoError(t, locktest.Within(t, locktest.Start(func() error { return lock.Acquire(derived) }), "re-entry on another goroutine"))
+	require.NoError(t, locktest.Within(t, locktest.Start(func() error { return lock.Release(derived) }), "release on another goroutine"))
 	require.True(t, lock.IsOwned(ctx))
 
 	require.False(t, lock.IsOwned(t.Context()), "the goroutine is not the owner that its ctx had carried")
@@ -148,20 +150,20 @@ func TestReentryByContext(t *testing.T) {
 
 func TestOneOwnerOnTwoGoroutinesAtOnce(t *testing.T) {
 	t.Parallel()
-	p, path := sharedPeer(t), zkserver.Path(t)
-	other, lock := sharedPeer(t).mutex(path), p.mutex(path)
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	other, lock := locktest.SharedPeer(t).Mutex(path), p.Mutex(path)
 	require.NoError(t, other.Acquire(t.Context()))
-	ctx := ownerContext(t)
-	one := start(func() error { return lock.Acquire(ctx) })
-	p.awaitChildren(path, 2)
-	two := start(func() error { return lock.Acquire(ctx) })
+	ctx := locktest.Owner(t)
+	one := locktest.Start(func() error { return lock.Acquire(ctx) })
+	p.AwaitChildren(path, 2)
+	two := locktest.Start(func() error { return lock.Acquire(ctx) })
 	impatient, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, lock.Acquire(impatient), context.DeadlineExceeded)
 	require.NoError(t, other.Release(t.Context()))
-	require.NoError(t, within(t, one, "first acquire"))
-	require.NoError(t, within(t, two, "second acquire, a re-entry"))
-	require.Len(t, p.children(path), 1)
+	require.NoError(t, locktest.Within(t, one, "first acquire"))
+	require.NoError(t, locktest.Within(t, two, "second acquire, a re-entry"))
+	require.Len(t, p.Children(path), 1)
 	require.NoError(t, lock.Release(ctx))
 	require.NoError(t, lock.Release(ctx))
 	require.ErrorIs(t, lock.Release(ctx), recipes.ErrNotOwner)
@@ -169,40 +171,40 @@ func TestOneOwnerOnTwoGoroutinesAtOnce(t *testing.T) {
 
 func TestGoroutinesOnOneValueExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	p, path := sharedPeer(t), zkserver.Path(t)
-	lock := p.mutex(path)
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	lock := p.Mutex(path)
 	require.NoError(t, lock.Acquire(t.Context()))
-	ok, err := lock.AcquireTimeout(ownerContext(t), 0)
+	ok, err := lock.AcquireTimeout(locktest.Owner(t), 0)
 	require.NoError(t, err)
 	require.False(t, ok)
 
-	require.ErrorIs(t, within(t, start(func() error { return lock.Release(t.Context()) }), "release"), recipes.ErrNotOwner)
+	require.ErrorIs(t, locktest.Within(t, locktest.Start(func() error { return lock.Release(t.Context()) }), "release"), recipes.ErrNotOwner)
 	got := make(chan struct{})
-	done := start(func() error {
+	done := locktest.Start(func() error {
 		if err := lock.Acquire(t.Context()); err != nil {
 			return err
 		}
 		close(got)
 		return lock.Release(t.Context())
 	})
-	p.awaitChildren(path, 2)
+	p.AwaitChildren(path, 2)
 	select {
 	case <-got:
 		t.Fatal("two goroutines hold the lock")
 	default:
 	}
 	require.NoError(t, lock.Release(t.Context()))
-	require.NoError(t, within(t, done, "the other goroutine's turn"))
+	require.NoError(t, locktest.Within(t, done, "the other goroutine's turn"))
 }
 
 func TestDo(t *testing.T) {
 	t.Parallel()
-	p, path := sharedPeer(t), zkserver.Path(t)
-	lock := p.mutex(path)
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	lock := p.Mutex(path)
 
 	t.Run("nested, also on another goroutine", func(t *testing.T) {
 		err := recipes.Do(t.Context(), lock, func(ctx context.Context, _ *recipes.Hold) error {
-			return within(t, start(func() error {
+			return locktest.Within(t, locktest.Start(func() error {
 				return recipes.Do(ctx, lock, func(ctx context.Context, _ *recipes.Hold) error {
 					require.True(t, lock.IsOwned(ctx))
 					return nil
@@ -227,17 +229,17 @@ func TestDo(t *testing.T) {
 			_ = recipes.Do(t.Context(), lock, func(context.Context, *recipes.Hold) error { panic("oh") })
 		})
 		require.False(t, lock.IsAcquiredInThisProcess())
-		require.Empty(t, p.children(path))
+		require.Empty(t, p.Children(path))
 	})
 	t.Run("a ctx that ends during fn does not keep the lock", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		require.NoError(t, recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error { cancel(); return nil }))
-		require.Empty(t, p.children(path))
+		require.Empty(t, p.Children(path))
 	})
 	t.Run("a loss cancels fn and is in the result", func(t *testing.T) {
 		failed := errors.New("failed")
 		err := recipes.Do(t.Context(), lock, func(ctx context.Context, _ *recipes.Hold) error {
-			if err := p.conn.Delete(lock.LockPath(ctx), -1); err != nil {
+			if err := p.Conn.Delete(lock.LockPath(ctx), -1); err != nil {
 				return err
 			}
 			<-ctx.Done()
@@ -256,8 +258,8 @@ func TestDo(t *testing.T) {
 
 func TestHold(t *testing.T) {
 	t.Parallel()
-	p, path := sharedPeer(t), zkserver.Path(t)
-	lock, ctx := p.mutex(path), ownerContext(t)
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	lock, ctx := p.Mutex(path), locktest.Owner(t)
 	require.Nil(t, lock.Hold(ctx))
 	require.Empty(t, lock.LockPath(ctx))
 	require.False(t, lock.IsOwned(ctx))
@@ -266,13 +268,13 @@ func TestHold(t *testing.T) {
 	require.NoError(t, lock.Acquire(ctx))
 	hold := lock.Hold(ctx)
 	require.Equal(t, lock.LockPath(ctx), hold.Path())
-	require.Equal(t, []string{strings.TrimPrefix(hold.Path(), path+"/")}, p.children(path))
+	require.Equal(t, []string{strings.TrimPrefix(hold.Path(), path+"/")}, p.Children(path))
 	require.Regexp(t, path+`/_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lock-0000000000$`, hold.Path())
-	require.Nil(t, lock.Hold(ownerContext(t)), "another owner's")
+	require.Nil(t, lock.Hold(locktest.Owner(t)), "another owner's")
 	require.True(t, lock.IsAcquiredInThisProcess())
-	_, stat, err := p.conn.Get(hold.Path())
+	_, stat, err := p.Conn.Get(hold.Path())
 	require.NoError(t, err)
-	require.Equal(t, p.conn.SessionID(), stat.EphemeralOwner)
+	require.Equal(t, p.Conn.SessionID(), stat.EphemeralOwner)
 	require.GreaterOrEqual(t, hold.FencingToken(), stat.Czxid)
 
 	require.NoError(t, lock.Acquire(ctx))
@@ -293,27 +295,27 @@ func TestHold(t *testing.T) {
 func TestTokenWhenSomebodySlippedIn(t *testing.T) {
 	t.Parallel()
 	path := zkserver.Path(t)
-	p, other := sharedPeer(t), sharedPeer(t)
-	_, err := other.conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+	p, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
+	_, err := other.Conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
-	created := p.tap.NthReply(wiretap.Create, 1, wiretap.Pass)
+	created := p.Tap.NthReply(wiretap.Create, 1, wiretap.Pass)
 	var node string
 	var once sync.Once
-	p.tap.OnRequest(func(request wiretap.Packet) wiretap.Verdict {
+	p.Tap.OnRequest(func(request wiretap.Packet) wiretap.Verdict {
 		if request.Op == wiretap.GetChildren2 {
 			once.Do(func() {
 				<-created
-				node, err = other.conn.CreateProtectedEphemeralSequential(path+"/lock-", nil, zk.WorldACL(zk.PermAll))
+				node, err = other.Conn.CreateProtectedEphemeralSequential(path+"/lock-", nil, zk.WorldACL(zk.PermAll))
 			})
 		}
 		return wiretap.Pass
 	})
-	lock, ctx := p.mutex(path), ownerContext(t)
+	lock, ctx := p.Mutex(path), locktest.Owner(t)
 	require.NoError(t, lock.Acquire(ctx))
 	require.NoError(t, err)
-	_, mine, err := p.conn.Get(lock.LockPath(ctx))
+	_, mine, err := p.Conn.Get(lock.LockPath(ctx))
 	require.NoError(t, err)
-	_, theirs, err := p.conn.Get(node)
+	_, theirs, err := p.Conn.Get(node)
 	require.NoError(t, err)
 	require.Less(t, mine.Czxid, theirs.Czxid)
 	require.Equal(t, mine.Czxid, lock.Hold(ctx).FencingToken())
@@ -322,19 +324,19 @@ func TestTokenWhenSomebodySlippedIn(t *testing.T) {
 
 func TestCheckGuardsAMulti(t *testing.T) {
 	t.Parallel()
-	p, path := sharedPeer(t), zkserver.Path(t)
-	lock, ctx := p.mutex(path), ownerContext(t)
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	lock, ctx := p.Mutex(path), locktest.Owner(t)
 	count := newCounter(t, p)
 	set := &zk.SetDataRequest{Path: count.path, Data: binary.BigEndian.AppendUint64(nil, 7), Version: -1}
 	require.NoError(t, lock.Acquire(ctx))
 	hold := lock.Hold(ctx)
-	_, err := p.conn.Multi(hold.Check(), set)
+	_, err := p.Conn.Multi(hold.Check(), set)
 	require.NoError(t, err)
 	require.NoError(t, lock.Release(ctx))
 	set.Data = binary.BigEndian.AppendUint64(nil, 8)
-	_, err = p.conn.Multi(hold.Check(), set)
+	_, err = p.Conn.Multi(hold.Check(), set)
 	require.ErrorIs(t, err, zk.ErrNoNode)
-	n, err := count.value(p.conn)
+	n, err := count.value(p.Conn)
 	require.NoError(t, err)
 	require.EqualValues(t, 7, n)
 }
@@ -342,8 +344,8 @@ func TestCheckGuardsAMulti(t *testing.T) {
 func TestParticipants(t *testing.T) {
 	t.Parallel()
 	path := zkserver.Path(t)
-	one, two := sharedPeer(t), sharedPeer(t)
-	a, b := one.mutex(path, recipes.WithData([]byte("one"))), two.mutex(path)
+	one, two := locktest.SharedPeer(t), locktest.SharedPeer(t)
+	a, b := one.Mutex(path, recipes.WithData([]byte("one"))), two.Mutex(path)
 	nodes, err := a.ParticipantNodes(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, nodes, "of a lock that was never used")
@@ -352,9 +354,9 @@ func TestParticipants(t *testing.T) {
 	require.Empty(t, all)
 
 	require.NoError(t, a.Acquire(t.Context()))
-	waiting := start(func() error { return b.Acquire(t.Context()) })
-	one.awaitChildren(path, 2)
-	_, err = one.conn.Create(path+"/config", nil, 0, zk.WorldACL(zk.PermAll))
+	waiting := locktest.Start(func() error { return b.Acquire(t.Context()) })
+	one.AwaitChildren(path, 2)
+	_, err = one.Conn.Create(path+"/config", nil, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	nodes, err = b.ParticipantNodes(t.Context())
 	require.NoError(t, err)
@@ -368,24 +370,24 @@ func TestParticipants(t *testing.T) {
 	require.Equal(t, "one", string(all[0].Data))
 	require.Regexp(t, `^[0-9a-f.:]+$`, string(all[1].Data), "by default an address")
 	require.Equal(t, []bool{true, false}, []bool{all[0].Holding, all[1].Holding})
-	require.Equal(t, []int64{one.conn.SessionID(), two.conn.SessionID()}, []int64{all[0].Session, all[1].Session})
+	require.Equal(t, []int64{one.Conn.SessionID(), two.Conn.SessionID()}, []int64{all[0].Session, all[1].Session})
 	require.WithinDuration(t, time.Now(), all[0].Since, time.Minute)
 	require.False(t, all[1].Since.Before(all[0].Since))
 	require.NoError(t, a.Release(t.Context()))
-	require.NoError(t, within(t, waiting, "b's turn"))
+	require.NoError(t, locktest.Within(t, waiting, "b's turn"))
 }
 
 func TestManyParticipants(t *testing.T) {
 	t.Parallel()
-	p, path := sharedPeer(t), zkserver.Path(t)
-	lock := p.mutex(path)
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	lock := p.Mutex(path)
 	require.NoError(t, lock.Acquire(t.Context()))
 	ctx, cancel := context.WithCancel(t.Context())
 	var waiting []<-chan error
 	for range 100 {
-		waiting = append(waiting, start(func() error { return lock.Acquire(recipes.WithOwner(ctx)) }))
+		waiting = append(waiting, locktest.Start(func() error { return lock.Acquire(recipes.WithOwner(ctx)) }))
 	}
-	p.awaitChildren(path, 101)
+	p.AwaitChildren(path, 101)
 	all, err := lock.Participants(t.Context())
 	require.NoError(t, err)
 	nodes, err := lock.ParticipantNodes(t.Context())
@@ -397,18 +399,18 @@ func TestManyParticipants(t *testing.T) {
 	}
 	cancel()
 	for _, w := range waiting {
-		require.ErrorIs(t, within(t, w, "cancelled"), context.Canceled)
+		require.ErrorIs(t, locktest.Within(t, w, "cancelled"), context.Canceled)
 	}
-	require.Equal(t, nodes[0], path+"/"+p.awaitChildren(path, 1)[0])
+	require.Equal(t, nodes[0], path+"/"+p.AwaitChildren(path, 1)[0])
 	require.NoError(t, lock.Release(t.Context()))
 }
 
 func TestObserver(t *testing.T) {
 	t.Parallel()
-	p, path := sharedPeer(t), zkserver.Path(t)
-	var one, two recorder
-	a, b := p.mutex(path, recipes.WithObserver(one.observe)), sharedPeer(t).mutex(path, recipes.WithObserver(two.observe))
-	ctx := ownerContext(t)
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	var one, two locktest.Recorder
+	a, b := p.Mutex(path, recipes.WithObserver(one.Observe)), locktest.SharedPeer(t).Mutex(path, recipes.WithObserver(two.Observe))
+	ctx := locktest.Owner(t)
 	require.NoError(t, a.Acquire(ctx))
 	require.NoError(t, a.Acquire(ctx))
 	hold := a.Hold(ctx)
@@ -417,40 +419,40 @@ func TestObserver(t *testing.T) {
 	require.False(t, ok)
 	cancelled, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("why")
-	waiting := start(func() error { return b.Acquire(cancelled) })
-	eventually(t, func() bool { return len(two.kinds()) == 3 }, "not queued") // before that, a cancelled Acquire only fails
+	waiting := locktest.Start(func() error { return b.Acquire(cancelled) })
+	locktest.Eventually(t, func() bool { return len(two.Kinds()) == 3 }, "not queued") // before that, a cancelled Acquire only fails
 	cancel(why)
-	require.ErrorIs(t, within(t, waiting, "cancelled"), why)
+	require.ErrorIs(t, locktest.Within(t, waiting, "cancelled"), why)
 	require.NoError(t, a.Release(ctx))
 	require.NoError(t, a.Release(ctx))
 	require.NoError(t, b.Acquire(ctx))
-	require.NoError(t, p.conn.Delete(b.LockPath(ctx), -1))
-	two.await(t, recipes.EventLost)
+	require.NoError(t, p.Conn.Delete(b.LockPath(ctx), -1))
+	two.Await(t, recipes.EventLost)
 	require.ErrorIs(t, b.Release(ctx), recipes.ErrLockLost)
 
-	require.Equal(t, []recipes.EventKind{recipes.EventQueued, recipes.EventAcquired, recipes.EventReleased}, one.kinds())
+	require.Equal(t, []recipes.EventKind{recipes.EventQueued, recipes.EventAcquired, recipes.EventReleased}, one.Kinds())
 	require.Equal(t, []recipes.EventKind{
 		recipes.EventQueued, recipes.EventTimedOut,
 		recipes.EventQueued, recipes.EventFailed,
 		recipes.EventQueued, recipes.EventAcquired, recipes.EventLost,
-	}, two.kinds())
-	acquired := one.await(t, recipes.EventAcquired)
+	}, two.Kinds())
+	acquired := one.Await(t, recipes.EventAcquired)
 	require.Equal(t, path, acquired.Path)
 	require.Equal(t, hold.Path(), acquired.Node)
 	require.Equal(t, hold.FencingToken(), acquired.Token)
 	require.Positive(t, acquired.Elapsed)
-	require.Equal(t, 1, two.await(t, recipes.EventQueued).Ahead)
-	require.GreaterOrEqual(t, two.await(t, recipes.EventTimedOut).Elapsed, 30*time.Millisecond)
-	require.ErrorIs(t, two.await(t, recipes.EventFailed).Err, why)
-	require.ErrorIs(t, two.await(t, recipes.EventLost).Err, recipes.ErrLockLost)
-	for _, kind := range append(two.kinds(), one.kinds()...) {
+	require.Equal(t, 1, two.Await(t, recipes.EventQueued).Ahead)
+	require.GreaterOrEqual(t, two.Await(t, recipes.EventTimedOut).Elapsed, 30*time.Millisecond)
+	require.ErrorIs(t, two.Await(t, recipes.EventFailed).Err, why)
+	require.ErrorIs(t, two.Await(t, recipes.EventLost).Err, recipes.ErrLockLost)
+	for _, kind := range append(two.Kinds(), one.Kinds()...) {
 		require.NotEqual(t, "unknown", kind.String())
 	}
 }
 
 func TestBadInput(t *testing.T) {
 	t.Parallel()
-	p := sharedPeer(t)
+	p := locktest.SharedPeer(t)
 	var none *zk.Conn
 	for name, c := range map[string]struct {
 		conn recipes.Conn
@@ -460,29 +462,29 @@ func TestBadInput(t *testing.T) {
 	}{
 		"nil conn":           {conn: nil, path: "/a", says: "conn: is nil"},
 		"nil pointer":        {conn: none, path: "/a", says: "conn: is nil"},
-		"not comparable":     {conn: uncomparable{p.conn, nil}, path: "/a", says: "not comparable"},
-		"empty path":         {conn: p.conn, path: "", says: "is empty"},
-		"relative":           {conn: p.conn, path: "a/b", says: `begin with "/"`},
-		"trailing slash":     {conn: p.conn, path: "/a/", says: `ends in "/"`},
-		"double slash":       {conn: p.conn, path: "/a//b", says: "empty name"},
-		"dot":                {conn: p.conn, path: "/./x", says: "relative paths"},
-		"dot dot":            {conn: p.conn, path: "/a/..", says: "relative paths"},
-		"null":               {conn: p.conn, path: "/a\x00b", says: "U+0000"},
-		"control":            {conn: p.conn, path: "/a\x1fb", says: "U+001F"},
-		"private use":        {conn: p.conn, path: "/a\ue000b", says: "U+E000"},
-		"not UTF-8":          {conn: p.conn, path: "/a\xffb", says: "U+FFFD"},
-		"data too large":     {conn: p.conn, path: "/a", opts: []recipes.Option{recipes.WithData(make([]byte, 1<<20))}, says: "WithData: 1048576 bytes"},
-		"empty ACL":          {conn: p.conn, path: "/a", opts: []recipes.Option{recipes.WithACL(nil)}, says: "WithACL"},
-		"nil option":         {conn: p.conn, path: "/a", opts: []recipes.Option{nil}, says: "options"},
-		"nil logger":         {conn: p.conn, path: "/a", opts: []recipes.Option{recipes.WithLogger(nil)}, says: "WithLogger"},
-		"nil observer":       {conn: p.conn, path: "/a", opts: []recipes.Option{recipes.WithObserver(nil)}, says: "WithObserver"},
-		"no session timeout": {conn: p.conn, path: "/a", opts: []recipes.Option{recipes.WithSessionTimeout(0)}, says: "WithSessionTimeout: 0s"},
-		"a negative one":     {conn: p.conn, path: "/a", opts: []recipes.Option{recipes.WithSessionTimeout(-time.Second)}, says: "WithSessionTimeout: -1s"},
+		"not comparable":     {conn: uncomparable{p.Conn, nil}, path: "/a", says: "not comparable"},
+		"empty path":         {conn: p.Conn, path: "", says: "is empty"},
+		"relative":           {conn: p.Conn, path: "a/b", says: `begin with "/"`},
+		"trailing slash":     {conn: p.Conn, path: "/a/", says: `ends in "/"`},
+		"double slash":       {conn: p.Conn, path: "/a//b", says: "empty name"},
+		"dot":                {conn: p.Conn, path: "/./x", says: "relative paths"},
+		"dot dot":            {conn: p.Conn, path: "/a/..", says: "relative paths"},
+		"null":               {conn: p.Conn, path: "/a\x00b", says: "U+0000"},
+		"control":            {conn: p.Conn, path: "/a\x1fb", says: "U+001F"},
+		"private use":        {conn: p.Conn, path: "/a\ue000b", says: "U+E000"},
+		"not UTF-8":          {conn: p.Conn, path: "/a\xffb", says: "U+FFFD"},
+		"data too large":     {conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithData(make([]byte, 1<<20))}, says: "WithData: 1048576 bytes"},
+		"empty ACL":          {conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithACL(nil)}, says: "WithACL"},
+		"nil option":         {conn: p.Conn, path: "/a", opts: []recipes.Option{nil}, says: "options"},
+		"nil logger":         {conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithLogger(nil)}, says: "WithLogger"},
+		"nil observer":       {conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithObserver(nil)}, says: "WithObserver"},
+		"no session timeout": {conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithSessionTimeout(0)}, says: "WithSessionTimeout: 0s"},
+		"a negative one":     {conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithSessionTimeout(-time.Second)}, says: "WithSessionTimeout: -1s"},
 		"no server tick": {
-			conn: p.conn, path: "/a",
+			conn: p.Conn, path: "/a",
 			opts: []recipes.Option{recipes.WithServerTick(0)}, says: "WithServerTick: 0s",
 		},
-		"path and data and ACL": {conn: p.conn, path: "/" + strings.Repeat("a", 1<<19), opts: []recipes.Option{recipes.WithData(make([]byte, 1<<19))}, says: "WithData"},
+		"path and data and ACL": {conn: p.Conn, path: "/" + strings.Repeat("a", 1<<19), opts: []recipes.Option{recipes.WithData(make([]byte, 1<<19))}, says: "WithData"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lock, err := recipes.NewInterProcessMutex(c.conn, c.path, c.opts...)
@@ -499,12 +501,12 @@ func TestBadInput(t *testing.T) {
 		})
 	}
 	for _, path := range []string{"", "a", "/a/"} {
-		err := recipes.AttemptRevoke(t.Context(), p.conn, path)
+		err := recipes.AttemptRevoke(t.Context(), p.Conn, path)
 		require.ErrorIs(t, err, zk.ErrInvalidPath)
 		require.ErrorContains(t, err, fmt.Sprintf("recipes: revoke: path %q ", path))
 	}
 	require.ErrorContains(t, recipes.AttemptRevoke(t.Context(), nil, "/a"), "conn: is nil")
-	require.Empty(t, p.tap.Requests(), "a refused call asked something of ZooKeeper")
+	require.Empty(t, p.Tap.Requests(), "a refused call asked something of ZooKeeper")
 }
 
 type uncomparable struct {
@@ -515,26 +517,28 @@ type uncomparable struct {
 // The largest data that the constructor takes is not refused by the server, which would close the connection.
 func TestLargestData(t *testing.T) {
 	t.Parallel()
-	p, path := sharedPeer(t), zkserver.Path(t)
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
 	size := 1 << 20
 	for {
-		if _, err := recipes.NewInterProcessMutex(p.conn, path, recipes.WithData(make([]byte, size))); err == nil {
+		if _, err := recipes.NewInterProcessMutex(p.Conn, path, recipes.WithData(make([]byte, size))); err == nil {
 			break
 		}
 		size--
 	}
-	lock := p.mutex(path, recipes.WithData(bytes.Repeat([]byte("x"), size)))
+	lock := p.Mutex(path, recipes.WithData(bytes.Repeat([]byte("x"), size)))
 	require.NoError(t, lock.Acquire(t.Context()))
 	require.NoError(t, lock.Release(t.Context()))
-	require.Equal(t, 1, p.tap.Count("connect"))
+	require.Equal(t, 1, p.Tap.Count("connect"))
 }
 
 // A lock at the root of the tree is odd but legal: the chroot of a Client may be all that there is for it.
 func TestAtTheRoot(t *testing.T) {
 	t.Parallel()
-	p := newPeer(t, zkserver.Start(t).Connect(), 4*time.Second)
-	lock, ctx := p.mutex("/"), ownerContext(t)
+	p := locktest.NewPeer(t, zkserver.Start(t).Connect(), 4*time.Second)
+	lock, ctx := p.Mutex("/"), locktest.Owner(t)
 	require.NoError(t, lock.Acquire(ctx))
 	require.Regexp(t, `^/_c_.*-lock-\d{10}$`, lock.LockPath(ctx))
 	require.NoError(t, lock.Release(ctx))
 }
+
+func TestMain(m *testing.M) { os.Exit(zkserver.Main(m)) }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -24,13 +25,13 @@ func TestAnOutageCostsAReleaseOneSecondInAll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := zktest.Start(t)
-				client := connectThrough(t, server, "ours")
+				client := locktest.ConnectThrough(t, server, "ours")
 				nested, err := recipes.NewInterProcessMultiLock(client, []string{"/a", "/b", "/c"})
 				require.NoError(t, err)
 				mutex, err := recipes.NewInterProcessSemaphoreMutex(client, "/d")
 				require.NoError(t, err)
 				lock := recipes.NewInterProcessMultiLockOf(nested, mutex)
-				owner := ownerContext(t)
+				owner := locktest.Owner(t)
 				require.NoError(t, lock.Acquire(owner))
 				server.Link("ours").Stall(zktest.ToServer | zktest.ToClient)
 
@@ -63,10 +64,10 @@ func TestAnOutageCostsAReleaseOneSecondInAll(t *testing.T) {
 func TestAMultiLockReleasesSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
-		client := connectThrough(t, server, "ours")
+		client := locktest.ConnectThrough(t, server, "ours")
 		lock, err := recipes.NewInterProcessMultiLock(client, []string{"/a", "/b", "/c", "/d"})
 		require.NoError(t, err)
-		ctx := ownerContext(t)
+		ctx := locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))
 		server.Link("ours").Delay(50*time.Millisecond, 50*time.Millisecond)
 		began := time.Now()
@@ -87,9 +88,9 @@ func (l lockThatLogs) Release(ctx context.Context) error {
 }
 
 func TestAMultiLockCallsTheReleaseOfItsMember(t *testing.T) {
-	inDoScene(t, func(t *testing.T, s *doScene) {
-		released, ctx := 0, ownerContext(t)
-		lock := recipes.NewInterProcessMultiLockOf(lockThatLogs{s.lock, &released})
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		released, ctx := 0, locktest.Owner(t)
+		lock := recipes.NewInterProcessMultiLockOf(lockThatLogs{s.Lock, &released})
 		require.NoError(t, lock.Acquire(ctx))
 		require.NoError(t, lock.Release(ctx))
 		require.Equal(t, 1, released)
@@ -99,15 +100,15 @@ func TestAMultiLockCallsTheReleaseOfItsMember(t *testing.T) {
 // The multi lock's token outruns that of the next holder of one member, who joined that
 // member's queue before the multi lock joined the last one's. The member's own does not.
 func TestAMembersTokenGrowsWithItsHolders(t *testing.T) {
-	inDoScene(t, func(t *testing.T, s *doScene) {
-		b, next := s.mutex(t, s.other, "/b"), s.mutex(t, s.other, "/lock")
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		b, next := s.Mutex(t, s.Other, "/b"), s.Mutex(t, s.Other, "/lock")
 		multi := recipes.NewInterProcessMultiLockOf(
-			s.lock, s.mutex(t, s.client, "/b"), s.mutex(t, s.client, "/c"))
-		ctx, others, later := ownerContext(t), ownerContext(t), ownerContext(t)
+			s.Lock, s.Mutex(t, s.Ours, "/b"), s.Mutex(t, s.Ours, "/c"))
+		ctx, others, later := locktest.Owner(t), locktest.Owner(t), locktest.Owner(t)
 		require.NoError(t, b.Acquire(others))
-		held := start(func() error { return multi.Acquire(ctx) }) // has /lock, waits for /b
+		held := locktest.Start(func() error { return multi.Acquire(ctx) }) // has /lock, waits for /b
 		time.Sleep(time.Second)
-		granted := start(func() error { return next.Acquire(later) })
+		granted := locktest.Start(func() error { return next.Acquire(later) })
 		time.Sleep(time.Second)
 		require.NoError(t, b.Release(others))
 		require.NoError(t, <-held)
@@ -125,7 +126,7 @@ func TestAMembersTokenGrowsWithItsHolders(t *testing.T) {
 func TestAcquireNWaitsForASharedMaximumWithoutZnodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
-		client := connectThrough(t, server, "ours")
+		client := locktest.ConnectThrough(t, server, "ours")
 		set := func(most int) {
 			t.Helper()
 			require.NoError(t, recipes.SetSharedCount(t.Context(), client, "/count", most))
@@ -144,7 +145,7 @@ func TestAcquireNWaitsForASharedMaximumWithoutZnodes(t *testing.T) {
 		s, err := recipes.NewInterProcessSemaphoreV2Shared(client, "/s", "/count")
 		require.NoError(t, err)
 		var leases []*recipes.Lease
-		many := start(func() (err error) {
+		many := locktest.Start(func() (err error) {
 			leases, err = s.AcquireN(t.Context(), 1000)
 			return err
 		})
@@ -188,12 +189,12 @@ func TestAcquireNWaitsForASharedMaximumWithoutZnodes(t *testing.T) {
 // A semaphore mutex that was lost does not tell it at the next Acquire: its multi lock does,
 // instead of waiting for itself.
 func TestAMultiLockWithALostSemaphoreMutexIsNotReentered(t *testing.T) {
-	inDoScene(t, func(t *testing.T, s *doScene) {
-		mutex, err := recipes.NewInterProcessSemaphoreMutex(s.client, "/s")
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		mutex, err := recipes.NewInterProcessSemaphoreMutex(s.Ours, "/s")
 		require.NoError(t, err)
-		multi, ctx := recipes.NewInterProcessMultiLockOf(s.lock, mutex), ownerContext(t)
+		multi, ctx := recipes.NewInterProcessMultiLockOf(s.Lock, mutex), locktest.Owner(t)
 		require.NoError(t, multi.Acquire(ctx))
-		s.lose(t, mutex.Hold(ctx))
+		s.Lose(t, mutex.Hold(ctx))
 		ok, err := multi.AcquireTimeout(ctx, time.Second)
 		require.False(t, ok)
 		require.ErrorIs(t, err, recipes.ErrLockLost)

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
@@ -19,22 +20,22 @@ func (a asked) listen()    { a <- struct{}{} }
 func (a asked) count() int { return len(a) }
 func (a asked) once(t *testing.T) {
 	t.Helper()
-	within(t, a, "the listener is called")
+	locktest.Within(t, a, "the listener is called")
 }
 
 func TestRevokeAHolder(t *testing.T) {
 	t.Parallel()
-	path, a, other := zkserver.Path(t), newAsked(), sharedPeer(t)
-	p := sharedPeer(t)
-	lock, ctx := p.mutex(path, recipes.WithData([]byte("mine"))), ownerContext(t)
+	path, a, other := zkserver.Path(t), newAsked(), locktest.SharedPeer(t)
+	p := locktest.SharedPeer(t)
+	lock, ctx := p.Mutex(path, recipes.WithData([]byte("mine"))), locktest.Owner(t)
 	lock.MakeRevocable(a.listen)
 	for range 2 { // it stays in force for later holds
 		require.NoError(t, lock.Acquire(ctx))
-		data, _, err := other.conn.Get(lock.LockPath(ctx))
+		data, _, err := other.Conn.Get(lock.LockPath(ctx))
 		require.NoError(t, err)
 		require.Equal(t, "mine", string(data), "a revocable lock keeps its data")
 		for range 2 { // each time that somebody asks
-			require.NoError(t, recipes.AttemptRevoke(t.Context(), other.conn, lock.LockPath(ctx)))
+			require.NoError(t, recipes.AttemptRevoke(t.Context(), other.Conn, lock.LockPath(ctx)))
 			a.once(t)
 		}
 		require.True(t, lock.IsOwned(ctx), "whether to release is up to the holder")
@@ -45,42 +46,42 @@ func TestRevokeAHolder(t *testing.T) {
 
 func TestRevokeAWaiter(t *testing.T) {
 	t.Parallel()
-	path, a, other := zkserver.Path(t), newAsked(), sharedPeer(t)
+	path, a, other := zkserver.Path(t), newAsked(), locktest.SharedPeer(t)
 	// Two znodes ahead, since a waiter behind one has reasons of its own to watch its znode.
-	require.NoError(t, other.mutex(path).Acquire(t.Context()))
+	require.NoError(t, other.Mutex(path).Acquire(t.Context()))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	start(func() error { return other.mutex(path).Acquire(recipes.WithOwner(ctx)) })
-	other.awaitChildren(path, 2)
+	locktest.Start(func() error { return other.Mutex(path).Acquire(recipes.WithOwner(ctx)) })
+	other.AwaitChildren(path, 2)
 
-	lock := sharedPeer(t).mutex(path)
-	ended := start(func() error { return lock.Acquire(ctx) })
-	node := path + "/" + other.awaitChildren(path, 3)[2]
+	lock := locktest.SharedPeer(t).Mutex(path)
+	ended := locktest.Start(func() error { return lock.Acquire(ctx) })
+	node := path + "/" + other.AwaitChildren(path, 3)[2]
 	lock.MakeRevocable(func() { a.listen(); cancel() })
-	require.NoError(t, recipes.AttemptRevoke(t.Context(), other.conn, node))
+	require.NoError(t, recipes.AttemptRevoke(t.Context(), other.Conn, node))
 	a.once(t)
-	require.ErrorIs(t, within(t, ended, "the waiter gives up"), context.Canceled)
+	require.ErrorIs(t, locktest.Within(t, ended, "the waiter gives up"), context.Canceled)
 }
 
 func TestRevokeBecomesPossibleLater(t *testing.T) {
 	t.Parallel()
-	path, other := zkserver.Path(t), sharedPeer(t)
-	p := sharedPeer(t)
-	lock, ctx := p.mutex(path), ownerContext(t)
+	path, other := zkserver.Path(t), locktest.SharedPeer(t)
+	p := locktest.SharedPeer(t)
+	lock, ctx := p.Mutex(path), locktest.Owner(t)
 	require.NoError(t, lock.Acquire(ctx))
 	before, after := newAsked(), newAsked()
 	lock.MakeRevocable(before.listen)
 	lock.MakeRevocable(nil)
 	node := lock.LockPath(ctx)
 	awaitOwnWatch(t, p)         // set by the first MakeRevocable
-	_, err := p.conn.Sync(node) // and answered
+	_, err := p.Conn.Sync(node) // and answered
 	require.NoError(t, err)
-	read := p.tap.NthReply(wiretap.GetData, 1, wiretap.Pass)
-	require.NoError(t, recipes.AttemptRevoke(t.Context(), other.conn, node))
-	within(t, read, "the request is read, while nobody listens")
+	read := p.Tap.NthReply(wiretap.GetData, 1, wiretap.Pass)
+	require.NoError(t, recipes.AttemptRevoke(t.Context(), other.Conn, node))
+	locktest.Within(t, read, "the request is read, while nobody listens")
 	lock.MakeRevocable(after.listen)
 	after.once(t)
-	require.NoError(t, recipes.AttemptRevoke(t.Context(), other.conn, node))
+	require.NoError(t, recipes.AttemptRevoke(t.Context(), other.Conn, node))
 	after.once(t)
 	require.Zero(t, before.count())
 	require.Zero(t, after.count())
@@ -90,23 +91,23 @@ func TestRevokeBecomesPossibleLater(t *testing.T) {
 // Other data than the message is no request, and the message does not wake the next in the queue for good.
 func TestRevokeMessage(t *testing.T) {
 	t.Parallel()
-	path, a, other := zkserver.Path(t), newAsked(), sharedPeer(t)
-	lock, ctx := sharedPeer(t).mutex(path), ownerContext(t)
+	path, a, other := zkserver.Path(t), newAsked(), locktest.SharedPeer(t)
+	lock, ctx := locktest.SharedPeer(t).Mutex(path), locktest.Owner(t)
 	lock.MakeRevocable(a.listen)
 	require.NoError(t, lock.Acquire(ctx))
-	next := other.mutex(path)
-	waiting := start(func() error { return next.Acquire(ctx) })
-	other.awaitChildren(path, 2)
-	_, err := other.conn.Set(lock.LockPath(ctx), []byte("something else"), -1)
+	next := other.Mutex(path)
+	waiting := locktest.Start(func() error { return next.Acquire(ctx) })
+	other.AwaitChildren(path, 2)
+	_, err := other.Conn.Set(lock.LockPath(ctx), []byte("something else"), -1)
 	require.NoError(t, err)
-	require.NoError(t, recipes.AttemptRevoke(t.Context(), other.conn, lock.LockPath(ctx)))
+	require.NoError(t, recipes.AttemptRevoke(t.Context(), other.Conn, lock.LockPath(ctx)))
 	a.once(t)
 	require.Zero(t, a.count())
 	require.False(t, next.IsAcquiredInThisProcess())
 	require.NoError(t, lock.Release(ctx))
-	require.NoError(t, within(t, waiting, "the next one's turn"))
+	require.NoError(t, locktest.Within(t, waiting, "the next one's turn"))
 
-	data, _, err := other.conn.Get(next.LockPath(ctx))
+	data, _, err := other.Conn.Get(next.LockPath(ctx))
 	require.NoError(t, err)
 	require.NotEqual(t, "__REVOKE__", string(data))
 	require.NoError(t, next.Release(ctx))
@@ -114,29 +115,29 @@ func TestRevokeMessage(t *testing.T) {
 
 func TestAttemptRevoke(t *testing.T) {
 	t.Parallel()
-	p, path := sharedPeer(t), zkserver.Path(t)
-	require.NoError(t, recipes.AttemptRevoke(t.Context(), p.conn, path+"/gone"), "a znode that is gone is no error")
-	_, err := p.conn.Create(path, nil, 0, []zk.ACL{{Perms: zk.PermRead | zk.PermDelete, Scheme: "world", ID: "anyone"}})
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	require.NoError(t, recipes.AttemptRevoke(t.Context(), p.Conn, path+"/gone"), "a znode that is gone is no error")
+	_, err := p.Conn.Create(path, nil, 0, []zk.ACL{{Perms: zk.PermRead | zk.PermDelete, Scheme: "world", ID: "anyone"}})
 	require.NoError(t, err)
-	err = recipes.AttemptRevoke(t.Context(), p.conn, path)
+	err = recipes.AttemptRevoke(t.Context(), p.Conn, path)
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 	require.ErrorContains(t, err, "revoke "+path)
 
 	node := path + "-node"
-	_, err = p.conn.Create(node, nil, 0, zk.WorldACL(zk.PermAll))
+	_, err = p.Conn.Create(node, nil, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
-	cut := p.tap.LoseReply("setData", 1)
-	require.NoError(t, recipes.AttemptRevoke(t.Context(), p.conn, node), "an outage is waited out")
-	within(t, cut, "the fault")
-	data, _, err := p.conn.Get(node)
+	cut := p.Tap.LoseReply("setData", 1)
+	require.NoError(t, recipes.AttemptRevoke(t.Context(), p.Conn, node), "an outage is waited out")
+	locktest.Within(t, cut, "the fault")
+	data, _, err := p.Conn.Get(node)
 	require.NoError(t, err)
 	require.Equal(t, "__REVOKE__", string(data))
 
-	p.tap.Refuse(true)
-	p.tap.Cut()
+	p.Tap.Refuse(true)
+	p.Tap.Cut()
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := start(func() error { return recipes.AttemptRevoke(ctx, p.conn, node) })
+	ended := locktest.Start(func() error { return recipes.AttemptRevoke(ctx, p.Conn, node) })
 	cancel()
-	require.ErrorIs(t, within(t, ended, "revoke"), context.Canceled)
-	p.tap.Refuse(false)
+	require.ErrorIs(t, locktest.Within(t, ended, "revoke"), context.Canceled)
+	p.Tap.Refuse(false)
 }

@@ -7,31 +7,32 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-func semaphoreMutex(p *peer, path string) *recipes.InterProcessSemaphoreMutex {
-	p.t.Helper()
-	m, err := recipes.NewInterProcessSemaphoreMutex(p.conn, path, recipes.WithSessionTimeout(p.timeout))
-	require.NoError(p.t, err)
+func semaphoreMutex(p *locktest.Peer, path string) *recipes.InterProcessSemaphoreMutex {
+	p.TB.Helper()
+	m, err := recipes.NewInterProcessSemaphoreMutex(p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
+	require.NoError(p.TB, err)
 	return m
 }
 
 func TestSemaphoreMutexIsNotReentrant(t *testing.T) {
 	t.Parallel()
-	path, p := zkserver.Path(t), sharedPeer(t)
-	m, ctx := semaphoreMutex(p, path), ownerContext(t)
+	path, p := zkserver.Path(t), locktest.SharedPeer(t)
+	m, ctx := semaphoreMutex(p, path), locktest.Owner(t)
 	require.NoError(t, m.Acquire(ctx))
 	require.False(t, gets(ctx, t, m))
 	ok, err := m.AcquireTimeout(ctx, 200*time.Millisecond)
 	require.NoError(t, err)
 	require.False(t, ok)
-	again := start(func() error { return m.Acquire(ctx) })
-	p.awaitChildren(path+"/locks", 1)
-	p.awaitChildren(path+"/leases", 2)
+	again := locktest.Start(func() error { return m.Acquire(ctx) })
+	p.AwaitChildren(path+"/locks", 1)
+	p.AwaitChildren(path+"/leases", 2)
 	first := m.Hold(ctx)
 	require.NoError(t, m.Release(ctx))
-	require.NoError(t, within(t, again, "the second Acquire of the same owner"))
+	require.NoError(t, locktest.Within(t, again, "the second Acquire of the same owner"))
 	require.Greater(t, m.Hold(ctx).FencingToken(), first.FencingToken())
 	require.NoError(t, m.Release(ctx))
 	require.ErrorIs(t, m.Release(ctx), recipes.ErrNotOwner)
@@ -39,8 +40,8 @@ func TestSemaphoreMutexIsNotReentrant(t *testing.T) {
 
 func TestAnybodyReleasesASemaphoreMutex(t *testing.T) {
 	t.Parallel()
-	path, p := zkserver.Path(t), sharedPeer(t)
-	m, ctx, other := semaphoreMutex(p, path), ownerContext(t), ownerContext(t)
+	path, p := zkserver.Path(t), locktest.SharedPeer(t)
+	m, ctx, other := semaphoreMutex(p, path), locktest.Owner(t), locktest.Owner(t)
 	err := m.Release(ctx)
 	require.ErrorIs(t, err, recipes.ErrNotOwner, "where it is not held")
 	require.ErrorContains(t, err, "release "+path)
@@ -51,22 +52,22 @@ func TestAnybodyReleasesASemaphoreMutex(t *testing.T) {
 	require.NotNil(t, m.Hold(other), "the hold is the value's, whoever asks")
 	require.Same(t, m.Hold(ctx), m.Hold(other))
 	require.Same(t, m.Hold(ctx), m.Hold(t.Context()))
-	require.Equal(t, []string{m.Hold(other).Path()[len(path+"/leases/"):]}, p.children(path+"/leases"))
+	require.Equal(t, []string{m.Hold(other).Path()[len(path+"/leases/"):]}, p.Children(path+"/leases"))
 	require.ErrorIs(t, semaphoreMutex(p, path).Release(ctx), recipes.ErrNotOwner, "held through another value")
 	require.NoError(t, m.Release(other))
 	require.ErrorIs(t, m.Release(ctx), recipes.ErrNotOwner)
-	p.awaitChildren(path+"/leases", 0)
+	p.AwaitChildren(path+"/leases", 0)
 }
 
 // A hold that was lost stays for its owner to release. Curator raced here, too (CURATOR-376).
 func TestReleaseOfALostSemaphoreMutexSparesTheNextHold(t *testing.T) {
 	t.Parallel()
-	path, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
-	m, first, second := semaphoreMutex(p, path), ownerContext(t), ownerContext(t)
+	path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+	m, first, second := semaphoreMutex(p, path), locktest.Owner(t), locktest.Owner(t)
 	require.NoError(t, m.Acquire(first))
 	lost := m.Hold(first)
-	require.NoError(t, other.conn.Delete(lost.Path(), -1))
-	within(t, lost.Lost(), "the loss")
+	require.NoError(t, other.Conn.Delete(lost.Path(), -1))
+	locktest.Within(t, lost.Lost(), "the loss")
 	require.Same(t, lost, m.Hold(first))
 	require.Same(t, lost, m.Hold(second), "the value's")
 	require.False(t, m.IsAcquiredInThisProcess())
@@ -88,12 +89,12 @@ func TestReleaseOfALostSemaphoreMutexSparesTheNextHold(t *testing.T) {
 // The same when both holds are of one owner: the lost one is released first.
 func TestSemaphoreMutexAcquiredAnewAfterALoss(t *testing.T) {
 	t.Parallel()
-	path, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
-	m, ctx := semaphoreMutex(p, path), ownerContext(t)
+	path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+	m, ctx := semaphoreMutex(p, path), locktest.Owner(t)
 	require.NoError(t, m.Acquire(ctx))
 	lost := m.Hold(ctx)
-	require.NoError(t, other.conn.Delete(lost.Path(), -1))
-	within(t, lost.Lost(), "the loss")
+	require.NoError(t, other.Conn.Delete(lost.Path(), -1))
+	locktest.Within(t, lost.Lost(), "the loss")
 	require.NoError(t, m.Acquire(ctx))
 	require.Same(t, lost, m.Hold(ctx), "the one that it is to release first")
 	require.ErrorIs(t, m.Release(ctx), recipes.ErrLockLost)
@@ -107,17 +108,17 @@ func TestSemaphoreMutexAcquiredAnewAfterALoss(t *testing.T) {
 // next holder's lease. What was lost before stays its owner's to release, and nobody else's.
 func TestAStrangerReleasesWhatASemaphoreMutexHasNow(t *testing.T) {
 	t.Parallel()
-	path, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+	path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
 	m := semaphoreMutex(p, path)
-	first, second, stranger := ownerContext(t), ownerContext(t), ownerContext(t)
+	first, second, stranger := locktest.Owner(t), locktest.Owner(t), locktest.Owner(t)
 	require.NoError(t, m.Acquire(first))
 	lost := m.Hold(first)
-	require.NoError(t, other.conn.Delete(lost.Path(), -1))
-	within(t, lost.Lost(), "the loss")
+	require.NoError(t, other.Conn.Delete(lost.Path(), -1))
+	locktest.Within(t, lost.Lost(), "the loss")
 	require.NoError(t, m.Acquire(second))
 	require.Same(t, m.Hold(second), m.Hold(stranger))
 	require.NoError(t, m.Release(stranger))
-	p.awaitChildren(path+"/leases", 0)
+	p.AwaitChildren(path+"/leases", 0)
 	require.Nil(t, m.Hold(second))
 	require.Nil(t, m.Hold(stranger))
 	require.ErrorIs(t, m.Release(second), recipes.ErrNotOwner, "not the first one's")
@@ -143,23 +144,23 @@ func (l slowLock) Acquire(ctx context.Context) error {
 // Lost and passed on before Do can look: what it watches is its own hold all the same.
 func TestDoWatchesItsOwnHold(t *testing.T) {
 	t.Parallel()
-	path, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+	path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
 	m := semaphoreMutex(p, path)
 	lock := slowLock{m, make(chan struct{}), make(chan struct{})}
-	done := start(func() error {
+	done := locktest.Start(func() error {
 		return recipes.Do(t.Context(), lock, func(ctx context.Context, hold *recipes.Hold) error {
-			within(t, ctx.Done(), "the loss is not told")
+			locktest.Within(t, ctx.Done(), "the loss is not told")
 			require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
 			return nil
 		})
 	})
-	within(t, lock.acquired, "not acquired")
-	lost, second := m.Hold(t.Context()), ownerContext(t)
-	require.NoError(t, other.conn.Delete(lost.Path(), -1))
-	within(t, lost.Lost(), "the loss")
+	locktest.Within(t, lock.acquired, "not acquired")
+	lost, second := m.Hold(t.Context()), locktest.Owner(t)
+	require.NoError(t, other.Conn.Delete(lost.Path(), -1))
+	locktest.Within(t, lost.Lost(), "the loss")
 	require.NoError(t, m.Acquire(second))
 	close(lock.proceed)
-	require.ErrorIs(t, within(t, done, "Do"), recipes.ErrLockLost)
+	require.ErrorIs(t, locktest.Within(t, done, "Do"), recipes.ErrLockLost)
 	require.NoError(t, m.Hold(second).Err())
 	require.NoError(t, m.Release(second))
 }

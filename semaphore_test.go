@@ -14,14 +14,15 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-func sharedSemaphore(p *peer, dir, count string) *recipes.InterProcessSemaphoreV2 {
-	p.t.Helper()
-	s, err := recipes.NewInterProcessSemaphoreV2Shared(p.conn, dir, count, recipes.WithSessionTimeout(p.timeout))
-	require.NoError(p.t, err)
+func sharedSemaphore(p *locktest.Peer, dir, count string) *recipes.InterProcessSemaphoreV2 {
+	p.TB.Helper()
+	s, err := recipes.NewInterProcessSemaphoreV2Shared(p.Conn, dir, count, recipes.WithSessionTimeout(p.Timeout))
+	require.NoError(p.TB, err)
 	return s
 }
 
@@ -46,11 +47,11 @@ func TestSemaphoreKeepsItsMaximum(t *testing.T) {
 	var out, peak atomic.Int64
 	var workers []<-chan error
 	for i := range 4 {
-		p := sharedPeer(t)
+		p := locktest.SharedPeer(t)
 		s := semaphore(p, dir, most)
 		for j := range 2 {
 			n := (i+j)%most + 1
-			workers = append(workers, start(func() error {
+			workers = append(workers, locktest.Start(func() error {
 				for range rounds {
 					leases, err := s.AcquireN(t.Context(), n)
 					if err != nil {
@@ -61,7 +62,7 @@ func TestSemaphoreKeepsItsMaximum(t *testing.T) {
 						peak.CompareAndSwap(high, now)
 					}
 					for range 20 { // work, during which others would come in
-						_, _, err = p.conn.Children(dir + "/leases")
+						_, _, err = p.Conn.Children(dir + "/leases")
 					}
 					out.Add(-int64(n))
 					if err != nil {
@@ -76,17 +77,17 @@ func TestSemaphoreKeepsItsMaximum(t *testing.T) {
 		}
 	}
 	for _, w := range workers {
-		require.NoError(t, within(t, w, "a worker"))
+		require.NoError(t, locktest.Within(t, w, "a worker"))
 	}
 	require.LessOrEqual(t, peak.Load(), int64(most))
-	sharedPeer(t).awaitChildren(dir+"/leases", 0)
+	locktest.SharedPeer(t).AwaitChildren(dir+"/leases", 0)
 }
 
 // The maximum is not only kept but reached.
 func TestSemaphoreGivesAsManyAsThereAre(t *testing.T) {
 	t.Parallel()
-	dir, p := zkserver.Path(t), sharedPeer(t)
-	one, two := semaphore(p, dir, 3), semaphore(sharedPeer(t), dir, 3)
+	dir, p := zkserver.Path(t), locktest.SharedPeer(t)
+	one, two := semaphore(p, dir, 3), semaphore(locktest.SharedPeer(t), dir, 3)
 	first, err := one.AcquireTimeout(t.Context(), 2, 0)
 	require.NoError(t, err)
 	require.Len(t, first, 2)
@@ -105,8 +106,8 @@ func TestSemaphoreGivesAsManyAsThereAre(t *testing.T) {
 	require.Greater(t, fourth[0].FencingToken(), third.FencingToken(), "tokens grow")
 	require.Greater(t, third.FencingToken(), first[0].FencingToken())
 	require.NoError(t, one.ReturnAll(t.Context(), slices.Concat(first, fourth, []*recipes.Lease{third})))
-	p.awaitChildren(dir+"/leases", 0)
-	p.awaitChildren(dir+"/locks", 0)
+	p.AwaitChildren(dir+"/leases", 0)
+	p.AwaitChildren(dir+"/locks", 0)
 }
 
 // Two callers that want all leases: in Curator each gets a part and waits for the rest, for ever.
@@ -115,8 +116,8 @@ func TestHazardA1_8_TwoWantAllLeases(t *testing.T) {
 	dir := zkserver.Path(t)
 	var workers []<-chan error
 	for range 2 {
-		s := semaphore(sharedPeer(t), dir, 2)
-		workers = append(workers, start(func() error {
+		s := semaphore(locktest.SharedPeer(t), dir, 2)
+		workers = append(workers, locktest.Start(func() error {
 			for range 15 {
 				leases, err := s.AcquireN(t.Context(), 2)
 				if err != nil {
@@ -130,22 +131,22 @@ func TestHazardA1_8_TwoWantAllLeases(t *testing.T) {
 		}))
 	}
 	for _, w := range workers {
-		require.NoError(t, within(t, w, "two callers starve each other"))
+		require.NoError(t, locktest.Within(t, w, "two callers starve each other"))
 	}
 }
 
 func TestSemaphoreRefuses(t *testing.T) {
 	t.Parallel()
-	dir, p := zkserver.Path(t), sharedPeer(t)
+	dir, p := zkserver.Path(t), locktest.SharedPeer(t)
 	for _, most := range []int{0, -1} {
-		_, err := recipes.NewInterProcessSemaphoreV2(p.conn, dir, most)
+		_, err := recipes.NewInterProcessSemaphoreV2(p.Conn, dir, most)
 		require.ErrorContains(t, err, "NewInterProcessSemaphoreV2 "+dir+": maxLeases")
 	}
-	_, err := recipes.NewInterProcessSemaphoreV2Shared(p.conn, dir, "bad")
+	_, err := recipes.NewInterProcessSemaphoreV2Shared(p.Conn, dir, "bad")
 	require.ErrorIs(t, err, zk.ErrInvalidPath)
 	require.ErrorContains(t, err, "countPath")
 	s := semaphore(p, dir, 2)
-	p.tap.Reset()
+	p.Tap.Reset()
 	for _, n := range []int{0, -1, 3} {
 		_, err := s.AcquireN(t.Context(), n)
 		require.ErrorContains(t, err, "acquire "+dir+": n: ")
@@ -153,37 +154,37 @@ func TestSemaphoreRefuses(t *testing.T) {
 		require.ErrorContains(t, err, "acquire "+dir+": n: ")
 		require.Nil(t, leases)
 	}
-	require.Zero(t, p.tap.Count(wiretap.Create))
+	require.Zero(t, p.Tap.Count(wiretap.Create))
 	for _, most := range []int{0, -1, math.MaxInt32 + 1} {
-		require.ErrorContains(t, recipes.SetSharedCount(t.Context(), p.conn, dir, most), "set shared count "+dir+": max")
+		require.ErrorContains(t, recipes.SetSharedCount(t.Context(), p.Conn, dir, most), "set shared count "+dir+": max")
 	}
-	require.ErrorIs(t, recipes.SetSharedCount(t.Context(), p.conn, "bad", 1), zk.ErrInvalidPath)
+	require.ErrorIs(t, recipes.SetSharedCount(t.Context(), p.Conn, "bad", 1), zk.ErrInvalidPath)
 	require.ErrorContains(t, recipes.SetSharedCount(t.Context(), nil, dir, 1), "nil")
-	require.Zero(t, p.tap.Count(wiretap.Create)+p.tap.Count(wiretap.SetData))
+	require.Zero(t, p.Tap.Count(wiretap.Create)+p.Tap.Count(wiretap.SetData))
 }
 
 func TestSetSharedCount(t *testing.T) {
 	t.Parallel()
-	count, p := zkserver.Path(t)+"/below/count", sharedPeer(t)
+	count, p := zkserver.Path(t)+"/below/count", locktest.SharedPeer(t)
 	for _, most := range []int{1, math.MaxInt32, 7} {
-		require.NoError(t, recipes.SetSharedCount(t.Context(), p.conn, count, most))
-		data, stat, err := p.conn.Get(count)
+		require.NoError(t, recipes.SetSharedCount(t.Context(), p.Conn, count, most))
+		data, stat, err := p.Conn.Get(count)
 		require.NoError(t, err)
 		require.Equal(t, binary.BigEndian.AppendUint32(nil, uint32(most)), data)
 		require.Zero(t, stat.EphemeralOwner)
 	}
-	for _, lost := range []<-chan struct{}{p.tap.LoseReply(wiretap.SetData, 1), p.tap.LoseReply(wiretap.Create, 1)} {
+	for _, lost := range []<-chan struct{}{p.Tap.LoseReply(wiretap.SetData, 1), p.Tap.LoseReply(wiretap.Create, 1)} {
 		other := path.Dir(count) + "/other"
-		require.NoError(t, recipes.SetSharedCount(t.Context(), p.conn, other, 3), "an outage is waited out")
-		within(t, lost, "nothing was lost")
-		p.awaitSession()
+		require.NoError(t, recipes.SetSharedCount(t.Context(), p.Conn, other, 3), "an outage is waited out")
+		locktest.Within(t, lost, "nothing was lost")
+		p.AwaitSession()
 	}
 
 	closed := path.Dir(count) + "/closed"
-	_, err := p.conn.Create(closed, nil, 0, zk.WorldACL(zk.PermRead))
+	_, err := p.Conn.Create(closed, nil, 0, zk.WorldACL(zk.PermRead))
 	require.NoError(t, err)
 	for _, at := range []string{closed, closed + "/count"} {
-		err := recipes.SetSharedCount(t.Context(), p.conn, at, 3)
+		err := recipes.SetSharedCount(t.Context(), p.Conn, at, 3)
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		require.ErrorContains(t, err, "set shared count "+at)
 	}
@@ -191,27 +192,27 @@ func TestSetSharedCount(t *testing.T) {
 
 func TestSharedMaximum(t *testing.T) {
 	t.Parallel()
-	dir, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+	dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
 	count := dir + "-count"
 	s := sharedSemaphore(p, dir, count)
 	_, err := s.Acquire(t.Context())
 	require.ErrorIs(t, err, zk.ErrNoNode)
 	require.ErrorContains(t, err, "shared count "+count)
-	other.awaitChildren(dir+"/leases", 0)
-	other.awaitChildren(dir+"/locks", 0)
+	other.AwaitChildren(dir+"/leases", 0)
+	other.AwaitChildren(dir+"/locks", 0)
 
-	require.NoError(t, recipes.SetSharedCount(t.Context(), other.conn, count, 1))
+	require.NoError(t, recipes.SetSharedCount(t.Context(), other.Conn, count, 1))
 	first, err := s.Acquire(t.Context())
 	require.NoError(t, err)
-	watched := func() bool { return slices.Contains(watching(p.tap), count) }
+	watched := func() bool { return slices.Contains(p.Watching(), count) }
 	require.False(t, watched(), "a free lease needs no watch")
 	raised := getLeases(t.Context(), t, s, 3) // more than the present maximum is no error
-	eventually(t, watched, "the count is not watched")
-	require.NoError(t, recipes.SetSharedCount(t.Context(), other.conn, count, 4))
-	leases := append(within(t, raised, "a raise does not wake the waiter"), first)
+	locktest.Eventually(t, watched, "the count is not watched")
+	require.NoError(t, recipes.SetSharedCount(t.Context(), other.Conn, count, 4))
+	leases := append(locktest.Within(t, raised, "a raise does not wake the waiter"), first)
 	require.Len(t, leases, 4)
 
-	require.NoError(t, recipes.SetSharedCount(t.Context(), other.conn, count, 1))
+	require.NoError(t, recipes.SetSharedCount(t.Context(), other.Conn, count, 1))
 	for range 3 { // lowered: as many as are too many have to come back first
 		none, err := s.AcquireTimeout(t.Context(), 1, 0)
 		require.NoError(t, err)
@@ -249,33 +250,33 @@ func TestSharedMaximumThatIsNone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+			dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
 			count := dir + "-count"
 			s := sharedSemaphore(p, dir, count)
-			require.NoError(t, recipes.SetSharedCount(t.Context(), other.conn, count, 1))
+			require.NoError(t, recipes.SetSharedCount(t.Context(), other.Conn, count, 1))
 			lease, err := s.Acquire(t.Context())
 			require.NoError(t, err)
-			waiting := start(func() error {
+			waiting := locktest.Start(func() error {
 				_, err := s.Acquire(t.Context())
 				return err
 			})
-			eventually(t, func() bool { return slices.Contains(watching(p.tap), count) }, "the count is not watched")
-			require.NoError(t, c.spoil(other.conn, count))
-			err = within(t, waiting, "the waiter")
+			locktest.Eventually(t, func() bool { return slices.Contains(p.Watching(), count) }, "the count is not watched")
+			require.NoError(t, c.spoil(other.Conn, count))
+			err = locktest.Within(t, waiting, "the waiter")
 			require.ErrorIs(t, err, c.want)
 			require.ErrorContains(t, err, "acquire "+dir)
 			require.ErrorContains(t, err, count)
 			require.NoError(t, lease.Err())
-			require.Equal(t, []string{lease.NodeName()}, other.awaitChildren(dir+"/leases", 1))
-			other.awaitChildren(dir+"/locks", 0)
+			require.Equal(t, []string{lease.NodeName()}, other.AwaitChildren(dir+"/leases", 1))
+			other.AwaitChildren(dir+"/locks", 0)
 		})
 	}
 }
 
 func TestLease(t *testing.T) {
 	t.Parallel()
-	dir, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
-	s, err := recipes.NewInterProcessSemaphoreV2(p.conn, dir, 3, recipes.WithData([]byte("mine")), recipes.WithSessionTimeout(p.timeout))
+	dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+	s, err := recipes.NewInterProcessSemaphoreV2(p.Conn, dir, 3, recipes.WithData([]byte("mine")), recipes.WithSessionTimeout(p.Timeout))
 	require.NoError(t, err)
 	leases, err := s.AcquireN(t.Context(), 3)
 	require.NoError(t, err)
@@ -285,7 +286,7 @@ func TestLease(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "mine", string(data))
 		require.NoError(t, l.Err())
-		_, stat, err := other.conn.Get(dir + "/leases/" + l.NodeName())
+		_, stat, err := other.Conn.Get(dir + "/leases/" + l.NodeName())
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, l.FencingToken(), stat.Czxid)
 	}
@@ -299,8 +300,8 @@ func TestLease(t *testing.T) {
 	default:
 	}
 	for _, l := range leases[1:] {
-		require.NoError(t, other.conn.Delete(dir+"/leases/"+l.NodeName(), -1))
-		within(t, l.Lost(), "the loss")
+		require.NoError(t, other.Conn.Delete(dir+"/leases/"+l.NodeName(), -1))
+		locktest.Within(t, l.Lost(), "the loss")
 		require.ErrorIs(t, l.Err(), recipes.ErrLockLost)
 	}
 	err = s.ReturnAll(t.Context(), leases)
@@ -314,13 +315,13 @@ func TestLease(t *testing.T) {
 
 func TestSemaphoreParticipantsAndStrangers(t *testing.T) {
 	t.Parallel()
-	dir, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+	dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
 	s := semaphore(p, dir, 2)
 	nodes, err := s.ParticipantNodes(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, nodes, "of a semaphore that was never used")
 	for _, at := range []string{"", "/leases", "/locks", "/leases/000-config", "/leases/_c_x-lock-0000000000", "/leases/lease-", "/locks/000-config", "/locks/a-lease-0000000000"} {
-		_, err := other.conn.Create(dir+at, nil, 0, zk.WorldACL(zk.PermAll))
+		_, err := other.Conn.Create(dir+at, nil, 0, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
 	}
 	var want []string
@@ -338,18 +339,18 @@ func TestSemaphoreParticipantsAndStrangers(t *testing.T) {
 
 func TestSemaphoreServesInTurn(t *testing.T) {
 	t.Parallel()
-	dir, p := zkserver.Path(t), sharedPeer(t)
+	dir, p := zkserver.Path(t), locktest.SharedPeer(t)
 	s := semaphore(p, dir, 3)
 	all, err := s.AcquireN(t.Context(), 3)
 	require.NoError(t, err)
-	p.awaitChildren(dir+"/locks", 0)
+	p.AwaitChildren(dir+"/locks", 0)
 	var mu sync.Mutex
 	var order []int
 	var ended []<-chan error
-	processes := []*recipes.InterProcessSemaphoreV2{semaphore(sharedPeer(t), dir, 3), semaphore(sharedPeer(t), dir, 3)}
+	processes := []*recipes.InterProcessSemaphoreV2{semaphore(locktest.SharedPeer(t), dir, 3), semaphore(locktest.SharedPeer(t), dir, 3)}
 	for i, n := range []int{3, 1, 2, 1, 3} { // the first wants all: those who want less do not overtake it
 		by := processes[i%2]
-		ended = append(ended, start(func() error {
+		ended = append(ended, locktest.Start(func() error {
 			leases, err := by.AcquireN(t.Context(), n)
 			if err != nil {
 				return err
@@ -359,15 +360,15 @@ func TestSemaphoreServesInTurn(t *testing.T) {
 			mu.Unlock()
 			return by.ReturnAll(t.Context(), leases)
 		}))
-		p.awaitChildren(dir+"/locks", i+1)
+		p.AwaitChildren(dir+"/locks", i+1)
 		if i == 0 {
-			p.awaitChildren(dir+"/leases", 6)
+			p.AwaitChildren(dir+"/leases", 6)
 			require.NoError(t, all[0].Release(t.Context())) // enough for those who want one
 		}
 	}
 	require.NoError(t, s.ReturnAll(t.Context(), all))
 	for _, e := range ended {
-		require.NoError(t, within(t, e, "somebody's turn"))
+		require.NoError(t, locktest.Within(t, e, "somebody's turn"))
 	}
 	require.Equal(t, 0, order[0])
 	require.Equal(t, 4, order[4], "who wants all comes after all who were ahead")
@@ -376,37 +377,37 @@ func TestSemaphoreServesInTurn(t *testing.T) {
 // The head of the queue leaves while those behind wait: nothing of it stays, and they move up.
 func TestAWaiterThatGivesUpFreesTheGate(t *testing.T) {
 	t.Parallel()
-	dir, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+	dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
 	s := semaphore(p, dir, 2)
 	lease, err := s.Acquire(t.Context())
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
-	greedy := start(func() error {
+	greedy := locktest.Start(func() error {
 		_, err := s.AcquireN(ctx, 2)
 		return err
 	})
-	other.awaitChildren(dir+"/leases", 3)
+	other.AwaitChildren(dir+"/leases", 3)
 	modest := getLeases(t.Context(), t, semaphore(other, dir, 2), 1)
-	other.awaitChildren(dir+"/locks", 2)
+	other.AwaitChildren(dir+"/locks", 2)
 	cancel()
-	require.ErrorIs(t, within(t, greedy, "the one that gives up"), context.Canceled)
-	got := within(t, modest, "the one behind moves up")
-	other.awaitChildren(dir+"/locks", 0)
-	require.Equal(t, []string{lease.NodeName(), got[0].NodeName()}, other.awaitChildren(dir+"/leases", 2))
+	require.ErrorIs(t, locktest.Within(t, greedy, "the one that gives up"), context.Canceled)
+	got := locktest.Within(t, modest, "the one behind moves up")
+	other.AwaitChildren(dir+"/locks", 0)
+	require.Equal(t, []string{lease.NodeName(), got[0].NodeName()}, other.AwaitChildren(dir+"/leases", 2))
 	require.NoError(t, s.ReturnAll(t.Context(), append(got, lease)))
 }
 
 func TestALeaseThatAStrangerDeletesWakesTheWaiter(t *testing.T) {
 	t.Parallel()
-	dir, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+	dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
 	lease, err := semaphore(other, dir, 1).Acquire(t.Context())
 	require.NoError(t, err)
 	waiting := getLeases(t.Context(), t, semaphore(p, dir, 1), 1)
-	eventually(t, func() bool { return slices.Contains(watching(p.tap), dir+"/leases") }, "the leases are not watched")
-	require.NoError(t, other.conn.Delete(dir+"/leases/"+lease.NodeName(), -1))
-	got := within(t, waiting, "the waiter does not wake")
+	locktest.Eventually(t, func() bool { return slices.Contains(p.Watching(), dir+"/leases") }, "the leases are not watched")
+	require.NoError(t, other.Conn.Delete(dir+"/leases/"+lease.NodeName(), -1))
+	got := locktest.Within(t, waiting, "the waiter does not wake")
 	require.NoError(t, got[0].Release(t.Context()))
-	within(t, lease.Lost(), "the loss")
+	locktest.Within(t, lease.Lost(), "the loss")
 }
 
 // The waiter's own place, at the gate or among the leases, is deleted: it joins anew and holds on to nothing that is gone.
@@ -415,21 +416,21 @@ func TestASemaphoresWaiterLosesItsPlace(t *testing.T) {
 	for _, at := range []string{"/locks", "/leases"} {
 		t.Run(at[1:], func(t *testing.T) {
 			t.Parallel()
-			dir, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+			dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
 			lease, err := semaphore(other, dir, 2).Acquire(t.Context())
 			require.NoError(t, err)
-			other.awaitChildren(dir+"/locks", 0)
+			other.AwaitChildren(dir+"/locks", 0)
 			waiting := getLeases(t.Context(), t, semaphore(p, dir, 2), 2)
-			eventually(t, func() bool { return slices.Contains(watching(p.tap), dir+"/leases") }, "nobody waits")
-			places := other.children(dir + at)
+			locktest.Eventually(t, func() bool { return slices.Contains(p.Watching(), dir+"/leases") }, "nobody waits")
+			places := other.Children(dir + at)
 			place := places[len(places)-1]
-			require.NoError(t, other.conn.Delete(dir+at+"/"+place, -1))
-			eventually(t, func() bool {
-				return !slices.Contains(other.children(dir+at), place) && len(other.children(dir+"/leases")) == 3 && len(other.children(dir+"/locks")) == 1
+			require.NoError(t, other.Conn.Delete(dir+at+"/"+place, -1))
+			locktest.Eventually(t, func() bool {
+				return !slices.Contains(other.Children(dir+at), place) && len(other.Children(dir+"/leases")) == 3 && len(other.Children(dir+"/locks")) == 1
 			}, "it does not join anew")
 			require.NoError(t, lease.Release(t.Context()))
-			leases := within(t, waiting, "the waiter's turn")
-			require.ElementsMatch(t, []string{leases[0].NodeName(), leases[1].NodeName()}, other.awaitChildren(dir+"/leases", 2))
+			leases := locktest.Within(t, waiting, "the waiter's turn")
+			require.ElementsMatch(t, []string{leases[0].NodeName(), leases[1].NodeName()}, other.AwaitChildren(dir+"/leases", 2))
 			for _, l := range leases {
 				require.NoError(t, l.Err())
 				require.NoError(t, l.Release(t.Context()))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -25,7 +26,7 @@ func TestTriesGetTheFreeLeases(t *testing.T) {
 				var semaphores []*recipes.InterProcessSemaphoreV2
 				for i := range processes {
 					link := fmt.Sprint("far ", i)
-					client := connectThrough(t, server, link)
+					client := locktest.ConnectThrough(t, server, link)
 					s, err := recipes.NewInterProcessSemaphoreV2(client, "/s", 10)
 					require.NoError(t, err)
 					server.Link(link).Delay(20*time.Millisecond, 20*time.Millisecond)
@@ -55,12 +56,12 @@ func TestTriesGetTheFreeLeases(t *testing.T) {
 func TestATryDoesNotWaitAtAGateThatStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
-		client := connectThrough(t, server, "ours")
+		client := locktest.ConnectThrough(t, server, "ours")
 		s, err := recipes.NewInterProcessSemaphoreV2(client, "/s", 2)
 		require.NoError(t, err)
 		first, err := s.Acquire(t.Context())
 		require.NoError(t, err)
-		greedy := start(func() error {
+		greedy := locktest.Start(func() error {
 			leases, err := s.AcquireN(t.Context(), 2)
 			if err != nil {
 				return err

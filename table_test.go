@@ -5,13 +5,13 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
@@ -19,13 +19,13 @@ import (
 // A kind is one of the recipes, for what holds for all of them.
 type kind struct {
 	name  string
-	lock  func(p *peer, path string) recipes.InterProcessLock
-	rival func(p *peer, path string) recipes.InterProcessLock // excludes it; nil: another of the same
-	dirs  []string                                            // where its znodes are, below path
-	free  []wiretap.Op                                        // what a free lock that is held briefly asks for, in any order
+	lock  func(p *locktest.Peer, path string) recipes.InterProcessLock
+	rival func(p *locktest.Peer, path string) recipes.InterProcessLock // excludes it; nil: another of the same
+	dirs  []string                                                     // where its znodes are, below path
+	free  []wiretap.Op                                                 // what a free lock that is held briefly asks for, in any order
 }
 
-func (k kind) newRival(p *peer, path string) recipes.InterProcessLock {
+func (k kind) newRival(p *locktest.Peer, path string) recipes.InterProcessLock {
 	if k.rival != nil {
 		return k.rival(p, path)
 	}
@@ -33,10 +33,10 @@ func (k kind) newRival(p *peer, path string) recipes.InterProcessLock {
 }
 
 // nodes returns all znodes of the lock.
-func (k kind) nodes(p *peer, path string) (nodes []string) {
-	p.t.Helper()
+func (k kind) nodes(p *locktest.Peer, path string) (nodes []string) {
+	p.TB.Helper()
 	for _, dir := range k.dirs {
-		for _, child := range p.children(path + dir) {
+		for _, child := range p.Children(path + dir) {
 			nodes = append(nodes, path+dir+"/"+child)
 		}
 	}
@@ -44,32 +44,32 @@ func (k kind) nodes(p *peer, path string) (nodes []string) {
 }
 
 // acquire acquires lock and waits until nothing but what holds it is left; a semaphore's place at the gate goes in the background.
-func (k kind) acquire(ctx context.Context, p *peer, path string, lock recipes.InterProcessLock) (nodes []string) {
-	p.t.Helper()
-	require.NoError(p.t, lock.Acquire(ctx))
-	eventually(p.t, func() bool {
+func (k kind) acquire(ctx context.Context, p *locktest.Peer, path string, lock recipes.InterProcessLock) (nodes []string) {
+	p.TB.Helper()
+	require.NoError(p.TB, lock.Acquire(ctx))
+	locktest.Eventually(p.TB, func() bool {
 		nodes = k.nodes(p, path)
 		return !slices.ContainsFunc(nodes, func(node string) bool { return strings.Contains(node, "/locks/") })
 	}, "the place at the gate stays")
 	return nodes
 }
 
-func (k kind) awaitNodes(p *peer, path string, n int) {
-	p.t.Helper()
-	eventually(p.t, func() bool { return len(k.nodes(p, path)) == n }, "%s does not come to have %d znodes", path, n)
+func (k kind) awaitNodes(p *locktest.Peer, path string, n int) {
+	p.TB.Helper()
+	locktest.Eventually(p.TB, func() bool { return len(k.nodes(p, path)) == n }, "%s does not come to have %d znodes", path, n)
 }
 
-func readWriteLock(p *peer, path string) *recipes.InterProcessReadWriteLock {
-	p.t.Helper()
-	l, err := recipes.NewInterProcessReadWriteLock(p.conn, path, recipes.WithSessionTimeout(p.timeout))
-	require.NoError(p.t, err)
+func readWriteLock(p *locktest.Peer, path string) *recipes.InterProcessReadWriteLock {
+	p.TB.Helper()
+	l, err := recipes.NewInterProcessReadWriteLock(p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
+	require.NoError(p.TB, err)
 	return l
 }
 
-func semaphore(p *peer, path string, most int) *recipes.InterProcessSemaphoreV2 {
-	p.t.Helper()
-	s, err := recipes.NewInterProcessSemaphoreV2(p.conn, path, most, recipes.WithSessionTimeout(p.timeout))
-	require.NoError(p.t, err)
+func semaphore(p *locktest.Peer, path string, most int) *recipes.InterProcessSemaphoreV2 {
+	p.TB.Helper()
+	s, err := recipes.NewInterProcessSemaphoreV2(p.Conn, path, most, recipes.WithSessionTimeout(p.Timeout))
+	require.NoError(p.TB, err)
 	return s
 }
 
@@ -81,99 +81,57 @@ var (
 var kinds = []kind{
 	{
 		name: "mutex", dirs: []string{""}, free: freeQueue,
-		lock: func(p *peer, path string) recipes.InterProcessLock { return p.mutex(path) },
+		lock: func(p *locktest.Peer, path string) recipes.InterProcessLock { return p.Mutex(path) },
 	},
 	{
 		name: "write lock", dirs: []string{""}, free: freeQueue,
-		lock: func(p *peer, path string) recipes.InterProcessLock { return readWriteLock(p, path).WriteLock() },
+		lock: func(p *locktest.Peer, path string) recipes.InterProcessLock {
+			return readWriteLock(p, path).WriteLock()
+		},
 	},
 	{
 		name: "read lock", dirs: []string{""}, free: freeQueue,
-		lock:  func(p *peer, path string) recipes.InterProcessLock { return readWriteLock(p, path).ReadLock() },
-		rival: func(p *peer, path string) recipes.InterProcessLock { return readWriteLock(p, path).WriteLock() },
+		lock: func(p *locktest.Peer, path string) recipes.InterProcessLock { return readWriteLock(p, path).ReadLock() },
+		rival: func(p *locktest.Peer, path string) recipes.InterProcessLock {
+			return readWriteLock(p, path).WriteLock()
+		},
 	},
 	{
 		name: "write lock behind a reader", dirs: []string{""}, free: freeQueue,
-		lock:  func(p *peer, path string) recipes.InterProcessLock { return readWriteLock(p, path).WriteLock() },
-		rival: func(p *peer, path string) recipes.InterProcessLock { return readWriteLock(p, path).ReadLock() },
+		lock: func(p *locktest.Peer, path string) recipes.InterProcessLock {
+			return readWriteLock(p, path).WriteLock()
+		},
+		rival: func(p *locktest.Peer, path string) recipes.InterProcessLock { return readWriteLock(p, path).ReadLock() },
 	},
 	{
 		name: "semaphore mutex", dirs: []string{"/locks", "/leases"}, free: freeSemaphore,
-		lock: func(p *peer, path string) recipes.InterProcessLock {
-			m, err := recipes.NewInterProcessSemaphoreMutex(p.conn, path, recipes.WithSessionTimeout(p.timeout))
-			require.NoError(p.t, err)
+		lock: func(p *locktest.Peer, path string) recipes.InterProcessLock {
+			m, err := recipes.NewInterProcessSemaphoreMutex(p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
+			require.NoError(p.TB, err)
 			return m
 		},
 	},
 	{
 		name: "semaphore, all leases", dirs: []string{"/locks", "/leases"},
 		free: slices.Concat(freeSemaphore, []wiretap.Op{wiretap.Create, wiretap.Delete, wiretap.Create, wiretap.Delete}),
-		lock: func(p *peer, path string) recipes.InterProcessLock {
-			return &leaseLock{sem: semaphore(p, path, 3), n: 3}
+		lock: func(p *locktest.Peer, path string) recipes.InterProcessLock {
+			return locktest.NewLeaseLock(semaphore(p, path, 3), 3)
 		},
 	},
 	{
 		name: "multi lock", dirs: []string{"/a", "/b"}, free: slices.Concat(freeQueue, freeQueue),
-		lock: func(p *peer, path string) recipes.InterProcessLock {
-			m, err := recipes.NewInterProcessMultiLock(p.conn, []string{path + "/a", path + "/b"}, recipes.WithSessionTimeout(p.timeout))
-			require.NoError(p.t, err)
+		lock: func(p *locktest.Peer, path string) recipes.InterProcessLock {
+			m, err := recipes.NewInterProcessMultiLock(p.Conn, []string{path + "/a", path + "/b"}, recipes.WithSessionTimeout(p.Timeout))
+			require.NoError(p.TB, err)
 			return m
 		},
 	},
 }
 
-// A leaseLock makes a lock of n leases.
-type leaseLock struct {
-	sem *recipes.InterProcessSemaphoreV2
-	n   int
-
-	mu     sync.Mutex
-	leases []*recipes.Lease
-}
-
-func (l *leaseLock) set(leases []*recipes.Lease) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.leases = leases
-}
-
-func (l *leaseLock) Acquire(ctx context.Context) error {
-	leases, err := l.sem.AcquireN(ctx, l.n)
-	if err == nil {
-		l.set(leases)
-	}
-	return err
-}
-
-func (l *leaseLock) AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error) {
-	leases, err := l.sem.AcquireTimeout(ctx, l.n, timeout)
-	if leases != nil {
-		l.set(leases)
-	}
-	return leases != nil, err
-}
-
-func (l *leaseLock) Release(ctx context.Context) error {
-	l.mu.Lock()
-	leases := l.leases
-	l.leases = nil
-	l.mu.Unlock()
-	if leases == nil {
-		return recipes.ErrNotOwner
-	}
-	return l.sem.ReturnAll(ctx, leases)
-}
-
-func (l *leaseLock) IsAcquiredInThisProcess() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.leases != nil && !slices.ContainsFunc(l.leases, func(l *recipes.Lease) bool { return l.Err() != nil })
-}
-
 // lost returns a channel that is closed when the lock that is held is lost.
 func lost(ctx context.Context, lock recipes.InterProcessLock) <-chan struct{} {
-	if l, ok := lock.(*leaseLock); ok {
-		return l.leases[0].Lost()
+	if l, ok := lock.(*locktest.LeaseLock); ok {
+		return l.Leases()[0].Lost()
 	}
 	return lock.(interface {
 		Hold(ctx context.Context) *recipes.Hold
@@ -195,12 +153,12 @@ func forAll(t *testing.T, test func(t *testing.T, k kind)) {
 func TestEveryLockExcludes(t *testing.T) {
 	forAll(t, func(t *testing.T, k kind) {
 		path := zkserver.Path(t)
-		first := sharedPeer(t)
+		first := locktest.SharedPeer(t)
 		count := newCounter(t, first)
 		const each = 20
 		var workers []<-chan error
 		for i := range 4 {
-			p := sharedPeer(t)
+			p := locktest.SharedPeer(t)
 			lock := k.lock(p, path)
 			if k.name == "read lock" && i > 0 { // readers would share
 				lock = k.newRival(p, path)
@@ -209,13 +167,13 @@ func TestEveryLockExcludes(t *testing.T) {
 				if k.name == "read lock" && i == 0 && len(workers) > 0 {
 					continue // only one reader
 				}
-				ctx, lock := ownerContext(t), lock
-				if _, ok := lock.(*leaseLock); ok {
+				ctx, lock := locktest.Owner(t), lock
+				if _, ok := lock.(*locktest.LeaseLock); ok {
 					lock = k.lock(p, path)
 				}
-				workers = append(workers, start(func() error {
+				workers = append(workers, locktest.Start(func() error {
 					for range each {
-						if err := recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error { return count.increment(p.conn) }); err != nil {
+						if err := recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error { return count.increment(p.Conn) }); err != nil {
 							return err
 						}
 					}
@@ -224,9 +182,9 @@ func TestEveryLockExcludes(t *testing.T) {
 			}
 		}
 		for _, w := range workers {
-			require.NoError(t, within(t, w, "a worker"))
+			require.NoError(t, locktest.Within(t, w, "a worker"))
 		}
-		n, err := count.value(first.conn)
+		n, err := count.value(first.Conn)
 		require.NoError(t, err)
 		require.EqualValues(t, each*len(workers), n)
 		k.awaitNodes(first, path, 0)
@@ -235,16 +193,16 @@ func TestEveryLockExcludes(t *testing.T) {
 
 func TestEveryLockWaitsAndGivesUp(t *testing.T) {
 	forAll(t, func(t *testing.T, k kind) {
-		path, p := zkserver.Path(t), sharedPeer(t)
-		held, waiter := k.newRival(sharedPeer(t), path), k.lock(p, path)
-		ctx, other := ownerContext(t), ownerContext(t)
+		path, p := zkserver.Path(t), locktest.SharedPeer(t)
+		held, waiter := k.newRival(locktest.SharedPeer(t), path), k.lock(p, path)
+		ctx, other := locktest.Owner(t), locktest.Owner(t)
 		before := k.acquire(ctx, p, path, held)
 		for _, timeout := range []time.Duration{-1, 0, time.Millisecond, 50 * time.Millisecond} {
 			began := time.Now()
 			ok, err := waiter.AcquireTimeout(other, timeout)
 			require.False(t, ok)
 			if timeout > 0 {
-				requireOutOfTime(t, err)
+				locktest.RequireOutOfTime(t, err)
 			} else {
 				require.NoError(t, err)
 			}
@@ -252,22 +210,22 @@ func TestEveryLockWaitsAndGivesUp(t *testing.T) {
 		}
 		changedMind := errors.New("changed mind")
 		cancelled, cancel := context.WithCancelCause(other)
-		waiting := start(func() error { return waiter.Acquire(cancelled) })
-		eventually(t, func() bool { return len(k.nodes(p, path)) > len(before) }, "nobody queues")
+		waiting := locktest.Start(func() error { return waiter.Acquire(cancelled) })
+		locktest.Eventually(t, func() bool { return len(k.nodes(p, path)) > len(before) }, "nobody queues")
 		began := time.Now()
 		cancel(changedMind)
-		require.ErrorIs(t, within(t, waiting, "cancelled"), changedMind)
+		require.ErrorIs(t, locktest.Within(t, waiting, "cancelled"), changedMind)
 		require.Less(t, time.Since(began), grace)
 		k.awaitNodes(p, path, len(before))
 		require.Equal(t, before, k.nodes(p, path))
 		require.False(t, waiter.IsAcquiredInThisProcess())
 		require.ErrorIs(t, waiter.Release(other), recipes.ErrNotOwner)
 
-		waiting = start(func() error { return waiter.Acquire(other) })
-		eventually(t, func() bool { return len(k.nodes(p, path)) > len(before) }, "nobody queues")
+		waiting = locktest.Start(func() error { return waiter.Acquire(other) })
+		locktest.Eventually(t, func() bool { return len(k.nodes(p, path)) > len(before) }, "nobody queues")
 		require.True(t, held.IsAcquiredInThisProcess())
 		require.NoError(t, held.Release(ctx))
-		require.NoError(t, within(t, waiting, "the waiter's turn"))
+		require.NoError(t, locktest.Within(t, waiting, "the waiter's turn"))
 		require.True(t, waiter.IsAcquiredInThisProcess())
 		require.NoError(t, waiter.Release(other))
 		k.awaitNodes(p, path, 0)
@@ -276,21 +234,21 @@ func TestEveryLockWaitsAndGivesUp(t *testing.T) {
 
 func TestEveryLockGivesUpInAnOutage(t *testing.T) {
 	forAll(t, func(t *testing.T, k kind) {
-		path, p, watcher := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+		path, p, watcher := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
 		held, waiter := k.newRival(watcher, path), k.lock(p, path)
-		ctx := ownerContext(t)
+		ctx := locktest.Owner(t)
 		before := k.acquire(ctx, watcher, path, held)
 		const timeout = 300 * time.Millisecond
-		for name, fault := range map[string]func(){"before": p.tap.Partition, "while queued": p.tap.PartitionIn} {
+		for name, fault := range map[string]func(){"before": p.Tap.Partition, "while queued": p.Tap.PartitionIn} {
 			if name == "before" {
 				fault()
 			} else {
-				p.awaitSession()
-				p.tap.NthRequest(wiretap.Create, 1, wiretap.Pass)
+				p.AwaitSession()
+				p.Tap.NthRequest(wiretap.Create, 1, wiretap.Pass)
 				time.AfterFunc(timeout/3, fault)
 			}
 			began := time.Now()
-			ok, err := waiter.AcquireTimeout(ownerContext(t), timeout)
+			ok, err := waiter.AcquireTimeout(locktest.Owner(t), timeout)
 			require.False(t, ok, name)
 			require.Less(t, time.Since(began)-timeout, grace, name)
 			if name == "before" {
@@ -298,7 +256,7 @@ func TestEveryLockGivesUpInAnOutage(t *testing.T) {
 			} else if !errors.Is(err, recipes.ErrUnavailable) {
 				require.NoError(t, err, name) // seen less than a second before
 			}
-			p.tap.Heal()
+			p.Tap.Heal()
 			k.awaitNodes(watcher, path, len(before))
 		}
 		require.NoError(t, held.Release(ctx))
@@ -310,15 +268,15 @@ func TestEveryLockGivesUpInAnOutage(t *testing.T) {
 func TestEveryLockIsLostInTime(t *testing.T) {
 	forAll(t, func(t *testing.T, k kind) {
 		path := zkserver.Path(t)
-		p, other := newPeer(t, zkserver.Shared(t).Connect(), time.Second), sharedPeer(t)
+		p, other := locktest.NewPeer(t, zkserver.Shared(t).Connect(), time.Second), locktest.SharedPeer(t)
 		held, heir := k.lock(p, path), k.newRival(other, path)
-		ctx := ownerContext(t)
+		ctx := locktest.Owner(t)
 		before := len(k.acquire(ctx, other, path, held))
 		gone := lost(ctx, held)
-		waiting := start(func() error { return heir.Acquire(ctx) })
-		eventually(t, func() bool { return len(k.nodes(other, path)) > before }, "the heir does not queue")
-		p.tap.Partition()
-		require.NoError(t, within(t, waiting, "the lock does not pass on"))
+		waiting := locktest.Start(func() error { return heir.Acquire(ctx) })
+		locktest.Eventually(t, func() bool { return len(k.nodes(other, path)) > before }, "the heir does not queue")
+		p.Tap.Partition()
+		require.NoError(t, locktest.Within(t, waiting, "the lock does not pass on"))
 		select {
 		case <-gone:
 		default:
@@ -327,7 +285,7 @@ func TestEveryLockIsLostInTime(t *testing.T) {
 		require.False(t, held.IsAcquiredInThisProcess())
 		require.ErrorIs(t, held.Release(ctx), recipes.ErrLockLost)
 		require.ErrorIs(t, held.Release(ctx), recipes.ErrNotOwner)
-		p.tap.Heal()
+		p.Tap.Heal()
 		require.NoError(t, heir.Release(ctx))
 		require.NoError(t, held.Acquire(ctx), "the value is of use after a loss")
 		require.NoError(t, held.Release(ctx))
@@ -337,10 +295,10 @@ func TestEveryLockIsLostInTime(t *testing.T) {
 
 func TestEveryLockIsLostWithItsZnode(t *testing.T) {
 	forAll(t, func(t *testing.T, k kind) {
-		path, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
-		lock, ctx := k.lock(p, path), ownerContext(t)
-		require.NoError(t, other.conn.Delete(k.acquire(ctx, other, path, lock)[0], -1))
-		eventually(t, func() bool { return !lock.IsAcquiredInThisProcess() }, "the loss is not told")
+		path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+		lock, ctx := k.lock(p, path), locktest.Owner(t)
+		require.NoError(t, other.Conn.Delete(k.acquire(ctx, other, path, lock)[0], -1))
+		locktest.Eventually(t, func() bool { return !lock.IsAcquiredInThisProcess() }, "the loss is not told")
 		err := lock.Release(ctx)
 		require.ErrorIs(t, err, recipes.ErrLockLost)
 		k.awaitNodes(other, path, 0)
@@ -351,19 +309,19 @@ func TestEveryLockIsLostWithItsZnode(t *testing.T) {
 
 func TestEveryLockSurvivesLostReplies(t *testing.T) {
 	forAll(t, func(t *testing.T, k kind) {
-		path, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
-		lock, ctx := k.lock(p, path), ownerContext(t)
+		path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+		lock, ctx := k.lock(p, path), locktest.Owner(t)
 		n := len(k.acquire(ctx, other, path, lock))
 		require.NoError(t, lock.Release(ctx))
 		k.awaitNodes(other, path, 0)
 		nth := map[wiretap.Op]int{}
 		for _, op := range k.free { // the first create, the first list, …
 			nth[op]++
-			happened := p.tap.LoseReply(op, nth[op])
+			happened := p.Tap.LoseReply(op, nth[op])
 			require.Len(t, k.acquire(ctx, other, path, lock), n)
 			require.NoError(t, lock.Release(ctx))
-			within(t, happened, "the fault")
-			p.awaitSession()
+			locktest.Within(t, happened, "the fault")
+			p.AwaitSession()
 			k.awaitNodes(other, path, 0)
 		}
 	})
@@ -372,45 +330,45 @@ func TestEveryLockSurvivesLostReplies(t *testing.T) {
 func TestEveryLockJoinsAnewWhenItsSessionExpires(t *testing.T) {
 	forAll(t, func(t *testing.T, k kind) {
 		path := zkserver.Path(t)
-		p, other := newPeer(t, zkserver.Shared(t).Connect(), time.Second), sharedPeer(t)
+		p, other := locktest.NewPeer(t, zkserver.Shared(t).Connect(), time.Second), locktest.SharedPeer(t)
 		held, waiter := k.newRival(other, path), k.lock(p, path)
-		ctx := ownerContext(t)
+		ctx := locktest.Owner(t)
 		before := len(k.acquire(ctx, other, path, held))
-		waiting := start(func() error { return waiter.Acquire(ctx) })
-		eventually(t, func() bool { return len(k.nodes(other, path)) > before }, "nobody queues")
-		session := p.conn.SessionID()
-		p.tap.Partition()
+		waiting := locktest.Start(func() error { return waiter.Acquire(ctx) })
+		locktest.Eventually(t, func() bool { return len(k.nodes(other, path)) > before }, "nobody queues")
+		session := p.Conn.SessionID()
+		p.Tap.Partition()
 		k.awaitNodes(other, path, before)
-		p.tap.Heal()
-		eventually(t, func() bool { return len(k.nodes(other, path)) > before }, "the waiter does not queue anew")
-		require.NotEqual(t, session, p.conn.SessionID())
+		p.Tap.Heal()
+		locktest.Eventually(t, func() bool { return len(k.nodes(other, path)) > before }, "the waiter does not queue anew")
+		require.NotEqual(t, session, p.Conn.SessionID())
 		require.NoError(t, held.Release(ctx))
-		require.NoError(t, within(t, waiting, "the waiter's turn"))
+		require.NoError(t, locktest.Within(t, waiting, "the waiter's turn"))
 		require.NoError(t, waiter.Release(ctx))
 	})
 }
 
 func TestEveryLockOnAClosedConnection(t *testing.T) {
 	forAll(t, func(t *testing.T, k kind) {
-		path, p, other := zkserver.Path(t), sharedPeer(t), sharedPeer(t)
+		path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
 		held := k.newRival(other, path)
-		ctx := ownerContext(t)
+		ctx := locktest.Owner(t)
 		before := len(k.acquire(ctx, other, path, held))
 		waiter := k.lock(p, path)
-		waiting := start(func() error { return waiter.Acquire(ctx) })
-		eventually(t, func() bool { return len(k.nodes(other, path)) > before }, "nobody queues")
-		p.conn.Close()
-		require.ErrorIs(t, within(t, waiting, "the wait"), zk.ErrConnectionClosed)
-		require.ErrorIs(t, within(t, start(func() error { return waiter.Acquire(ctx) }), "Acquire"), zk.ErrConnectionClosed)
-		other.conn.Close()
-		require.ErrorIs(t, within(t, start(func() error { return held.Release(ctx) }), "Release"), recipes.ErrLockLost)
+		waiting := locktest.Start(func() error { return waiter.Acquire(ctx) })
+		locktest.Eventually(t, func() bool { return len(k.nodes(other, path)) > before }, "nobody queues")
+		p.Conn.Close()
+		require.ErrorIs(t, locktest.Within(t, waiting, "the wait"), zk.ErrConnectionClosed)
+		require.ErrorIs(t, locktest.Within(t, locktest.Start(func() error { return waiter.Acquire(ctx) }), "Acquire"), zk.ErrConnectionClosed)
+		other.Conn.Close()
+		require.ErrorIs(t, locktest.Within(t, locktest.Start(func() error { return held.Release(ctx) }), "Release"), recipes.ErrLockLost)
 	})
 }
 
 func TestEveryLockCostsWhatItMust(t *testing.T) {
 	forAll(t, func(t *testing.T, k kind) {
-		path, p := zkserver.Path(t), sharedPeer(t)
-		lock, ctx := k.lock(p, path), ownerContext(t)
+		path, p := zkserver.Path(t), locktest.SharedPeer(t)
+		lock, ctx := k.lock(p, path), locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))
 		require.NoError(t, lock.Release(ctx))
 		want := slices.Sorted(slices.Values(k.free))
@@ -418,10 +376,10 @@ func TestEveryLockCostsWhatItMust(t *testing.T) {
 		const rounds = 50
 		for range rounds {
 			k.awaitNodes(p, path, 0)
-			p.tap.Reset()
+			p.Tap.Reset()
 			require.NoError(t, lock.Acquire(ctx))
 			require.NoError(t, lock.Release(ctx))
-			if got := slices.Sorted(slices.Values(p.tap.Ops())); len(got) == len(want) {
+			if got := slices.Sorted(slices.Values(p.Tap.Ops())); len(got) == len(want) {
 				require.Equal(t, want, got)
 				exact++
 			}
@@ -437,13 +395,13 @@ func TestEveryLockSharesItsWatches(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			path, p, other := zkserver.Path(t), newPeer(t, server.Addr, 4*time.Second), newPeer(t, server.Addr, 4*time.Second)
+			path, p, other := zkserver.Path(t), locktest.NewPeer(t, server.Addr, 4*time.Second), locktest.NewPeer(t, server.Addr, 4*time.Second)
 			held := k.newRival(other, path)
-			ctx := ownerContext(t)
+			ctx := locktest.Owner(t)
 			require.NoError(t, held.Acquire(ctx))
 			for range 100 {
-				ok, err := k.lock(p, path).AcquireTimeout(ownerContext(t), 10*time.Millisecond)
-				requireOutOfTime(t, err)
+				ok, err := k.lock(p, path).AcquireTimeout(locktest.Owner(t), 10*time.Millisecond)
+				locktest.RequireOutOfTime(t, err)
 				require.False(t, ok)
 			}
 			left := 0

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -22,7 +23,7 @@ var everyLock = map[string]func(conn recipes.Conn) (recipes.InterProcessLock, er
 	},
 	"semaphore": func(conn recipes.Conn) (recipes.InterProcessLock, error) {
 		sem, err := recipes.NewInterProcessSemaphoreV2(conn, "/lock", 1)
-		return &leaseLock{sem: sem, n: 1}, err
+		return locktest.NewLeaseLock(sem, 1), err
 	},
 	"write lock": func(conn recipes.Conn) (recipes.InterProcessLock, error) {
 		rw, err := recipes.NewInterProcessReadWriteLock(conn, "/lock")
@@ -51,13 +52,13 @@ func forEveryLock(t *testing.T, test func(t *testing.T, r rivalry)) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := zktest.Start(t)
-				r := rivalry{ours: server.Link("ours"), ctx: ownerContext(t)}
-				r.client = connectThrough(t, server, "ours")
+				r := rivalry{ours: server.Link("ours"), ctx: locktest.Owner(t)}
+				r.client = locktest.ConnectThrough(t, server, "ours")
 				newRival := newLock
 				if strings.HasPrefix(name, "multi") { // of which one member is free
 					newRival = everyLock["mutex"]
 				}
-				held, err := newRival(connectThrough(t, server, "other"))
+				held, err := newRival(locktest.ConnectThrough(t, server, "other"))
 				require.NoError(t, err)
 				require.NoError(t, held.Acquire(r.ctx))
 				r.wanted, err = newLock(r.client)

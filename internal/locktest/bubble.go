@@ -1,0 +1,101 @@
+package locktest
+
+import (
+	"io"
+	"log"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// A Bubble has two processes on an ensemble of its own, in virtual time.
+type Bubble struct {
+	Server      *zktest.Server
+	Ours, Other *recipes.Client            // by way of the links "ours" and "other"
+	Lock        *recipes.InterProcessMutex // of ours, at /lock
+}
+
+// InBubble runs a test in a bubble.
+func InBubble(t *testing.T, test func(t *testing.T, b *Bubble)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t)
+		b := &Bubble{
+			Server: server,
+			Ours:   ConnectThrough(t, server, "ours"),
+			Other:  ConnectThrough(t, server, "other"),
+		}
+		b.Lock = b.Mutex(t, b.Ours, "/lock")
+		test(t, b)
+	})
+}
+
+// Mutex returns a mutex of one of the processes.
+func (*Bubble) Mutex(
+	t *testing.T, client *recipes.Client, path string, opts ...recipes.Option,
+) *recipes.InterProcessMutex {
+	t.Helper()
+	lock, err := recipes.NewInterProcessMutex(client, path, opts...)
+	require.NoError(t, err)
+	return lock
+}
+
+// Lose deletes what holds the lock, and waits until the holder knows.
+func (b *Bubble) Lose(t *testing.T, hold *recipes.Hold) {
+	t.Helper()
+	require.NoError(t, b.Other.Delete(hold.Path(), -1))
+	<-hold.Lost()
+}
+
+// Connect opens a client of those servers, by way of a link. It is for bubbles: time
+// stands still but for them.
+func Connect(
+	t *testing.T, link *zktest.Link, servers string, timeout time.Duration,
+) *recipes.Client {
+	t.Helper()
+	client, err := recipes.Connect(t.Context(), servers, timeout,
+		recipes.WithDialer(link.Dial))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		client.Close()
+		time.Sleep(time.Minute) // virtual: what is under way ends by itself
+	})
+	return client
+}
+
+// ConnectThrough is [Connect] to any of the servers, through a link of its own.
+func ConnectThrough(t *testing.T, server *zktest.Server, link string) *recipes.Client {
+	t.Helper()
+	names := strings.Join(server.Names(), ",")
+	return Connect(t, server.Link(link), names, 10*time.Second)
+}
+
+// ConnectBare is [Connect] for a *zk.Conn, of which a lock does not learn its session
+// timeout.
+func ConnectBare(
+	t *testing.T, link *zktest.Link, server string, timeout time.Duration,
+) *zk.Conn {
+	t.Helper()
+	conn, events, err := zk.Connect([]string{server}, timeout, zk.WithDialer(link.Dial),
+		zk.WithHostProvider(&InOrder{}), zk.WithLogInfo(false),
+		zk.WithLogger(log.New(io.Discard, "", 0)))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		link.Heal()
+		conn.Close()
+		for range events {
+		}
+		time.Sleep(time.Minute) // virtual: what is under way ends by itself
+	})
+	for conn.State() != zk.StateHasSession {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return conn
+}

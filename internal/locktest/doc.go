@@ -1,0 +1,12 @@
+// Package locktest has what the tests of several packages share to put locks through
+// their paces:
+//
+//   - a [Peer] is a session of its own, as another process would have it, on any kind of
+//     server that zkserver starts, with faults on its wire;
+//   - a [Bubble] has two processes on a zktest ensemble, in virtual time;
+//   - a [Recorder] keeps what a lock tells its observer;
+//   - [Eventually], [Within] and [Start] wait for what must happen.
+//
+// It knows the public package and nothing behind it, so that a test with it says what a
+// program would see.
+package locktest
