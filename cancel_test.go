@@ -305,7 +305,8 @@ func TestAHugeTimeout(t *testing.T) {
 	require.NoError(t, others.Release(otherCtx))
 }
 
-// HAZARDS A1-14, E12: a watch that nobody waits for stays in the client and at the server, and cannot be dropped.
+// A watch that nobody waits for stays in the client and at the server, and cannot be
+// dropped (docs/hazards.md, A1_14 and E12).
 func TestImpatientWaitersLeaveNothing(t *testing.T) {
 	zkserver.Real(t, "a heap of its own")
 	server := zkserver.Start(t).Servers[0]

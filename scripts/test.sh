@@ -52,4 +52,4 @@ step "go test, on ${ZOOKEEPER_SERVERS:-${ZOOKEEPER_RUN:-container} servers}"
 go test "${race[@]}" -count=1 -p 1 "$@" ./...
 
 step the tests of the locks once more, on zktest
-ZOOKEEPER_RUN=embedded go test "${race[@]}" -count=1 "$@" .
+ZOOKEEPER_RUN=embedded go test "${race[@]}" -count=1 -p 1 "$@" . ./internal/hazards

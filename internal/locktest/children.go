@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/recipes"
 )
 
-// Children returns what is in a directory, in the order of the sequence numbers; a missing
-// directory is empty.
+// Children returns what is in a directory, in the order of the sequence numbers; a
+// missing directory is empty.
 func Children(tb testing.TB, conn recipes.Conn, path string) []string {
 	tb.Helper()
 	children, _, err := conn.Children(path)

@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/wiretap"
 )
 
-// LineDialer dials through tap and lets wrap tamper with the client's end.
-func LineDialer(tap *wiretap.Tap, wrap func(net.Conn) net.Conn) zk.Dialer {
+// lineDialer dials through tap and lets wrap tamper with the client's end.
+func lineDialer(tap *wiretap.Tap, wrap func(net.Conn) net.Conn) zk.Dialer {
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {
 		conn, err := tap.Dial(network, address, timeout)
 		if err != nil {

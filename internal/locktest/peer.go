@@ -43,19 +43,18 @@ type Peer struct {
 // NewPeer opens a session to servers, with every packet going through a tap.
 func NewPeer(tb testing.TB, servers string, timeout time.Duration) *Peer {
 	tb.Helper()
-	tap := wiretap.New(nil)
-	straight := func(conn net.Conn) net.Conn { return conn }
-	return NewPeerBy(tb, servers, timeout, tap, LineDialer(tap, straight))
+	return NewPeerOver(tb, servers, timeout, func(conn net.Conn) net.Conn { return conn })
 }
 
-// NewPeerBy is [NewPeer] with a dialer of the test's own, which is expected to go through
-// tap.
-func NewPeerBy(
-	tb testing.TB, servers string, timeout time.Duration, tap *wiretap.Tap, dial zk.Dialer,
+// NewPeerOver is [NewPeer] with lines of the test's own: wrap may tamper with the
+// client's end of each connection.
+func NewPeerOver(
+	tb testing.TB, servers string, timeout time.Duration, wrap func(net.Conn) net.Conn,
 ) *Peer {
 	tb.Helper()
+	tap := wiretap.New(nil)
 	conn, events, err := zk.Connect(strings.Split(servers, ","), timeout,
-		zk.WithDialer(dial), zk.WithLogInfo(false),
+		zk.WithDialer(lineDialer(tap, wrap)), zk.WithLogInfo(false),
 		zk.WithLogger(log.New(io.Discard, "", 0)))
 	require.NoError(tb, err)
 	tb.Cleanup(func() {
@@ -83,8 +82,8 @@ func ManyNames(tb testing.TB) string {
 }
 
 // awaitEnd waits until the client's loop has ended, so that no test has to do with
-// another's goroutines. A loop that is stuck for ever, as go-zookeeper's can be when calls
-// are under way at Close (docs/hazards.md, E26), is left behind.
+// another's goroutines. A loop that is stuck for ever, as go-zookeeper's can be when
+// calls are under way at Close (docs/hazards.md, E26), is left behind.
 func awaitEnd(tb testing.TB, events <-chan zk.Event) {
 	tb.Helper()
 	stuck := time.After(Patience)
@@ -104,7 +103,9 @@ func awaitEnd(tb testing.TB, events <-chan zk.Event) {
 // AwaitSession waits until the client has a session.
 func (p *Peer) AwaitSession() {
 	p.TB.Helper()
-	Eventually(p.TB, func() bool { return p.Conn.State() == zk.StateHasSession }, "no session")
+	Eventually(
+		p.TB, func() bool { return p.Conn.State() == zk.StateHasSession }, "no session",
+	)
 }
 
 // AwaitHeartbeat waits until the loss clock has asked the server anew and got an answer.
@@ -138,13 +139,21 @@ func (p *Peer) AwaitChildren(path string, n int) []string {
 	return AwaitChildren(p.TB, p.Conn, path, n)
 }
 
-// Asked returns the operations that were asked for at a path or below, so without the
+// RequestsBelow returns the requests that concerned a path or what is below, so not the
 // heartbeat.
-func (p *Peer) Asked(path string) (ops []wiretap.Op) {
+func (p *Peer) RequestsBelow(path string) (requests []wiretap.Packet) {
 	for _, request := range p.Tap.Requests() {
 		if request.Path == path || strings.HasPrefix(request.Path, path+"/") {
-			ops = append(ops, request.Op)
+			requests = append(requests, request)
 		}
+	}
+	return requests
+}
+
+// Asked returns the operations of [Peer.RequestsBelow].
+func (p *Peer) Asked(path string) (ops []wiretap.Op) {
+	for _, request := range p.RequestsBelow(path) {
+		ops = append(ops, request.Op)
 	}
 	return ops
 }

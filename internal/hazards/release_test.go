@@ -1,4 +1,4 @@
-package recipes_test
+package hazards_test
 
 import (
 	"context"
@@ -11,13 +11,17 @@ import (
 	"github.com/zkrecipes/recipes/internal/wiretap"
 )
 
-// The delete must be done, whatever becomes of its request: else a released lock stays locked (CURATOR-42). That it finds
-// nothing at its second attempt is no loss.
+// The delete must be done, whatever becomes of its request: else a released lock stays
+// locked (CURATOR-42). That it finds nothing at its second attempt is no loss.
 func TestHazardA1_6_DeleteLost(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(s *scene) <-chan struct{}{
-		"the reply":   func(s *scene) <-chan struct{} { return s.Tap.LoseReply(wiretap.Delete, 1) },
-		"the request": func(s *scene) <-chan struct{} { return s.Tap.LoseRequest(wiretap.Delete, 1) },
+		"the reply": func(s *scene) <-chan struct{} {
+			return s.Tap.LoseReply(wiretap.Delete, 1)
+		},
+		"the request": func(s *scene) <-chan struct{} {
+			return s.Tap.LoseRequest(wiretap.Delete, 1)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -27,16 +31,22 @@ func TestHazardA1_6_DeleteLost(t *testing.T) {
 			lost := lose(s)
 			require.NoError(t, s.lock.Release(s.ctx))
 			locktest.Within(t, lost, "nothing was lost")
-			require.Empty(t, s.other.Children(s.path), "Release returned before its outcome was known")
+			require.Empty(
+				t, s.other.Children(s.path),
+				"Release returned before its outcome was known",
+			)
 			require.NoError(t, hold.Err())
-			require.Equal(t, []string{hold.Path(), hold.Path()}, s.requests(wiretap.Delete))
+			require.Equal(
+				t, []string{hold.Path(), hold.Path()}, s.requests(wiretap.Delete),
+			)
 			s.acquired(t)
 			s.holdsAlone(t)
 		})
 	}
 }
 
-// Release in an outage, by a caller who does not want to wait: it says so in time, and the znode goes as soon as ZooKeeper is back.
+// Release in an outage, by a caller who does not want to wait: it says so in time, and
+// the znode goes as soon as ZooKeeper is back.
 func TestHazardA1_6_ReleaseInAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]time.Duration{
@@ -52,7 +62,10 @@ func TestHazardA1_6_ReleaseInAnOutage(t *testing.T) {
 			s.Tap.Cut()
 			ctx, cancel := context.WithTimeout(s.ctx, limit)
 			defer cancel()
-			err := locktest.Within(t, locktest.Start(func() error { return s.lock.Release(ctx) }), "Release waits for ZooKeeper")
+			err := locktest.Within(
+				t, locktest.Start(func() error { return s.lock.Release(ctx) }),
+				"Release waits for ZooKeeper",
+			)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.NotErrorIs(t, err, recipes.ErrLockLost)
 			require.ErrorContains(t, err, hold.Path())
@@ -61,15 +74,18 @@ func TestHazardA1_6_ReleaseInAnOutage(t *testing.T) {
 			require.Len(t, s.other.Children(s.path), 1)
 			s.Tap.Refuse(false)
 			s.other.AwaitChildren(s.path, 0)
-			require.Equal(t, session, s.Conn.SessionID(), "it is not the session's end that did it")
+			require.Equal(
+				t, session, s.Conn.SessionID(), "it is not the session's end that did it",
+			)
 			s.acquired(t)
 			s.holdsAlone(t)
 		})
 	}
 }
 
-// The delete is not answered yet: the same owner acquired anew behind its own dying znode (CURATOR-678). A late retry of that
-// delete must not hit the new hold, either (etcd 22082).
+// The delete is not answered yet: the same owner acquired anew behind its own dying znode
+// (CURATOR-678). A late retry of that delete must not hit the new hold, either (etcd
+// 22082).
 func TestHazardA1_5_AcquireBehindTheOwnDyingZnode(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -80,14 +96,22 @@ func TestHazardA1_5_AcquireBehindTheOwnDyingZnode(t *testing.T) {
 	released := locktest.Start(func() error { return s.lock.Release(ctx) })
 	locktest.Within(t, dropped, "no delete")
 	cancel()
-	require.ErrorIs(t, locktest.Within(t, released, "Release does not heed its ctx"), context.Canceled)
+	require.ErrorIs(
+		t, locktest.Within(t, released, "Release does not heed its ctx"),
+		context.Canceled,
+	)
 	s.acquired(t)
 	second := s.lock.Hold(s.ctx)
 	require.Len(t, s.other.Children(s.path), 2)
 	require.NotEqual(t, first, second.Path())
-	require.False(t, locktest.Try(t, s.other, s.path), "another process holds the lock, too")
+	require.False(
+		t, locktest.Try(t, s.other, s.path), "another process holds the lock, too",
+	)
 	s.Tap.Cut() // ends the call that waits for the answer
-	locktest.Eventually(t, func() bool { return len(s.requests(wiretap.Delete)) == 2 }, "the delete is not retried")
+	locktest.Eventually(
+		t, func() bool { return len(s.requests(wiretap.Delete)) == 2 },
+		"the delete is not retried",
+	)
 	s.holdsAlone(t)
 	require.NoError(t, second.Err())
 	require.Equal(t, []string{first, first, second.Path()}, s.requests(wiretap.Delete))

@@ -1,4 +1,4 @@
-package recipes_test
+package hazards_test
 
 import (
 	"math"
@@ -22,13 +22,16 @@ func (s *scene) put(t *testing.T, name string, flags int32) (path string) {
 	return path
 }
 
-// A child that is no participant stopped everybody if it sorted first (CURATOR-43), and made zk.Lock fail (A2).
+// A child that is no participant stopped everybody if it sorted first (CURATOR-43), and
+// made zk.Lock fail (A2).
 func TestHazardA1_13_Strangers(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	for _, name := range []string{
-		"000-config", "zzz-config", "_c_short", "_c_", "lock-", "lock-abc", "lock-12345", "lock-99999999999", "lock-9999999999",
-		"lock-+000000001", "LOCK-0000000000", "0000000000", "__READ__0000000000", "lease-0000000000", "lock-0000000000-old",
+		"000-config", "zzz-config", "_c_short", "_c_", "lock-", "lock-abc", "lock-12345",
+		"lock-99999999999", "lock-9999999999",
+		"lock-+000000001", "LOCK-0000000000", "0000000000", "__READ__0000000000",
+		"lease-0000000000", "lock-0000000000-old",
 	} {
 		s.put(t, name, zk.FlagEphemeral)
 	}
@@ -75,7 +78,10 @@ func TestHazardA2_ExclusionWithZkLock(t *testing.T) {
 
 	s.other.Tap.Reset()
 	locked := locktest.Start(theirs.Lock)
-	locktest.Eventually(t, func() bool { return s.other.Tap.Count(wiretap.GetData) > 0 }, "zk.Lock does not wait")
+	locktest.Eventually(
+		t, func() bool { return s.other.Tap.Count(wiretap.GetData) > 0 },
+		"zk.Lock does not wait",
+	)
 	select {
 	case err := <-locked:
 		t.Fatalf("zk.Lock has it, too: %v", err)
@@ -86,7 +92,8 @@ func TestHazardA2_ExclusionWithZkLock(t *testing.T) {
 	require.NoError(t, theirs.Unlock())
 }
 
-// Two values on one session both held the lock, where the key is the session's (etcd 5199, 11364; ZooKeeper's WriteLock).
+// Two values on one session both held the lock, where the key is the session's (etcd
+// 5199, 11364; ZooKeeper's WriteLock).
 func TestHazardA5_TwoValuesOnOneSession(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -127,9 +134,9 @@ func TestHazardA4_TimeoutIsCountedOnce(t *testing.T) {
 	leave()
 }
 
-// The znode ahead vanishes between the list and the watch: no watch stays on a znode that does not exist, where only its
-// creation would end it (CURATOR-14, CURATOR-654), and the own znode is not made anew, which went on for ever (CURATOR-644,
-// CURATOR-645).
+// The znode ahead vanishes between the list and the watch: no watch stays on a znode that
+// does not exist, where only its creation would end it (CURATOR-14, CURATOR-654), and the
+// own znode is not made anew, which went on for ever (CURATOR-644, CURATOR-645).
 func TestHazardA1_14_WatchOnAMissingZnode(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -144,7 +151,8 @@ func TestHazardA1_14_WatchOnAMissingZnode(t *testing.T) {
 	})
 	watched := make(chan wiretap.Packet, 100)
 	s.Tap.OnReply(func(request, reply wiretap.Packet) wiretap.Verdict {
-		if request.Watch && request.Path == holder && (reply.Err == 0 || request.Op == wiretap.Exists) {
+		if request.Watch && request.Path == holder &&
+			(reply.Err == 0 || request.Op == wiretap.Exists) {
 			watched <- request
 		}
 		return wiretap.Pass
@@ -156,7 +164,8 @@ func TestHazardA1_14_WatchOnAMissingZnode(t *testing.T) {
 	s.holdsAlone(t)
 }
 
-// The znode ahead is gone, by its owner or a stranger: the own znode keeps its place (CURATOR-504, CURATOR-644).
+// The znode ahead is gone, by its owner or a stranger: the own znode keeps its place
+// (CURATOR-504, CURATOR-644).
 func TestHazardA1_17_PredecessorGone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -174,14 +183,15 @@ func TestHazardA1_17_PredecessorGone(t *testing.T) {
 	s.holdsAlone(t)
 }
 
-// A try that made a znode and left it behind (spring-integration 2557), or a watch (E12: the client cannot remove one): as
-// many as there were tries.
+// A try that made a znode and left it behind (spring-integration 2557), or a watch (E12:
+// the client cannot remove one): as many as there were tries.
 func TestHazardE12_TriesLeaveNothing(t *testing.T) {
 	t.Parallel()
 	server := zkserver.Start(t)
 	s := &scene{
-		Peer: locktest.NewPeer(t, server.Connect(), locktest.Lasting), other: locktest.NewPeer(t, server.Connect(), locktest.Lasting),
-		path: zkserver.Path(t), steps: new(locktest.Recorder), ctx: locktest.Owner(t),
+		Peer:  locktest.NewPeer(t, server.Connect(), locktest.Lasting),
+		other: locktest.NewPeer(t, server.Connect(), locktest.Lasting),
+		path:  zkserver.Path(t), steps: new(locktest.Recorder), ctx: locktest.Owner(t),
 	}
 	s.makeDir(t)
 	s.use(t, s.Conn)
@@ -195,7 +205,8 @@ func TestHazardE12_TriesLeaveNothing(t *testing.T) {
 	}
 	require.Equal(t, 1, s.watches(holder), "%d tries share one watch", tries)
 	s.other.AwaitChildren(s.path, 1)
-	locktest.Eventually(t, func() bool { // on the holder's znode: the holder's own, and one for all who waited
+	// on the holder's znode: the holder's own, and one for all who waited
+	locktest.Eventually(t, func() bool {
 		summary, err := server.Servers[0].FourLetter("wchs")
 		require.NoError(t, err)
 		return strings.HasSuffix(strings.TrimSpace(summary), "Total watches:2")
@@ -203,10 +214,13 @@ func TestHazardE12_TriesLeaveNothing(t *testing.T) {
 	leave()
 }
 
-// Near the end of the counter servers give one number to several znodes: no order is left (ZOOKEEPER-3249, ZOOKEEPER-4706).
+// Near the end of the counter servers give one number to several znodes: no order is left
+// (ZOOKEEPER-3249, ZOOKEEPER-4706).
 func TestHazardA1_21_CounterNearItsEnd(t *testing.T) {
 	t.Parallel()
-	for name, first := range map[string]int32{"before": math.MaxInt32 - 5, "at": math.MaxInt32, "behind": math.MinInt32 + 5} {
+	for name, first := range map[string]int32{
+		"before": math.MaxInt32 - 5, "at": math.MaxInt32, "behind": math.MinInt32 + 5,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
@@ -223,8 +237,8 @@ func TestHazardA1_21_CounterNearItsEnd(t *testing.T) {
 	}
 }
 
-// Before 3.6 the counter wrapped to negative numbers, which as strings sort first, and backwards (CURATOR compares strings,
-// as kazoo did: kazoo 606, 730).
+// Before 3.6 the counter wrapped to negative numbers, which as strings sort first, and
+// backwards (CURATOR compares strings, as kazoo did: kazoo 606, 730).
 func TestHazardA1_21_OrderOfNegativeNumbers(t *testing.T) {
 	t.Parallel()
 	const margin = 1 << 17
@@ -243,7 +257,9 @@ func TestHazardA1_21_OrderOfNegativeNumbers(t *testing.T) {
 			s.Tap.ShiftSequence(c.first)
 			var ahead []string
 			if c.ahead != "" { // by the connection whose numbers are shifted
-				node, err := s.Conn.Create(s.path+"/"+c.ahead, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+				node, err := s.Conn.Create(
+					s.path+"/"+c.ahead, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll),
+				)
 				require.NoError(t, err)
 				ahead = append(ahead, node)
 			}
@@ -252,7 +268,8 @@ func TestHazardA1_21_OrderOfNegativeNumbers(t *testing.T) {
 	}
 }
 
-// queueUp lets five owners queue behind the znodes that are ahead, and checks that they get the lock in that order.
+// queueUp lets five owners queue behind the znodes that are ahead, and checks that they
+// get the lock in that order.
 func (s *scene) queueUp(t *testing.T, ahead []string) {
 	t.Helper()
 	const owners = 5

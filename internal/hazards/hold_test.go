@@ -1,4 +1,4 @@
-package recipes_test
+package hazards_test
 
 import (
 	"encoding/binary"
@@ -14,8 +14,9 @@ import (
 	"github.com/zkrecipes/recipes/internal/wiretap"
 )
 
-// isLost checks what an owner is told that acquired the lock a number of times and lost it: no re-entry, ErrLockLost for
-// each Release and its hold until the last, and after that an owner like any other.
+// isLost checks what an owner is told that acquired the lock a number of times and lost
+// it: no re-entry, ErrLockLost for each Release and its hold until the last, and after
+// that an owner like any other.
 func (s *scene) isLost(t *testing.T, hold *recipes.Hold, times int) {
 	t.Helper()
 	locktest.Within(t, hold.Lost(), "Lost is not told")
@@ -24,7 +25,9 @@ func (s *scene) isLost(t *testing.T, hold *recipes.Hold, times int) {
 	require.False(t, s.lock.IsAcquiredInThisProcess())
 	require.Empty(t, s.lock.LockPath(s.ctx))
 	for range times {
-		require.Same(t, hold, s.lock.Hold(s.ctx), "it is its owner's until it is released")
+		require.Same(
+			t, hold, s.lock.Hold(s.ctx), "it is its owner's until it is released",
+		)
 		require.ErrorIs(t, s.lock.Acquire(s.ctx), recipes.ErrLockLost, "it is re-entered")
 		require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrLockLost)
 	}
@@ -33,8 +36,8 @@ func (s *scene) isLost(t *testing.T, hold *recipes.Hold, times int) {
 	require.ErrorIs(t, s.steps.Nth(t, recipes.EventLost, 1).Err, recipes.ErrLockLost)
 }
 
-// After the session's end the owner re-entered from a local table, and was told that it had the lock (CURATOR-206;
-// kazoo and zk.Lock besides could never be used again).
+// After the session's end the owner re-entered from a local table, and was told that it
+// had the lock (CURATOR-206; kazoo and zk.Lock besides could never be used again).
 func TestHazardA1_3_SessionExpiredWhileHolding(t *testing.T) {
 	t.Parallel()
 	s := newSceneWith(t, locktest.NewPeer(t, locktest.ManyNames(t), locktest.Short))
@@ -48,7 +51,8 @@ func TestHazardA1_3_SessionExpiredWhileHolding(t *testing.T) {
 	s.holdsAlone(t)
 }
 
-// The session was told to be over, and the server still has the znode: the hold is over at once all the same.
+// The session was told to be over, and the server still has the znode: the hold is over
+// at once all the same.
 func TestHazardA1_3_SessionToldExpiredWhileHolding(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -58,8 +62,8 @@ func TestHazardA1_3_SessionToldExpiredWhileHolding(t *testing.T) {
 	s.isLost(t, hold, 1)
 }
 
-// Timed from the moment at which the silence was noticed, Lost came late by up to 2/3 of the session timeout, and two held
-// the lock (CURATOR-460).
+// Timed from the moment at which the silence was noticed, Lost came late by up to 2/3 of
+// the session timeout, and two held the lock (CURATOR-460).
 func TestHazardA1_4_LostBeforeTheNextHolder(t *testing.T) {
 	t.Parallel()
 	s := newSceneWith(t, locktest.NewPeer(t, locktest.ManyNames(t), locktest.Short))
@@ -76,8 +80,8 @@ func TestHazardA1_4_LostBeforeTheNextHolder(t *testing.T) {
 	require.NoError(t, next.Release(ctx))
 }
 
-// A listener that blocks, called in the client's event thread with the recipe's monitor held, kept the client from
-// reconnecting (CURATOR-495).
+// A listener that blocks, called in the client's event thread with the recipe's monitor
+// held, kept the client from reconnecting (CURATOR-495).
 func TestHazardA1_15_ListenerThatBlocks(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -89,7 +93,9 @@ func TestHazardA1_15_ListenerThatBlocks(t *testing.T) {
 		<-release
 	})
 	s.acquired(t)
-	require.NoError(t, recipes.AttemptRevoke(t.Context(), s.other.Conn, s.lock.LockPath(s.ctx)))
+	require.NoError(
+		t, recipes.AttemptRevoke(t.Context(), s.other.Conn, s.lock.LockPath(s.ctx)),
+	)
 	locktest.Within(t, called, "the listener is not called")
 	asked := locktest.Start(func() error {
 		s.lock.IsOwned(s.ctx)
@@ -115,7 +121,8 @@ func TestHazardA2_DeletedWhileHeld(t *testing.T) {
 	s.holdsAlone(t)
 }
 
-// The owner releases before it can have been told that its znode is gone: its work was not protected to the end.
+// The owner releases before it can have been told that its znode is gone: its work was
+// not protected to the end.
 func TestHazardA2_DeletedJustBeforeRelease(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -135,7 +142,9 @@ func TestHazardA2_DeletedJustBeforeRelease(t *testing.T) {
 func TestHazardE5_UnknownSessionTimeout(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	lock, err := recipes.NewInterProcessMutex(s.Conn, s.path, recipes.WithObserver(s.steps.Observe))
+	lock, err := recipes.NewInterProcessMutex(
+		s.Conn, s.path, recipes.WithObserver(s.steps.Observe),
+	)
 	require.NoError(t, err)
 	s.lock = lock
 	s.acquired(t)
@@ -145,10 +154,12 @@ func TestHazardE5_UnknownSessionTimeout(t *testing.T) {
 	s.Tap.Cut()
 	s.isLost(t, hold, 1)
 	close(release)
-	s.other.AwaitChildren(s.path, 0) // it would block others for as long as the session lasts
+	// it would block others for as long as the session lasts
+	s.other.AwaitChildren(s.path, 0)
 }
 
-// A forgetfulLine is a connection whose first packet, once told to forget, asks for a new session instead of the old one.
+// A forgetfulLine is a connection whose first packet, once told to forget, asks for a new
+// session instead of the old one.
 type forgetfulLine struct {
 	net.Conn
 	forget bool
@@ -164,19 +175,20 @@ func (l *forgetfulLine) Write(b []byte) (int, error) {
 	return l.Conn.Write(b)
 }
 
-// newForgetfulPeer opens a session. After forget each reconnect gives the client another session without a word of the old
-// one's end, as ClickHouse Keeper does.
+// newForgetfulPeer opens a session. After forget each reconnect gives the client another
+// session without a word of the old one's end, as ClickHouse Keeper does.
 func newForgetfulPeer(t *testing.T) (p *locktest.Peer, forget func()) {
 	t.Helper()
 	var forgets atomic.Bool
-	tap := wiretap.New(nil)
-	return locktest.NewPeerBy(t, locktest.ManyNames(t), locktest.Lasting, tap, locktest.LineDialer(tap, func(conn net.Conn) net.Conn {
+	line := func(conn net.Conn) net.Conn {
 		return &forgetfulLine{Conn: conn, forget: forgets.Load()}
-	})), func() { forgets.Store(true) }
+	}
+	p = locktest.NewPeerOver(t, locktest.ManyNames(t), locktest.Lasting, line)
+	return p, func() { forgets.Store(true) }
 }
 
-// The session id changes, and "expired" is never told (ClickHouse 116690): the hold is over at once, and not only when its
-// znode goes.
+// The session id changes, and "expired" is never told (ClickHouse 116690): the hold is
+// over at once, and not only when its znode goes.
 func TestHazardE8_NewSessionWithoutAWord(t *testing.T) {
 	t.Parallel()
 	p, forget := newForgetfulPeer(t)

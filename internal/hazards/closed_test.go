@@ -1,4 +1,4 @@
-package recipes_test
+package hazards_test
 
 import (
 	"context"
@@ -34,7 +34,9 @@ func (s *scene) calls() map[string]func(ctx context.Context) error {
 			_, err := s.lock.Participants(ctx)
 			return err
 		},
-		"AttemptRevoke": func(ctx context.Context) error { return recipes.AttemptRevoke(ctx, s.Conn, node) },
+		"AttemptRevoke": func(ctx context.Context) error {
+			return recipes.AttemptRevoke(ctx, s.Conn, node)
+		},
 	}
 }
 
@@ -57,8 +59,9 @@ func requireClosed(t *testing.T, results map[string]<-chan error) {
 	}
 }
 
-// A closed connection fails every call at once, which it also does for a moment in an outage: to retry spins, or hangs for ever
-// (kazoo 83, 482). No call tells that it is closed.
+// A closed connection fails every call at once, which it also does for a moment in an
+// outage: to retry spins, or hangs for ever (kazoo 83, 482). No call tells that it is
+// closed.
 func TestHazardE15_ClosedBefore(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -94,7 +97,10 @@ func TestHazardE15_ClosedJustBeforeRelease(t *testing.T) {
 	s.dropEvents()
 	s.acquired(t)
 	s.Conn.Close()
-	err := locktest.Within(t, locktest.Start(func() error { return s.lock.Release(s.ctx) }), "Release does not return")
+	err := locktest.Within(
+		t, locktest.Start(func() error { return s.lock.Release(s.ctx) }),
+		"Release does not return",
+	)
 	require.ErrorIs(t, err, recipes.ErrLockLost)
 	require.ErrorIs(t, err, zk.ErrConnectionClosed)
 }
@@ -127,8 +133,9 @@ func (s *scene) waiters(t *testing.T) map[string]<-chan error {
 	return results
 }
 
-// It is closed during a hang: the client closes its watches only when its loop ends, after 12.7 s in a handshake with a session
-// timeout of 2 s. With the one here that would be minutes.
+// It is closed during a hang: the client closes its watches only when its loop ends,
+// after 12.7 s in a handshake with a session timeout of 2 s. With the one here that would
+// be minutes.
 func TestHazardE14_ClosedInAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, outage := range outages {

@@ -1,9 +1,8 @@
-package recipes_test
+package hazards_test
 
 import (
 	"context"
-	"strings"
-	"sync"
+	"slices"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -14,11 +13,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// What went wrong in other lock libraries, and what the client library does to a recipe. Each TestHazard is named after a row
-// of the list that this library was built against: A1 is Curator, A2 go-zookeeper's own Lock, A4 kazoo, A5 etcd and others,
-// A6 the server, E the client library.
-
-// A scene is a mutex under test, its connection's mishaps, and another process that looks on. The directory exists.
+// A scene is a mutex under test, its connection's mishaps, and another process that looks
+// on. The directory exists.
 type scene struct {
 	*locktest.Peer
 	other *locktest.Peer
@@ -36,7 +32,10 @@ func newScene(t *testing.T) *scene {
 func newSceneWith(t *testing.T, p *locktest.Peer) *scene {
 	t.Helper()
 	other := locktest.NewPeer(t, zkserver.Shared(t).Connect(), locktest.Lasting)
-	s := &scene{Peer: p, other: other, path: zkserver.Path(t), steps: new(locktest.Recorder), ctx: locktest.Owner(t)}
+	s := &scene{
+		Peer: p, other: other, path: zkserver.Path(t), steps: new(locktest.Recorder),
+		ctx: locktest.Owner(t),
+	}
 	s.makeDir(t)
 	s.use(t, p.Conn)
 	return s
@@ -44,7 +43,9 @@ func newSceneWith(t *testing.T, p *locktest.Peer) *scene {
 
 func (s *scene) makeDir(t *testing.T) {
 	t.Helper()
-	_, err := s.other.Conn.CreateContainer(s.path, nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
+	_, err := s.other.Conn.CreateContainer(
+		s.path, nil, zk.FlagContainer, zk.WorldACL(zk.PermAll),
+	)
 	require.NoError(t, err)
 }
 
@@ -73,15 +74,18 @@ func (s *scene) occupy(t *testing.T) (release func()) {
 	t.Helper()
 	lock, ctx := s.other.Mutex(s.path), locktest.Owner(t)
 	acquired := locktest.Start(func() error { return lock.Acquire(ctx) })
-	require.NoError(t, locktest.Within(t, acquired, "the other process does not get the lock"))
+	require.NoError(
+		t, locktest.Within(t, acquired, "the other process does not get the lock"),
+	)
 	return func() {
 		t.Helper()
 		require.NoError(t, lock.Release(ctx))
 	}
 }
 
-// holdsAlone checks that the owner of s.ctx holds the lock by the only znode that there is, which lives in the present session,
-// that others are kept out, and that nothing stays after the release.
+// holdsAlone checks that the owner of s.ctx holds the lock by the only znode that there
+// is, which lives in the present session, that others are kept out, and that nothing
+// stays after the release.
 func (s *scene) holdsAlone(t *testing.T) {
 	t.Helper()
 	node := s.path + "/" + s.other.AwaitChildren(s.path, 1)[0]
@@ -89,7 +93,9 @@ func (s *scene) holdsAlone(t *testing.T) {
 	_, stat, err := s.other.Conn.Get(node)
 	require.NoError(t, err)
 	require.Equal(t, s.Conn.SessionID(), stat.EphemeralOwner)
-	require.False(t, locktest.Try(t, s.other, s.path), "another process holds the lock, too")
+	require.False(
+		t, locktest.Try(t, s.other, s.path), "another process holds the lock, too",
+	)
 	require.NoError(t, s.lock.Hold(s.ctx).Err())
 	require.NoError(t, s.lock.Release(s.ctx))
 	s.other.AwaitChildren(s.path, 0)
@@ -101,10 +107,11 @@ func (s *scene) delete(t *testing.T, node string) {
 	require.NoError(t, s.other.Conn.Delete(node, -1))
 }
 
-// requests returns the paths of the requests with an operation that concern the lock's directory or what is in it.
+// requests returns the paths of the requests with an operation that concern the lock's
+// directory or what is in it.
 func (s *scene) requests(op wiretap.Op) (paths []string) {
-	for _, p := range s.Tap.Requests() {
-		if p.Op == op && (p.Path == s.path || strings.HasPrefix(p.Path, s.path+"/")) {
+	for _, p := range s.RequestsBelow(s.path) {
+		if p.Op == op {
 			paths = append(paths, p.Path)
 		}
 	}
@@ -112,13 +119,12 @@ func (s *scene) requests(op wiretap.Op) (paths []string) {
 }
 
 // watches counts the watches on a znode that were asked for.
-func (s *scene) watches(node string) (n int) {
-	for _, p := range s.Tap.Requests() {
-		if p.Watch && p.Path == node {
-			n++
-		}
-	}
-	return n
+func (s *scene) watches(node string) int {
+	paths := s.Watching()
+	others := slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
+		return p == node
+	})
+	return len(paths) - len(others)
 }
 
 // dropEvents lets the client hear of nothing any more.
@@ -131,26 +137,33 @@ func (s *scene) dropEvents() {
 	})
 }
 
-// awaitWatch waits until a watch on a znode was asked for n times, and the last one is set.
+// awaitWatch waits until a watch on a znode was asked for n times, and the last one is
+// set.
 func (s *scene) awaitWatch(t *testing.T, node string, n int) {
 	t.Helper()
-	locktest.Eventually(t, func() bool { return s.watches(node) == n }, "%s is not watched for the %dth time", node, n)
+	locktest.Eventually(
+		t, func() bool { return s.watches(node) == n },
+		"%s is not watched for the %dth time", node, n,
+	)
 	_, err := s.Conn.Sync("/") // is answered behind
 	require.NoError(t, err)
 }
 
-// tellExpired makes the client believe that its session has expired, while the server still has it. It returns when the client
-// has a new one.
+// tellExpired makes the client believe that its session has expired, while the server
+// still has it. It returns when the client has a new one.
 func (s *scene) tellExpired(t *testing.T) {
 	t.Helper()
 	old := s.Conn.SessionID()
 	told := s.Tap.NthRequest(wiretap.Connect, 1, wiretap.Answer(locktest.SessionExpired))
 	s.Tap.Cut()
 	locktest.Within(t, told, "the client is not told that its session has expired")
-	locktest.Eventually(t, func() bool { return s.Conn.SessionID() != old && s.Conn.State() == zk.StateHasSession }, "no new session")
+	locktest.Eventually(t, func() bool {
+		return s.Conn.SessionID() != old && s.Conn.State() == zk.StateHasSession
+	}, "no new session")
 }
 
-// expire cuts the connection off until the server has ended the session, and is seen to have deleted its znode, then heals it.
+// expire cuts the connection off until the server has ended the session, and is seen to
+// have deleted its znode, then heals it.
 func (s *scene) expire(t *testing.T, node string) {
 	t.Helper()
 	s.Tap.Partition()
@@ -162,29 +175,17 @@ func (s *scene) expire(t *testing.T, node string) {
 	s.Tap.Heal()
 }
 
-// A gatedConn stops the first create just before it is handed to the client.
-type gatedConn struct {
-	*zk.Conn
-	once    sync.Once
-	arrived chan struct{} // closed when the create is there
-	proceed chan struct{} // to be closed by the test
-	outcome chan error    // the client's answer to that create
-}
-
-func newGatedConn(conn *zk.Conn) *gatedConn {
-	return &gatedConn{Conn: conn, arrived: make(chan struct{}), proceed: make(chan struct{}), outcome: make(chan error, 1)}
-}
-
-func (c *gatedConn) Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
-	first := false
-	c.once.Do(func() {
-		first = true
-		close(c.arrived)
-		<-c.proceed
-	})
-	created, err := c.Conn.Create(path, data, flags, acl)
-	if first {
-		c.outcome <- err
-	}
-	return created, err
+// outages are the ways in which ZooKeeper is away, and how it comes back.
+var outages = map[string]struct{ begin, end func(tap *wiretap.Tap) }{
+	"partition":     {(*wiretap.Tap).Partition, (*wiretap.Tap).Heal},
+	"partition out": {(*wiretap.Tap).PartitionOut, (*wiretap.Tap).Heal},
+	"partition in":  {(*wiretap.Tap).PartitionIn, (*wiretap.Tap).Heal},
+	"refused": {
+		func(tap *wiretap.Tap) { tap.Refuse(true); tap.Cut() },
+		func(tap *wiretap.Tap) { tap.Refuse(false) },
+	},
+	"frozen handshake": {func(tap *wiretap.Tap) {
+		tap.NthRequest(wiretap.Connect, 1, wiretap.Drop)
+		tap.Cut()
+	}, (*wiretap.Tap).Cut},
 }

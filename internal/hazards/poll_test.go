@@ -1,4 +1,4 @@
-package recipes_test
+package hazards_test
 
 import (
 	"context"
@@ -191,18 +191,28 @@ func queueOf(server *zktest.Server) []string {
 // could tell, and the client's watches can miss what happened meanwhile: its request to
 // set them again is lost here.
 func TestHazardE17_ReconnectThatNobodySees(t *testing.T) {
-	for _, name := range []string{"mutex", "semaphore"} {
+	for name, newLock := range map[string]constructor{
+		"mutex": func(conn recipes.Conn) (recipes.InterProcessLock, error) {
+			return recipes.NewInterProcessMutex(conn, "/lock")
+		},
+		"semaphore": func(conn recipes.Conn) (recipes.InterProcessLock, error) {
+			sem, err := recipes.NewInterProcessSemaphoreV2(conn, "/lock", 1)
+			return locktest.NewLeaseLock(sem, 1), err
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
 			for offset := range 10 {
-				synctest.Test(t, func(t *testing.T) { reconnectUnseen(t, everyLock[name], offset) })
+				synctest.Test(t, func(t *testing.T) {
+					reconnectUnseen(t, newLock, offset)
+				})
 			}
 		})
 	}
 }
 
-func reconnectUnseen(
-	t *testing.T, newLock func(conn recipes.Conn) (recipes.InterProcessLock, error), offset int,
-) {
+type constructor func(conn recipes.Conn) (recipes.InterProcessLock, error)
+
+func reconnectUnseen(t *testing.T, newLock constructor, offset int) {
 	t.Helper()
 	server := zktest.Start(t, zktest.WithServers(3)) // with one, the client pauses
 	tap := wiretap.New(server.Dial)

@@ -1,4 +1,4 @@
-package recipes_test
+package hazards_test
 
 import (
 	"context"
@@ -16,17 +16,9 @@ import (
 	"github.com/zkrecipes/recipes/internal/wiretap"
 )
 
-// outages are the ways in which ZooKeeper is away, and how it comes back.
-var outages = map[string]struct{ begin, end func(tap *wiretap.Tap) }{
-	"partition":        {(*wiretap.Tap).Partition, (*wiretap.Tap).Heal},
-	"partition out":    {(*wiretap.Tap).PartitionOut, (*wiretap.Tap).Heal},
-	"partition in":     {(*wiretap.Tap).PartitionIn, (*wiretap.Tap).Heal},
-	"refused":          {func(tap *wiretap.Tap) { tap.Refuse(true); tap.Cut() }, func(tap *wiretap.Tap) { tap.Refuse(false) }},
-	"frozen handshake": {func(tap *wiretap.Tap) { tap.NthRequest(wiretap.Connect, 1, wiretap.Drop); tap.Cut() }, (*wiretap.Tap).Cut},
-}
-
-// A timed acquire blocked for the connection's timeouts instead of its own (spring-integration 1863, 1868, 11244). The client's
-// calls take no ctx, and hang for as long as two thirds of the session timeout, in a handshake for ten times that.
+// A timed acquire blocked for the connection's timeouts instead of its own
+// (spring-integration 1863, 1868, 11244). The client's calls take no ctx, and hang for as
+// long as two thirds of the session timeout, in a handshake for ten times that.
 func TestHazardA1_18_TimeoutInAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, outage := range outages {
@@ -35,7 +27,8 @@ func TestHazardA1_18_TimeoutInAnOutage(t *testing.T) {
 			s := newScene(t)
 			t.Cleanup(func() { outage.end(s.Tap) })
 			outage.begin(s.Tap)
-			const callers, timeout = 24, 200 * time.Millisecond // more than the client's queue has room for
+			// more than the client's queue has room for
+			const callers, timeout = 24, 200 * time.Millisecond
 			tries := make([]<-chan error, callers)
 			for i := range tries {
 				tries[i] = locktest.Start(func() error {
@@ -45,13 +38,17 @@ func TestHazardA1_18_TimeoutInAnOutage(t *testing.T) {
 					took := time.Since(began)
 					inTime := timeout <= took && took <= locktest.Patience/2
 					if ok || !errors.Is(err, recipes.ErrUnavailable) || !inTime {
-						return fmt.Errorf("AcquireTimeout: %v, %w after %v", ok, err, took)
+						return fmt.Errorf(
+							"AcquireTimeout: %v, %w after %v", ok, err, took,
+						)
 					}
 					return nil
 				})
 			}
 			for _, try := range tries {
-				require.NoError(t, locktest.Within(t, try, "AcquireTimeout waits for ZooKeeper"))
+				require.NoError(
+					t, locktest.Within(t, try, "AcquireTimeout waits for ZooKeeper"),
+				)
 			}
 			tried := locktest.Start(func() error {
 				_, err := s.lock.AcquireTimeout(locktest.Owner(t), 0)
@@ -97,8 +94,9 @@ func (c *watchedConn) State() zk.State {
 	return state
 }
 
-// The watch could not be set again after a reconnect, and what it waited for happened in between: a waiter looks for itself,
-// with a sync before, since the server that it came back to may lag behind (E18).
+// The watch could not be set again after a reconnect, and what it waited for happened in
+// between: a waiter looks for itself, with a sync before, since the server that it came
+// back to may lag behind (E18).
 func TestHazardE17_WatchLostInAnOutage(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -124,8 +122,12 @@ func TestHazardE17_WatchLostInAnOutage(t *testing.T) {
 	leave()
 	s.Tap.Reset()
 	close(release)
-	require.NoError(t, locktest.Within(t, done, "a waiter relies on the client's watches"))
-	asked := slices.DeleteFunc(s.Tap.Requests(), func(p wiretap.Packet) bool { return p.Path != s.path })
+	require.NoError(
+		t, locktest.Within(t, done, "a waiter relies on the client's watches"),
+	)
+	asked := slices.DeleteFunc(s.Tap.Requests(), func(p wiretap.Packet) bool {
+		return p.Path != s.path
+	})
 	require.Equal(t, wiretap.Sync, asked[0].Op)
 	require.Equal(t, wiretap.GetChildren2, asked[1].Op)
 	s.holdsAlone(t)
@@ -150,7 +152,8 @@ func TestHazardE32_DataOfTheZnodeAheadChanges(t *testing.T) {
 	s.holdsAlone(t)
 }
 
-// A stuckConn is a client whose loop is stuck for ever: every call hangs, and the state stays what it was.
+// A stuckConn is a client whose loop is stuck for ever: every call hangs, and the state
+// stays what it was.
 type stuckConn struct {
 	*zk.Conn
 	stuck chan struct{} // closed: every call hangs until the test ends
@@ -170,7 +173,9 @@ func (c *stuckConn) Children(path string) ([]string, *zk.Stat, error) {
 	return c.Conn.Children(path)
 }
 
-func (c *stuckConn) Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
+func (c *stuckConn) Create(
+	path string, data []byte, flags int32, acl []zk.ACL,
+) (string, error) {
 	c.hang()
 	return c.Conn.Create(path, data, flags, acl)
 }
@@ -195,7 +200,8 @@ func (c *stuckConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error)
 	return c.Conn.GetW(path)
 }
 
-// With AddAuth a failed resend leaves the client's loop stuck for ever (go-zookeeper PR 163): nothing is told, all calls hang.
+// With AddAuth a failed resend leaves the client's loop stuck for ever (go-zookeeper PR
+// 163): nothing is told, all calls hang.
 func TestHazardE26_ClientStuckForEver(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

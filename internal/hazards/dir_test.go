@@ -1,4 +1,4 @@
-package recipes_test
+package hazards_test
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// The server may delete an empty container between any two calls: NoNode for the create reached the caller after one retry
-// (CURATOR-180, CURATOR-435; kazoo 61, 563).
+// The server may delete an empty container between any two calls: NoNode for the create
+// reached the caller after one retry (CURATOR-180, CURATOR-435; kazoo 61, 563).
 func TestHazardA1_16_DirectoryGoneBeforeTheCreate(t *testing.T) {
 	t.Parallel()
 	const reaped = 5
@@ -53,7 +53,9 @@ func TestHazardA1_16_DirectoryMadeMeanwhile(t *testing.T) {
 	s.use(t, s.Conn)
 	s.Tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
 		if p.Op == wiretap.CreateContainer {
-			if _, err := s.other.Conn.CreateContainer(p.Path, nil, zk.FlagContainer, zk.WorldACL(zk.PermAll)); err != nil {
+			if _, err := s.other.Conn.CreateContainer(
+				p.Path, nil, zk.FlagContainer, zk.WorldACL(zk.PermAll),
+			); err != nil {
 				t.Error(err)
 			}
 		}
@@ -73,20 +75,29 @@ func TestHazardA1_16_DirectoryGoneWhileWaiting(t *testing.T) {
 	hold := holder.Hold(ctx)
 	done := s.acquire()
 	first := s.steps.Nth(t, recipes.EventQueued, 1).Node
-	_, err := s.other.Conn.Multi(&zk.DeleteRequest{Path: first, Version: -1}, &zk.DeleteRequest{Path: hold.Path(), Version: -1},
+	_, err := s.other.Conn.Multi(&zk.DeleteRequest{
+		Path: first, Version: -1,
+	}, &zk.DeleteRequest{Path: hold.Path(), Version: -1},
 		&zk.DeleteRequest{Path: s.path, Version: -1})
 	require.NoError(t, err)
 	locktest.Within(t, hold.Lost(), "the holder is not told")
-	require.NoError(t, locktest.Within(t, done, "the waiter does not make the directory anew"))
+	require.NoError(
+		t, locktest.Within(t, done, "the waiter does not make the directory anew"),
+	)
 	require.ErrorIs(t, holder.Release(ctx), recipes.ErrLockLost)
 	s.holdsAlone(t)
 }
 
-// The directory is a container, by its own operation: Create with the same flag makes a persistent znode.
+// The directory is a container, by its own operation: Create with the same flag makes a
+// persistent znode.
 func TestHazardE20_DirectoriesAreContainers(t *testing.T) {
 	zkserver.Real(t, "a shorter interval between its looks for empty containers")
 	t.Parallel()
-	p, dir := locktest.NewPeer(t, zkserver.Start(t, zkserver.JVM("-Dznode.container.checkIntervalMs=50")).Connect(), locktest.Lasting), "/a/b"
+	p, dir := locktest.NewPeer(
+		t,
+		zkserver.Start(t, zkserver.JVM("-Dznode.container.checkIntervalMs=50")).Connect(),
+		locktest.Lasting,
+	), "/a/b"
 	lock, ctx := p.Mutex(dir), locktest.Owner(t)
 	for range 3 {
 		require.NoError(t, lock.Acquire(ctx))
@@ -111,7 +122,8 @@ func TestHazardE19_ContainerReplyLost(t *testing.T) {
 	s.holdsAlone(t)
 }
 
-// A server that does not know containers says so and closes the connection: it is to be asked once.
+// A server that does not know containers says so and closes the connection: it is to be
+// asked once.
 func TestHazardE21_NoContainers(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -121,7 +133,10 @@ func TestHazardE21_NoContainers(t *testing.T) {
 	refused := s.Tap.NthRequest(wiretap.CreateContainer, 1, wiretap.AnswerAndCut(-6))
 	s.acquired(t)
 	locktest.Within(t, refused, "no container was asked for")
-	require.Equal(t, []string{root + "/a/b", root + "/a", root + "/a/b"}, plainCreates(s.Tap.Requests()))
+	require.Equal(
+		t, []string{root + "/a/b", root + "/a", root + "/a/b"},
+		plainCreates(s.Tap.Requests()),
+	)
 	s.holdsAlone(t)
 	s.path = root + "/c"
 	s.use(t, s.Conn)

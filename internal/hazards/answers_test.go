@@ -1,4 +1,4 @@
-package recipes_test
+package hazards_test
 
 import (
 	"bytes"
@@ -18,8 +18,11 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// Codes that the client has no name for, and "session moved": the server is in trouble that passes.
-func TestHazardE21_PassingErrors(t *testing.T) { testPassingErrors(t, -4, -7, -119, -127) }
+// Codes that the client has no name for, and "session moved": the server is in trouble
+// that passes.
+func TestHazardE21_PassingErrors(t *testing.T) {
+	testPassingErrors(t, -4, -7, -119, -127)
+}
 
 // The server has ignored the request, since the session is with another one now.
 func TestHazardE22_SessionMoved(t *testing.T) { testPassingErrors(t, -118) }
@@ -28,7 +31,10 @@ func testPassingErrors(t *testing.T, codes ...int32) {
 	t.Helper()
 	t.Parallel()
 	for _, code := range codes {
-		for op, requests := range map[wiretap.Op]int{wiretap.Create: 2, wiretap.GetChildren2: 1, wiretap.GetData: 1, wiretap.Delete: 2} {
+		for op, requests := range map[wiretap.Op]int{
+			wiretap.Create: 2, wiretap.GetChildren2: 1, wiretap.GetData: 1,
+			wiretap.Delete: 2,
+		} {
 			t.Run(fmt.Sprintf("%d to %s", code, op), func(t *testing.T) {
 				t.Parallel()
 				s := newScene(t)
@@ -69,17 +75,21 @@ func TestHazardE27_WrongCredentials(t *testing.T) {
 	require.Empty(t, s.other.Children(s.path))
 }
 
-// A writeFault breaks a connection in one write: of a request with an operation that concerns a path or what is below.
+// A writeFault breaks a connection in one write: of a request with an operation that
+// concerns a path or what is below.
 type writeFault struct {
-	op      uint32
-	path    string        // set before armed
-	arrived chan struct{} // nil: nothing of that write gets through; else all does, and the write fails when this is closed
+	op   uint32
+	path string // set before armed
+	// nil: nothing of that write gets through; else all does, and the write fails when
+	// this is closed
+	arrived chan struct{}
 	armed   atomic.Bool
 }
 
 func (f *writeFault) hits(b []byte) bool {
 	const behindXid = 8
-	return f.armed.Load() && len(b) > behindXid+4 && binary.BigEndian.Uint32(b[behindXid:]) == f.op &&
+	return f.armed.Load() && len(b) > behindXid+4 &&
+		binary.BigEndian.Uint32(b[behindXid:]) == f.op &&
 		bytes.Contains(b, []byte(f.path)) && f.armed.CompareAndSwap(true, false)
 }
 
@@ -102,10 +112,14 @@ func (l *brokenLine) Write(b []byte) (int, error) {
 	return 0, &net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE}
 }
 
-// A write that fails comes back as it is, "write tcp: broken pipe", and nobody knows what the server got.
+// A write that fails comes back as it is, "write tcp: broken pipe", and nobody knows what
+// the server got.
 func TestHazardE10_RawWriteError(t *testing.T) {
 	t.Parallel()
-	codes := map[wiretap.Op]uint32{wiretap.Create: 1, wiretap.Delete: 2, wiretap.GetData: 4, wiretap.GetChildren2: 12}
+	codes := map[wiretap.Op]uint32{
+		wiretap.Create: 1, wiretap.Delete: 2, wiretap.GetData: 4,
+		wiretap.GetChildren2: 12,
+	}
 	for op, code := range codes {
 		t.Run(string(op)+" that has arrived", func(t *testing.T) {
 			t.Parallel()
@@ -120,18 +134,18 @@ func TestHazardE10_RawWriteError(t *testing.T) {
 
 func testRawWriteError(t *testing.T, op wiretap.Op, fault *writeFault) {
 	t.Helper()
-	tap := wiretap.New(nil)
-	s := newSceneWith(t, locktest.NewPeerBy(t, locktest.ManyNames(t), locktest.Lasting, tap, locktest.LineDialer(tap, func(conn net.Conn) net.Conn {
-		return &brokenLine{Conn: conn, fault: fault}
-	})))
+	broken := func(conn net.Conn) net.Conn { return &brokenLine{Conn: conn, fault: fault} }
+	p := locktest.NewPeerOver(t, locktest.ManyNames(t), locktest.Lasting, broken)
+	s := newSceneWith(t, p)
 	fault.path = s.path
 	fault.armed.Store(true)
 	if fault.arrived != nil {
-		tap.OnReply(func(request, _ wiretap.Packet) wiretap.Verdict {
-			if request.Op != op || !strings.HasPrefix(request.Path, s.path) || fault.armed.Load() {
+		s.Tap.OnReply(func(request, _ wiretap.Packet) wiretap.Verdict {
+			if request.Op != op || !strings.HasPrefix(request.Path, s.path) ||
+				fault.armed.Load() {
 				return wiretap.Pass
 			}
-			tap.OnReply(nil)
+			s.Tap.OnReply(nil)
 			close(fault.arrived)
 			return wiretap.Drop
 		})
@@ -150,8 +164,8 @@ func testRawWriteError(t *testing.T, op wiretap.Op, fault *writeFault) {
 	}
 }
 
-// HAZARDS E21: an answer without a name in the client that no retry mends, here "quota exceeded", ends Acquire at once, also where
-// it is a parent that cannot be made.
+// An answer without a name in the client that no retry mends, here "quota exceeded", ends
+// Acquire at once, also where it is a parent that cannot be made.
 func TestHazardE21_FinalErrors(t *testing.T) {
 	t.Parallel()
 	for _, op := range []wiretap.Op{wiretap.Create, wiretap.CreateContainer} {
@@ -164,7 +178,9 @@ func TestHazardE21_FinalErrors(t *testing.T) {
 				}
 				return wiretap.Pass
 			})
-			err := locktest.Within(t, locktest.Start(func() error { return p.Mutex(path).Acquire(t.Context()) }), "Acquire")
+			err := locktest.Within(t, locktest.Start(
+				func() error { return p.Mutex(path).Acquire(t.Context()) },
+			), "Acquire")
 			require.ErrorContains(t, err, "-125")
 			require.ErrorContains(t, err, path)
 			require.Equal(t, 1, p.Tap.Count(op), "it was tried again")

@@ -1,4 +1,4 @@
-package recipes_test
+package hazards_test
 
 import (
 	"context"
@@ -24,7 +24,9 @@ const reapingTakes = 5 * time.Minute
 func TestHazardA6_NoUnusedContainerStays(t *testing.T) {
 	type attempt func(t *testing.T, conn recipes.Conn, path string, within time.Duration)
 	for name, acquire := range map[string]attempt{
-		"mutex": func(t *testing.T, conn recipes.Conn, path string, within time.Duration) {
+		"mutex": func(
+			t *testing.T, conn recipes.Conn, path string, within time.Duration,
+		) {
 			lock, err := recipes.NewInterProcessMutex(conn, path)
 			require.NoError(t, err)
 			ctx := locktest.Owner(t)
@@ -32,13 +34,17 @@ func TestHazardA6_NoUnusedContainerStays(t *testing.T) {
 				require.NoError(t, lock.Release(ctx))
 			}
 		},
-		"semaphore": func(t *testing.T, conn recipes.Conn, path string, within time.Duration) {
+		"semaphore": func(
+			t *testing.T, conn recipes.Conn, path string, within time.Duration,
+		) {
 			s, err := recipes.NewInterProcessSemaphoreV2(conn, path, 3)
 			require.NoError(t, err)
 			leases, _ := s.AcquireTimeout(t.Context(), 2, within)
 			require.NoError(t, s.ReturnAll(t.Context(), leases))
 		},
-		"shared count": func(t *testing.T, conn recipes.Conn, path string, within time.Duration) {
+		"shared count": func(
+			t *testing.T, conn recipes.Conn, path string, within time.Duration,
+		) {
 			ctx, cancel := context.WithTimeout(t.Context(), within)
 			defer cancel()
 			_ = recipes.SetSharedCount(ctx, conn, path+"/count", 3)

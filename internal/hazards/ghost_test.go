@@ -1,4 +1,4 @@
-package recipes_test
+package hazards_test
 
 import (
 	"context"
@@ -10,13 +10,16 @@ import (
 	"github.com/zkrecipes/recipes/internal/locktest"
 )
 
-// A waiter whose znode was deleted by a stranger acquired without any znode, and so did the next: two holders (zk.Lock). It has
-// to join the queue anew, at the tail.
+// A waiter whose znode was deleted by a stranger acquired without any znode, and so did
+// the next: two holders (zk.Lock). It has to join the queue anew, at the tail.
 
-// rejoins checks that the waiter, whose first znode was deleted, has joined anew behind all others and did not acquire.
+// rejoins checks that the waiter, whose first znode was deleted, has joined anew behind
+// all others and did not acquire.
 func (s *scene) rejoins(t *testing.T, participants int) {
 	t.Helper()
-	first, second := s.steps.Nth(t, recipes.EventQueued, 1).Node, s.steps.Nth(t, recipes.EventQueued, 2).Node
+	first, second := s.steps.Nth(
+		t, recipes.EventQueued, 1,
+	).Node, s.steps.Nth(t, recipes.EventQueued, 2).Node
 	require.NotEqual(t, first, second)
 	children := s.other.AwaitChildren(s.path, participants)
 	require.Equal(t, second, s.path+"/"+children[len(children)-1], "not at the tail")
@@ -64,17 +67,22 @@ func TestHazardA2_GhostBehindSeveral(t *testing.T) {
 	s.other.AwaitChildren(s.path, 4)
 	s.delete(t, node)
 	cancel()
-	require.ErrorIs(t, locktest.Within(t, ahead, "Acquire does not heed its ctx"), context.Canceled)
+	require.ErrorIs(
+		t, locktest.Within(t, ahead, "Acquire does not heed its ctx"), context.Canceled,
+	)
 	s.rejoins(t, 3)
 	leave()
-	require.NoError(t, locktest.Within(t, behind, "the next in the queue does not get the lock"))
+	require.NoError(
+		t, locktest.Within(t, behind, "the next in the queue does not get the lock"),
+	)
 	require.NotContains(t, s.steps.Kinds(), recipes.EventAcquired)
 	require.NoError(t, behindLock.Release(behindCtx))
 	require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
 	s.holdsAlone(t)
 }
 
-// Its znode and the holder's go in one transaction: it is told both at once, or has not yet set a watch on its own.
+// Its znode and the holder's go in one transaction: it is told both at once, or has not
+// yet set a watch on its own.
 func TestHazardA2_GhostAtTheHandOver(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -83,10 +91,15 @@ func TestHazardA2_GhostAtTheHandOver(t *testing.T) {
 		holder := s.put(t, "lock-", zk.FlagEphemeral|zk.FlagSequence)
 		done := s.acquire()
 		node := s.steps.Nth(t, recipes.EventQueued, 1).Node
-		_, err := s.other.Conn.Multi(&zk.DeleteRequest{Path: node, Version: -1}, &zk.DeleteRequest{Path: holder, Version: -1})
+		_, err := s.other.Conn.Multi(&zk.DeleteRequest{
+			Path: node, Version: -1,
+		}, &zk.DeleteRequest{Path: holder, Version: -1})
 		require.NoError(t, err)
 		require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
-		require.NotEqual(t, node, s.steps.Nth(t, recipes.EventAcquired, 1).Node, "it acquired without any znode")
+		require.NotEqual(
+			t, node, s.steps.Nth(t, recipes.EventAcquired, 1).Node,
+			"it acquired without any znode",
+		)
 		s.holdsAlone(t)
 	}
 }
@@ -102,11 +115,16 @@ func TestHazardA2_GhostWithAHolderOfTheSameProcess(t *testing.T) {
 		hold := holder.Hold(ctx)
 		done := s.acquire()
 		node := s.steps.Nth(t, recipes.EventQueued, 1).Node
-		_, err := s.other.Conn.Multi(&zk.DeleteRequest{Path: node, Version: -1}, &zk.DeleteRequest{Path: hold.Path(), Version: -1})
+		_, err := s.other.Conn.Multi(&zk.DeleteRequest{
+			Path: node, Version: -1,
+		}, &zk.DeleteRequest{Path: hold.Path(), Version: -1})
 		require.NoError(t, err)
 		locktest.Within(t, hold.Lost(), "Lost is not told")
 		require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
-		require.NotEqual(t, node, s.steps.Nth(t, recipes.EventAcquired, 1).Node, "it acquired without any znode")
+		require.NotEqual(
+			t, node, s.steps.Nth(t, recipes.EventAcquired, 1).Node,
+			"it acquired without any znode",
+		)
 		require.ErrorIs(t, holder.Release(ctx), recipes.ErrLockLost)
 		s.holdsAlone(t)
 	}
