@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 )
 
 // A contender is one owner of a lock, in Go or in Java.
@@ -49,7 +50,9 @@ type goOwner struct {
 	ctx context.Context // carries the owner
 }
 
-func (o *goOwner) acquire() <-chan error { return start(func() error { return o.lock.Acquire(o.ctx) }) }
+func (o *goOwner) acquire() <-chan error {
+	return locktest.Start(func() error { return o.lock.Acquire(o.ctx) })
+}
 
 func (o *goOwner) try(wait time.Duration) bool {
 	o.t.Helper()
@@ -64,7 +67,7 @@ func (o *goOwner) release() {
 }
 
 func (o *goOwner) increment(times int, paths ...string) <-chan error {
-	return start(func() error {
+	return locktest.Start(func() error {
 		for range times {
 			err := recipes.Do(o.ctx, o.lock, func(context.Context, *recipes.Hold) error { return o.peer.add(paths...) })
 			if err != nil {
@@ -85,8 +88,8 @@ type hold interface {
 // hold returns what the owner holds; it must hold it.
 func (o *goOwner) hold() hold {
 	o.t.Helper()
-	if l, ok := o.lock.(*leaseLock); ok {
-		return l.lease.Load()
+	if l, ok := o.lock.(*locktest.LeaseLock); ok {
+		return l.Leases()[0]
 	}
 	h := o.lock.(interface {
 		Hold(ctx context.Context) *recipes.Hold
@@ -124,7 +127,7 @@ func (o *javaThread) do(verb string, arguments ...string) []string {
 // ask has the thread do a command on the lock that may wait for others.
 func (o *javaThread) ask(verb string, arguments ...string) <-chan error {
 	asked := o.peer.jvm.ask(o.thread, verb, append([]string{o.name}, arguments...)...)
-	return start(func() error { return (<-asked).err })
+	return locktest.Start(func() error { return (<-asked).err })
 }
 
 func (o *javaThread) acquire() <-chan error { return o.ask("acquire") }
@@ -153,7 +156,7 @@ func (p *goPeer) zkLock(path string) *zkLock {
 	return &zkLock{p, zk.NewLock(p.Unwrap(), path, zk.WorldACL(zk.PermAll))}
 }
 
-func (l *zkLock) acquire() <-chan error { return start(l.lock.Lock) }
+func (l *zkLock) acquire() <-chan error { return locktest.Start(l.lock.Lock) }
 
 // try cannot be asked of it.
 func (l *zkLock) try(time.Duration) bool { panic("BUG: zk.Lock cannot try") }
@@ -164,7 +167,7 @@ func (l *zkLock) release() {
 }
 
 func (l *zkLock) increment(times int, paths ...string) <-chan error {
-	return start(func() error {
+	return locktest.Start(func() error {
 		for range times {
 			if err := l.lock.Lock(); err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
@@ -27,7 +28,7 @@ func TestJavaHoldersSessionEnds(t *testing.T) {
 	}
 	java.expire()
 	for i, r := range exclusive {
-		require.NoError(t, within(t, waiting[i], "the waiter for the "+r.name+" is granted"))
+		require.NoError(t, locktest.Within(t, waiting[i], "the waiter for the "+r.name+" is granted"))
 		require.Equal(t, []string{"true"}, dying[i].do("held"), "Curator believes so")
 		dying[i].release()
 		require.False(t, dying[i].try(0), "the session that follows has to queue for the %s", r.name)
@@ -63,11 +64,11 @@ func TestJavaProcessIsKilled(t *testing.T) {
 	}
 	process.kill(t)
 	for i, r := range exclusive {
-		require.NoError(t, within(t, waiting[i], "the one behind the holder of the "+r.name+" is granted"))
+		require.NoError(t, locktest.Within(t, waiting[i], "the one behind the holder of the "+r.name+" is granted"))
 		followers[i].release()
 		require.Empty(t, waitingBehind[i])
 		holders[i].release()
-		require.NoError(t, within(t, waitingBehind[i], "the one behind the waiter for the "+r.name+" is granted"))
+		require.NoError(t, locktest.Within(t, waitingBehind[i], "the one behind the waiter for the "+r.name+" is granted"))
 		behind[i].release()
 	}
 }
@@ -90,7 +91,7 @@ func TestGoHolderIsCutOff(t *testing.T) {
 	}
 	cut.tap.Partition()
 	for i, r := range exclusive {
-		require.NoError(t, within(t, waiting[i], "the waiter for the "+r.name+" is granted"))
+		require.NoError(t, locktest.Within(t, waiting[i], "the waiter for the "+r.name+" is granted"))
 		require.ErrorIs(t, holds[i].Err(), recipes.ErrLockLost)
 	}
 	cut.tap.Heal()
@@ -113,7 +114,7 @@ func TestGoHolderClosesItsSession(t *testing.T) {
 		waiting := next.acquire()
 		look.awaitChildren(path+r.queue, r.ahead+1)
 		closing.Close()
-		require.NoError(t, within(t, waiting, "the waiter is granted"))
+		require.NoError(t, locktest.Within(t, waiting, "the waiter is granted"))
 		require.ErrorIs(t, held.Err(), recipes.ErrLockLost)
 		next.release()
 	})
@@ -148,11 +149,11 @@ func TestWaitersSessionEnds(t *testing.T) {
 	java.expire()
 	closing.Close()
 	for i, r := range exclusive {
-		require.Error(t, within(t, gone[i], "a closed session ends the wait for the "+r.name))
+		require.Error(t, locktest.Within(t, gone[i], "a closed session ends the wait for the "+r.name))
 		require.Empty(t, granted[i])
 		holders[i].release()
 		for _, next := range []int{1, 2, 0} {
-			require.Equal(t, next, within(t, granted[i], "the next for the "+r.name+" is granted"))
+			require.Equal(t, next, locktest.Within(t, granted[i], "the next for the "+r.name+" is granted"))
 			require.Empty(t, granted[i])
 			contenders[i][next].release()
 		}

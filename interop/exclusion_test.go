@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
@@ -25,7 +26,7 @@ func TestOneHolderAtATime(t *testing.T) {
 			look.awaitChildren(path+r.queue, r.ahead+1)
 			require.Empty(t, waiting)
 			holder.release()
-			require.NoError(t, within(t, waiting, "the waiter is granted"))
+			require.NoError(t, locktest.Within(t, waiting, "the waiter is granted"))
 			require.False(t, holder.try(0))
 			other.release()
 			require.Empty(t, look.children(path+r.queue))
@@ -77,7 +78,7 @@ func TestCountIsExact(t *testing.T) {
 			done = append(done, c.increment(times, count))
 		}
 		for _, d := range done {
-			require.NoError(t, within(t, d, "all is counted"))
+			require.NoError(t, locktest.Within(t, d, "all is counted"))
 		}
 		n, err := look.number(count)
 		require.NoError(t, err)

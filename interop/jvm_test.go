@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes/internal/locktest"
 )
 
 // A jvm is a Java process that uses Curator's recipes as it is told; java/Peer.java has the protocol.
@@ -132,7 +133,7 @@ func (j *jvm) ask(thread, verb string, arguments ...string) <-chan answer {
 func (j *jvm) do(tb testing.TB, thread, verb string, arguments ...string) []string {
 	tb.Helper()
 	what := "Java's " + verb + " " + strings.Join(arguments, " ")
-	a := within(tb, j.ask(thread, verb, arguments...), what)
+	a := locktest.Within(tb, j.ask(thread, verb, arguments...), what)
 	if a.err != nil {
 		tb.Fatalf("%s: %v\nIts log ends:\n%s", what, a.err, j.log())
 	}
@@ -152,7 +153,7 @@ func (j *jvm) log() string {
 func (j *jvm) kill(tb testing.TB) {
 	tb.Helper()
 	require.NoError(tb, j.cmd.Process.Kill())
-	within(tb, j.ended, "the Java process ends")
+	locktest.Within(tb, j.ended, "the Java process ends")
 }
 
 // shared is the process that the tests share, each with clients of its own.
@@ -187,7 +188,7 @@ func (j *jvm) leave() error {
 	select {
 	case <-j.ended:
 		return nil
-	case <-time.After(patience):
+	case <-time.After(locktest.Patience):
 		return errors.Join(errors.New("interop: the Java process does not end with its standard input"), j.cmd.Process.Kill())
 	}
 }

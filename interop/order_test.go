@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
@@ -42,7 +43,7 @@ func TestGrantedInTurn(t *testing.T) {
 		before := first.hold().FencingToken()
 		first.release()
 		for i, c := range contenders {
-			require.Equal(t, i, within(t, granted, "the next is granted"))
+			require.Equal(t, i, locktest.Within(t, granted, "the next is granted"))
 			token := look.eldest(path + r.holds)
 			if o, ok := c.(*goOwner); ok {
 				require.GreaterOrEqual(t, o.hold().FencingToken(), token)
@@ -91,7 +92,7 @@ func TestZkLockInTheQueue(t *testing.T) {
 	granted := queueUp(t, look, path, 1, contenders)
 	first.release()
 	for i, c := range contenders {
-		require.Equal(t, i, within(t, granted, "the next is granted"))
+		require.Equal(t, i, locktest.Within(t, granted, "the next is granted"))
 		require.Empty(t, granted)
 		if c == dying {
 			a.Close()

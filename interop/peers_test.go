@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
@@ -38,7 +38,7 @@ func newGo(tb testing.TB) *goPeer {
 func newGoAt(tb testing.TB, servers string, timeout time.Duration) *goPeer {
 	tb.Helper()
 	tap := wiretap.New(nil)
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), locktest.Patience)
 	defer cancel()
 	client, err := recipes.Connect(ctx, servers, timeout, recipes.WithDialer(tap.Dial))
 	require.NoError(tb, err)
@@ -50,26 +50,16 @@ func newGoAt(tb testing.TB, servers string, timeout time.Duration) *goPeer {
 	return p
 }
 
-// children returns what is in a directory, in the order of the sequence numbers; a missing directory is empty.
+// children is [locktest.Children] through the peer's connection.
 func (p *goPeer) children(path string) []string {
 	p.t.Helper()
-	children, _, err := p.Children(path)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
-	}
-	require.NoError(p.t, err)
-	slices.SortFunc(children, func(a, b string) int { return strings.Compare(a[max(0, len(a)-10):], b[max(0, len(b)-10):]) })
-	return children
+	return locktest.Children(p.t, p.Client, path)
 }
 
-// awaitChildren waits until a directory has n children, and returns them.
-func (p *goPeer) awaitChildren(path string, n int) (children []string) {
+// awaitChildren is [locktest.AwaitChildren] through the peer's connection.
+func (p *goPeer) awaitChildren(path string, n int) []string {
 	p.t.Helper()
-	eventually(p.t, func() bool {
-		children = p.children(path)
-		return len(children) == n
-	}, "%s does not come to have %d children", path, n)
-	return children
+	return locktest.AwaitChildren(p.t, p.Client, path, n)
 }
 
 // eldest returns the czxid of the eldest child of a directory.
@@ -171,7 +161,7 @@ func newJavaIn(tb testing.TB, j *jvm, timeout time.Duration, namespace ...string
 	session, err := strconv.ParseInt(opened[0], 10, 64)
 	require.NoError(tb, err)
 	p.session = session
-	tb.Cleanup(func() { within(tb, j.ask(p.name, "close", p.name), "Java's close") }) // fails where the process was killed
+	tb.Cleanup(func() { locktest.Within(tb, j.ask(p.name, "close", p.name), "Java's close") }) // fails where the process was killed
 	return p
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
@@ -72,17 +73,17 @@ func TestReadersAndWritersInTurn(t *testing.T) {
 		goReads.read.release()
 		require.Empty(t, granted, "a reader is left")
 		javaReads.read.release()
-		require.Equal(t, 0, within(t, granted, "the writer is granted"))
+		require.Equal(t, 0, locktest.Within(t, granted, "the writer is granted"))
 		require.False(t, inGo().read.try(0))
 		require.Empty(t, granted)
 		javaWrites.release()
-		both := []int{within(t, granted, "a reader is granted"), within(t, granted, "a reader is granted")}
+		both := []int{locktest.Within(t, granted, "a reader is granted"), locktest.Within(t, granted, "a reader is granted")}
 		require.ElementsMatch(t, []int{1, 2}, both)
 		javaReadsLater.release()
 		require.False(t, inJava().write.try(0))
 		require.Empty(t, granted)
 		goReadsLater.release()
-		require.Equal(t, 3, within(t, granted, "the last writer is granted"))
+		require.Equal(t, 3, locktest.Within(t, granted, "the last writer is granted"))
 		goWrites.release()
 	})
 }
@@ -105,12 +106,12 @@ func TestReadersSeeNoHalfOfAWrite(t *testing.T) {
 		done = append(done,
 			inGo().write.increment(times, paths...),
 			inJava().write.increment(times, paths...),
-			start(func() error { return goReader.compare(times, paths) }),
+			locktest.Start(func() error { return goReader.compare(times, paths) }),
 			inJava().read.(*javaThread).ask("compare", append([]string{java.name, strconv.Itoa(times)}, paths...)...),
 		)
 	}
 	for _, d := range done {
-		require.NoError(t, within(t, d, "all is done"))
+		require.NoError(t, locktest.Within(t, d, "all is done"))
 	}
 	for _, p := range paths {
 		n, err := look.number(p)
@@ -137,7 +138,7 @@ func TestNobodyUpgrades(t *testing.T) {
 	look, inGo, inJava := newGo(t), newGo(t).readWrite(path), newJava(t).readWrite(path)
 	a, b := inGo(), inJava()
 	require.True(t, a.read.try(0))
-	require.ErrorIs(t, within(t, a.write.acquire(), "the refusal"), recipes.ErrUpgrade)
+	require.ErrorIs(t, locktest.Within(t, a.write.acquire(), "the refusal"), recipes.ErrUpgrade)
 	require.False(t, b.read.try(0) && b.write.try(100*time.Millisecond), "Curator's would wait for itself")
 	look.awaitChildren(path, 2)
 	a.read.release()
@@ -165,10 +166,10 @@ func TestGoDowngrades(t *testing.T) {
 	require.False(t, inJava().read.try(0), "it waits for the writer that waits")
 	require.Empty(t, granted)
 	owner.read.release()
-	require.Equal(t, 0, within(t, granted, "the writer is granted"))
+	require.Equal(t, 0, locktest.Within(t, granted, "the writer is granted"))
 	require.Empty(t, granted)
 	writer.release()
-	require.Equal(t, 1, within(t, granted, "the reader is granted"))
+	require.Equal(t, 1, locktest.Within(t, granted, "the reader is granted"))
 	reader.release()
 }
 
@@ -188,7 +189,7 @@ func TestJavaDowngrades(t *testing.T) {
 	owner.read.release()
 	require.Empty(t, granted)
 	reader.release()
-	require.Equal(t, 0, within(t, granted, "the writer is granted"))
+	require.Equal(t, 0, locktest.Within(t, granted, "the writer is granted"))
 	writer.release()
 }
 
@@ -212,9 +213,9 @@ func TestJavaDowngradesBeforeAWriter(t *testing.T) {
 		require.False(t, inJava().read.try(0), "it waits for the writer that waits")
 		require.Empty(t, granted)
 		owner.read.release()
-		require.Equal(t, 0, within(t, granted, "the writer is granted"))
+		require.Equal(t, 0, locktest.Within(t, granted, "the writer is granted"))
 	} else {
-		require.Equal(t, 0, within(t, granted, "the writer is granted"))
+		require.Equal(t, 0, locktest.Within(t, granted, "the writer is granted"))
 		owner.read.release()
 	}
 	writer.release()

@@ -1,12 +1,10 @@
 package interop_test
 
 import (
-	"context"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 )
 
 // A recipe is a lock as it is made in Go and in Java.
@@ -58,7 +56,7 @@ var (
 		name: "semaphore", kind: "leaselock", args: justPath, queue: "/locks", holds: "/leases",
 		lock: func(c recipes.Conn, p string) (recipes.InterProcessLock, error) {
 			s, err := recipes.NewInterProcessSemaphoreV2(c, p, 1)
-			return &leaseLock{semaphore: s}, err
+			return locktest.NewLeaseLock(s, 1), err
 		},
 	}
 	multiLock = recipe{
@@ -85,28 +83,3 @@ func eachExclusive(t *testing.T, f func(t *testing.T, r recipe)) {
 		})
 	}
 }
-
-// leaseLock is a semaphore with one lease as a lock, as LeaseLock is in Java.
-type leaseLock struct {
-	semaphore *recipes.InterProcessSemaphoreV2
-	lease     atomic.Pointer[recipes.Lease]
-}
-
-func (l *leaseLock) Acquire(ctx context.Context) error {
-	lease, err := l.semaphore.Acquire(ctx)
-	if err == nil {
-		l.lease.Store(lease)
-	}
-	return err
-}
-
-func (l *leaseLock) AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error) {
-	leases, err := l.semaphore.AcquireTimeout(ctx, 1, timeout)
-	if len(leases) == 1 {
-		l.lease.Store(leases[0])
-	}
-	return len(leases) == 1, err
-}
-
-func (l *leaseLock) Release(ctx context.Context) error { return l.lease.Swap(nil).Release(ctx) }
-func (l *leaseLock) IsAcquiredInThisProcess() bool     { return l.lease.Load() != nil }

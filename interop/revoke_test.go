@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
@@ -39,22 +40,22 @@ func TestGoAsksJava(t *testing.T) {
 		waiting := inGo.acquire()
 		node := path + "/" + look.awaitChildren(path, 2)[0]
 		require.NoError(t, recipes.AttemptRevoke(t.Context(), look.Client, node))
-		within(t, java.jvm.event(holder.name), "the holder's listener is called")
+		locktest.Within(t, java.jvm.event(holder.name), "the holder's listener is called")
 		require.Empty(t, waiting, "whether to release is up to the holder")
 		holder.release()
-		require.NoError(t, within(t, waiting, "Go is granted"))
+		require.NoError(t, locktest.Within(t, waiting, "Go is granted"))
 
 		waiter.do("revocable")
 		javaWaiting := waiter.acquire()
 		node = path + "/" + look.awaitChildren(path, 2)[1]
 		// Curator does not look at what is there when it begins to watch, so one request may be too early.
-		eventually(t, func() bool {
+		locktest.Eventually(t, func() bool {
 			require.NoError(t, recipes.AttemptRevoke(t.Context(), look.Client, node))
 			return len(java.jvm.event(waiter.name)) > 0
 		}, "the waiter's listener is not called")
 		require.Empty(t, javaWaiting)
 		inGo.release()
-		require.NoError(t, within(t, javaWaiting, "Java is granted"))
+		require.NoError(t, locktest.Within(t, javaWaiting, "Java is granted"))
 		waiter.release()
 		require.NoError(t, recipes.AttemptRevoke(t.Context(), look.Client, node), "it is gone")
 	})
@@ -75,19 +76,19 @@ func TestJavaAsksGo(t *testing.T) {
 			node := path + "/" + look.awaitChildren(path, 2)[0]
 			for range 2 {
 				java.do("revoke", java.name, node)
-				within(t, asked, "Go's listener is called")
+				locktest.Within(t, asked, "Go's listener is called")
 			}
 			require.Empty(t, waiting, "whether to release is up to the holder")
 			inGo.release()
-			require.NoError(t, within(t, waiting, "Java is granted"))
+			require.NoError(t, locktest.Within(t, waiting, "Java is granted"))
 
 			ctx, giveUp := context.WithCancel(inGo.ctx)
-			goWaits := start(func() error { return inGo.lock.Acquire(ctx) })
+			goWaits := locktest.Start(func() error { return inGo.lock.Acquire(ctx) })
 			node = path + "/" + look.awaitChildren(path, 2)[1]
 			java.do("revoke", java.name, node)
-			within(t, asked, "Go's listener is called")
+			locktest.Within(t, asked, "Go's listener is called")
 			giveUp()
-			require.ErrorIs(t, within(t, goWaits, "Go gives up"), context.Canceled)
+			require.ErrorIs(t, locktest.Within(t, goWaits, "Go gives up"), context.Canceled)
 			look.awaitChildren(path, 1)
 			inJava.release()
 		}

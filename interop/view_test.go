@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
@@ -52,7 +53,7 @@ func TestParticipantsOfAMutex(t *testing.T) {
 	}
 	holder.release()
 	for i, c := range contenders {
-		require.Equal(t, i, within(t, granted, "the next is granted"))
+		require.Equal(t, i, locktest.Within(t, granted, "the next is granted"))
 		c.release()
 	}
 }
@@ -90,7 +91,7 @@ func TestParticipantsOfAReadWriteLock(t *testing.T) {
 		r.release()
 	}
 	for range contenders {
-		contenders[within(t, granted, "the next is granted")].release()
+		contenders[locktest.Within(t, granted, "the next is granted")].release()
 	}
 }
 
@@ -100,8 +101,8 @@ func TestParticipantsOfASemaphore(t *testing.T) {
 	path := zkserver.Path(t)
 	inGo, java := newGo(t).semaphore(path, 4), newJava(t)
 	inJava := java.semaphore(path, 4)
-	require.Len(t, inGo.try(2, patience), 2)
-	javaLeases := inJava.try(2, patience)
+	require.Len(t, inGo.try(2, locktest.Patience), 2)
+	javaLeases := inJava.try(2, locktest.Patience)
 	nodes, err := inGo.ParticipantNodes(t.Context())
 	require.NoError(t, err)
 	var names []string
