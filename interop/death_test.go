@@ -95,6 +95,7 @@ func TestGoHolderIsCutOff(t *testing.T) {
 		require.ErrorIs(t, holds[i].Err(), recipes.ErrLockLost)
 	}
 	cut.tap.Heal()
+	cut.awaitSession() // a try before that does not know who is ahead
 	for i, r := range exclusive {
 		require.ErrorIs(t, dying[i].lock.Release(dying[i].ctx), recipes.ErrLockLost, r.name)
 		require.False(t, dying[i].try(0), "the session that follows has to queue for the %s", r.name)

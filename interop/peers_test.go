@@ -50,6 +50,15 @@ func newGoAt(tb testing.TB, servers string, timeout time.Duration) *goPeer {
 	return p
 }
 
+// awaitSession waits until the client is connected, and an answer has shown it.
+func (p *goPeer) awaitSession() {
+	p.t.Helper()
+	locktest.Eventually(p.t, func() bool {
+		_, _, err := p.Get("/")
+		return err == nil
+	}, "no session")
+}
+
 // children is [locktest.Children] through the peer's connection.
 func (p *goPeer) children(path string) []string {
 	p.t.Helper()
