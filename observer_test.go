@@ -49,8 +49,8 @@ var ends = map[string]func(context.Context, recipes.Event){
 	"ends":   func(context.Context, recipes.Event) { runtime.Goexit() },
 }
 
-// survive runs f on a goroutine of its own, as net/http runs a handler. It tells whether f
-// returned.
+// survive runs f on a goroutine of its own, as net/http runs a handler. It tells whether
+// f returned.
 func survive(f func()) (returned bool) {
 	done := make(chan struct{})
 	go func() {
@@ -66,62 +66,24 @@ func survive(f func()) (returned bool) {
 // A sabotaged lock is one of each kind, with a saboteur.
 type sabotaged struct {
 	*saboteur
-	server        *zktest.Server
-	client, other *recipes.Client
-	lock          recipes.InterProcessLock
-	rival         recipes.InterProcessLock // of another process
-}
-
-var observed = map[string]func(
-	client *recipes.Client, observe recipes.Option,
-) (recipes.InterProcessLock, error){
-	"mutex": func(c *recipes.Client, o recipes.Option) (recipes.InterProcessLock, error) {
-		return recipes.NewInterProcessMutex(c, "/lock", o)
-	},
-	"read lock": func(c *recipes.Client, o recipes.Option) (recipes.InterProcessLock, error) {
-		l, err := recipes.NewInterProcessReadWriteLock(c, "/lock", o)
-		return l.ReadLock(), err
-	},
-	"write lock": func(c *recipes.Client, o recipes.Option) (recipes.InterProcessLock, error) {
-		l, err := recipes.NewInterProcessReadWriteLock(c, "/lock", o)
-		return l.WriteLock(), err
-	},
-	"semaphore mutex": func(c *recipes.Client, o recipes.Option) (recipes.InterProcessLock, error) {
-		return recipes.NewInterProcessSemaphoreMutex(c, "/lock", o)
-	},
-	"semaphore": func(c *recipes.Client, o recipes.Option) (recipes.InterProcessLock, error) {
-		s, err := recipes.NewInterProcessSemaphoreV2(c, "/lock", 3, o)
-		return locktest.NewLeaseLock(s, 3), err
-	},
-	"multi lock": func(c *recipes.Client, o recipes.Option) (recipes.InterProcessLock, error) {
-		return recipes.NewInterProcessMultiLock(c, []string{"/a", "/lock", "/c"}, o)
-	},
+	*locktest.Bubble
+	kind  kind
+	lock  recipes.InterProcessLock
+	rival recipes.InterProcessLock // of another process
 }
 
 // forSabotaged runs a test in a bubble for each kind of lock.
 func forSabotaged(t *testing.T, test func(t *testing.T, s *sabotaged)) {
 	t.Helper()
-	for name, construct := range observed {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				server := zktest.Start(t)
-				s := &sabotaged{
-					saboteur: new(saboteur), server: server,
-					client: locktest.ConnectThrough(t, server, "ours"), other: locktest.ConnectThrough(t, server, "other"),
-				}
-				var err error
-				s.lock, err = construct(s.client, recipes.WithObserver(s.observe))
-				require.NoError(t, err)
-				rival := construct
-				if name == "read lock" {
-					rival = observed["write lock"]
-				}
-				s.rival, err = rival(s.other, recipes.WithObserver(func(context.Context, recipes.Event) {}))
-				require.NoError(t, err)
-				test(t, s)
-			})
-		})
-	}
+	forAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k kind) {
+		s := &sabotaged{saboteur: new(saboteur), Bubble: b, kind: k}
+		var err error
+		s.lock, err = k.make(b.Ours, "/lock", recipes.WithObserver(s.observe))
+		require.NoError(t, err)
+		s.rival, err = k.makeRival(b.Other, "/lock")
+		require.NoError(t, err)
+		test(t, s)
+	})
 }
 
 // isFree checks that nobody holds the lock or waits for it, and that it is of use, to the
@@ -131,7 +93,7 @@ func (s *sabotaged) isFree(t *testing.T, ctx context.Context) { //nolint:revive 
 	require.False(t, s.lock.IsAcquiredInThisProcess())
 	require.ErrorIs(t, s.lock.Release(ctx), recipes.ErrNotOwner)
 	time.Sleep(time.Second)
-	for _, node := range s.server.Znodes() {
+	for _, node := range s.Server.Znodes() {
 		require.NotContains(t, node, "_c_", "it blocks others")
 	}
 	for _, lock := range []recipes.InterProcessLock{s.rival, s.lock} {
@@ -142,11 +104,13 @@ func (s *sabotaged) isFree(t *testing.T, ctx context.Context) { //nolint:revive 
 	}
 }
 
-// A panic at "queued" or "acquired" left the znode in the queue for as long as the session,
-// and the owner's claim unsettled for ever.
+// A panic at "queued" or "acquired" left the znode in the queue for as long as the
+// session, and the owner's claim unsettled for ever.
 func TestAnObserverThatEndsAcquireLeavesNothing(t *testing.T) {
 	for name, end := range ends {
-		for _, kind := range []recipes.EventKind{recipes.EventQueued, recipes.EventAcquired} {
+		for _, kind := range []recipes.EventKind{
+			recipes.EventQueued, recipes.EventAcquired,
+		} {
 			t.Run(name+" at "+kind.String(), func(t *testing.T) {
 				forSabotaged(t, func(t *testing.T, s *sabotaged) {
 					ctx := locktest.Owner(t)
@@ -196,9 +160,13 @@ func TestAnObserverThatEndsLaterCalls(t *testing.T) {
 				ctx, rival := locktest.Owner(t), locktest.Owner(t)
 				require.NoError(t, s.rival.Acquire(rival))
 				s.arm(recipes.EventTimedOut, end)
-				require.False(t, survive(func() { _, _ = s.lock.AcquireTimeout(ctx, time.Second) }))
+				require.False(
+					t, survive(func() { _, _ = s.lock.AcquireTimeout(ctx, time.Second) }),
+				)
 				s.arm(recipes.EventFailed, end)
-				waiting, cancel := context.WithTimeoutCause(ctx, time.Second, errChangedMind)
+				waiting, cancel := context.WithTimeoutCause(
+					ctx, time.Second, errChangedMind,
+				)
 				defer cancel()
 				require.False(t, survive(func() { _ = s.lock.Acquire(waiting) }))
 				require.NoError(t, s.rival.Release(rival))
@@ -219,7 +187,7 @@ func TestAnObserverThatEndsWhenALossIsTold(t *testing.T) {
 		ctx := locktest.Owner(t)
 		require.NoError(t, s.lock.Acquire(ctx))
 		s.arm(recipes.EventLost, ends["ends"])
-		s.server.ExpireSession(s.client.SessionID())
+		s.Server.ExpireSession(s.Ours.SessionID())
 		time.Sleep(time.Second)
 		require.ErrorIs(t, s.lock.Release(ctx), recipes.ErrLockLost)
 		s.isFree(t, ctx)
@@ -236,7 +204,9 @@ func TestAnObserverThatEndsDo(t *testing.T) {
 				ctx, ran := locktest.Owner(t), false
 				s.arm(kind, ends["panics"])
 				require.False(t, survive(func() {
-					_ = recipes.Do(ctx, s.lock, func(context.Context, *recipes.Hold) error {
+					_ = recipes.Do(ctx, s.lock, func(
+						context.Context, *recipes.Hold,
+					) error {
 						ran = true
 						return nil
 					})
@@ -251,7 +221,8 @@ func TestAnObserverThatEndsDo(t *testing.T) {
 // No mutex is held while an observer is called: it may call any method of the lock.
 func TestAnObserverMayCallTheLock(t *testing.T) {
 	for _, kind := range []recipes.EventKind{
-		recipes.EventQueued, recipes.EventAcquired, recipes.EventTimedOut, recipes.EventFailed,
+		recipes.EventQueued, recipes.EventAcquired, recipes.EventTimedOut,
+		recipes.EventFailed,
 		recipes.EventReleased, recipes.EventLost,
 	} {
 		t.Run(kind.String(), func(t *testing.T) {
@@ -266,7 +237,9 @@ func TestAnObserverMayCallTheLock(t *testing.T) {
 					require.Equal(t, holds, lock.IsOwned(told))
 					require.Equal(t, holds, lock.LockPath(told) != "")
 					require.Equal(t, holds, lock.IsAcquiredInThisProcess())
-					require.Equal(t, holds || kind == recipes.EventLost, lock.Hold(told) != nil)
+					require.Equal(
+						t, holds || kind == recipes.EventLost, lock.Hold(told) != nil,
+					)
 					lock.MakeRevocable(func() {})
 					_, err := lock.Participants(context.WithoutCancel(told))
 					require.NoError(t, err)
@@ -326,19 +299,15 @@ func TestAnObserverIsToldTheCallAndTheRecipe(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			call, _ := ctx.Value(callKey{}).(string)
-			told = append(told, strings.Join([]string{e.Recipe, e.Kind.String(), call}, " "))
+			told = append(
+				told, strings.Join([]string{e.Recipe, e.Kind.String(), call}, " "),
+			)
 			if e.Kind == recipes.EventLost || e.Kind == recipes.EventTimedOut {
 				require.NoError(t, ctx.Err(), e.Kind)
 			}
 		}
-		name := strings.TrimPrefix(t.Name(), "TestAnObserverIsToldTheCallAndTheRecipe/")
-		name = strings.ReplaceAll(name, "_", " ")
-		lock, err := observed[name](s.client, recipes.WithObserver(note))
+		lock, err := s.kind.make(s.Ours, "/lock", recipes.WithObserver(note))
 		require.NoError(t, err)
-		of := name
-		if name == "multi lock" {
-			of = "mutex"
-		}
 		call := func(ctx context.Context, what string) context.Context {
 			return context.WithValue(ctx, callKey{}, what)
 		}
@@ -352,19 +321,21 @@ func TestAnObserverIsToldTheCallAndTheRecipe(t *testing.T) {
 		within, cancel := context.WithCancel(call(ctx, "second"))
 		require.NoError(t, lock.Acquire(within))
 		cancel()
-		s.server.ExpireSession(s.client.SessionID())
+		s.Server.ExpireSession(s.Ours.SessionID())
 		time.Sleep(time.Second)
 		require.ErrorIs(t, lock.Release(call(ctx, "end")), recipes.ErrLockLost)
-		synctest.Wait() // the loss may be found by Release, and is told on a goroutine of its own
+		// the loss may be found by Release, and is told on a goroutine of its own
+		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
 		for _, want := range []string{
-			"queued try", "timed out try", "queued first", "acquired first", "released end",
+			"queued try", "timed out try", "queued first", "acquired first",
+			"released end",
 			"lost second",
 		} {
-			require.Contains(t, told, of+" "+want)
+			require.Contains(t, told, s.kind.recipe+" "+want)
 		}
-		require.NotContains(t, told, of+" lost end")
+		require.NotContains(t, told, s.kind.recipe+" lost end")
 	})
 }
 
@@ -374,7 +345,9 @@ func TestReturnAllGoesOn(t *testing.T) {
 		server := zktest.Start(t)
 		var boom saboteur
 		s, err := recipes.NewInterProcessSemaphoreV2(
-			locktest.ConnectThrough(t, server, "ours"), "/semaphore", 3, recipes.WithObserver(boom.observe))
+			locktest.ConnectThrough(
+				t, server, "ours",
+			), "/semaphore", 3, recipes.WithObserver(boom.observe))
 		require.NoError(t, err)
 		leases, err := s.AcquireN(t.Context(), 3)
 		require.NoError(t, err)
@@ -388,7 +361,9 @@ func TestReturnAllGoesOn(t *testing.T) {
 		two, err := s.AcquireN(t.Context(), 2)
 		require.NoError(t, err)
 		boom.arm(recipes.EventReleased, ends["panics"])
-		require.False(t, survive(func() { _ = s.ReturnAll(t.Context(), append(two, leases[2])) }))
+		require.False(
+			t, survive(func() { _ = s.ReturnAll(t.Context(), append(two, leases[2])) }),
+		)
 		nodes, err = s.ParticipantNodes(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, nodes)

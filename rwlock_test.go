@@ -16,6 +16,14 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
+func readWriteLock(p *locktest.Peer, path string) *recipes.InterProcessReadWriteLock {
+	p.TB.Helper()
+	l, err := recipes.NewInterProcessReadWriteLock(
+		p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
+	require.NoError(p.TB, err)
+	return l
+}
+
 // gets tells whether ctx's owner gets lock at once; it keeps it.
 func gets(ctx context.Context, t *testing.T, lock recipes.InterProcessLock) bool {
 	t.Helper()

@@ -19,6 +19,16 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
+func semaphore(
+	p *locktest.Peer, path string, most int,
+) *recipes.InterProcessSemaphoreV2 {
+	p.TB.Helper()
+	s, err := recipes.NewInterProcessSemaphoreV2(
+		p.Conn, path, most, recipes.WithSessionTimeout(p.Timeout))
+	require.NoError(p.TB, err)
+	return s
+}
+
 func sharedSemaphore(p *locktest.Peer, dir, count string) *recipes.InterProcessSemaphoreV2 {
 	p.TB.Helper()
 	s, err := recipes.NewInterProcessSemaphoreV2Shared(p.Conn, dir, count, recipes.WithSessionTimeout(p.Timeout))

@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -16,20 +17,45 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// A kind is one of the recipes, for what holds for all of them.
+// A newLock makes a lock at a path.
+type newLock func(
+	conn recipes.Conn, path string, opts ...recipes.Option,
+) (recipes.InterProcessLock, error)
+
+// A kind is one of the locks, for what holds for all of them.
 type kind struct {
-	name  string
-	lock  func(p *locktest.Peer, path string) recipes.InterProcessLock
-	rival func(p *locktest.Peer, path string) recipes.InterProcessLock // excludes it; nil: another of the same
-	dirs  []string                                                     // where its znodes are, below path
-	free  []wiretap.Op                                                 // what a free lock that is held briefly asks for, in any order
+	name   string
+	recipe string // as events tell it
+	make   newLock
+	rival  newLock      // makes what excludes it; nil: another of the same
+	dirs   []string     // where its znodes are, below path
+	free   []wiretap.Op // what a free lock that is held briefly asks for, in any order
+	stands string       // where a waiter for the one at /lock says that it stands
 }
 
+// lock returns a lock of this kind. It knows the session timeout.
+func (k kind) lock(p *locktest.Peer, path string) recipes.InterProcessLock {
+	p.TB.Helper()
+	lock, err := k.make(p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
+	require.NoError(p.TB, err)
+	return lock
+}
+
+// newRival returns a lock that excludes those of this kind.
 func (k kind) newRival(p *locktest.Peer, path string) recipes.InterProcessLock {
+	p.TB.Helper()
+	rival, err := k.makeRival(p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
+	require.NoError(p.TB, err)
+	return rival
+}
+
+func (k kind) makeRival(
+	conn recipes.Conn, path string, opts ...recipes.Option,
+) (recipes.InterProcessLock, error) {
 	if k.rival != nil {
-		return k.rival(p, path)
+		return k.rival(conn, path, opts...)
 	}
-	return k.lock(p, path)
+	return k.make(conn, path, opts...)
 }
 
 // nodes returns all znodes of the lock.
@@ -43,88 +69,157 @@ func (k kind) nodes(p *locktest.Peer, path string) (nodes []string) {
 	return nodes
 }
 
-// acquire acquires lock and waits until nothing but what holds it is left; a semaphore's place at the gate goes in the background.
-func (k kind) acquire(ctx context.Context, p *locktest.Peer, path string, lock recipes.InterProcessLock) (nodes []string) {
+// acquire acquires lock and waits until nothing but what holds it is left; a semaphore's
+// place at the gate goes in the background.
+func (k kind) acquire(
+	ctx context.Context, p *locktest.Peer, path string, lock recipes.InterProcessLock,
+) (nodes []string) {
 	p.TB.Helper()
 	require.NoError(p.TB, lock.Acquire(ctx))
+	atTheGate := func(node string) bool { return strings.Contains(node, "/locks/") }
 	locktest.Eventually(p.TB, func() bool {
 		nodes = k.nodes(p, path)
-		return !slices.ContainsFunc(nodes, func(node string) bool { return strings.Contains(node, "/locks/") })
+		return !slices.ContainsFunc(nodes, atTheGate)
 	}, "the place at the gate stays")
 	return nodes
 }
 
 func (k kind) awaitNodes(p *locktest.Peer, path string, n int) {
 	p.TB.Helper()
-	locktest.Eventually(p.TB, func() bool { return len(k.nodes(p, path)) == n }, "%s does not come to have %d znodes", path, n)
+	locktest.Eventually(p.TB, func() bool { return len(k.nodes(p, path)) == n },
+		"%s does not come to have %d znodes", path, n)
 }
 
-func readWriteLock(p *locktest.Peer, path string) *recipes.InterProcessReadWriteLock {
-	p.TB.Helper()
-	l, err := recipes.NewInterProcessReadWriteLock(p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
-	require.NoError(p.TB, err)
-	return l
+func newMutex(
+	c recipes.Conn, path string, opts ...recipes.Option,
+) (recipes.InterProcessLock, error) {
+	return recipes.NewInterProcessMutex(c, path, opts...)
 }
 
-func semaphore(p *locktest.Peer, path string, most int) *recipes.InterProcessSemaphoreV2 {
-	p.TB.Helper()
-	s, err := recipes.NewInterProcessSemaphoreV2(p.Conn, path, most, recipes.WithSessionTimeout(p.Timeout))
-	require.NoError(p.TB, err)
-	return s
+func newReadLock(
+	c recipes.Conn, path string, opts ...recipes.Option,
+) (recipes.InterProcessLock, error) {
+	l, err := recipes.NewInterProcessReadWriteLock(c, path, opts...)
+	return l.ReadLock(), err
+}
+
+func newWriteLock(
+	c recipes.Conn, path string, opts ...recipes.Option,
+) (recipes.InterProcessLock, error) {
+	l, err := recipes.NewInterProcessReadWriteLock(c, path, opts...)
+	return l.WriteLock(), err
+}
+
+func newSemaphoreMutex(
+	c recipes.Conn, path string, opts ...recipes.Option,
+) (recipes.InterProcessLock, error) {
+	return recipes.NewInterProcessSemaphoreMutex(c, path, opts...)
+}
+
+// newLeaseLock makes a lock of all leases of a semaphore that has n.
+func newLeaseLock(n int) newLock {
+	return func(
+		c recipes.Conn, path string, opts ...recipes.Option,
+	) (recipes.InterProcessLock, error) {
+		s, err := recipes.NewInterProcessSemaphoreV2(c, path, n, opts...)
+		return locktest.NewLeaseLock(s, n), err
+	}
+}
+
+func newMultiLock(
+	c recipes.Conn, path string, opts ...recipes.Option,
+) (recipes.InterProcessLock, error) {
+	paths := []string{path + "/a", path + "/b", path + "/c"}
+	return recipes.NewInterProcessMultiLock(c, paths, opts...)
+}
+
+// newNestedLock makes a multi lock with another one in it.
+func newNestedLock(
+	c recipes.Conn, path string, opts ...recipes.Option,
+) (recipes.InterProcessLock, error) {
+	inner, err := recipes.NewInterProcessMultiLock(
+		c, []string{path + "/a", path + "/b"}, opts...)
+	if err != nil {
+		return nil, err
+	}
+	last, err := newMutex(c, path+"/c", opts...)
+	return recipes.NewInterProcessMultiLockOf(inner, last), err
+}
+
+// newSecondMember makes the second member of a multi lock, whose first then is free.
+func newSecondMember(
+	c recipes.Conn, path string, opts ...recipes.Option,
+) (recipes.InterProcessLock, error) {
+	return newMutex(c, path+"/b", opts...)
+}
+
+// behind is where a waiter stands behind one znode.
+func behind(dir, name string) string {
+	return `1 ahead, behind /lock` + dir + `/_c_[-0-9a-f]{36}-` + name + `\d{10}`
+}
+
+// noRoom is where a waiter stands that wants all n leases.
+func noRoom(n int) string {
+	return fmt.Sprintf("no room in /lock/leases: %d wanted, %[1]d of %[1]d taken", n)
 }
 
 var (
+	oneDir        = []string{""}
+	semaphoreDirs = []string{"/locks", "/leases"}
+	memberDirs    = []string{"/a", "/b", "/c"}
+
 	freeQueue     = []wiretap.Op{wiretap.Create, wiretap.GetChildren2, wiretap.Delete}
 	freeSemaphore = slices.Concat(freeQueue, freeQueue)
+	freeMembers   = slices.Concat(freeQueue, freeQueue, freeQueue)
+	twoMoreLeases = []wiretap.Op{
+		wiretap.Create, wiretap.Delete, wiretap.Create, wiretap.Delete,
+	}
 )
 
 var kinds = []kind{
 	{
-		name: "mutex", dirs: []string{""}, free: freeQueue,
-		lock: func(p *locktest.Peer, path string) recipes.InterProcessLock { return p.Mutex(path) },
+		name: "mutex", recipe: "mutex", make: newMutex,
+		dirs: oneDir, free: freeQueue, stands: behind("", "lock-"),
 	},
 	{
-		name: "write lock", dirs: []string{""}, free: freeQueue,
-		lock: func(p *locktest.Peer, path string) recipes.InterProcessLock {
-			return readWriteLock(p, path).WriteLock()
-		},
+		name: "write lock", recipe: "write lock", make: newWriteLock,
+		dirs: oneDir, free: freeQueue, stands: behind("", "__WRIT__"),
 	},
 	{
-		name: "read lock", dirs: []string{""}, free: freeQueue,
-		lock: func(p *locktest.Peer, path string) recipes.InterProcessLock { return readWriteLock(p, path).ReadLock() },
-		rival: func(p *locktest.Peer, path string) recipes.InterProcessLock {
-			return readWriteLock(p, path).WriteLock()
-		},
+		name: "write lock behind a reader", recipe: "write lock",
+		make: newWriteLock, rival: newReadLock,
+		dirs: oneDir, free: freeQueue, stands: behind("", "__READ__"),
 	},
 	{
-		name: "write lock behind a reader", dirs: []string{""}, free: freeQueue,
-		lock: func(p *locktest.Peer, path string) recipes.InterProcessLock {
-			return readWriteLock(p, path).WriteLock()
-		},
-		rival: func(p *locktest.Peer, path string) recipes.InterProcessLock { return readWriteLock(p, path).ReadLock() },
+		name: "read lock", recipe: "read lock", make: newReadLock, rival: newWriteLock,
+		dirs: oneDir, free: freeQueue, stands: behind("", "__WRIT__"),
 	},
 	{
-		name: "semaphore mutex", dirs: []string{"/locks", "/leases"}, free: freeSemaphore,
-		lock: func(p *locktest.Peer, path string) recipes.InterProcessLock {
-			m, err := recipes.NewInterProcessSemaphoreMutex(p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
-			require.NoError(p.TB, err)
-			return m
-		},
+		name: "semaphore mutex", recipe: "semaphore mutex", make: newSemaphoreMutex,
+		dirs: semaphoreDirs, free: freeSemaphore, stands: noRoom(1),
 	},
 	{
-		name: "semaphore, all leases", dirs: []string{"/locks", "/leases"},
-		free: slices.Concat(freeSemaphore, []wiretap.Op{wiretap.Create, wiretap.Delete, wiretap.Create, wiretap.Delete}),
-		lock: func(p *locktest.Peer, path string) recipes.InterProcessLock {
-			return locktest.NewLeaseLock(semaphore(p, path, 3), 3)
-		},
+		name: "semaphore, the only lease", recipe: "semaphore", make: newLeaseLock(1),
+		dirs: semaphoreDirs, free: freeSemaphore, stands: noRoom(1),
 	},
 	{
-		name: "multi lock", dirs: []string{"/a", "/b"}, free: slices.Concat(freeQueue, freeQueue),
-		lock: func(p *locktest.Peer, path string) recipes.InterProcessLock {
-			m, err := recipes.NewInterProcessMultiLock(p.Conn, []string{path + "/a", path + "/b"}, recipes.WithSessionTimeout(p.Timeout))
-			require.NoError(p.TB, err)
-			return m
-		},
+		name: "semaphore, all leases", recipe: "semaphore", make: newLeaseLock(3),
+		dirs: semaphoreDirs, free: slices.Concat(freeSemaphore, twoMoreLeases),
+		stands: noRoom(3),
+	},
+	{
+		name: "multi lock", recipe: "mutex", make: newMultiLock,
+		dirs: memberDirs, free: freeMembers, stands: behind("/a", "lock-"),
+	},
+	{
+		name: "multi lock whose first member is free", recipe: "mutex",
+		make: newMultiLock, rival: newSecondMember,
+		dirs: memberDirs, free: freeMembers, stands: behind("/b", "lock-"),
+	},
+	{
+		name: "multi lock of a multi lock", recipe: "mutex",
+		make: newNestedLock, rival: newSecondMember,
+		dirs: memberDirs, free: freeMembers, stands: behind("/b", "lock-"),
 	},
 }
 
@@ -138,7 +233,7 @@ func lost(ctx context.Context, lock recipes.InterProcessLock) <-chan struct{} {
 	}).Hold(ctx).Lost()
 }
 
-// forAll runs a test for every kind, side by side.
+// forAll runs a test for every kind, side by side, on a server.
 func forAll(t *testing.T, test func(t *testing.T, k kind)) {
 	t.Parallel()
 	zkserver.Shared(t)
@@ -146,6 +241,16 @@ func forAll(t *testing.T, test func(t *testing.T, k kind)) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			test(t, k)
+		})
+	}
+}
+
+// forAllInBubbles runs a test for every kind, each in a bubble.
+func forAllInBubbles(t *testing.T, test func(t *testing.T, b *locktest.Bubble, k kind)) {
+	t.Helper()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) { test(t, b, k) })
 		})
 	}
 }
@@ -173,7 +278,11 @@ func TestEveryLockExcludes(t *testing.T) {
 				}
 				workers = append(workers, locktest.Start(func() error {
 					for range each {
-						if err := recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error { return count.increment(p.Conn) }); err != nil {
+						if err := recipes.Do(ctx, lock, func(
+							context.Context, *recipes.Hold,
+						) error {
+							return count.increment(p.Conn)
+						}); err != nil {
 							return err
 						}
 					}
@@ -197,7 +306,9 @@ func TestEveryLockWaitsAndGivesUp(t *testing.T) {
 		held, waiter := k.newRival(locktest.SharedPeer(t), path), k.lock(p, path)
 		ctx, other := locktest.Owner(t), locktest.Owner(t)
 		before := k.acquire(ctx, p, path, held)
-		for _, timeout := range []time.Duration{-1, 0, time.Millisecond, 50 * time.Millisecond} {
+		for _, timeout := range []time.Duration{
+			-1, 0, time.Millisecond, 50 * time.Millisecond,
+		} {
 			began := time.Now()
 			ok, err := waiter.AcquireTimeout(other, timeout)
 			require.False(t, ok)
@@ -206,12 +317,18 @@ func TestEveryLockWaitsAndGivesUp(t *testing.T) {
 			} else {
 				require.NoError(t, err)
 			}
-			require.Less(t, time.Since(began)-max(0, timeout), grace, "AcquireTimeout(%v)", timeout)
+			require.Less(
+				t, time.Since(began)-max(0, timeout), grace, "AcquireTimeout(%v)",
+				timeout,
+			)
 		}
 		changedMind := errors.New("changed mind")
 		cancelled, cancel := context.WithCancelCause(other)
 		waiting := locktest.Start(func() error { return waiter.Acquire(cancelled) })
-		locktest.Eventually(t, func() bool { return len(k.nodes(p, path)) > len(before) }, "nobody queues")
+		locktest.Eventually(
+			t, func() bool { return len(k.nodes(p, path)) > len(before) },
+			"nobody queues",
+		)
 		began := time.Now()
 		cancel(changedMind)
 		require.ErrorIs(t, locktest.Within(t, waiting, "cancelled"), changedMind)
@@ -222,7 +339,10 @@ func TestEveryLockWaitsAndGivesUp(t *testing.T) {
 		require.ErrorIs(t, waiter.Release(other), recipes.ErrNotOwner)
 
 		waiting = locktest.Start(func() error { return waiter.Acquire(other) })
-		locktest.Eventually(t, func() bool { return len(k.nodes(p, path)) > len(before) }, "nobody queues")
+		locktest.Eventually(
+			t, func() bool { return len(k.nodes(p, path)) > len(before) },
+			"nobody queues",
+		)
 		require.True(t, held.IsAcquiredInThisProcess())
 		require.NoError(t, held.Release(ctx))
 		require.NoError(t, locktest.Within(t, waiting, "the waiter's turn"))
@@ -239,7 +359,9 @@ func TestEveryLockGivesUpInAnOutage(t *testing.T) {
 		ctx := locktest.Owner(t)
 		before := k.acquire(ctx, watcher, path, held)
 		const timeout = 300 * time.Millisecond
-		for name, fault := range map[string]func(){"before": p.Tap.Partition, "while queued": p.Tap.PartitionIn} {
+		for name, fault := range map[string]func(){
+			"before": p.Tap.Partition, "while queued": p.Tap.PartitionIn,
+		} {
 			if name == "before" {
 				fault()
 			} else {
@@ -268,13 +390,18 @@ func TestEveryLockGivesUpInAnOutage(t *testing.T) {
 func TestEveryLockIsLostInTime(t *testing.T) {
 	forAll(t, func(t *testing.T, k kind) {
 		path := zkserver.Path(t)
-		p, other := locktest.NewPeer(t, zkserver.Shared(t).Connect(), time.Second), locktest.SharedPeer(t)
+		p, other := locktest.NewPeer(
+			t, zkserver.Shared(t).Connect(), time.Second,
+		), locktest.SharedPeer(t)
 		held, heir := k.lock(p, path), k.newRival(other, path)
 		ctx := locktest.Owner(t)
 		before := len(k.acquire(ctx, other, path, held))
 		gone := lost(ctx, held)
 		waiting := locktest.Start(func() error { return heir.Acquire(ctx) })
-		locktest.Eventually(t, func() bool { return len(k.nodes(other, path)) > before }, "the heir does not queue")
+		locktest.Eventually(
+			t, func() bool { return len(k.nodes(other, path)) > before },
+			"the heir does not queue",
+		)
 		p.Tap.Partition()
 		require.NoError(t, locktest.Within(t, waiting, "the lock does not pass on"))
 		select {
@@ -298,7 +425,10 @@ func TestEveryLockIsLostWithItsZnode(t *testing.T) {
 		path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
 		lock, ctx := k.lock(p, path), locktest.Owner(t)
 		require.NoError(t, other.Conn.Delete(k.acquire(ctx, other, path, lock)[0], -1))
-		locktest.Eventually(t, func() bool { return !lock.IsAcquiredInThisProcess() }, "the loss is not told")
+		locktest.Eventually(
+			t, func() bool { return !lock.IsAcquiredInThisProcess() },
+			"the loss is not told",
+		)
 		err := lock.Release(ctx)
 		require.ErrorIs(t, err, recipes.ErrLockLost)
 		k.awaitNodes(other, path, 0)
@@ -330,17 +460,24 @@ func TestEveryLockSurvivesLostReplies(t *testing.T) {
 func TestEveryLockJoinsAnewWhenItsSessionExpires(t *testing.T) {
 	forAll(t, func(t *testing.T, k kind) {
 		path := zkserver.Path(t)
-		p, other := locktest.NewPeer(t, zkserver.Shared(t).Connect(), time.Second), locktest.SharedPeer(t)
+		p, other := locktest.NewPeer(
+			t, zkserver.Shared(t).Connect(), time.Second,
+		), locktest.SharedPeer(t)
 		held, waiter := k.newRival(other, path), k.lock(p, path)
 		ctx := locktest.Owner(t)
 		before := len(k.acquire(ctx, other, path, held))
 		waiting := locktest.Start(func() error { return waiter.Acquire(ctx) })
-		locktest.Eventually(t, func() bool { return len(k.nodes(other, path)) > before }, "nobody queues")
+		locktest.Eventually(
+			t, func() bool { return len(k.nodes(other, path)) > before }, "nobody queues",
+		)
 		session := p.Conn.SessionID()
 		p.Tap.Partition()
 		k.awaitNodes(other, path, before)
 		p.Tap.Heal()
-		locktest.Eventually(t, func() bool { return len(k.nodes(other, path)) > before }, "the waiter does not queue anew")
+		locktest.Eventually(
+			t, func() bool { return len(k.nodes(other, path)) > before },
+			"the waiter does not queue anew",
+		)
 		require.NotEqual(t, session, p.Conn.SessionID())
 		require.NoError(t, held.Release(ctx))
 		require.NoError(t, locktest.Within(t, waiting, "the waiter's turn"))
@@ -356,12 +493,20 @@ func TestEveryLockOnAClosedConnection(t *testing.T) {
 		before := len(k.acquire(ctx, other, path, held))
 		waiter := k.lock(p, path)
 		waiting := locktest.Start(func() error { return waiter.Acquire(ctx) })
-		locktest.Eventually(t, func() bool { return len(k.nodes(other, path)) > before }, "nobody queues")
+		locktest.Eventually(
+			t, func() bool { return len(k.nodes(other, path)) > before }, "nobody queues",
+		)
 		p.Conn.Close()
-		require.ErrorIs(t, locktest.Within(t, waiting, "the wait"), zk.ErrConnectionClosed)
-		require.ErrorIs(t, locktest.Within(t, locktest.Start(func() error { return waiter.Acquire(ctx) }), "Acquire"), zk.ErrConnectionClosed)
+		require.ErrorIs(
+			t, locktest.Within(t, waiting, "the wait"), zk.ErrConnectionClosed,
+		)
+		require.ErrorIs(t, locktest.Within(
+			t, locktest.Start(func() error { return waiter.Acquire(ctx) }), "Acquire",
+		), zk.ErrConnectionClosed)
 		other.Conn.Close()
-		require.ErrorIs(t, locktest.Within(t, locktest.Start(func() error { return held.Release(ctx) }), "Release"), recipes.ErrLockLost)
+		require.ErrorIs(t, locktest.Within(
+			t, locktest.Start(func() error { return held.Release(ctx) }), "Release",
+		), recipes.ErrLockLost)
 	})
 }
 
@@ -384,8 +529,9 @@ func TestEveryLockCostsWhatItMust(t *testing.T) {
 				exact++
 			}
 		}
-		// The list is sent by a goroutine of its own, and so is each of several creates; the race detector's scheduler lets it
-		// overtake a create now and then, and then it is sent again.
+		// The list is sent by a goroutine of its own, and so is each of several creates;
+		// the race detector's scheduler lets it overtake a create now and then, and then
+		// it is sent again.
 		require.Greater(t, exact, rounds/2)
 	})
 }
@@ -395,12 +541,16 @@ func TestEveryLockSharesItsWatches(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			path, p, other := zkserver.Path(t), locktest.NewPeer(t, server.Addr, 4*time.Second), locktest.NewPeer(t, server.Addr, 4*time.Second)
+			path, p, other := zkserver.Path(t), locktest.NewPeer(
+				t, server.Addr, 4*time.Second,
+			), locktest.NewPeer(t, server.Addr, 4*time.Second)
 			held := k.newRival(other, path)
 			ctx := locktest.Owner(t)
 			require.NoError(t, held.Acquire(ctx))
 			for range 100 {
-				ok, err := k.lock(p, path).AcquireTimeout(locktest.Owner(t), 10*time.Millisecond)
+				ok, err := k.lock(p, path).AcquireTimeout(
+					locktest.Owner(t), 10*time.Millisecond,
+				)
 				locktest.RequireOutOfTime(t, err)
 				require.False(t, ok)
 			}
