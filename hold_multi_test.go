@@ -237,12 +237,12 @@ func TestHoldMultiUnderAHandOver(t *testing.T) {
 			slow.Client = c
 			return slow
 		})
-		next := ownerContext(t)
-		granted := start(func() error { return s.lock.Acquire(next) })
+		next := locktest.Owner(t)
+		granted := locktest.Start(func() error { return s.lock.Acquire(next) })
 		time.Sleep(time.Second)
-		written := start(s.write)
+		written := locktest.Start(s.write)
 		synctest.Wait()
-		released := start(func() error { return s.lock.Release(s.ctx) })
+		released := locktest.Start(func() error { return s.lock.Release(s.ctx) })
 		time.Sleep(time.Second)
 		require.Empty(t, granted, "a transaction of the former owner's is under way")
 		close(slow.released)
@@ -261,12 +261,12 @@ func TestHoldMultiUnderAHandOver(t *testing.T) {
 func TestHoldMultiOfUnknownOutcomeUnderAHandOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newMultiScene(t, notWrapped)
-		next := ownerContext(t)
-		granted := start(func() error { return s.lock.Acquire(next) })
+		next := locktest.Owner(t)
+		granted := locktest.Start(func() error { return s.lock.Acquire(next) })
 		time.Sleep(time.Second)
 		s.server.Link("ours").LoseRequest(zktest.OpMulti)
 		require.ErrorContains(t, s.write(), "outcome is unknown")
-		released := start(func() error { return s.lock.Release(s.ctx) })
+		released := locktest.Start(func() error { return s.lock.Release(s.ctx) })
 		synctest.Wait()
 		require.Empty(t, released, "the connection is away")
 		require.Empty(t, granted)

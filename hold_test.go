@@ -8,15 +8,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 )
 
 // A loss while the release waits for its answer is told from one that was there before: the
 // work was done by then.
 func TestALossWithinTheRelease(t *testing.T) {
 	const within = "while it was being released"
-	inDoScene(t, func(t *testing.T, s *doScene) {
-		link := s.server.Link("ours")
-		err := recipes.Do(t.Context(), s.lock, func(_ context.Context, hold *recipes.Hold) error {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		link := s.Server.Link("ours")
+		err := recipes.Do(t.Context(), s.Lock, func(_ context.Context, hold *recipes.Hold) error {
 			link.Freeze()
 			return hold.Err()
 		})
@@ -24,7 +25,7 @@ func TestALossWithinTheRelease(t *testing.T) {
 		require.ErrorContains(t, err, "recipes: release /lock: "+within+": the lock was lost: ")
 		link.Thaw()
 
-		semaphore, err := recipes.NewInterProcessSemaphoreV2(s.client, "/semaphore", 1)
+		semaphore, err := recipes.NewInterProcessSemaphoreV2(s.Ours, "/semaphore", 1)
 		require.NoError(t, err)
 		lease, err := semaphore.Acquire(t.Context())
 		require.NoError(t, err)
@@ -34,10 +35,10 @@ func TestALossWithinTheRelease(t *testing.T) {
 		time.Sleep(time.Minute)
 
 		for name, lose := range map[string]func(*recipes.Hold){
-			"known before":          func(hold *recipes.Hold) { s.lose(t, hold) },
-			"deleted, and not seen": func(hold *recipes.Hold) { require.NoError(t, s.other.Delete(hold.Path(), -1)) },
+			"known before":          func(hold *recipes.Hold) { s.Lose(t, hold) },
+			"deleted, and not seen": func(hold *recipes.Hold) { require.NoError(t, s.Other.Delete(hold.Path(), -1)) },
 		} {
-			err := recipes.Do(t.Context(), s.lock, func(_ context.Context, hold *recipes.Hold) error {
+			err := recipes.Do(t.Context(), s.Lock, func(_ context.Context, hold *recipes.Hold) error {
 				lose(hold)
 				return nil
 			})

@@ -6,12 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 )
 
 // A Lease is a hold, with all that one can do.
 func TestLeaseHold(t *testing.T) {
-	inDoScene(t, func(t *testing.T, s *doScene) {
-		semaphore, err := recipes.NewInterProcessSemaphoreV2(s.client, "/semaphore", 2)
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		semaphore, err := recipes.NewInterProcessSemaphoreV2(s.Ours, "/semaphore", 2)
 		require.NoError(t, err)
 		leases, err := semaphore.AcquireN(t.Context(), 2)
 		require.NoError(t, err)
@@ -23,7 +24,7 @@ func TestLeaseHold(t *testing.T) {
 		defer cancel()
 		_, err = hold.Multi()
 		require.NoError(t, err)
-		s.lose(t, hold)
+		s.Lose(t, hold)
 		<-ctx.Done()
 		require.Equal(t, leases[0].Err(), hold.Err())
 		require.NoError(t, leases[1].Hold().Err())

@@ -141,7 +141,7 @@ func TestWhereAWaiterStood(t *testing.T) {
 func TestNotToKnowAtAnyMomentOfAnOutage(t *testing.T) {
 	for after := 5 * time.Second; after < 6*time.Second; after += 20 * time.Millisecond {
 		t.Run(after.String(), func(t *testing.T) {
-			forEveryLock(t, func(t *testing.T, r rivalry) {
+			forEveryRivalry(t, func(t *testing.T, r rivalry) {
 				const before = 5 * time.Second
 				time.AfterFunc(before, func() { stallBoth(r.ours) })
 				ok, err := r.wanted.AcquireTimeout(r.ctx, before+after)
@@ -156,7 +156,7 @@ func TestNotToKnowAtAnyMomentOfAnOutage(t *testing.T) {
 // An errgroup cancels its ctx with the error of the first of its workers. Where that is
 // ErrBusy, of another lock, nobody knows of this one.
 func TestACtxCancelledForABusyLockIsNoTimeout(t *testing.T) {
-	forEveryLock(t, func(t *testing.T, r rivalry) {
+	forEveryRivalry(t, func(t *testing.T, r rivalry) {
 		ctx, cancel := context.WithCancelCause(r.ctx)
 		busy := recipes.Do(ctx, r.wanted, func(context.Context, *recipes.Hold) error {
 			return nil

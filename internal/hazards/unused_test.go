@@ -112,8 +112,8 @@ func TestHazardA6_OthersDirectoriesStay(t *testing.T) {
 func TestHazardA6_ADirectoryWithDataStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
-		ours, other := connectThrough(t, server, "ours"), connectThrough(t, server, "other")
-		ctx, cancel := context.WithCancel(ownerContext(t))
+		ours, other := locktest.ConnectThrough(t, server, "ours"), locktest.ConnectThrough(t, server, "other")
+		ctx, cancel := context.WithCancel(locktest.Owner(t))
 		conn := &afterContainer{Client: ours, made: func(path string) {
 			_, err := other.Set(path, []byte("theirs"), -1)
 			require.NoError(t, err)
