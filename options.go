@@ -44,8 +44,9 @@ func WithACL(acl []zk.ACL) Option {
 	return func(s *settings) { s.acl = acl }
 }
 
-// WithLogger sets where the lock writes what it does on its own: places in the queue that were lost, znodes that could not be
-// deleted. Default: nowhere.
+// WithLogger sets where the lock writes what it does on its own: places in the queue that
+// were lost, znodes that could not be deleted, a session timeout that is not known. Default:
+// nowhere.
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
 
 // WithSessionTimeout tells the session timeout that a bare *zk.Conn has negotiated with the
@@ -156,6 +157,10 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 			"to %d bytes, with path and ACL, which leaves %d", len(s.data), maxRequest,
 			max(0, maxRequest-rest))
 	}
+	if advice := s.advice(conn); advice != "" {
+		s.logger.Warn("zookeeper lock: the session timeout is not known, so a second without "+
+			"an answer loses the lock", "path", path, "advice", advice)
+	}
 	return s, nil
 }
 
@@ -183,6 +188,7 @@ func (s *settings) sessionConfig(conn Conn) session.Config {
 		c.ServerTick = *s.serverTick
 	}
 	_, c.Plain = conn.(*zk.Conn)
+	c.Advice = s.advice(conn)
 	if sc, ok := wrapped[SessionConn](conn); ok {
 		c.Timeout, c.WhenClosed = sc.SessionTimeout, sc.OnClose
 		c.ServerTick = max(c.ServerTick, sc.ServerTick())
@@ -192,6 +198,18 @@ func (s *settings) sessionConfig(conn Conn) session.Config {
 		}
 	}
 	return c
+}
+
+// advice is what to do about a conn whose session timeout is not known, "" where it is.
+func (s *settings) advice(conn Conn) string {
+	const option = "see WithSessionTimeout"
+	if _, tells := wrapped[SessionConn](conn); tells || s.sessionTimeout != nil {
+		return ""
+	}
+	if _, plain := wrapped[*zk.Conn](conn); plain {
+		return option
+	}
+	return fmt.Sprintf("give %T a method Unwrap() recipes.Conn, or %s", conn, option)
 }
 
 // hostAddress returns an address of this host, without asking DNS, which may take seconds: the first one that is not a

@@ -15,6 +15,7 @@ type clock struct {
 	wall     func(now time.Time) time.Time // the wall clock of a reading
 
 	timeout       func() time.Duration                  // see Config.Timeout
+	advice        string                                // see Config.Advice
 	serverTick    time.Duration                         // see Config.ServerTick
 	lastHandshake func(session int64) (time.Time, bool) // the Session's
 }

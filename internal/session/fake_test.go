@@ -182,7 +182,9 @@ func useWith(t *testing.T, conn session.Conn, cfg session.Config) *session.Sessi
 }
 
 func config(timeout time.Duration) session.Config {
-	return session.Config{Timeout: func() time.Duration { return timeout }, Plain: true}
+	return session.Config{
+		Timeout: func() time.Duration { return timeout }, Advice: "ask", Plain: true,
+	}
 }
 
 // ephemeral is a znode that notes when and why it was lost.

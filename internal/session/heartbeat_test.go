@@ -124,7 +124,7 @@ func TestWithoutATimeoutASecondWithoutAnAnswerIsALoss(t *testing.T) {
 		require.LessOrEqual(t, held.at.Sub(began), time.Second)
 		require.GreaterOrEqual(t, held.at.Sub(began), 800*time.Millisecond)
 		require.EqualError(t, held.why, "out of touch with ZooKeeper (no answer for 1s; "+
-			"its session timeout is not known, see WithSessionTimeout)")
+			"its session timeout is not known: ask)")
 	})
 }
 

@@ -38,12 +38,13 @@ func (c *clock) explain(cause error, session int64) error {
 	case last.IsZero():
 		return cause
 	case terms.Timeout <= 0:
-		detail = fmt.Sprintf("no answer for %v; its session timeout is not known, "+
-			"see WithSessionTimeout", ago(last))
+		detail = fmt.Sprintf("no answer for %v; its session timeout is not known: %s",
+			ago(last), c.advice)
 	case errors.Is(cause, ErrSuspended):
 		counts := c.evidence.Reported(terms, session, c.handshake(session))
-		detail = fmt.Sprintf("no contact that counts for %v of the %v session timeout, "+
-			"and no answer for %v", ago(counts), terms.Timeout, ago(last))
+		detail = fmt.Sprintf("no answer for %v; the last request that its leader surely "+
+			"knows of is %v old, and the session may end at %v",
+			ago(last), ago(counts), terms.Timeout)
 	default:
 		detail = fmt.Sprintf("last answer %v ago, session timeout %v",
 			ago(last), terms.Timeout)

@@ -26,6 +26,8 @@ type Conn interface {
 type Config struct {
 	// Timeout is the negotiated session timeout, 0 where it is unknown. It is not nil.
 	Timeout func() time.Duration
+	// Advice is what a loss says is to be done where Timeout is unknown.
+	Advice string
 	// ServerTick is the servers' tick, 0 where it is unknown.
 	ServerTick time.Duration
 	// Plain tells that the connection is a *zk.Conn, and so how one looks that was
@@ -111,6 +113,7 @@ func newSession(conn Conn, cfg Config) *Session {
 		creating: make(chan struct{}, creatingAtMost),
 		clock: clock{
 			wall: wallClock, timeout: cfg.Timeout, lastHandshake: cfg.LastHandshake,
+			advice: cfg.Advice,
 		},
 		reconnects: reconnects{next: make(chan struct{})},
 		ephemerals: ephemerals{},
