@@ -101,6 +101,7 @@ func newVirtual(seed uint64, verbose bool) (v *virtual, err error) {
 	v.world, err = simulator.New(simulator.Config{
 		Dial: v.dial, Seed: seed, Session: virtualSession, Workers: virtualWorkers, Owners: v.scene.owners,
 		Locks: v.scene.locks, Trespass: v.scene.eager, LongHolds: v.scene.longHolds,
+		Removals: v.scene.removals, Fresh: v.scene.fresh,
 		Verbose: verbose, Left: v.left, Pace: v.pace,
 	})
 	if err == nil {

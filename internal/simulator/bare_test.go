@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/recipes/internal/simulator"
 )
 
 // A bare is a go-zookeeper client, of which the library knows no session timeout.
@@ -46,6 +47,11 @@ func openBare(
 		return nil, context.Cause(ctx)
 	}
 }
+
+var _ simulator.Bare = (*bare)(nil)
+
+// Bare implements simulator.Bare.
+func (*bare) Bare() {}
 
 func (b *bare) reach(network, address string, timeout time.Duration) (net.Conn, error) {
 	conn, err := b.dial(network, address, timeout)

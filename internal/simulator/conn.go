@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -10,12 +11,18 @@ import (
 	"github.com/zkrecipes/recipes"
 )
 
-// A Client is a worker's connection: a *recipes.Client, or another, of which the library
-// knows no session timeout.
+// A Client is a worker's connection: a *recipes.Client, or a Bare.
 type Client interface {
 	recipes.Conn
 	Multi(ops ...any) ([]zk.MultiResponse, error)
 	Close()
+}
+
+// A Bare is a Client of which the library gets to see no more than a *zk.Conn has. So it
+// knows no session timeout, and hears of a Close only by what comes of it.
+type Bare interface {
+	Client
+	Bare()
 }
 
 // A gatedConn is the client of a process that can be stopped: the library makes no call while it is, and handles no answer. So a
@@ -26,7 +33,7 @@ type gatedConn struct {
 	gate   *gate
 	pace   func(call, path string) time.Duration // may be nil
 	made   atomic.Int64                          // calls
-	closed atomic.Bool                           // by the process: calls fail at once from then on
+	closed atomic.Bool                           // by the process
 }
 
 var _ recipes.Conn = (*gatedConn)(nil)
@@ -48,6 +55,15 @@ func (c *gatedConn) asSeen() recipes.Conn {
 	return c
 }
 
+// told is what a wrapper says for the client inside, which does not tell by its errors alone
+// that it was closed: see recipes.Conn.
+func (c *gatedConn) told(err error) error {
+	if errors.Is(err, zk.ErrConnectionClosed) && c.closed.Load() {
+		return zk.ErrClosing
+	}
+	return err
+}
+
 // SessionID and State ask nothing of ZooKeeper.
 func (c *gatedConn) SessionID() int64 { return c.client.SessionID() }
 
@@ -63,7 +79,7 @@ func (c *gatedConn) Multi(ops ...any) ([]zk.MultiResponse, error) {
 // enter begins a call; what it returns ends it.
 func (c *gatedConn) enter(call, path string) (leave func()) {
 	pass := func(what string) {
-		if c.pace != nil && !c.closed.Load() {
+		if c.pace != nil {
 			pause(c.ctx, c.pace(what, path))
 		}
 		c.gate.pass(c.ctx)
@@ -75,45 +91,53 @@ func (c *gatedConn) enter(call, path string) (leave func()) {
 
 func (c *gatedConn) Children(path string) ([]string, *zk.Stat, error) {
 	defer c.enter("children", path)()
-	return c.client.Children(path)
+	got, stat, err := c.client.Children(path)
+	return got, stat, c.told(err)
 }
 
 func (c *gatedConn) Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
 	defer c.enter("create", path)()
-	return c.client.Create(path, data, flags, acl)
+	got, err := c.client.Create(path, data, flags, acl)
+	return got, c.told(err)
 }
 
 func (c *gatedConn) CreateContainer(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
 	defer c.enter("createcontainer", path)()
-	return c.client.CreateContainer(path, data, flags, acl)
+	got, err := c.client.CreateContainer(path, data, flags, acl)
+	return got, c.told(err)
 }
 
 func (c *gatedConn) Delete(path string, version int32) error {
 	defer c.enter("delete", path)()
-	return c.client.Delete(path, version)
+	return c.told(c.client.Delete(path, version))
 }
 
 func (c *gatedConn) Get(path string) ([]byte, *zk.Stat, error) {
 	defer c.enter("get", path)()
-	return c.client.Get(path)
+	got, stat, err := c.client.Get(path)
+	return got, stat, c.told(err)
 }
 
 func (c *gatedConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	defer c.enter("getw", path)()
-	return c.client.GetW(path)
+	got, stat, events, err := c.client.GetW(path)
+	return got, stat, events, c.told(err)
 }
 
 func (c *gatedConn) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
 	defer c.enter("childrenw", path)()
-	return c.client.ChildrenW(path)
+	got, stat, events, err := c.client.ChildrenW(path)
+	return got, stat, events, c.told(err)
 }
 
 func (c *gatedConn) Set(path string, data []byte, version int32) (*zk.Stat, error) {
 	defer c.enter("set", path)()
-	return c.client.Set(path, data, version)
+	got, err := c.client.Set(path, data, version)
+	return got, c.told(err)
 }
 
 func (c *gatedConn) Sync(path string) (string, error) {
 	defer c.enter("sync", path)()
-	return c.client.Sync(path)
+	got, err := c.client.Sync(path)
+	return got, c.told(err)
 }

@@ -77,6 +77,14 @@ var defects = []defect{
 		}},
 	},
 	{
+		name: "what a follower refuses by itself keeps the clock",
+		file: "internal/session/outcome.go",
+		edits: []edit{{
+			now:  "return err == nil || isAny(err, leaderRefusals)",
+			then: "return Answered(err) || isAny(err, leaderRefusals)",
+		}},
+	},
+	{
 		name: "a tick that was told does not count",
 		file: "internal/lossclock/clock.go",
 		edits: []edit{{

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes"
@@ -144,12 +143,4 @@ func (u *use) trespass() {
 		return
 	}
 	u.unexpected("trespass", err)
-}
-
-// tryBound is how long a single try may take in an outage, for each lock.
-func (s *session) tryBound(measure time.Duration) time.Duration {
-	if client, ok := s.client.(*recipes.Client); ok {
-		return client.SessionTimeout()
-	}
-	return max(measure, 10*time.Second) // the library does not know the session timeout
 }

@@ -28,7 +28,7 @@ var mishaps = []mishap{
 	{"lose a request", (*virtual).loseRequest},
 	{"lose a reply", (*virtual).loseReply},
 	{"throttle a request", (*virtual).throttle},
-	{"lose the reply to a create, and the other servers lag", (*virtual).loseReplyAndLag},
+	loseACreate,
 	{"lose the reply to a create, and the session", (*virtual).loseReplyAndSession},
 	{"stop a process", (*virtual).freezeWorker},
 	{"stop a process", (*virtual).freezeWorker},
@@ -41,6 +41,11 @@ var mishaps = []mishap{
 	{"freeze the leader", (*virtual).freezeLeader},
 	{"isolate the leader", (*virtual).isolateLeader},
 	{"kill a server and cut off its client", (*virtual).failTogether},
+}
+
+// loseACreate leaves a znode behind of which the one who made it does not know.
+var loseACreate = mishap{
+	"lose the reply to a create, and the other servers lag", (*virtual).loseReplyAndLag,
 }
 
 // endAHold has owners of one process follow each other, of whom the first may not know it.
@@ -79,6 +84,8 @@ func (v *virtual) plague() {
 				switch {
 				case v.scene.shared && random.IntN(2) > 0:
 					m, last = endAHold, virtualSession/20
+				case v.scene.meddled && random.IntN(2) > 0:
+					m = loseACreate
 				case v.scene.apart && random.IntN(4) > 0:
 					m = partitions[random.IntN(len(partitions))]
 					last = virtualSession*3/4 + draw(random, virtualSession/2)

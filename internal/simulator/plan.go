@@ -84,11 +84,11 @@ func newStep(c Config, worker, owner, number int) step {
 	d, t := c.dice(worker, owner, number), c.Session
 	s := step{
 		number: number,
-		think:  d.upTo(t / 4), lock: d.IntN(len(c.Locks)), fresh: d.percent(15),
+		think:  d.upTo(t / 4), lock: d.IntN(len(c.Locks)), fresh: d.percent(c.Fresh),
 		shared: d.percent(60), lower: d.percent(40), raise: d.percent(10),
 		patience: d.patience(), lag: d.lag(t),
 		hold: d.holdTime(t, c.LongHolds), writes: d.IntN(4), deaf: d.percent(20), hangUp: d.percent(3), hasty: d.percent(15),
-		look: d.percent(8), revoke: d.percent(8), remove: d.percent(3), victim: d.IntN(3),
+		look: d.percent(8), revoke: d.percent(8), remove: d.percent(c.Removals), victim: d.IntN(3),
 	}
 	s.leases = 1 + d.IntN(max(c.Locks[s.lock].Leases, 1))
 	s.wait = d.upTo(map[patience]time.Duration{timeout: t, canceled: t / 2}[s.patience])

@@ -26,7 +26,11 @@ type scene struct {
 	bare   [virtualWorkers]bool // which workers know no session timeout
 	shared bool                 // all contend for a semaphore mutex, many through one value
 
+	meddled bool // answers to creates are lost, and znodes are deleted by others
+
 	longHolds bool
+	removals  int // and fresh: see simulator.Config
+	fresh     int
 	apart     bool // servers are cut off more often
 }
 
@@ -44,18 +48,20 @@ func newScene(seed uint64) scene {
 	random.Shuffle(len(locks), func(i, j int) { locks[i], locks[j] = locks[j], locks[i] })
 	s.locks = locks[:1+random.IntN(3)]
 	s.longHolds = random.IntN(4) == 0
-	switch kind := random.IntN(8); {
-	case kind == 0 && withShortSessions:
+	switch random.IntN(8) {
+	case 0:
 		s.short, s.tick = true, virtualSession*5/4
-	case kind == 1:
+	case 1:
 		s.eager, s.tick = true, virtualSession/2
-	case kind == 2 && withBareConnections:
+	case 2:
 		for n := range s.bare {
 			s.bare[n] = random.IntN(2) == 0
 		}
-	case kind == 3:
+	case 3:
 		s.shared, s.owners, s.longHolds = true, 2*virtualOwners, true
 		s.locks = locks[slices.IndexFunc(locks, isSemaphoreMutex):][:1]
+	case 4:
+		s.meddled, s.removals, s.fresh = true, 15, 60
 	}
 	if s.short || s.eager { // two holders are two for a moment only: nothing may make up for it
 		s.apart, s.longHolds, s.locks = true, true, locks[:1]
@@ -64,12 +70,6 @@ func newScene(seed uint64) scene {
 	s.eager = s.eager || random.IntN(8) == 0
 	return s
 }
-
-// What is left out until the loss clock knows of it.
-const (
-	withShortSessions   = false
-	withBareConnections = false
-)
 
 // ticks are how many ticks there are in a session.
 var ticks = []time.Duration{20, 8, 4, 2}
@@ -84,6 +84,7 @@ func (s scene) String() string {
 		"sessions below two ticks": s.short, "eager refusals": s.eager,
 		"bare connections":   slices.Contains(s.bare[:], true),
 		"one value for many": s.shared,
+		"meddled with":       s.meddled,
 	} {
 		if is {
 			all = append(all, what)
@@ -110,5 +111,8 @@ func (s scene) ensemble(seed uint64) []zktest.Option {
 
 // client is what the workers' clients are told of the servers.
 func (s scene) client() []recipes.ClientOption {
-	return nil // where sessions are short: recipes.WithClientServerTick(s.tick)
+	if !s.short {
+		return nil
+	}
+	return []recipes.ClientOption{recipes.WithClientServerTick(s.tick)}
 }

@@ -153,8 +153,11 @@ func (p *worker) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.gated.closed.Store(true)
 	p.w.Recorder.Notef("worker %d closes its client", p.n)
+	if _, bare := s.client.(Bare); bare {
+		s.gated.closed.Store(true)
+		p.w.Expire(s.client.SessionID()) // its holders learn of it when others may have
+	}
 	s.client.Close()
 }
 

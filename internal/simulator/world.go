@@ -30,6 +30,9 @@ type Config struct {
 	// owner who does nothing else.
 	Trespass  bool
 	LongHolds bool // locks are held for longer than else
+	// In how many of a hundred steps a znode of others is deleted, and in how many a lock
+	// value is new, and so not revocable; by default 3 and 15.
+	Removals, Fresh int
 
 	Clock    func() time.Duration // default: the time since New
 	Register Register             // default: a new one in memory
@@ -58,6 +61,7 @@ func New(c Config) (*World, error) {
 		return nil, errors.New("simulator: New: Dial and Session are needed")
 	}
 	c.Workers, c.Owners = cmp.Or(c.Workers, 3), cmp.Or(c.Owners, 2)
+	c.Removals, c.Fresh = cmp.Or(c.Removals, 3), cmp.Or(c.Fresh, 15)
 	if len(c.Locks) == 0 {
 		c.Locks = DefaultLocks(c.Root)
 	}
