@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"path"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -45,7 +47,8 @@ func Example() {
 	defer stop()
 
 	ctx := context.Background()
-	client, err := recipes.Connect(ctx, servers, 10*time.Second)
+	client, err := recipes.Connect(ctx, servers, 10*time.Second,
+		recipes.WithClientLogger(slog.Default())) // by default nothing is logged
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -57,7 +60,7 @@ func Example() {
 	err = recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
 		log.Printf("each write takes fencing token %d along", hold.FencingToken())
 		fmt.Println("only one process is here; ctx ends if the lock is lost")
-		return ctx.Err()
+		return context.Cause(ctx)
 	}, recipes.WaitAtMost(time.Minute))
 	if errors.Is(err, recipes.ErrBusy) {
 		fmt.Println("another process is at it")
@@ -225,7 +228,7 @@ func ExampleInterProcessMultiLock() {
 		for _, hold := range both.Holds(ctx) {
 			fmt.Println(path.Dir(hold.Path()), "moves money with a token:", hold.FencingToken() > 0)
 		}
-		return ctx.Err()
+		return context.Cause(ctx)
 	}))
 	// Output:
 	// both: false one of them: false
@@ -254,6 +257,128 @@ func ExampleDo() {
 	// fn's error: true
 	// the lock was lost: false
 	// held: false
+}
+
+// Once a day, on one of several hosts. The lock alone would have them do it one after another.
+func ExampleDo_once() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	ctx, today := context.Background(), "2026-02-03"
+	_, err := client.Create("/last-report", nil, 0, zk.WorldACL(zk.PermAll))
+	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		log.Fatal(err)
+	}
+	for _, host := range []string{"one", "two"} { // each in a process of its own
+		lock := must(recipes.NewInterProcessMutex(client, "/locks/daily-report"))
+		check(recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
+			last, _, err := client.Get("/last-report")
+			if err != nil {
+				return err
+			}
+			if string(last) == today {
+				fmt.Println("host", host, "finds it done")
+				return nil
+			}
+			fmt.Println("host", host, "does it")
+			// After the work: a host that dies before that leaves it to the next one. The mark is
+			// made only while the lock is held.
+			_, err = hold.Multi(&zk.SetDataRequest{
+				Path: "/last-report", Data: []byte(today), Version: -1,
+			})
+			return err
+		}))
+	}
+	// Output:
+	// host one does it
+	// host two finds it done
+}
+
+// A gauge of holds counts each znode once: a release that was not confirmed can be followed by
+// the news of a loss.
+func ExampleWithObserver() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	var mu sync.Mutex
+	held := map[string]bool{}
+	observe := func(_ context.Context, e recipes.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch e.Kind {
+		case recipes.EventAcquired:
+			held[e.Node] = true
+		case recipes.EventReleased, recipes.EventLost:
+			delete(held, e.Node)
+		}
+		fmt.Printf("%s %s: %v, %d held\n", e.Recipe, e.Path, e.Kind, len(held))
+	}
+
+	ctx := context.Background()
+	lock := must(recipes.NewInterProcessMutex(client, "/locks/observed", recipes.WithObserver(observe)))
+	check(lock.Acquire(ctx))
+	check(lock.Release(ctx))
+	// Output:
+	// mutex /locks/observed: queued, 0 held
+	// mutex /locks/observed: acquired, 1 held
+	// mutex /locks/observed: released, 0 held
+}
+
+// Who holds a lock, and who waits: for whatever recipe uses a path.
+func ExampleInspect() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	ctx := context.Background()
+	semaphore := must(recipes.NewInterProcessSemaphoreV2(client, "/semaphores/seen", 2,
+		recipes.WithData([]byte("host 1"))))
+	leases := must(semaphore.AcquireN(ctx, 2))
+	for _, p := range must(recipes.Inspect(ctx, client, "/semaphores/seen")) {
+		fmt.Printf("%s of %s, holding: %v, by this session: %v\n",
+			p.Kind, p.Data, p.Holding, p.Session == client.SessionID())
+	}
+	check(semaphore.ReturnAll(ctx, leases))
+	// Output:
+	// lease of host 1, holding: true, by this session: true
+	// lease of host 1, holding: true, by this session: true
+}
+
+// A tracingConn tells how long each delete takes.
+type tracingConn struct {
+	recipes.Conn
+	trace func(operation string, took time.Duration)
+}
+
+// Unwrap leads to what the connection knows beyond Conn's methods: its session timeout above all.
+func (c *tracingConn) Unwrap() recipes.Conn { return c.Conn }
+
+func (c *tracingConn) Delete(path string, version int32) error {
+	began := time.Now()
+	defer func() { c.trace("delete", time.Since(began)) }()
+	return c.Conn.Delete(path, version)
+}
+
+// A wrapper of a Client that traces its requests.
+func ExampleConn() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	conn := &tracingConn{client, func(operation string, took time.Duration) {
+		fmt.Println("traced:", operation, took > 0)
+	}}
+	ctx := context.Background()
+	lock := must(recipes.NewInterProcessMutex(conn, "/locks/traced"))
+	check(lock.Acquire(ctx))
+	_, err := lock.Hold(ctx).Multi() // which Unwrap leads to
+	fmt.Println("still held:", err == nil)
+	check(lock.Release(ctx))
+	// Output:
+	// still held: true
+	// traced: delete true
 }
 
 func ExampleAttemptRevoke() {

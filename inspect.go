@@ -14,9 +14,10 @@ import (
 // participant; those who leave meanwhile are not in it. No lock value is needed.
 //
 // Of a semaphore it returns the leases ("lease"), then who stands at the gate for more
-// ("lock", never Holding). Whoever is first there may have leases that are not granted
-// yet, for want of room. How many only it knows: the youngest of its session, made since it
-// joined, is taken for one, and all others for granted.
+// ("lock", never Holding). Whoever is first there may have made leases that are not granted
+// yet, for want of room. Inspect cannot see how many: if the youngest lease of its session is
+// younger than its place at the gate, that one is taken for waiting, and all others for
+// granted.
 //
 // Where recipes share a path, which they should not, each participant is judged among its
 // own kind.
