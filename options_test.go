@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -29,9 +30,9 @@ func TestAnUnknownSessionTimeoutIsTold(t *testing.T) {
 		server := zktest.Start(t)
 		link := server.Link("ours")
 		bare := func() recipes.Conn { // each has a session of its own, of which nobody told
-			return bareConn(t, link, server.Leader().Addr(), 4*time.Second)
+			return locktest.ConnectBare(t, link, server.Leader().Addr(), 4*time.Second)
 		}
-		client := connectThrough(t, server, "ours")
+		client := locktest.ConnectThrough(t, server, "ours")
 		for name, c := range map[string]struct {
 			conn   recipes.Conn
 			opts   []recipes.Option
@@ -51,7 +52,7 @@ func TestAnUnknownSessionTimeoutIsTold(t *testing.T) {
 			opts := append(c.opts, recipes.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
 			lock, err := recipes.NewInterProcessMutex(c.conn, "/lock", opts...)
 			require.NoError(t, err, name)
-			ctx := ownerContext(t)
+			ctx := locktest.Owner(t)
 			for range 2 { // it is told once
 				require.NoError(t, lock.Acquire(ctx))
 				require.NoError(t, lock.Release(ctx))
