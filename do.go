@@ -36,11 +36,14 @@ func WaitAtMost(d time.Duration) DoOption {
 // under the write lock they may read, and under the read lock they get ErrUpgrade. For every
 // other lock each goroutine is an owner of its own: several workers with fn's ctx exclude
 // each other. Only an owner that ctx carried before (WithOwner) is that of all locks.
+// They end before fn does: what lives on with a ctx that outlasts fn's, by
+// context.WithoutCancel, goes on to stand for the owner that called Do, which is let in
+// beside it.
 //
 // With WaitAtMost the error of a wait that is over matches ErrBusy, or where ZooKeeper could
 // not be asked ErrUnavailable; fn has not run then. Do returns fn's error joined with
-// Release's, so that a loss never goes unseen: one that fn's error tells is not told again.
-// While Do's ctx lasts, that waits for ZooKeeper's answer to the release.
+// Release's, so that no loss goes unseen; a loss that is part of fn's error already is not
+// joined again. Do waits for ZooKeeper's answer to the release for as long as ctx lasts.
 // ErrNotOwner says that somebody else released what Do had acquired, as any caller may do
 // with a semaphore mutex; Do leaves the next owner's alone.
 func Do(
