@@ -259,6 +259,8 @@ func TestNoDowngradeOfAWriteLockThatIsGone(t *testing.T) {
 	require.NoError(t, l.WriteLock().Acquire(ctx))
 	hold := l.WriteLock().Hold(ctx)
 	awaitOwnWatch(t, p)
+	_, err := p.Conn.Sync(dir) // behind the watch: that one is set now
+	require.NoError(t, err)
 	late := p.Tap.NthReply(wiretap.Event, 1, wiretap.Drop)
 	require.NoError(t, other.Conn.Delete(hold.Path(), -1))
 	locktest.Within(t, late, "the notice")
