@@ -259,7 +259,7 @@ func ExampleDo() {
 	// held: false
 }
 
-// Once a day, on one of several hosts. The lock alone would have them do it one after another.
+// Once a day, on one of several hosts. With the lock alone they do it one after another.
 func ExampleDo_once() {
 	client, stop := exampleClient()
 	defer stop()
@@ -272,7 +272,7 @@ func ExampleDo_once() {
 	}
 	for _, host := range []string{"one", "two"} { // each in a process of its own
 		lock := must(recipes.NewInterProcessMutex(client, "/locks/daily-report"))
-		check(recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
+		check(recipes.Do(ctx, lock, func(_ context.Context, hold *recipes.Hold) error {
 			last, _, err := client.Get("/last-report")
 			if err != nil {
 				return err
@@ -295,8 +295,8 @@ func ExampleDo_once() {
 	// host two finds it done
 }
 
-// A gauge of holds counts each znode once: a release that was not confirmed can be followed by
-// the news of a loss.
+// A gauge of holds counts each znode once: a release that was not confirmed can be followed
+// by the news of a loss.
 func ExampleWithObserver() {
 	client, stop := exampleClient()
 	defer stop()
@@ -317,7 +317,8 @@ func ExampleWithObserver() {
 	}
 
 	ctx := context.Background()
-	lock := must(recipes.NewInterProcessMutex(client, "/locks/observed", recipes.WithObserver(observe)))
+	lock := must(recipes.NewInterProcessMutex(client, "/locks/observed",
+		recipes.WithObserver(observe)))
 	check(lock.Acquire(ctx))
 	check(lock.Release(ctx))
 	// Output:
@@ -352,7 +353,7 @@ type tracingConn struct {
 	trace func(operation string, took time.Duration)
 }
 
-// Unwrap leads to what the connection knows beyond Conn's methods: its session timeout above all.
+// Unwrap leads to what Conn's methods do not tell, the session timeout above all.
 func (c *tracingConn) Unwrap() recipes.Conn { return c.Conn }
 
 func (c *tracingConn) Delete(path string, version int32) error {

@@ -99,7 +99,7 @@ func TestInspectOthers(t *testing.T) {
 
 		_, err = recipes.Inspect(t.Context(), client, "bad")
 		require.ErrorIs(t, err, zk.ErrInvalidPath)
-		require.ErrorContains(t, err, "inspect bad")
+		require.ErrorContains(t, err, `inspect: path "bad"`)
 		_, err = recipes.Inspect(t.Context(), nil, "/mixed")
 		require.ErrorContains(t, err, "nil")
 		client.Close()
