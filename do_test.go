@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
+	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
 // inside lets five goroutines into lock by ctx, and tells how many are in it at once.
@@ -281,41 +282,6 @@ func TestDoReleasesWhenFnEndsItsGoroutine(t *testing.T) {
 	})
 }
 
-// Hold.Context ends with the hold, with its parent, and by its cancel; not by a release.
-func TestHoldContext(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
-		owner := locktest.Owner(t)
-		require.NoError(t, s.Lock.Acquire(owner))
-		hold := s.Lock.Hold(owner)
-		parent, end := context.WithCancelCause(t.Context())
-		child, cancelChild := hold.Context(parent)
-		defer cancelChild()
-		canceled, cancel := hold.Context(t.Context())
-		cancel()
-		require.ErrorIs(t, context.Cause(canceled), context.Canceled)
-		require.NoError(t, child.Err())
-		end(errChangedMind)
-		require.ErrorIs(t, context.Cause(child), errChangedMind)
-
-		ctx, cancel := hold.Context(t.Context())
-		defer cancel()
-		s.Lose(t, hold)
-		<-ctx.Done()
-		require.Equal(t, hold.Err(), context.Cause(ctx))
-		late, cancel := hold.Context(t.Context())
-		defer cancel()
-		require.Equal(t, hold.Err(), context.Cause(late), "of a hold that is lost it is done at once")
-		require.ErrorIs(t, s.Lock.Release(owner), recipes.ErrLockLost)
-
-		require.NoError(t, s.Lock.Acquire(owner))
-		released, cancel := s.Lock.Hold(owner).Context(t.Context())
-		defer cancel()
-		require.NoError(t, s.Lock.Release(owner))
-		synctest.Wait()
-		require.NoError(t, released.Err())
-	})
-}
-
 // A lockThatLooks embeds one of ours and keeps what its Release was given.
 type lockThatLooks struct {
 	*recipes.InterProcessMutex
@@ -429,4 +395,143 @@ func TestDoEndsBeforeAWorkerThatReentered(t *testing.T) {
 		require.NoError(t, <-late)
 		require.False(t, s.Lock.IsAcquiredInThisProcess())
 	})
+}
+
+func TestDo(t *testing.T) {
+	t.Parallel()
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	lock := p.Mutex(path)
+
+	t.Run("nested, also on another goroutine", func(t *testing.T) {
+		err := recipes.Do(t.Context(), lock, func(ctx context.Context, _ *recipes.Hold) error {
+			return locktest.Within(t, locktest.Start(func() error {
+				return recipes.Do(ctx, lock, func(ctx context.Context, _ *recipes.Hold) error {
+					require.True(t, lock.IsOwned(ctx))
+					return nil
+				})
+			}), "nested Do")
+		})
+		require.NoError(t, err)
+		require.False(t, lock.IsAcquiredInThisProcess())
+	})
+	t.Run("the goroutine is the owner", func(t *testing.T) {
+		require.NoError(t, lock.Acquire(t.Context()))
+		require.NoError(t, recipes.Do(t.Context(), lock, func(context.Context, *recipes.Hold) error { return lock.Release(t.Context()) }))
+		require.False(t, lock.IsAcquiredInThisProcess())
+	})
+	t.Run("fn's error comes back as it is", func(t *testing.T) {
+		failed := errors.New("failed")
+		require.Equal(t, failed, recipes.Do(t.Context(), lock, func(context.Context, *recipes.Hold) error { return failed }))
+		require.False(t, lock.IsAcquiredInThisProcess())
+	})
+	t.Run("a panic releases", func(t *testing.T) {
+		require.PanicsWithValue(t, "oh", func() {
+			_ = recipes.Do(t.Context(), lock, func(context.Context, *recipes.Hold) error { panic("oh") })
+		})
+		require.False(t, lock.IsAcquiredInThisProcess())
+		require.Empty(t, p.Children(path))
+	})
+	t.Run("a ctx that ends during fn does not keep the lock", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		require.NoError(t, recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error { cancel(); return nil }))
+		require.Empty(t, p.Children(path))
+	})
+	t.Run("a loss cancels fn and is in the result", func(t *testing.T) {
+		failed := errors.New("failed")
+		err := recipes.Do(t.Context(), lock, func(ctx context.Context, _ *recipes.Hold) error {
+			if err := p.Conn.Delete(lock.LockPath(ctx), -1); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			require.ErrorIs(t, context.Cause(ctx), recipes.ErrLockLost)
+			return failed
+		})
+		require.ErrorIs(t, err, failed)
+		require.ErrorIs(t, err, recipes.ErrLockLost)
+	})
+	t.Run("not acquired, not run", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error { t.Error("run"); return nil }), context.Canceled)
+	})
+}
+
+// Locks that do not tell their loss are not lost.
+func TestDoWithLocksThatTellNoHold(t *testing.T) {
+	t.Parallel()
+	var did script
+	inner := recipes.NewInterProcessMultiLockOf(stub{name: "a", script: &did})
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	mutex := p.Mutex(path)
+	for name, m := range map[string]*recipes.InterProcessMultiLock{
+		"one level": inner, "two levels": recipes.NewInterProcessMultiLockOf(inner), "beside a mutex": recipes.NewInterProcessMultiLockOf(mutex, inner),
+	} {
+		require.NoError(t, recipes.Do(t.Context(), m, func(ctx context.Context, _ *recipes.Hold) error {
+			require.Equal(t, mutex.IsOwned(ctx), m.Hold(ctx) != nil, name)
+			return context.Cause(ctx)
+		}), name)
+	}
+}
+
+func TestDoEndsWhenAnyMemberIsLost(t *testing.T) {
+	t.Parallel()
+	for member := range 3 {
+		path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+		paths := []string{path + "/a", path + "/b", path + "/c"}
+		m, err := recipes.NewInterProcessMultiLock(p.Conn, paths, recipes.WithSessionTimeout(p.Timeout))
+		require.NoError(t, err)
+		var nodes []string
+		err = recipes.Do(t.Context(), m, func(ctx context.Context, _ *recipes.Hold) error {
+			for _, hold := range m.Holds(ctx) {
+				nodes = append(nodes, hold.Path())
+			}
+			require.NoError(t, other.Conn.Delete(nodes[member], -1))
+			locktest.Within(t, ctx.Done(), "the loss is not told")
+			require.ErrorIs(t, context.Cause(ctx), recipes.ErrLockLost)
+			return nil
+		})
+		require.ErrorIs(t, err, recipes.ErrLockLost)
+		require.ErrorContains(t, err, nodes[member])
+		require.Len(t, slices.Compact(slices.Sorted(slices.Values(nodes))), 3)
+		for _, path := range paths {
+			other.AwaitChildren(path, 0)
+		}
+	}
+}
+
+// A slowLock returns from Acquire only when it is let.
+type slowLock struct {
+	*recipes.InterProcessSemaphoreMutex
+	acquired, proceed chan struct{}
+}
+
+func (l slowLock) Acquire(ctx context.Context) error {
+	err := l.InterProcessSemaphoreMutex.Acquire(ctx)
+	close(l.acquired)
+	<-l.proceed
+	return err
+}
+
+// Lost and passed on before Do can look: what it watches is its own hold all the same.
+func TestDoWatchesItsOwnHold(t *testing.T) {
+	t.Parallel()
+	path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+	m := semaphoreMutex(p, path)
+	lock := slowLock{m, make(chan struct{}), make(chan struct{})}
+	done := locktest.Start(func() error {
+		return recipes.Do(t.Context(), lock, func(ctx context.Context, hold *recipes.Hold) error {
+			locktest.Within(t, ctx.Done(), "the loss is not told")
+			require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
+			return nil
+		})
+	})
+	locktest.Within(t, lock.acquired, "not acquired")
+	lost, second := m.Hold(t.Context()), locktest.Owner(t)
+	require.NoError(t, other.Conn.Delete(lost.Path(), -1))
+	locktest.Within(t, lost.Lost(), "the loss")
+	require.NoError(t, m.Acquire(second))
+	close(lock.proceed)
+	require.ErrorIs(t, locktest.Within(t, done, "Do"), recipes.ErrLockLost)
+	require.NoError(t, m.Hold(second).Err())
+	require.NoError(t, m.Release(second))
 }

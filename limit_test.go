@@ -1,6 +1,7 @@
 package recipes_test
 
 import (
+	"bytes"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
+	"github.com/zkrecipes/recipes/internal/zkserver"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -97,4 +99,21 @@ func TestALargeCreateOutlastsAnOutage(t *testing.T) {
 		link.Heal()
 		require.NoError(t, <-acquired)
 	})
+}
+
+// The largest data that the constructor takes is not refused by the server, which would close the connection.
+func TestLargestData(t *testing.T) {
+	t.Parallel()
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	size := 1 << 20
+	for {
+		if _, err := recipes.NewInterProcessMutex(p.Conn, path, recipes.WithData(make([]byte, size))); err == nil {
+			break
+		}
+		size--
+	}
+	lock := p.Mutex(path, recipes.WithData(bytes.Repeat([]byte("x"), size)))
+	require.NoError(t, lock.Acquire(t.Context()))
+	require.NoError(t, lock.Release(t.Context()))
+	require.Equal(t, 1, p.Tap.Count("connect"))
 }

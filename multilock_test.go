@@ -3,7 +3,6 @@ package recipes_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,6 +13,7 @@ import (
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/zkserver"
+	"github.com/zkrecipes/recipes/zktest"
 )
 
 // A script is what happened to stubs, in order.
@@ -95,23 +95,6 @@ func TestMultiLockOfTheUsersOwn(t *testing.T) {
 	require.ErrorIs(t, err, stuck)
 	require.ErrorIs(t, err, stuckToo)
 	require.Equal(t, []string{"acquire a", "acquire z", "acquire b", "release b", "release z", "release a"}, did.take())
-}
-
-// Locks that do not tell their loss are not lost.
-func TestDoWithLocksThatTellNoHold(t *testing.T) {
-	t.Parallel()
-	var did script
-	inner := recipes.NewInterProcessMultiLockOf(stub{name: "a", script: &did})
-	p, path := locktest.SharedPeer(t), zkserver.Path(t)
-	mutex := p.Mutex(path)
-	for name, m := range map[string]*recipes.InterProcessMultiLock{
-		"one level": inner, "two levels": recipes.NewInterProcessMultiLockOf(inner), "beside a mutex": recipes.NewInterProcessMultiLockOf(mutex, inner),
-	} {
-		require.NoError(t, recipes.Do(t.Context(), m, func(ctx context.Context, _ *recipes.Hold) error {
-			require.Equal(t, mutex.IsOwned(ctx), m.Hold(ctx) != nil, name)
-			return context.Cause(ctx)
-		}), name)
-	}
 }
 
 func TestMultiLockIsRefused(t *testing.T) {
@@ -252,32 +235,6 @@ func TestMultiLockOfReaders(t *testing.T) {
 	require.NoError(t, m.Release(two))
 }
 
-func TestDoEndsWhenAnyMemberIsLost(t *testing.T) {
-	t.Parallel()
-	for member := range 3 {
-		path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
-		paths := []string{path + "/a", path + "/b", path + "/c"}
-		m, err := recipes.NewInterProcessMultiLock(p.Conn, paths, recipes.WithSessionTimeout(p.Timeout))
-		require.NoError(t, err)
-		var nodes []string
-		err = recipes.Do(t.Context(), m, func(ctx context.Context, _ *recipes.Hold) error {
-			for _, hold := range m.Holds(ctx) {
-				nodes = append(nodes, hold.Path())
-			}
-			require.NoError(t, other.Conn.Delete(nodes[member], -1))
-			locktest.Within(t, ctx.Done(), "the loss is not told")
-			require.ErrorIs(t, context.Cause(ctx), recipes.ErrLockLost)
-			return nil
-		})
-		require.ErrorIs(t, err, recipes.ErrLockLost)
-		require.ErrorContains(t, err, nodes[member])
-		require.Len(t, slices.Compact(slices.Sorted(slices.Values(nodes))), 3)
-		for _, path := range paths {
-			other.AwaitChildren(path, 0)
-		}
-	}
-}
-
 // A late lock is granted at the very end of its time.
 type late struct{ stub }
 
@@ -324,5 +281,201 @@ func TestAMultiLockGivesBackWhatItHasGot(t *testing.T) {
 		require.ErrorIs(t, <-done, recipes.ErrNotOwner, "it had lost one")
 		require.True(t, m.IsAcquiredInThisProcess(), "the next one's was given back")
 		require.NoError(t, m.Release(next))
+	})
+}
+
+// A member is released under a time of its own where the others could not be acquired: the caller's is over, and in an outage that
+// would take as long as the session.
+func TestAMultiLockGivesBackInTime(t *testing.T) {
+	const timeout = time.Second
+	for name, acquire := range map[string]func(ctx context.Context, lock *recipes.InterProcessMultiLock) error{
+		"timeout": func(ctx context.Context, lock *recipes.InterProcessMultiLock) error {
+			ok, err := lock.AcquireTimeout(ctx, timeout)
+			require.False(t, ok)
+			require.ErrorIs(t, err, recipes.ErrUnavailable, "it was cut off meanwhile")
+			return nil
+		},
+		"cancelled": func(ctx context.Context, lock *recipes.InterProcessMultiLock) error {
+			ctx, cancel := context.WithTimeoutCause(ctx, timeout, errChangedMind)
+			defer cancel()
+			err := lock.Acquire(ctx)
+			require.ErrorIs(t, err, errChangedMind)
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := zktest.Start(t)
+				client, other := locktest.ConnectThrough(t, server, "ours"), locktest.ConnectThrough(t, server, "other")
+				last, err := recipes.NewInterProcessMutex(other, "/d")
+				require.NoError(t, err)
+				require.NoError(t, last.Acquire(locktest.Owner(t)))
+				lock, err := recipes.NewInterProcessMultiLock(client, []string{"/a", "/b", "/c", "/d"})
+				require.NoError(t, err)
+				time.AfterFunc(timeout/2, server.Link("ours").Cut)
+
+				began := time.Now()
+				require.NoError(t, acquire(locktest.Owner(t), lock))
+				require.LessOrEqual(t, time.Since(began), timeout+250*time.Millisecond)
+				server.Link("ours").Heal()
+				time.Sleep(5 * time.Second)
+				require.Equal(t, 4+1, len(server.Znodes()), "the four directories, and the holder's: %v", server.Znodes())
+			})
+		})
+	}
+}
+
+// While it waits for one member, a multi lock can lose another.
+func TestAMultiLockHoldsAllItsMembers(t *testing.T) {
+	for name, lose := range map[string]func(server *zktest.Server, client, other *recipes.Client){
+		"expired": func(server *zktest.Server, client, _ *recipes.Client) { server.ExpireSession(client.SessionID()) },
+		"deleted": func(_ *zktest.Server, _, other *recipes.Client) {
+			nodes, _, err := other.Children("/a")
+			require.NoError(t, err)
+			require.NoError(t, other.Delete("/a/"+nodes[0], -1))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := zktest.Start(t)
+				client, other := locktest.ConnectThrough(t, server, "ours"), locktest.ConnectThrough(t, server, "other")
+				multi, err := recipes.NewInterProcessMultiLock(client, []string{"/a", "/b"})
+				require.NoError(t, err)
+				a, err := recipes.NewInterProcessMutex(other, "/a")
+				require.NoError(t, err)
+				b, err := recipes.NewInterProcessMutex(other, "/b")
+				require.NoError(t, err)
+				ctx, others := locktest.Owner(t), locktest.Owner(t)
+				require.NoError(t, b.Acquire(others))
+				acquired := locktest.Start(func() error { return multi.Acquire(ctx) })
+				time.Sleep(time.Second)
+				lose(server, client, other)
+				require.NoError(t, a.Acquire(others))
+				time.Sleep(time.Second)
+				require.NoError(t, b.Release(others))
+				time.Sleep(time.Second)
+				require.Empty(t, acquired, "it holds /b, and somebody else /a")
+				require.NoError(t, a.Release(others))
+				require.NoError(t, <-acquired)
+				require.NoError(t, multi.Hold(ctx).Err())
+				require.True(t, multi.IsAcquiredInThisProcess())
+				require.NoError(t, multi.Release(ctx))
+			})
+		})
+	}
+}
+
+// A single try is one, also where a member is lost on the way.
+func TestAMultiLockIsTriedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t)
+		client := locktest.ConnectThrough(t, server, "ours")
+		a, err := recipes.NewInterProcessMutex(client, "/a")
+		require.NoError(t, err)
+		last := &sideEffect{do: func() {
+			require.True(t, server.ExpireSession(client.SessionID()))
+			time.Sleep(5 * time.Second)
+		}}
+		ctx := locktest.Owner(t)
+		ok, err := recipes.NewInterProcessMultiLockOf(a, last).AcquireTimeout(ctx, 0)
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.Equal(t, 1, last.tries)
+		require.ErrorIs(t, a.Release(ctx), recipes.ErrNotOwner, "it was given back")
+	})
+}
+
+// A sideEffect is a lock that is always free; something happens meanwhile.
+type sideEffect struct {
+	recipes.InterProcessLock
+	do    func()
+	tries int
+}
+
+func (s *sideEffect) AcquireTimeout(context.Context, time.Duration) (bool, error) {
+	s.tries++
+	s.do()
+	return true, nil
+}
+
+func (s *sideEffect) Release(context.Context) error { return nil }
+
+// With a round trip of 100 ms four members take one, and not four.
+func TestAMultiLockReleasesSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t)
+		client := locktest.ConnectThrough(t, server, "ours")
+		lock, err := recipes.NewInterProcessMultiLock(client, []string{"/a", "/b", "/c", "/d"})
+		require.NoError(t, err)
+		ctx := locktest.Owner(t)
+		require.NoError(t, lock.Acquire(ctx))
+		server.Link("ours").Delay(50*time.Millisecond, 50*time.Millisecond)
+		began := time.Now()
+		require.NoError(t, lock.Release(ctx))
+		require.Less(t, time.Since(began), 150*time.Millisecond)
+	})
+}
+
+// A lockThatLogs embeds one of ours and has a Release of its own, which counts.
+type lockThatLogs struct {
+	*recipes.InterProcessMutex
+	released *int
+}
+
+func (l lockThatLogs) Release(ctx context.Context) error {
+	*l.released++
+	return l.InterProcessMutex.Release(ctx)
+}
+
+func TestAMultiLockCallsTheReleaseOfItsMember(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		released, ctx := 0, locktest.Owner(t)
+		lock := recipes.NewInterProcessMultiLockOf(lockThatLogs{s.Lock, &released})
+		require.NoError(t, lock.Acquire(ctx))
+		require.NoError(t, lock.Release(ctx))
+		require.Equal(t, 1, released)
+	})
+}
+
+// The multi lock's token outruns that of the next holder of one member, who joined that
+// member's queue before the multi lock joined the last one's. The member's own does not.
+func TestAMembersTokenGrowsWithItsHolders(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		b, next := s.Mutex(t, s.Other, "/b"), s.Mutex(t, s.Other, "/lock")
+		multi := recipes.NewInterProcessMultiLockOf(
+			s.Lock, s.Mutex(t, s.Ours, "/b"), s.Mutex(t, s.Ours, "/c"))
+		ctx, others, later := locktest.Owner(t), locktest.Owner(t), locktest.Owner(t)
+		require.NoError(t, b.Acquire(others))
+		held := locktest.Start(func() error { return multi.Acquire(ctx) }) // has /lock, waits for /b
+		time.Sleep(time.Second)
+		granted := locktest.Start(func() error { return next.Acquire(later) })
+		time.Sleep(time.Second)
+		require.NoError(t, b.Release(others))
+		require.NoError(t, <-held)
+		all, member := multi.Hold(ctx), multi.Holds(ctx)[0]
+		require.NoError(t, multi.Release(ctx))
+		require.NoError(t, <-granted)
+		token := next.Hold(later).FencingToken()
+		require.Greater(t, all.FencingToken(), token, "so a store of /lock cannot take it")
+		require.Less(t, member.FencingToken(), token)
+	})
+}
+
+// A semaphore mutex that was lost does not tell it at the next Acquire: its multi lock does,
+// instead of waiting for itself.
+func TestAMultiLockWithALostSemaphoreMutexIsNotReentered(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		mutex, err := recipes.NewInterProcessSemaphoreMutex(s.Ours, "/s")
+		require.NoError(t, err)
+		multi, ctx := recipes.NewInterProcessMultiLockOf(s.Lock, mutex), locktest.Owner(t)
+		require.NoError(t, multi.Acquire(ctx))
+		s.Lose(t, mutex.Hold(ctx))
+		ok, err := multi.AcquireTimeout(ctx, time.Second)
+		require.False(t, ok)
+		require.ErrorIs(t, err, recipes.ErrLockLost)
+		require.ErrorIs(t, multi.Release(ctx), recipes.ErrLockLost)
+		require.NoError(t, multi.Acquire(ctx))
+		require.NoError(t, multi.Release(ctx))
 	})
 }

@@ -1,7 +1,6 @@
 package recipes_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -126,41 +125,4 @@ func TestAStrangerReleasesWhatASemaphoreMutexHasNow(t *testing.T) {
 	require.Same(t, lost, m.Hold(first))
 	require.ErrorIs(t, m.Release(first), recipes.ErrLockLost)
 	require.ErrorIs(t, m.Release(first), recipes.ErrNotOwner)
-}
-
-// A slowLock returns from Acquire only when it is let.
-type slowLock struct {
-	*recipes.InterProcessSemaphoreMutex
-	acquired, proceed chan struct{}
-}
-
-func (l slowLock) Acquire(ctx context.Context) error {
-	err := l.InterProcessSemaphoreMutex.Acquire(ctx)
-	close(l.acquired)
-	<-l.proceed
-	return err
-}
-
-// Lost and passed on before Do can look: what it watches is its own hold all the same.
-func TestDoWatchesItsOwnHold(t *testing.T) {
-	t.Parallel()
-	path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
-	m := semaphoreMutex(p, path)
-	lock := slowLock{m, make(chan struct{}), make(chan struct{})}
-	done := locktest.Start(func() error {
-		return recipes.Do(t.Context(), lock, func(ctx context.Context, hold *recipes.Hold) error {
-			locktest.Within(t, ctx.Done(), "the loss is not told")
-			require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
-			return nil
-		})
-	})
-	locktest.Within(t, lock.acquired, "not acquired")
-	lost, second := m.Hold(t.Context()), locktest.Owner(t)
-	require.NoError(t, other.Conn.Delete(lost.Path(), -1))
-	locktest.Within(t, lost.Lost(), "the loss")
-	require.NoError(t, m.Acquire(second))
-	close(lock.proceed)
-	require.ErrorIs(t, locktest.Within(t, done, "Do"), recipes.ErrLockLost)
-	require.NoError(t, m.Hold(second).Err())
-	require.NoError(t, m.Release(second))
 }

@@ -2,9 +2,7 @@ package recipes_test
 
 import (
 	"context"
-	"encoding/binary"
 	"math"
-	"path"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -25,13 +23,6 @@ func semaphore(
 	p.TB.Helper()
 	s, err := recipes.NewInterProcessSemaphoreV2(
 		p.Conn, path, most, recipes.WithSessionTimeout(p.Timeout))
-	require.NoError(p.TB, err)
-	return s
-}
-
-func sharedSemaphore(p *locktest.Peer, dir, count string) *recipes.InterProcessSemaphoreV2 {
-	p.TB.Helper()
-	s, err := recipes.NewInterProcessSemaphoreV2Shared(p.Conn, dir, count, recipes.WithSessionTimeout(p.Timeout))
 	require.NoError(p.TB, err)
 	return s
 }
@@ -171,156 +162,6 @@ func TestSemaphoreRefuses(t *testing.T) {
 	require.ErrorIs(t, recipes.SetSharedCount(t.Context(), p.Conn, "bad", 1), zk.ErrInvalidPath)
 	require.ErrorContains(t, recipes.SetSharedCount(t.Context(), nil, dir, 1), "nil")
 	require.Zero(t, p.Tap.Count(wiretap.Create)+p.Tap.Count(wiretap.SetData))
-}
-
-func TestSetSharedCount(t *testing.T) {
-	t.Parallel()
-	count, p := zkserver.Path(t)+"/below/count", locktest.SharedPeer(t)
-	for _, most := range []int{1, math.MaxInt32, 7} {
-		require.NoError(t, recipes.SetSharedCount(t.Context(), p.Conn, count, most))
-		data, stat, err := p.Conn.Get(count)
-		require.NoError(t, err)
-		require.Equal(t, binary.BigEndian.AppendUint32(nil, uint32(most)), data)
-		require.Zero(t, stat.EphemeralOwner)
-	}
-	for _, lost := range []<-chan struct{}{p.Tap.LoseReply(wiretap.SetData, 1), p.Tap.LoseReply(wiretap.Create, 1)} {
-		other := path.Dir(count) + "/other"
-		require.NoError(t, recipes.SetSharedCount(t.Context(), p.Conn, other, 3), "an outage is waited out")
-		locktest.Within(t, lost, "nothing was lost")
-		p.AwaitSession()
-	}
-
-	closed := path.Dir(count) + "/closed"
-	_, err := p.Conn.Create(closed, nil, 0, zk.WorldACL(zk.PermRead))
-	require.NoError(t, err)
-	for _, at := range []string{closed, closed + "/count"} {
-		err := recipes.SetSharedCount(t.Context(), p.Conn, at, 3)
-		require.ErrorIs(t, err, zk.ErrNoAuth)
-		require.ErrorContains(t, err, "set shared count "+at)
-	}
-}
-
-func TestSharedMaximum(t *testing.T) {
-	t.Parallel()
-	dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
-	count := dir + "-count"
-	s := sharedSemaphore(p, dir, count)
-	_, err := s.Acquire(t.Context())
-	require.ErrorIs(t, err, zk.ErrNoNode)
-	require.ErrorContains(t, err, "shared count "+count)
-	other.AwaitChildren(dir+"/leases", 0)
-	other.AwaitChildren(dir+"/locks", 0)
-
-	require.NoError(t, recipes.SetSharedCount(t.Context(), other.Conn, count, 1))
-	first, err := s.Acquire(t.Context())
-	require.NoError(t, err)
-	watched := func() bool { return slices.Contains(p.Watching(), count) }
-	require.False(t, watched(), "a free lease needs no watch")
-	raised := getLeases(t.Context(), t, s, 3) // more than the present maximum is no error
-	locktest.Eventually(t, watched, "the count is not watched")
-	require.NoError(t, recipes.SetSharedCount(t.Context(), other.Conn, count, 4))
-	leases := append(locktest.Within(t, raised, "a raise does not wake the waiter"), first)
-	require.Len(t, leases, 4)
-
-	require.NoError(t, recipes.SetSharedCount(t.Context(), other.Conn, count, 1))
-	for range 3 { // lowered: as many as are too many have to come back first
-		none, err := s.AcquireTimeout(t.Context(), 1, 0)
-		require.NoError(t, err)
-		require.Nil(t, none)
-		require.NoError(t, leases[len(leases)-1].Err(), "lowering takes nothing")
-		require.NoError(t, leases[0].Release(t.Context()))
-		leases = leases[1:]
-	}
-	none, err := s.AcquireTimeout(t.Context(), 1, 0)
-	require.NoError(t, err)
-	require.Nil(t, none)
-	require.NoError(t, s.ReturnAll(t.Context(), leases))
-	last, err := s.AcquireTimeout(t.Context(), 1, 0)
-	require.NoError(t, err)
-	require.Len(t, last, 1)
-	require.NoError(t, last[0].Release(t.Context()))
-}
-
-// The count goes, or turns into something else, under a waiter.
-func TestSharedMaximumThatIsNone(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		spoil func(conn *zk.Conn, count string) error
-		want  error
-	}{
-		"deleted": {func(conn *zk.Conn, count string) error { return conn.Delete(count, -1) }, zk.ErrNoNode},
-		"no int32": {func(conn *zk.Conn, count string) error {
-			_, err := conn.Set(count, []byte("12345"), -1)
-			return err
-		}, zk.ErrBadArguments},
-		"empty": {func(conn *zk.Conn, count string) error {
-			_, err := conn.Set(count, nil, -1)
-			return err
-		}, zk.ErrBadArguments},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
-			count := dir + "-count"
-			s := sharedSemaphore(p, dir, count)
-			require.NoError(t, recipes.SetSharedCount(t.Context(), other.Conn, count, 1))
-			lease, err := s.Acquire(t.Context())
-			require.NoError(t, err)
-			waiting := locktest.Start(func() error {
-				_, err := s.Acquire(t.Context())
-				return err
-			})
-			locktest.Eventually(t, func() bool { return slices.Contains(p.Watching(), count) }, "the count is not watched")
-			require.NoError(t, c.spoil(other.Conn, count))
-			err = locktest.Within(t, waiting, "the waiter")
-			require.ErrorIs(t, err, c.want)
-			require.ErrorContains(t, err, "acquire "+dir)
-			require.ErrorContains(t, err, count)
-			require.NoError(t, lease.Err())
-			require.Equal(t, []string{lease.NodeName()}, other.AwaitChildren(dir+"/leases", 1))
-			other.AwaitChildren(dir+"/locks", 0)
-		})
-	}
-}
-
-func TestLease(t *testing.T) {
-	t.Parallel()
-	dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
-	s, err := recipes.NewInterProcessSemaphoreV2(p.Conn, dir, 3, recipes.WithData([]byte("mine")), recipes.WithSessionTimeout(p.Timeout))
-	require.NoError(t, err)
-	leases, err := s.AcquireN(t.Context(), 3)
-	require.NoError(t, err)
-	for _, l := range leases {
-		require.Regexp(t, `^_c_[0-9a-f-]{36}-lease-[0-9]{10}$`, l.NodeName())
-		data, err := l.Data(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, "mine", string(data))
-		require.NoError(t, l.Err())
-		_, stat, err := other.Conn.Get(dir + "/leases/" + l.NodeName())
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, l.FencingToken(), stat.Czxid)
-	}
-	require.NoError(t, leases[0].Release(t.Context()))
-	require.NoError(t, leases[0].Release(t.Context()), "again, which does nothing")
-	_, err = leases[0].Data(t.Context())
-	require.ErrorIs(t, err, zk.ErrNoNode)
-	select {
-	case <-leases[0].Lost():
-		t.Fatal("a release is no loss")
-	default:
-	}
-	for _, l := range leases[1:] {
-		require.NoError(t, other.Conn.Delete(dir+"/leases/"+l.NodeName(), -1))
-		locktest.Within(t, l.Lost(), "the loss")
-		require.ErrorIs(t, l.Err(), recipes.ErrLockLost)
-	}
-	err = s.ReturnAll(t.Context(), leases)
-	require.ErrorIs(t, err, recipes.ErrLockLost)
-	for _, l := range leases[1:] {
-		require.ErrorContains(t, err, l.NodeName(), "all errors are joined")
-		require.NoError(t, l.Release(t.Context()))
-	}
-	require.NoError(t, s.ReturnAll(t.Context(), nil))
 }
 
 func TestSemaphoreParticipantsAndStrangers(t *testing.T) {

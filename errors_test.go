@@ -170,3 +170,27 @@ func TestACtxCancelledForABusyLockIsNoTimeout(t *testing.T) {
 		}
 	})
 }
+
+// Who may not release is told whether somebody else may.
+func TestErrNotOwnerTellsWhetherAnybodyHoldsTheLock(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		holder, stranger := locktest.Owner(t), locktest.Owner(t)
+		const nobody, another = "nobody holds it through this value", "another owner acquired it through this value"
+		says := func(lock recipes.InterProcessLock, text string) {
+			err := lock.Release(stranger)
+			require.ErrorIs(t, err, recipes.ErrNotOwner)
+			require.ErrorContains(t, err, text)
+		}
+		says(s.Lock, nobody)
+		require.NoError(t, s.Lock.Acquire(holder))
+		says(s.Lock, another)
+		says(s.Mutex(t, s.Ours, "/lock"), nobody)
+		s.Lose(t, s.Lock.Hold(holder))
+		says(s.Lock, another)
+		require.ErrorIs(t, s.Lock.Release(holder), recipes.ErrLockLost)
+		says(s.Lock, nobody)
+		mutex, err := recipes.NewInterProcessSemaphoreMutex(s.Ours, "/s")
+		require.NoError(t, err)
+		says(mutex, nobody)
+	})
+}
