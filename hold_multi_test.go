@@ -275,6 +275,38 @@ func TestHoldMultiOfUnknownOutcomeUnderAHandOver(t *testing.T) {
 	})
 }
 
+// The owner of a hold that was lost may not have heard of it yet. While its znode is there a
+// transaction that checks it passes, so the next in the process does not hold the lock.
+func TestCheckOfALostHoldUnderAHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowMultiConn{deletes: make(chan struct{})}
+		s := newMultiScene(t, func(c *recipes.Client) recipes.Conn {
+			slow.Client = c
+			return slow
+		})
+		next := locktest.Owner(t)
+		granted := locktest.Start(func() error { return s.lock.Acquire(next) })
+		time.Sleep(time.Second)
+		check := func() error {
+			_, err := s.client.Unwrap().Multi(s.hold.Check(), &zk.SetDataRequest{
+				Path: chroot + "/config", Data: []byte("new"), Version: -1,
+			})
+			return err
+		}
+		link := s.server.Link("ours")
+		link.Stall(zktest.Both)
+		<-s.hold.Lost()
+		link.Heal()
+		time.Sleep(10 * time.Second)
+		require.NoError(t, check(), "the session was to survive, and the znode with it")
+		require.Empty(t, granted, "the lost hold's owner can still write")
+		close(slow.deletes)
+		require.NoError(t, <-granted)
+		require.Error(t, check())
+		require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrLockLost)
+	})
+}
+
 // A slowMultiConn sends a transaction only after the lock was released, and its deletes when
 // it is told to.
 type slowMultiConn struct {

@@ -139,12 +139,14 @@ func (n *Node) handedOver() bool {
 	return n.head && errors.Is(n.cause, errLeft) && n.guarded == 0
 }
 
-// gone tells whether n has ended, and nothing can be done under its znode any more, although
-// that may still be there.
+// gone tells whether n has ended, and nothing can be done under its znode any more,
+// although that may still be there. Under the znode of a hold that was lost there can: its
+// owner may not have heard of that yet, and a transaction that checks the znode passes.
 func (n *Node) gone() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.cause != nil && n.guarded == 0
+	lost := n.held && !errors.Is(n.cause, errLeft)
+	return n.cause != nil && n.guarded == 0 && !lost
 }
 
 // Guard begins a transaction that checks n's znode; false where n has ended. settled ends
