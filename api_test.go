@@ -80,7 +80,7 @@ var (
 	_ reentrantAPI             = (*recipes.WriteLock)(nil)
 	_ lockAPI                  = (*recipes.InterProcessSemaphoreMutex)(nil)
 	_ lockAPI                  = (*recipes.InterProcessMultiLock)(nil)
-	_ recipes.InterProcessLock = (lockAPI)(nil)
+	_ recipes.InterProcessLock = lockAPI(nil)
 	_ holdAPI                  = (*recipes.Hold)(nil)
 	_ semaphoreAPI             = (*recipes.InterProcessSemaphoreV2)(nil)
 	_ leaseAPI                 = (*recipes.Lease)(nil)

@@ -2,7 +2,9 @@ package hazards_test
 
 import (
 	"context"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -127,5 +129,31 @@ func TestHazardA2_GhostWithAHolderOfTheSameProcess(t *testing.T) {
 		)
 		require.ErrorIs(t, holder.Release(ctx), recipes.ErrLockLost)
 		s.holdsAlone(t)
+	}
+}
+
+// A reconnect tells what was missed in any order. A waiter whose own znode and the one ahead
+// went meanwhile must not take the second event, where it comes first, for its turn.
+func TestHazardE17_MissedEventsInAnyOrder(t *testing.T) {
+	for range 20 {
+		locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+			ahead, ctx := b.Mutex(t, b.Other, "/lock"), locktest.Owner(t)
+			require.NoError(t, ahead.Acquire(ctx))
+			ours := locktest.Owner(t)
+			granted := locktest.Start(func() error { return b.Lock.Acquire(ours) })
+			time.Sleep(time.Minute) // it watches both
+			nodes := locktest.Children(t, b.Other, "/lock")
+			slices.SortFunc(nodes, locktest.BySequence)
+			require.Len(t, nodes, 2)
+
+			link := b.Server.Link("ours")
+			link.Cut()
+			require.NoError(t, b.Other.Delete("/lock/"+nodes[1], -1))
+			require.NoError(t, ahead.Release(ctx))
+			link.Heal()
+			require.NoError(t, <-granted)
+			require.NotEqual(t, "/lock/"+nodes[1], b.Lock.LockPath(ours), "a hold of nothing")
+			require.NoError(t, b.Lock.Release(ours))
+		})
 	}
 }

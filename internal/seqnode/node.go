@@ -368,15 +368,19 @@ func (n *Node) watched(events <-chan zk.Event) {
 	n.own = events
 }
 
-// stands tells, of a Node that is minded, whether its znode was there when the last event came: a server sends events in order, so
-// the watch on it would have fired before. Only of what happened while the connection was away the client tells in any
-// order, after it is back; then a loss may follow within the same breath.
+// stands tells, of a Node that is minded, whether its znode was there when the last event
+// came: a server sends events in order, so the watch on it would have fired before. What
+// happened while the connection was away the client tells in any order, after it is back;
+// then only a list can tell.
 func (n *Node) stands(ctx context.Context) bool {
 	select {
 	case <-n.known:
 	case <-n.over.Done():
 		return false
 	case <-ctx.Done():
+		return false
+	}
+	if n.s.AwaySince(n.reconnected) {
 		return false
 	}
 	n.mu.Lock()

@@ -65,8 +65,8 @@ var errUnlisted = fmt.Errorf("%w: it is not in its directory", ErrGone)
 var errRejoin = session.Permanent(errors.New("the place in the queue was lost"))
 
 const (
-	// what a call that gives up waits for its delete, so that it usually leaves nothing
-	// behind
+	// leaveWithin is what a call that gives up waits for its delete, so that it usually
+	// leaves nothing behind.
 	leaveWithin = 100 * time.Millisecond
 	// safetyPoll is the shortest time after which a waiter looks for itself although
 	// nothing was told, and half of the longest. It guards against a lost watch, of which
