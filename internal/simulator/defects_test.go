@@ -23,15 +23,9 @@ type defect struct {
 // An edit puts one text in the place of another, which must stand exactly once in the file.
 type edit struct{ now, then string }
 
+// Not here is that a znode of another session is taken over: 2,000 seeds show it once at
+// most, and TestHazardA1_2_ZnodeOfADyingSession each time.
 var defects = []defect{
-	{
-		name: "a znode of another session is taken over",
-		file: "internal/seqnode/create.go",
-		edits: []edit{{
-			now:  `own == "" && stat.EphemeralOwner == zkSession && c.s.SessionID() == zkSession:`,
-			then: `own == "":`,
-		}},
-	},
 	{
 		name: "no sync before the look-up",
 		file: "internal/seqnode/create.go",
