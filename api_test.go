@@ -61,6 +61,7 @@ type leaseAPI interface {
 	FencingToken() int64
 	Lost() <-chan struct{}
 	Err() error
+	Hold() *recipes.Hold
 }
 
 // A clientAPI is a Conn that knows its session.
