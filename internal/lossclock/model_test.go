@@ -37,6 +37,7 @@ type modelServer struct {
 	inTouch bool // with the leader
 	dead    bool
 	heard   bool // of the session, since its last report
+	owes    bool // a report: the leader's ping waits on the way to it
 }
 
 // A modelRequest is a write or a sync of the client's, and what has become of it.
@@ -49,7 +50,8 @@ type modelRequest struct {
 }
 
 type model struct {
-	t          *rapid.T
+	t          require.TestingT
+	pick       func(lo, hi int, what string) int // from lo to hi
 	clock      lossclock.Clock
 	terms      lossclock.Terms
 	unit       time.Duration
@@ -70,10 +72,7 @@ type model struct {
 	contacts int       // how many were noted
 }
 
-// draw is a number from lo to hi.
-func (m *model) draw(lo, hi int, what string) int {
-	return rapid.IntRange(lo, hi).Draw(m.t, what)
-}
+func (m *model) coin(what string) bool { return m.pick(0, 1, what) == 1 }
 
 // touch is the leader hearing of the session.
 func (m *model) touch() {
@@ -98,7 +97,7 @@ func (m *model) connect(server int) {
 		return
 	}
 	m.via, m.pinged = server, m.now
-	began := max(0, m.now-m.draw(0, modelSlow, "handshake"))
+	began := max(0, m.now-m.pick(0, modelSlow, "handshake"))
 	m.touch()
 	if m.knowsHands {
 		m.hands = m.at(began)
@@ -123,11 +122,11 @@ func (m *model) contact() {
 	if m.via < 0 {
 		return
 	}
-	arrives := m.now + m.draw(0, modelSlow, "way")
+	arrives := m.now + m.pick(0, modelSlow, "way")
 	if n := len(m.requests); n > 0 { // in order
 		arrives = max(arrives, m.requests[n-1].arrives)
 	}
-	judged := max(m.now+1, arrives+m.draw(0, modelSlow, "thinks"))
+	judged := max(m.now+1, arrives+m.pick(0, modelSlow, "thinks"))
 	if n := len(m.requests); n > 0 {
 		judged = max(judged, m.requests[n-1].judged)
 	}
@@ -136,7 +135,7 @@ func (m *model) contact() {
 	}
 	m.requests = append(m.requests, modelRequest{
 		via: m.via, sent: m.now, arrives: arrives, judged: judged,
-		back: judged + m.draw(0, modelSlow, "way back"),
+		back: judged + m.pick(0, modelSlow, "way back"),
 	})
 }
 
@@ -144,6 +143,7 @@ func (m *model) contact() {
 // session its whole time.
 func (m *model) kill(server int) {
 	m.servers[server].dead = true
+	m.servers[server].heard, m.servers[server].owes = false, false
 	if m.via == server {
 		m.disconnect()
 	}
@@ -164,14 +164,14 @@ func (m *model) elect(server int) {
 	m.disconnect() // servers drop their clients
 	m.touch()
 	for i := range m.servers {
-		m.servers[i].heard = false
+		m.servers[i].heard, m.servers[i].owes = false, false
 	}
 }
 
 // step is one unit of time, in which a fault may come before or after the leader's ping.
 func (m *model) step(act func()) {
 	m.now++
-	early := act != nil && rapid.Bool().Draw(m.t, "before the ping")
+	early := act != nil && m.coin("before the ping")
 	if early {
 		act()
 	}
@@ -192,7 +192,7 @@ func (m *model) step(act func()) {
 // arrivals are the client's pings and requests reaching their server.
 func (m *model) arrivals() {
 	if m.via >= 0 && m.now > m.pinged && (m.now-m.pinged)%modelPing == 0 {
-		m.pings = append(m.pings, modelRequest{arrives: m.now + m.draw(0, modelSlow, "ping")})
+		m.pings = append(m.pings, modelRequest{arrives: m.now + m.pick(0, modelSlow, "ping")})
 	}
 	for _, p := range m.pings {
 		if p.arrives == m.now && m.via >= 0 {
@@ -209,12 +209,29 @@ func (m *model) arrivals() {
 // reports is what followers answer to the leader's ping.
 func (m *model) reports() {
 	for i := range m.servers {
-		s := &m.servers[i]
-		if i != m.leader && !s.dead && s.inTouch && s.heard {
-			s.heard = false
-			m.touch()
-		}
+		m.servers[i].owes = true
+		m.report(i)
 	}
+}
+
+// report is a server answering the pings that have reached it.
+func (m *model) report(server int) {
+	s := &m.servers[server]
+	if !s.owes || s.dead || !s.inTouch || server == m.leader {
+		return
+	}
+	if s.heard {
+		m.touch()
+	}
+	s.heard, s.owes = false, false
+}
+
+// rejoin ends a partition. What the servers had sent each other waits in their
+// connection, and arrives in its order: the leader's pings before the answers that it
+// gives from now on.
+func (m *model) rejoin(server int) {
+	m.servers[server].inTouch = true
+	m.report(server)
 }
 
 // answers are the leader judging requests, and the client being told.
@@ -222,8 +239,10 @@ func (m *model) answers() {
 	kept := m.requests[:0]
 	for _, r := range m.requests {
 		s := m.servers[r.via]
-		if r.judged == m.now && (m.ended != 0 || s.dead || !s.inTouch) {
-			continue // expired, or lost on the way
+		if r.judged == m.now && !s.inTouch && !s.dead { // it waits on the way
+			r.judged, r.back = r.judged+1, r.back+1
+		} else if r.judged == m.now && (m.ended != 0 || s.dead) {
+			continue // expired, or lost
 		}
 		if r.back == m.now {
 			if !r.known && m.via == r.via {
@@ -248,7 +267,7 @@ func (m *model) check() {
 
 // act is one thing that happens.
 func (m *model) act() func() {
-	server := m.draw(0, 2, "server")
+	server := m.pick(0, 2, "server")
 	return map[int]func(){
 		0: m.contact,
 		1: m.contact,
@@ -260,7 +279,7 @@ func (m *model) act() func() {
 				m.servers[server].inTouch = false
 			}
 		},
-		6: func() { m.servers[server].inTouch = true },
+		6: func() { m.rejoin(server) },
 		7: func() {
 			if m.via < 0 {
 				m.connect(server)
@@ -272,39 +291,48 @@ func (m *model) act() func() {
 				m.elect(server)
 			}
 		},
-	}[m.draw(0, 9, "act")]
+	}[m.pick(0, 9, "act")]
 }
 
-func newModel(t *rapid.T) *model {
-	m := &model{t: t, via: -1, unit: time.Second / 60} // T is ten seconds
+// newModel has a client that has connected to the first server; the last one leads.
+func newModel(t require.TestingT, pick func(lo, hi int, what string) int) *model {
+	m := &model{t: t, pick: pick, leader: 2, via: -1}
+	m.unit = time.Second / 60 // T is ten seconds
 	m.terms.Timeout = modelT * m.unit
-	m.tick = 2 * m.draw(modelT/40, modelT/4, "half a tick")
-	switch m.draw(0, 3, "terms") {
-	case 0: // below two ticks
-		m.tick = 2 * m.draw(modelT/4, modelT*2/3, "half a long tick")
-	case 1: // the shortest T that may be unknown
-		m.unit, m.terms.Timeout = 2750*time.Millisecond/modelT, 0
-	}
-	if m.tick > modelT/2 || rapid.Bool().Draw(t, "the tick is told") {
-		m.terms.Tick = time.Duration(m.tick) * m.unit
-	}
-	m.phase = m.draw(0, m.tick/2, "phase")
-	m.knowsHands = rapid.Bool().Draw(t, "handshakes are told")
 	for i := range m.servers {
 		m.servers[i].inTouch = true
 	}
-	m.connect(m.draw(0, 2, "the first server"))
 	return m
+}
+
+// set chooses what is fixed in a history.
+func (m *model) set() {
+	m.tick = modelT/2 - 2*m.pick(0, modelT/4-modelT/40, "ticks shorter than the longest")
+	switch m.pick(0, 3, "terms") {
+	case 2: // below two ticks
+		m.tick = 2 * m.pick(modelT/4, modelT*2/3, "half a long tick")
+	case 3: // the shortest T that may be unknown
+		m.unit, m.terms.Timeout = 2750*time.Millisecond/modelT, 0
+	}
+	if m.tick > modelT/2 || m.coin("the tick is told") {
+		m.terms.Tick = time.Duration(m.tick) * m.unit
+	}
+	m.phase = m.pick(0, m.tick/2, "phase")
+	m.knowsHands = m.coin("handshakes are told")
+	m.connect(m.pick(0, 2, "the first server"))
 }
 
 // In no history is the session relied on after its leader has ended it.
 func TestNeverReliedOnForTooLong(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := newModel(t)
+		m := newModel(t, func(lo, hi int, what string) int {
+			return rapid.IntRange(lo, hi).Draw(t, what)
+		})
+		m.set()
 		m.scene()
-		for range m.draw(1, 40, "acts") {
-			beats := rapid.Bool().Draw(t, "beats")
-			for range m.draw(0, modelT/2, "pause") {
+		for range m.pick(0, 40, "acts") { // often none: the scene is all
+			beats := m.coin("beats")
+			for range m.pick(0, modelT/2, "pause") {
 				if beats && m.now%(modelT/10) == 0 {
 					m.step(m.contact)
 				} else {
@@ -313,28 +341,74 @@ func TestNeverReliedOnForTooLong(t *testing.T) {
 			}
 			m.step(m.act())
 		}
-		for range 2 * modelT {
-			m.step(nil)
-		}
+		m.pass(2 * modelT)
 	})
 }
 
-// scene lets some time pass in which the client is idle, or contacts come, and then a
-// fault: what a draw of single acts seldom finds.
-func (m *model) scene() {
-	for range m.draw(0, 2*modelT, "idle") {
-		m.step(nil)
-	}
-	for range m.draw(0, 4, "contacts") {
-		m.step(m.contact)
-		for range m.draw(0, modelT/3, "between") {
-			m.step(nil)
+// The worst that is known, all through: after an idle time two contacts come, the second
+// when it proves the first or a little before, and their follower dies before its report.
+func TestAFollowerThatDiesBeforeItsReport(t *testing.T) {
+	const steps = 15
+	for _, half := range []int{modelT / 12, modelT / 4, modelT / 2} {
+		for idle := 0; idle < modelPing; idle += modelPing / 5 {
+			for after := 0; after < half; after += max(1, half/steps) {
+				for gap := half; gap > half/2; gap -= max(1, half/steps) {
+					dies(t, half, idle, after, gap, 0)
+					dies(t, half, idle, after, gap, modelSlow)
+				}
+			}
 		}
 	}
-	for range m.draw(0, modelT/4, "then") {
-		m.step(nil)
+}
+
+// dies has a first contact that takes some time to its server, and lets the follower die
+// just before the leader's ping behind the second.
+func dies(t *testing.T, half, idle, after, gap, way int) {
+	m := newModel(t, func(_, hi int, _ string) int { return min(way, hi) })
+	m.tick = 2 * half
+	if m.tick > modelT/2 {
+		m.terms.Tick = time.Duration(m.tick) * m.unit
 	}
-	if via := m.via; via != m.leader && rapid.Bool().Draw(m.t, "the follower dies") {
+	m.connect(0)
+	m.pass(modelT + idle)
+	m.pass(half - m.now%half + after)
+	m.step(m.contact)
+	m.pass(gap - 1)
+	way = 0
+	m.step(m.contact)
+	m.pass(half - 2 - m.now%half)
+	m.step(func() { m.kill(0) })
+	m.pass(modelT)
+}
+
+// scene is what a draw of single acts seldom finds: the client is idle, contacts come
+// about as far apart as the leader's pings, and then the follower dies.
+func (m *model) scene() {
+	half := m.tick / 2
+	m.pass(m.near(2*modelT, "idle"))
+	m.pass(half - (m.now+m.phase)%half) // to the leader's next ping
+	for range m.pick(0, 4, "contacts") {
+		m.pass(m.near(half, "before the contact"))
+		m.step(m.contact)
+	}
+	m.pass(m.pick(0, half, "then"))
+	if via := m.via; via != m.leader && !m.coin("the follower lives") {
 		m.step(func() { m.kill(via) })
+	}
+}
+
+// near is a number up to most, which is often a little above 0 or a little below most.
+func (m *model) near(most int, what string) int {
+	off := m.pick(0, most, what)
+	if m.coin("nearly all") {
+		return most - off
+	}
+	return off
+}
+
+// pass lets some units pass.
+func (m *model) pass(units int) {
+	for range units {
+		m.step(nil)
 	}
 }
