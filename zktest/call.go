@@ -124,11 +124,10 @@ func (c *conn) writeLocked(asked *call, who []identity) {
 		leader.orphans[c.session]++
 	}
 	commit := func() { s.proposeLocked(asked.req, who, c.session, asked) }
-	// The end of a session may be asked for by anybody who is in it.
-	if op != opClose {
-		if err := s.checkLocked(c.session, c.peer); err != codeOK {
-			commit = func() { s.refuseLocked(err, c.session, asked) }
-		}
+	if op == opClose { // whoever is in the session may ask for its end
+		s.closingLocked(c.session)
+	} else if err := s.checkLocked(c.session, c.peer); err != codeOK {
+		commit = func() { s.refuseLocked(err, c.session, asked) }
 	}
 	s.commits.push(s.slowCommit, func() {
 		commit()

@@ -13,7 +13,7 @@ type session struct {
 	timeout time.Duration
 	expiry  time.Time
 	owner   *Peer // where its client is connected; nil after an election, until somebody is heard from
-	closing bool  // it has ended for everybody who asks, but its close is not committed yet
+	closing bool  // it has ended for everybody who asks, but that is not committed yet
 }
 
 // password is what a client must show to take up its session again. Each server can work it out, as in the real one.
@@ -86,6 +86,14 @@ func (s *Server) expireLocked(one *session) {
 			s.proposeLocked(request{op: opClose}, nil, one.id, nil)
 		}
 	})
+}
+
+// closingLocked refuses what comes behind the end of a session, from the moment on at
+// which the leader has taken that (PrepRequestProcessor, setSessionClosing).
+func (s *Server) closingLocked(id int64) {
+	if one := s.sessions[id]; one != nil {
+		one.closing = true
+	}
 }
 
 // reviveLocked gives every session its whole timeout, as a new leader does, who does not know when they were heard from.

@@ -267,6 +267,25 @@ func TestSlowClose(t *testing.T) {
 	})
 }
 
+// What a client sends behind the end of its session is refused, also while that is on its
+// way into the log (3.8.0 answers SessionExpired). So it leaves no znode that nobody would
+// ever delete.
+func TestACreateBehindTheEndOfItsSession(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			s := zktest.Start(t, zktest.WithServers(n), zktest.WithTick(beat),
+				zktest.WithSlowCommit(300*time.Millisecond))
+			p := plugIn(t, s.Link("a"), s.Peer(0)).open(term)
+			p.send(creation(1, "/before", zk.FlagEphemeral), farewell(2),
+				creation(3, "/behind", zk.FlagEphemeral))
+			require.Equal(t, outcome{1, 0}, p.answer())
+			pass(time.Second)
+			require.Empty(t, s.Sessions())
+			require.Empty(t, s.Znodes())
+		})
+	}
+}
+
 // A leader that comes after knows nothing of an end that was not committed.
 func TestAnEndThatWasNotCommitted(t *testing.T) {
 	for n := range 2 {
