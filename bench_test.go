@@ -133,7 +133,7 @@ func BenchmarkHandOver(b *testing.B) {
 					return err
 				})
 				waiter.Tap.Reset()
-				locktest.Eventually(b, func() bool { return len(waiter.Watching()) == 2 }, "it does not wait, or is not minded")
+				locktest.Eventually(b, func() bool { return len(waiter.Watching()) == 2 }, "it does not wait, or is not watched")
 				began := time.Now()
 				require.NoError(b, held.Release(ctx))
 				require.NoError(b, <-granted)

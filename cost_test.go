@@ -104,7 +104,7 @@ func TestCostOfAContendedLock(t *testing.T) {
 // awaitWaiter waits until p's only waiter for path has set its watches, on the znode ahead of it and, since it lasts, on its own.
 func awaitWaiter(t *testing.T, p *locktest.Peer, path string) {
 	t.Helper()
-	locktest.Eventually(t, func() bool { return len(p.Watching()) == 2 }, "%s: the waiter is not minded", path)
+	locktest.Eventually(t, func() bool { return len(p.Watching()) == 2 }, "%s: the waiter is not watched", path)
 	_, err := p.Conn.Sync("/") // behind the watches' replies
 	require.NoError(t, err)
 }
@@ -174,7 +174,7 @@ func TestCostOfReentry(t *testing.T) {
 // awaitOwnWatch waits until p's only hold, since it lasts, has a watch.
 func awaitOwnWatch(t *testing.T, p *locktest.Peer) {
 	t.Helper()
-	locktest.Eventually(t, func() bool { return len(p.Watching()) == 1 }, "the hold is not minded")
+	locktest.Eventually(t, func() bool { return len(p.Watching()) == 1 }, "the hold is not watched")
 }
 
 func TestCostOfAHoldThatLasts(t *testing.T) {
@@ -237,7 +237,7 @@ func TestHandOverInsideAProcess(t *testing.T) {
 		p.AwaitChildren(path, i+1)
 	}
 	require.NoError(t, locktest.Within(t, acquired[0], "the lock is free"))
-	locktest.Eventually(t, func() bool { return len(p.Watching()) == 3 }, "they are not minded")
+	locktest.Eventually(t, func() bool { return len(p.Watching()) == 3 }, "they are not watched")
 	var nodes []string
 	for _, node := range p.Children(path) {
 		nodes = append(nodes, path+"/"+node)
@@ -328,7 +328,7 @@ func TestGoroutinesOfHoldersAndWaiters(t *testing.T) {
 	for range n {
 		require.NoError(t, p.Mutex(zkserver.Path(t)).Acquire(ctx))
 	}
-	locktest.Eventually(t, func() bool { return len(p.Watching()) == n+1 }, "the holds are not minded")
+	locktest.Eventually(t, func() bool { return len(p.Watching()) == n+1 }, "the holds are not watched")
 	awaitGoroutines(t, before+n, "a hold takes one")
 
 	var waiting []<-chan error
@@ -343,7 +343,7 @@ func TestGoroutinesOfHoldersAndWaiters(t *testing.T) {
 	}
 	// One watch for each, on its own znode; on the one ahead, or on both, where a list showed that one before this process had the answer
 	// to its create.
-	locktest.Eventually(t, func() bool { return len(p.Watching()) >= 2*n+1 }, "the waiters are not minded")
+	locktest.Eventually(t, func() bool { return len(p.Watching()) >= 2*n+1 }, "the waiters are not watched")
 	awaitGoroutines(t, before+n+2*n, "a waiter takes one, besides its own")
 	require.NoError(t, first.Release(ctx))
 	for _, done := range waiting {

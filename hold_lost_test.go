@@ -279,7 +279,7 @@ func TestHeartbeatKeepsQuietHolds(t *testing.T) {
 		require.NoError(t, lock.Acquire(ctx))
 		holds = append(holds, lock.Hold(ctx))
 	}
-	locktest.Eventually(t, func() bool { return len(p.Watching()) == len(holds) }, "the holds are not minded")
+	locktest.Eventually(t, func() bool { return len(p.Watching()) == len(holds) }, "the holds are not watched")
 
 	time.Sleep(timeout / 2) // the first ones come faster
 	p.Tap.Reset()

@@ -57,7 +57,7 @@ func awaitNoLeak(t *testing.T, find func() error) {
 // A giveUp is one way in which the time of an acquire ends. It returns when that was, and what was answered.
 type giveUp func(t *testing.T, lock recipes.InterProcessLock) (due time.Time, ok bool, err error)
 
-// waitLong is enough for a waiter to be queued and minded before its time ends.
+// waitLong is enough for a waiter to be queued and watched before its time ends.
 const waitLong = 150 * time.Millisecond
 
 var giveUps = map[string]giveUp{
@@ -149,7 +149,7 @@ func TestAcquireReturnsInTimeAndLeavesNothing(t *testing.T) {
 			path := zkserver.Path(t)
 			held, ctx := holder.Mutex(path), locktest.Owner(t)
 			require.NoError(t, held.Acquire(ctx))
-			locktest.Eventually(t, func() bool { return len(holder.Watching()) > 0 }, "the hold is not minded")
+			locktest.Eventually(t, func() bool { return len(holder.Watching()) > 0 }, "the hold is not watched")
 			node := strings.TrimPrefix(held.LockPath(ctx), path+"/")
 			find := leaks()
 
@@ -193,7 +193,7 @@ func TestAcquireReturnsInTimeBehindAHolderOfThisProcess(t *testing.T) {
 	path := zkserver.Path(t)
 	held, ctx := p.Mutex(path), locktest.Owner(t)
 	require.NoError(t, held.Acquire(ctx))
-	locktest.Eventually(t, func() bool { return len(p.Watching()) > 0 }, "the hold is not minded")
+	locktest.Eventually(t, func() bool { return len(p.Watching()) > 0 }, "the hold is not watched")
 	find := leaks()
 	for name, lock := range map[string]*recipes.InterProcessMutex{"same value": held, "another value": p.Mutex(path)} {
 		for how, giveUp := range giveUps {
@@ -320,7 +320,7 @@ func TestImpatientWaitersLeaveNothing(t *testing.T) {
 			path, ctx := zkserver.Path(t), locktest.Owner(t)
 			held := holder.Mutex(path)
 			require.NoError(t, held.Acquire(ctx))
-			locktest.Eventually(t, func() bool { return len(holder.Watching()) > 0 }, "the hold is not minded")
+			locktest.Eventually(t, func() bool { return len(holder.Watching()) > 0 }, "the hold is not watched")
 
 			impatient(t, p, path, 200) // what grows only once has grown
 			if holder == other {

@@ -10,18 +10,19 @@ import (
 	"github.com/zkrecipes/recipes/internal/session"
 )
 
-// reentrant is what the mutex, the read lock and the write lock share: who holds it, and how often.
+// reentrant is what the mutex, the read lock and the write lock share: who holds it, and
+// how often.
 type reentrant struct {
-	conn   Conn
-	path   string
-	config session.Config
-	steps  *steps
-	queue  *seqnode.Queue
-	minded chan struct{} // closed by the first MakeRevocable
+	conn      Conn
+	path      string
+	config    session.Config
+	steps     *steps
+	queue     *seqnode.Queue
+	revocable chan struct{} // closed by the first MakeRevocable
 
 	// Of the two sides of a read/write lock only, set by its constructor.
 	refuse func(owner) error         // why an owner may not queue; nil: it may
-	under  func(owner) *seqnode.Node // the owner's write node, under which it need not queue
+	beside func(owner) *seqnode.Node // its write node, beside which it need not queue
 	pair   any                       // both sides' key of owners
 
 	mu       sync.Mutex // guards what follows; not held across a call to ZooKeeper
@@ -34,18 +35,22 @@ type claim struct {
 	settled chan struct{} // closed when the first Acquire has ended
 
 	// Guarded by reentrant.mu.
-	hold    *Hold // nil while the first Acquire is under way
-	count   int
-	unheard bool // the lock was asked back while there was no listener
+	hold          *Hold // nil while the first Acquire is under way
+	count         int
+	revokePending bool // the lock was asked back while there was no listener
 }
 
 func newReentrant(
 	conn Conn, s settings, recipe, path, kind string, kinds []string, rule seqnode.Rule,
 ) *reentrant {
 	return &reentrant{
-		conn: conn, path: path, config: s.sessionConfig(conn), steps: &steps{recipe, path, s.observer},
-		queue:  &seqnode.Queue{Dir: path, Kind: kind, Kinds: kinds, Rule: rule, Data: s.data, ACL: s.acl, Log: s.logger},
-		minded: make(chan struct{}), claims: map[owner]*claim{},
+		conn: conn, path: path, config: s.sessionConfig(conn),
+		steps: &steps{recipe, path, s.observer},
+		queue: &seqnode.Queue{
+			Dir: path, Kind: kind, Kinds: kinds, Rule: rule,
+			Data: s.data, ACL: s.acl, Log: s.logger,
+		},
+		revocable: make(chan struct{}), claims: map[owner]*claim{},
 	}
 }
 
@@ -98,8 +103,9 @@ func (r *reentrant) enterOrReenter(ctx, call context.Context, try bool) error {
 // elsewhere is where an owner stands that acquires the lock on two goroutines at once.
 const elsewhere = "its owner is acquiring it on another goroutine"
 
-// claim re-enters the owner's hold: no claim and no error. Where it has none it makes a new claim, which is the caller's to settle,
-// or returns the one that another goroutine of the owner's is settling.
+// claim re-enters the owner's hold: no claim and no error. Where it has none it makes a
+// new claim, which is the caller's to settle, or returns the one that another goroutine
+// of the owner's is to settle.
 func (r *reentrant) claim(who owner) (c *claim, mine bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,11 +129,11 @@ func (r *reentrant) enter(
 	ctx, call context.Context, who owner, c *claim, try bool,
 ) error {
 	began, last := time.Now(), ""
-	hold, err := r.settle(ctx, who, c, seqnode.Entry{
-		Try:     try,
-		Minded:  r.minded,
-		Changed: func(data []byte) { r.changed(c, data) },
-		Queued: func(node string, ahead int) {
+	hold, err := r.admit(ctx, who, c, seqnode.Request{
+		TryOnce:   try,
+		WatchSelf: r.revocable,
+		OnData:    func(data []byte) { r.changed(c, data) },
+		OnQueued: func(node string, ahead int) {
 			last = node
 			r.steps.tell(call, Event{Kind: EventQueued, Node: node, Ahead: ahead})
 		},
@@ -144,8 +150,12 @@ func (r *reentrant) enter(
 	return err
 }
 
-// admit goes through the queue, or past it.
-func (r *reentrant) admit(ctx context.Context, who owner, e seqnode.Entry) (*seqnode.Node, error) {
+// admit goes through the queue, or past it, and settles the claim in any case, also where
+// the observer panics or ends the goroutine.
+func (r *reentrant) admit(
+	ctx context.Context, who owner, c *claim, req seqnode.Request,
+) (hold *Hold, err error) {
+	defer func() { r.settle(who, c, hold) }()
 	if r.refuse != nil {
 		if err := r.refuse(who); err != nil {
 			return nil, err
@@ -153,35 +163,32 @@ func (r *reentrant) admit(ctx context.Context, who owner, e seqnode.Entry) (*seq
 	}
 	s := session.Use(r.conn, r.config)
 	defer s.Release()
-	if r.under != nil {
-		if senior := r.under(who); senior != nil {
-			return r.queue.EnterUnder(ctx, s, senior, e)
-		}
+	var writer, node *seqnode.Node
+	if r.beside != nil {
+		writer = r.beside(who)
 	}
-	return r.queue.Enter(ctx, s, e)
-}
-
-// settle goes through the queue and records how the first Acquire of a claim has ended: with
-// a hold, or without, also where the observer panics or ends the goroutine.
-func (r *reentrant) settle(
-	ctx context.Context, who owner, c *claim, e seqnode.Entry,
-) (hold *Hold, err error) {
-	defer func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if hold == nil {
-			delete(r.claims, who)
-		} else {
-			c.hold, c.count = hold, 1
-			r.mindLocked(c)
-		}
-		close(c.settled)
-	}()
-	node, err := r.admit(ctx, who, e)
+	if writer != nil {
+		node, err = r.queue.EnterBeside(ctx, s, writer, req)
+	} else {
+		node, err = r.queue.Enter(ctx, s, req)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return newHold(r.conn, node, r.steps), nil
+}
+
+// settle records how the first Acquire of a claim has ended: with a hold, or with none.
+func (r *reentrant) settle(who owner, c *claim, hold *Hold) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if hold == nil {
+		delete(r.claims, who)
+	} else {
+		c.hold, c.count = hold, 1
+		r.watchLocked(c)
+	}
+	close(c.settled)
 }
 
 // abandon takes off a claim the acquire whose caller will not return.
@@ -318,23 +325,23 @@ func (r *reentrant) MakeRevocable(listener func()) {
 		return
 	}
 	select {
-	case <-r.minded:
+	case <-r.revocable:
 	default:
-		close(r.minded)
+		close(r.revocable)
 	}
 	for _, c := range r.claims {
-		r.mindLocked(c)
-		if c.unheard {
-			c.unheard = false
+		r.watchLocked(c)
+		if c.revokePending {
+			c.revokePending = false
 			go listener()
 		}
 	}
 }
 
-// mindLocked minds the znode of a claim that is held, if the lock is revocable.
-func (r *reentrant) mindLocked(c *claim) {
+// watchLocked watches the znode of a claim that is held, if the lock is revocable.
+func (r *reentrant) watchLocked(c *claim) {
 	if c.hold != nil && r.listener != nil {
-		c.hold.node.Mind()
+		c.hold.node.WatchSelf()
 	}
 }
 
@@ -345,7 +352,7 @@ func (r *reentrant) changed(c *claim, data []byte) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c.unheard = r.listener == nil; !c.unheard {
+	if c.revokePending = r.listener == nil; !c.revokePending {
 		go r.listener()
 	}
 }

@@ -55,7 +55,7 @@ func NewInterProcessReadWriteLock(conn Conn, path string, opts ...Option) (*Inte
 		}
 		return nil
 	}
-	read.under = func(who owner) *seqnode.Node {
+	read.beside = func(who owner) *seqnode.Node {
 		if h := write.held(who); h != nil {
 			return h.node
 		}

@@ -199,7 +199,7 @@ func (s *InterProcessSemaphoreV2) enter(ctx context.Context, n int, try bool, qu
 		if err != nil {
 			return nil, err
 		}
-		nodes, err := s.leases.EnterTogether(ctx, conn, gate, n, s.limit, try)
+		nodes, err := s.leases.EnterN(ctx, conn, gate, n, s.limit, try)
 		if !errors.Is(err, seqnode.ErrGone) {
 			return nodes, err
 		}
@@ -229,7 +229,7 @@ func (s *InterProcessSemaphoreV2) enterGate(
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	began := time.Now()
-	return s.gate.Enter(ctx, conn, seqnode.Entry{Changed: func([]byte) {}, Queued: func(node string, ahead int) {
+	return s.gate.Enter(ctx, conn, seqnode.Request{OnQueued: func(node string, ahead int) {
 		queued(node, ahead)
 		if try && ahead > 0 {
 			patience := gateWithin + 2*time.Since(began) // two round trips: leases, and the delete

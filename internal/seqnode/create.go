@@ -18,51 +18,54 @@ var errNoDir = errors.New("the directory was missing")
 
 // A creation is one znode on its way into a queue.
 type creation struct {
-	q       *Queue
-	s       *session.Session
-	id      string
-	changed func(data []byte)
-	number  string // the sequence number that it shall have; "" where the server is to number it
-	unseen  bool   // nobody wants the list behind the create
-	next    func() // told just before a create is sent; may be nil
-	dir     *Dir   // of the goroutine in join
-	cut     int    // creates in a row that broke the connection, and left no znode
+	// Set before join.
+	q        *Queue
+	s        *session.Session
+	id       string
+	onData   func(data []byte)
+	number   string // the sequence number to take; "": the server is to number it
+	skipList bool   // nobody wants the list behind the create
+	next     func() // told just before a create is sent; may be nil
+
+	dir *Dir // of the goroutine in join
+	// creates in a row that broke the connection, and left no znode; of the goroutine in
+	// create, and of that in join while there is none
+	cut int
 }
 
 // A server closes the connection on a request that is longer than its jute.maxbuffer, and
-// says nothing. So a create with data of some length that breaks the connection this often
-// in a row, while the requests that look for its znode get through, is not tried again: it
-// would cost all who use the connection theirs, for ever.
+// says nothing. So a create with data of some length that breaks the connection this
+// often in a row, while the requests that look for its znode get through, is not tried
+// again: it would cost all who use the connection theirs, for ever.
 const (
 	cutsAtMost = 5
 	someLength = 4096 // no server takes less
 )
 
-func (q *Queue) newCreation(s *session.Session, changed func([]byte)) *creation {
+func (q *Queue) newCreation(s *session.Session, onData func([]byte)) *creation {
 	return &creation{
-		q: q, s: s, id: newID(), changed: changed, dir: NewDir(s, q.Dir, q.ACL),
+		q: q, s: s, id: newID(), onData: onData, dir: NewDir(s, q.Dir, q.ACL),
 	}
 }
 
 // join creates the znode, in the directory that it makes where it is missing. Where it
 // fails, no directory stays that it made: a server does not reap one that never had a
 // child.
-func (c *creation) join(ctx context.Context) (*Node, error) {
-	n, err := c.tryToJoin(ctx)
-	if err != nil {
-		c.dir.Unmake(ctx)
-	}
-	return n, err
-}
-
-func (c *creation) tryToJoin(ctx context.Context) (n *Node, err error) {
+func (c *creation) join(ctx context.Context) (w *waiter, err error) {
+	defer func() {
+		if err != nil {
+			c.dir.Unmake(ctx)
+		}
+	}()
 	err = c.s.Retry(ctx, func() (err error) {
-		n, err = c.createAndList(ctx)
+		w, err = c.createAndList(ctx)
 		switch {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case errors.Is(err, session.ErrClosed): // create may be under way
+			return err
 		case c.cut >= cutsAtMost && len(c.q.Data) >= someLength:
 			return session.Permanent(c.cutOff())
 		case errors.Is(err, zk.ErrNoNode):
@@ -73,11 +76,14 @@ func (c *creation) tryToJoin(ctx context.Context) (n *Node, err error) {
 		}
 		return err
 	})
-	if err == nil && nearLimit(n.name.Seq) {
-		giveUp(ctx, []*Node{n})
-		return nil, counterAtItsEnd(c.q.Dir, n.name.Seq)
+	if err != nil {
+		return nil, err
 	}
-	return n, err
+	if seq := w.node.name.Seq; nearLimit(seq) {
+		giveUp(ctx, []*Node{w.node})
+		return nil, counterAtItsEnd(c.q.Dir, seq)
+	}
+	return w, nil
 }
 
 func (c *creation) cutOff() error {
@@ -88,100 +94,109 @@ func (c *creation) cutOff() error {
 
 func counterAtItsEnd(dir string, seq int32) error {
 	return fmt.Errorf("the sequence counter of %s is at %d, near its end at 2147483647, "+
-		"where ZooKeeper hands out equal numbers (ZOOKEEPER-4706): delete %s while nobody uses it, "+
-		"or lock another path", dir, seq, dir)
+		"where ZooKeeper hands out equal numbers (ZOOKEEPER-4706): delete %s while "+
+		"nobody uses it, or lock another path", dir, seq, dir)
 }
 
-// createAndList sends the list right behind the create, without waiting for its answer: a free lock takes one round trip. The list
-// proves by showing the znode that it came second.
-func (c *creation) createAndList(ctx context.Context) (*Node, error) {
+// createAndList sends the list right behind the create, without waiting for its answer: a
+// free lock takes one round trip. The list proves by showing the znode that it came
+// second.
+func (c *creation) createAndList(ctx context.Context) (*waiter, error) {
 	s := c.s
 	if err := s.BeginCreate(ctx); err != nil {
 		return nil, err
 	}
 	reconnected := s.Reconnected()
 	var first *session.Pending[listing] // set before created is done
-	created := session.Start(s, func() (*Node, error) {
+	created := session.Start(s, func() (*waiter, error) {
 		defer s.EndCreate()
 		return c.create(func() {
 			if c.next != nil {
 				c.next()
 			}
-			if !c.unseen {
+			if !c.skipList {
 				first = session.Start(s, func() (listing, error) { return c.q.list(s) })
 			}
 		})
 	})
-	n, err := created.Wait(ctx)
-	if n == nil && (ctx.Err() != nil || errors.Is(err, session.ErrClosed)) {
-		created.Then(func(n *Node, _ error) {
-			if n != nil {
-				n.Withdraw()
+	w, err := created.Wait(ctx)
+	if w == nil && (ctx.Err() != nil || errors.Is(err, session.ErrClosed)) {
+		created.Then(func(w *waiter, _ error) {
+			if w != nil {
+				w.node.Withdraw()
 			}
 		})
 	}
 	if err != nil {
 		return nil, err
 	}
-	n.first, n.reconnected = first, reconnected
-	return n, nil
+	w.firstList, w.reconnected = first, reconnected
+	return w, nil
 }
 
-// create makes the znode and finds out what became of it: the Node, or an error that says that there is none.
-// It calls behind just before the request goes to the client.
-func (c *creation) create(behind func()) (*Node, error) {
+// create makes the znode and finds out what became of it: a waiter that has it, or an
+// error that says that there is none. It calls beforeSend just before the request goes to
+// the client.
+func (c *creation) create(beforeSend func()) (*waiter, error) {
 	flags := int32(zk.FlagEphemeral)
 	if c.number == "" {
 		flags |= zk.FlagSequence
 	}
 	name := protectedPrefix + c.id + "-" + c.q.Kind + c.number
 	zkSession := c.s.SessionID()
-	behind() // its goroutine needs longer to start than this one to put the create in the client's queue
+	// What it starts needs longer to start than this one to put the create in the
+	// client's queue.
+	beforeSend()
 	path, err := c.s.Create(zkpath.Join(c.q.Dir, name), c.q.Data, flags, c.q.ACL)
 	if session.Answered(err) {
 		c.cut = 0
 	}
-	if session.NotDone(err) && !errors.Is(err, zk.ErrNodeExists) { // it is ours: from another session, if not from this one
+	// One that exists is ours: from another session, if not from this one.
+	if session.NotDone(err) && !errors.Is(err, zk.ErrNodeExists) {
 		return nil, err
 	}
-	// The client runs a call that it had queued in the next session, too. Session ids do not come back: the same one before
-	// and after is the znode's.
+	// The client runs a call that it had queued in the next session, too. Session ids do
+	// not come back: the same one before and after is the znode's.
 	if err == nil && zkSession != 0 && c.s.SessionID() == zkSession {
-		return c.adopt(path, zkSession)
+		return c.adopt(path, zkSession, 0)
 	}
-	n, err := c.find()
+	w, err := c.find()
 	if errors.Is(err, errNotCreated) {
 		c.cut++
 	}
-	return n, err
+	return w, err
 }
 
-func (c *creation) adopt(path string, zkSession int64) (*Node, error) {
+// adopt makes a Node of a znode that is surely ours. czxid is 0 where it is not known.
+func (c *creation) adopt(path string, zkSession, czxid int64) (*waiter, error) {
 	_, text := zkpath.Split(path)
-	name, ok := Parse(text, []string{c.q.Kind})
+	name, ok := parse(text, []string{c.q.Kind})
 	if !ok {
-		return nil, fmt.Errorf("%w: created %s, which has no sequence number", zk.ErrAPIError, path)
+		return nil, fmt.Errorf("%w: created %s, which has no sequence number",
+			zk.ErrAPIError, path)
 	}
-	return c.newNode(path, name, zkSession), nil
+	return &waiter{node: c.newNode(path, name, zkSession), token: czxid}, nil
 }
 
-// find looks for the znode of a create of unknown outcome, until it knows. A znode of another session is not taken over: its
-// server is about to remove it (CURATOR-498, CURATOR-604).
-func (c *creation) find() (*Node, error) {
-	var n *Node
+// find looks for the znode of a create of unknown outcome, until it knows. A znode of
+// another session is not taken over: its server is about to remove it (CURATOR-498,
+// CURATOR-604).
+func (c *creation) find() (*waiter, error) {
+	var w *waiter
 	err := c.s.Retry(context.Background(), func() (err error) {
-		n, err = c.findOnce()
+		w, err = c.findOnce()
 		return err
 	})
-	if n == nil && (err == nil || errors.Is(err, zk.ErrNoNode)) {
+	if w == nil && (err == nil || errors.Is(err, zk.ErrNoNode)) {
 		return nil, errNotCreated
 	}
-	return n, err
+	return w, err
 }
 
-func (c *creation) findOnce() (*Node, error) {
+func (c *creation) findOnce() (*waiter, error) {
 	zkSession := c.s.SessionID()
-	if err := c.q.sync(c.s); err != nil { // the server we came back to may lag behind the create
+	// the server we came back to may lag behind the create
+	if err := c.q.sync(c.s); err != nil {
 		return nil, err
 	}
 	l, err := c.q.list(c.s)
@@ -201,7 +216,7 @@ func (c *creation) findOnce() (*Node, error) {
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil && !session.Final(err):
 			return nil, err // nothing is discarded that the next search may take over
-		case err == nil && own == "" && stat.EphemeralOwner == zkSession && c.s.SessionID() == zkSession:
+		case err == nil && own == "" && c.livesIn(zkSession, stat):
 			own, czxid = path, stat.Czxid
 		default:
 			c.q.discard(c.s, path, zkSession)
@@ -211,16 +226,20 @@ func (c *creation) findOnce() (*Node, error) {
 	if own == "" {
 		return nil, refusal
 	}
-	n, err := c.adopt(own, zkSession)
-	if err == nil {
-		n.token = czxid
-	}
-	return n, err
+	return c.adopt(own, zkSession, czxid)
+}
+
+// livesIn tells whether a znode that was read just now is the given session's, and that
+// still the connection's.
+func (c *creation) livesIn(zkSession int64, stat *zk.Stat) bool {
+	return stat.EphemeralOwner == zkSession && c.s.SessionID() == zkSession
 }
 
 // discard deletes a znode of ours that is none we hold.
 func (q *Queue) discard(s *session.Session, path string, zkSession int64) {
-	session.Start(s, func() (struct{}, error) { return struct{}{}, q.remove(s, path, zkSession) })
+	session.Start(s, func() (struct{}, error) {
+		return struct{}{}, q.remove(s, path, zkSession)
+	})
 }
 
 // discardStrays deletes what else turned up with n's id.

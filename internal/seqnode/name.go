@@ -10,9 +10,10 @@ import (
 	"strings"
 )
 
-// A Name is the name of a znode that stands in a queue: anything, then the recipe's name, then the sequence number that the
-// server appended. Who made it does not matter: Curator and this library write "_c_<uuid>-lock-0000000007", zk.Lock
-// "_c_<32 hex>-lock-0000000007", others a bare "lock-0000000007".
+// A Name is the name of a znode that stands in a queue: anything, then the recipe's name,
+// then the sequence number that the server appended. Who made it does not matter: Curator
+// and this library write "_c_<uuid>-lock-0000000007", zk.Lock "_c_<32
+// hex>-lock-0000000007", others a bare "lock-0000000007".
 type Name struct {
 	Text string
 	Kind string // the recipe's name, such as "lock-"
@@ -21,8 +22,8 @@ type Name struct {
 
 const seqDigits = 10 // at least: the server prints %010d
 
-// Parse reads text as a participant of one of the given kinds; false where it is none.
-func Parse(text string, kinds []string) (Name, bool) {
+// parse reads text as a participant of one of the given kinds; false where it is none.
+func parse(text string, kinds []string) (Name, bool) {
 	for _, kind := range kinds {
 		if seq, ok := parseSeq(text, kind); ok {
 			return Name{Text: text, Kind: kind, Seq: seq}, true
@@ -31,11 +32,13 @@ func Parse(text string, kinds []string) (Name, bool) {
 	return Name{}, false
 }
 
-// parseSeq reads the number that stands behind kind at the end of text: ten characters, or eleven of a number below -999999999,
-// which there is once the server's signed 32-bit counter has wrapped.
+// parseSeq reads the number that stands behind kind at the end of text: ten characters,
+// or eleven of a number below -999999999, which there is once the server's signed 32-bit
+// counter has wrapped.
 func parseSeq(text, kind string) (int32, bool) {
 	at := len(text) - seqDigits
-	if at > 0 && text[at-1] == '-' && text[at] != '0' && strings.HasSuffix(text[:at-1], kind) {
+	if at > 0 && text[at-1] == '-' && text[at] != '0' &&
+		strings.HasSuffix(text[:at-1], kind) {
 		at--
 	}
 	if at < 0 || !strings.HasSuffix(text[:at], kind) || text[at] == '+' {
@@ -53,18 +56,20 @@ func (n Name) number() string {
 	return n.Text[strings.LastIndex(n.Text, n.Kind)+len(n.Kind):]
 }
 
-// compare orders names as their znodes were created, by serial-number arithmetic (RFC 1982): the counter is signed, wraps in
-// servers before 3.6, and has no znodes that are 2^31 apart. Equal numbers, which a read lock and its owner's write lock have
-// on purpose, go by the text, so that every process sees one order.
+// compare orders names as their znodes were created, by serial-number arithmetic (RFC
+// 1982): the counter is signed, wraps in servers before 3.6, and has no znodes that are
+// 2^31 apart. Equal numbers, which a read lock and its owner's write lock have on
+// purpose, go by the text, so that every process sees one order.
 func compare(a, b Name) int {
 	return cmp.Or(cmp.Compare(a.Seq-b.Seq, 0), cmp.Compare(a.Text, b.Text))
 }
 
-// Sort returns the participants among children, in the order of the queue. All other children are ignored.
-func Sort(children []string, kinds []string) []Name {
+// participants returns those among children, in the order of the queue. All other
+// children are ignored.
+func participants(children []string, kinds []string) []Name {
 	names := make([]Name, 0, len(children))
 	for _, child := range children {
-		if name, ok := Parse(child, kinds); ok {
+		if name, ok := parse(child, kinds); ok {
 			names = append(names, name)
 		}
 	}
@@ -75,15 +80,17 @@ func Sort(children []string, kinds []string) []Name {
 // limitMargin is far more than the creates that can be under way at once.
 const limitMargin = 1 << 16
 
-// nearLimit tells whether the counter is so close to 2^31-1 that the server may hand out one number twice: from 3.6 on it sticks
-// there, with numbers around -2^31 in between (ZOOKEEPER-3249, ZOOKEEPER-4706).
+// nearLimit tells whether the counter is so close to 2^31-1 that the server may hand out
+// one number twice: from 3.6 on it sticks there, with numbers around -2^31 in between
+// (ZOOKEEPER-3249, ZOOKEEPER-4706).
 func nearLimit(seq int32) bool {
 	return seq > math.MaxInt32-limitMargin || seq < math.MinInt32+limitMargin
 }
 
 const protectedPrefix = "_c_" // Curator's ProtectedMode
 
-// newID returns a random UUID (RFC 9562, version 4), by which a process finds a znode whose creation was not acknowledged.
+// newID returns a random UUID (RFC 9562, version 4), by which a process finds a znode
+// whose creation was not acknowledged.
 func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails: crypto/rand
@@ -94,5 +101,6 @@ func newID() string {
 
 // hasID tells whether a znode's name was made with the id.
 func hasID(name, id string) bool {
-	return strings.HasPrefix(name, protectedPrefix) && strings.HasPrefix(name[len(protectedPrefix):], id)
+	return strings.HasPrefix(name, protectedPrefix) &&
+		strings.HasPrefix(name[len(protectedPrefix):], id)
 }

@@ -7,57 +7,71 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/recipes/internal/session"
 )
 
-// mindAfter is how long a znode must last to be worth the read that minds it.
-const mindAfter = 20 * time.Millisecond
+// A Node is a znode of this process in a queue: queued at first, then held. It ends once:
+// it leaves, or it is lost. It is safe for concurrent use.
+type Node struct {
+	// Set by newNode.
+	Path    string
+	q       *Queue
+	s       *session.Session
+	name    Name
+	id      string // part of the name: the creation's, of which there may be strays
+	session int64  // the ZooKeeper session that the znode lives in
+	onData  func(data []byte)
+
+	// Set by hold, for good once Enter has returned.
+	token int64
+
+	// Done by end, once. removal is set before ended is done, and read after that.
+	ended   context.Context
+	endNow  context.CancelFunc
+	removal *session.Pending[struct{}]
+
+	// Done, with the cause, when somebody is to be told that the Node can no longer be
+	// relied on: by end, Lose, and by what deletes the znode.
+	lost    context.Context
+	loseNow context.CancelCauseFunc
+
+	self selfWatch
+
+	// mu guards what follows, and nothing else is locked or waited for by those who have
+	// it but session's own mutexes.
+	mu      sync.Mutex
+	state   state
+	wasHeld bool  // somebody relies on it, or did when it ended
+	first   bool  // and nobody at all was ahead then
+	guarded int   // transactions that the znode guards and whose outcome is open
+	cause   error // why it ended
+}
+
+// The state of a Node only moves forward, by hold and by end; unhold alone goes back. See
+// the package's page.
+type state int
+
+const (
+	stateQueued state = iota // in the queue, nobody relies on it
+	stateHeld                // somebody relies on it
+	stateEnded               // it left or was lost; its znode is about to go, or has gone
+)
 
 // errLeft ends a Node that left the queue by itself.
 var errLeft = errors.New("left the queue")
 
-// A Node is a znode of this process in a queue, waiting at first, then held. It ends once: it leaves, or it is lost.
-type Node struct {
-	Path string
-
-	q       *Queue
-	s       *session.Session
-	name    Name
-	id      string
-	session int64 // the ZooKeeper session that the znode lives in
-	changed func(data []byte)
-
-	first       *session.Pending[listing] // the list behind the create, until it is used; of the goroutine in Enter
-	reconnected <-chan struct{}           // likewise
-	token       int64                     // likewise, until held; 0 is unknown
-	turn        turn                      // likewise, by the last list; none where it may be n's
-	asked       time.Time                 // likewise: when, what has no answer yet
-
-	over     context.Context // done when the Node has ended: followers in this process and what minds it stop waiting
-	overNow  context.CancelFunc
-	lost     context.Context // done when the Node was lost while it was held, with the cause
-	loseNow  context.CancelCauseFunc
-	removal  *session.Pending[struct{}] // set before over is done
-	mindOnce sync.Once
-	known    chan struct{} // closed when czxid or readErr is set, by the first read of what minds it
-	czxid    int64
-	readErr  error
-
-	mu      sync.Mutex // guards what follows
-	soon    *time.Timer
-	held    bool
-	head    bool            // held, with nobody at all ahead
-	guarded int             // transactions that the znode guards and whose outcome is open
-	cause   error           // why it ended
-	own     <-chan zk.Event // the present watch on the own znode
-}
+// leaveWithin is what a call that gives up waits for its delete, so that it usually
+// leaves nothing behind.
+const leaveWithin = 100 * time.Millisecond
 
 // newNode takes a znode that surely lives in the given session.
 func (c *creation) newNode(path string, name Name, zkSession int64) *Node {
 	n := &Node{
-		Path: path, q: c.q, s: c.s, name: name, id: c.id, session: zkSession, changed: c.changed, known: make(chan struct{}),
+		Path: path, q: c.q, s: c.s, name: name, id: c.id, session: zkSession,
+		onData: c.onData, self: selfWatch{firstRead: make(chan struct{})},
 	}
-	n.over, n.overNow = context.WithCancel(context.Background())
+	n.ended, n.endNow = context.WithCancel(context.Background())
 	n.lost, n.loseNow = context.WithCancelCause(context.Background())
 	c.s.Retain() // until it is removed
 	c.s.Track(path, zkSession, n)
@@ -70,8 +84,9 @@ func (n *Node) Session() int64 { return n.session }
 // Token is the znode's fencing token; of a held Node only.
 func (n *Node) Token() int64 { return n.token }
 
-// Lost is done, with the cause, as soon as a held Node can no longer be relied on. It stays open when the Node leaves, unless
-// the session is lost before ZooKeeper has confirmed that.
+// Lost is done, with the cause, as soon as a held Node can no longer be relied on. It
+// stays open when the Node leaves, unless the session is lost before ZooKeeper has
+// confirmed that.
 func (n *Node) Lost() context.Context { return n.lost }
 
 // Cause tells why the Node ended, nil if it has not.
@@ -89,64 +104,42 @@ func (n *Node) neighbour(path string) *Node {
 	return nil
 }
 
-// take marks n as held. It fails with session.ErrSuspended where that has to be tried again after word from the server.
-func (n *Node) take(ctx context.Context, head bool) error {
-	if n.token == 0 {
-		n.Mind()
-		select {
-		case <-n.known:
-			if n.readErr != nil {
-				return n.readErr
-			}
-			n.token = n.czxid
-		case <-n.over.Done():
-			return errRejoin
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-n.s.Closed():
-			return n.s.Pause(ctx, 0)
-		}
-	}
+// hold makes a queued Node a held one; first: with nobody at all ahead. It fails with
+// errRejoin where the Node has ended, and with session.ErrSuspended where it stays
+// queued, to be held after word from the server.
+func (n *Node) hold(token int64, first bool) error {
 	n.mu.Lock()
-	if n.cause != nil {
+	if n.state == stateEnded {
 		n.mu.Unlock()
 		return errRejoin
 	}
-	n.held, n.head = true, head // before Hold: a loss right behind it must be told
+	// Before Session.Hold: a loss right behind that must be told.
+	n.state, n.wasHeld, n.first, n.token = stateHeld, true, first, token
 	n.mu.Unlock()
-	switch err := n.s.Hold(n.Path); {
-	case err == nil && n.over.Err() != nil:
+	err := n.s.Hold(n.Path)
+	switch {
+	case err == nil && n.ended.Err() != nil:
 		return errRejoin
 	case err == nil:
-		n.mindSoon()
+		n.watchSelfLater()
 		return nil
 	case errors.Is(err, session.ErrSessionEnded):
-		n.SessionEnded(err)
+		n.Lose(err)
 		return errRejoin
 	default:
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.held, n.head = false, false
+		n.unhold()
 		return err
 	}
 }
 
-// handedOver tells whether n had its turn with nobody ahead and left by itself: the next in the queue has its turn, although
-// the delete may still be under way, since nobody can have come between two neighbours.
-func (n *Node) handedOver() bool {
+// unhold undoes a hold of which nobody was told.
+func (n *Node) unhold() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.head && errors.Is(n.cause, errLeft) && n.guarded == 0
-}
-
-// gone tells whether n has ended, and nothing can be done under its znode any more,
-// although that may still be there. Under the znode of a hold that was lost there can: its
-// owner may not have heard of that yet, and a transaction that checks the znode passes.
-func (n *Node) gone() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	lost := n.held && !errors.Is(n.cause, errLeft)
-	return n.cause != nil && n.guarded == 0 && !lost
+	n.wasHeld, n.first = false, false
+	if n.state == stateHeld {
+		n.state = stateQueued
+	}
 }
 
 // Guard begins a transaction that checks n's znode; false where n has ended. settled ends
@@ -155,7 +148,7 @@ func (n *Node) gone() bool {
 func (n *Node) Guard() (settled func(), ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.cause != nil {
+	if n.state == stateEnded {
 		return nil, false
 	}
 	n.guarded++
@@ -166,11 +159,86 @@ func (n *Node) Guard() (settled func(), ok bool) {
 	}, true
 }
 
-// StartLeaving deletes the znode, in the background for as long as the session lasts. left
-// waits for that until its ctx is done. Its error says why the Node had been lost before,
-// ErrGone or session.ErrSessionEnded among others, or why the outcome is not known yet.
+// handedOver tells whether n was held with nobody ahead, and left by itself with no
+// transaction open: the next in the queue has its turn, although the delete may still be
+// under way, since nobody can have come between two neighbours.
+func (n *Node) handedOver() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.first && errors.Is(n.cause, errLeft) && n.guarded == 0
+}
+
+// yields tells whether n has ended, and nothing can be done under its znode any more,
+// although that may still be there: those behind need not wait for it. Under the znode of
+// a hold that was lost something can: its owner may not have heard of that yet, and a
+// transaction that checks the znode passes.
+func (n *Node) yields() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	lost := n.wasHeld && !errors.Is(n.cause, errLeft)
+	return n.state == stateEnded && n.guarded == 0 && !lost
+}
+
+// leave ends the Node by its own wish; false: it had ended before.
+func (n *Node) leave() bool { return n.end(errLeft) }
+
+// gone ends the Node since its znode is, or is about to be: cause is ErrGone, errUnlisted
+// or session.ErrSessionEnded.
+func (n *Node) gone(cause error) { n.end(cause) }
+
+// Lose takes note, by whomever it was found out, that the znode can no longer be relied
+// on. That is told, too, of a Node that has left and whose delete nobody has confirmed.
+func (n *Node) Lose(cause error) {
+	if n.end(cause) {
+		return
+	}
+	select {
+	case <-n.removal.Done():
+	default:
+		n.tellLoss(cause)
+	}
+}
+
+// SessionEnded implements session.Ephemeral.
+func (n *Node) SessionEnded(cause error) { n.Lose(cause) }
+
+// tellLoss tells whoever relies on n, or did when it ended.
+func (n *Node) tellLoss(cause error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.wasHeld {
+		n.loseNow(cause)
+	}
+}
+
+// end ends the Node, once; there is no other way out. Whatever the cause: the holder is
+// told first, then the followers, and no znode stays.
+func (n *Node) end(cause error) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.state == stateEnded {
+		return false
+	}
+	if n.state == stateHeld && !errors.Is(cause, errLeft) {
+		n.loseNow(cause)
+	}
+	n.state, n.cause = stateEnded, cause
+	n.self.stopLocked()
+	n.removal = session.Start(n.s, func() (struct{}, error) {
+		defer n.s.Release()
+		defer n.s.Untrack(n.Path)
+		return struct{}{}, n.remove(cause)
+	})
+	n.endNow()
+	return true
+}
+
+// StartLeaving deletes the znode, in the background for as long as the session lasts.
+// left waits for that until its ctx is done. Its error says why the Node had been lost
+// before, ErrGone or session.ErrSessionEnded among others, or why the outcome is not
+// known yet.
 func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
-	if !n.end(errLeft) {
+	if !n.leave() {
 		return func(context.Context) error { return n.Cause() }
 	}
 	return func(ctx context.Context) error {
@@ -186,10 +254,11 @@ func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
 }
 
 // Withdraw is StartLeaving without waiting for any result.
-func (n *Node) Withdraw() { n.end(errLeft) }
+func (n *Node) Withdraw() { n.leave() }
 
-// giveUp leaves without a result, in a time that a caller who has run out of time can spare. It goes on in the background. Nodes of a
-// later group leave once those of the former have.
+// giveUp leaves without a result, in a time that a caller who has run out of time can
+// spare. It goes on in the background. Nodes of a later group leave once those of the
+// former have.
 func giveUp(ctx context.Context, groups ...[]*Node) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
 	defer cancel()
@@ -203,53 +272,8 @@ func giveUp(ctx context.Context, groups ...[]*Node) {
 	}
 }
 
-// SessionEnded implements session.Ephemeral.
-func (n *Node) SessionEnded(cause error) { n.Lose(cause) }
-
-// Lose takes note, by whomever it was found out, that the znode can no longer be relied on.
-func (n *Node) Lose(cause error) {
-	if n.end(cause) {
-		return
-	}
-	select {
-	case <-n.removal.Done():
-	default:
-		if n.wasHeld() {
-			n.loseNow(cause)
-		}
-	}
-}
-
-func (n *Node) wasHeld() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.held
-}
-
-// end ends the Node, once. Whatever the cause: the holder is told first, then the followers, and no znode stays.
-func (n *Node) end(cause error) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.cause != nil {
-		return false
-	}
-	n.cause = cause
-	if n.soon != nil {
-		n.soon.Stop()
-	}
-	if n.held && !errors.Is(cause, errLeft) {
-		n.loseNow(cause)
-	}
-	n.removal = session.Start(n.s, func() (struct{}, error) {
-		defer n.s.Release()
-		defer n.s.Untrack(n.Path)
-		return struct{}{}, n.remove(cause)
-	})
-	n.overNow()
-	return true
-}
-
-// remove deletes the znode of a Node that ended by cause, trying for as long as the session lasts.
+// remove deletes the znode of a Node that ended by cause, trying for as long as the
+// session lasts.
 func (n *Node) remove(cause error) error {
 	if errors.Is(cause, ErrGone) && !errors.Is(cause, errUnlisted) {
 		return cause
@@ -257,19 +281,18 @@ func (n *Node) remove(cause error) error {
 	err := n.q.remove(n.s, n.Path, n.session)
 	switch {
 	case isLoss(err):
-		if n.wasHeld() {
-			n.loseNow(err)
-		}
+		n.tellLoss(err)
 	case session.Final(err):
-		n.q.Log.Error("zookeeper lock: a znode stays until its session ends", "node", n.Path, "error", err)
+		n.q.Log.Error("zookeeper lock: a znode stays until its session ends",
+			"node", n.Path, "error", err)
 	}
 	return err
 }
 
 // isLoss tells whether err says that a znode was lost, and not that a call failed.
 func isLoss(err error) bool {
-	return errors.Is(err, ErrGone) || errors.Is(err, session.ErrSessionEnded) || errors.Is(err, session.ErrSuspended) ||
-		errors.Is(err, session.ErrClosed)
+	return errors.Is(err, ErrGone) || errors.Is(err, session.ErrSessionEnded) ||
+		errors.Is(err, session.ErrSuspended) || errors.Is(err, session.ErrClosed)
 }
 
 // remove deletes a znode of the given session. ErrGone says that it was gone before.
@@ -284,7 +307,8 @@ func (q *Queue) remove(s *session.Session, path string, zkSession int64) error {
 		case err == nil:
 			return nil
 		case unknown && errors.Is(err, zk.ErrNoNode):
-			// The delete before was ours, or the session has ended between the two, and this one ran in the next session.
+			// The delete before was ours, or the session has ended between the two, and
+			// this one ran in the next session.
 			if s.SessionID() != zkSession {
 				return session.Permanent(session.ErrSessionEnded)
 			}
@@ -295,130 +319,4 @@ func (q *Queue) remove(s *session.Session, path string, zkSession int64) error {
 		unknown = unknown || !session.NotDone(err)
 		return err
 	})
-}
-
-// Mind keeps a watch on the own znode from now on: its deletion is noticed at once, and its data's changes are told.
-func (n *Node) Mind() {
-	n.mindOnce.Do(func() {
-		session.Start(n.s, func() (struct{}, error) {
-			n.mind()
-			return struct{}{}, nil
-		})
-	})
-}
-
-// mindSoon minds n if it lasts.
-func (n *Node) mindSoon() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.soon == nil && n.cause == nil {
-		n.soon = time.AfterFunc(mindAfter, n.Mind)
-	}
-}
-
-func (n *Node) mind() {
-	var told int32 // the version of the data that was told; a new znode has 0
-	for {
-		var own reading
-		err := n.s.Retry(n.over, func() (err error) {
-			own, err = session.Call(n.over, n.s, n.read)
-			return err
-		})
-		switch {
-		case n.over.Err() != nil:
-			return
-		case errors.Is(err, zk.ErrNoNode) && n.s.SessionID() == n.session:
-			n.end(ErrGone)
-			return
-		case errors.Is(err, zk.ErrNoNode):
-			n.end(session.ErrSessionEnded)
-			return
-		case err != nil:
-			n.learn(0, err)
-			n.q.Log.Warn("zookeeper lock: cannot watch the own znode", "node", n.Path, "error", err)
-			return
-		}
-		n.watched(own.events)
-		n.learn(own.stat.Czxid, nil)
-		if own.stat.Version > told {
-			told = own.stat.Version
-			n.changed(own.data)
-		}
-		if !n.nextEvent(own.events) {
-			return
-		}
-	}
-}
-
-type reading struct {
-	data   []byte
-	stat   *zk.Stat
-	events <-chan zk.Event
-}
-
-// read reads the own znode and sets a watch on it. The watch is not shared: it fires at the latest when the Node leaves.
-func (n *Node) read() (r reading, err error) {
-	r.data, r.stat, r.events, err = n.s.GetW(n.Path)
-	return r, err
-}
-
-func (n *Node) watched(events <-chan zk.Event) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.own = events
-}
-
-// stands tells, of a Node that is minded, whether its znode was there when the last event
-// came: a server sends events in order, so the watch on it would have fired before. What
-// happened while the connection was away the client tells in any order, after it is back;
-// then only a list can tell.
-func (n *Node) stands(ctx context.Context) bool {
-	select {
-	case <-n.known:
-	case <-n.over.Done():
-		return false
-	case <-ctx.Done():
-		return false
-	}
-	if n.s.AwaySince(n.reconnected) {
-		return false
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	select {
-	case <-n.own: // closed behind its only event, which what minds n can do without
-		return false
-	default:
-		return n.own != nil
-	}
-}
-
-// learn publishes what the first read found.
-func (n *Node) learn(czxid int64, err error) {
-	select {
-	case <-n.known:
-	default:
-		n.czxid, n.readErr = czxid, err
-		close(n.known)
-	}
-}
-
-// nextEvent waits for the watch on the own znode; false ends the minding.
-func (n *Node) nextEvent(events <-chan zk.Event) bool {
-	select {
-	case <-n.over.Done():
-		return false
-	case ev := <-events:
-		switch {
-		case ev.Type == zk.EventNodeDeleted:
-			n.end(ErrGone)
-		case errors.Is(ev.Err, zk.ErrSessionExpired):
-			n.end(session.ErrSessionEnded)
-		case errors.Is(ev.Err, zk.ErrClosing):
-			n.s.ConnClosed()
-		default:
-			return true
-		}
-		return false
-	}
 }

@@ -30,15 +30,3 @@ func Standing(
 		return fmt.Errorf("%w: %s", err, where)
 	}
 }
-
-// String says who is ahead, "" if nobody is.
-func (t turn) String() string {
-	if t.blocker == "" {
-		return ""
-	}
-	whose := ""
-	if t.local != nil { // maybe the waiter's own, through another value
-		whose = ", of this process"
-	}
-	return fmt.Sprintf("%d ahead, behind %s%s", t.ahead, t.blocker, whose)
-}

@@ -55,12 +55,15 @@ var defects = []defect{
 	},
 	{
 		name: "the own znode is not looked after when the one ahead goes",
-		file: "internal/seqnode/seqnode.go",
+		file: "internal/seqnode/waiter.go",
 		edits: []edit{
-			{now: "	case t.local == nil && t.last:", then: "	case false:"},
-			{now: "	default: // the list that will tell", then: "	case t.local != nil: //"},
-			{now: "return t.last && ev.Type == zk.EventNodeDeleted && n.stands(ctx), nil", then: "return t.last && ev.Type == zk.EventNodeDeleted, nil"},
-			{now: "return t.last && n.stands(ctx), nil", then: "return t.last, nil"},
+			{now: "	case p.local == nil && p.last:", then: "	case false:"},
+			{now: "	default: // the list that will tell", then: "	case p.local != nil: //"},
+			{
+				now:  "return p.last && ev.Type == zk.EventNodeDeleted && w.intact(ctx), nil",
+				then: "return p.last && ev.Type == zk.EventNodeDeleted, nil",
+			},
+			{now: "return p.last && w.intact(ctx), nil", then: "return p.last, nil"},
 		},
 	},
 	{
@@ -115,7 +118,7 @@ var defects = []defect{
 		name: "a neighbour that gave up hands the lock over",
 		file: "internal/seqnode/node.go",
 		edits: []edit{{
-			now:  "return n.head && errors.Is(n.cause, errLeft)",
+			now:  "return n.first && errors.Is(n.cause, errLeft)",
 			then: "return errors.Is(n.cause, errLeft)",
 		}},
 	},
@@ -123,23 +126,23 @@ var defects = []defect{
 		name: "a loss is not told to the holder",
 		file: "internal/seqnode/node.go",
 		edits: []edit{{
-			now:  "if n.held && !errors.Is(cause, errLeft) {",
+			now:  "if n.state == stateHeld && !errors.Is(cause, errLeft) {",
 			then: "if false {",
 		}},
 	},
 	{
 		name: "a token from a list in which others stand behind",
-		file: "internal/seqnode/seqnode.go",
+		file: "internal/seqnode/waiter.go",
 		edits: []edit{{
-			now:  "if self == len(queue)-1 && n.token == 0 {",
-			then: "if n.token == 0 {",
+			now:  "if self == len(queue)-1 && w.token == 0 {",
+			then: "if w.token == 0 {",
 		}},
 	},
 	{
 		name: "a read lock under a write lock has its own token",
-		file: "internal/seqnode/under.go",
+		file: "internal/seqnode/beside.go",
 		edits: []edit{{
-			now:  "	n.token = senior.token\n",
+			now:  "	w.token = writer.token\n",
 			then: "",
 		}},
 	},
@@ -147,7 +150,7 @@ var defects = []defect{
 		name: "a create that nobody waits for any more leaves its znode",
 		file: "internal/seqnode/create.go",
 		edits: []edit{{
-			now:  "				n.Withdraw()\n",
+			now:  "				w.node.Withdraw()\n",
 			then: "",
 		}},
 	},
@@ -169,7 +172,7 @@ var defects = []defect{
 	},
 	{
 		name: "one lease too many",
-		file: "internal/seqnode/crowd.go",
+		file: "internal/seqnode/batch.go",
 		edits: []edit{{
 			now:  "len(v.queue) <= v.most",
 			then: "len(v.queue) <= v.most+1",

@@ -178,7 +178,7 @@ func (s *session) value(n int, lock Lock, fresh bool) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !fresh { // so that both kinds of locks turn up, those that mind their znode from the start and those that do not
+	if !fresh { // so that both kinds of locks turn up, those that watch their own znode from the start and those that do not
 		v.makeRevocable()
 		s.values[n] = v
 	}

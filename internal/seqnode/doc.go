@@ -1,0 +1,84 @@
+// Package seqnode is the queue that every recipe stands in: a directory of ephemeral
+// sequential znodes. A recipe is a name for its znodes and a [Rule]; joining, waiting and
+// leaving are the same for all. The package knows no recipe and no owner.
+//
+// # The life of a Node
+//
+//	             create                hold                leave
+//	(creation) ----------> queued ------------> held ---------------+
+//	                         |  ^                | |                |
+//	                         |  +----------------+ | gone, Lose     |
+//	                         |       unhold        | Lost is done   |
+//	                         |                     v                v
+//	                         +-----------------> ended <------------+
+//	                          leave, gone, Lose    |
+//	                                               v
+//	                               the znode is deleted, in the background
+//
+// Queued: the znode stands in the directory, and a waiter waits for its turn. Held: Enter
+// has returned it, or is about to; who got it relies on it. Ended: by end, once, whatever
+// the cause. The holder is told first (Lost), unless it left by itself; then the delete
+// begins, which lasts until it is answered or the session is over; then those of this
+// process that wait for it are told (ended). One that left is still told as lost where
+// the session ends before the delete is confirmed.
+//
+// A waiter that finds its Node ended begins anew, with a new znode at the tail
+// (errRejoin).
+//
+// # When the next may go
+//
+// Those behind in other processes wait until the znode is gone. Those of this process
+// need not, in two cases, since they know why it goes: it was held with nobody ahead and
+// its owner left (handedOver), or a list shows it although it has ended (yields). In
+// neither case may anything be done under it any more. Something may be while a
+// transaction that checks the znode is open (Guard), and where a hold was lost of which
+// its owner may not have heard yet. Then they wait for the znode like all others.
+//
+// # One loop
+//
+// Whoever waits for something, a turn in the queue (waiter), room for leases (batch) or a
+// maximum (limitWaiter), is an aim in the hands of await: look, sleep until something may
+// have changed, look again, take.
+//
+// # Goroutines
+//
+//   - The caller's, in Enter, EnterN, EnterBeside or Limit.Await, owns the waiter, the
+//     batch or the limitWaiter. It never calls ZooKeeper itself: the client's calls
+//     cannot be cancelled.
+//   - Each call to ZooKeeper, or a few in a row, is made by a session.Pending. The caller
+//     waits for it until its ctx is done. A create that nobody waits for any more is
+//     followed up, and what it made withdrawn.
+//   - The list behind a create is sent by one of its own, so that both are under way at
+//     once. In a batch each create has one, and they send one behind the other.
+//   - The watch on a Node's own znode (keepSelfWatch) ends with the Node. It calls
+//     OnData.
+//   - The delete of a Node's znode, begun by end, ends with the session at the latest.
+//
+// OnQueued is called by the caller's goroutine; Lose and SessionEnded may be by any.
+//
+// # Locks
+//
+// The one mutex is a Node's. Nobody who has it calls ZooKeeper, waits for anything, or
+// locks another Node; end starts the delete under it, which takes the mutexes of package
+// session. So these must not call a Node while they are locked, and do not.
+//
+// # Words
+//
+//   - position: what a list says of a waiter: how many are ahead, and whom it waits for.
+//   - blocker: the one participant that the rule names, which has to go first.
+//   - local: of a blocker, that it is of this process and session. No watch is set on it:
+//     its Node tells when it ends.
+//   - token: the fencing token. The directory's pzxid where the list shows nobody behind
+//     us, which costs nothing, else the znode's czxid.
+//   - proven: of a list, that it was asked for after the create was answered: a znode
+//     that it does not show is gone. The first list is not; it counts only if it shows
+//     ours.
+//   - intact: nothing has happened to our own znode, as far as the watch on it has told
+//     and the connection was not away.
+//   - stray: a znode of ours that a create of unknown outcome made beside the one we
+//     hold.
+//   - writer, beside: a read lock of the owner of a write lock takes a place beside that
+//     writer, by its number, and need not wait.
+//   - batch, gate: leases that are taken together, and the place in another queue that
+//     their process holds meanwhile, so that only one batch at a time waits for room.
+package seqnode

@@ -1,0 +1,180 @@
+package seqnode
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/session"
+)
+
+// A selfWatch is the watch on a Node's own znode. It costs a read, so it is set when it
+// can matter: at once by WatchSelf, else by watchSelfLater. From then on the znode's
+// deletion is noticed at once, and changes of its data are told.
+type selfWatch struct {
+	start     sync.Once
+	firstRead chan struct{} // closed by the watch's goroutine behind the two that follow
+	readCzxid int64
+	readErr   error
+
+	// Guarded by Node.mu.
+	later  *time.Timer     // starts it; nil where nothing is to, or it has been asked for
+	events <-chan zk.Event // the watch that is set, or fired last; nil before the first
+}
+
+// watchSelfAfter is how long a znode must last to be worth the read that watches it.
+const watchSelfAfter = 20 * time.Millisecond
+
+// WatchSelf keeps a watch on the znode from now on.
+func (n *Node) WatchSelf() {
+	n.self.start.Do(func() {
+		session.Start(n.s, func() (struct{}, error) {
+			n.keepSelfWatch()
+			return struct{}{}, nil
+		})
+	})
+}
+
+// watchSelfLater is WatchSelf if n lasts.
+func (n *Node) watchSelfLater() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.self.later == nil && n.state != stateEnded {
+		n.self.later = time.AfterFunc(watchSelfAfter, n.WatchSelf)
+	}
+}
+
+// stopLocked is called as the Node ends, which stops the watch's goroutine by itself.
+func (w *selfWatch) stopLocked() {
+	if w.later != nil {
+		w.later.Stop()
+	}
+}
+
+// keepSelfWatch is the watch's goroutine. It ends with the Node, or where the znode
+// cannot be read.
+func (n *Node) keepSelfWatch() {
+	var told int32 // the version of the data that was told; a new znode has 0
+	for {
+		var own reading
+		err := n.s.Retry(n.ended, func() (err error) {
+			own, err = session.Call(n.ended, n.s, n.read)
+			return err
+		})
+		switch {
+		case n.ended.Err() != nil:
+			return
+		case errors.Is(err, zk.ErrNoNode) && n.s.SessionID() == n.session:
+			n.gone(ErrGone)
+			return
+		case errors.Is(err, zk.ErrNoNode):
+			n.gone(session.ErrSessionEnded)
+			return
+		case err != nil:
+			n.self.learn(0, err)
+			n.q.Log.Warn("zookeeper lock: cannot watch the own znode",
+				"node", n.Path, "error", err)
+			return
+		}
+		n.watched(own.events)
+		n.self.learn(own.stat.Czxid, nil)
+		if own.stat.Version > told {
+			told = own.stat.Version
+			if n.onData != nil {
+				n.onData(own.data)
+			}
+		}
+		if !n.nextEvent(own.events) {
+			return
+		}
+	}
+}
+
+type reading struct {
+	data   []byte
+	stat   *zk.Stat
+	events <-chan zk.Event
+}
+
+// read reads the znode and sets a watch on it. The watch is not shared: it fires at the
+// latest when the Node leaves.
+func (n *Node) read() (r reading, err error) {
+	r.data, r.stat, r.events, err = n.s.GetW(n.Path)
+	return r, err
+}
+
+func (n *Node) watched(events <-chan zk.Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.self.events = events
+}
+
+// learn publishes what the first read found.
+func (w *selfWatch) learn(czxid int64, err error) {
+	select {
+	case <-w.firstRead:
+	default:
+		w.readCzxid, w.readErr = czxid, err
+		close(w.firstRead)
+	}
+}
+
+// nextEvent waits for the watch to fire; false: there is nothing to watch any more.
+func (n *Node) nextEvent(events <-chan zk.Event) bool {
+	select {
+	case <-n.ended.Done():
+		return false
+	case ev := <-events:
+		switch {
+		case ev.Type == zk.EventNodeDeleted:
+			n.gone(ErrGone)
+		case errors.Is(ev.Err, zk.ErrSessionExpired):
+			n.gone(session.ErrSessionEnded)
+		case errors.Is(ev.Err, zk.ErrClosing):
+			n.s.ConnClosed()
+		default:
+			return true
+		}
+		return false
+	}
+}
+
+// czxid returns the zxid that created the znode, by the first read.
+func (n *Node) czxid(ctx context.Context) (int64, error) {
+	n.WatchSelf()
+	select {
+	case <-n.self.firstRead:
+		return n.self.readCzxid, n.self.readErr
+	case <-n.ended.Done():
+		return 0, errRejoin
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	case <-n.s.Closed():
+		return 0, n.s.Pause(ctx, 0)
+	}
+}
+
+// intact tells, of a Node that watches itself, whether its znode was there when the last
+// event came, if the connection was not away before that: a server sends events in order,
+// so the watch on it would have fired before.
+func (n *Node) intact(ctx context.Context) bool {
+	select {
+	case <-n.self.firstRead:
+	case <-n.ended.Done():
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	select {
+	// closed behind its only event, which keepSelfWatch can do without
+	case <-n.self.events:
+		return false
+	default:
+		return n.self.events != nil
+	}
+}
