@@ -20,8 +20,9 @@ import (
 // another one failed. The error that Multi returns is that of the operation that failed,
 // or why the transaction has no outcome, or none that is known.
 //
-// For a transaction that is done only while a lock is held see [Hold.Multi]. The operation of
-// [Hold.Check] is not for here where there is a chroot: its path is the server's.
+// For a transaction that is done only while a lock is held see [Hold.Multi]. The
+// operation of [Hold.Check] is not for here where there is a chroot: its path is the
+// server's.
 func (c *Client) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	if c.closed.Err() != nil {
 		return nil, errClientClosed

@@ -6,23 +6,23 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Conn is the part of a ZooKeeper client that the recipes use. *zk.Conn satisfies it as it
-// is; a wrapper (chroot, tracing, fault injection) can stand in.
+// Conn is the part of a ZooKeeper client that the recipes use. *zk.Conn satisfies it as
+// it is; a wrapper (chroot, tracing, fault injection) can stand in.
 //
 // A Conn is the key of the library's per-connection state, so its dynamic type must be
-// comparable; a pointer is. It must be safe for concurrent use, and requests must reach the
-// server in the order in which they were made.
+// comparable; a pointer is. It must be safe for concurrent use, and requests must reach
+// the server in the order in which they were made.
 //
 // What a Conn may tell beyond this interface is a [SessionConn]'s. A wrapper that has a
 // method
 //
 //	Unwrap() recipes.Conn
 //
-// is looked through for it, and for the method Multi that [Hold.Multi] takes. So a wrapper
-// of a [Client] needs that method, whether it embeds the Conn or keeps it in a field; with
-// no more than Conn's methods it is a connection whose session timeout is unknown. A
-// wrapper that changes paths must be a SessionConn itself, and have a Multi of its own
-// where one is to be used: those of the Conn inside know nothing of the change.
+// is looked through for it, and for the method Multi that [Hold.Multi] takes. So a
+// wrapper of a [Client] needs that method, whether it embeds the Conn or keeps it in a
+// field; with no more than Conn's methods it is a connection whose session timeout is
+// unknown. A wrapper that changes paths must be a SessionConn itself, and have a Multi of
+// its own where one is to be used: those of the Conn inside know nothing of the change.
 //
 // A wrapper plays an outage as *zk.Conn has one: calls fail with zk.ErrConnectionClosed
 // or zk.ErrNoServer, or wait, and SessionID stays. State says zk.StateConnecting, or what
@@ -45,25 +45,27 @@ type Conn interface {
 	State() zk.State
 }
 
-// SessionConn is a Conn that tells of its session what the loss of a lock is told in time
-// by. A [Client] is one. For a Conn that is none, and wraps none, see [WithSessionTimeout].
-// Its methods ask nothing of ZooKeeper, and are safe for concurrent use.
+// SessionConn is a Conn that tells what it knows of its session, so that the loss of a
+// lock can be told in time. A [Client] is one. For a Conn that neither is nor wraps one,
+// see [WithSessionTimeout]. Its methods ask nothing of ZooKeeper, and are safe for
+// concurrent use.
 type SessionConn interface {
 	Conn
-	// SessionTimeout returns the session timeout as negotiated with the server at the last
-	// handshake, 0 before the first.
+	// SessionTimeout returns the session timeout as negotiated with the server at the
+	// last handshake, 0 before the first.
 	SessionTimeout() time.Duration
-	// ServerTick returns the servers' tickTime, 0 where it was not told; see WithServerTick.
+	// ServerTick returns the servers' tickTime, 0 where it was not told; see
+	// WithServerTick.
 	ServerTick() time.Duration
-	// LastHandshake returns the session that the last handshake began or resumed, and when
-	// that handshake began, not later than its first byte was sent: 0 and the zero time
-	// before the first. The leader of the ensemble has a part in each handshake, so that the
-	// session does not end before it is a session timeout old.
+	// LastHandshake returns the session that the last handshake began or resumed, and
+	// when that handshake began, not later than its first byte was sent: 0 and the zero
+	// time before the first. The leader of the ensemble takes part in each handshake: the
+	// session lasts for at least one session timeout from then on.
 	LastHandshake() (session int64, began time.Time)
-	// OnClose calls f when the connection's owner closes it, before the session ends: what
-	// the session guards must not be relied on when others get it. f is quick, and called
-	// once at most; on another goroutine, at once, where the connection is closed already.
-	// stop takes f back, if it was not called yet.
+	// OnClose calls f when the connection's owner closes it, before the session ends:
+	// what the session guards must not be relied on when others get it. f is quick, and
+	// called once at most; on another goroutine, at once, where the connection is closed
+	// already. stop prevents the call, where it has not been made yet.
 	OnClose(f func()) (stop func())
 	// ServerPath returns path as the server sees it, without and with a chroot.
 	ServerPath(path string) string

@@ -22,30 +22,30 @@ func WaitAtMost(d time.Duration) DoOption {
 }
 
 // Do acquires lock, runs fn and releases, whatever fn does, a panic or a runtime.Goexit
-// among it (Curator's Locker). ctx bounds the wait and is fn's parent: a deadline of ctx ends
-// fn as well. To bound the wait alone use WaitAtMost.
+// among it (Curator's Locker). ctx bounds the wait and is fn's parent: a deadline of ctx
+// ends fn as well. To bound the wait alone use WaitAtMost.
 //
 // fn's ctx is cancelled with a cause that matches ErrLockLost as soon as the lock can no
-// longer be relied on. hold is what fn holds; it is nil only for a lock of the caller's own
-// kind without a method Hold(context.Context) *Hold, and such a lock's loss is not told.
-// What fn returns when its ctx is done should be context.Cause(ctx), which tells the loss;
-// ctx.Err() says no more than "context canceled".
+// longer be relied on. hold is what fn holds; it is nil only for a lock of the caller's
+// own kind without a method Hold(context.Context) *Hold, and such a lock's loss is not
+// told. What fn returns when its ctx is done should be context.Cause(ctx), which tells
+// the loss; ctx.Err() says no more than "context canceled".
 //
 // Goroutines that fn starts with its ctx may re-enter this lock, as the owner that called
 // Do, and the members of a multi lock as well. Of a read/write lock they have both sides:
-// under the write lock they may read, and under the read lock they get ErrUpgrade. For every
-// other lock each goroutine is an owner of its own: several workers with fn's ctx exclude
-// each other. Only an owner that ctx carried before (WithOwner) is that of all locks.
-// They end before fn does: what lives on with a ctx that outlasts fn's, by
+// under the write lock they may read, and under the read lock they get ErrUpgrade. For
+// every other lock each goroutine is an owner of its own: several workers with fn's ctx
+// exclude each other. Only an owner that ctx carried before (WithOwner) is that of all
+// locks. They end before fn does: what lives on with a ctx that outlasts fn's, by
 // context.WithoutCancel, goes on to stand for the owner that called Do, which is let in
 // beside it.
 //
-// With WaitAtMost the error of a wait that is over matches ErrBusy, or where ZooKeeper could
-// not be asked ErrUnavailable; fn has not run then. Do returns fn's error joined with
-// Release's, so that no loss goes unseen; a loss that is part of fn's error already is not
-// joined again. Do waits for ZooKeeper's answer to the release for as long as ctx lasts.
-// ErrNotOwner says that somebody else released what Do had acquired, as any caller may do
-// with a semaphore mutex; Do leaves the next owner's alone.
+// With WaitAtMost the error of a wait that is over matches ErrBusy, or where ZooKeeper
+// could not be asked ErrUnavailable; fn has not run then. Do returns fn's error joined
+// with Release's, so that no loss goes unseen; a loss that is part of fn's error already
+// is not joined again. Do waits for ZooKeeper's answer to the release for as long as ctx
+// lasts. ErrNotOwner says that somebody else released what Do had acquired, as any caller
+// may do with a semaphore mutex; Do leaves the next owner's alone.
 func Do(
 	ctx context.Context, lock InterProcessLock,
 	fn func(ctx context.Context, hold *Hold) error, opts ...DoOption,
@@ -77,7 +77,9 @@ func Do(
 		}
 	}()
 	if tells && hold == nil {
-		return fmt.Errorf("recipes: Do: released by somebody else at once: %w", ErrNotOwner)
+		return fmt.Errorf(
+			"recipes: Do: released by somebody else at once: %w", ErrNotOwner,
+		)
 	}
 	within, cancel := holding(ctx, hold) // another variable: Release needs ctx as it is
 	defer cancel()

@@ -1,26 +1,30 @@
-// Package recipes is Apache Curator's lock recipes for ZooKeeper, on github.com/go-zookeeper/zk: Go and Java processes
-// that use the same path queue for the same lock.
+// Package recipes is Apache Curator's lock recipes for ZooKeeper, on
+// github.com/go-zookeeper/zk: Go and Java processes that use the same path queue for the
+// same lock.
 //
 // # What a lock promises
 //
-// At most one owner holds it, and the owners get it in the order in which they joined the queue. A hold lasts as long as
-// the ZooKeeper session behind it: [Hold.Lost] closes before the ensemble can give the lock to somebody else, as far as this
-// process runs at all. A process that is stopped for longer than the session timeout finds out late; what the lock
-// protects can refuse it by its [Hold.FencingToken]; writes to ZooKeeper itself can be made one transaction with the
-// check that the lock is held, by [Hold.Multi].
+// At most one owner holds it, and the owners get it in the order in which they joined the
+// queue. A hold lasts as long as the ZooKeeper session behind it: [Hold.Lost] closes
+// before the ensemble can give the lock to somebody else, as far as this process runs at
+// all. A process that is stopped for longer than the session timeout finds out late; what
+// the lock protects can refuse it by its [Hold.FencingToken]; writes to ZooKeeper itself
+// can be made one transaction with the check that the lock is held, by [Hold.Multi].
 //
-// A call that is cancelled or runs out of time leaves no znode behind, also when ZooKeeper
-// is out of reach: what cannot be undone at once is undone in the background, while the
-// connection lives. An outage fails nobody who waits. A holder survives one of up to about
-// half of the session timeout (less right after the acquire: the README has a table): it has
-// to be told before the server can decide.
+// A call that is cancelled or runs out of time leaves no znode behind, also when
+// ZooKeeper is out of reach: what cannot be undone at once is undone in the background,
+// while the connection lives. An outage fails nobody who waits. A hold survives an outage
+// of up to about half of the session timeout, and less right after the acquire (the
+// README has a table): its holder has to be told of a loss before the servers can decide
+// on one.
 //
 // # Owners
 //
-// Curator's owner is the calling thread. Here it is the owner that ctx carries ([WithOwner]) and, where it carries none,
-// the calling goroutine. The same owner re-enters a reentrant lock; another owner queues, although it shares the Go value.
-// Re-entry is per value: through another value of the same path the owner waits for itself. [Do] shares its owner with the
-// goroutines of its fn for its own lock only.
+// Curator's owner is the calling thread. Here it is the owner that ctx carries
+// ([WithOwner]) and, where it carries none, the calling goroutine. The same owner
+// re-enters a reentrant lock; another owner queues, although it shares the Go value.
+// Re-entry is per value: through another value of the same path the owner waits for
+// itself. [Do] shares its owner with the goroutines of its fn for its own lock only.
 //
 // # What it costs
 //

@@ -9,19 +9,21 @@ import (
 )
 
 var (
-	// ErrNotOwner says that Release was called by an owner that does not hold the lock. The text
-	// says whether another one does, through this value.
+	// ErrNotOwner says that Release was called by an owner that does not hold the lock.
+	// The text says whether another one does, through this value.
 	ErrNotOwner = errors.New("not the owner of the lock")
 
-	// ErrLockLost says that a hold ended under its owner: the session expired, the znode was deleted, the connection was closed,
-	// or ZooKeeper was out of touch for too long. Work that the lock protected may have overlapped with another holder's.
+	// ErrLockLost says that a hold ended under its owner: the session expired, the znode
+	// was deleted, the connection was closed, or ZooKeeper was out of touch for too long.
+	// Work that the lock protected may have overlapped with another holder's.
 	ErrLockLost = errors.New("the lock was lost")
 
 	// ErrBusy says that Do gave up waiting, as WaitAtMost told it to: others were ahead.
 	// The text says how many, and behind which znode the caller stood.
 	ErrBusy = errors.New("others are ahead")
 
-	// ErrUpgrade says that a read lock's holder asked for the write lock: it would wait for itself for ever.
+	// ErrUpgrade says that a read lock's holder asked for the write lock: it would wait
+	// for itself for ever.
 	ErrUpgrade = errors.New("a read lock cannot be upgraded to a write lock")
 
 	// ErrUnavailable says that a wait ended, or a try failed, and ZooKeeper could not be

@@ -8,19 +8,22 @@ import (
 // An EventKind is a step of an acquisition.
 type EventKind int
 
-// The steps. Every acquisition comes to an end in EventTimedOut, EventFailed, EventReleased or
-// EventLost; one that ended before it saw the queue was not queued. A release that was not
-// confirmed can still turn out to be a loss: then EventLost follows. So a gauge of holds goes
-// by Node: up at its EventAcquired, down at the first of its EventReleased and EventLost, and
-// an EventLost behind an EventReleased is no second end. Of several leases that are acquired
-// together each is told by itself. Re-entries and their releases are no steps.
+// The steps. Every acquisition comes to an end in EventTimedOut, EventFailed,
+// EventReleased or EventLost; one that ended before it saw the queue was not queued. A
+// release that was not confirmed can still turn out to be a loss: then EventLost follows.
+// So a gauge of holds goes by Node: up at its EventAcquired, down at the first of its
+// EventReleased and EventLost, and an EventLost behind an EventReleased is no second end.
+// Leases that are acquired together are told one by one. Re-entries and
+// their releases are no steps.
 const (
-	EventQueued   EventKind = iota + 1 // joined the queue; again after each loss of the place
-	EventAcquired                      // the lock is held
-	EventTimedOut                      // AcquireTimeout gave up
-	EventFailed                        // Acquire or AcquireTimeout failed: ctx was done, or ZooKeeper refused
-	EventReleased                      // the owner released the lock
-	EventLost                          // the hold ended under its owner
+	// joined the queue; again after each loss of the place
+	EventQueued   EventKind = iota + 1
+	EventAcquired           // the lock is held
+	EventTimedOut           // AcquireTimeout gave up
+	// Acquire or AcquireTimeout failed: ctx was done, or ZooKeeper refused
+	EventFailed
+	EventReleased // the owner released the lock
+	EventLost     // the hold ended under its owner
 )
 
 // String returns the kind in words.
@@ -49,10 +52,14 @@ type Event struct {
 	Path   string // the lock's
 	Node   string // the znode, "" where none was made
 
-	Ahead   int           // EventQueued: how many are ahead in the queue
-	Elapsed time.Duration // EventAcquired, EventTimedOut, EventFailed: the wait; EventReleased, EventLost: the time held
-	Token   int64         // EventAcquired: the fencing token
-	Err     error         // EventFailed, EventLost: why; EventReleased: why the znode is not known to be deleted, nil as a rule
+	Ahead int // EventQueued: how many are ahead in the queue
+	// EventAcquired, EventTimedOut, EventFailed: the wait; EventReleased, EventLost: the
+	// time held
+	Elapsed time.Duration
+	Token   int64 // EventAcquired: the fencing token
+	// EventFailed, EventLost: why; EventReleased: why the znode is not known to be
+	// deleted, nil as a rule
+	Err error
 }
 
 // steps tells the observer of one lock.

@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/session"
 )
 
-// A Hold is one acquisition of a lock, from the moment at which it is held to its release or loss; re-entries share it. It
-// stays readable after that. Safe for concurrent use.
+// A Hold is one acquisition of a lock, from the moment at which it is held to its release
+// or loss; re-entries share it. It stays readable after that. Safe for concurrent use.
 type Hold struct {
 	path       string
 	serverPath string
@@ -34,14 +34,16 @@ type Hold struct {
 // newHold begins the hold of a znode in a queue.
 func newHold(conn Conn, node *seqnode.Node, steps *steps) *Hold {
 	h := &Hold{
-		path: node.Path, serverPath: serverPath(conn, node.Path), token: node.Token(), lost: node.Lost(),
+		path: node.Path, serverPath: serverPath(conn, node.Path), token: node.Token(),
+		lost: node.Lost(),
 		conn: conn, node: node, since: time.Now(), steps: steps,
 	}
 	h.loss = sync.OnceValue(func() error { return lost(h.path, context.Cause(h.lost)) })
 	return h
 }
 
-// tellAcquired tells of a hold that was acquired after a wait, and from then on of its loss.
+// tellAcquired tells of a hold that was acquired after a wait, and from then on of its
+// loss.
 func (h *Hold) tellAcquired(ctx context.Context, waited time.Duration) {
 	h.steps.tell(ctx, Event{
 		Kind: EventAcquired, Node: h.path, Elapsed: waited, Token: h.token,
@@ -51,7 +53,9 @@ func (h *Hold) tellAcquired(ctx context.Context, waited time.Duration) {
 }
 
 func (h *Hold) tellEnd(ctx context.Context, kind EventKind, err error) {
-	h.steps.tell(ctx, Event{Kind: kind, Node: h.path, Elapsed: time.Since(h.since), Err: err})
+	h.steps.tell(ctx, Event{
+		Kind: kind, Node: h.path, Elapsed: time.Since(h.since), Err: err,
+	})
 }
 
 // ended tells whether h, or one that it stands for, was released or lost.
@@ -62,9 +66,11 @@ func (h *Hold) ended() bool {
 	return h.node.Cause() != nil
 }
 
-// beginRelease implements releaser: it sends the delete of the znode, and finish waits for the
-// answer until its ctx is done, and tells what became of it.
-func (h *Hold) beginRelease(ctx context.Context) (finish func(ctx context.Context) error) {
+// beginRelease implements releaser: it sends the delete of the znode, and finish waits
+// for the answer until its ctx is done, and tells what became of it.
+func (h *Hold) beginRelease(
+	ctx context.Context,
+) (finish func(ctx context.Context) error) {
 	before := h.Err()
 	left := h.node.StartLeaving()
 	return func(within context.Context) error {
@@ -73,7 +79,8 @@ func (h *Hold) beginRelease(ctx context.Context) (finish func(ctx context.Contex
 			h.tellEnd(ctx, EventReleased, nil)
 			return nil
 		case h.Err() != nil:
-			if before == nil && !errors.Is(h.Err(), seqnode.ErrGone) { // it may have been gone
+			// it may have been gone
+			if before == nil && !errors.Is(h.Err(), seqnode.ErrGone) {
 				return fmt.Errorf("while it was being released: %w", h.Err())
 			}
 			return h.Err()
@@ -82,7 +89,10 @@ func (h *Hold) beginRelease(ctx context.Context) (finish func(ctx context.Contex
 			return err
 		default:
 			h.tellEnd(ctx, EventReleased, err)
-			return fmt.Errorf("not confirmed yet, %s is being deleted in the background: %w", h.path, err)
+			return fmt.Errorf(
+				"not confirmed yet, %s is being deleted in the background: %w", h.path,
+				err,
+			)
 		}
 	}
 }
@@ -90,15 +100,15 @@ func (h *Hold) beginRelease(ctx context.Context) (finish func(ctx context.Contex
 // Path returns the znode that stands for this acquisition.
 func (h *Hold) Path() string { return h.path }
 
-// FencingToken returns a zxid, at least that znode's czxid and below the czxid of every znode
-// that joins later. So it grows with every later holder of the lock, also after the lock's
-// path was deleted and made anew (sequence numbers do not), and compares with the czxid of a
-// Java holder's znode. A store that the lock protects refuses what comes with a token lower
-// than one that it has seen.
+// FencingToken returns a zxid, at least that znode's czxid and below the czxid of every
+// znode that joins later. So it grows with every later holder of the lock, also after the
+// lock's path was deleted and made anew (sequence numbers do not), and compares with the
+// czxid of a Java holder's znode. A store that the lock protects refuses what comes with
+// a token lower than one that it has seen.
 //
 // Those who hold at the same time, readers or leases, have different tokens, as a rule. A
-// store that all of them write to must not refuse the lower one: the token fences only where
-// one holds at a time.
+// store that all of them write to must not refuse the lower one: the token fences only
+// where one holds at a time.
 //
 // The hold of a multi lock has the greatest token of its members. That one compares only
 // with tokens of multi locks of the same members: a later holder of one member alone can
@@ -107,17 +117,20 @@ func (h *Hold) Path() string { return h.path }
 // (InterProcessMultiLock.Holds), from everybody.
 func (h *Hold) FencingToken() int64 { return h.token }
 
-// Lost returns a channel that is closed as soon as the lock can no longer be relied on: at once
-// when the session is known to have ended, the znode was deleted or the connection was closed,
-// and otherwise before the server can end the session because it has not heard from this
-// process. By then a twentieth of the session timeout is left at the least, for clocks that
-// differ and for being told. That presumes that a session lasts for two of the servers' ticks
-// or more, see WithServerTick. The time is this process's monotonic clock, or its wall clock
-// where that has moved farther: a process or a machine that is stopped meanwhile is told just
-// after it runs again. A Release does not close it, unless the lock turns out to be lost.
+// Lost returns a channel that is closed as soon as the lock can no longer be relied on:
+// at once when the session is known to have ended, the znode was deleted or the
+// connection was closed, and otherwise before the server can end the session because it
+// has not heard from this process. At that moment at least a twentieth of the session
+// timeout is left, for clocks that differ and for the time it takes to tell. That
+// presumes that a session lasts for at least two of the servers' ticks; see
+// WithServerTick. The time is this process's monotonic clock, or its wall clock where
+// that has moved farther: a process or a machine that was stopped meanwhile finds out
+// just after it runs again. A Release does not close it, unless the lock turns out to be
+// lost.
 func (h *Hold) Lost() <-chan struct{} { return h.lost.Done() }
 
-// Err returns nil while the lock is not known to be lost, and after that why it is, matching ErrLockLost.
+// Err returns nil while the lock is not known to be lost, and after that why it is,
+// matching ErrLockLost.
 func (h *Hold) Err() error {
 	for _, member := range h.members {
 		if err := member.Err(); err != nil {
@@ -130,10 +143,12 @@ func (h *Hold) Err() error {
 	return h.loss()
 }
 
-// Context returns a ctx that is parent's child and is cancelled, with Err as its cause, when
-// the lock is lost. Release does not cancel it. Calling cancel, when what runs with it is
-// complete, frees what it takes.
-func (h *Hold) Context(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
+// Context returns a ctx that is parent's child and is cancelled, with Err as its cause,
+// when the lock is lost. Release does not cancel it. Calling cancel, when what runs with
+// it is complete, frees what it takes.
+func (h *Hold) Context(
+	parent context.Context,
+) (ctx context.Context, cancel context.CancelFunc) {
 	ctx, end := context.WithCancelCause(parent)
 	if err := h.Err(); err != nil {
 		end(err)
@@ -146,13 +161,13 @@ func (h *Hold) Context(parent context.Context) (ctx context.Context, cancel cont
 }
 
 // Check returns the operation to put first in a transaction of one's own, which ZooKeeper
-// then does only if the lock is still held; Multi does that by itself. The path in it is the
-// one that the server sees, so with a Client that has a chroot the transaction goes through
-// Client.Unwrap.
+// then does only if the lock is still held; Multi does that by itself. The path in it is
+// the one that the server sees, so with a Client that has a chroot the transaction goes
+// through Client.Unwrap.
 //
 // Such a transaction must have an outcome that is known before Release: the next owner in
-// this process has the lock from then on, and the check passes for as long as the delete of
-// the znode takes. (One of Multi's is waited for.)
+// this process has the lock from then on, and the check passes for as long as the delete
+// of the znode takes. (One of Multi's is waited for.)
 func (h *Hold) Check() *zk.CheckVersionRequest {
 	return &zk.CheckVersionRequest{Path: h.serverPath, Version: -1}
 }

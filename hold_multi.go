@@ -17,23 +17,24 @@ type multiConn interface {
 	Multi(ops ...any) ([]zk.MultiResponse, error)
 }
 
-// Multi does ops in one transaction if the lock is still held, and returns one response for
-// each of them. Else nothing is done, and the error matches ErrLockLost, or ErrNotOwner after
-// Release. ZooKeeper itself judges, in the order in which requests reach it: a transaction
-// that is under way when Release is called is done if it reaches the ensemble's leader
-// before the znode is deleted, and refused with ErrNotOwner if it does not. It is not done
-// while another holds the lock, also where this process cannot know of its loss yet; so it
-// needs no fencing token.
+// Multi does ops in one transaction if the lock is still held, and returns one response
+// for each of them. Else nothing is done, and the error matches ErrLockLost, or
+// ErrNotOwner after Release. ZooKeeper itself judges, in the order in which requests
+// reach it: a transaction that is under way when Release is called is done if it reaches
+// the ensemble's leader before the znode is deleted, and refused with ErrNotOwner if it
+// does not. It is not done while another holds the lock, also where this process cannot
+// know of its loss yet; so it needs no fencing token.
 //
-// The ops are those of [Client.Multi], with paths as on the lock's Conn: below the chroot of
-// a Client. Where one of them fails, none is done, the error wraps its own and tells its
-// place, and there is a response for each. If the connection breaks before the answer, the
-// outcome is unknown, which the error says; it matches zk.ErrConnectionClosed, and what was
-// to be written has to be read to find out. Any other error means that nothing was done.
+// The ops are those of [Client.Multi], with paths as on the lock's Conn: below the chroot
+// of a Client. Where one of them fails, none is done, the error wraps its own and tells
+// its place, and there is a response for each. If the connection breaks before the
+// answer, the outcome is unknown, which the error says; it matches
+// zk.ErrConnectionClosed, and what was to be written has to be read to find out. Any
+// other error means that nothing was done.
 //
 // A multi lock's hold demands that every member is held; the members must be on the same
-// Conn. Multi needs a Conn that has a method Multi itself, as Client and *zk.Conn have, or
-// wraps one. Like all calls of a Conn it takes no context.
+// Conn. Multi needs a Conn that has a method Multi itself, as Client and *zk.Conn have,
+// or wraps one. Like all calls of a Conn it takes no context.
 func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	responses, err := h.multi(ops)
 	if err != nil {
@@ -73,7 +74,9 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 		return responses[len(holds):], nil
 	case failed >= len(holds):
 		at := failed - len(holds)
-		return responses[len(holds):], fmt.Errorf("operation %d, %s: %w", at, opText(ops[at]), err)
+		return responses[len(holds):], fmt.Errorf(
+			"operation %d, %s: %w", at, opText(ops[at]), err,
+		)
 	case failed >= 0:
 		return nil, holds[failed].checkFailed(conn, err)
 	case session.NotDone(err):
@@ -112,8 +115,8 @@ func (h *Hold) each() []*Hold {
 	return all
 }
 
-// multiConnOf finds the one that does transactions for all holds. It must see the paths that
-// they have: one inside of a wrapper that changes paths does not.
+// multiConnOf finds the one that does transactions for all holds. It must see the paths
+// that they have: one inside of a wrapper that changes paths does not.
 func multiConnOf(holds []*Hold) (multiConn, error) {
 	first := holds[0]
 	conn, ok := wrapped[multiConn](first.conn)
@@ -122,20 +125,23 @@ func multiConnOf(holds []*Hold) (multiConn, error) {
 		return nil, fmt.Errorf("the connection, a %T, has neither a method Multi "+
 			"nor Unwrap() recipes.Conn to one that has", first.conn)
 	case serverPath(conn, first.path) != first.serverPath:
-		return nil, fmt.Errorf("the connection, a %T, changes paths and has no Multi of its own",
-			first.conn)
+		return nil, fmt.Errorf("the connection, a %T, changes paths and has no Multi of "+
+			"its own", first.conn)
 	}
 	for _, held := range holds {
 		if held.conn != first.conn {
-			return nil, errors.New("the members of the multi lock are on several connections")
+			return nil, errors.New(
+				"the members of the multi lock are on several connections",
+			)
 		}
 	}
 	return conn, nil
 }
 
-// guardAll lets nobody have a lock of holds, on whose znodes a transaction depends, before its
-// outcome is settled or those znodes are gone: an owner of this process would not wait for
-// that. Where the outcome stays unknown the request may still be on its way to the leader.
+// guardAll lets nobody have a lock of holds, on whose znodes a transaction depends,
+// before its outcome is settled or those znodes are gone: an owner of this process would
+// not wait for that. Where the outcome stays unknown the request may still be on its way
+// to the leader.
 func guardAll(holds []*Hold) (settled func(), err error) {
 	var each []func()
 	settled = func() {
@@ -169,8 +175,9 @@ func (h *Hold) heldNow() error {
 	return nil
 }
 
-// checkFailed tells what it means that the check of h's znode failed. A znode that is gone is
-// a loss, if this process did not delete it itself; its owner need not wait to be told.
+// checkFailed tells what it means that the check of h's znode failed. A znode that is
+// gone is a loss, if this process did not delete it itself; its owner need not wait to be
+// told.
 func (h *Hold) checkFailed(conn Conn, err error) error {
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):

@@ -14,10 +14,10 @@ import (
 // participant; those who leave meanwhile are not in it. No lock value is needed.
 //
 // Of a semaphore it returns the leases ("lease"), then who stands at the gate for more
-// ("lock", never Holding). Whoever is first there may have made leases that are not granted
-// yet, for want of room. Inspect cannot see how many: if the youngest lease of its session is
-// younger than its place at the gate, that one is taken for waiting, and all others for
-// granted.
+// ("lock", never Holding). Whoever is first there may have made leases that are not
+// granted yet, for want of room. Inspect cannot see how many: if the youngest lease of
+// its session is younger than its place at the gate, that one is taken for waiting, and
+// all others for granted.
 //
 // Where recipes share a path, which they should not, each participant is judged among its
 // own kind.
@@ -29,7 +29,9 @@ func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error)
 	}
 	s := session.Use(conn, settings.sessionConfig(conn))
 	defer s.Release()
-	own, err := inspectDir(ctx, s, path, mutexName, readName, writeName, leaseName, latchName)
+	own, err := inspectDir(
+		ctx, s, path, mutexName, readName, writeName, leaseName, latchName,
+	)
 	if err != nil {
 		return nil, wrap(op, path, err)
 	}
@@ -57,13 +59,15 @@ func inspectDir(
 	return look(ctx, s, q, members, anyRule)
 }
 
-// anyRule judges each participant by the rule of its own recipe, among those of the recipe.
+// anyRule judges each participant by the rule of its own recipe, among those of the
+// recipe.
 func anyRule(queue []seqnode.Name, self int) (blocker int) {
 	for at := self - 1; at >= 0; at-- {
 		ahead, own := queue[at], queue[self]
 		switch own.Kind {
 		case readName, writeName: // as readWriteRule has it
-			writes := ahead.Kind == writeName || own.Kind == writeName && ahead.Kind == readName
+			writes := ahead.Kind == writeName || own.Kind == writeName &&
+				ahead.Kind == readName
 			if writes && ahead.Seq != own.Seq {
 				return at
 			}

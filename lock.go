@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// InterProcessLock is Curator's interface of the same name. All its implementations here are safe for concurrent use.
+// InterProcessLock is Curator's interface of the same name. All its implementations here
+// are safe for concurrent use.
 type InterProcessLock interface {
 	// Acquire blocks until the lock is held, ctx is done (its cause is returned) or
 	// ZooKeeper refuses. An outage or an expired session does not end the wait (it joins
@@ -28,14 +29,15 @@ type InterProcessLock interface {
 	AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error)
 
 	// Release undoes one Acquire. ctx names the owner and bounds the wait for ZooKeeper's
-	// answer, not the work: where ctx ends first (or was done before: then after at most a
-	// second) it returns an error that says so and matches ctx's cause, and the znode is
-	// deleted in the background for as long as the session lasts. A hold that turns out to have
-	// ended before (its znode gone at the first delete, another session) gives ErrLockLost,
-	// although Lost had not told yet. So does one that is lost while the answer is waited for;
-	// then the text says "while it was being released".
+	// answer, not the work: where ctx ends first (or was done before: then after at most
+	// a second) it returns an error that says so and matches ctx's cause, and the znode
+	// is deleted in the background for as long as the session lasts. A hold that turns
+	// out to have ended before (its znode gone at the first delete, another session)
+	// gives ErrLockLost, although Lost had not told yet. So does one that is lost while
+	// the answer is waited for; then the text says "while it was being released".
 	Release(ctx context.Context) error
 
-	// IsAcquiredInThisProcess reports whether any owner holds the lock through this value.
+	// IsAcquiredInThisProcess reports whether any owner holds the lock through this
+	// value.
 	IsAcquiredInThisProcess() bool
 }

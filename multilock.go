@@ -10,12 +10,14 @@ import (
 	"time"
 )
 
-// InterProcessMultiLock is several locks that are acquired together, in the order in which they were given, or not at all (Curator's
-// InterProcessMultiLock). Whoever takes the same locks in several multi locks gives them in the same order everywhere, else two of them
-// can wait for each other for ever.
+// InterProcessMultiLock is several locks that are acquired together, in the order in
+// which they were given, or not at all (Curator's InterProcessMultiLock). Whoever takes
+// the same locks in several multi locks gives them in the same order everywhere, else two
+// of them can wait for each other for ever.
 //
-// It is as safe for concurrent use, as reentrant and as particular about its owner as its members are. An owner of the
-// multi lock is one of its members: who holds it re-enters a member alone, too.
+// It is safe for concurrent use where its members are, as all locks here are, and
+// reentrant where they are. Its owner is the owner of each member: whoever holds the
+// multi lock can re-enter a member alone.
 type InterProcessMultiLock struct {
 	locks []InterProcessLock
 	bad   error // why it cannot be used, nil if it can
@@ -31,8 +33,8 @@ type holder interface {
 	Hold(ctx context.Context) *Hold
 }
 
-// holdFor returns the hold of ctx's owner. It is false where lock does not tell its holds, as a multi lock does not whose
-// members do not.
+// holdFor returns the hold of ctx's owner. It is false where lock does not tell its
+// holds, as a multi lock does not whose members do not.
 func holdFor(ctx context.Context, lock InterProcessLock) (hold *Hold, tells bool) {
 	if !tellsHolds(lock) {
 		return nil, false
@@ -48,9 +50,11 @@ func tellsHolds(lock InterProcessLock) bool {
 	return tells
 }
 
-// NewInterProcessMultiLock returns a multi lock of an InterProcessMutex for each path. It refuses no paths at all, a path given
-// twice, and what NewInterProcessMutex refuses.
-func NewInterProcessMultiLock(conn Conn, paths []string, opts ...Option) (*InterProcessMultiLock, error) {
+// NewInterProcessMultiLock returns a multi lock of an InterProcessMutex for each path. It
+// refuses no paths at all, a path given twice, and what NewInterProcessMutex refuses.
+func NewInterProcessMultiLock(
+	conn Conn, paths []string, opts ...Option,
+) (*InterProcessMultiLock, error) {
 	const op = "NewInterProcessMultiLock"
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("recipes: %s: paths: there are none", op)
@@ -69,8 +73,8 @@ func NewInterProcessMultiLock(conn Conn, paths []string, opts ...Option) (*Inter
 	return NewInterProcessMultiLockOf(locks...), nil
 }
 
-// NewInterProcessMultiLockOf returns a multi lock of locks of any kind, also of the caller's own. With no lock, a nil one or one
-// given twice, every Acquire fails.
+// NewInterProcessMultiLockOf returns a multi lock of locks of any kind, also of the
+// caller's own. With no lock, a nil one or one given twice, every Acquire fails.
 func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLock {
 	m := &InterProcessMultiLock{locks: slices.Clone(locks)}
 	if len(locks) == 0 {
@@ -79,9 +83,13 @@ func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLoc
 	for i, lock := range locks {
 		switch {
 		case isNil(lock):
-			m.bad = fmt.Errorf("recipes: NewInterProcessMultiLockOf: locks: number %d is nil", i)
+			m.bad = fmt.Errorf(
+				"recipes: NewInterProcessMultiLockOf: locks: number %d is nil", i,
+			)
 		case reflect.ValueOf(lock).Comparable() && slices.Contains(m.locks[:i], lock):
-			m.bad = fmt.Errorf("recipes: NewInterProcessMultiLockOf: locks: number %d is given twice", i)
+			m.bad = fmt.Errorf(
+				"recipes: NewInterProcessMultiLockOf: locks: number %d is given twice", i,
+			)
 		}
 	}
 	return m
@@ -92,16 +100,20 @@ func isNil(lock InterProcessLock) bool {
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// Acquire implements InterProcessLock. It returns when all members are held: if one is lost while another one is waited for, it gives
-// all back and begins anew. At the first member that fails it releases those before it, in reverse, and returns all errors
-// joined. In an outage it waits for that no longer than 100 ms; it goes on in the background.
+// Acquire implements InterProcessLock. It returns when all members are held: if one is
+// lost while another one is waited for, it gives all back and begins anew. At the first
+// member that fails it releases those before it, in reverse, and returns all errors
+// joined. In an outage it waits for these releases no longer than 100 ms; they go on in
+// the background.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
 	return m.acquireWithin(ctx, limit{})
 }
 
 // AcquireTimeout implements InterProcessLock, with one deadline for all members. A member
 // of the caller's own kind is tried for as long as it takes.
-func (m *InterProcessMultiLock) AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error) {
+func (m *InterProcessMultiLock) AcquireTimeout(
+	ctx context.Context, timeout time.Duration,
+) (bool, error) {
 	return heldOrBusy(ctx, m.acquireWithin(ctx, newLimit(timeout)))
 }
 
@@ -121,13 +133,15 @@ func (m *InterProcessMultiLock) acquireWithin(ctx context.Context, l limit) erro
 		if !slices.ContainsFunc(holds, (*Hold).ended) {
 			return nil
 		}
-		// While the caller waited for one member, another one was lost, and somebody else may have it by now. Like any other
-		// wait this one begins anew.
+		// While the caller waited for one member, another one was lost, and somebody else
+		// may have it by now. Like any other wait this one begins anew.
 		switch err := giveBack(ctx, m.locks); {
 		case err != nil:
 			return err
 		case l.once:
-			return fmt.Errorf("%w: a member was lost while the others were tried", ErrBusy)
+			return fmt.Errorf(
+				"%w: a member was lost while the others were tried", ErrBusy,
+			)
 		}
 	}
 }
@@ -176,13 +190,17 @@ func (m *InterProcessMultiLock) acquireAll(
 	return holds, nil
 }
 
-// giveBackWithin is what a caller who did not get all members can spare for giving back those that it got.
+// giveBackWithin is what a caller who did not get all members can spare for giving back
+// those that it got.
 const giveBackWithin = 100 * time.Millisecond
 
-var errGivingBack = errors.New("not all members were acquired, and there is no time to wait for the release of those that were")
+var errGivingBack = errors.New(
+	"not all members were acquired, and there is no time to wait for the release of " +
+		"those that were",
+)
 
-// giveBack releases locks in a short time, also in an outage. What is not confirmed by then goes on in the background, and is no
-// error. Nor is that one was lost before.
+// giveBack releases locks in a short time, also in an outage. What is not confirmed by
+// then goes on in the background, and is no error. Nor is that one was lost before.
 func giveBack(ctx context.Context, locks []InterProcessLock) error {
 	if len(locks) == 0 {
 		return nil
@@ -193,18 +211,26 @@ func giveBack(ctx context.Context, locks []InterProcessLock) error {
 	errs := beginAll(ctx, locks, giveBackWithin/time.Duration(len(locks)))(ctx)
 	noMatter := []error{errGivingBack, context.DeadlineExceeded, ErrLockLost}
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool {
-		return slices.ContainsFunc(noMatter, func(e error) bool { return errors.Is(err, e) })
+		return slices.ContainsFunc(noMatter, func(e error) bool {
+			return errors.Is(err, e)
+		})
 	})...)
 }
 
-// Release implements InterProcessLock. It releases all members, whatever becomes of each, and returns all errors joined. It
-// begins with the last, but waits for none before it goes on to the next: so it waits no longer than for one, also in an
-// outage, and their znodes can go in any order. (That is no matter: whoever waits for several gets the one that goes
-// first a moment earlier.) Only a member of the caller's own kind is waited for in its turn.
-func (m *InterProcessMultiLock) Release(ctx context.Context) error { return releaseOne(ctx, m) }
+// Release implements InterProcessLock. It releases all members, whatever becomes of each,
+// and returns all errors joined. It begins with the last, but waits for none before it
+// goes on to the next: so it waits no longer than for one, also in an outage, and their
+// znodes can go in any order. (That does no harm: whoever waits for several of them gets
+// the first a moment earlier.) Only a member of the caller's own kind is waited for in
+// its turn.
+func (m *InterProcessMultiLock) Release(ctx context.Context) error {
+	return releaseOne(ctx, m)
+}
 
 // beginRelease implements releaser.
-func (m *InterProcessMultiLock) beginRelease(ctx context.Context) (finish func(context.Context) error) {
+func (m *InterProcessMultiLock) beginRelease(
+	ctx context.Context,
+) (finish func(context.Context) error) {
 	if m.bad != nil {
 		return func(context.Context) error { return m.bad }
 	}
@@ -214,13 +240,18 @@ func (m *InterProcessMultiLock) beginRelease(ctx context.Context) (finish func(c
 
 // IsAcquiredInThisProcess reports whether all members are.
 func (m *InterProcessMultiLock) IsAcquiredInThisProcess() bool {
-	return m.bad == nil && !slices.ContainsFunc(m.locks, func(lock InterProcessLock) bool { return !lock.IsAcquiredInThisProcess() })
+	return m.bad == nil &&
+		!slices.ContainsFunc(m.locks, func(lock InterProcessLock) bool {
+			return !lock.IsAcquiredInThisProcess()
+		})
 }
 
-// Holds returns the hold of each member in the order of the members, nil where ctx's owner does not hold all of them. One
-// that was lost is among them until it is released. A member of the caller's own kind that has no Hold method is left out.
+// Holds returns the hold of each member in the order of the members, nil where ctx's
+// owner does not hold all of them. One that was lost is among them until it is released.
+// A member of the caller's own kind that has no Hold method is left out.
 //
-// A store that one member guards takes the token of that member's hold, not the one of Hold.
+// A store that one member guards takes the token of that member's hold, not the one of
+// Hold.
 func (m *InterProcessMultiLock) Holds(ctx context.Context) []*Hold {
 	var holds []*Hold
 	for _, lock := range m.locks {
@@ -236,11 +267,13 @@ func (m *InterProcessMultiLock) Holds(ctx context.Context) []*Hold {
 	return holds
 }
 
-// Hold returns a hold that stands for all members: it is lost when one of them is, has the greatest token, and the path and check of
-// the last. It is nil where ctx's owner does not hold all of them, or none of them tells its hold. It stays the owner's until
+// Hold returns a hold that stands for all members: it is lost when one of them is, has
+// the greatest token, and the path and check of the last. It is nil where ctx's owner
+// does not hold all of them, or none of them tells its hold. It stays the owner's until
 // it is released, also when it is lost.
 //
-// Its token compares only with those of multi locks of the same members; see Hold.FencingToken.
+// Its token compares only with those of multi locks of the same members; see
+// Hold.FencingToken.
 func (m *InterProcessMultiLock) Hold(ctx context.Context) *Hold {
 	holds := m.Holds(ctx)
 	if len(holds) == 0 {
@@ -251,7 +284,9 @@ func (m *InterProcessMultiLock) Hold(ctx context.Context) *Hold {
 	m.stands = slices.DeleteFunc(m.stands, func(h *Hold) bool {
 		return h.ended() && !slices.Equal(h.members, holds)
 	})
-	at := slices.IndexFunc(m.stands, func(h *Hold) bool { return slices.Equal(h.members, holds) })
+	at := slices.IndexFunc(m.stands, func(h *Hold) bool {
+		return slices.Equal(h.members, holds)
+	})
 	if at < 0 {
 		at = len(m.stands)
 		m.stands = append(m.stands, standFor(holds))

@@ -28,72 +28,78 @@ type settings struct {
 	observer       func(context.Context, Event)
 }
 
-// WithData sets what the lock znodes hold, for people and programs that look at the queue.
-// Default: an address of this host, as in Curator. With path and ACL it may come to nearly
-// 1 MB, the default of the servers' jute.maxbuffer; a server where that is lower cuts the
-// connection at the create, and Acquire gives up after the fifth time in a row.
+// WithData sets what the lock znodes hold, for people and programs that look at the
+// queue. Default: an address of this host, as in Curator. With path and ACL it may come
+// to nearly 1 MB, the default of the servers' jute.maxbuffer; a server where that is
+// lower cuts the connection at the create, and Acquire gives up after the fifth time in a
+// row.
 func WithData(data []byte) Option {
-	data = append([]byte{}, data...) // not nil: the client would send a null, which Curator does not
+	// not nil: the client would send a null, which Curator does not
+	data = append([]byte{}, data...)
 	return func(s *settings) { s.data = data }
 }
 
-// WithACL sets the ACL of the lock znodes and of the parents that are created. Default: all for world:anyone. The session needs
-// create, delete and read on the parents, and read on the znodes of all participants.
+// WithACL sets the ACL of the lock znodes and of the parents that are created. Default:
+// all for world:anyone. The session needs create, delete and read on the parents, and
+// read on the znodes of all participants.
 func WithACL(acl []zk.ACL) Option {
 	acl = slices.Clone(acl)
 	return func(s *settings) { s.acl = acl }
 }
 
 // WithLogger sets where the lock writes what it does on its own: places in the queue that
-// were lost, znodes that could not be deleted, a session timeout that is not known. Default:
-// nowhere.
+// were lost, znodes that could not be deleted, a session timeout that is not known.
+// Default: nowhere.
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
 
-// WithSessionTimeout tells the session timeout that a bare *zk.Conn has negotiated with the
-// server (which may differ from the one asked for), so that Hold.Lost tells in time. The least
-// of those given for one connection counts. A Client needs none.
+// WithSessionTimeout tells the session timeout that a bare *zk.Conn has negotiated with
+// the server (which may differ from the one asked for), so that Hold.Lost tells in time.
+// The least of those given for one connection counts. A Client needs none.
 //
-// *zk.Conn does no more than log what it has negotiated ("authenticated: id=…, timeout=…" in
-// milliseconds). It is what zk.Connect was asked for where that lies between the servers'
-// limits, minSessionTimeout and maxSessionTimeout: by default 2 and 20 ticks, 4 s and 40 s
-// with a tick of 2 s. If in doubt, give less: too little loses locks early, too much late.
+// *zk.Conn does no more than log what it has negotiated ("authenticated: id=…,
+// timeout=…" in milliseconds). It is what zk.Connect was asked for where that lies
+// between the
+// servers' limits, minSessionTimeout and maxSessionTimeout: by default 2 and 20 ticks, 4
+// s and 40 s with a tick of 2 s. If in doubt, give less: too little loses locks early,
+// too much late.
 //
-// Where it is unknown, a second without an answer to a sync counts as a loss, a disconnect
-// that is mended within the second does not, and five syncs a second find out while anything
-// is held or waited for. That is in time where the servers grant 2.75 s or more, and no less
-// than two ticks (see WithServerTick); by default they grant 4 s at the least. So it is no
-// stand-in for a session timeout below that.
+// Where it is unknown, a lock is lost after a second without an answer to a sync, and
+// five syncs are sent in a second while anything is held or waited for; a disconnect that
+// is mended within the second loses nothing. That tells in time where the servers grant
+// 2.75 s or more, and no less than two ticks (see WithServerTick). By default they grant
+// at least 4 s. Below 2.75 s it has to be given.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(s *settings) { s.sessionTimeout = &d }
 }
 
-// WithServerTick tells the servers' tickTime, by which followers report to their leader which
-// sessions they have heard from: what it has not been told when they die does not count. Of
-// several given for one connection the longest counts. A Client can be told once for all that
-// it is used for, with WithClientServerTick.
+// WithServerTick tells the servers' tickTime. Twice in a tick a follower reports to its
+// leader which sessions it has heard from; what it has not reported when it dies does not
+// count. Of several ticks given for one connection the longest counts. A Client can be
+// told once for all that it is used for, with WithClientServerTick.
 //
-// It is needed where minSessionTimeout was lowered, so that a session timeout can be below two
-// ticks; where ticks are longer than ten seconds; and where clients connect to observers that
-// follow a follower (observerMasterPort): give twice the tickTime there, since a report takes
-// two hops, each within half a tick. Elsewhere it makes a lock survive longer cuts, where a
-// session lasts for many ticks: without it half of the session timeout, ten seconds at most,
-// is taken for a tick. Where the session timeout is known, Acquire fails with one below three
-// quarters of the tick.
+// It is needed where minSessionTimeout was lowered, so that a session timeout can be
+// below two ticks; where ticks are longer than ten seconds; and where clients connect to
+// observers that follow a follower (observerMasterPort): give twice the tickTime there,
+// since a report takes two hops, each within half a tick. Elsewhere it makes a lock
+// survive longer cuts, where a session lasts for many ticks: without it half of the
+// session timeout, ten seconds at most, is taken for a tick. Where the session timeout is
+// known, Acquire fails with one below three quarters of the tick.
 func WithServerTick(d time.Duration) Option {
 	return func(s *settings) { s.serverTick = &d }
 }
 
 // WithObserver sets a function that is told every step of every acquisition, for metrics,
 // logs and traces. ctx is that of the call that makes the step: of Acquire up to
-// EventAcquired, of Release after that; where the hold is lost that of Acquire, without its
-// end.
+// EventAcquired, of Release after that; where the hold is lost that of Acquire, without
+// its end.
 //
 // The goroutine that makes the step calls f, so f must be quick, and safe for concurrent
-// use. It may call any method of the lock; but while EventQueued is told, an Acquire by the
-// very owner who queues waits for itself. A panic in f, or a runtime.Goexit, is the
-// caller's of Acquire or Release, and leaves no lock held and nobody waiting: an Acquire that
-// ends so has acquired nothing, a Release has released. Of that acquisition f is told no
-// more. Only EventLost is told on a goroutine of its own, where a panic ends the process.
+// use. It may call any method of the lock; but while EventQueued is told, an Acquire by
+// the very owner who queues waits for itself. A panic in f, or a runtime.Goexit, ends the
+// call of Acquire or Release that made the step, and leaves no lock held and nobody
+// waiting: an Acquire that ends so has acquired nothing, a Release has released. f is
+// told no more of that acquisition. Only EventLost is told on a goroutine of its own,
+// where a panic ends the process.
 func WithObserver(f func(ctx context.Context, e Event)) Option {
 	return func(s *settings) { s.observer = f }
 }
@@ -128,11 +134,11 @@ func newSettings(opts []Option) (settings, error) {
 }
 
 const (
-	// maxRequest is the server's jute.maxbuffer: it closes the connection on a longer request,
-	// and would again at each retry.
+	// maxRequest is the server's jute.maxbuffer: it closes the connection on a longer
+	// request, and would again at each retry.
 	maxRequest = 0xfffff
-	// restOfCreate is enough for what a create consists of besides path, data and ACL: the
-	// header, the lengths, and the longest name of a znode below the path.
+	// restOfCreate is enough for what a create consists of besides path, data and ACL:
+	// the header, the lengths, and the longest name of a znode below the path.
 	restOfCreate = 200
 )
 
@@ -153,13 +159,13 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 		rest += len(acl.Scheme) + len(acl.ID) + 12
 	}
 	if rest+len(s.data) > maxRequest {
-		return s, fmt.Errorf("WithData: %d bytes are too many: ZooKeeper takes requests of up "+
-			"to %d bytes, with path and ACL, which leaves %d", len(s.data), maxRequest,
-			max(0, maxRequest-rest))
+		return s, fmt.Errorf("WithData: %d bytes are too many: ZooKeeper takes "+
+			"requests of up to %d bytes, with path and ACL, which leaves %d",
+			len(s.data), maxRequest, max(0, maxRequest-rest))
 	}
 	if advice := s.advice(conn); advice != "" {
-		s.logger.Warn("zookeeper lock: the session timeout is not known, so a second without "+
-			"an answer loses the lock", "path", path, "advice", advice)
+		s.logger.Warn("zookeeper lock: the session timeout is not known, so a second "+
+			"without an answer loses the lock", "path", path, "advice", advice)
 	}
 	return s, nil
 }
@@ -171,7 +177,9 @@ func checkConn(conn Conn) error {
 	case !v.IsValid(), v.Kind() == reflect.Pointer && v.IsNil():
 		return errors.New("conn: is nil")
 	case !v.Comparable():
-		return fmt.Errorf("conn: the type %T is not comparable; use a pointer to it", conn)
+		return fmt.Errorf(
+			"conn: the type %T is not comparable; use a pointer to it", conn,
+		)
 	}
 	return nil
 }
@@ -212,8 +220,8 @@ func (s *settings) advice(conn Conn) string {
 	return fmt.Sprintf("give %T a method Unwrap() recipes.Conn, or %s", conn, option)
 }
 
-// hostAddress returns an address of this host, without asking DNS, which may take seconds: the first one that is not a
-// loopback address, else 127.0.0.1.
+// hostAddress returns an address of this host, without asking DNS, which may take
+// seconds: the first one that is not a loopback address, else 127.0.0.1.
 var hostAddress = sync.OnceValue(func() string {
 	addresses, _ := net.InterfaceAddrs() // without them: 127.0.0.1
 	var found string

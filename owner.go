@@ -29,7 +29,8 @@ type ownedLock interface {
 
 type ownerKey struct{}
 
-// owners is what a ctx carries: for which owner it stands, lock by lock. It does not change.
+// owners is what a ctx carries: for which owner it stands, lock by lock. It does not
+// change.
 type owners struct {
 	shared  []share      // by Do: the locks that it has acquired
 	all     owner        // by WithOwner: every other lock; zero: the goroutine's
@@ -43,8 +44,8 @@ type share struct {
 
 // WithOwner returns a ctx that carries a new owner, different from every other. Whoever
 // uses that ctx, or one derived from it, on whatever goroutine, is that owner: it may
-// re-enter a lock that the owner holds, and release it. That is so for every lock, also in
-// a ctx that Do has made for one.
+// re-enter a lock that the owner holds, and release it. That is so for every lock, also
+// in a ctx that Do has made for one.
 func WithOwner(ctx context.Context) context.Context {
 	all := owner{identity: new(identity)}
 	return context.WithValue(ctx, ownerKey{}, &owners{all: all})
@@ -62,8 +63,8 @@ func ownerOf(ctx context.Context, lock ownedLock) owner {
 
 type ownOnlyKey struct{}
 
-// ownOnly returns ctx for calls that concern what its owner has acquired, and nothing that
-// others have, also of a lock that any caller may release.
+// ownOnly returns ctx for calls that concern what its owner has acquired, and nothing
+// that others have, also of a lock that any caller may release.
 func ownOnly(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ownOnlyKey{}, true)
 }
@@ -128,8 +129,8 @@ func (a *acquisition) of(lock ownedLock) owner {
 	return a.who
 }
 
-// end returns what was acquired. A lock that was asked for and is not held, such as one that
-// the caller's own kind of lock uses for itself, is not among it.
+// end returns what was acquired. A lock that was asked for and is not held, such as one
+// that the caller's own kind of lock uses for itself, is not among it.
 func (a *acquisition) end() (acquired []share) {
 	a.mu.Lock()
 	a.over = true
@@ -143,9 +144,9 @@ func (a *acquisition) end() (acquired []share) {
 	return acquired
 }
 
-// goroutineID reads the number from the first line of the stack, "goroutine 18 [running]:",
-// which is the only place where the runtime tells it. It takes some microseconds. Numbers
-// are not used twice in a process.
+// goroutineID reads the number from the first line of the stack, "goroutine 18
+// [running]:", which is the only place where the runtime tells it. It takes some
+// microseconds. Numbers are not used twice in a process.
 func goroutineID() uint64 {
 	var buf [64]byte
 	line := buf[:runtime.Stack(buf[:], false)]

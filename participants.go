@@ -21,14 +21,16 @@ type Participant struct {
 	Holding bool      // whether its turn has come
 }
 
-// String returns all that there is to tell, with the session as the servers' logs have it.
+// String returns all that there is to tell, with the session as the servers' logs have
+// it.
 func (p Participant) String() string {
 	state := "waiting"
 	if p.Holding {
 		state = "holding"
 	}
-	return fmt.Sprintf("%s: %s, %s, session %#x, since %s, data %q", p.Node, p.Kind, state,
-		uint64(p.Session), p.Since.Format(time.RFC3339Nano), p.Data) //nolint:gosec // as hex digits
+	id := uint64(p.Session) //nolint:gosec // as hex digits
+	return fmt.Sprintf("%s: %s, %s, session %#x, since %s, data %q",
+		p.Node, p.Kind, state, id, p.Since.Format(time.RFC3339Nano), p.Data)
 }
 
 // latchName is what Curator calls the znodes of LeaderLatch.
@@ -36,16 +38,20 @@ const latchName = "latch-"
 
 // kindOf is a Participant's Kind, by the name of its znode.
 var kindOf = map[string]string{
-	mutexName: "lock", readName: "read", writeName: "write", leaseName: "lease", latchName: "latch",
+	mutexName: "lock", readName: "read", writeName: "write", leaseName: "lease",
+	latchName: "latch",
 }
 
-// ParticipantNodes returns the full paths of the participants, in the order of the queue, as of now at the leader (Curator's
-// getParticipantNodes). A lock that was never used has none.
+// ParticipantNodes returns the full paths of the participants, in the order of the queue,
+// as of now at the leader (Curator's getParticipantNodes). A lock that was never used has
+// none.
 func (r *reentrant) ParticipantNodes(ctx context.Context) ([]string, error) {
 	return participantNodes(ctx, r.conn, r.config, r.queue)
 }
 
-func participantNodes(ctx context.Context, conn Conn, config session.Config, queue *seqnode.Queue) ([]string, error) {
+func participantNodes(
+	ctx context.Context, conn Conn, config session.Config, queue *seqnode.Queue,
+) ([]string, error) {
 	s := session.Use(conn, config)
 	defer s.Release()
 	members, err := queue.Members(ctx, s)
@@ -61,7 +67,8 @@ func participantNodes(ctx context.Context, conn Conn, config session.Config, que
 	return nodes, nil
 }
 
-// Participants returns the whole queue, in order. It takes a read for each participant; those who leave meanwhile are not in it.
+// Participants returns the whole queue, in order. It takes a read for each participant;
+// those who leave meanwhile are not in it.
 func (r *reentrant) Participants(ctx context.Context) ([]Participant, error) {
 	s := session.Use(r.conn, r.config)
 	defer s.Release()

@@ -54,8 +54,9 @@ func newReentrant(
 	}
 }
 
-// Acquire implements InterProcessLock. An owner that holds the lock re-enters without asking ZooKeeper; if its hold was lost
-// it gets ErrLockLost until it has released as often as it had acquired.
+// Acquire implements InterProcessLock. An owner that holds the lock re-enters without
+// asking ZooKeeper; if its hold was lost it gets ErrLockLost until it has released as
+// often as it had acquired.
 func (r *reentrant) Acquire(ctx context.Context) error {
 	return r.acquireWithin(ctx, limit{})
 }
@@ -145,7 +146,9 @@ func (r *reentrant) enter(
 	case isBusy(err):
 		r.steps.tell(call, Event{Kind: EventTimedOut, Node: last, Elapsed: elapsed})
 	default:
-		r.steps.tell(call, Event{Kind: EventFailed, Node: last, Elapsed: elapsed, Err: err})
+		r.steps.tell(call, Event{
+			Kind: EventFailed, Node: last, Elapsed: elapsed, Err: err,
+		})
 	}
 	return err
 }
@@ -208,7 +211,8 @@ func (r *reentrant) abandon(who owner, c *claim) {
 	}
 }
 
-// Release implements InterProcessLock. It gives ErrNotOwner to an owner that does not hold the lock.
+// Release implements InterProcessLock. It gives ErrNotOwner to an owner that does not
+// hold the lock.
 func (r *reentrant) Release(ctx context.Context) error {
 	hold, last, err := r.unwind(ownerOf(ctx, r))
 	if err == nil && last {
@@ -221,7 +225,9 @@ func (r *reentrant) Release(ctx context.Context) error {
 }
 
 // beginRelease implements releaser.
-func (r *reentrant) beginRelease(ctx context.Context) (finish func(context.Context) error) {
+func (r *reentrant) beginRelease(
+	ctx context.Context,
+) (finish func(context.Context) error) {
 	hold, last, err := r.unwind(ownerOf(ctx, r))
 	if err == nil && last {
 		return finishing(r.path, hold.beginRelease(ctx))
@@ -229,8 +235,8 @@ func (r *reentrant) beginRelease(ctx context.Context) (finish func(context.Conte
 	return finishing(r.path, func(context.Context) error { return err })
 }
 
-// unwind takes one acquire off the owner's claim. The last one takes the claim off the lock; its znode is the caller's to
-// delete.
+// unwind takes one acquire off the owner's claim. The last one takes the claim off the
+// lock; its znode is the caller's to delete.
 func (r *reentrant) unwind(who owner) (hold *Hold, last bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -284,7 +290,8 @@ func (r *reentrant) held(who owner) *Hold {
 // holds is called with reentrant.mu held.
 func (c *claim) holds() bool { return c.hold != nil && c.hold.Err() == nil }
 
-// IsAcquiredInThisProcess reports whether any owner holds the lock through this value. A lock that is lost is not held.
+// IsAcquiredInThisProcess reports whether any owner holds the lock through this value. A
+// lock that is lost is not held.
 func (r *reentrant) IsAcquiredInThisProcess() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -296,16 +303,20 @@ func (r *reentrant) IsAcquiredInThisProcess() bool {
 	return false
 }
 
-// IsOwned reports whether the owner of ctx holds the lock (Curator's isOwnedByCurrentThread). It asks nothing of ZooKeeper.
-// One that lost it does not hold it.
-func (r *reentrant) IsOwned(ctx context.Context) bool { return r.held(ownerOf(ctx, r)) != nil }
+// IsOwned reports whether the owner of ctx holds the lock (Curator's
+// isOwnedByCurrentThread). It asks nothing of ZooKeeper. One that lost it does not hold
+// it.
+func (r *reentrant) IsOwned(ctx context.Context) bool {
+	return r.held(ownerOf(ctx, r)) != nil
+}
 
-// Hold returns the hold of ctx's owner, nil where it has none. One that was lost stays its
-// owner's, until it has released as often as it had acquired: so Hold(ctx) is no nil in the
-// very moment of the loss.
+// Hold returns the hold of ctx's owner, nil where it has none. One that was lost stays
+// its owner's, until it has released as often as it had acquired: so Hold(ctx) is no nil
+// in the very moment of the loss.
 func (r *reentrant) Hold(ctx context.Context) *Hold { return r.holdOf(ownerOf(ctx, r)) }
 
-// LockPath returns the znode of ctx's owner (Curator's getLockPath), "" where it does not hold the lock.
+// LockPath returns the znode of ctx's owner (Curator's getLockPath), "" where it does not
+// hold the lock.
 func (r *reentrant) LockPath(ctx context.Context) string {
 	if h := r.held(ownerOf(ctx, r)); h != nil {
 		return h.path
@@ -313,10 +324,12 @@ func (r *reentrant) LockPath(ctx context.Context) string {
 	return ""
 }
 
-// MakeRevocable sets the function that is called, in a goroutine of its own, each time another process asks for the lock back
-// (AttemptRevoke, or Curator's Revoker), of a holder and of a waiter through this value. Requests that follow one another faster
-// than they can be read are one. It may be set at any time, and stays in force for all later holds; nil ends that.
-// A znode of a revocable lock takes one read and one watch at once, instead of only when it lasts.
+// MakeRevocable sets the function that is called, in a goroutine of its own, each time
+// another process asks for the lock back (AttemptRevoke, or Curator's Revoker), of a
+// holder and of a waiter through this value. Requests that follow one another faster than
+// they can be read are one. It may be set at any time, and stays in force for all later
+// holds; nil ends that. A znode of a revocable lock takes one read and one watch at once,
+// instead of only when it lasts.
 func (r *reentrant) MakeRevocable(listener func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

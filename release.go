@@ -7,8 +7,8 @@ import (
 
 // A releaser is a lock whose release can begin before anybody waits for it.
 type releaser interface {
-	// beginRelease is Release but for the wait. finish, to be called once, waits until its
-	// ctx is done, and tells the observer.
+	// beginRelease is Release but for the wait. finish, to be called once, waits until
+	// its ctx is done, and tells the observer.
 	beginRelease(ctx context.Context) (finish func(ctx context.Context) error)
 }
 
@@ -52,7 +52,9 @@ func releaseOne(ctx context.Context, lock releaser) error {
 }
 
 // finishing is finish with what is lacking in its error.
-func finishing(path string, finish func(context.Context) error) func(context.Context) error {
+func finishing(
+	path string, finish func(context.Context) error,
+) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := finish(ctx); err != nil {
 			return wrap("release", path, err)
@@ -62,8 +64,8 @@ func finishing(path string, finish func(context.Context) error) func(context.Con
 }
 
 // beginAll begins to release locks, the last first, whatever becomes of each: one that
-// panics, or ends the goroutine, keeps none of the others. One of the caller's own kind is
-// released in its turn, and waited for: no longer than share, if that is not 0.
+// panics, or ends the goroutine, keeps none of the others. One of the caller's own kind
+// is released in its turn, and waited for: no longer than share, if that is not 0.
 func beginAll(
 	ctx context.Context, locks []InterProcessLock, share time.Duration,
 ) (finish func(context.Context) []error) {

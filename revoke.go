@@ -9,12 +9,14 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
-// revokeMessage is Revoker.REVOKE_MESSAGE: set as a lock znode's data, it asks for the lock back.
+// revokeMessage is Revoker.REVOKE_MESSAGE: set as a lock znode's data, it asks for the
+// lock back.
 const revokeMessage = "__REVOKE__"
 
-// AttemptRevoke asks the participant whose znode is nodePath to give up the lock, or its wait for it (Curator's
-// Revoker.attemptRevoke). Whether it does is up to it: the request is heard if the lock was made revocable. A znode that is gone
-// is no error. An outage is waited out until ctx is done. The data of the znode is lost.
+// AttemptRevoke asks the participant whose znode is nodePath to give up the lock, or its
+// wait for it (Curator's Revoker.attemptRevoke). Whether it does is up to it: the request
+// is heard if the lock was made revocable. A znode that is gone is no error. An outage is
+// waited out until ctx is done. The data of the znode is lost.
 func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	const op = "revoke"
 	if err := checkConn(conn); err != nil {

@@ -10,18 +10,21 @@ const (
 	writeName = "__WRIT__"
 )
 
-// InterProcessReadWriteLock is Curator's reentrant read/write lock across processes: readers share it, a writer has it alone, and
-// all get it in the order in which they asked for it, so that neither starves the other.
+// InterProcessReadWriteLock is Curator's reentrant read/write lock across processes:
+// readers share it, a writer has it alone, and all get it in the order in which they
+// asked for it, so that neither starves the other.
 //
-// An owner that holds the write lock may take the read lock at once, and keeps it when it releases the write lock (a downgrade;
-// the read lock has the write lock's fencing token). The other way round is refused with ErrUpgrade.
+// An owner that holds the write lock may take the read lock at once, and keeps it when it
+// releases the write lock (a downgrade; the read lock has the write lock's fencing
+// token). The other way round is refused with ErrUpgrade.
 //
-// An owner is that of both sides: fn of a Do under the one, and its goroutines, may go through
-// the other as the owner that called Do. An owner that asks for both for the first time on two
-// goroutines at once can wait for itself.
+// An owner is that of both sides: fn of a Do under the one, and its goroutines, may go
+// through the other as the owner that called Do. An owner that asks for both for the
+// first time on two goroutines at once can wait for itself.
 //
-// It is safe for concurrent use and needs no closing. A value may be made for each use, but
-// re-entry, a downgrade, and the refusal of an upgrade are between the two locks of one value.
+// It is safe for concurrent use and needs no closing. A value may be made for each use,
+// but re-entry, a downgrade, and the refusal of an upgrade are between the two locks of
+// one value.
 type InterProcessReadWriteLock struct {
 	read  *ReadLock
 	write *WriteLock
@@ -38,16 +41,23 @@ var (
 	_ InterProcessLock = (*WriteLock)(nil)
 )
 
-// NewInterProcessReadWriteLock returns the read/write lock at path, which is created at the first Acquire. It asks nothing of
-// ZooKeeper, and refuses what NewInterProcessMutex refuses.
-func NewInterProcessReadWriteLock(conn Conn, path string, opts ...Option) (*InterProcessReadWriteLock, error) {
+// NewInterProcessReadWriteLock returns the read/write lock at path, which is created at
+// the first Acquire. It asks nothing of ZooKeeper, and refuses what NewInterProcessMutex
+// refuses.
+func NewInterProcessReadWriteLock(
+	conn Conn, path string, opts ...Option,
+) (*InterProcessReadWriteLock, error) {
 	settings, err := build(conn, path, opts)
 	if err != nil {
 		return nil, refuse("NewInterProcessReadWriteLock", path, err)
 	}
 	kinds := []string{readName, writeName}
-	read := newReentrant(conn, settings, "read lock", path, readName, kinds, readWriteRule)
-	write := newReentrant(conn, settings, "write lock", path, writeName, kinds, readWriteRule)
+	read := newReentrant(
+		conn, settings, "read lock", path, readName, kinds, readWriteRule,
+	)
+	write := newReentrant(
+		conn, settings, "write lock", path, writeName, kinds, readWriteRule,
+	)
 	write.queue.Relist = true
 	write.refuse = func(who owner) error {
 		if read.held(who) != nil {
@@ -72,12 +82,15 @@ func (l *InterProcessReadWriteLock) ReadLock() *ReadLock { return l.read }
 // WriteLock returns the exclusive side; always the same value.
 func (l *InterProcessReadWriteLock) WriteLock() *WriteLock { return l.write }
 
-// readWriteRule: a writer waits for the node right ahead, a reader for the nearest write node ahead. (Curator's reader watches the
-// first one, and all readers behind later writers wake for nothing.) A node of the same number is the same owner's, a read
-// lock under its write lock.
+// readWriteRule: a writer waits for the node right ahead, a reader for the nearest write
+// node ahead. (Curator's reader watches the first one, and all readers behind later
+// writers wake for nothing.) A node of the same number is the same owner's, a read lock
+// under its write lock.
 func readWriteRule(queue []seqnode.Name, self int) int {
 	at := self - 1
-	for at >= 0 && (queue[at].Seq == queue[self].Seq || queue[self].Kind == readName && queue[at].Kind == readName) {
+	for at >= 0 &&
+		(queue[at].Seq == queue[self].Seq || queue[self].Kind == readName &&
+			queue[at].Kind == readName) {
 		at--
 	}
 	return at

@@ -19,11 +19,13 @@ const (
 	leaseName = "lease-"
 )
 
-// InterProcessSemaphoreV2 is Curator's counting semaphore across processes: it hands out leases, no more than its maximum at a
-// time, to those who ask in the order in which they asked. Leases belong to no owner: whoever has one may release it.
+// InterProcessSemaphoreV2 is Curator's counting semaphore across processes: it hands out
+// leases, no more than its maximum at a time, to those who ask in the order in which they
+// asked. Leases belong to no owner: whoever has one may release it.
 //
-// The maximum is given to each value, which should agree, or shared through a znode. Where several leases are asked for they
-// are given together, and others wait meanwhile, so that two callers cannot starve each other (they can in Curator).
+// The maximum is given to each value, which should agree, or shared through a znode.
+// Where several leases are asked for they are given together, and others wait meanwhile,
+// so that two callers cannot starve each other (they can in Curator).
 //
 // It is safe for concurrent use and needs no closing. A value may be made for each use.
 type InterProcessSemaphoreV2 struct {
@@ -37,9 +39,11 @@ type InterProcessSemaphoreV2 struct {
 	leases *seqnode.Queue
 }
 
-// NewInterProcessSemaphoreV2 returns the semaphore at path with a fixed maximum, 1 or more. It asks nothing of ZooKeeper, and refuses
-// what NewInterProcessMutex refuses.
-func NewInterProcessSemaphoreV2(conn Conn, path string, maxLeases int, opts ...Option) (*InterProcessSemaphoreV2, error) {
+// NewInterProcessSemaphoreV2 returns the semaphore at path with a fixed maximum, 1 or
+// more. It asks nothing of ZooKeeper, and refuses what NewInterProcessMutex refuses.
+func NewInterProcessSemaphoreV2(
+	conn Conn, path string, maxLeases int, opts ...Option,
+) (*InterProcessSemaphoreV2, error) {
 	const op = "NewInterProcessSemaphoreV2"
 	s, err := newSemaphore(conn, path, opts)
 	if err != nil {
@@ -52,9 +56,13 @@ func NewInterProcessSemaphoreV2(conn Conn, path string, maxLeases int, opts ...O
 	return s, nil
 }
 
-// NewInterProcessSemaphoreV2Shared returns the semaphore at path with the maximum that the znode countPath holds, as Curator's
-// SharedCount keeps it; see SetSharedCount. A higher maximum wakes those who wait, a lower one takes nothing from those who hold leases.
-func NewInterProcessSemaphoreV2Shared(conn Conn, path, countPath string, opts ...Option) (*InterProcessSemaphoreV2, error) {
+// NewInterProcessSemaphoreV2Shared returns the semaphore at path with the maximum that
+// the znode countPath holds, as Curator's SharedCount keeps it; see SetSharedCount. A
+// higher maximum wakes those who wait, a lower one takes nothing from those who hold
+// leases.
+func NewInterProcessSemaphoreV2Shared(
+	conn Conn, path, countPath string, opts ...Option,
+) (*InterProcessSemaphoreV2, error) {
 	const op = "NewInterProcessSemaphoreV2Shared"
 	s, err := newSemaphore(conn, path, opts)
 	if err != nil {
@@ -67,7 +75,9 @@ func NewInterProcessSemaphoreV2Shared(conn Conn, path, countPath string, opts ..
 	return s, nil
 }
 
-func newSemaphore(conn Conn, path string, opts []Option) (*InterProcessSemaphoreV2, error) {
+func newSemaphore(
+	conn Conn, path string, opts []Option,
+) (*InterProcessSemaphoreV2, error) {
 	settings, err := build(conn, path, opts)
 	if err != nil {
 		return nil, err
@@ -80,8 +90,9 @@ func newSemaphore(conn Conn, path string, opts []Option) (*InterProcessSemaphore
 	}
 	return &InterProcessSemaphoreV2{
 		conn: conn, path: path, config: settings.sessionConfig(conn),
-		steps: &steps{"semaphore", path, settings.observer},
-		gate:  queue(locksDir, mutexName, predecessor), leases: queue(leasesDir, leaseName, nil),
+		steps:  &steps{"semaphore", path, settings.observer},
+		gate:   queue(locksDir, mutexName, predecessor),
+		leases: queue(leasesDir, leaseName, nil),
 	}, nil
 }
 
@@ -153,7 +164,9 @@ func (s *InterProcessSemaphoreV2) acquire(
 	case isBusy(err):
 		s.steps.tell(call, Event{Kind: EventTimedOut, Node: last, Elapsed: elapsed})
 	default:
-		s.steps.tell(call, Event{Kind: EventFailed, Node: last, Elapsed: elapsed, Err: err})
+		s.steps.tell(call, Event{
+			Kind: EventFailed, Node: last, Elapsed: elapsed, Err: err,
+		})
 	}
 	return nil, err
 }
@@ -187,7 +200,9 @@ func (s *InterProcessSemaphoreV2) grant(
 const gateWithin = 100 * time.Millisecond
 
 // enter goes through the gate and gets the leases' znodes.
-func (s *InterProcessSemaphoreV2) enter(ctx context.Context, n int, try bool, queued func(string, int)) ([]*seqnode.Node, error) {
+func (s *InterProcessSemaphoreV2) enter(
+	ctx context.Context, n int, try bool, queued func(string, int),
+) ([]*seqnode.Node, error) {
 	conn := session.Use(s.conn, s.config)
 	defer conn.Release()
 	var backoff session.Backoff
@@ -229,10 +244,13 @@ func (s *InterProcessSemaphoreV2) enterGate(
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	began := time.Now()
-	return s.gate.Enter(ctx, conn, seqnode.Request{OnQueued: func(node string, ahead int) {
+	return s.gate.Enter(ctx, conn, seqnode.Request{OnQueued: func(
+		node string, ahead int,
+	) {
 		queued(node, ahead)
 		if try && ahead > 0 {
-			patience := gateWithin + 2*time.Since(began) // two round trips: leases, and the delete
+			// two round trips: leases, and the delete
+			patience := gateWithin + 2*time.Since(began)
 			go func() {
 				s.awaitStandstill(ctx, conn, node, ahead, patience)
 				cancel(errTimeUp)
@@ -244,7 +262,8 @@ func (s *InterProcessSemaphoreV2) enterGate(
 // awaitStandstill returns when nobody ahead of node has left the gate for a while, or ctx
 // is done.
 func (s *InterProcessSemaphoreV2) awaitStandstill(
-	ctx context.Context, conn *session.Session, node string, ahead int, patience time.Duration,
+	ctx context.Context, conn *session.Session, node string, ahead int,
+	patience time.Duration,
 ) {
 	for conn.Pause(ctx, patience) == nil {
 		now, err := s.gate.Ahead(ctx, conn, node)
@@ -257,9 +276,12 @@ func (s *InterProcessSemaphoreV2) awaitStandstill(
 	}
 }
 
-// ParticipantNodes returns the full paths of the leases that are out, or about to be, in the order in which they were asked for,
-// as of now at the leader. A semaphore that was never used has none.
-func (s *InterProcessSemaphoreV2) ParticipantNodes(ctx context.Context) ([]string, error) {
+// ParticipantNodes returns the full paths of the leases that are out, or about to be, in
+// the order in which they were asked for, as of now at the leader. A semaphore that was
+// never used has none.
+func (s *InterProcessSemaphoreV2) ParticipantNodes(
+	ctx context.Context,
+) ([]string, error) {
 	return participantNodes(ctx, s.conn, s.config, s.leases)
 }
 
@@ -288,8 +310,8 @@ type Lease struct {
 	released atomic.Bool
 }
 
-// Release gives the lease back, as InterProcessLock.Release releases a lock: ErrLockLost says that it had been lost before. It may
-// be called again, which does nothing.
+// Release gives the lease back, as InterProcessLock.Release releases a lock: ErrLockLost
+// says that it had been lost before. It may be called again, which does nothing.
 func (l *Lease) Release(ctx context.Context) error { return releaseOne(ctx, l) }
 
 // beginRelease implements releaser.
@@ -300,7 +322,8 @@ func (l *Lease) beginRelease(ctx context.Context) (finish func(context.Context) 
 	return finishing(l.sem.path, l.hold.beginRelease(ctx))
 }
 
-// Data returns what the lease's znode holds: by default the address of the host that acquired it.
+// Data returns what the lease's znode holds: by default the address of the host that
+// acquired it.
 func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 	s := session.Use(l.sem.conn, l.sem.config)
 	defer s.Release()
@@ -314,8 +337,8 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 	return data, nil
 }
 
-// Hold returns the lease as a hold, for what that offers besides: a ctx that ends with it, and
-// transactions that are done only while it lasts. It is always the same one.
+// Hold returns the lease as a hold, for what that offers besides: a ctx that ends with
+// it, and transactions that are done only while it lasts. It is always the same one.
 func (l *Lease) Hold() *Hold { return l.hold }
 
 // NodeName returns the name of the lease's znode, without the path.

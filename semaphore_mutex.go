@@ -9,11 +9,11 @@ import (
 )
 
 // InterProcessSemaphoreMutex is Curator's mutex across processes that is not reentrant: a
-// semaphore with one lease. A second Acquire by the holder waits. Any caller may release it:
-// see Release.
+// semaphore with one lease. A second Acquire by the holder waits. Any caller may release
+// it: see Release.
 //
-// It is safe for concurrent use and needs no closing. A value may be made for each use, but
-// only the one that acquired it can release it.
+// It is safe for concurrent use and needs no closing. A value may be made for each use,
+// but only the one that acquired it can release it.
 type InterProcessSemaphoreMutex struct {
 	semaphore *InterProcessSemaphoreV2
 
@@ -25,16 +25,18 @@ type InterProcessSemaphoreMutex struct {
 type stay struct {
 	who   owner
 	lease *Lease
-	// passed on: another was granted later through the same value, which is the value's, also
-	// after that one's release. Only who acquired this one can release it.
+	// passed on: another was granted later through the same value, which is the value's,
+	// also after that one's release. Only who acquired this one can release it.
 	passedOn bool
 }
 
 var _ InterProcessLock = (*InterProcessSemaphoreMutex)(nil)
 
-// NewInterProcessSemaphoreMutex returns the mutex at path, which is created at the first Acquire. It asks nothing of ZooKeeper, and
-// refuses what NewInterProcessMutex refuses.
-func NewInterProcessSemaphoreMutex(conn Conn, path string, opts ...Option) (*InterProcessSemaphoreMutex, error) {
+// NewInterProcessSemaphoreMutex returns the mutex at path, which is created at the first
+// Acquire. It asks nothing of ZooKeeper, and refuses what NewInterProcessMutex refuses.
+func NewInterProcessSemaphoreMutex(
+	conn Conn, path string, opts ...Option,
+) (*InterProcessSemaphoreMutex, error) {
 	s, err := newSemaphore(conn, path, opts)
 	if err != nil {
 		return nil, refuse("NewInterProcessSemaphoreMutex", path, err)
@@ -49,7 +51,9 @@ func (m *InterProcessSemaphoreMutex) Acquire(ctx context.Context) error {
 }
 
 // AcquireTimeout implements InterProcessLock.
-func (m *InterProcessSemaphoreMutex) AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error) {
+func (m *InterProcessSemaphoreMutex) AcquireTimeout(
+	ctx context.Context, timeout time.Duration,
+) (bool, error) {
 	return heldOrBusy(ctx, m.acquireWithin(ctx, newLimit(timeout)))
 }
 
@@ -83,12 +87,14 @@ func (m *InterProcessSemaphoreMutex) forget(s *stay) {
 	m.stays = slices.DeleteFunc(m.stays, func(other *stay) bool { return other == s })
 }
 
-// Release implements InterProcessLock, for any caller. Who acquired what was not released
-// yet releases that, the earliest first, although it was lost meanwhile and the mutex has
-// passed on to somebody else through the same value. Any other caller releases whatever
-// lease the value has at that moment, as in Curator: after a loss, that of the next
-// holder through this value. ErrNotOwner says that there is nothing to release.
-func (m *InterProcessSemaphoreMutex) Release(ctx context.Context) error { return releaseOne(ctx, m) }
+// Release implements InterProcessLock, for any caller. A caller that has acquired the
+// mutex and not released it yet releases its own hold, the earliest first, even where
+// that was lost and another owner holds the mutex through the same value by now. Any
+// other caller releases whatever the value holds at that moment, as in Curator: after a
+// loss that can be the next holder's. ErrNotOwner says that there is nothing to release.
+func (m *InterProcessSemaphoreMutex) Release(ctx context.Context) error {
+	return releaseOne(ctx, m)
+}
 
 // beginRelease implements releaser.
 func (m *InterProcessSemaphoreMutex) beginRelease(
@@ -107,8 +113,8 @@ func (m *InterProcessSemaphoreMutex) beginRelease(
 	return s.lease.beginRelease(ctx)
 }
 
-// stayLocked returns the owner's stay, or else, unless only that is meant, the value's; nil
-// where there is none. It is called with mu held.
+// stayLocked returns the owner's stay, or else, unless only that is meant, the value's;
+// nil where there is none. It is called with mu held.
 func (m *InterProcessSemaphoreMutex) stayLocked(who owner, ownOnly bool) *stay {
 	at := slices.IndexFunc(m.stays, func(s *stay) bool { return s.who == who })
 	if at >= 0 {
@@ -120,9 +126,9 @@ func (m *InterProcessSemaphoreMutex) stayLocked(who owner, ownOnly bool) *stay {
 	return nil
 }
 
-// Hold returns the hold that ctx's owner acquired and has not released, lost or not: of
-// several the one that Release would release. For any other caller it is that of the
-// value; nil where that has none.
+// Hold returns the hold that Release would release: the one that ctx's owner has acquired
+// and not released, lost or not, and for any other caller the value's. It is nil where
+// there is none.
 func (m *InterProcessSemaphoreMutex) Hold(ctx context.Context) *Hold {
 	who := ownerOf(ctx, m)
 	m.mu.Lock()
@@ -146,9 +152,12 @@ func (m *InterProcessSemaphoreMutex) holdOf(who owner) *Hold {
 // ownerKey implements ownedLock.
 func (m *InterProcessSemaphoreMutex) ownerKey() any { return m }
 
-// IsAcquiredInThisProcess reports whether the mutex is held through this value. One that is lost is not held.
+// IsAcquiredInThisProcess reports whether the mutex is held through this value. One that
+// is lost is not held.
 func (m *InterProcessSemaphoreMutex) IsAcquiredInThisProcess() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.ContainsFunc(m.stays, func(s *stay) bool { return s.lease.Err() == nil })
+	return slices.ContainsFunc(m.stays, func(s *stay) bool {
+		return s.lease.Err() == nil
+	})
 }

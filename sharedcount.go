@@ -14,12 +14,17 @@ import (
 )
 
 func fixedLimit(most int) seqnode.Limit {
-	return func(context.Context, bool) (int, <-chan zk.Event, error) { return most, nil, nil }
+	return func(context.Context, bool) (int, <-chan zk.Event, error) {
+		return most, nil, nil
+	}
 }
 
-// sharedLimit reads the maximum anew each time, as the leader knows it: with an old one, more leases might go out than there are.
+// sharedLimit reads the maximum anew each time, as the leader knows it: with an old one,
+// more leases might go out than there are.
 func sharedLimit(conn Conn, config session.Config, path string) seqnode.Limit {
-	return func(ctx context.Context, watch bool) (most int, changed <-chan zk.Event, err error) {
+	return func(
+		ctx context.Context, watch bool,
+	) (most int, changed <-chan zk.Event, err error) {
 		s := session.Use(conn, config)
 		defer s.Release()
 		if watch { // first, so that no change goes unseen
@@ -47,14 +52,17 @@ func sharedLimit(conn Conn, config session.Config, path string) seqnode.Limit {
 // parseCount reads what Curator's SharedCount writes: a big-endian int32.
 func parseCount(data []byte) (int, error) {
 	if len(data) != 4 {
-		return 0, fmt.Errorf("%w: %d bytes are no big-endian int32", zk.ErrBadArguments, len(data))
+		return 0, fmt.Errorf(
+			"%w: %d bytes are no big-endian int32", zk.ErrBadArguments, len(data),
+		)
 	}
 	return int(int32(binary.BigEndian.Uint32(data))), nil
 }
 
-// SetSharedCount creates or sets the znode that a shared maximum is read from. Acquire on a semaphore whose count znode is
-// missing fails with an error that wraps zk.ErrNoNode. It refuses a maximum below 1 or above 2147483647, which is more than the znode
-// can hold. An outage is waited out until ctx is done.
+// SetSharedCount creates or sets the znode that a shared maximum is read from. Acquire on
+// a semaphore whose count znode is missing fails with an error that wraps zk.ErrNoNode.
+// It refuses a maximum below 1 or above 2147483647, which is more than the znode can
+// hold. An outage is waited out until ctx is done.
 func SetSharedCount(ctx context.Context, conn Conn, countPath string, maximum int) error {
 	const op = "set shared count"
 	settings, err := build(conn, countPath, nil)
@@ -78,7 +86,8 @@ func SetSharedCount(ctx context.Context, conn Conn, countPath string, maximum in
 	return nil
 }
 
-// errCreatedMeanwhile says that a znode that was missing is there now, by somebody else's doing.
+// errCreatedMeanwhile says that a znode that was missing is there now, by somebody else's
+// doing.
 var errCreatedMeanwhile = errors.New("it was created meanwhile")
 
 // setOrCreate sets the data of a znode, which it creates in dir where it is missing.
@@ -86,7 +95,9 @@ func setOrCreate(
 	ctx context.Context, s *session.Session, dir *seqnode.Dir, path string, data []byte,
 	acl []zk.ACL,
 ) error {
-	_, err := session.Call(ctx, s, func() (*zk.Stat, error) { return s.Set(path, data, -1) })
+	_, err := session.Call(
+		ctx, s, func() (*zk.Stat, error) { return s.Set(path, data, -1) },
+	)
 	if !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
