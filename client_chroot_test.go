@@ -18,7 +18,7 @@ import (
 
 // A chrootScene is a client below a chroot, and one that sees everything.
 type chrootScene struct {
-	server         *zktest.Server
+	cluster        *zktest.Cluster
 	client, beside *recipes.Client
 }
 
@@ -26,12 +26,12 @@ const chroot = "/apps/app"
 
 func newChrootScene(t *testing.T) *chrootScene {
 	t.Helper()
-	server := zktest.Start(t)
-	servers := strings.Join(server.Names(), ",")
+	cluster := zktest.Start(t)
+	servers := strings.Join(cluster.Names(), ",")
 	return &chrootScene{
-		server: server,
-		client: locktest.Connect(t, server.Link("ours"), servers+chroot, 10*time.Second),
-		beside: locktest.Connect(t, server.Link("beside"), servers, 10*time.Second),
+		cluster: cluster,
+		client:  locktest.Connect(t, cluster.Link("ours"), servers+chroot, 10*time.Second),
+		beside:  locktest.Connect(t, cluster.Link("beside"), servers, 10*time.Second),
 	}
 }
 
@@ -39,7 +39,7 @@ func newChrootScene(t *testing.T) *chrootScene {
 func (s *chrootScene) deleteAll(t *testing.T) {
 	t.Helper()
 	synctest.Wait() // for what is deleted in the background
-	for znodes := s.server.Znodes(); len(znodes) > 0; znodes = s.server.Znodes() {
+	for znodes := s.cluster.Znodes(); len(znodes) > 0; znodes = s.cluster.Znodes() {
 		require.NoError(t, s.beside.Delete(znodes[len(znodes)-1], -1))
 	}
 }
@@ -89,7 +89,7 @@ func TestAReapedChrootIsMadeAnew(t *testing.T) {
 		use(s.beside, chroot+"/lock")
 		use(s.client, "/lock")
 		time.Sleep(5 * time.Minute)
-		require.Empty(t, s.server.Znodes(), "the server deletes empty containers")
+		require.Empty(t, s.cluster.Znodes(), "the server deletes empty containers")
 		use(s.client, "/lock")
 	})
 }
@@ -102,14 +102,14 @@ func TestOnlyTheChrootIsMadeAnew(t *testing.T) {
 		acl := zk.WorldACL(zk.PermAll)
 		_, err := s.client.Create("/a/b", nil, 0, acl)
 		require.ErrorIs(t, err, zk.ErrNoNode)
-		require.Empty(t, s.server.Znodes())
+		require.Empty(t, s.cluster.Znodes())
 		_, _, err = s.client.Get("/")
 		require.ErrorIs(t, err, zk.ErrNoNode)
 
 		created, err := s.client.CreateContainer("/a", nil, zk.FlagContainer, acl)
 		require.NoError(t, err)
 		require.Equal(t, "/a", created)
-		require.Equal(t, []string{"/apps", chroot, chroot + "/a"}, s.server.Znodes())
+		require.Equal(t, []string{"/apps", chroot, chroot + "/a"}, s.cluster.Znodes())
 
 		s.deleteAll(t)
 		_, err = s.beside.Unwrap().SetACL("/", zk.WorldACL(zk.PermRead), -1)
@@ -127,7 +127,7 @@ func TestAChrootIsMadeAnewWhoseParentsGo(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newChrootScene(t)
 			require.NoError(t, s.beside.Delete(chroot, -1))
-			s.server.Link("ours").Delay(10*time.Millisecond, 10*time.Millisecond)
+			s.cluster.Link("ours").Delay(10*time.Millisecond, 10*time.Millisecond)
 			lock, err := recipes.NewInterProcessMutex(s.client, "/lock")
 			require.NoError(t, err)
 			ctx := locktest.Owner(t)

@@ -74,8 +74,8 @@ func (n *clientNames) answer(conn net.Conn) {
 func TestClientOutlivesItsNameService(t *testing.T) {
 	names := &clientNames{}
 	names.serve(t)
-	server := zktest.Start(t)
-	_, port, err := net.SplitHostPort(server.Addrs()[0])
+	cluster := zktest.Start(t)
+	_, port, err := net.SplitHostPort(cluster.Addrs()[0])
 	require.NoError(t, err)
 	c, err := recipes.Connect(clientContext(t), "zk1.corp.internal:"+port, 40*time.Second)
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func TestClientOutlivesItsNameService(t *testing.T) {
 
 	names.down.Store(true)
 	for range 2 {
-		server.Link("").Reset()
+		cluster.Link("").Reset()
 		locktest.Eventually(t, func() bool { return c.State() != zk.StateHasSession }, "no fault")
 		locktest.Eventually(t, func() bool { _, _, err := c.Get("/"); return err == nil },
 			"the client does not come back")
@@ -102,8 +102,8 @@ func TestOneNameUnanswered(t *testing.T) {
 	names := &clientNames{}
 	names.down.Store(true)
 	names.serve(t)
-	server := zktest.Start(t)
-	_, port, err := net.SplitHostPort(server.Addrs()[0])
+	cluster := zktest.Start(t)
+	_, port, err := net.SplitHostPort(cluster.Addrs()[0])
 	require.NoError(t, err)
 	clientLeaks(t)
 	servers := "zk2.corp.internal:" + port + ",127.0.0.1:" + port

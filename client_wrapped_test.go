@@ -90,9 +90,9 @@ func TestAWrappedClientIsAClient(t *testing.T) {
 	for name, wrap := range clientWrappers {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := zktest.Start(t)
-				link := server.Link("ours")
-				servers := strings.Join(server.Names(), ",") + "/app"
+				cluster := zktest.Start(t)
+				link := cluster.Link("ours")
+				servers := strings.Join(cluster.Names(), ",") + "/app"
 				c := locktest.Connect(t, link, servers, 10*time.Second)
 				lock, err := recipes.NewInterProcessMutex(wrap(c), "/lock")
 				require.NoError(t, err)
@@ -120,9 +120,9 @@ func TestAWrappedClientIsAClient(t *testing.T) {
 // What is known of a Conn that is no SessionConn, and wraps none, is nothing.
 func TestABareConnTellsNoSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t)
-		servers := strings.Join(server.Names(), ",") + "/app"
-		c := locktest.Connect(t, server.Link("ours"), servers, 10*time.Second)
+		cluster := zktest.Start(t)
+		servers := strings.Join(cluster.Names(), ",") + "/app"
+		c := locktest.Connect(t, cluster.Link("ours"), servers, 10*time.Second)
 		for name, conn := range map[string]recipes.Conn{
 			"hides":            struct{ recipes.Conn }{c},
 			"unwraps to nil":   &fieldlessConn{c},
@@ -145,9 +145,9 @@ func (*fieldlessConn) Unwrap() recipes.Conn { return nil }
 
 func TestTheLastHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t)
-		link := server.Link("ours")
-		c := locktest.Connect(t, link, strings.Join(server.Names(), ","), 10*time.Second)
+		cluster := zktest.Start(t)
+		link := cluster.Link("ours")
+		c := locktest.Connect(t, link, strings.Join(cluster.Names(), ","), 10*time.Second)
 		session, began := c.LastHandshake()
 		require.Equal(t, c.SessionID(), session)
 		require.Equal(t, time.Now(), began)
@@ -163,13 +163,13 @@ func TestTheLastHandshake(t *testing.T) {
 
 func TestOnClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t)
-		servers := strings.Join(server.Names(), ",")
-		c := locktest.Connect(t, server.Link("ours"), servers, 10*time.Second)
+		cluster := zktest.Start(t)
+		servers := strings.Join(cluster.Names(), ",")
+		c := locktest.Connect(t, cluster.Link("ours"), servers, 10*time.Second)
 		var told []string
 		tell := func(what string) func() { return func() { told = append(told, what) } }
 		c.OnClose(func() {
-			told = append(told, fmt.Sprint("sessions: ", len(server.Sessions())))
+			told = append(told, fmt.Sprint("sessions: ", len(cluster.Sessions())))
 		})
 		c.OnClose(tell("taken back"))()
 		c.Close()

@@ -85,11 +85,12 @@ func TestAPlayedOutageIsOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const timeout = 10 * time.Second
-				server := zktest.Start(t)
-				addr := server.Leader().Addr()
-				other := locktest.Connect(t, server.Link("other"), addr, timeout)
+				cluster := zktest.Start(t)
+				addr := cluster.Leader().Addr()
+				other := locktest.Connect(t, cluster.Link("other"), addr, timeout)
 				conn := &faultConn{
-					Conn: locktest.ConnectBare(t, server.Link(holdersLink), addr, timeout), state: state,
+					Conn:  locktest.ConnectBare(t, cluster.Link(holdersLink), addr, timeout),
+					state: state,
 				}
 				mutex := func(path string) *recipes.InterProcessMutex {
 					lock, err := recipes.NewInterProcessMutex(conn, path,
@@ -133,14 +134,16 @@ func TestAPlayedOutageIsOne(t *testing.T) {
 func TestAWrapperOfAClosedConnectionTellsWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
-		server := zktest.Start(t)
-		addr := server.Leader().Addr()
-		other := locktest.Connect(t, server.Link("other"), addr, timeout)
+		cluster := zktest.Start(t)
+		addr := cluster.Leader().Addr()
+		other := locktest.Connect(t, cluster.Link("other"), addr, timeout)
 		taken, err := recipes.NewInterProcessMutex(other, "/wanted")
 		require.NoError(t, err)
 		theirs, ours := locktest.Owner(t), locktest.Owner(t)
 		require.NoError(t, taken.Acquire(theirs))
-		conn := &faultConn{Conn: locktest.ConnectBare(t, server.Link(holdersLink), addr, timeout)}
+		conn := &faultConn{
+			Conn: locktest.ConnectBare(t, cluster.Link(holdersLink), addr, timeout),
+		}
 		lock, err := recipes.NewInterProcessMutex(conn, "/wanted",
 			recipes.WithSessionTimeout(timeout))
 		require.NoError(t, err)

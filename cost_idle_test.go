@@ -42,14 +42,14 @@ func (m *meter) reset() {
 }
 
 // meterInBubble connects a client whose every byte is counted.
-func meterInBubble(t *testing.T, server *zktest.Server, timeout time.Duration) *meter {
+func meterInBubble(t *testing.T, cluster *zktest.Cluster, timeout time.Duration) *meter {
 	t.Helper()
 	m := new(meter)
 	dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
-		conn, err := server.Dial(network, address, timeout)
+		conn, err := cluster.Dial(network, address, timeout)
 		return meteredConn{conn, &m.bytes}, err
 	}
-	client, err := recipes.Connect(t.Context(), server.Names()[0], timeout,
+	client, err := recipes.Connect(t.Context(), cluster.Names()[0], timeout,
 		recipes.WithDialer(dial))
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -91,8 +91,8 @@ func TestCostOfIdleWaiters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const waiters = 200
-				server := zktest.Start(t)
-				ours := meterInBubble(t, server, 40*time.Second)
+				cluster := zktest.Start(t)
+				ours := meterInBubble(t, cluster, 40*time.Second)
 				mutex := func(conn recipes.Conn) *recipes.InterProcessMutex {
 					lock, err := recipes.NewInterProcessMutex(conn, "/lock")
 					require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestCostOfIdleWaiters(t *testing.T) {
 				}
 				holder := mutex(ours)
 				if c.foreign {
-					holder = mutex(locktest.ConnectThrough(t, server, "other"))
+					holder = mutex(locktest.ConnectThrough(t, cluster, "other"))
 				}
 				ctx, waiting := locktest.Owner(t), make([]<-chan error, waiters)
 				require.NoError(t, holder.Acquire(ctx))

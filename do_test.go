@@ -278,7 +278,7 @@ func TestDoReleasesWhenFnEndsItsGoroutine(t *testing.T) {
 		<-ended
 		require.False(t, s.Lock.IsAcquiredInThisProcess())
 		time.Sleep(time.Second)
-		require.Equal(t, []string{"/lock"}, s.Server.Znodes())
+		require.Equal(t, []string{"/lock"}, s.Cluster.Znodes())
 	})
 }
 
@@ -315,13 +315,13 @@ func TestDoReleasesWithItsCallersContext(t *testing.T) {
 func TestDoWaitsForItsRelease(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
 		err := recipes.Do(t.Context(), s.Lock, func(context.Context, *recipes.Hold) error {
-			link := s.Server.Link("ours")
+			link := s.Cluster.Link("ours")
 			link.Freeze()
 			time.AfterFunc(1500*time.Millisecond, link.Thaw)
 			return nil
 		})
 		require.NoError(t, err)
-		require.Equal(t, []string{"/lock"}, s.Server.Znodes())
+		require.Equal(t, []string{"/lock"}, s.Cluster.Znodes())
 	})
 }
 

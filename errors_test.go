@@ -24,7 +24,7 @@ func forEveryRivalry(t *testing.T, test func(t *testing.T, r rivalry)) {
 	t.Helper()
 	forAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k kind) {
 		r := rivalry{
-			kind: k, ours: b.Server.Link("ours"), client: b.Ours, ctx: locktest.Owner(t),
+			kind: k, ours: b.Cluster.Link("ours"), client: b.Ours, ctx: locktest.Owner(t),
 		}
 		held, err := k.makeRival(b.Other, "/lock")
 		require.NoError(t, err)

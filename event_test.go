@@ -94,7 +94,7 @@ func (s *sabotaged) isFree(t *testing.T, ctx context.Context) { //nolint:revive 
 	require.False(t, s.lock.IsAcquiredInThisProcess())
 	require.ErrorIs(t, s.lock.Release(ctx), recipes.ErrNotOwner)
 	time.Sleep(time.Second)
-	for _, node := range s.Server.Znodes() {
+	for _, node := range s.Cluster.Znodes() {
 		require.NotContains(t, node, "_c_", "it blocks others")
 	}
 	for _, lock := range []recipes.InterProcessLock{s.rival, s.lock} {
@@ -188,7 +188,7 @@ func TestAnObserverThatEndsWhenALossIsTold(t *testing.T) {
 		ctx := locktest.Owner(t)
 		require.NoError(t, s.lock.Acquire(ctx))
 		s.arm(recipes.EventLost, ends["ends"])
-		s.Server.ExpireSession(s.Ours.SessionID())
+		s.Cluster.ExpireSession(s.Ours.SessionID())
 		time.Sleep(time.Second)
 		require.ErrorIs(t, s.lock.Release(ctx), recipes.ErrLockLost)
 		s.isFree(t, ctx)
@@ -322,7 +322,7 @@ func TestAnObserverIsToldTheCallAndTheRecipe(t *testing.T) {
 		within, cancel := context.WithCancel(call(ctx, "second"))
 		require.NoError(t, lock.Acquire(within))
 		cancel()
-		s.Server.ExpireSession(s.Ours.SessionID())
+		s.Cluster.ExpireSession(s.Ours.SessionID())
 		time.Sleep(time.Second)
 		require.ErrorIs(t, lock.Release(call(ctx, "end")), recipes.ErrLockLost)
 		// the loss may be found by Release, and is told on a goroutine of its own
@@ -343,11 +343,11 @@ func TestAnObserverIsToldTheCallAndTheRecipe(t *testing.T) {
 // Leases that were acquired before the observer panics at one of them are all given back.
 func TestReturnAllGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t)
+		cluster := zktest.Start(t)
 		var boom saboteur
 		s, err := recipes.NewInterProcessSemaphoreV2(
 			locktest.ConnectThrough(
-				t, server, "ours",
+				t, cluster, "ours",
 			), "/semaphore", 3, recipes.WithObserver(boom.observe))
 		require.NoError(t, err)
 		leases, err := s.AcquireN(t.Context(), 3)
@@ -382,7 +382,7 @@ func TestAMemberThatPanicsKeepsNoOther(t *testing.T) {
 		require.False(t, s.Lock.IsOwned(ctx))
 		require.False(t, b.IsOwned(ctx))
 		time.Sleep(time.Second)
-		require.Equal(t, []string{"/b", "/lock"}, s.Server.Znodes())
+		require.Equal(t, []string{"/b", "/lock"}, s.Cluster.Znodes())
 
 		last := recipes.NewInterProcessMultiLockOf(s.Lock, b, panicking{acquire: true})
 		require.PanicsWithError(t, "own", func() { _ = last.Acquire(ctx) })

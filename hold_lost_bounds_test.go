@@ -45,8 +45,8 @@ func (b lossBound) survives(
 		if b.tick {
 			opts = append(opts, recipes.WithServerTick(timeout/10))
 		}
-		server := zktest.Start(t, zktest.WithTick(timeout/10))
-		link, addr := server.Link(holdersLink), server.Leader().Addr()
+		cluster := zktest.Start(t, zktest.WithTick(timeout/10))
+		link, addr := cluster.Link(holdersLink), cluster.Leader().Addr()
 		var conn recipes.Conn
 		if b.bare {
 			conn = locktest.ConnectBare(t, link, addr, timeout)

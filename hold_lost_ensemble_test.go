@@ -19,8 +19,8 @@ import (
 // ensembleTest is a lock that is held through a follower and wanted through the leader.
 type ensembleTest struct {
 	t        *testing.T
-	server   *zktest.Server
-	follower *zktest.Peer
+	cluster  *zktest.Cluster
+	follower *zktest.Server
 	holder   *recipes.Client
 	lock     *recipes.InterProcessMutex
 }
@@ -31,10 +31,10 @@ func newEnsembleTest(
 	t *testing.T, timeout time.Duration, opts ...zktest.Option,
 ) *ensembleTest {
 	t.Helper()
-	server := zktest.Start(t, append(opts, zktest.WithServers(3))...)
-	e := &ensembleTest{t: t, server: server, follower: server.Peer(0)}
+	cluster := zktest.Start(t, append(opts, zktest.WithServers(3))...)
+	e := &ensembleTest{t: t, cluster: cluster, follower: cluster.Server(0)}
 	require.False(t, e.follower.Leading())
-	e.holder = locktest.Connect(t, server.Link(holdersLink), e.follower.Addr(), timeout)
+	e.holder = locktest.Connect(t, cluster.Link(holdersLink), e.follower.Addr(), timeout)
 	e.lock = e.mutex(e.holder)
 	return e
 }
@@ -50,7 +50,9 @@ func (e *ensembleTest) mutex(client *recipes.Client) *recipes.InterProcessMutex 
 // else has the lock: by then Lost must be closed.
 func (e *ensembleTest) outlives(fault func()) {
 	e.t.Helper()
-	other := e.mutex(locktest.Connect(e.t, e.server.Link("other"), e.server.Leader().Addr(), 40*time.Second))
+	other := e.mutex(locktest.Connect(
+		e.t, e.cluster.Link("other"), e.cluster.Leader().Addr(), 40*time.Second,
+	))
 	ctx, others := locktest.Owner(e.t), locktest.Owner(e.t)
 	require.NoError(e.t, e.lock.Acquire(ctx))
 	hold, held := e.lock.Hold(ctx), time.Now()
@@ -92,7 +94,7 @@ func TestLostBehindAFollowerThatDies(t *testing.T) {
 						time.Sleep(idle) // the client pings every third of its timeout
 						e.outlives(func() {
 							time.Sleep(lasts)
-							e.server.Link(holdersLink).Cut()
+							e.cluster.Link(holdersLink).Cut()
 							e.follower.Stop()
 						})
 					})
@@ -161,7 +163,7 @@ func TestLostWithASessionBelowTwoTicks(t *testing.T) {
 					require.NoError(t, err)
 					e.outlives(func() {
 						time.Sleep(6*time.Second + time.Duration(phase)*tick/60)
-						e.server.Link(holdersLink).Cut()
+						e.cluster.Link(holdersLink).Cut()
 						e.follower.Stop()
 					})
 				})
@@ -174,9 +176,9 @@ func TestLostWithASessionBelowTwoTicks(t *testing.T) {
 // one too, although the handshake before it counts by itself, for a while.
 func TestASessionTooShortForTheTickIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t, zktest.WithMinSessionTimeout(200*time.Millisecond))
-		client, err := recipes.Connect(t.Context(), server.Leader().Addr(), time.Second,
-			recipes.WithDialer(server.Link(holdersLink).Dial),
+		cluster := zktest.Start(t, zktest.WithMinSessionTimeout(200*time.Millisecond))
+		client, err := recipes.Connect(t.Context(), cluster.Leader().Addr(), time.Second,
+			recipes.WithDialer(cluster.Link(holdersLink).Dial),
 			recipes.WithClientServerTick(10*time.Second))
 		require.NoError(t, err)
 		defer client.Close()
@@ -202,17 +204,21 @@ func TestLostWithAnUnknownTimeoutBehindAFollowerWithoutALeader(t *testing.T) {
 		for name, fault := range map[string]func(e *ensembleTest){
 			"isolated": func(e *ensembleTest) { e.follower.Isolate() },
 			"dead": func(e *ensembleTest) {
-				e.server.Link(holdersLink).Cut()
+				e.cluster.Link(holdersLink).Cut()
 				e.follower.Stop()
 			},
 		} {
 			t.Run(name+" phase "+strconv.Itoa(phase), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					server := zktest.Start(t, zktest.WithServers(3),
+					cluster := zktest.Start(t, zktest.WithServers(3),
 						zktest.WithSeed(uint64(phase+1)))
-					e := &ensembleTest{t: t, server: server, follower: server.Peer(0)}
+					e := &ensembleTest{
+						t: t, cluster: cluster, follower: cluster.Server(0),
+					}
 					t.Cleanup(func() { e.follower.Start(); e.follower.Rejoin() })
-					conn := locktest.ConnectBare(t, server.Link(holdersLink), e.follower.Addr(), 4*time.Second)
+					conn := locktest.ConnectBare(
+						t, cluster.Link(holdersLink), e.follower.Addr(), 4*time.Second,
+					)
 					var err error
 					e.lock, err = recipes.NewInterProcessMutex(conn, "/lock")
 					require.NoError(t, err)

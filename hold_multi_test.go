@@ -153,9 +153,9 @@ func TestHoldMultiOfALostHold(t *testing.T) {
 		"deleted": func(s *multiScene) {
 			require.NoError(s.t, s.beside.Delete(chroot+s.hold.Path(), -1))
 		},
-		"expired": func(s *multiScene) { s.server.ExpireSession(s.client.SessionID()) },
+		"expired": func(s *multiScene) { s.cluster.ExpireSession(s.client.SessionID()) },
 		"out of touch": func(s *multiScene) {
-			s.server.Link("ours").Cut()
+			s.cluster.Link("ours").Cut()
 			time.Sleep(time.Minute)
 		},
 		"closed": func(s *multiScene) { s.client.Close() },
@@ -197,12 +197,12 @@ func TestHoldMultiUnderARelease(t *testing.T) {
 	t.Run("first", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newMultiScene(t, notWrapped)
-			s.server.Link("ours").Stall(zktest.ToServer)
+			s.cluster.Link("ours").Stall(zktest.ToServer)
 			written := locktest.Start(s.write)
 			synctest.Wait()
 			released := locktest.Start(func() error { return s.lock.Release(s.ctx) })
 			synctest.Wait()
-			s.server.Link("ours").Heal()
+			s.cluster.Link("ours").Heal()
 			require.NoError(t, <-written)
 			require.NoError(t, <-released)
 			require.True(t, s.written())
@@ -264,7 +264,7 @@ func TestHoldMultiOfUnknownOutcomeUnderAHandOver(t *testing.T) {
 		next := locktest.Owner(t)
 		granted := locktest.Start(func() error { return s.lock.Acquire(next) })
 		time.Sleep(time.Second)
-		s.server.Link("ours").LoseRequest(zktest.OpMulti)
+		s.cluster.Link("ours").LoseRequest(zktest.OpMulti)
 		require.ErrorContains(t, s.write(), "outcome is unknown")
 		released := locktest.Start(func() error { return s.lock.Release(s.ctx) })
 		synctest.Wait()
@@ -293,7 +293,7 @@ func TestCheckOfALostHoldUnderAHandOver(t *testing.T) {
 			})
 			return err
 		}
-		link := s.server.Link("ours")
+		link := s.cluster.Link("ours")
 		link.Stall(zktest.Both)
 		<-s.hold.Lost()
 		link.Heal()
@@ -338,7 +338,7 @@ func TestHoldMultiWhoseConnectionBreaks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newMultiScene(t, notWrapped)
-				c.fault(s.server.Link("ours"), zktest.OpMulti)
+				c.fault(s.cluster.Link("ours"), zktest.OpMulti)
 				err := s.write()
 				require.ErrorIs(t, err, zk.ErrConnectionClosed)
 				require.ErrorContains(t, err, "outcome is unknown")
@@ -352,7 +352,7 @@ func TestHoldMultiWhoseConnectionBreaks(t *testing.T) {
 	t.Run("it is not sent", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newMultiScene(t, notWrapped)
-			s.server.Link("ours").Cut()
+			s.cluster.Link("ours").Cut()
 			time.Sleep(100 * time.Millisecond)
 			err := s.write()
 			require.ErrorIs(t, err, zk.ErrNoServer)

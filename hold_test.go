@@ -23,7 +23,7 @@ import (
 func TestALossWithinTheRelease(t *testing.T) {
 	const within = "while it was being released"
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
-		link := s.Server.Link("ours")
+		link := s.Cluster.Link("ours")
 		err := recipes.Do(t.Context(), s.Lock, func(_ context.Context, hold *recipes.Hold) error {
 			link.Freeze()
 			return hold.Err()

@@ -37,16 +37,16 @@ func (c *narrowConn) Write(p []byte) (int, error) {
 // the connection at each try, which costs everybody who uses it. That must come to an end.
 func TestDataThatTheServerDoesNotTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t)
+		cluster := zktest.Start(t)
 		var hits atomic.Int32
 		dial := func(network, address string, d time.Duration) (net.Conn, error) {
-			conn, err := server.Link("ours").Dial(network, address, d)
+			conn, err := cluster.Link("ours").Dial(network, address, d)
 			if err != nil {
 				return nil, err
 			}
 			return &narrowConn{conn, 1 << 16, &hits}, nil
 		}
-		servers := strings.Join(server.Names(), ",")
+		servers := strings.Join(cluster.Names(), ",")
 		c, err := recipes.Connect(t.Context(), servers, 20*time.Second,
 			recipes.WithDialer(dial))
 		require.NoError(t, err)
@@ -83,9 +83,9 @@ func TestDataThatTheServerDoesNotTake(t *testing.T) {
 // Nor must an outage be taken for that, however often the connection breaks.
 func TestALargeCreateOutlastsAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t)
-		link := server.Link("ours")
-		c := locktest.Connect(t, link, strings.Join(server.Names(), ","), 20*time.Second)
+		cluster := zktest.Start(t)
+		link := cluster.Link("ours")
+		c := locktest.Connect(t, link, strings.Join(cluster.Names(), ","), 20*time.Second)
 		lock, err := recipes.NewInterProcessMutex(c, "/lock",
 			recipes.WithData(make([]byte, 1<<17)))
 		require.NoError(t, err)

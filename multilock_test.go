@@ -306,21 +306,25 @@ func TestAMultiLockGivesBackInTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := zktest.Start(t)
-				client, other := locktest.ConnectThrough(t, server, "ours"), locktest.ConnectThrough(t, server, "other")
+				cluster := zktest.Start(t)
+				client := locktest.ConnectThrough(t, cluster, "ours")
+				other := locktest.ConnectThrough(t, cluster, "other")
 				last, err := recipes.NewInterProcessMutex(other, "/d")
 				require.NoError(t, err)
 				require.NoError(t, last.Acquire(locktest.Owner(t)))
 				lock, err := recipes.NewInterProcessMultiLock(client, []string{"/a", "/b", "/c", "/d"})
 				require.NoError(t, err)
-				time.AfterFunc(timeout/2, server.Link("ours").Cut)
+				time.AfterFunc(timeout/2, cluster.Link("ours").Cut)
 
 				began := time.Now()
 				require.NoError(t, acquire(locktest.Owner(t), lock))
 				require.LessOrEqual(t, time.Since(began), timeout+250*time.Millisecond)
-				server.Link("ours").Heal()
+				cluster.Link("ours").Heal()
 				time.Sleep(5 * time.Second)
-				require.Equal(t, 4+1, len(server.Znodes()), "the four directories, and the holder's: %v", server.Znodes())
+				require.Equal(
+					t, 4+1, len(cluster.Znodes()),
+					"the four directories, and the holder's: %v", cluster.Znodes(),
+				)
 			})
 		})
 	}
@@ -328,9 +332,11 @@ func TestAMultiLockGivesBackInTime(t *testing.T) {
 
 // While it waits for one member, a multi lock can lose another.
 func TestAMultiLockHoldsAllItsMembers(t *testing.T) {
-	for name, lose := range map[string]func(server *zktest.Server, client, other *recipes.Client){
-		"expired": func(server *zktest.Server, client, _ *recipes.Client) { server.ExpireSession(client.SessionID()) },
-		"deleted": func(_ *zktest.Server, _, other *recipes.Client) {
+	for name, lose := range map[string]func(c *zktest.Cluster, ours, other *recipes.Client){
+		"expired": func(c *zktest.Cluster, client, _ *recipes.Client) {
+			c.ExpireSession(client.SessionID())
+		},
+		"deleted": func(_ *zktest.Cluster, _, other *recipes.Client) {
 			nodes, _, err := other.Children("/a")
 			require.NoError(t, err)
 			require.NoError(t, other.Delete("/a/"+nodes[0], -1))
@@ -338,8 +344,9 @@ func TestAMultiLockHoldsAllItsMembers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := zktest.Start(t)
-				client, other := locktest.ConnectThrough(t, server, "ours"), locktest.ConnectThrough(t, server, "other")
+				cluster := zktest.Start(t)
+				client := locktest.ConnectThrough(t, cluster, "ours")
+				other := locktest.ConnectThrough(t, cluster, "other")
 				multi, err := recipes.NewInterProcessMultiLock(client, []string{"/a", "/b"})
 				require.NoError(t, err)
 				a, err := recipes.NewInterProcessMutex(other, "/a")
@@ -350,7 +357,7 @@ func TestAMultiLockHoldsAllItsMembers(t *testing.T) {
 				require.NoError(t, b.Acquire(others))
 				acquired := locktest.Start(func() error { return multi.Acquire(ctx) })
 				time.Sleep(time.Second)
-				lose(server, client, other)
+				lose(cluster, client, other)
 				require.NoError(t, a.Acquire(others))
 				time.Sleep(time.Second)
 				require.NoError(t, b.Release(others))
@@ -369,12 +376,12 @@ func TestAMultiLockHoldsAllItsMembers(t *testing.T) {
 // A single try is one, also where a member is lost on the way.
 func TestAMultiLockIsTriedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t)
-		client := locktest.ConnectThrough(t, server, "ours")
+		cluster := zktest.Start(t)
+		client := locktest.ConnectThrough(t, cluster, "ours")
 		a, err := recipes.NewInterProcessMutex(client, "/a")
 		require.NoError(t, err)
 		last := &sideEffect{do: func() {
-			require.True(t, server.ExpireSession(client.SessionID()))
+			require.True(t, cluster.ExpireSession(client.SessionID()))
 			time.Sleep(5 * time.Second)
 		}}
 		ctx := locktest.Owner(t)
@@ -404,13 +411,13 @@ func (s *sideEffect) Release(context.Context) error { return nil }
 // With a round trip of 100 ms four members take one, and not four.
 func TestAMultiLockReleasesSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t)
-		client := locktest.ConnectThrough(t, server, "ours")
+		cluster := zktest.Start(t)
+		client := locktest.ConnectThrough(t, cluster, "ours")
 		lock, err := recipes.NewInterProcessMultiLock(client, []string{"/a", "/b", "/c", "/d"})
 		require.NoError(t, err)
 		ctx := locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))
-		server.Link("ours").Delay(50*time.Millisecond, 50*time.Millisecond)
+		cluster.Link("ours").Delay(50*time.Millisecond, 50*time.Millisecond)
 		began := time.Now()
 		require.NoError(t, lock.Release(ctx))
 		require.Less(t, time.Since(began), 150*time.Millisecond)

@@ -27,12 +27,12 @@ func (w openWrapper) Unwrap() recipes.Conn { return w.Conn }
 func TestAnUnknownSessionTimeoutIsTold(t *testing.T) {
 	const option = "see WithSessionTimeout"
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t)
-		link := server.Link("ours")
+		cluster := zktest.Start(t)
+		link := cluster.Link("ours")
 		bare := func() recipes.Conn { // each has a session of its own, of which nobody told
-			return locktest.ConnectBare(t, link, server.Leader().Addr(), 4*time.Second)
+			return locktest.ConnectBare(t, link, cluster.Leader().Addr(), 4*time.Second)
 		}
-		client := locktest.ConnectThrough(t, server, "ours")
+		client := locktest.ConnectThrough(t, cluster, "ours")
 		for name, c := range map[string]struct {
 			conn   recipes.Conn
 			opts   []recipes.Option

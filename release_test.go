@@ -24,8 +24,8 @@ func TestAnOutageCostsAReleaseOneSecondInAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := zktest.Start(t)
-				client := locktest.ConnectThrough(t, server, "ours")
+				cluster := zktest.Start(t)
+				client := locktest.ConnectThrough(t, cluster, "ours")
 				nested, err := recipes.NewInterProcessMultiLock(client, []string{"/a", "/b", "/c"})
 				require.NoError(t, err)
 				mutex, err := recipes.NewInterProcessSemaphoreMutex(client, "/d")
@@ -33,7 +33,7 @@ func TestAnOutageCostsAReleaseOneSecondInAll(t *testing.T) {
 				lock := recipes.NewInterProcessMultiLockOf(nested, mutex)
 				owner := locktest.Owner(t)
 				require.NoError(t, lock.Acquire(owner))
-				server.Link("ours").Stall(zktest.ToServer | zktest.ToClient)
+				cluster.Link("ours").Stall(zktest.ToServer | zktest.ToClient)
 
 				ctx, cancel := context.WithTimeoutCause(owner, c.end, errChangedMind)
 				defer cancel()
@@ -50,9 +50,9 @@ func TestAnOutageCostsAReleaseOneSecondInAll(t *testing.T) {
 				require.LessOrEqual(t, took, time.Second)
 				require.GreaterOrEqual(t, took, c.atLeast)
 				require.False(t, lock.IsAcquiredInThisProcess())
-				server.Link("ours").Heal()
+				cluster.Link("ours").Heal()
 				time.Sleep(5 * time.Second)
-				for _, node := range server.Znodes() {
+				for _, node := range cluster.Znodes() {
 					require.NotContains(t, node, "_c_", "it is deleted in the background")
 				}
 			})
@@ -63,21 +63,21 @@ func TestAnOutageCostsAReleaseOneSecondInAll(t *testing.T) {
 // The client keeps a delete that it could not send, and sends it in the next session: that the znode is gone then proves nothing.
 func TestAReleaseThatOutlivesItsSessionIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t, zktest.WithServers(3))
-		client := locktest.ConnectThrough(t, server, "ours")
+		cluster := zktest.Start(t, zktest.WithServers(3))
+		client := locktest.ConnectThrough(t, cluster, "ours")
 		lock, err := recipes.NewInterProcessMutex(client, "/lock")
 		require.NoError(t, err)
 		ctx := locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))
 		session := client.SessionID()
-		server.Link("ours").Stall(zktest.ToServer)
+		cluster.Link("ours").Stall(zktest.ToServer)
 		released := locktest.Start(func() error { return lock.Release(ctx) })
 		synctest.Wait()
-		server.Link("ours").Reset()        // the delete is lost
+		cluster.Link("ours").Reset()       // the delete is lost
 		time.Sleep(100 * time.Millisecond) // it tries again, and the client to connect
-		server.ExpireSession(session)
+		cluster.ExpireSession(session)
 		time.Sleep(100 * time.Millisecond)
-		server.Link("ours").Heal()
+		cluster.Link("ours").Heal()
 		require.ErrorIs(t, <-released, recipes.ErrLockLost)
 	})
 }

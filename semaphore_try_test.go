@@ -23,14 +23,14 @@ func TestTriesGetTheFreeLeases(t *testing.T) {
 	for name, processes := range map[string]int{"one process": 1, "one each": tries} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := zktest.Start(t)
+				cluster := zktest.Start(t)
 				var semaphores []*recipes.InterProcessSemaphoreV2
 				for i := range processes {
 					link := fmt.Sprint("far ", i)
-					client := locktest.ConnectThrough(t, server, link)
+					client := locktest.ConnectThrough(t, cluster, link)
 					s, err := recipes.NewInterProcessSemaphoreV2(client, "/s", 10)
 					require.NoError(t, err)
-					server.Link(link).Delay(15*time.Millisecond, 15*time.Millisecond)
+					cluster.Link(link).Delay(15*time.Millisecond, 15*time.Millisecond)
 					semaphores = append(semaphores, s)
 				}
 				var wg sync.WaitGroup
@@ -56,8 +56,8 @@ func TestTriesGetTheFreeLeases(t *testing.T) {
 // its second.
 func TestATryDoesNotWaitAtAGateThatStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t)
-		client := locktest.ConnectThrough(t, server, "ours")
+		cluster := zktest.Start(t)
+		client := locktest.ConnectThrough(t, cluster, "ours")
 		s, err := recipes.NewInterProcessSemaphoreV2(client, "/s", 2)
 		require.NoError(t, err)
 		first, err := s.Acquire(t.Context())

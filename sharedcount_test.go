@@ -140,8 +140,8 @@ func TestSharedMaximumThatIsNone(t *testing.T) {
 // be granted.
 func TestAcquireNWaitsForASharedMaximumWithoutZnodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t)
-		client := locktest.ConnectThrough(t, server, "ours")
+		cluster := zktest.Start(t)
+		client := locktest.ConnectThrough(t, cluster, "ours")
 		set := func(most int) {
 			t.Helper()
 			require.NoError(t, recipes.SetSharedCount(t.Context(), client, "/count", most))
@@ -188,12 +188,12 @@ func TestAcquireNWaitsForASharedMaximumWithoutZnodes(t *testing.T) {
 		require.NoError(t, <-many)
 		require.NoError(t, s.ReturnAll(t.Context(), leases))
 
-		server.Link("ours").Cut()
+		cluster.Link("ours").Cut()
 		giving, cancel := context.WithTimeoutCause(t.Context(), time.Second, errChangedMind)
 		defer cancel()
 		_, err = s.AcquireN(giving, 2000)
 		require.ErrorIs(t, err, errChangedMind)
-		server.Link("ours").Heal()
+		cluster.Link("ours").Heal()
 		time.Sleep(time.Second)
 		require.NoError(t, client.Delete("/count", -1))
 		_, err = s.AcquireN(t.Context(), 2)

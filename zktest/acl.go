@@ -8,14 +8,17 @@ import (
 	"strings"
 )
 
-// authenticate gives the identity that an auth packet proves, false for what is answered codeAuthFailed, after which the server closes
-// the connection. Address is the client's, and an identity of scheme ip that every connection has from the start.
+// authenticate gives the identity that an auth packet proves, false for what is answered
+// codeAuthFailed, after which the server closes the connection. Address is the client's,
+// and an identity of scheme ip that every connection has from the start.
 func authenticate(r authRequest, address string) (identity, bool) {
 	switch {
 	case r.scheme == "digest" && r.auth != nil:
 		user, _, _ := strings.Cut(string(r.auth), ":")
 		sum := sha1.Sum(r.auth)
-		return identity{"digest", user + ":" + base64.StdEncoding.EncodeToString(sum[:])}, true
+		return identity{
+			"digest", user + ":" + base64.StdEncoding.EncodeToString(sum[:]),
+		}, true
 	case r.scheme == "ip":
 		return identity{"ip", address}, true
 	default:
@@ -43,14 +46,16 @@ func (a acl) grants(who []identity) bool {
 	for _, id := range who {
 		switch {
 		case id.scheme != a.scheme:
-		case a.scheme == "digest" && id.id == a.id, a.scheme == "ip" && matchesIP(id.id, a.id):
+		case a.scheme == "digest" && id.id == a.id, a.scheme == "ip" &&
+			matchesIP(id.id, a.id):
 			return true
 		}
 	}
 	return false
 }
 
-// fixupACL makes what a client asks for into what is stored: without doubles, and with the client's identities for scheme auth.
+// fixupACL makes what a client asks for into what is stored: without doubles, and with
+// the client's identities for scheme auth.
 func fixupACL(asked []acl, who []identity) ([]acl, code) {
 	var unique, fixed []acl
 	for _, a := range asked {
@@ -70,7 +75,8 @@ func fixupACL(asked []acl, who []identity) ([]acl, code) {
 			if len(fixed) == before {
 				return nil, codeInvalidACL
 			}
-		case a.identity == (identity{"world", "anyone"}), a.scheme == "digest" && validDigest(a.id), a.scheme == "ip" && validIP(a.id):
+		case a.identity == (identity{"world", "anyone"}), a.scheme == "digest" &&
+			validDigest(a.id), a.scheme == "ip" && validIP(a.id):
 			fixed = append(fixed, a)
 		default:
 			return nil, codeInvalidACL
@@ -82,7 +88,8 @@ func fixupACL(asked []acl, who []identity) ([]acl, code) {
 	return fixed, codeOK
 }
 
-// validDigest wants two parts. Colons at the end do not count: Java's split drops what is empty there.
+// validDigest wants two parts. Colons at the end do not count: Java's split drops what is
+// empty there.
 func validDigest(id string) bool {
 	return strings.Count(strings.TrimRight(id, ":"), ":") == 1
 }
@@ -92,7 +99,8 @@ func validIP(expr string) bool {
 	return ok
 }
 
-// parseIP takes an IPv4 address with or without a number of bits, the only ones that the server knows.
+// parseIP takes an IPv4 address with or without a number of bits, the only ones that the
+// server knows.
 func parseIP(expr string) (address uint32, bits int, ok bool) {
 	text, mask, masked := strings.Cut(expr, "/")
 	parts := strings.Split(text, ".")

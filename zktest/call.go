@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// A call is one request of a client, until it is answered. Writes go to the leader as they come, so that several can be
-// under way; reads wait at their server until those before them are answered (CommitProcessor). So a client gets its answers in
-// the order in which it asked, and reads what it wrote.
+// A call is one request of a client, until it is answered. Writes go to the leader as
+// they come, so that several can be under way; reads wait at their server until those
+// before them are answered (CommitProcessor). So a client gets its answers in the order
+// in which it asked, and reads what it wrote.
 type call struct {
 	conn *conn
 	req  request
@@ -18,29 +19,33 @@ type call struct {
 
 	welcome func() // not nil: the answer to a handshake
 
-	ready  bool // the answer below is known; reads, unless throttled, get theirs when their turn comes
+	// The answer below is known; reads, unless throttled, get theirs when their turn
+	// comes.
+	ready  bool
 	result reply
 	err    code
 }
 
 // connectLocked is the handshake, up to where it goes to the leader.
 func (c *conn) connectLocked(packet []byte) {
-	p := c.peer
+	s := c.server
 	asked, err := decodeConnect(packet)
 	// A server that is behind what the client has seen sends it on to another one.
-	if err != nil || !p.serving || asked.lastZxid > p.zxid {
+	if err != nil || !s.serving || asked.lastZxid > s.zxid {
 		c.dropLocked()
 		return
 	}
 	c.shaking = true
-	timeout := p.s.negotiate(time.Duration(asked.timeout) * time.Millisecond)
+	timeout := s.cluster.negotiate(time.Duration(asked.timeout) * time.Millisecond)
 	if asked.session == 0 {
-		p.s.lastSession++
-		id := p.s.lastSession
-		p.toLeader.push(p.delayLocked(), func() { c.createSessionLocked(asked, id, timeout) })
+		s.cluster.lastSession++
+		id := s.cluster.lastSession
+		s.toLeader.push(s.delayLocked(), func() {
+			c.createSessionLocked(asked, id, timeout)
+		})
 		return
 	}
-	for _, other := range slices.Clone(p.conns) {
+	for _, other := range slices.Clone(s.conns) {
 		if other.session == asked.session {
 			other.dropLocked()
 		}
@@ -49,30 +54,35 @@ func (c *conn) connectLocked(packet []byte) {
 		c.welcomeLocked(asked, 0, 0)
 		return
 	}
-	p.askLocked(func() func() { return c.reopenLocked(asked, timeout) })
+	s.askLocked(func() func() { return c.reopenLocked(asked, timeout) })
 }
 
 // createSessionLocked runs at the leader.
-func (c *conn) createSessionLocked(asked connectRequest, id int64, timeout time.Duration) {
-	p := c.peer
-	p.s.trackLocked(id, timeout, p)
-	p.s.commits.push(p.s.slowCommit, func() {
-		p.s.commitLocked(p.s.nextLocked(opCreateSession, id), &call{conn: c, welcome: func() { c.welcomeLocked(asked, id, timeout) }})
+func (c *conn) createSessionLocked(
+	asked connectRequest, id int64, timeout time.Duration,
+) {
+	s := c.server
+	s.cluster.trackLocked(id, timeout, s)
+	s.cluster.commits.push(s.cluster.slowCommit, func() {
+		s.cluster.commitLocked(s.cluster.nextLocked(opCreateSession, id), &call{
+			conn: c, welcome: func() { c.welcomeLocked(asked, id, timeout) },
+		})
 	})
 }
 
 // reopenLocked runs at the leader.
 func (c *conn) reopenLocked(asked connectRequest, timeout time.Duration) (answer func()) {
-	p, id := c.peer, asked.session
-	if p.s.touchLocked(id, timeout) {
-		p.s.sessions[id].owner = p
+	s, id := c.server, asked.session
+	if s.cluster.touchLocked(id, timeout) {
+		s.cluster.sessions[id].owner = s
 	} else {
 		id, timeout = 0, 0
 	}
 	return func() { c.welcomeLocked(asked, id, timeout) }
 }
 
-// welcomeLocked ends the handshake. Session 0 tells the client that the one it asked for has ended.
+// welcomeLocked ends the handshake. Session 0 tells the client that the one it asked for
+// has ended.
 func (c *conn) welcomeLocked(asked connectRequest, id int64, timeout time.Duration) {
 	if c.dropped {
 		return
@@ -82,7 +92,9 @@ func (c *conn) welcomeLocked(asked connectRequest, id int64, timeout time.Durati
 		secret = password(id)
 	}
 	c.session, c.timeout, c.shaking = id, timeout, false
-	c.sendLocked(encodeConnectResponse(int32(timeout.Milliseconds()), id, secret, asked.hasReadOnly))
+	c.sendLocked(encodeConnectResponse(
+		int32(timeout.Milliseconds()), id, secret, asked.hasReadOnly,
+	))
 	if id == 0 {
 		c.hangUpLocked()
 	}
@@ -91,16 +103,17 @@ func (c *conn) welcomeLocked(asked connectRequest, id int64, timeout time.Durati
 
 // requestLocked takes a request to where it is decided.
 func (c *conn) requestLocked(asked *call) {
-	p := c.peer
+	s := c.server
 	if asked.req.op == opSetAuth {
 		c.authenticateLocked(asked)
 		return
 	}
-	// A server that knows the session to be over drops its requests, and leaves the rest to the close (submitRequestNow).
-	if !p.hearLocked(c.session, c.timeout) {
+	// A server that knows the session to be over drops its requests, and leaves the rest
+	// to the close (submitRequestNow).
+	if !s.hearLocked(c.session, c.timeout) {
 		return
 	}
-	if err := p.eagerLocked(asked.req, c.who); err != codeOK {
+	if err := s.eagerLocked(asked.req, c.who); err != codeOK {
 		c.refuseLocked(asked, err)
 		return
 	}
@@ -111,25 +124,26 @@ func (c *conn) requestLocked(asked *call) {
 		c.syncLocked(asked)
 	case op.isWrite():
 		who := c.who
-		p.toLeader.push(p.delayLocked(), func() { c.writeLocked(asked, who) })
+		s.toLeader.push(s.delayLocked(), func() { c.writeLocked(asked, who) })
 	}
 	c.flushLocked()
 }
 
 // writeLocked runs at the leader.
 func (c *conn) writeLocked(asked *call, who []identity) {
-	s, op := c.peer.s, asked.req.op
-	leader, remote := s.leader, s.leader != c.peer
-	if remote { // the leader's CommitProcessor has the writes that came through others, too
+	cluster, op := c.server.cluster, asked.req.op
+	leader, remote := cluster.leader, cluster.leader != c.server
+	// The leader's CommitProcessor has the writes that came through others, too.
+	if remote {
 		leader.orphans[c.session]++
 	}
-	commit := func() { s.proposeLocked(asked.req, who, c.session, asked) }
+	commit := func() { cluster.proposeLocked(asked.req, who, c.session, asked) }
 	if op == opClose { // whoever is in the session may ask for its end
-		s.closingLocked(c.session)
-	} else if err := s.checkLocked(c.session, c.peer); err != codeOK {
-		commit = func() { s.refuseLocked(err, c.session, asked) }
+		cluster.closingLocked(c.session)
+	} else if err := cluster.checkLocked(c.session, c.server); err != codeOK {
+		commit = func() { cluster.refuseLocked(err, c.session, asked) }
 	}
-	s.commits.push(s.slowCommit, func() {
+	cluster.commits.push(cluster.slowCommit, func() {
 		commit()
 		if remote {
 			leader.settledLocked(c.session)
@@ -137,16 +151,19 @@ func (c *conn) writeLocked(asked *call, who []identity) {
 	})
 }
 
-// syncLocked has the leader answer behind all that it has committed. Only its own clients have to have their sessions still:
-// what it finds wrong with a follower's sync is not passed on (ProposalRequestProcessor).
+// syncLocked has the leader answer behind all that it has committed. Only its own clients
+// have to have their sessions still: what it finds wrong with a follower's sync is not
+// passed on (ProposalRequestProcessor).
 func (c *conn) syncLocked(asked *call) {
-	p := c.peer
-	if p.s.leader == p {
-		asked.synced(p.s.checkLocked(c.session, p))
+	s := c.server
+	if s.cluster.leader == s {
+		asked.synced(s.cluster.checkLocked(c.session, s))
 		return
 	}
-	p.toLeader.push(p.delayLocked(), func() {
-		p.s.commits.push(0, func() { p.fromLeader.push(p.delayLocked(), func() { asked.synced(codeOK) }) })
+	s.toLeader.push(s.delayLocked(), func() {
+		s.cluster.commits.push(0, func() {
+			s.fromLeader.push(s.delayLocked(), func() { asked.synced(codeOK) })
+		})
 	})
 }
 
@@ -170,30 +187,31 @@ func (a *call) answerLocked(result reply, err code) {
 	}
 	a.ready, a.result, a.err = true, result, err
 	if a.orphan {
-		a.conn.peer.settledLocked(a.conn.session)
+		a.conn.server.settledLocked(a.conn.session)
 	}
 	a.conn.flushLocked()
 }
 
-// orphanLocked leaves the writes that are still under way to the server. What the session asks through another connection to the
-// same server waits until they are done (CommitProcessor).
+// orphanLocked leaves the writes that are still under way to the server. What the session
+// asks through another connection to the same server waits until they are done
+// (CommitProcessor).
 func (c *conn) orphanLocked() {
 	for _, a := range c.calls {
 		if a.req.op.isWrite() && !a.ready {
 			a.orphan = true
-			c.peer.orphans[c.session]++
+			c.server.orphans[c.session]++
 		}
 	}
 	c.calls = nil
 }
 
 // settledLocked notes that an orphan of a session is done.
-func (p *Peer) settledLocked(session int64) {
-	if p.orphans[session]--; p.orphans[session] > 0 {
+func (s *Server) settledLocked(session int64) {
+	if s.orphans[session]--; s.orphans[session] > 0 {
 		return
 	}
-	delete(p.orphans, session)
-	for _, c := range slices.Clone(p.conns) {
+	delete(s.orphans, session)
+	for _, c := range slices.Clone(s.conns) {
 		if c.session == session {
 			c.flushLocked()
 		}
@@ -202,7 +220,7 @@ func (p *Peer) settledLocked(session int64) {
 
 // flushLocked answers all whose turn it is.
 func (c *conn) flushLocked() {
-	for len(c.calls) > 0 && !c.dropped && c.peer.orphans[c.session] == 0 {
+	for len(c.calls) > 0 && !c.dropped && c.server.orphans[c.session] == 0 {
 		a := c.calls[0]
 		switch op := a.req.op; {
 		case a.ready:
@@ -225,7 +243,7 @@ func (c *conn) replyLocked(a *call) bool {
 	if a.lost || a.err == codeSessionMoved {
 		return false
 	}
-	zxid := c.peer.zxid
+	zxid := c.server.zxid
 	if !a.req.op.known() {
 		zxid = -1 // UnimplementedRequestProcessor
 	}

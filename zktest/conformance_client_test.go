@@ -57,7 +57,9 @@ var verbs = map[string]func(*client, *arguments) string{
 	},
 	"children": func(c *client, a *arguments) string {
 		children, stat, err := c.conn.Children(a.path())
-		return c.answer(err, func() string { return list(children) + " " + c.p.stat(stat) })
+		return c.answer(err, func() string {
+			return list(children) + " " + c.p.stat(stat)
+		})
 	},
 	"getW":      (*client).getW,
 	"existsW":   (*client).existsW,
@@ -116,7 +118,9 @@ func (c *client) open(timeout time.Duration) string {
 	close(c.up)
 	c.states = make(chan zk.State, 1000)
 	var err error
-	c.conn, c.ended, err = zk.Connect([]string{c.p.addr}, timeout, zk.WithDialer(c.dial), zk.WithHostProvider(&only{addr: c.p.addr}),
+	c.conn, c.ended, err = zk.Connect([]string{
+		c.p.addr,
+	}, timeout, zk.WithDialer(c.dial), zk.WithHostProvider(&only{addr: c.p.addr}),
 		zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithEventCallback(c.event))
 	if err != nil {
 		return err.Error()
@@ -141,7 +145,8 @@ func (c *client) dial(_, addr string, _ time.Duration) (net.Conn, error) {
 	return l, nil
 }
 
-// event sees what the server sends in the order in which it comes, which the channels of single watches do not tell.
+// event sees what the server sends in the order in which it comes, which the channels of
+// single watches do not tell.
 func (c *client) event(e zk.Event) {
 	switch {
 	case e.Type == zk.EventSession:
@@ -151,7 +156,9 @@ func (c *client) event(e zk.Event) {
 		}
 	case e.Err == nil: // else it is the client that tells its watchers to give up
 		c.mu.Lock()
-		c.events = append(c.events, c.p.text(fmt.Sprintf("%v %s %v", e.Type, e.Path, e.State)))
+		c.events = append(
+			c.events, c.p.text(fmt.Sprintf("%v %s %v", e.Type, e.Path, e.State)),
+		)
 		c.mu.Unlock()
 	}
 }
@@ -173,7 +180,10 @@ func (c *client) await(want zk.State) string {
 				return got.String()
 			}
 			g := c.current().granted()
-			return fmt.Sprintf("session %s of %d ms%s", c.p.granted(c.name, g), g.timeout, strings.Join(seen, ""))
+			return fmt.Sprintf(
+				"session %s of %d ms%s", c.p.granted(c.name, g), g.timeout,
+				strings.Join(seen, ""),
+			)
 		case <-timer.C:
 			return "no " + want.String()
 		}
@@ -213,7 +223,8 @@ func (c *client) goUp() string {
 	return came
 }
 
-// expire has the server end the session as it would after a long silence: by way of a second connection that closes it.
+// expire has the server end the session as it would after a long silence: by way of a
+// second connection that closes it.
 func (c *client) expire() string {
 	down := c.down()
 	ghost := &raw{p: c.p, name: "ghost"}
@@ -223,7 +234,8 @@ func (c *client) expire() string {
 	return down + ", then " + c.goUp()
 }
 
-// arrived returns the events in their order, and then which watches of this client they have set off.
+// arrived returns the events in their order, and then which watches of this client they
+// have set off.
 func (c *client) arrived() []string {
 	if c.conn == nil {
 		return nil
@@ -278,7 +290,8 @@ func (c *client) end() {
 	c.conn, c.watches = nil, nil
 }
 
-// A line is a client's connection, of which the test sees the handshake and the answer to setWatches.
+// A line is a client's connection, of which the test sees the handshake and the answer to
+// setWatches.
 type line struct {
 	net.Conn
 	restored chan struct{} // closed at the answer to setWatches
@@ -300,7 +313,9 @@ const (
 func (l *line) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	if l.frames > 0 && len(b) >= 12 {
-		xid, opcode := int32(binary.BigEndian.Uint32(b[4:])), int32(binary.BigEndian.Uint32(b[8:]))
+		xid, opcode := int32(
+			binary.BigEndian.Uint32(b[4:]),
+		), int32(binary.BigEndian.Uint32(b[8:]))
 		switch opcode {
 		case opSetWatches:
 			l.setWatches = xid

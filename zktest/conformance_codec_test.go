@@ -50,13 +50,16 @@ func (r *raw) encode(fields string, a *arguments) []byte {
 	return b.left
 }
 
-// encodeMulti takes operations between semicolons, as client.multi does, each by the name of its form.
+// encodeMulti takes operations between semicolons, as client.multi does, each by the name
+// of its form.
 func (r *raw) encodeMulti(a *arguments) []byte {
 	var b buffer
 	for _, left := range cutAll(a.left) {
 		f := formOf(left[0])
 		b.multiHeader(f.opcode, false)
-		b.left = append(b.left, r.encode(f.in, &arguments{base: a.base, left: left[1:]})...)
+		b.left = append(
+			b.left, r.encode(f.in, &arguments{base: a.base, left: left[1:]})...,
+		)
 	}
 	b.multiHeader(-1, true)
 	return b.left
@@ -77,7 +80,9 @@ func (r *raw) multiResult(b *buffer) string {
 		if !known {
 			break
 		}
-		results = append(results, strings.TrimSpace(fmt.Sprintf("%d %s %s", opcode, codes(code), r.fields(out, b))))
+		results = append(results, strings.TrimSpace(
+			fmt.Sprintf("%d %s %s", opcode, codes(code), r.fields(out, b)),
+		))
 	}
 	return strings.Join(results, " | ") + " and no end:" + r.rest(b)
 }
@@ -122,8 +127,13 @@ type buffer struct {
 	short bool // something was to be read that is not there
 }
 
-func (b *buffer) int32(n int32) { b.left = binary.BigEndian.AppendUint32(b.left, uint32(n)) }
-func (b *buffer) int64(n int64) { b.left = binary.BigEndian.AppendUint64(b.left, uint64(n)) }
+func (b *buffer) int32(n int32) {
+	b.left = binary.BigEndian.AppendUint32(b.left, uint32(n))
+}
+
+func (b *buffer) int64(n int64) {
+	b.left = binary.BigEndian.AppendUint64(b.left, uint64(n))
+}
 
 func (b *buffer) bool(is bool) {
 	if is {
@@ -195,15 +205,19 @@ func (b *buffer) getStrings() []string {
 func (b *buffer) getACL() []zk.ACL {
 	var all []zk.ACL
 	for n := b.getInt32(); n > 0 && !b.short; n-- {
-		all = append(all, zk.ACL{Perms: b.getInt32(), Scheme: string(b.getBytes()), ID: string(b.getBytes())})
+		all = append(all, zk.ACL{
+			Perms: b.getInt32(), Scheme: string(b.getBytes()), ID: string(b.getBytes()),
+		})
 	}
 	return all
 }
 
 func (b *buffer) getStat() *zk.Stat {
 	return &zk.Stat{
-		Czxid: b.getInt64(), Mzxid: b.getInt64(), Ctime: b.getInt64(), Mtime: b.getInt64(),
+		Czxid: b.getInt64(), Mzxid: b.getInt64(), Ctime: b.getInt64(),
+		Mtime:   b.getInt64(),
 		Version: b.getInt32(), Cversion: b.getInt32(), Aversion: b.getInt32(),
-		EphemeralOwner: b.getInt64(), DataLength: b.getInt32(), NumChildren: b.getInt32(), Pzxid: b.getInt64(),
+		EphemeralOwner: b.getInt64(), DataLength: b.getInt32(), NumChildren: b.getInt32(),
+		Pzxid: b.getInt64(),
 	}
 }

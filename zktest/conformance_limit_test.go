@@ -55,25 +55,27 @@ const atTheLimit = `
 	c1 children .
 `
 
-// TestConformanceSequenceLimit compares what happens where the counter of sequential nodes ends. A real server gets there
-// by a transaction log that says so.
+// TestConformanceSequenceLimit compares what happens where the counter of sequential
+// nodes ends. A real server gets there by a transaction log that says so.
 func TestConformanceSequenceLimit(t *testing.T) {
 	const parent, next = "/limit", math.MaxInt32 - 2
-	cluster := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual),
-		zkserver.Config("dataLogDir="+logWithCounter(t, parent, next)), zkserver.JVM("-Dzookeeper.snapshot.trust.empty=true"))
-	if cluster.Kind() != "local" {
+	zookeeper := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual),
+		zkserver.Config(
+			"dataLogDir="+logWithCounter(t, parent, next),
+		), zkserver.JVM("-Dzookeeper.snapshot.trust.empty=true"))
+	if zookeeper.Kind() != "local" {
 		t.Skip("a server in a container does not see our transaction log")
 	}
-	genuine := mustPlay(t, cluster.Servers[0].Addr, nil)
+	genuine := mustPlay(t, zookeeper.Servers[0].Addr, nil)
 	defer genuine.close()
-	server := zktest.Start(t, zktest.WithTick(tick))
-	fake := mustPlay(t, server.Addrs()[0], nil)
+	cluster := zktest.Start(t, zktest.WithTick(tick))
+	fake := mustPlay(t, cluster.Addrs()[0], nil)
 	defer fake.close()
 	for _, path := range []string{parent, parent + "/old"} {
 		_, err := fake.ruler.Create(path, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
 	}
-	require.NoError(t, server.SetSequence(parent, next))
+	require.NoError(t, cluster.SetSequence(parent, next))
 
 	script := parseScript(atTheLimit)
 	play := func(p *player) ([][]string, error) {
@@ -89,8 +91,8 @@ func TestConformanceSequenceLimit(t *testing.T) {
 	require.Empty(t, difference)
 }
 
-// logWithCounter makes a directory with a transaction log of two creates: of parent, and of a child of it that says
-// which number the next one gets.
+// logWithCounter makes a directory with a transaction log of two creates: of parent, and
+// of a child of it that says which number the next one gets.
 func logWithCounter(t *testing.T, parent string, next int32) string {
 	t.Helper()
 	var log buffer
@@ -101,7 +103,9 @@ func logWithCounter(t *testing.T, parent string, next int32) string {
 	logCreate(&log, 2, parent+"/old", next)
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "version-2"), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "version-2", "log.1"), log.left, 0o644))
+	require.NoError(
+		t, os.WriteFile(filepath.Join(dir, "version-2", "log.1"), log.left, 0o644),
+	)
 	return dir
 }
 

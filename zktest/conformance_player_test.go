@@ -16,15 +16,18 @@ import (
 const (
 	// patience is longer than any answer takes, but for a server that gives none.
 	patience = 10 * time.Second
-	// usual is the session timeout that scripts ask for unless they say otherwise, and the longest that is granted.
+	// usual is the session timeout that scripts ask for unless they say otherwise, and
+	// the longest that is granted.
 	usual = 10 * time.Second
-	// tick is the one of both servers. It bounds the timeouts, and what the end of a session costs.
+	// tick is the one of both servers. It bounds the timeouts, and what the end of a
+	// session costs.
 	tick = 500 * time.Millisecond
 )
 
-// A player runs scripts on one server, and writes down what came of each step in a way that does not depend on the server:
-// sessions are named in the order of their appearance, a zxid is the distance to that of the script's base node, and of
-// times only the relations count.
+// A player runs scripts on one server, and writes down what came of each step in a way
+// that does not depend on the server: sessions are named in the order of their
+// appearance, a zxid is the distance to that of the script's base node, and of times only
+// the relations count.
 type player struct {
 	addr  string
 	stop  func()   // nil for a server that is not the player's own
@@ -37,13 +40,13 @@ type player struct {
 	roles map[string]role
 }
 
-// A role is one of the sessions of a script, one after the other: c0 and so on with go-zookeeper's client, r0 with raw
-// packets.
+// A role is one of the sessions of a script, one after the other: c0 and so on with
+// go-zookeeper's client, r0 with raw packets.
 type role interface {
 	// do runs a step and returns the answer.
 	do(s step) string
-	// arrived returns what the server has sent unasked until now: it asks something itself first, since a server sends the
-	// event before the answer.
+	// arrived returns what the server has sent unasked until now: it asks something
+	// itself first, since a server sends the event before the answer.
 	arrived() []string
 	// end closes what is open. The sessions may stay behind.
 	end()
@@ -78,7 +81,9 @@ func (p *player) close() {
 
 // play runs a script below a new node base.
 func (p *player) play(base string, script []step) ([][]string, error) {
-	if _, err := p.ruler.Create(base, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
+	if _, err := p.ruler.Create(
+		base, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll),
+	); err != nil {
 		return nil, fmt.Errorf("create %s on %s: %w", base, p.addr, err)
 	}
 	_, stat, err := p.ruler.Exists(base)
@@ -88,10 +93,12 @@ func (p *player) play(base string, script []step) ([][]string, error) {
 	return p.playFrom(base, stat.Czxid, script)
 }
 
-// playFrom counts zxids from zero. It returns the lines that each step gave: its answer, and the events that came after it.
+// playFrom counts zxids from zero. It returns the lines that each step gave: its answer,
+// and the events that came after it.
 func (p *player) playFrom(base string, zero int64, script []step) ([][]string, error) {
 	p.base, p.zero = base, zero
-	p.names, p.count, p.live, p.roles = map[int64]string{}, map[string]int{}, map[int64]grant{}, map[string]role{}
+	p.names, p.count = map[int64]string{}, map[string]int{}
+	p.live, p.roles = map[int64]grant{}, map[string]role{}
 	transcript := make([][]string, len(script))
 	for i, s := range script {
 		done := make(chan []string, 1)
@@ -128,9 +135,12 @@ func (p *player) step(s step) []string {
 	return lines
 }
 
-// unordered are the steps after which the order of events is anybody's: a server goes through a session's ephemeral nodes,
-// and the client through its watches, in the order of a hash table.
-var unordered = map[string]bool{"close": true, "expire": true, "up": true, "closeSession": true, "gone": true}
+// unordered are the steps after which the order of events is anybody's: a server goes
+// through a session's ephemeral nodes, and the client through its watches, in the order
+// of a hash table.
+var unordered = map[string]bool{
+	"close": true, "expire": true, "up": true, "closeSession": true, "gone": true,
+}
 
 func (p *player) role(name string) role {
 	r, ok := p.roles[name]
@@ -145,8 +155,8 @@ func (p *player) role(name string) role {
 	return r
 }
 
-// tidy closes the sessions that the script left behind, which would otherwise end, and take zxids, in the middle of
-// another one; and removes the nodes that may be removed.
+// tidy closes the sessions that the script left behind, which would otherwise end, and
+// take zxids, in the middle of another one; and removes the nodes that may be removed.
 func (p *player) tidy() error {
 	for _, id := range slices.Sorted(maps.Keys(p.live)) {
 		r := &raw{p: p, name: "tidy"}
@@ -208,12 +218,19 @@ func (p *player) stat(s *zk.Stat) string {
 	switch {
 	case s == nil:
 		return "{}"
-	case s.Czxid == 0: // the root, whose children tell how many scripts have been played before
-		return fmt.Sprintf("{c0 m%s v%d av%d%s len=%d %s}", p.zxid(s.Mzxid), s.Version, s.Aversion, p.owner(s.EphemeralOwner),
+	// The root, whose children tell how many scripts have been played before.
+	case s.Czxid == 0:
+		return fmt.Sprintf("{c0 m%s v%d av%d%s len=%d %s}", p.zxid(
+			s.Mzxid,
+		), s.Version, s.Aversion, p.owner(s.EphemeralOwner),
 			s.DataLength, times(s))
 	}
-	return fmt.Sprintf("{c%s m%s p%s v%d cv%d av%d%s len=%d children=%d %s}", p.zxid(s.Czxid), p.zxid(s.Mzxid), p.zxid(s.Pzxid),
-		s.Version, s.Cversion, s.Aversion, p.owner(s.EphemeralOwner), s.DataLength, s.NumChildren, times(s))
+	return fmt.Sprintf("{c%s m%s p%s v%d cv%d av%d%s len=%d children=%d %s}", p.zxid(
+		s.Czxid,
+	), p.zxid(s.Mzxid), p.zxid(s.Pzxid),
+		s.Version, s.Cversion, s.Aversion, p.owner(
+			s.EphemeralOwner,
+		), s.DataLength, s.NumChildren, times(s))
 }
 
 func (p *player) owner(id int64) string {
@@ -226,8 +243,8 @@ func (p *player) owner(id int64) string {
 	return fmt.Sprintf(" owner=%#x", uint64(id))
 }
 
-// times says whether the times of s make sense. How far they are apart is anybody's, and a node may have been changed in
-// the millisecond of its creation.
+// times says whether the times of s make sense. How far they are apart is anybody's, and
+// a node may have been changed in the millisecond of its creation.
 func times(s *zk.Stat) string {
 	age := time.Since(time.UnixMilli(s.Ctime)).Abs()
 	switch {
@@ -271,8 +288,8 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// only is a host provider for one server. With the client's own it would take a second to come back to the only server;
-// with this one it does so once that has failed twice.
+// only is a host provider for one server. With the client's own it would take a second to
+// come back to the only server; with this one it does so once that has failed twice.
 type only struct {
 	addr  string
 	tries int // since the last time that it was connected

@@ -14,16 +14,20 @@ import (
 )
 
 const (
-	// leastRandom is how many random operations a run plays at least; CONFORMANCE_OPERATIONS asks for more.
+	// leastRandom is how many random operations a run plays at least;
+	// CONFORMANCE_OPERATIONS asks for more.
 	leastRandom = 10_000
 	// lengthOfOne is how many steps one random script has.
 	lengthOfOne = 130
 )
 
-// TestConformanceRandom plays random scripts on zktest and on a real server. One that comes out differently is made as
-// short as possible, and shown. CONFORMANCE_SEED plays that of an earlier run first.
+// TestConformanceRandom plays random scripts on zktest and on a real server. One that
+// comes out differently is made as short as possible, and shown. CONFORMANCE_SEED plays
+// that of an earlier run first.
 func TestConformanceRandom(t *testing.T) {
-	seed, least := fromEnv(t, "CONFORMANCE_SEED", int(time.Now().UnixNano())), fromEnv(t, "CONFORMANCE_OPERATIONS", leastRandom)
+	seed, least := fromEnv(
+		t, "CONFORMANCE_SEED", int(time.Now().UnixNano()),
+	), fromEnv(t, "CONFORMANCE_OPERATIONS", leastRandom)
 	genuine := mustPlay(t, realServer(t), nil)
 	defer genuine.close()
 	newFake := opponent(t, genuine)
@@ -66,7 +70,8 @@ func drawScript(t *rapid.T) []step {
 	return mend(script)
 }
 
-// mend makes a script of any steps: a client that is down gives no answers until it is up again.
+// mend makes a script of any steps: a client that is down gives no answers until it is up
+// again.
 func mend(script []step) []step {
 	var mended []step
 	down := map[string]bool{}
@@ -85,13 +90,16 @@ func mend(script []step) []step {
 	return mended
 }
 
-// shorten leaves out what a script fails without, half of it at first and single steps at last. (What rapid does to a script
-// is to make it simpler, step by step, which takes many times as long.)
+// shorten leaves out what a script fails without, half of it at first and single steps at
+// last. (What rapid does to a script is to make it simpler, step by step, which takes
+// many times as long.)
 func shorten(script []step, fails func([]step) bool) []step {
 	for size := len(script) / 2; size > 0; {
 		shorter := script
 		for at := 0; at < len(shorter); {
-			without := mend(slices.Concat(shorter[:at], shorter[min(at+size, len(shorter)):]))
+			without := mend(
+				slices.Concat(shorter[:at], shorter[min(at+size, len(shorter)):]),
+			)
 			if fails(without) {
 				shorter = without
 			} else {
@@ -106,7 +114,8 @@ func shorten(script []step, fails func([]step) bool) []step {
 	return script
 }
 
-// kinds are the steps of random scripts, the more usual ones more than once. (rapid prefers both ends of a list.)
+// kinds are the steps of random scripts, the more usual ones more than once. (rapid
+// prefers both ends of a list.)
 var kinds = []func(*rapid.T) string{
 	drawCreate, drawWatch, drawDelete, drawCreate, drawWatch, drawCreate,
 	drawRead, drawRead, drawRead, drawRead,
@@ -121,13 +130,18 @@ func drawStep(t *rapid.T) string {
 	return pick(t, "c0", "c1", "c2") + " " + rapid.SampledFrom(kinds).Draw(t, "kind")(t)
 }
 
-func pick(t *rapid.T, choices ...string) string { return rapid.SampledFrom(choices).Draw(t, "choice") }
+func pick(t *rapid.T, choices ...string) string {
+	return rapid.SampledFrom(choices).Draw(t, "choice")
+}
 
-// drawPath knows few names, so that the same nodes are met again and again; also those of the first sequential nodes.
+// drawPath knows few names, so that the same nodes are met again and again; also those of
+// the first sequential nodes.
 func drawPath(t *rapid.T) string {
 	path := ""
 	for range rapid.SampledFrom([]int{1, 1, 2, 3, 1, 2, 1, 1}).Draw(t, "depth") {
-		path += "/" + pick(t, "a", "b", "a", "s-0000000000", "s-0000000001", "a", "b", "a")
+		path += "/" + pick(
+			t, "a", "b", "a", "s-0000000000", "s-0000000001", "a", "b", "a",
+		)
 	}
 	return path
 }
@@ -138,16 +152,24 @@ func drawACL(t *rapid.T) string {
 	if pick(t, "usual", "usual", "usual", "special") == "usual" {
 		return "world:cdrwa"
 	}
-	return pick(t, "world:cdra", "world:cdwa", "bob:cdrwa", "none", "auth:cdrwa", "bob:cdrwa,world:r")
+	return pick(
+		t, "world:cdra", "world:cdwa", "bob:cdrwa", "none", "auth:cdrwa",
+		"bob:cdrwa,world:r",
+	)
 }
 
 func drawCreate(t *rapid.T) string {
-	switch pick(t, "plain", "plain", "plain", "ephemeral", "ephemeral", "sequence", "sequence", "container", "ttl") {
+	switch pick(
+		t, "plain", "plain", "plain", "ephemeral", "ephemeral", "sequence", "sequence",
+		"container", "ttl",
+	) {
 	case "ephemeral":
 		return fmt.Sprintf("create %s x ephemeral %s", drawPath(t), drawACL(t))
 	case "sequence":
 		parent := pick(t, "", "/a", "/b", "/a/b")
-		return fmt.Sprintf("create %s/s- x %s", parent, pick(t, "sequence", "ephemeralSequence"))
+		return fmt.Sprintf(
+			"create %s/s- x %s", parent, pick(t, "sequence", "ephemeralSequence"),
+		)
 	case "container":
 		return fmt.Sprintf("container %s x", drawPath(t))
 	case "ttl":
@@ -156,17 +178,23 @@ func drawCreate(t *rapid.T) string {
 	return fmt.Sprintf("create %s x persistent %s", drawPath(t), drawACL(t))
 }
 
-func drawDelete(t *rapid.T) string { return fmt.Sprintf("delete %s %s", drawPath(t), drawVersion(t)) }
+func drawDelete(t *rapid.T) string {
+	return fmt.Sprintf("delete %s %s", drawPath(t), drawVersion(t))
+}
 
 func drawSet(t *rapid.T) string {
-	return fmt.Sprintf("set %s %s %s", drawPath(t), pick(t, "y", `""`, "null", "longer"), drawVersion(t))
+	return fmt.Sprintf(
+		"set %s %s %s", drawPath(t), pick(t, "y", `""`, "null", "longer"), drawVersion(t),
+	)
 }
 
 func drawRead(t *rapid.T) string {
 	return pick(t, "get", "exists", "children", "sync") + " " + drawBase(t)
 }
 
-func drawWatch(t *rapid.T) string { return pick(t, "getW", "childrenW", "existsW") + " " + drawBase(t) }
+func drawWatch(t *rapid.T) string {
+	return pick(t, "getW", "childrenW", "existsW") + " " + drawBase(t)
+}
 
 // drawBase knows the base node, too.
 func drawBase(t *rapid.T) string {
@@ -181,7 +209,10 @@ func drawMulti(t *rapid.T) string {
 	for range rapid.IntRange(0, 4).Draw(t, "operations") {
 		switch pick(t, "create", "create", "delete", "set", "check") {
 		case "create":
-			ops = append(ops, fmt.Sprintf("create %s x %s", drawPath(t), pick(t, "persistent", "ephemeral", "sequence", "ephemeralSequence")))
+			ops = append(ops, fmt.Sprintf(
+				"create %s x %s", drawPath(t),
+				pick(t, "persistent", "ephemeral", "sequence", "ephemeralSequence"),
+			))
 		case "delete":
 			ops = append(ops, drawDelete(t))
 		case "set":

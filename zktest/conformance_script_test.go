@@ -13,8 +13,9 @@ import (
 //	c0 create /a data ephemeral    with go-zookeeper's client
 //	r0 create2 /a data 0 world     with packets of our own
 //
-// Paths are below the script's base: "/a", or "." for the base itself. "!/a" is "/a" as it stands, "!" the empty path.
-// A token may be a quoted Go string; null stands for the null of the wire format.
+// Paths are below the script's base: "/a", or "." for the base itself. "!/a" is "/a" as
+// it stands, "!" the empty path. A token may be a quoted Go string; null stands for the
+// null of the wire format.
 type step struct {
 	line      string
 	who, verb string
@@ -153,8 +154,8 @@ func (a *arguments) intOr(n int64) int64 {
 // password is that of every user of a script.
 const password = "secret"
 
-// acl reads entries such as world:cdrwa,bob:r,auth:cdrwa. A name that is no scheme is a user's, and stands for the digest
-// entry; scheme/id:perms is an entry as it stands.
+// acl reads entries such as world:cdrwa,bob:r,auth:cdrwa. A name that is no scheme is a
+// user's, and stands for the digest entry; scheme/id:perms is an entry as it stands.
 func (a *arguments) acl() []zk.ACL {
 	token := a.or("world:cdrwa")
 	switch token {

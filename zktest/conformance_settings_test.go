@@ -85,7 +85,7 @@ func TestConformanceEagerACLCheck(t *testing.T) {
 		zkserver.Tick(tick), zkserver.MaxSession(usual),
 		zkserver.JVM(jvm, "-Dzookeeper.extendedTypesEnabled=true"),
 	}
-	newFake := func(t *testing.T, servers int) *zktest.Server {
+	newFake := func(t *testing.T, servers int) *zktest.Cluster {
 		t.Helper()
 		return zktest.Start(t, zktest.WithTick(tick), zktest.WithMaxSession(usual),
 			zktest.WithServers(servers), zktest.WithEagerACLCheck())
@@ -98,8 +98,8 @@ func TestConformanceEagerACLCheck(t *testing.T) {
 	for _, role := range []string{"leader", "follower"} {
 		t.Run(role, func(t *testing.T) {
 			fake := newFake(t, 3)
-			at := slices.IndexFunc(fake.Peers(), func(p *zktest.Peer) bool {
-				return p.Leading() == (role == "leader")
+			at := slices.IndexFunc(fake.Servers(), func(s *zktest.Server) bool {
+				return s.Leading() == (role == "leader")
 			})
 			conform(t, serverOf(t, ensemble, role), fake.Addrs()[at], eagerly)
 		})

@@ -20,7 +20,8 @@ import (
 // leastSteps is how many operations the hand-written cases have at least.
 const leastSteps = 300
 
-// TestConformance plays the same scripts on zktest and on a real server, and wants the same answers and the same events.
+// TestConformance plays the same scripts on zktest and on a real server, and wants the
+// same answers and the same events.
 func TestConformance(t *testing.T) {
 	genuine := mustPlay(t, realServer(t), nil)
 	defer genuine.close()
@@ -32,7 +33,9 @@ func TestConformance(t *testing.T) {
 		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
 			fake := newFake()
 			defer fake.close()
-			transcript, difference, err := compare(genuine, fake, script, below(t, script))
+			transcript, difference, err := compare(
+				genuine, fake, script, below(t, script),
+			)
 			logTranscript(t, script, transcript)
 			require.NoError(t, err)
 			require.Empty(t, difference)
@@ -41,24 +44,28 @@ func TestConformance(t *testing.T) {
 	require.GreaterOrEqual(t, steps, leastSteps)
 }
 
-// realServer starts a server whose answers count, or returns the first of ZOOKEEPER_SERVERS. That one has to be idle, or
-// else its zxids are not those of the script.
+// realServer starts a server whose answers count, or returns the first of
+// ZOOKEEPER_SERVERS. That one has to be idle, or else its zxids are not those of the
+// script.
 func realServer(t *testing.T) string {
 	t.Helper()
 	if os.Getenv("ZOOKEEPER_SERVERS") == "" {
-		return zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual), zkserver.JVM(
+		flags := zkserver.JVM(
 			"-Dzookeeper.extendedTypesEnabled=true",
 			// A container that goes takes a zxid.
 			"-Dznode.container.checkIntervalMs=3600000",
-		)).Servers[0].Addr
+		)
+		c := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual), flags)
+		return c.Servers[0].Addr
 	}
 	given, err := zkserver.Find(t.Context())
 	require.NoError(t, err)
 	return given.Servers[0].Addr
 }
 
-// opponent returns what makes players on a new zktest each, whose limits are those of the real server; or, where the scripts
-// themselves are to be tried, on one more real server, which must pass.
+// opponent returns what makes players on a new zktest each, whose limits are those of the
+// real server; or, where the scripts themselves are to be tried, on one more real server,
+// which must pass.
 func opponent(t *testing.T, genuine *player) func() *player {
 	t.Helper()
 	if os.Getenv("CONFORMANCE_AGAINST") == "real" {
@@ -67,9 +74,11 @@ func opponent(t *testing.T, genuine *player) func() *player {
 	}
 	shortest, longest := limits(t, genuine)
 	return func() *player {
-		server, err := zktest.New(zktest.WithTick(shortest/2), zktest.WithMaxSession(longest))
+		cluster, err := zktest.New(
+			zktest.WithTick(shortest/2), zktest.WithMaxSession(longest),
+		)
 		require.NoError(t, err)
-		return mustPlay(t, server.Addrs()[0], server.Close)
+		return mustPlay(t, cluster.Addrs()[0], cluster.Close)
 	}
 }
 
@@ -83,8 +92,13 @@ func limits(t *testing.T, p *player) (shortest, longest time.Duration) {
 		require.NoError(t, r.takeOver(got))
 		return time.Duration(got.timeout) * time.Millisecond
 	}
-	_, err := p.ruler.CreateTTL(zkserver.Path(t), nil, zk.FlagTTL, zk.WorldACL(zk.PermAll), time.Hour)
-	require.NoError(t, err, "the real server has to know TTL nodes: -Dzookeeper.extendedTypesEnabled=true")
+	_, err := p.ruler.CreateTTL(
+		zkserver.Path(t), nil, zk.FlagTTL, zk.WorldACL(zk.PermAll), time.Hour,
+	)
+	require.NoError(
+		t, err,
+		"the real server has to know TTL nodes: -Dzookeeper.extendedTypesEnabled=true",
+	)
 	return ask(0), ask(time.Hour)
 }
 
@@ -97,9 +111,12 @@ func mustPlay(t *testing.T, addr string, stop func()) *player {
 	return p
 }
 
-// compare plays a script on both servers at once, and returns what the real one said and where they differ, "" for nowhere.
-// There is an error if one of them does not answer any more.
-func compare(genuine, fake *player, script []step, play func(*player) ([][]string, error)) ([][]string, string, error) {
+// compare plays a script on both servers at once, and returns what the real one said and
+// where they differ, "" for nowhere. There is an error if one of them does not answer any
+// more.
+func compare(
+	genuine, fake *player, script []step, play func(*player) ([][]string, error),
+) ([][]string, string, error) {
 	var transcripts [2][][]string
 	var errs [2]error
 	var wg sync.WaitGroup
@@ -127,7 +144,8 @@ func logTranscript(t *testing.T, script []step, transcript [][]string) {
 	}
 }
 
-// differences shows the script up to the last of the first few steps that came out differently.
+// differences shows the script up to the last of the first few steps that came out
+// differently.
 func differences(script []step, genuine, fake [][]string) string {
 	const shown = 5
 	var b strings.Builder

@@ -8,12 +8,16 @@ import (
 )
 
 func (c *client) create(a *arguments) string {
-	path, err := c.conn.Create(a.path(), a.data(), int32(a.intOr(zk.FlagPersistent)), a.acl())
+	path, err := c.conn.Create(
+		a.path(), a.data(), int32(a.intOr(zk.FlagPersistent)), a.acl(),
+	)
 	return c.answer(err, func() string { return path })
 }
 
 func (c *client) container(a *arguments) string {
-	path, err := c.conn.CreateContainer(a.path(), a.data(), int32(a.intOr(zk.FlagContainer)), a.acl())
+	path, err := c.conn.CreateContainer(
+		a.path(), a.data(), int32(a.intOr(zk.FlagContainer)), a.acl(),
+	)
 	return c.answer(err, func() string { return path })
 }
 
@@ -58,20 +62,30 @@ func (c *client) childrenW(a *arguments) string {
 	return c.answer(err, func() string { return list(children) + " " + c.p.stat(stat) })
 }
 
-// multi takes operations between semicolons: create, set, delete and check, each with the arguments that it has alone.
+// multi takes operations between semicolons: create, set, delete and check, each with the
+// arguments that it has alone.
 func (c *client) multi(a *arguments) string {
 	var ops []any
 	for _, left := range cutAll(a.left) {
 		op := &arguments{base: a.base, left: left}
 		switch verb := op.next(); verb {
 		case "create":
-			ops = append(ops, &zk.CreateRequest{Path: op.path(), Data: op.data(), Flags: int32(op.intOr(zk.FlagPersistent)), Acl: op.acl()})
+			ops = append(ops, &zk.CreateRequest{
+				Path: op.path(), Data: op.data(),
+				Flags: int32(op.intOr(zk.FlagPersistent)), Acl: op.acl(),
+			})
 		case "set":
-			ops = append(ops, &zk.SetDataRequest{Path: op.path(), Data: op.data(), Version: int32(op.intOr(-1))})
+			ops = append(ops, &zk.SetDataRequest{
+				Path: op.path(), Data: op.data(), Version: int32(op.intOr(-1)),
+			})
 		case "delete":
-			ops = append(ops, &zk.DeleteRequest{Path: op.path(), Version: int32(op.intOr(-1))})
+			ops = append(ops, &zk.DeleteRequest{
+				Path: op.path(), Version: int32(op.intOr(-1)),
+			})
 		case "check":
-			ops = append(ops, &zk.CheckVersionRequest{Path: op.path(), Version: int32(op.intOr(-1))})
+			ops = append(ops, &zk.CheckVersionRequest{
+				Path: op.path(), Version: int32(op.intOr(-1)),
+			})
 		default:
 			panic("BUG: no such step of a multi: " + verb)
 		}
@@ -81,7 +95,9 @@ func (c *client) multi(a *arguments) string {
 	for _, r := range results {
 		switch {
 		case r.Stat != nil:
-			lines = append(lines, c.answer(r.Error, func() string { return c.p.stat(r.Stat) }))
+			lines = append(
+				lines, c.answer(r.Error, func() string { return c.p.stat(r.Stat) }),
+			)
 		case r.String != "":
 			lines = append(lines, c.answer(r.Error, func() string { return r.String }))
 		default:

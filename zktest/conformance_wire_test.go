@@ -14,15 +14,17 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A raw is a role that writes its packets by itself: for what go-zookeeper's client does not send, or refuses to.
+// A raw is a role that writes its packets by itself: for what go-zookeeper's client does
+// not send, or refuses to.
 type raw struct {
 	p       *player
 	name    string
 	conn    net.Conn
 	session int64 // 0 as long as the handshake is not done
-	mute    bool  // it has sent what need not be a packet, into which no other one may come
-	xid     int32
-	events  []string
+	// It has sent what need not be a packet, into which no other one may come.
+	mute   bool
+	xid    int32
+	events []string
 }
 
 // A form says how a request and its answer are laid out, a letter for each field:
@@ -89,21 +91,27 @@ func (r *raw) do(s step) string {
 		delete(r.p.live, r.session)
 	}
 	f := formOf(s.verb)
-	return r.ask(f.opcode, r.encode(f.in, a), func(b *buffer) string { return r.decode(f.out, b) })
+	return r.ask(
+		f.opcode, r.encode(f.in, a), func(b *buffer) string { return r.decode(f.out, b) },
+	)
 }
 
-// request sends a body as it stands. An answer is read as that of the form with the same opcode, if there is one.
+// request sends a body as it stands. An answer is read as that of the form with the same
+// opcode, if there is one.
 func (r *raw) request(opcode int32, body []byte) string {
 	for _, f := range forms {
 		if f.opcode == opcode {
-			return r.ask(opcode, body, func(b *buffer) string { return r.decode(f.out, b) })
+			return r.ask(
+				opcode, body, func(b *buffer) string { return r.decode(f.out, b) },
+			)
 		}
 	}
 	return r.ask(opcode, body, r.rest)
 }
 
-// connect shakes hands. Its options are timeout=1000, zxid=5 (what the client has seen), as=c0 (in whose session), id=1 and
-// password=x (in that session, or with that password, instead), readonly, and old (without a word on that, as old clients).
+// connect shakes hands. Its options are timeout=1000, zxid=5 (what the client has seen),
+// as=c0 (in whose session), id=1 and password=x (in that session, or with that password,
+// instead), readonly, and old (without a word on that, as old clients).
 func (r *raw) connect(a *arguments) string {
 	var g grant
 	var zxid int64
@@ -136,9 +144,14 @@ func (r *raw) connect(a *arguments) string {
 		return r.lost(err)
 	}
 	if got.id == 0 {
-		return fmt.Sprintf("refused: timeout %d, password %x%s", got.timeout, got.password, readOnly)
+		return fmt.Sprintf(
+			"refused: timeout %d, password %x%s", got.timeout, got.password, readOnly,
+		)
 	}
-	return fmt.Sprintf("session %s of %d ms, %d bytes of password%s", r.p.granted(r.name, got), got.timeout, len(got.password), readOnly)
+	return fmt.Sprintf(
+		"session %s of %d ms, %d bytes of password%s", r.p.granted(r.name, got),
+		got.timeout, len(got.password), readOnly,
+	)
 }
 
 func (r *raw) shake(g grant, timeout, zxid int64, tail []byte) (grant, string, error) {
@@ -167,7 +180,8 @@ func (r *raw) shake(g grant, timeout, zxid int64, tail []byte) (grant, string, e
 	return got, fmt.Sprintf(", then %x", frame[20+len(got.password):]), nil
 }
 
-// takeOver connects to a session that another connection has, and closes it. A session that is no more is closed already.
+// takeOver connects to a session that another connection has, and closes it. A session
+// that is no more is closed already.
 func (r *raw) takeOver(g grant) error {
 	defer r.end()
 	got, _, err := r.shake(g, usual.Milliseconds(), 0, []byte{0})
@@ -219,13 +233,16 @@ func (r *raw) answer(xid, opcode int32, result func(*buffer) string) string {
 	} else if fields := result(reply); fields != "" {
 		answer += " " + r.p.text(fields)
 	}
-	if code == codeUnimplemented || code == codeAuthFailed || opcode == opCloseSession && code == 0 {
-		answer += ", then " + r.read() // the server closes the connection, but takes its time
+	if code == codeUnimplemented || code == codeAuthFailed || opcode == opCloseSession &&
+		code == 0 {
+		// The server closes the connection, but takes its time.
+		answer += ", then " + r.read()
 	}
 	return answer
 }
 
-// together sends the requests between semicolons at once, before it reads the answer to the first.
+// together sends the requests between semicolons at once, before it reads the answer to
+// the first.
 func (r *raw) together(a *arguments) string {
 	var frames buffer
 	first := r.xid + 1
@@ -233,7 +250,9 @@ func (r *raw) together(a *arguments) string {
 	for _, left := range requests {
 		f := formOf(left[0])
 		r.xid++
-		frames.bytes(packet(r.xid, f.opcode, r.encode(f.in, &arguments{base: a.base, left: left[1:]})))
+		frames.bytes(packet(
+			r.xid, f.opcode, r.encode(f.in, &arguments{base: a.base, left: left[1:]}),
+		))
 	}
 	if _, err := r.conn.Write(frames.left); err != nil {
 		return r.lost(err)
@@ -244,7 +263,10 @@ func (r *raw) together(a *arguments) string {
 			break
 		}
 		f := formOf(left[0])
-		answers = append(answers, r.answer(first+int32(i), f.opcode, func(b *buffer) string { return r.decode(f.out, b) }))
+		answers = append(answers, r.answer(
+			first+int32(i), f.opcode,
+			func(b *buffer) string { return r.decode(f.out, b) },
+		))
 	}
 	return strings.Join(answers, " | ")
 }
@@ -265,9 +287,12 @@ const (
 // codes names the most usual error codes.
 func codes(code int32) string {
 	names := map[int32]string{
-		0: "ok", -2: "RuntimeInconsistency", -5: "MarshallingError", codeUnimplemented: "Unimplemented", -8: "BadArguments", -101: "NoNode",
-		-102: "NoAuth", -103: "BadVersion", -108: "NoChildrenForEphemerals", -110: "NodeExists", -111: "NotEmpty",
-		-112: "SessionExpired", -114: "InvalidACL", codeAuthFailed: "AuthFailed", -118: "SessionMoved",
+		0: "ok", -2: "RuntimeInconsistency", -5: "MarshallingError",
+		codeUnimplemented: "Unimplemented", -8: "BadArguments", -101: "NoNode",
+		-102: "NoAuth", -103: "BadVersion", -108: "NoChildrenForEphemerals",
+		-110: "NodeExists", -111: "NotEmpty",
+		-112: "SessionExpired", -114: "InvalidACL", codeAuthFailed: "AuthFailed",
+		-118: "SessionMoved",
 	}
 	if name, ok := names[code]; ok {
 		return name
@@ -295,10 +320,14 @@ func (r *raw) reply(xid int32) (*buffer, error) {
 func (r *raw) unasked(xid int32, b *buffer) string {
 	zxid, code := b.getInt64(), b.getInt32()
 	if xid != -1 || len(b.left) < 8 {
-		return fmt.Sprintf("packet %d: %s at %s%s", xid, codes(code), r.p.zxid(zxid), r.rest(b))
+		return fmt.Sprintf(
+			"packet %d: %s at %s%s", xid, codes(code), r.p.zxid(zxid), r.rest(b),
+		)
 	}
 	kind, state := zk.EventType(b.getInt32()), zk.State(b.getInt32())
-	return r.p.text(fmt.Sprintf("%v %s %v at %s %s", kind, b.getBytes(), state, r.p.zxid(zxid), codes(code)))
+	return r.p.text(fmt.Sprintf(
+		"%v %s %v at %s %s", kind, b.getBytes(), state, r.p.zxid(zxid), codes(code),
+	))
 }
 
 func (r *raw) arrived() []string {

@@ -13,17 +13,18 @@ import (
 // maxFrame is the real server's jute.maxbuffer: on a longer packet it hangs up.
 const maxFrame = 0xfffff
 
-// A conn is the connection of one client to one server, over TCP or a pipe. One goroutine reads its packets and one
-// writes; between them and the server lie the two lanes on which the link's faults act.
+// A conn is the connection of one client to one server, over TCP or a pipe. One goroutine
+// reads its packets and one writes; between them and the server lie the two lanes on
+// which the link's faults act.
 type conn struct {
-	peer    *Peer
+	server  *Server
 	link    *Link
 	net     net.Conn
 	address string // by which the ip scheme knows the client
 	in      *lane  // packets from the client
 	out     *lane  // frames to the client
 
-	// The rest is guarded by the service's mutex.
+	// The rest is guarded by the Cluster's mutex.
 
 	heard   time.Time
 	session int64 // 0 before the handshake is done
@@ -39,14 +40,19 @@ type conn struct {
 }
 
 // acceptLocked serves a client on a connection to p, and returns at once.
-func (l *Link) acceptLocked(p *Peer, netConn net.Conn) {
-	s := p.s
-	c := &conn{peer: p, link: l, net: netConn, address: host(netConn), heard: time.Now(), more: sync.NewCond(&s.mu)}
+func (l *Link) acceptLocked(s *Server, netConn net.Conn) {
+	cluster := s.cluster
+	c := &conn{
+		server: s, link: l, net: netConn, address: host(netConn), heard: time.Now(),
+		more: sync.NewCond(&cluster.mu),
+	}
 	c.who = []identity{{scheme: "ip", id: c.address}}
-	c.in = newLane(&s.mu, func() bool { return p.frozen || c.shaking || l.heldLocked(ToServer) })
-	c.out = newLane(&s.mu, func() bool { return l.heldLocked(ToClient) })
-	p.conns = append(p.conns, c)
-	s.running.Add(2)
+	c.in = newLane(&cluster.mu, func() bool {
+		return s.frozen || c.shaking || l.heldLocked(ToServer)
+	})
+	c.out = newLane(&cluster.mu, func() bool { return l.heldLocked(ToClient) })
+	s.conns = append(s.conns, c)
+	cluster.running.Add(2)
 	go c.read()
 	go c.write()
 }
@@ -61,22 +67,22 @@ func host(c net.Conn) string {
 
 // read hands on what the client sends, until it hangs up.
 func (c *conn) read() {
-	s := c.peer.s
-	defer s.running.Done()
+	cluster := c.server.cluster
+	defer cluster.running.Done()
 	for {
 		packet, err := readPacket(c.net)
-		s.mu.Lock()
+		cluster.mu.Lock()
 		if err != nil {
 			c.in.push(c.link.delayLocked(), func() { c.endLocked(err) })
 			c.deaf = !errors.As(err, new(*fourLetters))
 			if c.deaf && c.leaving {
 				c.dropLocked()
 			}
-			s.mu.Unlock()
+			cluster.mu.Unlock()
 			return
 		}
 		c.in.push(c.link.delayLocked(), func() { c.arriveLocked(packet) })
-		s.mu.Unlock()
+		cluster.mu.Unlock()
 	}
 }
 
@@ -94,29 +100,32 @@ func readPacket(r io.Reader) ([]byte, error) {
 	return packet, err
 }
 
-// fourLetters is what stands where a length should: too great a length, or a command such as "ruok".
+// fourLetters is what stands where a length should: too great a length, or a command such
+// as "ruok".
 type fourLetters [4]byte
 
-func (f *fourLetters) Error() string { return fmt.Sprintf("packet length %q is out of range", f[:]) }
+func (f *fourLetters) Error() string {
+	return fmt.Sprintf("packet length %q is out of range", f[:])
+}
 
 // write sends frames until the connection is dropped.
 func (c *conn) write() {
-	s := c.peer.s
-	defer s.running.Done()
+	cluster := c.server.cluster
+	defer cluster.running.Done()
 	defer func() { _ = c.net.Close() }() // there is nobody left who could use an error
 	for {
-		s.mu.Lock()
+		cluster.mu.Lock()
 		for len(c.frames) == 0 && !c.dropped {
 			c.more.Wait()
 		}
 		if c.dropped || c.frames[0] == nil {
 			c.dropLocked()
-			s.mu.Unlock()
+			cluster.mu.Unlock()
 			return
 		}
 		frame := c.frames[0]
 		c.frames = c.frames[1:]
-		s.mu.Unlock()
+		cluster.mu.Unlock()
 		if _, err := c.net.Write(frame); err != nil {
 			return // the reader sees it as well, and says so when its turn has come
 		}
@@ -131,19 +140,21 @@ func (c *conn) sendLocked(frame []byte) {
 	})
 }
 
-// endLocked takes what ends a connection. A word of four letters is only known by its length, which is none.
+// endLocked takes what ends a connection. A word of four letters is only known by its
+// length, which is none.
 func (c *conn) endLocked(err error) {
 	var word *fourLetters
 	if !errors.As(err, &word) || c.session != 0 {
 		c.dropLocked()
 		return
 	}
-	c.sendLocked(c.peer.tellLocked(*word))
+	c.sendLocked(c.server.tellLocked(*word))
 	c.hangUpLocked()
 }
 
-// hangUpLocked closes the connection behind what is on its way to the client, and listens to it no more. It stays on the list
-// till then: what a link holds back is let go from there.
+// hangUpLocked closes the connection behind what is on its way to the client, and listens
+// to it no more. It stays on the list till then: what a link holds back is let go from
+// there.
 func (c *conn) hangUpLocked() {
 	switch {
 	case c.leaving:
@@ -154,7 +165,7 @@ func (c *conn) hangUpLocked() {
 	}
 	c.leaving = true
 	c.in.close()
-	c.peer.watches.drop(c)
+	c.server.watches.drop(c)
 	c.sendLocked(nil)
 }
 
@@ -167,12 +178,13 @@ func (c *conn) dropLocked() {
 	c.orphanLocked()
 	c.in.close()
 	c.out.close()
-	c.peer.forgetLocked(c)
+	c.server.forgetLocked(c)
 	c.more.Signal()
 	_ = c.net.Close() // wakes the reader; there is nobody left who could use an error
 }
 
-// notifyLocked tells of an event, unless its znode may not be read by the client: CVE-2024-23944 (ZOOKEEPER-4799).
+// notifyLocked tells of an event, unless its znode may not be read by the client:
+// CVE-2024-23944 (ZOOKEEPER-4799).
 func (c *conn) notifyLocked(e event) {
 	if e.mayHear(c.who) {
 		c.sendLocked(encodeEvent(e))

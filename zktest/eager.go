@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// eagerLocked is what a server refuses by itself, with WithEagerACLCheck, before the leader
-// sees it: by the ACLs that it knows, which lag behind where it does. In an ensemble each
-// server does so for its own clients, the leader too; a single one never does. The source
-// is ZooKeeperServer.authWriteRequest of 3.8, which only FollowerRequestProcessor,
-// ObserverRequestProcessor and LeaderRequestProcessor call.
-func (p *Peer) eagerLocked(r request, who []identity) code {
-	if !p.s.eagerACL || len(p.s.peers) == 1 {
+// eagerLocked is what a server refuses by itself, with WithEagerACLCheck, before the
+// leader sees it: by the ACLs that it knows, which lag behind where it does. In an
+// ensemble each server does so for its own clients, the leader too; a single one never
+// does. The source is ZooKeeperServer.authWriteRequest of 3.8, which only
+// FollowerRequestProcessor, ObserverRequestProcessor and LeaderRequestProcessor call.
+func (s *Server) eagerLocked(r request, who []identity) code {
+	if !s.cluster.eagerACL || len(s.cluster.servers) == 1 {
 		return codeOK
 	}
 	switch body := r.body.(type) {
@@ -20,17 +20,19 @@ func (p *Peer) eagerLocked(r request, who []identity) code {
 		if !ok || r.op != opCreate && r.op != opCreate2 {
 			return codeOK
 		}
-		return cmp.Or(wellFormed(body.acl, who), p.grantsLocked(parent, permCreate, who))
+		return cmp.Or(wellFormed(body.acl, who), s.grantsLocked(parent, permCreate, who))
 	case deleteRequest:
 		parent, ok := screenedParent(body.path)
 		if !ok || r.op != opDelete {
 			return codeOK
 		}
-		return p.grantsLocked(parent, permDelete, who)
+		return s.grantsLocked(parent, permDelete, who)
 	case setDataRequest:
-		return p.grantsLocked(body.path, permWrite, who)
+		return s.grantsLocked(body.path, permWrite, who)
 	case setACLRequest:
-		return cmp.Or(wellFormed(body.acl, who), p.grantsLocked(body.path, permAdmin, who))
+		return cmp.Or(
+			wellFormed(body.acl, who), s.grantsLocked(body.path, permAdmin, who),
+		)
 	default: // containers, TTL znodes and multis are left to the leader
 		return codeOK
 	}
@@ -52,8 +54,8 @@ func wellFormed(asked []acl, who []identity) code {
 
 // grantsLocked goes by what this server knows. Of a znode that it does not know the
 // leader may know more.
-func (p *Peer) grantsLocked(path string, perms int32, who []identity) code {
-	_, err := p.tree.permitted(path, perms, who)
+func (s *Server) grantsLocked(path string, perms int32, who []identity) code {
+	_, err := s.tree.permitted(path, perms, who)
 	if err == codeNoNode {
 		return codeOK
 	}

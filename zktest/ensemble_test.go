@@ -13,12 +13,12 @@ import (
 )
 
 // syncLimit is how long a server and its leader wait for each other.
-const syncLimit = 5 * beat
+const syncLimit = 5 * tickTime
 
 func TestALaggingFollower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, f2 := three(t)
-		slow, quick := at(t, s, f1), at(t, s, f2)
+		c, f1, f2 := three(t)
+		slow, quick := connectTo(t, c, f1), connectTo(t, c, f2)
 		const lag = time.Second
 		f1.Lag(lag)
 		began := time.Now()
@@ -37,9 +37,9 @@ func TestALaggingFollower(t *testing.T) {
 		synctest.Wait()
 		read := later(func() bool { return slow.has("/slow") })
 		pass(lag - 1)
-		require.NotContains(t, s.Znodes(), "/slow")
+		require.NotContains(t, c.Znodes(), "/slow")
 		pass(1)
-		require.Contains(t, s.Znodes(), "/slow", "its writes take effect later")
+		require.Contains(t, c.Znodes(), "/slow", "its writes take effect later")
 		require.True(t, quick.has("/slow"))
 		require.Equal(t, "/slow", soon(t, written))
 		require.Equal(t, 2*lag, time.Since(began))
@@ -50,23 +50,25 @@ func TestALaggingFollower(t *testing.T) {
 		began = time.Now()
 		slow.create("/quick", 0)
 		require.Equal(t, began, time.Now())
-		s.Leader().Lag(time.Hour)
-		at(t, s, s.Leader()).create("/leader", 0)
+		c.Leader().Lag(time.Hour)
+		connectTo(t, c, c.Leader()).create("/leader", 0)
 		require.Less(t, time.Since(began), 2*time.Second, "a leader has no lag")
 	})
 }
 
 func TestReportsLag(t *testing.T) {
-	for lag, kept := range map[time.Duration]bool{beat - beat/4: true, beat + beat/4: false} {
+	for lag, kept := range map[time.Duration]bool{
+		tickTime - tickTime/4: true, tickTime + tickTime/4: false,
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			s, f1, _ := three(t)
-			p := plugIn(t, s.Link("p"), f1).open(2 * beat)
+			c, f1, _ := three(t)
+			raw := dialRaw(t, c.Link("p"), f1).open(2 * tickTime)
 			f1.Lag(lag)
-			pass(2*beat - beat/4)
-			p.send(ping())
-			require.Equal(t, outcome{-2, 0}, p.answer())
-			pass(beat + beat/2)
-			require.Equal(t, kept, len(s.Sessions()) == 1)
+			pass(2*tickTime - tickTime/4)
+			raw.send(ping())
+			require.Equal(t, outcome{-2, 0}, raw.answer())
+			pass(tickTime + tickTime/2)
+			require.Equal(t, kept, len(c.Sessions()) == 1)
 		})
 	}
 }
@@ -79,46 +81,46 @@ func TestNextPing(t *testing.T) {
 		-time.Millisecond: true,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s, f1, _ := three(t, zktest.WithSeed(1))
-			p := plugIn(t, s.Link("p"), f1).open(2 * beat)
-			pass(time.Until(s.NextPing()) + beat + beat/2 - 10*time.Millisecond)
-			p.send(ping())
-			require.Equal(t, outcome{-2, 0}, p.answer())
-			pass(time.Until(s.NextPing()) - before)
+			c, f1, _ := three(t, zktest.WithSeed(1))
+			raw := dialRaw(t, c.Link("p"), f1).open(2 * tickTime)
+			pass(time.Until(c.NextPing()) + tickTime + tickTime/2 - 10*time.Millisecond)
+			raw.send(ping())
+			require.Equal(t, outcome{-2, 0}, raw.answer())
+			pass(time.Until(c.NextPing()) - before)
 			f1.Stop()
-			pass(beat + 3*beat/4)
-			require.Equal(t, lives, len(s.Sessions()) == 1)
+			pass(tickTime + 3*tickTime/4)
+			require.Equal(t, lives, len(c.Sessions()) == 1)
 		})
 	}
 }
 
 func TestAServerBehindItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, f2 := three(t)
+		c, f1, f2 := three(t)
 		f1.Lag(time.Second)
-		p := plugIn(t, s.Link(""), f2).open(term)
-		p.send(creation(1, "/a", 0))
-		require.Equal(t, outcome{1, 0}, p.answer())
-		for _, c := range []struct {
+		raw := dialRaw(t, c.Link(""), f2).open(sessionTimeout)
+		raw.send(creation(1, "/a", 0))
+		require.Equal(t, outcome{1, 0}, raw.answer())
+		for _, try := range []struct {
 			seen int64
 			want bool
 		}{{f2.Zxid(), false}, {f1.Zxid() + 1, false}, {f1.Zxid(), true}} {
-			again := plugIn(t, s.Link(""), f1)
-			again.send(greeting(p, term, c.seen))
-			require.Equal(t, c.want, again.welcome())
+			again := dialRaw(t, c.Link(""), f1)
+			again.send(greeting(raw, sessionTimeout, try.seen))
+			require.Equal(t, try.want, again.welcome())
 		}
 		pass(time.Second)
-		again := plugIn(t, s.Link(""), f1)
-		again.send(greeting(p, term, f2.Zxid()))
+		again := dialRaw(t, c.Link(""), f1)
+		again.send(greeting(raw, sessionTimeout, f2.Zxid()))
 		require.True(t, again.welcome())
 	})
 }
 
 func TestEventsComeInTheOrderOfTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, f2 := three(t)
+		c, f1, f2 := three(t)
 		f1.Lag(300 * time.Millisecond)
-		slow, quick := at(t, s, f1), at(t, s, f2)
+		slow, quick := connectTo(t, c, f1), connectTo(t, c, f2)
 		var want []string
 		for i := range 20 {
 			path := fmt.Sprintf("/%02d", 19-i)
@@ -138,79 +140,82 @@ func TestEventsComeInTheOrderOfTheLog(t *testing.T) {
 // An answer to a read never shows what the events ahead of it do not.
 func TestAnEventComesBeforeWhatItTells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Start(t)
-		p := plugIn(t, s.Link(""), s.Peer(0)).open(term)
-		p.send(ask(1, 3, func(b *buffer) {
+		c := zktest.Start(t)
+		raw := dialRaw(t, c.Link(""), c.Server(0)).open(sessionTimeout)
+		raw.send(ask(1, 3, func(b *buffer) {
 			b.bytes([]byte("/a"))
 			b.bool(true)
 		}), creation(2, "/a", 0))
-		require.Equal(t, outcome{1, -101}, p.answer())
-		require.Equal(t, outcome{-1, 0}, p.answer())
-		require.Equal(t, outcome{2, 0}, p.answer())
+		require.Equal(t, outcome{1, -101}, raw.answer())
+		require.Equal(t, outcome{-1, 0}, raw.answer())
+		require.Equal(t, outcome{2, 0}, raw.answer())
 	})
 }
 
-// A request that is under way through a server when its session moves to another one is refused.
+// A request that is under way through a server when its session moves to another one is
+// refused.
 func TestSessionMoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, f2 := three(t)
-		old := plugIn(t, s.Link("old"), f1).open(term)
+		c, f1, f2 := three(t)
+		old := dialRaw(t, c.Link("old"), f1).open(sessionTimeout)
 		f1.Lag(time.Second)
 		old.send(creation(1, "/late", 0))
-		moved := plugIn(t, s.Link("new"), f2)
+		moved := dialRaw(t, c.Link("new"), f2)
 		require.True(t, moved.reopen(old))
 		began := time.Now()
 		require.True(t, old.closed())
 		require.Equal(t, 2*time.Second, time.Since(began))
-		require.Empty(t, s.Znodes())
+		require.Empty(t, c.Znodes())
 		moved.send(creation(1, "/new", 0))
 		require.Equal(t, outcome{1, 0}, moved.answer())
-		require.Equal(t, []string{"/new"}, s.Znodes())
+		require.Equal(t, []string{"/new"}, c.Znodes())
 
 		// One that arrives first has its effect, though nobody hears of it.
 		moved.send(creation(2, "/early", 0))
 		synctest.Wait()
 		f1.Lag(0)
-		require.True(t, plugIn(t, s.Link("old"), f1).reopen(moved))
-		require.Equal(t, []string{"/early", "/new"}, s.Znodes())
+		require.True(t, dialRaw(t, c.Link("old"), f1).reopen(moved))
+		require.Equal(t, []string{"/early", "/new"}, c.Znodes())
 	})
 }
 
 func TestAnIsolatedFollower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, f2 := three(t)
-		near := plugIn(t, s.Link("near"), f1).open(syncLimit - 2*beat)
-		g := at(t, s, f2)
+		c, f1, f2 := three(t)
+		near := dialRaw(t, c.Link("near"), f1).open(syncLimit - 2*tickTime)
+		cl := connectTo(t, c, f2)
 		near.send(creation(1, "/mine", zk.FlagEphemeral))
 		require.Equal(t, outcome{1, 0}, near.answer())
 		f1.Isolate()
 		began := time.Now()
-		for time.Since(began) < syncLimit-beat {
+		for time.Since(began) < syncLimit-tickTime {
 			near.send(existence(2, "/mine"), ping())
 			require.Equal(t, outcome{2, 0}, near.answer())
 			require.Equal(t, outcome{-2, 0}, near.answer())
-			pass(beat / 2)
+			pass(tickTime / 2)
 		}
 		near.send(existence(3, "/mine"))
 		require.Equal(t, outcome{3, 0}, near.answer(), "what it knows")
-		require.Empty(t, s.Znodes(), "the leader has ended the session meanwhile")
-		require.Equal(t, []int64{g.SessionID()}, s.Sessions())
+		require.Empty(t, c.Znodes(), "the leader has ended the session meanwhile")
+		require.Equal(t, []int64{cl.SessionID()}, c.Sessions())
 		near.send(synchrony(4), creation(5, "/a", 0))
-		require.True(t, near.closed(), "what needs the leader hangs until the server gives up")
-		require.GreaterOrEqual(t, time.Since(began), syncLimit-beat/2)
-		require.LessOrEqual(t, time.Since(began), syncLimit+beat/2)
-		greeted := plugIn(t, s.Link("near"), f1)
-		greeted.send(greeting(&plug{}, term, 0))
+		require.True(
+			t, near.closed(), "what needs the leader hangs until the server gives up",
+		)
+		require.GreaterOrEqual(t, time.Since(began), syncLimit-tickTime/2)
+		require.LessOrEqual(t, time.Since(began), syncLimit+tickTime/2)
+		greeted := dialRaw(t, c.Link("near"), f1)
+		greeted.send(greeting(&rawClient{}, sessionTimeout, 0))
 		require.False(t, greeted.welcome(), "and it takes no clients")
 		f1.Rejoin()
-		require.True(t, at(t, s, f1).State() == zk.StateHasSession)
-		require.Empty(t, s.Znodes())
-		require.NotContains(t, g.passed(), zk.StateDisconnected)
+		require.True(t, connectTo(t, c, f1).State() == zk.StateHasSession)
+		require.Empty(t, c.Znodes())
+		require.NotContains(t, cl.passed(), zk.StateDisconnected)
 	})
 }
 
-// A follower that is cut off refuses by itself what it knows to be forbidden, and what else
-// needs the leader hangs; what was refused keeps nobody's session.
+// A follower that is cut off refuses by itself what it knows to be forbidden, and what
+// else needs the leader hangs; what was refused keeps nobody's session.
 func TestAnIsolatedFollowerRefusesEagerly(t *testing.T) {
 	for eager, want := range map[bool][]outcome{
 		true:  {{2, -102}, {3, -114}, {}},
@@ -222,20 +227,24 @@ func TestAnIsolatedFollowerRefusesEagerly(t *testing.T) {
 				if eager {
 					opts = append(opts, zktest.WithEagerACLCheck())
 				}
-				s, f1, f2 := three(t, opts...)
-				g := at(t, s, f2)
-				_, err := g.Create("/ro", nil, zk.FlagPersistent, zk.WorldACL(zk.PermRead))
+				c, f1, f2 := three(t, opts...)
+				cl := connectTo(t, c, f2)
+				_, err := cl.Create(
+					"/ro", nil, zk.FlagPersistent, zk.WorldACL(zk.PermRead),
+				)
 				require.NoError(t, err)
-				near := plugIn(t, s.Link("near"), f1).open(syncLimit - 2*beat)
-				pass(beat)
+				near := dialRaw(t, c.Link("near"), f1).open(syncLimit - 2*tickTime)
+				pass(tickTime)
 				f1.Isolate()
 				for range 4 {
-					pass(beat)
+					pass(tickTime)
 					near.send(ping())
 					require.Equal(t, outcome{-2, 0}, near.answer())
 				}
-				require.Equal(t, []int64{g.SessionID()}, s.Sessions())
-				near.send(creation(1, "/ok", 0), creation(2, "/ro/a", 0), ask(3, 1, func(b *buffer) {
+				require.Equal(t, []int64{cl.SessionID()}, c.Sessions())
+				near.send(creation(1, "/ok", 0), creation(
+					2, "/ro/a", 0,
+				), ask(3, 1, func(b *buffer) {
 					b.bytes([]byte("/no-acl"))
 					b.bytes(nil)
 					b.acl(nil)
@@ -251,8 +260,8 @@ func TestAnIsolatedFollowerRefusesEagerly(t *testing.T) {
 
 func TestAFollowerRejoinsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, f2 := three(t)
-		near, far := at(t, s, f1), at(t, s, f2)
+		c, f1, f2 := three(t)
+		near, far := connectTo(t, c, f1), connectTo(t, c, f2)
 		near.create("/mine", zk.FlagEphemeral)
 		far.sync()
 		_, _, _, err := near.ExistsW("/far")
@@ -261,9 +270,9 @@ func TestAFollowerRejoinsInTime(t *testing.T) {
 		written := later(func() string { return near.create("/near", 0) })
 		synced := later(func() string { path, _ := near.Sync("/"); return path })
 		far.create("/far", 0)
-		hangs(t, written, syncLimit-3*beat)
+		hangs(t, written, syncLimit-3*tickTime)
 		hangs(t, synced, 1)
-		require.NotContains(t, s.Znodes(), "/near")
+		require.NotContains(t, c.Znodes(), "/near")
 		require.Empty(t, near.told())
 		f1.Rejoin()
 		require.Equal(t, "/near", soon(t, written))
@@ -274,114 +283,127 @@ func TestAFollowerRejoinsInTime(t *testing.T) {
 	})
 }
 
-// The leader's ping waits where a path is broken, and is answered with the contact, not only at the next beat. A follower
-// that dies takes with it whom it has heard since.
+// The leader's ping waits where a path is broken, and is answered with the contact, not
+// only at its next ping. A follower that dies takes with it whom it has heard since.
 func TestReportsComeWithTheContact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, _ := three(t)
-		p := plugIn(t, s.Link("p"), f1).open(2 * beat)
+		c, f1, _ := three(t)
+		raw := dialRaw(t, c.Link("p"), f1).open(2 * tickTime)
 		for _, step := range []struct {
 			kept   bool
 			rejoin func()
 		}{{true, f1.Rejoin}, {false, func() {}}} {
 			f1.Isolate()
-			pass(2*beat - beat/4)
-			p.send(ping())
-			require.Equal(t, outcome{-2, 0}, p.answer())
-			pass(beat)
+			pass(2*tickTime - tickTime/4)
+			raw.send(ping())
+			require.Equal(t, outcome{-2, 0}, raw.answer())
+			pass(tickTime)
 			step.rejoin()
-			pass(beat / 8)
+			pass(tickTime / 8)
 			f1.Stop()
-			pass(beat)
-			require.Equal(t, step.kept, len(s.Sessions()) == 1)
+			pass(tickTime)
+			require.Equal(t, step.kept, len(c.Sessions()) == 1)
 			f1.Rejoin()
 			f1.Start()
-			again := plugIn(t, s.Link("p"), f1)
-			require.Equal(t, step.kept, again.reopen(p))
-			p = again
+			again := dialRaw(t, c.Link("p"), f1)
+			require.Equal(t, step.kept, again.reopen(raw))
+			raw = again
 		}
 	})
 }
 
 func TestAnIsolatedLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, f2 := three(t)
-		old := s.Leader()
-		near := plugIn(t, s.Link("near"), old).open(20 * beat)
-		other := plugIn(t, s.Link("other"), old).open(20 * beat)
-		far := visit(t, s.Link("far"), s.HostProvider(), 20*beat)
+		c, f1, f2 := three(t)
+		old := c.Leader()
+		near := dialRaw(t, c.Link("near"), old).open(20 * tickTime)
+		other := dialRaw(t, c.Link("other"), old).open(20 * tickTime)
+		far := connect(t, c.Link("far"), c.HostProvider(), 20*tickTime)
 		old.Isolate()
 		began := time.Now()
 		near.send(creation(1, "/pending", 0))
 		far.until(zk.StateDisconnected)
-		require.Equal(t, syncLimit, time.Since(began).Round(beat))
-		require.Nil(t, s.Leader())
+		require.Equal(t, syncLimit, time.Since(began).Round(tickTime))
+		require.Nil(t, c.Leader())
 		require.False(t, old.Leading())
 		far.until(zk.StateHasSession)
-		require.Contains(t, []*zktest.Peer{f1, f2}, s.Leader())
+		require.Contains(t, []*zktest.Server{f1, f2}, c.Leader())
 		require.True(t, near.closed())
 		require.True(t, other.closed())
-		require.LessOrEqual(t, time.Since(began), syncLimit+2*beat)
+		require.LessOrEqual(t, time.Since(began), syncLimit+2*tickTime)
 		far.create("/new", 0)
 		old.Rejoin()
-		require.True(t, at(t, s, old).has("/new"))
+		require.True(t, connectTo(t, c, old).has("/new"))
 		require.False(t, old.Leading())
 		pass(time.Minute)
-		require.Equal(t, []string{"/new"}, s.Znodes(), "what was pending never took effect")
+		require.Equal(
+			t, []string{"/new"}, c.Znodes(), "what was pending never took effect",
+		)
 	})
 }
 
 // What a leader knows by himself he goes on to tell.
 func TestWhatAnIsolatedLeaderAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, _ := three(t)
-		old := s.Leader()
-		near := plugIn(t, s.Link("near"), old).open(term)
-		other := plugIn(t, s.Link("other"), old).open(term)
+		c, f1, _ := three(t)
+		old := c.Leader()
+		near := dialRaw(t, c.Link("near"), old).open(sessionTimeout)
+		other := dialRaw(t, c.Link("other"), old).open(sessionTimeout)
 		old.Isolate()
 		near.send(creation(1, "/pending", 0))
 		other.send(synchrony(1), existence(2, "/pending"), ping())
-		require.Equal(t, outcome{1, 0}, other.answer(), "a sync is nothing but a read there")
+		require.Equal(
+			t, outcome{1, 0}, other.answer(), "a sync is nothing but a read there",
+		)
 		require.Equal(t, outcome{2, -101}, other.answer())
 		require.Equal(t, outcome{-2, 0}, other.answer())
-		again := plugIn(t, s.Link("again"), old)
+		again := dialRaw(t, c.Link("again"), old)
 		require.True(t, again.reopen(other), "he asks nobody about a session")
-		behind := plugIn(t, s.Link("behind"), f1)
-		behind.send(greeting(other, term, 0))
+		behind := dialRaw(t, c.Link("behind"), f1)
+		behind.send(greeting(other, sessionTimeout, 0))
 		welcomed := later(behind.welcome)
-		hangs(t, welcomed, beat)
+		hangs(t, welcomed, tickTime)
 		old.Rejoin()
 		require.Equal(t, outcome{1, 0}, near.answer(), "and in time, all goes on")
 		require.True(t, soon(t, welcomed))
-		require.Equal(t, []string{"/pending"}, s.Znodes())
+		require.Equal(t, []string{"/pending"}, c.Znodes())
 	})
 }
 
 // A leader ends the sessions that he does not hear of, though it is he who is cut off.
 func TestAnIsolatedLeaderEndsSessions(t *testing.T) {
-	for name, rejoins := range map[string]bool{"and is back": true, "and is replaced": false} {
+	for name, rejoins := range map[string]bool{
+		"and is back": true, "and is replaced": false,
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, f1, _ := three(t)
-				near := visit(t, s.Link("near"), just(s.Leader().Addr()), 2*beat)
-				far := visit(t, s.Link("far"), just(f1.Addr()), 2*beat)
+				c, f1, _ := three(t)
+				leader := oneServer(c.Leader().Addr())
+				near := connect(t, c.Link("near"), leader, 2*tickTime)
+				far := connect(t, c.Link("far"), oneServer(f1.Addr()), 2*tickTime)
 				near.create("/near", zk.FlagEphemeral)
 				far.create("/far", zk.FlagEphemeral)
-				s.Leader().Isolate()
-				pass(syncLimit - beat)
-				require.Equal(t, []int64{near.SessionID()}, s.Sessions())
-				require.Equal(t, []string{"/far", "/near"}, s.Znodes(), "the end cannot be committed")
+				c.Leader().Isolate()
+				pass(syncLimit - tickTime)
+				require.Equal(t, []int64{near.SessionID()}, c.Sessions())
+				require.Equal(
+					t, []string{"/far", "/near"}, c.Znodes(),
+					"the end cannot be committed",
+				)
 				require.Equal(t, []zk.State(nil), far.passed())
 				if rejoins {
-					s.Leader().Rejoin()
-					require.Equal(t, []string{"/near"}, s.Znodes())
+					c.Leader().Rejoin()
+					require.Equal(t, []string{"/near"}, c.Znodes())
 					far.until(zk.StateExpired)
 					return
 				}
 				far.until(zk.StateDisconnected)
 				far.until(zk.StateHasSession)
-				require.Contains(t, s.Sessions(), far.SessionID(), "the new leader knows nothing of it")
-				require.Contains(t, s.Znodes(), "/far")
+				require.Contains(
+					t, c.Sessions(), far.SessionID(),
+					"the new leader knows nothing of it",
+				)
+				require.Contains(t, c.Znodes(), "/far")
 			})
 		})
 	}
@@ -389,46 +411,53 @@ func TestAnIsolatedLeaderEndsSessions(t *testing.T) {
 
 func TestTheLeaderDies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, f2 := three(t)
-		old := s.Leader()
-		a, b := visit(t, s.Link("a"), s.HostProvider(), 20*beat), visit(t, s.Link("b"), just(f2.Addr()), 20*beat)
-		gone := visit(t, s.Link("gone"), just(f2.Addr()), 20*beat)
+		c, f1, f2 := three(t)
+		old := c.Leader()
+		a := connect(t, c.Link("a"), c.HostProvider(), 20*tickTime)
+		b := connect(t, c.Link("b"), oneServer(f2.Addr()), 20*tickTime)
+		gone := connect(t, c.Link("gone"), oneServer(f2.Addr()), 20*tickTime)
 		a.create("/mine", zk.FlagEphemeral)
 		gone.create("/gone", zk.FlagEphemeral)
 		f1.Lag(time.Minute)
 		last := b.create("/last", 0)
 		require.Equal(t, int64(1), old.Zxid()>>32)
 		gone.sync()
-		s.Link("gone").Cut()
-		pass(10 * beat) // of its timeout
-		ids := s.Sessions()
+		c.Link("gone").Cut()
+		pass(10 * tickTime) // of its timeout
+		ids := c.Sessions()
 
 		a.passed()
 		old.Stop()
-		require.Contains(t, a.passed(), zk.StateDisconnected, "all clients lose their connections")
+		require.Contains(
+			t, a.passed(), zk.StateDisconnected, "all clients lose their connections",
+		)
 		pass(200*time.Millisecond - 1)
-		require.Nil(t, s.Leader())
+		require.Nil(t, c.Leader())
 		pass(1)
-		require.Same(t, f2, s.Leader(), "the one that has the longest log")
+		require.Same(t, f2, c.Leader(), "the one that has the longest log")
 		require.Equal(t, int64(2)<<32, f2.Zxid(), "an epoch of its own")
-		require.Equal(t, int64(1), f1.Zxid()>>32, "the others have it with its first transaction")
+		require.Equal(
+			t, int64(1), f1.Zxid()>>32, "the others have it with its first transaction",
+		)
 		elected := time.Now()
 		f1.Lag(0)
 		a.until(zk.StateHasSession)
 		b.until(zk.StateHasSession)
-		require.Equal(t, ids, s.Sessions())
+		require.Equal(t, ids, c.Sessions())
 		require.True(t, a.has(last))
 		require.True(t, a.has("/mine"))
 		a.create("/new", 0)
 		require.Equal(t, int64(2)<<32+1, f2.Zxid())
 
-		for len(s.Sessions()) == len(ids) && time.Since(elected) < time.Hour {
-			pass(beat / 4)
+		for len(c.Sessions()) == len(ids) && time.Since(elected) < time.Hour {
+			pass(tickTime / 4)
 		}
-		require.GreaterOrEqual(t, time.Since(elected), 20*beat, "a whole timeout from then on")
-		require.LessOrEqual(t, time.Since(elected), 22*beat)
+		require.GreaterOrEqual(
+			t, time.Since(elected), 20*tickTime, "a whole timeout from then on",
+		)
+		require.LessOrEqual(t, time.Since(elected), 22*tickTime)
 		old.Start()
-		require.Equal(t, []string{"/last", "/mine", "/new"}, s.Znodes())
+		require.Equal(t, []string{"/last", "/mine", "/new"}, c.Znodes())
 		require.Equal(t, f2.Zxid(), old.Zxid())
 		require.False(t, old.Leading())
 	})
@@ -436,120 +465,133 @@ func TestTheLeaderDies(t *testing.T) {
 
 func TestTheLongestLogLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, f2 := three(t)
+		c, f1, f2 := three(t)
 		f2.Lag(time.Minute)
-		at(t, s, f1).create("/a", 0)
-		s.Leader().Stop()
+		connectTo(t, c, f1).create("/a", 0)
+		c.Leader().Stop()
 		pass(time.Second)
-		require.Same(t, f1, s.Leader())
-		require.Equal(t, []string{"/a"}, s.Znodes())
+		require.Same(t, f1, c.Leader())
+		require.Equal(t, []string{"/a"}, c.Znodes())
 	})
 }
 
 func TestTheHighestIDLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Start(t, zktest.WithServers(5))
+		c := zktest.Start(t, zktest.WithServers(5))
 		for i := range 3 {
-			require.Same(t, s.Peer(4-i), s.Leader())
-			require.True(t, s.Peer(4-i).Leading())
-			s.Leader().Stop()
+			require.Same(t, c.Server(4-i), c.Leader())
+			require.True(t, c.Server(4-i).Leading())
+			c.Leader().Stop()
 			pass(time.Second)
 		}
-		require.Nil(t, s.Leader())
+		require.Nil(t, c.Leader())
 	})
 }
 
 func TestNoQuorum(t *testing.T) {
 	faults := map[string]struct {
-		happens, ends func(*zktest.Peer)
+		happens, ends func(*zktest.Server)
 		within        time.Duration
 	}{
-		"stop":    {(*zktest.Peer).Stop, (*zktest.Peer).Start, 0},
-		"isolate": {(*zktest.Peer).Isolate, (*zktest.Peer).Rejoin, syncLimit + beat},
-		"freeze":  {(*zktest.Peer).Freeze, (*zktest.Peer).Thaw, syncLimit + beat},
+		"stop": {(*zktest.Server).Stop, (*zktest.Server).Start, 0},
+		"isolate": {
+			(*zktest.Server).Isolate, (*zktest.Server).Rejoin, syncLimit + tickTime,
+		},
+		"freeze": {(*zktest.Server).Freeze, (*zktest.Server).Thaw, syncLimit + tickTime},
 	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, f1, f2 := three(t)
-				leader := s.Leader()
-				g := visit(t, s.Link("g"), just(leader.Addr()), 20*beat)
-				g.create("/mine", zk.FlagEphemeral)
-				g.passed()
+				c, f1, f2 := three(t)
+				leader := c.Leader()
+				cl := connect(t, c.Link("g"), oneServer(leader.Addr()), 20*tickTime)
+				cl.create("/mine", zk.FlagEphemeral)
+				cl.passed()
 				fault.happens(f1)
 				fault.happens(f2)
 				pass(fault.within)
-				require.Contains(t, g.passed(), zk.StateDisconnected)
-				require.Nil(t, s.Leader())
+				require.Contains(t, cl.passed(), zk.StateDisconnected)
+				require.Nil(t, c.Leader())
 				pass(time.Hour)
-				require.NotContains(t, g.passed(), zk.StateHasSession, "nobody is served")
+				require.NotContains(
+					t, cl.passed(), zk.StateHasSession, "nobody is served",
+				)
 				fault.ends(f1)
-				g.until(zk.StateHasSession)
-				require.True(t, g.has("/mine"))
-				g.create("/new", 0)
+				cl.until(zk.StateHasSession)
+				require.True(t, cl.has("/mine"))
+				cl.create("/new", 0)
 				fault.ends(f2)
-				require.True(t, at(t, s, f2).has("/new"))
+				require.True(t, connectTo(t, c, f2).has("/new"))
 			})
 		})
 	}
 }
 
 func TestAFrozenFollower(t *testing.T) {
-	for _, c := range []struct {
+	for _, tc := range []struct {
 		frozen time.Duration
 		stays  bool
-	}{{syncLimit - beat, true}, {syncLimit + beat, false}} {
-		t.Run(c.frozen.String(), func(t *testing.T) {
+	}{{syncLimit - tickTime, true}, {syncLimit + tickTime, false}} {
+		t.Run(tc.frozen.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, f1, f2 := three(t)
-				p, far := plugIn(t, s.Link("p"), f1).open(20*beat), at(t, s, f2)
+				c, f1, f2 := three(t)
+				raw, far := dialRaw(
+					t, c.Link("p"), f1,
+				).open(20*tickTime), connectTo(t, c, f2)
 				f1.Freeze()
-				p.send(existence(1, "/a"))
-				answer := later(p.answer)
+				raw.send(existence(1, "/a"))
+				answer := later(raw.answer)
 				far.create("/a", 0)
-				hangs(t, answer, c.frozen)
+				hangs(t, answer, tc.frozen)
 				f1.Thaw()
-				if !c.stays {
-					require.Equal(t, outcome{}, soon(t, answer), "the others have given it up")
-					require.True(t, at(t, s, f1).has("/a"))
+				if !tc.stays {
+					require.Equal(
+						t, outcome{}, soon(t, answer), "the others have given it up",
+					)
+					require.True(t, connectTo(t, c, f1).has("/a"))
 					return
 				}
-				require.Equal(t, outcome{1, 0}, soon(t, answer), "what it missed arrives first")
+				require.Equal(
+					t, outcome{1, 0}, soon(t, answer), "what it missed arrives first",
+				)
 			})
 		})
 	}
 }
 
 func TestAFrozenLeader(t *testing.T) {
-	for _, c := range []struct {
+	for _, tc := range []struct {
 		frozen time.Duration
 		stays  bool
-	}{{syncLimit - beat, true}, {syncLimit + beat, false}} {
-		t.Run(c.frozen.String(), func(t *testing.T) {
+	}{{syncLimit - tickTime, true}, {syncLimit + tickTime, false}} {
+		t.Run(tc.frozen.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, f1, _ := three(t)
-				leader := s.Leader()
-				p := plugIn(t, s.Link("p"), leader).open(20 * beat)
-				far := visit(t, s.Link("far"), just(f1.Addr()), 20*beat)
+				c, f1, _ := three(t)
+				leader := c.Leader()
+				raw := dialRaw(t, c.Link("p"), leader).open(20 * tickTime)
+				far := connect(t, c.Link("far"), oneServer(f1.Addr()), 20*tickTime)
 				leader.Freeze()
-				p.send(creation(1, "/pending", 0), existence(2, "/new"))
-				answer := later(p.answer)
+				raw.send(creation(1, "/pending", 0), existence(2, "/new"))
+				answer := later(raw.answer)
 				require.False(t, far.has("/new"), "the others go on to answer reads")
-				hangs(t, answer, c.frozen)
-				if !c.stays {
+				hangs(t, answer, tc.frozen)
+				if !tc.stays {
 					far.until(zk.StateHasSession)
 					far.create("/new", 0)
 				}
 				leader.Thaw()
-				require.Equal(t, c.stays, leader.Leading())
-				if !c.stays {
-					require.Equal(t, outcome{}, soon(t, answer), "it serves no old state as a leader")
-					require.Equal(t, []string{"/new"}, s.Znodes())
-					require.True(t, at(t, s, leader).has("/new"))
+				require.Equal(t, tc.stays, leader.Leading())
+				if !tc.stays {
+					require.Equal(
+						t, outcome{}, soon(t, answer),
+						"it serves no old state as a leader",
+					)
+					require.Equal(t, []string{"/new"}, c.Znodes())
+					require.True(t, connectTo(t, c, leader).has("/new"))
 					return
 				}
 				require.Equal(t, outcome{1, 0}, soon(t, answer))
-				require.Equal(t, outcome{2, -101}, p.answer())
+				require.Equal(t, outcome{2, -101}, raw.answer())
 			})
 		})
 	}
@@ -557,84 +599,94 @@ func TestAFrozenLeader(t *testing.T) {
 
 func TestASingleServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Start(t, zktest.WithTick(beat))
-		only := s.Peer(0)
-		g := visit(t, s.Link("g"), just(only.Addr()), term)
-		g.create("/a", 0)
-		g.create("/mine", zk.FlagEphemeral)
-		id, zxid := g.SessionID(), only.Zxid()
+		c := zktest.Start(t, zktest.WithTick(tickTime))
+		only := c.Server(0)
+		cl := connect(t, c.Link("g"), oneServer(only.Addr()), sessionTimeout)
+		cl.create("/a", 0)
+		cl.create("/mine", zk.FlagEphemeral)
+		id, zxid := cl.SessionID(), only.Zxid()
 		only.Stop()
-		g.until(zk.StateDisconnected)
-		require.Nil(t, s.Leader())
+		cl.until(zk.StateDisconnected)
+		require.Nil(t, c.Leader())
 		pass(time.Hour)
-		require.NotContains(t, g.passed(), zk.StateConnected)
+		require.NotContains(t, cl.passed(), zk.StateConnected)
 		only.Start()
-		g.until(zk.StateHasSession)
-		require.Equal(t, id, g.SessionID(), "sessions do not end while there is nobody to end them")
-		require.Equal(t, []string{"/a", "/mine"}, s.Znodes())
+		cl.until(zk.StateHasSession)
+		require.Equal(
+			t, id, cl.SessionID(),
+			"sessions do not end while there is nobody to end them",
+		)
+		require.Equal(t, []string{"/a", "/mine"}, c.Znodes())
 		require.Equal(t, zxid, only.Zxid())
 
 		only.Isolate()
-		g.create("/b", 0)
+		cl.create("/b", 0)
 		require.True(t, only.Leading())
 
-		p := plugIn(t, s.Link("p"), only).open(20 * beat)
+		raw := dialRaw(t, c.Link("p"), only).open(20 * tickTime)
 		only.Freeze()
-		p.send(creation(1, "/c", 0))
-		answer := later(p.answer)
-		hangs(t, answer, 19*beat)
+		raw.send(creation(1, "/c", 0))
+		answer := later(raw.answer)
+		hangs(t, answer, 19*tickTime)
 		only.Thaw()
-		require.Equal(t, outcome{1, 0}, soon(t, answer), "there is nobody who could have given it up")
+		require.Equal(
+			t, outcome{1, 0}, soon(t, answer),
+			"there is nobody who could have given it up",
+		)
 
-		for i, order := range [][]func(){{only.Freeze, only.Stop}, {only.Stop, only.Freeze}} {
-			g.passed()
+		for i, order := range [][]func(){
+			{only.Freeze, only.Stop}, {only.Stop, only.Freeze},
+		} {
+			cl.passed()
 			for _, step := range order {
 				step()
 			}
 			only.Start()
-			g.until(zk.StateHasSession)
-			g.create(fmt.Sprintf("/d%d", i), 0)
+			cl.until(zk.StateHasSession)
+			cl.create(fmt.Sprintf("/d%d", i), 0)
 		}
 	})
 }
 
-// A follower leaves a dead leader at once, and one that is cut off when nothing has come for long.
+// A follower leaves a dead leader at once, and one that is cut off when nothing has come
+// for long.
 func TestAFollowerThatMissedTheElection(t *testing.T) {
 	for i, name := range []string{"and follows", "and leads"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, f1, f2 := three(t)
-				isolated := []*zktest.Peer{f1, f2}[i]
-				p := plugIn(t, s.Link("p"), isolated).open(20 * beat)
+				c, f1, f2 := three(t)
+				isolated := []*zktest.Server{f1, f2}[i]
+				raw := dialRaw(t, c.Link("p"), isolated).open(20 * tickTime)
 				isolated.Isolate()
-				s.Leader().Stop()
-				require.Nil(t, s.Leader())
-				p.send(existence(1, "/a"))
-				require.Equal(t, outcome{1, -101}, p.answer())
+				c.Leader().Stop()
+				require.Nil(t, c.Leader())
+				raw.send(existence(1, "/a"))
+				require.Equal(t, outcome{1, -101}, raw.answer())
 				isolated.Rejoin()
 				pass(time.Second)
-				require.Same(t, f2, s.Leader())
-				closed := later(p.closed)
-				pass(beat)
+				require.Same(t, f2, c.Leader())
+				closed := later(raw.closed)
+				pass(tickTime)
 				require.Len(t, closed, 1)
-				at(t, s, f2).create("/a", 0)
-				require.True(t, at(t, s, f1).has("/a"))
+				connectTo(t, c, f2).create("/a", 0)
+				require.True(t, connectTo(t, c, f1).has("/a"))
 			})
 		})
 	}
 }
 
-// What was on its way under the old leader is no hindrance under the new one, and what was not told him is forgotten.
+// What was on its way under the old leader is no hindrance under the new one, and what
+// was not told him is forgotten.
 func TestAServerStartsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, f2 := three(t)
-		far := at(t, s, f2)
+		c, f1, f2 := three(t)
+		far := connectTo(t, c, f2)
 		f1.Lag(time.Hour)
 		far.create("/b", 0)
 		f1.Stop()
 		f1.Lag(0)
 		f1.Start()
-		near := at(t, s, f1)
+		near := connectTo(t, c, f1)
 		require.True(t, near.has("/b"))
 		began := time.Now()
 		far.create("/c", 0)
@@ -643,38 +695,46 @@ func TestAServerStartsAnew(t *testing.T) {
 		require.Equal(t, began, time.Now())
 	})
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, _ := three(t)
-		p := plugIn(t, s.Link("p"), f1).open(2 * beat)
-		pass(2*beat - beat/4)
-		p.send(ping())
-		require.Equal(t, outcome{-2, 0}, p.answer())
+		c, f1, _ := three(t)
+		raw := dialRaw(t, c.Link("p"), f1).open(2 * tickTime)
+		pass(2*tickTime - tickTime/4)
+		raw.send(ping())
+		require.Equal(t, outcome{-2, 0}, raw.answer())
 		f1.Stop()
 		f1.Start()
-		pass(beat + beat/2)
-		require.Empty(t, s.Sessions())
+		pass(tickTime + tickTime/2)
+		require.Empty(t, c.Sessions())
 	})
 }
 
-// A create that the leader has taken may be on its way still when its client is back at the same server: what the client asks there
-// comes behind it, and what it asks at another server once that has synced.
+// A create that the leader has taken may be on its way still when its client is back at
+// the same server: what the client asks there comes behind it, and what it asks at
+// another server once that has synced.
 func TestSlowCommits(t *testing.T) {
 	const slow = 300 * time.Millisecond
-	for name, elsewhere := range map[string]bool{"same server": false, "another server": true} {
+	for name, elsewhere := range map[string]bool{
+		"same server": false, "another server": true,
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := zktest.Start(t, zktest.WithServers(3), zktest.WithTick(beat), zktest.WithSlowCommit(slow))
-				from, to := s.Peer(0), s.Peer(0)
+				c := zktest.Start(
+					t, zktest.WithServers(3), zktest.WithTick(tickTime),
+					zktest.WithSlowCommit(slow),
+				)
+				from, to := c.Server(0), c.Server(0)
 				if elsewhere {
-					to = s.Peer(1)
+					to = c.Server(1)
 				}
-				p := plugIn(t, s.Link("a"), from).open(term)
+				raw := dialRaw(t, c.Link("a"), from).open(sessionTimeout)
 				began := time.Now()
-				p.send(creation(1, "/a", 0))
+				raw.send(creation(1, "/a", 0))
 				time.Sleep(slow / 3)
-				s.Link("a").Reset()
-				again := plugIn(t, s.Link("a"), to)
-				require.True(t, again.reopen(p))
-				require.Less(t, time.Since(began), slow, "the session is taken up at once")
+				c.Link("a").Reset()
+				again := dialRaw(t, c.Link("a"), to)
+				require.True(t, again.reopen(raw))
+				require.Less(
+					t, time.Since(began), slow, "the session is taken up at once",
+				)
 				if elsewhere {
 					again.send(existence(1, "/a"))
 					require.Equal(t, outcome{1, -101}, again.answer(), "not yet")

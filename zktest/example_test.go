@@ -9,24 +9,26 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-// In a test, Start(t) ends the service by itself.
+// In a test, Start(t) ends the Cluster by itself.
 func Example() {
-	server, err := zktest.New()
+	cluster, err := zktest.New()
 	if err != nil {
 		panic(err)
 	}
-	defer server.Close()
-	conn, events, err := zk.Connect(server.Addrs(), 4*time.Second, zk.WithLogInfo(false))
+	defer cluster.Close()
+	conn, events, err := zk.Connect(cluster.Addrs(), 4*time.Second, zk.WithLogInfo(false))
 	if err != nil {
 		panic(err)
 	}
 	defer conn.Close()
-	path, err := conn.Create("/job-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	path, err := conn.Create(
+		"/job-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll),
+	)
 	fmt.Println(path, err)
-	server.ExpireSession(conn.SessionID())
+	cluster.ExpireSession(conn.SessionID())
 	for e := range events {
 		if e.State == zk.StateExpired {
-			fmt.Println("expired;", len(server.Znodes()), "znodes left")
+			fmt.Println("expired;", len(cluster.Znodes()), "znodes left")
 			return
 		}
 	}

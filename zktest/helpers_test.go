@@ -15,117 +15,126 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-// beat is the usual tick of these tests, term the session timeout that their clients usually ask for.
+// tickTime is the usual tick of these tests, sessionTimeout the one that their clients
+// usually ask for.
 const (
-	beat = 2 * time.Second
-	term = 12 * time.Second
+	tickTime       = 2 * time.Second
+	sessionTimeout = 12 * time.Second
 )
 
 var anyone = zk.WorldACL(zk.PermAll)
 
-type mute struct{}
+type noLog struct{}
 
-func (mute) Printf(string, ...any) {}
+func (noLog) Printf(string, ...any) {}
 
-// just names one server. The client pauses for a second before each attempt to connect to it.
-type just string
+// oneServer is a host provider that names one. The client pauses for a second before each
+// attempt to connect to it.
+type oneServer string
 
-func (just) Init([]string) error    { return nil }
-func (just) Len() int               { return 1 }
-func (j just) Next() (string, bool) { return string(j), true }
-func (just) Connected()             {}
+func (oneServer) Init([]string) error    { return nil }
+func (oneServer) Len() int               { return 1 }
+func (j oneServer) Next() (string, bool) { return string(j), true }
+func (oneServer) Connected()             {}
 
-// A guest is go-zookeeper's client.
-type guest struct {
+// A zkClient is go-zookeeper's client.
+type zkClient struct {
 	*zk.Conn
 	t      *testing.T
 	states chan zk.State
 	events chan zk.Event // of watches, in the order in which they came
 }
 
-// visit connects by way of a link with any server, or with the one that is named, and waits for the session.
-func visit(t *testing.T, link *zktest.Link, to zk.HostProvider, timeout time.Duration) *guest {
+// connect connects by way of a link with any server, or with the one that is named, and
+// waits for the session.
+func connect(
+	t *testing.T, link *zktest.Link, to zk.HostProvider, timeout time.Duration,
+) *zkClient {
 	t.Helper()
-	g := &guest{t: t, states: make(chan zk.State, 10000), events: make(chan zk.Event, 10000)}
+	cl := &zkClient{
+		t: t, states: make(chan zk.State, 10000), events: make(chan zk.Event, 10000),
+	}
 	hear := func(e zk.Event) {
 		switch {
 		case e.Type == zk.EventSession:
-			g.states <- e.State
+			cl.states <- e.State
 		case e.Err == nil:
-			g.events <- e
+			cl.events <- e
 		}
 	}
 	var err error
-	g.Conn, _, err = zk.Connect([]string{"x"}, timeout,
-		zk.WithDialer(link.Dial), zk.WithHostProvider(to), zk.WithLogger(mute{}), zk.WithLogInfo(false), zk.WithEventCallback(hear))
+	cl.Conn, _, err = zk.Connect([]string{"x"}, timeout,
+		zk.WithDialer(link.Dial), zk.WithHostProvider(to), zk.WithLogger(
+			noLog{},
+		), zk.WithLogInfo(false), zk.WithEventCallback(hear))
 	require.NoError(t, err)
-	t.Cleanup(g.Close)
-	g.until(zk.StateHasSession)
-	return g
+	t.Cleanup(cl.Close)
+	cl.until(zk.StateHasSession)
+	return cl
 }
 
-// at visits one server by a link of its own name.
-func at(t *testing.T, s *zktest.Server, p *zktest.Peer) *guest {
+// connectTo connects to one server by a link of its own name.
+func connectTo(t *testing.T, c *zktest.Cluster, s *zktest.Server) *zkClient {
 	t.Helper()
-	return visit(t, s.Link(p.Addr()), just(p.Addr()), term)
+	return connect(t, c.Link(s.Addr()), oneServer(s.Addr()), sessionTimeout)
 }
 
 // until waits for a state, and drops those before it.
-func (g *guest) until(want zk.State) {
-	g.t.Helper()
+func (cl *zkClient) until(want zk.State) {
+	cl.t.Helper()
 	timer := time.NewTimer(10 * time.Minute)
 	defer timer.Stop()
 	for {
 		select {
-		case got := <-g.states:
+		case got := <-cl.states:
 			if got == want {
 				return
 			}
 		case <-timer.C:
-			g.t.Fatalf("no %v", want)
+			cl.t.Fatalf("no %v", want)
 		}
 	}
 }
 
 // passed returns the states since the last call.
-func (g *guest) passed() []zk.State {
+func (cl *zkClient) passed() []zk.State {
 	synctest.Wait()
 	var all []zk.State
-	for len(g.states) > 0 {
-		all = append(all, <-g.states)
+	for len(cl.states) > 0 {
+		all = append(all, <-cl.states)
 	}
 	return all
 }
 
 // told returns the events since the last call, "EventNodeCreated /a".
-func (g *guest) told() []string {
+func (cl *zkClient) told() []string {
 	synctest.Wait()
 	all := []string{}
-	for len(g.events) > 0 {
-		e := <-g.events
+	for len(cl.events) > 0 {
+		e := <-cl.events
 		all = append(all, e.Type.String()+" "+e.Path)
 	}
 	return all
 }
 
-func (g *guest) create(path string, flags int32) string {
-	g.t.Helper()
-	got, err := g.Create(path, []byte("x"), flags, anyone)
-	require.NoError(g.t, err)
+func (cl *zkClient) create(path string, flags int32) string {
+	cl.t.Helper()
+	got, err := cl.Create(path, []byte("x"), flags, anyone)
+	require.NoError(cl.t, err)
 	return got
 }
 
-func (g *guest) has(path string) bool {
-	g.t.Helper()
-	found, _, err := g.Exists(path)
-	require.NoError(g.t, err)
+func (cl *zkClient) has(path string) bool {
+	cl.t.Helper()
+	found, _, err := cl.Exists(path)
+	require.NoError(cl.t, err)
 	return found
 }
 
-func (g *guest) sync() {
-	g.t.Helper()
-	_, err := g.Sync("/")
-	require.NoError(g.t, err)
+func (cl *zkClient) sync() {
+	cl.t.Helper()
+	_, err := cl.Sync("/")
+	require.NoError(cl.t, err)
 }
 
 // later runs f beside the test.
@@ -165,25 +174,30 @@ func pass(d time.Duration) {
 }
 
 // three starts an ensemble of three, and returns two of its followers.
-func three(t *testing.T, opts ...zktest.Option) (s *zktest.Server, f1, f2 *zktest.Peer) {
+func three(
+	t *testing.T, opts ...zktest.Option,
+) (c *zktest.Cluster, f1, f2 *zktest.Server) {
 	t.Helper()
-	s = zktest.Start(t, append([]zktest.Option{zktest.WithServers(3), zktest.WithTick(beat)}, opts...)...)
-	followers := without(s.Peers(), s.Leader())
-	return s, followers[0], followers[1]
+	c = zktest.Start(t, append(
+		[]zktest.Option{zktest.WithServers(3), zktest.WithTick(tickTime)}, opts...,
+	)...)
+	followers := without(c.Servers(), c.Leader())
+	return c, followers[0], followers[1]
 }
 
-func without(all []*zktest.Peer, one *zktest.Peer) []*zktest.Peer {
-	var others []*zktest.Peer
-	for _, p := range all {
-		if p != one {
-			others = append(others, p)
+func without(all []*zktest.Server, one *zktest.Server) []*zktest.Server {
+	var others []*zktest.Server
+	for _, s := range all {
+		if s != one {
+			others = append(others, s)
 		}
 	}
 	return others
 }
 
-// A plug is a connection of which the test writes the packets: it sends no ping, and tells all.
-type plug struct {
+// A rawClient is a connection of which the test writes the packets: it sends no ping, and
+// tells all.
+type rawClient struct {
 	net.Conn
 	t       *testing.T
 	session int64
@@ -191,16 +205,16 @@ type plug struct {
 	secret  []byte
 }
 
-func plugIn(t *testing.T, link *zktest.Link, p *zktest.Peer) *plug {
+func dialRaw(t *testing.T, link *zktest.Link, s *zktest.Server) *rawClient {
 	t.Helper()
-	conn, err := link.Dial("tcp", p.Addr(), time.Second)
+	conn, err := link.Dial("tcp", s.Addr(), time.Second)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	return &plug{Conn: conn, t: t}
+	return &rawClient{Conn: conn, t: t}
 }
 
-// greeting is what a client says first. The zero plug asks for a new session.
-func greeting(old *plug, timeout time.Duration, seen int64) []byte {
+// greeting is what a client says first. The zero rawClient asks for a new session.
+func greeting(old *rawClient, timeout time.Duration, seen int64) []byte {
 	var b buffer
 	b.int32(0)
 	b.int64(seen)
@@ -238,34 +252,37 @@ func existence(xid int32, path string) []byte {
 	})
 }
 
-func synchrony(xid int32) []byte { return ask(xid, 9, func(b *buffer) { b.bytes([]byte("/")) }) }
-func ping() []byte               { return ask(-2, 11, nil) }
-func farewell(xid int32) []byte  { return ask(xid, -11, nil) }
+func synchrony(xid int32) []byte {
+	return ask(xid, 9, func(b *buffer) { b.bytes([]byte("/")) })
+}
+func ping() []byte              { return ask(-2, 11, nil) }
+func farewell(xid int32) []byte { return ask(xid, -11, nil) }
 
 // send writes packets with one call, as far as the server takes them.
-func (p *plug) send(packets ...[]byte) {
-	p.t.Helper()
+func (raw *rawClient) send(packets ...[]byte) {
+	raw.t.Helper()
 	var all []byte
 	for _, packet := range packets {
 		all = binary.BigEndian.AppendUint32(all, uint32(len(packet)))
 		all = append(all, packet...)
 	}
-	_, err := p.Write(all)
-	require.NoError(p.t, err)
+	_, err := raw.Write(all)
+	require.NoError(raw.t, err)
 }
 
 // frame reads a packet; nil if the server has closed the connection.
-func (p *plug) frame() *buffer {
-	p.t.Helper()
-	_ = p.SetReadDeadline(time.Now().Add(time.Hour)) // a pipe whose other end is closed needs none
+func (raw *rawClient) frame() *buffer {
+	raw.t.Helper()
+	// A pipe whose other end is closed needs none.
+	_ = raw.SetReadDeadline(time.Now().Add(time.Hour))
 	var size [4]byte
-	if _, err := io.ReadFull(p, size[:]); err != nil {
-		require.ErrorIs(p.t, err, io.EOF)
+	if _, err := io.ReadFull(raw, size[:]); err != nil {
+		require.ErrorIs(raw.t, err, io.EOF)
 		return nil
 	}
 	packet := make([]byte, binary.BigEndian.Uint32(size[:]))
-	_, err := io.ReadFull(p, packet)
-	require.NoError(p.t, err)
+	_, err := io.ReadFull(raw, packet)
+	require.NoError(raw.t, err)
 	return &buffer{left: packet}
 }
 
@@ -276,9 +293,9 @@ type outcome struct {
 }
 
 // answer reads the next answer; the zero one if the server has closed the connection.
-func (p *plug) answer() outcome {
-	p.t.Helper()
-	b := p.frame()
+func (raw *rawClient) answer() outcome {
+	raw.t.Helper()
+	b := raw.frame()
 	if b == nil {
 		return outcome{}
 	}
@@ -287,48 +304,49 @@ func (p *plug) answer() outcome {
 	return outcome{xid, b.getInt32()}
 }
 
-func (p *plug) closed() bool { return p.answer() == outcome{} }
+func (raw *rawClient) closed() bool { return raw.answer() == outcome{} }
 
 // hungUp: the server has closed the connection, and not only since it was idle.
-func (p *plug) hungUp() bool {
+func (raw *rawClient) hungUp() bool {
 	began := time.Now()
-	return p.closed() && time.Now().Equal(began)
+	return raw.closed() && time.Now().Equal(began)
 }
 
-// welcome reads the answer to a greeting; false if the session is over, or the server has closed the connection.
-func (p *plug) welcome() bool {
-	p.t.Helper()
-	b := p.frame()
+// welcome reads the answer to a greeting; false if the session is over, or the server has
+// closed the connection.
+func (raw *rawClient) welcome() bool {
+	raw.t.Helper()
+	b := raw.frame()
 	if b == nil {
 		return false
 	}
 	b.getInt32()
-	p.timeout = time.Duration(b.getInt32()) * time.Millisecond
-	p.session, p.secret = b.getInt64(), b.getBytes()
-	return p.session != 0
+	raw.timeout = time.Duration(b.getInt32()) * time.Millisecond
+	raw.session, raw.secret = b.getInt64(), b.getBytes()
+	return raw.session != 0
 }
 
 // open gets a session.
-func (p *plug) open(timeout time.Duration) *plug {
-	p.t.Helper()
-	p.send(greeting(&plug{}, timeout, 0))
-	require.True(p.t, p.welcome())
-	return p
+func (raw *rawClient) open(timeout time.Duration) *rawClient {
+	raw.t.Helper()
+	raw.send(greeting(&rawClient{}, timeout, 0))
+	require.True(raw.t, raw.welcome())
+	return raw
 }
 
 // reopen takes up the session of another connection.
-func (p *plug) reopen(old *plug) bool {
-	p.t.Helper()
-	p.send(greeting(old, old.timeout, 0))
-	return p.welcome()
+func (raw *rawClient) reopen(old *rawClient) bool {
+	raw.t.Helper()
+	raw.send(greeting(old, old.timeout, 0))
+	return raw.welcome()
 }
 
-// fresh starts a service that the test closes by itself.
-func fresh(t *testing.T, opts ...zktest.Option) *zktest.Server {
+// newCluster starts a cluster that the test closes by itself.
+func newCluster(t *testing.T, opts ...zktest.Option) *zktest.Cluster {
 	t.Helper()
-	s, err := zktest.New(opts...)
+	c, err := zktest.New(opts...)
 	require.NoError(t, err)
-	return s
+	return c
 }
 
 // A fatal is a test that ends when something is wrong.

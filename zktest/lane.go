@@ -5,13 +5,16 @@ import (
 	"time"
 )
 
-// A lane carries things one way, in order: packets between a client and a server, transactions between a leader and a
-// follower. Each arrives after the delay it was sent with, though never before one that was sent earlier. A lane that
-// is held keeps all it has until it is pumped again, as TCP does on a broken path: nothing in the middle gets lost.
+// A lane carries things one way, in order: packets between a client and a server,
+// transactions between a leader and a follower. Each arrives after the delay it was sent
+// with, though never before one that was sent earlier. A lane that is held keeps all it
+// has until it is pumped again, as TCP does on a broken path: nothing in the middle gets
+// lost.
 //
-// It has no goroutine. What arrives runs under the service's mutex, in push itself where there is no delay.
+// It has no goroutine. What arrives runs under the Cluster's mutex, in push itself where
+// there is no delay.
 type lane struct {
-	mu      *sync.Mutex // the service's; all methods are called with it held
+	mu      *sync.Mutex // the Cluster's; all methods are called with it held
 	held    func() bool
 	queue   []parcel
 	timer   *time.Timer

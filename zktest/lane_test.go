@@ -54,7 +54,9 @@ func TestLanesKeepTheOrder(t *testing.T) {
 		r.send("d", 20)
 		r.send("e", 0)
 		require.Equal(t, []string{"a"}, r.by(9))
-		require.Equal(t, []string{"a", "b", "c"}, r.by(1), "not ahead of what was sent before")
+		require.Equal(
+			t, []string{"a", "b", "c"}, r.by(1), "not ahead of what was sent before",
+		)
 		require.Equal(t, []string{"a", "b", "c"}, r.by(9))
 		require.Equal(t, []string{"a", "b", "c", "d", "e"}, r.by(1))
 	})

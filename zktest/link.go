@@ -21,8 +21,9 @@ const (
 // An Op is a kind of request, for faults that hit one of them.
 type Op int32
 
-// The requests that can be lost, in all the forms that the protocol has for one: OpCreate is create, create2 and createTTL, OpChildren both
-// kinds of get children. Any stands for every request, pings included.
+// The requests that can be lost, in all the forms that the protocol has for one: OpCreate
+// is create, create2 and createTTL, OpChildren both kinds of get children. Any stands for
+// every request, pings included.
 const (
 	Any               Op = 0
 	OpCreate             = Op(opCreate)
@@ -54,12 +55,12 @@ func (o opcode) kind() Op {
 	}
 }
 
-// A Link is the network between one client and all servers. Faults on it hit its connections alone. The methods may be called
-// at any time.
+// A Link is the network between one client and all servers. Faults on it hit its
+// connections alone. The methods may be called at any time.
 type Link struct {
-	s *Server
+	cluster *Cluster
 
-	// All below is guarded by the service's mutex.
+	// All below is guarded by the Cluster's mutex.
 
 	cut         bool
 	frozen      bool
@@ -67,7 +68,8 @@ type Link struct {
 	least, most time.Duration
 	random      *rand.Rand
 	lose        map[Op]verdict
-	changed     chan struct{} // closed, and replaced, when a dial that waits has to look again
+	// Closed, and replaced, when a dial that waits has to look again.
+	changed chan struct{}
 }
 
 // A verdict is what becomes of a request.
@@ -80,49 +82,51 @@ const (
 	throttle
 )
 
-// Link returns the link of that name, and makes it if there is none. Clients that connect over TCP, and those that use the Dial of
-// the Server, share the link "".
-func (s *Server) Link(name string) *Link {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.linkLocked(name)
+// Link returns the link of that name, and makes it if there is none. Clients that connect
+// over TCP, and those that use [Cluster.Dial], share the link "".
+func (c *Cluster) Link(name string) *Link {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.linkLocked(name)
 }
 
-func (s *Server) linkLocked(name string) *Link {
-	l := s.links[name]
+func (c *Cluster) linkLocked(name string) *Link {
+	l := c.links[name]
 	if l == nil {
-		l = &Link{s: s, lose: map[Op]verdict{}, changed: make(chan struct{})}
-		l.random = s.random("link " + name)
-		s.links[name] = l
+		l = &Link{cluster: c, lose: map[Op]verdict{}, changed: make(chan struct{})}
+		l.random = c.random("link " + name)
+		c.links[name] = l
 	}
 	return l
 }
 
-// Dial is a zk.Dialer. It gives one end of a pipe, so that a client may run in a testing/synctest bubble. address is one of
-// Server.Addrs or Peer.Addr.
+// Dial is a zk.Dialer. It gives one end of a pipe, so that a client may run in a
+// testing/synctest bubble. address is one of Cluster.Names or Cluster.Addrs.
 func (l *Link) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	refused := func(err error) (net.Conn, error) {
-		return nil, &net.OpError{Op: "dial", Net: network, Addr: pipeAddr(address), Err: err}
+		return nil, &net.OpError{
+			Op: "dial", Net: network, Addr: pipeAddr(address), Err: err,
+		}
 	}
-	p := l.s.peerAt(address)
-	if p == nil {
+	s := l.cluster.serverAt(address)
+	if s == nil {
 		return refused(&net.AddrError{Err: "no such server", Addr: address})
 	}
 	ended := time.After(timeout)
 	for {
-		l.s.mu.Lock()
-		if l.cut || !p.up || l.s.closed {
-			l.s.mu.Unlock()
+		l.cluster.mu.Lock()
+		if l.cut || !s.up || l.cluster.closed {
+			l.cluster.mu.Unlock()
 			return refused(syscall.ECONNREFUSED)
 		}
 		if l.stalled == 0 && !l.frozen {
 			theirs, ours := net.Pipe()
-			l.acceptLocked(p, ours)
-			l.s.mu.Unlock()
+			l.acceptLocked(s, ours)
+			l.cluster.mu.Unlock()
 			return clientEnd{Conn: theirs, addr: pipeAddr(address)}, nil
 		}
 		changed := l.changed
-		l.s.mu.Unlock()
+		l.cluster.mu.Unlock()
 		select {
 		case <-changed:
 		case <-ended:
@@ -144,7 +148,8 @@ type pipeAddr string
 func (pipeAddr) Network() string  { return "pipe" }
 func (a pipeAddr) String() string { return string(a) }
 
-// Cut breaks the connections of the link, with all that was under way, and refuses new ones until Heal.
+// Cut breaks the connections of the link, with all that was under way, and refuses new
+// ones until Heal.
 func (l *Link) Cut() {
 	l.change(func() {
 		l.cut = true
@@ -155,30 +160,34 @@ func (l *Link) Cut() {
 // Reset breaks the connections of the link once.
 func (l *Link) Reset() { l.change(l.breakLocked) }
 
-// Stall lets nothing through in a direction until Heal: the connections stay open, and a new one cannot be made. What is
-// sent meanwhile arrives after Heal if the client has kept the connection, as on a TCP connection over a broken path.
+// Stall lets nothing through in a direction until Heal: the connections stay open, and a
+// new one cannot be made. What is sent meanwhile arrives after Heal if the client has
+// kept the connection, as on a TCP connection over a broken path.
 func (l *Link) Stall(d Direction) { l.change(func() { l.stalled |= d }) }
 
 // Heal ends Cut and Stall.
 func (l *Link) Heal() { l.change(func() { l.cut, l.stalled = false, 0 }) }
 
-// Freeze is what the servers see of a client whose process is stopped (SIGSTOP, a paused VM): it sends nothing and takes nothing,
-// and its connections stay open. Its goroutines run on; to stop what they do is up to the caller.
+// Freeze is what the servers see of a client whose process is stopped (SIGSTOP, a paused
+// VM): it sends nothing and takes nothing, and its connections stay open. Its goroutines
+// run on; to stop what they do is up to the caller.
 func (l *Link) Freeze() { l.change(func() { l.frozen = true }) }
 
 // Thaw ends Freeze.
 func (l *Link) Thaw() { l.change(func() { l.frozen = false }) }
 
-// Delay makes every packet take between least and most, each way. They never overtake each other. The durations are
-// drawn at random, from the seed of the service.
+// Delay makes every packet take between least and most, each way. They never overtake
+// each other. The durations are drawn at random, from the seed of the Cluster.
 func (l *Link) Delay(least, most time.Duration) {
 	l.change(func() { l.least, l.most = least, most })
 }
 
-// LoseRequest breaks the connection in the place of the next such request, which no server sees.
+// LoseRequest breaks the connection in the place of the next such request, which no
+// server sees.
 func (l *Link) LoseRequest(op Op) { l.change(func() { l.lose[op] = loseRequest }) }
 
-// LoseReply breaks the connection in the place of the answer to the next such request, which has taken effect by then.
+// LoseReply breaks the connection in the place of the answer to the next such request,
+// which has taken effect by then.
 func (l *Link) LoseReply(op Op) { l.change(func() { l.lose[op] = loseReply }) }
 
 // Throttle makes the server answer the next such request by itself with -127 (throttled),
@@ -191,10 +200,10 @@ func (l *Link) Throttle(op Op) { l.change(func() { l.lose[op] = throttle }) }
 func (l *Link) Spare() { l.change(func() { clear(l.lose) }) }
 
 func (l *Link) change(f func()) {
-	l.s.mu.Lock()
-	defer l.s.mu.Unlock()
+	l.cluster.mu.Lock()
+	defer l.cluster.mu.Unlock()
 	f()
-	l.s.pumpLocked()
+	l.cluster.pumpLocked()
 }
 
 func (l *Link) wakeLocked() {
@@ -203,8 +212,8 @@ func (l *Link) wakeLocked() {
 }
 
 func (l *Link) breakLocked() {
-	for _, p := range l.s.peers {
-		for _, c := range slices.Clone(p.conns) {
+	for _, s := range l.cluster.servers {
+		for _, c := range slices.Clone(s.conns) {
 			if c.link == l {
 				c.dropLocked()
 			}

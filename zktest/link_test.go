@@ -15,99 +15,113 @@ import (
 
 func TestCutAndReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Start(t, zktest.WithServers(3))
-		require.Same(t, s.Link("a"), s.Link("a"))
-		a, b := visit(t, s.Link("a"), s.HostProvider(), term), visit(t, s.Link("b"), s.HostProvider(), term)
-		s.Link("a").Reset()
+		c := zktest.Start(t, zktest.WithServers(3))
+		require.Same(t, c.Link("a"), c.Link("a"))
+		a, b := connect(
+			t, c.Link("a"), c.HostProvider(), sessionTimeout,
+		), connect(t, c.Link("b"), c.HostProvider(), sessionTimeout)
+		c.Link("a").Reset()
 		a.until(zk.StateDisconnected)
 		a.until(zk.StateHasSession)
-		s.Link("a").Cut()
+		c.Link("a").Cut()
 		a.until(zk.StateDisconnected)
-		for _, p := range s.Peers() {
-			_, err := s.Link("a").Dial("tcp", p.Addr(), time.Second)
+		for _, s := range c.Servers() {
+			_, err := c.Link("a").Dial("tcp", s.Addr(), time.Second)
 			require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		}
-		pass(term / 2)
+		pass(sessionTimeout / 2)
 		require.Equal(t, zk.StateHasSession, b.State())
-		s.Link("a").Heal()
+		c.Link("a").Heal()
 		a.until(zk.StateHasSession)
-		require.Equal(t, []zk.State(nil), b.passed(), "links are independent of each other")
+		require.Equal(
+			t, []zk.State(nil), b.passed(), "links are independent of each other",
+		)
 	})
 }
 
 func TestDialIsTheLinkWithoutAName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Start(t)
-		s.Link("").Cut()
-		_, err := s.Dial("tcp", s.Peer(0).Addr(), time.Second)
+		c := zktest.Start(t)
+		c.Link("").Cut()
+		_, err := c.Dial("tcp", c.Server(0).Addr(), time.Second)
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	})
 }
 
-// What is sent over a stalled link arrives after Heal, in order. Nothing else gets through, and no connection breaks.
+// What is sent over a stalled link arrives after Heal, in order. Nothing else gets
+// through, and no connection breaks.
 func TestStall(t *testing.T) {
-	for name, direction := range map[string]zktest.Direction{"to server": zktest.ToServer, "to client": zktest.ToClient, "both": zktest.Both} {
+	for name, direction := range map[string]zktest.Direction{
+		"to server": zktest.ToServer, "to client": zktest.ToClient, "both": zktest.Both,
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := zktest.Start(t)
-				link := s.Link("p")
-				p := plugIn(t, link, s.Peer(0)).open(20 * beat)
-				other := plugIn(t, s.Link("other"), s.Peer(0)).open(20 * beat)
+				c := zktest.Start(t)
+				link := c.Link("p")
+				raw := dialRaw(t, link, c.Server(0)).open(20 * tickTime)
+				other := dialRaw(t, c.Link("other"), c.Server(0)).open(20 * tickTime)
 				link.Stall(direction)
-				p.send(creation(1, "/a", 0), existence(2, "/a"))
-				answer := later(p.answer)
-				hangs(t, answer, 10*beat)
+				raw.send(creation(1, "/a", 0), existence(2, "/a"))
+				answer := later(raw.answer)
+				hangs(t, answer, 10*tickTime)
 				if direction == zktest.ToClient {
-					require.Equal(t, []string{"/a"}, s.Znodes(), "the other direction works")
+					require.Equal(
+						t, []string{"/a"}, c.Znodes(), "the other direction works",
+					)
 				} else {
-					require.Empty(t, s.Znodes())
+					require.Empty(t, c.Znodes())
 				}
 				other.send(ping())
 				require.Equal(t, outcome{-2, 0}, other.answer())
 				link.Heal()
 				require.Equal(t, outcome{1, 0}, soon(t, answer))
-				require.Equal(t, outcome{2, 0}, p.answer())
-				require.Equal(t, []string{"/a"}, s.Znodes())
+				require.Equal(t, outcome{2, 0}, raw.answer())
+				require.Equal(t, []string{"/a"}, c.Znodes())
 			})
 		})
 	}
 }
 
-// A server that hears nothing ends the session, though its pings get through to the client.
+// A server that hears nothing ends the session, though its pings get through to the
+// client.
 func TestAStallEndsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Start(t, zktest.WithTick(beat))
-		link := s.Link("g")
-		g := visit(t, link, s.HostProvider(), term)
-		g.create("/mine", zk.FlagEphemeral)
-		g.passed()
+		c := zktest.Start(t, zktest.WithTick(tickTime))
+		link := c.Link("g")
+		cl := connect(t, link, c.HostProvider(), sessionTimeout)
+		cl.create("/mine", zk.FlagEphemeral)
+		cl.passed()
 		link.Stall(zktest.ToServer)
-		pass(term + beat)
-		require.Empty(t, s.Sessions())
-		require.Empty(t, s.Znodes())
+		pass(sessionTimeout + tickTime)
+		require.Empty(t, c.Sessions())
+		require.Empty(t, c.Znodes())
 		link.Heal()
-		g.until(zk.StateExpired)
-		g.until(zk.StateHasSession)
+		cl.until(zk.StateExpired)
+		cl.until(zk.StateHasSession)
 	})
 }
 
 func TestDialsInAStall(t *testing.T) {
 	for name, fault := range map[string]struct{ happens, ends func(*zktest.Link) }{
-		"stalled one way": {func(l *zktest.Link) { l.Stall(zktest.ToClient) }, (*zktest.Link).Heal},
-		"stalled":         {func(l *zktest.Link) { l.Stall(zktest.Both) }, (*zktest.Link).Heal},
-		"frozen":          {(*zktest.Link).Freeze, (*zktest.Link).Thaw},
+		"stalled one way": {
+			func(l *zktest.Link) { l.Stall(zktest.ToClient) }, (*zktest.Link).Heal,
+		},
+		"stalled": {
+			func(l *zktest.Link) { l.Stall(zktest.Both) }, (*zktest.Link).Heal,
+		},
+		"frozen": {(*zktest.Link).Freeze, (*zktest.Link).Thaw},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := zktest.Start(t)
-				link := s.Link("a")
+				c := zktest.Start(t)
+				link := c.Link("a")
 				fault.happens(link)
 				began := time.Now()
-				_, err := link.Dial("tcp", s.Peer(0).Addr(), time.Second)
+				_, err := link.Dial("tcp", c.Server(0).Addr(), time.Second)
 				require.ErrorIs(t, err, syscall.ETIMEDOUT)
 				require.Equal(t, time.Second, time.Since(began))
 				dialled := later(func() error {
-					conn, err := link.Dial("tcp", s.Peer(0).Addr(), time.Second)
+					conn, err := link.Dial("tcp", c.Server(0).Addr(), time.Second)
 					if err == nil {
 						err = conn.Close()
 					}
@@ -119,7 +133,7 @@ func TestDialsInAStall(t *testing.T) {
 
 				fault.happens(link)
 				dialled = later(func() error {
-					_, err := link.Dial("tcp", s.Peer(0).Addr(), time.Minute)
+					_, err := link.Dial("tcp", c.Server(0).Addr(), time.Minute)
 					return err
 				})
 				hangs(t, dialled, time.Second)
@@ -132,46 +146,50 @@ func TestDialsInAStall(t *testing.T) {
 
 func TestFreezeAndThaw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Start(t, zktest.WithTick(beat))
-		link := s.Link("p")
-		p := plugIn(t, link, s.Peer(0)).open(term)
-		p.send(ask(1, 3, func(b *buffer) {
+		c := zktest.Start(t, zktest.WithTick(tickTime))
+		link := c.Link("p")
+		raw := dialRaw(t, link, c.Server(0)).open(sessionTimeout)
+		raw.send(ask(1, 3, func(b *buffer) {
 			b.bytes([]byte("/a"))
 			b.bool(true)
 		}))
-		require.Equal(t, outcome{1, -101}, p.answer())
+		require.Equal(t, outcome{1, -101}, raw.answer())
 		link.Freeze()
-		p.send(existence(2, "/a"))
-		answer := later(p.answer)
-		visit(t, s.Link("other"), s.HostProvider(), term).create("/a", 0)
-		hangs(t, answer, term/2)
+		raw.send(existence(2, "/a"))
+		answer := later(raw.answer)
+		connect(t, c.Link("other"), c.HostProvider(), sessionTimeout).create("/a", 0)
+		hangs(t, answer, sessionTimeout/2)
 		link.Heal()
 		hangs(t, answer, 1)
 		link.Thaw()
 		require.Equal(t, outcome{-1, 0}, soon(t, answer))
-		require.Equal(t, outcome{2, 0}, p.answer())
+		require.Equal(t, outcome{2, 0}, raw.answer())
 
 		link.Freeze()
-		closed := later(p.closed)
-		pass(term + beat)
-		require.Len(t, s.Sessions(), 1)
-		require.True(t, soon(t, closed), "the process that wakes up finds its connection closed")
+		closed := later(raw.closed)
+		pass(sessionTimeout + tickTime)
+		require.Len(t, c.Sessions(), 1)
+		require.True(
+			t, soon(t, closed), "the process that wakes up finds its connection closed",
+		)
 	})
 }
 
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Start(t)
-		link := s.Link("p")
-		p := plugIn(t, link, s.Peer(0)).open(term)
+		c := zktest.Start(t)
+		link := c.Link("p")
+		raw := dialRaw(t, link, c.Server(0)).open(sessionTimeout)
 		const least, most = 10 * time.Millisecond, 30 * time.Millisecond
 		link.Delay(least, most)
 		var shortest, longest time.Duration = time.Hour, 0
 		for range 200 {
 			began := time.Now()
-			p.send(ping())
-			require.Equal(t, outcome{-2, 0}, p.answer())
-			shortest, longest = min(shortest, time.Since(began)), max(longest, time.Since(began))
+			raw.send(ping())
+			require.Equal(t, outcome{-2, 0}, raw.answer())
+			shortest, longest = min(
+				shortest, time.Since(began),
+			), max(longest, time.Since(began))
 		}
 		require.GreaterOrEqual(t, shortest, 2*least)
 		require.Less(t, shortest, 2*least+(most-least)/2)
@@ -180,42 +198,44 @@ func TestDelay(t *testing.T) {
 
 		link.Delay(least, 0)
 		began := time.Now()
-		p.send(ping())
-		require.Equal(t, outcome{-2, 0}, p.answer())
+		raw.send(ping())
+		require.Equal(t, outcome{-2, 0}, raw.answer())
 		require.Equal(t, 2*least, time.Since(began), "most is at least least")
 
 		link.Delay(least, time.Second)
 		for xid := range int32(100) {
-			p.send(existence(xid, "/"))
+			raw.send(existence(xid, "/"))
 		}
 		for xid := range int32(100) {
-			require.Equal(t, outcome{xid, 0}, p.answer(), "packets never overtake each other")
+			require.Equal(
+				t, outcome{xid, 0}, raw.answer(), "packets never overtake each other",
+			)
 		}
 		link.Delay(0, 0)
 		began = time.Now()
-		p.send(ping())
-		require.Equal(t, outcome{-2, 0}, p.answer())
+		raw.send(ping())
+		require.Equal(t, outcome{-2, 0}, raw.answer())
 		require.Equal(t, began, time.Now())
 	})
 }
 
 func TestLoseRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Start(t)
-		link := s.Link("p")
-		p := plugIn(t, link, s.Peer(0)).open(term)
+		c := zktest.Start(t)
+		link := c.Link("p")
+		raw := dialRaw(t, link, c.Server(0)).open(sessionTimeout)
 		link.LoseRequest(zktest.OpCreate)
-		p.send(existence(1, "/"), ping())
-		require.Equal(t, outcome{1, 0}, p.answer(), "others are not lost")
-		require.Equal(t, outcome{-2, 0}, p.answer())
-		other := plugIn(t, s.Link("other"), s.Peer(0)).open(term)
+		raw.send(existence(1, "/"), ping())
+		require.Equal(t, outcome{1, 0}, raw.answer(), "others are not lost")
+		require.Equal(t, outcome{-2, 0}, raw.answer())
+		other := dialRaw(t, c.Link("other"), c.Server(0)).open(sessionTimeout)
 		other.send(creation(1, "/other", 0))
 		require.Equal(t, outcome{1, 0}, other.answer(), "nor are those on other links")
-		p.send(creation(2, "/a", 0))
-		require.True(t, p.hungUp())
-		require.Equal(t, []string{"/other"}, s.Znodes(), "no server has seen it")
-		again := plugIn(t, link, s.Peer(0))
-		require.True(t, again.reopen(p))
+		raw.send(creation(2, "/a", 0))
+		require.True(t, raw.hungUp())
+		require.Equal(t, []string{"/other"}, c.Znodes(), "no server has seen it")
+		again := dialRaw(t, link, c.Server(0))
+		require.True(t, again.reopen(raw))
 		again.send(creation(1, "/a", 0))
 		require.Equal(t, outcome{1, 0}, again.answer(), "only the next one is")
 	})
@@ -223,18 +243,20 @@ func TestLoseRequest(t *testing.T) {
 
 func TestLoseReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, _ := three(t)
-		link := s.Link("p")
+		c, f1, _ := three(t)
+		link := c.Link("p")
 		f1.Lag(100 * time.Millisecond)
-		p := plugIn(t, link, f1).open(term)
+		raw := dialRaw(t, link, f1).open(sessionTimeout)
 		link.LoseReply(zktest.OpCreate)
-		p.send(synchrony(1), existence(2, "/a"), creation(3, "/a", 0), existence(4, "/a"))
-		require.Equal(t, outcome{1, 0}, p.answer(), "those before it get their answers")
-		require.Equal(t, outcome{2, -101}, p.answer())
-		require.True(t, p.hungUp())
-		require.Equal(t, []string{"/a"}, s.Znodes(), "it has taken effect")
-		again := plugIn(t, link, f1)
-		require.True(t, again.reopen(p))
+		raw.send(
+			synchrony(1), existence(2, "/a"), creation(3, "/a", 0), existence(4, "/a"),
+		)
+		require.Equal(t, outcome{1, 0}, raw.answer(), "those before it get their answers")
+		require.Equal(t, outcome{2, -101}, raw.answer())
+		require.True(t, raw.hungUp())
+		require.Equal(t, []string{"/a"}, c.Znodes(), "it has taken effect")
+		again := dialRaw(t, link, f1)
+		require.True(t, again.reopen(raw))
 		again.send(creation(1, "/b", 0))
 		require.Equal(t, outcome{1, 0}, again.answer(), "only the next one is lost")
 	})
@@ -243,30 +265,30 @@ func TestLoseReply(t *testing.T) {
 // A throttled request is answered in its turn, by a server that is cut off, too.
 func TestThrottle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, _ := three(t)
-		link := s.Link("p")
-		p := plugIn(t, link, f1).open(term)
+		c, f1, _ := three(t)
+		link := c.Link("p")
+		raw := dialRaw(t, link, f1).open(sessionTimeout)
 		f1.Isolate()
 		for i, op := range []zktest.Op{zktest.OpCreate, zktest.OpSync, zktest.Any} {
 			link.Throttle(op)
 			request := [][]byte{creation(3, "/a", 0), synchrony(3), existence(3, "/")}[i]
-			p.send(ping(), existence(2, "/"), request, existence(4, "/"))
-			require.Equal(t, outcome{-2, 0}, p.answer(), "pings never are")
+			raw.send(ping(), existence(2, "/"), request, existence(4, "/"))
+			require.Equal(t, outcome{-2, 0}, raw.answer(), "pings never are")
 			if op != zktest.Any {
-				require.Equal(t, outcome{2, 0}, p.answer(), "others are not")
-				require.Equal(t, outcome{3, -127}, p.answer())
+				require.Equal(t, outcome{2, 0}, raw.answer(), "others are not")
+				require.Equal(t, outcome{3, -127}, raw.answer())
 			} else {
-				require.Equal(t, outcome{2, -127}, p.answer())
-				require.Equal(t, outcome{3, 0}, p.answer())
+				require.Equal(t, outcome{2, -127}, raw.answer())
+				require.Equal(t, outcome{3, 0}, raw.answer())
 			}
-			require.Equal(t, outcome{4, 0}, p.answer(), "only the next one is")
+			require.Equal(t, outcome{4, 0}, raw.answer(), "only the next one is")
 		}
 		link.Throttle(zktest.OpExists)
 		link.Spare()
-		p.send(existence(5, "/"))
-		require.Equal(t, outcome{5, 0}, p.answer())
+		raw.send(existence(5, "/"))
+		require.Equal(t, outcome{5, 0}, raw.answer())
 		f1.Rejoin()
-		require.Empty(t, s.Znodes())
+		require.Empty(t, c.Znodes())
 	})
 }
 
@@ -284,16 +306,19 @@ func TestLoseAny(t *testing.T) {
 		}
 	})
 	for name, request := range map[string][]byte{
-		"ping": ping(), "auth": auth, "set watches": watches, "sync": synchrony(1), "create": creation(1, "/a", 0), "close": farewell(1),
+		"ping": ping(), "auth": auth, "set watches": watches, "sync": synchrony(1),
+		"create": creation(1, "/a", 0), "close": farewell(1),
 	} {
-		for _, lose := range []func(*zktest.Link, zktest.Op){(*zktest.Link).LoseRequest, (*zktest.Link).LoseReply} {
+		for _, lose := range []func(*zktest.Link, zktest.Op){
+			(*zktest.Link).LoseRequest, (*zktest.Link).LoseReply,
+		} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s := zktest.Start(t)
-					p := plugIn(t, s.Link("p"), s.Peer(0)).open(term)
-					lose(s.Link("p"), zktest.Any)
-					p.send(request)
-					require.True(t, p.hungUp())
+					c := zktest.Start(t)
+					raw := dialRaw(t, c.Link("p"), c.Server(0)).open(sessionTimeout)
+					lose(c.Link("p"), zktest.Any)
+					raw.send(request)
+					require.True(t, raw.hungUp())
 				})
 			})
 		}
@@ -302,89 +327,114 @@ func TestLoseAny(t *testing.T) {
 
 func TestEachOpCanBeLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Start(t)
-		link := s.Link("g")
-		g := visit(t, link, s.HostProvider(), term)
-		g.create("/a", 0)
+		c := zktest.Start(t)
+		link := c.Link("g")
+		cl := connect(t, link, c.HostProvider(), sessionTimeout)
+		cl.create("/a", 0)
 		for op, call := range map[zktest.Op]func() error{
-			zktest.OpCreate:          func() error { _, err := g.Create("/lost", nil, 0, anyone); return err },
-			zktest.OpCreateContainer: func() error { _, err := g.CreateContainer("/lost", nil, zk.FlagContainer, anyone); return err },
-			zktest.OpDelete:          func() error { return g.Delete("/a", -1) },
-			zktest.OpExists:          func() error { _, _, err := g.Exists("/a"); return err },
-			zktest.OpGet:             func() error { _, _, err := g.Get("/a"); return err },
-			zktest.OpSet:             func() error { _, err := g.Set("/a", nil, -1); return err },
-			zktest.OpChildren:        func() error { _, _, err := g.Children("/a"); return err },
-			zktest.OpSync:            func() error { _, err := g.Sync("/a"); return err },
-			zktest.OpMulti:           func() error { _, err := g.Multi(&zk.DeleteRequest{Path: "/a", Version: -1}); return err },
+			zktest.OpCreate: func() error {
+				_, err := cl.Create("/lost", nil, 0, anyone)
+				return err
+			},
+			zktest.OpCreateContainer: func() error {
+				_, err := cl.CreateContainer("/lost", nil, zk.FlagContainer, anyone)
+				return err
+			},
+			zktest.OpDelete: func() error { return cl.Delete("/a", -1) },
+			zktest.OpExists: func() error {
+				_, _, err := cl.Exists("/a")
+				return err
+			},
+			zktest.OpGet: func() error {
+				_, _, err := cl.Get("/a")
+				return err
+			},
+			zktest.OpSet: func() error {
+				_, err := cl.Set("/a", nil, -1)
+				return err
+			},
+			zktest.OpChildren: func() error {
+				_, _, err := cl.Children("/a")
+				return err
+			},
+			zktest.OpSync: func() error {
+				_, err := cl.Sync("/a")
+				return err
+			},
+			zktest.OpMulti: func() error {
+				_, err := cl.Multi(&zk.DeleteRequest{Path: "/a", Version: -1})
+				return err
+			},
 		} {
 			link.LoseRequest(op)
-			g.passed()
+			cl.passed()
 			require.ErrorIs(t, call(), zk.ErrConnectionClosed)
-			g.until(zk.StateHasSession)
-			require.Equal(t, []string{"/a"}, s.Znodes())
+			cl.until(zk.StateHasSession)
+			require.Equal(t, []string{"/a"}, c.Znodes())
 		}
 		link.LoseRequest(zktest.OpPing)
-		g.until(zk.StateDisconnected)
+		cl.until(zk.StateDisconnected)
 	})
 }
 
 func TestSpare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Start(t)
-		link := s.Link("p")
-		p := plugIn(t, link, s.Peer(0)).open(term)
+		c := zktest.Start(t)
+		link := c.Link("p")
+		raw := dialRaw(t, link, c.Server(0)).open(sessionTimeout)
 		link.LoseReply(zktest.OpCreate)
 		link.LoseRequest(zktest.Any)
 		link.Spare()
-		p.send(creation(1, "/a", 0), ping())
-		require.Equal(t, outcome{1, 0}, p.answer())
-		require.Equal(t, outcome{-2, 0}, p.answer())
+		raw.send(creation(1, "/a", 0), ping())
+		require.Equal(t, outcome{1, 0}, raw.answer())
+		require.Equal(t, outcome{-2, 0}, raw.answer())
 	})
 }
 
 // Nobody waits to tell something to a client that has closed its end.
 func TestAHeldConnectionOfAClientThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Start(t)
+		c := zktest.Start(t)
 		for _, gone := range []bool{true, false} {
-			p := plugIn(t, s.Link("p"), s.Peer(0)).open(20 * beat)
-			s.Link("p").Stall(zktest.Both)
+			raw := dialRaw(t, c.Link("p"), c.Server(0)).open(20 * tickTime)
+			c.Link("p").Stall(zktest.Both)
 			if gone {
-				require.NoError(t, p.Close())
+				require.NoError(t, raw.Close())
 				synctest.Wait()
 			}
-			s.ExpireSession(p.session)
-			require.NoError(t, p.Close())
+			c.ExpireSession(raw.session)
+			require.NoError(t, raw.Close())
 			synctest.Wait()
-			conn, err := s.Dial("tcp", s.Peer(0).Addr(), time.Second)
+			conn, err := c.Dial("tcp", c.Server(0).Addr(), time.Second)
 			require.NoError(t, err)
 			_, err = io.WriteString(conn, "srvr")
 			require.NoError(t, err)
 			answer, err := io.ReadAll(conn)
 			require.NoError(t, err)
 			require.Contains(t, string(answer), "Connections: 1\n", "the one that asks")
-			s.Link("p").Heal()
+			c.Link("p").Heal()
 		}
 	})
 }
 
-// A connection that closes behind what a link holds back closes when the link lets go, or when it breaks.
+// A connection that closes behind what a link holds back closes when the link lets go, or
+// when it breaks.
 func TestAHeldConnectionCloses(t *testing.T) {
-	for name, ends := range map[string]func(*zktest.Server){
-		"heal":  func(s *zktest.Server) { s.Link("p").Heal() },
-		"reset": func(s *zktest.Server) { s.Link("p").Reset() },
-		"stop":  func(s *zktest.Server) { s.Peer(0).Stop() },
-		"close": (*zktest.Server).Close,
+	for name, ends := range map[string]func(*zktest.Cluster){
+		"heal":  func(c *zktest.Cluster) { c.Link("p").Heal() },
+		"reset": func(c *zktest.Cluster) { c.Link("p").Reset() },
+		"stop":  func(c *zktest.Cluster) { c.Server(0).Stop() },
+		"close": (*zktest.Cluster).Close,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := zktest.Start(t)
-				p := plugIn(t, s.Link("p"), s.Peer(0)).open(20 * beat)
-				s.Link("p").Stall(zktest.ToClient)
-				s.ExpireSession(p.session)
-				closed := later(p.closed)
-				hangs(t, closed, beat)
-				ends(s)
+				c := zktest.Start(t)
+				raw := dialRaw(t, c.Link("p"), c.Server(0)).open(20 * tickTime)
+				c.Link("p").Stall(zktest.ToClient)
+				c.ExpireSession(raw.session)
+				closed := later(raw.closed)
+				hangs(t, closed, tickTime)
+				ends(c)
 				require.True(t, soon(t, closed))
 			})
 		})
@@ -393,12 +443,14 @@ func TestAHeldConnectionCloses(t *testing.T) {
 
 // One Op is all the opcodes that the protocol has for it.
 func TestAnOpInAllItsForms(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, tc := range map[string]struct {
 		op zktest.Op
 		do func(conn *zk.Conn) error
 	}{
 		"createTTL": {zktest.OpCreate, func(conn *zk.Conn) error {
-			_, err := conn.CreateTTL("/a", nil, zk.FlagTTL, zk.WorldACL(zk.PermAll), time.Hour)
+			_, err := conn.CreateTTL(
+				"/a", nil, zk.FlagTTL, zk.WorldACL(zk.PermAll), time.Hour,
+			)
 			return err
 		}},
 		"getChildren2": {zktest.OpChildren, func(conn *zk.Conn) error {
@@ -408,21 +460,23 @@ func TestAnOpInAllItsForms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := zktest.Start(t)
-				g := visit(t, s.Link("a"), s.HostProvider(), term)
-				s.Link("a").LoseRequest(c.op)
-				require.ErrorIs(t, c.do(g.Conn), zk.ErrConnectionClosed)
-				require.NoError(t, c.do(g.Conn))
+				c := zktest.Start(t)
+				cl := connect(t, c.Link("a"), c.HostProvider(), sessionTimeout)
+				c.Link("a").LoseRequest(tc.op)
+				require.ErrorIs(t, tc.do(cl.Conn), zk.ErrConnectionClosed)
+				require.NoError(t, tc.do(cl.Conn))
 			})
 		})
 	}
-	for opcode, op := range map[int32]zktest.Op{15: zktest.OpCreate, 8: zktest.OpChildren} {
+	for opcode, op := range map[int32]zktest.Op{
+		15: zktest.OpCreate, 8: zktest.OpChildren,
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := zktest.Start(t)
-			p := plugIn(t, s.Link("a"), s.Peer(0)).open(term)
-			s.Link("a").LoseRequest(op)
-			p.send(ask(1, opcode, func(*buffer) {}))
-			require.True(t, p.hungUp(), "opcode %d", opcode)
+			c := zktest.Start(t)
+			raw := dialRaw(t, c.Link("a"), c.Server(0)).open(sessionTimeout)
+			c.Link("a").LoseRequest(op)
+			raw.send(ask(1, opcode, func(*buffer) {}))
+			require.True(t, raw.hungUp(), "opcode %d", opcode)
 		})
 	}
 }

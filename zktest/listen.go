@@ -9,76 +9,80 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Addrs returns the addresses of the servers, "127.0.0.1:port". They listen there from the first call on. In a
-// testing/synctest bubble a listener would keep the time from passing: there use Names, HostProvider and Dial.
-// It panics if the machine has no port left on its loopback interface.
-func (s *Server) Addrs() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.listeners) < len(s.peers) {
+// Addrs returns the addresses of the servers, "127.0.0.1:port". They listen there from
+// the first call on. In a testing/synctest bubble a listener would keep the time from
+// passing: there use Names, HostProvider and Dial. It panics if the machine has no port
+// left on its loopback interface.
+func (c *Cluster) Addrs() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.listeners) < len(c.servers) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			panic(fmt.Sprintf("zktest: listen on the loopback interface: %v", err))
 		}
-		p := s.peers[len(s.listeners)]
-		s.listeners = append(s.listeners, listener)
-		if s.closed {
+		s := c.servers[len(c.listeners)]
+		c.listeners = append(c.listeners, listener)
+		if c.closed {
 			_ = listener.Close() // nobody could use an error
 			continue
 		}
-		s.running.Go(func() { s.accept(p, listener) })
+		c.running.Go(func() { c.accept(s, listener) })
 	}
-	addrs := make([]string, len(s.listeners))
-	for i, l := range s.listeners {
+	addrs := make([]string, len(c.listeners))
+	for i, l := range c.listeners {
 		addrs[i] = l.Addr().String()
 	}
 	return addrs
 }
 
 // ConnectString is what many clients take: the Addrs, joined by commas.
-func (s *Server) ConnectString() string { return strings.Join(s.Addrs(), ",") }
+func (c *Cluster) ConnectString() string { return strings.Join(c.Addrs(), ",") }
 
-// accept takes connections over TCP. A stopped server, and one behind a cut link, closes them at once; behind a stalled link they are made,
-// and nothing comes through.
-func (s *Server) accept(p *Peer, listener net.Listener) {
+// accept takes connections over TCP. A stopped server, and one behind a cut link, closes
+// them at once; behind a stalled link they are made, and nothing comes through.
+func (c *Cluster) accept(s *Server, listener net.Listener) {
 	for {
-		c, err := listener.Accept()
+		conn, err := listener.Accept()
 		if err != nil {
 			return // closed
 		}
-		s.mu.Lock()
-		if l := s.linkLocked(""); l.cut || !p.up || s.closed {
-			_ = c.Close() // nobody could use an error
+		c.mu.Lock()
+		if l := c.linkLocked(""); l.cut || !s.up || c.closed {
+			_ = conn.Close() // nobody could use an error
 		} else {
-			l.acceptLocked(p, c)
+			l.acceptLocked(s, conn)
 		}
-		s.mu.Unlock()
+		c.mu.Unlock()
 	}
 }
 
-// Dial is a zk.Dialer: the Dial of the Link "".
-func (s *Server) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
-	return s.Link("").Dial(network, address, timeout)
+// Dial is a zk.Dialer: the Dial of  the Link "".
+func (c *Cluster) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	return c.Link("").Dial(network, address, timeout)
 }
 
-// peerAt finds the server of an address. Where there is only one, any address is its own.
-func (s *Server) peerAt(address string) *Peer {
-	if len(s.peers) == 1 {
-		return s.peers[0]
+// serverAt finds the server of an address. Where there is only one, any address is its
+// own.
+func (c *Cluster) serverAt(address string) *Server {
+	if len(c.servers) == 1 {
+		return c.servers[0]
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, p := range s.peers {
-		if address == p.Addr() || i < len(s.listeners) && address == s.listeners[i].Addr().String() {
-			return p
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, s := range c.servers {
+		if address == s.Addr() || i < len(c.listeners) &&
+			address == c.listeners[i].Addr().String() {
+			return s
 		}
 	}
 	return nil
 }
 
-// HostProvider gives a client the names of the servers, in their order, without asking DNS. Every client needs one of its own.
-func (s *Server) HostProvider() zk.HostProvider {
-	return &hosts{addrs: s.Names()}
+// HostProvider gives a client the names of the servers, in their order, without asking
+// DNS. Every client needs one of its own.
+func (c *Cluster) HostProvider() zk.HostProvider {
+	return &hosts{addrs: c.Names()}
 }
 
 // hosts goes round the servers. The client calls it from one goroutine.

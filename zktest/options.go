@@ -10,7 +10,7 @@ import (
 type Option func(*settings)
 
 type settings struct {
-	servers    int
+	size       int
 	tick       time.Duration
 	shortest   time.Duration // session timeout; 0: 2 ticks
 	longest    time.Duration // likewise; 0: 20 ticks
@@ -20,8 +20,9 @@ type settings struct {
 	seed       uint64
 }
 
-// WithServers makes the service an ensemble of n servers; at least 1, which is the default.
-func WithServers(n int) Option { return func(s *settings) { s.servers = n } }
+// WithServers makes the Cluster an ensemble of n servers; at least 1, which is the
+// default.
+func WithServers(n int) Option { return func(s *settings) { s.size = n } }
 
 // WithTick sets the tick, by default two seconds as in a real server; at least a
 // millisecond. Sessions last between 2 and 20 ticks, unless WithMinSessionTimeout or
@@ -39,31 +40,37 @@ func WithMinSessionTimeout(d time.Duration) Option {
 // default 20 ticks; no less than the shortest.
 func WithMaxSession(d time.Duration) Option { return func(s *settings) { s.longest = d } }
 
-// WithSlowClose makes d pass between the end of an expired session and that of its ephemeral znodes. Its client can have a new
-// session by then, and see them. In a real ensemble that takes moments, or as long as the leader is busy.
-func WithSlowClose(d time.Duration) Option { return func(s *settings) { s.slowClose = d } }
+// WithSlowClose makes d pass between the end of an expired session and that of its
+// ephemeral znodes. Its client can have a new session by then, and see them. In a real
+// ensemble that takes moments, or as long as the leader is busy.
+func WithSlowClose(d time.Duration) Option {
+	return func(s *settings) { s.slowClose = d }
+}
 
-// WithSlowCommit makes d pass between the moment at which the leader takes a write and that at which it takes effect, as when the
-// disks of the servers are slow.
-func WithSlowCommit(d time.Duration) Option { return func(s *settings) { s.slowCommit = d } }
+// WithSlowCommit makes d pass between the moment at which the leader takes a write and
+// that at which it takes effect, as when the disks of the servers are slow.
+func WithSlowCommit(d time.Duration) Option {
+	return func(s *settings) { s.slowCommit = d }
+}
 
-// WithEagerACLCheck makes the servers of an ensemble refuse writes that an ACL forbids, or
-// whose own ACL is invalid, by themselves and without their leader
+// WithEagerACLCheck makes the servers of an ensemble refuse writes that an ACL forbids,
+// or whose own ACL is invalid, by themselves and without their leader
 // (zookeeper.enableEagerACLCheck), as 3.8 does. A server that is cut off does so until it
 // has noticed. No effect on a single server.
 func WithEagerACLCheck() Option { return func(s *settings) { s.eagerACL = true } }
 
-// WithSeed sets what the delays of links are drawn from, and when between two ticks the leader pings its followers.
+// WithSeed sets what the delays of links are drawn from, and when between two ticks the
+// leader pings its followers.
 func WithSeed(n uint64) Option { return func(s *settings) { s.seed = n } }
 
 func newSettings(opts []Option) (settings, error) {
-	s := settings{servers: 1, tick: 2 * time.Second}
+	s := settings{size: 1, tick: 2 * time.Second}
 	for _, o := range opts {
 		o(&s)
 	}
 	switch {
-	case s.servers < 1:
-		return s, fmt.Errorf("zktest: WithServers(%d): want 1 at least", s.servers)
+	case s.size < 1:
+		return s, fmt.Errorf("zktest: WithServers(%d): want 1 at least", s.size)
 	case s.tick < time.Millisecond:
 		return s, fmt.Errorf("zktest: WithTick(%v): want a millisecond at least", s.tick)
 	case s.slowCommit < 0:
@@ -75,10 +82,11 @@ func newSettings(opts []Option) (settings, error) {
 	s.longest = cmp.Or(s.longest, 20*s.tick)
 	switch {
 	case s.shortest < time.Millisecond:
-		return s, fmt.Errorf("zktest: WithMinSessionTimeout(%v): want a millisecond at least",
-			s.shortest)
+		return s, fmt.Errorf(
+			"zktest: WithMinSessionTimeout(%v): want a millisecond at least", s.shortest)
 	case s.longest < s.shortest:
-		return s, fmt.Errorf("zktest: WithMaxSession(%v): want %v at least, the shortest timeout",
+		return s, fmt.Errorf(
+			"zktest: WithMaxSession(%v): want %v at least, the shortest timeout",
 			s.longest, s.shortest)
 	}
 	return s, nil

@@ -19,7 +19,9 @@ func validPath(path string) bool {
 	return true
 }
 
-// forbidden tells the characters that no path may have. Java sees those above ffff as two surrogates, which are among them.
+// forbidden tells the characters that no path may have. Java sees those above ffff as two
+// surrogates, which are among them.
 func forbidden(c rune) bool {
-	return c <= 0x1f || c >= 0x7f && c <= 0x9f || c >= 0xd800 && c <= 0xf8ff || c >= 0xfff0
+	return c <= 0x1f || c >= 0x7f && c <= 0x9f || c >= 0xd800 && c <= 0xf8ff ||
+		c >= 0xfff0
 }

@@ -23,10 +23,12 @@ type judge struct {
 	tree               *tree
 	who                []identity
 	session, zxid, now int64
-	changed            map[string]*record // what the ops of a multi have done so far; nil for a deleted node
+	// What the ops of a multi have done so far; nil for a deleted node.
+	changed map[string]*record
 }
 
-// A record is what requests that come later are judged by. The root has two, as in the real server: one as a parent, one as itself.
+// A record is what requests that come later are judged by. The root has two, as in the
+// real server: one as a parent, one as itself.
 type record struct {
 	version, aversion, cversion int32
 	owner                       int64
@@ -34,10 +36,14 @@ type record struct {
 	acl                         []acl
 }
 
-// prepare judges a write against the leader's newest state and gives the log entry for it, an opError if it is refused. Who has
-// the session, and whether it still has it, is the caller's to check.
+// prepare judges a write against the leader's newest state and gives the log entry for
+// it, an opError if it is refused. Who has the session, and whether it still has it, is
+// the caller's to check.
 func (t *tree) prepare(r request, who []identity, session, zxid, now int64) txn {
-	j := &judge{tree: t, who: who, session: session, zxid: zxid, now: now, changed: map[string]*record{}}
+	j := &judge{
+		tree: t, who: who, session: session, zxid: zxid, now: now,
+		changed: map[string]*record{},
+	}
 	x, err := j.judge(r)
 	if err != codeOK {
 		return j.refusal(err)
@@ -87,7 +93,10 @@ func (j *judge) record(path string) *record {
 	if n == nil {
 		return nil
 	}
-	return &record{n.stat.version, n.stat.aversion, n.stat.cversion, n.stat.ephemeralOwner, len(n.children), n.acl}
+	return &record{
+		n.stat.version, n.stat.aversion, n.stat.cversion, n.stat.ephemeralOwner,
+		len(n.children), n.acl,
+	}
 }
 
 // nextVersion wraps around at its limit, also to the -1 that nobody can ask for.
@@ -98,10 +107,12 @@ func nextVersion(present, expected int32) (int32, code) {
 	return present + 1, codeOK
 }
 
-// create judges in the order of PrepRequestProcessor.pRequest2TxnCreate, which decides among several errors.
+// create judges in the order of PrepRequestProcessor.pRequest2TxnCreate, which decides
+// among several errors.
 func (j *judge) create(op opcode, r createRequest) (txn, code) {
 	if op == opCreateTTL && !r.hasTTL {
-		return txn{}, codeMarshalling // in a multi, a create with the flags of a TTL node but without its time
+		// In a multi, a create with the flags of a TTL node but without its time.
+		return txn{}, codeMarshalling
 	}
 	mode, ok := createModes[r.flags]
 	if !ok {
@@ -161,14 +172,16 @@ func (j *judge) checkTTL(mode createMode, r createRequest) code {
 	case mode.ttl && (ttl <= 0 || ttl > maxTTL), !mode.ttl && ttl >= 0:
 		return codeBadArguments
 	case r.hasTTL && ttl < 0:
-		// A createTTL without a TTL mode and with a negative time ends the process of a real server; its client gets no answer.
+		// A createTTL without a TTL mode and with a negative time ends the process of a
+		// real server; its client gets no answer.
 		return codeBadArguments
 	}
 	return codeOK
 }
 
-// owner goes by the op and not by the flags, which may contradict it: a create with the flags of a container makes a
-// persistent node, a createContainer with those of an ephemeral one a container.
+// owner goes by the op and not by the flags, which may contradict it: a create with the
+// flags of a container makes a persistent node, a createContainer with those of an
+// ephemeral one a container.
 func (j *judge) owner(op opcode, mode createMode, ttl int64) int64 {
 	switch {
 	case op == opCreateContainer:
@@ -182,9 +195,11 @@ func (j *judge) owner(op opcode, mode createMode, ttl int64) int64 {
 	}
 }
 
-// delete is also deleteContainer, which looks at the kind of node instead of at permissions and version.
+// delete is also deleteContainer, which looks at the kind of node instead of at
+// permissions and version.
 func (j *judge) delete(op opcode, r deleteRequest) (txn, code) {
-	if !strings.Contains(r.path, "/") || strings.Contains(r.path, "\x00") || isSpecial(r.path) {
+	if !strings.Contains(r.path, "/") || strings.Contains(r.path, "\x00") ||
+		isSpecial(r.path) {
 		return txn{}, codeBadArguments
 	}
 	parentPath, _ := split(r.path)
@@ -297,8 +312,9 @@ func (j *judge) check(r checkRequest) (txn, code) {
 	return x, err
 }
 
-// multi judges each op by what those before it have done. The first refusal refuses all: the ops before it report success,
-// those behind it an inconsistency, and nothing happens. What does not parse has no place in such a list, and fails the request.
+// multi judges each op by what those before it have done. The first refusal refuses all:
+// the ops before it report success, those behind it an inconsistency, and nothing
+// happens. What does not parse has no place in such a list, and fails the request.
 func (j *judge) multi(r multiRequest) (txn, code) {
 	x := j.txn(opMulti)
 	for i, sub := range r.ops {

@@ -2,10 +2,12 @@ package zktest
 
 import "slices"
 
-// known tells the requests that this server serves. To all others it answers codeUnimplemented and hangs up.
+// known tells the requests that this server serves. To all others it answers
+// codeUnimplemented and hangs up.
 func (o opcode) known() bool {
 	switch o {
-	case opExists, opGetData, opGetACL, opGetChildren, opGetChildren2, opMultiRead, opSetWatches, opPing, opSync:
+	case opExists, opGetData, opGetACL, opGetChildren, opGetChildren2, opMultiRead,
+		opSetWatches, opPing, opSync:
 		return true
 	default:
 		return o.isWrite() && o != opCreateSession
@@ -15,8 +17,8 @@ func (o opcode) known() bool {
 // isWrite tells the requests that go through the log.
 func (o opcode) isWrite() bool {
 	switch o {
-	case opCreate, opCreate2, opCreateContainer, opCreateTTL, opDelete, opDeleteContainer, opSetData, opSetACL, opCheck, opMulti,
-		opCreateSession, opClose:
+	case opCreate, opCreate2, opCreateContainer, opCreateTTL, opDelete, opDeleteContainer,
+		opSetData, opSetACL, opCheck, opMulti, opCreateSession, opClose:
 		return true
 	default:
 		return false
@@ -25,31 +27,33 @@ func (o opcode) isWrite() bool {
 
 // readLocked answers what a server answers by itself, from what it has applied so far.
 func (c *conn) readLocked(req request) (reply, code) {
-	p := c.peer
+	s := c.server
 	if !req.op.known() {
 		return nil, codeUnimplemented
 	}
-	// Only the leader knows which sessions there are: a follower goes on with one that has ended until it hears of that.
-	if p.s.leader == p {
-		if err := p.s.checkLocked(c.session, p); err != codeOK {
+	// Only the leader knows which sessions there are: a follower goes on with one that
+	// has ended until it hears of that.
+	if s.cluster.leader == s {
+		if err := s.cluster.checkLocked(c.session, s); err != codeOK {
 			return nil, err
 		}
 	}
-	watch := func(kind watchKind, path string) { p.watches.add(kind, path, c) }
+	watch := func(kind watchKind, path string) { s.watches.add(kind, path, c) }
 	switch body := req.body.(type) {
 	case setWatchesRequest:
-		for _, missed := range p.tree.rewatch(body, watch) {
+		for _, missed := range s.tree.rewatch(body, watch) {
 			c.notifyLocked(missed)
 		}
 		return nil, codeOK
 	case nil:
 		return nil, codeOK // a ping
 	default:
-		return p.tree.read(req, c.who, watch)
+		return s.tree.read(req, c.who, watch)
 	}
 }
 
-// authenticateLocked takes an auth packet, which does not wait for the requests before it.
+// authenticateLocked takes an auth packet, which does not wait for the requests before
+// it.
 func (c *conn) authenticateLocked(asked *call) {
 	id, ok := authenticate(asked.req.body.(authRequest), c.address)
 	err := codeOK

@@ -14,7 +14,7 @@ import (
 
 func TestTimeoutsAreNegotiated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, c := range []struct {
+		for _, tc := range []struct {
 			opts          []zktest.Option
 			asked, wanted time.Duration
 		}{
@@ -23,35 +23,61 @@ func TestTimeoutsAreNegotiated(t *testing.T) {
 			{nil, 4001 * time.Millisecond, 4001 * time.Millisecond},
 			{nil, 40 * time.Second, 40 * time.Second},
 			{nil, time.Hour, 40 * time.Second},
-			{[]zktest.Option{zktest.WithTick(50 * time.Millisecond)}, 0, 100 * time.Millisecond},
-			{[]zktest.Option{zktest.WithTick(50 * time.Millisecond)}, time.Hour, time.Second},
+			{
+				[]zktest.Option{zktest.WithTick(50 * time.Millisecond)},
+				0,
+				100 * time.Millisecond,
+			},
+			{
+				[]zktest.Option{zktest.WithTick(50 * time.Millisecond)},
+				time.Hour,
+				time.Second,
+			},
 			{[]zktest.Option{zktest.WithMaxSession(time.Minute)}, time.Hour, time.Minute},
 			{[]zktest.Option{zktest.WithMinSessionTimeout(time.Second)}, 0, time.Second},
-			{[]zktest.Option{zktest.WithMinSessionTimeout(time.Second)}, 1001 * time.Millisecond, 1001 * time.Millisecond},
-			{[]zktest.Option{zktest.WithMinSessionTimeout(time.Minute), zktest.WithMaxSession(time.Hour)}, 0, time.Minute},
+			{
+				[]zktest.Option{zktest.WithMinSessionTimeout(time.Second)},
+				1001 * time.Millisecond, 1001 * time.Millisecond,
+			},
+			{[]zktest.Option{
+				zktest.WithMinSessionTimeout(time.Minute),
+				zktest.WithMaxSession(time.Hour),
+			}, 0, time.Minute},
 		} {
-			s := zktest.Start(t, c.opts...)
-			p := plugIn(t, s.Link(""), s.Peer(0)).open(c.asked)
-			require.Equal(t, c.wanted, p.timeout)
-			require.NotZero(t, p.session)
-			require.Len(t, p.secret, 16)
-			again := plugIn(t, s.Link(""), s.Peer(0))
-			again.send(greeting(p, 0, 0))
+			c := zktest.Start(t, tc.opts...)
+			raw := dialRaw(t, c.Link(""), c.Server(0)).open(tc.asked)
+			require.Equal(t, tc.wanted, raw.timeout)
+			require.NotZero(t, raw.session)
+			require.Len(t, raw.secret, 16)
+			again := dialRaw(t, c.Link(""), c.Server(0))
+			again.send(greeting(raw, 0, 0))
 			require.True(t, again.welcome())
-			require.Equal(t, s.Sessions(), []int64{again.session})
-			require.LessOrEqual(t, again.timeout, c.wanted, "it is negotiated at each connect")
+			require.Equal(t, c.Sessions(), []int64{again.session})
+			require.LessOrEqual(
+				t, again.timeout, tc.wanted, "it is negotiated at each connect",
+			)
 		}
 	})
 }
 
-// A session ends when nothing was heard for its timeout, never before, and up to a tick later; behind a follower up to half a
-// tick more, until the next report of whom it has heard. Everything its end means comes together.
+// A session ends when nothing was heard for its timeout, never before, and up to a tick
+// later; behind a follower up to half a tick more, until the next report of whom it has
+// heard. Everything its end means comes together.
 func TestExpiry(t *testing.T) {
-	for _, timeout := range []time.Duration{beat + beat/4, 2 * beat, 2*beat + 700*time.Millisecond, term} {
-		for idle := time.Duration(0); idle < beat; idle += 333 * time.Millisecond {
-			for name, follower := range map[string]bool{"leader": false, "follower": true} {
-				t.Run(fmt.Sprintf("%v after %v at a %s", timeout, idle, name), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { testExpiry(t, timeout, idle, follower) })
+	for _, timeout := range []time.Duration{
+		tickTime + tickTime/4, 2 * tickTime, 2*tickTime + 700*time.Millisecond,
+		sessionTimeout,
+	} {
+		for idle := time.Duration(0); idle < tickTime; idle += 333 * time.Millisecond {
+			for name, follower := range map[string]bool{
+				"leader": false, "follower": true,
+			} {
+				t.Run(fmt.Sprintf(
+					"%v after %v at a %s", timeout, idle, name,
+				), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						testExpiry(t, timeout, idle, follower)
+					})
 				})
 			}
 		}
@@ -60,184 +86,200 @@ func TestExpiry(t *testing.T) {
 
 func testExpiry(t *testing.T, timeout, idle time.Duration, follower bool) {
 	t.Helper()
-	s, server, other := three(t, zktest.WithMinSessionTimeout(beat))
-	latest := timeout + beat + beat/2
+	c, server, other := three(t, zktest.WithMinSessionTimeout(tickTime))
+	latest := timeout + tickTime + tickTime/2
 	if !follower {
-		server, latest = s.Leader(), timeout+beat
+		server, latest = c.Leader(), timeout+tickTime
 	}
-	watcher := at(t, s, other)
-	p := plugIn(t, s.Link("mute"), server).open(timeout)
-	p.send(creation(1, "/mine", zk.FlagEphemeral))
-	require.Equal(t, outcome{1, 0}, p.answer())
+	watcher := connectTo(t, c, other)
+	raw := dialRaw(t, c.Link("mute"), server).open(timeout)
+	raw.send(creation(1, "/mine", zk.FlagEphemeral))
+	require.Equal(t, outcome{1, 0}, raw.answer())
 	_, _, gone, err := watcher.ExistsW("/mine")
 	require.NoError(t, err)
 	pass(idle)
-	p.send(ping())
-	require.Equal(t, outcome{-2, 0}, p.answer())
+	raw.send(ping())
+	require.Equal(t, outcome{-2, 0}, raw.answer())
 
 	heard := time.Now()
-	closed := later(p.closed)
+	closed := later(raw.closed)
 	require.Equal(t, zk.EventNodeDeleted, soon(t, gone).Type)
 	require.GreaterOrEqual(t, time.Since(heard), timeout)
 	require.LessOrEqual(t, time.Since(heard), latest)
-	require.Equal(t, []int64{watcher.SessionID()}, s.Sessions())
-	require.Empty(t, s.Znodes())
+	require.Equal(t, []int64{watcher.SessionID()}, c.Sessions())
+	require.Empty(t, c.Znodes())
 	require.True(t, soon(t, closed))
 	require.LessOrEqual(t, time.Since(heard), latest)
-	require.False(t, plugIn(t, s.Link("mute"), server).reopen(p))
+	require.False(t, dialRaw(t, c.Link("mute"), server).reopen(raw))
 }
 
-// Sessions end at ticks from the start, whenever between them the leader pings its followers.
+// Sessions end at ticks from the start, whenever between them the leader pings its
+// followers.
 func TestSessionsEndAtTicks(t *testing.T) {
 	for seed := range uint64(5) {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			s, _, _ := three(t, zktest.WithSeed(seed))
-			pass(beat + time.Second)
-			plugIn(t, s.Link("mute"), s.Leader()).open(2 * beat)
-			for len(s.Sessions()) > 0 {
+			c, _, _ := three(t, zktest.WithSeed(seed))
+			pass(tickTime + time.Second)
+			dialRaw(t, c.Link("mute"), c.Leader()).open(2 * tickTime)
+			for len(c.Sessions()) > 0 {
 				pass(time.Millisecond)
 			}
-			require.Equal(t, 4*beat, time.Since(began).Truncate(10*time.Millisecond))
+			require.Equal(t, 4*tickTime, time.Since(began).Truncate(10*time.Millisecond))
 		})
 	}
 }
 
 func TestPingsKeepASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, _ := three(t)
-		p := plugIn(t, s.Link(""), f1).open(2 * beat)
-		g := at(t, s, f1)
-		g.create("/mine", zk.FlagEphemeral)
+		c, f1, _ := three(t)
+		raw := dialRaw(t, c.Link(""), f1).open(2 * tickTime)
+		cl := connectTo(t, c, f1)
+		cl.create("/mine", zk.FlagEphemeral)
 		for range 1000 {
-			pass(2*beat - time.Millisecond) // a report that comes half a tick late is in time
-			p.send(ping())
-			require.Equal(t, outcome{-2, 0}, p.answer())
+			// A report that comes half a tick late is in time.
+			pass(2*tickTime - time.Millisecond)
+			raw.send(ping())
+			require.Equal(t, outcome{-2, 0}, raw.answer())
 		}
-		require.Len(t, s.Sessions(), 2)
-		require.Empty(t, g.told())
-		require.Equal(t, []zk.State(nil), g.passed())
+		require.Len(t, c.Sessions(), 2)
+		require.Empty(t, cl.told())
+		require.Equal(t, []zk.State(nil), cl.passed())
 	})
 }
 
 func TestExpireSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, f2 := three(t)
-		g, other := at(t, s, f1), at(t, s, f2)
-		g.create("/mine", zk.FlagEphemeral)
+		c, f1, f2 := three(t)
+		cl, other := connectTo(t, c, f1), connectTo(t, c, f2)
+		cl.create("/mine", zk.FlagEphemeral)
 		other.sync()
 		_, _, gone, err := other.ExistsW("/mine")
 		require.NoError(t, err)
-		require.False(t, s.ExpireSession(12345), "no session")
-		first := g.SessionID()
-		require.Equal(t, []int64{first, other.SessionID()}, s.Sessions())
+		require.False(t, c.ExpireSession(12345), "no session")
+		first := cl.SessionID()
+		require.Equal(t, []int64{first, other.SessionID()}, c.Sessions())
 		now := time.Now()
-		require.True(t, s.ExpireSession(first))
-		require.False(t, s.ExpireSession(first), "it ends already, or has ended")
-		require.Equal(t, []int64{other.SessionID()}, s.Sessions())
+		require.True(t, c.ExpireSession(first))
+		require.False(t, c.ExpireSession(first), "it ends already, or has ended")
+		require.Equal(t, []int64{other.SessionID()}, c.Sessions())
 		require.Equal(t, zk.EventNodeDeleted, soon(t, gone).Type)
 		require.Equal(t, now, time.Now(), "at once")
-		g.until(zk.StateExpired)
-		g.until(zk.StateHasSession)
-		require.NotEqual(t, first, g.SessionID())
+		cl.until(zk.StateExpired)
+		cl.until(zk.StateHasSession)
+		require.NotEqual(t, first, cl.SessionID())
 
-		s.Leader().Stop()
-		s.ExpireSession(g.SessionID())
-		require.Len(t, s.Sessions(), 2)
-		g.until(zk.StateDisconnected)
-		require.NotContains(t, g.passed(), zk.StateExpired)
-		g.until(zk.StateHasSession)
-		require.Len(t, s.Sessions(), 2, "there was no leader who could have done it")
+		c.Leader().Stop()
+		c.ExpireSession(cl.SessionID())
+		require.Len(t, c.Sessions(), 2)
+		cl.until(zk.StateDisconnected)
+		require.NotContains(t, cl.passed(), zk.StateExpired)
+		cl.until(zk.StateHasSession)
+		require.Len(t, c.Sessions(), 2, "there was no leader who could have done it")
 	})
 }
 
-// After a reconnect a client hears of what it has missed, and only of that, and its other watches stand.
+// After a reconnect a client hears of what it has missed, and only of that, and its other
+// watches stand.
 func TestReconnectKeepsSessionAndWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _, f2 := three(t)
-		link := s.Link("g")
-		g, other := visit(t, link, s.HostProvider(), term), at(t, s, f2)
+		c, _, f2 := three(t)
+		link := c.Link("g")
+		cl, other := connect(
+			t, link, c.HostProvider(), sessionTimeout,
+		), connectTo(t, c, f2)
 		for _, path := range []string{"/changed", "/deleted", "/same", "/dir", "/quiet"} {
-			g.create(path, 0)
+			cl.create(path, 0)
 		}
-		g.create("/mine", zk.FlagEphemeral)
-		for _, path := range []string{"/changed", "/deleted", "/same", "/created", "/absent"} {
-			_, _, _, err := g.ExistsW(path)
+		cl.create("/mine", zk.FlagEphemeral)
+		for _, path := range []string{
+			"/changed", "/deleted", "/same", "/created", "/absent",
+		} {
+			_, _, _, err := cl.ExistsW(path)
 			require.NoError(t, err)
 		}
 		for _, path := range []string{"/dir", "/quiet"} {
-			_, _, _, err := g.ChildrenW(path)
+			_, _, _, err := cl.ChildrenW(path)
 			require.NoError(t, err)
 		}
-		id := g.SessionID()
+		id := cl.SessionID()
 		link.Cut()
-		g.until(zk.StateDisconnected)
-		require.Zero(t, s.Watches(), "they are the connection's")
+		cl.until(zk.StateDisconnected)
+		require.Zero(t, c.Watches(), "they are the connection's")
 		_, err := other.Set("/changed", nil, -1)
 		require.NoError(t, err)
 		require.NoError(t, other.Delete("/deleted", -1))
 		other.create("/created", 0)
 		other.create("/dir/x", 0)
 		link.Heal()
-		g.until(zk.StateHasSession)
-		require.Equal(t, id, g.SessionID())
+		cl.until(zk.StateHasSession)
+		require.Equal(t, id, cl.SessionID())
 		require.ElementsMatch(t,
-			[]string{"EventNodeDataChanged /changed", "EventNodeDeleted /deleted", "EventNodeCreated /created", "EventNodeChildrenChanged /dir"},
-			g.told())
-		require.Equal(t, 3, s.Watches())
+			[]string{
+				"EventNodeDataChanged /changed", "EventNodeDeleted /deleted",
+				"EventNodeCreated /created", "EventNodeChildrenChanged /dir",
+			},
+			cl.told())
+		require.Equal(t, 3, c.Watches())
 		_, err = other.Set("/same", nil, -1)
 		require.NoError(t, err)
 		other.create("/quiet/x", 0)
 		other.create("/absent", 0)
-		require.Equal(t, []string{"EventNodeDataChanged /same", "EventNodeChildrenChanged /quiet", "EventNodeCreated /absent"}, g.told())
-		require.Zero(t, s.Watches())
-		require.True(t, g.has("/mine"))
+		require.Equal(t, []string{
+			"EventNodeDataChanged /same", "EventNodeChildrenChanged /quiet",
+			"EventNodeCreated /absent",
+		}, cl.told())
+		require.Zero(t, c.Watches())
+		require.True(t, cl.has("/mine"))
 	})
 }
 
 func TestWrongPassword(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Start(t)
-		p := plugIn(t, s.Link(""), s.Peer(0)).open(term)
-		for name, old := range map[string]*plug{
-			"wrong password":  {session: p.session, secret: make([]byte, 16)},
-			"no password":     {session: p.session},
-			"unknown session": {session: p.session + 1, secret: p.secret},
+		c := zktest.Start(t)
+		raw := dialRaw(t, c.Link(""), c.Server(0)).open(sessionTimeout)
+		for name, old := range map[string]*rawClient{
+			"wrong password":  {session: raw.session, secret: make([]byte, 16)},
+			"no password":     {session: raw.session},
+			"unknown session": {session: raw.session + 1, secret: raw.secret},
 		} {
-			thief := plugIn(t, s.Link(""), s.Peer(0))
+			thief := dialRaw(t, c.Link(""), c.Server(0))
 			require.False(t, thief.reopen(old), name)
 			require.Zero(t, thief.session, name)
 			require.Zero(t, thief.timeout, name)
 			require.Equal(t, make([]byte, 16), thief.secret, name)
 			require.True(t, thief.hungUp(), name)
 		}
-		require.Equal(t, []int64{p.session}, s.Sessions())
-		require.True(t, plugIn(t, s.Link(""), s.Peer(0)).reopen(p))
+		require.Equal(t, []int64{raw.session}, c.Sessions())
+		require.True(t, dialRaw(t, c.Link(""), c.Server(0)).reopen(raw))
 	})
 }
 
 func TestSecondConnectionTakesTheSessionOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, f2 := three(t)
-		first := plugIn(t, s.Link("first"), f1).open(term)
-		second := plugIn(t, s.Link("second"), f1)
+		c, f1, f2 := three(t)
+		first := dialRaw(t, c.Link("first"), f1).open(sessionTimeout)
+		second := dialRaw(t, c.Link("second"), f1)
 		require.True(t, second.reopen(first))
 		require.Equal(t, first.session, second.session)
 		require.True(t, first.hungUp(), "a server keeps one connection of a session")
 
-		third := plugIn(t, s.Link("third"), f2)
+		third := dialRaw(t, c.Link("third"), f2)
 		require.True(t, third.reopen(second))
 		second.send(existence(1, "/"))
-		require.Equal(t, outcome{1, 0}, second.answer(), "another server does not know yet, and answers what it can by itself")
+		require.Equal(
+			t, outcome{1, 0}, second.answer(),
+			"another server does not know yet, and answers what it can by itself",
+		)
 		second.send(creation(2, "/a", 0))
 		require.True(t, second.hungUp(), "the leader does")
 		third.send(creation(1, "/b", 0))
 		require.Equal(t, outcome{1, 0}, third.answer())
-		require.Equal(t, []string{"/b"}, s.Znodes())
+		require.Equal(t, []string{"/b"}, c.Znodes())
 
-		fourth := plugIn(t, s.Link("fourth"), s.Leader())
+		fourth := dialRaw(t, c.Link("fourth"), c.Leader())
 		require.True(t, fourth.reopen(third))
-		fifth := plugIn(t, s.Link("fifth"), f1)
+		fifth := dialRaw(t, c.Link("fifth"), f1)
 		require.True(t, fifth.reopen(fourth))
 		fourth.send(existence(1, "/"))
 		require.True(t, fourth.hungUp(), "the leader answers not even reads")
@@ -246,24 +288,26 @@ func TestSecondConnectionTakesTheSessionOver(t *testing.T) {
 
 func TestSlowClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Start(t, zktest.WithTick(beat), zktest.WithSlowClose(10*time.Second))
-		g := visit(t, s.Link("g"), s.HostProvider(), term)
-		g.create("/mine", zk.FlagEphemeral)
-		first, ended := g.SessionID(), time.Now()
-		s.ExpireSession(first)
-		require.Empty(t, s.Sessions())
-		s.Link("g").Reset()
-		g.until(zk.StateExpired)
-		g.until(zk.StateHasSession)
-		require.NotEqual(t, first, g.SessionID())
-		found, stat, gone, err := g.ExistsW("/mine")
+		c := zktest.Start(
+			t, zktest.WithTick(tickTime), zktest.WithSlowClose(10*time.Second),
+		)
+		cl := connect(t, c.Link("g"), c.HostProvider(), sessionTimeout)
+		cl.create("/mine", zk.FlagEphemeral)
+		first, ended := cl.SessionID(), time.Now()
+		c.ExpireSession(first)
+		require.Empty(t, c.Sessions())
+		c.Link("g").Reset()
+		cl.until(zk.StateExpired)
+		cl.until(zk.StateHasSession)
+		require.NotEqual(t, first, cl.SessionID())
+		found, stat, gone, err := cl.ExistsW("/mine")
 		require.NoError(t, err)
 		require.True(t, found, "its client is told before its znodes go")
 		require.Equal(t, first, stat.EphemeralOwner)
 		require.Less(t, time.Since(ended), 10*time.Second)
 		require.Equal(t, zk.EventNodeDeleted, soon(t, gone).Type)
 		require.Equal(t, 10*time.Second, time.Since(ended))
-		require.Equal(t, []int64{g.SessionID()}, s.Sessions())
+		require.Equal(t, []int64{cl.SessionID()}, c.Sessions())
 	})
 }
 
@@ -273,15 +317,15 @@ func TestSlowClose(t *testing.T) {
 func TestACreateBehindTheEndOfItsSession(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
-			s := zktest.Start(t, zktest.WithServers(n), zktest.WithTick(beat),
+			cluster := zktest.Start(t, zktest.WithServers(n), zktest.WithTick(tick),
 				zktest.WithSlowCommit(300*time.Millisecond))
-			p := plugIn(t, s.Link("a"), s.Peer(0)).open(term)
+			p := plugIn(t, cluster.Link("a"), cluster.Server(0)).open(term)
 			p.send(creation(1, "/before", zk.FlagEphemeral), farewell(2),
 				creation(3, "/behind", zk.FlagEphemeral))
 			require.Equal(t, outcome{1, 0}, p.answer())
 			pass(time.Second)
-			require.Empty(t, s.Sessions())
-			require.Empty(t, s.Znodes())
+			require.Empty(t, cluster.Sessions())
+			require.Empty(t, cluster.Znodes())
 		})
 	}
 }
@@ -290,108 +334,121 @@ func TestACreateBehindTheEndOfItsSession(t *testing.T) {
 func TestAnEndThatWasNotCommitted(t *testing.T) {
 	for n := range 2 {
 		synctest.Test(t, func(t *testing.T) {
-			s := zktest.Start(t, zktest.WithServers(2*n+1), zktest.WithTick(beat), zktest.WithSlowClose(10*time.Second))
-			g := visit(t, s.Link("g"), s.HostProvider(), term)
-			g.create("/mine", zk.FlagEphemeral)
-			id, old := g.SessionID(), s.Leader()
-			s.ExpireSession(id)
+			c := zktest.Start(
+				t, zktest.WithServers(2*n+1), zktest.WithTick(tickTime),
+				zktest.WithSlowClose(10*time.Second),
+			)
+			cl := connect(t, c.Link("g"), c.HostProvider(), sessionTimeout)
+			cl.create("/mine", zk.FlagEphemeral)
+			id, old := cl.SessionID(), c.Leader()
+			c.ExpireSession(id)
 			old.Stop()
 			old.Start()
-			g.until(zk.StateHasSession)
+			cl.until(zk.StateHasSession)
 			pass(time.Minute)
-			require.Equal(t, []int64{id}, s.Sessions())
-			require.Equal(t, []string{"/mine"}, s.Znodes())
-			require.NotContains(t, g.passed(), zk.StateExpired)
+			require.Equal(t, []int64{id}, c.Sessions())
+			require.Equal(t, []string{"/mine"}, c.Znodes())
+			require.NotContains(t, cl.passed(), zk.StateExpired)
 		})
 	}
 }
 
-// What a server knows to be over it does not serve. It does not say so either: the connection closes with the session.
+// What a server knows to be over it does not serve. It does not say so either: the
+// connection closes with the session.
 func TestRequestsOfAnEndingSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, _ := three(t, zktest.WithSlowClose(10*time.Second))
-		near := plugIn(t, s.Link("near"), s.Leader()).open(term)
-		far := plugIn(t, s.Link("far"), f1).open(term)
-		for _, p := range []*plug{near, far} {
-			s.ExpireSession(p.session)
-			p.send(existence(1, "/"), synchrony(2), creation(3, "/a", 0), ping())
+		c, f1, _ := three(t, zktest.WithSlowClose(10*time.Second))
+		near := dialRaw(t, c.Link("near"), c.Leader()).open(sessionTimeout)
+		far := dialRaw(t, c.Link("far"), f1).open(sessionTimeout)
+		for _, raw := range []*rawClient{near, far} {
+			c.ExpireSession(raw.session)
+			raw.send(existence(1, "/"), synchrony(2), creation(3, "/a", 0), ping())
 		}
 		ended := time.Now()
 		require.Equal(t, outcome{1, 0}, far.answer())
-		require.Equal(t, outcome{2, 0}, far.answer(), "a follower's sync does not depend on a session")
-		require.Equal(t, outcome{3, -112}, far.answer(), "what a follower does not know its leader tells it")
+		require.Equal(
+			t, outcome{2, 0}, far.answer(),
+			"a follower's sync does not depend on a session",
+		)
+		require.Equal(
+			t, outcome{3, -112}, far.answer(),
+			"what a follower does not know its leader tells it",
+		)
 		require.Equal(t, outcome{-2, 0}, far.answer())
 		require.Equal(t, ended, time.Now())
 		require.True(t, near.closed())
 		require.True(t, far.closed())
 		require.Equal(t, ended.Add(10*time.Second), time.Now())
-		require.Empty(t, s.Znodes())
+		require.Empty(t, c.Znodes())
 	})
 }
 
 func TestCloseOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, f2 := three(t)
-		p := plugIn(t, s.Link(""), f1).open(term)
-		p.send(creation(1, "/mine", zk.FlagEphemeral), farewell(2))
-		require.Equal(t, outcome{1, 0}, p.answer())
-		require.Equal(t, outcome{2, 0}, p.answer())
-		require.True(t, p.hungUp())
-		require.Empty(t, s.Znodes())
-		require.Empty(t, s.Sessions())
+		c, f1, f2 := three(t)
+		raw := dialRaw(t, c.Link(""), f1).open(sessionTimeout)
+		raw.send(creation(1, "/mine", zk.FlagEphemeral), farewell(2))
+		require.Equal(t, outcome{1, 0}, raw.answer())
+		require.Equal(t, outcome{2, 0}, raw.answer())
+		require.True(t, raw.hungUp())
+		require.Empty(t, c.Znodes())
+		require.Empty(t, c.Sessions())
 
 		f1.Lag(time.Second)
-		p = plugIn(t, s.Link(""), f1).open(term)
-		p.send(farewell(1), ping())
-		require.Equal(t, outcome{1, 0}, p.answer())
-		require.True(t, p.hungUp(), "nothing is answered behind it")
+		raw = dialRaw(t, c.Link(""), f1).open(sessionTimeout)
+		raw.send(farewell(1), ping())
+		require.Equal(t, outcome{1, 0}, raw.answer())
+		require.True(t, raw.hungUp(), "nothing is answered behind it")
 		f1.Lag(0)
 		pass(time.Second)
 
 		// An old connection may end a session that has moved.
-		first := plugIn(t, s.Link("first"), f1).open(term)
-		second := plugIn(t, s.Link("second"), f2)
+		first := dialRaw(t, c.Link("first"), f1).open(sessionTimeout)
+		second := dialRaw(t, c.Link("second"), f2)
 		require.True(t, second.reopen(first))
 		first.send(farewell(1))
 		require.Equal(t, outcome{1, 0}, first.answer())
 		require.True(t, second.hungUp())
-		require.Empty(t, s.Sessions())
+		require.Empty(t, c.Sessions())
 	})
 }
 
 func TestNothingIsTakenBehindAHangUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Start(t)
-		p := plugIn(t, s.Link(""), s.Peer(0)).open(term)
-		p.send(ask(1, 100, func(b *buffer) {
+		c := zktest.Start(t)
+		raw := dialRaw(t, c.Link(""), c.Server(0)).open(sessionTimeout)
+		raw.send(ask(1, 100, func(b *buffer) {
 			b.int32(0)
 			b.bytes([]byte("no such scheme"))
 			b.bytes(nil)
 		}), creation(2, "/a", 0))
-		require.Equal(t, outcome{1, -115}, p.answer())
-		require.True(t, p.hungUp())
-		require.Empty(t, s.Znodes())
+		require.Equal(t, outcome{1, -115}, raw.answer())
+		require.True(t, raw.hungUp())
+		require.Empty(t, c.Znodes())
 	})
 }
 
 // The Java client sends its first requests right behind the greeting.
 func TestRequestsBehindTheGreeting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, _ := three(t)
+		c, f1, _ := three(t)
 		f1.Lag(100 * time.Millisecond)
-		p := plugIn(t, s.Link("p"), f1)
+		raw := dialRaw(t, c.Link("p"), f1)
 		sent := later(func() bool {
-			p.send(greeting(&plug{}, term, 0), creation(1, "/a", 0), existence(2, "/a"))
+			raw.send(
+				greeting(&rawClient{}, sessionTimeout, 0), creation(1, "/a", 0),
+				existence(2, "/a"),
+			)
 			return true
 		})
-		require.True(t, p.welcome())
-		require.Equal(t, outcome{1, 0}, p.answer())
-		require.Equal(t, outcome{2, 0}, p.answer())
+		require.True(t, raw.welcome())
+		require.Equal(t, outcome{1, 0}, raw.answer())
+		require.Equal(t, outcome{2, 0}, raw.answer())
 		require.True(t, soon(t, sent))
 
-		again := plugIn(t, s.Link("again"), f1)
+		again := dialRaw(t, c.Link("again"), f1)
 		sent = later(func() bool {
-			again.send(greeting(p, term, 0), existence(1, "/a"))
+			again.send(greeting(raw, sessionTimeout, 0), existence(1, "/a"))
 			return true
 		})
 		require.True(t, again.welcome())
@@ -400,14 +457,15 @@ func TestRequestsBehindTheGreeting(t *testing.T) {
 	})
 }
 
-// A server hangs up on a client that is silent for longer than its session may last, also where nobody ends the session.
+// A server hangs up on a client that is silent for longer than its session may last, also
+// where nobody ends the session.
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f1, _ := three(t, zktest.WithSlowClose(time.Hour))
-		mute := plugIn(t, s.Link("mute"), f1).open(2 * beat)
+		c, f1, _ := three(t, zktest.WithSlowClose(time.Hour))
+		mute := dialRaw(t, c.Link("mute"), f1).open(2 * tickTime)
 		began := time.Now()
 		require.True(t, mute.closed())
-		require.Greater(t, time.Since(began), 2*beat)
-		require.LessOrEqual(t, time.Since(began), 3*beat)
+		require.Greater(t, time.Since(began), 2*tickTime)
+		require.LessOrEqual(t, time.Since(began), 3*tickTime)
 	})
 }

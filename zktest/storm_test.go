@@ -15,14 +15,15 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-// A storm is all that may be done to a service and through it, at once.
+// A storm is all that may be done to a cluster and through it, at once.
 type storm struct {
-	*zktest.Server
+	*zktest.Cluster
 	tick time.Duration
 	wg   sync.WaitGroup
 }
 
-// everywhere goes round the servers of n goroutines, each with its own random numbers, until ctx is done.
+// everywhere goes round the servers of n goroutines, each with its own random numbers,
+// until ctx is done.
 func (s *storm) everywhere(ctx context.Context, n int, do func(*rand.Rand)) {
 	for i := range n {
 		random := rand.New(rand.NewPCG(1, uint64(i)))
@@ -35,14 +36,17 @@ func (s *storm) everywhere(ctx context.Context, n int, do func(*rand.Rand)) {
 	}
 }
 
-func (s *storm) link(random *rand.Rand) *zktest.Link { return s.Link(fmt.Sprint(random.IntN(4))) }
+func (s *storm) link(random *rand.Rand) *zktest.Link {
+	return s.Link(fmt.Sprint(random.IntN(4)))
+}
 
 // strike uses every hook there is.
-func (s *storm) strike(random *rand.Rand) {
-	p, l := s.Peer(random.IntN(len(s.Peers()))), s.link(random)
+func (s *storm) injectFault(random *rand.Rand) {
+	server, l := s.Server(random.IntN(len(s.Servers()))), s.link(random)
 	hooks := []func(){
-		p.Stop, p.Start, p.Start, p.Freeze, p.Thaw, p.Thaw, p.Isolate, p.Rejoin, p.Rejoin,
-		func() { p.Lag(time.Duration(random.Int64N(int64(s.tick)))) },
+		server.Stop, server.Start, server.Start, server.Freeze, server.Thaw, server.Thaw,
+		server.Isolate, server.Rejoin, server.Rejoin,
+		func() { server.Lag(time.Duration(random.Int64N(int64(s.tick)))) },
 		l.Cut, l.Heal, l.Heal, l.Reset, l.Freeze, l.Thaw, l.Thaw, l.Spare,
 		func() { l.Stall(zktest.Direction(1 + random.IntN(3))) },
 		func() { l.Delay(0, time.Duration(random.Int64N(int64(s.tick)))) },
@@ -58,9 +62,9 @@ func (s *storm) strike(random *rand.Rand) {
 			s.Znodes()
 			s.Watches()
 			s.Leader()
-			p.Leading()
-			p.Zxid()
-			p.Addr()
+			server.Leading()
+			server.Zxid()
+			server.Addr()
 		},
 	}
 	hooks[random.IntN(len(hooks))]()
@@ -68,8 +72,10 @@ func (s *storm) strike(random *rand.Rand) {
 
 // work is a client's, until a request fails.
 func (s *storm) work(random *rand.Rand) {
-	conn, _, err := zk.Connect([]string{"x"}, 4*s.tick, zk.WithDialer(s.link(random).Dial), zk.WithHostProvider(s.HostProvider()),
-		zk.WithLogger(mute{}), zk.WithLogInfo(false))
+	conn, _, err := zk.Connect([]string{"x"}, 4*s.tick, zk.WithDialer(
+		s.link(random).Dial,
+	), zk.WithHostProvider(s.HostProvider()),
+		zk.WithLogger(noLog{}), zk.WithLogInfo(false))
 	if err != nil {
 		panic(err)
 	}
@@ -88,10 +94,10 @@ func (s *storm) work(random *rand.Rand) {
 	}
 }
 
-func (s *storm) rage(n int, lasts time.Duration) {
+func (s *storm) run(n int, lasts time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), lasts)
 	defer cancel()
-	s.everywhere(ctx, n, s.strike)
+	s.everywhere(ctx, n, s.injectFault)
 	s.everywhere(ctx, n, s.work)
 	<-ctx.Done()
 }
@@ -99,19 +105,23 @@ func (s *storm) rage(n int, lasts time.Duration) {
 func TestStorm(t *testing.T) {
 	const tick = 20 * time.Millisecond
 	before := ours()
-	s := &storm{Server: fresh(t, zktest.WithServers(3), zktest.WithTick(tick), zktest.WithSlowClose(tick)), tick: tick}
+	s := &storm{Cluster: newCluster(
+		t, zktest.WithServers(3), zktest.WithTick(tick), zktest.WithSlowClose(tick),
+	), tick: tick}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	addrs := s.Addrs()
 	s.everywhere(ctx, 2, func(random *rand.Rand) {
-		conn, _, err := zk.Connect(addrs, 4*tick, zk.WithLogger(mute{}), zk.WithLogInfo(false))
+		conn, _, err := zk.Connect(
+			addrs, 4*tick, zk.WithLogger(noLog{}), zk.WithLogInfo(false),
+		)
 		if err != nil {
 			panic(err)
 		}
 		time.Sleep(time.Duration(random.Int64N(int64(5 * tick))))
 		conn.Close()
 	})
-	s.rage(4, time.Second)
+	s.run(4, time.Second)
 	s.Close() // in the midst of it
 	s.wg.Wait()
 	require.Equal(t, before, ours())
@@ -119,14 +129,17 @@ func TestStorm(t *testing.T) {
 
 func TestStormInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &storm{Server: fresh(t, zktest.WithServers(3), zktest.WithTick(beat)), tick: beat}
-		s.rage(4, 20*time.Minute)
+		s := &storm{
+			Cluster: newCluster(t, zktest.WithServers(3), zktest.WithTick(tickTime)),
+			tick:    tickTime,
+		}
+		s.run(4, 20*time.Minute)
 		s.wg.Wait()
-		for _, p := range s.Peers() {
-			p.Start()
-			p.Thaw()
-			p.Rejoin()
-			p.Lag(0)
+		for _, server := range s.Servers() {
+			server.Start()
+			server.Thaw()
+			server.Rejoin()
+			server.Lag(0)
 		}
 		for i := range 4 {
 			l := s.Link(fmt.Sprint(i))
@@ -140,10 +153,10 @@ func TestStormInABubble(t *testing.T) {
 		require.Empty(t, s.Znodes())
 		require.Zero(t, s.Watches())
 		require.Greater(t, s.Leader().Zxid()>>32, int64(20), "there were elections")
-		g := visit(t, s.Link("0"), s.HostProvider(), term)
-		g.create("/calm", 0)
-		for _, p := range s.Peers() {
-			require.Equal(t, s.Leader().Zxid(), p.Zxid())
+		cl := connect(t, s.Link("0"), s.HostProvider(), sessionTimeout)
+		cl.create("/calm", 0)
+		for _, server := range s.Servers() {
+			require.Equal(t, s.Leader().Zxid(), server.Zxid())
 		}
 		s.Close()
 	})

@@ -8,11 +8,14 @@ import (
 	"strings"
 )
 
-// A tree is the state that a server has reached by applying the log so far. Trees that applied the same log are equal.
+// A tree is the state that a server has reached by applying the log so far. Trees that
+// applied the same log are equal.
 type tree struct {
-	extendedTypes bool // the server's extendedTypesEnabled: without it there are no TTL nodes
+	// The server's extendedTypesEnabled: without it there are no TTL nodes.
+	extendedTypes bool
 
-	nodes     map[string]*node              // the root is there as "/" and as "", the parent in "/a"
+	// The root is there as "/" and as "", the parent in "/a".
+	nodes     map[string]*node
 	ephemeral map[int64]map[string]struct{} // session to paths
 	reapable  map[string]struct{}           // containers and TTL nodes
 }
@@ -21,13 +24,15 @@ type node struct {
 	data     []byte
 	acl      []acl
 	children map[string]struct{}
-	// stat.cversion is the number of creates under the node, and ephemeralOwner tells containers and TTL nodes by special values. A
-	// client sees neither so, and gets dataLength and numChildren from elsewhere.
+	// stat.cversion is the number of creates under the node, and ephemeralOwner tells
+	// containers and TTL nodes by special values. A client sees neither so, and gets
+	// dataLength and numChildren from elsewhere.
 	stat stat
 }
 
-// containerOwner marks a container, ttlOwnerMask with the time in the bits below a TTL node. Hence no session of a server with
-// extendedTypes may have an id that begins with ff.
+// containerOwner marks a container, ttlOwnerMask with the time in the bits below a TTL
+// node. Hence no session of a server with extendedTypes may have an id that begins with
+// ff.
 const (
 	containerOwner int64 = math.MinInt64
 	ttlOwnerMask   int64 = -1 << 56
@@ -56,7 +61,8 @@ func (t *tree) ownerType(owner int64) ownerType {
 	}
 }
 
-// newTree is what a standalone server starts with. On a member of an ensemble /zookeeper/config has the configuration for data.
+// newTree is what a standalone server starts with. On a member of an ensemble
+// /zookeeper/config has the configuration for data.
 func newTree() *tree {
 	open := []acl{{permAll, identity{"world", "anyone"}}}
 	t := &tree{
@@ -65,7 +71,9 @@ func newTree() *tree {
 		ephemeral:     map[int64]map[string]struct{}{},
 		reapable:      map[string]struct{}{},
 	}
-	for _, path := range []string{"/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"} {
+	for _, path := range []string{
+		"/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota",
+	} {
 		t.nodes[path] = &node{data: []byte{}, acl: open, children: map[string]struct{}{}}
 	}
 	t.nodes[""] = t.nodes["/"]
@@ -80,7 +88,8 @@ func newTree() *tree {
 
 // isSpecial tells the znodes that cannot be deleted.
 func isSpecial(path string) bool {
-	return path == "/" || path == "/zookeeper" || path == "/zookeeper/quota" || path == "/zookeeper/config"
+	return path == "/" || path == "/zookeeper" || path == "/zookeeper/quota" ||
+		path == "/zookeeper/config"
 }
 
 // split takes a path with a slash apart. The parent of "/a" is "".
@@ -105,8 +114,9 @@ type txn struct {
 	ops           []txn // of a multi; all are opError in one that was refused
 }
 
-// apply carries out what prepare has judged, and gives what the requester is answered and the events in the order of
-// DataTree. A write that was refused changes nothing but the zxid.
+// apply carries out what prepare has judged, and gives what the requester is answered and
+// the events in the order of DataTree. A write that was refused changes nothing but the
+// zxid.
 func (t *tree) apply(x txn) (reply, code, []event) {
 	switch x.op {
 	case opCreate:
@@ -119,8 +129,11 @@ func (t *tree) apply(x txn) (reply, code, []event) {
 		return nil, codeOK, t.delete(x.path, x.zxid)
 	case opSetData:
 		n := t.mustNode(x, x.path)
-		n.data, n.stat.version, n.stat.mzxid, n.stat.mtime = x.data, x.version, x.zxid, x.time
-		return statReply{t.stat(n)}, codeOK, []event{{eventNodeDataChanged, x.path, n.acl}}
+		n.data, n.stat.version = x.data, x.version
+		n.stat.mzxid, n.stat.mtime = x.zxid, x.time
+		return statReply{t.stat(n)}, codeOK, []event{
+			{eventNodeDataChanged, x.path, n.acl},
+		}
 	case opSetACL:
 		n := t.mustNode(x, x.path)
 		n.acl, n.stat.aversion = x.acl, x.version
@@ -132,7 +145,8 @@ func (t *tree) apply(x txn) (reply, code, []event) {
 	case opError:
 		return nil, x.code, nil
 	case opCheck, opCreateSession:
-		// A check outside a multi has no answer at the real server: its process ends in the attempt.
+		// A check outside a multi has no answer at the real server: its process ends in
+		// the attempt.
 		return nil, codeOK, nil
 	default:
 		panic(fmt.Sprintf("BUG: op %d in the log", x.op))
@@ -158,7 +172,8 @@ func (t *tree) applyMulti(x txn) (reply, code, []event) {
 func (t *tree) mustNode(x txn, path string) *node {
 	n := t.nodes[path]
 	if n == nil {
-		panic(fmt.Sprintf("BUG: apply op %d of zxid %x: no node %q: it was prepared against another state", x.op, x.zxid, path))
+		panic(fmt.Sprintf("BUG: apply op %d of zxid %x: no node %q: "+
+			"it was prepared against another state", x.op, x.zxid, path))
 	}
 	return n
 }
@@ -166,13 +181,15 @@ func (t *tree) mustNode(x txn, path string) *node {
 func (t *tree) create(x txn) (stat, []event) {
 	parentPath, name := split(x.path)
 	parent := t.mustNode(x, parentPath)
-	// Since ZOOKEEPER-3249 the counter does not go back, so it stays where it is at its limit, and pzxid with it.
+	// Since ZOOKEEPER-3249 the counter does not go back, so it stays where it is at its
+	// limit, and pzxid with it.
 	if x.parentVersion > parent.stat.cversion {
 		parent.stat.cversion, parent.stat.pzxid = x.parentVersion, x.zxid
 	}
 	parent.children[name] = struct{}{}
 	n := &node{data: x.data, acl: x.acl, children: map[string]struct{}{}, stat: stat{
-		czxid: x.zxid, mzxid: x.zxid, pzxid: x.zxid, ctime: x.time, mtime: x.time, ephemeralOwner: x.owner,
+		czxid: x.zxid, mzxid: x.zxid, pzxid: x.zxid, ctime: x.time, mtime: x.time,
+		ephemeralOwner: x.owner,
 	}}
 	t.nodes[x.path] = n
 	switch t.ownerType(x.owner) {
@@ -185,14 +202,18 @@ func (t *tree) create(x txn) (stat, []event) {
 		t.ephemeral[x.owner][x.path] = struct{}{}
 	case ownerVoid:
 	}
-	return t.stat(n), []event{{eventNodeCreated, x.path, n.acl}, {eventNodeChildrenChanged, watchedAs(parentPath), parent.acl}}
+	return t.stat(n), []event{
+		{eventNodeCreated, x.path, n.acl},
+		{eventNodeChildrenChanged, watchedAs(parentPath), parent.acl},
+	}
 }
 
 func (t *tree) delete(path string, zxid int64) []event {
 	parentPath, name := split(path)
 	n, parent := t.nodes[path], t.nodes[parentPath]
 	if n == nil || parent == nil {
-		panic(fmt.Sprintf("BUG: apply delete of zxid %x: no node %q: it was prepared against another state", zxid, path))
+		panic(fmt.Sprintf("BUG: apply delete of zxid %x: no node %q: "+
+			"it was prepared against another state", zxid, path))
 	}
 	delete(parent.children, name)
 	parent.stat.pzxid = max(parent.stat.pzxid, zxid)
@@ -203,7 +224,10 @@ func (t *tree) delete(path string, zxid int64) []event {
 	if len(t.ephemeral[owner]) == 0 {
 		delete(t.ephemeral, owner)
 	}
-	return []event{{eventNodeDeleted, path, n.acl}, {eventNodeChildrenChanged, watchedAs(parentPath), parent.acl}}
+	return []event{
+		{eventNodeDeleted, path, n.acl},
+		{eventNodeChildrenChanged, watchedAs(parentPath), parent.acl},
+	}
 }
 
 func (t *tree) closeSession(x txn) []event {
@@ -226,7 +250,8 @@ func watchedAs(parent string) string {
 func (t *tree) stat(n *node) stat {
 	s := n.stat
 	s.dataLength, s.numChildren = int32(len(n.data)), int32(len(n.children))
-	// Clients count deletes as well, and there was one for each create but for the children that are left.
+	// Clients count deletes as well, and there was one for each create but for the
+	// children that are left.
 	s.cversion = 2*s.cversion - s.numChildren
 	if t.ownerType(s.ephemeralOwner) != ownerSession {
 		s.ephemeralOwner = 0
@@ -239,8 +264,9 @@ func (t *tree) ephemerals(session int64) []string {
 	return slices.Sorted(maps.Keys(t.ephemeral[session]))
 }
 
-// containers are the znodes for the leader to delete at now, in milliseconds since the epoch, by opDeleteContainer: empty containers
-// that had a child, and TTL nodes without children that have not been written for their time. They are sorted.
+// containers are the znodes for the leader to delete at now, in milliseconds since the
+// epoch, by opDeleteContainer: empty containers that had a child, and TTL nodes without
+// children that have not been written for their time. They are sorted.
 func (t *tree) containers(now int64) []string {
 	var due []string
 	for path := range t.reapable {
@@ -248,7 +274,8 @@ func (t *tree) containers(now int64) []string {
 		switch s := n.stat; {
 		case len(n.children) > 0:
 		case s.ephemeralOwner == containerOwner && s.cversion > 0,
-			t.ownerType(s.ephemeralOwner) == ownerTTL && now-s.mtime > s.ephemeralOwner&maxTTL:
+			t.ownerType(s.ephemeralOwner) == ownerTTL &&
+				now-s.mtime > s.ephemeralOwner&maxTTL:
 			due = append(due, path)
 		}
 	}

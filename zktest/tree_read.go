@@ -62,7 +62,9 @@ func (t *tree) getACL(path string, who []identity) ([]acl, stat, code) {
 }
 
 // read answers a request that is no write, and calls watch for the watch that it sets.
-func (t *tree) read(r request, who []identity, watch func(watchKind, string)) (reply, code) {
+func (t *tree) read(
+	r request, who []identity, watch func(watchKind, string),
+) (reply, code) {
 	switch body := r.body.(type) {
 	case malformed:
 		return nil, codeMarshalling
@@ -80,7 +82,9 @@ func (t *tree) read(r request, who []identity, watch func(watchKind, string)) (r
 	}
 }
 
-func (t *tree) readPath(op opcode, body pathRequest, who []identity, watch func(watchKind, string)) (r reply, err code) {
+func (t *tree) readPath(
+	op opcode, body pathRequest, who []identity, watch func(watchKind, string),
+) (r reply, err code) {
 	var s stat
 	var data []byte
 	var children []string
@@ -107,7 +111,9 @@ func (t *tree) readPath(op opcode, body pathRequest, who []identity, watch func(
 }
 
 // multiRead answers every op, whatever became of those before it.
-func (t *tree) multiRead(body multiRequest, who []identity, watch func(watchKind, string)) multiReply {
+func (t *tree) multiRead(
+	body multiRequest, who []identity, watch func(watchKind, string),
+) multiReply {
 	var all multiReply
 	for _, sub := range body.ops {
 		r, err := t.read(sub, who, watch)

@@ -32,7 +32,9 @@ func (b *bench) write(op opcode, body any) (reply, code) {
 
 func (b *bench) create(path string, flags int32) (string, code) {
 	b.t.Helper()
-	result, err := b.write(opCreate, createRequest{path: path, acl: []acl{world}, flags: flags})
+	result, err := b.write(opCreate, createRequest{
+		path: path, acl: []acl{world}, flags: flags,
+	})
 	if err != codeOK {
 		return "", err
 	}
@@ -81,7 +83,11 @@ func TestCreateRefusals(t *testing.T) {
 		r    createRequest
 		want code
 	}{
-		{"flags before path", createRequest{path: "a", acl: open, flags: 7}, codeBadArguments},
+		{
+			"flags before path",
+			createRequest{path: "a", acl: open, flags: 7},
+			codeBadArguments,
+		},
 		{"no slash before acl", createRequest{path: "a"}, codeBadArguments},
 		{"acl before parent", createRequest{path: "/no/a"}, codeInvalidACL},
 		{"parent before path", createRequest{path: "/no//a", acl: open}, codeNoNode},
@@ -89,15 +95,43 @@ func TestCreateRefusals(t *testing.T) {
 		{"slash at the end", createRequest{path: "/a/", acl: open}, codeBadArguments},
 		{"dots", createRequest{path: "/..", acl: open}, codeBadArguments},
 		{"control character", createRequest{path: "/\x01", acl: open}, codeBadArguments},
-		{"beyond the BMP", createRequest{path: "/\U0001F600", acl: open}, codeBadArguments},
-		{"permission before path", createRequest{path: "/closed/", acl: open}, codeNoAuth},
+		{
+			"beyond the BMP",
+			createRequest{path: "/\U0001F600", acl: open},
+			codeBadArguments,
+		},
+		{
+			"permission before path",
+			createRequest{path: "/closed/", acl: open},
+			codeNoAuth,
+		},
 		{"root", createRequest{path: "/", acl: open}, codeNodeExists},
 		{"exists", createRequest{path: "/a", acl: open}, codeNodeExists},
-		{"ephemeral parent", createRequest{path: "/e/a", acl: open}, codeNoChildrenForEphemerals},
-		{"time without a mode", createRequest{path: "/x", acl: open, ttl: 1, hasTTL: true}, codeBadArguments},
-		{"mode without a time", createRequest{path: "/x", acl: open, flags: 5}, codeBadArguments},
-		{"no time at all", createRequest{path: "/x", acl: open, flags: 5, hasTTL: true}, codeBadArguments},
-		{"too long", createRequest{path: "/x", acl: open, flags: 5, ttl: 1 << 40, hasTTL: true}, codeBadArguments},
+		{
+			"ephemeral parent",
+			createRequest{path: "/e/a", acl: open},
+			codeNoChildrenForEphemerals,
+		},
+		{
+			"time without a mode",
+			createRequest{path: "/x", acl: open, ttl: 1, hasTTL: true},
+			codeBadArguments,
+		},
+		{
+			"mode without a time",
+			createRequest{path: "/x", acl: open, flags: 5},
+			codeBadArguments,
+		},
+		{
+			"no time at all",
+			createRequest{path: "/x", acl: open, flags: 5, hasTTL: true},
+			codeBadArguments,
+		},
+		{
+			"too long",
+			createRequest{path: "/x", acl: open, flags: 5, ttl: 1 << 40, hasTTL: true},
+			codeBadArguments,
+		},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			b := newBench(t)
@@ -134,17 +168,27 @@ func TestStats(t *testing.T) {
 	b.now = 50
 	b.mustCreate("/a", 0) // zxid 1
 	b.now = 60
-	result, err := b.write(opCreate2, createRequest{path: "/a/e", data: []byte("xy"), acl: []acl{world}, flags: 1})
+	result, err := b.write(opCreate2, createRequest{
+		path: "/a/e", data: []byte("xy"), acl: []acl{world}, flags: 1,
+	})
 	require.Equal(t, codeOK, err)
-	require.Equal(t, pathStatReply{"/a/e", stat{czxid: 2, mzxid: 2, pzxid: 2, ctime: 60, mtime: 60, ephemeralOwner: 7, dataLength: 2}}, result)
+	require.Equal(t, pathStatReply{"/a/e", stat{
+		czxid: 2, mzxid: 2, pzxid: 2, ctime: 60, mtime: 60, ephemeralOwner: 7,
+		dataLength: 2,
+	}}, result)
 	b.mustCreate("/a/f", 0)
 	_, err = b.write(opDelete, deleteRequest{"/a/f", 0})
 	require.Equal(t, codeOK, err)
-	require.Equal(t, stat{czxid: 1, mzxid: 1, pzxid: 4, ctime: 50, mtime: 50, cversion: 3, numChildren: 1}, b.mustStat("/a"))
+	require.Equal(t, stat{
+		czxid: 1, mzxid: 1, pzxid: 4, ctime: 50, mtime: 50, cversion: 3, numChildren: 1,
+	}, b.mustStat("/a"))
 	b.now = 70
 	result, err = b.write(opSetData, setDataRequest{"/a", []byte("z"), 0})
 	require.Equal(t, codeOK, err)
-	want := stat{czxid: 1, mzxid: 5, pzxid: 4, ctime: 50, mtime: 70, version: 1, cversion: 3, numChildren: 1, dataLength: 1}
+	want := stat{
+		czxid: 1, mzxid: 5, pzxid: 4, ctime: 50, mtime: 70, version: 1, cversion: 3,
+		numChildren: 1, dataLength: 1,
+	}
 	require.Equal(t, statReply{want}, result)
 	result, err = b.write(opSetACL, setACLRequest{"/a", []acl{world}, 0})
 	require.Equal(t, codeOK, err)
@@ -205,7 +249,8 @@ func TestSequence(t *testing.T) {
 	require.Equal(t, codeNoNode, b.setSequence("/no", 1))
 }
 
-// From 2^31-1 on the number does not move: ZOOKEEPER-3249. In a multi it does, within the multi.
+// From 2^31-1 on the number does not move: ZOOKEEPER-3249. In a multi it does, within the
+// multi.
 func TestSequenceAtItsLimit(t *testing.T) {
 	b := newBench(t)
 	b.mustCreate("/q", 0)
@@ -218,11 +263,14 @@ func TestSequenceAtItsLimit(t *testing.T) {
 	require.Equal(t, "/q/m-2147483647", b.mustCreate("/q/m-", 2))
 	require.Equal(t, stuck, b.mustStat("/q").pzxid)
 
-	one := request{op: opCreate, body: createRequest{path: "/q/k-", acl: []acl{world}, flags: 2}}
+	one := request{
+		op: opCreate, body: createRequest{path: "/q/k-", acl: []acl{world}, flags: 2},
+	}
 	result, err := b.write(opMulti, multiRequest{[]request{one, one}})
 	require.Equal(t, codeOK, err)
 	require.Equal(t, multiReply{[]multiResult{
-		{op: opCreate, body: pathReply{"/q/k-2147483647"}}, {op: opCreate, body: pathReply{"/q/k--2147483648"}},
+		{op: opCreate, body: pathReply{"/q/k-2147483647"}},
+		{op: opCreate, body: pathReply{"/q/k--2147483648"}},
 	}}, result)
 	require.Equal(t, "/q/j-2147483647", b.mustCreate("/q/j-", 2))
 }
@@ -231,7 +279,10 @@ func TestMultiSeesItself(t *testing.T) {
 	b := newBench(t)
 	result, err := b.write(opMulti, multiRequest{[]request{
 		{op: opCreate, body: createRequest{path: "/a", acl: []acl{world}}},
-		{op: opCreateContainer, body: createRequest{path: "/a/b", acl: []acl{world}, flags: 4}},
+		{
+			op:   opCreateContainer,
+			body: createRequest{path: "/a/b", acl: []acl{world}, flags: 4},
+		},
 		{op: opSetData, body: setDataRequest{"/a", []byte("x"), 0}},
 		{op: opCheck, body: checkRequest{"/a", 1}},
 		{op: opDelete, body: deleteRequest{"/a/b", 0}},
@@ -245,7 +296,9 @@ func TestMultiSeesItself(t *testing.T) {
 		require.Equal(t, codeOK, x.code)
 		ops = append(ops, x.op)
 	}
-	require.Equal(t, []opcode{opCreate, opCreate2, opSetData, opCheck, opDelete, opDelete, opCreate, opCreate}, ops)
+	require.Equal(t, []opcode{
+		opCreate, opCreate2, opSetData, opCheck, opDelete, opDelete, opCreate, opCreate,
+	}, ops)
 	require.Equal(t, int64(1), b.mustStat("/a0000000001").czxid)
 	require.Equal(t, int64(1), b.mustStat("/a").czxid)
 	_, err = b.create("/a", 0)
@@ -262,13 +315,17 @@ func TestMultiIsAllOrNothing(t *testing.T) {
 	result, err := b.write(opMulti, multiRequest{ops})
 	require.Equal(t, codeOK, err)
 	require.Equal(t, multiReply{[]multiResult{
-		{op: opError, code: codeOK}, {op: opError, code: codeNoNode}, {op: opError, code: codeRuntimeInconsistency},
+		{op: opError, code: codeOK},
+		{op: opError, code: codeNoNode},
+		{op: opError, code: codeRuntimeInconsistency},
 	}}, result)
 	require.Empty(t, b.events)
 	_, err = b.exists("/a")
 	require.Equal(t, codeNoNode, err)
 
-	ops[1] = request{op: opCreateTTL, body: createRequest{path: "/t", acl: []acl{world}, flags: 5}}
+	ops[1] = request{
+		op: opCreateTTL, body: createRequest{path: "/t", acl: []acl{world}, flags: 5},
+	}
 	result, err = b.write(opMulti, multiRequest{ops})
 	require.Equal(t, codeMarshalling, err)
 	require.Nil(t, result)
@@ -294,9 +351,13 @@ func TestEvents(t *testing.T) {
 
 func TestContainersAndTTLs(t *testing.T) {
 	b := newBench(t)
-	_, err := b.write(opCreateContainer, createRequest{path: "/c", acl: []acl{world}, flags: 4})
+	_, err := b.write(opCreateContainer, createRequest{
+		path: "/c", acl: []acl{world}, flags: 4,
+	})
 	require.Equal(t, codeOK, err)
-	_, err = b.write(opCreateTTL, createRequest{path: "/t", acl: []acl{world}, flags: 5, ttl: 10, hasTTL: true})
+	_, err = b.write(opCreateTTL, createRequest{
+		path: "/t", acl: []acl{world}, flags: 5, ttl: 10, hasTTL: true,
+	})
 	require.Equal(t, codeOK, err)
 	require.Empty(t, b.containers(10))
 	require.Equal(t, []string{"/t"}, b.containers(11))
@@ -326,7 +387,9 @@ func TestPermissions(t *testing.T) {
 	_, ok = authenticate(authRequest{"world", []byte("anyone")}, "")
 	require.False(t, ok)
 
-	auth := []acl{{permAll, identity{"auth", ""}}, {permRead, identity{"world", "anyone"}}}
+	auth := []acl{
+		{permAll, identity{"auth", ""}}, {permRead, identity{"world", "anyone"}},
+	}
 	b.who = []identity{address}
 	_, err := b.write(opCreate, createRequest{path: "/mine", acl: auth})
 	require.Equal(t, codeInvalidACL, err)
@@ -374,5 +437,7 @@ func TestWhatAnACLMaySay(t *testing.T) {
 	net := []acl{{permRead, identity{"ip", "10.1.0.0/15"}}}
 	require.Equal(t, codeOK, checkACL(net, permRead, []identity{{"ip", "10.0.255.1"}}))
 	require.Equal(t, codeNoAuth, checkACL(net, permRead, []identity{{"ip", "10.2.0.1"}}))
-	require.Equal(t, codeNoAuth, checkACL(net, permWrite, []identity{{"ip", "10.0.255.1"}}))
+	require.Equal(
+		t, codeNoAuth, checkACL(net, permWrite, []identity{{"ip", "10.0.255.1"}}),
+	)
 }

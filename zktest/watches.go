@@ -73,8 +73,9 @@ func (w *watchTable[W]) watchers(kind watchKind) int {
 	return len(all)
 }
 
-// trigger delivers events to those who watch for them, and removes their watches. Watchers of one event hear it in the order in which
-// they set their watches; the real server has no order there.
+// trigger delivers events to those who watch for them, and removes their watches.
+// Watchers of one event hear it in the order in which they set their watches; the real
+// server has no order there.
 func (w *watchTable[W]) trigger(events []event, deliver func(W, event)) {
 	for _, e := range events {
 		switch e.kind {
@@ -89,8 +90,11 @@ func (w *watchTable[W]) trigger(events []event, deliver func(W, event)) {
 	}
 }
 
-// fire leaves out those who have heard of the event, but their watches are gone all the same.
-func (w *watchTable[W]) fire(kind watchKind, e event, heard map[W]uint64, deliver func(W, event)) map[W]uint64 {
+// fire leaves out those who have heard of the event, but their watches are gone all the
+// same.
+func (w *watchTable[W]) fire(
+	kind watchKind, e event, heard map[W]uint64, deliver func(W, event),
+) map[W]uint64 {
 	at := w.watches[kind][e.path]
 	delete(w.watches[kind], e.path)
 	order := make([]W, 0, len(at))
@@ -106,11 +110,16 @@ func (w *watchTable[W]) fire(kind watchKind, e event, heard map[W]uint64, delive
 	return at
 }
 
-// rewatch is for the watches of a client that comes from another connection. It gives the events that the client has missed since
-// relativeZxid, which are sent ahead of the answer and to anybody, and calls watch for what has not happened yet.
-func (t *tree) rewatch(r setWatchesRequest, watch func(kind watchKind, path string)) []event {
+// rewatch is for the watches of a client that comes from another connection. It gives the
+// events that the client has missed since relativeZxid, which are sent ahead of the
+// answer and to anybody, and calls watch for what has not happened yet.
+func (t *tree) rewatch(
+	r setWatchesRequest, watch func(kind watchKind, path string),
+) []event {
 	var missed []event
-	look := func(paths []string, kind watchKind, change eventType, changed func(*node) int64) {
+	look := func(
+		paths []string, kind watchKind, change eventType, changed func(*node) int64,
+	) {
 		for _, path := range paths {
 			switch n := t.nodes[path]; {
 			case n == nil:
@@ -122,7 +131,10 @@ func (t *tree) rewatch(r setWatchesRequest, watch func(kind watchKind, path stri
 			}
 		}
 	}
-	look(r.data, watchData, eventNodeDataChanged, func(n *node) int64 { return n.stat.mzxid })
+	look(
+		r.data, watchData, eventNodeDataChanged,
+		func(n *node) int64 { return n.stat.mzxid },
+	)
 	for _, path := range r.exist {
 		if t.nodes[path] != nil {
 			missed = append(missed, event{kind: eventNodeCreated, path: path})
@@ -130,6 +142,9 @@ func (t *tree) rewatch(r setWatchesRequest, watch func(kind watchKind, path stri
 			watch(watchData, path)
 		}
 	}
-	look(r.child, watchChild, eventNodeChildrenChanged, func(n *node) int64 { return n.stat.pzxid })
+	look(
+		r.child, watchChild, eventNodeChildrenChanged,
+		func(n *node) int64 { return n.stat.pzxid },
+	)
 	return missed
 }

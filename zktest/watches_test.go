@@ -9,7 +9,9 @@ import (
 
 func fired(table *watchTable[string], events ...event) []string {
 	var all []string
-	table.trigger(events, func(who string, e event) { all = append(all, fmt.Sprintf("%s %d %s", who, e.kind, e.path)) })
+	table.trigger(events, func(who string, e event) {
+		all = append(all, fmt.Sprintf("%s %d %s", who, e.kind, e.path))
+	})
 	return all
 }
 
@@ -22,8 +24,14 @@ func TestWatchesFireOnce(t *testing.T) {
 	table.add(watchData, "/a", "y")
 	table.add(watchChild, "/a", "z")
 	require.Equal(t, 5, table.count())
-	require.Equal(t, []string{"x 4 /a", "y 4 /a", "z 4 /a"}, fired(&table, event{kind: eventNodeChildrenChanged, path: "/a"}))
-	require.Equal(t, []string{"x 3 /a", "y 3 /a"}, fired(&table, event{kind: eventNodeDataChanged, path: "/a"}))
+	require.Equal(
+		t, []string{"x 4 /a", "y 4 /a", "z 4 /a"},
+		fired(&table, event{kind: eventNodeChildrenChanged, path: "/a"}),
+	)
+	require.Equal(
+		t, []string{"x 3 /a", "y 3 /a"},
+		fired(&table, event{kind: eventNodeDataChanged, path: "/a"}),
+	)
 	require.Zero(t, table.count())
 }
 
@@ -34,7 +42,10 @@ func TestDeletionIsHeardOnce(t *testing.T) {
 	table.add(watchChild, "/a", "y")
 	table.add(watchChild, "/", "x")
 	require.Equal(t, []string{"x 2 /a", "y 2 /a", "x 4 /"},
-		fired(&table, event{kind: eventNodeDeleted, path: "/a"}, event{kind: eventNodeChildrenChanged, path: "/"}))
+		fired(
+			&table, event{kind: eventNodeDeleted, path: "/a"},
+			event{kind: eventNodeChildrenChanged, path: "/"},
+		))
 	require.Zero(t, table.count())
 }
 
@@ -56,12 +67,16 @@ func TestDroppedWatchersHearNothing(t *testing.T) {
 	table.add(watchChild, "/b", "x")
 	table.drop("x")
 	require.Equal(t, 1, table.count())
-	require.Equal(t, []string{"y 1 /a"}, fired(&table, event{kind: eventNodeCreated, path: "/a"}))
+	require.Equal(
+		t, []string{"y 1 /a"}, fired(&table, event{kind: eventNodeCreated, path: "/a"}),
+	)
 }
 
 func TestReadsSetWatches(t *testing.T) {
 	b := newBench(t)
-	_, err := b.write(opCreate, createRequest{path: "/closed", acl: []acl{{permWrite, identity{"world", "anyone"}}}})
+	_, err := b.write(opCreate, createRequest{
+		path: "/closed", acl: []acl{{permWrite, identity{"world", "anyone"}}},
+	})
 	require.Equal(t, codeOK, err)
 	for _, c := range []struct {
 		op   opcode
@@ -79,11 +94,16 @@ func TestReadsSetWatches(t *testing.T) {
 		{opGetChildren2, "/no", nil},
 	} {
 		var set []string
-		b.read(request{op: c.op, body: pathRequest{c.path, true}}, nil, func(kind watchKind, path string) {
+		b.read(request{
+			op: c.op, body: pathRequest{c.path, true},
+		}, nil, func(kind watchKind, path string) {
 			set = append(set, fmt.Sprintf("%d %s", kind, path))
 		})
 		require.Equal(t, c.want, set, "op %d %s", c.op, c.path)
-		b.read(request{op: c.op, body: pathRequest{c.path, false}}, nil, func(watchKind, string) { t.Error("a watch nobody asked for") })
+		b.read(
+			request{op: c.op, body: pathRequest{c.path, false}}, nil,
+			func(watchKind, string) { t.Error("a watch nobody asked for") },
+		)
 	}
 }
 
@@ -95,12 +115,17 @@ func TestRewatch(t *testing.T) {
 	b.mustCreate("/old/x", 0)
 	var set, missed []string
 	all := []string{"/old", "/new", "/no"}
-	for _, e := range b.rewatch(setWatchesRequest{seen, all, all, all}, func(kind watchKind, path string) {
+	for _, e := range b.rewatch(setWatchesRequest{seen, all, all, all}, func(
+		kind watchKind, path string,
+	) {
 		set = append(set, fmt.Sprintf("%d %s", kind, path))
 	}) {
 		missed = append(missed, fmt.Sprintf("%d %s", e.kind, e.path))
 	}
-	require.Equal(t, []string{"3 /new", "2 /no", "1 /old", "1 /new", "4 /old", "4 /new", "2 /no"}, missed)
+	require.Equal(
+		t, []string{"3 /new", "2 /no", "1 /old", "1 /new", "4 /old", "4 /new", "2 /no"},
+		missed,
+	)
 	require.Equal(t, []string{"0 /old", "0 /no"}, set)
 }
 

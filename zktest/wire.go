@@ -33,10 +33,11 @@ const (
 type code int32
 
 const (
-	codeOK                      code = 0
-	codeRuntimeInconsistency    code = -2
-	codeMarshalling             code = -5
-	codeUnimplemented           code = -6 // the server closes the connection behind this answer
+	codeOK                   code = 0
+	codeRuntimeInconsistency code = -2
+	codeMarshalling          code = -5
+	// The server closes the connection behind this answer.
+	codeUnimplemented           code = -6
 	codeBadArguments            code = -8
 	codeNoNode                  code = -101
 	codeNoAuth                  code = -102
@@ -46,9 +47,11 @@ const (
 	codeNotEmpty                code = -111
 	codeSessionExpired          code = -112
 	codeInvalidACL              code = -114
-	codeAuthFailed              code = -115 // the server closes the connection behind this answer
-	codeSessionMoved            code = -118 // never sent: the server closes the connection instead
-	codeThrottled               code = -127
+	// The server closes the connection behind this answer.
+	codeAuthFailed code = -115
+	// Never sent: the server closes the connection instead.
+	codeSessionMoved code = -118
+	codeThrottled    code = -127
 )
 
 type eventType int32
@@ -73,9 +76,11 @@ type event struct {
 	acl  []acl // of the znode at path; empty if that does not matter
 }
 
-// mayHear says whether a watcher is told of the event. Its watch is gone in any case. Servers do so since ZOOKEEPER-4799, and Debian's
-// 3.8.0 does.
-func (e event) mayHear(who []identity) bool { return checkACL(e.acl, permRead, who) == codeOK }
+// mayHear says whether a watcher is told of the event. Its watch is gone in any case.
+// Servers do so since ZOOKEEPER-4799, and Debian's 3.8.0 does.
+func (e event) mayHear(who []identity) bool {
+	return checkACL(e.acl, permRead, who) == codeOK
+}
 
 // An identity is what a connection has proved to be, or whom an acl means.
 type identity struct{ scheme, id string }
@@ -104,23 +109,26 @@ type stat struct {
 }
 
 type connectRequest struct {
-	protocol    int32
-	lastZxid    int64
-	timeout     int32 // milliseconds
-	session     int64
-	password    []byte
-	readOnly    bool
-	hasReadOnly bool // old clients do not send readOnly, and do not expect it in the response
+	protocol int32
+	lastZxid int64
+	timeout  int32 // milliseconds
+	session  int64
+	password []byte
+	readOnly bool
+	// Old clients do not send readOnly, and do not expect it in the response.
+	hasReadOnly bool
 }
 
-// A request as it came over the wire. Body is one of the types below, and nil for an op that has none or is not known.
+// A request as it came over the wire. Body is one of the types below, and nil for an op
+// that has none or is not known.
 type request struct {
 	xid  int32
 	op   opcode
 	body any
 }
 
-// Malformed is the body of a request that does not parse: the answer is codeMarshalling, and a write is logged as refused.
+// Malformed is the body of a request that does not parse: the answer is codeMarshalling,
+// and a write is logged as refused.
 type malformed struct{}
 
 type createRequest struct {
@@ -203,7 +211,8 @@ type (
 	multiReply struct{ results []multiResult }
 )
 
-// A multiResult is opError with a code, which may be codeOK: a refused multi answers that for the ops ahead of the one that failed.
+// A multiResult is opError with a code, which may be codeOK: a refused multi answers that
+// for the ops ahead of the one that failed.
 type multiResult struct {
 	op   opcode
 	code code

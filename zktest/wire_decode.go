@@ -91,16 +91,23 @@ func (d *decoder) names() []string {
 func (d *decoder) acls() []acl {
 	var all []acl
 	for n := d.int(); n > 0 && d.err == nil; n-- {
-		all = append(all, acl{perms: d.int(), identity: identity{scheme: d.text(), id: d.text()}})
+		all = append(all, acl{
+			perms: d.int(), identity: identity{scheme: d.text(), id: d.text()},
+		})
 	}
 	return all
 }
 
 func decodeConnect(packet []byte) (connectRequest, error) {
 	d := decoder{rest: packet}
-	r := connectRequest{protocol: d.int(), lastZxid: d.long(), timeout: d.int(), session: d.long(), password: d.buffer()}
+	r := connectRequest{
+		protocol: d.int(), lastZxid: d.long(), timeout: d.int(), session: d.long(),
+		password: d.buffer(),
+	}
 	if d.err != nil {
-		return connectRequest{}, fmt.Errorf("decode connect request of %d bytes: %w", len(packet), d.err)
+		return connectRequest{}, fmt.Errorf(
+			"decode connect request of %d bytes: %w", len(packet), d.err,
+		)
 	}
 	if len(d.rest) > 0 {
 		r.readOnly, r.hasReadOnly = d.bool(), true
@@ -108,20 +115,24 @@ func decodeConnect(packet []byte) (connectRequest, error) {
 	return r, nil
 }
 
-// decodeRequest fails where a real server closes the connection without an answer: a truncated header, an auth packet that does
-// not parse.
+// decodeRequest fails where a real server closes the connection without an answer: a
+// truncated header, an auth packet that does not parse.
 func decodeRequest(packet []byte) (request, error) {
 	d := decoder{rest: packet}
 	r := request{xid: d.int(), op: opcode(d.int())}
 	if d.err != nil {
-		return request{}, fmt.Errorf("decode request of %d bytes: header: %w", len(packet), d.err)
+		return request{}, fmt.Errorf(
+			"decode request of %d bytes: header: %w", len(packet), d.err,
+		)
 	}
 	r.body = d.body(r.op)
 	if d.err == nil {
 		return r, nil
 	}
 	if r.op == opSetAuth {
-		return request{}, fmt.Errorf("decode request of %d bytes: auth packet: %w", len(packet), d.err)
+		return request{}, fmt.Errorf(
+			"decode request of %d bytes: auth packet: %w", len(packet), d.err,
+		)
 	}
 	r.body = malformed{}
 	return r, nil
@@ -138,14 +149,17 @@ func (d *decoder) body(op opcode) any {
 	case opSetACL:
 		return setACLRequest{path: d.text(), acl: d.acls(), version: d.int()}
 	case opSetWatches:
-		return setWatchesRequest{relativeZxid: d.long(), data: d.names(), exist: d.names(), child: d.names()}
+		return setWatchesRequest{
+			relativeZxid: d.long(), data: d.names(), exist: d.names(), child: d.names(),
+		}
 	case opSetAuth:
 		d.int() // the type of the packet, which means nothing
 		return authRequest{scheme: d.text(), auth: d.buffer()}
 	case opMulti, opMultiRead:
 		return multiRequest{ops: d.ops(op)}
 	case opDeleteContainer:
-		// The server takes the whole packet for the path, and a packet has a NUL in it: no client can delete containers so.
+		// The server takes the whole packet for the path, and a packet has a NUL in it:
+		// no client can delete containers so.
 		return deleteRequest{path: "\x00", version: -1}
 	default:
 		return d.write(op)
@@ -156,9 +170,14 @@ func (d *decoder) body(op opcode) any {
 func (d *decoder) write(op opcode) any {
 	switch op {
 	case opCreate, opCreate2, opCreateContainer:
-		return createRequest{path: d.name(), data: d.buffer(), acl: d.acls(), flags: d.int()}
+		return createRequest{
+			path: d.name(), data: d.buffer(), acl: d.acls(), flags: d.int(),
+		}
 	case opCreateTTL:
-		return createRequest{path: d.name(), data: d.buffer(), acl: d.acls(), flags: d.int(), ttl: d.long(), hasTTL: true}
+		return createRequest{
+			path: d.name(), data: d.buffer(), acl: d.acls(), flags: d.int(),
+			ttl: d.long(), hasTTL: true,
+		}
 	case opDelete:
 		return deleteRequest{path: d.name(), version: d.int()}
 	case opSetData:

@@ -13,8 +13,13 @@ func (e *encoder) done() []byte {
 	return e.frame
 }
 
-func (e *encoder) int(v int32)  { e.frame = binary.BigEndian.AppendUint32(e.frame, uint32(v)) }
-func (e *encoder) long(v int64) { e.frame = binary.BigEndian.AppendUint64(e.frame, uint64(v)) }
+func (e *encoder) int(v int32) {
+	e.frame = binary.BigEndian.AppendUint32(e.frame, uint32(v))
+}
+
+func (e *encoder) long(v int64) {
+	e.frame = binary.BigEndian.AppendUint64(e.frame, uint64(v))
+}
 
 func (e *encoder) bool(v bool) {
 	b := byte(0)
@@ -79,8 +84,11 @@ func (e *encoder) multiHeader(op opcode, done bool, err code) {
 	e.int(int32(err))
 }
 
-// encodeConnectResponse with timeout and session 0 and a password of 16 zeros tells the client that its session is over.
-func encodeConnectResponse(timeout int32, session int64, password []byte, withReadOnly bool) []byte {
+// encodeConnectResponse with timeout and session 0 and a password of 16 zeros tells the
+// client that its session is over.
+func encodeConnectResponse(
+	timeout int32, session int64, password []byte, withReadOnly bool,
+) []byte {
 	e := newEncoder()
 	e.int(0) // the version of the protocol
 	e.int(timeout)

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// encodeRequest is a client's part, which the package itself has no use for. It gives the packet without its length.
+// encodeRequest is a client's part, which the package itself has no use for. It gives the
+// packet without its length.
 func encodeRequest(r request) []byte {
 	e := newEncoder()
 	e.int(r.xid)
@@ -69,10 +70,16 @@ func (e *encoder) request(r request) {
 var (
 	world   = acl{permAll, identity{"world", "anyone"}}
 	everyOp = []request{
-		{1, opCreate, createRequest{path: "/a", data: []byte("x"), acl: []acl{world}, flags: 3}},
+		{
+			1, opCreate,
+			createRequest{path: "/a", data: []byte("x"), acl: []acl{world}, flags: 3},
+		},
 		{2, opCreate2, createRequest{path: "/a/b", data: []byte{}, acl: []acl{world}}},
 		{3, opCreateContainer, createRequest{path: "/c", acl: []acl{world}, flags: 4}},
-		{4, opCreateTTL, createRequest{path: "/t", acl: []acl{world, {permRead, identity{"digest", "a:b"}}}, flags: 5, ttl: 9, hasTTL: true}},
+		{4, opCreateTTL, createRequest{
+			path: "/t", acl: []acl{world, {permRead, identity{"digest", "a:b"}}},
+			flags: 5, ttl: 9, hasTTL: true,
+		}},
 		{5, opDelete, deleteRequest{"/a", -1}},
 		{6, opExists, pathRequest{"/a", true}},
 		{7, opGetData, pathRequest{"/a", false}},
@@ -83,10 +90,19 @@ var (
 		{12, opSetACL, setACLRequest{"/a", []acl{world}, -1}},
 		{13, opSync, syncRequest{"/"}},
 		{14, opCheck, checkRequest{"/a", 2}},
-		{15, opMulti, multiRequest{[]request{{op: opCheck, body: checkRequest{"/a", 1}}, {op: opDelete, body: deleteRequest{"/a", 1}}}}},
-		{16, opMultiRead, multiRequest{[]request{{op: opGetData, body: pathRequest{path: "/a"}}}}},
+		{15, opMulti, multiRequest{[]request{
+			{op: opCheck, body: checkRequest{"/a", 1}},
+			{op: opDelete, body: deleteRequest{"/a", 1}},
+		}}},
+		{
+			16, opMultiRead,
+			multiRequest{[]request{{op: opGetData, body: pathRequest{path: "/a"}}}},
+		},
 		{17, opSetAuth, authRequest{"digest", []byte("u:p")}},
-		{18, opSetWatches, setWatchesRequest{5, []string{"/a"}, []string{"/b", "/c"}, nil}},
+		{
+			18, opSetWatches,
+			setWatchesRequest{5, []string{"/a"}, []string{"/b", "/c"}, nil},
+		},
 		{19, opClose, nil},
 		{-2, opPing, nil},
 		{20, 105, nil},
@@ -111,7 +127,10 @@ func TestEveryTruncationIsNoticed(t *testing.T) {
 				continue
 			}
 			require.NoError(t, err)
-			require.Equal(t, request{r.xid, r.op, malformed{}}, got, "op %d cut to %d bytes", r.op, n)
+			require.Equal(
+				t, request{r.xid, r.op, malformed{}}, got, "op %d cut to %d bytes", r.op,
+				n,
+			)
 		}
 	}
 }
@@ -136,7 +155,9 @@ func TestCreateInMultiGoesByItsFlags(t *testing.T) {
 }
 
 func TestMultiDoesNotMixReadsAndWrites(t *testing.T) {
-	read, write := request{op: opGetData, body: pathRequest{path: "/a"}}, request{op: opDelete, body: deleteRequest{"/a", -1}}
+	read, write := request{
+		op: opGetData, body: pathRequest{path: "/a"},
+	}, request{op: opDelete, body: deleteRequest{"/a", -1}}
 	acls := request{op: opSetACL, body: setACLRequest{path: "/a"}}
 	for _, r := range []request{
 		{op: opMulti, body: multiRequest{[]request{write, read}}},
@@ -157,7 +178,9 @@ func TestConnect(t *testing.T) {
 	e.long(-9)
 	e.buffer([]byte("secret"))
 	old := e.done()[4:]
-	want := connectRequest{lastZxid: 7, timeout: 4000, session: -9, password: []byte("secret")}
+	want := connectRequest{
+		lastZxid: 7, timeout: 4000, session: -9, password: []byte("secret"),
+	}
 	got, err := decodeConnect(old)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
@@ -171,16 +194,23 @@ func TestConnect(t *testing.T) {
 	frame := encodeConnectResponse(4000, -9, []byte("secret"), true)
 	require.Len(t, encodeConnectResponse(4000, -9, []byte("secret"), false), len(frame)-1)
 	d := decoder{rest: frame[4:]}
-	require.Equal(t, []any{int32(0), int32(4000), int64(-9), []byte("secret"), false}, []any{d.int(), d.int(), d.long(), d.buffer(), d.bool()})
+	require.Equal(
+		t, []any{int32(0), int32(4000), int64(-9), []byte("secret"), false},
+		[]any{d.int(), d.int(), d.long(), d.buffer(), d.bool()},
+	)
 	require.NoError(t, d.err)
 }
 
-// The bytes are written out: a mistake that encoder and decoder share would not show in a round trip.
+// The bytes are written out: a mistake that encoder and decoder share would not show in a
+// round trip.
 func TestFrames(t *testing.T) {
-	require.Equal(t, "\x00\x00\x00\x10"+"\x00\x00\x00\x05"+"\x00\x00\x00\x00\x00\x00\x00\x09"+"\xff\xff\xff\x9b",
+	require.Equal(t, "\x00\x00\x00\x10"+"\x00\x00\x00\x05"+
+		"\x00\x00\x00\x00\x00\x00\x00\x09"+"\xff\xff\xff\x9b",
 		string(encodeReply(5, 9, codeNoNode, nil)))
-	require.Equal(t, "\x00\x00\x00\x1e"+"\xff\xff\xff\xff"+"\xff\xff\xff\xff\xff\xff\xff\xff"+"\x00\x00\x00\x00"+
-		"\x00\x00\x00\x02"+"\x00\x00\x00\x03"+"\x00\x00\x00\x02/a", string(encodeEvent(event{kind: eventNodeDeleted, path: "/a"})))
+	require.Equal(t, "\x00\x00\x00\x1e"+"\xff\xff\xff\xff"+
+		"\xff\xff\xff\xff\xff\xff\xff\xff"+"\x00\x00\x00\x00"+
+		"\x00\x00\x00\x02"+"\x00\x00\x00\x03"+"\x00\x00\x00\x02/a",
+		string(encodeEvent(event{kind: eventNodeDeleted, path: "/a"})))
 	s := stat{
 		czxid: 1, mzxid: 2, ctime: 3, mtime: 4, version: 5, cversion: 6, aversion: 7,
 		ephemeralOwner: 8, dataLength: 9, numChildren: 10, pzxid: 11,
@@ -197,11 +227,19 @@ func TestFrames(t *testing.T) {
 	}
 	require.Equal(t, []uint32{5, 6, 7, 9, 10}, ints)
 	require.Len(t, body, 68)
-	require.Equal(t, "\xff\xff\xff\xff"+string(body), string(encodeReply(0, 0, codeOK, dataReply{nil, s})[20:]))
-	require.Equal(t, "\x00\x00\x00\x00"+string(body), string(encodeReply(0, 0, codeOK, dataReply{[]byte{}, s})[20:]))
+	require.Equal(
+		t, "\xff\xff\xff\xff"+string(body),
+		string(encodeReply(0, 0, codeOK, dataReply{nil, s})[20:]),
+	)
+	require.Equal(
+		t, "\x00\x00\x00\x00"+string(body),
+		string(encodeReply(0, 0, codeOK, dataReply{[]byte{}, s})[20:]),
+	)
 	refused := multiReply{[]multiResult{{op: opError}, {op: opError, code: codeNoNode}}}
-	require.Equal(t, "\xff\xff\xff\xff\x00\x00\x00\x00\x00"+"\x00\x00\x00\x00"+"\xff\xff\xff\xff\x00\xff\xff\xff\x9b"+"\xff\xff\xff\x9b"+
-		"\xff\xff\xff\xff\x01\xff\xff\xff\xff", string(encodeReply(0, 0, codeOK, refused)[20:]))
+	require.Equal(t, "\xff\xff\xff\xff\x00\x00\x00\x00\x00"+"\x00\x00\x00\x00"+
+		"\xff\xff\xff\xff\x00\xff\xff\xff\x9b"+"\xff\xff\xff\x9b"+
+		"\xff\xff\xff\xff\x01\xff\xff\xff\xff",
+		string(encodeReply(0, 0, codeOK, refused)[20:]))
 }
 
 // play answers a packet from the tree, as a server does that knows of no sessions.

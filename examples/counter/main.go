@@ -59,12 +59,15 @@ func findServers() (servers string, stop func(), err error) {
 		fmt.Printf("ZooKeeper: %s, from ZOOKEEPER_SERVERS\n", servers)
 		return servers, func() {}, nil
 	}
-	server, err := zktest.New()
+	cluster, err := zktest.New()
 	if err != nil {
 		return "", nil, err
 	}
-	fmt.Printf("ZooKeeper: %s, embedded (zktest; set ZOOKEEPER_SERVERS to use a real one)\n", server.ConnectString())
-	return server.ConnectString(), server.Close, nil
+	fmt.Printf(
+		"ZooKeeper: %s, embedded (zktest; set ZOOKEEPER_SERVERS to use a real one)\n",
+		cluster.ConnectString(),
+	)
+	return cluster.ConnectString(), cluster.Close, nil
 }
 
 // supervise starts the workers and checks what they have counted.

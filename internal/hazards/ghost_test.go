@@ -146,7 +146,7 @@ func TestHazardE17_MissedEventsInAnyOrder(t *testing.T) {
 			slices.SortFunc(nodes, locktest.BySequence)
 			require.Len(t, nodes, 2)
 
-			link := b.Server.Link("ours")
+			link := b.Cluster.Link("ours")
 			link.Cut()
 			require.NoError(t, b.Other.Delete("/lock/"+nodes[1], -1))
 			require.NoError(t, ahead.Release(ctx))

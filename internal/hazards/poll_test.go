@@ -28,9 +28,9 @@ func (c deafConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 // No watch is known to get lost. A waiter looks for itself all the same, now and then.
 func TestHazardE17_WatchThatNeverFires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t)
-		client := locktest.ConnectThrough(t, server, "ours")
-		other := locktest.ConnectThrough(t, server, "other")
+		cluster := zktest.Start(t)
+		client := locktest.ConnectThrough(t, cluster, "ours")
+		other := locktest.ConnectThrough(t, cluster, "other")
 		held, err := recipes.NewInterProcessMutex(other, "/lock")
 		require.NoError(t, err)
 		deaf, err := recipes.NewInterProcessMutex(&deafConn{client}, "/lock")
@@ -63,9 +63,9 @@ func TestHazardA2_GhostBehindOneThatStays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := zktest.Start(t)
-				ours := locktest.ConnectThrough(t, server, "ours")
-				other := locktest.ConnectThrough(t, server, "other")
+				cluster := zktest.Start(t)
+				ours := locktest.ConnectThrough(t, cluster, "ours")
+				other := locktest.ConnectThrough(t, cluster, "other")
 				lockOn := func(conn recipes.Conn) *queued {
 					return newQueued(t, conn, c.writers)
 				}
@@ -87,11 +87,11 @@ func TestHazardA2_GhostBehindOneThatStays(t *testing.T) {
 				}
 				require.NoError(t, <-holder.acquired)
 
-				before := queueOf(server)
+				before := queueOf(cluster)
 				require.Len(t, before, 2)
 				require.NoError(t, other.Delete(before[1], -1))
 				time.Sleep(time.Second)
-				require.Len(t, queueOf(server), 2, "it has not joined anew")
+				require.Len(t, queueOf(cluster), 2, "it has not joined anew")
 				holder.release()
 				require.NoError(t, <-waiter.acquired)
 				waiter.release()
@@ -105,27 +105,27 @@ func TestHazardA2_GhostBehindOneThatStays(t *testing.T) {
 // testNodeDeletedCleanlyWithFaults).
 func TestHazardA1_7_ZnodeThatAListDoesNotShow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t)
-		other := locktest.ConnectThrough(t, server, "other")
-		conn := &hidingConn{Client: locktest.ConnectThrough(t, server, "ours")}
+		cluster := zktest.Start(t)
+		other := locktest.ConnectThrough(t, cluster, "other")
+		conn := &hidingConn{Client: locktest.ConnectThrough(t, cluster, "ours")}
 		holder, next := newQueued(t, other, false), newQueued(t, other, false)
 		waiter := newQueued(t, conn, false)
 		for _, q := range []*queued{holder, next, waiter} {
 			q.start()
 		}
-		before := queueOf(server)
+		before := queueOf(cluster)
 		require.Len(t, before, 3)
 		conn.hide.Store(&before[2])
 		require.NoError(t, other.Delete(before[1], -1)) // so that the waiter lists again
 		time.Sleep(time.Second)
 		require.Nil(t, conn.hide.Load(), "it has not listed")
-		require.NotContains(t, queueOf(server), before[2])
-		require.Len(t, queueOf(server), 3, "both have joined anew")
+		require.NotContains(t, queueOf(cluster), before[2])
+		require.Len(t, queueOf(cluster), 3, "both have joined anew")
 		for _, q := range []*queued{holder, next, waiter} {
 			require.NoError(t, <-q.acquired)
 			q.release()
 		}
-		require.Empty(t, queueOf(server))
+		require.Empty(t, queueOf(cluster))
 	})
 }
 
@@ -181,8 +181,8 @@ func (q *queued) leave() {
 }
 
 // queueOf returns the znodes of the lock at /lock, in order.
-func queueOf(server *zktest.Server) []string {
-	nodes := server.Znodes()[1:]
+func queueOf(cluster *zktest.Cluster) []string {
+	nodes := cluster.Znodes()[1:]
 	slices.SortFunc(nodes, locktest.BySequence)
 	return nodes
 }
@@ -214,16 +214,16 @@ type constructor func(conn recipes.Conn) (recipes.InterProcessLock, error)
 
 func reconnectUnseen(t *testing.T, newLock constructor, offset int) {
 	t.Helper()
-	server := zktest.Start(t, zktest.WithServers(3)) // with one, the client pauses
-	tap := wiretap.New(server.Dial)
-	client, err := recipes.Connect(t.Context(), strings.Join(server.Names(), ","),
+	cluster := zktest.Start(t, zktest.WithServers(3)) // with one, the client pauses
+	tap := wiretap.New(cluster.Dial)
+	client, err := recipes.Connect(t.Context(), strings.Join(cluster.Names(), ","),
 		10*time.Second, recipes.WithDialer(tap.Dial))
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		client.Close()
 		time.Sleep(time.Minute) // virtual: what is under way ends by itself
 	})
-	held, err := newLock(locktest.ConnectThrough(t, server, "other"))
+	held, err := newLock(locktest.ConnectThrough(t, cluster, "other"))
 	require.NoError(t, err)
 	wanted, err := newLock(client)
 	require.NoError(t, err)

@@ -54,16 +54,16 @@ func TestHazardA6_NoUnusedContainerStays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := zktest.Start(t)
-				client := locktest.ConnectThrough(t, server, "far")
+				cluster := zktest.Start(t)
+				client := locktest.ConnectThrough(t, cluster, "far")
 				const oneWay = 5 * time.Millisecond
-				server.Link("far").Delay(oneWay, oneWay)
+				cluster.Link("far").Delay(oneWay, oneWay)
 				for i := range 200 {
 					path := fmt.Sprintf("/orders/%d/lock", i)
 					acquire(t, client, path, time.Duration(i)*oneWay/5)
 				}
 				time.Sleep(reapingTakes)
-				require.Empty(t, server.Znodes())
+				require.Empty(t, cluster.Znodes())
 			})
 		})
 	}
@@ -80,9 +80,9 @@ func TestHazardA6_OthersDirectoriesStay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := zktest.Start(t)
-				ours := locktest.ConnectThrough(t, server, "ours")
-				other := locktest.ConnectThrough(t, server, "other")
+				cluster := zktest.Start(t)
+				ours := locktest.ConnectThrough(t, cluster, "ours")
+				other := locktest.ConnectThrough(t, cluster, "other")
 				mkdir := func(paths []string) {
 					for _, path := range paths {
 						_, err := other.CreateContainer(path, nil, zk.FlagContainer,
@@ -102,7 +102,7 @@ func TestHazardA6_OthersDirectoriesStay(t *testing.T) {
 				require.NoError(t, err)
 				require.ErrorIs(t, lock.Acquire(ctx), context.Canceled)
 				time.Sleep(time.Second)
-				require.Equal(t, c.stay, server.Znodes())
+				require.Equal(t, c.stay, cluster.Znodes())
 			})
 		})
 	}
@@ -111,8 +111,8 @@ func TestHazardA6_OthersDirectoriesStay(t *testing.T) {
 // A path can be both, a lock and the znode that it guards.
 func TestHazardA6_ADirectoryWithDataStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t)
-		ours, other := locktest.ConnectThrough(t, server, "ours"), locktest.ConnectThrough(t, server, "other")
+		cluster := zktest.Start(t)
+		ours, other := locktest.ConnectThrough(t, cluster, "ours"), locktest.ConnectThrough(t, cluster, "other")
 		ctx, cancel := context.WithCancel(locktest.Owner(t))
 		conn := &afterContainer{Client: ours, made: func(path string) {
 			_, err := other.Set(path, []byte("theirs"), -1)

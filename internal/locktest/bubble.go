@@ -17,7 +17,7 @@ import (
 
 // A Bubble has two processes on an ensemble of its own, in virtual time.
 type Bubble struct {
-	Server      *zktest.Server
+	Cluster     *zktest.Cluster
 	Ours, Other *recipes.Client            // by way of the links "ours" and "other"
 	Lock        *recipes.InterProcessMutex // of ours, at /lock
 }
@@ -26,11 +26,11 @@ type Bubble struct {
 func InBubble(t *testing.T, test func(t *testing.T, b *Bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t)
+		cluster := zktest.Start(t)
 		b := &Bubble{
-			Server: server,
-			Ours:   ConnectThrough(t, server, "ours"),
-			Other:  ConnectThrough(t, server, "other"),
+			Cluster: cluster,
+			Ours:    ConnectThrough(t, cluster, "ours"),
+			Other:   ConnectThrough(t, cluster, "other"),
 		}
 		b.Lock = b.Mutex(t, b.Ours, "/lock")
 		test(t, b)
@@ -71,10 +71,10 @@ func Connect(
 }
 
 // ConnectThrough is [Connect] to any of the servers, through a link of its own.
-func ConnectThrough(t *testing.T, server *zktest.Server, link string) *recipes.Client {
+func ConnectThrough(t *testing.T, cluster *zktest.Cluster, link string) *recipes.Client {
 	t.Helper()
-	names := strings.Join(server.Names(), ",")
-	return Connect(t, server.Link(link), names, 10*time.Second)
+	names := strings.Join(cluster.Names(), ",")
+	return Connect(t, cluster.Link(link), names, 10*time.Second)
 }
 
 // ConnectBare is [Connect] for a *zk.Conn, of which a lock does not learn its session

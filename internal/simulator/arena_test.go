@@ -34,11 +34,11 @@ const (
 
 // A virtual is one simulated ensemble with the workload on it, in a bubble with a time of its own.
 type virtual struct {
-	seed   uint64
-	scene  scene
-	server *zktest.Server
-	world  *simulator.World
-	dials  [virtualWorkers]uint64 // how often each worker has connected; a worker does so once at a time
+	seed    uint64
+	scene   scene
+	cluster *zktest.Cluster
+	world   *simulator.World
+	dials   [virtualWorkers]uint64 // how often each worker has connected; a worker does so once at a time
 
 	mu     sync.Mutex             // guards what follows
 	homes  [virtualWorkers]string // the address that each worker's client has dialled last
@@ -92,7 +92,7 @@ func inBubble(t *testing.T, f func(*testing.T) error) (err error) {
 // newVirtual makes what the seed says.
 func newVirtual(seed uint64, verbose bool) (v *virtual, err error) {
 	v = &virtual{seed: seed, scene: newScene(seed)}
-	if v.server, err = zktest.New(v.scene.ensemble(seed)...); err != nil {
+	if v.cluster, err = zktest.New(v.scene.ensemble(seed)...); err != nil {
 		return nil, err
 	}
 	for n := range virtualWorkers {
@@ -110,7 +110,7 @@ func newVirtual(seed uint64, verbose bool) (v *virtual, err error) {
 	return v, err
 }
 
-func (v *virtual) link(worker int) *zktest.Link { return v.server.Link(fmt.Sprint("worker ", worker)) }
+func (v *virtual) link(worker int) *zktest.Link { return v.cluster.Link(fmt.Sprint("worker ", worker)) }
 
 func (v *virtual) dial(ctx context.Context, worker int) (simulator.Client, error) {
 	v.dials[worker]++
@@ -127,22 +127,22 @@ func (v *virtual) dial(ctx context.Context, worker int) (simulator.Client, error
 	}
 	hosts := &shuffledHosts{random: random}
 	if v.scene.bare[worker] {
-		return openBare(ctx, v.server.Names(), dial, hosts)
+		return openBare(ctx, v.cluster.Names(), dial, hosts)
 	}
-	return recipes.Connect(ctx, strings.Join(v.server.Names(), ","), virtualSession,
+	return recipes.Connect(ctx, strings.Join(v.cluster.Names(), ","), virtualSession,
 		append(v.scene.client(), recipes.WithDialer(dial), recipes.WithHostProvider(hosts))...)
 }
 
 // home returns the server that a worker is connected to.
-func (v *virtual) home(worker int) *zktest.Peer {
+func (v *virtual) home(worker int) *zktest.Server {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, p := range v.server.Peers() {
-		if p.Addr() == v.homes[worker] {
-			return p
+	for _, s := range v.cluster.Servers() {
+		if s.Addr() == v.homes[worker] {
+			return s
 		}
 	}
-	return v.server.Peer(0)
+	return v.cluster.Server(0)
 }
 
 // pace makes several calls that are made, or end, at the same moment come one after the other, in an order that does not depend on how
@@ -155,7 +155,7 @@ func (v *virtual) pace(worker int, call, path string) time.Duration {
 
 // left tells of the watches that nobody needs any more once all is released.
 func (v *virtual) left() []string {
-	if n := v.server.Watches(); n > 0 {
+	if n := v.cluster.Watches(); n > 0 {
 		return []string{fmt.Sprintf("%d watches", n)}
 	}
 	return nil
@@ -163,13 +163,13 @@ func (v *virtual) left() []string {
 
 // run lets the nemesis do its work, heals, and waits for the end.
 func (v *virtual) run() error {
-	defer v.server.Close()
+	defer v.cluster.Close()
 	v.world.Start()
 	v.plague()
 	v.heal()
 	ctx, cancel := context.WithTimeout(context.Background(), virtualEnd)
 	defer cancel()
-	znodes := context.AfterFunc(ctx, func() { v.world.Recorder.Notef("znodes: %v", v.server.Znodes()) })
+	znodes := context.AfterFunc(ctx, func() { v.world.Recorder.Notef("znodes: %v", v.cluster.Znodes()) })
 	defer znodes()
 	if err := v.world.Finish(ctx); err != nil {
 		return err
@@ -179,9 +179,9 @@ func (v *virtual) run() error {
 
 // awaitNoSession waits for the end of all sessions. Of a client that was closed in an outage it comes by the timeout.
 func (v *virtual) awaitNoSession(ctx context.Context) error {
-	for len(v.server.Sessions()) > 0 {
+	for len(v.cluster.Sessions()) > 0 {
 		if ctx.Err() != nil {
-			return fmt.Errorf("sessions are left: %x", v.server.Sessions())
+			return fmt.Errorf("sessions are left: %x", v.cluster.Sessions())
 		}
 		time.Sleep(virtualSession / 4)
 	}

@@ -90,7 +90,7 @@ func (v *virtual) plague() {
 					m = partitions[random.IntN(len(partitions))]
 					last = virtualSession*3/4 + draw(random, virtualSession/2)
 					// Right before a report, most of what the follower knows is lost.
-					time.Sleep(time.Until(v.server.NextPing()) - draw(random, v.scene.tick/10))
+					time.Sleep(time.Until(v.cluster.NextPing()) - draw(random, v.scene.tick/10))
 				}
 				v.world.Recorder.Notef("fault: %s for %v", m.name, last)
 				end := m.begin(v, random)
@@ -113,11 +113,11 @@ func (v *virtual) heal() {
 		l.Delay(leastLatency, mostLatency)
 		v.world.Resume(n)
 	}
-	for _, p := range v.server.Peers() {
-		p.Lag(0)
-		p.Start()
-		p.Thaw()
-		p.Rejoin()
+	for _, s := range v.cluster.Servers() {
+		s.Lag(0)
+		s.Start()
+		s.Thaw()
+		s.Rejoin()
 	}
 	v.world.Recorder.Notef("all is healed")
 }
@@ -146,9 +146,9 @@ func (v *virtual) expire(random *rand.Rand) (end func()) {
 
 // endSession ends a worker's session by force. Without a leader nobody can.
 func (v *virtual) endSession(worker int) {
-	if id := v.world.SessionID(worker); id != 0 && v.server.Leader() != nil {
+	if id := v.world.SessionID(worker); id != 0 && v.cluster.Leader() != nil {
 		v.world.Expire(id)
-		v.server.ExpireSession(id)
+		v.cluster.ExpireSession(id)
 	}
 }
 
@@ -203,16 +203,16 @@ func (v *virtual) throttle(random *rand.Rand) (end func()) {
 func (v *virtual) loseReplyAndLag(random *rand.Rand) (end func()) {
 	n := random.IntN(virtualWorkers)
 	lag := draw(random, virtualSession/2)
-	for _, p := range v.server.Peers() {
-		if p != v.home(n) {
-			p.Lag(lag)
+	for _, s := range v.cluster.Servers() {
+		if s != v.home(n) {
+			s.Lag(lag)
 		}
 	}
 	v.link(n).LoseReply(zktest.OpCreate)
 	return func() {
 		v.link(n).Spare()
-		for _, p := range v.server.Peers() {
-			p.Lag(0)
+		for _, s := range v.cluster.Servers() {
+			s.Lag(0)
 		}
 	}
 }
@@ -241,11 +241,11 @@ func (v *virtual) failTogether(random *rand.Rand) (end func()) {
 }
 
 func (v *virtual) failBoth(worker int) (end func()) {
-	l, p := v.link(worker), v.home(worker)
-	p.Stop()
+	l, s := v.link(worker), v.home(worker)
+	s.Stop()
 	l.Cut()
 	return func() {
-		p.Start()
+		s.Start()
 		l.Heal()
 	}
 }
@@ -265,12 +265,14 @@ func (v *virtual) freezeWorker(random *rand.Rand) (end func()) {
 }
 
 // aServer is one that matters to somebody.
-func (v *virtual) aServer(random *rand.Rand) *zktest.Peer { return v.home(random.IntN(virtualWorkers)) }
+func (v *virtual) aServer(random *rand.Rand) *zktest.Server {
+	return v.home(random.IntN(virtualWorkers))
+}
 
 // theLeader is any server while there is no leader.
-func (v *virtual) theLeader(random *rand.Rand) *zktest.Peer {
+func (v *virtual) theLeader(random *rand.Rand) *zktest.Server {
 	other := v.aServer(random)
-	if l := v.server.Leader(); l != nil {
+	if l := v.cluster.Leader(); l != nil {
 		return l
 	}
 	return other
@@ -284,23 +286,23 @@ func (v *virtual) freezeLeader(random *rand.Rand) (end func())  { return freeze(
 
 func (v *virtual) isolateLeader(random *rand.Rand) (end func()) { return isolate(v.theLeader(random)) }
 
-func kill(p *zktest.Peer) (end func()) {
-	p.Stop()
-	return p.Start
+func kill(s *zktest.Server) (end func()) {
+	s.Stop()
+	return s.Start
 }
 
-func freeze(p *zktest.Peer) (end func()) {
-	p.Freeze()
-	return p.Thaw
+func freeze(s *zktest.Server) (end func()) {
+	s.Freeze()
+	return s.Thaw
 }
 
-func isolate(p *zktest.Peer) (end func()) {
-	p.Isolate()
-	return p.Rejoin
+func isolate(s *zktest.Server) (end func()) {
+	s.Isolate()
+	return s.Rejoin
 }
 
 func (v *virtual) lagServer(random *rand.Rand) (end func()) {
-	p := v.aServer(random)
-	p.Lag(draw(random, virtualSession/2))
-	return func() { p.Lag(0) }
+	s := v.aServer(random)
+	s.Lag(draw(random, virtualSession/2))
+	return func() { s.Lag(0) }
 }

@@ -17,12 +17,12 @@ import (
 // finish lets a small world without faults work for a while, and returns what Finish says.
 func finish(t *testing.T, c simulator.Config, before func(simulator.Client)) (*simulator.World, error) {
 	t.Helper()
-	server := zktest.Start(t)
+	cluster := zktest.Start(t)
 	c.Seed, c.Session = 1, virtualSession
 	c.Locks = []simulator.Lock{{Recipe: simulator.Mutex, Paths: []string{"/mutex"}}}
 	c.Dial = func(ctx context.Context, _ int) (simulator.Client, error) {
-		return recipes.Connect(ctx, strings.Join(server.Names(), ","), virtualSession,
-			recipes.WithDialer(server.Dial), recipes.WithHostProvider(server.HostProvider()))
+		return recipes.Connect(ctx, strings.Join(cluster.Names(), ","), virtualSession,
+			recipes.WithDialer(cluster.Dial), recipes.WithHostProvider(cluster.HostProvider()))
 	}
 	w, err := simulator.New(c)
 	require.NoError(t, err)

@@ -12,29 +12,32 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// limit bounds every single step: a start, a kill, a clean-up. An engine on a loaded machine may take long.
+// limit bounds every single step: a start, a kill, a clean-up. An engine on a loaded
+// machine may take long.
 const limit = time.Minute
 
 // A Cluster is a ZooKeeper service: one server, or an ensemble.
 type Cluster struct {
 	Servers []*Server
 	kind    string
-	tidy    func(context.Context) error // removes what the servers had in common, once they are gone
+	// Removes what the servers had in common, once they are gone.
+	cleanUp func(context.Context) error
 	closed  sync.Once
 }
 
-// Open starts a service of the caller's own and returns once all its servers serve. Close it.
+// Open starts a cluster of the caller's own and returns once all its servers serve. Close
+// it.
 func Open(ctx context.Context, opts ...Option) (*Cluster, error) {
 	s, err := newSettings(opts)
 	if err != nil {
 		return nil, err
 	}
-	where, err := findSite()
+	from, err := findSource()
 	if err != nil {
 		return nil, err
 	}
 	for attempt := 1; ; attempt++ {
-		c, err := launch(ctx, where, s)
+		c, err := launch(ctx, from, s)
 		// Between the choice of a port and its use somebody else may take it.
 		if !errors.Is(err, errPortTaken) || attempt == 5 {
 			return c, err
@@ -42,17 +45,20 @@ func Open(ctx context.Context, opts ...Option) (*Cluster, error) {
 	}
 }
 
-// Find gives a service that the caller may share with others: the one that ZOOKEEPER_SERVERS names, else one that it
-// starts. Close it; that leaves the former alone.
+// Find gives a cluster that the caller may share with others: the one that
+// ZOOKEEPER_SERVERS names, else one that it starts. Close it; that leaves the former
+// alone.
 func Find(ctx context.Context) (*Cluster, error) {
 	servers := os.Getenv("ZOOKEEPER_SERVERS")
 	if servers == "" {
 		return Open(ctx)
 	}
-	c := &Cluster{kind: "ZOOKEEPER_SERVERS", tidy: func(context.Context) error { return nil }}
+	c := &Cluster{
+		kind: "ZOOKEEPER_SERVERS", cleanUp: func(context.Context) error { return nil },
+	}
 	var dead []error
 	for _, addr := range zk.FormatServers(strings.Split(servers, ",")) {
-		c.Servers = append(c.Servers, &Server{Addr: addr, host: foreign{}})
+		c.Servers = append(c.Servers, &Server{Addr: addr, host: externalHost{}})
 		answer, err := fourLetter(ctx, addr, "srvr")
 		if err == nil && !strings.Contains(answer, "Mode: ") {
 			err = fmt.Errorf("%s answers %q", addr, answer)
@@ -62,7 +68,10 @@ func Find(ctx context.Context) (*Cluster, error) {
 		}
 	}
 	if len(dead) == len(c.Servers) {
-		return nil, fmt.Errorf("zkserver: no server of ZOOKEEPER_SERVERS=%s serves: %w", servers, errors.Join(dead...))
+		return nil, fmt.Errorf(
+			"zkserver: no server of ZOOKEEPER_SERVERS=%s serves: %w", servers,
+			errors.Join(dead...),
+		)
 	}
 	return c, nil
 }
@@ -76,14 +85,16 @@ func (c *Cluster) Connect() string {
 	return strings.Join(addrs, ",")
 }
 
-// Kind tells where the service comes from: "ZOOKEEPER_SERVERS", "container", "local" or "embedded".
+// Kind tells where the cluster comes from: "ZOOKEEPER_SERVERS", "container", "local" or
+// "embedded".
 func (c *Cluster) Kind() string { return c.kind }
 
 // Close stops the servers and removes their data. Only the first call does anything.
 func (c *Cluster) Close() error {
 	var errs []error
 	c.closed.Do(func() {
-		// A context of its own: what the caller's has ended must be cleaned up all the more.
+		// A context of its own: what the caller's has ended must be cleaned up all the
+		// more.
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
 		for _, s := range c.Servers {
@@ -91,17 +102,17 @@ func (c *Cluster) Close() error {
 				errs = append(errs, s.failed("remove", err))
 			}
 		}
-		if err := c.tidy(ctx); err != nil {
+		if err := c.cleanUp(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("zkserver: close %s: %w", c.Connect(), err))
 		}
 	})
 	return errors.Join(errs...)
 }
 
-func launch(ctx context.Context, where site, s settings) (*Cluster, error) {
+func launch(ctx context.Context, from source, s settings) (*Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	c, err := where.place(ctx, s)
+	c, err := from.prepare(ctx, s)
 	if err == nil {
 		err = c.start(ctx)
 	}
@@ -114,8 +125,8 @@ func launch(ctx context.Context, where site, s settings) (*Cluster, error) {
 	return nil, err
 }
 
-// start starts all servers and waits until each of them serves. The first failure ends the wait for the others, which
-// may not serve without the one that failed.
+// start starts all servers and waits until each of them serves. The first failure ends
+// the wait for the others, which may not serve without the one that failed.
 func (c *Cluster) start(ctx context.Context) error {
 	for _, s := range c.Servers {
 		if err := s.host.start(ctx); err != nil {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// zooCfg is the configuration file of a server. lines are those that its site adds, such as the members of an ensemble.
+// zooCfg is the configuration file of a server. lines are those that its source adds,
+// such as the members of an ensemble.
 func (s settings) zooCfg(dataDir string, clientPort int, lines []string) string {
 	// Longer than a loaded machine takes to start a peer, and to schedule a busy one.
 	ticks := func(d time.Duration) int64 { return max(2, int64(d/s.tick)) }
@@ -20,7 +21,8 @@ func (s settings) zooCfg(dataDir string, clientPort int, lines []string) string 
 		"maxClientCnxns=0",
 		"admin.enableServer=false",
 		"4lw.commands.whitelist=*",
-		// A killed process loses nothing that it has written, only a machine does: so do not wait for the disk.
+		// A killed process loses nothing that it has written, only a machine does: so do
+		// not wait for the disk.
 		"forceSync=no",
 	}
 	all = append(append(all, lines...), s.config...)

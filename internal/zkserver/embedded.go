@@ -8,66 +8,74 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-// embedded is the site of servers in this process: zktest in the place of the real one. It takes JVM flags for nothing.
+// embedded is the source of servers in this process: zktest in the place of the real one.
+// It takes JVM flags for nothing.
 type embedded struct{}
 
-func (embedded) place(_ context.Context, s settings) (*Cluster, error) {
+func (embedded) prepare(_ context.Context, s settings) (*Cluster, error) {
 	if len(s.config) > 0 || s.route != nil {
-		return nil, errors.New("zkserver: an embedded server takes neither Config nor RoutePeers")
+		return nil, errors.New(
+			"zkserver: an embedded server takes neither Config nor RoutePeers",
+		)
 	}
-	service, err := zktest.New(zktest.WithServers(s.servers), zktest.WithTick(s.tick), zktest.WithMaxSession(s.maxSession))
+	cluster, err := zktest.New(
+		zktest.WithServers(s.servers), zktest.WithTick(s.tick),
+		zktest.WithMaxSession(s.maxSession),
+	)
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{kind: "embedded", tidy: func(context.Context) error {
-		service.Close()
+	c := &Cluster{kind: "embedded", cleanUp: func(context.Context) error {
+		cluster.Close()
 		return nil
 	}}
-	for i, addr := range service.Addrs() {
-		c.Servers = append(c.Servers, &Server{Addr: addr, host: &member{peer: service.Peer(i)}})
+	for i, addr := range cluster.Addrs() {
+		c.Servers = append(c.Servers, &Server{
+			Addr: addr, host: &embeddedHost{server: cluster.Server(i)},
+		})
 	}
 	return c, nil
 }
 
-// A member is one server of a zktest.
-type member struct {
-	peer   *zktest.Peer
+// An embeddedHost is one server of a zktest.Cluster.
+type embeddedHost struct {
+	server *zktest.Server
 	killed atomic.Bool
 }
 
 var errKilled = errors.New("it was killed")
 
-func (m *member) start(context.Context) error {
-	m.killed.Store(false)
-	m.peer.Start()
+func (h *embeddedHost) start(context.Context) error {
+	h.killed.Store(false)
+	h.server.Start()
 	return nil
 }
 
-func (m *member) freeze(context.Context) error {
-	m.peer.Freeze()
-	return m.gone()
+func (h *embeddedHost) freeze(context.Context) error {
+	h.server.Freeze()
+	return h.gone()
 }
 
-func (m *member) thaw(context.Context) error {
-	m.peer.Thaw()
-	return m.gone()
+func (h *embeddedHost) thaw(context.Context) error {
+	h.server.Thaw()
+	return h.gone()
 }
 
-func (m *member) kill(context.Context) error {
-	err := m.gone()
-	m.killed.Store(true)
-	m.peer.Stop()
+func (h *embeddedHost) kill(context.Context) error {
+	err := h.gone()
+	h.killed.Store(true)
+	h.server.Stop()
 	return err
 }
 
-func (m *member) gone() error {
-	if m.killed.Load() {
+func (h *embeddedHost) gone() error {
+	if h.killed.Load() {
 		return errKilled
 	}
 	return nil
 }
 
-func (m *member) ended(context.Context) error  { return m.gone() }
-func (m *member) remove(context.Context) error { return nil }
-func (m *member) dataDir() string              { return "none" }
-func (m *member) log(context.Context) string   { return "" }
+func (h *embeddedHost) ended(context.Context) error  { return h.gone() }
+func (h *embeddedHost) remove(context.Context) error { return nil }
+func (h *embeddedHost) dataDir() string              { return "none" }
+func (h *embeddedHost) log(context.Context) string   { return "" }

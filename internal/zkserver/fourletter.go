@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// fourLetter asks the server at addr one of ZooKeeper's four-letter commands. The deadline is needed even for a server
-// that accepted: one that is starting, or frozen, may never answer.
+// fourLetter asks the server at addr one of ZooKeeper's four-letter commands. The
+// deadline is needed even for a server that accepted: one that is starting, or frozen,
+// may never answer.
 func fourLetter(ctx context.Context, addr, command string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -33,7 +34,8 @@ func ask(ctx context.Context, addr, command string) (string, error) {
 	}
 	answer, err := io.ReadAll(conn)
 	if err == nil && len(answer) == 0 {
-		err = io.ErrUnexpectedEOF // what an engine's port forwarding says of a server that is gone
+		// What an engine's port forwarding says of a server that is gone.
+		err = io.ErrUnexpectedEOF
 	}
 	return string(answer), err
 }

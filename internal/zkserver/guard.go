@@ -7,9 +7,10 @@ import (
 	"strconv"
 )
 
-// A guard is a shell that kills another process when ours is gone: it waits for the end of a pipe that only we hold open,
-// and that the system closes however we end. (Linux could send a signal by itself, but when the thread that started the
-// child ends, which Go's runtime decides.)
+// A guard is a shell that kills another process when ours is gone: it waits for the end
+// of a pipe that only we hold open, and that the system closes however we end. (Linux
+// could send a signal by itself, but when the thread that started the child ends, which
+// Go's runtime decides.)
 type guard struct {
 	shell *exec.Cmd
 	pipe  *os.File
@@ -21,7 +22,8 @@ func newGuard(pid int) (*guard, error) {
 		return nil, err
 	}
 	defer r.Close()
-	g := &guard{shell: exec.Command("sh", "-c", `read -r end; kill -KILL "$0"`, strconv.Itoa(pid)), pipe: w}
+	const script = `read -r end; kill -KILL "$0"`
+	g := &guard{shell: exec.Command("sh", "-c", script, strconv.Itoa(pid)), pipe: w}
 	g.shell.Stdin = r
 	g.shell.SysProcAttr = ownGroup()
 	if err := g.shell.Start(); err != nil {
@@ -31,7 +33,8 @@ func newGuard(pid int) (*guard, error) {
 	return g, nil
 }
 
-// dismiss ends the guard before it sees the end of the pipe: the pid may be somebody else's by now.
+// dismiss ends the guard before it sees the end of the pipe: the pid may be somebody
+// else's by now.
 func (g *guard) dismiss() {
 	_ = g.shell.Process.Kill()
 	_ = g.shell.Wait() // says only that it was killed

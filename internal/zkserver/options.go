@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An Option says what a service is to be like.
+// An Option says what a cluster is to be like.
 type Option func(*settings)
 
 type settings struct {
@@ -18,14 +18,16 @@ type settings struct {
 	route      PeerRoute // nil: directly
 }
 
-// Servers asks for an ensemble of n servers; n is odd. The default is 1, without an ensemble.
+// Servers asks for an ensemble of n servers; n is odd. The default is 1, without an
+// ensemble.
 func Servers(n int) Option { return func(s *settings) { s.servers = n } }
 
-// Tick sets ZooKeeper's tickTime, whole milliseconds, 200 ms by default. The server grants no session timeout below two
-// ticks, and ends sessions only at the end of a tick.
+// Tick sets ZooKeeper's tickTime, whole milliseconds, 200 ms by default. The server
+// grants no session timeout below two ticks, and ends sessions only at the end of a tick.
 func Tick(d time.Duration) Option { return func(s *settings) { s.tick = d } }
 
-// MaxSession sets the longest session timeout that the server grants, one minute by default.
+// MaxSession sets the longest session timeout that the server grants, one minute by
+// default.
 func MaxSession(d time.Duration) Option { return func(s *settings) { s.maxSession = d } }
 
 // Config adds lines to zoo.cfg. They come last, and so win.
@@ -33,8 +35,8 @@ func Config(lines ...string) Option {
 	return func(s *settings) { s.config = append(s.config, lines...) }
 }
 
-// JVM adds flags of Java, such as -Dznode.container.checkIntervalMs=200, none with a space in it. They come last, and so
-// win.
+// JVM adds flags of Java, such as -Dznode.container.checkIntervalMs=200, none with a
+// space in it. They come last, and so win.
 func JVM(flags ...string) Option {
 	return func(s *settings) { s.jvm = append(s.jvm, flags...) }
 }
@@ -45,14 +47,16 @@ type PeerPorts struct {
 	Election int
 }
 
-// A PeerRoute returns where one server is to look for another one, whose real ports are given; from and to are indices of
-// Cluster.Servers.
+// A PeerRoute returns where one server is to look for another one, whose real ports are
+// given; from and to are indices of Cluster.Servers.
 type PeerRoute func(from, to int, actual PeerPorts) (PeerPorts, error)
 
-// RoutePeers has the traffic between the servers of an ensemble go where route says, so that a test can put a proxy in
-// between. route is called for each ordered pair of servers, before any of them is started; should a start fail, then again with other
-// ports. An election can go past it: a server calls back at the address that the caller tells, and that is the real one.
-// It is for local servers only: those in containers reach one another directly.
+// RoutePeers has the traffic between the servers of an ensemble go where route says, so
+// that a test can put a proxy in between. route is called for each ordered pair of
+// servers, before any of them is started; should a start fail, then again with other
+// ports. An election can go past it: a server calls back at the address that the caller
+// tells, and that is the real one. It is for local servers only: those in containers
+// reach one another directly.
 func RoutePeers(route PeerRoute) Option { return func(s *settings) { s.route = route } }
 
 func newSettings(opts []Option) (settings, error) {
@@ -61,7 +65,9 @@ func newSettings(opts []Option) (settings, error) {
 		tick:       200 * time.Millisecond,
 		maxSession: time.Minute,
 		// Quick to start and small: an ensemble shares two cores with the tests.
-		jvm: []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"},
+		jvm: []string{
+			"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
+		},
 	}
 	for _, o := range opts {
 		o(&s)
@@ -72,7 +78,10 @@ func newSettings(opts []Option) (settings, error) {
 	case s.tick < time.Millisecond:
 		return s, fmt.Errorf("zkserver: Tick(%v): want a millisecond at least", s.tick)
 	case s.maxSession < 2*s.tick:
-		return s, fmt.Errorf("zkserver: MaxSession(%v): want two ticks of %v at least", s.maxSession, s.tick)
+		return s, fmt.Errorf(
+			"zkserver: MaxSession(%v): want two ticks of %v at least", s.maxSession,
+			s.tick,
+		)
 	}
 	s.jvm = slices.Clip(s.jvm)
 	return s, nil

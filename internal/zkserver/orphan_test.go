@@ -15,7 +15,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// orphanMaker is the argument that makes the test binary start a server, tell its address, and wait to be killed.
+// orphanMaker is the argument that makes the test binary start a server, tell its
+// address, and wait to be killed.
 const orphanMaker = "make-orphan"
 
 func makeOrphan() {

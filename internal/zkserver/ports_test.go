@@ -17,19 +17,21 @@ func TestFreePorts(t *testing.T) {
 	for _, p := range ports {
 		require.False(t, seen[p], "%d twice", p)
 		seen[p] = true
-		require.Less(t, p, 32768, "where Linux begins to take ports for outgoing connections")
+		require.Less(
+			t, p, 32768, "where Linux begins to take ports for outgoing connections",
+		)
 	}
 }
 
-// TestPortTaken has somebody else take the port after it was chosen: an honest ZooKeeper of another test, so that who
-// does not look closely takes it for the own one.
+// TestPortTaken has somebody else take the port after it was chosen: an honest ZooKeeper
+// of another test, which whoever does not look closely takes for its own.
 func TestPortTaken(t *testing.T) {
 	t.Parallel()
 	s, err := newSettings(nil)
 	require.NoError(t, err)
-	where, err := findSite()
+	where, err := findSource()
 	require.NoError(t, err)
-	c, err := where.place(t.Context(), s)
+	c, err := where.prepare(t.Context(), s)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	rival, err := net.Listen("tcp", c.Servers[0].Addr)

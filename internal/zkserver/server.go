@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// A Server is one server of a [Cluster]. Its methods are for one goroutine at a time, except for FourLetter.
+// A Server is one server of a [Cluster]. Its methods are for one goroutine at a time,
+// except for FourLetter.
 type Server struct {
 	Addr string // host:port for clients; the same for life, over Kill and Restart
 	host host
 }
 
-// A host is where a server runs: a child process or a container. It is placed once, and then started and killed any
-// number of times.
+// A host is where a server runs: a child process or a container. It is prepared once, and
+// then started and killed any number of times.
 type host interface {
 	start(context.Context) error
 	freeze(context.Context) error
@@ -27,8 +28,8 @@ type host interface {
 	log(context.Context) string
 }
 
-// Freeze stops the server's process where it stands (SIGSTOP): its connections stay open, and new ones are accepted, but
-// nothing is answered.
+// Freeze stops the server's process where it stands (SIGSTOP): its connections stay open,
+// and new ones are accepted, but nothing is answered.
 func (s *Server) Freeze() error { return s.do("freeze", s.host.freeze) }
 
 // Thaw lets a frozen server go on.
@@ -37,8 +38,9 @@ func (s *Server) Thaw() error { return s.do("thaw", s.host.thaw) }
 // Kill ends the server's process at once (SIGKILL), frozen or not. Its data stay.
 func (s *Server) Kill() error { return s.do("kill", s.host.kill) }
 
-// Restart starts a killed server with the address and the data that it had, and returns when it serves. A member of an
-// ensemble serves only together with a majority: where that is missing too, restart them at the same time.
+// Restart starts a killed server with the address and the data that it had, and returns
+// when it serves. A member of an ensemble serves only together with a majority: where
+// that is missing too, restart them at the same time.
 func (s *Server) Restart() error {
 	return s.do("restart", func(ctx context.Context) error {
 		if s.host.ended(ctx) == nil {
@@ -51,8 +53,8 @@ func (s *Server) Restart() error {
 	})
 }
 
-// FourLetter sends a command such as srvr, mntr, cons, wchs or dump, and returns the answer. It fails after two seconds
-// without one.
+// FourLetter sends a command such as srvr, mntr, cons, wchs or dump, and returns the
+// answer. It fails after two seconds without one.
 func (s *Server) FourLetter(command string) (string, error) {
 	return fourLetter(context.Background(), s.Addr, command)
 }
@@ -73,44 +75,47 @@ func (s *Server) failed(what string, err error) error {
 	return fmt.Errorf("zkserver: %s %s: %w", what, s.Addr, err)
 }
 
-// await returns when the server serves. It asks for the configuration, since nothing else tells our server from that of
-// another test which took the port in the same moment.
+// await returns when the server serves. It asks for the configuration, since nothing else
+// tells our server from that of another test which took the port in the same moment.
 func (s *Server) await(ctx context.Context) error {
-	const pause, look = 20 * time.Millisecond, 500 * time.Millisecond
+	const pause, interval = 20 * time.Millisecond, 500 * time.Millisecond
 	ours := "dataDir=" + s.host.dataDir() + "/"
-	for looked := time.Now(); ; {
-		// Less than FourLetter's patience: a server that is starting may take a question and forget it.
-		quick, cancel := context.WithTimeout(ctx, look)
+	for lastCheck := time.Now(); ; {
+		// Less than FourLetter's patience: a server that is starting may take a question
+		// and forget it.
+		quick, cancel := context.WithTimeout(ctx, interval)
 		answer, err := fourLetter(quick, s.Addr, "conf")
 		cancel()
 		if err == nil && strings.Contains(answer, ours) {
 			return nil
 		}
-		if time.Since(looked) > look { // not every time: an engine takes long to tell
+		// Not every time: an engine takes long to tell.
+		if time.Since(lastCheck) > interval {
 			if err := s.host.ended(ctx); err != nil {
 				return fmt.Errorf("zkserver: %s did not start: %w", s.Addr, err)
 			}
-			looked = time.Now()
+			lastCheck = time.Now()
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("zkserver: %s does not serve: %w (last answer: %q); its log ends:\n%s",
-				s.Addr, errors.Join(context.Cause(ctx), err), answer, s.host.log(context.WithoutCancel(ctx)))
+			return fmt.Errorf("zkserver: %s does not serve: %w (last answer: %q); "+
+				"its log ends:\n%s", s.Addr, errors.Join(context.Cause(ctx), err),
+				answer, s.host.log(context.WithoutCancel(ctx)))
 		case <-time.After(pause):
 		}
 	}
 }
 
-// foreign is the host of a server that somebody else runs.
-type foreign struct{}
+// externalHost is the host of a server that somebody else runs.
+type externalHost struct{}
 
-var errForeign = errors.New("a server of ZOOKEEPER_SERVERS is not ours to touch")
+var errExternal = errors.New("a server of ZOOKEEPER_SERVERS is not ours to touch")
 
-func (foreign) start(context.Context) error  { return errForeign }
-func (foreign) freeze(context.Context) error { return errForeign }
-func (foreign) thaw(context.Context) error   { return errForeign }
-func (foreign) kill(context.Context) error   { return errForeign }
-func (foreign) ended(context.Context) error  { return errForeign }
-func (foreign) remove(context.Context) error { return nil }
-func (foreign) dataDir() string              { return "" }
-func (foreign) log(context.Context) string   { return "" }
+func (externalHost) start(context.Context) error  { return errExternal }
+func (externalHost) freeze(context.Context) error { return errExternal }
+func (externalHost) thaw(context.Context) error   { return errExternal }
+func (externalHost) kill(context.Context) error   { return errExternal }
+func (externalHost) ended(context.Context) error  { return errExternal }
+func (externalHost) remove(context.Context) error { return nil }
+func (externalHost) dataDir() string              { return "" }
+func (externalHost) log(context.Context) string   { return "" }

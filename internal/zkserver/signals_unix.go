@@ -10,5 +10,6 @@ const (
 	sigCont   = syscall.SIGCONT
 )
 
-// ownGroup keeps the terminal's Ctrl-C from a child: the program that started it may still need it to clean up.
+// ownGroup keeps the terminal's Ctrl-C from a child: the program that started it may
+// still need it to clean up.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

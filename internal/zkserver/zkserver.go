@@ -1,21 +1,27 @@
-// Package zkserver gives tests and examples a real ZooKeeper: one server or an ensemble, that can be frozen, killed and
-// restarted.
+// Package zkserver gives tests and examples a real ZooKeeper: one server or an ensemble,
+// that can be frozen, killed and restarted.
 //
 // Where a server comes from, in this order:
 //
-//  1. ZOOKEEPER_SERVERS ("host:port,host:port"), for [Shared] and [Find] only: what others use too is not ours to kill.
-//  2. A container engine, through testcontainers-go, if one answers and has, or can pull, the image: ZOOKEEPER_IMAGE,
-//     or the official image of a pinned version.
-//  3. A local installation, run as child processes on free ports: the release in ZOOKEEPER_HOME, or Debian's package
-//     libzookeeper-java. Java is that of JAVA_HOME, or the one in PATH.
+//  1. ZOOKEEPER_SERVERS ("host:port,host:port"), for [Shared] and [Find] only: what
+//     others use too is not ours to kill.
+//  2. A container engine, through testcontainers-go, if one answers and has, or can pull,
+//     the image: ZOOKEEPER_IMAGE, or the official image of a pinned version.
+//  3. A local installation, run as child processes on free ports: the release in
+//     ZOOKEEPER_HOME, or Debian's package libzookeeper-java. Java is that of JAVA_HOME,
+//     or the one in PATH.
 //
-// ZOOKEEPER_RUN=container or ZOOKEEPER_RUN=local leaves only that one of the last two. A test that needs a server and
-// finds none fails with a sentence that says how to get one; it is skipped only under -short.
+// ZOOKEEPER_RUN=container or ZOOKEEPER_RUN=local leaves only that one of the last two. A
+// test that needs a server and finds none fails with a sentence that says how to get one;
+// it is skipped only under -short.
 //
-// ZOOKEEPER_RUN=embedded takes none of these but zktest, which must pass the same tests. Those that depend on what only
-// the real one has say so with [Real], and are skipped.
+// ZOOKEEPER_RUN=embedded takes none of these but zktest, which must pass the same tests.
+// Those that depend on what only the real one has say so with [Real], and are skipped.
 //
-// The servers that it starts listen on loopback, unless the container engine runs on another machine.
+// The servers that it starts listen on loopback, unless the container engine runs on
+// another machine. Local ones end with the process that started them, however it ends.
+//
+// A [Cluster] may be used by any number of goroutines, a [Server] by one at a time.
 package zkserver
 
 import (
@@ -30,7 +36,8 @@ import (
 	"testing"
 )
 
-// Start gives tb a service of its own, which is gone when tb ends: one server, unless an option says otherwise.
+// Start gives tb a cluster of its own, which is gone when tb ends: one server, unless an
+// option says otherwise.
 func Start(tb testing.TB, opts ...Option) *Cluster {
 	tb.Helper()
 	c, err := Open(tb.Context(), opts...)
@@ -43,19 +50,22 @@ func Start(tb testing.TB, opts ...Option) *Cluster {
 	return c
 }
 
-// Shared gives the service that all tests of this binary share, each on its own [Path]; it is started by the first test
-// that asks, and stopped by [Main]. Nobody may freeze or kill it.
+// Shared gives the cluster that all tests of this binary share, each on its own [Path];
+// it is started by the first test that asks, and stopped by [Main]. Nobody may freeze or
+// kill it.
 func Shared(tb testing.TB) *Cluster {
 	tb.Helper()
 	if !inMain.Load() {
-		tb.Fatal("zkserver: Shared needs a TestMain with os.Exit(zkserver.Main(m)): who else would stop the server?")
+		tb.Fatal("zkserver: Shared needs a TestMain with os.Exit(zkserver.Main(m)): " +
+			"who else would stop the server?")
 	}
 	c, err := findShared()
 	mustHave(tb, err)
 	return c
 }
 
-// Main runs the tests of m and stops the shared service, if one of them started it. It returns the exit code.
+// Main runs the tests of m and stops the shared cluster, if one of them started it. It
+// returns the exit code.
 func Main(m *testing.M) int {
 	inMain.Store(true)
 	code := m.Run()
@@ -68,7 +78,8 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// Real skips a test that depends on what zktest does not have, where ZOOKEEPER_RUN asks for zktest.
+// Real skips a test that depends on what zktest does not have, where ZOOKEEPER_RUN asks
+// for zktest.
 func Real(tb testing.TB, what string) {
 	tb.Helper()
 	if os.Getenv("ZOOKEEPER_RUN") == "embedded" {
@@ -76,7 +87,8 @@ func Real(tb testing.TB, what string) {
 	}
 }
 
-// Path returns an absolute path, one level below the root, that no other test and no other run uses. It creates nothing.
+// Path returns an absolute path, one level below the root, that no other test and no
+// other run uses. It creates nothing.
 func Path(tb testing.TB) string {
 	tb.Helper()
 	name := strings.Map(func(r rune) rune {
@@ -89,11 +101,13 @@ func Path(tb testing.TB) string {
 }
 
 var (
-	inMain atomic.Bool             // Main runs, so that somebody will stop the shared service
+	// inMain: Main runs, so that somebody will stop the shared cluster.
+	inMain atomic.Bool
 	shared atomic.Pointer[Cluster] // set once findShared has succeeded
 )
 
-// It does not take the context of the test that happens to come first: that test's end must not end the others' server.
+// findShared does not take the context of the test that happens to come first: that
+// test's end must not end the others' server.
 var findShared = sync.OnceValues(func() (*Cluster, error) {
 	c, err := Find(context.Background())
 	if err == nil {

@@ -29,7 +29,9 @@ func (quiet) Printf(string, ...any) {}
 // dial returns a client with a session.
 func dial(t *testing.T, c *zkserver.Cluster) *zk.Conn {
 	t.Helper()
-	conn, events, err := zk.Connect(strings.Split(c.Connect(), ","), 10*time.Second, zk.WithLogger(quiet{}))
+	conn, events, err := zk.Connect(
+		strings.Split(c.Connect(), ","), 10*time.Second, zk.WithLogger(quiet{}),
+	)
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	timeout := time.After(within)
@@ -68,7 +70,10 @@ func TestSmokeFreeze(t *testing.T) {
 	server := zkserver.Start(t).Servers[0]
 	require.NoError(t, server.Freeze())
 	answer, err := server.FourLetter("srvr")
-	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "a frozen server takes connections, and does not answer")
+	require.ErrorIs(
+		t, err, os.ErrDeadlineExceeded,
+		"a frozen server takes connections, and does not answer",
+	)
 	require.Empty(t, answer)
 	require.NoError(t, server.Thaw())
 	answer, err = server.FourLetter("srvr")
@@ -145,7 +150,10 @@ func TestOptions(t *testing.T) {
 		zkserver.JVM("-Dznode.container.checkIntervalMs=100"))
 	conf, err := c.Servers[0].FourLetter("conf")
 	require.NoError(t, err)
-	for _, line := range []string{"tickTime=100", "minSessionTimeout=200", "maxSessionTimeout=7000", "maxClientCnxns=17"} {
+	for _, line := range []string{
+		"tickTime=100", "minSessionTimeout=200", "maxSessionTimeout=7000",
+		"maxClientCnxns=17",
+	} {
 		require.Contains(t, conf, line+"\n")
 	}
 

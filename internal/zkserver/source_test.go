@@ -11,11 +11,18 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// rerun runs TestSmokeShared in a process of its own that finds no server but that of ZOOKEEPER_SERVERS.
+// rerun runs TestSmokeShared in a process of its own that finds no server but that of
+// ZOOKEEPER_SERVERS.
 func rerun(t *testing.T, servers string, flags ...string) (string, error) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], append([]string{"-test.run=^TestSmokeShared$", "-test.v"}, flags...)...)
-	cmd.Env = append(os.Environ(), "ZOOKEEPER_SERVERS="+servers, "ZOOKEEPER_RUN=local", "ZOOKEEPER_HOME="+t.TempDir())
+	cmd := exec.Command(
+		os.Args[0],
+		append([]string{"-test.run=^TestSmokeShared$", "-test.v"}, flags...)...,
+	)
+	cmd.Env = append(
+		os.Environ(), "ZOOKEEPER_SERVERS="+servers, "ZOOKEEPER_RUN=local",
+		"ZOOKEEPER_HOME="+t.TempDir(),
+	)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -26,7 +33,9 @@ func TestNoServerFailsUnlessShort(t *testing.T) {
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit, out)
 	require.Contains(t, out, "--- FAIL: TestSmokeShared")
-	require.Contains(t, out, "no ZooKeeper to be had: start a container engine, or install")
+	require.Contains(
+		t, out, "no ZooKeeper to be had: start a container engine, or install",
+	)
 	require.Contains(t, out, "no lib/zookeeper*.jar", "the reason, too")
 
 	out, err = rerun(t, "", "-test.short")
@@ -49,7 +58,9 @@ func TestGivenServersAreNotOurs(t *testing.T) {
 	require.Equal(t, "ZOOKEEPER_SERVERS", given.Kind())
 	require.Equal(t, own.Connect(), given.Connect())
 	server := given.Servers[0]
-	for _, touch := range []func() error{server.Freeze, server.Thaw, server.Kill, server.Restart} {
+	for _, touch := range []func() error{
+		server.Freeze, server.Thaw, server.Kill, server.Restart,
+	} {
 		require.ErrorContains(t, touch(), "not ours to touch")
 	}
 	require.NoError(t, given.Close())
@@ -63,13 +74,17 @@ func TestGivenServersAreNotOurs(t *testing.T) {
 
 	require.NoError(t, own.Close())
 	_, err = zkserver.Find(t.Context())
-	require.ErrorContains(t, err, "no server of ZOOKEEPER_SERVERS="+own.Connect()+" serves")
+	require.ErrorContains(
+		t, err, "no server of ZOOKEEPER_SERVERS="+own.Connect()+" serves",
+	)
 }
 
 func TestForcedWay(t *testing.T) {
 	t.Setenv("ZOOKEEPER_RUN", "cloud")
 	_, err := zkserver.Open(t.Context())
-	require.ErrorContains(t, err, "ZOOKEEPER_RUN=cloud: want container, local, embedded or nothing")
+	require.ErrorContains(
+		t, err, "ZOOKEEPER_RUN=cloud: want container, local, embedded or nothing",
+	)
 
 	t.Setenv("ZOOKEEPER_RUN", "local")
 	t.Setenv("ZOOKEEPER_HOME", t.TempDir())

@@ -20,7 +20,8 @@ import (
 	"github.com/testcontainers/testcontainers-go/network"
 )
 
-// defaultImage is the official image of the version that the tests are known to pass with.
+// defaultImage is the official image of the version that the tests are known to pass
+// with.
 const defaultImage = "zookeeper:3.9.3"
 
 // An engine runs servers in containers.
@@ -30,13 +31,14 @@ type engine struct {
 	image    string
 }
 
-// findEngine returns the engine that testcontainers finds, if it answers and has the image. It looks once: where a pull
-// fails, it would fail for every test.
+// findEngine returns the engine that testcontainers finds, if it answers and has the
+// image. It looks once: where a pull fails, it would fail for every test.
 var findEngine = sync.OnceValues(func() (*engine, error) {
 	log.SetDefault(log.NewNoopLogger()) // it would greet on standard error
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	// Not NewDockerProvider: that knows no default network, and puts every container into one more of its own.
+	// Not NewDockerProvider: that knows no default network, and puts every container into
+	// one more of its own.
 	found, err := testcontainers.ProviderDefault.GetProvider()
 	if err != nil {
 		return nil, err
@@ -62,7 +64,8 @@ var findEngine = sync.OnceValues(func() (*engine, error) {
 	return e, e.pull()
 })
 
-// pull gets the image unless it is there. It tries once, while testcontainers would try for a quarter of an hour.
+// pull gets the image unless it is there. It tries once, while testcontainers would try
+// for a quarter of an hour.
 func (e *engine) pull() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -80,8 +83,11 @@ func (e *engine) pull() error {
 	return nil
 }
 
-func (e *engine) place(ctx context.Context, s settings) (*Cluster, error) {
-	c := &Cluster{kind: "container", tidy: func(context.Context) error { return e.provider.Close() }}
+func (e *engine) prepare(ctx context.Context, s settings) (*Cluster, error) {
+	c := &Cluster{
+		kind:    "container",
+		cleanUp: func(context.Context) error { return e.provider.Close() },
+	}
 	ports, err := freePorts(s.servers)
 	if err != nil {
 		return c, err
@@ -92,9 +98,12 @@ func (e *engine) place(ctx context.Context, s settings) (*Cluster, error) {
 		if err != nil {
 			return c, fmt.Errorf("zkserver: create a network: %w", err)
 		}
-		c.tidy = func(ctx context.Context) error { return errors.Join(shared.Remove(ctx), e.provider.Close()) }
+		c.cleanUp = func(ctx context.Context) error {
+			return errors.Join(shared.Remove(ctx), e.provider.Close())
+		}
 		nets = append(nets, shared.Name)
-		// Its own name may be known to a server a moment later than the server wants to listen there.
+		// Its own name may be known to a server a moment later than the server wants to
+		// listen there.
 		lines = append(lines, "quorumListenOnAllIPs=true")
 		for i := range s.servers {
 			lines = append(lines, fmt.Sprintf("server.%d=%s:2888:3888", i+1, alias(i+1)))
@@ -102,9 +111,12 @@ func (e *engine) place(ctx context.Context, s settings) (*Cluster, error) {
 	}
 	for i, port := range ports {
 		made, err := e.provider.CreateContainer(ctx, e.request(i+1, port, nets, s, lines))
-		if box, ok := made.(*testcontainers.DockerContainer); ok && box != nil {
+		if one, ok := made.(*testcontainers.DockerContainer); ok && one != nil {
 			addr := net.JoinHostPort(e.host, strconv.Itoa(port))
-			c.Servers = append(c.Servers, &Server{Addr: addr, host: &vessel{box: box, api: e.provider.Client()}})
+			c.Servers = append(c.Servers, &Server{
+				Addr: addr,
+				host: &containerHost{container: one, api: e.provider.Client()},
+			})
 		}
 		if err != nil {
 			return c, fmt.Errorf("zkserver: create a container of %s: %w", e.image, err)
@@ -115,17 +127,23 @@ func (e *engine) place(ctx context.Context, s settings) (*Cluster, error) {
 
 func alias(id int) string { return fmt.Sprintf("zk%d", id) }
 
-// request describes a container of which the image's entry point has little to do: it finds a zoo.cfg, and so the same
-// one serves as for a local server.
-func (e *engine) request(id, port int, nets []string, s settings, lines []string) testcontainers.ContainerRequest {
+// request describes a container of which the image's entry point has little to do: it
+// finds a zoo.cfg, and so the same one serves as for a local server.
+func (e *engine) request(
+	id, port int, nets []string, s settings, lines []string,
+) testcontainers.ContainerRequest {
 	const inside = 2181
 	expose := dockernet.MustParsePort(fmt.Sprintf("%d/tcp", inside))
 	binding := dockernet.PortBinding{HostPort: strconv.Itoa(port)}
 	if e.host == loopback {
 		binding.HostIP = netip.MustParseAddr(loopback)
 	}
-	// A restarted member may come back with another address; Java would remember the old one for half a minute.
-	flags := append([]string{"-Dsun.net.inetaddr.ttl=0", "-Dsun.net.inetaddr.negative.ttl=0"}, s.jvm...)
+	// A restarted member may come back with another address; Java would remember the old
+	// one for half a minute.
+	flags := append(
+		[]string{"-Dsun.net.inetaddr.ttl=0", "-Dsun.net.inetaddr.negative.ttl=0"},
+		s.jvm...,
+	)
 	request := testcontainers.ContainerRequest{
 		Image:        e.image,
 		ExposedPorts: []string{expose.String()},

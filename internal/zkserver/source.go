@@ -7,25 +7,29 @@ import (
 	"os"
 )
 
-// A site is where servers of our own can run.
-type site interface {
-	// place prepares the servers of one cluster, and starts none. With an error it may return a cluster too, to be closed.
-	place(context.Context, settings) (*Cluster, error)
+// A source is where servers of our own come from.
+type source interface {
+	// prepare makes the servers of one cluster, and starts none. With an error it may
+	// return a cluster too, to be closed.
+	prepare(context.Context, settings) (*Cluster, error)
 }
 
 var errNone = errors.New("zkserver: no ZooKeeper to be had: start a container engine, " +
-	"or install a Java runtime and ZooKeeper (Debian: apt-get install default-jre-headless libzookeeper-java; " +
+	"or install a Java runtime and ZooKeeper " +
+	"(Debian: apt-get install default-jre-headless libzookeeper-java; " +
 	"elsewhere unpack a release and set ZOOKEEPER_HOME), or let scripts/test.sh do it")
 
-// findSite returns the first site that there is.
-func findSite() (site, error) {
+// findSource returns the first source that there is.
+func findSource() (source, error) {
 	run := os.Getenv("ZOOKEEPER_RUN")
 	switch run {
 	case "", "container", "local":
 	case "embedded":
 		return embedded{}, nil
 	default:
-		return nil, fmt.Errorf("zkserver: ZOOKEEPER_RUN=%s: want container, local, embedded or nothing", run)
+		return nil, fmt.Errorf(
+			"zkserver: ZOOKEEPER_RUN=%s: want container, local, embedded or nothing", run,
+		)
 	}
 	none := []error{errNone}
 	if run != "local" {

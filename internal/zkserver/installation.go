@@ -11,7 +11,8 @@ import (
 	"strconv"
 )
 
-// An installation is a ZooKeeper on this machine, whose servers run as children of this process.
+// An installation is a ZooKeeper on this machine, whose servers run as children of this
+// process.
 type installation struct {
 	java      string
 	classpath string
@@ -42,25 +43,31 @@ func findInstallation() (*installation, error) {
 func findJars() (string, error) {
 	if home := os.Getenv("ZOOKEEPER_HOME"); home != "" {
 		lib := filepath.Join(home, "lib")
-		if jars, _ := filepath.Glob(filepath.Join(lib, "zookeeper*.jar")); len(jars) == 0 {
+		pattern := filepath.Join(lib, "zookeeper*.jar")
+		if jars, _ := filepath.Glob(pattern); len(jars) == 0 {
 			return "", fmt.Errorf("ZOOKEEPER_HOME=%s: no lib/zookeeper*.jar", home)
 		}
 		// conf says how the release logs.
 		return filepath.Join(home, "conf") + ":" + filepath.Join(lib, "*"), nil
 	}
-	const debian, log = "/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar"
+	const (
+		debian = "/usr/share/java/zookeeper.jar"
+		log    = "/usr/share/java/slf4j-simple.jar"
+	)
 	if _, err := os.Stat(debian); err != nil {
 		return "", fmt.Errorf("no ZOOKEEPER_HOME, and no package of Debian: %w", err)
 	}
 	return debian + ":" + log, nil
 }
 
-func (in *installation) place(_ context.Context, s settings) (*Cluster, error) {
+func (in *installation) prepare(_ context.Context, s settings) (*Cluster, error) {
 	root, err := os.MkdirTemp("", "zkserver-")
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{kind: "local", tidy: func(context.Context) error { return os.RemoveAll(root) }}
+	c := &Cluster{
+		kind: "local", cleanUp: func(context.Context) error { return os.RemoveAll(root) },
+	}
 	const each = 3 // for clients, for the leader, for elections
 	ports, err := freePorts(each * s.servers)
 	if err != nil {
@@ -77,9 +84,13 @@ func (in *installation) place(_ context.Context, s settings) (*Cluster, error) {
 		}
 		lines = append(lines, "clientPortAddress="+loopback)
 		port, dir := ports[each*i], filepath.Join(root, strconv.Itoa(i+1))
-		h := &child{java: in.java, dir: dir}
-		h.args = append(append([]string{"-cp", in.classpath}, s.jvm...), mainClass, h.file("zoo.cfg"))
-		c.Servers = append(c.Servers, &Server{Addr: net.JoinHostPort(loopback, strconv.Itoa(port)), host: h})
+		h := &processHost{java: in.java, dir: dir}
+		h.args = append(
+			append([]string{"-cp", in.classpath}, s.jvm...), mainClass, h.file("zoo.cfg"),
+		)
+		c.Servers = append(c.Servers, &Server{
+			Addr: net.JoinHostPort(loopback, strconv.Itoa(port)), host: h,
+		})
 		if err := h.write(i+1, s.zooCfg(h.dataDir(), port, lines)); err != nil {
 			return c, err
 		}
@@ -87,8 +98,9 @@ func (in *installation) place(_ context.Context, s settings) (*Cluster, error) {
 	return c, nil
 }
 
-// memberLines are the lines of zoo.cfg that tell the server with the given index where the members of its ensemble are. Itself it
-// must find at its real ports, since it listens there.
+// memberLines are the lines of zoo.cfg that tell the server with the given index where
+// the members of its ensemble are. Itself it must find at its real ports, since it
+// listens there.
 func (s settings) memberLines(members []PeerPorts, self int) ([]string, error) {
 	if len(members) == 1 {
 		return nil, nil
@@ -98,10 +110,14 @@ func (s settings) memberLines(members []PeerPorts, self int) ([]string, error) {
 		if s.route != nil && i != self {
 			var err error
 			if m, err = s.route(self, i, m); err != nil {
-				return nil, fmt.Errorf("zkserver: route server %d to server %d: %w", self+1, i+1, err)
+				return nil, fmt.Errorf(
+					"zkserver: route server %d to server %d: %w", self+1, i+1, err,
+				)
 			}
 		}
-		lines = append(lines, fmt.Sprintf("server.%d=%s:%d:%d", i+1, loopback, m.Quorum, m.Election))
+		lines = append(
+			lines, fmt.Sprintf("server.%d=%s:%d:%d", i+1, loopback, m.Quorum, m.Election),
+		)
 	}
 	return lines, nil
 }

@@ -1,0 +1,55 @@
+package zktest
+
+import "time"
+
+// reapEvery is what passes between two looks for empty containers and TTL znodes past
+// their time.
+const reapEvery = time.Minute
+
+// proposeLocked has the leader judge a write and commit what comes of it: also a refusal
+// takes a zxid. asked, if not nil, is the call that is answered when the server that took
+// it has applied the transaction.
+func (c *Cluster) proposeLocked(req request, who []identity, id int64, asked *call) {
+	c.zxid++
+	x := c.leader.tree.prepare(req, who, id, c.zxid, time.Now().UnixMilli())
+	c.commitLocked(x, asked)
+}
+
+// refuseLocked commits an error in the place of a write.
+func (c *Cluster) refuseLocked(err code, id int64, asked *call) {
+	x := c.nextLocked(opError, id)
+	x.code = err
+	c.commitLocked(x, asked)
+}
+
+// nextLocked makes a transaction that needs no judgement.
+func (c *Cluster) nextLocked(op opcode, id int64) txn {
+	c.zxid++
+	return txn{zxid: c.zxid, time: time.Now().UnixMilli(), session: id, op: op}
+}
+
+func (c *Cluster) commitLocked(x txn, asked *call) {
+	if x.op == opClose {
+		delete(c.sessions, x.session)
+	}
+	c.log = append(c.log, x)
+	if asked != nil {
+		asked.conn.server.waiting[x.zxid] = asked
+	}
+	c.leader.applyLocked(x)
+	for _, s := range c.servers {
+		if s != c.leader && s.serving {
+			s.fromLeader.push(s.delayLocked(), func() { s.applyLocked(x) })
+		}
+	}
+}
+
+// reapLocked deletes what ContainerManager would.
+func (c *Cluster) reapLocked(now time.Time) {
+	for _, path := range c.leader.tree.containers(now.UnixMilli()) {
+		c.proposeLocked(
+			request{op: opDeleteContainer, body: deleteRequest{path: path, version: -1}},
+			nil, 0, nil,
+		)
+	}
+}
