@@ -469,13 +469,13 @@ func TestTheSeedSetsWhenReportsAre(t *testing.T) {
 			cl := connect(t, c.Link("a"), oneServer(c.Server(0).Addr()), sessionTimeout)
 			session := cl.SessionID()
 			time.Sleep(10*tickTime + tickTime/7)
-			c.Link("a").Cut()
-			cut := time.Now()
+			c.Server(0).Stop()
+			stopped := time.Now()
 			for len(c.Sessions()) > 0 {
 				require.Contains(t, c.Sessions(), session)
 				time.Sleep(tickTime / 100)
 			}
-			lives[time.Since(cut)] = true
+			lives[time.Since(stopped)] = true
 		})
 	}
 	require.Greater(t, len(lives), 1)
