@@ -317,15 +317,17 @@ func TestSlowClose(t *testing.T) {
 func TestACreateBehindTheEndOfItsSession(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
-			cluster := zktest.Start(t, zktest.WithServers(n), zktest.WithTick(tick),
-				zktest.WithSlowCommit(300*time.Millisecond))
-			p := plugIn(t, cluster.Link("a"), cluster.Server(0)).open(term)
-			p.send(creation(1, "/before", zk.FlagEphemeral), farewell(2),
+			c := zktest.Start(
+				t, zktest.WithServers(n), zktest.WithTick(tickTime),
+				zktest.WithSlowCommit(300*time.Millisecond),
+			)
+			raw := dialRaw(t, c.Link("a"), c.Server(0)).open(sessionTimeout)
+			raw.send(creation(1, "/before", zk.FlagEphemeral), farewell(2),
 				creation(3, "/behind", zk.FlagEphemeral))
-			require.Equal(t, outcome{1, 0}, p.answer())
+			require.Equal(t, outcome{1, 0}, raw.answer())
 			pass(time.Second)
-			require.Empty(t, cluster.Sessions())
-			require.Empty(t, cluster.Znodes())
+			require.Empty(t, c.Sessions())
+			require.Empty(t, c.Znodes())
 		})
 	}
 }

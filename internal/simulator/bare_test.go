@@ -24,7 +24,7 @@ func openBare(
 	ctx context.Context, servers []string, dial zk.Dialer, hosts zk.HostProvider,
 ) (*bare, error) {
 	b := &bare{dial: dial}
-	conn, events, err := zk.Connect(servers, virtualSession, zk.WithDialer(b.reach),
+	conn, events, err := zk.Connect(servers, simSession, zk.WithDialer(b.reach),
 		zk.WithHostProvider(hosts), zk.WithLogger(silent{}))
 	if err != nil {
 		return nil, err

@@ -22,8 +22,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// An ensemble is three real servers with a proxy in each line to them and between them, so that any one line can be stalled, slowed
-// down or cut, in either direction.
+// An ensemble is three real servers with a proxy in each line to them and between them,
+// so that any one line can be stalled, slowed down or cut, in either direction.
 type ensemble struct {
 	*zkserver.Cluster
 	toServer [][]*line // by worker and server: what a worker reaches a server through
@@ -52,7 +52,9 @@ func startEnsemble(t *testing.T, workers int, opts ...zkserver.Option) *ensemble
 		e.between = append(e.between, p)
 		return zkserver.PeerPorts{Quorum: p.quorum.port, Election: p.election.port}, nil
 	}
-	e.Cluster = zkserver.Start(t, append(opts, zkserver.Servers(3), zkserver.RoutePeers(route))...)
+	e.Cluster = zkserver.Start(
+		t, append(opts, zkserver.Servers(3), zkserver.RoutePeers(route))...,
+	)
 	for range workers {
 		var lines []*line
 		for _, server := range e.Servers {
@@ -67,8 +69,8 @@ func startEnsemble(t *testing.T, workers int, opts ...zkserver.Option) *ensemble
 
 // connect is the connect string of a worker.
 func (e *ensemble) connect(worker int) string {
-	if isSitter(worker) {
-		return localAddr(e.toServer[worker][worker-hurried].port)
+	if isLongHolder(worker) {
+		return localAddr(e.toServer[worker][worker-busyWorkers].port)
 	}
 	var addrs []string
 	for _, l := range e.toServer[worker] {
@@ -96,12 +98,15 @@ func (e *ensemble) leader() (index int, ok bool) {
 	return 0, false
 }
 
-// diverged tells whether servers that have done the same transactions have not the same znodes. That is a defect of ZooKeeper, and no
-// lock can be right on top of it. It is met with version 3.8.0, where a follower that has lost its leader comes back: later ones have fixes
-// of that kind (ZOOKEEPER-4712, ZOOKEEPER-4785).
+// diverged tells whether servers that have done the same transactions have not the same
+// znodes. That is a defect of ZooKeeper, and no lock can be right on top of it. It is met
+// with version 3.8.0, where a follower that has lost its leader comes back: later ones
+// have fixes of that kind (ZOOKEEPER-4712, ZOOKEEPER-4785).
 func (e *ensemble) diverged() bool {
-	zxid, nodes := regexp.MustCompile(`Zxid: (\S+)`), regexp.MustCompile(`Node count: (\d+)`)
-	for began := time.Now(); time.Since(began) < 5*time.Second; time.Sleep(100 * time.Millisecond) {
+	const pause, within = 100 * time.Millisecond, 5 * time.Second
+	zxid := regexp.MustCompile(`Zxid: (\S+)`)
+	nodes := regexp.MustCompile(`Node count: (\d+)`)
+	for began := time.Now(); time.Since(began) < within; time.Sleep(pause) {
 		zxids, counts := map[string]bool{}, map[string]bool{}
 		for _, s := range e.Servers {
 			answer, _ := s.FourLetter("srvr") // without one there is nothing to compare
@@ -155,7 +160,8 @@ const loopback = "127.0.0.1"
 
 func localAddr(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
 
-// A line is a proxy in front of one port of a server. It keeps its port for the whole test.
+// A line is a proxy in front of one port of a server. It keeps its port for the whole
+// test.
 type line struct {
 	proxy *toxiproxy.Proxy
 	port  int
@@ -193,7 +199,8 @@ const (
 	fromServer = "downstream"
 )
 
-// A toxic is put on one direction of a line. Two of the same kind and direction cannot be on the same line.
+// A toxic is put on one direction of a line. Two of the same kind and direction cannot be
+// on the same line.
 type toxic struct {
 	Kind       string         `json:"type"`
 	Name       string         `json:"name"`
@@ -201,10 +208,10 @@ type toxic struct {
 	Attributes map[string]int `json:"attributes"`
 }
 
-// poison puts toxics on lines, and returns what takes them off again.
-func poison(lines []*line, toxics ...toxic) (cure func() error, err error) {
-	var cures []func() error
-	cure = func() error { return inParallel(cures) }
+// addToxics puts toxics on lines, and returns what takes them off again.
+func addToxics(lines []*line, toxics ...toxic) (remove func() error, err error) {
+	var removals []func() error
+	remove = func() error { return inParallel(removals) }
 	for _, l := range lines {
 		for _, t := range toxics {
 			t.Name = t.Kind + " " + t.Direction
@@ -212,18 +219,23 @@ func poison(lines []*line, toxics ...toxic) (cure func() error, err error) {
 			if err != nil {
 				return nil, err
 			}
-			if _, err := l.proxy.Toxics.AddToxicJson(strings.NewReader(string(text))); err != nil {
-				return nil, errors.Join(fmt.Errorf("put %s on the %s: %w", t.Name, l.proxy.Name, err), cure())
+			_, err = l.proxy.Toxics.AddToxicJson(strings.NewReader(string(text)))
+			if err != nil {
+				return nil, errors.Join(
+					fmt.Errorf("put %s on the %s: %w", t.Name, l.proxy.Name, err),
+					remove(),
+				)
 			}
-			cures = append(cures, func() error {
-				if err := l.proxy.Toxics.RemoveToxic(context.Background(), t.Name); err != nil {
+			removals = append(removals, func() error {
+				err := l.proxy.Toxics.RemoveToxic(context.Background(), t.Name)
+				if err != nil {
 					return fmt.Errorf("take %s off the %s: %w", t.Name, l.proxy.Name, err)
 				}
 				return nil
 			})
 		}
 	}
-	return cure, nil
+	return remove, nil
 }
 
 // inParallel calls all of them at once and joins their errors.

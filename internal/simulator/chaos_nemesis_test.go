@@ -15,12 +15,14 @@ import (
 )
 
 // A fault is something that goes wrong for a while.
-type fault struct {
+type chaosFault struct {
 	kind        string
 	weight      int // how often it is chosen, in relation to the others
 	least, most time.Duration
-	quorum      bool // leaves a majority of servers only if it is the only one of this sort
-	// begin returns what is to be done to end it. errNotNow says that it makes no sense at present.
+	// Leaves a majority of servers only if it is the only one of this sort.
+	quorum bool
+	// begin returns what is to be done to end it. errNotNow says that it makes no sense
+	// at present.
 	begin func(ctx context.Context, d dice) (what string, end func() error, err error)
 }
 
@@ -38,13 +40,16 @@ func (d dice) between(least, most time.Duration) time.Duration {
 // pick returns one of several, each as likely as the others.
 func pick[T any](d dice, of ...T) T { return of[d.IntN(len(of))] }
 
-// A nemesis makes faults, each of its hands one at a time: one of servers, the other of lines and workers.
+// A nemesis makes faults, each of its hands one at a time: one of servers, the other of
+// lines and workers.
 type nemesis struct {
 	e        *ensemble
 	pausable []pausable
-	holds    func(server int) int             // how many locks are held for long through a server
-	session  time.Duration                    // the session timeout: the measure of what a fault may last
-	note     func(format string, args ...any) // puts a remark into the history
+	// How many locks are held for long through a server.
+	holds func(server int) int
+	// The session timeout: the measure of what a fault may last.
+	session time.Duration
+	note    func(format string, args ...any) // puts a remark into the history
 
 	quorum sync.Mutex // held by a fault that leaves just a majority
 
@@ -59,11 +64,12 @@ type pausable struct {
 	pause, resume func() error
 }
 
-// run makes faults until ctx is done. When it returns all of them have ended, and the error tells which could not be made or ended.
+// run makes faults until ctx is done. When it returns all of them have ended, and the
+// error tells which could not be made or ended.
 func (n *nemesis) run(ctx context.Context, seed uint64) error {
 	n.counts = map[string]int{}
 	var hands sync.WaitGroup
-	hand := func(number uint64, rest time.Duration, faults []fault) {
+	hand := func(number uint64, rest time.Duration, faults []chaosFault) {
 		d := dice{rand.New(rand.NewPCG(seed, number))}
 		for ctx.Err() == nil {
 			sleep(ctx, d.between(0, rest))
@@ -77,7 +83,7 @@ func (n *nemesis) run(ctx context.Context, seed uint64) error {
 }
 
 // make makes one fault, from its beginning to its end.
-func (n *nemesis) make(ctx context.Context, d dice, faults []fault) {
+func (n *nemesis) make(ctx context.Context, d dice, faults []chaosFault) {
 	f := choose(d, faults)
 	length, alone := d.between(f.least, f.most), d.IntN(5) > 0
 	if f.quorum && alone { // mostly there is somebody who can take what another one loses
@@ -107,10 +113,10 @@ func (n *nemesis) make(ctx context.Context, d dice, faults []fault) {
 	n.counts[f.kind]++
 }
 
-func choose(d dice, faults []fault) fault {
-	var all []fault
+func choose(d dice, faults []chaosFault) chaosFault {
+	var all []chaosFault
 	for _, f := range faults {
-		all = append(all, slices.Repeat([]fault{f}, f.weight)...)
+		all = append(all, slices.Repeat([]chaosFault{f}, f.weight)...)
 	}
 	return pick(d, all...)
 }
@@ -140,9 +146,9 @@ func (n *nemesis) summary() string {
 }
 
 // ofServers are the faults of server processes.
-func (n *nemesis) ofServers() []fault {
+func (n *nemesis) ofServers() []chaosFault {
 	t := n.session
-	return []fault{
+	return []chaosFault{
 		{"kill a follower", 4, t / 20, t, true, n.server(n.aFollower, n.kill)},
 		{"kill the leader", 2, t / 20, t, true, n.server(n.theLeader, n.kill)},
 		{"freeze a follower", 4, t / 20, 2 * t, true, n.server(n.aFollower, n.freeze)},
@@ -185,7 +191,9 @@ func (n *nemesis) freeze(server int) (end func() error, err error) {
 	return s.Thaw, s.Freeze()
 }
 
-func (n *nemesis) killAll(context.Context, dice) (what string, end func() error, err error) {
+func (n *nemesis) killAll(
+	context.Context, dice,
+) (what string, end func() error, err error) {
 	var kills, restarts []func() error
 	for _, s := range n.e.Servers {
 		kills, restarts = append(kills, s.Kill), append(restarts, s.Restart)
@@ -194,9 +202,9 @@ func (n *nemesis) killAll(context.Context, dice) (what string, end func() error,
 }
 
 // ofLines are the faults of lines and of workers.
-func (n *nemesis) ofLines() []fault {
+func (n *nemesis) ofLines() []chaosFault {
 	t := n.session
-	faults := []fault{
+	faults := []chaosFault{
 		{"partition a worker", 4, t / 20, 3 * t, false, n.partitionWorker},
 		{"slow lines", 1, t / 20, t, false, n.slow},
 		{"reset connections", 2, t / 20, t / 5, false, n.reset},
@@ -206,34 +214,47 @@ func (n *nemesis) ofLines() []fault {
 		return faults
 	}
 	return append(faults,
-		fault{"cut a follower from the leader", 6, 5 * t / 4, 3 * t, true, n.cutFollower},
-		fault{"isolate a server from the others", 2, t / 2, 2 * t, true, n.isolate},
-		fault{"maroon a worker with a follower", 3, 5 * t / 4, 3 * t, true, n.maroon})
+		chaosFault{
+			"cut a follower from the leader", 6, 5 * t / 4, 3 * t, true, n.cutFollower,
+		},
+		chaosFault{"isolate a server from the others", 2, t / 2, 2 * t, true, n.isolate},
+		chaosFault{
+			"isolate a worker with a follower", 3, 5 * t / 4, 3 * t, true,
+			n.isolateTogether,
+		})
 }
 
-// cuts are the ways in which a line can be dead: in both directions or in one, with what was sent arriving late or never.
+// cuts are the ways in which a line can be dead: in both directions or in one, with what
+// was sent arriving late or never.
 func cuts(d dice) (toxics []toxic, what string) {
 	kind := pick(d, stall, stall, blackHole)
-	for _, direction := range pick(d, []string{toServer, fromServer}, []string{toServer}, []string{fromServer}) {
+	directions := pick(d,
+		[]string{toServer, fromServer}, []string{toServer}, []string{fromServer})
+	for _, direction := range directions {
 		toxics = append(toxics, toxic{Kind: kind, Direction: direction})
 		what += " " + direction
 	}
 	return toxics, kind + what
 }
 
-func (n *nemesis) partitionWorker(_ context.Context, d dice) (what string, end func() error, err error) {
+func (n *nemesis) partitionWorker(
+	_ context.Context, d dice,
+) (what string, end func() error, err error) {
 	worker := d.IntN(len(n.e.toServer))
 	lines, from := n.e.toServer[worker], "all servers"
 	if d.IntN(2) == 0 {
 		spared := d.IntN(len(lines))
-		lines, from = slices.Delete(slices.Clone(lines), spared, spared+1), fmt.Sprintf("all but server %d", spared)
+		lines = slices.Delete(slices.Clone(lines), spared, spared+1)
+		from = fmt.Sprintf("all but server %d", spared)
 	}
 	toxics, how := cuts(d)
-	end, err = poison(lines, toxics...)
+	end, err = addToxics(lines, toxics...)
 	return fmt.Sprintf("worker %d from %s, %s", worker, from, how), end, err
 }
 
-func (n *nemesis) slow(_ context.Context, d dice) (what string, end func() error, err error) {
+func (n *nemesis) slow(
+	_ context.Context, d dice,
+) (what string, end func() error, err error) {
 	delay := 10 + d.IntN(200)
 	attributes := map[string]int{"latency": delay, "jitter": delay / 2}
 	var lines []*line
@@ -241,26 +262,35 @@ func (n *nemesis) slow(_ context.Context, d dice) (what string, end func() error
 	for _, line := range n.e.toServer {
 		lines = append(lines, line[server])
 	}
-	end, err = poison(lines, toxic{Kind: latency, Direction: toServer, Attributes: attributes},
+	end, err = addToxics(lines,
+		toxic{Kind: latency, Direction: toServer, Attributes: attributes},
 		toxic{Kind: latency, Direction: fromServer, Attributes: attributes})
 	return fmt.Sprintf("server %d, %d ms", server, delay), end, err
 }
 
-func (n *nemesis) reset(_ context.Context, d dice) (what string, end func() error, err error) {
+func (n *nemesis) reset(
+	_ context.Context, d dice,
+) (what string, end func() error, err error) {
 	worker := d.IntN(len(n.e.toServer))
 	direction := pick(d, toServer, fromServer)
-	end, err = poison(n.e.toServer[worker], toxic{Kind: resetPeer, Direction: direction})
+	end, err = addToxics(n.e.toServer[worker], toxic{
+		Kind: resetPeer, Direction: direction,
+	})
 	return fmt.Sprintf("worker %d, %s", worker, direction), end, err
 }
 
-func (n *nemesis) pauseWorker(_ context.Context, d dice) (what string, end func() error, err error) {
+func (n *nemesis) pauseWorker(
+	_ context.Context, d dice,
+) (what string, end func() error, err error) {
 	w := pick(d, n.pausable...)
 	return w.name, w.resume, w.pause()
 }
 
-// cutFollower leaves a follower with its clients, whom it answers reads from what it knows, until it or the leader gives up. It is that
-// follower through which more is held.
-func (n *nemesis) cutFollower(_ context.Context, d dice) (what string, end func() error, err error) {
+// cutFollower leaves a follower with its clients, whom it answers reads from what it
+// knows, until it or the leader gives up. It is that follower through which more is held.
+func (n *nemesis) cutFollower(
+	_ context.Context, d dice,
+) (what string, end func() error, err error) {
 	leader, ok := n.e.leader()
 	if !ok {
 		return "", nil, errNotNow
@@ -272,32 +302,40 @@ func (n *nemesis) cutFollower(_ context.Context, d dice) (what string, end func(
 		}
 	}
 	toxics, how := cuts(d)
-	end, err = poison([]*line{n.e.following(follower, leader)}, toxics...)
+	end, err = addToxics([]*line{n.e.following(follower, leader)}, toxics...)
 	return fmt.Sprintf("server %d from server %d, %s", follower, leader, how), end, err
 }
 
-func (n *nemesis) isolate(_ context.Context, d dice) (what string, end func() error, err error) {
+func (n *nemesis) isolate(
+	_ context.Context, d dice,
+) (what string, end func() error, err error) {
 	server := d.IntN(len(n.e.Servers))
 	toxics, how := cuts(d)
-	end, err = poison(n.e.peersOf(server), toxics...)
+	end, err = addToxics(n.e.peersOf(server), toxics...)
 	return serverName(server) + ", " + how, end, err
 }
 
-// maroon drives a worker to a follower and then cuts that one from the leader: once the follower gives up, the worker is alone, having
-// been answered for longer than the leader has known.
-func (n *nemesis) maroon(ctx context.Context, d dice) (what string, end func() error, err error) {
+// isolateTogether drives a worker to a follower and then cuts that one from the leader:
+// once the follower gives up, the worker is alone, having been answered for longer than
+// the leader has known.
+func (n *nemesis) isolateTogether(
+	ctx context.Context, d dice,
+) (what string, end func() error, err error) {
 	worker := d.IntN(len(n.e.toServer))
 	follower, ok := n.aFollower(d)
 	if !ok {
 		return "", nil, errNotNow
 	}
 	others := slices.Delete(slices.Clone(n.e.toServer[worker]), follower, follower+1)
-	rescue, err := poison(others, toxic{Kind: resetPeer, Direction: toServer})
+	rescue, err := addToxics(others, toxic{Kind: resetPeer, Direction: toServer})
 	if err != nil {
 		return "", nil, err
 	}
 	sleep(ctx, n.session/2)
-	cut, err := poison(n.e.peersOf(follower), toxic{Kind: stall, Direction: toServer}, toxic{Kind: stall, Direction: fromServer})
+	cut, err := addToxics(
+		n.e.peersOf(follower), toxic{Kind: stall, Direction: toServer},
+		toxic{Kind: stall, Direction: fromServer},
+	)
 	if err != nil {
 		return "", nil, errors.Join(err, rescue())
 	}

@@ -19,27 +19,35 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// chaosFor is how long there are faults where CHAOS, a duration such as 10m, does not say otherwise.
+// chaosFor is how long there are faults where CHAOS, a duration such as 10m, does not say
+// otherwise.
 const chaosFor = time.Minute
 
-// An arena is what an ensemble makes of a session and of a lost line between its servers.
-type arena struct {
+// A chaosTiming is what an ensemble makes of a session and of a lost line between its
+// servers.
+type chaosTiming struct {
 	name      string
 	tick      time.Duration
 	syncLimit int           // in ticks: when a follower and its leader give each other up
 	session   time.Duration // the session timeout
 }
 
-var arenas = []arena{
+var chaosTimings = []chaosTiming{
 	{"followers give up before sessions end", 200 * time.Millisecond, 5, 3 * time.Second},
-	// Meanwhile such a follower goes on to answer the reads of clients whose sessions its leader has ended.
-	{"sessions end before followers give up", 200 * time.Millisecond, 20, 2400 * time.Millisecond},
+	// Meanwhile such a follower goes on to answer the reads of clients whose sessions its
+	// leader has ended.
+	{
+		"sessions end before followers give up", 200 * time.Millisecond, 20,
+		2400 * time.Millisecond,
+	},
 }
 
-// TestChaos lets workers contend for locks on a real ensemble while servers are killed and frozen, lines cut, stalled and slowed down, and
-// workers stopped, and holds what they saw to the rules of the simulator. It takes a minute, or as long as CHAOS says. The faults
-// come from a seed, which is printed and which CHAOS_SEED sets; what becomes of them is up to the machine. The servers are always its
-// own: those of ZOOKEEPER_SERVERS are not to be killed.
+// TestChaos lets workers contend for locks on a real ensemble while servers are killed
+// and frozen, lines cut, stalled and slowed down, and workers stopped, and holds what
+// they saw to the rules of the simulator. It takes a minute, or as long as CHAOS says.
+// The faults come from a seed, which is printed and which CHAOS_SEED sets; what becomes
+// of them is up to the machine. The servers are always its own: those of
+// ZOOKEEPER_SERVERS are not to be killed.
 func TestChaos(t *testing.T) {
 	zkserver.Real(t, "processes that can be killed")
 	if testing.Short() {
@@ -58,12 +66,14 @@ func TestChaos(t *testing.T) {
 	}
 	t.Logf("CHAOS=%v CHAOS_SEED=%d", length, seed)
 	var all count
-	for _, a := range arenas {
-		t.Run(a.name, func(t *testing.T) {
-			sum, err := runChaos(t, a, seed, length/time.Duration(len(arenas)))
+	for _, timing := range chaosTimings {
+		t.Run(timing.name, func(t *testing.T) {
+			sum, err := runChaos(t, timing, seed, length/time.Duration(len(chaosTimings)))
 			for n := uint64(1); errors.Is(err, errDiverged) && n <= 3; n++ {
 				t.Logf("does not count: %v; again, with CHAOS_SEED=%d", err, seed+n)
-				sum, err = runChaos(t, a, seed+n, length/time.Duration(len(arenas)))
+				sum, err = runChaos(
+					t, timing, seed+n, length/time.Duration(len(chaosTimings)),
+				)
 			}
 			require.NoError(t, err)
 			all.add(sum)
@@ -75,69 +85,95 @@ func TestChaos(t *testing.T) {
 }
 
 const (
-	hurried    = 3                 // workers who do all there is to be done with locks
-	sitting    = 3                 // workers who do nothing but hold on to them, one at each server
-	ownWorker  = hurried + sitting // the number of a hurried one that has a process of its own
-	allWorkers = ownWorker + 1
-	owners     = 3 // in each hurried worker
-	// pace is how many times shorter the waits and holds of hurried workers are than they were if measured by the session timeout, so that
-	// more of them go into a minute.
+	// Workers who do all there is to be done with locks.
+	busyWorkers = 3
+	// Workers who do nothing but hold on to them, one at each server.
+	holdingWorkers = 3
+	// The number of a busy one that has a process of its own.
+	processNumber = busyWorkers + holdingWorkers
+	allWorkers    = processNumber + 1
+	owners        = 3 // in each busy worker
+	// pace is how many times shorter the waits and holds of busy workers are than they
+	// were if measured by the session timeout, so that more of them go into a minute.
 	pace = 2
-	// endWithin bounds what comes after the faults. An ensemble may need an election or two.
+	// endWithin bounds what comes after the faults. An ensemble may need an election or
+	// two.
 	endWithin = 40 * time.Second
 )
 
-func isSitter(worker int) bool { return worker >= hurried && worker < ownWorker }
+func isLongHolder(worker int) bool {
+	return worker >= busyWorkers && worker < processNumber
+}
 
 // errDiverged says that the servers themselves were broken.
 var errDiverged = errors.New("the servers have come to differ")
 
-// runChaos makes faults for some time, checks what the workers saw, and returns what has happened.
-func runChaos(t *testing.T, a arena, seed uint64, length time.Duration) (sum count, err error) {
-	e := startEnsemble(t, allWorkers, zkserver.Tick(a.tick), zkserver.Config("initLimit=20", fmt.Sprintf("syncLimit=%d", a.syncLimit)),
+// runChaos makes faults for some time, checks what the workers saw, and returns what has
+// happened.
+func runChaos(
+	t *testing.T, timing chaosTiming, seed uint64, length time.Duration,
+) (sum count, err error) {
+	e := startEnsemble(t, allWorkers, zkserver.Tick(timing.tick),
+		zkserver.Config("initLimit=20", fmt.Sprintf("syncLimit=%d", timing.syncLimit)),
 		zkserver.JVM(
 			"-Dzookeeper.enableEagerACLCheck=true",
 			// So that the locks' directories go while somebody is about to join.
 			"-Dznode.container.checkIntervalMs=500",
-			// A proxy accepts for a server that is not there. What a candidate sends it is lost, and it would try again after up to a minute.
+			// A proxy accepts for a server that is not there. What a candidate sends it
+			// is lost, and it would try again after up to a minute.
 			"-Dzookeeper.fastleader.maxNotificationInterval=500"))
 	if len(e.between) == 0 {
 		t.Logf("the servers run in a %s: their lines to one another stay whole", e.Kind())
 	}
 	watch := startWatchdog()
-	c := startCrowd(t, e, a.session, seed)
-	n := &nemesis{e: e, session: a.session, note: c.note, pausable: c.pausable(), holds: c.holds}
+	w := startWorkers(t, e, timing.session, seed)
+	n := &nemesis{
+		e: e, session: timing.session, note: w.note, pausable: w.pausable(),
+		holds: w.holds,
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
 	faulty := n.run(ctx, seed)
-	c.note("the faults are over")
-	history, ended := c.finish(t.Context())
+	w.note("the faults are over")
+	history, ended := w.finish(t.Context())
 	late := watch.late()
-	err = errors.Join(faulty, ended, noneLeft(), history.Check(a.limits(c.leases(), late)))
+	err = errors.Join(
+		faulty, ended, noneLeft(), history.Check(timing.limits(w.leases(), late)),
+	)
 	sum = countOf(history)
 	sum.faults = n.made()
-	t.Logf("%v (%s); at worst this process ran %v late", sum, n.summary(), late.Round(time.Millisecond))
+	t.Logf(
+		"%v (%s); at worst this process ran %v late", sum, n.summary(),
+		late.Round(time.Millisecond),
+	)
 	if err == nil {
 		return sum, e.Close()
 	}
 	if e.diverged() {
 		err = fmt.Errorf("%w, and so: %w", errDiverged, err)
 	}
-	err = fmt.Errorf("CHAOS_SEED=%d: %w\nthe whole history: %s\n%v", seed, err, keep(t, history), e)
+	err = fmt.Errorf(
+		"CHAOS_SEED=%d: %w\nthe whole history: %s\n%v", seed, err, keep(t, history), e,
+	)
 	return sum, errors.Join(err, e.Close())
 }
 
-// limits allow for a machine that runs this process, and maybe the other one, later than it should by so much.
-func (a arena) limits(leases map[string]int, late time.Duration) simulator.Limits {
+// limits allow for a machine that runs this process, and maybe the other one, later than
+// it should by so much.
+func (timing chaosTiming) limits(
+	leases map[string]int, late time.Duration,
+) simulator.Limits {
 	return simulator.Limits{
-		Leases: leases, Slack: a.session/40 + 2*late, Grace: a.session/6 + late, Prompt: a.session, Linearize: time.Minute,
+		Leases: leases, Slack: timing.session/40 + 2*late, Grace: timing.session/6 + late,
+		Prompt: timing.session, Linearize: time.Minute,
 	}
 }
 
 // keep writes a history to a file that outlasts the test, and returns its name.
 func keep(t *testing.T, h simulator.History) string {
 	t.Helper()
-	f, err := os.CreateTemp("", "chaos-*.jsonl") //nolint:usetesting // It is to be read after the test.
+	const name = "chaos-*.jsonl"
+	f, err := os.CreateTemp("", name) //nolint:usetesting // read after the test
 	require.NoError(t, err)
 	defer f.Close()
 	out := json.NewEncoder(f)

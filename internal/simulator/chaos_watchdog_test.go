@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A watchdog finds out for how long this process did not run when it should have. What it finds is the machine's fault, not the
-// library's: a timer that is late by that much tells of a loss that much too late.
+// A watchdog finds out for how long this process did not run when it should have. What it
+// finds is the machine's fault, not the library's: a timer that is late by that much
+// tells of a loss that much too late.
 type watchdog struct {
 	stop    context.CancelFunc
 	ended   sync.WaitGroup

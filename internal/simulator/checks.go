@@ -11,82 +11,101 @@ import (
 // Limits are what a history is checked against.
 type Limits struct {
 	Leases map[string]int // the maximum of each semaphore, by its path
-	// Slack is how much of an overlap of two holders of different workers does not count: what it takes a process to run the
-	// goroutine that notes a loss. In one process, and in virtual time, none is needed.
+	// Slack is how much of an overlap of two holders of different workers does not count:
+	// what it takes a process to run the goroutine that notes a loss. In one process, and
+	// in virtual time, none is needed.
 	Slack time.Duration
-	// Grace is what a process needs, once it goes on after a pause, to learn what it has missed.
+	// Grace is what a process needs, once it goes on after a pause, to learn what it has
+	// missed.
 	Grace time.Duration
-	// Told is what a holder may need to learn that its session was ended by force, or its znode deleted by somebody else; 0: any time.
+	// Told is what a holder may need to learn that its session was ended by force, or its
+	// znode deleted by somebody else; 0: any time.
 	Told time.Duration
-	// Prompt is by how much calls may end later than they were to; below 0 that is not checked.
+	// Prompt is by how much calls may end later than they were to; below 0 that is not
+	// checked.
 	Prompt time.Duration
-	// Linearize bounds the search of each path's linearization in real time; default 10 s.
+	// Linearize bounds the search of each path's linearization in real time; default 10
+	// s.
 	Linearize time.Duration
 }
 
 // Check makes all checks and returns what they found, joined.
 func (h History) Check(l Limits) error {
-	s, err := newStudy(h, l)
+	an, err := newAnalysis(h, l)
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.checkOutcomes(), s.checkPrompt(), s.checkExclusion(), s.checkTokens(), s.checkFence(),
-		s.checkReleases(), s.checkRemovals(), s.checkLinearizable())
+	return errors.Join(an.checkOutcomes(), an.checkPrompt(), an.checkExclusion(),
+		an.checkTokens(), an.checkFence(), an.checkReleases(), an.checkRemovals(),
+		an.checkLinearizable())
 }
 
 // A Violation is what a check found, with what led to it.
 type Violation struct {
 	Check string
-	Text  string
-	Tail  string // the end of the history of the path
+	text  string
+	tail  string // the end of the history of the path
 }
 
-func (v *Violation) Error() string { return v.Check + ": " + v.Text + "\n" + v.Tail }
+func (v *Violation) Error() string { return v.Check + ": " + v.text + "\n" + v.tail }
 
 // violation is one of the path of a, seen at a time.
-func (s *study) violation(check, path string, at time.Duration, format string, args ...any) error {
-	return &Violation{Check: check, Text: path + ": " + fmt.Sprintf(format, args...), Tail: s.history.Tail(path, at)}
+func (an *analysis) violation(
+	check, path string, at time.Duration, format string, args ...any,
+) error {
+	return &Violation{
+		Check: check, text: path + ": " + fmt.Sprintf(format, args...),
+		tail: an.history.Tail(path, at),
+	}
 }
 
 // checkOutcomes demands that no call has ended in a way that the library does not have.
-func (s *study) checkOutcomes() error {
-	for _, e := range s.history {
+func (an *analysis) checkOutcomes() error {
+	for _, e := range an.history {
 		if e.Outcome == Unexpected {
-			return s.violation("outcomes", e.Path, e.At, "unexpected: %v", e)
+			return an.violation("outcomes", e.Path, e.At, "unexpected: %v", e)
 		}
 	}
 	return nil
 }
 
-// checkPrompt demands that calls end when they were to, except in a process that was stopped meanwhile.
-func (s *study) checkPrompt() error {
-	if s.limits.Prompt < 0 {
+// checkPrompt demands that calls end when they were to, except in a process that was
+// stopped meanwhile.
+func (an *analysis) checkPrompt() error {
+	if an.limits.Prompt < 0 {
 		return nil
 	}
 	open := map[ID]Event{}
-	for _, e := range s.history {
+	for _, e := range an.history {
 		switch e.Kind {
 		case Called, Releasing:
 			open[e.ID] = e
 		case Granted, Failed, Released:
 			began := open[e.ID]
-			if began.Bound > 0 && e.At-began.At > began.Bound+s.limits.Prompt && !s.wasPaused(e.Worker, began.At, e.At) {
-				return s.violation("promptness", e.Path, e.At, "%v: what was %s at %v with a bound of %v ended at %v, %v late",
-					e.ID, began.Kind, began.At, began.Bound, e.At, e.At-began.At-began.Bound)
+			if began.Bound > 0 && e.At-began.At > began.Bound+an.limits.Prompt &&
+				!an.wasPaused(e.Worker, began.At, e.At) {
+				late := e.At - began.At - began.Bound
+				return an.violation("promptness", e.Path, e.At,
+					"%v: what was %s at %v with a bound of %v ended at %v, %v late",
+					e.ID, began.Kind, began.At, began.Bound, e.At, late)
 			}
 		}
 	}
 	return nil
 }
 
-// checkExclusion demands that whoever holds a lock, and has no reason to doubt it, holds it alone, or only with others of the mode.
-func (s *study) checkExclusion() error {
-	for _, path := range s.paths {
-		for _, a := range s.byPath[path] {
-			for _, from := range s.live(a) {
-				with := s.liveAt(path, from.begin, a)
-				if why := s.conflict(path, with); why != "" {
-					return s.violation("exclusion", path, from.begin, "%s at %v: %v", why, from.begin, with)
+// checkExclusion demands that whoever holds a lock, and has no reason to doubt it, holds
+// it alone, or only with others of the mode.
+func (an *analysis) checkExclusion() error {
+	for _, path := range an.paths {
+		for _, a := range an.byPath[path] {
+			for _, from := range an.live(a) {
+				with := an.liveAt(path, from.begin, a)
+				if why := an.conflict(path, with); why != "" {
+					return an.violation(
+						"exclusion", path, from.begin, "%s at %v: %v", why, from.begin,
+						with,
+					)
 				}
 			}
 		}
@@ -94,18 +113,19 @@ func (s *study) checkExclusion() error {
 	return nil
 }
 
-// liveAt returns who else holds the path when one of a's intervals begins, and a. An overlap that is no longer than the slack does not count.
-func (s *study) liveAt(path string, at time.Duration, a *acquisition) []*acquisition {
+// liveAt returns who else holds the path when one of a's intervals begins, and a. An
+// overlap that is no longer than the slack does not count.
+func (an *analysis) liveAt(path string, at time.Duration, a *acquisition) []*acquisition {
 	found := []*acquisition{a}
-	for _, b := range s.byPath[path] {
+	for _, b := range an.byPath[path] {
 		if b == a {
 			continue
 		}
 		var slack time.Duration
 		if b.Worker != a.Worker {
-			slack = s.limits.Slack
+			slack = an.limits.Slack
 		}
-		for _, i := range s.live(b) {
+		for _, i := range an.live(b) {
 			if i.begin <= at && at+slack < i.end {
 				found = append(found, b)
 			}
@@ -115,7 +135,7 @@ func (s *study) liveAt(path string, at time.Duration, a *acquisition) []*acquisi
 }
 
 // conflict tells why these may not hold the path together, "" if they may.
-func (s *study) conflict(path string, with []*acquisition) string {
+func (an *analysis) conflict(path string, with []*acquisition) string {
 	leased := 0
 	for _, a := range with {
 		if a.mode == Leased {
@@ -127,20 +147,22 @@ func (s *study) conflict(path string, with []*acquisition) string {
 			}
 		}
 	}
-	if limit := s.limits.Leases[path]; leased > limit {
+	if limit := an.limits.Leases[path]; leased > limit {
 		return fmt.Sprintf("%d leases of %d are out", leased, limit)
 	}
 	return ""
 }
 
 // checkTokens demands that tokens grow with the grants.
-func (s *study) checkTokens() error {
-	for _, path := range s.paths {
-		granted := s.granted(path)
+func (an *analysis) checkTokens() error {
+	for _, path := range an.paths {
+		granted := an.granted(path)
 		for i, b := range granted {
 			for _, a := range granted[:i] {
-				if why := s.tokenFault(a, b); why != "" {
-					return s.violation("tokens", path, b.grantedAt, "%s: %v, then %v", why, a, b)
+				if why := an.tokenFault(a, b); why != "" {
+					return an.violation(
+						"tokens", path, b.grantedAt, "%s: %v, then %v", why, a, b,
+					)
 				}
 			}
 		}
@@ -148,8 +170,9 @@ func (s *study) checkTokens() error {
 	return nil
 }
 
-// tokenFault tells what is wrong with the tokens of two grants in their order, "" if nothing is.
-func (s *study) tokenFault(a, b *acquisition) string {
+// tokenFault tells what is wrong with the tokens of two grants in their order, "" if
+// nothing is.
+func (an *analysis) tokenFault(a, b *acquisition) string {
 	switch {
 	case b.under && a.sameOwner(b) && a.Step == b.Step && b.token == a.token:
 		return ""
@@ -158,8 +181,10 @@ func (s *study) tokenFault(a, b *acquisition) string {
 	case a.mode == Shared && b.mode == Shared:
 		return "" // readers come in any order
 	case a.mode == Leased && a.grantedAt >= b.calledAt:
-		return "" // asked for together, or by one who lost its turn meanwhile and got them all the same, behind another who had it next
-	case a.grantedAt >= s.grantedEarliest(b):
+		// Asked for together, or by one who lost its turn meanwhile and got them all the
+		// same, behind another who had it next.
+		return ""
+	case a.grantedAt >= an.grantedEarliest(b):
 		return ""
 	case b.token <= a.token:
 		return "a later holder's token is not greater"
@@ -169,12 +194,12 @@ func (s *study) tokenFault(a, b *acquisition) string {
 
 // checkFence demands that a store never accepts an earlier holder's write after a later
 // holder's, and refuses nobody who holds the lock without a doubt. A store that ZooKeeper
-// guards accepts nothing of an earlier holder once there is a later one. And nobody is given
-// the hold of another.
-func (s *study) checkFence() error {
-	for _, path := range s.paths {
+// guards accepts nothing of an earlier holder once there is a later one. And nobody is
+// given the hold of another.
+func (an *analysis) checkFence() error {
+	for _, path := range an.paths {
 		for _, to := range []store{{path: path}, {path: path, guarded: true}} {
-			if err := s.checkStore(to); err != nil {
+			if err := an.checkStore(to); err != nil {
 				return err
 			}
 		}
@@ -182,31 +207,40 @@ func (s *study) checkFence() error {
 	return nil
 }
 
-func (s *study) checkStore(to store) error {
+func (an *analysis) checkStore(to store) error {
 	var accepted []*access
-	for _, w := range s.accesses[to] {
-		if w.refused && s.liveThrough(w.by, w.begin, w.end) {
-			return s.violation("fence", to.path, w.end, "%v was refused, who held the lock", w.by)
+	for _, w := range an.accesses[to] {
+		if w.refused && an.liveThrough(w.by, w.begin, w.end) {
+			return an.violation(
+				"fence", to.path, w.end, "%v was refused, who held the lock", w.by,
+			)
 		}
 		if w.node != "" && w.node != w.by.node {
-			return s.violation("fence", to.path, w.end, "%v wrote by the hold of another, %s", w.by, w.node)
+			return an.violation(
+				"fence", to.path, w.end, "%v wrote by the hold of another, %s", w.by,
+				w.node,
+			)
 		}
 		if w.version == 0 {
 			continue
 		}
 		accepted = append(accepted, w)
-		if b := s.successor(w); to.guarded && b != nil {
-			return s.violation("fence", to.path, w.end,
-				"a guarded write was accepted: of %v (version %d, sent at %v), although %v had the lock",
+		if b := an.successor(w); to.guarded && b != nil {
+			return an.violation("fence", to.path, w.end,
+				"a guarded write was accepted: of %v (version %d, sent at %v), "+
+					"although %v had the lock",
 				w.by, w.version, w.begin, b)
 		}
 	}
-	slices.SortStableFunc(accepted, func(a, b *access) int { return cmp.Compare(a.version, b.version) })
+	slices.SortStableFunc(accepted, func(a, b *access) int {
+		return cmp.Compare(a.version, b.version)
+	})
 	for i, late := range accepted {
 		for _, early := range accepted[:i] {
-			if late.by != early.by && late.by.grantedAt < s.grantedEarliest(early.by) {
-				return s.violation("fence", to.path, late.end,
-					"a stale write was accepted: %v wrote (version %d) after %v had (version %d)",
+			if late.by != early.by && late.by.grantedAt < an.grantedEarliest(early.by) {
+				return an.violation("fence", to.path, late.end,
+					"a stale write was accepted: "+
+						"%v wrote (version %d) after %v had (version %d)",
 					late.by, late.version, early.by, early.version)
 			}
 		}
@@ -216,9 +250,9 @@ func (s *study) checkStore(to store) error {
 
 // successor is a later holder of another owner who had the lock when an exclusive holder
 // sent a write, nil if there was none: then the writer's znode was gone.
-func (s *study) successor(w *access) *acquisition {
-	for _, b := range s.byPath[w.by.path] {
-		later := b.held && !b.sameOwner(w.by) && w.by.grantedAt < s.grantedEarliest(b)
+func (an *analysis) successor(w *access) *acquisition {
+	for _, b := range an.byPath[w.by.path] {
+		later := b.held && !b.sameOwner(w.by) && w.by.grantedAt < an.grantedEarliest(b)
 		if later && b.grantedAt < w.begin {
 			return b
 		}
@@ -226,19 +260,26 @@ func (s *study) successor(w *access) *acquisition {
 	return nil
 }
 
-// checkReleases demands that a release that reports success was one: nobody else had got the lock until it began, whatever pauses
-// and forced ends of sessions there were. (Not where somebody else deleted the znode: when an answer is lost, nobody can tell whose
+// checkReleases demands that a release that reports success was one: nobody else had got
+// the lock until it began, whatever pauses and forced ends of sessions there were. (Not
+// where somebody else deleted the znode: when an answer is lost, nobody can tell whose
 // delete it was.)
-func (s *study) checkReleases() error {
-	for _, path := range s.paths {
-		for _, a := range s.granted(path) {
-			if _, removed := s.removed[a.node]; removed || a.mode == Leased || a.outcome != OK || !a.released {
+func (an *analysis) checkReleases() error {
+	for _, path := range an.paths {
+		for _, a := range an.granted(path) {
+			if _, removed := an.removed[a.node]; removed || a.mode == Leased ||
+				a.outcome != OK || !a.released {
 				continue
 			}
-			for _, b := range s.granted(path) {
-				excludes := (a.mode == Exclusive || b.mode == Exclusive) && !a.sameOwner(b)
-				if excludes && a.grantedAt < s.grantedEarliest(b) && b.grantedAt < a.releasingAt {
-					return s.violation("releases", path, a.releasedAt, "%v released without an error, but had lost the lock to %v", a, b)
+			for _, b := range an.granted(path) {
+				excludes := (a.mode == Exclusive || b.mode == Exclusive) &&
+					!a.sameOwner(b)
+				if excludes && a.grantedAt < an.grantedEarliest(b) &&
+					b.grantedAt < a.releasingAt {
+					return an.violation(
+						"releases", path, a.releasedAt,
+						"%v released without an error, but had lost the lock to %v", a, b,
+					)
 				}
 			}
 		}
@@ -246,24 +287,28 @@ func (s *study) checkReleases() error {
 	return nil
 }
 
-// breath is what may pass between a grant and the news that the own znode had gone before: what happened while the connection was away
-// the client tells in any order.
-const breath = time.Millisecond
+// eventDelay is what may pass between a grant and the news that its znode had gone
+// before: what happened while the connection was away the client tells in any order.
+const eventDelay = time.Millisecond
 
-// checkRemovals demands that nobody gets the lock with a znode that was deleted while another held it: whoever sees that the other has
-// gone can see that, too.
-func (s *study) checkRemovals() error {
-	for _, path := range s.paths {
-		for _, a := range s.granted(path) {
-			gone, removed := s.removed[a.node]
-			if !removed || a.lost && a.lostAt <= a.grantedAt+breath {
+// checkRemovals demands that nobody gets the lock with a znode that was deleted while
+// another held it: whoever sees that the other has gone can see that, too.
+func (an *analysis) checkRemovals() error {
+	for _, path := range an.paths {
+		for _, a := range an.granted(path) {
+			gone, removed := an.removed[a.node]
+			if !removed || a.lost && a.lostAt <= a.grantedAt+eventDelay {
 				continue
 			}
-			for _, b := range s.granted(path) {
-				excludes := (a.mode == Exclusive || b.mode == Exclusive) && !a.sameOwner(b)
-				through := b.grantedAt < gone.begin && gone.end < b.releasingAt && b.released && b.outcome == OK
+			for _, b := range an.granted(path) {
+				excludes := (a.mode == Exclusive || b.mode == Exclusive) &&
+					!a.sameOwner(b)
+				through := b.grantedAt < gone.begin && gone.end < b.releasingAt &&
+					b.released && b.outcome == OK
 				if excludes && through && b.releasingAt < a.grantedAt {
-					return s.violation("removals", path, a.grantedAt, "%v was granted although its znode %s was deleted from %v to %v, when %v held the lock",
+					return an.violation("removals", path, a.grantedAt,
+						"%v was granted although its znode %s was deleted "+
+							"from %v to %v, when %v held the lock",
 						a, a.node, gone.begin, gone.end, b)
 				}
 			}

@@ -18,7 +18,8 @@ func violations(tb testing.TB, err error) (checks []string) {
 		return nil
 	}
 	var v *simulator.Violation
-	if errors.As(err, &v); v == err { //nolint:errorlint // Whether it is the Violation itself, and not wrapped, is the question.
+	// Whether it is the Violation itself, and not wrapped, is the question.
+	if errors.As(err, &v); v == err { //nolint:errorlint // see above
 		return []string{v.Check}
 	}
 	joined, ok := err.(interface{ Unwrap() []error })
@@ -124,8 +125,10 @@ func TestCheckExclusionKnowsTolerance(t *testing.T) {
 			limits: simulator.Limits{Slack: 5 * time.Millisecond},
 		},
 		{
-			name: "of another process, too much", text: strings.ReplaceAll(late, "%", "1/0"),
-			limits: simulator.Limits{Slack: 4 * time.Millisecond}, want: []string{"exclusion"},
+			name:   "of another process, too much",
+			text:   strings.ReplaceAll(late, "%", "1/0"),
+			limits: simulator.Limits{Slack: 4 * time.Millisecond},
+			want:   []string{"exclusion"},
 		},
 		{
 			name: "never of the same process", text: strings.ReplaceAll(late, "%", "0/1"),
@@ -361,7 +364,8 @@ func TestCheckTokens(t *testing.T) {
 			20 granted   0/0/0 token=3
 			21 called    0/1/0 leased
 			22 granted   0/1/0 token=3`,
-			limits: simulator.Limits{Leases: map[string]int{"/p": 2}}, want: []string{"linearizability", "tokens"},
+			limits: simulator.Limits{Leases: map[string]int{"/p": 2}},
+			want:   []string{"linearizability", "tokens"},
 		},
 		{name: "granted before the process was stopped", text: `
 			10 called    0/0/0 exclusive
@@ -458,8 +462,15 @@ func TestCheckReleases(t *testing.T) {
 		41 releasing 0/0/0
 		42 released  0/0/0 %`
 	judge(t, []verdict{
-		{name: "a loss that was not told", text: strings.ReplaceAll(overtaken, "%", "ok"), want: []string{"linearizability", "releases"}},
-		{name: "a loss that the release told", text: strings.ReplaceAll(overtaken, "%", "lock-lost")},
+		{
+			name: "a loss that was not told",
+			text: strings.ReplaceAll(overtaken, "%", "ok"),
+			want: []string{"linearizability", "releases"},
+		},
+		{
+			name: "a loss that the release told",
+			text: strings.ReplaceAll(overtaken, "%", "lock-lost"),
+		},
 		{name: "a znode that somebody else deleted", text: `
 			10 called    0/0/0 exclusive
 			20 granted   0/0/0 token=5 node=/p/a
@@ -471,11 +482,19 @@ func TestCheckReleases(t *testing.T) {
 			41 releasing 0/0/0
 			42 released  0/0/0 ok`},
 		{
-			name: "a loss to a reader that was not told", text: strings.ReplaceAll(strings.ReplaceAll(overtaken, "%", "ok"), "1/0/0 exclusive", "1/0/0 shared"),
+			name: "a loss to a reader that was not told", text: strings.ReplaceAll(
+				strings.ReplaceAll(overtaken, "%", "ok"), "1/0/0 exclusive",
+				"1/0/0 shared",
+			),
 			want: []string{"linearizability", "releases"},
 		},
-		{name: "two readers", text: strings.ReplaceAll(strings.ReplaceAll(overtaken, "%", "ok"), "exclusive", "shared")},
-		{name: "a release that is not confirmed", text: strings.ReplaceAll(overtaken, "%", "cancelled")},
+		{name: "two readers", text: strings.ReplaceAll(
+			strings.ReplaceAll(overtaken, "%", "ok"), "exclusive", "shared",
+		)},
+		{
+			name: "a release that is not confirmed",
+			text: strings.ReplaceAll(overtaken, "%", "cancelled"),
+		},
 	})
 }
 
@@ -491,14 +510,33 @@ func TestCheckRemovals(t *testing.T) {
 		32 released  0/0/0 ok
 		33 lost      1/0/0`
 	judge(t, []verdict{
-		{name: "a writer", text: strings.ReplaceAll(deleted, "%", "exclusive"), want: []string{"removals"}},
-		{name: "a reader", text: strings.ReplaceAll(deleted, "%", "shared"), want: []string{"removals"}},
-		{name: "told within the same breath", text: strings.ReplaceAll(strings.ReplaceAll(deleted, "%", "exclusive"), "33 lost", "32 lost")},
-		{name: "readers together", text: strings.ReplaceAll(strings.ReplaceAll(deleted, "%", "shared"), "exclusive", "shared")},
-		{name: "a new znode", text: strings.ReplaceAll(strings.ReplaceAll(deleted, "%", "shared"), "token=6 node=/p/b", "token=6 node=/p/c")},
-		{name: "deleted at the same time", text: strings.ReplaceAll(strings.ReplaceAll(deleted, "%", "shared"), "24 removed", "30 removed")},
-		{name: "deleted before the other came", text: strings.ReplaceAll(strings.ReplaceAll(deleted, "%", "shared"), "22 removing", "20 removing")},
-		{name: "the other had lost it", text: strings.ReplaceAll(strings.ReplaceAll(deleted, "%", "exclusive"), "0/0/0 ok", "0/0/0 lock-lost")},
+		{
+			name: "a writer", text: strings.ReplaceAll(deleted, "%", "exclusive"),
+			want: []string{"removals"},
+		},
+		{
+			name: "a reader", text: strings.ReplaceAll(deleted, "%", "shared"),
+			want: []string{"removals"},
+		},
+		{name: "told at almost the same time", text: strings.ReplaceAll(
+			strings.ReplaceAll(deleted, "%", "exclusive"), "33 lost", "32 lost",
+		)},
+		{name: "readers together", text: strings.ReplaceAll(
+			strings.ReplaceAll(deleted, "%", "shared"), "exclusive", "shared",
+		)},
+		{name: "a new znode", text: strings.ReplaceAll(
+			strings.ReplaceAll(deleted, "%", "shared"), "token=6 node=/p/b",
+			"token=6 node=/p/c",
+		)},
+		{name: "deleted at the same time", text: strings.ReplaceAll(
+			strings.ReplaceAll(deleted, "%", "shared"), "24 removed", "30 removed",
+		)},
+		{name: "deleted before the other came", text: strings.ReplaceAll(
+			strings.ReplaceAll(deleted, "%", "shared"), "22 removing", "20 removing",
+		)},
+		{name: "the other had lost it", text: strings.ReplaceAll(
+			strings.ReplaceAll(deleted, "%", "exclusive"), "0/0/0 ok", "0/0/0 lock-lost",
+		)},
 	})
 }
 
@@ -538,7 +576,8 @@ func TestCheckOutcomesAndPromptness(t *testing.T) {
 	})
 }
 
-// What only the search for an order can find: each of the other checks compares two holders that are sure of themselves.
+// What only the search for an order can find: each of the other checks compares two
+// holders that are sure of themselves.
 func TestCheckLinearizable(t *testing.T) {
 	judge(t, []verdict{
 		{name: "a lock taken out of a pause, after it was lost", text: `

@@ -25,8 +25,9 @@ type Bare interface {
 	Bare()
 }
 
-// A gatedConn is the client of a process that can be stopped: the library makes no call while it is, and handles no answer. So a
-// call can come long after the look at the connection that led to it. It takes its time also else, where the World has a Pace.
+// A gatedConn is the client of a process that can be stopped: the library makes no call
+// while it is, and handles no answer. So a call can come long after the look at the
+// connection that led to it. It takes its time also else, where the World has a Pace.
 type gatedConn struct {
 	client Client
 	ctx    context.Context
@@ -38,8 +39,8 @@ type gatedConn struct {
 
 var _ recipes.Conn = (*gatedConn)(nil)
 
-// A gatedClient is a gatedConn that has all else that a *recipes.Client has. What both have
-// is the gatedConn's, which stands less deep.
+// A gatedClient is a gatedConn that has all else that a *recipes.Client has. What both
+// have is the gatedConn's, which stands less deep.
 type gatedClient struct {
 	*gatedConn
 	rest
@@ -55,8 +56,8 @@ func (c *gatedConn) asSeen() recipes.Conn {
 	return c
 }
 
-// told is what a wrapper says for the client inside, which does not tell by its errors alone
-// that it was closed: see recipes.Conn.
+// told is what a wrapper says for the client inside, which does not tell by its errors
+// alone that it was closed: see recipes.Conn.
 func (c *gatedConn) told(err error) error {
 	if errors.Is(err, zk.ErrConnectionClosed) && c.closed.Load() {
 		return zk.ErrClosing
@@ -95,13 +96,17 @@ func (c *gatedConn) Children(path string) ([]string, *zk.Stat, error) {
 	return got, stat, c.told(err)
 }
 
-func (c *gatedConn) Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
+func (c *gatedConn) Create(
+	path string, data []byte, flags int32, acl []zk.ACL,
+) (string, error) {
 	defer c.enter("create", path)()
 	got, err := c.client.Create(path, data, flags, acl)
 	return got, c.told(err)
 }
 
-func (c *gatedConn) CreateContainer(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
+func (c *gatedConn) CreateContainer(
+	path string, data []byte, flags int32, acl []zk.ACL,
+) (string, error) {
 	defer c.enter("createcontainer", path)()
 	got, err := c.client.CreateContainer(path, data, flags, acl)
 	return got, c.told(err)

@@ -20,7 +20,8 @@ type defect struct {
 	edits []edit
 }
 
-// An edit puts one text in the place of another, which must stand exactly once in the file.
+// An edit puts one text in the place of another, which must stand exactly once in the
+// file.
 type edit struct{ now, then string }
 
 // Not here is that a znode of another session is taken over: 2,000 seeds show it once at
@@ -54,7 +55,7 @@ var defects = []defect{
 		}},
 	},
 	{
-		name: "the own znode is not looked after when the one ahead goes",
+		name: "its own znode is not looked after when the one ahead goes",
 		file: "internal/seqnode/waiter.go",
 		edits: []edit{
 			{now: "	case p.local == nil && p.last:", then: "	case false:"},
@@ -187,12 +188,14 @@ const (
 	replayedSeeds = 3
 )
 
-var failedSeed = regexp.MustCompile(`seed (\d+), which SIM_SEED=\d+ shows in full: [^\n]*`)
+var failedSeed = regexp.MustCompile(
+	`seed (\d+), which SIM_SEED=\d+ shows in full: [^\n]*`,
+)
 
 // TestDefects builds the simulator against a library with a defect, for each of them, and
 // demands that it finds out, and finds out again when the seed is replayed: a simulator
-// that finds nothing proves nothing. A seed does not decide everything, so that one may not
-// come back; then the hunt goes on.
+// that finds nothing proves nothing. A seed does not decide everything, so that one may
+// not come back; then the hunt goes on.
 func TestDefects(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the simulator many times")
@@ -204,7 +207,8 @@ func TestDefects(t *testing.T) {
 			from := 1
 			for range replayedSeeds {
 				seed := d.hunt(t, simulator, from)
-				if _, failed := runMutant(t, simulator, "SIM_SEED="+strconv.Itoa(seed)); failed {
+				_, failed := runMutant(t, simulator, "SIM_SEED="+strconv.Itoa(seed))
+				if failed {
 					return
 				}
 				t.Logf("seed %d does not show it again", seed)
@@ -229,7 +233,8 @@ func (d defect) hunt(t *testing.T, simulator string, from int) (seed int) {
 	return seed
 }
 
-// runMutant runs the simulator of a mutant, and returns what it says and whether it failed.
+// runMutant runs the simulator of a mutant, and returns what it says and whether it
+// failed.
 func runMutant(t *testing.T, simulator string, env ...string) (out string, failed bool) {
 	t.Helper()
 	run := exec.CommandContext(t.Context(), simulator, "-test.run=^TestSimulator$")
@@ -246,16 +251,24 @@ func (d defect) build(t *testing.T) string {
 	text, err := os.ReadFile(source)
 	require.NoError(t, err)
 	for _, e := range d.edits {
-		require.Equal(t, 1, strings.Count(string(text), e.now), "%s must have exactly once: %s", d.file, e.now)
+		require.Equal(
+			t, 1, strings.Count(string(text), e.now), "%s must have exactly once: %s",
+			d.file, e.now,
+		)
 		text = []byte(strings.Replace(string(text), e.now, e.then, 1))
 	}
 	dir := t.TempDir()
-	mutant, overlay, binary := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "simulator.test")
+	mutant, overlay := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
+	binary := filepath.Join(dir, "simulator.test")
 	require.NoError(t, os.WriteFile(mutant, text, 0o600))
-	replaced, err := json.Marshal(map[string]map[string]string{"Replace": {source: mutant}})
+	replaced, err := json.Marshal(map[string]map[string]string{
+		"Replace": {source: mutant},
+	})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(overlay, replaced, 0o600))
-	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".").CombinedOutput()
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off",
+		"-overlay", overlay, "-o", binary, ".")
+	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return binary
 }

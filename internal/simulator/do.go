@@ -8,33 +8,33 @@ import (
 	"github.com/zkrecipes/recipes"
 )
 
-// A hesitant lock is one whose caller is held up, now and then, right behind the call
+// A delayedLock is one whose caller is held up, now and then, right behind the call
 // that has acquired it. What is acquired through it is recorded.
-type hesitant struct {
+type delayedLock struct {
 	recipes.InterProcessLock
-	u      *use
-	side   side
-	stakes []stake
+	u     *use
+	side  side
+	parts []part
 }
 
 // errNotHeld says that the lock was not acquired. Why is recorded.
 var errNotHeld = errors.New("not acquired")
 
-func (h *hesitant) Acquire(ctx context.Context) error {
-	if !h.u.as(ctx).acquire(h.side, h.stakes, forEver) {
+func (l *delayedLock) Acquire(ctx context.Context) error {
+	if !l.u.as(ctx).acquire(l.side, l.parts, forEver) {
 		return errNotHeld
 	}
-	h.u.rest(h.u.step.lag)
-	h.u.pass()
+	l.u.rest(l.u.step.lag)
+	l.u.pass()
 	return nil
 }
 
-func (h *hesitant) Release(ctx context.Context) error {
-	return h.u.as(ctx).release(h.side, h.stakes, 1)
+func (l *delayedLock) Release(ctx context.Context) error {
+	return l.u.as(ctx).release(l.side, l.parts, 1)
 }
 
-func (h *hesitant) Hold(ctx context.Context) *recipes.Hold {
-	lock, ok := h.InterProcessLock.(interface {
+func (l *delayedLock) Hold(ctx context.Context) *recipes.Hold {
+	lock, ok := l.InterProcessLock.(interface {
 		Hold(ctx context.Context) *recipes.Hold
 	})
 	if !ok {
@@ -43,8 +43,8 @@ func (h *hesitant) Hold(ctx context.Context) *recipes.Hold {
 	return lock.Hold(ctx)
 }
 
-// errDeaf says that fn's ctx did not tell of the loss.
-var errDeaf = errors.New("fn goes on although the lock was lost")
+// errLossNotTold says that fn's ctx did not tell of the loss.
+var errLossNotTold = errors.New("fn goes on although the lock was lost")
 
 // as is the use by the owner that ctx carries.
 func (u *use) as(ctx context.Context) *use {
@@ -54,24 +54,24 @@ func (u *use) as(ctx context.Context) *use {
 	return &other
 }
 
-// heard is what passes at the most between the end of a hold and that of fn's ctx: one
-// goroutine has to run.
-const heard = time.Millisecond
+// toldWithin is what passes at the most between the end of a hold and that of fn's ctx:
+// one goroutine has to run.
+const toldWithin = time.Millisecond
 
 // do is a use by way of Do. It reports whether the lock was held.
 func (u *use) do(s side) (held bool) {
-	lock := &hesitant{u.v.of(s), u, s, u.claim(s, false)}
+	lock := &delayedLock{u.v.of(s), u, s, u.parts(s, false)}
 	err := recipes.Do(u.ctx, lock, func(ctx context.Context, _ *recipes.Hold) error {
 		held = true
 		within := u.as(ctx)
-		within.step.deaf = true // so that fn sees what comes of ctx
+		within.step.ignoreLoss = true // so that fn sees what comes of ctx
 		for range 2 {
 			within.step.hold = u.step.hold / 2
-			within.hold(lock.stakes)
-			if ctx.Err() == nil && anyLost(lock.stakes) {
-				time.Sleep(heard)
+			within.hold(lock.parts)
+			if ctx.Err() == nil && anyLost(lock.parts) {
+				time.Sleep(toldWithin)
 				if ctx.Err() == nil {
-					u.unexpected("do", errDeaf)
+					u.unexpected("do", errLossNotTold)
 				}
 			}
 		}

@@ -1,33 +1,47 @@
-// Package simulator hunts for two holders of one lock. It has a workload for the recipes, a recorder of what the workload
-// sees, and checkers of what it recorded. The same three serve a simulated ensemble in virtual time and a real one under
-// chaos; what differs, servers and faults, is the business of the tests here.
+// Package simulator hunts for two holders of one lock. It has a workload for the recipes,
+// a recorder of what the workload sees, and checkers of what it recorded. The same three
+// serve a simulated ensemble in virtual time and a real one under chaos; what differs,
+// servers and faults, is the business of the tests here.
 //
-// A [World] runs workers, each a process with a session of its own, and in each of them owners, who acquire, hold and
-// release the world's locks as a seed tells. A test brings [Config.Dial], which opens a worker's session, and makes the
-// faults. It tells the World what the checkers must know of them:
+// A [World] runs workers, each a process with a session of its own, and in each of them
+// owners, who acquire, hold and release the world's locks as a seed tells. A test brings
+// [Config.Dial], which opens a worker's session, and makes the faults. It tells the World
+// what the checkers must know of them:
 //
-//   - [World.Pause] and [World.Resume] stop a worker's owners between two of their steps, and say that its process is
-//     stopped: what it holds meanwhile, and for [Limits.Grace] after that, counts as held by nobody.
-//   - [World.Expire] must be called before a session is ended by force. No client can know of that in time. The workload itself
-//     deletes znodes of others now and then, which is the same to their holders.
+//   - [World.Pause] and [World.Resume] stop a worker's owners between two of their steps,
+//     and say that its process is stopped: what it holds meanwhile, and for
+//     [Limits.Grace] after that, counts as held by nobody.
+//   - [World.Expire] must be called before a session is ended by force. No client can
+//     know of that in time. The workload itself deletes znodes of others now and then,
+//     which is the same to their holders.
 //
-// Beside the locks there are two more things below [Config.Root]: a znode for each lock, which
-// its holders write to in a transaction that checks their hold, and one that nobody may
-// touch, for owners that ask for what they have no right to ([Config.Trespass]).
+// Beside the locks there are two more things below [Config.Root]: a znode for each lock,
+// which its holders write to in a transaction that checks their hold, and one that nobody
+// may touch, for owners that ask for what they have no right to ([Config.Trespass]).
 //
 // The course of a run:
 //
-//	w, err := simulator.New(simulator.Config{Seed: seed, Workers: 4, Owners: 3, Session: timeout, Dial: dial})
+//	w, err := simulator.New(simulator.Config{
+//		Seed: seed, Workers: 4, Owners: 3, Session: timeout, Dial: dial,
+//	})
 //	w.Start()
-//	…                                      // faults, and then their end: Resume all, heal all
-//	err = w.Finish(ctx)                    // all stop; everybody gets every lock again; no znode is left; all is closed
-//	err = w.History().Check(w.Limits())    // ask the checkers
+//	// Faults, and then their end: Resume all, heal all.
+//	err = w.Finish(ctx) // all stop; everybody gets every lock again; no znode is left
+//	err = w.History().Check(w.Limits())
 //
-// The tests here are the simulator (TestSimulator: zktest in testing/synctest bubbles, a run for each seed), the proof that it finds what
-// is wrong (TestDefects), the chaos on a real ensemble (TestChaos), and the tests of the checkers with histories written by hand.
+// Each owner runs on a goroutine of its own from [World.Start] on, and the [Recorder] has
+// one for each hold, which waits for its loss; [World.Finish] waits for all of them. No
+// mutex is held across a call to ZooKeeper. The methods of a World and of a Recorder may
+// be called from any goroutine.
 //
-// A process of its own (a test binary that runs itself again) makes a World of one worker, with [Config.First] as its
-// number, writes its [History] as JSON, and takes its times from a clock that it shares with the others,
-// [Config.Clock]. [Merge] puts such histories together. Its writes need a [Register] that all processes share, in
+// The tests here are the simulator (TestSimulator: zktest in testing/synctest bubbles, a
+// run for each seed), the proof that it finds what is wrong (TestDefects), the chaos on a
+// real ensemble (TestChaos), and the tests of the checkers with histories written by
+// hand.
+//
+// A process of its own (a test binary that runs itself again) makes a World of one
+// worker, with [Config.First] as its number, writes its [History] as JSON, and takes its
+// times from a clock that it shares with the others, [Config.Clock]. [Merge] puts such
+// histories together. Its writes need a [Register] that all processes share, in
 // [Config.Register], or none.
 package simulator

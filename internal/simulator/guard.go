@@ -68,13 +68,13 @@ func makeZnode(client Client, p string) error {
 
 // guard is one write to the store that ZooKeeper makes only if the hold lasts. When
 // the answer is lost, nobody knows whether it did.
-func (u *use) guard(st stake) {
-	one := []stake{st}
-	u.record(one, Event{Kind: Writing, Guarded: true, Token: st.token, Node: st.node})
+func (u *use) guard(p part) {
+	one := []part{p}
+	u.record(one, Event{Kind: Writing, Guarded: true, Token: p.token, Node: p.node})
 	u.rest(u.step.lag)
 	u.pass()
-	answers, err := u.setIfHeld(st)
-	e := Event{Kind: Unsure, Guarded: true, Token: st.token}
+	answers, err := u.setIfHeld(p)
+	e := Event{Kind: Unsure, Guarded: true, Token: p.token}
 	switch {
 	case err == nil:
 		e.Kind, e.Version = Written, int64(answers[len(answers)-1].Stat.Version)
@@ -86,13 +86,14 @@ func (u *use) guard(st stake) {
 	u.record(one, e)
 }
 
-// setIfHeld makes the transaction. The deaf do not let the library look before.
-func (u *use) setIfHeld(st stake) ([]zk.MultiResponse, error) {
-	set := &zk.SetDataRequest{Path: u.p.w.store(st.path), Version: -1}
-	if u.step.deaf {
-		return u.on.gated.Multi(st.hold.Check(), set)
+// setIfHeld makes the transaction. Who ignores a loss does not let the library look
+// before.
+func (u *use) setIfHeld(p part) ([]zk.MultiResponse, error) {
+	set := &zk.SetDataRequest{Path: u.p.w.store(p.path), Version: -1}
+	if u.step.ignoreLoss {
+		return u.on.gated.Multi(p.hold.Check(), set)
 	}
-	return st.hold.Multi(set)
+	return p.hold.Multi(set)
 }
 
 // nonsense is an ACL that no server takes.

@@ -25,12 +25,14 @@ const (
 	Refused   Kind = "refused"   // it was refused
 	Unsure    Kind = "unsure"    // nobody knows which: the answer was lost
 
-	Paused   Kind = "paused"   // the process of a worker is stopped
-	Resumed  Kind = "resumed"  // it goes on
-	Expired  Kind = "expired"  // a session is about to be ended by force
-	Removing Kind = "removing" // a znode is about to be deleted by somebody whose it is not
-	Removed  Kind = "removed"  // it was
-	Note     Kind = "note"     // anything else that is worth knowing when a history is read
+	Paused  Kind = "paused"  // the process of a worker is stopped
+	Resumed Kind = "resumed" // it goes on
+	Expired Kind = "expired" // a session is about to be ended by force
+	// A znode is about to be deleted by somebody whose it is not.
+	Removing Kind = "removing"
+	Removed  Kind = "removed" // it was
+	// Anything else that is worth knowing when a history is read.
+	Note Kind = "note"
 )
 
 // A Mode is what a holder is entitled to.
@@ -48,13 +50,15 @@ type Outcome string
 
 // The outcomes.
 const (
-	OK          Outcome = "ok"
-	TimedOut    Outcome = "timed out"   // AcquireTimeout's time ran out
-	Cancelled   Outcome = "cancelled"   // ctx was done; of a release: before it was confirmed
-	Closed      Outcome = "closed"      // the client was closed
-	LockLost    Outcome = "lock lost"   // the hold had ended before
-	NotAllowed  Outcome = "not allowed" // an upgrade was refused
-	Unexpected  Outcome = "unexpected"  // none of these: a defect, of the library or of the workload
+	OK       Outcome = "ok"
+	TimedOut Outcome = "timed out" // AcquireTimeout's time ran out
+	// Ctx was done; of a release: before it was confirmed.
+	Cancelled  Outcome = "cancelled"
+	Closed     Outcome = "closed"      // the client was closed
+	LockLost   Outcome = "lock lost"   // the hold had ended before
+	NotAllowed Outcome = "not allowed" // an upgrade was refused
+	// None of these: a defect, of the library or of the workload.
+	Unexpected  Outcome = "unexpected"
 	Unreachable Outcome = "unreachable" // the connection could not be opened
 )
 
@@ -62,17 +66,23 @@ const (
 type ID struct {
 	Worker int `json:"worker"`
 	Owner  int `json:"owner"`
-	Step   int `json:"step"`           // counts what the owner acquires
-	Part   int `json:"part,omitempty"` // of what is acquired together: leases, the members of a multi lock, a read lock under a write lock
+	Step   int `json:"step"` // counts what the owner acquires
+	// Of what is acquired together: leases, the members of a multi lock, a read lock
+	// under a write lock.
+	Part int `json:"part,omitempty"`
 }
 
 func (id ID) String() string {
-	return fmt.Sprintf("worker %d, owner %d, step %d.%d", id.Worker, id.Owner, id.Step, id.Part)
+	return fmt.Sprintf(
+		"worker %d, owner %d, step %d.%d", id.Worker, id.Owner, id.Step, id.Part,
+	)
 }
 
 func (id ID) compare(other ID) int {
-	return cmp.Or(cmp.Compare(id.Worker, other.Worker), cmp.Compare(id.Owner, other.Owner),
-		cmp.Compare(id.Step, other.Step), cmp.Compare(id.Part, other.Part))
+	return cmp.Or(
+		cmp.Compare(id.Worker, other.Worker), cmp.Compare(id.Owner, other.Owner),
+		cmp.Compare(id.Step, other.Step), cmp.Compare(id.Part, other.Part),
+	)
 }
 
 // An Event is one line of a history.
@@ -80,15 +90,21 @@ type Event struct {
 	At   time.Duration `json:"at"` // by the recorder's clock
 	Kind Kind          `json:"kind"`
 	ID
-	Path    string        `json:"path,omitempty"`    // of the lock
-	Mode    Mode          `json:"mode,omitempty"`    // of Called and Granted
-	Under   bool          `json:"under,omitempty"`   // of Called and Granted: a read lock under the owner's own write lock
-	Guarded bool          `json:"guarded,omitempty"` // of writes: ZooKeeper looked whether the lock was held; else the token alone counts
-	Token   int64         `json:"token,omitempty"`   // of Granted and of writes; 0: it was lost before it could be read
-	Node    string        `json:"node,omitempty"`    // of Granted, Removing and Removed; of Writing: by whose hold
-	Session int64         `json:"session,omitempty"` // of Granted and Expired
-	Version int64         `json:"version,omitempty"` // of Written: its place among the writes that were accepted
-	Bound   time.Duration `json:"bound,omitempty"`   // of Called and Releasing: when the call was to end, 0 for never; see CheckPrompt
+	Path string `json:"path,omitempty"` // of the lock
+	Mode Mode   `json:"mode,omitempty"` // of Called and Granted
+	// Of Called and Granted: a read lock under the owner's own write lock.
+	Under bool `json:"under,omitempty"`
+	// Of writes: ZooKeeper looked whether the lock was held; else the token alone counts.
+	Guarded bool `json:"guarded,omitempty"`
+	// Of Granted and of writes; 0: it was lost before it could be read.
+	Token int64 `json:"token,omitempty"`
+	// Of Granted, Removing and Removed; of Writing: by whose hold.
+	Node    string `json:"node,omitempty"`
+	Session int64  `json:"session,omitempty"` // of Granted and Expired
+	// Of Written: its place among the writes that were accepted.
+	Version int64 `json:"version,omitempty"`
+	// Of Called and Releasing: when the call was to end, 0 for never; see CheckPrompt.
+	Bound   time.Duration `json:"bound,omitempty"`
 	Outcome Outcome       `json:"outcome,omitempty"` // of Failed and Released
 	Text    string        `json:"text,omitempty"`    // an error, or a note
 }
@@ -126,7 +142,8 @@ func (e Event) String() string {
 // A History is what was recorded, in order.
 type History []Event
 
-// Merge puts together the histories of several processes, whose recorders had the same clock.
+// Merge puts together the histories of several processes, whose recorders had the same
+// clock.
 func Merge(histories ...History) History {
 	all := slices.Concat(histories...)
 	slices.SortStableFunc(all, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
@@ -136,7 +153,8 @@ func Merge(histories ...History) History {
 // tailLines is how much of a history a failure shows.
 const tailLines = 60
 
-// Tail returns the last lines up to and with a time, of those that concern a path ("" for all of them).
+// Tail returns the last lines up to and with a time, of those that concern a path ("" for
+// all of them).
 func (h History) Tail(path string, until time.Duration) string {
 	var lines []string
 	for _, e := range h {
@@ -164,7 +182,8 @@ type held struct {
 	over chan struct{} // closed when it is not held any more
 }
 
-// NewRecorder returns a Recorder whose events have the times that clock tells; nil is the time since now.
+// NewRecorder returns a Recorder whose events have the times that clock tells; nil is the
+// time since now.
 func NewRecorder(clock func() time.Duration) *Recorder {
 	if clock == nil {
 		began := time.Now()
@@ -183,7 +202,8 @@ func (r *Recorder) Record(e Event) {
 	}
 }
 
-// Grant takes the event of an acquisition that was granted, and waits beside the caller for its loss.
+// Grant takes the event of an acquisition that was granted, and waits beside the caller
+// for its loss.
 func (r *Recorder) Grant(e Event, lost <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,15 +218,18 @@ func (r *Recorder) Grant(e Event, lost <-chan struct{}) {
 			return
 		}
 		at := r.clock()
-		time.Sleep(time.Nanosecond) // what is lost at the same moment is noted in order, whatever order it was told in
+		// What is lost at the same moment is noted in order, whatever order it was told
+		// in.
+		time.Sleep(time.Nanosecond)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.sweepLocked(at)
 	})
 }
 
-// recordLocked first records the losses that were told before this event, but whose watchers have not run yet: the order of
-// a history must not depend on which goroutine came first.
+// recordLocked first records the losses that were told before this event, but whose
+// watchers have not run yet: the order of a history must not depend on which goroutine
+// came first.
 func (r *Recorder) recordLocked(e Event) {
 	e.At = r.clock()
 	r.sweepLocked(e.At)
@@ -223,7 +246,9 @@ func (r *Recorder) sweepLocked(at time.Duration) {
 	}
 	slices.SortFunc(lost, ID.compare) // a seed gives the same history each time
 	for _, id := range lost {
-		r.events = append(r.events, Event{At: at, Kind: Lost, ID: id, Path: r.held[id].path})
+		r.events = append(r.events, Event{
+			At: at, Kind: Lost, ID: id, Path: r.held[id].path,
+		})
 		r.endLocked(id)
 	}
 }

@@ -13,9 +13,11 @@ import (
 	"github.com/zkrecipes/recipes/internal/simulator"
 )
 
-// parseHistory reads a history that is written by hand, an event in each line: the time in milliseconds, the kind, and but for a
-// session the ID as "worker/owner/step" or "worker/owner/step/part", or the worker alone. Then come, in any order, a
-// path (default "/p"), a mode, "under", "guarded", an outcome with hyphens for blanks, and token=, node=, session=, version= or bound=.
+// parseHistory reads a history that is written by hand, an event in each line: the time
+// in milliseconds, the kind, and but for a session the ID as "worker/owner/step" or
+// "worker/owner/step/part", or the worker alone. Then come, in any order, a path (default
+// "/p"), a mode, "under", "guarded", an outcome with hyphens for blanks, and token=,
+// node=, session=, version= or bound=.
 func parseHistory(tb testing.TB, text string) simulator.History {
 	tb.Helper()
 	var h simulator.History
@@ -26,9 +28,13 @@ func parseHistory(tb testing.TB, text string) simulator.History {
 		}
 		ms, err := strconv.Atoi(fields[0])
 		require.NoError(tb, err, line)
-		e := simulator.Event{At: time.Duration(ms) * time.Millisecond, Kind: simulator.Kind(fields[1]), Path: "/p"}
+		e := simulator.Event{
+			At: time.Duration(ms) * time.Millisecond, Kind: simulator.Kind(fields[1]),
+			Path: "/p",
+		}
 		switch e.Kind {
-		case simulator.Paused, simulator.Resumed, simulator.Expired, simulator.Removing, simulator.Removed:
+		case simulator.Paused, simulator.Resumed, simulator.Expired, simulator.Removing,
+			simulator.Removed:
 			e.Path = ""
 		}
 		for _, field := range fields[2:] {
@@ -82,7 +88,8 @@ func kindsOf(h simulator.History) (kinds []string) {
 	return kinds
 }
 
-// A loss that was told before somebody else's grant must stand before it, also if the goroutine that waits for it has not run.
+// A loss that was told before somebody else's grant must stand before it, also if the
+// goroutine that waits for it has not run.
 func TestRecorderNotesALossBeforeTheGrantThatFollowsIt(t *testing.T) {
 	r := simulator.NewRecorder(nil)
 	lost := make(chan struct{})
@@ -109,7 +116,10 @@ func TestRecorderNotesALossOnceAndNoneAfterTheRelease(t *testing.T) {
 		r.Record(simulator.Event{Kind: simulator.Released, ID: one, Path: "/p"})
 		r.Close()
 		h := r.History()
-		require.Equal(t, []string{"granted 1", "granted 2", "lost 1", "released 2", "released 1"}, kindsOf(h))
+		require.Equal(
+			t, []string{"granted 1", "granted 2", "lost 1", "released 2", "released 1"},
+			kindsOf(h),
+		)
 		require.Equal(t, time.Second, h[2].At)
 	})
 }
@@ -132,7 +142,10 @@ func TestHistoriesOfSeveralProcessesAreMergedByTime(t *testing.T) {
 		sent = append(sent, e)
 	}
 	require.Equal(t, b, sent)
-	require.Equal(t, []string{"called 0", "called 1", "granted 0", "failed 1"}, kindsOf(simulator.Merge(a, sent)))
+	require.Equal(
+		t, []string{"called 0", "called 1", "granted 0", "failed 1"},
+		kindsOf(simulator.Merge(a, sent)),
+	)
 }
 
 func TestTailShowsWhatConcernsAPath(t *testing.T) {

@@ -29,7 +29,8 @@ type Lock struct {
 
 func (l Lock) String() string { return fmt.Sprintf("%s %v", l.Recipe, l.Paths) }
 
-// DefaultLocks returns one lock of each kind below root, "" or a path. The multi lock's members are locks of their own as well.
+// DefaultLocks returns one lock of each kind below root, "" or a path. The multi lock's
+// members are locks of their own as well.
 func DefaultLocks(root string) []Lock {
 	return []Lock{
 		{Recipe: Mutex, Paths: []string{root + "/mutex-1"}},
@@ -66,14 +67,17 @@ const (
 
 // A value is a lock as the library makes it, for one client.
 type value struct {
-	lock      Lock
-	plain     recipes.InterProcessLock // the write lock of a read/write lock; nil for a semaphore
-	read      *recipes.ReadLock        // of a read/write lock only
+	lock Lock
+	// The write lock of a read/write lock; nil for a semaphore.
+	plain     recipes.InterProcessLock
+	read      *recipes.ReadLock // of a read/write lock only
 	semaphore *recipes.InterProcessSemaphoreV2
 	revoked   chan struct{} // has room for one request to give the lock back
 }
 
-func newValue(conn recipes.Conn, lock Lock, opts ...recipes.Option) (v *value, err error) {
+func newValue(
+	conn recipes.Conn, lock Lock, opts ...recipes.Option,
+) (v *value, err error) {
 	v = &value{lock: lock, revoked: make(chan struct{}, 1)}
 	switch path := lock.Paths[0]; lock.Recipe {
 	case Mutex:
@@ -83,10 +87,13 @@ func newValue(conn recipes.Conn, lock Lock, opts ...recipes.Option) (v *value, e
 	case MultiLock:
 		v.plain, err = recipes.NewInterProcessMultiLock(conn, lock.Paths, opts...)
 	case Semaphore:
-		v.semaphore, err = recipes.NewInterProcessSemaphoreV2(conn, path, lock.Leases, opts...)
+		v.semaphore, err = recipes.NewInterProcessSemaphoreV2(
+			conn, path, lock.Leases, opts...,
+		)
 	case ReadWriteLock:
 		var rw *recipes.InterProcessReadWriteLock
-		if rw, err = recipes.NewInterProcessReadWriteLock(conn, path, opts...); err == nil {
+		rw, err = recipes.NewInterProcessReadWriteLock(conn, path, opts...)
+		if err == nil {
 			v.plain, v.read = rw.WriteLock(), rw.ReadLock()
 		}
 	default:
@@ -162,7 +169,9 @@ func (v *value) grants(ctx context.Context, s side) []grant {
 	for i := range grants {
 		if grants[i] = lostAlready(); i < len(holds) && holds[i] != nil {
 			h := holds[i]
-			grants[i] = grant{node: h.Path(), token: h.FencingToken(), lost: h.Lost(), hold: h}
+			grants[i] = grant{
+				node: h.Path(), token: h.FencingToken(), lost: h.Lost(), hold: h,
+			}
 		}
 	}
 	return grants
@@ -173,13 +182,17 @@ func (v *value) leaseGrants(leases []*recipes.Lease) []grant {
 	var grants []grant
 	for _, l := range leases {
 		node := v.lock.Paths[0] + leasesDir + "/" + l.NodeName()
-		grants = append(grants, grant{node: node, token: l.FencingToken(), lost: l.Lost()})
+		grants = append(grants, grant{
+			node: node, token: l.FencingToken(), lost: l.Lost(),
+		})
 	}
 	return grants
 }
 
 // acquireWithin acquires a lock that is no semaphore; a timeout below 0 is none.
-func acquireWithin(ctx context.Context, lock recipes.InterProcessLock, timeout time.Duration) (bool, error) {
+func acquireWithin(
+	ctx context.Context, lock recipes.InterProcessLock, timeout time.Duration,
+) (bool, error) {
 	if timeout < 0 {
 		err := lock.Acquire(ctx)
 		return err == nil, err

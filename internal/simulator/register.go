@@ -2,10 +2,12 @@ package simulator
 
 import "sync"
 
-// A Register is a store that the locks protect, as the fencing tokens want it to be: for each path it refuses a token that
-// is lower than one it has seen. It is safe for concurrent use.
+// A Register is a store that the locks protect, as the fencing tokens want it to be: for
+// each path it refuses a token that is lower than one it has seen. It is safe for
+// concurrent use.
 type Register interface {
-	// Write is what an exclusive holder does. version counts the writes to the path that were accepted.
+	// Write is what an exclusive holder does. version counts the writes to the path that
+	// were accepted.
 	Write(path string, token int64) (version int64, accepted bool)
 	// Read is what a shared holder does. It raises nothing.
 	Read(path string, token int64) (accepted bool)

@@ -14,17 +14,20 @@ import (
 
 // A scene is what makes the ensembles, the clients and the locks of seeds differ.
 type scene struct {
-	tick                  time.Duration // it tells how long a follower may be out of touch
+	// It tells how long a follower may be cut off from its leader.
+	tick                  time.Duration
 	slowClose, slowCommit time.Duration
 	locks                 []simulator.Lock // a few, so that there is contention for them
 
 	owners int
 
 	// What is more than usual. Some of it goes together.
-	short  bool                 // sessions are below two ticks, and clients are told the tick
-	eager  bool                 // servers refuse by themselves, and owners ask for it
-	bare   [virtualWorkers]bool // which workers know no session timeout
-	shared bool                 // all contend for a semaphore mutex, many through one value
+	// sessions are below two ticks, and clients are told the tick
+	short bool
+	eager bool             // servers refuse by themselves, and owners ask for it
+	bare  [simWorkers]bool // which workers know no session timeout
+	// All contend for a semaphore mutex, many through one value.
+	shared bool
 
 	meddled bool // answers to creates are lost, and znodes are deleted by others
 
@@ -36,13 +39,13 @@ type scene struct {
 
 func newScene(seed uint64) scene {
 	random := rand.New(rand.NewPCG(seed, 0))
-	s := scene{owners: virtualOwners}
-	s.tick = virtualSession / ticks[random.IntN(len(ticks))]
+	s := scene{owners: simOwners}
+	s.tick = simSession / ticks[random.IntN(len(ticks))]
 	if random.IntN(3) > 0 {
-		s.slowClose = draw(random, virtualSession/2)
+		s.slowClose = draw(random, simSession/2)
 	}
 	if random.IntN(3) > 0 {
-		s.slowCommit = draw(random, virtualSession/20)
+		s.slowCommit = draw(random, simSession/20)
 	}
 	locks := simulator.DefaultLocks("/locks")
 	random.Shuffle(len(locks), func(i, j int) { locks[i], locks[j] = locks[j], locks[i] })
@@ -50,20 +53,21 @@ func newScene(seed uint64) scene {
 	s.longHolds = random.IntN(4) == 0
 	switch random.IntN(8) {
 	case 0:
-		s.short, s.tick = true, virtualSession*5/4
+		s.short, s.tick = true, simSession*5/4
 	case 1:
-		s.eager, s.tick = true, virtualSession/2
+		s.eager, s.tick = true, simSession/2
 	case 2:
 		for n := range s.bare {
 			s.bare[n] = random.IntN(2) == 0
 		}
 	case 3:
-		s.shared, s.owners, s.longHolds = true, 2*virtualOwners, true
+		s.shared, s.owners, s.longHolds = true, 2*simOwners, true
 		s.locks = locks[slices.IndexFunc(locks, isSemaphoreMutex):][:1]
 	case 4:
 		s.meddled, s.removals, s.fresh = true, 15, 60
 	}
-	if s.short || s.eager { // two holders are two for a moment only: nothing may make up for it
+	// Two holders are two for a moment only: nothing may make up for it.
+	if s.short || s.eager {
 		s.apart, s.longHolds, s.locks = true, true, locks[:1]
 		s.slowClose, s.slowCommit = 0, 0
 	}
@@ -97,11 +101,12 @@ func (s scene) String() string {
 // ensemble is what the servers are started with.
 func (s scene) ensemble(seed uint64) []zktest.Option {
 	opts := []zktest.Option{
-		zktest.WithSeed(seed), zktest.WithServers(virtualServers),
-		zktest.WithTick(s.tick), zktest.WithSlowClose(s.slowClose), zktest.WithSlowCommit(s.slowCommit),
+		zktest.WithSeed(seed), zktest.WithServers(simServers),
+		zktest.WithTick(s.tick), zktest.WithSlowClose(s.slowClose),
+		zktest.WithSlowCommit(s.slowCommit),
 	}
 	if s.short {
-		opts = append(opts, zktest.WithMinSessionTimeout(virtualSession))
+		opts = append(opts, zktest.WithMinSessionTimeout(simSession))
 	}
 	if s.eager {
 		opts = append(opts, zktest.WithEagerACLCheck())

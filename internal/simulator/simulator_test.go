@@ -15,16 +15,19 @@ import (
 // defaultSeeds is how many seeds a plain run tries.
 const defaultSeeds = 300
 
-// TestSimulator looks for two holders of one lock, and for whatever else the checkers know, in simulated ensembles under faults,
-// one for each seed. SIM_SEEDS=n tries n seeds from SIM_FROM on, by default from 1; SIM_SEED=x only that one, and shows all that happens.
+// TestSimulator looks for two holders of one lock, and for whatever else the checkers
+// know, in simulated ensembles under faults, one for each seed. SIM_SEEDS=n tries n seeds
+// from SIM_FROM on, by default from 1; SIM_SEED=x only that one, and shows all that
+// happens.
 //
-// A seed decides all but the order of goroutines that are ready at the same moment of virtual time. On one processor that order
-// is nearly always the same as well, and a seed that fails does so again. The race detector mixes it on purpose: with it seeds
-// run on all processors, and the replay of one that failed may need some tries.
+// A seed decides all but the order of goroutines that are ready at the same moment of
+// virtual time. On one processor that order is nearly always the same as well, and a seed
+// that fails does so again. The race detector mixes it on purpose: with it seeds run on
+// all processors, and the replay of one that failed may need some tries.
 func TestSimulator(t *testing.T) {
-	lanes := runtime.GOMAXPROCS(0)
+	runners := runtime.GOMAXPROCS(0)
 	if !raceDetector {
-		lanes = 1
+		runners = 1
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	}
 	if seed, ok := number(t, "SIM_SEED"); ok {
@@ -43,9 +46,9 @@ func TestSimulator(t *testing.T) {
 	var mu sync.Mutex
 	total := map[simulator.Kind]int{} // guarded by mu
 	t.Run("seeds", func(t *testing.T) {
-		for lane := range lanes {
-			t.Run(strconv.Itoa(lane), func(t *testing.T) {
-				if lanes > 1 {
+		for runner := range runners {
+			t.Run(strconv.Itoa(runner), func(t *testing.T) {
+				if runners > 1 {
 					t.Parallel()
 				}
 				for n := next.Add(1); n <= seeds && !t.Failed(); n = next.Add(1) {
@@ -55,8 +58,8 @@ func TestSimulator(t *testing.T) {
 					tally(total, r.history)
 					mu.Unlock()
 					if r.err != nil {
-						t.Errorf("seed %d, which SIM_SEED=%d shows in full: (%v) %v", seed, seed,
-							newScene(seed), r.err)
+						t.Errorf("seed %d, which SIM_SEED=%d shows in full: (%v) %v",
+							seed, seed, newScene(seed), r.err)
 					}
 				}
 			})
@@ -65,10 +68,13 @@ func TestSimulator(t *testing.T) {
 	t.Logf("%d seeds: %v", seeds, total)
 	if seeds >= defaultSeeds && !t.Failed() {
 		for _, kind := range []simulator.Kind{
-			simulator.Granted, simulator.Failed, simulator.Lost, simulator.Written, simulator.Refused, simulator.Paused, simulator.Expired,
+			simulator.Granted, simulator.Failed, simulator.Lost, simulator.Written,
+			simulator.Refused, simulator.Paused, simulator.Expired,
 			simulator.Removed,
 		} {
-			require.NotZero(t, total[kind], "nothing was %s: this shows less than it seems to", kind)
+			require.NotZero(
+				t, total[kind], "nothing was %s: this shows less than it seems to", kind,
+			)
 		}
 	}
 }

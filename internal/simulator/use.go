@@ -18,8 +18,8 @@ type use struct {
 	leases []*recipes.Lease // what is held of a semaphore
 }
 
-// A stake is one path of what is acquired together.
-type stake struct {
+// A part is one path of what is acquired together.
+type part struct {
 	id    ID
 	path  string
 	mode  Mode
@@ -29,10 +29,10 @@ type stake struct {
 
 // What the library promises for the end of a call, beyond the time that it was given.
 const (
-	promptly      = 250 * time.Millisecond
-	aTry          = time.Second // of all locks together
-	hastyRelease  = time.Second // of each lock, where ctx is done before
-	underTheWrite = 100         // the first part of a downgrade's read lock
+	callBound      = 250 * time.Millisecond
+	tryBound       = time.Second // of all locks together
+	ctxDoneRelease = time.Second // of each lock, where ctx is done before
+	downgradePart  = 100         // the first part of a downgrade's read lock
 )
 
 // perform reports whether the lock was held.
@@ -44,68 +44,68 @@ func (u *use) perform() (held bool) {
 	if s.do && u.v.semaphore == nil {
 		return u.do(main)
 	}
-	stakes := u.claim(main, false)
-	if !u.acquire(main, stakes, s.patience) {
+	parts := u.parts(main, false)
+	if !u.acquire(main, parts, s.patience) {
 		return false
 	}
-	count := u.reenter(main, stakes)
-	u.hold(stakes)
-	if main == read && s.raise {
-		u.raise(stakes)
+	count := u.reenter(main, parts)
+	u.hold(parts)
+	if main == read && s.upgrade {
+		u.upgrade(parts)
 	}
-	if u.v.lock.Recipe == ReadWriteLock && main == write && s.lower {
-		under := u.claim(read, true)
+	if u.v.lock.Recipe == ReadWriteLock && main == write && s.downgrade {
+		under := u.parts(read, true)
 		lowered := u.acquire(read, under, forEver)
-		_ = u.release(main, stakes, count) // likewise
+		_ = u.release(main, parts, count) // likewise
 		if lowered {
 			u.hold(under)
 			_ = u.release(read, under, 1)
 		}
 		return true
 	}
-	_ = u.release(main, stakes, count) // it is recorded
+	_ = u.release(main, parts, count) // it is recorded
 	return true
 }
 
-// side is which of a lock's two sides the stake is of.
-func (s stake) side() side {
+// side is which of a lock's two sides the part is of.
+func (s part) side() side {
 	if s.mode == Shared {
 		return read
 	}
 	return write
 }
 
-// claim returns what the use is about to ask for.
-func (u *use) claim(s side, under bool) []stake {
+// parts returns what the use is about to ask for.
+func (u *use) parts(s side, under bool) []part {
 	id := ID{Worker: u.p.n, Owner: u.n, Step: u.step.number}
 	lock := u.v.lock
-	var stakes []stake
+	var parts []part
 	switch {
 	case lock.Recipe == Semaphore:
 		for range u.step.leases {
-			stakes = append(stakes, stake{id: id, path: lock.Paths[0], mode: Leased})
+			parts = append(parts, part{id: id, path: lock.Paths[0], mode: Leased})
 			id.Part++
 		}
 	case s == read:
 		if under {
-			id.Part = underTheWrite
+			id.Part = downgradePart
 		}
-		stakes = []stake{{id: id, path: lock.Paths[0], mode: Shared, under: under}}
+		parts = []part{{id: id, path: lock.Paths[0], mode: Shared, under: under}}
 	default:
 		for _, path := range lock.Paths {
-			stakes = append(stakes, stake{id: id, path: path, mode: Exclusive})
+			parts = append(parts, part{id: id, path: path, mode: Exclusive})
 			id.Part++
 		}
 	}
-	return stakes
+	return parts
 }
 
-// record takes an event of each stake.
-func (u *use) record(stakes []stake, e Event) {
-	for _, st := range stakes {
-		e.ID, e.Path = st.id, st.path
+// record takes an event of each part.
+func (u *use) record(parts []part, e Event) {
+	for _, p := range parts {
+		e.ID, e.Path = p.id, p.path
 		if e.Kind == Called || e.Kind == Granted {
-			e.Mode, e.Under = st.mode, st.under
+			e.Mode, e.Under = p.mode, p.under
 		}
 		u.p.w.Recorder.Record(e)
 	}
@@ -114,12 +114,12 @@ func (u *use) record(stakes []stake, e Event) {
 // errPatience is the cause of a ctx that the workload cancels.
 var errPatience = errors.New("the workload has cancelled this")
 
-// acquire asks for the stakes, and fills in what it got.
-func (u *use) acquire(s side, stakes []stake, p patience) bool {
+// acquire asks for the parts, and fills in what it got.
+func (u *use) acquire(s side, parts []part, how patience) bool {
 	ctx, limit, bound := u.ctx, time.Duration(-1), time.Duration(0)
-	switch p {
+	switch how {
 	case once:
-		limit, bound = 0, aTry
+		limit, bound = 0, tryBound
 	case timeout:
 		limit, bound = u.step.wait, u.step.wait
 	case canceled:
@@ -128,13 +128,13 @@ func (u *use) acquire(s side, stakes []stake, p patience) bool {
 		defer cancel()
 		bound = u.step.wait
 	}
-	if p != forEver {
-		bound += promptly
+	if how != forEver {
+		bound += callBound
 	}
-	u.record(stakes, Event{Kind: Called, Bound: bound})
-	held, err := u.call(ctx, s, len(stakes), limit)
+	u.record(parts, Event{Kind: Called, Bound: bound})
+	held, err := u.call(ctx, s, len(parts), limit)
 	if !held {
-		u.record(stakes, u.failure(ctx, limit >= 0, err))
+		u.record(parts, u.failure(ctx, limit >= 0, err))
 		return false
 	}
 	grants := u.v.leaseGrants(u.leases)
@@ -142,19 +142,22 @@ func (u *use) acquire(s side, stakes []stake, p patience) bool {
 		grants = u.v.grants(u.ctx, s)
 	}
 	session := u.on.client.SessionID()
-	for i := range stakes {
-		stakes[i].grant = grants[i]
-		st := stakes[i]
+	for i := range parts {
+		parts[i].grant = grants[i]
+		p := parts[i]
 		u.p.w.Recorder.Grant(Event{
-			ID: st.id, Path: st.path, Mode: st.mode, Under: st.under, Token: st.token, Node: st.node, Session: session,
-		}, st.lost)
+			ID: p.id, Path: p.path, Mode: p.mode, Under: p.under, Token: p.token,
+			Node: p.node, Session: session,
+		}, p.lost)
 	}
 	u.pass()
 	return true
 }
 
 // call makes the call to acquire; a limit below 0 is none.
-func (u *use) call(ctx context.Context, s side, n int, limit time.Duration) (held bool, err error) {
+func (u *use) call(
+	ctx context.Context, s side, n int, limit time.Duration,
+) (held bool, err error) {
 	switch {
 	case u.v.semaphore == nil:
 		return acquireWithin(ctx, u.v.of(s), limit)
@@ -182,7 +185,8 @@ func (u *use) failure(ctx context.Context, bounded bool, err error) Event {
 	return e
 }
 
-// outcome classifies how a call has ended. What it says must have happened: ctx is done, or the client was closed.
+// outcome classifies how a call has ended. What it says must have happened: ctx is done,
+// or the client was closed.
 func (u *use) outcome(ctx context.Context, err error) Outcome {
 	switch {
 	case err == nil:
@@ -199,75 +203,78 @@ func (u *use) outcome(ctx context.Context, err error) Outcome {
 	return Unexpected
 }
 
-// reenter acquires what is held again, where that is possible, and returns how often it is held then.
-func (u *use) reenter(s side, stakes []stake) (count int) {
+// reenter acquires what is held again, where that is possible, and returns how often it
+// is held then.
+func (u *use) reenter(s side, parts []part) (count int) {
 	count = 1
 	if u.v.semaphore != nil || u.v.lock.Recipe == SemaphoreMutex {
 		return count
 	}
 	for range u.step.reentries {
 		u.pass()
-		before := anyLost(stakes)
+		before := anyLost(parts)
 		switch err := u.v.of(s).Acquire(u.ctx); {
 		case err == nil && before:
 			u.unexpected("re-enter", errors.New("a lock that was lost is held again"))
 			fallthrough
 		case err == nil:
 			count++
-		case u.outcome(u.ctx, err) != LockLost || !anyLost(stakes):
+		case u.outcome(u.ctx, err) != LockLost || !anyLost(parts):
 			u.unexpected("re-enter", err)
 		}
 	}
 	return count
 }
 
-func anyLost(stakes []stake) bool {
-	for _, st := range stakes {
-		if isClosed(st.lost) {
+func anyLost(parts []part) bool {
+	for _, p := range parts {
+		if isClosed(p.lost) {
 			return true
 		}
 	}
 	return false
 }
 
-// hold stays for the step's time, or until the lock is lost or asked back, and makes the step's writes.
-func (u *use) hold(stakes []stake) {
+// hold stays for the step's time, or until the lock is lost or asked back, and makes the
+// step's writes.
+func (u *use) hold(parts []part) {
 	s := u.step
-	var lost <-chan struct{} // never, to the deaf
-	if !s.deaf {
+	var lost <-chan struct{} // never, where it is to be ignored
+	if !s.ignoreLoss {
 		var cancel func()
-		lost, cancel = firstLost(stakes)
+		lost, cancel = firstLost(parts)
 		defer cancel()
 	}
 	pieces := s.writes + 1
 	for i := range pieces {
 		u.restUnless(s.hold/time.Duration(pieces), u.v.revoked, lost)
 		u.pass()
-		if !s.deaf && anyLost(stakes) {
+		if !s.ignoreLoss && anyLost(parts) {
 			return
 		}
-		if s.hangUp && i == pieces/2 {
+		if s.closeClient && i == pieces/2 {
 			u.p.close()
 		}
 		if u.p.w.Trespass && s.trespass != none {
 			u.trespass()
 		}
 		if i < s.writes {
-			for n, st := range stakes {
-				u.write(st, n)
+			for n, p := range parts {
+				u.write(p, n)
 			}
 		}
 	}
 }
 
-// firstLost returns a channel that is closed when the first of several is lost, until cancel is called.
-func firstLost(stakes []stake) (lost <-chan struct{}, cancel func()) {
+// firstLost returns a channel that is closed when the first of several is lost, until
+// cancel is called.
+func firstLost(parts []part) (lost <-chan struct{}, cancel func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	over := make(chan struct{})
-	for _, st := range stakes {
+	for _, p := range parts {
 		go func() {
 			select {
-			case <-st.lost:
+			case <-p.lost:
 				stop()
 			case <-over:
 			}
@@ -279,35 +286,36 @@ func firstLost(stakes []stake) (lost <-chan struct{}, cancel func()) {
 	}
 }
 
-// write is one use of the store that the lock protects, by its token. Between the look at Lost and the moment at which the store
-// gets it there may be some time, and the process may be stopped.
+// write is one use of the store that the lock protects, by its token. Between the look at
+// Lost and the moment at which the store gets it there may be some time, and the process
+// may be stopped.
 //
-// An owner may ask the lock for its hold then. It is the n-th of what it acquired, and gets
-// its own, lost or not, and never another's.
-func (u *use) write(st stake, n int) {
-	if st.token == 0 || st.mode == Leased {
+// An owner may ask the lock for its hold then. It is the n-th of what it acquired, and
+// gets its own, lost or not, and never another's.
+func (u *use) write(p part, n int) {
+	if p.token == 0 || p.mode == Leased {
 		return
 	}
 	if u.step.asks {
-		if st.grant = u.v.grants(u.ctx, st.side())[n]; st.token == 0 {
+		if p.grant = u.v.grants(u.ctx, p.side())[n]; p.token == 0 {
 			u.unexpected("hold", errors.New("it is not returned before it is released"))
 			return
 		}
 	}
-	if u.step.guarded && st.mode == Exclusive && st.hold != nil {
-		u.guard(st)
+	if u.step.guarded && p.mode == Exclusive && p.hold != nil {
+		u.guard(p)
 		return
 	}
-	one := []stake{st}
-	u.record(one, Event{Kind: Writing, Token: st.token, Node: st.node})
+	one := []part{p}
+	u.record(one, Event{Kind: Writing, Token: p.token, Node: p.node})
 	u.rest(u.step.lag)
 	u.pass()
-	e := Event{Kind: Refused, Token: st.token}
+	e := Event{Kind: Refused, Token: p.token}
 	accepted := false
-	if st.mode == Exclusive {
-		e.Version, accepted = u.p.w.Register.Write(st.path, st.token)
+	if p.mode == Exclusive {
+		e.Version, accepted = u.p.w.Register.Write(p.path, p.token)
 	} else {
-		accepted = u.p.w.Register.Read(st.path, st.token)
+		accepted = u.p.w.Register.Read(p.path, p.token)
 	}
 	if accepted {
 		e.Kind = Written
@@ -315,35 +323,36 @@ func (u *use) write(st stake, n int) {
 	u.record(one, e)
 }
 
-// raise tries to upgrade a read lock, which must be refused for as long as it is held.
-func (u *use) raise(stakes []stake) {
+// upgrade tries to upgrade a read lock, which must be refused for as long as it is held.
+func (u *use) upgrade(parts []part) {
 	u.pass()
-	before := anyLost(stakes)
+	before := anyLost(parts)
 	held, err := u.v.plain.AcquireTimeout(u.ctx, 0)
 	if held {
 		_ = u.v.plain.Release(u.ctx)
 	}
-	if !before && !errors.Is(err, recipes.ErrUpgrade) && !anyLost(stakes) {
+	if !before && !errors.Is(err, recipes.ErrUpgrade) && !anyLost(parts) {
 		u.unexpected("upgrade", errors.Join(errors.New("it was not refused"), err))
 	}
 }
 
 // release undoes the acquisition and its re-entries, and returns what the last call did.
-func (u *use) release(s side, stakes []stake, count int) error {
+func (u *use) release(s side, parts []part, count int) error {
 	for range count - 1 {
 		u.pass()
-		if err := u.v.of(s).Release(u.ctx); err != nil && u.outcome(u.ctx, err) != LockLost {
+		if err := u.v.of(s).Release(u.ctx); err != nil &&
+			u.outcome(u.ctx, err) != LockLost {
 			u.unexpected("release a re-entry", err)
 		}
 	}
 	ctx, bound := u.ctx, time.Duration(0)
-	if u.step.hasty {
-		hasty, cancel := context.WithCancelCause(ctx)
+	if u.step.ctxDone {
+		done, cancel := context.WithCancelCause(ctx)
 		cancel(errPatience)
-		ctx, bound = hasty, promptly+time.Duration(len(u.v.lock.Paths))*hastyRelease
+		ctx, bound = done, callBound+time.Duration(len(u.v.lock.Paths))*ctxDoneRelease
 	}
 	u.pass()
-	u.record(stakes, Event{Kind: Releasing, Bound: bound})
+	u.record(parts, Event{Kind: Releasing, Bound: bound})
 	var err error
 	if u.v.semaphore != nil {
 		err = u.v.semaphore.ReturnAll(ctx, u.leases)
@@ -354,13 +363,14 @@ func (u *use) release(s side, stakes []stake, count int) error {
 	if err != nil {
 		e.Text = err.Error()
 	}
-	u.record(stakes, e)
+	u.record(parts, e)
 	return err
 }
 
-// look reads the queue. It may ask its head to give up, or delete the znode of somebody in it, as an operator might. In an
-// outage the reading may fail, but not the asking.
-func (u *use) look() {
+// inspect reads the queue. It may ask its head to give up, or delete the znode of
+// somebody in it, as an operator might. In an outage the reading may fail, but not the
+// asking.
+func (u *use) inspect() {
 	ctx, cancel := context.WithTimeoutCause(u.ctx, u.p.w.Session, errPatience)
 	defer cancel()
 	nodes, err := u.v.participants(ctx)
@@ -371,7 +381,9 @@ func (u *use) look() {
 		node := nodes[min(u.step.victim, len(nodes)-1)]
 		u.p.w.Recorder.Record(Event{Kind: Removing, Path: u.v.lock.Paths[0], Node: node})
 		if u.on.conn.Delete(node, -1) == nil {
-			u.p.w.Recorder.Record(Event{Kind: Removed, Path: u.v.lock.Paths[0], Node: node})
+			u.p.w.Recorder.Record(Event{
+				Kind: Removed, Path: u.v.lock.Paths[0], Node: node,
+			})
 		}
 	}
 	lock := u.v.lock.Recipe

@@ -60,8 +60,8 @@ type worker struct {
 	n    int
 	gate gate
 
-	// dialing holds its only token while somebody opens a session. It is no mutex: whoever waits for one keeps the time
-	// in a testing/synctest bubble from passing.
+	// dialing holds its only token while somebody opens a session. It is no mutex:
+	// whoever waits for one keeps the time in a testing/synctest bubble from passing.
 	dialing chan struct{}
 
 	mu      sync.Mutex // guards session
@@ -90,7 +90,8 @@ func (p *worker) current() *session {
 	return p.session
 }
 
-// open returns the worker's session, which it opens where there is none. It returns nil when ctx is done.
+// open returns the worker's session, which it opens where there is none. It returns nil
+// when ctx is done.
 func (p *worker) open(ctx context.Context) *session {
 	select {
 	case p.dialing <- struct{}{}:
@@ -104,7 +105,9 @@ func (p *worker) open(ctx context.Context) *session {
 		}
 		client, err := p.w.Dial(ctx, p.n)
 		if err != nil {
-			p.w.Recorder.Record(Event{Kind: Note, ID: ID{Worker: p.n}, Outcome: Unreachable, Text: err.Error()})
+			p.w.Recorder.Record(Event{
+				Kind: Note, ID: ID{Worker: p.n}, Outcome: Unreachable, Text: err.Error(),
+			})
 			pause(ctx, p.w.Session/10)
 			continue
 		}
@@ -114,7 +117,9 @@ func (p *worker) open(ctx context.Context) *session {
 		}
 		gated := &gatedConn{client: client, ctx: p.w.ctx, gate: &p.gate}
 		if p.w.Pace != nil {
-			gated.pace = func(call, path string) time.Duration { return p.w.Pace(p.n, call, path) }
+			gated.pace = func(call, path string) time.Duration {
+				return p.w.Pace(p.n, call, path)
+			}
 		}
 		p.mu.Lock()
 		p.session = &session{
@@ -132,12 +137,17 @@ func (p *worker) options() []recipes.Option {
 	if !p.w.Verbose {
 		return nil
 	}
-	return []recipes.Option{recipes.WithObserver(func(_ context.Context, e recipes.Event) {
+	return []recipes.Option{recipes.WithObserver(func(
+		_ context.Context, e recipes.Event,
+	) {
 		text := ""
 		if e.Err != nil {
 			text = ": " + e.Err.Error()
 		}
-		p.w.Recorder.Notef("worker %d: %v, %s, %d ahead, token %d%s", p.n, e.Kind, e.Node, e.Ahead, e.Token, text)
+		p.w.Recorder.Notef(
+			"worker %d: %v, %s, %d ahead, token %d%s", p.n, e.Kind, e.Node, e.Ahead,
+			e.Token, text,
+		)
 	})}
 }
 
@@ -178,7 +188,9 @@ func (s *session) value(n int, lock Lock, fresh bool) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !fresh { // so that both kinds of locks turn up, those that watch their own znode from the start and those that do not
+	// So that both kinds of locks turn up, those that watch their own znode from the start
+	// and those that do not.
+	if !fresh {
 		v.makeRevocable()
 		s.values[n] = v
 	}
@@ -216,7 +228,8 @@ func (o *owner) pass() {
 	pause(o.ctx, o.lead())
 }
 
-// lead is what an owner waits at the least when others may go on at the same moment: a seed shall give the same order each time.
+// lead is what an owner waits at the least when others may go on at the same moment: a
+// seed shall give the same order each time.
 func (o *owner) lead() time.Duration {
 	return time.Duration((o.p.n-o.p.w.First)*(o.p.w.Owners+1)+o.n) * time.Microsecond
 }
@@ -234,8 +247,8 @@ func (o *owner) do(s step) (held bool) {
 		return false
 	}
 	u := &use{owner: o, step: s, on: on, v: v}
-	if s.look || s.revoke || s.remove {
-		u.look()
+	if s.inspect || s.revoke || s.remove {
+		u.inspect()
 	}
 	return u.perform()
 }
@@ -243,7 +256,8 @@ func (o *owner) do(s step) (held bool) {
 // rest waits, but not when the owners are to end.
 func (o *owner) rest(d time.Duration) { o.restUnless(d, nil, nil) }
 
-// restUnless waits until the time is over, one of the channels has something, or the owners are to end.
+// restUnless waits until the time is over, one of the channels has something, or the
+// owners are to end.
 func (o *owner) restUnless(d time.Duration, revoked, lost <-chan struct{}) {
 	if d <= 0 {
 		return
@@ -270,6 +284,7 @@ func pause(ctx context.Context, d time.Duration) {
 
 func (o *owner) unexpected(what string, err error) {
 	o.p.w.Recorder.Record(Event{
-		Kind: Note, ID: ID{Worker: o.p.n, Owner: o.n}, Outcome: Unexpected, Text: what + ": " + err.Error(),
+		Kind: Note, ID: ID{Worker: o.p.n, Owner: o.n}, Outcome: Unexpected,
+		Text: what + ": " + err.Error(),
 	})
 }

@@ -26,8 +26,8 @@ type Config struct {
 	Owners  int           // in each worker; default 2
 	Root    string        // above the paths of the default locks, "" or a path
 	Locks   []Lock        // default: DefaultLocks(Root)
-	// Trespass makes owners ask for what they have no right to, and each worker has one more
-	// owner who does nothing else.
+	// Trespass makes owners ask for what they have no right to, and each worker has one
+	// more owner who does nothing else.
 	Trespass  bool
 	LongHolds bool // locks are held for longer than else
 	// In how many of a hundred steps a znode of others is deleted, and in how many a lock
@@ -36,10 +36,12 @@ type Config struct {
 
 	Clock    func() time.Duration // default: the time since New
 	Register Register             // default: a new one in memory
-	// Pace is what passes before the library's calls to ZooKeeper are made, and before their ends are seen. May be nil.
+	// Pace is what passes before the library's calls to ZooKeeper are made, and before
+	// their ends are seen. May be nil.
 	Pace    func(worker int, call, path string) time.Duration
-	Verbose bool            // the history has the library's own events, as notes
-	Left    func() []string // what else Finish waits for to be gone before it closes the clients; may be nil
+	Verbose bool // the history has the library's own events, as notes
+	// What else Finish waits for to be gone before it closes the clients; may be nil.
+	Left func() []string
 }
 
 // A World is a workload and the record of what came of it.
@@ -88,7 +90,8 @@ func (w *World) Start() {
 	}
 }
 
-// Pause stops a worker's owners before their next step, as if the process was stopped, until Resume.
+// Pause stops a worker's owners before their next step, as if the process was stopped,
+// until Resume.
 func (w *World) Pause(worker int) {
 	w.Recorder.Record(Event{Kind: Paused, ID: ID{Worker: worker}})
 	w.worker(worker).gate.shut()
@@ -120,7 +123,8 @@ func (w *World) SessionID(worker int) int64 {
 // History returns what was recorded so far.
 func (w *World) History() History { return w.Recorder.History() }
 
-// Limits returns the limits that this world's history is to be checked against; the caller adds what its arena needs.
+// Limits returns the limits that this world's history is to be checked against; the
+// caller adds what its faults need.
 func (w *World) Limits() Limits {
 	l := Limits{Leases: map[string]int{}}
 	for _, lock := range w.Locks {
@@ -131,18 +135,19 @@ func (w *World) Limits() Limits {
 	return l
 }
 
-// Finish ends the run, in the time that ctx gives, after the faults have ended. All owners come to the end of what they do;
-// then each worker must get each lock once more; then no znode may be left of any lock. At last everything is closed,
-// also where it fails. Of what took too long the error shows who waits for what.
+// Finish ends the run, in the time that ctx gives, after the faults have ended. All
+// owners come to the end of what they do; then each worker must get each lock once more;
+// then no znode may be left of any lock. At last everything is closed, also where it
+// fails. Of what took too long the error shows who waits for what.
 func (w *World) Finish(ctx context.Context) error {
 	close(w.stopping)
 	err := w.await(ctx, "the owners do not come to an end", &w.owners)
 	if err == nil {
 		w.Recorder.Notef("all owners have ended; now everybody gets every lock again")
-		err = w.everybody(ctx)
+		err = w.acquireAll(ctx)
 	}
 	if err == nil {
-		err = w.leftovers(ctx)
+		err = w.awaitNothingLeft(ctx)
 	}
 	w.abort()
 	for _, worker := range w.workers {
@@ -151,13 +156,15 @@ func (w *World) Finish(ctx context.Context) error {
 	w.owners.Wait()
 	w.Recorder.Close()
 	if err != nil {
-		return fmt.Errorf("seed %d: %w\n%s", w.Seed, err, w.History().Tail("", w.Recorder.clock()))
+		return fmt.Errorf(
+			"seed %d: %w\n%s", w.Seed, err, w.History().Tail("", w.Recorder.clock()),
+		)
 	}
 	return nil
 }
 
-// everybody lets each worker get each lock, all at the same time.
-func (w *World) everybody(ctx context.Context) error {
+// acquireAll lets each worker get each lock, all at the same time.
+func (w *World) acquireAll(ctx context.Context) error {
 	var all sync.WaitGroup
 	failures := make(chan error, len(w.workers)*len(w.Locks))
 	for _, worker := range w.workers {
@@ -166,12 +173,15 @@ func (w *World) everybody(ctx context.Context) error {
 			for i, lock := range w.Locks {
 				s := step{number: i, lock: i, leases: max(lock.Leases, 1), writes: 1}
 				if held := o.do(s); !held {
-					failures <- fmt.Errorf("worker %d did not get the %v after the faults", worker.n, lock)
+					failures <- fmt.Errorf(
+						"worker %d did not get the %v after the faults", worker.n, lock,
+					)
 				}
 			}
 		})
 	}
-	if err := w.await(ctx, "not everybody gets every lock after the faults", &all); err != nil {
+	const failed = "not everybody gets every lock after the faults"
+	if err := w.await(ctx, failed, &all); err != nil {
 		return err
 	}
 	close(failures)
@@ -199,22 +209,26 @@ func (w *World) await(ctx context.Context, what string, group *sync.WaitGroup) e
 	return err
 }
 
-// leftovers looks whether a znode is left of a lock. What is deleted in the background may take a moment.
-func (w *World) leftovers(ctx context.Context) error {
+// awaitNothingLeft looks whether a znode is left of a lock. What is deleted in the
+// background may take a moment.
+func (w *World) awaitNothingLeft(ctx context.Context) error {
 	for {
-		left, err := w.look(ctx)
+		left, err := w.listLeft(ctx)
 		if err == nil && len(left) == 0 {
 			return nil
 		}
 		select {
 		case <-time.After(w.Session / 20):
 		case <-ctx.Done():
-			return fmt.Errorf("left after all was released: %v (%w)", left, errors.Join(err, context.Cause(ctx)))
+			return fmt.Errorf(
+				"left after all was released: %v (%w)", left,
+				errors.Join(err, context.Cause(ctx)),
+			)
 		}
 	}
 }
 
-func (w *World) look(ctx context.Context) (left []string, err error) {
+func (w *World) listLeft(ctx context.Context) (left []string, err error) {
 	s := w.workers[0].open(ctx)
 	if s == nil {
 		return nil, errors.New("simulator: cannot connect")
@@ -239,7 +253,8 @@ func (w *World) look(ctx context.Context) (left []string, err error) {
 	return left, nil
 }
 
-// Pending tells, line by line, which acquisitions are under way at the end of a history, and who holds what.
+// Pending tells, line by line, which acquisitions are under way at the end of a history,
+// and who holds what.
 func (h History) Pending() string {
 	open := map[ID]Event{}
 	for _, e := range h {

@@ -14,15 +14,20 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-// finish lets a small world without faults work for a while, and returns what Finish says.
-func finish(t *testing.T, c simulator.Config, before func(simulator.Client)) (*simulator.World, error) {
+// finish lets a small world without faults work for a while, and returns what Finish
+// says.
+func finish(
+	t *testing.T, c simulator.Config, before func(simulator.Client),
+) (*simulator.World, error) {
 	t.Helper()
 	cluster := zktest.Start(t)
-	c.Seed, c.Session = 1, virtualSession
+	c.Seed, c.Session = 1, simSession
 	c.Locks = []simulator.Lock{{Recipe: simulator.Mutex, Paths: []string{"/mutex"}}}
 	c.Dial = func(ctx context.Context, _ int) (simulator.Client, error) {
-		return recipes.Connect(ctx, strings.Join(cluster.Names(), ","), virtualSession,
-			recipes.WithDialer(cluster.Dial), recipes.WithHostProvider(cluster.HostProvider()))
+		return recipes.Connect(ctx, strings.Join(cluster.Names(), ","), simSession,
+			recipes.WithDialer(cluster.Dial), recipes.WithHostProvider(
+				cluster.HostProvider(),
+			))
 	}
 	w, err := simulator.New(c)
 	require.NoError(t, err)
@@ -33,8 +38,8 @@ func finish(t *testing.T, c simulator.Config, before func(simulator.Client)) (*s
 		client.Close()
 	}
 	w.Start()
-	time.Sleep(5 * virtualSession)
-	ctx, cancel := context.WithTimeout(t.Context(), virtualEnd)
+	time.Sleep(5 * simSession)
+	ctx, cancel := context.WithTimeout(t.Context(), simEnd)
 	defer cancel()
 	return w, w.Finish(ctx)
 }
@@ -50,20 +55,30 @@ func TestAWorldWithoutFaultsIsFlawless(t *testing.T) {
 func TestFinishTellsWhoDoesNotGetTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, err := finish(t, simulator.Config{}, func(client simulator.Client) {
-			_, err := client.Create("/mutex", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+			_, err := client.Create(
+				"/mutex", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll),
+			)
 			require.NoError(t, err)
-			_, err = client.Create("/mutex/lock-0000000000", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+			_, err = client.Create(
+				"/mutex/lock-0000000000", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll),
+			)
 			require.NoError(t, err)
 		})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "do not come to an end")
-		require.Regexp(t, `called +worker \d, owner \d, step \d+\.0 /mutex mode=exclusive`, err.Error())
+		require.Regexp(
+			t, `called +worker \d, owner \d, step \d+\.0 /mutex mode=exclusive`,
+			err.Error(),
+		)
 	})
 }
 
 func TestFinishTellsWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, err := finish(t, simulator.Config{Left: func() []string { return []string{"7 watches"} }}, nil)
+		_, err := finish(
+			t, simulator.Config{Left: func() []string { return []string{"7 watches"} }},
+			nil,
+		)
 		require.ErrorContains(t, err, "left after all was released: [7 watches]")
 	})
 }
@@ -71,9 +86,13 @@ func TestFinishTellsWhatIsLeft(t *testing.T) {
 func TestFinishTellsOfZnodesThatAreLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, err := finish(t, simulator.Config{}, func(client simulator.Client) {
-			_, err := client.Create("/mutex", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+			_, err := client.Create(
+				"/mutex", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll),
+			)
 			require.NoError(t, err)
-			_, err = client.Create("/mutex/stray", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+			_, err = client.Create(
+				"/mutex/stray", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll),
+			)
 			require.NoError(t, err)
 		})
 		require.ErrorContains(t, err, "left after all was released: [/mutex/stray]")

@@ -11,8 +11,9 @@ import (
 
 func init() { toxics.Register(stall, new(stallToxic)) }
 
-// A stallToxic is a partition as TCP has it: nothing gets through while it lasts, not even that one end has hung up, and what was
-// sent meanwhile arrives late, once it is over. Toxiproxy's own timeout toxic drops what is sent, and hangs up in the end.
+// A stallToxic is a partition as TCP has it: nothing gets through while it lasts, not
+// even that one end has hung up, and what was sent meanwhile arrives late, once it is
+// over. Toxiproxy's own timeout toxic drops what is sent, and hangs up in the end.
 type stallToxic struct{}
 
 // stalled is what one link has to deliver late.
@@ -44,7 +45,8 @@ func (*stallToxic) Pipe(stub *toxics.ToxicStub) {
 	}
 }
 
-// Cleanup implements toxics.CleanupToxic. It hangs up where nobody takes what is late: the other end is gone.
+// Cleanup implements toxics.CleanupToxic. It hangs up where nobody takes what is late:
+// the other end is gone.
 func (*stallToxic) Cleanup(stub *toxics.ToxicStub) {
 	late := stub.State.(*stalled)
 	for _, chunk := range late.chunks {

@@ -24,11 +24,12 @@ import (
 	"github.com/zkrecipes/recipes/internal/simulator"
 )
 
-// childEnv makes the test binary a worker of the chaos test: its value is the childConfig.
-const childEnv = "CHAOS_WORKER"
+// processEnv makes the test binary a worker of the chaos test: its value is the
+// processConfig.
+const processEnv = "CHAOS_WORKER"
 
-// A childConfig is what a worker with a process of its own needs to know.
-type childConfig struct {
+// A processConfig is what a worker with a process of its own needs to know.
+type processConfig struct {
 	Seed     uint64
 	Worker   int
 	Owners   int
@@ -41,8 +42,8 @@ type childConfig struct {
 }
 
 func TestMain(m *testing.M) {
-	if text := os.Getenv(childEnv); text != "" {
-		if err := beChild(text); err != nil {
+	if text := os.Getenv(processEnv); text != "" {
+		if err := runProcess(text); err != nil {
 			log.Fatal(err)
 		}
 		return
@@ -50,9 +51,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// beChild is the whole life of a child: it works until its input ends, and then tells its history, a line of JSON for each event.
-func beChild(text string) error {
-	var c childConfig
+// runProcess is the whole life of such a process: it works until its input ends, and then
+// tells its history, a line of JSON for each event.
+func runProcess(text string) error {
+	var c processConfig
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return err
 	}
@@ -61,7 +63,8 @@ func beChild(text string) error {
 		return err
 	}
 	world, err := newWorld(simulator.Config{
-		Seed: c.Seed, Session: c.Timeout / pace, Root: c.Root, Owners: c.Owners, Workers: 1, First: c.Worker,
+		Seed: c.Seed, Session: c.Timeout / pace, Root: c.Root, Owners: c.Owners,
+		Workers: 1, First: c.Worker,
 		Clock: clockSince(c.Epoch), Register: remoteRegister{store}, Trespass: true,
 	}, dialerTo(func(int) string { return c.Servers }, c.Timeout))
 	if err != nil {
@@ -79,8 +82,9 @@ func beChild(text string) error {
 	return err
 }
 
-// A child is a worker with a process of its own, which can be stopped and made to go on.
-type child struct {
+// A workerProcess is a worker with a process of its own, which can be stopped and made to
+// go on.
+type workerProcess struct {
 	cmd    *exec.Cmd
 	input  io.Closer
 	stdout bytes.Buffer
@@ -89,13 +93,13 @@ type child struct {
 	number int
 }
 
-func startChild(c childConfig, rec *simulator.Recorder) (*child, error) {
+func startProcess(c processConfig, rec *simulator.Recorder) (*workerProcess, error) {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return nil, err
 	}
-	p := &child{cmd: exec.Command(os.Args[0]), rec: rec, number: c.Worker}
-	p.cmd.Env = append(os.Environ(), childEnv+"="+string(text))
+	p := &workerProcess{cmd: exec.Command(os.Args[0]), rec: rec, number: c.Worker}
+	p.cmd.Env = append(os.Environ(), processEnv+"="+string(text))
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	if p.input, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -103,23 +107,30 @@ func startChild(c childConfig, rec *simulator.Recorder) (*child, error) {
 	return p, p.cmd.Start()
 }
 
-// pause stops the process, and resume lets it go on. What is recorded is no longer than what happened.
-func (p *child) pause() error {
+// pause stops the process, and resume lets it go on. What is recorded is no longer than
+// what happened.
+func (p *workerProcess) pause() error {
 	err := p.cmd.Process.Signal(syscall.SIGSTOP)
-	p.rec.Record(simulator.Event{Kind: simulator.Paused, ID: simulator.ID{Worker: p.number}})
+	p.rec.Record(simulator.Event{
+		Kind: simulator.Paused, ID: simulator.ID{Worker: p.number},
+	})
 	return err
 }
 
-func (p *child) resume() error {
-	p.rec.Record(simulator.Event{Kind: simulator.Resumed, ID: simulator.ID{Worker: p.number}})
+func (p *workerProcess) resume() error {
+	p.rec.Record(simulator.Event{
+		Kind: simulator.Resumed, ID: simulator.ID{Worker: p.number},
+	})
 	return p.cmd.Process.Signal(syscall.SIGCONT)
 }
 
 // finish ends the process and returns its history.
-func (p *child) finish() (h simulator.History, err error) {
+func (p *workerProcess) finish() (h simulator.History, err error) {
 	_ = p.input.Close()
 	if err = p.cmd.Wait(); err != nil {
-		err = fmt.Errorf("worker %d, a process of its own: %w\n%s", p.number, err, &p.stderr)
+		err = fmt.Errorf(
+			"worker %d, a process of its own: %w\n%s", p.number, err, &p.stderr,
+		)
 	}
 	for in := json.NewDecoder(&p.stdout); ; {
 		var e simulator.Event
@@ -127,7 +138,9 @@ func (p *child) finish() (h simulator.History, err error) {
 		case errors.Is(failed, io.EOF):
 			return h, err
 		case failed != nil:
-			return h, errors.Join(err, fmt.Errorf("history of worker %d: %w", p.number, failed))
+			return h, errors.Join(
+				err, fmt.Errorf("history of worker %d: %w", p.number, failed),
+			)
 		}
 		h = append(h, e)
 	}
@@ -215,7 +228,8 @@ func (r remoteRegister) Read(path string, token int64) bool {
 func (r remoteRegister) call(method, path string, token int64) (answer StoreAnswer) {
 	method = strings.Join([]string{storeName, method}, ".")
 	if err := r.client.Call(method, StoreCall{path, token}, &answer); err != nil {
-		log.Fatalf("%s: %v", method, err) // without the store there is nothing to be shown
+		// Without the store there is nothing to be shown.
+		log.Fatalf("%s: %v", method, err)
 	}
 	return answer
 }

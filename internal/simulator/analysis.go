@@ -10,8 +10,8 @@ import (
 // never is a time that does not come.
 const never = time.Duration(math.MaxInt64)
 
-// A study is a history by what the checks look for.
-type study struct {
+// An analysis is a history by what the checks look for.
+type analysis struct {
 	history  History
 	limits   Limits
 	paths    []string                  // in order of their first event
@@ -19,14 +19,15 @@ type study struct {
 	accesses map[store][]*access       // in order of their ends
 	pauses   map[int][]interval        // by worker
 	expired  map[int64][]time.Duration // by session
-	removed  map[string]interval       // by znode: from when on it may have been gone, and from when on it surely was
+	// By znode: from when on it may have been gone, and from when on it surely was.
+	removed map[string]interval
 }
 
 // An interval is a time from begin on and before end.
 type interval struct{ begin, end time.Duration }
 
-// An acquisition is what became of one call to acquire. Times of what did not happen are never; places are those of the
-// event in the history.
+// An acquisition is what became of one call to acquire. Times of what did not happen are
+// never; places are those of the event in the history.
 type acquisition struct {
 	ID
 	path    string
@@ -51,7 +52,9 @@ func (a *acquisition) sameOwner(b *acquisition) bool {
 }
 
 func (a *acquisition) String() string {
-	text := fmt.Sprintf("%v (%s, token %d, granted at %v", a.ID, a.mode, a.token, a.grantedAt)
+	text := fmt.Sprintf(
+		"%v (%s, token %d, granted at %v", a.ID, a.mode, a.token, a.grantedAt,
+	)
 	if a.lost {
 		text += fmt.Sprintf(", lost at %v", a.lostAt)
 	}
@@ -61,8 +64,8 @@ func (a *acquisition) String() string {
 	return text + ")"
 }
 
-// A store is one that a lock protects: it goes by tokens, or it is guarded by ZooKeeper, which
-// looks whether the lock is held.
+// A store is one that a lock protects: it goes by tokens, or it is guarded by ZooKeeper,
+// which looks whether the lock is held.
 type store struct {
 	path    string // of the lock
 	guarded bool
@@ -77,11 +80,13 @@ type access struct {
 	refused    bool
 }
 
-// newStudy fails where a history is none.
-func newStudy(h History, l Limits) (*study, error) {
-	s := &study{
-		history: h, limits: l, byPath: map[string][]*acquisition{}, accesses: map[store][]*access{},
-		pauses: map[int][]interval{}, expired: map[int64][]time.Duration{}, removed: map[string]interval{},
+// newAnalysis fails where a history is none.
+func newAnalysis(h History, l Limits) (*analysis, error) {
+	an := &analysis{
+		history: h, limits: l, byPath: map[string][]*acquisition{},
+		accesses: map[store][]*access{},
+		pauses:   map[int][]interval{}, expired: map[int64][]time.Duration{},
+		removed: map[string]interval{},
 	}
 	open := map[ID]*acquisition{}
 	writing := map[ID]Event{}
@@ -89,17 +94,19 @@ func newStudy(h History, l Limits) (*study, error) {
 		switch e.Kind {
 		case Called:
 			a := &acquisition{
-				ID: e.ID, path: e.Path, mode: e.Mode, under: e.Under, calledAt: e.At, calledIn: i,
-				grantedAt: never, lostAt: never, releasingAt: never, releasedAt: never, doubted: never, doubtedIn: len(h),
+				ID: e.ID, path: e.Path, mode: e.Mode, under: e.Under, calledAt: e.At,
+				calledIn:  i,
+				grantedAt: never, lostAt: never, releasingAt: never, releasedAt: never,
+				doubted: never, doubtedIn: len(h),
 			}
 			if open[e.ID] != nil {
 				return nil, fmt.Errorf("simulator: not a history: called twice: %v", e)
 			}
 			open[e.ID] = a
-			if s.byPath[a.path] == nil {
-				s.paths = append(s.paths, a.path)
+			if an.byPath[a.path] == nil {
+				an.paths = append(an.paths, a.path)
 			}
-			s.byPath[a.path] = append(s.byPath[a.path], a)
+			an.byPath[a.path] = append(an.byPath[a.path], a)
 		case Failed, Granted, Lost, Releasing, Released:
 			if open[e.ID] == nil {
 				return nil, fmt.Errorf("simulator: not a history: was not called: %v", e)
@@ -113,34 +120,34 @@ func newStudy(h History, l Limits) (*study, error) {
 				return nil, fmt.Errorf("simulator: not a history: was not granted: %v", e)
 			}
 			to := store{e.Path, e.Guarded}
-			s.accesses[to] = append(s.accesses[to], &access{
+			an.accesses[to] = append(an.accesses[to], &access{
 				by: by, begin: writing[e.ID].At, end: e.At, node: writing[e.ID].Node,
 				version: e.Version, refused: e.Kind == Refused,
 			})
 		default:
-			s.take(e)
+			an.take(e)
 		}
 	}
-	return s, nil
+	return an, nil
 }
 
 // take notes an event of a process or a session.
-func (s *study) take(e Event) {
+func (an *analysis) take(e Event) {
 	switch e.Kind {
 	case Paused:
-		s.pauses[e.Worker] = append(s.pauses[e.Worker], interval{e.At, never})
+		an.pauses[e.Worker] = append(an.pauses[e.Worker], interval{e.At, never})
 	case Resumed:
-		for i, p := range s.pauses[e.Worker] {
-			s.pauses[e.Worker][i].end = min(p.end, e.At)
+		for i, p := range an.pauses[e.Worker] {
+			an.pauses[e.Worker][i].end = min(p.end, e.At)
 		}
 	case Expired:
-		s.expired[e.Session] = append(s.expired[e.Session], e.At)
+		an.expired[e.Session] = append(an.expired[e.Session], e.At)
 	case Removing:
-		if _, again := s.removed[e.Node]; !again {
-			s.removed[e.Node] = interval{e.At, never}
+		if _, again := an.removed[e.Node]; !again {
+			an.removed[e.Node] = interval{e.At, never}
 		}
 	case Removed:
-		s.removed[e.Node] = interval{s.removed[e.Node].begin, e.At}
+		an.removed[e.Node] = interval{an.removed[e.Node].begin, e.At}
 	}
 }
 
@@ -148,8 +155,9 @@ func (s *study) take(e Event) {
 func (a *acquisition) take(e Event, place int) {
 	switch e.Kind {
 	case Granted:
-		// A multi lock may return with a member that it had lost before it had the others, and whose hold cannot be read then. To
-		// the checks it was not granted: it is not known when that was.
+		// A multi lock may return with a member that it had lost before it had the
+		// others, and whose hold cannot be read then. To the checks it was not granted:
+		// it is not known when that was.
 		a.held = e.Token != 0
 		a.grantedAt, a.grantedIn = e.At, place
 		a.token, a.node, a.session = e.Token, e.Node, e.Session
@@ -165,24 +173,29 @@ func (a *acquisition) take(e Event, place int) {
 }
 
 // granted returns the acquisitions of a path that were granted, in that order.
-func (s *study) granted(path string) []*acquisition {
-	held := slices.DeleteFunc(slices.Clone(s.byPath[path]), func(a *acquisition) bool { return !a.held })
-	slices.SortFunc(held, func(a, b *acquisition) int { return a.grantedIn - b.grantedIn })
+func (an *analysis) granted(path string) []*acquisition {
+	held := slices.DeleteFunc(slices.Clone(an.byPath[path]), func(a *acquisition) bool {
+		return !a.held
+	})
+	slices.SortFunc(held, func(a, b *acquisition) int {
+		return a.grantedIn - b.grantedIn
+	})
 	return held
 }
 
-// live returns when the holder has the lock and no reason to doubt it: from the grant until it is lost or about to be released,
-// not while the process is stopped, and not while it need not know that its session was ended by force, or its znode deleted.
-func (s *study) live(a *acquisition) []interval {
+// live returns when the holder has the lock and no reason to doubt it: from the grant
+// until it is lost or about to be released, not while the process is stopped, and not
+// while it need not know that its session was ended by force, or its znode deleted.
+func (an *analysis) live(a *acquisition) []interval {
 	if !a.held {
 		return nil
 	}
 	live := without([]interval{{a.grantedAt, a.doubted}}, interval{never, never})
-	for _, at := range s.breaks(a) {
-		live = without(live, interval{at, s.toldBy(at)})
+	for _, at := range an.forcedEnds(a) {
+		live = without(live, interval{at, an.toldBy(at)})
 	}
-	for _, p := range s.pauses[a.Worker] {
-		live = without(live, interval{p.begin, s.over(p)})
+	for _, p := range an.pauses[a.Worker] {
+		live = without(live, interval{p.begin, an.over(p)})
 	}
 	return live
 }
@@ -200,50 +213,58 @@ func without(from []interval, cut interval) (left []interval) {
 	return slices.DeleteFunc(left, func(i interval) bool { return i.begin >= i.end })
 }
 
-// toldBy is when a holder must know at the latest that its session was ended by force, or its znode deleted.
-func (s *study) toldBy(at time.Duration) time.Duration {
-	if s.limits.Told == 0 {
+// toldBy is when a holder must know at the latest that its session was ended by force, or
+// its znode deleted.
+func (an *analysis) toldBy(at time.Duration) time.Duration {
+	if an.limits.Told == 0 {
 		return never
 	}
-	return at + s.limits.Told
+	return at + an.limits.Told
 }
 
-// breaks are when a's session was, or was perhaps, ended by force, or its znode deleted, which it could not know in time.
-func (s *study) breaks(a *acquisition) []time.Duration {
-	at := slices.Clone(s.expired[a.session])
-	if removed, ok := s.removed[a.node]; ok {
+// forcedEnds are when a's session was, or was perhaps, ended by force, or its znode
+// deleted, which it could not know in time.
+func (an *analysis) forcedEnds(a *acquisition) []time.Duration {
+	at := slices.Clone(an.expired[a.session])
+	if removed, ok := an.removed[a.node]; ok {
 		at = append(at, removed.begin)
 	}
 	return at
 }
 
 // over is when a pause is over, and what was missed is known.
-func (s *study) over(pause interval) time.Duration {
+func (an *analysis) over(pause interval) time.Duration {
 	if pause.end == never {
 		return never
 	}
-	return pause.end + s.limits.Grace
+	return pause.end + an.limits.Grace
 }
 
 // liveThrough tells whether a was live all the time from begin to end.
-func (s *study) liveThrough(a *acquisition, begin, end time.Duration) bool {
-	return slices.ContainsFunc(s.live(a), func(i interval) bool { return i.begin <= begin && end < i.end })
+func (an *analysis) liveThrough(a *acquisition, begin, end time.Duration) bool {
+	return slices.ContainsFunc(an.live(a), func(i interval) bool {
+		return i.begin <= begin && end < i.end
+	})
 }
 
 // wasPaused tells whether a worker's process was stopped at some time between two.
-func (s *study) wasPaused(worker int, begin, end time.Duration) bool {
-	return slices.ContainsFunc(s.pauses[worker], func(p interval) bool { return p.begin <= end && s.over(p) >= begin })
+func (an *analysis) wasPaused(worker int, begin, end time.Duration) bool {
+	return slices.ContainsFunc(an.pauses[worker], func(p interval) bool {
+		return p.begin <= end && an.over(p) >= begin
+	})
 }
 
-// grantedEarliest is when a was granted at the earliest. That may have been before the call returned: where its process was stopped
-// meanwhile, and where its session had been ended by force or its znode deleted, which it did not know.
-func (s *study) grantedEarliest(a *acquisition) time.Duration {
-	if slices.ContainsFunc(s.breaks(a), func(at time.Duration) bool { return at <= a.grantedAt }) {
+// grantedEarliest is when a was granted at the earliest. That may have been before the
+// call returned: where its process was stopped meanwhile, and where its session had been
+// ended by force or its znode deleted, which it did not know.
+func (an *analysis) grantedEarliest(a *acquisition) time.Duration {
+	before := func(at time.Duration) bool { return at <= a.grantedAt }
+	if slices.ContainsFunc(an.forcedEnds(a), before) {
 		return a.calledAt
 	}
 	at := a.grantedAt
-	for _, p := range s.pauses[a.Worker] {
-		if p.begin <= a.grantedAt && s.over(p) >= a.calledAt {
+	for _, p := range an.pauses[a.Worker] {
+		if p.begin <= a.grantedAt && an.over(p) >= a.calledAt {
 			at = min(at, max(p.begin, a.calledAt))
 		}
 	}

@@ -15,37 +15,37 @@ const (
 	canceled                 // Acquire, whose ctx is cancelled after step.wait
 )
 
-// A step is one thing that an owner does, decided before it begins. Times that are given to the step but not used by it keep
-// the draws of one seed alike.
+// A step is one thing that an owner does, decided before it begins. Times that are given
+// to the step but not used by it keep the draws of one seed alike.
 type step struct {
 	number int
 	think  time.Duration // before it begins
 
-	lock   int  // which of the world's
-	fresh  bool // through a value of its own
-	shared bool // of a read/write lock: read
-	lower  bool // of a read/write lock: downgrade from write to read
-	raise  bool // of a read/write lock: try to upgrade, which is refused
-	leases int  // of a semaphore, from 1
+	lock      int  // which of the world's
+	fresh     bool // through a value of its own
+	shared    bool // of a read/write lock: read
+	downgrade bool // of a read/write lock: downgrade from write to read
+	upgrade   bool // of a read/write lock: try to upgrade, which is refused
+	leases    int  // of a semaphore, from 1
 
 	patience patience
 	wait     time.Duration
 
-	reentries int
-	hold      time.Duration
-	writes    int
-	lag       time.Duration // what a write takes to reach the store
-	deaf      bool          // goes on although the lock was lost
-	hangUp    bool          // closes the worker's client while it holds
-	hasty     bool          // releases with a ctx that is done
-	asks      bool          // asks the lock for its hold again at each write
-	guarded   bool          // has ZooKeeper look at each write whether it holds the lock
-	do        bool          // acquires, holds and releases with Do
+	reentries   int
+	hold        time.Duration
+	writes      int
+	lag         time.Duration // what a write takes to reach the store
+	ignoreLoss  bool          // goes on although the lock was lost
+	closeClient bool          // closes the worker's client while it holds
+	ctxDone     bool          // releases with a ctx that is done
+	asks        bool          // asks the lock for its hold again at each write
+	guarded     bool          // has ZooKeeper look at each write whether it holds
+	do          bool          // acquires, holds and releases with Do
 
-	look   bool // looks at the queue before
-	revoke bool // asks the head of the queue to give up before
-	remove bool // deletes the znode of somebody in the queue before
-	victim int  // of whom, counted from the head, if there are so many
+	inspect bool // looks at the queue before
+	revoke  bool // asks the head of the queue to give up before
+	remove  bool // deletes the znode of somebody in the queue before
+	victim  int  // of whom, counted from the head, if there are so many
 
 	trespass trespass // what it asks for without a right to it, before and while it holds
 }
@@ -76,19 +76,24 @@ func (d dice) trespass() trespass { return asks + trespass(d.IntN(3)) }
 func (d dice) percent(n int) bool { return d.IntN(100) < n }
 
 // upTo returns a time between 0 and most.
-func (d dice) upTo(most time.Duration) time.Duration { return time.Duration(d.Int64N(int64(most) + 1)) }
+func (d dice) upTo(most time.Duration) time.Duration {
+	return time.Duration(d.Int64N(int64(most) + 1))
+}
 
-// newStep decides what an owner does next. It depends on nothing but its arguments, so that a step is the same whatever
-// became of those before it. Times are measured in the session timeout.
+// newStep decides what an owner does next. It depends on nothing but its arguments, so
+// that a step is the same whatever became of those before it. Times are measured in the
+// session timeout.
 func newStep(c Config, worker, owner, number int) step {
 	d, t := c.dice(worker, owner, number), c.Session
 	s := step{
 		number: number,
 		think:  d.upTo(t / 4), lock: d.IntN(len(c.Locks)), fresh: d.percent(c.Fresh),
-		shared: d.percent(60), lower: d.percent(40), raise: d.percent(10),
+		shared: d.percent(60), downgrade: d.percent(40), upgrade: d.percent(10),
 		patience: d.patience(), lag: d.lag(t),
-		hold: d.holdTime(t, c.LongHolds), writes: d.IntN(4), deaf: d.percent(20), hangUp: d.percent(3), hasty: d.percent(15),
-		look: d.percent(8), revoke: d.percent(8), remove: d.percent(c.Removals), victim: d.IntN(3),
+		hold: d.holdTime(t, c.LongHolds), writes: d.IntN(4), ignoreLoss: d.percent(20),
+		closeClient: d.percent(3), ctxDone: d.percent(15),
+		inspect: d.percent(8), revoke: d.percent(8), remove: d.percent(c.Removals),
+		victim: d.IntN(3),
 	}
 	s.leases = 1 + d.IntN(max(c.Locks[s.lock].Leases, 1))
 	s.wait = d.upTo(map[patience]time.Duration{timeout: t, canceled: t / 2}[s.patience])

@@ -19,40 +19,46 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// A crowd is all workers of one run: those of a world in this process, the sitters, and one that is a process of its own.
-type crowd struct {
+// chaosWorkers are all workers of one run: those of a world in this process, the long
+// holders, and one that is a process of its own.
+type chaosWorkers struct {
 	world   *simulator.World
-	sitters *sitters
-	own     *child
+	holders *longHolders
+	process *workerProcess
 }
 
-func startCrowd(t *testing.T, e *ensemble, session time.Duration, seed uint64) *crowd {
+func startWorkers(
+	t *testing.T, e *ensemble, session time.Duration, seed uint64,
+) *chaosWorkers {
 	t.Helper()
 	root, register := zkserver.Path(t), simulator.NewRegister()
 	store, err := serveStore(t, register)
 	require.NoError(t, err)
-	c, epoch := &crowd{}, monotonic()
+	w, epoch := &chaosWorkers{}, monotonic()
 	dial := dialerTo(e.connect, session)
-	c.world, err = newWorld(simulator.Config{
-		Seed: seed, Session: session / pace, Root: root, Workers: hurried, Owners: owners,
-		Clock: clockSince(epoch), Register: register, Trespass: true,
+	w.world, err = newWorld(simulator.Config{
+		Seed: seed, Session: session / pace, Root: root, Workers: busyWorkers,
+		Owners: owners,
+		Clock:  clockSince(epoch), Register: register, Trespass: true,
 	}, dial)
 	require.NoError(t, err)
-	c.own, err = startChild(childConfig{
-		Seed: seed, Timeout: session, Root: root, Owners: owners, Worker: ownWorker, Servers: e.connect(ownWorker),
-		Epoch: epoch, Register: store, Finish: endWithin,
-	}, c.world.Recorder)
+	w.process, err = startProcess(processConfig{
+		Seed: seed, Timeout: session, Root: root, Owners: owners, Worker: processNumber,
+		Servers: e.connect(processNumber),
+		Epoch:   epoch, Register: store, Finish: endWithin,
+	}, w.world.Recorder)
 	require.NoError(t, err)
 	var numbers []int
-	for i := range sitting {
-		numbers = append(numbers, hurried+i)
+	for i := range holdingWorkers {
+		numbers = append(numbers, busyWorkers+i)
 	}
-	c.sitters = startSitters(dial, clockSince(epoch), session, root, seed, numbers...)
-	c.world.Start()
-	return c
+	w.holders = startLongHolders(dial, clockSince(epoch), session, root, seed, numbers...)
+	w.world.Start()
+	return w
 }
 
-// A dialFunc opens a worker's session, and a dialer returns one that puts into a history when sessions expire.
+// A dialFunc opens a worker's session, and a dialer returns one that puts into a history
+// when sessions expire.
 type (
 	dialFunc func(ctx context.Context, worker int) (simulator.Client, error)
 	dialer   func(rec *simulator.Recorder) dialFunc
@@ -61,8 +67,12 @@ type (
 func dialerTo(servers func(worker int) string, session time.Duration) dialer {
 	return func(rec *simulator.Recorder) dialFunc {
 		return func(ctx context.Context, worker int) (simulator.Client, error) {
-			log := slog.New(expiryHandler{func() { rec.Notef("worker %d: %s", worker, sessionExpired) }})
-			return recipes.Connect(ctx, servers(worker), session, recipes.WithClientLogger(log))
+			log := slog.New(expiryHandler{
+				func() { rec.Notef("worker %d: %s", worker, sessionExpired) },
+			})
+			return recipes.Connect(
+				ctx, servers(worker), session, recipes.WithClientLogger(log),
+			)
 		}
 	}
 }
@@ -94,54 +104,69 @@ func (h expiryHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func (c *crowd) note(format string, args ...any) { c.world.Recorder.Notef(format, args...) }
+func (w *chaosWorkers) note(format string, args ...any) {
+	w.world.Recorder.Notef(format, args...)
+}
 
-// holds is how many locks the sitter at a server holds.
-func (c *crowd) holds(server int) int { return c.sitters.holdings(hurried + server) }
+// holds is how many locks the long holder at a server holds.
+func (w *chaosWorkers) holds(server int) int {
+	return w.holders.holdings(busyWorkers + server)
+}
 
-// pausable are the workers of this process whose owners can be held up, and the process, which is stopped as a whole.
-func (c *crowd) pausable() (all []pausable) {
-	for n := range hurried {
+// pausable are the workers of this process whose owners can be held up, and the process,
+// which is stopped as a whole.
+func (w *chaosWorkers) pausable() (all []pausable) {
+	for n := range busyWorkers {
 		all = append(all, pausable{
 			name:   fmt.Sprintf("worker %d", n),
-			pause:  func() error { c.world.Pause(n); return nil },
-			resume: func() error { c.world.Resume(n); return nil },
+			pause:  func() error { w.world.Pause(n); return nil },
+			resume: func() error { w.world.Resume(n); return nil },
 		})
 	}
-	own := pausable{name: fmt.Sprintf("worker %d, a process", ownWorker), pause: c.own.pause, resume: c.own.resume}
-	return append(all, slices.Repeat([]pausable{own}, hurried)...) // as often as all others
+	own := pausable{
+		name: fmt.Sprintf("worker %d, a process", processNumber), pause: w.process.pause,
+		resume: w.process.resume,
+	}
+	// As often as all others.
+	return append(all, slices.Repeat([]pausable{own}, busyWorkers)...)
 }
 
 // finish ends the run, once the faults have ended, and returns what all have recorded.
-func (c *crowd) finish(ctx context.Context) (simulator.History, error) {
+func (w *chaosWorkers) finish(ctx context.Context) (simulator.History, error) {
 	ctx, cancel := context.WithTimeout(ctx, endWithin)
 	defer cancel()
 	var sat, own simulator.History
 	err := inParallel([]func() error{
-		func() error { return c.world.Finish(ctx) },
-		func() (err error) { sat, err = c.sitters.finish(); return err },
-		func() (err error) { own, err = c.own.finish(); return err },
+		func() error { return w.world.Finish(ctx) },
+		func() (err error) { sat, err = w.holders.finish(); return err },
+		func() (err error) { own, err = w.process.finish(); return err },
 	})
-	return simulator.Merge(c.world.History(), sat, own), err
+	return simulator.Merge(w.world.History(), sat, own), err
 }
 
 // leases are the most that may be out.
-func (c *crowd) leases() map[string]int { return c.world.Limits().Leases }
+func (w *chaosWorkers) leases() map[string]int { return w.world.Limits().Leases }
 
-// noneLeft waits until all goroutines of the library have ended, or tells of one that has not.
+// noneLeft waits until all goroutines of the library have ended, or tells of one that has
+// not.
 func noneLeft() error {
 	const patience = 10 * time.Second
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		text := make([]byte, 16<<20)
 		text = text[:runtime.Stack(text, true)]
-		left := slices.DeleteFunc(strings.Split(string(text), "\n\n"), func(stack string) bool {
-			return !strings.Contains(stack, "recipes/internal/session.") && !strings.Contains(stack, "recipes/internal/seqnode.")
+		stacks := strings.Split(string(text), "\n\n")
+		left := slices.DeleteFunc(stacks, func(stack string) bool {
+			return !strings.Contains(stack, "recipes/internal/session.") &&
+				!strings.Contains(stack, "recipes/internal/seqnode.")
 		})
 		switch {
 		case len(left) == 0:
 			return nil
 		case time.Since(began) > patience:
-			return fmt.Errorf("%d goroutines of the library are left, among them %s", len(left), left[0])
+			return fmt.Errorf(
+				"%d goroutines of the library are left, among them %s", len(left),
+				left[0],
+			)
 		}
 	}
 }
@@ -174,14 +199,17 @@ func (c *count) add(other count) {
 }
 
 func (c count) String() string {
-	return fmt.Sprintf("%d acquisitions, %d losses, %d sessions expired, %d writes refused, %d faults",
+	return fmt.Sprintf("%d acquisitions, %d losses, %d sessions expired, "+
+		"%d writes refused, %d faults",
 		c.acquired, c.lost, c.expired, c.refused, c.faults)
 }
 
-// enough refuses a run that has shown nothing: what it demands is a fraction of what happens on a busy machine.
+// enough refuses a run that has shown nothing: what it demands is a fraction of what
+// happens on a busy machine.
 func (c count) enough(length time.Duration) error {
 	minutes := length.Minutes()
-	if c.faults < int(10*minutes) || c.acquired < int(150*minutes) || c.lost < int(6*minutes) || c.expired < int(2*minutes) {
+	if c.faults < int(10*minutes) || c.acquired < int(150*minutes) ||
+		c.lost < int(6*minutes) || c.expired < int(2*minutes) {
 		return fmt.Errorf("in %v there were only %v: that shows nothing", length, c)
 	}
 	return nil
