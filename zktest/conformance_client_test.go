@@ -313,9 +313,8 @@ const (
 func (l *line) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	if l.frames > 0 && len(b) >= 12 {
-		xid, opcode := int32(
-			binary.BigEndian.Uint32(b[4:]),
-		), int32(binary.BigEndian.Uint32(b[8:]))
+		xid := int32(binary.BigEndian.Uint32(b[4:]))
+		opcode := int32(binary.BigEndian.Uint32(b[8:]))
 		switch opcode {
 		case opSetWatches:
 			l.setWatches = xid

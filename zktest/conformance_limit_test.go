@@ -38,7 +38,8 @@ const atTheLimit = `
 	c0 create /l- x sequence
 	c0 multi delete /n-2147483647 ; create /n- x sequence ; create /n- x ephemeralSequence ; create /n- x sequence
 	c0 exists .
-	# so a watch does not hear of a child that came while its connection was away; it hears of one that went
+	# so a watch does not hear of a child that came while its connection was away;
+	# it hears of one that went
 	c0 childrenW .
 	c0 down
 	c1 create /missed x
@@ -60,9 +61,8 @@ const atTheLimit = `
 func TestConformanceSequenceLimit(t *testing.T) {
 	const parent, next = "/limit", math.MaxInt32 - 2
 	zookeeper := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual),
-		zkserver.Config(
-			"dataLogDir="+logWithCounter(t, parent, next),
-		), zkserver.JVM("-Dzookeeper.snapshot.trust.empty=true"))
+		zkserver.Config("dataLogDir="+logWithCounter(t, parent, next)),
+		zkserver.JVM("-Dzookeeper.snapshot.trust.empty=true"))
 	if zookeeper.Kind() != "local" {
 		t.Skip("a server in a container does not see our transaction log")
 	}

@@ -220,17 +220,14 @@ func (p *player) stat(s *zk.Stat) string {
 		return "{}"
 	// The root, whose children tell how many scripts have been played before.
 	case s.Czxid == 0:
-		return fmt.Sprintf("{c0 m%s v%d av%d%s len=%d %s}", p.zxid(
-			s.Mzxid,
-		), s.Version, s.Aversion, p.owner(s.EphemeralOwner),
+		return fmt.Sprintf("{c0 m%s v%d av%d%s len=%d %s}",
+			p.zxid(s.Mzxid), s.Version, s.Aversion, p.owner(s.EphemeralOwner),
 			s.DataLength, times(s))
 	}
-	return fmt.Sprintf("{c%s m%s p%s v%d cv%d av%d%s len=%d children=%d %s}", p.zxid(
-		s.Czxid,
-	), p.zxid(s.Mzxid), p.zxid(s.Pzxid),
-		s.Version, s.Cversion, s.Aversion, p.owner(
-			s.EphemeralOwner,
-		), s.DataLength, s.NumChildren, times(s))
+	return fmt.Sprintf("{c%s m%s p%s v%d cv%d av%d%s len=%d children=%d %s}",
+		p.zxid(s.Czxid), p.zxid(s.Mzxid), p.zxid(s.Pzxid),
+		s.Version, s.Cversion, s.Aversion, p.owner(s.EphemeralOwner),
+		s.DataLength, s.NumChildren, times(s))
 }
 
 func (p *player) owner(id int64) string {

@@ -25,9 +25,8 @@ const (
 // comes out differently is made as short as possible, and shown. CONFORMANCE_SEED plays
 // that of an earlier run first.
 func TestConformanceRandom(t *testing.T) {
-	seed, least := fromEnv(
-		t, "CONFORMANCE_SEED", int(time.Now().UnixNano()),
-	), fromEnv(t, "CONFORMANCE_OPERATIONS", leastRandom)
+	seed := fromEnv(t, "CONFORMANCE_SEED", int(time.Now().UnixNano()))
+	least := fromEnv(t, "CONFORMANCE_OPERATIONS", leastRandom)
 	genuine := mustPlay(t, realServer(t), nil)
 	defer genuine.close()
 	newFake := opponent(t, genuine)

@@ -242,14 +242,13 @@ func TestAnIsolatedFollowerRefusesEagerly(t *testing.T) {
 					require.Equal(t, outcome{-2, 0}, near.answer())
 				}
 				require.Equal(t, []int64{cl.SessionID()}, c.Sessions())
-				near.send(creation(1, "/ok", 0), creation(
-					2, "/ro/a", 0,
-				), ask(3, 1, func(b *buffer) {
+				withoutACL := ask(3, 1, func(b *buffer) {
 					b.bytes([]byte("/no-acl"))
 					b.bytes(nil)
 					b.acl(nil)
 					b.int32(0)
-				}))
+				})
+				near.send(creation(1, "/ok", 0), creation(2, "/ro/a", 0), withoutACL)
 				for _, o := range want {
 					require.Equal(t, o, near.answer())
 				}

@@ -64,9 +64,8 @@ func connect(
 	}
 	var err error
 	cl.Conn, _, err = zk.Connect([]string{"x"}, timeout,
-		zk.WithDialer(link.Dial), zk.WithHostProvider(to), zk.WithLogger(
-			noLog{},
-		), zk.WithLogInfo(false), zk.WithEventCallback(hear))
+		zk.WithDialer(link.Dial), zk.WithHostProvider(to), zk.WithLogger(noLog{}),
+		zk.WithLogInfo(false), zk.WithEventCallback(hear))
 	require.NoError(t, err)
 	t.Cleanup(cl.Close)
 	cl.until(zk.StateHasSession)

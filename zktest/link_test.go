@@ -17,9 +17,8 @@ func TestCutAndReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := zktest.Start(t, zktest.WithServers(3))
 		require.Same(t, c.Link("a"), c.Link("a"))
-		a, b := connect(
-			t, c.Link("a"), c.HostProvider(), sessionTimeout,
-		), connect(t, c.Link("b"), c.HostProvider(), sessionTimeout)
+		a := connect(t, c.Link("a"), c.HostProvider(), sessionTimeout)
+		b := connect(t, c.Link("b"), c.HostProvider(), sessionTimeout)
 		c.Link("a").Reset()
 		a.until(zk.StateDisconnected)
 		a.until(zk.StateHasSession)
@@ -187,9 +186,8 @@ func TestDelay(t *testing.T) {
 			began := time.Now()
 			raw.send(ping())
 			require.Equal(t, outcome{-2, 0}, raw.answer())
-			shortest, longest = min(
-				shortest, time.Since(began),
-			), max(longest, time.Since(began))
+			took := time.Since(began)
+			shortest, longest = min(shortest, took), max(longest, took)
 		}
 		require.GreaterOrEqual(t, shortest, 2*least)
 		require.Less(t, shortest, 2*least+(most-least)/2)

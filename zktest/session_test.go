@@ -72,9 +72,8 @@ func TestExpiry(t *testing.T) {
 			for name, follower := range map[string]bool{
 				"leader": false, "follower": true,
 			} {
-				t.Run(fmt.Sprintf(
-					"%v after %v at a %s", timeout, idle, name,
-				), func(t *testing.T) {
+				name := fmt.Sprintf("%v after %v at a %s", timeout, idle, name)
+				t.Run(name, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						testExpiry(t, timeout, idle, follower)
 					})
@@ -185,9 +184,8 @@ func TestReconnectKeepsSessionAndWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _, f2 := three(t)
 		link := c.Link("g")
-		cl, other := connect(
-			t, link, c.HostProvider(), sessionTimeout,
-		), connectTo(t, c, f2)
+		cl := connect(t, link, c.HostProvider(), sessionTimeout)
+		other := connectTo(t, c, f2)
 		for _, path := range []string{"/changed", "/deleted", "/same", "/dir", "/quiet"} {
 			cl.create(path, 0)
 		}

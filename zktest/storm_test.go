@@ -40,7 +40,7 @@ func (s *storm) link(random *rand.Rand) *zktest.Link {
 	return s.Link(fmt.Sprint(random.IntN(4)))
 }
 
-// strike uses every hook there is.
+// injectFault uses every hook there is.
 func (s *storm) injectFault(random *rand.Rand) {
 	server, l := s.Server(random.IntN(len(s.Servers()))), s.link(random)
 	hooks := []func(){
@@ -72,9 +72,8 @@ func (s *storm) injectFault(random *rand.Rand) {
 
 // work is a client's, until a request fails.
 func (s *storm) work(random *rand.Rand) {
-	conn, _, err := zk.Connect([]string{"x"}, 4*s.tick, zk.WithDialer(
-		s.link(random).Dial,
-	), zk.WithHostProvider(s.HostProvider()),
+	conn, _, err := zk.Connect([]string{"x"}, 4*s.tick,
+		zk.WithDialer(s.link(random).Dial), zk.WithHostProvider(s.HostProvider()),
 		zk.WithLogger(noLog{}), zk.WithLogInfo(false))
 	if err != nil {
 		panic(err)
@@ -105,9 +104,9 @@ func (s *storm) run(n int, lasts time.Duration) {
 func TestStorm(t *testing.T) {
 	const tick = 20 * time.Millisecond
 	before := ours()
-	s := &storm{Cluster: newCluster(
-		t, zktest.WithServers(3), zktest.WithTick(tick), zktest.WithSlowClose(tick),
-	), tick: tick}
+	c := newCluster(t,
+		zktest.WithServers(3), zktest.WithTick(tick), zktest.WithSlowClose(tick))
+	s := &storm{Cluster: c, tick: tick}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	addrs := s.Addrs()

@@ -22,7 +22,9 @@ func ParseConnectString(s string) (servers []string, chroot string, err error) {
 		return nil, "", errors.New("connect string: is empty")
 	}
 	if strings.Contains(s, "://") {
-		return nil, "", errors.New("connect string: has a scheme; want host:port,host:port/chroot")
+		return nil, "", errors.New(
+			"connect string: has a scheme; want host:port,host:port/chroot",
+		)
 	}
 	hosts, chroot := s, "/"
 	if i := strings.IndexByte(s, '/'); i >= 0 {

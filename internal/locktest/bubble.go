@@ -84,7 +84,7 @@ func ConnectBare(
 ) *zk.Conn {
 	t.Helper()
 	conn, events, err := zk.Connect([]string{server}, timeout, zk.WithDialer(link.Dial),
-		zk.WithHostProvider(&InOrder{}), zk.WithLogInfo(false),
+		zk.WithHostProvider(&inOrder{}), zk.WithLogInfo(false),
 		zk.WithLogger(log.New(io.Discard, "", 0)))
 	require.NoError(t, err)
 	t.Cleanup(func() {

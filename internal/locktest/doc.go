@@ -7,6 +7,10 @@
 //   - a [Recorder] keeps what a lock tells its observer;
 //   - [Eventually], [Within] and [Start] wait for what must happen.
 //
+// It is for tests only. Its functions and methods that take or keep a testing.TB fail the
+// test, so they are for the goroutine of the test; a [Recorder] and a [LeaseLock] may be
+// used by any number of goroutines.
+//
 // It knows the public package and nothing behind it, so that a test with it says what a
 // program would see.
 package locktest

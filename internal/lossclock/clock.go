@@ -160,34 +160,34 @@ func (c *Clock) Reported(terms Terms, session int64, handshake time.Time) time.T
 	return reported
 }
 
-// The heartbeat's pace.
+// The heartbeat's period.
 const (
-	beatShare    = 10 // a contact at least every T/10
-	hasteShare   = 20 // twice as often until the first one is proved
-	unknownBeat  = 200 * time.Millisecond
-	unknownWatch = 5 * time.Second // where nothing depends on a session of unknown T
+	periodShare   = 10 // a contact at least every T/10
+	hasteShare    = 20 // twice as often until the first one is proved
+	unknownPeriod = 200 * time.Millisecond
+	unknownWatch  = 5 * time.Second // where nothing depends on a session of unknown T
 )
 
-// NextBeat is when the next sync is due, where the last one was sent at beaten and
+// NextSync is when the next sync is due, where the last one was sent at lastSync and
 // something depends on the session, or not.
 //
-// In the long run, a proved contact is a proof's time and two beats old at the most.
+// In the long run, a proved contact is a proof's time and two periods old at the most.
 // After an idle time only the client's pings before each contact speak for the session:
 // so contacts come twice as often, and one just when it proves the first.
-func (c *Clock) NextBeat(
-	terms Terms, session int64, handshake, beaten time.Time, needed bool,
+func (c *Clock) NextSync(
+	terms Terms, session int64, handshake, lastSync time.Time, needed bool,
 ) time.Time {
 	last := c.Last(session)
-	if beaten.After(last) {
-		last = beaten
+	if lastSync.After(last) {
+		last = lastSync
 	}
 	switch t := terms.Timeout; {
 	case t <= 0 && needed:
-		return last.Add(unknownBeat)
+		return last.Add(unknownPeriod)
 	case t <= 0:
 		return last.Add(unknownWatch)
 	case !c.lags(terms, session, handshake):
-		return last.Add(t / beatShare)
+		return last.Add(t / periodShare)
 	}
 	next := last.Add(terms.Timeout / hasteShare)
 	proof := c.recent[0].answered.Add(terms.reportedWithin())
@@ -200,5 +200,5 @@ func (c *Clock) NextBeat(
 // lags tells whether the evidence is older than it is in the long run.
 func (c *Clock) lags(terms Terms, session int64, handshake time.Time) bool {
 	behind := c.Last(session).Sub(c.Reported(terms, session, handshake))
-	return behind > terms.reportedWithin()+2*terms.Timeout/beatShare
+	return behind > terms.reportedWithin()+2*terms.Timeout/periodShare
 }

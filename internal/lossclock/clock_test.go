@@ -23,13 +23,17 @@ func TestReportedIsWhatWasProved(t *testing.T) {
 		contacts  []time.Duration
 		reported  time.Duration
 	}{
-		"one":             {0, []time.Duration{15 * second}, 8 * second},
-		"a second one":    {0, []time.Duration{15 * second, 17 * second}, 10 * second},
-		"a proof":         {0, []time.Duration{15 * second, 18 * second}, 15 * second},
-		"a late proof":    {0, []time.Duration{15 * second, 21 * second}, 15 * second},
-		"too late":        {0, []time.Duration{15 * second, 23 * second}, 16 * second},
-		"of the first":    {0, []time.Duration{15 * second, 17 * second, 19 * second}, 15 * second},
-		"of the second":   {0, []time.Duration{15 * second, 16 * second, 19 * second}, 16 * second},
+		"one":          {0, []time.Duration{15 * second}, 8 * second},
+		"a second one": {0, []time.Duration{15 * second, 17 * second}, 10 * second},
+		"a proof":      {0, []time.Duration{15 * second, 18 * second}, 15 * second},
+		"a late proof": {0, []time.Duration{15 * second, 21 * second}, 15 * second},
+		"too late":     {0, []time.Duration{15 * second, 23 * second}, 16 * second},
+		"of the first": {
+			0, []time.Duration{15 * second, 17 * second, 19 * second}, 15 * second,
+		},
+		"of the second": {
+			0, []time.Duration{15 * second, 16 * second, 19 * second}, 16 * second,
+		},
 		"in no order":     {0, []time.Duration{18 * second, 15 * second}, 11 * second},
 		"a handshake":     {14 * second, []time.Duration{15 * second}, 14 * second},
 		"a handshake ago": {second, []time.Duration{15 * second}, 8 * second},
@@ -68,13 +72,21 @@ func TestWhatIsPresumedOfTicks(t *testing.T) {
 		terms  lossclock.Terms
 		within time.Duration
 	}{
-		"two ticks make a session":   {lossclock.Terms{Timeout: 4 * second}, second},
-		"ticks of ten seconds":       {lossclock.Terms{Timeout: 60 * second}, 5 * second},
-		"a short tick":               {lossclock.Terms{Timeout: 10 * second, Tick: 2 * second}, second},
-		"a session below two ticks":  {lossclock.Terms{Timeout: 2 * second, Tick: 2 * second}, second},
-		"ticks of a minute":          {lossclock.Terms{Timeout: 120 * second, Tick: 60 * second}, 30 * second},
-		"an odd number, rounded up":  {lossclock.Terms{Timeout: second, Tick: 3}, 2},
-		"a session of one long tick": {lossclock.Terms{Timeout: 20 * second, Tick: 20 * second}, 10 * second},
+		"two ticks make a session": {lossclock.Terms{Timeout: 4 * second}, second},
+		"ticks of ten seconds":     {lossclock.Terms{Timeout: 60 * second}, 5 * second},
+		"a short tick": {
+			lossclock.Terms{Timeout: 10 * second, Tick: 2 * second}, second,
+		},
+		"a session below two ticks": {
+			lossclock.Terms{Timeout: 2 * second, Tick: 2 * second}, second,
+		},
+		"ticks of a minute": {
+			lossclock.Terms{Timeout: 120 * second, Tick: 60 * second}, 30 * second,
+		},
+		"an odd number, rounded up": {lossclock.Terms{Timeout: second, Tick: 3}, 2},
+		"a session of one long tick": {
+			lossclock.Terms{Timeout: 20 * second, Tick: 20 * second}, 10 * second,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.True(t, c.terms.Workable())
@@ -104,7 +116,7 @@ func TestASessionCanBeTooShortForTheTick(t *testing.T) {
 	now, good := after(time.Hour), false
 	for end := now.Add(time.Minute); now.Before(end); {
 		clock.Note(terms, 1, now, now)
-		next := clock.NextBeat(terms, 1, time.Time{}, now, true)
+		next := clock.NextSync(terms, 1, time.Time{}, now, true)
 		until, _ := clock.GoodUntil(terms, 1, time.Time{})
 		if good {
 			require.True(t, until.After(next), "%v late", next.Sub(until))
@@ -142,25 +154,29 @@ func TestContactsAreOfOneSession(t *testing.T) {
 
 // A contact every T/10; where only pings speak for the session, every T/20 and just when
 // it proves the first one.
-func TestThePaceOfTheHeartbeat(t *testing.T) {
-	terms := lossclock.Terms{Timeout: 20 * second, Tick: 9 * second} // reports within 4.5 s
+func TestThePeriodOfTheHeartbeat(t *testing.T) {
+	// Reports within 4.5 s.
+	terms := lossclock.Terms{Timeout: 20 * second, Tick: 9 * second}
 	var clock lossclock.Clock
 	now := after(time.Hour)
-	var beats []time.Duration
+	var syncs []time.Duration
 	for range 9 {
 		clock.Note(terms, 1, now, now.Add(100*time.Millisecond))
-		beats = append(beats, now.Sub(after(time.Hour)))
-		now = clock.NextBeat(terms, 1, time.Time{}, now, true)
+		syncs = append(syncs, now.Sub(after(time.Hour)))
+		now = clock.NextSync(terms, 1, time.Time{}, now, true)
 	}
 	require.Equal(t, []time.Duration{
 		0, second, 2 * second, 3 * second, 4 * second, 4600 * time.Millisecond,
 		6600 * time.Millisecond, 8600 * time.Millisecond, 10600 * time.Millisecond,
-	}, beats)
+	}, syncs)
 
 	sent := after(2 * time.Hour) // and not answered yet
-	require.Equal(t, sent.Add(2*second), clock.NextBeat(terms, 1, after(time.Hour), sent, true))
+	require.Equal(
+		t, sent.Add(2*second), clock.NextSync(terms, 1, after(time.Hour), sent, true),
+	)
 	require.Equal(t, sent.Add(200*time.Millisecond),
-		clock.NextBeat(lossclock.Terms{}, 1, time.Time{}, sent, true))
+		clock.NextSync(lossclock.Terms{}, 1, time.Time{}, sent, true))
 	require.Equal(t, sent.Add(5*second),
-		clock.NextBeat(lossclock.Terms{}, 1, time.Time{}, sent, false), "nothing depends on it")
+		clock.NextSync(lossclock.Terms{}, 1, time.Time{}, sent, false),
+		"nothing depends on it")
 }

@@ -192,7 +192,9 @@ func (m *model) step(act func()) {
 // arrivals are the client's pings and requests reaching their server.
 func (m *model) arrivals() {
 	if m.via >= 0 && m.now > m.pinged && (m.now-m.pinged)%modelPing == 0 {
-		m.pings = append(m.pings, modelRequest{arrives: m.now + m.pick(0, modelSlow, "ping")})
+		m.pings = append(m.pings, modelRequest{
+			arrives: m.now + m.pick(0, modelSlow, "ping"),
+		})
 	}
 	for _, p := range m.pings {
 		if p.arrives == m.now && m.via >= 0 {
@@ -331,9 +333,9 @@ func TestNeverReliedOnForTooLong(t *testing.T) {
 		m.set()
 		m.scene()
 		for range m.pick(0, 40, "acts") { // often none: the scene is all
-			beats := m.coin("beats")
+			heartbeat := m.coin("heartbeat")
 			for range m.pick(0, modelT/2, "pause") {
-				if beats && m.now%(modelT/10) == 0 {
+				if heartbeat && m.now%(modelT/10) == 0 {
 					m.step(m.contact)
 				} else {
 					m.step(nil)

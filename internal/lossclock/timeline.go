@@ -9,10 +9,11 @@ import "time"
 // nothing, and one that is set forward makes all that was before look older than it is.
 // The zero Timeline is ready.
 type Timeline struct {
-	mono, wall time.Time     // the last reading
-	offset     time.Duration // of the wall clock from the monotonic one, since the first reading
-	known      time.Duration // the offset that jumps account for
-	jumps      []jump        // the last few, in order
+	mono, wall time.Time // the last reading
+	// Of the wall clock from the monotonic one, since the first reading.
+	offset time.Duration
+	known  time.Duration // the offset that jumps account for
+	jumps  []jump        // the last few, in order
 }
 
 // A jump is where the monotonic clock stood still.

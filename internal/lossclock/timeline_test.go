@@ -32,8 +32,10 @@ func TestTheGreaterOfTwoClocksCounts(t *testing.T) {
 		readings []reading
 		moved    time.Duration
 	}{
-		"both move alike":         {[]reading{{s, s}, {2 * s, 2 * s}}, 3 * s},
-		"suspended for an hour":   {[]reading{{s, s}, {s, time.Hour + s}, {s, s}}, time.Hour + 3*s},
+		"both move alike": {[]reading{{s, s}, {2 * s, 2 * s}}, 3 * s},
+		"suspended for an hour": {
+			[]reading{{s, s}, {s, time.Hour + s}, {s, s}}, time.Hour + 3*s,
+		},
 		"suspended twice":         {[]reading{{s, 5 * s}, {s, s}, {s, 7 * s}}, 13 * s},
 		"right again at once":     {[]reading{{0, time.Hour}, {s, s}}, time.Hour + s},
 		"set back":                {[]reading{{s, -time.Hour}, {s, s}}, 2 * s},
@@ -41,9 +43,15 @@ func TestTheGreaterOfTwoClocksCounts(t *testing.T) {
 		"set back while suspended, by less": {
 			[]reading{{s, time.Minute - 10*s}}, time.Minute - 10*s,
 		},
-		"set forward and back": {[]reading{{s, time.Hour}, {s, -time.Hour}}, time.Hour + s},
-		"read apart":           {[]reading{{s, s + 900}, {s, s - 900}, {s, s + 900}}, 3 * s},
-		"slowed by little":     {[]reading{{s, s + 600_000}, {s, s + 600_000}}, 2*s + 1_200_000},
+		"set forward and back": {
+			[]reading{{s, time.Hour}, {s, -time.Hour}}, time.Hour + s,
+		},
+		"read apart": {
+			[]reading{{s, s + 900}, {s, s - 900}, {s, s + 900}}, 3 * s,
+		},
+		"slowed by little": {
+			[]reading{{s, s + 600_000}, {s, s + 600_000}}, 2*s + 1_200_000,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.moved, suspend(&lossclock.Timeline{}, c.readings...))
@@ -72,7 +80,9 @@ func TestATimelineNeverStandsStill(t *testing.T) {
 		var total, slack time.Duration
 		for range rapid.IntRange(1, 50).Draw(t, "readings") {
 			d := time.Duration(rapid.Int64Range(0, int64(10*time.Second)).Draw(t, "mono"))
-			w := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "wall"))
+			w := time.Duration(
+				rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "wall"),
+			)
 			mono, wall = mono.Add(d), wall.Add(w)
 			before := l.Before(mono.Add(-d))
 			at := l.At(mono, wall)

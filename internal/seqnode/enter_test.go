@@ -45,7 +45,7 @@ type peer struct {
 
 // bubble runs a test in virtual time. Each wait in it must be bounded: the client's pings
 // keep the time running for ever.
-func bubble(t *testing.T, f func(t *testing.T, server *zktest.Server)) {
+func bubble(t *testing.T, f func(t *testing.T, cluster *zktest.Cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f(t, zktest.Start(t, zktest.WithTick(tick)))
@@ -60,12 +60,12 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-func newPeer(t *testing.T, server *zktest.Server, name string) *peer {
+func newPeer(t *testing.T, cluster *zktest.Cluster, name string) *peer {
 	t.Helper()
-	p := &peer{t: t, link: server.Link(name)}
+	p := &peer{t: t, link: cluster.Link(name)}
 	var err error
 	p.Conn, _, err = zk.Connect([]string{"x"}, timeout,
-		zk.WithDialer(p.link.Dial), zk.WithHostProvider(server.HostProvider()),
+		zk.WithDialer(p.link.Dial), zk.WithHostProvider(cluster.HostProvider()),
 		zk.WithLogger(mute{}), zk.WithLogInfo(false))
 	require.NoError(t, err)
 	p.s = session.Use(p.Conn, session.Config{
@@ -184,8 +184,8 @@ func (p *peer) czxid(path string) int64 {
 }
 
 func TestAFreePlaceIsTaken(t *testing.T) {
-	bubble(t, func(t *testing.T, server *zktest.Server) {
-		us := newPeer(t, server, "us")
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us := newPeer(t, cluster, "us")
 		e := us.enter(bounded(t), seqnode.Request{})
 		n := e.held(patience)
 		require.Equal(t, 0, <-e.ahead)
@@ -199,8 +199,8 @@ func TestAFreePlaceIsTaken(t *testing.T) {
 }
 
 func TestBehindAStrangerOneWaitsUntilItGoes(t *testing.T) {
-	bubble(t, func(t *testing.T, server *zktest.Server) {
-		us, other := newPeer(t, server, "us"), newPeer(t, server, "other")
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
 		ahead := other.occupy()
 		e := us.enter(bounded(t), seqnode.Request{})
 		e.waits(5 * time.Minute)
@@ -216,8 +216,8 @@ func TestBehindAStrangerOneWaitsUntilItGoes(t *testing.T) {
 // Between two neighbours of one process nobody can come: the second has the lock as soon
 // as the first leaves it, although ZooKeeper hears of nothing.
 func TestInOneProcessTheLockIsHandedOver(t *testing.T) {
-	bubble(t, func(t *testing.T, server *zktest.Server) {
-		us := newPeer(t, server, "us")
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us := newPeer(t, cluster, "us")
 		first := us.enter(bounded(t), seqnode.Request{}).held(patience)
 		e := us.enter(bounded(t), seqnode.Request{})
 		e.waits(time.Minute)
@@ -235,8 +235,8 @@ func TestInOneProcessTheLockIsHandedOver(t *testing.T) {
 
 // One that was lost while it was held hands nothing over: the others are asked first.
 func TestALostHoldIsNotHandedOver(t *testing.T) {
-	bubble(t, func(t *testing.T, server *zktest.Server) {
-		us := newPeer(t, server, "us")
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us := newPeer(t, cluster, "us")
 		first := us.enter(bounded(t), seqnode.Request{}).held(patience)
 		e := us.enter(bounded(t), seqnode.Request{})
 		e.waits(time.Minute)
@@ -252,8 +252,8 @@ func TestALostHoldIsNotHandedOver(t *testing.T) {
 // A transaction that the former's znode guards may still be done after the former has
 // left: the next waits until the znode is gone.
 func TestAnOpenTransactionIsWaitedFor(t *testing.T) {
-	bubble(t, func(t *testing.T, server *zktest.Server) {
-		us := newPeer(t, server, "us")
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us := newPeer(t, cluster, "us")
 		first := us.enter(bounded(t), seqnode.Request{}).held(patience)
 		settled, ok := first.Guard()
 		require.True(t, ok)
@@ -282,8 +282,8 @@ func TestAnOpenTransactionIsWaitedFor(t *testing.T) {
 }
 
 func TestWhoseZnodeIsDeletedJoinsAtTheTail(t *testing.T) {
-	bubble(t, func(t *testing.T, server *zktest.Server) {
-		us, other := newPeer(t, server, "us"), newPeer(t, server, "other")
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
 		ahead := other.occupy()
 		e := us.enter(bounded(t), seqnode.Request{})
 		lost := within(t, patience, e.queued, "it does not join")
@@ -306,8 +306,8 @@ func TestWhoseZnodeIsDeletedJoinsAtTheTail(t *testing.T) {
 var errChangedMind = errors.New("changed my mind")
 
 func TestWhoGivesUpLeavesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, server *zktest.Server) {
-		us, other := newPeer(t, server, "us"), newPeer(t, server, "other")
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
 		ahead := other.occupy()
 		ctx, cancel := context.WithCancelCause(bounded(t))
 		e := us.enter(ctx, seqnode.Request{})
@@ -322,8 +322,8 @@ func TestWhoGivesUpLeavesNothing(t *testing.T) {
 
 // A create whose caller has left is followed up, though its answer comes late.
 func TestWhoGivesUpInAnOutageLeavesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, server *zktest.Server) {
-		us, other := newPeer(t, server, "us"), newPeer(t, server, "other")
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
 		ahead := other.occupy()
 		us.nodes() // it has a session
 		us.link.Stall(zktest.ToClient)
@@ -342,8 +342,8 @@ func TestWhoGivesUpInAnOutageLeavesNothing(t *testing.T) {
 }
 
 func TestATryWaitsForNobody(t *testing.T) {
-	bubble(t, func(t *testing.T, server *zktest.Server) {
-		us, other := newPeer(t, server, "us"), newPeer(t, server, "other")
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
 		ahead := other.occupy()
 		e := us.enter(bounded(t), seqnode.Request{TryOnce: true})
 		within(t, time.Second, e.done, "it waits")
@@ -357,8 +357,8 @@ func TestATryWaitsForNobody(t *testing.T) {
 }
 
 func TestBesideTheWriterOneWaitsForNobody(t *testing.T) {
-	bubble(t, func(t *testing.T, server *zktest.Server) {
-		us, other := newPeer(t, server, "us"), newPeer(t, server, "other")
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
 		writer := us.enter(bounded(t), seqnode.Request{}).held(patience)
 		later := other.occupy()
 		n, err := queue().EnterBeside(bounded(t), us.s, writer, seqnode.Request{})
@@ -385,8 +385,8 @@ func leases() *seqnode.Queue {
 
 // Leases are taken all or none, and come back in any order.
 func TestABatchWaitsForRoom(t *testing.T) {
-	bubble(t, func(t *testing.T, server *zktest.Server) {
-		us, other := newPeer(t, server, "us"), newPeer(t, server, "other")
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
 		out := []string{other.occupy(), other.occupy(), other.occupy()}
 		gateQueue := queue()
 		gateQueue.Dir = "/gate"
@@ -415,8 +415,8 @@ func TestABatchWaitsForRoom(t *testing.T) {
 
 // A maximum that is too low is waited for without znodes.
 func TestALimitIsWaitedFor(t *testing.T) {
-	bubble(t, func(t *testing.T, server *zktest.Server) {
-		us := newPeer(t, server, "us")
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us := newPeer(t, cluster, "us")
 		var most atomic.Int64
 		most.Store(1)
 		changed := make(chan zk.Event)

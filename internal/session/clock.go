@@ -69,5 +69,5 @@ func (c *clock) goodUntil(session int64) (time.Time, bool) {
 // nextSync is when the next heartbeat is due, where the last one was sent at lastSync and
 // something depends on the session, or not.
 func (c *clock) nextSync(session int64, lastSync time.Time, needed bool) time.Time {
-	return c.evidence.NextBeat(c.terms(), session, c.handshake(session), lastSync, needed)
+	return c.evidence.NextSync(c.terms(), session, c.handshake(session), lastSync, needed)
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// fake is as much of a ZooKeeper server as the taps' tests need: sessions that never expire, and a tree without ACLs,
-// versions and containers. It reads and writes the protocol with code of its own, so that a tap that misreads it shows.
+// fake is as much of a ZooKeeper server as the taps' tests need: sessions that never
+// expire, and a tree without ACLs, versions and containers. It reads and writes the
+// protocol with code of its own, so that a tap that misreads it shows.
 type fake struct {
 	think time.Duration // what each answer takes; set while nothing is asked
 
@@ -58,7 +59,9 @@ func (f *fake) serve(conn net.Conn) {
 	}
 	f.mu.Unlock()
 	var welcome packet
-	welcome.int32(0).bytes(hello[12:16]).int64(int64(session)).string(strings.Repeat("p", 16)).send(conn)
+	welcome.int32(0).bytes(hello[12:16]).int64(int64(session)).string(
+		strings.Repeat("p", 16),
+	).send(conn)
 	for {
 		request := receive(conn)
 		if request == nil {
@@ -138,7 +141,9 @@ func (f *fake) list(answer *packet, parent string) {
 func (f *fake) fire(name string, what zk.EventType) {
 	for _, conn := range f.watches[name] {
 		var event packet
-		event.int32(-1).int64(-1).int32(0).int32(int32(what)).int32(3).string(name).send(conn)
+		event.int32(-1).int64(-1).int32(0).int32(
+			int32(what),
+		).int32(3).string(name).send(conn)
 	}
 	delete(f.watches, name)
 }
@@ -193,8 +198,9 @@ func hello() *packet {
 	return new(packet).int32(0).int64(0).int32(4000).int64(0).string("")
 }
 
-// provider is a host provider that looks nothing up, and so runs in a bubble. Its retryStart makes the client pause for
-// a second between two dials, as the client's own does with one address.
+// provider is a host provider that looks nothing up, and so runs in a bubble. Its
+// retryStart makes the client pause for a second between two dials, as the client's own
+// does with one address.
 type provider struct{ tried bool }
 
 func (p *provider) Init([]string) error { return nil }
@@ -211,10 +217,12 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// connect returns once there is a session. From then on the channel has an element for each time that there is one
-// again; the client's own event channel would drop it where the test is slow.
+// connect returns once there is a session. From then on the channel has an element for
+// each time that there is one again; the client's own event channel would drop it where
+// the test is slow.
 func connect(
-	tb testing.TB, addr string, timeout time.Duration, dial zk.Dialer, hosts zk.HostProvider,
+	tb testing.TB, addr string, timeout time.Duration, dial zk.Dialer,
+	hosts zk.HostProvider,
 ) (*zk.Conn, <-chan struct{}) {
 	tb.Helper()
 	sessions := make(chan struct{}, 100)
@@ -224,7 +232,8 @@ func connect(
 		}
 	}
 	conn, _, err := zk.Connect([]string{addr}, timeout,
-		zk.WithDialer(dial), zk.WithHostProvider(hosts), zk.WithLogger(quiet{}), zk.WithEventCallback(told))
+		zk.WithDialer(dial), zk.WithHostProvider(hosts),
+		zk.WithLogger(quiet{}), zk.WithEventCallback(told))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -29,7 +29,10 @@ func TestAShortPartitionOnlyDelays(t *testing.T) {
 		tap, server, conn := tapFake(t)
 		tap.Partition()
 		begin := time.Now()
-		result := start(func() error { _, err := conn.Create("/a", nil, 0, anyone); return err })
+		result := start(func() error {
+			_, err := conn.Create("/a", nil, 0, anyone)
+			return err
+		})
 		time.Sleep(sessionTimeout / 2) // the client would give up after 2/3
 		pending(t, result)
 		require.False(t, server.exists("/a"))
@@ -64,7 +67,10 @@ func TestOneWayPartitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tap, server, conn := tapFake(t)
 		tap.PartitionIn()
-		in := start(func() error { _, err := conn.Create("/in", nil, 0, anyone); return err })
+		in := start(func() error {
+			_, err := conn.Create("/in", nil, 0, anyone)
+			return err
+		})
 		pending(t, in)
 		require.True(t, server.exists("/in"))
 		tap.Heal()
@@ -75,7 +81,10 @@ func TestOneWayPartitions(t *testing.T) {
 		sync := start(func() error { _, err := conn.Sync("/"); return err })
 		<-held
 		tap.PartitionOut()
-		out := start(func() error { _, err := conn.Create("/out", nil, 0, anyone); return err })
+		out := start(func() error {
+			_, err := conn.Create("/out", nil, 0, anyone)
+			return err
+		})
 		pending(t, out)
 		require.False(t, server.exists("/out"))
 		close(release)
@@ -94,9 +103,15 @@ func TestPartitionAtAPacket(t *testing.T) {
 			}
 			return wiretap.Pass
 		})
-		first := start(func() error { _, err := conn.Create("/last", nil, 0, anyone); return err })
+		first := start(func() error {
+			_, err := conn.Create("/last", nil, 0, anyone)
+			return err
+		})
 		pending(t, first)
-		second := start(func() error { _, err := conn.Create("/behind", nil, 0, anyone); return err })
+		second := start(func() error {
+			_, err := conn.Create("/behind", nil, 0, anyone)
+			return err
+		})
 		pending(t, second)
 		require.True(t, server.exists("/last"))
 		require.False(t, server.exists("/behind"))
@@ -129,14 +144,18 @@ func TestDelayCountsRoundTrips(t *testing.T) {
 		create(t, conn, "/a", 0)
 		require.Equal(t, 2*time.Second, time.Since(begin))
 		create(t, conn, "/b", 0)
-		require.Equal(t, 4*time.Second, time.Since(begin), "one after the other: two round trips")
+		require.Equal(
+			t, 4*time.Second, time.Since(begin), "one after the other: two round trips",
+		)
 
 		begin = time.Now()
 		first := start(func() error { return conn.Delete("/a", -1) })
 		second := start(func() error { return conn.Delete("/b", -1) })
 		require.NoError(t, <-first)
 		require.NoError(t, <-second)
-		require.Equal(t, 2*time.Second, time.Since(begin), "at the same time: one round trip")
+		require.Equal(
+			t, 2*time.Second, time.Since(begin), "at the same time: one round trip",
+		)
 	})
 }
 
@@ -149,9 +168,15 @@ func TestADelayTakenBackKeepsTheOrder(t *testing.T) {
 			return wiretap.Pass
 		})
 		tap.Delay(time.Second)
-		first := start(func() error { _, err := conn.Create("/a", nil, 0, anyone); return err })
+		first := start(func() error {
+			_, err := conn.Create("/a", nil, 0, anyone)
+			return err
+		})
 		synctest.Wait()
-		second := start(func() error { _, err := conn.Create("/b", nil, 0, anyone); return err })
+		second := start(func() error {
+			_, err := conn.Create("/b", nil, 0, anyone)
+			return err
+		})
 		synctest.Wait()
 		tap.Delay(0)
 		require.NoError(t, conn.Delete("/b", -1))

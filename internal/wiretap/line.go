@@ -2,8 +2,9 @@ package wiretap
 
 import "sync"
 
-// line is an unbounded queue of parcels for one taker. It has no bound because the sender must never wait for the
-// receiver: a packet is under way from the moment at which it was sent.
+// line is an unbounded queue of parcels for one taker. It has no bound because the sender
+// must never wait for the receiver: a packet is under way from the moment at which it was
+// sent.
 type line struct {
 	mu      sync.Mutex
 	parcels []parcel

@@ -11,8 +11,8 @@ import (
 // An Op names what a packet asks for, or what the reply answers.
 type Op string
 
-// The operations of ZooKeeper's protocol that a client is likely to send; any other is named by its number ("op 77").
-// Event is that of the server's watch notifications.
+// The operations of ZooKeeper's protocol that a client is likely to send; any other is
+// named by its number ("op 77"). Event is that of the server's watch notifications.
 const (
 	Auth            Op = "auth"
 	Close           Op = "close"
@@ -67,11 +67,14 @@ const xidEvent = -1
 
 // A Packet is one request, reply or watch event.
 type Packet struct {
-	Op    Op        // a reply has its request's
-	Path  string    // as the client sees it; of a reply only where one comes back (create, sync) and of an event
-	Watch bool      // the request sets a watch
-	Xid   int32     // 0 for connect, -1 for an event, -2 for a ping
-	Conn  int       // the connection's number, from 1, in the order in which this tap dialled them
+	Op Op // a reply has its request's
+	// As the client sees it; of a reply only where one comes back (create, sync) and of
+	// an event.
+	Path  string
+	Watch bool  // the request sets a watch
+	Xid   int32 // 0 for connect, -1 for an event, -2 for a ping
+	// The connection's number, from 1, in the order in which this tap dialled them.
+	Conn  int
 	At    time.Time // when it came to the tap, from either side; a Delay is yet to come
 	Reply bool      // it comes from the server
 
@@ -97,7 +100,8 @@ func (p Packet) String() string {
 	return s
 }
 
-// parseRequest reads a frame from a client. The first of a connection is the connect request, which has no header.
+// parseRequest reads a frame from a client. The first of a connection is the connect
+// request, which has no header.
 func parseRequest(frame []byte, first bool) Packet {
 	if first {
 		return Packet{Op: Connect}
@@ -119,7 +123,8 @@ func parseRequest(frame []byte, first bool) Packet {
 	return p
 }
 
-// parseReply reads a frame from the server that answers request, or an event, which answers none.
+// parseReply reads a frame from the server that answers request, or an event, which
+// answers none.
 func parseReply(frame []byte, request Packet) Packet {
 	p := Packet{Op: request.Op, Reply: true}
 	if request.Op == Connect {
@@ -147,8 +152,9 @@ func answersWithPath(op Op) bool {
 	return false
 }
 
-// fields reads the values of a frame one after the other; what is missing reads as zero, so that a malformed packet
-// passes through the tap as it is and is judged by its receiver.
+// fields reads the values of a frame one after the other; what is missing reads as zero,
+// so that a malformed packet passes through the tap as it is and is judged by its
+// receiver.
 type fields struct{ rest []byte }
 
 func body(frame []byte) *fields { return &fields{frame[4:]} }
@@ -180,11 +186,13 @@ func (f *fields) string() string {
 func errorReply(xid, code int32) []byte {
 	frame := binary.BigEndian.AppendUint32(nil, 16)
 	frame = binary.BigEndian.AppendUint32(frame, uint32(xid))
-	frame = binary.BigEndian.AppendUint64(frame, 0) // the client keeps the last zxid that it saw
+	// The client keeps the last zxid that it saw.
+	frame = binary.BigEndian.AppendUint64(frame, 0)
 	return binary.BigEndian.AppendUint32(frame, uint32(code))
 }
 
-// expiredReply is the connect response for a session that is over: no timeout, no session id, an empty password.
+// expiredReply is the connect response for a session that is over: no timeout, no session
+// id, an empty password.
 func expiredReply() []byte {
 	frame := make([]byte, 4+36)
 	binary.BigEndian.PutUint32(frame, 36)

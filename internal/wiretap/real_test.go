@@ -14,11 +14,11 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// What the fake server cannot vouch for: that the packets are a real server's, and that it does what the tap says of
-// it.
+// What the fake server cannot vouch for: that the packets are a real server's, and that
+// it does what the tap says of it.
 
-// realTap gives a tap in front of a real server, an own path there, and checks at the test's end that no goroutine is
-// left.
+// realTap gives a tap in front of a real server, an own path there, and checks at the
+// test's end that no goroutine is left.
 func realTap(t *testing.T) (tap *wiretap.Tap, addr, path string) {
 	t.Helper()
 	addr = zkserver.Shared(t).Servers[0].Addr
@@ -31,7 +31,9 @@ func realTap(t *testing.T) (tap *wiretap.Tap, addr, path string) {
 }
 
 // connectReal opens a session through the dialer and closes it when the test ends.
-func connectReal(t *testing.T, addr string, dial zk.Dialer, timeout time.Duration) (*zk.Conn, <-chan struct{}) {
+func connectReal(
+	t *testing.T, addr string, dial zk.Dialer, timeout time.Duration,
+) (*zk.Conn, <-chan struct{}) {
 	t.Helper()
 	conn, sessions := connect(t, addr, timeout, dial, zk.NewDNSHostProvider())
 	t.Cleanup(conn.Close)
@@ -66,7 +68,9 @@ func TestRealRequestsAndReplies(t *testing.T) {
 	exists(t, conn, node)
 	_, _, err = conn.Children(root)
 	require.NoError(t, err)
-	_, err = conn.Multi(&zk.CheckVersionRequest{Path: node, Version: 1}, &zk.DeleteRequest{Path: node, Version: -1})
+	_, err = conn.Multi(&zk.CheckVersionRequest{
+		Path: node, Version: 1,
+	}, &zk.DeleteRequest{Path: node, Version: -1})
 	require.NoError(t, err)
 	require.ErrorIs(t, conn.Delete(node, -1), zk.ErrNoNode)
 
@@ -75,8 +79,10 @@ func TestRealRequestsAndReplies(t *testing.T) {
 		requests = append(requests, p.String())
 	}
 	require.Equal(t, []string{
-		"auth", "create " + root + "/x-", "createContainer " + root + "/c", "getData " + node + " +watch", "setData " + node,
-		"sync " + node, "exists " + node, "getChildren2 " + root, "multi", "delete " + node,
+		"auth", "create " + root + "/x-", "createContainer " + root + "/c",
+		"getData " + node + " +watch", "setData " + node,
+		"sync " + node, "exists " + node, "getChildren2 " + root, "multi",
+		"delete " + node,
 	}, requests)
 	for range len(requests) + 1 {
 		p := <-replies
@@ -86,8 +92,10 @@ func TestRealRequestsAndReplies(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{
-		"auth reply 0", "create reply 0 " + node, "createContainer reply 0 " + root + "/c", "getData reply 0",
-		"EventNodeDataChanged " + node, "setData reply 0", "sync reply 0 " + node, "exists reply 0",
+		"auth reply 0", "create reply 0 " + node,
+		"createContainer reply 0 " + root + "/c", "getData reply 0",
+		"EventNodeDataChanged " + node, "setData reply 0", "sync reply 0 " + node,
+		"exists reply 0",
 		"getChildren2 reply 0", "multi reply 0", "delete reply -101",
 	}, answers)
 }
@@ -111,7 +119,8 @@ func TestRealLoseReplyAndLoseRequest(t *testing.T) {
 	require.ErrorIs(t, err, zk.ErrConnectionClosed)
 	<-lost
 	<-sessions
-	found, _ = exists(t, conn, root+"/request") // behind anything that the server may have had of it
+	// Behind anything that the server may have had of it.
+	found, _ = exists(t, conn, root+"/request")
 	require.False(t, found)
 }
 
@@ -174,15 +183,20 @@ func TestRealShiftSequence(t *testing.T) {
 	require.Equal(t, root+"/x-lock--2147483648", wrapped)
 	children, _, err := conn.Children(root)
 	require.NoError(t, err)
-	require.ElementsMatch(t, []string{"x-lock-2147483647", "x-lock--2147483648"}, children)
-	_, err = conn.Multi(&zk.CheckVersionRequest{Path: wrapped}, &zk.DeleteRequest{Path: root + "/x-lock-2147483647"})
+	require.ElementsMatch(
+		t, []string{"x-lock-2147483647", "x-lock--2147483648"}, children,
+	)
+	_, err = conn.Multi(&zk.CheckVersionRequest{Path: wrapped}, &zk.DeleteRequest{
+		Path: root + "/x-lock-2147483647",
+	})
 	require.NoError(t, err)
 	children, _, err = other.Children(root)
 	require.NoError(t, err)
 	require.Equal(t, []string{"x-lock-0000000001"}, children)
 }
 
-// AnswerAndCut(-6) is what a real server does with an operation that it does not know: both are asked for one.
+// AnswerAndCut(-6) is what a real server does with an operation that it does not know:
+// both are asked for one.
 func TestRealServersAnswerAndCutUnknownOperations(t *testing.T) {
 	for name, op := range map[string]int32{"real": 77, "forged": 9} {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +211,9 @@ func TestRealServersAnswerAndCutUnknownOperations(t *testing.T) {
 			var question packet
 			question.int32(1).int32(op).string("/").send(conn)
 			answer := receive(conn)
-			require.Equal(t, []int32{1, -6}, []int32{answer.int32At(0), answer.int32At(12)})
+			require.Equal(
+				t, []int32{1, -6}, []int32{answer.int32At(0), answer.int32At(12)},
+			)
 			_, err = conn.Read(make([]byte, 1))
 			require.ErrorIs(t, err, io.EOF)
 			require.Len(t, tap.Requests(), 1)

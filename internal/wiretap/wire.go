@@ -10,11 +10,12 @@ import (
 	"time"
 )
 
-// maxFrame is far above what a ZooKeeper server takes (1 MB) or sends; more means that this is not its protocol.
+// maxFrame is far above what a ZooKeeper server takes (1 MB) or sends; more means that
+// this is not its protocol.
 const maxFrame = 64 << 20
 
-// wire is one connection through a tap. Two goroutines collect the packets that either side sends, two deliver them;
-// all four end with the connection.
+// wire is one connection through a tap. Two goroutines collect the packets that either
+// side sends, two deliver them; all four end with the connection.
 type wire struct {
 	tap    *Tap
 	number int
@@ -25,9 +26,11 @@ type wire struct {
 	lines  [2]*line      // per direction
 
 	// mu guards the fields below.
-	mu    sync.Mutex
-	calls []*call // delivered or to be answered by the tap, and not yet answered, in the order sent
-	deaf  bool    // the client gets nothing any more: the reply to a call with PassAndCut is awaited
+	mu sync.Mutex
+	// Delivered or to be answered by the tap, and not yet answered, in the order sent.
+	calls []*call
+	// The client gets nothing any more: the reply to a call with PassAndCut is awaited.
+	deaf bool
 }
 
 // call is a request whose reply is due.
@@ -39,8 +42,9 @@ type call struct {
 
 // parcel is a packet on its way.
 type parcel struct {
-	frame  []byte // with its length in front; nil: the server has closed
-	packet Packet // of a request; replies are parsed at delivery, when it is known what they answer
+	frame []byte // with its length in front; nil: the server has closed
+	// Of a request; replies are parsed at delivery, when it is known what they answer.
+	packet Packet
 	due    time.Time
 	at     time.Time
 	cut    bool // the connection closes behind it
@@ -49,7 +53,10 @@ type parcel struct {
 // connect sets the relay up and returns the client's end.
 func (t *Tap) connect(server net.Conn) net.Conn {
 	end, ours := net.Pipe()
-	w := &wire{tap: t, client: ours, server: server, over: make(chan struct{}), lines: [2]*line{newLine(), newLine()}}
+	w := &wire{
+		tap: t, client: ours, server: server, over: make(chan struct{}),
+		lines: [2]*line{newLine(), newLine()},
+	}
 	t.mu.Lock()
 	t.dialled++
 	w.number = t.dialled
@@ -62,7 +69,8 @@ func (t *Tap) connect(server net.Conn) net.Conn {
 	return clientConn{Conn: end, server: server}
 }
 
-// clientConn is the end of the pipe that the client holds. Its addresses are those of the connection to the server.
+// clientConn is the end of the pipe that the client holds. Its addresses are those of the
+// connection to the server.
 type clientConn struct {
 	net.Conn
 	server net.Conn
@@ -71,11 +79,13 @@ type clientConn struct {
 func (c clientConn) LocalAddr() net.Addr  { return c.server.LocalAddr() }
 func (c clientConn) RemoteAddr() net.Addr { return c.server.RemoteAddr() }
 
-// cut ends the connection for both sides and makes its goroutines end. It does not wait for them, since they call it.
+// cut ends the connection for both sides and makes its goroutines end. It does not wait
+// for them, since they call it.
 func (w *wire) cut() {
 	w.once.Do(func() {
 		close(w.over)
-		// Both are torn down, whatever state they are in; there is nobody who could use an error.
+		// Both are torn down, whatever state they are in; there is nobody who could use
+		// an error.
 		_ = w.client.Close()
 		_ = w.server.Close()
 		w.tap.mu.Lock()
@@ -102,7 +112,8 @@ func (w *wire) collectRequests() {
 
 func (w *wire) collectReplies() {
 	for {
-		frame, err := readFrame(w.server) // nil with an error: delivered as the server's close
+		// Nil with an error: delivered as the server's close.
+		frame, err := readFrame(w.server)
 		at := time.Now()
 		w.lines[toClient].put(parcel{frame: frame, at: at, due: w.tap.arrival(at)})
 		if err != nil {
@@ -111,8 +122,8 @@ func (w *wire) collectReplies() {
 	}
 }
 
-// deliver hands the packets of one direction to f, each when it is due and may pass, until f returns false or the
-// connection is over.
+// deliver hands the packets of one direction to f, each when it is due and may pass,
+// until f returns false or the connection is over.
 func (w *wire) deliver(d direction, f func(parcel) bool) {
 	for {
 		p, ok := w.lines[d].take(w.over)
@@ -153,7 +164,8 @@ func (w *wire) awaitPassage(d direction) bool {
 	}
 }
 
-// hold waits for the release of a packet that was told to wait; false: the connection is over.
+// hold waits for the release of a packet that was told to wait; false: the connection is
+// over.
 func (w *wire) hold(d direction, s sentence) bool {
 	s.done()
 	select {
@@ -204,7 +216,8 @@ func (w *wire) expect(c *call) {
 	w.deaf = w.deaf || c.sentence.fate == passAndCut
 }
 
-// forgeDueAnswer sends the tap's own answer to the oldest unanswered call, if it is one for the tap to answer.
+// forgeDueAnswer sends the tap's own answer to the oldest unanswered call, if it is one
+// for the tap to answer.
 func (w *wire) forgeDueAnswer() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -216,7 +229,10 @@ func (w *wire) forgeDueAnswer() {
 		return
 	}
 	c.forged = true
-	p := parcel{frame: errorReply(c.request.Xid, c.sentence.code), at: time.Now(), cut: c.sentence.fate == answerAndCut}
+	p := parcel{
+		frame: errorReply(c.request.Xid, c.sentence.code), at: time.Now(),
+		cut: c.sentence.fate == answerAndCut,
+	}
 	if c.request.Op == Connect {
 		p.frame, p.cut = expiredReply(), true
 	}
@@ -290,8 +306,9 @@ func (w *wire) carryOut(s sentence, c *call, reply Packet, frame []byte) bool {
 	return !last
 }
 
-// answered takes the call that a frame from the server answers off the list; for an event it is an empty one. Replies
-// come in the order of the requests, but for that to an auth request.
+// answered takes the call that a frame from the server answers off the list; for an event
+// it is an empty one. Replies come in the order of the requests, but for that to an auth
+// request.
 func (w *wire) answered(frame []byte) (c *call, deaf bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

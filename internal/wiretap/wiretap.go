@@ -1,16 +1,20 @@
-// Package wiretap taps the line between a ZooKeeper client and its servers, for tests: it sees every packet in both
-// directions, counts them, and lets one fault happen at exactly one packet.
+// Package wiretap taps the line between a ZooKeeper client and its servers, for tests: it
+// sees every packet in both directions, counts them, and lets one fault happen at exactly
+// one packet.
 //
-// A [Tap] is a [zk.Dialer]. Each connection it dials is a relay: the client holds one end of a [net.Pipe], the tap the
-// other end and the connection to the server, and what is read on one side is handed on, packet by packet, to the
-// other. Deadlines of the client hold as on any net.Conn, and a line that is held back is as silent as a broken one.
+// A [Tap] is a [zk.Dialer]. Each connection it dials is a relay: the client holds one end
+// of a [net.Pipe], the tap the other end and the connection to the server, and what is
+// read on one side is handed on, packet by packet, to the other. Deadlines of the client
+// hold as on any net.Conn, and a line that is held back is as silent as a broken one.
 //
-// A tap runs in a testing/synctest bubble, if it was made there and its dialer's connections are the bubble's own
-// (net.Pipe, not TCP): all its goroutines wait on channels and timers only.
+// A tap runs in a testing/synctest bubble, if it was made there and its dialer's
+// connections are the bubble's own (net.Pipe, not TCP): all its goroutines wait on
+// channels and timers only.
 //
-// Who closes what: the client's Close ends its connection at once, both sides of it and all its goroutines; what was
-// under way is lost. The server's close reaches the client behind the packets that the server sent before, so it is
-// held back by a partition too; [Tap.Cut] ends such a connection. Nothing else needs closing.
+// Who closes what: the client's Close ends its connection at once, both sides of it and
+// all its goroutines; what was under way is lost. The server's close reaches the client
+// behind the packets that the server sent before, so it is held back by a partition too;
+// [Tap.Cut] ends such a connection. Nothing else needs closing.
 package wiretap
 
 import (
@@ -23,12 +27,14 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A Tap sees and tampers with all connections dialled through it. It may serve several clients; then what it counts
-// and does concerns all of them. Its methods may be called at any time, also from within a hook.
+// A Tap sees and tampers with all connections dialled through it. It may serve several
+// clients; then what it counts and does concerns all of them. Its methods may be called
+// at any time, also from within a hook.
 type Tap struct {
 	dial zk.Dialer // set by New, read only after
 
-	// mu guards all below. It is held neither while a hook runs nor while anything is read or written.
+	// mu guards all below. It is held neither while a hook runs nor while anything is
+	// read or written.
 	mu       sync.Mutex
 	wires    map[*wire]struct{} // the present connections
 	dialled  int                // connections so far
@@ -47,7 +53,8 @@ type Tap struct {
 
 var _ zk.Dialer = (*Tap)(nil).Dial
 
-// New makes a tap whose connections are dialled with dial; nil stands for [net.DialTimeout].
+// New makes a tap whose connections are dialled with dial; nil stands for
+// [net.DialTimeout].
 func New(dial zk.Dialer) *Tap {
 	if dial == nil {
 		dial = net.DialTimeout
@@ -55,11 +62,14 @@ func New(dial zk.Dialer) *Tap {
 	return &Tap{dial: dial, wires: map[*wire]struct{}{}}
 }
 
-// Dial is the [zk.Dialer]. During a partition, of whichever direction, it hangs until it is healed or timeout is over.
+// Dial is the [zk.Dialer]. During a partition, of whichever direction, it hangs until it
+// is healed or timeout is over.
 func (t *Tap) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	start := time.Now()
 	if err := t.awaitRoute(timeout); err != nil {
-		return nil, &net.OpError{Op: "dial", Net: network, Addr: target{network, address}, Err: err}
+		return nil, &net.OpError{
+			Op: "dial", Net: network, Addr: target{network, address}, Err: err,
+		}
 	}
 	if timeout > 0 {
 		// A timeout of exactly 0 would mean "none" to net.DialTimeout.
@@ -107,8 +117,9 @@ func (t *Tap) awaitRoute(timeout time.Duration) error {
 	}
 }
 
-// Requests returns what clients have sent since the last Reset, in that order, pings and connects left out. A request
-// is listed as soon as the client has handed it to its connection, whatever becomes of it then.
+// Requests returns what clients have sent since the last Reset, in that order, pings and
+// connects left out. A request is listed as soon as the client has handed it to its
+// connection, whatever becomes of it then.
 func (t *Tap) Requests() []Packet {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,8 +141,9 @@ func (t *Tap) Ops() []Op {
 	return ops
 }
 
-// Count returns how many requests with this operation clients have sent since the last Reset, pings and connects
-// included, or, for [Event], how many watch events have come from the server.
+// Count returns how many requests with this operation clients have sent since the last
+// Reset, pings and connects included, or, for [Event], how many watch events have come
+// from the server.
 func (t *Tap) Count(op Op) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

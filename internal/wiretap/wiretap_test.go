@@ -18,14 +18,14 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(zkserver.Main(m)) }
 
-// sessionTimeout of the clients in bubbles, where time costs nothing. They ping every 10 s and give up a silent
-// connection after 20 s.
+// sessionTimeout of the clients in bubbles, where time costs nothing. They ping every 10
+// s and give up a silent connection after 20 s.
 const sessionTimeout = 30 * time.Second
 
 var anyone = zk.WorldACL(zk.PermAll)
 
-// tapFake gives a client that is connected to a fake server through a tap. It is for a bubble, where a goroutine that
-// outlives the client fails the test.
+// tapFake gives a client that is connected to a fake server through a tap. It is for a
+// bubble, where a goroutine that outlives the client fails the test.
 func tapFake(t *testing.T) (*wiretap.Tap, *fake, *zk.Conn) {
 	t.Helper()
 	server := newFake()
@@ -33,7 +33,8 @@ func tapFake(t *testing.T) (*wiretap.Tap, *fake, *zk.Conn) {
 	conn, _ := connect(t, "fake:2181", sessionTimeout, tap.Dial, &provider{})
 	t.Cleanup(func() {
 		conn.Close()
-		time.Sleep(sessionTimeout) // a silent connection is noticed by its read deadline only
+		// A silent connection is noticed by its read deadline only.
+		time.Sleep(sessionTimeout)
 	})
 	return tap, server, conn
 }
@@ -86,7 +87,8 @@ func TestListsRequestsInTheOrderSent(t *testing.T) {
 		require.NoError(t, conn.Delete("/a", -1))
 
 		require.Equal(t, []wiretap.Op{
-			wiretap.Create, wiretap.GetChildren2, wiretap.GetData, wiretap.Sync, wiretap.Auth, wiretap.Delete,
+			wiretap.Create, wiretap.GetChildren2, wiretap.GetData, wiretap.Sync,
+			wiretap.Auth, wiretap.Delete,
 		}, tap.Ops())
 		var lines []string
 		for _, p := range tap.Requests() {
@@ -95,14 +97,23 @@ func TestListsRequestsInTheOrderSent(t *testing.T) {
 			require.False(t, p.Reply)
 			lines = append(lines, p.String())
 		}
-		require.Equal(t, []string{"create /a", "getChildren2 /a +watch", "getData /a", "sync /a", "auth", "delete /a"}, lines)
+		require.Equal(t, []string{
+			"create /a", "getChildren2 /a +watch", "getData /a", "sync /a", "auth",
+			"delete /a",
+		}, lines)
 		require.Equal(t, 1, tap.Count(wiretap.Connect))
 		require.Equal(t, 3, tap.Count(wiretap.Ping), "one every 10 s, in 30 s")
-		require.Equal(t, 1, tap.Count(wiretap.Event), "the watch on the children of the deleted node")
+		require.Equal(
+			t, 1, tap.Count(wiretap.Event),
+			"the watch on the children of the deleted node",
+		)
 
 		tap.Reset()
 		require.Empty(t, tap.Requests())
-		require.Zero(t, tap.Count(wiretap.Connect)+tap.Count(wiretap.Ping)+tap.Count(wiretap.Event))
+		require.Zero(
+			t,
+			tap.Count(wiretap.Connect)+tap.Count(wiretap.Ping)+tap.Count(wiretap.Event),
+		)
 	})
 }
 
@@ -129,7 +140,8 @@ func TestHooksSeeEachPacketWithWhatItAnswers(t *testing.T) {
 		synctest.Wait()
 
 		require.Equal(t, []string{
-			"create /x-", "getData /x-0000000000 +watch", "delete /x-0000000000", "delete /x-0000000000",
+			"create /x-", "getData /x-0000000000 +watch", "delete /x-0000000000",
+			"delete /x-0000000000",
 		}, asked)
 		require.Equal(t, []string{
 			"create /x- > create reply 0 /x-0000000000",
@@ -169,14 +181,22 @@ func TestNothingBehindALostReplyReachesTheServer(t *testing.T) {
 		tap, server, conn := tapFake(t)
 		tap.Delay(time.Second)
 		tap.LoseReply(wiretap.Create, 1)
-		first := start(func() error { _, err := conn.Create("/first", nil, 0, anyone); return err })
+		first := start(func() error {
+			_, err := conn.Create("/first", nil, 0, anyone)
+			return err
+		})
 		synctest.Wait()
-		second := start(func() error { _, err := conn.Create("/second", nil, 0, anyone); return err })
+		second := start(func() error {
+			_, err := conn.Create("/second", nil, 0, anyone)
+			return err
+		})
 		require.ErrorIs(t, <-first, zk.ErrConnectionClosed)
 		require.ErrorIs(t, <-second, zk.ErrConnectionClosed)
 		require.True(t, server.exists("/first"))
 		require.False(t, server.exists("/second"))
-		require.Equal(t, []wiretap.Op{wiretap.Create, wiretap.Create}, tap.Ops(), "both were sent")
+		require.Equal(
+			t, []wiretap.Op{wiretap.Create, wiretap.Create}, tap.Ops(), "both were sent",
+		)
 	})
 }
 
@@ -198,11 +218,17 @@ func TestDropLeavesTheConnectionOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tap, server, conn := tapFake(t)
 		dropped := tap.NthRequest(wiretap.Create, 1, wiretap.Drop)
-		silent := start(func() error { _, err := conn.Create("/a", nil, 0, anyone); return err })
+		silent := start(func() error {
+			_, err := conn.Create("/a", nil, 0, anyone)
+			return err
+		})
 		<-dropped
-		unheard := tap.NthReply(wiretap.Create, 1, wiretap.Drop)
-		alsoSilent := start(func() error { _, err := conn.Create("/b", nil, 0, anyone); return err })
-		<-unheard
+		lost := tap.NthReply(wiretap.Create, 1, wiretap.Drop)
+		alsoSilent := start(func() error {
+			_, err := conn.Create("/b", nil, 0, anyone)
+			return err
+		})
+		<-lost
 		create(t, conn, "/c", 0)
 		time.Sleep(10 * sessionTimeout) // pings and their replies keep the connection
 		pending(t, silent)
@@ -269,7 +295,10 @@ func TestAnswer(t *testing.T) {
 		tap.NthReply(wiretap.Create, 1, wiretap.Answer(-4))
 		_, err = conn.Create("/b", nil, 0, anyone)
 		require.EqualError(t, err, "unknown error: -4")
-		require.True(t, server.exists("/b"), "the server had done it, the client was told otherwise")
+		require.True(
+			t, server.exists("/b"),
+			"the server had done it, the client was told otherwise",
+		)
 		require.Equal(t, 1, tap.Count(wiretap.Connect))
 	})
 }
@@ -279,7 +308,10 @@ func TestAnAnswerWaitsForTheRepliesBefore(t *testing.T) {
 		tap, server, conn := tapFake(t)
 		server.think = time.Second
 		answered := tap.NthRequest(wiretap.Sync, 1, wiretap.Answer(-6))
-		first := start(func() error { _, err := conn.Create("/a", nil, 0, anyone); return err })
+		first := start(func() error {
+			_, err := conn.Create("/a", nil, 0, anyone)
+			return err
+		})
 		pending(t, first)
 		second := start(func() error { _, err := conn.Sync("/"); return err })
 		pending(t, second)
@@ -296,9 +328,15 @@ func TestAnswerAndCut(t *testing.T) {
 		session, begin := conn.SessionID(), time.Now()
 		tap.Delay(time.Second)
 		cut := tap.NthRequest(wiretap.CreateContainer, 1, wiretap.AnswerAndCut(-6))
-		first := start(func() error { _, err := conn.CreateContainer("/a", nil, zk.FlagContainer, anyone); return err })
+		first := start(func() error {
+			_, err := conn.CreateContainer("/a", nil, zk.FlagContainer, anyone)
+			return err
+		})
 		synctest.Wait()
-		second := start(func() error { _, err := conn.Create("/b", nil, 0, anyone); return err })
+		second := start(func() error {
+			_, err := conn.Create("/b", nil, 0, anyone)
+			return err
+		})
 		require.EqualError(t, <-first, "unknown error: -6")
 		require.ErrorIs(t, <-second, zk.ErrConnectionClosed)
 		<-cut
@@ -333,9 +371,15 @@ func TestHoldKeepsBackWhatIsBehind(t *testing.T) {
 		tap, server, conn := tapFake(t)
 		release := make(chan struct{})
 		held := tap.NthRequest(wiretap.Create, 1, wiretap.Hold(release))
-		first := start(func() error { _, err := conn.Create("/a", nil, 0, anyone); return err })
+		first := start(func() error {
+			_, err := conn.Create("/a", nil, 0, anyone)
+			return err
+		})
 		<-held
-		second := start(func() error { _, err := conn.Create("/b", nil, 0, anyone); return err })
+		second := start(func() error {
+			_, err := conn.Create("/b", nil, 0, anyone)
+			return err
+		})
 		pending(t, first)
 		pending(t, second)
 		require.False(t, server.exists("/a") || server.exists("/b"))
@@ -349,9 +393,15 @@ func TestAHeldPacketEndsWithItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tap, server, conn := tapFake(t)
 		held := tap.NthRequest(wiretap.Create, 1, wiretap.Hold(nil))
-		result := start(func() error { _, err := conn.Create("/a", nil, 0, anyone); return err })
+		result := start(func() error {
+			_, err := conn.Create("/a", nil, 0, anyone)
+			return err
+		})
 		<-held
-		require.ErrorIs(t, <-result, zk.ErrConnectionClosed, "the pings are held too: the client gives up")
+		require.ErrorIs(
+			t, <-result, zk.ErrConnectionClosed,
+			"the pings are held too: the client gives up",
+		)
 		create(t, conn, "/b", 0)
 		require.False(t, server.exists("/a"))
 	})
@@ -366,7 +416,9 @@ func TestDialErrors(t *testing.T) {
 		require.EqualError(t, err, "dial tcp fake:2181: connection refused")
 		tap.Refuse(false)
 
-		for _, partition := range []func(){tap.Partition, tap.PartitionIn, tap.PartitionOut} {
+		for _, partition := range []func(){
+			tap.Partition, tap.PartitionIn, tap.PartitionOut,
+		} {
 			partition()
 			begin := time.Now()
 			_, err = tap.Dial("tcp", "fake:2181", time.Second)
@@ -377,7 +429,10 @@ func TestDialErrors(t *testing.T) {
 			time.AfterFunc(time.Second, tap.Heal)
 			conn, err := tap.Dial("tcp", "fake:2181", time.Minute)
 			require.NoError(t, err)
-			require.Equal(t, 2*time.Second, time.Since(begin), "the dial goes on when the partition heals")
+			require.Equal(
+				t, 2*time.Second, time.Since(begin),
+				"the dial goes on when the partition heals",
+			)
 			require.NoError(t, conn.Close())
 		}
 	})
@@ -429,8 +484,11 @@ func TestNoGoroutineOutlivesItsConnection(t *testing.T) {
 	waits := map[string]func(tap *wiretap.Tap){
 		"delay":     func(tap *wiretap.Tap) { tap.Delay(time.Hour) },
 		"partition": func(tap *wiretap.Tap) { tap.Partition() },
-		"held":      func(tap *wiretap.Tap) { tap.NthRequest(wiretap.Sync, 1, wiretap.Hold(nil)) },
-		"unread":    func(*wiretap.Tap) {}, // the reply is at the client, which does not read it
+		"held": func(tap *wiretap.Tap) {
+			tap.NthRequest(wiretap.Sync, 1, wiretap.Hold(nil))
+		},
+		// The reply is at the client, which does not read it.
+		"unread": func(*wiretap.Tap) {},
 	}
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {

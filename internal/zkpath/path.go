@@ -1,10 +1,10 @@
 // Package zkpath checks, joins and splits the paths of znodes.
 //
 // A path is absolute, "/" or "/a/b", and has one spelling only: no "/" at its end, no two
-// in a row, no "." or ".." in it. [Check] tells whether a path is one. For paths that are,
-// [Join] and [Split] do what [path.Join], [path.Dir] and [path.Base] do. Of those that are
-// not they mend nothing, where the package path would clean them: "/app" joined with
-// "/../x" is "/app/../x", which ZooKeeper refuses, and not "/x".
+// in a row, no "." or ".." in it. [Check] tells whether a path is one. For paths that
+// are, [Join] and [Split] do what [path.Join], [path.Dir] and [path.Base] do. Of those
+// that are not they mend nothing, where the package path would clean them: "/app" joined
+// with "/../x" is "/app/../x", which ZooKeeper refuses, and not "/x".
 package zkpath
 
 import (
@@ -40,23 +40,26 @@ func flaw(path string) string {
 		case "":
 			return "has an empty name in it"
 		case ".", "..":
-			return `has a name "` + name + `" in it; relative paths do not exist in ZooKeeper`
+			return `has a name "` + name +
+				`" in it; relative paths do not exist in ZooKeeper`
 		}
 	}
 	for _, r := range path {
-		// The server sees UTF-16: what is above ffff are two surrogates to it, which are among
-		// those from d800. Bytes that are no UTF-8 are fffd here as there.
-		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 {
+		// The server sees UTF-16: what is above ffff are two surrogates to it, which are
+		// among those from d800. Bytes that are no UTF-8 are fffd here as there.
+		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff ||
+			r >= 0xfff0 {
 			return fmt.Sprintf("has the character %U in it", r)
 		}
 	}
 	return ""
 }
 
-// Join returns path below dir. path is the name of a child, or a whole path, which is then
-// taken from dir instead of from the root: Join("/a", "b") and Join("/a", "/b") are "/a/b".
-// So Join("/a", "/") is "/a", and Join("/", path) is path. What it returns is valid if both
-// are, and invalid if dir is valid and path is not: no path leads out of dir.
+// Join returns path below dir. path is the name of a child, or a whole path, which is
+// then taken from dir instead of from the root: Join("/a", "b") and Join("/a", "/b") are
+// "/a/b". So Join("/a", "/") is "/a", and Join("/", path) is path. What it returns is
+// valid if both are, and invalid if dir is valid and path is not: no path leads out of
+// dir.
 func Join(dir, path string) string {
 	rooted := strings.HasPrefix(path, "/")
 	switch {
@@ -70,8 +73,8 @@ func Join(dir, path string) string {
 	return dir + "/" + path
 }
 
-// Split returns the parent of a path and its name: "/a" and "b" of "/a/b". Join undoes it.
-// The parent of "/a" is "/", as is that of "/", which has no name.
+// Split returns the parent of a path and its name: "/a" and "b" of "/a/b". Join undoes
+// it. The parent of "/a" is "/", as is that of "/", which has no name.
 func Split(path string) (parent, name string) {
 	i := strings.LastIndexByte(path, '/')
 	if i <= 0 {

@@ -34,7 +34,9 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 		require.ErrorIs(t, err, zk.ErrInvalidPath, bad)
 		require.ErrorContains(t, err, fmt.Sprintf("path %q %s", bad, why))
 	}
-	for _, good := range []string{"/", "/a", "/a/b", "/.a", "/...", "/a b", "/a.", "/世界"} {
+	for _, good := range []string{
+		"/", "/a", "/a/b", "/.a", "/...", "/a b", "/a.", "/世界",
+	} {
 		require.NoError(t, zkpath.Check(good), good)
 	}
 }
@@ -83,7 +85,9 @@ func FuzzCheck(f *testing.F) {
 	} {
 		f.Add(p)
 	}
-	for _, edge := range []rune{0, 0x1f, 0x7f, 0x9f, 0xd7ff, 0xe000, 0xf8ff, 0xfff0, 0x10000} {
+	for _, edge := range []rune{
+		0, 0x1f, 0x7f, 0x9f, 0xd7ff, 0xe000, 0xf8ff, 0xfff0, 0x10000,
+	} {
 		for r := max(edge-1, 0); r <= edge+1; r++ {
 			f.Add("/" + string(r))
 		}
@@ -115,7 +119,9 @@ func FuzzJoin(f *testing.F) {
 		}
 		joined := zkpath.Join(dir, p)
 		if zkpath.Check("/"+strings.TrimPrefix(p, "/")) != nil {
-			require.Error(t, zkpath.Check(joined), "Join(%q, %q) has made %q valid", dir, p, joined)
+			require.Error(
+				t, zkpath.Check(joined), "Join(%q, %q) has made %q valid", dir, p, joined,
+			)
 			return
 		}
 		require.NoError(t, zkpath.Check(joined))

@@ -15,7 +15,8 @@ type settings struct {
 	maxSession time.Duration
 	config     []string
 	jvm        []string
-	route      PeerRoute // nil: directly
+	// route is that of RoutePeers, nil where there is none.
+	route func(from, to int, actual PeerPorts) (PeerPorts, error)
 }
 
 // Servers asks for an ensemble of n servers; n is odd. The default is 1, without an
@@ -47,17 +48,18 @@ type PeerPorts struct {
 	Election int
 }
 
-// A PeerRoute returns where one server is to look for another one, whose real ports are
-// given; from and to are indices of Cluster.Servers.
-type PeerRoute func(from, to int, actual PeerPorts) (PeerPorts, error)
-
 // RoutePeers has the traffic between the servers of an ensemble go where route says, so
-// that a test can put a proxy in between. route is called for each ordered pair of
-// servers, before any of them is started; should a start fail, then again with other
-// ports. An election can go past it: a server calls back at the address that the caller
-// tells, and that is the real one. It is for local servers only: those in containers
-// reach one another directly.
-func RoutePeers(route PeerRoute) Option { return func(s *settings) { s.route = route } }
+// that a test can put a proxy in between. route returns where one server is to look for
+// another one, whose real ports are given; from and to are indices of [Cluster.Servers].
+// It is called for each ordered pair of servers, before any of them is started; should a
+// start fail, then again with other ports. An election can go past it: a server calls
+// back at the address that the caller tells, and that is the real one. It is for local
+// servers only: those in containers reach one another directly.
+func RoutePeers(
+	route func(from, to int, actual PeerPorts) (PeerPorts, error),
+) Option {
+	return func(s *settings) { s.route = route }
+}
 
 func newSettings(opts []Option) (settings, error) {
 	s := settings{
