@@ -93,7 +93,9 @@ var _ = []any{
 	(func(recipes.Conn, string, ...recipes.Option) (
 		*recipes.InterProcessMutex, error))(recipes.NewInterProcessMutex),
 	(func(recipes.Conn, string, ...recipes.Option) (
-		*recipes.InterProcessSemaphoreMutex, error))(recipes.NewInterProcessSemaphoreMutex),
+		*recipes.InterProcessSemaphoreMutex, error))(
+		recipes.NewInterProcessSemaphoreMutex,
+	),
 	(func(recipes.Conn, string, ...recipes.Option) (
 		*recipes.InterProcessReadWriteLock, error))(recipes.NewInterProcessReadWriteLock),
 	(func(*recipes.InterProcessReadWriteLock) *recipes.ReadLock)(
@@ -109,7 +111,9 @@ var _ = []any{
 	(func(recipes.Conn, string, int, ...recipes.Option) (
 		*recipes.InterProcessSemaphoreV2, error))(recipes.NewInterProcessSemaphoreV2),
 	(func(recipes.Conn, string, string, ...recipes.Option) (
-		*recipes.InterProcessSemaphoreV2, error))(recipes.NewInterProcessSemaphoreV2Shared),
+		*recipes.InterProcessSemaphoreV2, error))(
+		recipes.NewInterProcessSemaphoreV2Shared,
+	),
 	(func(context.Context, recipes.Conn, string, int) error)(recipes.SetSharedCount),
 	(func(context.Context, recipes.Conn, string) error)(recipes.AttemptRevoke),
 	(func(context.Context, recipes.Conn, string) (

@@ -12,8 +12,9 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// Each benchmark that compares with zk.Lock runs both in turns, so that they meet the same machine and the same server. The time
-// per operation is this library's; "zk.Lock/ours" is how many times as long zk.Lock takes.
+// Each benchmark that compares with zk.Lock runs both in turns, so that they meet the
+// same machine and the same server. The time per operation is this library's;
+// "zk.Lock/ours" is how many times as long zk.Lock takes.
 
 func benchPeer(b *testing.B, roundTrip time.Duration) *locktest.Peer {
 	b.Helper()
@@ -63,7 +64,9 @@ func cycleTheirs(p *locktest.Peer, path string) func() error {
 }
 
 func BenchmarkFreeLock(b *testing.B) {
-	for name, roundTrip := range map[string]time.Duration{"loopback": 0, "1ms": time.Millisecond} {
+	for name, roundTrip := range map[string]time.Duration{
+		"loopback": 0, "1ms": time.Millisecond,
+	} {
 		b.Run(name, func(b *testing.B) {
 			p := benchPeer(b, roundTrip)
 			compare(b, cycleOurs(p, zkserver.Path(b)), cycleTheirs(p, zkserver.Path(b)))
@@ -71,7 +74,8 @@ func BenchmarkFreeLock(b *testing.B) {
 	}
 }
 
-// BenchmarkContended counts as one operation that each contender gets the lock eight times.
+// BenchmarkContended counts as one operation that each contender gets the lock eight
+// times.
 func BenchmarkContended(b *testing.B) {
 	for name, c := range map[string]struct{ sessions, goroutines int }{
 		"1 session of 16 goroutines": {1, 16},
@@ -83,7 +87,9 @@ func BenchmarkContended(b *testing.B) {
 			for range c.sessions {
 				p := benchPeer(b, 0)
 				for range c.goroutines {
-					ours, theirs = append(ours, cycleOurs(p, path)), append(theirs, cycleTheirs(p, theirPath))
+					ours, theirs = append(ours, cycleOurs(p, path)), append(
+						theirs, cycleTheirs(p, theirPath),
+					)
 				}
 			}
 			compare(b, crowd(ours), crowd(theirs))
@@ -112,9 +118,12 @@ func crowd(all []func() error) func() error {
 	}
 }
 
-// BenchmarkHandOver is the time from the call of Release to the return of the Acquire that has been waiting.
+// BenchmarkHandOver is the time from the call of Release to the return of the Acquire
+// that has been waiting.
 func BenchmarkHandOver(b *testing.B) {
-	for name, sessions := range map[string]int{"between processes": 2, "inside a process": 1} {
+	for name, sessions := range map[string]int{
+		"between processes": 2, "inside a process": 1,
+	} {
 		b.Run(name, func(b *testing.B) {
 			holder := benchPeer(b, 0)
 			waiter := holder
@@ -133,7 +142,10 @@ func BenchmarkHandOver(b *testing.B) {
 					return err
 				})
 				waiter.Tap.Reset()
-				locktest.Eventually(b, func() bool { return len(waiter.Watching()) == 2 }, "it does not wait, or is not watched")
+				locktest.Eventually(
+					b, func() bool { return len(waiter.Watching()) == 2 },
+					"it does not wait, or is not watched",
+				)
 				began := time.Now()
 				require.NoError(b, held.Release(ctx))
 				require.NoError(b, <-granted)
@@ -148,7 +160,9 @@ func BenchmarkHandOver(b *testing.B) {
 func BenchmarkReentry(b *testing.B) {
 	p := benchPeer(b, 0)
 	lock := p.Mutex(zkserver.Path(b))
-	for name, ctx := range map[string]context.Context{"owner in ctx": locktest.Owner(b), "owner is the goroutine": b.Context()} {
+	for name, ctx := range map[string]context.Context{
+		"owner in ctx": locktest.Owner(b), "owner is the goroutine": b.Context(),
+	} {
 		b.Run(name, func(b *testing.B) {
 			require.NoError(b, lock.Acquire(ctx))
 			b.ReportAllocs()

@@ -30,8 +30,10 @@ func newChrootScene(t *testing.T) *chrootScene {
 	servers := strings.Join(cluster.Names(), ",")
 	return &chrootScene{
 		cluster: cluster,
-		client:  locktest.Connect(t, cluster.Link("ours"), servers+chroot, 10*time.Second),
-		beside:  locktest.Connect(t, cluster.Link("beside"), servers, 10*time.Second),
+		client: locktest.Connect(
+			t, cluster.Link("ours"), servers+chroot, 10*time.Second,
+		),
+		beside: locktest.Connect(t, cluster.Link("beside"), servers, 10*time.Second),
 	}
 }
 
@@ -44,8 +46,8 @@ func (s *chrootScene) deleteAll(t *testing.T) {
 	}
 }
 
-// Whoever deletes a chroot, or has the server delete it as an empty container, must not keep
-// those who use it from their locks for good.
+// Whoever deletes a chroot, or has the server delete it as an empty container, must not
+// keep those who use it from their locks for good.
 func TestADeletedChrootIsMadeAnew(t *testing.T) {
 	for _, path := range []string{"/", "/lock", "/locks/report/daily"} {
 		t.Run(path, func(t *testing.T) {
@@ -117,13 +119,16 @@ func TestOnlyTheChrootIsMadeAnew(t *testing.T) {
 		_, err = s.client.Create("/a", nil, 0, acl)
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		require.ErrorContains(t, err,
-			"create chroot "+chroot+" anew: zk: not authenticated (the session lacks CREATE on /)")
+			"create chroot "+chroot+" anew: zk: not authenticated "+
+				"(the session lacks CREATE on /)")
 	})
 }
 
-// Its parents may go while it is made anew: each request takes 20 ms, and is judged after ten.
+// Its parents may go while it is made anew: each request takes 20 ms, and is judged after
+// ten.
 func TestAChrootIsMadeAnewWhoseParentsGo(t *testing.T) {
-	for after := time.Duration(0); after < 150*time.Millisecond; after += 5 * time.Millisecond {
+	const step = 5 * time.Millisecond
+	for after := time.Duration(0); after < 30*step; after += step {
 		synctest.Test(t, func(t *testing.T) {
 			s := newChrootScene(t)
 			require.NoError(t, s.beside.Delete(chroot, -1))

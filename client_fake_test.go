@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// clientNet is a network of its own, for a synctest bubble: what each address does with a connection. Addresses that it
-// lacks refuse.
+// clientNet is a network of its own, for a synctest bubble: what each address does with a
+// connection. Addresses that it lacks refuse.
 type clientNet map[string]func(net.Conn)
 
 var errClientRefused = errors.New("connection refused")
@@ -85,9 +85,12 @@ const (
 	clientOpAuth  = 100
 )
 
-// clientServe is a server that grants a session, and does well whatever it is asked, with an empty answer. It tells
-// each operation to asked, which may be nil, and hangs up where that returns false.
-func clientServe(session int64, granted time.Duration, asked func(op int32) bool) func(net.Conn) {
+// clientServe is a server that grants a session, and does well whatever it is asked, with
+// an empty answer. It tells each operation to asked, which may be nil, and hangs up where
+// that returns false.
+func clientServe(
+	session int64, granted time.Duration, asked func(op int32) bool,
+) func(net.Conn) {
 	return func(conn net.Conn) {
 		if _, err := clientFrame(conn); err != nil {
 			return
@@ -113,7 +116,8 @@ func clientServe(session int64, granted time.Duration, asked func(op int32) bool
 	}
 }
 
-// clientInTurn serves the first connection with the first of serve, and so on; the last serves all that follow.
+// clientInTurn serves the first connection with the first of serve, and so on; the last
+// serves all that follow.
 func clientInTurn(serve ...func(net.Conn)) func(net.Conn) {
 	var connections atomic.Int32
 	return func(conn net.Conn) {

@@ -46,26 +46,41 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 		says string
 		late time.Duration // what must be waited for beyond ctx
 	}{
-		"mute server":               {opts: on(clientMute), says: server},
-		"mute server, TLS":          {opts: append(on(clientMute), recipes.WithTLS(&tls.Config{})), says: server},
-		"half an answer":            {opts: on(half), says: server},
-		"server hangs up":           {opts: on(clientHangsUp), says: "is it serving"},
-		"nobody listens":            {opts: with(clientNet{}.dial), says: errClientRefused.Error()},
-		"no conn, no error":         {opts: with(func(_, _ string, _ time.Duration) (net.Conn, error) { return nil, nil }), says: "neither"},
-		"dial hangs, then succeeds": {opts: with(late), says: server, late: 400 * time.Millisecond},
+		"mute server": {opts: on(clientMute), says: server},
+		"mute server, TLS": {
+			opts: append(on(clientMute), recipes.WithTLS(&tls.Config{})), says: server,
+		},
+		"half an answer":  {opts: on(half), says: server},
+		"server hangs up": {opts: on(clientHangsUp), says: "is it serving"},
+		"nobody listens": {
+			opts: with(clientNet{}.dial), says: errClientRefused.Error(),
+		},
+		"no conn, no error": {opts: with(
+			func(_, _ string, _ time.Duration) (net.Conn, error) { return nil, nil },
+		), says: "neither"},
+		"dial hangs, then succeeds": {
+			opts: with(late), says: server, late: 400 * time.Millisecond,
+		},
 		"rounds without end": {
-			opts: append(on(clientHangsUp), recipes.WithHostProvider(clientEndless{&clientOrder{}})), says: "is it serving",
+			opts: append(
+				on(clientHangsUp),
+				recipes.WithHostProvider(clientEndless{&clientOrder{}}),
+			), says: "is it serving",
 		},
 		"dial hangs": {opts: with(slow), says: "out of reach", late: time.Second},
 		"auth is not answered": {
-			opts: append(on(clientSays(clientAnswer(1, time.Hour))), recipes.WithAuth("digest", []byte("u:p"))),
+			opts: append(
+				on(clientSays(clientAnswer(1, time.Hour))),
+				recipes.WithAuth("digest", []byte("u:p")),
+			),
 			says: `scheme "digest"`, late: time.Second, // there is a session to end
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				clientLeaks(t)
-				// Neither a multiple of a server's time for the handshake nor of the second between two rounds.
+				// Neither a multiple of a server's time for the handshake nor of the
+				// second between two rounds.
 				const patience = 20600 * time.Millisecond
 				why := errors.New("enough")
 				ctx, cancel := context.WithTimeoutCause(t.Context(), patience, why)
@@ -74,7 +89,9 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 				_, err := recipes.Connect(ctx, "silent", 10*time.Second, tc.opts...)
 				elapsed := time.Since(start)
 				require.ErrorIs(t, err, why)
-				require.NotErrorIs(t, err, context.DeadlineExceeded, "what delayed it is not the cause")
+				require.NotErrorIs(
+					t, err, context.DeadlineExceeded, "what delayed it is not the cause",
+				)
 				require.ErrorContains(t, err, tc.says)
 				require.GreaterOrEqual(t, elapsed, patience)
 				require.LessOrEqual(t, elapsed, patience+tc.late+20*time.Millisecond)
@@ -83,7 +100,8 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// clientEndless never tells zk that a round is over, which is where zk notices that it is to end.
+// clientEndless never tells zk that a round is over, which is where zk notices that it is
+// to end.
 type clientEndless struct{ *clientOrder }
 
 func (e clientEndless) Next() (string, bool) {
@@ -100,14 +118,17 @@ func TestConnectDoesNotWaitToTakeLeaveOfTLS(t *testing.T) {
 		defer cancel()
 		stop := make(chan struct{})
 		defer close(stop)
-		cfg := &tls.Config{Certificates: []tls.Certificate{clientNewCA(t).issue(t, "a", time.Now().Add(time.Hour))}}
+		cfg := &tls.Config{Certificates: []tls.Certificate{
+			clientNewCA(t).issue(t, "a", time.Now().Add(time.Hour)),
+		}}
 		n := clientNet{"a:2181": func(conn net.Conn) {
 			_, _ = clientFrame(tls.Server(conn, cfg))
 			<-stop
 		}}
 		start := time.Now()
 		_, err := recipes.Connect(ctx, "a", 10*time.Second,
-			recipes.WithDialer(n.dial), recipes.WithTLS(&tls.Config{InsecureSkipVerify: true}))
+			recipes.WithDialer(n.dial),
+			recipes.WithTLS(&tls.Config{InsecureSkipVerify: true}))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.LessOrEqual(t, time.Since(start), 520*time.Millisecond)
 	})
@@ -127,7 +148,9 @@ func TestConnectDoesNotWaitForAHostProvider(t *testing.T) {
 		time.Sleep(time.Minute) // the lookup's own time
 
 		slow = &clientSlowHosts{err: errors.New("no such host")}
-		_, err = recipes.Connect(t.Context(), "a", time.Second, recipes.WithHostProvider(slow))
+		_, err = recipes.Connect(
+			t.Context(), "a", time.Second, recipes.WithHostProvider(slow),
+		)
 		require.ErrorIs(t, err, slow.err)
 	})
 }
@@ -144,7 +167,8 @@ func (h *clientSlowHosts) Init([]string) error {
 }
 
 func TestAServerHasAThirdOfTheSessionTimeoutForTheHandshake(t *testing.T) {
-	// zk alone would give it 6.67 session timeouts for the first four bytes, and for ever for the rest.
+	// zk alone would give it 6.67 session timeouts for the first four bytes, and for ever
+	// for the rest.
 	silences := map[string]func(net.Conn){
 		"nothing":        clientMute,
 		"half an answer": clientSays(clientAnswer(1, time.Second)[:30]),
@@ -159,10 +183,13 @@ func TestAServerHasAThirdOfTheSessionTimeoutForTheHandshake(t *testing.T) {
 			t.Run(name+" "+asked.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					clientLeaks(t)
-					n := clientNet{"mute:2181": silence, "good:2181": clientServe(1, asked, nil)}
+					n := clientNet{
+						"mute:2181": silence, "good:2181": clientServe(1, asked, nil),
+					}
 					start := time.Now()
 					c, err := recipes.Connect(t.Context(), "mute,good", asked,
-						recipes.WithDialer(n.dial), recipes.WithHostProvider(&clientOrder{}))
+						recipes.WithDialer(n.dial),
+						recipes.WithHostProvider(&clientOrder{}))
 					require.NoError(t, err)
 					require.Equal(t, wait, time.Since(start))
 					c.Close()
@@ -195,7 +222,9 @@ func TestAReconnectIsBoundedByTheGrantedTimeout(t *testing.T) {
 		}
 		// Of a single server zk makes rounds, with a second between them.
 		require.InDelta(t, 5, time.Since(start).Seconds(), 0.1)
-		require.Equal(t, 6*time.Second, c.SessionTimeout(), "what the last handshake granted")
+		require.Equal(
+			t, 6*time.Second, c.SessionTimeout(), "what the last handshake granted",
+		)
 		require.NoError(t, c.Delete("/x", -1))
 		c.Close()
 	})
@@ -211,9 +240,13 @@ func TestConnectGivesUpOnWhatIsNotZooKeeper(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				clientLeaks(t)
-				n := clientNet{"a:1": clientSays([]byte(answer)), "b:2": clientSays([]byte(answer))}
+				n := clientNet{
+					"a:1": clientSays([]byte(answer)), "b:2": clientSays([]byte(answer)),
+				}
 				start := time.Now()
-				_, err := recipes.Connect(t.Context(), "a:1,b:2", 10*time.Second, recipes.WithDialer(n.dial))
+				_, err := recipes.Connect(
+					t.Context(), "a:1,b:2", 10*time.Second, recipes.WithDialer(n.dial),
+				)
 				require.ErrorContains(t, err, "not ZooKeeper's")
 				require.Less(t, time.Since(start), 100*time.Millisecond)
 			})
@@ -240,9 +273,15 @@ func TestConnectGivesUpOnWhatIsNotTLS(t *testing.T) {
 func TestConnectGoesOnWhileOneServerMayStillCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clientLeaks(t)
-		good := clientInTurn(clientHangsUp, clientHangsUp, clientServe(7, time.Second, nil))
-		n := clientNet{"a:1": clientSays([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")), "b:2": good}
-		c, err := recipes.Connect(t.Context(), "a:1,b:2", 10*time.Second, recipes.WithDialer(n.dial))
+		good := clientInTurn(
+			clientHangsUp, clientHangsUp, clientServe(7, time.Second, nil),
+		)
+		n := clientNet{
+			"a:1": clientSays([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")), "b:2": good,
+		}
+		c, err := recipes.Connect(
+			t.Context(), "a:1,b:2", 10*time.Second, recipes.WithDialer(n.dial),
+		)
 		require.NoError(t, err)
 		require.Equal(t, int64(7), c.SessionID())
 		c.Close()
@@ -281,7 +320,9 @@ func TestAServerWithoutALeaderIsNoSession(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 				defer cancel()
-				_, err := recipes.Connect(ctx, "a,b,c", 4*time.Second, recipes.WithDialer(dial))
+				_, err := recipes.Connect(
+					ctx, "a,b,c", 4*time.Second, recipes.WithDialer(dial),
+				)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.ErrorContains(t, err, "has no leader")
 				require.Equal(t, int32(3*3), dials.Load(), "a round a second")
@@ -331,12 +372,16 @@ func TestEachServerIsDialledOnceARound(t *testing.T) {
 		dial := func(network, address string, _ time.Duration) (net.Conn, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			attempts = append(attempts, attempt{network + " " + address, time.Since(start)})
+			attempts = append(attempts, attempt{
+				network + " " + address, time.Since(start),
+			})
 			return nil, errClientRefused
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
-		_, err := recipes.Connect(ctx, " h , i:1,[::1]:3,[fe80::2] ", time.Second, recipes.WithDialer(dial))
+		_, err := recipes.Connect(
+			ctx, " h , i:1,[::1]:3,[fe80::2] ", time.Second, recipes.WithDialer(dial),
+		)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 
 		for round, when := range []time.Duration{0, time.Second} {
@@ -345,7 +390,10 @@ func TestEachServerIsDialledOnceARound(t *testing.T) {
 				require.Equal(t, when, a.at)
 				got = append(got, a.address)
 			}
-			require.ElementsMatch(t, []string{"tcp h:2181", "tcp i:1", "tcp [::1]:3", "tcp [fe80::2]:2181"}, got)
+			require.ElementsMatch(
+				t, []string{"tcp h:2181", "tcp i:1", "tcp [::1]:3", "tcp [fe80::2]:2181"},
+				got,
+			)
 		}
 		require.Len(t, attempts, 8)
 	})
@@ -356,8 +404,13 @@ func TestServersAreDialledInRandomOrder(t *testing.T) {
 		clientLeaks(t)
 		first := map[string]bool{}
 		for range 200 { // 2^-199: never only one of them
-			n := clientNet{"a:2181": clientServe(1, time.Second, nil), "b:2181": clientServe(2, time.Second, nil)}
-			c, err := recipes.Connect(t.Context(), "a,b", time.Second, recipes.WithDialer(n.dial))
+			n := clientNet{
+				"a:2181": clientServe(1, time.Second, nil),
+				"b:2181": clientServe(2, time.Second, nil),
+			}
+			c, err := recipes.Connect(
+				t.Context(), "a,b", time.Second, recipes.WithDialer(n.dial),
+			)
 			require.NoError(t, err)
 			first[c.Unwrap().Server()] = true
 			c.Close()
@@ -384,7 +437,10 @@ func TestCloseAgainstAMuteServer(t *testing.T) {
 		for range 3 {
 			all.Go(func() {
 				c.Close()
-				assert.GreaterOrEqual(t, time.Since(start), time.Second, "returned before the client was closed")
+				assert.GreaterOrEqual(
+					t, time.Since(start), time.Second,
+					"returned before the client was closed",
+				)
 			})
 		}
 		for range 40 {
@@ -412,7 +468,9 @@ func TestCloseInAnOutage(t *testing.T) {
 					go clientServe(1, time.Hour, nil)(conn)
 					<-hangUp
 				}, after)}
-				c, err := recipes.Connect(t.Context(), "a", time.Hour, recipes.WithDialer(n.dial))
+				c, err := recipes.Connect(
+					t.Context(), "a", time.Hour, recipes.WithDialer(n.dial),
+				)
 				require.NoError(t, err)
 				close(hangUp)
 				time.Sleep(2500 * time.Millisecond)
@@ -424,7 +482,8 @@ func TestCloseInAnOutage(t *testing.T) {
 	}
 }
 
-// A write that fails while the client sends its credentials anew would stop zk for good (go-zookeeper/zk#163).
+// A write that fails while the client sends its credentials anew would stop zk for good
+// (go-zookeeper/zk#163).
 func TestAFailedWriteIsALostConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clientLeaks(t)
@@ -464,7 +523,8 @@ func TestAFailedWriteIsALostConnection(t *testing.T) {
 	})
 }
 
-// clientBrokenConn lets a handshake through and fails every write after it, while reads notice nothing.
+// clientBrokenConn lets a handshake through and fails every write after it, while reads
+// notice nothing.
 type clientBrokenConn struct {
 	net.Conn
 	writes atomic.Int32
@@ -520,11 +580,14 @@ func TestClientLog(t *testing.T) {
 			},
 			clientServe(10, 2*time.Second, nil),
 		)}
-		c, err := recipes.Connect(t.Context(), "a", time.Second, recipes.WithDialer(n.dial),
+		c, err := recipes.Connect(t.Context(), "a", time.Second,
+			recipes.WithDialer(n.dial),
 			recipes.WithAuth("digest", []byte("anna:secret")),
 			recipes.WithClientLogger(slog.New(slog.NewMultiHandler(
 				slog.NewTextHandler(&all, &slog.HandlerOptions{Level: slog.LevelDebug}),
-				slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn}),
+				slog.NewTextHandler(&warnings, &slog.HandlerOptions{
+					Level: slog.LevelWarn,
+				}),
 			))))
 		require.NoError(t, err)
 		close(hangUp)
@@ -571,7 +634,9 @@ func TestASessionTimeoutThatIsNotGrantedIsLogged(t *testing.T) {
 			time.Sleep(2 * time.Second)
 		}
 		synctest.Wait()
-		require.Equal(t, 2, strings.Count(log.String(), "session timeout not granted"), log)
+		require.Equal(
+			t, 2, strings.Count(log.String(), "session timeout not granted"), log,
+		)
 		require.Contains(t, log.String(), "asked=10s granted=4s")
 		require.Contains(t, log.String(), "asked=10s granted=5s")
 		close(hangUp)

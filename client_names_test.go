@@ -89,7 +89,9 @@ func TestClientOutlivesItsNameService(t *testing.T) {
 	names.down.Store(true)
 	for range 2 {
 		cluster.Link("").Reset()
-		locktest.Eventually(t, func() bool { return c.State() != zk.StateHasSession }, "no fault")
+		locktest.Eventually(
+			t, func() bool { return c.State() != zk.StateHasSession }, "no fault",
+		)
 		locktest.Eventually(t, func() bool { _, _, err := c.Get("/"); return err == nil },
 			"the client does not come back")
 		require.Equal(t, session, c.SessionID())

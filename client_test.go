@@ -21,23 +21,27 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// clientPatience is far more than a healthy server needs, and much less than a client that retries what is hopeless
-// would take.
+// clientPatience is far more than a healthy server needs, and much less than a client
+// that retries what is hopeless would take.
 const clientPatience = 20 * time.Second
 
 // clientAtOnce is the most that a call may take which has nothing to wait for.
 const clientAtOnce = 5 * time.Second
 
-// clientLeaks fails the test if a goroutine is left at its end that was not there before. Such a test must not be
-// parallel to others.
+// clientLeaks fails the test if a goroutine is left at its end that was not there before.
+// Such a test must not be parallel to others.
 func clientLeaks(t *testing.T) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() {
 		goleak.VerifyNone(t, before,
-			// What restarting and freezing a server leaves: the child's waiter, idle connections to a container engine.
-			goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/internal/zkserver.(*child).start.func1"),
-			goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/zktest.(*conn).read"), // of a server in this process
+			// What restarting and freezing a server leaves: the child's waiter, idle
+			// connections to a container engine.
+			goleak.IgnoreAnyFunction(
+				"github.com/zkrecipes/recipes/internal/zkserver.(*child).start.func1",
+			),
+			// of a server in this process
+			goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/zktest.(*conn).read"),
 			goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/zktest.(*conn).write"),
 			goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
 			goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
@@ -52,7 +56,9 @@ func clientContext(t *testing.T) context.Context {
 }
 
 // clientFor is a client that must connect, closed at the end of the test.
-func clientFor(t *testing.T, servers string, opts ...recipes.ClientOption) *recipes.Client {
+func clientFor(
+	t *testing.T, servers string, opts ...recipes.ClientOption,
+) *recipes.Client {
 	t.Helper()
 	c, err := recipes.Connect(clientContext(t), servers, 10*time.Second, opts...)
 	require.NoError(t, err)
@@ -88,7 +94,8 @@ func TestChrootIsCreatedAndHidden(t *testing.T) {
 	clientLeaks(t)
 	outside := clientFor(t, servers)
 
-	for _, chroot := range []string{root, root + "/a/b", root + "/a"} { // missing, nested, existing
+	// missing, nested, existing
+	for _, chroot := range []string{root, root + "/a/b", root + "/a"} {
 		c := clientFor(t, servers+chroot)
 		acl := zk.WorldACL(zk.PermAll)
 
@@ -111,7 +118,9 @@ func TestChrootIsCreatedAndHidden(t *testing.T) {
 		sequential, err := c.Create("/n/s-", nil, zk.FlagSequence|zk.FlagEphemeral, acl)
 		require.NoError(t, err)
 		require.Equal(t, "/n/s-0000000000", sequential)
-		require.Equal(t, chroot+"/n", (<-listed).Path, "an event carries the server's path")
+		require.Equal(
+			t, chroot+"/n", (<-listed).Path, "an event carries the server's path",
+		)
 		container, err := c.CreateContainer("/n/c", nil, zk.FlagContainer, acl)
 		require.NoError(t, err)
 		require.Equal(t, "/n/c", container)
@@ -137,7 +146,9 @@ func TestChrootIsCreatedByManyAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 16 {
 		all.Go(func() {
-			c, err := recipes.Connect(clientContext(t), servers+root+"/a/b/c/d", 10*time.Second)
+			c, err := recipes.Connect(
+				clientContext(t), servers+root+"/a/b/c/d", 10*time.Second,
+			)
 			if assert.NoError(t, err) {
 				c.Close()
 			}
@@ -199,7 +210,9 @@ func TestTheLargestDataBelowAChroot(t *testing.T) {
 	for _, chroot := range []string{"", strings.Repeat("/tenant-0123456789", 20)} {
 		c := clientFor(t, servers+root+chroot)
 		mutex := func(size int) (*recipes.InterProcessMutex, error) {
-			return recipes.NewInterProcessMutex(c, "/m", recipes.WithData(make([]byte, size)))
+			return recipes.NewInterProcessMutex(
+				c, "/m", recipes.WithData(make([]byte, size)),
+			)
 		}
 		tooMuch := sort.Search(1<<20, func(size int) bool {
 			_, err := mutex(size)
@@ -258,7 +271,9 @@ func TestChrootThatMayNotBeCreated(t *testing.T) {
 	require.NoError(t, err)
 
 	start := time.Now()
-	_, err = recipes.Connect(clientContext(t), servers+root+"/missing/deep", 10*time.Second)
+	_, err = recipes.Connect(
+		clientContext(t), servers+root+"/missing/deep", 10*time.Second,
+	)
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 	require.ErrorContains(t, err, root+"/missing/deep")
 	require.ErrorContains(t, err, "lacks CREATE on "+root+")")
@@ -271,7 +286,9 @@ func TestChrootThatMayNotBeCreated(t *testing.T) {
 
 func TestConnectRefusesBadArguments(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	refuse := func(word, servers string, timeout time.Duration, opts ...recipes.ClientOption) {
+	refuse := func(
+		word, servers string, timeout time.Duration, opts ...recipes.ClientOption,
+	) {
 		t.Helper()
 		c, err := recipes.Connect(t.Context(), servers, timeout, opts...)
 		require.Nil(t, c)
@@ -282,12 +299,14 @@ func TestConnectRefusesBadArguments(t *testing.T) {
 		"", " ", ",", "/", "/chroot", "h,", ",h", "h,,i",
 		"h:", ":2181", "h:x", "h:0", "h:-1", "h:65536", "h:1:2", "::1", "[::1",
 		"[]:2181", "[::1]x", "zk://h:2181", "h i", "user@h", "h/a,i/a",
-		"h//a", "h/a/", "h/a//b", "h/.", "h/a/../b", "h/a/./b", "h/a\x00", "h/a\u007f", "h/\xff",
+		"h//a", "h/a/", "h/a//b", "h/.", "h/a/../b", "h/a/./b", "h/a\x00", "h/a\u007f",
+		"h/\xff",
 	} {
 		refuse("connect string", servers, time.Second)
 	}
 	for _, timeout := range []time.Duration{
-		0, -time.Second, time.Microsecond, math.MaxInt64, (math.MaxInt32 + 1) * time.Millisecond,
+		0, -time.Second, time.Microsecond, math.MaxInt64,
+		(math.MaxInt32 + 1) * time.Millisecond,
 	} {
 		refuse("session timeout", "h", timeout)
 	}
@@ -305,12 +324,15 @@ func TestDigestAuthentication(t *testing.T) {
 	clientLeaks(t)
 
 	owner := clientFor(t, servers, recipes.WithAuth("digest", []byte("anna:secret")))
-	_, err := owner.Create(node, []byte("hers"), 0, zk.DigestACL(zk.PermAll, "anna", "secret"))
+	_, err := owner.Create(
+		node, []byte("hers"), 0, zk.DigestACL(zk.PermAll, "anna", "secret"),
+	)
 	require.NoError(t, err)
 
 	// The second of two credentials counts as well as the first.
 	right := clientFor(t, servers,
-		recipes.WithAuth("digest", []byte("bert:other")), recipes.WithAuth("digest", []byte("anna:secret")))
+		recipes.WithAuth("digest", []byte("bert:other")),
+		recipes.WithAuth("digest", []byte("anna:secret")))
 	data, _, err := right.Get(node)
 	require.NoError(t, err)
 	require.Equal(t, "hers", string(data))
@@ -323,7 +345,10 @@ func TestDigestAuthentication(t *testing.T) {
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 
 	start := time.Now()
-	_, err = recipes.Connect(clientContext(t), servers, 10*time.Second, recipes.WithAuth("no-such-scheme", []byte("x")))
+	_, err = recipes.Connect(
+		clientContext(t), servers, 10*time.Second,
+		recipes.WithAuth("no-such-scheme", []byte("x")),
+	)
 	require.ErrorIs(t, err, zk.ErrAuthFailed)
 	require.ErrorContains(t, err, "no-such-scheme")
 	require.Less(t, time.Since(start), clientAtOnce)
@@ -333,7 +358,9 @@ func TestChrootInsideAProtectedParentNeedsTheCredentials(t *testing.T) {
 	servers, root := zkserver.Shared(t).Connect(), zkserver.Path(t)
 	clientLeaks(t)
 	anna := recipes.WithAuth("digest", []byte("anna:secret"))
-	_, err := clientFor(t, servers, anna).Create(root, nil, 0, zk.DigestACL(zk.PermAll, "anna", "secret"))
+	_, err := clientFor(t, servers, anna).Create(
+		root, nil, 0, zk.DigestACL(zk.PermAll, "anna", "secret"),
+	)
 	require.NoError(t, err)
 
 	_, err = recipes.Connect(clientContext(t), servers+root+"/app", 10*time.Second)
@@ -402,7 +429,9 @@ func TestCloseAgainstAFrozenServer(t *testing.T) {
 	c.Close()
 	require.Less(t, time.Since(start), 3*time.Second)
 	require.ErrorIs(t, <-pending, zk.ErrConnectionClosed)
-	require.ErrorIs(t, (<-watch).Err, zk.ErrClosing, "a watch is told, although the server is silent")
+	require.ErrorIs(
+		t, (<-watch).Err, zk.ErrClosing, "a watch is told, although the server is silent",
+	)
 }
 
 func TestCloseInAnOutageTellsAllWatches(t *testing.T) {
@@ -412,13 +441,18 @@ func TestCloseInAnOutageTellsAllWatches(t *testing.T) {
 	require.NoError(t, err)
 	watches := make([]<-chan zk.Event, 300)
 	for i := range watches {
-		path, err := c.Create("/n-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		path, err := c.Create(
+			"/n-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll),
+		)
 		require.NoError(t, err)
 		_, _, watches[i], err = c.GetW(path)
 		require.NoError(t, err)
 	}
 	require.NoError(t, cluster.Servers[0].Kill())
-	require.Eventually(t, func() bool { return c.State() != zk.StateHasSession }, clientPatience, time.Millisecond)
+	require.Eventually(
+		t, func() bool { return c.State() != zk.StateHasSession }, clientPatience,
+		time.Millisecond,
+	)
 
 	c.Close()
 	for _, watch := range watches {
@@ -446,7 +480,9 @@ func TestCloseEndsTheSession(t *testing.T) {
 	}
 	all.Wait()
 	_, _, err = outside.Get(node)
-	require.ErrorIs(t, err, zk.ErrNoNode, "the server has ended the session when Close returns")
+	require.ErrorIs(
+		t, err, zk.ErrNoNode, "the server has ended the session when Close returns",
+	)
 	c.Close()
 	clientRequireClosed(t, c)
 }
@@ -456,15 +492,21 @@ func clientRequireClosed(t *testing.T, c *recipes.Client) {
 	t.Helper()
 	acl := zk.WorldACL(zk.PermAll)
 	calls := map[string]func() error{
-		"Children":        func() error { _, _, err := c.Children("/"); return err },
-		"ChildrenW":       func() error { _, _, _, err := c.ChildrenW("/"); return err },
-		"Create":          func() error { _, err := c.Create("/x", nil, 0, acl); return err },
-		"CreateContainer": func() error { _, err := c.CreateContainer("/x", nil, zk.FlagContainer, acl); return err },
-		"Delete":          func() error { return c.Delete("/x", -1) },
-		"Get":             func() error { _, _, err := c.Get("/"); return err },
-		"GetW":            func() error { _, _, _, err := c.GetW("/"); return err },
-		"Set":             func() error { _, err := c.Set("/", nil, -1); return err },
-		"Sync":            func() error { _, err := c.Sync("/"); return err },
+		"Children":  func() error { _, _, err := c.Children("/"); return err },
+		"ChildrenW": func() error { _, _, _, err := c.ChildrenW("/"); return err },
+		"Create": func() error {
+			_, err := c.Create("/x", nil, 0, acl)
+			return err
+		},
+		"CreateContainer": func() error {
+			_, err := c.CreateContainer("/x", nil, zk.FlagContainer, acl)
+			return err
+		},
+		"Delete": func() error { return c.Delete("/x", -1) },
+		"Get":    func() error { _, _, err := c.Get("/"); return err },
+		"GetW":   func() error { _, _, _, err := c.GetW("/"); return err },
+		"Set":    func() error { _, err := c.Set("/", nil, -1); return err },
+		"Sync":   func() error { _, err := c.Sync("/"); return err },
 	}
 	for name, call := range calls {
 		err := call()

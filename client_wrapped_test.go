@@ -56,7 +56,9 @@ func (c *fieldConn) Delete(path string, version int32) error {
 	return c.inner.Delete(path, version)
 }
 
-func (c *fieldConn) Get(path string) ([]byte, *zk.Stat, error) { return c.inner.Get(path) }
+func (c *fieldConn) Get(path string) ([]byte, *zk.Stat, error) {
+	return c.inner.Get(path)
+}
 
 func (c *fieldConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	return c.inner.GetW(path)
@@ -76,10 +78,14 @@ func (c *fieldConn) State() zk.State                  { return c.inner.State() }
 
 // clientWrappers are all the ways to wrap a Client.
 var clientWrappers = map[string]func(c *recipes.Client) recipes.Conn{
-	"not wrapped":       func(c *recipes.Client) recipes.Conn { return c },
-	"embeds a Conn":     func(c *recipes.Client) recipes.Conn { return &countingConn{Conn: c} },
+	"not wrapped": func(c *recipes.Client) recipes.Conn { return c },
+	"embeds a Conn": func(c *recipes.Client) recipes.Conn {
+		return &countingConn{Conn: c}
+	},
 	"has it in a field": func(c *recipes.Client) recipes.Conn { return &fieldConn{c} },
-	"embeds a Client":   func(c *recipes.Client) recipes.Conn { return struct{ *recipes.Client }{c} },
+	"embeds a Client": func(c *recipes.Client) recipes.Conn {
+		return struct{ *recipes.Client }{c}
+	},
 	"twice": func(c *recipes.Client) recipes.Conn {
 		return &countingConn{Conn: &fieldConn{c}}
 	},
@@ -111,7 +117,9 @@ func TestAWrappedClientIsAClient(t *testing.T) {
 				require.NoError(t, hold.Err(), "no loss: the session lasts for longer")
 
 				c.Close()
-				require.ErrorIs(t, hold.Err(), recipes.ErrLockLost, "told before Close returns")
+				require.ErrorIs(
+					t, hold.Err(), recipes.ErrLockLost, "told before Close returns",
+				)
 			})
 		})
 	}

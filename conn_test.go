@@ -14,7 +14,8 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-// faultConn plays an outage: every call fails at once, as it does for a moment in a real one.
+// faultConn plays an outage: every call fails at once, as it does for a moment in a real
+// one.
 type faultConn struct {
 	*zk.Conn
 	away  atomic.Bool
@@ -74,8 +75,8 @@ func (f *faultConn) Sync(path string) (string, error) {
 	return f.Conn.Sync(path)
 }
 
-// What goes through a wrapper that plays an outage goes on when that is over: a holder holds, a
-// waiter waits, and what was released meanwhile is deleted.
+// What goes through a wrapper that plays an outage goes on when that is over: a holder
+// holds, a waiter waits, and what was released meanwhile is deleted.
 func TestAPlayedOutageIsOne(t *testing.T) {
 	for name, state := range map[string]zk.State{
 		"state not told": zk.StateHasSession,
@@ -89,7 +90,9 @@ func TestAPlayedOutageIsOne(t *testing.T) {
 				addr := cluster.Leader().Addr()
 				other := locktest.Connect(t, cluster.Link("other"), addr, timeout)
 				conn := &faultConn{
-					Conn:  locktest.ConnectBare(t, cluster.Link(holdersLink), addr, timeout),
+					Conn: locktest.ConnectBare(
+						t, cluster.Link(holdersLink), addr, timeout,
+					),
 					state: state,
 				}
 				mutex := func(path string) *recipes.InterProcessMutex {
@@ -102,7 +105,9 @@ func TestAPlayedOutageIsOne(t *testing.T) {
 				require.NoError(t, err)
 				theirs, ours := locktest.Owner(t), locktest.Owner(t)
 				require.NoError(t, taken.Acquire(theirs))
-				held, released, wanted := mutex("/held"), mutex("/released"), mutex("/wanted")
+				held, released, wanted := mutex("/held"), mutex(
+					"/released",
+				), mutex("/wanted")
 				require.NoError(t, held.Acquire(ours))
 				require.NoError(t, released.Acquire(ours))
 				waiting := locktest.Start(func() error { return wanted.Acquire(ours) })

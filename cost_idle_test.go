@@ -118,7 +118,9 @@ func TestCostOfIdleWaiters(t *testing.T) {
 				time.Sleep(time.Hour)
 				require.Zero(t, ours.lists.Load())
 				require.LessOrEqual(t, ours.reads.Load(), c.reads)
-				require.Less(t, ours.bytes.Load(), int64(200_000), "a heartbeat takes some 50")
+				require.Less(
+					t, ours.bytes.Load(), int64(200_000), "a heartbeat takes some 50",
+				)
 				t.Logf("%d reads, %d bytes", ours.reads.Load(), ours.bytes.Load())
 				require.NoError(t, holder.Release(ctx))
 				for _, done := range waiting {

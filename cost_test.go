@@ -40,11 +40,15 @@ func TestCostOfAFreeLock(t *testing.T) {
 		ops := costOf(p, path, cycle)
 		costs, total = append(costs, len(ops)), total+len(ops)
 		if len(ops) == 3 {
-			require.Equal(t, []wiretap.Op{wiretap.Create, wiretap.GetChildren2, wiretap.Delete}, ops)
+			require.Equal(
+				t, []wiretap.Op{wiretap.Create, wiretap.GetChildren2, wiretap.Delete},
+				ops,
+			)
 		}
 	}
-	// The list is sent by a goroutine of its own right behind the create. Now and then the scheduler lets it go first, more often
-	// under the race detector, which makes it choose at random: then the list does not show the znode, and is sent again.
+	// The list is sent by a goroutine of its own right behind the create. Now and then
+	// the scheduler lets it go first, more often under the race detector, which makes it
+	// choose at random: then the list does not show the znode, and is sent again.
 	slices.Sort(costs)
 	require.Equal(t, 3, costs[rounds/2])
 	require.LessOrEqual(t, total, rounds*31/10)
@@ -64,10 +68,14 @@ func TestRoundTripsOfAFreeLock(t *testing.T) {
 		require.NoError(t, lock.Acquire(ctx))
 		acquired := time.Now()
 		require.NoError(t, lock.Release(ctx))
-		acquires, releases = append(acquires, acquired.Sub(began)), append(releases, time.Since(acquired))
+		acquires, releases = append(acquires, acquired.Sub(began)), append(
+			releases, time.Since(acquired),
+		)
 	}
 	// The median, since in a few rounds the list is sent twice; see TestCostOfAFreeLock.
-	for name, took := range map[string][]time.Duration{"acquire": acquires, "release": releases} {
+	for name, took := range map[string][]time.Duration{
+		"acquire": acquires, "release": releases,
+	} {
 		slices.Sort(took)
 		require.GreaterOrEqual(t, took[rounds/2], 2*oneWay, name)
 		require.Less(t, took[rounds/2], 4*oneWay, name+": two round trips")
@@ -91,20 +99,28 @@ func TestCostOfAContendedLock(t *testing.T) {
 		waiter.Tap.Reset()
 		require.NoError(t, held.Release(ctx))
 		require.NoError(t, locktest.Within(t, acquired, "the lock does not pass on"))
-		require.Empty(t, waiter.Asked(path), "the hand-over needs nothing but the notification")
+		require.Empty(
+			t, waiter.Asked(path), "the hand-over needs nothing but the notification",
+		)
 		require.Equal(t, 1, waiter.Tap.Count(wiretap.Event))
 		leaving := costOf(waiter, path, func() error { return wanted.Release(waiting) })
 		require.Equal(t, []wiretap.Op{wiretap.Delete}, leaving)
 		costs = append(costs, len(joining)+len(leaving))
 	}
 	slices.Sort(costs) // a few rounds take a list more; see TestCostOfAFreeLock
-	require.Equal(t, 5, costs[rounds/2], "create, list, watch ahead, watch on itself, delete")
+	require.Equal(
+		t, 5, costs[rounds/2], "create, list, watch ahead, watch on itself, delete",
+	)
 }
 
-// awaitWaiter waits until p's only waiter for path has set its watches, on the znode ahead of it and, since it lasts, on its own.
+// awaitWaiter waits until p's only waiter for path has set its watches, on the znode
+// ahead of it and, since it lasts, on its own.
 func awaitWaiter(t *testing.T, p *locktest.Peer, path string) {
 	t.Helper()
-	locktest.Eventually(t, func() bool { return len(p.Watching()) == 2 }, "%s: the waiter is not watched", path)
+	locktest.Eventually(
+		t, func() bool { return len(p.Watching()) == 2 }, "%s: the waiter is not watched",
+		path,
+	)
 	_, err := p.Conn.Sync("/") // behind the watches' replies
 	require.NoError(t, err)
 }
@@ -125,7 +141,10 @@ func TestCostOfAHandOverInALongQueue(t *testing.T) {
 		p.granted = locktest.Start(func() error { return p.lock.Acquire(ctx) })
 		p.AwaitChildren(path, i+1)
 		if i > 0 {
-			locktest.Eventually(t, func() bool { return len(p.Watching()) > 0 }, "no watch on the znode ahead")
+			locktest.Eventually(
+				t, func() bool { return len(p.Watching()) > 0 },
+				"no watch on the znode ahead",
+			)
 		}
 		queue = append(queue, p)
 	}
@@ -137,15 +156,22 @@ func TestCostOfAHandOverInALongQueue(t *testing.T) {
 		require.NoError(t, holder.lock.Release(ctx))
 		for j, p := range queue[i+1:] {
 			if j == 0 {
-				require.NoError(t, locktest.Within(t, p.granted, "the lock does not pass on"))
+				require.NoError(
+					t, locktest.Within(t, p.granted, "the lock does not pass on"),
+				)
 			}
 			lists := 0
 			if j == 0 && i > 0 { // when it joined there were several ahead
 				lists = 1
 			}
-			require.Equal(t, lists, p.Tap.Count(wiretap.GetChildren2), "number %d, when number %d releases", i+1+j, i)
+			require.Equal(
+				t, lists, p.Tap.Count(wiretap.GetChildren2),
+				"number %d, when number %d releases", i+1+j, i,
+			)
 			if j > 0 {
-				require.Zero(t, p.Tap.Count(wiretap.Event), "a waiter is woken for another's turn")
+				require.Zero(
+					t, p.Tap.Count(wiretap.Event), "a waiter is woken for another's turn",
+				)
 			}
 		}
 	}
@@ -174,7 +200,9 @@ func TestCostOfReentry(t *testing.T) {
 // awaitOwnWatch waits until p's only hold, since it lasts, has a watch.
 func awaitOwnWatch(t *testing.T, p *locktest.Peer) {
 	t.Helper()
-	locktest.Eventually(t, func() bool { return len(p.Watching()) == 1 }, "the hold is not watched")
+	locktest.Eventually(
+		t, func() bool { return len(p.Watching()) == 1 }, "the hold is not watched",
+	)
 }
 
 func TestCostOfAHoldThatLasts(t *testing.T) {
@@ -222,8 +250,8 @@ func TestCostOfARevocableHold(t *testing.T) {
 	require.Equal(t, 4, costs[rounds/2], "create, list, watch on itself, delete")
 }
 
-// Owners in one process hand the lock over without asking, and without waiting for the delete to be answered: also to one whose
-// list, when it joined, showed several ahead.
+// Owners in one process hand the lock over without asking, and without waiting for the
+// delete to be answered: also to one whose list, when it joined, showed several ahead.
 func TestHandOverInsideAProcess(t *testing.T) {
 	t.Parallel()
 	p := locktest.SharedPeer(t)
@@ -233,11 +261,15 @@ func TestHandOverInsideAProcess(t *testing.T) {
 	for i := range 3 {
 		lock := p.Mutex(path)
 		locks = append(locks, lock)
-		acquired = append(acquired, locktest.Start(func() error { return lock.Acquire(ctx) }))
+		acquired = append(
+			acquired, locktest.Start(func() error { return lock.Acquire(ctx) }),
+		)
 		p.AwaitChildren(path, i+1)
 	}
 	require.NoError(t, locktest.Within(t, acquired[0], "the lock is free"))
-	locktest.Eventually(t, func() bool { return len(p.Watching()) == 3 }, "they are not watched")
+	locktest.Eventually(
+		t, func() bool { return len(p.Watching()) == 3 }, "they are not watched",
+	)
 	var nodes []string
 	for _, node := range p.Children(path) {
 		nodes = append(nodes, path+"/"+node)
@@ -249,12 +281,17 @@ func TestHandOverInsideAProcess(t *testing.T) {
 	p.Tap.Reset()
 	var released []<-chan error
 	for i, next := range acquired[1:] {
-		released = append(released, locktest.Start(func() error { return locks[i].Release(ctx) }))
+		released = append(
+			released, locktest.Start(func() error { return locks[i].Release(ctx) }),
+		)
 		require.NoError(t, locktest.Within(t, next, "the lock does not pass on"))
 	}
 	locktest.Within(t, held, "no delete was sent")
 	// The lock passes on ahead of the delete, too.
-	locktest.Eventually(t, func() bool { return len(p.Asked(path)) >= 2 }, "the second delete was not sent")
+	locktest.Eventually(
+		t, func() bool { return len(p.Asked(path)) >= 2 },
+		"the second delete was not sent",
+	)
 	require.Equal(t, []wiretap.Op{wiretap.Delete, wiretap.Delete}, p.Asked(path))
 	for _, done := range released {
 		require.Empty(t, done, "the delete was not answered")
@@ -286,10 +323,14 @@ func TestWatchesPerWaiter(t *testing.T) {
 			return lock.Release(ctx)
 		}))
 		p.AwaitChildren(path, i+2)
-		locktest.Eventually(t, func() bool { return len(p.Watching()) > 0 }, "the waiter does not wait")
+		locktest.Eventually(
+			t, func() bool { return len(p.Watching()) > 0 }, "the waiter does not wait",
+		)
 	}
 	for node, watchers := range watchersOf(t, server) {
-		require.LessOrEqual(t, watchers, 2, "%s: its owner watches it, and the next in the queue", node)
+		require.LessOrEqual(
+			t, watchers, 2, "%s: its owner watches it, and the next in the queue", node,
+		)
 	}
 	require.NoError(t, held.Release(ctx))
 	for _, done := range waiting {
@@ -297,7 +338,8 @@ func TestWatchesPerWaiter(t *testing.T) {
 	}
 }
 
-// watchersOf returns how many sessions watch each znode, as the server tells: a path to a line, and below it its sessions.
+// watchersOf returns how many sessions watch each znode, as the server tells: a path to a
+// line, and below it its sessions.
 func watchersOf(t *testing.T, server *zkserver.Server) map[string]int {
 	t.Helper()
 	answer, err := server.FourLetter("wchp")
@@ -315,7 +357,8 @@ func watchersOf(t *testing.T, server *zkserver.Server) map[string]int {
 	return watchers
 }
 
-// What doc.go says that a znode costs this process: a goroutine once it lasts, and no more however many there are.
+// What doc.go says that a znode costs this process: a goroutine once it lasts, and no
+// more however many there are.
 func TestGoroutinesOfHoldersAndWaiters(t *testing.T) {
 	p := locktest.SharedPeer(t)
 	path := zkserver.Path(t)
@@ -328,7 +371,9 @@ func TestGoroutinesOfHoldersAndWaiters(t *testing.T) {
 	for range n {
 		require.NoError(t, p.Mutex(zkserver.Path(t)).Acquire(ctx))
 	}
-	locktest.Eventually(t, func() bool { return len(p.Watching()) == n+1 }, "the holds are not watched")
+	locktest.Eventually(
+		t, func() bool { return len(p.Watching()) == n+1 }, "the holds are not watched",
+	)
 	awaitGoroutines(t, before+n, "a hold takes one")
 
 	var waiting []<-chan error
@@ -341,9 +386,12 @@ func TestGoroutinesOfHoldersAndWaiters(t *testing.T) {
 			return lock.Release(owner)
 		}))
 	}
-	// One watch for each, on its own znode; on the one ahead, or on both, where a list showed that one before this process had the answer
-	// to its create.
-	locktest.Eventually(t, func() bool { return len(p.Watching()) >= 2*n+1 }, "the waiters are not watched")
+	// One watch for each, on its own znode; on the one ahead, or on both, where a list
+	// showed that one before this process had the answer to its create.
+	locktest.Eventually(
+		t, func() bool { return len(p.Watching()) >= 2*n+1 },
+		"the waiters are not watched",
+	)
 	awaitGoroutines(t, before+n+2*n, "a waiter takes one, besides its own")
 	require.NoError(t, first.Release(ctx))
 	for _, done := range waiting {
@@ -352,10 +400,14 @@ func TestGoroutinesOfHoldersAndWaiters(t *testing.T) {
 	awaitGoroutines(t, before+n, "who has left takes none")
 }
 
-// awaitGoroutines waits until there are at most n: calls that have been answered are about to end.
+// awaitGoroutines waits until there are at most n: calls that have been answered are
+// about to end.
 func awaitGoroutines(t *testing.T, n int, why string) {
 	t.Helper()
-	locktest.Eventually(t, func() bool { return runtime.NumGoroutine() <= n }, "%s: there are more than %d goroutines", why, n)
+	locktest.Eventually(
+		t, func() bool { return runtime.NumGoroutine() <= n },
+		"%s: there are more than %d goroutines", why, n,
+	)
 }
 
 func TestAllocationsOfReentry(t *testing.T) {

@@ -44,12 +44,16 @@ func inside(ctx context.Context, t *testing.T, lock recipes.InterProcessLock) (n
 func TestDoSharesItsOwnLockOnly(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
 		other := s.Mutex(t, s.Ours, "/other-lock")
-		err := recipes.Do(t.Context(), s.Lock, func(ctx context.Context, hold *recipes.Hold) error {
+		err := recipes.Do(t.Context(), s.Lock, func(
+			ctx context.Context, hold *recipes.Hold,
+		) error {
 			require.Same(t, hold, s.Lock.Hold(ctx))
 			require.EqualValues(t, 5, inside(ctx, t, s.Lock), "they re-enter")
 			require.EqualValues(t, 1, inside(ctx, t, other), "they are who they are")
 
-			return recipes.Do(ctx, other, func(ctx context.Context, hold *recipes.Hold) error {
+			return recipes.Do(ctx, other, func(
+				ctx context.Context, hold *recipes.Hold,
+			) error {
 				require.Same(t, hold, other.Hold(ctx))
 				require.EqualValues(t, 5, inside(ctx, t, s.Lock), "the outer one still")
 				require.EqualValues(t, 5, inside(ctx, t, other))
@@ -62,8 +66,8 @@ func TestDoSharesItsOwnLockOnly(t *testing.T) {
 	})
 }
 
-// The two sides of a read/write lock have their owners together: workers of a writer read at
-// once, and those of a reader are refused instead of waiting for it.
+// The two sides of a read/write lock have their owners together: workers of a writer read
+// at once, and those of a reader are refused instead of waiting for it.
 func TestDoSharesBothSidesOfAReadWriteLock(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
 		lock, err := recipes.NewInterProcessReadWriteLock(s.Ours, "/rw")
@@ -71,11 +75,15 @@ func TestDoSharesBothSidesOfAReadWriteLock(t *testing.T) {
 		read, write := lock.ReadLock(), lock.WriteLock()
 		soon, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		err = recipes.Do(soon, write, func(ctx context.Context, hold *recipes.Hold) error {
+		err = recipes.Do(soon, write, func(
+			ctx context.Context, hold *recipes.Hold,
+		) error {
 			require.EqualValues(t, 5, inside(ctx, t, read))
 			require.EqualValues(t, 5, inside(ctx, t, write))
 			return <-locktest.Start(func() error { // a downgrade, as of one owner
-				return recipes.Do(ctx, read, func(_ context.Context, below *recipes.Hold) error {
+				return recipes.Do(ctx, read, func(
+					_ context.Context, below *recipes.Hold,
+				) error {
 					require.Equal(t, hold.FencingToken(), below.FencingToken())
 					return nil
 				})
@@ -98,13 +106,17 @@ func TestDoSharesBothSidesOfAReadWriteLock(t *testing.T) {
 func TestDoKeepsTheOwnerOfItsContext(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
 		other, ctx := s.Mutex(t, s.Ours, "/other-lock"), locktest.Owner(t)
-		require.NoError(t, recipes.Do(ctx, s.Lock, func(ctx context.Context, _ *recipes.Hold) error {
+		require.NoError(t, recipes.Do(ctx, s.Lock, func(
+			ctx context.Context, _ *recipes.Hold,
+		) error {
 			require.EqualValues(t, 5, inside(ctx, t, other))
 			require.True(t, s.Lock.IsOwned(ctx))
 			require.False(t, s.Lock.IsOwned(recipes.WithOwner(ctx)))
 			return nil
 		}))
-		err := recipes.Do(t.Context(), s.Lock, func(ctx context.Context, _ *recipes.Hold) error {
+		err := recipes.Do(t.Context(), s.Lock, func(
+			ctx context.Context, _ *recipes.Hold,
+		) error {
 			require.True(t, s.Lock.IsOwned(ctx))
 			require.True(t, s.Lock.IsOwned(t.Context()), "Do's caller was its goroutine")
 			require.False(t, s.Lock.IsOwned(recipes.WithOwner(ctx)))
@@ -114,8 +126,8 @@ func TestDoKeepsTheOwnerOfItsContext(t *testing.T) {
 	})
 }
 
-// A foreignLock wraps a lock, as a tracing one would. It has a lock of its own for itself,
-// takes the first on another goroutine, and tells no hold.
+// A foreignLock wraps a lock, as a tracing one would. It has a lock of its own for
+// itself, takes the first on another goroutine, and tells no hold.
 type foreignLock struct {
 	inner, helper recipes.InterProcessLock
 }
@@ -132,7 +144,9 @@ func (l foreignLock) AcquireTimeout(ctx context.Context, d time.Duration) (bool,
 	return l.inner.AcquireTimeout(ctx, d)
 }
 func (l foreignLock) Release(ctx context.Context) error { return l.inner.Release(ctx) }
-func (l foreignLock) IsAcquiredInThisProcess() bool     { return l.inner.IsAcquiredInThisProcess() }
+func (l foreignLock) IsAcquiredInThisProcess() bool {
+	return l.inner.IsAcquiredInThisProcess()
+}
 
 // What a lock of the caller's own kind has acquired is this lock, too; so are a multi
 // lock's members.
@@ -144,8 +158,12 @@ func TestDoSharesWhatItsLockHasAcquired(t *testing.T) {
 			"foreign":           foreign,
 			"member of a multi": recipes.NewInterProcessMultiLockOf(member, foreign),
 		} {
-			err := recipes.Do(t.Context(), lock, func(ctx context.Context, hold *recipes.Hold) error {
-				require.Equal(t, lock == recipes.InterProcessLock(foreign), hold == nil, name)
+			err := recipes.Do(t.Context(), lock, func(
+				ctx context.Context, hold *recipes.Hold,
+			) error {
+				require.Equal(
+					t, lock == recipes.InterProcessLock(foreign), hold == nil, name,
+				)
 				require.EqualValues(t, 5, inside(ctx, t, s.Lock), name)
 				require.EqualValues(t, 1, inside(ctx, t, helper), name)
 				return nil
@@ -160,7 +178,10 @@ func TestDoWaitsAtMost(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
 		rival, ctx := s.Mutex(t, s.Other, "/lock"), locktest.Owner(t)
 		require.NoError(t, rival.Acquire(ctx))
-		never := func(context.Context, *recipes.Hold) error { t.Error("fn runs"); return nil }
+		never := func(context.Context, *recipes.Hold) error {
+			t.Error("fn runs")
+			return nil
+		}
 		multi := recipes.NewInterProcessMultiLockOf(s.Lock, s.Mutex(t, s.Ours, "/b"))
 		for _, d := range []time.Duration{-1, 0, time.Second} {
 			began := time.Now()
@@ -177,16 +198,22 @@ func TestDoWaitsAtMost(t *testing.T) {
 		again := s.Mutex(t, s.Ours, "/lock")
 		require.NoError(t, again.Acquire(ctx))
 		err := recipes.Do(t.Context(), s.Lock, never, recipes.WaitAtMost(time.Second))
-		require.ErrorContains(t, err, "1 ahead, behind "+again.LockPath(ctx)+", of this process")
+		require.ErrorContains(
+			t, err, "1 ahead, behind "+again.LockPath(ctx)+", of this process",
+		)
 		require.NoError(t, again.Release(ctx))
-		require.ErrorContains(t, recipes.Do(t.Context(), s.Lock, never, nil), "one is nil")
+		require.ErrorContains(
+			t, recipes.Do(t.Context(), s.Lock, never, nil), "one is nil",
+		)
 		require.ErrorContains(t, recipes.Do(t.Context(), nil, never), "lock: is nil")
 		var none *recipes.InterProcessMutex
 		require.ErrorContains(t, recipes.Do(t.Context(), none, never), "lock: is nil")
 		require.ErrorContains(t, recipes.Do(t.Context(), s.Lock, nil), "fn: is nil")
 		require.False(t, s.Lock.IsAcquiredInThisProcess())
 		ran := false
-		require.NoError(t, recipes.Do(t.Context(), s.Lock, func(context.Context, *recipes.Hold) error {
+		require.NoError(t, recipes.Do(t.Context(), s.Lock, func(
+			context.Context, *recipes.Hold,
+		) error {
 			ran = true
 			return nil
 		}, recipes.WaitAtMost(0), recipes.WaitAtMost(time.Minute)))
@@ -219,16 +246,24 @@ func TestDoTellsALossOnce(t *testing.T) {
 		fn   func(ctx context.Context) error
 		also error
 	}{
-		"fn tells it":              {fn: context.Cause},
-		"fn tells it, and more":    {fn: func(ctx context.Context) error { return errors.Join(failed, context.Cause(ctx)) }, also: failed},
-		"fn tells something else":  {fn: func(context.Context) error { return failed }, also: failed},
+		"fn tells it": {fn: context.Cause},
+		"fn tells it, and more": {fn: func(ctx context.Context) error {
+			return errors.Join(failed, context.Cause(ctx))
+		}, also: failed},
+		"fn tells something else": {
+			fn: func(context.Context) error { return failed }, also: failed,
+		},
 		"fn tells its ctx is done": {fn: context.Context.Err, also: context.Canceled},
 		"fn tells nothing":         {fn: func(context.Context) error { return nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
-				err := recipes.Do(t.Context(), s.Lock, func(ctx context.Context, hold *recipes.Hold) error {
-					return recipes.Do(ctx, s.Lock, func(ctx context.Context, again *recipes.Hold) error {
+				err := recipes.Do(t.Context(), s.Lock, func(
+					ctx context.Context, hold *recipes.Hold,
+				) error {
+					return recipes.Do(ctx, s.Lock, func(
+						ctx context.Context, again *recipes.Hold,
+					) error {
 						require.Same(t, hold, again)
 						s.Lose(t, hold)
 						<-ctx.Done()
@@ -252,7 +287,9 @@ func TestDoTellsEachMembersLossOnce(t *testing.T) {
 		b := s.Mutex(t, s.Ours, "/b")
 		own := stub{name: "own", script: new(script), errs: []error{nil, stuck}}
 		multi := recipes.NewInterProcessMultiLockOf(s.Lock, own, b)
-		err := recipes.Do(t.Context(), multi, func(ctx context.Context, hold *recipes.Hold) error {
+		err := recipes.Do(t.Context(), multi, func(
+			ctx context.Context, hold *recipes.Hold,
+		) error {
 			for _, h := range multi.Holds(ctx) {
 				s.Lose(t, h)
 			}
@@ -270,7 +307,9 @@ func TestDoReleasesWhenFnEndsItsGoroutine(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_ = recipes.Do(t.Context(), s.Lock, func(context.Context, *recipes.Hold) error {
+			_ = recipes.Do(t.Context(), s.Lock, func(
+				context.Context, *recipes.Hold,
+			) error {
 				runtime.Goexit()
 				return nil
 			})
@@ -294,7 +333,8 @@ func (l lockThatLooks) Release(ctx context.Context) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// Release gets the ctx of Do's caller with the owner, and not fn's, which is done by then.
+// Release gets the ctx of Do's caller with the owner, and not fn's, which is done by
+// then.
 func TestDoReleasesWithItsCallersContext(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
 		var released context.Context
@@ -305,7 +345,10 @@ func TestDoReleasesWithItsCallersContext(t *testing.T) {
 
 		ctx, cancel := context.WithCancelCause(t.Context())
 		err = recipes.Do(ctx, lockThatLooks{s.Lock, &released},
-			func(context.Context, *recipes.Hold) error { cancel(errChangedMind); return nil })
+			func(context.Context, *recipes.Hold) error {
+				cancel(errChangedMind)
+				return nil
+			})
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, context.Cause(released), errChangedMind)
 	})
@@ -314,7 +357,9 @@ func TestDoReleasesWithItsCallersContext(t *testing.T) {
 // A release has all the time that Do's caller has.
 func TestDoWaitsForItsRelease(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
-		err := recipes.Do(t.Context(), s.Lock, func(context.Context, *recipes.Hold) error {
+		err := recipes.Do(t.Context(), s.Lock, func(
+			context.Context, *recipes.Hold,
+		) error {
 			link := s.Cluster.Link("ours")
 			link.Freeze()
 			time.AfterFunc(1500*time.Millisecond, link.Thaw)
@@ -328,9 +373,17 @@ func TestDoWaitsForItsRelease(t *testing.T) {
 // Any caller may release a semaphore mutex, so that another has it by the time that a Do
 // ends, or even begins: that one's is not the Do's, neither to release nor to run under.
 func TestDoLeavesAnothersLeaseAlone(t *testing.T) {
-	locks := map[string]func(m *recipes.InterProcessSemaphoreMutex) recipes.InterProcessLock{
-		"alone": func(m *recipes.InterProcessSemaphoreMutex) recipes.InterProcessLock { return m },
-		"in a multi lock": func(m *recipes.InterProcessSemaphoreMutex) recipes.InterProcessLock {
+	locks := map[string]func(
+		m *recipes.InterProcessSemaphoreMutex,
+	) recipes.InterProcessLock{
+		"alone": func(
+			m *recipes.InterProcessSemaphoreMutex,
+		) recipes.InterProcessLock {
+			return m
+		},
+		"in a multi lock": func(
+			m *recipes.InterProcessSemaphoreMutex,
+		) recipes.InterProcessLock {
 			return recipes.NewInterProcessMultiLockOf(m)
 		},
 	}
@@ -346,7 +399,9 @@ func TestDoLeavesAnothersLeaseAlone(t *testing.T) {
 							return
 						}
 						assert.NoError(t, m.Release(locktest.Owner(t)))
-						assert.NoError(t, <-locktest.Start(func() error { return m.Acquire(next) }))
+						assert.NoError(
+							t, <-locktest.Start(func() error { return m.Acquire(next) }),
+						)
 					}
 					m, err := recipes.NewInterProcessSemaphoreMutex(s.Ours, "/mutex",
 						recipes.WithObserver(func(_ context.Context, e recipes.Event) {
@@ -360,9 +415,13 @@ func TestDoLeavesAnothersLeaseAlone(t *testing.T) {
 						passOn()
 						return nil
 					}
-					require.ErrorIs(t, recipes.Do(t.Context(), wrap(m), fn), recipes.ErrNotOwner)
+					require.ErrorIs(
+						t, recipes.Do(t.Context(), wrap(m), fn), recipes.ErrNotOwner,
+					)
 					require.Equal(t, moment == "in fn", ran.Load())
-					require.True(t, m.IsAcquiredInThisProcess(), "the next one's was released")
+					require.True(
+						t, m.IsAcquiredInThisProcess(), "the next one's was released",
+					)
 					require.NoError(t, m.Release(next))
 				})
 			})
@@ -388,7 +447,9 @@ func TestDoEndsBeforeAWorkerThatReentered(t *testing.T) {
 				<-in
 				return nil
 			}))
-		ok, err := s.Mutex(t, s.Other, "/lock").AcquireTimeout(locktest.Owner(t), time.Second)
+		ok, err := s.Mutex(t, s.Other, "/lock").AcquireTimeout(
+			locktest.Owner(t), time.Second,
+		)
 		require.NoError(t, err)
 		require.False(t, ok)
 		close(leave)
@@ -403,9 +464,13 @@ func TestDo(t *testing.T) {
 	lock := p.Mutex(path)
 
 	t.Run("nested, also on another goroutine", func(t *testing.T) {
-		err := recipes.Do(t.Context(), lock, func(ctx context.Context, _ *recipes.Hold) error {
+		err := recipes.Do(t.Context(), lock, func(
+			ctx context.Context, _ *recipes.Hold,
+		) error {
 			return locktest.Within(t, locktest.Start(func() error {
-				return recipes.Do(ctx, lock, func(ctx context.Context, _ *recipes.Hold) error {
+				return recipes.Do(ctx, lock, func(
+					ctx context.Context, _ *recipes.Hold,
+				) error {
 					require.True(t, lock.IsOwned(ctx))
 					return nil
 				})
@@ -416,29 +481,44 @@ func TestDo(t *testing.T) {
 	})
 	t.Run("the goroutine is the owner", func(t *testing.T) {
 		require.NoError(t, lock.Acquire(t.Context()))
-		require.NoError(t, recipes.Do(t.Context(), lock, func(context.Context, *recipes.Hold) error { return lock.Release(t.Context()) }))
+		require.NoError(t, recipes.Do(t.Context(), lock, func(
+			context.Context, *recipes.Hold,
+		) error {
+			return lock.Release(t.Context())
+		}))
 		require.False(t, lock.IsAcquiredInThisProcess())
 	})
 	t.Run("fn's error comes back as it is", func(t *testing.T) {
 		failed := errors.New("failed")
-		require.Equal(t, failed, recipes.Do(t.Context(), lock, func(context.Context, *recipes.Hold) error { return failed }))
+		require.Equal(t, failed, recipes.Do(
+			t.Context(), lock,
+			func(context.Context, *recipes.Hold) error { return failed },
+		))
 		require.False(t, lock.IsAcquiredInThisProcess())
 	})
 	t.Run("a panic releases", func(t *testing.T) {
 		require.PanicsWithValue(t, "oh", func() {
-			_ = recipes.Do(t.Context(), lock, func(context.Context, *recipes.Hold) error { panic("oh") })
+			_ = recipes.Do(
+				t.Context(), lock,
+				func(context.Context, *recipes.Hold) error { panic("oh") },
+			)
 		})
 		require.False(t, lock.IsAcquiredInThisProcess())
 		require.Empty(t, p.Children(path))
 	})
 	t.Run("a ctx that ends during fn does not keep the lock", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		require.NoError(t, recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error { cancel(); return nil }))
+		require.NoError(t, recipes.Do(
+			ctx, lock,
+			func(context.Context, *recipes.Hold) error { cancel(); return nil },
+		))
 		require.Empty(t, p.Children(path))
 	})
 	t.Run("a loss cancels fn and is in the result", func(t *testing.T) {
 		failed := errors.New("failed")
-		err := recipes.Do(t.Context(), lock, func(ctx context.Context, _ *recipes.Hold) error {
+		err := recipes.Do(t.Context(), lock, func(
+			ctx context.Context, _ *recipes.Hold,
+		) error {
 			if err := p.Conn.Delete(lock.LockPath(ctx), -1); err != nil {
 				return err
 			}
@@ -452,7 +532,10 @@ func TestDo(t *testing.T) {
 	t.Run("not acquired, not run", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error { t.Error("run"); return nil }), context.Canceled)
+		require.ErrorIs(t, recipes.Do(
+			ctx, lock,
+			func(context.Context, *recipes.Hold) error { t.Error("run"); return nil },
+		), context.Canceled)
 	})
 }
 
@@ -464,9 +547,12 @@ func TestDoWithLocksThatTellNoHold(t *testing.T) {
 	p, path := locktest.SharedPeer(t), zkserver.Path(t)
 	mutex := p.Mutex(path)
 	for name, m := range map[string]*recipes.InterProcessMultiLock{
-		"one level": inner, "two levels": recipes.NewInterProcessMultiLockOf(inner), "beside a mutex": recipes.NewInterProcessMultiLockOf(mutex, inner),
+		"one level": inner, "two levels": recipes.NewInterProcessMultiLockOf(inner),
+		"beside a mutex": recipes.NewInterProcessMultiLockOf(mutex, inner),
 	} {
-		require.NoError(t, recipes.Do(t.Context(), m, func(ctx context.Context, _ *recipes.Hold) error {
+		require.NoError(t, recipes.Do(t.Context(), m, func(
+			ctx context.Context, _ *recipes.Hold,
+		) error {
 			require.Equal(t, mutex.IsOwned(ctx), m.Hold(ctx) != nil, name)
 			return context.Cause(ctx)
 		}), name)
@@ -478,10 +564,14 @@ func TestDoEndsWhenAnyMemberIsLost(t *testing.T) {
 	for member := range 3 {
 		path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
 		paths := []string{path + "/a", path + "/b", path + "/c"}
-		m, err := recipes.NewInterProcessMultiLock(p.Conn, paths, recipes.WithSessionTimeout(p.Timeout))
+		m, err := recipes.NewInterProcessMultiLock(
+			p.Conn, paths, recipes.WithSessionTimeout(p.Timeout),
+		)
 		require.NoError(t, err)
 		var nodes []string
-		err = recipes.Do(t.Context(), m, func(ctx context.Context, _ *recipes.Hold) error {
+		err = recipes.Do(t.Context(), m, func(
+			ctx context.Context, _ *recipes.Hold,
+		) error {
 			for _, hold := range m.Holds(ctx) {
 				nodes = append(nodes, hold.Path())
 			}
@@ -519,7 +609,9 @@ func TestDoWatchesItsOwnHold(t *testing.T) {
 	m := semaphoreMutex(p, path)
 	lock := slowLock{m, make(chan struct{}), make(chan struct{})}
 	done := locktest.Start(func() error {
-		return recipes.Do(t.Context(), lock, func(ctx context.Context, hold *recipes.Hold) error {
+		return recipes.Do(t.Context(), lock, func(
+			ctx context.Context, hold *recipes.Hold,
+		) error {
 			locktest.Within(t, ctx.Done(), "the loss is not told")
 			require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
 			return nil

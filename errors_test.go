@@ -131,13 +131,14 @@ func TestWhereAWaiterStood(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, recipes.ErrUnavailable)
 		require.Regexp(t,
-			`context deadline exceeded: no answer from ZooKeeper for 3m\S+, since \S+$`, err.Error())
+			`context deadline exceeded: no answer from ZooKeeper for 3m\S+, since \S+$`,
+			err.Error())
 		r.ours.Heal()
 	})
 }
 
-// Nor does it become known by when the time runs out: who waits for a lease loses its place
-// in an outage, begins anew, and has nobody ahead whom an answer has shown.
+// Nor does it become known by when the time runs out: who waits for a lease loses its
+// place in an outage, begins anew, and has nobody ahead whom an answer has shown.
 func TestNotToKnowAtAnyMomentOfAnOutage(t *testing.T) {
 	for after := 5 * time.Second; after < 6*time.Second; after += 20 * time.Millisecond {
 		t.Run(after.String(), func(t *testing.T) {
@@ -175,7 +176,8 @@ func TestACtxCancelledForABusyLockIsNoTimeout(t *testing.T) {
 func TestErrNotOwnerTellsWhetherAnybodyHoldsTheLock(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
 		holder, stranger := locktest.Owner(t), locktest.Owner(t)
-		const nobody, another = "nobody holds it through this value", "another owner acquired it through this value"
+		const nobody = "nobody holds it through this value"
+		const another = "another owner acquired it through this value"
 		says := func(lock recipes.InterProcessLock, text string) {
 			err := lock.Release(stranger)
 			require.ErrorIs(t, err, recipes.ErrNotOwner)

@@ -16,14 +16,18 @@ type EventKind int
 // Leases that are acquired together are told one by one. Re-entries and
 // their releases are no steps.
 const (
-	// joined the queue; again after each loss of the place
-	EventQueued   EventKind = iota + 1
-	EventAcquired           // the lock is held
-	EventTimedOut           // AcquireTimeout gave up
-	// Acquire or AcquireTimeout failed: ctx was done, or ZooKeeper refused
+	// EventQueued: the caller has joined the queue; again after each loss of its place.
+	EventQueued EventKind = iota + 1
+	// EventAcquired: the lock is held.
+	EventAcquired
+	// EventTimedOut: AcquireTimeout gave up.
+	EventTimedOut
+	// EventFailed: the acquisition failed, since ctx was done or ZooKeeper refused.
 	EventFailed
-	EventReleased // the owner released the lock
-	EventLost     // the hold ended under its owner
+	// EventReleased: the owner has released the lock.
+	EventReleased
+	// EventLost: the hold has ended under its owner.
+	EventLost
 )
 
 // String returns the kind in words.

@@ -89,7 +89,9 @@ func forSabotaged(t *testing.T, test func(t *testing.T, s *sabotaged)) {
 
 // isFree checks that nobody holds the lock or waits for it, and that it is of use, to the
 // same owner, too.
-func (s *sabotaged) isFree(t *testing.T, ctx context.Context) { //nolint:revive // t comes first in tests
+func (s *sabotaged) isFree(
+	t *testing.T, ctx context.Context, //nolint:revive // t comes first in tests
+) {
 	t.Helper()
 	require.False(t, s.lock.IsAcquiredInThisProcess())
 	require.ErrorIs(t, s.lock.Release(ctx), recipes.ErrNotOwner)
@@ -261,7 +263,8 @@ func TestAnObserverMayCallTheLock(t *testing.T) {
 
 // provoke makes the lock tell a step.
 func provoke(
-	t *testing.T, s *locktest.Bubble, lock *recipes.InterProcessMutex, ctx context.Context, kind recipes.EventKind, //nolint:revive // t comes first in tests
+	t *testing.T, s *locktest.Bubble, lock *recipes.InterProcessMutex,
+	ctx context.Context, kind recipes.EventKind, //nolint:revive // t comes first in tests
 ) {
 	t.Helper()
 	switch kind {
@@ -410,7 +413,9 @@ func TestObserver(t *testing.T) {
 	t.Parallel()
 	p, path := locktest.SharedPeer(t), zkserver.Path(t)
 	var one, two locktest.Recorder
-	a, b := p.Mutex(path, recipes.WithObserver(one.Observe)), locktest.SharedPeer(t).Mutex(path, recipes.WithObserver(two.Observe))
+	a, b := p.Mutex(
+		path, recipes.WithObserver(one.Observe),
+	), locktest.SharedPeer(t).Mutex(path, recipes.WithObserver(two.Observe))
 	ctx := locktest.Owner(t)
 	require.NoError(t, a.Acquire(ctx))
 	require.NoError(t, a.Acquire(ctx))
@@ -421,7 +426,8 @@ func TestObserver(t *testing.T) {
 	cancelled, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("why")
 	waiting := locktest.Start(func() error { return b.Acquire(cancelled) })
-	locktest.Eventually(t, func() bool { return len(two.Kinds()) == 3 }, "not queued") // before that, a cancelled Acquire only fails
+	// before that, a cancelled Acquire only fails
+	locktest.Eventually(t, func() bool { return len(two.Kinds()) == 3 }, "not queued")
 	cancel(why)
 	require.ErrorIs(t, locktest.Within(t, waiting, "cancelled"), why)
 	require.NoError(t, a.Release(ctx))
@@ -431,7 +437,9 @@ func TestObserver(t *testing.T) {
 	two.Await(t, recipes.EventLost)
 	require.ErrorIs(t, b.Release(ctx), recipes.ErrLockLost)
 
-	require.Equal(t, []recipes.EventKind{recipes.EventQueued, recipes.EventAcquired, recipes.EventReleased}, one.Kinds())
+	require.Equal(t, []recipes.EventKind{
+		recipes.EventQueued, recipes.EventAcquired, recipes.EventReleased,
+	}, one.Kinds())
 	require.Equal(t, []recipes.EventKind{
 		recipes.EventQueued, recipes.EventTimedOut,
 		recipes.EventQueued, recipes.EventFailed,
@@ -443,7 +451,9 @@ func TestObserver(t *testing.T) {
 	require.Equal(t, hold.FencingToken(), acquired.Token)
 	require.Positive(t, acquired.Elapsed)
 	require.Equal(t, 1, two.Await(t, recipes.EventQueued).Ahead)
-	require.GreaterOrEqual(t, two.Await(t, recipes.EventTimedOut).Elapsed, 30*time.Millisecond)
+	require.GreaterOrEqual(
+		t, two.Await(t, recipes.EventTimedOut).Elapsed, 30*time.Millisecond,
+	)
 	require.ErrorIs(t, two.Await(t, recipes.EventFailed).Err, why)
 	require.ErrorIs(t, two.Await(t, recipes.EventLost).Err, recipes.ErrLockLost)
 	for _, kind := range append(two.Kinds(), one.Kinds()...) {

@@ -74,7 +74,8 @@ func ExampleInterProcessMutex() {
 	servers, stop := exampleServers()
 	defer stop()
 
-	ctx := recipes.WithOwner(context.Background()) // whoever has this ctx is the owner, on any goroutine
+	// whoever has this ctx is the owner, on any goroutine
+	ctx := recipes.WithOwner(context.Background())
 	client, err := recipes.Connect(ctx, servers, 10*time.Second)
 	if err != nil {
 		log.Fatal(err)
@@ -157,7 +158,9 @@ func ExampleInterProcessReadWriteLock_downgrade() {
 	check(lock.WriteLock().Release(ctx))
 
 	fmt.Println("the token stays:", lock.ReadLock().Hold(ctx).FencingToken() == written)
-	fmt.Println("another reads:", must(lock.ReadLock().AcquireTimeout(other, time.Second)))
+	fmt.Println(
+		"another reads:", must(lock.ReadLock().AcquireTimeout(other, time.Second)),
+	)
 	check(lock.ReadLock().Release(other))
 	fmt.Println("another writes:", must(lock.WriteLock().AcquireTimeout(other, 0)))
 	check(lock.ReadLock().Release(ctx))
@@ -173,7 +176,9 @@ func ExampleInterProcessSemaphoreV2() {
 	defer client.Close()
 
 	ctx := context.Background()
-	semaphore := must(recipes.NewInterProcessSemaphoreV2(client, "/semaphores/licences", 3))
+	semaphore := must(
+		recipes.NewInterProcessSemaphoreV2(client, "/semaphores/licences", 3),
+	)
 
 	two := must(semaphore.AcquireN(ctx, 2)) // both or none
 	one := must(semaphore.Acquire(ctx))
@@ -195,7 +200,9 @@ func ExampleNewInterProcessSemaphoreV2Shared() {
 
 	ctx := context.Background()
 	check(recipes.SetSharedCount(ctx, client, "/semaphores/workers-max", 1))
-	semaphore := must(recipes.NewInterProcessSemaphoreV2Shared(client, "/semaphores/workers", "/semaphores/workers-max"))
+	semaphore := must(recipes.NewInterProcessSemaphoreV2Shared(
+		client, "/semaphores/workers", "/semaphores/workers-max",
+	))
 
 	first := must(semaphore.Acquire(ctx))
 	fmt.Println("a second of one:", must(semaphore.AcquireTimeout(ctx, 1, 0)) != nil)
@@ -220,13 +227,18 @@ func ExampleInterProcessMultiLock() {
 	both := recipes.NewInterProcessMultiLockOf(from, to) // in the same order everywhere
 
 	check(to.Acquire(other))
-	fmt.Println("both:", must(both.AcquireTimeout(ctx, 0)), "one of them:", from.IsOwned(ctx))
+	fmt.Println(
+		"both:", must(both.AcquireTimeout(ctx, 0)), "one of them:", from.IsOwned(ctx),
+	)
 	check(to.Release(other))
 
 	// Each account's store takes the token of the lock that guards it.
 	check(recipes.Do(ctx, both, func(ctx context.Context, _ *recipes.Hold) error {
 		for _, hold := range both.Holds(ctx) {
-			fmt.Println(path.Dir(hold.Path()), "moves money with a token:", hold.FencingToken() > 0)
+			fmt.Println(
+				path.Dir(hold.Path()), "moves money with a token:",
+				hold.FencingToken() > 0,
+			)
 		}
 		return context.Cause(ctx)
 	}))
@@ -243,7 +255,9 @@ func ExampleDo() {
 
 	lock := must(recipes.NewInterProcessMutex(client, "/locks/billing"))
 	failed := errors.New("no paper")
-	err := recipes.Do(context.Background(), lock, func(ctx context.Context, hold *recipes.Hold) error {
+	err := recipes.Do(context.Background(), lock, func(
+		ctx context.Context, hold *recipes.Hold,
+	) error {
 		fmt.Println("fn's ctx carries the owner:", lock.IsOwned(ctx))
 		fmt.Println("held with a token:", hold.FencingToken() > 0)
 		return failed
@@ -282,8 +296,8 @@ func ExampleDo_once() {
 				return nil
 			}
 			fmt.Println("host", host, "does it")
-			// After the work: a host that dies before that leaves it to the next one. The mark is
-			// made only while the lock is held.
+			// After the work: a host that dies before that leaves it to the next one. The
+			// mark is made only while the lock is held.
 			_, err = hold.Multi(&zk.SetDataRequest{
 				Path: "/last-report", Data: []byte(today), Version: -1,
 			})
@@ -295,8 +309,8 @@ func ExampleDo_once() {
 	// host two finds it done
 }
 
-// A gauge of holds counts each znode once: a release that was not confirmed can be followed
-// by the news of a loss.
+// A gauge of holds counts each znode once: a release that was not confirmed can be
+// followed by the news of a loss.
 func ExampleWithObserver() {
 	client, stop := exampleClient()
 	defer stop()
@@ -409,7 +423,8 @@ func ExampleAttemptRevoke() {
 	// Output: asked for the lock, which is still held: true
 }
 
-// The check and the write are one transaction: ZooKeeper writes only while the lock is held.
+// The check and the write are one transaction: ZooKeeper writes only while the lock is
+// held.
 func ExampleHold_Multi() {
 	client, stop := exampleClient()
 	defer stop()

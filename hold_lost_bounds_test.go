@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-// A lossBound is a line of the README's table: a cut of that share of the session timeout is
-// no loss, whenever it begins.
+// A lossBound is a line of the README's table: a cut of that share of the session timeout
+// is no loss, whenever it begins.
 type lossBound struct {
 	name  string
 	held  float64 // for how long the lock was held before, in session timeouts
@@ -32,7 +32,8 @@ var lossBounds = []lossBound{
 	{"just acquired after an idle time, ticks told", 0, false, true, 0.46},
 }
 
-// cutPhases are the times at which a cut begins, over a few heartbeats and the first proof.
+// cutPhases are the times at which a cut begins, over a few heartbeats and the first
+// proof.
 const cutPhases = 23
 
 // survives tells whether a hold survives a silence of that share of the session timeout.
@@ -72,25 +73,28 @@ func (b lossBound) survives(
 	return survived
 }
 
-// README, "What a lock promises": the table of the cuts that are no loss. They are silences:
-// nothing gets through, and then what was on its way does. A reset connection is away for as
-// long as the cut and the new dial, before which go-zookeeper waits for a second once it has
-// tried all the servers that it knows.
+// README, "What a lock promises": the table of the cuts that are no loss. They are
+// silences: nothing gets through, and then what was on its way does. A reset connection
+// is away for as long as the cut and the new dial, before which go-zookeeper waits for a
+// second once it has tried all the servers that it knows.
 func TestTheCutsThatAreNoLoss(t *testing.T) {
 	for _, b := range lossBounds {
 		for _, timeout := range []time.Duration{
-			time.Second, 4 * time.Second, 10 * time.Second, 30 * time.Second, 60 * time.Second,
+			time.Second, 4 * time.Second, 10 * time.Second, 30 * time.Second,
+			60 * time.Second,
 		} {
 			t.Run(fmt.Sprint(b.name, " ", timeout), func(t *testing.T) {
 				lost := 0
 				for phase := range cutPhases {
-					require.True(t, b.survives(t, timeout, phase, b.share), "phase %d", phase)
+					require.True(
+						t, b.survives(t, timeout, phase, b.share), "phase %d", phase,
+					)
 					if !b.survives(t, timeout, phase, b.share+0.1) {
 						lost++
 					}
 				}
-				// Of longer ones less than half is presumed to be a tick; and a Client, which gives a
-				// silent server up after 0.57 T, may be back in time.
+				// Of longer ones less than half is presumed to be a tick; and a Client,
+				// which gives a silent server up after 0.57 T, may be back in time.
 				if timeout <= 20*time.Second && (!b.tick || b.held == 0) {
 					require.NotZero(t, lost, "the bound is far from what is true")
 				}

@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -60,7 +61,10 @@ func (e *ensembleTest) outlives(fault func()) {
 	synctest.Wait()
 	fault()
 	require.NoError(e.t, <-next)
-	require.ErrorIs(e.t, hold.Err(), recipes.ErrLockLost, "two holders, %v after the first acquired", time.Since(held))
+	require.ErrorIs(
+		e.t, hold.Err(), recipes.ErrLockLost, "two holders, %v after the first acquired",
+		time.Since(held),
+	)
 	require.Less(e.t, time.Since(held), time.Minute, "the session has not ended")
 	require.NoError(e.t, other.Release(others))
 }
@@ -69,7 +73,9 @@ func (e *ensembleTest) outlives(fault func()) {
 // syncLimit ticks, while the leader ends the sessions of its clients. The loss clock must
 // not run on such answers.
 func TestLostBehindAFollowerWithoutALeader(t *testing.T) {
-	for _, timeout := range []time.Duration{4 * time.Second, 6 * time.Second, 8 * time.Second} {
+	for _, timeout := range []time.Duration{
+		4 * time.Second, 6 * time.Second, 8 * time.Second,
+	} {
 		t.Run(timeout.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := newEnsembleTest(t, timeout)
@@ -85,10 +91,16 @@ func TestLostBehindAFollowerWithoutALeader(t *testing.T) {
 // A follower tells its leader from whom it has heard every half tick only. One that dies
 // before takes the last contact with it.
 func TestLostBehindAFollowerThatDies(t *testing.T) {
-	for _, timeout := range []time.Duration{4 * time.Second, 12 * time.Second, 40 * time.Second} {
-		for idle := 10 * time.Second; idle < 10*time.Second+timeout/2; idle += timeout / 40 {
-			for _, lasts := range []time.Duration{0, 300 * time.Millisecond, time.Second, 3 * time.Second} {
-				t.Run(timeout.String()+" after "+idle.String()+" and "+lasts.String(), func(t *testing.T) {
+	for _, timeout := range []time.Duration{
+		4 * time.Second, 12 * time.Second, 40 * time.Second,
+	} {
+		const least = 10 * time.Second
+		for idle := least; idle < least+timeout/2; idle += timeout / 40 {
+			for _, lasts := range []time.Duration{
+				0, 300 * time.Millisecond, time.Second, 3 * time.Second,
+			} {
+				name := fmt.Sprintf("%v after %v and %v", timeout, idle, lasts)
+				t.Run(name, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						e := newEnsembleTest(t, timeout)
 						time.Sleep(idle) // the client pings every third of its timeout
@@ -113,7 +125,9 @@ func TestLostBehindAFollowerThatRefusesByItself(t *testing.T) {
 		refusal error
 	}{
 		"no permission": {"/forbidden", zk.WorldACL(zk.PermAll), zk.ErrNoAuth},
-		"a bad ACL":     {"/", []zk.ACL{{Perms: zk.PermAll, Scheme: "none"}}, zk.ErrInvalidACL},
+		"a bad ACL": {
+			"/", []zk.ACL{{Perms: zk.PermAll, Scheme: "none"}}, zk.ErrInvalidACL,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -150,7 +164,9 @@ func TestLostBehindAFollowerThatRefusesByItself(t *testing.T) {
 // what a follower has heard is old by the time it reports it.
 func TestLostWithASessionBelowTwoTicks(t *testing.T) {
 	const tick = 2 * time.Second
-	for _, timeout := range []time.Duration{1500 * time.Millisecond, 2 * time.Second, 3 * time.Second} {
+	for _, timeout := range []time.Duration{
+		1500 * time.Millisecond, 2 * time.Second, 3 * time.Second,
+	} {
 		for phase := range 60 {
 			t.Run(timeout.String()+" phase "+strconv.Itoa(phase), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -172,8 +188,8 @@ func TestLostWithASessionBelowTwoTicks(t *testing.T) {
 	}
 }
 
-// A session that is too short for the tick cannot be relied on, and Acquire says so: the first
-// one too, although the handshake before it counts by itself, for a while.
+// A session that is too short for the tick cannot be relied on, and Acquire says so: the
+// first one too, although the handshake before it counts by itself, for a while.
 func TestASessionTooShortForTheTickIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := zktest.Start(t, zktest.WithMinSessionTimeout(200*time.Millisecond))

@@ -14,7 +14,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// lastWord keeps when the last request was sent whose answer a client has got, pings among them.
+// lastWord keeps when the last request was sent whose answer a client has got, pings
+// among them.
 type lastWord struct {
 	mu sync.Mutex
 	at time.Time
@@ -49,7 +50,8 @@ type grant struct {
 	previous error // the previous holder's Hold.Err at that moment
 }
 
-// succeed makes p wait for the lock at path that hold has. It returns once it stands in the queue.
+// succeed makes p wait for the lock at path that hold has. It returns once it stands in
+// the queue.
 func succeed(t *testing.T, p *locktest.Peer, path string, hold *recipes.Hold) *heir {
 	t.Helper()
 	granted := make(chan grant, 1)
@@ -67,7 +69,10 @@ func (h *heir) inherits(t *testing.T, hold *recipes.Hold) grant {
 	t.Helper()
 	g := locktest.Within(t, h.granted, "the lock does not pass on")
 	require.NoError(t, g.err)
-	require.ErrorIs(t, g.previous, recipes.ErrLockLost, "two hold the lock, and the first does not know")
+	require.ErrorIs(
+		t, g.previous, recipes.ErrLockLost,
+		"two hold the lock, and the first does not know",
+	)
 	require.Greater(t, h.lock.Hold(h.ctx).FencingToken(), hold.FencingToken())
 	return g
 }
@@ -83,9 +88,14 @@ type outcast struct {
 	lost chan time.Time
 }
 
-func newOutcast(t *testing.T, servers string, timeout time.Duration, other *locktest.Peer) *outcast {
+func newOutcast(
+	t *testing.T, servers string, timeout time.Duration, other *locktest.Peer,
+) *outcast {
 	t.Helper()
-	o := &outcast{peer: locktest.NewPeer(t, servers, timeout), word: &lastWord{}, ctx: locktest.Owner(t), lost: make(chan time.Time, 1)}
+	o := &outcast{
+		peer: locktest.NewPeer(t, servers, timeout), word: &lastWord{},
+		ctx: locktest.Owner(t), lost: make(chan time.Time, 1),
+	}
 	o.peer.Tap.OnReply(o.word.hear)
 	path := zkserver.Path(t)
 	o.lock = o.peer.Mutex(path)
@@ -99,8 +109,9 @@ func newOutcast(t *testing.T, servers string, timeout time.Duration, other *lock
 	return o
 }
 
-// CURATOR-460 among them: the client notices the silence after two thirds of the session timeout, and whoever counts from there
-// is told of the loss when another holds the lock already.
+// CURATOR-460 among them: the client notices the silence after two thirds of the session
+// timeout, and whoever counts from there is told of the loss when another holds the lock
+// already.
 func TestLostBeforeAnotherHoldsTheLock(t *testing.T) {
 	t.Parallel()
 	const timeout, rounds = 4 * time.Second, 4
@@ -114,21 +125,30 @@ func TestLostBeforeAnotherHoldsTheLock(t *testing.T) {
 	outcasts := map[string][]*outcast{}
 	for name := range faults {
 		for range rounds {
-			outcasts[name] = append(outcasts[name], newOutcast(t, servers, timeout, other))
+			outcasts[name] = append(
+				outcasts[name], newOutcast(t, servers, timeout, other),
+			)
 		}
 	}
 	for round := range rounds {
 		for name, fault := range faults {
 			fault(outcasts[name][round].peer.Tap)
 		}
-		time.Sleep(timeout / 10 / rounds) // so that the silences begin at different times after a heartbeat
+		// so that the silences begin at different times after a heartbeat
+		time.Sleep(timeout / 10 / rounds)
 	}
 	for name := range faults {
 		for _, o := range outcasts[name] {
 			granted := o.heir.inherits(t, o.hold)
 			lost := locktest.Within(t, o.lost, name+": not told")
-			require.True(t, lost.Before(granted.at), "%s: told %v late", name, lost.Sub(granted.at))
-			require.Less(t, lost.Sub(o.word.sentAt()), timeout, "%s: the server might have ended the session by then", name)
+			require.True(
+				t, lost.Before(granted.at), "%s: told %v late", name,
+				lost.Sub(granted.at),
+			)
+			require.Less(
+				t, lost.Sub(o.word.sentAt()), timeout,
+				"%s: the server might have ended the session by then", name,
+			)
 			require.ErrorIs(t, o.lock.Release(o.ctx), recipes.ErrLockLost)
 			require.NoError(t, o.heir.lock.Release(o.heir.ctx))
 			o.peer.Tap.Heal()
@@ -143,18 +163,23 @@ func TestLostBeforeAnotherHoldsTheLock(t *testing.T) {
 	}
 }
 
-// One holder's session is much longer than the server is away, the other's is not; what becomes of the latter at the server
-// is open, since a server that comes back gives every session its time anew.
+// One holder's session is much longer than the server is away, the other's is not; what
+// becomes of the latter at the server is open, since a server that comes back gives every
+// session its time anew.
 func TestLostWhenTheServerIsAway(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ leave, comeBack func(*zkserver.Server) error }{
+	for name, c := range map[string]struct {
+		leave, comeBack func(*zkserver.Server) error
+	}{
 		"frozen": {(*zkserver.Server).Freeze, (*zkserver.Server).Thaw},
 		"killed": {(*zkserver.Server).Kill, (*zkserver.Server).Restart},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			service := zkserver.Start(t)
-			other, lasting := locktest.NewPeer(t, service.Connect(), time.Minute), locktest.NewPeer(t, service.Connect(), time.Minute)
+			other, lasting := locktest.NewPeer(
+				t, service.Connect(), time.Minute,
+			), locktest.NewPeer(t, service.Connect(), time.Minute)
 			brief := newOutcast(t, service.Connect(), 2*time.Second, other)
 			path, ctx := zkserver.Path(t), locktest.Owner(t)
 			lock := lasting.Mutex(path)
@@ -183,7 +208,9 @@ func TestNotLostWithinTheSession(t *testing.T) {
 	t.Parallel()
 	const timeout = 6 * time.Second
 	servers := zkserver.Shared(t).Connect()
-	p, other := locktest.NewPeer(t, servers, timeout), locktest.NewPeer(t, servers, time.Minute)
+	p, other := locktest.NewPeer(t, servers, timeout), locktest.NewPeer(
+		t, servers, time.Minute,
+	)
 	path, ctx := zkserver.Path(t), locktest.Owner(t)
 	lock := p.Mutex(path)
 	require.NoError(t, lock.Acquire(ctx))
@@ -194,7 +221,9 @@ func TestNotLostWithinTheSession(t *testing.T) {
 	for range 2 {
 		p.Tap.Reset()
 		p.Tap.Cut()
-		locktest.Eventually(t, func() bool { return p.Tap.Count(wiretap.Connect) > 0 }, "no reconnect")
+		locktest.Eventually(
+			t, func() bool { return p.Tap.Count(wiretap.Connect) > 0 }, "no reconnect",
+		)
 		p.AwaitHeartbeat()
 		require.NoError(t, hold.Err())
 	}
@@ -235,7 +264,9 @@ func TestASurvivorOfALossBlocksNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			servers := zkserver.Shared(t).Connect()
-			p, other := locktest.NewPeer(t, servers, time.Minute), locktest.NewPeer(t, servers, time.Minute)
+			p, other := locktest.NewPeer(
+				t, servers, time.Minute,
+			), locktest.NewPeer(t, servers, time.Minute)
 			path, ctx := zkserver.Path(t), locktest.Owner(t)
 			lock, err := recipes.NewInterProcessMutex(p.Conn, path, c.opts...)
 			require.NoError(t, err)
@@ -279,13 +310,21 @@ func TestHeartbeatKeepsQuietHolds(t *testing.T) {
 		require.NoError(t, lock.Acquire(ctx))
 		holds = append(holds, lock.Hold(ctx))
 	}
-	locktest.Eventually(t, func() bool { return len(p.Watching()) == len(holds) }, "the holds are not watched")
+	locktest.Eventually(
+		t, func() bool { return len(p.Watching()) == len(holds) },
+		"the holds are not watched",
+	)
 
 	time.Sleep(timeout / 2) // the first ones come faster
 	p.Tap.Reset()
 	began := time.Now()
-	locktest.Eventually(t, func() bool { return p.Tap.Count(wiretap.Sync) == beats }, "no heartbeats")
-	require.LessOrEqual(t, time.Duration(beats-1)*timeout/10, time.Since(began), "more than one every T/10 for all together")
+	locktest.Eventually(
+		t, func() bool { return p.Tap.Count(wiretap.Sync) == beats }, "no heartbeats",
+	)
+	require.LessOrEqual(
+		t, time.Duration(beats-1)*timeout/10, time.Since(began),
+		"more than one every T/10 for all together",
+	)
 	for _, request := range p.Tap.Requests() {
 		require.Equal(t, "sync /", request.String(), "nothing else is asked")
 	}

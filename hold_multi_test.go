@@ -66,7 +66,8 @@ func TestHoldMulti(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newMultiScene(t, wrap)
 				create := &zk.CreateRequest{
-					Path: "/config/n-", Flags: zk.FlagSequence, Acl: zk.WorldACL(zk.PermAll),
+					Path: "/config/n-", Flags: zk.FlagSequence,
+					Acl: zk.WorldACL(zk.PermAll),
 				}
 				number := &zk.CreateRequest{
 					Path: "/", Flags: zk.FlagSequence, Acl: zk.WorldACL(zk.PermAll),
@@ -98,7 +99,10 @@ func TestHoldMultiWithAnOperationThatFails(t *testing.T) {
 			says string
 			err  error
 		}{
-			{&zk.CheckVersionRequest{Path: "/config", Version: 7}, "check /config", zk.ErrBadVersion},
+			{
+				&zk.CheckVersionRequest{Path: "/config", Version: 7}, "check /config",
+				zk.ErrBadVersion,
+			},
 			{&zk.DeleteRequest{Path: "/none", Version: -1}, "delete /none", zk.ErrNoNode},
 			{&zk.SetDataRequest{Path: "/none", Version: -1}, "set /none", zk.ErrNoNode},
 			{&zk.CreateRequest{
@@ -134,7 +138,8 @@ func TestHoldMultiRefusesWhatIsNoOperation(t *testing.T) {
 			"slash":       {&zk.CreateRequest{Path: "/x/"}, zk.ErrInvalidPath},
 			"no path":     {&zk.CheckVersionRequest{}, zk.ErrInvalidPath},
 			"slashes": {
-				&zk.CreateRequest{Path: "/x//", Flags: zk.FlagSequence}, zk.ErrInvalidPath,
+				&zk.CreateRequest{Path: "/x//", Flags: zk.FlagSequence},
+				zk.ErrInvalidPath,
 			},
 		} {
 			responses, err := s.hold.Multi(setConfig(), c.op)
@@ -228,11 +233,13 @@ func TestHoldMultiUnderARelease(t *testing.T) {
 	})
 }
 
-// The next owner in the process does not wait for the delete of a znode that was released,
-// but for what may still be done under it.
+// The next owner in the process does not wait for the delete of a znode that was
+// released, but for what may still be done under it.
 func TestHoldMultiUnderAHandOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := &slowMultiConn{released: make(chan struct{}), deletes: make(chan struct{})}
+		slow := &slowMultiConn{
+			released: make(chan struct{}), deletes: make(chan struct{}),
+		}
 		s := newMultiScene(t, func(c *recipes.Client) recipes.Conn {
 			slow.Client = c
 			return slow
@@ -275,8 +282,9 @@ func TestHoldMultiOfUnknownOutcomeUnderAHandOver(t *testing.T) {
 	})
 }
 
-// The owner of a hold that was lost may not have heard of it yet. While its znode is there a
-// transaction that checks it passes, so the next in the process does not hold the lock.
+// The owner of a hold that was lost may not have heard of it yet. While its znode is
+// there a transaction that checks it passes, so the next in the process does not hold the
+// lock.
 func TestCheckOfALostHoldUnderAHandOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowMultiConn{deletes: make(chan struct{})}
@@ -307,8 +315,8 @@ func TestCheckOfALostHoldUnderAHandOver(t *testing.T) {
 	})
 }
 
-// A slowMultiConn sends a transaction only after the lock was released, and its deletes when
-// it is told to.
+// A slowMultiConn sends a transaction only after the lock was released, and its deletes
+// when it is told to.
 type slowMultiConn struct {
 	*recipes.Client
 	released chan struct{}
@@ -364,7 +372,9 @@ func TestHoldMultiWhoseConnectionBreaks(t *testing.T) {
 func TestHoldMultiOfAMultiLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newMultiScene(t, notWrapped)
-		lock, err := recipes.NewInterProcessMultiLock(s.client, []string{"/a", "/b", "/c"})
+		lock, err := recipes.NewInterProcessMultiLock(s.client, []string{
+			"/a", "/b", "/c",
+		})
 		require.NoError(t, err)
 		outer := recipes.NewInterProcessMultiLockOf(s.lock, lock)
 		require.NoError(t, outer.Acquire(s.ctx))
@@ -439,9 +449,8 @@ func (c *prefixConn) Set(path string, data []byte, version int32) (*zk.Stat, err
 
 func TestHoldMultiNeedsAConnWithMulti(t *testing.T) {
 	for says, wrap := range map[string]func(c *recipes.Client) recipes.Conn{
-		"a struct { recipes.Conn }, has neither a method Multi nor Unwrap() recipes.Conn": func(
-			c *recipes.Client,
-		) recipes.Conn {
+		"a struct { recipes.Conn }, has neither a method Multi nor " +
+			"Unwrap() recipes.Conn": func(c *recipes.Client) recipes.Conn {
 			return struct{ recipes.Conn }{c}
 		},
 		"a *recipes_test.prefixConn, changes paths and has no Multi of its own": func(

@@ -18,18 +18,22 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// A loss while the release waits for its answer is told from one that was there before: the
-// work was done by then.
+// A loss while the release waits for its answer is told from one that was there before:
+// the work was done by then.
 func TestALossWithinTheRelease(t *testing.T) {
 	const within = "while it was being released"
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
 		link := s.Cluster.Link("ours")
-		err := recipes.Do(t.Context(), s.Lock, func(_ context.Context, hold *recipes.Hold) error {
+		err := recipes.Do(t.Context(), s.Lock, func(
+			_ context.Context, hold *recipes.Hold,
+		) error {
 			link.Freeze()
 			return hold.Err()
 		})
 		require.ErrorIs(t, err, recipes.ErrLockLost)
-		require.ErrorContains(t, err, "recipes: release /lock: "+within+": the lock was lost: ")
+		require.ErrorContains(
+			t, err, "recipes: release /lock: "+within+": the lock was lost: ",
+		)
 		link.Thaw()
 
 		semaphore, err := recipes.NewInterProcessSemaphoreV2(s.Ours, "/semaphore", 1)
@@ -42,10 +46,14 @@ func TestALossWithinTheRelease(t *testing.T) {
 		time.Sleep(time.Minute)
 
 		for name, lose := range map[string]func(*recipes.Hold){
-			"known before":          func(hold *recipes.Hold) { s.Lose(t, hold) },
-			"deleted, and not seen": func(hold *recipes.Hold) { require.NoError(t, s.Other.Delete(hold.Path(), -1)) },
+			"known before": func(hold *recipes.Hold) { s.Lose(t, hold) },
+			"deleted, and not seen": func(hold *recipes.Hold) {
+				require.NoError(t, s.Other.Delete(hold.Path(), -1))
+			},
 		} {
-			err := recipes.Do(t.Context(), s.Lock, func(_ context.Context, hold *recipes.Hold) error {
+			err := recipes.Do(t.Context(), s.Lock, func(
+				_ context.Context, hold *recipes.Hold,
+			) error {
 				lose(hold)
 				return nil
 			})
@@ -67,8 +75,11 @@ func TestHold(t *testing.T) {
 	require.NoError(t, lock.Acquire(ctx))
 	hold := lock.Hold(ctx)
 	require.Equal(t, lock.LockPath(ctx), hold.Path())
-	require.Equal(t, []string{strings.TrimPrefix(hold.Path(), path+"/")}, p.Children(path))
-	require.Regexp(t, path+`/_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lock-0000000000$`, hold.Path())
+	require.Equal(
+		t, []string{strings.TrimPrefix(hold.Path(), path+"/")}, p.Children(path),
+	)
+	const uuid = `[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`
+	require.Regexp(t, path+`/_c_`+uuid+`-lock-0000000000$`, hold.Path())
 	require.Nil(t, lock.Hold(locktest.Owner(t)), "another owner's")
 	require.True(t, lock.IsAcquiredInThisProcess())
 	_, stat, err := p.Conn.Get(hold.Path())
@@ -112,7 +123,10 @@ func TestHoldContext(t *testing.T) {
 		require.Equal(t, hold.Err(), context.Cause(ctx))
 		late, cancel := hold.Context(t.Context())
 		defer cancel()
-		require.Equal(t, hold.Err(), context.Cause(late), "of a hold that is lost it is done at once")
+		require.Equal(
+			t, hold.Err(), context.Cause(late),
+			"of a hold that is lost it is done at once",
+		)
 		require.ErrorIs(t, s.Lock.Release(owner), recipes.ErrLockLost)
 
 		require.NoError(t, s.Lock.Acquire(owner))
@@ -124,8 +138,8 @@ func TestHoldContext(t *testing.T) {
 	})
 }
 
-// The token must lie below the czxid of whoever joins later, although it may be the parent's pzxid: also where somebody joined, or
-// left, between our create and our list.
+// The token must lie below the czxid of whoever joins later, although it may be the
+// parent's pzxid: also where somebody joined, or left, between our create and our list.
 func TestTokenWhenSomebodySlippedIn(t *testing.T) {
 	t.Parallel()
 	path := zkserver.Path(t)
@@ -139,7 +153,9 @@ func TestTokenWhenSomebodySlippedIn(t *testing.T) {
 		if request.Op == wiretap.GetChildren2 {
 			once.Do(func() {
 				<-created
-				node, err = other.Conn.CreateProtectedEphemeralSequential(path+"/lock-", nil, zk.WorldACL(zk.PermAll))
+				node, err = other.Conn.CreateProtectedEphemeralSequential(
+					path+"/lock-", nil, zk.WorldACL(zk.PermAll),
+				)
 			})
 		}
 		return wiretap.Pass
@@ -161,7 +177,9 @@ func TestCheckGuardsAMulti(t *testing.T) {
 	p, path := locktest.SharedPeer(t), zkserver.Path(t)
 	lock, ctx := p.Mutex(path), locktest.Owner(t)
 	count := newCounter(t, p)
-	set := &zk.SetDataRequest{Path: count.path, Data: binary.BigEndian.AppendUint64(nil, 7), Version: -1}
+	set := &zk.SetDataRequest{
+		Path: count.path, Data: binary.BigEndian.AppendUint64(nil, 7), Version: -1,
+	}
 	require.NoError(t, lock.Acquire(ctx))
 	hold := lock.Hold(ctx)
 	_, err := p.Conn.Multi(hold.Check(), set)

@@ -64,7 +64,9 @@ func TestInspectLocks(t *testing.T) {
 		acquiring(t, rw.ReadLock().Acquire)
 		acquiring(t, rw.WriteLock().Acquire)
 		acquiring(t, rw.ReadLock().Acquire)
-		require.Equal(t, []string{"read*", "read*", "write", "read"}, seen(t, client, "/rw"))
+		require.Equal(
+			t, []string{"read*", "read*", "write", "read"}, seen(t, client, "/rw"),
+		)
 		all, err = rw.WriteLock().Participants(t.Context())
 		require.NoError(t, err)
 		queue, err = recipes.Inspect(t.Context(), client, "/rw")
@@ -87,15 +89,21 @@ func TestInspectOthers(t *testing.T) {
 		client := locktest.ConnectThrough(t, zktest.Start(t), "ours")
 		_, err := client.Create("/mixed", nil, 0, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
-		for i, name := range []string{"_c_x-latch-", "_c_x-latch-", "lock-", "__WRIT__", "config"} {
+		for i, name := range []string{
+			"_c_x-latch-", "_c_x-latch-", "lock-", "__WRIT__", "config",
+		} {
 			path, flags := "/mixed/"+name, int32(zk.FlagEphemeral|zk.FlagSequence)
 			if name == "config" {
 				flags = 0
 			}
-			_, err := client.Create(path, fmt.Append(nil, i), flags, zk.WorldACL(zk.PermAll))
+			_, err := client.Create(
+				path, fmt.Append(nil, i), flags, zk.WorldACL(zk.PermAll),
+			)
 			require.NoError(t, err)
 		}
-		require.Equal(t, []string{"latch*", "latch", "lock*", "write*"}, seen(t, client, "/mixed"))
+		require.Equal(
+			t, []string{"latch*", "latch", "lock*", "write*"}, seen(t, client, "/mixed"),
+		)
 
 		_, err = recipes.Inspect(t.Context(), client, "bad")
 		require.ErrorIs(t, err, zk.ErrInvalidPath)
@@ -122,14 +130,22 @@ func TestInspectSemaphore(t *testing.T) {
 				return err
 			})
 		}
-		require.Equal(t, []string{"lease*", "lease*", "lease", "lock", "lock"}, seen(t, client, "/semaphore"),
+		require.Equal(t, []string{
+			"lease*", "lease*", "lease", "lock", "lock",
+		}, seen(t, client, "/semaphore"),
 			"two are granted, one waits for room, and both who wait stand at the gate")
-		require.Equal(t, []string{"lease*", "lease*", "lease*"}, seen(t, client, "/semaphore/leases"))
+		require.Equal(
+			t, []string{"lease*", "lease*", "lease*"},
+			seen(t, client, "/semaphore/leases"),
+		)
 
 		require.NoError(t, leases[0].Release(t.Context()))
 		time.Sleep(time.Second)
 		synctest.Wait()
-		require.Equal(t, []string{"lease*", "lease*", "lease", "lock"}, seen(t, client, "/semaphore"))
+		require.Equal(
+			t, []string{"lease*", "lease*", "lease", "lock"},
+			seen(t, client, "/semaphore"),
+		)
 		client.Close()
 	})
 }

@@ -37,7 +37,10 @@ func TestLeaseHold(t *testing.T) {
 func TestLease(t *testing.T) {
 	t.Parallel()
 	dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
-	s, err := recipes.NewInterProcessSemaphoreV2(p.Conn, dir, 3, recipes.WithData([]byte("mine")), recipes.WithSessionTimeout(p.Timeout))
+	s, err := recipes.NewInterProcessSemaphoreV2(
+		p.Conn, dir, 3, recipes.WithData([]byte("mine")),
+		recipes.WithSessionTimeout(p.Timeout),
+	)
 	require.NoError(t, err)
 	leases, err := s.AcquireN(t.Context(), 3)
 	require.NoError(t, err)

@@ -33,8 +33,9 @@ func (c *narrowConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// A server whose jute.maxbuffer is lower than the data that a lock's znodes shall hold cuts
-// the connection at each try, which costs everybody who uses it. That must come to an end.
+// A server whose jute.maxbuffer is lower than the data that a lock's znodes shall hold
+// cuts the connection at each try, which costs everybody who uses it. That must come to
+// an end.
 func TestDataThatTheServerDoesNotTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := zktest.Start(t)
@@ -101,13 +102,16 @@ func TestALargeCreateOutlastsAnOutage(t *testing.T) {
 	})
 }
 
-// The largest data that the constructor takes is not refused by the server, which would close the connection.
+// The largest data that the constructor takes is not refused by the server, which would
+// close the connection.
 func TestLargestData(t *testing.T) {
 	t.Parallel()
 	p, path := locktest.SharedPeer(t), zkserver.Path(t)
 	size := 1 << 20
 	for {
-		if _, err := recipes.NewInterProcessMutex(p.Conn, path, recipes.WithData(make([]byte, size))); err == nil {
+		if _, err := recipes.NewInterProcessMutex(
+			p.Conn, path, recipes.WithData(make([]byte, size)),
+		); err == nil {
 			break
 		}
 		size--

@@ -19,30 +19,39 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The tests that look at all goroutines of the process, or measure short times, are not parallel.
+// The tests that look at all goroutines of the process, or measure short times, are not
+// parallel.
 
 // grace is how long a call may go on after its time.
 const grace = 250 * time.Millisecond
 
 var errChangedMind = errors.New("changed my mind")
 
-// leaks looks for goroutines of the library that have come since before. The client and the tap start new ones with each
-// connection; no call of the library is among them.
+// leaks looks for goroutines of the library that have come since before. The client and
+// the tap start new ones with each connection; no call of the library is among them.
 func leaks() (find func() error) {
 	opts := []goleak.Option{
 		goleak.IgnoreCurrent(),
 		goleak.IgnoreAnyFunction("github.com/go-zookeeper/zk.(*Conn).loop.func1"),
 		goleak.IgnoreAnyFunction("github.com/go-zookeeper/zk.(*Conn).loop.func2"),
-		goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/zktest.(*conn).read"), // of a server in this process
+		// of a server in this process
+		goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/zktest.(*conn).read"),
 		goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/zktest.(*conn).write"),
-		goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/internal/wiretap.(*wire).collectRequests"),
-		goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/internal/wiretap.(*wire).collectReplies"),
-		goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/internal/wiretap.(*wire).deliver"),
+		goleak.IgnoreAnyFunction(
+			"github.com/zkrecipes/recipes/internal/wiretap.(*wire).collectRequests",
+		),
+		goleak.IgnoreAnyFunction(
+			"github.com/zkrecipes/recipes/internal/wiretap.(*wire).collectReplies",
+		),
+		goleak.IgnoreAnyFunction(
+			"github.com/zkrecipes/recipes/internal/wiretap.(*wire).deliver",
+		),
 	}
 	return func() error { return goleak.Find(opts...) }
 }
 
-// awaitNoLeak waits until no goroutine is left over; then nothing that the library had begun is under way any more.
+// awaitNoLeak waits until no goroutine is left over; then nothing that the library had
+// begun is under way any more.
 func awaitNoLeak(t *testing.T, find func() error) {
 	t.Helper()
 	var err error
@@ -54,14 +63,19 @@ func awaitNoLeak(t *testing.T, find func() error) {
 	require.NoError(t, err)
 }
 
-// A giveUp is one way in which the time of an acquire ends. It returns when that was, and what was answered.
-type giveUp func(t *testing.T, lock recipes.InterProcessLock) (due time.Time, ok bool, err error)
+// A giveUp is one way in which the time of an acquire ends. It returns when that was, and
+// what was answered.
+type giveUp func(
+	t *testing.T, lock recipes.InterProcessLock,
+) (due time.Time, ok bool, err error)
 
 // waitLong is enough for a waiter to be queued and watched before its time ends.
 const waitLong = 150 * time.Millisecond
 
 var giveUps = map[string]giveUp{
-	"cancelled": func(t *testing.T, lock recipes.InterProcessLock) (due time.Time, ok bool, err error) {
+	"cancelled": func(
+		t *testing.T, lock recipes.InterProcessLock,
+	) (due time.Time, ok bool, err error) {
 		t.Helper()
 		ctx, cancel := context.WithCancelCause(locktest.Owner(t))
 		dues := make(chan time.Time, 1)
@@ -74,22 +88,30 @@ var giveUps = map[string]giveUp{
 		require.ErrorIs(t, err, errChangedMind)
 		return due, false, nil
 	},
-	"deadline": func(t *testing.T, lock recipes.InterProcessLock) (due time.Time, ok bool, err error) {
+	"deadline": func(
+		t *testing.T, lock recipes.InterProcessLock,
+	) (due time.Time, ok bool, err error) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(locktest.Owner(t), waitLong)
 		defer cancel()
 		due, _ = ctx.Deadline()
 		ok, err = lock.AcquireTimeout(ctx, time.Hour)
-		require.ErrorIs(t, err, context.DeadlineExceeded, "the caller's own deadline is no timeout")
+		require.ErrorIs(
+			t, err, context.DeadlineExceeded, "the caller's own deadline is no timeout",
+		)
 		return due, ok, nil
 	},
-	"timeout": func(t *testing.T, lock recipes.InterProcessLock) (due time.Time, ok bool, err error) {
+	"timeout": func(
+		t *testing.T, lock recipes.InterProcessLock,
+	) (due time.Time, ok bool, err error) {
 		t.Helper()
 		due = time.Now().Add(waitLong)
 		ok, err = lock.AcquireTimeout(locktest.Owner(t), waitLong)
 		return due, ok, err
 	},
-	"at once": func(t *testing.T, lock recipes.InterProcessLock) (due time.Time, ok bool, err error) {
+	"at once": func(
+		t *testing.T, lock recipes.InterProcessLock,
+	) (due time.Time, ok bool, err error) {
 		t.Helper()
 		due = time.Now().Add(waitLong)
 		ctx, cancel := context.WithDeadlineCause(locktest.Owner(t), due, errChangedMind)
@@ -123,11 +145,21 @@ var adversities = map[string]adversity{
 		func(*locktest.Peer, *zkserver.Server) error { return nil },
 	},
 	"partition": {
-		func(p *locktest.Peer, _ *zkserver.Server) error { p.Tap.Partition(); return nil },
+		func(
+			p *locktest.Peer, _ *zkserver.Server,
+		) error {
+			p.Tap.Partition()
+			return nil
+		},
 		func(p *locktest.Peer, _ *zkserver.Server) error { p.Tap.Heal(); return nil },
 	},
 	"nothing comes back": {
-		func(p *locktest.Peer, _ *zkserver.Server) error { p.Tap.PartitionIn(); return nil },
+		func(
+			p *locktest.Peer, _ *zkserver.Server,
+		) error {
+			p.Tap.PartitionIn()
+			return nil
+		},
 		func(p *locktest.Peer, _ *zkserver.Server) error { p.Tap.Heal(); return nil },
 	},
 	"frozen server": {
@@ -135,8 +167,17 @@ var adversities = map[string]adversity{
 		func(_ *locktest.Peer, server *zkserver.Server) error { return server.Thaw() },
 	},
 	"refused connections": {
-		func(p *locktest.Peer, _ *zkserver.Server) error { p.Tap.Refuse(true); p.Tap.Cut(); return nil },
-		func(p *locktest.Peer, _ *zkserver.Server) error { p.Tap.Refuse(false); return nil },
+		func(p *locktest.Peer, _ *zkserver.Server) error {
+			p.Tap.Refuse(true)
+			p.Tap.Cut()
+			return nil
+		},
+		func(
+			p *locktest.Peer, _ *zkserver.Server,
+		) error {
+			p.Tap.Refuse(false)
+			return nil
+		},
 	},
 }
 
@@ -149,13 +190,19 @@ func TestAcquireReturnsInTimeAndLeavesNothing(t *testing.T) {
 			path := zkserver.Path(t)
 			held, ctx := holder.Mutex(path), locktest.Owner(t)
 			require.NoError(t, held.Acquire(ctx))
-			locktest.Eventually(t, func() bool { return len(holder.Watching()) > 0 }, "the hold is not watched")
+			locktest.Eventually(
+				t, func() bool { return len(holder.Watching()) > 0 },
+				"the hold is not watched",
+			)
 			node := strings.TrimPrefix(held.LockPath(ctx), path+"/")
 			find := leaks()
 
-			for how, giveUp := range giveUps { // the trouble begins when it stands in the queue
+			// the trouble begins when it stands in the queue
+			for how, giveUp := range giveUps {
 				begun := make(chan error, 1)
-				due, ok, err := giveUp(t, p.Mutex(path, recipes.WithObserver(func(_ context.Context, e recipes.Event) {
+				due, ok, err := giveUp(t, p.Mutex(path, recipes.WithObserver(func(
+					_ context.Context, e recipes.Event,
+				) {
 					if e.Kind == recipes.EventQueued {
 						begun <- trouble.begin(p, service.Servers[0])
 					}
@@ -193,9 +240,13 @@ func TestAcquireReturnsInTimeBehindAHolderOfThisProcess(t *testing.T) {
 	path := zkserver.Path(t)
 	held, ctx := p.Mutex(path), locktest.Owner(t)
 	require.NoError(t, held.Acquire(ctx))
-	locktest.Eventually(t, func() bool { return len(p.Watching()) > 0 }, "the hold is not watched")
+	locktest.Eventually(
+		t, func() bool { return len(p.Watching()) > 0 }, "the hold is not watched",
+	)
 	find := leaks()
-	for name, lock := range map[string]*recipes.InterProcessMutex{"same value": held, "another value": p.Mutex(path)} {
+	for name, lock := range map[string]*recipes.InterProcessMutex{
+		"same value": held, "another value": p.Mutex(path),
+	} {
 		for how, giveUp := range giveUps {
 			due, ok, err := giveUp(t, lock)
 			gaveUpInTime(t, name+", "+how, time.Since(due), ok, err)
@@ -235,7 +286,9 @@ func TestASingleTryInAnOutage(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			p, other := locktest.NewPeer(t, zkserver.Shared(t).Connect(), locktest.Lasting), locktest.SharedPeer(t)
+			p, other := locktest.NewPeer(
+				t, zkserver.Shared(t).Connect(), locktest.Lasting,
+			), locktest.SharedPeer(t)
 			path := zkserver.Path(t)
 			find := leaks()
 			require.NoError(t, trouble.begin(p, nil))
@@ -267,7 +320,10 @@ func TestADoneContextAsksNothing(t *testing.T) {
 	require.ErrorIs(t, lock.Release(owner), recipes.ErrNotOwner)
 }
 
-func refusesDoneContext(t *testing.T, p *locktest.Peer, lock *recipes.InterProcessMutex, ctx context.Context) { //nolint:revive // t comes first
+func refusesDoneContext(
+	t *testing.T, p *locktest.Peer, lock *recipes.InterProcessMutex,
+	ctx context.Context, //nolint:revive // t comes first in tests
+) {
 	t.Helper()
 	p.Tap.Reset()
 	for range 10 {
@@ -280,7 +336,10 @@ func refusesDoneContext(t *testing.T, p *locktest.Peer, lock *recipes.InterProce
 	}
 	_, _, err := p.Conn.Get("/") // behind whatever was sent
 	require.NoError(t, err)
-	ops := slices.DeleteFunc(p.Tap.Ops(), func(op wiretap.Op) bool { return op == wiretap.Sync }) // the heartbeat
+	// the heartbeat
+	ops := slices.DeleteFunc(p.Tap.Ops(), func(op wiretap.Op) bool {
+		return op == wiretap.Sync
+	})
 	require.Equal(t, []wiretap.Op{wiretap.GetData}, ops)
 }
 
@@ -311,20 +370,30 @@ func TestImpatientWaitersLeaveNothing(t *testing.T) {
 	zkserver.Real(t, "a heap of its own")
 	server := zkserver.Start(t).Servers[0]
 	for name, holds := range map[string]func(p, other *locktest.Peer) *locktest.Peer{
-		"behind another process": func(_, other *locktest.Peer) *locktest.Peer { return other },
-		"behind this process":    func(p, _ *locktest.Peer) *locktest.Peer { return p },
+		"behind another process": func(
+			_, other *locktest.Peer,
+		) *locktest.Peer {
+			return other
+		},
+		"behind this process": func(p, _ *locktest.Peer) *locktest.Peer { return p },
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, other := locktest.NewPeer(t, server.Addr, time.Minute), locktest.NewPeer(t, server.Addr, time.Minute)
+			p, other := locktest.NewPeer(
+				t, server.Addr, time.Minute,
+			), locktest.NewPeer(t, server.Addr, time.Minute)
 			holder := holds(p, other)
 			path, ctx := zkserver.Path(t), locktest.Owner(t)
 			held := holder.Mutex(path)
 			require.NoError(t, held.Acquire(ctx))
-			locktest.Eventually(t, func() bool { return len(holder.Watching()) > 0 }, "the hold is not watched")
+			locktest.Eventually(
+				t, func() bool { return len(holder.Watching()) > 0 },
+				"the hold is not watched",
+			)
 
 			impatient(t, p, path, 200) // what grows only once has grown
 			if holder == other {
-				locktest.Eventually(t, func() bool { // on a slow machine all of them gave up before they came to set a watch
+				// on a slow machine all of them gave up before they came to set a watch
+				locktest.Eventually(t, func() bool {
 					impatient(t, p, path, 50)
 					return slices.Contains(p.Watching(), held.LockPath(ctx))
 				}, "nobody watches the holder")
@@ -334,20 +403,27 @@ func TestImpatientWaitersLeaveNothing(t *testing.T) {
 			heap := heapInUse(p, other)
 			impatient(t, p, path, 2000)
 			awaitNoLeak(t, find)
-			require.NotContains(t, p.Watching(), held.LockPath(ctx), "those before have set a watch")
-			// It grows by some 10 KiB; by more where the crowd's peak was higher than before, since the runtime keeps what its goroutines
-			// were described by. What a waiter that is not let go of takes is 1 KiB and more, 2 MiB in all.
+			require.NotContains(
+				t, p.Watching(), held.LockPath(ctx), "those before have set a watch",
+			)
+			// It grows by some 10 KiB; by more where the crowd's peak was higher than
+			// before, since the runtime keeps what its goroutines were described by. What
+			// a waiter that is not let go of takes is 1 KiB and more, 2 MiB in all.
 			require.Less(t, heapInUse(p, other), heap+1<<20, "waiters are not let go of")
 			require.Len(t, other.Children(path), 1)
 			watchers := watchersOf(t, server)
 			require.Len(t, watchers, 1)
-			require.LessOrEqual(t, watchers[held.LockPath(ctx)], 2, "the holder, and all who waited, with one for all")
+			require.LessOrEqual(
+				t, watchers[held.LockPath(ctx)], 2,
+				"the holder, and all who waited, with one for all",
+			)
 			require.NoError(t, held.Release(ctx))
 		})
 	}
 }
 
-// impatient makes n acquires of fresh lock values run out of time: half of them one after the other, then the others in a crowd.
+// impatient makes n acquires of fresh lock values run out of time: half of them one after
+// the other, then the others in a crowd.
 func impatient(t *testing.T, p *locktest.Peer, path string, n int) {
 	t.Helper()
 	try := func(timeout time.Duration) {

@@ -354,7 +354,8 @@ func TestEveryLockWaitsAndGivesUp(t *testing.T) {
 
 func TestEveryLockGivesUpInAnOutage(t *testing.T) {
 	forAll(t, func(t *testing.T, k kind) {
-		path, p, watcher := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+		path := zkserver.Path(t)
+		p, watcher := locktest.SharedPeer(t), locktest.SharedPeer(t)
 		held, waiter := k.newRival(watcher, path), k.lock(p, path)
 		ctx := locktest.Owner(t)
 		before := k.acquire(ctx, watcher, path, held)

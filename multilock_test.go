@@ -70,22 +70,33 @@ func (s stub) IsAcquiredInThisProcess() bool { return s.err(0) == nil }
 
 func TestMultiLockOfTheUsersOwn(t *testing.T) {
 	t.Parallel()
-	refuses, stuck, stuckToo := errors.New("refuses"), errors.New("stuck"), errors.New("stuck, too")
+	refuses, stuck, stuckToo := errors.New("refuses"), errors.New("stuck"), errors.New(
+		"stuck, too",
+	)
 	var did script
-	a, b := stub{name: "a", script: &did, errs: []error{nil, stuck}}, stub{name: "b", script: &did, errs: []error{nil, stuckToo}}
-	no, z := stub{name: "no", script: &did, errs: []error{refuses}}, stub{name: "z", script: &did}
+	a, b := stub{name: "a", script: &did, errs: []error{nil, stuck}}, stub{
+		name: "b", script: &did, errs: []error{nil, stuckToo},
+	}
+	no, z := stub{
+		name: "no", script: &did, errs: []error{refuses},
+	}, stub{name: "z", script: &did}
 	m := recipes.NewInterProcessMultiLockOf(a, b, no, z)
 	err := m.Acquire(t.Context())
 	for _, want := range []error{refuses, stuck, stuckToo} {
 		require.ErrorIs(t, err, want)
 	}
-	require.Equal(t, []string{"acquire a", "acquire b", "acquire no", "release b", "release a"}, did.take())
+	require.Equal(
+		t, []string{"acquire a", "acquire b", "acquire no", "release b", "release a"},
+		did.take(),
+	)
 	ok, err := m.AcquireTimeout(t.Context(), time.Hour)
 	require.False(t, ok)
 	for _, want := range []error{refuses, stuck, stuckToo} {
 		require.ErrorIs(t, err, want)
 	}
-	require.Equal(t, []string{"try a", "try b", "try no", "release b", "release a"}, did.take())
+	require.Equal(
+		t, []string{"try a", "try b", "try no", "release b", "release a"}, did.take(),
+	)
 	require.False(t, m.IsAcquiredInThisProcess())
 
 	m = recipes.NewInterProcessMultiLockOf(a, z, b)
@@ -94,7 +105,9 @@ func TestMultiLockOfTheUsersOwn(t *testing.T) {
 	err = m.Release(t.Context())
 	require.ErrorIs(t, err, stuck)
 	require.ErrorIs(t, err, stuckToo)
-	require.Equal(t, []string{"acquire a", "acquire z", "acquire b", "release b", "release z", "release a"}, did.take())
+	require.Equal(t, []string{
+		"acquire a", "acquire z", "acquire b", "release b", "release z", "release a",
+	}, did.take())
 }
 
 func TestMultiLockIsRefused(t *testing.T) {
@@ -105,7 +118,9 @@ func TestMultiLockIsRefused(t *testing.T) {
 	_, err = recipes.NewInterProcessMultiLock(p.Conn, []string{path, path + "/b", path})
 	require.ErrorContains(t, err, path+": paths: it is given twice")
 	_, err = recipes.NewInterProcessMultiLock(p.Conn, []string{path, "bad"})
-	require.ErrorContains(t, err, `recipes: NewInterProcessMultiLock: path "bad" does not`)
+	require.ErrorContains(
+		t, err, `recipes: NewInterProcessMultiLock: path "bad" does not`,
+	)
 	require.ErrorIs(t, err, zk.ErrInvalidPath)
 	_, err = recipes.NewInterProcessMultiLock(nil, []string{path})
 	require.ErrorContains(t, err, "nil")
@@ -136,7 +151,9 @@ func TestHazardA1_20_OneDeadlineForAll(t *testing.T) {
 	ctx := locktest.Owner(t)
 	require.NoError(t, other.Mutex(path).Acquire(ctx))
 	var did script
-	slow, last := stub{name: "slow", script: &did, wait: timeout - timeout/4}, stub{name: "last", script: &did}
+	slow, last := stub{
+		name: "slow", script: &did, wait: timeout - timeout/4,
+	}, stub{name: "last", script: &did}
 	m := recipes.NewInterProcessMultiLockOf(slow, p.Mutex(path), last)
 	began := time.Now()
 	ok, err := m.AcquireTimeout(ctx, timeout)
@@ -145,7 +162,10 @@ func TestHazardA1_20_OneDeadlineForAll(t *testing.T) {
 	require.False(t, ok)
 	require.GreaterOrEqual(t, took, timeout)
 	require.Less(t, took, timeout+grace)
-	require.Equal(t, []string{"try slow", "release slow"}, did.take(), "it stops at the first failure")
+	require.Equal(
+		t, []string{"try slow", "release slow"}, did.take(),
+		"it stops at the first failure",
+	)
 	other.AwaitChildren(path, 1)
 }
 
@@ -157,8 +177,12 @@ func TestMultiLockHolds(t *testing.T) {
 	first := p.Mutex(path + "/a")
 	rw := readWriteLock(p, path+"/b")
 	last := semaphoreMutex(p, path+"/c")
-	require.NoError(t, last.Acquire(ctx)) // so that the last one has not the greatest token
-	m := recipes.NewInterProcessMultiLockOf(first, stub{name: "own", script: &did}, rw.WriteLock(), recipes.NewInterProcessMultiLockOf(last))
+	// so that the last one has not the greatest token
+	require.NoError(t, last.Acquire(ctx))
+	m := recipes.NewInterProcessMultiLockOf(
+		first, stub{name: "own", script: &did}, rw.WriteLock(),
+		recipes.NewInterProcessMultiLockOf(last),
+	)
 	require.Nil(t, m.Hold(ctx))
 	require.Empty(t, m.Holds(ctx))
 	require.NoError(t, last.Release(ctx))
@@ -170,7 +194,10 @@ func TestMultiLockHolds(t *testing.T) {
 	hold := m.Hold(ctx)
 	require.Equal(t, holds[2].Path(), hold.Path())
 	require.Equal(t, holds[2].Check(), hold.Check())
-	require.Equal(t, max(holds[0].FencingToken(), holds[1].FencingToken(), holds[2].FencingToken()), hold.FencingToken())
+	require.Equal(
+		t, max(holds[0].FencingToken(), holds[1].FencingToken(), holds[2].FencingToken()),
+		hold.FencingToken(),
+	)
 	require.Nil(t, m.Hold(stranger))
 	require.Nil(t, m.Holds(stranger))
 	require.Same(t, hold, m.Hold(ctx), "the same value for the same holds")
@@ -217,11 +244,14 @@ func TestMultiLockHasTheGreatestToken(t *testing.T) {
 	p.AwaitChildren(path+"/late", 0)
 }
 
-// Two owners can hold a multi lock of shared locks at once: each has a Hold of its own that stays the same.
+// Two owners can hold a multi lock of shared locks at once: each has a Hold of its own
+// that stays the same.
 func TestMultiLockOfReaders(t *testing.T) {
 	t.Parallel()
 	path, p := zkserver.Path(t), locktest.SharedPeer(t)
-	m := recipes.NewInterProcessMultiLockOf(readWriteLock(p, path+"/a").ReadLock(), readWriteLock(p, path+"/b").ReadLock())
+	m := recipes.NewInterProcessMultiLockOf(
+		readWriteLock(p, path+"/a").ReadLock(), readWriteLock(p, path+"/b").ReadLock(),
+	)
 	one, two := locktest.Owner(t), locktest.Owner(t)
 	require.NoError(t, m.Acquire(one))
 	require.NoError(t, m.Acquire(two))
@@ -244,12 +274,15 @@ func (l late) AcquireTimeout(_ context.Context, timeout time.Duration) (bool, er
 	return true, nil
 }
 
-// A member that took all the time leaves none to the next; a timeout of 0 would be a try, which may last longer in an outage.
+// A member that took all the time leaves none to the next; a timeout of 0 would be a try,
+// which may last longer in an outage.
 func TestMultiLockEndsWithItsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var s script
-		m := recipes.NewInterProcessMultiLockOf(late{stub{name: "a", script: &s}}, stub{name: "b", script: &s})
+		m := recipes.NewInterProcessMultiLockOf(late{
+			stub{name: "a", script: &s},
+		}, stub{name: "b", script: &s})
 		ok, err := m.AcquireTimeout(t.Context(), time.Second)
 		require.NoError(t, err)
 		require.False(t, ok)
@@ -284,18 +317,22 @@ func TestAMultiLockGivesBackWhatItHasGot(t *testing.T) {
 	})
 }
 
-// A member is released under a time of its own where the others could not be acquired: the caller's is over, and in an outage that
-// would take as long as the session.
+// A member is released under a time of its own where the others could not be acquired:
+// the caller's is over, and in an outage that would take as long as the session.
 func TestAMultiLockGivesBackInTime(t *testing.T) {
 	const timeout = time.Second
-	for name, acquire := range map[string]func(ctx context.Context, lock *recipes.InterProcessMultiLock) error{
+	for name, acquire := range map[string]func(
+		ctx context.Context, lock *recipes.InterProcessMultiLock,
+	) error{
 		"timeout": func(ctx context.Context, lock *recipes.InterProcessMultiLock) error {
 			ok, err := lock.AcquireTimeout(ctx, timeout)
 			require.False(t, ok)
 			require.ErrorIs(t, err, recipes.ErrUnavailable, "it was cut off meanwhile")
 			return nil
 		},
-		"cancelled": func(ctx context.Context, lock *recipes.InterProcessMultiLock) error {
+		"cancelled": func(
+			ctx context.Context, lock *recipes.InterProcessMultiLock,
+		) error {
 			ctx, cancel := context.WithTimeoutCause(ctx, timeout, errChangedMind)
 			defer cancel()
 			err := lock.Acquire(ctx)
@@ -312,7 +349,9 @@ func TestAMultiLockGivesBackInTime(t *testing.T) {
 				last, err := recipes.NewInterProcessMutex(other, "/d")
 				require.NoError(t, err)
 				require.NoError(t, last.Acquire(locktest.Owner(t)))
-				lock, err := recipes.NewInterProcessMultiLock(client, []string{"/a", "/b", "/c", "/d"})
+				lock, err := recipes.NewInterProcessMultiLock(client, []string{
+					"/a", "/b", "/c", "/d",
+				})
 				require.NoError(t, err)
 				time.AfterFunc(timeout/2, cluster.Link("ours").Cut)
 
@@ -332,7 +371,9 @@ func TestAMultiLockGivesBackInTime(t *testing.T) {
 
 // While it waits for one member, a multi lock can lose another.
 func TestAMultiLockHoldsAllItsMembers(t *testing.T) {
-	for name, lose := range map[string]func(c *zktest.Cluster, ours, other *recipes.Client){
+	for name, lose := range map[string]func(
+		c *zktest.Cluster, ours, other *recipes.Client,
+	){
 		"expired": func(c *zktest.Cluster, client, _ *recipes.Client) {
 			c.ExpireSession(client.SessionID())
 		},
@@ -347,7 +388,9 @@ func TestAMultiLockHoldsAllItsMembers(t *testing.T) {
 				cluster := zktest.Start(t)
 				client := locktest.ConnectThrough(t, cluster, "ours")
 				other := locktest.ConnectThrough(t, cluster, "other")
-				multi, err := recipes.NewInterProcessMultiLock(client, []string{"/a", "/b"})
+				multi, err := recipes.NewInterProcessMultiLock(client, []string{
+					"/a", "/b",
+				})
 				require.NoError(t, err)
 				a, err := recipes.NewInterProcessMutex(other, "/a")
 				require.NoError(t, err)
@@ -413,7 +456,9 @@ func TestAMultiLockReleasesSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := zktest.Start(t)
 		client := locktest.ConnectThrough(t, cluster, "ours")
-		lock, err := recipes.NewInterProcessMultiLock(client, []string{"/a", "/b", "/c", "/d"})
+		lock, err := recipes.NewInterProcessMultiLock(client, []string{
+			"/a", "/b", "/c", "/d",
+		})
 		require.NoError(t, err)
 		ctx := locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))
@@ -454,7 +499,8 @@ func TestAMembersTokenGrowsWithItsHolders(t *testing.T) {
 			s.Lock, s.Mutex(t, s.Ours, "/b"), s.Mutex(t, s.Ours, "/c"))
 		ctx, others, later := locktest.Owner(t), locktest.Owner(t), locktest.Owner(t)
 		require.NoError(t, b.Acquire(others))
-		held := locktest.Start(func() error { return multi.Acquire(ctx) }) // has /lock, waits for /b
+		// has /lock, waits for /b
+		held := locktest.Start(func() error { return multi.Acquire(ctx) })
 		time.Sleep(time.Second)
 		granted := locktest.Start(func() error { return next.Acquire(later) })
 		time.Sleep(time.Second)
@@ -464,13 +510,15 @@ func TestAMembersTokenGrowsWithItsHolders(t *testing.T) {
 		require.NoError(t, multi.Release(ctx))
 		require.NoError(t, <-granted)
 		token := next.Hold(later).FencingToken()
-		require.Greater(t, all.FencingToken(), token, "so a store of /lock cannot take it")
+		require.Greater(
+			t, all.FencingToken(), token, "so a store of /lock cannot take it",
+		)
 		require.Less(t, member.FencingToken(), token)
 	})
 }
 
-// A semaphore mutex that was lost does not tell it at the next Acquire: its multi lock does,
-// instead of waiting for itself.
+// A semaphore mutex that was lost does not tell it at the next Acquire: its multi lock
+// does, instead of waiting for itself.
 func TestAMultiLockWithALostSemaphoreMutexIsNotReentered(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
 		mutex, err := recipes.NewInterProcessSemaphoreMutex(s.Ours, "/s")

@@ -13,7 +13,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// A guarded counter lies in ZooKeeper and is not safe by itself: it is read, and written without a version.
+// A guarded counter lies in ZooKeeper and is not safe by itself: it is read, and written
+// without a version.
 type counter struct{ path string }
 
 func newCounter(t *testing.T, p *locktest.Peer) counter {
@@ -70,7 +71,9 @@ func TestExclusionAndOrder(t *testing.T) {
 			ctx := locktest.Owner(t)
 			workers = append(workers, locktest.Start(func() error {
 				for range increments {
-					if err := recipes.Do(ctx, lock, func(ctx context.Context, _ *recipes.Hold) error {
+					if err := recipes.Do(ctx, lock, func(
+						ctx context.Context, _ *recipes.Hold,
+					) error {
 						all.add(lock.Hold(ctx))
 						return count.increment(p.Conn)
 					}); err != nil {
@@ -94,8 +97,13 @@ func TestExclusionAndOrder(t *testing.T) {
 	require.EqualValues(t, sessions*owners*increments, n)
 	require.Len(t, all.got, sessions*owners*increments)
 	for i, h := range all.got[1:] {
-		require.Less(t, sequence(all.got[i].Path()), sequence(h.Path()), "granted out of the order of the queue")
-		require.Less(t, all.got[i].FencingToken(), h.FencingToken(), "the token did not grow")
+		require.Less(
+			t, sequence(all.got[i].Path()), sequence(h.Path()),
+			"granted out of the order of the queue",
+		)
+		require.Less(
+			t, all.got[i].FencingToken(), h.FencingToken(), "the token did not grow",
+		)
 		require.NoError(t, h.Err())
 	}
 	require.Empty(t, first.Children(path))

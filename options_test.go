@@ -22,14 +22,15 @@ type openWrapper struct{ wrapperOfAConn }
 
 func (w openWrapper) Unwrap() recipes.Conn { return w.Conn }
 
-// Where the session timeout is not known a second without an answer is a loss. Whoever has
-// that by an oversight is told what to do, at once and in the loss.
+// Where the session timeout is not known a second without an answer is a loss. Whoever
+// has that by an oversight is told what to do, at once and in the loss.
 func TestAnUnknownSessionTimeoutIsTold(t *testing.T) {
 	const option = "see WithSessionTimeout"
 	synctest.Test(t, func(t *testing.T) {
 		cluster := zktest.Start(t)
 		link := cluster.Link("ours")
-		bare := func() recipes.Conn { // each has a session of its own, of which nobody told
+		// each has a session of its own, of which nobody told
+		bare := func() recipes.Conn {
 			return locktest.ConnectBare(t, link, cluster.Leader().Addr(), 4*time.Second)
 		}
 		client := locktest.ConnectThrough(t, cluster, "ours")
@@ -38,18 +39,26 @@ func TestAnUnknownSessionTimeoutIsTold(t *testing.T) {
 			opts   []recipes.Option
 			advice string
 		}{
-			"bare":            {conn: bare(), advice: option},
-			"bare, unwrapped": {conn: openWrapper{wrapperOfAConn{bare()}}, advice: option},
+			"bare": {conn: bare(), advice: option},
+			"bare, unwrapped": {
+				conn: openWrapper{wrapperOfAConn{bare()}}, advice: option,
+			},
 			"bare, told": {
-				conn: bare(), opts: []recipes.Option{recipes.WithSessionTimeout(4 * time.Second)},
+				conn: bare(),
+				opts: []recipes.Option{recipes.WithSessionTimeout(4 * time.Second)},
 			},
 			"client":    {conn: client},
 			"unwrapped": {conn: openWrapper{wrapperOfAConn{client}}},
-			"hidden": {conn: wrapperOfAConn{client}, advice: "give recipes_test.wrapperOfAConn " +
-				"a method Unwrap() recipes.Conn, or " + option},
+			"hidden": {
+				conn: wrapperOfAConn{client},
+				advice: "give recipes_test.wrapperOfAConn a method " +
+					"Unwrap() recipes.Conn, or " + option,
+			},
 		} {
 			var logged strings.Builder
-			opts := append(c.opts, recipes.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+			opts := append(
+				c.opts, recipes.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))),
+			)
 			lock, err := recipes.NewInterProcessMutex(c.conn, "/lock", opts...)
 			require.NoError(t, err, name)
 			ctx := locktest.Owner(t)
@@ -67,9 +76,13 @@ func TestAnUnknownSessionTimeoutIsTold(t *testing.T) {
 				require.Empty(t, logged.String(), name)
 				require.NotContains(t, err.Error(), option, name)
 			} else {
-				require.Equal(t, 1, strings.Count(logged.String(), "level=WARN"), logged.String())
+				require.Equal(
+					t, 1, strings.Count(logged.String(), "level=WARN"), logged.String(),
+				)
 				require.Contains(t, logged.String(), c.advice, name)
-				require.ErrorContains(t, err, "its session timeout is not known: "+c.advice, name)
+				require.ErrorContains(
+					t, err, "its session timeout is not known: "+c.advice, name,
+				)
 			}
 			time.Sleep(time.Minute)
 		}

@@ -41,13 +41,25 @@ func TestReentryByContext(t *testing.T) {
 	type key struct{}
 	derived, cancel := context.WithCancel(context.WithValue(ctx, key{}, "value"))
 	defer cancel()
-	require.NoError(t, locktest.Within(t, locktest.Start(func() error { return lock.Acquire(derived) }), "re-entry on another goroutine"))
-	require.NoError(t, locktest.Within(t, locktest.Start(func() error { return lock.Release(derived) }), "release on another goroutine"))
+	require.NoError(t, locktest.Within(
+		t, locktest.Start(func() error { return lock.Acquire(derived) }),
+		"re-entry on another goroutine",
+	))
+	require.NoError(t, locktest.Within(
+		t, locktest.Start(func() error { return lock.Release(derived) }),
+		"release on another goroutine",
+	))
 	require.True(t, lock.IsOwned(ctx))
 
-	require.False(t, lock.IsOwned(t.Context()), "the goroutine is not the owner that its ctx had carried")
+	require.False(
+		t, lock.IsOwned(t.Context()),
+		"the goroutine is not the owner that its ctx had carried",
+	)
 	require.ErrorIs(t, lock.Release(t.Context()), recipes.ErrNotOwner)
-	require.ErrorIs(t, lock.Release(recipes.WithOwner(ctx)), recipes.ErrNotOwner, "an owner within an owner is another one")
+	require.ErrorIs(
+		t, lock.Release(recipes.WithOwner(ctx)), recipes.ErrNotOwner,
+		"an owner within an owner is another one",
+	)
 	require.NoError(t, lock.Release(ctx))
 }
 
@@ -81,7 +93,9 @@ func TestGoroutinesOnOneValueExcludeEachOther(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, ok)
 
-	require.ErrorIs(t, locktest.Within(t, locktest.Start(func() error { return lock.Release(t.Context()) }), "release"), recipes.ErrNotOwner)
+	require.ErrorIs(t, locktest.Within(
+		t, locktest.Start(func() error { return lock.Release(t.Context()) }), "release",
+	), recipes.ErrNotOwner)
 	got := make(chan struct{})
 	done := locktest.Start(func() error {
 		if err := lock.Acquire(t.Context()); err != nil {

@@ -18,12 +18,16 @@ import (
 func TestParticipantString(t *testing.T) {
 	p := recipes.Participant{
 		Node: "/l/_c_1-lock-0000000007", Kind: "lock", Data: []byte("10.0.0.1\n\x00"),
-		Session: -0x0fff_ffff_ffff_ffff, Since: time.Unix(1700000000, 5000000).UTC(), Holding: true,
+		Session: -0x0fff_ffff_ffff_ffff, Since: time.Unix(1700000000, 5000000).UTC(),
+		Holding: true,
 	}
-	require.Equal(t, `/l/_c_1-lock-0000000007: lock, holding, session 0xf000000000000001, `+
-		`since 2023-11-14T22:13:20.005Z, data "10.0.0.1\n\x00"`, p.String())
+	require.Equal(t, `/l/_c_1-lock-0000000007: lock, holding, `+
+		`session 0xf000000000000001, since 2023-11-14T22:13:20.005Z, data "10.0.0.1\n\x00"`,
+		p.String())
 	p.Holding = false
-	require.Contains(t, fmt.Sprint([]recipes.Participant{p}), ": lock, waiting, session 0xf0")
+	require.Contains(
+		t, fmt.Sprint([]recipes.Participant{p}), ": lock, waiting, session 0xf0",
+	)
 }
 
 func TestParticipants(t *testing.T) {
@@ -55,7 +59,10 @@ func TestParticipants(t *testing.T) {
 	require.Equal(t, "one", string(all[0].Data))
 	require.Regexp(t, `^[0-9a-f.:]+$`, string(all[1].Data), "by default an address")
 	require.Equal(t, []bool{true, false}, []bool{all[0].Holding, all[1].Holding})
-	require.Equal(t, []int64{one.Conn.SessionID(), two.Conn.SessionID()}, []int64{all[0].Session, all[1].Session})
+	require.Equal(
+		t, []int64{one.Conn.SessionID(), two.Conn.SessionID()},
+		[]int64{all[0].Session, all[1].Session},
+	)
 	require.WithinDuration(t, time.Now(), all[0].Since, time.Minute)
 	require.False(t, all[1].Since.Before(all[0].Since))
 	require.NoError(t, a.Release(t.Context()))
@@ -70,7 +77,10 @@ func TestManyParticipants(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var waiting []<-chan error
 	for range 100 {
-		waiting = append(waiting, locktest.Start(func() error { return lock.Acquire(recipes.WithOwner(ctx)) }))
+		waiting = append(
+			waiting,
+			locktest.Start(func() error { return lock.Acquire(recipes.WithOwner(ctx)) }),
+		)
 	}
 	p.AwaitChildren(path, 101)
 	all, err := lock.Participants(t.Context())

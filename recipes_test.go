@@ -19,8 +19,8 @@ import (
 func TestMain(m *testing.M) { os.Exit(zkserver.Main(m)) }
 
 // Here is what concerns the recipes together: that they work, what they refuse, and what
-// permissions they need. What holds for every lock is in locks_test.go, what holds for one
-// in a file that bears its name.
+// permissions they need. What holds for every lock is in locks_test.go, what holds for
+// one in a file that bears its name.
 
 func TestBadInput(t *testing.T) {
 	t.Parallel()
@@ -32,31 +32,60 @@ func TestBadInput(t *testing.T) {
 		opts []recipes.Option
 		says string
 	}{
-		"nil conn":           {conn: nil, path: "/a", says: "conn: is nil"},
-		"nil pointer":        {conn: none, path: "/a", says: "conn: is nil"},
-		"not comparable":     {conn: uncomparable{p.Conn, nil}, path: "/a", says: "not comparable"},
-		"empty path":         {conn: p.Conn, path: "", says: "is empty"},
-		"relative":           {conn: p.Conn, path: "a/b", says: `begin with "/"`},
-		"trailing slash":     {conn: p.Conn, path: "/a/", says: `ends in "/"`},
-		"double slash":       {conn: p.Conn, path: "/a//b", says: "empty name"},
-		"dot":                {conn: p.Conn, path: "/./x", says: "relative paths"},
-		"dot dot":            {conn: p.Conn, path: "/a/..", says: "relative paths"},
-		"null":               {conn: p.Conn, path: "/a\x00b", says: "U+0000"},
-		"control":            {conn: p.Conn, path: "/a\x1fb", says: "U+001F"},
-		"private use":        {conn: p.Conn, path: "/a\ue000b", says: "U+E000"},
-		"not UTF-8":          {conn: p.Conn, path: "/a\xffb", says: "U+FFFD"},
-		"data too large":     {conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithData(make([]byte, 1<<20))}, says: "WithData: 1048576 bytes"},
-		"empty ACL":          {conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithACL(nil)}, says: "WithACL"},
-		"nil option":         {conn: p.Conn, path: "/a", opts: []recipes.Option{nil}, says: "options"},
-		"nil logger":         {conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithLogger(nil)}, says: "WithLogger"},
-		"nil observer":       {conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithObserver(nil)}, says: "WithObserver"},
-		"no session timeout": {conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithSessionTimeout(0)}, says: "WithSessionTimeout: 0s"},
-		"a negative one":     {conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithSessionTimeout(-time.Second)}, says: "WithSessionTimeout: -1s"},
+		"nil conn":    {conn: nil, path: "/a", says: "conn: is nil"},
+		"nil pointer": {conn: none, path: "/a", says: "conn: is nil"},
+		"not comparable": {
+			conn: uncomparable{p.Conn, nil}, path: "/a", says: "not comparable",
+		},
+		"empty path":     {conn: p.Conn, path: "", says: "is empty"},
+		"relative":       {conn: p.Conn, path: "a/b", says: `begin with "/"`},
+		"trailing slash": {conn: p.Conn, path: "/a/", says: `ends in "/"`},
+		"double slash":   {conn: p.Conn, path: "/a//b", says: "empty name"},
+		"dot":            {conn: p.Conn, path: "/./x", says: "relative paths"},
+		"dot dot":        {conn: p.Conn, path: "/a/..", says: "relative paths"},
+		"null":           {conn: p.Conn, path: "/a\x00b", says: "U+0000"},
+		"control":        {conn: p.Conn, path: "/a\x1fb", says: "U+001F"},
+		"private use":    {conn: p.Conn, path: "/a\ue000b", says: "U+E000"},
+		"not UTF-8":      {conn: p.Conn, path: "/a\xffb", says: "U+FFFD"},
+		"data too large": {
+			conn: p.Conn, path: "/a",
+			opts: []recipes.Option{recipes.WithData(make([]byte, 1<<20))},
+			says: "WithData: 1048576 bytes",
+		},
+		"empty ACL": {
+			conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithACL(nil)},
+			says: "WithACL",
+		},
+		"nil option": {
+			conn: p.Conn, path: "/a", opts: []recipes.Option{nil}, says: "options",
+		},
+		"nil logger": {
+			conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithLogger(nil)},
+			says: "WithLogger",
+		},
+		"nil observer": {
+			conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithObserver(nil)},
+			says: "WithObserver",
+		},
+		"no session timeout": {
+			conn: p.Conn, path: "/a",
+			opts: []recipes.Option{recipes.WithSessionTimeout(0)},
+			says: "WithSessionTimeout: 0s",
+		},
+		"a negative one": {
+			conn: p.Conn, path: "/a",
+			opts: []recipes.Option{recipes.WithSessionTimeout(-time.Second)},
+			says: "WithSessionTimeout: -1s",
+		},
 		"no server tick": {
 			conn: p.Conn, path: "/a",
 			opts: []recipes.Option{recipes.WithServerTick(0)}, says: "WithServerTick: 0s",
 		},
-		"path and data and ACL": {conn: p.Conn, path: "/" + strings.Repeat("a", 1<<19), opts: []recipes.Option{recipes.WithData(make([]byte, 1<<19))}, says: "WithData"},
+		"path and data and ACL": {
+			conn: p.Conn, path: "/" + strings.Repeat("a", 1<<19),
+			opts: []recipes.Option{recipes.WithData(make([]byte, 1<<19))},
+			says: "WithData",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lock, err := recipes.NewInterProcessMutex(c.conn, c.path, c.opts...)
@@ -77,7 +106,9 @@ func TestBadInput(t *testing.T) {
 		require.ErrorIs(t, err, zk.ErrInvalidPath)
 		require.ErrorContains(t, err, fmt.Sprintf("recipes: revoke: path %q ", path))
 	}
-	require.ErrorContains(t, recipes.AttemptRevoke(t.Context(), nil, "/a"), "conn: is nil")
+	require.ErrorContains(
+		t, recipes.AttemptRevoke(t.Context(), nil, "/a"), "conn: is nil",
+	)
 	require.Empty(t, p.Tap.Requests(), "a refused call asked something of ZooKeeper")
 }
 
@@ -86,7 +117,8 @@ type uncomparable struct {
 	_ []int
 }
 
-// A lock at the root of the tree is odd but legal: the chroot of a Client may be all that there is for it.
+// A lock at the root of the tree is odd but legal: the chroot of a Client may be all that
+// there is for it.
 func TestAtTheRoot(t *testing.T) {
 	t.Parallel()
 	p := locktest.NewPeer(t, zkserver.Start(t).Connect(), 4*time.Second)
@@ -134,7 +166,9 @@ func TestSmoke(t *testing.T) {
 	require.NoError(t, first.Err())
 
 	_, err = clients[1].Unwrap().Multi(second.Check())
-	require.NoError(t, err, "the check has the path that the server sees, with the chroot")
+	require.NoError(
+		t, err, "the check has the path that the server sees, with the chroot",
+	)
 	clients[1].Close()
 	locktest.Within(t, second.Lost(), "a closed connection loses its holds")
 	require.ErrorIs(t, two.Release(ctx), recipes.ErrLockLost)
@@ -177,14 +211,18 @@ func TestACLOfZnodesAndParents(t *testing.T) {
 	require.NoError(t, stranger.Release(ctx))
 }
 
-// What an ACL forbids ends each step at once, and leaves nothing behind that the permissions allow to delete.
+// What an ACL forbids ends each step at once, and leaves nothing behind that the
+// permissions allow to delete.
 func TestForbiddenSteps(t *testing.T) {
 	t.Parallel()
 	p := locktest.SharedPeer(t)
 	require.NoError(t, p.Conn.AddAuth("digest", []byte("admin:secret")))
 	dir := func(name string, perms int32) string {
 		path := zkserver.Path(t) + name
-		_, err := p.Conn.Create(path, nil, 0, append(zk.DigestACL(zk.PermAll, "admin", "secret"), zk.WorldACL(perms)...))
+		_, err := p.Conn.Create(
+			path, nil, 0,
+			append(zk.DigestACL(zk.PermAll, "admin", "secret"), zk.WorldACL(perms)...),
+		)
 		require.NoError(t, err)
 		return path
 	}
@@ -199,13 +237,18 @@ func TestForbiddenSteps(t *testing.T) {
 	t.Run("create", func(t *testing.T) {
 		path := dir("create", zk.PermRead|zk.PermDelete)
 		err := locktest.SharedPeer(t).Mutex(path).Acquire(t.Context())
-		refused(t, err, "^recipes: acquire "+path+": create "+path+znode, "CREATE on "+path)
+		refused(
+			t, err, "^recipes: acquire "+path+": create "+path+znode, "CREATE on "+path,
+		)
 		require.Empty(t, p.Children(path))
 	})
 	t.Run("create a parent", func(t *testing.T) {
 		path := dir("parent", zk.PermRead|zk.PermDelete)
 		err := locktest.SharedPeer(t).Mutex(path + "/a/b").Acquire(t.Context())
-		refused(t, err, "^recipes: acquire "+path+"/a/b: create "+path+"/a", "CREATE on "+path)
+		refused(
+			t, err, "^recipes: acquire "+path+"/a/b: create "+path+"/a",
+			"CREATE on "+path,
+		)
 		require.Empty(t, p.Children(path))
 	})
 	t.Run("list", func(t *testing.T) {
@@ -218,11 +261,15 @@ func TestForbiddenSteps(t *testing.T) {
 	})
 	t.Run("read the znode ahead", func(t *testing.T) {
 		path := dir("read", zk.PermCreate|zk.PermDelete|zk.PermRead)
-		secret := p.Mutex(path, recipes.WithACL(zk.DigestACL(zk.PermAll, "admin", "secret")))
+		secret := p.Mutex(
+			path, recipes.WithACL(zk.DigestACL(zk.PermAll, "admin", "secret")),
+		)
 		ctx := locktest.Owner(t)
 		require.NoError(t, secret.Acquire(ctx))
 		ahead, other := secret.LockPath(ctx), locktest.SharedPeer(t)
-		refused(t, other.Mutex(path).Acquire(t.Context()), ": read "+ahead, "READ on "+ahead)
+		refused(
+			t, other.Mutex(path).Acquire(t.Context()), ": read "+ahead, "READ on "+ahead,
+		)
 		_, err := other.Mutex(path).Participants(t.Context())
 		refused(t, err, ": read "+ahead, "READ on "+ahead)
 		err = recipes.AttemptRevoke(t.Context(), other.Conn, ahead)
@@ -236,7 +283,9 @@ func TestForbiddenSteps(t *testing.T) {
 		lock, ctx := other.Mutex(path), locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))
 		err := lock.Release(ctx)
-		refused(t, err, "^recipes: release "+path+": delete "+path+znode, "DELETE on "+path)
+		refused(
+			t, err, "^recipes: release "+path+": delete "+path+znode, "DELETE on "+path,
+		)
 		require.Len(t, p.Children(path), 1, "it stays until the session ends")
 		other.Conn.Close()
 		p.AwaitChildren(path, 0)
@@ -244,7 +293,9 @@ func TestForbiddenSteps(t *testing.T) {
 	t.Run("read and set a count", func(t *testing.T) {
 		path, other := dir("count", 0), locktest.SharedPeer(t)
 		err := recipes.SetSharedCount(t.Context(), other.Conn, path, 1)
-		refused(t, err, "^recipes: set shared count "+path+": set "+path, "WRITE on "+path)
+		refused(
+			t, err, "^recipes: set shared count "+path+": set "+path, "WRITE on "+path,
+		)
 		semaphore, err := recipes.NewInterProcessSemaphoreV2Shared(
 			other.Conn, zkserver.Path(t)+"semaphore", path)
 		require.NoError(t, err)
@@ -255,7 +306,10 @@ func TestForbiddenSteps(t *testing.T) {
 		path := zkserver.Path(t)
 		_, err := p.Conn.Create(path, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
-		require.ErrorIs(t, locktest.SharedPeer(t).Mutex(path).Acquire(t.Context()), zk.ErrNoChildrenForEphemerals)
+		require.ErrorIs(
+			t, locktest.SharedPeer(t).Mutex(path).Acquire(t.Context()),
+			zk.ErrNoChildrenForEphemerals,
+		)
 	})
 }
 

@@ -26,7 +26,9 @@ func TestAnOutageCostsAReleaseOneSecondInAll(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cluster := zktest.Start(t)
 				client := locktest.ConnectThrough(t, cluster, "ours")
-				nested, err := recipes.NewInterProcessMultiLock(client, []string{"/a", "/b", "/c"})
+				nested, err := recipes.NewInterProcessMultiLock(client, []string{
+					"/a", "/b", "/c",
+				})
 				require.NoError(t, err)
 				mutex, err := recipes.NewInterProcessSemaphoreMutex(client, "/d")
 				require.NoError(t, err)
@@ -60,7 +62,8 @@ func TestAnOutageCostsAReleaseOneSecondInAll(t *testing.T) {
 	}
 }
 
-// The client keeps a delete that it could not send, and sends it in the next session: that the znode is gone then proves nothing.
+// The client keeps a delete that it could not send, and sends it in the next session:
+// that the znode is gone then proves nothing.
 func TestAReleaseThatOutlivesItsSessionIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := zktest.Start(t, zktest.WithServers(3))

@@ -35,7 +35,9 @@ func TestRevokeAHolder(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "mine", string(data), "a revocable lock keeps its data")
 		for range 2 { // each time that somebody asks
-			require.NoError(t, recipes.AttemptRevoke(t.Context(), other.Conn, lock.LockPath(ctx)))
+			require.NoError(
+				t, recipes.AttemptRevoke(t.Context(), other.Conn, lock.LockPath(ctx)),
+			)
 			a.once(t)
 		}
 		require.True(t, lock.IsOwned(ctx), "whether to release is up to the holder")
@@ -47,11 +49,14 @@ func TestRevokeAHolder(t *testing.T) {
 func TestRevokeAWaiter(t *testing.T) {
 	t.Parallel()
 	path, a, other := zkserver.Path(t), newAsked(), locktest.SharedPeer(t)
-	// Two znodes ahead, since a waiter behind one has reasons of its own to watch its znode.
+	// Two znodes ahead, since a waiter behind one has reasons of its own to watch its
+	// znode.
 	require.NoError(t, other.Mutex(path).Acquire(t.Context()))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	locktest.Start(func() error { return other.Mutex(path).Acquire(recipes.WithOwner(ctx)) })
+	locktest.Start(func() error {
+		return other.Mutex(path).Acquire(recipes.WithOwner(ctx))
+	})
 	other.AwaitChildren(path, 2)
 
 	lock := locktest.SharedPeer(t).Mutex(path)
@@ -88,7 +93,8 @@ func TestRevokeBecomesPossibleLater(t *testing.T) {
 	require.NoError(t, lock.Release(ctx))
 }
 
-// Other data than the message is no request, and the message does not wake the next in the queue for good.
+// Other data than the message is no request, and the message does not wake the next in
+// the queue for good.
 func TestRevokeMessage(t *testing.T) {
 	t.Parallel()
 	path, a, other := zkserver.Path(t), newAsked(), locktest.SharedPeer(t)
@@ -116,8 +122,14 @@ func TestRevokeMessage(t *testing.T) {
 func TestAttemptRevoke(t *testing.T) {
 	t.Parallel()
 	p, path := locktest.SharedPeer(t), zkserver.Path(t)
-	require.NoError(t, recipes.AttemptRevoke(t.Context(), p.Conn, path+"/gone"), "a znode that is gone is no error")
-	_, err := p.Conn.Create(path, nil, 0, []zk.ACL{{Perms: zk.PermRead | zk.PermDelete, Scheme: "world", ID: "anyone"}})
+	require.NoError(
+		t, recipes.AttemptRevoke(t.Context(), p.Conn, path+"/gone"),
+		"a znode that is gone is no error",
+	)
+	_, err := p.Conn.Create(
+		path, nil, 0,
+		[]zk.ACL{{Perms: zk.PermRead | zk.PermDelete, Scheme: "world", ID: "anyone"}},
+	)
 	require.NoError(t, err)
 	err = recipes.AttemptRevoke(t.Context(), p.Conn, path)
 	require.ErrorIs(t, err, zk.ErrNoAuth)
@@ -127,7 +139,9 @@ func TestAttemptRevoke(t *testing.T) {
 	_, err = p.Conn.Create(node, nil, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	cut := p.Tap.LoseReply("setData", 1)
-	require.NoError(t, recipes.AttemptRevoke(t.Context(), p.Conn, node), "an outage is waited out")
+	require.NoError(
+		t, recipes.AttemptRevoke(t.Context(), p.Conn, node), "an outage is waited out",
+	)
 	locktest.Within(t, cut, "the fault")
 	data, _, err := p.Conn.Get(node)
 	require.NoError(t, err)
@@ -136,7 +150,9 @@ func TestAttemptRevoke(t *testing.T) {
 	p.Tap.Refuse(true)
 	p.Tap.Cut()
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := locktest.Start(func() error { return recipes.AttemptRevoke(ctx, p.Conn, node) })
+	ended := locktest.Start(func() error {
+		return recipes.AttemptRevoke(ctx, p.Conn, node)
+	})
 	cancel()
 	require.ErrorIs(t, locktest.Within(t, ended, "revoke"), context.Canceled)
 	p.Tap.Refuse(false)

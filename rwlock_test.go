@@ -35,7 +35,9 @@ func gets(ctx context.Context, t *testing.T, lock recipes.InterProcessLock) bool
 func TestReadersShareAndWritersExclude(t *testing.T) {
 	t.Parallel()
 	dir := zkserver.Path(t)
-	one, two := readWriteLock(locktest.SharedPeer(t), dir), readWriteLock(locktest.SharedPeer(t), dir)
+	one, two := readWriteLock(
+		locktest.SharedPeer(t), dir,
+	), readWriteLock(locktest.SharedPeer(t), dir)
 	a, b := locktest.Owner(t), locktest.Owner(t)
 	require.Same(t, one.ReadLock(), one.ReadLock())
 	require.Same(t, one.WriteLock(), one.WriteLock())
@@ -50,7 +52,9 @@ func TestReadersShareAndWritersExclude(t *testing.T) {
 	require.NoError(t, one.ReadLock().Release(b))
 
 	require.True(t, gets(a, t, one.WriteLock()))
-	for _, l := range []recipes.InterProcessLock{one.ReadLock(), one.WriteLock(), two.ReadLock(), two.WriteLock()} {
+	for _, l := range []recipes.InterProcessLock{
+		one.ReadLock(), one.WriteLock(), two.ReadLock(), two.WriteLock(),
+	} {
 		require.False(t, gets(b, t, l), "another owner gets in beside the writer")
 	}
 	require.False(t, one.ReadLock().IsOwned(b))
@@ -59,12 +63,15 @@ func TestReadersShareAndWritersExclude(t *testing.T) {
 	require.NoError(t, two.WriteLock().Release(b))
 }
 
-// Three processes, some owners of which share a value, ask for "RRWRWWR"; whoever is granted stays until told.
+// Three processes, some owners of which share a value, ask for "RRWRWWR"; whoever is
+// granted stays until told.
 func TestReadersAndWritersGoInTurn(t *testing.T) {
 	t.Parallel()
 	dir, looker := zkserver.Path(t), locktest.SharedPeer(t)
 	locks := []*recipes.InterProcessReadWriteLock{
-		readWriteLock(locktest.SharedPeer(t), dir), readWriteLock(locktest.SharedPeer(t), dir), readWriteLock(locktest.SharedPeer(t), dir),
+		readWriteLock(locktest.SharedPeer(t), dir),
+		readWriteLock(locktest.SharedPeer(t), dir),
+		readWriteLock(locktest.SharedPeer(t), dir),
 	}
 	first, ctx := readWriteLock(looker, dir), locktest.Owner(t)
 	require.NoError(t, first.WriteLock().Acquire(ctx))
@@ -79,7 +86,9 @@ func TestReadersAndWritersGoInTurn(t *testing.T) {
 		}
 		leave[i] = make(chan struct{})
 		ended = append(ended, locktest.Start(func() error {
-			return recipes.Do(locktest.Owner(t), lock, func(context.Context, *recipes.Hold) error {
+			return recipes.Do(locktest.Owner(t), lock, func(
+				context.Context, *recipes.Hold,
+			) error {
 				granted <- i
 				<-leave[i]
 				return nil
@@ -103,16 +112,22 @@ func TestReadersAndWritersGoInTurn(t *testing.T) {
 	}
 }
 
-// Curator's reader watches the first writer ahead and wakes with all readers behind later ones.
+// Curator's reader watches the first writer ahead and wakes with all readers behind later
+// ones.
 func TestAReaderWatchesTheNearestWriter(t *testing.T) {
 	t.Parallel()
-	dir, one, two, p := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+	dir, p := zkserver.Path(t), locktest.SharedPeer(t)
+	one, two := locktest.SharedPeer(t), locktest.SharedPeer(t)
 	holder, ctx := readWriteLock(one, dir).WriteLock(), locktest.Owner(t)
 	require.NoError(t, holder.Acquire(ctx))
 	giveUp, cancel := context.WithCancel(locktest.Owner(t))
-	waiting := locktest.Start(func() error { return readWriteLock(two, dir).WriteLock().Acquire(giveUp) })
+	waiting := locktest.Start(func() error {
+		return readWriteLock(two, dir).WriteLock().Acquire(giveUp)
+	})
 	second := dir + "/" + one.AwaitChildren(dir, 2)[1]
-	earlier := locktest.Start(func() error { return readWriteLock(two, dir).ReadLock().Acquire(locktest.Owner(t)) })
+	earlier := locktest.Start(func() error {
+		return readWriteLock(two, dir).ReadLock().Acquire(locktest.Owner(t))
+	})
 	one.AwaitChildren(dir, 3)
 
 	lock := readWriteLock(p, dir).ReadLock()
@@ -124,7 +139,10 @@ func TestAReaderWatchesTheNearestWriter(t *testing.T) {
 	require.False(t, watched(holder.LockPath(ctx))(), "the first writer is watched")
 	cancel()
 	require.ErrorIs(t, locktest.Within(t, waiting, "the second writer"), context.Canceled)
-	locktest.Eventually(t, watched(holder.LockPath(ctx)), "the first writer is not watched when it is the nearest")
+	locktest.Eventually(
+		t, watched(holder.LockPath(ctx)),
+		"the first writer is not watched when it is the nearest",
+	)
 	require.NoError(t, holder.Release(ctx))
 	require.NoError(t, locktest.Within(t, acquired, "the reader's turn"))
 	require.NoError(t, locktest.Within(t, earlier, "the other reader's turn"))
@@ -136,13 +154,18 @@ func TestDowngrade(t *testing.T) {
 	l, ctx := readWriteLock(p, dir), locktest.Owner(t)
 	require.NoError(t, l.WriteLock().Acquire(ctx))
 	write := l.WriteLock().Hold(ctx)
-	// Others in the queue have larger zxids than the write lock's token; the read lock's must not be larger than theirs.
-	reader := locktest.Start(func() error { return readWriteLock(other, dir).ReadLock().Acquire(locktest.Owner(t)) })
+	// Others in the queue have larger zxids than the write lock's token; the read lock's
+	// must not be larger than theirs.
+	reader := locktest.Start(func() error {
+		return readWriteLock(other, dir).ReadLock().Acquire(locktest.Owner(t))
+	})
 	other.AwaitChildren(dir, 2)
 
 	require.True(t, gets(ctx, t, l.ReadLock()))
 	read := l.ReadLock().Hold(ctx)
-	require.Regexp(t, `^_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-__READ__`+sequence(write.Path())+`$`, path.Base(read.Path()))
+	require.Regexp(t, `^_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-__READ__`+sequence(
+		write.Path(),
+	)+`$`, path.Base(read.Path()))
 	_, stat, err := other.Conn.Get(read.Path())
 	require.NoError(t, err)
 	require.Equal(t, p.Conn.SessionID(), stat.EphemeralOwner)
@@ -161,10 +184,13 @@ func TestDowngrade(t *testing.T) {
 	require.ErrorIs(t, l.ReadLock().Release(ctx), recipes.ErrNotOwner)
 }
 
-// The writer right behind must see the reader that has come in ahead of it meanwhile (CURATOR-276, CURATOR-621).
+// The writer right behind must see the reader that has come in ahead of it meanwhile
+// (CURATOR-276, CURATOR-621).
 func TestDowngradeKeepsTheNextWriterOut(t *testing.T) {
 	t.Parallel()
-	for name, inside := range map[string]bool{"of the same process": true, "of another process": false} {
+	for name, inside := range map[string]bool{
+		"of the same process": true, "of another process": false,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, p := zkserver.Path(t), locktest.SharedPeer(t)
@@ -183,7 +209,9 @@ func TestDowngradeKeepsTheNextWriterOut(t *testing.T) {
 			}()
 			p.AwaitChildren(dir, 2)
 			if !inside { // it waits for the write lock
-				locktest.Eventually(t, func() bool { return slices.Contains(next.Watching(), l.WriteLock().LockPath(ctx)) }, "it does not wait")
+				locktest.Eventually(t, func() bool {
+					return slices.Contains(next.Watching(), l.WriteLock().LockPath(ctx))
+				}, "it does not wait")
 			}
 			require.NoError(t, l.ReadLock().Acquire(ctx))
 			reading.Store(true)
@@ -199,7 +227,10 @@ func TestDowngradeKeepsTheNextWriterOut(t *testing.T) {
 			require.NoError(t, l.ReadLock().Hold(ctx).Err())
 			reading.Store(false)
 			require.NoError(t, l.ReadLock().Release(ctx))
-			require.False(t, locktest.Within(t, beside, "the writer's turn"), "a writer got in beside the reader")
+			require.False(
+				t, locktest.Within(t, beside, "the writer's turn"),
+				"a writer got in beside the reader",
+			)
 			require.NoError(t, locktest.Within(t, ended, "the writer"))
 		})
 	}
@@ -208,21 +239,34 @@ func TestDowngradeKeepsTheNextWriterOut(t *testing.T) {
 func TestDowngradeSurvivesLostReplies(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(*locktest.Peer) <-chan struct{}{
-		"create reply":   func(p *locktest.Peer) <-chan struct{} { return p.Tap.LoseReply(wiretap.Create, 1) },
-		"create request": func(p *locktest.Peer) <-chan struct{} { return p.Tap.LoseRequest(wiretap.Create, 1) },
-		"list behind":    func(p *locktest.Peer) <-chan struct{} { return p.Tap.NthReply(wiretap.GetChildren2, 1, wiretap.Cut) },
+		"create reply": func(p *locktest.Peer) <-chan struct{} {
+			return p.Tap.LoseReply(wiretap.Create, 1)
+		},
+		"create request": func(p *locktest.Peer) <-chan struct{} {
+			return p.Tap.LoseRequest(wiretap.Create, 1)
+		},
+		"list behind": func(p *locktest.Peer) <-chan struct{} {
+			return p.Tap.NthReply(wiretap.GetChildren2, 1, wiretap.Cut)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir, p, other := zkserver.Path(t), locktest.NewPeer(t, locktest.ManyNames(t), locktest.Lasting), locktest.SharedPeer(t)
+			dir, p, other := zkserver.Path(t), locktest.NewPeer(
+				t, locktest.ManyNames(t), locktest.Lasting,
+			), locktest.SharedPeer(t)
 			l, ctx := readWriteLock(p, dir), locktest.Owner(t)
 			require.NoError(t, l.WriteLock().Acquire(ctx))
 			lost := fault(p)
-			require.NoError(t, locktest.Within(t, locktest.Start(func() error { return l.ReadLock().Acquire(ctx) }), "the read lock"))
+			require.NoError(t, locktest.Within(
+				t, locktest.Start(func() error { return l.ReadLock().Acquire(ctx) }),
+				"the read lock",
+			))
 			locktest.Within(t, lost, "nothing was lost")
 			write, read := l.WriteLock().LockPath(ctx), l.ReadLock().LockPath(ctx)
 			require.Equal(t, sequence(write), sequence(read))
-			require.ElementsMatch(t, []string{path.Base(write), path.Base(read)}, other.Children(dir))
+			require.ElementsMatch(
+				t, []string{path.Base(write), path.Base(read)}, other.Children(dir),
+			)
 			require.NoError(t, l.WriteLock().Release(ctx))
 			require.NoError(t, l.ReadLock().Release(ctx))
 			other.AwaitChildren(dir, 0)
@@ -230,28 +274,40 @@ func TestDowngradeSurvivesLostReplies(t *testing.T) {
 	}
 }
 
-// The reply to the read lock's create is lost, and with it the session; the server still has both znodes. The name of the read
-// lock's is taken, but not by a znode that may be taken over.
+// The reply to the read lock's create is lost, and with it the session; the server still
+// has both znodes. The name of the read lock's is taken, but not by a znode that may be
+// taken over.
 func TestDowngradeWhenTheSessionEnds(t *testing.T) {
 	t.Parallel()
-	dir, p, other := zkserver.Path(t), locktest.NewPeer(t, locktest.ManyNames(t), 2*time.Second), locktest.SharedPeer(t)
+	dir, p, other := zkserver.Path(t), locktest.NewPeer(
+		t, locktest.ManyNames(t), 2*time.Second,
+	), locktest.SharedPeer(t)
 	l, ctx := readWriteLock(p, dir), locktest.Owner(t)
 	require.NoError(t, l.WriteLock().Acquire(ctx))
 	write, old := l.WriteLock().Hold(ctx), p.Conn.SessionID()
-	expired := p.Tap.NthRequest(wiretap.Connect, 1, wiretap.Answer(locktest.SessionExpired))
+	expired := p.Tap.NthRequest(
+		wiretap.Connect, 1, wiretap.Answer(locktest.SessionExpired),
+	)
 	p.Tap.LoseReply(wiretap.Create, 1)
 	acquired := locktest.Start(func() error { return l.ReadLock().Acquire(ctx) })
 	locktest.Within(t, expired, "the session does not end")
 	locktest.Within(t, write.Lost(), "the write lock's loss")
-	require.NoError(t, locktest.Within(t, acquired, "the read lock in the new session"), "it joins the queue anew")
+	require.NoError(
+		t, locktest.Within(t, acquired, "the read lock in the new session"),
+		"it joins the queue anew",
+	)
 	require.NotEqual(t, old, p.Conn.SessionID())
 	require.NotEqual(t, sequence(write.Path()), sequence(l.ReadLock().LockPath(ctx)))
-	require.Equal(t, []string{path.Base(l.ReadLock().LockPath(ctx))}, other.AwaitChildren(dir, 1), "it waited for the old znodes to go")
+	require.Equal(
+		t, []string{path.Base(l.ReadLock().LockPath(ctx))}, other.AwaitChildren(dir, 1),
+		"it waited for the old znodes to go",
+	)
 	require.ErrorIs(t, l.WriteLock().Release(ctx), recipes.ErrLockLost)
 	require.NoError(t, l.ReadLock().Release(ctx))
 }
 
-// The write lock's znode was deleted and the notice is late: another writer may be in, so there is nothing to downgrade.
+// The write lock's znode was deleted and the notice is late: another writer may be in, so
+// there is nothing to downgrade.
 func TestNoDowngradeOfAWriteLockThatIsGone(t *testing.T) {
 	t.Parallel()
 	dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
@@ -283,7 +339,10 @@ func TestUpgradeIsRefused(t *testing.T) {
 	refused := func() {
 		t.Helper()
 		p.Tap.Reset()
-		err := locktest.Within(t, locktest.Start(func() error { return l.WriteLock().Acquire(ctx) }), "Acquire")
+		err := locktest.Within(
+			t, locktest.Start(func() error { return l.WriteLock().Acquire(ctx) }),
+			"Acquire",
+		)
 		require.ErrorIs(t, err, recipes.ErrUpgrade)
 		require.ErrorContains(t, err, "acquire "+dir)
 		for _, timeout := range []time.Duration{-1, 0, time.Hour} {
@@ -296,7 +355,9 @@ func TestUpgradeIsRefused(t *testing.T) {
 	}
 	require.NoError(t, l.ReadLock().Acquire(ctx))
 	refused()
-	require.False(t, gets(locktest.Owner(t), t, l.WriteLock()), "another owner waits like anybody")
+	require.False(
+		t, gets(locktest.Owner(t), t, l.WriteLock()), "another owner waits like anybody",
+	)
 	require.NoError(t, l.ReadLock().Release(ctx))
 	require.NoError(t, l.WriteLock().Acquire(ctx))
 	require.NoError(t, l.ReadLock().Acquire(ctx))
@@ -322,7 +383,10 @@ func TestAWriteLockLostAboveItsReadLock(t *testing.T) {
 	require.ErrorIs(t, l.WriteLock().Release(ctx), recipes.ErrLockLost)
 	_, err := l.WriteLock().AcquireTimeout(ctx, 0)
 	require.ErrorIs(t, err, recipes.ErrUpgrade)
-	locktest.Eventually(t, func() bool { return slices.Contains(other.Watching(), read.Path()) }, "the writer does not wait for the reader")
+	locktest.Eventually(
+		t, func() bool { return slices.Contains(other.Watching(), read.Path()) },
+		"the writer does not wait for the reader",
+	)
 	require.False(t, writer.IsAcquiredInThisProcess())
 	require.NoError(t, l.ReadLock().Release(ctx))
 	require.NoError(t, locktest.Within(t, waiting, "the writer's turn"))
@@ -337,8 +401,12 @@ func TestReadWriteParticipants(t *testing.T) {
 	require.NoError(t, l.ReadLock().Acquire(ctx)) // a pair of one number
 	var ended []<-chan error
 	leave, cancel := context.WithCancel(locktest.Owner(t))
-	for i, lock := range []recipes.InterProcessLock{theirs.ReadLock(), theirs.ReadLock(), theirs.WriteLock(), theirs.ReadLock()} {
-		ended = append(ended, locktest.Start(func() error { return lock.Acquire(recipes.WithOwner(leave)) }))
+	for i, lock := range []recipes.InterProcessLock{
+		theirs.ReadLock(), theirs.ReadLock(), theirs.WriteLock(), theirs.ReadLock(),
+	} {
+		ended = append(ended, locktest.Start(
+			func() error { return lock.Acquire(recipes.WithOwner(leave)) },
+		))
 		other.AwaitChildren(dir, 3+i)
 	}
 	check := func(order string, holding []bool) {
@@ -356,7 +424,10 @@ func TestReadWriteParticipants(t *testing.T) {
 			for side, name := range map[byte]string{'R': "__READ__", 'W': "__WRIT__"} {
 				if strings.Contains(at.Node, name) {
 					kinds[name] = append(kinds[name], at.Node)
-					require.True(t, order[i] == side || order[i] == '*', "place %d is %s", i, at.Node)
+					require.True(
+						t, order[i] == side || order[i] == '*', "place %d is %s", i,
+						at.Node,
+					)
 				}
 			}
 		}
@@ -375,7 +446,8 @@ func TestReadWriteParticipants(t *testing.T) {
 	check("RRRWR", []bool{true, true, true, false, false})
 	cancel()
 	require.ErrorIs(t, locktest.Within(t, ended[2], "the writer"), context.Canceled)
-	if err := locktest.Within(t, ended[3], "the last reader"); err != nil { // it may have come in when the writer left
+	// it may have come in when the writer left
+	if err := locktest.Within(t, ended[3], "the last reader"); err != nil {
 		require.ErrorIs(t, err, context.Canceled)
 	}
 }
@@ -389,15 +461,28 @@ func TestRevokeReadersAndWriters(t *testing.T) {
 	l.WriteLock().MakeRevocable(writers.listen)
 	require.NoError(t, l.WriteLock().Acquire(ctx))
 	require.NoError(t, l.ReadLock().Acquire(ctx))
-	require.NoError(t, recipes.AttemptRevoke(t.Context(), other.Conn, l.WriteLock().LockPath(ctx)))
+	require.NoError(
+		t, recipes.AttemptRevoke(t.Context(), other.Conn, l.WriteLock().LockPath(ctx)),
+	)
 	writers.once(t)
-	require.NoError(t, recipes.AttemptRevoke(t.Context(), other.Conn, l.ReadLock().LockPath(ctx)))
+	require.NoError(
+		t, recipes.AttemptRevoke(t.Context(), other.Conn, l.ReadLock().LockPath(ctx)),
+	)
 	readers.once(t)
-	require.Zero(t, readers.count()+writers.count(), "each side hears of its own znode only")
+	require.Zero(
+		t, readers.count()+writers.count(), "each side hears of its own znode only",
+	)
 
-	waiting := locktest.Start(func() error { return l.ReadLock().Acquire(locktest.Owner(t)) })
-	locktest.Eventually(t, func() bool { return len(other.Children(dir)) == 3 }, "the reader does not queue")
-	require.NoError(t, recipes.AttemptRevoke(t.Context(), other.Conn, dir+"/"+other.Children(dir)[2]))
+	waiting := locktest.Start(func() error {
+		return l.ReadLock().Acquire(locktest.Owner(t))
+	})
+	locktest.Eventually(
+		t, func() bool { return len(other.Children(dir)) == 3 },
+		"the reader does not queue",
+	)
+	require.NoError(
+		t, recipes.AttemptRevoke(t.Context(), other.Conn, dir+"/"+other.Children(dir)[2]),
+	)
 	readers.once(t)
 	require.NoError(t, l.WriteLock().Release(ctx))
 	require.NoError(t, locktest.Within(t, waiting, "the reader's turn"))

@@ -12,7 +12,9 @@ import (
 
 func semaphoreMutex(p *locktest.Peer, path string) *recipes.InterProcessSemaphoreMutex {
 	p.TB.Helper()
-	m, err := recipes.NewInterProcessSemaphoreMutex(p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
+	m, err := recipes.NewInterProcessSemaphoreMutex(
+		p.Conn, path, recipes.WithSessionTimeout(p.Timeout),
+	)
 	require.NoError(p.TB, err)
 	return m
 }
@@ -51,14 +53,21 @@ func TestAnybodyReleasesASemaphoreMutex(t *testing.T) {
 	require.NotNil(t, m.Hold(other), "the hold is the value's, whoever asks")
 	require.Same(t, m.Hold(ctx), m.Hold(other))
 	require.Same(t, m.Hold(ctx), m.Hold(t.Context()))
-	require.Equal(t, []string{m.Hold(other).Path()[len(path+"/leases/"):]}, p.Children(path+"/leases"))
-	require.ErrorIs(t, semaphoreMutex(p, path).Release(ctx), recipes.ErrNotOwner, "held through another value")
+	require.Equal(
+		t, []string{m.Hold(other).Path()[len(path+"/leases/"):]},
+		p.Children(path+"/leases"),
+	)
+	require.ErrorIs(
+		t, semaphoreMutex(p, path).Release(ctx), recipes.ErrNotOwner,
+		"held through another value",
+	)
 	require.NoError(t, m.Release(other))
 	require.ErrorIs(t, m.Release(ctx), recipes.ErrNotOwner)
 	p.AwaitChildren(path+"/leases", 0)
 }
 
-// A hold that was lost stays for its owner to release. Curator raced here, too (CURATOR-376).
+// A hold that was lost stays for its owner to release. Curator raced here, too
+// (CURATOR-376).
 func TestReleaseOfALostSemaphoreMutexSparesTheNextHold(t *testing.T) {
 	t.Parallel()
 	path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
@@ -103,8 +112,9 @@ func TestSemaphoreMutexAcquiredAnewAfterALoss(t *testing.T) {
 	require.ErrorIs(t, m.Release(ctx), recipes.ErrNotOwner)
 }
 
-// Whoever has nothing of its own releases what the value has, as in Curator: after a loss, the
-// next holder's lease. What was lost before stays its owner's to release, and nobody else's.
+// Whoever has nothing of its own releases what the value has, as in Curator: after a
+// loss, the next holder's lease. What was lost before stays its owner's to release, and
+// nobody else's.
 func TestAStrangerReleasesWhatASemaphoreMutexHasNow(t *testing.T) {
 	t.Parallel()
 	path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)

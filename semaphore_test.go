@@ -28,7 +28,9 @@ func semaphore(
 }
 
 // getLeases starts an AcquireN whose leases come on the channel.
-func getLeases(ctx context.Context, t *testing.T, s *recipes.InterProcessSemaphoreV2, n int) <-chan []*recipes.Lease {
+func getLeases(
+	ctx context.Context, t *testing.T, s *recipes.InterProcessSemaphoreV2, n int,
+) <-chan []*recipes.Lease {
 	t.Helper()
 	got := make(chan []*recipes.Lease, 1)
 	go func() {
@@ -106,12 +108,16 @@ func TestSemaphoreGivesAsManyAsThereAre(t *testing.T) {
 	require.Len(t, fourth, 1)
 	require.Greater(t, fourth[0].FencingToken(), third.FencingToken(), "tokens grow")
 	require.Greater(t, third.FencingToken(), first[0].FencingToken())
-	require.NoError(t, one.ReturnAll(t.Context(), slices.Concat(first, fourth, []*recipes.Lease{third})))
+	require.NoError(
+		t,
+		one.ReturnAll(t.Context(), slices.Concat(first, fourth, []*recipes.Lease{third})),
+	)
 	p.AwaitChildren(dir+"/leases", 0)
 	p.AwaitChildren(dir+"/locks", 0)
 }
 
-// Two callers that want all leases: in Curator each gets a part and waits for the rest, for ever.
+// Two callers that want all leases: in Curator each gets a part and waits for the rest,
+// for ever.
 func TestHazardA1_8_TwoWantAllLeases(t *testing.T) {
 	t.Parallel()
 	dir := zkserver.Path(t)
@@ -157,9 +163,14 @@ func TestSemaphoreRefuses(t *testing.T) {
 	}
 	require.Zero(t, p.Tap.Count(wiretap.Create))
 	for _, most := range []int{0, -1, math.MaxInt32 + 1} {
-		require.ErrorContains(t, recipes.SetSharedCount(t.Context(), p.Conn, dir, most), "set shared count "+dir+": max")
+		require.ErrorContains(
+			t, recipes.SetSharedCount(t.Context(), p.Conn, dir, most),
+			"set shared count "+dir+": max",
+		)
 	}
-	require.ErrorIs(t, recipes.SetSharedCount(t.Context(), p.Conn, "bad", 1), zk.ErrInvalidPath)
+	require.ErrorIs(
+		t, recipes.SetSharedCount(t.Context(), p.Conn, "bad", 1), zk.ErrInvalidPath,
+	)
 	require.ErrorContains(t, recipes.SetSharedCount(t.Context(), nil, dir, 1), "nil")
 	require.Zero(t, p.Tap.Count(wiretap.Create)+p.Tap.Count(wiretap.SetData))
 }
@@ -171,7 +182,10 @@ func TestSemaphoreParticipantsAndStrangers(t *testing.T) {
 	nodes, err := s.ParticipantNodes(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, nodes, "of a semaphore that was never used")
-	for _, at := range []string{"", "/leases", "/locks", "/leases/000-config", "/leases/_c_x-lock-0000000000", "/leases/lease-", "/locks/000-config", "/locks/a-lease-0000000000"} {
+	for _, at := range []string{
+		"", "/leases", "/locks", "/leases/000-config", "/leases/_c_x-lock-0000000000",
+		"/leases/lease-", "/locks/000-config", "/locks/a-lease-0000000000",
+	} {
 		_, err := other.Conn.Create(dir+at, nil, 0, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
 	}
@@ -198,8 +212,12 @@ func TestSemaphoreServesInTurn(t *testing.T) {
 	var mu sync.Mutex
 	var order []int
 	var ended []<-chan error
-	processes := []*recipes.InterProcessSemaphoreV2{semaphore(locktest.SharedPeer(t), dir, 3), semaphore(locktest.SharedPeer(t), dir, 3)}
-	for i, n := range []int{3, 1, 2, 1, 3} { // the first wants all: those who want less do not overtake it
+	processes := []*recipes.InterProcessSemaphoreV2{
+		semaphore(locktest.SharedPeer(t), dir, 3),
+		semaphore(locktest.SharedPeer(t), dir, 3),
+	}
+	// the first wants all: those who want less do not overtake it
+	for i, n := range []int{3, 1, 2, 1, 3} {
 		by := processes[i%2]
 		ended = append(ended, locktest.Start(func() error {
 			leases, err := by.AcquireN(t.Context(), n)
@@ -214,7 +232,8 @@ func TestSemaphoreServesInTurn(t *testing.T) {
 		p.AwaitChildren(dir+"/locks", i+1)
 		if i == 0 {
 			p.AwaitChildren(dir+"/leases", 6)
-			require.NoError(t, all[0].Release(t.Context())) // enough for those who want one
+			// enough for those who want one
+			require.NoError(t, all[0].Release(t.Context()))
 		}
 	}
 	require.NoError(t, s.ReturnAll(t.Context(), all))
@@ -225,7 +244,8 @@ func TestSemaphoreServesInTurn(t *testing.T) {
 	require.Equal(t, 4, order[4], "who wants all comes after all who were ahead")
 }
 
-// The head of the queue leaves while those behind wait: nothing of it stays, and they move up.
+// The head of the queue leaves while those behind wait: nothing of it stays, and they
+// move up.
 func TestAWaiterThatGivesUpFreesTheGate(t *testing.T) {
 	t.Parallel()
 	dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
@@ -241,10 +261,15 @@ func TestAWaiterThatGivesUpFreesTheGate(t *testing.T) {
 	modest := getLeases(t.Context(), t, semaphore(other, dir, 2), 1)
 	other.AwaitChildren(dir+"/locks", 2)
 	cancel()
-	require.ErrorIs(t, locktest.Within(t, greedy, "the one that gives up"), context.Canceled)
+	require.ErrorIs(
+		t, locktest.Within(t, greedy, "the one that gives up"), context.Canceled,
+	)
 	got := locktest.Within(t, modest, "the one behind moves up")
 	other.AwaitChildren(dir+"/locks", 0)
-	require.Equal(t, []string{lease.NodeName(), got[0].NodeName()}, other.AwaitChildren(dir+"/leases", 2))
+	require.Equal(
+		t, []string{lease.NodeName(), got[0].NodeName()},
+		other.AwaitChildren(dir+"/leases", 2),
+	)
 	require.NoError(t, s.ReturnAll(t.Context(), append(got, lease)))
 }
 
@@ -254,34 +279,48 @@ func TestALeaseThatAStrangerDeletesWakesTheWaiter(t *testing.T) {
 	lease, err := semaphore(other, dir, 1).Acquire(t.Context())
 	require.NoError(t, err)
 	waiting := getLeases(t.Context(), t, semaphore(p, dir, 1), 1)
-	locktest.Eventually(t, func() bool { return slices.Contains(p.Watching(), dir+"/leases") }, "the leases are not watched")
+	locktest.Eventually(
+		t, func() bool { return slices.Contains(p.Watching(), dir+"/leases") },
+		"the leases are not watched",
+	)
 	require.NoError(t, other.Conn.Delete(dir+"/leases/"+lease.NodeName(), -1))
 	got := locktest.Within(t, waiting, "the waiter does not wake")
 	require.NoError(t, got[0].Release(t.Context()))
 	locktest.Within(t, lease.Lost(), "the loss")
 }
 
-// The waiter's own place, at the gate or among the leases, is deleted: it joins anew and holds on to nothing that is gone.
+// The waiter's own place, at the gate or among the leases, is deleted: it joins anew and
+// holds on to nothing that is gone.
 func TestASemaphoresWaiterLosesItsPlace(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"/locks", "/leases"} {
 		t.Run(at[1:], func(t *testing.T) {
 			t.Parallel()
-			dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+			dir := zkserver.Path(t)
+			p, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
 			lease, err := semaphore(other, dir, 2).Acquire(t.Context())
 			require.NoError(t, err)
 			other.AwaitChildren(dir+"/locks", 0)
 			waiting := getLeases(t.Context(), t, semaphore(p, dir, 2), 2)
-			locktest.Eventually(t, func() bool { return slices.Contains(p.Watching(), dir+"/leases") }, "nobody waits")
+			locktest.Eventually(
+				t, func() bool { return slices.Contains(p.Watching(), dir+"/leases") },
+				"nobody waits",
+			)
 			places := other.Children(dir + at)
 			place := places[len(places)-1]
 			require.NoError(t, other.Conn.Delete(dir+at+"/"+place, -1))
 			locktest.Eventually(t, func() bool {
-				return !slices.Contains(other.Children(dir+at), place) && len(other.Children(dir+"/leases")) == 3 && len(other.Children(dir+"/locks")) == 1
+				return !slices.Contains(other.Children(dir+at), place) &&
+					len(
+						other.Children(dir+"/leases"),
+					) == 3 && len(other.Children(dir+"/locks")) == 1
 			}, "it does not join anew")
 			require.NoError(t, lease.Release(t.Context()))
 			leases := locktest.Within(t, waiting, "the waiter's turn")
-			require.ElementsMatch(t, []string{leases[0].NodeName(), leases[1].NodeName()}, other.AwaitChildren(dir+"/leases", 2))
+			require.ElementsMatch(
+				t, []string{leases[0].NodeName(), leases[1].NodeName()},
+				other.AwaitChildren(dir+"/leases", 2),
+			)
 			for _, l := range leases {
 				require.NoError(t, l.Err())
 				require.NoError(t, l.Release(t.Context()))

@@ -19,9 +19,13 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-func sharedSemaphore(p *locktest.Peer, dir, count string) *recipes.InterProcessSemaphoreV2 {
+func sharedSemaphore(
+	p *locktest.Peer, dir, count string,
+) *recipes.InterProcessSemaphoreV2 {
 	p.TB.Helper()
-	s, err := recipes.NewInterProcessSemaphoreV2Shared(p.Conn, dir, count, recipes.WithSessionTimeout(p.Timeout))
+	s, err := recipes.NewInterProcessSemaphoreV2Shared(
+		p.Conn, dir, count, recipes.WithSessionTimeout(p.Timeout),
+	)
 	require.NoError(p.TB, err)
 	return s
 }
@@ -36,9 +40,14 @@ func TestSetSharedCount(t *testing.T) {
 		require.Equal(t, binary.BigEndian.AppendUint32(nil, uint32(most)), data)
 		require.Zero(t, stat.EphemeralOwner)
 	}
-	for _, lost := range []<-chan struct{}{p.Tap.LoseReply(wiretap.SetData, 1), p.Tap.LoseReply(wiretap.Create, 1)} {
+	for _, lost := range []<-chan struct{}{
+		p.Tap.LoseReply(wiretap.SetData, 1), p.Tap.LoseReply(wiretap.Create, 1),
+	} {
 		other := path.Dir(count) + "/other"
-		require.NoError(t, recipes.SetSharedCount(t.Context(), p.Conn, other, 3), "an outage is waited out")
+		require.NoError(
+			t, recipes.SetSharedCount(t.Context(), p.Conn, other, 3),
+			"an outage is waited out",
+		)
 		locktest.Within(t, lost, "nothing was lost")
 		p.AwaitSession()
 	}
@@ -72,7 +81,9 @@ func TestSharedMaximum(t *testing.T) {
 	raised := getLeases(t.Context(), t, s, 3) // more than the present maximum is no error
 	locktest.Eventually(t, watched, "the count is not watched")
 	require.NoError(t, recipes.SetSharedCount(t.Context(), other.Conn, count, 4))
-	leases := append(locktest.Within(t, raised, "a raise does not wake the waiter"), first)
+	leases := append(
+		locktest.Within(t, raised, "a raise does not wake the waiter"), first,
+	)
 	require.Len(t, leases, 4)
 
 	require.NoError(t, recipes.SetSharedCount(t.Context(), other.Conn, count, 1))
@@ -101,7 +112,10 @@ func TestSharedMaximumThatIsNone(t *testing.T) {
 		spoil func(conn *zk.Conn, count string) error
 		want  error
 	}{
-		"deleted": {func(conn *zk.Conn, count string) error { return conn.Delete(count, -1) }, zk.ErrNoNode},
+		"deleted": {
+			func(conn *zk.Conn, count string) error { return conn.Delete(count, -1) },
+			zk.ErrNoNode,
+		},
 		"no int32": {func(conn *zk.Conn, count string) error {
 			_, err := conn.Set(count, []byte("12345"), -1)
 			return err
@@ -113,7 +127,8 @@ func TestSharedMaximumThatIsNone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+			dir := zkserver.Path(t)
+			p, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
 			count := dir + "-count"
 			s := sharedSemaphore(p, dir, count)
 			require.NoError(t, recipes.SetSharedCount(t.Context(), other.Conn, count, 1))
@@ -123,28 +138,35 @@ func TestSharedMaximumThatIsNone(t *testing.T) {
 				_, err := s.Acquire(t.Context())
 				return err
 			})
-			locktest.Eventually(t, func() bool { return slices.Contains(p.Watching(), count) }, "the count is not watched")
+			locktest.Eventually(
+				t, func() bool { return slices.Contains(p.Watching(), count) },
+				"the count is not watched",
+			)
 			require.NoError(t, c.spoil(other.Conn, count))
 			err = locktest.Within(t, waiting, "the waiter")
 			require.ErrorIs(t, err, c.want)
 			require.ErrorContains(t, err, "acquire "+dir)
 			require.ErrorContains(t, err, count)
 			require.NoError(t, lease.Err())
-			require.Equal(t, []string{lease.NodeName()}, other.AwaitChildren(dir+"/leases", 1))
+			require.Equal(
+				t, []string{lease.NodeName()}, other.AwaitChildren(dir+"/leases", 1),
+			)
 			other.AwaitChildren(dir+"/locks", 0)
 		})
 	}
 }
 
-// A shared maximum below n is looked at first: nobody is kept waiting by znodes that cannot
-// be granted.
+// A shared maximum below n is looked at first: nobody is kept waiting by znodes that
+// cannot be granted.
 func TestAcquireNWaitsForASharedMaximumWithoutZnodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := zktest.Start(t)
 		client := locktest.ConnectThrough(t, cluster, "ours")
 		set := func(most int) {
 			t.Helper()
-			require.NoError(t, recipes.SetSharedCount(t.Context(), client, "/count", most))
+			require.NoError(
+				t, recipes.SetSharedCount(t.Context(), client, "/count", most),
+			)
 			time.Sleep(time.Second)
 		}
 		nodes := func() (nodes []string) {
@@ -189,7 +211,9 @@ func TestAcquireNWaitsForASharedMaximumWithoutZnodes(t *testing.T) {
 		require.NoError(t, s.ReturnAll(t.Context(), leases))
 
 		cluster.Link("ours").Cut()
-		giving, cancel := context.WithTimeoutCause(t.Context(), time.Second, errChangedMind)
+		giving, cancel := context.WithTimeoutCause(
+			t.Context(), time.Second, errChangedMind,
+		)
 		defer cancel()
 		_, err = s.AcquireN(giving, 2000)
 		require.ErrorIs(t, err, errChangedMind)

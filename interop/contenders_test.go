@@ -17,10 +17,12 @@ type contender interface {
 	acquire() <-chan error // begins to; the channel tells when the lock is held
 	try(wait time.Duration) bool
 	release()
-	increment(times int, paths ...string) <-chan error // Shared.increment, and its like in Go
+	// Shared.increment, and its like in Go
+	increment(times int, paths ...string) <-chan error
 }
 
-// An entrance is what a process makes to get at a lock: an object for any number of contenders.
+// An entrance is what a process makes to get at a lock: an object for any number of
+// contenders.
 type entrance interface {
 	contender() contender
 }
@@ -69,7 +71,11 @@ func (o *goOwner) release() {
 func (o *goOwner) increment(times int, paths ...string) <-chan error {
 	return locktest.Start(func() error {
 		for range times {
-			err := recipes.Do(o.ctx, o.lock, func(context.Context, *recipes.Hold) error { return o.peer.add(paths...) })
+			err := recipes.Do(o.ctx, o.lock, func(
+				context.Context, *recipes.Hold,
+			) error {
+				return o.peer.add(paths...)
+			})
 			if err != nil {
 				return err
 			}
@@ -121,7 +127,9 @@ type javaThread struct {
 // do has the thread do a command on the lock that does not wait for others.
 func (o *javaThread) do(verb string, arguments ...string) []string {
 	o.peer.t.Helper()
-	return o.peer.jvm.do(o.peer.t, o.thread, verb, append([]string{o.name}, arguments...)...)
+	return o.peer.jvm.do(
+		o.peer.t, o.thread, verb, append([]string{o.name}, arguments...)...,
+	)
 }
 
 // ask has the thread do a command on the lock that may wait for others.
@@ -143,7 +151,9 @@ func (o *javaThread) release() {
 }
 
 func (o *javaThread) increment(times int, paths ...string) <-chan error {
-	return o.ask("increment", append([]string{o.peer.name, strconv.Itoa(times)}, paths...)...)
+	return o.ask(
+		"increment", append([]string{o.peer.name, strconv.Itoa(times)}, paths...)...,
+	)
 }
 
 // zkLock is go-zookeeper's own lock, which is a contender for a mutex.

@@ -9,10 +9,11 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// The end of a session takes seconds, so the tests here let one session have all the recipes.
+// The end of a session takes seconds, so the tests here let one session have all the
+// recipes.
 
-// Counterpart of Curator's testKilledSession. The Java threads do not learn of it: that the locks are gone shows only in that
-// releasing them does no harm to the next holders.
+// Counterpart of Curator's testKilledSession. The Java threads do not learn of it: that
+// the locks are gone shows only in that releasing them does no harm to the next holders.
 func TestJavaHoldersSessionEnds(t *testing.T) {
 	t.Parallel()
 	java, inGo, look := newJava(t), newGo(t), newGo(t)
@@ -21,17 +22,24 @@ func TestJavaHoldersSessionEnds(t *testing.T) {
 	var waiting []<-chan error
 	for i, r := range exclusive {
 		path := zkserver.Path(t)
-		dying, next = append(dying, java.lock(r, path).owner()), append(next, inGo.lock(r, path).owner())
+		dying, next = append(
+			dying, java.lock(r, path).owner(),
+		), append(next, inGo.lock(r, path).owner())
 		require.True(t, dying[i].try(0), r.name)
 		waiting = append(waiting, next[i].acquire())
 		look.awaitChildren(path+r.queue, r.ahead+1)
 	}
 	java.expire()
 	for i, r := range exclusive {
-		require.NoError(t, locktest.Within(t, waiting[i], "the waiter for the "+r.name+" is granted"))
+		require.NoError(
+			t, locktest.Within(t, waiting[i], "the waiter for the "+r.name+" is granted"),
+		)
 		require.Equal(t, []string{"true"}, dying[i].do("held"), "Curator believes so")
 		dying[i].release()
-		require.False(t, dying[i].try(0), "the session that follows has to queue for the %s", r.name)
+		require.False(
+			t, dying[i].try(0), "the session that follows has to queue for the %s",
+			r.name,
+		)
 		require.NoError(t, next[i].hold().Err(), r.name)
 		next[i].release()
 		require.True(t, dying[i].try(0), r.name)
@@ -39,7 +47,8 @@ func TestJavaHoldersSessionEnds(t *testing.T) {
 	}
 }
 
-// What a Java process leaves behind that is killed, holding locks and waiting for others, ends with its session.
+// What a Java process leaves behind that is killed, holding locks and waiting for others,
+// ends with its session.
 func TestJavaProcessIsKilled(t *testing.T) {
 	t.Parallel()
 	look, inGo, process := newGo(t), newGo(t), ownJVM(t)
@@ -64,26 +73,36 @@ func TestJavaProcessIsKilled(t *testing.T) {
 	}
 	process.kill(t)
 	for i, r := range exclusive {
-		require.NoError(t, locktest.Within(t, waiting[i], "the one behind the holder of the "+r.name+" is granted"))
+		require.NoError(t, locktest.Within(
+			t, waiting[i], "the one behind the holder of the "+r.name+" is granted",
+		))
 		followers[i].release()
 		require.Empty(t, waitingBehind[i])
 		holders[i].release()
-		require.NoError(t, locktest.Within(t, waitingBehind[i], "the one behind the waiter for the "+r.name+" is granted"))
+		require.NoError(t, locktest.Within(
+			t, waitingBehind[i],
+			"the one behind the waiter for the "+r.name+" is granted",
+		))
 		behind[i].release()
 	}
 }
 
-// Java waiters are granted when the server ends the session of a Go process that is cut off, and that process has been told before.
+// Java waiters are granted when the server ends the session of a Go process that is cut
+// off, and that process has been told before.
 func TestGoHolderIsCutOff(t *testing.T) {
 	t.Parallel()
-	cut, java, look := newGoAt(t, zkserver.Shared(t).Connect(), mortal), newJava(t), newGo(t)
+	cut, java, look := newGoAt(
+		t, zkserver.Shared(t).Connect(), mortal,
+	), newJava(t), newGo(t)
 	var dying []*goOwner
 	var next []contender
 	var holds []hold
 	var waiting []<-chan error
 	for i, r := range exclusive {
 		path := zkserver.Path(t)
-		dying, next = append(dying, cut.lock(r, path).owner()), append(next, java.lock(r, path).contender())
+		dying, next = append(dying, cut.lock(r, path).owner()), append(
+			next, java.lock(r, path).contender(),
+		)
 		require.True(t, dying[i].try(0), r.name)
 		holds = append(holds, dying[i].hold())
 		waiting = append(waiting, next[i].acquire())
@@ -91,14 +110,21 @@ func TestGoHolderIsCutOff(t *testing.T) {
 	}
 	cut.tap.Partition()
 	for i, r := range exclusive {
-		require.NoError(t, locktest.Within(t, waiting[i], "the waiter for the "+r.name+" is granted"))
+		require.NoError(
+			t, locktest.Within(t, waiting[i], "the waiter for the "+r.name+" is granted"),
+		)
 		require.ErrorIs(t, holds[i].Err(), recipes.ErrLockLost)
 	}
 	cut.tap.Heal()
 	cut.awaitSession() // a try before that does not know who is ahead
 	for i, r := range exclusive {
-		require.ErrorIs(t, dying[i].lock.Release(dying[i].ctx), recipes.ErrLockLost, r.name)
-		require.False(t, dying[i].try(0), "the session that follows has to queue for the %s", r.name)
+		require.ErrorIs(
+			t, dying[i].lock.Release(dying[i].ctx), recipes.ErrLockLost, r.name,
+		)
+		require.False(
+			t, dying[i].try(0), "the session that follows has to queue for the %s",
+			r.name,
+		)
 		next[i].release()
 		require.True(t, dying[i].try(0), r.name)
 	}
@@ -121,10 +147,12 @@ func TestGoHolderClosesItsSession(t *testing.T) {
 	})
 }
 
-// A waiter whose session ends loses its place to those behind it. Java's queues anew; Go's does not when its connection was closed.
+// A waiter whose session ends loses its place to those behind it. Java's queues anew;
+// Go's does not when its connection was closed.
 func TestWaitersSessionEnds(t *testing.T) {
 	t.Parallel()
-	look, java, closing, inGo, inJava := newGo(t), newJava(t), newGo(t), newGo(t), newJava(t)
+	look, java, closing := newGo(t), newJava(t), newGo(t)
+	inGo, inJava := newGo(t), newJava(t)
 	var holders []contender
 	var contenders [][]contender
 	var gone []<-chan error
@@ -136,25 +164,34 @@ func TestWaitersSessionEnds(t *testing.T) {
 		require.True(t, holders[i].try(0), r.name)
 		look.awaitChildren(path+r.queue, r.ahead)
 		contenders = append(contenders, []contender{
-			java.lock(r, path).contender(), inJava.lock(r, path).contender(), goLock.contender(),
+			java.lock(r, path).contender(), inJava.lock(r, path).contender(),
+			goLock.contender(),
 		})
 		granted = append(granted, queueUp(t, look, path+r.queue, r.ahead, contenders[i]))
 		gone = append(gone, closing.lock(r, path).contender().acquire())
 		look.awaitChildren(path+r.queue, r.ahead+4)
 		if r.holds == "/leases" {
-			// Curator makes the lease that waits, too, before it waits. When the session ends in between it does so in the next one
-			// all the same, and then stands among the leases without a place in the queue, so that nobody is granted any more.
+			// Curator makes the lease that waits, too, before it waits. When the session
+			// ends in between it does so in the next one all the same, and then stands
+			// among the leases without a place in the queue, so that nobody is granted
+			// any more.
 			look.awaitChildren(path+r.holds, 2)
 		}
 	}
 	java.expire()
 	closing.Close()
 	for i, r := range exclusive {
-		require.Error(t, locktest.Within(t, gone[i], "a closed session ends the wait for the "+r.name))
+		require.Error(
+			t,
+			locktest.Within(t, gone[i], "a closed session ends the wait for the "+r.name),
+		)
 		require.Empty(t, granted[i])
 		holders[i].release()
 		for _, next := range []int{1, 2, 0} {
-			require.Equal(t, next, locktest.Within(t, granted[i], "the next for the "+r.name+" is granted"))
+			require.Equal(
+				t, next,
+				locktest.Within(t, granted[i], "the next for the "+r.name+" is granted"),
+			)
 			require.Empty(t, granted[i])
 			contenders[i][next].release()
 		}

@@ -13,7 +13,9 @@ import (
 func TestOneHolderAtATime(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, r recipe) {
 		look, path := newGo(t), zkserver.Path(t)
-		inGo, inJava := newGo(t).lock(r, path).contender(), newJava(t).lock(r, path).contender()
+		inGo, inJava := newGo(t).lock(
+			r, path,
+		).contender(), newJava(t).lock(r, path).contender()
 		for _, pair := range [][2]contender{{inGo, inJava}, {inJava, inGo}} {
 			holder, other := pair[0], pair[1]
 			require.True(t, holder.try(0), "it is free")
@@ -35,7 +37,8 @@ func TestOneHolderAtATime(t *testing.T) {
 	})
 }
 
-// Counterpart of Curator's testReentrant, testReentrantSingleLock and testReentrant2Threads.
+// Counterpart of Curator's testReentrant, testReentrantSingleLock and
+// testReentrant2Threads.
 func TestHeldUntilTheLastRelease(t *testing.T) {
 	t.Parallel()
 	for _, r := range exclusive {
@@ -50,7 +53,10 @@ func TestHeldUntilTheLastRelease(t *testing.T) {
 				holder, other := pair[0].contender(), pair[1].contender()
 				require.True(t, holder.try(0))
 				require.True(t, holder.try(0), "it re-enters")
-				require.False(t, pair[0].contender().try(0), "another owner in the same process does not")
+				require.False(
+					t, pair[0].contender().try(0),
+					"another owner in the same process does not",
+				)
 				holder.release()
 				require.False(t, other.try(0), "it is still held")
 				holder.release()
@@ -69,7 +75,9 @@ func TestCountIsExact(t *testing.T) {
 		count := path + "-count"
 		look.createNumber(count)
 		inGo, inJava := newGo(t).lock(r, path), newJava(t).lock(r, path)
-		contenders := []contender{inGo.contender(), inGo.contender(), inJava.contender(), inJava.contender()}
+		contenders := []contender{
+			inGo.contender(), inGo.contender(), inJava.contender(), inJava.contender(),
+		}
 		if r.name == "mutex" {
 			contenders = append(contenders, newGo(t).zkLock(path), newGo(t).zkLock(path))
 		}
@@ -86,16 +94,24 @@ func TestCountIsExact(t *testing.T) {
 	})
 }
 
-// Counterpart of Curator's TestInterProcessMultiMutex.testSomeLocksFailToLock: where a member is held on the other side, the members
-// before it are given back.
+// Counterpart of Curator's TestInterProcessMultiMutex.testSomeLocksFailToLock: where a
+// member is held on the other side, the members before it are given back.
 func TestMultiLockGivesBack(t *testing.T) {
 	t.Parallel()
 	path := zkserver.Path(t)
 	goPeer, java := newGo(t), newJava(t)
-	inGo := func(r recipe, path string) contender { return goPeer.lock(r, path).contender() }
-	inJava := func(r recipe, path string) contender { return java.lock(r, path).contender() }
-	for _, pair := range [][2]func(recipe, string) contender{{inGo, inJava}, {inJava, inGo}} {
-		both, first, second := pair[0](multiLock, path), pair[1](mutex, path+"/a"), pair[1](mutex, path+"/b")
+	inGo := func(r recipe, path string) contender {
+		return goPeer.lock(r, path).contender()
+	}
+	inJava := func(r recipe, path string) contender {
+		return java.lock(r, path).contender()
+	}
+	for _, pair := range [][2]func(recipe, string) contender{
+		{inGo, inJava}, {inJava, inGo},
+	} {
+		both, first, second := pair[0](multiLock, path), pair[1](
+			mutex, path+"/a",
+		), pair[1](mutex, path+"/b")
 		require.True(t, second.try(0))
 		require.False(t, both.try(100*time.Millisecond))
 		require.True(t, first.try(0))

@@ -12,7 +12,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// workDir has what Java was compiled to and what it says; it is gone after the run. Set by TestMain.
+// workDir has what Java was compiled to and what it says; it is gone after the run. Set
+// by TestMain.
 var workDir string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -37,8 +38,9 @@ type javaHome struct {
 	classes   string // the directory of what was compiled
 }
 
-var errNoCurator = errors.New("interop: no Curator to be had: install a JDK of version 17 or later, and Curator " +
-	"(Debian: apt-get install default-jdk-headless libcurator-recipes-java; elsewhere set CURATOR_CLASSPATH to the jars of " +
+var errNoCurator = errors.New("interop: no Curator to be had: install a JDK of version " +
+	"17 or later, and Curator (Debian: apt-get install default-jdk-headless " +
+	"libcurator-recipes-java; elsewhere set CURATOR_CLASSPATH to the jars of " +
 	"curator-recipes and all that it needs), or let scripts/test.sh do it")
 
 // findJavaHome finds what there is and compiles the Java program, once.
@@ -58,7 +60,9 @@ var findJavaHome = sync.OnceValues(func() (h javaHome, err error) {
 		return h, err
 	}
 	h.classes = filepath.Join(workDir, "classes")
-	out, err := exec.Command(javac, append([]string{"-d", h.classes, "-cp", h.classpath}, sources...)...).CombinedOutput()
+	out, err := exec.Command(
+		javac, append([]string{"-d", h.classes, "-cp", h.classpath}, sources...)...,
+	).CombinedOutput()
 	if err != nil {
 		return h, fmt.Errorf("interop: %s: %w\n%s", javac, err, out)
 	}
@@ -70,7 +74,8 @@ func findCurator() (string, error) {
 		return jars, nil
 	}
 	// Its manifest names the jars that it needs.
-	const debian, log = "/usr/share/java/curator-recipes.jar", "/usr/share/java/slf4j-simple.jar"
+	const debian = "/usr/share/java/curator-recipes.jar"
+	const log = "/usr/share/java/slf4j-simple.jar"
 	if _, err := os.Stat(debian); err != nil {
 		return "", fmt.Errorf("no CURATOR_CLASSPATH, and no package of Debian: %w", err)
 	}

@@ -17,7 +17,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/locktest"
 )
 
-// A jvm is a Java process that uses Curator's recipes as it is told; java/Peer.java has the protocol.
+// A jvm is a Java process that uses Curator's recipes as it is told; java/Peer.java has
+// the protocol.
 type jvm struct {
 	cmd    *exec.Cmd
 	stderr string        // the path of the file that it goes to
@@ -49,9 +50,12 @@ func startJVM() (*jvm, error) {
 	defer stderr.Close()
 	// Quick to start and small, as the servers are.
 	j := &jvm{
-		cmd: exec.Command(home.java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
-			"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", home.classes+":"+home.classpath, "Peer"),
-		stderr: stderr.Name(), ended: make(chan struct{}), waiting: map[string]chan<- answer{}, events: map[string]chan struct{}{},
+		cmd: exec.Command(home.java, "-Xmx256m", "-XX:+UseSerialGC",
+			"-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
+			"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp",
+			home.classes+":"+home.classpath, "Peer"),
+		stderr: stderr.Name(), ended: make(chan struct{}),
+		waiting: map[string]chan<- answer{}, events: map[string]chan struct{}{},
 	}
 	j.cmd.Stderr = stderr
 	in, inErr := j.cmd.StdinPipe()
@@ -107,7 +111,8 @@ func (j *jvm) event(lock string) chan struct{} {
 	return j.events[lock]
 }
 
-// ask gives a command to a thread of the process. The channel tells once what it has come to.
+// ask gives a command to a thread of the process. The channel tells once what it has come
+// to.
 func (j *jvm) ask(thread, verb string, arguments ...string) <-chan answer {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -189,7 +194,10 @@ func (j *jvm) leave() error {
 	case <-j.ended:
 		return nil
 	case <-time.After(locktest.Patience):
-		return errors.Join(errors.New("interop: the Java process does not end with its standard input"), j.cmd.Process.Kill())
+		return errors.Join(
+			errors.New("interop: the Java process does not end with its standard input"),
+			j.cmd.Process.Kill(),
+		)
 	}
 }
 

@@ -8,9 +8,11 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// queueUp has contenders join a queue one after the other, behind a holder, and returns the channel that tells the index of
-// each one that is granted.
-func queueUp(t *testing.T, look *goPeer, queue string, ahead int, contenders []contender) <-chan int {
+// queueUp has contenders join a queue one after the other, behind a holder, and returns
+// the channel that tells the index of each one that is granted.
+func queueUp(
+	t *testing.T, look *goPeer, queue string, ahead int, contenders []contender,
+) <-chan int {
 	t.Helper()
 	look.awaitChildren(queue, ahead)
 	granted := make(chan int, len(contenders))
@@ -27,16 +29,19 @@ func queueUp(t *testing.T, look *goPeer, queue string, ahead int, contenders []c
 	return granted
 }
 
-// Java and Go get a lock in the order in which they asked, and what a store would see as fencing tokens grows on the way: Go's tokens
-// and the czxids of Java's znodes.
+// Java and Go get a lock in the order in which they asked, and what a store would see as
+// fencing tokens grows on the way: Go's tokens and the czxids of Java's znodes.
 func TestGrantedInTurn(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, r recipe) {
 		look, path := newGo(t), zkserver.Path(t)
-		goA, goB, javaA, javaB := newGo(t).lock(r, path), newGo(t).lock(r, path), newJava(t).lock(r, path), newJava(t).lock(r, path)
+		goA, goB, javaA, javaB := newGo(t).lock(
+			r, path,
+		), newGo(t).lock(r, path), newJava(t).lock(r, path), newJava(t).lock(r, path)
 		first := goA.owner()
 		require.True(t, first.try(0))
 		contenders := []contender{ // with neighbours of one session, and of one process
-			javaA.contender(), goA.contender(), javaB.contender(), goB.contender(), goB.contender(), javaB.contender(),
+			javaA.contender(), goA.contender(), javaB.contender(), goB.contender(),
+			goB.contender(), javaB.contender(),
 			javaA.contender(), javaA.contender(), goA.contender(), goB.contender(),
 		}
 		granted := queueUp(t, look, path+r.queue, r.ahead, contenders)
@@ -57,11 +62,14 @@ func TestGrantedInTurn(t *testing.T) {
 	})
 }
 
-// A token also grows over the end of the lock's directory, with which its sequence numbers begin anew.
+// A token also grows over the end of the lock's directory, with which its sequence
+// numbers begin anew.
 func TestTokensGrowOverTheDirectorysEnd(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, r recipe) {
 		look, path := newGo(t), zkserver.Path(t)
-		inGo, inJava := newGo(t).lock(r, path).owner(), newJava(t).lock(r, path).contender()
+		inGo, inJava := newGo(t).lock(
+			r, path,
+		).owner(), newJava(t).lock(r, path).contender()
 		var before int64
 		for range 2 {
 			require.True(t, inJava.try(0))
@@ -87,7 +95,8 @@ func TestZkLockInTheQueue(t *testing.T) {
 	require.True(t, first.try(0))
 	dying := a.zkLock(path)
 	contenders := []contender{
-		b.zkLock(path), inGo.contender(), newGo(t).zkLock(path), inJava.contender(), inGo.contender(), dying, inJava.contender(),
+		b.zkLock(path), inGo.contender(), newGo(t).zkLock(path), inJava.contender(),
+		inGo.contender(), dying, inJava.contender(),
 	}
 	granted := queueUp(t, look, path, 1, contenders)
 	first.release()

@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	steady = 30 * time.Second // the timeout of a session that shall last, however slow the machine is
-	mortal = 2 * time.Second  // of one that the server is to end by itself
+	// The timeout of a session that shall last, however slow the machine is.
+	steady = 30 * time.Second
+	mortal = 2 * time.Second // of one that the server is to end by itself
 )
 
 // A goPeer is a Go process's ZooKeeper session.
@@ -162,15 +163,23 @@ func newJava(tb testing.TB) *javaPeer {
 	return newJavaIn(tb, sharedJVM(tb), steady)
 }
 
-func newJavaIn(tb testing.TB, j *jvm, timeout time.Duration, namespace ...string) *javaPeer {
+func newJavaIn(
+	tb testing.TB, j *jvm, timeout time.Duration, namespace ...string,
+) *javaPeer {
 	tb.Helper()
 	p := &javaPeer{t: tb, jvm: j, name: newName("client")}
 	millis := strconv.FormatInt(timeout.Milliseconds(), 10)
-	opened := p.do("open", append([]string{p.name, zkserver.Shared(tb).Connect(), millis}, namespace...)...)
+	opened := p.do(
+		"open",
+		append([]string{p.name, zkserver.Shared(tb).Connect(), millis}, namespace...)...,
+	)
 	session, err := strconv.ParseInt(opened[0], 10, 64)
 	require.NoError(tb, err)
 	p.session = session
-	tb.Cleanup(func() { locktest.Within(tb, j.ask(p.name, "close", p.name), "Java's close") }) // fails where the process was killed
+	// fails where the process was killed
+	tb.Cleanup(func() {
+		locktest.Within(tb, j.ask(p.name, "close", p.name), "Java's close")
+	})
 	return p
 }
 

@@ -42,7 +42,10 @@ func (p *javaPeer) readWrite(path string) func() readWrite {
 }
 
 // eachWay runs a test with the roles of Go and Java as they are named, and exchanged.
-func eachWay(t *testing.T, f func(t *testing.T, path string, look *goPeer, inGo, inJava func() readWrite)) {
+func eachWay(
+	t *testing.T,
+	f func(t *testing.T, path string, look *goPeer, inGo, inJava func() readWrite),
+) {
 	t.Parallel()
 	t.Run("as named", func(t *testing.T) {
 		t.Parallel()
@@ -58,7 +61,9 @@ func eachWay(t *testing.T, f func(t *testing.T, path string, look *goPeer, inGo,
 
 // Readers share, writers exclude, and nobody overtakes anybody.
 func TestReadersAndWritersInTurn(t *testing.T) {
-	eachWay(t, func(t *testing.T, path string, look *goPeer, inGo, inJava func() readWrite) {
+	eachWay(t, func(
+		t *testing.T, path string, look *goPeer, inGo, inJava func() readWrite,
+	) {
 		goReads, javaReads := inGo(), inJava()
 		require.True(t, goReads.read.try(0))
 		require.True(t, javaReads.read.try(0), "readers share")
@@ -66,8 +71,12 @@ func TestReadersAndWritersInTurn(t *testing.T) {
 		require.False(t, inJava().write.try(100*time.Millisecond))
 		look.awaitChildren(path, 2)
 
-		javaWrites, goReadsLater, javaReadsLater, goWrites := inJava().write, inGo().read, inJava().read, inGo().write
-		granted := queueUp(t, look, path, 2, []contender{javaWrites, goReadsLater, javaReadsLater, goWrites})
+		javaWrites, goReadsLater := inJava().write, inGo().read
+		javaReadsLater, goWrites := inJava().read, inGo().write
+		granted := queueUp(
+			t, look, path, 2,
+			[]contender{javaWrites, goReadsLater, javaReadsLater, goWrites},
+		)
 		require.False(t, inGo().read.try(0), "a reader waits for a writer that waits")
 		require.False(t, inJava().read.try(0), "a reader waits for a writer that waits")
 		goReads.read.release()
@@ -77,7 +86,10 @@ func TestReadersAndWritersInTurn(t *testing.T) {
 		require.False(t, inGo().read.try(0))
 		require.Empty(t, granted)
 		javaWrites.release()
-		both := []int{locktest.Within(t, granted, "a reader is granted"), locktest.Within(t, granted, "a reader is granted")}
+		both := []int{
+			locktest.Within(t, granted, "a reader is granted"),
+			locktest.Within(t, granted, "a reader is granted"),
+		}
 		require.ElementsMatch(t, []int{1, 2}, both)
 		javaReadsLater.release()
 		require.False(t, inJava().write.try(0))
@@ -88,8 +100,9 @@ func TestReadersAndWritersInTurn(t *testing.T) {
 	})
 }
 
-// Counterpart of Curator's TestInterProcessReadWriteLock.testBasic: writers in both languages change two numbers one after the other,
-// readers in both never see them differ, and no change is lost.
+// Counterpart of Curator's TestInterProcessReadWriteLock.testBasic: writers in both
+// languages change two numbers one after the other, readers in both never see them
+// differ, and no change is lost.
 func TestReadersSeeNoHalfOfAWrite(t *testing.T) {
 	t.Parallel()
 	const times = 30
@@ -107,7 +120,9 @@ func TestReadersSeeNoHalfOfAWrite(t *testing.T) {
 			inGo().write.increment(times, paths...),
 			inJava().write.increment(times, paths...),
 			locktest.Start(func() error { return goReader.compare(times, paths) }),
-			inJava().read.(*javaThread).ask("compare", append([]string{java.name, strconv.Itoa(times)}, paths...)...),
+			inJava().read.(*javaThread).ask(
+				"compare", append([]string{java.name, strconv.Itoa(times)}, paths...)...,
+			),
 		)
 	}
 	for _, d := range done {
@@ -123,7 +138,10 @@ func TestReadersSeeNoHalfOfAWrite(t *testing.T) {
 // compare is Shared.compare in Go.
 func (o *goOwner) compare(times int, paths []string) error {
 	for range times {
-		err := recipes.Do(o.ctx, o.lock, func(context.Context, *recipes.Hold) error { return o.peer.equal(paths) })
+		err := recipes.Do(
+			o.ctx, o.lock,
+			func(context.Context, *recipes.Hold) error { return o.peer.equal(paths) },
+		)
 		if err != nil {
 			return err
 		}
@@ -138,8 +156,13 @@ func TestNobodyUpgrades(t *testing.T) {
 	look, inGo, inJava := newGo(t), newGo(t).readWrite(path), newJava(t).readWrite(path)
 	a, b := inGo(), inJava()
 	require.True(t, a.read.try(0))
-	require.ErrorIs(t, locktest.Within(t, a.write.acquire(), "the refusal"), recipes.ErrUpgrade)
-	require.False(t, b.read.try(0) && b.write.try(100*time.Millisecond), "Curator's would wait for itself")
+	require.ErrorIs(
+		t, locktest.Within(t, a.write.acquire(), "the refusal"), recipes.ErrUpgrade,
+	)
+	require.False(
+		t, b.read.try(0) && b.write.try(100*time.Millisecond),
+		"Curator's would wait for itself",
+	)
 	look.awaitChildren(path, 2)
 	a.read.release()
 	b.read.release()
@@ -149,8 +172,9 @@ func TestNobodyUpgrades(t *testing.T) {
 	}
 }
 
-// Counterpart of Curator's testDowngrading, testContendingDowngrading and testThatDowngradingRespectsThreads: a writer in Go goes on as a
-// reader while a Java writer waits.
+// Counterpart of Curator's testDowngrading, testContendingDowngrading and
+// testThatDowngradingRespectsThreads: a writer in Go goes on as a reader while a Java
+// writer waits.
 func TestGoDowngrades(t *testing.T) {
 	t.Parallel()
 	path := zkserver.Path(t)
@@ -193,8 +217,9 @@ func TestJavaDowngrades(t *testing.T) {
 	writer.release()
 }
 
-// A writer that waits in Go while a writer in Java goes on as a reader. Since 5.5 Curator gives the read node the write node's number, and
-// the writer waits. Before, the read node stands behind the writer, who enters beside it, whatever language it is written in
+// A writer that waits in Go while a writer in Java goes on as a reader. Since 5.5 Curator
+// gives the read node the write node's number, and the writer waits. Before, the read
+// node stands behind the writer, who enters beside it, whatever language it is written in
 // (CURATOR-276, CURATOR-621).
 func TestJavaDowngradesBeforeAWriter(t *testing.T) {
 	t.Parallel()

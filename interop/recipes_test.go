@@ -12,7 +12,9 @@ type recipe struct {
 	name  string
 	queue string // where below its path the contenders queue
 	ahead int    // how many znodes a holder has there
-	holds string // where below its path a holder's last znode is, also that of one who is about to hold the lock
+	// where below its path a holder's last znode is, also that of one who is about to
+	// hold the lock
+	holds string
 	lock  func(conn recipes.Conn, path string) (recipes.InterProcessLock, error)
 	kind  string // in Java
 	side  string // of a lock that Java makes two of
@@ -47,20 +49,23 @@ var (
 		},
 	}
 	semaphoreMutex = recipe{
-		name: "semaphore mutex", kind: "semaphoremutex", args: justPath, queue: "/locks", holds: "/leases",
+		name: "semaphore mutex", kind: "semaphoremutex", args: justPath, queue: "/locks",
+		holds: "/leases",
 		lock: func(c recipes.Conn, p string) (recipes.InterProcessLock, error) {
 			return recipes.NewInterProcessSemaphoreMutex(c, p)
 		},
 	}
 	semaphoreOfOne = recipe{
-		name: "semaphore", kind: "leaselock", args: justPath, queue: "/locks", holds: "/leases",
+		name: "semaphore", kind: "leaselock", args: justPath, queue: "/locks",
+		holds: "/leases",
 		lock: func(c recipes.Conn, p string) (recipes.InterProcessLock, error) {
 			s, err := recipes.NewInterProcessSemaphoreV2(c, p, 1)
 			return locktest.NewLeaseLock(s, 1), err
 		},
 	}
 	multiLock = recipe{
-		name: "multi lock", kind: "multilock", args: twoPaths, queue: "/a", ahead: 1, holds: "/b",
+		name: "multi lock", kind: "multilock", args: twoPaths, queue: "/a", ahead: 1,
+		holds: "/b",
 		lock: func(c recipes.Conn, p string) (recipes.InterProcessLock, error) {
 			return recipes.NewInterProcessMultiLock(c, twoPaths(p))
 		},

@@ -29,11 +29,14 @@ func writer(r recipe) recipe {
 	return writeLock
 }
 
-// Counterpart of Curator's TestInterProcessMutex.testRevoking: Go asks Java, a holder and one who waits.
+// Counterpart of Curator's TestInterProcessMutex.testRevoking: Go asks Java, a holder and
+// one who waits.
 func TestGoAsksJava(t *testing.T) {
 	eachRevocable(t, func(t *testing.T, r recipe) {
 		path := zkserver.Path(t)
-		look, java, inGo := newGo(t), newJava(t), newGo(t).lock(writer(r), path).contender()
+		look, java, inGo := newGo(t), newJava(t), newGo(t).lock(
+			writer(r), path,
+		).contender()
 		holder, waiter := java.lock(r, path).owner(), java.lock(r, path).owner()
 		holder.do("revocable")
 		require.True(t, holder.try(0))
@@ -48,7 +51,8 @@ func TestGoAsksJava(t *testing.T) {
 		waiter.do("revocable")
 		javaWaiting := waiter.acquire()
 		node = path + "/" + look.awaitChildren(path, 2)[1]
-		// Curator does not look at what is there when it begins to watch, so one request may be too early.
+		// Curator does not look at what is there when it begins to watch, so one request
+		// may be too early.
 		locktest.Eventually(t, func() bool {
 			require.NoError(t, recipes.AttemptRevoke(t.Context(), look.Client, node))
 			return len(java.jvm.event(waiter.name)) > 0
@@ -57,7 +61,9 @@ func TestGoAsksJava(t *testing.T) {
 		inGo.release()
 		require.NoError(t, locktest.Within(t, javaWaiting, "Java is granted"))
 		waiter.release()
-		require.NoError(t, recipes.AttemptRevoke(t.Context(), look.Client, node), "it is gone")
+		require.NoError(
+			t, recipes.AttemptRevoke(t.Context(), look.Client, node), "it is gone",
+		)
 	})
 }
 
@@ -68,7 +74,9 @@ func TestJavaAsksGo(t *testing.T) {
 		look, java := newGo(t), newJava(t)
 		asked := make(chan struct{}, 100)
 		inGo := newGo(t).lock(r, path).owner()
-		inGo.lock.(interface{ MakeRevocable(listener func()) }).MakeRevocable(func() { asked <- struct{}{} })
+		inGo.lock.(interface {
+			MakeRevocable(listener func())
+		}).MakeRevocable(func() { asked <- struct{}{} })
 		inJava := java.lock(writer(r), path).contender()
 		for range 2 {
 			require.True(t, inGo.try(0))
@@ -88,7 +96,9 @@ func TestJavaAsksGo(t *testing.T) {
 			java.do("revoke", java.name, node)
 			locktest.Within(t, asked, "Go's listener is called")
 			giveUp()
-			require.ErrorIs(t, locktest.Within(t, goWaits, "Go gives up"), context.Canceled)
+			require.ErrorIs(
+				t, locktest.Within(t, goWaits, "Go gives up"), context.Canceled,
+			)
 			look.awaitChildren(path, 1)
 			inJava.release()
 		}

@@ -67,7 +67,9 @@ type javaSemaphore struct {
 
 func (p *javaPeer) semaphore(path string, most int) javaSemaphore {
 	p.t.Helper()
-	return javaSemaphore{p, p.make("semaphore", path, strconv.Itoa(most)), newName("thread")}
+	return javaSemaphore{
+		p, p.make("semaphore", path, strconv.Itoa(most)), newName("thread"),
+	}
 }
 
 // sharedSemaphore makes a semaphore with the maximum of a SharedCount that has been made.
@@ -79,7 +81,10 @@ func (p *javaPeer) sharedSemaphore(path, count string) javaSemaphore {
 // try returns the names of n leases, or none where they are not to be had in time.
 func (s javaSemaphore) try(n int, wait time.Duration) []string {
 	s.peer.t.Helper()
-	return s.peer.jvm.do(s.peer.t, s.thread, "leases", s.name, strconv.Itoa(n), strconv.FormatInt(wait.Milliseconds(), 10))
+	return s.peer.jvm.do(
+		s.peer.t, s.thread, "leases", s.name, strconv.Itoa(n),
+		strconv.FormatInt(wait.Milliseconds(), 10),
+	)
 }
 
 func (s javaSemaphore) giveBack(leases ...string) {
@@ -92,13 +97,18 @@ func (s javaSemaphore) acquire(n int) <-chan answer {
 	return s.peer.jvm.ask(s.thread, "leases", s.name, strconv.Itoa(n))
 }
 
-// Leases are counted together, whoever has them. Counterpart of Curator's TestInterProcessSemaphore.testSimple, testSimple2,
-// testRelease1AtATime and testReleaseInChunks.
+// Leases are counted together, whoever has them. Counterpart of Curator's
+// TestInterProcessSemaphore.testSimple, testSimple2, testRelease1AtATime and
+// testReleaseInChunks.
 func TestLeasesAreCountedTogether(t *testing.T) {
 	t.Parallel()
 	path := zkserver.Path(t)
-	look, inGo, inJava := newGo(t), newGo(t).semaphore(path, 4), newJava(t).semaphore(path, 4)
-	goLeases, javaLeases := inGo.try(2, locktest.Patience), inJava.try(2, locktest.Patience)
+	look, inGo, inJava := newGo(t), newGo(t).semaphore(
+		path, 4,
+	), newJava(t).semaphore(path, 4)
+	goLeases, javaLeases := inGo.try(
+		2, locktest.Patience,
+	), inJava.try(2, locktest.Patience)
 	require.Len(t, goLeases, 2)
 	require.Len(t, javaLeases, 2)
 	require.Empty(t, inGo.try(1, 0))
@@ -133,7 +143,10 @@ func TestSeveralLeasesAreNotOvertaken(t *testing.T) {
 
 	three := inGo.acquire(t.Context(), 3)
 	look.awaitChildren(path+"/leases", 2+3)
-	require.Empty(t, alsoInJava.try(1, 100*time.Millisecond), "one is free, but not for those behind")
+	require.Empty(
+		t, alsoInJava.try(1, 100*time.Millisecond),
+		"one is free, but not for those behind",
+	)
 	one := alsoInJava.acquire(1)
 	look.awaitChildren(path+"/locks", 2)
 	inJava.giveBack(javaLeases[0])
@@ -151,8 +164,9 @@ func TestSeveralLeasesAreNotOvertaken(t *testing.T) {
 	inGo.giveBack(goLeases...)
 }
 
-// Curator asks for several leases one by one, and lets others ask in between. Two who do so, or one who does and a Go process, may each
-// have a part of what they want and wait for the other's; when one gives up, and leaves nothing, the other is granted.
+// Curator asks for several leases one by one, and lets others ask in between. Two who do
+// so, or one who does and a Go process, may each have a part of what they want and wait
+// for the other's; when one gives up, and leaves nothing, the other is granted.
 func TestCuratorInterleavesSeveralLeases(t *testing.T) {
 	t.Parallel()
 	path := zkserver.Path(t)
@@ -205,8 +219,9 @@ func TestLeasesEndWithTheSession(t *testing.T) {
 	}
 }
 
-// A maximum that is shared is seen, and may be changed, from both sides: a higher one wakes those who wait, a lower one takes nothing.
-// Counterpart of Curator's testThreadedLeaseIncrease.
+// A maximum that is shared is seen, and may be changed, from both sides: a higher one
+// wakes those who wait, a lower one takes nothing. Counterpart of Curator's
+// testThreadedLeaseIncrease.
 func TestSharedCount(t *testing.T) {
 	t.Parallel()
 	path := zkserver.Path(t)
@@ -219,8 +234,12 @@ func TestSharedCount(t *testing.T) {
 	require.NoError(t, recipes.SetSharedCount(ctx, look.Client, countPath, 1))
 
 	count := java.make("count", countPath, "7")
-	require.Equal(t, []string{"1"}, java.do("get", count), "what is there counts, not Java's seed")
-	inJava, alsoInJava := java.sharedSemaphore(path, count), java.sharedSemaphore(path, count)
+	require.Equal(
+		t, []string{"1"}, java.do("get", count), "what is there counts, not Java's seed",
+	)
+	inJava, alsoInJava := java.sharedSemaphore(
+		path, count,
+	), java.sharedSemaphore(path, count)
 	leases := inJava.try(1, locktest.Patience)
 	require.Len(t, leases, 1)
 
@@ -237,7 +256,10 @@ func TestSharedCount(t *testing.T) {
 	require.NoError(t, granted.err)
 
 	require.NoError(t, recipes.SetSharedCount(ctx, look.Client, countPath, 1))
-	locktest.Eventually(t, func() bool { return java.do("get", count)[0] == "1" }, "Go's change does not reach Java")
+	locktest.Eventually(
+		t, func() bool { return java.do("get", count)[0] == "1" },
+		"Go's change does not reach Java",
+	)
 	require.NoError(t, goLeases[0].Err())
 	require.Len(t, look.children(path+"/leases"), 3)
 	inGo.giveBack(goLeases...)

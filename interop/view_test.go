@@ -18,7 +18,8 @@ type viewer interface {
 	Participants(ctx context.Context) ([]recipes.Participant, error)
 }
 
-// Counterpart of Curator's getParticipantNodes in testBasic and others: both sides tell the same queue, and Go who is in it.
+// Counterpart of Curator's getParticipantNodes in testBasic and others: both sides tell
+// the same queue, and Go who is in it.
 func TestParticipantsOfAMutex(t *testing.T) {
 	t.Parallel()
 	path := zkserver.Path(t)
@@ -32,7 +33,9 @@ func TestParticipantsOfAMutex(t *testing.T) {
 
 	holder, other := inJava.contender(), newGo(t)
 	require.True(t, holder.try(0))
-	contenders := []contender{inGo.contender(), other.zkLock(path), inJava.contender(), inGo.contender()}
+	contenders := []contender{
+		inGo.contender(), other.zkLock(path), inJava.contender(), inGo.contender(),
+	}
 	granted := queueUp(t, look, path, 1, contenders)
 	nodes, err := view.ParticipantNodes(t.Context())
 	require.NoError(t, err)
@@ -41,14 +44,21 @@ func TestParticipantsOfAMutex(t *testing.T) {
 
 	participants, err := view.Participants(t.Context())
 	require.NoError(t, err)
-	sessions := []int64{java.session, goPeer.SessionID(), other.SessionID(), java.session, goPeer.SessionID()}
+	sessions := []int64{
+		java.session, goPeer.SessionID(), other.SessionID(), java.session,
+		goPeer.SessionID(),
+	}
 	for i, p := range participants {
 		require.Equal(t, nodes[i], p.Node)
 		require.Equal(t, sessions[i], p.Session)
 		require.Equal(t, i == 0, p.Holding)
-		if contender := append([]contender{holder}, contenders...)[i]; contender != contenders[1] {
+		if contender := append(
+			[]contender{holder}, contenders...,
+		)[i]; contender != contenders[1] {
 			_, err := netip.ParseAddr(string(p.Data))
-			require.NoError(t, err, "what both write by default is the address of the host")
+			require.NoError(
+				t, err, "what both write by default is the address of the host",
+			)
 		}
 	}
 	holder.release()
@@ -67,7 +77,9 @@ func TestParticipantsOfAReadWriteLock(t *testing.T) {
 	for _, r := range readers {
 		require.True(t, r.try(0))
 	}
-	contenders := []contender{inGo().write, inJava().write, inJava().read, inGo().read, inJava().read}
+	contenders := []contender{
+		inGo().write, inJava().write, inJava().read, inGo().read, inJava().read,
+	}
 	granted := queueUp(t, look, path, 2, contenders)
 	goViews, javaViews := inGo(), inJava()
 	for _, side := range []struct {
@@ -95,7 +107,8 @@ func TestParticipantsOfAReadWriteLock(t *testing.T) {
 	}
 }
 
-// Counterpart of Curator's TestInterProcessSemaphore.testGetParticipantNodes. Curator's names are bare, and in no order.
+// Counterpart of Curator's TestInterProcessSemaphore.testGetParticipantNodes. Curator's
+// names are bare, and in no order.
 func TestParticipantsOfASemaphore(t *testing.T) {
 	t.Parallel()
 	path := zkserver.Path(t)
@@ -115,12 +128,17 @@ func TestParticipantsOfASemaphore(t *testing.T) {
 	require.ElementsMatch(t, javaLeases, names[2:])
 }
 
-// Counterpart of Curator's testWithNamespace: its namespace and the chroot of a connect string are the same lock's path in two ways.
+// Counterpart of Curator's testWithNamespace: its namespace and the chroot of a connect
+// string are the same lock's path in two ways.
 func TestNamespaceAndChroot(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, r recipe) {
 		namespace := zkserver.Path(t)
-		inGo := newGoAt(t, zkserver.Shared(t).Connect()+namespace, steady).lock(r, "/lock").contender()
-		inJava := newJavaIn(t, sharedJVM(t), steady, namespace[1:]).lock(r, "/lock").contender()
+		inGo := newGoAt(
+			t, zkserver.Shared(t).Connect()+namespace, steady,
+		).lock(r, "/lock").contender()
+		inJava := newJavaIn(
+			t, sharedJVM(t), steady, namespace[1:],
+		).lock(r, "/lock").contender()
 		absolute := newGo(t).lock(r, namespace+"/lock").contender()
 		for range 2 {
 			require.True(t, inGo.try(0))

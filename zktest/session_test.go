@@ -310,8 +310,8 @@ func TestSlowClose(t *testing.T) {
 }
 
 // What a client sends behind the end of its session is refused, also while that is on its
-// way into the log (3.8.0 answers SessionExpired). So it leaves no znode that nobody would
-// ever delete.
+// way into the log (3.8.0 answers SessionExpired). So it leaves no znode that nobody
+// would ever delete.
 func TestACreateBehindTheEndOfItsSession(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {

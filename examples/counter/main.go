@@ -1,9 +1,9 @@
-// Command counter lets several worker processes take turns on one lock. Each adds to a counter that lies in ZooKeeper and that
-// nothing else guards: a worker reads it, and writes it back. It comes out exact only if no two workers ever
-// held the lock at once.
+// Command counter lets several worker processes take turns on one lock. Each adds to a
+// counter that lies in ZooKeeper and that nothing else guards: a worker reads it, and
+// writes it back. It comes out exact only if no two workers ever held the lock at once.
 //
-// ZOOKEEPER_SERVERS ("host:port,host:port") names the ZooKeeper. Without it the parent embeds one, zktest, so that this runs on a
-// machine with nothing but Go.
+// ZOOKEEPER_SERVERS ("host:port,host:port") names the ZooKeeper. Without it the parent
+// embeds one, zktest, so that this runs on a machine with nothing but Go.
 package main
 
 import (
@@ -53,7 +53,8 @@ func main() {
 	}
 }
 
-// findServers returns the connect string of the ZooKeeper to use, and says which one it is.
+// findServers returns the connect string of the ZooKeeper to use, and says which one it
+// is.
 func findServers() (servers string, stop func(), err error) {
 	if servers := os.Getenv("ZOOKEEPER_SERVERS"); servers != "" {
 		fmt.Printf("ZooKeeper: %s, from ZOOKEEPER_SERVERS\n", servers)
@@ -86,7 +87,9 @@ func (j job) supervise(ctx context.Context) error {
 		return err
 	}
 	defer client.Close()
-	if _, err := client.Create(counterPath, []byte("0"), 0, zk.WorldACL(zk.PermAll)); err != nil {
+	if _, err := client.Create(
+		counterPath, []byte("0"), 0, zk.WorldACL(zk.PermAll),
+	); err != nil {
 		return fmt.Errorf("create %s: %w", counterPath, err)
 	}
 	began := time.Now()
@@ -97,9 +100,14 @@ func (j job) supervise(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("get %s: %w", counterPath, err)
 	}
-	fmt.Printf("%d workers x %d increments in %v: the counter is %s\n", j.workers, j.increments, time.Since(began).Round(time.Millisecond), data)
+	fmt.Printf(
+		"%d workers x %d increments in %v: the counter is %s\n", j.workers, j.increments,
+		time.Since(began).Round(time.Millisecond), data,
+	)
 	if want := strconv.Itoa(j.workers * j.increments); string(data) != want {
-		return fmt.Errorf("the counter is %s, not %s: two workers held the lock at once", data, want)
+		return fmt.Errorf(
+			"the counter is %s, not %s: two workers held the lock at once", data, want,
+		)
 	}
 	fmt.Println("exact: nobody was in another's way")
 	return nil
@@ -114,7 +122,10 @@ func (j job) runWorkers(ctx context.Context) error {
 	defer cancel()
 	ended := make(chan error)
 	for n := range j.workers {
-		cmd := exec.CommandContext(ctx, self, "-worker", strconv.Itoa(n+1), "-increments", strconv.Itoa(j.increments), "-servers", j.servers)
+		cmd := exec.CommandContext(
+			ctx, self, "-worker", strconv.Itoa(n+1), "-increments",
+			strconv.Itoa(j.increments), "-servers", j.servers,
+		)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		go func() { ended <- cmd.Run() }()
 	}
@@ -141,12 +152,15 @@ func (j job) work(ctx context.Context) error {
 	}
 	for i := range j.increments {
 		asked := time.Now()
-		if err := recipes.Do(ctx, lock, func(_ context.Context, hold *recipes.Hold) error {
+		if err := recipes.Do(ctx, lock, func(
+			_ context.Context, hold *recipes.Hold,
+		) error {
 			waited := time.Since(asked)
 			n, err := increment(client)
 			if err == nil && (i+1)%max(1, j.increments/5) == 0 {
-				fmt.Printf("worker %d (pid %d): increment %3d of %d, counter %4d, waited %v, fencing token %d\n", j.worker, os.Getpid(),
-					i+1, j.increments, n, waited.Round(10*time.Microsecond), hold.FencingToken())
+				fmt.Printf("worker %d (pid %d): increment %3d of %d, counter %4d, "+
+					"waited %v, fencing token %d\n", j.worker, os.Getpid(), i+1, j.increments, n,
+					waited.Round(10*time.Microsecond), hold.FencingToken())
 			}
 			return err
 		}); err != nil {

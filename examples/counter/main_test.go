@@ -10,7 +10,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// asCommand has the test binary be the command, also for the worker processes that it starts.
+// asCommand has the test binary be the command, also for the worker processes that it
+// starts.
 const asCommand = "COUNTER_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -39,5 +40,7 @@ func TestOnAnEmbeddedZooKeeper(t *testing.T) {
 
 func TestOnTheZooKeeperThatIsNamed(t *testing.T) {
 	servers := zkserver.Shared(t).Connect()
-	require.Contains(t, counter(t, servers), "ZooKeeper: "+servers+", from ZOOKEEPER_SERVERS\n")
+	require.Contains(
+		t, counter(t, servers), "ZooKeeper: "+servers+", from ZOOKEEPER_SERVERS\n",
+	)
 }

@@ -134,7 +134,9 @@ func TestHazardE10_RawWriteError(t *testing.T) {
 
 func testRawWriteError(t *testing.T, op wiretap.Op, fault *writeFault) {
 	t.Helper()
-	broken := func(conn net.Conn) net.Conn { return &brokenLine{Conn: conn, fault: fault} }
+	broken := func(conn net.Conn) net.Conn {
+		return &brokenLine{Conn: conn, fault: fault}
+	}
 	p := locktest.NewPeerOver(t, locktest.ManyNames(t), locktest.Lasting, broken)
 	s := newSceneWith(t, p)
 	fault.path = s.path

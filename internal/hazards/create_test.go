@@ -45,7 +45,7 @@ func TestHazardA1_1_CreateReplyLost(t *testing.T) {
 			creates := s.requests(wiretap.Create)
 			require.Len(
 				t, creates, c.creates,
-				"a create is sent again only when the first is known to have done nothing",
+				"a create is sent again only when the first has surely done nothing",
 			)
 			require.Equal(
 				t, creates[0], creates[len(creates)-1], "always with the same uuid",

@@ -132,8 +132,9 @@ func TestHazardA2_GhostWithAHolderOfTheSameProcess(t *testing.T) {
 	}
 }
 
-// A reconnect tells what was missed in any order. A waiter whose own znode and the one ahead
-// went meanwhile must not take the second event, where it comes first, for its turn.
+// A reconnect tells what was missed in any order. A waiter whose own znode and the one
+// ahead went meanwhile must not take the second event, where it comes first, for its
+// turn.
 func TestHazardE17_MissedEventsInAnyOrder(t *testing.T) {
 	for range 20 {
 		locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
@@ -152,7 +153,9 @@ func TestHazardE17_MissedEventsInAnyOrder(t *testing.T) {
 			require.NoError(t, ahead.Release(ctx))
 			link.Heal()
 			require.NoError(t, <-granted)
-			require.NotEqual(t, "/lock/"+nodes[1], b.Lock.LockPath(ours), "a hold of nothing")
+			require.NotEqual(
+				t, "/lock/"+nodes[1], b.Lock.LockPath(ours), "a hold of nothing",
+			)
 			require.NoError(t, b.Lock.Release(ours))
 		})
 	}

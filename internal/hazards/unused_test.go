@@ -112,7 +112,9 @@ func TestHazardA6_OthersDirectoriesStay(t *testing.T) {
 func TestHazardA6_ADirectoryWithDataStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := zktest.Start(t)
-		ours, other := locktest.ConnectThrough(t, cluster, "ours"), locktest.ConnectThrough(t, cluster, "other")
+		ours, other := locktest.ConnectThrough(
+			t, cluster, "ours",
+		), locktest.ConnectThrough(t, cluster, "other")
 		ctx, cancel := context.WithCancel(locktest.Owner(t))
 		conn := &afterContainer{Client: ours, made: func(path string) {
 			_, err := other.Set(path, []byte("theirs"), -1)

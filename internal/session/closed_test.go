@@ -64,10 +64,12 @@ func TestAWrapperThatPlaysAnOutageIsNotTakenForClosed(t *testing.T) {
 		state   zk.State
 		within  time.Duration
 	}{
-		"state not told":            {long, zk.StateHasSession, never},
-		"connecting":                {long, zk.StateConnecting, never},
-		"disconnected for long":     {long, zk.StateDisconnected, long + time.Second},
-		"disconnected, short T":     {time.Second, zk.StateDisconnected, 11 * time.Second},
+		"state not told":        {long, zk.StateHasSession, never},
+		"connecting":            {long, zk.StateConnecting, never},
+		"disconnected for long": {long, zk.StateDisconnected, long + time.Second},
+		"disconnected, short T": {
+			time.Second, zk.StateDisconnected, 11 * time.Second,
+		},
 		"disconnected, T not known": {0, zk.StateDisconnected, 45 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,8 +19,8 @@ func TestALossTellsOfTheLastContact(t *testing.T) {
 	}{
 		"out of touch": {
 			func(*session.Session, *fake) {},
-			"out of touch with ZooKeeper (no answer for 7s; the last request that its leader " +
-				"surely knows of is 9.5s old, and the session may end at 10s)",
+			"out of touch with ZooKeeper (no answer for 7s; the last request that its " +
+				"leader surely knows of is 9.5s old, and the session may end at 10s)",
 		},
 		"session ended": {
 			func(_ *session.Session, conn *fake) { conn.change(func() { conn.id = 2 }) },

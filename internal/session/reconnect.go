@@ -75,9 +75,9 @@ func (s *Session) Reconnected() <-chan struct{} {
 }
 
 // AwaySince looks at the connection and tells whether it was away since reconnected, of
-// [Session.Reconnected], was got. What was missed meanwhile the client tells in any order,
-// and before the next tick: so who draws a conclusion from one event and not another asks
-// here first. A *zk.Conn that lost no request does not tell.
+// [Session.Reconnected], was got. What was missed meanwhile the client tells in any
+// order, and before the next tick: so who draws a conclusion from one event and not
+// another asks here first. A *zk.Conn that lost no request does not tell.
 func (s *Session) AwaySince(reconnected <-chan struct{}) bool {
 	now := s.look()
 	s.mu.Lock()

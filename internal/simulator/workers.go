@@ -188,8 +188,8 @@ func (s *session) value(n int, lock Lock, fresh bool) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	// So that both kinds of locks turn up, those that watch their own znode from the start
-	// and those that do not.
+	// So that both kinds of locks turn up, those that watch their own znode from the
+	// start and those that do not.
 	if !fresh {
 		v.makeRevocable()
 		s.values[n] = v
