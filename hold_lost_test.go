@@ -177,9 +177,8 @@ func TestLostWhenTheServerIsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			service := zkserver.Start(t)
-			other, lasting := locktest.NewPeer(
-				t, service.Connect(), time.Minute,
-			), locktest.NewPeer(t, service.Connect(), time.Minute)
+			other := locktest.NewPeer(t, service.Connect(), time.Minute)
+			lasting := locktest.NewPeer(t, service.Connect(), time.Minute)
 			brief := newOutcast(t, service.Connect(), 2*time.Second, other)
 			path, ctx := zkserver.Path(t), locktest.Owner(t)
 			lock := lasting.Mutex(path)
@@ -208,9 +207,8 @@ func TestNotLostWithinTheSession(t *testing.T) {
 	t.Parallel()
 	const timeout = 6 * time.Second
 	servers := zkserver.Shared(t).Connect()
-	p, other := locktest.NewPeer(t, servers, timeout), locktest.NewPeer(
-		t, servers, time.Minute,
-	)
+	p := locktest.NewPeer(t, servers, timeout)
+	other := locktest.NewPeer(t, servers, time.Minute)
 	path, ctx := zkserver.Path(t), locktest.Owner(t)
 	lock := p.Mutex(path)
 	require.NoError(t, lock.Acquire(ctx))

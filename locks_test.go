@@ -542,9 +542,9 @@ func TestEveryLockSharesItsWatches(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			path, p, other := zkserver.Path(t), locktest.NewPeer(
-				t, server.Addr, 4*time.Second,
-			), locktest.NewPeer(t, server.Addr, 4*time.Second)
+			path := zkserver.Path(t)
+			p := locktest.NewPeer(t, server.Addr, 4*time.Second)
+			other := locktest.NewPeer(t, server.Addr, 4*time.Second)
 			held := k.newRival(other, path)
 			ctx := locktest.Owner(t)
 			require.NoError(t, held.Acquire(ctx))

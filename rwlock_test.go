@@ -251,9 +251,8 @@ func TestDowngradeSurvivesLostReplies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir, p, other := zkserver.Path(t), locktest.NewPeer(
-				t, locktest.ManyNames(t), locktest.Lasting,
-			), locktest.SharedPeer(t)
+			dir, other := zkserver.Path(t), locktest.SharedPeer(t)
+			p := locktest.NewPeer(t, locktest.ManyNames(t), locktest.Lasting)
 			l, ctx := readWriteLock(p, dir), locktest.Owner(t)
 			require.NoError(t, l.WriteLock().Acquire(ctx))
 			lost := fault(p)
@@ -279,9 +278,8 @@ func TestDowngradeSurvivesLostReplies(t *testing.T) {
 // taken over.
 func TestDowngradeWhenTheSessionEnds(t *testing.T) {
 	t.Parallel()
-	dir, p, other := zkserver.Path(t), locktest.NewPeer(
-		t, locktest.ManyNames(t), 2*time.Second,
-	), locktest.SharedPeer(t)
+	dir, other := zkserver.Path(t), locktest.SharedPeer(t)
+	p := locktest.NewPeer(t, locktest.ManyNames(t), 2*time.Second)
 	l, ctx := readWriteLock(p, dir), locktest.Owner(t)
 	require.NoError(t, l.WriteLock().Acquire(ctx))
 	write, old := l.WriteLock().Hold(ctx), p.Conn.SessionID()

@@ -25,9 +25,8 @@ func finish(
 	c.Locks = []simulator.Lock{{Recipe: simulator.Mutex, Paths: []string{"/mutex"}}}
 	c.Dial = func(ctx context.Context, _ int) (simulator.Client, error) {
 		return recipes.Connect(ctx, strings.Join(cluster.Names(), ","), simSession,
-			recipes.WithDialer(cluster.Dial), recipes.WithHostProvider(
-				cluster.HostProvider(),
-			))
+			recipes.WithDialer(cluster.Dial),
+			recipes.WithHostProvider(cluster.HostProvider()))
 	}
 	w, err := simulator.New(c)
 	require.NoError(t, err)
