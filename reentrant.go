@@ -80,7 +80,7 @@ func (r *reentrant) acquireWithin(ctx context.Context, l limit) error {
 }
 
 func (r *reentrant) enterOrReenter(ctx, call context.Context, try bool) error {
-	who, asked := ownerOf(ctx, r), time.Now()
+	who := ownerOf(ctx, r)
 	for {
 		c, mine, err := r.claim(who)
 		switch {
@@ -91,13 +91,22 @@ func (r *reentrant) enterOrReenter(ctx, call context.Context, try bool) error {
 		case try:
 			return fmt.Errorf("%w: %s", seqnode.ErrBusy, elsewhere)
 		}
-		select {
-		case <-c.settled:
-		case <-ctx.Done():
-			s := session.Use(r.conn, r.config)
-			defer s.Release()
-			return seqnode.Standing(ctx, s, context.Cause(ctx), elsewhere, asked)
+		if err := r.awaitSettled(ctx, c); err != nil {
+			return err
 		}
+	}
+}
+
+// awaitSettled waits for another goroutine of the owner's, which is acquiring.
+func (r *reentrant) awaitSettled(ctx context.Context, c *claim) error {
+	asked := time.Now()
+	select {
+	case <-c.settled:
+		return nil
+	case <-ctx.Done():
+		s := session.Use(r.conn, r.config)
+		defer s.Release()
+		return seqnode.Standing(ctx, s, context.Cause(ctx), elsewhere, asked)
 	}
 }
 
