@@ -349,7 +349,7 @@ func (c *Client) drain(events <-chan zk.Event) {
 			connected = true
 			granted := c.SessionTimeout()
 			c.log.Info("zookeeper: session established", "server", e.Server,
-				"session", fmt.Sprintf("%#x", c.zk.SessionID()), "timeout", granted)
+				"session", sessionText(c.zk.SessionID()), "timeout", granted)
 			if granted != last && granted != c.asked {
 				c.log.Warn("zookeeper: session timeout not granted as asked for",
 					"asked", c.asked, "granted", granted, "server", e.Server)

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -70,6 +71,9 @@ type SessionConn interface {
 	// ServerPath returns path as the server sees it, without and with a chroot.
 	ServerPath(path string) string
 }
+
+// sessionText is a session's id as the servers' logs have it.
+func sessionText(id int64) string { return fmt.Sprintf("%#x", uint64(id)) }
 
 // wrapped finds a T in conn or in what it wraps.
 func wrapped[T any](conn Conn) (found T, ok bool) {
