@@ -58,10 +58,9 @@ func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l
 //
 // *zk.Conn does no more than log what it has negotiated ("authenticated: id=…,
 // timeout=…" in milliseconds). It is what zk.Connect was asked for where that lies
-// between the
-// servers' limits, minSessionTimeout and maxSessionTimeout: by default 2 and 20 ticks, 4
-// s and 40 s with a tick of 2 s. If in doubt, give less: too little loses locks early,
-// too much late.
+// between the servers' limits, minSessionTimeout and maxSessionTimeout: by default 2 and
+// 20 ticks, which is 4 s and 40 s with a tick of 2 s. If in doubt, give less: too little
+// loses locks early, too much late.
 //
 // Where it is unknown, a lock is lost after a second without an answer to a sync, and
 // five syncs are sent in a second while anything is held or waited for; a disconnect that

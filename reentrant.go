@@ -113,9 +113,9 @@ func (r *reentrant) awaitSettled(ctx context.Context, c *claim) error {
 // elsewhere is where an owner stands that acquires the lock on two goroutines at once.
 const elsewhere = "its owner is acquiring it on another goroutine"
 
-// claim re-enters the owner's hold: no claim and no error. Where it has none it makes a
-// new claim, which is the caller's to settle, or returns the one that another goroutine
-// of the owner's is to settle.
+// claim re-enters the owner's hold: no claim, and an error only if that hold was lost.
+// Where it has none it makes a new claim, which is the caller's to settle (mine), or
+// returns the one that another goroutine of the owner's is to settle.
 func (r *reentrant) claim(who owner) (c *claim, mine bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,7 +203,7 @@ func (r *reentrant) settle(who owner, c *claim, hold *Hold) {
 	close(c.settled)
 }
 
-// abandon takes off a claim the acquire whose caller will not return.
+// abandon takes off a claim the acquire of a caller who will not return.
 func (r *reentrant) abandon(who owner, c *claim) {
 	r.mu.Lock()
 	last := false

@@ -82,6 +82,7 @@ func newSemaphore(
 	if err != nil {
 		return nil, err
 	}
+	// Of two queues: who stands at the gate is held as well (Enter), and has no lease.
 	queue := func(dir, kind string, rule seqnode.Rule) *seqnode.Queue {
 		return &seqnode.Queue{
 			Dir: zkpath.Join(path, dir), Kind: kind, Kinds: []string{kind}, Rule: rule,
@@ -225,8 +226,8 @@ func (s *InterProcessSemaphoreV2) enter(
 	}
 }
 
-// admits waits until the shared maximum is n or more. One lease there nearly always is:
-// its znode waits among the others.
+// admits waits until the shared maximum is n or more. One lease needs no such wait: its
+// znode waits among the others, also where the maximum is 0 for a while.
 func (s *InterProcessSemaphoreV2) admits(
 	ctx context.Context, conn *session.Session, n int, try bool,
 ) error {

@@ -1,6 +1,6 @@
-// Package lossclock tells until when a ZooKeeper session can be relied on. It is
-// arithmetic on times that it is given: it reads no clock, asks no server, and locks
-// nothing.
+// Package lossclock tells until when a ZooKeeper session can be relied on, and when the
+// next heartbeat is due. It is arithmetic on times that it is given: it reads no clock,
+// asks no server, and locks nothing.
 //
 // The leader ends a session no earlier than T, the session timeout, after it last heard
 // of it (SessionTrackerImpl, ExpiryQueue: rounded up to a tick, never down). So what
@@ -89,8 +89,8 @@ func (t Terms) LeastTimeout() time.Duration { return t.Tick / 4 * 3 }
 type Clock struct {
 	session int64
 	last    time.Time // when the last contact was sent; zero: there was none
-	// recent are in order, some left out: the first may be long ago, the others are not
-	// proved to be reported yet.
+	// recent are in order, without those that came close behind another. The first is the
+	// latest that is proved, if one is; the others are not proved to be reported yet.
 	recent []contact
 }
 
@@ -168,8 +168,9 @@ const (
 	unknownWatch  = 5 * time.Second // where nothing depends on a session of unknown T
 )
 
-// NextSync is when the next sync is due, where the last one was sent at lastSync and
-// something depends on the session, or not.
+// NextSync is when the next sync is due, where the last one was sent at lastSync. needed,
+// that something depends on the session, counts only where T is not known: else the
+// period is the same.
 //
 // In the long run, a proved contact is a proof's time and two periods old at the most.
 // After an idle time only the client's pings before each contact speak for the session:
@@ -197,7 +198,9 @@ func (c *Clock) NextSync(
 	return next
 }
 
-// lags tells whether the evidence is older than it is in the long run.
+// lags tells whether the evidence was older, at the last contact, than it is in the long
+// run: then it is a proof's time and one period old. The other period is for late beats.
+// It lags behind a contact, so there was one, and recent is not empty.
 func (c *Clock) lags(terms Terms, session int64, handshake time.Time) bool {
 	behind := c.Last(session).Sub(c.Reported(terms, session, handshake))
 	return behind > terms.reportedWithin()+2*terms.Timeout/periodShare

@@ -17,7 +17,8 @@ type aim interface {
 	look(ctx context.Context) (free bool, err error)
 	// wait sleeps until it is worth looking again, or until it is free for certain.
 	wait(ctx context.Context) (free bool, err error)
-	// take makes it the caller's.
+	// take makes it the caller's. An error of any of the three begins anew with look,
+	// after a pause that grows (session.Retry), unless it is final, as ErrBusy is.
 	take(ctx context.Context) error
 }
 

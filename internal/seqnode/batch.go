@@ -16,7 +16,7 @@ import (
 // participants than limit allows. They leave in any order, so the children are watched,
 // and only one process at a time may be here: the holder of gate, which is given up in
 // any case. The Nodes that it returns are held. ErrGone says that the gate or a znode was
-// lost: try again.
+// lost, or that the limit fell below n, which Limit.Await waits out: try again.
 func (q *Queue) EnterN(
 	ctx context.Context, s *session.Session, gate *Node, n int, limit Limit, tryOnce bool,
 ) ([]*Node, error) {

@@ -1,6 +1,8 @@
 // Package seqnode is the queue that every recipe stands in: a directory of ephemeral
 // sequential znodes. A recipe is a name for its znodes and a [Rule]; joining, waiting and
-// leaving are the same for all. The package knows no recipe and no owner.
+// leaving are the same for all. Leases, which leave in any order, have no Rule but a
+// [Limit], and another queue as their gate (EnterN). The package knows no recipe and no
+// owner.
 //
 // # The life of a Node
 //
@@ -17,10 +19,10 @@
 //
 // Queued: the znode stands in the directory, and a waiter waits for its turn. Held: Enter
 // has returned it, or is about to; who got it relies on it. Ended: by end, once, whatever
-// the cause. The holder is told first (Lost), unless it left by itself; then the delete
-// begins, which lasts until it is answered or the session is over; then those of this
-// process that wait for it are told (ended). One that left is still told as lost where
-// the session ends before the delete is confirmed.
+// the cause. The holder is told first (Lost), unless it left by itself. Then the delete
+// begins, and those of this process that wait for the Node are told (ended), without
+// waiting for its answer; it lasts until that comes or the session is over. One that left
+// is still told as lost where the session ends before the delete is confirmed.
 //
 // A waiter that finds its Node ended begins anew, with a new znode at the tail
 // (errRejoin).

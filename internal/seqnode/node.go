@@ -43,7 +43,7 @@ type Node struct {
 	mu      sync.Mutex
 	state   state
 	wasHeld bool  // somebody relies on it, or did when it ended
-	first   bool  // and nobody at all was ahead then
+	first   bool  // nobody at all was ahead when it became held
 	guarded int   // transactions that the znode guards and whose outcome is open
 	cause   error // why it ended
 }
@@ -105,8 +105,8 @@ func (n *Node) neighbour(path string) *Node {
 }
 
 // hold makes a queued Node a held one; first: with nobody at all ahead. It fails with
-// errRejoin where the Node has ended, and with session.ErrSuspended where it stays
-// queued, to be held after word from the server.
+// errRejoin where the Node has ended. With any other error it stays queued: with
+// session.ErrSuspended, to be held after word from the server; the others are final.
 func (n *Node) hold(token int64, first bool) error {
 	n.mu.Lock()
 	if n.state == stateEnded {
@@ -132,7 +132,7 @@ func (n *Node) hold(token int64, first bool) error {
 	}
 }
 
-// unhold undoes a hold of which nobody was told.
+// unhold undoes a hold that the session has refused, and of which nobody was told.
 func (n *Node) unhold() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -258,7 +258,7 @@ func (n *Node) Withdraw() { n.leave() }
 
 // giveUp leaves without a result, in a time that a caller who has run out of time can
 // spare. It goes on in the background. Nodes of a later group leave once those of the
-// former have.
+// former have, or that time is over.
 func giveUp(ctx context.Context, groups ...[]*Node) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
 	defer cancel()

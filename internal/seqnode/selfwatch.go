@@ -21,7 +21,7 @@ type selfWatch struct {
 	readErr   error
 
 	// Guarded by Node.mu.
-	later  *time.Timer     // starts it; nil where nothing is to, or it has been asked for
+	later  *time.Timer     // starts it, if the Node lasts; nil: nobody has asked for that
 	events <-chan zk.Event // the watch that is set, or fired last; nil before the first
 }
 
@@ -47,7 +47,8 @@ func (n *Node) watchSelfLater() {
 	}
 }
 
-// stopLocked is called as the Node ends, which stops the watch's goroutine by itself.
+// stopLocked takes back, as the Node ends, what watchSelfLater has planned. A watch that
+// has begun ends by itself.
 func (w *selfWatch) stopLocked() {
 	if w.later != nil {
 		w.later.Stop()

@@ -9,11 +9,11 @@ import (
 	"github.com/zkrecipes/recipes/internal/session"
 )
 
-// Standing adds to err where a wait stood that ended since ctx did, or with ErrBusy; any
-// other err it returns as it is. where says who was ahead when the last answer came, and
-// is "" where nobody knows, by a question asked at the given time. The result matches
-// session.ErrNoAnswer where nobody knows, and where ZooKeeper is out of touch by now,
-// since then whoever was ahead can be gone.
+// Standing adds to err where a wait stood that its ctx or ErrBusy has ended; any other
+// err it returns as it is. where says who was ahead when the last answer came, and is ""
+// where nobody knows, by a question asked at the given time. The result matches
+// session.ErrNoAnswer where nobody knows, and where ZooKeeper is out of touch by now:
+// whoever was ahead can be gone.
 func Standing(
 	ctx context.Context, s *session.Session, err error, where string, asked time.Time,
 ) error {

@@ -37,7 +37,7 @@ type position struct {
 	ahead   int    // how many are ahead
 	blocker string // the path of the one to wait for, "" if it is the participant's turn
 	local   *Node  // the blocker, if it is of this process and had not ended
-	last    bool   // nobody blocks behind the blocker, and nobody can turn up meanwhile
+	last    bool   // once the blocker has gone nobody blocks, and nobody can turn up
 	next    bool   // nobody stands between the blocker and the participant
 	first   bool   // nobody at all is ahead, once the blocker has gone
 }
@@ -179,8 +179,9 @@ func (w *waiter) wait(ctx context.Context) (free bool, err error) {
 		}
 		switch by {
 		case blockerEnded:
-			// A neighbour that was lost may have gone together with the own znode.
+			// Held with nobody ahead and handed over: whoever stood ahead of it has gone.
 			p.first = p.next
+			// One that was lost hands nothing over: it may have gone with our own znode.
 			return p.local.handedOver() && !n.q.Relist, nil
 		case watchFired:
 			// The event says that the blocker has gone; that we have not, the watch on
@@ -223,7 +224,7 @@ func (w *waiter) watchSelf() {
 	switch {
 	case w.token == 0: // the token takes a read, and now is the time for it
 		n.WatchSelf()
-	// No list will come before the grant, which others may have.
+	// The watch on the blocker grants; no list shows whether our znode is there.
 	case p.local == nil && p.last:
 		n.WatchSelf()
 	default: // the list that will tell that the own znode is gone can be hours away

@@ -6,7 +6,9 @@
 // A [Session] belongs to a connection, not to one ZooKeeper session: the connection goes
 // through many of them, one after the other. It is found by its Conn (Use), counts its
 // users (Retain, Release), and is forgotten with the last of them, so that nothing global
-// outlives its use.
+// outlives its use. One that knows what the next user needs, a pending watch or that the
+// server has no containers, is looked after now and then, and forgotten when that is
+// over.
 //
 // # Words
 //
@@ -14,11 +16,14 @@
 //   - request: one call of the Conn, from before it is sent to its answer (conn.go).
 //   - contact: a request of which the leader surely has heard. Writes that he judged and
 //     syncs are contacts, reads are none; see internal/lossclock.
-//   - ephemeral: a znode of this process, tracked until it is deleted. It is held, or
-//     waits. It is told when its session has ended, and a held one also when the session
-//     is suspended: the time that the leader surely gives it has run out.
+//   - ephemeral: a znode of this process, through this connection, tracked until its
+//     delete is answered. It waits, or is held: from Hold on, also while it is deleted.
+//     It is told when its session has ended, and a held one also when the session is
+//     suspended: the time that the leader surely gives it has run out.
 //   - tick: a look at the client's state, every 100 ms or less. It asks nothing.
-//   - heartbeat: the sync that the tick makes when no contact came by itself.
+//   - heartbeat: the sync that the tick makes when no contact came by itself. The loss
+//     clock says when (NextSync). There is one for all users of the connection, also
+//     where none of them holds anything.
 //   - reconnect: the connection was away, and has a session again, the same or another.
 //   - unavailable: ZooKeeper does not answer. It concerns what callers are told, and no
 //     hold.
@@ -31,8 +36,9 @@
 // Session as long (Start). Callers wait beside it and leave when they like.
 //
 // While there are users, a timer runs tick. It starts at most one heartbeat at a time, on
-// a goroutine of its own. There is no other goroutine, and none that waits for a watch:
-// the client's channel is handed to those who wait.
+// a goroutine of its own. One that is kept without users has a timer that looks after it.
+// There is no other goroutine, and none that waits for a watch: the client's channel is
+// handed to those who wait.
 //
 // An ephemeral is told by whoever finds out: the tick, or the one who calls ConnClosed.
 //
@@ -40,7 +46,7 @@
 //
 // A caller may hold a mutex of its own when it calls Start, Retain, Track, Untrack,
 // Ephemeral or Reconnected: these ask nothing of ZooKeeper, wait for nothing, and call
-// nobody back. Any other call may do one of these, and is made with no mutex held.
+// nobody back. Any other call may ask, wait or call back, and is made with no mutex held.
 //
 // Within this package registry.mu comes first, then Session.mu. With either of them held,
 // SessionID and State of the Conn and the functions of Config may be called: they must

@@ -22,7 +22,9 @@ type Conn interface {
 	State() zk.State
 }
 
-// Config is what a user of a connection knows about it.
+// Config is what a user of a connection knows about it. It counts for all users, and
+// stays when this one leaves, until the Session is forgotten. What is to last as long as
+// one hold belongs to its ephemeral (tracked).
 type Config struct {
 	// Timeout is the negotiated session timeout, 0 where it is unknown. It is not nil.
 	Timeout func() time.Duration
