@@ -116,6 +116,33 @@ func TestLostBehindAFollowerThatDies(t *testing.T) {
 	}
 }
 
+// What holds up the heartbeat, a process that is stopped or a network that stands still,
+// holds up the client's pings as well: they are no evidence for that time, should the
+// follower die before it has reported what came behind.
+func TestLostBehindAFollowerThatDiesAfterASilence(t *testing.T) {
+	const timeout, tick = 4 * time.Second, 2 * time.Second
+	for seed := range uint64(20) { // it sets when reports are
+		for phase := tick * 4 / 5; phase < tick; phase += tick / 40 {
+			t.Run(fmt.Sprintf("seed %d, phase %v", seed, phase), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					e := newEnsembleTest(t, timeout,
+						zktest.WithTick(tick), zktest.WithSeed(seed))
+					link := e.cluster.Link(holdersLink)
+					e.outlives(func() {
+						time.Sleep(timeout + phase)
+						link.Stall(zktest.Both)
+						time.Sleep(timeout * 54 / 100)
+						link.Heal()
+						time.Sleep(tick * 2 / 5)
+						link.Cut()
+						e.follower.Stop()
+					})
+				})
+			})
+		}
+	}
+}
+
 // With enableEagerACLCheck a follower refuses writes by itself, also one that is cut off
 // from its leader. Its refusals must not keep the clock.
 func TestLostBehindAFollowerThatRefusesByItself(t *testing.T) {

@@ -23,11 +23,13 @@
 //     touch, in order, and the leader's ping was between them. Where they came through
 //     different servers there was a handshake between them.
 //   - The client's pings before a contact, of which there is one every T/3: the last that
-//     is half a tick older than the contact is proved by it, like a contact.
+//     is half a tick older than the contact is proved by it, like a contact. Not so where
+//     contacts were asked for meanwhile and did not come: what held them up, a process
+//     that was stopped or a network that stood still, has held up the pings as well.
 //   - A handshake, in which the leader has a part (Leader.revalidateSession), by itself.
 //
-// What is presumed: ticks as [Terms] has them; that the client's own pings went out in
-// time; that this process's clock and the leader's differ by less than one part in
+// What is presumed: ticks as [Terms] has them; that the pings of an idle client, whom
+// nobody asks for contacts, went out in time; that this process's clock and the leader's differ by less than one part in
 // twenty, which is left of T.
 //
 // What is left to the fencing token: a ping or a report of the leader's that is under way
@@ -75,6 +77,12 @@ func (t Terms) reportedWithin() time.Duration {
 	return min(t.Timeout/2, longestTick) / 2
 }
 
+// pinged is when the last of the client's pings was sent, at the earliest, that a contact
+// proves which was sent at that time.
+func (t Terms) pinged(sent time.Time) time.Time {
+	return sent.Add(-t.Timeout/pingShare - t.reportedWithin())
+}
+
 // Workable is false where T is so short for the tick that no proof would come in time:
 // below LeastTimeout.
 func (t Terms) Workable() bool {
@@ -92,6 +100,10 @@ type Clock struct {
 	// recent are in order, without those that came close behind another. The first is the
 	// latest that is proved, if one is; the others are not proved to be reported yet.
 	recent []contact
+
+	terms    Terms     // of the last contact
+	reported time.Time // the latest of all evidence so far, by terms
+	flow     flow
 }
 
 type contact struct{ sent, answered time.Time }
@@ -102,12 +114,21 @@ func (c contact) provedBy(sent time.Time, within time.Duration) bool {
 	return sent.Sub(c.answered) >= within
 }
 
+// Resume says that contacts are asked for from now on, one every T/10 at the least, after
+// an idle time. So one that is late tells that something has stood still. session is the
+// one that the connection has, 0 for none.
+func (c *Clock) Resume(session int64, at time.Time) { c.flow.resume(session, at) }
+
+// Idle says that they are asked for no more.
+func (c *Clock) Idle(terms Terms, at time.Time) { c.flow.idle(terms, at) }
+
 // Note takes note of a contact in a session. One that was sent before another that was
 // noted says nothing new.
 func (c *Clock) Note(terms Terms, session int64, sent, answered time.Time) {
 	if c.session != session {
-		*c = Clock{session: session}
+		*c = Clock{session: session, flow: c.flow.in(session, answered)}
 	}
+	c.flow.note(terms, sent, answered)
 	if !sent.After(c.last) {
 		return
 	}
@@ -119,6 +140,10 @@ func (c *Clock) Note(terms Terms, session int64, sent, answered time.Time) {
 	for len(c.recent) > 1 && c.recent[1].provedBy(sent, within) {
 		c.recent = c.recent[1:]
 	}
+	if c.terms != terms {
+		c.terms, c.reported = terms, time.Time{}
+	}
+	c.reported = later(c.reported, c.evidence(terms))
 }
 
 // Last is when the last contact of the session was sent; zero: there was none.
@@ -143,21 +168,35 @@ func (c *Clock) GoodUntil(
 }
 
 // Reported is the latest time from which the leader surely has heard of the session; zero
-// where there is none.
+// where there is none. What it has been once it stays: what is known does not change.
 func (c *Clock) Reported(terms Terms, session int64, handshake time.Time) time.Time {
-	last := c.Last(session)
-	if last.IsZero() {
+	if c.Last(session).IsZero() {
 		return handshake
 	}
+	reported := c.reported
+	if c.terms != terms {
+		reported = c.evidence(terms)
+	}
+	return later(reported, handshake)
+}
+
+// evidence is what the present contacts tell.
+func (c *Clock) evidence(terms Terms) (reported time.Time) {
 	within := terms.reportedWithin()
-	reported := last.Add(-terms.Timeout/pingShare - within)
-	if first := c.recent[0]; first.provedBy(last, within) && first.sent.After(reported) {
+	if first := c.recent[0]; first.provedBy(c.last, within) {
 		reported = first.sent
 	}
-	if handshake.After(reported) {
-		reported = handshake
+	if !c.flow.heldUp(terms, c.last) {
+		reported = later(reported, terms.pinged(c.last))
 	}
 	return reported
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // The heartbeat's period.

@@ -57,6 +57,7 @@ type model struct {
 	unit       time.Duration
 	knowsHands bool // the client tells of handshakes
 
+	stalled  bool // nothing gets to the client's server, or back
 	now      int
 	tick     int
 	phase    int // of the leader's pings
@@ -70,6 +71,7 @@ type model struct {
 	requests []modelRequest
 	hands    time.Time // the last handshake
 	contacts int       // how many were noted
+	lastSent int       // when the last was sent
 }
 
 func (m *model) coin(what string) bool { return m.pick(0, 1, what) == 1 }
@@ -130,9 +132,10 @@ func (m *model) contact() {
 	if n := len(m.requests); n > 0 {
 		judged = max(judged, m.requests[n-1].judged)
 	}
-	if arrives == m.now {
+	if arrives == m.now && !m.stalled {
 		m.hears(m.via)
 	}
+	m.lastSent = m.now
 	m.requests = append(m.requests, modelRequest{
 		via: m.via, sent: m.now, arrives: arrives, judged: judged,
 		back: judged + m.pick(0, modelSlow, "way back"),
@@ -175,6 +178,9 @@ func (m *model) step(act func()) {
 	if early {
 		act()
 	}
+	if m.stalled {
+		m.holdUp()
+	}
 	m.arrivals()
 	if (m.now+m.phase)%(m.tick/2) == 0 {
 		m.reports()
@@ -189,11 +195,31 @@ func (m *model) step(act func()) {
 	m.check()
 }
 
+// holdUp makes a unit longer the way of what is on its way.
+func (m *model) holdUp() {
+	for i := range m.pings {
+		if p := &m.pings[i]; p.arrives >= m.now {
+			p.arrives++
+		}
+	}
+	for i := range m.requests {
+		r := &m.requests[i]
+		r.back++
+		if r.arrives >= m.now {
+			r.arrives, r.judged = r.arrives+1, r.judged+1
+		}
+	}
+}
+
 // arrivals are the client's pings and requests reaching their server.
 func (m *model) arrivals() {
 	if m.via >= 0 && m.now > m.pinged && (m.now-m.pinged)%modelPing == 0 {
+		held := 0
+		if m.stalled {
+			held = 1
+		}
 		m.pings = append(m.pings, modelRequest{
-			arrives: m.now + m.pick(0, modelSlow, "ping"),
+			arrives: m.now + held + m.pick(0, modelSlow, "ping"),
 		})
 	}
 	for _, p := range m.pings {
@@ -381,6 +407,53 @@ func dies(t *testing.T, half, idle, after, gap, way int) {
 	m.pass(half - 2 - m.now%half)
 	m.step(func() { m.kill(0) })
 	m.pass(modelT)
+}
+
+// What holds up contacts holds up the pings as well: the process is stopped, or its
+// network stands still, and then the follower dies before it has reported what came
+// behind.
+func TestAStallAndThenAFollowerThatDies(t *testing.T) {
+	for _, half := range []int{modelT / 12, modelT / 4} {
+		for since := 0; since < modelT/2; since += modelT / 24 {
+			for lasts := modelT / 5; lasts < modelT*3/4; lasts += modelT / 40 {
+				stalls(t, half, since, lasts, false)
+				stalls(t, half, since, lasts, true)
+			}
+		}
+	}
+}
+
+// stalls asks for contacts for some time, of which some are held up in the end, or none
+// is sent, and lets the follower die just before the leader's ping would have it report
+// what came behind.
+func stalls(t *testing.T, half, since, lasts int, stopped bool) {
+	m := newModel(t, func(_, _ int, _ string) int { return 0 })
+	m.tick = 2 * half
+	m.connect(0)
+	m.pass(2 * modelT)
+	m.clock.Resume(1, m.at(m.now))
+	m.beat(since)
+	m.stalled = true
+	if stopped {
+		m.pass(lasts)
+	} else {
+		m.beat(lasts)
+	}
+	m.stalled = false
+	m.beat(half - 2 - m.now%half)
+	m.step(func() { m.kill(0) })
+	m.pass(modelT)
+}
+
+// beat lets some units pass, with a contact as soon as one is due.
+func (m *model) beat(units int) {
+	for range units {
+		if len(m.requests) == 0 && m.now-m.lastSent >= modelT/10 {
+			m.step(m.contact)
+		} else {
+			m.step(nil)
+		}
+	}
 }
 
 // scene is what a draw of single acts seldom finds: the client is idle, contacts come

@@ -43,6 +43,10 @@ func (c *clock) now() time.Time {
 	return c.timeline.At(now, c.wall(now))
 }
 
+// resume and idle begin and end the time in which the heartbeat asks for contacts.
+func (c *clock) resume(session int64) { c.evidence.Resume(session, c.now()) }
+func (c *clock) idle()                { c.evidence.Idle(c.terms(), c.now()) }
+
 // note takes note of a contact that was answered just now.
 func (c *clock) note(session int64, sent time.Time) {
 	answered := c.now()

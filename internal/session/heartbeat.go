@@ -23,12 +23,14 @@ func (h *heartbeat) start() {
 	defer s.mu.Unlock()
 	s.availability.hear(time.Now())
 	s.reconnects.begin(seen)
+	s.clock.resume(seen.session)
 	h.timer = time.AfterFunc(h.interval(), h.tick)
 }
 
 func (h *heartbeat) stop() {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
+	h.s.clock.idle()
 	stop(&h.timer)
 }
 
