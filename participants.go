@@ -28,8 +28,8 @@ func (p Participant) String() string {
 	if p.Holding {
 		state = "holding"
 	}
-	return fmt.Sprintf("%s: %s, %s, session %s, since %s, data %q",
-		p.Node, p.Kind, state, sessionText(p.Session), p.Since.Format(time.RFC3339Nano), p.Data)
+	return fmt.Sprintf("%s: %s, %s, session %s, since %s, data %q", p.Node, p.Kind, state,
+		sessionText(p.Session), p.Since.Format(time.RFC3339Nano), p.Data)
 }
 
 // latchName is what Curator calls the znodes of LeaderLatch.

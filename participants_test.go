@@ -22,8 +22,8 @@ func TestParticipantString(t *testing.T) {
 		Holding: true,
 	}
 	require.Equal(t, `/l/_c_1-lock-0000000007: lock, holding, `+
-		`session 0xf000000000000001, since 2023-11-14T22:13:20.005Z, data "10.0.0.1\n\x00"`,
-		p.String())
+		`session 0xf000000000000001, since 2023-11-14T22:13:20.005Z, `+
+		`data "10.0.0.1\n\x00"`, p.String())
 	p.Holding = false
 	require.Contains(
 		t, fmt.Sprint([]recipes.Participant{p}), ": lock, waiting, session 0xf0",

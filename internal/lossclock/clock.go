@@ -29,8 +29,8 @@
 //   - A handshake, in which the leader has a part (Leader.revalidateSession), by itself.
 //
 // What is presumed: ticks as [Terms] has them; that the pings of an idle client, whom
-// nobody asks for contacts, went out in time; that this process's clock and the leader's differ by less than one part in
-// twenty, which is left of T.
+// nobody asks for contacts, went out in time; that this process's clock and the leader's
+// differ by less than one part in twenty, which is left of T.
 //
 // What is left to the fencing token: a ping or a report of the leader's that is under way
 // for so long that the second contact overtakes it, while the follower dies; pings of an
