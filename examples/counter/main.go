@@ -160,7 +160,8 @@ func (j job) work(ctx context.Context) error {
 			if err == nil && (i+1)%max(1, j.increments/5) == 0 {
 				fmt.Printf("worker %d (pid %d): increment %3d of %d, counter %4d, "+
 					"waited %v, fencing token %d\n", j.worker, os.Getpid(), i+1,
-					j.increments, n, waited.Round(10*time.Microsecond), hold.FencingToken())
+					j.increments, n, waited.Round(10*time.Microsecond),
+					hold.FencingToken())
 			}
 			return err
 		}); err != nil {
