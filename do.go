@@ -69,7 +69,7 @@ func Do(
 	if err != nil {
 		return err
 	}
-	own := ownOnly(ctx) // by now another may have what any caller may release
+	own := ownOnlyFor(ctx, lock) // by now another may have what any caller may release
 	hold, tells := holdFor(own, lock)
 	defer func() {
 		if released := untold(lock.Release(own), err, hold); released != nil {

@@ -627,3 +627,35 @@ func TestDoWatchesItsOwnHold(t *testing.T) {
 	require.NoError(t, m.Hold(second).Err())
 	require.NoError(t, m.Release(second))
 }
+
+// anyRelease is a lock of the caller's own kind around one that any caller may release.
+type anyRelease struct {
+	*recipes.InterProcessSemaphoreMutex
+}
+
+func (l *anyRelease) Acquire(ctx context.Context) error {
+	return l.InterProcessSemaphoreMutex.Acquire(
+		recipes.WithOwner(context.WithoutCancel(ctx)),
+	)
+}
+
+func TestDoWithALockThatReleasesWhatAnotherAcquired(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		lock, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/sm")
+		require.NoError(t, err)
+		own := &plainLock{&anyRelease{lock}}
+		require.NoError(t, own.Acquire(t.Context()))
+		require.NoError(t, own.Release(t.Context()))
+		ran := false
+		err = recipes.Do(t.Context(), own, func(context.Context, *recipes.Hold) error {
+			ran = true
+			return nil
+		})
+		require.NoError(t, err)
+		require.True(t, ran)
+		require.False(t, lock.IsAcquiredInThisProcess())
+	})
+}
+
+// plainLock tells no hold.
+type plainLock struct{ recipes.InterProcessLock }

@@ -94,7 +94,7 @@ func beginOne(
 		ctx, cancel = context.WithTimeoutCause(ctx, share, errGivingBack)
 		defer cancel()
 	}
-	err := lock.Release(ctx)
+	err := lock.Release(ownOnlyFor(ctx, lock))
 	return func(context.Context) error { return err }
 }
 
