@@ -88,6 +88,7 @@ func (h *Hold) beginRelease(
 			h.tellEnd(ctx, EventReleased, err)
 			return err
 		default:
+			err = session.Tell(err)
 			h.tellEnd(ctx, EventReleased, err)
 			return fmt.Errorf(
 				"not confirmed yet, %s is being deleted in the background: %w", h.path,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/seqnode"
+	"github.com/zkrecipes/recipes/internal/session"
 )
 
 // A limit bounds a wait, as the timeout of AcquireTimeout does. The zero limit is none.
@@ -16,8 +17,9 @@ type limit struct {
 }
 
 // tryWithin is what a single try has for ZooKeeper: a second, less what giving up may
-// take.
-const tryWithin = 900 * time.Millisecond
+// take, the place in a queue, a directory made in vain, and the other members of a multi
+// lock.
+const tryWithin = 750 * time.Millisecond
 
 func newLimit(timeout time.Duration) limit {
 	if timeout <= 0 {
@@ -51,8 +53,15 @@ func (l limit) keep(
 
 // isBusy tells whether a wait was given up for a limit, and not for want of an answer.
 func isBusy(err error) bool {
-	timeIsUp := errors.Is(err, errTimeUp) || errors.Is(err, seqnode.ErrBusy)
-	return timeIsUp && !errors.Is(err, ErrUnavailable)
+	if cause := session.Cancellation(err); cause != nil {
+		// Its own: another lock's can be why a ctx was cancelled.
+		if cause != errTimeUp { //nolint:errorlint // this very value
+			return false
+		}
+	} else if !errors.Is(err, seqnode.ErrBusy) {
+		return false
+	}
+	return !errors.Is(err, ErrUnavailable)
 }
 
 // A busyError is an ErrBusy that says where its caller stood.

@@ -2,6 +2,7 @@ package recipes_test
 
 import (
 	"bytes"
+	"context"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -120,4 +121,99 @@ func TestLargestData(t *testing.T) {
 	require.NoError(t, lock.Acquire(t.Context()))
 	require.NoError(t, lock.Release(t.Context()))
 	require.Equal(t, 1, p.Tap.Count("connect"))
+}
+
+// Whose znode is deleted again and again pauses before each new one. What such a waiter
+// is told who runs out of time meanwhile counts from the pause, and not from when it
+// joined the queue: ZooKeeper has answered all the time.
+func TestWhoRunsOutOfTimeBeforeItRejoins(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		holder := locktest.Owner(t)
+		require.NoError(t, b.Mutex(t, b.Other, "/lock").Acquire(holder))
+		const rejoins = 9 // so that the pause is half a second
+		began := time.Now()
+		done := make(chan error, 1)
+		go func() {
+			_, err := b.Lock.AcquireTimeout(locktest.Owner(t), time.Hour)
+			done <- err
+		}()
+		for range rejoins {
+			time.Sleep(time.Minute)
+			nodes := locktest.AwaitChildren(t, b.Other, "/lock", 2)
+			require.NoError(t, b.Other.Delete("/lock/"+nodes[1], -1))
+		}
+		locktest.AwaitChildren(t, b.Other, "/lock", 2)
+		time.Sleep(time.Until(began.Add(time.Hour - 100*time.Millisecond)))
+		nodes := locktest.AwaitChildren(t, b.Other, "/lock", 2)
+		require.NoError(t, b.Other.Delete("/lock/"+nodes[1], -1))
+		require.NoError(t, <-done, "others are ahead")
+	})
+}
+
+// Whatever a multi lock has to give up and to give back, a try takes a second at most.
+func TestATryOfAMultiLockTakesASecondAtMost(t *testing.T) {
+	const step = 10 * time.Millisecond
+	for delay := 10 * step; delay <= 25*step; delay += step {
+		locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+			ctx := locktest.Owner(t)
+			require.NoError(t, b.Mutex(t, b.Other, "/b").Acquire(ctx))
+			lock := recipes.NewInterProcessMultiLockOf(
+				b.Mutex(t, b.Ours, "/a"), b.Mutex(t, b.Ours, "/b"))
+			ok, err := lock.AcquireTimeout(ctx, 0)
+			require.NoError(t, err)
+			require.False(t, ok)
+			b.Cluster.Link("ours").Delay(delay, delay)
+			began := time.Now()
+			ok, err = lock.AcquireTimeout(ctx, 0)
+			took := time.Since(began)
+			b.Cluster.Link("ours").Delay(0, 0)
+			if took > time.Second {
+				t.Errorf("%v each way: %v, %v, %v", delay, took, ok, err)
+			}
+		})
+	}
+}
+
+// Nor does a cancelled Acquire take longer than 250 ms, see DESIGN.
+func TestACancelledAcquireTakesAQuarterOfASecondAtMost(t *testing.T) {
+	var worst time.Duration
+	var at string
+	const step = 5 * time.Millisecond
+	for stall := step; stall <= 60*step; stall += step {
+		for _, what := range []string{"multi", "semaphore", "mutex"} {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				var lock recipes.InterProcessLock
+				sm, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/fresh/sm")
+				require.NoError(t, err)
+				switch what {
+				case "multi":
+					lock = recipes.NewInterProcessMultiLockOf(
+						b.Mutex(t, b.Ours, "/a"), sm,
+					)
+				case "semaphore":
+					lock = sm
+				case "mutex":
+					lock = b.Mutex(t, b.Ours, "/fresh/m")
+				}
+				link := b.Cluster.Link("ours")
+				link.Delay(10*time.Millisecond, 10*time.Millisecond)
+				ctx, cancel := context.WithCancel(locktest.Owner(t))
+				done := make(chan error, 1)
+				go func() { done <- lock.Acquire(ctx) }()
+				time.Sleep(stall)
+				link.Stall(zktest.Both)
+				time.Sleep(500 * time.Millisecond)
+				cancel()
+				began := time.Now()
+				err = <-done
+				if took := time.Since(began); took > worst {
+					worst, at = took, what+" at "+stall.String()
+					t.Log(worst, at, err)
+				}
+				link.Heal()
+				time.Sleep(time.Minute)
+			})
+		}
+	}
+	require.LessOrEqual(t, worst, 250*time.Millisecond, at)
 }

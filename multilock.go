@@ -103,7 +103,7 @@ func isNil(lock InterProcessLock) bool {
 // Acquire implements InterProcessLock. It returns when all members are held: if one is
 // lost while another one is waited for, it gives all back and begins anew. At the first
 // member that fails it releases those before it, in reverse, and returns all errors
-// joined. In an outage it waits for these releases no longer than 100 ms; they go on in
+// joined. In an outage it waits for these releases no longer than 80 ms; they go on in
 // the background.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
 	return m.acquireWithin(ctx, limit{})
@@ -192,7 +192,7 @@ func (m *InterProcessMultiLock) acquireAll(
 
 // giveBackWithin is what a caller who did not get all members can spare for giving back
 // those that it got.
-const giveBackWithin = 100 * time.Millisecond
+const giveBackWithin = 80 * time.Millisecond
 
 var errGivingBack = errors.New(
 	"not all members were acquired, and there is no time to wait for the release of " +

@@ -106,7 +106,7 @@ func (r *reentrant) awaitSettled(ctx context.Context, c *claim) error {
 	case <-ctx.Done():
 		s := session.Use(r.conn, r.config)
 		defer s.Release()
-		return seqnode.Standing(ctx, s, context.Cause(ctx), elsewhere, asked)
+		return seqnode.Standing(s, session.Cancelled(ctx), elsewhere, asked)
 	}
 }
 

@@ -84,3 +84,26 @@ func TestAReleaseThatOutlivesItsSessionIsALoss(t *testing.T) {
 		require.ErrorIs(t, <-released, recipes.ErrLockLost)
 	})
 }
+
+// A member whose delete was answered is released, whatever becomes of another: the answer
+// that is in wins over a ctx that is done.
+func TestAReleaseThatWasAnsweredIsConfirmed(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var events locktest.Recorder
+		for range 20 {
+			ctx := locktest.Owner(t)
+			answered := b.Mutex(t, b.Ours, "/a", recipes.WithObserver(events.Observe))
+			unanswered := b.Mutex(t, b.Other, "/b")
+			lock := recipes.NewInterProcessMultiLockOf(answered, unanswered)
+			require.NoError(t, lock.Acquire(ctx))
+			b.Cluster.Link("other").Stall(zktest.Both)
+			within, cancel := context.WithTimeout(ctx, time.Second)
+			err := lock.Release(within)
+			cancel()
+			require.ErrorContains(t, err, "release /b: not confirmed yet")
+			require.NotContains(t, err.Error(), "release /a")
+			b.Cluster.Link("other").Heal()
+			time.Sleep(time.Minute)
+		}
+	})
+}

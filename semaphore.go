@@ -216,12 +216,13 @@ func (s *InterProcessSemaphoreV2) enter(
 			return nil, err
 		}
 		nodes, err := s.leases.EnterN(ctx, conn, gate, n, s.limit, try)
-		if !errors.Is(err, seqnode.ErrGone) {
+		// This very value: the cause of ctx can be that another lock's znode is gone.
+		if err != seqnode.ErrGone { //nolint:errorlint // see above
 			return nodes, err
 		}
 		asked := time.Now()
 		if err := conn.Pause(ctx, backoff.Next()); err != nil {
-			return nil, seqnode.Standing(ctx, conn, err, "", asked)
+			return nil, seqnode.Standing(conn, err, "", asked)
 		}
 	}
 }

@@ -92,7 +92,7 @@ func (w *wakers) sleep(
 	case <-w.poll:
 		by = pollDue
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		err = session.Cancelled(ctx)
 	case <-s.Closed():
 		err = s.Pause(ctx, 0)
 	}

@@ -26,13 +26,13 @@ func (q *Queue) EnterN(
 		err = await(ctx, s, tryOnce, b)
 	}
 	if ctx.Err() != nil && (err == nil || errors.Is(err, errRejoin)) {
-		err = context.Cause(ctx) // it came too late
+		err = session.Cancelled(ctx) // it came too late
 	}
 	if err == nil {
 		gate.Withdraw()
 		return b.nodes(), nil
 	}
-	err = Standing(ctx, s, err, b.full, b.asked)
+	err = Standing(s, err, b.full, b.asked)
 	// In this order: whoever comes through the gate next counts the nodes.
 	giveUp(ctx, b.nodes(), []*Node{gate})
 	if errors.Is(err, errRejoin) {

@@ -23,7 +23,7 @@ func (q *Queue) EnterBeside(
 	c.number = writer.name.number()
 	w, err := c.join(ctx)
 	if err != nil {
-		return nil, Standing(ctx, s, err, "", asked)
+		return nil, Standing(s, err, "", asked)
 	}
 	n := w.node
 	w.token = writer.token
@@ -42,7 +42,7 @@ func (q *Queue) EnterBeside(
 		n.Withdraw()
 		return q.Enter(ctx, s, r)
 	case ctx.Err() != nil:
-		err = Standing(ctx, s, context.Cause(ctx), "", asked)
+		err = Standing(s, session.Cancelled(ctx), "", asked)
 	case err == nil:
 		return n, nil
 	}

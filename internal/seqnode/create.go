@@ -63,7 +63,7 @@ func (c *creation) join(ctx context.Context) (w *waiter, err error) {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return session.Cancelled(ctx)
 		case errors.Is(err, session.ErrClosed): // create may be under way
 			return err
 		case c.cut >= cutsAtMost && len(c.q.Data) >= someLength:

@@ -74,7 +74,7 @@ func (d *Dir) make(ctx context.Context, path string, made *[]string) error {
 
 func (d *Dir) create(ctx context.Context, path string) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return session.Cancelled(ctx)
 	}
 	return d.s.CreateContainer(path, d.acl)
 }

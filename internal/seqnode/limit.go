@@ -22,7 +22,7 @@ func (l Limit) Await(
 ) error {
 	w := &limitWaiter{s: s, limit: l, n: n, asked: time.Now()}
 	err := await(ctx, s, tryOnce, w)
-	return Standing(ctx, s, err, w.where, w.asked)
+	return Standing(s, err, w.where, w.asked)
 }
 
 // A limitWaiter waits for a limit of n or more. It is of the goroutine in Await.

@@ -63,7 +63,7 @@ var errLeft = errors.New("left the queue")
 
 // leaveWithin is what a call that gives up waits for its delete, so that it usually
 // leaves nothing behind.
-const leaveWithin = 100 * time.Millisecond
+const leaveWithin = 80 * time.Millisecond
 
 // newNode takes a znode that surely lives in the given session.
 func (c *creation) newNode(path string, name Name, zkSession int64) *Node {
@@ -243,10 +243,15 @@ func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
 	}
 	return func(ctx context.Context) error {
 		select {
+		case <-n.removal.Done(): // an answer that is in wins over a ctx that is done
+			return n.removal.Err()
+		default:
+		}
+		select {
 		case <-n.removal.Done():
 			return n.removal.Err()
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return session.Cancelled(ctx)
 		case <-n.lost.Done():
 			return context.Cause(n.lost)
 		}

@@ -79,7 +79,7 @@ func (q *Queue) Enter(ctx context.Context, s *session.Session, r Request) (*Node
 		asked := time.Now()
 		w, err := q.newCreation(s, r.OnData).join(ctx)
 		if err != nil {
-			return nil, Standing(ctx, s, err, "", asked)
+			return nil, Standing(s, err, "", asked)
 		}
 		n := w.node
 		w.request, w.asked = r, asked
@@ -88,16 +88,17 @@ func (q *Queue) Enter(ctx context.Context, s *session.Session, r Request) (*Node
 		}
 		if !errors.Is(err, errRejoin) {
 			if err == nil {
-				err = context.Cause(ctx) // it came too late
+				err = session.Cancelled(ctx) // it came too late
 			}
-			err = Standing(ctx, s, err, w.position.String(), w.asked)
+			err = Standing(s, err, w.position.String(), w.asked)
 			giveUp(ctx, []*Node{n})
 			return nil, err
 		}
 		q.Log.Info("zookeeper lock: joining the queue anew",
 			"node", n.Path, "cause", n.Cause())
+		asked = time.Now()
 		if err := s.Pause(ctx, backoff.Next()); err != nil {
-			return nil, Standing(ctx, s, err, "", asked)
+			return nil, Standing(s, err, w.position.String(), asked)
 		}
 	}
 }

@@ -152,7 +152,7 @@ func (n *Node) czxid(ctx context.Context) (int64, error) {
 	case <-n.ended.Done():
 		return 0, errRejoin
 	case <-ctx.Done():
-		return 0, context.Cause(ctx)
+		return 0, session.Cancelled(ctx)
 	case <-n.s.Closed():
 		return 0, n.s.Pause(ctx, 0)
 	}

@@ -1,7 +1,6 @@
 package seqnode
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -15,12 +14,13 @@ import (
 // session.ErrNoAnswer where nobody knows, and where ZooKeeper is out of touch by now:
 // whoever was ahead can be gone.
 func Standing(
-	ctx context.Context, s *session.Session, err error, where string, asked time.Time,
+	s *session.Session, err error, where string, asked time.Time,
 ) error {
 	busy := errors.Is(err, ErrBusy) // as an answer has said just now
-	if !busy && (ctx.Err() == nil || !errors.Is(err, context.Cause(ctx))) {
+	if !busy && session.Cancellation(err) == nil {
 		return err
 	}
+	err = session.Tell(err)
 	switch {
 	case where == "":
 		return fmt.Errorf("%w: %w", err, s.NoAnswer(asked))

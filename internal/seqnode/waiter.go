@@ -106,7 +106,7 @@ func (w *waiter) place(ctx context.Context) (position, error) {
 		}
 		switch {
 		case ctx.Err() != nil:
-			return position{}, context.Cause(ctx)
+			return position{}, session.Cancelled(ctx)
 		case err != nil:
 			return position{}, err
 		}

@@ -48,7 +48,7 @@ func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 	case <-p.done:
 		return p.value, p.err
 	case <-ctx.Done():
-		return none, context.Cause(ctx)
+		return none, Cancelled(ctx)
 	case <-p.s.closed:
 		return none, closedError{}
 	}
@@ -82,7 +82,7 @@ func (s *Session) BeginCreate(ctx context.Context) error {
 	case s.creating <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return Cancelled(ctx)
 	case <-s.closed:
 		return closedError{}
 	}

@@ -28,6 +28,8 @@
 //   - unavailable: ZooKeeper does not answer. It concerns what callers are told, and no
 //     hold.
 //   - final: of an error, that no retry mends it (outcome.go).
+//   - cancellation: that a caller's ctx was done before the answer came. What its cause
+//     matches is hidden from all who judge an outcome, until Tell (cancelled.go).
 //
 // # Goroutines
 //

@@ -57,7 +57,7 @@ func (s *Session) ready(ctx context.Context) error {
 // also where d is 0.
 func (s *Session) Pause(ctx context.Context, d time.Duration) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return Cancelled(ctx)
 	}
 	if s.isClosed() {
 		return closedError{}
@@ -71,7 +71,7 @@ func (s *Session) Pause(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return Cancelled(ctx)
 	case <-s.closed:
 		return closedError{}
 	}

@@ -111,8 +111,8 @@ var defects = []defect{
 		name: "the last contact counts, reported or not",
 		file: "internal/lossclock/clock.go",
 		edits: []edit{{
-			now:  "last.Add(-terms.Timeout/pingShare - within)",
-			then: "last",
+			now:  "return sent.Add(-t.Timeout/pingShare - t.reportedWithin())",
+			then: "return sent",
 		}},
 	},
 	{

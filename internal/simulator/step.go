@@ -30,6 +30,7 @@ type step struct {
 
 	patience patience
 	wait     time.Duration
+	cause    error // of a ctx that the workload cancels
 
 	reentries   int
 	hold        time.Duration
@@ -107,6 +108,7 @@ func newStep(c Config, worker, owner, number int) step {
 	if d.percent(40) {
 		s.trespass = d.trespass()
 	}
+	s.cause = causes[d.IntN(len(causes))]
 	return s
 }
 

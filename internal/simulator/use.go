@@ -3,6 +3,7 @@ package simulator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -114,6 +115,17 @@ func (u *use) record(parts []part, e Event) {
 // errPatience is the cause of a ctx that the workload cancels.
 var errPatience = errors.New("the workload has cancelled this")
 
+// causes are those of the workload. What has failed elsewhere, as in an errgroup, can
+// look like an answer of ZooKeeper's to whoever does not ask the ctx first.
+var causes = []error{
+	errPatience, errPatience, elsewhere(zk.ErrNoNode), elsewhere(zk.ErrNoNode),
+	elsewhere(zk.ErrNoAuth), elsewhere(zk.ErrNodeExists), elsewhere(zk.ErrSessionExpired),
+}
+
+func elsewhere(err error) error {
+	return fmt.Errorf("%w, since elsewhere: %w", errPatience, err)
+}
+
 // acquire asks for the parts, and fills in what it got.
 func (u *use) acquire(s side, parts []part, how patience) bool {
 	ctx, limit, bound := u.ctx, time.Duration(-1), time.Duration(0)
@@ -124,7 +136,7 @@ func (u *use) acquire(s side, parts []part, how patience) bool {
 		limit, bound = u.step.wait, u.step.wait
 	case canceled:
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, u.step.wait, errPatience)
+		ctx, cancel = context.WithTimeoutCause(ctx, u.step.wait, u.step.cause)
 		defer cancel()
 		bound = u.step.wait
 	}
@@ -348,7 +360,7 @@ func (u *use) release(s side, parts []part, count int) error {
 	ctx, bound := u.ctx, time.Duration(0)
 	if u.step.ctxDone {
 		done, cancel := context.WithCancelCause(ctx)
-		cancel(errPatience)
+		cancel(u.step.cause)
 		ctx, bound = done, callBound+time.Duration(len(u.v.lock.Paths))*ctxDoneRelease
 	}
 	u.pass()
@@ -371,7 +383,7 @@ func (u *use) release(s side, parts []part, count int) error {
 // somebody in it, as an operator might. In an outage the reading may fail, but not the
 // asking.
 func (u *use) inspect() {
-	ctx, cancel := context.WithTimeoutCause(u.ctx, u.p.w.Session, errPatience)
+	ctx, cancel := context.WithTimeoutCause(u.ctx, u.p.w.Session, u.step.cause)
 	defer cancel()
 	nodes, err := u.v.participants(ctx)
 	if err != nil || len(nodes) == 0 {
