@@ -37,9 +37,8 @@ func clientLeaks(t *testing.T) {
 		goleak.VerifyNone(t, before,
 			// What restarting and freezing a server leaves: the child's waiter, idle
 			// connections to a container engine.
-			goleak.IgnoreAnyFunction(
-				"github.com/zkrecipes/recipes/internal/zkserver.(*child).start.func1",
-			),
+			goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/internal/"+
+				"zkserver.(*processHost).start.func1"),
 			// of a server in this process
 			goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/zktest.(*conn).read"),
 			goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/zktest.(*conn).write"),

@@ -30,7 +30,7 @@ type gatedConn struct {
 	armed  atomic.Bool
 	asked  chan struct{}
 	passed chan struct{}
-	free   string // the znode whose reads go through
+	free   string // the znode whose reads go through; set before armed
 }
 
 func newGatedConn(c *recipes.Client) *gatedConn {
@@ -69,7 +69,7 @@ func (c *gatedConn) Delete(path string, version int32) error {
 }
 
 func (c *gatedConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
-	if !strings.Contains(path, c.free) {
+	if c.armed.Load() && !strings.Contains(path, c.free) {
 		c.wait()
 	}
 	return c.Client.GetW(path)

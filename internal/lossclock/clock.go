@@ -27,6 +27,7 @@
 //     contacts were asked for meanwhile and did not come: what held them up, a process
 //     that was stopped or a network that stood still, has held up the pings as well.
 //   - A handshake, in which the leader has a part (Leader.revalidateSession), by itself.
+//     A client that does not tell when it began was seen without a connection before.
 //
 // What is presumed: ticks as [Terms] has them; that the pings of an idle client, whom
 // nobody asks for contacts, went out in time; that this process's clock and the leader's

@@ -28,7 +28,7 @@ func TestACallerLeavesAHangingCall(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		_, err := call.Wait(ctx)
-		require.ErrorIs(t, err, errEnough)
+		require.Equal(t, errEnough, session.Cancellation(err))
 		require.Equal(t, began.Add(time.Second), time.Now())
 
 		var followed string

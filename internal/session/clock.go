@@ -18,6 +18,7 @@ type clock struct {
 	advice        string                                // see Config.Advice
 	serverTick    time.Duration                         // see Config.ServerTick
 	lastHandshake func(session int64) (time.Time, bool) // the Session's
+	resumption    resumption                            // where there is none
 }
 
 // wallClock is what a reading of the clock says without its monotonic part.
@@ -51,18 +52,6 @@ func (c *clock) idle()                { c.evidence.Idle(c.terms(), c.now()) }
 func (c *clock) note(session int64, sent time.Time) {
 	answered := c.now()
 	c.evidence.Note(c.terms(), session, c.timeline.Before(sent), answered)
-}
-
-// handshake is when the last handshake of a session began, zero where that is unknown.
-func (c *clock) handshake(session int64) time.Time {
-	if c.lastHandshake == nil {
-		return time.Time{}
-	}
-	at, ok := c.lastHandshake(session)
-	if !ok {
-		return time.Time{}
-	}
-	return c.timeline.Before(at)
 }
 
 // goodUntil is until when a session can be relied on; false where that is not known.

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes/internal/session"
@@ -81,6 +82,41 @@ func TestAHandshakeCounts(t *testing.T) {
 		held.await(t)
 		require.Equal(t, lastHandshake.Add(goodFor(timeout)), held.at)
 	})
+}
+
+// A *zk.Conn does not tell of its handshakes. The one after an outage began later than
+// that was seen; a wrapper that plays an outage makes none.
+func TestTheHandshakeAfterAnOutageCounts(t *testing.T) {
+	const timeout = 12 * time.Second
+	for name, plain := range map[string]bool{"a zk.Conn": true, "a wrapper": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := newFake()
+				cfg := config(timeout)
+				cfg.Plain = plain
+				s := useWith(t, conn, cfg)
+				held := newEphemeral()
+				s.Track("/held", 1, held)
+				defer conn.silence()() // heartbeats hang; the contact does not
+				time.Sleep(14 * time.Second)
+				conn.change(func() { conn.state = zk.StateConnecting })
+				down := time.Now()
+				time.Sleep(time.Second + 50*time.Millisecond)
+				conn.change(func() { conn.state = zk.StateHasSession })
+				time.Sleep(time.Second)
+				require.NoError(t, s.Delete("/x", -1))
+				err := s.Hold("/held")
+				if !plain { // nobody knows for how long it was away before
+					require.ErrorIs(t, err, session.ErrSuspended)
+					require.ErrorContains(t, err, "its leader may know of no request yet")
+					return
+				}
+				require.NoError(t, err)
+				held.await(t)
+				require.Equal(t, down.Add(time.Second+goodFor(timeout)), held.at)
+			})
+		})
+	}
 }
 
 // The handshake of another session, which the client is about to get, says nothing of

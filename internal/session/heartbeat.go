@@ -23,6 +23,7 @@ func (h *heartbeat) start() {
 	defer s.mu.Unlock()
 	s.availability.hear(time.Now())
 	s.reconnects.begin(seen)
+	s.lookDown()
 	s.clock.resume(seen.session)
 	h.timer = time.AfterFunc(h.interval(), h.tick)
 }
@@ -43,6 +44,7 @@ func (h *heartbeat) tick() {
 		return
 	}
 	s.reconnects.look(seen)
+	s.lookDown()
 	now := s.clock.now()
 	due := h.nextSync(seen.session)
 	// A suspicion does not wait: who waits on a closed connection waits until it is

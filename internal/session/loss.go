@@ -41,10 +41,13 @@ func (c *clock) explain(cause error, session int64) error {
 		detail = fmt.Sprintf("no answer for %v; its session timeout is not known: %s",
 			ago(last), c.advice)
 	case errors.Is(cause, ErrSuspended):
+		known := "its leader may know of no request yet"
 		counts := c.evidence.Reported(terms, session, c.handshake(session))
-		detail = fmt.Sprintf("no answer for %v; the last request that its leader surely "+
-			"knows of is %v old, and the session may end at %v",
-			ago(last), ago(counts), terms.Timeout)
+		if !counts.IsZero() {
+			known = fmt.Sprintf("the last request that its leader surely knows of is "+
+				"%v old, and the session may end at %v", ago(counts), terms.Timeout)
+		}
+		detail = fmt.Sprintf("no answer for %v; %s", ago(last), known)
 	default:
 		detail = fmt.Sprintf("last answer %v ago, session timeout %v",
 			ago(last), terms.Timeout)

@@ -83,6 +83,7 @@ func (s *Session) AwaySince(reconnected <-chan struct{}) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reconnects.look(now)
+	s.lookDown()
 	select {
 	case <-reconnected:
 		return true

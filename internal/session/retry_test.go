@@ -48,12 +48,14 @@ func TestReadyAndPause(t *testing.T) {
 		conn.change(func() { conn.id = 1 })
 		require.NoError(t, <-ready)
 
-		require.ErrorIs(t, s.Pause(cancelled(t, errEnough), 0), errEnough)
-		require.ErrorIs(t, awaitReady(cancelled(t, errEnough), s), errEnough)
+		paused := s.Pause(cancelled(t, errEnough), 0)
+		require.Equal(t, errEnough, session.Cancellation(paused))
+		awaited := awaitReady(cancelled(t, errEnough), s)
+		require.Equal(t, errEnough, session.Cancellation(awaited))
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errEnough)
 		defer cancel()
 		began = time.Now()
-		require.ErrorIs(t, s.Pause(ctx, time.Hour), errEnough)
+		require.Equal(t, errEnough, session.Cancellation(s.Pause(ctx, time.Hour)))
 		require.Equal(t, began.Add(time.Second), time.Now())
 	})
 }
