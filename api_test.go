@@ -138,6 +138,7 @@ var _ = []any{
 	(func(time.Duration) recipes.Option)(recipes.WithSessionTimeout),
 	(func(time.Duration) recipes.Option)(recipes.WithServerTick),
 	(func(func(context.Context, recipes.Event)) recipes.Option)(recipes.WithObserver),
+	(func(time.Duration, int) recipes.Option)(recipes.WithCaching),
 
 	[]error{
 		recipes.ErrNotOwner, recipes.ErrLockLost, recipes.ErrUpgrade, recipes.ErrBusy,

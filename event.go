@@ -13,8 +13,10 @@ type EventKind int
 // release that was not confirmed can still turn out to be a loss: then EventLost follows.
 // So a gauge of holds goes by Node: up at its EventAcquired, down at the first of its
 // EventReleased and EventLost, and an EventLost behind an EventReleased is no second end.
-// Leases that are acquired together are told one by one. Re-entries and
-// their releases are no steps.
+// Leases that are acquired together are told one by one. Re-entries and their releases
+// are no steps. With WithCaching the holds that share a Node are told one by one, too,
+// and end one by one: a gauge of those counts events. Who finds the place held and free
+// is not queued.
 const (
 	// EventQueued: the caller has joined the queue; again after each loss of its place.
 	EventQueued EventKind = iota + 1

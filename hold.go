@@ -25,16 +25,34 @@ type Hold struct {
 
 	// Of the hold of one znode only.
 	conn  Conn
-	node  *seqnode.Node
+	node  tenure
 	since time.Time
 	steps *steps
 	loss  func() error // what Err returns once lost is done: always the same value
 }
 
-// newHold begins the hold of a znode in a queue.
-func newHold(conn Conn, node *seqnode.Node, steps *steps) *Hold {
+// A tenure is what a hold rests on: a znode of its own, or a share of one that is kept.
+type tenure interface {
+	Session() int64
+	Token() int64
+	Lost() context.Context
+	Cause() error
+	Lose(cause error)
+	WatchSelf()
+	Guard() (settled func(), ok bool)
+	StartLeaving() (left func(ctx context.Context) error)
+	Withdraw()
+}
+
+var (
+	_ tenure = (*seqnode.Node)(nil)
+	_ tenure = (*seqnode.Share)(nil)
+)
+
+// newHold begins the hold of the znode at path in a queue.
+func newHold(conn Conn, path string, node tenure, steps *steps) *Hold {
 	h := &Hold{
-		path: node.Path, serverPath: serverPath(conn, node.Path), token: node.Token(),
+		path: path, serverPath: serverPath(conn, path), token: node.Token(),
 		lost: node.Lost(),
 		conn: conn, node: node, since: time.Now(), steps: steps,
 	}
@@ -64,6 +82,15 @@ func (h *Hold) ended() bool {
 		return slices.ContainsFunc(h.members, (*Hold).ended)
 	}
 	return h.node.Cause() != nil
+}
+
+// besideWhich returns the znode of a write lock's hold beside which its owner may read,
+// nil where that was released meanwhile.
+func (h *Hold) besideWhich() *seqnode.Node {
+	if share, ok := h.node.(*seqnode.Share); ok {
+		return share.Beside()
+	}
+	return h.node.(*seqnode.Node)
 }
 
 // beginRelease implements releaser: it sends the delete of the znode, and finish waits
@@ -168,7 +195,7 @@ func (h *Hold) Context(
 //
 // Such a transaction must have an outcome that is known before Release: the next owner in
 // this process has the lock from then on, and the check passes for as long as the delete
-// of the znode takes. (One of Multi's is waited for.)
+// of the znode takes, or its place is kept. (One of Multi's is waited for.)
 func (h *Hold) Check() *zk.CheckVersionRequest {
 	return &zk.CheckVersionRequest{Path: h.serverPath, Version: -1}
 }

@@ -31,6 +31,8 @@ type kind struct {
 	dirs   []string     // where its znodes are, below path
 	free   []wiretap.Op // what a free lock that is held briefly asks for, in any order
 	stands string       // where a waiter for the one at /lock says that it stands
+	cached bool         // it keeps its place in the queue
+	plain  newLock      // of a cached one: makes it without
 }
 
 // lock returns a lock of this kind. It knows the session timeout.
@@ -223,6 +225,32 @@ var kinds = []kind{
 	},
 }
 
+func init() { kinds = append(kinds, cachedKinds()...) }
+
+// cachedIdle is for how long the places are kept that wait for no test's doing.
+const cachedIdle = 50 * time.Millisecond
+
+// cachedKinds are the locks that keep their place, as they are else.
+func cachedKinds() (cached []kind) {
+	for _, k := range kinds {
+		if strings.Contains(k.recipe, "semaphore") {
+			continue
+		}
+		plain := k
+		k.name += ", cached"
+		k.make = func(
+			c recipes.Conn, path string, opts ...recipes.Option,
+		) (recipes.InterProcessLock, error) {
+			caching := recipes.WithCaching(cachedIdle, 4)
+			return plain.make(c, path, append(opts, caching)...)
+		}
+		k.rival = plain.makeRival
+		k.cached, k.plain = true, plain.make
+		cached = append(cached, k)
+	}
+	return cached
+}
+
 // lost returns a channel that is closed when the lock that is held is lost.
 func lost(ctx context.Context, lock recipes.InterProcessLock) <-chan struct{} {
 	if l, ok := lock.(*locktest.LeaseLock); ok {
@@ -265,11 +293,11 @@ func TestEveryLockExcludes(t *testing.T) {
 		for i := range 4 {
 			p := locktest.SharedPeer(t)
 			lock := k.lock(p, path)
-			if k.name == "read lock" && i > 0 { // readers would share
+			if k.recipe == "read lock" && i > 0 { // readers would share
 				lock = k.newRival(p, path)
 			}
 			for range 2 {
-				if k.name == "read lock" && i == 0 && len(workers) > 0 {
+				if k.recipe == "read lock" && i == 0 && len(workers) > 0 {
 					continue // only one reader
 				}
 				ctx, lock := locktest.Owner(t), lock
@@ -513,6 +541,9 @@ func TestEveryLockOnAClosedConnection(t *testing.T) {
 
 func TestEveryLockCostsWhatItMust(t *testing.T) {
 	forAll(t, func(t *testing.T, k kind) {
+		if k.cached {
+			t.Skip("it costs nothing, or more: see the tests of caching")
+		}
 		path, p := zkserver.Path(t), locktest.SharedPeer(t)
 		lock, ctx := k.lock(p, path), locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))

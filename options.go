@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/session"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
@@ -26,6 +27,7 @@ type settings struct {
 	sessionTimeout *time.Duration
 	serverTick     *time.Duration
 	observer       func(context.Context, Event)
+	keep           *seqnode.Keeping // nil: no place is kept
 }
 
 // WithData sets what the lock znodes hold, for people and programs that look at the
@@ -103,6 +105,40 @@ func WithObserver(f func(ctx context.Context, e Event)) Option {
 	return func(s *settings) { s.observer = f }
 }
 
+// WithCaching lets all owners that use a lock through one connection share one place in
+// its queue, one znode, and keep it between uses. For a lock that one process uses again
+// and again, an Acquire that finds the place held and free asks nothing of ZooKeeper, and
+// neither does one to which another owner of this process passes it on.
+//
+// Release leaves the znode where it is while nobody else is known to wait, for up to
+// idle, and while an owner of this process waits. From the moment at which others are
+// known to wait the place is passed on within this process for up to passes times more;
+// then, or once nobody here waits, it is given up. A watch on the directory tells of
+// them: so an owner of this process may come before one who joined the queue meanwhile,
+// by passes hand-overs and the time of one notification at the most. Readers have the
+// place together, until a writer is known to wait behind it; new readers then queue
+// behind that writer. A place that is lost, or whose znode's data somebody changes, as
+// for a revocation, is not kept either.
+//
+// All that a lock promises holds as without caching: exclusion, re-entry, order between
+// processes, Lost in time. Owners that come one after the other through one place have
+// the same Hold.Path and Hold.FencingToken: a store that refuses lower tokens keeps
+// processes apart, and not owners of one of them. Hold.Multi refuses what was released,
+// and Hold.Check does not while the place is kept. A Release that asks nothing cannot
+// find out that the znode has gone, which nobody has told yet.
+//
+// All values for one path and connection that have this option share the place, by the
+// settings of the value for which its znode was made; a value without it is one of the
+// others. Participants shows the one znode, also while it is idle. Closing a Client gives
+// up all places.
+//
+// It is for InterProcessMutex, InterProcessReadWriteLock and multi locks of mutexes; what
+// is a semaphore refuses it. A negative idle and passes below 1 are refused. It costs a
+// kept place two goroutines and two watches, and its first use two requests more.
+func WithCaching(idle time.Duration, passes int) Option {
+	return func(s *settings) { s.keep = &seqnode.Keeping{Idle: idle, Passes: passes} }
+}
+
 // newSettings applies options to the defaults.
 func newSettings(opts []Option) (settings, error) {
 	s := settings{
@@ -128,6 +164,10 @@ func newSettings(opts []Option) (settings, error) {
 		return s, fmt.Errorf("WithSessionTimeout: %v is not positive", *s.sessionTimeout)
 	case s.serverTick != nil && *s.serverTick <= 0:
 		return s, fmt.Errorf("WithServerTick: %v is not positive", *s.serverTick)
+	case s.keep != nil && s.keep.Idle < 0:
+		return s, fmt.Errorf("WithCaching: idle: %v is negative", s.keep.Idle)
+	case s.keep != nil && s.keep.Passes < 1:
+		return s, fmt.Errorf("WithCaching: passes: %d is less than 1", s.keep.Passes)
 	}
 	return s, nil
 }

@@ -18,6 +18,7 @@ type reentrant struct {
 	config    session.Config
 	steps     *steps
 	queue     *seqnode.Queue
+	keeps     bool          // the place in the queue, for all owners; see WithCaching
 	revocable chan struct{} // closed by the first MakeRevocable
 
 	// Of the two sides of a read/write lock only, set by its constructor.
@@ -43,7 +44,7 @@ type claim struct {
 func newReentrant(
 	conn Conn, s settings, recipe, path, kind string, kinds []string, rule seqnode.Rule,
 ) *reentrant {
-	return &reentrant{
+	r := &reentrant{
 		conn: conn, path: path, config: s.sessionConfig(conn),
 		steps: &steps{recipe, path, s.observer},
 		queue: &seqnode.Queue{
@@ -52,6 +53,10 @@ func newReentrant(
 		},
 		revocable: make(chan struct{}), claims: map[owner]*claim{},
 	}
+	if s.keep != nil {
+		r.keeps, r.queue.Keep = true, *s.keep
+	}
+	return r
 }
 
 // Acquire implements InterProcessLock. An owner that holds the lock re-enters without
@@ -179,15 +184,22 @@ func (r *reentrant) admit(
 	if r.beside != nil {
 		writer = r.beside(who)
 	}
-	if writer != nil {
+	switch {
+	case writer != nil:
 		node, err = r.queue.EnterBeside(ctx, s, writer, req)
-	} else {
+	case r.keeps:
+		share, err := r.queue.EnterKept(ctx, s, req)
+		if err != nil {
+			return nil, err
+		}
+		return newHold(r.conn, share.Path, share, r.steps), nil
+	default:
 		node, err = r.queue.Enter(ctx, s, req)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return newHold(r.conn, node, r.steps), nil
+	return newHold(r.conn, node.Path, node, r.steps), nil
 }
 
 // settle records how the first Acquire of a claim has ended: with a hold, or with none.

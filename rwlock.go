@@ -67,7 +67,7 @@ func NewInterProcessReadWriteLock(
 	}
 	read.beside = func(who owner) *seqnode.Node {
 		if h := write.held(who); h != nil {
-			return h.node
+			return h.besideWhich()
 		}
 		return nil
 	}

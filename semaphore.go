@@ -82,6 +82,9 @@ func newSemaphore(
 	if err != nil {
 		return nil, err
 	}
+	if settings.keep != nil {
+		return nil, errors.New("WithCaching: a semaphore keeps no place in its queue")
+	}
 	// Of two queues: who stands at the gate is held as well (Enter), and has no lease.
 	queue := func(dir, kind string, rule seqnode.Rule) *seqnode.Queue {
 		return &seqnode.Queue{
@@ -179,7 +182,7 @@ func (s *InterProcessSemaphoreV2) grant(
 ) []*Lease {
 	leases := make([]*Lease, len(nodes))
 	for i, node := range nodes {
-		leases[i] = &Lease{sem: s, hold: newHold(s.conn, node, s.steps)}
+		leases[i] = &Lease{sem: s, hold: newHold(s.conn, node.Path, node, s.steps)}
 	}
 	forget := keep(leases)
 	tellOr(func() {

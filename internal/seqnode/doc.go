@@ -36,6 +36,36 @@
 // transaction that checks the znode is open (Guard), and where a hold was lost of which
 // its owner may not have heard yet. Then they wait for the znode like all others.
 //
+// # A place that is kept
+//
+// One stay is one znode, from its create to its delete. What Enter returns is the stay of
+// one owner. The owners who come by EnterKept have a place in common, which goes through
+// one stay after the other: in each of them they follow one another, or are in it
+// together where their kind does not exclude itself. An owner's part in it is a Share.
+//
+//	          newStay             granted               leave, or lost
+//	(waiting) -------> coming ---------------> held ----------------------> over
+//	                      |                     |  ^
+//	                      | nobody waits        |  | admit, StartLeaving: users come and
+//	                      v any more            +--+ go; with none of them it is idle
+//	                    given up
+//
+// A place has one held stay at most that lets owners in, and one that is coming: for the
+// first who wait, or behind the held one, for those who are more than that may still let
+// in. Nothing is known of who stands behind while a stay is coming. Once it is held it
+// watches the directory, until somebody is known who has to wait for it (contended). A
+// contended stay lets in so many more as Keeping.Passes says, of readers none, and is
+// given up as soon as nobody here waits. One is closed to all others when its znode's
+// data was changed, a read lock was taken beside it, or a transaction was open when its
+// owner left: whatever could be done under the znode by one who has left ends with the
+// znode. So is one whose owner leaves while ZooKeeper does not answer: it may be lost
+// already, which the delete tells.
+//
+// Whether an owner is let in, and whether a stay is over, is decided by review and by
+// nobody else. Everybody who is let in asks the clock first, since a place can have been
+// idle for any time, and this process stopped (attach). Lost is told by the Node to those
+// who are in it then.
+//
 // # One loop
 //
 // Whoever waits for something, a turn in the queue (waiter), room for leases (batch) or a
@@ -55,14 +85,19 @@
 //   - The watch on a Node's own znode (keepSelfWatch) ends with the Node. It calls
 //     OnData.
 //   - The delete of a Node's znode, begun by end, ends with the session at the latest.
+//   - A stay that owners share has one, which goes through Enter for them, whoever of
+//     them leaves, and then watches the directory (newStay, keepWatch). It ends with its
+//     Node.
 //
-// OnQueued is called by the caller's goroutine; Lose and SessionEnded may be by any.
+// OnQueued is called by the caller's goroutine, OnData by the watch's; Lose and
+// SessionEnded may be by any.
 //
 // # Locks
 //
-// The one mutex is a Node's. Nobody who has it calls ZooKeeper, waits for anything, or
-// locks another Node; end starts the delete under it, which takes the mutexes of package
-// session. So these must not call a Node while they are locked, and do not.
+// A place's mutex comes first, then a Node's, of which nobody has two. Nobody who has one
+// calls ZooKeeper, waits for anything else, or calls what a Request brings; end starts
+// the delete under them, which takes the mutexes of package session. So these must not
+// call a Node while they are locked, and do not.
 //
 // # Words
 //
@@ -81,6 +116,8 @@
 //     hold.
 //   - writer, beside: a read lock of the owner of a write lock takes a place beside that
 //     writer, by its number, and need not wait.
+//   - place, stay, Share: see above. A stay is coming, then held; contended, closed.
+//   - pass: to let the next owner of this process into a contended stay.
 //   - batch, gate: leases that are taken together, and the place in another queue that
 //     their process holds meanwhile, so that only one batch at a time waits for room.
 package seqnode

@@ -3,6 +3,8 @@ package seqnode
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,13 +41,16 @@ type Node struct {
 	self selfWatch
 
 	// mu guards what follows, and nothing else is locked or waited for by those who have
-	// it but session's own mutexes.
+	// it but session's own mutexes. A place's comes before it.
 	mu      sync.Mutex
 	state   state
 	wasHeld bool  // somebody relies on it, or did when it ended
 	first   bool  // nobody at all was ahead when it became held
 	guarded int   // transactions that the znode guards and whose outcome is open
 	cause   error // why it ended
+
+	// who else is told of a loss: those who rely on a place that is kept
+	shares map[*Share]struct{}
 }
 
 // The state of a Node only moves forward, by hold and by end; unhold alone goes back. See
@@ -207,8 +212,60 @@ func (n *Node) tellLoss(cause error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.wasHeld {
-		n.loseNow(cause)
+		n.loseLocked(cause)
 	}
+}
+
+func (n *Node) loseLocked(cause error) {
+	n.loseNow(cause)
+	for sh := range n.shares {
+		sh.loseNow(cause)
+	}
+}
+
+// attach lets sh rely on n, and be told of a loss from now on; false where n is lost.
+func (n *Node) attach(sh *Share) bool {
+	if n.rely() != nil {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.state != stateHeld {
+		return false
+	}
+	if n.shares == nil {
+		n.shares = map[*Share]struct{}{}
+	}
+	n.shares[sh] = struct{}{}
+	return true
+}
+
+// detach undoes attach; false where n is not held any more, and sh was told.
+func (n *Node) detach(sh *Share) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.state != stateHeld {
+		return false
+	}
+	delete(n.shares, sh)
+	return true
+}
+
+// sharers returns who is attached.
+func (n *Node) sharers() []*Share {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Collect(maps.Keys(n.shares))
+}
+
+// rely asks the clock whether n, which is held, can be relied on at this moment. Where it
+// cannot, although nobody may have been told yet, n is lost.
+func (n *Node) rely() error {
+	err := n.s.Hold(n.Path)
+	if err != nil {
+		n.Lose(err)
+	}
+	return err
 }
 
 // end ends the Node, once; there is no other way out. Whatever the cause: the holder is
@@ -220,7 +277,7 @@ func (n *Node) end(cause error) bool {
 		return false
 	}
 	if n.state == stateHeld && !errors.Is(cause, errLeft) {
-		n.loseNow(cause)
+		n.loseLocked(cause)
 	}
 	n.state, n.cause = stateEnded, cause
 	n.self.stopLocked()

@@ -36,6 +36,7 @@ type Queue struct {
 	// number.
 	Relist bool
 	Log    *slog.Logger
+	Keep   Keeping // of a queue for EnterKept
 }
 
 // A Request is one wish to get through the queue.
@@ -50,6 +51,8 @@ type Request struct {
 	// WatchSelf is closed once OnData matters: from then on the znode is watched at once.
 	// It may be nil.
 	WatchSelf <-chan struct{}
+
+	stay *stay // whose wish it is, of a place that is kept; else nil
 }
 
 var (

@@ -12,9 +12,9 @@ import (
 	"github.com/zkrecipes/recipes/internal/session"
 )
 
-// A waiter is one stay in the queue, from the create of its znode until that is held or
-// the stay is given up. It is of the goroutine in Enter, EnterN or EnterBeside, all of
-// it; what other goroutines may touch is the Node's.
+// A waiter is the first part of a stay in the queue, from the create of its znode until
+// that is held or the stay is given up. It is of the goroutine in Enter, EnterN or
+// EnterBeside, all of it; what other goroutines may touch is the Node's.
 type waiter struct {
 	node    *Node
 	request Request
@@ -30,6 +30,8 @@ type waiter struct {
 	// when the question was put that has no answer yet
 	asked time.Time
 	told  bool // OnQueued was
+	// somebody behind waits for the znode; of a stay that shares it only
+	followed bool
 }
 
 // A position is what a listing says of one participant.
@@ -72,6 +74,9 @@ func (w *waiter) look(ctx context.Context) (free bool, err error) {
 		w.tell()
 	}
 	w.told = true
+	if stay := w.request.stay; stay != nil && !stay.looked(w.position, w.followed) {
+		return false, ErrBusy
+	}
 	return w.position.blocker == "", nil
 }
 
@@ -122,6 +127,7 @@ func (w *waiter) place(ctx context.Context) (position, error) {
 			if self == len(queue)-1 && w.token == 0 {
 				w.token = l.pzxid
 			}
+			w.followed = w.request.stay != nil && n.followedIn(queue, self)
 			return n.positionIn(queue, self), nil
 		}
 		if l.proven {
@@ -153,6 +159,13 @@ func (n *Node) positionIn(queue []Name, self int) position {
 		p.first = self == 0
 		return p
 	}
+}
+
+// followedIn tells whether somebody behind has to wait for n.
+func (n *Node) followedIn(queue []Name, self int) bool {
+	return slices.ContainsFunc(queue[self+1:], func(m Name) bool {
+		return n.q.Rule([]Name{queue[self], m}, 1) == 0
+	})
 }
 
 // wait implements aim: it waits for the blocker to go. It is free for certain then if the

@@ -46,9 +46,10 @@
 //
 // # Locks
 //
-// A caller may hold a mutex of its own when it calls Start, Retain, Track, Untrack,
-// Ephemeral or Reconnected: these ask nothing of ZooKeeper, wait for nothing, and call
-// nobody back. Any other call may ask, wait or call back, and is made with no mutex held.
+// A caller may hold a mutex of its own when it calls Start, Retain, Track, Untrack, Hold,
+// Ephemeral, Reconnected or Unavailable: these ask nothing of ZooKeeper, wait for
+// nothing, and call nobody back. Any other call may ask, wait or call back, and is made
+// with no mutex held.
 //
 // Within this package registry.mu comes first, then Session.mu. With either of them held,
 // SessionID and State of the Conn and the functions of Config may be called: they must

@@ -1,0 +1,104 @@
+package seqnode
+
+import "context"
+
+// A Share is an owner's part in a stay: the stay's znode is held for it, and maybe for
+// others before it, beside it and behind it. It is safe for concurrent use.
+type Share struct {
+	*Node // the stay's, from which it has all that is not below
+
+	// Set by admit.
+	stay   *stay
+	onData func(data []byte) // see Request; may be nil
+
+	// Done, with the cause, by the Node when it is lost: see attach.
+	lost    context.Context
+	loseNow context.CancelCauseFunc
+
+	// Guarded by place.mu.
+	released bool
+	guarded  int // transactions of this owner whose outcome is open
+}
+
+// Lost is Node.Lost for this owner alone: it stays open whatever becomes of the stay
+// after the release.
+func (sh *Share) Lost() context.Context { return sh.lost }
+
+// Cause tells why the Share ended, nil if it has not.
+func (sh *Share) Cause() error {
+	p := sh.stay.place
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if sh.released {
+		return errLeft
+	}
+	return sh.Node.Cause()
+}
+
+// Guard is Node.Guard. The check of a Share that was released would pass for as long as
+// the place is kept: so it is refused here, and a place is not kept behind a transaction
+// whose outcome is open.
+func (sh *Share) Guard() (settled func(), ok bool) {
+	p := sh.stay.place
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if sh.released {
+		return nil, false
+	}
+	done, ok := sh.Node.Guard()
+	if !ok {
+		return nil, false
+	}
+	sh.guarded++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		sh.guarded--
+		done()
+	}, true
+}
+
+// Beside returns the Node for EnterBeside, nil where the Share was released. From now on
+// the place is not kept: what stands beside a writer's znode is its owner's, and the next
+// owner would be let in beside it.
+func (sh *Share) Beside() *Node {
+	p := sh.stay.place
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if sh.released {
+		return nil
+	}
+	sh.stay.closed = true
+	p.review()
+	return sh.Node
+}
+
+// StartLeaving releases the Share. Where the place is kept, or others are in it, nothing
+// is asked of ZooKeeper and left does not wait; else it is Node.StartLeaving.
+func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
+	st, p := sh.stay, sh.stay.place
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if sh.released {
+		return func(context.Context) error { return errLeft }
+	}
+	sh.released = true
+	// Out of touch it may be lost already; who deletes it finds out.
+	st.leaveOne(sh.guarded > 0 || p.key.s.Unavailable())
+	_ = st.node.rely() // the clock may have run out, where nobody has looked yet
+	p.review()
+	if p.held != st && st.users == 0 && st.left == nil {
+		st.leave() // another was granted meanwhile
+	}
+	if st.left != nil {
+		return st.left // it is told of a loss until that is done
+	}
+	if !st.node.detach(sh) {
+		cause := st.node.Cause()
+		return func(context.Context) error { return cause }
+	}
+	return func(context.Context) error { return nil }
+}
+
+// Withdraw is StartLeaving without waiting for any result.
+func (sh *Share) Withdraw() { sh.StartLeaving() }
