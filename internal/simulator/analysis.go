@@ -21,6 +21,7 @@ type analysis struct {
 	expired  map[int64][]time.Duration // by session
 	// By znode: from when on it may have been gone, and from when on it surely was.
 	removed map[string]interval
+	calm    time.Duration // from when on there were no faults; never if there was no time
 }
 
 // An interval is a time from begin on and before end.
@@ -36,11 +37,16 @@ type acquisition struct {
 	token   int64
 	node    string
 	session int64
+	cached  bool    // others of its process may have had its znode before
 	outcome Outcome // of the release
 
 	calledAt, grantedAt, lostAt, releasingAt, releasedAt time.Duration
 	calledIn, grantedIn, lostIn, releasingIn, releasedIn int
 	held, lost, releasing, released                      bool
+
+	queuedAt   time.Duration // when it joined the queue last, by queuedNode
+	queuedNode string        // "" if nothing tells
+	failedAt   time.Duration
 
 	// From when on the holder does not count as one: it is lost, or about to be released.
 	doubted   time.Duration
@@ -49,6 +55,13 @@ type acquisition struct {
 
 func (a *acquisition) sameOwner(b *acquisition) bool {
 	return a.Worker == b.Worker && a.Owner == b.Owner
+}
+
+// sharesPlace tells whether both came by one place in the queue, with one znode, that
+// their process has kept; or b by a place beside that.
+func (a *acquisition) sharesPlace(b *acquisition) bool {
+	return a.cached && b.cached && a.Worker == b.Worker && a.token == b.token &&
+		(a.node == b.node || b.under)
 }
 
 func (a *acquisition) String() string {
@@ -86,7 +99,7 @@ func newAnalysis(h History, l Limits) (*analysis, error) {
 		history: h, limits: l, byPath: map[string][]*acquisition{},
 		accesses: map[store][]*access{},
 		pauses:   map[int][]interval{}, expired: map[int64][]time.Duration{},
-		removed: map[string]interval{},
+		removed: map[string]interval{}, calm: never,
 	}
 	open := map[ID]*acquisition{}
 	writing := map[ID]Event{}
@@ -97,7 +110,7 @@ func newAnalysis(h History, l Limits) (*analysis, error) {
 				ID: e.ID, path: e.Path, mode: e.Mode, under: e.Under, calledAt: e.At,
 				calledIn:  i,
 				grantedAt: never, lostAt: never, releasingAt: never, releasedAt: never,
-				doubted: never, doubtedIn: len(h),
+				doubted: never, doubtedIn: len(h), queuedAt: never, failedAt: never,
 			}
 			if open[e.ID] != nil {
 				return nil, fmt.Errorf("simulator: not a history: called twice: %v", e)
@@ -107,7 +120,7 @@ func newAnalysis(h History, l Limits) (*analysis, error) {
 				an.paths = append(an.paths, a.path)
 			}
 			an.byPath[a.path] = append(an.byPath[a.path], a)
-		case Failed, Granted, Lost, Releasing, Released:
+		case Queued, Failed, Granted, Lost, Releasing, Released:
 			if open[e.ID] == nil {
 				return nil, fmt.Errorf("simulator: not a history: was not called: %v", e)
 			}
@@ -146,6 +159,8 @@ func (an *analysis) take(e Event) {
 		if _, again := an.removed[e.Node]; !again {
 			an.removed[e.Node] = interval{e.At, never}
 		}
+	case Calm:
+		an.calm = e.At
 	case Removed:
 		an.removed[e.Node] = interval{an.removed[e.Node].begin, e.At}
 	}
@@ -154,6 +169,10 @@ func (an *analysis) take(e Event) {
 // take notes an event of the acquisition, at a place in the history.
 func (a *acquisition) take(e Event, place int) {
 	switch e.Kind {
+	case Queued:
+		a.queuedAt, a.queuedNode = e.At, e.Node
+	case Failed:
+		a.failedAt = e.At
 	case Granted:
 		// A multi lock may return with a member that it had lost before it had the
 		// others, and whose hold cannot be read then. To the checks it was not granted:
@@ -161,6 +180,7 @@ func (a *acquisition) take(e Event, place int) {
 		a.held = e.Token != 0
 		a.grantedAt, a.grantedIn = e.At, place
 		a.token, a.node, a.session = e.Token, e.Node, e.Session
+		a.cached = e.Cached
 	case Lost:
 		a.lost, a.lostAt, a.lostIn = true, e.At, place
 		a.doubted, a.doubtedIn = min(a.doubted, e.At), min(a.doubtedIn, place)
@@ -230,6 +250,16 @@ func (an *analysis) forcedEnds(a *acquisition) []time.Duration {
 		at = append(at, removed.begin)
 	}
 	return at
+}
+
+// endsUnseen tells whether a's hold may have ended by force and its release not have
+// found out: where somebody else deleted the znode, since when an answer is lost nobody
+// can tell whose delete it was; and where its place was kept, so that the release asked
+// nothing.
+func (an *analysis) endsUnseen(a *acquisition) bool {
+	_, removed := an.removed[a.node]
+	return removed || a.cached && slices.ContainsFunc(an.expired[a.session],
+		func(at time.Duration) bool { return at <= a.releasedAt })
 }
 
 // over is when a pause is over, and what was missed is known.

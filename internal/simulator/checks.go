@@ -21,6 +21,10 @@ type Limits struct {
 	// Told is what a holder may need to learn that its session was ended by force, or its
 	// znode deleted by somebody else; 0: any time.
 	Told time.Duration
+	// In calm: what may pass until a process has seen who stands behind a place that it
+	// keeps, and how often it passes that on then; 0: not checked.
+	Notice time.Duration
+	Passes int
 	// Prompt is by how much calls may end later than they were to; below 0 that is not
 	// checked.
 	Prompt time.Duration
@@ -36,6 +40,7 @@ func (h History) Check(l Limits) error {
 		return err
 	}
 	return errors.Join(an.checkOutcomes(), an.checkPrompt(), an.checkExclusion(),
+		an.checkPasses(),
 		an.checkTokens(), an.checkFence(), an.checkReleases(), an.checkRemovals(),
 		an.checkLinearizable())
 }
@@ -186,6 +191,8 @@ func (an *analysis) tokenFault(a, b *acquisition) string {
 		return ""
 	case a.grantedAt >= an.grantedEarliest(b):
 		return ""
+	case a.sharesPlace(b):
+		return ""
 	case b.token <= a.token:
 		return "a later holder's token is not greater"
 	}
@@ -261,14 +268,12 @@ func (an *analysis) successor(w *access) *acquisition {
 }
 
 // checkReleases demands that a release that reports success was one: nobody else had got
-// the lock until it began, whatever pauses and forced ends of sessions there were. (Not
-// where somebody else deleted the znode: when an answer is lost, nobody can tell whose
-// delete it was.)
+// the lock until it began, whatever pauses and forced ends of sessions there were, unless
+// it could not find out.
 func (an *analysis) checkReleases() error {
 	for _, path := range an.paths {
 		for _, a := range an.granted(path) {
-			if _, removed := an.removed[a.node]; removed || a.mode == Leased ||
-				a.outcome != OK || !a.released {
+			if a.mode == Leased || a.outcome != OK || !a.released || an.endsUnseen(a) {
 				continue
 			}
 			for _, b := range an.granted(path) {

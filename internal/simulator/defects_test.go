@@ -174,6 +174,44 @@ var defects = []defect{
 			then: "len(v.queue) <= v.most+1",
 		}},
 	},
+	{
+		name: "a kept place is used after its loss clock ran out",
+		file: "internal/seqnode/node.go",
+		edits: []edit{
+			{
+				now: "func (n *Node) SessionEnded(cause error) { n.Lose(cause) }",
+				then: "func (n *Node) SessionEnded(cause error) {\n" +
+					"	if n.shares != nil && len(n.sharers()) == 0 &&\n" +
+					"		errors.Is(cause, session.ErrSuspended) {\n" +
+					"		return\n	}\n	n.Lose(cause)\n}",
+			},
+			{now: "	if n.rely() != nil {\n		return false\n	}\n", then: ""},
+		},
+	},
+	{
+		name: "passes without bound while another process waits",
+		file: "internal/seqnode/stay.go",
+		edits: []edit{{
+			now:  "	return st.q.Keep.Passes - st.passes",
+			then: "	return noBound",
+		}},
+	},
+	{
+		name: "an idle place is kept when a znode joins behind",
+		file: "internal/seqnode/stay.go",
+		edits: []edit{{
+			now:  "return st.closed || st.contended || time",
+			then: "return st.closed || time",
+		}},
+	},
+	{
+		name: "a reader is let in beside a kept read place while a writer waits",
+		file: "internal/seqnode/stay.go",
+		edits: []edit{{
+			now:  "	case st.place.together:\n		return 0\n",
+			then: "	case st.place.together:\n		return noBound\n",
+		}},
+	},
 }
 
 const (

@@ -15,6 +15,7 @@ type Kind string
 // The kinds of events. Those from Called to Unsure are of one acquisition.
 const (
 	Called    Kind = "called"    // the call to acquire begins
+	Queued    Kind = "queued"    // it stands in the queue; again after a loss
 	Granted   Kind = "granted"   // it has returned with the lock
 	Failed    Kind = "failed"    // it has returned without
 	Lost      Kind = "lost"      // the channel of that name is closed
@@ -31,6 +32,7 @@ const (
 	// A znode is about to be deleted by somebody whose it is not.
 	Removing Kind = "removing"
 	Removed  Kind = "removed" // it was
+	Calm     Kind = "calm"    // all faults have ended, and their effects
 	// Anything else that is worth knowing when a history is read.
 	Note Kind = "note"
 )
@@ -98,9 +100,11 @@ type Event struct {
 	Guarded bool `json:"guarded,omitempty"`
 	// Of Granted and of writes; 0: it was lost before it could be read.
 	Token int64 `json:"token,omitempty"`
-	// Of Granted, Removing and Removed; of Writing: by whose hold.
+	// Of Queued, Granted, Removing and Removed; of Writing: by whose hold.
 	Node    string `json:"node,omitempty"`
 	Session int64  `json:"session,omitempty"` // of Granted and Expired
+	// Of Granted: the owners of a process may share the znode, one after the other.
+	Cached bool `json:"cached,omitempty"`
 	// Of Written: its place among the writes that were accepted.
 	Version int64 `json:"version,omitempty"`
 	// Of Called and Releasing: when the call was to end, 0 for never; see CheckPrompt.
@@ -115,7 +119,7 @@ func (e Event) String() string {
 	switch e.Kind {
 	case Paused, Resumed:
 		fmt.Fprintf(&b, " worker %d", e.Worker)
-	case Expired, Removing, Removed, Note:
+	case Expired, Removing, Removed, Calm, Note:
 	default:
 		fmt.Fprintf(&b, " %v %s", e.ID, e.Path)
 	}
@@ -129,6 +133,7 @@ func (e Event) String() string {
 	field("guarded", e.Guarded, !e.Guarded)
 	field("token", e.Token, e.Token == 0)
 	field("node", e.Node, e.Node == "")
+	field("cached", e.Cached, !e.Cached)
 	field("session", fmt.Sprintf("%#x", e.Session), e.Session == 0)
 	field("version", e.Version, e.Version == 0)
 	field("bound", e.Bound, e.Bound == 0)

@@ -65,6 +65,8 @@ func parseField(tb testing.TB, e *simulator.Event, field string) {
 		e.Guarded = true
 	case field == "under":
 		e.Under = true
+	case field == "cached":
+		e.Cached = true
 	case field == "exclusive" || field == "shared" || field == "leased":
 		e.Mode = simulator.Mode(field)
 	case field[0] == '/':

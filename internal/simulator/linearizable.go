@@ -104,11 +104,11 @@ func (an *analysis) gaveBack(a *acquisition, end int64) (from, to int64) {
 	if an.grantedEarliest(a) < a.grantedAt {
 		afterGrant = 2*int64(a.calledIn) + 1
 	}
-	_, removed := an.removed[a.node]
+	unseen := an.endsUnseen(a)
 	switch {
 	case a.lost && (!a.releasing || a.lostIn < a.releasingIn):
 		return afterGrant, max(afterGrant, 2*int64(a.lostIn))
-	case a.released && a.outcome == OK && !removed:
+	case a.released && a.outcome == OK && !unseen:
 		return 2 * int64(a.releasingIn), 2 * int64(a.releasedIn)
 	case a.released && (a.outcome == LockLost || a.outcome == OK):
 		return afterGrant, 2 * int64(a.releasedIn)
@@ -127,11 +127,12 @@ func (an *analysis) disturbed(a *acquisition) bool {
 type lockState struct {
 	holders []*acquisition // in the order of their IDs
 	token   int64          // the greatest of an exclusive or leased holder
+	node    string         // of the last such holder
 	read    int64          // the greatest of a shared holder
 }
 
 func (l lockState) equal(other lockState) bool {
-	return l.token == other.token && l.read == other.read &&
+	return l.token == other.token && l.read == other.read && l.node == other.node &&
 		slices.Equal(l.holders, other.holders)
 }
 
@@ -159,7 +160,7 @@ func lockModel(leases int) porcupine.Model {
 			if m.by.mode == Shared {
 				l.read = max(l.read, m.by.token)
 			} else {
-				l.token = max(l.token, m.by.token)
+				l.token, l.node = max(l.token, m.by.token), m.by.node
 			}
 			return true, l
 		},
@@ -183,7 +184,8 @@ func (l lockState) admits(a *acquisition, leases int) bool {
 	grown := a.token > l.token
 	switch a.mode {
 	case Exclusive:
-		return len(others) == 0 && a.token > max(l.token, l.read)
+		kept := a.cached && a.node == l.node && a.token == l.token
+		return len(others) == 0 && (grown || kept) && a.token > l.read
 	case Shared:
 		// Under its owner's write lock it has the token of that; the write lock may be
 		// lost by then, but not to another writer.

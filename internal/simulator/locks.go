@@ -48,6 +48,11 @@ const (
 	leasesDir = "/leases"
 )
 
+// keepsPlaces tells whether the lock takes [recipes.WithCaching].
+func (l Lock) keepsPlaces() bool {
+	return l.Recipe != SemaphoreMutex && l.Recipe != Semaphore
+}
+
 // directories are where the lock's znodes are.
 func (l Lock) directories() []string {
 	switch l.Recipe {
@@ -72,6 +77,7 @@ type value struct {
 	plain     recipes.InterProcessLock
 	read      *recipes.ReadLock // of a read/write lock only
 	semaphore *recipes.InterProcessSemaphoreV2
+	cached    bool          // it keeps its place in the queue
 	revoked   chan struct{} // has room for one request to give the lock back
 }
 

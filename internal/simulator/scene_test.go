@@ -32,8 +32,10 @@ type scene struct {
 	meddled bool // answers to creates are lost, and znodes are deleted by others
 
 	longHolds bool
-	removals  int // and fresh: see simulator.Config
+	removals  int // and fresh and cached: see simulator.Config
 	fresh     int
+	cached    int
+	crowded   bool // many in each process share the place for one lock
 	apart     bool // servers are cut off more often
 }
 
@@ -72,6 +74,14 @@ func newScene(seed uint64) scene {
 		s.slowClose, s.slowCommit = 0, 0
 	}
 	s.eager = s.eager || random.IntN(8) == 0
+	s.cached = []int{0, 50, 90}[random.IntN(3)]
+	if s.cached == 90 && !s.short && !s.eager && !s.shared && random.IntN(2) == 0 {
+		at := slices.IndexFunc(locks, func(l simulator.Lock) bool {
+			return l.Recipe == simulator.Mutex || l.Recipe == simulator.ReadWriteLock
+		})
+		s.crowded, s.owners = true, 2*simOwners
+		s.longHolds, s.locks = false, locks[at:][:1]
+	}
 	return s
 }
 
@@ -89,6 +99,8 @@ func (s scene) String() string {
 		"bare connections":   slices.Contains(s.bare[:], true),
 		"one value for many": s.shared,
 		"meddled with":       s.meddled,
+		"places are kept":    s.cached > 0,
+		"crowded":            s.crowded,
 	} {
 		if is {
 			all = append(all, what)

@@ -32,6 +32,9 @@ const (
 	// simEnd bounds the time that it takes after the faults until everybody has had every
 	// lock once more.
 	simEnd = 15 * simSession
+	// simCalm is for how long there are no faults before the end, where places are kept:
+	// whoever waits behind one then must not wait for too long.
+	simCalm = 6 * simSession
 )
 
 // A simulation is one simulated ensemble with the workload on it, in a bubble with a time
@@ -76,6 +79,7 @@ func simulate(t *testing.T, seed uint64, verbose bool) run {
 	if r.err == nil {
 		limits := sim.world.Limits()
 		limits.Told = simSession // by then its clock has run out, at the latest
+		limits.Notice = simSession / 2
 		r.err = r.history.Check(limits)
 	}
 	return r
@@ -108,6 +112,7 @@ func newSimulation(seed uint64, verbose bool) (sim *simulation, err error) {
 		Workers: simWorkers, Owners: sim.scene.owners, Locks: sim.scene.locks,
 		Trespass: sim.scene.eager, LongHolds: sim.scene.longHolds,
 		Removals: sim.scene.removals, Fresh: sim.scene.fresh,
+		Cached:  sim.scene.cached,
 		Verbose: verbose, Left: sim.left, Pace: sim.pace,
 	})
 	if err == nil {
@@ -178,6 +183,11 @@ func (sim *simulation) run() error {
 	sim.world.Start()
 	sim.injectFaults()
 	sim.heal()
+	if sim.scene.cached > 0 {
+		time.Sleep(2 * simSession)
+		sim.world.Calm()
+		time.Sleep(simCalm)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), simEnd)
 	defer cancel()
 	znodes := context.AfterFunc(ctx, func() {

@@ -3,6 +3,8 @@ package simulator
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/zkrecipes/recipes"
 )
 
 // A patience is how long an owner is willing to wait for a lock.
@@ -48,6 +50,8 @@ type step struct {
 	remove  bool // deletes the znode of somebody in the queue before
 	victim  int  // of whom, counted from the head, if there are so many
 
+	cached bool // through a value that keeps its place in the queue
+
 	trespass trespass // what it asks for without a right to it, before and while it holds
 }
 
@@ -68,6 +72,20 @@ type dice struct{ *rand.Rand }
 func (c Config) dice(worker, owner, number int) dice {
 	where := uint64(worker)<<48 | uint64(owner)<<32 | uint64(number)
 	return dice{rand.New(rand.NewPCG(c.Seed, where))}
+}
+
+// mostPasses is how often a worker passes its place on while others wait.
+const mostPasses = 4
+
+// keeping draws how a worker's values for a lock keep their place: for a moment, or for
+// so long that whoever wants the lock must be given it.
+func (c Config) keeping(worker, lock int) recipes.Option {
+	d := c.dice(worker, int(^uint16(0)), lock) // no owner has this number
+	idle := d.upTo(c.Session / 4)
+	if d.percent(50) {
+		idle = time.Hour
+	}
+	return recipes.WithCaching(idle, 1+d.IntN(mostPasses))
 }
 
 // trespass is one of the kinds.
@@ -109,6 +127,7 @@ func newStep(c Config, worker, owner, number int) step {
 		s.trespass = d.trespass()
 	}
 	s.cause = causes[d.IntN(len(causes))]
+	s.cached = d.percent(c.Cached)
 	return s
 }
 

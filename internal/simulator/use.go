@@ -112,6 +112,20 @@ func (u *use) record(parts []part, e Event) {
 	}
 }
 
+// partsKey is what a ctx knows by which parts it asks for.
+type partsKey struct{}
+
+// tellQueued records that a part stands in the queue; it is for observers.
+func (w *World) tellQueued(ctx context.Context, e recipes.Event) {
+	parts, _ := ctx.Value(partsKey{}).([]part)
+	for _, p := range parts {
+		if e.Kind == recipes.EventQueued && p.path == e.Path && p.mode != Leased {
+			w.Recorder.Record(Event{Kind: Queued, ID: p.id, Path: p.path, Node: e.Node})
+			return
+		}
+	}
+}
+
 // errPatience is the cause of a ctx that the workload cancels.
 var errPatience = errors.New("the workload has cancelled this")
 
@@ -144,6 +158,7 @@ func (u *use) acquire(s side, parts []part, how patience) bool {
 		bound += callBound
 	}
 	u.record(parts, Event{Kind: Called, Bound: bound})
+	ctx = context.WithValue(ctx, partsKey{}, parts)
 	held, err := u.call(ctx, s, len(parts), limit)
 	if !held {
 		u.record(parts, u.failure(ctx, limit >= 0, err))
@@ -159,7 +174,7 @@ func (u *use) acquire(s side, parts []part, how patience) bool {
 		p := parts[i]
 		u.p.w.Recorder.Grant(Event{
 			ID: p.id, Path: p.path, Mode: p.mode, Under: p.under, Token: p.token,
-			Node: p.node, Session: session,
+			Node: p.node, Session: session, Cached: u.v.cached,
 		}, p.lost)
 	}
 	u.pass()

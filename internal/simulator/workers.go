@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -77,7 +78,13 @@ type session struct {
 
 	mu     sync.Mutex // guards what follows
 	closed bool
-	values map[int]*value // by the lock's number
+	values map[valueKey]*value
+}
+
+// A valueKey names a lock value that the owners of a session share.
+type valueKey struct {
+	lock   int // its number
+	cached bool
 }
 
 func newWorker(w *World, n int) *worker {
@@ -124,7 +131,7 @@ func (p *worker) open(ctx context.Context) *session {
 		p.mu.Lock()
 		p.session = &session{
 			client: client, gated: gated, conn: gated.asSeen(),
-			values: map[int]*value{}, opts: p.options(),
+			values: map[valueKey]*value{}, opts: p.options(),
 		}
 		p.mu.Unlock()
 		p.w.Recorder.Notef("worker %d has session %#x", p.n, client.SessionID())
@@ -132,14 +139,15 @@ func (p *worker) open(ctx context.Context) *session {
 	return nil
 }
 
-// options makes the library tell what it does, where that is wanted.
+// options lets the library tell who queues, and all that it does where that is wanted.
 func (p *worker) options() []recipes.Option {
-	if !p.w.Verbose {
-		return nil
-	}
 	return []recipes.Option{recipes.WithObserver(func(
-		_ context.Context, e recipes.Event,
+		ctx context.Context, e recipes.Event,
 	) {
+		p.w.tellQueued(ctx, e)
+		if !p.w.Verbose {
+			return
+		}
 		text := ""
 		if e.Err != nil {
 			text = ": " + e.Err.Error()
@@ -177,22 +185,29 @@ func (s *session) isClosed() bool {
 	return s.closed
 }
 
-// value returns the lock value that the owners of a session share, or a new one.
-func (s *session) value(n int, lock Lock, fresh bool) (*value, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if v := s.values[n]; v != nil && !fresh {
+// value returns the lock value for a step that the owners of a session share, or a new
+// one.
+func (p *worker) value(on *session, st step) (*value, error) {
+	on.mu.Lock()
+	defer on.mu.Unlock()
+	key := valueKey{st.lock, st.cached && p.w.Locks[st.lock].keepsPlaces()}
+	if v := on.values[key]; v != nil && !st.fresh {
 		return v, nil
 	}
-	v, err := newValue(s.conn, lock, s.opts...)
+	opts := slices.Clone(on.opts)
+	if key.cached {
+		opts = append(opts, p.w.keeping(p.n, st.lock))
+	}
+	v, err := newValue(on.conn, p.w.Locks[st.lock], opts...)
 	if err != nil {
 		return nil, err
 	}
+	v.cached = key.cached
 	// So that both kinds of locks turn up, those that watch their own znode from the
 	// start and those that do not.
-	if !fresh {
+	if !st.fresh {
 		v.makeRevocable()
-		s.values[n] = v
+		on.values[key] = v
 	}
 	return v, nil
 }
@@ -241,7 +256,7 @@ func (o *owner) do(s step) (held bool) {
 		return false
 	}
 	o.pass()
-	v, err := on.value(s.lock, o.p.w.Locks[s.lock], s.fresh)
+	v, err := o.p.value(on, s)
 	if err != nil {
 		o.unexpected("make", err)
 		return false

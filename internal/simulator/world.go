@@ -33,6 +33,9 @@ type Config struct {
 	// In how many of a hundred steps a znode of others is deleted, and in how many a lock
 	// value is new, and so not revocable; by default 3 and 15.
 	Removals, Fresh int
+	// In how many of a hundred steps a lock value keeps its place in the queue
+	// ([recipes.WithCaching]), if the lock can; the others stand in the same queues.
+	Cached int
 
 	Clock    func() time.Duration // default: the time since New
 	Register Register             // default: a new one in memory
@@ -112,6 +115,10 @@ func (w *World) Expire(session int64) {
 	w.Recorder.Record(Event{Kind: Expired, Session: session})
 }
 
+// Calm takes note that all faults have ended, and that nobody can miss anything any more
+// because of them.
+func (w *World) Calm() { w.Recorder.Record(Event{Kind: Calm}) }
+
 // SessionID returns the id of a worker's present session, 0 where it has none.
 func (w *World) SessionID(worker int) int64 {
 	if s := w.worker(worker).current(); s != nil {
@@ -126,7 +133,7 @@ func (w *World) History() History { return w.Recorder.History() }
 // Limits returns the limits that this world's history is to be checked against; the
 // caller adds what its faults need.
 func (w *World) Limits() Limits {
-	l := Limits{Leases: map[string]int{}}
+	l := Limits{Leases: map[string]int{}, Passes: mostPasses}
 	for _, lock := range w.Locks {
 		if lock.Recipe == Semaphore {
 			l.Leases[lock.Paths[0]] = lock.Leases
