@@ -1,6 +1,7 @@
 package interop_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -70,7 +71,8 @@ func TestHeldUntilTheLastRelease(t *testing.T) {
 // Counterpart of Curator's testLocker, with an effect to count.
 func TestCountIsExact(t *testing.T) {
 	const times = 100
-	eachExclusive(t, func(t *testing.T, r recipe) {
+	t.Parallel()
+	each(t, slices.Concat(exclusive, cached), func(t *testing.T, r recipe) {
 		look, path := newGo(t), zkserver.Path(t)
 		count := path + "-count"
 		look.createNumber(count)

@@ -1,6 +1,7 @@
 package interop_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,7 +66,8 @@ func TestGrantedInTurn(t *testing.T) {
 // A token also grows over the end of the lock's directory, with which its sequence
 // numbers begin anew.
 func TestTokensGrowOverTheDirectorysEnd(t *testing.T) {
-	eachExclusive(t, func(t *testing.T, r recipe) {
+	t.Parallel()
+	each(t, slices.Concat(exclusive, cached), func(t *testing.T, r recipe) {
 		look, path := newGo(t), zkserver.Path(t)
 		inGo, inJava := newGo(t).lock(
 			r, path,

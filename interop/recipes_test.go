@@ -2,6 +2,7 @@ package interop_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
@@ -75,13 +76,55 @@ var (
 // exclusive are the locks of which what holds for a mutex is to hold.
 var exclusive = []recipe{mutex, writeLock, semaphoreMutex, semaphoreOfOne, multiLock}
 
+// cached are those that keep their places on the Go side, where owners of one process
+// have one znode, and it stays: for tests that do not look at znodes.
+var cached = []recipe{cachedMutex, cachedWriteLock, cachedMultiLock}
+
+// caching keeps places for so long that Java gets nothing that it does not ask for.
+var caching = recipes.WithCaching(time.Hour, 3)
+
+var (
+	cachedMutex = mutex.keeping(func(
+		c recipes.Conn, p string,
+	) (recipes.InterProcessLock, error) {
+		return recipes.NewInterProcessMutex(c, p, caching)
+	})
+	cachedWriteLock = writeLock.keeping(func(
+		c recipes.Conn, p string,
+	) (recipes.InterProcessLock, error) {
+		l, err := recipes.NewInterProcessReadWriteLock(c, p, caching)
+		if err != nil {
+			return nil, err
+		}
+		return l.WriteLock(), nil
+	})
+	cachedMultiLock = multiLock.keeping(func(
+		c recipes.Conn, p string,
+	) (recipes.InterProcessLock, error) {
+		return recipes.NewInterProcessMultiLock(c, twoPaths(p), caching)
+	})
+)
+
+// keeping is r with another lock on the Go side.
+func (r recipe) keeping(
+	lock func(conn recipes.Conn, path string) (recipes.InterProcessLock, error),
+) recipe {
+	r.name, r.lock = "cached "+r.name, lock
+	return r
+}
+
 func justPath(path string) []string { return []string{path} }
 func twoPaths(path string) []string { return []string{path + "/a", path + "/b"} }
 
 // eachExclusive runs a test for each of the recipes, all at the same time.
 func eachExclusive(t *testing.T, f func(t *testing.T, r recipe)) {
 	t.Parallel()
-	for _, r := range exclusive {
+	each(t, exclusive, f)
+}
+
+func each(t *testing.T, recipes []recipe, f func(t *testing.T, r recipe)) {
+	t.Helper()
+	for _, r := range recipes {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			f(t, r)
