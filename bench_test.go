@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
@@ -71,6 +72,18 @@ func BenchmarkFreeLock(b *testing.B) {
 			p := benchPeer(b, roundTrip)
 			compare(b, cycleOurs(p, zkserver.Path(b)), cycleTheirs(p, zkserver.Path(b)))
 		})
+	}
+}
+
+// BenchmarkKeptPlace uses a lock again and again, and asks nothing of ZooKeeper.
+func BenchmarkKeptPlace(b *testing.B) {
+	p := benchPeer(b, 0)
+	ctx := locktest.Owner(b)
+	lock := p.Mutex(zkserver.Path(b), recipes.WithCaching(time.Minute, 16))
+	for b.Loop() {
+		if lock.Acquire(ctx) != nil || lock.Release(ctx) != nil {
+			b.Fatal("not acquired")
+		}
 	}
 }
 
