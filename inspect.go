@@ -61,19 +61,19 @@ func inspectDir(
 
 // anyRule judges each participant by the rule of its own recipe, among those of the
 // recipe.
-func anyRule(queue []seqnode.Name, self int) (blocker int) {
-	for at := self - 1; at >= 0; at-- {
-		ahead, own := queue[at], queue[self]
-		switch own.Kind {
+func anyRule(ahead []seqnode.Name, self seqnode.Name) (blocker int) {
+	for at := len(ahead) - 1; at >= 0; at-- {
+		other := ahead[at]
+		switch self.Kind {
 		case readName, writeName: // as readWriteRule has it
-			writes := ahead.Kind == writeName || own.Kind == writeName &&
-				ahead.Kind == readName
-			if writes && ahead.Seq != own.Seq {
+			writes := other.Kind == writeName || self.Kind == writeName &&
+				other.Kind == readName
+			if writes && other.Seq != self.Seq {
 				return at
 			}
 		case leaseName:
 		default:
-			if ahead.Kind == own.Kind {
+			if other.Kind == self.Kind {
 				return at
 			}
 		}

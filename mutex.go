@@ -7,7 +7,7 @@ import "github.com/zkrecipes/recipes/internal/seqnode"
 const mutexName = "lock-"
 
 // predecessor is the rule of the exclusive locks: the node right ahead must go first.
-func predecessor(_ []seqnode.Name, self int) int { return self - 1 }
+func predecessor(ahead []seqnode.Name, _ seqnode.Name) int { return len(ahead) - 1 }
 
 // InterProcessMutex is Curator's reentrant mutex across processes. An owner that holds it
 // may acquire it again, and releases it as often; owners get it in the order in which

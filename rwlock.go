@@ -86,11 +86,10 @@ func (l *InterProcessReadWriteLock) WriteLock() *WriteLock { return l.write }
 // node ahead. (Curator's reader watches the first one, and all readers behind later
 // writers wake for nothing.) A node of the same number is the same owner's, a read lock
 // under its write lock.
-func readWriteRule(queue []seqnode.Name, self int) int {
-	at := self - 1
-	for at >= 0 &&
-		(queue[at].Seq == queue[self].Seq || queue[self].Kind == readName &&
-			queue[at].Kind == readName) {
+func readWriteRule(ahead []seqnode.Name, self seqnode.Name) int {
+	at := len(ahead) - 1
+	for at >= 0 && (ahead[at].Seq == self.Seq ||
+		self.Kind == readName && ahead[at].Kind == readName) {
 		at--
 	}
 	return at

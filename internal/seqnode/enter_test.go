@@ -89,7 +89,7 @@ func newPeer(t *testing.T, cluster *zktest.Cluster, name string) *peer {
 func queue() *seqnode.Queue {
 	return &seqnode.Queue{
 		Dir: dir, Kind: "lock-", Kinds: []string{"lock-"}, ACL: anyone,
-		Rule: func(_ []seqnode.Name, self int) int { return self - 1 },
+		Rule: func(ahead []seqnode.Name, _ seqnode.Name) int { return len(ahead) - 1 },
 		Log:  slog.New(slog.DiscardHandler),
 	}
 }

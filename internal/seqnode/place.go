@@ -48,8 +48,8 @@ func placeOf(s *session.Session, q *Queue) *place {
 	if p, ok := places.Load(key); ok {
 		return p.(*place)
 	}
-	own := []Name{{Kind: q.Kind, Seq: 0}, {Kind: q.Kind, Seq: 1}}
-	p, _ := places.LoadOrStore(key, &place{key: key, together: q.Rule(own, 1) < 0})
+	together := !q.excludes(Name{Kind: q.Kind, Seq: 0}, Name{Kind: q.Kind, Seq: 1})
+	p, _ := places.LoadOrStore(key, &place{key: key, together: together})
 	return p.(*place)
 }
 

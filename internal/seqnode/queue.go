@@ -13,14 +13,13 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
-// A Rule names the participant that must go before queue[self] may proceed, by its
-// index, and -1 when none has to. It is ahead of self: nobody who joins later comes
-// first. The token by the directory's pzxid (place), the grant without a list
+// A Rule names the participant that must go before self may proceed, by its index among
+// those ahead, and -1 when none has to: nobody who joins later comes first. The token by the directory's pzxid (place), the grant without a list
 // (position.last) and the hand-over in a process (handedOver) rely on that. What grants
 // in another order is no Rule, but an aim of its own. Of several the Rule names the
 // nearest: when that one has gone after having had nothing ahead of it, it is self's
 // turn.
-type Rule func(queue []Name, self int) (blocker int)
+type Rule func(ahead []Name, self Name) (blocker int)
 
 // A Queue is a recipe's side of one directory. It has no state and is safe for concurrent
 // use.
@@ -37,6 +36,11 @@ type Queue struct {
 	Relist bool
 	Log    *slog.Logger
 	Keep   Keeping // of a queue for EnterKept
+}
+
+// excludes tells whether one that is ahead must go before another may proceed.
+func (q *Queue) excludes(ahead, other Name) bool {
+	return q.Rule([]Name{ahead}, other) == 0
 }
 
 // A Request is one wish to get through the queue.

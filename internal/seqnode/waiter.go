@@ -141,7 +141,7 @@ func (w *waiter) place(ctx context.Context) (position, error) {
 // counts until it is gone, like one of another process.
 func (n *Node) positionIn(queue []Name, self int) position {
 	for {
-		at := n.q.Rule(queue, self)
+		at := n.q.Rule(queue[:self], queue[self])
 		if at < 0 {
 			return position{ahead: self, first: self == 0}
 		}
@@ -155,7 +155,7 @@ func (n *Node) positionIn(queue []Name, self int) position {
 			}
 			p.local = nil
 		}
-		p.last = n.q.Rule(queue, self) < 0 && !n.q.Relist
+		p.last = n.q.Rule(queue[:self], queue[self]) < 0 && !n.q.Relist
 		p.first = self == 0
 		return p
 	}
@@ -164,7 +164,7 @@ func (n *Node) positionIn(queue []Name, self int) position {
 // followedIn tells whether somebody behind has to wait for n.
 func (n *Node) followedIn(queue []Name, self int) bool {
 	return slices.ContainsFunc(queue[self+1:], func(m Name) bool {
-		return n.q.Rule([]Name{queue[self], m}, 1) == 0
+		return n.q.excludes(queue[self], m)
 	})
 }
 
