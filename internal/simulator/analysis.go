@@ -252,6 +252,13 @@ func (an *analysis) forcedEnds(a *acquisition) []time.Duration {
 	return at
 }
 
+// nothingLeft tells whether a was let into a place that had ended by force before, which
+// its process did not know.
+func (an *analysis) nothingLeft(a *acquisition) bool {
+	return a.cached && slices.ContainsFunc(an.forcedEnds(a),
+		func(at time.Duration) bool { return at <= a.grantedAt })
+}
+
 // endsUnseen tells whether a's hold may have ended by force and its release not have
 // found out: where somebody else deleted the znode, since when an answer is lost nobody
 // can tell whose delete it was; and where its place was kept, so that the release asked
@@ -288,11 +295,16 @@ func (an *analysis) wasPaused(worker int, begin, end time.Duration) bool {
 // call returned: where its process was stopped meanwhile, and where its session had been
 // ended by force or its znode deleted, which it did not know.
 func (an *analysis) grantedEarliest(a *acquisition) time.Duration {
-	before := func(at time.Duration) bool { return at <= a.grantedAt }
-	if slices.ContainsFunc(an.forcedEnds(a), before) {
-		return a.calledAt
-	}
 	at := a.grantedAt
+	for _, end := range an.forcedEnds(a) {
+		switch {
+		case end > a.grantedAt:
+		case a.cached: // the place was granted before that
+			at = min(at, end, a.calledAt)
+		default:
+			at = min(at, a.calledAt)
+		}
+	}
 	for _, p := range an.pauses[a.Worker] {
 		if p.begin <= a.grantedAt && an.over(p) >= a.calledAt {
 			at = min(at, max(p.begin, a.calledAt))

@@ -79,6 +79,9 @@ func (an *analysis) operations(path string) []porcupine.Operation {
 	var operations []porcupine.Operation
 	end := int64(len(an.history))
 	for _, a := range an.granted(path) {
+		if an.nothingLeft(a) {
+			continue // no lock has granted it
+		}
 		owner := [2]int{a.Worker, a.Owner}
 		if _, known := clients[owner]; !known {
 			clients[owner] = len(clients)

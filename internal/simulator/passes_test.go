@@ -77,6 +77,21 @@ func TestChecksOfAKeptPlace(t *testing.T) {
 			text: strings.ReplaceAll(keptBy("exclusive"), " cached", ""),
 			want: []string{"linearizability", "tokens"},
 		},
+		{name: "a use after the znode was deleted by force", text: `
+			10 called    0/0/0 exclusive
+			11 granted   0/0/0 token=1 node=/p/n-0000000001 session=7 cached
+			12 releasing 0/0/0
+			12 released  0/0/0 ok
+			13 removing  node=/p/n-0000000001
+			14 removed   node=/p/n-0000000001
+			20 called    1/0/0 exclusive
+			21 granted   1/0/0 token=2
+			30 called    0/0/1 exclusive
+			30 granted   0/0/1 token=1 node=/p/n-0000000001 session=7 cached
+			31 releasing 0/0/1
+			31 released  0/0/1 ok
+			40 releasing 1/0/0
+			41 released  1/0/0 ok`},
 		{name: "a release after the session was ended by force", text: `
 			10 called    0/0/0 exclusive
 			20 granted   0/0/0 token=1 node=/p/n-0000000001 session=7 cached
