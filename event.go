@@ -58,7 +58,9 @@ type Event struct {
 	Path   string // the lock's
 	Node   string // the znode, "" where none was made
 
-	Ahead int // EventQueued: how many are ahead in the queue
+	// EventQueued: how many are ahead in the queue. Behind another owner of this process
+	// it leaves out what joined between the two, of which nobody has asked.
+	Ahead int
 	// EventAcquired, EventTimedOut, EventFailed: the wait; EventReleased, EventLost: the
 	// time held
 	Elapsed time.Duration

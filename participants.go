@@ -112,7 +112,8 @@ func look(
 			one, err := reads[at].Wait(ctx)
 			switch {
 			case err == nil:
-				one.Kind, one.Holding = kindOf[members[at].Kind], rule(members[:at], members[at]) < 0
+				one.Kind = kindOf[members[at].Kind]
+				one.Holding = rule(members[:at], members[at]) < 0
 				seen = append(seen, one)
 			case !errors.Is(err, zk.ErrNoNode):
 				return nil, err

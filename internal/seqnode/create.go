@@ -31,6 +31,9 @@ type creation struct {
 	// creates in a row that broke the connection, and left no znode; of the goroutine in
 	// create, and of that in join while there is none
 	cut int
+
+	sent  int    // creates so far; of the same goroutines
+	crowd *crowd // of one that stands in a queue with others; likewise
 }
 
 // A server closes the connection on a request that is longer than its jute.maxbuffer, and
@@ -107,14 +110,21 @@ func (c *creation) createAndList(ctx context.Context) (*waiter, error) {
 		return nil, err
 	}
 	reconnected := s.Reconnected()
+	skip := c.skipList
+	if c.q.Rule != nil && c.number == "" {
+		c.crowd, skip = c.q.joinCrowd(s)
+	}
 	var first *session.Pending[listing] // set before created is done
 	created := session.Start(s, func() (*waiter, error) {
 		defer s.EndCreate()
+		if c.crowd != nil {
+			defer c.crowd.came(c.q.Kind)
+		}
 		return c.create(func() {
 			if c.next != nil {
 				c.next()
 			}
-			if !c.skipList {
+			if !skip {
 				first = session.Start(s, func() (listing, error) { return c.q.list(s) })
 			}
 		})
@@ -147,6 +157,7 @@ func (c *creation) create(beforeSend func()) (*waiter, error) {
 	// What it starts needs longer to start than this one to put the create in the
 	// client's queue.
 	beforeSend()
+	c.sent++
 	path, err := c.s.Create(zkpath.Join(c.q.Dir, name), c.q.Data, flags, c.q.ACL)
 	if session.Answered(err) {
 		c.cut = 0

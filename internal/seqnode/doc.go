@@ -36,6 +36,23 @@
 // transaction that checks the znode is open (Guard), and where a hold was lost of which
 // its owner may not have heard yet. Then they wait for the znode like all others.
 //
+// # What a waiter asks
+//
+// Nobody joins ahead of another. So what has ever been seen ahead is all that can be, and
+// it only shrinks. That is known to all Nodes of a connection in one queue (crowd), and a
+// waiter asks for as little as it needs, in this order (place, advance):
+//
+//   - Behind a Node of this process that has to go first it asks for nothing. When that
+//     one hands over, to its neighbour by number, it is that one's turn. So a crowd can
+//     join, and pass a lock on, without a list.
+//   - Else the last list of this process tells who is ahead, if it shows the waiter.
+//   - Else it lists, once for all who want that at the same time.
+//   - Once the one that it waits for has gone, those who are left ahead are asked for by
+//     small reads if they are few; else it lists.
+//
+// What is known of others is worth nothing unless one's own znode is there: a list shows
+// it; else a watch on it is set, and events and answers come in order (intact).
+//
 // # A place that is kept
 //
 // One stay is one znode, from its create to its delete. What Enter returns is the stay of
@@ -94,19 +111,24 @@
 //
 // # Locks
 //
-// A place's mutex comes first, then a Node's, of which nobody has two. Nobody who has one
-// calls ZooKeeper, waits for anything else, or calls what a Request brings; end starts
-// the delete under them, which takes the mutexes of package session. So these must not
-// call a Node while they are locked, and do not.
+// A place's mutex comes first, then a crowd's, then a Node's; nobody has two of a kind.
+// Nobody who has one calls ZooKeeper, waits for anything else, or calls what a Request
+// brings; end starts the delete under them, which takes the mutexes of package session.
+// So these must not call a Node while they are locked, and do not.
 //
 // # Words
 //
-//   - position: what a list says of a waiter: how many are ahead, and whom it waits for.
+//   - position: what is known of a waiter: how many are ahead, and whom it waits for.
 //   - blocker: the one participant that the rule names, which has to go first.
 //   - local: of a blocker, that it is of this process and session. No watch is set on it:
 //     its Node tells when it ends.
 //   - token: the fencing token. The directory's pzxid where the list shows nobody behind
 //     us, which costs nothing, else the znode's czxid.
+//   - crowd: the Nodes of one connection in one queue, and what they know together. led:
+//     of a create, that one of them is ahead. alone: of a position, that it tells of them
+//     only.
+//   - view: a list, as the queue that it shows. way: those in it who may still be ahead
+//     of a waiter. passed: one of them who was in the way, and has gone.
 //   - proven: of a list, that it was asked for after the create was answered: a znode
 //     that it does not show is gone. The first list is not; it counts only if it shows
 //     ours.

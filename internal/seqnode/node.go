@@ -21,9 +21,11 @@ type Node struct {
 	q       *Queue
 	s       *session.Session
 	name    Name
-	id      string // part of the name: the creation's, of which there may be strays
+	id      string // part of the name: the creation's
+	strays  bool   // there may be others with it
 	session int64  // the ZooKeeper session that the znode lives in
 	onData  func(data []byte)
+	crowd   *crowd // whom it stands in the queue with; nil of one that does not
 
 	// Set by hold, for good once Enter has returned.
 	token int64
@@ -46,6 +48,7 @@ type Node struct {
 	state   state
 	wasHeld bool  // somebody relies on it, or did when it ended
 	first   bool  // nobody at all was ahead when it became held
+	sure    bool  // a watch said so when it ended: its znode was there
 	guarded int   // transactions that the znode guards and whose outcome is open
 	cause   error // why it ended
 
@@ -73,13 +76,17 @@ const leaveWithin = 80 * time.Millisecond
 // newNode takes a znode that surely lives in the given session.
 func (c *creation) newNode(path string, name Name, zkSession int64) *Node {
 	n := &Node{
-		Path: path, q: c.q, s: c.s, name: name, id: c.id, session: zkSession,
-		onData: c.onData, self: selfWatch{firstRead: make(chan struct{})},
+		Path: path, q: c.q, s: c.s, name: name, id: c.id, strays: c.sent > 1,
+		session: zkSession, onData: c.onData,
+		self: selfWatch{firstRead: make(chan struct{})},
 	}
 	n.ended, n.endNow = context.WithCancel(context.Background())
 	n.lost, n.loseNow = context.WithCancelCause(context.Background())
 	c.s.Retain() // until it is removed
 	c.s.Track(path, zkSession, n)
+	if n.crowd = c.crowd; n.crowd != nil {
+		n.crowd.add(n)
+	}
 	return n
 }
 
@@ -280,10 +287,12 @@ func (n *Node) end(cause error) bool {
 		n.loseLocked(cause)
 	}
 	n.state, n.cause = stateEnded, cause
+	n.sure = n.self.isSetLocked() // before the delete is sent
 	n.self.stopLocked()
 	n.removal = session.Start(n.s, func() (struct{}, error) {
 		defer n.s.Release()
 		defer n.s.Untrack(n.Path)
+		defer n.leaveCrowd()
 		return struct{}{}, n.remove(cause)
 	})
 	n.endNow()

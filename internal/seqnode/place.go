@@ -217,7 +217,7 @@ func (p *place) granted(st *stay, n *Node, err error) bool {
 		p.review()
 		return false
 	}
-	// A stay that was held before, of readers whom a writer had kept apart who left since,
+	// A stay that was held before, of readers kept apart by a writer who has left since,
 	// ends with those who are in it.
 	st.node, st.idleSince, p.held = n, time.Now(), st
 	// Those for whom it joined, whoever stands behind by now.

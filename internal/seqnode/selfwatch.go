@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -16,6 +17,7 @@ import (
 // deletion is noticed at once, and changes of its data are told.
 type selfWatch struct {
 	start     sync.Once
+	begun     atomic.Bool
 	firstRead chan struct{} // closed by the watch's goroutine behind the two that follow
 	readCzxid int64
 	readErr   error
@@ -23,6 +25,7 @@ type selfWatch struct {
 	// Guarded by Node.mu.
 	later  *time.Timer     // starts it, if the Node lasts; nil: nobody has asked for that
 	events <-chan zk.Event // the watch that is set, or fired last; nil before the first
+	steady <-chan struct{} // closed where the connection was away since that was set
 }
 
 // watchSelfAfter is how long a znode must last to be worth the read that watches it.
@@ -31,6 +34,7 @@ const watchSelfAfter = 20 * time.Millisecond
 // WatchSelf keeps a watch on the znode from now on.
 func (n *Node) WatchSelf() {
 	n.self.start.Do(func() {
+		n.self.begun.Store(true)
 		session.Start(n.s, func() (struct{}, error) {
 			n.keepSelfWatch()
 			return struct{}{}, nil
@@ -61,6 +65,7 @@ func (n *Node) keepSelfWatch() {
 	var told int32 // the version of the data that was told; a new znode has 0
 	for {
 		var own reading
+		steady := n.s.Reconnected()
 		err := n.s.Retry(n.ended, func() (err error) {
 			own, err = session.Call(n.ended, n.s, n.read)
 			return err
@@ -80,7 +85,7 @@ func (n *Node) keepSelfWatch() {
 				"node", n.Path, "error", err)
 			return
 		}
-		n.watched(own.events)
+		n.watched(own.events, steady)
 		n.self.learn(own.stat.Czxid, nil)
 		if own.stat.Version > told {
 			told = own.stat.Version
@@ -107,10 +112,10 @@ func (n *Node) read() (r reading, err error) {
 	return r, err
 }
 
-func (n *Node) watched(events <-chan zk.Event) {
+func (n *Node) watched(events <-chan zk.Event, steady <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.self.events = events
+	n.self.events, n.self.steady = events, steady
 }
 
 // learn publishes what the first read found.
@@ -158,10 +163,13 @@ func (n *Node) czxid(ctx context.Context) (int64, error) {
 	}
 }
 
-// intact tells, of a Node that watches itself, whether its znode was there when the last
+// intact tells whether a Node watches itself, and its znode was there when the last
 // event came, if the connection was not away before that: a server sends events in order,
 // so the watch on it would have fired before.
 func (n *Node) intact(ctx context.Context) bool {
+	if !n.self.begun.Load() {
+		return false
+	}
 	select {
 	case <-n.self.firstRead:
 	case <-n.ended.Done():
@@ -171,11 +179,32 @@ func (n *Node) intact(ctx context.Context) bool {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	return n.self.isSetLocked()
+}
+
+// isSetLocked tells whether the watch is set, and has not fired.
+func (w *selfWatch) isSetLocked() bool {
 	select {
-	// closed behind its only event, which keepSelfWatch can do without
-	case <-n.self.events:
+	case <-w.events: // closed behind its only event, which keepSelfWatch can do without
 		return false
 	default:
-		return n.self.events != nil
+		return w.events != nil
 	}
+}
+
+// isThere tells whether the znode was there when the last answer came, by the watch on
+// it: a server sends events and answers in order, as long as the connection lasts.
+func (n *Node) isThere() bool {
+	n.mu.Lock()
+	set, steady := n.self.isSetLocked(), n.self.steady
+	n.mu.Unlock()
+	return set && !n.s.AwaySince(steady)
+}
+
+// wasThere is isThere for the time at which n ended.
+func (n *Node) wasThere() bool {
+	n.mu.Lock()
+	set, steady := n.sure, n.self.steady
+	n.mu.Unlock()
+	return set && !n.s.AwaySince(steady)
 }

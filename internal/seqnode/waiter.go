@@ -25,8 +25,10 @@ type waiter struct {
 	reconnected <-chan struct{}
 	lagging     bool  // it was, and no sync has succeeded since
 	token       int64 // what is to be the Node's; 0 is unknown
-	// by the last list; none where it may be its turn
+	// as far as is known; none where it may be its turn
 	position position
+	passed   *passed // the farthest of whom it is known; nil: nobody
+	unsure   bool    // what is known of the queue has to be asked for anew
 	// when the question was put that has no answer yet
 	asked time.Time
 	told  bool // OnQueued was
@@ -34,14 +36,16 @@ type waiter struct {
 	followed bool
 }
 
-// A position is what a listing says of one participant.
+// A position is what is known of one participant.
 type position struct {
-	ahead   int    // how many are ahead
-	blocker string // the path of the one to wait for, "" if it is the participant's turn
-	local   *Node  // the blocker, if it is of this process and had not ended
-	last    bool   // once the blocker has gone nobody blocks, and nobody can turn up
-	next    bool   // nobody stands between the blocker and the participant
-	first   bool   // nobody at all is ahead, once the blocker has gone
+	ahead   int     // how many are ahead
+	blocker string  // the path of the one to wait for, "" if it is the participant's turn
+	passed  *passed // the blocker, once it has gone
+	local   *Node   // the blocker, if it is of this process and had not ended
+	alone   bool    // it is the nearest of this process; nobody has asked about others
+	last    bool    // once the blocker has gone nobody blocks, and nobody can turn up
+	next    bool    // nobody stands between the blocker and the participant
+	first   bool    // nobody at all is ahead, once the blocker has gone
 }
 
 // String says who is ahead, "" if nobody is.
@@ -56,14 +60,16 @@ func (p position) String() string {
 	return fmt.Sprintf("%d ahead, behind %s%s", p.ahead, p.blocker, whose)
 }
 
-// look implements aim: it lists the queue until a list tells the waiter's position. It
-// retries by itself, with short pauses at first: how many outages the wait has seen
-// before says nothing of this one.
+// look implements aim: it finds out the waiter's position. It retries by itself, with
+// short pauses at first: how many outages the wait has seen before says nothing of this
+// one.
 func (w *waiter) look(ctx context.Context) (free bool, err error) {
-	err = w.node.s.Retry(ctx, func() (err error) {
+	n := w.node
+	err = n.s.Retry(ctx, func() (err error) {
 		var p position
 		if p, err = w.place(ctx); err == nil {
 			w.position = p
+			n.crowd.tell(n, p)
 		}
 		return err
 	})
@@ -93,7 +99,9 @@ func (w *waiter) tell() {
 	told = true
 }
 
-// place finds the znode in the queue. A list that was sent right behind the create may
+// place finds out where the znode stands: behind another of this process, and that is
+// enough to know for as long as that one is there; else by what a list has told somebody
+// of this process; else by a new list. A list that was sent right behind the create may
 // have overtaken it, and shows nothing then; in any other a znode that is missing is
 // gone.
 func (w *waiter) place(ctx context.Context) (position, error) {
@@ -105,60 +113,108 @@ func (w *waiter) place(ctx context.Context) (position, error) {
 		if n.ended.Err() != nil {
 			return position{}, errRejoin
 		}
-		l, err := w.list(ctx)
-		if errors.Is(err, zk.ErrNoNode) { // the directory is gone, or was not there yet
-			err = nil
+		if p, ok := w.behindOwn(); ok {
+			return p, nil
 		}
+		if v := w.knownView(); v != nil {
+			// Our own znode was there when somebody else has listed it.
+			if p := w.positionIn(v); p.blocker != "" || w.intact(ctx) {
+				return p, nil
+			}
+		}
+		v, proven, err := w.view(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return position{}, session.Cancelled(ctx)
 		case err != nil:
 			return position{}, err
 		}
-		queue := participants(l.children, n.q.Kinds)
-		self := slices.IndexFunc(queue, func(m Name) bool {
-			return m.Text == n.name.Text
-		})
-		if self >= 0 {
-			n.discardStrays(l.children)
-			// Nobody has joined later, so the last change of the directory is our create,
-			// or came behind it: a token that is ours, and less than that of those who
-			// follow.
-			if self == len(queue)-1 && w.token == 0 {
-				w.token = l.pzxid
-			}
-			w.followed = w.request.stay != nil && n.followedIn(queue, self)
-			return n.positionIn(queue, self), nil
+		n.crowd.learn(v)
+		if _, ok := v.find(n.name); ok {
+			w.unsure = false
+			return w.positionIn(v), nil
 		}
-		if l.proven {
+		if proven {
 			n.gone(errUnlisted)
 		}
 	}
 }
 
-// positionIn applies the rule. The znodes of this process that have ended do not count:
-// their deletes are under way. One under which something can still be done (see yields)
-// counts until it is gone, like one of another process.
-func (n *Node) positionIn(queue []Name, self int) position {
-	for {
-		at := n.q.Rule(queue[:self], queue[self])
-		if at < 0 {
-			return position{ahead: self, first: self == 0}
+// behindOwn is the position behind the nearest of this process that has to go first;
+// false where there is none, or a list is under way.
+func (w *waiter) behindOwn() (position, bool) {
+	n := w.node
+	if w.firstList != nil || n.strays {
+		return position{}, false
+	}
+	blocker, ahead := n.crowd.ahead(n)
+	if blocker == nil {
+		return position{}, false
+	}
+	return position{
+		ahead: ahead, blocker: blocker.Path, local: blocker,
+		alone: true, next: n.name.Seq-blocker.name.Seq == 1,
+	}, true
+}
+
+// knownView returns the last list of this process if it tells all about our place.
+func (w *waiter) knownView() *view {
+	n := w.node
+	if w.firstList != nil || w.unsure || w.mayLag() || n.strays || n.q.Relist {
+		return nil
+	}
+	return n.crowd.known(n)
+}
+
+// view returns the list that was sent behind the create, the first time, and after that
+// a new one. proven is listing's.
+func (w *waiter) view(ctx context.Context) (v *view, proven bool, err error) {
+	n := w.node
+	if w.firstList == nil && !w.mayLag() && !n.strays {
+		v, asked, err := n.crowd.list(ctx, n.q)
+		if errors.Is(err, zk.ErrNoNode) { // the directory is gone
+			return newView(n.q, listing{}), asked, nil
 		}
-		p := position{ahead: self, blocker: n.q.Path(queue[at]), next: at == self-1}
-		p.local = n.neighbour(p.blocker)
-		queue = slices.Delete(queue, at, at+1)
-		self--
-		if p.local != nil && p.local.ended.Err() != nil {
-			if p.local.yields() {
-				continue
-			}
-			p.local = nil
-		}
-		p.last = n.q.Rule(queue[:self], queue[self]) < 0 && !n.q.Relist
-		p.first = self == 0
+		return v, asked, err
+	}
+	l, err := w.list(ctx)
+	if errors.Is(err, zk.ErrNoNode) { // or was not there yet
+		err = nil
+	}
+	if n.strays {
+		n.discardStrays(l.children)
+	}
+	return newView(n.q, l), l.proven, err
+}
+
+// positionIn applies the rule to a list that shows the znode.
+func (w *waiter) positionIn(v *view) position {
+	n := w.node
+	self, _ := v.find(n.name)
+	// Nobody has joined later, so the last change of the directory is our create, or came
+	// behind it: a token that is ours, and less than that of those who follow.
+	if self == len(v.queue)-1 && w.token == 0 {
+		w.token = v.pzxid
+	}
+	w.followed = w.request.stay != nil && n.followedIn(v.queue, self)
+	way := w.way(v)
+	p := position{ahead: way.count()}
+	at := way.next()
+	if at < 0 {
+		p.first = way.isClear()
 		return p
 	}
+	blocker := way.left[at]
+	p.blocker = n.q.Path(blocker)
+	if p.local = n.neighbour(p.blocker); p.local != nil && p.local.ended.Err() != nil {
+		p.local = nil // something can still be done under it: see yields
+	}
+	p.next = way.isStraight(at)
+	way.pass(at)
+	p.passed = &passed{blocker, way.skipped}
+	p.last = way.next() < 0 && !n.q.Relist
+	p.first = way.isClear()
+	return p
 }
 
 // followedIn tells whether somebody behind has to wait for n.
@@ -180,7 +236,7 @@ func (w *waiter) wait(ctx context.Context) (free bool, err error) {
 		wake.reconnected, wake.poll = w.reconnected, nextPoll()
 		switch wake.watch, err = n.s.Watch(ctx, p.blocker); {
 		case errors.Is(err, zk.ErrNoNode): // it went since the list
-			return p.last && w.intact(ctx), nil
+			return w.advance(ctx)
 		case err != nil:
 			return false, err
 		}
@@ -192,17 +248,16 @@ func (w *waiter) wait(ctx context.Context) (free bool, err error) {
 		}
 		switch by {
 		case blockerEnded:
-			// Held with nobody ahead and handed over: whoever stood ahead of it has gone.
-			p.first = p.next
-			// One that was lost hands nothing over: it may have gone with our own znode.
-			return p.local.handedOver() && !n.q.Relist, nil
+			return w.takeOver(), nil
 		case watchFired:
-			// The event says that the blocker has gone; that we have not, the watch on
-			// our own znode says: both are told in the order in which they happened.
 			if errors.Is(ev.Err, zk.ErrClosing) {
 				n.s.ConnClosed()
 			}
-			return p.last && ev.Type == zk.EventNodeDeleted && w.intact(ctx), nil
+			if ev.Type == zk.EventNodeDeleted {
+				return w.advance(ctx)
+			}
+			w.unsure = true
+			return false, nil
 		case selfEnded:
 			return false, errRejoin
 		case watchSelfAsked:
@@ -215,6 +270,7 @@ func (w *waiter) wait(ctx context.Context) (free bool, err error) {
 				return w.wait(ctx)
 			}
 			if n.s.Missing(ctx, p.blocker) {
+				w.unsure = true
 				return false, nil
 			}
 			wake.poll = nextPoll()
@@ -222,6 +278,79 @@ func (w *waiter) wait(ctx context.Context) (free bool, err error) {
 			return false, nil
 		}
 	}
+}
+
+// takeOver tells whether the blocker, of this process, has handed over to us: it was held
+// with nobody ahead, so whoever stood ahead of it has gone; and nobody is between the
+// two. One that was lost hands nothing over: it may have gone with our own znode.
+func (w *waiter) takeOver() bool {
+	n, p := w.node, &w.position
+	if n.q.Relist || !p.local.handedOver() || p.alone && !n.crowd.joins(p.local, n) {
+		return false
+	}
+	p.first = p.next
+	return true
+}
+
+// advance goes on to who is left ahead, as the blocker is said to have gone; free:
+// nobody is. That we have not gone as well the watch on our own znode says: events and
+// answers come in the order in which they happened.
+func (w *waiter) advance(ctx context.Context) (free bool, err error) {
+	if !w.intact(ctx) || w.node.q.Relist { // others may have turned up
+		w.unsure = true
+		return false, nil
+	}
+	w.passed = w.position.passed
+	if w.position.last {
+		return true, nil
+	}
+	v := w.knownView()
+	if v == nil {
+		return false, nil
+	}
+	return w.ask(ctx, v)
+}
+
+// Several reads are worth it instead of one list only where that is much longer, and so
+// many at most are under way.
+const (
+	askShare  = 8
+	askAtMost = 64
+)
+
+// ask reads together those who may still be in the way, the nearest first, where they are
+// few. free: they have all gone.
+func (w *waiter) ask(ctx context.Context, v *view) (free bool, err error) {
+	n, way := w.node, w.way(v)
+	var steps []passed
+	var reads []*session.Pending[struct{}]
+	for at := way.next(); at >= 0; at = way.next() {
+		if len(steps) > 0 && len(steps) >= min(len(v.queue)/askShare, askAtMost) {
+			w.unsure = true
+			return false, nil
+		}
+		blocker := way.left[at]
+		way.pass(at)
+		steps = append(steps, passed{blocker, way.skipped})
+	}
+	for _, step := range steps {
+		reads = append(reads, session.Start(n.s, func() (none struct{}, err error) {
+			_, _, err = n.s.Get(n.q.Path(step.name))
+			return none, err
+		}))
+	}
+	for i, read := range reads {
+		switch _, err := read.Wait(ctx); {
+		case err == nil:
+			return false, nil // it is there
+		case !errors.Is(err, zk.ErrNoNode):
+			return false, err
+		}
+		w.passed = &steps[i]
+	}
+	w.unsure = !w.intact(ctx)
+	w.position.first = way.isClear()
+	return !w.unsure, nil
 }
 
 // intact tells whether the waiter's own znode was there when the last event came. What
@@ -234,6 +363,9 @@ func (w *waiter) intact(ctx context.Context) bool {
 // watchSelf begins the watch on the own znode as soon as it can matter to a waiter.
 func (w *waiter) watchSelf() {
 	n, p := w.node, w.position
+	if p.alone && p.next { // so that its number tells who is next when it leaves
+		p.local.WatchSelf()
+	}
 	switch {
 	case w.token == 0: // the token takes a read, and now is the time for it
 		n.WatchSelf()
@@ -257,7 +389,11 @@ func (w *waiter) take(ctx context.Context) error {
 		}
 		w.token = czxid
 	}
-	return w.node.hold(w.token, first)
+	err := w.node.hold(w.token, first)
+	if err == nil && first && w.node.crowd != nil {
+		w.node.crowd.clear(w.node)
+	}
+	return err
 }
 
 // list returns the listing that was sent behind the create, the first time, and a new one

@@ -67,10 +67,14 @@ func (r *reconnects) after(now sight) sight {
 	return now
 }
 
-// Reconnected is closed when the connection, seen to be away after this call, is back.
+// Reconnected is closed when the connection, seen to be away after this call, is back. It
+// looks: that the connection is back already need not have been seen before.
 func (s *Session) Reconnected() <-chan struct{} {
+	now := s.look()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.reconnects.look(now)
+	s.lookDown()
 	return s.reconnects.next
 }
 

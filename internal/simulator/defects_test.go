@@ -175,6 +175,27 @@ var defects = []defect{
 		}},
 	},
 	{
+		name: "who came between two of a process is overlooked",
+		file: "internal/seqnode/crowd.go",
+		edits: []edit{{
+			now:  "if n.name.Seq-m.name.Seq != int32(len(between))+1 {",
+			then: "if false {",
+		}},
+	},
+	{
+		name: "a writer has the lock by what was known before",
+		file: "internal/seqnode/waiter.go",
+		edits: []edit{{
+			now:  "if !w.intact(ctx) || w.node.q.Relist {",
+			then: "if !w.intact(ctx) {",
+		}},
+	},
+	{
+		name:  "who is asked for, and is there, is taken for gone",
+		file:  "internal/seqnode/waiter.go",
+		edits: []edit{{now: "			return false, nil // it is there\n", then: ""}},
+	},
+	{
 		name: "a kept place is used after its loss clock ran out",
 		file: "internal/seqnode/node.go",
 		edits: []edit{

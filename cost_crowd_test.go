@@ -1,0 +1,132 @@
+package recipes_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
+	"github.com/zkrecipes/recipes/internal/wiretap"
+	"github.com/zkrecipes/recipes/internal/zkserver"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// crowdOf lets owners through conns, in that order, go through a lock one after the
+// other. It returns once all of them stand in the queue behind holder; done is closed
+// once they have gone.
+func crowdOf(
+	t *testing.T, holder recipes.Conn, conns []*meter,
+) (release func(), done <-chan struct{}) {
+	t.Helper()
+	mutex := func(conn recipes.Conn) *recipes.InterProcessMutex {
+		lock, err := recipes.NewInterProcessMutex(conn, "/lock")
+		require.NoError(t, err)
+		return lock
+	}
+	held, ctx := mutex(holder), locktest.Owner(t)
+	require.NoError(t, held.Acquire(ctx))
+	all, left := make(chan struct{}), new(atomic.Int64)
+	left.Store(int64(len(conns)))
+	var last int64
+	for _, conn := range conns {
+		lock, owner := mutex(conn), locktest.Owner(t)
+		go func() {
+			fn := func(_ context.Context, h *recipes.Hold) error {
+				if token := h.FencingToken(); token <= last {
+					t.Errorf("token %d comes behind %d", token, last)
+				}
+				last = h.FencingToken()
+				return nil
+			}
+			if err := recipes.Do(owner, lock, fn); err != nil {
+				t.Error(err)
+			}
+			if left.Add(-1) == 0 {
+				close(all)
+			}
+		}()
+		synctest.Wait() // its create was sent
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(time.Second)
+	return func() { require.NoError(t, held.Release(ctx)) }, all
+}
+
+// Each waiter listed all others when it joined: twice as many took four times the bytes.
+func TestCostOfJoiningTheCrowdOfAProcess(t *testing.T) {
+	perWaiter := map[int]int64{}
+	for _, n := range []int{250, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			cluster := zktest.Start(t)
+			ours := meterInBubble(t, cluster, 40*time.Second)
+			conns := make([]*meter, n)
+			for i := range conns {
+				conns[i] = ours
+			}
+			release, done := crowdOf(t, ours, conns)
+			// the holder's, whose directory was missing
+			require.LessOrEqual(t, ours.lists.Load(), int64(2))
+			perWaiter[n] = ours.bytes.Load() / int64(n)
+			ours.reset()
+			release()
+			<-done
+			require.Zero(t, ours.lists.Load())
+			require.Zero(t, ours.reads.Load())
+		})
+	}
+	t.Logf("%d bytes a waiter", perWaiter)
+	require.InEpsilon(t, perWaiter[250], perWaiter[1000], 0.1)
+}
+
+func TestCostOfAHandOverBetweenCrowds(t *testing.T) {
+	for name, n := range map[string]int{"100 waiters": 100, "5,000 waiters": 5000} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := zktest.Start(t)
+				processes := make([]*meter, 4)
+				for i := range processes {
+					processes[i] = meterInBubble(t, cluster, 40*time.Second)
+				}
+				random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // no secret
+				conns := make([]*meter, n)
+				for i := range conns {
+					conns[i] = processes[random.IntN(len(processes))]
+				}
+				holder := locktest.ConnectThrough(t, cluster, "holder")
+				release, done := crowdOf(t, holder, conns)
+				for _, p := range processes {
+					p.reset()
+				}
+				release()
+				<-done
+				var bytes, lists int64
+				for _, p := range processes {
+					bytes, lists = bytes+p.bytes.Load(), lists+p.lists.Load()
+				}
+				t.Logf("%d bytes and %.3f lists a hand-over", bytes/int64(n),
+					float64(lists)/float64(n))
+				require.LessOrEqual(t, bytes/int64(n), int64(2000))
+			})
+		})
+	}
+}
+
+// Without caching every owner has a znode of its own, and a token: a create, a read and a
+// delete. Whoever comes when nobody is there lists, too.
+func TestCostOfACrowd(t *testing.T) {
+	t.Parallel()
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	const uses = 2000
+	var left atomic.Int64
+	left.Store(uses)
+	useInTurn(t, p.Mutex(path), 16, &left)()
+	t.Logf("%.2f requests a use", float64(len(p.Asked(path)))/uses)
+	require.LessOrEqual(t, float64(len(p.Asked(path)))/uses, 3.1)
+	require.LessOrEqual(t, float64(p.Tap.Count(wiretap.GetChildren2))/uses, 0.1)
+}

@@ -1,0 +1,84 @@
+package seqnode
+
+import "slices"
+
+// A view is what a list shows of a queue. Nobody joins ahead of another, so of those who
+// are in it, it has all that can ever be ahead.
+type view struct {
+	queue []Name // in order
+	pzxid int64  // see listing
+
+	gone int // that many, of the first, have gone since; guarded by crowd.mu
+}
+
+func newView(q *Queue, l listing) *view {
+	return &view{queue: participants(l.children, q.Kinds), pzxid: l.pzxid}
+}
+
+func (v *view) find(name Name) (at int, ok bool) {
+	return slices.BinarySearchFunc(v.queue, name, compare)
+}
+
+// newer tells whether v is of a later time than u, as far as its end shows.
+func (v *view) newer(u *view) bool {
+	return u == nil || v.pzxid > u.pzxid
+}
+
+// A way is those who may still be ahead of a participant. The nearest that is in the way
+// goes first: those between it and the participant are not, and never will be.
+type way struct {
+	n       *Node
+	left    []Name // in order
+	skipped int    // how many more may be there who are not in the way
+}
+
+// way is the way of a waiter whom v shows.
+func (w *waiter) way(v *view) *way {
+	self, _ := v.find(w.node.name)
+	y := &way{n: w.node, left: w.node.crowd.left(v, self)}
+	if w.passed != nil {
+		at, _ := slices.BinarySearchFunc(y.left, w.passed.name, compare)
+		y.left, y.skipped = y.left[:at], w.passed.skipped
+	}
+	return y
+}
+
+// A passed is somebody who has gone who was in the way, and how many between it and the
+// participant may be there, who are not.
+type passed struct {
+	name    Name
+	skipped int
+}
+
+// next returns the index of the nearest that is in the way, -1 where nobody is. Those of
+// this process that have ended do not count: their deletes are under way. One under
+// which something can still be done (see yields) counts until it is gone, like one of
+// another process.
+func (y *way) next() int {
+	for {
+		at := y.n.q.Rule(y.left, y.n.name)
+		if at < 0 {
+			return -1
+		}
+		m := y.n.neighbour(y.n.q.Path(y.left[at]))
+		if m == nil || m.ended.Err() == nil || !m.yields() {
+			return at
+		}
+		y.pass(at)
+	}
+}
+
+// pass goes past the one at an index, which has gone or is about to.
+func (y *way) pass(at int) {
+	y.skipped += len(y.left) - 1 - at
+	y.left = y.left[:at]
+}
+
+// count is how many are ahead.
+func (y *way) count() int { return len(y.left) + y.skipped }
+
+// isStraight tells whether nobody stands between the one at an index and the participant.
+func (y *way) isStraight(at int) bool { return y.skipped == 0 && at == len(y.left)-1 }
+
+// isClear tells whether nobody at all is ahead.
+func (y *way) isClear() bool { return y.count() == 0 }
