@@ -67,6 +67,19 @@ func TestCostOfAKeptPlace(t *testing.T) {
 	}
 }
 
+func TestAllocationsOfAKeptPlace(t *testing.T) {
+	p, ctx := locktest.SharedPeer(t), locktest.Owner(t)
+	lock := p.Mutex(zkserver.Path(t), recipes.WithCaching(time.Minute, 16))
+	use := func() {
+		if lock.Acquire(ctx) != nil || lock.Release(ctx) != nil {
+			t.Error("it is not kept")
+		}
+	}
+	use()
+	awaitKept(t, p)
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, use), 10.0)
+}
+
 // useInTurn lets n goroutines, owners of their own, take a lock one after the other,
 // until they have done so as often as left says, together with others who count on it.
 func useInTurn(

@@ -28,7 +28,9 @@ type Hold struct {
 	node  tenure
 	since time.Time
 	steps *steps
-	loss  func() error // what Err returns once lost is done: always the same value
+
+	tellLoss sync.Once // guards loss
+	loss     error     // what Err returns once lost is done: always the same value
 }
 
 // A tenure is what a hold rests on: a znode of its own, or a share of one that is kept.
@@ -51,13 +53,11 @@ var (
 
 // newHold begins the hold of the znode at path in a queue.
 func newHold(conn Conn, path string, node tenure, steps *steps) *Hold {
-	h := &Hold{
+	return &Hold{
 		path: path, serverPath: serverPath(conn, path), token: node.Token(),
 		lost: node.Lost(),
 		conn: conn, node: node, since: time.Now(), steps: steps,
 	}
-	h.loss = sync.OnceValue(func() error { return lost(h.path, context.Cause(h.lost)) })
-	return h
 }
 
 // tellAcquired tells of a hold that was acquired after a wait, and from then on of its
@@ -66,6 +66,9 @@ func (h *Hold) tellAcquired(ctx context.Context, waited time.Duration) {
 	h.steps.tell(ctx, Event{
 		Kind: EventAcquired, Node: h.path, Elapsed: waited, Token: h.token,
 	})
+	if h.steps.observer == nil {
+		return
+	}
 	ctx = context.WithoutCancel(ctx)
 	context.AfterFunc(h.lost, func() { h.tellEnd(ctx, EventLost, h.Err()) })
 }
@@ -168,7 +171,8 @@ func (h *Hold) Err() error {
 	if h.node == nil || h.lost.Err() == nil {
 		return nil
 	}
-	return h.loss()
+	h.tellLoss.Do(func() { h.loss = lost(h.path, context.Cause(h.lost)) })
+	return h.loss
 }
 
 // Context returns a ctx that is parent's child and is cancelled, with Err as its cause,

@@ -27,6 +27,7 @@ type settings struct {
 	sessionTimeout *time.Duration
 	serverTick     *time.Duration
 	observer       func(context.Context, Event)
+	observed       bool             // WithObserver was given
 	keep           *seqnode.Keeping // nil: no place is kept
 }
 
@@ -102,7 +103,7 @@ func WithServerTick(d time.Duration) Option {
 // told no more of that acquisition. Only EventLost is told on a goroutine of its own,
 // where a panic ends the process.
 func WithObserver(f func(ctx context.Context, e Event)) Option {
-	return func(s *settings) { s.observer = f }
+	return func(s *settings) { s.observer, s.observed = f, true }
 }
 
 // WithCaching lets all owners that use a lock through one connection share one place in
@@ -142,10 +143,9 @@ func WithCaching(idle time.Duration, passes int) Option {
 // newSettings applies options to the defaults.
 func newSettings(opts []Option) (settings, error) {
 	s := settings{
-		data:     []byte(hostAddress()),
-		acl:      zk.WorldACL(zk.PermAll),
-		logger:   slog.New(slog.DiscardHandler),
-		observer: func(context.Context, Event) {},
+		data:   []byte(hostAddress()),
+		acl:    zk.WorldACL(zk.PermAll),
+		logger: slog.New(slog.DiscardHandler),
 	}
 	for _, opt := range opts {
 		if opt == nil {
@@ -158,7 +158,7 @@ func newSettings(opts []Option) (settings, error) {
 		return s, errors.New("WithACL: the list is empty")
 	case s.logger == nil:
 		return s, errors.New("WithLogger: nil")
-	case s.observer == nil:
+	case s.observed && s.observer == nil:
 		return s, errors.New("WithObserver: nil")
 	case s.sessionTimeout != nil && *s.sessionTimeout <= 0:
 		return s, fmt.Errorf("WithSessionTimeout: %v is not positive", *s.sessionTimeout)
