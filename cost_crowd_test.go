@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"math/rand/v2"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -34,8 +35,12 @@ func crowdOf(
 	all, left := make(chan struct{}), new(atomic.Int64)
 	left.Store(int64(len(conns)))
 	var last int64
+	locks := map[*meter]*recipes.InterProcessMutex{}
 	for _, conn := range conns {
-		lock, owner := mutex(conn), locktest.Owner(t)
+		if locks[conn] == nil {
+			locks[conn] = mutex(conn)
+		}
+		lock, owner := locks[conn], locktest.Owner(t)
 		go func() {
 			fn := func(_ context.Context, h *recipes.Hold) error {
 				if token := h.FencingToken(); token <= last {
@@ -64,7 +69,7 @@ func TestCostOfJoiningTheCrowdOfAProcess(t *testing.T) {
 	for _, n := range []int{250, 1000} {
 		synctest.Test(t, func(t *testing.T) {
 			cluster := zktest.Start(t)
-			ours := meterInBubble(t, cluster, 40*time.Second)
+			ours := meterInBubble(t, cluster)
 			conns := make([]*meter, n)
 			for i := range conns {
 				conns[i] = ours
@@ -91,7 +96,7 @@ func TestCostOfAHandOverBetweenCrowds(t *testing.T) {
 				cluster := zktest.Start(t)
 				processes := make([]*meter, 4)
 				for i := range processes {
-					processes[i] = meterInBubble(t, cluster, 40*time.Second)
+					processes[i] = meterInBubble(t, cluster)
 				}
 				random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // no secret
 				conns := make([]*meter, n)
@@ -115,6 +120,40 @@ func TestCostOfAHandOverBetweenCrowds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a waiter takes of the heap, with the server's part, which is in this process; what
+// a connection takes is in both.
+func TestHeapOfAWaiter(t *testing.T) {
+	used := map[int64]int64{}
+	// The first makes goroutines, which the runtime keeps for the others.
+	for _, n := range []int64{1000, 250, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			cluster := zktest.Start(t)
+			ours := meterInBubble(t, cluster)
+			conns := make([]*meter, n)
+			for i := range conns {
+				conns[i] = ours
+			}
+			before := heap()
+			release, done := crowdOf(t, ours, conns)
+			used[n] = heap() - before
+			release()
+			<-done
+		})
+	}
+	perWaiter := (used[1000] - used[250]) / 750
+	t.Logf("%d bytes a waiter", perWaiter)
+	require.LessOrEqual(t, perWaiter, int64(4096))
+}
+
+// heap is what is in use after all garbage was collected.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // what the first has finalized
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc) //nolint:gosec // no heap is that large
 }
 
 // Without caching every owner has a znode of its own, and a token: a create, a read and a

@@ -42,14 +42,14 @@ func (m *meter) reset() {
 }
 
 // meterInBubble connects a client whose every byte is counted.
-func meterInBubble(t *testing.T, cluster *zktest.Cluster, timeout time.Duration) *meter {
+func meterInBubble(t *testing.T, cluster *zktest.Cluster) *meter {
 	t.Helper()
 	m := new(meter)
 	dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
 		conn, err := cluster.Dial(network, address, timeout)
 		return meteredConn{conn, &m.bytes}, err
 	}
-	client, err := recipes.Connect(t.Context(), cluster.Names()[0], timeout,
+	client, err := recipes.Connect(t.Context(), cluster.Names()[0], 40*time.Second,
 		recipes.WithDialer(dial))
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -92,7 +92,7 @@ func TestCostOfIdleWaiters(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const waiters = 200
 				cluster := zktest.Start(t)
-				ours := meterInBubble(t, cluster, 40*time.Second)
+				ours := meterInBubble(t, cluster)
 				mutex := func(conn recipes.Conn) *recipes.InterProcessMutex {
 					lock, err := recipes.NewInterProcessMutex(conn, "/lock")
 					require.NoError(t, err)
