@@ -641,3 +641,38 @@ func TestWithCachingIsRefused(t *testing.T) {
 		require.ErrorContains(t, err, "WithCaching: a semaphore keeps no place")
 	})
 }
+
+// Readers whose place lets in no more do not stand in the way of others: a try is told
+// by who is ahead of the next place.
+func TestATryBesideAPlaceThatLetsInNoMore(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, b *locktest.Bubble, held string){
+		"a writer has given up": func(t *testing.T, b *locktest.Bubble, _ string) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(locktest.Owner(t), time.Second)
+			defer cancel()
+			require.Error(t, cachedRW(t, b.Other).WriteLock().Acquire(ctx))
+		},
+		"its data was changed": func(t *testing.T, b *locktest.Bubble, held string) {
+			t.Helper()
+			_, err := b.Other.Set(held, []byte("x"), -1)
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				lock := cachedRW(t, b.Ours, recipes.WithCaching(longIdle, 5)).ReadLock()
+				first := visitLock(t, lock)
+				hold := first.entered()
+				time.Sleep(time.Minute)
+				end(t, b, hold.Path())
+				time.Sleep(time.Minute)
+				ctx := locktest.Owner(t)
+				ok, err := lock.AcquireTimeout(ctx, 0)
+				require.NoError(t, err)
+				require.True(t, ok, "nobody but a reader is there")
+				require.NoError(t, lock.Release(ctx))
+				first.leave()
+			})
+		})
+	}
+}

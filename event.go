@@ -59,7 +59,8 @@ type Event struct {
 	Node   string // the znode, "" where none was made
 
 	// EventQueued: how many are ahead in the queue. Behind another owner of this process
-	// it leaves out what joined between the two, of which nobody has asked.
+	// nobody asks: it is how many of this process are, and how many others were ahead of
+	// the first of them when that one has looked last.
 	Ahead int
 	// EventAcquired, EventTimedOut, EventFailed: the wait; EventReleased, EventLost: the
 	// time held

@@ -91,10 +91,13 @@ func (c *crowd) forget() {
 	}
 }
 
-// add takes note that n's znode is there.
+// add takes note that n's znode is there, unless n has ended already.
 func (c *crowd) add(n *Node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if n.hasEnded() {
+		return
+	}
 	at, _ := c.find(n.name)
 	c.nodes = slices.Insert(c.nodes, at, n)
 }

@@ -51,6 +51,7 @@ type Node struct {
 	sure    bool  // a watch said so when it ended: its znode was there
 	guarded int   // transactions that the znode guards and whose outcome is open
 	cause   error // why it ended
+	endedAt time.Time
 
 	// who else is told of a loss: those who rely on a place that is kept
 	shares map[*Share]struct{}
@@ -77,14 +78,14 @@ const leaveWithin = 80 * time.Millisecond
 func (c *creation) newNode(path string, name Name, zkSession int64) *Node {
 	n := &Node{
 		Path: path, q: c.q, s: c.s, name: name, id: c.id, strays: c.sent > 1,
-		session: zkSession, onData: c.onData,
+		session: zkSession, onData: c.onData, crowd: c.crowd,
 		self: selfWatch{firstRead: make(chan struct{})},
 	}
 	n.ended, n.endNow = context.WithCancel(context.Background())
 	n.lost, n.loseNow = context.WithCancelCause(context.Background())
 	c.s.Retain() // until it is removed
 	c.s.Track(path, zkSession, n)
-	if n.crowd = c.crowd; n.crowd != nil {
+	if n.crowd != nil {
 		n.crowd.add(n)
 	}
 	return n
@@ -191,6 +192,20 @@ func (n *Node) yields() bool {
 	return n.state == stateEnded && n.guarded == 0 && !lost
 }
 
+// hasEnded tells it as soon as anything is done about it.
+func (n *Node) hasEnded() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.state == stateEnded
+}
+
+// endedBefore tells whether n, which has ended, had done so at that time.
+func (n *Node) endedBefore(at time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.endedAt.Before(at)
+}
+
 // leave ends the Node by its own wish; false: it had ended before.
 func (n *Node) leave() bool { return n.end(errLeft) }
 
@@ -286,7 +301,7 @@ func (n *Node) end(cause error) bool {
 	if n.state == stateHeld && !errors.Is(cause, errLeft) {
 		n.loseLocked(cause)
 	}
-	n.state, n.cause = stateEnded, cause
+	n.state, n.cause, n.endedAt = stateEnded, cause, time.Now()
 	n.sure = n.self.isSetLocked() // before the delete is sent
 	n.self.stopLocked()
 	n.removal = session.Start(n.s, func() (struct{}, error) {

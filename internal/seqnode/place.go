@@ -281,6 +281,7 @@ func (p *place) reviewHeld() {
 	}
 	switch {
 	case st.node.ended.Err() != nil: // it was lost
+		st.stopIdle()
 		p.held = nil
 	case st.users > 0:
 	case st.isOver():
@@ -304,9 +305,18 @@ func (p *place) letIn() bool {
 	return true
 }
 
+// inTheWay returns the stay that those who wait wait for, nil where that is not the held
+// one: of owners who have it together it lets in no more, and they wait beside it.
+func (p *place) inTheWay() *stay {
+	if p.held != nil && p.together && p.held.room() == 0 {
+		return nil
+	}
+	return p.held
+}
+
 // refuseImpatient tells those who do not wait for others that it is not their turn.
 func (p *place) refuseImpatient() {
-	if p.held == nil && (p.coming == nil || p.coming.position.blocker == "") {
+	if p.inTheWay() == nil && (p.coming == nil || p.coming.position.blocker == "") {
 		return // nobody knows
 	}
 	var refused []*arrival
@@ -339,9 +349,9 @@ func (p *place) leftBehind() <-chan struct{} {
 
 // where says who is ahead of the one who waits at an index, "" if nobody knows.
 func (p *place) where(at int) string {
-	switch {
-	case p.held != nil:
-		n := p.held.node
+	switch st := p.inTheWay(); {
+	case st != nil:
+		n := st.node
 		return position{ahead: p.standing(at).ahead, blocker: n.Path, local: n}.String()
 	case p.coming == nil:
 		return ""
@@ -353,9 +363,9 @@ func (p *place) where(at int) string {
 
 // standing is what OnQueued is told of the one who waits at an index.
 func (p *place) standing(at int) standing {
-	switch {
-	case p.held != nil:
-		return standing{p.held.node.Path, p.held.users + p.before(at)}
+	switch st := p.inTheWay(); {
+	case st != nil:
+		return standing{st.node.Path, st.users + p.before(at)}
 	case p.coming != nil && p.coming.queued.node != "":
 		return standing{p.coming.queued.node, p.coming.queued.ahead + p.before(at)}
 	}

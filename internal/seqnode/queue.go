@@ -149,18 +149,20 @@ func (q *Queue) Path(m Name) string { return zkpath.Join(q.Dir, m.Text) }
 // A listing is the children of the directory.
 type listing struct {
 	children []string
-	pzxid    int64 // of the last create or delete in the directory
+	pzxid    int64     // of the last create or delete in the directory
+	asked    time.Time // just before the request
 	// proven: the request was made after the create of the znode that it is to show was
 	// answered. A list that is sent right behind the create may overtake it.
 	proven bool
 }
 
 func (q *Queue) list(s *session.Session) (listing, error) {
+	asked := time.Now()
 	children, stat, err := s.Children(q.Dir)
 	if err != nil {
 		return listing{}, err
 	}
-	return listing{children: children, pzxid: stat.Pzxid}, nil
+	return listing{children: children, pzxid: stat.Pzxid, asked: asked}, nil
 }
 
 func (q *Queue) sync(s *session.Session) error { return s.Sync(q.Dir) }

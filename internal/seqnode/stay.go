@@ -211,11 +211,15 @@ func (st *stay) leaveOne(unsure bool) {
 
 // leave deletes the znode.
 func (st *stay) leave() {
+	st.stopIdle()
+	st.left = st.node.StartLeaving()
+}
+
+func (st *stay) stopIdle() {
 	if st.idle != nil {
 		st.idle.Stop()
 		st.idle = nil
 	}
-	st.left = st.node.StartLeaving()
 }
 
 // awaitEnd ends a stay that nobody uses once it was idle for long enough. The timer of

@@ -1,18 +1,24 @@
 package seqnode
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // A view is what a list shows of a queue. Nobody joins ahead of another, so of those who
 // are in it, it has all that can ever be ahead.
 type view struct {
 	queue []Name // in order
 	pzxid int64  // see listing
+	asked time.Time
 
 	gone int // that many, of the first, have gone since; guarded by crowd.mu
 }
 
 func newView(q *Queue, l listing) *view {
-	return &view{queue: participants(l.children, q.Kinds), pzxid: l.pzxid}
+	return &view{
+		queue: participants(l.children, q.Kinds), pzxid: l.pzxid, asked: l.asked,
+	}
 }
 
 func (v *view) find(name Name) (at int, ok bool) {
@@ -28,14 +34,19 @@ func (v *view) newer(u *view) bool {
 // goes first: those between it and the participant are not, and never will be.
 type way struct {
 	n       *Node
-	left    []Name // in order
-	skipped int    // how many more may be there who are not in the way
+	asked   time.Time // when the list was that shows them
+	left    []Name    // in order
+	skipped int       // how many more may be there who are not in the way
 }
 
 // way is the way of a waiter whom v shows.
 func (w *waiter) way(v *view) *way {
 	self, _ := v.find(w.node.name)
-	y := &way{n: w.node, left: w.node.crowd.left(v, self)}
+	y := &way{n: w.node, asked: v.asked, left: v.queue[:self]}
+	// Others may turn up beside those who have gone.
+	if !w.node.q.Relist {
+		y.left = w.node.crowd.left(v, self)
+	}
 	if w.passed != nil {
 		at, _ := slices.BinarySearchFunc(y.left, w.passed.name, compare)
 		y.left, y.skipped = y.left[:at], w.passed.skipped
@@ -51,21 +62,26 @@ type passed struct {
 }
 
 // next returns the index of the nearest that is in the way, -1 where nobody is. Those of
-// this process that have ended do not count: their deletes are under way. One under
-// which something can still be done (see yields) counts until it is gone, like one of
-// another process.
+// this process that have yielded do not count: their deletes are under way.
 func (y *way) next() int {
 	for {
 		at := y.n.q.Rule(y.left, y.n.name)
-		if at < 0 {
-			return -1
-		}
-		m := y.n.neighbour(y.n.q.Path(y.left[at]))
-		if m == nil || m.ended.Err() == nil || !m.yields() {
+		if at < 0 || !y.yielded(y.left[at]) {
 			return at
 		}
 		y.pass(at)
 	}
+}
+
+// yielded tells whether the one with that name is of this process, and yields. Where
+// somebody can turn up beside it, it had to before the list was asked for, which shows
+// that one then; else it counts until it is gone, like one of another process.
+func (y *way) yielded(name Name) bool {
+	m := y.n.neighbour(y.n.q.Path(name))
+	if m == nil || !m.yields() {
+		return false
+	}
+	return !y.n.q.Relist || m.endedBefore(y.asked)
 }
 
 // pass goes past the one at an index, which has gone or is about to.
