@@ -275,7 +275,7 @@ func (p *place) reviewHeld() {
 		return
 	}
 	for len(p.waiting) > 0 && st.isFree() && p.letIn() {
-		if st.contended {
+		if st.contended || !st.watched {
 			st.passes++
 		}
 	}

@@ -28,7 +28,8 @@ type stay struct {
 	closed    bool         // nobody else is let in, whoever waits; for good
 	node      *Node        // nil until it is granted; held then
 	users     int          // how many Shares are not released
-	passes    int          // how often it was passed on while it was contended
+	watched   bool         // since it is held, a list has told who stands behind
+	passes    int          // how often it was passed on while others waited, or may have
 	idleSince time.Time    // of one without users
 	idle      *time.Timer  // ends it if it stays idle; nil where none runs
 	left      leavingFuncs // set when it was given up, or over
@@ -91,8 +92,7 @@ func (st *stay) keepWatch() {
 		if n.ended.Err() != nil {
 			break
 		}
-		if err != nil || followed {
-			st.contend()
+		if st.found(err != nil || followed) {
 			break
 		}
 		wake := wakers{
@@ -129,12 +129,18 @@ func (st *stay) isContended() bool {
 	return st.contended
 }
 
-// contend takes note that somebody behind waits for the stay, or may.
-func (st *stay) contend() {
+// found takes note of whether somebody behind waits for the stay, or may.
+func (st *stay) found(followed bool) (contended bool) {
 	st.place.mu.Lock()
 	defer st.place.mu.Unlock()
-	st.contended = true
-	st.place.review()
+	if !st.watched && !followed {
+		st.passes = 0 // nobody has waited meanwhile
+	}
+	st.watched, st.contended = true, st.contended || followed
+	if st.contended {
+		st.place.review()
+	}
+	return st.contended
 }
 
 // changed tells all who have a part in the stay, or wait for it, that somebody has
@@ -176,7 +182,7 @@ func (st *stay) room() int {
 	case st.place.together:
 		return 0
 	}
-	return st.q.Keep.Passes - st.passes
+	return max(0, st.q.Keep.Passes-st.passes)
 }
 
 // isFree tells whether one more owner may be let in now.

@@ -1,0 +1,65 @@
+package seqnode_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/seqnode"
+	"github.com/zkrecipes/recipes/internal/session"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// A blindConn does not answer who stands behind a place, until it may.
+type blindConn struct {
+	*zk.Conn
+	sees chan struct{}
+}
+
+func (c *blindConn) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+	<-c.sees
+	return c.Conn.ChildrenW(path)
+}
+
+// A place whose turn comes by a notification does not know at first who stands behind it.
+// How often it is passed on until then counts all the same.
+func TestPassesCountBeforeItIsKnownWhoWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
+		conn := &blindConn{us.Conn, make(chan struct{})}
+		s := session.Use(conn, session.Config{
+			Timeout: func() time.Duration { return timeout }, ServerTick: tick,
+		})
+		defer s.Release()
+		q := queue()
+		q.Keep = seqnode.Keeping{Idle: time.Hour, Passes: 1}
+		ahead := other.occupy()
+		var granted [4]chan *seqnode.Share
+		for i := range granted {
+			granted[i] = make(chan *seqnode.Share, 1)
+			go func() {
+				share, err := q.EnterKept(bounded(t), s, seqnode.Request{})
+				if err != nil {
+					t.Error(err)
+				}
+				granted[i] <- share
+			}()
+			time.Sleep(time.Second)
+		}
+		behind := other.occupy()
+		other.remove(ahead)
+		for _, share := range granted[:2] {
+			within(t, patience, share, "it is not passed on").Withdraw()
+		}
+		third := within(t, patience, granted[2], "it is not passed on")
+		close(conn.sees)
+		time.Sleep(time.Second)
+		third.Withdraw()
+		time.Sleep(time.Minute)
+		require.Empty(t, granted[3], "it is passed on for too long")
+		other.remove(behind)
+		within(t, patience, granted[3], "it does not join anew").Withdraw()
+	})
+}
