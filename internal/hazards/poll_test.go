@@ -108,20 +108,24 @@ func TestHazardA1_7_ZnodeThatAListDoesNotShow(t *testing.T) {
 		cluster := zktest.Start(t)
 		other := locktest.ConnectThrough(t, cluster, "other")
 		conn := &hidingConn{Client: locktest.ConnectThrough(t, cluster, "ours")}
-		holder, next := newQueued(t, other, false), newQueued(t, other, false)
-		waiter := newQueued(t, conn, false)
-		for _, q := range []*queued{holder, next, waiter} {
+		var all []*queued
+		for range 3 {
+			all = append(all, newQueued(t, other, false))
+		}
+		all = append(all, newQueued(t, conn, false))
+		for _, q := range all {
 			q.start()
 		}
 		before := queueOf(cluster)
-		require.Len(t, before, 3)
-		conn.hide.Store(&before[2])
-		require.NoError(t, other.Delete(before[1], -1)) // so that the waiter lists again
+		require.Len(t, before, 4)
+		conn.hide.Store(&before[3])
+		// So that the waiter lists again, since two are left ahead.
+		require.NoError(t, other.Delete(before[2], -1))
 		time.Sleep(time.Second)
 		require.Nil(t, conn.hide.Load(), "it has not listed")
-		require.NotContains(t, queueOf(cluster), before[2])
-		require.Len(t, queueOf(cluster), 3, "both have joined anew")
-		for _, q := range []*queued{holder, next, waiter} {
+		require.NotContains(t, queueOf(cluster), before[3])
+		require.Len(t, queueOf(cluster), 4, "both have joined anew")
+		for _, q := range all {
 			require.NoError(t, <-q.acquired)
 			q.release()
 		}

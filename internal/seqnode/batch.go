@@ -155,7 +155,7 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 			}
 			return b.snapshot(ctx) // the list had overtaken the create
 		}
-		n.discardStrays(l.children)
+		n.discardStrays(v.queue)
 	}
 	return v, nil
 }

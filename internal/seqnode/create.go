@@ -254,10 +254,10 @@ func (q *Queue) discard(s *session.Session, path string, zkSession int64) {
 }
 
 // discardStrays deletes what else turned up with n's id.
-func (n *Node) discardStrays(children []string) {
-	for _, child := range children {
-		if child != n.name.Text && hasID(child, n.id) {
-			n.q.discard(n.s, zkpath.Join(n.q.Dir, child), n.session)
+func (n *Node) discardStrays(queue []Name) {
+	for _, m := range queue {
+		if m.Text != n.name.Text && hasID(m.Text, n.id) {
+			n.q.discard(n.s, n.q.Path(m), n.session)
 		}
 	}
 }

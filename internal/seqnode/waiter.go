@@ -132,6 +132,7 @@ func (w *waiter) place(ctx context.Context) (position, error) {
 		n.crowd.learn(v)
 		if _, ok := v.find(n.name); ok {
 			w.unsure = false
+			n.discardStrays(v.queue)
 			return w.positionIn(v), nil
 		}
 		if proven {
@@ -180,9 +181,6 @@ func (w *waiter) view(ctx context.Context) (v *view, proven bool, err error) {
 	l, err := w.list(ctx)
 	if errors.Is(err, zk.ErrNoNode) { // or was not there yet
 		err = nil
-	}
-	if n.strays {
-		n.discardStrays(l.children)
 	}
 	return newView(n.q, l), l.proven, err
 }
