@@ -307,7 +307,7 @@ func (an *analysis) checkRemovals() error {
 			}
 			for _, b := range an.granted(path) {
 				excludes := (a.mode == Exclusive || b.mode == Exclusive) &&
-					!a.sameOwner(b)
+					!a.sameOwner(b) && !a.sharesPlace(b)
 				through := b.grantedAt < gone.begin && gone.end < b.releasingAt &&
 					b.released && b.outcome == OK
 				if excludes && through && b.releasingAt < a.grantedAt {
