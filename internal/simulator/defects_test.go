@@ -56,10 +56,10 @@ var defects = []defect{
 			{now: "	case p.local == nil && p.last:", then: "	case false:"},
 			{now: "	default: // the list that will tell", then: "	case p.local != nil: //"},
 			{
-				now:  "return p.last && ev.Type == zk.EventNodeDeleted && w.intact(ctx), nil",
-				then: "return p.last && ev.Type == zk.EventNodeDeleted, nil",
+				now:  "if !w.intact(ctx) || w.node.q.Relist {",
+				then: "if w.node.q.Relist {",
 			},
-			{now: "return p.last && w.intact(ctx), nil", then: "return p.last, nil"},
+			{now: "w.unsure = !w.intact(ctx)", then: "w.unsure = false"},
 		},
 	},
 	{
@@ -130,7 +130,7 @@ var defects = []defect{
 		name: "a token from a list in which others stand behind",
 		file: "internal/seqnode/waiter.go",
 		edits: []edit{{
-			now:  "if self == len(queue)-1 && w.token == 0 {",
+			now:  "if self == len(v.queue)-1 && w.token == 0 {",
 			then: "if w.token == 0 {",
 		}},
 	},
@@ -213,7 +213,7 @@ var defects = []defect{
 		name: "passes without bound while another process waits",
 		file: "internal/seqnode/stay.go",
 		edits: []edit{{
-			now:  "	return st.q.Keep.Passes - st.passes",
+			now:  "	return max(0, st.q.Keep.Passes-st.passes)",
 			then: "	return noBound",
 		}},
 	},
