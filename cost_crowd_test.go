@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -73,11 +74,7 @@ func TestCostOfJoiningTheCrowdOfAProcess(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			cluster := zktest.Start(t)
 			ours := meterInBubble(t, cluster)
-			conns := make([]*meter, n)
-			for i := range conns {
-				conns[i] = ours
-			}
-			release, done := crowdOf(t, ours, conns)
+			release, done := crowdOf(t, ours, slices.Repeat([]*meter{ours}, n))
 			require.Zero(t, ours.lists.Load())
 			perWaiter[n] = ours.bytes.Load() / int64(n)
 			ours.reset()
@@ -127,18 +124,14 @@ func TestCostOfAHandOverBetweenCrowds(t *testing.T) {
 // What a waiter takes of the heap, with the server's part, which is in this process; what
 // a connection takes is in both.
 func TestHeapOfAWaiter(t *testing.T) {
-	used := map[int64]int64{}
+	used := map[int]int64{}
 	// The first makes goroutines, which the runtime keeps for the others.
-	for _, n := range []int64{1000, 250, 1000} {
+	for _, n := range []int{1000, 250, 1000} {
 		synctest.Test(t, func(t *testing.T) {
 			cluster := zktest.Start(t)
 			ours := meterInBubble(t, cluster)
-			conns := make([]*meter, n)
-			for i := range conns {
-				conns[i] = ours
-			}
 			before := heap()
-			release, done := crowdOf(t, ours, conns)
+			release, done := crowdOf(t, ours, slices.Repeat([]*meter{ours}, n))
 			used[n] = heap() - before
 			release()
 			<-done

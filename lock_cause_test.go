@@ -157,6 +157,14 @@ func TestADowngradeThatIsCancelledLeavesTheWriteLock(t *testing.T) {
 	}
 }
 
+// answered is err, or one that tells of the answer where there is none.
+func answered[T any](answer T, err error) error {
+	if err == nil {
+		return fmt.Errorf("no error, and %v", answer)
+	}
+	return err
+}
+
 // Who is cancelled while it asks has no answer, whatever the ctx's cause is.
 func TestACancelledQuestionHasNoAnswer(t *testing.T) {
 	for name, ask := range map[string]func(
@@ -165,29 +173,17 @@ func TestACancelledQuestionHasNoAnswer(t *testing.T) {
 		"participant nodes": func(
 			ctx context.Context, _ *gatedConn, m *recipes.InterProcessMutex,
 		) error {
-			nodes, err := m.ParticipantNodes(ctx)
-			if err == nil {
-				return fmt.Errorf("no error, and %v", nodes)
-			}
-			return err
+			return answered(m.ParticipantNodes(ctx))
 		},
 		"participants": func(
 			ctx context.Context, _ *gatedConn, m *recipes.InterProcessMutex,
 		) error {
-			nodes, err := m.Participants(ctx)
-			if err == nil {
-				return fmt.Errorf("no error, and %v", nodes)
-			}
-			return err
+			return answered(m.Participants(ctx))
 		},
 		"inspect": func(
 			ctx context.Context, c *gatedConn, _ *recipes.InterProcessMutex,
 		) error {
-			nodes, err := recipes.Inspect(ctx, c, "/lock")
-			if err == nil {
-				return fmt.Errorf("no error, and %v", nodes)
-			}
-			return err
+			return answered(recipes.Inspect(ctx, c, "/lock"))
 		},
 		"revoke": func(
 			ctx context.Context, c *gatedConn, m *recipes.InterProcessMutex,

@@ -64,13 +64,23 @@ func (c *crowd) expect(q *Queue, zkSession int64) (led, ok bool) {
 	for kind, n := range c.coming {
 		led = led || n > 0 && q.excludes(Name{Kind: kind}, Name{Kind: q.Kind, Seq: 1})
 	}
-	for at := len(c.nodes) - 1; at >= 0 && !led; at-- {
-		m := c.nodes[at]
-		led = m.session == zkSession && m.ended.Err() == nil &&
-			q.excludes(m.name, Name{Kind: q.Kind, Seq: m.name.Seq + 1})
+	if last := len(c.nodes) - 1; last >= 0 && !led {
+		next := Name{Kind: q.Kind, Seq: c.nodes[last].name.Seq + 1}
+		led = q.nearest(c.nodes, zkSession, next) != nil
 	}
 	c.coming[q.Kind]++
 	return led, true
+}
+
+// nearest returns the last of nodes that has to go before another of the same session,
+// which is behind them; nil where there is none.
+func (q *Queue) nearest(nodes []*Node, zkSession int64, other Name) *Node {
+	for _, m := range slices.Backward(nodes) {
+		if m.session == zkSession && m.ended.Err() == nil && q.excludes(m.name, other) {
+			return m
+		}
+	}
+	return nil
 }
 
 // came ends what joinCrowd has begun.
@@ -129,14 +139,7 @@ func (c *crowd) ahead(n *Node) (blocker *Node, count int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at, _ := c.find(n.name)
-	count = c.others + at
-	for _, m := range slices.Backward(c.nodes[:at]) {
-		if m.session == n.session && m.ended.Err() == nil &&
-			n.q.excludes(m.name, n.name) {
-			return m, count
-		}
-	}
-	return nil, count
+	return n.q.nearest(c.nodes[:at], n.session, n.name), c.others + at
 }
 
 // tell takes note of how many are ahead of the first.

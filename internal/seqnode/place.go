@@ -395,11 +395,4 @@ func (a *arrival) settle(sh *Share, err error) {
 	close(a.settled)
 }
 
-func (a *arrival) isSettled() bool {
-	select {
-	case <-a.settled:
-		return true
-	default:
-		return false
-	}
-}
+func (a *arrival) isSettled() bool { return isDone(a.settled) }

@@ -3,7 +3,6 @@ package seqnode
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 // can matter: at once by WatchSelf, else by watchSelfLater. From then on the znode's
 // deletion is noticed at once, and changes of its data are told.
 type selfWatch struct {
-	start     sync.Once
 	begun     atomic.Bool
 	firstRead chan struct{} // closed by the watch's goroutine behind the two that follow
 	readCzxid int64
@@ -33,12 +31,12 @@ const watchSelfAfter = 20 * time.Millisecond
 
 // WatchSelf keeps a watch on the znode from now on.
 func (n *Node) WatchSelf() {
-	n.self.start.Do(func() {
-		n.self.begun.Store(true)
-		session.Start(n.s, func() (struct{}, error) {
-			n.keepSelfWatch()
-			return struct{}{}, nil
-		})
+	if n.self.begun.Swap(true) {
+		return
+	}
+	session.Start(n.s, func() (struct{}, error) {
+		n.keepSelfWatch()
+		return struct{}{}, nil
 	})
 }
 

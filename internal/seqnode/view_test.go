@@ -1,7 +1,6 @@
 package seqnode_test
 
 import (
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -52,7 +51,6 @@ func side(kind string) *seqnode.Queue {
 		}
 		return at
 	}
-	q.Log = slog.New(slog.DiscardHandler)
 	return q
 }
 

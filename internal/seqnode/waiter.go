@@ -172,17 +172,16 @@ func (w *waiter) knownView() *view {
 func (w *waiter) view(ctx context.Context) (v *view, proven bool, err error) {
 	n := w.node
 	if w.firstList == nil && !w.mayLag() && !n.strays {
-		v, asked, err := n.crowd.list(ctx, n.q)
-		if errors.Is(err, zk.ErrNoNode) { // the directory is gone
-			return newView(n.q, listing{}), asked, nil
-		}
-		return v, asked, err
+		v, proven, err = n.crowd.list(ctx, n.q)
+	} else {
+		var l listing
+		l, err = w.list(ctx)
+		v, proven = newView(n.q, l), l.proven
 	}
-	l, err := w.list(ctx)
-	if errors.Is(err, zk.ErrNoNode) { // or was not there yet
+	if errors.Is(err, zk.ErrNoNode) { // the directory is gone, or was not there yet
 		err = nil
 	}
-	return newView(n.q, l), l.proven, err
+	return v, proven, err
 }
 
 // positionIn applies the rule to a list that shows the znode.

@@ -43,8 +43,7 @@ func (h *heartbeat) tick() {
 		s.mu.Unlock()
 		return
 	}
-	s.reconnects.look(seen)
-	s.lookDown()
+	s.sawLocked(seen)
 	now := s.clock.now()
 	due := h.nextSync(seen.session)
 	// A suspicion does not wait: who waits on a closed connection waits until it is

@@ -73,9 +73,14 @@ func (s *Session) Reconnected() <-chan struct{} {
 	now := s.look()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.sawLocked(now)
+	return s.reconnects.next
+}
+
+// sawLocked takes note of what a look has shown.
+func (s *Session) sawLocked(now sight) {
 	s.reconnects.look(now)
 	s.lookDown()
-	return s.reconnects.next
 }
 
 // AwaySince looks at the connection and tells whether it was away since reconnected, of
@@ -86,8 +91,7 @@ func (s *Session) AwaySince(reconnected <-chan struct{}) bool {
 	now := s.look()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reconnects.look(now)
-	s.lookDown()
+	s.sawLocked(now)
 	select {
 	case <-reconnected:
 		return true
