@@ -14,12 +14,14 @@ const never = time.Duration(math.MaxInt64)
 type analysis struct {
 	history  History
 	limits   Limits
-	paths    []string                  // in order of their first event
-	byPath   map[string][]*acquisition // in order of their calls
-	accesses map[store][]*access       // in order of their ends
-	pauses   map[int][]interval        // by worker
-	expired  map[int64][]time.Duration // by session
-	// By znode: from when on it may have been gone, and from when on it surely was.
+	paths    []string                   // in order of their first event
+	byPath   map[string][]*acquisition  // in order of their calls
+	accesses map[store][]*access        // in order of their ends
+	pauses   map[int][]interval         // by worker
+	expired  map[int64][]time.Duration  // by session
+	removing map[string][]time.Duration // by znode: when somebody set out to delete it
+	// By znode: from the first of these on it may have been gone, and from when on it
+	// surely was.
 	removed map[string]interval
 	calm    time.Duration // from when on there were no faults; never if there was no time
 }
@@ -99,7 +101,8 @@ func newAnalysis(h History, l Limits) (*analysis, error) {
 		history: h, limits: l, byPath: map[string][]*acquisition{},
 		accesses: map[store][]*access{},
 		pauses:   map[int][]interval{}, expired: map[int64][]time.Duration{},
-		removed: map[string]interval{}, calm: never,
+		removing: map[string][]time.Duration{}, removed: map[string]interval{},
+		calm: never,
 	}
 	open := map[ID]*acquisition{}
 	writing := map[ID]Event{}
@@ -156,9 +159,10 @@ func (an *analysis) take(e Event) {
 	case Expired:
 		an.expired[e.Session] = append(an.expired[e.Session], e.At)
 	case Removing:
-		if _, again := an.removed[e.Node]; !again {
+		if len(an.removing[e.Node]) == 0 {
 			an.removed[e.Node] = interval{e.At, never}
 		}
+		an.removing[e.Node] = append(an.removing[e.Node], e.At)
 	case Calm:
 		an.calm = e.At
 	case Removed:
@@ -245,11 +249,7 @@ func (an *analysis) toldBy(at time.Duration) time.Duration {
 // forcedEnds are when a's session was, or was perhaps, ended by force, or its znode
 // deleted, which it could not know in time.
 func (an *analysis) forcedEnds(a *acquisition) []time.Duration {
-	at := slices.Clone(an.expired[a.session])
-	if removed, ok := an.removed[a.node]; ok {
-		at = append(at, removed.begin)
-	}
-	return at
+	return slices.Concat(an.expired[a.session], an.removing[a.node])
 }
 
 // nothingLeft tells whether a was let into a place that had ended by force before, which
