@@ -292,12 +292,19 @@ func (an *analysis) checkReleases() error {
 	return nil
 }
 
+// handedOn tells whether b's process let a have the lock, which it may do without asking,
+// and a had it no longer than until its process had to know that its znode was deleted.
+func (an *analysis) handedOn(b, a *acquisition, deleted time.Duration) bool {
+	return a.Worker == b.Worker && a.doubted <= an.toldBy(deleted)
+}
+
 // eventDelay is what may pass between a grant and the news that its znode had gone
 // before: what happened while the connection was away the client tells in any order.
 const eventDelay = time.Millisecond
 
 // checkRemovals demands that nobody gets the lock with a znode that was deleted while
-// another held it: whoever sees that the other has gone can see that, too.
+// another held it: whoever sees that the other has gone can see that, too. Within a
+// process nobody has to see that, and the news can be under way: see handedOn.
 func (an *analysis) checkRemovals() error {
 	for _, path := range an.paths {
 		for _, a := range an.granted(path) {
@@ -310,7 +317,8 @@ func (an *analysis) checkRemovals() error {
 					!a.sameOwner(b) && !a.sharesPlace(b)
 				through := b.grantedAt < gone.begin && gone.end < b.releasingAt &&
 					b.released && b.outcome == OK
-				if excludes && through && b.releasingAt < a.grantedAt {
+				if excludes && through && b.releasingAt < a.grantedAt &&
+					!an.handedOn(b, a, gone.begin) {
 					return an.violation("removals", path, a.grantedAt,
 						"%v was granted although its znode %s was deleted "+
 							"from %v to %v, when %v held the lock",

@@ -530,6 +530,12 @@ func TestCheckRemovals(t *testing.T) {
 		{name: "told at almost the same time", text: strings.ReplaceAll(
 			strings.ReplaceAll(deleted, "%", "exclusive"), "33 lost", "32 lost",
 		)},
+		{name: "handed on within a process, and told in time", text: strings.ReplaceAll(
+			strings.ReplaceAll(deleted, "%", "exclusive"), "1/0/0", "0/1/0",
+		), limits: simulator.Limits{Told: 11 * time.Millisecond}},
+		{name: "handed on within a process, and told late", text: strings.ReplaceAll(
+			strings.ReplaceAll(deleted, "%", "exclusive"), "1/0/0", "0/1/0",
+		), limits: simulator.Limits{Told: 10 * time.Millisecond}, want: []string{"removals"}},
 		{name: "readers together", text: strings.ReplaceAll(
 			strings.ReplaceAll(deleted, "%", "shared"), "exclusive", "shared",
 		)},
