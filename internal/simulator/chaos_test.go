@@ -146,11 +146,15 @@ func runChaos(
 		"%v (%s); at worst this process ran %v late", sum, n.summary(),
 		late.Round(time.Millisecond),
 	)
+	difference := e.diverged(t.Context())
+	switch {
+	case difference != "" && err != nil:
+		err = fmt.Errorf("%w: %s; and so: %w", errDiverged, difference, err)
+	case difference != "":
+		t.Logf("%v, and no worker met it: %s", errDiverged, difference)
+	}
 	if err == nil {
 		return sum, e.Close()
-	}
-	if e.diverged() {
-		err = fmt.Errorf("%w, and so: %w", errDiverged, err)
 	}
 	err = fmt.Errorf(
 		"CHAOS_SEED=%d: %w\nthe whole history: %s\n%v", seed, err, keep(t, history), e,
