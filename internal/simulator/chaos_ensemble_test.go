@@ -12,14 +12,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/Shopify/toxiproxy/v2"
-	"github.com/go-zookeeper/zk"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
@@ -97,78 +94,6 @@ func (e *ensemble) leader() (index int, ok bool) {
 		}
 	}
 	return 0, false
-}
-
-// diverged tells of a znode that one server has and another has not, or has as another
-// one, although both are up to date: "" where there is none. That is a defect of
-// ZooKeeper, and no lock can be right on top of it. It is met with version 3.8.0, where a
-// follower that has lost its leader comes back: later ones have fixes of that kind
-// (ZOOKEEPER-4712, ZOOKEEPER-4785).
-func (e *ensemble) diverged(ctx context.Context) (difference string) {
-	const pause, within = 100 * time.Millisecond, 5 * time.Second
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	for ; ctx.Err() == nil; time.Sleep(pause) {
-		var trees []map[string]int64
-		for _, s := range e.Servers {
-			tree, err := znodes(ctx, s.Addr)
-			if err != nil {
-				return "" // there is nothing to compare
-			}
-			trees = append(trees, tree)
-		}
-		// The next look may show that it was only on its way.
-		if difference = firstDifference(trees); difference == "" {
-			return ""
-		}
-	}
-	return difference
-}
-
-// znodes asks one server for all znodes, and for the transaction that made each.
-func znodes(ctx context.Context, server string) (map[string]int64, error) {
-	client, err := recipes.Connect(ctx, server, 2*time.Second)
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
-	if _, err := client.Sync("/"); err != nil {
-		return nil, err
-	}
-	found := map[string]int64{}
-	var walk func(path string) error
-	walk = func(path string) error {
-		children, stat, err := client.Children(path)
-		if errors.Is(err, zk.ErrNoNode) { // it went meanwhile
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		found[path] = stat.Czxid
-		for _, name := range children {
-			if err := walk(strings.TrimSuffix(path, "/") + "/" + name); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return found, walk("/")
-}
-
-// firstDifference names a znode that not all trees have; "" where there is none.
-func firstDifference(trees []map[string]int64) string {
-	for i, tree := range trees {
-		for path, czxid := range tree {
-			for k, other := range trees {
-				if made, ok := other[path]; !ok || made != czxid {
-					return fmt.Sprintf("server %d has %s of zxid %#x, and server %d has "+
-						"%#x (0: none)", i, path, czxid, k, made)
-				}
-			}
-		}
-	}
-	return ""
 }
 
 // String tells what the servers say of themselves: for a run that fails.

@@ -135,6 +135,7 @@ func runChaos(
 	defer cancel()
 	faulty := n.run(ctx, seed)
 	w.note("the faults are over")
+	difference := e.diverged(t.Context())
 	history, ended := w.finish(t.Context())
 	late := watch.late()
 	err = errors.Join(
@@ -146,7 +147,6 @@ func runChaos(
 		"%v (%s); at worst this process ran %v late", sum, n.summary(),
 		late.Round(time.Millisecond),
 	)
-	difference := e.diverged(t.Context())
 	switch {
 	case difference != "" && err != nil:
 		err = fmt.Errorf("%w: %s; and so: %w", errDiverged, difference, err)
