@@ -135,7 +135,6 @@ func runChaos(
 	defer cancel()
 	faulty := n.run(ctx, seed)
 	w.note("the faults are over")
-	difference := e.diverged(t.Context())
 	history, ended := w.finish(t.Context())
 	late := watch.late()
 	err = errors.Join(
@@ -147,11 +146,11 @@ func runChaos(
 		"%v (%s); at worst this process ran %v late", sum, n.summary(),
 		late.Round(time.Millisecond),
 	)
-	switch {
-	case difference != "" && err != nil:
-		err = fmt.Errorf("%w: %s; and so: %w", errDiverged, difference, err)
-	case difference != "":
-		t.Logf("%v, and no worker met it: %s", errDiverged, difference)
+	switch broken := e.diverged(); {
+	case broken != "" && err != nil:
+		err = fmt.Errorf("%w: %s; and so: %w", errDiverged, broken, err)
+	case broken != "":
+		t.Logf("%v, and no worker met it: %s", errDiverged, broken)
 	}
 	if err == nil {
 		return sum, e.Close()

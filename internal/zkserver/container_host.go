@@ -66,7 +66,7 @@ func (h *containerHost) ended(ctx context.Context) error {
 	}
 	return fmt.Errorf(
 		"its container ended with exit code %d %s; its log ends:\n%s", state.ExitCode,
-		state.Error, h.log(ctx),
+		state.Error, tail(h.log(ctx)),
 	)
 }
 
@@ -86,5 +86,5 @@ func (h *containerHost) log(ctx context.Context) string {
 	if err != nil {
 		return err.Error()
 	}
-	return tail(text)
+	return string(text)
 }

@@ -1,7 +1,6 @@
 package zkserver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -94,7 +93,7 @@ func (h *processHost) ended(ctx context.Context) error {
 	default:
 		return nil
 	}
-	log := h.log(ctx)
+	log := tail(h.log(ctx))
 	err := fmt.Errorf(
 		"its process ended (%s); its log ends:\n%s", h.proc.cmd.ProcessState, log,
 	)
@@ -115,16 +114,6 @@ func (h *processHost) log(context.Context) string {
 	text, err := os.ReadFile(h.file("log"))
 	if err != nil {
 		return err.Error()
-	}
-	return tail(text)
-}
-
-// tail is the end of a log, enough of it to show a Java exception with its causes.
-func tail(text []byte) string {
-	const most = 4000
-	if len(text) > most {
-		text = text[len(text)-most:]
-		text = text[bytes.IndexByte(text, '\n')+1:]
 	}
 	return string(text)
 }

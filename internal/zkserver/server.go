@@ -60,7 +60,28 @@ func (s *Server) FourLetter(command string) (string, error) {
 }
 
 // Log returns the end of what the server has logged, or why there is none to be had.
-func (s *Server) Log() string { return s.host.log(context.Background()) }
+func (s *Server) Log() string { return tail(s.host.log(context.Background())) }
+
+// LogLines returns the lines with a text of all that the server has logged since it was
+// started first.
+func (s *Server) LogLines(with string) (found []string) {
+	for line := range strings.Lines(s.host.log(context.Background())) {
+		if strings.Contains(line, with) {
+			found = append(found, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return found
+}
+
+// tail is the end of a log, enough of it to show a Java exception with its causes.
+func tail(text string) string {
+	const most = 4000
+	if len(text) > most {
+		text = text[len(text)-most:]
+		_, text, _ = strings.Cut(text, "\n")
+	}
+	return text
+}
 
 func (s *Server) do(what string, step func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)

@@ -80,6 +80,8 @@ func TestSmokeFreeze(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, answer, "Mode: standalone")
 	require.Contains(t, server.Log(), "srvr")
+	require.NotEmpty(t, server.LogLines("Reading configuration"), "where the log begins")
+	require.Empty(t, server.LogLines("what no server logs"))
 }
 
 func TestSmokeRestartKeepsAddressAndData(t *testing.T) {
