@@ -1,6 +1,6 @@
 //go:build unix
 
-package simulator_test
+package chaos_test
 
 import (
 	"context"
