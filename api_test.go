@@ -139,10 +139,12 @@ var _ = []any{
 	(func(time.Duration) recipes.Option)(recipes.WithServerTick),
 	(func(func(context.Context, recipes.Event)) recipes.Option)(recipes.WithObserver),
 	(func(time.Duration, int) recipes.Option)(recipes.WithCaching),
+	(func(time.Duration) recipes.Option)(recipes.WithLossMargin),
+	(func(time.Duration) recipes.Option)(recipes.WithMaxHold),
 
 	[]error{
 		recipes.ErrNotOwner, recipes.ErrLockLost, recipes.ErrUpgrade, recipes.ErrBusy,
-		recipes.ErrUnavailable,
+		recipes.ErrUnavailable, recipes.ErrHoldExpired,
 	},
 	recipes.Participant{
 		Node: "", Kind: "", Data: []byte{}, Session: int64(0), Since: time.Time{},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/session"
 )
 
@@ -14,9 +15,14 @@ var (
 	ErrNotOwner = errors.New("not the owner of the lock")
 
 	// ErrLockLost says that a hold ended under its owner: the session expired, the znode
-	// was deleted, the connection was closed, or ZooKeeper was out of touch for too long.
+	// was deleted, the connection was closed, ZooKeeper was out of touch for too long, or
+	// WithMaxHold ended the hold.
 	// Work that the lock protected may have overlapped with another holder's.
 	ErrLockLost = errors.New("the lock was lost")
+
+	// ErrHoldExpired says that a hold has lasted for as long as WithMaxHold allows. Such
+	// an error matches ErrLockLost, too.
+	ErrHoldExpired = seqnode.ErrExpired
 
 	// ErrBusy says that Do gave up waiting, as WaitAtMost told it to: others were ahead.
 	// The text says how many, and behind which znode the caller stood.

@@ -469,3 +469,25 @@ func ExampleHold_Check() {
 	// while it is held: <nil>
 	// after that: true
 }
+
+// A job that takes a second to stop, and that nobody trusts to end.
+func ExampleWithMaxHold() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	lock := must(recipes.NewInterProcessMutex(client, "/locks/import",
+		recipes.WithMaxHold(100*time.Millisecond), // an hour, say
+		recipes.WithLossMargin(time.Second)))
+	err := recipes.Do(context.Background(), lock, func(
+		ctx context.Context, _ *recipes.Hold,
+	) error {
+		<-ctx.Done() // nobody else holds the lock in the next second
+		return context.Cause(ctx)
+	})
+	fmt.Println("it took too long:", errors.Is(err, recipes.ErrHoldExpired))
+	fmt.Println("the lock was lost:", errors.Is(err, recipes.ErrLockLost))
+	// Output:
+	// it took too long: true
+	// the lock was lost: true
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -154,7 +155,8 @@ func (h *Hold) FencingToken() int64 { return h.token }
 // has not heard from this process. At that moment at least a twentieth of the session
 // timeout is left, for clocks that differ and for the time it takes to tell. That
 // presumes that a session lasts for at least two of the servers' ticks; see
-// WithServerTick. The time is this process's monotonic clock, or its wall clock where
+// WithServerTick. With WithLossMargin it closes that much earlier, and with WithMaxHold
+// when the hold has lasted so long. The time is this process's monotonic clock, or its wall clock where
 // that has moved farther: a process or a machine that was stopped meanwhile finds out
 // just after it runs again. A Release does not close it, unless the lock turns out to be
 // lost.
@@ -200,6 +202,20 @@ func (h *Hold) Context(
 // Such a transaction must have an outcome that is known before Release: the next owner in
 // this process has the lock from then on, and the check passes for as long as the delete
 // of the znode takes, or its place is kept. (One of Multi's is waited for.)
+//
+// What Check returns of a hold that WithMaxHold has ended never passes: ZooKeeper answers
+// zk.ErrBadVersion while the znode is there, and zk.ErrNoNode after that.
 func (h *Hold) Check() *zk.CheckVersionRequest {
-	return &zk.CheckVersionRequest{Path: h.serverPath, Version: -1}
+	version := int32(anyVersion)
+	if errors.Is(h.Err(), ErrHoldExpired) {
+		version = noVersion
+	}
+	return &zk.CheckVersionRequest{Path: h.serverPath, Version: version}
 }
+
+// The versions of a check: one that matches whatever the znode has, and one that none has,
+// since versions count from 0.
+const (
+	anyVersion = -1
+	noVersion  = math.MinInt32
+)

@@ -29,6 +29,8 @@ type settings struct {
 	observer       func(context.Context, Event)
 	observed       bool             // WithObserver was given
 	keep           *seqnode.Keeping // nil: no place is kept
+	lossMargin     time.Duration
+	maxHold        *time.Duration
 }
 
 // WithData sets what the lock znodes hold, for people and programs that look at the
@@ -106,6 +108,53 @@ func WithObserver(f func(ctx context.Context, e Event)) Option {
 	return func(s *settings) { s.observer, s.observed = f, true }
 }
 
+// WithLossMargin is for what cannot stop at once. Where ZooKeeper is out of touch, Lost
+// closes d earlier than it must, so that nobody else holds the lock within d of Lost: so
+// much time is left to stop in. If the session turns out to live after all, the znode
+// still goes, as that of any lost hold, but not before d is over. The same is left where
+// WithMaxHold ends a hold.
+//
+// It does not hold for a loss that nobody could foresee: where somebody deletes the
+// znode, an operator ends the session, or this process closes the connection, Lost closes
+// at once, and others may follow at once. Nor where the process itself was stopped for
+// longer than d (see Hold.Lost); the fencing token is for that.
+//
+// A margin shortens the outage that costs no lock, which is about half of the session
+// timeout without one, by d. So Acquire fails at once where 4 d is more than the session
+// timeout (or, with a server tick above 0.9 session timeouts, where a little less is).
+// Where the session timeout is not known, d is 250 ms at most. And it grants nothing that
+// would be lost a moment later with nothing amiss: on a connection that was idle before,
+// an Acquire with a margin of more than a twentieth of the session timeout can take up to
+// a quarter of it, and an AcquireTimeout that is over before that gives ErrUnavailable.
+// Other locks in use on the connection prevent that, and a short WithServerTick shortens
+// it to half a tick.
+//
+// Default: none. A negative d is refused. Each lock on a connection has its own margin;
+// owners who share a place (WithCaching) are lost together, by the longest of theirs.
+func WithLossMargin(d time.Duration) Option {
+	return func(s *settings) { s.lossMargin = d }
+}
+
+// WithMaxHold ends a hold by itself when it has lasted for d, so that no owner who hangs
+// keeps the lock for ever: Lost closes, with an Err that matches ErrHoldExpired and
+// ErrLockLost, and the znode is deleted, after the loss margin, if any. Release tells the
+// same error. d is counted from when the lock is granted, by this process's monotonic
+// clock, or its wall clock where that has moved farther. Re-entries do not renew it. Each
+// lease has its own, and each member of a multi lock.
+//
+// It stops nobody: the owner who hangs may go on writing when he wakes up, if he does not
+// look at Lost. Hold.Multi refuses then, and so does a store that looks at tokens. And it
+// is this process that ends the hold: one that is stopped ends it when it runs again, or
+// with its session.
+//
+// With WithCaching each owner has d for himself. The place is given up when one is over;
+// readers who are in it with others leave it alone.
+//
+// Default: none. A d of 0 or less is refused.
+func WithMaxHold(d time.Duration) Option {
+	return func(s *settings) { s.maxHold = &d }
+}
+
 // WithCaching lets all owners that use a lock through one connection share one place in
 // its queue, one znode, and keep it between uses. For a lock that one process uses again
 // and again, an Acquire that finds the place held and free asks nothing of ZooKeeper, and
@@ -164,6 +213,10 @@ func newSettings(opts []Option) (settings, error) {
 		return s, fmt.Errorf("WithSessionTimeout: %v is not positive", *s.sessionTimeout)
 	case s.serverTick != nil && *s.serverTick <= 0:
 		return s, fmt.Errorf("WithServerTick: %v is not positive", *s.serverTick)
+	case s.lossMargin < 0:
+		return s, fmt.Errorf("WithLossMargin: %v is negative", s.lossMargin)
+	case s.maxHold != nil && *s.maxHold <= 0:
+		return s, fmt.Errorf("WithMaxHold: %v is not positive", *s.maxHold)
 	case s.keep != nil && s.keep.Idle < 0:
 		return s, fmt.Errorf("WithCaching: idle: %v is negative", s.keep.Idle)
 	case s.keep != nil && s.keep.Passes < 1:
@@ -257,6 +310,23 @@ func (s *settings) advice(conn Conn) string {
 		return option
 	}
 	return fmt.Sprintf("give %T a method Unwrap() recipes.Conn, or %s", conn, option)
+}
+
+// queue is a queue of what is held, whose names and order are kinds and rule.
+func (s *settings) queue(
+	dir, kind string, kinds []string, rule seqnode.Rule,
+) *seqnode.Queue {
+	q := &seqnode.Queue{
+		Dir: dir, Kind: kind, Kinds: kinds, Rule: rule,
+		Data: s.data, ACL: s.acl, Log: s.logger, LossMargin: s.lossMargin,
+	}
+	if s.maxHold != nil {
+		q.MaxHold = *s.maxHold
+	}
+	if s.keep != nil {
+		q.Keep = *s.keep
+	}
+	return q
 }
 
 // hostAddress returns an address of this host, without asking DNS, which may take

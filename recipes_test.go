@@ -81,6 +81,15 @@ func TestBadInput(t *testing.T) {
 			conn: p.Conn, path: "/a",
 			opts: []recipes.Option{recipes.WithServerTick(0)}, says: "WithServerTick: 0s",
 		},
+		"a negative loss margin": {
+			conn: p.Conn, path: "/a",
+			opts: []recipes.Option{recipes.WithLossMargin(-1)},
+			says: "WithLossMargin: -1ns is negative",
+		},
+		"no time to hold": {
+			conn: p.Conn, path: "/a",
+			opts: []recipes.Option{recipes.WithMaxHold(0)}, says: "WithMaxHold: 0s",
+		},
 		"path and data and ACL": {
 			conn: p.Conn, path: "/" + strings.Repeat("a", 1<<19),
 			opts: []recipes.Option{recipes.WithData(make([]byte, 1<<19))},

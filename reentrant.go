@@ -44,19 +44,12 @@ type claim struct {
 func newReentrant(
 	conn Conn, s settings, recipe, path, kind string, kinds []string, rule seqnode.Rule,
 ) *reentrant {
-	r := &reentrant{
+	return &reentrant{
 		conn: conn, path: path, config: s.sessionConfig(conn),
 		steps: &steps{recipe, path, s.observer},
-		queue: &seqnode.Queue{
-			Dir: path, Kind: kind, Kinds: kinds, Rule: rule,
-			Data: s.data, ACL: s.acl, Log: s.logger,
-		},
+		queue: s.queue(path, kind, kinds, rule), keeps: s.keep != nil,
 		revocable: make(chan struct{}), claims: map[owner]*claim{},
 	}
-	if s.keep != nil {
-		r.keeps, r.queue.Keep = true, *s.keep
-	}
-	return r
 }
 
 // Acquire implements InterProcessLock. An owner that holds the lock re-enters without

@@ -85,17 +85,16 @@ func newSemaphore(
 	if settings.keep != nil {
 		return nil, errors.New("WithCaching: a semaphore keeps no place in its queue")
 	}
-	// Of two queues: who stands at the gate is held as well (Enter), and has no lease.
 	queue := func(dir, kind string, rule seqnode.Rule) *seqnode.Queue {
-		return &seqnode.Queue{
-			Dir: zkpath.Join(path, dir), Kind: kind, Kinds: []string{kind}, Rule: rule,
-			Data: settings.data, ACL: settings.acl, Log: settings.logger,
-		}
+		return settings.queue(zkpath.Join(path, dir), kind, []string{kind}, rule)
 	}
+	// Who stands at the gate is held as well (Enter), and has no lease.
+	gate := queue(locksDir, mutexName, predecessor)
+	gate.LossMargin, gate.MaxHold = 0, 0
 	return &InterProcessSemaphoreV2{
 		conn: conn, path: path, config: settings.sessionConfig(conn),
 		steps:  &steps{"semaphore", path, settings.observer},
-		gate:   queue(locksDir, mutexName, predecessor),
+		gate:   gate,
 		leases: queue(leasesDir, leaseName, nil),
 	}, nil
 }
@@ -209,6 +208,9 @@ func (s *InterProcessSemaphoreV2) enter(
 ) ([]*seqnode.Node, error) {
 	conn := session.Use(s.conn, s.config)
 	defer conn.Release()
+	if err := conn.Bears(s.leases.LossMargin); err != nil {
+		return nil, err
+	}
 	var backoff session.Backoff
 	for {
 		if err := s.admits(ctx, conn, n, try); err != nil {

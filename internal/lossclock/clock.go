@@ -46,6 +46,10 @@ const (
 	pingShare  = 3  // the client pings every T/3
 	slackShare = 20 // T/20 is left for clocks that differ, and for being told
 
+	// marginShare is what a margin may take, so that more than half of T is left for the
+	// evidence to come.
+	marginShare = 4
+
 	// longestTick is presumed where the tick is not known.
 	longestTick = 10 * time.Second
 
@@ -92,6 +96,19 @@ func (t Terms) Workable() bool {
 
 // LeastTimeout is the shortest T that a lock can be held with.
 func (t Terms) LeastTimeout() time.Duration { return t.Tick / 4 * 3 }
+
+// LongestMargin is the longest time by which a hold can be told of silence earlier than
+// it must, and not be told of it where there is none: a quarter of T, or what is left of
+// it behind evidence that is as old as it can become in the long run, and a beat that is
+// late.
+func (t Terms) LongestMargin() time.Duration {
+	if t.Timeout <= 0 {
+		return unknownGood / marginShare
+	}
+	spare := t.Timeout - t.Timeout/slackShare - t.reportedWithin() -
+		2*t.Timeout/periodShare - t.Timeout/hasteShare
+	return max(0, min(t.Timeout/marginShare, spare))
+}
 
 // A Clock keeps the contacts of one session after the other. The zero Clock is ready. All
 // times that it is given must come from one clock that never goes back; see [Timeline].
@@ -166,6 +183,27 @@ func (c *Clock) GoodUntil(
 	}
 	reported := c.Reported(terms, session, handshake)
 	return reported.Add(terms.Timeout - terms.Timeout/slackShare), !reported.IsZero()
+}
+
+// Outlasts tells whether a session that is relied on until margin before its time, and no
+// longer, will have newer evidence by then if all goes well: the next contact is proved
+// in time, with a beat to spare. It need not be so after an idle time, of which nothing
+// but the client's pings is known.
+func (c *Clock) Outlasts(
+	terms Terms, session int64, handshake time.Time, margin time.Duration,
+) bool {
+	until, ok := c.GoodUntil(terms, session, handshake)
+	if !ok || terms.Timeout <= 0 || c.Last(session).IsZero() {
+		return ok
+	}
+	reported := c.Reported(terms, session, handshake)
+	for _, next := range c.recent {
+		if next.sent.After(reported) {
+			proof := next.answered.Add(terms.reportedWithin())
+			return !proof.Add(terms.Timeout / hasteShare).After(until.Add(-margin))
+		}
+	}
+	return true // the handshake is later than all of them
 }
 
 // Reported is the latest time from which the leader surely has heard of the session; zero

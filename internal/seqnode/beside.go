@@ -18,6 +18,9 @@ import (
 func (q *Queue) EnterBeside(
 	ctx context.Context, s *session.Session, writer *Node, r Request,
 ) (*Node, error) {
+	if err := s.Bears(q.LossMargin); err != nil {
+		return nil, err
+	}
 	asked := time.Now()
 	c := q.newCreation(s, r.OnData)
 	c.number = writer.name.number()

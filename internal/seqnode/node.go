@@ -52,6 +52,11 @@ type Node struct {
 	guarded int   // transactions that the znode guards and whose outcome is open
 	cause   error // why it ended
 	endedAt time.Time
+	// the longest loss margin of those who rely on it, and until when its znode has to
+	// stay for one of them, who is to stop before others go on
+	margin       time.Duration
+	staysUntil   time.Time
+	cancelExpiry func() // takes back what expireLater has planned; nil: nothing
 
 	// who else is told of a loss: those who rely on a place that is kept
 	shares map[*Share]struct{}
@@ -79,7 +84,8 @@ func (c *creation) newNode(path string, name Name, zkSession int64) *Node {
 	n := &Node{
 		Path: path, q: c.q, s: c.s, name: name, id: c.id, strays: c.sent > 1,
 		session: zkSession, onData: c.onData, crowd: c.crowd,
-		self: selfWatch{firstRead: make(chan struct{})},
+		margin: c.q.LossMargin,
+		self:   selfWatch{firstRead: make(chan struct{})},
 	}
 	n.ended, n.endNow = context.WithCancel(context.Background())
 	n.lost, n.loseNow = context.WithCancelCause(context.Background())
@@ -129,7 +135,7 @@ func (n *Node) hold(token int64, first bool) error {
 	// Before Session.Hold: a loss right behind that must be told.
 	n.state, n.wasHeld, n.first, n.token = stateHeld, true, first, token
 	n.mu.Unlock()
-	err := n.s.Hold(n.Path)
+	err := n.s.Hold(n.Path, n.q.LossMargin)
 	switch {
 	case err == nil && n.ended.Err() != nil:
 		return errRejoin
@@ -178,7 +184,7 @@ func (n *Node) Guard() (settled func(), ok bool) {
 func (n *Node) handedOver() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.first && errors.Is(n.cause, errLeft) && n.guarded == 0
+	return n.first && errors.Is(n.cause, errLeft) && !n.inUseLocked()
 }
 
 // yields tells whether n has ended, and nothing can be done under its znode any more,
@@ -189,7 +195,31 @@ func (n *Node) yields() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	lost := n.wasHeld && !errors.Is(n.cause, errLeft)
-	return n.state == stateEnded && n.guarded == 0 && !lost
+	return n.state == stateEnded && !n.inUseLocked() && !lost
+}
+
+// inUseLocked tells whether something may still be done under the znode although nobody
+// relies on it.
+func (n *Node) inUseLocked() bool {
+	return n.guarded > 0 || time.Now().Before(n.staysUntil)
+}
+
+// linger keeps the znode for d from now on, whenever n ends by itself.
+func (n *Node) linger(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if until := time.Now().Add(d); until.After(n.staysUntil) {
+		n.staysUntil = until
+	}
+}
+
+// expireLater ends a held Node after the longest time that its queue allows.
+func (n *Node) expireLater() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.q.MaxHold > 0 && n.state == stateHeld {
+		n.cancelExpiry = n.s.After(n.q.MaxHold, func() { n.end(ErrExpired) })
+	}
 }
 
 // hasEnded tells it as soon as anything is done about it.
@@ -247,7 +277,7 @@ func (n *Node) loseLocked(cause error) {
 
 // attach lets sh rely on n, and be told of a loss from now on; false where n is lost.
 func (n *Node) attach(sh *Share) bool {
-	if n.rely() != nil {
+	if n.rely(sh.margin) != nil {
 		return false
 	}
 	n.mu.Lock()
@@ -255,6 +285,7 @@ func (n *Node) attach(sh *Share) bool {
 	if n.state != stateHeld {
 		return false
 	}
+	n.margin = max(n.margin, sh.margin)
 	if n.shares == nil {
 		n.shares = map[*Share]struct{}{}
 	}
@@ -280,10 +311,10 @@ func (n *Node) sharers() []*Share {
 	return slices.Collect(maps.Keys(n.shares))
 }
 
-// rely asks the clock whether n, which is held, can be relied on at this moment. Where it
-// cannot, although nobody may have been told yet, n is lost.
-func (n *Node) rely() error {
-	err := n.s.Hold(n.Path)
+// rely asks the clock whether n, which is held, can be relied on at this moment, and with
+// that loss margin. Where it cannot, although nobody may have been told yet, n is lost.
+func (n *Node) rely(margin time.Duration) error {
+	err := n.s.Hold(n.Path, margin)
 	if err != nil {
 		n.Lose(err)
 	}
@@ -291,7 +322,8 @@ func (n *Node) rely() error {
 }
 
 // end ends the Node, once; there is no other way out. Whatever the cause: the holder is
-// told first, then the followers, and no znode stays.
+// told first, then the followers, and no znode stays. It is deleted at once, unless the
+// one who is told has a margin to stop what he does.
 func (n *Node) end(cause error) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -302,12 +334,20 @@ func (n *Node) end(cause error) bool {
 		n.loseLocked(cause)
 	}
 	n.state, n.cause, n.endedAt = stateEnded, cause, time.Now()
+	if n.wasHeld && leavesMargin(cause) {
+		n.staysUntil = n.endedAt.Add(n.margin)
+	}
+	stays := n.staysUntil.Sub(n.endedAt)
+	if n.cancelExpiry != nil {
+		n.cancelExpiry()
+	}
 	n.sure = n.self.isSetLocked() // before the delete is sent
 	n.self.stopLocked()
 	n.removal = session.Start(n.s, func() (struct{}, error) {
 		defer n.s.Release()
 		defer n.s.Untrack(n.Path)
 		defer n.leaveCrowd()
+		_ = n.s.Pause(context.Background(), stays) // it ends with the connection
 		return struct{}{}, n.remove(cause)
 	})
 	n.endNow()
@@ -373,6 +413,12 @@ func (n *Node) remove(cause error) error {
 			"node", n.Path, "error", err)
 	}
 	return err
+}
+
+// leavesMargin tells of a loss whether the lock need not pass on yet: the others come by
+// the doing of ZooKeeper or of somebody else.
+func leavesMargin(cause error) bool {
+	return errors.Is(cause, session.ErrSuspended) || errors.Is(cause, ErrExpired)
 }
 
 // isLoss tells whether err says that a znode was lost, and not that a call failed.

@@ -75,6 +75,9 @@ type arrival struct {
 func (q *Queue) EnterKept(
 	ctx context.Context, s *session.Session, r Request,
 ) (*Share, error) {
+	if err := s.Bears(q.LossMargin); err != nil {
+		return nil, err
+	}
 	asked := time.Now()
 	for {
 		sh, a := placeOf(s, q).arrive(q, r)
@@ -96,7 +99,7 @@ func (p *place) arrive(q *Queue, r Request) (*Share, *arrival) {
 		return nil, nil
 	}
 	if st := p.held; st != nil && len(p.waiting) == 0 && st.isFree() {
-		if sh := st.admit(r); sh != nil {
+		if sh := st.admit(q, r); sh != nil {
 			return sh, nil
 		}
 	}
@@ -295,7 +298,7 @@ func (p *place) reviewHeld() {
 // letIn lets the first in that waits; false: the stay turns out to be lost.
 func (p *place) letIn() bool {
 	a := p.waiting[0]
-	sh := p.held.admit(a.request)
+	sh := p.held.admit(a.q, a.request)
 	if sh == nil {
 		return false
 	}

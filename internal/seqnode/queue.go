@@ -37,6 +37,11 @@ type Queue struct {
 	Relist bool
 	Log    *slog.Logger
 	Keep   Keeping // of a queue for EnterKept
+	// LossMargin is by how much earlier than it must Lost is told to who is out of touch,
+	// and for how long after that its znode stays; see session.Session.Hold.
+	LossMargin time.Duration
+	// MaxHold is after what time a hold ends by itself, with ErrExpired; 0: after none.
+	MaxHold time.Duration
 }
 
 // excludes tells whether one that is ahead must go before another may proceed.
@@ -66,6 +71,8 @@ var (
 	// ErrGone says that somebody deleted the znode.
 	ErrGone = errors.New(
 		"the znode was deleted (by somebody, or because the session ended)")
+	// ErrExpired says that a hold has lasted for as long as its queue allows.
+	ErrExpired = errors.New("the hold has lasted as long as it may")
 )
 
 // errUnlisted is ErrGone as far as a list tells, which may be wrong: something between us
@@ -82,6 +89,9 @@ var errRejoin = session.Permanent(errors.New("the place in the queue was lost"))
 // connection and what no retry mends do, and leave no znode behind. An error tells where
 // it stood.
 func (q *Queue) Enter(ctx context.Context, s *session.Session, r Request) (*Node, error) {
+	if err := s.Bears(q.LossMargin); err != nil {
+		return nil, err
+	}
 	var backoff session.Backoff
 	for {
 		asked := time.Now()

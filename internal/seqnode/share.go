@@ -1,6 +1,9 @@
 package seqnode
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // A Share is an owner's part in a stay: the stay's znode is held for it, and maybe for
 // others before it, beside it and behind it. It is safe for concurrent use.
@@ -8,16 +11,18 @@ type Share struct {
 	*Node // the stay's, from which it has all that is not below
 
 	// Set by admit.
-	stay   *stay
-	onData func(data []byte) // see Request; may be nil
+	stay         *stay
+	onData       func(data []byte) // see Request; may be nil
+	margin       time.Duration     // see Queue.LossMargin
+	cancelExpiry func()            // takes back expire
 
 	// Done, with the cause, by the Node when it is lost: see attach.
 	lost    context.Context
 	loseNow context.CancelCauseFunc
 
 	// Guarded by place.mu.
-	released bool
-	guarded  int // transactions of this owner whose outcome is open
+	released bool // or expired
+	guarded  int  // transactions of this owner whose outcome is open
 }
 
 // Lost is Node.Lost for this owner alone: it stays open whatever becomes of the stay
@@ -29,7 +34,10 @@ func (sh *Share) Cause() error {
 	p := sh.stay.place
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if sh.released {
+	switch {
+	case sh.released && sh.lost.Err() != nil:
+		return context.Cause(sh.lost)
+	case sh.released:
 		return errLeft
 	}
 	return sh.Node.Cause()
@@ -79,13 +87,14 @@ func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
 	st, p := sh.stay, sh.stay.place
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	sh.cancelExpiry()
 	if sh.released {
 		return func(context.Context) error { return errLeft }
 	}
 	sh.released = true
 	// Out of touch it may be lost already; who deletes it finds out.
 	st.leaveOne(sh.guarded > 0 || p.key.s.Unavailable())
-	_ = st.node.rely() // the clock may have run out, where nobody has looked yet
+	_ = st.node.rely(0) // the clock may have run out, where nobody has looked yet
 	p.review()
 	if p.held != st && st.users == 0 && st.left == nil {
 		st.leave() // another was granted meanwhile
@@ -98,6 +107,27 @@ func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
 		return func(context.Context) error { return cause }
 	}
 	return func(context.Context) error { return nil }
+}
+
+// expire ends the Share of an owner who has had it for as long as it may. Nobody else is
+// let in, and once nobody is left the stay ends: not before the margin is over, in which
+// this owner may still be busy. Others who are in it stay.
+func (sh *Share) expire() {
+	st, p := sh.stay, sh.stay.place
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if sh.released || sh.lost.Err() != nil {
+		return
+	}
+	sh.released = true
+	if st.users == 1 {
+		st.node.Lose(ErrExpired)
+	} else if st.node.detach(sh) {
+		st.node.linger(sh.margin)
+		sh.loseNow(ErrExpired)
+	}
+	st.leaveOne(true)
+	p.review()
 }
 
 // Withdraw is StartLeaving without waiting for any result.

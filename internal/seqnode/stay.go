@@ -195,12 +195,19 @@ func (st *stay) isOver() bool {
 	return st.closed || st.contended || time.Since(st.idleSince) >= st.q.Keep.Idle
 }
 
-// admit makes an owner a user. It returns nil where the stay turns out to be lost.
-func (st *stay) admit(r Request) *Share {
-	sh := &Share{Node: st.node, stay: st, onData: r.OnData}
+// admit makes an owner a user, who came with q. It returns nil where the stay turns out
+// to be lost.
+func (st *stay) admit(q *Queue, r Request) *Share {
+	sh := &Share{
+		Node: st.node, stay: st, onData: r.OnData,
+		margin: q.LossMargin, cancelExpiry: func() {},
+	}
 	sh.lost, sh.loseNow = context.WithCancelCause(context.Background())
 	if !st.node.attach(sh) {
 		return nil
+	}
+	if q.MaxHold > 0 {
+		sh.cancelExpiry = st.place.key.s.After(q.MaxHold, sh.expire)
 	}
 	st.users++
 	return sh

@@ -387,6 +387,9 @@ func (w *waiter) take(ctx context.Context) error {
 		w.token = czxid
 	}
 	err := w.node.hold(w.token, first)
+	if err == nil && w.request.stay == nil { // of a stay each owner has his own time
+		w.node.expireLater()
+	}
 	if err == nil && first && w.node.crowd != nil {
 		w.node.crowd.clear(w.node)
 	}

@@ -59,6 +59,12 @@ func (c *clock) goodUntil(session int64) (time.Time, bool) {
 	return c.evidence.GoodUntil(c.terms(), session, c.handshake(session))
 }
 
+// outlasts tells whether new evidence will most likely come in time for one that is told
+// of silence by margin earlier.
+func (c *clock) outlasts(session int64, margin time.Duration) bool {
+	return c.evidence.Outlasts(c.terms(), session, c.handshake(session), margin)
+}
+
 // nextSync is when the next heartbeat is due, where the last one was sent at lastSync and
 // something depends on the session, or not.
 func (c *clock) nextSync(session int64, lastSync time.Time, needed bool) time.Time {

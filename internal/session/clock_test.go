@@ -55,7 +55,7 @@ func TestTheLongestTickCounts(t *testing.T) {
 				time.Sleep(time.Second)
 				at := time.Now()
 				require.NoError(t, s.Delete("/x", -1))
-				require.NoError(t, s.Hold("/held"))
+				require.NoError(t, s.Hold("/held", 0))
 				held.await(t)
 				require.Equal(t, at.Add(goodFor(timeout)-timeout/3-c.half), held.at)
 			})
@@ -78,7 +78,7 @@ func TestAHandshakeCounts(t *testing.T) {
 		defer conn.silence()() // heartbeats hang; the contact does not
 		time.Sleep(15 * time.Second)
 		require.NoError(t, s.Delete("/x", -1))
-		require.NoError(t, s.Hold("/held"))
+		require.NoError(t, s.Hold("/held", 0))
 		held.await(t)
 		require.Equal(t, lastHandshake.Add(goodFor(timeout)), held.at)
 	})
@@ -105,7 +105,7 @@ func TestTheHandshakeAfterAnOutageCounts(t *testing.T) {
 				conn.change(func() { conn.state = zk.StateHasSession })
 				time.Sleep(time.Second)
 				require.NoError(t, s.Delete("/x", -1))
-				err := s.Hold("/held")
+				err := s.Hold("/held", 0)
 				if !plain { // nobody knows for how long it was away before
 					require.ErrorIs(t, err, session.ErrSuspended)
 					require.ErrorContains(t, err, "its leader may know of no request yet")

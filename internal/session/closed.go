@@ -29,7 +29,7 @@ func (s *Session) ConnClosed() {
 	}
 	close(s.closed)
 	s.mu.Unlock()
-	s.tell(func(t *tracked) error { return s.clock.explain(closedError{}, t.session) })
+	s.tell(func(t *tracked) error { return s.clock.explain(closedError{}, t.session, 0) })
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
 	s.forgetIfIdleLocked()

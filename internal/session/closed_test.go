@@ -160,7 +160,7 @@ func TestAClosedConnectionEndsEverything(t *testing.T) {
 		s.Track("/waiting", 1, waiting)
 		s.Track("/held", 1, held)
 		require.NoError(t, contact(s))
-		require.NoError(t, s.Hold("/held"))
+		require.NoError(t, s.Hold("/held", 0))
 		conn.change(func() { conn.state = zk.StateDisconnected })
 		ends := make(chan error, 2)
 		go func() { ends <- awaitReady(t.Context(), s) }()
@@ -178,7 +178,7 @@ func TestAClosedConnectionEndsEverything(t *testing.T) {
 		}
 		require.ErrorIs(t, <-ends, session.ErrClosed)
 		require.ErrorIs(t, <-ends, session.ErrClosed)
-		require.ErrorIs(t, s.Hold("/held"), session.ErrClosed)
+		require.ErrorIs(t, s.Hold("/held", 0), session.ErrClosed)
 		end := conn.silence()
 		_, err := session.Call(t.Context(), s, func() (none struct{}, err error) {
 			return none, contact(s)

@@ -128,9 +128,9 @@ func TestEachWriteAndSyncKeepsTheClock(t *testing.T) {
 				s.Track("/a", 1, newEphemeral())
 				require.NoError(t, c.call(s))
 				if c.keeps {
-					require.NoError(t, s.Hold("/a"))
+					require.NoError(t, s.Hold("/a", 0))
 				} else {
-					require.ErrorIs(t, s.Hold("/a"), session.ErrSuspended)
+					require.ErrorIs(t, s.Hold("/a", 0), session.ErrSuspended)
 				}
 			})
 		})
@@ -173,9 +173,9 @@ func TestWhatKeepsTheClock(t *testing.T) {
 				}
 				require.ErrorIs(t, s.Delete("/a", -1), c.err)
 				if c.keeps {
-					require.NoError(t, s.Hold("/a"))
+					require.NoError(t, s.Hold("/a", 0))
 				} else {
-					require.ErrorIs(t, s.Hold("/a"), session.ErrSuspended)
+					require.ErrorIs(t, s.Hold("/a", 0), session.ErrSuspended)
 				}
 			})
 		})
@@ -190,10 +190,10 @@ func TestASyncThatFailedDoesNotKeepTheClock(t *testing.T) {
 		s.Track("/a", 1, newEphemeral())
 		conn.change(func() { conn.err = zk.ErrNoNode })
 		require.ErrorIs(t, s.Sync("/a"), zk.ErrNoNode)
-		require.ErrorIs(t, s.Hold("/a"), session.ErrSuspended)
+		require.ErrorIs(t, s.Hold("/a", 0), session.ErrSuspended)
 		conn.change(func() { conn.err = nil })
 		require.NoError(t, s.Sync("/a"))
-		require.NoError(t, s.Hold("/a"))
+		require.NoError(t, s.Hold("/a", 0))
 	})
 }
 

@@ -20,6 +20,9 @@
 //     delete is answered. It waits, or is held: from Hold on, also while it is deleted.
 //     It is told when its session has ended, and a held one also when the session is
 //     suspended: the time that the leader surely gives it has run out.
+//   - margin: by how much earlier than it must be a held ephemeral is told that the
+//     session is suspended (Hold). Each has its own.
+//   - alarm: what is to be done once a time has passed, by the loss clock's line (After).
 //   - tick: a look at the client's state, every 100 ms or less. It asks nothing.
 //   - heartbeat: the sync that the tick makes when no contact came by itself. The loss
 //     clock says when (NextSync). There is one for all users of the connection, also
@@ -43,13 +46,14 @@
 // handed to those who wait.
 //
 // An ephemeral is told by whoever finds out: the tick, or the one who calls ConnClosed.
+// An alarm is called by the tick.
 //
 // # Locks
 //
 // A caller may hold a mutex of its own when it calls Start, Retain, Track, Untrack, Hold,
-// Ephemeral, Reconnected or Unavailable: these ask nothing of ZooKeeper, wait for
-// nothing, and call nobody back. Any other call may ask, wait or call back, and is made
-// with no mutex held.
+// Bears, After and its stop, Ephemeral, Reconnected or Unavailable: these ask nothing of
+// ZooKeeper, wait for nothing, and call nobody back. Any other call may ask, wait or call
+// back, and is made with no mutex held.
 //
 // Within this package registry.mu comes first, then Session.mu. With either of them held,
 // SessionID and State of the Conn and the functions of Config may be called: they must
@@ -57,6 +61,7 @@
 // they take. No request is made with a mutex held, and no Ephemeral is told.
 //
 // What a Session has in its small types (clock, reconnects, availability, suspicion,
-// ephemerals, watches, heartbeat) is guarded by its one mutex: most of what happens
-// concerns several of them, and it is never held for longer than some arithmetic takes.
+// ephemerals, alarms, watches, heartbeat) is guarded by its one mutex: most of what
+// happens concerns several of them, and it is never held for longer than some arithmetic
+// takes.
 package session

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // An Ephemeral is a znode of this process that lives in the session.
@@ -22,6 +23,8 @@ type tracked struct {
 	Ephemeral
 	session int64 // that the znode lives in
 	held    bool  // it guards something, so that silence is a loss
+	// how much earlier than the others it is told of silence, of a held one
+	margin time.Duration
 }
 
 // Track takes note that the znode at path is e's, in the given ZooKeeper session, until
@@ -52,8 +55,11 @@ func (s *Session) Ephemeral(path string) Ephemeral {
 // Hold marks the ephemeral at path as held, which it is only if its session can be relied
 // on now: a mere notification, that another has gone, may have been under way for long.
 // Judging and marking are one step under mu, so that a tick that comes right behind finds
-// it held, and tells of its loss.
-func (s *Session) Hold(path string) error {
+// it held, and tells of its loss. From then on it is told of silence by margin earlier
+// than it must be; of several margins for one ephemeral the longest counts. One that is
+// not held yet has to wait for word from the server where it would be told although
+// nothing is amiss.
+func (s *Session) Hold(path string, margin time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.ephemerals[path]
@@ -66,24 +72,43 @@ func (s *Session) Hold(path string) error {
 			"it takes %v, and servers grant two ticks by default", ErrTooShort,
 			terms.Timeout, terms.Tick, terms.LeastTimeout())
 	}
-	if err := s.goodLocked(t.session); err != nil {
+	if err := s.clock.bears(margin); !t.held && err != nil {
 		return err
 	}
-	t.held = true
+	margin = max(margin, t.margin)
+	if err := s.goodLocked(t.session, margin); err != nil {
+		return err
+	}
+	if !t.held && margin > 0 && !s.clock.outlasts(t.session, margin) {
+		return s.clock.explain(ErrSuspended, t.session, margin)
+	}
+	t.held, t.margin = true, margin
+	if until, ok := s.clock.goodUntil(t.session); ok && margin > 0 {
+		s.heartbeat.lookBy(until.Add(-margin))
+	}
 	return nil
 }
 
-// goodLocked tells whether a hold in session can be relied on now, and if not, why.
-func (s *Session) goodLocked(session int64) error {
+// Bears tells whether a hold with a loss margin can be relied on at all, and if not, what
+// is to be done.
+func (s *Session) Bears(margin time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clock.bears(margin)
+}
+
+// goodLocked tells whether a hold in session that is told of silence by margin earlier
+// can be relied on now, and if not, why.
+func (s *Session) goodLocked(session int64, margin time.Duration) error {
 	now := s.clock.now()
 	until, ok := s.clock.goodUntil(session)
 	switch {
 	case s.isClosed():
 		return closedError{}
 	case s.conn.SessionID() != session:
-		return s.clock.explain(ErrSessionEnded, session)
-	case !ok || !now.Before(until):
-		return s.clock.explain(ErrSuspended, session)
+		return s.clock.explain(ErrSessionEnded, session, 0)
+	case !ok || !now.Before(until.Add(-margin)):
+		return s.clock.explain(ErrSuspended, session, margin)
 	}
 	return nil
 }
@@ -94,16 +119,39 @@ func (s *Session) goodLocked(session int64) error {
 func (s *Session) tellLosses() {
 	s.tell(func(t *tracked) error {
 		if s.conn.SessionID() != t.session {
-			return s.clock.explain(ErrSessionEnded, t.session)
+			return s.clock.explain(ErrSessionEnded, t.session, 0)
 		}
 		return nil
 	})
 	s.tell(func(t *tracked) error {
-		if err := s.goodLocked(t.session); t.held && errors.Is(err, ErrSuspended) {
+		err := s.goodLocked(t.session, t.margin)
+		if t.held && errors.Is(err, ErrSuspended) {
 			return err
 		}
 		return nil
 	})
+}
+
+// nextLoss is when the first ephemeral is to be told of silence, if it lasts; false where
+// there is nothing to tell.
+func (s *Session) nextLoss(session int64, now time.Time) (at time.Time, ok bool) {
+	end, ok := s.clock.goodUntil(session)
+	if !ok {
+		return at, false
+	}
+	next := func(margin time.Duration) {
+		told := end.Add(-margin)
+		if told.After(now) && (at.IsZero() || told.Before(at)) {
+			at = told
+		}
+	}
+	next(0)
+	for _, t := range s.ephemerals {
+		if t.margin > 0 {
+			next(t.margin)
+		}
+	}
+	return at, !at.IsZero()
 }
 
 // tell tells those ephemerals for which why, called with mu held, has a cause.

@@ -22,7 +22,7 @@ func TestEphemeralsAreTracked(t *testing.T) {
 		require.Nil(t, s.Ephemeral("/b"))
 		s.Untrack("/a")
 		require.Nil(t, s.Ephemeral("/a"))
-		require.ErrorIs(t, s.Hold("/a"), session.ErrSessionEnded)
+		require.ErrorIs(t, s.Hold("/a", 0), session.ErrSessionEnded)
 		conn.change(func() { conn.id = 2 })
 		time.Sleep(time.Second)
 		require.False(t, here.isLost(), "it moved out")
@@ -35,9 +35,9 @@ func TestHoldWantsASessionThatCanBeReliedOn(t *testing.T) {
 		conn := newFake()
 		s := use(t, conn, timeout)
 		s.Track("/a", 1, newEphemeral())
-		require.ErrorIs(t, s.Hold("/a"), session.ErrSuspended, "nothing was answered yet")
+		require.ErrorIs(t, s.Hold("/a", 0), session.ErrSuspended, "nothing was answered yet")
 		require.NoError(t, contact(s))
-		require.NoError(t, s.Hold("/a"))
+		require.NoError(t, s.Hold("/a", 0))
 		time.Sleep(unsure(timeout)) // in which there are heartbeats
 		require.NoError(t, contact(s))
 
@@ -45,15 +45,15 @@ func TestHoldWantsASessionThatCanBeReliedOn(t *testing.T) {
 		// from now.
 		end := conn.silence()
 		time.Sleep(goodFor(timeout) - unsure(timeout) - time.Millisecond)
-		require.NoError(t, s.Hold("/a"))
+		require.NoError(t, s.Hold("/a", 0))
 		time.Sleep(time.Millisecond)
-		require.ErrorIs(t, s.Hold("/a"), session.ErrSuspended)
+		require.ErrorIs(t, s.Hold("/a", 0), session.ErrSuspended)
 		end()
 		require.NoError(t, contact(s))
-		require.NoError(t, s.Hold("/a"))
+		require.NoError(t, s.Hold("/a", 0))
 
 		conn.change(func() { conn.id = 2 })
-		require.ErrorIs(t, s.Hold("/a"), session.ErrSessionEnded)
+		require.ErrorIs(t, s.Hold("/a", 0), session.ErrSessionEnded)
 	})
 }
 
@@ -62,12 +62,12 @@ func TestHoldWithoutATimeoutWantsAnAnswer(t *testing.T) {
 		conn := newFake()
 		s := use(t, conn, 0)
 		s.Track("/a", 1, newEphemeral())
-		require.EqualError(t, s.Hold("/a"), session.ErrSuspended.Error())
+		require.EqualError(t, s.Hold("/a", 0), session.ErrSuspended.Error())
 		require.NoError(t, contact(s))
-		require.NoError(t, s.Hold("/a"))
+		require.NoError(t, s.Hold("/a", 0))
 		defer conn.silence()()
 		time.Sleep(time.Second)
-		require.ErrorIs(t, s.Hold("/a"), session.ErrSuspended)
+		require.ErrorIs(t, s.Hold("/a", 0), session.ErrSuspended)
 	})
 }
 
@@ -81,7 +81,7 @@ func TestASessionCanBeTooShortToHold(t *testing.T) {
 		s := useWith(t, conn, cfg)
 		s.Track("/a", 1, newEphemeral())
 		require.NoError(t, contact(s))
-		err := s.Hold("/a")
+		err := s.Hold("/a", 0)
 		require.ErrorIs(t, err, session.ErrTooShort)
 		require.True(t, session.Final(err))
 		require.ErrorContains(t, err,
@@ -178,14 +178,14 @@ func TestALossThatIsLateConcernsNoNewHold(t *testing.T) {
 		end := conn.silence()
 		// Of an ended session, so it is told first, at each tick.
 		s.Track("/ended", 7, told(func() {
-			if s.Hold("/fresh") != nil && !old.isLost() {
+			if s.Hold("/fresh", 0) != nil && !old.isLost() {
 				conn.change(func() { conn.mute = nil })
 				require.NoError(t, contact(s))
-				require.NoError(t, s.Hold("/fresh"))
+				require.NoError(t, s.Hold("/fresh", 0))
 			}
 		}))
 		time.Sleep(3500 * time.Millisecond)
-		require.NoError(t, s.Hold("/fresh"))
+		require.NoError(t, s.Hold("/fresh", 0))
 		require.False(t, fresh.isLost(), "%v", fresh.why)
 		end()
 	})

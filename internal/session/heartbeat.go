@@ -14,6 +14,7 @@ type heartbeat struct {
 	timer    *time.Timer // runs tick; nil where there are no users
 	syncing  bool        // a sync is under way: a mute server gets no second one
 	lastSync time.Time   // when the last one was sent, whatever came of it
+	next     time.Time   // when the timer fires
 }
 
 // start begins anew: nobody has looked, or asked for anything, since the last user left.
@@ -25,6 +26,7 @@ func (h *heartbeat) start() {
 	s.reconnects.begin(seen)
 	s.lookDown()
 	s.clock.resume(seen.session)
+	h.next = s.clock.now().Add(h.interval())
 	h.timer = time.AfterFunc(h.interval(), h.tick)
 }
 
@@ -53,12 +55,18 @@ func (h *heartbeat) tick() {
 		h.syncing, h.lastSync = true, now
 		due = h.nextSync(seen.session)
 	}
-	h.timer.Reset(h.wait(now, seen.session, due))
+	wait := h.wait(now, seen.session, due)
+	h.next = now.Add(wait)
+	h.timer.Reset(wait)
+	rung := s.alarms.due(now)
 	s.mu.Unlock()
 
 	// On this goroutine: the next tick may well run beside it, and being told twice is no
 	// harm. The sync may hang, so it has its own.
 	s.tellLosses()
+	for _, f := range rung {
+		f()
+	}
 	if send {
 		go h.sync()
 	}
@@ -78,15 +86,29 @@ func (h *heartbeat) nextSync(session int64) time.Time {
 	return h.s.clock.nextSync(session, h.lastSync, len(h.s.ephemerals) > 0)
 }
 
-// wait is how long after now to look again: when a sync is due, or a hold is lost. That
-// one is to be told at its very time, since what is left of the session then is little.
+// lookBy makes the next look no later than at.
+func (h *heartbeat) lookBy(at time.Time) {
+	if h.timer != nil && at.Before(h.next) {
+		h.next = at
+		h.timer.Reset(at.Sub(h.s.clock.now()))
+	}
+}
+
+// wait is how long after now to look again: when a sync is due, an alarm rings, or a hold
+// is lost. That one is to be told at its very time, since what is left of the session
+// then is little.
 func (h *heartbeat) wait(now time.Time, session int64, due time.Time) time.Duration {
 	wait := h.interval()
 	if until := due.Sub(now); until > 0 {
 		wait = min(wait, until)
 	}
-	if end, ok := h.s.clock.goodUntil(session); ok && end.After(now) {
-		wait = min(wait, end.Sub(now))
+	if told, ok := h.s.nextLoss(session, now); ok {
+		wait = min(wait, told.Sub(now))
+	}
+	for alarm := range h.s.alarms {
+		if alarm.at.After(now) {
+			wait = min(wait, alarm.at.Sub(now))
+		}
 	}
 	return wait
 }

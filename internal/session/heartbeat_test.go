@@ -23,7 +23,7 @@ func hold(t *testing.T, s *session.Session, conn session.Conn, path string) *eph
 	require.NoError(t, contact(s))
 	l := newEphemeral()
 	s.Track(path, conn.SessionID(), l)
-	require.NoError(t, s.Hold(path))
+	require.NoError(t, s.Hold(path, 0))
 	return l
 }
 

@@ -29,8 +29,29 @@ type loss struct {
 func (l loss) Error() string { return fmt.Sprintf("%v (%s)", l.cause, l.detail) }
 func (l loss) Unwrap() error { return l.cause }
 
-// explain adds to cause what is known of the session's contacts.
-func (c *clock) explain(cause error, session int64) error {
+// bears refuses a loss margin that is too long for the session's terms.
+func (c *clock) bears(margin time.Duration) error {
+	terms := c.terms()
+	longest := terms.LongestMargin()
+	switch {
+	case margin <= longest:
+		return nil
+	case terms.Timeout <= 0:
+		return Permanent(fmt.Errorf("WithLossMargin: %v is too long for a session whose "+
+			"timeout is not known, where %v is the most: %s", margin, longest, c.advice))
+	}
+	return Permanent(fmt.Errorf("WithLossMargin: %v is too long for a session timeout of "+
+		"%v, where %v is the most: shorten it, or ask the servers for a session timeout "+
+		"of %v or more", margin, terms.Timeout, longest, marginShare*margin))
+}
+
+// marginShare is how many loss margins a session timeout has room for; with servers whose
+// ticks are long there is less.
+const marginShare = 4
+
+// explain adds to cause what is known of the session's contacts, and by how much earlier
+// than it must a hold is told.
+func (c *clock) explain(cause error, session int64, margin time.Duration) error {
 	now, terms := c.now(), c.terms()
 	ago := func(t time.Time) time.Duration { return rounded(now.Sub(t)) }
 	last, detail := c.evidence.Last(session), ""
@@ -46,6 +67,9 @@ func (c *clock) explain(cause error, session int64) error {
 		if !counts.IsZero() {
 			known = fmt.Sprintf("the last request that its leader surely knows of is "+
 				"%v old, and the session may end at %v", ago(counts), terms.Timeout)
+		}
+		if margin > 0 {
+			known += fmt.Sprintf(", of which the loss margin is %v", margin)
 		}
 		detail = fmt.Sprintf("no answer for %v; %s", ago(last), known)
 	default:

@@ -66,6 +66,7 @@ type Session struct {
 	availability availability // whether ZooKeeper answers
 	suspicion    suspicion    // whether the connection was closed
 	ephemerals   ephemerals   // the znodes of this process
+	alarms       alarms       // what is to be done at a time
 	watches                   // the watches that are pending
 	noContainers bool         // the server has said that it knows none
 
@@ -118,8 +119,8 @@ func newSession(conn Conn, cfg Config) *Session {
 			advice: cfg.Advice,
 		},
 		reconnects: reconnects{next: make(chan struct{})},
-		ephemerals: ephemerals{},
-		closed:     make(chan struct{}),
+		ephemerals: ephemerals{}, alarms: alarms{},
+		closed: make(chan struct{}),
 	}
 	s.requests = requests{conn: conn, s: s}
 	s.watches = watches{shared: map[watchKey]*watch{}, s: s}

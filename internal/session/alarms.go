@@ -1,0 +1,39 @@
+package session
+
+import "time"
+
+// alarms are what is to be done at a time on the clock's line: by the monotonic clock, or
+// by the wall clock where that has moved farther, as on a machine that was suspended.
+// They are guarded by Session.mu.
+type alarms map[*alarm]struct{}
+
+type alarm struct {
+	at time.Time
+	f  func()
+}
+
+// After calls f once, when d has passed, with no mutex held, unless stop was called
+// before. What it is for is a user of the Session for as long.
+func (s *Session) After(d time.Duration, f func()) (stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := &alarm{s.clock.now().Add(d), f}
+	s.alarms[a] = struct{}{}
+	s.heartbeat.lookBy(a.at)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.alarms, a)
+	}
+}
+
+// due takes out what is to be done by now.
+func (as alarms) due(now time.Time) (rung []func()) {
+	for a := range as {
+		if !now.Before(a.at) {
+			rung = append(rung, a.f)
+			delete(as, a)
+		}
+	}
+	return rung
+}

@@ -1,0 +1,256 @@
+package recipes_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// A margined lock is one of each kind with a loss margin, and a plain one without, both
+// held through one connection. Another process waits for the first.
+type margined struct {
+	*locktest.Bubble
+	lock, plain recipes.InterProcessLock
+	ctx         context.Context // the owner's
+	granted     chan time.Time  // when the other process got the lock
+}
+
+const margin = 2 * time.Second
+
+// forMargined runs a test in a bubble for each kind of lock.
+func forMargined(
+	t *testing.T, test func(t *testing.T, m *margined), opts ...recipes.Option,
+) {
+	t.Helper()
+	opts = append(opts, recipes.WithLossMargin(margin))
+	forAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k kind) {
+		m := &margined{
+			Bubble: b, ctx: locktest.Owner(t), granted: make(chan time.Time, 1),
+		}
+		var err error
+		m.lock, err = k.make(b.Ours, "/lock", opts...)
+		require.NoError(t, err)
+		m.plain, err = k.make(b.Ours, "/plain")
+		require.NoError(t, err)
+		rival, err := k.makeRival(b.Other, "/lock")
+		require.NoError(t, err)
+		require.NoError(t, m.plain.Acquire(m.ctx))
+		require.NoError(t, m.lock.Acquire(m.ctx))
+		ctx := locktest.Owner(t)
+		go func() {
+			if rival.Acquire(ctx) == nil {
+				m.granted <- time.Now()
+			}
+		}()
+		time.Sleep(10 * time.Second)
+		test(t, m)
+		require.NoError(t, rival.Release(ctx))
+	})
+}
+
+// whenLost waits for the loss of the lock.
+func (m *margined) whenLost() (at time.Time) {
+	<-lost(m.ctx, m.lock)
+	return time.Now()
+}
+
+// The session ends: others hold the lock when they would have without a margin, and Lost
+// has told so much earlier.
+func TestALossMarginIsLeftWhereTheSessionEnds(t *testing.T) {
+	forMargined(t, func(t *testing.T, m *margined) {
+		m.Cluster.Link("ours").Stall(zktest.Both)
+		at := m.whenLost()
+		<-lost(m.ctx, m.plain)
+		require.Equal(t, margin, time.Since(at))
+		require.GreaterOrEqual(t, (<-m.granted).Sub(at), margin)
+		require.ErrorIs(t, m.lock.Release(m.ctx), recipes.ErrLockLost)
+	})
+}
+
+// The session lives: the znode goes by itself, and not before the margin is over.
+func TestALossMarginIsLeftWhereTheSessionLives(t *testing.T) {
+	forMargined(t, func(t *testing.T, m *margined) {
+		session := m.Ours.SessionID()
+		m.Cluster.Link("ours").Stall(zktest.Both)
+		at := m.whenLost()
+		m.Cluster.Link("ours").Heal()
+		err := m.lock.Release(m.ctx)
+		require.ErrorIs(t, err, recipes.ErrLockLost)
+		require.ErrorContains(t, err, "of which the loss margin is 2s")
+		waited := (<-m.granted).Sub(at)
+		require.GreaterOrEqual(t, waited, margin)
+		require.Less(t, waited, margin+3*time.Second)
+		require.Equal(t, session, m.Ours.SessionID())
+		require.NoError(t, m.plain.Release(m.ctx), "it was not lost")
+	})
+}
+
+// What nobody can foresee is told at once, and others follow at once.
+func TestALossMarginIsForSilenceAlone(t *testing.T) {
+	for name, end := range map[string]func(m *margined){
+		"expired": func(m *margined) { m.Cluster.ExpireSession(m.Ours.SessionID()) },
+		"closed":  func(m *margined) { m.Ours.Close() },
+		"deleted": func(m *margined) {
+			for _, hold := range holdsOf(m.ctx, m.lock) {
+				_ = m.Other.Delete(hold.Path(), -1)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			forMargined(t, func(t *testing.T, m *margined) {
+				began := time.Now()
+				end(m)
+				require.Less(t, m.whenLost().Sub(began), time.Second)
+				require.Less(t, (<-m.granted).Sub(began), margin)
+			})
+		})
+	}
+}
+
+func TestALossMarginMustSuitTheSession(t *testing.T) {
+	forAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k kind) {
+		lock, err := k.make(b.Ours, "/lock", recipes.WithLossMargin(margin+time.Second))
+		require.NoError(t, err)
+		b.Cluster.Link("ours").Stall(zktest.Both)
+		began, ctx := time.Now(), locktest.Owner(t)
+		err = lock.Acquire(ctx)
+		require.Zero(t, time.Since(began))
+		for _, text := range []string{
+			"recipes: acquire /lock", "WithLossMargin: 3s is too long",
+			"session timeout of 10s, where 2.5s is the most",
+			"ask the servers for a session timeout of 12s or more",
+		} {
+			require.ErrorContains(t, err, text)
+		}
+		_, err = lock.AcquireTimeout(ctx, 0)
+		require.ErrorContains(t, err, "WithLossMargin")
+		b.Cluster.Link("ours").Heal()
+		require.Empty(t, znodes(b))
+	})
+}
+
+// Of a session whose timeout is not known little is relied on.
+func TestALossMarginOfAnUnknownSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := zktest.Start(t)
+		conn := locktest.ConnectBare(
+			t, cluster.Link("ours"), cluster.Leader().Addr(), 10*time.Second,
+		)
+		ctx := locktest.Owner(t)
+		lock := func(d time.Duration) *recipes.InterProcessMutex {
+			m, err := recipes.NewInterProcessMutex(
+				conn, "/lock", recipes.WithLossMargin(d),
+			)
+			require.NoError(t, err)
+			return m
+		}
+		err := lock(300 * time.Millisecond).Acquire(ctx)
+		require.ErrorContains(t, err, "see WithSessionTimeout")
+		most := lock(250 * time.Millisecond)
+		require.NoError(t, most.Acquire(ctx))
+		time.Sleep(time.Hour)
+		require.NoError(t, most.Hold(ctx).Err())
+		require.NoError(t, most.Release(ctx))
+	})
+}
+
+// What is acquired is not lost a moment later with nothing amiss, whatever the connection
+// has done before: of one that was idle nothing but its pings is known.
+func TestALossMarginIsNoFalseAlarm(t *testing.T) {
+	for _, timeout := range []time.Duration{
+		time.Second, 4 * time.Second, 10 * time.Second, 60 * time.Second,
+	} {
+		for _, share := range []time.Duration{4, 8, 16, 40} {
+			for _, ticks := range []bool{false, true} {
+				t.Run(fmt.Sprint(timeout, "/", int(share), " ", ticks), func(t *testing.T) {
+					for phase := 0; phase < cutPhases; phase += 4 {
+						acquireAfterIdling(t, timeout, timeout/share, ticks, phase)
+					}
+				})
+			}
+		}
+	}
+}
+
+func acquireAfterIdling(
+	t *testing.T, timeout, margin time.Duration, ticks bool, phase int,
+) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		cluster := zktest.Start(t, zktest.WithTick(timeout/10))
+		link := cluster.Link("ours")
+		link.Delay(timeout/1000, timeout/200)
+		client := locktest.Connect(t, link, cluster.Leader().Addr(), timeout)
+		opts := []recipes.Option{recipes.WithLossMargin(margin)}
+		most := timeout*3/10 + 600*time.Millisecond // the last is a pause of a retry
+		if ticks {
+			opts = append(opts, recipes.WithServerTick(timeout/10))
+			most = timeout / 20
+		}
+		lock, err := recipes.NewInterProcessMutex(client, "/lock", opts...)
+		require.NoError(t, err)
+		time.Sleep(timeout * time.Duration(phase%4))
+		for range 3 {
+			time.Sleep(timeout * time.Duration(phase) / 17)
+			ctx, began := locktest.Owner(t), time.Now()
+			require.NoError(t, lock.Acquire(ctx))
+			require.LessOrEqual(t, time.Since(began), most)
+			time.Sleep(3 * timeout)
+			require.NoError(t, lock.Hold(ctx).Err(), "phase %d", phase)
+			require.NoError(t, lock.Release(ctx))
+		}
+	})
+}
+
+// A notification can come while the requests of the one who waits are not answered any
+// more. What it grants is not held within the margin.
+func TestNothingIsGrantedWithinTheLossMargin(t *testing.T) {
+	for name, d := range map[string]time.Duration{"without": 0, "with": margin} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				before := visitLock(t, b.Mutex(t, b.Other, "/lock"))
+				const early = 2500 * time.Millisecond
+				told := visitLock(t, b.Mutex(
+					t, b.Ours, "/told", recipes.WithLossMargin(early),
+				))
+				next := visitLock(t, b.Mutex(
+					t, b.Ours, "/lock", recipes.WithLossMargin(d),
+				))
+				time.Sleep(10 * time.Second)
+				b.Cluster.Link("ours").Stall(zktest.ToServer)
+				<-told.hold().Lost()
+				time.Sleep(early - margin/2)
+				before.leave()
+				require.Equal(t, d == 0, next.holds())
+				b.Cluster.Link("ours").Heal()
+				hold := next.entered()
+				time.Sleep(time.Minute)
+				require.NoError(t, hold.Err())
+			})
+		})
+	}
+}
+
+// holdsOf returns what ctx's owner holds of a lock of any kind.
+func holdsOf(ctx context.Context, lock recipes.InterProcessLock) (holds []*recipes.Hold) {
+	switch lock := lock.(type) {
+	case *locktest.LeaseLock:
+		for _, lease := range lock.Leases() {
+			holds = append(holds, lease.Hold())
+		}
+		return holds
+	case *recipes.InterProcessMultiLock:
+		return lock.Holds(ctx)
+	}
+	return []*recipes.Hold{lock.(interface {
+		Hold(ctx context.Context) *recipes.Hold
+	}).Hold(ctx)}
+}
