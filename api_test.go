@@ -131,6 +131,15 @@ var _ = []any{
 	(func(zk.HostProvider) recipes.ClientOption)(recipes.WithHostProvider),
 	(func(*slog.Logger) recipes.ClientOption)(recipes.WithClientLogger),
 	(func(time.Duration) recipes.ClientOption)(recipes.WithClientServerTick),
+	(func(func(recipes.SessionEvent)) recipes.ClientOption)(recipes.WithClientObserver),
+	[]recipes.SessionEventKind{
+		recipes.SessionConnected, recipes.SessionDisconnected, recipes.SessionExpired,
+		recipes.SessionClosed,
+	},
+	recipes.SessionEvent{
+		Kind: recipes.SessionConnected, Server: "", Session: int64(0),
+		Timeout: time.Duration(0), Err: error(nil),
+	},
 
 	(func([]byte) recipes.Option)(recipes.WithData),
 	(func([]zk.ACL) recipes.Option)(recipes.WithACL),

@@ -46,9 +46,9 @@ type Client struct {
 	zk     *zk.Conn
 	dialer *dial.Dialer
 	chroot string        // a valid path, "/" where there is none
-	asked  time.Duration // the session timeout that Connect was given
 	tick   time.Duration // of the servers, 0 where it was not told
 	log    *slog.Logger
+	events *clientEvents
 
 	// closed is done as soon as Close was called, before anything else is closed, with
 	// errClientClosed as its cause.
@@ -129,9 +129,9 @@ func clientConnect(
 	c := &Client{
 		dialer:  d,
 		chroot:  chroot,
-		asked:   timeout,
 		tick:    settings.tick,
 		log:     settings.log,
+		events:  newClientEvents(settings, timeout),
 		hooks:   map[*func()]struct{}{},
 		ready:   make(chan struct{}),
 		drained: make(chan struct{}),
@@ -147,6 +147,7 @@ func clientConnect(
 	}
 	c.zk = conn
 	go c.drain(events)
+	go c.events.tell()
 	if err := c.establish(ctx, settings.auth); err != nil {
 		return nil, err
 	}
@@ -256,6 +257,7 @@ func (c *Client) Close() {
 		return
 	}
 	defer close(c.gone)
+	c.events.close()
 	c.tellClosed()
 	if c.zk.SessionID() == 0 {
 		// There is no session to end. zk would still wait a second for a server to
@@ -268,6 +270,8 @@ func (c *Client) Close() {
 	// times that in a handshake.
 	c.dialer.HangUp()
 	clientAwait(c.drained)
+	c.events.end()
+	clientAwait(c.events.told)
 }
 
 func clientAwait(done <-chan struct{}) {
@@ -323,8 +327,13 @@ func (c *Client) onEvent(e zk.Event) {
 	}
 	switch e.State {
 	case zk.StateHasSession:
+		last := c.dialer.LastHandshake() // this one: zk tells of it at once
+		c.events.gotSession(e.Server, last.Session, last.Timeout)
 		c.readyOnce.Do(func() { close(c.ready) })
+	case zk.StateExpired:
+		c.events.expired(e.Server)
 	case zk.StateDisconnected:
+		c.events.disconnected()
 		// In the pause between two rounds zk's Close first wakes the loop, which then
 		// answers the queued requests for the last time, and only after that queues its
 		// own, which then, about once in a thousand, is left to wait for a second. So the
@@ -336,46 +345,16 @@ func (c *Client) onEvent(e zk.Event) {
 	}
 }
 
-// drain logs the changes of the session's state until the zk client's loop ends.
+// drain logs what the zk client does, for debugging, until its loop ends. It may miss
+// some of it.
 func (c *Client) drain(events <-chan zk.Event) {
 	defer close(c.drained)
-	connected, last := false, c.asked
 	for e := range events {
-		if e.Type != zk.EventSession {
-			continue
-		}
-		switch e.State {
-		case zk.StateHasSession:
-			connected = true
-			granted := c.SessionTimeout()
-			c.log.Info("zookeeper: session established", "server", e.Server,
-				"session", sessionText(c.zk.SessionID()), "timeout", granted)
-			if granted != last && granted != c.asked {
-				c.log.Warn("zookeeper: session timeout not granted as asked for",
-					"asked", c.asked, "granted", granted, "server", e.Server)
-			}
-			last = granted
-		case zk.StateDisconnected:
-			if connected { // zk tells it of each attempt to connect that failed, too
-				c.logEnd("zookeeper: disconnected", e.Server)
-			}
-			connected = false
-		case zk.StateExpired:
-			c.logEnd("zookeeper: session expired", e.Server)
-		default:
+		if e.Type == zk.EventSession {
 			c.log.Debug("zookeeper: state changed",
 				"state", e.State.String(), "server", e.Server)
 		}
 	}
-}
-
-// logEnd logs what is worth a warning where the Client was not closed.
-func (c *Client) logEnd(what, server string) {
-	level := slog.LevelWarn
-	if c.closed.Err() != nil {
-		level = slog.LevelInfo
-	}
-	c.log.Log(context.Background(), level, what, "server", server)
 }
 
 // clientZKLog passes the zk client's own log on. It tells every step, so it is for
@@ -403,6 +382,8 @@ type clientSettings struct {
 	hosts  zk.HostProvider // nil for internal/dial's own
 	log    *slog.Logger
 	tick   time.Duration
+
+	observer func(SessionEvent) // nil: there is none
 }
 
 func newClientSettings(opts []ClientOption) (*clientSettings, error) {

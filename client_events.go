@@ -1,0 +1,212 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A SessionEventKind is a change of a Client's session.
+type SessionEventKind int
+
+const (
+	// SessionConnected: the client is connected, and has its session: a new one, or the
+	// one that it had before.
+	SessionConnected SessionEventKind = iota + 1
+	// SessionDisconnected: the connection is lost. The session lasts for as long as its
+	// timeout, and the client looks for a server.
+	SessionDisconnected
+	// SessionExpired: the session has ended, and with it all locks. The client learns of
+	// that when it is connected again: so this comes after a SessionDisconnected, none
+	// follows it, and a SessionConnected with a new session is next.
+	SessionExpired
+	// SessionClosed: Close was called. It is the last.
+	SessionClosed
+)
+
+// String returns the kind in words.
+func (k SessionEventKind) String() string {
+	switch k {
+	case SessionConnected:
+		return "connected"
+	case SessionDisconnected:
+		return "disconnected"
+	case SessionExpired:
+		return "expired"
+	case SessionClosed:
+		return "closed"
+	}
+	return "unknown"
+}
+
+// A SessionEvent is a change of a Client's session, for metrics and logs.
+type SessionEvent struct {
+	Kind    SessionEventKind
+	Server  string        // as it was dialled: that of the connection, or the last one's
+	Session int64         // whose change it is
+	Timeout time.Duration // the session timeout that the server has granted
+	// SessionDisconnected: zk.ErrConnectionClosed; SessionExpired: zk.ErrSessionExpired;
+	// of the others nil
+	Err error
+}
+
+// WithClientObserver sets a function that is told each change of the session, once and in
+// order, for metrics and logs: SessionConnected and SessionDisconnected in turns, with a
+// SessionExpired between the two where the session has ended, and SessionClosed at last.
+// A Connect that fails before there was a session tells nothing.
+//
+// The calls come one after the other from a goroutine of their own, that ends with Close,
+// which waits for it for two seconds at most. So f should be quick, but may call any
+// method of the Client; a Close by f itself takes these two seconds. If f is given to
+// several Clients it must be safe for concurrent use. A panic in f ends the process.
+func WithClientObserver(f func(SessionEvent)) ClientOption {
+	return func(s *clientSettings) error {
+		if f == nil {
+			return errors.New("WithClientObserver: the observer is nil")
+		}
+		s.observer = f
+		return nil
+	}
+}
+
+// clientEvents takes what changes from zk's own goroutine, which does not wait, and logs
+// and tells it on another.
+type clientEvents struct {
+	// Set before anybody else has it.
+	observer func(SessionEvent) // nil: there is none
+	log      *slog.Logger
+	asked    time.Duration // the session timeout that Connect was given
+	told     chan struct{} // closed when the last one was told
+
+	mu        sync.Mutex     // guards what follows; not held while anything is told
+	last      SessionEvent   // of those in which the session has changed; zero before
+	connected bool           // and not disconnected since
+	queue     []SessionEvent // not told yet
+	closing   bool           // nothing but the end is to come
+	more      chan struct{}  // has room for one; closed at the end
+}
+
+func newClientEvents(s *clientSettings, asked time.Duration) *clientEvents {
+	return &clientEvents{
+		observer: s.observer, log: s.log, asked: asked,
+		told: make(chan struct{}), more: make(chan struct{}, 1),
+	}
+}
+
+// gotSession takes note of a handshake. zk tells of an end of the former session, but
+// where the server has given another without a word.
+func (c *clientEvents) gotSession(server string, id int64, timeout time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last.Session != 0 && c.last.Session != id {
+		c.expiredLocked(server)
+	}
+	c.last.Server, c.last.Session, c.last.Timeout = server, id, timeout
+	c.connected = true
+	c.addLocked(SessionConnected, nil)
+}
+
+// disconnected takes note that there is no connection; zk says so after each attempt,
+// too.
+func (c *clientEvents) disconnected() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.connected {
+		c.connected = false
+		c.addLocked(SessionDisconnected, zk.ErrConnectionClosed)
+	}
+}
+
+// expired takes note that a server says that the session has ended.
+func (c *clientEvents) expired(server string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expiredLocked(server)
+}
+
+func (c *clientEvents) expiredLocked(server string) {
+	if c.last.Session != 0 {
+		c.last.Server = server
+		c.addLocked(SessionExpired, zk.ErrSessionExpired)
+		c.last.Session = 0
+	}
+}
+
+func (c *clientEvents) addLocked(kind SessionEventKind, err error) {
+	if c.closing {
+		return
+	}
+	c.last.Kind, c.last.Err = kind, err
+	c.queue = append(c.queue, c.last)
+	select {
+	case c.more <- struct{}{}:
+	default:
+	}
+}
+
+// close begins the end: what else happens from now on is told no more.
+func (c *clientEvents) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closing = true
+}
+
+// end tells the end, where there was a beginning. It is called once, after close.
+func (c *clientEvents) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last.Kind != 0 {
+		c.last.Kind, c.last.Err = SessionClosed, nil
+		c.queue = append(c.queue, c.last)
+	}
+	close(c.more)
+}
+
+// tell logs and tells what has changed, until the end was told.
+func (c *clientEvents) tell() {
+	defer close(c.told)
+	granted := c.asked
+	for open := true; open; {
+		_, open = <-c.more
+		c.mu.Lock()
+		queue := c.queue
+		c.queue = nil
+		c.mu.Unlock()
+		for _, e := range queue {
+			c.logEvent(e)
+			if e.Kind == SessionConnected && e.Timeout != granted {
+				c.logGranted(e)
+				granted = e.Timeout
+			}
+			if c.observer != nil {
+				c.observer(e)
+			}
+		}
+	}
+}
+
+func (c *clientEvents) logEvent(e SessionEvent) {
+	level, text := slog.LevelInfo, "zookeeper: session established"
+	switch e.Kind {
+	case SessionConnected:
+	case SessionDisconnected:
+		level, text = slog.LevelWarn, "zookeeper: disconnected"
+	case SessionExpired:
+		level, text = slog.LevelWarn, "zookeeper: session expired"
+	case SessionClosed:
+		text = "zookeeper: closed"
+	}
+	c.log.Log(context.Background(), level, text, "server", e.Server,
+		"session", sessionText(e.Session), "timeout", e.Timeout)
+}
+
+func (c *clientEvents) logGranted(e SessionEvent) {
+	if e.Timeout != c.asked {
+		c.log.Warn("zookeeper: session timeout not granted as asked for",
+			"asked", c.asked, "granted", e.Timeout, "server", e.Server)
+	}
+}
