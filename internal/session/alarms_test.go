@@ -63,6 +63,7 @@ func TestEachHoldHasItsMargin(t *testing.T) {
 		defer conn.silence()()
 		none.await(t)
 		for i, margin := range margins {
+			held[i].await(t)
 			require.Equal(t, none.at.Add(-margin), held[i].at)
 		}
 		require.ErrorContains(t, held[0].why, "loss margin is 3s")
