@@ -20,7 +20,8 @@ import (
 // all others for granted.
 //
 // Where recipes share a path, which they should not, each participant is judged among its
-// own kind.
+// own kind. A kazoo Lock is a "lock", and judged among mutexes, readers and writers (see
+// WithNames).
 func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error) {
 	const op = "inspect"
 	settings, err := build(conn, path, nil)
@@ -30,7 +31,7 @@ func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error)
 	s := session.Use(conn, settings.sessionConfig(conn))
 	defer s.Release()
 	own, err := inspectDir(
-		ctx, s, path, mutexName, readName, writeName, leaseName, latchName,
+		ctx, s, path, mutexName, readName, writeName, leaseName, latchName, kazooName,
 	)
 	if err != nil {
 		return nil, wrap(op, path, err)
@@ -64,21 +65,26 @@ func inspectDir(
 func anyRule(ahead []seqnode.Name, self seqnode.Name) (blocker int) {
 	for at := len(ahead) - 1; at >= 0; at-- {
 		other := ahead[at]
-		switch self.Kind {
-		case readName, writeName: // as readWriteRule has it
-			writes := other.Kind == writeName || self.Kind == writeName &&
-				other.Kind == readName
-			if writes && other.Seq != self.Seq {
-				return at
-			}
-		case leaseName:
-		default:
-			if other.Kind == self.Kind {
-				return at
-			}
+		if excludes(other.Kind, self.Kind) && other.Seq != self.Seq {
+			return at
 		}
 	}
 	return -1
+}
+
+// excludes tells by two names whether the first znode has to go before the second.
+func excludes(ahead, self string) bool {
+	switch {
+	case self == leaseName || ahead == leaseName:
+		return false
+	case isForeign(self) || isForeign(ahead):
+		return self != latchName && ahead != latchName
+	case self == readName:
+		return ahead == writeName
+	case self == writeName:
+		return ahead == writeName || ahead == readName
+	}
+	return ahead == self
 }
 
 // judgeSemaphore corrects what no rule of one directory tells.

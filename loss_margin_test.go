@@ -239,6 +239,29 @@ func TestNothingIsGrantedWithinTheLossMargin(t *testing.T) {
 	}
 }
 
+// Owners who share a kept place are lost together, by the longest of their margins,
+// whichever came first.
+func TestTheLongestLossMarginOfAPlaceCounts(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		caching := recipes.WithCaching(longIdle, 9)
+		use(t, b.Mutex(t, b.Ours, "/lock", caching))
+		held := visitLock(t, b.Mutex(
+			t, b.Ours, "/lock", caching, recipes.WithLossMargin(margin),
+		))
+		plain := visitLock(t, b.Mutex(t, b.Ours, "/plain"))
+		other := visitLock(t, b.Mutex(t, b.Other, "/lock"))
+		time.Sleep(10 * time.Second)
+		b.Cluster.Link("ours").Stall(zktest.Both)
+		<-held.hold().Lost()
+		require.NoError(t, plain.hold().Err())
+		at := time.Now()
+		b.Cluster.Link("ours").Heal()
+		other.entered()
+		require.GreaterOrEqual(t, time.Since(at), margin)
+		require.NoError(t, plain.hold().Err())
+	})
+}
+
 // holdsOf returns what ctx's owner holds of a lock of any kind.
 func holdsOf(ctx context.Context, lock recipes.InterProcessLock) (holds []*recipes.Hold) {
 	switch lock := lock.(type) {

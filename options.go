@@ -8,6 +8,7 @@ import (
 	"net"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +32,7 @@ type settings struct {
 	keep           *seqnode.Keeping // nil: no place is kept
 	lossMargin     time.Duration
 	maxHold        *time.Duration
+	names          []string // of others' znodes, see WithNames
 }
 
 // WithData sets what the lock znodes hold, for people and programs that look at the
@@ -155,6 +157,30 @@ func WithMaxHold(d time.Duration) Option {
 	return func(s *settings) { s.maxHold = &d }
 }
 
+// WithNames gives further names whose znodes stand in the same queue: those that end in
+// one of the names and a sequence number, whoever made them. So processes that use
+// another library share the lock, if that library counts our znodes, too. On a read/write
+// lock such znodes count as writers.
+//
+// The Lock of kazoo, Python's client, makes znodes such as "…__lock__0000000007". Here
+// WithNames("__lock__") counts them, and there extra_lock_patterns=["-lock-"] counts
+// those of an InterProcessMutex (kazoo 2.7.1 or later). A kazoo WriteLock with
+// extra_lock_patterns=["__WRIT__", "__READ__"] is a writer to an
+// InterProcessReadWriteLock with the same name. All processes on a path must have it so;
+// Curator cannot, and counts no other names: beside Java, kazoo's znodes need Curator's
+// names (docs/migrating.md has the three lines of Python).
+//
+// What is promised of the other library's holds is what that promises. Nobody revokes
+// them, and kazoo's owners are not told of a loss.
+//
+// It may be given several times. A name that is empty, has a "/", or ends in one of this
+// library's own is refused, and so is the option by semaphores and the semaphore mutex,
+// whose leases no other library counts. Default: none.
+func WithNames(names ...string) Option {
+	names = slices.Clone(names)
+	return func(s *settings) { s.names = append(s.names, names...) }
+}
+
 // WithCaching lets all owners that use a lock through one connection share one place in
 // its queue, one znode, and keep it between uses. For a lock that one process uses again
 // and again, an Acquire that finds the place held and free asks nothing of ZooKeeper, and
@@ -222,7 +248,27 @@ func newSettings(opts []Option) (settings, error) {
 	case s.keep != nil && s.keep.Passes < 1:
 		return s, fmt.Errorf("WithCaching: passes: %d is less than 1", s.keep.Passes)
 	}
-	return s, nil
+	return s, checkNames(s.names)
+}
+
+// checkNames refuses what no znode's name can end in, or what is a participant anyhow.
+func checkNames(names []string) error {
+	for _, name := range names {
+		switch {
+		case name == "":
+			return errors.New("WithNames: one is empty")
+		case strings.Contains(name, "/"):
+			return fmt.Errorf("WithNames: %q: a znode's name has no \"/\"", name)
+		}
+		for own := range kindOf {
+			if strings.HasSuffix(name, own) {
+				return fmt.Errorf(
+					"WithNames: %q: %q is a name of this library's own", name, own,
+				)
+			}
+		}
+	}
+	return nil
 }
 
 const (
@@ -312,12 +358,13 @@ func (s *settings) advice(conn Conn) string {
 	return fmt.Sprintf("give %T a method Unwrap() recipes.Conn, or %s", conn, option)
 }
 
-// queue is a queue of what is held, whose names and order are kinds and rule.
+// queue is a queue of what is held, whose order is rule, and whose names are kinds and
+// those that WithNames has given.
 func (s *settings) queue(
 	dir, kind string, kinds []string, rule seqnode.Rule,
 ) *seqnode.Queue {
 	q := &seqnode.Queue{
-		Dir: dir, Kind: kind, Kinds: kinds, Rule: rule,
+		Dir: dir, Kind: kind, Kinds: slices.Concat(kinds, s.names), Rule: rule,
 		Data: s.data, ACL: s.acl, Log: s.logger, LossMargin: s.lossMargin,
 	}
 	if s.maxHold != nil {

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,11 +36,20 @@ func (p Participant) String() string {
 // latchName is what Curator calls the znodes of LeaderLatch.
 const latchName = "latch-"
 
-// kindOf is a Participant's Kind, by the name of its znode.
+// kazooName is what the locks of kazoo call their znodes, and its writers; see WithNames.
+const kazooName = "__lock__"
+
+// kindOf is a Participant's Kind, by the name of its znode, where that is one of ours.
 var kindOf = map[string]string{
 	mutexName: "lock", readName: "read", writeName: "write", leaseName: "lease",
 	latchName: "latch",
 }
+
+// isForeign tells whether a name is another library's.
+func isForeign(name string) bool { return kindOf[name] == "" }
+
+// kindBy is a Participant's Kind, by the name of any znode.
+func kindBy(name string) string { return cmp.Or(kindOf[name], kindOf[mutexName]) }
 
 // ParticipantNodes returns the full paths of the participants, in the order of the queue,
 // as of now at the leader (Curator's getParticipantNodes). A lock that was never used has
@@ -59,7 +69,8 @@ func participantNodes(
 	}
 	nodes := make([]string, 0, len(members))
 	for _, m := range members {
-		if m.Kind == queue.Kind {
+		writes := isForeign(m.Kind) && queue.Kind != readName
+		if m.Kind == queue.Kind || writes {
 			nodes = append(nodes, queue.Path(m))
 		}
 	}
@@ -112,7 +123,7 @@ func look(
 			one, err := reads[at].Wait(ctx)
 			switch {
 			case err == nil:
-				one.Kind = kindOf[members[at].Kind]
+				one.Kind = kindBy(members[at].Kind)
 				one.Holding = rule(members[:at], members[at]) < 0
 				seen = append(seen, one)
 			case !errors.Is(err, zk.ErrNoNode):

@@ -90,6 +90,18 @@ func TestBadInput(t *testing.T) {
 			conn: p.Conn, path: "/a",
 			opts: []recipes.Option{recipes.WithMaxHold(0)}, says: "WithMaxHold: 0s",
 		},
+		"an empty name": {
+			conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithNames("a-", "")},
+			says: "WithNames: one is empty",
+		},
+		"a name with a slash": {
+			conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithNames("a/")},
+			says: `WithNames: "a/": a znode's name has no "/"`,
+		},
+		"a name of our own": {
+			conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithNames("-lock-")},
+			says: `WithNames: "-lock-": "lock-" is a name of this library's own`,
+		},
 		"path and data and ACL": {
 			conn: p.Conn, path: "/" + strings.Repeat("a", 1<<19),
 			opts: []recipes.Option{recipes.WithData(make([]byte, 1<<19))},

@@ -82,8 +82,11 @@ func newSemaphore(
 	if err != nil {
 		return nil, err
 	}
-	if settings.keep != nil {
+	switch {
+	case settings.keep != nil:
 		return nil, errors.New("WithCaching: a semaphore keeps no place in its queue")
+	case len(settings.names) > 0:
+		return nil, errors.New("WithNames: a semaphore counts nothing but its leases")
 	}
 	queue := func(dir, kind string, rule seqnode.Rule) *seqnode.Queue {
 		return settings.queue(zkpath.Join(path, dir), kind, []string{kind}, rule)

@@ -35,8 +35,8 @@ type place struct {
 }
 
 type placeKey struct {
-	s         *session.Session
-	dir, kind string
+	queue crowdKey
+	kind  string
 }
 
 // places finds the place of a connection, a directory and a kind. It has those that are
@@ -44,7 +44,7 @@ type placeKey struct {
 var places sync.Map // placeKey to *place
 
 func placeOf(s *session.Session, q *Queue) *place {
-	key := placeKey{s, q.Dir, q.Kind}
+	key := placeKey{q.crowdKey(s), q.Kind}
 	if p, ok := places.Load(key); ok {
 		return p.(*place)
 	}
@@ -151,7 +151,7 @@ func (a *arrival) await(ctx context.Context, asked time.Time) (*Share, error) {
 		a.err, a.where = session.Cancelled(ctx), "its turn came as the wait was over"
 	}
 	a.awaitLeft()
-	return nil, Standing(a.place.key.s, a.err, a.where, asked)
+	return nil, Standing(a.place.key.queue.s, a.err, a.where, asked)
 }
 
 func (a *arrival) onQueued(at standing) {

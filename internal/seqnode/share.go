@@ -93,7 +93,7 @@ func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
 	}
 	sh.released = true
 	// Out of touch it may be lost already; who deletes it finds out.
-	st.leaveOne(sh.guarded > 0 || p.key.s.Unavailable())
+	st.leaveOne(sh.guarded > 0 || p.key.queue.s.Unavailable())
 	_ = st.node.rely(0) // the clock may have run out, where nobody has looked yet
 	p.review()
 	if p.held != st && st.users == 0 && st.left == nil {

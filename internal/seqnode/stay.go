@@ -50,8 +50,8 @@ var errNobodyWaits = errors.New("nobody waits for it any more")
 func (p *place) newStay(q *Queue) *stay {
 	st := &stay{place: p, q: q}
 	st.ctx, st.giveUp = context.WithCancelCause(context.Background())
-	st.run = session.Start(p.key.s, func() (none struct{}, err error) {
-		n, err := q.Enter(st.ctx, p.key.s, Request{
+	st.run = session.Start(p.key.queue.s, func() (none struct{}, err error) {
+		n, err := q.Enter(st.ctx, p.key.queue.s, Request{
 			OnQueued: p.tellQueued(st), OnData: st.changed, stay: st,
 		})
 		if p.granted(st, n, err) {
@@ -80,7 +80,7 @@ func (st *stay) looked(at position, followed bool) bool {
 // wait it watches the directory; then there is nothing more to find out. It ends with the
 // Node.
 func (st *stay) keepWatch() {
-	n, s := st.node, st.place.key.s
+	n, s := st.node, st.place.key.queue.s
 	for !st.isContended() {
 		reconnected := s.Reconnected()
 		var left <-chan zk.Event
@@ -110,7 +110,7 @@ func (st *stay) keepWatch() {
 // followed lists the directory and watches it.
 func (st *stay) followed() (followed bool, left <-chan zk.Event, err error) {
 	n := st.node
-	children, _, left, err := st.place.key.s.WatchChildren(n.ended, n.q.Dir)
+	children, _, left, err := st.place.key.queue.s.WatchChildren(n.ended, n.q.Dir)
 	if err != nil {
 		return true, nil, err
 	}
@@ -207,7 +207,7 @@ func (st *stay) admit(q *Queue, r Request) *Share {
 		return nil
 	}
 	if q.MaxHold > 0 {
-		sh.cancelExpiry = st.place.key.s.After(q.MaxHold, sh.expire)
+		sh.cancelExpiry = st.place.key.queue.s.After(q.MaxHold, sh.expire)
 	}
 	st.users++
 	return sh

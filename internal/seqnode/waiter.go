@@ -279,10 +279,13 @@ func (w *waiter) wait(ctx context.Context) (free bool, err error) {
 
 // takeOver tells whether the blocker, of this process, has handed over to us: it was held
 // with nobody ahead, so whoever stood ahead of it has gone; and nobody is between the
-// two. One that was lost hands nothing over: it may have gone with our own znode.
+// two. One that was lost hands nothing over: it may have gone with our own znode. Nor
+// does one that counts other names, and may have had somebody ahead whom it did not see.
 func (w *waiter) takeOver() bool {
 	n, p := w.node, &w.position
-	if n.q.Relist || !p.local.handedOver() || p.alone && !n.crowd.joins(p.local, n) {
+	switch {
+	case n.q.Relist, p.local.crowd != n.crowd, !p.local.handedOver(),
+		p.alone && !n.crowd.joins(p.local, n):
 		return false
 	}
 	p.first = p.next

@@ -13,20 +13,22 @@ import (
 func TestAnAlarmRings(t *testing.T) {
 	const d = 330 * time.Millisecond
 	for name, c := range map[string]struct {
+		after   time.Duration
 		wall    time.Duration // how far the wall clock moves on its own, at once
 		stopped bool
 		rings   time.Duration // 0: it does not
 	}{
-		"in time":             {0, false, d},
-		"a suspended machine": {time.Minute, false, 100 * time.Millisecond}, // a tick
-		"a clock set back":    {-time.Minute, false, d},
-		"not when stopped":    {0, true, 0},
+		"in time":             {d, 0, false, d},
+		"before the tick":     {d / 10, 0, false, d / 10},
+		"a suspended machine": {d, time.Minute, false, 100 * time.Millisecond}, // a tick
+		"a clock set back":    {d, -time.Minute, false, d},
+		"not when stopped":    {d, 0, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := use(t, newFake(), 10*time.Second)
 				began, rang := time.Now(), make(chan time.Duration, 2)
-				stop := s.After(d, func() { rang <- time.Since(began) })
+				stop := s.After(c.after, func() { rang <- time.Since(began) })
 				s.MoveWall(c.wall)
 				if c.stopped {
 					stop()
