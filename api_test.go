@@ -150,6 +150,7 @@ var _ = []any{
 	(func(time.Duration, int) recipes.Option)(recipes.WithCaching),
 	(func(time.Duration) recipes.Option)(recipes.WithLossMargin),
 	(func(time.Duration) recipes.Option)(recipes.WithMaxHold),
+	(func(...string) recipes.Option)(recipes.WithNames),
 
 	[]error{
 		recipes.ErrNotOwner, recipes.ErrLockLost, recipes.ErrUpgrade, recipes.ErrBusy,

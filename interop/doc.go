@@ -2,7 +2,8 @@
 // processes with Apache Curator are one fleet on the same paths: for each recipe that one
 // holds what the other waits for, that both are granted in the order in which they asked,
 // that the end of a session on either side hands over to the other, and that a count
-// which both change under the lock is exact.
+// which both change under the lock is exact. Likewise for Python processes with kazoo,
+// beside Go, and beside Go and Java.
 //
 // # How to run them
 //
@@ -12,7 +13,9 @@
 // JAVA_HOME, or the one in PATH), and Curator: Debian's libcurator-recipes-java, or the
 // jars that CURATOR_CLASSPATH names, with all that they need. Where one of these is
 // missing, they fail and say how to get it; under -short they are skipped.
-// scripts/test.sh installs what is missing, where it may.
+// scripts/test.sh installs what is missing, where it may. Those with Python need Python 3
+// with kazoo 2.7.1 or later: Debian's python3-kazoo, or the Python that KAZOO_PYTHON
+// names.
 //
 // The tests compile the program in the directory java, once, and start it as a process of
 // its own. It does with Curator what it is told on its standard input, by as many threads
@@ -22,7 +25,8 @@
 //
 // Curator 5.4.0 (Debian 12) on ZooKeeper 3.8.0, and Curator's main branch after 5.9.0,
 // compiled for the same ZooKeeper. All tests hold with both; one of them,
-// TestJavaDowngradesBeforeAWriter, expects of each version what it does.
+// TestJavaDowngradesBeforeAWriter, expects of each version what it does. kazoo 2.8.0
+// (Debian 12).
 //
 // # What Curator does its own way
 //

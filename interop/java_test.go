@@ -93,7 +93,7 @@ func mustHave(tb testing.TB, err error) {
 	tb.Helper()
 	switch {
 	case err == nil:
-	case errors.Is(err, errNoCurator) && testing.Short():
+	case (errors.Is(err, errNoCurator) || errors.Is(err, errNoKazoo)) && testing.Short():
 		tb.Skip(err)
 	default:
 		tb.Fatal(err)

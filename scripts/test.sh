@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Passes all checks and tests, and gets them a ZooKeeper and a Curator where there is none. Arguments go to the main "go test".
+# Passes all checks and tests, and gets them a ZooKeeper, a Curator and a kazoo where there is none. Arguments go to the main "go test".
 #
 # Where both are there, the tests run on local servers, which start three times as fast, and the smoke set once more on
 # containers. In CI (CI is set) the smoke set must run: there has to be a container engine.
@@ -18,6 +18,7 @@ step() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }
 need_go
 zk_ensure # also with ZOOKEEPER_SERVERS: many tests kill their servers
 curator_ensure
+kazoo_ensure
 
 step gofmt
 unformatted=$(gofmt -l .)

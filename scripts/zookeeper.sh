@@ -1,8 +1,8 @@
 # Sees to it that a ZooKeeper can be run; to be sourced, by bash, from the root of the repository.
 #
 # It looks where internal/zkserver does, for a container engine and for a local installation. Where there is neither it
-# installs Debian's packages if it may, else it says in a sentence what is missing and exits. The same for Curator, with
-# which interop runs.
+# installs Debian's packages if it may, else it says in a sentence what is missing and exits. The same for Curator and for
+# kazoo, with which interop runs.
 # shellcheck shell=bash
 
 die() {
@@ -15,6 +15,9 @@ zk_packages=(default-jre-headless libzookeeper-java)
 
 # The other side of interop, and a compiler for its program.
 curator_packages=(default-jdk-headless libcurator-recipes-java)
+
+# Python's client, whose locks stand in the same queues.
+kazoo_packages=(python3-kazoo)
 
 zk_local() {
 	if [ -n "${ZOOKEEPER_HOME:-}" ]; then
@@ -51,6 +54,14 @@ curator_local() {
 	command -v "${JAVA_HOME:+$JAVA_HOME/bin/}javac" >/dev/null
 }
 
+kazoo_local() {
+	local python
+	for python in ${KAZOO_PYTHON:-python3 /usr/bin/python3}; do
+		if "$python" -c "import kazoo" 2>/dev/null; then return 0; fi
+	done
+	return 1
+}
+
 install_packages() {
 	local root=()
 	command -v apt-get >/dev/null || return 1
@@ -79,4 +90,11 @@ curator_ensure() {
 	{ install_packages "${curator_packages[@]}" && curator_local; } ||
 		die "Curator or a JDK is missing: install them (on Debian, as root: apt-get install ${curator_packages[*]};" \
 			"elsewhere a JDK in JAVA_HOME or PATH, and CURATOR_CLASSPATH with the jars of Curator and all that they need)."
+}
+
+kazoo_ensure() {
+	if kazoo_local; then return 0; fi
+	{ install_packages "${kazoo_packages[@]}" && kazoo_local; } ||
+		die "kazoo, ZooKeeper's client for Python, is missing: install it (on Debian, as root: apt-get install ${kazoo_packages[*]};" \
+			"elsewhere pip install kazoo, and name that Python in KAZOO_PYTHON)."
 }
