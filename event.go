@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -53,8 +54,9 @@ func (k EventKind) String() string {
 
 // An Event is one step of one acquisition, for metrics, traces and logs.
 type Event struct {
-	Kind   EventKind
-	Recipe string // "mutex", "read lock", "write lock", "semaphore", "semaphore mutex"
+	Kind EventKind
+	// "mutex", "read lock", "write lock", "semaphore", "semaphore mutex"
+	Recipe string
 	Path   string // the lock's
 	Node   string // the znode, "" where none was made
 
@@ -96,4 +98,42 @@ func tellOr(undo, tell func()) {
 	}()
 	tell()
 	told = true
+}
+
+// An ending keeps in order what is told of the end of a hold, on two goroutines: a loss
+// may follow a release that was not confirmed, and comes behind it. The zero ending is
+// ready.
+type ending struct {
+	mu     sync.Mutex    // guards what follows; not held while anything is told
+	loss   bool          // it is told, or about to be
+	told   chan struct{} // closed when the release was told; nil: it was not
+	silent bool          // the observer has not returned; set before told is closed
+}
+
+// released begins to tell a release; false: the loss is told. told ends it, and says
+// whether the observer has returned.
+func (e *ending) released() (told func(returned bool), ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.loss || e.told != nil {
+		return nil, false
+	}
+	e.told = make(chan struct{})
+	return func(returned bool) {
+		e.silent = !returned
+		close(e.told)
+	}, true
+}
+
+// lost waits until nothing else is told; false: nobody listens any more.
+func (e *ending) lost() bool {
+	e.mu.Lock()
+	e.loss = true
+	told := e.told
+	e.mu.Unlock()
+	if told == nil {
+		return true
+	}
+	<-told
+	return !e.silent
 }

@@ -30,6 +30,7 @@ type Hold struct {
 	since time.Time
 	steps *steps
 
+	ending   ending    // what the observer is told of the end
 	tellLoss sync.Once // guards loss
 	loss     error     // what Err returns once lost is done: always the same value
 }
@@ -71,7 +72,21 @@ func (h *Hold) tellAcquired(ctx context.Context, waited time.Duration) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	context.AfterFunc(h.lost, func() { h.tellEnd(ctx, EventLost, h.Err()) })
+	context.AfterFunc(h.lost, func() {
+		if h.ending.lost() {
+			h.tellEnd(ctx, EventLost, h.Err())
+		}
+	})
+}
+
+// tellReleased tells of a release, unless a loss was told before.
+func (h *Hold) tellReleased(ctx context.Context, err error) {
+	if told, ok := h.ending.released(); ok {
+		returned := false
+		defer func() { told(returned) }()
+		h.tellEnd(ctx, EventReleased, err)
+		returned = true
+	}
 }
 
 func (h *Hold) tellEnd(ctx context.Context, kind EventKind, err error) {
@@ -107,7 +122,7 @@ func (h *Hold) beginRelease(
 	return func(within context.Context) error {
 		switch err := left(within); {
 		case err == nil:
-			h.tellEnd(ctx, EventReleased, nil)
+			h.tellReleased(ctx, nil)
 			return nil
 		case h.Err() != nil:
 			// it may have been gone
@@ -116,11 +131,11 @@ func (h *Hold) beginRelease(
 			}
 			return h.Err()
 		case session.Final(err):
-			h.tellEnd(ctx, EventReleased, err)
+			h.tellReleased(ctx, err)
 			return err
 		default:
 			err = session.Tell(err)
-			h.tellEnd(ctx, EventReleased, err)
+			h.tellReleased(ctx, err)
 			return fmt.Errorf(
 				"not confirmed yet, %s is being deleted in the background: %w", h.path,
 				err,

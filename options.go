@@ -97,15 +97,19 @@ func WithServerTick(d time.Duration) Option {
 // WithObserver sets a function that is told every step of every acquisition, for metrics,
 // logs and traces. ctx is that of the call that makes the step: of Acquire up to
 // EventAcquired, of Release after that; where the hold is lost that of Acquire, without
-// its end.
+// its end. The steps of one acquisition are told one after the other, in their order;
+// those of several at the same time.
 //
 // The goroutine that makes the step calls f, so f must be quick, and safe for concurrent
-// use. It may call any method of the lock; but while EventQueued is told, an Acquire by
-// the very owner who queues waits for itself. A panic in f, or a runtime.Goexit, ends the
-// call of Acquire or Release that made the step, and leaves no lock held and nobody
-// waiting: an Acquire that ends so has acquired nothing, a Release has released. f is
-// told no more of that acquisition. Only EventLost is told on a goroutine of its own,
-// where a panic ends the process.
+// use. It may call any method of the lock, as any owner. Only what waits behind the very
+// acquisition whose step is told waits for f itself: an Acquire without a time limit in
+// EventQueued, or by another owner in EventAcquired. The owner who queues is refused
+// there.
+//
+// A panic in f, or a runtime.Goexit, ends the call of Acquire or Release that made the
+// step, and leaves no lock held and nobody waiting: an Acquire that ends so has acquired
+// nothing, a Release has released. f is told no more of that acquisition. Only EventLost
+// is told on a goroutine of its own, where a panic ends the process.
 func WithObserver(f func(ctx context.Context, e Event)) Option {
 	return func(s *settings) { s.observer, s.observed = f, true }
 }

@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -38,7 +39,8 @@ type claim struct {
 	// Guarded by reentrant.mu.
 	hold          *Hold // nil while the first Acquire is under way
 	count         int
-	revokePending bool // the lock was asked back while there was no listener
+	revokePending bool   // the lock was asked back while there was no listener
+	observing     uint64 // the goroutine that tells of the place in the queue; 0: none
 }
 
 func newReentrant(
@@ -89,10 +91,24 @@ func (r *reentrant) enterOrReenter(ctx, call context.Context, try bool) error {
 		case try:
 			return fmt.Errorf("%w: %s", seqnode.ErrBusy, elsewhere)
 		}
+		if r.isObserving(c) {
+			return errObserving
+		}
 		if err := r.awaitSettled(ctx, c); err != nil {
 			return err
 		}
 	}
+}
+
+var errObserving = errors.New("the owner is queueing for it, and its observer, which " +
+	"acquires it as the same owner, would wait for itself")
+
+// isObserving tells whether the caller is the observer of the claim's own Acquire.
+func (r *reentrant) isObserving(c *claim) bool {
+	r.mu.Lock()
+	at := c.observing
+	r.mu.Unlock()
+	return at != 0 && at == goroutineID()
 }
 
 // awaitSettled waits for another goroutine of the owner's, which is acquiring.
@@ -143,7 +159,7 @@ func (r *reentrant) enter(
 		OnData:    func(data []byte) { r.changed(c, data) },
 		OnQueued: func(node string, ahead int) {
 			last = node
-			r.steps.tell(call, Event{Kind: EventQueued, Node: node, Ahead: ahead})
+			r.tellQueued(call, c, Event{Kind: EventQueued, Node: node, Ahead: ahead})
 		},
 	})
 	elapsed := time.Since(began)
@@ -158,6 +174,22 @@ func (r *reentrant) enter(
 		})
 	}
 	return err
+}
+
+// tellQueued tells a place in the queue. The owner who waits in it can call Acquire
+// there, and would wait for itself.
+func (r *reentrant) tellQueued(call context.Context, c *claim, e Event) {
+	if r.steps.observer == nil {
+		return
+	}
+	observing := func(goroutine uint64) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		c.observing = goroutine
+	}
+	observing(goroutineID())
+	defer observing(0)
+	r.steps.tell(call, e)
 }
 
 // admit goes through the queue, or past it, and settles the claim in any case, also where
