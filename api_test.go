@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"crypto/tls"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -28,7 +29,31 @@ type reentrantAPI interface {
 	LockPath(ctx context.Context) string
 	ParticipantNodes(ctx context.Context) ([]string, error)
 	Participants(ctx context.Context) ([]recipes.Participant, error)
+	WatchParticipants(ctx context.Context) iter.Seq2[[]recipes.Participant, error]
 	MakeRevocable(listener func())
+}
+
+// An electionAPI is what both kinds of candidates have.
+type electionAPI interface {
+	Participants(ctx context.Context) ([]recipes.Participant, error)
+	Leader(ctx context.Context) (recipes.Participant, bool, error)
+	Leaders(ctx context.Context) iter.Seq2[recipes.Participant, error]
+}
+
+// A selectorAPI leads while a function runs.
+type selectorAPI interface {
+	electionAPI
+	Run(
+		ctx context.Context, lead func(ctx context.Context, term *recipes.Hold) error,
+	) error
+}
+
+// A latchAPI leads until it is closed.
+type latchAPI interface {
+	electionAPI
+	Await(ctx context.Context) (*recipes.Hold, error)
+	HasLeadership() bool
+	Close(ctx context.Context) error
 }
 
 // A holdAPI is what a hold tells and does.
@@ -85,6 +110,8 @@ var (
 	_ holdAPI                  = (*recipes.Hold)(nil)
 	_ semaphoreAPI             = (*recipes.InterProcessSemaphoreV2)(nil)
 	_ leaseAPI                 = (*recipes.Lease)(nil)
+	_ selectorAPI              = (*recipes.LeaderSelector)(nil)
+	_ latchAPI                 = (*recipes.LeaderLatch)(nil)
 )
 
 var _ = []any{
@@ -114,6 +141,10 @@ var _ = []any{
 		*recipes.InterProcessSemaphoreV2, error))(
 		recipes.NewInterProcessSemaphoreV2Shared,
 	),
+	(func(recipes.Conn, string, ...recipes.Option) (
+		*recipes.LeaderSelector, error))(recipes.NewLeaderSelector),
+	(func(recipes.Conn, string, ...recipes.Option) (
+		*recipes.LeaderLatch, error))(recipes.NewLeaderLatch),
 	(func(context.Context, recipes.Conn, string, int) error)(recipes.SetSharedCount),
 	(func(context.Context, recipes.Conn, string) error)(recipes.AttemptRevoke),
 	(func(context.Context, recipes.Conn, string) (

@@ -55,7 +55,8 @@ func (k EventKind) String() string {
 // An Event is one step of one acquisition, for metrics, traces and logs.
 type Event struct {
 	Kind EventKind
-	// "mutex", "read lock", "write lock", "semaphore", "semaphore mutex"
+	// "mutex", "read lock", "write lock", "semaphore", "semaphore mutex", "leader
+	// selector" or "leader latch"
 	Recipe string
 	Path   string // the lock's
 	Node   string // the znode, "" where none was made

@@ -68,19 +68,23 @@ func (r *reentrant) AcquireTimeout(
 	return heldOrBusy(ctx, r.acquireWithin(ctx, newLimit(timeout)))
 }
 
-// acquireWithin tells of its steps with the ctx of the call.
 func (r *reentrant) acquireWithin(ctx context.Context, l limit) error {
-	err := l.keep(ctx, func(within context.Context, try bool) error {
-		return r.enterOrReenter(within, ctx, try)
-	})
-	if err != nil {
+	if err := r.acquireAs(ctx, ownerOf(ctx, r), l); err != nil {
 		return wrap("acquire", r.path, err)
 	}
 	return nil
 }
 
-func (r *reentrant) enterOrReenter(ctx, call context.Context, try bool) error {
-	who := ownerOf(ctx, r)
+// acquireAs acquires for an owner. It tells of its steps with the ctx of the call.
+func (r *reentrant) acquireAs(ctx context.Context, who owner, l limit) error {
+	return l.keep(ctx, func(within context.Context, try bool) error {
+		return r.enterOrReenter(within, ctx, who, try)
+	})
+}
+
+func (r *reentrant) enterOrReenter(
+	ctx, call context.Context, who owner, try bool,
+) error {
 	for {
 		c, mine, err := r.claim(who)
 		switch {
@@ -94,7 +98,7 @@ func (r *reentrant) enterOrReenter(ctx, call context.Context, try bool) error {
 		if r.isObserving(c) {
 			return errObserving
 		}
-		if err := r.awaitSettled(ctx, c); err != nil {
+		if err := r.awaitSettled(ctx, c.settled); err != nil {
 			return err
 		}
 	}
@@ -111,11 +115,12 @@ func (r *reentrant) isObserving(c *claim) bool {
 	return at != 0 && at == goroutineID()
 }
 
-// awaitSettled waits for another goroutine of the owner's, which is acquiring.
-func (r *reentrant) awaitSettled(ctx context.Context, c *claim) error {
+// awaitSettled waits for another goroutine of the owner's, which is acquiring, until it
+// closes settled, or sends.
+func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) error {
 	asked := time.Now()
 	select {
-	case <-c.settled:
+	case <-settled:
 		return nil
 	case <-ctx.Done():
 		s := session.Use(r.conn, r.config)
@@ -260,14 +265,19 @@ func (r *reentrant) abandon(who owner, c *claim) {
 // Release implements InterProcessLock. It gives ErrNotOwner to an owner that does not
 // hold the lock.
 func (r *reentrant) Release(ctx context.Context) error {
-	hold, last, err := r.unwind(ownerOf(ctx, r))
-	if err == nil && last {
-		err = releaseOne(ctx, hold)
-	}
-	if err != nil {
+	if err := r.releaseAs(ctx, ownerOf(ctx, r)); err != nil {
 		return wrap("release", r.path, err)
 	}
 	return nil
+}
+
+// releaseAs releases for an owner.
+func (r *reentrant) releaseAs(ctx context.Context, who owner) error {
+	hold, last, err := r.unwind(who)
+	if err == nil && last {
+		err = releaseOne(ctx, hold)
+	}
+	return err
 }
 
 // beginRelease implements releaser.

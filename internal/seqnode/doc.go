@@ -86,14 +86,15 @@
 // # One loop
 //
 // Whoever waits for something, a turn in the queue (waiter), room for leases (batch) or a
-// maximum (limitWaiter), is an aim in the hands of await: look, sleep until something may
-// have changed, look again, take.
+// maximum (limitWaiter), or for having seen enough of a queue from outside (follower), is
+// an aim in the hands of await: look, sleep until something may have changed, look again,
+// take.
 //
 // # Goroutines
 //
-//   - The caller's, in Enter, EnterN, EnterBeside or Limit.Await, owns the waiter, the
-//     batch or the limitWaiter. It never calls ZooKeeper itself: the client's calls
-//     cannot be cancelled.
+//   - The caller's, in Enter, EnterN, EnterBeside, Limit.Await or Follow, owns the
+//     waiter, the batch, the limitWaiter or the follower. It never calls ZooKeeper
+//     itself: the client's calls cannot be cancelled.
 //   - Each call to ZooKeeper, or a few in a row, is made by a session.Pending. The caller
 //     waits for it until its ctx is done. A create that nobody waits for any more is
 //     followed up, and what it made withdrawn.
@@ -106,7 +107,7 @@
 //     them leaves, and then watches the directory (newStay, keepWatch). It ends with its
 //     Node.
 //
-// OnQueued is called by the caller's goroutine, OnData by the watch's; Lose and
+// OnQueued and a Look are called by the caller's goroutine, OnData by the watch's; Lose and
 // SessionEnded may be by any.
 //
 // # Locks
