@@ -26,6 +26,13 @@
 // Re-entry is per value: through another value of the same path the owner waits for
 // itself. [Do] shares its owner with the goroutines of its fn for its own lock only.
 //
+// # Elections
+//
+// An election is a lock with one owner, the candidate, and a term is a [Hold]: what is
+// true of a lock is true of it. [LeaderSelector] leads for as long as a function runs,
+// [LeaderLatch] until it is closed. Whoever wants to know the leader reads it from the
+// znodes ([LeaderSelector.Leader]), or is told of each ([LeaderSelector.Leaders]).
+//
 // # What it costs
 //
 // A free lock costs a create, a list and a delete, and Acquire waits for one round trip.

@@ -341,6 +341,90 @@ func ExampleWithObserver() {
 	// mutex /locks/observed: released, 0 held
 }
 
+// Each candidate leads in its turn, for as long as lead runs. This one wants two terms.
+func ExampleLeaderSelector() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	ctx := context.Background()
+	selector := must(recipes.NewLeaderSelector(client, "/elections/report",
+		recipes.WithData([]byte("host 1")))) // names the candidate
+	enough := errors.New("led often enough")
+	terms, token := 0, int64(0)
+	err := selector.Run(ctx, func(ctx context.Context, term *recipes.Hold) error {
+		leader, _, err := selector.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%s leads, with a greater token: %v\n", leader.Data,
+			term.FencingToken() > token)
+		token = term.FencingToken()
+		if terms++; terms == 2 {
+			return enough // ends Run
+		}
+		return context.Cause(ctx) // nil: queues anew. ctx ends if the term is lost.
+	})
+	fmt.Println(errors.Is(err, enough))
+	// Output:
+	// host 1 leads, with a greater token: true
+	// host 1 leads, with a greater token: true
+	// true
+}
+
+// A server that is active while it leads, and stands by else.
+func ExampleLeaderLatch() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	ctx := context.Background()
+	latch := must(recipes.NewLeaderLatch(client, "/elections/active"))
+	serve := func(ctx context.Context) error {
+		fmt.Println("active:", latch.HasLeadership())
+		return nil // until ctx is done, which tells the loss, too
+	}
+	term := must(latch.Await(ctx))
+	active, cancel := term.Context(ctx)
+	if err := serve(active); err != nil { // comes to its end before Close
+		log.Print(err) // of a loss: Await leads again, once serve has ended
+	}
+	cancel()
+	check(latch.Close(ctx))
+	fmt.Println("active:", latch.HasLeadership())
+	// Output:
+	// active: true
+	// active: false
+}
+
+// Who leads: now, and at each change.
+func ExampleLeaderLatch_Leaders() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	ctx := context.Background()
+	latch := must(recipes.NewLeaderLatch(client, "/elections/watched",
+		recipes.WithData([]byte("host 1"))))
+	for leader, err := range latch.Leaders(ctx) {
+		switch {
+		case err != nil: // no retry mends it, and the loop ends
+			log.Print(err)
+		case leader.Node == "":
+			fmt.Println("nobody leads")
+			must(latch.Await(ctx))
+			continue
+		default:
+			fmt.Printf("%s leads\n", leader.Data)
+		}
+		break
+	}
+	check(latch.Close(ctx))
+	// Output:
+	// nobody leads
+	// host 1 leads
+}
+
 // Who holds a lock, and who waits: for whatever recipe uses a path.
 func ExampleInspect() {
 	client, stop := exampleClient()

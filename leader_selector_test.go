@@ -354,6 +354,33 @@ func TestALeadThatDoesNotReturnGivesUpTheLeadership(t *testing.T) {
 	}
 }
 
+// etcd#22123: a resignation whose request was lost was forgotten.
+func TestALeaderStepsDownAlthoughRequestsAreLost(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		ours, other := run(t, b.Ours), run(t, b.Other)
+		for _, lose := range []func(zktest.Op){
+			b.Cluster.Link("ours").LoseRequest, b.Cluster.Link("ours").LoseReply,
+		} {
+			now := ours.leads()
+			lose(zktest.OpDelete)
+			now.end <- nil
+			next := other.leads()
+			require.Greater(t, next.hold.FencingToken(), now.hold.FencingToken())
+			time.Sleep(time.Minute)
+			require.Len(t, znodes(b), 2)
+			next.end <- nil
+		}
+		now := ours.leads()
+		b.Cluster.Link("ours").LoseRequest(zktest.OpDelete)
+		ours.stop(errRetired)
+		now.end <- nil
+		require.ErrorIs(t, ours.ended(), errRetired)
+		other.leads().end <- errRetired
+		require.Equal(t, errRetired, other.ended())
+		require.Empty(t, znodes(b))
+	})
+}
+
 func TestRunEndsWithItsConnection(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		leader := run(t, b.Ours)

@@ -107,8 +107,8 @@
 //     them leaves, and then watches the directory (newStay, keepWatch). It ends with its
 //     Node.
 //
-// OnQueued and a Look are called by the caller's goroutine, OnData by the watch's; Lose and
-// SessionEnded may be by any.
+// OnQueued and a Look are called by the caller's goroutine, OnData by the watch's; Lose
+// and SessionEnded may be by any.
 //
 // # Locks
 //
