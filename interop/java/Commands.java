@@ -8,6 +8,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.recipes.leader.Participant;
 import org.apache.curator.framework.recipes.locks.InterProcessLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
@@ -56,9 +57,25 @@ final class Commands {
                     get(lease, Lease.class).close();
                 }
                 return List.of();
+            case "stand":
+                candidate(a.get(0)).stand();
+                return List.of();
+            case "leave":
+                candidate(a.get(0)).leave();
+                return List.of();
+            case "leads":
+                return List.of(Boolean.toString(candidate(a.get(0)).leads()));
+            case "leader":
+                return List.of(told(candidate(a.get(0)).leader()));
+            case "candidates":
+                return candidate(a.get(0)).candidates().stream().map(Commands::told).collect(Collectors.toList());
             default:
                 return runLock(verb, a);
         }
+    }
+
+    private static String told(Participant p) {
+        return p.getId() + "=" + p.isLeader();
     }
 
     private List<String> runLock(String verb, List<String> a) throws Exception {
@@ -116,6 +133,12 @@ final class Commands {
             case "leaselock":
                 make(name, new LeaseLock(new InterProcessSemaphoreV2(client, path, 1)));
                 return;
+            case "leaderselector":
+                make(name, new Candidate.Selector(client, path, a.get(1)));
+                return;
+            case "leaderlatch":
+                make(name, new Candidate.Latch(client, path, a.get(1)));
+                return;
             case "count":
                 SharedCount count = new SharedCount(client, path, number(a.get(1)));
                 count.start();
@@ -168,6 +191,10 @@ final class Commands {
 
     private InterProcessSemaphoreV2 semaphore(String name) {
         return get(name, InterProcessSemaphoreV2.class);
+    }
+
+    private Candidate candidate(String name) {
+        return get(name, Candidate.class);
     }
 
     private SharedCount count(String name) {
