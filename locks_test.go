@@ -128,6 +128,21 @@ func newLeaseLock(n int) newLock {
 	}
 }
 
+func newSelectorCandidate(
+	c recipes.Conn, path string, opts ...recipes.Option,
+) (recipes.InterProcessLock, error) {
+	s, err := recipes.NewLeaderSelector(c, path, opts...)
+	return locktest.NewSelectorCandidate(s), err
+}
+
+func newLatchCandidate(
+	c recipes.Conn, path string, opts ...recipes.Option,
+) (recipes.InterProcessLock, error) {
+	return locktest.NewLatchCandidate(func() (*recipes.LeaderLatch, error) {
+		return recipes.NewLeaderLatch(c, path, opts...)
+	}), nil
+}
+
 func newMultiLock(
 	c recipes.Conn, path string, opts ...recipes.Option,
 ) (recipes.InterProcessLock, error) {
@@ -225,6 +240,18 @@ var kinds = []kind{
 	},
 }
 
+// elections are locks as well, for what needs no owner and no single try.
+var elections = []kind{
+	{
+		name: "leader selector", recipe: "leader selector", make: newSelectorCandidate,
+		dirs: oneDir, free: freeQueue, stands: behind("", "lock-"),
+	},
+	{
+		name: "leader latch", recipe: "leader latch", make: newLatchCandidate,
+		dirs: oneDir, free: freeQueue, stands: behind("", "latch-"),
+	},
+}
+
 func init() { kinds = append(kinds, cachedKinds()...) }
 
 // cachedIdle is for how long the places are kept that wait for no test's doing.
@@ -265,7 +292,7 @@ func lost(ctx context.Context, lock recipes.InterProcessLock) <-chan struct{} {
 func forAll(t *testing.T, test func(t *testing.T, k kind)) {
 	t.Parallel()
 	zkserver.Shared(t)
-	for _, k := range kinds {
+	for _, k := range slices.Concat(kinds, elections) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			test(t, k)
@@ -301,7 +328,8 @@ func TestEveryLockExcludes(t *testing.T) {
 					continue // only one reader
 				}
 				ctx, lock := locktest.Owner(t), lock
-				if _, ok := lock.(*locktest.LeaseLock); ok {
+				switch lock.(type) {
+				case *locktest.LeaseLock, *locktest.Candidate:
 					lock = k.lock(p, path)
 				}
 				workers = append(workers, locktest.Start(func() error {
@@ -337,6 +365,9 @@ func TestEveryLockWaitsAndGivesUp(t *testing.T) {
 		for _, timeout := range []time.Duration{
 			-1, 0, time.Millisecond, 50 * time.Millisecond,
 		} {
+			if _, ok := waiter.(*locktest.Candidate); ok && timeout <= 0 {
+				continue // it cannot try once
+			}
 			began := time.Now()
 			ok, err := waiter.AcquireTimeout(other, timeout)
 			require.False(t, ok)
@@ -574,7 +605,7 @@ func TestEveryLockCostsWhatItMust(t *testing.T) {
 
 func TestEveryLockSharesItsWatches(t *testing.T) {
 	server := zkserver.Start(t).Servers[0]
-	for _, k := range kinds {
+	for _, k := range slices.Concat(kinds, elections) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			path := zkserver.Path(t)
