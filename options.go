@@ -213,8 +213,9 @@ func WithNames(names ...string) Option {
 // up all places.
 //
 // It is for InterProcessMutex, InterProcessReadWriteLock and multi locks of mutexes; what
-// is a semaphore refuses it, and so does an election. A negative idle and passes below 1 are refused. It costs a
-// kept place two goroutines and two watches, and its first use two requests more.
+// is a semaphore refuses it, and so does an election, whose terms each begin at the tail
+// of the queue. A negative idle and passes below 1 are refused. It costs a kept place two
+// goroutines and two watches, and its first use two requests more.
 func WithCaching(idle time.Duration, passes int) Option {
 	return func(s *settings) { s.keep = &seqnode.Keeping{Idle: idle, Passes: passes} }
 }

@@ -233,6 +233,51 @@ var defects = []defect{
 			then: "	case st.place.together:\n		return noBound\n",
 		}},
 	},
+	{
+		name: "the leadership is given up at the end of ctx, while lead runs",
+		file: "leader_selector.go",
+		edits: []edit{{
+			now: "	within, cancel := term.Context(ctx)\n",
+			then: "	within, cancel := term.Context(ctx)\n" +
+				"	defer context.AfterFunc(ctx, func() { _ = s.stepDown(ctx) })()\n",
+		}},
+	},
+	{
+		name: "a candidate queues anew while its term lasts",
+		file: "leader_selector.go",
+		edits: []edit{{
+			now: "	defer func() {\n		if err := s.stepDown(ctx); err != nil {\n",
+			then: "	defer func() {\n" +
+				"		if failed == nil && term.Err() == nil && ctx.Err() == nil {\n" +
+				"			return\n		}\n" +
+				"		if err := s.stepDown(ctx); err != nil {\n",
+		}},
+	},
+	{
+		name: "lead is not told of the loss",
+		file: "leader_selector.go",
+		edits: []edit{{
+			now:  "within, cancel := term.Context(ctx)",
+			then: "within, cancel := context.WithCancel(ctx)",
+		}},
+	},
+	{
+		name: "a loss does not win over lead's error",
+		file: "leader_selector.go",
+		edits: []edit{{
+			now:  "		case !lost && ended != nil:\n",
+			then: "		case failed != nil && ended != nil:\n",
+		}},
+	},
+	{
+		name: "a latch that is closed goes on to wait",
+		file: "leader_latch.go",
+		edits: []edit{{
+			now: "	if err := l.stepDown(ctx); err != nil && " +
+				"!errors.Is(err, ErrNotOwner) {\n",
+			then: "	if err := context.Cause(ctx); err != nil {\n",
+		}},
+	},
 }
 
 const (

@@ -15,6 +15,10 @@
 //     know of that in time. The workload itself deletes znodes of others now and then,
 //     which is the same to their holders.
 //
+// An election is a lock to the checkers, and a term an acquisition: at most one leads,
+// and tokens grow with the terms. What only an election can do wrong the workload notes
+// itself: lead is called without leadership, or while it runs, or is not told of a loss.
+//
 // Beside the locks there are two more things below [Config.Root]: a znode for each lock,
 // which its holders write to in a transaction that checks their hold, and one that nobody
 // may touch, for owners that ask for what they have no right to ([Config.Trespass]).

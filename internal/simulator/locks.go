@@ -18,6 +18,8 @@ const (
 	ReadWriteLock  Recipe = "read/write lock"
 	MultiLock      Recipe = "multi lock" // of mutexes
 	Semaphore      Recipe = "semaphore"
+	LeaderSelector Recipe = "leader selector"
+	LeaderLatch    Recipe = "leader latch"
 )
 
 // A Lock is one that the workers contend for.
@@ -39,7 +41,14 @@ func DefaultLocks(root string) []Lock {
 		{Recipe: SemaphoreMutex, Paths: []string{root + "/semaphore-mutex"}},
 		{Recipe: ReadWriteLock, Paths: []string{root + "/read-write"}},
 		{Recipe: Semaphore, Paths: []string{root + "/semaphore"}, Leases: 3},
+		{Recipe: LeaderSelector, Paths: []string{root + "/selector"}},
+		{Recipe: LeaderLatch, Paths: []string{root + "/latch"}},
 	}
+}
+
+// IsElection tells whether the lock is had by who is elected. A candidate is of use once.
+func (l Lock) IsElection() bool {
+	return l.Recipe == LeaderSelector || l.Recipe == LeaderLatch
 }
 
 // Below a semaphore's path.
@@ -50,7 +59,7 @@ const (
 
 // keepsPlaces tells whether the lock takes [recipes.WithCaching].
 func (l Lock) keepsPlaces() bool {
-	return l.Recipe != SemaphoreMutex && l.Recipe != Semaphore
+	return l.Recipe != SemaphoreMutex && l.Recipe != Semaphore && !l.IsElection()
 }
 
 // directories are where the lock's znodes are.
@@ -73,10 +82,11 @@ const (
 // A value is a lock as the library makes it, for one client.
 type value struct {
 	lock Lock
-	// The write lock of a read/write lock; nil for a semaphore.
+	// The write lock of a read/write lock; nil for a semaphore and a selector.
 	plain     recipes.InterProcessLock
 	read      *recipes.ReadLock // of a read/write lock only
 	semaphore *recipes.InterProcessSemaphoreV2
+	selector  *recipes.LeaderSelector
 	cached    bool          // it keeps its place in the queue
 	revoked   chan struct{} // has room for one request to give the lock back
 }
@@ -102,6 +112,12 @@ func newValue(
 		if err == nil {
 			v.plain, v.read = rw.WriteLock(), rw.ReadLock()
 		}
+	case LeaderSelector:
+		v.selector, err = recipes.NewLeaderSelector(conn, path, opts...)
+	case LeaderLatch:
+		var latch *recipes.LeaderLatch
+		latch, err = recipes.NewLeaderLatch(conn, path, opts...)
+		v.plain = &latchLock{LeaderLatch: latch}
 	default:
 		err = fmt.Errorf("simulator: %q is no recipe", lock.Recipe)
 	}
@@ -136,7 +152,14 @@ func (v *value) makeRevocable() {
 func (v *value) participants(ctx context.Context) ([]string, error) {
 	switch lock := v.plain.(type) {
 	case nil:
+		if v.selector != nil {
+			all, err := v.selector.Participants(ctx)
+			return nodesOf(all), err
+		}
 		return v.semaphore.ParticipantNodes(ctx)
+	case *latchLock:
+		all, err := lock.Participants(ctx)
+		return nodesOf(all), err
 	case interface {
 		ParticipantNodes(ctx context.Context) ([]string, error)
 	}:

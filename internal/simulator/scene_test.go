@@ -29,6 +29,8 @@ type scene struct {
 	// All contend for a semaphore mutex, many through one value.
 	shared bool
 
+	election bool // all contend to be elected
+
 	meddled bool // answers to creates are lost, and znodes are deleted by others
 
 	longHolds bool
@@ -49,7 +51,9 @@ func newScene(seed uint64) scene {
 	if random.IntN(3) > 0 {
 		s.slowCommit = draw(random, simSession/20)
 	}
-	locks := simulator.DefaultLocks("/locks")
+	elections, locks := split(
+		simulator.DefaultLocks("/locks"), simulator.Lock.IsElection,
+	)
 	random.Shuffle(len(locks), func(i, j int) { locks[i], locks[j] = locks[j], locks[i] })
 	s.locks = locks[:1+random.IntN(3)]
 	s.longHolds = random.IntN(4) == 0
@@ -67,6 +71,11 @@ func newScene(seed uint64) scene {
 		s.locks = locks[slices.IndexFunc(locks, isSemaphoreMutex):][:1]
 	case 4:
 		s.meddled, s.removals, s.fresh = true, 15, 60
+	case 5:
+		s.election, s.longHolds = true, false
+		s.locks = [][]simulator.Lock{
+			elections, elections[:1], elections[1:],
+		}[random.IntN(3)]
 	}
 	// Two holders are two for a moment only: nothing may make up for it.
 	if s.short || s.eager {
@@ -75,7 +84,7 @@ func newScene(seed uint64) scene {
 	}
 	s.eager = s.eager || random.IntN(8) == 0
 	s.cached = []int{0, 50, 90}[random.IntN(3)]
-	if s.cached == 90 && !s.short && !s.eager && !s.shared && random.IntN(2) == 0 {
+	if s.cached == 90 && !s.election && !s.short && !s.eager && !s.shared && random.IntN(2) == 0 {
 		at := slices.IndexFunc(locks, func(l simulator.Lock) bool {
 			return l.Recipe == simulator.Mutex || l.Recipe == simulator.ReadWriteLock
 		})
@@ -83,6 +92,18 @@ func newScene(seed uint64) scene {
 		s.longHolds, s.locks = false, locks[at:][:1]
 	}
 	return s
+}
+
+// split parts those that are from those that are not.
+func split(all []simulator.Lock, is func(simulator.Lock) bool) (yes, no []simulator.Lock) {
+	for _, l := range all {
+		if is(l) {
+			yes = append(yes, l)
+		} else {
+			no = append(no, l)
+		}
+	}
+	return yes, no
 }
 
 // ticks are how many ticks there are in a session.
@@ -99,6 +120,7 @@ func (s scene) String() string {
 		"bare connections":   slices.Contains(s.bare[:], true),
 		"one value for many": s.shared,
 		"meddled with":       s.meddled,
+		"elections":          s.election,
 		"places are kept":    s.cached > 0,
 		"crowded":            s.crowded,
 	} {

@@ -39,6 +39,9 @@ const (
 // perform reports whether the lock was held.
 func (u *use) perform() (held bool) {
 	s, main := u.step, write
+	if u.v.selector != nil {
+		return u.run()
+	}
 	if u.v.lock.Recipe == ReadWriteLock && s.shared {
 		main = read
 	}
@@ -234,7 +237,8 @@ func (u *use) outcome(ctx context.Context, err error) Outcome {
 // is held then.
 func (u *use) reenter(s side, parts []part) (count int) {
 	count = 1
-	if u.v.semaphore != nil || u.v.lock.Recipe == SemaphoreMutex {
+	if u.v.semaphore != nil || u.v.lock.Recipe == SemaphoreMutex ||
+		u.v.lock.IsElection() {
 		return count
 	}
 	for range u.step.reentries {

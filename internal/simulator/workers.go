@@ -191,7 +191,8 @@ func (p *worker) value(on *session, st step) (*value, error) {
 	on.mu.Lock()
 	defer on.mu.Unlock()
 	key := valueKey{st.lock, st.cached && p.w.Locks[st.lock].keepsPlaces()}
-	if v := on.values[key]; v != nil && !st.fresh {
+	fresh := st.fresh || p.w.Locks[st.lock].IsElection()
+	if v := on.values[key]; v != nil && !fresh {
 		return v, nil
 	}
 	opts := slices.Clone(on.opts)
@@ -205,7 +206,7 @@ func (p *worker) value(on *session, st step) (*value, error) {
 	v.cached = key.cached
 	// So that both kinds of locks turn up, those that watch their own znode from the
 	// start and those that do not.
-	if !st.fresh {
+	if !fresh {
 		v.makeRevocable()
 		on.values[key] = v
 	}
