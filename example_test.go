@@ -382,7 +382,7 @@ func ExampleLeaderLatch() {
 	latch := must(recipes.NewLeaderLatch(client, "/elections/active"))
 	serve := func(ctx context.Context) error {
 		fmt.Println("active:", latch.HasLeadership())
-		return nil // until ctx is done, which tells the loss, too
+		return context.Cause(ctx) // serves until ctx is done, which tells the loss, too
 	}
 	term := must(latch.Await(ctx))
 	active, cancel := term.Context(ctx)

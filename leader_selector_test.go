@@ -200,15 +200,15 @@ func TestALossWinsOverLeadsError(t *testing.T) {
 func TestRunTellsWhatLeadSaysAtTheEnd(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		for said, want := range map[error]string{
-			nil:              "recipes: run for /election: retired",
-			context.Canceled: "recipes: run for /election: retired",
-			zk.ErrNoNode:     "recipes: run for /election: retired\n" + zk.ErrNoNode.Error(),
+			nil:              "",
+			context.Canceled: "",
+			zk.ErrNoNode:     "\n" + zk.ErrNoNode.Error(),
 		} {
 			c := run(t, b.Ours)
 			now := c.leads()
 			c.stop(errRetired)
 			now.end <- said
-			require.EqualError(t, c.ended(), want)
+			require.EqualError(t, c.ended(), "recipes: run for /election: retired"+want)
 		}
 	})
 }
@@ -303,13 +303,15 @@ func TestASecondRunIsRefused(t *testing.T) {
 func TestLeadIsNotCalledWithALostTerm(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		var lost []string
-		c := run(t, b.Ours, recipes.WithObserver(func(_ context.Context, e recipes.Event) {
-			if e.Kind == recipes.EventAcquired && len(lost) == 0 {
-				lost = append(lost, e.Node)
-				_ = b.Other.Delete(e.Node, -1)
-				time.Sleep(settle)
-			}
-		}))
+		c := run(t, b.Ours, recipes.WithObserver(
+			func(_ context.Context, e recipes.Event) {
+				if e.Kind == recipes.EventAcquired && len(lost) == 0 {
+					lost = append(lost, e.Node)
+					_ = b.Other.Delete(e.Node, -1)
+					time.Sleep(settle)
+				}
+			},
+		))
 		now := c.leads()
 		require.NotContains(t, lost, now.hold.Path())
 		require.Len(t, lost, 1)

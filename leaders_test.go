@@ -225,8 +225,8 @@ func TestALoopEndsWithWhatNoRetryMends(t *testing.T) {
 
 		done, cancel := context.WithCancel(t.Context())
 		cancel()
-		for range latch.Leaders(done) {
-			t.Error("ctx was done")
+		for leader, err := range latch.Leaders(done) {
+			t.Error("ctx was done", leader, err)
 		}
 	})
 }
@@ -256,7 +256,9 @@ func TestALoopThatIsLeftLeavesNothing(t *testing.T) {
 		require.Zero(t, b.Cluster.Watches(), term.Path())
 
 		require.PanicsWithValue(t, "enough", func() {
-			for range looking.Leaders(t.Context()) {
+			for leader, err := range looking.Leaders(t.Context()) {
+				require.NoError(t, err)
+				require.Empty(t, leader.Node)
 				panic("enough")
 			}
 		})
@@ -310,7 +312,8 @@ func TestWatchParticipantsOfAReadWriteLock(t *testing.T) {
 			queue.next(t)
 			writer := visitLock(t, rw.WriteLock())
 			now := queue.next(t)
-			require.Equal(t, []string{"read", "write"}, []string{now[0].Kind, now[1].Kind})
+			require.Equal(t, "read", now[0].Kind)
+			require.Equal(t, "write", now[1].Kind)
 			require.Equal(t, []bool{true, false}, []bool{now[0].Holding, now[1].Holding})
 			second := visitLock(t, rw.ReadLock())
 			require.False(t, queue.next(t)[2].Holding)
@@ -355,7 +358,10 @@ func TestCostOfLeaders(t *testing.T) {
 	looking.AwaitHeartbeat()
 	require.Empty(t, looking.Asked(path))
 
-	waiting = locktest.Start(func() error { _, err := next.Await(t.Context()); return err })
+	waiting = locktest.Start(func() error {
+		_, err := next.Await(t.Context())
+		return err
+	})
 	other.AwaitChildren(path, 2)
 	looking.Tap.Reset()
 	require.NoError(t, leader.Close(t.Context()))

@@ -69,7 +69,7 @@ var errTermsOver = errors.New("the owner has led enough")
 var (
 	errTwoLeads      = errors.New("lead is called while it runs")
 	errNotLeading    = errors.New("lead is called without leadership")
-	errEndsWithALoss = errors.New("Run ends with lead's error and not with the loss")
+	errEndsWithALoss = errors.New("lead's error ends Run, although there was a loss")
 )
 
 // run is a use of a leader selector. It reports whether the owner has led.

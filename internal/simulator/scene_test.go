@@ -84,7 +84,8 @@ func newScene(seed uint64) scene {
 	}
 	s.eager = s.eager || random.IntN(8) == 0
 	s.cached = []int{0, 50, 90}[random.IntN(3)]
-	if s.cached == 90 && !s.election && !s.short && !s.eager && !s.shared && random.IntN(2) == 0 {
+	special := s.short || s.eager || s.shared || s.election
+	if s.cached == 90 && !special && random.IntN(2) == 0 {
 		at := slices.IndexFunc(locks, func(l simulator.Lock) bool {
 			return l.Recipe == simulator.Mutex || l.Recipe == simulator.ReadWriteLock
 		})
@@ -95,7 +96,9 @@ func newScene(seed uint64) scene {
 }
 
 // split parts those that are from those that are not.
-func split(all []simulator.Lock, is func(simulator.Lock) bool) (yes, no []simulator.Lock) {
+func split(
+	all []simulator.Lock, is func(simulator.Lock) bool,
+) (yes, no []simulator.Lock) {
 	for _, l := range all {
 		if is(l) {
 			yes = append(yes, l)
