@@ -57,7 +57,8 @@ func (p Participant) isSame(q Participant) bool {
 //
 // It takes no part in the queue and makes no znode. A change costs a list, and a read for
 // each participant who was not there before: Data is what the znode held then, and a
-// change of it alone is not told. Each slice is the caller's own.
+// change of it alone is not told. Each slice is the caller's own, but for the bytes of
+// Data.
 //
 // The loop outlives outages and the end of the session; meanwhile nothing is told. It
 // ends when ctx does. What no retry can mend, a closed connection among it, is yielded

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
+	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 	"github.com/zkrecipes/recipes/zktest"
 )
@@ -266,6 +267,45 @@ func TestALoopThatIsLeftLeavesNothing(t *testing.T) {
 	})
 }
 
+// The watch could not be set again after a reconnect, and what it waited for happened in
+// between (docs/hazards.md, E17).
+func TestLeadersLookForThemselvesAfterAReconnect(t *testing.T) {
+	t.Parallel()
+	path, other := zkserver.Path(t), locktest.SharedPeer(t)
+	leader, err := recipes.NewLeaderLatch(
+		other.Conn, path, recipes.WithSessionTimeout(other.Timeout),
+	)
+	require.NoError(t, err)
+	_, err = leader.Await(t.Context())
+	require.NoError(t, err)
+
+	tap := wiretap.New(nil)
+	client, err := recipes.Connect(t.Context(), zkserver.Shared(t).Connect(),
+		locktest.Lasting, recipes.WithDialer(tap.Dial))
+	require.NoError(t, err)
+	defer client.Close()
+	looking, err := recipes.NewLeaderLatch(client, path)
+	require.NoError(t, err)
+	leaders := loopOver(t, looking.Leaders, 0)
+	require.NotEmpty(t, locktest.Within(t, leaders.seen, "no leader").Node)
+
+	tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
+		if p.Op == wiretap.SetWatches {
+			return wiretap.Drop
+		}
+		return wiretap.Pass
+	})
+	release := make(chan struct{})
+	dialled := tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release))
+	tap.Cut()
+	locktest.Within(t, dialled, "the client does not dial")
+	require.NoError(t, leader.Close(t.Context()))
+	close(release)
+	require.Empty(t, locktest.Within(t, leaders.seen, "it relies on its watch").Node)
+	leaders.stop()
+	leaders.ends(t)
+}
+
 func TestWatchParticipants(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		queue := loopOver(t, b.Lock.WatchParticipants, 0)
@@ -281,7 +321,7 @@ func TestWatchParticipants(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, all, now)
 		require.Len(t, now, 2)
-		now[1].Node = "" // it is the caller's
+		now[1].Kind = "" // it is the caller's
 		first.leave()
 		second.entered()
 		all, err = b.Lock.Participants(t.Context())

@@ -265,8 +265,8 @@ var defects = []defect{
 		name: "a loss does not win over lead's error",
 		file: "leader_selector.go",
 		edits: []edit{{
-			now:  "		case !lost && ended != nil:\n",
-			then: "		case failed != nil && ended != nil:\n",
+			now:  "switch lost := errors.Is(ended, ErrLockLost); {",
+			then: "switch lost := failed == nil && errors.Is(ended, ErrLockLost); {",
 		}},
 	},
 	{
