@@ -12,8 +12,9 @@ import (
 // whoever holds that lock keeps them all from leading.
 //
 // At most one candidate leads, as at most one owner holds a lock: see [Hold.Lost] for
-// what that rests on. A leader that was stopped, and runs on before it has been told, is
-// what the fencing token of its term is for.
+// what that rests on. A process that is stopped for longer than its session lasts, and
+// then goes on, leads in its own eyes until it has been told: what the leader writes to
+// refuses it by the fencing token of its term, or is written by [Hold.Multi].
 //
 // It is safe for concurrent use and needs no closing.
 type LeaderSelector struct {
@@ -43,12 +44,13 @@ func NewLeaderSelector(
 // is the hold behind the leadership: its fencing token grows with each term, of whichever
 // candidate, and its transactions (Hold.Multi) are done only while it leads. lead's ctx
 // is cancelled with a cause that matches ErrLockLost as soon as the leadership cannot be
-// relied on, and ends with ctx. lead has to return then, and had better return
-// context.Cause of its ctx.
+// relied on, and ends with ctx. lead has to return then, best with context.Cause of its
+// ctx. After a loss another may lead soon, whether it has returned or not: see
+// [Hold.Lost].
 //
 // Leadership is given up once lead has returned, and not before, also where ctx is done:
-// as long as lead takes nobody else leads, unless the leadership is lost. What comes
-// after lead has returned:
+// for as long as lead runs nobody else leads, unless the leadership is lost. Giving it up
+// waits for ZooKeeper's answer, as Release does. What comes after lead has returned:
 //
 //   - Where ctx is done, Run returns an error that matches its cause. It matches what
 //     lead returned, too, unless that is no more than the end of its ctx, and ErrLockLost
@@ -59,13 +61,14 @@ func NewLeaderSelector(
 //     the leadership, if that failed.
 //
 // lead is not called again before it has returned and the leadership of that term was
-// given up, and it is not called with a term that is known to be lost. A lead that
-// panics, or ends its goroutine, gives up the leadership, and the panic goes on.
+// given up, and it is not called with a term that is known to be lost. Where lead panics,
+// or ends its goroutine (runtime.Goexit), the leadership is given up, and the panic goes
+// on.
 //
-// Run outlasts outages and ends of the session. It returns what no retry can mend, such
-// as a closed connection or a lack of permission, an error of its own where another Run
-// of the same value is under way, and never nil. After it has returned there is no
-// candidate, and Run may be called again.
+// Run outlasts outages and ends of the session. It returns an error that no retry can
+// mend, such as a closed connection or a lack of permission, and one of its own where
+// another Run of the same value is under way. It never returns nil. After it has returned
+// there is no candidate any more, and Run may be called again.
 func (s *LeaderSelector) Run(
 	ctx context.Context, lead func(ctx context.Context, term *Hold) error,
 ) error {
