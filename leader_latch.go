@@ -12,9 +12,9 @@ import (
 // share its path.
 //
 // At most one candidate leads, as at most one owner holds a lock: see [Hold.Lost] for
-// what that rests on, and LeaderSelector for what it does not cover. Unlike Curator's it does not join again by itself after a loss:
-// whoever wants to lead again calls Await again, when it has stopped what it did as the
-// leader.
+// what that rests on, and LeaderSelector for what it does not cover. Unlike Curator's it
+// does not join again by itself after a loss: whoever wants to lead again calls Await
+// again, when it has stopped what it did as the leader.
 //
 // It is safe for concurrent use. Close it when it is of no use any more: a candidate that
 // leads keeps all others from it.
