@@ -169,7 +169,8 @@ func (c *Cluster) NextPing() time.Time {
 	return c.nextPing
 }
 
-// Watches counts the watches that have not fired, over all servers.
+// Watches counts the watches that are set, over all servers. A persistent one, which is a
+// watch on data and on children, counts as two.
 func (c *Cluster) Watches() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

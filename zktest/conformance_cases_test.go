@@ -1058,6 +1058,239 @@ var cases = []struct{ name, script string }{
 		c0 create /a/d
 		r0 setWatches -1000 /a "" ""
 	`},
+	{"persistent watches", `
+		r0 create /a x
+		r0 addWatch /a 0
+		c0 set /a y
+		c0 set /a z
+		c0 create /a/b
+		c0 set /a/b y
+		c0 delete /a/b
+		c0 setACL /a world:cdrwa
+		c0 delete /a
+		c0 create /a x
+		c0 multi set /a y ; create /a/b ; delete /a/b ; delete /a
+		r0 addWatch /missing 0
+		c0 create /missing/child
+		c0 create /missing
+		c0 create /missing/child
+		r0 addWatch ! 0
+		r0 addWatch !/ 0
+		c0 set !/ x 77
+		r1 addWatch /e 0
+		r2 create /e x ephemeral
+		r2 closeSession
+		r1 closeSession
+		c0 create /e
+	`},
+	{"recursive watches", `
+		r0 create /a x
+		r0 addWatch /a 1
+		c0 set /a y
+		c0 create /a/b
+		c0 create /a/b/c x
+		c0 set /a/b/c y
+		c0 delete /a/b/c
+		c0 delete /a/b
+		c0 create /ab x
+		c0 create /other
+		c0 create /other/a
+		c0 multi create /a/b ; set /a/b y ; create /a/b/c ; delete /a/b/c ; delete /a/b ; delete /a
+		c0 create /a
+		r0 addWatch . 1
+		c0 create /a/s- x ephemeralSequence
+		c0 set . y
+		r0 addWatch /a/b/c/d 1
+		c0 create /a/b
+		c0 create /a/b/c
+		c0 create /a/b/c/d
+		c0 create /a/b/c/d/e
+		c0 close
+		c1 create /a/secret x persistent bob:cdrwa
+		c1 auth digest bob:secret
+		c1 set /a/secret y
+		r0 auth 0 digest bob:secret
+		c1 set /a/secret z
+		c1 delete /a/secret
+	`},
+	{"watches of several modes", `
+		r0 create /a x
+		r0 getData /a watch
+		r0 addWatch /a 0
+		c0 set /a y
+		c0 set /a y
+		# a watch that fires once takes the place of one that does not
+		r0 getData /a watch
+		c0 set /a y
+		c0 set /a y
+		c0 create /a/b
+		r0 getChildren /a watch
+		c0 delete /a/b
+		c0 create /a/b
+		r0 addWatch /a 1
+		c0 set /a y
+		c0 delete /a/b
+		r0 getData /a watch
+		r0 getChildren /a watch
+		c0 create /a/b
+		c0 set /a/b y
+		c0 set /a y
+		c0 set /a y
+		c0 create /a/c
+		r0 addWatch /a 1
+		r0 addWatch /a 0
+		c0 create /a/d
+		c0 set /a/d x
+		r0 addWatch /a 1
+		r0 getData /a/d watch
+		r0 getChildren /a/d watch
+		c0 set /a/d y
+		c0 set /a/d y
+		r0 exists /a/d watch
+		c0 delete /a/d
+		r1 addWatch /a/e 0
+		r1 addWatch /a 1
+		r1 addWatch . 1
+		c0 create /a/e
+		c0 create /a/e/f
+		c0 delete /a/e/f
+		c0 delete /a/e
+	`},
+	{"check and remove watches", `
+		r0 create /a x
+		r0 checkWatches /a 3
+		r0 removeWatches /a 3
+		r0 getData /a watch
+		r0 checkWatches /a 2
+		r0 checkWatches /a 1
+		r0 checkWatches /a 3
+		r0 removeWatches /a 1
+		r0 removeWatches /a 2
+		r0 removeWatches /a 2
+		c0 set /a y
+		r0 getData /a watch
+		r0 getChildren /a watch
+		r0 removeWatches /a 3
+		r0 removeWatches /a 3
+		c0 set /a y
+		c0 create /a/b
+		r0 exists /missing watch
+		r0 checkWatches /missing 2
+		r0 removeWatches /missing 3
+		c0 create /missing
+		# others' watches count where it is asked, and stay where one's own are removed
+		r1 getData /a watch
+		r0 checkWatches /a 2
+		r0 checkWatches /a 1
+		r0 removeWatches /a 3
+		c0 set /a y
+		r0 checkWatches /a 3
+		r0 addWatch /a 0
+		r0 removeWatches /a 1
+		c0 set /a y
+		c0 create /a/c
+		r0 checkWatches /a 1
+		r0 removeWatches /a 2
+		c0 set /a y
+		r0 addWatch /a 1
+		r0 checkWatches /a 3
+		r0 checkWatches /a/b 3
+		r0 removeWatches /a/b 3
+		r0 removeWatches /a 1
+		c0 set /a/b y
+		c0 delete /a/b
+		r0 removeWatches /a 3
+		c0 create /a/b
+		# used up
+		r0 getData /a watch
+		c0 set /a y
+		r0 removeWatches /a 2
+	`},
+	{"check and remove watches of another session", `
+		r0 create /a x
+		r0 addWatch /a 1
+		r1 checkWatches /a 3
+		r1 removeWatches /a 3
+		c0 create /a/b
+		r0 closeSession
+		r1 checkWatches /a 3
+		c0 getW /a
+		r1 checkWatches /a 2
+		c0 close
+		r1 checkWatches /a 2
+	`},
+	{"requests for watches that make no sense", `
+		r0 create /a x
+		r0 addWatch /a 2
+		r0 addWatch /a -1
+		r0 checkWatches /a 0
+		r0 checkWatches /a 4
+		r0 removeWatches /a 0
+		r0 removeWatches /a 9
+		r0 checkWatches ! 3
+		r0 removeWatches ! 3
+		r0 addWatch ! 0
+		r0 checkWatches ! 3
+		r0 removeWatches ! 3
+		r0 removeWatches ! 3
+		r0 checkWatches !a 3
+		r0 checkWatches !a 9
+		r0 removeWatches !a 3
+		r0 addWatch !a 1
+		r0 checkWatches !a 3
+		r0 removeWatches !a 3
+		r0 addWatch /a/ 0
+		r0 checkWatches /a/ 3
+		r0 removeWatches /a/ 3
+		r0 checkWatches null 3
+		r0 removeWatches null 3
+		# what the server is left with then it can no longer remove
+		r0 addWatch null 0
+		r0 addWatch "/nul\x00" 0
+		r0 removeWatches "/nul\x00" 3
+		r0 request 17 ""
+		r0 request 17 000000022f61
+		r0 request 18 ""
+		r0 request 106 ""
+		r0 request 106 000000022f61
+		r0 request 105 ""
+		r0 request 105 0000000000000000000000000000000000000000
+		r0 exists /a
+		c0 set /a y
+	`},
+	{"setWatches2", `
+		r0 connect
+		r0 create /a x
+		r0 create /a/b x
+		r0 setWatches2 100 /a /c /a "" ""
+		c0 set /a z
+		c0 create /c
+		c0 create /a/c
+		c0 set /a z
+		r0 setWatches2 0 "" "" "" /a,/d /a/b,/e
+		c0 set /a x
+		c0 set /a x
+		c0 create /a/b/x
+		c0 set /a/b/x y
+		c0 create /d
+		c0 create /d/x
+		c0 create /e
+		c0 create /e/x
+		r0 setWatches2 -100 /a "" /a /a ""
+		c0 set /a x
+		c0 set /a x
+		r0 setWatches2 100 /a "" /a "" /a
+		c0 set /a x
+		c0 set /a x
+		c0 create /a/y
+		r0 setWatches 100 /a "" /a
+		c0 set /a x
+		c0 set /a x
+		c0 delete /a/y
+		r1 setWatches2 0 "" "" "" "" .
+		c0 delete /e/x
+		r0 together setWatches2 100 /d "" "" "" "" ; setData /d y -1 ; addWatch /d 0 ; setData /d y -1 ; removeWatches /d 3 ; setData /d y -1
+	`},
 	{"requests behind each other", `
 		r0 together create /a x ; setData /a y 0 ; getData /a ; create2 /a/s- x sequence ; getChildren2 /a ; sync /a ; exists /missing
 		r0 together create /q/s- x sequence ; create /q ; create /q/s- x sequence ; create /q/s- x sequence ; delete /q -1

@@ -121,12 +121,34 @@ var kinds = []func(*rapid.T) string{
 	drawSet, drawSet, drawSet,
 	drawMulti, drawMulti, drawMulti,
 	drawRights, drawRights,
-	drawSession,
+	drawSession, drawPersistent, drawPersistent,
 	drawDelete, drawCreate, drawWatch, drawDelete, drawWatch, drawCreate,
 }
 
 func drawStep(t *rapid.T) string {
-	return pick(t, "c0", "c1", "c2") + " " + rapid.SampledFrom(kinds).Draw(t, "kind")(t)
+	step := rapid.SampledFrom(kinds).Draw(t, "kind")(t)
+	if strings.HasPrefix(step, "r") {
+		return step
+	}
+	return pick(t, "c0", "c1", "c2") + " " + step
+}
+
+// drawPersistent is for what go-zookeeper's client does not ask: raw packets.
+func drawPersistent(t *rapid.T) string {
+	who := pick(t, "r0 ", "r1 ")
+	switch pick(t, "add", "add", "once", "remove", "check", "again") {
+	case "add":
+		return who + "addWatch " + drawBase(t) + " " + pick(t, "0", "1")
+	case "once":
+		return who + pick(t, "getData", "getChildren", "exists") + " " + drawBase(t) +
+			" watch"
+	case "remove":
+		return who + "removeWatches " + drawBase(t) + " " + pick(t, "3", "1", "2")
+	case "check":
+		return who + "checkWatches " + drawBase(t) + " " + pick(t, "3", "1", "2")
+	}
+	return fmt.Sprintf("%ssetWatches2 %s %s %s %s %s %s", who, pick(t, "100", "0", "10"),
+		drawPath(t), drawPath(t), drawPath(t), drawBase(t), drawBase(t))
 }
 
 func pick(t *rapid.T, choices ...string) string {

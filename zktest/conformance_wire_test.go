@@ -58,7 +58,11 @@ var forms = map[string]form{
 	"createContainer": {19, "pbc", "sS"},
 	"createTTL":       {21, "pbcl", "sS"},
 	"auth":            {100, "isb", ""},
+	"checkWatches":    {17, "pi", ""},
+	"removeWatches":   {18, "pi", ""},
 	"setWatches":      {opSetWatches, "qvvv", ""},
+	"setWatches2":     {105, "qvvvvv", ""},
+	"addWatch":        {106, "pi", "i"},
 	"closeSession":    {opCloseSession, "", ""},
 }
 
@@ -292,7 +296,7 @@ func codes(code int32) string {
 		-102: "NoAuth", -103: "BadVersion", -108: "NoChildrenForEphemerals",
 		-110: "NodeExists", -111: "NotEmpty",
 		-112: "SessionExpired", -114: "InvalidACL", codeAuthFailed: "AuthFailed",
-		-118: "SessionMoved",
+		-118: "SessionMoved", -121: "NoWatcher",
 	}
 	if name, ok := names[code]; ok {
 		return name

@@ -15,12 +15,13 @@
 //
 // Connect with negotiation of the session timeout, reconnect and expiry; create in all
 // modes, create2, delete, exists, get and set data, both kinds of get children, get and
-// set ACL, sync, check, multi, multi read, auth, set watches, ping, close. ACL schemes:
-// world, digest, auth, ip. Answers, errors, stats, zxids, events and the sequence counter
-// with its limit are those of ZooKeeper 3.8 with its default settings, but that TTL
-// znodes are enabled; the package's tests compare both, request by request. Where other
-// settings matter to clients there are options: [WithMinSessionTimeout],
-// [WithMaxSession], [WithEagerACLCheck].
+// set ACL, sync, check, multi, multi read, auth, persistent and recursive watches, check
+// and remove watches, set watches in both forms, ping, close. ACL schemes: world, digest,
+// auth, ip. Answers, errors, stats, zxids, events and the sequence counter with its limit
+// are those of ZooKeeper 3.8 with its default settings, but that TTL znodes are enabled;
+// the package's tests compare both, request by request. Where other settings matter to
+// clients there are options: [WithMinSessionTimeout], [WithMaxSession],
+// [WithEagerACLCheck].
 //
 // # The ensemble
 //
@@ -35,13 +36,14 @@
 // # Limits
 //
 // Nothing is persisted, and the log grows for as long as the Cluster lives. Not served,
-// but answered as a server that does not know them: persistent watches, removal of
-// watches, reconfig, SASL. Of the four-letter words only ruok, srvr, conf, wchs and wchp.
-// No TLS, no observers, no quotas, no throttling but by [Link.Throttle]. A network keeps
-// the order of packets, as TCP does. Elections take a fixed time, and there are never two
-// leaders at once, as in a real ensemble for a moment. Requests are judged one at a time,
-// so that what a real server does to several that are in flight together can differ near
-// the sequence counter's limit.
+// but answered as a server that does not know them: reconfig, SASL, who am I, and what
+// lists ephemerals or counts children. Of the four-letter words only ruok, srvr, conf,
+// wchs and wchp. No TLS, no observers, no quotas, no throttling but by [Link.Throttle]. A
+// network keeps the order of packets, as TCP does. Elections take a fixed time, and there
+// are never two leaders at once, as in a real ensemble for a moment. Requests are judged
+// one at a time, so that what a real server does to several that are in flight together
+// can differ near the sequence counter's limit, and behind the end of a session, where it
+// may refuse what is not answered here.
 //
 // # Goroutines
 //

@@ -22,8 +22,8 @@ const (
 type Op int32
 
 // The requests that can be lost, in all the forms that the protocol has for one: OpCreate
-// is create, create2 and createTTL, OpChildren both kinds of get children. Any stands for
-// every request, pings included.
+// is create, create2 and createTTL, OpChildren both kinds of get children, OpSetWatches
+// both of set watches. Any stands for every request, pings included.
 const (
 	Any               Op = 0
 	OpCreate             = Op(opCreate)
@@ -36,6 +36,9 @@ const (
 	OpSetACL             = Op(opSetACL)
 	OpChildren           = Op(opGetChildren2)
 	OpSync               = Op(opSync)
+	OpAddWatch           = Op(opAddWatch)
+	OpCheckWatches       = Op(opCheckWatches)
+	OpRemoveWatches      = Op(opRemoveWatches)
 	OpMulti              = Op(opMulti)
 	OpAuth               = Op(opSetAuth)
 	OpSetWatches         = Op(opSetWatches)
@@ -50,6 +53,8 @@ func (o opcode) kind() Op {
 		return OpCreate
 	case opGetChildren:
 		return OpChildren
+	case opSetWatches2:
+		return OpSetWatches
 	default:
 		return Op(o)
 	}

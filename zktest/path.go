@@ -1,6 +1,9 @@
 package zktest
 
-import "strings"
+import (
+	"iter"
+	"strings"
+)
 
 // validPath says whether a znode may have this path, as PathUtils.validatePath does.
 func validPath(path string) bool {
@@ -24,4 +27,14 @@ func validPath(path string) bool {
 func forbidden(c rune) bool {
 	return c <= 0x1f || c >= 0x7f && c <= 0x9f || c >= 0xd800 && c <= 0xf8ff ||
 		c >= 0xfff0
+}
+
+// upwards goes from a valid path to the root.
+func upwards(path string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for yield(path) && path != "/" {
+			parent, _ := split(path)
+			path = watchedAs(parent)
+		}
+	}
 }

@@ -7,7 +7,8 @@ import "slices"
 func (o opcode) known() bool {
 	switch o {
 	case opExists, opGetData, opGetACL, opGetChildren, opGetChildren2, opMultiRead,
-		opSetWatches, opPing, opSync:
+		opCheckWatches, opRemoveWatches, opSetWatches, opSetWatches2, opAddWatch, opPing,
+		opSync:
 		return true
 	default:
 		return o.isWrite() && o != opCreateSession
@@ -44,7 +45,18 @@ func (c *conn) readLocked(req request) (reply, code) {
 		for _, missed := range s.tree.rewatch(body, watch) {
 			c.notifyLocked(missed)
 		}
+		s.watches.persist(watchPersistent, c, body.persistent...)
+		s.watches.persist(watchRecursive, c, body.recursive...)
 		return nil, codeOK
+	case addWatchRequest:
+		mode, ok := watchModes[body.mode]
+		if !ok {
+			return nil, codeMarshalling
+		}
+		s.watches.persist(mode, c, body.path)
+		return addWatchReply{}, codeOK
+	case watcherRequest:
+		return nil, s.watches.answer(req.op, body, c)
 	case nil:
 		return nil, codeOK // a ping
 	default:

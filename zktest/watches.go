@@ -3,6 +3,7 @@ package zktest
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 type watchKind int
@@ -13,41 +14,119 @@ const (
 	watchKinds                  // how many kinds there are
 )
 
-// A watchTable has the watches set on one server, by watchers W.
+// watchedBy are the watches that checkWatches and removeWatches speak of
+// (Watcher.WatcherType).
+var watchedBy = map[int32][]watchKind{
+	1: {watchChild},
+	2: {watchData},
+	3: {watchData, watchChild},
+}
+
+// A watchMode says how long a watch lasts and how far it sees.
+type watchMode int
+
+const (
+	watchOnce       watchMode = iota // until it fires
+	watchPersistent                  // until it is removed
+	watchRecursive                   // likewise, with all that is below
+)
+
+// watchModes are those that addWatch asks for (ZooDefs.AddWatchModes).
+var watchModes = map[int32]watchMode{0: watchPersistent, 1: watchRecursive}
+
+// A watchTable has the watches set on one server, by watchers W. Of each kind a watcher
+// has one at most on a path.
 type watchTable[W comparable] struct {
-	watches [watchKinds]map[string]map[W]uint64 // to when the watch was set
+	watches [watchKinds]map[string]map[W]watch
 	added   uint64
+}
+
+type watch struct {
+	since uint64 // counts the watches of the table
+	mode  watchMode
 }
 
 func newWatchTable[W comparable]() watchTable[W] {
 	var w watchTable[W]
 	for kind := range w.watches {
-		w.watches[kind] = map[string]map[W]uint64{}
+		w.watches[kind] = map[string]map[W]watch{}
 	}
 	return w
 }
 
-// add does nothing for a watch that is set already.
+// add sets a watch that fires once. One that is set already stays, but that a persistent
+// one is persistent no longer (WatchManager.addWatch).
 func (w *watchTable[W]) add(kind watchKind, path string, who W) {
+	w.set(kind, path, who, watchOnce)
+}
+
+// persist sets persistent watches, which are of both kinds.
+func (w *watchTable[W]) persist(mode watchMode, who W, paths ...string) {
+	for _, path := range paths {
+		w.set(watchData, path, who, mode)
+		w.set(watchChild, path, who, mode)
+	}
+}
+
+func (w *watchTable[W]) set(kind watchKind, path string, who W, mode watchMode) {
 	at := w.watches[kind][path]
 	if at == nil {
-		at = map[W]uint64{}
+		at = map[W]watch{}
 		w.watches[kind][path] = at
 	}
-	if _, ok := at[who]; !ok {
+	one, ok := at[who]
+	if !ok {
 		w.added++
-		at[who] = w.added
+		one.since = w.added
 	}
+	one.mode = mode
+	at[who] = one
+}
+
+// answer is that to checkWatches or removeWatches.
+func (w *watchTable[W]) answer(op opcode, asked watcherRequest, who W) code {
+	kinds, ok := watchedBy[asked.of]
+	if !ok || op == opCheckWatches && asked.path != "" &&
+		!strings.Contains(asked.path, "/") {
+		return codeMarshalling
+	}
+	found := false
+	for _, kind := range kinds {
+		if op == opRemoveWatches {
+			found = w.remove(kind, asked.path, who) || found
+		} else {
+			found = w.contains(kind, asked.path) || found
+		}
+	}
+	if !found {
+		return codeNoWatcher
+	}
+	return codeOK
+}
+
+// contains goes by anybody's watch on the path, as WatchManager.containsWatcher does.
+func (w *watchTable[W]) contains(kind watchKind, path string) bool {
+	return path != "" && len(w.watches[kind][path]) > 0
+}
+
+// remove takes back one watch, in whichever mode; false if there is none.
+func (w *watchTable[W]) remove(kind watchKind, path string, who W) bool {
+	at := w.watches[kind][path]
+	if _, ok := at[who]; !ok {
+		return false
+	}
+	delete(at, who)
+	if len(at) == 0 {
+		delete(w.watches[kind], path)
+	}
+	return true
 }
 
 // drop forgets a watcher whose connection is gone.
 func (w *watchTable[W]) drop(who W) {
-	for _, watches := range w.watches {
-		for path, at := range watches {
-			delete(at, who)
-			if len(at) == 0 {
-				delete(watches, path)
-			}
+	for kind, watches := range w.watches {
+		for path := range watches {
+			w.remove(watchKind(kind), path, who)
 		}
 	}
 }
@@ -73,9 +152,9 @@ func (w *watchTable[W]) watchers(kind watchKind) int {
 	return len(all)
 }
 
-// trigger delivers events to those who watch for them, and removes their watches.
-// Watchers of one event hear it in the order in which they set their watches; the real
-// server has no order there.
+// trigger delivers events to those who watch for them, and removes the watches that are
+// used up. Watchers of one event hear it in the order in which they set their watches;
+// the real server has no order there.
 func (w *watchTable[W]) trigger(events []event, deliver func(W, event)) {
 	for _, e := range events {
 		switch e.kind {
@@ -90,24 +169,47 @@ func (w *watchTable[W]) trigger(events []event, deliver func(W, event)) {
 	}
 }
 
-// fire leaves out those who have heard of the event, but their watches are gone all the
-// same.
+// fire leaves out those who have heard of the event, but their watches are used up all
+// the same. It returns whom the event concerns.
 func (w *watchTable[W]) fire(
 	kind watchKind, e event, heard map[W]uint64, deliver func(W, event),
 ) map[W]uint64 {
-	at := w.watches[kind][e.path]
-	delete(w.watches[kind], e.path)
-	order := make([]W, 0, len(at))
-	for who := range at {
+	concerned := w.concerned(kind, e)
+	order := make([]W, 0, len(concerned))
+	for who := range concerned {
 		if _, ok := heard[who]; !ok {
 			order = append(order, who)
 		}
 	}
-	slices.SortFunc(order, func(a, b W) int { return cmp.Compare(at[a], at[b]) })
+	slices.SortFunc(order, func(a, b W) int {
+		return cmp.Compare(concerned[a], concerned[b])
+	})
 	for _, who := range order {
 		deliver(who, e)
 	}
-	return at
+	return concerned
+}
+
+// concerned gives those who watch the path of an event or, recursively, one above it, and
+// when they began to; watches that are used up are gone. Who watches recursively does not
+// hear that children have changed: it hears of each child.
+func (w *watchTable[W]) concerned(kind watchKind, e event) map[W]uint64 {
+	all := map[W]uint64{}
+	for path := range upwards(e.path) {
+		for who, one := range w.watches[kind][path] {
+			switch {
+			case one.mode == watchRecursive && e.kind == eventNodeChildrenChanged,
+				one.mode != watchRecursive && path != e.path:
+				continue
+			case one.mode == watchOnce:
+				w.remove(kind, path, who)
+			}
+			if since, ok := all[who]; !ok || one.since < since {
+				all[who] = one.since
+			}
+		}
+	}
+	return all
 }
 
 // rewatch is for the watches of a client that comes from another connection. It gives the

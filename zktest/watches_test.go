@@ -72,6 +72,27 @@ func TestDroppedWatchersHearNothing(t *testing.T) {
 	)
 }
 
+func TestPersistentWatchesStay(t *testing.T) {
+	table := newWatchTable[string]()
+	table.persist(watchRecursive, "below", "/a")
+	table.persist(watchPersistent, "here", "/a", "/a/b")
+	table.add(watchData, "/a/b", "once")
+	require.Equal(t, 7, table.count())
+	require.Equal(t, []string{"below 3 /a/b", "here 3 /a/b", "once 3 /a/b"},
+		fired(&table, event{kind: eventNodeDataChanged, path: "/a/b"}))
+	require.Equal(t, []string{"below 2 /a/b", "here 2 /a/b", "here 4 /a"},
+		fired(
+			&table, event{kind: eventNodeDeleted, path: "/a/b"},
+			event{kind: eventNodeChildrenChanged, path: "/a"},
+		))
+	require.Equal(t, 6, table.count())
+	table.add(watchData, "/a", "below")
+	require.Empty(t, fired(&table, event{kind: eventNodeCreated, path: "/a/c"}))
+	require.True(t, table.remove(watchChild, "/a", "below"))
+	require.False(t, table.remove(watchChild, "/a", "below"))
+	require.Equal(t, 5, table.count())
+}
+
 func TestReadsSetWatches(t *testing.T) {
 	b := newBench(t)
 	_, err := b.write(opCreate, createRequest{
@@ -115,9 +136,9 @@ func TestRewatch(t *testing.T) {
 	b.mustCreate("/old/x", 0)
 	var set, missed []string
 	all := []string{"/old", "/new", "/no"}
-	for _, e := range b.rewatch(setWatchesRequest{seen, all, all, all}, func(
-		kind watchKind, path string,
-	) {
+	for _, e := range b.rewatch(setWatchesRequest{
+		relativeZxid: seen, data: all, exist: all, child: all,
+	}, func(kind watchKind, path string) {
 		set = append(set, fmt.Sprintf("%d %s", kind, path))
 	}) {
 		missed = append(missed, fmt.Sprintf("%d %s", e.kind, e.path))

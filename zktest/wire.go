@@ -18,12 +18,16 @@ const (
 	opCheck           opcode = 13
 	opMulti           opcode = 14
 	opCreate2         opcode = 15
+	opCheckWatches    opcode = 17
+	opRemoveWatches   opcode = 18
 	opCreateContainer opcode = 19
 	opDeleteContainer opcode = 20 // sent by the leader's clean-up, not by clients
 	opCreateTTL       opcode = 21
 	opMultiRead       opcode = 22
 	opSetAuth         opcode = 100
 	opSetWatches      opcode = 101
+	opSetWatches2     opcode = 105
+	opAddWatch        opcode = 106
 	opCreateSession   opcode = -10
 	opClose           opcode = -11
 	opError           opcode = -1 // in the log and in the results of a multi
@@ -51,6 +55,7 @@ const (
 	codeAuthFailed code = -115
 	// Never sent: the server closes the connection instead.
 	codeSessionMoved code = -118
+	codeNoWatcher    code = -121
 	codeThrottled    code = -127
 )
 
@@ -180,9 +185,22 @@ type authRequest struct {
 	auth   []byte
 }
 
+// A setWatchesRequest is setWatches, or setWatches2 with the persistent ones too.
 type setWatchesRequest struct {
-	relativeZxid       int64
-	data, exist, child []string
+	relativeZxid          int64
+	data, exist, child    []string
+	persistent, recursive []string
+}
+
+type addWatchRequest struct {
+	path string
+	mode int32
+}
+
+// A watcherRequest is checkWatches or removeWatches.
+type watcherRequest struct {
+	path string
+	of   int32 // which watches; watchedBy has the numbers
 }
 
 // A reply is what follows the header of an answer.
@@ -209,6 +227,8 @@ type (
 		stat stat
 	}
 	multiReply struct{ results []multiResult }
+	// An addWatchReply says once more that all went well.
+	addWatchReply struct{}
 )
 
 // A multiResult is opError with a code, which may be codeOK: a refused multi answers that

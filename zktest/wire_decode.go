@@ -152,6 +152,17 @@ func (d *decoder) body(op opcode) any {
 		return setWatchesRequest{
 			relativeZxid: d.long(), data: d.names(), exist: d.names(), child: d.names(),
 		}
+	case opSetWatches2:
+		return setWatchesRequest{
+			relativeZxid: d.long(), data: d.names(), exist: d.names(), child: d.names(),
+			persistent: d.names(), recursive: d.names(),
+		}
+	case opAddWatch:
+		return addWatchRequest{path: d.text(), mode: d.int()}
+	case opCheckWatches:
+		return watcherRequest{path: d.name(), of: d.int()}
+	case opRemoveWatches:
+		return watcherRequest{path: d.text(), of: d.int()}
 	case opSetAuth:
 		d.int() // the type of the packet, which means nothing
 		return authRequest{scheme: d.text(), auth: d.buffer()}

@@ -144,6 +144,8 @@ func (r aclReply) encode(e *encoder) {
 	e.stat(r.stat)
 }
 
+func (addWatchReply) encode(e *encoder) { e.int(int32(codeOK)) }
+
 func (r multiReply) encode(e *encoder) {
 	for _, x := range r.results {
 		e.multiHeader(x.op, false, x.code)

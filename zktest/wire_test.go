@@ -58,6 +58,16 @@ func (e *encoder) request(r request) {
 		e.texts(body.data)
 		e.texts(body.exist)
 		e.texts(body.child)
+		if r.op == opSetWatches2 {
+			e.texts(body.persistent)
+			e.texts(body.recursive)
+		}
+	case addWatchRequest:
+		e.text(body.path)
+		e.int(body.mode)
+	case watcherRequest:
+		e.text(body.path)
+		e.int(body.of)
 	case multiRequest:
 		for _, sub := range body.ops {
 			e.multiHeader(sub.op, false, -1)
@@ -101,11 +111,23 @@ var (
 		{17, opSetAuth, authRequest{"digest", []byte("u:p")}},
 		{
 			18, opSetWatches,
-			setWatchesRequest{5, []string{"/a"}, []string{"/b", "/c"}, nil},
+			setWatchesRequest{
+				relativeZxid: 5, data: []string{"/a"}, exist: []string{"/b", "/c"},
+			},
 		},
-		{19, opClose, nil},
+		{
+			19, opSetWatches2,
+			setWatchesRequest{
+				child: []string{"/a"}, persistent: []string{"/b"},
+				recursive: []string{"/", "/c"},
+			},
+		},
+		{20, opAddWatch, addWatchRequest{"/a", 1}},
+		{21, opCheckWatches, watcherRequest{"/a", 3}},
+		{22, opRemoveWatches, watcherRequest{"/a", 2}},
+		{23, opClose, nil},
 		{-2, opPing, nil},
-		{20, 105, nil},
+		{24, 999, nil},
 	}
 )
 
