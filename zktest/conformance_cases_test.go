@@ -735,7 +735,9 @@ var cases = []struct{ name, script string }{
 		r7 connect timeout=10000
 		r8 connect timeout=10001
 		r9 connect timeout=2147483647
-		c0 open 1
+		# so short that it is lengthened, so long that the client awaits the answer: for ten
+		# times two thirds of it
+		c0 open 500
 		c1 open 60000
 		c2 open 3000
 		# asked for again, it may be another one

@@ -22,7 +22,7 @@ type client struct {
 
 	mu     sync.Mutex // guards the fields below
 	events []string
-	line   *line         // the newest
+	lines  []*line       // since it was opened
 	up     chan struct{} // closed while the client may dial
 }
 
@@ -117,6 +117,7 @@ func (c *client) open(timeout time.Duration) string {
 	c.up = make(chan struct{})
 	close(c.up)
 	c.states = make(chan zk.State, 1000)
+	c.lines = nil
 	var err error
 	c.conn, c.ended, err = zk.Connect([]string{
 		c.p.addr,
@@ -140,7 +141,7 @@ func (c *client) dial(_, addr string, _ time.Duration) (net.Conn, error) {
 	}
 	l := &line{Conn: conn, restored: make(chan struct{})}
 	c.mu.Lock()
-	c.line = l
+	c.lines = append(c.lines, l)
 	c.mu.Unlock()
 	return l, nil
 }
@@ -190,10 +191,11 @@ func (c *client) await(want zk.State) string {
 	}
 }
 
+// current is the newest connection.
 func (c *client) current() *line {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.line
+	return c.lines[len(c.lines)-1]
 }
 
 // down breaks the connection, and lets the client have no other until up.
@@ -203,7 +205,7 @@ func (c *client) down() string {
 	}
 	c.mu.Lock()
 	c.up = make(chan struct{})
-	c.line.Close()
+	c.lines[len(c.lines)-1].Close()
 	c.mu.Unlock()
 	return c.await(zk.StateDisconnected)
 }
@@ -276,17 +278,23 @@ func (c *client) end() {
 	default:
 		c.goUp()
 	}
-	id, closing := c.conn.SessionID(), c.current()
 	c.conn.Close()
 	for range c.ended {
 		continue // until the client is done
 	}
-	if closing.left() {
-		delete(c.p.live, id)
-	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	// On a busy machine a session may have run out, and the client have got another one,
+	// that no step has seen. It would end, and take a zxid, in the middle of the next
+	// script.
+	for _, l := range c.lines {
+		if g := l.granted(); l.left() {
+			delete(c.p.live, g.id)
+		} else if g.id != 0 {
+			c.p.live[g.id] = g
+		}
+	}
 	c.events = nil // that came together with the end, or did not
-	c.mu.Unlock()
 	c.conn, c.watches = nil, nil
 }
 

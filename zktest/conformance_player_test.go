@@ -60,7 +60,14 @@ type grant struct {
 }
 
 func newPlayer(addr string) (*player, error) {
-	ruler, events, err := zk.Connect([]string{addr}, usual, zk.WithLogger(silent{}))
+	// A busy machine may take longer for a connection than the client's own dialer waits.
+	patient := func(_, addr string, _ time.Duration) (net.Conn, error) {
+		return dial(addr)
+	}
+	ruler, events, err := zk.Connect(
+		[]string{addr}, usual, zk.WithDialer(patient),
+		zk.WithHostProvider(&only{addr: addr}), zk.WithLogger(silent{}),
+	)
 	if err != nil {
 		return nil, err
 	}
