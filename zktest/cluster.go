@@ -44,7 +44,7 @@ type Cluster struct {
 	reaped      time.Time
 	nextPing    time.Time
 	links       map[string]*Link
-	listeners   []net.Listener // by server, once Addrs was called outside of a bubble
+	listeners   []net.Listener // by server, once they listen
 	timers      map[*time.Timer]struct{}
 	closed      bool
 }
@@ -60,11 +60,17 @@ func Start(tb TB, opts ...Option) *Cluster {
 	return c
 }
 
-// New starts a Cluster, unless an option makes no sense. Close it.
+// New starts a Cluster, unless an option makes no sense or a port is taken. Close it.
 func New(opts ...Option) (*Cluster, error) {
 	settings, err := newSettings(opts)
 	if err != nil {
 		return nil, err
+	}
+	var listeners []net.Listener
+	if settings.listen != "" {
+		if listeners, err = settings.openListeners(); err != nil {
+			return nil, err
+		}
 	}
 	c := &Cluster{
 		settings: settings, began: time.Now(),
@@ -91,6 +97,7 @@ func New(opts ...Option) (*Cluster, error) {
 	if c.seed != 0 { // else there is a ping at each tick
 		c.everyLocked(c.tick, c.expireDueLocked)
 	}
+	c.serveLocked(listeners)
 	return c, nil
 }
 

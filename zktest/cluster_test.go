@@ -3,6 +3,7 @@ package zktest_test
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"runtime"
 	"strings"
@@ -404,6 +405,45 @@ func TestReplay(t *testing.T) {
 	require.NotEqual(t, first, play(2), "the delays are drawn from the seed")
 }
 
+// The servers listen on ports in a row, and leave them when the Cluster ends.
+func TestListen(t *testing.T) {
+	var c *zktest.Cluster
+	var err error
+	// Below the range of outgoing connections; any of them may be taken all the same.
+	port := 20_000 + rand.IntN(10_000)
+	for range 100 {
+		port += 3
+		c, err = zktest.New(
+			zktest.WithServers(3), zktest.WithListen(fmt.Sprintf("127.0.0.1:%d", port)),
+		)
+		if err == nil {
+			break
+		}
+	}
+	require.NoError(t, err)
+	defer c.Close()
+	require.Equal(t, fmt.Sprintf("127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d",
+		port, port+1, port+2), c.ConnectString())
+	overTCP(t, c.Addrs()[2:])
+
+	c.Close()
+
+	// Where one port is taken the others are not kept.
+	taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+1))
+	require.NoError(t, err)
+	first := fmt.Sprintf("127.0.0.1:%d", port)
+	_, err = zktest.New(zktest.WithServers(3), zktest.WithListen(first))
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	require.ErrorContains(t, err, "zktest: server 2: listen tcp "+taken.Addr().String())
+	require.NoError(t, taken.Close())
+	again, err := zktest.New(zktest.WithServers(3), zktest.WithListen(first))
+	require.NoError(t, err)
+	again.Close()
+
+	free := zktest.Start(t, zktest.WithServers(2), zktest.WithListen("127.0.0.1:0"))
+	require.Len(t, free.Addrs(), 2)
+}
+
 func TestOptionsThatMakeNoSense(t *testing.T) {
 	for want, opts := range map[string][]zktest.Option{
 		"zktest: WithServers(0): want 1 at least": {
@@ -426,6 +466,15 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		},
 		"zktest: WithMaxSession(40s): want 1m0s at least, the shortest timeout": {
 			zktest.WithMinSessionTimeout(time.Minute),
+		},
+		"zktest: WithListen(here): address here: missing port in address": {
+			zktest.WithListen("here"),
+		},
+		"zktest: WithListen(:many): want a port, and 1 in all up to 65535": {
+			zktest.WithListen(":many"),
+		},
+		"zktest: WithListen(:65534): want a port, and 3 in all up to 65535": {
+			zktest.WithServers(3), zktest.WithListen(":65534"),
 		},
 		"zktest: WithSlowCommit(-1ns): want 0 at least": {zktest.WithSlowCommit(-1)},
 		"zktest: WithServers(-1): want 1 at least":      {zktest.WithServers(-1)},

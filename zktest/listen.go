@@ -2,32 +2,87 @@ package zktest
 
 import (
 	"fmt"
+	"math"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 )
 
-// Addrs returns the addresses of the servers, "127.0.0.1:port". They listen there from
-// the first call on. In a testing/synctest bubble a listener would keep the time from
-// passing: there use Names, HostProvider and Dial. It panics if the machine has no port
-// left on its loopback interface.
-func (c *Cluster) Addrs() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for len(c.listeners) < len(c.servers) {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			panic(fmt.Sprintf("zktest: listen on the loopback interface: %v", err))
+// addresses are where the servers listen.
+func (s settings) addresses() ([]string, error) {
+	host, first := "127.0.0.1", 0
+	if s.listen != "" {
+		var text string
+		var err error
+		if host, text, err = net.SplitHostPort(s.listen); err != nil {
+			return nil, fmt.Errorf("zktest: WithListen(%s): %w", s.listen, err)
 		}
-		s := c.servers[len(c.listeners)]
-		c.listeners = append(c.listeners, listener)
+		first, err = strconv.Atoi(text)
+		if err != nil || first < 0 || first > 0 && first+s.size-1 > math.MaxUint16 {
+			return nil, fmt.Errorf(
+				"zktest: WithListen(%s): want a port, and %d in all up to 65535",
+				s.listen, s.size)
+		}
+	}
+	addrs := make([]string, s.size)
+	for i := range addrs {
+		port := 0
+		if first > 0 {
+			port = first + i
+		}
+		addrs[i] = net.JoinHostPort(host, strconv.Itoa(port))
+	}
+	return addrs, nil
+}
+
+// openListeners opens one for each server, or none.
+func (s settings) openListeners() ([]net.Listener, error) {
+	addrs, err := s.addresses()
+	if err != nil {
+		return nil, err
+	}
+	var open []net.Listener
+	for i, addr := range addrs {
+		listener, err := net.Listen("tcp", addr)
+		if err != nil {
+			for _, l := range open {
+				_ = l.Close() // nobody could use an error
+			}
+			return nil, fmt.Errorf("zktest: server %d: %w", i+1, err)
+		}
+		open = append(open, listener)
+	}
+	return open, nil
+}
+
+// serveLocked takes clients by the listeners, one for each server.
+func (c *Cluster) serveLocked(listeners []net.Listener) {
+	c.listeners = listeners
+	for i, listener := range listeners {
 		if c.closed {
 			_ = listener.Close() // nobody could use an error
 			continue
 		}
-		c.running.Go(func() { c.accept(s, listener) })
+		c.running.Go(func() { c.accept(c.servers[i], listener) })
+	}
+}
+
+// Addrs returns the addresses of the servers, "127.0.0.1:port" unless WithListen says
+// otherwise. Without it they listen there from the first call on. In a testing/synctest
+// bubble a listener would keep the time from passing: there use Names, HostProvider and
+// Dial. It panics if the machine has no port left on its loopback interface.
+func (c *Cluster) Addrs() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.listeners == nil {
+		listeners, err := c.openListeners()
+		if err != nil {
+			panic(err)
+		}
+		c.serveLocked(listeners)
 	}
 	addrs := make([]string, len(c.listeners))
 	for i, l := range c.listeners {
@@ -57,7 +112,7 @@ func (c *Cluster) accept(s *Server, listener net.Listener) {
 	}
 }
 
-// Dial is a zk.Dialer: the Dial of  the Link "".
+// Dial is a zk.Dialer: the Dial of the Link "".
 func (c *Cluster) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	return c.Link("").Dial(network, address, timeout)
 }

@@ -18,6 +18,7 @@ type settings struct {
 	slowCommit time.Duration
 	eagerACL   bool
 	seed       uint64
+	listen     string // "": on free ports, and not before somebody asks for them
 }
 
 // WithServers makes the Cluster an ensemble of n servers; at least 1, which is the
@@ -63,6 +64,11 @@ func WithEagerACLCheck() Option { return func(s *settings) { s.eagerACL = true }
 // leader pings its followers.
 func WithSeed(n uint64) Option { return func(s *settings) { s.seed = n } }
 
+// WithListen has the first server listen on addr from the start, "host:port", and each
+// other one on the port behind that of the one before, or all on free ports if addr's is
+// 0. New fails where a port is taken. It is not for bubbles.
+func WithListen(addr string) Option { return func(s *settings) { s.listen = addr } }
+
 func newSettings(opts []Option) (settings, error) {
 	s := settings{size: 1, tick: 2 * time.Second}
 	for _, o := range opts {
@@ -89,5 +95,6 @@ func newSettings(opts []Option) (settings, error) {
 			"zktest: WithMaxSession(%v): want %v at least, the shortest timeout",
 			s.longest, s.shortest)
 	}
-	return s, nil
+	_, err := s.addresses()
+	return s, err
 }
