@@ -42,9 +42,9 @@
 //     in the next session all the same, without its place in the queue, and waits. With
 //     the one whom the queue has let through there are two then who wait for one lease,
 //     and no lease is granted until one of the two gives up.
-//   - An acquire whose create has failed twice, for want of a connection or as its session
-//     has ended, falls over a null, on any server, where it could list the queue between
-//     the two: that list ends the retries, and the create has come to nothing.
+//   - An acquire whose create has failed twice, for want of a connection or of a session,
+//     falls over a null, on any server, where it could list the queue between the two:
+//     that list ends the retries, and the create has come to nothing.
 //   - Who waits for a lock while the session ends may notice only when the node that it
 //     waits for has gone, and queues anew then.
 //   - A thread is not told that its session has ended: isAcquiredInThisProcess stays

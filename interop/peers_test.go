@@ -167,12 +167,16 @@ func newJavaIn(
 	tb testing.TB, j *jvm, timeout time.Duration, namespace ...string,
 ) *javaPeer {
 	tb.Helper()
+	return newJavaAt(tb, j, zkserver.Shared(tb).Connect(), timeout, namespace...)
+}
+
+func newJavaAt(
+	tb testing.TB, j *jvm, servers string, timeout time.Duration, namespace ...string,
+) *javaPeer {
+	tb.Helper()
 	p := &javaPeer{t: tb, jvm: j, name: newName("client")}
 	millis := strconv.FormatInt(timeout.Milliseconds(), 10)
-	opened := p.do(
-		"open",
-		append([]string{p.name, zkserver.Shared(tb).Connect(), millis}, namespace...)...,
-	)
+	opened := p.do("open", append([]string{p.name, servers, millis}, namespace...)...)
 	session, err := strconv.ParseInt(opened[0], 10, 64)
 	require.NoError(tb, err)
 	p.session = session

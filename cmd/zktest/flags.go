@@ -1,0 +1,143 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// A usageError is the caller's.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// flags are what the command was told.
+type flags struct {
+	listen, chroot, admin  string
+	servers                int
+	tick                   time.Duration
+	minSession, maxSession time.Duration
+	slowCommit, slowClose  time.Duration
+	eagerACL, eof          bool
+	seed                   uint64
+}
+
+// flagOf names the flag of an option of package zktest.
+var flagOf = map[string]string{
+	"Listen": "listen", "Servers": "servers", "Tick": "tick",
+	"MinSessionTimeout": "min-session", "MaxSession": "max-session",
+	"SlowCommit": "slow-commit", "SlowClose": "slow-close",
+}
+
+func (f *flags) set() *flag.FlagSet {
+	s := flag.NewFlagSet("zktest", flag.ContinueOnError)
+	s.SetOutput(io.Discard) // an error is one line, and the help is the doc
+	s.StringVar(&f.listen, "listen", "127.0.0.1:0", "")
+	s.IntVar(&f.servers, "servers", 1, "")
+	s.DurationVar(&f.tick, "tick", 2*time.Second, "")
+	s.DurationVar(&f.minSession, "min-session", 0, "")
+	s.DurationVar(&f.maxSession, "max-session", 0, "")
+	s.DurationVar(&f.slowCommit, "slow-commit", 0, "")
+	s.DurationVar(&f.slowClose, "slow-close", 0, "")
+	s.BoolVar(&f.eagerACL, "eager-acl", false, "")
+	s.Uint64Var(&f.seed, "seed", 0, "")
+	s.StringVar(&f.chroot, "chroot", "", "")
+	s.StringVar(&f.admin, "admin", "127.0.0.1:0", "")
+	s.BoolVar(&f.eof, "eof", false, "")
+	return s
+}
+
+// parse refuses here what package zktest does not refuse.
+func parse(args []string) (flags, error) {
+	var f flags
+	s := f.set()
+	err := s.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return f, err
+	case err != nil:
+		return f, usageError{fmt.Errorf("%w (-help lists the flags)", err)}
+	case s.NArg() > 0:
+		return f, usageError{
+			fmt.Errorf("%q: want flags only (-help lists them)", s.Arg(0)),
+		}
+	case f.listen == "":
+		return f, usageError{errors.New(`-listen "": want HOST:PORT`)}
+	}
+	f.chroot = strings.TrimSuffix(f.chroot, "/")
+	if f.chroot != "" && !strings.HasPrefix(f.chroot, "/") {
+		return f, usageError{fmt.Errorf("-chroot %q: want a path that begins with /",
+			f.chroot)}
+	}
+	return f, checkAdmin(f.admin)
+}
+
+// checkAdmin keeps others than this machine's users from disturbing the servers.
+func checkAdmin(addr string) error {
+	if addr == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return usageError{fmt.Errorf("-admin %q: %w", addr, err)}
+	}
+	if !loopback(host) {
+		return usageError{fmt.Errorf(
+			"-admin %q: want a loopback address, such as 127.0.0.1:0", addr,
+		)}
+	}
+	return nil
+}
+
+func loopback(host string) bool {
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+func (f *flags) options() []zktest.Option {
+	options := []zktest.Option{
+		zktest.WithListen(f.listen), zktest.WithServers(f.servers),
+		zktest.WithTick(f.tick), zktest.WithSeed(f.seed),
+		zktest.WithMinSessionTimeout(f.minSession), zktest.WithMaxSession(f.maxSession),
+		zktest.WithSlowCommit(f.slowCommit), zktest.WithSlowClose(f.slowClose),
+	}
+	if f.eagerACL {
+		options = append(options, zktest.WithEagerACLCheck())
+	}
+	return options
+}
+
+// makeChroot makes the znode that clients take for their root.
+func makeChroot(cluster *zktest.Cluster, chroot string) error {
+	if chroot == "" {
+		return nil
+	}
+	conn, _, err := zk.Connect(cluster.Names(), time.Minute,
+		zk.WithDialer(cluster.Dial), zk.WithHostProvider(cluster.HostProvider()),
+		zk.WithLogInfo(false))
+	if err != nil {
+		return fmt.Errorf("-chroot %q: %w", chroot, err)
+	}
+	defer conn.Close()
+	for at := 1; at > 0; {
+		path := chroot
+		if next := strings.IndexByte(chroot[at:], '/'); next >= 0 {
+			path = chroot[:at+next]
+			at += next + 1
+		} else {
+			at = 0
+		}
+		_, err := conn.Create(path, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+		if err != nil {
+			return usageError{fmt.Errorf("-chroot %q: create %s: %w", chroot, path, err)}
+		}
+	}
+	return nil
+}

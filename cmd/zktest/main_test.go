@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// build compiles the command, once.
+var build = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(binaries, "zktest")
+	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	_, _ = os.Stderr.Write(out)
+	return path, err
+})
+
+// binaries is a directory that is gone after the run. Set by TestMain.
+var binaries string
+
+func TestMain(m *testing.M) {
+	var err error
+	if binaries, err = os.MkdirTemp("", "zktest-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(binaries) // the system's own clean-up gets what is left
+	os.Exit(code)
+}
+
+// A process is the command at work.
+type process struct {
+	t              *testing.T
+	cmd            *exec.Cmd
+	stdin          io.WriteCloser
+	servers, admin string
+	chroot         string
+	ended          chan error
+}
+
+// start runs the command with flags, until the test ends.
+func start(t *testing.T, flags ...string) *process {
+	t.Helper()
+	path, err := build()
+	require.NoError(t, err)
+	p := &process{t: t, cmd: exec.Command(path, flags...), ended: make(chan error, 1)}
+	p.cmd.Stderr = os.Stderr
+	p.stdin, err = p.cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := p.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.cmd.Start())
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() }) // most likely it has ended
+	lines := bufio.NewScanner(out)
+	require.True(t, lines.Scan(), "it tells the connect string")
+	p.servers, p.chroot, _ = strings.Cut(lines.Text(), "/")
+	require.True(t, lines.Scan(), "it tells where its admin surface is")
+	p.admin = lines.Text()
+	go func() { p.ended <- p.cmd.Wait() }()
+	return p
+}
+
+// wait returns how the command has ended.
+func (p *process) wait() error {
+	p.t.Helper()
+	select {
+	case err := <-p.ended:
+		return err
+	case <-time.After(20 * time.Second):
+		p.t.Fatal("the command does not end")
+		return nil
+	}
+}
+
+// request asks the admin surface, with a form in the place of a body.
+func (p *process) request(method, path, form string) (status int, text string) {
+	p.t.Helper()
+	req, err := http.NewRequestWithContext(
+		p.t.Context(), method, p.admin+path, strings.NewReader(form),
+	)
+	require.NoError(p.t, err)
+	if form != "" {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	answer, err := http.DefaultClient.Do(req)
+	require.NoError(p.t, err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(p.t, err)
+	return answer.StatusCode, string(body)
+}
+
+// look returns what the admin surface shows.
+func (p *process) look(path string) string {
+	p.t.Helper()
+	status, text := p.request(http.MethodGet, path, "")
+	require.Equal(p.t, http.StatusOK, status, text)
+	return text
+}
+
+// disturb makes a fault.
+func (p *process) disturb(path, form string) {
+	p.t.Helper()
+	status, text := p.request(http.MethodPost, path, form)
+	require.Equal(p.t, http.StatusOK, status, text)
+	require.Empty(p.t, text)
+}
+
+func TestSignalsEndIt(t *testing.T) {
+	for _, signal := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(signal.String(), func(t *testing.T) {
+			p := start(t)
+			conn := connect(t, p.servers)
+			require.NoError(t, p.stdin.Close(), "which ends nothing")
+			require.Contains(t, p.look("/sessions"), hex(conn.SessionID()))
+			require.NoError(t, p.cmd.Process.Signal(signal))
+			require.NoError(t, p.wait())
+			_, err := net.Dial("tcp", p.servers)
+			require.Error(t, err)
+		})
+	}
+}
+
+func TestTheEndOfStandardInputEndsItIfAsked(t *testing.T) {
+	p := start(t, "-eof")
+	_, err := io.WriteString(p.stdin, "is not read\n")
+	require.NoError(t, err)
+	connect(t, p.servers)
+	require.NoError(t, p.stdin.Close())
+	require.NoError(t, p.wait())
+}
+
+func TestBadInput(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	for _, tc := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"-nonsense", exitUsage, "flag provided but not defined: -nonsense"},
+		{"-servers", exitUsage, "flag needs an argument: -servers"},
+		{"-servers none", exitUsage, `"none" for flag -servers`},
+		{"-servers 0", exitUsage, "-servers 0: want 1 at least"},
+		{"-tick 5us", exitUsage, "-tick 5µs: want a millisecond at least"},
+		{"-tick 5", exitUsage, `"5" for flag -tick`},
+		{"-max-session 1s", exitUsage, "-max-session 1s: want 4s at least"},
+		{"-min-session -1s", exitUsage, "-min-session -1s: want a millisecond"},
+		{"-slow-commit -1s", exitUsage, "-slow-commit -1s: want 0 at least"},
+		{"-slow-close -1s", exitUsage, "-slow-close -1s: want 0 at least"},
+		{"-listen 2181", exitUsage, "-listen 2181: address 2181: missing port"},
+		{"-listen :x", exitUsage, "-listen :x: want a port"},
+		{"-listen=", exitUsage, `-listen "": want HOST:PORT`},
+		{"-admin 0.0.0.0:0", exitUsage, `-admin "0.0.0.0:0": want a loopback address`},
+		{"-admin x", exitUsage, `-admin "x": address x: missing port`},
+		{"-chroot a", exitUsage, `-chroot "a": want a path that begins with /`},
+		{"-chroot /a//b", exitUsage, `-chroot "/a//b": create /a/: zk: invalid path`},
+		{"run", exitUsage, `"run": want flags only`},
+		{"-listen " + taken.Addr().String(), exitUnavailable, "address already in use"},
+		{"-admin " + taken.Addr().String(), exitUnavailable, "address already in use"},
+		{"-listen 192.0.2.1:2181", exitUnavailable, "cannot assign requested address"},
+	} {
+		t.Run(tc.args, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			code := run(t.Context(), strings.Fields(tc.args), nil, &stdout, &stderr)
+			require.Equal(t, tc.code, code)
+			require.Contains(t, stderr.String(), tc.want)
+			require.Regexp(t, `^zktest: [^\n]*\n$`, stderr.String(), "one line")
+			require.Empty(t, stdout.String())
+		})
+	}
+}
+
+func TestPermissionIsAStatusOfItsOwn(t *testing.T) {
+	err := &net.OpError{Op: "listen", Err: syscall.EACCES}
+	require.Equal(t, exitNoPerm, exitCode(err))
+}
+
+func TestChroot(t *testing.T) {
+	p := start(t, "-chroot", "/some/where/")
+	require.Equal(t, "some/where", p.chroot)
+	require.Equal(t, "/some\n/some/where\n", p.look("/znodes"))
+	require.Equal(t, p.servers+"/some/where\n", p.look("/connect"))
+}
+
+// The help has all flags, and no others.
+func TestHelpIsTheDoc(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"-help"}, nil, &stdout, &stderr)
+	require.Equal(t, exitOK, code)
+	require.Empty(t, stderr.String())
+	text := stdout.String()
+	require.True(t, strings.HasPrefix(text, "Zktest is a ZooKeeper for tests"))
+	require.NotContains(t, text, "package main")
+	var want []string
+	new(flags).set().VisitAll(func(f *flag.Flag) { want = append(want, f.Name) })
+	_, section, _ := strings.Cut(text, "# Flags")
+	section, _, _ = strings.Cut(section, "# The admin surface")
+	var got []string
+	for _, m := range regexp.MustCompile(`(?m)(?:^\t|, )-([a-z-]+)`).
+		FindAllStringSubmatch(section, -1) {
+		got = append(got, m[1])
+	}
+	require.ElementsMatch(t, append(want, "help"), got)
+}
