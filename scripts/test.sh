@@ -61,3 +61,6 @@ step chaos, a module of its own: checks, and a minute of faults
 # Without the race detector: the clients of etcd and redis would have to be built for it.
 step bench, a module of its own: checks, tests, a short round
 (cd bench && go mod tidy -diff && go vet ./... && go run "$lint" run && go test -count=1 ./... && go run . --short)
+
+step otelrecipes, a module of its own: checks, tests
+(cd otelrecipes && go mod tidy -diff && go vet ./... && go run "$lint" run && go test "${race[@]}" -count=1 ./...)

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/otelrecipes"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// scrape returns what Prometheus gets, and the names of the samples in it.
+func scrape(t *testing.T, url string) (text string, names []string) {
+	t.Helper()
+	answer, err := http.Get(url)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	found := map[string]bool{}
+	for line := range strings.Lines(string(body)) {
+		if !strings.HasPrefix(line, "#") {
+			name, _, _ := strings.Cut(line, "{")
+			found[name] = true
+		}
+	}
+	return string(body), slices.Sorted(maps.Keys(found))
+}
+
+// everything makes all happen that is counted, until seen says so.
+func everything(t *testing.T, observer *otelrecipes.Observer, seen func() bool) {
+	t.Helper()
+	cluster := zktest.Start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	worked := make(chan error, 1)
+	go func() { worked <- work(ctx, cluster.ConnectString(), observer) }()
+	client, err := recipes.Connect(t.Context(), cluster.ConnectString(), 10*time.Second)
+	require.NoError(t, err)
+	defer client.Close()
+	mutex, err := recipes.NewInterProcessMutex(
+		client, "/example/mine", recipes.WithObserver(observer.Lock),
+	)
+	require.NoError(t, err)
+	owner, other := recipes.WithOwner(t.Context()), recipes.WithOwner(t.Context())
+	require.NoError(t, mutex.Acquire(owner))
+	held, err := mutex.AcquireTimeout(other, 10*time.Millisecond)
+	require.NoError(t, err)
+	require.False(t, held)
+	cluster.ExpireSession(client.SessionID())
+	<-mutex.Hold(owner).Lost()
+	// Observed as an election's candidate is.
+	for _, kind := range []recipes.EventKind{
+		recipes.EventQueued, recipes.EventAcquired,
+	} {
+		observer.Lock(ctx, recipes.Event{
+			Kind: kind, Recipe: "leader selector", Path: "/election", Node: "/election/n",
+		})
+	}
+	require.Eventually(t, seen, time.Minute, 10*time.Millisecond)
+	cancel()
+	require.NoError(t, <-worked)
+}
+
+//go:embed dashboard.json
+var dashboard []byte
+
+// The example's endpoint has all that the package's doc lists, and the dashboard asks for
+// nothing else.
+func TestScrape(t *testing.T) {
+	observer, metrics, err := newTelemetry()
+	require.NoError(t, err)
+	server := httptest.NewServer(metrics)
+	defer server.Close()
+	everything(t, observer, func() bool {
+		text, _ := scrape(t, server.URL+"/metrics")
+		return strings.Contains(text, "losses_total{") &&
+			strings.Contains(text, `hold_duration_seconds_count{name="/example/printers"`)
+	})
+	text, names := scrape(t, server.URL+"/metrics")
+	require.Equal(t, []string{
+		"target_info",
+		"zookeeper_leader",
+		"zookeeper_lock_hold_duration_seconds_bucket",
+		"zookeeper_lock_hold_duration_seconds_count",
+		"zookeeper_lock_hold_duration_seconds_sum",
+		"zookeeper_lock_holders",
+		"zookeeper_lock_losses_total",
+		"zookeeper_lock_timeouts_total",
+		"zookeeper_lock_wait_duration_seconds_bucket",
+		"zookeeper_lock_wait_duration_seconds_count",
+		"zookeeper_lock_wait_duration_seconds_sum",
+		"zookeeper_lock_waiters",
+		"zookeeper_session_transitions_total",
+	}, names)
+	for _, line := range []string{
+		`zookeeper_leader{name="/election",recipe="leader selector"} 1`,
+		`zookeeper_lock_timeouts_total{name="/example/mine",recipe="mutex"} 1`,
+		`zookeeper_lock_holders{name="/example/orders",recipe="mutex"} 0`,
+		`zookeeper_lock_waiters{name="/example/printers",recipe="semaphore"} 0`,
+		`zookeeper_session_transitions_total{state="closed"} 1`,
+	} {
+		require.Contains(t, text, line+"\n")
+	}
+	require.NotContains(t, text, "token")
+
+	asked := metricsOf(t, dashboard)
+	require.Subset(t, names, asked)
+	histogram := regexp.MustCompile("_(count|sum|bucket)$")
+	for _, name := range names[1:] {
+		require.Contains(t, asked, histogram.ReplaceAllString(name, "_bucket"),
+			"the dashboard has it")
+	}
+}
+
+var ours = regexp.MustCompile(`zookeeper_\w+`)
+
+// metricsOf returns the metrics that a dashboard's queries name.
+func metricsOf(t *testing.T, dashboard []byte) []string {
+	t.Helper()
+	var all any
+	require.NoError(t, json.Unmarshal(dashboard, &all))
+	found := map[string]bool{}
+	var walk func(key string, v any)
+	walk = func(key string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for k, inner := range v {
+				walk(k, inner)
+			}
+		case []any:
+			for _, inner := range v {
+				walk(key, inner)
+			}
+		case string:
+			if key == "expr" || key == "query" {
+				for _, name := range ours.FindAllString(v, -1) {
+					found[name] = true
+				}
+			}
+		}
+	}
+	walk("", all)
+	require.NotEmpty(t, found)
+	return slices.Sorted(maps.Keys(found))
+}
+
+func TestLog(t *testing.T) {
+	var b bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	observe := both(func(context.Context, recipes.Event) {}, logged(log))
+	observe(t.Context(), recipes.Event{Kind: recipes.EventAcquired, Recipe: "mutex"})
+	observe(t.Context(), recipes.Event{
+		Kind: recipes.EventLost, Recipe: "mutex", Path: "/a", Node: "/a/n",
+		Elapsed: time.Second, Err: errors.New("gone"),
+	})
+	require.Equal(t, "level=WARN msg=\"lock lost\" recipe=mutex path=/a node=/a/n "+
+		"elapsed=1s error=gone\n", b.String())
+}

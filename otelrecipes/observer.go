@@ -1,0 +1,229 @@
+package otelrecipes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/zkrecipes/recipes"
+)
+
+const scope = "github.com/zkrecipes/recipes/otelrecipes"
+
+// An Observer turns what it is told into metrics and spans. One is enough for a process,
+// for any number of locks and clients. Its methods are safe for concurrent use.
+type Observer struct {
+	*settings
+	instruments
+	tracer trace.Tracer
+
+	mu    sync.Mutex // guards what follows
+	waits map[uint64]*wait
+	holds map[string][]*hold // by znode: with recipes.WithCaching several share one
+}
+
+// A wait is an acquisition that stands in a queue.
+type wait struct {
+	first  recipes.Event
+	joined []joining
+}
+
+// A joining is one place that a wait got in the queue. It may lose it, and get another.
+type joining struct {
+	at    time.Time
+	ahead int
+}
+
+type hold struct {
+	began time.Time
+	span  trace.Span
+}
+
+// NewObserver returns an Observer, for [recipes.WithObserver] its Lock and for
+// [recipes.WithClientObserver] its Session.
+func NewObserver(opts ...Option) (*Observer, error) {
+	s, err := newSettings(opts)
+	if err != nil {
+		return nil, fmt.Errorf("otelrecipes: %w", err)
+	}
+	i, err := newInstruments(s.meters.Meter(scope))
+	if err != nil {
+		return nil, fmt.Errorf("otelrecipes: make the instruments: %w", err)
+	}
+	return &Observer{
+		settings: s, instruments: i, tracer: s.tracers.Tracer(scope),
+		waits: map[uint64]*wait{}, holds: map[string][]*hold{},
+	}, nil
+}
+
+// Lock takes a step of an acquisition; it is for [recipes.WithObserver]. It must be
+// called as that calls it: on the goroutine of Acquire up to EventAcquired.
+func (o *Observer) Lock(ctx context.Context, e recipes.Event) {
+	switch e.Kind {
+	case recipes.EventQueued:
+		o.queued(ctx, e)
+	case recipes.EventAcquired:
+		o.waited(ctx, e)
+		o.acquired(ctx, e)
+	case recipes.EventTimedOut:
+		o.waited(ctx, e)
+		o.timeouts.Add(ctx, 1, o.with(e))
+	case recipes.EventFailed:
+		o.waited(ctx, e)
+	case recipes.EventReleased:
+		o.ended(ctx, e)
+	case recipes.EventLost:
+		o.losses.Add(ctx, 1, o.with(e, attribute.String("reason", reason(e.Err))))
+		o.ended(ctx, e)
+	}
+}
+
+// Session takes a change of a session; it is for [recipes.WithClientObserver].
+func (o *Observer) Session(e recipes.SessionEvent) {
+	o.transitions.Add(context.Background(), 1, metric.WithAttributes(o.attributes...),
+		metric.WithAttributes(attribute.String("state", e.Kind.String())))
+}
+
+// describe returns the attributes of an event's lock.
+func (o *Observer) describe(
+	e recipes.Event, more ...attribute.KeyValue,
+) []attribute.KeyValue {
+	all := make([]attribute.KeyValue, 0, len(o.attributes)+2+len(more))
+	all = append(append(all, o.attributes...), attribute.String("recipe", e.Recipe))
+	if o.name != nil {
+		if name := o.name(e.Path); name != "" {
+			all = append(all, attribute.String("name", name))
+		}
+	}
+	return append(all, more...)
+}
+
+func (o *Observer) with(
+	e recipes.Event, more ...attribute.KeyValue,
+) metric.MeasurementOption {
+	return metric.WithAttributes(o.describe(e, more...)...)
+}
+
+func elects(e recipes.Event) bool { return strings.HasPrefix(e.Recipe, "leader ") }
+
+func (o *Observer) queued(ctx context.Context, e recipes.Event) {
+	j := joining{at: time.Now(), ahead: e.Ahead}
+	me := goroutine()
+	o.mu.Lock()
+	w := o.waits[me]
+	if w != nil && w.first.Recipe == e.Recipe && w.first.Path == e.Path {
+		w.joined = append(w.joined, j) // it has lost its place, and has a new one
+		o.mu.Unlock()
+		return
+	}
+	o.waits[me] = &wait{first: e, joined: []joining{j}}
+	o.mu.Unlock()
+	if w != nil { // another observer has panicked, and ended it before its end was told
+		o.waiters.Add(ctx, -1, o.with(w.first))
+	}
+	o.waiters.Add(ctx, 1, o.with(e))
+	if elects(e) {
+		o.leader.Add(ctx, 0, o.with(e))
+	}
+}
+
+// waited ends a wait, which need not have come to a queue.
+func (o *Observer) waited(ctx context.Context, e recipes.Event) {
+	now, me := time.Now(), goroutine()
+	o.mu.Lock()
+	w := o.waits[me]
+	delete(o.waits, me)
+	o.mu.Unlock()
+	if w != nil {
+		o.waiters.Add(ctx, -1, o.with(e))
+	}
+	outcome := attribute.String("outcome", e.Kind.String())
+	o.waitDuration.Record(ctx, e.Elapsed.Seconds(), o.with(e, outcome))
+	_, span := o.tracer.Start(ctx, "zookeeper.lock.wait",
+		trace.WithTimestamp(now.Add(-e.Elapsed)),
+		trace.WithAttributes(o.describe(e, outcome)...))
+	if w != nil {
+		for _, j := range w.joined {
+			span.AddEvent("queued", trace.WithTimestamp(j.at),
+				trace.WithAttributes(attribute.Int("ahead", j.ahead)))
+		}
+	}
+	if e.Kind == recipes.EventAcquired {
+		span.SetAttributes(attribute.Int64("token", e.Token))
+	}
+	fail(span, now, e.Err)
+	span.End(trace.WithTimestamp(now))
+}
+
+func (o *Observer) acquired(ctx context.Context, e recipes.Event) {
+	h := &hold{began: time.Now()}
+	_, h.span = o.tracer.Start(ctx, "zookeeper.lock.hold",
+		trace.WithTimestamp(h.began), trace.WithAttributes(
+			o.describe(e, attribute.Int64("token", e.Token))...))
+	o.mu.Lock()
+	o.holds[e.Node] = append(o.holds[e.Node], h)
+	o.mu.Unlock()
+	o.holders.Add(ctx, 1, o.with(e))
+	if elects(e) {
+		o.leader.Add(ctx, 1, o.with(e))
+	}
+}
+
+// ended ends a hold. A loss that shows only behind the release is no second end.
+func (o *Observer) ended(ctx context.Context, e recipes.Event) {
+	now := time.Now()
+	h := o.forget(e.Node, now.Add(-e.Elapsed))
+	if h == nil {
+		return
+	}
+	o.holdDuration.Record(ctx, e.Elapsed.Seconds(), o.with(e))
+	o.holders.Add(ctx, -1, o.with(e))
+	if elects(e) {
+		o.leader.Add(ctx, -1, o.with(e))
+	}
+	if e.Kind == recipes.EventLost {
+		h.span.SetAttributes(attribute.String("reason", reason(e.Err)))
+	}
+	fail(h.span, now, e.Err)
+	h.span.End(trace.WithTimestamp(now))
+}
+
+// forget takes the hold of a znode that has begun at a time, or nearest to it, off the
+// list; nil if there is none.
+func (o *Observer) forget(node string, began time.Time) *hold {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := o.holds[node]
+	nearest := -1
+	for i, h := range all {
+		if nearest < 0 ||
+			h.began.Sub(began).Abs() < all[nearest].began.Sub(began).Abs() {
+			nearest = i
+		}
+	}
+	if nearest < 0 {
+		return nil
+	}
+	h := all[nearest]
+	if len(all) == 1 {
+		delete(o.holds, node)
+	} else {
+		o.holds[node] = append(all[:nearest:nearest], all[nearest+1:]...)
+	}
+	return h
+}
+
+// fail says on a span what went wrong, if anything did.
+func fail(span trace.Span, at time.Time, err error) {
+	if err != nil {
+		span.RecordError(err, trace.WithTimestamp(at))
+		span.SetStatus(codes.Error, err.Error())
+	}
+}

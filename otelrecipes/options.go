@@ -1,0 +1,78 @@
+package otelrecipes
+
+import (
+	"errors"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// An Option of NewObserver.
+type Option func(*settings) error
+
+type settings struct {
+	meters     metric.MeterProvider
+	tracers    trace.TracerProvider
+	name       func(path string) string // nil: locks have no names
+	attributes []attribute.KeyValue
+}
+
+// WithMeterProvider sets where the metrics go, by default to that of package otel.
+func WithMeterProvider(p metric.MeterProvider) Option {
+	return func(s *settings) error {
+		if p == nil {
+			return errors.New("WithMeterProvider: the provider is nil")
+		}
+		s.meters = p
+		return nil
+	}
+}
+
+// WithTracerProvider sets where the spans go, by default to that of package otel.
+func WithTracerProvider(p trace.TracerProvider) Option {
+	return func(s *settings) error {
+		if p == nil {
+			return errors.New("WithTracerProvider: the provider is nil")
+		}
+		s.tracers = p
+		return nil
+	}
+}
+
+// WithName adds the attribute "name" to the metrics and spans of locks: what name makes
+// of the path. Without it the locks of a recipe are counted together.
+//
+// Each name is a time series of its own, 35 or so in each histogram, that the process
+// keeps for as long as it lives, and the database for as long as it stores anything. So
+// do not return the path where paths have ids in them: "/orders/4711" should become
+// "orders". A few dozen names in all are safe. name is called at each step of each
+// acquisition, by many goroutines at once. An empty name is left out.
+func WithName(name func(path string) string) Option {
+	return func(s *settings) error {
+		if name == nil {
+			return errors.New("WithName: the function is nil")
+		}
+		s.name = name
+		return nil
+	}
+}
+
+// WithAttributes adds attributes to all metrics and spans, such as that of the cluster.
+func WithAttributes(attributes ...attribute.KeyValue) Option {
+	return func(s *settings) error {
+		s.attributes = append(s.attributes, attributes...)
+		return nil
+	}
+}
+
+func newSettings(opts []Option) (*settings, error) {
+	s := &settings{meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider()}
+	for _, o := range opts {
+		if err := o(s); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
