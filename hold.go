@@ -81,6 +81,9 @@ func (h *Hold) tellAcquired(ctx context.Context, waited time.Duration) {
 
 // tellReleased tells of a release, unless a loss was told before.
 func (h *Hold) tellReleased(ctx context.Context, err error) {
+	if h.steps.observer == nil {
+		return
+	}
 	if told, ok := h.ending.released(); ok {
 		returned := false
 		defer func() { told(returned) }()
@@ -171,10 +174,10 @@ func (h *Hold) FencingToken() int64 { return h.token }
 // timeout is left, for clocks that differ and for the time it takes to tell. That
 // presumes that a session lasts for at least two of the servers' ticks; see
 // WithServerTick. With WithLossMargin it closes that much earlier, and with WithMaxHold
-// when the hold has lasted so long. The time is this process's monotonic clock, or its wall clock where
-// that has moved farther: a process or a machine that was stopped meanwhile finds out
-// just after it runs again. A Release does not close it, unless the lock turns out to be
-// lost.
+// when the hold has lasted so long. The time is this process's monotonic clock, or its
+// wall clock where that has moved farther: a process or a machine that was stopped
+// meanwhile finds out just after it runs again. A Release does not close it, unless the
+// lock turns out to be lost.
 func (h *Hold) Lost() <-chan struct{} { return h.lost.Done() }
 
 // Err returns nil while the lock is not known to be lost, and after that why it is,
@@ -228,8 +231,8 @@ func (h *Hold) Check() *zk.CheckVersionRequest {
 	return &zk.CheckVersionRequest{Path: h.serverPath, Version: version}
 }
 
-// The versions of a check: one that matches whatever the znode has, and one that none has,
-// since versions count from 0.
+// The versions of a check: one that matches whatever the znode has, and one that none
+// has, since versions count from 0.
 const (
 	anyVersion = -1
 	noVersion  = math.MinInt32

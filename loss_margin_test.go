@@ -170,7 +170,8 @@ func TestALossMarginIsNoFalseAlarm(t *testing.T) {
 	} {
 		for _, share := range []time.Duration{4, 8, 16, 40} {
 			for _, ticks := range []bool{false, true} {
-				t.Run(fmt.Sprint(timeout, "/", int(share), " ", ticks), func(t *testing.T) {
+				name := fmt.Sprint(timeout, "/", int(share), " ", ticks)
+				t.Run(name, func(t *testing.T) {
 					for phase := 0; phase < cutPhases; phase += 4 {
 						acquireAfterIdling(t, timeout, timeout/share, ticks, phase)
 					}

@@ -80,7 +80,9 @@ func (p *program) listen(out io.Reader) {
 	defer p.mu.Unlock()
 	close(p.ended)
 	for _, waiting := range p.waiting {
-		waiting <- answer{err: fmt.Errorf("the %s process has ended: %w", p.language, err)}
+		waiting <- answer{
+			err: fmt.Errorf("the %s process has ended: %w", p.language, err),
+		}
 	}
 }
 

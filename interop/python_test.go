@@ -26,7 +26,8 @@ var findPython = sync.OnceValues(func() (string, error) {
 	}
 	var why []error
 	for _, python := range candidates {
-		out, err := exec.Command(python, "-c", "import kazoo.recipe.lock").CombinedOutput()
+		try := exec.Command(python, "-c", "import kazoo.recipe.lock")
+		out, err := try.CombinedOutput()
 		if err == nil {
 			return python, nil
 		}

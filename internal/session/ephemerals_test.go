@@ -35,7 +35,9 @@ func TestHoldWantsASessionThatCanBeReliedOn(t *testing.T) {
 		conn := newFake()
 		s := use(t, conn, timeout)
 		s.Track("/a", 1, newEphemeral())
-		require.ErrorIs(t, s.Hold("/a", 0), session.ErrSuspended, "nothing was answered yet")
+		require.ErrorIs(
+			t, s.Hold("/a", 0), session.ErrSuspended, "nothing was answered yet",
+		)
 		require.NoError(t, contact(s))
 		require.NoError(t, s.Hold("/a", 0))
 		time.Sleep(unsure(timeout)) // in which there are heartbeats

@@ -40,9 +40,9 @@ func (c *clock) bears(margin time.Duration) error {
 		return Permanent(fmt.Errorf("WithLossMargin: %v is too long for a session whose "+
 			"timeout is not known, where %v is the most: %s", margin, longest, c.advice))
 	}
-	return Permanent(fmt.Errorf("WithLossMargin: %v is too long for a session timeout of "+
-		"%v, where %v is the most: shorten it, or ask the servers for a session timeout "+
-		"of %v or more", margin, terms.Timeout, longest, marginShare*margin))
+	return Permanent(fmt.Errorf("WithLossMargin: %v is too long for a session timeout "+
+		"of %v, where %v is the most: shorten it, or ask the servers for a session "+
+		"timeout of %v or more", margin, terms.Timeout, longest, marginShare*margin))
 }
 
 // marginShare is how many loss margins a session timeout has room for; with servers whose

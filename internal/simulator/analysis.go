@@ -19,6 +19,7 @@ type analysis struct {
 	accesses map[store][]*access        // in order of their ends
 	pauses   map[int][]interval         // by worker
 	expired  map[int64][]time.Duration  // by session
+	closings map[int64][]time.Duration  // likewise
 	removing map[string][]time.Duration // by znode: when somebody set out to delete it
 	// By znode: from the first of these on it may have been gone, and from when on it
 	// surely was.
@@ -39,6 +40,7 @@ type acquisition struct {
 	token   int64
 	node    string
 	session int64
+	margin  time.Duration
 	cached  bool    // others of its process may have had its znode before
 	outcome Outcome // of the release
 
@@ -101,6 +103,7 @@ func newAnalysis(h History, l Limits) (*analysis, error) {
 		history: h, limits: l, byPath: map[string][]*acquisition{},
 		accesses: map[store][]*access{},
 		pauses:   map[int][]interval{}, expired: map[int64][]time.Duration{},
+		closings: map[int64][]time.Duration{},
 		removing: map[string][]time.Duration{}, removed: map[string]interval{},
 		calm: never,
 	}
@@ -158,6 +161,8 @@ func (an *analysis) take(e Event) {
 		}
 	case Expired:
 		an.expired[e.Session] = append(an.expired[e.Session], e.At)
+	case Closing:
+		an.closings[e.Session] = append(an.closings[e.Session], e.At)
 	case Removing:
 		if len(an.removing[e.Node]) == 0 {
 			an.removed[e.Node] = interval{e.At, never}
@@ -184,7 +189,7 @@ func (a *acquisition) take(e Event, place int) {
 		a.held = e.Token != 0
 		a.grantedAt, a.grantedIn = e.At, place
 		a.token, a.node, a.session = e.Token, e.Node, e.Session
-		a.cached = e.Cached
+		a.cached, a.margin = e.Cached, e.Margin
 	case Lost:
 		a.lost, a.lostAt, a.lostIn = true, e.At, place
 		a.doubted, a.doubtedIn = min(a.doubted, e.At), min(a.doubtedIn, place)

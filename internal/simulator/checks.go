@@ -40,7 +40,7 @@ func (h History) Check(l Limits) error {
 		return err
 	}
 	return errors.Join(an.checkOutcomes(), an.checkPrompt(), an.checkExclusion(),
-		an.checkPasses(),
+		an.checkMargins(), an.checkPasses(),
 		an.checkTokens(), an.checkFence(), an.checkReleases(), an.checkRemovals(),
 		an.checkLinearizable())
 }

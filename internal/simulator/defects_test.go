@@ -206,8 +206,24 @@ var defects = []defect{
 					"		errors.Is(cause, session.ErrSuspended) {\n" +
 					"		return\n	}\n	n.Lose(cause)\n}",
 			},
-			{now: "	if n.rely() != nil {\n		return false\n	}\n", then: ""},
+			{now: "	if n.rely(sh.margin) != nil {\n		return false\n	}\n", then: ""},
 		},
+	},
+	{
+		name: "a loss margin is not applied",
+		file: "internal/session/ephemerals.go",
+		edits: []edit{{
+			now:  "	case !ok || !now.Before(until.Add(-margin)):\n",
+			then: "	case !ok || !now.Before(until):\n",
+		}},
+	},
+	{
+		name: "the znode of a hold that has ended goes before its margin is over",
+		file: "internal/seqnode/node.go",
+		edits: []edit{{
+			now:  "		_ = n.s.Pause(context.Background(), stays)",
+			then: "		_ = stays",
+		}},
 	},
 	{
 		name: "passes without bound while another process waits",

@@ -29,6 +29,7 @@ const (
 	Paused  Kind = "paused"  // the process of a worker is stopped
 	Resumed Kind = "resumed" // it goes on
 	Expired Kind = "expired" // a session is about to be ended by force
+	Closing Kind = "closing" // a worker is about to close its client
 	// A znode is about to be deleted by somebody whose it is not.
 	Removing Kind = "removing"
 	Removed  Kind = "removed" // it was
@@ -102,9 +103,12 @@ type Event struct {
 	Token int64 `json:"token,omitempty"`
 	// Of Queued, Granted, Removing and Removed; of Writing: by whose hold.
 	Node    string `json:"node,omitempty"`
-	Session int64  `json:"session,omitempty"` // of Granted and Expired
+	Session int64  `json:"session,omitempty"` // of Granted, Expired and Closing
 	// Of Granted: the owners of a process may share the znode, one after the other.
 	Cached bool `json:"cached,omitempty"`
+	// Of Granted: for which nobody else has the lock after a loss by silence, or by the
+	// longest time to hold it.
+	Margin time.Duration `json:"margin,omitempty"`
 	// Of Written: its place among the writes that were accepted.
 	Version int64 `json:"version,omitempty"`
 	// Of Called and Releasing: when the call was to end, 0 for never; see CheckPrompt.
@@ -117,7 +121,7 @@ func (e Event) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%12.6fs %-9s", e.At.Seconds(), e.Kind)
 	switch e.Kind {
-	case Paused, Resumed:
+	case Paused, Resumed, Closing:
 		fmt.Fprintf(&b, " worker %d", e.Worker)
 	case Expired, Removing, Removed, Calm, Note:
 	default:
@@ -134,6 +138,7 @@ func (e Event) String() string {
 	field("token", e.Token, e.Token == 0)
 	field("node", e.Node, e.Node == "")
 	field("cached", e.Cached, !e.Cached)
+	field("margin", e.Margin, e.Margin == 0)
 	field("session", fmt.Sprintf("%#x", e.Session), e.Session == 0)
 	field("version", e.Version, e.Version == 0)
 	field("bound", e.Bound, e.Bound == 0)

@@ -17,7 +17,7 @@ import (
 // in milliseconds, the kind, and but for a session the ID as "worker/owner/step" or
 // "worker/owner/step/part", or the worker alone. Then come, in any order, a path (default
 // "/p"), a mode, "under", "guarded", an outcome with hyphens for blanks, and token=,
-// node=, session=, version= or bound=.
+// node=, session=, margin=, version= or bound=.
 func parseHistory(tb testing.TB, text string) simulator.History {
 	tb.Helper()
 	var h simulator.History
@@ -33,8 +33,8 @@ func parseHistory(tb testing.TB, text string) simulator.History {
 			Path: "/p",
 		}
 		switch e.Kind {
-		case simulator.Paused, simulator.Resumed, simulator.Expired, simulator.Removing,
-			simulator.Removed:
+		case simulator.Paused, simulator.Resumed, simulator.Expired, simulator.Closing,
+			simulator.Removing, simulator.Removed:
 			e.Path = ""
 		}
 		for _, field := range fields[2:] {
@@ -55,6 +55,8 @@ func parseField(tb testing.TB, e *simulator.Event, field string) {
 		e.Token = number
 	case key == "session":
 		e.Session = number
+	case key == "margin":
+		e.Margin = time.Duration(number) * time.Millisecond
 	case key == "version":
 		e.Version = number
 	case key == "node":

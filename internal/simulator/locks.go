@@ -88,6 +88,7 @@ type value struct {
 	semaphore *recipes.InterProcessSemaphoreV2
 	selector  *recipes.LeaderSelector
 	cached    bool          // it keeps its place in the queue
+	margin    time.Duration // for which nobody else holds it after a loss
 	revoked   chan struct{} // has room for one request to give the lock back
 }
 

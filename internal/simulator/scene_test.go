@@ -39,6 +39,7 @@ type scene struct {
 	cached    int
 	crowded   bool // many in each process share the place for one lock
 	apart     bool // servers are cut off more often
+	bounded   bool // see simulator.Config
 }
 
 func newScene(seed uint64) scene {
@@ -92,6 +93,8 @@ func newScene(seed uint64) scene {
 		s.crowded, s.owners = true, 2*simOwners
 		s.longHolds, s.locks = false, locks[at:][:1]
 	}
+	bare := slices.Contains(s.bare[:], true)
+	s.bounded = !s.short && !bare && random.IntN(3) == 0
 	return s
 }
 
@@ -126,6 +129,7 @@ func (s scene) String() string {
 		"elections":          s.election,
 		"places are kept":    s.cached > 0,
 		"crowded":            s.crowded,
+		"bounded holds":      s.bounded,
 	} {
 		if is {
 			all = append(all, what)

@@ -112,7 +112,7 @@ func newSimulation(seed uint64, verbose bool) (sim *simulation, err error) {
 		Workers: simWorkers, Owners: sim.scene.owners, Locks: sim.scene.locks,
 		Trespass: sim.scene.eager, LongHolds: sim.scene.longHolds,
 		Removals: sim.scene.removals, Fresh: sim.scene.fresh,
-		Cached:  sim.scene.cached,
+		Cached: sim.scene.cached, Bounded: sim.scene.bounded,
 		Verbose: verbose, Left: sim.left, Pace: sim.pace,
 	})
 	if err == nil {

@@ -177,7 +177,7 @@ func (u *use) acquire(s side, parts []part, how patience) bool {
 		p := parts[i]
 		u.p.w.Recorder.Grant(Event{
 			ID: p.id, Path: p.path, Mode: p.mode, Under: p.under, Token: p.token,
-			Node: p.node, Session: session, Cached: u.v.cached,
+			Node: p.node, Session: session, Cached: u.v.cached, Margin: u.v.margin,
 		}, p.lost)
 	}
 	u.pass()

@@ -171,7 +171,9 @@ func (p *worker) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	p.w.Recorder.Notef("worker %d closes its client", p.n)
+	p.w.Recorder.Record(Event{
+		Kind: Closing, ID: ID{Worker: p.n}, Session: s.client.SessionID(),
+	})
 	if _, bare := s.client.(Bare); bare {
 		s.gated.closed.Store(true)
 		p.w.Expire(s.client.SessionID()) // its holders learn of it when others may have
@@ -196,6 +198,8 @@ func (p *worker) value(on *session, st step) (*value, error) {
 		return v, nil
 	}
 	opts := slices.Clone(on.opts)
+	bounds := p.w.bounds(p.n, st.lock)
+	opts = append(opts, bounds.options()...)
 	if key.cached {
 		opts = append(opts, p.w.keeping(p.n, st.lock))
 	}
@@ -203,7 +207,7 @@ func (p *worker) value(on *session, st step) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.cached = key.cached
+	v.cached, v.margin = key.cached, bounds.margin
 	// So that both kinds of locks turn up, those that watch their own znode from the
 	// start and those that do not.
 	if !fresh {

@@ -37,6 +37,10 @@ type Config struct {
 	// ([recipes.WithCaching]), if the lock can; the others stand in the same queues.
 	Cached int
 
+	// Bounded lets most lock values leave a loss margin ([recipes.WithLossMargin]), or end
+	// holds by themselves ([recipes.WithMaxHold]).
+	Bounded bool
+
 	Clock    func() time.Duration // default: the time since New
 	Register Register             // default: a new one in memory
 	// Pace is what passes before the library's calls to ZooKeeper are made, and before
