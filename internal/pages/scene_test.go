@@ -1,0 +1,279 @@
+package pages_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/wiretap"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+var update = flag.Bool("update", false, "draw the pictures of the pages anew")
+
+// A stage has processes and a server, in virtual time, and records what they say.
+type stage struct {
+	t       *testing.T
+	cluster *zktest.Cluster
+	clients []*recipes.Client
+
+	mu      sync.Mutex // guards picture
+	picture picture
+	rolling bool // what is said is recorded
+}
+
+const (
+	dir     = "/locks/report"
+	oneWay  = time.Millisecond
+	moments = 8 * oneWay // for which a lock is held: long enough to see it, and short
+)
+
+// plays is how often a scene is played. The list that a process sends right behind its
+// create can overtake it, and is sent again then: the play that was told in the fewest
+// words is drawn.
+const plays = 12
+
+// act plays a scene with so many processes.
+func act(t *testing.T, title string, processes int, play func(s *stage)) []byte {
+	t.Helper()
+	var best *picture
+	for range plays {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stage{t: t, cluster: zktest.Start(t), picture: picture{title: title}}
+			for i := range processes {
+				name := "process " + string(rune('A'+i))
+				s.picture.lanes = append(s.picture.lanes, name)
+				s.clients = append(s.clients, s.connect(i))
+			}
+			play(s)
+			if best == nil || len(s.picture.messages) < len(best.messages) {
+				best = &s.picture
+			}
+		})
+	}
+	return best.svg()
+}
+
+func (s *stage) connect(lane int) *recipes.Client {
+	s.t.Helper()
+	link := s.cluster.Link(fmt.Sprintf("process %d", lane))
+	tap := wiretap.New(link.Dial)
+	tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
+		s.record(lane, p, p)
+		return wiretap.Pass
+	})
+	tap.OnReply(func(request, reply wiretap.Packet) wiretap.Verdict {
+		s.record(lane, request, reply)
+		return wiretap.Pass
+	})
+	client, err := recipes.Connect(
+		s.t.Context(), strings.Join(s.cluster.Names(), ","), 10*time.Second,
+		recipes.WithDialer(func(
+			network, address string, timeout time.Duration,
+		) (net.Conn, error) {
+			return tap.Dial(network, address, timeout)
+		}),
+	)
+	require.NoError(s.t, err)
+	tap.Delay(oneWay)
+	s.t.Cleanup(func() {
+		client.Close()
+		time.Sleep(time.Minute) // virtual: what is under way ends by itself
+	})
+	return client
+}
+
+// words are what the operations are called in the pictures.
+var words = map[wiretap.Op]string{
+	wiretap.Create: "create", wiretap.Delete: "delete", wiretap.GetData: "get",
+	wiretap.GetChildren2: "list", wiretap.Event: "event",
+}
+
+// record takes note of a packet, unless it only keeps the session.
+func (s *stage) record(lane int, request, p wiretap.Packet) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	word, told := words[p.Op]
+	if !s.rolling || !told {
+		return
+	}
+	text := word + " " + short(p.Path)
+	switch {
+	case p.Op == wiretap.Event && p.Event == zk.EventNodeDeleted:
+		text = "event: " + short(p.Path) + " is gone"
+	case p.Op == wiretap.Event:
+		text = "event: " + short(p.Path) + " has changed"
+	case p.Reply && p.Err != 0:
+		text = fmt.Sprintf("%s: refused (%d)", word, p.Err)
+	case p.Reply && p.Op == wiretap.Create:
+		text = "it is " + short(p.Path)
+	case p.Reply:
+		text = "answer to " + word + " " + short(request.Path)
+	case p.Watch:
+		text += ", and watch it"
+	}
+	s.picture.messages = append(s.picture.messages, message{
+		at: time.Now(), lane: lane, reply: p.Reply, op: p.Op, text: text,
+	})
+}
+
+var protected = regexp.MustCompile(`_c_[0-9a-f-]{36}-`)
+
+// short leaves out what only tells one znode from another.
+func short(znode string) string {
+	if znode == dir {
+		return "the queue"
+	}
+	return strings.TrimSuffix(protected.ReplaceAllString(path.Base(znode), "…"), "-")
+}
+
+// note says what a process does now.
+func (s *stage) note(lane int, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.picture.messages = append(s.picture.messages, message{
+		at: time.Now(), lane: lane, note: true, text: text,
+	})
+}
+
+func (s *stage) roll(on bool) {
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rolling = on
+}
+
+// look draws the znodes as they are now.
+func (s *stage) look() {
+	synctest.Wait()
+	var found []string
+	for _, znode := range s.cluster.Znodes() {
+		if strings.HasPrefix(znode, dir) {
+			found = append(found, protected.ReplaceAllString(znode, "_c_…-"))
+		}
+	}
+	slices.Sort(found) // without what differs each time
+	s.picture.znodes = found
+}
+
+// warm makes the directory, so that the pictures do not show that.
+func (s *stage) warm(locks ...recipes.InterProcessLock) {
+	for _, lock := range locks {
+		ctx := recipes.WithOwner(s.t.Context())
+		require.NoError(s.t, lock.Acquire(ctx))
+		require.NoError(s.t, lock.Release(ctx))
+	}
+	time.Sleep(time.Second)
+}
+
+// use acquires a lock, holds it and releases it.
+func (s *stage) use(ctx context.Context, lane int, lock recipes.InterProcessLock) {
+	require.NoError(s.t, lock.Acquire(ctx))
+	s.note(lane, "holds the lock")
+	time.Sleep(moments)
+	require.NoError(s.t, lock.Release(ctx))
+}
+
+// contend lets the processes use their locks, one after the other a moment later.
+func (s *stage) contend(locks ...recipes.InterProcessLock) {
+	var all sync.WaitGroup
+	s.roll(true)
+	for lane, lock := range locks {
+		ctx := recipes.WithOwner(s.t.Context())
+		all.Go(func() { s.use(ctx, lane, lock) })
+		time.Sleep(3 * oneWay)
+	}
+	time.Sleep(oneWay)
+	s.look()
+	all.Wait()
+	time.Sleep(4 * oneWay)
+	s.roll(false)
+}
+
+func scenes(t *testing.T) map[string][]byte {
+	t.Helper()
+	mutex := func(s *stage, lane int, opts ...recipes.Option) recipes.InterProcessLock {
+		lock, err := recipes.NewInterProcessMutex(s.clients[lane], dir, opts...)
+		require.NoError(s.t, err)
+		return lock
+	}
+	readWrite := func(s *stage, lane int) *recipes.InterProcessReadWriteLock {
+		lock, err := recipes.NewInterProcessReadWriteLock(s.clients[lane], dir)
+		require.NoError(s.t, err)
+		return lock
+	}
+	semaphore := func(s *stage, lane int) recipes.InterProcessLock {
+		lock, err := recipes.NewInterProcessSemaphoreMutex(s.clients[lane], dir)
+		require.NoError(s.t, err)
+		return lock
+	}
+	multi := func(s *stage, lane int) recipes.InterProcessLock {
+		lock, err := recipes.NewInterProcessMultiLock(
+			s.clients[lane], []string{dir + "/a", dir + "/b"},
+		)
+		require.NoError(s.t, err)
+		return lock
+	}
+	return map[string][]byte{
+		"mutex": act(t, "Two processes and a mutex", 2, func(s *stage) {
+			s.warm(mutex(s, 0))
+			s.contend(mutex(s, 0), mutex(s, 1))
+		}),
+		"read-write-lock": act(t, "A writer, and a reader behind it", 2, func(s *stage) {
+			s.warm(readWrite(s, 0).WriteLock())
+			s.contend(readWrite(s, 0).WriteLock(), readWrite(s, 1).ReadLock())
+		}),
+		"semaphore": act(t, "Two processes and a semaphore of one", 2, func(s *stage) {
+			s.warm(semaphore(s, 0))
+			s.contend(semaphore(s, 0), semaphore(s, 1))
+		}),
+		"multi-lock": act(t, "Two processes and two locks at once", 2, func(s *stage) {
+			s.warm(multi(s, 0))
+			s.contend(multi(s, 0), multi(s, 1))
+		}),
+		"caching": act(t, "A place that is kept, until another wants it", 2, func(s *stage) {
+			cached := mutex(s, 0, recipes.WithCaching(time.Minute, 16))
+			s.warm(mutex(s, 1))
+			s.roll(true)
+			ctx := recipes.WithOwner(s.t.Context())
+			for range 3 {
+				s.use(ctx, 0, cached)
+			}
+			s.note(0, "keeps its place, unused")
+			s.contend(cached, mutex(s, 1))
+		}),
+	}
+}
+
+// TestPicturesAreAsItWas draws what the pages show, from a run. With -update it writes
+// the pictures.
+func TestPicturesAreAsItWas(t *testing.T) {
+	for name, drawn := range scenes(t) {
+		file := filepath.Join(root, "docs", "pictures", name+".svg")
+		if *update {
+			require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+			require.NoError(t, os.WriteFile(file, drawn, 0o644))
+			continue
+		}
+		there, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(there, drawn),
+			"%s is not what happens: go test ./internal/pages -run Pictures -update", file)
+	}
+}
