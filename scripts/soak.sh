@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# What is too long for each change: new seeds of the simulator, chaos on a real ensemble, a minute of each fuzz target, and
+# known vulnerabilities. What it finds, it prints with the seed or the input that shows it again.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/zookeeper.sh
+
+step() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }
+
+need_go
+zk_ensure
+if [ -z "${ZOOKEEPER_RUN:-}" ] && zk_local; then export ZOOKEEPER_RUN=local; fi
+
+step known vulnerabilities
+vulnerable=0
+timeout 300 go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./... || vulnerable=$?
+case $vulnerable in
+0) ;;
+3) die "The library, or what it needs, has a known vulnerability." ;;
+*) printf 'The database of vulnerabilities cannot be reached: not checked.\n' ;;
+esac
+
+step a minute of each fuzz target
+grep -rn --include='*_test.go' -o '^func Fuzz[A-Za-z]*' . | while IFS=: read -r file _ name; do
+	target=${name#func }
+	printf '%s in %s\n' "$target" "$(dirname "$file")"
+	go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZ_TIME:-60s}" "$(dirname "$file")"
+done
+
+step new seeds
+SIM_FROM=${SIM_FROM:-$((RANDOM * 100000))} SIM_SEEDS=${SIM_SEEDS:-20000} \
+	go test -run '^TestSimulator$' -timeout 0 ./internal/simulator
+
+step chaos
+CHAOS=${CHAOS:-30m} go test -run '^TestChaos$' -timeout 0 ./internal/simulator
