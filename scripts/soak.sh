@@ -32,4 +32,4 @@ SIM_FROM=${SIM_FROM:-$((RANDOM * 100000))} SIM_SEEDS=${SIM_SEEDS:-20000} \
 	go test -run '^TestSimulator$' -timeout 0 ./internal/simulator
 
 step chaos
-CHAOS=${CHAOS:-30m} go test -run '^TestChaos$' -timeout 0 ./internal/simulator
+(cd chaos && CHAOS=${CHAOS:-30m} go test -timeout 0 .)
