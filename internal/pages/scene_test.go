@@ -190,6 +190,16 @@ func (s *stage) use(ctx context.Context, lane int, lock recipes.InterProcessLock
 	require.NoError(s.t, lock.Release(ctx))
 }
 
+// lead awaits a term, leads and steps down.
+func (s *stage) lead(lane int, latch *recipes.LeaderLatch) {
+	ctx := s.t.Context()
+	_, err := latch.Await(ctx)
+	require.NoError(s.t, err)
+	s.note(lane, "leads")
+	time.Sleep(2 * moments)
+	require.NoError(s.t, latch.Close(ctx))
+}
+
 // contend lets the processes use their locks, one after the other a moment later.
 func (s *stage) contend(locks ...recipes.InterProcessLock) {
 	var all sync.WaitGroup
@@ -246,6 +256,22 @@ func scenes(t *testing.T) map[string][]byte {
 		"multi-lock": act(t, "Two processes and two locks at once", 2, func(s *stage) {
 			s.warm(multi(s, 0))
 			s.contend(multi(s, 0), multi(s, 1))
+		}),
+		"election": act(t, "Two latches", 2, func(s *stage) {
+			first, err := recipes.NewLeaderLatch(s.clients[0], dir)
+			require.NoError(s.t, err)
+			s.lead(0, first) // makes the directory
+			s.picture.messages = nil
+			s.roll(true)
+			for lane := range s.clients {
+				latch, err := recipes.NewLeaderLatch(s.clients[lane], dir)
+				require.NoError(s.t, err)
+				go s.lead(lane, latch)
+				time.Sleep(6 * oneWay)
+			}
+			s.look()
+			time.Sleep(time.Second)
+			s.roll(false)
 		}),
 		"caching": act(t, "A place that is kept, until another wants it", 2, func(s *stage) {
 			cached := mutex(s, 0, recipes.WithCaching(time.Minute, 16))
