@@ -268,11 +268,13 @@ func (n *Node) tellLoss(cause error) {
 	}
 }
 
+// loseLocked tells the Shares first: who waits for the Node's delete is woken by the
+// Node, and looks at its Share.
 func (n *Node) loseLocked(cause error) {
-	n.loseNow(cause)
 	for sh := range n.shares {
 		sh.loseNow(cause)
 	}
+	n.loseNow(cause)
 }
 
 // attach lets sh rely on n, and be told of a loss from now on; false where n is lost.
