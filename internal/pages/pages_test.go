@@ -57,7 +57,7 @@ func TestLinesFit(t *testing.T) {
 			case len(strings.Fields(line)) == 1:
 			case strings.HasPrefix(line, "[!["): // a badge
 			case utf8.RuneCountInString(line) > lineLimit:
-				t.Errorf("%s:%d: more than %d characters: %s", p.name, i+1, lineLimit, line)
+				t.Errorf("%s:%d: over %d characters: %s", p.name, i+1, lineLimit, line)
 			}
 		}
 	}

@@ -13,13 +13,12 @@ import (
 
 // A message is an arrow of a picture, or a note at a process.
 type message struct {
-	at      time.Time
-	lane    int // of the process, from 0
-	reply   bool
-	op      wiretap.Op
-	text    string
-	note    bool
-	sending int // in the order in which they were recorded
+	at    time.Time
+	lane  int // of the process, from 0
+	reply bool
+	op    wiretap.Op
+	text  string
+	note  bool
 }
 
 // A picture shows what processes and a server said to one another.
@@ -80,7 +79,8 @@ func order(second bool) int {
 // rank is the order in which a process sends what it sends together.
 func rank(op wiretap.Op) int {
 	return slices.Index([]wiretap.Op{
-		wiretap.Event, wiretap.Create, wiretap.GetChildren2, wiretap.GetData, wiretap.Delete,
+		wiretap.Event, wiretap.Create, wiretap.GetChildren2, wiretap.GetData,
+		wiretap.Delete,
 	}, op)
 }
 
@@ -99,8 +99,8 @@ func (p *picture) svg() []byte {
 	foot := margin + (headRows+len(p.messages))*rowHeight
 	line := func(x int, name string) {
 		write(&b, x, margin+rowHeight, "middle", "#000000", name)
-		fmt.Fprintf(&b, `<line x1="%d" y1="%d" x2="%[1]d" y2="%d" stroke="#888888"/>`+"\n",
-			x, margin+rowHeight+8, foot)
+		fmt.Fprintf(&b, `<line x1="%d" y1="%d" x2="%[1]d" y2="%d" stroke="#888888"/>`+
+			"\n", x, margin+rowHeight+8, foot)
 	}
 	line(p.serverX(), "ZooKeeper")
 	for lane, name := range p.lanes {
@@ -137,8 +137,8 @@ func (p *picture) draw(b *bytes.Buffer, m message, y int) {
 	if to > from {
 		tip = -tip
 	}
-	fmt.Fprintf(b, `<path d="M%d %d H%d m%d -4 l%d 4 l%d 4" fill="none" stroke="%s"/>`+"\n",
-		from, y+4, to, tip, -tip, tip, color)
+	fmt.Fprintf(b, `<path d="M%d %d H%d m%d -4 l%d 4 l%d 4" fill="none" stroke="%s"/>`+
+		"\n", from, y+4, to, tip, -tip, tip, color)
 	write(b, (from+to)/2, y-1, "middle", color, m.text)
 }
 

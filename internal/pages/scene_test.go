@@ -49,14 +49,14 @@ const (
 // words is drawn.
 const plays = 12
 
-// act plays a scene with so many processes.
-func act(t *testing.T, title string, processes int, play func(s *stage)) []byte {
+// act plays a scene of two processes.
+func act(t *testing.T, title string, play func(s *stage)) []byte {
 	t.Helper()
 	var best *picture
 	for range plays {
 		synctest.Test(t, func(t *testing.T) {
 			s := &stage{t: t, cluster: zktest.Start(t), picture: picture{title: title}}
-			for i := range processes {
+			for i := range 2 {
 				name := "process " + string(rune('A'+i))
 				s.picture.lanes = append(s.picture.lanes, name)
 				s.clients = append(s.clients, s.connect(i))
@@ -241,23 +241,23 @@ func scenes(t *testing.T) map[string][]byte {
 		return lock
 	}
 	return map[string][]byte{
-		"mutex": act(t, "Two processes and a mutex", 2, func(s *stage) {
+		"mutex": act(t, "Two processes and a mutex", func(s *stage) {
 			s.warm(mutex(s, 0))
 			s.contend(mutex(s, 0), mutex(s, 1))
 		}),
-		"read-write-lock": act(t, "A writer, and a reader behind it", 2, func(s *stage) {
+		"read-write-lock": act(t, "A writer, and a reader behind it", func(s *stage) {
 			s.warm(readWrite(s, 0).WriteLock())
 			s.contend(readWrite(s, 0).WriteLock(), readWrite(s, 1).ReadLock())
 		}),
-		"semaphore": act(t, "Two processes and a semaphore of one", 2, func(s *stage) {
+		"semaphore": act(t, "Two processes and a semaphore of one", func(s *stage) {
 			s.warm(semaphore(s, 0))
 			s.contend(semaphore(s, 0), semaphore(s, 1))
 		}),
-		"multi-lock": act(t, "Two processes and two locks at once", 2, func(s *stage) {
+		"multi-lock": act(t, "Two processes and two locks at once", func(s *stage) {
 			s.warm(multi(s, 0))
 			s.contend(multi(s, 0), multi(s, 1))
 		}),
-		"election": act(t, "Two latches", 2, func(s *stage) {
+		"election": act(t, "Two latches", func(s *stage) {
 			first, err := recipes.NewLeaderLatch(s.clients[0], dir)
 			require.NoError(s.t, err)
 			s.lead(0, first) // makes the directory
@@ -273,7 +273,7 @@ func scenes(t *testing.T) map[string][]byte {
 			time.Sleep(time.Second)
 			s.roll(false)
 		}),
-		"caching": act(t, "A place that is kept, until another wants it", 2, func(s *stage) {
+		"caching": act(t, "A place that is kept, till another wants it", func(s *stage) {
 			cached := mutex(s, 0, recipes.WithCaching(time.Minute, 16))
 			s.warm(mutex(s, 1))
 			s.roll(true)

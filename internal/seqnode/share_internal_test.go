@@ -14,7 +14,6 @@ func TestSharesAreToldBeforeTheirNode(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("it was lost")
 	n := &Node{}
-	n.lost, _ = context.WithCancelCause(context.Background())
 	sh := &Share{Node: n}
 	sh.lost, sh.loseNow = context.WithCancelCause(context.Background())
 	n.shares = map[*Share]struct{}{sh: {}}

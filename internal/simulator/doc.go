@@ -40,8 +40,8 @@
 //
 // The tests here are the simulator (TestSimulator: zktest in testing/synctest bubbles, a
 // run for each seed), the proof that it finds what is wrong (TestDefects), and the tests
-// of the checkers with histories written by hand. The chaos on a real ensemble is a module
-// of its own, in chaos.
+// of the checkers with histories written by hand. The chaos on a real ensemble is a
+// module of its own, in chaos.
 //
 // A process of its own (a test binary that runs itself again) makes a World of one
 // worker, with [Config.First] as its number, writes its [History] as JSON, and takes its
