@@ -13,6 +13,7 @@ import (
 // A SessionEventKind is a change of a Client's session.
 type SessionEventKind int
 
+// The changes, in the order in which they come.
 const (
 	// SessionConnected: the client is connected, and has its session: a new one, or the
 	// one that it had before.

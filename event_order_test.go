@@ -99,7 +99,7 @@ func TestTheStepsOfAnAcquisitionAreInOrder(t *testing.T) {
 			}
 			trouble(b, random, c)
 			for _, d := range done {
-				<-d
+				require.NoError(t, <-d)
 			}
 			time.Sleep(time.Minute)
 			require.Empty(t, c.clash)

@@ -64,7 +64,7 @@ type newNamed func(opts ...recipes.Option) recipes.InterProcessLock
 
 // forNamed runs a test in a bubble for each of them.
 func forNamed(
-	t *testing.T, test func(t *testing.T, b *locktest.Bubble, make newNamed),
+	t *testing.T, test func(t *testing.T, b *locktest.Bubble, lock newNamed),
 ) {
 	t.Helper()
 	for _, name := range []string{
@@ -83,9 +83,9 @@ func forNamed(
 
 // Who joined before goes first, whichever library made its znode.
 func TestOthersStandInTheQueue(t *testing.T) {
-	forNamed(t, func(t *testing.T, b *locktest.Bubble, make newNamed) {
+	forNamed(t, func(t *testing.T, b *locktest.Bubble, lock newNamed) {
 		first := joins(t, b)
-		v := visitLock(t, make(withKazoo))
+		v := visitLock(t, lock(withKazoo))
 		second := joins(t, b)
 		require.False(t, v.holds())
 		first.leaves()
@@ -94,13 +94,13 @@ func TestOthersStandInTheQueue(t *testing.T) {
 		v.leave()
 		require.Equal(t, []string{second.node}, b.Cluster.Znodes()[1:],
 			"a place is not kept while somebody waits for it")
-		held, err := make(withKazoo).AcquireTimeout(locktest.Owner(t), 0)
+		held, err := lock(withKazoo).AcquireTimeout(locktest.Owner(t), 0)
 		require.NoError(t, err)
 		require.False(t, held)
 		second.leaves()
 
 		stranger := joins(t, b) // without the option it is none of our business
-		v = visitLock(t, make())
+		v = visitLock(t, lock())
 		require.True(t, v.holds())
 		v.entered()
 		v.leave()
@@ -111,11 +111,11 @@ func TestOthersStandInTheQueue(t *testing.T) {
 // A value that counts less can hold the lock behind a znode that it does not see. It is
 // no neighbour to one that does, and shares no place with it.
 func TestAHandOverBesideOneWhoCountsLess(t *testing.T) {
-	forNamed(t, func(t *testing.T, b *locktest.Bubble, make newNamed) {
+	forNamed(t, func(t *testing.T, b *locktest.Bubble, lock newNamed) {
 		stranger := joins(t, b)
-		less := visitLock(t, make())
+		less := visitLock(t, lock())
 		require.True(t, less.holds())
-		v := visitLock(t, make(withKazoo))
+		v := visitLock(t, lock(withKazoo))
 		less.entered()
 		less.leave()
 		require.False(t, v.holds(), "another is ahead")

@@ -300,6 +300,6 @@ func TestPicturesAreAsItWas(t *testing.T) {
 		there, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(there, drawn),
-			"%s is not what happens: go test ./internal/pages -run Pictures -update", file)
+			"%s is not what happens; see act, and run with -update", file)
 	}
 }

@@ -19,7 +19,7 @@ func (c Config) bounds(worker, lock int) (b bounds) {
 		return b
 	}
 	if d.percent(60) {
-		b.margin = c.Session / 8
+		b.margin = c.Session / time.Duration(4<<d.IntN(2)) // the most, or half of it
 	}
 	if d.percent(50) {
 		b.maxHold = c.Session/8 + d.upTo(c.Session/2)

@@ -37,8 +37,8 @@ type Config struct {
 	// ([recipes.WithCaching]), if the lock can; the others stand in the same queues.
 	Cached int
 
-	// Bounded lets most lock values leave a loss margin ([recipes.WithLossMargin]), or end
-	// holds by themselves ([recipes.WithMaxHold]).
+	// Bounded lets most lock values leave a loss margin ([recipes.WithLossMargin]), or
+	// end holds by themselves ([recipes.WithMaxHold]).
 	Bounded bool
 
 	Clock    func() time.Duration // default: the time since New
