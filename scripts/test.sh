@@ -58,6 +58,9 @@ ZOOKEEPER_RUN=embedded go test "${race[@]}" -count=1 -p 1 "$@" . ./internal/haza
 step chaos, a module of its own: checks, and a minute of faults
 (cd chaos && go mod tidy -diff && go vet ./... && go run "$lint" run && go test "${race[@]}" -count=1 ./...)
 
+step zklock, a module of its own: checks, tests
+(cd cmd/zklock && go mod tidy -diff && go vet ./... && go run "$lint" run && go test -count=1 ./...)
+
 # Without the race detector: the clients of etcd and redis would have to be built for it.
 step bench, a module of its own: checks, tests, a short round
 (cd bench && go mod tidy -diff && go vet ./... && go run "$lint" run && go test -count=1 ./... && go run . --short)

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"runtime/debug"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+)
+
+const about = `flock(1) for a cluster: run commands under locks in ZooKeeper
+
+Flags end at the first argument that is none, and no shell comes in between:
+"zklock run -n /locks/report -- tar -c ." runs tar with -c.
+
+A lock outlives a zklock that is gone (kill -9, a crash, a cut network) for the session
+timeout. CMD does not: on Linux the kernel kills it, and everywhere a second process of
+zklock's kills what is left of CMD's process group. What CMD has put into a group or a
+session of its own, or runs as another user, is out of reach. Who stops zklock with
+SIGSTOP leaves CMD running alone: let what CMD writes to refuse a ZKLOCK_TOKEN that is
+lower than one it has seen.
+
+`
+
+// newApp returns the tree of the commands.
+func newApp(stdout, stderr io.Writer) *cli.Command {
+	c := &connection{}
+	app := &cli.Command{
+		Name:                      "zklock",
+		Usage:                     "run commands under locks in ZooKeeper",
+		Description:               about + exitCodes,
+		Version:                   version(),
+		Flags:                     c.flags(),
+		Writer:                    stdout,
+		ErrWriter:                 stderr,
+		ExitErrHandler:            func(context.Context, *cli.Command, error) {},
+		EnableShellCompletion:     true,
+		DisableSliceFlagSeparator: true,
+		HideHelpCommand:           true,
+		UseShortOptionHandling:    false,
+		Commands: []*cli.Command{
+			runCommand(c, stderr), onceCommand(c, stderr), leadCommand(c, stderr),
+			lsCommand(c, stdout), watchCommand(c, stdout), revokeCommand(c),
+			doctorCommand(c, stdout), manCommand(stdout),
+		},
+		Action: func(_ context.Context, cmd *cli.Command) error {
+			if cmd.Args().Present() {
+				return usage("%s: there is no such command; see zklock --help",
+					cmd.Args().First())
+			}
+			return usage("no command: run, once, lead, ls, watch, revoke or doctor; " +
+				"see zklock --help")
+		},
+		ConfigureShellCompletionCommand: func(cmd *cli.Command) {
+			cmd.Hidden = false
+			cmd.Usage = "print the completion of commands and flags for a shell"
+		},
+	}
+	prepare(app)
+	return app
+}
+
+// prepare sets what is the same for all commands.
+func prepare(cmd *cli.Command) {
+	cmd.OnUsageError = func(
+		_ context.Context, cmd *cli.Command, err error, _ bool,
+	) error {
+		return usage("%s; see %s --help", plain(err), cmd.FullName())
+	}
+	for _, sub := range cmd.Commands {
+		prepare(sub)
+	}
+}
+
+var unknownFlag = regexp.MustCompile(`^flag provided but not defined: -(.*)$`)
+
+// plain says what is wrong with the flags in plain words.
+func plain(err error) string {
+	text := err.Error()
+	if found := unknownFlag.FindStringSubmatch(text); found != nil {
+		if len(found[1]) == 1 {
+			return "unknown flag -" + found[1]
+		}
+		return "unknown flag --" + found[1]
+	}
+	return strings.ToLower(text[:1]) + text[1:]
+}
+
+// version is that of the module, as go install has it.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(unknown)"
+	}
+	return info.Main.Version
+}
+
+// one returns the single argument of a command that takes one.
+func one(cmd *cli.Command, what string) (string, error) {
+	switch args := cmd.Args(); args.Len() {
+	case 0:
+		return "", usage("%s: no %s", cmd.Name, what)
+	case 1:
+		return args.First(), nil
+	default:
+		return "", usage("%s: one %s is wanted, and these are %d: %s", cmd.Name, what,
+			args.Len(), strings.Join(args.Slice(), " "))
+	}
+}
+
+// within says of which command, on what, an error is. One without words stays so.
+func within(cmd *cli.Command, what string, err *error) {
+	if told := (&exitError{}); errors.As(*err, &told) && told.err == nil {
+		return
+	}
+	if *err != nil {
+		*err = fmt.Errorf("%s %s: %w", cmd.Name, what, *err)
+	}
+}

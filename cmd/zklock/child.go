@@ -1,0 +1,125 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// A child is CMD: a process at the head of a group of its own. It ends with zklock,
+// whatever ends that: see leash, and guard.
+type child struct {
+	pid int // and the group's
+	// changes has each stop of the process and then its end.
+	changes chan syscall.WaitStatus
+	guard   *watchman
+}
+
+// findCommand refuses what cannot be started, as a shell would, before anything was asked
+// of ZooKeeper.
+func findCommand(argv []string) error {
+	if len(argv) == 0 || argv[0] == "" {
+		return usage("no command: what is to be run?")
+	}
+	if _, err := exec.LookPath(argv[0]); err != nil {
+		return cannotStart(argv[0], err)
+	}
+	return nil
+}
+
+func cannotStart(name string, err error) error {
+	var path *fs.PathError
+	switch {
+	case errors.Is(err, exec.ErrDot):
+		return nil
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return exit(exitNotFound, "%s: command not found", name)
+	case errors.As(err, &path):
+		err = path.Err
+	}
+	if lookup := (&exec.Error{}); errors.As(err, &lookup) {
+		err = lookup.Err
+	}
+	return exit(exitNotExecutable, "%s: cannot be executed: %w", name, err)
+}
+
+// startChild starts a command with zklock's own files and terminal.
+func startChild(argv, env []string) (*child, error) {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	if errors.Is(cmd.Err, exec.ErrDot) {
+		cmd.Err = nil // PATH has it so
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), env...)
+	cmd.SysProcAttr = leash()
+	c := &child{changes: make(chan syscall.WaitStatus, 1), guard: startGuard()}
+	started := make(chan error)
+	go func() {
+		// The leash is held by the thread that started the child, for as long as the
+		// child lives.
+		runtime.LockOSThread()
+		err := cmd.Start()
+		if err == nil {
+			c.pid = cmd.Process.Pid
+			c.guard.tell(c.pid)
+		}
+		started <- err
+		if err == nil {
+			c.wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		c.guard.dismiss()
+		return nil, cannotStart(argv[0], err)
+	}
+	return c, nil
+}
+
+// wait is not os.Process.Wait: that one does not tell of a child that stops.
+func (c *child) wait() {
+	defer close(c.changes)
+	for {
+		var status syscall.WaitStatus
+		switch _, err := syscall.Wait4(c.pid, &status, syscall.WUNTRACED, nil); {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case err != nil:
+			panic(fmt.Sprintf("BUG: somebody else has waited for the command: %v", err))
+		}
+		c.changes <- status
+		if !status.Stopped() {
+			return
+		}
+	}
+}
+
+// send sends a signal to the command alone.
+func (c *child) send(s syscall.Signal) { _ = syscall.Kill(c.pid, s) }
+
+// sendAll sends a signal to all processes of the group.
+func (c *child) sendAll(s syscall.Signal) { _ = syscall.Kill(-c.pid, s) }
+
+// endGroup waits until nothing is left of the group, and kills what is after deadline.
+// The command itself was waited for.
+func (c *child) endGroup(deadline time.Time) {
+	const pause = 20 * time.Millisecond
+	for syscall.Kill(-c.pid, 0) == nil {
+		if time.Now().After(deadline) {
+			c.sendAll(syscall.SIGKILL)
+		}
+		time.Sleep(pause)
+	}
+}
+
+// exitCode is a shell's $?.
+func exitCode(status syscall.WaitStatus) int {
+	if status.Signaled() {
+		return exitSignal + int(status.Signal())
+	}
+	return status.ExitStatus()
+}

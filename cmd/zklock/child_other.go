@@ -1,0 +1,11 @@
+//go:build !linux
+
+package main
+
+import "syscall"
+
+// leash puts a child at the head of a group of its own. What ends it after a zklock that
+// was killed is the guard alone.
+func leash() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}

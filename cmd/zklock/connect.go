@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/dial"
+	"github.com/zkrecipes/recipes/internal/zkpath"
+)
+
+// connectLimit bounds the first handshake. A session that was established once waits out
+// any outage.
+const connectLimit = 10 * time.Second
+
+// A connection is what the connection flags say.
+type connection struct {
+	servers        string
+	chroot         string
+	sessionTimeout time.Duration
+	tlsCA          string
+	tlsCert        string
+	tlsKey         string
+	auth           []string
+}
+
+func (c *connection) flags() []cli.Flag {
+	const category = "connection"
+	return []cli.Flag{
+		&cli.StringFlag{
+			Name: "servers", Destination: &c.servers, Category: category,
+			Sources: cli.EnvVars("ZOOKEEPER_SERVERS", "ZKHOSTS"), HideDefault: true,
+			Usage: "connect `STRING`: host:port,host:port/chroot",
+		},
+		&cli.StringFlag{
+			Name: "chroot", Destination: &c.chroot, Category: category,
+			Usage: "`PATH` that all other paths are below",
+		},
+		&cli.DurationFlag{
+			Name: "session-timeout", Destination: &c.sessionTimeout, Category: category,
+			Value: 30 * time.Second,
+			Usage: "`DURATION` for which a lock outlives a zklock that is gone",
+		},
+		&cli.StringFlag{
+			Name: "tls-ca", Destination: &c.tlsCA, Category: category, TakesFile: true,
+			Usage: "`FILE` with the certificates of those who may sign the servers'",
+		},
+		&cli.StringFlag{
+			Name: "tls-cert", Destination: &c.tlsCert, Category: category,
+			TakesFile: true, Usage: "`FILE` with this client's certificate",
+		},
+		&cli.StringFlag{
+			Name: "tls-key", Destination: &c.tlsKey, Category: category,
+			TakesFile: true, Usage: "`FILE` with its key",
+		},
+		&cli.StringSliceFlag{
+			Name: "auth", Destination: &c.auth, Category: category,
+			Sources: cli.EnvVars("ZOOKEEPER_AUTH"), HideDefault: true,
+			Usage: "`digest:USER:PASSWORD`, or @FILE with that in it (a command line " +
+				"can be seen by all users); may be repeated",
+		},
+	}
+}
+
+// A target is a connection that was checked, as far as that goes without a server.
+type target struct {
+	servers        string // without a chroot
+	chroot         string // "/" where there is none
+	sessionTimeout time.Duration
+	options        []recipes.ClientOption
+}
+
+// check refuses what no server has to be asked about.
+func (c *connection) check() (*target, error) {
+	if c.servers == "" {
+		return nil, usage("no servers: give --servers, or set ZOOKEEPER_SERVERS")
+	}
+	servers, chroot, err := dial.ParseConnectString(c.servers)
+	if err != nil {
+		return nil, usage("--servers: %w", err)
+	}
+	if c.chroot != "" {
+		if chroot != "/" {
+			return nil, usage("--chroot %s: --servers has one already, %s",
+				c.chroot, chroot)
+		}
+		if err := zkpath.Check(c.chroot); err != nil {
+			return nil, usage("--chroot: %w", err)
+		}
+		chroot = c.chroot
+	}
+	if c.sessionTimeout < time.Second {
+		return nil, usage("--session-timeout %v: must be 1s or more", c.sessionTimeout)
+	}
+	to := &target{
+		servers: strings.Join(servers, ","), chroot: chroot,
+		sessionTimeout: c.sessionTimeout,
+	}
+	config, err := c.tls()
+	if err != nil {
+		return nil, err
+	}
+	if config != nil {
+		to.options = append(to.options, recipes.WithTLS(config))
+	}
+	for _, value := range c.auth {
+		scheme, auth, err := parseAuth(value)
+		if err != nil {
+			return nil, err
+		}
+		to.options = append(to.options, recipes.WithAuth(scheme, auth))
+	}
+	return to, nil
+}
+
+// parseAuth reads "scheme:credentials", or "@FILE" with that in it. No error shows any of
+// it.
+func parseAuth(value string) (scheme string, auth []byte, err error) {
+	from := "--auth"
+	if file, ok := strings.CutPrefix(value, "@"); ok {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", nil, usage("--auth: %w", err)
+		}
+		from, value = "--auth @"+file, strings.TrimRight(string(text), "\r\n")
+	}
+	scheme, credentials, ok := strings.Cut(value, ":")
+	if !ok || scheme == "" || credentials == "" {
+		return "", nil, usage("%s: want SCHEME:CREDENTIALS, as digest:USER:PASSWORD",
+			from)
+	}
+	if scheme == "digest" && !strings.Contains(credentials, ":") {
+		return "", nil, usage("%s: want digest:USER:PASSWORD", from)
+	}
+	return scheme, []byte(credentials), nil
+}
+
+// tls is nil where no flag asks for it.
+func (c *connection) tls() (*tls.Config, error) {
+	if c.tlsCA == "" && c.tlsCert == "" && c.tlsKey == "" {
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.tlsCA != "" {
+		pem, err := os.ReadFile(c.tlsCA)
+		if err != nil {
+			return nil, usage("--tls-ca: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, usage("--tls-ca %s: has no certificate", c.tlsCA)
+		}
+	}
+	if (c.tlsCert == "") != (c.tlsKey == "") {
+		return nil, usage("--tls-cert and --tls-key go together")
+	}
+	if c.tlsCert != "" {
+		pair, err := tls.LoadX509KeyPair(c.tlsCert, c.tlsKey)
+		if err != nil {
+			return nil, usage("--tls-cert: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// connect opens a session, below the chroot, which is made where it is missing.
+func (t *target) connect(ctx context.Context) (*recipes.Client, error) {
+	return t.open(ctx, t.chroot)
+}
+
+// look opens a session for those who change nothing: a chroot that is not there is
+// refused.
+func (t *target) look(ctx context.Context) (*recipes.Client, error) {
+	client, err := t.open(ctx, "/")
+	if err != nil || t.chroot == "/" {
+		return client, err
+	}
+	exists, _, err := client.Unwrap().Exists(t.chroot)
+	client.Close()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("chroot %s: %w", t.chroot, err)
+	case !exists:
+		return nil, usage("chroot %s: there is no such znode", t.chroot)
+	}
+	return t.open(ctx, t.chroot)
+}
+
+func (t *target) open(ctx context.Context, chroot string) (*recipes.Client, error) {
+	limit := fmt.Errorf("no answer within %v: %w", connectLimit, recipes.ErrUnavailable)
+	ctx, cancel := context.WithTimeoutCause(ctx, connectLimit, limit)
+	defer cancel()
+	servers := t.servers
+	if chroot != "/" {
+		servers += chroot
+	}
+	client, err := recipes.Connect(ctx, servers, t.sessionTimeout, t.options...)
+	if err == nil {
+		return client, nil
+	}
+	if cut := (&exitError{}); errors.As(err, &cut) || codeOf(err) != exitSoftware {
+		return nil, err
+	}
+	return nil, exit(exitUnavailable, "%w", err)
+}

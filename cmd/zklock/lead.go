@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/zkrecipes/recipes"
+)
+
+const aboutLead = `CMD runs while this machine leads, and is ended, as by "zklock run",
+when the leadership cannot be relied on any more. That goes on for ever: when CMD has
+ended, or the leadership was lost, zklock stands for election again, behind the others.
+Only a signal ends zklock; CMD gets it too, and its exit code is zklock's. Where ZooKeeper
+is out of reach zklock waits, and says so.
+
+The election is Curator's LeaderSelector.
+
+`
+
+// A candidate is one "zklock lead".
+type candidate struct {
+	runner
+	connection *connection
+	stderr     io.Writer
+}
+
+func leadCommand(c *connection, stderr io.Writer) *cli.Command {
+	l := &candidate{connection: c, stderr: stderr}
+	return &cli.Command{
+		Name:         "lead",
+		Usage:        "run CMD while this machine leads, for ever",
+		UsageText:    "zklock lead [FLAGS] PATH [--] CMD [ARG...]",
+		Description:  aboutLead + exitCodes,
+		StopOnNthArg: firstArg(),
+		Flags:        l.flags(),
+		Action:       l.run,
+	}
+}
+
+func (l *candidate) run(ctx context.Context, cmd *cli.Command) (err error) {
+	path, argv, err := command(cmd, "PATH")
+	if err != nil {
+		return err
+	}
+	defer within(cmd, path, &err)
+	to, err := l.connection.check()
+	if err != nil {
+		return err
+	}
+	if err := l.check(cmd, to.sessionTimeout); err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 16)
+	notify(signals, ending)
+	defer signal.Stop(signals)
+	waiting, cancel := context.WithCancelCause(ctx)
+	stop := untilSignal(cancel, signals)
+	defer stop()
+	client, err := l.connect(waiting, to, path)
+	if err != nil {
+		return signalled(waiting, err)
+	}
+	defer client.Close()
+	if err := l.fits(client.SessionTimeout(), "the servers'"); err != nil {
+		return err
+	}
+	selector, err := recipes.NewLeaderSelector(client, path, l.options(cmd)...)
+	if err != nil {
+		return err
+	}
+	return l.stand(waiting, cancel, selector, stop, &supervision{
+		argv: argv, path: path, client: client, killAfter: l.killAfter, stderr: l.stderr,
+		signals: signals, background: true,
+	})
+}
+
+// stand stands for election until a signal comes. While no command runs, a signal ends
+// ctx.
+func (l *candidate) stand(
+	ctx context.Context, cancel context.CancelCauseFunc, selector *recipes.LeaderSelector,
+	stop func(), each *supervision,
+) error {
+	err := selector.Run(ctx, func(ctx context.Context, term *recipes.Hold) error {
+		stop()
+		if ctx.Err() != nil {
+			return nil
+		}
+		s := *each
+		s.held = &holding{whole: term, hold: term}
+		err := l.term(&s)
+		stop = untilSignal(cancel, each.signals)
+		return err
+	})
+	stop()
+	return signalled(ctx, err)
+}
+
+// restPause keeps a command that ends at once from keeping all machines busy.
+const restPause = time.Second
+
+// term runs CMD while this machine leads. An error ends zklock.
+func (l *candidate) term(s *supervision) error {
+	say(l.stderr, fmt.Sprintf("lead %s: leading as %s", s.path, s.held.hold.Path()))
+	code, lost, err := s.run()
+	switch {
+	case err != nil:
+		return err
+	case s.ending:
+		return &exitError{code: code}
+	case lost != nil:
+		say(l.stderr, fmt.Sprintf("lead %s: CMD was ended: %v", s.path, lost))
+		return nil
+	}
+	say(l.stderr, fmt.Sprintf("lead %s: CMD has ended with exit code %d", s.path, code))
+	select {
+	case <-time.After(restPause):
+	case <-s.held.whole.Lost():
+	}
+	return nil
+}
+
+// connect waits for ZooKeeper for as long as it takes.
+func (l *candidate) connect(
+	ctx context.Context, to *target, path string,
+) (*recipes.Client, error) {
+	for {
+		client, err := to.connect(ctx)
+		if err == nil || ctx.Err() != nil || codeOf(err) != exitUnavailable {
+			return client, err
+		}
+		say(l.stderr, fmt.Sprintf("lead %s: still waiting: %v", path, err))
+	}
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/zkpath"
+)
+
+// A list is one "zklock ls".
+type list struct {
+	connection *connection
+	stdout     io.Writer
+	json       bool
+	recursive  bool
+}
+
+func lsCommand(c *connection, stdout io.Writer) *cli.Command {
+	l := &list{connection: c, stdout: stdout}
+	return &cli.Command{
+		Name:      "ls",
+		Usage:     "list who holds and who waits at PATH",
+		UsageText: "zklock ls [FLAGS] PATH",
+		Description: "One line for each znode in the queue of a lock, semaphore or " +
+			"election, in order.\nA path that was never used has none.\n\n" + exitCodes,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{
+				Name: "json", Destination: &l.json, Usage: "print an array of objects",
+			},
+			&cli.BoolFlag{
+				Name: "r", Aliases: []string{"recursive"}, Destination: &l.recursive,
+				Usage: "list all locks at PATH and below",
+			},
+		},
+		Metadata: map[string]any{"argument": "PATH"},
+		Action:   l.run,
+	}
+}
+
+// A row is a participant, as ls and watch show it. The names are those of --json.
+type row struct {
+	Path    string    `json:"path"`
+	Kind    string    `json:"kind"`
+	State   string    `json:"state"`
+	Node    string    `json:"node"`
+	Session string    `json:"session"`
+	Since   time.Time `json:"since"`
+	Data    string    `json:"data"`
+}
+
+// States of a row.
+const (
+	holds = "holds"
+	waits = "waits"
+)
+
+func rowsOf(path string, queue []recipes.Participant) []row {
+	rows := make([]row, len(queue))
+	for i, p := range queue {
+		state := waits
+		if p.Holding {
+			state = holds
+		}
+		rows[i] = row{
+			Path: path, Kind: p.Kind, State: state, Node: p.Node,
+			Session: fmt.Sprintf("0x%x", uint64(p.Session)), Since: p.Since,
+			Data: string(p.Data),
+		}
+	}
+	return rows
+}
+
+func (l *list) run(ctx context.Context, cmd *cli.Command) (err error) {
+	path, client, err := open(ctx, cmd, l.connection)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	defer within(cmd, path, &err)
+	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, recipes.ErrUnavailable)
+	defer cancel()
+	rows := []row{}
+	visit := func(path string) error {
+		queue, err := recipes.Inspect(ctx, client, path)
+		rows = append(rows, rowsOf(path, queue)...)
+		return err
+	}
+	if l.recursive {
+		err = walk(ctx, client, path, visit)
+	} else {
+		err = visit(path)
+	}
+	if err != nil {
+		return err
+	}
+	if l.json {
+		encoder := json.NewEncoder(l.stdout)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(rows)
+	}
+	return writeTable(l.stdout, rows)
+}
+
+// answerLimit bounds what is asked of ZooKeeper by those who only look.
+const answerLimit = 30 * time.Second
+
+// open checks a command with one path and connects.
+func open(
+	ctx context.Context, cmd *cli.Command, c *connection,
+) (path string, client *recipes.Client, err error) {
+	path, err = one(cmd, cmd.Metadata["argument"].(string))
+	if err != nil {
+		return "", nil, err
+	}
+	if err := zkpath.Check(path); err != nil {
+		return "", nil, usage("%s: %w", cmd.Name, err)
+	}
+	to, err := c.check()
+	if err == nil {
+		client, err = to.look(ctx)
+	}
+	within(cmd, path, &err)
+	return path, client, err
+}
+
+// writeTable writes the rows for people.
+func writeTable(to io.Writer, rows []row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "KIND\tSTATE\tZNODE\tSESSION\tSINCE\tDATA")
+	for _, r := range rows {
+		_, _ = fmt.Fprintln(table, strings.Join(r.cells(), "\t"))
+	}
+	return table.Flush() // tells what went wrong before, too
+}
+
+func (r row) cells() []string {
+	return []string{
+		r.Kind, r.State, r.Node, r.Session, r.Since.Local().Format(time.DateTime),
+		printable(r.Data),
+	}
+}
+
+// printable shows data that may be anything: a terminal obeys control characters.
+func printable(data string) string {
+	plain := func(r rune) bool { return r != utf8.RuneError && strconv.IsPrint(r) }
+	if strings.IndexFunc(data, func(r rune) bool { return !plain(r) }) < 0 {
+		return data
+	}
+	return strconv.Quote(data)
+}

@@ -1,0 +1,23 @@
+// The program zklock is flock(1) for a cluster: it runs commands under locks in
+// ZooKeeper, elects leaders, and shows who holds and who waits. README.md shows what one
+// types and sees.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+)
+
+func main() {
+	if os.Args[0] == guardName {
+		os.Exit(guard(os.Stdin))
+	}
+	os.Exit(zklock(context.Background(), os.Args, os.Stdout, os.Stderr))
+}
+
+// zklock does what args say, and returns the exit code.
+func zklock(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	app := newApp(stdout, stderr)
+	return report(stderr, app.Run(ctx, args))
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/urfave/cli/v3"
+)
+
+const aboutOnce = `For cron: started on however many machines, CMD runs on one of them,
+once in each period. KEY is a path; the others exit 0 as soon as they know that CMD has
+run, and the one that runs it returns its exit code.
+
+Periods of 1h begin at each full hour, of 24h at midnight, of others likewise from 1970
+on, by the clock and time zone of the machine, which is cron's. A machine whose clock is
+off by more than half a period, compared with ZooKeeper's, does not take part (70).
+
+Without --retry a period is used up when CMD starts, at most once: if the machine dies,
+or the lock is lost, or CMD fails, nothing more happens in that period. With --retry it
+is used up when CMD has returned 0: after a failure another machine runs CMD again at
+once, if one is waiting, and otherwise whoever comes next in that period; a CMD whose
+machine died in the middle has run in part, and is run again after the session timeout.
+The record of it is in the znode KEY/once.
+
+`
+
+// An occasion is one "zklock once".
+type occasion struct {
+	runner
+	connection *connection
+	stderr     io.Writer
+	per        time.Duration
+	retry      bool
+}
+
+func onceCommand(c *connection, stderr io.Writer) *cli.Command {
+	o := &occasion{connection: c, stderr: stderr}
+	return &cli.Command{
+		Name:         "once",
+		Usage:        "run CMD once in each period, on one of many machines",
+		UsageText:    "zklock once --per DURATION [FLAGS] KEY [--] CMD [ARG...]",
+		Description:  aboutOnce + exitCodes,
+		StopOnNthArg: firstArg(),
+		Flags: append([]cli.Flag{
+			&cli.DurationFlag{
+				Name: "per", Destination: &o.per, HideDefault: true,
+				Usage: "run once in each `DURATION`",
+			},
+			&cli.BoolFlag{
+				Name: "retry", Destination: &o.retry,
+				Usage: "run again, here or elsewhere, where CMD failed or was cut short",
+			},
+		}, o.flags()...),
+		Action: o.run,
+	}
+}
+
+func (o *occasion) run(ctx context.Context, cmd *cli.Command) (err error) {
+	started := time.Now()
+	key, argv, err := command(cmd, "KEY")
+	if err != nil {
+		return err
+	}
+	defer within(cmd, key, &err)
+	if o.per < time.Second {
+		return usage("--per %v: give a period of 1s or more", o.per)
+	}
+	to, err := o.connection.check()
+	if err != nil {
+		return err
+	}
+	if err := o.check(cmd, to.sessionTimeout); err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 16)
+	notify(signals, ending)
+	defer signal.Stop(signals)
+	waiting, cancel := context.WithCancelCause(ctx)
+	stop := untilSignal(cancel, signals)
+	defer stop()
+	client, err := to.connect(waiting)
+	if err != nil {
+		return signalled(waiting, err)
+	}
+	defer client.Close()
+	if err := o.fits(client.SessionTimeout(), "the servers'"); err != nil {
+		return err
+	}
+	notes := &record{client: client, key: key, now: periodOf(started, o.per)}
+	held, err := o.turn(waiting, cmd, notes)
+	stop()
+	switch {
+	case errors.Is(err, errDone):
+		return nil
+	case err == nil && waiting.Err() != nil:
+		err = context.Cause(waiting)
+	}
+	if err != nil {
+		return signalled(waiting, err)
+	}
+	return o.take(notes, &supervision{
+		argv: argv, path: key, held: held, client: client, killAfter: o.killAfter,
+		signals: signals, stderr: o.stderr,
+	})
+}
+
+// errDone says that the period needs CMD no more.
+var errDone = errors.New("CMD has run in this period")
+
+// turn waits until it is this machine's turn to run CMD; errDone where it will not be.
+func (o *occasion) turn(
+	ctx context.Context, cmd *cli.Command, notes *record,
+) (*holding, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go notes.follow(ctx, func(m mark) {
+		if o.settled(m, notes.now) {
+			cancel(errDone)
+		}
+	})
+	before := time.Now()
+	lock := &wanted{path: notes.key, kind: simple, options: o.options(cmd)}
+	held, err := lock.acquire(ctx, notes.client, noLimit)
+	if err != nil {
+		return nil, err
+	}
+	if err := notes.checkClock(held.hold, before, o.per/2); err != nil {
+		return nil, err
+	}
+	m, err := notes.read()
+	if err == nil && o.settled(m, notes.now) {
+		err = errDone
+	}
+	return held, err
+}
+
+// settled tells whether nobody has to run CMD in a period any more.
+func (o *occasion) settled(m mark, period int64) bool {
+	return m.Period > period || m.Period == period && (m.State == done || !o.retry)
+}
+
+// take runs CMD, and notes that it begins and how it ends.
+func (o *occasion) take(notes *record, s *supervision) error {
+	if err := notes.write(s.held.hold, started, 0); err != nil {
+		return fmt.Errorf("note that CMD begins: %w", err)
+	}
+	code, lost, err := s.run()
+	state := done
+	if code != 0 || err != nil {
+		state = failed
+	}
+	if lost == nil {
+		if noted := notes.write(s.held.hold, state, code); noted != nil {
+			say(s.stderr, fmt.Sprintf("once %s: CMD has returned %d, which could not be "+
+				"noted: %v", notes.key, code, noted))
+		}
+	}
+	if gone := s.held.leave(); gone != nil && lost == nil {
+		lost = gone
+	}
+	if err != nil {
+		return err
+	}
+	return s.outcome(code, lost)
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/zkpath"
+)
+
+// markName is the znode below KEY that says when CMD ran last. It keeps KEY, too, which
+// the servers would delete if it were empty.
+const markName = "once"
+
+// States of a mark.
+const (
+	started = "started" // under the lock; without it its machine is gone
+	done    = "done"
+	failed  = "failed"
+)
+
+// A mark says how far the last period is.
+type mark struct {
+	Period int64     `json:"period"`
+	State  string    `json:"state"`
+	Code   int       `json:"code"`
+	Host   string    `json:"host"`
+	Time   time.Time `json:"time"`
+}
+
+// A record is the znode with the mark.
+type record struct {
+	client *recipes.Client
+	key    string
+	now    int64 // the present period
+}
+
+// periodOf numbers the periods. Those of whole days begin at midnight by the local time,
+// as cron has it: by UTC a job at half past midnight would fall into one day twice when
+// summer begins.
+func periodOf(t time.Time, per time.Duration) int64 {
+	since := t.Unix()
+	if per%(24*time.Hour) == 0 {
+		_, offset := t.Zone()
+		since += int64(offset)
+	}
+	return since / int64(per/time.Second)
+}
+
+func (r *record) path() string { return zkpath.Join(r.key, "/"+markName) }
+
+// read returns the mark, the zero one where there is none.
+func (r *record) read() (mark, error) {
+	if _, err := r.client.Sync(r.key); err != nil {
+		return mark{}, err
+	}
+	data, _, err := r.client.Get(r.path())
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return mark{Period: -1}, nil
+	case err != nil:
+		return mark{}, fmt.Errorf("read %s: %w", r.path(), err)
+	}
+	return parseMark(r.path(), data)
+}
+
+func parseMark(path string, data []byte) (m mark, err error) {
+	if err := json.Unmarshal(data, &m); err != nil {
+		return m, usage("%s holds something else: %w", path, err)
+	}
+	return m, nil
+}
+
+// write notes a state in one transaction with the check that the lock is held.
+func (r *record) write(hold *recipes.Hold, state string, code int) error {
+	host, _ := os.Hostname()
+	data, err := json.Marshal(mark{
+		Period: r.now, State: state, Code: code, Host: host,
+		Time: time.Now().Truncate(time.Second),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = hold.Multi(&zk.SetDataRequest{Path: r.path(), Data: data, Version: -1})
+	if errors.Is(err, zk.ErrNoNode) {
+		_, err = hold.Multi(&zk.CreateRequest{
+			Path: r.path(), Data: data, Acl: zk.WorldACL(zk.PermAll),
+		})
+	}
+	return err
+}
+
+// follow calls f with the mark, now and at each change, until ctx is done.
+func (r *record) follow(ctx context.Context, f func(mark)) {
+	for ctx.Err() == nil {
+		changed, err := r.look(f)
+		pause := make(<-chan time.Time)
+		if err != nil {
+			pause = time.After(time.Second)
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-pause:
+		}
+	}
+}
+
+func (r *record) look(f func(mark)) (<-chan zk.Event, error) {
+	exists, _, changed, err := r.client.Unwrap().ExistsW(r.client.ServerPath(r.path()))
+	if err != nil || !exists {
+		return changed, err
+	}
+	m, err := r.read()
+	if err == nil {
+		f(m)
+	}
+	return changed, err
+}
+
+// checkClock compares the clock of this machine with that of the servers, which have
+// noted when the lock's znode was made: after before, and until now.
+func (r *record) checkClock(
+	hold *recipes.Hold, before time.Time, most time.Duration,
+) error {
+	_, stat, err := r.client.Get(hold.Path())
+	if err != nil {
+		return err
+	}
+	if off := clockOff(time.UnixMilli(stat.Ctime), before, time.Now()); off.Abs() > most {
+		return fmt.Errorf("the clock of this machine is off by %v, as ZooKeeper's has it",
+			off.Round(time.Second))
+	}
+	return nil
+}
+
+// clockOff is how far this machine's clock is ahead, at least, if something that the
+// servers have noted for a time was done here between two others.
+func clockOff(noted, after, before time.Time) time.Duration {
+	switch {
+	case noted.Before(after):
+		return after.Sub(noted)
+	case noted.After(before):
+		return before.Sub(noted)
+	}
+	return 0
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/urfave/cli/v3"
+
+	"github.com/zkrecipes/recipes"
+)
+
+const aboutRevoke = `A request, as Curator's Revoker makes it: it is heard by programs
+that have made their lock revocable. "zklock run" has not: end it with a signal. NODE is
+a znode from "zklock ls"; its data become __REVOKE__. One that is gone is no error.
+
+`
+
+func revokeCommand(c *connection) *cli.Command {
+	return &cli.Command{
+		Name:        "revoke",
+		Usage:       "ask the holder, or waiter, whose znode is NODE to give up",
+		UsageText:   "zklock revoke [FLAGS] NODE",
+		Description: aboutRevoke + exitCodes,
+		Metadata:    map[string]any{"argument": "NODE"},
+		Action: func(ctx context.Context, cmd *cli.Command) (err error) {
+			node, client, err := open(ctx, cmd, c)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			defer within(cmd, node, &err)
+			ctx, cancel := context.WithTimeoutCause(
+				ctx, answerLimit, recipes.ErrUnavailable,
+			)
+			defer cancel()
+			return revoke(ctx, client, node)
+		},
+	}
+}
+
+// revoke refuses to overwrite what is no znode of a lock.
+func revoke(ctx context.Context, client *recipes.Client, node string) error {
+	refused := usage("that is no znode of a lock; \"zklock ls\" lists them")
+	if !participant.MatchString(node) {
+		return refused
+	}
+	switch _, stat, err := client.Get(node); {
+	case errors.Is(err, zk.ErrNoNode):
+		return nil
+	case err != nil:
+		return err
+	case !owned(stat):
+		return refused
+	}
+	return recipes.AttemptRevoke(ctx, client, node)
+}

@@ -1,0 +1,324 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/zkpath"
+)
+
+const aboutRun = `CMD runs in a process group of its own, with zklock's standard
+input, output and error and the terminal; signals to zklock are passed on to it, and
+zklock returns its exit code. ZKLOCK_PATH, ZKLOCK_NODE and ZKLOCK_TOKEN in its environment
+are the lock, the znode that stands for it, and its fencing token, which grows with each
+holder.
+
+When the lock cannot be relied on any more, CMD's group gets SIGTERM, and after
+--kill-after SIGKILL: both before anybody else can have the lock, as long as zklock
+itself runs. That needs a session timeout of 4 times (--kill-after + 1s).
+
+The lock is, of Curator's, InterProcessMutex and the write lock of
+InterProcessReadWriteLock together (two znodes; ZKLOCK_NODE is the mutex's), so that it
+excludes programs that use either, and those who come with -s. With -s it is the read
+lock, which programs that use a mutex do not see. With --semaphore it is
+InterProcessSemaphoreV2, which excludes none of these.
+
+`
+
+// A runner is what the flags of run, once and lead say about CMD.
+type runner struct {
+	killAfter time.Duration
+	maxHold   time.Duration
+	data      string
+}
+
+func (r *runner) flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.DurationFlag{
+			Name: "kill-after", Destination: &r.killAfter, Value: 5 * time.Second,
+			Usage: "`DURATION` from SIGTERM to SIGKILL when the lock is lost",
+		},
+		&cli.DurationFlag{
+			Name: "max-hold", Destination: &r.maxHold, HideDefault: true,
+			Usage: "end CMD, and give the lock up, after a `DURATION`",
+		},
+		&cli.StringFlag{
+			Name: "data", Destination: &r.data,
+			Usage: "`TEXT` that the znode holds (default: this host's address)",
+		},
+	}
+}
+
+// grace is what is left, of the margin before the lock can pass on, when CMD was killed.
+const grace = time.Second
+
+func (r *runner) margin() time.Duration { return r.killAfter + grace }
+
+// check refuses settings that cannot be kept.
+func (r *runner) check(cmd *cli.Command, sessionTimeout time.Duration) error {
+	if r.killAfter < 0 {
+		return usage("--kill-after %v: is negative", r.killAfter)
+	}
+	if cmd.IsSet("max-hold") && r.maxHold <= 0 {
+		return usage("--max-hold %v: must be positive", r.maxHold)
+	}
+	return r.fits(sessionTimeout, "--session-timeout")
+}
+
+// fits refuses a session timeout within which CMD could not be ended in time.
+func (r *runner) fits(sessionTimeout time.Duration, whose string) error {
+	if 4*r.margin() <= sessionTimeout {
+		return nil
+	}
+	fitting := "no --kill-after fits it"
+	if most := sessionTimeout/4 - grace; most >= 0 {
+		fitting = "or give --kill-after " + most.String()
+	}
+	return usage("--kill-after %v does not fit %s %v: give --session-timeout %v "+
+		"(maxSessionTimeout of the servers, 40s by default, must allow it), %s",
+		r.killAfter, whose, sessionTimeout, 4*r.margin(), fitting)
+}
+
+func (r *runner) options(cmd *cli.Command) []recipes.Option {
+	options := []recipes.Option{recipes.WithLossMargin(r.margin())}
+	if r.maxHold > 0 {
+		options = append(options, recipes.WithMaxHold(r.maxHold))
+	}
+	if cmd.IsSet("data") {
+		options = append(options, recipes.WithData([]byte(r.data)))
+	}
+	return options
+}
+
+// A job is one "zklock run".
+type job struct {
+	runner
+	connection  *connection
+	stderr      io.Writer
+	nonBlocking bool
+	wait        time.Duration
+	shared      bool
+	semaphore   int
+	busyCode    int
+	holdAtLeast time.Duration
+}
+
+func runCommand(c *connection, stderr io.Writer) *cli.Command {
+	j := &job{connection: c, stderr: stderr}
+	return &cli.Command{
+		Name:         "run",
+		Usage:        "run CMD under the lock at PATH",
+		UsageText:    "zklock run [FLAGS] PATH [--] CMD [ARG...]",
+		Description:  aboutRun + exitCodes,
+		StopOnNthArg: firstArg(),
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{
+				Name: "n", Aliases: []string{"nonblock"}, Destination: &j.nonBlocking,
+				Usage: "do not wait where others have the lock",
+			},
+			&cli.DurationFlag{
+				Name: "w", Aliases: []string{"wait"}, Destination: &j.wait,
+				HideDefault: true, Usage: "wait for the lock for a `DURATION` at most",
+			},
+			&cli.BoolFlag{
+				Name: "s", Aliases: []string{"shared"}, Destination: &j.shared,
+				Usage: "hold it with others that are shared: a read lock",
+			},
+			&cli.IntFlag{
+				Name: "semaphore", Destination: &j.semaphore, HideDefault: true,
+				Usage: "let `N` hold it at a time",
+			},
+			&cli.IntFlag{
+				Name: "E", Aliases: []string{"conflict-exit-code"},
+				Destination: &j.busyCode, Value: exitNotAcquired,
+				Usage: "exit `CODE` where others have the lock; with 0 not a word",
+			},
+			&cli.DurationFlag{
+				Name: "hold-at-least", Destination: &j.holdAtLeast, HideDefault: true,
+				Usage: "keep the lock for a `DURATION` even if CMD ends before: " +
+					"for machines whose clocks differ",
+			},
+		}, j.flags()...),
+		Action: j.run,
+	}
+}
+
+// firstArg is where flags end: at the first argument that is none.
+func firstArg() *int {
+	one := 1
+	return &one
+}
+
+// command splits "PATH [--] CMD [ARG...]", and checks it.
+func command(cmd *cli.Command, what string) (path string, argv []string, err error) {
+	args := cmd.Args().Slice()
+	if len(args) == 0 {
+		return "", nil, usage("%s: no %s", cmd.Name, what)
+	}
+	path, argv = args[0], args[1:]
+	if len(argv) > 0 && argv[0] == "--" {
+		argv = argv[1:]
+	}
+	if err := zkpath.Check(path); err != nil {
+		return path, nil, usage("%s: %w", cmd.Name, err)
+	}
+	if path == "/" {
+		return path, nil, usage("%s /: the root cannot be a lock", cmd.Name)
+	}
+	err = findCommand(argv)
+	within(cmd, path, &err)
+	return path, argv, err
+}
+
+func (j *job) run(ctx context.Context, cmd *cli.Command) (err error) {
+	path, argv, err := command(cmd, "PATH")
+	if err != nil {
+		return err
+	}
+	defer within(cmd, path, &err)
+	if err := j.check(cmd); err != nil {
+		return err
+	}
+	to, err := j.connection.check()
+	if err != nil {
+		return err
+	}
+	if err := j.runner.check(cmd, to.sessionTimeout); err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 16)
+	notify(signals, ending)
+	defer signal.Stop(signals)
+	waiting, cancel := context.WithCancelCause(ctx)
+	stop := untilSignal(cancel, signals)
+	defer stop()
+	client, held, err := j.acquire(waiting, cmd, to, path)
+	stop()
+	if err == nil && waiting.Err() != nil {
+		err = context.Cause(waiting)
+	}
+	if client != nil {
+		defer client.Close()
+	}
+	if err != nil {
+		return j.notAcquired(waiting, err)
+	}
+	began := time.Now()
+	s := &supervision{
+		argv: argv, path: path, held: held, client: client, killAfter: j.killAfter,
+		signals: signals, stderr: j.stderr,
+	}
+	code, lost, err := s.run()
+	if err == nil && lost == nil {
+		j.keep(began, held.whole, signals)
+	}
+	if gone := held.leave(); gone != nil && lost == nil {
+		lost = gone
+	}
+	if err != nil {
+		return err
+	}
+	return s.outcome(code, lost)
+}
+
+func (j *job) check(cmd *cli.Command) error {
+	switch {
+	case j.nonBlocking && cmd.IsSet("w"):
+		return usage("-n and -w exclude each other")
+	case cmd.IsSet("w") && j.wait < 0:
+		return usage("-w %v: is negative", j.wait)
+	case cmd.IsSet("semaphore") && j.semaphore < 1:
+		return usage("--semaphore %d: must be 1 or more", j.semaphore)
+	case j.shared && j.semaphore > 0:
+		return usage("-s and --semaphore exclude each other")
+	case j.busyCode < 0 || j.busyCode > 255:
+		return usage("-E %d: must be from 0 to 255", j.busyCode)
+	case j.holdAtLeast < 0:
+		return usage("--hold-at-least %v: is negative", j.holdAtLeast)
+	case j.maxHold > 0 && j.holdAtLeast > j.maxHold:
+		return usage("--hold-at-least %v: is above --max-hold %v", j.holdAtLeast,
+			j.maxHold)
+	}
+	return nil
+}
+
+// errBusy says that others have the lock.
+var errBusy = errors.New("not acquired: others have the lock")
+
+// acquire connects and acquires. The client is to be closed also where err is not nil.
+func (j *job) acquire(
+	ctx context.Context, cmd *cli.Command, to *target, path string,
+) (client *recipes.Client, held *holding, err error) {
+	began, wait := time.Now(), noLimit
+	dialing := ctx
+	if cmd.IsSet("w") {
+		var cancel context.CancelFunc
+		dialing, cancel = context.WithTimeoutCause(ctx, max(j.wait, time.Second),
+			recipes.ErrUnavailable)
+		defer cancel()
+	}
+	client, err = to.connect(dialing)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := j.fits(client.SessionTimeout(), "the servers'"); err != nil {
+		return client, nil, err
+	}
+	switch {
+	case j.nonBlocking:
+		wait = 0
+	case cmd.IsSet("w"):
+		wait = max(0, j.wait-time.Since(began))
+	}
+	lock := &wanted{path: path, leases: j.semaphore, options: j.options(cmd)}
+	switch {
+	case j.shared:
+		lock.kind = shared
+	case j.semaphore > 0:
+		lock.kind = leased
+	}
+	held, err = lock.acquire(ctx, client, wait)
+	if err == nil && held == nil {
+		err = errBusy
+	}
+	return client, held, err
+}
+
+// notAcquired is what zklock returns where it has not got as far as CMD.
+func (j *job) notAcquired(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, errBusy) && j.busyCode == 0:
+		return nil
+	case errors.Is(err, errBusy):
+		return exit(j.busyCode, "%w", err)
+	}
+	return signalled(ctx, err)
+}
+
+// keep holds the lock until it was held for as long as was asked for, or a signal comes,
+// or it is lost.
+func (j *job) keep(began time.Time, hold *recipes.Hold, signals <-chan os.Signal) {
+	select {
+	case <-time.After(j.holdAtLeast - time.Since(began)):
+	case <-hold.Lost():
+	case <-signals:
+	}
+}
+
+// leave gives the lock back. It returns an error only where the lock turns out to have
+// been lost: any other leaves the znode to the end of the session, which comes next.
+func (h *holding) leave() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := h.release(ctx); errors.Is(err, recipes.ErrLockLost) {
+		return err
+	}
+	return nil
+}

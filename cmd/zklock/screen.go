@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gdamore/tcell/v3"
+
+	"github.com/zkrecipes/recipes"
+)
+
+// show redraws the terminal at each change, until a key leaves.
+func show(ctx context.Context, client *recipes.Client, path string) error {
+	screen, err := tcell.NewScreen()
+	if err == nil {
+		err = screen.Init()
+	}
+	if err != nil {
+		return fmt.Errorf("terminal: %w", err)
+	}
+	defer screen.Fini()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	views := make(chan view)
+	failed := make(chan error, 1)
+	go func() {
+		failed <- follow(ctx, client, path, func(v view) {
+			select {
+			case views <- v:
+			case <-ctx.Done():
+			}
+		})
+	}()
+	now := view{}
+	for {
+		select {
+		case now = <-views:
+		case err := <-failed:
+			return err
+		case event, ok := <-screen.EventQ():
+			if !ok || leaves(screen, event) {
+				return nil
+			}
+		}
+		draw(screen, path, now)
+	}
+}
+
+// leaves serves a key or a new size, and tells whether it is time to go.
+func leaves(screen tcell.Screen, event tcell.Event) bool {
+	switch event := event.(type) {
+	case *tcell.EventResize:
+		screen.Sync()
+	case *tcell.EventKey:
+		key := event.Key()
+		return key == tcell.KeyCtrlC || key == tcell.KeyEscape || event.Str() == "q"
+	}
+	return false
+}
+
+func draw(screen tcell.Screen, path string, now view) {
+	screen.Clear()
+	_, height := screen.Size()
+	for y, line := range fit(page(path, now), height) {
+		style := tcell.StyleDefault.Bold(y == 0).Dim(y == headLines)
+		screen.PutStrStyled(0, y, line, style)
+	}
+	screen.Show()
+}
+
+// headLines is what stands above the table.
+const headLines = 2
+
+// page is the queue as lines.
+func page(path string, now view) []string {
+	if now.at.IsZero() {
+		return []string{path}
+	}
+	holding := 0
+	for _, r := range now.rows {
+		if r.State == holds {
+			holding++
+		}
+	}
+	head := fmt.Sprintf("%s   %d holding, %d waiting   since %s, q leaves", path, holding,
+		len(now.rows)-holding, now.at.Format(time.TimeOnly))
+	if now.err != nil {
+		head = fmt.Sprintf("%s   ZooKeeper has not answered since %s; before that:",
+			path, now.at.Format(time.TimeOnly))
+	}
+	rows := slices.Clone(now.rows)
+	for i := range rows {
+		rows[i].Node = strings.TrimPrefix(rows[i].Node, path+"/")
+	}
+	var table strings.Builder
+	_ = writeTable(&table, rows) // a Builder takes everything
+	return append([]string{head, ""},
+		strings.Split(strings.TrimRight(table.String(), "\n"), "\n")...)
+}
+
+// fit cuts lines to a height. The last one says how many do not fit.
+func fit(lines []string, height int) []string {
+	if height < 2 || len(lines) <= height {
+		return lines
+	}
+	return append(lines[:height-1:height-1],
+		fmt.Sprintf("… and %d more", len(lines)-(height-1)))
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"zklock": main, guardName: main})
+}
+
+// patience bounds what a script waits for.
+const patience = 30 * time.Second
+
+// Each script has a server of its own. What it can do beyond testscript's commands is in
+// serverCommands and processCommands.
+func TestScripts(t *testing.T) {
+	root, err := os.Getwd()
+	require.NoError(t, err)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			cluster, err := zktest.New()
+			if err != nil {
+				return err
+			}
+			env.Defer(cluster.Close)
+			env.Values["cluster"] = cluster
+			env.Setenv("ROOT", root)
+			env.Setenv("ZOOKEEPER_SERVERS", cluster.ConnectString())
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"exits": exits, "background": background, "await": await, "gone": gone,
+			"signal": send, "server": server, "znodes": znodes,
+		},
+	})
+}
+
+// exits CODE PROGRAM ARGS... runs a program, which must exit with the code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	if ended := (&exec.ExitError{}); errors.As(err, &ended) {
+		code = ended.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got := strconv.Itoa(code); got != args[0] || neg {
+		ts.Fatalf("exit code %s, not %s", got, args[0])
+	}
+}
+
+// background NAME PROGRAM ARGS... starts a program, whose output goes to NAME.out, and
+// its process id, and at the end its exit code, to NAME.pid and NAME.code.
+func background(ts *testscript.TestScript, _ bool, args []string) {
+	name := args[0]
+	path := exec.Cmd{Path: args[1]}.Path
+	if !strings.Contains(path, "/") {
+		found, err := exec.LookPath(path)
+		ts.Check(err)
+		path = found
+	}
+	out, err := os.Create(ts.MkAbs(name + ".out"))
+	ts.Check(err)
+	cmd := exec.Command(path, args[2:]...)
+	cmd.Args[0] = args[1]
+	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), out, out
+	cmd.Env = append(os.Environ(), "ZOOKEEPER_SERVERS="+ts.Getenv("ZOOKEEPER_SERVERS"))
+	ts.Check(cmd.Start())
+	pid := strconv.Itoa(cmd.Process.Pid)
+	ts.Check(os.WriteFile(ts.MkAbs(name+".pid"), []byte(pid), 0o600))
+	code := ts.MkAbs(name + ".code")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = cmd.Wait() // the code says it
+		_ = out.Close()
+		text := strconv.Itoa(cmd.ProcessState.ExitCode()) + "\n"
+		_ = os.WriteFile(code, []byte(text), 0o600) // else the script fails
+	}()
+	ts.Defer(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		<-done
+	})
+}
+
+// await FILE REGEXP waits until the file matches.
+func await(ts *testscript.TestScript, _ bool, args []string) {
+	want := regexp.MustCompile("(?m)" + args[1])
+	var text []byte
+	until(ts, func() bool {
+		text, _ = os.ReadFile(ts.MkAbs(args[0]))
+		return want.Match(text)
+	}, func() string { return args[0] + " is no " + args[1] + ":\n" + string(text) })
+}
+
+// gone FILE... waits until the processes are gone whose ids are in the files.
+func gone(ts *testscript.TestScript, _ bool, args []string) {
+	for _, file := range args {
+		for id := range strings.FieldsSeq(ts.ReadFile(file)) {
+			until(ts, func() bool { return !runs(id) },
+				func() string { return file + ": " + id + " still runs" })
+		}
+	}
+}
+
+// runs is false for a zombie, which nobody may wait for in a container.
+func runs(id string) bool {
+	stat, err := exec.Command("ps", "-o", "stat=", "-p", id).Output()
+	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(stat)), "Z")
+}
+
+// signal NAME FILE sends a signal to the process whose id is in the file.
+func send(ts *testscript.TestScript, _ bool, args []string) {
+	signals := map[string]syscall.Signal{
+		"KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM, "INT": syscall.SIGINT,
+		"USR1": syscall.SIGUSR1, "HUP": syscall.SIGHUP, "STOP": syscall.SIGSTOP,
+		"CONT": syscall.SIGCONT,
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(args[1])))
+	ts.Check(err)
+	ts.Check(syscall.Kill(pid, signals[args[0]]))
+}
+
+func clusterOf(ts *testscript.TestScript) *zktest.Cluster {
+	return ts.Value("cluster").(*zktest.Cluster)
+}
+
+// server is what happens to the server: expire, freeze, thaw, sequence PATH N, create
+// PATH, guard PATH USER:PASSWORD.
+func server(ts *testscript.TestScript, _ bool, args []string) {
+	cluster := clusterOf(ts)
+	switch args[0] {
+	case "expire":
+		for _, session := range cluster.Sessions() {
+			cluster.ExpireSession(session)
+		}
+	case "freeze":
+		cluster.Link("").Freeze()
+	case "thaw":
+		cluster.Link("").Thaw()
+	case "sequence":
+		n, err := strconv.ParseInt(args[2], 10, 32)
+		ts.Check(err)
+		ts.Check(cluster.SetSequence(args[1], int32(n)))
+	case "create", "guard":
+		conn, _, err := zk.Connect(cluster.Addrs(), patience, zk.WithLogInfo(false))
+		ts.Check(err)
+		defer conn.Close()
+		acl := zk.WorldACL(zk.PermAll)
+		if args[0] == "guard" {
+			user, password, _ := strings.Cut(args[2], ":")
+			acl = zk.DigestACL(zk.PermAll, user, password)
+		}
+		_, err = conn.Create(args[1], nil, zk.FlagPersistent, acl)
+		ts.Check(err)
+	default:
+		ts.Fatalf("server %s: unknown", args[0])
+	}
+}
+
+// znodes N REGEXP waits until N znodes match.
+func znodes(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	match := regexp.MustCompile(args[1])
+	var all []string
+	until(ts, func() bool {
+		all = clusterOf(ts).Znodes()
+		found := slices.DeleteFunc(slices.Clone(all),
+			func(path string) bool { return !match.MatchString(path) })
+		return len(found) == want
+	}, func() string { return "the znodes are " + strings.Join(all, "\n") })
+}
+
+func until(ts *testscript.TestScript, holds func() bool, otherwise func() string) {
+	for deadline := time.Now().Add(patience); !holds(); {
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s", otherwise())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

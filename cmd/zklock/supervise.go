@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/zkrecipes/recipes"
+)
+
+// A supervision is the life of a command under a lock.
+type supervision struct {
+	argv      []string
+	path      string // of the lock
+	held      *holding
+	client    *recipes.Client
+	killAfter time.Duration
+	// background: CMD has the terminal only if it asks for it, so that Ctrl-C is zklock's
+	background bool
+	signals    chan os.Signal // ending is caught already
+	stderr     io.Writer
+
+	// of run
+	tty       *terminal
+	child     *child
+	stopped   bool          // the child is, and waits for resumed
+	resumed   chan struct{} // closed when the lock is known to be held still
+	endedAt   time.Time     // when the loss was told; zero: it was not
+	byCommand syscall.Signal
+	ending    bool // a signal that ends zklock was passed on
+}
+
+// run runs the command until it ends. What is left of it when the lock is lost is killed
+// before run returns. exited is the command's exit code, lost why it had to end.
+func (s *supervision) run() (exited int, lost error, err error) {
+	notify(s.signals, passed)
+	defer signal.Reset(slices.Concat(passed, []os.Signal{syscall.SIGTTOU})...)
+	s.tty = openTerminal()
+	defer s.tty.close()
+	ours := syscall.Getpgrp()
+	if s.child, err = startChild(s.argv, environment(s.path, s.held.hold)); err != nil {
+		return 0, nil, err
+	}
+	defer s.child.guard.dismiss()
+	if s.tty.isOf(ours) && !s.background && !piped() {
+		s.tty.give(s.child.pid)
+	}
+	status := s.watch()
+	if s.tty.isOf(s.child.pid) && status.Signaled() {
+		s.byCommand = status.Signal()
+		s.tty.give(ours)
+		s.tty.mend()
+	}
+	s.tty.takeBack(s.child)
+	lost = s.held.whole.Err()
+	if lost != nil {
+		s.lose()
+		s.child.endGroup(s.endedAt.Add(s.killAfter))
+	}
+	return exitCode(status), lost, nil
+}
+
+// watch serves the child until it has ended.
+func (s *supervision) watch() syscall.WaitStatus {
+	lost := s.held.whole.Lost()
+	var kill <-chan time.Time
+	for {
+		select {
+		case status := <-s.child.changes:
+			if !status.Stopped() {
+				return status
+			}
+			s.stop(status.StopSignal())
+		case one := <-s.signals:
+			s.pass(one.(syscall.Signal))
+		case <-s.resumed:
+			s.resumed = nil
+			s.goOn()
+		case <-lost:
+			lost = nil
+			s.lose()
+			kill = time.After(s.killAfter)
+		case <-kill:
+			s.child.sendAll(syscall.SIGKILL)
+		}
+	}
+}
+
+// lose asks the group to end, once. What is stopped is woken for it.
+func (s *supervision) lose() {
+	if s.endedAt.IsZero() {
+		s.endedAt = time.Now()
+		s.child.sendAll(syscall.SIGTERM)
+		s.child.sendAll(syscall.SIGCONT)
+	}
+}
+
+// pass passes a signal on. Those of a terminal go to the whole group, as the terminal
+// sends them; of a command's own, such as SIGUSR1, the processes that it has started may
+// know nothing, and would die of it.
+func (s *supervision) pass(one syscall.Signal) {
+	s.ending = s.ending || slices.Contains(ending, os.Signal(one))
+	switch one {
+	case syscall.SIGCONT:
+		s.resume()
+	case syscall.SIGTSTP:
+		if !s.stopped {
+			s.child.sendAll(one)
+		}
+	case syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM:
+		s.child.send(one)
+	default:
+		s.child.sendAll(one)
+	}
+}
+
+// stop answers a child that was stopped. One that has asked for the terminal, while
+// zklock has it, is given it. Else zklock stops too, with all of its own group, as the
+// shell expects of its job. Where no shell waits for that, the kernel lets no terminal
+// stop a process, and neither does zklock.
+func (s *supervision) stop(by syscall.Signal) {
+	if s.tty == nil || !s.endedAt.IsZero() {
+		return
+	}
+	asked := by == syscall.SIGTTIN || by == syscall.SIGTTOU
+	switch {
+	case asked && (s.tty.isOf(syscall.Getpgrp()) || s.tty.isOf(s.child.pid)):
+		s.goOn()
+	case jobControlled():
+		s.stopped = true
+		s.tty.takeBack(s.child)
+		say(s.stderr, fmt.Sprintf("stopped; the lock is kept for %v or so, and CMD is "+
+			"ended if it is lost by then", s.client.SessionTimeout()/2))
+		_ = syscall.Kill(0, syscall.SIGTSTP) // the others; it is caught here
+		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
+	case by == syscall.SIGTSTP:
+		s.goOn()
+	}
+}
+
+// resume lets the child go on when ZooKeeper has said that the lock is held: who was
+// stopped cannot know. If it is lost, the loss ends the child.
+func (s *supervision) resume() {
+	if s.resumed != nil {
+		return
+	}
+	if !s.stopped {
+		s.child.sendAll(syscall.SIGCONT)
+		return
+	}
+	resumed := make(chan struct{})
+	s.resumed = resumed
+	go func() {
+		if s.stillHeld() {
+			close(resumed)
+		}
+	}()
+}
+
+// stillHeld asks until there is an answer, or the lock is lost.
+func (s *supervision) stillHeld() bool {
+	ctx, cancel := s.held.whole.Context(context.Background())
+	defer cancel()
+	for ctx.Err() == nil {
+		answer := make(chan error, 1)
+		go func() {
+			_, _, err := s.client.Get(s.held.hold.Path())
+			answer <- err
+		}()
+		select {
+		case err := <-answer:
+			if err == nil {
+				return ctx.Err() == nil
+			}
+		case <-ctx.Done():
+			return false
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	return false
+}
+
+// goOn lets a stopped child run, with the terminal if zklock has it.
+func (s *supervision) goOn() {
+	s.stopped = false
+	if s.tty.isOf(syscall.Getpgrp()) {
+		s.tty.give(s.child.pid)
+	}
+	s.child.sendAll(syscall.SIGCONT)
+}
+
+// outcome is what zklock returns after a command has ended with a code.
+func (s *supervision) outcome(code int, lost error) error {
+	switch {
+	case lost != nil:
+		return exit(exitLost, "CMD was ended: %w", lost)
+	case s.byCommand == syscall.SIGINT || s.byCommand == syscall.SIGQUIT:
+		return &exitError{code: code, raise: s.byCommand}
+	}
+	return exitWith(code)
+}
