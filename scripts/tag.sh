@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Tags a release of the library and of the modules beside it: scripts/tag.sh v1.2.3
+#
+# In the repository those modules take the library from the directory above them, by a replace directive. "go install"
+# refuses a module with one. So each is tagged on a commit that is not on main, without it and with the library's own
+# tag required. That needs the library's tag to be where Go finds it: it is pushed first, and the modules are tagged in
+# a second run.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/zookeeper.sh
+
+library=github.com/zkrecipes/recipes
+version=${1:-}
+[[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] || die "Which version? scripts/tag.sh v1.2.3"
+[ -z "$(git status --porcelain)" ] || die "There are changes that are not committed."
+
+if ! git rev-parse --quiet --verify "refs/tags/$version" >/dev/null; then
+	git tag --annotate --message "$version" "$version"
+	printf 'Now: git push origin %s\nThen: scripts/tag.sh %s, once more\n' "$version" "$version"
+	exit
+fi
+
+work=$(mktemp -d)
+trap 'git worktree remove --force "$work"; rm -rf "$work"' EXIT
+git worktree add --quiet --detach "$work" "$version"
+tags=()
+for module in $(git ls-files "*/go.mod" | xargs --max-args=1 dirname); do
+	(
+		cd "$work/$module"
+		go mod edit -dropreplace "$library" -require "$library@$version"
+		go mod tidy
+		go build ./...
+		git commit --quiet --all --message "Release $module $version"
+		git tag --annotate --message "$module $version" "$module/$version"
+		git reset --quiet --hard HEAD^
+	)
+	tags+=("$module/$version")
+done
+printf 'Now: git push origin %s\n' "${tags[*]}"
