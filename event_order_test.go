@@ -192,18 +192,19 @@ func TestTheObserverOfAQueueingOwner(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 				var lock *recipes.InterProcessMutex
-				var refused error
+				refused := make(chan error, 2)
 				lock = b.Mutex(t, b.Ours, "/lock", append(opts, recipes.WithObserver(
 					func(ctx context.Context, e recipes.Event) {
 						if e.Kind == recipes.EventQueued {
-							refused = lock.Acquire(ctx)
+							refused <- lock.Acquire(ctx)
 						}
 					}))...)
 				held := visitLock(t, b.Mutex(t, b.Other, "/lock"))
 				ctx := locktest.Owner(t)
 				done := locktest.Start(func() error { return lock.Acquire(ctx) })
-				time.Sleep(settle)
-				require.ErrorContains(t, refused, "acquire /lock: the owner is queueing")
+				require.ErrorContains(
+					t, <-refused, "acquire /lock: the owner is queueing",
+				)
 				held.entered()
 				held.leave()
 				require.NoError(t, <-done)

@@ -210,14 +210,6 @@ var defects = []defect{
 		},
 	},
 	{
-		name: "a loss margin is not applied",
-		file: "internal/session/ephemerals.go",
-		edits: []edit{{
-			now:  "	case !ok || !now.Before(until.Add(-margin)):\n",
-			then: "	case !ok || !now.Before(until):\n",
-		}},
-	},
-	{
 		name: "the znode of a hold that has ended goes before its margin is over",
 		file: "internal/seqnode/node.go",
 		edits: []edit{{
