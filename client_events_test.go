@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,11 +132,11 @@ func TestAClientObserverThatIsSlow(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				connected := make(chan *recipes.Client, 1)
-				told := 0
+				var told atomic.Int32
 				client, err := recipes.Connect(t.Context(), cluster.Names()[0],
 					10*time.Second, recipes.WithDialer(cluster.Link("ours").Dial),
 					recipes.WithClientObserver(func(recipes.SessionEvent) {
-						if told++; told == 1 {
+						if told.Add(1) == 1 {
 							slow(<-connected, ctx)
 						}
 					}))
@@ -150,7 +151,7 @@ func TestAClientObserverThatIsSlow(t *testing.T) {
 				require.LessOrEqual(t, time.Since(began), 3*time.Second)
 				cancel()
 				time.Sleep(time.Minute)
-				require.Equal(t, 2, told)
+				require.EqualValues(t, 2, told.Load())
 			})
 		})
 	}
