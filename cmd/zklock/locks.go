@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -118,6 +119,17 @@ func (w *wanted) acquireLease(
 	}
 	hold := lease.Hold()
 	return &holding{whole: hold, hold: hold, release: lease.Release}, nil
+}
+
+// leave gives the lock back. It returns an error only where the lock turns out to have
+// been lost: any other leaves the znode to the end of the session, which comes next.
+func (h *holding) leave() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := h.release(ctx); errors.Is(err, recipes.ErrLockLost) {
+		return err
+	}
+	return nil
 }
 
 // environment tells a command what it runs under.

@@ -91,13 +91,20 @@ func (s *supervision) watch() syscall.WaitStatus {
 	}
 }
 
-// lose asks the group to end, once. What is stopped is woken for it.
+// lose asks the group to end, once; what somebody has stopped is woken for it. But where
+// zklock itself was stopped with the child, others may have the lock by now: then the
+// child does not run again.
 func (s *supervision) lose() {
-	if s.endedAt.IsZero() {
-		s.endedAt = time.Now()
+	switch {
+	case !s.endedAt.IsZero():
+		return
+	case s.stopped:
+		s.child.sendAll(syscall.SIGKILL)
+	default:
 		s.child.sendAll(syscall.SIGTERM)
 		s.child.sendAll(syscall.SIGCONT)
 	}
+	s.endedAt = time.Now()
 }
 
 // pass passes a signal on. Those of a terminal go to the whole group, as the terminal
@@ -133,7 +140,6 @@ func (s *supervision) stop(by syscall.Signal) {
 		s.goOn()
 	case jobControlled():
 		s.stopped = true
-		s.tty.takeBack(s.child)
 		say(s.stderr, fmt.Sprintf("stopped; the lock is kept for %v or so, and CMD is "+
 			"ended if it is lost by then", s.client.SessionTimeout()/2))
 		_ = syscall.Kill(0, syscall.SIGTSTP) // the others; it is caught here

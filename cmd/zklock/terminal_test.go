@@ -17,6 +17,7 @@ import (
 // A typist sits at a terminal with an interactive shell in it.
 type typist struct {
 	t        *testing.T
+	cluster  *zktest.Cluster
 	terminal *os.File
 	mu       sync.Mutex // guards shown
 	shown    string
@@ -30,7 +31,7 @@ func newTypist(t *testing.T) *typist {
 		"ZOOKEEPER_SERVERS="+cluster.ConnectString())
 	terminal, err := pty.Start(shell)
 	require.NoError(t, err)
-	w := &typist{t: t, terminal: terminal}
+	w := &typist{t: t, cluster: cluster, terminal: terminal}
 	var reading sync.WaitGroup
 	reading.Go(w.read)
 	t.Cleanup(func() {
@@ -81,4 +82,20 @@ func TestJobControl(t *testing.T) {
 	w.types("again\n", "again\r\nagain")
 	w.types("\x03", "$ ")
 	w.types("echo \"it\" was $?\n", "it was 130")
+}
+
+// A command that was stopped does not run again when the lock was lost meanwhile.
+func TestStoppedAndLost(t *testing.T) {
+	w := newTypist(t)
+	w.types("zklock run /j sh -c 'trap \"echo al\"ive TERM CONT; echo \"re\"ady; cat'\n",
+		"ready")
+	w.types("\x1a", "Stopped")
+	for _, session := range w.cluster.Sessions() {
+		require.True(t, w.cluster.ExpireSession(session))
+	}
+	w.types("fg\n", "CMD was ended: the lock was lost")
+	w.types("echo \"it\" was $?\n", "it was 76")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	require.NotContains(t, w.shown, "alive")
 }
