@@ -140,7 +140,7 @@ func TestWhereAWaiterStood(t *testing.T) {
 // Nor does it become known by when the time runs out: who waits for a lease loses its
 // place in an outage, begins anew, and has nobody ahead whom an answer has shown.
 func TestNotToKnowAtAnyMomentOfAnOutage(t *testing.T) {
-	for after := 5 * time.Second; after < 6*time.Second; after += 20 * time.Millisecond {
+	for after := 5 * time.Second; after < 6*time.Second; after += 40 * time.Millisecond {
 		t.Run(after.String(), func(t *testing.T) {
 			forEveryRivalry(t, func(t *testing.T, r rivalry) {
 				const before = 5 * time.Second

@@ -102,6 +102,8 @@ func TestTheStepsOfAnAcquisitionAreInOrder(t *testing.T) {
 				require.NoError(t, <-d)
 			}
 			time.Sleep(time.Minute)
+			c.mu.Lock() // the last may have been told on another goroutine
+			defer c.mu.Unlock()
 			require.Empty(t, c.clash)
 			ended := ""
 			for of, told := range c.told {
@@ -173,8 +175,10 @@ func TestALossIsToldBehindTheRelease(t *testing.T) {
 		within, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		require.Error(t, lock.Release(within))
-		time.Sleep(time.Hour)
+		time.Sleep(5 * time.Minute)
 		b.Cluster.Link("ours").Heal()
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		require.Empty(t, c.clash)
 		for of, told := range c.told {
 			if of.node != "" {
