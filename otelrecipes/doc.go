@@ -8,6 +8,10 @@
 //	lock, err := recipes.NewInterProcessMutex(client, "/locks/orders",
 //		recipes.WithObserver(observer.Lock))
 //
+// It goes to the providers of package otel, which do nothing until they are set, unless
+// [WithMeterProvider] and [WithTracerProvider] name others. The folder example has a
+// program that Prometheus can scrape, and a dashboard for Grafana.
+//
 // # Metrics
 //
 //	zookeeper.lock.wait.duration    histogram, s   outcome: acquired, timed out, failed

@@ -30,6 +30,7 @@ const (
 // exitCodes is the table in the help and in the man page.
 const exitCodes = `Exit codes:
   CMD's        as CMD exited; 128+n where signal n ended it
+  1            doctor has found something
   64           bad usage: a flag, a path, a server, a setting that does not fit
   69           ZooKeeper cannot be reached, or did not answer in time
   70           anything else that went wrong

@@ -1,5 +1,5 @@
 // Example shows the metrics of package otelrecipes to Prometheus, and logs each step of
-// the locks by slog.
+// the locks by slog. From the folder above:
 //
 //	go run ./example -servers 127.0.0.1:2181 -listen 127.0.0.1:9464
 //	curl http://127.0.0.1:9464/metrics
@@ -95,6 +95,7 @@ func newTelemetry() (*otelrecipes.Observer, http.Handler, error) {
 func work(ctx context.Context, servers string, observer *otelrecipes.Observer) error {
 	client, err := recipes.Connect(
 		ctx, servers, 10*time.Second, recipes.WithClientObserver(observer.Session),
+		recipes.WithClientLogger(slog.Default()), // it says why it cannot connect
 	)
 	if err != nil {
 		return err
