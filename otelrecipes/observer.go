@@ -41,6 +41,7 @@ type joining struct {
 	ahead int
 }
 
+// A hold is one that has not ended yet.
 type hold struct {
 	began time.Time
 	span  trace.Span

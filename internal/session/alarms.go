@@ -7,13 +7,16 @@ import "time"
 // They are guarded by Session.mu.
 type alarms map[*alarm]struct{}
 
+// An alarm is one call that is to be made.
 type alarm struct {
 	at time.Time
 	f  func()
 }
 
 // After calls f once, when d has passed, with no mutex held, unless stop was called
-// before. What it is for is a user of the Session for as long.
+// before. A call that is under way is not waited for by stop. f is called by the tick, so
+// it must not wait for anything. Whoever calls After has the Session in use until then:
+// without users there is no tick.
 func (s *Session) After(d time.Duration, f func()) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
