@@ -92,10 +92,12 @@ func (l *LeaderLatch) await(ctx context.Context) (*Hold, error) {
 }
 
 // HasLeadership reports whether the candidate leads, as far as this process knows: from
-// the moment at which an Await has returned until the leadership is lost (from then on
-// the hold's Lost is closed) or Close is called. It asks nothing of ZooKeeper. What it
+// its turn, of which an Await returns the hold, until the leadership is lost (from then
+// on the hold's Lost is closed) or Close is called. It asks nothing of ZooKeeper. What it
 // says can be over when the caller reads it: what depends on leading goes by the hold.
-func (l *LeaderLatch) HasLeadership() bool { return l.lock.held(l.candidate) != nil }
+func (l *LeaderLatch) HasLeadership() bool {
+	return l.closing.Err() == nil && l.lock.held(l.candidate) != nil
+}
 
 // Close steps down or leaves the queue, and ends every Await with an error. Before that
 // the caller stops what it does as the leader: the next may lead as soon as Close is

@@ -91,6 +91,30 @@ func TestALatchLeadsUntilItIsClosed(t *testing.T) {
 	})
 }
 
+// Its turn comes as it is closed: nobody is to take it for the leader.
+func TestALatchThatIsClosedHasNoLeadership(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		const slow = 3 * time.Second
+		latch := newLatch(t, b.Ours, recipes.WithObserver(
+			func(_ context.Context, e recipes.Event) {
+				if e.Kind == recipes.EventAcquired {
+					time.Sleep(slow)
+				}
+			}))
+		done := locktest.Start(func() error {
+			_, err := latch.Await(t.Context())
+			return err
+		})
+		time.Sleep(time.Second)
+		require.True(t, latch.HasLeadership())
+		require.Error(t, latch.Close(t.Context()), "the observer keeps it")
+		require.False(t, latch.HasLeadership())
+		require.ErrorContains(t, <-done, "the leader latch was closed")
+		time.Sleep(slow)
+		require.Empty(t, znodes(b))
+	})
+}
+
 func TestALatchIsElectedAnewAfterALoss(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		latch := newLatch(t, b.Ours)

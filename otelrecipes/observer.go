@@ -27,6 +27,8 @@ type Observer struct {
 	mu    sync.Mutex // guards what follows
 	waits map[uint64]*wait
 	holds map[string][]*hold // by znode: with recipes.WithCaching several share one
+	// Whose counters are shown, by the attributes.
+	promised map[attribute.Distinct]struct{}
 }
 
 // A wait is an acquisition that stands in a queue.
@@ -61,6 +63,7 @@ func NewObserver(opts ...Option) (*Observer, error) {
 	return &Observer{
 		settings: s, instruments: i, tracer: s.tracers.Tracer(scope),
 		waits: map[uint64]*wait{}, holds: map[string][]*hold{},
+		promised: map[attribute.Distinct]struct{}{},
 	}, nil
 }
 
@@ -72,6 +75,7 @@ func (o *Observer) Lock(ctx context.Context, e recipes.Event) {
 		o.queued(ctx, e)
 	case recipes.EventAcquired:
 		o.waited(ctx, e)
+		o.promise(ctx, e)
 		o.acquired(ctx, e)
 	case recipes.EventTimedOut:
 		o.waited(ctx, e)
@@ -83,6 +87,23 @@ func (o *Observer) Lock(ctx context.Context, e recipes.Event) {
 	case recipes.EventLost:
 		o.losses.Add(ctx, 1, o.with(e, attribute.String("reason", reason(e.Err))))
 		o.ended(ctx, e)
+	}
+}
+
+// promise shows the counters of what goes wrong before it does: the rate of a series that
+// begins with its first loss does not have that one in it.
+func (o *Observer) promise(ctx context.Context, e recipes.Event) {
+	lock := attribute.NewSet(o.describe(e)...)
+	o.mu.Lock()
+	_, promised := o.promised[lock.Equivalent()]
+	o.promised[lock.Equivalent()] = struct{}{}
+	o.mu.Unlock()
+	if promised {
+		return
+	}
+	o.timeouts.Add(ctx, 0, o.with(e))
+	for _, r := range allReasons() {
+		o.losses.Add(ctx, 0, o.with(e, attribute.String("reason", r)))
 	}
 }
 

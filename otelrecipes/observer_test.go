@@ -159,6 +159,13 @@ func TestWaitsAndHolds(t *testing.T) {
 		require.Equal(t, []string{
 			"lock.hold.duration [s] recipe=mutex: 2 times, 7.000",
 			"lock.holders [{holder}] recipe=mutex: 0",
+			"lock.losses [{loss}] reason=closed recipe=mutex: 0",
+			"lock.losses [{loss}] reason=hold expired recipe=mutex: 0",
+			"lock.losses [{loss}] reason=other recipe=mutex: 0",
+			"lock.losses [{loss}] reason=out of touch recipe=mutex: 0",
+			"lock.losses [{loss}] reason=session ended recipe=mutex: 0",
+			"lock.losses [{loss}] reason=znode gone recipe=mutex: 0",
+			"lock.timeouts [{timeout}] recipe=mutex: 0",
 			"lock.wait.duration [s] outcome=acquired recipe=mutex: 2 times, 2.000",
 			"lock.waiters [{waiter}] recipe=mutex: 0",
 			"session.transitions [{transition}] state=connected: 2",
@@ -283,6 +290,8 @@ func TestLosses(t *testing.T) {
 				require.NoError(t, lock.Acquire(ctx))
 				time.Sleep(time.Second)
 				hold := lock.Hold(ctx)
+				require.Contains(t, s.metrics(),
+					"lock.losses [{loss}] reason="+want+" recipe=mutex: 0")
 				lose(s, client, link, hold.Path())
 				<-hold.Lost()
 				time.Sleep(time.Second)

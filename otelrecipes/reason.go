@@ -16,15 +16,29 @@ var reasons = []struct{ text, reason string }{
 	{"the connection was closed by its owner", "closed"},
 }
 
-// reason is that of a loss, one of a few.
+const (
+	holdExpired = "hold expired"
+	otherReason = "other"
+)
+
+// allReasons are those that there are.
+func allReasons() []string {
+	all := []string{holdExpired, otherReason}
+	for _, r := range reasons {
+		all = append(all, r.reason)
+	}
+	return all
+}
+
+// reason is that of a loss, one of allReasons.
 func reason(err error) string {
 	if errors.Is(err, recipes.ErrHoldExpired) {
-		return "hold expired"
+		return holdExpired
 	}
 	for _, r := range reasons {
 		if err != nil && strings.Contains(err.Error(), r.text) {
 			return r.reason
 		}
 	}
-	return "other"
+	return otherReason
 }
