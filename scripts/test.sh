@@ -68,3 +68,6 @@ step bench, a module of its own: checks, tests, a short round
 
 step otelrecipes, a module of its own: checks, tests
 (cd otelrecipes && go mod tidy -diff && go vet ./... && go run "$lint" run && go test "${race[@]}" -count=1 ./...)
+
+step examples/leader, a module of its own: checks, tests
+(cd examples/leader && go mod tidy -diff && go vet ./... && go run "$lint" run && go test -count=1 ./...)
