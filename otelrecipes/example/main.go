@@ -1,11 +1,16 @@
-// Example shows the metrics of package otelrecipes to Prometheus, and logs each step of
-// the locks by slog. From the folder above:
+// Example is a service that takes orders over HTTP. The orders of a customer are booked
+// one at a time, on however many hosts it runs, under a lock of the customer's own. No
+// request waits for it longer than a bound: then the answer is 409 where others are
+// ahead, and 503 where ZooKeeper cannot be reached.
 //
 //	go run ./example -servers 127.0.0.1:2181 -listen 127.0.0.1:9464
+//	for n in 1 2 3; do curl -X POST http://127.0.0.1:9464/customers/ann/orders & done
 //	curl http://127.0.0.1:9464/metrics
 //
-// Without servers it runs on an embedded one, zktest. dashboard.json is a dashboard of
-// Grafana for these metrics.
+// It shows the metrics of package otelrecipes to Prometheus, and logs each step of the
+// locks by slog. dashboard.json is a dashboard of Grafana for these metrics.
+//
+// Without -servers and ZOOKEEPER_SERVERS it runs on an embedded ZooKeeper, zktest.
 package main
 
 import (
@@ -16,24 +21,25 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
-	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-	exporter "go.opentelemetry.io/otel/exporters/prometheus"
-	"go.opentelemetry.io/otel/sdk/metric"
-
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/otelrecipes"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
+const (
+	sessionTimeout = 10 * time.Second
+	patience       = 2 * time.Second // how long a request waits for its lock at most
+	requestTime    = 5 * time.Second // how long it lasts in all, at most
+)
+
 func main() {
-	servers := flag.String("servers", "", "the connect string; empty: an embedded server")
-	listen := flag.String("listen", "127.0.0.1:9464", "where the metrics are, /metrics")
+	servers := flag.String("servers", os.Getenv("ZOOKEEPER_SERVERS"),
+		"the connect `string`; empty: an embedded server")
+	listen := flag.String("listen", "127.0.0.1:9464", "the `address` to serve HTTP on")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -43,6 +49,7 @@ func main() {
 	}
 }
 
+// run serves until ctx is done.
 func run(ctx context.Context, servers, listen string) error {
 	if servers == "" {
 		cluster, err := zktest.New()
@@ -56,99 +63,82 @@ func run(ctx context.Context, servers, listen string) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", listen)
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: metrics, ReadHeaderTimeout: 10 * time.Second}
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(listener) }) // until it is closed
-	defer serving.Wait()
-	defer func() { _ = server.Close() }() // nothing is lost
-	slog.Info("metrics", "url", fmt.Sprintf("http://%s/metrics", listener.Addr()))
-	return work(ctx, servers, observer)
-}
-
-// newTelemetry returns an observer, and what Prometheus scrapes its metrics from.
-func newTelemetry() (*otelrecipes.Observer, http.Handler, error) {
-	registry := prometheus.NewRegistry()
-	export, err := exporter.New(
-		exporter.WithRegisterer(registry), exporter.WithoutScopeInfo(),
-	)
-	if err != nil {
-		return nil, nil, err
-	}
-	observer, err := otelrecipes.NewObserver(
-		otelrecipes.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(export))),
-		// There are two locks here. Where paths have ids in them, leave these out.
-		otelrecipes.WithName(func(path string) string { return path }),
-	)
-	if err != nil {
-		return nil, nil, err
-	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	return observer, mux, nil
-}
-
-// work has some owners take a mutex and a semaphore in turns, until ctx is done.
-func work(ctx context.Context, servers string, observer *otelrecipes.Observer) error {
 	client, err := recipes.Connect(
-		ctx, servers, 10*time.Second, recipes.WithClientObserver(observer.Session),
-		recipes.WithClientLogger(slog.Default()), // it says why it cannot connect
+		ctx, servers, sessionTimeout, recipes.WithClientObserver(observer.Session),
+		recipes.WithClientLogger(slog.Default()),
 	)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	observed := recipes.WithObserver(both(observer.Lock, logged(slog.Default())))
-	mutex, err := recipes.NewInterProcessMutex(client, "/example/orders", observed)
+	listener, err := net.Listen("tcp", listen)
 	if err != nil {
 		return err
 	}
-	semaphore, err := recipes.NewInterProcessSemaphoreV2(
-		client, "/example/printers", 2, observed,
-	)
-	if err != nil {
+	s := service{client, both(observer.Lock, logged(slog.Default()))}
+	server := &http.Server{Handler: s.handler(metrics), ReadHeaderTimeout: requestTime}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	slog.Info("serving", "url", fmt.Sprintf("http://%s", listener.Addr()))
+	select {
+	case err := <-ended:
 		return err
+	case <-ctx.Done():
 	}
-	var owners sync.WaitGroup
-	defer owners.Wait()
-	for range 3 {
-		owners.Go(func() {
-			for ctx.Err() == nil {
-				if err := turn(ctx, mutex, semaphore); err != nil && ctx.Err() == nil {
-					slog.Warn("a turn came to nothing", "error", err)
-				}
-			}
-		})
-	}
-	<-ctx.Done()
-	return nil
+	// What is under way comes to its end, and gives its lock back.
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTime)
+	defer cancel()
+	return server.Shutdown(end)
 }
 
-// turn takes both locks once.
-func turn(
-	ctx context.Context, mutex *recipes.InterProcessMutex,
-	semaphore *recipes.InterProcessSemaphoreV2,
-) error {
-	rest := func() {
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-		}
-	}
-	err := recipes.Do(ctx, mutex, func(context.Context, *recipes.Hold) error {
-		rest()
-		return nil
-	}, recipes.WaitAtMost(time.Second))
-	if err != nil && !errors.Is(err, recipes.ErrBusy) {
-		return err
-	}
-	lease, err := semaphore.Acquire(ctx)
+// A service takes orders.
+type service struct {
+	client  *recipes.Client
+	observe func(context.Context, recipes.Event)
+}
+
+func (s service) handler(metrics http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics)
+	mux.HandleFunc("POST /customers/{customer}/orders", s.order)
+	return mux
+}
+
+func (s service) order(w http.ResponseWriter, r *http.Request) {
+	// Escaped: a name with a slash in it would be another lock.
+	path := "/customers/" + url.PathEscape(r.PathValue("customer"))
+	lock, err := recipes.NewInterProcessMutex(
+		s.client, path, recipes.WithObserver(s.observe),
+	)
 	if err != nil {
-		return err
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
 	}
-	rest()
-	return lease.Release(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithTimeout(r.Context(), requestTime)
+	defer cancel()
+	err = recipes.Do(ctx, lock, book, recipes.WaitAtMost(patience))
+	switch {
+	case err == nil:
+		w.WriteHeader(http.StatusNoContent)
+	case errors.Is(err, recipes.ErrBusy):
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "other orders of this customer are ahead", http.StatusConflict)
+	case errors.Is(err, recipes.ErrUnavailable):
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, "nothing can be booked now", http.StatusServiceUnavailable)
+	default: // it may have been booked: the client has to look before it tries again
+		slog.ErrorContext(ctx, "an order failed", "path", path, "error", err)
+		http.Error(w, "an order failed", http.StatusInternalServerError)
+	}
+}
+
+// book does the work. What it writes to takes the fencing token along.
+func book(ctx context.Context, hold *recipes.Hold) error {
+	slog.DebugContext(ctx, "booking", "token", hold.FencingToken())
+	select {
+	case <-time.After(100 * time.Millisecond): // the database at work
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -43,18 +44,28 @@ func scrape(t *testing.T, url string) (text string, names []string) {
 	return string(body), slices.Sorted(maps.Keys(found))
 }
 
+// order posts an order of a customer, by its name as a URL has it.
+func order(t *testing.T, h http.Handler, customer string) *http.Response {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	h.ServeHTTP(answer, httptest.NewRequestWithContext(
+		t.Context(), http.MethodPost, "/customers/"+customer+"/orders", nil,
+	))
+	return answer.Result()
+}
+
 // everything makes all happen that is counted, until seen says so.
 func everything(t *testing.T, observer *otelrecipes.Observer, seen func() bool) {
 	t.Helper()
+	ctx := t.Context()
 	cluster := zktest.Start(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	worked := make(chan error, 1)
-	go func() { worked <- work(ctx, cluster.ConnectString(), observer) }()
-	client, err := recipes.Connect(t.Context(), cluster.ConnectString(), 10*time.Second)
+	client, err := recipes.Connect(ctx, cluster.ConnectString(), sessionTimeout,
+		recipes.WithClientObserver(observer.Session))
 	require.NoError(t, err)
-	defer client.Close()
+	s := service{client, observer.Lock}.handler(http.NotFoundHandler())
+	require.Equal(t, http.StatusNoContent, order(t, s, "ann").StatusCode)
 	mutex, err := recipes.NewInterProcessMutex(
-		client, "/example/mine", recipes.WithObserver(observer.Lock),
+		client, "/mine/1", recipes.WithObserver(observer.Lock),
 	)
 	require.NoError(t, err)
 	owner, other := recipes.WithOwner(t.Context()), recipes.WithOwner(t.Context())
@@ -72,9 +83,8 @@ func everything(t *testing.T, observer *otelrecipes.Observer, seen func() bool) 
 			Kind: kind, Recipe: "leader selector", Path: "/election", Node: "/election/n",
 		})
 	}
+	client.Close()
 	require.Eventually(t, seen, time.Minute, 10*time.Millisecond)
-	cancel()
-	require.NoError(t, <-worked)
 }
 
 //go:embed dashboard.json
@@ -88,11 +98,12 @@ func TestScrape(t *testing.T) {
 	server := httptest.NewServer(metrics)
 	defer server.Close()
 	everything(t, observer, func() bool {
-		text, _ := scrape(t, server.URL+"/metrics")
+		text, _ := scrape(t, server.URL)
 		return strings.Contains(text, "losses_total{") &&
-			strings.Contains(text, `hold_duration_seconds_count{name="/example/printers"`)
+			strings.Contains(text, `hold_duration_seconds_count{name="customers"`) &&
+			strings.Contains(text, `state="closed"`)
 	})
-	text, names := scrape(t, server.URL+"/metrics")
+	text, names := scrape(t, server.URL)
 	require.Equal(t, []string{
 		"target_info",
 		"zookeeper_leader",
@@ -109,10 +120,10 @@ func TestScrape(t *testing.T) {
 		"zookeeper_session_transitions_total",
 	}, names)
 	for _, line := range []string{
-		`zookeeper_leader{name="/election",recipe="leader selector"} 1`,
-		`zookeeper_lock_timeouts_total{name="/example/mine",recipe="mutex"} 1`,
-		`zookeeper_lock_holders{name="/example/orders",recipe="mutex"} 0`,
-		`zookeeper_lock_waiters{name="/example/printers",recipe="semaphore"} 0`,
+		`zookeeper_leader{name="election",recipe="leader selector"} 1`,
+		`zookeeper_lock_timeouts_total{name="mine",recipe="mutex"} 1`,
+		`zookeeper_lock_holders{name="customers",recipe="mutex"} 0`,
+		`zookeeper_lock_waiters{name="customers",recipe="mutex"} 0`,
 		`zookeeper_session_transitions_total{state="closed"} 1`,
 	} {
 		require.Contains(t, text, line+"\n")
@@ -126,6 +137,58 @@ func TestScrape(t *testing.T) {
 		require.Contains(t, asked, histogram.ReplaceAllString(name, "_bucket"),
 			"the dashboard has it")
 	}
+}
+
+// Each error has a status of its own, and nobody waits for longer than the bound.
+func TestAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := zktest.Start(t)
+		connect := func(link string) *recipes.Client {
+			client, err := recipes.Connect(
+				t.Context(), strings.Join(cluster.Names(), ","), sessionTimeout,
+				recipes.WithDialer(cluster.Link(link).Dial),
+			)
+			require.NoError(t, err)
+			return client
+		}
+		client, other := connect("ours"), connect("other")
+		unobserved := func(context.Context, recipes.Event) {}
+		s := service{client, unobserved}.handler(http.NotFoundHandler())
+		ordered := func(customer string, status int) {
+			t.Helper()
+			began := time.Now()
+			answer := order(t, s, customer)
+			require.Equal(t, status, answer.StatusCode)
+			require.Less(t, time.Since(began), patience+time.Second)
+			again := status == http.StatusConflict ||
+				status == http.StatusServiceUnavailable
+			require.Equal(t, again, answer.Header.Get("Retry-After") != "")
+		}
+
+		lock, err := recipes.NewInterProcessMutex(other, "/customers/a%2Fb")
+		require.NoError(t, err)
+		require.NoError(t, lock.Acquire(t.Context()))
+		ordered("a%2Fb", http.StatusConflict)
+		ordered("a", http.StatusNoContent)
+		ordered("%2e%2e", http.StatusBadRequest)
+		require.NoError(t, lock.Release(t.Context()))
+		ordered("a%2Fb", http.StatusNoContent)
+		cluster.Link("ours").Cut()
+		ordered("a", http.StatusServiceUnavailable)
+
+		client.Close()
+		other.Close()
+		time.Sleep(time.Minute) // what is under way ends by itself
+	})
+}
+
+func TestTheServiceStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, zktest.Start(t).ConnectString(), "127.0.0.1:0") }()
+	cancel()
+	err := <-ended
+	require.True(t, err == nil || errors.Is(err, context.Canceled), "%v", err)
 }
 
 var ours = regexp.MustCompile(`zookeeper_\w+`)
