@@ -267,6 +267,47 @@ func TestALoopThatIsLeftLeavesNothing(t *testing.T) {
 	})
 }
 
+// A conn that does something before it lists a directory with a watch.
+type beforeChildrenW struct {
+	recipes.Conn
+	do func()
+}
+
+func (c *beforeChildrenW) ChildrenW(
+	path string,
+) ([]string, *zk.Stat, <-chan zk.Event, error) {
+	c.do()
+	return c.Conn.ChildrenW(path)
+}
+
+func (c *beforeChildrenW) Unwrap() recipes.Conn { return c.Conn }
+
+// Where nobody led the directory is watched, which tells nothing of a leader's data: one
+// who joined just before that is watched, too.
+func TestALeaderWhoJoinsWhileNobodyIsSeenIsWatched(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		other := newLatch(t, b.Other, recipes.WithData([]byte("one")))
+		var term *recipes.Hold
+		conn := &beforeChildrenW{b.Ours, func() {
+			if term == nil {
+				term = await(t, other).leads(t)
+			}
+		}}
+		_, err := b.Other.Create("/election", nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		leaders := loopOver(t, newLatch(t, conn).Leaders, 0)
+		require.Equal(t, "one", string(leaders.next(t).Data))
+		_, err = b.Other.Set(term.Path(), []byte("moved"), -1)
+		require.NoError(t, err)
+		time.Sleep(settle)
+		require.Len(t, leaders.seen, 1, "the change is not told")
+		require.Equal(t, "moved", string(leaders.next(t).Data))
+		leaders.stop()
+		leaders.ends(t)
+		require.NoError(t, other.Close(t.Context()))
+	})
+}
+
 // The watch could not be set again after a reconnect, and what it waited for happened in
 // between (docs/hazards.md, E17).
 func TestLeadersLookForThemselvesAfterAReconnect(t *testing.T) {

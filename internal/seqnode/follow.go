@@ -104,7 +104,10 @@ func (f *follower) list(ctx context.Context) ([]Name, error) {
 	}
 	members := participants(l.children, f.q.Kinds)
 	if len(members) == 0 {
-		return f.listAndWatch(ctx)
+		members, err = f.listAndWatch(ctx)
+		if err != nil || len(members) == 0 {
+			return members, err
+		}
 	}
 	f.changed, err = f.s.Watch(ctx, f.q.Path(members[0]))
 	if errors.Is(err, zk.ErrNoNode) {
