@@ -228,6 +228,9 @@ func TestALatchIsClosedByItsObserver(t *testing.T) {
 					func(_ context.Context, e recipes.Event) {
 						if e.Kind == kind {
 							_ = latch.Close(t.Context())
+							if latch.HasLeadership() {
+								t.Error("Close was called")
+							}
 						}
 					},
 				))
