@@ -2,9 +2,11 @@ package recipes_test
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -193,4 +195,35 @@ func TestAMultiLockEndsWithAMember(t *testing.T) {
 		requireExpired(t, err)
 		require.Empty(t, znodes(b))
 	})
+}
+
+// The end that was planned for a hold is forgotten with one that is lost before.
+func TestAHoldThatIsLostIsLetGo(t *testing.T) {
+	for name, opts := range map[string][]recipes.Option{
+		"alone": nil, "of a kept place": {recipes.WithCaching(longIdle, 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				use := visitLock(t, b.Mutex(t, b.Ours, "/other")) // of the connection
+				opts := append(opts, recipes.WithMaxHold(24*time.Hour))
+				lost := loseOne(t, b, b.Mutex(t, b.Ours, "/lock", opts...))
+				time.Sleep(time.Minute)
+				runtime.GC()
+				require.Nil(t, lost.Value())
+				use.leave()
+			})
+		})
+	}
+}
+
+func loseOne(
+	t *testing.T, b *locktest.Bubble, lock *recipes.InterProcessMutex,
+) weak.Pointer[recipes.Hold] {
+	t.Helper()
+	ctx := locktest.Owner(t)
+	require.NoError(t, lock.Acquire(ctx))
+	hold := lock.Hold(ctx)
+	b.Lose(t, hold)
+	require.ErrorIs(t, lock.Release(ctx), recipes.ErrLockLost)
+	return weak.Make(hold)
 }

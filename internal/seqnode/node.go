@@ -272,6 +272,7 @@ func (n *Node) tellLoss(cause error) {
 // Node, and looks at its Share.
 func (n *Node) loseLocked(cause error) {
 	for sh := range n.shares {
+		sh.cancelExpiry()
 		sh.loseNow(cause)
 	}
 	n.loseNow(cause)

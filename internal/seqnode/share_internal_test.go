@@ -14,7 +14,7 @@ func TestSharesAreToldBeforeTheirNode(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("it was lost")
 	n := &Node{}
-	sh := &Share{Node: n}
+	sh := &Share{Node: n, cancelExpiry: func() {}}
 	sh.lost, sh.loseNow = context.WithCancelCause(context.Background())
 	n.shares = map[*Share]struct{}{sh: {}}
 	told := false

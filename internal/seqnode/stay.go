@@ -203,11 +203,12 @@ func (st *stay) admit(q *Queue, r Request) *Share {
 		margin: q.LossMargin, cancelExpiry: func() {},
 	}
 	sh.lost, sh.loseNow = context.WithCancelCause(context.Background())
-	if !st.node.attach(sh) {
-		return nil
-	}
 	if q.MaxHold > 0 {
 		sh.cancelExpiry = st.place.key.queue.s.After(q.MaxHold, sh.expire)
+	}
+	if !st.node.attach(sh) {
+		sh.cancelExpiry()
+		return nil
 	}
 	st.users++
 	return sh
