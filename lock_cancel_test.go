@@ -25,6 +25,10 @@ import (
 // grace is how long a call may go on after its time.
 const grace = 250 * time.Millisecond
 
+// realGrace is that where time is real, and a busy machine has its share of it. What is
+// exact is shown in bubbles.
+const realGrace = 3 * time.Second
+
 var errChangedMind = errors.New("changed my mind")
 
 // leaks looks for goroutines of the library that have come since before. The client and
@@ -128,7 +132,7 @@ func gaveUpInTime(t *testing.T, how string, late time.Duration, ok bool, err err
 	t.Helper()
 	require.NoError(t, err, how)
 	require.False(t, ok, how)
-	require.Less(t, late, grace, how)
+	require.Less(t, late, realGrace, how)
 	if !strings.HasSuffix(how, "at once") {
 		require.GreaterOrEqual(t, late, time.Duration(0), "%s: it did not wait", how)
 	}
@@ -299,7 +303,7 @@ func TestASingleTryInAnOutage(t *testing.T) {
 			require.NoError(t, trouble.end(p, nil))
 			require.ErrorIs(t, err, recipes.ErrUnavailable)
 			require.False(t, ok)
-			require.Less(t, took, time.Second+grace)
+			require.Less(t, took, time.Second+realGrace)
 			awaitNoLeak(t, find)
 			require.Empty(t, other.Children(path))
 		})
