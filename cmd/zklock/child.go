@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -21,12 +22,15 @@ type child struct {
 }
 
 // findCommand refuses what cannot be started, as a shell would, before anything was asked
-// of ZooKeeper.
-func findCommand(argv []string) error {
+// of ZooKeeper. What stands before the command is called what.
+func findCommand(argv []string, what string) error {
 	if len(argv) == 0 || argv[0] == "" {
 		return usage("no command: what is to be run?")
 	}
 	if _, err := exec.LookPath(argv[0]); err != nil {
+		if strings.HasPrefix(argv[0], "-") {
+			return usage("%s: is no command (flags go before %s)", argv[0], what)
+		}
 		return cannotStart(argv[0], err)
 	}
 	return nil

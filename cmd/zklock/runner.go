@@ -96,7 +96,7 @@ func command(cmd *cli.Command, what string) (path string, argv []string, err err
 	if path == "/" {
 		return path, nil, usage("%s /: the root cannot be a lock", cmd.Name)
 	}
-	err = findCommand(argv)
+	err = findCommand(argv, what)
 	within(cmd, path, &err)
 	return path, argv, err
 }
