@@ -45,7 +45,7 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 		Commands: []*cli.Command{
 			runCommand(c, stderr), onceCommand(c, stderr), leadCommand(c, stderr),
 			lsCommand(c, stdout), watchCommand(c, stdout), revokeCommand(c),
-			doctorCommand(c, stdout), manCommand(stdout),
+			doctorCommand(c, stdout), helpCommand(), manCommand(stdout),
 		},
 		Action: func(_ context.Context, cmd *cli.Command) error {
 			if cmd.Args().Present() {
@@ -55,13 +55,42 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 			return usage("no command: run, once, lead, ls, watch, revoke or doctor; " +
 				"see zklock --help")
 		},
-		ConfigureShellCompletionCommand: func(cmd *cli.Command) {
-			cmd.Hidden = false
-			cmd.Usage = "print the completion of commands and flags for a shell"
-		},
+		ConfigureShellCompletionCommand: describeCompletion,
 	}
 	prepare(app)
 	return app
+}
+
+// describeCompletion also refuses shells for which there is none.
+func describeCompletion(cmd *cli.Command) {
+	cmd.Hidden = false
+	cmd.Usage = "print the completion of commands and flags for a shell"
+	cmd.Action = func(_ context.Context, cmd *cli.Command) error {
+		if !cmd.Args().Present() {
+			return cli.ShowSubcommandHelp(cmd)
+		}
+		return usage("completion %s: there is none for such a shell; see %s --help",
+			cmd.Args().First(), cmd.FullName())
+	}
+	prepare(cmd)
+}
+
+// helpCommand is --help for those who type help.
+func helpCommand() *cli.Command {
+	return &cli.Command{
+		Name: "help", Usage: "print the help of zklock, or of a command",
+		UsageText: "zklock help [COMMAND]",
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			name := cmd.Args().First()
+			switch {
+			case name == "":
+				return cli.ShowRootCommandHelp(cmd.Root())
+			case cmd.Root().Command(name) == nil:
+				return usage("help %s: there is no such command; see zklock --help", name)
+			}
+			return cli.ShowCommandHelp(ctx, cmd.Root(), name)
+		},
+	}
 }
 
 // prepare sets what is the same for all commands.
@@ -76,18 +105,36 @@ func prepare(cmd *cli.Command) {
 	}
 }
 
-var unknownFlag = regexp.MustCompile(`^flag provided but not defined: -(.*)$`)
+// What urfave/cli says of flags. Of a value's error the first word tells the flag's type.
+var (
+	unknownFlag = regexp.MustCompile(`^flag provided but not defined: -(.*)$`)
+	badValue    = regexp.MustCompile(`^invalid value "(.*)" for flag -(\S+): (\S+)`)
+)
 
 // plain says what is wrong with the flags in plain words.
 func plain(err error) string {
 	text := err.Error()
 	if found := unknownFlag.FindStringSubmatch(text); found != nil {
-		if len(found[1]) == 1 {
-			return "unknown flag -" + found[1]
+		return "unknown flag " + dashed(found[1])
+	}
+	wanted := map[string]string{
+		"strconv.ParseInt:": "a number", "time:": "a duration, such as 30s",
+		"parse": "true or false",
+	}
+	if found := badValue.FindStringSubmatch(text); found != nil {
+		if want, known := wanted[found[3]]; known {
+			return dashed(found[2]) + " " + found[1] + ": want " + want
 		}
-		return "unknown flag --" + found[1]
 	}
 	return strings.ToLower(text[:1]) + text[1:]
+}
+
+// dashed is a flag as one types it.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
 }
 
 // version is that of the module, as go install has it.

@@ -72,11 +72,7 @@ func flagsOf(page *strings.Builder, cmd *cli.Command) {
 		}
 		names := []string{}
 		for _, name := range flag.Names() {
-			dashes := "--"
-			if len(name) == 1 {
-				dashes = "-"
-			}
-			names = append(names, "\\fB"+roff(dashes+name)+"\\fR")
+			names = append(names, "\\fB"+roff(dashed(name))+"\\fR")
 		}
 		value, usage := placeholder(about.GetUsage())
 		if value != "" {

@@ -67,6 +67,9 @@ func (o *occasion) run(ctx context.Context, cmd *cli.Command) (err error) {
 		return err
 	}
 	defer within(cmd, key, &err)
+	if !cmd.IsSet("per") {
+		return usage("--per is missing")
+	}
 	if o.per < time.Second {
 		return usage("--per %v: give a period of 1s or more", o.per)
 	}
