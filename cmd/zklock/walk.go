@@ -13,10 +13,11 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
-// participant matches the names of znodes that stand in a queue. They are ephemeral, and
-// have no children. A sequence number that has wrapped is negative.
+// participant matches the names of znodes that stand in a queue: those that Inspect
+// shows. They are ephemeral, and have no children. A sequence number that has wrapped is
+// negative.
 var participant = regexp.MustCompile(
-	`(lock-|__READ__|__WRIT__|lease-|latch-)(-?[0-9]{9,10})$`,
+	`(lock-|__READ__|__WRIT__|lease-|latch-|__lock__)([0-9]{10}|-[0-9]{9,10})$`,
 )
 
 // owned tells whether a znode lives in a session.
