@@ -93,7 +93,7 @@ func (d *doctor) line(mark, format string, args ...any) {
 
 // queue looks at the directories of the lock.
 func (d *doctor) queue(ctx context.Context) error {
-	for _, sub := range []string{"", "/leases", "/locks"} {
+	for _, sub := range []string{"", "/" + leasesDir, "/" + gateDir} {
 		dir := zkpath.Join(d.path, sub)
 		children, stat, err := d.client.Children(dir)
 		switch {
@@ -118,35 +118,62 @@ func (d *doctor) queue(ctx context.Context) error {
 func (d *doctor) children(
 	ctx context.Context, dir string, top bool, children []string,
 ) error {
-	before := d.ill
-	d.ill = false
+	participants, orphans := 0, 0
 	for _, child := range children {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		node := zkpath.Join(dir, "/"+child)
-		ours := top && (child == "leases" || child == "locks" || child == markName)
 		if !participant.MatchString(child) {
-			if !ours {
-				d.find("%s is a stranger: no lock makes such a znode; it does no harm, "+
-					"but keeps the directory", node)
+			if top && (child == leasesDir || child == gateDir || child == markName) {
+				continue
+			}
+			if err := d.other(node); err != nil {
+				return err
 			}
 			continue
 		}
 		_, stat, err := d.client.Get(node)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
+			continue
 		case err != nil:
 			return err
 		case !owned(stat):
+			orphans++
 			d.find("%s belongs to no session: it blocks the queue until somebody "+
 				"deletes it", node)
 		}
+		participants++
 	}
-	if !d.ill {
-		d.well("%s: %d znodes, all with an owner", dir, len(children))
+	switch {
+	case orphans > 0:
+	case participants == 0 && top && isSemaphore(children):
+		d.well("%s is a semaphore", dir)
+	case participants == 0:
+		d.well("%s: nobody is in the queue", dir)
+	case participants == 1:
+		d.well("%s: 1 znode in the queue, with an owner", dir)
+	default:
+		d.well("%s: %d znodes in the queue, all with an owner", dir, participants)
 	}
-	d.ill = d.ill || before
+	return nil
+}
+
+// other looks at a znode that is not in the queue: it may be the directory of another
+// lock.
+func (d *doctor) other(node string) error {
+	children, stat, err := d.client.Children(node)
+	switch {
+	case errors.Is(err, zk.ErrNoNode) || node == "/zookeeper":
+	case errors.Is(err, zk.ErrNoAuth):
+		d.line("?   ", "%s was not looked at: no permission to read it", node)
+	case err != nil:
+		return err
+	case stat.EphemeralOwner != container && !isLock(children):
+		d.find("%s is a stranger: no lock makes such a znode; it does no harm, but "+
+			"keeps the directory", node)
+	}
 	return nil
 }
 

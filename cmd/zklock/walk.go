@@ -20,11 +20,29 @@ var participant = regexp.MustCompile(
 	`(lock-|__READ__|__WRIT__|lease-|latch-|__lock__)([0-9]{10}|-[0-9]{9,10})$`,
 )
 
+// container is the owner of a container znode, as the servers tell it.
+const container = math.MinInt64
+
 // owned tells whether a znode lives in a session.
 func owned(stat *zk.Stat) bool {
-	const container = math.MinInt64
 	return stat.EphemeralOwner != 0 && stat.EphemeralOwner != container
 }
+
+// isSemaphore tells by what is in a directory whether it is a semaphore's.
+func isSemaphore(children []string) bool {
+	return slices.Contains(children, leasesDir) && slices.Contains(children, gateDir)
+}
+
+// isLock tells by what is in a directory whether it is a lock's.
+func isLock(children []string) bool {
+	return isSemaphore(children) || slices.ContainsFunc(children, participant.MatchString)
+}
+
+// The directories of a semaphore: for its leases, and for who stands at the gate.
+const (
+	leasesDir = "leases"
+	gateDir   = "locks"
+)
 
 // walk calls visit for each directory at path and below that can be a lock's, in order.
 func walk(
@@ -41,17 +59,15 @@ func walk(
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	has := func(child string) bool { return slices.Contains(children, child) }
-	semaphore := has("leases") && has("locks")
-	queue := slices.ContainsFunc(children, participant.MatchString)
-	if path != "/" && (semaphore || queue) {
+	if path != "/" && isLock(children) {
 		if err := visit(path); err != nil {
 			return err
 		}
 	}
 	slices.Sort(children)
+	semaphore := isSemaphore(children)
 	for _, child := range children {
-		inside := semaphore && (child == "leases" || child == "locks")
+		inside := semaphore && (child == leasesDir || child == gateDir)
 		system := path == "/" && child == "zookeeper"
 		if inside || system || participant.MatchString(child) {
 			continue
