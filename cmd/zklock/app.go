@@ -44,7 +44,7 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 		UseShortOptionHandling:    false,
 		Commands: []*cli.Command{
 			runCommand(c, stderr), onceCommand(c, stderr), leadCommand(c, stderr),
-			lsCommand(c, stdout), watchCommand(c, stdout), revokeCommand(c),
+			lsCommand(c, stdout, stderr), watchCommand(c, stdout), revokeCommand(c),
 			doctorCommand(c, stdout), helpCommand(), manCommand(stdout),
 		},
 		Action: func(_ context.Context, cmd *cli.Command) error {

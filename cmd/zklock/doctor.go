@@ -104,7 +104,7 @@ func (d *doctor) queue(ctx context.Context) error {
 		case errors.Is(err, zk.ErrNoNode):
 			continue
 		case err != nil:
-			return err
+			return unreadable(dir, err)
 		}
 		if err := d.children(ctx, dir, sub == "", children); err != nil {
 			return err
@@ -138,7 +138,7 @@ func (d *doctor) children(
 		case errors.Is(err, zk.ErrNoNode):
 			continue
 		case err != nil:
-			return err
+			return unreadable(node, err)
 		case !owned(stat):
 			orphans++
 			d.find("%s belongs to no session: it blocks the queue until somebody "+

@@ -21,18 +21,20 @@ import (
 type list struct {
 	connection *connection
 	stdout     io.Writer
+	stderr     io.Writer
 	json       bool
 	recursive  bool
 }
 
-func lsCommand(c *connection, stdout io.Writer) *cli.Command {
-	l := &list{connection: c, stdout: stdout}
+func lsCommand(c *connection, stdout, stderr io.Writer) *cli.Command {
+	l := &list{connection: c, stdout: stdout, stderr: stderr}
 	return &cli.Command{
 		Name:      "ls",
 		Usage:     "list who holds and who waits at PATH",
 		UsageText: "zklock ls [FLAGS] PATH",
 		Description: "One line for each znode in the queue of a lock, semaphore or " +
-			"election, in order.\nA path that was never used has none.\n\n" + exitCodes,
+			"election, in order.\nA path that was never used has none. What -r may not " +
+			"read is told on standard\nerror, and left out (77).\n\n" + exitCodes,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{
 				Name: "json", Destination: &l.json, Usage: "print an array of objects",
@@ -95,14 +97,26 @@ func (l *list) run(ctx context.Context, cmd *cli.Command) (err error) {
 		rows = append(rows, rowsOf(path, queue)...)
 		return err
 	}
+	code := 0
 	if l.recursive {
-		err = walk(ctx, client, path, visit)
+		skip := func(path string, err error) {
+			code = exitNoPermission
+			say(l.stderr, fmt.Sprintf("ls %s: %v", path, err))
+		}
+		err = (&walk{client: client, visit: visit, skip: skip}).down(ctx, path)
 	} else {
 		err = visit(path)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = l.write(rows)
 	}
+	if err == nil {
+		err = exitWith(code)
+	}
+	return err
+}
+
+func (l *list) write(rows []row) error {
 	if l.json {
 		encoder := json.NewEncoder(l.stdout)
 		encoder.SetIndent("", "  ")

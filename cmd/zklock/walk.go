@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -44,23 +45,41 @@ const (
 	gateDir   = "locks"
 )
 
-// walk calls visit for each directory at path and below that can be a lock's, in order.
-func walk(
-	ctx context.Context, client *recipes.Client, path string,
-	visit func(path string) error,
-) error {
-	children, _, err := client.Children(path)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
+// unreadable says which permission is missing, where that is what err says.
+func unreadable(path string, err error) error {
+	if errors.Is(err, zk.ErrNoAuth) {
+		return fmt.Errorf("%w (the session lacks READ on %s)", err, path)
 	}
-	if err != nil {
+	return err
+}
+
+// A walk goes through the znodes for what can be locks.
+type walk struct {
+	client *recipes.Client
+	visit  func(path string) error      // of each directory that can be a lock's
+	skip   func(path string, err error) // of each that may not be read
+}
+
+// down walks from path downwards, in order.
+func (w *walk) down(ctx context.Context, path string) error {
+	children, _, err := w.client.Children(path)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return nil
+	case errors.Is(err, zk.ErrNoAuth):
+		w.skip(path, unreadable(path, err))
+		return nil
+	case err != nil:
 		return err
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if path != "/" && isLock(children) {
-		if err := visit(path); err != nil {
+		switch err := w.visit(path); {
+		case errors.Is(err, zk.ErrNoAuth):
+			w.skip(path, err)
+		case err != nil:
 			return err
 		}
 	}
@@ -72,7 +91,7 @@ func walk(
 		if inside || system || participant.MatchString(child) {
 			continue
 		}
-		if err := walk(ctx, client, zkpath.Join(path, "/"+child), visit); err != nil {
+		if err := w.down(ctx, zkpath.Join(path, "/"+child)); err != nil {
 			return err
 		}
 	}

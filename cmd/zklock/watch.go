@@ -91,7 +91,7 @@ func (w *watches) renew() error {
 			_, _, changed, err = w.client.ChildrenW(dir)
 			if !errors.Is(err, zk.ErrNoNode) {
 				if err != nil {
-					return err
+					return unreadable(dir, err)
 				}
 				break
 			}
