@@ -122,7 +122,7 @@ func (l *list) write(rows []row) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(rows)
 	}
-	return writeTable(l.stdout, rows)
+	return writeTable(l.stdout, rows, listed)
 }
 
 // answerLimit bounds what is asked of ZooKeeper by those who only look.
@@ -147,24 +147,34 @@ func open(
 	return path, client, err
 }
 
+// columns are those of a table, from left to right.
+type columns []string
+
+var listed = columns{"KIND", "STATE", "ZNODE", "SESSION", "SINCE", "DATA"}
+
 // writeTable writes the rows for people.
-func writeTable(to io.Writer, rows []row) error {
+func writeTable(to io.Writer, rows []row, order columns) error {
 	if len(rows) == 0 {
 		return nil
 	}
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "KIND\tSTATE\tZNODE\tSESSION\tSINCE\tDATA")
+	_, _ = fmt.Fprintln(table, strings.Join(order, "\t"))
 	for _, r := range rows {
-		_, _ = fmt.Fprintln(table, strings.Join(r.cells(), "\t"))
+		_, _ = fmt.Fprintln(table, strings.Join(r.cells(order), "\t"))
 	}
 	return table.Flush() // tells what went wrong before, too
 }
 
-func (r row) cells() []string {
-	return []string{
-		r.Kind, r.State, r.Node, r.Session, r.Since.Local().Format(time.DateTime),
-		printable(r.Data),
+func (r row) cells(order columns) []string {
+	all := map[string]string{
+		"KIND": r.Kind, "STATE": r.State, "ZNODE": r.Node, "SESSION": r.Session,
+		"SINCE": r.Since.Local().Format(time.DateTime), "DATA": printable(r.Data),
 	}
+	cells := make([]string, len(order))
+	for i, name := range order {
+		cells[i] = all[name]
+	}
+	return cells
 }
 
 // printable shows data that may be anything: a terminal obeys control characters.

@@ -74,6 +74,9 @@ func draw(screen tcell.Screen, path string, now view) {
 // headLines is what stands above the table.
 const headLines = 2
 
+// screened has last what is long: a terminal cuts it.
+var screened = columns{"KIND", "STATE", "SINCE", "SESSION", "DATA", "ZNODE"}
+
 // page is the queue as lines.
 func page(path string, now view) []string {
 	if now.at.IsZero() {
@@ -96,7 +99,7 @@ func page(path string, now view) []string {
 		rows[i].Node = strings.TrimPrefix(rows[i].Node, path+"/")
 	}
 	var table strings.Builder
-	_ = writeTable(&table, rows) // a Builder takes everything
+	_ = writeTable(&table, rows, screened) // a Builder takes everything
 	return append([]string{head, ""},
 		strings.Split(strings.TrimRight(table.String(), "\n"), "\n")...)
 }
