@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -49,22 +47,14 @@ func (l *candidate) run(ctx context.Context, cmd *cli.Command) (err error) {
 		return err
 	}
 	defer within(cmd, path, &err)
-	to, err := l.connection.check()
+	b, err := l.begin(ctx, cmd, l.connection)
 	if err != nil {
 		return err
 	}
-	if err := l.check(cmd, to.sessionTimeout); err != nil {
-		return err
-	}
-	signals := make(chan os.Signal, 16)
-	notify(signals, ending)
-	defer signal.Stop(signals)
-	waiting, cancel := context.WithCancelCause(ctx)
-	stop := untilSignal(cancel, signals)
-	defer stop()
-	client, err := l.connect(waiting, to, path)
+	defer b.end()
+	client, err := l.connect(b.waiting, b.to, path)
 	if err != nil {
-		return signalled(waiting, err)
+		return signalled(b.waiting, err)
 	}
 	defer client.Close()
 	if err := l.fits(client.SessionTimeout(), "the servers'"); err != nil {
@@ -74,31 +64,30 @@ func (l *candidate) run(ctx context.Context, cmd *cli.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	return l.stand(waiting, cancel, selector, stop, &supervision{
+	return l.stand(b, selector, &supervision{
 		argv: argv, path: path, client: client, killAfter: l.killAfter, stderr: l.stderr,
-		signals: signals, background: true,
+		signals: b.signals, background: true,
 	})
 }
 
 // stand stands for election until a signal comes. While no command runs, a signal ends
-// ctx.
+// that.
 func (l *candidate) stand(
-	ctx context.Context, cancel context.CancelCauseFunc, selector *recipes.LeaderSelector,
-	stop func(), each *supervision,
+	b *beginning, selector *recipes.LeaderSelector, each *supervision,
 ) error {
-	err := selector.Run(ctx, func(ctx context.Context, term *recipes.Hold) error {
-		stop()
+	err := selector.Run(b.waiting, func(ctx context.Context, term *recipes.Hold) error {
+		b.stop()
 		if ctx.Err() != nil {
 			return nil
 		}
 		s := *each
 		s.held = &holding{whole: term, hold: term}
 		err := l.term(&s)
-		stop = untilSignal(cancel, each.signals)
+		b.resume()
 		return err
 	})
-	stop()
-	return signalled(ctx, err)
+	b.stop()
+	return signalled(b.waiting, err)
 }
 
 // restPause keeps a command that ends at once from keeping all machines busy.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -73,42 +71,34 @@ func (o *occasion) run(ctx context.Context, cmd *cli.Command) (err error) {
 	if o.per < time.Second {
 		return usage("--per %v: give a period of 1s or more", o.per)
 	}
-	to, err := o.connection.check()
+	b, err := o.begin(ctx, cmd, o.connection)
 	if err != nil {
 		return err
 	}
-	if err := o.check(cmd, to.sessionTimeout); err != nil {
-		return err
-	}
-	signals := make(chan os.Signal, 16)
-	notify(signals, ending)
-	defer signal.Stop(signals)
-	waiting, cancel := context.WithCancelCause(ctx)
-	stop := untilSignal(cancel, signals)
-	defer stop()
-	client, err := to.connect(waiting)
+	defer b.end()
+	client, err := b.to.connect(b.waiting)
 	if err != nil {
-		return signalled(waiting, err)
+		return signalled(b.waiting, err)
 	}
 	defer client.Close()
 	if err := o.fits(client.SessionTimeout(), "the servers'"); err != nil {
 		return err
 	}
 	notes := &record{client: client, key: key, now: periodOf(started, o.per)}
-	held, err := o.turn(waiting, cmd, notes)
-	stop()
+	held, err := o.turn(b.waiting, cmd, notes)
+	b.stop()
 	switch {
 	case errors.Is(err, errDone):
 		return nil
-	case err == nil && waiting.Err() != nil:
-		err = context.Cause(waiting)
+	case err == nil && b.waiting.Err() != nil:
+		err = context.Cause(b.waiting)
 	}
 	if err != nil {
-		return signalled(waiting, err)
+		return signalled(b.waiting, err)
 	}
 	return o.take(notes, &supervision{
 		argv: argv, path: key, held: held, client: client, killAfter: o.killAfter,
-		signals: signals, stderr: o.stderr,
+		signals: b.signals, stderr: o.stderr,
 	})
 }
 

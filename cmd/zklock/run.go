@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/signal"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -93,38 +92,30 @@ func (j *job) run(ctx context.Context, cmd *cli.Command) (err error) {
 	if err := j.check(cmd); err != nil {
 		return err
 	}
-	to, err := j.connection.check()
+	b, err := j.begin(ctx, cmd, j.connection)
 	if err != nil {
 		return err
 	}
-	if err := j.runner.check(cmd, to.sessionTimeout); err != nil {
-		return err
-	}
-	signals := make(chan os.Signal, 16)
-	notify(signals, ending)
-	defer signal.Stop(signals)
-	waiting, cancel := context.WithCancelCause(ctx)
-	stop := untilSignal(cancel, signals)
-	defer stop()
-	client, held, err := j.acquire(waiting, cmd, to, path)
-	stop()
-	if err == nil && waiting.Err() != nil {
-		err = context.Cause(waiting)
+	defer b.end()
+	client, held, err := j.acquire(b.waiting, cmd, b.to, path)
+	b.stop()
+	if err == nil && b.waiting.Err() != nil {
+		err = context.Cause(b.waiting)
 	}
 	if client != nil {
 		defer client.Close()
 	}
 	if err != nil {
-		return j.notAcquired(waiting, err)
+		return j.notAcquired(b.waiting, err)
 	}
 	began := time.Now()
 	s := &supervision{
 		argv: argv, path: path, held: held, client: client, killAfter: j.killAfter,
-		signals: signals, stderr: j.stderr,
+		signals: b.signals, stderr: j.stderr,
 	}
 	code, lost, err := s.run()
 	if err == nil && lost == nil {
-		j.keep(began, held.whole, signals)
+		j.keep(began, held.whole, b.signals)
 	}
 	if gone := held.leave(); gone != nil && lost == nil {
 		lost = gone

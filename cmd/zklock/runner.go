@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"os"
+	"os/signal"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -72,6 +75,42 @@ func (r *runner) options(cmd *cli.Command) []recipes.Option {
 		options = append(options, recipes.WithData([]byte(r.data)))
 	}
 	return options
+}
+
+// A beginning is what comes before the lock.
+type beginning struct {
+	to      *target
+	signals chan os.Signal
+	// waiting is for what comes before CMD: a signal ends it, up to stop, and again from
+	// resume on.
+	waiting context.Context
+	cancel  context.CancelCauseFunc
+	stop    func()
+}
+
+// begin checks what the flags say, and catches signals until end.
+func (r *runner) begin(
+	ctx context.Context, cmd *cli.Command, c *connection,
+) (*beginning, error) {
+	to, err := c.check()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.check(cmd, to.sessionTimeout); err != nil {
+		return nil, err
+	}
+	b := &beginning{to: to, signals: make(chan os.Signal, 16)}
+	notify(b.signals, ending)
+	b.waiting, b.cancel = context.WithCancelCause(ctx)
+	b.resume()
+	return b, nil
+}
+
+func (b *beginning) resume() { b.stop = untilSignal(b.cancel, b.signals) }
+
+func (b *beginning) end() {
+	b.stop()
+	signal.Stop(b.signals)
 }
 
 // firstArg is where flags end: at the first argument that is none.
