@@ -40,20 +40,16 @@ func doctorCommand(c *connection, stdout io.Writer) *cli.Command {
 		UsageText:   "zklock doctor [FLAGS] PATH",
 		Description: aboutDoctor + exitCodes,
 		Metadata:    map[string]any{"argument": "PATH"},
-		Action: func(ctx context.Context, cmd *cli.Command) (err error) {
-			path, client, err := open(ctx, cmd, c)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			defer within(cmd, path, &err)
+		Action: onPath(c, func(
+			ctx context.Context, client *recipes.Client, path string,
+		) error {
 			to, err := c.check()
 			if err != nil {
 				return err
 			}
 			d := &doctor{client: client, target: to, path: path, stdout: stdout}
 			return d.examine(ctx)
-		},
+		}),
 	}
 }
 

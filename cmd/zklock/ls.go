@@ -19,15 +19,14 @@ import (
 
 // A list is one "zklock ls".
 type list struct {
-	connection *connection
-	stdout     io.Writer
-	stderr     io.Writer
-	json       bool
-	recursive  bool
+	stdout    io.Writer
+	stderr    io.Writer
+	json      bool
+	recursive bool
 }
 
 func lsCommand(c *connection, stdout, stderr io.Writer) *cli.Command {
-	l := &list{connection: c, stdout: stdout, stderr: stderr}
+	l := &list{stdout: stdout, stderr: stderr}
 	return &cli.Command{
 		Name:      "ls",
 		Usage:     "list who holds and who waits at PATH",
@@ -45,7 +44,7 @@ func lsCommand(c *connection, stdout, stderr io.Writer) *cli.Command {
 			},
 		},
 		Metadata: map[string]any{"argument": "PATH"},
-		Action:   l.run,
+		Action:   onPath(c, l.run),
 	}
 }
 
@@ -82,13 +81,9 @@ func rowsOf(path string, queue []recipes.Participant) []row {
 	return rows
 }
 
-func (l *list) run(ctx context.Context, cmd *cli.Command) (err error) {
-	path, client, err := open(ctx, cmd, l.connection)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	defer within(cmd, path, &err)
+func (l *list) run(
+	ctx context.Context, client *recipes.Client, path string,
+) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, recipes.ErrUnavailable)
 	defer cancel()
 	rows := []row{}
@@ -127,6 +122,22 @@ func (l *list) write(rows []row) error {
 
 // answerLimit bounds what is asked of ZooKeeper by those who only look.
 const answerLimit = 30 * time.Second
+
+// onPath is the action of a command with one path, on a connection.
+func onPath(
+	c *connection,
+	do func(ctx context.Context, client *recipes.Client, path string) error,
+) cli.ActionFunc {
+	return func(ctx context.Context, cmd *cli.Command) (err error) {
+		path, client, err := open(ctx, cmd, c)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		defer within(cmd, path, &err)
+		return do(ctx, client, path)
+	}
+}
 
 // open checks a command with one path and connects.
 func open(

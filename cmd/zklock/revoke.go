@@ -23,19 +23,15 @@ func revokeCommand(c *connection) *cli.Command {
 		UsageText:   "zklock revoke [FLAGS] NODE",
 		Description: aboutRevoke + exitCodes,
 		Metadata:    map[string]any{"argument": "NODE"},
-		Action: func(ctx context.Context, cmd *cli.Command) (err error) {
-			node, client, err := open(ctx, cmd, c)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			defer within(cmd, node, &err)
+		Action: onPath(c, func(
+			ctx context.Context, client *recipes.Client, node string,
+		) error {
 			ctx, cancel := context.WithTimeoutCause(
 				ctx, answerLimit, recipes.ErrUnavailable,
 			)
 			defer cancel()
 			return revoke(ctx, client, node)
-		},
+		}),
 	}
 }
 

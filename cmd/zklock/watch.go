@@ -26,18 +26,14 @@ func watchCommand(c *connection, stdout io.Writer) *cli.Command {
 		Description: "In a terminal the queue is redrawn when it changes; q leaves. " +
 			"Elsewhere each change\nis a line. Nothing is polled.\n\n" + exitCodes,
 		Metadata: map[string]any{"argument": "PATH"},
-		Action: func(ctx context.Context, cmd *cli.Command) (err error) {
-			path, client, err := open(ctx, cmd, c)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			defer within(cmd, path, &err)
+		Action: onPath(c, func(
+			ctx context.Context, client *recipes.Client, path string,
+		) error {
 			if file, ok := stdout.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 				return show(ctx, client, path)
 			}
 			return tell(ctx, client, path, stdout)
-		},
+		}),
 	}
 }
 
