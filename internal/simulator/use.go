@@ -120,9 +120,12 @@ type partsKey struct{}
 
 // tellQueued records that a part stands in the queue; it is for observers.
 func (w *World) tellQueued(ctx context.Context, e recipes.Event) {
+	if e.Kind != recipes.EventQueued { // a loss is told on another goroutine
+		return
+	}
 	parts, _ := ctx.Value(partsKey{}).([]part)
 	for _, p := range parts {
-		if e.Kind == recipes.EventQueued && p.path == e.Path && p.mode != Leased {
+		if p.path == e.Path && p.mode != Leased {
 			w.Recorder.Record(Event{Kind: Queued, ID: p.id, Path: p.path, Node: e.Node})
 			return
 		}
