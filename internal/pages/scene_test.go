@@ -5,7 +5,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"path"
 	"path/filepath"
@@ -84,11 +83,7 @@ func (s *stage) connect(lane int) *recipes.Client {
 	})
 	client, err := recipes.Connect(
 		s.t.Context(), strings.Join(s.cluster.Names(), ","), 10*time.Second,
-		recipes.WithDialer(func(
-			network, address string, timeout time.Duration,
-		) (net.Conn, error) {
-			return tap.Dial(network, address, timeout)
-		}),
+		recipes.WithDialer(tap.Dial),
 	)
 	require.NoError(s.t, err)
 	tap.Delay(oneWay)
