@@ -5,8 +5,6 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/zookeeper.sh
 
-step() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }
-
 need_go
 zk_ensure
 if [ -z "${ZOOKEEPER_RUN:-}" ] && zk_local; then export ZOOKEEPER_RUN=local; fi

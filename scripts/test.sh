@@ -13,7 +13,11 @@ lint=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 # comes across it. So the client alone is built without the race detector's instrumentation.
 race=(-race "-gcflags=github.com/go-zookeeper/zk=-race=false")
 
-step() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }
+# module checks and tests a module beside the library's: module DIR [FLAG OF GO TEST]...
+module() {
+	step "$1, a module of its own: checks, tests"
+	(cd "$1" && go mod tidy -diff && go vet ./... && go run "$lint" run && go test -count=1 "${@:2}" ./...)
+}
 
 need_go
 zk_ensure # also with ZOOKEEPER_SERVERS: many tests kill their servers
@@ -57,18 +61,10 @@ go test "${race[@]}" -count=1 -p 1 -timeout 20m "$@" ./...
 step the tests of the locks once more, on zktest
 ZOOKEEPER_RUN=embedded go test -count=1 -p 1 "$@" . ./internal/hazards
 
-step chaos, a module of its own: checks, and a minute of faults
-(cd chaos && go mod tidy -diff && go vet ./... && go run "$lint" run && go test "${race[@]}" -count=1 ./...)
-
-step zklock, a module of its own: checks, tests
-(cd cmd/zklock && go mod tidy -diff && go vet ./... && go run "$lint" run && go test -count=1 ./...)
-
-# Without the race detector: the clients of etcd and redis would have to be built for it.
-step bench, a module of its own: checks, tests, a short round
-(cd bench && go mod tidy -diff && go vet ./... && go run "$lint" run && go test -count=1 ./... && go run . --short)
-
-step otelrecipes, a module of its own: checks, tests
-(cd otelrecipes && go mod tidy -diff && go vet ./... && go run "$lint" run && go test "${race[@]}" -count=1 ./...)
-
-step examples/leader, a module of its own: checks, tests
-(cd examples/leader && go mod tidy -diff && go vet ./... && go run "$lint" run && go test -count=1 ./...)
+# Some without the race detector: the clients of etcd and redis, and SQLite's driver, would have to be built for it.
+module chaos "${race[@]}"
+module cmd/zklock
+module bench
+(cd bench && go run . --short)
+module otelrecipes "${race[@]}"
+module examples/leader

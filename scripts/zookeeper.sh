@@ -5,6 +5,9 @@
 # kazoo, with which interop runs.
 # shellcheck shell=bash
 
+# step names what comes next, and when.
+step() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }
+
 die() {
 	printf '%s\n' "$*" >&2
 	exit 1
