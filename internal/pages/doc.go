@@ -1,13 +1,19 @@
 // Package pages holds the pages of the repository, README.md and what is in docs, to what
 // they say: links lead somewhere, lines fit a terminal, and every block of Go compiles
-// against the library as it is. It consists of tests.
+// against the library as it is, and runs. It consists of tests.
 //
-// A block that begins with a package clause is a program. Any other stands in a harness,
-// a file of testdata that is named in a comment of the page right above the block, which
-// a reader does not see:
+// A comment of the page right above a block, which a reader does not see, names what runs
+// it:
 //
-//	<!-- go: do -->
+//	<!-- go: mutex -->
 //
-// puts it at the line "//block" of testdata/do.txt. What a page must show and what only
-// makes it compile stay apart so, and a page cannot show what does not compile.
+// A block that begins with a package clause is a program, and has to print what is in
+// testdata/mutex.txt. Any other is put at the line "//pages:block" of testdata/mutex.go,
+// its harness, whose function Run calls it and looks at what has happened. What a page
+// must show and what only makes it run stay apart so, and a page cannot show what does
+// not work.
+//
+// That a harness runs its block is seen from the coverage of the block: each of its
+// statements must have been reached, but for those that only pass an error on. So a
+// branch that a page shows is one that its harness takes.
 package pages

@@ -1,14 +1,14 @@
 package page
 
 import (
-	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-var _ = func(ctx context.Context, t *testing.T) {
-//block
-}
+func Run(t *testing.T) { TestAHoldIsLostInAnOutage(t) }
+
+//pages:block

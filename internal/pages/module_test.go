@@ -1,0 +1,106 @@
+package pages_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	libraryPath = "github.com/zkrecipes/recipes"
+
+	// Below the library's: so harnesses can use what its own tests share.
+	modulePath = libraryPath + "/internal/pages/blocks"
+)
+
+// A module has all blocks, each in a package of its own, and a test that runs the
+// harnesses.
+type module struct {
+	dir     string
+	sources []*source
+}
+
+func newModule(t *testing.T) *module {
+	t.Helper()
+	m := &module{dir: t.TempDir()}
+	var imports, runs strings.Builder
+	for i, b := range blocks(t) {
+		s := newSource(t, fmt.Sprintf("b%02d", i), b)
+		m.sources = append(m.sources, s)
+		m.write(t, filepath.Join(s.pkg, s.pkg+".go"), s.code)
+		if !s.isProgram() {
+			fmt.Fprintf(&imports, "\t%s %q\n", s.pkg, modulePath+"/"+s.pkg)
+			fmt.Fprintf(&runs, "\tt.Run(%q, %s.Run)\n", s.where(), s.pkg)
+		}
+	}
+	m.write(t, "run_test.go", fmt.Sprintf(
+		"package blocks\n\nimport (\n\t\"testing\"\n\n%s)\n\n"+
+			"func TestBlocks(t *testing.T) {\n%s}\n", &imports, &runs))
+	m.writeGoMod(t)
+	return m
+}
+
+// writeGoMod has the module need what the library needs, and the library as it stands
+// here. A workspace would be shorter, but wants modules that nothing is built of.
+func (m *module) writeGoMod(t *testing.T) {
+	t.Helper()
+	library, err := filepath.Abs(root)
+	require.NoError(t, err)
+	needs, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	require.NoError(t, err)
+	_, needs, _ = bytes.Cut(needs, []byte("\n"))
+	m.write(t, "go.mod", fmt.Sprintf(
+		"module %s\n%s\nrequire %s v0.0.0\n\nreplace %[3]s => %[4]q\n",
+		modulePath, needs, libraryPath, library))
+	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	require.NoError(t, err)
+	m.write(t, "go.sum", string(sum))
+}
+
+func (m *module) write(t *testing.T, name, text string) {
+	t.Helper()
+	name = filepath.Join(m.dir, name)
+	require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+}
+
+// run runs go in the module, with no network, and returns what it wrote to standard
+// output, and that with what it wrote to standard error.
+func (m *module) run(t *testing.T, args ...string) (stdout, all string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = m.dir
+	command.Env = append(os.Environ(),
+		"GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	var out, errs strings.Builder
+	command.Stdout, command.Stderr = &out, &errs
+	err = command.Run()
+	return out.String(), m.withOrigins(out.String() + errs.String()), err
+}
+
+var inSource = regexp.MustCompile(`(?:\S*/)?\bb(\d\d)\.go:(\d+)`)
+
+// withOrigins names the pages and harnesses instead of the sources made of them.
+func (m *module) withOrigins(text string) string {
+	return inSource.ReplaceAllStringFunc(text, func(place string) string {
+		found := inSource.FindStringSubmatch(place)
+		i, _ := strconv.Atoi(found[1])
+		line, _ := strconv.Atoi(found[2])
+		if i >= len(m.sources) {
+			return place
+		}
+		return m.sources[i].origin(line)
+	})
+}
