@@ -22,6 +22,7 @@ type call struct {
 	// The answer below is known; reads, unless throttled, get theirs when their turn
 	// comes.
 	ready  bool
+	zxid   int64 // of the newest transaction then: of a write, its own
 	result reply
 	err    code
 }
@@ -185,7 +186,7 @@ func (a *call) answerLocked(result reply, err code) {
 		a.welcome()
 		return
 	}
-	a.ready, a.result, a.err = true, result, err
+	a.ready, a.zxid, a.result, a.err = true, a.conn.server.zxid, result, err
 	if a.orphan {
 		a.conn.server.settledLocked(a.conn.session)
 	}
@@ -227,6 +228,7 @@ func (c *conn) flushLocked() {
 		case op == opSync || op.isWrite():
 			return
 		default:
+			a.zxid = c.server.zxid
 			a.result, a.err = c.readLocked(a.req)
 		}
 		c.calls = c.calls[1:]
@@ -243,10 +245,9 @@ func (c *conn) replyLocked(a *call) bool {
 	if a.lost || a.err == codeSessionMoved {
 		return false
 	}
-	zxid := c.server.zxid
 	if !a.req.op.known() {
-		zxid = -1 // UnimplementedRequestProcessor
+		a.zxid = -1 // UnimplementedRequestProcessor
 	}
-	c.sendLocked(encodeReply(a.req.xid, zxid, a.err, a.result))
+	c.sendLocked(encodeReply(a.req.xid, a.zxid, a.err, a.result))
 	return a.req.op != opClose && a.req.op.known()
 }

@@ -209,7 +209,9 @@ func (c *conn) arriveLocked(packet []byte) {
 	case loseReply:
 		c.requestLocked(&call{conn: c, req: req, lost: true})
 	case throttle:
-		c.requestLocked(&call{conn: c, req: req, ready: true, err: codeThrottled})
+		c.requestLocked(&call{
+			conn: c, req: req, ready: true, zxid: c.server.zxid, err: codeThrottled,
+		})
 	default:
 		c.requestLocked(&call{conn: c, req: req})
 	}

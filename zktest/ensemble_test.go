@@ -179,6 +179,30 @@ func TestSessionMoved(t *testing.T) {
 	})
 }
 
+// The answer to a write has its own zxid, also where it has to wait for what came through
+// the server that the session has left.
+func TestTheAnswerToAWriteHasItsZxid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, f1, f2 := three(t, zktest.WithSlowCommit(2*time.Second))
+		cl := connectTo(t, c, f2)
+		old := dialRaw(t, c.Link("old"), f1).open(sessionTimeout)
+		f1.Lag(time.Second)
+		old.send(creation(1, "/late", 0))
+		moved := dialRaw(t, c.Link("new"), c.Leader())
+		require.True(t, moved.reopen(old))
+		moved.send(creation(1, "/new", 0))
+		answer := moved.frame()
+		require.EqualValues(t, 1, answer.getInt32())
+		zxid := answer.getInt64()
+		require.Greater(t, c.Leader().Zxid(), zxid, "it has waited")
+		_, err := cl.Sync("/new")
+		require.NoError(t, err)
+		_, stat, err := cl.Get("/new")
+		require.NoError(t, err)
+		require.Equal(t, stat.Czxid, zxid)
+	})
+}
+
 func TestAnIsolatedFollower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, f1, f2 := three(t)
