@@ -455,6 +455,9 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		"zktest: WithMaxSession(3s): want 4s at least, the shortest timeout": {
 			zktest.WithMaxSession(3 * time.Second),
 		},
+		"zktest: WithContainerCheck(0s): want a millisecond at least": {
+			zktest.WithContainerCheck(0),
+		},
 		"zktest: WithSlowClose(-1ns): want 0 at least": {
 			zktest.WithSlowClose(-1),
 		},

@@ -2,10 +2,6 @@ package zktest
 
 import "time"
 
-// reapEvery is what passes between two looks for empty containers and TTL znodes past
-// their time.
-const reapEvery = time.Minute
-
 // proposeLocked has the leader judge a write and commit what comes of it: also a refusal
 // takes a zxid. asked, if not nil, is the call that is answered when the server that took
 // it has applied the transaction.

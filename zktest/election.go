@@ -25,7 +25,7 @@ func (c *Cluster) pingLocked() {
 	}
 	c.settleLocked()
 	c.expireDueLocked()
-	if c.leader != nil && c.leader.inContactLocked() && now.Sub(c.reaped) >= reapEvery {
+	if c.leader != nil && c.leader.inContactLocked() && now.Sub(c.reaped) >= c.reapEvery {
 		c.reaped = now
 		c.reapLocked(now)
 	}

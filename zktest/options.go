@@ -17,6 +17,7 @@ type settings struct {
 	slowClose  time.Duration
 	slowCommit time.Duration
 	eagerACL   bool
+	reapEvery  time.Duration
 	seed       uint64
 	listen     string // "": on free ports, and not before somebody asks for them
 }
@@ -60,6 +61,13 @@ func WithSlowCommit(d time.Duration) Option {
 // has noticed. No effect on a single server.
 func WithEagerACLCheck() Option { return func(s *settings) { s.eagerACL = true } }
 
+// WithContainerCheck sets what passes between two looks for empty containers, and TTL
+// znodes past their time (znode.container.checkIntervalMs), by default a minute; at least
+// a millisecond. The looks come with the leader's pings, two in each tick.
+func WithContainerCheck(d time.Duration) Option {
+	return func(s *settings) { s.reapEvery = d }
+}
+
 // WithSeed sets what the delays of links are drawn from, and when between two ticks the
 // leader pings its followers.
 func WithSeed(n uint64) Option { return func(s *settings) { s.seed = n } }
@@ -70,7 +78,7 @@ func WithSeed(n uint64) Option { return func(s *settings) { s.seed = n } }
 func WithListen(addr string) Option { return func(s *settings) { s.listen = addr } }
 
 func newSettings(opts []Option) (settings, error) {
-	s := settings{size: 1, tick: 2 * time.Second}
+	s := settings{size: 1, tick: 2 * time.Second, reapEvery: time.Minute}
 	for _, o := range opts {
 		o(&s)
 	}
@@ -79,6 +87,9 @@ func newSettings(opts []Option) (settings, error) {
 		return s, fmt.Errorf("zktest: WithServers(%d): want 1 at least", s.size)
 	case s.tick < time.Millisecond:
 		return s, fmt.Errorf("zktest: WithTick(%v): want a millisecond at least", s.tick)
+	case s.reapEvery < time.Millisecond:
+		return s, fmt.Errorf(
+			"zktest: WithContainerCheck(%v): want a millisecond at least", s.reapEvery)
 	case s.slowCommit < 0:
 		return s, fmt.Errorf("zktest: WithSlowCommit(%v): want 0 at least", s.slowCommit)
 	case s.slowClose < 0:
