@@ -60,6 +60,7 @@ type Dialer struct {
 
 	rounds   *rounds
 	attempts attempts
+	creates  creates
 	last     atomic.Pointer[Handshake] // nil before the first
 
 	mu   sync.Mutex // guards conn; not held while dialling
@@ -76,6 +77,7 @@ func New(ctx context.Context, servers []string, config Config) (*Dialer, error) 
 		config:  config,
 		connect: newHosts().Connect,
 		rounds:  newRounds(config.HostProvider),
+		creates: creates{zxids: map[string]int64{}},
 	}
 	if config.Dial != nil {
 		d.connect = func(
@@ -160,7 +162,10 @@ func (d *Dialer) open(network, address string, timeout time.Duration) (net.Conn,
 	if raw == nil {
 		return nil, errors.New("the dialer returned neither a connection nor an error")
 	}
-	c := &conn{Conn: raw, raw: raw, dialer: d, server: address, began: time.Now()}
+	c := &conn{
+		Conn: raw, raw: raw, dialer: d, server: address, began: time.Now(),
+		creates: unanswered{paths: map[int32]string{}},
+	}
 	c.until = c.began.Add(d.patience())
 	if d.config.TLS == nil {
 		return c, nil

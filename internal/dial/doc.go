@@ -1,6 +1,6 @@
 // Package dial opens the connections of one zk.Conn, and reads the handshake of each as
-// it passes. It knows go-zookeeper/zk and the handshake's bytes, and nothing of the
-// Client that it dials for, or of locks.
+// it passes, and the heads of what follows. It knows go-zookeeper/zk and these bytes, and
+// nothing of the Client that it dials for, or of locks.
 //
 // zk.Connect can be given a zk.HostProvider, which decides what server is next, and a
 // zk.Dialer, which connects to it. A [Dialer] has both. They do what zk v1.0.4 leaves
@@ -12,6 +12,7 @@
 //     no session. zk believes it, and allocates as much as it says.
 //   - The session timeout that was granted is known, and when the handshake began, before
 //     anybody hears of the session. zk tells neither.
+//   - The zxid of a create is known ([Dialer.CreatedAt]). zk keeps it to itself.
 //   - Failures that no retry mends, like a certificate's, are told to whoever connects
 //     ([Config].GiveUp). zk dials on.
 //   - The client can be closed at any time, within moments. zk waits for a server that is
@@ -20,9 +21,10 @@
 // # A connection
 //
 //	Next ─────► Dial ─────► handshake ─────► session ─────► Next, when it breaks
-//	  │           │             │
-//	  │           │             └ handshake.go: a conn bounds it and reads the
-//	  │           │               answer; after that it costs a call nothing
+//	  │           │             │            │
+//	  │           │             │            └ replies.go: the heads of requests and
+//	  │           │             │              replies tell when znodes were created
+//	  │           │             └ handshake.go: a conn bounds it and reads the answer
 //	  │           └ dialer.go: hosts (hosts.go) looks the name up and connects,
 //	  │             or the user's zk.Dialer does; then TLS
 //	  └ rounds.go: rounds asks a host provider, the user's or shuffled (servers.go)
@@ -38,15 +40,15 @@
 // mutex, nor a conn. It then starts two that write to the conn and read from it, and goes
 // on when both have ended.
 //
-// The Client calls [Dialer.HangUp], [Dialer.Pausing], [Dialer.LastHandshake] and
-// [Dialer.Explain] from any goroutine.
+// The Client calls [Dialer.HangUp], [Dialer.Pausing], [Dialer.LastHandshake],
+// [Dialer.CreatedAt] and [Dialer.Explain] from any goroutine.
 //
 // The package has goroutines of its own only for calls that may not heed a context: [New]
 // for a host provider's Init, hosts for each lookup. Each ends with its call; nobody
 // waits for it once the caller has left.
 //
-// There are four mutexes, of Dialer, rounds, attempts and hosts. None is held during a
-// call to anything else, nor together with another.
+// There are six mutexes, of Dialer, rounds, attempts, hosts, creates and unanswered. None
+// is held during a call to anything else, nor together with another.
 //
 // # Words
 //

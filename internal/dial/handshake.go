@@ -1,6 +1,7 @@
 package dial
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ type Handshake struct {
 }
 
 // conn is a connection of zk's. It bounds its handshake and reads the server's answer
-// along; after that it costs a call nothing.
+// along; after that the heads of requests and replies (replies.go).
 type conn struct {
 	// Set by Dialer.open.
 	net.Conn          // what zk talks through: raw, or TLS over it
@@ -32,6 +33,9 @@ type conn struct {
 	// handshake.
 	answered bool // the answer was read completely
 	answer   answer
+
+	replies replies
+	creates unanswered
 }
 
 // Close leaves TLS out: its farewell can block for five seconds on a peer that has
@@ -39,10 +43,10 @@ type conn struct {
 func (c *conn) Close() error { return c.raw.Close() }
 
 func (c *conn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
 	if c.answered {
-		return n, err
+		return c.readReply(p)
 	}
+	n, err := c.Conn.Read(p)
 	if n > 0 {
 		err = c.sniff(p[:n])
 	}
@@ -72,6 +76,9 @@ func (c *conn) hint(err error) error {
 // into a channel that holds one answer, with its lock held for ever
 // (go-zookeeper/zk#163).
 func (c *conn) Write(p []byte) (int, error) {
+	if c.answered {
+		c.creates.sending(p)
+	}
 	n, err := c.Conn.Write(p)
 	switch {
 	case err == nil:
@@ -114,7 +121,7 @@ func (c *conn) sniff(p []byte) error {
 	if err != nil {
 		return err
 	}
-	c.answered = true
+	c.answered, c.replies.buffered = true, bufio.NewReader(c.Conn)
 	if session == 0 { // it has expired
 		c.dialer.succeeded(nil)
 	} else {

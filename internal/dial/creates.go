@@ -1,0 +1,39 @@
+package dial
+
+import "sync"
+
+// creates knows when the znodes were made whose creates one client has sent, in
+// ZooKeeper's time: the head of a reply to a write has its zxid
+// (FinalRequestProcessor.processRequest), which zk reads and keeps to itself. It knows
+// ephemeral sequential znodes only, the latest of them, and each until it is asked for.
+type creates struct {
+	mu     sync.Mutex
+	zxids  map[string]int64 // by the path that was asked for, which has no number
+	latest [createsKept]string
+	next   int // the index of the one in latest that is forgotten next
+}
+
+// createsKept is several times as many as are under way on a connection at a time.
+const createsKept = 256
+
+func (cs *creates) note(path string, zxid int64) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	delete(cs.zxids, cs.latest[cs.next])
+	cs.latest[cs.next] = path
+	cs.next = (cs.next + 1) % createsKept
+	cs.zxids[path] = zxid
+}
+
+func (cs *creates) take(path string) (zxid int64) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	zxid = cs.zxids[path]
+	delete(cs.zxids, path)
+	return zxid
+}
+
+// CreatedAt returns the zxid of the client's last create of an ephemeral sequential znode
+// with that path, as it was asked for, without the number, where its answer is in: 0
+// where that is not known. It tells it once, and not after hundreds of other creates.
+func (d *Dialer) CreatedAt(path string) (zxid int64) { return d.creates.take(path) }
