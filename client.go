@@ -287,6 +287,12 @@ func (c *Client) LastHandshake() (session int64, began time.Time) {
 	return last.Session, last.Began
 }
 
+// createdAt returns the zxid of the client's create of an ephemeral sequential znode, by
+// the path that was asked for: 0 where it is not known. It tells it once.
+func (c *Client) createdAt(path string) (zxid int64) {
+	return c.dialer.CreatedAt(c.ServerPath(path))
+}
+
 // ServerTick implements [SessionConn]. It returns what WithClientServerTick was given.
 func (c *Client) ServerTick() time.Duration { return c.tick }
 

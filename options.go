@@ -348,6 +348,9 @@ func (s *settings) sessionConfig(conn Conn) session.Config {
 			return began, last == session && !began.IsZero()
 		}
 	}
+	if client, ok := wrapped[interface{ createdAt(path string) int64 }](conn); ok {
+		c.CreatedAt = client.createdAt // also of what has a *Client embedded
+	}
 	return c
 }
 

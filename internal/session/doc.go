@@ -8,7 +8,7 @@
 // users (Retain, Release), and is forgotten with the last of them, so that nothing global
 // outlives its use. One that knows what the next user needs, a pending watch or that the
 // server has no containers, is looked after now and then, and forgotten when that is
-// over.
+// over; notes keep it for ten to twenty seconds.
 //
 // # Words
 //
@@ -27,6 +27,9 @@
 //   - heartbeat: the sync that the tick makes when no contact came by itself. The loss
 //     clock says when (NextSync). There is one for all users of the connection, also
 //     where none of them holds anything.
+//   - birth: of a znode that a watch is pending on, the zxid that created it: it has been
+//     the same one since (Born).
+//   - note: what a user has learned and may want to know again (Note).
 //   - reconnect: the connection was away, and has a session again, the same or another.
 //   - unavailable: ZooKeeper does not answer. It concerns what callers are told, and no
 //     hold.
@@ -51,9 +54,9 @@
 // # Locks
 //
 // A caller may hold a mutex of its own when it calls Start, Retain, Track, Untrack, Hold,
-// Bears, After and its stop, Ephemeral, Reconnected or Unavailable: these ask nothing of
-// ZooKeeper, wait for nothing, and call nobody back. Any other call may ask, wait or call
-// back, and is made with no mutex held.
+// Bears, After and its stop, Note, Noted, Ephemeral, Reconnected or Unavailable: these
+// ask nothing of ZooKeeper, wait for nothing, and call nobody back. Any other call may
+// ask, wait or call back, and is made with no mutex held.
 //
 // Within this package registry.mu comes first, then Session.mu. With either of them held,
 // SessionID and State of the Conn and the functions of Config may be called: they must
@@ -61,7 +64,7 @@
 // they take. No request is made with a mutex held, and no Ephemeral is told.
 //
 // What a Session has in its small types (clock, reconnects, availability, suspicion,
-// ephemerals, alarms, watches, heartbeat) is guarded by its one mutex: most of what
-// happens concerns several of them, and it is never held for longer than some arithmetic
-// takes.
+// ephemerals, alarms, watches, notes, heartbeat) is guarded by its one mutex: most of
+// what happens concerns several of them, and it is never held for longer than some
+// arithmetic takes.
 package session

@@ -30,6 +30,8 @@ type fake struct {
 	heard   time.Time                // when the last Sync was sent that was answered
 	watches map[string]chan zk.Event // pending, by path
 	set     int                      // how many watches were set
+	czxid   int64                    // of all znodes
+	gone    bool                     // they go as soon as they were watched
 	deleted func() error             // what a delete ends with, at once; may be nil
 
 	containers error // what a create of one ends with
@@ -69,8 +71,13 @@ func (f *fake) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	events := make(chan zk.Event, 1)
-	f.watches[path] = events
-	return nil, &zk.Stat{}, events, nil
+	if f.gone {
+		events <- zk.Event{Type: zk.EventNodeDeleted, Path: path}
+		close(events)
+	} else {
+		f.watches[path] = events
+	}
+	return nil, &zk.Stat{Czxid: f.czxid}, events, nil
 }
 
 // Delete is answered also by a server that is mute.

@@ -18,13 +18,15 @@ type heartbeat struct {
 }
 
 // start begins anew: nobody has looked, or asked for anything, since the last user left.
+// What was learned before that may rely on the connection not having been away since: it
+// counts as away where no handshake tells.
 func (h *heartbeat) start() {
 	s, seen := h.s, h.s.look()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.availability.hear(time.Now())
-	s.reconnects.begin(seen)
-	s.lookDown()
+	s.reconnects.lost = s.reconnects.lost || s.lastHandshake == nil
+	s.sawLocked(seen)
 	s.clock.resume(seen.session)
 	h.next = s.clock.now().Add(h.interval())
 	h.timer = time.AfterFunc(h.interval(), h.tick)

@@ -44,9 +44,6 @@ func (s *Session) look() sight {
 	return now
 }
 
-// begin is the first look after a time in which nobody has looked.
-func (r *reconnects) begin(now sight) { r.seen, r.lost = r.after(now), false }
-
 // look compares what is seen with the last look.
 func (r *reconnects) look(now sight) {
 	now = r.after(now)

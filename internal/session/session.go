@@ -38,6 +38,10 @@ type Config struct {
 	// LastHandshake tells when the last handshake of that session began; nil where the
 	// connection does not tell.
 	LastHandshake func(session int64) (time.Time, bool)
+	// CreatedAt tells the zxid of the create of an ephemeral sequential znode, by the
+	// path that was asked for, once: 0 where it is not known. It is nil where the
+	// connection does not tell.
+	CreatedAt func(path string) (zxid int64)
 	// WhenClosed calls f when the connection's owner closes it, before the session ends,
 	// unless stop was called; at once, on another goroutine, where it was closed before.
 	// It is nil where the connection does not tell.
@@ -51,11 +55,13 @@ type Session struct {
 	requests                                            // the calls of the Conn
 	plain         bool                                  // see Config.Plain
 	lastHandshake func(session int64) (time.Time, bool) // see Config; may be nil
+	createdAt     func(path string) (zxid int64)        // see Config; may be nil
 	creating      chan struct{}                         // see BeginCreate
 
 	// Guarded by registry.mu.
 	users       int         // waiters, holders, unfinished deletes, calls under way
 	idle        *time.Timer // looks whether a Session without users can be forgotten
+	rested      bool        // it has, and nobody has used it since it looked
 	stopOnClose func()      // takes back Config.WhenClosed; nil where there is none
 
 	// mu guards what follows; see the lock order in the package's documentation.
@@ -68,6 +74,7 @@ type Session struct {
 	ephemerals   ephemerals   // the znodes of this process
 	alarms       alarms       // what is to be done at a time
 	watches                   // the watches that are pending
+	notes        notes        // what its users have learned
 	noContainers bool         // the server has said that it knows none
 
 	// Closed by ConnClosed, once, with mu held.
@@ -112,7 +119,7 @@ func Use(conn Conn, cfg Config) *Session {
 
 func newSession(conn Conn, cfg Config) *Session {
 	s := &Session{
-		plain: cfg.Plain, lastHandshake: cfg.LastHandshake,
+		plain: cfg.Plain, lastHandshake: cfg.LastHandshake, createdAt: cfg.CreatedAt,
 		creating: make(chan struct{}, creatingAtMost),
 		clock: clock{
 			wall: wallClock, timeout: cfg.Timeout, lastHandshake: cfg.LastHandshake,
@@ -124,8 +131,20 @@ func newSession(conn Conn, cfg Config) *Session {
 	}
 	s.requests = requests{conn: conn, s: s}
 	s.watches = watches{shared: map[watchKey]*watch{}, s: s}
+	s.notes.values = map[any]any{}
 	s.heartbeat.s = s
 	return s
+}
+
+// TellsCreates tells whether the connection knows when it has created what.
+func (s *Session) TellsCreates() bool { return s.createdAt != nil }
+
+// CreatedAt is Config's; 0 where that is nil.
+func (s *Session) CreatedAt(path string) (zxid int64) {
+	if s.createdAt == nil {
+		return 0
+	}
+	return s.createdAt(path)
 }
 
 // Retain counts one user more of a Session that has one.
@@ -139,6 +158,7 @@ func (s *Session) Retain() {
 func (s *Session) retainLocked() {
 	if s.users++; s.users == 1 {
 		stop(&s.idle)
+		s.rested = false
 		s.heartbeat.start()
 	}
 }
@@ -154,8 +174,9 @@ func (s *Session) Release() {
 }
 
 // forgetIfIdleLocked forgets a Session without users, unless that would lose something: a
-// pending watch would be set a second time, and a server without containers be asked
-// again, which costs the connection. It is called with registry.mu held.
+// pending watch would be set a second time, a server without containers be asked again,
+// which costs the connection, and notes are worth something for a while. It is called
+// with registry.mu held.
 func (s *Session) forgetIfIdleLocked() {
 	if s.users > 0 || registry.sessions[s.conn] != s {
 		return
@@ -169,12 +190,16 @@ func (s *Session) forgetIfIdleLocked() {
 		return
 	}
 	if s.idle == nil { // else it is looked after already
-		s.idle = time.AfterFunc(idleCheck, func() {
+		var look *time.Timer
+		look = time.AfterFunc(idleCheck, func() {
 			registry.mu.Lock()
 			defer registry.mu.Unlock()
-			s.idle = nil
-			s.forgetIfIdleLocked()
+			if s.idle == look { // else it was stopped as it began
+				s.idle, s.rested = nil, true
+				s.forgetIfIdleLocked()
+			}
 		})
+		s.idle = look
 	}
 }
 
@@ -184,7 +209,7 @@ func (s *Session) forgetIfIdleLocked() {
 func (s *Session) worthKeeping() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.sweepWatches() > 0 ||
+	return s.sweepWatches() > 0 || len(s.notes.values) > 0 && !s.rested ||
 		s.noContainers && s.conn.State() != zk.StateDisconnected
 }
 

@@ -14,6 +14,7 @@ import (
 type watches struct {
 	s       *Session
 	shared  map[watchKey]*watch // some of which may be over
+	retired []*watch            // likewise; see LearnBirth
 	sweepAt int                 // how many there may be before the next sweep
 }
 
@@ -26,6 +27,8 @@ type watchKey struct {
 type watch struct {
 	set    *Pending[struct{}]
 	events <-chan zk.Event // closed by the client, behind its only event
+	czxid  int64           // of the znode when it was set; of one on data
+	steady <-chan struct{} // of Reconnected, from before that
 }
 
 // event returns what the watch fired with, unless one of those who share it has that
@@ -58,17 +61,27 @@ func (w *watch) over() bool {
 // well as a new one: it is pending, so nothing has happened since. zk.ErrNoNode says that
 // there is no such znode.
 func (ws *watches) Watch(ctx context.Context, path string) (<-chan zk.Event, error) {
-	w, isNew := ws.of(watchKey{path, false})
-	if isNew {
-		w.set.run(func() (none struct{}, err error) {
-			_, _, w.events, err = ws.s.GetW(path)
-			return none, err
-		})
-	}
+	w := ws.watch(path)
 	if _, err := w.set.Wait(ctx); err != nil {
 		return nil, err
 	}
 	return w.events, nil
+}
+
+// watch returns the watch on a path's data that is shared, or begins to set one.
+func (ws *watches) watch(path string) *watch {
+	w, isNew := ws.of(watchKey{path, false})
+	if isNew {
+		w.set.run(func() (none struct{}, err error) {
+			var stat *zk.Stat
+			w.steady = ws.s.Reconnected()
+			if _, stat, w.events, err = ws.s.GetW(path); err == nil {
+				w.czxid = stat.Czxid
+			}
+			return none, err
+		})
+	}
+	return w
 }
 
 // WatchChildren returns the children of the znode and a channel that ends with the next

@@ -1,0 +1,85 @@
+package session
+
+import (
+	"context"
+	"slices"
+)
+
+// birthsAtMost is how many watches may be pending on a connection for one more to be set
+// by LearnBirth. It lasts for as long as the znode.
+const birthsAtMost = 1000
+
+// LearnBirth finds out, in the background, what Born is to tell of the znode at path,
+// unless that is known. It takes a read with a watch, and one more each time that the
+// connection was away: go-zookeeper sets a watch again behind what it was asked for
+// meanwhile. false: there are too many watches already.
+func (ws *watches) LearnBirth(path string) bool {
+	key := watchKey{path, false}
+	if w := ws.pending(key); w != nil {
+		if !isDone(w.set.done) || !ws.s.AwaySince(w.steady) {
+			return true
+		}
+		ws.retire(key, w)
+	}
+	if !ws.hasRoom() {
+		return false
+	}
+	ws.watch(path)
+	return true
+}
+
+// Born returns the czxid of the znode at path, if it is known to be the same one ever
+// since LearnBirth was called: a watch on it is pending, and a deletion would have been
+// told before any later answer, as long as the connection was not away. It waits for an
+// answer that is under way.
+func (ws *watches) Born(ctx context.Context, path string) (czxid int64, ok bool) {
+	key := watchKey{path, false}
+	w := ws.pending(key)
+	if w == nil {
+		return 0, false
+	}
+	_, err := w.set.Wait(ctx)
+	if err != nil || ws.pending(key) != w || ws.s.AwaySince(w.steady) {
+		return 0, false
+	}
+	return w.czxid, true
+}
+
+// pending returns the watch that is shared; nil where there is none.
+func (ws *watches) pending(key watchKey) *watch {
+	ws.s.mu.Lock()
+	defer ws.s.mu.Unlock()
+	if w := ws.shared[key]; w != nil && !w.over() {
+		return w
+	}
+	return nil
+}
+
+// retire lets nobody else share w, which the client keeps until it fires.
+func (ws *watches) retire(key watchKey, w *watch) {
+	ws.s.mu.Lock()
+	defer ws.s.mu.Unlock()
+	if ws.shared[key] == w {
+		delete(ws.shared, key)
+		ws.retired = append(ws.retired, w)
+	}
+}
+
+func (ws *watches) hasRoom() bool {
+	ws.s.mu.Lock()
+	defer ws.s.mu.Unlock()
+	if len(ws.shared)+len(ws.retired) < birthsAtMost {
+		return true
+	}
+	ws.retired = slices.DeleteFunc(ws.retired, (*watch).over)
+	return ws.sweepWatches()+len(ws.retired) < birthsAtMost
+}
+
+func isDone(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
