@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +13,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/internal/zkserver"
+	"github.com/zkrecipes/recipes/zktest"
 )
 
 // costOf returns what was asked for while f ran.
@@ -52,6 +54,38 @@ func TestCostOfAFreeLock(t *testing.T) {
 	slices.Sort(costs)
 	require.Equal(t, 3, costs[rounds/2])
 	require.LessOrEqual(t, total, rounds*31/10)
+}
+
+// A Client knows when it created a znode. So whoever has used a lock, and finds the next
+// number to be its own in the same directory, knows that it is free.
+func TestCostOfAFreeLockThatWasUsedBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := zktest.Start(t)
+		tap, ctx := wiretap.New(cluster.Dial), locktest.Owner(t)
+		client, err := recipes.Connect(ctx, cluster.Names()[0], 4*time.Second,
+			recipes.WithDialer(tap.Dial))
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			client.Close()
+			time.Sleep(time.Minute) // virtual: what is under way ends by itself
+		})
+		lock, err := recipes.NewInterProcessMutex(client, "/lock")
+		require.NoError(t, err)
+		require.NoError(t, recipes.Do(ctx, lock, nothing)) // it makes the directory
+		for i, want := range [][]wiretap.Op{
+			{wiretap.GetData, wiretap.Create, wiretap.Delete}, // of the directory
+			{wiretap.Create, wiretap.Delete},
+			{wiretap.Create, wiretap.Delete},
+		} {
+			tap.Reset()
+			require.NoError(t, recipes.Do(ctx, lock, nothing))
+			var got []wiretap.Op
+			for _, request := range locktest.RequestsBelow(tap, "/lock") {
+				got = append(got, request.Op)
+			}
+			require.ElementsMatch(t, want, got, "use %d after the first", i+1)
+		}
+	})
 }
 
 func TestRoundTripsOfAFreeLock(t *testing.T) {
@@ -264,13 +298,14 @@ func TestHandOverInsideAProcess(t *testing.T) {
 	}
 	require.NoError(t, locktest.Within(t, acquired[0], "the lock is free"))
 	locktest.Eventually(
-		t, func() bool { return len(p.Watching()) == 3 }, "they are not watched",
+		t, func() bool { return len(p.Watching()) == 4 }, "they are not watched",
 	)
-	var nodes []string
+	nodes := []string{path}
 	for _, node := range p.Children(path) {
 		nodes = append(nodes, path+"/"+node)
 	}
-	require.ElementsMatch(t, nodes, p.Watching(), "each its own, and none the one ahead")
+	require.ElementsMatch(t, nodes, p.Watching(),
+		"each its own, and none the one ahead; and once the directory")
 
 	answer := make(chan struct{})
 	held := p.Tap.NthReply(wiretap.Delete, 1, wiretap.Hold(answer))

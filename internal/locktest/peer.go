@@ -141,8 +141,13 @@ func (p *Peer) AwaitChildren(path string, n int) []string {
 
 // RequestsBelow returns the requests that concerned a path or what is below, so not the
 // heartbeat.
-func (p *Peer) RequestsBelow(path string) (requests []wiretap.Packet) {
-	for _, request := range p.Tap.Requests() {
+func (p *Peer) RequestsBelow(path string) []wiretap.Packet {
+	return RequestsBelow(p.Tap, path)
+}
+
+// RequestsBelow is [Peer.RequestsBelow] for what goes through a tap.
+func RequestsBelow(tap *wiretap.Tap, path string) (requests []wiretap.Packet) {
+	for _, request := range tap.Requests() {
 		if request.Path == path || strings.HasPrefix(request.Path, path+"/") {
 			requests = append(requests, request)
 		}

@@ -41,6 +41,7 @@ const (
 	dir     = "/locks/report"
 	oneWay  = time.Millisecond
 	moments = 8 * oneWay // for which a lock is held: long enough to see it, and short
+	warmer  = 2          // the client that makes the directories, and is in no picture
 )
 
 // plays is how often a scene is played. The list that a process sends right behind its
@@ -55,9 +56,11 @@ func act(t *testing.T, title string, play func(s *stage)) []byte {
 	for range plays {
 		synctest.Test(t, func(t *testing.T) {
 			s := &stage{t: t, cluster: zktest.Start(t), picture: picture{title: title}}
-			for i := range 2 {
+			for i := range warmer {
 				name := "process " + string(rune('A'+i))
 				s.picture.lanes = append(s.picture.lanes, name)
+			}
+			for i := range warmer + 1 {
 				s.clients = append(s.clients, s.connect(i))
 			}
 			play(s)
@@ -237,28 +240,28 @@ func scenes(t *testing.T) map[string][]byte {
 	}
 	return map[string][]byte{
 		"mutex": act(t, "Two processes and a mutex", func(s *stage) {
-			s.warm(mutex(s, 0))
+			s.warm(mutex(s, warmer))
 			s.contend(mutex(s, 0), mutex(s, 1))
 		}),
 		"read-write-lock": act(t, "A writer, and a reader behind it", func(s *stage) {
-			s.warm(readWrite(s, 0).WriteLock())
+			s.warm(readWrite(s, warmer).WriteLock())
 			s.contend(readWrite(s, 0).WriteLock(), readWrite(s, 1).ReadLock())
 		}),
 		"semaphore": act(t, "Two processes and a semaphore of one", func(s *stage) {
-			s.warm(semaphore(s, 0))
+			s.warm(semaphore(s, warmer))
 			s.contend(semaphore(s, 0), semaphore(s, 1))
 		}),
 		"multi-lock": act(t, "Two processes and two locks at once", func(s *stage) {
-			s.warm(multi(s, 0))
+			s.warm(multi(s, warmer))
 			s.contend(multi(s, 0), multi(s, 1))
 		}),
 		"election": act(t, "Two latches", func(s *stage) {
-			first, err := recipes.NewLeaderLatch(s.clients[0], dir)
+			first, err := recipes.NewLeaderLatch(s.clients[warmer], dir)
 			require.NoError(s.t, err)
-			s.lead(0, first) // makes the directory
+			s.lead(warmer, first) // makes the directory
 			s.picture.messages = nil
 			s.roll(true)
-			for lane := range s.clients {
+			for lane := range s.picture.lanes {
 				latch, err := recipes.NewLeaderLatch(s.clients[lane], dir)
 				require.NoError(s.t, err)
 				go s.lead(lane, latch)
@@ -270,7 +273,7 @@ func scenes(t *testing.T) map[string][]byte {
 		}),
 		"caching": act(t, "A place that is kept, till another wants it", func(s *stage) {
 			cached := mutex(s, 0, recipes.WithCaching(time.Minute, 16))
-			s.warm(mutex(s, 1))
+			s.warm(mutex(s, warmer))
 			s.roll(true)
 			ctx := recipes.WithOwner(s.t.Context())
 			for range 3 {

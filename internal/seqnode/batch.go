@@ -193,7 +193,7 @@ func (b *batch) take(ctx context.Context) error {
 	})
 	for _, w := range b.waiters {
 		if ours {
-			w.token = b.last.pzxid
+			w.node.learnToken(b.last.pzxid)
 		}
 		if err := w.take(ctx); err != nil {
 			return err

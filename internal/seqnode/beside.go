@@ -29,7 +29,7 @@ func (q *Queue) EnterBeside(
 		return nil, Standing(s, err, "", asked)
 	}
 	n := w.node
-	w.token = writer.token
+	n.token.Store(writer.Token())
 	err = s.Retry(ctx, func() error {
 		err := w.stillBeside(ctx, writer)
 		if err == nil {

@@ -124,7 +124,7 @@ func (c *creation) createAndList(ctx context.Context) (*waiter, error) {
 			if c.next != nil {
 				c.next()
 			}
-			if !skip {
+			if !skip && (c.crowd == nil || !c.q.expectsTurn(s)) {
 				first = session.Start(s, func() (listing, error) { return c.q.list(s) })
 			}
 		})
@@ -158,7 +158,8 @@ func (c *creation) create(beforeSend func()) (*waiter, error) {
 	// client's queue.
 	beforeSend()
 	c.sent++
-	path, err := c.s.Create(zkpath.Join(c.q.Dir, name), c.q.Data, flags, c.q.ACL)
+	asked := zkpath.Join(c.q.Dir, name)
+	path, err := c.s.Create(asked, c.q.Data, flags, c.q.ACL)
 	if session.Answered(err) {
 		c.cut = 0
 	}
@@ -169,7 +170,7 @@ func (c *creation) create(beforeSend func()) (*waiter, error) {
 	// The client runs a call that it had queued in the next session, too. Session ids do
 	// not come back: the same one before and after is the znode's.
 	if err == nil && zkSession != 0 && c.s.SessionID() == zkSession {
-		return c.adopt(path, zkSession, 0)
+		return c.adopt(path, zkSession, c.s.CreatedAt(asked))
 	}
 	w, err := c.find()
 	if errors.Is(err, errNotCreated) {
@@ -186,7 +187,7 @@ func (c *creation) adopt(path string, zkSession, czxid int64) (*waiter, error) {
 		return nil, fmt.Errorf("%w: created %s, which has no sequence number",
 			zk.ErrAPIError, path)
 	}
-	return &waiter{node: c.newNode(path, name, zkSession), token: czxid}, nil
+	return &waiter{node: c.newNode(path, name, zkSession, czxid)}, nil
 }
 
 // find looks for the znode of a create of unknown outcome, until it knows. A znode of

@@ -28,21 +28,21 @@ type crowd struct {
 }
 
 type crowdKey struct {
-	s          *session.Session
-	dir, kinds string
+	s *session.Session
+	queueKey
 }
+
+type queueKey struct{ dir, kinds string }
 
 // crowds finds the crowd of a connection and a queue. It has those that have Nodes.
 var crowds sync.Map // crowdKey to *crowd
 
-func (q *Queue) crowdKey(s *session.Session) crowdKey {
-	return crowdKey{s, q.Dir, strings.Join(q.Kinds, "/")}
-}
+func (q *Queue) key() queueKey { return queueKey{q.Dir, strings.Join(q.Kinds, "/")} }
 
 // joinCrowd takes note of a create in the queue that is about to be sent, until came is
 // called. led tells whether one of this process most likely has to go before its znode.
 func (q *Queue) joinCrowd(s *session.Session) (c *crowd, led bool) {
-	key := q.crowdKey(s)
+	key := crowdKey{s, q.key()}
 	for {
 		found, ok := crowds.Load(key)
 		if !ok {
@@ -151,28 +151,23 @@ func (c *crowd) tell(n *Node, p position) {
 	}
 }
 
-// joins tells whether all znodes between n and m, which was ahead of it and has left, are
-// of this process, by their numbers, and are not in n's way. Numbers tell who is a
-// neighbour in one directory: that one could be deleted and made anew while m, or one
-// between, does not know of that. So they had to be there after n was.
-func (c *crowd) joins(m, n *Node) bool {
-	if !m.wasThere() {
-		return false
-	}
+// between returns how many Nodes there are between a number and n; false where there are
+// others, one of them may have to go before n, or is of a former directory.
+func (c *crowd) between(seq int32, n *Node, born int64) (count int, ok bool) {
 	c.mu.Lock()
 	at, _ := c.find(n.name)
-	from, _ := c.find(Name{Seq: m.name.Seq + 1})
+	from, _ := c.find(Name{Seq: seq + 1})
 	between := slices.Clone(c.nodes[min(from, at):at])
 	c.mu.Unlock()
-	if n.name.Seq-m.name.Seq != int32(len(between))+1 { //nolint:gosec // few
-		return false
+	if n.name.Seq-seq != int32(len(between))+1 { //nolint:gosec // few
+		return 0, false
 	}
 	for _, b := range between {
-		if n.q.excludes(b.name, n.name) || !b.isThere() {
-			return false
+		if n.q.excludes(b.name, n.name) && !b.yields() || b.Token() < born {
+			return 0, false
 		}
 	}
-	return true
+	return len(between), true
 }
 
 // list lists the queue for all who want that at once. asked is false where that was

@@ -61,7 +61,7 @@ func TestACrowdKeepsNobodyWhoHasEnded(t *testing.T) {
 	name, _ := parse(text, q.Kinds)
 	c := q.newCreation(s, nil)
 	c.crowd, _ = q.joinCrowd(s)
-	n := c.newNode("/lock/"+text, name, 1)
+	n := c.newNode("/lock/"+text, name, 1, 0)
 	require.Len(t, c.crowd.nodes, 1)
 	n.SessionEnded(session.ErrSessionEnded)
 	<-n.removal.Done()

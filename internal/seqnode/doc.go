@@ -31,7 +31,7 @@
 //
 // Those behind in other processes wait until the znode is gone. Those of this process
 // need not, in two cases, since they know why it goes: it was held with nobody ahead and
-// its owner left (handedOver), or a list shows it although it has ended (yields). In
+// its owner left (passFront), or a list shows it although it has ended (yields). In
 // neither case may anything be done under it any more. Something may be while a
 // transaction that checks the znode is open (Guard), and where a hold was lost of which
 // its owner may not have heard yet. Then they wait for the znode like all others.
@@ -42,16 +42,21 @@
 // it only shrinks. That is known to all Nodes of a connection in one queue (crowd), and a
 // waiter asks for as little as it needs, in this order (place, advance):
 //
-//   - Behind a Node of this process that has to go first it asks for nothing. When that
-//     one hands over, to its neighbour by number, it is that one's turn. So a crowd can
-//     join, and pass a lock on, without a list.
+//   - Behind a Node of this process that has to go first it asks for nothing.
+//   - Else it may be known how far the queue has come (front). Then it is the turn of the
+//     next number (isNext). So a crowd can join, and pass a lock on, without a list; and
+//     so can one who comes back to a lock that nobody else has used meanwhile.
 //   - Else the last list of this process tells who is ahead, if it shows the waiter.
 //   - Else it lists, once for all who want that at the same time.
 //   - Once the one that it waits for has gone, those who are left ahead are asked for by
 //     small reads if they are few; else it lists.
 //
 // What is known of others is worth nothing unless one's own znode is there: a list shows
-// it; else a watch on it is set, and events and answers come in order (intact).
+// it; else a watch on it is set, and events and answers come in order (intact). Numbers
+// are worth nothing unless they are of one directory: a watch on that tells since when it
+// has been the same (session.Session.Born), and tokens, who has come since. Whose znode
+// somebody deletes within 20 ms of its create can still have the lock handed on to it
+// within its process: the watch on it is set then, and tells the holder at once.
 //
 // # A place that is kept
 //
@@ -123,11 +128,13 @@
 //   - blocker: the one participant that the rule names, which has to go first.
 //   - local: of a blocker, that it is of this process and session. No watch is set on it:
 //     its Node tells when it ends.
-//   - token: the fencing token. The directory's pzxid where the list shows nobody behind
-//     us, which costs nothing, else the znode's czxid.
+//   - token: the fencing token: the znode's czxid, where the connection tells when it has
+//     created what; else the directory's pzxid where the list shows nobody behind us,
+//     which costs nothing either; else the czxid again, by a read.
 //   - crowd: the Nodes of one connection in one queue, and what they know together. led:
 //     of a create, that one of them is ahead. alone: of a position, that it tells of them
-//     only.
+//     only. met: of a waiter, that it has waited for one of another process.
+//   - front: the number up to which everybody has gone, or hands over.
 //   - view: a list, as the queue that it shows. way: those in it who may still be ahead
 //     of a waiter. passed: one of them who was in the way, and has gone.
 //   - proven: of a list, that it was asked for after the create was answered: a znode

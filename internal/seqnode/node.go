@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -27,8 +28,8 @@ type Node struct {
 	onData  func(data []byte)
 	crowd   *crowd // whom it stands in the queue with; nil of one that does not
 
-	// Set by hold, for good once Enter has returned.
-	token int64
+	// The fencing token, 0 as long as it is not known; set once.
+	token atomic.Int64
 
 	// Done by end, once. removal is set before ended is done, and read after that.
 	ended   context.Context
@@ -48,7 +49,7 @@ type Node struct {
 	state   state
 	wasHeld bool  // somebody relies on it, or did when it ended
 	first   bool  // nobody at all was ahead when it became held
-	sure    bool  // a watch said so when it ended: its znode was there
+	met     bool  // until then it had waited for one of another process
 	guarded int   // transactions that the znode guards and whose outcome is open
 	cause   error // why it ended
 	endedAt time.Time
@@ -79,14 +80,16 @@ var errLeft = errors.New("left the queue")
 // leaves nothing behind.
 const leaveWithin = 80 * time.Millisecond
 
-// newNode takes a znode that surely lives in the given session.
-func (c *creation) newNode(path string, name Name, zkSession int64) *Node {
+// newNode takes a znode that surely lives in the given session. czxid is 0 where it is
+// not known.
+func (c *creation) newNode(path string, name Name, zkSession, czxid int64) *Node {
 	n := &Node{
 		Path: path, q: c.q, s: c.s, name: name, id: c.id, strays: c.sent > 1,
 		session: zkSession, onData: c.onData, crowd: c.crowd,
 		margin: c.q.LossMargin,
 		self:   selfWatch{firstRead: make(chan struct{})},
 	}
+	n.token.Store(czxid)
 	n.ended, n.endNow = context.WithCancel(context.Background())
 	n.lost, n.loseNow = context.WithCancelCause(context.Background())
 	c.s.Retain() // until it is removed
@@ -100,8 +103,12 @@ func (c *creation) newNode(path string, name Name, zkSession int64) *Node {
 // Session is the id of the ZooKeeper session that the znode lives in.
 func (n *Node) Session() int64 { return n.session }
 
-// Token is the znode's fencing token; of a held Node only.
-func (n *Node) Token() int64 { return n.token }
+// Token is the znode's fencing token. That of a held Node is known; of another one it may
+// be 0.
+func (n *Node) Token() int64 { return n.token.Load() }
+
+// learnToken takes note of the token, unless it is known.
+func (n *Node) learnToken(token int64) { n.token.CompareAndSwap(0, token) }
 
 // Lost is done, with the cause, as soon as a held Node can no longer be relied on. It
 // stays open when the Node leaves, unless the session is lost before ZooKeeper has
@@ -123,17 +130,18 @@ func (n *Node) neighbour(path string) *Node {
 	return nil
 }
 
-// hold makes a queued Node a held one; first: with nobody at all ahead. It fails with
+// hold makes a queued Node, whose token is known, a held one; first: with nobody at all
+// ahead; met: it has waited for one of another process. It fails with
 // errRejoin where the Node has ended. With any other error it stays queued: with
 // session.ErrSuspended, to be held after word from the server; the others are final.
-func (n *Node) hold(token int64, first bool) error {
+func (n *Node) hold(first, met bool) error {
 	n.mu.Lock()
 	if n.state == stateEnded {
 		n.mu.Unlock()
 		return errRejoin
 	}
 	// Before Session.Hold: a loss right behind that must be told.
-	n.state, n.wasHeld, n.first, n.token = stateHeld, true, first, token
+	n.state, n.wasHeld, n.first, n.met = stateHeld, true, first, met
 	n.mu.Unlock()
 	err := n.s.Hold(n.Path, n.q.LossMargin)
 	switch {
@@ -176,15 +184,6 @@ func (n *Node) Guard() (settled func(), ok bool) {
 		defer n.mu.Unlock()
 		n.guarded--
 	}, true
-}
-
-// handedOver tells whether n was held with nobody ahead, and left by itself with no
-// transaction open: the next in the queue has its turn, although the delete may still be
-// under way, since nobody can have come between two neighbours.
-func (n *Node) handedOver() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.first && errors.Is(n.cause, errLeft) && !n.inUseLocked()
 }
 
 // yields tells whether n has ended, and nothing can be done under its znode any more,
@@ -337,6 +336,9 @@ func (n *Node) end(cause error) bool {
 		n.loseLocked(cause)
 	}
 	n.state, n.cause, n.endedAt = stateEnded, cause, time.Now()
+	if errors.Is(cause, errLeft) {
+		n.passFront()
+	}
 	if n.wasHeld && leavesMargin(cause) {
 		n.staysUntil = n.endedAt.Add(n.margin)
 	}
@@ -344,7 +346,6 @@ func (n *Node) end(cause error) bool {
 	if n.cancelExpiry != nil {
 		n.cancelExpiry()
 	}
-	n.sure = n.self.isSetLocked() // before the delete is sent
 	n.self.stopLocked()
 	n.removal = session.Start(n.s, func() (struct{}, error) {
 		defer n.s.Release()

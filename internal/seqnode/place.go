@@ -44,7 +44,7 @@ type placeKey struct {
 var places sync.Map // placeKey to *place
 
 func placeOf(s *session.Session, q *Queue) *place {
-	key := placeKey{q.crowdKey(s), q.Kind}
+	key := placeKey{crowdKey{s, q.key()}, q.Kind}
 	if p, ok := places.Load(key); ok {
 		return p.(*place)
 	}

@@ -16,14 +16,12 @@ import (
 // deletion is noticed at once, and changes of its data are told.
 type selfWatch struct {
 	begun     atomic.Bool
-	firstRead chan struct{} // closed by the watch's goroutine behind the two that follow
-	readCzxid int64
+	firstRead chan struct{} // closed by the watch's goroutine behind what follows
 	readErr   error
 
 	// Guarded by Node.mu.
 	later  *time.Timer     // starts it, if the Node lasts; nil: nobody has asked for that
 	events <-chan zk.Event // the watch that is set, or fired last; nil before the first
-	steady <-chan struct{} // closed where the connection was away since that was set
 }
 
 // watchSelfAfter is how long a znode must last to be worth the read that watches it.
@@ -63,7 +61,6 @@ func (n *Node) keepSelfWatch() {
 	var told int32 // the version of the data that was told; a new znode has 0
 	for {
 		var own reading
-		steady := n.s.Reconnected()
 		err := n.s.Retry(n.ended, func() (err error) {
 			own, err = session.Call(n.ended, n.s, n.read)
 			return err
@@ -78,13 +75,14 @@ func (n *Node) keepSelfWatch() {
 			n.gone(session.ErrSessionEnded)
 			return
 		case err != nil:
-			n.self.learn(0, err)
+			n.self.learn(err)
 			n.q.Log.Warn("zookeeper lock: cannot watch the own znode",
 				"node", n.Path, "error", err)
 			return
 		}
-		n.watched(own.events, steady)
-		n.self.learn(own.stat.Czxid, nil)
+		n.watched(own.events)
+		n.learnToken(own.stat.Czxid)
+		n.self.learn(nil)
 		if own.stat.Version > told {
 			told = own.stat.Version
 			if n.onData != nil {
@@ -110,18 +108,18 @@ func (n *Node) read() (r reading, err error) {
 	return r, err
 }
 
-func (n *Node) watched(events <-chan zk.Event, steady <-chan struct{}) {
+func (n *Node) watched(events <-chan zk.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.self.events, n.self.steady = events, steady
+	n.self.events = events
 }
 
-// learn publishes what the first read found.
-func (w *selfWatch) learn(czxid int64, err error) {
+// learn publishes that the first read has ended.
+func (w *selfWatch) learn(err error) {
 	select {
 	case <-w.firstRead:
 	default:
-		w.readCzxid, w.readErr = czxid, err
+		w.readErr = err
 		close(w.firstRead)
 	}
 }
@@ -146,18 +144,22 @@ func (n *Node) nextEvent(events <-chan zk.Event) bool {
 	}
 }
 
-// czxid returns the zxid that created the znode, by the first read.
-func (n *Node) czxid(ctx context.Context) (int64, error) {
+// awaitToken waits until the token is known. Where nothing has told it the first read
+// does: that finds the zxid that created the znode.
+func (n *Node) awaitToken(ctx context.Context) error {
+	if n.Token() != 0 {
+		return nil
+	}
 	n.WatchSelf()
 	select {
 	case <-n.self.firstRead:
-		return n.self.readCzxid, n.self.readErr
+		return n.self.readErr
 	case <-n.ended.Done():
-		return 0, errRejoin
+		return errRejoin
 	case <-ctx.Done():
-		return 0, session.Cancelled(ctx)
+		return session.Cancelled(ctx)
 	case <-n.s.Closed():
-		return 0, n.s.Pause(ctx, 0)
+		return n.s.Pause(ctx, 0)
 	}
 }
 
@@ -188,21 +190,4 @@ func (w *selfWatch) isSetLocked() bool {
 	default:
 		return w.events != nil
 	}
-}
-
-// isThere tells whether the znode was there when the last answer came, by the watch on
-// it: a server sends events and answers in order, as long as the connection lasts.
-func (n *Node) isThere() bool {
-	n.mu.Lock()
-	set, steady := n.self.isSetLocked(), n.self.steady
-	n.mu.Unlock()
-	return set && !n.s.AwaySince(steady)
-}
-
-// wasThere is isThere for the time at which n ended.
-func (n *Node) wasThere() bool {
-	n.mu.Lock()
-	set, steady := n.sure, n.self.steady
-	n.mu.Unlock()
-	return set && !n.s.AwaySince(steady)
 }

@@ -93,8 +93,5 @@ func (y *way) pass(at int) {
 // count is how many are ahead.
 func (y *way) count() int { return len(y.left) + y.skipped }
 
-// isStraight tells whether nobody stands between the one at an index and the participant.
-func (y *way) isStraight(at int) bool { return y.skipped == 0 && at == len(y.left)-1 }
-
 // isClear tells whether nobody at all is ahead.
 func (y *way) isClear() bool { return y.count() == 0 }

@@ -23,8 +23,7 @@ type waiter struct {
 	firstList *session.Pending[listing]
 	// closed once the connection was away and is back
 	reconnected <-chan struct{}
-	lagging     bool  // it was, and no sync has succeeded since
-	token       int64 // what is to be the Node's; 0 is unknown
+	lagging     bool // it was, and no sync has succeeded since
 	// as far as is known; none where it may be its turn
 	position position
 	passed   *passed // the farthest of whom it is known; nil: nobody
@@ -32,6 +31,7 @@ type waiter struct {
 	// when the question was put that has no answer yet
 	asked time.Time
 	told  bool // OnQueued was
+	met   bool // it has waited for one of another process
 	// somebody behind waits for the znode; of a stay that shares it only
 	followed bool
 }
@@ -44,7 +44,6 @@ type position struct {
 	local   *Node   // the blocker, if it is of this process and had not ended
 	alone   bool    // it is the nearest of this process; nobody has asked about others
 	last    bool    // once the blocker has gone nobody blocks, and nobody can turn up
-	next    bool    // nobody stands between the blocker and the participant
 	first   bool    // nobody at all is ahead, once the blocker has gone
 }
 
@@ -116,6 +115,9 @@ func (w *waiter) place(ctx context.Context) (position, error) {
 		if p, ok := w.behindOwn(); ok {
 			return p, nil
 		}
+		if p, ok := w.isNext(ctx); ok {
+			return p, nil
+		}
 		if v := w.knownView(); v != nil {
 			// Our own znode was there when somebody else has listed it.
 			if p := w.positionIn(v); p.blocker != "" || w.intact(ctx) {
@@ -153,8 +155,7 @@ func (w *waiter) behindOwn() (position, bool) {
 		return position{}, false
 	}
 	return position{
-		ahead: ahead, blocker: blocker.Path, local: blocker,
-		alone: true, next: n.name.Seq-blocker.name.Seq == 1,
+		ahead: ahead, blocker: blocker.Path, local: blocker, alone: true,
 	}, true
 }
 
@@ -190,8 +191,8 @@ func (w *waiter) positionIn(v *view) position {
 	self, _ := v.find(n.name)
 	// Nobody has joined later, so the last change of the directory is our create, or came
 	// behind it: a token that is ours, and less than that of those who follow.
-	if self == len(v.queue)-1 && w.token == 0 {
-		w.token = v.pzxid
+	if self == len(v.queue)-1 {
+		n.learnToken(v.pzxid)
 	}
 	w.followed = w.request.stay != nil && n.followedIn(v.queue, self)
 	way := w.way(v)
@@ -206,7 +207,6 @@ func (w *waiter) positionIn(v *view) position {
 	if p.local = n.neighbour(p.blocker); p.local != nil && p.local.ended.Err() != nil {
 		p.local = nil // something can still be done under it: see yields
 	}
-	p.next = way.isStraight(at)
 	way.pass(at)
 	p.passed = &passed{blocker, way.skipped}
 	p.last = way.next() < 0 && !n.q.Relist
@@ -230,6 +230,7 @@ func (w *waiter) wait(ctx context.Context) (free bool, err error) {
 	if p.local != nil { // its Node tells when it goes
 		wake.blocker = p.local.ended.Done()
 	} else {
+		w.met = true
 		wake.reconnected, wake.poll = w.reconnected, nextPoll()
 		switch wake.watch, err = n.s.Watch(ctx, p.blocker); {
 		case errors.Is(err, zk.ErrNoNode): // it went since the list
@@ -244,8 +245,6 @@ func (w *waiter) wait(ctx context.Context) (free bool, err error) {
 			return false, err
 		}
 		switch by {
-		case blockerEnded:
-			return w.takeOver(), nil
 		case watchFired:
 			if errors.Is(ev.Err, zk.ErrClosing) {
 				n.s.ConnClosed()
@@ -275,21 +274,6 @@ func (w *waiter) wait(ctx context.Context) (free bool, err error) {
 			return false, nil
 		}
 	}
-}
-
-// takeOver tells whether the blocker, of this process, has handed over to us: it was held
-// with nobody ahead, so whoever stood ahead of it has gone; and nobody is between the
-// two. One that was lost hands nothing over: it may have gone with our own znode. Nor
-// does one that counts other names, and may have had somebody ahead whom it did not see.
-func (w *waiter) takeOver() bool {
-	n, p := w.node, &w.position
-	switch {
-	case n.q.Relist, p.local.crowd != n.crowd, !p.local.handedOver(),
-		p.alone && !n.crowd.joins(p.local, n):
-		return false
-	}
-	p.first = p.next
-	return true
 }
 
 // advance goes on to who is left ahead, as the blocker is said to have gone; free:
@@ -363,11 +347,11 @@ func (w *waiter) intact(ctx context.Context) bool {
 // watchSelf begins the watch on the own znode as soon as it can matter to a waiter.
 func (w *waiter) watchSelf() {
 	n, p := w.node, w.position
-	if p.alone && p.next { // so that its number tells who is next when it leaves
-		p.local.WatchSelf()
+	if p.local != nil { // so that its number tells who is next when it leaves
+		n.s.LearnBirth(n.q.Dir)
 	}
 	switch {
-	case w.token == 0: // the token takes a read, and now is the time for it
+	case n.Token() == 0: // the token takes a read, and now is the time for it
 		n.WatchSelf()
 	// The watch on the blocker grants; no list shows whether our znode is there.
 	case p.local == nil && p.last:
@@ -382,14 +366,10 @@ func (w *waiter) watchSelf() {
 func (w *waiter) take(ctx context.Context) error {
 	first := w.position.first
 	w.position, w.asked = position{}, time.Now()
-	if w.token == 0 {
-		czxid, err := w.node.czxid(ctx)
-		if err != nil {
-			return err
-		}
-		w.token = czxid
+	if err := w.node.awaitToken(ctx); err != nil {
+		return err
 	}
-	err := w.node.hold(w.token, first)
+	err := w.node.hold(first, w.met)
 	if err == nil && w.request.stay == nil { // of a stay each owner has his own time
 		w.node.expireLater()
 	}

@@ -112,11 +112,24 @@ var defects = []defect{
 	},
 	{
 		name: "a neighbour that gave up hands the lock over",
+		file: "internal/seqnode/front.go",
+		edits: []edit{{
+			now:  "if n.crowd != nil && n.first && !n.inUseLocked() {",
+			then: "if n.crowd != nil && !n.inUseLocked() {",
+		}},
+	},
+	{
+		name: "who has lost the lock hands it over",
 		file: "internal/seqnode/node.go",
 		edits: []edit{{
-			now:  "return n.first && errors.Is(n.cause, errLeft)",
-			then: "return errors.Is(n.cause, errLeft)",
+			now:  "	if errors.Is(cause, errLeft) {\n		n.passFront()\n	}\n",
+			then: "	n.passFront()\n",
 		}},
+	},
+	{
+		name:  "the numbers of a former directory count",
+		file:  "internal/seqnode/front.go",
+		edits: []edit{{now: "if !ok || f.token < born {", then: "if !ok {"}},
 	},
 	{
 		name: "a loss is not told to the holder",
@@ -130,15 +143,15 @@ var defects = []defect{
 		name: "a token from a list in which others stand behind",
 		file: "internal/seqnode/waiter.go",
 		edits: []edit{{
-			now:  "if self == len(v.queue)-1 && w.token == 0 {",
-			then: "if w.token == 0 {",
+			now:  "if self == len(v.queue)-1 {",
+			then: "if true {",
 		}},
 	},
 	{
 		name: "a read lock under a write lock has its own token",
 		file: "internal/seqnode/beside.go",
 		edits: []edit{{
-			now:  "	w.token = writer.token\n",
+			now:  "	n.token.Store(writer.Token())\n",
 			then: "",
 		}},
 	},
@@ -178,7 +191,7 @@ var defects = []defect{
 		name: "who came between two of a process is overlooked",
 		file: "internal/seqnode/crowd.go",
 		edits: []edit{{
-			now:  "if n.name.Seq-m.name.Seq != int32(len(between))+1 {",
+			now:  "if n.name.Seq-seq != int32(len(between))+1 {",
 			then: "if false {",
 		}},
 	},

@@ -40,6 +40,7 @@ type scene struct {
 	crowded   bool // many in each process share the place for one lock
 	apart     bool // servers are cut off more often
 	bounded   bool // see simulator.Config
+	reaped    bool // a directory goes as soon as nobody stands in it
 }
 
 func newScene(seed uint64) scene {
@@ -95,6 +96,10 @@ func newScene(seed uint64) scene {
 	}
 	bare := slices.Contains(s.bare[:], true)
 	s.bounded = !s.short && !bare && random.IntN(3) == 0
+	s.reaped = random.IntN(3) == 0
+	if s.reaped && !special && !s.crowded { // so that nobody stands there now and then
+		s.owners, s.longHolds = 1, false
+	}
 	return s
 }
 
@@ -130,6 +135,7 @@ func (s scene) String() string {
 		"places are kept":    s.cached > 0,
 		"crowded":            s.crowded,
 		"bounded holds":      s.bounded,
+		"directories go":     s.reaped,
 	} {
 		if is {
 			all = append(all, what)
@@ -151,6 +157,9 @@ func (s scene) ensemble(seed uint64) []zktest.Option {
 	}
 	if s.eager {
 		opts = append(opts, zktest.WithEagerACLCheck())
+	}
+	if s.reaped {
+		opts = append(opts, zktest.WithContainerCheck(time.Millisecond))
 	}
 	return opts
 }
