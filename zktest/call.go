@@ -154,7 +154,8 @@ func (c *conn) writeLocked(asked *call, who []identity) {
 
 // syncLocked has the leader answer behind all that it has committed. Only its own clients
 // have to have their sessions still: what it finds wrong with a follower's sync is not
-// passed on (ProposalRequestProcessor).
+// passed on (ProposalRequestProcessor). But a session's end stands in the same line: who
+// asks in one that the leader ends gets no answer any more.
 func (c *conn) syncLocked(asked *call) {
 	s := c.server
 	if s.cluster.leader == s {
@@ -162,7 +163,11 @@ func (c *conn) syncLocked(asked *call) {
 		return
 	}
 	s.toLeader.push(s.delayLocked(), func() {
-		s.cluster.commits.push(0, func() {
+		line := s.cluster.commits
+		if one := s.cluster.sessions[c.session]; one != nil && one.closing {
+			line = s.cluster.closings
+		}
+		line.push(0, func() {
 			s.fromLeader.push(s.delayLocked(), func() { asked.synced(codeOK) })
 		})
 	})

@@ -179,6 +179,22 @@ func TestSessionMoved(t *testing.T) {
 	})
 }
 
+// A sync through a follower is not answered in a session that the leader is about to end,
+// however long that takes.
+func TestASyncBehindTheEndOfItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, f1, _ := three(t, zktest.WithSlowClose(2*time.Second))
+		raw := dialRaw(t, c.Link(""), f1).open(sessionTimeout)
+		raw.send(ask(1, 9, func(b *buffer) { b.bytes([]byte("/")) }))
+		require.Equal(t, outcome{1, 0}, raw.answer())
+		c.ExpireSession(c.Sessions()[0])
+		began := time.Now()
+		raw.send(ask(2, 9, func(b *buffer) { b.bytes([]byte("/")) }))
+		require.True(t, raw.closed())
+		require.Equal(t, 2*time.Second, time.Since(began))
+	})
+}
+
 // The answer to a write has its own zxid, also where it has to wait for what came through
 // the server that the session has left.
 func TestTheAnswerToAWriteHasItsZxid(t *testing.T) {
