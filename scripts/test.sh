@@ -57,9 +57,9 @@ go test "${race[@]}" -count=1 -run '^$' ./... >/dev/null
 step "go test, on ${ZOOKEEPER_SERVERS:-${ZOOKEEPER_RUN:-container} servers}"
 go test "${race[@]}" -count=1 -p 1 -timeout 20m "$@" ./...
 
-# What the race detector would see here it has seen before.
+# What the race detector would see here it has seen before. Most of these tests wait for pauses of the client.
 step the tests of the locks once more, on zktest
-ZOOKEEPER_RUN=embedded go test -count=1 -p 1 "$@" . ./internal/hazards
+ZOOKEEPER_RUN=embedded go test -count=1 -p 1 -parallel 8 "$@" . ./internal/hazards
 
 # Some without the race detector: the clients of etcd and redis, and SQLite's driver, would have to be built for it.
 module chaos "${race[@]}"
