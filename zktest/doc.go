@@ -21,7 +21,7 @@
 // are those of ZooKeeper 3.8 with its default settings, but that TTL znodes are enabled;
 // the package's tests compare both, request by request. Where other settings matter to
 // clients there are options: [WithMinSessionTimeout], [WithMaxSession],
-// [WithEagerACLCheck].
+// [WithEagerACLCheck], [WithContainerCheck].
 //
 // # The ensemble
 //
