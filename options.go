@@ -146,7 +146,8 @@ func WithLossMargin(d time.Duration) Option {
 // ErrLockLost, and the znode is deleted, after the loss margin, if any. Release tells the
 // same error. d is counted from when the lock is granted, by this process's monotonic
 // clock, or its wall clock where that has moved farther. Re-entries do not renew it. Each
-// lease has its own, and each member of a multi lock.
+// lease has its own, and each member of a multi lock: an Acquire that does not get all
+// members within d begins anew, so let d be much longer than that takes.
 //
 // It stops nobody: the owner who hangs may go on writing when he wakes up, if he does not
 // look at Lost. Hold.Multi refuses then, and so does a store that looks at tokens. And it
