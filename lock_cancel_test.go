@@ -417,6 +417,8 @@ func TestImpatientWaitersLeaveNothing(t *testing.T) {
 			require.Less(t, heapInUse(p, other), heap+1<<20, "waiters are not let go of")
 			require.Len(t, other.Children(path), 1)
 			watchers := watchersOf(t, server)
+			require.LessOrEqual(t, watchers[path], 1, "those behind their own, once")
+			delete(watchers, path)
 			require.Len(t, watchers, 1)
 			require.LessOrEqual(
 				t, watchers[held.LockPath(ctx)], 2,
