@@ -97,7 +97,7 @@ func newScene(seed uint64) scene {
 	bare := slices.Contains(s.bare[:], true)
 	s.bounded = !s.short && !bare && random.IntN(3) == 0
 	s.reaped = random.IntN(3) == 0
-	if s.reaped && s.bounded { // to make one takes three commits, and a hold may end first
+	if s.reaped && s.bounded { // to make one takes three commits: a hold may end first
 		s.slowCommit = 0
 	}
 	if s.reaped && !special && !s.crowded { // so that nobody stands there now and then
