@@ -362,16 +362,12 @@ func TestRequestsOfAnEndingSession(t *testing.T) {
 		far := dialRaw(t, c.Link("far"), f1).open(sessionTimeout)
 		for _, raw := range []*rawClient{near, far} {
 			c.ExpireSession(raw.session)
-			raw.send(existence(1, "/"), synchrony(2), creation(3, "/a", 0), ping())
+			raw.send(existence(1, "/"), creation(2, "/a", 0), ping(), synchrony(3))
 		}
 		ended := time.Now()
 		require.Equal(t, outcome{1, 0}, far.answer())
 		require.Equal(
-			t, outcome{2, 0}, far.answer(),
-			"a follower's sync does not depend on a session",
-		)
-		require.Equal(
-			t, outcome{3, -112}, far.answer(),
+			t, outcome{2, -112}, far.answer(),
 			"what a follower does not know its leader tells it",
 		)
 		require.Equal(t, outcome{-2, 0}, far.answer())
