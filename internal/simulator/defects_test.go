@@ -18,6 +18,7 @@ type defect struct {
 	name  string
 	file  string // relative to the module's root
 	edits []edit
+	from  int // the first seed that is tried; 0 is 1
 }
 
 // An edit puts one text in the place of another, which must stand exactly once in the
@@ -210,6 +211,7 @@ var defects = []defect{
 	},
 	{
 		name: "a kept place is used after its loss clock ran out",
+		from: 1700, // those before show nothing, and take minutes
 		file: "internal/seqnode/node.go",
 		edits: []edit{
 			{
@@ -324,7 +326,7 @@ func TestDefects(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			simulator := d.build(t)
-			from := 1
+			from := max(d.from, 1)
 			for range replayedSeeds {
 				seed := d.hunt(t, simulator, from)
 				_, failed := runMutant(t, simulator, "SIM_SEED="+strconv.Itoa(seed))

@@ -100,7 +100,7 @@ func newScene(seed uint64) scene {
 	if s.reaped && s.bounded { // to make one takes three commits: a hold may end first
 		s.slowCommit = 0
 	}
-	if s.reaped && !special && !s.crowded { // so that nobody stands there now and then
+	if s.reaped && !special && s.cached == 0 { // so that nobody is there now and then
 		s.owners, s.longHolds = 1, false
 	}
 	return s
