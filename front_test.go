@@ -24,18 +24,6 @@ func useTimes(t *testing.T, lock recipes.InterProcessLock, times int) {
 	}
 }
 
-// join makes znodes of the other process, who hold the lock and wait.
-func (b *frontBubble) join(t *testing.T, times int) (nodes []string) {
-	t.Helper()
-	for range times {
-		node, err := b.Other.Create("/lock/_c_0b2d2e5c-3b0b-4a0f-8f0b-1e6f1e7a9c55-lock-",
-			nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
-		require.NoError(t, err)
-		nodes = append(nodes, node)
-	}
-	return nodes
-}
-
 // A frontBubble is one whose process ours has used the lock so often that it asks nobody
 // whether the lock is free.
 type frontBubble struct{ *locktest.Bubble }
@@ -48,6 +36,18 @@ func inFrontBubble(t *testing.T, test func(t *testing.T, b *frontBubble)) {
 		useTimes(t, b.Lock, frontUses)
 		test(t, &frontBubble{b})
 	})
+}
+
+// join makes znodes of the other process, who hold the lock and wait.
+func (b *frontBubble) join(t *testing.T, times int) (nodes []string) {
+	t.Helper()
+	for range times {
+		node, err := b.Other.Create("/lock/_c_0b2d2e5c-3b0b-4a0f-8f0b-1e6f1e7a9c55-lock-",
+			nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		nodes = append(nodes, node)
+	}
+	return nodes
 }
 
 // waits demands that the lock is not to be had while a znode is there that is ahead.

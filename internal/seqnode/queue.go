@@ -16,7 +16,7 @@ import (
 // A Rule names the participant that must go before self may proceed, by its index among
 // those ahead, and -1 when none has to: nobody who joins later comes first. The token by
 // the directory's pzxid (positionIn), the grant without a list (position.last), what is
-// known of a crowd and the hand-over in a process (handedOver) rely on that. What grants
+// known of a crowd and the hand-over in a process (passFront) rely on that. What grants
 // in another order is no Rule, but an aim of its own. Of several the Rule names the
 // nearest: those between that one and self are not in its way, and when it has gone after
 // having had nothing ahead of it, it is self's turn.

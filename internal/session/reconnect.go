@@ -89,10 +89,5 @@ func (s *Session) AwaySince(reconnected <-chan struct{}) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sawLocked(now)
-	select {
-	case <-reconnected:
-		return true
-	default:
-		return false
-	}
+	return isDone(reconnected)
 }

@@ -34,9 +34,7 @@ type watch struct {
 // event returns what the watch fired with, unless one of those who share it has that
 // already. A watch that could not be set is over, too.
 func (w *watch) event() (ev zk.Event, over bool) {
-	select {
-	case <-w.set.done:
-	default:
+	if !isDone(w.set.done) {
 		return ev, false
 	}
 	if w.set.err != nil {
