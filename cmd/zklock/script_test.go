@@ -49,6 +49,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "background": background, "await": await, "gone": gone,
 			"signal": send, "server": server, "znodes": znodes,
+			"watches": watchesSet,
 		},
 	})
 }
@@ -188,6 +189,17 @@ func znodes(ts *testscript.TestScript, _ bool, args []string) {
 			func(path string) bool { return !match.MatchString(path) })
 		return len(found) == want
 	}, func() string { return "the znodes are " + strings.Join(all, "\n") })
+}
+
+// watches N waits until N watches are set.
+func watchesSet(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	var set int
+	until(ts, func() bool {
+		set = clusterOf(ts).Watches()
+		return set == want
+	}, func() string { return strconv.Itoa(set) + " watches are set" })
 }
 
 func until(ts *testscript.TestScript, holds func() bool, otherwise func() string) {
