@@ -295,10 +295,11 @@ func (w *waiter) advance(ctx context.Context) (free bool, err error) {
 	return w.ask(ctx, v)
 }
 
-// Several reads are worth it instead of one list only where that is much longer, and so
-// many at most are under way.
+// A read costs the servers, and us, about as much as some hundred names of a list, but
+// fewer bytes than four. So several are worth it instead of a list only where that is
+// long, and so many at most are under way.
 const (
-	askShare  = 8
+	askShare  = 64
 	askAtMost = 64
 )
 
