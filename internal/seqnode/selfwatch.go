@@ -61,6 +61,7 @@ func (n *Node) keepSelfWatch() {
 	var told int32 // the version of the data that was told; a new znode has 0
 	for {
 		var own reading
+		reconnected := n.s.Reconnected()
 		err := n.s.Retry(n.ended, func() (err error) {
 			own, err = session.Call(n.ended, n.s, n.read)
 			return err
@@ -89,9 +90,10 @@ func (n *Node) keepSelfWatch() {
 				n.onData(own.data)
 			}
 		}
-		if !n.nextEvent(own.events) {
+		if !n.nextEvent(own.events, reconnected) {
 			return
 		}
+		n.watched(nil) // it is not intact until the next read
 	}
 }
 
@@ -124,11 +126,15 @@ func (w *selfWatch) learn(err error) {
 	}
 }
 
-// nextEvent waits for the watch to fire; false: there is nothing to watch any more.
-func (n *Node) nextEvent(events <-chan zk.Event) bool {
+// nextEvent waits for the watch to fire, or for the connection to be back: it asks once
+// that its watches be set again, and a server may turn that away. false: there is nothing
+// to watch any more.
+func (n *Node) nextEvent(events <-chan zk.Event, reconnected <-chan struct{}) bool {
 	select {
 	case <-n.ended.Done():
 		return false
+	case <-reconnected:
+		return true
 	case ev := <-events:
 		switch {
 		case ev.Type == zk.EventNodeDeleted:

@@ -1,0 +1,68 @@
+package recipes_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/locktest"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// resetWithoutWatches resets the connection of ours. The client asks once that its watches
+// be set again, and goes on without them where a busy server turns that away.
+func resetWithoutWatches(t *testing.T, b *locktest.Bubble) {
+	t.Helper()
+	link := b.Cluster.Link("ours")
+	link.Throttle(zktest.OpSetWatches)
+	link.Reset()
+	time.Sleep(3 * time.Second)
+	require.Equal(t, zk.StateHasSession, b.Ours.State())
+	link.Spare()
+}
+
+func TestADeletedHoldWhoseWatchWasNotSetAgain(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		ctx := locktest.Owner(t)
+		require.NoError(t, b.Lock.Acquire(ctx))
+		hold := b.Lock.Hold(ctx)
+		time.Sleep(settle)
+		resetWithoutWatches(t, b)
+		require.NoError(t, hold.Err())
+		require.NoError(t, b.Other.Delete(hold.Path(), -1))
+		time.Sleep(settle)
+		require.Error(t, hold.Err(), "nobody has told the holder")
+	})
+}
+
+// The waiter knows that one other is ahead, and watches that. When it goes it is the
+// waiter's turn, if its own znode is there.
+func TestADeletedWaiterWhoseWatchWasNotSetAgain(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		f := &frontBubble{b}
+		useTimes(t, b.Lock, 1)
+		ahead := f.join(t, 2)
+		acquired := locktest.Start(func() error {
+			return b.Lock.Acquire(locktest.Owner(t))
+		})
+		time.Sleep(settle)
+		own := slices.DeleteFunc(znodes(b), func(node string) bool {
+			return slices.Contains(ahead, node)
+		})
+		require.Len(t, own, 1)
+		resetWithoutWatches(t, b)
+		require.NoError(t, b.Other.Delete(ahead[1], -1))
+		time.Sleep(2 * time.Minute) // it polls
+		behind := f.join(t, 1)[0]
+		require.NoError(t, b.Other.Delete(own[0], -1))
+		time.Sleep(settle)
+		require.NoError(t, b.Other.Delete(ahead[0], -1))
+		time.Sleep(settle)
+		require.Empty(t, acquired, "granted without %s, beside %s", own[0], behind)
+		require.NoError(t, b.Other.Delete(behind, -1))
+		require.NoError(t, <-acquired)
+	})
+}
