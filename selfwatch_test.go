@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
@@ -64,5 +65,23 @@ func TestADeletedWaiterWhoseWatchWasNotSetAgain(t *testing.T) {
 		require.Empty(t, acquired, "granted without %s, beside %s", own[0], behind)
 		require.NoError(t, b.Other.Delete(behind, -1))
 		require.NoError(t, <-acquired)
+	})
+}
+
+// The watch on the directory, which tells that somebody else wants a kept place, is that
+// of one stay after the other.
+func TestAKeptPlaceWhoseWatchWasNotSetAgain(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		kept := b.Mutex(t, b.Ours, "/lock", recipes.WithCaching(longIdle, 1))
+		useTimes(t, kept, 1)
+		time.Sleep(settle)
+		resetWithoutWatches(t, b)
+		for range 2 {
+			useTimes(t, kept, 1)
+			time.Sleep(settle)
+			visit := visitLock(t, b.Mutex(t, b.Other, "/lock"))
+			require.True(t, visit.holds(), "the place is not given up")
+			visit.leave()
+		}
 	})
 }

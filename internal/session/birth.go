@@ -6,7 +6,7 @@ import (
 )
 
 // birthsAtMost is how many watches may be pending on a connection for one more to be set
-// by LearnBirth. It lasts for as long as the znode.
+// that lasts for as long as the znode.
 const birthsAtMost = 1000
 
 // LearnBirth finds out, in the background, what Born is to tell of the znode at path,
@@ -68,6 +68,10 @@ func (ws *watches) retire(key watchKey, w *watch) {
 func (ws *watches) hasRoom() bool {
 	ws.s.mu.Lock()
 	defer ws.s.mu.Unlock()
+	return ws.hasRoomLocked()
+}
+
+func (ws *watches) hasRoomLocked() bool {
 	if len(ws.shared)+len(ws.retired) < birthsAtMost {
 		return true
 	}

@@ -14,7 +14,7 @@ import (
 type watches struct {
 	s       *Session
 	shared  map[watchKey]*watch // some of which may be over
-	retired []*watch            // likewise; see LearnBirth
+	retired []*watch            // those that nobody else is to share, likewise
 	sweepAt int                 // how many there may be before the next sweep
 }
 
@@ -95,6 +95,7 @@ func (ws *watches) WatchChildren(
 	w, isNew := ws.of(watchKey{path, true})
 	if isNew {
 		w.set.run(func() (none struct{}, err error) {
+			w.steady = ws.s.Reconnected()
 			l.children, l.stat, w.events, err = ws.s.childrenW(path)
 			return none, err
 		})
@@ -117,7 +118,10 @@ func (ws *watches) of(key watchKey) (w *watch, isNew bool) {
 	ws.s.mu.Lock()
 	defer ws.s.mu.Unlock()
 	if w := ws.shared[key]; w != nil && !w.over() {
-		return w, false
+		if !ws.mayBeDead(w) {
+			return w, false
+		}
+		ws.retired = append(ws.retired, w)
 	}
 	if len(ws.shared) >= ws.sweepAt {
 		ws.sweepAt = max(16, 2*ws.sweepWatches())
@@ -125,6 +129,15 @@ func (ws *watches) of(key watchKey) (w *watch, isNew bool) {
 	w = &watch{set: newPending[struct{}](ws.s)}
 	ws.shared[key] = w
 	return w, true
+}
+
+// mayBeDead tells whether the connection was away since a watch was set: the client asks
+// once that it be set again, and a server may turn that away. Where no handshake tells,
+// that is a guess, and would make a watch of each pause between two users. It is called
+// with Session.mu held.
+func (ws *watches) mayBeDead(w *watch) bool {
+	return ws.s.lastHandshake != nil && isDone(w.set.done) && isDone(w.steady) &&
+		ws.hasRoomLocked()
 }
 
 // sweepWatches forgets the watches that are over, and tells how many are left.
