@@ -35,7 +35,7 @@ func (q *Queue) EnterBeside(
 		if err == nil {
 			err = w.take(ctx)
 		}
-		if writer.ended.Err() != nil || n.session != writer.session {
+		if writer.hasEnded() || n.session != writer.session {
 			return errRejoin
 		}
 		return err

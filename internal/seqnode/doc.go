@@ -55,8 +55,9 @@
 // it; else a watch on it is set, and events and answers come in order (intact). Numbers
 // are worth nothing unless they are of one directory: a watch on that tells since when it
 // has been the same (session.Session.Born), and tokens, who has come since. Whose znode
-// somebody deletes within 20 ms of its create can still have the lock handed on to it
-// within its process: the watch on it is set then, and tells the holder at once.
+// somebody deletes within 20 ms of its create, or while the connection is away, can still
+// have the lock handed on to it within its process: the watch on it is set then, or set
+// again, and tells the holder at once.
 //
 // # A place that is kept
 //
