@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"regexp"
 	"slices"
 	"strconv"
@@ -31,6 +32,9 @@ const patience = 30 * time.Second
 func TestScripts(t *testing.T) {
 	root, err := os.Getwd()
 	require.NoError(t, err)
+	// What is caught here is not ignored there, as it would be under nohup.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	t.Cleanup(func() { signal.Reset(syscall.SIGHUP) })
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
