@@ -292,10 +292,17 @@ func (an *analysis) checkReleases() error {
 	return nil
 }
 
-// handedOn tells whether b's process let a have the lock, which it may do without asking,
-// and a had it no longer than until its process had to know that its znode was deleted.
+// handedOn tells whether a's process has had the lock, at the time of b or since, and let
+// a have it, which it may do without asking; and a had it no longer than until that had to
+// know that its znode was deleted.
 func (an *analysis) handedOn(b, a *acquisition, deleted time.Duration) bool {
-	return a.Worker == b.Worker && a.doubted <= an.toldBy(deleted)
+	before := func(c *acquisition) bool {
+		excludes := a.mode == Exclusive || c.mode == Exclusive
+		return excludes && c.Worker == a.Worker && c.grantedAt >= b.grantedAt &&
+			c.releasingAt <= a.grantedAt
+	}
+	return a.doubted <= an.toldBy(deleted) &&
+		slices.ContainsFunc(an.granted(a.path), before)
 }
 
 // eventDelay is what may pass between a grant and the news that its znode had gone
