@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-// resetWithoutWatches resets the connection of ours. The client asks once that its watches
-// be set again, and goes on without them where a busy server turns that away.
+// resetWithoutWatches resets the connection of ours. The client asks once that its
+// watches be set again, and goes on without them where a busy server turns that away.
 func resetWithoutWatches(t *testing.T, b *locktest.Bubble) {
 	t.Helper()
 	link := b.Cluster.Link("ours")

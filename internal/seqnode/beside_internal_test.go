@@ -40,8 +40,8 @@ func (c *besideConn) Children(string) ([]string, *zk.Stat, error) {
 	return slices.Clone(c.names), &zk.Stat{}, nil
 }
 
-// Whoever lists the queue once a writer has ended goes past that one: a reader that turned
-// up beside it after that would be overlooked.
+// Whoever lists the queue once a writer has ended goes past that one, and would overlook
+// a reader that turned up beside it after that.
 func TestNobodyGetsInBesideAWriterThatIsEnding(t *testing.T) {
 	s := session.Use(&besideConn{}, session.Config{
 		Timeout: func() time.Duration { return time.Minute }, ServerTick: time.Second,

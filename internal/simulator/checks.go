@@ -293,7 +293,7 @@ func (an *analysis) checkReleases() error {
 }
 
 // handedOn tells whether a's process has had the lock, at the time of b or since, and let
-// a have it, which it may do without asking; and a had it no longer than until that had to
+// a have it, which it may do without asking; and a had it no longer than until it had to
 // know that its znode was deleted.
 func (an *analysis) handedOn(b, a *acquisition, deleted time.Duration) bool {
 	before := func(c *acquisition) bool {

@@ -550,7 +550,8 @@ func TestCheckRemovals(t *testing.T) {
 			33 granted   1/1/0 token=7 node=/p/c
 			34 released  1/0/0 ok
 			35 lost      1/1/0`, limits: simulator.Limits{Told: 13 * time.Millisecond}},
-		{name: "not handed on", text: `
+		{
+			name: "not handed on", text: `
 			10 called    0/0/0 exclusive
 			20 granted   0/0/0 token=5 node=/p/a
 			21 called    1/0/0 exclusive
