@@ -86,9 +86,9 @@ func SetSharedCount(ctx context.Context, conn Conn, countPath string, maximum in
 	return nil
 }
 
-// errCreatedMeanwhile says that a znode that was missing is there now, by somebody else's
-// doing.
-var errCreatedMeanwhile = errors.New("it was created meanwhile")
+// errChangedMeanwhile says that what was missing is there now, or the other way round, by
+// somebody else's doing.
+var errChangedMeanwhile = errors.New("it was created, or its parent deleted, meanwhile")
 
 // setOrCreate sets the data of a znode, which it creates in dir where it is missing.
 func setOrCreate(
@@ -101,7 +101,8 @@ func setOrCreate(
 	if !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
-	if zkpath.Parent(path) != "/" {
+	hasParent := zkpath.Parent(path) != "/"
+	if hasParent {
 		if err := dir.Make(ctx); err != nil {
 			return err
 		}
@@ -109,8 +110,8 @@ func setOrCreate(
 	_, err = session.Call(ctx, s, func() (string, error) {
 		return s.Create(path, data, zk.FlagPersistent, acl)
 	})
-	if errors.Is(err, zk.ErrNodeExists) {
-		return errCreatedMeanwhile
+	if errors.Is(err, zk.ErrNodeExists) || hasParent && errors.Is(err, zk.ErrNoNode) {
+		return errChangedMeanwhile
 	}
 	return err
 }

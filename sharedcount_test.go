@@ -6,6 +6,8 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +62,37 @@ func TestSetSharedCount(t *testing.T) {
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		require.ErrorContains(t, err, "set shared count "+at)
 	}
+}
+
+// A parentlessConn deletes a znode before the first create below it.
+type parentlessConn struct {
+	*recipes.Client
+	parent string
+	once   sync.Once
+}
+
+func (c *parentlessConn) Create(
+	path string, data []byte, flags int32, acl []zk.ACL,
+) (created string, err error) {
+	if strings.HasPrefix(path, c.parent+"/") {
+		c.once.Do(func() { err = c.Client.Delete(c.parent, -1) })
+	}
+	if err != nil {
+		return "", err
+	}
+	return c.Client.Create(path, data, flags, acl)
+}
+
+// A container that is empty goes by the server's doing, or by that of a caller who made
+// it and has given up.
+func TestSetSharedCountWhoseParentGoes(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		conn := &parentlessConn{Client: b.Ours, parent: "/app"}
+		require.NoError(t, recipes.SetSharedCount(t.Context(), conn, "/app/count", 3))
+		data, _, err := b.Other.Get("/app/count")
+		require.NoError(t, err)
+		require.Equal(t, []byte{0, 0, 0, 3}, data)
+	})
 }
 
 func TestSharedMaximum(t *testing.T) {
