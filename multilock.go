@@ -183,7 +183,7 @@ func (m *InterProcessMultiLock) acquireAll(
 			return nil, err
 		}
 		got++
-		if hold, ok := holdFor(ownOnly(ctx), lock); ok && hold != nil {
+		if hold, ok := holdFor(ownOnlyFor(ctx, lock), lock); ok && hold != nil {
 			holds = append(holds, hold)
 		}
 	}

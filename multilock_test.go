@@ -370,6 +370,35 @@ func TestAMultiLockGivesBackInTime(t *testing.T) {
 }
 
 // While it waits for one member, a multi lock can lose another.
+// A member of the caller's own kind may acquire for another owner than that of the call.
+func TestAMultiLockHoldsAMemberOfAnotherOwner(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		leases := func(conn recipes.Conn) *recipes.InterProcessSemaphoreMutex {
+			lock, err := recipes.NewInterProcessSemaphoreMutex(conn, "/a")
+			require.NoError(t, err)
+			return lock
+		}
+		ours, theirs := leases(b.Ours), leases(b.Other)
+		multi := recipes.NewInterProcessMultiLockOf(
+			&anyRelease{ours}, b.Mutex(t, b.Ours, "/b"),
+		)
+		busy := b.Mutex(t, b.Other, "/b")
+		ctx, others := locktest.Owner(t), locktest.Owner(t)
+		require.NoError(t, busy.Acquire(others))
+		acquired := locktest.Start(func() error { return multi.Acquire(ctx) })
+		time.Sleep(time.Second)
+		require.NoError(t, b.Other.Delete(ours.Hold(ctx).Path(), -1))
+		require.NoError(t, theirs.Acquire(others))
+		time.Sleep(time.Second)
+		require.NoError(t, busy.Release(others))
+		time.Sleep(time.Second)
+		require.Empty(t, acquired, "it holds /b, and somebody else /a")
+		require.NoError(t, theirs.Release(others))
+		require.NoError(t, <-acquired)
+		require.NoError(t, multi.Release(ctx))
+	})
+}
+
 func TestAMultiLockHoldsAllItsMembers(t *testing.T) {
 	for name, lose := range map[string]func(
 		c *zktest.Cluster, ours, other *recipes.Client,
