@@ -85,3 +85,37 @@ func TestAKeptPlaceWhoseWatchWasNotSetAgain(t *testing.T) {
 		}
 	})
 }
+
+// Somebody who has given up has left a watch on the maximum. Who comes as the connection
+// is back, and nobody has looked at it yet, must not rely on that.
+func TestASharedMaximumWhoseWatchWasNotSetAgain(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		ctx := locktest.Owner(t)
+		require.NoError(t, recipes.SetSharedCount(ctx, b.Other, "/count", 1))
+		s, err := recipes.NewInterProcessSemaphoreV2Shared(b.Ours, "/s", "/count")
+		require.NoError(t, err)
+		require.NoError(t, b.Lock.Acquire(ctx), "so that somebody uses the connection")
+		leases, err := s.AcquireTimeout(ctx, 2, time.Second)
+		require.NoError(t, err)
+		require.Empty(t, leases)
+		link := b.Cluster.Link("ours")
+		link.Throttle(zktest.OpSetWatches)
+		link.Reset()
+		for b.Ours.State() == zk.StateHasSession {
+			time.Sleep(time.Millisecond)
+		}
+		for b.Ours.State() != zk.StateHasSession {
+			time.Sleep(time.Millisecond)
+		}
+		acquired := locktest.Start(func() error {
+			_, err := s.AcquireN(ctx, 2)
+			return err
+		})
+		time.Sleep(settle)
+		link.Spare()
+		require.NoError(t, recipes.SetSharedCount(ctx, b.Other, "/count", 2))
+		time.Sleep(settle)
+		require.NotEmpty(t, acquired, "nobody has told the waiter")
+		require.NoError(t, <-acquired)
+	})
+}

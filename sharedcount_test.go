@@ -75,7 +75,7 @@ func (c *parentlessConn) Create(
 	path string, data []byte, flags int32, acl []zk.ACL,
 ) (created string, err error) {
 	if strings.HasPrefix(path, c.parent+"/") {
-		c.once.Do(func() { err = c.Client.Delete(c.parent, -1) })
+		c.once.Do(func() { err = c.Delete(c.parent, -1) })
 	}
 	if err != nil {
 		return "", err

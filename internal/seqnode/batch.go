@@ -61,6 +61,8 @@ type snapshot struct {
 	pzxid         int64
 	most          int
 	left, changed <-chan zk.Event // when to look again; nil in one without watches
+	// closed once the connection was away, and is back, since before that
+	reconnected <-chan struct{}
 }
 
 // joinN creates n znodes at once, one behind the other, and the list behind the last: one
@@ -126,6 +128,7 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 	if b.gate.ended.Err() != nil || b.s.SessionID() != b.gate.session {
 		return v, errRejoin
 	}
+	v.reconnected = b.s.Reconnected()
 	if v.most, v.changed, err = b.limit(ctx, b.watch); err != nil {
 		return v, err
 	}
@@ -172,10 +175,9 @@ func (b *batch) wait(ctx context.Context) (free bool, err error) {
 		b.watch = true
 		return false, nil
 	}
-	lister := b.waiters[len(b.waiters)-1]
 	wake := wakers{
 		watch: b.last.left, limit: b.last.changed, ended: b.gate.ended.Done(),
-		reconnected: lister.reconnected, poll: nextPoll(),
+		reconnected: b.last.reconnected, poll: nextPoll(),
 	}
 	_, _, err = wake.sleep(ctx, b.s)
 	return false, err

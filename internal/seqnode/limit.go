@@ -35,10 +35,13 @@ type limitWaiter struct {
 	// watch the limit with the next look: the first found it too low
 	watch   bool
 	changed <-chan zk.Event // when to look again; nil without a watch
+	// closed once the connection was away, and is back, since the last look began
+	reconnected <-chan struct{}
 }
 
 // look implements aim.
 func (w *limitWaiter) look(ctx context.Context) (free bool, err error) {
+	w.reconnected = w.s.Reconnected()
 	most, changed, err := w.limit(ctx, w.watch)
 	if err != nil {
 		return false, err
@@ -54,7 +57,7 @@ func (w *limitWaiter) wait(ctx context.Context) (free bool, err error) {
 		w.watch = true
 		return false, nil
 	}
-	wake := wakers{limit: w.changed, reconnected: w.s.Reconnected(), poll: nextPoll()}
+	wake := wakers{limit: w.changed, reconnected: w.reconnected, poll: nextPoll()}
 	_, _, err = wake.sleep(ctx, w.s)
 	return false, err
 }
