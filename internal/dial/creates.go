@@ -3,9 +3,11 @@ package dial
 import "sync"
 
 // creates knows when the znodes were made whose creates one client has sent, in
-// ZooKeeper's time: the head of a reply to a write has its zxid
-// (FinalRequestProcessor.processRequest), which zk reads and keeps to itself. It knows
-// ephemeral sequential znodes only, the latest of them, and each until it is asked for.
+// ZooKeeper's time. The head of a reply has the zxid of the last write that the server
+// has done (FinalRequestProcessor.processRequest), which is the one that it answers,
+// since writes are done and answered one by one (CommitProcessor); zk keeps it to itself.
+// It knows ephemeral sequential znodes only, the latest of them, and each until it is
+// asked for.
 type creates struct {
 	mu     sync.Mutex
 	zxids  map[string]int64 // by the path that was asked for, which has no number
