@@ -609,8 +609,9 @@ func TestEveryLockSharesItsWatches(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			path := zkserver.Path(t)
-			p := locktest.NewPeer(t, server.Addr, 4*time.Second)
-			other := locktest.NewPeer(t, server.Addr, 4*time.Second)
+			const session = time.Minute // that of a busy machine is not to be lost
+			p := locktest.NewPeer(t, server.Addr, session)
+			other := locktest.NewPeer(t, server.Addr, session)
 			held := k.newRival(other, path)
 			ctx := locktest.Owner(t)
 			require.NoError(t, held.Acquire(ctx))
