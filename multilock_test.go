@@ -369,7 +369,6 @@ func TestAMultiLockGivesBackInTime(t *testing.T) {
 	}
 }
 
-// While it waits for one member, a multi lock can lose another.
 // A member of the caller's own kind may acquire for another owner than that of the call.
 func TestAMultiLockHoldsAMemberOfAnotherOwner(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
@@ -399,6 +398,7 @@ func TestAMultiLockHoldsAMemberOfAnotherOwner(t *testing.T) {
 	})
 }
 
+// While it waits for one member, a multi lock can lose another.
 func TestAMultiLockHoldsAllItsMembers(t *testing.T) {
 	for name, lose := range map[string]func(
 		c *zktest.Cluster, ours, other *recipes.Client,

@@ -518,6 +518,20 @@ func TestCheckRemovals(t *testing.T) {
 		31 granted   1/0/0 token=6 node=/p/b
 		32 released  0/0/0 ok
 		33 lost      1/0/0`
+	later := `
+		10 called    0/0/0 exclusive
+		20 granted   0/0/0 token=5 node=/p/a
+		21 called    1/0/0 exclusive
+		21 called    % exclusive
+		22 removing  node=/p/c
+		24 removed   node=/p/c
+		30 releasing 0/0/0
+		31 granted   1/0/0 token=6 node=/p/b
+		32 released  0/0/0 ok
+		33 releasing 1/0/0
+		33 granted   % token=7 node=/p/c
+		34 released  1/0/0 ok
+		35 lost      %`
 	judge(t, []verdict{
 		{
 			name: "a writer", text: strings.ReplaceAll(deleted, "%", "exclusive"),
@@ -536,35 +550,13 @@ func TestCheckRemovals(t *testing.T) {
 		{name: "handed on within a process, and told late", text: strings.ReplaceAll(
 			strings.ReplaceAll(deleted, "%", "exclusive"), "1/0/0", "0/1/0",
 		), limits: simulator.Limits{Told: 10 * time.Millisecond}, want: []string{"removals"}},
-		{name: "handed on by one who had it since", text: `
-			10 called    0/0/0 exclusive
-			20 granted   0/0/0 token=5 node=/p/a
-			21 called    1/0/0 exclusive
-			21 called    1/1/0 exclusive
-			22 removing  node=/p/c
-			24 removed   node=/p/c
-			30 releasing 0/0/0
-			31 granted   1/0/0 token=6 node=/p/b
-			32 released  0/0/0 ok
-			33 releasing 1/0/0
-			33 granted   1/1/0 token=7 node=/p/c
-			34 released  1/0/0 ok
-			35 lost      1/1/0`, limits: simulator.Limits{Told: 13 * time.Millisecond}},
 		{
-			name: "not handed on", text: `
-			10 called    0/0/0 exclusive
-			20 granted   0/0/0 token=5 node=/p/a
-			21 called    1/0/0 exclusive
-			21 called    2/0/0 exclusive
-			22 removing  node=/p/c
-			24 removed   node=/p/c
-			30 releasing 0/0/0
-			31 granted   1/0/0 token=6 node=/p/b
-			32 released  0/0/0 ok
-			33 releasing 1/0/0
-			33 granted   2/0/0 token=7 node=/p/c
-			34 released  1/0/0 ok
-			35 lost      2/0/0`,
+			name:   "handed on by one who had it since",
+			text:   strings.ReplaceAll(later, "%", "1/1/0"),
+			limits: simulator.Limits{Told: 13 * time.Millisecond},
+		},
+		{
+			name: "not handed on", text: strings.ReplaceAll(later, "%", "2/0/0"),
 			limits: simulator.Limits{Told: 13 * time.Millisecond}, want: []string{"removals"},
 		},
 		{name: "readers together", text: strings.ReplaceAll(
