@@ -157,6 +157,6 @@ func TestAWrapperOfAClosedConnectionTellsWhoWaits(t *testing.T) {
 		conn.Close()
 		began := time.Now()
 		require.ErrorIs(t, <-waiting, zk.ErrConnectionClosed)
-		require.Less(t, time.Since(began), 2*time.Second)
+		require.Less(t, time.Since(began), 300*time.Millisecond)
 	})
 }

@@ -372,7 +372,10 @@ func TestWhoseZnodeIsDeletedJoinsAtTheTail(t *testing.T) {
 		later := other.occupy()
 
 		other.remove(lost)
+		removed := time.Now()
 		anew := within(t, patience, e.queued, "it does not join again")
+		require.GreaterOrEqual(t, time.Since(removed), 10*time.Millisecond,
+			"it would send a create behind a Close, by which the znode has gone")
 		require.Equal(t, []string{ahead, later, anew}, us.nodes())
 		require.Equal(t, 1, <-e.ahead)
 		require.Equal(t, 2, <-e.ahead)

@@ -108,6 +108,29 @@ func TestAConnectionThatSaysSoIsClosed(t *testing.T) {
 	})
 }
 
+// Between two tries nobody waits for a watch; that it was ended so is seen all the same,
+// and without a request.
+func TestAWatchThatNobodyWaitsForTellsOfTheClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		cfg := config(time.Hour)
+		cfg.Plain = false
+		s := useWith(t, conn, cfg)
+		require.NoError(t, contact(s))
+		_, err := s.Watch(t.Context(), "/ahead")
+		require.NoError(t, err)
+		conn.change(func() { conn.state = zk.StateDisconnected })
+		conn.end("/ahead", zk.Event{Err: zk.ErrClosing})
+		asked := conn.syncs
+		select {
+		case <-s.Closed():
+		case <-time.After(time.Second):
+			t.Fatal("not seen")
+		}
+		require.Equal(t, asked, conn.syncs)
+	})
+}
+
 func TestAConnectionThatComesBackWasNotClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()

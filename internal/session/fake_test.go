@@ -161,11 +161,15 @@ func (f *fake) watchesSet() int {
 	return f.set
 }
 
-// fire ends the watch on path as the client does: one event, and the channel is closed.
 func (f *fake) fire(path string, what zk.EventType) {
+	f.end(path, zk.Event{Type: what, Path: path})
+}
+
+// end ends the watch on path as the client does: one event, and the channel is closed.
+func (f *fake) end(path string, with zk.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.watches[path] <- zk.Event{Type: what, Path: path}
+	f.watches[path] <- with
 	close(f.watches[path])
 	delete(f.watches, path)
 }

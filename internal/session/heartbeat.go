@@ -65,6 +65,9 @@ func (h *heartbeat) tick() {
 
 	// On this goroutine: the next tick may well run beside it, and being told twice is no
 	// harm. The sync may hang, so it has its own.
+	if !seen.connected && s.saidClosed() {
+		s.ConnClosed()
+	}
 	s.tellLosses()
 	for _, f := range rung {
 		f()
