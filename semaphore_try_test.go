@@ -14,10 +14,11 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-// Several try at once, with a round trip of 30 ms, and go through the gate one after the
+// Several try at once, with a round trip of 20 ms, and go through the gate one after the
 // other: two of six were given one of ten free leases, since the time that they had did
 // not heed that the gate moved. The last one's turn comes after some 22 round trips, and
-// a few more where lists overtake creates; a try has a second, and no more.
+// one more for each list that overtakes its create, of which there are up to a dozen; a
+// try has 750 ms for them, and no more.
 func TestTriesGetTheFreeLeases(t *testing.T) {
 	const tries = 6
 	for name, processes := range map[string]int{"one process": 1, "one each": tries} {
@@ -30,7 +31,7 @@ func TestTriesGetTheFreeLeases(t *testing.T) {
 					client := locktest.ConnectThrough(t, cluster, link)
 					s, err := recipes.NewInterProcessSemaphoreV2(client, "/s", 10)
 					require.NoError(t, err)
-					cluster.Link(link).Delay(15*time.Millisecond, 15*time.Millisecond)
+					cluster.Link(link).Delay(10*time.Millisecond, 10*time.Millisecond)
 					semaphores = append(semaphores, s)
 				}
 				var wg sync.WaitGroup

@@ -85,8 +85,8 @@ var errUnlisted = fmt.Errorf("%w: it is not in its directory", ErrGone)
 var errRejoin = session.Permanent(errors.New("the place in the queue was lost"))
 
 // rejoinBackoff begins with a pause. Where the connection is being closed its server says
-// first that our znode has gone, and a request behind a Close can leave go-zookeeper stuck
-// for ever; a moment later the client knows.
+// first that our znode has gone, and a request behind a Close can leave go-zookeeper
+// stuck for ever; a moment later the client knows.
 const rejoinBackoff session.Backoff = 1
 
 // Enter joins the queue and waits for its turn; the Node that it returns is held.
