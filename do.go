@@ -63,20 +63,24 @@ func Do(
 		}
 		opt(&settings)
 	}
-	ctx, err = acquireShared(ctx, func(ctx context.Context) error {
-		return acquireWithin(ctx, lock, settings.limit())
+	var got taken
+	ctx, err = acquireShared(ctx, func(ctx context.Context) (err error) {
+		got, err = take(ctx, lock, settings.limit())
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	own := ownOnlyFor(ctx, lock) // by now another may have what any caller may release
-	hold, tells := holdFor(own, lock)
+	var hold *Hold
+	if got.hold != nil {
+		hold = got.hold(ctx)
+	}
 	defer func() {
-		if released := untold(lock.Release(own), err, hold); released != nil {
+		if released := untold(got.release(ctx), err, hold); released != nil {
 			err = errors.Join(err, released)
 		}
 	}()
-	if tells && hold == nil {
+	if got.hold != nil && hold == nil {
 		return fmt.Errorf(
 			"recipes: Do: released by somebody else at once: %w", ErrNotOwner,
 		)

@@ -429,6 +429,39 @@ func TestDoLeavesAnothersLeaseAlone(t *testing.T) {
 	}
 }
 
+// Two goroutines of one owner take turns at a semaphore mutex. That the first one's hold
+// is lost is nothing to the second, which has a hold of its own.
+func TestDoTellsTwoGoroutinesOfAnOwnerApart(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/s")
+		require.NoError(t, err)
+		ctx, proceed := locktest.Owner(t), make(chan struct{})
+		do := func(held chan<- *recipes.Hold) <-chan error {
+			return locktest.Start(func() error {
+				return recipes.Do(ctx, m, func(_ context.Context, h *recipes.Hold) error {
+					held <- h
+					<-proceed
+					return h.Err()
+				})
+			})
+		}
+		held := make(chan *recipes.Hold)
+		first := do(held)
+		lost := <-held
+		second := do(held)
+		time.Sleep(time.Second)
+		b.Lose(t, lost)
+		kept := <-held
+		require.NoError(t, kept.Err())
+		require.Greater(t, kept.FencingToken(), lost.FencingToken())
+		proceed <- struct{}{}
+		proceed <- struct{}{}
+		require.ErrorIs(t, <-first, recipes.ErrLockLost)
+		require.NoError(t, <-second)
+		require.False(t, m.IsAcquiredInThisProcess())
+	})
+}
+
 // A worker that re-enters keeps the lock, as its caller, when Do has ended.
 func TestDoEndsBeforeAWorkerThatReentered(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {

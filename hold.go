@@ -115,8 +115,8 @@ func (h *Hold) besideWhich() *seqnode.Node {
 	return h.node.(*seqnode.Node)
 }
 
-// beginRelease implements releaser: it sends the delete of the znode, and finish waits
-// for the answer until its ctx is done, and tells what became of it.
+// beginRelease is a beginner: it sends the delete of the znode, and finish waits for the
+// answer until its ctx is done, and tells what became of it.
 func (h *Hold) beginRelease(
 	ctx context.Context,
 ) (finish func(ctx context.Context) error) {

@@ -3,7 +3,6 @@ package recipes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/seqnode"
@@ -78,38 +77,4 @@ func heldOrBusy(ctx context.Context, err error) (held bool, _ error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// acquireWithin acquires a lock of any kind. Where the limit ends that, its error matches
-// ErrBusy or ErrUnavailable, and says where the caller stood if the lock is one of this
-// package.
-func acquireWithin(ctx context.Context, lock InterProcessLock, l limit) error {
-	// Not by an interface: a type of the caller's own that embeds one of these has its
-	// own methods.
-	switch lock := lock.(type) {
-	case *InterProcessMutex:
-		return lock.acquireWithin(ctx, l)
-	case *ReadLock:
-		return lock.acquireWithin(ctx, l)
-	case *WriteLock:
-		return lock.acquireWithin(ctx, l)
-	case *InterProcessSemaphoreMutex:
-		return lock.acquireWithin(ctx, l)
-	case *InterProcessMultiLock:
-		return lock.acquireWithin(ctx, l)
-	}
-	if l == (limit{}) {
-		return lock.Acquire(ctx)
-	}
-	var left time.Duration
-	if !l.once {
-		if left = time.Until(l.until); left <= 0 { // a timeout of 0 would be a try
-			return fmt.Errorf("%w: %w before it was asked for", ErrBusy, errTimeUp)
-		}
-	}
-	held, err := lock.AcquireTimeout(ctx, left)
-	if err == nil && !held {
-		err = fmt.Errorf("recipes: acquire a %T: %w", lock, ErrBusy)
-	}
-	return err
 }

@@ -28,28 +28,6 @@ type InterProcessMultiLock struct {
 
 var _ InterProcessLock = (*InterProcessMultiLock)(nil)
 
-// holder is a lock that tells its holds, as all locks here do.
-type holder interface {
-	Hold(ctx context.Context) *Hold
-}
-
-// holdFor returns the hold of ctx's owner. It is false where lock does not tell its
-// holds, as a multi lock does not whose members do not.
-func holdFor(ctx context.Context, lock InterProcessLock) (hold *Hold, tells bool) {
-	if !tellsHolds(lock) {
-		return nil, false
-	}
-	return lock.(holder).Hold(ctx), true
-}
-
-func tellsHolds(lock InterProcessLock) bool {
-	if m, isMulti := lock.(*InterProcessMultiLock); isMulti {
-		return slices.ContainsFunc(m.locks, tellsHolds)
-	}
-	_, tells := lock.(holder)
-	return tells
-}
-
 // NewInterProcessMultiLock returns a multi lock of an InterProcessMutex for each path. It
 // refuses no paths at all, a path given twice, and what NewInterProcessMutex refuses.
 func NewInterProcessMultiLock(
@@ -117,29 +95,46 @@ func (m *InterProcessMultiLock) AcquireTimeout(
 	return heldOrBusy(ctx, m.acquireWithin(ctx, newLimit(timeout)))
 }
 
-// acquireWithin acquires all members, again and again unless they are to be tried once.
 func (m *InterProcessMultiLock) acquireWithin(ctx context.Context, l limit) error {
+	_, err := m.takeAll(ctx, l)
+	return err
+}
+
+// take acquires all members.
+func (m *InterProcessMultiLock) take(ctx context.Context, l limit) (t taken, err error) {
+	members, err := m.takeAll(ctx, l)
+	if tellsHolds(m) {
+		t.hold = func(ctx context.Context) *Hold { return m.standFor(ctx, members) }
+	}
+	t.begin = func(ctx context.Context) func(context.Context) error {
+		return releaseMembers(ctx, members)
+	}
+	return t, err
+}
+
+// takeAll acquires all members, again and again unless they are to be tried once.
+func (m *InterProcessMultiLock) takeAll(ctx context.Context, l limit) ([]taken, error) {
 	if m.bad != nil {
-		return m.bad
+		return nil, m.bad
 	}
 	if err := m.lostBy(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	for {
-		holds, err := m.acquireAll(ctx, l)
+		members, holds, err := m.takeEach(ctx, l)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !slices.ContainsFunc(holds, (*Hold).ended) {
-			return nil
+			return members, nil
 		}
 		// While the caller waited for one member, another one was lost, and somebody else
 		// may have it by now. Like any other wait this one begins anew.
-		switch err := giveBack(ctx, m.locks); {
+		switch err := giveBack(ctx, members); {
 		case err != nil:
-			return err
+			return nil, err
 		case l.once:
-			return fmt.Errorf(
+			return nil, fmt.Errorf(
 				"%w: a member was lost while the others were tried", ErrBusy,
 			)
 		}
@@ -161,33 +156,36 @@ func (m *InterProcessMultiLock) lostBy(ctx context.Context) error {
 	return nil
 }
 
-// acquireAll acquires all members once, and returns the holds of those that tell them.
+// takeEach acquires all members once, and returns the holds of those that tell them.
 // Where one is not to be had it gives back those that it got, also where an observer
 // panics or ends the goroutine.
-func (m *InterProcessMultiLock) acquireAll(
+func (m *InterProcessMultiLock) takeEach(
 	ctx context.Context, l limit,
-) (holds []*Hold, err error) {
-	got := 0
+) (members []taken, holds []*Hold, err error) {
 	defer func() {
-		if got == len(m.locks) {
+		if len(members) == len(m.locks) {
 			return
 		}
-		back := giveBack(ctx, m.locks[:got])
+		back := giveBack(ctx, members)
 		if back != nil && errors.Is(err, ErrBusy) { // which would hide the other
 			err = nil
 		}
-		holds, err = nil, errors.Join(err, back)
+		members, holds, err = nil, nil, errors.Join(err, back)
 	}()
 	for _, lock := range m.locks {
-		if err := acquireWithin(ctx, lock, l); err != nil {
-			return nil, err
+		member, err := take(ctx, lock, l)
+		if err != nil {
+			return members, nil, err
 		}
-		got++
-		if hold, ok := holdFor(ownOnlyFor(ctx, lock), lock); ok && hold != nil {
+		members = append(members, member)
+		if member.hold == nil {
+			continue
+		}
+		if hold := member.hold(ctx); hold != nil {
 			holds = append(holds, hold)
 		}
 	}
-	return holds, nil
+	return members, holds, nil
 }
 
 // giveBackWithin is what a caller who did not get all members can spare for giving back
@@ -199,16 +197,17 @@ var errGivingBack = errors.New(
 		"those that were",
 )
 
-// giveBack releases locks in a short time, also in an outage. What is not confirmed by
+// giveBack releases members in a short time, also in an outage. What is not confirmed by
 // then goes on in the background, and is no error. Nor is that one was lost before.
-func giveBack(ctx context.Context, locks []InterProcessLock) error {
-	if len(locks) == 0 {
+func giveBack(ctx context.Context, members []taken) error {
+	if len(members) == 0 {
 		return nil
 	}
-	ctx = ownOnly(context.WithoutCancel(ctx))
-	ctx, cancel := context.WithTimeoutCause(ctx, giveBackWithin, errGivingBack)
+	ctx, cancel := context.WithTimeoutCause(
+		context.WithoutCancel(ctx), giveBackWithin, errGivingBack,
+	)
 	defer cancel()
-	errs := beginAll(ctx, locks, giveBackWithin/time.Duration(len(locks)))(ctx)
+	errs := beginAll(ctx, members, giveBackWithin/time.Duration(len(members)))(ctx)
 	noMatter := []error{errGivingBack, context.DeadlineExceeded, ErrLockLost}
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool {
 		return slices.ContainsFunc(noMatter, func(e error) bool {
@@ -224,17 +223,32 @@ func giveBack(ctx context.Context, locks []InterProcessLock) error {
 // the first a moment earlier.) Only a member of the caller's own kind is waited for in
 // its turn.
 func (m *InterProcessMultiLock) Release(ctx context.Context) error {
-	return releaseOne(ctx, m)
+	return releaseOne(ctx, m.beginRelease)
 }
 
-// beginRelease implements releaser.
+// beginRelease implements nativeLock.
 func (m *InterProcessMultiLock) beginRelease(
 	ctx context.Context,
 ) (finish func(context.Context) error) {
 	if m.bad != nil {
 		return func(context.Context) error { return m.bad }
 	}
-	releaseAll := beginAll(ctx, m.locks, 0)
+	return releaseMembers(ctx, m.ofOwner())
+}
+
+// ofOwner returns the members as the owner has them who asks for them, or releases them.
+func (m *InterProcessMultiLock) ofOwner() []taken {
+	members := make([]taken, len(m.locks))
+	for i, lock := range m.locks {
+		members[i] = ofOwner(lock)
+	}
+	return members
+}
+
+func releaseMembers(
+	ctx context.Context, members []taken,
+) (finish func(context.Context) error) {
+	releaseAll := beginAll(ctx, members, 0)
 	return func(ctx context.Context) error { return errors.Join(releaseAll(ctx)...) }
 }
 
@@ -253,16 +267,19 @@ func (m *InterProcessMultiLock) IsAcquiredInThisProcess() bool {
 // A store that one member guards takes the token of that member's hold, not the one of
 // Hold.
 func (m *InterProcessMultiLock) Holds(ctx context.Context) []*Hold {
-	var holds []*Hold
-	for _, lock := range m.locks {
-		hold, ok := holdFor(ctx, lock)
-		switch {
-		case !ok:
-		case hold == nil:
-			return nil
-		default:
-			holds = append(holds, hold)
+	return holdsOf(ctx, m.ofOwner())
+}
+
+func holdsOf(ctx context.Context, members []taken) (holds []*Hold) {
+	for _, member := range members {
+		if member.hold == nil {
+			continue
 		}
+		hold := member.hold(ctx)
+		if hold == nil {
+			return nil
+		}
+		holds = append(holds, hold)
 	}
 	return holds
 }
@@ -275,7 +292,12 @@ func (m *InterProcessMultiLock) Holds(ctx context.Context) []*Hold {
 // Its token compares only with those of multi locks of the same members; see
 // Hold.FencingToken.
 func (m *InterProcessMultiLock) Hold(ctx context.Context) *Hold {
-	holds := m.Holds(ctx)
+	return m.standFor(ctx, m.ofOwner())
+}
+
+// standFor returns the hold that stands for members, the same one each time.
+func (m *InterProcessMultiLock) standFor(ctx context.Context, members []taken) *Hold {
+	holds := holdsOf(ctx, members)
 	if len(holds) == 0 {
 		return nil
 	}
@@ -289,12 +311,12 @@ func (m *InterProcessMultiLock) Hold(ctx context.Context) *Hold {
 	})
 	if at < 0 {
 		at = len(m.stands)
-		m.stands = append(m.stands, standFor(holds))
+		m.stands = append(m.stands, newStand(holds))
 	}
 	return m.stands[at]
 }
 
-func standFor(holds []*Hold) *Hold {
+func newStand(holds []*Hold) *Hold {
 	last := holds[len(holds)-1]
 	lost, cancel := context.WithCancelCause(context.Background())
 	all := &Hold{path: last.path, serverPath: last.serverPath, lost: lost, members: holds}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
@@ -314,6 +315,30 @@ func TestAMultiLockGivesBackWhatItHasGot(t *testing.T) {
 		require.ErrorIs(t, <-done, recipes.ErrNotOwner, "it had lost one")
 		require.True(t, m.IsAcquiredInThisProcess(), "the next one's was given back")
 		require.NoError(t, m.Release(next))
+	})
+}
+
+// The owner's first lease is lost while a multi lock waits for the second. It has got the
+// second, and would wait for itself if it gave back the first.
+func TestAMultiLockKnowsItsOwnLeaseFromItsOwners(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/s")
+		require.NoError(t, err)
+		multi, ctx := recipes.NewInterProcessMultiLockOf(m), locktest.Owner(t)
+		require.NoError(t, m.Acquire(ctx))
+		lost := m.Hold(ctx)
+		acquired := locktest.Start(func() error {
+			ok, err := multi.AcquireTimeout(ctx, 5*time.Second)
+			assert.True(t, ok)
+			return err
+		})
+		time.Sleep(time.Second)
+		b.Lose(t, lost)
+		require.NoError(t, <-acquired)
+		require.ErrorIs(t, m.Release(ctx), recipes.ErrLockLost, "the first one")
+		require.NoError(t, multi.Hold(ctx).Err())
+		require.NoError(t, multi.Release(ctx))
+		require.False(t, m.IsAcquiredInThisProcess())
 	})
 }
 

@@ -61,25 +61,6 @@ func ownerOf(ctx context.Context, lock ownedLock) owner {
 	return owner{goroutine: goroutineID()}
 }
 
-type ownOnlyKey struct{}
-
-// ownOnly returns ctx for calls that concern what its owner has acquired, and nothing
-// that others have, also of a lock that any caller may release.
-func ownOnly(ctx context.Context) context.Context {
-	return context.WithValue(ctx, ownOnlyKey{}, true)
-}
-
-// ownOnlyFor is ownOnly for calls of lock. One of the caller's own kind may acquire for
-// one owner and release for another, so it gets ctx without that.
-func ownOnlyFor(ctx context.Context, lock InterProcessLock) context.Context {
-	if _, ok := releaserOf(lock); ok {
-		return ownOnly(ctx)
-	}
-	return context.WithValue(ctx, ownOnlyKey{}, nil)
-}
-
-func isOwnOnly(ctx context.Context) bool { return ctx.Value(ownOnlyKey{}) != nil }
-
 // of returns whom the ctx stands for, the zero owner where it is the calling goroutine.
 func (o *owners) of(lock ownedLock) owner {
 	key := lock.ownerKey()

@@ -275,12 +275,12 @@ func (r *reentrant) Release(ctx context.Context) error {
 func (r *reentrant) releaseAs(ctx context.Context, who owner) error {
 	hold, last, err := r.unwind(who)
 	if err == nil && last {
-		err = releaseOne(ctx, hold)
+		err = releaseOne(ctx, hold.beginRelease)
 	}
 	return err
 }
 
-// beginRelease implements releaser.
+// beginRelease implements nativeLock.
 func (r *reentrant) beginRelease(
 	ctx context.Context,
 ) (finish func(context.Context) error) {

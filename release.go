@@ -5,31 +5,6 @@ import (
 	"time"
 )
 
-// A releaser is a lock whose release can begin before anybody waits for it.
-type releaser interface {
-	// beginRelease is Release but for the wait. finish, to be called once, waits until
-	// its ctx is done, and tells the observer.
-	beginRelease(ctx context.Context) (finish func(ctx context.Context) error)
-}
-
-// releaserOf returns lock if it is a releaser by itself, and not by embedding one whose
-// Release may be another.
-func releaserOf(lock InterProcessLock) (releaser, bool) {
-	switch lock := lock.(type) {
-	case *InterProcessMutex:
-		return lock, true
-	case *ReadLock:
-		return lock, true
-	case *WriteLock:
-		return lock, true
-	case *InterProcessSemaphoreMutex:
-		return lock, true
-	case *InterProcessMultiLock:
-		return lock, true
-	}
-	return nil, false
-}
-
 // releaseWithin is what a release may take whose ctx was done before: most likely it will
 // be answered all the same.
 const releaseWithin = time.Second
@@ -43,9 +18,13 @@ func forRelease(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(context.WithoutCancel(ctx), releaseWithin, cause)
 }
 
+// A beginner of a release is Release but for the wait. What it returns is to be called
+// once: it waits until its ctx is done, and tells the observer.
+type beginner func(ctx context.Context) (finish func(context.Context) error)
+
 // releaseOne is Release.
-func releaseOne(ctx context.Context, lock releaser) error {
-	finish := lock.beginRelease(ctx)
+func releaseOne(ctx context.Context, begin beginner) error {
+	finish := begin(ctx)
 	within, cancel := forRelease(ctx)
 	defer cancel()
 	return finish(within)
@@ -63,38 +42,39 @@ func finishing(
 	}
 }
 
-// beginAll begins to release locks, the last first, whatever becomes of each: one that
-// panics, or ends the goroutine, keeps none of the others. One of the caller's own kind
-// is released in its turn, and waited for: no longer than share, if that is not 0.
+// beginAll begins to release what was taken, the last first, whatever becomes of each:
+// one that panics, or ends the goroutine, keeps none of the others. One of the caller's
+// own kind is released in its turn, and waited for: no longer than share, if that is not
+// 0.
 func beginAll(
-	ctx context.Context, locks []InterProcessLock, share time.Duration,
+	ctx context.Context, all []taken, share time.Duration,
 ) (finish func(context.Context) []error) {
-	begun := make([]func(context.Context) error, len(locks))
+	begun := make([]func(context.Context) error, len(all))
 	tellOr(func() {
 		within, cancel := forRelease(ctx)
 		defer cancel()
 		_ = finishAll(within, begun)
 	}, func() {
-		for i, lock := range locks {
-			defer func() { begun[i] = beginOne(ctx, lock, share) }()
+		for i, t := range all {
+			defer func() { begun[i] = beginOne(ctx, t, share) }()
 		}
 	})
 	return func(ctx context.Context) []error { return finishAll(ctx, begun) }
 }
 
-// beginOne begins to release a lock of any kind.
+// beginOne begins to release what was taken of a lock of any kind.
 func beginOne(
-	ctx context.Context, lock InterProcessLock, share time.Duration,
+	ctx context.Context, t taken, share time.Duration,
 ) (finish func(context.Context) error) {
-	if r, ok := releaserOf(lock); ok {
-		return r.beginRelease(ctx)
+	if t.begin != nil {
+		return t.begin(ctx)
 	}
 	if share > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, share, errGivingBack)
 		defer cancel()
 	}
-	err := lock.Release(ownOnlyFor(ctx, lock))
+	err := t.foreign.Release(ctx)
 	return func(context.Context) error { return err }
 }
 

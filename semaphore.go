@@ -322,9 +322,11 @@ type Lease struct {
 
 // Release gives the lease back, as InterProcessLock.Release releases a lock: ErrLockLost
 // says that it had been lost before. It may be called again, which does nothing.
-func (l *Lease) Release(ctx context.Context) error { return releaseOne(ctx, l) }
+func (l *Lease) Release(ctx context.Context) error {
+	return releaseOne(ctx, l.beginRelease)
+}
 
-// beginRelease implements releaser.
+// beginRelease is a beginner.
 func (l *Lease) beginRelease(ctx context.Context) (finish func(context.Context) error) {
 	if l.released.Swap(true) {
 		return func(context.Context) error { return nil }

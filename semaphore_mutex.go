@@ -58,33 +58,82 @@ func (m *InterProcessSemaphoreMutex) AcquireTimeout(
 }
 
 func (m *InterProcessSemaphoreMutex) acquireWithin(ctx context.Context, l limit) error {
-	_, err := m.semaphore.acquireWithin(ctx, 1, l, m.enter(ctx))
+	_, err := m.take(ctx, l)
 	return err
 }
 
-// enter returns what takes note of a lease of ctx's owner, and what takes it back.
-func (m *InterProcessSemaphoreMutex) enter(ctx context.Context) keeper {
-	return func(leases []*Lease) (forget func()) {
-		s := &stay{who: ownerOf(ctx, m), lease: leases[0]}
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		// One that was lost before it came here may have been passed on already.
-		at, _ := slices.BinarySearchFunc(m.stays, s, func(a, b *stay) int {
-			return cmp.Compare(a.lease.FencingToken(), b.lease.FencingToken())
-		})
-		m.stays = slices.Insert(m.stays, at, s)
-		for _, earlier := range m.stays[:len(m.stays)-1] {
-			earlier.passedOn = true
+// take acquires the mutex. What it has taken is one stay, whoever the owner is.
+func (m *InterProcessSemaphoreMutex) take(
+	ctx context.Context, l limit,
+) (taken, error) {
+	s := &stay{who: ownerOf(ctx, m)}
+	this := func() *stay {
+		if slices.Contains(m.stays, s) {
+			return s
 		}
-		return func() { m.forget(s) }
+		return nil
+	}
+	_, err := m.semaphore.acquireWithin(ctx, 1, l, func(leases []*Lease) func() {
+		s.lease = leases[0]
+		m.enter(s)
+		return func() { m.leave(this) }
+	})
+	return taken{
+		hold: func(context.Context) *Hold { return m.hold(this) },
+		begin: func(ctx context.Context) func(context.Context) error {
+			return m.release(ctx, this)
+		},
+	}, err
+}
+
+// enter takes note of a stay.
+func (m *InterProcessSemaphoreMutex) enter(s *stay) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	// One that was lost before it came here may have been passed on already.
+	at, _ := slices.BinarySearchFunc(m.stays, s, func(a, b *stay) int {
+		return cmp.Compare(a.lease.FencingToken(), b.lease.FencingToken())
+	})
+	m.stays = slices.Insert(m.stays, at, s)
+	for _, earlier := range m.stays[:len(m.stays)-1] {
+		earlier.passedOn = true
 	}
 }
 
-// forget takes a stay off, if it is still there.
-func (m *InterProcessSemaphoreMutex) forget(s *stay) {
+// A choice is one of the stays, nil where it is not there. It is called with mu held.
+type choice func() *stay
+
+// ofOwner chooses the stay of ctx's owner that was granted first, or else the value's.
+func (m *InterProcessSemaphoreMutex) ofOwner(ctx context.Context) choice {
+	who := ownerOf(ctx, m)
+	return func() *stay {
+		if s := m.ownLocked(who); s != nil {
+			return s
+		}
+		if last := len(m.stays) - 1; last >= 0 && !m.stays[last].passedOn {
+			return m.stays[last]
+		}
+		return nil
+	}
+}
+
+// ownLocked returns the stay of an owner that was granted first, nil where there is none.
+// It is called with mu held.
+func (m *InterProcessSemaphoreMutex) ownLocked(who owner) *stay {
+	at := slices.IndexFunc(m.stays, func(s *stay) bool { return s.who == who })
+	if at < 0 {
+		return nil
+	}
+	return m.stays[at]
+}
+
+// leave takes the chosen stay off, and returns it.
+func (m *InterProcessSemaphoreMutex) leave(chosen choice) *stay {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	s := chosen()
 	m.stays = slices.DeleteFunc(m.stays, func(other *stay) bool { return other == s })
+	return s
 }
 
 // Release implements InterProcessLock, for any caller. A caller that has acquired the
@@ -92,48 +141,42 @@ func (m *InterProcessSemaphoreMutex) forget(s *stay) {
 // that was lost and another owner holds the mutex through the same value by now. Any
 // other caller releases whatever the value holds at that moment, as in Curator: after a
 // loss that can be the next holder's. ErrNotOwner says that there is nothing to release.
+// Do releases what it has acquired, and nothing else.
 func (m *InterProcessSemaphoreMutex) Release(ctx context.Context) error {
-	return releaseOne(ctx, m)
+	return releaseOne(ctx, m.beginRelease)
 }
 
-// beginRelease implements releaser.
+// beginRelease implements nativeLock.
 func (m *InterProcessSemaphoreMutex) beginRelease(
 	ctx context.Context,
 ) (finish func(context.Context) error) {
-	who := ownerOf(ctx, m)
-	m.mu.Lock()
-	s := m.stayLocked(who, isOwnOnly(ctx))
-	m.stays = slices.DeleteFunc(m.stays, func(other *stay) bool { return other == s })
-	m.mu.Unlock()
-	if s == nil {
-		return func(context.Context) error {
-			return wrap("release", m.semaphore.path, errNotHeld)
-		}
-	}
-	return s.lease.beginRelease(ctx)
+	return m.release(ctx, m.ofOwner(ctx))
 }
 
-// stayLocked returns the owner's stay, or else, unless only that is meant, the value's;
-// nil where there is none. It is called with mu held.
-func (m *InterProcessSemaphoreMutex) stayLocked(who owner, ownOnly bool) *stay {
-	at := slices.IndexFunc(m.stays, func(s *stay) bool { return s.who == who })
-	if at >= 0 {
-		return m.stays[at]
+// release begins to release the chosen stay.
+func (m *InterProcessSemaphoreMutex) release(
+	ctx context.Context, chosen choice,
+) (finish func(context.Context) error) {
+	if s := m.leave(chosen); s != nil {
+		return s.lease.beginRelease(ctx)
 	}
-	if last := len(m.stays) - 1; last >= 0 && !ownOnly && !m.stays[last].passedOn {
-		return m.stays[last]
+	return func(context.Context) error {
+		return wrap("release", m.semaphore.path, errNotHeld)
 	}
-	return nil
 }
 
 // Hold returns the hold that Release would release: the one that ctx's owner has acquired
 // and not released, lost or not, and for any other caller the value's. It is nil where
 // there is none.
 func (m *InterProcessSemaphoreMutex) Hold(ctx context.Context) *Hold {
-	who := ownerOf(ctx, m)
+	return m.hold(m.ofOwner(ctx))
+}
+
+// hold returns the hold of the chosen stay.
+func (m *InterProcessSemaphoreMutex) hold(chosen choice) *Hold {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := m.stayLocked(who, isOwnOnly(ctx)); s != nil {
+	if s := chosen(); s != nil {
 		return s.lease.hold
 	}
 	return nil
@@ -141,12 +184,7 @@ func (m *InterProcessSemaphoreMutex) Hold(ctx context.Context) *Hold {
 
 // holdOf implements ownedLock.
 func (m *InterProcessSemaphoreMutex) holdOf(who owner) *Hold {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if s := m.stayLocked(who, true); s != nil {
-		return s.lease.hold
-	}
-	return nil
+	return m.hold(func() *stay { return m.ownLocked(who) })
 }
 
 // ownerKey implements ownedLock.

@@ -99,8 +99,9 @@ var defects = []defect{
 		name: "the hold of a semaphore mutex is the value's, whoever asks",
 		file: "semaphore_mutex.go",
 		edits: []edit{{
-			now:  "	if s := m.stayLocked(who, isOwnOnly(ctx)); s != nil {\n",
-			then: "	if _ = who; len(m.stays) > 0 {\n		s := m.stays[len(m.stays)-1]\n",
+			now: "return m.hold(m.ofOwner(ctx))",
+			then: "return m.hold(func() *stay { return append([]*stay{nil}, m.stays...)" +
+				"[len(m.stays)] })",
 		}},
 	},
 	{
