@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
@@ -132,15 +133,17 @@ func TestCostOfAHandOverBetweenCrowds(t *testing.T) {
 	}
 }
 
-// What a waiter takes of the heap, with the server's part, which is in this process; what
-// a connection takes is in both.
+// What a waiter takes of the heap; what a connection takes is in both. The server is in
+// this process, and what it keeps of a znode is no part of a waiter.
 func TestHeapOfAWaiter(t *testing.T) {
 	used := map[int]int64{}
+	var znode int64
 	// The first makes goroutines, which the runtime keeps for the others.
 	for _, n := range []int{1000, 250, 1000} {
 		synctest.Test(t, func(t *testing.T) {
 			cluster := zktest.Start(t)
 			ours := meterInBubble(t, cluster)
+			znode = heapOfAZnode(t, ours)
 			before := heap()
 			release, done := crowdOf(t, ours, slices.Repeat([]*meter{ours}, n))
 			used[n] = heap() - before
@@ -148,9 +151,25 @@ func TestHeapOfAWaiter(t *testing.T) {
 			<-done
 		})
 	}
-	perWaiter := (used[1000] - used[250]) / 750
-	t.Logf("%d bytes a waiter", perWaiter)
+	perWaiter := (used[1000]-used[250])/750 - znode
+	t.Logf("%d bytes a waiter, and %d for its znode", perWaiter, znode)
+	require.Positive(t, znode)
 	require.LessOrEqual(t, perWaiter, int64(4096))
+}
+
+// heapOfAZnode is what a server keeps of a znode as waiters have them, without watches.
+func heapOfAZnode(t *testing.T, conn recipes.Conn) int64 {
+	t.Helper()
+	const n, data = 1000, "127.0.0.1"
+	_, err := conn.Create("/znodes", nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	before := heap()
+	for range n {
+		_, err := conn.Create("/znodes/_c_01234567-89ab-cdef-0123-456789abcdef-lock-",
+			[]byte(data), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+	}
+	return (heap() - before) / n
 }
 
 // heap is what is in use after all garbage was collected.

@@ -63,11 +63,7 @@ func Do(
 		}
 		opt(&settings)
 	}
-	var got taken
-	ctx, err = acquireShared(ctx, func(ctx context.Context) (err error) {
-		got, err = take(ctx, lock, settings.limit())
-		return err
-	})
+	ctx, got, err := takeShared(ctx, lock, settings.limit())
 	if err != nil {
 		return err
 	}

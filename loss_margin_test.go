@@ -56,10 +56,13 @@ func forMargined(
 	})
 }
 
-// whenLost waits for the loss of the lock.
+// whenLost waits for the loss of the lock, until all its members know: one that does not
+// yet is released as one that is held.
 func (m *margined) whenLost() (at time.Time) {
 	<-lost(m.ctx, m.lock)
-	return time.Now()
+	at = time.Now()
+	synctest.Wait()
+	return at
 }
 
 // The session ends: others hold the lock when they would have without a margin, and Lost

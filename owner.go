@@ -85,26 +85,28 @@ type acquisition struct {
 	asked []ownedLock
 }
 
-// acquireShared acquires with ctx. What it has acquired is shared by the ctx that it
+// takeShared takes lock with ctx. What it has acquired is shared by the ctx that it
 // returns, and by those derived from it: they stand for the caller, on any goroutine.
-func acquireShared(
-	ctx context.Context, acquire func(ctx context.Context) error,
-) (context.Context, error) {
+func takeShared(
+	ctx context.Context, lock InterProcessLock, l limit,
+) (context.Context, taken, error) {
 	var former owners
 	if o, ok := ctx.Value(ownerKey{}).(*owners); ok {
 		former = *o
 	}
 	if former.all != (owner{}) { // which ctx stands for wherever it goes
-		return ctx, acquire(ctx)
+		got, err := take(ctx, lock, l)
+		return ctx, got, err
 	}
 	a := &acquisition{who: owner{goroutine: goroutineID()}}
 	defer a.end()
 	pending := &owners{shared: former.shared, pending: a}
-	if err := acquire(context.WithValue(ctx, ownerKey{}, pending)); err != nil {
-		return nil, err
+	got, err := take(context.WithValue(ctx, ownerKey{}, pending), lock, l)
+	if err != nil {
+		return nil, got, err
 	}
 	former.shared = slices.Concat(former.shared, a.end())
-	return context.WithValue(ctx, ownerKey{}, &former), nil
+	return context.WithValue(ctx, ownerKey{}, &former), got, nil
 }
 
 func (a *acquisition) of(lock ownedLock) owner {

@@ -88,9 +88,11 @@ func take(ctx context.Context, lock InterProcessLock, l limit) (taken, error) {
 		return lock.take(ctx, l)
 	}
 	if own, ok := native(lock); ok {
-		return ofOwner(lock), own.acquireWithin(ctx, l)
+		err := own.acquireWithin(ctx, l)
+		return ofOwner(lock), err
 	}
-	return ofOwner(lock), acquireForeign(ctx, lock, l)
+	err := acquireForeign(ctx, lock, l)
+	return ofOwner(lock), err
 }
 
 func acquireForeign(ctx context.Context, lock InterProcessLock, l limit) error {
