@@ -18,6 +18,7 @@ const containerData = "/data"
 type containerHost struct {
 	container *testcontainers.DockerContainer
 	api       client.APIClient
+	addr      string // for clients
 }
 
 func (h *containerHost) dataDir() string { return containerData }
@@ -31,9 +32,24 @@ func (h *containerHost) start(ctx context.Context) error {
 }
 
 // The signals that a processHost gets, and not the engine's pause: engines differ in
-// whether a paused container can be killed.
-func (h *containerHost) freeze(ctx context.Context) error { return h.signal(ctx, "STOP") }
-func (h *containerHost) thaw(ctx context.Context) error   { return h.signal(ctx, "CONT") }
+// whether a paused container can be killed. By the time that the engine has sent one, the
+// server's threads run on, for a dozen milliseconds on a busy machine: it is frozen when
+// it no longer answers.
+func (h *containerHost) freeze(ctx context.Context) error {
+	if err := h.signal(ctx, "STOP"); err != nil {
+		return err
+	}
+	for {
+		quick, cancel := context.WithTimeout(ctx, 250*time.Millisecond)
+		_, err := fourLetter(quick, h.addr, "srvr")
+		cancel()
+		if err != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (h *containerHost) thaw(ctx context.Context) error { return h.signal(ctx, "CONT") }
 
 func (h *containerHost) kill(ctx context.Context) error {
 	if err := h.signal(ctx, "KILL"); err != nil {

@@ -115,7 +115,7 @@ func (e *engine) prepare(ctx context.Context, s settings) (*Cluster, error) {
 			addr := net.JoinHostPort(e.host, strconv.Itoa(port))
 			c.Servers = append(c.Servers, &Server{
 				Addr: addr,
-				host: &containerHost{container: one, api: e.provider.Client()},
+				host: &containerHost{one, e.provider.Client(), addr},
 			})
 		}
 		if err != nil {
