@@ -154,7 +154,7 @@ func TestHeapOfAWaiter(t *testing.T) {
 	perWaiter := (used[1000]-used[250])/750 - znode
 	t.Logf("%d bytes a waiter, and %d for its znode", perWaiter, znode)
 	require.Positive(t, znode)
-	require.LessOrEqual(t, perWaiter, int64(4096))
+	require.LessOrEqual(t, perWaiter, int64(3584))
 }
 
 // heapOfAZnode is what a server keeps of a znode as waiters have them, without watches.

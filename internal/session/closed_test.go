@@ -75,9 +75,7 @@ func TestAWrapperThatPlaysAnOutageIsNotTakenForClosed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				conn := newFake()
-				cfg := config(c.timeout)
-				cfg.Plain = false
-				s := useWith(t, conn, cfg)
+				s := useWrapped(t, conn, c.timeout)
 				require.NoError(t, contact(s))
 				conn.change(func() {
 					conn.err, conn.state = zk.ErrConnectionClosed, c.state
@@ -99,9 +97,7 @@ func TestAWrapperThatPlaysAnOutageIsNotTakenForClosed(t *testing.T) {
 func TestAConnectionThatSaysSoIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
-		cfg := config(time.Hour)
-		cfg.Plain = false
-		s := useWith(t, conn, cfg)
+		s := useWrapped(t, conn, time.Hour)
 		conn.err = fmt.Errorf("traced: %w", zk.ErrClosing)
 		require.ErrorIs(t, contact(s), zk.ErrClosing)
 		<-s.Closed()
@@ -113,9 +109,7 @@ func TestAConnectionThatSaysSoIsClosed(t *testing.T) {
 func TestAWatchThatNobodyWaitsForTellsOfTheClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
-		cfg := config(time.Hour)
-		cfg.Plain = false
-		s := useWith(t, conn, cfg)
+		s := useWrapped(t, conn, time.Hour)
 		require.NoError(t, contact(s))
 		_, err := s.Watch(t.Context(), "/ahead")
 		require.NoError(t, err)

@@ -161,6 +161,7 @@ func (f *fake) watchesSet() int {
 	return f.set
 }
 
+// fire ends the watch on path with a change of the znode.
 func (f *fake) fire(path string, what zk.EventType) {
 	f.end(path, zk.Event{Type: what, Path: path})
 }
@@ -179,6 +180,16 @@ func (f *fake) end(path string, with zk.Event) {
 func use(t *testing.T, conn session.Conn, timeout time.Duration) *session.Session {
 	t.Helper()
 	return useWith(t, conn, config(timeout))
+}
+
+// useWrapped is use for a connection of no known kind.
+func useWrapped(
+	t *testing.T, conn session.Conn, timeout time.Duration,
+) *session.Session {
+	t.Helper()
+	cfg := config(timeout)
+	cfg.Plain = false
+	return useWith(t, conn, cfg)
 }
 
 func useWith(t *testing.T, conn session.Conn, cfg session.Config) *session.Session {
