@@ -14,6 +14,14 @@ import (
 // comparable; a pointer is. It must be safe for concurrent use, and requests must reach
 // the server in the order in which they were made.
 //
+// *zk.Conn and [Client] also keep events in order: the event of a watch is in its channel
+// before the answer to any later request returns. The library relies on that only for
+// these two types themselves and for an [OrderedConn]. With any other wrapper, which may
+// deliver events late, it grants a lock only by a list that was requested afterwards. A
+// contended acquire then takes up to one list more. Late events also delay what only an
+// event can report: a waiter wakes later, a cached entry (WithCaching) is given up later,
+// and a holder whose znode somebody deleted is notified later.
+//
 // What a Conn may tell beyond this interface is a [SessionConn]'s. A wrapper that has a
 // method
 //
@@ -70,6 +78,33 @@ type SessionConn interface {
 	OnClose(f func()) (stop func())
 	// ServerPath returns path as the server sees it, without and with a chroot.
 	ServerPath(path string) string
+}
+
+// OrderedConn is a wrapper that keeps the order of answers and events. Implement it on a
+// wrapper that returns the event channels of its Conn as they are, and answers only after
+// its Conn has answered. Then contended locks cost no more than without the wrapper. A
+// wrapper that passes events on by a goroutine, for example to change their paths, cannot
+// keep the order.
+type OrderedConn interface {
+	Conn
+	// Unwrap returns the wrapped Conn. It must keep the order itself: a *zk.Conn, a
+	// Client or an OrderedConn.
+	Unwrap() Conn
+	// KeepsOrder returns the receiver. The promise is made for the methods of one type: a
+	// type that embeds the wrapper inherits this method, but not the promise, since
+	// KeepsOrder then returns something other than the embedding value.
+	KeepsOrder() Conn
+}
+
+// keepsOrder reports whether conn keeps the order of answers and events.
+func keepsOrder(conn Conn) bool {
+	switch c := conn.(type) {
+	case *zk.Conn, *Client:
+		return true
+	case OrderedConn:
+		return c.KeepsOrder() == conn && keepsOrder(c.Unwrap())
+	}
+	return false
 }
 
 // sessionText is a session's id as the servers' logs have it.

@@ -20,6 +20,9 @@ type meter struct {
 	lists, reads, bytes atomic.Int64
 }
 
+func (m *meter) Unwrap() recipes.Conn     { return m.Client }
+func (m *meter) KeepsOrder() recipes.Conn { return m }
+
 func (m *meter) Children(path string) ([]string, *zk.Stat, error) {
 	m.lists.Add(1)
 	return m.Client.Children(path)

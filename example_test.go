@@ -454,6 +454,10 @@ type tracingConn struct {
 // Unwrap leads to what Conn's methods do not tell, the session timeout above all.
 func (c *tracingConn) Unwrap() recipes.Conn { return c.Conn }
 
+// KeepsOrder promises that events are not delivered late: they arrive in the channels of
+// the Conn inside.
+func (c *tracingConn) KeepsOrder() recipes.Conn { return c }
+
 func (c *tracingConn) Delete(path string, version int32) error {
 	began := time.Now()
 	defer func() { c.trace("delete", time.Since(began)) }()

@@ -349,8 +349,10 @@ func (s *settings) sessionConfig(conn Conn) session.Config {
 			return began, last == session && !began.IsZero()
 		}
 	}
-	if client, ok := wrapped[interface{ createdAt(path string) int64 }](conn); ok {
-		c.CreatedAt = client.createdAt // also of what has a *Client embedded
+	if c.InOrder = keepsOrder(conn); c.InOrder {
+		if client, ok := wrapped[*Client](conn); ok {
+			c.CreatedAt = client.createdAt
+		}
 	}
 	return c
 }

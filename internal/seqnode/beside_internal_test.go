@@ -45,6 +45,7 @@ func (c *besideConn) Children(string) ([]string, *zk.Stat, error) {
 func TestNobodyGetsInBesideAWriterThatIsEnding(t *testing.T) {
 	s := session.Use(&besideConn{}, session.Config{
 		Timeout: func() time.Duration { return time.Minute }, ServerTick: time.Second,
+		InOrder: true,
 	})
 	t.Cleanup(s.Release)
 	queue := func(kind string) *Queue {

@@ -44,6 +44,7 @@ func stubQueue(t *testing.T) (*Queue, *session.Session) {
 	t.Helper()
 	s := session.Use(&stubConn{}, session.Config{
 		Timeout: func() time.Duration { return time.Minute }, ServerTick: time.Second,
+		InOrder: true,
 	})
 	t.Cleanup(s.Release)
 	return &Queue{

@@ -59,6 +59,23 @@
 // have the lock handed on to it within its process: the watch on it is set then, or set
 // again, and tells the holder at once.
 //
+// # Where events may come late
+//
+// A wrapper may pass events on by a goroutine, so that an event reaches its channel after
+// the answer to a later request (session.Session.InOrder). Then a watch that has not
+// fired proves nothing, and each conclusion from one is replaced:
+//
+//   - the turn of the next number: Born never knows, so a list decides.
+//   - the grant by the event that the blocker has gone: intact is false, so a list has to
+//     show the waiter's znode first.
+//   - the hand-over within this process: likewise.
+//   - a cached entry: others are noticed later, so owners of this process may overtake a
+//     newcomer for that much longer.
+//   - a loss by a deleted znode: the holder is notified that much later. The loss clock
+//     does not treat events as proof, so it is not affected.
+//
+// Leases are counted in a list behind the watch, and need no order of events.
+//
 // # A place that is kept
 //
 // One stay is one znode, from its create to its delete. What Enter returns is the stay of
@@ -142,7 +159,7 @@
 //     that it does not show is gone. The first list is not; it counts only if it shows
 //     ours.
 //   - intact: nothing has happened to our own znode, as far as the watch on it has told
-//     and the connection was not away.
+//     and the connection was not away. False where events may come late.
 //   - stray: a znode of ours that a create of unknown outcome made beside the one we
 //     hold.
 //   - writer, beside: a read lock of the owner of a write lock takes a place beside that

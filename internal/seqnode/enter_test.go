@@ -71,6 +71,7 @@ func newPeer(t *testing.T, cluster *zktest.Cluster, name string) *peer {
 	require.NoError(t, err)
 	p.s = session.Use(p.Conn, session.Config{
 		Timeout: func() time.Duration { return timeout }, ServerTick: tick, Plain: true,
+		InOrder: true,
 	})
 	t.Cleanup(func() {
 		p.link.Heal()

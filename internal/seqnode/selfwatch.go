@@ -171,9 +171,10 @@ func (n *Node) awaitToken(ctx context.Context) error {
 
 // intact tells whether a Node watches itself, and its znode was there when the last
 // event came, if the connection was not away before that: a server sends events in order,
-// so the watch on it would have fired before.
+// so the watch on it would have fired before. Where events may come late nothing is
+// certain, and the caller lists.
 func (n *Node) intact(ctx context.Context) bool {
-	if !n.self.begun.Load() {
+	if !n.s.InOrder() || !n.self.begun.Load() {
 		return false
 	}
 	select {

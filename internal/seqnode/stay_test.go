@@ -31,6 +31,7 @@ func TestPassesCountBeforeItIsKnownWhoWaits(t *testing.T) {
 		conn := &blindConn{us.Conn, make(chan struct{})}
 		s := session.Use(conn, session.Config{
 			Timeout: func() time.Duration { return timeout }, ServerTick: tick,
+			InOrder: true,
 		})
 		defer s.Release()
 		q := queue()

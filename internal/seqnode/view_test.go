@@ -64,6 +64,7 @@ func TestAWriterJudgesNoListFromBeforeADowngrade(t *testing.T) {
 		}
 		s := session.Use(conn, session.Config{
 			Timeout: func() time.Duration { return timeout }, ServerTick: tick,
+			InOrder: true,
 		})
 		defer s.Release()
 		first, err := side("W-").Enter(bounded(t), s, seqnode.Request{})

@@ -355,7 +355,7 @@ func (w *waiter) watchSelf() {
 	case n.Token() == 0: // the token takes a read, and now is the time for it
 		n.WatchSelf()
 	// The watch on the blocker grants; no list shows whether our znode is there.
-	case p.local == nil && p.last:
+	case p.local == nil && p.last && n.s.InOrder():
 		n.WatchSelf()
 	default: // the list that will tell that the own znode is gone can be hours away
 		n.watchSelfLater()

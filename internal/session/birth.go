@@ -12,8 +12,12 @@ const birthsAtMost = 1000
 // LearnBirth finds out, in the background, what Born is to tell of the znode at path,
 // unless that is known. It takes a read with a watch, and one more each time that the
 // connection was away: go-zookeeper sets a watch again behind what it was asked for
-// meanwhile. false: there are too many watches already.
+// meanwhile. false: there are too many watches already, or events may come late, so that
+// Born never knows.
 func (ws *watches) LearnBirth(path string) bool {
+	if !ws.s.inOrder {
+		return false
+	}
 	key := watchKey{path, false}
 	if w := ws.pending(key); w != nil {
 		if !isDone(w.set.done) || !ws.s.AwaySince(w.steady) {
@@ -31,8 +35,11 @@ func (ws *watches) LearnBirth(path string) bool {
 // Born returns the czxid of the znode at path, if it is known to be the same one ever
 // since LearnBirth was called: a watch on it is pending, and a deletion would have been
 // told before any later answer, as long as the connection was not away. It waits for an
-// answer that is under way.
+// answer that is under way. If events may come late it does not know.
 func (ws *watches) Born(ctx context.Context, path string) (czxid int64, ok bool) {
+	if !ws.s.inOrder {
+		return 0, false
+	}
 	key := watchKey{path, false}
 	w := ws.pending(key)
 	if w == nil {

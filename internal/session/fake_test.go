@@ -206,6 +206,7 @@ func useWith(t *testing.T, conn session.Conn, cfg session.Config) *session.Sessi
 func config(timeout time.Duration) session.Config {
 	return session.Config{
 		Timeout: func() time.Duration { return timeout }, Advice: "ask", Plain: true,
+		InOrder: true,
 	}
 }
 

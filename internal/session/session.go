@@ -38,6 +38,9 @@ type Config struct {
 	// LastHandshake tells when the last handshake of that session began; nil where the
 	// connection does not tell.
 	LastHandshake func(session int64) (time.Time, bool)
+	// InOrder: the event of a watch is in its channel before the answer to any later
+	// request returns.
+	InOrder bool
 	// CreatedAt tells the zxid of the create of an ephemeral sequential znode, by the
 	// path that was asked for, once: 0 where it is not known. It is nil where the
 	// connection does not tell.
@@ -55,6 +58,7 @@ type Session struct {
 	requests                                            // the calls of the Conn
 	plain         bool                                  // see Config.Plain
 	lastHandshake func(session int64) (time.Time, bool) // see Config; may be nil
+	inOrder       bool                                  // see Config
 	createdAt     func(path string) (zxid int64)        // see Config; may be nil
 	creating      chan struct{}                         // see BeginCreate
 
@@ -119,7 +123,8 @@ func Use(conn Conn, cfg Config) *Session {
 
 func newSession(conn Conn, cfg Config) *Session {
 	s := &Session{
-		plain: cfg.Plain, lastHandshake: cfg.LastHandshake, createdAt: cfg.CreatedAt,
+		plain: cfg.Plain, lastHandshake: cfg.LastHandshake,
+		inOrder: cfg.InOrder, createdAt: cfg.CreatedAt,
 		creating: make(chan struct{}, creatingAtMost),
 		clock: clock{
 			wall: wallClock, timeout: cfg.Timeout, lastHandshake: cfg.LastHandshake,
@@ -135,6 +140,11 @@ func newSession(conn Conn, cfg Config) *Session {
 	s.heartbeat.s = s
 	return s
 }
+
+// InOrder reports whether events and answers arrive in the order in which the server sent
+// them. Only then does a watch that has not fired prove anything about the time of an
+// answer.
+func (s *Session) InOrder() bool { return s.inOrder }
 
 // TellsCreates tells whether the connection knows when it has created what.
 func (s *Session) TellsCreates() bool { return s.createdAt != nil }

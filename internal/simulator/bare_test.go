@@ -51,7 +51,7 @@ func openBare(
 var _ simulator.Bare = (*bare)(nil)
 
 // Bare implements simulator.Bare.
-func (*bare) Bare() {}
+func (b *bare) Bare() *zk.Conn { return b.Conn }
 
 func (b *bare) reach(network, address string, timeout time.Duration) (net.Conn, error) {
 	conn, err := b.dial(network, address, timeout)

@@ -22,7 +22,7 @@ type Client interface {
 // knows no session timeout, and hears of a Close only by what comes of it.
 type Bare interface {
 	Client
-	Bare()
+	Bare() *zk.Conn // what is inside
 }
 
 // A gatedConn is the client of a process that can be stopped: the library makes no call
@@ -33,11 +33,15 @@ type gatedConn struct {
 	ctx    context.Context
 	gate   *gate
 	pace   func(call, path string) time.Duration // may be nil
+	late   func(path string) time.Duration       // of events; nil: they are never late
 	made   atomic.Int64                          // calls
 	closed atomic.Bool                           // by the process
 }
 
-var _ recipes.Conn = (*gatedConn)(nil)
+var (
+	_ recipes.OrderedConn = (*gatedConn)(nil)
+	_ recipes.OrderedConn = (*gatedClient)(nil)
+)
 
 // A gatedClient is a gatedConn that has all else that a *recipes.Client has. What both
 // have is the gatedConn's, which stands less deep.
@@ -54,6 +58,47 @@ func (c *gatedConn) asSeen() recipes.Conn {
 		return &gatedClient{c, rest{client}}
 	}
 	return c
+}
+
+// Unwrap implements recipes.OrderedConn.
+func (c *gatedConn) Unwrap() recipes.Conn {
+	if bare, ok := c.client.(Bare); ok {
+		return bare.Bare()
+	}
+	return c.client
+}
+
+// KeepsOrder implements recipes.OrderedConn. One whose events come late does not promise
+// anything.
+func (c *gatedConn) KeepsOrder() recipes.Conn {
+	if c.late != nil {
+		return nil
+	}
+	return c
+}
+
+// KeepsOrder implements recipes.OrderedConn.
+func (c *gatedClient) KeepsOrder() recipes.Conn {
+	if c.late != nil {
+		return nil
+	}
+	return c
+}
+
+// passOn returns a channel on which the event of a watch comes late.
+func (c *gatedConn) passOn(path string, from <-chan zk.Event) <-chan zk.Event {
+	if c.late == nil || from == nil {
+		return from
+	}
+	to := make(chan zk.Event, 1)
+	go func() { // until the client is closed, at the latest
+		defer close(to)
+		if ev, ok := <-from; ok {
+			pause(c.ctx, c.late(path))
+			to <- ev
+		}
+	}()
+	return to
 }
 
 // told is what a wrapper says for the client inside, which does not tell by its errors
@@ -126,13 +171,13 @@ func (c *gatedConn) Get(path string) ([]byte, *zk.Stat, error) {
 func (c *gatedConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	defer c.enter("getw", path)()
 	got, stat, events, err := c.client.GetW(path)
-	return got, stat, events, c.told(err)
+	return got, stat, c.passOn(path, events), c.told(err)
 }
 
 func (c *gatedConn) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
 	defer c.enter("childrenw", path)()
 	got, stat, events, err := c.client.ChildrenW(path)
-	return got, stat, events, c.told(err)
+	return got, stat, c.passOn(path, events), c.told(err)
 }
 
 func (c *gatedConn) Set(path string, data []byte, version int32) (*zk.Stat, error) {
