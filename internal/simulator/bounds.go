@@ -27,6 +27,18 @@ func (c Config) bounds(worker, lock int) (b bounds) {
 	return b
 }
 
+// boundsOfStep draws what the lock value has that a worker makes in a step.
+func (c Config) boundsOfStep(worker, number int) (b bounds) {
+	d := c.dice(worker, int(^uint16(2)), number) // no owner has this number
+	if d.percent(40) {
+		b.margin = c.Session / time.Duration(4<<d.IntN(2))
+	}
+	if d.percent(30) {
+		b.maxHold = c.Session/8 + d.upTo(c.Session/2)
+	}
+	return b
+}
+
 func (b bounds) options() []recipes.Option {
 	opts := []recipes.Option{recipes.WithLossMargin(b.margin)}
 	if b.maxHold > 0 {

@@ -51,10 +51,18 @@ var defects = []defect{
 		}},
 	},
 	{
+		name: "every connection is taken to keep the order of events",
+		file: "conn.go",
+		edits: []edit{{
+			now:  "return c.KeepsOrder() == conn && keepsOrder(c.Unwrap())",
+			then: "return c != nil",
+		}},
+	},
+	{
 		name: "its own znode is not looked after when the one ahead goes",
 		file: "internal/seqnode/waiter.go",
 		edits: []edit{
-			{now: "	case p.local == nil && p.last:", then: "	case false:"},
+			{now: "	case p.local == nil && p.last && n.s.InOrder():", then: "	case false:"},
 			{now: "	default: // the list that will tell", then: "	case p.local != nil: //"},
 			{
 				now:  "if !w.intact(ctx) || w.node.q.Relist {",

@@ -8,10 +8,7 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-const (
-	faultsFor     = 10 * simSession
-	faultsAtATime = 2
-)
+const faultsFor = 10 * simSession
 
 // A fault is one of the simulated ensemble: it begins, and the function that it returns
 // ends it.
@@ -74,37 +71,60 @@ var partitions = []fault{
 	}},
 }
 
+// hardFaults are what no single server does.
+var hardFaults = []fault{
+	{"let all servers lag", (*simulation).lagAll},
+	{"refuse to set watches again", (*simulation).refuseWatches},
+	{"reset a link again and again", (*simulation).resetOften},
+}
+
+// calmFaults end the sessions of holders, now and then.
+var calmFaults = []fault{endAHold, nothingAtAll, nothingAtAll}
+
+var nothingAtAll = fault{"nothing", func(*simulation, *rand.Rand) (end func()) {
+	return nothing
+}}
+
+// drawFault draws a fault, and how long it lasts.
+func (sim *simulation) drawFault(random *rand.Rand) (f fault, last time.Duration) {
+	from := faults
+	switch {
+	case sim.scene.calm:
+		from = calmFaults
+	case sim.scene.hard && random.IntN(2) == 0:
+		from = hardFaults
+	}
+	f = from[random.IntN(len(from))]
+	last = draw(random, []time.Duration{
+		simSession / 20, simSession / 2, simSession, 3 * simSession,
+	}[random.IntN(4)])
+	switch {
+	case sim.scene.calm:
+	case sim.scene.shared && random.IntN(2) > 0:
+		f, last = endAHold, simSession/20
+	case sim.scene.meddled && random.IntN(2) > 0:
+		f = loseACreate
+	case sim.scene.apart && random.IntN(4) > 0:
+		f = partitions[random.IntN(len(partitions))]
+		last = simSession*3/4 + draw(random, simSession/2)
+		// Right before a report, most of what the follower knows is lost.
+		time.Sleep(time.Until(sim.cluster.NextPing()) - draw(
+			random, sim.scene.tick/10,
+		))
+	}
+	return f, last
+}
+
 // injectFaults makes faults, one after the other in each of several sequences, as the
 // seed tells.
 func (sim *simulation) injectFaults() {
 	var sequences sync.WaitGroup
-	atATime := faultsAtATime
-	// Several at a time would cost the quorum, without which nothing is granted.
-	if sim.scene.apart {
-		atATime = 1
-	}
-	for n := range atATime {
+	for n := range sim.scene.atATime {
 		random := rand.New(rand.NewPCG(sim.seed, uint64(1000+n)))
 		sequences.Go(func() {
 			for ends := time.Now().Add(faultsFor); time.Now().Before(ends); {
 				time.Sleep(draw(random, simSession/2))
-				f := faults[random.IntN(len(faults))]
-				last := draw(random, []time.Duration{
-					simSession / 20, simSession / 2, simSession, 3 * simSession,
-				}[random.IntN(4)])
-				switch {
-				case sim.scene.shared && random.IntN(2) > 0:
-					f, last = endAHold, simSession/20
-				case sim.scene.meddled && random.IntN(2) > 0:
-					f = loseACreate
-				case sim.scene.apart && random.IntN(4) > 0:
-					f = partitions[random.IntN(len(partitions))]
-					last = simSession*3/4 + draw(random, simSession/2)
-					// Right before a report, most of what the follower knows is lost.
-					time.Sleep(time.Until(sim.cluster.NextPing()) - draw(
-						random, sim.scene.tick/10,
-					))
-				}
+				f, last := sim.drawFault(random)
 				sim.world.Recorder.Notef("fault: %s for %v", f.name, last)
 				end := f.begin(sim, random)
 				time.Sleep(last)
@@ -341,4 +361,32 @@ func (sim *simulation) lagServer(random *rand.Rand) (end func()) {
 	s := sim.aServer(random)
 	s.Lag(draw(random, simSession/2))
 	return func() { s.Lag(0) }
+}
+
+func (sim *simulation) lagAll(random *rand.Rand) (end func()) {
+	for _, s := range sim.cluster.Servers() {
+		s.Lag(draw(random, simSession/3))
+	}
+	return func() {
+		for _, s := range sim.cluster.Servers() {
+			s.Lag(0)
+		}
+	}
+}
+
+// refuseWatches leaves a client with watches that no server has: it asks once.
+func (sim *simulation) refuseWatches(random *rand.Rand) (end func()) {
+	l := sim.aLink(random)
+	l.Throttle(zktest.OpSetWatches)
+	l.Reset()
+	return l.Spare
+}
+
+func (sim *simulation) resetOften(random *rand.Rand) (end func()) {
+	l := sim.aLink(random)
+	for range 5 {
+		l.Reset()
+		time.Sleep(draw(random, 50*time.Millisecond))
+	}
+	return nothing
 }

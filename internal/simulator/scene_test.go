@@ -41,6 +41,16 @@ type scene struct {
 	apart     bool // servers are cut off more often
 	bounded   bool // see simulator.Config
 	reaped    bool // a directory goes as soon as nobody stands in it
+
+	// Drawn by unusual, on top of the above.
+	late    [simWorkers]bool // whose events come late
+	lateBy  time.Duration    // at most
+	mixed   bool             // see simulator.Config
+	hard    bool             // half of the faults are hardFaults
+	atATime int              // how many sequences of faults there are
+	// No fault but the end of a holder's session: a holder must learn of that within
+	// toldInCalm.
+	calm bool
 }
 
 func newScene(seed uint64) scene {
@@ -103,8 +113,46 @@ func newScene(seed uint64) scene {
 	if s.reaped && !special && s.cached == 0 { // so that nobody is there now and then
 		s.owners, s.longHolds = 1, false
 	}
+	s.unusual(rand.New(rand.NewPCG(seed, 1)), locks, special)
 	return s
 }
+
+// unusual adds what only some seeds have.
+func (s *scene) unusual(random *rand.Rand, locks []simulator.Lock, special bool) {
+	if random.IntN(3) == 0 {
+		for n := range s.late {
+			s.late[n] = random.IntN(3) > 0
+		}
+		s.lateBy = []time.Duration{
+			simSession / 200, simSession / 20, simSession / 4,
+		}[random.IntN(3)]
+		if !special && random.IntN(2) == 0 { // the event that matters most
+			s.reaped, s.cached, s.owners, s.longHolds = true, 0, 1, false
+			s.slowCommit = 0
+		}
+	}
+	s.mixed = s.bounded && random.IntN(2) == 0
+	s.hard = random.IntN(4) == 0
+	s.atATime = []int{1, 2, 2, 2, 4}[random.IntN(5)]
+	if s.apart { // several at a time would cost the quorum
+		s.atATime = 1
+	}
+	if !special && random.IntN(12) == 0 {
+		s.cached, s.owners, s.longHolds = 90, 3*simOwners, false
+		s.removals, s.fresh = random.IntN(10), 30
+		s.locks = slices.DeleteFunc(slices.Clone(locks), func(l simulator.Lock) bool {
+			return l.Recipe != simulator.Mutex && l.Recipe != simulator.ReadWriteLock &&
+				l.Recipe != simulator.MultiLock
+		})[:1+random.IntN(2)]
+	}
+	if !special && random.IntN(16) == 0 {
+		s.calm, s.removals, s.fresh = true, 20, 40
+		s.slowClose, s.slowCommit, s.late = 0, 0, [simWorkers]bool{}
+	}
+}
+
+// toldInCalm is longer than the answer to a request and an event take together.
+const toldInCalm = 30 * time.Millisecond
 
 // split parts those that are from those that are not.
 func split(
@@ -139,6 +187,11 @@ func (s scene) String() string {
 		"crowded":            s.crowded,
 		"bounded holds":      s.bounded,
 		"directories go":     s.reaped,
+		"late events":        slices.Contains(s.late[:], true),
+		"mixed bounds":       s.mixed,
+		"hard faults":        s.hard,
+		"many faults":        s.atATime > 2,
+		"calm":               s.calm,
 	} {
 		if is {
 			all = append(all, what)

@@ -79,6 +79,9 @@ func simulate(t *testing.T, seed uint64, verbose bool) run {
 	if r.err == nil {
 		limits := sim.world.Limits()
 		limits.Told = simSession // by then its clock has run out, at the latest
+		if sim.scene.calm {
+			limits.Told = toldInCalm
+		}
 		limits.Notice = simSession / 2
 		r.err = r.history.Check(limits)
 	}
@@ -112,8 +115,8 @@ func newSimulation(seed uint64, verbose bool) (sim *simulation, err error) {
 		Workers: simWorkers, Owners: sim.scene.owners, Locks: sim.scene.locks,
 		Trespass: sim.scene.eager, LongHolds: sim.scene.longHolds,
 		Removals: sim.scene.removals, Fresh: sim.scene.fresh,
-		Cached: sim.scene.cached, Bounded: sim.scene.bounded,
-		Verbose: verbose, Left: sim.left, Pace: sim.pace,
+		Cached: sim.scene.cached, Bounded: sim.scene.bounded, Mixed: sim.scene.mixed,
+		Verbose: verbose, Left: sim.left, Pace: sim.pace, Late: sim.late,
 	})
 	if err == nil {
 		sim.world.Recorder.Notef("scene: %v, tick %v", sim.scene, sim.scene.tick)
@@ -163,10 +166,25 @@ func (sim *simulation) home(worker int) *zktest.Server {
 // pace makes several calls that are made, or end, at the same moment come one after the
 // other, in an order that does not depend on how their goroutines are scheduled.
 func (sim *simulation) pace(worker int, call, path string) time.Duration {
+	return time.Duration(sim.hash(worker, call, path) % uint64(mostPace))
+}
+
+// hash draws a number for something that happens just now.
+func (sim *simulation) hash(worker int, what, path string) uint64 {
 	h := fnv.New64a()
 	// A hash takes everything.
-	_, _ = fmt.Fprint(h, sim.seed, worker, call, path, time.Now().UnixNano())
-	return time.Duration(h.Sum64() % uint64(mostPace))
+	_, _ = fmt.Fprint(h, sim.seed, worker, what, path, time.Now().UnixNano())
+	return h.Sum64()
+}
+
+// late is how late the events are that reach a worker.
+func (sim *simulation) late(worker int) func(path string) time.Duration {
+	if !sim.scene.late[worker] {
+		return nil
+	}
+	return func(path string) time.Duration {
+		return time.Duration(sim.hash(worker, "event", path) % uint64(sim.scene.lateBy))
+	}
 }
 
 // left tells of the watches that nobody needs any more once all is released.

@@ -128,6 +128,9 @@ func (p *worker) open(ctx context.Context) *session {
 				return p.w.Pace(p.n, call, path)
 			}
 		}
+		if p.w.Late != nil {
+			gated.late = p.w.Late(p.n)
+		}
 		p.mu.Lock()
 		p.session = &session{
 			client: client, gated: gated, conn: gated.asSeen(),
@@ -194,11 +197,17 @@ func (p *worker) value(on *session, st step) (*value, error) {
 	defer on.mu.Unlock()
 	key := valueKey{st.lock, st.cached && p.w.Locks[st.lock].keepsPlaces()}
 	fresh := st.fresh || p.w.Locks[st.lock].IsElection()
+	if p.w.Mixed && key.cached && st.number%2 == 0 {
+		fresh = true
+	}
 	if v := on.values[key]; v != nil && !fresh {
 		return v, nil
 	}
 	opts := slices.Clone(on.opts)
 	bounds := p.w.bounds(p.n, st.lock)
+	if p.w.Mixed {
+		bounds = p.w.boundsOfStep(p.n, st.number)
+	}
 	opts = append(opts, bounds.options()...)
 	if key.cached {
 		opts = append(opts, p.w.keeping(p.n, st.lock))

@@ -40,12 +40,19 @@ type Config struct {
 	// Bounded lets most lock values leave a loss margin ([recipes.WithLossMargin]), or
 	// end holds by themselves ([recipes.WithMaxHold]).
 	Bounded bool
+	// Mixed draws the bounds of each lock value anew, where Bounded says that there are
+	// any: owners who share a kept queue entry then have different ones.
+	Mixed bool
 
 	Clock    func() time.Duration // default: the time since New
 	Register Register             // default: a new one in memory
 	// Pace is what passes before the library's calls to ZooKeeper are made, and before
 	// their ends are seen. May be nil.
-	Pace    func(worker int, call, path string) time.Duration
+	Pace func(worker int, call, path string) time.Duration
+	// Late returns how late the events of watches are that reach a worker, by the path.
+	// If it, or what it returns, is nil, they are not late, and the worker's connection
+	// says so ([recipes.OrderedConn]).
+	Late    func(worker int) func(path string) time.Duration
 	Verbose bool // the history has the library's own events, as notes
 	// What else Finish waits for to be gone before it closes the clients; may be nil.
 	Left func() []string
