@@ -178,7 +178,10 @@ func (c *crowd) list(ctx context.Context, q *Queue) (v *view, asked bool, err er
 	if asked = p == nil || isDone(p.Done()); asked {
 		p = session.Start(c.key.s, func() (*view, error) {
 			l, err := q.list(c.key.s)
-			return newView(q, l), err
+			if err != nil {
+				return nil, err
+			}
+			return newView(q, l)
 		})
 		c.listing = p
 	}
@@ -205,17 +208,18 @@ func (c *crowd) learn(v *view) {
 	}
 }
 
-// known returns the last list, nil if it does not show n.
-func (c *crowd) known(n *Node) *view {
+// known returns the last list and the index at which it shows n; nil if it does not.
+func (c *crowd) known(n *Node) (v *view, self int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.view == nil {
-		return nil
+		return nil, 0
 	}
-	if _, ok := c.view.find(n.name); !ok {
-		return nil
+	self, ok := c.view.find(n.name)
+	if !ok {
+		return nil, 0
 	}
-	return c.view
+	return c.view, self
 }
 
 // left returns those ahead of the one at self who are not known to have gone.

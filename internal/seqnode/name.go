@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/zkrecipes/recipes/internal/session"
 )
 
 // A Name is the name of a znode that stands in a queue: anything, then the recipe's name,
@@ -58,14 +60,16 @@ func (n Name) number() string {
 
 // compare orders names as their znodes were created, by serial-number arithmetic (RFC
 // 1982): the counter is signed, wraps in servers before 3.6, and has no znodes that are
-// 2^31 apart. Equal numbers, which a read lock and its owner's write lock have on
+// 2^31 apart. Those made by hand can be: see checkSpread. Equal numbers, which a read lock and its owner's write lock have on
 // purpose, go by the text, so that every process sees one order.
 func compare(a, b Name) int {
 	return cmp.Or(cmp.Compare(a.Seq-b.Seq, 0), cmp.Compare(a.Text, b.Text))
 }
 
 // participants returns those among children, in the order of the queue. All other
-// children are ignored.
+// children are ignored. The order is certain only if checkSpread finds nothing wrong:
+// among numbers that are far apart compare can form a cycle, in which everybody comes
+// before somebody else. So the names are sorted by how far they are from one of them.
 func participants(children []string, kinds []string) []Name {
 	names := make([]Name, 0, len(children))
 	for _, child := range children {
@@ -73,8 +77,35 @@ func participants(children []string, kinds []string) []Name {
 			names = append(names, name)
 		}
 	}
-	slices.SortFunc(names, compare)
+	if len(names) == 0 {
+		return names
+	}
+	base := names[0].Seq
+	slices.SortFunc(names, func(a, b Name) int {
+		return cmp.Or(cmp.Compare(a.Seq-base, b.Seq-base), cmp.Compare(a.Text, b.Text))
+	})
 	return names
+}
+
+// spreadLimit is how far apart the numbers in a queue may be. No real queue comes near
+// it: so many znodes would have to join while one stays. Below it compare is a total
+// order.
+const spreadLimit = 1 << 30
+
+// checkSpread returns an error for a queue, as participants returns it, whose numbers are
+// so far apart that their order is not certain. Some of them were made by hand: whoever
+// has the permission CREATE can give a znode any number.
+func checkSpread(dir string, queue []Name) error {
+	if len(queue) == 0 {
+		return nil
+	}
+	first, last := queue[0], queue[len(queue)-1]
+	if uint32(last.Seq-first.Seq) < spreadLimit { //nolint:gosec // it is not negative
+		return nil
+	}
+	return session.Permanent(fmt.Errorf("the order in %s is not certain: the numbers of "+
+		"%s and %s are too far apart; delete the one that no lock created",
+		dir, first.Text, last.Text))
 }
 
 // limitMargin is far more than the creates that can be under way at once.

@@ -15,10 +15,13 @@ type view struct {
 	gone int // that many, of the first, have gone since; guarded by crowd.mu
 }
 
-func newView(q *Queue, l listing) *view {
-	return &view{
-		queue: participants(l.children, q.Kinds), pzxid: l.pzxid, asked: l.asked,
+// newView returns an error if the order of those in the list is not certain.
+func newView(q *Queue, l listing) (*view, error) {
+	queue := participants(l.children, q.Kinds)
+	if err := checkSpread(q.Dir, queue); err != nil {
+		return nil, err
 	}
+	return &view{queue: queue, pzxid: l.pzxid, asked: l.asked}, nil
 }
 
 func (v *view) find(name Name) (at int, ok bool) {
@@ -39,9 +42,8 @@ type way struct {
 	skipped int       // how many more may be there who are not in the way
 }
 
-// way is the way of a waiter whom v shows.
-func (w *waiter) way(v *view) *way {
-	self, _ := v.find(w.node.name)
+// way is the way of a waiter whom v shows at the index self.
+func (w *waiter) way(v *view, self int) *way {
 	y := &way{n: w.node, asked: v.asked, left: v.queue[:self]}
 	// Others may turn up beside those who have gone.
 	if !w.node.q.Relist {

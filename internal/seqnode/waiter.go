@@ -118,9 +118,9 @@ func (w *waiter) place(ctx context.Context) (position, error) {
 		if p, ok := w.isNext(ctx); ok {
 			return p, nil
 		}
-		if v := w.knownView(); v != nil {
+		if v, self := w.knownView(); v != nil {
 			// Our own znode was there when somebody else has listed it.
-			if p := w.positionIn(v); p.blocker != "" || w.intact(ctx) {
+			if p := w.positionIn(v, self); p.blocker != "" || w.intact(ctx) {
 				return p, nil
 			}
 		}
@@ -132,10 +132,10 @@ func (w *waiter) place(ctx context.Context) (position, error) {
 			return position{}, err
 		}
 		n.crowd.learn(v)
-		if _, ok := v.find(n.name); ok {
+		if self, ok := v.find(n.name); ok {
 			w.unsure = false
 			n.discardStrays(v.queue)
-			return w.positionIn(v), nil
+			return w.positionIn(v, self), nil
 		}
 		if proven {
 			n.gone(errUnlisted)
@@ -159,11 +159,12 @@ func (w *waiter) behindOwn() (position, bool) {
 	}, true
 }
 
-// knownView returns the last list of this process if it tells all about our place.
-func (w *waiter) knownView() *view {
+// knownView returns the last list of this process if it tells all about our place, and
+// the index at which it shows us.
+func (w *waiter) knownView() (v *view, self int) {
 	n := w.node
 	if w.firstList != nil || w.unsure || w.mayLag() || n.strays || n.q.Relist {
-		return nil
+		return nil, 0
 	}
 	return n.crowd.known(n)
 }
@@ -177,25 +178,27 @@ func (w *waiter) view(ctx context.Context) (v *view, proven bool, err error) {
 	} else {
 		var l listing
 		l, err = w.list(ctx)
-		v, proven = newView(n.q, l), l.proven
+		proven = l.proven
+		if err == nil {
+			v, err = newView(n.q, l)
+		}
 	}
 	if errors.Is(err, zk.ErrNoNode) { // the directory is gone, or was not there yet
-		err = nil
+		v, err = &view{}, nil
 	}
 	return v, proven, err
 }
 
-// positionIn applies the rule to a list that shows the znode.
-func (w *waiter) positionIn(v *view) position {
+// positionIn applies the rule to a list that shows the znode at the index self.
+func (w *waiter) positionIn(v *view, self int) position {
 	n := w.node
-	self, _ := v.find(n.name)
 	// Nobody has joined later, so the last change of the directory is our create, or came
 	// behind it: a token that is ours, and less than that of those who follow.
 	if self == len(v.queue)-1 {
 		n.learnToken(v.pzxid)
 	}
 	w.followed = w.request.stay != nil && n.followedIn(v.queue, self)
-	way := w.way(v)
+	way := w.way(v, self)
 	p := position{ahead: way.count()}
 	at := way.next()
 	if at < 0 {
@@ -288,11 +291,11 @@ func (w *waiter) advance(ctx context.Context) (free bool, err error) {
 	if w.position.last {
 		return true, nil
 	}
-	v := w.knownView()
+	v, self := w.knownView()
 	if v == nil {
 		return false, nil
 	}
-	return w.ask(ctx, v)
+	return w.ask(ctx, v, self)
 }
 
 // A read costs the servers, and us, about as much as some hundred names of a list, but
@@ -305,8 +308,8 @@ const (
 
 // ask reads together those who may still be in the way, the nearest first, where they are
 // few. free: they have all gone.
-func (w *waiter) ask(ctx context.Context, v *view) (free bool, err error) {
-	n, way := w.node, w.way(v)
+func (w *waiter) ask(ctx context.Context, v *view, self int) (free bool, err error) {
+	n, way := w.node, w.way(v, self)
 	var steps []passed
 	var reads []*session.Pending[struct{}]
 	for at := way.next(); at >= 0; at = way.next() {

@@ -1,0 +1,112 @@
+package seqnode
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// blockerBefore is the rule of a read/write lock, written a second time.
+func blockerBefore(ahead []Name, self Name) int {
+	for at, m := range slices.Backward(ahead) {
+		if self.Kind == "__WRIT__" || m.Kind == "__WRIT__" {
+			return at
+		}
+	}
+	return -1
+}
+
+// grants tells whether a list lets a participant hold the lock.
+func grants(t *rapid.T, q *Queue, children []string, self Name) bool {
+	v, err := newView(q, listing{children: children})
+	if err != nil {
+		return false
+	}
+	at, ok := v.find(self)
+	require.True(t, ok, "%s is not found in %v", self.Text, children)
+	return q.Rule(v.queue[:at], self) < 0
+}
+
+// Whoever has the permission CREATE can add znodes with any number. That must not let two
+// participants in who have got their numbers from the server.
+func TestAtMostOneHoldsByAnyList(t *testing.T) {
+	kinds := []string{"__READ__", "__WRIT__"}
+	q := &Queue{Dir: "/lock", Kinds: kinds, Rule: blockerBefore}
+	granted := 0
+	rapid.Check(t, func(t *rapid.T) {
+		var children []string
+		add := func(who string, seq int32) Name {
+			kind := rapid.SampledFrom(kinds).Draw(t, "kind")
+			name := Name{Text: fmt.Sprintf("%s-%s%010d", who, kind, seq), Kind: kind, Seq: seq}
+			children = append(children, name.Text)
+			return name
+		}
+		var honest []Name
+		seq := rapid.Int32().Draw(t, "counter")
+		for n := range rapid.IntRange(1, 4).Draw(t, "honest") {
+			seq += rapid.Int32Range(1, 1000).Draw(t, "joined meanwhile")
+			honest = append(honest, add(fmt.Sprint("honest", n), seq))
+		}
+		for n := range rapid.IntRange(0, 4).Draw(t, "forged") {
+			far := rapid.SampledFrom([]int32{
+				0, 1, 700e6, 1<<30 - 1, 1 << 30, 1400e6, -1500e6, -1 << 31, -1 << 30, -1,
+			}).Draw(t, "far")
+			add(fmt.Sprint("forged", n), seq+far+rapid.Int32Range(-5, 5).Draw(t, "off"))
+		}
+		children = rapid.Permutation(children).Draw(t, "children")
+		for _, a := range honest {
+			if !grants(t, q, children, a) {
+				continue
+			}
+			granted++
+			for _, b := range honest {
+				excludes := a.Kind == "__WRIT__" || b.Kind == "__WRIT__"
+				if a != b && excludes && grants(t, q, children, b) {
+					t.Fatalf("%s and %s both hold by the list %v", a.Text, b.Text, children)
+				}
+			}
+		}
+	})
+	require.NotZero(t, granted)
+}
+
+// The order does not depend on that in which a server lists the znodes, and a queue whose
+// order is not certain is refused whatever that is.
+func TestSpread(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		seqs    []int32
+		refused bool
+	}{
+		"empty":                       {nil, false},
+		"one":                         {[]int32{-1 << 31}, false},
+		"neighbours":                  {[]int32{7, 8}, false},
+		"neighbours as it wraps":      {[]int32{1<<31 - 1, -1 << 31}, false},
+		"just near enough":            {[]int32{5, 5 + 1<<30 - 1}, false},
+		"near enough as it wraps":     {[]int32{1<<31 - 2, -1<<31 + 1<<30 - 3}, false},
+		"too far apart":               {[]int32{5, 5 + 1<<30}, true},
+		"too far apart as it wraps":   {[]int32{1<<31 - 2, -1<<31 + 1<<30 - 2}, true},
+		"opposite":                    {[]int32{0, -1 << 31}, true},
+		"a cycle":                     {[]int32{0, 700e6, 1400e6, -1494967296}, true},
+		"a cycle behind real numbers": {[]int32{3, 4, 700e6, 1400e6, -1494967296}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var children []string
+			for _, seq := range c.seqs {
+				children = append(children, fmt.Sprintf("lock-%010d", seq))
+			}
+			for range children { // in each rotation
+				err := checkSpread("/dir", participants(children, mutexKinds))
+				require.Equal(t, c.refused, err != nil, "%v: %v", children, err)
+				if c.refused {
+					require.ErrorContains(t, err, "/dir")
+				}
+				children = append(children[1:], children[0])
+			}
+		})
+	}
+}
