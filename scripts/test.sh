@@ -1,11 +1,19 @@
 #!/usr/bin/env bash
-# Passes all checks and tests, and gets them a ZooKeeper, a Curator and a kazoo where there is none. Arguments go to the main "go test".
+# Passes all checks and tests: scripts/test.sh [--yes] [ARGUMENT OF THE MAIN GO TEST]...
+#
+# It installs a ZooKeeper, a Curator and a kazoo if there is none, from Debian's packages. With sudo it does so only in CI,
+# with --yes, or if you agree.
 #
 # Where both are there, the tests run on local servers, which start three times as fast, and the smoke set once more on
 # containers. In CI (CI is set) the smoke set must run: there has to be a container engine.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/zookeeper.sh
+
+if [ "${1:-}" = --yes ]; then
+	export INSTALL=yes
+	shift
+fi
 
 lint=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 

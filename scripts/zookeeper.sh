@@ -69,13 +69,24 @@ install_packages() {
 	local root=()
 	command -v apt-get >/dev/null || return 1
 	if [ "$(id -u)" != 0 ]; then
-		sudo -n true 2>/dev/null || return 1
+		may_install "$@" || return 1
 		root=(sudo -n)
 	fi
 	printf 'Installing %s …\n' "$*" >&2
 	{ "${root[@]}" apt-get update --quiet &&
 		"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends \
 			"$@"; } </dev/null >&2
+}
+
+# may_install tells whether packages may be installed with sudo: in CI, if INSTALL says yes (scripts/test.sh --yes), or
+# if whoever sits at the terminal agrees.
+may_install() {
+	local answer
+	sudo -n true 2>/dev/null || return 1
+	if [ -n "${CI:-}" ] || [ "${INSTALL:-}" = yes ]; then return 0; fi
+	[ -t 0 ] && [ -t 2 ] || return 1
+	read -r -p "Install $* with sudo? [y/N] " answer
+	[ "$answer" = y ] || [ "$answer" = Y ]
 }
 
 need_go() {

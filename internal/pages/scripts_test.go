@@ -1,0 +1,75 @@
+package pages_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// bash runs a script at the repository's root, with those variables on top of an
+// environment that says nothing of CI.
+func bash(t *testing.T, script string, env ...string) (out string, ok bool) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
+	cmd.Dir = filepath.Join("..", "..")
+	cmd.Env = append(os.Environ(), "CI=", "INSTALL=")
+	cmd.Env = append(cmd.Env, env...)
+	said, err := cmd.CombinedOutput()
+	return string(said), err == nil
+}
+
+// stub writes a program that stands in for another, and returns its path.
+func stub(t *testing.T, name, script string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"+script+"\n"), 0o700))
+	return file
+}
+
+// The check for known vulnerabilities could not fail: "go run" exits with 1 whatever the
+// tool exits with, and only one module was looked at.
+func TestTheCheckForVulnerabilitiesCanFail(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		tool, ci string
+		ok       bool
+		said     string
+	}{
+		"nothing found":       {"exit 0", "", true, ""},
+		"found":               {"exit 3", "", false, "in: . "},
+		"found in one module": {`case $PWD in */chaos) exit 3;; esac`, "", false, "in: chaos"},
+		"not checked":         {"exit 1", "", true, "Not checked"},
+		"not checked in CI":   {"exit 1", "true", false, "Not checked"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, ok := bash(t, "scripts/vulnerabilities.sh", "CI="+c.ci,
+				"GOVULNCHECK="+stub(t, "govulncheck", c.tool))
+			require.Equal(t, c.ok, ok, out)
+			require.Contains(t, out, c.said)
+		})
+	}
+}
+
+// The test command installed packages with sudo without a question.
+func TestPackagesAreNotInstalledWithSudoUnasked(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		env string
+		ok  bool
+	}{
+		"nobody to ask": {"NOTHING=", false},
+		"in CI":         {"CI=true", true},
+		"with --yes":    {"INSTALL=yes", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, ok := bash(t, ". scripts/zookeeper.sh; may_install a package </dev/null",
+				c.env, "PATH="+filepath.Dir(stub(t, "sudo", "exit 0"))+":"+os.Getenv("PATH"))
+			require.Equal(t, c.ok, ok, out)
+		})
+	}
+}
