@@ -90,7 +90,8 @@ func TestTheNextNumberWhereEventsComeLate(t *testing.T) {
 	for name, wrap := range lateWrappers {
 		t.Run(name, func(t *testing.T) {
 			inFrontBubble(t, func(t *testing.T, b *frontBubble) {
-				lock, err := recipes.NewInterProcessMutex(wrap(b.Ours, "/locks"), "/locks")
+				conn := wrap(b.Ours, "/locks")
+				lock, err := recipes.NewInterProcessMutex(conn, "/locks")
 				require.NoError(t, err)
 				useTimes(t, lock, frontUses)
 				require.NoError(t, b.Other.Delete("/locks", -1))
@@ -214,14 +215,15 @@ func TestACachedEntryWhereEventsComeLate(t *testing.T) {
 				acquired := locktest.Start(func() error {
 					return theirs.Acquire(locktest.Owner(t))
 				})
+				hold := func(context.Context, *recipes.Hold) error {
+					require.Empty(t, acquired, "two holders")
+					time.Sleep(time.Second)
+					require.Empty(t, acquired, "two holders")
+					return nil
+				}
 				for len(acquired) == 0 && time.Since(began) < 2*lateBy {
 					ctx := locktest.Owner(t)
-					err := recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error {
-						require.Empty(t, acquired, "two holders")
-						time.Sleep(time.Second)
-						require.Empty(t, acquired, "two holders")
-						return nil
-					}, recipes.WaitAtMost(0))
+					err := recipes.Do(ctx, lock, hold, recipes.WaitAtMost(0))
 					if err != nil {
 						require.ErrorIs(t, err, recipes.ErrBusy)
 					}

@@ -75,7 +75,7 @@ func TestForgedNumbersMakeNoSecondHolder(t *testing.T) {
 					ok, err := other.AcquireTimeout(ctx, time.Second)
 					require.False(t, ok, "two holders")
 					if c.refused {
-						require.ErrorContains(t, err, "delete the one that no lock created")
+						require.ErrorContains(t, err, "delete the one that no lock")
 						require.ErrorContains(t, err, path.Dir(hold.Path()))
 					} else {
 						require.NoError(t, err)

@@ -38,11 +38,13 @@ func TestTheCheckForVulnerabilitiesCanFail(t *testing.T) {
 		ok       bool
 		said     string
 	}{
-		"nothing found":       {"exit 0", "", true, ""},
-		"found":               {"exit 3", "", false, "in: . "},
-		"found in one module": {`case $PWD in */chaos) exit 3;; esac`, "", false, "in: chaos"},
-		"not checked":         {"exit 1", "", true, "Not checked"},
-		"not checked in CI":   {"exit 1", "true", false, "Not checked"},
+		"nothing found": {"exit 0", "", true, ""},
+		"found":         {"exit 3", "", false, "in: . "},
+		"found in one module": {
+			`case $PWD in */chaos) exit 3;; esac`, "", false, "in: chaos",
+		},
+		"not checked":       {"exit 1", "", true, "Not checked"},
+		"not checked in CI": {"exit 1", "true", false, "Not checked"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,8 +69,9 @@ func TestPackagesAreNotInstalledWithSudoUnasked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			sudo := filepath.Dir(stub(t, "sudo", "exit 0"))
 			out, ok := bash(t, ". scripts/zookeeper.sh; may_install a package </dev/null",
-				c.env, "PATH="+filepath.Dir(stub(t, "sudo", "exit 0"))+":"+os.Getenv("PATH"))
+				c.env, "PATH="+sudo+":"+os.Getenv("PATH"))
 			require.Equal(t, c.ok, ok, out)
 		})
 	}

@@ -60,8 +60,9 @@ func (n Name) number() string {
 
 // compare orders names as their znodes were created, by serial-number arithmetic (RFC
 // 1982): the counter is signed, wraps in servers before 3.6, and has no znodes that are
-// 2^31 apart. Those made by hand can be: see checkSpread. Equal numbers, which a read lock and its owner's write lock have on
-// purpose, go by the text, so that every process sees one order.
+// 2^31 apart. Those made by hand can be: see checkSpread. Equal numbers, which a read
+// lock and its owner's write lock have on purpose, go by the text, so that every process
+// sees one order.
 func compare(a, b Name) int {
 	return cmp.Or(cmp.Compare(a.Seq-b.Seq, 0), cmp.Compare(a.Text, b.Text))
 }

@@ -40,9 +40,9 @@ func TestAtMostOneHoldsByAnyList(t *testing.T) {
 		var children []string
 		add := func(who string, seq int32) Name {
 			kind := rapid.SampledFrom(kinds).Draw(t, "kind")
-			name := Name{Text: fmt.Sprintf("%s-%s%010d", who, kind, seq), Kind: kind, Seq: seq}
-			children = append(children, name.Text)
-			return name
+			text := fmt.Sprintf("%s-%s%010d", who, kind, seq)
+			children = append(children, text)
+			return Name{Text: text, Kind: kind, Seq: seq}
 		}
 		var honest []Name
 		seq := rapid.Int32().Draw(t, "counter")
@@ -65,7 +65,7 @@ func TestAtMostOneHoldsByAnyList(t *testing.T) {
 			for _, b := range honest {
 				excludes := a.Kind == "__WRIT__" || b.Kind == "__WRIT__"
 				if a != b && excludes && grants(t, q, children, b) {
-					t.Fatalf("%s and %s both hold by the list %v", a.Text, b.Text, children)
+					t.Fatalf("%s and %s both hold by %v", a.Text, b.Text, children)
 				}
 			}
 		}
