@@ -1,11 +1,22 @@
-// Command cron runs a job once per slot of time, on one of several hosts: on whichever
-// comes first, and on another one if that one dies.
+// Command cron runs a job once per slot of time, on one of several hosts. Slots that an
+// outage took are made up for, in their order: the 100 before the current one.
 //
-// With the lock alone the hosts would do the job one after another. So a mark in
-// ZooKeeper says which slot was done last. A host reads it under the lock, and makes it
-// when the job is done, in a transaction that ZooKeeper does only while the host holds
-// the lock. If the lock is lost, the job has two seconds to stop before another host can
-// begin; that one does all of it again.
+// The lock alone would only let the hosts do the job one after another. So a mark in
+// ZooKeeper names the slot that was done last. A host that acquires the lock reads the
+// mark, and does each slot behind it that is due by the host's clock. It moves the mark
+// when the job has returned, in a transaction that ZooKeeper does only while the host
+// holds the lock.
+//
+// What is done exactly once per slot is that transaction: the mark, and the changes in
+// ZooKeeper that the job returns. The job itself runs at least once. It runs again, here
+// or on another host, if it fails, or if its host dies or loses the lock before the mark
+// has moved. So what the job does elsewhere must tolerate a repetition: for example, write
+// a row whose key is the slot, and let the database reject lower fencing tokens
+// (docs/fencing.md). A slot that fails holds up those behind it until it is done or too
+// old.
+//
+// If the lock is lost in an outage, the job has two seconds to stop before another host
+// can begin.
 //
 // ZOOKEEPER_SERVERS ("host:port,host:port") names the ZooKeeper, for a process per host
 // with -hosts 1. Without it this process embeds one, zktest.
@@ -29,9 +40,9 @@ import (
 const (
 	lockPath       = "/cron-report-lock"
 	markPath       = "/cron-report-last" // holds the slot that was done last
+	madeUpFor      = 100                 // how many slots before the current one are
 	sessionTimeout = 10 * time.Second
 	timeToStop     = 2 * time.Second
-	markLayout     = "2006-01-02T15:04:05.000Z" // of UTC: marks sort as text
 )
 
 func main() {
@@ -64,7 +75,8 @@ func run(ctx context.Context, every time.Duration, hosts int) error {
 	defer cancel()
 	ended := make(chan error)
 	for i := range hosts {
-		h := host{name: fmt.Sprint(i + 1), every: every, job: report}
+		name := fmt.Sprint(i + 1)
+		h := host{name: name, every: every, job: reportBy(name)}
 		go func() { ended <- h.connectAndRun(ctx, servers) }()
 	}
 	var failed error
@@ -77,14 +89,23 @@ func run(ctx context.Context, every time.Duration, hosts int) error {
 	return failed
 }
 
-// report is the job: it looks at its ctx often enough to stop within timeToStop.
-func report(ctx context.Context, host string, slot time.Time) error {
-	fmt.Printf("%s: host %s does it\n", slot.Format(time.TimeOnly), host)
-	select {
-	case <-time.After(time.Second): // the work
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+// A job does the work of a slot under hold. It returns what ZooKeeper is to change along
+// with the mark, if anything: operations for [recipes.Hold.Multi].
+type job func(
+	ctx context.Context, hold *recipes.Hold, slot time.Time,
+) (changes []any, err error)
+
+// reportBy returns the job of a host. It looks at its ctx often enough to stop within
+// timeToStop.
+func reportBy(name string) job {
+	return func(ctx context.Context, _ *recipes.Hold, slot time.Time) ([]any, error) {
+		fmt.Printf("%s: host %s does it\n", slot.Format(time.TimeOnly), name)
+		select {
+		case <-time.After(time.Second): // the work
+			return nil, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 }
 
@@ -93,7 +114,7 @@ type host struct {
 	name   string
 	client *recipes.Client
 	every  time.Duration
-	job    func(ctx context.Context, host string, slot time.Time) error
+	job    job
 }
 
 func (h host) connectAndRun(ctx context.Context, servers string) (err error) {
@@ -104,47 +125,72 @@ func (h host) connectAndRun(ctx context.Context, servers string) (err error) {
 	return h.run(ctx)
 }
 
-// run waits for each slot and takes part in it, until ctx is done. What goes wrong in one
-// slot is logged, and the next one is another chance.
+// run takes its turn in each slot, until ctx is done. What goes wrong in a turn is logged,
+// and the next turn, here or on another host, makes up for it.
 func (h host) run(ctx context.Context) error {
 	lock, err := recipes.NewInterProcessMutex(h.client, lockPath,
 		recipes.WithLossMargin(timeToStop), recipes.WithData([]byte(h.name)))
 	if err != nil {
 		return err
 	}
-	_, err = h.client.Create(markPath, nil, 0, zk.WorldACL(zk.PermAll))
+	// The first host of all leaves the slot out that has begun already.
+	begun := markOf(time.Now().Truncate(h.every))
+	_, err = h.client.Create(markPath, begun, 0, zk.WorldACL(zk.PermAll))
 	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		return fmt.Errorf("create %s: %w", markPath, err)
 	}
 	for {
-		slot := time.Now().UTC().Truncate(h.every).Add(h.every)
+		next := time.Now().Truncate(h.every).Add(h.every)
 		select {
-		case <-time.After(time.Until(slot)):
+		case <-time.After(time.Until(next)):
 		case <-ctx.Done():
 			return nil
 		}
-		err := recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
-			return h.once(ctx, hold, slot)
-		})
-		if err != nil && ctx.Err() == nil {
-			slog.Error("a slot failed", "host", h.name, "slot", slot, "error", err)
+		if err := recipes.Do(ctx, lock, h.turn); err != nil && ctx.Err() == nil {
+			slog.Error("a turn failed", "host", h.name, "error", err)
 		}
 	}
 }
 
-// once does the job if no host has done it in this slot.
-func (h host) once(ctx context.Context, hold *recipes.Hold, slot time.Time) error {
+// turn does the slots that are due. If the other hosts have done them, there are none.
+func (h host) turn(ctx context.Context, hold *recipes.Hold) error {
+	for ctx.Err() == nil {
+		slot, err := h.next()
+		if err != nil || slot.After(time.Now()) {
+			return err
+		}
+		changes, err := h.job(ctx, hold, slot)
+		if err != nil {
+			return fmt.Errorf("slot %s: %w", markOf(slot), err)
+		}
+		mark := &zk.SetDataRequest{Path: markPath, Data: markOf(slot), Version: -1}
+		if _, err := hold.Multi(append(changes, mark)...); err != nil {
+			return fmt.Errorf("slot %s: %w", markOf(slot), err)
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// next returns the slot behind the mark, but none that is too old to be made up for.
+func (h host) next() (slot time.Time, err error) {
 	mark, _, err := h.client.Get(markPath)
 	if err != nil {
-		return fmt.Errorf("get %s: %w", markPath, err)
+		return time.Time{}, fmt.Errorf("get %s: %w", markPath, err)
 	}
-	this := []byte(slot.Format(markLayout))
-	if string(mark) >= string(this) {
-		return nil // another host has done it
+	last, err := time.Parse(time.RFC3339Nano, string(mark))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("the mark in %s: %w", markPath, err)
 	}
-	if err := h.job(ctx, h.name, slot); err != nil {
-		return err
+	slot = last.Truncate(h.every).Add(h.every)
+	oldest := time.Now().UTC().Truncate(h.every).Add(-madeUpFor * h.every)
+	if slot.Before(oldest) {
+		slog.Warn("slots are left out", "host", h.name, "from", slot, "to", oldest)
+		slot = oldest
 	}
-	_, err = hold.Multi(&zk.SetDataRequest{Path: markPath, Data: this, Version: -1})
-	return err
+	return slot, nil
+}
+
+// markOf returns the mark that says that a slot was done.
+func markOf(slot time.Time) []byte {
+	return []byte(slot.UTC().Format(time.RFC3339Nano))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
@@ -22,62 +24,135 @@ type jobRun struct {
 	err        error
 }
 
-// hosts starts three of them, in virtual time, and returns what they ran when stop is
-// called.
-func hosts(
-	t *testing.T, cluster *zktest.Cluster, every, work time.Duration,
-) (stop func() []jobRun) {
+// A site is what some hosts run on, in virtual time.
+type site struct {
+	cluster *zktest.Cluster
+	names   []string
+	first   time.Time // the first slot
+	every   time.Duration
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu   sync.Mutex // guards what follows
+	runs []jobRun   // that have ended
+}
+
+// newSite starts hosts whose job is as long as work says.
+func newSite(t *testing.T, hosts int, every, work time.Duration) *site {
 	t.Helper()
-	var (
-		mu      sync.Mutex
-		runs    []jobRun
-		running sync.WaitGroup
-	)
-	job := func(ctx context.Context, host string, slot time.Time) error {
-		r := jobRun{host: host, slot: slot, began: time.Now()}
-		select {
-		case <-time.After(work):
-		case <-ctx.Done():
-			time.Sleep(timeToStop) // as slow as it may be
-			r.err = context.Cause(ctx)
-		}
-		r.end = time.Now()
-		mu.Lock()
-		defer mu.Unlock()
-		runs = append(runs, r)
-		return r.err
+	s := emptySite(t, hosts, every)
+	s.start(t, func(name string) job { return s.worker(name, work) })
+	return s
+}
+
+// emptySite returns a site whose hosts have not started yet.
+func emptySite(t *testing.T, hosts int, every time.Duration) *site {
+	t.Helper()
+	s := &site{
+		cluster: zktest.Start(t), first: time.Now().UTC().Truncate(every).Add(every),
+		every: every,
 	}
+	for i := range hosts {
+		s.names = append(s.names, fmt.Sprint(i+1))
+	}
+	return s
+}
+
+// start runs the hosts until the end of the test, or [site.finish].
+func (s *site) start(t *testing.T, jobOf func(name string) job) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	for _, name := range []string{"1", "2", "3"} {
-		h := host{name, locktest.ConnectThrough(t, cluster, name), every, job}
-		running.Go(func() {
+	s.stop = cancel
+	for _, name := range s.names {
+		h := host{name, locktest.ConnectThrough(t, s.cluster, name), s.every, jobOf(name)}
+		s.running.Go(func() {
 			if err := h.run(ctx); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	return func() []jobRun {
-		cancel()
-		running.Wait()
-		return runs
+}
+
+// worker returns a job that takes as long as work says, and then all of timeToStop if it
+// has to stop.
+func (s *site) worker(name string, work time.Duration) job {
+	return func(ctx context.Context, _ *recipes.Hold, slot time.Time) ([]any, error) {
+		r := jobRun{host: name, slot: slot, began: time.Now()}
+		select {
+		case <-time.After(work):
+		case <-ctx.Done():
+			time.Sleep(timeToStop)
+			r.err = context.Cause(ctx)
+		}
+		r.end = time.Now()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.runs = append(s.runs, r)
+		return nil, r.err
 	}
+}
+
+// links calls f with the link of each host.
+func (s *site) links(f func(*zktest.Link)) {
+	for _, name := range s.names {
+		f(s.cluster.Link(name))
+	}
+}
+
+// slots returns the first n slots.
+func (s *site) slots(n int) (all []time.Time) {
+	for i := range n {
+		all = append(all, s.first.Add(time.Duration(i)*s.every))
+	}
+	return all
+}
+
+// finish stops the hosts shortly after the nth slot has begun, and returns the slots whose
+// jobs have run, each without an error.
+func (s *site) finish(t *testing.T, n int) (ran []time.Time) {
+	t.Helper()
+	last := s.first.Add(time.Duration(n-1) * s.every)
+	time.Sleep(time.Until(last.Add(s.every / 2)))
+	s.stop()
+	s.running.Wait()
+	for _, r := range s.runs {
+		require.NoError(t, r.err)
+		ran = append(ran, r.slot)
+	}
+	return ran
 }
 
 func TestEachSlotRunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first := time.Now().UTC().Truncate(time.Minute).Add(time.Minute)
-		stop := hosts(t, zktest.Start(t), time.Minute, time.Second)
-		time.Sleep(time.Until(first.Add(9*time.Minute + 30*time.Second)))
-		var ran []time.Time
-		for _, r := range stop() {
-			require.NoError(t, r.err)
-			ran = append(ran, r.slot)
-		}
-		var slots []time.Time
-		for i := range 10 {
-			slots = append(slots, first.Add(time.Duration(i)*time.Minute))
-		}
-		require.Equal(t, slots, ran)
+		s := newSite(t, 3, time.Minute, time.Second)
+		require.Equal(t, s.slots(10), s.finish(t, 10))
+	})
+}
+
+// No host can reach ZooKeeper for 7 s, while slots of 2 s go by.
+func TestSlotsOfAnOutageAreMadeUpFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 3, 2*time.Second, 100*time.Millisecond)
+		time.Sleep(time.Until(s.first.Add(5 * time.Second)))
+		s.links((*zktest.Link).Cut)
+		time.Sleep(7 * time.Second)
+		s.links((*zktest.Link).Heal)
+		require.Equal(t, s.slots(16), s.finish(t, 16))
+	})
+}
+
+// Of the slots in an outage that is too long the last ones are made up for, and no more
+// than the example's first lines say.
+func TestHowManySlotsAreMadeUpFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 3, time.Minute, 100*time.Millisecond)
+		time.Sleep(time.Until(s.first.Add(30 * time.Second)))
+		s.links((*zktest.Link).Cut)
+		time.Sleep(150 * time.Minute) // slots 1 to 150
+		s.links((*zktest.Link).Heal)
+		all := s.slots(161)
+		made := all[150-madeUpFor:]
+		require.Equal(t, append(all[:1:1], made...), s.finish(t, 161))
 	})
 }
 
@@ -85,21 +160,20 @@ func TestEachSlotRunsOnce(t *testing.T) {
 // stopped before another one begins, which does all of it.
 func TestTheJobStopsBeforeAnotherHostBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := zktest.Start(t)
-		slot := time.Now().UTC().Truncate(time.Hour).Add(time.Hour)
-		stop := hosts(t, cluster, time.Hour, time.Minute)
-		time.Sleep(time.Until(slot.Add(10 * time.Second)))
-		holder := holderOf(t, cluster)
-		cluster.Link(holder).Cut()
+		s := newSite(t, 3, time.Hour, time.Minute)
+		time.Sleep(time.Until(s.first.Add(10 * time.Second)))
+		holder := holderOf(t, s.cluster)
+		s.cluster.Link(holder).Cut()
 		time.Sleep(5 * time.Minute)
-		cluster.Link(holder).Heal()
-		runs := stop()
-		require.Len(t, runs, 2)
-		cut, done := runs[0], runs[1]
+		s.cluster.Link(holder).Heal()
+		s.stop()
+		s.running.Wait()
+		require.Len(t, s.runs, 2)
+		cut, done := s.runs[0], s.runs[1]
 		require.Equal(t, holder, cut.host)
 		require.Error(t, cut.err)
 		require.NoError(t, done.err)
-		require.Equal(t, slot, done.slot)
+		require.Equal(t, s.first, done.slot)
 		require.NotEqual(t, holder, done.host)
 		require.False(t, done.began.Before(cut.end), "two hosts at once")
 	})
