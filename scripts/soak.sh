@@ -16,6 +16,13 @@ grep -rn --include='*_test.go' -o '^func Fuzz[A-Za-z]*' . | while IFS=: read -r 
 	go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZ_TIME:-60s}" "$(dirname "$file")"
 done
 
+step the crontab of zklock, run by cron
+if [ "$(id -u)" = 0 ] && command -v cron >/dev/null && command -v unshare >/dev/null; then
+	(cd cmd/zklock && ZKLOCK_CRON=1 go test -count=1 -run '^TestCrontab$' .)
+else
+	printf 'It needs root, cron and unshare: not run.\n'
+fi
+
 step new seeds
 SIM_FROM=${SIM_FROM:-$((RANDOM * 100000))} SIM_SEEDS=${SIM_SEEDS:-20000} \
 	go test -run '^TestSimulator$' -timeout 0 ./internal/simulator
