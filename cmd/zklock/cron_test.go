@@ -45,7 +45,8 @@ func crontab(t *testing.T, servers, bin string) string {
 }
 
 // The page's crontab, as cron runs it on five machines: the report is made once. It waits
-// for the next minute, so it is for scripts/soak.sh, which sets ZKLOCK_CRON, and for root.
+// for the next minute, so it is for scripts/soak.sh, which sets ZKLOCK_CRON, and for
+// root.
 func TestCrontab(t *testing.T) {
 	if os.Getenv("ZKLOCK_CRON") == "" {
 		t.Skip("ZKLOCK_CRON is not set: it needs root, Debian's cron and a minute")

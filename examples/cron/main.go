@@ -10,8 +10,8 @@
 // What is done exactly once per slot is that transaction: the mark, and the changes in
 // ZooKeeper that the job returns. The job itself runs at least once. It runs again, here
 // or on another host, if it fails, or if its host dies or loses the lock before the mark
-// has moved. So what the job does elsewhere must tolerate a repetition: for example, write
-// a row whose key is the slot, and let the database reject lower fencing tokens
+// has moved. So what the job does elsewhere must tolerate a repetition: for example,
+// write a row whose key is the slot, and let the database reject lower fencing tokens
 // (docs/fencing.md). A slot that fails holds up those behind it until it is done or too
 // old.
 //
@@ -125,8 +125,8 @@ func (h host) connectAndRun(ctx context.Context, servers string) (err error) {
 	return h.run(ctx)
 }
 
-// run takes its turn in each slot, until ctx is done. What goes wrong in a turn is logged,
-// and the next turn, here or on another host, makes up for it.
+// run takes its turn in each slot, until ctx is done. What goes wrong in a turn is
+// logged, and the next turn, here or on another host, makes up for it.
 func (h host) run(ctx context.Context) error {
 	lock, err := recipes.NewInterProcessMutex(h.client, lockPath,
 		recipes.WithLossMargin(timeToStop), recipes.WithData([]byte(h.name)))

@@ -37,10 +37,10 @@ type site struct {
 	runs []jobRun   // that have ended
 }
 
-// newSite starts hosts whose job is as long as work says.
-func newSite(t *testing.T, hosts int, every, work time.Duration) *site {
+// newSite starts three hosts whose job is as long as work says.
+func newSite(t *testing.T, every, work time.Duration) *site {
 	t.Helper()
-	s := emptySite(t, hosts, every)
+	s := emptySite(t, 3, every)
 	s.start(t, func(name string) job { return s.worker(name, work) })
 	return s
 }
@@ -107,8 +107,8 @@ func (s *site) slots(n int) (all []time.Time) {
 	return all
 }
 
-// finish stops the hosts shortly after the nth slot has begun, and returns the slots whose
-// jobs have run, each without an error.
+// finish stops the hosts shortly after the nth slot has begun, and returns the slots
+// whose jobs have run, each without an error.
 func (s *site) finish(t *testing.T, n int) (ran []time.Time) {
 	t.Helper()
 	last := s.first.Add(time.Duration(n-1) * s.every)
@@ -124,7 +124,7 @@ func (s *site) finish(t *testing.T, n int) (ran []time.Time) {
 
 func TestEachSlotRunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, 3, time.Minute, time.Second)
+		s := newSite(t, time.Minute, time.Second)
 		require.Equal(t, s.slots(10), s.finish(t, 10))
 	})
 }
@@ -132,7 +132,7 @@ func TestEachSlotRunsOnce(t *testing.T) {
 // No host can reach ZooKeeper for 7 s, while slots of 2 s go by.
 func TestSlotsOfAnOutageAreMadeUpFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, 3, 2*time.Second, 100*time.Millisecond)
+		s := newSite(t, 2*time.Second, 100*time.Millisecond)
 		time.Sleep(time.Until(s.first.Add(5 * time.Second)))
 		s.links((*zktest.Link).Cut)
 		time.Sleep(7 * time.Second)
@@ -145,7 +145,7 @@ func TestSlotsOfAnOutageAreMadeUpFor(t *testing.T) {
 // than the example's first lines say.
 func TestHowManySlotsAreMadeUpFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, 3, time.Minute, 100*time.Millisecond)
+		s := newSite(t, time.Minute, 100*time.Millisecond)
 		time.Sleep(time.Until(s.first.Add(30 * time.Second)))
 		s.links((*zktest.Link).Cut)
 		time.Sleep(150 * time.Minute) // slots 1 to 150
@@ -160,7 +160,7 @@ func TestHowManySlotsAreMadeUpFor(t *testing.T) {
 // stopped before another one begins, which does all of it.
 func TestTheJobStopsBeforeAnotherHostBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, 3, time.Hour, time.Minute)
+		s := newSite(t, time.Hour, time.Minute)
 		time.Sleep(time.Until(s.first.Add(10 * time.Second)))
 		holder := holderOf(t, s.cluster)
 		s.cluster.Link(holder).Cut()
