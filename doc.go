@@ -5,18 +5,20 @@
 // # What a lock promises
 //
 // At most one owner holds it, and the owners get it in the order in which they joined the
-// queue. A hold lasts as long as the ZooKeeper session behind it: [Hold.Lost] closes
-// before the ensemble can give the lock to somebody else, as far as this process runs at
-// all. A process that is stopped for longer than the session timeout finds out late; what
-// the lock protects can refuse it by its [Hold.FencingToken]; writes to ZooKeeper itself
-// can be made one transaction with the check that the lock is held, by [Hold.Multi].
+// queue. A hold lasts as long as the ZooKeeper session behind it: in an outage,
+// [Hold.Lost] closes before the ensemble can give the lock to somebody else, as far as
+// this process runs at all. If somebody deletes the znode or ends the session, it closes
+// as soon as this process learns of it, and others may be faster. A process that is
+// stopped for longer than the session timeout finds out late, too; what the lock protects
+// can refuse both by their [Hold.FencingToken]; writes to ZooKeeper itself can be made
+// one transaction with the check that the lock is held, by [Hold.Multi].
 //
 // A call that is cancelled or runs out of time leaves no znode behind, also when
 // ZooKeeper is out of reach: what cannot be undone at once is undone in the background,
 // while the connection lives. An outage fails nobody who waits. A hold survives an outage
-// of up to about half of the session timeout, and less right after the acquire (the
-// README has a table): its holder has to be told of a loss before the servers can decide
-// on one.
+// of up to about half of the session timeout, and less right after the acquire (see the
+// table in docs/guarantees.md#how-long-a-silence-may-last): its holder has to be told of
+// a loss before the servers can decide on one.
 //
 // # Owners
 //

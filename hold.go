@@ -153,8 +153,9 @@ func (h *Hold) Path() string { return h.path }
 // FencingToken returns a zxid, at least that znode's czxid and below the czxid of every
 // znode that joins later. So it grows with every later holder of the lock, also after the
 // lock's path was deleted and made anew (sequence numbers do not), and compares with the
-// czxid of a Java holder's znode. A store that the lock protects refuses what comes with
-// a token lower than one that it has seen.
+// czxid of a Java holder's znode. Only owners of one cached queue entry (WithCaching)
+// share a token. A store that the lock protects refuses what comes with a token lower
+// than one that it has seen.
 //
 // Those who hold at the same time, readers or leases, have different tokens, as a rule. A
 // store that all of them write to must not refuse the lower one: the token fences only

@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -18,8 +19,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// A loss while the release waits for its answer is told from one that was there before:
-// the work was done by then.
+// The error of a loss while the release waits for its answer differs from that of one
+// that was known before.
 func TestALossWithinTheRelease(t *testing.T) {
 	const within = "while it was being released"
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
@@ -61,6 +62,64 @@ func TestALossWithinTheRelease(t *testing.T) {
 			require.NotContains(t, err.Error(), within, name)
 		}
 	})
+}
+
+// A fencedStore returns an error for a write with a token lower than one that it has
+// seen.
+type fencedStore struct{ seen int64 }
+
+func (s *fencedStore) write(token int64) error {
+	if token < s.seen {
+		return fmt.Errorf("token %d is lower than %d", token, s.seen)
+	}
+	s.seen = token
+	return nil
+}
+
+// That Err is nil after the last write does not show that nobody else held the lock
+// before it: if the servers ended the session, or somebody deleted the znode, others can
+// be faster than what tells this process. The fencing token shows it, and so does Multi.
+func TestAnotherIsGrantedWhileErrIsStillNil(t *testing.T) {
+	for name, end := range map[string]func(*locktest.Bubble, *recipes.Hold) bool{
+		"the servers end the session": func(b *locktest.Bubble, _ *recipes.Hold) bool {
+			return b.Cluster.ExpireSession(b.Ours.SessionID())
+		},
+		"the znode is deleted": func(b *locktest.Bubble, hold *recipes.Hold) bool {
+			return b.Other.Delete(hold.Path(), -1) == nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				ctx, others := locktest.Owner(t), locktest.Owner(t)
+				require.NoError(t, b.Lock.Acquire(ctx))
+				hold, store := b.Lock.Hold(ctx), &fencedStore{}
+				require.NoError(t, store.write(hold.FencingToken()))
+				heirs := b.Mutex(t, b.Other, "/lock")
+				next := locktest.Start(func() error { return heirs.Acquire(others) })
+				const latency = 300 * time.Millisecond
+				b.Cluster.Link("ours").Delay(latency, latency)
+				time.Sleep(time.Second)
+
+				require.True(t, end(b, hold))
+				require.NoError(t, <-next)
+				require.NoError(t, store.write(heirs.Hold(others).FencingToken()))
+				// Here it would write, in the belief that it holds the lock.
+				require.EqualError(t, store.write(hold.FencingToken()), fmt.Sprintf(
+					"token %d is lower than %d", hold.FencingToken(), store.seen))
+				require.NoError(t, hold.Err(), "nobody has told it")
+				_, err := hold.Multi(&zk.CreateRequest{
+					Path: "/write", Acl: zk.WorldACL(zk.PermAll),
+				})
+				require.Error(t, err) // of an ended session, that its outcome is unknown
+				_, _, err = b.Other.Get("/write")
+				require.ErrorIs(t, err, zk.ErrNoNode)
+
+				require.NoError(t, heirs.Hold(others).Err())
+				require.ErrorIs(t, b.Lock.Release(ctx), recipes.ErrLockLost)
+				require.NoError(t, heirs.Release(others))
+			})
+		})
+	}
 }
 
 func TestHold(t *testing.T) {

@@ -55,10 +55,13 @@ func NewLeaderSelector(
 //   - Where ctx is done, Run returns an error that matches its cause. It matches what
 //     lead returned, too, unless that is no more than the end of its ctx, and ErrLockLost
 //     where the leadership turned out to be lost.
-//   - Where the leadership was lost, whatever lead returned, and where lead returned nil,
-//     the candidate queues anew, at the tail. What lead returned behind a loss is logged.
+//   - Where the leadership was lost, whatever lead returned, and where lead returned nil
+//     and the leadership was given up, the candidate queues anew, at the tail. What lead
+//     returned behind a loss is logged.
 //   - Any other error of lead ends Run, which returns it, joined with that of giving up
 //     the leadership, if that failed.
+//   - Where lead returned nil and giving up the leadership failed with an error that no
+//     retry fixes, Run returns that error.
 //
 // lead is not called again before it has returned and the leadership of that term was
 // given up, and it is not called with a term that is known to be lost. Where lead panics,

@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"errors"
+	"path"
 	"runtime"
 	"testing"
 	"time"
@@ -193,6 +194,20 @@ func TestALossWinsOverLeadsError(t *testing.T) {
 		require.ErrorIs(t, err, errRetired)
 		require.ErrorIs(t, err, recipes.ErrLockLost)
 		require.Equal(t, 1, losses(err))
+	})
+}
+
+// What no retry fixes is returned, although lead returned nil: a candidate cannot rejoin
+// while it leads.
+func TestRunEndsIfTheLeadershipCannotBeGivenUp(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		c := run(t, b.Ours)
+		term := c.leads()
+		_, err := b.Other.Unwrap().SetACL(path.Dir(term.hold.Path()),
+			zk.WorldACL(zk.PermAll&^zk.PermDelete), -1)
+		require.NoError(t, err)
+		term.end <- nil
+		require.ErrorIs(t, c.ended(), zk.ErrNoAuth)
 	})
 }
 
