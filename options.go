@@ -72,8 +72,8 @@ func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l
 // Where it is unknown, a lock is lost after a second without an answer to a sync, and
 // five syncs are sent in a second while anything is held or waited for; a disconnect that
 // is mended within the second loses nothing. That tells in time where the servers grant
-// 2.75 s or more, and no less than two ticks (see WithServerTick). By default they grant
-// at least 4 s. Below 2.75 s it has to be given.
+// 3 s or more, and no less than two ticks (see WithServerTick). By default they grant at
+// least 4 s. Below 3 s it has to be given.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(s *settings) { s.sessionTimeout = &d }
 }
@@ -86,10 +86,11 @@ func WithSessionTimeout(d time.Duration) Option {
 // It is needed where minSessionTimeout was lowered, so that a session timeout can be
 // below two ticks; where ticks are longer than ten seconds; and where clients connect to
 // observers that follow a follower (observerMasterPort): give twice the tickTime there,
-// since a report takes two hops, each within half a tick. Elsewhere it makes a lock
+// since a report takes two hops, each about half a tick. Elsewhere it makes a lock
 // survive longer cuts, where a session lasts for many ticks: without it half of the
 // session timeout, ten seconds at most, is taken for a tick. Where the session timeout is
-// known, Acquire fails with one below three quarters of the tick.
+// known, Acquire fails with one below 0.825 ticks, or below 1.5 × (tick/2 + 25 ms) if
+// that is more.
 func WithServerTick(d time.Duration) Option {
 	return func(s *settings) { s.serverTick = &d }
 }
@@ -127,13 +128,13 @@ func WithObserver(f func(ctx context.Context, e Event)) Option {
 //
 // A margin shortens the outage that costs no lock, which is about half of the session
 // timeout without one, by d. So Acquire fails at once where 4 d is more than the session
-// timeout (or, with a server tick above 0.9 session timeouts, where a little less is).
+// timeout (or, with a server tick above 0.8 session timeouts, where a little less is).
 // Where the session timeout is not known, d is 250 ms at most. And it grants nothing that
 // would be lost a moment later with nothing amiss: on a connection that was idle before,
-// an Acquire with a margin of more than a twentieth of the session timeout can take up to
-// a quarter of it, and an AcquireTimeout that is over before that gives ErrUnavailable.
-// Other locks in use on the connection prevent that, and a short WithServerTick shortens
-// it to half a tick.
+// an Acquire with a margin of more than a sixtieth of the session timeout can take up to
+// 0.3 of it, and an AcquireTimeout that is over before that gives ErrUnavailable. Other
+// locks in use on the connection prevent that, and a short WithServerTick shortens it to
+// a little more than half a tick.
 //
 // Default: none. A negative d is refused. Each lock on a connection has its own margin;
 // owners who share a place (WithCaching) are lost together, by the longest of theirs.
@@ -154,8 +155,8 @@ func WithLossMargin(d time.Duration) Option {
 // is this process that ends the hold: one that is stopped ends it when it runs again, or
 // with its session.
 //
-// With WithCaching each owner has d for himself. The place is given up when one is over;
-// readers who are in it with others leave it alone.
+// With WithCaching each owner has d for himself. The place is given up when one is over:
+// other readers in it keep their holds, and nobody new is admitted.
 //
 // Default: none. A d of 0 or less is refused.
 func WithMaxHold(d time.Duration) Option {

@@ -43,6 +43,7 @@ type Cluster struct {
 	closings    *lane // the ends of expired sessions, on their way into the log
 	reaped      time.Time
 	nextPing    time.Time
+	lateness    *rand.Rand // of pings
 	links       map[string]*Link
 	listeners   []net.Listener // by server, once they listen
 	timers      map[*time.Timer]struct{}
@@ -88,12 +89,8 @@ func New(opts ...Option) (*Cluster, error) {
 	c.reaped = c.began
 	c.electLocked()
 	c.settleLocked()
-	phase := c.phase()
-	c.nextPing = c.began.Add(phase)
-	c.afterLocked(phase, func() {
-		c.pingLocked()
-		c.everyLocked(c.tick/2, c.pingLocked)
-	})
+	c.lateness = c.random("late pings")
+	c.pingAfterLocked(c.phase())
 	if c.seed != 0 { // else there is a ping at each tick
 		c.everyLocked(c.tick, c.expireDueLocked)
 	}

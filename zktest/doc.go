@@ -29,9 +29,10 @@
 // position in it. A server that lags behind answers reads from the past; sync catches it
 // up; it refuses a client that has seen more. A request that was under way through a
 // server when its session moved to another one is refused. A follower tells the leader
-// which sessions it has heard from only every half tick, and a server cut off from the
-// others goes on to answer reads for five ticks. The loss of the leader costs all clients
-// their connections and gives all sessions their whole timeout anew.
+// which sessions it has heard from only when that pings it, every half tick or, with
+// [WithSeed], up to a twentieth of a tick later, and a server cut off from the others
+// goes on to answer reads for five ticks. The loss of the leader costs all clients their
+// connections and gives all sessions their whole timeout anew.
 //
 // # Limits
 //

@@ -9,16 +9,32 @@ const (
 	// syncLimit is how many ticks without contact pass until leader and follower give
 	// each other up.
 	syncLimit = 5
+	// lateShare is the share of a tick by which a ping of the leader's can be late. It
+	// waits for half a tick at least, and then works (Leader.lead).
+	lateShare = 20
 	// electionTime is what passes without a leader, at least: the real election waits
 	// that long for better votes.
 	electionTime = 200 * time.Millisecond
 )
 
-// pingLocked is the leader's ping, every half tick. One that does not get through arrives
-// as soon as the path is whole again, as on any TCP connection.
+// pingAfterLocked has the leader ping after d, and from then on by its period: half a
+// tick, and as much more as the seed says.
+func (c *Cluster) pingAfterLocked(d time.Duration) {
+	c.nextPing = time.Now().Add(d)
+	c.afterLocked(d, func() {
+		period := c.tick / 2
+		if c.seed != 0 {
+			period += time.Duration(c.lateness.Int64N(int64(c.tick / lateShare)))
+		}
+		c.pingAfterLocked(period)
+		c.pingLocked()
+	})
+}
+
+// pingLocked is the leader's ping. One that does not get through arrives as soon as the
+// path is whole again, as on any TCP connection.
 func (c *Cluster) pingLocked() {
 	now := time.Now()
-	c.nextPing = now.Add(c.tick / 2)
 	for _, s := range c.servers {
 		s.pinged = s.serving
 		s.pongLocked()

@@ -2,6 +2,7 @@ package zktest_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,13 +84,41 @@ func TestNextPing(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c, f1, _ := three(t, zktest.WithSeed(1))
 			raw := dialRaw(t, c.Link("p"), f1).open(2 * tickTime)
-			pass(time.Until(c.NextPing()) + tickTime + tickTime/2 - 10*time.Millisecond)
+			for range 3 {
+				pass(time.Until(c.NextPing()))
+			}
+			pass(time.Until(c.NextPing()) - 10*time.Millisecond)
 			raw.send(ping())
 			require.Equal(t, outcome{-2, 0}, raw.answer())
 			pass(time.Until(c.NextPing()) - before)
 			f1.Stop()
 			pass(tickTime + 3*tickTime/4)
 			require.Equal(t, lives, len(c.Sessions()) == 1)
+		})
+	}
+}
+
+// A real leader waits for half a tick at least, and then works before it waits again.
+func TestPingsComeLate(t *testing.T) {
+	for seed := range uint64(3) { // 0 is none
+		synctest.Test(t, func(t *testing.T) {
+			c, _, _ := three(t, zktest.WithSeed(seed))
+			pass(time.Until(c.NextPing()))
+			var late []time.Duration
+			for range 50 {
+				began := time.Now()
+				pass(time.Until(c.NextPing()))
+				late = append(late, time.Since(began)-tickTime/2)
+			}
+			slices.Sort(late)
+			if seed == 0 {
+				require.Equal(t, make([]time.Duration, 50), late)
+				return
+			}
+			require.GreaterOrEqual(t, late[0], time.Duration(0))
+			require.Less(t, late[0], tickTime/100)
+			require.Less(t, late[49], tickTime/20)
+			require.Greater(t, late[49], tickTime/25)
 		})
 	}
 }

@@ -68,8 +68,10 @@ func WithContainerCheck(d time.Duration) Option {
 	return func(s *settings) { s.reapEvery = d }
 }
 
-// WithSeed sets what the delays of links are drawn from, and when between two ticks the
-// leader pings its followers.
+// WithSeed sets what the delays of links are drawn from, and when the leader pings its
+// followers: its first ping comes within half a tick, and each other one half a tick
+// after the one before, or up to a twentieth of the tick later, as those of a real leader
+// do. Without a seed, or with 0, pings come exactly every half tick.
 func WithSeed(n uint64) Option { return func(s *settings) { s.seed = n } }
 
 // WithListen has the first server listen on addr from the start, "host:port", and each

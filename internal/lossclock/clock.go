@@ -16,28 +16,37 @@
 // from, when the leader pings it, every half tick (Leader.lead, LearnerHandler.ping,
 // Learner.ping). If the follower dies before, the report is lost.
 //
+// The leader's period is never shorter than half a tick, and usually a little longer:
+// Leader.lead waits for at least tickTime/2 and then works, before it waits again. So a
+// period is taken to be half a tick and an allowance of a twentieth of the tick, at least
+// 25 ms. Half of that is for a leader whose clock is slow. See lateShare for what was
+// measured.
+//
 // So there are three kinds of evidence, and the latest counts:
 //
-//   - A contact that another one has proved. The other was sent half a tick or more after
-//     the first was answered, and the leader answered it: so the two servers were in
-//     touch, in order, and the leader's ping was between them. Where they came through
-//     different servers there was a handshake between them.
+//   - A contact that another one has proved. The other was sent a period of the leader's
+//     or more after the first was answered, and the leader answered it: so the two
+//     servers were in touch, in order, and the leader's ping was between them. Where they
+//     came through different servers there was a handshake between them.
 //   - The client's pings before a contact, of which there is one every T/3: the last that
-//     is half a tick older than the contact is proved by it, like a contact. Not so where
+//     is a period older than the contact is proved by it, like a contact. Not so where
 //     contacts were asked for meanwhile and did not come: what held them up, a process
 //     that was stopped or a network that stood still, has held up the pings as well.
 //   - A handshake, in which the leader has a part (Leader.revalidateSession), by itself.
 //     A client that does not tell when it began was seen without a connection before.
 //
-// What is presumed: ticks as [Terms] has them; that the pings of an idle client, whom
-// nobody asks for contacts, went out in time; that this process's clock and the leader's
-// differ by less than one part in twenty, which is left of T.
+// What is presumed: ticks as [Terms] has them; that no period of the leader's pings is
+// longer than half a tick by the allowance or more, by this process's clock; that the
+// pings of an idle client, whom nobody asks for contacts, went out in time; that this
+// process's clock and the leader's differ by less than one part in twenty, which is left
+// of T.
 //
-// What is left to the fencing token: a ping or a report of the leader's that is under way
-// for so long that the second contact overtakes it, while the follower dies; pings of an
-// idle client that were stalled; and a leader that has lost its quorum, which answers a
-// sync for up to a tick and a half after the others have elected the next
-// (Leader.processSync asks nobody; a write does).
+// What is left to the fencing token: a leader that pings later than that, because its
+// machine is overloaded or its JVM stands still, while the follower dies; a ping or a
+// report of the leader's that is under way for so long that the second contact overtakes
+// it, while the follower dies; pings of an idle client that were stalled; and a leader
+// that has lost its quorum, which answers a sync for up to a tick and a half after the
+// others have elected the next (Leader.processSync asks nobody; a write does).
 package lossclock
 
 import "time"
@@ -53,6 +62,25 @@ const (
 	// longestTick is presumed where the tick is not known.
 	longestTick = 10 * time.Second
 
+	// lateShare and leastLate are what is allowed for a late ping of the leader's by this
+	// process's clock: a share of the tick, or that long if it is more. A leader whose
+	// clock is slow by one part in twenty takes half of the share. The rest is for its
+	// work, of which no bound is known. How late the pings of ZooKeeper 3.8.0 were, three
+	// servers on two cores, as seen on the wire to the worse of both followers:
+	//
+	//	load                   tick    periods  median  90 %    99 %   not allowed for
+	//	1                      200 ms  297      0.4 ms  1.2 ms  4 ms   none
+	//	1 to 3                 2 s     78       0.7 ms  9 ms    88 ms  1 %
+	//	about 10               200 ms  289      0.7 ms  8 ms    49 ms  3 %
+	//	10 to 15               2 s     58       1.2 ms  23 ms   89 ms  2 %
+	//	7 to 10, and writers   2 s     95       1.1 ms  93 ms   1.0 s  9 %
+	//	10 to 15, and writers  200 ms  140      1.8 ms  159 ms  1.0 s  19 %
+	//
+	// Load is the machine's load average. In the last two rows eight clients wrote as
+	// fast as they could, with two threads that did nothing but spin.
+	lateShare = 20
+	leastLate = 25 * time.Millisecond
+
 	// unknownGood is for how long after a contact a session of unknown T is relied on.
 	unknownGood = time.Second
 )
@@ -61,9 +89,9 @@ const (
 type Terms struct {
 	// Timeout is T, as negotiated with the server, and 0 where it is not known. Then a
 	// session is relied on for a second after its last contact. The leader may not have
-	// heard of that one, but of a ping up to T/3 + half a tick before it. So that is in
-	// time where T is 2.75 s or more, and no less than two ticks; servers grant 4 s at
-	// the least by default.
+	// heard of that one, but of a ping up to T/3 and a period before it. So that is in
+	// time where T is 3 s or more, and no less than two ticks; servers grant 4 s at the
+	// least by default.
 	Timeout time.Duration
 	// Tick is the servers' tickTime, and 0 where it is not known. Then it is presumed to
 	// be at most T/2, as servers grant no less than two ticks by default
@@ -74,12 +102,19 @@ type Terms struct {
 	Tick time.Duration
 }
 
-// reportedWithin is how long a follower may take to report whom it has heard from.
-func (t Terms) reportedWithin() time.Duration {
+// tick is the servers' tickTime or, where it is not known, the longest that is presumed.
+func (t Terms) tick() time.Duration {
 	if t.Tick > 0 {
-		return (t.Tick + 1) / 2
+		return t.Tick
 	}
-	return min(t.Timeout/2, longestTick) / 2
+	return min(t.Timeout/2, longestTick)
+}
+
+// reportedWithin is how long a follower may take to report whom it has heard from: half a
+// tick, and what is allowed for a ping of the leader's that is late.
+func (t Terms) reportedWithin() time.Duration {
+	tick := t.tick()
+	return (tick+1)/2 + max(tick/lateShare, leastLate)
 }
 
 // pinged is when the last of the client's pings was sent, at the earliest, that a contact
@@ -94,8 +129,15 @@ func (t Terms) Workable() bool {
 	return t.Timeout <= 0 || t.Timeout >= t.LeastTimeout()
 }
 
-// LeastTimeout is the shortest T that a lock can be held with.
-func (t Terms) LeastTimeout() time.Duration { return t.Tick / 4 * 3 }
+// LeastTimeout is the shortest T that a lock can be held with, 0 where the tick is not
+// known. A contact that is proved is a proof's time and T/5 old at most, see
+// [Clock.NextSync]: so T/12 is left then for beats and answers that are late.
+func (t Terms) LeastTimeout() time.Duration {
+	if t.Tick <= 0 {
+		return 0
+	}
+	return t.reportedWithin() / 2 * 3
+}
 
 // LongestMargin is the longest time by which a hold can be told of silence earlier than
 // it must, and not be told of it where there is none: a quarter of T, or what is left of

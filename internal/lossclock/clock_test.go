@@ -8,7 +8,10 @@ import (
 	"github.com/zkrecipes/recipes/internal/lossclock"
 )
 
-const second = time.Second
+const (
+	second = time.Second
+	tenth  = second / 10
+)
 
 // after is a time of the tests.
 func after(d time.Duration) time.Time { return epoch.Add(d) }
@@ -17,26 +20,27 @@ func after(d time.Duration) time.Time { return epoch.Add(d) }
 // reports them. Of those before the first, the client's pings are known, and the
 // handshake.
 func TestReportedIsWhatWasProved(t *testing.T) {
-	terms := lossclock.Terms{Timeout: 12 * second} // reports within 3 s
+	terms := lossclock.Terms{Timeout: 12 * second} // reports within 3.3 s
 	for name, c := range map[string]struct {
 		handshake time.Duration
 		contacts  []time.Duration
 		reported  time.Duration
 	}{
-		"one":          {0, []time.Duration{15 * second}, 8 * second},
-		"a second one": {0, []time.Duration{15 * second, 17 * second}, 10 * second},
-		"a proof":      {0, []time.Duration{15 * second, 18 * second}, 15 * second},
-		"a late proof": {0, []time.Duration{15 * second, 21 * second}, 15 * second},
-		"too late":     {0, []time.Duration{15 * second, 23 * second}, 16 * second},
+		"one":               {0, []time.Duration{15 * second}, 77 * tenth},
+		"a second one":      {0, []time.Duration{15 * second, 17 * second}, 97 * tenth},
+		"half a tick later": {0, []time.Duration{15 * second, 18 * second}, 107 * tenth},
+		"a proof":           {0, []time.Duration{15 * second, 183 * tenth}, 15 * second},
+		"a late proof":      {0, []time.Duration{15 * second, 21 * second}, 15 * second},
+		"too late":          {0, []time.Duration{15 * second, 23 * second}, 157 * tenth},
 		"of the first": {
 			0, []time.Duration{15 * second, 17 * second, 19 * second}, 15 * second,
 		},
 		"of the second": {
-			0, []time.Duration{15 * second, 16 * second, 19 * second}, 16 * second,
+			0, []time.Duration{15 * second, 16 * second, 193 * tenth}, 16 * second,
 		},
-		"in no order":     {0, []time.Duration{18 * second, 15 * second}, 11 * second},
+		"in no order":     {0, []time.Duration{18 * second, 15 * second}, 107 * tenth},
 		"a handshake":     {14 * second, []time.Duration{15 * second}, 14 * second},
-		"a handshake ago": {second, []time.Duration{15 * second}, 8 * second},
+		"a handshake ago": {second, []time.Duration{15 * second}, 77 * tenth},
 		"nothing else":    {5 * second, nil, 5 * second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,9 +65,9 @@ func TestAContactIsProvedByTheTimeOfItsAnswer(t *testing.T) {
 	terms := lossclock.Terms{Timeout: 12 * second}
 	var clock lossclock.Clock
 	clock.Note(terms, 1, after(15*second), after(16*second))
-	clock.Note(terms, 1, after(19*second-1), after(19*second))
+	clock.Note(terms, 1, after(193*tenth-1), after(193*tenth))
 	require.Equal(t, after(12*second-1), clock.Reported(terms, 1, time.Time{}))
-	clock.Note(terms, 1, after(19*second), after(19*second))
+	clock.Note(terms, 1, after(193*tenth), after(193*tenth))
 	require.Equal(t, after(15*second), clock.Reported(terms, 1, time.Time{}))
 }
 
@@ -72,20 +76,28 @@ func TestWhatIsPresumedOfTicks(t *testing.T) {
 		terms  lossclock.Terms
 		within time.Duration
 	}{
-		"two ticks make a session": {lossclock.Terms{Timeout: 4 * second}, second},
-		"ticks of ten seconds":     {lossclock.Terms{Timeout: 60 * second}, 5 * second},
+		"two ticks make a session": {
+			lossclock.Terms{Timeout: 4 * second}, 11 * tenth,
+		},
+		"ticks of ten seconds": {lossclock.Terms{Timeout: 60 * second}, 55 * tenth},
 		"a short tick": {
-			lossclock.Terms{Timeout: 10 * second, Tick: 2 * second}, second,
+			lossclock.Terms{Timeout: 10 * second, Tick: 2 * second}, 11 * tenth,
 		},
 		"a session below two ticks": {
-			lossclock.Terms{Timeout: 2 * second, Tick: 2 * second}, second,
+			lossclock.Terms{Timeout: 2 * second, Tick: 2 * second}, 11 * tenth,
 		},
 		"ticks of a minute": {
-			lossclock.Terms{Timeout: 120 * second, Tick: 60 * second}, 30 * second,
+			lossclock.Terms{Timeout: 120 * second, Tick: 60 * second}, 33 * second,
 		},
-		"an odd number, rounded up": {lossclock.Terms{Timeout: second, Tick: 3}, 2},
+		"an odd number, rounded up": {
+			lossclock.Terms{Timeout: second, Tick: 3}, 25*time.Millisecond + 2,
+		},
+		"a ping that is late by more than a share of the tick": {
+			lossclock.Terms{Timeout: second, Tick: 2 * tenth},
+			tenth + 25*time.Millisecond,
+		},
 		"a session of one long tick": {
-			lossclock.Terms{Timeout: 20 * second, Tick: 20 * second}, 10 * second,
+			lossclock.Terms{Timeout: 20 * second, Tick: 20 * second}, 11 * second,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +116,7 @@ func TestWhatIsPresumedOfTicks(t *testing.T) {
 // A proof that takes longer than the session lasts proves nothing in time.
 func TestASessionCanBeTooShortForTheTick(t *testing.T) {
 	terms := lossclock.Terms{Tick: 2 * second}
-	require.Equal(t, 1500*time.Millisecond, terms.LeastTimeout())
+	require.Equal(t, 1650*time.Millisecond, terms.LeastTimeout())
 	require.True(t, terms.Workable(), "nothing is known of it")
 	terms.Timeout = terms.LeastTimeout() - 1
 	require.False(t, terms.Workable())
@@ -124,6 +136,7 @@ func TestASessionCanBeTooShortForTheTick(t *testing.T) {
 		good, now = good || until.After(next), next
 	}
 	require.True(t, good, "it is never held")
+	require.Zero(t, lossclock.Terms{Timeout: second}.LeastTimeout(), "not known")
 }
 
 func TestASessionOfUnknownTimeoutIsGoodForASecond(t *testing.T) {
@@ -148,15 +161,15 @@ func TestContactsAreOfOneSession(t *testing.T) {
 	clock.Note(terms, 2, after(11*second), after(11*second))
 	require.Equal(t, after(11*second), clock.Last(2))
 	require.Zero(t, clock.Last(1))
-	lag := terms.Timeout/3 + terms.Timeout/4
+	lag := terms.Timeout/3 + terms.Timeout/4 + terms.Timeout/40
 	require.Equal(t, after(11*second-lag), clock.Reported(terms, 2, time.Time{}))
 }
 
 // A contact every T/10; where only pings speak for the session, every T/20 and just when
 // it proves the first one.
 func TestThePeriodOfTheHeartbeat(t *testing.T) {
-	// Reports within 4.5 s.
-	terms := lossclock.Terms{Timeout: 20 * second, Tick: 9 * second}
+	// Reports within 4.4 s.
+	terms := lossclock.Terms{Timeout: 20 * second, Tick: 8 * second}
 	var clock lossclock.Clock
 	now := after(time.Hour)
 	var syncs []time.Duration
@@ -166,8 +179,8 @@ func TestThePeriodOfTheHeartbeat(t *testing.T) {
 		now = clock.NextSync(terms, 1, time.Time{}, now, true)
 	}
 	require.Equal(t, []time.Duration{
-		0, second, 2 * second, 3 * second, 4 * second, 4600 * time.Millisecond,
-		6600 * time.Millisecond, 8600 * time.Millisecond, 10600 * time.Millisecond,
+		0, second, 2 * second, 3 * second, 4 * second, 45 * tenth,
+		65 * tenth, 85 * tenth, 105 * tenth,
 	}, syncs)
 
 	sent := after(2 * time.Hour) // and not answered yet

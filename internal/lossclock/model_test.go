@@ -56,11 +56,13 @@ type model struct {
 	terms      lossclock.Terms
 	unit       time.Duration
 	knowsHands bool // the client tells of handshakes
+	slow       int  // the longest way to a server or back
 
 	stalled  bool // nothing gets to the client's server, or back
 	now      int
 	tick     int
-	phase    int // of the leader's pings
+	late     int // by which the leader pings later than half a tick, at most
+	nextPing int // of the leader
 	leader   int
 	servers  [3]modelServer
 	touched  int // when the leader heard of the session last
@@ -99,7 +101,7 @@ func (m *model) connect(server int) {
 		return
 	}
 	m.via, m.pinged = server, m.now
-	began := max(0, m.now-m.pick(0, modelSlow, "handshake"))
+	began := max(0, m.now-m.pick(0, m.slow, "handshake"))
 	m.touch()
 	if m.knowsHands {
 		m.hands = m.at(began)
@@ -124,11 +126,11 @@ func (m *model) contact() {
 	if m.via < 0 {
 		return
 	}
-	arrives := m.now + m.pick(0, modelSlow, "way")
+	arrives := m.now + m.pick(0, m.slow, "way")
 	if n := len(m.requests); n > 0 { // in order
 		arrives = max(arrives, m.requests[n-1].arrives)
 	}
-	judged := max(m.now+1, arrives+m.pick(0, modelSlow, "thinks"))
+	judged := max(m.now+1, arrives+m.pick(0, m.slow, "thinks"))
 	if n := len(m.requests); n > 0 {
 		judged = max(judged, m.requests[n-1].judged)
 	}
@@ -138,7 +140,7 @@ func (m *model) contact() {
 	m.lastSent = m.now
 	m.requests = append(m.requests, modelRequest{
 		via: m.via, sent: m.now, arrives: arrives, judged: judged,
-		back: judged + m.pick(0, modelSlow, "way back"),
+		back: judged + m.pick(0, m.slow, "way back"),
 	})
 }
 
@@ -182,8 +184,12 @@ func (m *model) step(act func()) {
 		m.holdUp()
 	}
 	m.arrivals()
-	if (m.now+m.phase)%(m.tick/2) == 0 {
+	if m.now == m.nextPing {
 		m.reports()
+		m.nextPing += m.tick / 2
+		if m.coin("a late ping") {
+			m.nextPing += m.late
+		}
 	}
 	m.answers()
 	if act != nil && !early {
@@ -219,7 +225,7 @@ func (m *model) arrivals() {
 			held = 1
 		}
 		m.pings = append(m.pings, modelRequest{
-			arrives: m.now + held + m.pick(0, modelSlow, "ping"),
+			arrives: m.now + held + m.pick(0, m.slow, "ping"),
 		})
 	}
 	for _, p := range m.pings {
@@ -232,6 +238,13 @@ func (m *model) arrivals() {
 			m.hears(r.via)
 		}
 	}
+}
+
+// pingsBy sets the servers' tick, by which the leader pings, and how late it may be:
+// what lossclock presumes, in whole units.
+func (m *model) pingsBy(tick, first int) {
+	late := max(time.Duration(tick)*m.unit/20, 25*time.Millisecond)
+	m.tick, m.late, m.nextPing = tick, int(late/m.unit), m.now+first
 }
 
 // reports is what followers answer to the leader's ping.
@@ -324,7 +337,7 @@ func (m *model) act() func() {
 
 // newModel has a client that has connected to the first server; the last one leads.
 func newModel(t require.TestingT, pick func(lo, hi int, what string) int) *model {
-	m := &model{t: t, pick: pick, leader: 2, via: -1}
+	m := &model{t: t, pick: pick, leader: 2, via: -1, slow: modelSlow}
 	m.unit = time.Second / 60 // T is ten seconds
 	m.terms.Timeout = modelT * m.unit
 	for i := range m.servers {
@@ -335,18 +348,21 @@ func newModel(t require.TestingT, pick func(lo, hi int, what string) int) *model
 
 // set chooses what is fixed in a history.
 func (m *model) set() {
-	m.tick = modelT/2 - 2*m.pick(0, modelT/4-modelT/40, "ticks shorter than the longest")
+	tick := modelT/2 - 2*m.pick(0, modelT/4-modelT/40, "ticks shorter than the longest")
 	switch m.pick(0, 3, "terms") {
 	case 2: // below two ticks
-		m.tick = 2 * m.pick(modelT/4, modelT*2/3, "half a long tick")
+		tick = 2 * m.pick(modelT/4, modelT*2/3, "half a long tick")
 	case 3: // the shortest T that may be unknown
-		m.unit, m.terms.Timeout = 2750*time.Millisecond/modelT, 0
+		m.unit, m.terms.Timeout = 3*time.Second/modelT, 0
 	}
-	if m.tick > modelT/2 || m.coin("the tick is told") {
-		m.terms.Tick = time.Duration(m.tick) * m.unit
+	if tick > modelT/2 || m.coin("the tick is told") {
+		m.terms.Tick = time.Duration(tick) * m.unit
 	}
-	m.phase = m.pick(0, m.tick/2, "phase")
+	m.pingsBy(tick, m.pick(1, tick/2, "the first ping"))
 	m.knowsHands = m.coin("handshakes are told")
+	if m.coin("a quick network") {
+		m.slow = 0
+	}
 	m.connect(m.pick(0, 2, "the first server"))
 }
 
@@ -374,13 +390,14 @@ func TestNeverReliedOnForTooLong(t *testing.T) {
 }
 
 // The worst that is known, all through: after an idle time two contacts come, the second
-// when it proves the first or a little before, and their follower dies before its report.
+// when it proves the first or a little before, and their follower dies before its report,
+// for which the leader asks as late as it may.
 func TestAFollowerThatDiesBeforeItsReport(t *testing.T) {
 	const steps = 15
 	for _, half := range []int{modelT / 12, modelT / 4, modelT / 2} {
 		for idle := 0; idle < modelPing; idle += modelPing / 5 {
 			for after := 0; after < half; after += max(1, half/steps) {
-				for gap := half; gap > half/2; gap -= max(1, half/steps) {
+				for gap := half * 6 / 5; gap > half/2; gap -= max(1, half/steps/2) {
 					dies(t, half, idle, after, gap, 0)
 					dies(t, half, idle, after, gap, modelSlow)
 				}
@@ -392,19 +409,30 @@ func TestAFollowerThatDiesBeforeItsReport(t *testing.T) {
 // dies has a first contact that takes some time to its server, and lets the follower die
 // just before the leader's ping behind the second.
 func dies(t *testing.T, half, idle, after, gap, way int) {
-	m := newModel(t, func(_, hi int, _ string) int { return min(way, hi) })
-	m.tick = 2 * half
+	late := false
+	m := newModel(t, func(_, hi int, what string) int {
+		switch {
+		case what == "a late ping" && late:
+			return hi
+		case what == "a late ping":
+			return 0
+		}
+		return min(way, hi)
+	})
+	m.pingsBy(2*half, half)
 	if m.tick > modelT/2 {
 		m.terms.Tick = time.Duration(m.tick) * m.unit
 	}
 	m.connect(0)
 	m.pass(modelT + idle)
-	m.pass(half - m.now%half + after)
+	m.pass(m.nextPing - 1 - m.now)
+	late = true
+	m.pass(1 + after)
 	m.step(m.contact)
 	m.pass(gap - 1)
 	way = 0
 	m.step(m.contact)
-	m.pass(half - 2 - m.now%half)
+	m.pass(m.nextPing - 2 - m.now)
 	m.step(func() { m.kill(0) })
 	m.pass(modelT)
 }
@@ -428,7 +456,7 @@ func TestAStallAndThenAFollowerThatDies(t *testing.T) {
 // what came behind.
 func stalls(t *testing.T, half, since, lasts int, stopped bool) {
 	m := newModel(t, func(_, _ int, _ string) int { return 0 })
-	m.tick = 2 * half
+	m.pingsBy(2*half, half)
 	m.connect(0)
 	m.pass(2 * modelT)
 	m.clock.Resume(1, m.at(m.now))
@@ -440,7 +468,7 @@ func stalls(t *testing.T, half, since, lasts int, stopped bool) {
 		m.beat(lasts)
 	}
 	m.stalled = false
-	m.beat(half - 2 - m.now%half)
+	m.beat(m.nextPing - 2 - m.now)
 	m.step(func() { m.kill(0) })
 	m.pass(modelT)
 }
@@ -461,14 +489,25 @@ func (m *model) beat(units int) {
 func (m *model) scene() {
 	half := m.tick / 2
 	m.pass(m.near(2*modelT, "idle"))
-	m.pass(half - (m.now+m.phase)%half) // to the leader's next ping
-	for range m.pick(0, 4, "contacts") {
-		m.pass(m.near(half, "before the contact"))
+	m.pass(m.nextPing - m.now)
+	inStep := m.coin("two contacts, as far apart as pings")
+	if inStep {
 		m.step(m.contact)
+		m.pass(half + m.pick(0, m.late, "before the second"))
+		m.step(m.contact)
+		m.pass(m.nextPing - 1 - m.now)
+	} else {
+		for range m.pick(0, 4, "contacts") {
+			m.pass(m.near(half, "before the contact"))
+			m.step(m.contact)
+		}
+		m.pass(m.pick(0, half, "then"))
 	}
-	m.pass(m.pick(0, half, "then"))
-	if via := m.via; via != m.leader && !m.coin("the follower lives") {
+	if via := m.via; via != m.leader && (inStep || !m.coin("the follower lives")) {
 		m.step(func() { m.kill(via) })
+	}
+	if inStep {
+		m.pass(modelT)
 	}
 }
 

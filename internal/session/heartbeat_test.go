@@ -15,7 +15,10 @@ import (
 // heard of, and unsure by how much the last contact of all may be ahead of that.
 func goodFor(timeout time.Duration) time.Duration { return timeout * 19 / 20 }
 
-func unsure(timeout time.Duration) time.Duration { return min(timeout/4, 5*time.Second) }
+func unsure(timeout time.Duration) time.Duration {
+	tick := min(timeout/2, 10*time.Second)
+	return tick/2 + max(tick/20, 25*time.Millisecond)
+}
 
 // hold returns an ephemeral that is held at path, in the session that conn has.
 func hold(t *testing.T, s *session.Session, conn session.Conn, path string) *ephemeral {

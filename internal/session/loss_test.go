@@ -19,17 +19,17 @@ func TestALossTellsOfTheLastContact(t *testing.T) {
 	}{
 		"out of touch": {
 			func(*session.Session, *fake) {},
-			"out of touch with ZooKeeper (no answer for 7s; the last request that its " +
-				"leader surely knows of is 9.5s old, and the session may end at 10s)",
+			"out of touch with ZooKeeper (no answer for 6.3s; the last request that " +
+				"its leader surely knows of is 9.5s old, and the session may end at 10s)",
 		},
 		"session ended": {
 			func(_ *session.Session, conn *fake) { conn.change(func() { conn.id = 2 }) },
-			"the ZooKeeper session has ended (last answer 400ms ago, " +
+			"the ZooKeeper session has ended (last answer 350ms ago, " +
 				"session timeout 10s)",
 		},
 		"closed": {
 			func(s *session.Session, _ *fake) { s.ConnClosed() },
-			"the connection was closed by its owner (last answer 350ms ago, " +
+			"the connection was closed by its owner (last answer 320ms ago, " +
 				"session timeout 10s)",
 		},
 	} {
@@ -41,7 +41,7 @@ func TestALossTellsOfTheLastContact(t *testing.T) {
 				time.Sleep(20 * time.Second)
 				require.NoError(t, contact(s))
 				defer conn.silence()()
-				time.Sleep(350 * time.Millisecond)
+				time.Sleep(320 * time.Millisecond)
 				c.end(s, conn)
 				held.await(t)
 				require.EqualError(t, held.why, c.says)

@@ -29,7 +29,9 @@ type edit struct{ now, then string }
 // most, and TestHazardA1_2_ZnodeOfADyingSession each time. Nor is that the look-up of a
 // znode whose create had no answer does without a sync: three seeds of 4,000 showed it,
 // and none of them again, since a server that takes a session over has heard from the
-// leader just before.
+// leader just before. Nor is that the leader is taken to ping every half tick exactly:
+// 2,000 seeds show nothing, and TestLostBehindAFollowerThatDiesBeforeALatePing shows it
+// each time.
 var defects = []defect{
 	{
 		name: "the loss is timed from the disconnect",
@@ -91,7 +93,7 @@ var defects = []defect{
 		name: "a tick that was told does not count",
 		file: "internal/lossclock/clock.go",
 		edits: []edit{{
-			now:  "	if t.Tick > 0 {\n		return (t.Tick + 1) / 2\n	}\n",
+			now:  "	if t.Tick > 0 {\n		return t.Tick\n	}\n",
 			then: "",
 		}},
 	},

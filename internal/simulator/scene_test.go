@@ -71,7 +71,7 @@ func newScene(seed uint64) scene {
 	s.longHolds = random.IntN(4) == 0
 	switch random.IntN(8) {
 	case 0:
-		s.short, s.tick = true, simSession*5/4
+		s.short, s.tick = true, simSession*6/5
 	case 1:
 		s.eager, s.tick = true, simSession/2
 	case 2:
