@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"regexp"
 	"strconv"
@@ -17,16 +16,18 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 const aboutDoctor = `It looks for znodes that nobody can own and that block the queue for
-ever, for strangers in the directory, for a sequence counter near its limit, for servers
-without container znodes, for a session timeout below four of the servers' ticks, and for
-a clock of this machine that differs from ZooKeeper's. Nothing is changed; for a moment
-there is an ephemeral znode /zklock-doctor-..., whose time is the servers'.
+ever, for strangers in the directory, for a record of "zklock once" that keeps CMD from
+running, for a sequence counter near its limit, for servers without container znodes, for
+a session timeout below four of the servers' ticks, and for a clock of this machine that
+differs from ZooKeeper's. Nothing is changed; for a moment there is an ephemeral znode
+/zklock-doctor-..., whose time is the servers'.
 
-Each finding is a line; the exit code is 0 where all is well, and 1 where not.
+Each finding is a line; the exit code is 0 where all is well, and 1 where not. Of a
+directory the first 1000 in the queue are looked at, and as many others; of findings that
+are alike 20 are shown, and how many more there are.
 
 `
 
@@ -83,107 +84,10 @@ func (d *doctor) find(format string, args ...any) {
 	d.line("BAD ", format, args...)
 }
 
+func (d *doctor) doubt(format string, args ...any) { d.line("?   ", format, args...) }
+
 func (d *doctor) line(mark, format string, args ...any) {
-	_, _ = fmt.Fprintf(d.stdout, mark+format+"\n", args...)
-}
-
-// queue looks at the directories of the lock.
-func (d *doctor) queue(ctx context.Context) error {
-	for _, sub := range []string{"", "/" + leasesDir, "/" + gateDir} {
-		dir := zkpath.Join(d.path, sub)
-		children, stat, err := d.client.Children(dir)
-		switch {
-		case errors.Is(err, zk.ErrNoNode) && sub == "":
-			d.well("%s is not there: nobody uses it, or its directory has gone, which "+
-				"is as it should be", dir)
-			return nil
-		case errors.Is(err, zk.ErrNoNode):
-			continue
-		case err != nil:
-			return unreadable(dir, err)
-		}
-		if err := d.children(ctx, dir, sub == "", children); err != nil {
-			return err
-		}
-		d.sequence(dir, stat)
-	}
-	return nil
-}
-
-// children looks at each znode of a directory.
-func (d *doctor) children(
-	ctx context.Context, dir string, top bool, children []string,
-) error {
-	participants, orphans := 0, 0
-	for _, child := range children {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		node := zkpath.Join(dir, "/"+child)
-		if !participant.MatchString(child) {
-			if top && (child == leasesDir || child == gateDir || child == markName) {
-				continue
-			}
-			if err := d.other(node); err != nil {
-				return err
-			}
-			continue
-		}
-		_, stat, err := d.client.Get(node)
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			continue
-		case err != nil:
-			return unreadable(node, err)
-		case !owned(stat):
-			orphans++
-			d.find("%s belongs to no session: it blocks the queue until somebody "+
-				"deletes it", node)
-		}
-		participants++
-	}
-	switch {
-	case orphans > 0:
-	case participants == 0 && top && isSemaphore(children):
-		d.well("%s is a semaphore", dir)
-	case participants == 0:
-		d.well("%s: nobody is in the queue", dir)
-	case participants == 1:
-		d.well("%s: 1 znode in the queue, with an owner", dir)
-	default:
-		d.well("%s: %d znodes in the queue, all with an owner", dir, participants)
-	}
-	return nil
-}
-
-// other looks at a znode that is not in the queue: it may be the directory of another
-// lock.
-func (d *doctor) other(node string) error {
-	children, stat, err := d.client.Children(node)
-	switch {
-	case errors.Is(err, zk.ErrNoNode) || node == "/zookeeper":
-	case errors.Is(err, zk.ErrNoAuth):
-		d.line("?   ", "%s was not looked at: no permission to read it", node)
-	case err != nil:
-		return err
-	case stat.EphemeralOwner != container && !isLock(children):
-		d.find("%s is a stranger: no lock makes such a znode; it does no harm, but "+
-			"keeps the directory", node)
-	}
-	return nil
-}
-
-// sequence tells how many znodes a directory has numbered: it counts creates, and shows
-// the sum of creates and deletes (DataNode.copyStat).
-func (d *doctor) sequence(dir string, stat *zk.Stat) {
-	const limit = math.MaxInt32
-	seen := (uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2
-	if seen > limit/10*9 {
-		d.find("%s: the sequence counter is at %d, near its limit of %d: delete the "+
-			"directory while nobody uses it", dir, seen, limit)
-		return
-	}
-	d.well("%s: the sequence counter is at %d of %d", dir, seen, limit)
+	_, _ = fmt.Fprintln(d.stdout, mark+printable(fmt.Sprintf(format, args...)))
 }
 
 // servers asks each server for its version: containers came with 3.5.
@@ -192,7 +96,7 @@ func (d *doctor) servers(context.Context) error {
 		version := askVersion(server)
 		switch has, known := hasContainers(version); {
 		case !known:
-			d.line("?   ", "%s does not tell its version (four-letter word srvr)", server)
+			d.doubt("%s does not tell its version (four-letter word srvr)", server)
 		case !has:
 			d.find("%s is ZooKeeper %s, without container znodes (3.5): directories of "+
 				"locks stay for ever", server, version)
@@ -271,7 +175,7 @@ func (d *doctor) clock(context.Context) error {
 	_, err := d.client.Create(node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 	after := time.Now()
 	if errors.Is(err, zk.ErrNoAuth) {
-		d.line("?   ", "the clock was not compared: no permission to create %s", node)
+		d.doubt("the clock was not compared: no permission to create %s", node)
 		return nil
 	}
 	if err != nil {

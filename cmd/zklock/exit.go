@@ -116,9 +116,10 @@ func report(stderr io.Writer, err error) int {
 	return told.code
 }
 
-// say writes a line. Without the library's name: who reads it has typed zklock.
+// say writes a line, which may name what somebody else has named. Without the library's
+// name: who reads it has typed zklock.
 func say(stderr io.Writer, what any) {
-	line := strings.Join(strings.Fields(fmt.Sprint(what)), " ")
+	line := printable(strings.Join(strings.Fields(fmt.Sprint(what)), " "))
 	line = strings.ReplaceAll(line, "recipes: ", "")
 	_, _ = fmt.Fprintf(stderr, "zklock: %s\n", line) // nobody is left to tell
 }

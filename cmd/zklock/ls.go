@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
+	"math"
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"github.com/urfave/cli/v3"
 
@@ -17,23 +15,32 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
+const aboutLs = `One line for each participant in the queue of a lock, semaphore or
+election, in order. A path that was never used has none. SINCE is when it joined the
+queue. An exclusive "zklock run" has two znodes, a mutex's and a write lock's: it is one
+line, lock+write, and holds once it holds both; ZNODE is the mutex's, and --json has both.
+
+What -r may not read is named on standard error and left out (77). So is, without an
+error, what is beyond --limit. Characters that a terminal would obey or hide are escaped.
+
+`
+
 // A list is one "zklock ls".
 type list struct {
 	stdout    io.Writer
 	stderr    io.Writer
 	json      bool
 	recursive bool
+	limit     int
 }
 
 func lsCommand(c *connection, stdout, stderr io.Writer) *cli.Command {
 	l := &list{stdout: stdout, stderr: stderr}
 	return &cli.Command{
-		Name:      "ls",
-		Usage:     "list who holds and who waits at PATH",
-		UsageText: "zklock ls [FLAGS] PATH",
-		Description: "One line for each znode in the queue of a lock, semaphore or " +
-			"election, in order.\nA path that was never used has none. What -r may not " +
-			"read is told on standard\nerror, and left out (77).\n\n" + exitCodes,
+		Name:        "ls",
+		Usage:       "list who holds and who waits at PATH",
+		UsageText:   "zklock ls [FLAGS] PATH",
+		Description: aboutLs + exitCodes,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{
 				Name: "json", Destination: &l.json, Usage: "print an array of objects",
@@ -42,80 +49,96 @@ func lsCommand(c *connection, stdout, stderr io.Writer) *cli.Command {
 				Name: "r", Aliases: []string{"recursive"}, Destination: &l.recursive,
 				Usage: "list all locks at PATH and below",
 			},
+			&cli.IntFlag{
+				Name: "limit", Destination: &l.limit, Value: listMost,
+				Usage: "list `N` participants at most, and with -r look at ten times as " +
+					"many znodes; 0: all",
+			},
 		},
 		Metadata: map[string]any{"argument": "PATH"},
 		Action:   onPath(c, l.run),
 	}
 }
 
-// A row is a participant, as ls and watch show it. The names are those of --json.
-type row struct {
-	Path    string    `json:"path"`
-	Kind    string    `json:"kind"`
-	State   string    `json:"state"`
-	Node    string    `json:"node"`
-	Session string    `json:"session"`
-	Since   time.Time `json:"since"`
-	Data    string    `json:"data"`
-}
-
-// States of a row.
 const (
-	holds = "holds"
-	waits = "waits"
+	// listMost is how many participants are shown of how many there may be.
+	listMost = 1000
+	// looksPerRow bounds, with that, the znodes that are looked at below a path.
+	looksPerRow = 10
+	// alikeShown is how many lines are shown of those that are alike.
+	alikeShown = 20
 )
-
-func rowsOf(path string, queue []recipes.Participant) []row {
-	rows := make([]row, len(queue))
-	for i, p := range queue {
-		state := waits
-		if p.Holding {
-			state = holds
-		}
-		rows[i] = row{
-			Path: path, Kind: p.Kind, State: state, Node: p.Node,
-			Session: fmt.Sprintf("0x%x", uint64(p.Session)), Since: p.Since,
-			Data: string(p.Data),
-		}
-	}
-	return rows
-}
 
 func (l *list) run(
 	ctx context.Context, client *recipes.Client, path string,
 ) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, recipes.ErrUnavailable)
-	defer cancel()
-	rows := []row{}
-	visit := func(path string) error {
-		queue, err := recipes.Inspect(ctx, client, path)
-		rows = append(rows, rowsOf(path, queue)...)
-		return err
+	if l.limit < 0 {
+		return usage("--limit %d: is negative", l.limit)
 	}
+	most := l.limit
+	if most == 0 {
+		most = math.MaxInt / looksPerRow
+	}
+	seen := &seen{most: most, head: &head{Client: client}, rows: []row{}}
+	visit := func(path string) error { return seen.visit(ctx, path) }
 	code := 0
 	if l.recursive {
+		skipped := 0
 		skip := func(path string, err error) {
 			code = exitNoPermission
-			say(l.stderr, fmt.Sprintf("ls %s: %v", path, err))
+			if skipped++; skipped <= alikeShown {
+				say(l.stderr, fmt.Sprintf("ls %s: %v", path, err))
+			}
 		}
-		err = (&walk{client: client, visit: visit, skip: skip}).down(ctx, path)
+		w := &walk{client: client, visit: visit, skip: skip, most: most * looksPerRow}
+		err = w.down(ctx, path)
+		l.more(path, skipped-alikeShown, "znodes that may not be read")
+		l.more(path, w.left, "znodes that were not looked at; see --limit")
 	} else {
 		err = visit(path)
 	}
 	if err == nil {
-		err = l.write(rows)
+		err = l.write(seen.rows)
 	}
+	l.more(path, seen.left, "participants; see --limit")
 	if err == nil {
 		err = exitWith(code)
 	}
 	return err
 }
 
+// more says how many of something are left out.
+func (l *list) more(path string, n int, what string) {
+	if n > 0 {
+		say(l.stderr, fmt.Sprintf("ls %s: and %d more %s", path, n, what))
+	}
+}
+
+// A seen is what a list has so far.
+type seen struct {
+	head *head
+	most int // participants
+	read int
+	rows []row
+	left int // participants that are not among the rows
+}
+
+// visit adds the queue at a path.
+func (s *seen) visit(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, recipes.ErrUnavailable)
+	defer cancel()
+	s.head.most = max(0, s.most-s.read)
+	rows, left, err := s.head.inspect(ctx, path)
+	for _, r := range rows {
+		s.read += len(r.Nodes)
+	}
+	s.rows, s.left = append(s.rows, rows...), s.left+left
+	return err
+}
+
 func (l *list) write(rows []row) error {
 	if l.json {
-		encoder := json.NewEncoder(l.stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(rows)
+		return writeJSON(l.stdout, rows)
 	}
 	return writeTable(l.stdout, rows, listed)
 }
@@ -163,6 +186,9 @@ type columns []string
 
 var listed = columns{"KIND", "STATE", "ZNODE", "SESSION", "SINCE", "DATA"}
 
+// dataMost bounds the data of a row, in characters.
+const dataMost = 100
+
 // writeTable writes the rows for people.
 func writeTable(to io.Writer, rows []row, order columns) error {
 	if len(rows) == 0 {
@@ -178,21 +204,14 @@ func writeTable(to io.Writer, rows []row, order columns) error {
 
 func (r row) cells(order columns) []string {
 	all := map[string]string{
-		"KIND": r.Kind, "STATE": r.State, "ZNODE": r.Node, "SESSION": r.Session,
-		"SINCE": r.Since.Local().Format(time.DateTime), "DATA": printable(r.Data),
+		"KIND": r.Kind, "STATE": r.State, "ZNODE": printable(r.Node),
+		"SESSION": r.Session, "SINCE": r.Since.Local().Format(time.DateTime),
+		"TIME": r.Since.Local().Format(time.TimeOnly),
+		"DATA": shorten(printable(r.Data), dataMost),
 	}
 	cells := make([]string, len(order))
 	for i, name := range order {
 		cells[i] = all[name]
 	}
 	return cells
-}
-
-// printable shows data that may be anything: a terminal obeys control characters.
-func printable(data string) string {
-	plain := func(r rune) bool { return r != utf8.RuneError && strconv.IsPrint(r) }
-	if strings.IndexFunc(data, func(r rune) bool { return !plain(r) }) < 0 {
-		return data
-	}
-	return strconv.Quote(data)
 }

@@ -23,7 +23,8 @@ or the lock is lost, or CMD fails, nothing more happens in that period. With --r
 is used up when CMD has returned 0: after a failure another machine runs CMD again at
 once, if one is waiting, and otherwise whoever comes next in that period; a CMD whose
 machine died in the middle has run in part, and is run again after the session timeout.
-The record of it is in the znode KEY/once.
+The record of it is in the znode KEY/once. One that cannot be of this job, from the future
+or of another --per, ends zklock with an error (70) before CMD.
 
 `
 
@@ -84,8 +85,10 @@ func (o *occasion) run(ctx context.Context, cmd *cli.Command) (err error) {
 	if err := o.fits(client.SessionTimeout(), "the servers'"); err != nil {
 		return err
 	}
-	notes := &record{client: client, key: key, now: periodOf(started, o.per)}
-	held, err := o.turn(b.waiting, cmd, notes)
+	notes := &record{
+		client: client, key: key, per: o.per, now: periodOf(started, o.per),
+	}
+	held, err := o.turn(b, cmd, notes)
 	b.stop()
 	switch {
 	case errors.Is(err, errDone):
@@ -107,9 +110,9 @@ var errDone = errors.New("CMD has run in this period")
 
 // turn waits until it is this machine's turn to run CMD; errDone where it will not be.
 func (o *occasion) turn(
-	ctx context.Context, cmd *cli.Command, notes *record,
+	b *beginning, cmd *cli.Command, notes *record,
 ) (*holding, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(b.waiting)
 	defer cancel(nil)
 	go notes.follow(ctx, func(m mark) {
 		if o.settled(m, notes.now) {

@@ -32,13 +32,15 @@ type mark struct {
 	Code   int       `json:"code"`
 	Host   string    `json:"host"`
 	Time   time.Time `json:"time"`
+	Per    string    `json:"per"` // "": it was not noted
 }
 
 // A record is the znode with the mark.
 type record struct {
 	client *recipes.Client
 	key    string
-	now    int64 // the present period
+	per    time.Duration // of a period; 0: not known here
+	now    int64         // the present period
 }
 
 // periodOf numbers the periods. Those of whole days begin at midnight by the local time,
@@ -60,19 +62,55 @@ func (r *record) read() (mark, error) {
 	if _, err := r.client.Sync(r.key); err != nil {
 		return mark{}, err
 	}
-	data, _, err := r.client.Get(r.path())
+	data, stat, err := r.client.Get(r.path())
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return mark{Period: -1}, nil
 	case err != nil:
 		return mark{}, fmt.Errorf("read %s: %w", r.path(), err)
 	}
-	return parseMark(r.path(), data)
+	m, err := parseMark(data, time.UnixMilli(stat.Mtime), r.per)
+	if err != nil {
+		return mark{}, &badMark{path: r.path(), why: err}
+	}
+	return m, nil
 }
 
-func parseMark(path string, data []byte) (m mark, err error) {
+// A badMark is a record on which nobody can rely. It does not say that CMD has run.
+type badMark struct {
+	path string
+	why  error
+}
+
+func (e *badMark) Error() string {
+	return fmt.Sprintf("the record %s is none of this job: %v; until somebody deletes it, "+
+		"CMD does not run", e.path, e.why)
+}
+
+// parseMark refuses what "zklock once" cannot have noted, of the length of period per, at
+// a time by the servers' clock: a forged mark could end all runs without a word. A machine
+// whose clock is ahead by more than half a period does not note anything.
+func parseMark(data []byte, noted time.Time, per time.Duration) (m mark, err error) {
 	if err := json.Unmarshal(data, &m); err != nil {
-		return m, usage("%s holds something else: %w", path, err)
+		return m, fmt.Errorf("it holds something else: %w", err)
+	}
+	theirs := per
+	if m.Per != "" {
+		if theirs, err = time.ParseDuration(m.Per); err != nil || theirs < time.Second {
+			return m, fmt.Errorf("it has periods of %q", shorten(m.Per, dataMost))
+		}
+	}
+	theirs = max(theirs, time.Second)
+	switch {
+	case per != 0 && theirs != per:
+		return m, fmt.Errorf("it is of --per %v, not of --per %v", theirs, per)
+	case m.State != started && m.State != done && m.State != failed:
+		return m, fmt.Errorf("it has the state %q", shorten(m.State, dataMost))
+	case m.Period < 0:
+		return m, fmt.Errorf("it is of period %d", m.Period)
+	case m.Period > periodOf(noted.Add(theirs/2), theirs):
+		return m, fmt.Errorf("it is of period %d, and was written before that, in "+
+			"period %d", m.Period, periodOf(noted, theirs))
 	}
 	return m, nil
 }
@@ -82,7 +120,7 @@ func (r *record) write(hold *recipes.Hold, state string, code int) error {
 	host, _ := os.Hostname()
 	data, err := json.Marshal(mark{
 		Period: r.now, State: state, Code: code, Host: host,
-		Time: time.Now().Truncate(time.Second),
+		Time: time.Now().Truncate(time.Second), Per: r.per.String(),
 	})
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 const aboutRevoke = `A request, as Curator's Revoker makes it: it is heard by programs
@@ -38,7 +39,7 @@ func revokeCommand(c *connection) *cli.Command {
 // revoke refuses to overwrite what is no znode of a lock.
 func revoke(ctx context.Context, client *recipes.Client, node string) error {
 	refused := usage("that is no znode of a lock; \"zklock ls\" lists them")
-	if !participant.MatchString(node) {
+	if _, name := zkpath.Split(node); !standsInQueue(name) {
 		return refused
 	}
 	switch _, stat, err := client.Get(node); {

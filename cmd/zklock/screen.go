@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gdamore/tcell/v3"
 
@@ -63,8 +64,8 @@ func leaves(screen tcell.Screen, event tcell.Event) bool {
 
 func draw(screen tcell.Screen, path string, now view) {
 	screen.Clear()
-	_, height := screen.Size()
-	for y, line := range fit(page(path, now), height) {
+	width, height := screen.Size()
+	for y, line := range fit(page(path, now, width), height) {
 		style := tcell.StyleDefault.Bold(y == 0).Dim(y == headLines)
 		screen.PutStrStyled(0, y, line, style)
 	}
@@ -74,13 +75,20 @@ func draw(screen tcell.Screen, path string, now view) {
 // headLines is what stands above the table.
 const headLines = 2
 
-// screened has last what is long: a terminal cuts it.
-var screened = columns{"KIND", "STATE", "SINCE", "SESSION", "DATA", "ZNODE"}
+// screened are the columns from wide to narrow: what comes before the last one is to fit,
+// which is long, and cut by the terminal.
+var screened = []columns{
+	{"KIND", "STATE", "SINCE", "SESSION", "DATA", "ZNODE"},
+	{"KIND", "STATE", "TIME", "SESSION", "DATA", "ZNODE"},
+	{"KIND", "STATE", "TIME", "DATA", "ZNODE"},
+	{"KIND", "STATE", "DATA", "ZNODE"},
+}
 
-// page is the queue as lines.
-func page(path string, now view) []string {
+// page is the queue as lines for a terminal of a width.
+func page(path string, now view, width int) []string {
+	shown := printable(path)
 	if now.at.IsZero() {
-		return []string{path}
+		return []string{shown}
 	}
 	holding := 0
 	for _, r := range now.rows {
@@ -88,20 +96,38 @@ func page(path string, now view) []string {
 			holding++
 		}
 	}
-	head := fmt.Sprintf("%s   %d holding, %d waiting   since %s, q leaves", path, holding,
-		len(now.rows)-holding, now.at.Format(time.TimeOnly))
+	more := ""
+	if now.left > 0 {
+		more = fmt.Sprintf(", %d more", now.left)
+	}
+	head := fmt.Sprintf("%s   %d holding, %d waiting%s   since %s, q leaves", shown,
+		holding, len(now.rows)-holding, more, now.at.Format(time.TimeOnly))
 	if now.err != nil {
 		head = fmt.Sprintf("%s   ZooKeeper has not answered since %s; before that:",
-			path, now.at.Format(time.TimeOnly))
+			shown, now.at.Format(time.TimeOnly))
 	}
 	rows := slices.Clone(now.rows)
 	for i := range rows {
 		rows[i].Node = strings.TrimPrefix(rows[i].Node, path+"/")
 	}
+	return append([]string{head, ""}, tableFor(rows, width)...)
+}
+
+// tableFor chooses the first columns that fit, else the last.
+func tableFor(rows []row, width int) []string {
+	for _, order := range screened {
+		wide := func(line string) bool { return utf8.RuneCountInString(line) > width }
+		if !slices.ContainsFunc(tableOf(rows, order[:len(order)-1]), wide) {
+			return tableOf(rows, order)
+		}
+	}
+	return tableOf(rows, screened[len(screened)-1])
+}
+
+func tableOf(rows []row, order columns) []string {
 	var table strings.Builder
-	_ = writeTable(&table, rows, screened) // a Builder takes everything
-	return append([]string{head, ""},
-		strings.Split(strings.TrimRight(table.String(), "\n"), "\n")...)
+	_ = writeTable(&table, rows, order) // a Builder takes everything
+	return strings.Split(strings.TrimRight(table.String(), "\n"), "\n")
 }
 
 // fit cuts lines to a height. The last one says how many do not fit.

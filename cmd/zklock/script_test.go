@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -148,10 +149,16 @@ func clusterOf(ts *testscript.TestScript) *zktest.Cluster {
 	return ts.Value("cluster").(*zktest.Cluster)
 }
 
-// server is what happens to the server: expire, freeze, thaw, sequence PATH N, create
-// PATH, guard PATH USER:PASSWORD.
+// server is what happens to the server: expire, freeze, thaw, sequence PATH N; create PATH
+// [DATA], where a backslash means what it does in Go; many PATH-AND-FIRST-PART N; set PATH
+// DATA; ephemeral PATH; guard PATH USER:PASSWORD.
 func server(ts *testscript.TestScript, _ bool, args []string) {
 	cluster := clusterOf(ts)
+	for i, arg := range args {
+		if unquoted, err := strconv.Unquote(`"` + arg + `"`); err == nil {
+			args[i] = unquoted
+		}
+	}
 	switch args[0] {
 	case "expire":
 		for _, session := range cluster.Sessions() {
@@ -165,20 +172,53 @@ func server(ts *testscript.TestScript, _ bool, args []string) {
 		n, err := strconv.ParseInt(args[2], 10, 32)
 		ts.Check(err)
 		ts.Check(cluster.SetSequence(args[1], int32(n)))
-	case "create", "guard":
+	case "create", "guard", "many", "set", "ephemeral":
 		conn, _, err := zk.Connect(cluster.Addrs(), patience, zk.WithLogInfo(false))
 		ts.Check(err)
-		defer conn.Close()
-		acl := zk.WorldACL(zk.PermAll)
-		if args[0] == "guard" {
-			user, password, _ := strings.Cut(args[2], ":")
-			acl = zk.DigestACL(zk.PermAll, user, password)
+		if args[0] == "ephemeral" {
+			ts.Defer(conn.Close)
+		} else {
+			defer conn.Close()
 		}
-		_, err = conn.Create(args[1], nil, zk.FlagPersistent, acl)
-		ts.Check(err)
+		ts.Check(write(conn, args))
 	default:
 		ts.Fatalf("server %s: unknown", args[0])
 	}
+}
+
+// write is what server does to znodes.
+func write(conn *zk.Conn, args []string) error {
+	path, data, world := args[1], "", zk.WorldACL(zk.PermAll)
+	if len(args) > 2 {
+		data = args[2]
+	}
+	var err error
+	switch args[0] {
+	case "create":
+		_, err = conn.Create(path, []byte(data), zk.FlagPersistent, world)
+	case "ephemeral":
+		_, err = conn.Create(path, []byte(data), zk.FlagEphemeral, world)
+	case "set":
+		_, err = conn.Set(path, []byte(data), -1)
+	case "guard":
+		user, password, _ := strings.Cut(data, ":")
+		_, err = conn.Create(path, nil, zk.FlagPersistent,
+			zk.DigestACL(zk.PermAll, user, password))
+	case "many":
+		n, _ := strconv.Atoi(data)
+		for n > 0 && err == nil {
+			part := min(n, 500)
+			ops := make([]any, part)
+			for i := range ops {
+				ops[i] = &zk.CreateRequest{
+					Path: fmt.Sprintf("%s%010d", path, n-i), Acl: world,
+				}
+			}
+			_, err = conn.Multi(ops...)
+			n -= part
+		}
+	}
+	return err
 }
 
 // znodes N REGEXP waits until N znodes match.

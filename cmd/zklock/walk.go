@@ -5,20 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/zkpath"
-)
-
-// participant matches the names of znodes that stand in a queue: those that Inspect
-// shows. They are ephemeral, and have no children. A sequence number that has wrapped is
-// negative.
-var participant = regexp.MustCompile(
-	`(lock-|__READ__|__WRIT__|lease-|latch-|__lock__)([0-9]{10}|-[0-9]{9,10})$`,
 )
 
 // container is the owner of a container znode, as the servers tell it.
@@ -36,14 +28,8 @@ func isSemaphore(children []string) bool {
 
 // isLock tells by what is in a directory whether it is a lock's.
 func isLock(children []string) bool {
-	return isSemaphore(children) || slices.ContainsFunc(children, participant.MatchString)
+	return isSemaphore(children) || len(queued("", children)) > 0
 }
-
-// The directories of a semaphore: for its leases, and for who stands at the gate.
-const (
-	leasesDir = "leases"
-	gateDir   = "locks"
-)
 
 // unreadable says which permission is missing, where that is what err says.
 func unreadable(path string, err error) error {
@@ -58,10 +44,14 @@ type walk struct {
 	client *recipes.Client
 	visit  func(path string) error      // of each directory that can be a lock's
 	skip   func(path string, err error) // of each that may not be read
+	most   int                          // how many znodes are looked at
+	looked int
+	left   int // how many were not, and what is below them
 }
 
 // down walks from path downwards, in order.
 func (w *walk) down(ctx context.Context, path string) error {
+	w.looked++
 	children, _, err := w.client.Children(path)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
@@ -83,17 +73,31 @@ func (w *walk) down(ctx context.Context, path string) error {
 			return err
 		}
 	}
-	slices.Sort(children)
-	semaphore := isSemaphore(children)
-	for _, child := range children {
-		inside := semaphore && (child == leasesDir || child == gateDir)
-		system := path == "/" && child == "zookeeper"
-		if inside || system || participant.MatchString(child) {
-			continue
+	below := below(path, children)
+	for i, child := range below {
+		if w.looked >= w.most {
+			w.left += len(below) - i
+			return nil
 		}
 		if err := w.down(ctx, zkpath.Join(path, "/"+child)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// below are the children that locks can be in or below, in order.
+func below(path string, children []string) []string {
+	semaphore := isSemaphore(children)
+	standing := map[string]bool{}
+	for _, child := range queued("", children) {
+		standing[child] = true
+	}
+	others := slices.DeleteFunc(slices.Clone(children), func(child string) bool {
+		inside := semaphore && (child == leasesDir || child == gateDir)
+		system := path == "/" && child == "zookeeper"
+		return inside || system || standing[child]
+	})
+	slices.Sort(others)
+	return others
 }

@@ -24,7 +24,8 @@ func TestParticipants(t *testing.T) {
 	names := strings.Fields(`
 		lock-0000000001 _c_x-lock-0000000002 x__READ__0000000003 x__WRIT__0000000004
 		lease-0000000005 x-latch-0000000006 x__lock__0000000007 lock--000000008
-		lock--2147483648 lock-000000009 lock-00000000010 election-0000000011
+		lock--2147483648 lock-000000009 x-lock-9999999999 x-lock-2147483648
+		lock--2147483649 x-lock-+000000001 lock-00000000010 election-0000000011
 		x__rlock__0000000012 leases locks once lock-0000000013x
 	`)
 	for _, name := range names {
@@ -39,7 +40,7 @@ func TestParticipants(t *testing.T) {
 		shown = append(shown, strings.TrimPrefix(p.Node, "/a/"))
 	}
 	for _, name := range names {
-		if participant.MatchString(name) {
+		if standsInQueue(name) {
 			matched = append(matched, name)
 		}
 	}

@@ -24,7 +24,8 @@ func watchCommand(c *connection, stdout io.Writer) *cli.Command {
 		Usage:     "show who holds and who waits at PATH, and each change",
 		UsageText: "zklock watch [FLAGS] PATH",
 		Description: "In a terminal the queue is redrawn when it changes; q leaves. " +
-			"Elsewhere each change\nis a line. Nothing is polled.\n\n" + exitCodes,
+			"Elsewhere each change\nis a line. Nothing is polled. Of a long queue the " +
+			"first 1000 are shown.\n\n" + exitCodes,
 		Metadata: map[string]any{"argument": "PATH"},
 		Action: onPath(c, func(
 			ctx context.Context, client *recipes.Client, path string,
@@ -40,6 +41,7 @@ func watchCommand(c *connection, stdout io.Writer) *cli.Command {
 // A view is the queue at a moment.
 type view struct {
 	rows []row
+	left int // participants beyond rows
 	at   time.Time
 	err  error // ZooKeeper could not be asked; rows are those of before
 }
@@ -52,14 +54,16 @@ func follow(
 	watched := &watches{client: client, changed: map[string]<-chan zk.Event{
 		path: nil, zkpath.Join(path, "/leases"): nil, zkpath.Join(path, "/locks"): nil,
 	}}
+	first := &head{Client: client, most: listMost}
 	now := view{}
 	for {
 		now.at = time.Now()
 		now.err = watched.renew()
 		if now.err == nil {
-			var queue []recipes.Participant
-			if queue, now.err = recipes.Inspect(ctx, client, path); now.err == nil {
-				now.rows = rowsOf(path, queue)
+			var rows []row
+			var left int
+			if rows, left, now.err = first.inspect(ctx, path); now.err == nil {
+				now.rows, now.left = rows, left
 			}
 		}
 		if ctx.Err() != nil {
@@ -169,13 +173,15 @@ func changes(before map[string]row, rows []row) []string {
 		now[r.Node] = r
 		if old, known := before[r.Node]; !known || old.State != r.State {
 			lines = append(lines, fmt.Sprintf("%-5s  %s  %s  session %s  %s",
-				r.State, r.Kind, r.Node, r.Session, printable(r.Data)))
+				r.State, r.Kind, printable(r.Node), r.Session,
+				shorten(printable(r.Data), dataMost)))
 		}
 	}
 	var left []string
 	for node, r := range before {
 		if _, here := now[node]; !here {
-			left = append(left, fmt.Sprintf("%-5s  %s  %s", "left", r.Kind, node))
+			left = append(left, fmt.Sprintf("%-5s  %s  %s", "left", r.Kind,
+				printable(node)))
 			delete(before, node)
 		}
 	}

@@ -158,6 +158,9 @@ func (q *Queue) Ahead(ctx context.Context, s *session.Session, node string) (int
 	return ahead, err
 }
 
+// Among returns those children of the directory that stand in the queue, in its order.
+func (q *Queue) Among(children []string) []Name { return participants(children, q.Kinds) }
+
 // Path returns the path of a member.
 func (q *Queue) Path(m Name) string { return zkpath.Join(q.Dir, m.Text) }
 

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/zkpath"
+)
+
+// lookMost is how many znodes of a directory the doctor looks at: of those in the queue,
+// and of the others.
+const lookMost = 1000
+
+// queue looks at the directories of the lock.
+func (d *doctor) queue(ctx context.Context) error {
+	for _, sub := range []string{"", leasesDir, gateDir} {
+		dir := zkpath.Join(d.path, sub)
+		children, stat, err := d.client.Children(dir)
+		switch {
+		case errors.Is(err, zk.ErrNoNode) && sub == "":
+			d.well("%s is not there: nobody uses it, or its directory has gone, which "+
+				"is as it should be", dir)
+			return nil
+		case errors.Is(err, zk.ErrNoNode):
+			continue
+		case err != nil:
+			return unreadable(dir, err)
+		}
+		if err := d.participants(ctx, dir, sub, children); err != nil {
+			return err
+		}
+		if err := d.others(ctx, dir, sub, children); err != nil {
+			return err
+		}
+		if sub == "" && slices.Contains(children, markName) {
+			if err := d.record(); err != nil {
+				return err
+			}
+		}
+		d.sequence(dir, stat)
+	}
+	return nil
+}
+
+// participants looks for znodes in a queue that belong to nobody.
+func (d *doctor) participants(
+	ctx context.Context, dir, sub string, children []string,
+) error {
+	first, more := cut(queued(sub, children), lookMost)
+	present := 0
+	var orphans []string
+	for _, child := range first {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		node := zkpath.Join(dir, child)
+		_, stat, err := d.client.Get(node)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			continue
+		case err != nil:
+			return unreadable(node, err)
+		case !owned(stat):
+			orphans = append(orphans, node)
+		}
+		present++
+	}
+	d.alike(d.find, dir, orphans, "belongs to no session: it blocks the queue until "+
+		"somebody deletes it")
+	d.unseen(dir, more, "in the queue")
+	switch {
+	case len(orphans) > 0:
+	case more > 0:
+		d.well("%s: the first %d znodes in the queue have an owner", dir, present)
+	case present == 0 && sub == "" && isSemaphore(children):
+		d.well("%s is a semaphore", dir)
+	case present == 0:
+		d.well("%s: nobody is in the queue", dir)
+	case present == 1:
+		d.well("%s: 1 znode in the queue, with an owner", dir)
+	default:
+		d.well("%s: %d znodes in the queue, all with an owner", dir, present)
+	}
+	return nil
+}
+
+// others looks at the znodes that are not in a queue: each may be the directory of
+// another lock.
+func (d *doctor) others(ctx context.Context, dir, sub string, children []string) error {
+	queue := queueIn(sub)
+	all := slices.DeleteFunc(slices.Clone(children), func(child string) bool {
+		known := child == leasesDir || child == gateDir || child == markName
+		return sub == "" && known || len(queue.Among([]string{child})) > 0
+	})
+	slices.Sort(all)
+	first, more := cut(all, lookMost)
+	var strangers, closed []string
+	for _, child := range first {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		node := zkpath.Join(dir, child)
+		inside, stat, err := d.client.Children(node)
+		switch {
+		case errors.Is(err, zk.ErrNoNode) || node == "/zookeeper":
+		case errors.Is(err, zk.ErrNoAuth):
+			closed = append(closed, node)
+		case err != nil:
+			return err
+		case stat.EphemeralOwner != container && !isLock(inside):
+			strangers = append(strangers, node)
+		}
+	}
+	d.alike(d.find, dir, strangers, "is a stranger: no lock makes such a znode; it does "+
+		"no harm, but keeps the directory")
+	d.alike(d.doubt, dir, closed, "was not looked at: no permission to read it")
+	d.unseen(dir, more, "that are not in the queue")
+	return nil
+}
+
+// cut returns the first ones, and how many more there are.
+func cut(all []string, most int) (first []string, more int) {
+	first = all[:min(len(all), most)]
+	return first, len(all) - len(first)
+}
+
+// alike tells of some znodes the same, and how many more it is true of.
+func (d *doctor) alike(
+	tell func(format string, args ...any), dir string, nodes []string, what string,
+) {
+	first, more := cut(nodes, alikeShown)
+	for _, node := range first {
+		tell("%s %s", node, what)
+	}
+	if more > 0 {
+		tell("%s: and %d more znodes of which each %s", dir, more, what)
+	}
+}
+
+// unseen says how many znodes were not looked at.
+func (d *doctor) unseen(dir string, more int, which string) {
+	if more > 0 {
+		d.doubt("%s: %d more znodes %s were not looked at", dir, more, which)
+	}
+}
+
+// record looks at what "zklock once" has noted.
+func (d *doctor) record() error {
+	notes := &record{client: d.client, key: d.path}
+	_, err := notes.read()
+	switch wrong := (&badMark{}); {
+	case errors.As(err, &wrong):
+		d.find("%v", wrong)
+	case errors.Is(err, zk.ErrNoAuth):
+		d.doubt("%s was not looked at: no permission to read it", notes.path())
+	case err != nil:
+		return err
+	default:
+		d.well("%s: the record of zklock once is sound", notes.path())
+	}
+	return nil
+}
+
+// sequence tells how many znodes a directory has numbered: it counts creates, and shows
+// the sum of creates and deletes (DataNode.copyStat).
+func (d *doctor) sequence(dir string, stat *zk.Stat) {
+	const limit = math.MaxInt32
+	seen := (uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2
+	if seen > limit/10*9 {
+		d.find("%s: the sequence counter is at %d, near its limit of %d: delete the "+
+			"directory while nobody uses it", dir, seen, limit)
+		return
+	}
+	d.well("%s: the sequence counter is at %d of %d", dir, seen, limit)
+}
