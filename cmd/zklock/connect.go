@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/urfave/cli/v3"
 
 	"github.com/zkrecipes/recipes"
@@ -30,6 +31,7 @@ type connection struct {
 	tlsCert        string
 	tlsKey         string
 	auth           []string
+	acl            []string
 }
 
 func (c *connection) flags() []cli.Flag {
@@ -67,6 +69,12 @@ func (c *connection) flags() []cli.Flag {
 			Usage: "`digest:USER:PASSWORD`, or @FILE with that in it (a command line " +
 				"can be seen by all users); may be repeated",
 		},
+		&cli.StringSliceFlag{
+			Name: "acl", Destination: &c.acl, Category: category, HideDefault: true,
+			Usage: "who may do what with all that is created: `creator`, world, or " +
+				"SCHEME:ID:PERMS with PERMS of cdrwa; may be repeated (default: " +
+				"creator with --auth, else world)",
+		},
 	}
 }
 
@@ -76,6 +84,7 @@ type target struct {
 	chroot         string // "/" where there is none
 	sessionTimeout time.Duration
 	options        []recipes.ClientOption
+	acl            []zk.ACL // of all that is created
 }
 
 // check refuses what no server has to be asked about.
@@ -118,7 +127,8 @@ func (c *connection) check() (*target, error) {
 		}
 		to.options = append(to.options, recipes.WithAuth(scheme, auth))
 	}
-	return to, nil
+	to.acl, err = c.rights()
+	return to, err
 }
 
 // parseAuth reads "scheme:credentials", or "@FILE" with that in it. No error shows any of
@@ -174,6 +184,9 @@ func (c *connection) tls() (*tls.Config, error) {
 
 // connect opens a session, below the chroot, which is made where it is missing.
 func (t *target) connect(ctx context.Context) (*recipes.Client, error) {
+	if err := t.makeChroot(ctx); err != nil {
+		return nil, err
+	}
 	return t.open(ctx, t.chroot)
 }
 

@@ -172,7 +172,7 @@ func (d *doctor) ticks(ctx context.Context) error {
 func (d *doctor) clock(context.Context) error {
 	node := "/zklock-doctor-" + rand.Text()
 	before := time.Now()
-	_, err := d.client.Create(node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	_, err := d.client.Create(node, nil, zk.FlagEphemeral, d.target.acl)
 	after := time.Now()
 	if errors.Is(err, zk.ErrNoAuth) {
 		d.doubt("the clock was not compared: no permission to create %s", node)

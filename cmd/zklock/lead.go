@@ -60,7 +60,8 @@ func (l *candidate) run(ctx context.Context, cmd *cli.Command) (err error) {
 	if err := l.fits(client.SessionTimeout(), "the servers'"); err != nil {
 		return err
 	}
-	selector, err := recipes.NewLeaderSelector(client, path, l.options(cmd)...)
+	selector, err := recipes.NewLeaderSelector(client, path,
+		b.to.lock(cmd, l.options(cmd))...)
 	if err != nil {
 		return err
 	}

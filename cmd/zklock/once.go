@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/zkrecipes/recipes"
 )
 
 const aboutOnce = `For cron: started on however many machines, CMD runs on one of them,
@@ -86,7 +88,7 @@ func (o *occasion) run(ctx context.Context, cmd *cli.Command) (err error) {
 		return err
 	}
 	notes := &record{
-		client: client, key: key, per: o.per, now: periodOf(started, o.per),
+		client: client, key: key, per: o.per, now: periodOf(started, o.per), acl: b.to.acl,
 	}
 	held, err := o.turn(b, cmd, notes)
 	b.stop()
@@ -120,11 +122,13 @@ func (o *occasion) turn(
 		}
 	})
 	before := time.Now()
-	lock := &wanted{path: notes.key, kind: simple, options: o.options(cmd)}
+	lock := &wanted{path: notes.key, kind: simple, options: b.to.lock(cmd, o.options(cmd))}
 	held, err := lock.acquire(ctx, notes.client, noLimit)
 	if err != nil {
+		o.tellHolder(b, lock, notes.client)
 		return nil, err
 	}
+	held.note(notes.client, before)
 	if err := notes.checkClock(held.hold, before, o.per/2); err != nil {
 		return nil, err
 	}
@@ -133,6 +137,15 @@ func (o *occasion) turn(
 		err = errDone
 	}
 	return held, err
+}
+
+// tellHolder says behind whom a run waited that a signal has ended.
+func (o *occasion) tellHolder(b *beginning, lock *wanted, client *recipes.Client) {
+	if by := (caught{}); errors.As(context.Cause(b.waiting), &by) {
+		if who := lock.holder(context.Background(), client); who != "" {
+			say(o.stderr, fmt.Sprintf("once %s: %v: %s", lock.path, errBusy, who))
+		}
+	}
 }
 
 // settled tells whether nobody has to run CMD in a period any more.

@@ -41,6 +41,7 @@ type record struct {
 	key    string
 	per    time.Duration // of a period; 0: not known here
 	now    int64         // the present period
+	acl    []zk.ACL      // of the znode
 }
 
 // periodOf numbers the periods. Those of whole days begin at midnight by the local time,
@@ -128,7 +129,7 @@ func (r *record) write(hold *recipes.Hold, state string, code int) error {
 	_, err = hold.Multi(&zk.SetDataRequest{Path: r.path(), Data: data, Version: -1})
 	if errors.Is(err, zk.ErrNoNode) {
 		_, err = hold.Multi(&zk.CreateRequest{
-			Path: r.path(), Data: data, Acl: zk.WorldACL(zk.PermAll),
+			Path: r.path(), Data: data, Acl: r.acl,
 		})
 	}
 	return err

@@ -147,9 +147,6 @@ func (j *job) check(cmd *cli.Command) error {
 	return nil
 }
 
-// errBusy says that others have the lock.
-var errBusy = errors.New("not acquired: others have the lock")
-
 // acquire connects and acquires. The client is to be closed also where err is not nil.
 func (j *job) acquire(
 	ctx context.Context, cmd *cli.Command, to *target, path string,
@@ -175,7 +172,7 @@ func (j *job) acquire(
 	case cmd.IsSet("w"):
 		wait = max(0, j.wait-time.Since(began))
 	}
-	lock := &wanted{path: path, leases: j.semaphore, options: j.options(cmd)}
+	lock := &wanted{path: path, leases: j.semaphore, options: to.lock(cmd, j.options(cmd))}
 	switch {
 	case j.shared:
 		lock.kind = shared
@@ -184,8 +181,9 @@ func (j *job) acquire(
 	}
 	held, err = lock.acquire(ctx, client, wait)
 	if err == nil && held == nil {
-		err = errBusy
+		err = lock.busy(ctx, client)
 	}
+	held.note(client, began)
 	return client, held, err
 }
 

@@ -31,7 +31,7 @@ func (r *runner) flags() []cli.Flag {
 		},
 		&cli.StringFlag{
 			Name: "data", Destination: &r.data,
-			Usage: "`TEXT` that the znode holds (default: this host's address)",
+			Usage: "`TEXT` that the znode holds (default: host, pid and command)",
 		},
 	}
 }
