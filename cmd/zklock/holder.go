@@ -86,7 +86,10 @@ func (w *wanted) competes(r row) bool {
 // wait than there are rows.
 func sentenceOf(rows []row, at, left int, now time.Time) string {
 	who := shorten(printable(rows[at].Data), dataMost)
-	if who == "" {
+	switch {
+	case rows[at].Session == "0x0":
+		who = printable(rows[at].Node) + ", of no session (see zklock doctor),"
+	case who == "":
 		who = "session " + rows[at].Session
 	}
 	holding := 0

@@ -51,8 +51,8 @@ func lsCommand(c *connection, stdout, stderr io.Writer) *cli.Command {
 			},
 			&cli.IntFlag{
 				Name: "limit", Destination: &l.limit, Value: listMost,
-				Usage: "list `N` participants at most, and with -r look at ten times as " +
-					"many znodes; 0: all",
+				Usage: "list `N` participants at most, and with -r look at as many " +
+					"znodes in a directory, and ten times as many in all; 0: all",
 			},
 		},
 		Metadata: map[string]any{"argument": "PATH"},
@@ -90,7 +90,8 @@ func (l *list) run(
 				say(l.stderr, fmt.Sprintf("ls %s: %v", path, err))
 			}
 		}
-		w := &walk{client: client, visit: visit, skip: skip, most: most * looksPerRow}
+		w := &walk{client: client, visit: visit, skip: skip, most: most * looksPerRow,
+			each: most}
 		err = w.down(ctx, path)
 		l.more(path, skipped-alikeShown, "znodes that may not be read")
 		l.more(path, w.left, "znodes that were not looked at; see --limit")

@@ -45,6 +45,7 @@ type walk struct {
 	visit  func(path string) error      // of each directory that can be a lock's
 	skip   func(path string, err error) // of each that may not be read
 	most   int                          // how many znodes are looked at
+	each   int                          // how many of them in one directory
 	looked int
 	left   int // how many were not, and what is below them
 }
@@ -73,7 +74,8 @@ func (w *walk) down(ctx context.Context, path string) error {
 			return err
 		}
 	}
-	below := below(path, children)
+	below, more := cut(below(path, children), w.each)
+	w.left += more
 	for i, child := range below {
 		if w.looked >= w.most {
 			w.left += len(below) - i
