@@ -88,8 +88,8 @@ func (t *target) makeChroot(ctx context.Context) error {
 	return nil
 }
 
-// makeZnode makes a znode with its parents, from the bottom up: there may be no permission
-// above what exists.
+// makeZnode makes a znode with its parents, from the bottom up: there may be no
+// permission above what exists.
 func (t *target) makeZnode(conn *zk.Conn, path string) error {
 	exists, _, err := conn.Exists(path)
 	if err != nil || exists {

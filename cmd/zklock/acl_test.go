@@ -92,10 +92,10 @@ func startZooKeeper(t *testing.T) string {
 	require.NoError(t, free.Close())
 	dir := t.TempDir()
 	config := filepath.Join(dir, "zoo.cfg")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "dataDir=%s\nclientPort=%d\n"+
-		"clientPortAddress=127.0.0.1\nadmin.enableServer=false\nforceSync=no\n"+
-		"4lw.commands.whitelist=*\nznode.container.checkIntervalMs=600000\n", dir,
-		address.Port), 0o600))
+	lines := fmt.Appendf(nil, "dataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\n"+
+		"admin.enableServer=false\nforceSync=no\n4lw.commands.whitelist=*\n", dir,
+		address.Port)
+	require.NoError(t, os.WriteFile(config, lines, 0o600))
 	server := exec.Command("java", "-cp", jars,
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
 	require.NoError(t, server.Start())

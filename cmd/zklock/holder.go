@@ -75,8 +75,8 @@ func (w *wanted) holder(ctx context.Context, client *recipes.Client) string {
 	return sentenceOf(rows, at, left, time.Now())
 }
 
-// competes tells whether a participant is in the queue of what is wanted: a semaphore's is
-// another one than that of the locks of the same path.
+// competes tells whether a participant is in the queue of what is wanted: a semaphore's
+// is another one than that of the locks of the same path.
 func (w *wanted) competes(r row) bool {
 	lease := r.Kind == "lease" || zkpath.Parent(r.Node) != w.path
 	return r.Kind != "latch" && lease == (w.kind == leased)

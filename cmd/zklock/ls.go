@@ -90,8 +90,10 @@ func (l *list) run(
 				say(l.stderr, fmt.Sprintf("ls %s: %v", path, err))
 			}
 		}
-		w := &walk{client: client, visit: visit, skip: skip, most: most * looksPerRow,
-			each: most}
+		w := &walk{
+			client: client, visit: visit, skip: skip,
+			most: most * looksPerRow, each: most,
+		}
 		err = w.down(ctx, path)
 		l.more(path, skipped-alikeShown, "znodes that may not be read")
 		l.more(path, w.left, "znodes that were not looked at; see --limit")

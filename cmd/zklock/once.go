@@ -88,7 +88,8 @@ func (o *occasion) run(ctx context.Context, cmd *cli.Command) (err error) {
 		return err
 	}
 	notes := &record{
-		client: client, key: key, per: o.per, now: periodOf(started, o.per), acl: b.to.acl,
+		client: client, key: key, per: o.per, now: periodOf(started, o.per),
+		acl: b.to.acl,
 	}
 	held, err := o.turn(b, cmd, notes)
 	b.stop()
@@ -122,7 +123,9 @@ func (o *occasion) turn(
 		}
 	})
 	before := time.Now()
-	lock := &wanted{path: notes.key, kind: simple, options: b.to.lock(cmd, o.options(cmd))}
+	lock := &wanted{
+		path: notes.key, kind: simple, options: b.to.lock(cmd, o.options(cmd)),
+	}
 	held, err := lock.acquire(ctx, notes.client, noLimit)
 	if err != nil {
 		o.tellHolder(b, lock, notes.client)

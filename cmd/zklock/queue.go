@@ -46,8 +46,8 @@ func queued(sub string, children []string) []string {
 // standsInQueue tells by the name of a znode.
 func standsInQueue(name string) bool { return len(queued("", []string{name})) > 0 }
 
-// A head is a Conn that shows only the first participants of each directory: whoever looks
-// at a queue reads a znode for each that is shown, and a queue may have any length.
+// A head is a Conn that shows only the first participants of each directory: whoever
+// looks at a queue reads a znode for each that is shown, and a queue may have any length.
 type head struct {
 	*recipes.Client
 	most int          // in each directory
@@ -69,7 +69,9 @@ func (h *head) Children(path string) ([]string, *zk.Stat, error) {
 }
 
 // inspect returns the queue at a path, and how many participants are in it beyond.
-func (h *head) inspect(ctx context.Context, path string) (rows []row, left int, err error) {
+func (h *head) inspect(
+	ctx context.Context, path string,
+) (rows []row, left int, err error) {
 	h.left.Store(0)
 	queue, err := recipes.Inspect(ctx, h, path)
 	return pair(rowsOf(path, queue)), int(h.left.Load()), err

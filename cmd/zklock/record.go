@@ -84,13 +84,13 @@ type badMark struct {
 }
 
 func (e *badMark) Error() string {
-	return fmt.Sprintf("the record %s is none of this job: %v; until somebody deletes it, "+
-		"CMD does not run", e.path, e.why)
+	return fmt.Sprintf("the record %s is none of this job: %v; until somebody deletes "+
+		"it, CMD does not run", e.path, e.why)
 }
 
 // parseMark refuses what "zklock once" cannot have noted, of the length of period per, at
-// a time by the servers' clock: a forged mark could end all runs without a word. A machine
-// whose clock is ahead by more than half a period does not note anything.
+// a time by the servers' clock: a forged mark could end all runs without a word. A
+// machine whose clock is ahead by more than half a period does not note anything.
 func parseMark(data []byte, noted time.Time, per time.Duration) (m mark, err error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return m, fmt.Errorf("it holds something else: %w", err)

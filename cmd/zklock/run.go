@@ -172,7 +172,9 @@ func (j *job) acquire(
 	case cmd.IsSet("w"):
 		wait = max(0, j.wait-time.Since(began))
 	}
-	lock := &wanted{path: path, leases: j.semaphore, options: to.lock(cmd, j.options(cmd))}
+	lock := &wanted{
+		path: path, leases: j.semaphore, options: to.lock(cmd, j.options(cmd)),
+	}
 	switch {
 	case j.shared:
 		lock.kind = shared

@@ -149,9 +149,9 @@ func clusterOf(ts *testscript.TestScript) *zktest.Cluster {
 	return ts.Value("cluster").(*zktest.Cluster)
 }
 
-// server is what happens to the server: expire, freeze, thaw, sequence PATH N; create PATH
-// [DATA], where a backslash means what it does in Go; many PATH-AND-FIRST-PART N; set PATH
-// DATA; ephemeral PATH; guard PATH USER:PASSWORD.
+// server is what happens to the server: expire, freeze, thaw, sequence PATH N, create
+// PATH [DATA], ephemeral PATH [DATA], set PATH DATA, many PREFIX N, guard PATH
+// USER:PASSWORD. A backslash in an argument means what it does in Go.
 func server(ts *testscript.TestScript, _ bool, args []string) {
 	cluster := clusterOf(ts)
 	for i, arg := range args {
