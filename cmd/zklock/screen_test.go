@@ -24,7 +24,8 @@ func TestPageIsNarrow(t *testing.T) {
 			Node: "/locks/a/lock-0000000007", Data: "host-1 (pid 4711, load)",
 			Session: session,
 		}}}, width)
-		shown := lines[headLines+1][:width]
+		shown := lines[headLines+1]
+		shown = shown[:min(width, len(shown))]
 		at := 0
 		for _, part := range want {
 			require.Contains(t, shown[at:], part, width)
