@@ -63,6 +63,7 @@ type holdAPI interface {
 	Lost() <-chan struct{}
 	Err() error
 	Context(parent context.Context) (context.Context, context.CancelFunc)
+	Release(ctx context.Context) error
 	Multi(ops ...any) ([]zk.MultiResponse, error)
 	Check() *zk.CheckVersionRequest
 }
@@ -76,6 +77,7 @@ type semaphoreAPI interface {
 	) ([]*recipes.Lease, error)
 	ParticipantNodes(ctx context.Context) ([]string, error)
 	ReturnAll(ctx context.Context, leases []*recipes.Lease) error
+	AsLock(n int) recipes.InterProcessLock
 }
 
 // A leaseAPI is one lease.
@@ -154,6 +156,8 @@ var _ = []any{
 		context.Context, recipes.InterProcessLock,
 		func(context.Context, *recipes.Hold) error, ...recipes.DoOption,
 	) error)(recipes.Do),
+	(func(context.Context, recipes.InterProcessLock, ...recipes.DoOption) (
+		*recipes.Hold, error))(recipes.Acquire),
 	(func(time.Duration) recipes.DoOption)(recipes.WaitAtMost),
 
 	(func(*tls.Config) recipes.ClientOption)(recipes.WithTLS),

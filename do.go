@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A DoOption changes how Do acquires.
+// A DoOption changes how Do and Acquire acquire.
 type DoOption func(*doSettings)
 
 type doSettings struct {
@@ -15,10 +15,29 @@ type doSettings struct {
 	within  time.Duration
 }
 
-// WaitAtMost lets Do give up when it has waited for d, as AcquireTimeout does: 0 or less
-// tries once. The last one given counts.
+// WaitAtMost lets Do and Acquire give up when they have waited for d, as AcquireTimeout
+// does: 0 or less tries once. The last one given counts.
 func WaitAtMost(d time.Duration) DoOption {
 	return func(s *doSettings) { s.bounded, s.within = true, d }
+}
+
+// newDoSettings checks what Do and Acquire are given, before anything is acquired.
+func newDoSettings(
+	ctx context.Context, op string, lock InterProcessLock, opts []DoOption,
+) (s doSettings, err error) {
+	switch {
+	case ctx == nil:
+		return s, fmt.Errorf("recipes: %s: ctx is nil", op)
+	case isNil(lock):
+		return s, fmt.Errorf("recipes: %s: lock is nil", op)
+	}
+	for i, opt := range opts {
+		if opt == nil {
+			return s, fmt.Errorf("recipes: %s: option %d is nil", op, i+1)
+		}
+		opt(&s)
+	}
+	return s, nil
 }
 
 // Do acquires lock, runs fn and releases, whatever fn does, a panic or a runtime.Goexit
@@ -50,41 +69,37 @@ func Do(
 	ctx context.Context, lock InterProcessLock,
 	fn func(ctx context.Context, hold *Hold) error, opts ...DoOption,
 ) (err error) {
+	settings, err := newDoSettings(ctx, "Do", lock, opts)
 	switch {
-	case isNil(lock):
-		return errors.New("recipes: Do: lock: is nil")
+	case err != nil:
+		return err
 	case fn == nil:
-		return errors.New("recipes: Do: fn: is nil")
+		return errors.New("recipes: Do: fn is nil")
 	}
-	var settings doSettings
-	for _, opt := range opts {
-		if opt == nil {
-			return errors.New("recipes: Do: options: one is nil")
-		}
-		opt(&settings)
-	}
-	ctx, got, err := takeShared(ctx, lock, settings.limit())
+	got, acquired, err := takeShared(ctx, lock, settings.limit(), theGoroutine)
 	if err != nil {
 		return err
 	}
-	var hold *Hold
-	if got.hold != nil {
-		hold = got.hold(ctx)
-	}
+	got.learn(acquired)
+	ctx = withShares(ctx, acquired)
 	defer func() {
-		if released := untold(got.release(ctx), err, hold); released != nil {
+		if released := untold(got.release(ctx), err, got.hold); released != nil {
 			err = errors.Join(err, released)
 		}
 	}()
-	if got.hold != nil && hold == nil {
-		return fmt.Errorf(
-			"recipes: Do: released by somebody else at once: %w", ErrNotOwner,
-		)
+	if got.released() {
+		return fmt.Errorf("recipes: Do: %w", errReleasedAtOnce)
 	}
-	within, cancel := holding(ctx, hold) // another variable: Release needs ctx as it is
+	// another variable: Release needs ctx as it is
+	within, cancel := holding(ctx, got.hold)
 	defer cancel()
-	return fn(within, hold)
+	return fn(within, got.hold)
 }
+
+// errReleasedAtOnce is what Do and Acquire say of what they do not have any more.
+var errReleasedAtOnce = fmt.Errorf(
+	"%w: another caller released it at once", ErrNotOwner,
+)
 
 func (s *doSettings) limit() limit {
 	if !s.bounded {

@@ -203,12 +203,12 @@ func TestDoWaitsAtMost(t *testing.T) {
 		)
 		require.NoError(t, again.Release(ctx))
 		require.ErrorContains(
-			t, recipes.Do(t.Context(), s.Lock, never, nil), "one is nil",
+			t, recipes.Do(t.Context(), s.Lock, never, nil), "option 1 is nil",
 		)
-		require.ErrorContains(t, recipes.Do(t.Context(), nil, never), "lock: is nil")
+		require.ErrorContains(t, recipes.Do(t.Context(), nil, never), "lock is nil")
 		var none *recipes.InterProcessMutex
-		require.ErrorContains(t, recipes.Do(t.Context(), none, never), "lock: is nil")
-		require.ErrorContains(t, recipes.Do(t.Context(), s.Lock, nil), "fn: is nil")
+		require.ErrorContains(t, recipes.Do(t.Context(), none, never), "lock is nil")
+		require.ErrorContains(t, recipes.Do(t.Context(), s.Lock, nil), "fn is nil")
 		require.False(t, s.Lock.IsAcquiredInThisProcess())
 		ran := false
 		require.NoError(t, recipes.Do(t.Context(), s.Lock, func(

@@ -26,7 +26,8 @@
 // ([WithOwner]) and, where it carries none, the calling goroutine. The same owner
 // re-enters a reentrant lock; another owner queues, although it shares the Go value.
 // Re-entry is per value: through another value of the same path the owner waits for
-// itself. [Do] shares its owner with the goroutines of its fn for its own lock only.
+// itself. [Do] shares its owner with the goroutines of its fn for its own lock only. Each
+// call of [Acquire] is an owner of its own, and [Hold.Release] needs none in its ctx.
 //
 // # Elections
 //

@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/session"
@@ -29,17 +30,35 @@ func newElection(conn Conn, path, recipe, kind string, opts []Option) (*election
 	kinds := []string{kind}
 	return &election{
 		lock:      newReentrant(conn, settings, recipe, path, kind, kinds, predecessor),
-		candidate: owner{identity: new(identity)},
+		candidate: aNewOwner(),
 	}, nil
 }
 
 // elect joins the queue and waits until the candidate leads.
 func (e *election) elect(ctx context.Context) (*Hold, error) {
-	if err := e.lock.acquireAs(ctx, e.candidate, limit{}); err != nil {
+	term, err := e.lock.acquireAs(ctx, e.candidate, limit{})
+	if err != nil {
 		return nil, err
 	}
-	return e.lock.holdOf(e.candidate), nil
+	term.releaser = termReleaser{e.lock.path}
+	return term, nil
 }
+
+// A termReleaser is the releaser of a term, which the election alone ends.
+type termReleaser struct{ path string }
+
+func (termReleaser) left() bool { return true }
+
+func (termReleaser) shares() []share { return nil } // nobody else is the candidate
+
+func (r termReleaser) beginRelease(
+	context.Context,
+) (finish func(context.Context) error) {
+	return func(context.Context) error { return wrap("release", r.path, errTerm) }
+}
+
+var errTerm = fmt.Errorf("%w: a term belongs to its election; to end it, return from "+
+	"lead, or call LeaderLatch.Close", ErrNotOwner)
 
 // stepDown ends a term, and waits for that as Release does: ErrLockLost says that it had
 // ended before, and ErrNotOwner that there was none.

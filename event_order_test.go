@@ -84,16 +84,11 @@ func TestTheStepsOfAnAcquisitionAreInOrder(t *testing.T) {
 			var done []<-chan error
 			calls := 0
 			for range 3 {
-				own := lock
-				if _, ok := own.(*locktest.LeaseLock); ok {
-					own, err = k.make(b.Ours, "/lock", recipes.WithObserver(c.observe))
-					require.NoError(t, err)
-				}
 				from := calls
 				calls += 100
 				script := rand.New(rand.NewPCG(seed, uint64(calls)))
 				done = append(done, locktest.Start(func() error {
-					come(locktest.Owner(t), own, from, script)
+					come(locktest.Owner(t), lock, from, script)
 					return nil
 				}))
 			}

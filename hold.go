@@ -15,14 +15,16 @@ import (
 )
 
 // A Hold is one acquisition of a lock, from the moment at which it is held to its release
-// or loss; re-entries share it. It stays readable after that. Safe for concurrent use.
+// or loss; re-entries share it. It stays readable after that. A Hold is safe for
+// concurrent use.
 type Hold struct {
 	path       string
 	serverPath string
 	token      int64
 	lost       context.Context // done, with the cause, when the lock is lost
+	releaser   releaser        // set before anybody has the hold
 
-	members []*Hold // of a multi lock's hold only: those that it stands for
+	members []*Hold // those that it stands for, as a multi lock's does; else nil
 
 	// Of the hold of one znode only.
 	conn  Conn
@@ -115,9 +117,9 @@ func (h *Hold) besideWhich() *seqnode.Node {
 	return h.node.(*seqnode.Node)
 }
 
-// beginRelease is a beginner: it sends the delete of the znode, and finish waits for the
+// beginLeaving is a beginner: it sends the delete of the znode, and finish waits for the
 // answer until its ctx is done, and tells what became of it.
-func (h *Hold) beginRelease(
+func (h *Hold) beginLeaving(
 	ctx context.Context,
 ) (finish func(ctx context.Context) error) {
 	before := h.Err()
@@ -199,9 +201,19 @@ func (h *Hold) Err() error {
 // Context returns a ctx that is parent's child and is cancelled, with Err as its cause,
 // when the lock is lost. Release does not cancel it. Calling cancel, when what runs with
 // it is complete, frees what it takes.
+//
+// The ctx carries the hold's owner for this lock, as the ctx of Do's fn does: code that
+// has it may re-enter the lock and release what it re-entered, on any goroutine. Of a
+// read/write lock that is so on both sides, of a multi lock in each member. At every
+// other lock it stands for whatever parent stands for. After the release the ctx still
+// stands for that owner: goroutines that acquire the lock with it then are one owner, and
+// do not exclude each other. The ctx of a lease or of a term carries no owner.
 func (h *Hold) Context(
 	parent context.Context,
 ) (ctx context.Context, cancel context.CancelFunc) {
+	if h.releaser != nil {
+		parent = withShares(parent, h.releaser.shares())
+	}
 	ctx, end := context.WithCancelCause(parent)
 	if err := h.Err(); err != nil {
 		end(err)

@@ -118,6 +118,9 @@ func (h *Hold) each() []*Hold {
 // multiConnOf finds the one that does transactions for all holds. It must see the paths
 // that they have: one inside of a wrapper that changes paths does not.
 func multiConnOf(holds []*Hold) (multiConn, error) {
+	if len(holds) == 0 {
+		return nil, errors.New("the custom lock that it stands for tells no hold")
+	}
 	first := holds[0]
 	conn, ok := wrapped[multiConn](first.conn)
 	switch {

@@ -78,13 +78,15 @@ func (k kind) acquire(
 ) (nodes []string) {
 	p.TB.Helper()
 	require.NoError(p.TB, lock.Acquire(ctx))
-	atTheGate := func(node string) bool { return strings.Contains(node, "/locks/") }
 	locktest.Eventually(p.TB, func() bool {
 		nodes = k.nodes(p, path)
 		return !slices.ContainsFunc(nodes, atTheGate)
 	}, "the place at the gate stays")
 	return nodes
 }
+
+// atTheGate tells whether a znode is one of a semaphore's queue.
+func atTheGate(node string) bool { return strings.Contains(node, "/locks/") }
 
 func (k kind) awaitNodes(p *locktest.Peer, path string, n int) {
 	p.TB.Helper()
@@ -124,7 +126,10 @@ func newLeaseLock(n int) newLock {
 		c recipes.Conn, path string, opts ...recipes.Option,
 	) (recipes.InterProcessLock, error) {
 		s, err := recipes.NewInterProcessSemaphoreV2(c, path, n, opts...)
-		return locktest.NewLeaseLock(s, n), err
+		if err != nil {
+			return nil, err
+		}
+		return s.AsLock(n), nil
 	}
 }
 
@@ -280,9 +285,6 @@ func cachedKinds() (cached []kind) {
 
 // lost returns a channel that is closed when the lock that is held is lost.
 func lost(ctx context.Context, lock recipes.InterProcessLock) <-chan struct{} {
-	if l, ok := lock.(*locktest.LeaseLock); ok {
-		return l.Leases()[0].Lost()
-	}
 	return lock.(interface {
 		Hold(ctx context.Context) *recipes.Hold
 	}).Hold(ctx).Lost()
@@ -328,8 +330,7 @@ func TestEveryLockExcludes(t *testing.T) {
 					continue // only one reader
 				}
 				ctx, lock := locktest.Owner(t), lock
-				switch lock.(type) {
-				case *locktest.LeaseLock, *locktest.Candidate:
+				if _, election := lock.(*locktest.Candidate); election {
 					lock = k.lock(p, path)
 				}
 				workers = append(workers, locktest.Start(func() error {

@@ -268,14 +268,8 @@ func TestTheLongestLossMarginOfAPlaceCounts(t *testing.T) {
 
 // holdsOf returns what ctx's owner holds of a lock of any kind.
 func holdsOf(ctx context.Context, lock recipes.InterProcessLock) (holds []*recipes.Hold) {
-	switch lock := lock.(type) {
-	case *locktest.LeaseLock:
-		for _, lease := range lock.Leases() {
-			holds = append(holds, lease.Hold())
-		}
-		return holds
-	case *recipes.InterProcessMultiLock:
-		return lock.Holds(ctx)
+	if m, ok := lock.(*recipes.InterProcessMultiLock); ok {
+		return m.Holds(ctx)
 	}
 	return []*recipes.Hold{lock.(interface {
 		Hold(ctx context.Context) *recipes.Hold

@@ -84,7 +84,8 @@ func isNil(lock InterProcessLock) bool {
 // joined. In an outage it waits for these releases no longer than 80 ms; they go on in
 // the background.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
-	return m.acquireWithin(ctx, limit{})
+	_, err := m.takeAll(ctx, limit{})
+	return err
 }
 
 // AcquireTimeout implements InterProcessLock, with one deadline for all members. A member
@@ -92,24 +93,24 @@ func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
 func (m *InterProcessMultiLock) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
-	return heldOrBusy(ctx, m.acquireWithin(ctx, newLimit(timeout)))
+	_, err := m.takeAll(ctx, newLimit(timeout))
+	return heldOrBusy(ctx, err)
 }
 
-func (m *InterProcessMultiLock) acquireWithin(ctx context.Context, l limit) error {
-	_, err := m.takeAll(ctx, l)
-	return err
-}
-
-// take acquires all members.
-func (m *InterProcessMultiLock) take(ctx context.Context, l limit) (t taken, err error) {
+// take implements nativeLock.
+func (m *InterProcessMultiLock) take(ctx context.Context, l limit) (taken, error) {
 	members, err := m.takeAll(ctx, l)
-	if tellsHolds(m) {
-		t.hold = func(ctx context.Context) *Hold { return m.standFor(ctx, members) }
+	switch {
+	case err != nil:
+		return taken{}, err
+	case !tellsHolds(m):
+		return taken{custom: m}, nil
 	}
-	t.begin = func(ctx context.Context) func(context.Context) error {
-		return releaseMembers(ctx, members)
+	t := taken{hold: m.standFor(members)}
+	if s, ok := t.stand(); ok {
+		s.count.Add(1)
 	}
-	return t, err
+	return t, nil
 }
 
 // takeAll acquires all members, again and again unless they are to be tried once.
@@ -121,11 +122,11 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, l limit) ([]taken, 
 		return nil, err
 	}
 	for {
-		members, holds, err := m.takeEach(ctx, l)
+		members, err := m.takeEach(ctx, l)
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(holds, (*Hold).ended) {
+		if !slices.ContainsFunc(holdsOf(members), (*Hold).ended) {
 			return members, nil
 		}
 		// While the caller waited for one member, another one was lost, and somebody else
@@ -145,8 +146,13 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, l limit) ([]taken, 
 // tell it themselves.
 func (m *InterProcessMultiLock) lostBy(ctx context.Context) error {
 	for _, lock := range m.locks {
-		member, ok := lock.(*InterProcessSemaphoreMutex)
-		if !ok {
+		var member *leaseLock
+		switch lock := lock.(type) {
+		case *InterProcessSemaphoreMutex:
+			member = lock.leaseLock
+		case *leaseLock:
+			member = lock
+		default:
 			continue
 		}
 		if h := member.holdOf(ownerOf(ctx, member)); h != nil && h.Err() != nil {
@@ -156,12 +162,11 @@ func (m *InterProcessMultiLock) lostBy(ctx context.Context) error {
 	return nil
 }
 
-// takeEach acquires all members once, and returns the holds of those that tell them.
-// Where one is not to be had it gives back those that it got, also where an observer
-// panics or ends the goroutine.
+// takeEach acquires all members once. Where one is not to be had it gives back those that
+// it got, also where an observer panics or ends the goroutine.
 func (m *InterProcessMultiLock) takeEach(
 	ctx context.Context, l limit,
-) (members []taken, holds []*Hold, err error) {
+) (members []taken, err error) {
 	defer func() {
 		if len(members) == len(m.locks) {
 			return
@@ -170,22 +175,16 @@ func (m *InterProcessMultiLock) takeEach(
 		if back != nil && errors.Is(err, ErrBusy) { // which would hide the other
 			err = nil
 		}
-		members, holds, err = nil, nil, errors.Join(err, back)
+		members, err = nil, errors.Join(err, back)
 	}()
 	for _, lock := range m.locks {
 		member, err := take(ctx, lock, l)
 		if err != nil {
-			return members, nil, err
+			return members, err
 		}
 		members = append(members, member)
-		if member.hold == nil {
-			continue
-		}
-		if hold := member.hold(ctx); hold != nil {
-			holds = append(holds, hold)
-		}
 	}
-	return members, holds, nil
+	return members, nil
 }
 
 // giveBackWithin is what a caller who did not get all members can spare for giving back
@@ -207,7 +206,11 @@ func giveBack(ctx context.Context, members []taken) error {
 		context.WithoutCancel(ctx), giveBackWithin, errGivingBack,
 	)
 	defer cancel()
-	errs := beginAll(ctx, members, giveBackWithin/time.Duration(len(members)))(ctx)
+	begin := make([]beginner, len(members))
+	for i, member := range members {
+		begin[i] = member.beginner(giveBackWithin / time.Duration(len(members)))
+	}
+	errs := beginAll(ctx, begin)(ctx)
 	noMatter := []error{errGivingBack, context.DeadlineExceeded, ErrLockLost}
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool {
 		return slices.ContainsFunc(noMatter, func(e error) bool {
@@ -233,23 +236,15 @@ func (m *InterProcessMultiLock) beginRelease(
 	if m.bad != nil {
 		return func(context.Context) error { return m.bad }
 	}
-	return releaseMembers(ctx, m.ofOwner())
-}
-
-// ofOwner returns the members as the owner has them who asks for them, or releases them.
-func (m *InterProcessMultiLock) ofOwner() []taken {
-	members := make([]taken, len(m.locks))
+	begin := make([]beginner, len(m.locks))
 	for i, lock := range m.locks {
-		members[i] = ofOwner(lock)
+		if own, ok := native(lock); ok {
+			begin[i] = own.beginRelease
+		} else {
+			begin[i] = beginCustom(lock, 0)
+		}
 	}
-	return members
-}
-
-func releaseMembers(
-	ctx context.Context, members []taken,
-) (finish func(context.Context) error) {
-	releaseAll := beginAll(ctx, members, 0)
-	return func(ctx context.Context) error { return errors.Join(releaseAll(ctx)...) }
+	return beginJoined(ctx, begin)
 }
 
 // IsAcquiredInThisProcess reports whether all members are.
@@ -267,21 +262,20 @@ func (m *InterProcessMultiLock) IsAcquiredInThisProcess() bool {
 // A store that one member guards takes the token of that member's hold, not the one of
 // Hold.
 func (m *InterProcessMultiLock) Holds(ctx context.Context) []*Hold {
-	return holdsOf(ctx, m.ofOwner())
+	return holdsOf(m.ofOwner(ctx))
 }
 
-func holdsOf(ctx context.Context, members []taken) (holds []*Hold) {
-	for _, member := range members {
-		if member.hold == nil {
-			continue
-		}
-		hold := member.hold(ctx)
-		if hold == nil {
+// ofOwner returns the members as ctx's owner has them, nil where it does not hold all of
+// them.
+func (m *InterProcessMultiLock) ofOwner(ctx context.Context) []taken {
+	members := make([]taken, len(m.locks))
+	for i, lock := range m.locks {
+		var ok bool
+		if members[i], ok = ofOwner(ctx, lock); !ok {
 			return nil
 		}
-		holds = append(holds, hold)
 	}
-	return holds
+	return members
 }
 
 // Hold returns a hold that stands for all members: it is lost when one of them is, has
@@ -292,15 +286,16 @@ func holdsOf(ctx context.Context, members []taken) (holds []*Hold) {
 // Its token compares only with those of multi locks of the same members; see
 // Hold.FencingToken.
 func (m *InterProcessMultiLock) Hold(ctx context.Context) *Hold {
-	return m.standFor(ctx, m.ofOwner())
+	members := m.ofOwner(ctx)
+	if len(holdsOf(members)) == 0 {
+		return nil
+	}
+	return m.standFor(members)
 }
 
 // standFor returns the hold that stands for members, the same one each time.
-func (m *InterProcessMultiLock) standFor(ctx context.Context, members []taken) *Hold {
-	holds := holdsOf(ctx, members)
-	if len(holds) == 0 {
-		return nil
-	}
+func (m *InterProcessMultiLock) standFor(members []taken) *Hold {
+	holds := holdsOf(members)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stands = slices.DeleteFunc(m.stands, func(h *Hold) bool {
@@ -311,22 +306,7 @@ func (m *InterProcessMultiLock) standFor(ctx context.Context, members []taken) *
 	})
 	if at < 0 {
 		at = len(m.stands)
-		m.stands = append(m.stands, newStand(holds))
+		m.stands = append(m.stands, newStand(members).hold)
 	}
 	return m.stands[at]
-}
-
-func newStand(holds []*Hold) *Hold {
-	last := holds[len(holds)-1]
-	lost, cancel := context.WithCancelCause(context.Background())
-	all := &Hold{path: last.path, serverPath: last.serverPath, lost: lost, members: holds}
-	lose := func(h *Hold) { cancel(h.Err()) }
-	for _, h := range holds {
-		all.token = max(all.token, h.token)
-		if h.Err() != nil {
-			lose(h)
-		}
-		context.AfterFunc(h.lost, func() { lose(h) })
-	}
-	return all
 }

@@ -32,23 +32,22 @@ type ownerKey struct{}
 // owners is what a ctx carries: for which owner it stands, lock by lock. It does not
 // change.
 type owners struct {
-	shared  []share      // by Do: the locks that it has acquired
+	shared  []share      // by Do and Hold.Context; the first for a lock counts
 	all     owner        // by WithOwner: every other lock; zero: the goroutine's
-	pending *acquisition // of a Do that is acquiring; nil: of none
+	pending *acquisition // of a Do or an Acquire under way; nil: of none
 }
 
 type share struct {
-	key any // see ownedLock
-	who owner
+	lock ownedLock
+	who  owner
 }
 
 // WithOwner returns a ctx that carries a new owner, different from every other. Whoever
 // uses that ctx, or one derived from it, on whatever goroutine, is that owner: it may
 // re-enter a lock that the owner holds, and release it. That is so for every lock, also
-// in a ctx that Do has made for one.
+// in a ctx that Do or Hold.Context has made for one.
 func WithOwner(ctx context.Context) context.Context {
-	all := owner{identity: new(identity)}
-	return context.WithValue(ctx, ownerKey{}, &owners{all: all})
+	return context.WithValue(ctx, ownerKey{}, &owners{all: aNewOwner()})
 }
 
 // ownerOf returns the owner that ctx carries for lock, or the calling goroutine.
@@ -58,67 +57,123 @@ func ownerOf(ctx context.Context, lock ownedLock) owner {
 			return who
 		}
 	}
-	return owner{goroutine: goroutineID()}
+	return theGoroutine()
 }
+
+// theGoroutine is the owner that the calling goroutine is.
+func theGoroutine() owner { return owner{goroutine: goroutineID()} }
+
+// aNewOwner is different from every other.
+func aNewOwner() owner { return owner{identity: new(identity)} }
 
 // of returns whom the ctx stands for, the zero owner where it is the calling goroutine.
 func (o *owners) of(lock ownedLock) owner {
+	who := o.known(lock)
+	if o.pending != nil {
+		who = o.pending.of(lock, who)
+	}
+	return who
+}
+
+// known is of without what is being acquired.
+func (o *owners) known(lock ownedLock) owner {
 	key := lock.ownerKey()
 	for _, s := range o.shared {
-		if s.key == key {
+		if s.lock.ownerKey() == key {
 			return s.who
 		}
-	}
-	if o.all == (owner{}) && o.pending != nil {
-		return o.pending.of(lock)
 	}
 	return o.all
 }
 
-// An acquisition finds out which locks a Do acquires. They may be behind a lock of the
-// caller's own kind, of which nothing else is known.
+// ownersOf returns what ctx carries, the zero owners if that is nothing.
+func ownersOf(ctx context.Context) owners {
+	if o, ok := ctx.Value(ownerKey{}).(*owners); ok {
+		return *o
+	}
+	return owners{}
+}
+
+// withShares returns a ctx that stands for those owners, each at its lock.
+func withShares(ctx context.Context, shares []share) context.Context {
+	o := ownersOf(ctx)
+	shares = slices.DeleteFunc(slices.Clone(shares), func(s share) bool {
+		return o.known(s.lock) == s.who
+	})
+	if len(shares) == 0 {
+		return ctx
+	}
+	o.shared = append(shares, o.shared...)
+	return context.WithValue(ctx, ownerKey{}, &o)
+}
+
+// An acquisition finds out which locks a Do or an Acquire acquires. They may be behind a
+// lock of the caller's own kind, of which nothing else is known.
 type acquisition struct {
-	who owner // the goroutine that called Do
+	who owner // who acquires what the ctx knows no owner of
 
 	mu    sync.Mutex // guards what follows
 	over  bool
-	asked []ownedLock
+	asked []share
+	// what an Acquire has acquired meanwhile, as an owner of its own, for a lock of the
+	// caller's own kind
+	inner []share
 }
 
-// takeShared takes lock with ctx. What it has acquired is shared by the ctx that it
-// returns, and by those derived from it: they stand for the caller, on any goroutine.
+// takeShared takes lock for the owner that ctx carries, or else for that of newOwner. A
+// ctx with what it returns as acquired stands for that owner, on any goroutine.
 func takeShared(
-	ctx context.Context, lock InterProcessLock, l limit,
-) (context.Context, taken, error) {
-	var former owners
-	if o, ok := ctx.Value(ownerKey{}).(*owners); ok {
-		former = *o
+	ctx context.Context, lock InterProcessLock, l limit, newOwner func() owner,
+) (got taken, acquired []share, err error) {
+	o, a := ownersOf(ctx), &acquisition{}
+	if o.all == (owner{}) {
+		a.who = newOwner()
 	}
-	if former.all != (owner{}) { // which ctx stands for wherever it goes
-		got, err := take(ctx, lock, l)
-		return ctx, got, err
-	}
-	a := &acquisition{who: owner{goroutine: goroutineID()}}
 	defer a.end()
-	pending := &owners{shared: former.shared, pending: a}
-	got, err := take(context.WithValue(ctx, ownerKey{}, pending), lock, l)
+	o.pending = a
+	got, err = take(context.WithValue(ctx, ownerKey{}, &o), lock, l)
 	if err != nil {
-		return nil, got, err
+		return taken{}, nil, err
 	}
-	former.shared = slices.Concat(former.shared, a.end())
-	return context.WithValue(ctx, ownerKey{}, &former), got, nil
+	return got, a.end(), nil
 }
 
-func (a *acquisition) of(lock ownedLock) owner {
+// of takes note that the owner who, or else the acquisition's, asks for lock.
+func (a *acquisition) of(lock ownedLock, who owner) owner {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over {
-		return owner{}
+		return who
 	}
-	if !slices.Contains(a.asked, lock) {
-		a.asked = append(a.asked, lock)
+	if who == (owner{}) {
+		who = a.innerLocked(lock)
+	}
+	if s := (share{lock, who}); !slices.Contains(a.asked, s) {
+		a.asked = append(a.asked, s)
+	}
+	return who
+}
+
+// innerLocked returns the owner by which an Acquire has acquired lock and not released
+// it, else the acquisition's. It is called with mu held.
+func (a *acquisition) innerLocked(lock ownedLock) owner {
+	key := lock.ownerKey()
+	for _, s := range a.inner {
+		if s.lock.ownerKey() == key && s.lock.holdOf(s.who) != nil {
+			return s.who
+		}
 	}
 	return a.who
+}
+
+// include takes note of what an Acquire has acquired for a lock of the caller's own kind.
+func (a *acquisition) include(acquired []share) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.over {
+		a.inner = append(a.inner, acquired...)
+		a.asked = append(a.asked, acquired...)
+	}
 }
 
 // end returns what was acquired. A lock that was asked for and is not held, such as one
@@ -128,9 +183,9 @@ func (a *acquisition) end() (acquired []share) {
 	a.over = true
 	asked := a.asked
 	a.mu.Unlock()
-	for _, lock := range asked {
-		if lock.holdOf(a.who) != nil {
-			acquired = append(acquired, share{lock.ownerKey(), a.who})
+	for _, s := range asked {
+		if s.lock.holdOf(s.who) != nil {
+			acquired = append(acquired, s)
 		}
 	}
 	return acquired

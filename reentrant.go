@@ -32,8 +32,11 @@ type reentrant struct {
 	listener func()
 }
 
-// A claim is an owner's stake in the lock: an Acquire under way, then a hold.
+// A claim is an owner's stake in the lock: an Acquire under way, then a hold, of which it
+// is the releaser.
 type claim struct {
+	lock    *reentrant
+	who     owner
 	settled chan struct{} // closed when the first Acquire has ended
 
 	// Guarded by reentrant.mu.
@@ -58,48 +61,61 @@ func newReentrant(
 // asking ZooKeeper; if its hold was lost it gets ErrLockLost until it has released as
 // often as it had acquired.
 func (r *reentrant) Acquire(ctx context.Context) error {
-	return r.acquireWithin(ctx, limit{})
+	_, err := r.acquireWithin(ctx, limit{})
+	return err
 }
 
 // AcquireTimeout implements InterProcessLock.
 func (r *reentrant) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
-	return heldOrBusy(ctx, r.acquireWithin(ctx, newLimit(timeout)))
+	_, err := r.acquireWithin(ctx, newLimit(timeout))
+	return heldOrBusy(ctx, err)
 }
 
-func (r *reentrant) acquireWithin(ctx context.Context, l limit) error {
-	if err := r.acquireAs(ctx, ownerOf(ctx, r), l); err != nil {
-		return wrap("acquire", r.path, err)
+// take implements nativeLock.
+func (r *reentrant) take(ctx context.Context, l limit) (taken, error) {
+	hold, err := r.acquireWithin(ctx, l)
+	return taken{hold: hold}, err
+}
+
+func (r *reentrant) acquireWithin(ctx context.Context, l limit) (*Hold, error) {
+	hold, err := r.acquireAs(ctx, ownerOf(ctx, r), l)
+	if err != nil {
+		return nil, wrap("acquire", r.path, err)
 	}
-	return nil
+	return hold, nil
 }
 
 // acquireAs acquires for an owner. It tells of its steps with the ctx of the call.
-func (r *reentrant) acquireAs(ctx context.Context, who owner, l limit) error {
-	return l.keep(ctx, func(within context.Context, try bool) error {
-		return r.enterOrReenter(within, ctx, who, try)
+func (r *reentrant) acquireAs(
+	ctx context.Context, who owner, l limit,
+) (hold *Hold, err error) {
+	err = l.keep(ctx, func(within context.Context, try bool) (err error) {
+		hold, err = r.enterOrReenter(within, ctx, who, try)
+		return err
 	})
+	return hold, err
 }
 
 func (r *reentrant) enterOrReenter(
 	ctx, call context.Context, who owner, try bool,
-) error {
+) (*Hold, error) {
 	for {
-		c, mine, err := r.claim(who)
+		hold, c, mine, err := r.claim(who)
 		switch {
+		case hold != nil || err != nil:
+			return hold, err
 		case mine:
-			return r.enter(ctx, call, who, c, try)
-		case c == nil:
-			return err
+			return r.enter(ctx, call, c, try)
 		case try:
-			return fmt.Errorf("%w: %s", seqnode.ErrBusy, elsewhere)
+			return nil, fmt.Errorf("%w: %s", seqnode.ErrBusy, elsewhere)
 		}
 		if r.isObserving(c) {
-			return errObserving
+			return nil, errObserving
 		}
 		if err := r.awaitSettled(ctx, c.settled); err != nil {
-			return err
+			return nil, err
 		}
 	}
 }
@@ -132,33 +148,33 @@ func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) e
 // elsewhere is where an owner stands that acquires the lock on two goroutines at once.
 const elsewhere = "its owner is acquiring it on another goroutine"
 
-// claim re-enters the owner's hold: no claim, and an error only if that hold was lost.
-// Where it has none it makes a new claim, which is the caller's to settle (mine), or
-// returns the one that another goroutine of the owner's is to settle.
-func (r *reentrant) claim(who owner) (c *claim, mine bool, err error) {
+// claim re-enters the owner's hold, with an error if that was lost. Where it has none it
+// makes a new claim, which is the caller's to settle (mine), or returns the one that
+// another goroutine of the owner's is to settle.
+func (r *reentrant) claim(who owner) (hold *Hold, c *claim, mine bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c = r.claims[who]
 	switch {
 	case c == nil:
-		c = &claim{settled: make(chan struct{})}
+		c = &claim{lock: r, who: who, settled: make(chan struct{})}
 		r.claims[who] = c
-		return c, true, nil
+		return nil, c, true, nil
 	case c.hold == nil:
-		return c, false, nil
+		return nil, c, false, nil
 	case c.hold.Err() != nil:
-		return nil, false, c.hold.Err()
+		return nil, nil, false, c.hold.Err()
 	}
 	c.count++
-	return nil, false, nil
+	return c.hold, nil, false, nil
 }
 
 // enter goes through the queue for a new claim.
 func (r *reentrant) enter(
-	ctx, call context.Context, who owner, c *claim, try bool,
-) error {
+	ctx, call context.Context, c *claim, try bool,
+) (*Hold, error) {
 	began, last := time.Now(), ""
-	hold, err := r.admit(ctx, who, c, seqnode.Request{
+	hold, err := r.admit(ctx, c, seqnode.Request{
 		TryOnce:   try,
 		WatchSelf: r.revocable,
 		OnData:    func(data []byte) { r.changed(c, data) },
@@ -170,7 +186,7 @@ func (r *reentrant) enter(
 	elapsed := time.Since(began)
 	switch {
 	case err == nil:
-		tellOr(func() { r.abandon(who, c) }, func() { hold.tellAcquired(call, elapsed) })
+		tellOr(func() { r.abandon(c) }, func() { hold.tellAcquired(call, elapsed) })
 	case isBusy(err):
 		r.steps.tell(call, Event{Kind: EventTimedOut, Node: last, Elapsed: elapsed})
 	default:
@@ -178,7 +194,7 @@ func (r *reentrant) enter(
 			Kind: EventFailed, Node: last, Elapsed: elapsed, Err: err,
 		})
 	}
-	return err
+	return hold, err
 }
 
 // tellQueued tells a place in the queue. The owner who waits in it can call Acquire
@@ -200,11 +216,11 @@ func (r *reentrant) tellQueued(call context.Context, c *claim, e Event) {
 // admit goes through the queue, or past it, and settles the claim in any case, also where
 // the observer panics or ends the goroutine.
 func (r *reentrant) admit(
-	ctx context.Context, who owner, c *claim, req seqnode.Request,
+	ctx context.Context, c *claim, req seqnode.Request,
 ) (hold *Hold, err error) {
-	defer func() { r.settle(who, c, hold) }()
+	defer func() { r.settle(c, hold) }()
 	if r.refuse != nil {
-		if err := r.refuse(who); err != nil {
+		if err := r.refuse(c.who); err != nil {
 			return nil, err
 		}
 	}
@@ -212,7 +228,7 @@ func (r *reentrant) admit(
 	defer s.Release()
 	var writer, node *seqnode.Node
 	if r.beside != nil {
-		writer = r.beside(who)
+		writer = r.beside(c.who)
 	}
 	switch {
 	case writer != nil:
@@ -233,12 +249,13 @@ func (r *reentrant) admit(
 }
 
 // settle records how the first Acquire of a claim has ended: with a hold, or with none.
-func (r *reentrant) settle(who owner, c *claim, hold *Hold) {
+func (r *reentrant) settle(c *claim, hold *Hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if hold == nil {
-		delete(r.claims, who)
+		delete(r.claims, c.who)
 	} else {
+		hold.releaser = c
 		c.hold, c.count = hold, 1
 		r.watchLocked(c)
 	}
@@ -246,19 +263,9 @@ func (r *reentrant) settle(who owner, c *claim, hold *Hold) {
 }
 
 // abandon takes off a claim the acquire of a caller who will not return.
-func (r *reentrant) abandon(who owner, c *claim) {
-	r.mu.Lock()
-	last := false
-	if r.claims[who] == c {
-		c.count--
-		last = c.count == 0
-	}
-	if last {
-		delete(r.claims, who)
-	}
-	r.mu.Unlock()
-	if last {
-		c.hold.node.Withdraw()
+func (r *reentrant) abandon(c *claim) {
+	if hold, last, _ := c.unwind(); last {
+		hold.node.Withdraw()
 	}
 }
 
@@ -275,7 +282,7 @@ func (r *reentrant) Release(ctx context.Context) error {
 func (r *reentrant) releaseAs(ctx context.Context, who owner) error {
 	hold, last, err := r.unwind(who)
 	if err == nil && last {
-		err = releaseOne(ctx, hold.beginRelease)
+		err = releaseOne(ctx, hold.beginLeaving)
 	}
 	return err
 }
@@ -284,9 +291,18 @@ func (r *reentrant) releaseAs(ctx context.Context, who owner) error {
 func (r *reentrant) beginRelease(
 	ctx context.Context,
 ) (finish func(context.Context) error) {
-	hold, last, err := r.unwind(ownerOf(ctx, r))
+	return r.beginUnwound(ctx, func() (*Hold, bool, error) {
+		return r.unwind(ownerOf(ctx, r))
+	})
+}
+
+// beginUnwound begins to release what unwind takes off.
+func (r *reentrant) beginUnwound(
+	ctx context.Context, unwind func() (hold *Hold, last bool, err error),
+) (finish func(context.Context) error) {
+	hold, last, err := unwind()
 	if err == nil && last {
-		return finishing(r.path, hold.beginRelease(ctx))
+		return finishing(r.path, hold.beginLeaving(ctx))
 	}
 	return finishing(r.path, func(context.Context) error { return err })
 }
@@ -300,11 +316,40 @@ func (r *reentrant) unwind(who owner) (hold *Hold, last bool, err error) {
 	if c == nil || c.hold == nil {
 		return nil, false, r.notOwnerLocked()
 	}
+	return c.unwindLocked()
+}
+
+// unwind is reentrant.unwind for this claim, and for no later one of the same owner.
+func (c *claim) unwind() (hold *Hold, last bool, err error) {
+	c.lock.mu.Lock()
+	defer c.lock.mu.Unlock()
+	if c.lock.claims[c.who] != c {
+		return nil, false, errReleased
+	}
+	return c.unwindLocked()
+}
+
+func (c *claim) unwindLocked() (hold *Hold, last bool, err error) {
 	if c.count--; c.count == 0 {
-		delete(r.claims, who)
+		delete(c.lock.claims, c.who)
 	}
 	return c.hold, c.count == 0, c.hold.Err()
 }
+
+// beginRelease implements releaser.
+func (c *claim) beginRelease(ctx context.Context) (finish func(context.Context) error) {
+	return c.lock.beginUnwound(ctx, c.unwind)
+}
+
+// left implements releaser.
+func (c *claim) left() bool {
+	c.lock.mu.Lock()
+	defer c.lock.mu.Unlock()
+	return c.lock.claims[c.who] == c
+}
+
+// shares implements releaser.
+func (c *claim) shares() []share { return []share{{c.lock, c.who}} }
 
 // notOwnerLocked tells an owner that does not hold the lock whether another one does.
 func (r *reentrant) notOwnerLocked() error {

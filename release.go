@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -42,12 +43,11 @@ func finishing(
 	}
 }
 
-// beginAll begins to release what was taken, the last first, whatever becomes of each:
-// one that panics, or ends the goroutine, keeps none of the others. One of the caller's
-// own kind is released in its turn, and waited for: no longer than share, if that is not
-// 0.
+// beginAll begins all releases, the last first, whatever becomes of each: one that
+// panics, or ends the goroutine, keeps none of the others. One of the caller's own kind
+// is released in its turn, and waited for.
 func beginAll(
-	ctx context.Context, all []taken, share time.Duration,
+	ctx context.Context, all []beginner,
 ) (finish func(context.Context) []error) {
 	begun := make([]func(context.Context) error, len(all))
 	tellOr(func() {
@@ -55,27 +55,33 @@ func beginAll(
 		defer cancel()
 		_ = finishAll(within, begun)
 	}, func() {
-		for i, t := range all {
-			defer func() { begun[i] = beginOne(ctx, t, share) }()
+		for i, begin := range all {
+			defer func() { begun[i] = begin(ctx) }()
 		}
 	})
 	return func(ctx context.Context) []error { return finishAll(ctx, begun) }
 }
 
-// beginOne begins to release what was taken of a lock of any kind.
-func beginOne(
-	ctx context.Context, t taken, share time.Duration,
+// beginJoined is beginAll with one error for all.
+func beginJoined(
+	ctx context.Context, all []beginner,
 ) (finish func(context.Context) error) {
-	if t.begin != nil {
-		return t.begin(ctx)
+	finishEach := beginAll(ctx, all)
+	return func(ctx context.Context) error { return errors.Join(finishEach(ctx)...) }
+}
+
+// beginCustom is the beginner of a lock of the caller's own kind. It waits for its
+// Release: no longer than share, if that is not 0.
+func beginCustom(lock InterProcessLock, share time.Duration) beginner {
+	return func(ctx context.Context) (finish func(context.Context) error) {
+		if share > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, share, errGivingBack)
+			defer cancel()
+		}
+		err := lock.Release(ctx)
+		return func(context.Context) error { return err }
 	}
-	if share > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, share, errGivingBack)
-		defer cancel()
-	}
-	err := t.foreign.Release(ctx)
-	return func(context.Context) error { return err }
 }
 
 // finishAll finishes what beginAll has begun, in the same order and as stubbornly.

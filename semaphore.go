@@ -185,6 +185,7 @@ func (s *InterProcessSemaphoreV2) grant(
 	leases := make([]*Lease, len(nodes))
 	for i, node := range nodes {
 		leases[i] = &Lease{sem: s, hold: newHold(s.conn, node.Path, node, s.steps)}
+		leases[i].hold.releaser = leaseReleaser{leases[i]}
 	}
 	forget := keep(leases)
 	tellOr(func() {
@@ -298,19 +299,27 @@ func (s *InterProcessSemaphoreV2) ParticipantNodes(
 // ReturnAll releases leases together, and returns all errors joined. One that is nil is
 // such an error; the others are released all the same.
 func (s *InterProcessSemaphoreV2) ReturnAll(ctx context.Context, leases []*Lease) error {
-	begun := make([]func(context.Context) error, len(leases))
+	return releaseOne(ctx, func(ctx context.Context) func(context.Context) error {
+		return s.beginReturning(ctx, leases)
+	})
+}
+
+// beginReturning begins what ReturnAll does.
+func (s *InterProcessSemaphoreV2) beginReturning(
+	ctx context.Context, leases []*Lease,
+) (finish func(context.Context) error) {
+	begin := make([]beginner, len(leases))
 	for i, l := range leases {
 		if l != nil {
-			begun[i] = l.beginRelease(ctx)
+			begin[i] = l.beginRelease
 			continue
 		}
-		begun[i] = func(context.Context) error {
-			return wrap("release", s.path, fmt.Errorf("leases: number %d is nil", i))
+		err := wrap("release", s.path, fmt.Errorf("leases: number %d is nil", i))
+		begin[i] = func(context.Context) func(context.Context) error {
+			return func(context.Context) error { return err }
 		}
 	}
-	within, cancel := forRelease(ctx)
-	defer cancel()
-	return errors.Join(finishAll(within, begun)...)
+	return beginJoined(ctx, begin)
 }
 
 // A Lease is one of a semaphore's. It is safe for concurrent use.
@@ -328,10 +337,30 @@ func (l *Lease) Release(ctx context.Context) error {
 
 // beginRelease is a beginner.
 func (l *Lease) beginRelease(ctx context.Context) (finish func(context.Context) error) {
+	return l.beginReleaseOr(ctx, nil)
+}
+
+// beginReleaseOr is beginRelease with what it tells of a lease that was released before.
+func (l *Lease) beginReleaseOr(
+	ctx context.Context, again error,
+) (finish func(context.Context) error) {
 	if l.released.Swap(true) {
-		return func(context.Context) error { return nil }
+		return func(context.Context) error { return again }
 	}
-	return finishing(l.sem.path, l.hold.beginRelease(ctx))
+	return finishing(l.sem.path, l.hold.beginLeaving(ctx))
+}
+
+// A leaseReleaser is the releaser of a lease's hold.
+type leaseReleaser struct{ *Lease }
+
+func (r leaseReleaser) left() bool { return !r.released.Load() }
+
+func (r leaseReleaser) shares() []share { return nil } // leases belong to no owner
+
+func (r leaseReleaser) beginRelease(
+	ctx context.Context,
+) (finish func(context.Context) error) {
+	return r.beginReleaseOr(ctx, wrap("release", r.sem.path, errReleased))
 }
 
 // Data returns what the lease's znode holds: by default the address of the host that
@@ -350,7 +379,9 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 }
 
 // Hold returns the lease as a hold, for what that offers besides: a ctx that ends with
-// it, and transactions that are done only while it lasts. It is always the same one.
+// it, and transactions that are done only while it lasts. It is always the same one. Its
+// Release is the lease's, but for a lease that was released before, of which it says
+// ErrNotOwner.
 func (l *Lease) Hold() *Hold { return l.hold }
 
 // NodeName returns the name of the lease's znode, without the path.

@@ -7,14 +7,11 @@ import (
 	"time"
 )
 
-// A taken is what one acquisition has got: its hold and its release are of that alone,
-// also where any caller may release the lock, or its owner acquires it a second time.
+// A taken is what one acquisition has got. Its release is of that alone, also where any
+// caller may release the lock, or its owner acquires it a second time.
 type taken struct {
-	// hold returns what was acquired, nil where that was released since; it is nil itself
-	// for a lock that does not tell its holds.
-	hold    func(ctx context.Context) *Hold
-	begin   beginner         // of its release; nil for a lock of the caller's own kind
-	foreign InterProcessLock // such a lock
+	hold   *Hold            // nil of a lock that does not tell its holds
+	custom InterProcessLock // what is released by its own Release; nil: by hold
 }
 
 // holder is a lock that tells its holds, as all locks here do.
@@ -34,16 +31,59 @@ func tellsHolds(lock InterProcessLock) bool {
 
 // release is Release.
 func (t taken) release(ctx context.Context) error {
-	if t.begin != nil {
-		return releaseOne(ctx, t.begin)
+	if t.custom != nil {
+		return t.custom.Release(ctx)
 	}
-	return t.foreign.Release(ctx)
+	return releaseOne(ctx, t.hold.releaser.beginRelease)
+}
+
+// beginner begins that release. One of the caller's own kind has share to return, if that
+// is not 0; if its hold is known to have been released, there is nothing to do.
+func (t taken) beginner(share time.Duration) beginner {
+	if t.custom == nil {
+		return t.hold.releaser.beginRelease
+	}
+	return func(ctx context.Context) (finish func(context.Context) error) {
+		if t.hold != nil && !t.hold.left() {
+			return func(context.Context) error {
+				return fmt.Errorf("recipes: release a %T: %w", t.custom, errReleased)
+			}
+		}
+		return beginCustom(t.custom, share)(ctx)
+	}
+}
+
+// released tells whether it, or a part of it, was released by somebody else since.
+func (t taken) released() bool {
+	if t.hold == nil {
+		return tellsHolds(t.custom)
+	}
+	if s, ok := t.stand(); ok {
+		return slices.ContainsFunc(s.parts, taken.released)
+	}
+	return !t.hold.left()
+}
+
+// stand returns what stands for all parts of it, if it has several.
+func (t taken) stand() (*stand, bool) {
+	if t.hold == nil {
+		return nil, false
+	}
+	s, ok := t.hold.releaser.(*stand)
+	return s, ok
+}
+
+// learn says who the owners are of all that was acquired with it.
+func (t taken) learn(acquired []share) {
+	if s, ok := t.stand(); ok {
+		s.acquired.Store(&acquired)
+	}
 }
 
 // A nativeLock is one of this package.
 type nativeLock interface {
 	holder
-	acquireWithin(ctx context.Context, l limit) error
+	take(ctx context.Context, l limit) (taken, error)
 	beginRelease(ctx context.Context) (finish func(context.Context) error)
 }
 
@@ -59,43 +99,40 @@ func native(lock InterProcessLock) (nativeLock, bool) {
 		return lock, true
 	case *InterProcessSemaphoreMutex:
 		return lock, true
+	case *leaseLock:
+		return lock, true
 	case *InterProcessMultiLock:
 		return lock, true
 	}
 	return nil, false
 }
 
-// ofOwner returns lock as the owner has it who asks for it, or releases it.
-func ofOwner(lock InterProcessLock) (t taken) {
-	if own, ok := native(lock); ok {
-		t.begin = own.beginRelease
-	} else {
-		t.foreign = lock
+// ofOwner returns what ctx's owner has of a lock; false: nothing, although it would tell.
+func ofOwner(ctx context.Context, lock InterProcessLock) (t taken, ok bool) {
+	if _, own := native(lock); !own || !tellsHolds(lock) {
+		t.custom = lock
 	}
-	if tellsHolds(lock) {
-		t.hold = lock.(holder).Hold
+	if !tellsHolds(lock) {
+		return t, true
 	}
-	return t
+	t.hold = lock.(holder).Hold(ctx)
+	return t, t.hold != nil
 }
 
 // take acquires a lock of any kind. Where the limit ends that, its error matches ErrBusy
 // or ErrUnavailable, and says where the caller stood if the lock is one of this package.
 func take(ctx context.Context, lock InterProcessLock, l limit) (taken, error) {
-	switch lock := lock.(type) {
-	case *InterProcessSemaphoreMutex:
-		return lock.take(ctx, l)
-	case *InterProcessMultiLock:
-		return lock.take(ctx, l)
-	}
 	if own, ok := native(lock); ok {
-		err := own.acquireWithin(ctx, l)
-		return ofOwner(lock), err
+		return own.take(ctx, l)
 	}
-	err := acquireForeign(ctx, lock, l)
-	return ofOwner(lock), err
+	if err := acquireCustom(ctx, lock, l); err != nil {
+		return taken{}, err
+	}
+	t, _ := ofOwner(ctx, lock)
+	return t, nil
 }
 
-func acquireForeign(ctx context.Context, lock InterProcessLock, l limit) error {
+func acquireCustom(ctx context.Context, lock InterProcessLock, l limit) error {
 	if l == (limit{}) {
 		return lock.Acquire(ctx)
 	}

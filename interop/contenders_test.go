@@ -84,19 +84,9 @@ func (o *goOwner) increment(times int, paths ...string) <-chan error {
 	})
 }
 
-// A hold is a recipes.Hold or a recipes.Lease.
-type hold interface {
-	FencingToken() int64
-	Lost() <-chan struct{}
-	Err() error
-}
-
 // hold returns what the owner holds; it must hold it.
-func (o *goOwner) hold() hold {
+func (o *goOwner) hold() *recipes.Hold {
 	o.t.Helper()
-	if l, ok := o.lock.(*locktest.LeaseLock); ok {
-		return l.Leases()[0]
-	}
 	h := o.lock.(interface {
 		Hold(ctx context.Context) *recipes.Hold
 	}).Hold(o.ctx)

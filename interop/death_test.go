@@ -96,7 +96,7 @@ func TestGoHolderIsCutOff(t *testing.T) {
 	), newJava(t), newGo(t)
 	var dying []*goOwner
 	var next []contender
-	var holds []hold
+	var holds []*recipes.Hold
 	var waiting []<-chan error
 	for i, r := range exclusive {
 		path := zkserver.Path(t)

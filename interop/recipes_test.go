@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/internal/locktest"
 )
 
 // A recipe is a lock as it is made in Go and in Java.
@@ -61,7 +60,10 @@ var (
 		holds: "/leases",
 		lock: func(c recipes.Conn, p string) (recipes.InterProcessLock, error) {
 			s, err := recipes.NewInterProcessSemaphoreV2(c, p, 1)
-			return locktest.NewLeaseLock(s, 1), err
+			if err != nil {
+				return nil, err
+			}
+			return s.AsLock(1), nil
 		},
 	}
 	multiLock = recipe{

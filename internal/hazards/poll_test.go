@@ -208,7 +208,10 @@ func TestHazardE17_ReconnectThatNobodySees(t *testing.T) {
 		},
 		"semaphore": func(conn recipes.Conn) (recipes.InterProcessLock, error) {
 			sem, err := recipes.NewInterProcessSemaphoreV2(conn, "/lock", 1)
-			return locktest.NewLeaseLock(sem, 1), err
+			if err != nil {
+				return nil, err
+			}
+			return sem.AsLock(1), nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

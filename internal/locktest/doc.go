@@ -4,13 +4,13 @@
 //   - a [Peer] is a session of its own, as another process would have it, on any kind of
 //     server that zkserver starts, with faults on its wire;
 //   - a [Bubble] has two processes on a zktest ensemble, in virtual time;
-//   - a [LeaseLock] and a [Candidate] make locks of leases and of elections;
+//   - a [Candidate] makes a lock of an election;
 //   - a [Recorder] keeps what a lock tells its observer;
 //   - [Eventually], [Within] and [Start] wait for what must happen.
 //
 // It is for tests only. Its functions and methods that take or keep a testing.TB fail the
-// test, so they are for the goroutine of the test; a [Recorder], a [LeaseLock] and a
-// [Candidate] may be used by any number of goroutines.
+// test, so they are for the goroutine of the test; a [Recorder] and a [Candidate] may be
+// used by any number of goroutines.
 //
 // It knows the public package and nothing behind it, so that a test with it says what a
 // program would see.

@@ -107,7 +107,7 @@ var defects = []defect{
 	},
 	{
 		name: "the hold of a semaphore mutex is the value's, whoever asks",
-		file: "semaphore_mutex.go",
+		file: "lease_lock.go",
 		edits: []edit{{
 			now: "return m.hold(m.ofOwner(ctx))",
 			then: "return m.hold(func() *stay { return append([]*stay{nil}, m.stays...)" +

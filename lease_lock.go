@@ -1,0 +1,245 @@
+package recipes
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A leaseLock is n leases of a semaphore as a lock, which is what the semaphore mutex is
+// with the only lease.
+type leaseLock struct {
+	semaphore *InterProcessSemaphoreV2
+	n         int
+	alone     bool // there is no room for two stays at a time
+
+	mu    sync.Mutex // guards what follows; not held across a call to ZooKeeper
+	stays []*stay    // in the order in which they were granted
+}
+
+// A stay is what one Acquire has got, until it is released. It is the releaser of its
+// hold.
+type stay struct {
+	lock *leaseLock
+	who  owner
+
+	// set before anybody has the hold
+	leases []*Lease
+	hold   *Hold
+
+	// passed on: another was granted later through the same value. Guarded by lock.mu.
+	passedOn bool
+}
+
+var _ InterProcessLock = (*leaseLock)(nil)
+
+// AsLock returns n leases of the semaphore as a lock, for Do, Acquire and multi locks. It
+// acquires all n or none, as AcquireN does. Use it if as many as the maximum / n may work
+// at a time; for one at a time an InterProcessMutex costs less.
+//
+// It behaves as InterProcessSemaphoreMutex, which is such a lock of a semaphore with one
+// lease: it is not reentrant, so a second Acquire by a holder takes n more leases, and
+// waits for them. Any caller may release it: a caller that has acquired it releases its
+// own, the earliest first; any other caller the one that was granted last of those that
+// are held through the value. ErrNotOwner says that there is none.
+//
+// The lock has the method Hold(context.Context) *Hold, as all locks have. The hold stands
+// for all n leases: it is lost when one of them is, and has the greatest of their tokens.
+// Holders at the same time do not fence each other. Observers receive each lease, as of
+// the semaphore.
+//
+// AsLock sends no requests and never fails. With an n below 1, or above a fixed maximum,
+// each Acquire returns an error; with a shared maximum below n it waits. Each call of
+// AsLock returns another lock: one cannot release what was acquired through the other,
+// and an owner that acquires two of them can wait for itself. A lock may be used by any
+// number of goroutines.
+func (s *InterProcessSemaphoreV2) AsLock(n int) InterProcessLock {
+	return newLeaseLock(s, n)
+}
+
+func newLeaseLock(s *InterProcessSemaphoreV2, n int) *leaseLock {
+	return &leaseLock{semaphore: s, n: n, alone: s.most > 0 && n > s.most-n}
+}
+
+// Acquire implements InterProcessLock.
+func (m *leaseLock) Acquire(ctx context.Context) error {
+	_, err := m.take(ctx, limit{})
+	return err
+}
+
+// AcquireTimeout implements InterProcessLock.
+func (m *leaseLock) AcquireTimeout(
+	ctx context.Context, timeout time.Duration,
+) (bool, error) {
+	_, err := m.take(ctx, newLimit(timeout))
+	return heldOrBusy(ctx, err)
+}
+
+// take implements nativeLock. What it has taken is one stay, whoever the owner is.
+func (m *leaseLock) take(ctx context.Context, l limit) (taken, error) {
+	s := &stay{lock: m, who: ownerOf(ctx, m)}
+	_, err := m.semaphore.acquireWithin(ctx, m.n, l, func(leases []*Lease) func() {
+		m.enter(s, leases)
+		return func() { m.leave(s.itself) }
+	})
+	if err != nil {
+		return taken{}, err
+	}
+	return taken{hold: s.hold}, nil
+}
+
+// enter takes note of a stay, and of what it has got.
+func (m *leaseLock) enter(s *stay, leases []*Lease) {
+	s.leases, s.hold = leases, leases[0].hold
+	if len(leases) > 1 {
+		holds := make([]*Hold, len(leases))
+		for i, l := range leases {
+			holds[i] = l.hold
+		}
+		s.hold = newHoldOf(holds)
+	}
+	s.hold.releaser = s
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	// One that was lost before it came here may have been passed on already.
+	at, _ := slices.BinarySearchFunc(m.stays, s, func(a, b *stay) int {
+		return cmp.Compare(a.hold.token, b.hold.token)
+	})
+	m.stays = slices.Insert(m.stays, at, s)
+	for _, earlier := range m.stays[:len(m.stays)-1] {
+		earlier.passedOn = true
+	}
+}
+
+// A choice is one of the stays, nil where it is not there. It is called with mu held.
+type choice func() *stay
+
+// ofOwner chooses the stay of ctx's owner that was granted first, or else the value's.
+func (m *leaseLock) ofOwner(ctx context.Context) choice {
+	who := ownerOf(ctx, m)
+	return func() *stay {
+		if s := m.ownLocked(who); s != nil {
+			return s
+		}
+		return m.latestLocked()
+	}
+}
+
+// ownLocked returns the stay of an owner that was granted first, nil where there is none.
+// It is called with mu held.
+func (m *leaseLock) ownLocked(who owner) *stay {
+	at := slices.IndexFunc(m.stays, func(s *stay) bool { return s.who == who })
+	if at < 0 {
+		return nil
+	}
+	return m.stays[at]
+}
+
+// latestLocked returns the value's stay: the one that was granted last of those that are
+// held, or the very last if none is. Once passed on, a lost one is its owner's alone, and
+// where there is no room for two all that were passed on are lost.
+func (m *leaseLock) latestLocked() *stay {
+	for _, s := range slices.Backward(m.stays) {
+		if s.hold.Err() == nil && (!m.alone || !s.passedOn) {
+			return s
+		}
+	}
+	if last := len(m.stays) - 1; last >= 0 && !m.stays[last].passedOn {
+		return m.stays[last]
+	}
+	return nil
+}
+
+// leave takes the chosen stay off, and returns it.
+func (m *leaseLock) leave(chosen choice) *stay {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := chosen()
+	m.stays = slices.DeleteFunc(m.stays, func(other *stay) bool { return other == s })
+	return s
+}
+
+// Release implements InterProcessLock, for any caller. A caller that has acquired the
+// lock and not released it yet releases its own hold, the earliest first, even where that
+// was lost and another owner holds the lock through the same value by now. Any other
+// caller releases whatever the value holds at that moment, as in Curator: after a loss
+// that can be the next holder's. ErrNotOwner says that there is nothing to release.
+// Do and Hold.Release release what they have acquired, and nothing else.
+func (m *leaseLock) Release(ctx context.Context) error {
+	return releaseOne(ctx, m.beginRelease)
+}
+
+// beginRelease implements nativeLock.
+func (m *leaseLock) beginRelease(
+	ctx context.Context,
+) (finish func(context.Context) error) {
+	return m.release(ctx, m.ofOwner(ctx), errNotHeld)
+}
+
+// release begins to release the chosen stay. none says that it is not there.
+func (m *leaseLock) release(
+	ctx context.Context, chosen choice, none error,
+) (finish func(context.Context) error) {
+	if s := m.leave(chosen); s != nil {
+		return m.semaphore.beginReturning(ctx, s.leases)
+	}
+	return func(context.Context) error {
+		return wrap("release", m.semaphore.path, none)
+	}
+}
+
+// Hold returns the hold that Release would release: the one that ctx's owner has acquired
+// and not released, lost or not, and for any other caller the value's. It is nil where
+// there is none.
+func (m *leaseLock) Hold(ctx context.Context) *Hold {
+	return m.hold(m.ofOwner(ctx))
+}
+
+// hold returns the hold of the chosen stay.
+func (m *leaseLock) hold(chosen choice) *Hold {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := chosen(); s != nil {
+		return s.hold
+	}
+	return nil
+}
+
+// holdOf implements ownedLock.
+func (m *leaseLock) holdOf(who owner) *Hold {
+	return m.hold(func() *stay { return m.ownLocked(who) })
+}
+
+// ownerKey implements ownedLock.
+func (m *leaseLock) ownerKey() any { return m }
+
+// IsAcquiredInThisProcess reports whether the lock is held through this value. One that
+// is lost is not held.
+func (m *leaseLock) IsAcquiredInThisProcess() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.stays, func(s *stay) bool {
+		return s.hold.Err() == nil
+	})
+}
+
+// itself is a choice.
+func (s *stay) itself() *stay {
+	if slices.Contains(s.lock.stays, s) {
+		return s
+	}
+	return nil
+}
+
+// beginRelease implements releaser.
+func (s *stay) beginRelease(ctx context.Context) (finish func(context.Context) error) {
+	return s.lock.release(ctx, s.itself, errReleased)
+}
+
+// left implements releaser.
+func (s *stay) left() bool { return s.lock.hold(s.itself) != nil }
+
+// shares implements releaser.
+func (s *stay) shares() []share { return []share{{s.lock, s.who}} }

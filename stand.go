@@ -1,0 +1,112 @@
+package recipes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+)
+
+// A stand is the releaser of a hold that has no znode of its own: it stands for those of
+// a multi lock's members, or for a custom lock.
+type stand struct {
+	hold  *Hold
+	parts []taken
+	once  bool         // only one acquisition has this hold
+	count atomic.Int64 // of acquisitions that are known of and not released
+
+	// what a Do or an Acquire has found out of the owners of locks behind custom ones;
+	// nil: nothing
+	acquired atomic.Pointer[[]share]
+}
+
+// newStand returns the hold that stands for parts: it is lost when one of them is, and
+// has the greatest token, and the path of the last one that tells its hold.
+func newStand(parts []taken) *stand {
+	s := &stand{parts: parts}
+	s.hold = newHoldOf(holdsOf(parts))
+	s.hold.releaser = s
+	return s
+}
+
+// standForOnce returns what was taken of a custom lock as released by its hold.
+func standForOnce(custom taken) taken {
+	s := newStand([]taken{custom})
+	s.once = true
+	s.count.Store(1)
+	return taken{hold: s.hold}
+}
+
+// holdsOf returns the holds of those that tell them.
+func holdsOf(parts []taken) (holds []*Hold) {
+	for _, part := range parts {
+		if part.hold != nil {
+			holds = append(holds, part.hold)
+		}
+	}
+	return holds
+}
+
+// newHoldOf returns the hold that members are together. With none it is never lost.
+func newHoldOf(members []*Hold) *Hold {
+	lost, cancel := context.WithCancelCause(context.Background())
+	all := &Hold{lost: lost, members: members}
+	lose := func(h *Hold) { cancel(h.Err()) }
+	for _, h := range members {
+		all.path, all.serverPath = h.path, h.serverPath
+		all.token = max(all.token, h.token)
+		if h.Err() != nil {
+			lose(h)
+		}
+		context.AfterFunc(h.lost, func() { lose(h) })
+	}
+	return all
+}
+
+// left implements releaser.
+func (s *stand) left() bool {
+	return s.count.Load() > 0 ||
+		!s.once && slices.ContainsFunc(s.hold.members, (*Hold).left)
+}
+
+// countDown takes one off the count; false: it was 0.
+func (s *stand) countDown() bool {
+	for {
+		n := s.count.Load()
+		if n == 0 {
+			return false
+		}
+		if s.count.CompareAndSwap(n, n-1) {
+			return true
+		}
+	}
+}
+
+// beginRelease implements releaser. If anything is left, all parts are released: a custom
+// one may have no hold that tells whether it is. What was acquired by the multi lock's
+// own methods is not counted.
+func (s *stand) beginRelease(ctx context.Context) (finish func(context.Context) error) {
+	if !s.countDown() && !s.left() {
+		return func(context.Context) error {
+			return fmt.Errorf("recipes: release a hold: %w", errReleased)
+		}
+	}
+	begin := make([]beginner, len(s.parts))
+	for i, part := range s.parts {
+		begin[i] = part.beginner(0)
+	}
+	return beginJoined(withShares(ctx, s.shares()), begin)
+}
+
+// shares implements releaser.
+func (s *stand) shares() (all []share) {
+	for _, h := range s.hold.members {
+		if h.releaser != nil {
+			all = append(all, h.releaser.shares()...)
+		}
+	}
+	if acquired := s.acquired.Load(); acquired != nil {
+		all = append(all, *acquired...)
+	}
+	return all
+}
