@@ -60,7 +60,7 @@ const toldWithin = time.Millisecond
 
 // do is a use by way of Do. It reports whether the lock was held.
 func (u *use) do(s side) (held bool) {
-	lock := &delayedLock{u.v.of(s), u, s, u.parts(s, false)}
+	lock := &delayedLock{u.lock(s), u, s, u.parts(s, false)}
 	err := recipes.Do(u.ctx, lock, func(ctx context.Context, _ *recipes.Hold) error {
 		held = true
 		within := u.as(ctx)

@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -86,6 +87,7 @@ type value struct {
 	plain     recipes.InterProcessLock
 	read      *recipes.ReadLock // of a read/write lock only
 	semaphore *recipes.InterProcessSemaphoreV2
+	asLocks   []recipes.InterProcessLock // of a semaphore: of one lease, of two, …
 	selector  *recipes.LeaderSelector
 	cached    bool          // it keeps its place in the queue
 	margin    time.Duration // for which nobody else holds it after a loss
@@ -107,6 +109,9 @@ func newValue(
 		v.semaphore, err = recipes.NewInterProcessSemaphoreV2(
 			conn, path, lock.Leases, opts...,
 		)
+		for n := 1; err == nil && n <= lock.Leases; n++ {
+			v.asLocks = append(v.asLocks, v.semaphore.AsLock(n))
+		}
 	case ReadWriteLock:
 		var rw *recipes.InterProcessReadWriteLock
 		rw, err = recipes.NewInterProcessReadWriteLock(conn, path, opts...)
@@ -184,10 +189,13 @@ func lostAlready() grant {
 	return grant{lost: lost}
 }
 
-// grants returns what ctx's owner has got of a lock that it has acquired, for each path.
-func (v *value) grants(ctx context.Context, s side) []grant {
+// grantsOf returns what ctx's owner has got of a lock that it has acquired, for each of
+// its parts. Leases that are a lock together have one hold.
+func grantsOf(
+	ctx context.Context, lock recipes.InterProcessLock, parts int,
+) []grant {
 	var holds []*recipes.Hold
-	switch lock := v.of(s).(type) {
+	switch lock := lock.(type) {
 	case *recipes.InterProcessMultiLock:
 		holds = lock.Holds(ctx)
 	case interface {
@@ -195,10 +203,13 @@ func (v *value) grants(ctx context.Context, s side) []grant {
 	}:
 		holds = []*recipes.Hold{lock.Hold(ctx)}
 	}
-	grants := make([]grant, len(v.lock.Paths))
+	grants := make([]grant, parts)
 	for i := range grants {
-		if grants[i] = lostAlready(); i < len(holds) && holds[i] != nil {
-			h := holds[i]
+		grants[i] = lostAlready()
+		if len(holds) == 0 {
+			continue
+		}
+		if h := holds[min(i, len(holds)-1)]; h != nil {
 			grants[i] = grant{
 				node: h.Path(), token: h.FencingToken(), lost: h.Lost(), hold: h,
 			}
@@ -217,6 +228,20 @@ func (v *value) leaseGrants(leases []*recipes.Lease) []grant {
 		})
 	}
 	return grants
+}
+
+// acquireHold acquires a lock with recipes.Acquire; a timeout below 0 is none.
+func acquireHold(
+	ctx context.Context, lock recipes.InterProcessLock, timeout time.Duration,
+) (*recipes.Hold, error) {
+	if timeout < 0 {
+		return recipes.Acquire(ctx, lock)
+	}
+	hold, err := recipes.Acquire(ctx, lock, recipes.WaitAtMost(timeout))
+	if errors.Is(err, recipes.ErrBusy) && ctx.Err() == nil {
+		err = nil
+	}
+	return hold, err
 }
 
 // acquireWithin acquires a lock that is no semaphore; a timeout below 0 is none.

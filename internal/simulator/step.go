@@ -44,6 +44,8 @@ type step struct {
 	asks        bool          // asks the lock for its hold again at each write
 	guarded     bool          // has ZooKeeper look at each write whether it holds
 	do          bool          // acquires, holds and releases with Do
+	byHold      bool          // acquires with Acquire, and releases by the hold
+	asLock      bool          // of a semaphore: takes the leases as a lock
 
 	inspect bool // looks at the queue before
 	revoke  bool // asks the head of the queue to give up before
@@ -128,6 +130,7 @@ func newStep(c Config, worker, owner, number int) step {
 	}
 	s.cause = causes[d.IntN(len(causes))]
 	s.cached = d.percent(c.Cached)
+	s.byHold, s.asLock = d.percent(30), d.percent(50)
 	return s
 }
 

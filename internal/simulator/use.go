@@ -16,7 +16,19 @@ type use struct {
 	step   step
 	on     *session
 	v      *value
-	leases []*recipes.Lease // what is held of a semaphore
+	leases []*recipes.Lease       // what is held of a semaphore
+	holds  map[side]*recipes.Hold // what Acquire has returned
+}
+
+// lock is the one that is meant by a side; nil where leases are acquired one by one.
+func (u *use) lock(s side) recipes.InterProcessLock {
+	if u.v.semaphore == nil {
+		return u.v.of(s)
+	}
+	if u.step.asLock {
+		return u.v.asLocks[u.step.leases-1]
+	}
+	return nil
 }
 
 // A part is one path of what is acquired together.
@@ -45,7 +57,7 @@ func (u *use) perform() (held bool) {
 	if u.v.lock.Recipe == ReadWriteLock && s.shared {
 		main = read
 	}
-	if s.do && u.v.semaphore == nil {
+	if s.do && u.lock(main) != nil {
 		return u.do(main)
 	}
 	parts := u.parts(main, false)
@@ -171,8 +183,8 @@ func (u *use) acquire(s side, parts []part, how patience) bool {
 		return false
 	}
 	grants := u.v.leaseGrants(u.leases)
-	if u.v.semaphore == nil {
-		grants = u.v.grants(u.ctx, s)
+	if lock := u.lock(s); lock != nil {
+		grants = grantsOf(u.ctx, lock, len(parts))
 	}
 	session := u.on.client.SessionID()
 	for i := range parts {
@@ -180,26 +192,53 @@ func (u *use) acquire(s side, parts []part, how patience) bool {
 		p := parts[i]
 		u.p.w.Recorder.Grant(Event{
 			ID: p.id, Path: p.path, Mode: p.mode, Under: p.under, Token: p.token,
-			Node: p.node, Session: session, Cached: u.v.cached, Margin: u.v.margin,
+			Node: p.node, Session: session, Cached: u.v.cached, Margin: u.margin(),
 		}, p.lost)
 	}
 	u.pass()
 	return true
 }
 
+// margin is for how long nobody else holds what is acquired after a loss that nobody has
+// forced. Whether one was forced is not known of leases that are a lock together: the one
+// that was removed need not be that of the path.
+func (u *use) margin() time.Duration {
+	if u.step.asLock && u.step.leases > 1 && u.v.semaphore != nil {
+		return 0
+	}
+	return u.v.margin
+}
+
 // call makes the call to acquire; a limit below 0 is none.
 func (u *use) call(
 	ctx context.Context, s side, n int, limit time.Duration,
 ) (held bool, err error) {
+	lock := u.lock(s)
 	switch {
-	case u.v.semaphore == nil:
-		return acquireWithin(ctx, u.v.of(s), limit)
+	case lock != nil && u.step.byHold:
+		hold, err := acquireHold(ctx, lock, limit)
+		if hold != nil {
+			u.take(s, hold)
+		}
+		return hold != nil, err
+	case lock != nil:
+		return acquireWithin(ctx, lock, limit)
 	case limit < 0:
 		u.leases, err = u.v.semaphore.AcquireN(ctx, n)
 	default:
 		u.leases, err = u.v.semaphore.AcquireTimeout(ctx, n, limit)
 	}
 	return len(u.leases) > 0, err
+}
+
+// take goes on as the owner of a hold, whose loss does not end what it does.
+func (u *use) take(s side, hold *recipes.Hold) {
+	u.holds[s] = hold
+	owned, stop := hold.Context(u.ctx)
+	stop()
+	ctx, end := context.WithCancelCause(context.WithoutCancel(owned))
+	context.AfterFunc(u.ctx, func() { end(context.Cause(u.ctx)) })
+	u.owner = u.as(ctx).owner
 }
 
 // failure is the event of a call to acquire that has got nothing.
@@ -247,7 +286,18 @@ func (u *use) reenter(s side, parts []part) (count int) {
 	for range u.step.reentries {
 		u.pass()
 		before := anyLost(parts)
-		switch err := u.v.of(s).Acquire(u.ctx); {
+		held, err := true, error(nil)
+		if u.step.byHold {
+			var again *recipes.Hold
+			again, err = recipes.Acquire(u.ctx, u.v.of(s))
+			held = err != nil || again == u.holds[s]
+		} else {
+			err = u.v.of(s).Acquire(u.ctx)
+		}
+		switch {
+		case !held:
+			u.unexpected("re-enter", errors.New("it is not the same hold"))
+			fallthrough
 		case err == nil && before:
 			u.unexpected("re-enter", errors.New("a lock that was lost is held again"))
 			fallthrough
@@ -331,7 +381,8 @@ func (u *use) write(p part, n int) {
 		return
 	}
 	if u.step.asks {
-		if p.grant = u.v.grants(u.ctx, p.side())[n]; p.token == 0 {
+		lock := u.v.of(p.side())
+		if p.grant = grantsOf(u.ctx, lock, len(u.v.lock.Paths))[n]; p.token == 0 {
 			u.unexpected("hold", errors.New("it is not returned before it is released"))
 			return
 		}
@@ -374,7 +425,7 @@ func (u *use) upgrade(parts []part) {
 func (u *use) release(s side, parts []part, count int) error {
 	for range count - 1 {
 		u.pass()
-		if err := u.v.of(s).Release(u.ctx); err != nil &&
+		if err := u.giveBack(u.ctx, s); err != nil &&
 			u.outcome(u.ctx, err) != LockLost {
 			u.unexpected("release a re-entry", err)
 		}
@@ -387,18 +438,32 @@ func (u *use) release(s side, parts []part, count int) error {
 	}
 	u.pass()
 	u.record(parts, Event{Kind: Releasing, Bound: bound})
-	var err error
-	if u.v.semaphore != nil {
-		err = u.v.semaphore.ReturnAll(ctx, u.leases)
-	} else {
-		err = u.v.of(s).Release(ctx)
-	}
+	err := u.giveBack(ctx, s)
 	e := Event{Kind: Released, Outcome: u.outcome(ctx, err)}
 	if err != nil {
 		e.Text = err.Error()
 	}
 	u.record(parts, e)
+	if hold := u.holds[s]; hold != nil {
+		if err := hold.Release(ctx); !errors.Is(err, recipes.ErrNotOwner) {
+			u.unexpected("release again", fmt.Errorf("it is not refused: %w", err))
+		}
+	}
 	return err
+}
+
+// giveBack undoes one acquisition. By its hold anybody may.
+func (u *use) giveBack(ctx context.Context, s side) error {
+	hold, lock := u.holds[s], u.lock(s)
+	switch {
+	case hold != nil:
+		released := make(chan error, 1)
+		go func() { released <- hold.Release(recipes.WithOwner(ctx)) }()
+		return <-released
+	case lock != nil:
+		return lock.Release(ctx)
+	}
+	return u.v.semaphore.ReturnAll(ctx, u.leases)
 }
 
 // inspect reads the queue. It may ask its head to give up, or delete the znode of

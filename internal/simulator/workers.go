@@ -275,7 +275,9 @@ func (o *owner) do(s step) (held bool) {
 		o.unexpected("make", err)
 		return false
 	}
-	u := &use{owner: o, step: s, on: on, v: v}
+	u := &use{
+		owner: o, step: s, on: on, v: v, holds: map[side]*recipes.Hold{},
+	}
 	if s.inspect || s.revoke || s.remove {
 		u.inspect()
 	}
