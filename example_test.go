@@ -273,6 +273,97 @@ func ExampleDo() {
 	// held: false
 }
 
+// A hold that ends on another goroutine than the one that acquired it.
+func ExampleAcquire() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	ctx := context.Background()
+	lock := must(recipes.NewInterProcessMutex(client, "/locks/upload"))
+	hold := must(recipes.Acquire(ctx, lock, recipes.WaitAtMost(10*time.Second)))
+	_, err := recipes.Acquire(ctx, lock, recipes.WaitAtMost(0)) // another owner
+	fmt.Println("held twice:", !errors.Is(err, recipes.ErrBusy))
+
+	released := make(chan error)
+	go func() {
+		within, cancel := hold.Context(ctx) // ends if the lock is lost
+		defer cancel()
+		fmt.Println("with a token:", hold.FencingToken() > 0)
+		fmt.Println("re-enters:", must(recipes.Acquire(within, lock)) == hold)
+		check(hold.Release(ctx)) // what it re-entered
+		released <- hold.Release(ctx)
+	}()
+	check(<-released)
+	fmt.Println("held:", lock.IsAcquiredInThisProcess())
+	// Output:
+	// held twice: false
+	// with a token: true
+	// re-enters: true
+	// held: false
+}
+
+// A list of holds of several kinds of locks, which are released by one loop.
+func ExampleHold_Release() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	ctx := context.Background()
+	mutex := must(recipes.NewInterProcessMutex(client, "/locks/orders"))
+	rw := must(recipes.NewInterProcessReadWriteLock(client, "/locks/prices"))
+	semaphore := must(recipes.NewInterProcessSemaphoreV2(client, "/semaphores/jobs", 4))
+	single := must(recipes.NewInterProcessSemaphoreMutex(client, "/locks/mail"))
+	multi := must(recipes.NewInterProcessMultiLock(
+		client, []string{"/locks/stock", "/locks/cash"},
+	))
+	var holds []*recipes.Hold
+	for _, lock := range []recipes.InterProcessLock{
+		mutex, rw.ReadLock(), single, semaphore.AsLock(2), multi,
+	} {
+		holds = append(holds, must(recipes.Acquire(ctx, lock)))
+	}
+	hold := must(recipes.Acquire(ctx, rw.ReadLock())) // readers share it
+	check(hold.Release(ctx))
+
+	for _, hold := range holds {
+		check(hold.Release(ctx))
+	}
+	err := holds[0].Release(ctx)
+	fmt.Println("a second release:", errors.Is(err, recipes.ErrNotOwner))
+	fmt.Println("held:", mutex.IsAcquiredInThisProcess())
+	// Output:
+	// a second release: true
+	// held: false
+}
+
+// A job takes two of four licences and the lock of its account, or nothing.
+func ExampleInterProcessSemaphoreV2_AsLock() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	ctx := context.Background()
+	semaphore := must(
+		recipes.NewInterProcessSemaphoreV2(client, "/semaphores/licences", 4),
+	)
+	account := must(recipes.NewInterProcessMutex(client, "/locks/account-1"))
+	licences := semaphore.AsLock(2)
+	both := recipes.NewInterProcessMultiLockOf(account, licences)
+	check(recipes.Do(ctx, both, func(ctx context.Context, _ *recipes.Hold) error {
+		fmt.Println("in use:", len(must(semaphore.ParticipantNodes(ctx))))
+		more := must(recipes.Acquire(ctx, licences)) // two more: it is not reentrant
+		_, err := recipes.Acquire(ctx, licences, recipes.WaitAtMost(0))
+		fmt.Println("all are in use:", errors.Is(err, recipes.ErrBusy))
+		return more.Release(ctx)
+	}))
+	fmt.Println("in use:", len(must(semaphore.ParticipantNodes(ctx))))
+	// Output:
+	// in use: 2
+	// all are in use: true
+	// in use: 0
+}
+
 // Once a day, on one of several hosts. With the lock alone they do it one after another.
 func ExampleDo_once() {
 	client, stop := exampleClient()
