@@ -83,10 +83,7 @@ func ConnectBare(
 	t *testing.T, link *zktest.Link, server string, timeout time.Duration,
 ) *zk.Conn {
 	t.Helper()
-	conn, events, err := zk.Connect([]string{server}, timeout, zk.WithDialer(link.Dial),
-		zk.WithHostProvider(&inOrder{}), zk.WithLogInfo(false),
-		zk.WithLogger(log.New(io.Discard, "", 0)))
-	require.NoError(t, err)
+	conn, events := OpenBare(t, link, server, timeout)
 	t.Cleanup(func() {
 		link.Heal()
 		conn.Close()
@@ -94,8 +91,21 @@ func ConnectBare(
 		}
 		time.Sleep(time.Minute) // virtual: what is under way ends by itself
 	})
+	return conn
+}
+
+// OpenBare is [ConnectBare] for a test that closes the connection. The client closes
+// events when its loop has ended.
+func OpenBare(
+	t *testing.T, link *zktest.Link, server string, timeout time.Duration,
+) (conn *zk.Conn, events <-chan zk.Event) {
+	t.Helper()
+	conn, events, err := zk.Connect([]string{server}, timeout, zk.WithDialer(link.Dial),
+		zk.WithHostProvider(&inOrder{}), zk.WithLogInfo(false),
+		zk.WithLogger(log.New(io.Discard, "", 0)))
+	require.NoError(t, err)
 	for conn.State() != zk.StateHasSession {
 		time.Sleep(10 * time.Millisecond)
 	}
-	return conn
+	return conn, events
 }

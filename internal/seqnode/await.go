@@ -51,6 +51,7 @@ func await(ctx context.Context, s *session.Session, tryOnce bool, a aim) error {
 type wakers struct {
 	blocker     <-chan struct{} // the one ahead, of this process, has ended
 	watch       <-chan zk.Event // of the one ahead, or of the directory
+	path        string          // what watch is on
 	limit       <-chan zk.Event // the maximum may have changed
 	ended       <-chan struct{} // the znode that one waits with has
 	watchSelf   <-chan struct{} // see Request.WatchSelf
@@ -81,6 +82,7 @@ func (w *wakers) sleep(
 		by = blockerEnded
 	case ev = <-w.watch:
 		by = watchFired
+		heedDeletions(s, w.path, ev)
 	case ev = <-w.limit:
 		by = limitChanged
 	case <-w.ended:

@@ -173,14 +173,24 @@ func (v *snapshot) has(n *Node) bool {
 func (b *batch) wait(ctx context.Context) (free bool, err error) {
 	if !b.watch {
 		b.watch = true
+		b.watchOwn()
 		return false, nil
 	}
 	wake := wakers{
-		watch: b.last.left, limit: b.last.changed, ended: b.gate.ended.Done(),
-		reconnected: b.last.reconnected, poll: nextPoll(),
+		watch: b.last.left, path: b.q.Dir, limit: b.last.changed,
+		ended: b.gate.ended.Done(), reconnected: b.last.reconnected, poll: nextPoll(),
 	}
 	_, _, err = wake.sleep(ctx, b.s)
 	return false, err
+}
+
+// watchOwn watches the znodes where that is what tells of a close: see heedDeletions.
+func (b *batch) watchOwn() {
+	if !b.s.TellsClose() {
+		for _, n := range b.nodes() {
+			n.watchSelfLater()
+		}
+	}
 }
 
 // take implements aim: it holds the znodes. If they are the last in the directory, its

@@ -388,6 +388,26 @@ func TestWhoseZnodeIsDeletedJoinsAtTheTail(t *testing.T) {
 	})
 }
 
+// Only a deletion that is not this process's own holds requests back.
+func TestAReleaseHoldsNothingBack(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us := newPeer(t, cluster, "us")
+		us.enter(bounded(t), seqnode.Request{}).held(patience).Withdraw()
+		began := time.Now()
+		for range 10 {
+			held := us.enter(bounded(t), seqnode.Request{}).held(patience)
+			held.WatchSelf()
+			synctest.Wait()
+			followed := us.enter(bounded(t), seqnode.Request{})
+			synctest.Wait()
+			held.Withdraw()
+			followed.held(patience).Withdraw()
+			synctest.Wait()
+		}
+		require.Zero(t, time.Since(began))
+	})
+}
+
 var errChangedMind = errors.New("changed my mind")
 
 func TestWhoGivesUpLeavesNothing(t *testing.T) {

@@ -44,6 +44,7 @@ type follower struct {
 	headOnly bool
 
 	changed     <-chan zk.Event // when to look again
+	watched     string          // the path that this is on
 	reconnected <-chan struct{} // likewise: something may have gone unnoticed
 	// the server may lag behind what was seen before: no sync has succeeded since the
 	// connection was away
@@ -72,7 +73,9 @@ func (f *follower) look(ctx context.Context) (free bool, err error) {
 
 // wait implements aim.
 func (f *follower) wait(ctx context.Context) (free bool, err error) {
-	wake := wakers{watch: f.changed, reconnected: f.reconnected, poll: nextPoll()}
+	wake := wakers{
+		watch: f.changed, path: f.watched, reconnected: f.reconnected, poll: nextPoll(),
+	}
 	by, ev, err := wake.sleep(ctx, f.s)
 	if errors.Is(ev.Err, zk.ErrClosing) {
 		f.s.ConnClosed()
@@ -109,7 +112,8 @@ func (f *follower) list(ctx context.Context) ([]Name, error) {
 			return members, err
 		}
 	}
-	f.changed, err = f.s.Watch(ctx, f.q.Path(members[0]))
+	f.watched = f.q.Path(members[0])
+	f.changed, err = f.s.Watch(ctx, f.watched)
 	if errors.Is(err, zk.ErrNoNode) {
 		err = ErrMoved
 	}
@@ -132,7 +136,7 @@ func (f *follower) listAndWatch(ctx context.Context) ([]Name, error) {
 		case slices.Contains(children, missing):
 			return nil, ErrMoved // it was made meanwhile
 		}
-		f.changed = changed
+		f.changed, f.watched = changed, dir
 		if missing != "" {
 			return nil, nil
 		}

@@ -336,8 +336,11 @@ func (n *Node) end(cause error) bool {
 		n.loseLocked(cause)
 	}
 	n.state, n.cause, n.endedAt = stateEnded, cause, time.Now()
-	if errors.Is(cause, errLeft) {
+	switch {
+	case errors.Is(cause, errLeft):
 		n.passFront()
+	case isDeleted(cause):
+		n.s.HoldBack() // before anybody who hears of it asks for anything
 	}
 	if n.wasHeld && leavesMargin(cause) {
 		n.staysUntil = n.endedAt.Add(n.margin)
@@ -405,7 +408,7 @@ func giveUp(ctx context.Context, groups ...[]*Node) {
 // remove deletes the znode of a Node that ended by cause, trying for as long as the
 // session lasts.
 func (n *Node) remove(cause error) error {
-	if errors.Is(cause, ErrGone) && !errors.Is(cause, errUnlisted) {
+	if isDeleted(cause) {
 		return cause
 	}
 	err := n.q.remove(n.s, n.Path, n.session)
@@ -423,6 +426,11 @@ func (n *Node) remove(cause error) error {
 // the doing of ZooKeeper or of somebody else.
 func leavesMargin(cause error) bool {
 	return errors.Is(cause, session.ErrSuspended) || errors.Is(cause, ErrExpired)
+}
+
+// isDeleted tells of the cause of an end whether the znode has gone, for certain.
+func isDeleted(cause error) bool {
+	return errors.Is(cause, ErrGone) && !errors.Is(cause, errUnlisted)
 }
 
 // isLoss tells whether err says that a znode was lost, and not that a call failed.

@@ -84,11 +84,6 @@ var errUnlisted = fmt.Errorf("%w: it is not in its directory", ErrGone)
 // tail.
 var errRejoin = session.Permanent(errors.New("the place in the queue was lost"))
 
-// rejoinBackoff begins with a pause. Where the connection is being closed its server says
-// first that our znode has gone, and a request behind a Close can leave go-zookeeper
-// stuck for ever; a moment later the client knows.
-const rejoinBackoff session.Backoff = 1
-
 // Enter joins the queue and waits for its turn; the Node that it returns is held.
 // Outages, ended sessions and a deleted znode do not end the wait; ctx, a closed
 // connection and what no retry mends do, and leave no znode behind. An error tells where
@@ -97,7 +92,7 @@ func (q *Queue) Enter(ctx context.Context, s *session.Session, r Request) (*Node
 	if err := s.Bears(q.LossMargin); err != nil {
 		return nil, err
 	}
-	backoff := rejoinBackoff
+	var backoff session.Backoff
 	for {
 		asked := time.Now()
 		w, err := q.newCreation(s, r.OnData).join(ctx)

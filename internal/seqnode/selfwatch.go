@@ -184,17 +184,54 @@ func (n *Node) intact(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.self.isSetLocked()
+	return n.heed()
 }
 
-// isSetLocked tells whether the watch is set, and has not fired.
-func (w *selfWatch) isSetLocked() bool {
+// heed takes note of what the watch on n's znode has told, of which its goroutine may not
+// know yet. set: the watch is set, and has not fired.
+func (n *Node) heed() (set bool) {
+	n.mu.Lock()
+	ended := n.state == stateEnded
+	ev, fired := n.self.firedLocked()
+	set = n.self.events != nil && !fired
+	n.mu.Unlock()
+	switch {
+	case ended: // by this process, or it is known
+	case ev.Type == zk.EventNodeDeleted:
+		n.gone(ErrGone)
+	case fired && ev.Type == 0: // its goroutine has the event: maybe it tells of that
+		n.s.HoldBack()
+	}
+	return set
+}
+
+// firedLocked tells whether the watch has fired, and with what, unless that was received
+// before. keepSelfWatch can do without it.
+func (w *selfWatch) firedLocked() (ev zk.Event, fired bool) {
 	select {
-	case <-w.events: // closed behind its only event, which keepSelfWatch can do without
-		return false
+	case ev = <-w.events: // closed behind its only event
+		return ev, true
 	default:
-		return w.events != nil
+		return ev, false
+	}
+}
+
+// heedDeletions takes note of what a watch on path tells of znodes of this process. A
+// change of the children comes behind the deletions among them. So no request follows a
+// deletion at once; see session.Session.HoldBack.
+func heedDeletions(s *session.Session, path string, ev zk.Event) {
+	if s.TellsClose() {
+		return
+	}
+	n, _ := s.Ephemeral(path).(*Node)
+	switch {
+	case n != nil && ev.Type == zk.EventNodeDeleted:
+		n.gone(ErrGone)
+	case ev.Type == zk.EventNodeChildrenChanged || ev.Type == 0: // another has the event
+		for _, e := range s.EphemeralsAt(path) {
+			if n, ok := e.(*Node); ok {
+				n.heed()
+			}
+		}
 	}
 }

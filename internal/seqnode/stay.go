@@ -96,7 +96,7 @@ func (st *stay) keepWatch() {
 			break
 		}
 		wake := wakers{
-			watch: left, ended: n.ended.Done(), reconnected: reconnected,
+			watch: left, path: n.q.Dir, ended: n.ended.Done(), reconnected: reconnected,
 			poll: nextPoll(),
 		}
 		if _, ev, _ := wake.sleep(n.ended, s); errors.Is(ev.Err, zk.ErrClosing) {

@@ -234,7 +234,7 @@ func (w *waiter) wait(ctx context.Context) (free bool, err error) {
 		wake.blocker = p.local.ended.Done()
 	} else {
 		w.met = true
-		wake.reconnected, wake.poll = w.reconnected, nextPoll()
+		wake.path, wake.reconnected, wake.poll = p.blocker, w.reconnected, nextPoll()
 		switch wake.watch, err = n.s.Watch(ctx, p.blocker); {
 		case errors.Is(err, zk.ErrNoNode): // it went since the list
 			return w.advance(ctx)

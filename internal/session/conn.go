@@ -50,9 +50,11 @@ type request struct {
 	sent    time.Time // not later than it was sent
 }
 
-// begin is called just before the Conn is. It takes no longer than it must: a list may be
-// on its way behind a create, and has to come second.
+// begin is called just before the Conn is. It takes no longer than it must, unless
+// requests are held back: a list may be on its way behind a create, and has to come
+// second.
 func (rs *requests) begin(op *op, path string) request {
+	rs.s.awaitQuiet()
 	s, now := rs.s, time.Now()
 	r := request{s: s, op: op, path: path, sent: now}
 	if op.counts != nil {

@@ -54,8 +54,8 @@
 // # Locks
 //
 // A caller may hold a mutex of its own when it calls Start, Retain, Track, Untrack, Hold,
-// Bears, After and its stop, Note, Noted, Ephemeral, Reconnected or Unavailable: these
-// ask nothing of ZooKeeper, wait for nothing, and call nobody back. Any other call may
+// Bears, After and its stop, Note, Noted, Ephemeral, HoldBack, Reconnected or
+// Unavailable: these ask nothing of ZooKeeper, wait for nothing, and call nobody back. Any other call may
 // ask, wait or call back, and is made with no mutex held.
 //
 // Within this package registry.mu comes first, then Session.mu. With either of them held,

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -50,6 +51,20 @@ func (s *Session) Ephemeral(path string) Ephemeral {
 		return t.Ephemeral
 	}
 	return nil
+}
+
+// EphemeralsAt returns the znode at path and those below it, as far as they are of this
+// process.
+func (s *Session) EphemeralsAt(path string) (found []Ephemeral) {
+	below := strings.TrimSuffix(path, "/") + "/"
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p, t := range s.ephemerals {
+		if p == path || strings.HasPrefix(p, below) {
+			found = append(found, t.Ephemeral)
+		}
+	}
+	return found
 }
 
 // Hold marks the ephemeral at path as held, which it is only if its session can be relied

@@ -57,6 +57,7 @@ type Session struct {
 	// Set by Use, before anybody else has the Session.
 	requests                                            // the calls of the Conn
 	plain         bool                                  // see Config.Plain
+	tellsClose    bool                                  // Config has a WhenClosed
 	lastHandshake func(session int64) (time.Time, bool) // see Config; may be nil
 	inOrder       bool                                  // see Config
 	createdAt     func(path string) (zxid int64)        // see Config; may be nil
@@ -80,6 +81,7 @@ type Session struct {
 	watches                   // the watches that are pending
 	notes        notes        // what its users have learned
 	noContainers bool         // the server has said that it knows none
+	quietUntil   time.Time    // until when no request is sent (HoldBack)
 
 	// Closed by ConnClosed, once, with mu held.
 	closed chan struct{}
@@ -123,8 +125,9 @@ func Use(conn Conn, cfg Config) *Session {
 
 func newSession(conn Conn, cfg Config) *Session {
 	s := &Session{
-		plain: cfg.Plain, lastHandshake: cfg.LastHandshake,
-		inOrder: cfg.InOrder, createdAt: cfg.CreatedAt,
+		plain: cfg.Plain, tellsClose: cfg.WhenClosed != nil,
+		lastHandshake: cfg.LastHandshake,
+		inOrder:       cfg.InOrder, createdAt: cfg.CreatedAt,
 		creating: make(chan struct{}, creatingAtMost),
 		clock: clock{
 			wall: wallClock, timeout: cfg.Timeout, lastHandshake: cfg.LastHandshake,
