@@ -357,6 +357,52 @@ func TestATryAtAPlaceInUse(t *testing.T) {
 	})
 }
 
+// What the last list has shown says nothing of a lock by now, seconds into an outage.
+func TestATryAtAPlaceInAnOutage(t *testing.T) {
+	for name, acquire := range map[string]func(
+		t *testing.T, b *locktest.Bubble, ours recipes.InterProcessLock,
+	) (free func()){
+		"behind another process": func(
+			t *testing.T, b *locktest.Bubble, ours recipes.InterProcessLock,
+		) func() {
+			t.Helper()
+			theirs := visitLock(t, b.Mutex(t, b.Other, "/lock"))
+			theirs.entered()
+			waiting := visitLock(t, ours)
+			return func() {
+				theirs.leave()
+				waiting.entered()
+				waiting.leave()
+			}
+		},
+		"behind this process": func(
+			t *testing.T, _ *locktest.Bubble, ours recipes.InterProcessLock,
+		) func() {
+			t.Helper()
+			holds := visitLock(t, ours)
+			holds.entered()
+			return holds.leave
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				lock := b.Mutex(t, b.Ours, "/lock", recipes.WithCaching(longIdle, 5))
+				free := acquire(t, b, lock)
+				b.Cluster.Link("ours").Cut()
+				time.Sleep(3 * time.Second)
+				for _, d := range []time.Duration{0, 100 * time.Millisecond} {
+					ok, err := lock.AcquireTimeout(locktest.Owner(t), d)
+					require.ErrorIs(t, err, recipes.ErrUnavailable, d)
+					require.ErrorContains(t, err, "ahead, behind /lock/", d)
+					require.False(t, ok)
+				}
+				b.Cluster.Link("ours").Heal()
+				free()
+			})
+		})
+	}
+}
+
 func nothing(context.Context, *recipes.Hold) error { return nil }
 
 // A place that was lost while it was idle is nobody's, from the moment at which another

@@ -16,15 +16,14 @@ import (
 func Standing(
 	s *session.Session, err error, where string, asked time.Time,
 ) error {
-	busy := errors.Is(err, ErrBusy) // as an answer has said just now
-	if !busy && session.Cancellation(err) == nil {
+	if !errors.Is(err, ErrBusy) && session.Cancellation(err) == nil {
 		return err
 	}
 	err = session.Tell(err)
 	switch {
 	case where == "":
 		return fmt.Errorf("%w: %w", err, s.NoAnswer(asked))
-	case !busy && s.Unavailable():
+	case s.Unavailable():
 		return fmt.Errorf("%w: %w; before that %s", err, s.NoAnswer(time.Now()), where)
 	default:
 		return fmt.Errorf("%w: %s", err, where)
