@@ -1,6 +1,7 @@
 package recipes_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -37,6 +38,43 @@ func TestADeletedHoldWhoseWatchWasNotSetAgain(t *testing.T) {
 		time.Sleep(settle)
 		require.Error(t, hold.Err(), "nobody has told the holder")
 	})
+}
+
+// What a waiter watches goes after an outage of seconds, behind which its watch was not
+// set again. The next poll is half a minute away.
+func TestAWaiterWhoseWatchWasNotSetAgain(t *testing.T) {
+	const timeout = 10 * time.Second
+	for _, bare := range []bool{false, true} {
+		t.Run(fmt.Sprint("bare: ", bare), func(t *testing.T) {
+			forAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k kind) {
+				link, ours := b.Cluster.Link("ours"), recipes.Conn(b.Ours)
+				if bare {
+					link = b.Cluster.Link("bare")
+					ours = locktest.ConnectBare(t, link, b.Cluster.Names()[0], timeout)
+				}
+				theirs, err := k.makeRival(b.Other, "/lock")
+				require.NoError(t, err)
+				lock, err := k.make(ours, "/lock", recipes.WithSessionTimeout(timeout))
+				require.NoError(t, err)
+				owner := locktest.Owner(t)
+				require.NoError(t, theirs.Acquire(owner))
+				waiting := locktest.Start(func() error {
+					return lock.Acquire(locktest.Owner(t))
+				})
+				time.Sleep(5 * time.Second)
+				link.Throttle(zktest.OpSetWatches)
+				link.Cut()
+				time.Sleep(2 * time.Second)
+				link.Heal()
+				time.Sleep(3 * time.Second)
+				link.Spare()
+				require.NoError(t, theirs.Release(owner))
+				time.Sleep(settle)
+				require.Len(t, waiting, 1, "it relies on the client's watch")
+				require.NoError(t, <-waiting)
+			})
+		})
+	}
 }
 
 // The waiter knows that one other is ahead, and watches that. When it goes it is the

@@ -5,8 +5,11 @@ import (
 	"slices"
 )
 
-// birthsAtMost is how many watches may be pending on a connection for one more to be set
-// that lasts for as long as the znode.
+// birthsAtMost is on how many paths watches may be pending on a connection for one more to
+// be set that lasts for as long as the znode. A path counts once, however often the
+// connection was seen to be away; but also once for each watch that is set since it may
+// have been, between two users of a connection that does not tell of handshakes: they can
+// come and go at any rate.
 const birthsAtMost = 1000
 
 // LearnBirth finds out, in the background, what Born is to tell of the znode at path,
@@ -19,13 +22,11 @@ func (ws *watches) LearnBirth(path string) bool {
 		return false
 	}
 	key := watchKey{path, false}
-	if w := ws.pending(key); w != nil {
-		if !isDone(w.set.done) || !ws.s.AwaySince(w.steady) {
-			return true
-		}
-		ws.retire(key, w)
+	w := ws.pending(key)
+	if w != nil && (!isDone(w.set.done) || !ws.s.AwaySince(w.steady)) {
+		return true
 	}
-	if !ws.hasRoom() {
+	if !ws.makeRoom(key, w) {
 		return false
 	}
 	ws.watch(path)
@@ -62,20 +63,22 @@ func (ws *watches) pending(key watchKey) *watch {
 	return nil
 }
 
-// retire lets nobody else share w, which the client keeps until it fires.
-func (ws *watches) retire(key watchKey, w *watch) {
+// makeRoom tells whether a watch may be set, in place of w where that is not nil, which
+// the client keeps until it fires.
+func (ws *watches) makeRoom(key watchKey, w *watch) bool {
 	ws.s.mu.Lock()
 	defer ws.s.mu.Unlock()
-	if ws.shared[key] == w {
+	if w != nil && ws.mayBeDead(w) {
+		return true // the path has counted before
+	}
+	if !ws.hasRoomLocked() {
+		return false
+	}
+	if w != nil && ws.shared[key] == w {
 		delete(ws.shared, key)
 		ws.retired = append(ws.retired, w)
 	}
-}
-
-func (ws *watches) hasRoom() bool {
-	ws.s.mu.Lock()
-	defer ws.s.mu.Unlock()
-	return ws.hasRoomLocked()
+	return true
 }
 
 func (ws *watches) hasRoomLocked() bool {

@@ -67,9 +67,7 @@ func TestBornAfterTheConnectionWasAway(t *testing.T) {
 		conn.czxid = 5
 		s := use(t, conn, time.Hour)
 		learnt(t, s, "/a")
-		conn.change(func() { conn.state = zk.StateDisconnected })
-		time.Sleep(time.Second)
-		conn.change(func() { conn.state = zk.StateHasSession })
+		conn.reconnect()
 		_, ok := s.Born(t.Context(), "/a")
 		require.False(t, ok)
 
@@ -109,17 +107,42 @@ func TestBirthsAreBounded(t *testing.T) {
 		learnt(t, s, "/x")
 		require.Equal(t, most+1, conn.watchesSet())
 
-		// The client keeps those that were set before a reconnect, too.
-		conn.change(func() { conn.state = zk.StateDisconnected })
-		time.Sleep(time.Second)
-		conn.change(func() { conn.state = zk.StateHasSession })
-		require.False(t, s.LearnBirth("/x"))
-		conn.fire("/9", zk.EventNodeDeleted)
-		learnt(t, s, "/x")
-		require.False(t, s.LearnBirth("/8"))
+		// A process that runs for weeks sees any number of reconnects.
+		for range 100 {
+			conn.reconnect()
+			learnt(t, s, "/x")
+			require.False(t, s.LearnBirth("/y"))
+		}
 		for path := range conn.watches {
 			conn.fire(path, zk.EventNodeDeleted)
 		}
+	})
+}
+
+// A watch that may be dead only since nobody has looked is not replaced for each pause
+// between two users, which can be many a second.
+func TestBirthsOfAnIdleConnectionAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		s, uses := session.Use(conn, config(time.Hour)), 0
+		for s.LearnBirth("/a") {
+			require.Less(t, uses, 1001)
+			uses++
+			synctest.Wait()
+			s.Release()
+			s = session.Use(conn, config(time.Hour))
+		}
+		require.Equal(t, uses, conn.watchesSet())
+		_, ok := s.Born(t.Context(), "/a")
+		require.False(t, ok)
+
+		conn.reconnect()
+		learnt(t, s, "/a")
+		_, ok = s.Born(t.Context(), "/a")
+		require.True(t, ok)
+		s.Release()
+		conn.fire("/a", zk.EventNodeDeleted)
+		time.Sleep(time.Minute)
 	})
 }
 

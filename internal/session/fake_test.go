@@ -175,6 +175,13 @@ func (f *fake) end(path string, with zk.Event) {
 	delete(f.watches, path)
 }
 
+// reconnect has the connection away for a while, which the ticks see.
+func (f *fake) reconnect() {
+	f.change(func() { f.state = zk.StateDisconnected })
+	time.Sleep(time.Second)
+	f.change(func() { f.state = zk.StateHasSession })
+}
+
 // use returns the Session of conn to a user who knows the given session timeout and is
 // done when the test ends.
 func use(t *testing.T, conn session.Conn, timeout time.Duration) *session.Session {

@@ -25,7 +25,7 @@ func (h *heartbeat) start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.availability.hear(time.Now())
-	s.reconnects.lost = s.reconnects.lost || s.lastHandshake == nil
+	s.reconnects.blind = s.lastHandshake == nil
 	s.sawLocked(seen)
 	s.clock.resume(seen.session)
 	h.next = s.clock.now().Add(h.interval())

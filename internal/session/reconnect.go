@@ -17,9 +17,11 @@ import (
 // kept, and sent before. So everybody who waits had better look. On a bare *zk.Conn,
 // which does not tell of handshakes, they look at their next poll.
 type reconnects struct {
-	seen sight         // at the last look
-	lost bool          // a request was lost with its connection since
-	next chan struct{} // closed, and replaced, at each reconnect
+	seen  sight         // at the last look
+	lost  bool          // a request was lost with its connection since
+	blind bool          // or nobody has looked, and no handshake tells: it counts as one
+	next  chan struct{} // closed, and replaced, at each reconnect
+	times int           // how many there were, without those that only count as one
 }
 
 // A sight is what a connection shows at one time.
@@ -48,12 +50,16 @@ func (s *Session) look() sight {
 func (r *reconnects) look(now sight) {
 	now = r.after(now)
 	away := !r.seen.connected || r.lost
-	if away && now.connected || now.session != r.seen.session ||
-		!now.handshake.Equal(r.seen.handshake) {
+	back := away && now.connected || now.session != r.seen.session ||
+		!now.handshake.Equal(r.seen.handshake)
+	if back {
+		r.times++
+	}
+	if back || r.blind && now.connected {
 		close(r.next)
 		r.next = make(chan struct{})
 	}
-	r.seen, r.lost = now, false
+	r.seen, r.lost, r.blind = now, false, false
 }
 
 // after is what is known by now: the last handshake is remembered while none is told.

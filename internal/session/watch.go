@@ -12,10 +12,12 @@ import (
 // one after the other too, wait on its one watch, so that ten thousand impatient callers
 // cost one. They are guarded by Session.mu.
 type watches struct {
-	s       *Session
-	shared  map[watchKey]*watch // some of which may be over
-	retired []*watch            // those that nobody else is to share, likewise
-	sweepAt int                 // how many there may be before the next sweep
+	s      *Session
+	shared map[watchKey]*watch // some of which may be over
+	// those that nobody else is to share, likewise, since they may be dead for all that
+	// is known; see birthsAtMost
+	retired []*watch
+	sweepAt int // how many there may be before the next sweep
 }
 
 type watchKey struct {
@@ -29,6 +31,15 @@ type watch struct {
 	events <-chan zk.Event // closed by the client, behind its only event
 	czxid  int64           // of the znode when it was set; of one on data
 	steady <-chan struct{} // of Reconnected, from before that
+	after  int             // how many reconnects there were by then
+}
+
+// begin is called just before w is set.
+func (w *watch) begin(s *Session) {
+	w.steady = s.Reconnected()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.after = s.reconnects.times
 }
 
 // event returns what the watch fired with, unless one of those who share it has that
@@ -72,7 +83,7 @@ func (ws *watches) watch(path string) *watch {
 	if isNew {
 		w.set.run(func() (none struct{}, err error) {
 			var stat *zk.Stat
-			w.steady = ws.s.Reconnected()
+			w.begin(ws.s)
 			if _, stat, w.events, err = ws.s.GetW(path); err == nil {
 				w.czxid = stat.Czxid
 			}
@@ -95,7 +106,7 @@ func (ws *watches) WatchChildren(
 	w, isNew := ws.of(watchKey{path, true})
 	if isNew {
 		w.set.run(func() (none struct{}, err error) {
-			w.steady = ws.s.Reconnected()
+			w.begin(ws.s)
 			l.children, l.stat, w.events, err = ws.s.childrenW(path)
 			return none, err
 		})
@@ -121,7 +132,6 @@ func (ws *watches) of(key watchKey) (w *watch, isNew bool) {
 		if !ws.mayBeDead(w) {
 			return w, false
 		}
-		ws.retired = append(ws.retired, w)
 	}
 	if len(ws.shared) >= ws.sweepAt {
 		ws.sweepAt = max(16, 2*ws.sweepWatches())
@@ -131,13 +141,13 @@ func (ws *watches) of(key watchKey) (w *watch, isNew bool) {
 	return w, true
 }
 
-// mayBeDead tells whether the connection was away since a watch was set: the client asks
-// once that it be set again, and a server may turn that away. Where no handshake tells,
-// that is a guess, and would make a watch of each pause between two users. It is called
-// with Session.mu held.
+// mayBeDead tells whether the connection was seen to be away since a watch was set: the
+// client asks once that it be set again, and a server may turn that away. What only
+// counts as a reconnect does not count here: it would make a watch of each pause between
+// two users. The new one costs the client a channel for each reconnect, and the servers
+// nothing: for them there is one watch per path. It is called with Session.mu held.
 func (ws *watches) mayBeDead(w *watch) bool {
-	return ws.s.lastHandshake != nil && isDone(w.set.done) && isDone(w.steady) &&
-		ws.hasRoomLocked()
+	return isDone(w.set.done) && ws.s.reconnects.times != w.after
 }
 
 // sweepWatches forgets the watches that are over, and tells how many are left.

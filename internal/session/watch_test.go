@@ -107,6 +107,36 @@ func TestAPendingWatchOutlivesTheLastUser(t *testing.T) {
 	})
 }
 
+// The client asks once that its watches be set again, and the server can turn that away.
+func TestAWatchFromBeforeAReconnectIsNotShared(t *testing.T) {
+	for name, tells := range map[string]bool{
+		"of a connection that tells of handshakes": true, "of another": false,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn, cfg := newFake(), config(time.Hour)
+				if tells {
+					cfg.LastHandshake = func(int64) (time.Time, bool) {
+						return time.Time{}, false
+					}
+				}
+				s := useWith(t, conn, cfg)
+				for reconnects := range 2000 { // however many there were
+					for range 3 {
+						_, err := s.Watch(t.Context(), "/a")
+						require.NoError(t, err)
+						require.Equal(t, reconnects+1, conn.watchesSet())
+						require.Equal(t, 1, s.WatchesKept())
+					}
+					conn.reconnect()
+					time.Sleep(time.Second) // the next tick sees it
+				}
+				conn.fire("/a", zk.EventNodeDeleted)
+			})
+		})
+	}
+}
+
 func TestWatchesOfManyPathsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
