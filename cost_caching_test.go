@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
@@ -184,4 +185,74 @@ func TestGoroutinesAndWatchesOfKeptPlaces(t *testing.T) {
 	locktest.Eventually(t, func() bool { return len(p.Watching()) >= 2*n }, "not watched")
 	awaitGoroutines(t, before+2*n, "a kept place takes two")
 	require.Len(t, p.Watching(), 2*n)
+}
+
+// A listedConn counts the lists.
+type listedConn struct {
+	*recipes.Client
+	lists atomic.Int64
+}
+
+func (c *listedConn) Unwrap() recipes.Conn { return c.Client }
+
+func (c *listedConn) Children(path string) ([]string, *zk.Stat, error) {
+	c.lists.Add(1)
+	return c.Client.Children(path)
+}
+
+func (c *listedConn) ChildrenW(
+	path string,
+) ([]string, *zk.Stat, <-chan zk.Event, error) {
+	c.lists.Add(1)
+	return c.Client.ChildrenW(path)
+}
+
+// A place of readers looks ten times per second at most who others are that come and go,
+// and once for a writer that comes when it is quiet.
+func TestCostOfAKeptPlaceAmongReadersOfOthers(t *testing.T) {
+	for name, used := range map[string]bool{"idle": false, "in use": true} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				for _, link := range []string{"ours", "other"} {
+					b.Cluster.Link(link).Delay(time.Millisecond, time.Millisecond)
+				}
+				conn := &listedConn{Client: b.Ours}
+				kept, err := recipes.NewInterProcessReadWriteLock(
+					conn, "/lock", recipes.WithCaching(longIdle, 1))
+				require.NoError(t, err)
+				v := visitLock(t, kept.ReadLock())
+				v.entered()
+				if !used {
+					v.leave()
+				}
+				time.Sleep(settle)
+				conn.lists.Store(0)
+
+				theirs, ctx := cachedRW(t, b.Other), locktest.Owner(t)
+				took := func(lock recipes.InterProcessLock) time.Duration {
+					began := time.Now()
+					require.NoError(t, recipes.Do(ctx, lock, nothing))
+					return time.Since(began)
+				}
+				began := time.Now()
+				for range 1000 {
+					took(theirs.ReadLock())
+				}
+				seconds := time.Since(began).Seconds()
+				require.Greater(t, seconds, 1.0)
+				require.LessOrEqual(t, float64(conn.lists.Load()), 1+10*seconds)
+
+				// The last reader has gone just now.
+				if used {
+					v.leave()
+				}
+				require.Less(t, took(theirs.WriteLock()), 120*time.Millisecond)
+				use(t, kept.ReadLock())
+				time.Sleep(time.Second)
+				conn.lists.Store(0)
+				require.Less(t, took(theirs.WriteLock()), 20*time.Millisecond)
+				require.EqualValues(t, 1, conn.lists.Load())
+			})
+		})
+	}
 }

@@ -76,12 +76,22 @@ func (st *stay) looked(at position, followed bool) bool {
 	return p.coming == st
 }
 
+// lookEvery is how much time a held stay leaves between two looks at a directory in which
+// others come and go who need not wait for it.
+const lookEvery = 100 * time.Millisecond
+
 // keepWatch is the stay's goroutine once it is held. Until somebody behind is known to
-// wait it watches the directory; then there is nothing more to find out. It ends with the
-// Node.
+// wait it watches the directory; then there is nothing more to find out. It looks at once
+// where the last change was long ago, as the first after the grant always is. It ends
+// with the Node.
 func (st *stay) keepWatch() {
 	n, s := st.node, st.place.key.queue.s
-	for !st.isContended() {
+	var looked time.Time
+	for looks := 0; !st.isContended(); looks++ {
+		if looks > 1 && s.Pause(n.ended, time.Until(looked.Add(lookEvery))) != nil {
+			break
+		}
+		looked = time.Now()
 		reconnected := s.Reconnected()
 		var left <-chan zk.Event
 		followed := true // also where it cannot be known
