@@ -243,9 +243,8 @@ func TestNothingIsGrantedWithinTheLossMargin(t *testing.T) {
 	}
 }
 
-// Owners who share a kept place are lost together, by the longest of their margins,
-// whichever came first.
-func TestTheLongestLossMarginOfAPlaceCounts(t *testing.T) {
+// An owner's margin is its own, also in a place that was kept before it came.
+func TestALossMarginInAPlaceThatIsKept(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		caching := recipes.WithCaching(longIdle, 9)
 		use(t, b.Mutex(t, b.Ours, "/lock", caching))
@@ -264,6 +263,85 @@ func TestTheLongestLossMarginOfAPlaceCounts(t *testing.T) {
 		require.GreaterOrEqual(t, time.Since(at), margin)
 		require.NoError(t, plain.hold().Err())
 	})
+}
+
+// A margin is that of the owner who has it: others who share the place lose nothing by
+// it, whenever it comes, and it loses nothing of its time.
+func TestALossMarginIsItsOwnersAlone(t *testing.T) {
+	caching := recipes.WithCaching(longIdle, 9)
+	for name, test := range map[string]func(
+		t *testing.T, b *locktest.Bubble, margined recipes.InterProcessLock,
+	){
+		"it was here before": func(
+			t *testing.T, b *locktest.Bubble, margined recipes.InterProcessLock,
+		) {
+			t.Helper()
+			use(t, margined)
+			stallFor(b, 5500*time.Millisecond)
+		},
+		"it began the stay": func(
+			t *testing.T, b *locktest.Bubble, margined recipes.InterProcessLock,
+		) {
+			t.Helper()
+			use(t, margined)
+			stallFor(b, 5500*time.Millisecond)
+		},
+		"it comes in the silence": func(
+			t *testing.T, b *locktest.Bubble, margined recipes.InterProcessLock,
+		) {
+			t.Helper()
+			b.Cluster.Link("ours").Stall(zktest.Both)
+			time.Sleep(4700 * time.Millisecond)
+			ok, err := margined.AcquireTimeout(locktest.Owner(t), 0)
+			require.ErrorIs(t, err, recipes.ErrUnavailable)
+			require.False(t, ok)
+			comes := visitLock(t, margined)
+			time.Sleep(500 * time.Millisecond)
+			require.Nil(t, comes.hold())
+			b.Cluster.Link("ours").Heal()
+			comes.entered()
+			comes.leave()
+		},
+		"it is here": func(
+			t *testing.T, b *locktest.Bubble, margined recipes.InterProcessLock,
+		) {
+			t.Helper()
+			here := visitLock(t, margined)
+			hold, other := here.entered(), visitLock(t, cachedRW(t, b.Other).WriteLock())
+			b.Cluster.Link("ours").Stall(zktest.Both)
+			<-hold.Lost()
+			require.ErrorContains(t, hold.Err(), "of which the loss margin is 2s")
+			time.Sleep(100 * time.Millisecond)
+			b.Cluster.Link("ours").Heal()
+			time.Sleep(time.Minute)
+			require.Nil(t, other.hold(), "the one without a margin is still here")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				plain := cachedRW(t, b.Ours, caching).ReadLock()
+				margined := cachedRW(
+					t, b.Ours, caching, recipes.WithLossMargin(margin)).ReadLock()
+				if name == "it began the stay" {
+					use(t, margined)
+				}
+				v := visitLock(t, plain)
+				hold := v.entered()
+				time.Sleep(10 * time.Second)
+				test(t, b, margined)
+				require.NoError(t, hold.Err())
+				v.leave()
+			})
+		})
+	}
+}
+
+// stallFor lets nothing through for a while.
+func stallFor(b *locktest.Bubble, d time.Duration) {
+	b.Cluster.Link("ours").Stall(zktest.Both)
+	time.Sleep(d)
+	b.Cluster.Link("ours").Heal()
+	time.Sleep(20 * time.Second)
 }
 
 // holdsOf returns what ctx's owner holds of a lock of any kind.

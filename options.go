@@ -136,8 +136,10 @@ func WithObserver(f func(ctx context.Context, e Event)) Option {
 // locks in use on the connection prevent that, and a short WithServerTick shortens it to
 // a little more than half a tick.
 //
-// Default: none. A negative d is refused. Each lock on a connection has its own margin;
-// owners who share a place (WithCaching) are lost together, by the longest of theirs.
+// Default: none. A negative d is refused. Each lock on a connection has its own margin,
+// and so has each of the owners who share a place (WithCaching): when that of one begins,
+// nobody else is let in, and the others keep their holds. Where it has begun, or would
+// soon, an owner with a margin has to wait also for a place that readers are in.
 func WithLossMargin(d time.Duration) Option {
 	return func(s *settings) { s.lossMargin = d }
 }

@@ -53,8 +53,8 @@ type Node struct {
 	guarded int   // transactions that the znode guards and whose outcome is open
 	cause   error // why it ended
 	endedAt time.Time
-	// the longest loss margin of those who rely on it, and until when its znode has to
-	// stay for one of them, who is to stop before others go on
+	// the loss margin of who relies on it, unless those are Shares, which have their own;
+	// and until when its znode has to stay for somebody who is to stop before others go on
 	margin       time.Duration
 	staysUntil   time.Time
 	cancelExpiry func() // takes back what expireLater has planned; nil: nothing
@@ -207,6 +207,10 @@ func (n *Node) inUseLocked() bool {
 func (n *Node) linger(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.lingerLocked(d)
+}
+
+func (n *Node) lingerLocked(d time.Duration) {
 	if until := time.Now().Add(d); until.After(n.staysUntil) {
 		n.staysUntil = until
 	}
@@ -272,31 +276,50 @@ func (n *Node) tellLoss(cause error) {
 func (n *Node) loseLocked(cause error) {
 	for sh := range n.shares {
 		sh.cancelExpiry()
+		sh.forgo()
+		if leavesMargin(cause) {
+			n.lingerLocked(sh.margin)
+		}
 		sh.loseNow(cause)
 	}
 	n.loseNow(cause)
 }
 
-// attach lets sh rely on n, and be told of a loss from now on; false where n is lost.
-func (n *Node) attach(sh *Share) bool {
-	if n.rely(sh.margin) != nil {
-		return false
+// attach lets sh rely on n, and be told of a loss from now on. It fails with ErrGone where
+// n is lost; with any other error n is held as before, and sh may be let in later.
+func (n *Node) attach(sh *Share) error {
+	if n.rely() != nil {
+		return ErrGone
+	}
+	if sh.margin > 0 {
+		if err := n.s.Rely(n.Path, sh, sh.margin); err != nil {
+			return err
+		}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.state != stateHeld {
-		return false
+		sh.forgo()
+		return ErrGone
 	}
-	n.margin = max(n.margin, sh.margin)
 	if n.shares == nil {
 		n.shares = map[*Share]struct{}{}
 	}
 	n.shares[sh] = struct{}{}
-	return true
+	return nil
+}
+
+// waive leaves it to the Shares of a held Node what margin they have.
+func (n *Node) waive() {
+	n.s.Waive(n.Path)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.margin = 0
 }
 
 // detach undoes attach; false where n is not held any more, and sh was told.
 func (n *Node) detach(sh *Share) bool {
+	sh.forgo()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.state != stateHeld {
@@ -313,10 +336,10 @@ func (n *Node) sharers() []*Share {
 	return slices.Collect(maps.Keys(n.shares))
 }
 
-// rely asks the clock whether n, which is held, can be relied on at this moment, and with
-// that loss margin. Where it cannot, although nobody may have been told yet, n is lost.
-func (n *Node) rely(margin time.Duration) error {
-	err := n.s.Hold(n.Path, margin)
+// rely asks the clock whether n, which is held, can be relied on at this moment. Where it
+// cannot, although nobody may have been told yet, n is lost.
+func (n *Node) rely() error {
+	err := n.s.Hold(n.Path, 0)
 	if err != nil {
 		n.Lose(err)
 	}
@@ -343,7 +366,7 @@ func (n *Node) end(cause error) bool {
 		n.s.HoldBack() // before anybody who hears of it asks for anything
 	}
 	if n.wasHeld && leavesMargin(cause) {
-		n.staysUntil = n.endedAt.Add(n.margin)
+		n.lingerLocked(n.margin)
 	}
 	stays := n.staysUntil.Sub(n.endedAt)
 	if n.cancelExpiry != nil {

@@ -2,6 +2,7 @@ package seqnode
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -32,6 +33,7 @@ type place struct {
 	coming  *stay      // in the queue, or on its way there, for those who wait
 	waiting []*arrival // in the order in which they came
 	unused  bool       // and another has the key, or will: nobody may come here
+	later   bool       // reviewLater is under way
 }
 
 type placeKey struct {
@@ -63,6 +65,7 @@ type arrival struct {
 
 	// Guarded by place.mu until settled is closed.
 	told  bool // something was sent on queued
+	early bool // its margin was in the way when it could have been let in; see letIn
 	share *Share
 	err   error
 	where string          // where it stood, of ErrBusy
@@ -99,7 +102,7 @@ func (p *place) arrive(q *Queue, r Request) (*Share, *arrival) {
 		return nil, nil
 	}
 	if st := p.held; st != nil && len(p.waiting) == 0 && st.isFree() {
-		if sh := st.admit(q, r); sh != nil {
+		if sh, err := st.admit(q, r); err == nil {
 			return sh, nil
 		}
 	}
@@ -224,11 +227,8 @@ func (p *place) granted(st *stay, n *Node, err error) bool {
 	// ends with those who are in it.
 	st.node, st.idleSince, p.held = n, time.Now(), st
 	// Those for whom it joined, whoever stands behind by now.
-	for len(p.waiting) > 0 && p.letIn() {
-		if !p.together {
-			break
-		}
-	}
+	p.letIn()
+	n.waive()
 	p.review()
 	return true
 }
@@ -277,9 +277,10 @@ func (p *place) reviewHeld() {
 	if st == nil {
 		return
 	}
-	for len(p.waiting) > 0 && st.isFree() && p.letIn() {
+	if len(p.waiting) > 0 && st.isFree() {
+		n := p.letIn()
 		if st.contended || !st.watched {
-			st.passes++
+			st.passes += n
 		}
 	}
 	switch {
@@ -295,17 +296,50 @@ func (p *place) reviewHeld() {
 	}
 }
 
-// letIn lets the first in that waits; false: the stay turns out to be lost.
-func (p *place) letIn() bool {
-	a := p.waiting[0]
-	sh := p.held.admit(a.q, a.request)
-	if sh == nil {
-		return false
+// letIn lets in the first that waits, and of owners who have the place together all, and
+// tells how many that were. One whose margin has begun, or would soon with nothing amiss,
+// is passed over for now: those who are in it do not lose it by that.
+func (p *place) letIn() (n int) {
+	for i := 0; i < len(p.waiting); {
+		a := p.waiting[i]
+		sh, err := p.held.admit(a.q, a.request)
+		a.early = err != nil
+		switch {
+		case errors.Is(err, ErrGone):
+			return n
+		case err != nil:
+			p.reviewLater()
+			i++
+		case i == 0:
+			p.waiting[0] = nil
+			p.waiting = p.waiting[1:]
+		default:
+			p.waiting = slices.Delete(p.waiting, i, i+1)
+		}
+		if err == nil {
+			a.settle(sh, nil)
+			n++
+		}
+		if !p.together {
+			return n
+		}
 	}
-	p.waiting[0] = nil
-	p.waiting = p.waiting[1:]
-	a.settle(sh, nil)
-	return true
+	return n
+}
+
+// reviewLater has the place looked at again, for those whose margin was in the way: word
+// from the server lets them in, of which nobody tells.
+func (p *place) reviewLater() {
+	if p.later {
+		return
+	}
+	p.later = true
+	p.key.queue.s.After(lookEvery, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.later = false
+		p.review()
+	})
 }
 
 // inTheWay returns the stay that those who wait wait for, nil where that is not the held
@@ -324,7 +358,7 @@ func (p *place) refuseImpatient() {
 	}
 	var refused []*arrival
 	for i, a := range p.waiting {
-		if a.request.TryOnce {
+		if a.request.TryOnce && !p.isEarly(a) {
 			a.where = p.where(i)
 			refused = append(refused, a)
 		}
@@ -333,7 +367,7 @@ func (p *place) refuseImpatient() {
 		return
 	}
 	p.waiting = slices.DeleteFunc(p.waiting, func(a *arrival) bool {
-		return a.request.TryOnce
+		return a.request.TryOnce && !p.isEarly(a)
 	})
 	for _, a := range refused {
 		a.left = p.leftBehind()
@@ -350,9 +384,16 @@ func (p *place) leftBehind() <-chan struct{} {
 	return p.coming.run.Done()
 }
 
+// isEarly tells whether nobody is in the way of the one who waits but its own margin.
+func (p *place) isEarly(a *arrival) bool {
+	return a.early && p.held != nil && p.held.isFree()
+}
+
 // where says who is ahead of the one who waits at an index, "" if nobody knows.
 func (p *place) where(at int) string {
 	switch st := p.inTheWay(); {
+	case p.isEarly(p.waiting[at]):
+		return ""
 	case st != nil:
 		n := st.node
 		return position{ahead: p.standing(at).ahead, blocker: n.Path, local: n}.String()

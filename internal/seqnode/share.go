@@ -92,9 +92,10 @@ func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
 		return func(context.Context) error { return errLeft }
 	}
 	sh.released = true
+	sh.forgo()
 	// Out of touch it may be lost already; who deletes it finds out.
 	st.leaveOne(sh.guarded > 0 || p.key.queue.s.Unavailable())
-	_ = st.node.rely(0) // the clock may have run out, where nobody has looked yet
+	_ = st.node.rely() // the clock may have run out, where nobody has looked yet
 	p.review()
 	if p.held != st && st.users == 0 && st.left == nil {
 		st.leave() // another was granted meanwhile
@@ -109,10 +110,17 @@ func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
 	return func(context.Context) error { return nil }
 }
 
-// expire ends the Share of an owner who has had it for as long as it may. Nobody else is
-// let in, and once nobody is left the stay ends: not before the margin is over, in which
-// this owner may still be busy. Others who are in it stay.
-func (sh *Share) expire() {
+// SessionEnded implements session.Ephemeral, for a Share with a margin: most likely its
+// margin has begun, while others may still rely on the stay.
+func (sh *Share) SessionEnded(cause error) { sh.end(cause) }
+
+// expire ends the Share of an owner who has had it for as long as it may.
+func (sh *Share) expire() { sh.end(ErrExpired) }
+
+// end ends the Share of an owner who has lost it. Nobody else is let in, and once nobody
+// is left the stay ends: not before the margin is over, in which this owner may still be
+// busy. Others who are in it stay.
+func (sh *Share) end(cause error) {
 	st, p := sh.stay, sh.stay.place
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,13 +129,21 @@ func (sh *Share) expire() {
 	}
 	sh.released = true
 	if st.users == 1 {
-		st.node.Lose(ErrExpired)
+		st.node.Lose(cause)
 	} else if st.node.detach(sh) {
+		sh.cancelExpiry()
 		st.node.linger(sh.margin)
-		sh.loseNow(ErrExpired)
+		sh.loseNow(cause)
 	}
 	st.leaveOne(true)
 	p.review()
+}
+
+// forgo ends what attach has begun for the margin.
+func (sh *Share) forgo() {
+	if sh.margin > 0 {
+		sh.s.Forgo(sh)
+	}
 }
 
 // Withdraw is StartLeaving without waiting for any result.

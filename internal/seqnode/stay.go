@@ -205,9 +205,8 @@ func (st *stay) isOver() bool {
 	return st.closed || st.contended || time.Since(st.idleSince) >= st.q.Keep.Idle
 }
 
-// admit makes an owner a user, who came with q. It returns nil where the stay turns out
-// to be lost.
-func (st *stay) admit(q *Queue, r Request) *Share {
+// admit makes an owner a user, who came with q. Its error is that of attach.
+func (st *stay) admit(q *Queue, r Request) (*Share, error) {
 	sh := &Share{
 		Node: st.node, stay: st, onData: r.OnData,
 		margin: q.LossMargin, cancelExpiry: func() {},
@@ -216,12 +215,12 @@ func (st *stay) admit(q *Queue, r Request) *Share {
 	if q.MaxHold > 0 {
 		sh.cancelExpiry = st.place.key.queue.s.After(q.MaxHold, sh.expire)
 	}
-	if !st.node.attach(sh) {
+	if err := st.node.attach(sh); err != nil {
 		sh.cancelExpiry()
-		return nil
+		return nil, err
 	}
 	st.users++
-	return sh
+	return sh, nil
 }
 
 // leaveOne takes off a user. unsure: nobody else may have the lock before the znode is

@@ -21,7 +21,8 @@
 //     It is told when its session has ended, and a held one also when the session is
 //     suspended: the time that the leader surely gives it has run out.
 //   - margin: by how much earlier than it must be a held ephemeral is told that the
-//     session is suspended (Hold). Each has its own.
+//     session is suspended (Hold). Each has its own, and so has each of several who rely
+//     on one (Rely).
 //   - alarm: what is to be done once a time has passed, by the loss clock's line (After).
 //   - tick: a look at the client's state, every 100 ms or less. It asks nothing.
 //   - heartbeat: the sync that the tick makes when no contact came by itself. The loss
@@ -54,8 +55,9 @@
 // # Locks
 //
 // A caller may hold a mutex of its own when it calls Start, Retain, Track, Untrack, Hold,
-// Bears, After and its stop, Note, Noted, Ephemeral, HoldBack, Reconnected or
-// Unavailable: these ask nothing of ZooKeeper, wait for nothing, and call nobody back. Any other call may
+// Rely, Forgo, Waive, Bears, After and its stop, Note, Noted, Ephemeral, HoldBack,
+// Reconnected or Unavailable: these ask nothing of ZooKeeper, wait for nothing, and call
+// nobody back. Any other call may
 // ask, wait or call back, and is made with no mutex held.
 //
 // Within this package registry.mu comes first, then Session.mu. With either of them held,

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 )
@@ -19,6 +20,10 @@ type Ephemeral interface {
 // queue asks by its path whether it is one of this process, which needs no watch. They
 // are guarded by Session.mu.
 type ephemerals map[string]*tracked
+
+// reliers are those who rely on an ephemeral that is held for several, with a margin of
+// their own; see Rely. They are guarded by Session.mu.
+type reliers map[Ephemeral]*tracked
 
 type tracked struct {
 	Ephemeral
@@ -81,6 +86,43 @@ func (s *Session) Hold(path string, margin time.Duration) error {
 	if t == nil { // untracked meanwhile, by whoever told of the loss
 		return ErrSessionEnded
 	}
+	return s.holdLocked(t, max(margin, t.margin))
+}
+
+// Rely is Hold for one of several who rely on the held ephemeral at path, each with a
+// margin of its own: e alone is told of silence by its margin earlier, until Forgo.
+func (s *Session) Rely(path string, e Ephemeral, margin time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.ephemerals[path]
+	if t == nil || !t.held {
+		return ErrSessionEnded
+	}
+	t = &tracked{Ephemeral: e, session: t.session}
+	err := s.holdLocked(t, margin)
+	if err == nil {
+		s.reliers[e] = t
+	}
+	return err
+}
+
+// Forgo undoes Rely.
+func (s *Session) Forgo(e Ephemeral) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.reliers, e)
+}
+
+// Waive takes the margin off the ephemeral at path: those who rely on it have their own.
+func (s *Session) Waive(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.ephemerals[path]; t != nil {
+		t.margin = 0
+	}
+}
+
+func (s *Session) holdLocked(t *tracked, margin time.Duration) error {
 	// Even where it is good now, by a handshake: no proof would come after that.
 	if terms := s.clock.terms(); !terms.Workable() {
 		return fmt.Errorf("%w: a session timeout of %v, with a server tick of %v; "+
@@ -90,7 +132,6 @@ func (s *Session) Hold(path string, margin time.Duration) error {
 	if err := s.clock.bears(margin); !t.held && err != nil {
 		return err
 	}
-	margin = max(margin, t.margin)
 	if err := s.goodLocked(t.session, margin); err != nil {
 		return err
 	}
@@ -161,7 +202,7 @@ func (s *Session) nextLoss(session int64, now time.Time) (at time.Time, ok bool)
 		}
 	}
 	next(0)
-	for _, t := range s.ephemerals {
+	for t := range s.trackedLocked() {
 		if t.margin > 0 {
 			next(t.margin)
 		}
@@ -177,7 +218,7 @@ func (s *Session) tell(why func(*tracked) error) {
 	}
 	var losses []loss
 	s.mu.Lock()
-	for _, t := range s.ephemerals {
+	for t := range s.trackedLocked() {
 		if cause := why(t); cause != nil {
 			losses = append(losses, loss{t.Ephemeral, cause})
 		}
@@ -185,5 +226,21 @@ func (s *Session) tell(why func(*tracked) error) {
 	s.mu.Unlock()
 	for _, l := range losses { // without mu: an Ephemeral has locks of its own
 		l.of.SessionEnded(l.cause)
+	}
+}
+
+// trackedLocked returns those who can be told of a loss: the znodes, and who relies on them.
+func (s *Session) trackedLocked() iter.Seq[*tracked] {
+	return func(yield func(*tracked) bool) {
+		for _, t := range s.ephemerals {
+			if !yield(t) {
+				return
+			}
+		}
+		for _, t := range s.reliers {
+			if !yield(t) {
+				return
+			}
+		}
 	}
 }

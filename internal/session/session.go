@@ -77,6 +77,7 @@ type Session struct {
 	availability availability // whether ZooKeeper answers
 	suspicion    suspicion    // whether the connection was closed
 	ephemerals   ephemerals   // the znodes of this process
+	reliers      reliers      // those who rely on them with a margin of their own
 	alarms       alarms       // what is to be done at a time
 	watches                   // the watches that are pending
 	notes        notes        // what its users have learned
@@ -134,7 +135,7 @@ func newSession(conn Conn, cfg Config) *Session {
 			advice: cfg.Advice,
 		},
 		reconnects: reconnects{next: make(chan struct{})},
-		ephemerals: ephemerals{}, alarms: alarms{},
+		ephemerals: ephemerals{}, reliers: reliers{}, alarms: alarms{},
 		closed: make(chan struct{}),
 	}
 	s.requests = requests{conn: conn, s: s}
