@@ -55,7 +55,7 @@ func nodesOf(all []recipes.Participant) (nodes []string) {
 // instead.
 type campaign struct {
 	*use
-	terms   int    // that are wanted yet
+	terms   int    // that are wanted yet; below 1: Run is to end
 	parts   []part // the one that is asked for, or had
 	last    []part // the one before, until its end is recorded; nil: there is none
 	led     bool
@@ -120,7 +120,9 @@ func (c *campaign) lead(ctx context.Context, term *recipes.Hold) error {
 		Session: c.on.client.SessionID(),
 	}, p.lost)
 	c.pass()
-	c.hold(c.parts)
+	if c.terms > 0 { // else the error that was to end Run came behind a loss
+		c.hold(c.parts)
+	}
 	if ctx.Err() == nil && anyLost(c.parts) {
 		time.Sleep(toldWithin)
 		if ctx.Err() == nil {

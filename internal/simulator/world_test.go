@@ -21,8 +21,10 @@ func finish(
 ) (*simulator.World, error) {
 	t.Helper()
 	cluster := zktest.Start(t)
-	c.Seed, c.Session = 1, simSession
-	c.Locks = []simulator.Lock{{Recipe: simulator.Mutex, Paths: []string{"/mutex"}}}
+	c.Seed, c.Session = max(c.Seed, 1), simSession
+	if c.Locks == nil {
+		c.Locks = []simulator.Lock{{Recipe: simulator.Mutex, Paths: []string{"/mutex"}}}
+	}
 	c.Dial = func(ctx context.Context, _ int) (simulator.Client, error) {
 		return recipes.Connect(ctx, strings.Join(cluster.Names(), ","), simSession,
 			recipes.WithDialer(cluster.Dial),
@@ -49,6 +51,31 @@ func TestAWorldWithoutFaultsIsFlawless(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, w.History().Check(w.Limits()))
 	})
+}
+
+// A slowRegister takes longer for a write than a hold may last.
+type slowRegister struct{ simulator.Register }
+
+func (r slowRegister) Write(path string, token int64) (version int64, accepted bool) {
+	time.Sleep(simSession)
+	return r.Register.Write(path, token)
+}
+
+// A term that ends by itself takes the error with it by which lead wants to end Run.
+func TestAWorldWhoseTermsAreTooShortComesToItsEnd(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			w, err := finish(t, simulator.Config{
+				Seed: seed, Bounded: true, LongHolds: true, Workers: 1, Owners: 1,
+				Locks: []simulator.Lock{
+					{Recipe: simulator.LeaderSelector, Paths: []string{"/selector"}},
+				},
+				Register: slowRegister{simulator.NewRegister()},
+			}, nil)
+			require.NoError(t, err)
+			require.NoError(t, w.History().Check(w.Limits()))
+		})
+	}
 }
 
 func TestFinishTellsWhoDoesNotGetTheLock(t *testing.T) {
