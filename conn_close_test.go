@@ -2,6 +2,7 @@ package recipes_test
 
 import (
 	"fmt"
+	"iter"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -47,9 +48,7 @@ var watchers = map[string]watcher{
 		if number%2 == 0 {
 			return lock.Acquire(locktest.Owner(t))
 		}
-		for _, err = range lock.WatchParticipants(t.Context()) {
-		}
-		return err
+		return last(lock.WatchParticipants(t.Context()))
 	},
 	"leaders": func(t *testing.T, conn recipes.Conn, number int) error {
 		latch, err := recipes.NewLeaderLatch(conn, fmt.Sprint("/latch", number/2),
@@ -61,10 +60,17 @@ var watchers = map[string]watcher{
 			}
 			return err
 		}
-		for _, err = range latch.Leaders(t.Context()) {
-		}
-		return err
+		return last(latch.Leaders(t.Context()))
 	},
+}
+
+// last returns the error that ends a sequence.
+func last[T any](seq iter.Seq2[T, error]) (err error) {
+	seq(func(_ T, e error) bool {
+		err = e
+		return true
+	})
+	return err
 }
 
 var bareTimeout = recipes.WithSessionTimeout(10 * time.Second)
@@ -129,11 +135,13 @@ func closeOften(
 // awaitClosed waits for the end of the client's loop.
 func awaitClosed(t *testing.T, events <-chan zk.Event) {
 	t.Helper()
-	locktest.Within(t, locktest.Start(func() error {
-		for range events {
+	ended := locktest.Start(func() error {
+		for open := true; open; {
+			_, open = <-events
 		}
 		return nil
-	}), "the client's loop is stuck")
+	})
+	require.NoError(t, locktest.Within(t, ended, "the client's loop is stuck"))
 }
 
 // A tellingConn counts the requests that are made through it.

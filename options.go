@@ -203,8 +203,8 @@ func WithNames(names ...string) Option {
 // place together, until a writer is known to wait behind it; new readers then queue
 // behind that writer. While readers of other processes come and go, the place looks for a
 // writer at most ten times per second, with one list each, however many they are: a
-// writer that joins in such a time can wait for up to 0.1 s longer. A place that is lost, or whose znode's data somebody changes, as
-// for a revocation, is not kept either.
+// writer that joins in such a time can wait for up to 0.1 s longer. A place that is lost,
+// or whose znode's data somebody changes, as for a revocation, is not kept either.
 //
 // All that a lock promises holds as without caching: exclusion, re-entry, order between
 // processes, Lost in time. Owners that come one after the other through one place have

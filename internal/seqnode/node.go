@@ -54,7 +54,8 @@ type Node struct {
 	cause   error // why it ended
 	endedAt time.Time
 	// the loss margin of who relies on it, unless those are Shares, which have their own;
-	// and until when its znode has to stay for somebody who is to stop before others go on
+	// and until when its znode has to stay for one of them, who is to stop before others
+	// go on
 	margin       time.Duration
 	staysUntil   time.Time
 	cancelExpiry func() // takes back what expireLater has planned; nil: nothing
@@ -285,8 +286,8 @@ func (n *Node) loseLocked(cause error) {
 	n.loseNow(cause)
 }
 
-// attach lets sh rely on n, and be told of a loss from now on. It fails with ErrGone where
-// n is lost; with any other error n is held as before, and sh may be let in later.
+// attach lets sh rely on n, and be told of a loss from now on. It fails with ErrGone
+// where n is lost; with any other error n is held as before, and sh may be let in later.
 func (n *Node) attach(sh *Share) error {
 	if n.rely() != nil {
 		return ErrGone
@@ -359,10 +360,10 @@ func (n *Node) end(cause error) bool {
 		n.loseLocked(cause)
 	}
 	n.state, n.cause, n.endedAt = stateEnded, cause, time.Now()
-	switch {
-	case errors.Is(cause, errLeft):
+	if errors.Is(cause, errLeft) {
 		n.passFront()
-	case isDeleted(cause):
+	}
+	if isDeleted(cause) {
 		n.s.HoldBack() // before anybody who hears of it asks for anything
 	}
 	if n.wasHeld && leavesMargin(cause) {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// birthsAtMost is on how many paths watches may be pending on a connection for one more to
-// be set that lasts for as long as the znode. A path counts once, however often the
+// birthsAtMost is on how many paths watches may be pending on a connection for one more
+// to be set that lasts for as long as the znode. A path counts once, however often the
 // connection was seen to be away; but also once for each watch that is set since it may
 // have been, between two users of a connection that does not tell of handshakes: they can
 // come and go at any rate.

@@ -229,7 +229,8 @@ func (s *Session) tell(why func(*tracked) error) {
 	}
 }
 
-// trackedLocked returns those who can be told of a loss: the znodes, and who relies on them.
+// trackedLocked returns those who can be told of a loss: the znodes, and who relies on
+// them.
 func (s *Session) trackedLocked() iter.Seq[*tracked] {
 	return func(yield func(*tracked) bool) {
 		for _, t := range s.ephemerals {

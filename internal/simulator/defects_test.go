@@ -232,7 +232,7 @@ var defects = []defect{
 					"		errors.Is(cause, session.ErrSuspended) {\n" +
 					"		return\n	}\n	n.Lose(cause)\n}",
 			},
-			{now: "	if n.rely(sh.margin) != nil {\n		return false\n	}\n", then: ""},
+			{now: "	if n.rely() != nil {\n		return ErrGone\n	}\n", then: ""},
 		},
 	},
 	{
