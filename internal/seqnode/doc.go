@@ -104,7 +104,9 @@
 // Whether an owner is let in, and whether a stay is over, is decided by review and by
 // nobody else. Everybody who is let in asks the clock first, since a place can have been
 // idle for any time, and this process stopped (attach). Lost is told by the Node to those
-// who are in it then.
+// who are in it then. An owner with a loss margin is told by the session
+// (Share.SessionEnded), so that its margin is its own; one whose margin is in the way is
+// let in later (letIn).
 //
 // # One loop
 //
