@@ -61,7 +61,7 @@ func (l *candidate) run(ctx context.Context, cmd *cli.Command) (err error) {
 		return err
 	}
 	selector, err := recipes.NewLeaderSelector(client, path,
-		b.to.lock(cmd, l.options(cmd))...)
+		append(b.to.lock(cmd, l.options(cmd)), l.limit()...)...)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,8 @@ import (
 const aboutLs = `One line for each participant in the queue of a lock, semaphore or
 election, in order. A path that was never used has none. SINCE is when it joined the
 queue. An exclusive "zklock run" has two znodes, a mutex's and a write lock's: it is one
-line, lock+write, and holds once it holds both; ZNODE is the mutex's, and --json has both.
+line, lock+write, and holds once it holds both; ZNODE is the write lock's, and --json has
+both.
 
 What -r may not read is named on standard error and left out (77). So is, without an
 error, what is beyond --limit. Characters that a terminal would obey or hide are escaped.

@@ -125,6 +125,7 @@ func (o *occasion) turn(
 	before := time.Now()
 	lock := &wanted{
 		path: notes.key, kind: simple, options: b.to.lock(cmd, o.options(cmd)),
+		limit: o.limit(),
 	}
 	held, err := lock.acquire(ctx, notes.client, noLimit)
 	if err != nil {

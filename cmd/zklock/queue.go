@@ -111,7 +111,8 @@ func rowsOf(path string, queue []recipes.Participant) []row {
 	return rows
 }
 
-// pairKind is the kind of a row that stands for a mutex and a write lock.
+// pairKind is the kind of a row that stands for a mutex and a write lock. Its node is the
+// write lock's, which a run has from the beginning.
 const pairKind = "lock+write"
 
 // pair makes one row of the two znodes of an exclusive run: of a session that has at a
@@ -130,7 +131,7 @@ func pair(rows []row) []row {
 		}
 		first, other := both[0], both[1]
 		second[other.Node] = true
-		if first.Kind == "write" {
+		if first.Kind == "lock" {
 			first.Node, first.Nodes = other.Node, []string{other.Node, first.Node}
 		} else {
 			first.Nodes = append(first.Nodes, other.Node)

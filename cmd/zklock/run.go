@@ -22,11 +22,14 @@ When the lock cannot be relied on any more, CMD's group gets SIGTERM, and after
 --kill-after SIGKILL: both before anybody else can have the lock, as long as zklock
 itself runs. That needs a session timeout of 4 times (--kill-after + 1s).
 
-The lock is, of Curator's, InterProcessMutex and the write lock of
-InterProcessReadWriteLock together (two znodes; ZKLOCK_NODE is the mutex's), so that it
-excludes programs that use either, and those who come with -s. With -s it is the read
-lock, which programs that use a mutex do not see. With --semaphore it is
-InterProcessSemaphoreV2, which excludes none of these.
+The lock is, of Curator's, the write lock of InterProcessReadWriteLock and, when that is
+held, InterProcessMutex (two znodes; ZKLOCK_NODE is the write lock's). It excludes
+programs that use either, and runs with -s. With -s it is the read lock, which programs
+that use a mutex do not see. Runs with and without -s are served in the order in which
+they came; a program that uses a mutex can overtake a run that waits for the write lock,
+and its fencing token is then greater than the run's. A program that uses several of these
+locks must acquire the mutex last, as zklock does, or it can deadlock with a run. With
+--semaphore the lock is InterProcessSemaphoreV2, which excludes none of these.
 
 `
 
@@ -174,6 +177,7 @@ func (j *job) acquire(
 	}
 	lock := &wanted{
 		path: path, leases: j.semaphore, options: to.lock(cmd, j.options(cmd)),
+		limit: j.limit(),
 	}
 	switch {
 	case j.shared:

@@ -68,13 +68,18 @@ func (r *runner) fits(sessionTimeout time.Duration, whose string) error {
 
 func (r *runner) options(cmd *cli.Command) []recipes.Option {
 	options := []recipes.Option{recipes.WithLossMargin(r.margin())}
-	if r.maxHold > 0 {
-		options = append(options, recipes.WithMaxHold(r.maxHold))
-	}
 	if cmd.IsSet("data") {
 		options = append(options, recipes.WithData([]byte(r.data)))
 	}
 	return options
+}
+
+// limit is --max-hold.
+func (r *runner) limit() []recipes.Option {
+	if r.maxHold == 0 {
+		return nil
+	}
+	return []recipes.Option{recipes.WithMaxHold(r.maxHold)}
 }
 
 // A beginning is what comes before the lock.
