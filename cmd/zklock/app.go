@@ -115,11 +115,14 @@ var (
 func plain(err error) string {
 	text := err.Error()
 	if found := unknownFlag.FindStringSubmatch(text); found != nil {
+		if found[1] == "c" {
+			return "unknown flag -c; " + shellHint
+		}
 		return "unknown flag " + dashed(found[1])
 	}
 	wanted := map[string]string{
 		"strconv.ParseInt:": "a number", "time:": "a duration, such as 30s",
-		"parse": "true or false",
+		"parse": "true or false", "seconds:": "seconds, or a duration, such as 1m30s",
 	}
 	if found := badValue.FindStringSubmatch(text); found != nil {
 		if want, known := wanted[found[3]]; known {

@@ -28,7 +28,10 @@ func findCommand(argv []string, what string) error {
 		return usage("no command: what is to be run?")
 	}
 	if _, err := exec.LookPath(argv[0]); err != nil {
-		if strings.HasPrefix(argv[0], "-") {
+		switch {
+		case argv[0] == "-c":
+			return usage("-c: is no command; %s", shellHint)
+		case strings.HasPrefix(argv[0], "-"):
 			return usage("%s: is no command (flags go before %s)", argv[0], what)
 		}
 		return cannotStart(argv[0], err)
@@ -36,13 +39,30 @@ func findCommand(argv []string, what string) error {
 	return nil
 }
 
+// shellHint is for those who expect a shell, as flock(1) -c and ssh(1) have one.
+const shellHint = "zklock runs no shell by itself; give -- sh -c 'COMMANDS'"
+
+// shellSyntax is what hardly any command has in its name.
+const shellSyntax = " \t\n;|&<>()$`*=\"'"
+
 func cannotStart(name string, err error) error {
 	var path *fs.PathError
+	_, missing := exec.LookPath(name)
 	switch {
 	case errors.Is(err, exec.ErrDot):
 		return nil
+	case errors.Is(err, fs.ErrNotExist) && missing == nil:
+		return exit(exitNotExecutable, "%s: cannot be executed: its interpreter, "+
+			"or loader, does not exist", name)
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return exit(exitNotFound, "%s: command not found", name)
+		what := "command not found"
+		if strings.Contains(name, "/") {
+			what = "no such file"
+		}
+		if strings.ContainsAny(name, shellSyntax) {
+			what += "; " + shellHint
+		}
+		return exit(exitNotFound, "%s: %s", name, what)
 	case errors.As(err, &path):
 		err = path.Err
 	}

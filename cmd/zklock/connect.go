@@ -18,15 +18,16 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
-// connectLimit bounds the first handshake. A session that was established once waits out
-// any outage.
-const connectLimit = 10 * time.Second
+// defaultConnectTimeout bounds the first handshake. A session that was established once
+// survives any outage.
+const defaultConnectTimeout = 10 * time.Second
 
 // A connection is what the connection flags say.
 type connection struct {
 	servers        string
 	chroot         string
 	sessionTimeout time.Duration
+	connectTimeout time.Duration
 	tlsCA          string
 	tlsCert        string
 	tlsKey         string
@@ -50,6 +51,12 @@ func (c *connection) flags() []cli.Flag {
 			Name: "session-timeout", Destination: &c.sessionTimeout, Category: category,
 			Value: 30 * time.Second,
 			Usage: "`DURATION` for which a lock outlives a zklock that is gone",
+		},
+		&cli.DurationFlag{
+			Name: "connect-timeout", Destination: &c.connectTimeout, Category: category,
+			Value: defaultConnectTimeout,
+			Usage: "`DURATION` to wait for ZooKeeper's first answer; of once the " +
+				"default is --per, and lead tries again",
 		},
 		&cli.StringFlag{
 			Name: "tls-ca", Destination: &c.tlsCA, Category: category, TakesFile: true,
@@ -83,6 +90,7 @@ type target struct {
 	servers        string // without a chroot
 	chroot         string // "/" where there is none
 	sessionTimeout time.Duration
+	connectTimeout time.Duration
 	options        []recipes.ClientOption
 	acl            []zk.ACL // of all that is created
 }
@@ -109,9 +117,12 @@ func (c *connection) check() (*target, error) {
 	if c.sessionTimeout < time.Second {
 		return nil, usage("--session-timeout %v: must be 1s or more", c.sessionTimeout)
 	}
+	if c.connectTimeout <= 0 {
+		return nil, usage("--connect-timeout %v: must be positive", c.connectTimeout)
+	}
 	to := &target{
 		servers: strings.Join(servers, ","), chroot: chroot,
-		sessionTimeout: c.sessionTimeout,
+		sessionTimeout: c.sessionTimeout, connectTimeout: c.connectTimeout,
 	}
 	config, err := c.tls()
 	if err != nil {
@@ -209,8 +220,9 @@ func (t *target) look(ctx context.Context) (*recipes.Client, error) {
 }
 
 func (t *target) open(ctx context.Context, chroot string) (*recipes.Client, error) {
-	limit := fmt.Errorf("no answer within %v: %w", connectLimit, recipes.ErrUnavailable)
-	ctx, cancel := context.WithTimeoutCause(ctx, connectLimit, limit)
+	limit := fmt.Errorf("no answer within %v: %w", t.connectTimeout,
+		recipes.ErrUnavailable)
+	ctx, cancel := context.WithTimeoutCause(ctx, t.connectTimeout, limit)
 	defer cancel()
 	servers := t.servers
 	if chroot != "/" {

@@ -104,7 +104,7 @@ func (l *candidate) term(s *supervision) error {
 	case s.ending:
 		return &exitError{code: code}
 	case lost != nil:
-		say(l.stderr, fmt.Sprintf("lead %s: CMD was ended: %v", s.path, lost))
+		say(l.stderr, fmt.Sprintf("lead %s: CMD was ended: %v", s.path, whyEnded(lost)))
 		return nil
 	}
 	say(l.stderr, fmt.Sprintf("lead %s: CMD has ended with exit code %d", s.path, code))

@@ -18,7 +18,9 @@ run, and the one that runs it returns its exit code.
 
 Periods of 1h begin at each full hour, of 24h at midnight, of others likewise from 1970
 on, by the clock and time zone of the machine, which is cron's. A machine whose clock is
-off by more than half a period, compared with ZooKeeper's, does not take part (70).
+off by more than half a period, compared with ZooKeeper's, does not take part (70). One
+that cannot reach ZooKeeper waits for it for as long as a period lasts, or for
+--connect-timeout.
 
 Without --retry a period is used up when CMD starts, at most once: if the machine dies,
 or the lock is lost, or CMD fails, nothing more happens in that period. With --retry it
@@ -79,7 +81,10 @@ func (o *occasion) run(ctx context.Context, cmd *cli.Command) (err error) {
 		return err
 	}
 	defer b.end()
-	client, err := b.to.connect(b.waiting)
+	if !cmd.IsSet("connect-timeout") {
+		b.to.connectTimeout = o.per
+	}
+	client, err := o.connect(b, key)
 	if err != nil {
 		return signalled(b.waiting, err)
 	}
@@ -106,6 +111,15 @@ func (o *occasion) run(ctx context.Context, cmd *cli.Command) (err error) {
 		argv: argv, path: key, held: held, client: client, killAfter: o.killAfter,
 		signals: b.signals, stderr: o.stderr,
 	})
+}
+
+// connect says that it waits, once, if it does so for longer than one would expect.
+func (o *occasion) connect(b *beginning, key string) (*recipes.Client, error) {
+	told := time.AfterFunc(defaultConnectTimeout, func() {
+		say(o.stderr, fmt.Sprintf("once %s: still waiting for ZooKeeper", key))
+	})
+	defer told.Stop()
+	return b.to.connect(b.waiting)
 }
 
 // errDone says that the period needs CMD no more.

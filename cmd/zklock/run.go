@@ -59,9 +59,10 @@ func runCommand(c *connection, stderr io.Writer) *cli.Command {
 				Name: "n", Aliases: []string{"nonblock"}, Destination: &j.nonBlocking,
 				Usage: "do not wait where others have the lock",
 			},
-			&cli.DurationFlag{
+			&secondsFlag{
 				Name: "w", Aliases: []string{"wait"}, Destination: &j.wait,
-				HideDefault: true, Usage: "wait for the lock for a `DURATION` at most",
+				HideDefault: true, Usage: "wait for the lock for `SECONDS` at most, or a " +
+					"duration such as 1m30s",
 			},
 			&cli.BoolFlag{
 				Name: "s", Aliases: []string{"shared"}, Destination: &j.shared,

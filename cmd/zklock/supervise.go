@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -203,11 +204,21 @@ func (s *supervision) goOn() {
 	s.child.sendAll(syscall.SIGCONT)
 }
 
+// errLimit is why CMD was ended whose time was up: no loss, as users see it.
+var errLimit = errors.New("--max-hold is over")
+
+func whyEnded(lost error) error {
+	if errors.Is(lost, recipes.ErrHoldExpired) {
+		return errLimit
+	}
+	return lost
+}
+
 // outcome is what zklock returns after a command has ended with a code.
 func (s *supervision) outcome(code int, lost error) error {
 	switch {
 	case lost != nil:
-		return exit(exitLost, "CMD was ended: %w", lost)
+		return exit(exitLost, "CMD was ended: %w", whyEnded(lost))
 	case s.byCommand == syscall.SIGINT || s.byCommand == syscall.SIGQUIT:
 		return &exitError{code: code, raise: s.byCommand}
 	}
