@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -82,44 +81,31 @@ func startChild(argv, env []string) (*child, error) {
 	cmd.Env = append(os.Environ(), env...)
 	cmd.SysProcAttr = leash()
 	c := &child{changes: make(chan syscall.WaitStatus, 1), guard: startGuard()}
+	adoptOrphans()
 	started := make(chan error)
 	go func() {
 		// The leash is held by the thread that started the child, for as long as the
 		// child lives.
 		runtime.LockOSThread()
-		err := cmd.Start()
+		changes, err := reaping.start(cmd)
 		if err == nil {
 			c.pid = cmd.Process.Pid
 			c.guard.tell(c.pid)
 		}
 		started <- err
-		if err == nil {
-			c.wait()
+		if err != nil {
+			return
 		}
+		for status := range changes {
+			c.changes <- status
+		}
+		close(c.changes)
 	}()
 	if err := <-started; err != nil {
 		c.guard.dismiss()
 		return nil, cannotStart(argv[0], err)
 	}
 	return c, nil
-}
-
-// wait is not os.Process.Wait: that one does not tell of a child that stops.
-func (c *child) wait() {
-	defer close(c.changes)
-	for {
-		var status syscall.WaitStatus
-		switch _, err := syscall.Wait4(c.pid, &status, syscall.WUNTRACED, nil); {
-		case errors.Is(err, syscall.EINTR):
-			continue
-		case err != nil:
-			panic(fmt.Sprintf("BUG: somebody else has waited for the command: %v", err))
-		}
-		c.changes <- status
-		if !status.Stopped() {
-			return
-		}
-	}
 }
 
 // send sends a signal to the command alone.
@@ -129,8 +115,8 @@ func (c *child) send(s syscall.Signal) { _ = syscall.Kill(c.pid, s) }
 func (c *child) sendAll(s syscall.Signal) { _ = syscall.Kill(-c.pid, s) }
 
 // endGroup waits until nothing is left of the group, and kills what is after deadline.
-// The command itself was waited for. What was killed is not waited for for ever: where
-// nobody reaps orphans, as in a container without init, a group never ends.
+// The command itself was waited for, and the reaper waits for its orphans on Linux. What
+// was killed is not waited for: elsewhere nobody may do that, and the group never ends.
 func (c *child) endGroup(deadline time.Time) {
 	const pause = 20 * time.Millisecond
 	for syscall.Kill(-c.pid, 0) == nil {

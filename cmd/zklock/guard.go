@@ -16,8 +16,9 @@ const guardName = "zklock-guard"
 // kernel ends no more than the command itself when zklock is killed; the guard, which
 // sees its standard input end, kills what the command has started as well.
 type watchman struct {
-	cmd  *exec.Cmd
-	line *os.File
+	cmd   *exec.Cmd
+	line  *os.File
+	ended <-chan syscall.WaitStatus
 }
 
 // startGuard returns nil where no process can be started: then the kernel has to do. The
@@ -37,11 +38,12 @@ func startGuard() *watchman {
 		Path: self, Args: []string{guardName}, Dir: "/", Stdin: stdin,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
-	if err := cmd.Start(); err != nil {
+	ended, err := reaping.start(cmd)
+	if err != nil {
 		_ = line.Close()
 		return nil
 	}
-	return &watchman{cmd: cmd, line: line}
+	return &watchman{cmd: cmd, line: line, ended: ended}
 }
 
 // tell names the group to be killed.
@@ -55,7 +57,8 @@ func (w *watchman) tell(group int) {
 func (w *watchman) dismiss() {
 	if w != nil {
 		_ = w.cmd.Process.Kill()
-		_ = w.cmd.Wait()
+		for range w.ended { //nolint:revive // until the channel is closed
+		}
 		_ = w.line.Close()
 	}
 }

@@ -36,6 +36,7 @@ func TestScripts(t *testing.T) {
 	// What is caught here is not ignored there, as it would be under nohup.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	t.Cleanup(func() { signal.Reset(syscall.SIGHUP) })
+	adoptOrphans() // and never wait for them: see orphans.txt
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
