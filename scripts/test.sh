@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Passes all checks and tests: scripts/test.sh [--yes] [ARGUMENT OF THE MAIN GO TEST]...
 #
-# It installs a ZooKeeper, a Curator and a kazoo if there is none, from Debian's packages. With sudo it does so only in CI,
+# It installs a ZooKeeper, a Curator, a kazoo and shells if there are none, from Debian's packages. With sudo it does so only in CI,
 # with --yes, or if you agree.
 #
 # Where both are there, the tests run on local servers, which start three times as fast, and the smoke set once more on
@@ -31,6 +31,7 @@ need_go
 zk_ensure # also with ZOOKEEPER_SERVERS: many tests kill their servers
 curator_ensure
 kazoo_ensure
+shells_ensure
 
 step gofmt
 unformatted=$(gofmt -l .)

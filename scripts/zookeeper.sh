@@ -2,7 +2,7 @@
 #
 # It looks where internal/zkserver does, for a container engine and for a local installation. Where there is neither it
 # installs Debian's packages if it may, else it says in a sentence what is missing and exits. The same for Curator and for
-# kazoo, with which interop runs.
+# kazoo, with which interop runs, and for the shells that zklock's tests need.
 # shellcheck shell=bash
 
 # step names what comes next, and when.
@@ -21,6 +21,9 @@ curator_packages=(default-jdk-headless libcurator-recipes-java)
 
 # Python's client, whose locks stand in the same queues.
 kazoo_packages=(python3-kazoo)
+
+# The shells that zklock has completions for, and the package that bash's must work with and without.
+shell_packages=(bash bash-completion zsh fish)
 
 zk_local() {
 	if [ -n "${ZOOKEEPER_HOME:-}" ]; then
@@ -63,6 +66,14 @@ kazoo_local() {
 		if "$python" -c "import kazoo" 2>/dev/null; then return 0; fi
 	done
 	return 1
+}
+
+shells_local() {
+	local shell
+	for shell in bash zsh fish; do
+		command -v "$shell" >/dev/null || return 1
+	done
+	[ -e /usr/share/bash-completion/bash_completion ]
 }
 
 install_packages() {
@@ -111,4 +122,10 @@ kazoo_ensure() {
 	{ install_packages "${kazoo_packages[@]}" && kazoo_local; } ||
 		die "kazoo, ZooKeeper's client for Python, is missing: install it (on Debian, as root: apt-get install ${kazoo_packages[*]};" \
 			"elsewhere pip install kazoo, and name that Python in KAZOO_PYTHON)."
+}
+
+shells_ensure() {
+	if shells_local; then return 0; fi
+	{ install_packages "${shell_packages[@]}" && shells_local; } ||
+		die "bash, bash-completion, zsh or fish is missing: install them (on Debian, as root: apt-get install ${shell_packages[*]})."
 }

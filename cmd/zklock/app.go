@@ -24,6 +24,9 @@ session of its own, or runs as another user, is out of reach. Who stops zklock w
 SIGSTOP leaves CMD running alone: let what CMD writes to refuse a ZKLOCK_TOKEN that is
 lower than one it has seen.
 
+A lock is held for as long as CMD runs, and no longer: unlike flock(1), zklock does not
+keep it for the processes that CMD leaves behind in the background, which run on.
+
 `
 
 // newApp returns the tree of the commands.
@@ -32,13 +35,11 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 	app := &cli.Command{
 		Name:                      "zklock",
 		Usage:                     "run commands under locks in ZooKeeper",
-		Description:               about + exitCodes,
 		Version:                   version(),
 		Flags:                     c.flags(),
 		Writer:                    stdout,
 		ErrWriter:                 stderr,
 		ExitErrHandler:            func(context.Context, *cli.Command, error) {},
-		EnableShellCompletion:     true,
 		DisableSliceFlagSeparator: true,
 		HideHelpCommand:           true,
 		UseShortOptionHandling:    false,
@@ -46,6 +47,7 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 			runCommand(c, stderr), onceCommand(c, stderr), leadCommand(c, stderr),
 			lsCommand(c, stdout, stderr), watchCommand(c, stdout), revokeCommand(c),
 			doctorCommand(c, stdout), helpCommand(), manCommand(stdout),
+			completionCommand(stdout),
 		},
 		Action: func(_ context.Context, cmd *cli.Command) error {
 			if cmd.Args().Present() {
@@ -55,24 +57,10 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 			return usage("no command: run, once, lead, ls, watch, revoke or doctor; " +
 				"see zklock --help")
 		},
-		ConfigureShellCompletionCommand: describeCompletion,
 	}
+	describe(app)
 	prepare(app)
 	return app
-}
-
-// describeCompletion also refuses shells for which there is none.
-func describeCompletion(cmd *cli.Command) {
-	cmd.Hidden = false
-	cmd.Usage = "print the completion of commands and flags for a shell"
-	cmd.Action = func(_ context.Context, cmd *cli.Command) error {
-		if !cmd.Args().Present() {
-			return cli.ShowSubcommandHelp(cmd)
-		}
-		return usage("completion %s: there is none for such a shell; see %s --help",
-			cmd.Args().First(), cmd.FullName())
-	}
-	prepare(cmd)
 }
 
 // helpCommand is --help for those who type help.

@@ -27,8 +27,11 @@ const (
 	exitSignal        = 128 // and the signal's number
 )
 
-// exitCodes is the table in the help and in the man page.
-const exitCodes = `Exit codes:
+// exitCodes is what the help of a command says of them.
+const exitCodes = `The exit codes are in "zklock --help".`
+
+// exitTable is the table in the help of zklock and in the man page.
+const exitTable = `Exit codes:
   CMD's        as CMD exited; 128+n where signal n ended it
   1            doctor has found something
   64           bad usage: a flag, a path, a server, a setting that does not fit

@@ -57,7 +57,7 @@ func (w *watchman) tell(group int) {
 func (w *watchman) dismiss() {
 	if w != nil {
 		_ = w.cmd.Process.Kill()
-		for range w.ended { //nolint:revive // until the channel is closed
+		for range w.ended {
 		}
 		_ = w.line.Close()
 	}

@@ -31,7 +31,7 @@ type wanted struct {
 	options []recipes.Option
 	// limit is WithMaxHold, or none. It applies to the last of the locks that are
 	// acquired, and so begins when all are held: a limit on the write lock would end it
-	// while the run waits for the mutex, and cost the run its place in the queue.
+	// while the run waits for the mutex, which would put the run at the tail again.
 	limit []recipes.Option
 }
 

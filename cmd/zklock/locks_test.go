@@ -60,7 +60,8 @@ func TestExclusiveRunExcludes(t *testing.T) {
 	client := connectTo(t, cluster)
 	for name := range contenders {
 		for _, pair := range [][2]string{{"exclusive", name}, {name, "exclusive"}} {
-			first, second := recipes.WithOwner(t.Context()), recipes.WithOwner(t.Context())
+			first := recipes.WithOwner(t.Context())
+			second := recipes.WithOwner(t.Context())
 			holder := contender(t, pair[0], client)
 			require.NoError(t, holder.Acquire(first))
 			got, err := contender(t, pair[1], client).AcquireTimeout(second, 0)
@@ -218,7 +219,7 @@ func TestLimitOfAHoldCostsNoPlace(t *testing.T) {
 	require.Error(t, got.held.release(t.Context()))
 }
 
-// Nobody waits for ever for somebody who waits for him: runs, programs that use one of
+// Nobody waits forever for somebody who waits for him: runs, programs that use one of
 // the locks, and programs that use several and acquire the mutex last.
 func TestRunsAndProgramsNeverDeadlock(t *testing.T) {
 	cluster := zktest.Start(t)

@@ -19,5 +19,9 @@ func main() {
 // zklock does what args say, and returns the exit code.
 func zklock(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	app := newApp(stdout, stderr)
+	if len(args) > 1 && args[1] == completeName {
+		complete(app, args[2:], stdout)
+		return 0
+	}
 	return report(stderr, app.Run(ctx, args))
 }

@@ -30,22 +30,28 @@ func writeMan(to io.Writer, app *cli.Command) error {
 			fmt.Fprintf(page, "%s\n.br\n", roff(cmd.UsageText))
 		}
 	}
-	about, _, _ := strings.Cut(app.Description, exitCodes)
+	about, _, _ := strings.Cut(app.Description, exampleTitle)
 	fmt.Fprintf(page, ".SH DESCRIPTION\n%s.SH CONNECTION FLAGS\n"+
 		"They stand before or after the command.\n", paragraphs(about))
 	flagsOf(page, app)
 	page.WriteString(".SH COMMANDS\n")
 	for _, cmd := range commands {
-		about, _, _ := strings.Cut(cmd.Description, exitCodes)
+		about, _, _ := strings.Cut(cmd.Description, exampleTitle)
 		fmt.Fprintf(page, ".SS %s\n%s.PP\n%s", roff(cmd.UsageText),
 			sentence(cmd.Usage), paragraphs(about))
 		flagsOf(page, cmd)
+		examplesOf(page, cmd)
 	}
-	title, table, _ := strings.Cut(exitCodes, "\n")
+	title, table, _ := strings.Cut(exitTable, "\n")
 	fmt.Fprintf(page, ".SH %s\n.nf\n%s\n.fi\n",
 		strings.ToUpper(strings.TrimSuffix(title, ":")), roff(table))
 	_, err := io.WriteString(to, page.String())
 	return err
+}
+
+func examplesOf(page *strings.Builder, cmd *cli.Command) {
+	fmt.Fprintf(page, ".PP\n%s.nf\n  %s\n.fi\n", exampleTitle,
+		roff(strings.Join(examples[cmd.Name], "\n  ")))
 }
 
 func sentence(text string) string {

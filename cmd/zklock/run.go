@@ -16,7 +16,8 @@ const aboutRun = `CMD runs in a process group of its own, with zklock's standard
 input, output and error and the terminal; signals to zklock are passed on to it, and
 zklock returns its exit code. ZKLOCK_PATH, ZKLOCK_NODE and ZKLOCK_TOKEN in its environment
 are the lock, the znode that stands for it, and its fencing token, which grows with each
-holder.
+holder. When CMD ends, the lock is released. What CMD leaves behind in the background runs
+on without it (with flock(1) it would keep the lock): let CMD wait for it.
 
 When the lock cannot be relied on any more, CMD's group gets SIGTERM, and after
 --kill-after SIGKILL: both before anybody else can have the lock, as long as zklock
@@ -61,8 +62,8 @@ func runCommand(c *connection, stderr io.Writer) *cli.Command {
 			},
 			&secondsFlag{
 				Name: "w", Aliases: []string{"wait"}, Destination: &j.wait,
-				HideDefault: true, Usage: "wait for the lock for `SECONDS` at most, or a " +
-					"duration such as 1m30s",
+				HideDefault: true, Usage: "wait for the lock for `SECONDS` at most, or " +
+					"a duration such as 1m30s",
 			},
 			&cli.BoolFlag{
 				Name: "s", Aliases: []string{"shared"}, Destination: &j.shared,
