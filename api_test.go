@@ -189,11 +189,12 @@ var _ = []any{
 
 	[]error{
 		recipes.ErrNotOwner, recipes.ErrLockLost, recipes.ErrUpgrade, recipes.ErrBusy,
-		recipes.ErrUnavailable, recipes.ErrHoldExpired,
+		recipes.ErrUnavailable, recipes.ErrHoldExpired, recipes.ErrSessionEnded,
+		recipes.ErrOutOfTouch, recipes.ErrNodeDeleted,
 	},
 	recipes.Participant{
 		Node: "", Kind: "", Data: []byte{}, Session: int64(0), Since: time.Time{},
 		Holding: false,
 	},
-	recipes.Event{Recipe: ""},
+	recipes.Event{ID: uint64(0), Recipe: ""},
 }

@@ -14,11 +14,26 @@ var (
 	// The text says whether another one does, through this value.
 	ErrNotOwner = errors.New("not the owner of the lock")
 
-	// ErrLockLost says that a hold ended under its owner: the session expired, the znode
-	// was deleted, the connection was closed, ZooKeeper was out of touch for too long, or
-	// WithMaxHold ended the hold.
-	// Work that the lock protected may have overlapped with another holder's.
+	// ErrLockLost says that a hold ended under its owner. Work that the lock protected may
+	// have overlapped with another holder's. Hold.Err matches it and exactly one cause:
+	// ErrSessionEnded, ErrOutOfTouch, ErrNodeDeleted, ErrHoldExpired, or, if the
+	// connection was closed by this process, zk.ErrConnectionClosed.
 	ErrLockLost = errors.New("the lock was lost")
+
+	// ErrSessionEnded says that the ZooKeeper session behind a hold has ended: the
+	// connection has another one, or none. Such an error matches ErrLockLost, too.
+	ErrSessionEnded = session.ErrSessionEnded
+
+	// ErrOutOfTouch says that a hold could not be relied on any longer: too much time has
+	// passed without a confirmation by the servers that the session lives, or the session
+	// timeout turned out to be too short for the servers' tick. Whether the session has
+	// ended is unknown. Such an error matches ErrLockLost, too.
+	ErrOutOfTouch = session.ErrSuspended
+
+	// ErrNodeDeleted says that the znode behind a hold was deleted: by somebody, or by
+	// the servers as they ended the session, if that is how this process has learned of
+	// it. Such an error matches ErrLockLost, too.
+	ErrNodeDeleted = seqnode.ErrGone
 
 	// ErrHoldExpired says that a hold has lasted for as long as WithMaxHold allows. Such
 	// an error matches ErrLockLost, too.
@@ -29,8 +44,9 @@ var (
 	ErrBusy = errors.New("others are ahead")
 
 	// ErrUpgrade says that a read lock's holder asked for the write lock: it would wait
-	// for itself for ever.
-	ErrUpgrade = errors.New("a read lock cannot be upgraded to a write lock")
+	// for itself forever.
+	ErrUpgrade = errors.New(
+		"a read lock cannot be upgraded to a write lock; release the read lock first")
 
 	// ErrUnavailable says that a wait ended, or a try failed, and ZooKeeper could not be
 	// asked, so that nobody knows who has the lock. The text says since when.

@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,12 +13,11 @@ type EventKind int
 // The steps. Every acquisition comes to an end in EventTimedOut, EventFailed,
 // EventReleased or EventLost; one that ended before it saw the queue was not queued. A
 // release that was not confirmed can still turn out to be a loss: then EventLost follows.
-// So a gauge of holds goes by Node: up at its EventAcquired, down at the first of its
-// EventReleased and EventLost, and an EventLost behind an EventReleased is no second end.
-// Leases that are acquired together are told one by one. Re-entries and their releases
-// are no steps. With WithCaching the holds that share a Node are told one by one, too,
-// and end one by one: a gauge of those counts events. Who finds the place held and free
-// is not queued.
+// So a gauge of holds goes by ID and Node: up at their EventAcquired, down at the first of
+// their EventReleased and EventLost, and an EventLost behind an EventReleased is no second
+// end. Leases that are acquired together are told one by one. Re-entries and their
+// releases are no steps. An owner that finds a cached queue entry held and free
+// (WithCaching) is not queued.
 const (
 	// EventQueued: the caller has joined the queue; again after each loss of its place.
 	EventQueued EventKind = iota + 1
@@ -55,6 +55,15 @@ func (k EventKind) String() string {
 // An Event is one step of one acquisition, for metrics, traces and logs.
 type Event struct {
 	Kind EventKind
+	// The same in all events of one acquisition, and in those of no other in this
+	// process. An acquisition is one call of Acquire, AcquireTimeout or AcquireN, and all
+	// that it comes to: it keeps its ID if it has to rejoin the queue, and its release or
+	// loss has it, too. Leases that are acquired together share one ID, and each has a
+	// Node of its own. Owners that share a queue entry (WithCaching) share the Node, and
+	// each has an ID of its own. Each member of a multi lock has its own ID, and another
+	// one if it is acquired again since a member was lost meanwhile. In an election
+	// each term has its own, from the moment when the candidate joins. It is never 0.
+	ID uint64
 	// "mutex", "read lock", "write lock", "semaphore", "semaphore mutex", "leader
 	// selector" or "leader latch"
 	Recipe string
@@ -74,17 +83,31 @@ type Event struct {
 	Err error
 }
 
-// steps tells the observer of one lock.
+// steps tells the observer of one lock, or of one acquisition of it.
 type steps struct {
 	recipe, path string
 	observer     func(context.Context, Event) // nil: there is none
+	id           uint64                       // of the acquisition
+}
+
+// acquisitions counts those that were observed, in this process.
+var acquisitions atomic.Uint64
+
+// begin returns the steps of a new acquisition.
+func (s *steps) begin() *steps {
+	if s.observer == nil {
+		return s
+	}
+	one := *s
+	one.id = acquisitions.Add(1)
+	return &one
 }
 
 func (s *steps) tell(ctx context.Context, e Event) {
 	if s.observer == nil {
 		return
 	}
-	e.Recipe, e.Path = s.recipe, s.path
+	e.Recipe, e.Path, e.ID = s.recipe, s.path, s.id
 	s.observer(ctx, e)
 }
 

@@ -38,6 +38,7 @@ type claim struct {
 	lock    *reentrant
 	who     owner
 	settled chan struct{} // closed when the first Acquire has ended
+	steps   *steps        // of that
 
 	// Guarded by reentrant.mu.
 	hold          *Hold // nil while the first Acquire is under way
@@ -51,7 +52,7 @@ func newReentrant(
 ) *reentrant {
 	return &reentrant{
 		conn: conn, path: path, config: s.sessionConfig(conn),
-		steps: &steps{recipe, path, s.observer},
+		steps: &steps{recipe: recipe, path: path, observer: s.observer},
 		queue: s.queue(path, kind, kinds, rule), keeps: s.keep != nil,
 		revocable: make(chan struct{}), claims: map[owner]*claim{},
 	}
@@ -157,7 +158,9 @@ func (r *reentrant) claim(who owner) (hold *Hold, c *claim, mine bool, err error
 	c = r.claims[who]
 	switch {
 	case c == nil:
-		c = &claim{lock: r, who: who, settled: make(chan struct{})}
+		c = &claim{
+			lock: r, who: who, settled: make(chan struct{}), steps: r.steps.begin(),
+		}
 		r.claims[who] = c
 		return nil, c, true, nil
 	case c.hold == nil:
@@ -188,9 +191,9 @@ func (r *reentrant) enter(
 	case err == nil:
 		tellOr(func() { r.abandon(c) }, func() { hold.tellAcquired(call, elapsed) })
 	case isBusy(err):
-		r.steps.tell(call, Event{Kind: EventTimedOut, Node: last, Elapsed: elapsed})
+		c.steps.tell(call, Event{Kind: EventTimedOut, Node: last, Elapsed: elapsed})
 	default:
-		r.steps.tell(call, Event{
+		c.steps.tell(call, Event{
 			Kind: EventFailed, Node: last, Elapsed: elapsed, Err: err,
 		})
 	}
@@ -210,7 +213,7 @@ func (r *reentrant) tellQueued(call context.Context, c *claim, e Event) {
 	}
 	observing(goroutineID())
 	defer observing(0)
-	r.steps.tell(call, e)
+	c.steps.tell(call, e)
 }
 
 // admit goes through the queue, or past it, and settles the claim in any case, also where
@@ -238,14 +241,14 @@ func (r *reentrant) admit(
 		if err != nil {
 			return nil, err
 		}
-		return newHold(r.conn, share.Path, share, r.steps), nil
+		return newHold(r.conn, share.Path, share, c.steps), nil
 	default:
 		node, err = r.queue.Enter(ctx, s, req)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return newHold(r.conn, node.Path, node, r.steps), nil
+	return newHold(r.conn, node.Path, node, c.steps), nil
 }
 
 // settle records how the first Acquire of a claim has ended: with a hold, or with none.

@@ -96,7 +96,7 @@ func newSemaphore(
 	gate.LossMargin, gate.MaxHold = 0, 0
 	return &InterProcessSemaphoreV2{
 		conn: conn, path: path, config: settings.sessionConfig(conn),
-		steps:  &steps{"semaphore", path, settings.observer},
+		steps:  &steps{recipe: "semaphore", path: path, observer: settings.observer},
 		gate:   gate,
 		leases: queue(leasesDir, leaseName, nil),
 	}, nil
@@ -159,18 +159,18 @@ func (s *InterProcessSemaphoreV2) acquire(
 	case s.most > 0 && n > s.most:
 		return nil, fmt.Errorf("n: %d leases are more than there are, %d", n, s.most)
 	}
-	began, last := time.Now(), ""
+	began, last, steps := time.Now(), "", s.steps.begin()
 	nodes, err := s.enter(ctx, n, try, func(node string, ahead int) {
 		last = node
-		s.steps.tell(call, Event{Kind: EventQueued, Node: node, Ahead: ahead})
+		steps.tell(call, Event{Kind: EventQueued, Node: node, Ahead: ahead})
 	})
 	switch elapsed := time.Since(began); {
 	case err == nil:
-		return s.grant(call, nodes, elapsed, keep), nil
+		return s.grant(call, steps, nodes, elapsed, keep), nil
 	case isBusy(err):
-		s.steps.tell(call, Event{Kind: EventTimedOut, Node: last, Elapsed: elapsed})
+		steps.tell(call, Event{Kind: EventTimedOut, Node: last, Elapsed: elapsed})
 	default:
-		s.steps.tell(call, Event{
+		steps.tell(call, Event{
 			Kind: EventFailed, Node: last, Elapsed: elapsed, Err: err,
 		})
 	}
@@ -180,11 +180,12 @@ func (s *InterProcessSemaphoreV2) acquire(
 // grant makes leases of znodes that are held. Where the observer panics, or ends the
 // goroutine, all are given back.
 func (s *InterProcessSemaphoreV2) grant(
-	call context.Context, nodes []*seqnode.Node, waited time.Duration, keep keeper,
+	call context.Context, steps *steps, nodes []*seqnode.Node, waited time.Duration,
+	keep keeper,
 ) []*Lease {
 	leases := make([]*Lease, len(nodes))
 	for i, node := range nodes {
-		leases[i] = &Lease{sem: s, hold: newHold(s.conn, node.Path, node, s.steps)}
+		leases[i] = &Lease{sem: s, hold: newHold(s.conn, node.Path, node, steps)}
 		leases[i].hold.releaser = leaseReleaser{leases[i]}
 	}
 	forget := keep(leases)

@@ -24,16 +24,15 @@ type Observer struct {
 	instruments
 	tracer trace.Tracer
 
-	mu    sync.Mutex // guards what follows
-	waits map[uint64]*wait
-	holds map[string][]*hold // by znode: with recipes.WithCaching several share one
+	mu    sync.Mutex       // guards what follows
+	waits map[uint64]*wait // by the acquisition
+	holds map[holdKey]trace.Span
 	// Whose counters are shown, by the attributes.
 	promised map[attribute.Distinct]struct{}
 }
 
 // A wait is an acquisition that stands in a queue.
 type wait struct {
-	first  recipes.Event
 	joined []joining
 }
 
@@ -43,10 +42,11 @@ type joining struct {
 	ahead int
 }
 
-// A hold is one that has not ended yet.
-type hold struct {
-	began time.Time
-	span  trace.Span
+// A holdKey names a hold. Leases that are acquired together share the acquisition, and
+// holds of one cached queue entry the znode.
+type holdKey struct {
+	acquisition uint64
+	node        string
 }
 
 // NewObserver returns an Observer, for [recipes.WithObserver] its Lock and for
@@ -62,13 +62,14 @@ func NewObserver(opts ...Option) (*Observer, error) {
 	}
 	return &Observer{
 		settings: s, instruments: i, tracer: s.tracers.Tracer(scope),
-		waits: map[uint64]*wait{}, holds: map[string][]*hold{},
+		waits: map[uint64]*wait{}, holds: map[holdKey]trace.Span{},
 		promised: map[attribute.Distinct]struct{}{},
 	}, nil
 }
 
-// Lock takes a step of an acquisition; it is for [recipes.WithObserver]. It must be
-// called as that calls it: on the goroutine of Acquire up to EventAcquired.
+// Lock takes a step of an acquisition; it is for [recipes.WithObserver]. A function that
+// calls several observers calls this one last: if one of them panics after it, the
+// acquisition ends without a further event, and stays on the gauges.
 func (o *Observer) Lock(ctx context.Context, e recipes.Event) {
 	switch e.Kind {
 	case recipes.EventQueued:
@@ -102,8 +103,8 @@ func (o *Observer) promise(ctx context.Context, e recipes.Event) {
 		return
 	}
 	o.timeouts.Add(ctx, 0, o.with(e))
-	for _, r := range allReasons() {
-		o.losses.Add(ctx, 0, o.with(e, attribute.String("reason", r)))
+	for _, r := range reasons {
+		o.losses.Add(ctx, 0, o.with(e, attribute.String("reason", r.reason)))
 	}
 }
 
@@ -137,18 +138,16 @@ func elects(e recipes.Event) bool { return strings.HasPrefix(e.Recipe, "leader "
 
 func (o *Observer) queued(ctx context.Context, e recipes.Event) {
 	j := joining{at: time.Now(), ahead: e.Ahead}
-	me := goroutine()
 	o.mu.Lock()
-	w := o.waits[me]
-	if w != nil && w.first.Recipe == e.Recipe && w.first.Path == e.Path {
-		w.joined = append(w.joined, j) // it has lost its place, and has a new one
-		o.mu.Unlock()
-		return
+	w, rejoined := o.waits[e.ID]
+	if !rejoined {
+		w = new(wait)
+		o.waits[e.ID] = w
 	}
-	o.waits[me] = &wait{first: e, joined: []joining{j}}
+	w.joined = append(w.joined, j)
 	o.mu.Unlock()
-	if w != nil { // another observer has panicked, and ended it before its end was told
-		o.waiters.Add(ctx, -1, o.with(w.first))
+	if rejoined { // it has lost its place, and has a new one
+		return
 	}
 	o.waiters.Add(ctx, 1, o.with(e))
 	if elects(e) {
@@ -158,10 +157,10 @@ func (o *Observer) queued(ctx context.Context, e recipes.Event) {
 
 // waited ends a wait, which need not have come to a queue.
 func (o *Observer) waited(ctx context.Context, e recipes.Event) {
-	now, me := time.Now(), goroutine()
+	now := time.Now()
 	o.mu.Lock()
-	w := o.waits[me]
-	delete(o.waits, me)
+	w := o.waits[e.ID]
+	delete(o.waits, e.ID)
 	o.mu.Unlock()
 	if w != nil {
 		o.waiters.Add(ctx, -1, o.with(e))
@@ -185,12 +184,10 @@ func (o *Observer) waited(ctx context.Context, e recipes.Event) {
 }
 
 func (o *Observer) acquired(ctx context.Context, e recipes.Event) {
-	h := &hold{began: time.Now()}
-	_, h.span = o.tracer.Start(ctx, "zookeeper.lock.hold",
-		trace.WithTimestamp(h.began), trace.WithAttributes(
-			o.describe(e, attribute.Int64("token", e.Token))...))
+	_, span := o.tracer.Start(ctx, "zookeeper.lock.hold", trace.WithAttributes(
+		o.describe(e, attribute.Int64("token", e.Token))...))
 	o.mu.Lock()
-	o.holds[e.Node] = append(o.holds[e.Node], h)
+	o.holds[holdKey{e.ID, e.Node}] = span
 	o.mu.Unlock()
 	o.holders.Add(ctx, 1, o.with(e))
 	if elects(e) {
@@ -200,9 +197,12 @@ func (o *Observer) acquired(ctx context.Context, e recipes.Event) {
 
 // ended ends a hold. A loss that shows only behind the release is no second end.
 func (o *Observer) ended(ctx context.Context, e recipes.Event) {
-	now := time.Now()
-	h := o.forget(e.Node, now.Add(-e.Elapsed))
-	if h == nil {
+	key, now := holdKey{e.ID, e.Node}, time.Now()
+	o.mu.Lock()
+	span, held := o.holds[key]
+	delete(o.holds, key)
+	o.mu.Unlock()
+	if !held {
 		return
 	}
 	o.holdDuration.Record(ctx, e.Elapsed.Seconds(), o.with(e))
@@ -211,35 +211,10 @@ func (o *Observer) ended(ctx context.Context, e recipes.Event) {
 		o.leader.Add(ctx, -1, o.with(e))
 	}
 	if e.Kind == recipes.EventLost {
-		h.span.SetAttributes(attribute.String("reason", reason(e.Err)))
+		span.SetAttributes(attribute.String("reason", reason(e.Err)))
 	}
-	fail(h.span, now, e.Err)
-	h.span.End(trace.WithTimestamp(now))
-}
-
-// forget takes the hold of a znode that has begun at a time, or nearest to it, off the
-// list; nil if there is none.
-func (o *Observer) forget(node string, began time.Time) *hold {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	all := o.holds[node]
-	nearest := -1
-	for i, h := range all {
-		if nearest < 0 ||
-			h.began.Sub(began).Abs() < all[nearest].began.Sub(began).Abs() {
-			nearest = i
-		}
-	}
-	if nearest < 0 {
-		return nil
-	}
-	h := all[nearest]
-	if len(all) == 1 {
-		delete(o.holds, node)
-	} else {
-		o.holds[node] = append(all[:nearest:nearest], all[nearest+1:]...)
-	}
-	return h
+	fail(span, now, e.Err)
+	span.End(trace.WithTimestamp(now))
 }
 
 // fail says on a span what went wrong, if anything did.

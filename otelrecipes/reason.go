@@ -2,43 +2,30 @@ package otelrecipes
 
 import (
 	"errors"
-	"strings"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes"
 )
 
-// reasons are the texts by which causes of a loss are known that have no error of their
-// own in package recipes. The tests make each of them happen.
-var reasons = []struct{ text, reason string }{
-	{"the ZooKeeper session has ended", "session ended"},
-	{"out of touch with ZooKeeper", "out of touch"},
-	{"was deleted", "znode gone"},
-	{"the connection was closed by its owner", "closed"},
+// reasons are what the causes of a loss are called.
+var reasons = []struct {
+	cause  error
+	reason string
+}{
+	{recipes.ErrSessionEnded, "session ended"},
+	{recipes.ErrOutOfTouch, "out of touch"},
+	{recipes.ErrNodeDeleted, "znode gone"},
+	{recipes.ErrHoldExpired, "hold expired"},
+	{zk.ErrConnectionClosed, "closed"},
 }
 
-const (
-	holdExpired = "hold expired"
-	otherReason = "other"
-)
-
-// allReasons are those that there are.
-func allReasons() []string {
-	all := []string{holdExpired, otherReason}
-	for _, r := range reasons {
-		all = append(all, r.reason)
-	}
-	return all
-}
-
-// reason is that of a loss, one of allReasons.
+// reason is that of a loss. Of a cause that this version does not know it is "other".
 func reason(err error) string {
-	if errors.Is(err, recipes.ErrHoldExpired) {
-		return holdExpired
-	}
 	for _, r := range reasons {
-		if err != nil && strings.Contains(err.Error(), r.text) {
+		if errors.Is(err, r.cause) {
 			return r.reason
 		}
 	}
-	return otherReason
+	return "other"
 }

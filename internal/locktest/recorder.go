@@ -24,7 +24,7 @@ func (r *Recorder) Observe(_ context.Context, e recipes.Event) {
 
 // Kinds returns the kinds of the events so far.
 func (r *Recorder) Kinds() (kinds []recipes.EventKind) {
-	for _, e := range r.all() {
+	for _, e := range r.All() {
 		kinds = append(kinds, e.Kind)
 	}
 	return kinds
@@ -47,7 +47,7 @@ func (r *Recorder) Await(tb testing.TB, kind recipes.EventKind) recipes.Event {
 func (r *Recorder) Nth(tb testing.TB, kind recipes.EventKind, n int) (e recipes.Event) {
 	tb.Helper()
 	Eventually(tb, func() bool {
-		all := r.all()
+		all := r.All()
 		all = slices.DeleteFunc(all, func(e recipes.Event) bool { return e.Kind != kind })
 		if len(all) < n {
 			return false
@@ -58,7 +58,8 @@ func (r *Recorder) Nth(tb testing.TB, kind recipes.EventKind, n int) (e recipes.
 	return e
 }
 
-func (r *Recorder) all() []recipes.Event {
+// All returns the events so far.
+func (r *Recorder) All() []recipes.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.events)

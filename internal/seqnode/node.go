@@ -3,6 +3,7 @@ package seqnode
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -341,6 +342,9 @@ func (n *Node) sharers() []*Share {
 // cannot, although nobody may have been told yet, n is lost.
 func (n *Node) rely() error {
 	err := n.s.Hold(n.Path, 0)
+	if errors.Is(err, session.ErrTooShort) { // by what is known of the servers since
+		err = fmt.Errorf("%w: %w", session.ErrSuspended, err)
+	}
 	if err != nil {
 		n.Lose(err)
 	}
