@@ -75,7 +75,7 @@ type Client struct {
 // is 2181. An IPv6 address is written in brackets. Names are looked up at each dial; when
 // a lookup fails or is slow, the addresses of the last one that succeeded are used. The
 // chroot is optional. If it does not exist, Connect creates it, and its parents, as
-// persistent znodes that are open to anyone.
+// persistent znodes that are open to anyone, and logs that at Info.
 //
 // sessionTimeout is what the servers are asked for. They grant what is within their
 // limits, by default 2 to 20 ticks of 2 s. If that is something else, it is logged as a
@@ -100,6 +100,9 @@ func Connect(
 func clientConnect(
 	ctx context.Context, servers string, timeout time.Duration, opts []ClientOption,
 ) (*Client, error) {
+	if err := notNil(ctx); err != nil {
+		return nil, err
+	}
 	addresses, chroot, err := dial.ParseConnectString(servers)
 	if err != nil {
 		return nil, err
@@ -193,7 +196,8 @@ func (c *Client) prepare(ctx context.Context, auth []clientAuth) error {
 	if c.chroot == "/" {
 		return nil
 	}
-	makeChroot := func() error { return chrootCreate(c.zk, c.chroot) }
+	unsure := false
+	makeChroot := func() error { return c.makeChroot(&unsure) }
 	if err := c.insist(ctx, makeChroot); err != nil {
 		return fmt.Errorf("create chroot %q: %w", c.chroot, err)
 	}
@@ -229,10 +233,27 @@ func clientMayRetry(err error) bool {
 	return false
 }
 
+// over tells why nothing more goes through the client, or never has.
+func (c *Client) over() error {
+	switch {
+	case c.isZero():
+		return fmt.Errorf("recipes: the client: %w", errZero)
+	case c.closed.Err() != nil:
+		return errClientClosed
+	}
+	return nil
+}
+
+// isZero tells of a client that Connect has not made.
+func (c *Client) isZero() bool { return c.closed == nil }
+
 // SessionTimeout returns the session timeout that the server granted at the last
 // handshake. It applies for the life of the session, may differ from what Connect asked
 // for, and may change when the client moves to another server.
 func (c *Client) SessionTimeout() time.Duration {
+	if c.isZero() {
+		return 0
+	}
 	return c.dialer.LastHandshake().Timeout
 }
 
@@ -250,6 +271,9 @@ func (c *Client) Unwrap() *zk.Conn {
 // dialer or a log handler of the user's keeps one busy. Close may be called again, and by
 // several goroutines at a time; each call returns when the client is closed.
 func (c *Client) Close() {
+	if c.isZero() {
+		return
+	}
 	// Not a sync.Once: whoever waits for its mutex keeps the time in a testing/synctest
 	// bubble from passing.
 	if c.closing.Swap(true) {
@@ -283,6 +307,9 @@ func clientAwait(done <-chan struct{}) {
 
 // LastHandshake implements [SessionConn].
 func (c *Client) LastHandshake() (session int64, began time.Time) {
+	if c.isZero() {
+		return 0, time.Time{}
+	}
 	last := c.dialer.LastHandshake()
 	return last.Session, last.Began
 }
@@ -298,6 +325,9 @@ func (c *Client) ServerTick() time.Duration { return c.tick }
 
 // OnClose implements [SessionConn]: f is called by Close, before it does anything else.
 func (c *Client) OnClose(f func()) (stop func()) {
+	if c.isZero() {
+		return func() {}
+	}
 	c.hooksMu.Lock()
 	defer c.hooksMu.Unlock()
 	if c.closed.Err() != nil {

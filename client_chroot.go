@@ -7,31 +7,45 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/session"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 var _ SessionConn = (*Client)(nil)
 
-// chrootCreate creates path and its parents where they are missing. It asks first: a
-// server refuses to create in a parent that it protects, also what exists there.
-func chrootCreate(conn *zk.Conn, path string) error {
+// chrootCreate creates path and its parents where they are missing, and tells whether
+// path was. It asks first: a server refuses to create in a parent that it protects, also
+// what exists there.
+func chrootCreate(conn *zk.Conn, path string) (created bool, err error) {
 	exists, _, err := conn.Exists(path)
 	if exists || err != nil {
-		return err
+		return false, err
 	}
 	parent := zkpath.Parent(path)
 	if parent != "/" {
-		if err := chrootCreate(conn, parent); err != nil {
-			return err
+		if _, err := chrootCreate(conn, parent); err != nil {
+			return false, err
 		}
 	}
 	_, err = conn.Create(path, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
-		return nil
+		return false, nil
 	case errors.Is(err, zk.ErrNoAuth):
-		return fmt.Errorf("%w (the session lacks CREATE on %s)", err, parent)
+		return false, fmt.Errorf("%w (the session lacks CREATE on %s)", err, parent)
 	}
+	return true, err
+}
+
+// makeChroot creates the chroot where it is missing. That is logged: it can be a typing
+// mistake, and the other processes somewhere else. unsure is what a former try has left
+// open: the create was sent, and no answer came.
+func (c *Client) makeChroot(unsure *bool) error {
+	created, err := chrootCreate(c.zk, c.chroot)
+	if err == nil && (created || *unsure) {
+		c.log.Info("zookeeper: chroot created", "chroot", c.chroot)
+	}
+	*unsure = *unsure || created && err != nil && !session.NotDone(err)
 	return err
 }
 
@@ -45,8 +59,8 @@ func (c *Client) ServerPath(path string) string {
 // closed. It looks only for what would lead out of the chroot when put behind it; the
 // rest of a path's form is checked by zk.
 func (c *Client) locate(path string) (string, error) {
-	if c.closed.Err() != nil {
-		return "", errClientClosed
+	if err := c.over(); err != nil {
+		return "", err
 	}
 	if !strings.HasPrefix(path, "/") {
 		return "", zk.ErrInvalidPath
@@ -133,13 +147,14 @@ const chrootTries = 3
 // client had made it as a container.
 func (c *Client) create(path string, once func() (string, error)) (string, error) {
 	created, err := once()
+	unsure := false
 	belowChroot := c.chroot != "/" && zkpath.Parent(path) == "/"
 	for range chrootTries {
 		if !belowChroot || !errors.Is(err, zk.ErrNoNode) {
 			break
 		}
 		// What is missing may be a parent of the chroot by now: that is tried again, too.
-		if err = chrootCreate(c.zk, c.chroot); err != nil {
+		if err = c.makeChroot(&unsure); err != nil {
 			err = fmt.Errorf("create chroot %s anew: %w", c.chroot, err)
 			continue
 		}
@@ -203,8 +218,18 @@ func (c *Client) Sync(path string) (string, error) {
 }
 
 // SessionID returns the id of the present session, 0 while there is none.
-func (c *Client) SessionID() int64 { return c.zk.SessionID() }
+func (c *Client) SessionID() int64 {
+	if c.isZero() {
+		return 0
+	}
+	return c.zk.SessionID()
+}
 
 // State returns the state of the connection; only zk.StateHasSession means that a server
 // answered.
-func (c *Client) State() zk.State { return c.zk.State() }
+func (c *Client) State() zk.State {
+	if c.isZero() {
+		return zk.StateDisconnected
+	}
+	return c.zk.State()
+}

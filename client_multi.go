@@ -24,8 +24,8 @@ import (
 // operation of [Hold.Check] is not for here where there is a chroot: its path is the
 // server's.
 func (c *Client) Multi(ops ...any) ([]zk.MultiResponse, error) {
-	if c.closed.Err() != nil {
-		return nil, errClientClosed
+	if err := c.over(); err != nil {
+		return nil, err
 	}
 	located, err := eachOp(ops, c.locateNew)
 	if err != nil {

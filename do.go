@@ -27,7 +27,7 @@ func newDoSettings(
 ) (s doSettings, err error) {
 	switch {
 	case ctx == nil:
-		return s, fmt.Errorf("recipes: %s: ctx is nil", op)
+		return s, fmt.Errorf("recipes: %s: %w", op, errNilCtx)
 	case isNil(lock):
 		return s, fmt.Errorf("recipes: %s: lock is nil", op)
 	}

@@ -34,6 +34,14 @@ func newElection(conn Conn, path, recipe, kind string, opts []Option) (*election
 	}, nil
 }
 
+// where is the election's path, "" of a zero value.
+func (e *election) where() string {
+	if e == nil {
+		return ""
+	}
+	return e.lock.path
+}
+
 // elect joins the queue and waits until the candidate leads.
 func (e *election) elect(ctx context.Context) (*Hold, error) {
 	term, err := e.lock.acquireAs(ctx, e.candidate, limit{})
@@ -70,6 +78,9 @@ func (e *election) stepDown(ctx context.Context) error {
 // the one with Holding. It takes a read for each of them; those who leave meanwhile are
 // not in it.
 func (e *election) Participants(ctx context.Context) ([]Participant, error) {
+	if err := usable("participants of", e.where(), ctx); err != nil {
+		return nil, err
+	}
 	return e.lock.Participants(ctx)
 }
 
@@ -82,6 +93,9 @@ func (e *election) Participants(ctx context.Context) ([]Participant, error) {
 // whom to ask, and not what may be done: that is for the leader's own Hold and for its
 // fencing token.
 func (e *election) Leader(ctx context.Context) (Participant, bool, error) {
+	if err := usable("leader of", e.where(), ctx); err != nil {
+		return Participant{}, false, err
+	}
 	s := session.Use(e.lock.conn, e.lock.config)
 	defer s.Release()
 	for {

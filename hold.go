@@ -181,11 +181,26 @@ func (h *Hold) FencingToken() int64 { return h.token }
 // wall clock where that has moved farther: a process or a machine that was stopped
 // meanwhile finds out just after it runs again. A Release does not close it, unless the
 // lock turns out to be lost.
-func (h *Hold) Lost() <-chan struct{} { return h.lost.Done() }
+func (h *Hold) Lost() <-chan struct{} {
+	if h.lost == nil {
+		return over.Done()
+	}
+	return h.lost.Done()
+}
+
+// over is done: nothing depends on the zero Hold.
+var over = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
 
 // Err returns nil while the lock is not known to be lost, and after that why it is,
 // matching ErrLockLost.
 func (h *Hold) Err() error {
+	if h.lost == nil {
+		return errZeroHold
+	}
 	for _, member := range h.members {
 		if err := member.Err(); err != nil {
 			return err
@@ -211,12 +226,18 @@ func (h *Hold) Err() error {
 func (h *Hold) Context(
 	parent context.Context,
 ) (ctx context.Context, cancel context.CancelFunc) {
+	if parent == nil {
+		parent = context.Background()
+	}
 	if h.releaser != nil {
 		parent = withShares(parent, h.releaser.shares())
 	}
 	ctx, end := context.WithCancelCause(parent)
 	if err := h.Err(); err != nil {
 		end(err)
+	}
+	if h.lost == nil {
+		return ctx, func() { end(nil) }
 	}
 	stop := context.AfterFunc(h.lost, func() { end(h.Err()) })
 	return ctx, func() {
@@ -238,7 +259,7 @@ func (h *Hold) Context(
 // zk.ErrBadVersion while the znode is there, and zk.ErrNoNode after that.
 func (h *Hold) Check() *zk.CheckVersionRequest {
 	version := int32(anyVersion)
-	if errors.Is(h.Err(), ErrHoldExpired) {
+	if h.lost == nil || errors.Is(h.Err(), ErrHoldExpired) {
 		version = noVersion
 	}
 	return &zk.CheckVersionRequest{Path: h.serverPath, Version: version}

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -38,12 +39,15 @@ type multiConn interface {
 func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	responses, err := h.multi(ops)
 	if err != nil {
-		return responses, wrap("multi under", h.path, err)
+		return responses, wrap("multi under", cmp.Or(h.path, "a hold"), err)
 	}
 	return responses, nil
 }
 
 func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
+	if h.lost == nil {
+		return nil, errZeroHold
+	}
 	holds := h.each()
 	conn, err := multiConnOf(holds)
 	if err != nil {

@@ -2,7 +2,6 @@ package recipes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -52,7 +51,7 @@ func (h *Hold) Release(ctx context.Context) error {
 	case h == nil || h.releaser == nil:
 		return fmt.Errorf("recipes: release a hold: %w: it was not acquired", ErrNotOwner)
 	case ctx == nil:
-		return errors.New("recipes: release a hold: ctx is nil")
+		return fmt.Errorf("recipes: release a hold: %w", errNilCtx)
 	}
 	return releaseOne(ctx, h.releaser.beginRelease)
 }

@@ -25,14 +25,15 @@ import (
 func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error) {
 	const op = "inspect"
 	settings, err := build(conn, path, nil)
+	if err == nil {
+		err = notNil(ctx)
+	}
 	if err != nil {
 		return nil, refuse(op, path, err)
 	}
 	s := session.Use(conn, settings.sessionConfig(conn))
 	defer s.Release()
-	own, err := inspectDir(
-		ctx, s, path, mutexName, readName, writeName, leaseName, latchName, kazooName,
-	)
+	own, err := inspectDir(ctx, s, path, inspected...)
 	if err != nil {
 		return nil, wrap(op, path, err)
 	}
@@ -46,6 +47,11 @@ func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error)
 	}
 	judgeSemaphore(gate, leases)
 	return participantsOf(slices.Concat(own, leases, gate)), nil
+}
+
+// inspected are the names of all znodes that are known to stand in a queue.
+var inspected = []string{
+	mutexName, readName, writeName, leaseName, latchName, kazooName,
 }
 
 // inspectDir looks at the participants of the given kinds.

@@ -61,6 +61,9 @@ func NewLeaderLatch(conn Conn, path string, opts ...Option) (*LeaderLatch, error
 // Outages and ends of the session do not end the wait. What no retry can mend does, and
 // Close: after it, Await returns an error.
 func (l *LeaderLatch) Await(ctx context.Context) (*Hold, error) {
+	if err := usable("await", l.where(), ctx); err != nil {
+		return nil, err
+	}
 	term, err := l.await(ctx)
 	if err != nil {
 		return nil, wrap("await", l.lock.path, err)
@@ -96,7 +99,7 @@ func (l *LeaderLatch) await(ctx context.Context) (*Hold, error) {
 // on the hold's Lost is closed) or Close is called. It asks nothing of ZooKeeper. What it
 // says can be over when the caller reads it: what depends on leading goes by the hold.
 func (l *LeaderLatch) HasLeadership() bool {
-	return l.closing.Err() == nil && l.lock.held(l.candidate) != nil
+	return l.where() != "" && l.closing.Err() == nil && l.lock.held(l.candidate) != nil
 }
 
 // Close steps down or leaves the queue, and ends every Await with an error. Before that
@@ -108,6 +111,9 @@ func (l *LeaderLatch) HasLeadership() bool {
 // An error that matches ErrLockLost says that the leadership had ended before, with no
 // Await since. To close what never led, or what is closed, is no error.
 func (l *LeaderLatch) Close(ctx context.Context) error {
+	if err := usable("close", l.where(), ctx); err != nil {
+		return err
+	}
 	l.close(errLatchClosed)
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTurnWithin)
 	defer cancel()

@@ -1,8 +1,10 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 )
 
@@ -23,7 +25,7 @@ type LeaderSelector struct {
 }
 
 // errRunning says that a candidate stands for election already.
-var errRunning = errors.New("another Run of this value is under way")
+var errRunning = errors.New("Run is already in progress on this LeaderSelector")
 
 // NewLeaderSelector returns a candidate of the election at path, which is created when
 // the first one queues. WithData names the candidate to those who look: by default it is
@@ -76,8 +78,11 @@ func (s *LeaderSelector) Run(
 	ctx context.Context, lead func(ctx context.Context, term *Hold) error,
 ) error {
 	const op = "run for"
+	if err := usable(op, s.where(), ctx); err != nil {
+		return err
+	}
 	if lead == nil {
-		return wrap(op, s.lock.path, errors.New("lead: is nil"))
+		return wrap(op, s.lock.path, errors.New("lead is nil"))
 	}
 	if s.running.Swap(true) {
 		return wrap(op, s.lock.path, errRunning)
@@ -93,14 +98,24 @@ func (s *LeaderSelector) Run(
 		case ctx.Err() != nil:
 			return s.endOfRun(ctx, failed, untold(ended, failed, term))
 		case lost && failed != nil:
-			s.lock.queue.Log.Warn("zookeeper leader selector: standing anew after a loss",
-				"path", s.lock.path, "loss", ended, "error", failed)
+			s.logLoss(cmp.Or(term.Err(), ended), failed)
 		case !lost && ended != nil:
 			return errors.Join(failed, ended)
 		case !lost && failed != nil:
 			return failed
 		}
 	}
+}
+
+// logLoss logs what lead returned after a loss. Most likely that is the loss, or wraps
+// it: then it is not logged twice.
+func (s *LeaderSelector) logLoss(loss, failed error) {
+	attrs := []any{"path", s.lock.path, "error", failed}
+	if !strings.Contains(failed.Error(), loss.Error()) {
+		attrs = append(attrs, "loss", loss)
+	}
+	s.lock.queue.Log.Warn(
+		"zookeeper leader selector: leadership lost, rejoining", attrs...)
 }
 
 // serve calls lead for a term, and gives that up whatever lead does. failed is what lead

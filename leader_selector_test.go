@@ -303,7 +303,7 @@ func TestASecondRunIsRefused(t *testing.T) {
 		now := c.leads()
 		again := runFor(t, c.selector)
 		require.EqualError(t, again.ended(),
-			"recipes: run for /election: another Run of this value is under way")
+			"recipes: run for /election: Run is already in progress on this LeaderSelector")
 		require.Empty(t, again.terms)
 		require.NoError(t, now.hold.Err())
 		now.end <- errRetired
@@ -312,7 +312,7 @@ func TestASecondRunIsRefused(t *testing.T) {
 		again = runFor(t, c.selector)
 		again.leads().end <- errRetired
 		require.Equal(t, errRetired, again.ended(), "the value is of use after that")
-		require.ErrorContains(t, c.selector.Run(t.Context(), nil), "lead: is nil")
+		require.ErrorContains(t, c.selector.Run(t.Context(), nil), "lead is nil")
 	})
 }
 

@@ -27,6 +27,10 @@ import (
 // the value begins anew; several may run at once.
 func (e *election) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
 	return func(yield func(Participant, error) bool) {
+		if err := usable("leaders of", e.where(), ctx); err != nil {
+			yield(Participant{}, err)
+			return
+		}
 		s := session.Use(e.lock.conn, e.lock.config)
 		defer s.Release()
 		told, last := false, Participant{}
@@ -70,6 +74,10 @@ func (r *reentrant) WatchParticipants(
 	ctx context.Context,
 ) iter.Seq2[[]Participant, error] {
 	return func(yield func([]Participant, error) bool) {
+		if err := usable("participants of", r.where(), ctx); err != nil {
+			yield(nil, err)
+			return
+		}
 		s := session.Use(r.conn, r.config)
 		defer s.Release()
 		told, last := false, []Participant(nil)

@@ -63,6 +63,14 @@ func newLeaseLock(s *InterProcessSemaphoreV2, n int) *leaseLock {
 	return &leaseLock{semaphore: s, n: n, alone: s.most > 0 && n > s.most-n}
 }
 
+// where is the semaphore's path, "" of a zero value.
+func (m *leaseLock) where() string {
+	if m == nil {
+		return ""
+	}
+	return m.semaphore.path
+}
+
 // Acquire implements InterProcessLock.
 func (m *leaseLock) Acquire(ctx context.Context) error {
 	_, err := m.take(ctx, limit{})
@@ -79,6 +87,9 @@ func (m *leaseLock) AcquireTimeout(
 
 // take implements nativeLock. What it has taken is one stay, whoever the owner is.
 func (m *leaseLock) take(ctx context.Context, l limit) (taken, error) {
+	if err := usable("acquire", m.where(), ctx); err != nil {
+		return taken{}, err
+	}
 	s := &stay{lock: m, who: ownerOf(ctx, m)}
 	_, err := m.semaphore.acquireWithin(ctx, m.n, l, func(leases []*Lease) func() {
 		m.enter(s, leases)
@@ -175,6 +186,9 @@ func (m *leaseLock) Release(ctx context.Context) error {
 func (m *leaseLock) beginRelease(
 	ctx context.Context,
 ) (finish func(context.Context) error) {
+	if err := usable("release", m.where(), ctx); err != nil {
+		return failed(err)
+	}
 	return m.release(ctx, m.ofOwner(ctx), errNotHeld)
 }
 
@@ -199,6 +213,9 @@ func (m *leaseLock) Hold(ctx context.Context) *Hold {
 
 // hold returns the hold of the chosen stay.
 func (m *leaseLock) hold(chosen choice) *Hold {
+	if m == nil {
+		return nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s := chosen(); s != nil {
@@ -218,6 +235,9 @@ func (m *leaseLock) ownerKey() any { return m }
 // IsAcquiredInThisProcess reports whether the lock is held through this value. One that
 // is lost is not held.
 func (m *leaseLock) IsAcquiredInThisProcess() bool {
+	if m == nil {
+		return false
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.ContainsFunc(m.stays, func(s *stay) bool {

@@ -72,7 +72,7 @@ func (e busyError) Unwrap() []error { return []error{ErrBusy, e.error} }
 // others were ahead. That another lock was busy can be why ctx was cancelled, as by an
 // errgroup; of this lock it says nothing.
 func heldOrBusy(ctx context.Context, err error) (held bool, _ error) {
-	cancelled := ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
+	cancelled := ctx != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
 	if errors.Is(err, ErrBusy) && !cancelled {
 		return false, nil
 	}

@@ -115,8 +115,8 @@ func (m *InterProcessMultiLock) take(ctx context.Context, l limit) (taken, error
 
 // takeAll acquires all members, again and again unless they are to be tried once.
 func (m *InterProcessMultiLock) takeAll(ctx context.Context, l limit) ([]taken, error) {
-	if m.bad != nil {
-		return nil, m.bad
+	if err := m.unusable(ctx); err != nil {
+		return nil, err
 	}
 	if err := m.lostBy(ctx); err != nil {
 		return nil, err
@@ -140,6 +140,19 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, l limit) ([]taken, 
 			)
 		}
 	}
+}
+
+// unusable tells why a method cannot be called with ctx.
+func (m *InterProcessMultiLock) unusable(ctx context.Context) error {
+	switch {
+	case m.bad != nil:
+		return m.bad
+	case len(m.locks) == 0:
+		return fmt.Errorf("recipes: multi lock: %w", errZero)
+	case ctx == nil:
+		return fmt.Errorf("recipes: multi lock: %w", errNilCtx)
+	}
+	return nil
 }
 
 // lostBy tells of a member that ctx's owner has lost and not released. Reentrant members
@@ -233,8 +246,8 @@ func (m *InterProcessMultiLock) Release(ctx context.Context) error {
 func (m *InterProcessMultiLock) beginRelease(
 	ctx context.Context,
 ) (finish func(context.Context) error) {
-	if m.bad != nil {
-		return func(context.Context) error { return m.bad }
+	if err := m.unusable(ctx); err != nil {
+		return failed(err)
 	}
 	begin := make([]beginner, len(m.locks))
 	for i, lock := range m.locks {
@@ -249,7 +262,7 @@ func (m *InterProcessMultiLock) beginRelease(
 
 // IsAcquiredInThisProcess reports whether all members are.
 func (m *InterProcessMultiLock) IsAcquiredInThisProcess() bool {
-	return m.bad == nil &&
+	return m.bad == nil && len(m.locks) > 0 &&
 		!slices.ContainsFunc(m.locks, func(lock InterProcessLock) bool {
 			return !lock.IsAcquiredInThisProcess()
 		})

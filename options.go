@@ -33,6 +33,7 @@ type settings struct {
 	lossMargin     time.Duration
 	maxHold        *time.Duration
 	names          []string // of others' znodes, see WithNames
+	look           *seqnode.Lookout
 }
 
 // WithData sets what the lock znodes hold, for people and programs that look at the
@@ -55,8 +56,11 @@ func WithACL(acl []zk.ACL) Option {
 }
 
 // WithLogger sets where the lock writes what it does on its own: places in the queue that
-// were lost, znodes that could not be deleted, a session timeout that is not known.
-// Default: nowhere.
+// were lost, znodes that could not be deleted, a session timeout that is not known. The
+// first list that shows another recipe's znodes at the path is a warning, once for each
+// value: recipes that do not see each other's znodes do not exclude each other. No list
+// is made for that. So a semaphore, which lists two directories below its path, does not
+// see a mutex there, but a mutex sees the semaphore. Default: nowhere.
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
 
 // WithSessionTimeout tells the session timeout that a bare *zk.Conn has negotiated with
@@ -243,9 +247,9 @@ func newSettings(opts []Option) (settings, error) {
 	case len(s.acl) == 0:
 		return s, errors.New("WithACL: the list is empty")
 	case s.logger == nil:
-		return s, errors.New("WithLogger: nil")
+		return s, errors.New("WithLogger: logger is nil")
 	case s.observed && s.observer == nil:
-		return s, errors.New("WithObserver: nil")
+		return s, errors.New("WithObserver: observer is nil")
 	case s.sessionTimeout != nil && *s.sessionTimeout <= 0:
 		return s, fmt.Errorf("WithSessionTimeout: %v is not positive", *s.sessionTimeout)
 	case s.serverTick != nil && *s.serverTick <= 0:
@@ -325,12 +329,19 @@ func checkConn(conn Conn) error {
 	switch {
 	case !v.IsValid(), v.Kind() == reflect.Pointer && v.IsNil():
 		return errors.New("conn: is nil")
+	case isZeroClient(conn):
+		return fmt.Errorf("conn: %w; see Connect", errZero)
 	case !v.Comparable():
 		return fmt.Errorf(
 			"conn: the type %T is not comparable; use a pointer to it", conn,
 		)
 	}
 	return nil
+}
+
+func isZeroClient(conn Conn) bool {
+	c, ok := wrapped[*Client](conn)
+	return ok && c.isZero()
 }
 
 // sessionConfig is what the session room needs to know of conn.
@@ -382,6 +393,7 @@ func (s *settings) queue(
 	q := &seqnode.Queue{
 		Dir: dir, Kind: kind, Kinds: slices.Concat(kinds, s.names), Rule: rule,
 		Data: s.data, ACL: s.acl, Log: s.logger, LossMargin: s.lossMargin,
+		Lookout: s.look,
 	}
 	if s.maxHold != nil {
 		q.MaxHold = *s.maxHold

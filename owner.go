@@ -45,13 +45,21 @@ type share struct {
 // WithOwner returns a ctx that carries a new owner, different from every other. Whoever
 // uses that ctx, or one derived from it, on whatever goroutine, is that owner: it may
 // re-enter a lock that the owner holds, and release it. That is so for every lock, also
-// in a ctx that Do or Hold.Context has made for one.
+// in a ctx that Do or Hold.Context has made for one. A nil ctx stands for
+// context.Background().
 func WithOwner(ctx context.Context) context.Context {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	return context.WithValue(ctx, ownerKey{}, &owners{all: aNewOwner()})
 }
 
-// ownerOf returns the owner that ctx carries for lock, or the calling goroutine.
+// ownerOf returns the owner that ctx carries for lock, or the calling goroutine. Of a nil
+// ctx it is the zero owner, who holds nothing.
 func ownerOf(ctx context.Context, lock ownedLock) owner {
+	if ctx == nil {
+		return owner{}
+	}
 	if o, ok := ctx.Value(ownerKey{}).(*owners); ok {
 		if who := o.of(lock); who != (owner{}) {
 			return who

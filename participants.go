@@ -55,6 +55,9 @@ func kindBy(name string) string { return cmp.Or(kindOf[name], kindOf[mutexName])
 // as of now at the leader (Curator's getParticipantNodes). A lock that was never used has
 // none.
 func (r *reentrant) ParticipantNodes(ctx context.Context) ([]string, error) {
+	if err := usable("participants of", r.where(), ctx); err != nil {
+		return nil, err
+	}
 	return participantNodes(ctx, r.conn, r.config, r.queue)
 }
 
@@ -80,6 +83,9 @@ func participantNodes(
 // Participants returns the whole queue, in order. It takes a read for each participant;
 // those who leave meanwhile are not in it.
 func (r *reentrant) Participants(ctx context.Context) ([]Participant, error) {
+	if err := usable("participants of", r.where(), ctx); err != nil {
+		return nil, err
+	}
 	s := session.Use(r.conn, r.config)
 	defer s.Release()
 	members, err := r.queue.Members(ctx, s)

@@ -50,12 +50,23 @@ type claim struct {
 func newReentrant(
 	conn Conn, s settings, recipe, path, kind string, kinds []string, rule seqnode.Rule,
 ) *reentrant {
+	if s.look == nil {
+		s.look = s.lookout(recipe, path)
+	}
 	return &reentrant{
 		conn: conn, path: path, config: s.sessionConfig(conn),
 		steps: &steps{recipe: recipe, path: path, observer: s.observer},
 		queue: s.queue(path, kind, kinds, rule), keeps: s.keep != nil,
 		revocable: make(chan struct{}), claims: map[owner]*claim{},
 	}
+}
+
+// where is the lock's path, "" of a zero value.
+func (r *reentrant) where() string {
+	if r == nil {
+		return ""
+	}
+	return r.path
 }
 
 // Acquire implements InterProcessLock. An owner that holds the lock re-enters without
@@ -81,6 +92,9 @@ func (r *reentrant) take(ctx context.Context, l limit) (taken, error) {
 }
 
 func (r *reentrant) acquireWithin(ctx context.Context, l limit) (*Hold, error) {
+	if err := usable("acquire", r.where(), ctx); err != nil {
+		return nil, err
+	}
 	hold, err := r.acquireAs(ctx, ownerOf(ctx, r), l)
 	if err != nil {
 		return nil, wrap("acquire", r.path, err)
@@ -275,6 +289,9 @@ func (r *reentrant) abandon(c *claim) {
 // Release implements InterProcessLock. It gives ErrNotOwner to an owner that does not
 // hold the lock.
 func (r *reentrant) Release(ctx context.Context) error {
+	if err := usable("release", r.where(), ctx); err != nil {
+		return err
+	}
 	if err := r.releaseAs(ctx, ownerOf(ctx, r)); err != nil {
 		return wrap("release", r.path, err)
 	}
@@ -294,6 +311,9 @@ func (r *reentrant) releaseAs(ctx context.Context, who owner) error {
 func (r *reentrant) beginRelease(
 	ctx context.Context,
 ) (finish func(context.Context) error) {
+	if err := usable("release", r.where(), ctx); err != nil {
+		return failed(err)
+	}
 	return r.beginUnwound(ctx, func() (*Hold, bool, error) {
 		return r.unwind(ownerOf(ctx, r))
 	})
@@ -367,6 +387,9 @@ func (r *reentrant) notOwnerLocked() error {
 
 // holdOf implements ownedLock.
 func (r *reentrant) holdOf(who owner) *Hold {
+	if r == nil {
+		return nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c := r.claims[who]; c != nil {
@@ -377,7 +400,7 @@ func (r *reentrant) holdOf(who owner) *Hold {
 
 // ownerKey implements ownedLock.
 func (r *reentrant) ownerKey() any {
-	if r.pair != nil {
+	if r != nil && r.pair != nil {
 		return r.pair
 	}
 	return r
@@ -397,6 +420,9 @@ func (c *claim) holds() bool { return c.hold != nil && c.hold.Err() == nil }
 // IsAcquiredInThisProcess reports whether any owner holds the lock through this value. A
 // lock that is lost is not held.
 func (r *reentrant) IsAcquiredInThisProcess() bool {
+	if r == nil {
+		return false
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.claims {
@@ -435,6 +461,9 @@ func (r *reentrant) LockPath(ctx context.Context) string {
 // holds; nil ends that. A znode of a revocable lock takes one read and one watch at once,
 // instead of only when it lasts.
 func (r *reentrant) MakeRevocable(listener func()) {
+	if r == nil {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.listener = listener

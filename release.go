@@ -26,6 +26,9 @@ type beginner func(ctx context.Context) (finish func(context.Context) error)
 // releaseOne is Release.
 func releaseOne(ctx context.Context, begin beginner) error {
 	finish := begin(ctx)
+	if ctx == nil { // begin has refused it
+		return finish(ctx)
+	}
 	within, cancel := forRelease(ctx)
 	defer cancel()
 	return finish(within)

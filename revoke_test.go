@@ -123,9 +123,10 @@ func TestAttemptRevoke(t *testing.T) {
 	t.Parallel()
 	p, path := locktest.SharedPeer(t), zkserver.Path(t)
 	require.NoError(
-		t, recipes.AttemptRevoke(t.Context(), p.Conn, path+"/gone"),
+		t, recipes.AttemptRevoke(t.Context(), p.Conn, path+"/gone-lock-0000000007"),
 		"a znode that is gone is no error",
 	)
+	path += "-lock-0000000007"
 	_, err := p.Conn.Create(
 		path, nil, 0,
 		[]zk.ACL{{Perms: zk.PermRead | zk.PermDelete, Scheme: "world", ID: "anyone"}},
@@ -135,7 +136,7 @@ func TestAttemptRevoke(t *testing.T) {
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 	require.ErrorContains(t, err, "revoke "+path)
 
-	node := path + "-node"
+	node := path + "-lock-0000000008"
 	_, err = p.Conn.Create(node, nil, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	cut := p.Tap.LoseReply("setData", 1)
@@ -156,4 +157,34 @@ func TestAttemptRevoke(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, locktest.Within(t, ended, "revoke"), context.Canceled)
 	p.Tap.Refuse(false)
+}
+
+// It overwrote what is no lock's, and returned nil.
+func TestAttemptRevokeOverwritesNothingElse(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		_, err := b.Other.Create("/config", []byte("x=1"), 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		for _, path := range []string{
+			"/config", "/", "/config-0000000007", "/a/lock-", "/lock-0000000007/a",
+			"/_c_1-lock-000000007", "/_c_1-lock-00000000071", "/_c_1-LOCK-0000000007",
+		} {
+			err := recipes.AttemptRevoke(t.Context(), b.Ours, path)
+			require.ErrorContains(t, err, "recipes: revoke "+path+": this is not the path")
+		}
+		data, _, err := b.Other.Get("/config")
+		require.NoError(t, err)
+		require.Equal(t, "x=1", string(data))
+		for _, name := range []string{
+			"lock-0000000007", "_c_1-lock-0000000007", "_c_1-__READ__0000000007",
+			"_c_1-__WRIT__0000000007", "_c_1-lease-0000000007", "_c_1-latch-0000000007",
+			"1__lock__0000000007", "_c_1-lock--2147483648",
+		} {
+			node, err := b.Other.Create("/"+name, nil, 0, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+			require.NoError(t, recipes.AttemptRevoke(t.Context(), b.Ours, node))
+			data, _, err := b.Other.Get(node)
+			require.NoError(t, err)
+			require.Equal(t, "__REVOKE__", string(data))
+		}
+	})
 }

@@ -51,6 +51,7 @@ func NewInterProcessReadWriteLock(
 	if err != nil {
 		return nil, refuse("NewInterProcessReadWriteLock", path, err)
 	}
+	settings.look = settings.lookout("read/write lock", path)
 	kinds := []string{readName, writeName}
 	read := newReentrant(
 		conn, settings, "read lock", path, readName, kinds, readWriteRule,
@@ -77,10 +78,20 @@ func NewInterProcessReadWriteLock(
 }
 
 // ReadLock returns the shared side; always the same value.
-func (l *InterProcessReadWriteLock) ReadLock() *ReadLock { return l.read }
+func (l *InterProcessReadWriteLock) ReadLock() *ReadLock {
+	if l.read == nil {
+		return new(ReadLock)
+	}
+	return l.read
+}
 
 // WriteLock returns the exclusive side; always the same value.
-func (l *InterProcessReadWriteLock) WriteLock() *WriteLock { return l.write }
+func (l *InterProcessReadWriteLock) WriteLock() *WriteLock {
+	if l.write == nil {
+		return new(WriteLock)
+	}
+	return l.write
+}
 
 // readWriteRule: a writer waits for the node right ahead, a reader for the nearest write
 // node ahead. (Curator's reader watches the first one, and all readers behind later

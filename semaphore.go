@@ -88,6 +88,7 @@ func newSemaphore(
 	case len(settings.names) > 0:
 		return nil, errors.New("WithNames: a semaphore counts nothing but its leases")
 	}
+	settings.look = settings.lookout("semaphore", path)
 	queue := func(dir, kind string, rule seqnode.Rule) *seqnode.Queue {
 		return settings.queue(zkpath.Join(path, dir), kind, []string{kind}, rule)
 	}
@@ -135,6 +136,9 @@ func (s *InterProcessSemaphoreV2) AcquireTimeout(
 func (s *InterProcessSemaphoreV2) acquireWithin(
 	ctx context.Context, n int, l limit, keep keeper,
 ) (leases []*Lease, err error) {
+	if err := usable("acquire", s.path, ctx); err != nil {
+		return nil, err
+	}
 	err = l.keep(ctx, func(within context.Context, once bool) (err error) {
 		leases, err = s.acquire(within, ctx, n, once, keep)
 		return err
@@ -294,6 +298,9 @@ func (s *InterProcessSemaphoreV2) awaitStandstill(
 func (s *InterProcessSemaphoreV2) ParticipantNodes(
 	ctx context.Context,
 ) ([]string, error) {
+	if err := usable("participants of", s.path, ctx); err != nil {
+		return nil, err
+	}
 	return participantNodes(ctx, s.conn, s.config, s.leases)
 }
 
@@ -301,6 +308,9 @@ func (s *InterProcessSemaphoreV2) ParticipantNodes(
 // such an error; the others are released all the same.
 func (s *InterProcessSemaphoreV2) ReturnAll(ctx context.Context, leases []*Lease) error {
 	return releaseOne(ctx, func(ctx context.Context) func(context.Context) error {
+		if err := usable("release", s.path, ctx); err != nil {
+			return failed(err)
+		}
 		return s.beginReturning(ctx, leases)
 	})
 }
@@ -333,7 +343,18 @@ type Lease struct {
 // Release gives the lease back, as InterProcessLock.Release releases a lock: ErrLockLost
 // says that it had been lost before. It may be called again, which does nothing.
 func (l *Lease) Release(ctx context.Context) error {
+	if err := usable("release", l.where(), ctx); err != nil {
+		return err
+	}
 	return releaseOne(ctx, l.beginRelease)
+}
+
+// where is the semaphore's path, "" of a zero value.
+func (l *Lease) where() string {
+	if l.sem == nil {
+		return ""
+	}
+	return l.sem.path
 }
 
 // beginRelease is a beginner.
@@ -345,6 +366,9 @@ func (l *Lease) beginRelease(ctx context.Context) (finish func(context.Context) 
 func (l *Lease) beginReleaseOr(
 	ctx context.Context, again error,
 ) (finish func(context.Context) error) {
+	if err := usable("release", l.where(), ctx); err != nil {
+		return failed(err)
+	}
 	if l.released.Swap(true) {
 		return func(context.Context) error { return again }
 	}
@@ -367,6 +391,9 @@ func (r leaseReleaser) beginRelease(
 // Data returns what the lease's znode holds: by default the address of the host that
 // acquired it.
 func (l *Lease) Data(ctx context.Context) ([]byte, error) {
+	if err := usable("data of a lease", l.where(), ctx); err != nil {
+		return nil, err
+	}
 	s := session.Use(l.sem.conn, l.sem.config)
 	defer s.Release()
 	data, err := session.Call(ctx, s, func() ([]byte, error) {
@@ -383,20 +410,25 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 // it, and transactions that are done only while it lasts. It is always the same one. Its
 // Release is the lease's, but for a lease that was released before, of which it says
 // ErrNotOwner.
-func (l *Lease) Hold() *Hold { return l.hold }
+func (l *Lease) Hold() *Hold {
+	if l.hold == nil {
+		return new(Hold)
+	}
+	return l.hold
+}
 
 // NodeName returns the name of the lease's znode, without the path.
 func (l *Lease) NodeName() string {
-	_, name := zkpath.Split(l.hold.path)
+	_, name := zkpath.Split(l.Hold().path)
 	return name
 }
 
 // FencingToken is Hold.FencingToken. Leases that were acquired together may have the same
 // one; those that are out together do not fence each other.
-func (l *Lease) FencingToken() int64 { return l.hold.FencingToken() }
+func (l *Lease) FencingToken() int64 { return l.Hold().FencingToken() }
 
 // Lost is Hold.Lost.
-func (l *Lease) Lost() <-chan struct{} { return l.hold.Lost() }
+func (l *Lease) Lost() <-chan struct{} { return l.Hold().Lost() }
 
 // Err is Hold.Err.
-func (l *Lease) Err() error { return l.hold.Err() }
+func (l *Lease) Err() error { return l.Hold().Err() }

@@ -29,7 +29,7 @@ func sharedLimit(conn Conn, config session.Config, path string) seqnode.Limit {
 		defer s.Release()
 		if watch { // first, so that no change goes unseen
 			if changed, err = s.Watch(ctx, path); err != nil {
-				return 0, nil, fmt.Errorf("shared count %s: %w", path, err)
+				return 0, nil, badCount(path, err)
 			}
 		}
 		data, err := session.Call(ctx, s, func() ([]byte, error) {
@@ -43,10 +43,18 @@ func sharedLimit(conn Conn, config session.Config, path string) seqnode.Limit {
 			most, err = parseCount(data)
 		}
 		if err != nil {
-			return 0, nil, fmt.Errorf("shared count %s: %w", path, err)
+			return 0, nil, badCount(path, err)
 		}
 		return most, changed, nil
 	}
+}
+
+// badCount says why the maximum at path could not be read.
+func badCount(path string, err error) error {
+	if errors.Is(err, zk.ErrNoNode) && session.Cancellation(err) == nil {
+		return fmt.Errorf("shared count %s: %w; create it with SetSharedCount", path, err)
+	}
+	return fmt.Errorf("shared count %s: %w", path, err)
 }
 
 // parseCount reads what Curator's SharedCount writes: a big-endian int32.
@@ -66,6 +74,9 @@ func parseCount(data []byte) (int, error) {
 func SetSharedCount(ctx context.Context, conn Conn, countPath string, maximum int) error {
 	const op = "set shared count"
 	settings, err := build(conn, countPath, nil)
+	if err == nil {
+		err = notNil(ctx)
+	}
 	if err == nil && (maximum < 1 || maximum > math.MaxInt32) {
 		err = fmt.Errorf("max: %d is not between 1 and %d", maximum, math.MaxInt32)
 	}

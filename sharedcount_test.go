@@ -102,6 +102,7 @@ func TestSharedMaximum(t *testing.T) {
 	s := sharedSemaphore(p, dir, count)
 	_, err := s.Acquire(t.Context())
 	require.ErrorIs(t, err, zk.ErrNoNode)
+	require.ErrorContains(t, err, "create it with SetSharedCount")
 	require.ErrorContains(t, err, "shared count "+count)
 	other.AwaitChildren(dir+"/leases", 0)
 	other.AwaitChildren(dir+"/locks", 0)

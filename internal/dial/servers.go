@@ -58,7 +58,7 @@ func withPort(s string) (string, error) {
 	case strings.Contains(s, ":"):
 		var err error
 		if host, port, err = net.SplitHostPort(s); err != nil {
-			return "", err
+			return "", withoutBrackets(s, err)
 		}
 	}
 	if host == "" {
@@ -71,6 +71,19 @@ func withPort(s string) (string, error) {
 		return "", fmt.Errorf("port %q is not between 1 and 65535", port)
 	}
 	return net.JoinHostPort(host, port), nil
+}
+
+// withoutBrackets is err with what was meant, where that is an IPv6 address.
+func withoutBrackets(s string, err error) error {
+	at := strings.LastIndexByte(s, ':')
+	host, port := s[:at], s[at+1:]
+	meant := "[" + s + "]"
+	if net.ParseIP(host) != nil && len(port) >= 4 {
+		meant = net.JoinHostPort(host, port)
+	} else if net.ParseIP(s) == nil {
+		return err
+	}
+	return fmt.Errorf("%w; write an IPv6 address in brackets, such as %s", err, meant)
 }
 
 // shuffled is the default zk.HostProvider: all servers in turn, in random order. Unlike

@@ -29,18 +29,21 @@ func TestParseConnectString(t *testing.T) {
 		require.Equal(t, want.chroot, chroot, s)
 	}
 	for s, why := range map[string]string{
-		"":         "connect string: is empty",
-		"a,,b":     `server "": has no host`,
-		"/b":       `server "": has no host`,
-		"a b":      `server "a b": is not a host name`,
-		"u@a":      `server "u@a": is not a host name`,
-		"zk://a/b": `connect string: has a scheme; want host:port,host:port/chroot`,
-		"a:0":      `port "0" is not between`,
-		"a:65536":  `port "65536" is not between`,
-		"::1":      "too many colons",
-		"a/b,c/b":  `chroot "/b,c/b" has a comma`,
-		"a/b/":     `connect string: chroot: path "/b/" ends in "/"`,
-		"a/b/../c": `has a name ".." in it`,
+		"":                          "connect string: is empty",
+		"a,,b":                      `server "": has no host`,
+		"/b":                        `server "": has no host`,
+		"a b":                       `server "a b": is not a host name`,
+		"u@a":                       `server "u@a": is not a host name`,
+		"zk://a/b":                  `connect string: has a scheme; want host:port,host:port/chroot`,
+		"a:0":                       `port "0" is not between`,
+		"a:65536":                   `port "65536" is not between`,
+		"::1":                       "too many colons in address; write an IPv6 address in brackets, such as [::1]",
+		"::1:2181":                  "such as [::1]:2181",
+		"h:1:2":                     `server "h:1:2": address h:1:2: too many colons in address`,
+		"2001:db8:0:0:0:0:0:1:2181": "such as [2001:db8:0:0:0:0:0:1]:2181",
+		"a/b,c/b":                   `chroot "/b,c/b" has a comma`,
+		"a/b/":                      `connect string: chroot: path "/b/" ends in "/"`,
+		"a/b/../c":                  `has a name ".." in it`,
 	} {
 		_, _, err := dial.ParseConnectString(s)
 		require.ErrorContains(t, err, why, s)

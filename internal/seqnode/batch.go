@@ -149,7 +149,7 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 	if err != nil {
 		return v, err
 	}
-	v.queue, v.pzxid = participants(l.children, b.q.Kinds), l.pzxid
+	v.queue, v.pzxid = b.q.members(l.children), l.pzxid
 	for _, n := range b.nodes() {
 		if !v.has(n) {
 			if l.proven {

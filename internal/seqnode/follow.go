@@ -105,7 +105,7 @@ func (f *follower) list(ctx context.Context) ([]Name, error) {
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
-	members := participants(l.children, f.q.Kinds)
+	members := f.q.members(l.children)
 	if len(members) == 0 {
 		members, err = f.listAndWatch(ctx)
 		if err != nil || len(members) == 0 {
@@ -140,6 +140,6 @@ func (f *follower) listAndWatch(ctx context.Context) ([]Name, error) {
 		if missing != "" {
 			return nil, nil
 		}
-		return participants(children, f.q.Kinds), nil
+		return f.q.members(children), nil
 	}
 }

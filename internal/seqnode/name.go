@@ -34,6 +34,12 @@ func parse(text string, kinds []string) (Name, bool) {
 	return Name{}, false
 }
 
+// IsMember tells whether text is the name of a participant of one of the given kinds.
+func IsMember(text string, kinds ...string) bool {
+	_, ok := parse(text, kinds)
+	return ok
+}
+
 // parseSeq reads the number that stands behind kind at the end of text: ten characters,
 // or eleven of a number below -999999999, which there is once the server's signed 32-bit
 // counter has wrapped.

@@ -396,7 +396,10 @@ func (p *place) where(at int) string {
 		return ""
 	case st != nil:
 		n := st.node
-		return position{ahead: p.standing(at).ahead, blocker: n.Path, local: n}.String()
+		// Nobody knows through which values those came who are in it.
+		return position{
+			ahead: p.standing(at).ahead, blocker: n.Path, local: n, elsewhere: true,
+		}.String()
 	case p.coming == nil:
 		return ""
 	}

@@ -36,7 +36,9 @@ type Queue struct {
 	// number.
 	Relist bool
 	Log    *slog.Logger
-	Keep   Keeping // of a queue for EnterKept
+	// what should not be in the directory; nil: nobody cares
+	Lookout *Lookout
+	Keep    Keeping // of a queue for EnterKept
 	// LossMargin is by how much earlier than it must Lost is told to who is out of touch,
 	// and for how long after that its znode stays; see session.Session.Hold.
 	LossMargin time.Duration
@@ -136,7 +138,7 @@ func (q *Queue) Members(ctx context.Context, s *session.Session) ([]Name, error)
 	if err != nil {
 		return nil, err
 	}
-	return participants(l.children, q.Kinds), nil
+	return q.members(l.children), nil
 }
 
 // Ahead tells how many are ahead of a znode, or of where it was. It takes one list.

@@ -124,7 +124,7 @@ func (st *stay) followed() (followed bool, left <-chan zk.Event, err error) {
 	if err != nil {
 		return true, nil, err
 	}
-	queue := participants(children, n.q.Kinds)
+	queue := n.q.members(children)
 	for self, m := range queue {
 		if m.Text == n.name.Text {
 			return n.followedIn(queue, self), left, nil

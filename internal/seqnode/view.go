@@ -11,6 +11,8 @@ type view struct {
 	queue []Name // in order
 	pzxid int64  // see listing
 	asked time.Time
+	// of what should not be in the directory one; "": nothing
+	foreign string
 
 	gone int // that many, of the first, have gone since; guarded by crowd.mu
 }
@@ -21,7 +23,10 @@ func newView(q *Queue, l listing) (*view, error) {
 	if err := checkSpread(q.Dir, queue); err != nil {
 		return nil, err
 	}
-	return &view{queue: queue, pzxid: l.pzxid, asked: l.asked}, nil
+	return &view{
+		queue: queue, foreign: q.foreign(l.children, len(queue)),
+		pzxid: l.pzxid, asked: l.asked,
+	}, nil
 }
 
 func (v *view) find(name Name) (at int, ok bool) {

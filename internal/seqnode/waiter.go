@@ -42,9 +42,11 @@ type position struct {
 	blocker string  // the path of the one to wait for, "" if it is the participant's turn
 	passed  *passed // the blocker, once it has gone
 	local   *Node   // the blocker, if it is of this process and had not ended
-	alone   bool    // it is the nearest of this process; nobody has asked about others
-	last    bool    // once the blocker has gone nobody blocks, and nobody can turn up
-	first   bool    // nobody at all is ahead, once the blocker has gone
+	// the local blocker came through another value: it can be the same owner's
+	elsewhere bool
+	alone     bool // it is the nearest of this process; nobody has asked about others
+	last      bool // once the blocker has gone nobody blocks, and nobody can turn up
+	first     bool // nobody at all is ahead, once the blocker has gone
 }
 
 // String says who is ahead, "" if nobody is.
@@ -53,7 +55,11 @@ func (p position) String() string {
 		return ""
 	}
 	whose := ""
-	if p.local != nil { // maybe the waiter's own, through another value
+	switch {
+	case p.local != nil && p.elsewhere:
+		whose = ", of this process (it can be the waiter's own, through another value " +
+			"of this path)"
+	case p.local != nil:
 		whose = ", of this process"
 	}
 	return fmt.Sprintf("%d ahead, behind %s%s", p.ahead, p.blocker, whose)
@@ -156,6 +162,7 @@ func (w *waiter) behindOwn() (position, bool) {
 	}
 	return position{
 		ahead: ahead, blocker: blocker.Path, local: blocker, alone: true,
+		elsewhere: !n.q.isOneWith(blocker.q),
 	}, true
 }
 
@@ -192,6 +199,7 @@ func (w *waiter) view(ctx context.Context) (v *view, proven bool, err error) {
 // positionIn applies the rule to a list that shows the znode at the index self.
 func (w *waiter) positionIn(v *view, self int) position {
 	n := w.node
+	n.q.tellForeign(v.foreign) // a list of another value may have shown it
 	// Nobody has joined later, so the last change of the directory is our create, or came
 	// behind it: a token that is ours, and less than that of those who follow.
 	if self == len(v.queue)-1 {
@@ -210,6 +218,7 @@ func (w *waiter) positionIn(v *view, self int) position {
 	if p.local = n.neighbour(p.blocker); p.local != nil && p.local.ended.Err() != nil {
 		p.local = nil // something can still be done under it: see yields
 	}
+	p.elsewhere = p.local != nil && !n.q.isOneWith(p.local.q)
 	way.pass(at)
 	p.passed = &passed{blocker, way.skipped}
 	p.last = way.next() < 0 && !n.q.Relist

@@ -12,8 +12,10 @@ import (
 
 // Below the World's root.
 const (
-	storesDir    = "/stores"    // what is written to in one transaction with Hold.Check
-	forbiddenDir = "/forbidden" // where nobody may create, delete or set anything
+	storesDir = "/stores" // what is written to in one transaction with Hold.Check
+	// where nobody may create, delete or set anything; called like a lock's znode, for
+	// who asks it for a lock back
+	forbiddenDir = "/forbidden-lock-0000000007"
 )
 
 // store is the znode that a lock's holders write to, for as long as ZooKeeper finds that
