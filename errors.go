@@ -39,7 +39,7 @@ var (
 	// an error matches ErrLockLost, too.
 	ErrHoldExpired = seqnode.ErrExpired
 
-	// ErrBusy says that Do gave up waiting, as WaitAtMost told it to: others were ahead.
+	// ErrBusy says that Do or Acquire gave up waiting, as WaitAtMost set: others were ahead.
 	// The text says how many, and behind which znode the caller stood.
 	ErrBusy = errors.New("others are ahead")
 

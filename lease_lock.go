@@ -47,6 +47,7 @@ var _ InterProcessLock = (*leaseLock)(nil)
 //
 // The lock has the method Hold(context.Context) *Hold, as all locks have. The hold stands
 // for all n leases: it is lost when one of them is, and has the greatest of their tokens.
+// The other leases then stay in use until it is released.
 // Holders at the same time do not fence each other. Observers receive each lease, as of
 // the semaphore.
 //

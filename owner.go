@@ -133,7 +133,12 @@ type acquisition struct {
 func takeShared(
 	ctx context.Context, lock InterProcessLock, l limit, newOwner func() owner,
 ) (got taken, acquired []share, err error) {
-	o, a := ownersOf(ctx), &acquisition{}
+	o := ownersOf(ctx)
+	if o.all != (owner{}) && !hasCustom(lock) { // ctx and the hold carry it anyhow
+		got, err = take(ctx, lock, l)
+		return got, nil, err
+	}
+	a := &acquisition{}
 	if o.all == (owner{}) {
 		a.who = newOwner()
 	}

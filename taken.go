@@ -29,6 +29,15 @@ func tellsHolds(lock InterProcessLock) bool {
 	return tells
 }
 
+// hasCustom tells whether lock, or a member of it, is of the caller's own kind.
+func hasCustom(lock InterProcessLock) bool {
+	if m, isMulti := lock.(*InterProcessMultiLock); isMulti {
+		return slices.ContainsFunc(m.locks, hasCustom)
+	}
+	_, own := native(lock)
+	return !own
+}
+
 // release is Release.
 func (t taken) release(ctx context.Context) error {
 	if t.custom != nil {
