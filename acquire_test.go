@@ -449,12 +449,15 @@ func TestHoldReleaseIsBoundedByItsContext(t *testing.T) {
 	})
 }
 
+// nilCtx is what an error says of a nil ctx.
+const nilCtx = "ctx is nil; context.Background() is one without an end"
+
 func TestAcquireAndReleaseRefuse(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		var none *recipes.InterProcessMutex
 		var nobody context.Context
 		for want, call := range map[string]func() (*recipes.Hold, error){
-			"recipes: Acquire: ctx is nil": func() (*recipes.Hold, error) {
+			"recipes: Acquire: " + nilCtx: func() (*recipes.Hold, error) {
 				return recipes.Acquire(nobody, b.Lock)
 			},
 			"recipes: Acquire: lock is nil": func() (*recipes.Hold, error) {
@@ -475,7 +478,7 @@ func TestAcquireAndReleaseRefuse(t *testing.T) {
 		) error {
 			t.Error("fn runs")
 			return nil
-		}), "recipes: Do: ctx is nil")
+		}), "recipes: Do: "+nilCtx)
 		require.False(t, b.Lock.IsAcquiredInThisProcess())
 
 		for _, hold := range []*recipes.Hold{nil, {}} {
@@ -484,7 +487,7 @@ func TestAcquireAndReleaseRefuse(t *testing.T) {
 			require.ErrorContains(t, err, "it was not acquired")
 		}
 		hold := acquire(t.Context(), t, b.Lock)
-		require.EqualError(t, hold.Release(nobody), "recipes: release a hold: ctx is nil")
+		require.EqualError(t, hold.Release(nobody), "recipes: release a hold: "+nilCtx)
 		require.True(t, b.Lock.IsAcquiredInThisProcess())
 		require.NoError(t, hold.Release(t.Context()))
 	})

@@ -86,6 +86,9 @@ func ConnectBare(
 	conn, events := OpenBare(t, link, server, timeout)
 	t.Cleanup(func() {
 		link.Heal()
+		// What is under way ends first: a request that go-zookeeper still writes while it
+		// is being closed can leave its loop stuck for ever.
+		time.Sleep(timeout)
 		conn.Close()
 		for range events {
 		}
