@@ -49,7 +49,7 @@ func (h *Hold) left() bool { return h.releaser != nil && h.releaser.left() }
 func (h *Hold) Release(ctx context.Context) error {
 	switch {
 	case h == nil || h.releaser == nil:
-		return fmt.Errorf("recipes: release a hold: %w: it was not acquired", ErrNotOwner)
+		return fmt.Errorf("recipes: release a hold: %w", errZeroHold)
 	case ctx == nil:
 		return fmt.Errorf("recipes: release a hold: %w", errNilCtx)
 	}
