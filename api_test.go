@@ -166,6 +166,7 @@ var _ = []any{
 	(func(zk.HostProvider) recipes.ClientOption)(recipes.WithHostProvider),
 	(func(*slog.Logger) recipes.ClientOption)(recipes.WithClientLogger),
 	(func(time.Duration) recipes.ClientOption)(recipes.WithClientServerTick),
+	(func(int) recipes.ClientOption)(recipes.WithMaxReply),
 	(func(func(recipes.SessionEvent)) recipes.ClientOption)(recipes.WithClientObserver),
 	[]recipes.SessionEventKind{
 		recipes.SessionConnected, recipes.SessionDisconnected, recipes.SessionExpired,

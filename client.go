@@ -24,6 +24,9 @@ const (
 	// a wait is long only where a dialer or a log handler of the user's does not return;
 	// zk lets a dialer have one second.
 	clientLeaveTimeout = 2 * time.Second
+	// clientLeastReply is the least limit of replies. With less, not even a short queue
+	// could be listed.
+	clientLeastReply = 4096
 	// clientFarewell is what the zk client's loop leaves Close to queue the request that
 	// it then answers, see onEvent.
 	clientFarewell = 10 * time.Millisecond
@@ -124,7 +127,8 @@ func clientConnect(
 	defer giveUp(nil)
 	d, err := dial.New(ctx, addresses, dial.Config{
 		Dial: settings.dialer, HostProvider: settings.hosts, TLS: settings.tls,
-		SessionTimeout: timeout, Log: settings.log, GiveUp: giveUp,
+		SessionTimeout: timeout, MaxReply: settings.maxReply, Log: settings.log,
+		GiveUp: giveUp,
 	})
 	if err != nil {
 		return nil, err
@@ -369,7 +373,7 @@ func (c *Client) onEvent(e zk.Event) {
 	case zk.StateExpired:
 		c.events.expired(e.Server)
 	case zk.StateDisconnected:
-		c.events.disconnected()
+		c.events.disconnected(c.dialer.TellCut())
 		// In the pause between two rounds zk's Close first wakes the loop, which then
 		// answers the queued requests for the last time, and only after that queues its
 		// own, which then, about once in a thousand, is left to wait for a second. So the
@@ -418,6 +422,8 @@ type clientSettings struct {
 	hosts  zk.HostProvider // nil for internal/dial's own
 	log    *slog.Logger
 	tick   time.Duration
+
+	maxReply int // 0 for internal/dial's own
 
 	observer func(SessionEvent) // nil: there is none
 }
@@ -483,6 +489,30 @@ func WithHostProvider(p zk.HostProvider) ClientOption {
 			return errors.New("WithHostProvider: the provider is nil")
 		}
 		s.hosts = p
+		return nil
+	}
+}
+
+// WithMaxReply sets the length in bytes of the longest reply that the client accepts, by
+// default 64 MiB; from 4096 to math.MaxInt32. The client cuts a connection on which a
+// longer one is announced, before it allocates memory for it, and logs that at Warn. The
+// call that the reply was for fails with zk.ErrConnectionClosed, and would fail again.
+//
+// Raise it if a list of children or the data of a znode is longer. Lower it where memory
+// is scarce and the servers are not trusted: a reply costs its length and, decoded, at
+// most five times as much, for a list of very short names.
+//
+// ZooKeeper's own setting of this kind is the system property jute.maxbuffer. A server
+// uses it to refuse requests that are longer, by default 1 MiB, so it also bounds the data
+// of a znode. It does not bound what a server sends: a list of many children can be
+// longer. Java's client applies its own jute.maxbuffer to replies, as WithMaxReply does.
+func WithMaxReply(bytes int) ClientOption {
+	return func(s *clientSettings) error {
+		if bytes < clientLeastReply || bytes > math.MaxInt32 {
+			return fmt.Errorf("WithMaxReply: %d bytes: must be from %d to %d",
+				bytes, clientLeastReply, math.MaxInt32)
+		}
+		s.maxReply = bytes
 		return nil
 	}
 }

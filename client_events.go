@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -50,8 +51,9 @@ type SessionEvent struct {
 	Server  string        // as it was dialled: that of the connection, or the last one's
 	Session int64         // whose change it is
 	Timeout time.Duration // the session timeout that the server has granted
-	// SessionDisconnected: zk.ErrConnectionClosed; SessionExpired: zk.ErrSessionExpired;
-	// of the others nil
+	// SessionDisconnected: an error that matches zk.ErrConnectionClosed, and says why if the
+	// client itself cut the connection, for a malformed reply; SessionExpired:
+	// zk.ErrSessionExpired; of the others nil
 	Err error
 }
 
@@ -112,14 +114,19 @@ func (c *clientEvents) gotSession(server string, id int64, timeout time.Duration
 }
 
 // disconnected takes note that there is no connection; zk says so after each attempt,
-// too.
-func (c *clientEvents) disconnected() {
+// too. cut is why the client itself has cut it, or nil.
+func (c *clientEvents) disconnected(cut error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.connected {
-		c.connected = false
-		c.addLocked(SessionDisconnected, zk.ErrConnectionClosed)
+	if !c.connected {
+		return
 	}
+	c.connected = false
+	err := zk.ErrConnectionClosed
+	if cut != nil {
+		err = fmt.Errorf("%w: %w", err, cut)
+	}
+	c.addLocked(SessionDisconnected, err)
 }
 
 // expired takes note that a server says that the session has ended.

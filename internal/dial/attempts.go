@@ -18,6 +18,8 @@ type attempts struct {
 	trying   string     // the server that was dialled last, "" once it answered
 	failure  error      // why the last attempt failed, nil once one succeeded
 	refusals int        // in a row
+	cut      error      // why a connection was cut last, for a malformed reply
+	untold   error      // the same, nil once it was told
 }
 
 func (a *attempts) began(server string) {
@@ -45,6 +47,21 @@ func (a *attempts) succeeded() {
 	a.trying, a.failure, a.refusals = "", nil, 0
 }
 
+func (a *attempts) cutOff(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cut, a.untold = err, err
+}
+
+// tellCut returns why a connection was cut since the last call.
+func (a *attempts) tellCut() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	err := a.untold
+	a.untold = nil
+	return err
+}
+
 // explain adds to cause what kept whoever waits waiting.
 func (a *attempts) explain(cause error) error {
 	a.mu.Lock()
@@ -58,6 +75,8 @@ func (a *attempts) explain(cause error) error {
 		return fmt.Errorf("%w; last attempt: %s", cause, a.failure.Error())
 	case a.trying != "":
 		return fmt.Errorf("%w; still waiting for %s", cause, a.trying)
+	case a.cut != nil:
+		return fmt.Errorf("%w; a connection was cut: %s", cause, a.cut.Error())
 	}
 	return cause
 }

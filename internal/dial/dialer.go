@@ -1,6 +1,7 @@
 package dial
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -40,7 +41,9 @@ type Config struct {
 	TLS *tls.Config
 	// SessionTimeout is the one that the client asks for.
 	SessionTimeout time.Duration
-	// Log is told at Warn of attempts that failed.
+	// MaxReply bounds the length of a reply, in bytes; 0 stands for DefaultMaxReply.
+	MaxReply int
+	// Log is told at Warn of attempts that failed, and of malformed replies.
 	Log *slog.Logger
 	// GiveUp is called when as many attempts in a row as there are servers were refusals,
 	// with the last one's error, and again after each further one. It must not block.
@@ -73,6 +76,7 @@ func New(ctx context.Context, servers []string, config Config) (*Dialer, error) 
 	if config.HostProvider == nil {
 		config.HostProvider = &shuffled{}
 	}
+	config.MaxReply = cmp.Or(config.MaxReply, DefaultMaxReply)
 	d := &Dialer{
 		config:  config,
 		connect: newHosts().Connect,
@@ -112,6 +116,10 @@ func (d *Dialer) LastHandshake() Handshake {
 // away: why the last attempt failed, or that a server has not answered yet. A cause that
 // came from Config.GiveUp says so already.
 func (d *Dialer) Explain(cause error) error { return d.attempts.explain(cause) }
+
+// TellCut returns why a connection was cut for a malformed reply since the last call; nil
+// if none was. It is known before zk says that the connection is gone.
+func (d *Dialer) TellCut() error { return d.attempts.tellCut() }
 
 // HangUp cuts the connection and lets no other be opened. It sends the zk client to its
 // pause; what it returns is closed once it is there. It may be called again.
@@ -164,7 +172,7 @@ func (d *Dialer) open(network, address string, timeout time.Duration) (net.Conn,
 	}
 	c := &conn{
 		Conn: raw, raw: raw, dialer: d, server: address, began: time.Now(),
-		creates: unanswered{paths: map[int32]string{}},
+		requests: unanswered{requests: map[int32]request{}},
 	}
 	c.until = c.began.Add(d.patience())
 	if d.config.TLS == nil {

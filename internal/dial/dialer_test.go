@@ -33,7 +33,9 @@ func (c *fakeConn) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n := copy(p, c.says[0])
-	c.says = c.says[1:]
+	if c.says[0] = c.says[0][n:]; len(c.says[0]) == 0 {
+		c.says = c.says[1:]
+	}
 	return n, nil
 }
 
@@ -49,7 +51,9 @@ func dialTo(
 	t.Helper()
 	gaveUp = new(error)
 	config.GiveUp = func(why error) { *gaveUp = why }
-	config.Log = slog.New(slog.DiscardHandler)
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
 	if config.SessionTimeout == 0 {
 		config.SessionTimeout = 9 * time.Second
 	}

@@ -1,6 +1,6 @@
-// Package dial opens the connections of one zk.Conn, and reads the handshake of each as
-// it passes, and the heads of what follows. It knows go-zookeeper/zk and these bytes, and
-// nothing of the Client that it dials for, or of locks.
+// Package dial opens the connections of one zk.Conn, reads the handshake of each as it
+// passes, and checks each reply that follows. It knows go-zookeeper/zk and these bytes,
+// and nothing of the Client that it dials for, or of locks.
 //
 // zk.Connect can be given a zk.HostProvider, which decides what server is next, and a
 // zk.Dialer, which connects to it. A [Dialer] has both. They do what zk v1.0.4 leaves
@@ -10,6 +10,10 @@
 //     to resume the session. zk waits for almost seven session timeouts, or without end.
 //   - What answers a handshake and is no ZooKeeper, or one that turns clients away, gives
 //     no session. zk believes it, and allocates as much as it says.
+//   - A reply that no ZooKeeper sends, or that is longer than a limit, cuts the
+//     connection, and so does one to no request ([Dialer.TellCut]). zk allocates what a length or a
+//     count announces, panics where the results of a multi end early, and fills what is
+//     missing from the reply before.
 //   - The session timeout that was granted is known, and when the handshake began, before
 //     anybody hears of the session. zk tells neither.
 //   - The zxid of a create is known ([Dialer.CreatedAt]). zk keeps it to itself.
@@ -22,8 +26,9 @@
 //
 //	Next ─────► Dial ─────► handshake ─────► session ─────► Next, when it breaks
 //	  │           │             │            │
-//	  │           │             │            └ replies.go: the heads of requests and
-//	  │           │             │              replies tell when znodes were created
+//	  │           │             │            └ requests.go: what was asked;
+//	  │           │             │              replies.go: each reply, its body (body.go),
+//	  │           │             │              and when znodes were created (creates.go)
 //	  │           │             └ handshake.go: a conn bounds it and reads the answer
 //	  │           └ dialer.go: hosts (hosts.go) looks the name up and connects,
 //	  │             or the user's zk.Dialer does; then TLS
@@ -41,7 +46,7 @@
 // on when both have ended.
 //
 // The Client calls [Dialer.HangUp], [Dialer.Pausing], [Dialer.LastHandshake],
-// [Dialer.CreatedAt] and [Dialer.Explain] from any goroutine.
+// [Dialer.CreatedAt], [Dialer.TellCut] and [Dialer.Explain] from any goroutine.
 //
 // The package has goroutines of its own only for calls that may not heed a context: [New]
 // for a host provider's Init, hosts for each lookup. Each ends with its call; nobody
@@ -58,5 +63,6 @@
 //	pause      the second between two rounds, in which zk notices that it was closed
 //	handshake  TLS's, then ZooKeeper's: the client's request and the server's answer
 //	refusal    an attempt that failed in a way that is no different at the next
+//	malformed  said of a reply that no ZooKeeper sends, or that is longer than the limit
 //	hang up    cut the connection, and let no other be opened
 package dial

@@ -19,7 +19,7 @@ type Handshake struct {
 }
 
 // conn is a connection of zk's. It bounds its handshake and reads the server's answer
-// along; after that the heads of requests and replies (replies.go).
+// along; after that it takes note of each request, and checks each reply (replies.go).
 type conn struct {
 	// Set by Dialer.open.
 	net.Conn          // what zk talks through: raw, or TLS over it
@@ -34,8 +34,8 @@ type conn struct {
 	answered bool // the answer was read completely
 	answer   answer
 
-	replies replies
-	creates unanswered
+	replies  replies
+	requests unanswered
 }
 
 // Close leaves TLS out: its farewell can block for five seconds on a peer that has
@@ -77,7 +77,7 @@ func (c *conn) hint(err error) error {
 // (go-zookeeper/zk#163).
 func (c *conn) Write(p []byte) (int, error) {
 	if c.answered {
-		c.creates.sending(p)
+		c.requests.sending(p)
 	}
 	n, err := c.Conn.Write(p)
 	switch {
@@ -131,20 +131,23 @@ func (c *conn) sniff(p []byte) error {
 }
 
 // The head of the answer to a handshake: its length, the protocol's version, the session
-// timeout in milliseconds, and the session's id. A password and a flag follow, as long as
-// the length says.
+// timeout in milliseconds, the session's id, and the length of its password. The password
+// and a flag follow.
 const (
-	answerLength  = 4
-	answerVersion = 4
-	answerTimeout = 8
-	answerSession = 12
-	answerHead    = 20
+	answerLength   = 4
+	answerVersion  = 4
+	answerTimeout  = 8
+	answerSession  = 12
+	answerPassword = 20
+	answerHead     = 24
 )
 
 // answerLimit bounds the length of an answer that is believed; real ones have 36 or 37
 // bytes. zk takes the first four bytes of whatever it connected to for a length, and
-// allocates it: "HTTP" is 1.2 GB.
-const answerLimit = 256
+// allocates it: "HTTP" is 1.2 GB. It sends the password back at each reconnect, to
+// whatever server, in a packet of 256 bytes: with a longer one it would never connect
+// again.
+const answerLimit = 128
 
 var errNotZooKeeper = errors.New(
 	"the server's answer is not ZooKeeper's; does it want TLS?")
@@ -177,6 +180,7 @@ func (a *answer) session() (session int64, timeout time.Duration, err error) {
 	version := int32(binary.BigEndian.Uint32(a.head[answerVersion:]))
 	granted := int32(binary.BigEndian.Uint32(a.head[answerTimeout:]))
 	session = int64(binary.BigEndian.Uint64(a.head[answerSession:]))
+	password := int(number(a.head[answerPassword:]))
 	switch {
 	case version != 0, session == -1:
 		// ClickHouse Keeper says so (KeeperTCPHandler::sendHandshake) and hangs up. zk
@@ -184,6 +188,10 @@ func (a *answer) session() (session int64, timeout time.Duration, err error) {
 		// pause.
 		return 0, 0, fmt.Errorf("the server turns clients away, as one does that has no "+
 			"leader (protocol version %d, session %d)", version, session)
+	case password < 0 || password > length(a.head[:])-answerHead:
+		// zk would allocate it.
+		return 0, 0, fmt.Errorf("the server's answer, of %d bytes, has a password of "+
+			"%d bytes", length(a.head[:])-answerLength, password)
 	case session != 0 && granted < 1:
 		return 0, 0, fmt.Errorf("the server grants a session timeout of %d ms", granted)
 	}

@@ -50,6 +50,13 @@ func TestAnAnswerInPieces(t *testing.T) {
 	})
 }
 
+// passworded is an answer that says that its password has this length.
+func passworded(length int32) []byte {
+	b := answer(0, 7, 9000)
+	binary.BigEndian.PutUint32(b[20:], uint32(length))
+	return b
+}
+
 func TestWhatIsNoSession(t *testing.T) {
 	const (
 		noLeader     = "has no leader (protocol version "
@@ -66,8 +73,11 @@ func TestWhatIsNoSession(t *testing.T) {
 		"no timeout":         {answer(0, 7, 0), "session timeout of 0 ms", false},
 		"negative timeout":   {answer(0, 7, -1), "session timeout of -1 ms", false},
 		"HTTP":               {[]byte("HTTP/1.1 400"), notZooKeeper, true},
-		"too short":          {length(15), notZooKeeper, true},
-		"too long":           {length(257), notZooKeeper, true},
+		"too short":          {length(19), notZooKeeper, true},
+		"too long":           {length(129), notZooKeeper, true},
+		"huge password":      {passworded(0x7fffffff), " of 2147483647 bytes", false},
+		"negative password":  {passworded(-1), "password of -1 bytes", false},
+		"password and a bit": {passworded(17), "has a password of 17 bytes", false},
 		"nothing":            {nil, "is it serving, and without TLS? (EOF)", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,11 +178,16 @@ func FuzzAnswer(f *testing.F) {
 	for _, says := range [][]byte{
 		answer(0, 7, 9000), answer(0, 0, 0), answer(0, -1, 9000), answer(1, 7, 9000),
 		answer(0, 7, -1), append(answer(0, 7, 9000), 1), answer(0, 7, 9000)[:20],
+		passworded(0x7fffffff), passworded(-1), passworded(17), passworded(0),
 		[]byte("HTTP/1"),
 	} {
 		f.Add(says, uint8(5))
 	}
 	f.Fuzz(func(t *testing.T, says []byte, size uint8) {
+		if len(says) > 4 { // what follows is no part of the answer
+			length := 4 + int64(binary.BigEndian.Uint32(says))
+			says = says[:min(int64(len(says)), length)]
+		}
 		read := func(pieces ...[]byte) (dial.Handshake, error) {
 			d, _ := dialTo(t, dial.Config{Dial: always(&fakeConn{says: pieces})}, "a:1")
 			conn, err := dialOnce(d)
@@ -197,6 +212,8 @@ func FuzzAnswer(f *testing.F) {
 		require.Positive(t, atOnce.Timeout)
 		length := int(binary.BigEndian.Uint32(says))
 		require.GreaterOrEqual(t, len(says), 4+length)
+		password := int(binary.BigEndian.Uint32(says[20:]))
+		require.LessOrEqual(t, 24+password, 4+length, "it is within the answer")
 		want := answer(0, atOnce.Session, int32(atOnce.Timeout.Milliseconds()))
 		require.Equal(t, want[4:20], says[4:20])
 	})

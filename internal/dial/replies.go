@@ -3,93 +3,129 @@ package dial
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
-	"sync"
-
-	"github.com/go-zookeeper/zk"
+	"io"
 )
 
-// replies are what follows the handshake. zk reads the length and the rest of each by
-// itself: out of a buffer that costs half the system calls. They are of zk's goroutine
-// that reads.
+// DefaultMaxReply is the length of the longest reply where [Config].MaxReply is 0.
+const DefaultMaxReply = 64 << 20
+
+// replies are what follows the handshake. zk reads the length of each by itself, and then
+// the rest: out of a buffer, that costs half the system calls. Each reply is checked
+// before zk gets it: zk v1.0.4 allocates what a length or a count announces, panics where
+// the results of a multi end early, and takes what is missing from the reply before. They
+// are of zk's goroutine that reads.
 type replies struct {
 	buffered *bufio.Reader
-	left     int // bytes of the present one that zk has not read yet
-}
-
-// readReply reads what is left of a reply; of a new one it looks at the head first.
-func (c *conn) readReply(p []byte) (int, error) {
-	r := &c.replies
-	if r.left == 0 {
-		head, err := r.buffered.Peek(replyHead)
-		if err != nil {
-			return 0, err
-		}
-		if r.left = length(head); r.left < replyHead {
-			return 0, fmt.Errorf("a reply of %d bytes is not ZooKeeper's", r.left)
-		}
-		if path, zxid, ok := c.creates.answered(head); ok {
-			c.dialer.creates.note(path, zxid)
-		}
-	}
-	n, err := r.buffered.Read(p[:min(len(p), r.left)])
-	r.left -= n
-	return n, err
-}
-
-// unanswered are the creates on one connection whose answers are not in.
-type unanswered struct {
-	mu    sync.Mutex
-	paths map[int32]string // by xid
-}
-
-// The parts of a request to create: its length, xid and opcode, the length of the path
-// and the path; the flags are its end.
-const (
-	requestXid        = 4
-	requestOp         = 8
-	requestPathLength = 12
-	requestPathAt     = 16
-	opCreate          = 1
-	flagsLength       = 4
-)
-
-// sending takes note of a create that is about to be sent. zk writes each request in one
-// piece; what does not look like that is none that is looked for.
-func (u *unanswered) sending(p []byte) {
-	if len(p) < requestPathAt+flagsLength || length(p) != len(p) ||
-		number(p[requestOp:]) != opCreate ||
-		number(p[len(p)-flagsLength:]) != zk.FlagEphemeral|zk.FlagSequence {
-		return
-	}
-	path := p[requestPathAt:]
-	n := int(number(p[requestPathLength:]))
-	if n < 0 || n > len(path) {
-		return
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.paths[number(p[requestXid:])] = string(path[:n])
+	left     int     // bytes of the present one that zk has not read yet
+	to       request // what the present one answers
+	broken   error   // why there are no more
 }
 
 // The head of a reply: its length, xid, zxid and error.
 const (
+	lengthSize = 4
 	replyXid   = 4
 	replyZxid  = 8
 	replyError = 16
 	replyHead  = 20
 )
 
-// answered returns what was asked to be created by the request to which the reply is, and
-// when that was done; false where it was none, or has failed.
-func (u *unanswered) answered(head []byte) (path string, zxid int64, ok bool) {
-	xid := number(head[replyXid:])
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	path, ok = u.paths[xid]
-	delete(u.paths, xid)
-	zxid = int64(binary.BigEndian.Uint64(head[replyZxid:]))
-	return path, zxid, ok && number(head[replyError:]) == 0
+// The xids of what nobody has asked for.
+const (
+	xidEvent = -1
+	xidPing  = -2
+)
+
+// A malformed reply is one that no ZooKeeper sends, or one that is too long.
+type malformed struct{ error }
+
+func (m malformed) Unwrap() error { return m.error }
+
+// readReply reads a reply's length or what follows it. It cuts the connection where the
+// reply is malformed.
+func (c *conn) readReply(p []byte) (n int, err error) {
+	r := &c.replies
+	want := max(r.left, lengthSize)
+	switch {
+	case r.broken != nil:
+		return 0, r.broken
+	case len(p) < want:
+		return 0, fmt.Errorf("BUG: %d bytes of a reply are read into %d", want, len(p))
+	case r.left == 0:
+		err = c.beginReply(p[:lengthSize])
+	default:
+		err = c.endReply(p[:want])
+	}
+	if err != nil {
+		r.broken = err
+		if errors.As(err, new(malformed)) {
+			c.cut(err)
+		}
+		return 0, err
+	}
+	return want, nil
+}
+
+// beginReply looks at the head of the next reply, and reads its length.
+func (c *conn) beginReply(p []byte) error {
+	r := &c.replies
+	head, err := r.buffered.Peek(replyHead)
+	if err != nil {
+		return err
+	}
+	limit, announced := c.dialer.config.MaxReply, int(number(head))
+	switch {
+	case announced < replyHead-lengthSize:
+		return malformed{fmt.Errorf("a reply of %d bytes is not ZooKeeper's", announced)}
+	case announced > limit:
+		return malformed{fmt.Errorf("a reply of %d bytes is longer than the limit of %d "+
+			"bytes; WithMaxReply sets it", announced, limit)}
+	}
+	switch xid := number(head[replyXid:]); xid {
+	case xidEvent, xidPing:
+		r.to = request{op: xid}
+	default:
+		var ok bool
+		if r.to, ok = c.requests.answered(xid); !ok {
+			return malformed{fmt.Errorf("a reply to a request that was not sent, or is "+
+				"answered already (xid %d)", xid)}
+		}
+	}
+	r.left = announced
+	_, err = io.ReadFull(r.buffered, p)
+	return err
+}
+
+// endReply reads what follows the length into p, where it is checked: a copy of each
+// reply would cost more than all the rest.
+func (c *conn) endReply(p []byte) error {
+	r := &c.replies
+	if _, err := io.ReadFull(r.buffered, p); err != nil {
+		return err
+	}
+	r.left = 0
+	head, rest := p[:replyHead-lengthSize], p[replyHead-lengthSize:]
+	if number(head[replyError-lengthSize:]) != 0 && r.to.op != xidEvent {
+		return nil // zk does not look at the rest
+	}
+	if err := r.to.check(rest); err != nil {
+		return malformed{fmt.Errorf("the reply to %s: %w", opName(r.to.op), err)}
+	}
+	if r.to.path != "" {
+		zxid := binary.BigEndian.Uint64(head[replyZxid-lengthSize:])
+		c.dialer.creates.note(r.to.path, int64(zxid))
+	}
+	return nil
+}
+
+// cut ends a connection on which the server has sent what it may not.
+func (c *conn) cut(why error) {
+	c.dialer.config.Log.Warn("zookeeper: malformed reply, connection cut",
+		"server", c.server, "error", why)
+	c.dialer.attempts.cutOff(fmt.Errorf("%s: %w", c.server, why))
+	c.raw.Close()
 }
 
 func number(p []byte) int32 {
@@ -97,4 +133,4 @@ func number(p []byte) int32 {
 }
 
 // length is a packet's, with the four bytes in front that have it.
-func length(p []byte) int { return 4 + int(number(p)) }
+func length(p []byte) int { return lengthSize + int(number(p)) }

@@ -3,6 +3,7 @@ package dial_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -28,10 +29,25 @@ func packet(fields ...any) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(b.Len())), b.Bytes()...)
 }
 
-const (
-	opCreate   = int32(1)
-	sequential = int32(zk.FlagEphemeral | zk.FlagSequence)
-)
+const sequential = int32(zk.FlagEphemeral | zk.FlagSequence)
+
+// readAll reads replies as zk does, each in two, until the connection ends.
+func readAll(conn net.Conn) (all []byte, err error) {
+	for {
+		head := make([]byte, 4)
+		if _, err := io.ReadFull(conn, head); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return all, err
+		}
+		rest := make([]byte, binary.BigEndian.Uint32(head))
+		if _, err := io.ReadFull(conn, rest); err != nil {
+			return all, err
+		}
+		all = append(append(all, head...), rest...)
+	}
+}
 
 // create is a request to create a znode without data, with one ACL.
 func create(xid int32, path string, flags int32) []byte {
@@ -46,13 +62,23 @@ func created(xid int32, zxid int64, code int32) []byte {
 // says has, as it comes.
 func shaken(t *testing.T, says ...[]byte) (*dial.Dialer, net.Conn) {
 	t.Helper()
-	server := &fakeConn{says: append([][]byte{answer(0, 7, 4000)}, says...)}
-	d, _ := dialTo(t, dial.Config{Dial: always(server)}, "a:1")
+	d, _ := dialTo(t, dial.Config{Dial: always(saying(says...))}, "a:1")
+	return d, shake(t, d)
+}
+
+// saying is a server that grants a session, and then says this.
+func saying(says ...[]byte) *fakeConn {
+	return &fakeConn{says: append([][]byte{answer(0, 7, 4000)}, says...)}
+}
+
+// shake does a handshake.
+func shake(t *testing.T, d *dial.Dialer) net.Conn {
+	t.Helper()
 	conn, err := dialOnce(d)
 	require.NoError(t, err)
 	_, err = conn.Read(make([]byte, 100))
 	require.NoError(t, err)
-	return d, conn
+	return conn
 }
 
 func send(t *testing.T, conn net.Conn, request []byte) {
@@ -86,7 +112,7 @@ func TestCreatedAt(t *testing.T) {
 			require.EqualValues(t, 100+i, d.CreatedAt(fmt.Sprint("/a/", i, "-")))
 			require.Zero(t, d.CreatedAt(fmt.Sprint("/a/", i, "-")), "it is told once")
 		}
-		_, err := conn.Read(make([]byte, 1))
+		_, err := conn.Read(make([]byte, 4))
 		require.Equal(t, io.EOF, err)
 	}
 }
@@ -95,23 +121,20 @@ func TestWhatCreatedNothingThatIsAskedFor(t *testing.T) {
 	const path = "/a/x-"
 	whole, done := create(1, path, sequential), created(1, 5, 0)
 	// of a request that says how long its path is
-	saying := func(length int32) []byte {
+	announcing := func(length int32) []byte {
 		return packet(int32(1), opCreate, length, path, sequential)
 	}
 	for name, c := range map[string]struct{ request, reply []byte }{
 		"a create that failed":      {whole, created(1, 5, -110)},
-		"another's reply":           {whole, created(2, 5, 0)},
 		"a znode without a number":  {create(1, path, zk.FlagEphemeral), done},
-		"another request":           {packet(int32(1), int32(4), path, sequential), done},
-		"a path that is too long":   {saying(99), done},
-		"a path of negative length": {saying(-1), done},
-		"a request in pieces":       {whole[:30], done},
-		"one that is only begun":    {whole[:8], done},
+		"another request":           {packet(int32(1), opSync, path, sequential), done},
+		"a path that is too long":   {announcing(99), done},
+		"a path of negative length": {announcing(-1), done},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, conn := shaken(t, c.reply)
 			send(t, conn, c.request)
-			got, err := io.ReadAll(conn)
+			got, err := readAll(conn)
 			require.NoError(t, err)
 			require.Equal(t, c.reply, got)
 			require.Zero(t, d.CreatedAt(path))
@@ -130,7 +153,7 @@ func TestCreatesAreForgotten(t *testing.T) {
 	for i := range int32(many) {
 		send(t, conn, create(i, fmt.Sprint("/", i), sequential))
 	}
-	_, err := io.ReadAll(conn)
+	_, err := readAll(conn)
 	require.NoError(t, err)
 	known := 0
 	for i := range many {
@@ -139,28 +162,4 @@ func TestCreatesAreForgotten(t *testing.T) {
 		}
 	}
 	require.Equal(t, 256, known)
-}
-
-// A reply that is shorter than its head cannot be one; zk would decode what it has read
-// before.
-func TestAReplyThatIsNone(t *testing.T) {
-	for _, length := range []int32{0, 15, -1} {
-		head := binary.BigEndian.AppendUint32(nil, uint32(length))
-		_, conn := shaken(t, append(head, make([]byte, 16)...))
-		_, err := conn.Read(make([]byte, 4))
-		require.ErrorContains(t, err, "not ZooKeeper's")
-	}
-}
-
-func FuzzReplies(f *testing.F) {
-	f.Add(create(1, "/a-", sequential), created(1, 5, 0))
-	f.Add([]byte{}, []byte{0, 0, 0, 16})
-	f.Fuzz(func(t *testing.T, request, says []byte) {
-		_, conn := shaken(t, says)
-		send(t, conn, request)
-		got, err := io.ReadAll(conn)
-		if err == nil && !bytes.HasPrefix(says, got) {
-			t.Fatalf("read %q of %q", got, says)
-		}
-	})
 }
