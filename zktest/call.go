@@ -14,6 +14,8 @@ type call struct {
 	conn *conn
 	req  request
 	lost bool // the connection breaks in the place of the answer
+	// What is sent in the place of the answer, nil: the answer.
+	instead []byte
 
 	orphan bool // a write whose connection has gone
 
@@ -37,6 +39,7 @@ func (c *conn) connectLocked(packet []byte) {
 		return
 	}
 	c.shaking = true
+	c.greeting = c.link.hostileLocked(opCreateSession, 0)
 	timeout := s.cluster.negotiate(time.Duration(asked.timeout) * time.Millisecond)
 	if asked.session == 0 {
 		s.cluster.lastSession++
@@ -93,9 +96,13 @@ func (c *conn) welcomeLocked(asked connectRequest, id int64, timeout time.Durati
 		secret = password(id)
 	}
 	c.session, c.timeout, c.shaking = id, timeout, false
-	c.sendLocked(encodeConnectResponse(
-		int32(timeout.Milliseconds()), id, secret, asked.hasReadOnly,
-	))
+	greeting := c.greeting
+	if greeting == nil {
+		greeting = encodeConnectResponse(
+			int32(timeout.Milliseconds()), id, secret, asked.hasReadOnly,
+		)
+	}
+	c.sendLocked(greeting)
 	if id == 0 {
 		c.hangUpLocked()
 	}
@@ -253,6 +260,6 @@ func (c *conn) replyLocked(a *call) bool {
 	if !a.req.op.known() {
 		a.zxid = -1 // UnimplementedRequestProcessor
 	}
-	c.sendLocked(encodeReply(a.req.xid, a.zxid, a.err, a.result))
+	c.sendReplyLocked(a, a.zxid, a.err, a.result)
 	return a.req.op != opClose && a.req.op.known()
 }

@@ -26,17 +26,18 @@ type conn struct {
 
 	// The rest is guarded by the Cluster's mutex.
 
-	heard   time.Time
-	session int64 // 0 before the handshake is done
-	timeout time.Duration
-	who     []identity
-	calls   []*call // not answered yet, in the order in which they came
-	shaking bool    // the handshake is at the leader: nothing else is taken meanwhile
-	deaf    bool    // the client has closed its end
-	leaving bool    // the connection closes behind what is on its way to the client
-	dropped bool
-	frames  [][]byte   // for the writer; nil frame: close behind what was written
-	more    *sync.Cond // there are frames, or the connection is dropped
+	heard    time.Time
+	session  int64 // 0 before the handshake is done
+	timeout  time.Duration
+	who      []identity
+	calls    []*call // not answered yet, in the order in which they came
+	greeting []byte  // what answers the handshake, nil: what it should
+	shaking  bool    // the handshake is at the leader: nothing else is taken meanwhile
+	deaf     bool    // the client has closed its end
+	leaving  bool    // the connection closes behind what is on its way to the client
+	dropped  bool
+	frames   [][]byte   // for the writer; nil frame: close behind what was written
+	more     *sync.Cond // there are frames, or the connection is dropped
 }
 
 // acceptLocked serves a client on a connection to p, and returns at once.
@@ -132,6 +133,15 @@ func (c *conn) write() {
 	}
 }
 
+// sendReplyLocked sends the answer to a, or what goes out in its place.
+func (c *conn) sendReplyLocked(a *call, zxid int64, err code, body reply) {
+	frame := a.instead
+	if frame == nil {
+		frame = encodeReply(a.req.xid, zxid, err, body)
+	}
+	c.sendLocked(frame)
+}
+
 // sendLocked puts a frame on its way to the client.
 func (c *conn) sendLocked(frame []byte) {
 	c.out.push(c.link.delayLocked(), func() {
@@ -213,6 +223,8 @@ func (c *conn) arriveLocked(packet []byte) {
 			conn: c, req: req, ready: true, zxid: c.server.zxid, err: codeThrottled,
 		})
 	default:
-		c.requestLocked(&call{conn: c, req: req})
+		c.requestLocked(&call{
+			conn: c, req: req, instead: c.link.hostileLocked(req.op, req.xid),
+		})
 	}
 }

@@ -69,5 +69,5 @@ func (c *conn) refuseLocked(asked *call, err code) {
 		c.hangUpLocked()
 		return
 	}
-	c.sendLocked(encodeReply(asked.req.xid, 0, err, nil))
+	c.sendReplyLocked(asked, 0, err, nil)
 }

@@ -73,6 +73,7 @@ type Link struct {
 	least, most time.Duration
 	random      *rand.Rand
 	lose        map[Op]verdict
+	hostile     map[Op]HostileReply
 	// Closed, and replaced, when a dial that waits has to look again.
 	changed chan struct{}
 }
@@ -99,6 +100,7 @@ func (c *Cluster) linkLocked(name string) *Link {
 	l := c.links[name]
 	if l == nil {
 		l = &Link{cluster: c, lose: map[Op]verdict{}, changed: make(chan struct{})}
+		l.hostile = map[Op]HostileReply{}
 		l.random = c.random("link " + name)
 		c.links[name] = l
 	}
@@ -201,8 +203,14 @@ func (l *Link) LoseReply(op Op) { l.change(func() { l.lose[op] = loseReply }) }
 // never throttled (Request.isThrottlable).
 func (l *Link) Throttle(op Op) { l.change(func() { l.lose[op] = throttle }) }
 
-// Spare takes back LoseRequest, LoseReply and Throttle where they have not hit yet.
-func (l *Link) Spare() { l.change(func() { clear(l.lose) }) }
+// Spare takes back LoseRequest, LoseReply, Throttle and Hostile where they have not hit
+// yet.
+func (l *Link) Spare() {
+	l.change(func() {
+		clear(l.lose)
+		clear(l.hostile)
+	})
+}
 
 func (l *Link) change(f func()) {
 	l.cluster.mu.Lock()

@@ -76,7 +76,7 @@ func (c *conn) authenticateLocked(asked *call) {
 		c.who = append(slices.Clip(c.who), id) // writes under way have the old one
 	}
 	if !asked.lost {
-		c.sendLocked(encodeReply(asked.req.xid, 0, err, nil))
+		c.sendReplyLocked(asked, 0, err, nil)
 	}
 	if asked.lost || err != codeOK {
 		c.hangUpLocked()

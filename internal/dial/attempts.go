@@ -66,17 +66,19 @@ func (a *attempts) tellCut() error {
 func (a *attempts) explain(cause error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch {
-	case errors.Is(cause, a.failure): // it was given to Config.GiveUp
+	if errors.Is(cause, a.failure) { // it was given to Config.GiveUp
 		return cause
+	}
+	if a.cut != nil {
+		cause = fmt.Errorf("%w; a connection was cut: %s", cause, a.cut.Error())
+	}
+	switch {
 	case a.failure != nil:
 		// As text: a dial that timed out would pass for context.DeadlineExceeded where
 		// the cause is another.
 		return fmt.Errorf("%w; last attempt: %s", cause, a.failure.Error())
 	case a.trying != "":
 		return fmt.Errorf("%w; still waiting for %s", cause, a.trying)
-	case a.cut != nil:
-		return fmt.Errorf("%w; a connection was cut: %s", cause, a.cut.Error())
 	}
 	return cause
 }
