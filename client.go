@@ -503,8 +503,8 @@ func WithHostProvider(p zk.HostProvider) ClientOption {
 // most five times as much, for a list of very short names.
 //
 // ZooKeeper's own setting of this kind is the system property jute.maxbuffer. A server
-// uses it to refuse requests that are longer, by default 1 MiB, so it also bounds the data
-// of a znode. It does not bound what a server sends: a list of many children can be
+// uses it to refuse requests that are longer, by default 1 MiB, so it also bounds the
+// data of a znode. It does not bound what a server sends: a list of many children can be
 // longer. Java's client applies its own jute.maxbuffer to replies, as WithMaxReply does.
 func WithMaxReply(bytes int) ClientOption {
 	return func(s *clientSettings) error {

@@ -51,8 +51,8 @@ type SessionEvent struct {
 	Server  string        // as it was dialled: that of the connection, or the last one's
 	Session int64         // whose change it is
 	Timeout time.Duration // the session timeout that the server has granted
-	// SessionDisconnected: an error that matches zk.ErrConnectionClosed, and says why if the
-	// client itself cut the connection, for a malformed reply; SessionExpired:
+	// SessionDisconnected: an error that matches zk.ErrConnectionClosed, and says why if
+	// the client itself cut the connection, for a malformed reply; SessionExpired:
 	// zk.ErrSessionExpired; of the others nil
 	Err error
 }

@@ -34,6 +34,15 @@
 // goes on to answer reads for five ticks. The loss of the leader costs all clients their
 // connections and gives all sessions their whole timeout anew.
 //
+// # Malice
+//
+// [Link.Hostile] sends what no ZooKeeper does in the place of an answer, to see that a
+// client survives it; [HostileReplies] are those that clients fail on. A Cluster itself
+// hangs up on a client that announces a packet of a MiB or more, as a real server does
+// by default (jute.maxbuffer), and answers or drops what it cannot decode. It does not
+// bound what a client asks without reading the answers: it is for tests, and not to be
+// reached by strangers.
+//
 // # Limits
 //
 // Nothing is persisted, and the log grows for as long as the Cluster lives. Not served,

@@ -12,7 +12,7 @@ const OpConnect = Op(opCreateSession)
 // A HostileReply is one that no ZooKeeper sends: a server that means harm does, or a man
 // in the middle. A client must not crash on it, or take the memory that it announces.
 type HostileReply struct {
-	// Name says what is wrong with it, such as "children: count".
+	// Name says what is wrong with it, such as "children-count".
 	Name string
 	// Op is the request in the place of whose answer it is sent.
 	Op Op
@@ -49,19 +49,21 @@ func HostileReplies() []HostileReply {
 		all = append(all, HostileReply{Name: name, Op: op, Frame: frame})
 	}
 	for _, g := range hostileGreetings() {
-		add(OpConnect, "handshake: "+g.name, func(int32) []byte { return g.frame })
+		add(OpConnect, "handshake-"+g.name, func(int32) []byte { return g.frame })
 	}
 	for _, b := range hostileBodies() {
-		add(b.op, b.name, func(xid int32) []byte { return hostileReply(xid, b.fields...) })
+		add(b.op, b.name, func(xid int32) []byte {
+			return hostileReply(xid, b.fields...)
+		})
 	}
-	add(OpExists, "frame: empty", hostileFrame(0))
-	add(OpExists, "frame: ends in its head", hostileFrame(15))
-	add(OpExists, "frame: negative length", hostileFrame(math.MaxUint32))
-	add(OpExists, "frame: 2 GB", hostileFrame(math.MaxInt32))
-	add(OpExists, "to nothing", func(xid int32) []byte {
+	add(OpExists, "frame-empty", hostileFrame(0))
+	add(OpExists, "frame-ends-in-its-head", hostileFrame(15))
+	add(OpExists, "frame-negative-length", hostileFrame(math.MaxUint32))
+	add(OpExists, "frame-2-gb", hostileFrame(math.MaxInt32))
+	add(OpExists, "to-nothing", func(xid int32) []byte {
 		return hostileReply(xid+1000, stat{})
 	})
-	add(OpExists, "to nothing, negative", func(int32) []byte {
+	add(OpExists, "to-nothing-negative", func(int32) []byte {
 		return hostileReply(-4, stat{})
 	})
 	add(OpDelete, "twice", func(xid int32) []byte {
@@ -70,9 +72,9 @@ func HostileReplies() []HostileReply {
 	event := func(fields ...any) func(int32) []byte {
 		return func(int32) []byte { return hostileReply(notificationXid, fields...) }
 	}
-	add(OpExists, "event: empty", event())
-	add(OpExists, "event: path", event(int32(4), stateSyncConnected, hugeLength))
-	add(OpExists, "event: the session has expired",
+	add(OpExists, "event-empty", event())
+	add(OpExists, "event-path", event(int32(4), stateSyncConnected, hugeLength))
+	add(OpExists, "event-the-session-has-expired",
 		event(int32(-1), int32(codeSessionExpired), "/"))
 	return all
 }
@@ -92,34 +94,34 @@ type hostileBody struct {
 func hostileBodies() []hostileBody {
 	result := func(op opcode) []any { return []any{int32(op), false, int32(0)} }
 	return []hostileBody{
-		{OpChildren, "children: count", []any{nullLength}},
-		{OpChildren, "children: huge count", []any{hugeLength, stat{}}},
-		{OpChildren, "children: name", []any{int32(1), hugeLength, stat{}}},
-		{OpChildren, "children: null name", []any{int32(1), nullLength, stat{}}},
-		{OpChildren, "children: no stat", []any{int32(1), "a"}},
-		{OpGet, "get: data", []any{hugeLength, stat{}}},
-		{OpGet, "get: negative length", []any{int32(-2), stat{}}},
-		{OpGet, "get: no stat", []any{"data"}},
-		{OpGetACL, "get ACL: count", []any{nullLength, stat{}}},
-		{OpGetACL, "get ACL: huge count", []any{hugeLength, stat{}}},
-		{OpGetACL, "get ACL: scheme", []any{int32(1), permAll, hugeLength, "", stat{}}},
-		{OpMulti, "multi: empty", nil},
-		{OpMulti, "multi: short", []any{int32(1)}},
-		{OpMulti, "multi: no end", result(opDelete)},
-		{OpMulti, "multi: no results", []any{int32(opError), true, int32(-1)}},
-		{OpMulti, "multi: unknown kind", result(77)},
-		{OpMulti, "multi: path", append(result(opCreate), hugeLength)},
+		{OpChildren, "children-count", []any{nullLength}},
+		{OpChildren, "children-huge-count", []any{hugeLength, stat{}}},
+		{OpChildren, "children-name", []any{int32(1), hugeLength, stat{}}},
+		{OpChildren, "children-null-name", []any{int32(1), nullLength, stat{}}},
+		{OpChildren, "children-no-stat", []any{int32(1), "a"}},
+		{OpGet, "get-data", []any{hugeLength, stat{}}},
+		{OpGet, "get-negative-length", []any{int32(-2), stat{}}},
+		{OpGet, "get-no-stat", []any{"data"}},
+		{OpGetACL, "get-acl-count", []any{nullLength, stat{}}},
+		{OpGetACL, "get-acl-huge-count", []any{hugeLength, stat{}}},
+		{OpGetACL, "get-acl-scheme", []any{int32(1), permAll, hugeLength, "", stat{}}},
+		{OpMulti, "multi-empty", nil},
+		{OpMulti, "multi-short", []any{int32(1)}},
+		{OpMulti, "multi-no-end", result(opDelete)},
+		{OpMulti, "multi-no-results", []any{int32(opError), true, int32(-1)}},
+		{OpMulti, "multi-unknown-kind", result(77)},
+		{OpMulti, "multi-path", append(result(opCreate), hugeLength)},
 		// A few bytes each, and far more memory.
-		{OpMulti, "multi: many results", slices.Repeat(result(opDelete), 1<<16)},
-		{OpExists, "exists: empty", nil},
-		{OpExists, "exists: ends early", []any{int64(1), int64(1)}},
-		{OpSet, "set: empty", nil},
-		{OpSetACL, "set ACL: empty", nil},
-		{OpCreate, "create: empty", nil},
-		{OpCreate, "create: path", []any{hugeLength}},
-		{OpCreate, "create: null path", []any{nullLength}},
-		{OpCreateContainer, "create container: path", []any{hugeLength}},
-		{OpSync, "sync: path", []any{hugeLength}},
+		{OpMulti, "multi-many-results", slices.Repeat(result(opDelete), 1<<16)},
+		{OpExists, "exists-empty", nil},
+		{OpExists, "exists-ends-early", []any{int64(1), int64(1)}},
+		{OpSet, "set-empty", nil},
+		{OpSetACL, "set-acl-empty", nil},
+		{OpCreate, "create-empty", nil},
+		{OpCreate, "create-path", []any{hugeLength}},
+		{OpCreate, "create-null-path", []any{nullLength}},
+		{OpCreateContainer, "create-container-path", []any{hugeLength}},
+		{OpSync, "sync-path", []any{hugeLength}},
 	}
 }
 
@@ -138,12 +140,12 @@ func hostileGreetings() []hostileGreeting {
 	}
 	return []hostileGreeting{
 		{"password", greeting(4000, hugeLength)},
-		{"negative password", greeting(4000, -1)},
-		{"longer password", greeting(4000, 17)},
-		{"no timeout", greeting(0, 16)},
+		{"negative-password", greeting(4000, -1)},
+		{"longer-password", greeting(4000, 17)},
+		{"no-timeout", greeting(0, 16)},
 		{"empty", frame(0)},
-		{"2 GB", frame(math.MaxInt32)},
-		{"negative length", frame(math.MaxUint32)},
+		{"2-gb", frame(math.MaxInt32)},
+		{"negative-length", frame(math.MaxUint32)},
 	}
 }
 

@@ -132,6 +132,10 @@ func TestNetworkFaults(t *testing.T) {
 	p.disturb("/network/throttle", "op=exists")
 	_, _, err = conn.Exists("/b")
 	require.ErrorContains(t, err, "-127")
+	p.disturb("/network/hostile", "reply=create-null-path")
+	_, err = conn.Create("/c", nil, 0, anyone)
+	require.ErrorContains(t, err, "buffer too small")
+	require.Equal(t, "/b\n/c\n", p.look("/znodes"), "it has taken effect")
 }
 
 func TestServerFaults(t *testing.T) {
@@ -200,6 +204,7 @@ func TestRequestsThatMakeNoSense(t *testing.T) {
 		"POST /network/stall?direction=x": `400 direction "x": want one of both, to-`,
 		"POST /network/throttle":          "400 op: /network/throttle needs one",
 		"POST /network/throttle?op=x":     `400 op "x": want one of add-watch, any`,
+		"POST /network/hostile?reply=x":   `400 reply "x": want one of children-count,`,
 		"POST /network/delay?least=1s":    "400 most: /network/delay needs one",
 		"POST /sequence?path=/a&next=1":   "409 zktest: set sequence of /a to 1",
 		"POST /sequence?path=/a&next=x":   "400 next: strconv",

@@ -76,7 +76,10 @@
 //	POST /network/lose-request    op=OP: the next such request breaks its connection
 //	POST /network/lose-reply      op=OP: so does the answer to one, done by then
 //	POST /network/throttle        op=OP: the next such request is answered "throttled"
-//	POST /network/spare           take back what of these three has not hit yet
+//	POST /network/hostile         reply=NAME: the answer to the next request that NAME
+//	                              begins with is what no ZooKeeper sends; an unknown
+//	                              NAME lists them all
+//	POST /network/spare           take back what of these four has not hit yet
 //	POST /sequence                path=PATH next=N: the next sequential child's number
 //
 // OP is any, create, create-container, delete, exists, get, set, get-acl, set-acl,

@@ -24,6 +24,15 @@ var directions = map[string]zktest.Direction{
 	"to-server": zktest.ToServer, "to-client": zktest.ToClient, "both": zktest.Both,
 }
 
+// hostileReplies are those of zktest, by their names.
+func hostileReplies() map[string]zktest.HostileReply {
+	byName := map[string]zktest.HostileReply{}
+	for _, r := range zktest.HostileReplies() {
+		byName[r.Name] = r
+	}
+	return byName
+}
+
 // network disturbs the one link that all who connect over TCP share.
 func (a *admin) network(r *http.Request) (string, error) {
 	link := a.cluster.Link("")
@@ -48,6 +57,12 @@ func (a *admin) network(r *http.Request) (string, error) {
 			return "", err
 		}
 		ofOne[fault](op)
+	case fault == "hostile":
+		reply, err := oneOf(r, "reply", hostileReplies())
+		if err != nil {
+			return "", err
+		}
+		link.Hostile(reply)
 	case fault == "stall":
 		direction, err := oneOf(r, "direction", directions)
 		if err != nil {

@@ -11,9 +11,9 @@
 //   - What answers a handshake and is no ZooKeeper, or one that turns clients away, gives
 //     no session. zk believes it, and allocates as much as it says.
 //   - A reply that no ZooKeeper sends, or that is longer than a limit, cuts the
-//     connection, and so does one to no request ([Dialer.TellCut]). zk allocates what a length or a
-//     count announces, panics where the results of a multi end early, and fills what is
-//     missing from the reply before.
+//     connection, and so does one to no request ([Dialer.TellCut]). zk allocates what a
+//     length or a count announces, panics where the results of a multi end early, and
+//     fills what is missing from the reply before.
 //   - The session timeout that was granted is known, and when the handshake began, before
 //     anybody hears of the session. zk tells neither.
 //   - The zxid of a create is known ([Dialer.CreatedAt]). zk keeps it to itself.
@@ -27,8 +27,8 @@
 //	Next ─────► Dial ─────► handshake ─────► session ─────► Next, when it breaks
 //	  │           │             │            │
 //	  │           │             │            └ requests.go: what was asked;
-//	  │           │             │              replies.go: each reply, its body (body.go),
-//	  │           │             │              and when znodes were created (creates.go)
+//	  │           │             │              replies.go: each reply, its body
+//	  │           │             │              (body.go), when znodes were created
 //	  │           │             └ handshake.go: a conn bounds it and reads the answer
 //	  │           └ dialer.go: hosts (hosts.go) looks the name up and connects,
 //	  │             or the user's zk.Dialer does; then TLS
