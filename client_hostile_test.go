@@ -148,6 +148,7 @@ func TestClientCutsAHostileServer(t *testing.T) {
 				time.Sleep(2 * time.Second) // it connects again
 				require.NoError(t, hostileCalls[r.Op](c))
 				require.Equal(t, session, c.SessionID())
+				synctest.Wait() // until all is logged
 				require.Contains(t, log.String(), "malformed reply, connection cut")
 				require.Len(t, gone, 1)
 				require.ErrorIs(t, gone[0].Err, zk.ErrConnectionClosed)
@@ -252,6 +253,7 @@ func TestWithMaxReply(t *testing.T) {
 				return
 			}
 			require.ErrorIs(t, err, zk.ErrConnectionClosed)
+			synctest.Wait() // until all is logged
 			require.Contains(t, log.String(), "a reply of 8193 bytes is longer than the "+
 				"limit of 8192 bytes; WithMaxReply sets it")
 		})
