@@ -285,6 +285,27 @@ func TestWhatAListCosts(t *testing.T) {
 	})
 }
 
+// A lie that outlasts the liar, as docs/security.md says: honest servers turn away a
+// client that was told of a zxid to come, until it is closed and another one connects.
+func TestAForgedZxid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, link, _ := hostileClient(t)
+		link.Hostile(zktest.HostileReply{
+			Op: zktest.OpExists, Frame: func(xid int32) []byte {
+				frame := binary.BigEndian.AppendUint32(nil, 16+68)
+				frame = binary.BigEndian.AppendUint32(frame, uint32(xid))
+				frame = binary.BigEndian.AppendUint64(frame, math.MaxInt64)
+				return append(frame, make([]byte, 4+68)...)
+			},
+		})
+		require.NoError(t, hostileCalls[zktest.OpExists](c))
+		link.Reset()
+		time.Sleep(time.Hour)
+		require.NotEqual(t, zk.StateHasSession, c.State())
+		require.NoError(t, hostileCalls[zktest.OpGet](hostileConnect(t, link)))
+	})
+}
+
 // Whatever a server answers, the process goes on.
 func FuzzHostileServer(f *testing.F) {
 	ops := []zktest.Op{
