@@ -484,7 +484,7 @@ func TestAcquireAndReleaseRefuse(t *testing.T) {
 		for _, hold := range []*recipes.Hold{nil, {}} {
 			err := hold.Release(t.Context())
 			require.ErrorIs(t, err, recipes.ErrNotOwner)
-			require.ErrorContains(t, err, "it was not acquired")
+			require.ErrorContains(t, err, "this is a zero value")
 		}
 		hold := acquire(t.Context(), t, b.Lock)
 		require.EqualError(t, hold.Release(nobody), "recipes: release a hold: "+nilCtx)
