@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,15 +131,18 @@ func (u *use) record(parts []part, e Event) {
 // partsKey is what a ctx knows by which parts it asks for.
 type partsKey struct{}
 
-// tellQueued records that a part stands in the queue; it is for observers.
-func (w *World) tellQueued(ctx context.Context, e recipes.Event) {
-	if e.Kind != recipes.EventQueued { // a loss is told on another goroutine
-		return
-	}
+// observe records that a part stands in the queue, and takes note of the znode of each
+// lease: of those that are a lock together nobody else tells it. It is for observers.
+func (w *World) observe(ctx context.Context, e recipes.Event) {
 	parts, _ := ctx.Value(partsKey{}).([]part)
-	for _, p := range parts {
-		if p.path == e.Path && p.mode != Leased {
+	for i, p := range parts {
+		switch {
+		case p.path != e.Path:
+		case e.Kind == recipes.EventQueued && p.mode != Leased:
 			w.Recorder.Record(Event{Kind: Queued, ID: p.id, Path: p.path, Node: e.Node})
+			return
+		case e.Kind == recipes.EventAcquired && p.mode == Leased && p.node == "":
+			parts[i].node = e.Node // on the goroutine of acquire, before it goes on
 			return
 		}
 	}
@@ -185,6 +189,9 @@ func (u *use) acquire(s side, parts []part, how patience) bool {
 	grants := u.v.leaseGrants(u.leases)
 	if lock := u.lock(s); lock != nil {
 		grants = grantsOf(u.ctx, lock, len(parts))
+		for i, p := range parts {
+			grants[i].node = cmp.Or(p.node, grants[i].node)
+		}
 	}
 	session := u.on.client.SessionID()
 	for i := range parts {

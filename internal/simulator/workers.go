@@ -147,7 +147,7 @@ func (p *worker) options() []recipes.Option {
 	return []recipes.Option{recipes.WithObserver(func(
 		ctx context.Context, e recipes.Event,
 	) {
-		p.w.tellQueued(ctx, e)
+		p.w.observe(ctx, e)
 		if !p.w.Verbose {
 			return
 		}
