@@ -14,9 +14,9 @@ var (
 	// The text says whether another one does, through this value.
 	ErrNotOwner = errors.New("not the owner of the lock")
 
-	// ErrLockLost says that a hold ended under its owner. Work that the lock protected may
-	// have overlapped with another holder's. Hold.Err matches it and exactly one cause:
-	// ErrSessionEnded, ErrOutOfTouch, ErrNodeDeleted, ErrHoldExpired, or, if the
+	// ErrLockLost says that a hold ended under its owner. Work that the lock protected
+	// may have overlapped with another holder's. Hold.Err matches it and exactly one
+	// cause: ErrSessionEnded, ErrOutOfTouch, ErrNodeDeleted, ErrHoldExpired, or, if the
 	// connection was closed by this process, zk.ErrConnectionClosed.
 	ErrLockLost = errors.New("the lock was lost")
 
@@ -39,8 +39,8 @@ var (
 	// an error matches ErrLockLost, too.
 	ErrHoldExpired = seqnode.ErrExpired
 
-	// ErrBusy says that Do or Acquire gave up waiting, as WaitAtMost set: others were ahead.
-	// The text says how many, and behind which znode the caller stood.
+	// ErrBusy says that Do or Acquire gave up waiting, as WaitAtMost set: others were
+	// ahead. The text says how many, and behind which znode the caller stood.
 	ErrBusy = errors.New("others are ahead")
 
 	// ErrUpgrade says that a read lock's holder asked for the write lock: it would wait

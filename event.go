@@ -13,9 +13,9 @@ type EventKind int
 // The steps. Every acquisition comes to an end in EventTimedOut, EventFailed,
 // EventReleased or EventLost; one that ended before it saw the queue was not queued. A
 // release that was not confirmed can still turn out to be a loss: then EventLost follows.
-// So a gauge of holds goes by ID and Node: up at their EventAcquired, down at the first of
-// their EventReleased and EventLost, and an EventLost behind an EventReleased is no second
-// end. Leases that are acquired together are told one by one. Re-entries and their
+// So a gauge of holds goes by ID and Node: up at their EventAcquired, down at the first
+// of their EventReleased and EventLost, and an EventLost behind an EventReleased is no
+// second end. Leases that are acquired together are told one by one. Re-entries and their
 // releases are no steps. An owner that finds a cached queue entry held and free
 // (WithCaching) is not queued.
 const (

@@ -302,8 +302,8 @@ func TestASecondRunIsRefused(t *testing.T) {
 		c := run(t, b.Ours)
 		now := c.leads()
 		again := runFor(t, c.selector)
-		require.EqualError(t, again.ended(),
-			"recipes: run for /election: Run is already in progress on this LeaderSelector")
+		require.EqualError(t, again.ended(), "recipes: run for /election: "+
+			"Run is already in progress on this LeaderSelector")
 		require.Empty(t, again.terms)
 		require.NoError(t, now.hold.Err())
 		now.end <- errRetired

@@ -30,7 +30,7 @@ var (
 )
 
 // argument is what a method is given for a parameter.
-func argument(of reflect.Type, ctx context.Context) reflect.Value { //nolint:revive // order
+func argument(ctx context.Context, of reflect.Type) reflect.Value {
 	switch {
 	case of == ctxType && ctx != nil:
 		return reflect.ValueOf(ctx)
@@ -45,14 +45,16 @@ func argument(of reflect.Type, ctx context.Context) reflect.Value { //nolint:rev
 }
 
 // call calls a method with ctx, and returns what it returned, without a panic.
-func call(t *testing.T, method reflect.Value, ctx context.Context) []reflect.Value { //nolint:revive // order
+func call(
+	ctx context.Context, t *testing.T, method reflect.Value,
+) []reflect.Value {
 	t.Helper()
 	var args []reflect.Value
 	for i := range method.Type().NumIn() {
 		if method.Type().IsVariadic() && i == method.Type().NumIn()-1 {
 			break
 		}
-		args = append(args, argument(method.Type().In(i), ctx))
+		args = append(args, argument(ctx, method.Type().In(i)))
 	}
 	var results []reflect.Value
 	require.NotPanics(t, func() { results = method.Call(args) })
@@ -86,7 +88,7 @@ func TestAZeroValueIsRefused(t *testing.T) {
 			name := fmt.Sprintf("%T.%s", zero, value.Type().Method(i).Name)
 			for _, ctx := range []context.Context{nil, t.Context()} {
 				t.Run(name, func(t *testing.T) {
-					isRefused(t, call(t, value.Method(i), ctx), "this is a zero value")
+					isRefused(t, call(ctx, t, value.Method(i)), "this is a zero value")
 				})
 			}
 		}
@@ -128,7 +130,7 @@ func TestANilCtxIsRefused(t *testing.T) {
 					continue
 				}
 				name := fmt.Sprintf("%T.%s", value, method.Name)
-				results := call(t, v.Method(i), nil)
+				results := call(nil, t, v.Method(i))
 				if len(results) == 1 && results[0].Type() != errorType &&
 					results[0].Kind() != reflect.Func {
 					require.True(t, results[0].IsZero(), name)

@@ -14,7 +14,7 @@ import (
 const (
 	storesDir = "/stores" // what is written to in one transaction with Hold.Check
 	// where nobody may create, delete or set anything; called like a lock's znode, for
-	// who asks it for a lock back
+	// who asks it for a lock back.
 	forbiddenDir = "/forbidden-lock-0000000007"
 )
 
