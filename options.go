@@ -365,6 +365,9 @@ func (s *settings) sessionConfig(conn Conn) session.Config {
 			return began, last == session && !began.IsZero()
 		}
 	}
+	if plain, ok := wrapped[*zk.Conn](conn); ok {
+		c.Server = plain.Server
+	}
 	if c.InOrder = keepsOrder(conn); c.InOrder {
 		if client, ok := wrapped[*Client](conn); ok {
 			c.CreatedAt = client.createdAt

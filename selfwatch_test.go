@@ -3,7 +3,9 @@ package recipes_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -75,6 +77,39 @@ func TestAWaiterWhoseWatchWasNotSetAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// With several servers a plain connection is back within moments, between two looks at
+// its state. That it uses another server shows that it was away.
+func TestAWaiterWhoseWatchWasNotSetAgainUnseen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 10 * time.Second
+		cluster := zktest.Start(t, zktest.WithServers(3))
+		link := cluster.Link("bare")
+		bare := locktest.ConnectBare(t, link, strings.Join(cluster.Names(), ","), timeout)
+		other := locktest.ConnectThrough(t, cluster, "other")
+		theirs, err := recipes.NewInterProcessMutex(other, "/lock")
+		require.NoError(t, err)
+		lock, err := recipes.NewInterProcessMutex(
+			bare, "/lock", recipes.WithSessionTimeout(timeout))
+		require.NoError(t, err)
+		for range 20 { // each at another time between two looks
+			owner := locktest.Owner(t)
+			require.NoError(t, theirs.Acquire(owner))
+			waiting := locktest.Start(func() error {
+				return recipes.Do(locktest.Owner(t), lock, nothing)
+			})
+			time.Sleep(5*time.Second + 7*time.Millisecond)
+			link.Throttle(zktest.OpSetWatches)
+			link.Reset()
+			time.Sleep(3 * time.Second)
+			link.Spare()
+			require.NoError(t, theirs.Release(owner))
+			time.Sleep(settle)
+			require.Len(t, waiting, 1, "it relies on the client's watch")
+			require.NoError(t, <-waiting)
+		}
+	})
 }
 
 // The waiter knows that one other is ahead, and watches that. When it goes it is the

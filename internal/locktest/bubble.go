@@ -80,14 +80,14 @@ func ConnectThrough(t *testing.T, cluster *zktest.Cluster, link string) *recipes
 // ConnectBare is [Connect] for a *zk.Conn, of which a lock does not learn its session
 // timeout.
 func ConnectBare(
-	t *testing.T, link *zktest.Link, server string, timeout time.Duration,
+	t *testing.T, link *zktest.Link, servers string, timeout time.Duration,
 ) *zk.Conn {
 	t.Helper()
-	conn, events := OpenBare(t, link, server, timeout)
+	conn, events := OpenBare(t, link, servers, timeout)
 	t.Cleanup(func() {
 		link.Heal()
 		// What is under way ends first: a request that go-zookeeper still writes while it
-		// is being closed can leave its loop stuck for ever.
+		// is being closed can leave its loop stuck forever.
 		time.Sleep(timeout)
 		conn.Close()
 		for range events {
@@ -100,10 +100,11 @@ func ConnectBare(
 // OpenBare is [ConnectBare] for a test that closes the connection. The client closes
 // events when its loop has ended.
 func OpenBare(
-	t *testing.T, link *zktest.Link, server string, timeout time.Duration,
+	t *testing.T, link *zktest.Link, servers string, timeout time.Duration,
 ) (conn *zk.Conn, events <-chan zk.Event) {
 	t.Helper()
-	conn, events, err := zk.Connect([]string{server}, timeout, zk.WithDialer(link.Dial),
+	addrs := strings.Split(servers, ",")
+	conn, events, err := zk.Connect(addrs, timeout, zk.WithDialer(link.Dial),
 		zk.WithHostProvider(&inOrder{}), zk.WithLogInfo(false),
 		zk.WithLogger(log.New(io.Discard, "", 0)))
 	require.NoError(t, err)

@@ -14,8 +14,11 @@ import (
 // for what was missed: a deletion always shows, since the server looks whether the znode
 // is there. A change of data or of children shows if it is newer than the last answer
 // that the client had when it set them, and that could be one to a request which it had
-// kept, and sent before. So everybody who waits had better look. On a bare *zk.Conn,
-// which does not tell of handshakes, they look at their next poll.
+// kept, and sent before. So everybody who waits had better look. A plain *zk.Conn does
+// not tell of handshakes, but which server it uses: after the loss of one it goes on to
+// the next, and pauses for a second once it has tried all. Only if it comes back to the
+// same one between two looks, over others that it has lost as well, nobody notices, and
+// those who wait look at their next poll.
 type reconnects struct {
 	seen  sight         // at the last look
 	lost  bool          // a request was lost with its connection since
@@ -29,15 +32,20 @@ type sight struct {
 	session   int64
 	connected bool
 	handshake time.Time // of the session; zero where that is not known
+	server    string    // that it uses, or has used last; "" where that is not known
 }
 
 // look returns what the connection shows just now.
 func (s *Session) look() sight {
+	server := s.server() // first: it may change from now on
 	now := sight{
 		session:   s.conn.SessionID(),
 		connected: s.conn.State() == zk.StateHasSession,
 	}
 	if s.lastHandshake == nil {
+		if now.connected {
+			now.server = server
+		}
 		return now
 	}
 	if at, ok := s.lastHandshake(now.session); ok {
@@ -51,7 +59,7 @@ func (r *reconnects) look(now sight) {
 	now = r.after(now)
 	away := !r.seen.connected || r.lost
 	back := away && now.connected || now.session != r.seen.session ||
-		!now.handshake.Equal(r.seen.handshake)
+		!now.handshake.Equal(r.seen.handshake) || now.server != r.seen.server
 	if back {
 		r.times++
 	}
@@ -62,10 +70,14 @@ func (r *reconnects) look(now sight) {
 	r.seen, r.lost, r.blind = now, false, false
 }
 
-// after is what is known by now: the last handshake is remembered while none is told.
+// after is what is known by now: the last handshake is remembered while none is told, and
+// the last server while there is none.
 func (r *reconnects) after(now sight) sight {
 	if now.handshake.IsZero() {
 		now.handshake = r.seen.handshake
+	}
+	if now.server == "" {
+		now.server = r.seen.server
 	}
 	return now
 }

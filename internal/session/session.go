@@ -41,6 +41,8 @@ type Config struct {
 	// InOrder: the event of a watch is in its channel before the answer to any later
 	// request returns.
 	InOrder bool
+	// Server returns the server that the connection uses; nil where it does not tell.
+	Server func() string
 	// CreatedAt tells the zxid of the create of an ephemeral sequential znode, by the
 	// path that was asked for, once: 0 where it is not known. It is nil where the
 	// connection does not tell.
@@ -60,6 +62,7 @@ type Session struct {
 	tellsClose    bool                                  // Config has a WhenClosed
 	lastHandshake func(session int64) (time.Time, bool) // see Config; may be nil
 	inOrder       bool                                  // see Config
+	server        func() string                         // see Config
 	createdAt     func(path string) (zxid int64)        // see Config; may be nil
 	creating      chan struct{}                         // see BeginCreate
 
@@ -125,10 +128,13 @@ func Use(conn Conn, cfg Config) *Session {
 }
 
 func newSession(conn Conn, cfg Config) *Session {
+	if cfg.Server == nil {
+		cfg.Server = func() string { return "" }
+	}
 	s := &Session{
 		plain: cfg.Plain, tellsClose: cfg.WhenClosed != nil,
 		lastHandshake: cfg.LastHandshake,
-		inOrder:       cfg.InOrder, createdAt: cfg.CreatedAt,
+		inOrder:       cfg.InOrder, server: cfg.Server, createdAt: cfg.CreatedAt,
 		creating: make(chan struct{}, creatingAtMost),
 		clock: clock{
 			wall: wallClock, timeout: cfg.Timeout, lastHandshake: cfg.LastHandshake,
