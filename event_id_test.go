@@ -132,7 +132,8 @@ func TestIDAndNodeTellHoldsApart(t *testing.T) {
 		for _, ctx := range []context.Context{first, second} {
 			require.NoError(t, lock.ReadLock().Acquire(ctx))
 		}
-		require.Equal(t, lock.ReadLock().LockPath(first), lock.ReadLock().LockPath(second))
+		reads := lock.ReadLock()
+		require.Equal(t, reads.LockPath(first), reads.LockPath(second))
 		require.NoError(t, lock.ReadLock().Release(second))
 		require.NoError(t, lock.ReadLock().Release(first))
 		require.Len(t, byID(t, told.All()), 2)

@@ -208,8 +208,8 @@ func TestEveryLossOfAPlainConnectionHasOneCause(t *testing.T) {
 		"an outage": {recipes.ErrOutOfTouch, func(_ *zk.Conn, c *zktest.Cluster) {
 			c.Link("bare").Stall(zktest.Both)
 		}},
-		// The client is back after about a second, and that is how long an unknown timeout
-		// lasts: either may be first.
+		// The client is back after about a second, and that is how long an unknown
+		// timeout lasts: either may be first.
 		"the session was ended": {nil, func(
 			conn *zk.Conn, c *zktest.Cluster,
 		) {

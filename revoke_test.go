@@ -169,7 +169,7 @@ func TestAttemptRevokeOverwritesNothingElse(t *testing.T) {
 			"/_c_1-lock-000000007", "/_c_1-lock-00000000071", "/_c_1-LOCK-0000000007",
 		} {
 			err := recipes.AttemptRevoke(t.Context(), b.Ours, path)
-			require.ErrorContains(t, err, "recipes: revoke "+path+": this is not the path")
+			require.ErrorContains(t, err, "revoke "+path+": this is not the path")
 		}
 		data, _, err := b.Other.Get("/config")
 		require.NoError(t, err)
