@@ -1,6 +1,7 @@
 package recipes_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -147,5 +148,55 @@ func TestInspectSemaphore(t *testing.T) {
 			seen(t, client, "/semaphore"),
 		)
 		client.Close()
+	})
+}
+
+// A hundred participants with a megabyte each, whoever created them, cost a hundred
+// megabytes for each look.
+func TestParticipantsHaveTheBeginningOfTheirData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := locktest.ConnectThrough(t, zktest.Start(t), "ours")
+		for size, want := range map[int]int{0: 0, 1: 1, 4096: 4096, 4097: 4096, 1e6: 4096} {
+			path := fmt.Sprint("/lock", size)
+			data := bytes.Repeat([]byte("x"), size)
+			lock, err := recipes.NewInterProcessMutex(
+				client, path, recipes.WithData(data))
+			require.NoError(t, err)
+			ctx := locktest.Owner(t)
+			require.NoError(t, lock.Acquire(ctx))
+			all, err := lock.Participants(ctx)
+			require.NoError(t, err)
+			inspected, err := recipes.Inspect(ctx, client, path)
+			require.NoError(t, err)
+			require.Equal(t, all, inspected)
+			require.Len(t, all, 1)
+			require.Equal(t, data[:want], append([]byte{}, all[0].Data...))
+			require.LessOrEqual(t, cap(all[0].Data), 2*4096, "the rest stays in memory")
+			require.Equal(t, size, all[0].DataSize)
+		}
+	})
+}
+
+// One participant that this session may not read made the whole queue invisible.
+func TestAParticipantThatMayNotBeReadIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := zktest.Start(t)
+		client := locktest.ConnectThrough(t, cluster, "ours")
+		other := locktest.ConnectThrough(t, cluster, "other")
+		lock, err := recipes.NewInterProcessMutex(client, "/lock")
+		require.NoError(t, err)
+		ctx := locktest.Owner(t)
+		require.NoError(t, lock.Acquire(ctx))
+		secret, err := recipes.NewInterProcessMutex(other, "/lock",
+			recipes.WithACL(zk.DigestACL(zk.PermAll, "user", "secret")))
+		require.NoError(t, err)
+		acquiring(t, secret.Acquire)
+
+		all, err := lock.Participants(ctx)
+		require.NoError(t, err)
+		require.Len(t, all, 2)
+		require.NotZero(t, all[0].Session)
+		require.True(t, all[0].Holding)
+		require.Equal(t, recipes.Participant{Node: all[1].Node, Kind: "lock"}, all[1])
 	})
 }

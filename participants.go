@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -12,15 +13,21 @@ import (
 	"github.com/zkrecipes/recipes/internal/session"
 )
 
-// A Participant is a znode in a lock's queue.
+// A Participant is a znode in a lock's queue. Of one that this session is not permitted
+// to read, only Node, Kind and Holding are known; Session is 0.
 type Participant struct {
-	Node    string    // its full path
-	Kind    string    // "lock", "read", "write", "lease" or "latch"
-	Data    []byte    // what it holds: by default the address of the host that made it
-	Session int64     // the ZooKeeper session that it lives in
-	Since   time.Time // when it joined the queue, by the server's clock
-	Holding bool      // whether its turn has come
+	Node     string    // its full path
+	Kind     string    // "lock", "read", "write", "lease" or "latch"
+	Data     []byte    // what it holds, at most its first 4 KiB: by default a host's address
+	DataSize int       // how many bytes it holds
+	Session  int64     // the ZooKeeper session that it lives in
+	Since    time.Time // when it joined the queue, by the server's clock
+	Holding  bool      // whether its turn has come
 }
+
+// dataKept is how much of a znode's data a Participant has. What a stranger may store
+// there is up to a megabyte for each.
+const dataKept = 4096
 
 // String returns all that there is to tell, with the session as the servers' logs have
 // it.
@@ -146,11 +153,18 @@ func look(
 func lookAt(s *session.Session, node string) *session.Pending[sight] {
 	return session.Start(s, func() (sight, error) {
 		data, stat, err := s.Get(node)
-		if err != nil {
+		switch {
+		case errors.Is(err, zk.ErrNoAuth):
+			return sight{Participant: Participant{Node: node}}, nil
+		case err != nil:
 			return sight{}, err
 		}
+		kept := data
+		if len(data) > dataKept {
+			kept = slices.Clone(data[:dataKept]) // or all of it would stay in memory
+		}
 		return sight{Participant: Participant{
-			Node: node, Data: data, Session: stat.EphemeralOwner,
+			Node: node, Data: kept, DataSize: len(data), Session: stat.EphemeralOwner,
 			Since: time.UnixMilli(stat.Ctime),
 		}, czxid: stat.Czxid}, nil
 	})
