@@ -35,6 +35,9 @@ const (
 	// simCalm is for how long there are no faults before the end, where places are kept:
 	// whoever waits behind one then must not wait for too long.
 	simCalm = 6 * simSession
+	// simLeft is longer than the time until an empty directory is reaped, and with it the
+	// watches on it: the servers look every minute.
+	simLeft = 70 * time.Second
 )
 
 // A simulation is one simulated ensemble with the workload on it, in a bubble with a time
@@ -116,7 +119,8 @@ func newSimulation(seed uint64, verbose bool) (sim *simulation, err error) {
 		Trespass: sim.scene.eager, LongHolds: sim.scene.longHolds,
 		Removals: sim.scene.removals, Fresh: sim.scene.fresh,
 		Cached: sim.scene.cached, Bounded: sim.scene.bounded, Mixed: sim.scene.mixed,
-		Verbose: verbose, Left: sim.left, Pace: sim.pace, Late: sim.late,
+		Verbose: verbose, Left: sim.left, LeftFor: simLeft,
+		Pace: sim.pace, Late: sim.late,
 	})
 	if err == nil {
 		sim.world.Recorder.Notef("scene: %v, tick %v", sim.scene, sim.scene.tick)

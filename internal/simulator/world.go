@@ -54,8 +54,10 @@ type Config struct {
 	// says so ([recipes.OrderedConn]).
 	Late    func(worker int) func(path string) time.Duration
 	Verbose bool // the history has the library's own events, as notes
-	// What else Finish waits for to be gone before it closes the clients; may be nil.
-	Left func() []string
+	// What else Finish waits for to be gone before it closes the clients; may be nil. It
+	// does so for up to LeftFor, if its ctx ends before that.
+	Left    func() []string
+	LeftFor time.Duration
 }
 
 // A World is a workload and the record of what came of it.
@@ -230,6 +232,11 @@ func (w *World) await(ctx context.Context, what string, group *sync.WaitGroup) e
 // awaitNothingLeft looks whether a znode is left of a lock. What is deleted in the
 // background may take a moment.
 func (w *World) awaitNothingLeft(ctx context.Context) error {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < w.LeftFor {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), w.LeftFor)
+		defer cancel()
+	}
 	for {
 		left, err := w.listLeft(ctx)
 		if err == nil && len(left) == 0 {
