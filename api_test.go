@@ -147,7 +147,9 @@ var _ = []any{
 		*recipes.LeaderSelector, error))(recipes.NewLeaderSelector),
 	(func(recipes.Conn, string, ...recipes.Option) (
 		*recipes.LeaderLatch, error))(recipes.NewLeaderLatch),
-	(func(context.Context, recipes.Conn, string, int) error)(recipes.SetSharedCount),
+	(func(
+		context.Context, recipes.Conn, string, int, ...recipes.Option,
+	) error)(recipes.SetSharedCount),
 	(func(context.Context, recipes.Conn, string) error)(recipes.AttemptRevoke),
 	(func(context.Context, recipes.Conn, string) (
 		[]recipes.Participant, error))(recipes.Inspect),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,7 +52,9 @@ type Client struct {
 	chroot string        // a valid path, "/" where there is none
 	tick   time.Duration // of the servers, 0 where it was not told
 	log    *slog.Logger
-	events *clientEvents
+	// chrootACL is for the chroot and its parents, if they have to be created.
+	chrootACL []zk.ACL
+	events    *clientEvents
 
 	// closed is done as soon as Close was called, before anything else is closed, with
 	// errClientClosed as its cause.
@@ -78,7 +81,8 @@ type Client struct {
 // is 2181. An IPv6 address is written in brackets. Names are looked up at each dial; when
 // a lookup fails or is slow, the addresses of the last one that succeeded are used. The
 // chroot is optional. If it does not exist, Connect creates it, and its parents, as
-// persistent znodes that are open to anyone, and logs that at Info.
+// persistent znodes, open to anyone unless WithChrootACL sets another ACL. That is logged
+// at Info.
 //
 // sessionTimeout is what the servers are asked for. They grant what is within their
 // limits, by default 2 to 20 ticks of 2 s. If that is something else, it is logged as a
@@ -134,11 +138,14 @@ func clientConnect(
 		return nil, err
 	}
 	c := &Client{
-		dialer:  d,
-		chroot:  chroot,
-		tick:    settings.tick,
-		log:     settings.log,
-		events:  newClientEvents(settings, timeout),
+		dialer: d,
+		chroot: chroot,
+		tick:   settings.tick,
+		log:    settings.log,
+		events: newClientEvents(settings, timeout),
+
+		chrootACL: settings.chrootACL,
+
 		hooks:   map[*func()]struct{}{},
 		ready:   make(chan struct{}),
 		drained: make(chan struct{}),
@@ -425,11 +432,15 @@ type clientSettings struct {
 
 	maxReply int // 0 for internal/dial's own
 
+	chrootACL []zk.ACL
+
 	observer func(SessionEvent) // nil: there is none
 }
 
 func newClientSettings(opts []ClientOption) (*clientSettings, error) {
-	s := &clientSettings{log: slog.New(slog.DiscardHandler)}
+	s := &clientSettings{
+		chrootACL: zk.WorldACL(zk.PermAll), log: slog.New(slog.DiscardHandler),
+	}
 	for i, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("option %d is nil", i)
@@ -465,6 +476,21 @@ func WithAuth(scheme string, auth []byte) ClientOption {
 			return errors.New("WithAuth: the scheme is empty")
 		}
 		s.auth = append(s.auth, clientAuth{scheme, auth})
+		return nil
+	}
+}
+
+// WithChrootACL sets the ACL of the chroot, and of its parents, where Connect or a later
+// create has to create them. Use it if not everybody may create locks there, or delete
+// them: the permission to delete a znode is one on its parent. It applies to nothing that
+// exists. Default: world:anyone. An empty list is an error.
+func WithChrootACL(acl []zk.ACL) ClientOption {
+	acl = slices.Clone(acl)
+	return func(s *clientSettings) error {
+		if len(acl) == 0 {
+			return errors.New("WithChrootACL: the list is empty")
+		}
+		s.chrootACL = acl
 		return nil
 	}
 }

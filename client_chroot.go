@@ -16,18 +16,20 @@ var _ SessionConn = (*Client)(nil)
 // chrootCreate creates path and its parents where they are missing, and tells whether
 // path was. It asks first: a server refuses to create in a parent that it protects, also
 // what exists there.
-func chrootCreate(conn *zk.Conn, path string) (created bool, err error) {
+func chrootCreate(
+	conn *zk.Conn, path string, acl []zk.ACL,
+) (created bool, err error) {
 	exists, _, err := conn.Exists(path)
 	if exists || err != nil {
 		return false, err
 	}
 	parent := zkpath.Parent(path)
 	if parent != "/" {
-		if _, err := chrootCreate(conn, parent); err != nil {
+		if _, err := chrootCreate(conn, parent, acl); err != nil {
 			return false, err
 		}
 	}
-	_, err = conn.Create(path, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+	_, err = conn.Create(path, nil, zk.FlagPersistent, acl)
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
 		return false, nil
@@ -41,7 +43,7 @@ func chrootCreate(conn *zk.Conn, path string) (created bool, err error) {
 // mistake, and the other processes somewhere else. unsure is what a former try has left
 // open: the create was sent, and no answer came.
 func (c *Client) makeChroot(unsure *bool) error {
-	created, err := chrootCreate(c.zk, c.chroot)
+	created, err := chrootCreate(c.zk, c.chroot, c.chrootACL)
 	if err == nil && (created || *unsure) {
 		c.log.Info("zookeeper: chroot created", "chroot", c.chroot)
 	}

@@ -162,3 +162,31 @@ func TestADeletedChrootIsMadeAnewByMany(t *testing.T) {
 		require.Len(t, children, 16)
 	})
 }
+
+// A chroot was open to anyone, whatever ACLs the locks below it had; and the permission to
+// delete a znode is one on its parent.
+func TestTheACLOfAChroot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := zktest.Start(t)
+		servers := strings.Join(cluster.Names(), ",")
+		connect := func(opts ...recipes.ClientOption) (*recipes.Client, error) {
+			return recipes.Connect(t.Context(), servers+"/org/app", 10*time.Second,
+				append(opts, recipes.WithDialer(cluster.Link("ours").Dial),
+					recipes.WithAuth("digest", []byte("anna:secret")))...)
+		}
+		owner, err := connect(recipes.WithChrootACL(zk.AuthACL(zk.PermAll)))
+		require.NoError(t, err)
+		defer owner.Close()
+		stranger := locktest.ConnectThrough(t, cluster, "stranger")
+		for _, path := range []string{"/org", "/org/app"} {
+			_, err := stranger.Create(path+"/x", nil, 0, zk.WorldACL(zk.PermAll))
+			require.ErrorIs(t, err, zk.ErrNoAuth, path)
+		}
+		_, err = owner.Create("/x", nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		require.ErrorIs(t, stranger.Delete("/org/app/x", -1), zk.ErrNoAuth)
+
+		_, err = connect(recipes.WithChrootACL(nil))
+		require.ErrorContains(t, err, "WithChrootACL: the list is empty")
+	})
+}

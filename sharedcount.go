@@ -1,11 +1,13 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes/internal/seqnode"
@@ -69,13 +71,20 @@ func parseCount(data []byte) (int, error) {
 
 // SetSharedCount creates or sets the znode that a shared maximum is read from. Acquire on
 // a semaphore whose count znode is missing fails with an error that wraps zk.ErrNoNode.
-// It refuses a maximum below 1 or above 2147483647, which is more than the znode can
-// hold. An outage is waited out until ctx is done.
-func SetSharedCount(ctx context.Context, conn Conn, countPath string, maximum int) error {
+// It returns an error for a maximum below 1 or above 2147483647, which is more than the
+// znode can hold. It survives an outage until ctx is done. It may be called by any number
+// of goroutines.
+//
+// WithACL sets the ACL of the znode and of the parents that are created; without it
+// anyone may change the maximum. A znode that exists keeps the ACL that it has. Any other
+// option is an error.
+func SetSharedCount(
+	ctx context.Context, conn Conn, countPath string, maximum int, opts ...Option,
+) error {
 	const op = "set shared count"
-	settings, err := build(conn, countPath, nil)
+	settings, err := build(conn, countPath, opts)
 	if err == nil {
-		err = notNil(ctx)
+		err = cmp.Or(notNil(ctx), onlyACL(opts))
 	}
 	if err == nil && (maximum < 1 || maximum > math.MaxInt32) {
 		err = fmt.Errorf("max: %d is not between 1 and %d", maximum, math.MaxInt32)
@@ -93,6 +102,19 @@ func SetSharedCount(ctx context.Context, conn Conn, countPath string, maximum in
 	if err != nil {
 		dir.Unmake(ctx)
 		return wrap(op, countPath, err)
+	}
+	return nil
+}
+
+// onlyACL returns an error for options that set anything but the ACL.
+func onlyACL(opts []Option) error {
+	var s settings
+	for _, opt := range opts {
+		opt(&s)
+	}
+	s.acl = nil
+	if !reflect.ValueOf(s).IsZero() {
+		return errors.New("options: only WithACL concerns a shared count")
 	}
 	return nil
 }

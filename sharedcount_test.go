@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"encoding/binary"
+	"log/slog"
 	"math"
 	"path"
 	"slices"
@@ -256,5 +257,37 @@ func TestAcquireNWaitsForASharedMaximumWithoutZnodes(t *testing.T) {
 		require.NoError(t, client.Delete("/count", -1))
 		_, err = s.AcquireN(t.Context(), 2)
 		require.ErrorContains(t, err, "shared count /count")
+	})
+}
+
+// Whoever could write to the count of leases could set it: there was no way to say who
+// may.
+func TestSetSharedCountWithAnACL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := zktest.Start(t)
+		servers := strings.Join(cluster.Names(), ",")
+		owner, err := recipes.Connect(t.Context(), servers, 10*time.Second,
+			recipes.WithDialer(cluster.Link("owner").Dial),
+			recipes.WithAuth("digest", []byte("anna:secret")))
+		require.NoError(t, err)
+		defer owner.Close()
+		stranger := locktest.ConnectThrough(t, cluster, "stranger")
+		mine := recipes.WithACL(zk.AuthACL(zk.PermAll))
+		ctx := t.Context()
+		require.NoError(t, recipes.SetSharedCount(ctx, owner, "/app/count", 3, mine))
+		require.NoError(t, recipes.SetSharedCount(ctx, owner, "/app/count", 4, mine))
+		require.ErrorIs(t,
+			recipes.SetSharedCount(ctx, stranger, "/app/count", 100), zk.ErrNoAuth)
+		require.ErrorIs(t, stranger.Delete("/app/count", -1), zk.ErrNoAuth, "its parent's")
+
+		for name, other := range map[string]recipes.Option{
+			"data":    recipes.WithData([]byte("x")),
+			"logger":  recipes.WithLogger(slog.Default()),
+			"caching": recipes.WithCaching(time.Second, 1),
+		} {
+			err := recipes.SetSharedCount(ctx, owner, "/other", 1, mine, other)
+			require.ErrorContains(t, err, "only WithACL concerns a shared count", name)
+		}
+		require.Empty(t, locktest.Children(t, owner, "/other"))
 	})
 }
