@@ -31,8 +31,12 @@ import (
 // The hold of a custom InterProcessLock stands for that one acquisition: Release calls
 // the lock's own Release, with a ctx that carries the owner for all locks of this package
 // that are behind it. If the lock has a method Hold(context.Context) *Hold, the hold is
-// lost with that one, and has its token and path. Otherwise nothing is known of it: its
-// FencingToken is 0, Path is "", Lost never closes, and Multi returns an error.
+// lost with that one, and has its token and path; a nil Hold of a lock that was just
+// acquired means that another caller has released it. Without that method nothing is
+// known of the lock: the hold's FencingToken is 0, Path is "", Lost never closes, and
+// Multi returns an error. In its own Acquire a custom lock calls the methods of the locks
+// behind it with the ctx that it is given. Do and Acquire with that ctx, there and in an
+// observer, act for another owner, and can wait for the call that they are in.
 //
 // A nil ctx, lock or option is an error, before anything is acquired. If an observer
 // panics, or ends the goroutine, nothing is held.

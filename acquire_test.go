@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -831,3 +832,93 @@ func TestAWrapperAroundWhatAnotherCallerReleased(t *testing.T) {
 		}
 	})
 }
+
+// A hold that had been released already released a member that its owner had acquired as
+// part of another multi lock.
+func TestASpentHoldLeavesOtherMultiLocksAlone(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		x, y := b.Mutex(t, b.Ours, "/x"), b.Mutex(t, b.Ours, "/y")
+		ctx := locktest.Owner(t)
+		withX := recipes.NewInterProcessMultiLockOf(b.Lock, x)
+		first, err := recipes.Acquire(ctx, withX)
+		require.NoError(t, err)
+		second, err := recipes.Acquire(ctx, recipes.NewInterProcessMultiLockOf(b.Lock, y))
+		require.NoError(t, err)
+		require.NoError(t, first.Release(ctx))
+		require.ErrorIs(t, first.Release(ctx), recipes.ErrNotOwner)
+		require.NoError(t, second.Err())
+		require.True(t, b.Lock.IsOwned(ctx))
+		theirs := b.Mutex(t, b.Other, "/lock")
+		held, err := theirs.AcquireTimeout(t.Context(), 0)
+		require.NoError(t, err)
+		require.False(t, held, "two holders")
+
+		// What the multi lock's own method acquires is another acquisition.
+		require.NoError(t, withX.Acquire(ctx))
+		require.NoError(t, withX.Hold(ctx).Release(ctx))
+		require.NoError(t, second.Release(ctx))
+		require.False(t, b.Lock.IsAcquiredInThisProcess())
+	})
+}
+
+// Each acquisition of a wrapper left some 300 bytes behind for as long as the lock inside
+// was held.
+func TestHeapOfAWrapperOfALockThatIsHeld(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		ctx := locktest.Owner(t)
+		require.NoError(t, b.Lock.Acquire(ctx)) // for a long time
+		wrapper := struct{ *recipes.InterProcessMutex }{b.Lock}
+		before := heap()
+		const times = 10_000
+		for range times {
+			hold, err := recipes.Acquire(ctx, wrapper)
+			require.NoError(t, err)
+			require.NoError(t, hold.Release(ctx))
+		}
+		require.Less(t, (heap()-before)/times, int64(50), "bytes")
+	})
+}
+
+// A zeroHoldLock is a custom lock whose Hold is of no use.
+type zeroHoldLock struct{ recipes.InterProcessLock }
+
+func (zeroHoldLock) Hold(context.Context) *recipes.Hold { return new(recipes.Hold) }
+
+func TestAMultiLockOfNothingOrOfAZeroHold(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var none *recipes.InterProcessMultiLock
+		ctx := locktest.Owner(t)
+		m := recipes.NewInterProcessMultiLockOf(none)
+		_, err := recipes.Acquire(ctx, m)
+		require.Error(t, err)
+		require.Nil(t, m.Hold(ctx))
+
+		m = recipes.NewInterProcessMultiLockOf(
+			b.Lock, zeroHoldLock{b.Mutex(t, b.Ours, "/x")})
+		_, err = recipes.Acquire(ctx, m)
+		require.Error(t, err)
+		require.False(t, b.Lock.IsAcquiredInThisProcess())
+	})
+}
+
+// A handler that panics as it is told of another recipe's znode left the lock taken, and
+// nobody held it.
+func TestALogHandlerThatPanicsLeavesNothing(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		rw, err := recipes.NewInterProcessReadWriteLock(b.Other, "/lock")
+		require.NoError(t, err)
+		require.NoError(t, rw.WriteLock().Acquire(locktest.Owner(t)))
+		lock := b.Mutex(t, b.Ours, "/lock",
+			recipes.WithLogger(slog.New(panickingHandler{slog.DiscardHandler})))
+		require.Panics(t, func() { _, _ = recipes.Acquire(t.Context(), lock) })
+		held, err := b.Mutex(t, b.Other, "/lock").AcquireTimeout(
+			locktest.Owner(t), time.Minute)
+		require.NoError(t, err)
+		require.True(t, held)
+	})
+}
+
+type panickingHandler struct{ slog.Handler }
+
+func (panickingHandler) Enabled(context.Context, slog.Level) bool  { return true }
+func (panickingHandler) Handle(context.Context, slog.Record) error { panic("log") }

@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -102,6 +103,9 @@ func keepsOrder(conn Conn) bool {
 	case *zk.Conn, *Client:
 		return true
 	case OrderedConn:
+		if !reflect.ValueOf(conn).Comparable() {
+			return false // it cannot be told from what it returns
+		}
 		return c.KeepsOrder() == conn && keepsOrder(c.Unwrap())
 	}
 	return false

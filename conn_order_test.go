@@ -254,3 +254,21 @@ func TestALossByDeletionWhereEventsComeLate(t *testing.T) {
 		})
 	}
 }
+
+// An incomparableConn cannot be compared with what its KeepsOrder returns.
+type incomparableConn struct {
+	recipes.Conn
+	_ []int
+}
+
+func (c incomparableConn) Unwrap() recipes.Conn     { return c.Conn }
+func (c incomparableConn) KeepsOrder() recipes.Conn { return c }
+
+func TestAnIncomparableConnIsNotOrdered(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		conn := &orderedConn{Conn: incomparableConn{Conn: b.Ours}}
+		lock, err := recipes.NewInterProcessMutex(conn, "/x")
+		require.NoError(t, err)
+		require.NoError(t, recipes.Do(t.Context(), lock, nothing))
+	})
+}

@@ -24,7 +24,8 @@ type Hold struct {
 	lost       context.Context // done, with the cause, when the lock is lost
 	releaser   releaser        // set before anybody has the hold
 
-	members []*Hold // those that it stands for, as a multi lock's does; else nil
+	members []*Hold       // those that it stands for, as a multi lock's does; else nil
+	stops   []func() bool // see forget
 
 	// Of the hold of one znode only.
 	conn  Conn

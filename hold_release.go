@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 )
@@ -19,6 +20,9 @@ type releaser interface {
 // errReleased is the ErrNotOwner of a hold with nothing left to undo.
 var errReleased = fmt.Errorf("%w: the hold was released before", ErrNotOwner)
 
+// name is what an error calls the hold.
+func (h *Hold) name() string { return cmp.Or(h.path, "a hold") }
+
 // left tells whether there is anything left to undo. A Hold that is none has nothing.
 func (h *Hold) left() bool { return h.releaser != nil && h.releaser.left() }
 
@@ -27,11 +31,12 @@ func (h *Hold) left() bool { return h.releaser != nil && h.releaser.left() }
 // whichever ctx carries. In all else it is the lock's own Release: ctx bounds the wait
 // for ZooKeeper's answer, not the work, and goes to the observer.
 //
-// Acquisitions that share the hold, such as re-entries, are counted, not told apart. Each
-// is undone once, by Release of the hold or of the lock. If there is none left to undo,
-// also because another caller has released the lock, Release returns ErrNotOwner and
-// leaves alone whatever was acquired since, by the same owner as well. After a loss it
-// returns ErrLockLost once for each acquisition, and then ErrNotOwner.
+// Acquisitions that share the hold, such as re-entries, are counted, not told apart: one
+// release too many of an inner acquisition undoes an outer one. Each is undone once, by
+// Release of the hold or of the lock. If there is none left to undo, also because another
+// caller has released the lock, Release returns ErrNotOwner and leaves alone whatever was
+// acquired since, by the same owner as well. After a loss it returns ErrLockLost once for
+// each acquisition, and then ErrNotOwner.
 //
 //   - The hold of a multi lock undoes one acquisition of each member, and returns all
 //     errors joined. So one of two releases at the same time can find some members left,
@@ -40,8 +45,8 @@ func (h *Hold) left() bool { return h.releaser != nil && h.releaser.left() }
 //   - The hold that Acquire returned for a custom InterProcessLock calls the lock's
 //     Release, once.
 //   - The hold of a lease returns that lease.
-//   - Do releases what it has acquired; if fn has done that before, Do's error matches
-//     ErrNotOwner.
+//   - Do releases one acquisition, as this method does. If fn has released it before, and
+//     its owner had not acquired the lock elsewhere, Do's error matches ErrNotOwner.
 //   - A term of an election is not for the caller to release: it returns ErrNotOwner.
 //
 // Release of a nil Hold, and of one that was not acquired, returns ErrNotOwner. With a

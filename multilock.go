@@ -84,8 +84,7 @@ func isNil(lock InterProcessLock) bool {
 // joined. In an outage it waits for these releases no longer than 80 ms; they go on in
 // the background.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
-	_, err := m.takeAll(ctx, limit{})
-	return err
+	return m.acquireAll(ctx, limit{})
 }
 
 // AcquireTimeout implements InterProcessLock, with one deadline for all members. A member
@@ -93,8 +92,19 @@ func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
 func (m *InterProcessMultiLock) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
-	_, err := m.takeAll(ctx, newLimit(timeout))
-	return heldOrBusy(ctx, err)
+	return heldOrBusy(ctx, m.acquireAll(ctx, newLimit(timeout)))
+}
+
+// acquireAll is what the multi lock's own methods do. The hold that stands for the
+// members does not count that, but may release it.
+func (m *InterProcessMultiLock) acquireAll(ctx context.Context, l limit) error {
+	members, err := m.takeAll(ctx, l)
+	if err == nil && len(holdsOf(members)) > 0 {
+		if s, ok := m.standFor(members).releaser.(*stand); ok {
+			s.spent.Store(false)
+		}
+	}
+	return err
 }
 
 // take implements nativeLock.
@@ -109,6 +119,7 @@ func (m *InterProcessMultiLock) take(ctx context.Context, l limit) (taken, error
 	t := taken{hold: m.standFor(members)}
 	if s, ok := t.stand(); ok {
 		s.count.Add(1)
+		s.spent.Store(false)
 	}
 	return t, nil
 }
@@ -312,7 +323,11 @@ func (m *InterProcessMultiLock) standFor(members []taken) *Hold {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stands = slices.DeleteFunc(m.stands, func(h *Hold) bool {
-		return h.ended() && !slices.Equal(h.members, holds)
+		over := h.ended() && !slices.Equal(h.members, holds)
+		if over {
+			h.forget()
+		}
+		return over
 	})
 	at := slices.IndexFunc(m.stands, func(h *Hold) bool {
 		return slices.Equal(h.members, holds)

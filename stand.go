@@ -14,6 +14,7 @@ type stand struct {
 	parts []taken
 	once  bool         // only one acquisition has this hold
 	count atomic.Int64 // of acquisitions that are known of and not released
+	spent atomic.Bool  // all that were known of are released, and no other was made since
 
 	// what a Do or an Acquire has found out of the owners of locks behind custom ones;
 	// nil: nothing
@@ -58,15 +59,25 @@ func newHoldOf(members []*Hold) *Hold {
 		if h.Err() != nil {
 			lose(h)
 		}
-		context.AfterFunc(h.lost, func() { lose(h) })
+		if h.lost != nil { // else it is a zero Hold of a custom lock
+			all.stops = append(all.stops, context.AfterFunc(h.lost, func() { lose(h) }))
+		}
 	}
 	return all
+}
+
+// forget ends what newHoldOf has begun, for a hold that is over: a member that goes on
+// would keep it.
+func (h *Hold) forget() {
+	for _, stop := range h.stops {
+		stop()
+	}
 }
 
 // left implements releaser.
 func (s *stand) left() bool {
 	return s.count.Load() > 0 ||
-		!s.once && slices.ContainsFunc(s.hold.members, (*Hold).left)
+		!s.once && !s.spent.Load() && slices.ContainsFunc(s.hold.members, (*Hold).left)
 }
 
 // countDown takes one off the count; false: it was 0.
@@ -77,6 +88,7 @@ func (s *stand) countDown() bool {
 			return false
 		}
 		if s.count.CompareAndSwap(n, n-1) {
+			s.spent.Store(n == 1)
 			return true
 		}
 	}
@@ -84,12 +96,16 @@ func (s *stand) countDown() bool {
 
 // beginRelease implements releaser. If anything is left, all parts are released: a custom
 // one may have no hold that tells whether it is. What was acquired by the multi lock's
-// own methods is not counted.
+// own methods is not counted, but is known to have been made (spent): what else the owner
+// has of the members is another hold's.
 func (s *stand) beginRelease(ctx context.Context) (finish func(context.Context) error) {
 	if !s.countDown() && !s.left() {
 		return func(context.Context) error {
-			return fmt.Errorf("recipes: release a hold: %w", errReleased)
+			return fmt.Errorf("recipes: release %s: %w", s.hold.name(), errReleased)
 		}
+	}
+	if s.once {
+		s.hold.forget()
 	}
 	begin := make([]beginner, len(s.parts))
 	for i, part := range s.parts {

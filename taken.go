@@ -23,7 +23,7 @@ type holder interface {
 // whose members do not.
 func tellsHolds(lock InterProcessLock) bool {
 	if m, isMulti := lock.(*InterProcessMultiLock); isMulti {
-		return slices.ContainsFunc(m.locks, tellsHolds)
+		return m != nil && slices.ContainsFunc(m.locks, tellsHolds)
 	}
 	_, tells := lock.(holder)
 	return tells
@@ -32,7 +32,7 @@ func tellsHolds(lock InterProcessLock) bool {
 // hasCustom tells whether lock, or a member of it, is of the caller's own kind.
 func hasCustom(lock InterProcessLock) bool {
 	if m, isMulti := lock.(*InterProcessMultiLock); isMulti {
-		return slices.ContainsFunc(m.locks, hasCustom)
+		return m != nil && slices.ContainsFunc(m.locks, hasCustom)
 	}
 	_, own := native(lock)
 	return !own

@@ -104,6 +104,19 @@ func (w *waiter) tell() {
 	told = true
 }
 
+// tellForeign logs what should not be there. If the log handler panics, or ends the
+// goroutine, nobody waits any more.
+func (n *Node) tellForeign(found string) {
+	told := false
+	defer func() {
+		if !told {
+			n.Withdraw()
+		}
+	}()
+	n.q.tellForeign(found)
+	told = true
+}
+
 // place finds out where the znode stands: behind another of this process, and that is
 // enough to know for as long as that one is there; else by what a list has told somebody
 // of this process; else by a new list. A list that was sent right behind the create may
@@ -199,7 +212,9 @@ func (w *waiter) view(ctx context.Context) (v *view, proven bool, err error) {
 // positionIn applies the rule to a list that shows the znode at the index self.
 func (w *waiter) positionIn(v *view, self int) position {
 	n := w.node
-	n.q.tellForeign(v.foreign) // a list of another value may have shown it
+	if v.foreign != "" { // a list of another value may have shown it
+		n.tellForeign(v.foreign)
+	}
 	// Nobody has joined later, so the last change of the directory is our create, or came
 	// behind it: a token that is ours, and less than that of those who follow.
 	if self == len(v.queue)-1 {
