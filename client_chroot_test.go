@@ -163,8 +163,8 @@ func TestADeletedChrootIsMadeAnewByMany(t *testing.T) {
 	})
 }
 
-// A chroot was open to anyone, whatever ACLs the locks below it had; and the permission to
-// delete a znode is one on its parent.
+// A chroot was open to anyone, whatever ACLs the locks below it had; and the permission
+// to delete a znode is one on its parent.
 func TestTheACLOfAChroot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := zktest.Start(t)

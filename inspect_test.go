@@ -156,7 +156,9 @@ func TestInspectSemaphore(t *testing.T) {
 func TestParticipantsHaveTheBeginningOfTheirData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := locktest.ConnectThrough(t, zktest.Start(t), "ours")
-		for size, want := range map[int]int{0: 0, 1: 1, 4096: 4096, 4097: 4096, 1e6: 4096} {
+		for size, want := range map[int]int{
+			0: 0, 1: 1, 4096: 4096, 4097: 4096, 1e6: 4096,
+		} {
 			path := fmt.Sprint("/lock", size)
 			data := bytes.Repeat([]byte("x"), size)
 			lock, err := recipes.NewInterProcessMutex(
