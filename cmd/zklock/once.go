@@ -52,7 +52,7 @@ func onceCommand(c *connection, stderr io.Writer) *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.DurationFlag{
 				Name: "per", Destination: &o.per, HideDefault: true,
-				Usage: "run once in each `DURATION`",
+				Usage: "run once in each `DURATION`, of whole seconds",
 			},
 			&cli.BoolFlag{
 				Name: "retry", Destination: &o.retry,
@@ -73,8 +73,8 @@ func (o *occasion) run(ctx context.Context, cmd *cli.Command) (err error) {
 	if !cmd.IsSet("per") {
 		return usage("--per is missing")
 	}
-	if o.per < time.Second {
-		return usage("--per %v: give a period of 1s or more", o.per)
+	if !isPeriod(o.per) {
+		return usage("--per %v: must be a whole number of seconds, 1s or more", o.per)
 	}
 	b, err := o.begin(ctx, cmd, o.connection)
 	if err != nil {

@@ -44,6 +44,11 @@ type record struct {
 	acl    []zk.ACL      // of the znode
 }
 
+// isPeriod tells whether the periods of such a length can be numbered by periodOf.
+func isPeriod(per time.Duration) bool {
+	return per >= time.Second && per%time.Second == 0
+}
+
 // periodOf numbers the periods. Those of whole days begin at midnight by the local time,
 // as cron has it: by UTC a job at half past midnight would fall into one day twice when
 // summer begins.
@@ -97,7 +102,7 @@ func parseMark(data []byte, noted time.Time, per time.Duration) (m mark, err err
 	}
 	theirs := per
 	if m.Per != "" {
-		if theirs, err = time.ParseDuration(m.Per); err != nil || theirs < time.Second {
+		if theirs, err = time.ParseDuration(m.Per); err != nil || !isPeriod(theirs) {
 			return m, fmt.Errorf("it has periods of %q", shorten(m.Per, dataMost))
 		}
 	}
