@@ -55,7 +55,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "background": background, "await": await, "gone": gone,
 			"signal": send, "server": server, "znodes": znodes,
-			"watches": watchesSet,
+			"watches": watchesSet, "stopped": stopped,
 		},
 	})
 }
@@ -128,16 +128,30 @@ func gone(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
+// stopped FILE waits until the process stands still whose id is in the file.
+func stopped(ts *testscript.TestScript, _ bool, args []string) {
+	id := strings.TrimSpace(ts.ReadFile(args[0]))
+	until(ts, func() bool { return strings.HasPrefix(state(id), "T") },
+		func() string { return args[0] + ": " + id + " is not stopped" })
+}
+
+// state is what ps says of a process; "" where it is gone.
+func state(id string) string {
+	stat, _ := exec.Command("ps", "-o", "stat=", "-p", id).Output()
+	return strings.TrimSpace(string(stat))
+}
+
 // runs is false for a zombie, which nobody may wait for in a container.
 func runs(id string) bool {
-	stat, err := exec.Command("ps", "-o", "stat=", "-p", id).Output()
-	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(stat)), "Z")
+	is := state(id)
+	return is != "" && !strings.HasPrefix(is, "Z")
 }
 
 // signal NAME FILE sends a signal to the process whose id is in the file.
 func send(ts *testscript.TestScript, _ bool, args []string) {
 	signals := map[string]syscall.Signal{
 		"KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM, "INT": syscall.SIGINT,
+		"QUIT": syscall.SIGQUIT,
 		"USR1": syscall.SIGUSR1, "HUP": syscall.SIGHUP, "STOP": syscall.SIGSTOP,
 		"CONT": syscall.SIGCONT,
 	}

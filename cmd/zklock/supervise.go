@@ -110,9 +110,9 @@ func (s *supervision) lose() {
 
 // pass passes a signal on. Those of a terminal go to the whole group, as the terminal
 // sends them; of a command's own, such as SIGUSR1, the processes that it has started may
-// know nothing, and would die of it.
+// know nothing, and would die of it. Those that end also wake what somebody has stopped,
+// as shells and timeout(1) do: else they would have no effect.
 func (s *supervision) pass(one syscall.Signal) {
-	s.ending = s.ending || slices.Contains(ending, os.Signal(one))
 	switch one {
 	case syscall.SIGCONT:
 		s.resume()
@@ -124,6 +124,10 @@ func (s *supervision) pass(one syscall.Signal) {
 		s.child.send(one)
 	default:
 		s.child.sendAll(one)
+	}
+	if slices.Contains(ending, os.Signal(one)) {
+		s.ending = true
+		s.resume()
 	}
 }
 
