@@ -151,7 +151,7 @@ func (d *doctor) unseen(dir string, more int, which string) {
 // record looks at what "zklock once" has noted.
 func (d *doctor) record() error {
 	notes := &record{client: d.client, key: d.path}
-	_, err := notes.read()
+	m, err := notes.read()
 	switch wrong := (&badMark{}); {
 	case errors.As(err, &wrong):
 		d.find("%v", wrong)
@@ -159,6 +159,9 @@ func (d *doctor) record() error {
 		d.doubt("%s was not looked at: no permission to read it", notes.path())
 	case err != nil:
 		return err
+	case m.Per == "" && m.Period >= 0: // else it has just gone
+		d.doubt("%s: the record does not say of which --per it is: nobody can tell here "+
+			"whether it keeps CMD from running", notes.path())
 	default:
 		d.well("%s: the record of zklock once is sound", notes.path())
 	}
