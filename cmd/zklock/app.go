@@ -31,7 +31,7 @@ keep it for the processes that CMD leaves behind in the background, which run on
 
 // newApp returns the tree of the commands.
 func newApp(stdout, stderr io.Writer) *cli.Command {
-	c := &connection{}
+	c := &connection{stderr: stderr}
 	app := &cli.Command{
 		Name:                      "zklock",
 		Usage:                     "run commands under locks in ZooKeeper",

@@ -78,7 +78,7 @@ func startChild(argv, env []string) (*child, error) {
 		cmd.Err = nil // PATH has it so
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(publicEnviron(), env...)
 	cmd.SysProcAttr = leash()
 	c := &child{changes: make(chan syscall.WaitStatus, 1), guard: startGuard()}
 	adoptOrphans()

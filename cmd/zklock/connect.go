@@ -6,7 +6,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,8 +24,13 @@ import (
 // survives any outage.
 const defaultConnectTimeout = 10 * time.Second
 
+// authVariable has the credentials where no flag has. It is for zklock alone.
+const authVariable = "ZOOKEEPER_AUTH"
+
 // A connection is what the connection flags say.
 type connection struct {
+	stderr         io.Writer
+	warned         bool // of the files of auth
 	servers        string
 	chroot         string
 	sessionTimeout time.Duration
@@ -72,9 +79,10 @@ func (c *connection) flags() []cli.Flag {
 		},
 		&cli.StringSliceFlag{
 			Name: "auth", Destination: &c.auth, Category: category,
-			Sources: cli.EnvVars("ZOOKEEPER_AUTH"), HideDefault: true,
+			Sources: cli.EnvVars(authVariable), HideDefault: true,
 			Usage: "`digest:USER:PASSWORD`, or @FILE with that in it (a command line " +
-				"can be seen by all users); may be repeated",
+				"can be seen by all users); may be repeated; CMD does not get " +
+				authVariable + ": if it runs zklock, it sets it again, or gives @FILE",
 		},
 		&cli.StringSliceFlag{
 			Name: "acl", Destination: &c.acl, Category: category, HideDefault: true,
@@ -131,6 +139,7 @@ func (c *connection) check() (*target, error) {
 	if config != nil {
 		to.options = append(to.options, recipes.WithTLS(config))
 	}
+	c.warn()
 	for _, value := range c.auth {
 		scheme, auth, err := parseAuth(value)
 		if err != nil {
@@ -140,6 +149,31 @@ func (c *connection) check() (*target, error) {
 	}
 	to.acl, err = c.rights()
 	return to, err
+}
+
+// warn names, once, the files with credentials that others than the owner may read.
+func (c *connection) warn() {
+	for _, value := range c.auth {
+		file, ok := strings.CutPrefix(value, "@")
+		if !ok || c.warned {
+			continue
+		}
+		info, err := os.Stat(file)
+		if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o044 == 0 {
+			continue // what cannot be read is an error soon
+		}
+		say(c.stderr, fmt.Sprintf("--auth @%s: others than its owner may read the file "+
+			"(mode %04o); chmod 600 it", file, info.Mode().Perm()))
+	}
+	c.warned = true
+}
+
+// publicEnviron is the environment without credentials, for the processes that zklock
+// starts: jobs print theirs, and any process of the user can read that of another.
+func publicEnviron() []string {
+	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return strings.HasPrefix(entry, authVariable+"=")
+	})
 }
 
 // parseAuth reads "scheme:credentials", or "@FILE" with that in it. No error shows any of

@@ -36,6 +36,7 @@ func startGuard() *watchman {
 	defer stdin.Close()
 	cmd := &exec.Cmd{
 		Path: self, Args: []string{guardName}, Dir: "/", Stdin: stdin,
+		Env:         publicEnviron(),
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	ended, err := reaping.start(cmd)
