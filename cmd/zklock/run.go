@@ -13,10 +13,14 @@ import (
 )
 
 const aboutRun = `CMD runs in a process group of its own, with zklock's standard
-input, output and error and the terminal; signals to zklock are passed on to it, and
-zklock returns its exit code. ZKLOCK_PATH, ZKLOCK_NODE and ZKLOCK_TOKEN in its environment
-are the lock, the znode that stands for it, and its fencing token, which grows with each
-holder. When CMD ends, the lock is released. What CMD leaves behind in the background runs
+input, output and error and the terminal, and zklock returns its exit code. ZKLOCK_PATH,
+ZKLOCK_NODE and ZKLOCK_TOKEN in its environment are the lock, the znode that stands for
+it, and its fencing token, which grows with each holder. The signals HUP, INT, QUIT, TERM,
+USR1, USR2, ALRM, WINCH, TSTP and CONT to zklock are passed on: USR1, USR2 and ALRM to CMD
+alone, the others to its group. HUP, INT, QUIT and TERM also wake a CMD that is stopped.
+Any other signal acts on zklock itself.
+
+When CMD ends, the lock is released. What CMD leaves behind in the background runs
 on without it (with flock(1) it would keep the lock): let CMD wait for it.
 
 When the lock cannot be relied on any more, CMD's group gets SIGTERM, and after

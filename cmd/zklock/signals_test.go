@@ -1,0 +1,29 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// The help, which is the man page too, and the README name each signal that is passed on.
+func TestPassedSignalsAreNamed(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	var names []string
+	for _, one := range slices.Concat(ending, passed) {
+		name := unix.SignalName(one.(syscall.Signal))
+		names = append(names, strings.TrimPrefix(name, "SIG"))
+	}
+	last := len(names) - 1
+	list := strings.Join(names[:last], ", ") + " and " + names[last]
+	for where, text := range map[string]string{"help": aboutRun, "README": string(readme)} {
+		flat := strings.Join(strings.Fields(text), " ")
+		require.Contains(t, flat, "The signals "+list, where)
+	}
+}
