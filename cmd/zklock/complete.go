@@ -19,13 +19,19 @@ var scripts embed.FS
 
 var shells = []string{"bash", "zsh", "fish"}
 
+const aboutCompletion = `The completion function of zklock runs nothing of what is typed,
+and does not connect. But zsh itself expands $(...) when TAB is pressed, before any
+completion, and so does its own completion of redirections, for any command:
+"bindkey '^I' complete-word" prevents the first.
+
+`
+
 func completionCommand(stdout io.Writer) *cli.Command {
 	return &cli.Command{
-		Name:      "completion",
-		Usage:     "print the completion of commands and flags for a shell",
-		UsageText: "zklock completion " + strings.Join(shells, "|"),
-		Description: "Completing runs nothing of what is typed, and does not " +
-			"connect.\n\n" + exitCodes,
+		Name:        "completion",
+		Usage:       "print the completion of commands and flags for a shell",
+		UsageText:   "zklock completion " + strings.Join(shells, "|"),
+		Description: aboutCompletion + exitCodes,
 		Action: func(_ context.Context, cmd *cli.Command) error {
 			shell := cmd.Args().First()
 			switch {

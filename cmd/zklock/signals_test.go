@@ -22,7 +22,9 @@ func TestPassedSignalsAreNamed(t *testing.T) {
 	}
 	last := len(names) - 1
 	list := strings.Join(names[:last], ", ") + " and " + names[last]
-	for where, text := range map[string]string{"help": aboutRun, "README": string(readme)} {
+	for where, text := range map[string]string{
+		"help": aboutRun, "README": string(readme),
+	} {
 		flat := strings.Join(strings.Fields(text), " ")
 		require.Contains(t, flat, "The signals "+list, where)
 	}
