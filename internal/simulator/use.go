@@ -134,6 +134,9 @@ type partsKey struct{}
 // observe records that a part stands in the queue, and takes note of the znode of each
 // lease: of those that are a lock together nobody else tells it. It is for observers.
 func (w *World) observe(ctx context.Context, e recipes.Event) {
+	if e.Kind != recipes.EventQueued && e.Kind != recipes.EventAcquired {
+		return // a loss is told on another goroutine
+	}
 	parts, _ := ctx.Value(partsKey{}).([]part)
 	for i, p := range parts {
 		switch {
