@@ -199,7 +199,7 @@ func (v *victim) isLost(t *testing.T, cause error) {
 }
 
 // A plain connection does not say how long its session lasts. (One that is closed while
-// it is in use can leave its client stuck: see rejoinBackoff in internal/seqnode.)
+// it is in use can leave its client stuck: see HoldBack in internal/session.)
 func TestEveryLossOfAPlainConnectionHasOneCause(t *testing.T) {
 	for name, way := range map[string]struct {
 		cause error

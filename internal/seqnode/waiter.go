@@ -82,7 +82,7 @@ func (w *waiter) look(ctx context.Context) (free bool, err error) {
 		return false, err
 	}
 	if !w.told && w.request.OnQueued != nil {
-		w.tell()
+		n.tellOrWithdraw(func() { w.request.OnQueued(n.Path, w.position.ahead) })
 	}
 	w.told = true
 	if stay := w.request.stay; stay != nil && !stay.looked(w.position, w.followed) {
@@ -91,29 +91,16 @@ func (w *waiter) look(ctx context.Context) (free bool, err error) {
 	return w.position.blocker == "", nil
 }
 
-// tell tells the place in the queue. Where the one who is told panics, or ends the
+// tellOrWithdraw calls tell, which calls code of the user's. If that panics, or ends the
 // goroutine, nobody waits any more.
-func (w *waiter) tell() {
-	told := false
-	defer func() {
-		if !told {
-			w.node.Withdraw()
-		}
-	}()
-	w.request.OnQueued(w.node.Path, w.position.ahead)
-	told = true
-}
-
-// tellForeign logs what should not be there. If the log handler panics, or ends the
-// goroutine, nobody waits any more.
-func (n *Node) tellForeign(found string) {
+func (n *Node) tellOrWithdraw(tell func()) {
 	told := false
 	defer func() {
 		if !told {
 			n.Withdraw()
 		}
 	}()
-	n.q.tellForeign(found)
+	tell()
 	told = true
 }
 
@@ -213,7 +200,7 @@ func (w *waiter) view(ctx context.Context) (v *view, proven bool, err error) {
 func (w *waiter) positionIn(v *view, self int) position {
 	n := w.node
 	if v.foreign != "" { // a list of another value may have shown it
-		n.tellForeign(v.foreign)
+		n.tellOrWithdraw(func() { n.q.tellForeign(v.foreign) })
 	}
 	// Nobody has joined later, so the last change of the directory is our create, or came
 	// behind it: a token that is ours, and less than that of those who follow.
