@@ -1,0 +1,85 @@
+package order
+
+import (
+	"fmt"
+	"slices"
+)
+
+// check verifies what the comments on the fields promise.
+func (q *Queue) check() error {
+	for i, m := range q.members {
+		if err := m.check(q.now); err != nil {
+			return fmt.Errorf("member %s: %w", m.name.Text, err)
+		}
+		if i > 0 && m.name.Before(q.members[i-1].name) && !m.isFar(q.members[i-1]) {
+			return fmt.Errorf("member %s is out of order", m.name.Text)
+		}
+		if slices.Contains(q.members[:i], m) {
+			return fmt.Errorf("member %s is there twice", m.name.Text)
+		}
+	}
+	for i, c := range q.coming {
+		if c.count <= 0 || slices.ContainsFunc(q.coming[:i], func(o arrivals) bool {
+			return o.kind == c.kind
+		}) {
+			return fmt.Errorf("creates of %q: %v", c.kind, q.coming)
+		}
+	}
+	if q.changed > q.now || q.others < 0 {
+		return fmt.Errorf("changed %d, now %d, others %d", q.changed, q.now, q.others)
+	}
+	if (q.since != 0) != (q.directory != 0) {
+		return fmt.Errorf("directory %d, watched %v", q.directory, (q.since != 0))
+	}
+	for i, a := range q.absent {
+		if i >= absentAtMost || a.gone < q.last.asked || a.gone > q.now ||
+			i > 0 && a.gone < q.absent[i-1].gone {
+			return fmt.Errorf("absent since %d: %v, asked at %d", a.gone, a, q.last.asked)
+		}
+	}
+	if q.last.told != 0 && q.settled == 0 {
+		return fmt.Errorf("a list was kept that is not firm")
+	}
+	return q.last.check(q.now)
+}
+
+func (m *Member) check(now moment) error {
+	switch {
+	case m.state >= stateRemoved:
+		return fmt.Errorf("it is removed")
+	case (m.ended != 0) != !m.lives():
+		return fmt.Errorf("state %d, ended at %d", m.state, m.ended)
+	case m.confirmed != 0 && !m.lives():
+		return fmt.Errorf("it has ended and is confirmed")
+	case m.first && m.state == stateWaiting:
+		return fmt.Errorf("it waits and is first")
+	case m.under != nil && m.under.name.Seq != m.name.Seq:
+		return fmt.Errorf("its number is not its writer's, %s", m.under.name.Text)
+	case max(m.joined, m.ended, m.doubted) > now || m.joined == 0:
+		return fmt.Errorf("now is %d: %v", now, *m)
+	}
+	return nil
+}
+
+func (s *snapshot) check(now moment) error {
+	if s.asked > s.told || s.told > now {
+		return fmt.Errorf("the list of %d, told at %d, now %d", s.asked, s.told, now)
+	}
+	for i, e := range s.entries {
+		switch {
+		case i > 0 && !s.entries[i-1].Before(e.Name):
+			return fmt.Errorf("entry %s is out of order", e.Text)
+		case max(e.seen, e.gone, e.by) > now || e.seen < s.asked:
+			return fmt.Errorf("entry %v, asked at %d, now %d", e, s.asked, now)
+		case e.by > e.gone || e.gone != 0 && e.gone < s.asked:
+			return fmt.Errorf("entry %s: gone at %d, by %d", e.Text, e.gone, e.by)
+		}
+	}
+	if n := len(s.entries); n > 0 {
+		spread := s.entries[n-1].Seq - s.entries[0].Seq
+		if uint32(spread) >= spreadLimit {
+			return fmt.Errorf("the numbers are %d apart", spread)
+		}
+	}
+	return nil
+}

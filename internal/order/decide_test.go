@@ -1,0 +1,1079 @@
+package order
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const zkSession = 7
+
+var (
+	mutexRules = Rules{
+		Excludes: func(Name, Name) bool { return true }, Ordered: true,
+	}
+	readWriteRules = Rules{
+		Excludes: func(ahead, self Name) bool {
+			return ahead.Seq != self.Seq && (ahead.Kind == "W-" || self.Kind == "W-")
+		},
+		Nested:  func(self Name) bool { return self.Kind == "W-" },
+		Ordered: true,
+	}
+)
+
+// A driver tells a queue facts in the shortest way, and checks it after each.
+type driver struct {
+	*testing.T
+	*Queue
+	epoch       Epoch
+	czxid, last int64 // of the directory; pzxid
+}
+
+func newDriver(t *testing.T, r Rules) *driver {
+	return &driver{T: t, Queue: New(r), czxid: 10, last: 10}
+}
+
+func (d *driver) check() {
+	d.Helper()
+	require.NoError(d, d.Queue.check())
+}
+
+// name reads "W-7" as a name: the text before the digits is the kind.
+func name(short string) Name {
+	at := strings.IndexAny(short, "0123456789")
+	n := Name{Text: short, Kind: short[:at]}
+	_, _ = fmt.Sscanf(short[at:], "%d", &n.Seq)
+	return n
+}
+
+// create makes a member whose token is 100 plus its number.
+func (d *driver) create(short string) *Member {
+	d.Helper()
+	n := name(short)
+	d.Creating(n.Kind, zkSession)
+	m := d.Created(Creation{
+		Name: n, Session: zkSession, Czxid: 100 + int64(n.Seq), Epoch: d.epoch,
+	})
+	d.check()
+	return m
+}
+
+// show tells a list that was asked for just now.
+func (d *driver) show(names ...string) (missing []*Member) {
+	d.Helper()
+	return d.answer(d.Asking(d.epoch, false), names...)
+}
+
+func (d *driver) answer(a Question, names ...string) (missing []*Member) {
+	d.Helper()
+	d.last++
+	l := Listing{Czxid: d.czxid, Pzxid: d.last}
+	for _, n := range names {
+		l.Names = append(l.Names, name(n))
+	}
+	missing, err := d.Listed(a, l)
+	require.NoError(d, err)
+	d.check()
+	return missing
+}
+
+func (d *driver) confirm(m *Member) {
+	d.Helper()
+	d.Confirmed(m, d.epoch, m.Token())
+	d.check()
+}
+
+// gone tells what a watch did that was set just now.
+func (d *driver) gone(short string) {
+	d.Helper()
+	d.Gone(d.Asking(d.epoch, false), name(short))
+	d.check()
+}
+
+// leave removes a member at once.
+func (d *driver) leave(m *Member) {
+	d.Helper()
+	d.Left(m, false)
+	d.check()
+	d.Removed(m, true)
+	d.check()
+}
+
+// is requires a decision: "granted", "first" (granted with nobody ahead), "over", "list",
+// "sync", "own", "read a b", "behind a", "local a"; a "+" behind it says Confirm.
+func (d *driver) is(m *Member, want string) Decision {
+	d.Helper()
+	was := d.Decide(m, d.epoch)
+	require.Equal(d, want, was.short())
+	d.check()
+	return was
+}
+
+func (d Decision) short() string {
+	s := ""
+	switch {
+	case d.First:
+		s = "first"
+	case d.Granted:
+		s = "granted"
+	case d.Over:
+		s = "over"
+	case d.Sync:
+		s = "sync"
+	case d.Ask == List:
+		s = "list"
+	case d.Ask == ConfirmOwn:
+		s = "own"
+	case d.Ask == ReadAhead:
+		s = "read"
+		for _, n := range d.Reads {
+			s += " " + n.Text
+		}
+	case d.Local != nil:
+		s = "local " + d.Behind.Text
+	default:
+		s = "behind " + d.Behind.Text
+	}
+	if d.Confirm {
+		s += "+"
+	}
+	return s
+}
+
+func TestAFreeQueue(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	require.True(t, d.Idle())
+	require.Equal(t, WithList, d.Creating("L-", zkSession))
+	require.False(t, d.Idle())
+	a := d.Asking(0, false)
+	m := d.Created(Creation{Name: name("L-1"), Session: zkSession})
+	d.is(m, "list")
+	require.True(t, d.Serves(a, m, 0), "the list behind the create")
+	d.answer(a, "L-1")
+	require.EqualValues(t, d.last, m.Token(), "nobody is behind")
+	got := d.is(m, "first")
+	require.Equal(t, ByList, got.By)
+	d.Held(m, true)
+	d.is(m, "first")
+	d.leave(m)
+	require.True(t, d.Idle())
+	mark, ok := d.Watermark()
+	require.True(t, ok)
+	require.Equal(t, Watermark{Seq: 1, Token: d.last}, mark)
+	d.is(m, "over")
+}
+
+func TestAListThatOvertookTheCreate(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	d.create("L-1")
+	dead := d.create("L-0")
+	d.Left(dead, false)
+	d.Creating("L-", zkSession)
+	a := d.Asking(0, false)
+	m := d.create("L-2")
+	d.rules.Without = ByNeighbour
+	require.Empty(t, d.answer(a, "L-1"), "it cannot prove that m is gone")
+	d.is(m, "list")
+	require.Equal(t, []*Member{m}, d.show("L-1"), "this one can")
+	d.Lost(m)
+	d.Removed(m, true)
+	d.is(m, "over")
+}
+
+func TestATokenByAListOfBefore(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	d.create("L-1")
+	d.show("L-1", "L-2", "L-3")
+	for short, token := range map[string]int64{"L-2": 0, "L-3": d.last} {
+		m := d.Created(Creation{Name: name(short), Session: zkSession})
+		require.Equal(t, token, m.Token())
+	}
+}
+
+func TestBehindAStranger(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	m := d.create("L-2")
+	d.show("L-1", "L-2")
+	got := d.is(m, "behind L-1+")
+	require.Equal(t, 1, got.Ahead)
+	require.False(t, got.LocalOnly)
+	d.confirm(m)
+	d.is(m, "behind L-1")
+	d.gone("L-1")
+	got = d.is(m, "first")
+	require.Equal(t, ByKnownList, got.By)
+	d.Held(m, got.First)
+	d.leave(m)
+	mark, _ := d.Watermark()
+	require.True(t, mark.MetStranger)
+	require.Equal(t, WithList, d.Creating("L-", zkSession))
+}
+
+// What is known of others is worth nothing unless the own znode is there.
+func TestAnEventGrantsOnlyWhoIsConfirmed(t *testing.T) {
+	t.Parallel()
+	for what, spoil := range map[string]func(d *driver, m *Member){
+		"never":         func(*driver, *Member) {},
+		"fired":         func(d *driver, m *Member) { d.confirm(m); d.Unconfirmed(m) },
+		"another epoch": func(d *driver, m *Member) { d.Confirmed(m, 1, 102) },
+		"a doubt":       func(d *driver, m *Member) { d.confirm(m); d.Doubt(m) },
+		"order not kept": func(d *driver, m *Member) {
+			d.rules.Ordered = false
+			d.confirm(m)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			d := newDriver(t, mutexRules)
+			m := d.create("L-2")
+			d.show("L-1", "L-2")
+			spoil(d, m)
+			d.gone("L-1")
+			d.is(m, "list")
+			d.show("L-2")
+			d.is(m, "first")
+		})
+	}
+}
+
+func TestManyOfOneProcess(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	d.Directory(0, 10)
+	first := d.create("L-1")
+	d.show("L-1")
+	d.is(first, "first")
+	d.Held(first, true)
+	require.Equal(t, Alone, d.Creating("L-", zkSession))
+	d.NotCreated("L-")
+	require.Equal(t, WithList, d.Creating("L-", zkSession+1), "of another session")
+	ms := []*Member{first}
+	for i := 2; i <= 16; i++ {
+		m := d.create(fmt.Sprint("L-", i))
+		got := d.is(m, fmt.Sprint("local L-", i-1))
+		require.Equal(t, i-1, got.Ahead)
+		require.True(t, got.LocalOnly)
+		require.Same(t, ms[i-2], got.Local)
+		ms = append(ms, m)
+	}
+	for i, m := range ms[:15] {
+		d.Left(m, false)
+		got := d.is(ms[i+1], "first")
+		require.Equal(t, ByNumber, got.By)
+		d.Held(ms[i+1], got.First)
+		if i%2 == 0 {
+			d.Removed(m, true)
+		}
+	}
+}
+
+// Numbers are worth nothing unless they are of one directory.
+func TestNumbers(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		change func(d *driver)
+		want   string
+	}{
+		"next":                     {func(*driver) {}, "first"},
+		"no watch":                 {func(d *driver) { d.Directory(0, 0) }, "list"},
+		"watched in another epoch": {func(d *driver) { d.epoch++ }, "sync"},
+		"recreated":                {func(d *driver) { d.Directory(0, 102) }, "list"},
+		"order not kept":           {func(d *driver) { d.rules.Ordered = false }, "list"},
+		"switched off": {func(d *driver) {
+			d.rules.Without = ByNumber
+		}, "list"},
+		"fresh": {func(d *driver) { d.rules.Fresh = true }, "list"},
+		"may be nested": {func(d *driver) {
+			d.rules.Nested = func(Name) bool { return true }
+		}, "list"},
+		"own token of before": {func(d *driver) { d.members[0].token = 9 }, "list"},
+		"token not known":     {func(d *driver) { d.members[0].token = 0 }, "own"},
+		"not next":            {func(d *driver) { d.mark.Seq = 0 }, "list"},
+		"far":                 {func(d *driver) { d.mark.Seq = 3 }, "list"},
+		"orphans":             {func(d *driver) { d.members[0].orphans = true }, "list"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			d := newDriver(t, mutexRules)
+			d.Directory(0, 10)
+			d.Remember(Watermark{Seq: 1, Token: 101})
+			m := d.create("L-2")
+			c.change(d)
+			d.is(m, c.want)
+		})
+	}
+}
+
+func TestWhatToSendWithACreate(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, readWriteRules)
+	d.Remember(Watermark{Seq: 1, Token: 101})
+	d.Remember(Watermark{Seq: 0, Token: 100}) // older
+	require.Equal(t, WithList, d.Creating("W-", zkSession), "no number counts")
+	require.Equal(t, Alone, d.Creating("R-", zkSession), "a writer is under way")
+	d.NotCreated("W-")
+	require.Equal(t, WithDirectory, d.Creating("R-", zkSession))
+	d.Remember(Watermark{Seq: 2, Token: 103, MetStranger: true})
+	require.Equal(t, WithList, d.Creating("R-", zkSession))
+	for range 3 {
+		d.NotCreated("R-")
+		d.check()
+	}
+	require.True(t, d.Idle())
+}
+
+func TestNumbersPassMembersThatHaveHandedOver(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		between func(d *driver, m *Member)
+		want    string
+	}{
+		"gave up":           {func(d *driver, m *Member) { d.Left(m, false) }, "first"},
+		"lost as it waited": {func(d *driver, m *Member) { d.Lost(m) }, "first"},
+		"waits":             {func(*driver, *Member) {}, "local L-2"},
+		"left in use": {func(d *driver, m *Member) {
+			d.Held(m, true)
+			d.Left(m, true)
+		}, "list"},
+		"in use no more": {func(d *driver, m *Member) {
+			d.Held(m, true)
+			d.Left(m, true)
+			d.Left(m, false)
+		}, "first"},
+		"a hold was lost": {func(d *driver, m *Member) {
+			d.Held(m, true)
+			d.Lost(m)
+			d.Left(m, false)
+		}, "list"},
+		"not a member": {func(d *driver, m *Member) {
+			d.Left(m, false)
+			d.Removed(m, true)
+		}, "list"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			d := newDriver(t, mutexRules)
+			d.Directory(0, 10)
+			d.Remember(Watermark{Seq: 1, Token: 101})
+			b, m := d.create("L-2"), d.create("L-3")
+			c.between(d, b)
+			d.is(m, c.want)
+		})
+	}
+}
+
+func TestNumbersPassReaders(t *testing.T) {
+	t.Parallel()
+	under := func(d *driver, kind string) *Member {
+		w := d.create("W-1")
+		d.Held(w, true)
+		r := d.Created(Creation{
+			Name: Name{Text: kind + "1", Kind: kind, Seq: 1}, Under: w,
+			Session: zkSession,
+		})
+		d.Left(w, false)
+		return r
+	}
+	for what, c := range map[string]struct {
+		ahead func(d *driver)
+		want  string
+	}{
+		"nobody":             {func(d *driver) { d.leave(under(d, "R-")) }, "first"},
+		"one under a writer": {func(d *driver) { under(d, "R-") }, "granted"},
+		"one under a writer that has left": {func(d *driver) {
+			d.Left(under(d, "R-"), false)
+		}, "first"},
+		"one that excludes": {func(d *driver) { under(d, "W-") }, "local W-1"},
+		"one that excludes is lost": {func(d *driver) {
+			r := under(d, "W-")
+			d.Held(r, false)
+			d.Lost(r)
+		}, "list"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			d := newDriver(t, readWriteRules)
+			d.Directory(0, 10)
+			c.ahead(d)
+			m := d.create("R-2")
+			d.is(m, c.want)
+		})
+	}
+
+	d := newDriver(t, readWriteRules)
+	d.Directory(0, 10)
+	d.Remember(Watermark{Seq: 0, Token: 100})
+	under(d, "R-")
+	d.mark = Watermark{Seq: 0, Token: 100}
+	require.Equal(t, 1, d.is(d.create("R-2"), "granted").Ahead)
+
+	d = newDriver(t, readWriteRules)
+	d.Directory(0, 10)
+	d.Remember(Watermark{Seq: 1, Token: 101})
+	a, m := d.create("R-2"), d.create("R-3")
+	d.is(m, "granted")
+	a.token = 9
+	d.is(m, "list") // a is of a former directory
+	a.token = 102
+	d.Left(a, false)
+	d.is(m, "first")
+}
+
+func TestStrangersAndMembersMixed(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	var a, b *Member
+	names := []string{}
+	for i := range 1000 {
+		names = append(names, fmt.Sprint("L-", i))
+		switch i {
+		case 400:
+			a = d.create(names[i])
+		case 900:
+			b = d.create(names[i])
+		}
+	}
+	d.show(names...)
+	require.Equal(t, 400, d.is(a, "behind L-399").Ahead)
+	require.Equal(t, 401, d.is(b, "local L-400").Ahead)
+	d.leave(a)
+	require.Equal(t, 899, d.is(b, "behind L-899").Ahead, "no new list")
+	d.confirm(b)
+	d.gone("L-899")
+	d.is(b, "list")
+	d.show(append(slices.Clone(names[:10]), names[900:]...)...)
+	d.is(b, "behind L-9")
+}
+
+func TestSmallReads(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, readWriteRules)
+	const size = 5 * namesPerRead
+	var names []string
+	for i := range size {
+		kind := "R-"
+		if i < 5 || i == 100 {
+			kind = "W-"
+		}
+		names = append(names, fmt.Sprint(kind, i))
+	}
+	m := d.create("R-300")
+	d.show(names...)
+	d.is(m, "behind W-100")
+	d.gone("W-100")
+	d.is(m, "list")
+	d.confirm(m)
+	d.is(m, "read W-4 W-3 W-2 W-1 W-0")
+	d.rules.Without = SmallReads
+	d.is(m, "list")
+	d.rules.Without = 0
+
+	a := d.Asking(0, false)
+	d.There(a, name("W-1"))
+	for _, n := range []string{"W-4", "W-2", "W-3"} {
+		d.Gone(a, name(n))
+		d.check()
+	}
+	d.There(a, name("W-0"))
+	d.is(m, "behind W-1")
+	d.gone("W-1")
+	d.is(m, "behind W-0")
+	d.gone("W-0")
+	require.False(t, d.is(m, "granted").First, "readers are ahead")
+}
+
+func TestReadsPassThoseKnownToHaveGone(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	d.rules.Without = ByNeighbour
+	var names []string
+	for i := range 5 * namesPerRead {
+		names = append(names, fmt.Sprint("L-", i))
+	}
+	early := d.Asking(0, false)
+	own, m := d.create("L-2"), d.create("L-5")
+	d.answer(early, names...)
+	d.confirm(m)
+	d.gone("L-0")
+	d.Left(own, false)
+	d.gone("L-4")
+	d.is(m, "read L-3 L-1")
+}
+
+func TestOneLeftIsReadByItsWatch(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	m := d.create("L-3")
+	d.show("L-1", "L-2", "L-3")
+	d.is(m, "behind L-2")
+	d.confirm(m)
+	d.gone("L-2")
+	d.is(m, "behind L-1")
+	d.There(d.Asking(0, false), name("L-1"))
+	d.is(m, "behind L-1")
+	d.gone("L-1")
+	d.is(m, "first")
+}
+
+func TestAReaderUnderAWriter(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, readWriteRules)
+	w := d.create("W-1")
+	d.show("W-1")
+	d.is(w, "first")
+	d.Held(w, true)
+	next := d.create("W-2")
+	d.is(next, "local W-1")
+	old := d.Asking(0, false)
+	r := d.Created(Creation{
+		Name: Name{Text: "R-1", Kind: "R-", Seq: 1}, Session: zkSession, Under: w,
+	})
+	require.Equal(t, w.Token(), r.Token())
+	d.is(r, "list")
+	d.show("R-1", "W-1", "W-2")
+	d.is(r, "granted")
+	d.Held(r, false)
+	d.is(next, "local W-1")
+	d.Left(w, false)
+	d.is(next, "local R-1")
+	d.answer(old, "W-1", "W-2") // late, and it does not show r
+	d.is(next, "local R-1")
+	d.leave(r)
+	d.Removed(w, true)
+	d.is(next, "list")
+	d.show("W-2")
+	d.is(next, "first")
+}
+
+// Nobody at all was ahead of a reader, so nobody in the last list is ahead of the next.
+func TestWhoWasAheadOfTheFirstHasGone(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, readWriteRules)
+	d.rules.Without = ByNumber
+	a, m := d.create("R-2"), d.create("R-3")
+	d.show("W-1", "R-2", "R-3")
+	d.Held(a, true)
+	d.check()
+	d.is(m, "list")
+	d.confirm(m)
+	d.is(m, "granted")
+}
+
+// A list from before the writer has gone need not show who was nested under it.
+func TestNobodyIsFirstPastAWriterThatHasGone(t *testing.T) {
+	t.Parallel()
+	for what, end := range map[string]func(d *driver, w *Member){
+		"gone":         func(d *driver, _ *Member) { d.gone("W-1") },
+		"ours":         func(d *driver, w *Member) { d.Left(w, false) },
+		"gone at last": func(d *driver, w *Member) { d.leave(w) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			d := newDriver(t, readWriteRules)
+			w, m := d.create("W-1"), d.create("R-2")
+			d.show("W-1", "R-2")
+			d.confirm(m)
+			end(d, w)
+			d.is(m, "granted")
+			d.show("R-2")
+			d.is(m, "first")
+		})
+	}
+}
+
+func TestAReaderWhoseWriterIsLost(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, readWriteRules)
+	w := d.create("W-1")
+	d.Held(w, true)
+	r := d.Created(Creation{
+		Name: Name{Text: "R-1", Kind: "R-", Seq: 1}, Session: zkSession, Under: w,
+	})
+	require.Equal(t, []*Member{w}, d.show("R-1"))
+	d.is(r, "list")
+	w.session++
+	d.is(r, "over")
+	w.session--
+	d.show("R-1", "W-1")
+	d.Gone(d.Asking(0, false), w.name)
+	d.is(r, "over")
+}
+
+// A stranger's reader under its writer appears ahead of one that waits.
+func TestAWriterBehindAStrangersWriter(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, readWriteRules)
+	m := d.create("W-2")
+	d.show("W-1", "W-2")
+	d.is(m, "behind W-1")
+	d.confirm(m)
+	old := d.Asking(0, false)
+	d.gone("W-1")
+	d.is(m, "list")
+	d.answer(old, "W-1", "W-2")
+	d.is(m, "list")
+	d.show("R-1", "W-2")
+	d.is(m, "behind R-1")
+}
+
+// A list from before a member of this process ended may not show who is nested under it.
+func TestAWriterPassesNobodyWhoEndedAfterTheList(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, readWriteRules)
+	d.rules.Without = ByNeighbour
+	w, m := d.create("W-1"), d.create("W-2")
+	d.Held(w, true)
+	a := d.Asking(0, false)
+	d.Left(w, false)
+	d.answer(a, "W-1", "W-2")
+	d.is(m, "list")
+	d.show("W-1", "W-2")
+	d.is(m, "first")
+}
+
+func TestReconnect(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	m := d.create("L-2")
+	d.show("L-1", "L-2")
+	d.confirm(m)
+	old := d.Asking(0, false)
+	d.epoch++
+	d.is(m, "sync")
+	d.answer(old, "L-2")
+	d.is(m, "sync")
+	unsynced := d.Asking(d.epoch, false)
+	require.False(t, d.Serves(unsynced, m, d.epoch))
+	require.Empty(t, d.answer(unsynced, "L-1"), "the server may lag")
+	d.is(m, "sync")
+	synced := d.Asking(d.epoch, true)
+	require.True(t, d.Serves(synced, m, d.epoch))
+	d.answer(synced, "L-1", "L-2")
+	d.is(m, "behind L-1+")
+	d.gone("L-1")
+	d.is(m, "list")
+	require.True(t, d.Serves(d.Asking(d.epoch, false), m, d.epoch))
+}
+
+// A create that the new server has answered proves as much as a sync.
+func TestACreateAfterAReconnectSettles(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	m := d.create("L-2")
+	d.epoch++
+	behind := d.Asking(d.epoch, false)
+	d.create("L-3")
+	d.is(m, "list")
+	require.Equal(t, []*Member{m}, d.answer(behind, "L-1", "L-3"))
+}
+
+func TestADeletedAndRecreatedDirectory(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	old := d.create("L-2")
+	d.show("L-1", "L-2")
+	d.is(old, "behind L-1+")
+	watched := d.Asking(0, false)
+
+	d.czxid, d.last = 300, 300
+	m := d.create("L-5")
+	d.confirm(m)
+	require.Equal(t, []*Member{old}, d.show("L-1", "L-5"))
+	d.Lost(old)
+	d.Removed(old, true)
+	d.Gone(watched, name("L-1")) // which was another znode
+	d.is(m, "behind L-1")
+	require.Empty(t, d.show("L-1", "L-5"))
+	d.is(m, "behind L-1")
+
+	missing, err := d.Listed(d.Asking(0, false), Listing{})
+	require.NoError(t, err)
+	require.Equal(t, []*Member{m}, missing, "the directory is gone")
+}
+
+func TestAReadBringsBackWhoeverIsThere(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	m := d.create("L-2")
+	d.show("L-1", "L-2")
+	d.confirm(m)
+	before := d.Asking(0, false)
+	d.gone("L-1")
+	d.There(before, name("L-1"))
+	d.check()
+	d.is(m, "first")
+	d.There(d.Asking(0, false), name("L-1"))
+	d.check()
+	d.is(m, "behind L-1")
+}
+
+func TestWhichListServes(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	m := d.create("L-2")
+	a := d.Asking(0, false)
+	require.True(t, d.Serves(a, m, 0))
+	require.False(t, d.Serves(a, m, 1))
+	d.Doubt(m)
+	require.False(t, d.Serves(a, m, 0))
+	a = d.Asking(0, false)
+	d.rules.Fresh = true
+	require.True(t, d.Serves(a, m, 0))
+	d.Directory(0, 0)
+	require.False(t, d.Serves(a, m, 0))
+}
+
+func TestWhoHasEndedIsNotConfirmed(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	m := d.create("L-2")
+	d.Left(m, true)
+	d.confirm(m)
+}
+
+// What was told after a list was asked for stays true of it.
+func TestALateListBringsNobodyBack(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	m := d.create("L-3")
+	d.show("L-1", "L-2", "L-3")
+	late := d.Asking(0, false)
+	d.gone("L-2")
+	d.answer(late, "L-1", "L-2", "L-3")
+	d.confirm(m)
+	d.is(m, "behind L-1")
+	d.show("L-1", "L-2", "L-3") // it was there after all
+	d.is(m, "behind L-2")
+}
+
+func TestAnOrphanIsLookedForFirst(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	a := d.create("L-1")
+	early := d.Asking(0, false)
+	d.answer(early, "L-1", "L-2", "L-3")
+	m := d.Created(Creation{Name: name("L-3"), Session: zkSession, Orphans: true})
+	d.is(m, "list")
+	d.show("L-1", "L-2", "L-3")
+	d.is(m, "behind L-2")
+	d.confirm(m)
+	d.gone("L-2")
+	got := d.is(m, "local L-1")
+	require.False(t, got.LocalOnly)
+	d.leave(a)
+	d.is(m, "first")
+}
+
+func TestWhatIsLeftOfADeadMember(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		end  func(d *driver, m *Member)
+		want string
+	}{
+		"left": {func(d *driver, m *Member) { d.Left(m, false) }, "first"},
+		"left in use": {func(d *driver, m *Member) {
+			d.Left(m, true)
+		}, "behind L-1"},
+		"lost": {func(d *driver, m *Member) { d.Lost(m) }, "behind L-1"},
+		"its znode gone": {func(d *driver, m *Member) {
+			d.Lost(m)
+			d.gone("L-1")
+		}, "first"},
+		"known to be gone": {func(d *driver, _ *Member) { d.gone("L-1") }, "first"},
+		"removed": {func(d *driver, m *Member) {
+			d.Lost(m)
+			d.Removed(m, true)
+		}, "first"},
+		"of another session": {func(_ *driver, m *Member) {
+			m.session++
+		}, "behind L-1"},
+		"left in another session": {func(d *driver, m *Member) {
+			m.session++
+			d.Left(m, false)
+		}, "behind L-1"},
+		"its delete failed": {func(d *driver, m *Member) {
+			d.Left(m, false)
+			d.Removed(m, false)
+		}, "behind L-1"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			d := newDriver(t, mutexRules)
+			a, m := d.create("L-1"), d.create("L-2")
+			d.show("L-1", "L-2")
+			d.confirm(m)
+			d.is(a, "first")
+			d.Held(a, false) // so that no watermark helps
+			c.end(d, a)
+			d.is(m, c.want)
+		})
+	}
+}
+
+func TestFreshTrustsOnlyNewLists(t *testing.T) {
+	t.Parallel()
+	r := mutexRules
+	r.Fresh = true
+	d := newDriver(t, r)
+	require.Equal(t, WithList, d.Creating("L-", zkSession))
+	a, m := d.create("L-1"), d.create("L-2")
+	require.Equal(t, WithList, d.Creating("L-", zkSession))
+	d.show("L-1", "L-2")
+	d.confirm(m)
+	d.is(m, "local L-1")
+	d.Left(a, false)
+	d.is(m, "list")
+	d.show("L-1", "L-2")
+	d.is(m, "behind L-1")
+	d.Removed(a, true)
+	d.is(m, "list")
+	d.show("L-2")
+	d.is(m, "first")
+}
+
+// Whatever is switched off, the rest suffices.
+func TestWithoutSources(t *testing.T) {
+	t.Parallel()
+	for without, want := range map[Sources]string{
+		0:                                   "local L-2 LocalOnly, first",
+		ByNumber:                            "local L-2 LocalOnly, first",
+		ByNeighbour:                         "local L-2, first",
+		ByNumber | ByKnownList:              "local L-2 LocalOnly, list",
+		ByKnownList:                         "local L-2 LocalOnly, first",
+		^Sources(0):                         "local L-2, list",
+		ByNumber | ByNeighbour:              "local L-2, first",
+		SmallReads | ByNumber:               "local L-2 LocalOnly, first",
+		ByNeighbour | ByNumber | SmallReads: "local L-2, first",
+	} {
+		r := mutexRules
+		r.Without = without
+		d := newDriver(t, r)
+		d.Directory(0, 10)
+		a, m := d.create("L-2"), d.create("L-3")
+		d.show("L-2", "L-3")
+		d.confirm(m)
+		d.is(a, "first")
+		d.Held(a, true)
+		got := d.Decide(m, 0)
+		was := got.short()
+		if got.LocalOnly {
+			was += " LocalOnly"
+		}
+		d.Left(a, false)
+		require.Equal(t, want, was+", "+d.Decide(m, 0).short(), "%b", without)
+	}
+}
+
+func TestAnUncertainOrderIsRefused(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	m := d.create("L-3")
+	d.show("L-3")
+	_, err := d.Listed(d.Asking(0, false), Listing{
+		Names: []Name{name("L-3"), name("L-1073741827")}, Czxid: d.czxid, Pzxid: 99,
+	})
+	require.ErrorContains(t, err, "L-1073741827")
+	d.check()
+	d.is(m, "first")
+}
+
+// The counter is signed and wraps.
+func TestNumbersOverTheWrap(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	d.Directory(0, 10)
+	at := func(seq int32) Name {
+		return Name{Text: fmt.Sprint("L-", seq), Kind: "L-", Seq: seq}
+	}
+	d.Remember(Watermark{Seq: 1<<31 - 2, Token: 11})
+	b := d.Created(Creation{Name: at(1<<31 - 1), Session: zkSession, Czxid: 12})
+	m := d.Created(Creation{Name: at(-1 << 31), Session: zkSession, Czxid: 13})
+	d.check()
+	require.Equal(t, at(1<<31-1), d.Decide(m, 0).Behind)
+	d.Left(b, false)
+	d.is(m, "first")
+}
+
+// Lists may be told late and in any order.
+func TestWhichListIsNewer(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		epoch Epoch
+		asked moment
+		pzxid int64
+		newer bool
+	}{
+		"a later change":                      {2, 8, 51, true},
+		"a later change, asked for before":    {2, 3, 51, true},
+		"an earlier change":                   {2, 8, 49, false},
+		"an earlier change, asked for before": {2, 3, 49, false},
+		// by a server of another mind, or of no directory
+		"an earlier change, asked for after the answer": {2, 11, 49, true},
+		"the same change":                   {2, 8, 50, true},
+		"the same change, asked for before": {2, 3, 50, false},
+		"another epoch":                     {3, 8, 49, true},
+		"an epoch that is over":             {1, 11, 51, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := snapshot{asked: 5, told: 10, epoch: 2, pzxid: 50}
+			a, l := Question{at: c.asked, epoch: c.epoch}, Listing{Pzxid: c.pzxid}
+			require.Equal(t, c.newer, s.isNewer(a, l))
+			require.True(t, (&snapshot{}).isNewer(a, l))
+		})
+	}
+}
+
+func TestAnOlderListIsIgnored(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	m := d.create("L-3")
+	old := d.Asking(0, false)
+	d.show("L-2", "L-3")
+	_, err := d.Listed(old, Listing{
+		Names: []Name{name("L-1"), name("L-2"), name("L-3")}, Czxid: d.czxid, Pzxid: 10,
+	})
+	require.NoError(t, err)
+	require.Equal(t, 1, d.is(m, "behind L-2+").Ahead)
+}
+
+func TestWhatALateListKeeps(t *testing.T) {
+	t.Parallel()
+	was := snapshot{czxid: 1}
+	was.entries = []entry{
+		{Name: name("L-1"), seen: 5},
+		{Name: name("L-2"), seen: 9},
+		{Name: name("L-3"), seen: 5, gone: 9, by: 6},
+		{Name: name("L-4"), seen: 5, gone: 6},
+		{Name: name("L-5"), seen: 9, gone: 6},
+	}
+	l := Listing{Czxid: 1, Names: []Name{
+		name("L-0"), name("L-1"), name("L-2"), name("L-3"), name("L-4"), name("L-5"),
+	}}
+	is := newSnapshot(Question{at: 7}, l, 10)
+	is.keep(&was)
+	require.Equal(t, []entry{
+		{Name: name("L-0"), seen: 7},
+		{Name: name("L-1"), seen: 7},
+		{Name: name("L-2"), seen: 9},
+		{Name: name("L-3"), seen: 7, gone: 9, by: 6},
+		{Name: name("L-4"), seen: 7},
+		{Name: name("L-5"), seen: 9},
+	}, is.entries)
+	l.Czxid = 2
+	is = newSnapshot(Question{at: 7}, l, 10)
+	is.keep(&was)
+	for _, e := range is.entries {
+		require.Zero(t, e.gone, "the directory was recreated")
+	}
+}
+
+func TestFollowed(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, readWriteRules)
+	m := d.create("R-1")
+	require.False(t, d.Followed(m))
+	d.show("R-1", "R-2")
+	require.False(t, d.Followed(m))
+	d.show("R-1", "R-2", "W-3")
+	require.True(t, d.Followed(m))
+}
+
+func TestDecideAllocatesNothing(t *testing.T) {
+	d := newDriver(t, mutexRules)
+	d.Directory(0, 10)
+	var names []string
+	for i := range 1000 {
+		names = append(names, fmt.Sprint("L-", i))
+	}
+	behind, local := d.create("L-990"), d.create("L-995")
+	d.show(names...)
+	d.confirm(behind)
+	for what, decide := range map[string]func() Decision{
+		"behind a stranger": func() Decision { return d.Decide(behind, 0) },
+		"behind a member":   func() Decision { return d.Decide(local, 0) },
+	} {
+		require.Zero(t, testing.AllocsPerRun(100, func() { decide() }), what)
+	}
+	d.gone("L-989")
+	require.Equal(t, "list", d.Decide(behind, 0).short())
+	require.Zero(t, testing.AllocsPerRun(100, func() { d.Decide(behind, 0) }))
+	d.show("L-990", "L-995")
+	require.Equal(t, "first", d.Decide(behind, 0).short())
+	require.Zero(t, testing.AllocsPerRun(100, func() { d.Decide(behind, 0) }))
+	d.Held(behind, true)
+	d.Left(behind, false)
+	d.Remember(Watermark{Seq: 994, Token: 1 << 40})
+	d.confirm(local)
+	require.Equal(t, ByNumber, d.Decide(local, 0).By)
+	require.Zero(t, testing.AllocsPerRun(100, func() { d.Decide(local, 0) }))
+}
+
+func TestALateListBringsBackNobodyItShowsAlone(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	m := d.create("L-5")
+	d.show("L-3", "L-5")
+	watched := d.Asking(0, false)
+	late := d.Asking(0, false)
+	own := d.create("L-2")
+	d.leave(own)
+	d.Gone(watched, name("L-4"))
+	d.check()
+	d.answer(late, "L-2", "L-3", "L-4", "L-5")
+	got := d.is(m, "list") // L-4 was told gone, so it is not known who is left
+	require.Zero(t, got.Behind)
+	d.confirm(m)
+	d.is(m, "behind L-3")
+	d.show("L-2", "L-3", "L-4", "L-5")
+	d.is(m, "behind L-4")
+}
+
+func TestFewAbsenteesAreRemembered(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	for i := range 3 * absentAtMost {
+		d.leave(d.create(fmt.Sprint("L-", i)))
+	}
+	require.Len(t, d.absent, absentAtMost)
+	m := d.create("L-1000")
+	d.show("L-1000")
+	d.is(m, "first")
+	require.Empty(t, d.absent)
+}
+
+// Numbers of two directories can form a cycle.
+func TestMembersOfTwoDirectoriesAreInOrder(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	old := d.Created(Creation{
+		Name:    Name{Text: "L--2147483647", Kind: "L-", Seq: -1<<31 + 1},
+		Session: zkSession,
+	})
+	two, zero := d.create("L-1"), d.create("L-0")
+	d.check()
+	d.is(two, "local L-0")
+	d.Lost(old)
+	d.Removed(old, true)
+	d.check()
+	d.is(two, "local L-0")
+	late := d.Created(Creation{Name: old.name, Session: zkSession})
+	require.Equal(t, []*Member{zero, two, late}, d.members)
+	three := d.create("L-4")
+	require.Equal(t, []*Member{late, zero, two, three}, d.members)
+	require.Equal(t, []*Member{late, three}, d.show("L-0", "L-1"))
+	d.Lost(late)
+	d.is(zero, "first")
+	d = newDriver(t, mutexRules)
+	four := d.create("L-4")
+	late = d.Created(Creation{Name: old.name, Session: zkSession})
+	three = d.create("L-3")
+	require.Equal(t, []*Member{late, three, four}, d.members)
+}

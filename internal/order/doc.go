@@ -1,0 +1,91 @@
+// Package order decides whose turn it is in a queue of ephemeral sequential znodes, from
+// what one connection knows of it. A [Queue] is a value: its driver tells it facts, and
+// asks it by [Queue.Decide]. It sends no request and knows no clock, goroutine or mutex.
+//
+// # What the driver does
+//
+// Under one mutex of the driver's, for all that it tells and asks of a queue; no request
+// is sent while that is locked, and epochs are read before:
+//
+//   - Before a create: Creating, which says what to send with it. If that is a list:
+//     Asking before the create is sent.
+//   - After it: Created or NotCreated. Then Listed, if a list was sent behind the create.
+//     A driver that does not wait for that list decides without it.
+//   - Until granted: Decide, and do what the Decision says. Tell each answer, then Decide
+//     again. A request that failed is repeated. Decide again, too, if the epoch grew.
+//   - Any time: Confirmed and Unconfirmed as the watch on the own znode is set and fires,
+//     and Directory for the directory's.
+//   - Granted: Held.
+//   - At the end of a member, whether waiting or held: Left or Lost at once. Then the
+//     delete is sent; Removed, once that is answered or given up. Those whose
+//     Decision.Local it was decide again at both.
+//
+// Before the driver calls Gone or Decide it polls the watches on the members' own znodes
+// and on the directory, and tells of those that have fired. Only so does a watch that has
+// not fired prove anything. If events can come late (Rules.Ordered is false) it proves
+// nothing, and is not used.
+//
+// A member that ended is not used again; its owner rejoins by a new create.
+//
+// # Where a decision comes from
+//
+// Nobody joins ahead of another. The participants once seen ahead are therefore all that
+// can ever be, and they only become fewer. Decide takes the first source that suffices:
+//
+//   - The neighbour. The nearest member ahead that excludes another blocks it. While that
+//     one lives nothing else matters.
+//   - The number. Everybody up to the watermark has gone, or has left and does nothing
+//     any more. If all between it and a member are members, and none is in its way, it is
+//     the member's turn. Numbers are of one incarnation of the directory: a watch on that
+//     tells since when it is the same, and tokens, which members came since.
+//   - The last list, with what was told since: who has gone, and which members have left.
+//     It serves every member that it shows. Once the blocker has gone, those left ahead
+//     are read one by one if they are few.
+//   - A new list.
+//
+// # Why a cheap answer is right
+//
+// It agrees with what a list in step with the leader would say. A list that shows a
+// member proves a grant by itself: there was a time at which the member was there, and
+// nobody ahead that excludes it. What was told after the list was asked for proves one
+// only together with the member's own znode, which can be gone by then. A confirmation
+// proves that: a watch is set on the znode, events and answers come in order, and the
+// epoch is the same. After a reconnect events come in any order, so confirmations, lists
+// and the incarnation lapse with their epoch, and the first list follows a sync, unless
+// the new server has answered a create.
+//
+// Two exceptions are meant. A grant by number does not prove that the member's own znode
+// is there; the watch on it tells the holder. And readers can be nested: they appear
+// under a writer that is ahead, with its number. So whoever they exclude needs a list
+// that was asked for after its blocker had ended.
+//
+// # What is kept true
+//
+// Queue.check verifies what the comments on the fields say. Besides:
+//
+//   - A list cannot prove a member gone that was told after the list was asked for.
+//   - What was told to have gone stays so in a list that was asked for before that. One
+//     that was asked for later, and shows it, proves it wrong. In another incarnation the
+//     same name is another znode.
+//   - A list does not replace one that shows a later time.
+//   - Whether one is ahead of another is judged by these two names. Serial arithmetic is
+//     not transitive, and numbers made by hand can form a cycle. A list whose numbers are
+//     2^30 apart or more is refused.
+//
+// # Words
+//
+//   - member: a participant of this connection. stranger: any other.
+//   - blocker: the nearest ahead that excludes a member. way: all who are ahead of it.
+//   - watermark: the number up to which everybody has gone or handed over.
+//   - incarnation: the directory from one create to its delete, known by its czxid.
+//   - snapshot: the last list, and what has become of those on it. altered: of a way,
+//     that this changes the answer. stale: of what is known of a blocker, that a nearer
+//     one has gone since.
+//   - epoch: how often the connection has been away. firm: of a list, that its server has
+//     applied all that was seen before the epoch. settled: of an epoch, that all its
+//     lists are firm.
+//   - confirmed: of a member, that its znode is watched, and no event has come.
+//   - handed over: of a member that has ended, that nothing can be done under its znode.
+//   - orphan: a znode that a create of unknown outcome made beside the member's.
+//   - under, nested: of a reader, that it has the number of a writer of the same owner.
+package order

@@ -1,0 +1,82 @@
+package order
+
+// A Member is a participant of this process: a znode that this connection created. It
+// belongs to one [Queue].
+type Member struct {
+	// Set by Created.
+	name    Name
+	session int64
+	under   *Member // the writer that it reads under, with its number; else nil
+	epoch   Epoch   // of its creation
+	joined  moment  // when its creation was told
+
+	// token is the fencing token, but of a reader under a writer; zero while it is not
+	// known; set once.
+	token int64
+
+	// state only moves forward. first is of a hold: nobody at all was ahead. ended is set
+	// as soon as state is past stateHeld, and again if it changes after that.
+	ended moment
+	state state
+	first bool
+
+	// met: it was told to wait for a participant of another process.
+	met bool
+	// orphans, set by Created: other znodes of the same creation can be in the directory.
+	orphans bool
+
+	// confirmed: the znode was read, and the watch on it is pending. Not set of one that
+	// has ended.
+	confirmed lapsing
+	// doubted: lists from before that moment count for nothing.
+	doubted moment
+
+	// Owner is the driver's. The queue does not read it.
+	Owner any
+}
+
+// A state is where a member is in its life.
+type state uint8
+
+const (
+	stateWaiting    state = iota
+	stateHeld             // an owner relies on it
+	stateInUse            // its owner has left; something may be done under its znode yet
+	stateLost             // it was held; its owner may not have heard of the loss yet
+	stateHandedOver       // it ended, and nothing can be done under its znode any more
+	stateRemoved          // it is no member any more
+)
+
+// Name is the znode's name.
+func (m *Member) Name() Name { return m.name }
+
+// Token is the fencing token, zero while it is not known. It is the znode's czxid, or the
+// directory's pzxid in a list that shows nobody behind the member. Both are greater than
+// the tokens of all ahead and less than those of all behind. A reader under a writer has
+// that one's. It does not change once it is known.
+func (m *Member) Token() int64 {
+	if m.under != nil {
+		return m.under.token
+	}
+	return m.token
+}
+
+// lives reports whether the member waits or is held.
+func (m *Member) lives() bool { return m.state <= stateHeld }
+
+func (m *Member) learnToken(token int64) {
+	if m.token == 0 {
+		m.token = token
+	}
+}
+
+// mayPass reports whether self, of the same session, need not wait for m any more.
+func (m *Member) mayPass(self *Member) bool {
+	return m.state == stateHandedOver && m.session == self.session
+}
+
+// goesBefore reports whether self has to wait for m, and m tells when it ends.
+func (m *Member) goesBefore(self Name, session int64, excludes Excludes) bool {
+	return m.lives() && m.session == session && m.name.Before(self) &&
+		excludes(m.name, self)
+}
