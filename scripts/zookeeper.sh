@@ -2,7 +2,7 @@
 #
 # It looks where internal/zkserver does, for a container engine and for a local installation. Where there is neither it
 # installs Debian's packages if it may, else it says in a sentence what is missing and exits. The same for Curator and for
-# kazoo, with which interop runs, and for the shells that zklock's tests need.
+# kazoo, with which interop runs, for the shells that zklock's tests need, and for what checks the models.
 # shellcheck shell=bash
 
 # step names what comes next, and when.
@@ -24,6 +24,9 @@ kazoo_packages=(python3-kazoo)
 
 # The shells that zklock has completions for, and the package that bash's must work with and without.
 shell_packages=(bash bash-completion zsh fish)
+
+# What checks the models: it makes a program in C of each.
+spin_packages=(spin gcc libc6-dev)
 
 zk_local() {
 	if [ -n "${ZOOKEEPER_HOME:-}" ]; then
@@ -75,6 +78,8 @@ shells_local() {
 	done
 	[ -e /usr/share/bash-completion/bash_completion ]
 }
+
+spin_local() { command -v spin >/dev/null && command -v gcc >/dev/null; }
 
 install_packages() {
 	local root=()
@@ -128,4 +133,11 @@ shells_ensure() {
 	if shells_local; then return 0; fi
 	{ install_packages "${shell_packages[@]}" && shells_local; } ||
 		die "bash, bash-completion, zsh or fish is missing: install them (on Debian, as root: apt-get install ${shell_packages[*]})."
+}
+
+spin_ensure() {
+	if spin_local; then return 0; fi
+	{ install_packages "${spin_packages[@]}" && spin_local; } ||
+		die "spin or a C compiler is missing: install them (on Debian, as root: apt-get install ${spin_packages[*]};" \
+			"elsewhere from https://spinroot.com)."
 }
