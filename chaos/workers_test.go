@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -147,6 +148,11 @@ func (w *chaosWorkers) finish(ctx context.Context) (simulator.History, error) {
 // leases are the most that may be out.
 func (w *chaosWorkers) leases() map[string]int { return w.world.Limits().Leases }
 
+// ofTheLibrary finds the packages that start goroutines.
+var ofTheLibrary = regexp.MustCompile(
+	`recipes/internal/(leases|lockcache|observe|seqnode|wait|zkconn|znode)\.`,
+)
+
 // noneLeft waits until all goroutines of the library have ended, or tells of one that has
 // not.
 func noneLeft() error {
@@ -156,8 +162,7 @@ func noneLeft() error {
 		text = text[:runtime.Stack(text, true)]
 		stacks := strings.Split(string(text), "\n\n")
 		left := slices.DeleteFunc(stacks, func(stack string) bool {
-			return !strings.Contains(stack, "recipes/internal/session.") &&
-				!strings.Contains(stack, "recipes/internal/seqnode.")
+			return !ofTheLibrary.MatchString(stack)
 		})
 		switch {
 		case len(left) == 0:

@@ -1,15 +1,10 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 const (
@@ -52,57 +47,37 @@ func parseACL(value string) ([]zk.ACL, error) {
 	scheme, rest, _ := strings.Cut(value, ":")
 	at := strings.LastIndexByte(rest, ':')
 	if scheme == "" || at < 0 {
-		return nil, usage("--acl %s: want %s, %s or SCHEME:ID:PERMS", value, creatorACL,
-			worldACL)
+		return nil, usage("--acl %s: want %s, %s or SCHEME:ID:PERMS", echoACL(value),
+			creatorACL, worldACL)
 	}
 	id, letters := rest[:at], rest[at+1:]
 	perms := int32(0)
 	for _, letter := range letters {
 		bit := strings.IndexRune("rwcda", letter) // in the order of zk.PermRead and so on
 		if bit < 0 {
-			return nil, usage("--acl %s: %q is no permission; give some of cdrwa", value,
-				letter)
+			return nil, badPerms(value, letter)
 		}
 		perms |= zk.PermRead << bit
 	}
 	if perms == 0 {
-		return nil, usage("--acl %s: has no permission; give some of cdrwa", value)
+		return nil, usage("--acl %s: has no permission; give some of cdrwa",
+			echoACL(value))
 	}
 	return []zk.ACL{{Scheme: scheme, ID: id, Perms: perms}}, nil
 }
 
-// makeChroot makes the chroot where it is missing, unless the world may have all rights
-// on it: then Connect does. It takes a session of its own.
-func (t *target) makeChroot(ctx context.Context) error {
-	if t.chroot == "/" || slices.Equal(t.acl, zk.WorldACL(zk.PermAll)) {
-		return nil
+func badPerms(value string, letter rune) error {
+	if shown := echoACL(value); shown != value { // a letter of a password is none to show
+		return usage("--acl %s: want SCHEME:ID:PERMS, with PERMS of cdrwa", shown)
 	}
-	client, err := t.open(ctx, "/")
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	if err := t.makeZnode(client.Unwrap(), t.chroot); err != nil {
-		return fmt.Errorf("create chroot %s: %w", t.chroot, err)
-	}
-	return nil
+	return usage("--acl %s: %q is no permission; give some of cdrwa", value, letter)
 }
 
-// makeZnode makes a znode with its parents, from the bottom up: there may be no
-// permission above what exists.
-func (t *target) makeZnode(conn *zk.Conn, path string) error {
-	exists, _, err := conn.Exists(path)
-	if err != nil || exists {
-		return err
+// echoACL is echo for a value of --acl: what is of the world or of an address is no
+// password.
+func echoACL(value string) string {
+	if strings.HasPrefix(value, "world:anyone") || strings.HasPrefix(value, "ip:") {
+		return value
 	}
-	if parent := zkpath.Parent(path); parent != "/" {
-		if err := t.makeZnode(conn, parent); err != nil {
-			return err
-		}
-	}
-	_, err = conn.Create(path, nil, zk.FlagPersistent, t.acl)
-	if errors.Is(err, zk.ErrNodeExists) {
-		return nil
-	}
-	return err
+	return echo(value)
 }

@@ -120,6 +120,18 @@ func underLock(t *testing.T, servers string, args ...string) {
 	})
 }
 
+// examine runs a command of zklock's to its end.
+func examine(t *testing.T, servers string, args ...string) (out string, code int) {
+	t.Helper()
+	cmd := exec.Command("zklock", args...)
+	cmd.Env = append(os.Environ(), "ZOOKEEPER_SERVERS="+servers)
+	text, err := cmd.CombinedOutput()
+	if ended := (&exec.ExitError{}); !errors.As(err, &ended) {
+		require.NoError(t, err)
+	}
+	return string(text), cmd.ProcessState.ExitCode()
+}
+
 // session is one of go-zookeeper's alone, with credentials or without.
 func session(t *testing.T, servers, credentials string) *zk.Conn {
 	t.Helper()
@@ -222,6 +234,11 @@ func TestWhatACLsDoNotReach(t *testing.T) {
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		_, err = stranger.Set(node, nil, -1)
 		require.ErrorIs(t, err, zk.ErrNoAuth)
+		for _, flags := range [][]string{nil, {"--auth", "digest:user:hunter2"}} {
+			out, found := examine(t, servers, append(flags, "doctor", "/open")...)
+			require.Equal(t, exitFindings, found, out)
+			require.Contains(t, out, "BAD /open: world:anyone has CREATE, DELETE, ADMIN")
+		}
 		require.NoError(t, stranger.Delete(node, -1))
 	})
 }

@@ -52,7 +52,7 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 		Action: func(_ context.Context, cmd *cli.Command) error {
 			if cmd.Args().Present() {
 				return usage("%s: there is no such command; see zklock --help",
-					cmd.Args().First())
+					echo(cmd.Args().First()))
 			}
 			return usage("no command: run, once, lead, ls, watch, revoke or doctor; " +
 				"see zklock --help")
@@ -74,11 +74,26 @@ func helpCommand() *cli.Command {
 			case name == "":
 				return cli.ShowRootCommandHelp(cmd.Root())
 			case cmd.Root().Command(name) == nil:
-				return usage("help %s: there is no such command; see zklock --help", name)
+				return noSuchTopic(name)
 			}
 			return cli.ShowCommandHelp(ctx, cmd.Root(), name)
 		},
 	}
+}
+
+func noSuchTopic(name string) error {
+	return usage("help %s: there is no such command; see zklock --help", echo(name))
+}
+
+// untopical is an error of the app, as zklock says it: urfave/cli does not give all of
+// them to OnUsageError.
+func untopical(err error) error {
+	if err != nil {
+		if found := noTopic.FindStringSubmatch(err.Error()); found != nil {
+			return noSuchTopic(found[1])
+		}
+	}
+	return err
 }
 
 // prepare sets what is the same for all commands.
@@ -95,8 +110,9 @@ func prepare(cmd *cli.Command) {
 
 // What urfave/cli says of flags. Of a value's error the first word tells the flag's type.
 var (
-	unknownFlag = regexp.MustCompile(`^flag provided but not defined: -(.*)$`)
-	badValue    = regexp.MustCompile(`^invalid value "(.*)" for flag -(\S+): (\S+)`)
+	unknownFlag = regexp.MustCompile(`(?s)^flag provided but not defined: -(.*)$`)
+	badValue    = regexp.MustCompile(`(?s)^invalid value "(.*)" for flag -(\S+): (\S+)`)
+	noTopic     = regexp.MustCompile(`(?s)^No help topic for '(.*)'$`)
 )
 
 // plain says what is wrong with the flags in plain words.
@@ -106,7 +122,7 @@ func plain(err error) string {
 		if found[1] == "c" {
 			return "unknown flag -c; " + shellHint
 		}
-		return "unknown flag " + dashed(found[1])
+		return "unknown flag " + echo(dashed(found[1]))
 	}
 	wanted := map[string]string{
 		"strconv.ParseInt:": "a number", "time:": "a duration, such as 30s",
@@ -114,7 +130,7 @@ func plain(err error) string {
 	}
 	if found := badValue.FindStringSubmatch(text); found != nil {
 		if want, known := wanted[found[3]]; known {
-			return dashed(found[2]) + " " + found[1] + ": want " + want
+			return dashed(found[2]) + " " + echo(found[1]) + ": want " + want
 		}
 	}
 	return strings.ToLower(text[:1]) + text[1:]
@@ -146,7 +162,7 @@ func one(cmd *cli.Command, what string) (string, error) {
 		return args.First(), nil
 	default:
 		return "", usage("%s: one %s is wanted, and these are %d: %s", cmd.Name, what,
-			args.Len(), strings.Join(args.Slice(), " "))
+			args.Len(), echoAll(args.Slice()))
 	}
 }
 

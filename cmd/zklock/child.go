@@ -31,7 +31,7 @@ func findCommand(argv []string, what string) error {
 		case argv[0] == "-c":
 			return usage("-c: is no command; %s", shellHint)
 		case strings.HasPrefix(argv[0], "-"):
-			return usage("%s: is no command (flags go before %s)", argv[0], what)
+			return usage("%s: is no command (flags go before %s)", echo(argv[0]), what)
 		}
 		return cannotStart(argv[0], err)
 	}
@@ -52,7 +52,7 @@ func cannotStart(name string, err error) error {
 		return nil
 	case errors.Is(err, fs.ErrNotExist) && missing == nil:
 		return exit(exitNotExecutable, "%s: cannot be executed: its interpreter, "+
-			"or loader, does not exist", name)
+			"or loader, does not exist", echo(name))
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		what := "command not found"
 		if strings.Contains(name, "/") {
@@ -61,19 +61,19 @@ func cannotStart(name string, err error) error {
 		if strings.ContainsAny(name, shellSyntax) {
 			what += "; " + shellHint
 		}
-		return exit(exitNotFound, "%s: %s", name, what)
+		return exit(exitNotFound, "%s: %s", echo(name), what)
 	case errors.As(err, &path):
 		err = path.Err
 	}
 	if lookup := (&exec.Error{}); errors.As(err, &lookup) {
 		err = lookup.Err
 	}
-	return exit(exitNotExecutable, "%s: cannot be executed: %w", name, err)
+	return exit(exitNotExecutable, "%s: cannot be executed: %w", echo(name), err)
 }
 
 // startChild starts a command with zklock's own files and terminal.
 func startChild(argv, env []string) (*child, error) {
-	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd := exec.Command(argv[0], argv[1:]...) //nolint:gosec // it is the user's command
 	if errors.Is(cmd.Err, exec.ErrDot) {
 		cmd.Err = nil // PATH has it so
 	}

@@ -39,7 +39,7 @@ func completionCommand(stdout io.Writer) *cli.Command {
 				return cli.ShowSubcommandHelp(cmd)
 			case !slices.Contains(shells, shell):
 				return usage("completion %s: there is none for such a shell; "+
-					"see %s --help", shell, cmd.FullName())
+					"see %s --help", echo(shell), cmd.FullName())
 			}
 			script, err := scripts.ReadFile("completion/zklock." + shell)
 			if err == nil {

@@ -110,15 +110,15 @@ func (c *connection) check() (*target, error) {
 	}
 	servers, chroot, err := dial.ParseConnectString(c.servers)
 	if err != nil {
-		return nil, usage("--servers: %w", err)
+		return nil, usage("--servers: %w", hideServers(err, c.servers))
 	}
 	if c.chroot != "" {
 		if chroot != "/" {
 			return nil, usage("--chroot %s: --servers has one already, %s",
-				c.chroot, chroot)
+				echo(c.chroot), chroot)
 		}
 		if err := zkpath.Check(c.chroot); err != nil {
-			return nil, usage("--chroot: %w", err)
+			return nil, usage("--chroot: %w", hide(err, c.chroot, wantPath))
 		}
 		chroot = c.chroot
 	}
@@ -148,6 +148,7 @@ func (c *connection) check() (*target, error) {
 		to.options = append(to.options, recipes.WithAuth(scheme, auth))
 	}
 	to.acl, err = c.rights()
+	to.options = append(to.options, recipes.WithChrootACL(to.acl))
 	return to, err
 }
 
@@ -181,9 +182,9 @@ func publicEnviron() []string {
 func parseAuth(value string) (scheme string, auth []byte, err error) {
 	from := "--auth"
 	if file, ok := strings.CutPrefix(value, "@"); ok {
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile(file) //nolint:gosec // the user names it
 		if err != nil {
-			return "", nil, usage("--auth: %w", err)
+			return "", nil, usage("--auth: %w", hide(err, file, wantFile))
 		}
 		from, value = "--auth @"+file, strings.TrimRight(string(text), "\r\n")
 	}
@@ -207,11 +208,11 @@ func (c *connection) tls() (*tls.Config, error) {
 	if c.tlsCA != "" {
 		pem, err := os.ReadFile(c.tlsCA)
 		if err != nil {
-			return nil, usage("--tls-ca: %w", err)
+			return nil, usage("--tls-ca: %w", hide(err, c.tlsCA, wantFile))
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, usage("--tls-ca %s: has no certificate", c.tlsCA)
+			return nil, usage("--tls-ca %s: has no certificate", echo(c.tlsCA))
 		}
 	}
 	if (c.tlsCert == "") != (c.tlsKey == "") {
@@ -220,6 +221,7 @@ func (c *connection) tls() (*tls.Config, error) {
 	if c.tlsCert != "" {
 		pair, err := tls.LoadX509KeyPair(c.tlsCert, c.tlsKey)
 		if err != nil {
+			err = hide(hide(err, c.tlsKey, wantFile), c.tlsCert, wantFile)
 			return nil, usage("--tls-cert: %w", err)
 		}
 		config.Certificates = []tls.Certificate{pair}
@@ -227,11 +229,8 @@ func (c *connection) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-// connect opens a session, below the chroot, which is made where it is missing.
+// connect opens a session below the chroot, and creates the chroot if it is missing.
 func (t *target) connect(ctx context.Context) (*recipes.Client, error) {
-	if err := t.makeChroot(ctx); err != nil {
-		return nil, err
-	}
 	return t.open(ctx, t.chroot)
 }
 

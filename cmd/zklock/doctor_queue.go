@@ -41,6 +41,10 @@ func (d *doctor) queue(ctx context.Context) error {
 				return err
 			}
 		}
+		if err := d.rights(ctx, dir, sub, children); err != nil {
+			return err
+		}
+		d.order(dir, sub, children)
 		d.sequence(dir, stat)
 	}
 	return nil
@@ -58,12 +62,13 @@ func (d *doctor) participants(
 			return context.Cause(ctx)
 		}
 		node := zkpath.Join(dir, child)
-		_, stat, err := d.client.Get(node)
+		// To ask needs no permission: whoever forbids to read a znode hides nothing.
+		exists, stat, err := d.client.Unwrap().Exists(d.client.ServerPath(node))
 		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			continue
 		case err != nil:
-			return unreadable(node, err)
+			return err
+		case !exists:
+			continue
 		case !owned(stat):
 			orphans = append(orphans, node)
 		}
@@ -162,6 +167,9 @@ func (d *doctor) record() error {
 	case m.Per == "" && m.Period >= 0: // else it has just gone
 		d.doubt("%s: the record does not say of which --per it is: nobody can tell here "+
 			"whether it keeps CMD from running", notes.path())
+	case m.isLong():
+		d.find("the record %s is of --per %s, more than a year: until somebody deletes "+
+			"it, zklock once with another --per does not run CMD", notes.path(), m.Per)
 	default:
 		d.well("%s: the record of zklock once is sound", notes.path())
 	}

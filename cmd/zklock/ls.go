@@ -175,7 +175,7 @@ func open(
 		return "", nil, err
 	}
 	if err := zkpath.Check(path); err != nil {
-		return "", nil, usage("%s: %w", cmd.Name, err)
+		return "", nil, usage("%s: %w", cmd.Name, hide(err, path, wantPath))
 	}
 	to, err := c.check()
 	if err == nil {

@@ -23,5 +23,5 @@ func zklock(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		complete(app, args[2:], stdout)
 		return 0
 	}
-	return report(stderr, app.Run(ctx, args))
+	return report(stderr, untopical(app.Run(ctx, args)))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -55,5 +56,21 @@ func TestHasContainers(t *testing.T) {
 	} {
 		has, known := hasContainers(version)
 		require.Equal(t, want, [2]bool{has, known}, version)
+	}
+}
+
+// Whatever a record holds, an error repeats little of it.
+func TestErrorOfARecordIsShort(t *testing.T) {
+	t.Parallel()
+	for _, data := range []string{
+		`{"period": ` + strings.Repeat("9", 1<<16) + `}`,
+		`{"period": "` + strings.Repeat("9", 1<<16) + `"}`,
+		`{"period": 0, "state": "` + strings.Repeat("x", 1<<16) + `"}`,
+		`{"period": 0, "state": "done", "per": "` + strings.Repeat("1", 1<<16) + `h"}`,
+		strings.Repeat("x", 1<<16),
+	} {
+		_, err := parseMark([]byte(data), time.Now(), time.Hour)
+		require.Error(t, err)
+		require.Less(t, len(err.Error()), 2*dataMost)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/internal/seqnode"
+	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
@@ -22,7 +22,7 @@ const (
 
 // queueIn is what Inspect takes for a queue in the directory of a lock, "", and in those
 // of a semaphore. The znodes in one are ephemeral, and have no children.
-func queueIn(sub string) *seqnode.Queue {
+func queueIn(sub string) observe.Queue {
 	kinds := []string{"lock-", "__READ__", "__WRIT__", "lease-", "latch-", "__lock__"}
 	switch sub {
 	case leasesDir:
@@ -30,7 +30,7 @@ func queueIn(sub string) *seqnode.Queue {
 	case gateDir:
 		kinds = []string{"lock-"}
 	}
-	return &seqnode.Queue{Kinds: kinds}
+	return observe.Queue{Kinds: kinds}
 }
 
 // queued returns those children of a directory that stand in its queue, in order.
@@ -50,8 +50,17 @@ func standsInQueue(name string) bool { return len(queued("", []string{name})) > 
 // looks at a queue reads a znode for each that is shown, and a queue may have any length.
 type head struct {
 	*recipes.Client
-	most int          // in each directory
-	left atomic.Int64 // how many were not shown
+	most  int          // in each directory
+	left  atomic.Int64 // how many were not shown
+	known *readings    // what need not be read again; nil: nothing
+}
+
+// Get implements [recipes.Conn].
+func (h *head) Get(path string) ([]byte, *zk.Stat, error) {
+	if h.known == nil {
+		return h.Client.Get(path)
+	}
+	return h.known.get(h.Client, path)
 }
 
 // Children implements [recipes.Conn].
@@ -74,6 +83,9 @@ func (h *head) inspect(
 ) (rows []row, left int, err error) {
 	h.left.Store(0)
 	queue, err := recipes.Inspect(ctx, h, path)
+	if err == nil && h.known != nil {
+		h.known.keep(queue)
+	}
 	return pair(rowsOf(path, queue)), int(h.left.Load()), err
 }
 

@@ -49,6 +49,16 @@ func isPeriod(per time.Duration) bool {
 	return per >= time.Second && per%time.Second == 0
 }
 
+// longPer is longer than any --per that makes sense: until somebody deletes the record,
+// no other job runs CMD.
+const longPer = 366 * 24 * time.Hour
+
+// isLong tells whether a mark is of a longer one.
+func (m mark) isLong() bool {
+	per, err := time.ParseDuration(m.Per)
+	return err == nil && per > longPer
+}
+
 // periodOf numbers the periods. Those of whole days begin at midnight by the local time,
 // as cron has it: by UTC a job at half past midnight would fall into one day twice when
 // summer begins.
@@ -98,7 +108,8 @@ func (e *badMark) Error() string {
 // machine whose clock is ahead by more than half a period does not note anything.
 func parseMark(data []byte, noted time.Time, per time.Duration) (m mark, err error) {
 	if err := json.Unmarshal(data, &m); err != nil {
-		return m, fmt.Errorf("it holds something else: %w", err)
+		return m, fmt.Errorf("it holds something else: %s",
+			shorten(err.Error(), dataMost))
 	}
 	theirs := per
 	if m.Per != "" {

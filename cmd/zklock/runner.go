@@ -135,7 +135,7 @@ func command(cmd *cli.Command, what string) (path string, argv []string, err err
 		argv = argv[1:]
 	}
 	if err := zkpath.Check(path); err != nil {
-		return path, nil, usage("%s: %w", cmd.Name, err)
+		return path, nil, usage("%s: %w", cmd.Name, hide(err, path, wantPath))
 	}
 	if path == "/" {
 		return path, nil, usage("%s /: the root cannot be a lock", cmd.Name)

@@ -166,7 +166,7 @@ func clusterOf(ts *testscript.TestScript) *zktest.Cluster {
 
 // server is what happens to the server: expire, freeze, thaw, sequence PATH N, create
 // PATH [DATA], ephemeral PATH [DATA], set PATH DATA, many PREFIX N, guard PATH
-// USER:PASSWORD. A backslash in an argument means what it does in Go.
+// USER:PASSWORD, allow PATH ACL.... A backslash in an argument means what it does in Go.
 func server(ts *testscript.TestScript, _ bool, args []string) {
 	cluster := clusterOf(ts)
 	for i, arg := range args {
@@ -187,7 +187,7 @@ func server(ts *testscript.TestScript, _ bool, args []string) {
 		n, err := strconv.ParseInt(args[2], 10, 32)
 		ts.Check(err)
 		ts.Check(cluster.SetSequence(args[1], int32(n)))
-	case "create", "guard", "many", "set", "ephemeral":
+	case "create", "guard", "allow", "many", "set", "ephemeral":
 		conn, _, err := zk.Connect(cluster.Addrs(), patience, zk.WithLogInfo(false))
 		ts.Check(err)
 		if args[0] == "ephemeral" {
@@ -219,6 +219,16 @@ func write(conn *zk.Conn, args []string) error {
 		user, password, _ := strings.Cut(data, ":")
 		_, err = conn.Create(path, nil, zk.FlagPersistent,
 			zk.DigestACL(zk.PermAll, user, password))
+	case "allow":
+		var all []zk.ACL
+		for _, value := range args[2:] {
+			acl, err := parseACL(value)
+			if err != nil {
+				return err
+			}
+			all = append(all, acl...)
+		}
+		_, err = conn.Create(path, nil, zk.FlagPersistent, all)
 	case "many":
 		n, _ := strconv.Atoi(data)
 		for n > 0 && err == nil {

@@ -54,7 +54,7 @@ func follow(
 	watched := &watches{client: client, changed: map[string]<-chan zk.Event{
 		path: nil, zkpath.Join(path, "/leases"): nil, zkpath.Join(path, "/locks"): nil,
 	}}
-	first := &head{Client: client, most: listMost}
+	first := &head{Client: client, most: listMost, known: &readings{}}
 	now := view{}
 	for {
 		now.at = time.Now()

@@ -122,7 +122,7 @@ func (j job) runWorkers(ctx context.Context) error {
 	defer cancel()
 	ended := make(chan error)
 	for n := range j.workers {
-		cmd := exec.CommandContext(
+		cmd := exec.CommandContext( //nolint:gosec // itself
 			ctx, self, "-worker", strconv.Itoa(n+1), "-increments",
 			strconv.Itoa(j.increments), "-servers", j.servers,
 		)
