@@ -44,8 +44,11 @@ var errClientClosed = fmt.Errorf(
 //
 // A Client is safe for concurrent use. Its calls return the errors of zk.Conn as they
 // are; after Close they fail with an error that matches zk.ErrConnectionClosed. Like
-// zk.Conn's, they take no context, and can last until the client notices that a server is
-// silent: two thirds of the session timeout.
+// zk.Conn's, they take no context: a call lasts until it is answered, the connection
+// ends, or a round of attempts to connect has failed. The client ends a connection on
+// which nothing arrives for two thirds of the session timeout. A server that answers
+// pings, but not the call, can keep it waiting without a bound. The ctx of a lock's
+// Acquire or Release bounds these all the same.
 type Client struct {
 	zk     *zk.Conn
 	dialer *dial.Dialer

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
-	"github.com/zkrecipes/recipes/internal/seqnode"
-	"github.com/zkrecipes/recipes/internal/session"
+	"github.com/zkrecipes/recipes/internal/observe"
+	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
 // An election is what LeaderSelector and LeaderLatch share. It is a lock with one owner,
@@ -27,9 +29,10 @@ func newElection(conn Conn, path, recipe, kind string, opts []Option) (*election
 			"WithCaching: a candidate whose term is over goes to the tail of the queue",
 		)
 	}
-	kinds := []string{kind}
+	settings.look = settings.lookout(recipe, path)
+	queue := settings.queue(path, kind, []string{kind}, everybody)
 	return &election{
-		lock:      newReentrant(conn, settings, recipe, path, kind, kinds, predecessor),
+		lock:      newReentrant(conn, settings, recipe, queue, through(queue, nil)),
 		candidate: aNewOwner(),
 	}, nil
 }
@@ -96,10 +99,10 @@ func (e *election) Leader(ctx context.Context) (Participant, bool, error) {
 	if err := usable("leader of", e.where(), ctx); err != nil {
 		return Participant{}, false, err
 	}
-	s := session.Use(e.lock.conn, e.lock.config)
+	s := zkconn.Use(e.lock.conn, e.lock.config)
 	defer s.Release()
 	for {
-		members, err := e.lock.queue.Members(ctx, s)
+		members, err := e.lock.queue.Observed().Members(ctx, s)
 		if err != nil {
 			return Participant{}, false, wrap("leader of", e.lock.path, err)
 		}
@@ -107,26 +110,67 @@ func (e *election) Leader(ctx context.Context) (Participant, bool, error) {
 		switch {
 		case err == nil:
 			return leader, leader.Node != "", nil
-		case !errors.Is(err, seqnode.ErrMoved):
+		case !errors.Is(err, observe.ErrMoved):
 			return Participant{}, false, wrap("leader of", e.lock.path, err)
 		}
 	}
 }
 
 // lookAtHead returns the first of the members, the zero Participant where there is none,
-// and seqnode.ErrMoved where it has left meanwhile.
+// and observe.ErrMoved where it has left meanwhile.
 func (e *election) lookAtHead(
-	ctx context.Context, s *session.Session, members []seqnode.Name,
+	ctx context.Context, s *zkconn.Conn, members []order.Name,
 ) (Participant, error) {
 	if len(members) == 0 {
 		return Participant{}, nil
 	}
-	seen, err := look(ctx, s, e.lock.queue, members[:1], e.lock.queue.Rule)
+	seen, err := look(ctx, s, e.lock.queue.Observed(), members[:1], e.lock.queue.Excludes)
 	switch {
 	case err != nil:
 		return Participant{}, err
 	case len(seen) == 0:
-		return Participant{}, seqnode.ErrMoved
+		return Participant{}, observe.ErrMoved
 	}
 	return seen[0].Participant, nil
+}
+
+// Leaders yields the leader now, as Leader has it, and again each time that another leads
+// or the data of the leader's znode changes; the zero Participant, whose Node is "",
+// while nobody leads. It waits in between. Changes that come faster than they can be read
+// are one: what was yielded last is true in the end, but not every leader is seen. A
+// leader that steps down while others wait is followed by the next without a pause.
+//
+// It takes no part in the election and makes no znode. It watches the leader's znode and
+// no other: who joins and leaves behind it wakes nobody. A change costs three requests.
+// While nobody leads it watches the directory or, where that is missing, the nearest of
+// its parents that is there, which it must be allowed to read.
+//
+// The loop outlives outages and the end of the session; meanwhile nothing is told. It
+// ends when ctx does. What no retry can mend, a closed connection among it, is yielded
+// last, as an error beside a zero Participant. A loop that is left leaves nothing behind
+// but the watch, which all who look share and which the next change ends. Each loop over
+// the value begins anew; several may run at once.
+func (e *election) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
+	return func(yield func(Participant, error) bool) {
+		if err := usable("leaders of", e.where(), ctx); err != nil {
+			yield(Participant{}, err)
+			return
+		}
+		s := zkconn.Use(e.lock.conn, e.lock.config)
+		defer s.Release()
+		told, last := false, Participant{}
+		err := e.lock.queue.Observed().FollowHead(ctx, s, func(
+			ctx context.Context, members []order.Name,
+		) (more bool, err error) {
+			leader, err := e.lookAtHead(ctx, s, members)
+			if err != nil || told && leader.isSame(last) {
+				return true, err
+			}
+			told, last = true, leader
+			return yield(leader, nil), nil
+		})
+		if err != nil && ctx.Err() == nil {
+			yield(Participant{}, wrap("leaders of", e.lock.path, err))
+		}
+	}
 }

@@ -1,12 +1,14 @@
 package recipes
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/zkrecipes/recipes/internal/seqnode"
-	"github.com/zkrecipes/recipes/internal/session"
+
+	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/znode"
 )
 
 var (
@@ -22,22 +24,22 @@ var (
 
 	// ErrSessionEnded says that the ZooKeeper session behind a hold has ended: the
 	// connection has another one, or none. Such an error matches ErrLockLost, too.
-	ErrSessionEnded = session.ErrSessionEnded
+	ErrSessionEnded = zkconn.ErrSessionEnded
 
 	// ErrOutOfTouch says that a hold could not be relied on any longer: too much time has
 	// passed without a confirmation by the servers that the session lives, or the session
 	// timeout turned out to be too short for the servers' tick. Whether the session has
 	// ended is unknown. Such an error matches ErrLockLost, too.
-	ErrOutOfTouch = session.ErrSuspended
+	ErrOutOfTouch = zkconn.ErrSuspended
 
 	// ErrNodeDeleted says that the znode behind a hold was deleted: by somebody, or by
 	// the servers as they ended the session, if that is how this process has learned of
 	// it. Such an error matches ErrLockLost, too.
-	ErrNodeDeleted = seqnode.ErrGone
+	ErrNodeDeleted = znode.ErrGone
 
 	// ErrHoldExpired says that a hold has lasted for as long as WithMaxHold allows. Such
 	// an error matches ErrLockLost, too.
-	ErrHoldExpired = seqnode.ErrExpired
+	ErrHoldExpired = znode.ErrExpired
 
 	// ErrBusy says that Do or Acquire gave up waiting, as WaitAtMost set: others were
 	// ahead. The text says how many, and behind which znode the caller stood.
@@ -50,7 +52,7 @@ var (
 
 	// ErrUnavailable says that a wait ended, or a try failed, and ZooKeeper could not be
 	// asked, so that nobody knows who has the lock. The text says since when.
-	ErrUnavailable = session.ErrNoAnswer
+	ErrUnavailable = zkconn.ErrNoAnswer
 )
 
 // errNotHeld is the ErrNotOwner of a lock that has no owner, as far as one value knows.
@@ -58,7 +60,7 @@ var errNotHeld = fmt.Errorf("%w: nobody holds it through this value", ErrNotOwne
 
 // wrap adds operation and path to err, which it keeps.
 func wrap(operation, path string, err error) error {
-	return fmt.Errorf("recipes: %s %s: %w", operation, path, session.Tell(err))
+	return fmt.Errorf("recipes: %s %s: %w", operation, path, zkconn.Tell(err))
 }
 
 // refuse is wrap for arguments. The error of a path that is none quotes it already.
@@ -72,4 +74,33 @@ func refuse(operation, path string, err error) error {
 // lost is what a hold of path tells that ended by cause.
 func lost(path string, cause error) error {
 	return fmt.Errorf("%w: %s: %w", ErrLockLost, path, cause)
+}
+
+var (
+	errNilCtx = errors.New("ctx is nil; context.Background() is one without an end")
+	// errZero is why the zero value of a type cannot be used.
+	errZero = errors.New("this is a zero value; use what a constructor returns")
+)
+
+// errZeroHold is why the zero Hold holds nothing.
+var errZeroHold = fmt.Errorf("%w: %w", ErrNotOwner, errZero)
+
+// notNil returns why a function cannot be called with ctx.
+func notNil(ctx context.Context) error {
+	if ctx == nil {
+		return errNilCtx
+	}
+	return nil
+}
+
+// usable returns why a method cannot do its operation: its value was not made by a
+// constructor, as path, which is "" then, tells, or ctx is nil.
+func usable(operation, path string, ctx context.Context) error { //nolint:revive // order
+	switch {
+	case path == "":
+		return fmt.Errorf("recipes: %s: %w", operation, errZero)
+	case ctx == nil:
+		return wrap(operation, path, errNilCtx)
+	}
+	return nil
 }

@@ -83,7 +83,8 @@ type Event struct {
 	Err error
 }
 
-// steps tells the observer of one lock, or of one acquisition of it.
+// steps tells the observer of one lock, or of one acquisition of it: of its attempt, and
+// then of its holds.
 type steps struct {
 	recipe, path string
 	observer     func(context.Context, Event) // nil: there is none
@@ -109,6 +110,43 @@ func (s *steps) tell(ctx context.Context, e Event) {
 	}
 	e.Recipe, e.Path, e.ID = s.recipe, s.path, s.id
 	s.observer(ctx, e)
+}
+
+// An attempt is an acquisition until it has succeeded or failed.
+type attempt struct {
+	steps *steps
+	began time.Time
+	node  string // with which it stood in the queue last
+}
+
+func newAttempt(steps *steps) *attempt {
+	return &attempt{steps: steps, began: time.Now()}
+}
+
+// queued tells that the queue was joined.
+func (a *attempt) queued(ctx context.Context, node string, ahead int) {
+	a.node = node
+	a.steps.tell(ctx, Event{Kind: EventQueued, Node: node, Ahead: ahead})
+}
+
+// failed tells how it has failed, if that is an error.
+func (a *attempt) failed(ctx context.Context, err error) {
+	e := Event{Kind: EventFailed, Node: a.node, Elapsed: time.Since(a.began), Err: err}
+	if isBusy(err) {
+		e.Kind, e.Err = EventTimedOut, nil
+	}
+	a.steps.tell(ctx, e)
+}
+
+// acquired tells of what was acquired. Where the observer panics, or ends the goroutine,
+// so that the caller never returns, undo gives it back.
+func (a *attempt) acquired(ctx context.Context, undo func(), holds ...*Hold) {
+	waited := time.Since(a.began)
+	tellOr(undo, func() {
+		for _, h := range holds {
+			h.tellAcquired(ctx, waited)
+		}
+	})
 }
 
 // tellOr calls tell, which calls an observer. Where that panics or ends the goroutine, so

@@ -523,17 +523,21 @@ func ExampleInspect() {
 	defer client.Close()
 
 	ctx := context.Background()
-	semaphore := must(recipes.NewInterProcessSemaphoreV2(client, "/semaphores/seen", 2,
-		recipes.WithData([]byte("host 1"))))
-	leases := must(semaphore.AcquireN(ctx, 2))
-	for _, p := range must(recipes.Inspect(ctx, client, "/semaphores/seen")) {
+	lock := must(recipes.NewInterProcessReadWriteLock(client, "/locks/seen",
+		recipes.WithData([]byte("host 1")))).ReadLock()
+	holds := []*recipes.Hold{
+		must(recipes.Acquire(ctx, lock)), must(recipes.Acquire(ctx, lock)),
+	}
+	for _, p := range must(recipes.Inspect(ctx, client, "/locks/seen")) {
 		fmt.Printf("%s of %s, holding: %v, by this session: %v\n",
 			p.Kind, p.Data, p.Holding, p.Session == client.SessionID())
 	}
-	check(semaphore.ReturnAll(ctx, leases))
+	for _, hold := range holds {
+		check(hold.Release(ctx))
+	}
 	// Output:
-	// lease of host 1, holding: true, by this session: true
-	// lease of host 1, holding: true, by this session: true
+	// read of host 1, holding: true, by this session: true
+	// read of host 1, holding: true, by this session: true
 }
 
 // A tracingConn tells how long each delete takes.

@@ -10,13 +10,18 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/zkrecipes/recipes/internal/seqnode"
-	"github.com/zkrecipes/recipes/internal/session"
+	"github.com/zkrecipes/recipes/internal/lockcache"
+	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/znode"
 )
 
 // A Hold is one acquisition of a lock, from the moment at which it is held to its release
 // or loss; re-entries share it. It stays readable after that. A Hold is safe for
 // concurrent use.
+//
+// A nil Hold, which a lock's method Hold returns to who does not hold it, is one that was
+// never acquired, as the zero Hold is: Lost is closed, Err matches ErrNotOwner, the path
+// is "" and the fencing token 0.
 type Hold struct {
 	path       string
 	serverPath string
@@ -29,7 +34,7 @@ type Hold struct {
 
 	// Of the hold of one znode only.
 	conn  Conn
-	node  tenure
+	node  backing
 	since time.Time
 	steps *steps
 
@@ -38,8 +43,12 @@ type Hold struct {
 	loss     error     // what Err returns once lost is done: always the same value
 }
 
-// A tenure is what a hold rests on: a znode of its own, or a share of one that is kept.
-type tenure interface {
+// A backing is what a hold rests on: a znode of its own, or a share of one that is kept.
+type backing interface {
+	path() string
+	// beside is the znode beside which the owner of a write lock may read, nil where the
+	// hold was released meanwhile.
+	beside() *znode.Node
 	Session() int64
 	Token() int64
 	Lost() context.Context
@@ -51,13 +60,28 @@ type tenure interface {
 	Withdraw()
 }
 
-var (
-	_ tenure = (*seqnode.Node)(nil)
-	_ tenure = (*seqnode.Share)(nil)
+type (
+	ownZnode    struct{ *znode.Node }
+	sharedZnode struct{ *lockcache.Share }
 )
 
-// newHold begins the hold of the znode at path in a queue.
-func newHold(conn Conn, path string, node tenure, steps *steps) *Hold {
+func (n ownZnode) path() string        { return n.Path }
+func (n ownZnode) beside() *znode.Node { return n.Node }
+
+func (s sharedZnode) path() string        { return s.Path }
+func (s sharedZnode) beside() *znode.Node { return s.Beside() }
+
+// backedBy is the backing by a znode of its own, if there is no error.
+func backedBy(node *znode.Node, err error) (backing, error) {
+	if err != nil {
+		return nil, err
+	}
+	return ownZnode{node}, nil
+}
+
+// newHold begins a hold that rests on node.
+func newHold(conn Conn, node backing, steps *steps) *Hold {
+	path := node.path()
 	return &Hold{
 		path: path, serverPath: serverPath(conn, path), token: node.Token(),
 		lost: node.Lost(),
@@ -109,15 +133,6 @@ func (h *Hold) ended() bool {
 	return h.node.Cause() != nil
 }
 
-// besideWhich returns the znode of a write lock's hold beside which its owner may read,
-// nil where that was released meanwhile.
-func (h *Hold) besideWhich() *seqnode.Node {
-	if share, ok := h.node.(*seqnode.Share); ok {
-		return share.Beside()
-	}
-	return h.node.(*seqnode.Node)
-}
-
 // beginLeaving is a beginner: it sends the delete of the znode, and finish waits for the
 // answer until its ctx is done, and tells what became of it.
 func (h *Hold) beginLeaving(
@@ -132,15 +147,15 @@ func (h *Hold) beginLeaving(
 			return nil
 		case h.Err() != nil:
 			// it may have been gone
-			if before == nil && !errors.Is(h.Err(), seqnode.ErrGone) {
+			if before == nil && !errors.Is(h.Err(), znode.ErrGone) {
 				return fmt.Errorf("while it was being released: %w", h.Err())
 			}
 			return h.Err()
-		case session.Final(err):
+		case zkconn.Final(err):
 			h.tellReleased(ctx, err)
 			return err
 		default:
-			err = session.Tell(err)
+			err = zkconn.Tell(err)
 			h.tellReleased(ctx, err)
 			return fmt.Errorf(
 				"not confirmed yet, %s is being deleted in the background: %w", h.path,
@@ -150,8 +165,16 @@ func (h *Hold) beginLeaving(
 	}
 }
 
+// isZero tells whether h was never acquired.
+func (h *Hold) isZero() bool { return h == nil || h.lost == nil }
+
 // Path returns the znode that stands for this acquisition.
-func (h *Hold) Path() string { return h.path }
+func (h *Hold) Path() string {
+	if h == nil {
+		return ""
+	}
+	return h.path
+}
 
 // FencingToken returns a zxid, at least that znode's czxid and below the czxid of every
 // znode that joins later. So it grows with every later holder of the lock, also after the
@@ -169,7 +192,12 @@ func (h *Hold) Path() string { return h.path }
 // have a lower one, since it may have joined that member's queue before the multi lock
 // joined another's. A store that one member guards takes that member's token
 // (InterProcessMultiLock.Holds), from everybody.
-func (h *Hold) FencingToken() int64 { return h.token }
+func (h *Hold) FencingToken() int64 {
+	if h == nil {
+		return 0
+	}
+	return h.token
+}
 
 // Lost returns a channel that is closed as soon as the lock can no longer be relied on:
 // at once when the session is known to have ended, the znode was deleted or the
@@ -183,7 +211,7 @@ func (h *Hold) FencingToken() int64 { return h.token }
 // meanwhile finds out just after it runs again. A Release does not close it, unless the
 // lock turns out to be lost.
 func (h *Hold) Lost() <-chan struct{} {
-	if h.lost == nil {
+	if h.isZero() {
 		return over.Done()
 	}
 	return h.lost.Done()
@@ -199,7 +227,7 @@ var over = func() context.Context {
 // Err returns nil while the lock is not known to be lost, and after that why it is,
 // matching ErrLockLost.
 func (h *Hold) Err() error {
-	if h.lost == nil {
+	if h.isZero() {
 		return errZeroHold
 	}
 	for _, member := range h.members {
@@ -230,14 +258,14 @@ func (h *Hold) Context(
 	if parent == nil {
 		parent = context.Background()
 	}
-	if h.releaser != nil {
+	if h != nil && h.releaser != nil {
 		parent = withShares(parent, h.releaser.shares())
 	}
 	ctx, end := context.WithCancelCause(parent)
 	if err := h.Err(); err != nil {
 		end(err)
 	}
-	if h.lost == nil {
+	if h.isZero() {
 		return ctx, func() { end(nil) }
 	}
 	stop := context.AfterFunc(h.lost, func() { end(h.Err()) })
@@ -259,11 +287,13 @@ func (h *Hold) Context(
 // What Check returns of a hold that WithMaxHold has ended never passes: ZooKeeper answers
 // zk.ErrBadVersion while the znode is there, and zk.ErrNoNode after that.
 func (h *Hold) Check() *zk.CheckVersionRequest {
-	version := int32(anyVersion)
-	if h.lost == nil || errors.Is(h.Err(), ErrHoldExpired) {
-		version = noVersion
+	switch {
+	case h == nil:
+		return &zk.CheckVersionRequest{Version: noVersion}
+	case h.lost == nil || errors.Is(h.Err(), ErrHoldExpired):
+		return &zk.CheckVersionRequest{Path: h.serverPath, Version: noVersion}
 	}
-	return &zk.CheckVersionRequest{Path: h.serverPath, Version: version}
+	return &zk.CheckVersionRequest{Path: h.serverPath, Version: anyVersion}
 }
 
 // The versions of a check: one that matches whatever the znode has, and one that none

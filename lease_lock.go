@@ -52,16 +52,20 @@ var _ InterProcessLock = (*leaseLock)(nil)
 // the semaphore.
 //
 // AsLock sends no requests and never fails. With an n below 1, or above a fixed maximum,
-// each Acquire returns an error; with a shared maximum below n it waits. Each call of
-// AsLock returns another lock: one cannot release what was acquired through the other,
-// and an owner that acquires two of them can wait for itself. A lock may be used by any
-// number of goroutines.
+// or of a nil semaphore, each Acquire returns an error; with a shared maximum below n it
+// waits. Each call of AsLock returns another lock: one cannot release what was acquired
+// through the other, and an owner that acquires two of them can wait for itself. A lock
+// may be used by any number of goroutines.
 func (s *InterProcessSemaphoreV2) AsLock(n int) InterProcessLock {
 	return newLeaseLock(s, n)
 }
 
+// self implements nativeLock.
+func (m *leaseLock) self() nativeLock { return m }
+
 func newLeaseLock(s *InterProcessSemaphoreV2, n int) *leaseLock {
-	return &leaseLock{semaphore: s, n: n, alone: s.most > 0 && n > s.most-n}
+	alone := s != nil && s.most > 0 && n > s.most-n
+	return &leaseLock{semaphore: s, n: n, alone: alone}
 }
 
 // where is the semaphore's path, "" of a zero value.
@@ -69,7 +73,7 @@ func (m *leaseLock) where() string {
 	if m == nil {
 		return ""
 	}
-	return m.semaphore.path
+	return m.semaphore.where()
 }
 
 // Acquire implements InterProcessLock.

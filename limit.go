@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/zkrecipes/recipes/internal/seqnode"
-	"github.com/zkrecipes/recipes/internal/session"
+	"github.com/zkrecipes/recipes/internal/wait"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
 // A limit bounds a wait, as the timeout of AcquireTimeout does. The zero limit is none.
@@ -52,12 +52,12 @@ func (l limit) keep(
 
 // isBusy tells whether a wait was given up for a limit, and not for want of an answer.
 func isBusy(err error) bool {
-	if cause := session.Cancellation(err); cause != nil {
+	if cause := zkconn.Cancellation(err); cause != nil {
 		// Its own: another lock's can be why a ctx was cancelled.
 		if cause != errTimeUp { //nolint:errorlint // this very value
 			return false
 		}
-	} else if !errors.Is(err, seqnode.ErrBusy) {
+	} else if !errors.Is(err, wait.ErrBusy) {
 		return false
 	}
 	return !errors.Is(err, ErrUnavailable)

@@ -23,10 +23,13 @@ type InterProcessMultiLock struct {
 	bad   error // why it cannot be used, nil if it can
 
 	mu     sync.Mutex // guards what follows
-	stands []*Hold    // what Hold has returned; those that ended go with the next call
+	stands []*stand   // of what Hold has returned; those that ended go with the next call
 }
 
 var _ InterProcessLock = (*InterProcessMultiLock)(nil)
+
+// self implements nativeLock.
+func (m *InterProcessMultiLock) self() nativeLock { return m }
 
 // NewInterProcessMultiLock returns a multi lock of an InterProcessMutex for each path. It
 // refuses no paths at all, a path given twice, and what NewInterProcessMutex refuses.
@@ -100,9 +103,7 @@ func (m *InterProcessMultiLock) AcquireTimeout(
 func (m *InterProcessMultiLock) acquireAll(ctx context.Context, l limit) error {
 	members, err := m.takeAll(ctx, l)
 	if err == nil && len(holdsOf(members)) > 0 {
-		if s, ok := m.standFor(members).releaser.(*stand); ok {
-			s.spent.Store(false)
-		}
+		m.standFor(members).renew(0)
 	}
 	return err
 }
@@ -116,12 +117,9 @@ func (m *InterProcessMultiLock) take(ctx context.Context, l limit) (taken, error
 	case !tellsHolds(m):
 		return taken{custom: m}, nil
 	}
-	t := taken{hold: m.standFor(members)}
-	if s, ok := t.stand(); ok {
-		s.count.Add(1)
-		s.spent.Store(false)
-	}
-	return t, nil
+	s := m.standFor(members)
+	s.renew(1)
+	return taken{hold: s.hold}, nil
 }
 
 // takeAll acquires all members, again and again unless they are to be tried once.
@@ -314,27 +312,27 @@ func (m *InterProcessMultiLock) Hold(ctx context.Context) *Hold {
 	if len(holdsOf(members)) == 0 {
 		return nil
 	}
-	return m.standFor(members)
+	return m.standFor(members).hold
 }
 
-// standFor returns the hold that stands for members, the same one each time.
-func (m *InterProcessMultiLock) standFor(members []taken) *Hold {
+// standFor returns what stands for members, the same each time.
+func (m *InterProcessMultiLock) standFor(members []taken) *stand {
 	holds := holdsOf(members)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.stands = slices.DeleteFunc(m.stands, func(h *Hold) bool {
-		over := h.ended() && !slices.Equal(h.members, holds)
+	m.stands = slices.DeleteFunc(m.stands, func(s *stand) bool {
+		over := s.hold.ended() && !slices.Equal(s.hold.members, holds)
 		if over {
-			h.forget()
+			s.hold.forget()
 		}
 		return over
 	})
-	at := slices.IndexFunc(m.stands, func(h *Hold) bool {
-		return slices.Equal(h.members, holds)
+	at := slices.IndexFunc(m.stands, func(s *stand) bool {
+		return slices.Equal(s.hold.members, holds)
 	})
 	if at < 0 {
 		at = len(m.stands)
-		m.stands = append(m.stands, newStand(members).hold)
+		m.stands = append(m.stands, newStand(members))
 	}
 	return m.stands[at]
 }

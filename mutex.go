@@ -1,13 +1,13 @@
 package recipes
 
-import "github.com/zkrecipes/recipes/internal/seqnode"
+import "github.com/zkrecipes/recipes/internal/order"
 
 // mutexName is what Curator calls the znodes of InterProcessMutex and of
 // InterProcessSemaphoreV2's queue.
 const mutexName = "lock-"
 
-// predecessor is the rule of the exclusive locks: the node right ahead must go first.
-func predecessor(ahead []seqnode.Name, _ seqnode.Name) int { return len(ahead) - 1 }
+// everybody is the rule of the exclusive locks: whoever is ahead must go first.
+func everybody(_, _ order.Name) bool { return true }
 
 // InterProcessMutex is Curator's reentrant mutex across processes. An owner that holds it
 // may acquire it again, and releases it as often; owners get it in the order in which
@@ -22,6 +22,9 @@ type InterProcessMutex struct {
 }
 
 var _ InterProcessLock = (*InterProcessMutex)(nil)
+
+// self implements nativeLock.
+func (l *InterProcessMutex) self() nativeLock { return l }
 
 // NewInterProcessMutex returns the mutex at path, which is created at the first Acquire.
 // It asks nothing of ZooKeeper. It refuses a path that ZooKeeper would refuse (the error
@@ -45,8 +48,10 @@ func newMutex(conn Conn, path string, opts []Option) (*InterProcessMutex, error)
 	if err != nil {
 		return nil, err
 	}
-	kinds := []string{mutexName}
+	settings.look = settings.lookout("mutex", path)
+	queue := settings.queue(path, mutexName, []string{mutexName}, everybody)
+	enter := through(queue, settings.keep)
 	return &InterProcessMutex{
-		newReentrant(conn, settings, "mutex", path, mutexName, kinds, predecessor),
+		newReentrant(conn, settings, "mutex", queue, enter),
 	}, nil
 }

@@ -13,9 +13,13 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/recipes/internal/lockcache"
+	"github.com/zkrecipes/recipes/internal/observe"
+	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/seqnode"
-	"github.com/zkrecipes/recipes/internal/session"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
+	"github.com/zkrecipes/recipes/internal/znode"
 )
 
 // An Option changes how a lock is built.
@@ -28,12 +32,14 @@ type settings struct {
 	sessionTimeout *time.Duration
 	serverTick     *time.Duration
 	observer       func(context.Context, Event)
-	observed       bool             // WithObserver was given
-	keep           *seqnode.Keeping // nil: no place is kept
+	observed       bool              // WithObserver was given
+	keep           *lockcache.Policy // nil: no place is kept
 	lossMargin     time.Duration
 	maxHold        *time.Duration
 	names          []string // of others' znodes, see WithNames
-	look           *seqnode.Lookout
+	look           *observe.Lookout
+	exposure       *exposure // nil without WithACL
+	restricted     bool      // WithACL was given
 }
 
 // WithData sets what the lock znodes hold, for people and programs that look at the
@@ -50,9 +56,17 @@ func WithData(data []byte) Option {
 // WithACL sets the ACL of the lock znodes and of the parents that are created. Default:
 // all for world:anyone. The session needs create, delete and read on the parents, and
 // read on the znodes of all participants.
+//
+// A parent znode that exists keeps its own ACL. If that gives CREATE, DELETE or ADMIN to
+// somebody whom acl does not give it, the ACL of the lock znodes protects little: the
+// permission to delete a znode is one on its parent. The lock writes a warning about that
+// (WithLogger), once for each value and parent; a semaphore has two. For that it reads
+// the parent's ACL, at its first use only. Every acquire goes on, also if the ACL cannot
+// be read. Scheme auth stands for any account here, so only what anyone or an address may
+// do is seen. A Conn that wraps neither a Client nor a *zk.Conn cannot read ACLs.
 func WithACL(acl []zk.ACL) Option {
 	acl = slices.Clone(acl)
-	return func(s *settings) { s.acl = acl }
+	return func(s *settings) { s.acl, s.restricted = acl, true }
 }
 
 // WithLogger sets where the lock writes what it does on its own: places in the queue that
@@ -227,7 +241,9 @@ func WithNames(names ...string) Option {
 // of the queue. A negative idle and passes below 1 are refused. It costs a kept place two
 // goroutines and two watches, and its first use two requests more.
 func WithCaching(idle time.Duration, passes int) Option {
-	return func(s *settings) { s.keep = &seqnode.Keeping{Idle: idle, Passes: passes} }
+	return func(s *settings) {
+		s.keep = &lockcache.Policy{Idle: idle, MaxHandovers: passes}
+	}
 }
 
 // newSettings applies options to the defaults.
@@ -260,8 +276,10 @@ func newSettings(opts []Option) (settings, error) {
 		return s, fmt.Errorf("WithMaxHold: %v is not positive", *s.maxHold)
 	case s.keep != nil && s.keep.Idle < 0:
 		return s, fmt.Errorf("WithCaching: idle: %v is negative", s.keep.Idle)
-	case s.keep != nil && s.keep.Passes < 1:
-		return s, fmt.Errorf("WithCaching: passes: %d is less than 1", s.keep.Passes)
+	case s.keep != nil && s.keep.MaxHandovers < 1:
+		return s, fmt.Errorf(
+			"WithCaching: passes: %d is less than 1", s.keep.MaxHandovers,
+		)
 	}
 	return s, checkNames(s.names)
 }
@@ -316,6 +334,9 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 			"requests of up to %d bytes, with path and ACL, which leaves %d",
 			len(s.data), maxRequest, max(0, maxRequest-rest))
 	}
+	if s.restricted {
+		s.exposure = &exposure{conn: conn, acl: s.acl, log: s.logger}
+	}
 	if advice := s.advice(conn); advice != "" {
 		s.logger.Warn("zookeeper lock: the session timeout is not known, so a second "+
 			"without an answer loses the lock", "path", path, "advice", advice)
@@ -345,8 +366,8 @@ func isZeroClient(conn Conn) bool {
 }
 
 // sessionConfig is what the session room needs to know of conn.
-func (s *settings) sessionConfig(conn Conn) session.Config {
-	c := session.Config{Timeout: func() time.Duration {
+func (s *settings) sessionConfig(conn Conn) zkconn.Config {
+	c := zkconn.Config{Timeout: func() time.Duration {
 		if s.sessionTimeout != nil {
 			return *s.sessionTimeout
 		}
@@ -391,18 +412,20 @@ func (s *settings) advice(conn Conn) string {
 // queue is a queue of what is held, whose order is rule, and whose names are kinds and
 // those that WithNames has given.
 func (s *settings) queue(
-	dir, kind string, kinds []string, rule seqnode.Rule,
+	dir, kind string, kinds []string, rule order.Excludes,
 ) *seqnode.Queue {
 	q := &seqnode.Queue{
-		Dir: dir, Kind: kind, Kinds: slices.Concat(kinds, s.names), Rule: rule,
-		Data: s.data, ACL: s.acl, Log: s.logger, LossMargin: s.lossMargin,
-		Lookout: s.look,
+		Spec: znode.Spec{
+			Dir: dir, Kind: kind, Data: s.data, ACL: s.acl, Log: s.logger,
+			Terms: znode.Terms{LossMargin: s.lossMargin},
+		},
+		Kinds: slices.Concat(kinds, s.names), Excludes: rule, Lookout: s.look,
+	}
+	if s.exposure != nil {
+		q.Joined = func(on *zkconn.Conn) { s.exposure.joined(on, dir) }
 	}
 	if s.maxHold != nil {
 		q.MaxHold = *s.maxHold
-	}
-	if s.keep != nil {
-		q.Keep = *s.keep
 	}
 	return q
 }

@@ -5,12 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/observe"
+	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/seqnode"
-	"github.com/zkrecipes/recipes/internal/session"
+	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 // A Participant is a znode in a lock's queue. Of one that this session is not permitted
@@ -69,11 +74,11 @@ func (r *reentrant) ParticipantNodes(ctx context.Context) ([]string, error) {
 }
 
 func participantNodes(
-	ctx context.Context, conn Conn, config session.Config, queue *seqnode.Queue,
+	ctx context.Context, conn Conn, config zkconn.Config, queue *seqnode.Queue,
 ) ([]string, error) {
-	s := session.Use(conn, config)
+	s := zkconn.Use(conn, config)
 	defer s.Release()
-	members, err := queue.Members(ctx, s)
+	members, err := queue.Observed().Members(ctx, s)
 	if err != nil {
 		return nil, wrap("participants of", queue.Dir, err)
 	}
@@ -93,13 +98,13 @@ func (r *reentrant) Participants(ctx context.Context) ([]Participant, error) {
 	if err := usable("participants of", r.where(), ctx); err != nil {
 		return nil, err
 	}
-	s := session.Use(r.conn, r.config)
+	s := zkconn.Use(r.conn, r.config)
 	defer s.Release()
-	members, err := r.queue.Members(ctx, s)
+	members, err := r.queue.Observed().Members(ctx, s)
 	if err != nil {
 		return nil, wrap("participants of", r.path, err)
 	}
-	seen, err := look(ctx, s, r.queue, members, r.queue.Rule)
+	seen, err := look(ctx, s, r.queue.Observed(), members, r.queue.Excludes)
 	if err != nil {
 		return nil, wrap("participants of", r.path, err)
 	}
@@ -126,10 +131,10 @@ const looksAtOnce = 32
 // look reads the members of a queue, in order, and judges by rule who holds. Those who
 // leave meanwhile are left out.
 func look(
-	ctx context.Context, s *session.Session, q *seqnode.Queue, members []seqnode.Name,
-	rule seqnode.Rule,
+	ctx context.Context, s *zkconn.Conn, q observe.Queue, members []order.Name,
+	rule order.Excludes,
 ) ([]sight, error) {
-	reads := make([]*session.Pending[sight], len(members))
+	reads := make([]*zkconn.Pending[sight], len(members))
 	seen := make([]sight, 0, len(members))
 	for i := range len(members) + looksAtOnce {
 		if at := i - looksAtOnce; at >= 0 && at < len(members) {
@@ -137,7 +142,7 @@ func look(
 			switch {
 			case err == nil:
 				one.Kind = kindBy(members[at].Kind)
-				one.Holding = rule(members[:at], members[at]) < 0
+				one.Holding = rule.Blocker(members[:at], members[at]) < 0
 				seen = append(seen, one)
 			case !errors.Is(err, zk.ErrNoNode):
 				return nil, err
@@ -150,8 +155,8 @@ func look(
 	return seen, nil
 }
 
-func lookAt(s *session.Session, node string) *session.Pending[sight] {
-	return session.Start(s, func() (sight, error) {
+func lookAt(s *zkconn.Conn, node string) *zkconn.Pending[sight] {
+	return zkconn.Start(s, func() (sight, error) {
 		data, stat, err := s.Get(node)
 		switch {
 		case errors.Is(err, zk.ErrNoAuth):
@@ -168,4 +173,175 @@ func lookAt(s *session.Session, node string) *session.Pending[sight] {
 			Since: time.UnixMilli(stat.Ctime),
 		}, czxid: stat.Czxid}, nil
 	})
+}
+
+// isSame tells whether nothing of p has changed.
+func (p Participant) isSame(q Participant) bool {
+	return p.Node == q.Node && p.Holding == q.Holding && slices.Equal(p.Data, q.Data)
+}
+
+// WatchParticipants yields the queue, as Participants has it, now and each time that
+// somebody joins or leaves, by a watch on the directory. It waits in between. Changes
+// that come faster than they can be read are one.
+//
+// It takes no part in the queue and makes no znode. A change costs a list, and a read for
+// each participant who was not there before: Data is what the znode held then, and a
+// change of it alone is not told. Each slice is the caller's own, but for the bytes of
+// Data.
+//
+// The loop outlives outages and the end of the session; meanwhile nothing is told. It
+// ends when ctx does. What no retry can mend, a closed connection among it, is yielded
+// last, as an error beside a nil slice. A loop that is left leaves nothing behind but the
+// watch, which all who look share and which the next change ends. Where the directory is
+// missing the nearest of its parents that is there is watched, which must be allowed to
+// be read. Each loop over the value begins anew; several may run at once.
+func (r *reentrant) WatchParticipants(
+	ctx context.Context,
+) iter.Seq2[[]Participant, error] {
+	return func(yield func([]Participant, error) bool) {
+		if err := usable("participants of", r.where(), ctx); err != nil {
+			yield(nil, err)
+			return
+		}
+		s := zkconn.Use(r.conn, r.config)
+		defer s.Release()
+		told, last := false, []Participant(nil)
+		err := r.queue.Observed().Follow(ctx, s, func(
+			ctx context.Context, members []order.Name,
+		) (more bool, err error) {
+			now, err := r.lookAtNew(ctx, s, members, last)
+			if err != nil || told && slices.EqualFunc(now, last, Participant.isSame) {
+				return true, err
+			}
+			told, last = true, now
+			return yield(slices.Clone(now), nil), nil
+		})
+		if err != nil && ctx.Err() == nil {
+			yield(nil, wrap("participants of", r.path, err))
+		}
+	}
+}
+
+// lookAtNew returns the members as participants, in order, and reads those of them who
+// are not among the known. Those who leave meanwhile are left out.
+func (r *reentrant) lookAtNew(
+	ctx context.Context, s *zkconn.Conn, members []order.Name, known []Participant,
+) (all []Participant, err error) {
+	seen := make(map[string]Participant, len(members))
+	for _, p := range known {
+		seen[p.Node] = p
+	}
+	joined := slices.DeleteFunc(slices.Clone(members), func(m order.Name) bool {
+		_, ok := seen[r.queue.Path(m)]
+		return ok
+	})
+	read, err := look(ctx, s, r.queue.Observed(), joined, r.queue.Excludes)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range read {
+		seen[one.Node] = one.Participant
+	}
+	for at, m := range members {
+		if p, ok := seen[r.queue.Path(m)]; ok {
+			p.Holding = r.queue.Excludes.Blocker(members[:at], m) < 0
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// Inspect returns the queue of whatever recipe uses path, in order, as of now at the
+// leader; it is empty for a path that was never used. It takes a read for each
+// participant; those who leave meanwhile are not in it. No lock value is needed.
+//
+// Of a semaphore it returns the leases ("lease"), then who stands at the gate for more
+// ("lock", never Holding). Whoever is first there may have made leases that are not
+// granted yet, for want of room. Inspect cannot see how many: if the youngest lease of
+// its session is younger than its place at the gate, that one is taken for waiting, and
+// all others for granted. Acquire returns before that place is deleted, so a lease that
+// was just granted may not be Holding yet: for about one round trip, in an outage longer.
+//
+// Where recipes share a path, which they should not, each participant is judged among its
+// own kind. A kazoo Lock is a "lock", and judged among mutexes, readers and writers (see
+// WithNames).
+func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error) {
+	const op = "inspect"
+	settings, err := build(conn, path, nil)
+	if err == nil {
+		err = notNil(ctx)
+	}
+	if err != nil {
+		return nil, refuse(op, path, err)
+	}
+	s := zkconn.Use(conn, settings.sessionConfig(conn))
+	defer s.Release()
+	own, err := inspectDir(ctx, s, path, inspected...)
+	if err != nil {
+		return nil, wrap(op, path, err)
+	}
+	leases, err := inspectDir(ctx, s, zkpath.Join(path, leasesDir), leaseName)
+	if err != nil {
+		return nil, wrap(op, path, err)
+	}
+	gate, err := inspectDir(ctx, s, zkpath.Join(path, locksDir), mutexName)
+	if err != nil {
+		return nil, wrap(op, path, err)
+	}
+	judgeSemaphore(gate, leases)
+	return participantsOf(slices.Concat(own, leases, gate)), nil
+}
+
+// inspected are the names of all znodes that are known to stand in a queue.
+var inspected = []string{
+	mutexName, readName, writeName, leaseName, latchName, kazooName,
+}
+
+// inspectDir looks at the participants of the given kinds.
+func inspectDir(
+	ctx context.Context, s *zkconn.Conn, dir string, kinds ...string,
+) ([]sight, error) {
+	q := observe.Queue{Dir: dir, Kinds: kinds}
+	members, err := q.Members(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return look(ctx, s, q, members, anyRule)
+}
+
+// anyRule judges each participant by the rule of its own recipe.
+func anyRule(ahead, self order.Name) bool {
+	return excludes(ahead.Kind, self.Kind) && ahead.Seq != self.Seq
+}
+
+// excludes tells by two names whether the first znode has to go before the second.
+func excludes(ahead, self string) bool {
+	switch {
+	case self == leaseName || ahead == leaseName:
+		return false
+	case isForeign(self) || isForeign(ahead):
+		return self != latchName && ahead != latchName
+	case self == readName:
+		return ahead == writeName
+	case self == writeName:
+		return ahead == writeName || ahead == readName
+	}
+	return ahead == self
+}
+
+// judgeSemaphore corrects what no rule of one directory tells.
+func judgeSemaphore(gate, leases []sight) {
+	for i := range gate {
+		gate[i].Holding = false
+	}
+	if len(gate) == 0 {
+		return
+	}
+	first := gate[0]
+	for i, lease := range slices.Backward(leases) {
+		if lease.Session == first.Session && lease.czxid > first.czxid {
+			leases[i].Holding = false
+			return
+		}
+	}
 }

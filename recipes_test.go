@@ -19,8 +19,8 @@ import (
 func TestMain(m *testing.M) { os.Exit(zkserver.Main(m)) }
 
 // Here is what concerns the recipes together: that they work, what they refuse, and what
-// permissions they need. What holds for every lock is in locks_test.go, what holds for
-// one in a file that bears its name.
+// permissions they need. What holds for every lock, or for one of them, is in packages
+// below internal/behaviour.
 
 func TestBadInput(t *testing.T) {
 	t.Parallel()

@@ -7,8 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zkrecipes/recipes/internal/lockcache"
 	"github.com/zkrecipes/recipes/internal/seqnode"
-	"github.com/zkrecipes/recipes/internal/session"
+	"github.com/zkrecipes/recipes/internal/wait"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
 // reentrant is what the mutex, the read lock and the write lock share: who holds it, and
@@ -16,16 +18,12 @@ import (
 type reentrant struct {
 	conn      Conn
 	path      string
-	config    session.Config
+	config    zkconn.Config
 	steps     *steps
 	queue     *seqnode.Queue
-	keeps     bool          // the place in the queue, for all owners; see WithCaching
+	enter     entrance
 	revocable chan struct{} // closed by the first MakeRevocable
-
-	// Of the two sides of a read/write lock only, set by its constructor.
-	refuse func(owner) error         // why an owner may not queue; nil: it may
-	beside func(owner) *seqnode.Node // its write node, beside which it need not queue
-	pair   any                       // both sides' key of owners
+	pair      any           // of a read/write lock: both sides' key of owners
 
 	mu       sync.Mutex // guards what follows; not held across a call to ZooKeeper
 	claims   map[owner]*claim
@@ -47,16 +45,40 @@ type claim struct {
 	observing     uint64 // the goroutine that tells of the place in the queue; 0: none
 }
 
-func newReentrant(
-	conn Conn, s settings, recipe, path, kind string, kinds []string, rule seqnode.Rule,
-) *reentrant {
-	if s.look == nil {
-		s.look = s.lookout(recipe, path)
+// An entrance is how an owner comes to hold a lock: through its queue, as a rule.
+type entrance func(
+	ctx context.Context, conn *zkconn.Conn, who owner, r seqnode.Request,
+) (backing, error)
+
+// through is the entrance through a queue: for each owner, or for all of them together
+// by the policy of WithCaching, nil without that.
+func through(queue *seqnode.Queue, keep *lockcache.Policy) entrance {
+	if keep != nil {
+		return func(
+			ctx context.Context, conn *zkconn.Conn, _ owner, r seqnode.Request,
+		) (backing, error) {
+			share, err := lockcache.Enter(ctx, conn, queue, *keep, r)
+			if err != nil {
+				return nil, err
+			}
+			return sharedZnode{share}, nil
+		}
 	}
+	return func(
+		ctx context.Context, conn *zkconn.Conn, _ owner, r seqnode.Request,
+	) (backing, error) {
+		return backedBy(queue.Enter(ctx, conn, r))
+	}
+}
+
+// newReentrant returns the lock at the directory of queue.
+func newReentrant(
+	conn Conn, s settings, recipe string, queue *seqnode.Queue, enter entrance,
+) *reentrant {
 	return &reentrant{
-		conn: conn, path: path, config: s.sessionConfig(conn),
-		steps: &steps{recipe: recipe, path: path, observer: s.observer},
-		queue: s.queue(path, kind, kinds, rule), keeps: s.keep != nil,
+		conn: conn, path: queue.Dir, config: s.sessionConfig(conn),
+		steps: &steps{recipe: recipe, path: queue.Dir, observer: s.observer},
+		queue: queue, enter: enter,
 		revocable: make(chan struct{}), claims: map[owner]*claim{},
 	}
 }
@@ -122,9 +144,9 @@ func (r *reentrant) enterOrReenter(
 		case hold != nil || err != nil:
 			return hold, err
 		case mine:
-			return r.enter(ctx, call, c, try)
+			return r.acquireAnew(ctx, call, c, try)
 		case try:
-			return nil, fmt.Errorf("%w: %s", seqnode.ErrBusy, elsewhere)
+			return nil, fmt.Errorf("%w: %s", wait.ErrBusy, elsewhere)
 		}
 		if r.isObserving(c) {
 			return nil, errObserving
@@ -154,9 +176,9 @@ func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) e
 	case <-settled:
 		return nil
 	case <-ctx.Done():
-		s := session.Use(r.conn, r.config)
+		s := zkconn.Use(r.conn, r.config)
 		defer s.Release()
-		return seqnode.Standing(s, session.Cancelled(ctx), elsewhere, asked)
+		return wait.Explain(s, zkconn.Cancelled(ctx), elsewhere, asked)
 	}
 }
 
@@ -186,83 +208,55 @@ func (r *reentrant) claim(who owner) (hold *Hold, c *claim, mine bool, err error
 	return c.hold, nil, false, nil
 }
 
-// enter goes through the queue for a new claim.
-func (r *reentrant) enter(
+// acquireAnew acquires for a new claim.
+func (r *reentrant) acquireAnew(
 	ctx, call context.Context, c *claim, try bool,
 ) (*Hold, error) {
-	began, last := time.Now(), ""
+	a := newAttempt(c.steps)
 	hold, err := r.admit(ctx, c, seqnode.Request{
 		TryOnce:   try,
 		WatchSelf: r.revocable,
 		OnData:    func(data []byte) { r.changed(c, data) },
 		OnQueued: func(node string, ahead int) {
-			last = node
-			r.tellQueued(call, c, Event{Kind: EventQueued, Node: node, Ahead: ahead})
+			r.whileObserving(c, func() { a.queued(call, node, ahead) })
 		},
 	})
-	elapsed := time.Since(began)
-	switch {
-	case err == nil:
-		tellOr(func() { r.abandon(c) }, func() { hold.tellAcquired(call, elapsed) })
-	case isBusy(err):
-		c.steps.tell(call, Event{Kind: EventTimedOut, Node: last, Elapsed: elapsed})
-	default:
-		c.steps.tell(call, Event{
-			Kind: EventFailed, Node: last, Elapsed: elapsed, Err: err,
-		})
+	if err != nil {
+		a.failed(call, err)
+		return nil, err
 	}
-	return hold, err
+	a.acquired(call, func() { r.abandon(c) }, hold)
+	return hold, nil
 }
 
-// tellQueued tells a place in the queue. The owner who waits in it can call Acquire
-// there, and would wait for itself.
-func (r *reentrant) tellQueued(call context.Context, c *claim, e Event) {
-	if r.steps.observer == nil {
-		return
+// whileObserving calls tell, which tells the observer of a place in the queue. The owner
+// who waits in it can call Acquire there, and would wait for itself.
+func (r *reentrant) whileObserving(c *claim, tell func()) {
+	if r.steps.observer != nil {
+		observing := func(goroutine uint64) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			c.observing = goroutine
+		}
+		observing(goroutineID())
+		defer observing(0)
 	}
-	observing := func(goroutine uint64) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		c.observing = goroutine
-	}
-	observing(goroutineID())
-	defer observing(0)
-	c.steps.tell(call, e)
+	tell()
 }
 
-// admit goes through the queue, or past it, and settles the claim in any case, also where
+// admit lets the owner of a claim enter, and settles the claim in any case, also where
 // the observer panics or ends the goroutine.
 func (r *reentrant) admit(
 	ctx context.Context, c *claim, req seqnode.Request,
 ) (hold *Hold, err error) {
 	defer func() { r.settle(c, hold) }()
-	if r.refuse != nil {
-		if err := r.refuse(c.who); err != nil {
-			return nil, err
-		}
-	}
-	s := session.Use(r.conn, r.config)
+	s := zkconn.Use(r.conn, r.config)
 	defer s.Release()
-	var writer, node *seqnode.Node
-	if r.beside != nil {
-		writer = r.beside(c.who)
-	}
-	switch {
-	case writer != nil:
-		node, err = r.queue.EnterBeside(ctx, s, writer, req)
-	case r.keeps:
-		share, err := r.queue.EnterKept(ctx, s, req)
-		if err != nil {
-			return nil, err
-		}
-		return newHold(r.conn, share.Path, share, c.steps), nil
-	default:
-		node, err = r.queue.Enter(ctx, s, req)
-	}
+	on, err := r.enter(ctx, s, c.who, req)
 	if err != nil {
 		return nil, err
 	}
-	return newHold(r.conn, node.Path, node, c.steps), nil
+	return newHold(r.conn, on, c.steps), nil
 }
 
 // settle records how the first Acquire of a claim has ended: with a hold, or with none.
@@ -452,53 +446,4 @@ func (r *reentrant) LockPath(ctx context.Context) string {
 		return h.path
 	}
 	return ""
-}
-
-// MakeRevocable sets the function that is called, in a goroutine of its own, each time
-// another process asks for the lock back (AttemptRevoke, or Curator's Revoker), of a
-// holder and of a waiter through this value. Requests that follow one another faster than
-// they can be read are one. It may be set at any time, and stays in force for all later
-// holds; nil ends that. A znode of a revocable lock takes one read and one watch at once,
-// instead of only when it lasts.
-func (r *reentrant) MakeRevocable(listener func()) {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.listener = listener
-	if listener == nil {
-		return
-	}
-	select {
-	case <-r.revocable:
-	default:
-		close(r.revocable)
-	}
-	for _, c := range r.claims {
-		r.watchLocked(c)
-		if c.revokePending {
-			c.revokePending = false
-			go listener()
-		}
-	}
-}
-
-// watchLocked watches the znode of a claim that is held, if the lock is revocable.
-func (r *reentrant) watchLocked(c *claim) {
-	if c.hold != nil && r.listener != nil {
-		c.hold.node.WatchSelf()
-	}
-}
-
-// changed looks at new data of a claim's znode.
-func (r *reentrant) changed(c *claim, data []byte) {
-	if string(data) != revokeMessage {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if c.revokePending = r.listener == nil; !c.revokePending {
-		go r.listener()
-	}
 }

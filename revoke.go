@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/zkrecipes/recipes/internal/seqnode"
-	"github.com/zkrecipes/recipes/internal/session"
+	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
@@ -36,14 +36,14 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	if err := notNil(ctx); err != nil {
 		return wrap(op, nodePath, err)
 	}
-	if _, name := zkpath.Split(nodePath); !seqnode.IsMember(name, inspected...) {
+	if _, name := zkpath.Split(nodePath); !order.IsMember(name, inspected...) {
 		return wrap(op, nodePath, errNoMember)
 	}
 	settings, _ := newSettings(nil)
-	s := session.Use(conn, settings.sessionConfig(conn))
+	s := zkconn.Use(conn, settings.sessionConfig(conn))
 	defer s.Release()
 	err := s.Retry(ctx, func() error {
-		_, err := session.Call(ctx, s, func() (*zk.Stat, error) {
+		_, err := zkconn.Call(ctx, s, func() (*zk.Stat, error) {
 			return s.Set(nodePath, []byte(revokeMessage), -1)
 		})
 		return err
@@ -52,4 +52,53 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 		return wrap(op, nodePath, err)
 	}
 	return nil
+}
+
+// MakeRevocable sets the function that is called, in a goroutine of its own, each time
+// another process asks for the lock back (AttemptRevoke, or Curator's Revoker), of a
+// holder and of a waiter through this value. Requests that follow one another faster than
+// they can be read are one. It may be set at any time, and stays in force for all later
+// holds; nil ends that. A znode of a revocable lock takes one read and one watch at once,
+// instead of only when it lasts.
+func (r *reentrant) MakeRevocable(listener func()) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.listener = listener
+	if listener == nil {
+		return
+	}
+	select {
+	case <-r.revocable:
+	default:
+		close(r.revocable)
+	}
+	for _, c := range r.claims {
+		r.watchLocked(c)
+		if c.revokePending {
+			c.revokePending = false
+			go listener()
+		}
+	}
+}
+
+// watchLocked watches the znode of a claim that is held, if the lock is revocable.
+func (r *reentrant) watchLocked(c *claim) {
+	if c.hold != nil && r.listener != nil {
+		c.hold.node.WatchSelf()
+	}
+}
+
+// changed looks at new data of a claim's znode.
+func (r *reentrant) changed(c *claim, data []byte) {
+	if string(data) != revokeMessage {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.revokePending = r.listener == nil; !c.revokePending {
+		go r.listener()
+	}
 }

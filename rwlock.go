@@ -1,7 +1,11 @@
 package recipes
 
 import (
+	"context"
+
+	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/seqnode"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
 // What Curator calls the znodes of InterProcessReadWriteLock.
@@ -41,6 +45,12 @@ var (
 	_ InterProcessLock = (*WriteLock)(nil)
 )
 
+// self implements nativeLock.
+func (l *ReadLock) self() nativeLock { return l }
+
+// self implements nativeLock.
+func (l *WriteLock) self() nativeLock { return l }
+
 // NewInterProcessReadWriteLock returns the read/write lock at path, which is created at
 // the first Acquire. It asks nothing of ZooKeeper, and refuses what NewInterProcessMutex
 // refuses.
@@ -53,28 +63,45 @@ func NewInterProcessReadWriteLock(
 	}
 	settings.look = settings.lookout("read/write lock", path)
 	kinds := []string{readName, writeName}
-	read := newReentrant(
-		conn, settings, "read lock", path, readName, kinds, readWriteRule,
-	)
-	write := newReentrant(
-		conn, settings, "write lock", path, writeName, kinds, readWriteRule,
-	)
-	write.queue.Relist = true
-	write.refuse = func(who owner) error {
-		if read.held(who) != nil {
-			return ErrUpgrade
-		}
-		return nil
+	side := func(recipe, name string) *reentrant {
+		queue := settings.queue(path, name, kinds, readWriteRule)
+		queue.Nested = mayBeUnder
+		enter := through(queue, settings.keep)
+		return newReentrant(conn, settings, recipe, queue, enter)
 	}
-	read.beside = func(who owner) *seqnode.Node {
-		if h := write.held(who); h != nil {
-			return h.besideWhich()
-		}
-		return nil
-	}
+	read, write := side("read lock", readName), side("write lock", writeName)
+	read.enter = besideOwn(write, read.queue, read.enter)
+	write.enter = noUpgrade(read, write.enter)
 	pair := &InterProcessReadWriteLock{&ReadLock{read}, &WriteLock{write}}
 	read.pair, write.pair = pair, pair
 	return pair, nil
+}
+
+// besideOwn is the entrance of readers: an owner that holds the write lock does not
+// queue.
+func besideOwn(write *reentrant, readers *seqnode.Queue, enter entrance) entrance {
+	return func(
+		ctx context.Context, conn *zkconn.Conn, who owner, r seqnode.Request,
+	) (backing, error) {
+		if h := write.held(who); h != nil {
+			if writer := h.node.beside(); writer != nil {
+				return backedBy(readers.EnterUnder(ctx, conn, writer, r))
+			}
+		}
+		return enter(ctx, conn, who, r)
+	}
+}
+
+// noUpgrade is the entrance of writers: an owner that holds the read lock may not queue.
+func noUpgrade(read *reentrant, enter entrance) entrance {
+	return func(
+		ctx context.Context, conn *zkconn.Conn, who owner, r seqnode.Request,
+	) (backing, error) {
+		if read.held(who) != nil {
+			return nil, ErrUpgrade
+		}
+		return enter(ctx, conn, who, r)
+	}
 }
 
 // ReadLock returns the shared side; always the same value.
@@ -93,15 +120,13 @@ func (l *InterProcessReadWriteLock) WriteLock() *WriteLock {
 	return l.write
 }
 
-// readWriteRule: a writer waits for the node right ahead, a reader for the nearest write
-// node ahead. (Curator's reader watches the first one, and all readers behind later
-// writers wake for nothing.) A node of the same number is the same owner's, a read lock
-// under its write lock.
-func readWriteRule(ahead []seqnode.Name, self seqnode.Name) int {
-	at := len(ahead) - 1
-	for at >= 0 && (ahead[at].Seq == self.Seq ||
-		self.Kind == readName && ahead[at].Kind == readName) {
-		at--
-	}
-	return at
+// mayBeUnder reports whether a read lock that is taken under its owner's write lock may
+// turn up ahead: a reader does not wait for it.
+func mayBeUnder(self order.Name) bool { return self.Kind != readName }
+
+// readWriteRule: a writer waits for everybody ahead, a reader for each writer. (Curator's
+// reader watches the first writer, and all readers behind later ones wake for nothing.) A
+// znode of the same number is the same owner's, a read lock under its write lock.
+func readWriteRule(ahead, self order.Name) bool {
+	return ahead.Seq != self.Seq && (ahead.Kind != readName || self.Kind != readName)
 }

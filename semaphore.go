@@ -7,9 +7,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkrecipes/recipes/internal/leases"
+	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/seqnode"
-	"github.com/zkrecipes/recipes/internal/session"
+	"github.com/zkrecipes/recipes/internal/wait"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
+	"github.com/zkrecipes/recipes/internal/znode"
 )
 
 // Below a semaphore's path, and what Curator calls the znodes there.
@@ -31,10 +35,10 @@ const (
 type InterProcessSemaphoreV2 struct {
 	conn   Conn
 	path   string
-	config session.Config
+	config zkconn.Config
 	steps  *steps
 	most   int // 0 where it is shared
-	limit  seqnode.Limit
+	limit  leases.Maximum
 	gate   *seqnode.Queue // whoever is at its head may wait for room among the leases
 	leases *seqnode.Queue
 }
@@ -89,11 +93,11 @@ func newSemaphore(
 		return nil, errors.New("WithNames: a semaphore counts nothing but its leases")
 	}
 	settings.look = settings.lookout("semaphore", path)
-	queue := func(dir, kind string, rule seqnode.Rule) *seqnode.Queue {
+	queue := func(dir, kind string, rule order.Excludes) *seqnode.Queue {
 		return settings.queue(zkpath.Join(path, dir), kind, []string{kind}, rule)
 	}
 	// Who stands at the gate is held as well (Enter), and has no lease.
-	gate := queue(locksDir, mutexName, predecessor)
+	gate := queue(locksDir, mutexName, everybody)
 	gate.LossMargin, gate.MaxHold = 0, 0
 	return &InterProcessSemaphoreV2{
 		conn: conn, path: path, config: settings.sessionConfig(conn),
@@ -101,6 +105,14 @@ func newSemaphore(
 		gate:   gate,
 		leases: queue(leasesDir, leaseName, nil),
 	}, nil
+}
+
+// where is the semaphore's path, "" of a nil or a zero one.
+func (s *InterProcessSemaphoreV2) where() string {
+	if s == nil {
+		return ""
+	}
+	return s.path
 }
 
 // Acquire waits for a lease. It ends as InterProcessLock.Acquire does.
@@ -136,7 +148,7 @@ func (s *InterProcessSemaphoreV2) AcquireTimeout(
 func (s *InterProcessSemaphoreV2) acquireWithin(
 	ctx context.Context, n int, l limit, keep keeper,
 ) (leases []*Lease, err error) {
-	if err := usable("acquire", s.path, ctx); err != nil {
+	if err := usable("acquire", s.where(), ctx); err != nil {
 		return nil, err
 	}
 	err = l.keep(ctx, func(within context.Context, once bool) (err error) {
@@ -163,46 +175,35 @@ func (s *InterProcessSemaphoreV2) acquire(
 	case s.most > 0 && n > s.most:
 		return nil, fmt.Errorf("n: %d leases are more than there are, %d", n, s.most)
 	}
-	began, last, steps := time.Now(), "", s.steps.begin()
+	a := newAttempt(s.steps.begin())
 	nodes, err := s.enter(ctx, n, try, func(node string, ahead int) {
-		last = node
-		steps.tell(call, Event{Kind: EventQueued, Node: node, Ahead: ahead})
+		a.queued(call, node, ahead)
 	})
-	switch elapsed := time.Since(began); {
-	case err == nil:
-		return s.grant(call, steps, nodes, elapsed, keep), nil
-	case isBusy(err):
-		steps.tell(call, Event{Kind: EventTimedOut, Node: last, Elapsed: elapsed})
-	default:
-		steps.tell(call, Event{
-			Kind: EventFailed, Node: last, Elapsed: elapsed, Err: err,
-		})
+	if err != nil {
+		a.failed(call, err)
+		return nil, err
 	}
-	return nil, err
+	return s.grant(call, a, nodes, keep), nil
 }
 
 // grant makes leases of znodes that are held. Where the observer panics, or ends the
 // goroutine, all are given back.
 func (s *InterProcessSemaphoreV2) grant(
-	call context.Context, steps *steps, nodes []*seqnode.Node, waited time.Duration,
-	keep keeper,
+	call context.Context, a *attempt, nodes []*znode.Node, keep keeper,
 ) []*Lease {
-	leases := make([]*Lease, len(nodes))
+	leases, holds := make([]*Lease, len(nodes)), make([]*Hold, len(nodes))
 	for i, node := range nodes {
-		leases[i] = &Lease{sem: s, hold: newHold(s.conn, node.Path, node, steps)}
-		leases[i].hold.releaser = leaseReleaser{leases[i]}
+		holds[i] = newHold(s.conn, ownZnode{node}, a.steps)
+		leases[i] = &Lease{sem: s, hold: holds[i]}
+		holds[i].releaser = leaseReleaser{leases[i]}
 	}
 	forget := keep(leases)
-	tellOr(func() {
+	a.acquired(call, func() {
 		forget()
 		for _, node := range nodes {
 			node.Withdraw()
 		}
-	}, func() {
-		for _, l := range leases {
-			l.hold.tellAcquired(call, waited)
-		}
-	})
+	}, holds...)
 	return leases
 }
 
@@ -214,13 +215,13 @@ const gateWithin = 100 * time.Millisecond
 // enter goes through the gate and gets the leases' znodes.
 func (s *InterProcessSemaphoreV2) enter(
 	ctx context.Context, n int, try bool, queued func(string, int),
-) ([]*seqnode.Node, error) {
-	conn := session.Use(s.conn, s.config)
+) ([]*znode.Node, error) {
+	conn := zkconn.Use(s.conn, s.config)
 	defer conn.Release()
 	if err := conn.Bears(s.leases.LossMargin); err != nil {
 		return nil, err
 	}
-	var backoff session.Backoff
+	var backoff zkconn.Backoff
 	for {
 		if err := s.admits(ctx, conn, n, try); err != nil {
 			return nil, err
@@ -229,14 +230,17 @@ func (s *InterProcessSemaphoreV2) enter(
 		if err != nil {
 			return nil, err
 		}
-		nodes, err := s.leases.EnterN(ctx, conn, gate, n, s.limit, try)
+		nodes, err := leases.Enter(ctx, conn, leases.Request{
+			Spec: &s.leases.Spec, Queue: s.leases.Observed(), Gate: gate, N: n,
+			Maximum: s.limit, TryOnce: try,
+		})
 		// This very value: the cause of ctx can be that another lock's znode is gone.
-		if err != seqnode.ErrGone { //nolint:errorlint // see above
+		if err != znode.ErrGone { //nolint:errorlint // see above
 			return nodes, err
 		}
 		asked := time.Now()
 		if err := conn.Pause(ctx, backoff.Next()); err != nil {
-			return nil, seqnode.Standing(conn, err, "", asked)
+			return nil, wait.Explain(conn, err, "", asked)
 		}
 	}
 }
@@ -244,7 +248,7 @@ func (s *InterProcessSemaphoreV2) enter(
 // admits waits until the shared maximum is n or more. One lease needs no such wait: its
 // znode waits among the others, also where the maximum is 0 for a while.
 func (s *InterProcessSemaphoreV2) admits(
-	ctx context.Context, conn *session.Session, n int, try bool,
+	ctx context.Context, conn *zkconn.Conn, n int, try bool,
 ) error {
 	if s.most > 0 || n == 1 {
 		return nil
@@ -252,44 +256,15 @@ func (s *InterProcessSemaphoreV2) admits(
 	return s.limit.Await(ctx, conn, n, try)
 }
 
-// enterGate goes through the gate. The time of a single try begins when it sees who is
-// ahead, and anew whenever the gate has moved: its own requests may take longer.
+// enterGate goes through the gate. A single attempt waits there while the gate moves.
 func (s *InterProcessSemaphoreV2) enterGate(
-	ctx context.Context, conn *session.Session, try bool, queued func(string, int),
-) (*seqnode.Node, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	began := time.Now()
-	return s.gate.Enter(ctx, conn, seqnode.Request{OnQueued: func(
-		node string, ahead int,
-	) {
-		queued(node, ahead)
-		if try && ahead > 0 {
-			// two round trips: leases, and the delete
-			patience := gateWithin + 2*time.Since(began)
-			go func() {
-				s.awaitStandstill(ctx, conn, node, ahead, patience)
-				cancel(errTimeUp)
-			}()
-		}
-	}})
-}
-
-// awaitStandstill returns when nobody ahead of node has left the gate for a while, or ctx
-// is done.
-func (s *InterProcessSemaphoreV2) awaitStandstill(
-	ctx context.Context, conn *session.Session, node string, ahead int,
-	patience time.Duration,
-) {
-	for conn.Pause(ctx, patience) == nil {
-		now, err := s.gate.Ahead(ctx, conn, node)
-		if err == nil && now >= ahead {
-			return
-		}
-		if err == nil {
-			ahead = now
-		}
+	ctx context.Context, conn *zkconn.Conn, try bool, queued func(string, int),
+) (*znode.Node, error) {
+	r := seqnode.Request{OnQueued: queued}
+	if try {
+		r.Patience = gateWithin
 	}
+	return s.gate.Enter(ctx, conn, r)
 }
 
 // ParticipantNodes returns the full paths of the leases that are out, or about to be, in
@@ -298,7 +273,7 @@ func (s *InterProcessSemaphoreV2) awaitStandstill(
 func (s *InterProcessSemaphoreV2) ParticipantNodes(
 	ctx context.Context,
 ) ([]string, error) {
-	if err := usable("participants of", s.path, ctx); err != nil {
+	if err := usable("participants of", s.where(), ctx); err != nil {
 		return nil, err
 	}
 	return participantNodes(ctx, s.conn, s.config, s.leases)
@@ -308,7 +283,7 @@ func (s *InterProcessSemaphoreV2) ParticipantNodes(
 // such an error; the others are released all the same.
 func (s *InterProcessSemaphoreV2) ReturnAll(ctx context.Context, leases []*Lease) error {
 	return releaseOne(ctx, func(ctx context.Context) func(context.Context) error {
-		if err := usable("release", s.path, ctx); err != nil {
+		if err := usable("release", s.where(), ctx); err != nil {
 			return failed(err)
 		}
 		return s.beginReturning(ctx, leases)
@@ -350,12 +325,7 @@ func (l *Lease) Release(ctx context.Context) error {
 }
 
 // where is the semaphore's path, "" of a zero value.
-func (l *Lease) where() string {
-	if l.sem == nil {
-		return ""
-	}
-	return l.sem.path
-}
+func (l *Lease) where() string { return l.sem.where() }
 
 // beginRelease is a beginner.
 func (l *Lease) beginRelease(ctx context.Context) (finish func(context.Context) error) {
@@ -394,9 +364,9 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 	if err := usable("data of a lease", l.where(), ctx); err != nil {
 		return nil, err
 	}
-	s := session.Use(l.sem.conn, l.sem.config)
+	s := zkconn.Use(l.sem.conn, l.sem.config)
 	defer s.Release()
-	data, err := session.Call(ctx, s, func() ([]byte, error) {
+	data, err := zkconn.Call(ctx, s, func() ([]byte, error) {
 		data, _, err := s.Get(l.hold.path)
 		return data, err
 	})

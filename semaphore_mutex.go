@@ -12,6 +12,9 @@ type InterProcessSemaphoreMutex struct {
 
 var _ InterProcessLock = (*InterProcessSemaphoreMutex)(nil)
 
+// self implements nativeLock.
+func (l *InterProcessSemaphoreMutex) self() nativeLock { return l }
+
 // NewInterProcessSemaphoreMutex returns the mutex at path, which is created at the first
 // Acquire. It asks nothing of ZooKeeper, and refuses what NewInterProcessMutex refuses.
 func NewInterProcessSemaphoreMutex(

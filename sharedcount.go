@@ -10,12 +10,13 @@ import (
 	"reflect"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/zkrecipes/recipes/internal/seqnode"
-	"github.com/zkrecipes/recipes/internal/session"
+	"github.com/zkrecipes/recipes/internal/leases"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
+	"github.com/zkrecipes/recipes/internal/znode"
 )
 
-func fixedLimit(most int) seqnode.Limit {
+func fixedLimit(most int) leases.Maximum {
 	return func(context.Context, bool) (int, <-chan zk.Event, error) {
 		return most, nil, nil
 	}
@@ -23,18 +24,18 @@ func fixedLimit(most int) seqnode.Limit {
 
 // sharedLimit reads the maximum anew each time, as the leader knows it: with an old one,
 // more leases might go out than there are.
-func sharedLimit(conn Conn, config session.Config, path string) seqnode.Limit {
+func sharedLimit(conn Conn, config zkconn.Config, path string) leases.Maximum {
 	return func(
 		ctx context.Context, watch bool,
 	) (most int, changed <-chan zk.Event, err error) {
-		s := session.Use(conn, config)
+		s := zkconn.Use(conn, config)
 		defer s.Release()
 		if watch { // first, so that no change goes unseen
 			if changed, err = s.Watch(ctx, path); err != nil {
 				return 0, nil, badCount(path, err)
 			}
 		}
-		data, err := session.Call(ctx, s, func() ([]byte, error) {
+		data, err := zkconn.Call(ctx, s, func() ([]byte, error) {
 			if err := s.Sync(path); err != nil {
 				return nil, err
 			}
@@ -53,7 +54,7 @@ func sharedLimit(conn Conn, config session.Config, path string) seqnode.Limit {
 
 // badCount says why the maximum at path could not be read.
 func badCount(path string, err error) error {
-	if errors.Is(err, zk.ErrNoNode) && session.Cancellation(err) == nil {
+	if errors.Is(err, zk.ErrNoNode) && zkconn.Cancellation(err) == nil {
 		return fmt.Errorf("shared count %s: %w; create it with SetSharedCount", path, err)
 	}
 	return fmt.Errorf("shared count %s: %w", path, err)
@@ -92,10 +93,11 @@ func SetSharedCount(
 	if err != nil {
 		return refuse(op, countPath, err)
 	}
+	//nolint:gosec // it was checked above
 	data := binary.BigEndian.AppendUint32(nil, uint32(maximum))
-	s := session.Use(conn, settings.sessionConfig(conn))
+	s := zkconn.Use(conn, settings.sessionConfig(conn))
 	defer s.Release()
-	dir := seqnode.NewDir(s, zkpath.Parent(countPath), settings.acl)
+	dir := znode.NewDir(s, zkpath.Parent(countPath), settings.acl)
 	err = s.Retry(ctx, func() error {
 		return setOrCreate(ctx, s, dir, countPath, data, settings.acl)
 	})
@@ -112,7 +114,7 @@ func onlyACL(opts []Option) error {
 	for _, opt := range opts {
 		opt(&s)
 	}
-	s.acl = nil
+	s.acl, s.restricted = nil, false
 	if !reflect.ValueOf(s).IsZero() {
 		return errors.New("options: only WithACL concerns a shared count")
 	}
@@ -125,10 +127,10 @@ var errChangedMeanwhile = errors.New("it was created, or its parent deleted, mea
 
 // setOrCreate sets the data of a znode, which it creates in dir where it is missing.
 func setOrCreate(
-	ctx context.Context, s *session.Session, dir *seqnode.Dir, path string, data []byte,
+	ctx context.Context, s *zkconn.Conn, dir *znode.Dir, path string, data []byte,
 	acl []zk.ACL,
 ) error {
-	_, err := session.Call(
+	_, err := zkconn.Call(
 		ctx, s, func() (*zk.Stat, error) { return s.Set(path, data, -1) },
 	)
 	if !errors.Is(err, zk.ErrNoNode) {
@@ -140,7 +142,7 @@ func setOrCreate(
 			return err
 		}
 	}
-	_, err = session.Call(ctx, s, func() (string, error) {
+	_, err = zkconn.Call(ctx, s, func() (string, error) {
 		return s.Create(path, data, zk.FlagPersistent, acl)
 	})
 	if errors.Is(err, zk.ErrNodeExists) || hasParent && errors.Is(err, zk.ErrNoNode) {

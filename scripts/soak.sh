@@ -27,6 +27,10 @@ step new seeds
 SIM_FROM=${SIM_FROM:-$((RANDOM * 100000))} SIM_SEEDS=${SIM_SEEDS:-20000} \
 	go test -run '^TestSimulator$' -timeout 0 ./internal/simulator
 
+step new histories of the order
+ORDER_FROM=${ORDER_FROM:-$((RANDOM * 1000000))} ORDER_SEEDS=${ORDER_SEEDS:-2000000} \
+	go test -run '^TestModelSeeds$' -timeout 0 ./internal/order
+
 step chaos
 (cd chaos && CHAOS=${CHAOS:-30m} go test -timeout 0 .)
 

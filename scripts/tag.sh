@@ -24,7 +24,7 @@ work=$(mktemp -d)
 trap 'git worktree remove --force "$work"; rm -rf "$work"' EXIT
 git worktree add --quiet --detach "$work" "$version"
 tags=()
-for module in $(git ls-files "*/go.mod" ":!chaos" ":!bench" ":!examples" | xargs --max-args=1 dirname); do
+for module in $(git ls-files "*/go.mod" ":!chaos" ":!bench" ":!examples" ":!internal" | xargs --max-args=1 dirname); do
 	(
 		cd "$work/$module"
 		go mod edit -dropreplace "$library" -require "$library@$version"

@@ -111,7 +111,7 @@ func (c *Cluster) phase() time.Duration {
 func (c *Cluster) random(purpose string) *rand.Rand {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(purpose))                 // never fails
-	return rand.New(rand.NewPCG(c.seed, sum.Sum64())) //nolint:gosec // it must replay
+	return rand.New(rand.NewPCG(c.seed, sum.Sum64())) // it must replay
 }
 
 // Close ends the Cluster and all connections to it, and returns when its goroutines have

@@ -9,6 +9,7 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // attempts remembers how the attempts to connect went since the last that came to its
@@ -20,6 +21,9 @@ type attempts struct {
 	refusals int        // in a row
 	cut      error      // why a connection was cut last, for a malformed reply
 	untold   error      // the same, nil once it was told
+
+	hungUpSince time.Time // when a server first hung up at a handshake; else zero
+	toldHungUp  bool      // and that this lasts
 }
 
 func (a *attempts) began(server string) {
@@ -45,6 +49,22 @@ func (a *attempts) succeeded() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.trying, a.failure, a.refusals = "", nil, 0
+	a.hungUpSince, a.toldHungUp = time.Time{}, false
+}
+
+// hungUp takes note that a server has hung up at a handshake, and returns since when
+// servers do. It tells once that this lasts for longer than it may.
+func (a *attempts) hungUp(now time.Time, atMost time.Duration) (
+	since time.Time, tell bool,
+) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.hungUpSince.IsZero() {
+		a.hungUpSince = now
+	}
+	tell = !a.toldHungUp && now.Sub(a.hungUpSince) >= atMost
+	a.toldHungUp = a.toldHungUp || tell
+	return a.hungUpSince, tell
 }
 
 func (a *attempts) cutOff(err error) {

@@ -43,7 +43,8 @@ type Config struct {
 	SessionTimeout time.Duration
 	// MaxReply bounds the length of a reply, in bytes; 0 stands for DefaultMaxReply.
 	MaxReply int
-	// Log is told at Warn of attempts that failed, and of malformed replies.
+	// Log is told at Warn of attempts that failed, and of malformed replies; at Error if
+	// servers hang up for long, see hungUp.
 	Log *slog.Logger
 	// GiveUp is called when as many attempts in a row as there are servers were refusals,
 	// with the last one's error, and again after each further one. It must not block.
@@ -227,6 +228,25 @@ func (d *Dialer) failed(server string, err error) {
 	servers := max(d.rounds.Len(), 1)
 	if d.attempts.failed(err) >= servers {
 		d.config.GiveUp(err)
+	}
+}
+
+// hungUp takes note that a server has hung up at a handshake. Servers do that without a
+// word to a client that has seen a zxid newer than theirs, and would do it until the
+// client is closed. They also do it while they have no quorum, so it is told when it has
+// lasted for a session timeout, and once until a handshake succeeds.
+func (d *Dialer) hungUp() {
+	timeout := d.LastHandshake().Timeout
+	if timeout == 0 || d.ctx.Err() != nil {
+		return
+	}
+	if since, tell := d.attempts.hungUp(time.Now(), timeout); tell {
+		d.config.Log.Error("zookeeper: the servers hang up at each handshake",
+			"since", since,
+			"cause", "they have no quorum, or this client has seen a zxid that is newer "+
+				"than theirs: they were restored or replaced, or a server has forged it",
+			"advice", "if they serve others, close this Client and connect again, or "+
+				"restart the process")
 	}
 }
 

@@ -53,6 +53,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	if err != nil {
 		err = c.hint(err)
 		c.dialer.failed(c.server, fmt.Errorf("handshake: %w", err))
+		if isHangUp(err) {
+			c.dialer.hungUp()
+		}
 		return 0, err
 	}
 	return n, nil

@@ -53,6 +53,7 @@ func (h *hosts) Connect(
 	if err != nil {
 		return nil, err
 	}
+	//nolint:gosec // no secret
 	rand.Shuffle(len(ips), func(i, j int) { ips[i], ips[j] = ips[j], ips[i] })
 	// One address that drops packets must not use up all the time, nor may many addresses
 	// leave too little to each.

@@ -98,7 +98,7 @@ type shuffled struct {
 
 func (s *shuffled) Init(servers []string) error {
 	s.servers = slices.Clone(servers)
-	rand.Shuffle(len(s.servers), func(i, j int) {
+	rand.Shuffle(len(s.servers), func(i, j int) { //nolint:gosec // no secret
 		s.servers[i], s.servers[j] = s.servers[j], s.servers[i]
 	})
 	return nil

@@ -3,9 +3,14 @@
 //
 //   - a [Peer] is a session of its own, as another process would have it, on any kind of
 //     server that zkserver starts, with faults on its wire;
-//   - a [Bubble] has two processes on a zktest ensemble, in virtual time;
-//   - a [Candidate] makes a lock of an election;
-//   - a [Recorder] keeps what a lock tells its observer;
+//   - a [Bubble] has two processes on a zktest ensemble, in virtual time, and a
+//     [ChrootScene] a client below a chroot;
+//   - a [Kind] is one of the locks: [ForAll] and [ForAllInBubbles] run a test with each;
+//   - a [Candidate] makes a lock of an election, and a [Campaign] runs one;
+//   - a [Visit] is one owner's use of a lock in a bubble;
+//   - [ClientWrappers], [LateConn] and [SlowMultiConn] wrap a connection;
+//   - a [Recorder] keeps what a lock tells its observer, and [Asked] what it tells a
+//     listener;
 //   - [Eventually], [Within] and [Start] wait for what must happen.
 //
 // It is for tests only. Its functions and methods that take or keep a testing.TB fail the

@@ -1,6 +1,7 @@
 // Package pages holds the pages of the repository, README.md and what is in docs, to what
-// they say: links lead somewhere, lines fit a terminal, and every block of Go compiles
-// against the library as it is, and runs. It consists of tests.
+// they say: links lead somewhere, lines fit a terminal, every block of Go compiles
+// against the library as it is, and runs, and the packages import what the tables of
+// CONTRIBUTING.md say. It consists of tests.
 //
 // A comment of the page right above a block, which a reader does not see, names what runs
 // it:

@@ -50,22 +50,37 @@ func newModule(t *testing.T) *module {
 	return m
 }
 
-// writeGoMod has the module need what the library needs, and the library as it stands
-// here. A workspace would be shorter, but wants modules that nothing is built of.
+// writeGoMod has the module need what the library and the containers of its tests need,
+// and the library as it stands here. A workspace would be shorter, but wants modules that
+// nothing is built of.
 func (m *module) writeGoMod(t *testing.T) {
 	t.Helper()
 	library, err := filepath.Abs(root)
 	require.NoError(t, err)
-	needs, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	require.NoError(t, err)
-	_, needs, _ = bytes.Cut(needs, []byte("\n"))
+	var language []byte
+	var needs, sums bytes.Buffer
+	for _, dir := range []string{"internal/zkserver/containers", ""} {
+		mod, err := os.ReadFile(filepath.Join(root, dir, "go.mod"))
+		require.NoError(t, err)
+		language = goLine.Find(mod)
+		for _, block := range requirements.FindAll(mod, -1) {
+			needs.Write(block)
+		}
+		sum, err := os.ReadFile(filepath.Join(root, dir, "go.sum"))
+		require.NoError(t, err)
+		sums.Write(sum)
+	}
 	m.write(t, "go.mod", fmt.Sprintf(
-		"module %s\n%s\nrequire %s v0.0.0\n\nreplace %[3]s => %[4]q\n",
-		modulePath, needs, libraryPath, library))
-	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
-	require.NoError(t, err)
-	m.write(t, "go.sum", string(sum))
+		"module %s\n\n%s\n%s\nrequire %s v0.0.0\n\nreplace %[4]s => %[5]q\n",
+		modulePath, language, &needs, libraryPath, library))
+	m.write(t, "go.sum", sums.String())
 }
+
+// These match lines of a go.mod: the version of Go, and what requires modules.
+var (
+	goLine       = regexp.MustCompile(`(?m)^go .*\n`)
+	requirements = regexp.MustCompile(`(?m)^require (?:\((?s:.*?)^\)|[^(\n]+)\n`)
+)
 
 func (m *module) write(t *testing.T, name, text string) {
 	t.Helper()

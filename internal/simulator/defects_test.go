@@ -1,6 +1,7 @@
 package simulator_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -22,8 +23,8 @@ type defect struct {
 }
 
 // An edit puts one text in the place of another, which must stand exactly once in the
-// file.
-type edit struct{ now, then string }
+// file: that of the defect, or another one.
+type edit struct{ file, now, then string }
 
 // Not here is that a znode of another session is taken over: 2,000 seeds show it once at
 // most, and TestHazardA1_2_ZnodeOfADyingSession each time. Nor is that the look-up of a
@@ -35,7 +36,7 @@ type edit struct{ now, then string }
 var defects = []defect{
 	{
 		name: "the loss is timed from the disconnect",
-		file: "internal/session/ephemerals.go",
+		file: "internal/zkconn/ephemerals.go",
 		edits: []edit{{
 			now: "	until, ok := s.clock.goodUntil(session)\n",
 			then: "	if s.look().connected {\n		s.heartbeat.lastSync = now\n	}\n" +
@@ -46,9 +47,9 @@ var defects = []defect{
 	},
 	{
 		name: "an answer to a create is trusted in any session",
-		file: "internal/seqnode/create.go",
+		file: "internal/znode/create.go",
 		edits: []edit{{
-			now:  "if err == nil && zkSession != 0 && c.s.SessionID() == zkSession {",
+			now:  "if err == nil && session != 0 && c.s.SessionID() == session {",
 			then: "if err == nil {",
 		}},
 	},
@@ -64,18 +65,18 @@ var defects = []defect{
 		name: "its own znode is not looked after when the one ahead goes",
 		file: "internal/seqnode/waiter.go",
 		edits: []edit{
-			{now: "	case p.local == nil && p.last && n.s.InOrder():", then: "	case false:"},
-			{now: "	default: // the list that will tell", then: "	case p.local != nil: //"},
 			{
-				now:  "if !w.intact(ctx) || w.node.q.Relist {",
-				then: "if w.node.q.Relist {",
+				now: "		d, followed = w.cohort.decide(w.Member)\n",
+				then: "		w.cohort.mu.Lock()\n		w.cohort.order.Confirmed(w.self, w.cohort.epoch(), 0)\n" +
+					"		d = w.cohort.order.Decide(w.self, w.cohort.epoch())\n		w.cohort.mu.Unlock()\n" +
+					"		if d.Ask != order.Nothing {\n			d, followed = w.cohort.decide(w.Member)\n		}\n",
 			},
-			{now: "w.unsure = !w.intact(ctx)", then: "w.unsure = false"},
+			{now: "		w.node.WatchSelfLater()\n", then: ""},
 		},
 	},
 	{
 		name: "what a follower answers by itself keeps the clock",
-		file: "internal/session/closed.go",
+		file: "internal/zkconn/closed.go",
 		edits: []edit{{
 			now:  `err := s.Sync("/")`,
 			then: "r := s.begin(&syncOp, \"/\")\n\t\t_, _, err := s.conn.Get(\"/\")\n\t\terr = r.end(err)",
@@ -83,7 +84,7 @@ var defects = []defect{
 	},
 	{
 		name: "what a follower refuses by itself keeps the clock",
-		file: "internal/session/outcome.go",
+		file: "internal/zkconn/outcome.go",
 		edits: []edit{{
 			now:  "return err == nil || isAny(err, leaderRefusals)",
 			then: "return Answered(err) || isAny(err, leaderRefusals)",
@@ -124,76 +125,79 @@ var defects = []defect{
 	},
 	{
 		name: "a neighbour that gave up hands the lock over",
-		file: "internal/seqnode/front.go",
+		file: "internal/order/hold.go",
 		edits: []edit{{
-			now:  "if n.crowd != nil && n.first && !n.inUseLocked() {",
-			then: "if n.crowd != nil && !n.inUseLocked() {",
+			now:  "		if m.first {\n			q.raise(m)\n		}\n",
+			then: "		q.raise(m)\n",
 		}},
 	},
 	{
 		name: "who has lost the lock hands it over",
-		file: "internal/seqnode/node.go",
+		file: "internal/seqnode/member.go",
 		edits: []edit{{
-			now:  "	if errors.Is(cause, errLeft) {\n		n.passFront()\n	}\n",
-			then: "	n.passFront()\n",
+			now:  "		m.cohort.order.Lost(m.self)\n",
+			then: "		m.cohort.order.Left(m.self, false)\n",
 		}},
 	},
 	{
-		name:  "the numbers of a former directory count",
-		file:  "internal/seqnode/front.go",
-		edits: []edit{{now: "if !ok || f.token < born {", then: "if !ok {"}},
+		name: "the numbers of a former directory count",
+		file: "internal/order/number.go",
+		edits: []edit{{
+			now:  "!q.since.holds(now) ||\n		q.mark.Token < q.directory {",
+			then: "!q.since.holds(now) {",
+		}},
 	},
 	{
 		name: "a loss is not told to the holder",
-		file: "internal/seqnode/node.go",
+		file: "internal/znode/end.go",
 		edits: []edit{{
-			now:  "if n.state == stateHeld && !errors.Is(cause, errLeft) {",
+			now:  "if l.state == stateHeld && !errors.Is(cause, ErrLeft) {",
 			then: "if false {",
 		}},
 	},
 	{
 		name: "a token from a list in which others stand behind",
-		file: "internal/seqnode/waiter.go",
+		file: "internal/order/facts.go",
 		edits: []edit{{
-			now:  "if self == len(v.queue)-1 {",
-			then: "if true {",
+			now:  "if shown && at == len(l.Names)-1 {",
+			then: "if shown && at >= 0 {",
 		}},
 	},
 	{
 		name: "a read lock under a write lock has its own token",
-		file: "internal/seqnode/beside.go",
+		file: "internal/seqnode/under.go",
 		edits: []edit{{
-			now:  "	n.token.Store(writer.Token())\n",
+			now:  "	n.SetToken(writer.Token())\n",
 			then: "",
 		}},
 	},
 	{
 		name: "a create that nobody waits for any more leaves its znode",
-		file: "internal/seqnode/create.go",
+		file: "internal/znode/create.go",
 		edits: []edit{{
-			now:  "				w.node.Withdraw()\n",
+			now:  "				n.Withdraw()\n",
 			then: "",
 		}},
 	},
 	{
 		name: "a delete is tried once",
-		file: "internal/seqnode/node.go",
+		file: "internal/znode/end.go",
 		edits: []edit{{
-			now:  "		unknown = unknown || !session.NotDone(err)\n",
-			then: "		unknown = unknown || !session.NotDone(err)\n		if err != nil {\n			return session.Permanent(err)\n		}\n",
+			now:  "		unknown = unknown || !zkconn.NotDone(err)\n",
+			then: "		unknown = unknown || !zkconn.NotDone(err)\n		if err != nil {\n			return zkconn.Permanent(err)\n		}\n",
 		}},
 	},
 	{
 		name: "a writer does not look again before its turn",
 		file: "rwlock.go",
 		edits: []edit{{
-			now:  "	write.queue.Relist = true\n",
+			now:  "		queue.Nested = mayBeUnder\n",
 			then: "",
 		}},
 	},
 	{
 		name: "one lease too many",
-		file: "internal/seqnode/batch.go",
+		file: "internal/leases/batch.go",
 		edits: []edit{{
 			now:  "len(v.queue) <= v.most",
 			then: "len(v.queue) <= v.most+1",
@@ -201,43 +205,55 @@ var defects = []defect{
 	},
 	{
 		name: "who came between two of a process is overlooked",
-		file: "internal/seqnode/crowd.go",
-		edits: []edit{{
-			now:  "if n.name.Seq-seq != int32(len(between))+1 {",
-			then: "if false {",
-		}},
+		file: "internal/order/number.go",
+		edits: []edit{
+			{
+				now:  "if next--; b.name.Seq != next || b.token < q.directory {",
+				then: "if next--; b.token < q.directory {",
+			},
+			{
+				now:  "return ahead, isClear, next-1 == q.mark.Seq",
+				then: "return ahead, isClear, true",
+			},
+		},
 	},
 	{
 		name: "a writer has the lock by what was known before",
-		file: "internal/seqnode/waiter.go",
+		file: "internal/order/way.go",
 		edits: []edit{{
-			now:  "if !w.intact(ctx) || w.node.q.Relist {",
-			then: "if !w.intact(ctx) {",
+			now:  "proves := !nested && q.rules.Ordered",
+			then: "proves := q.rules.Ordered",
 		}},
 	},
 	{
-		name:  "who is asked for, and is there, is taken for gone",
-		file:  "internal/seqnode/waiter.go",
-		edits: []edit{{now: "			return false, nil // it is there\n", then: ""}},
+		name: "who is asked for, and is there, is taken for gone",
+		file: "internal/seqnode/list.go",
+		edits: []edit{{
+			now:  "			c.there(asked, names[i])\n",
+			then: "			c.gone(asked, names[i])\n",
+		}},
 	},
 	{
 		name: "a kept place is used after its loss clock ran out",
 		from: 1700, // those before show nothing, and take minutes
-		file: "internal/seqnode/node.go",
+		file: "internal/znode/end.go",
 		edits: []edit{
 			{
 				now: "func (n *Node) SessionEnded(cause error) { n.Lose(cause) }",
 				then: "func (n *Node) SessionEnded(cause error) {\n" +
-					"	if n.shares != nil && len(n.sharers()) == 0 &&\n" +
-					"		errors.Is(cause, session.ErrSuspended) {\n" +
+					"	if n.life.tenants != nil && len(n.Tenants()) == 0 &&\n" +
+					"		errors.Is(cause, zkconn.ErrSuspended) {\n" +
 					"		return\n	}\n	n.Lose(cause)\n}",
 			},
-			{now: "	if n.rely() != nil {\n		return ErrGone\n	}\n", then: ""},
+			{
+				file: "internal/lockcache/share.go",
+				now:  "	if sh.Check() != nil {\n		return znode.ErrGone\n	}\n",
+			},
 		},
 	},
 	{
 		name: "the znode of a hold that has ended goes before its margin is over",
-		file: "internal/seqnode/node.go",
+		file: "internal/znode/end.go",
 		edits: []edit{{
 			now:  "		_ = n.s.Pause(context.Background(), stays)",
 			then: "		_ = stays",
@@ -245,26 +261,26 @@ var defects = []defect{
 	},
 	{
 		name: "passes without bound while another process waits",
-		file: "internal/seqnode/stay.go",
+		file: "internal/lockcache/generation.go",
 		edits: []edit{{
-			now:  "	return max(0, st.q.Keep.Passes-st.passes)",
+			now:  "	return max(0, g.policy.MaxHandovers-g.handovers)",
 			then: "	return noBound",
 		}},
 	},
 	{
 		name: "an idle place is kept when a znode joins behind",
-		file: "internal/seqnode/stay.go",
+		file: "internal/lockcache/generation.go",
 		edits: []edit{{
-			now:  "return st.closed || st.contended || time",
-			then: "return st.closed || time",
+			now:  "return g.closed || g.contended || time",
+			then: "return g.closed || time",
 		}},
 	},
 	{
 		name: "a reader is let in beside a kept read place while a writer waits",
-		file: "internal/seqnode/stay.go",
+		file: "internal/lockcache/generation.go",
 		edits: []edit{{
-			now:  "	case st.place.together:\n		return 0\n",
-			then: "	case st.place.together:\n		return noBound\n",
+			now:  "	case g.entry.together:\n		return 0\n",
+			then: "	case g.entry.together:\n		return noBound\n",
 		}},
 	},
 	{
@@ -379,24 +395,25 @@ func runMutant(t *testing.T, simulator string, env ...string) (out string, faile
 // build returns a test binary of this package in which the library has the defect.
 func (d defect) build(t *testing.T) string {
 	t.Helper()
-	source, err := filepath.Abs(filepath.Join("..", "..", filepath.FromSlash(d.file)))
-	require.NoError(t, err)
-	text, err := os.ReadFile(source)
-	require.NoError(t, err)
-	for _, e := range d.edits {
+	dir := t.TempDir()
+	overlay := filepath.Join(dir, "overlay.json")
+	binary := filepath.Join(dir, "simulator.test")
+	mutants := map[string]string{} // by the source
+	for i, e := range d.edits {
+		file := cmp.Or(e.file, d.file)
+		source, err := filepath.Abs(filepath.Join("..", "..", filepath.FromSlash(file)))
+		require.NoError(t, err)
+		text, err := os.ReadFile(cmp.Or(mutants[source], source))
+		require.NoError(t, err)
 		require.Equal(
 			t, 1, strings.Count(string(text), e.now), "%s must have exactly once: %s",
-			d.file, e.now,
+			file, e.now,
 		)
+		mutants[source] = filepath.Join(dir, strconv.Itoa(i)+".go")
 		text = []byte(strings.Replace(string(text), e.now, e.then, 1))
+		require.NoError(t, os.WriteFile(mutants[source], text, 0o600))
 	}
-	dir := t.TempDir()
-	mutant, overlay := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
-	binary := filepath.Join(dir, "simulator.test")
-	require.NoError(t, os.WriteFile(mutant, text, 0o600))
-	replaced, err := json.Marshal(map[string]map[string]string{
-		"Replace": {source: mutant},
-	})
+	replaced, err := json.Marshal(map[string]map[string]string{"Replace": mutants})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(overlay, replaced, 0o600))
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off",

@@ -40,18 +40,19 @@ func (an *analysis) checkPassed(
 			a.grantedAt <= from || a.grantedAt >= until {
 			continue
 		}
+		// A place whose turn comes by a notification does not know yet who is behind it.
 		first := began[a.node]
+		knows := first.grantedAt + an.limits.Notice
 		switch {
 		case a.mode == Exclusive && a != first:
 			passes[a.node]++
-			if passes[a.node] > an.limits.Passes {
+			if passes[a.node] > an.limits.Passes && a.grantedAt > knows {
 				return an.violation("passes", path, a.grantedAt,
 					"%v came by %s, passed on %d times while %v waited behind it",
 					a, a.node, passes[a.node], b)
 			}
-		// A place whose turn comes by a notification does not know yet who is behind it.
 		case a.mode == Shared && b.mode == Exclusive &&
-			a.calledAt > first.grantedAt+an.limits.Notice:
+			a.calledAt > knows:
 			return an.violation("passes", path, a.grantedAt,
 				"%v was let in by %s while %v waited behind it", a, a.node, b)
 		}

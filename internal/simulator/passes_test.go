@@ -43,6 +43,13 @@ func TestCheckPasses(t *testing.T) {
 			want: []string{"passes"},
 		},
 		{name: "before it was known", text: keptBy("exclusive"), limits: limits(1, 30)},
+		{
+			name: "before the place knew who is behind it",
+			text: strings.NewReplacer(
+				"	21 called", "	11 called", "	22 queued", "	12 queued",
+			).Replace(keptBy("exclusive")),
+			limits: limits(0, 41),
+		},
 		{name: "not checked", text: keptBy("exclusive"), limits: limits(1, 0)},
 		{
 			name:   "there were faults",

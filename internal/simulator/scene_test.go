@@ -151,8 +151,10 @@ func (s *scene) unusual(random *rand.Rand, locks []simulator.Lock, special bool)
 	}
 }
 
-// toldInCalm is longer than the answer to a request and an event take together.
-const toldInCalm = 30 * time.Millisecond
+// toldInCalm is longer than what a holder needs that has no watch on its znode yet. That
+// is set 20 ms after the grant: its read is answered in the next session. Before that
+// there are the event, the handshake that tells of the end, and that of the new session.
+const toldInCalm = 60 * time.Millisecond
 
 // split parts those that are from those that are not.
 func split(

@@ -72,6 +72,7 @@ type dice struct{ *rand.Rand }
 
 // dice are those of one step.
 func (c Config) dice(worker, owner, number int) dice {
+	//nolint:gosec // none is negative
 	where := uint64(worker)<<48 | uint64(owner)<<32 | uint64(number)
 	return dice{rand.New(rand.NewPCG(c.Seed, where))}
 }

@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
-
-	"github.com/moby/moby/client"
-	"github.com/testcontainers/testcontainers-go"
 )
 
 // containerData is where ZooKeeper's official image keeps the data.
@@ -16,15 +12,19 @@ const containerData = "/data"
 
 // A containerHost runs a server in a container.
 type containerHost struct {
-	container *testcontainers.DockerContainer
-	api       client.APIClient
-	addr      string // for clients
+	program *program
+	id      string
+	addr    string // for clients
 }
 
 func (h *containerHost) dataDir() string { return containerData }
 
+func (h *containerHost) call(ctx context.Context, method string, reply any) error {
+	return h.program.call(ctx, method, args{"ID": h.id}, reply)
+}
+
 func (h *containerHost) start(ctx context.Context) error {
-	err := h.container.Start(ctx)
+	err := h.call(ctx, "Start", nil)
 	if err != nil && portTaken(err.Error()) {
 		err = errors.Join(errPortTaken, err)
 	}
@@ -56,7 +56,7 @@ func (h *containerHost) kill(ctx context.Context) error {
 		return err
 	}
 	for {
-		state, err := h.container.State(ctx)
+		state, err := h.state(ctx)
 		if err != nil || !state.Running {
 			return err
 		}
@@ -69,14 +69,23 @@ func (h *containerHost) kill(ctx context.Context) error {
 }
 
 func (h *containerHost) signal(ctx context.Context, name string) error {
-	_, err := h.api.ContainerKill(
-		ctx, h.container.GetContainerID(), client.ContainerKillOptions{Signal: name},
-	)
-	return err
+	return h.program.call(ctx, "Signal", args{"ID": h.id, "Name": name}, nil)
+}
+
+// A containerState tells whether a container runs, and how it ended.
+type containerState struct {
+	Running  bool
+	ExitCode int
+	Error    string
+}
+
+func (h *containerHost) state(ctx context.Context) (state containerState, err error) {
+	err = h.call(ctx, "State", &state)
+	return state, err
 }
 
 func (h *containerHost) ended(ctx context.Context) error {
-	state, err := h.container.State(ctx)
+	state, err := h.state(ctx)
 	if err != nil || state.Running {
 		return err
 	}
@@ -86,21 +95,14 @@ func (h *containerHost) ended(ctx context.Context) error {
 	)
 }
 
-// remove does not stop the container first: there is nothing to save, and a frozen one
-// would not listen.
 func (h *containerHost) remove(ctx context.Context) error {
-	return h.container.Terminate(ctx, testcontainers.StopTimeout(0))
+	return h.call(ctx, "Remove", nil)
 }
 
 func (h *containerHost) log(ctx context.Context) string {
-	r, err := h.container.Logs(ctx)
-	if err != nil {
+	var log struct{ Text string }
+	if err := h.call(ctx, "Log", &log); err != nil {
 		return err.Error()
 	}
-	defer r.Close()
-	text, err := io.ReadAll(r)
-	if err != nil {
-		return err.Error()
-	}
-	return string(text)
+	return log.Text
 }

@@ -5,103 +5,104 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/moby/moby/api/types/container"
-	dockernet "github.com/moby/moby/api/types/network"
-	"github.com/moby/moby/client"
-	"github.com/testcontainers/testcontainers-go"
-	"github.com/testcontainers/testcontainers-go/log"
-	"github.com/testcontainers/testcontainers-go/network"
 )
 
 // defaultImage is the official image of the version that the tests are known to pass
 // with.
 const defaultImage = "zookeeper:3.9.3"
 
+// insidePort is where a server in a container serves clients.
+const insidePort = 2181
+
 // An engine runs servers in containers.
 type engine struct {
-	provider *testcontainers.DockerProvider
-	host     string // where the published ports are
-	image    string
+	program *program
+	host    string // where the published ports are
+	image   string
 }
 
-// findEngine returns the engine that testcontainers finds, if it answers and has the
-// image. It looks once: where a pull fails, it would fail for every test.
+// findEngine returns the engine that the program finds, if it answers and has the image.
+// It looks once: if a pull fails, it would fail for every test.
 var findEngine = sync.OnceValues(func() (*engine, error) {
-	log.SetDefault(log.NewNoopLogger()) // it would greet on standard error
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	// For the build of the program and the pull, which both may download much; less than
+	// go test's own limit.
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()
-	// Not NewDockerProvider: that knows no default network, and puts every container into
-	// one more of its own.
-	found, err := testcontainers.ProviderDefault.GetProvider()
+	dir, err := programDir()
 	if err != nil {
 		return nil, err
 	}
-	provider, ok := found.(*testcontainers.DockerProvider)
-	if !ok {
-		return nil, fmt.Errorf("testcontainers gives a %T", found)
-	}
-	if err := provider.Health(ctx); err != nil {
-		return nil, err
-	}
-	host, err := provider.DaemonHost(ctx)
+	p, err := startProgram(dir)
 	if err != nil {
 		return nil, err
 	}
-	if host == "localhost" {
-		host = loopback // it may mean ::1 too, where nothing is published
-	}
-	e := &engine{provider: provider, host: host, image: os.Getenv("ZOOKEEPER_IMAGE")}
+	e := &engine{program: p, image: os.Getenv("ZOOKEEPER_IMAGE")}
 	if e.image == "" {
 		e.image = defaultImage
 	}
-	return e, e.pull()
+	var place struct{ Host string }
+	if err := p.call(ctx, "Find", args{"Name": e.image}, &place); err != nil {
+		return nil, errors.Join(err, p.client.Close())
+	}
+	e.host = place.Host
+	if e.host == "localhost" {
+		e.host = loopback // it may mean ::1 too, where nothing is published
+	}
+	return e, nil
 })
 
-// pull gets the image unless it is there. It tries once, while testcontainers would try
-// for a quarter of an hour.
-func (e *engine) pull() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	api := e.provider.Client()
-	if _, err := api.ImageInspect(ctx, e.image); err == nil {
-		return nil
+// mayHaveEngine returns whether there is a trace of a container engine where
+// testcontainers looks for one. Without any, nothing has to be built to know that there
+// is none.
+func mayHaveEngine() bool {
+	if runtime.GOOS == "windows" || os.Getenv("DOCKER_HOST") != "" {
+		return true
 	}
-	response, err := api.ImagePull(ctx, e.image, client.ImagePullOptions{})
-	if err == nil {
-		err = response.Wait(ctx)
+	traces := []string{"/var/run/docker.sock"}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		traces = append(traces, filepath.Join(dir, "docker.sock"))
 	}
-	if err != nil {
-		return fmt.Errorf("pull %s: %w", e.image, err)
+	if home, err := os.UserHomeDir(); err == nil {
+		for _, name := range []string{
+			".testcontainers.properties", ".docker/run/docker.sock",
+			".docker/desktop/docker.sock",
+		} {
+			traces = append(traces, filepath.Join(home, name))
+		}
 	}
-	return nil
+	for _, trace := range traces {
+		if _, err := os.Stat(trace); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// A spec describes a container to the program: Spec in ./containers.
+type spec struct {
+	Image    string
+	Env      map[string]string
+	Files    map[string]string
+	Alias    string
+	Port     int
+	HostIP   string
+	HostPort int
 }
 
 func (e *engine) prepare(ctx context.Context, s settings) (*Cluster, error) {
-	c := &Cluster{
-		kind:    "container",
-		cleanUp: func(context.Context) error { return e.provider.Close() },
-	}
 	ports, err := freePorts(s.servers)
 	if err != nil {
-		return c, err
+		return nil, err
 	}
-	var nets, lines []string
+	var lines []string
 	if s.servers > 1 {
-		shared, err := network.New(ctx)
-		if err != nil {
-			return c, fmt.Errorf("zkserver: create a network: %w", err)
-		}
-		c.cleanUp = func(ctx context.Context) error {
-			return errors.Join(shared.Remove(ctx), e.provider.Close())
-		}
-		nets = append(nets, shared.Name)
 		// Its own name may be known to a server a moment later than the server wants to
 		// listen there.
 		lines = append(lines, "quorumListenOnAllIPs=true")
@@ -109,63 +110,60 @@ func (e *engine) prepare(ctx context.Context, s settings) (*Cluster, error) {
 			lines = append(lines, fmt.Sprintf("server.%d=%s:2888:3888", i+1, alias(i+1)))
 		}
 	}
+	specs := make([]spec, len(ports))
 	for i, port := range ports {
-		made, err := e.provider.CreateContainer(ctx, e.request(i+1, port, nets, s, lines))
-		if one, ok := made.(*testcontainers.DockerContainer); ok && one != nil {
-			addr := net.JoinHostPort(e.host, strconv.Itoa(port))
-			c.Servers = append(c.Servers, &Server{
-				Addr: addr,
-				host: &containerHost{one, e.provider.Client(), addr},
-			})
+		specs[i] = e.spec(i+1, port, s, lines)
+	}
+	var made struct {
+		Containers []string
+		Network    string
+	}
+	err = e.program.call(ctx, "Prepare", args{"Containers": specs}, &made)
+	if err != nil {
+		return nil, fmt.Errorf("zkserver: %w", err)
+	}
+	c := &Cluster{kind: "container", cleanUp: func(ctx context.Context) error {
+		if made.Network == "" {
+			return nil
 		}
-		if err != nil {
-			return c, fmt.Errorf("zkserver: create a container of %s: %w", e.image, err)
-		}
+		return e.program.call(ctx, "Remove", args{"ID": made.Network}, nil)
+	}}
+	for i, port := range ports {
+		addr := net.JoinHostPort(e.host, strconv.Itoa(port))
+		c.Servers = append(c.Servers, &Server{
+			Addr: addr, host: &containerHost{e.program, made.Containers[i], addr},
+		})
 	}
 	return c, nil
 }
 
 func alias(id int) string { return fmt.Sprintf("zk%d", id) }
 
-// request describes a container of which the image's entry point has little to do: it
-// finds a zoo.cfg, and so the same one serves as for a local server.
-func (e *engine) request(
-	id, port int, nets []string, s settings, lines []string,
-) testcontainers.ContainerRequest {
-	const inside = 2181
-	expose := dockernet.MustParsePort(fmt.Sprintf("%d/tcp", inside))
-	binding := dockernet.PortBinding{HostPort: strconv.Itoa(port)}
-	if e.host == loopback {
-		binding.HostIP = netip.MustParseAddr(loopback)
-	}
+// spec describes a container of which the image's entry point has little to do: it finds
+// a zoo.cfg, and so the same one serves as for a local server.
+func (e *engine) spec(id, port int, s settings, lines []string) spec {
 	// A restarted member may come back with another address; Java would remember the old
 	// one for half a minute.
 	flags := append(
 		[]string{"-Dsun.net.inetaddr.ttl=0", "-Dsun.net.inetaddr.negative.ttl=0"},
 		s.jvm...,
 	)
-	request := testcontainers.ContainerRequest{
-		Image:        e.image,
-		ExposedPorts: []string{expose.String()},
+	made := spec{
+		Image: e.image,
 		Env: map[string]string{
 			"ZOO_MY_ID":  strconv.Itoa(id),
 			"JMXDISABLE": "true",
 			"JVMFLAGS":   strings.Join(flags, " "),
 		},
-		Files: []testcontainers.ContainerFile{{
-			Reader:            strings.NewReader(s.zooCfg(containerData, inside, lines)),
-			ContainerFilePath: "/conf/zoo.cfg",
-			FileMode:          0o644,
-		}},
-		// A fixed port: one of the engine's choice would be another one after a restart.
-		HostConfigModifier: func(hc *container.HostConfig) {
-			hc.PortBindings = dockernet.PortMap{expose: {binding}}
+		Files: map[string]string{
+			"/conf/zoo.cfg": s.zooCfg(containerData, insidePort, lines),
 		},
-		Networks:       nets,
-		NetworkAliases: map[string][]string{},
+		Alias:    alias(id),
+		Port:     insidePort,
+		HostPort: port,
 	}
-	for _, name := range nets {
-		request.NetworkAliases[name] = []string{alias(id)}
+	if e.host == loopback {
+		made.HostIP = loopback
 	}
-	return request
+	return made
 }

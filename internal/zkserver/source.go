@@ -32,7 +32,11 @@ func findSource() (source, error) {
 		)
 	}
 	none := []error{errNone}
-	if run != "local" {
+	switch {
+	case run == "local":
+	case run == "" && !mayHaveEngine():
+		none = append(none, errors.New("container: no trace of a container engine"))
+	default:
 		e, err := findEngine()
 		if err == nil {
 			return e, nil

@@ -6,7 +6,10 @@
 //  1. ZOOKEEPER_SERVERS ("host:port,host:port"), for [Shared] and [Find] only: what
 //     others use too is not ours to kill.
 //  2. A container engine, through testcontainers-go, if one answers and has, or can pull,
-//     the image: ZOOKEEPER_IMAGE, or the official image of a pinned version.
+//     the image: ZOOKEEPER_IMAGE, or the official image of a pinned version. What needs
+//     testcontainers-go is a program in a module of its own, ./containers. This package
+//     builds and starts it once per process. It needs the sources for that, and cannot
+//     find them if it is built with -trimpath.
 //  3. A local installation, run as child processes on free ports: the release in
 //     ZOOKEEPER_HOME, or Debian's package libzookeeper-java. Java is that of JAVA_HOME,
 //     or the one in PATH.
@@ -19,7 +22,7 @@
 // Those that depend on what only the real one has say so with [Real], and are skipped.
 //
 // The servers that it starts listen on loopback, unless the container engine runs on
-// another machine. Local ones end with the process that started them, however it ends.
+// another machine. All end with the process that started them, however it ends.
 //
 // A [Cluster] may be used by any number of goroutines, a [Server] by one at a time.
 package zkserver

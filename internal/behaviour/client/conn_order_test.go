@@ -1,0 +1,274 @@
+package client_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
+)
+
+// An orderedConn keeps the order of its Conn and says so. It counts the lists.
+type orderedConn struct {
+	recipes.Conn
+	lists atomic.Int32
+}
+
+var _ recipes.OrderedConn = (*orderedConn)(nil)
+
+func (c *orderedConn) Unwrap() recipes.Conn     { return c.Conn }
+func (c *orderedConn) KeepsOrder() recipes.Conn { return c }
+
+func (c *orderedConn) Children(path string) ([]string, *zk.Stat, error) {
+	c.lists.Add(1)
+	return c.Conn.Children(path)
+}
+
+// A lateClient has all that a Client has, but its events come late.
+type lateClient struct {
+	*recipes.Client
+	late *locktest.LateConn
+}
+
+func (c *lateClient) Unwrap() recipes.Conn { return c.Client }
+
+func (c *lateClient) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+	return c.late.GetW(path)
+}
+
+func (c *lateClient) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+	return c.late.ChildrenW(path)
+}
+
+// A lateOrderedConn has all that an orderedConn has, but its events come late: it
+// inherits the method by which that one promises the order.
+type lateOrderedConn struct {
+	*orderedConn
+	late *locktest.LateConn
+}
+
+func (c *lateOrderedConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+	return c.late.GetW(path)
+}
+
+func (c *lateOrderedConn) ChildrenW(
+	path string,
+) ([]string, *zk.Stat, <-chan zk.Event, error) {
+	return c.late.ChildrenW(path)
+}
+
+// lateBy is how late an event is: later than all else that a test does.
+const lateBy = time.Minute
+
+// lateWrappers make the events late that concern paths with a suffix.
+var lateWrappers = map[string]func(c *recipes.Client, suffix string) recipes.Conn{
+	"has a Conn inside": func(c *recipes.Client, suffix string) recipes.Conn {
+		return locktest.Late(c, suffix, lateBy)
+	},
+	"embeds a Client": func(c *recipes.Client, suffix string) recipes.Conn {
+		return &lateClient{c, locktest.Late(c, suffix, lateBy)}
+	},
+	"embeds an ordered Conn": func(c *recipes.Client, suffix string) recipes.Conn {
+		return &lateOrderedConn{
+			&orderedConn{Conn: c}, locktest.Late(c, suffix, lateBy),
+		}
+	},
+	"is inside an ordered Conn": func(c *recipes.Client, suffix string) recipes.Conn {
+		return &orderedConn{Conn: locktest.Late(c, suffix, lateBy)}
+	},
+}
+
+// A wrapper may pass events on by goroutines, so that answers overtake them. The event
+// that tells that a directory was deleted then comes after the answer to a create in the
+// next directory of that name, whose number proves nothing.
+func TestTheNextNumberWhereEventsComeLate(t *testing.T) {
+	for name, wrap := range lateWrappers {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFrontBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				conn := wrap(b.Ours, "/locks")
+				lock, err := recipes.NewInterProcessMutex(conn, "/locks")
+				require.NoError(t, err)
+				locktest.UseTimes(t, lock, locktest.FrontUses)
+				require.NoError(t, b.Other.Delete("/locks", -1))
+				theirs := b.Mutex(t, b.Other, "/locks")
+				locktest.UseTimes(t, theirs, locktest.FrontUses-1)
+				ctx := locktest.Owner(t)
+				require.NoError(t, theirs.Acquire(ctx)) // with our last number
+
+				acquired := locktest.Start(func() error {
+					return lock.Acquire(locktest.Owner(t))
+				})
+				time.Sleep(lateBy / 2)
+				require.Empty(t, acquired, "two holders")
+				require.NoError(t, theirs.Release(ctx))
+				require.NoError(t, <-acquired)
+			})
+		})
+	}
+}
+
+// A waiter behind one other is granted the lock by the event that tells that this one has
+// gone, if its own znode is there. Only a list tells that where the event of its own
+// deletion may come later.
+func TestTheOwnZnodeWhereEventsComeLate(t *testing.T) {
+	for name, wrap := range lateWrappers {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFrontBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				first := locktest.Join(t, b, 1)[0]
+				lock, err := recipes.NewInterProcessMutex(
+					wrap(b.Ours, "-0000000004"), "/lock") // its znode's number
+				require.NoError(t, err)
+				acquired := locktest.Start(func() error {
+					return lock.Acquire(locktest.Owner(t))
+				})
+				time.Sleep(time.Second)
+				second := locktest.Join(t, b, 1)[0]
+				own := locktest.Children(t, b.Other, "/lock")[1]
+				require.Contains(t, own, "-0000000004")
+
+				require.NoError(t, b.Other.Delete("/lock/"+own, -1))
+				require.NoError(t, b.Other.Delete(first, -1))
+				time.Sleep(lateBy / 2)
+				require.Empty(t, acquired, "granted beside %s", second)
+				require.NoError(t, b.Other.Delete(second, -1))
+				require.NoError(t, <-acquired)
+			})
+		})
+	}
+}
+
+// What a wrapper costs that does not promise the order: one list for each grant that
+// would need none.
+func TestCostOfAWrapperThatDoesNotPromiseTheOrder(t *testing.T) {
+	type unpromising struct{ *orderedConn }
+	lists := func(t *testing.T, wrap func(c *orderedConn) recipes.Conn) (n int32) {
+		locktest.InFrontBubble(t, func(t *testing.T, b *locktest.Bubble) {
+			c := &orderedConn{Conn: b.Ours}
+			lock, err := recipes.NewInterProcessMutex(wrap(c), "/lock")
+			require.NoError(t, err)
+			first := locktest.Join(t, b, 1)[0]
+			acquired := locktest.Start(func() error {
+				return lock.Acquire(locktest.Owner(t))
+			})
+			time.Sleep(time.Second)
+			require.NoError(t, b.Other.Delete(first, -1))
+			require.NoError(t, <-acquired)
+			n = c.lists.Load()
+		})
+		return n
+	}
+	promised := lists(t, func(c *orderedConn) recipes.Conn { return c })
+	require.Equal(t, int32(1), promised)
+	require.Equal(t, promised+1, lists(t, func(c *orderedConn) recipes.Conn {
+		return unpromising{c}
+	}))
+}
+
+// The next owner of a process is granted the lock without a list, which would not show
+// its znode any more.
+func TestTheHandOverInAProcessWhereEventsComeLate(t *testing.T) {
+	for name, wrap := range lateWrappers {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFrontBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				conn := wrap(b.Ours, "-0000000004") // the znode of the second owner
+				lock, err := recipes.NewInterProcessMutex(conn, "/lock")
+				require.NoError(t, err)
+				first := locktest.Owner(t)
+				require.NoError(t, lock.Acquire(first))
+				acquired := locktest.Start(func() error {
+					return lock.Acquire(locktest.Owner(t))
+				})
+				time.Sleep(time.Second)
+				third := locktest.Join(t, b, 1)[0]
+				second := locktest.Children(t, b.Other, "/lock")[1]
+				require.Contains(t, second, "-0000000004")
+				require.NoError(t, b.Other.Delete("/lock/"+second, -1))
+
+				require.NoError(t, lock.Release(first))
+				time.Sleep(lateBy / 2)
+				require.Empty(t, acquired, "granted beside %s", third)
+				require.NoError(t, b.Other.Delete(third, -1))
+				require.NoError(t, <-acquired)
+			})
+		})
+	}
+}
+
+// What late events cost others: a cached queue entry is given up that much later.
+func TestACachedEntryWhereEventsComeLate(t *testing.T) {
+	for name, wrap := range lateWrappers {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFrontBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				const passes = 3
+				lock, err := recipes.NewInterProcessMutex(wrap(b.Ours, "/lock"), "/lock",
+					recipes.WithCaching(time.Hour, passes))
+				require.NoError(t, err)
+				locktest.UseTimes(t, lock, 1)
+				time.Sleep(time.Second) // the entry is watched
+				theirs := b.Mutex(t, b.Other, "/lock")
+				began := time.Now()
+				acquired := locktest.Start(func() error {
+					return theirs.Acquire(locktest.Owner(t))
+				})
+				hold := func(context.Context, *recipes.Hold) error {
+					require.Empty(t, acquired, "two holders")
+					time.Sleep(time.Second)
+					require.Empty(t, acquired, "two holders")
+					return nil
+				}
+				for len(acquired) == 0 && time.Since(began) < 2*lateBy {
+					ctx := locktest.Owner(t)
+					err := recipes.Do(ctx, lock, hold, recipes.WaitAtMost(0))
+					if err != nil {
+						require.ErrorIs(t, err, recipes.ErrBusy)
+					}
+				}
+				require.NoError(t, <-acquired)
+				require.LessOrEqual(t, time.Since(began), lateBy+(passes+2)*time.Second)
+			})
+		})
+	}
+}
+
+// A holder whose znode somebody deletes is notified that much later.
+func TestALossByDeletionWhereEventsComeLate(t *testing.T) {
+	for name, wrap := range lateWrappers {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFrontBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				lock, err := recipes.NewInterProcessMutex(
+					wrap(b.Ours, "-0000000003"), "/lock")
+				require.NoError(t, err)
+				ctx := locktest.Owner(t)
+				require.NoError(t, lock.Acquire(ctx))
+				time.Sleep(time.Second) // its znode is watched
+				began, hold := time.Now(), lock.Hold(ctx)
+				b.Lose(t, hold)
+				require.WithinDuration(t, began.Add(lateBy), time.Now(), time.Second)
+				require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
+			})
+		})
+	}
+}
+
+// An incomparableConn cannot be compared with what its KeepsOrder returns.
+type incomparableConn struct {
+	recipes.Conn
+	_ []int
+}
+
+func (c incomparableConn) Unwrap() recipes.Conn     { return c.Conn }
+func (c incomparableConn) KeepsOrder() recipes.Conn { return c }
+
+func TestAnIncomparableConnIsNotOrdered(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		conn := &orderedConn{Conn: incomparableConn{Conn: b.Ours}}
+		lock, err := recipes.NewInterProcessMutex(conn, "/x")
+		require.NoError(t, err)
+		require.NoError(t, recipes.Do(t.Context(), lock, locktest.Nothing))
+	})
+}

@@ -1,0 +1,162 @@
+package client_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// faultConn plays an outage: every call fails at once, as it does for a moment in a real
+// one.
+type faultConn struct {
+	*zk.Conn
+	away  atomic.Bool
+	state zk.State // in an outage
+}
+
+var _ recipes.Conn = (*faultConn)(nil)
+
+func (f *faultConn) err() error {
+	if f.away.Load() {
+		return zk.ErrConnectionClosed
+	}
+	return nil
+}
+
+func (f *faultConn) State() zk.State {
+	if f.away.Load() {
+		return f.state
+	}
+	return f.Conn.State()
+}
+
+func (f *faultConn) Children(path string) ([]string, *zk.Stat, error) {
+	if err := f.err(); err != nil {
+		return nil, nil, err
+	}
+	return f.Conn.Children(path)
+}
+
+func (f *faultConn) Create(
+	path string, data []byte, flags int32, acl []zk.ACL,
+) (string, error) {
+	if err := f.err(); err != nil {
+		return "", err
+	}
+	return f.Conn.Create(path, data, flags, acl)
+}
+
+func (f *faultConn) Delete(path string, version int32) error {
+	if err := f.err(); err != nil {
+		return err
+	}
+	return f.Conn.Delete(path, version)
+}
+
+func (f *faultConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+	if err := f.err(); err != nil {
+		return nil, nil, nil, err
+	}
+	return f.Conn.GetW(path)
+}
+
+func (f *faultConn) Sync(path string) (string, error) {
+	if err := f.err(); err != nil {
+		return "", err
+	}
+	return f.Conn.Sync(path)
+}
+
+// What goes through a wrapper that plays an outage goes on when that is over: a holder
+// holds, a waiter waits, and what was released meanwhile is deleted.
+func TestAPlayedOutageIsOne(t *testing.T) {
+	for name, state := range map[string]zk.State{
+		"state not told": zk.StateHasSession,
+		"connecting":     zk.StateConnecting,
+		"disconnected":   zk.StateDisconnected,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const timeout = 10 * time.Second
+				cluster := zktest.Start(t)
+				addr := cluster.Leader().Addr()
+				other := locktest.Connect(t, cluster.Link("other"), addr, timeout)
+				conn := &faultConn{
+					Conn: locktest.ConnectBare(
+						t, cluster.Link("ours"), addr, timeout,
+					),
+					state: state,
+				}
+				mutex := func(path string) *recipes.InterProcessMutex {
+					lock, err := recipes.NewInterProcessMutex(conn, path,
+						recipes.WithSessionTimeout(timeout))
+					require.NoError(t, err)
+					return lock
+				}
+				taken, err := recipes.NewInterProcessMutex(other, "/wanted")
+				require.NoError(t, err)
+				theirs, ours := locktest.Owner(t), locktest.Owner(t)
+				require.NoError(t, taken.Acquire(theirs))
+				held, released, wanted := mutex("/held"), mutex(
+					"/released",
+				), mutex("/wanted")
+				require.NoError(t, held.Acquire(ours))
+				require.NoError(t, released.Acquire(ours))
+				waiting := locktest.Start(func() error { return wanted.Acquire(ours) })
+				time.Sleep(timeout)
+
+				conn.away.Store(true)
+				leaving := locktest.Start(func() error { return released.Release(ours) })
+				time.Sleep(timeout * 4 / 10)
+				require.Empty(t, waiting, "the waiter has given up")
+				conn.away.Store(false)
+				require.NoError(t, <-leaving)
+				time.Sleep(time.Second)
+				require.NoError(t, held.Hold(ours).Err())
+				require.NoError(t, taken.Release(theirs))
+				require.NoError(t, <-waiting)
+				require.NoError(t, wanted.Release(ours))
+				require.NoError(t, held.Release(ours))
+				for _, path := range []string{"/held", "/released", "/wanted"} {
+					children, _, err := other.Children(path)
+					require.NoError(t, err)
+					require.Empty(t, children, path)
+				}
+			})
+		})
+	}
+}
+
+// The client says zk.ErrClosing to whoever waits, and a wrapper passes that on.
+func TestAWrapperOfAClosedConnectionTellsWhoWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 10 * time.Second
+		cluster := zktest.Start(t)
+		addr := cluster.Leader().Addr()
+		other := locktest.Connect(t, cluster.Link("other"), addr, timeout)
+		taken, err := recipes.NewInterProcessMutex(other, "/wanted")
+		require.NoError(t, err)
+		theirs, ours := locktest.Owner(t), locktest.Owner(t)
+		require.NoError(t, taken.Acquire(theirs))
+		conn := &faultConn{
+			Conn: locktest.ConnectBare(t, cluster.Link("ours"), addr, timeout),
+		}
+		lock, err := recipes.NewInterProcessMutex(conn, "/wanted",
+			recipes.WithSessionTimeout(timeout))
+		require.NoError(t, err)
+		waiting := locktest.Start(func() error { return lock.Acquire(ours) })
+		time.Sleep(45 * time.Second)
+		conn.Close()
+		began := time.Now()
+		require.ErrorIs(t, <-waiting, zk.ErrConnectionClosed)
+		require.Less(t, time.Since(began), 300*time.Millisecond)
+	})
+}

@@ -1,0 +1,223 @@
+package election_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// seen is what Inspect finds, each "kind", with a star where it holds.
+func seen(t *testing.T, client *recipes.Client, path string) (found []string) {
+	t.Helper()
+	queue, err := recipes.Inspect(t.Context(), client, path)
+	require.NoError(t, err)
+	for _, p := range queue {
+		require.True(t, strings.HasPrefix(p.Node, path+"/"), p.Node)
+		require.NotZero(t, p.Session)
+		require.NotEmpty(t, p.Data)
+		if p.Holding {
+			p.Kind += "*"
+		}
+		found = append(found, p.Kind)
+	}
+	return found
+}
+
+// acquiring calls Acquire for an owner of its own, and lets it come as far as it comes.
+func acquiring(t *testing.T, acquire func(ctx context.Context) error) {
+	t.Helper()
+	ctx := locktest.Owner(t)
+	go func() { _ = acquire(ctx) }()
+	time.Sleep(time.Second) // virtual
+	synctest.Wait()
+}
+
+func TestInspectLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := locktest.ConnectThrough(t, zktest.Start(t), "ours")
+		require.Empty(t, seen(t, client, "/never"))
+
+		mutex, err := recipes.NewInterProcessMutex(client, "/mutex")
+		require.NoError(t, err)
+		acquiring(t, mutex.Acquire)
+		acquiring(t, mutex.Acquire)
+		require.Equal(t, []string{"lock*", "lock"}, seen(t, client, "/mutex"))
+		all, err := mutex.Participants(t.Context())
+		require.NoError(t, err)
+		queue, err := recipes.Inspect(t.Context(), client, "/mutex")
+		require.NoError(t, err)
+		require.Equal(t, all, queue)
+
+		rw, err := recipes.NewInterProcessReadWriteLock(client, "/rw")
+		require.NoError(t, err)
+		acquiring(t, rw.ReadLock().Acquire)
+		acquiring(t, rw.ReadLock().Acquire)
+		acquiring(t, rw.WriteLock().Acquire)
+		acquiring(t, rw.ReadLock().Acquire)
+		require.Equal(
+			t, []string{"read*", "read*", "write", "read"}, seen(t, client, "/rw"),
+		)
+		all, err = rw.WriteLock().Participants(t.Context())
+		require.NoError(t, err)
+		queue, err = recipes.Inspect(t.Context(), client, "/rw")
+		require.NoError(t, err)
+		require.Equal(t, all, queue)
+
+		ctx := locktest.Owner(t)
+		down, err := recipes.NewInterProcessReadWriteLock(client, "/down")
+		require.NoError(t, err)
+		require.NoError(t, down.WriteLock().Acquire(ctx))
+		require.NoError(t, down.ReadLock().Acquire(ctx))
+		require.ElementsMatch(t, []string{"write*", "read*"}, seen(t, client, "/down"))
+		client.Close()
+	})
+}
+
+// Each participant is judged among its own kind; strangers are none.
+func TestInspectOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := locktest.ConnectThrough(t, zktest.Start(t), "ours")
+		_, err := client.Create("/mixed", nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		for i, name := range []string{
+			"_c_x-latch-", "_c_x-latch-", "lock-", "__WRIT__", "config",
+		} {
+			path, flags := "/mixed/"+name, int32(zk.FlagEphemeral|zk.FlagSequence)
+			if name == "config" {
+				flags = 0
+			}
+			_, err := client.Create(
+				path, fmt.Append(nil, i), flags, zk.WorldACL(zk.PermAll),
+			)
+			require.NoError(t, err)
+		}
+		require.Equal(
+			t, []string{"latch*", "latch", "lock*", "write*"}, seen(t, client, "/mixed"),
+		)
+
+		_, err = recipes.Inspect(t.Context(), client, "bad")
+		require.ErrorIs(t, err, zk.ErrInvalidPath)
+		require.ErrorContains(t, err, `inspect: path "bad"`)
+		_, err = recipes.Inspect(t.Context(), nil, "/mixed")
+		require.ErrorContains(t, err, "nil")
+		client.Close()
+		_, err = recipes.Inspect(t.Context(), client, "/mixed")
+		require.ErrorIs(t, err, zk.ErrConnectionClosed)
+		require.ErrorContains(t, err, "inspect /mixed")
+	})
+}
+
+func TestInspectSemaphore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := locktest.ConnectThrough(t, zktest.Start(t), "ours")
+		s, err := recipes.NewInterProcessSemaphoreV2(client, "/semaphore", 2)
+		require.NoError(t, err)
+		var leases []*recipes.Lease
+		for range 4 {
+			acquiring(t, func(ctx context.Context) error {
+				lease, err := s.Acquire(ctx)
+				leases = append(leases, lease)
+				return err
+			})
+		}
+		require.Equal(t, []string{
+			"lease*", "lease*", "lease", "lock", "lock",
+		}, seen(t, client, "/semaphore"),
+			"two are granted, one waits for room, and both who wait stand at the gate")
+		require.Equal(
+			t, []string{"lease*", "lease*", "lease*"},
+			seen(t, client, "/semaphore/leases"),
+		)
+
+		require.NoError(t, leases[0].Release(t.Context()))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(
+			t, []string{"lease*", "lease*", "lease", "lock"},
+			seen(t, client, "/semaphore"),
+		)
+		client.Close()
+	})
+}
+
+// Leases are granted before the delete of the gate's znode is answered. Until then
+// nothing in ZooKeeper tells them from leases that wait for room.
+func TestInspectALeaseWhoseGateIsNotLeftYet(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		s, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/semaphore", 2)
+		require.NoError(t, err)
+		link := b.Cluster.Link("ours")
+		link.Delay(100*time.Millisecond, 100*time.Millisecond)
+		leases, err := s.AcquireN(t.Context(), 2)
+		require.NoError(t, err)
+		require.Equal(
+			t, []string{"lease*", "lease", "lock"}, seen(t, b.Other, "/semaphore"),
+		)
+		time.Sleep(time.Second)
+		require.NoError(t, leases[0].Err())
+		require.Equal(t, []string{"lease*", "lease*"}, seen(t, b.Other, "/semaphore"))
+	})
+}
+
+// A hundred participants with a megabyte each, whoever created them, cost a hundred
+// megabytes for each look.
+func TestParticipantsHaveTheBeginningOfTheirData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := locktest.ConnectThrough(t, zktest.Start(t), "ours")
+		for size, want := range map[int]int{
+			0: 0, 1: 1, 4096: 4096, 4097: 4096, 1e6: 4096,
+		} {
+			path := fmt.Sprint("/lock", size)
+			data := bytes.Repeat([]byte("x"), size)
+			lock, err := recipes.NewInterProcessMutex(
+				client, path, recipes.WithData(data))
+			require.NoError(t, err)
+			ctx := locktest.Owner(t)
+			require.NoError(t, lock.Acquire(ctx))
+			all, err := lock.Participants(ctx)
+			require.NoError(t, err)
+			inspected, err := recipes.Inspect(ctx, client, path)
+			require.NoError(t, err)
+			require.Equal(t, all, inspected)
+			require.Len(t, all, 1)
+			require.Equal(t, data[:want], append([]byte{}, all[0].Data...))
+			require.LessOrEqual(t, cap(all[0].Data), 2*4096, "the rest stays in memory")
+			require.Equal(t, size, all[0].DataSize)
+		}
+	})
+}
+
+// One participant that this session may not read made the whole queue invisible.
+func TestAParticipantThatMayNotBeReadIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := zktest.Start(t)
+		client := locktest.ConnectThrough(t, cluster, "ours")
+		other := locktest.ConnectThrough(t, cluster, "other")
+		lock, err := recipes.NewInterProcessMutex(client, "/lock")
+		require.NoError(t, err)
+		ctx := locktest.Owner(t)
+		require.NoError(t, lock.Acquire(ctx))
+		secret, err := recipes.NewInterProcessMutex(other, "/lock",
+			recipes.WithACL(zk.DigestACL(zk.PermAll, "user", "secret")))
+		require.NoError(t, err)
+		acquiring(t, secret.Acquire)
+
+		all, err := lock.Participants(ctx)
+		require.NoError(t, err)
+		require.Len(t, all, 2)
+		require.NotZero(t, all[0].Session)
+		require.True(t, all[0].Holding)
+		require.Equal(t, recipes.Participant{Node: all[1].Node, Kind: "lock"}, all[1])
+	})
+}

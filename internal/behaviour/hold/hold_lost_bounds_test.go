@@ -1,0 +1,105 @@
+package hold_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// A lossBound is a line of the table in docs/guarantees.md#how-long-a-silence-may-last: a
+// cut of that share of the session timeout
+// is no loss, whenever it begins.
+type lossBound struct {
+	name  string
+	held  float64 // for how long the lock was held before, in session timeouts
+	bare  bool    // on a *zk.Conn with WithSessionTimeout, not a Client
+	tick  bool    // WithServerTick tells that a session lasts for ten ticks
+	share float64
+}
+
+var lossBounds = []lossBound{
+	{"held for half a session timeout", 0.5, false, false, 0.52},
+	{"held for half a session timeout, bare", 0.5, true, false, 0.52},
+	{"held for half a session timeout, ticks told", 0.5, false, true, 0.56},
+	{"just acquired after an idle time", 0, false, false, 0.28},
+	{"just acquired after an idle time, bare", 0, true, false, 0.28},
+	{"just acquired after an idle time, ticks told", 0, false, true, 0.46},
+}
+
+// cutPhases are the times at which a cut begins, over a few heartbeats and the first
+// proof.
+const cutPhases = 23
+
+// survives tells whether a hold survives a silence of that share of the session timeout.
+func (b lossBound) survives(
+	t *testing.T, timeout time.Duration, phase int, share float64,
+) (survived bool) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		opts := []recipes.Option{recipes.WithSessionTimeout(timeout)}
+		if b.tick {
+			opts = append(opts, recipes.WithServerTick(timeout/10))
+		}
+		cluster := zktest.Start(t, zktest.WithTick(timeout/10))
+		link, addr := cluster.Link(holdersLink), cluster.Leader().Addr()
+		var conn recipes.Conn
+		if b.bare {
+			conn = locktest.ConnectBare(t, link, addr, timeout)
+		} else {
+			conn = locktest.Connect(t, link, addr, timeout)
+		}
+		lock, err := recipes.NewInterProcessMutex(conn, "/lock", opts...)
+		require.NoError(t, err)
+		time.Sleep(3*timeout + timeout*time.Duration(phase)/71) // the pings' phase, too
+		ctx := locktest.Owner(t)
+		require.NoError(t, lock.Acquire(ctx))
+		hold := lock.Hold(ctx)
+		held := time.Duration(b.held * float64(timeout))
+		time.Sleep(held + timeout*3/10*time.Duration(phase)/cutPhases)
+		require.NoError(t, hold.Err())
+		link.Stall(zktest.Both)
+		time.Sleep(time.Duration(share * float64(timeout)))
+		link.Heal()
+		time.Sleep(timeout)
+		survived = hold.Err() == nil
+		_ = lock.Release(ctx)
+	})
+	return survived
+}
+
+// docs/guarantees.md#how-long-a-silence-may-last: the cuts that are no loss. They are
+// silences: nothing gets through, and then what was on its way does. A reset connection
+// is away for as long as the cut and the new dial, before which go-zookeeper waits for a
+// second once it has tried all the servers that it knows.
+func TestTheCutsThatAreNoLoss(t *testing.T) {
+	for _, b := range lossBounds {
+		for _, timeout := range []time.Duration{
+			time.Second, 4 * time.Second, 10 * time.Second, 30 * time.Second,
+			60 * time.Second,
+		} {
+			t.Run(fmt.Sprint(b.name, " ", timeout), func(t *testing.T) {
+				lost := 0
+				for phase := range cutPhases {
+					require.True(
+						t, b.survives(t, timeout, phase, b.share), "phase %d", phase,
+					)
+					if !b.survives(t, timeout, phase, b.share+0.1) {
+						lost++
+					}
+				}
+				// Of longer ones less than half is presumed to be a tick; and a Client,
+				// which gives a silent server up after 0.57 T, may be back in time.
+				if timeout <= 20*time.Second && (!b.tick || b.held == 0) {
+					require.NotZero(t, lost, "the bound is far from what is true")
+				}
+			})
+		}
+	}
+}

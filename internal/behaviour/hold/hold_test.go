@@ -1,0 +1,260 @@
+package hold_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
+	"github.com/zkrecipes/recipes/internal/wiretap"
+	"github.com/zkrecipes/recipes/internal/zkserver"
+)
+
+// The error of a loss while the release waits for its answer differs from that of one
+// that was known before.
+func TestALossWithinTheRelease(t *testing.T) {
+	const within = "while it was being released"
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		link := s.Cluster.Link("ours")
+		err := recipes.Do(t.Context(), s.Lock, func(
+			_ context.Context, hold *recipes.Hold,
+		) error {
+			link.Freeze()
+			return hold.Err()
+		})
+		require.ErrorIs(t, err, recipes.ErrLockLost)
+		require.ErrorContains(
+			t, err, "recipes: release /lock: "+within+": the lock was lost: ",
+		)
+		link.Thaw()
+
+		semaphore, err := recipes.NewInterProcessSemaphoreV2(s.Ours, "/semaphore", 1)
+		require.NoError(t, err)
+		lease, err := semaphore.Acquire(t.Context())
+		require.NoError(t, err)
+		link.Freeze()
+		require.ErrorContains(t, lease.Release(t.Context()), within)
+		link.Thaw()
+		time.Sleep(time.Minute)
+
+		for name, lose := range map[string]func(*recipes.Hold){
+			"known before": func(hold *recipes.Hold) { s.Lose(t, hold) },
+			"deleted, and not seen": func(hold *recipes.Hold) {
+				require.NoError(t, s.Other.Delete(hold.Path(), -1))
+			},
+		} {
+			err := recipes.Do(t.Context(), s.Lock, func(
+				_ context.Context, hold *recipes.Hold,
+			) error {
+				lose(hold)
+				return nil
+			})
+			require.ErrorIs(t, err, recipes.ErrLockLost, name)
+			require.NotContains(t, err.Error(), within, name)
+		}
+	})
+}
+
+// A fencedStore returns an error for a write with a token lower than one that it has
+// seen.
+type fencedStore struct{ seen int64 }
+
+func (s *fencedStore) write(token int64) error {
+	if token < s.seen {
+		return fmt.Errorf("token %d is lower than %d", token, s.seen)
+	}
+	s.seen = token
+	return nil
+}
+
+// That Err is nil after the last write does not show that nobody else held the lock
+// before it: if the servers ended the session, or somebody deleted the znode, others can
+// be faster than what tells this process. The fencing token shows it, and so does Multi.
+func TestAnotherIsGrantedWhileErrIsStillNil(t *testing.T) {
+	for name, c := range map[string]struct {
+		end func(*locktest.Bubble, *recipes.Hold) bool
+		err error // of a transaction that is sent then
+	}{
+		"the servers end the session": {
+			func(b *locktest.Bubble, _ *recipes.Hold) bool {
+				return b.Cluster.ExpireSession(b.Ours.SessionID())
+			}, zk.ErrConnectionClosed, // its outcome is unknown
+		},
+		"the znode is deleted": {
+			func(b *locktest.Bubble, hold *recipes.Hold) bool {
+				return b.Other.Delete(hold.Path(), -1) == nil
+			}, recipes.ErrNodeDeleted,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				ctx, others := locktest.Owner(t), locktest.Owner(t)
+				require.NoError(t, b.Lock.Acquire(ctx))
+				hold, store := b.Lock.Hold(ctx), &fencedStore{}
+				require.NoError(t, store.write(hold.FencingToken()))
+				heirs := b.Mutex(t, b.Other, "/lock")
+				next := locktest.Start(func() error { return heirs.Acquire(others) })
+				const latency = 300 * time.Millisecond
+				b.Cluster.Link("ours").Delay(latency, latency)
+				time.Sleep(time.Second)
+
+				require.True(t, c.end(b, hold))
+				require.NoError(t, <-next)
+				require.NoError(t, store.write(heirs.Hold(others).FencingToken()))
+				// Here it would write, in the belief that it holds the lock.
+				require.EqualError(t, store.write(hold.FencingToken()), fmt.Sprintf(
+					"token %d is lower than %d", hold.FencingToken(), store.seen))
+				require.NoError(t, hold.Err(), "nobody has told it")
+				_, err := hold.Multi(&zk.CreateRequest{
+					Path: "/write", Acl: zk.WorldACL(zk.PermAll),
+				})
+				require.ErrorIs(t, err, c.err)
+				_, _, err = b.Other.Get("/write")
+				require.ErrorIs(t, err, zk.ErrNoNode)
+
+				require.NoError(t, heirs.Hold(others).Err())
+				require.ErrorIs(t, b.Lock.Release(ctx), recipes.ErrLockLost)
+				require.NoError(t, heirs.Release(others))
+			})
+		})
+	}
+}
+
+func TestHold(t *testing.T) {
+	t.Parallel()
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	lock, ctx := p.Mutex(path), locktest.Owner(t)
+	require.Nil(t, lock.Hold(ctx))
+	require.Empty(t, lock.LockPath(ctx))
+	require.False(t, lock.IsOwned(ctx))
+	require.False(t, lock.IsAcquiredInThisProcess())
+
+	require.NoError(t, lock.Acquire(ctx))
+	hold := lock.Hold(ctx)
+	require.Equal(t, lock.LockPath(ctx), hold.Path())
+	require.Equal(
+		t, []string{strings.TrimPrefix(hold.Path(), path+"/")}, p.Children(path),
+	)
+	const uuid = `[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`
+	require.Regexp(t, path+`/_c_`+uuid+`-lock-0000000000$`, hold.Path())
+	require.Nil(t, lock.Hold(locktest.Owner(t)), "another owner's")
+	require.True(t, lock.IsAcquiredInThisProcess())
+	_, stat, err := p.Conn.Get(hold.Path())
+	require.NoError(t, err)
+	require.Equal(t, p.Conn.SessionID(), stat.EphemeralOwner)
+	require.GreaterOrEqual(t, hold.FencingToken(), stat.Czxid)
+
+	require.NoError(t, lock.Acquire(ctx))
+	require.Same(t, hold, lock.Hold(ctx), "a re-entry is the same hold")
+	require.NoError(t, lock.Release(ctx))
+	require.NoError(t, lock.Release(ctx))
+	select {
+	case <-hold.Lost():
+		t.Fatal("a normal release closed Lost")
+	default:
+	}
+	require.NoError(t, hold.Err())
+	require.Nil(t, lock.Hold(ctx))
+}
+
+// Hold.Context ends with the hold, with its parent, and by its cancel; not by a release.
+func TestHoldContext(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		owner := locktest.Owner(t)
+		require.NoError(t, s.Lock.Acquire(owner))
+		hold := s.Lock.Hold(owner)
+		parent, end := context.WithCancelCause(t.Context())
+		child, cancelChild := hold.Context(parent)
+		defer cancelChild()
+		canceled, cancel := hold.Context(t.Context())
+		cancel()
+		require.ErrorIs(t, context.Cause(canceled), context.Canceled)
+		require.NoError(t, child.Err())
+		end(locktest.ErrChangedMind)
+		require.ErrorIs(t, context.Cause(child), locktest.ErrChangedMind)
+
+		ctx, cancel := hold.Context(t.Context())
+		defer cancel()
+		s.Lose(t, hold)
+		<-ctx.Done()
+		require.Equal(t, hold.Err(), context.Cause(ctx))
+		late, cancel := hold.Context(t.Context())
+		defer cancel()
+		require.Equal(
+			t, hold.Err(), context.Cause(late),
+			"of a hold that is lost it is done at once",
+		)
+		require.ErrorIs(t, s.Lock.Release(owner), recipes.ErrLockLost)
+
+		require.NoError(t, s.Lock.Acquire(owner))
+		released, cancel := s.Lock.Hold(owner).Context(t.Context())
+		defer cancel()
+		require.NoError(t, s.Lock.Release(owner))
+		synctest.Wait()
+		require.NoError(t, released.Err())
+	})
+}
+
+// The token must lie below the czxid of whoever joins later, although it may be the
+// parent's pzxid: also where somebody joined, or left, between our create and our list.
+func TestTokenWhenSomebodySlippedIn(t *testing.T) {
+	t.Parallel()
+	path := zkserver.Path(t)
+	p, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
+	_, err := other.Conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	created := p.Tap.NthReply(wiretap.Create, 1, wiretap.Pass)
+	var node string
+	var once sync.Once
+	p.Tap.OnRequest(func(request wiretap.Packet) wiretap.Verdict {
+		if request.Op == wiretap.GetChildren2 {
+			once.Do(func() {
+				<-created
+				node, err = other.Conn.CreateProtectedEphemeralSequential(
+					path+"/lock-", nil, zk.WorldACL(zk.PermAll),
+				)
+			})
+		}
+		return wiretap.Pass
+	})
+	lock, ctx := p.Mutex(path), locktest.Owner(t)
+	require.NoError(t, lock.Acquire(ctx))
+	require.NoError(t, err)
+	_, mine, err := p.Conn.Get(lock.LockPath(ctx))
+	require.NoError(t, err)
+	_, theirs, err := p.Conn.Get(node)
+	require.NoError(t, err)
+	require.Less(t, mine.Czxid, theirs.Czxid)
+	require.Equal(t, mine.Czxid, lock.Hold(ctx).FencingToken())
+	require.NoError(t, lock.Release(ctx))
+}
+
+func TestCheckGuardsAMulti(t *testing.T) {
+	t.Parallel()
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	lock, ctx := p.Mutex(path), locktest.Owner(t)
+	count := locktest.NewCounter(t, p)
+	set := &zk.SetDataRequest{
+		Path: count.Path, Data: binary.BigEndian.AppendUint64(nil, 7), Version: -1,
+	}
+	require.NoError(t, lock.Acquire(ctx))
+	hold := lock.Hold(ctx)
+	_, err := p.Conn.Multi(hold.Check(), set)
+	require.NoError(t, err)
+	require.NoError(t, lock.Release(ctx))
+	set.Data = binary.BigEndian.AppendUint64(nil, 8)
+	_, err = p.Conn.Multi(hold.Check(), set)
+	require.ErrorIs(t, err, zk.ErrNoNode)
+	n, err := count.Value(p.Conn)
+	require.NoError(t, err)
+	require.EqualValues(t, 7, n)
+}

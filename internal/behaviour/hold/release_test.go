@@ -1,0 +1,111 @@
+package hold_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// A multi lock's Release took a second in an outage for each member beyond the first.
+func TestAnOutageCostsAReleaseOneSecondInAll(t *testing.T) {
+	for name, c := range map[string]struct {
+		end     time.Duration // when ctx is done; 0: before
+		atLeast time.Duration
+	}{
+		"done before": {0, 0},
+		"done midway": {300 * time.Millisecond, 300 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := zktest.Start(t)
+				client := locktest.ConnectThrough(t, cluster, "ours")
+				nested, err := recipes.NewInterProcessMultiLock(client, []string{
+					"/a", "/b", "/c",
+				})
+				require.NoError(t, err)
+				mutex, err := recipes.NewInterProcessSemaphoreMutex(client, "/d")
+				require.NoError(t, err)
+				lock := recipes.NewInterProcessMultiLockOf(nested, mutex)
+				owner := locktest.Owner(t)
+				require.NoError(t, lock.Acquire(owner))
+				cluster.Link("ours").Stall(zktest.ToServer | zktest.ToClient)
+
+				ctx, cancel := context.WithTimeoutCause(
+					owner, c.end, locktest.ErrChangedMind,
+				)
+				defer cancel()
+				if c.end == 0 {
+					<-ctx.Done()
+				}
+				began := time.Now()
+				err = lock.Release(ctx)
+				took := time.Since(began)
+				require.ErrorIs(t, err, locktest.ErrChangedMind)
+				for _, path := range []string{"/a", "/b", "/c", "/d/leases"} {
+					require.ErrorContains(t, err, "not confirmed yet, "+path)
+				}
+				require.LessOrEqual(t, took, time.Second)
+				require.GreaterOrEqual(t, took, c.atLeast)
+				require.False(t, lock.IsAcquiredInThisProcess())
+				cluster.Link("ours").Heal()
+				time.Sleep(5 * time.Second)
+				for _, node := range cluster.Znodes() {
+					require.NotContains(t, node, "_c_", "it is deleted in the background")
+				}
+			})
+		})
+	}
+}
+
+// The client keeps a delete that it could not send, and sends it in the next session:
+// that the znode is gone then proves nothing.
+func TestAReleaseThatOutlivesItsSessionIsALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := zktest.Start(t, zktest.WithServers(3))
+		client := locktest.ConnectThrough(t, cluster, "ours")
+		lock, err := recipes.NewInterProcessMutex(client, "/lock")
+		require.NoError(t, err)
+		ctx := locktest.Owner(t)
+		require.NoError(t, lock.Acquire(ctx))
+		session := client.SessionID()
+		cluster.Link("ours").Stall(zktest.ToServer)
+		released := locktest.Start(func() error { return lock.Release(ctx) })
+		synctest.Wait()
+		cluster.Link("ours").Reset()       // the delete is lost
+		time.Sleep(100 * time.Millisecond) // it tries again, and the client to connect
+		cluster.ExpireSession(session)
+		time.Sleep(100 * time.Millisecond)
+		cluster.Link("ours").Heal()
+		require.ErrorIs(t, <-released, recipes.ErrLockLost)
+	})
+}
+
+// A member whose delete was answered is released, whatever becomes of another: the answer
+// that is in wins over a ctx that is done.
+func TestAReleaseThatWasAnsweredIsConfirmed(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var events locktest.Recorder
+		for range 20 {
+			ctx := locktest.Owner(t)
+			answered := b.Mutex(t, b.Ours, "/a", recipes.WithObserver(events.Observe))
+			unanswered := b.Mutex(t, b.Other, "/b")
+			lock := recipes.NewInterProcessMultiLockOf(answered, unanswered)
+			require.NoError(t, lock.Acquire(ctx))
+			b.Cluster.Link("other").Stall(zktest.Both)
+			within, cancel := context.WithTimeout(ctx, time.Second)
+			err := lock.Release(within)
+			cancel()
+			require.ErrorContains(t, err, "release /b: not confirmed yet")
+			require.NotContains(t, err.Error(), "release /a")
+			b.Cluster.Link("other").Heal()
+			time.Sleep(time.Minute)
+		}
+	})
+}

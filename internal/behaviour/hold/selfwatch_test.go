@@ -1,0 +1,196 @@
+package hold_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// resetWithoutWatches resets the connection of ours. The client asks once that its
+// watches be set again, and goes on without them where a busy server turns that away.
+func resetWithoutWatches(t *testing.T, b *locktest.Bubble) {
+	t.Helper()
+	link := b.Cluster.Link("ours")
+	link.Throttle(zktest.OpSetWatches)
+	link.Reset()
+	time.Sleep(3 * time.Second)
+	require.Equal(t, zk.StateHasSession, b.Ours.State())
+	link.Spare()
+}
+
+func TestADeletedHoldWhoseWatchWasNotSetAgain(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		ctx := locktest.Owner(t)
+		require.NoError(t, b.Lock.Acquire(ctx))
+		hold := b.Lock.Hold(ctx)
+		time.Sleep(locktest.Settle)
+		resetWithoutWatches(t, b)
+		require.NoError(t, hold.Err())
+		require.NoError(t, b.Other.Delete(hold.Path(), -1))
+		time.Sleep(locktest.Settle)
+		require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted,
+			"nobody has told the holder")
+	})
+}
+
+// What a waiter watches goes after an outage of seconds, behind which its watch was not
+// set again. The next poll is half a minute away.
+func TestAWaiterWhoseWatchWasNotSetAgain(t *testing.T) {
+	const timeout = 10 * time.Second
+	for _, bare := range []bool{false, true} {
+		t.Run(fmt.Sprint("bare: ", bare), func(t *testing.T) {
+			locktest.ForAllInBubbles(t, func(
+				t *testing.T, b *locktest.Bubble, k locktest.Kind,
+			) {
+				link, ours := b.Cluster.Link("ours"), recipes.Conn(b.Ours)
+				if bare {
+					link = b.Cluster.Link("bare")
+					ours = locktest.ConnectBare(t, link, b.Cluster.Names()[0], timeout)
+				}
+				theirs, err := k.MakeRival(b.Other, "/lock")
+				require.NoError(t, err)
+				lock, err := k.Make(ours, "/lock", recipes.WithSessionTimeout(timeout))
+				require.NoError(t, err)
+				owner := locktest.Owner(t)
+				require.NoError(t, theirs.Acquire(owner))
+				waiting := locktest.Start(func() error {
+					return lock.Acquire(locktest.Owner(t))
+				})
+				time.Sleep(5 * time.Second)
+				link.Throttle(zktest.OpSetWatches)
+				link.Cut()
+				time.Sleep(2 * time.Second)
+				link.Heal()
+				time.Sleep(3 * time.Second)
+				link.Spare()
+				require.NoError(t, theirs.Release(owner))
+				time.Sleep(locktest.Settle)
+				require.Len(t, waiting, 1, "it relies on the client's watch")
+				require.NoError(t, <-waiting)
+			})
+		})
+	}
+}
+
+// With several servers a plain connection is back within moments, between two looks at
+// its state. That it uses another server shows that it was away.
+func TestAWaiterWhoseWatchWasNotSetAgainUnseen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 10 * time.Second
+		cluster := zktest.Start(t, zktest.WithServers(3))
+		link := cluster.Link("bare")
+		bare := locktest.ConnectBare(t, link, strings.Join(cluster.Names(), ","), timeout)
+		other := locktest.ConnectThrough(t, cluster, "other")
+		theirs, err := recipes.NewInterProcessMutex(other, "/lock")
+		require.NoError(t, err)
+		lock, err := recipes.NewInterProcessMutex(
+			bare, "/lock", recipes.WithSessionTimeout(timeout))
+		require.NoError(t, err)
+		for range 20 { // each at another time between two looks
+			owner := locktest.Owner(t)
+			require.NoError(t, theirs.Acquire(owner))
+			waiting := locktest.Start(func() error {
+				return recipes.Do(locktest.Owner(t), lock, locktest.Nothing)
+			})
+			time.Sleep(5*time.Second + 7*time.Millisecond)
+			link.Throttle(zktest.OpSetWatches)
+			link.Reset()
+			time.Sleep(3 * time.Second)
+			link.Spare()
+			require.NoError(t, theirs.Release(owner))
+			time.Sleep(locktest.Settle)
+			require.Len(t, waiting, 1, "it relies on the client's watch")
+			require.NoError(t, <-waiting)
+		}
+	})
+}
+
+// The waiter knows that one other is ahead, and watches that. When it goes it is the
+// waiter's turn, if its own znode is there.
+func TestADeletedWaiterWhoseWatchWasNotSetAgain(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		locktest.UseTimes(t, b.Lock, 1)
+		ahead := locktest.Join(t, b, 2)
+		acquired := locktest.Start(func() error {
+			return b.Lock.Acquire(locktest.Owner(t))
+		})
+		time.Sleep(locktest.Settle)
+		own := slices.DeleteFunc(locktest.Znodes(b), func(node string) bool {
+			return slices.Contains(ahead, node)
+		})
+		require.Len(t, own, 1)
+		resetWithoutWatches(t, b)
+		require.NoError(t, b.Other.Delete(ahead[1], -1))
+		time.Sleep(2 * time.Minute) // it polls
+		behind := locktest.Join(t, b, 1)[0]
+		require.NoError(t, b.Other.Delete(own[0], -1))
+		time.Sleep(locktest.Settle)
+		require.NoError(t, b.Other.Delete(ahead[0], -1))
+		time.Sleep(locktest.Settle)
+		require.Empty(t, acquired, "granted without %s, beside %s", own[0], behind)
+		require.NoError(t, b.Other.Delete(behind, -1))
+		require.NoError(t, <-acquired)
+	})
+}
+
+// The watch on the directory, which tells that somebody else wants a kept place, is that
+// of one stay after the other.
+func TestAKeptPlaceWhoseWatchWasNotSetAgain(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		kept := b.Mutex(t, b.Ours, "/lock", recipes.WithCaching(locktest.LongIdle, 1))
+		locktest.UseTimes(t, kept, 1)
+		time.Sleep(locktest.Settle)
+		resetWithoutWatches(t, b)
+		for range 2 {
+			locktest.UseTimes(t, kept, 1)
+			time.Sleep(locktest.Settle)
+			visit := locktest.VisitLock(t, b.Mutex(t, b.Other, "/lock"))
+			require.True(t, visit.Holds(), "the place is not given up")
+			visit.Leave()
+		}
+	})
+}
+
+// Somebody who has given up has left a watch on the maximum. Who comes as the connection
+// is back, and nobody has looked at it yet, must not rely on that.
+func TestASharedMaximumWhoseWatchWasNotSetAgain(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		ctx := locktest.Owner(t)
+		require.NoError(t, recipes.SetSharedCount(ctx, b.Other, "/count", 1))
+		s, err := recipes.NewInterProcessSemaphoreV2Shared(b.Ours, "/s", "/count")
+		require.NoError(t, err)
+		require.NoError(t, b.Lock.Acquire(ctx), "so that somebody uses the connection")
+		leases, err := s.AcquireTimeout(ctx, 2, time.Second)
+		require.NoError(t, err)
+		require.Empty(t, leases)
+		link := b.Cluster.Link("ours")
+		link.Throttle(zktest.OpSetWatches)
+		link.Reset()
+		for b.Ours.State() == zk.StateHasSession {
+			time.Sleep(time.Millisecond)
+		}
+		for b.Ours.State() != zk.StateHasSession {
+			time.Sleep(time.Millisecond)
+		}
+		acquired := locktest.Start(func() error {
+			_, err := s.AcquireN(ctx, 2)
+			return err
+		})
+		time.Sleep(locktest.Settle)
+		link.Spare()
+		require.NoError(t, recipes.SetSharedCount(ctx, b.Other, "/count", 2))
+		time.Sleep(locktest.Settle)
+		require.NotEmpty(t, acquired, "nobody has told the waiter")
+		require.NoError(t, <-acquired)
+	})
+}

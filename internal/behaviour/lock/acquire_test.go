@@ -1,0 +1,922 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
+	"github.com/zkrecipes/recipes/internal/zkserver"
+)
+
+// owned returns a ctx that carries the owner of hold.
+func owned(t *testing.T, hold *recipes.Hold) context.Context {
+	t.Helper()
+	ctx, cancel := hold.Context(t.Context())
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestEveryLockIsReleasedByItsHold(t *testing.T) {
+	locktest.ForAll(t, func(t *testing.T, k locktest.Kind) {
+		path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+		lock, rival := k.Lock(p, path), k.NewRival(other, path)
+		ctx := t.Context()
+		first := locktest.Acquire(ctx, t, lock)
+		require.NotEmpty(t, first.Path())
+		require.NoError(t, first.Err())
+		require.Positive(t, first.FencingToken())
+		require.True(t, lock.IsAcquiredInThisProcess())
+		var before int
+		locktest.Eventually(t, func() bool {
+			nodes := k.Nodes(p, path)
+			before = len(nodes)
+			return !slices.ContainsFunc(nodes, locktest.AtTheGate)
+		}, "the place at the gate stays")
+		waiting := locktest.Start(func() error {
+			hold, err := recipes.Acquire(ctx, rival)
+			if err != nil {
+				return err
+			}
+			return errors.Join(first.Err(), hold.Release(ctx))
+		})
+		locktest.Eventually(
+			t, func() bool { return len(k.Nodes(p, path)) > before }, "no rival queues",
+		)
+		require.NoError(t, locktest.ReleaseElsewhere(t, first))
+		require.NoError(t, locktest.Within(t, waiting, "the rival's turn"))
+		require.False(t, lock.IsAcquiredInThisProcess())
+		require.ErrorIs(t, locktest.ReleaseElsewhere(t, first), recipes.ErrNotOwner)
+
+		second := locktest.Acquire(ctx, t, lock)
+		if !k.Cached {
+			require.Greater(t, second.FencingToken(), first.FencingToken())
+		}
+		require.ErrorIs(t, first.Release(ctx), recipes.ErrNotOwner)
+		require.True(t, lock.IsAcquiredInThisProcess(), "a later hold was released")
+		require.NoError(t, second.Release(ctx))
+		require.NoError(t, first.Err(), "a release is no loss")
+		k.AwaitNodes(other, path, 0)
+	})
+}
+
+func TestEveryLockTellsALossByItsHold(t *testing.T) {
+	locktest.ForAll(t, func(t *testing.T, k locktest.Kind) {
+		path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+		lock := k.Lock(p, path)
+		hold := locktest.Acquire(t.Context(), t, lock)
+		ctx := owned(t, hold)
+		var nodes []string
+		locktest.Eventually(t, func() bool {
+			nodes = k.Nodes(other, path)
+			return len(nodes) > 0
+		}, "there is no znode")
+		require.NoError(t, other.Conn.Delete(nodes[len(nodes)-1], -1))
+		locktest.Within(t, hold.Lost(), "Lost")
+		locktest.Within(t, ctx.Done(), "the ctx of the hold")
+		require.ErrorIs(t, context.Cause(ctx), recipes.ErrLockLost)
+		require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
+		require.ErrorIs(t, locktest.ReleaseElsewhere(t, hold), recipes.ErrLockLost)
+		require.ErrorIs(t, locktest.ReleaseElsewhere(t, hold), recipes.ErrNotOwner)
+		again := locktest.Acquire(t.Context(), t, lock)
+		require.ErrorIs(t, locktest.ReleaseElsewhere(t, hold), recipes.ErrNotOwner)
+		require.NoError(t, again.Err())
+		require.NoError(t, again.Release(t.Context()))
+		k.AwaitNodes(other, path, 0)
+	})
+}
+
+// Each call is an owner of its own, whatever the goroutine is and has.
+func TestEachAcquireIsAnOwnerOfItsOwn(t *testing.T) {
+	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
+		lock, err := k.Make(b.Ours, "/lock")
+		require.NoError(t, err)
+		if k.Recipe == "read lock" {
+			return // readers share
+		}
+		ctx := t.Context()
+		hold := locktest.Acquire(ctx, t, lock)
+		locktest.RequireBusy(ctx, t, lock)
+		locktest.RequireBusy(locktest.Owner(t), t, lock)
+		require.NoError(t, hold.Release(ctx))
+		require.NoError(t, lock.Acquire(ctx))
+		locktest.RequireBusy(ctx, t, lock)
+		require.NoError(t, lock.Release(ctx))
+	})
+}
+
+// What looks for its owner in a ctx finds it in that of Hold.Context only.
+func TestAHoldsContextCarriesItsOwner(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		other := b.Mutex(t, b.Ours, "/other")
+		hold := locktest.Acquire(t.Context(), t, b.Lock)
+		ctx := owned(t, hold)
+		require.Nil(t, b.Lock.Hold(t.Context()))
+		require.False(t, b.Lock.IsOwned(t.Context()))
+		require.ErrorIs(t, b.Lock.Release(t.Context()), recipes.ErrNotOwner)
+		require.Same(t, hold, b.Lock.Hold(ctx))
+		require.False(t, b.Lock.IsOwned(recipes.WithOwner(ctx)))
+
+		again := locktest.Acquire(ctx, t, b.Lock)
+		require.Same(t, hold, again)
+		require.NoError(t, again.Release(t.Context()))
+		require.EqualValues(t, 5, inside(ctx, t, b.Lock), "they re-enter")
+		require.EqualValues(t, 1, inside(ctx, t, other), "they are who they are")
+
+		both, cancel := locktest.Acquire(ctx, t, other).Context(ctx)
+		defer cancel()
+		require.True(t, other.IsOwned(both))
+		require.True(t, b.Lock.IsOwned(both))
+		require.False(t, other.IsOwned(ctx))
+		require.NoError(t, other.Release(both))
+		require.NoError(t, b.Lock.Release(both))
+		require.ErrorIs(t, hold.Release(ctx), recipes.ErrNotOwner)
+
+		// the owner lives on in the ctx
+		require.EqualValues(t, 5, inside(ctx, t, b.Lock))
+	})
+}
+
+// The hold's owner counts, and not that of the parent.
+func TestAHoldsContextOfAnotherOwnersContext(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		one, two := locktest.Owner(t), locktest.Owner(t)
+		other := b.Mutex(t, b.Ours, "/other")
+		hold := locktest.Acquire(one, t, b.Lock)
+		ctx, cancel := hold.Context(two)
+		defer cancel()
+		require.True(t, b.Lock.IsOwned(one))
+		require.True(t, b.Lock.IsOwned(ctx))
+		require.NoError(t, other.Acquire(two))
+		require.True(t, other.IsOwned(ctx))
+		require.NoError(t, other.Release(ctx))
+		require.NoError(t, hold.Release(two))
+
+		// the goroutine as the owner
+		require.NoError(t, b.Lock.Acquire(t.Context()))
+		ctx, cancel = b.Lock.Hold(t.Context()).Context(two)
+		defer cancel()
+		require.NoError(t, <-locktest.Start(func() error { return b.Lock.Release(ctx) }))
+		require.False(t, b.Lock.IsAcquiredInThisProcess())
+	})
+}
+
+func TestAHoldsContextIsOfBothSidesOfAReadWriteLock(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		lock, err := recipes.NewInterProcessReadWriteLock(b.Ours, "/rw")
+		require.NoError(t, err)
+		written := locktest.Acquire(t.Context(), t, lock.WriteLock())
+		ctx := owned(t, written)
+		read := locktest.Acquire(ctx, t, lock.ReadLock())
+		require.Equal(t, written.FencingToken(), read.FencingToken(), "a downgrade")
+		require.NoError(t, locktest.ReleaseElsewhere(t, written))
+		_, err = recipes.Acquire(ctx, lock.WriteLock())
+		require.ErrorIs(t, err, recipes.ErrUpgrade)
+		locktest.RequireBusy(t.Context(), t, lock.WriteLock())
+		require.NoError(t, locktest.ReleaseElsewhere(t, read))
+		require.NoError(t, locktest.Acquire(ctx, t, lock.WriteLock()).Release(ctx))
+	})
+}
+
+// An owner that ctx carried before re-enters: of WithOwner, and of Do.
+func TestAcquireAsTheOwnerOfItsContext(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		ctx := locktest.Owner(t)
+		require.NoError(t, b.Lock.Acquire(ctx))
+		hold := locktest.Acquire(ctx, t, b.Lock)
+		require.Same(t, b.Lock.Hold(ctx), hold)
+		require.NoError(t, hold.Release(t.Context()))
+		require.True(t, b.Lock.IsOwned(ctx))
+		require.NoError(t, hold.Release(t.Context()), "what the lock's Acquire acquired")
+		require.False(t, b.Lock.IsOwned(ctx))
+		require.ErrorIs(t, b.Lock.Release(ctx), recipes.ErrNotOwner)
+
+		other := b.Mutex(t, b.Ours, "/other")
+		require.NoError(t, recipes.Do(t.Context(), b.Lock, func(
+			ctx context.Context, held *recipes.Hold,
+		) error {
+			hold := locktest.Acquire(ctx, t, b.Lock)
+			require.Same(t, held, hold)
+			first := locktest.Acquire(ctx, t, other)
+			locktest.RequireBusy(ctx, t, other)
+			return errors.Join(hold.Release(ctx), first.Release(ctx))
+		}))
+		require.False(t, b.Lock.IsAcquiredInThisProcess())
+	})
+}
+
+// Re-entries share a hold, and each is undone once, by the hold or by the lock.
+func TestReleaseOfAReenteredHold(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		rw, err := recipes.NewInterProcessReadWriteLock(b.Ours, "/rw")
+		require.NoError(t, err)
+		multi, err := recipes.NewInterProcessMultiLock(b.Ours, []string{"/a", "/b"})
+		require.NoError(t, err)
+		for name, lock := range map[string]recipes.InterProcessLock{
+			"mutex": b.Lock, "write lock": rw.WriteLock(), "multi lock": multi,
+			"read lock": rw.ReadLock(),
+		} {
+			for _, loss := range []bool{false, true} {
+				hold := locktest.Acquire(t.Context(), t, lock)
+				ctx, want := owned(t, hold), error(nil)
+				require.Same(t, hold, locktest.Acquire(ctx, t, lock), name)
+				require.NoError(t, lock.Acquire(ctx))
+				if loss {
+					b.Lose(t, hold)
+					want = recipes.ErrLockLost
+					_, err := recipes.Acquire(ctx, lock)
+					require.ErrorIs(t, err, want, name)
+				}
+				for _, release := range []func(context.Context) error{
+					hold.Release, lock.Release, hold.Release,
+				} {
+					require.Equal(t, !loss, lock.IsAcquiredInThisProcess(), name)
+					require.ErrorIs(t, release(ctx), want, name)
+				}
+				require.False(t, lock.IsAcquiredInThisProcess(), name)
+				require.ErrorIs(t, hold.Release(ctx), recipes.ErrNotOwner, name)
+				require.ErrorIs(t, lock.Release(ctx), recipes.ErrNotOwner, name)
+			}
+		}
+	})
+}
+
+// A hold undoes nothing that its owner has acquired since.
+func TestAReleasedHoldLeavesLaterOnesAlone(t *testing.T) {
+	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
+		lock, err := k.Make(b.Ours, "/lock")
+		require.NoError(t, err)
+		ctx := locktest.Owner(t)
+		former := locktest.Acquire(ctx, t, lock)
+		require.NoError(t, lock.Release(ctx))
+		for _, lockToo := range []bool{false, true} {
+			hold := locktest.Acquire(ctx, t, lock)
+			require.ErrorIs(t, former.Release(ctx), recipes.ErrNotOwner)
+			require.NoError(t, hold.Err())
+			require.True(t, lock.IsAcquiredInThisProcess())
+			if lockToo {
+				require.NoError(t, lock.Release(ctx))
+			} else {
+				require.NoError(t, hold.Release(ctx))
+			}
+			require.False(t, lock.IsAcquiredInThisProcess())
+			former = hold
+		}
+	})
+}
+
+// Whoever releases at the same time, each acquisition is undone once.
+func TestHoldReleaseRacesWithTheLocksOwn(t *testing.T) {
+	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
+		lock, err := k.Make(b.Ours, "/lock")
+		require.NoError(t, err)
+		for range 20 {
+			ctx := locktest.Owner(t)
+			hold := locktest.Acquire(ctx, t, lock)
+			undone := 1
+			if k.Recipe != "semaphore" && k.Recipe != "semaphore mutex" {
+				require.Same(t, hold, locktest.Acquire(ctx, t, lock))
+				undone++
+			}
+			var done []<-chan error
+			for i := range 6 {
+				done = append(done, locktest.Start(func() error {
+					if i%2 == 0 {
+						return lock.Release(ctx)
+					}
+					return hold.Release(t.Context())
+				}))
+			}
+			for _, d := range done {
+				if err := <-d; err == nil {
+					undone--
+				} else {
+					require.ErrorIs(t, err, recipes.ErrNotOwner)
+				}
+			}
+			if !k.IsMulti() {
+				require.Zero(t, undone)
+			}
+			require.False(t, lock.IsAcquiredInThisProcess())
+		}
+	})
+}
+
+// A release that meets the loss, the end of WithMaxHold or the client's Close is one
+// release, and tells one of them.
+func TestHoldReleaseRacesWithTheEndOfTheHold(t *testing.T) {
+	ends := map[string]func(t *testing.T, b *locktest.Bubble, hold *recipes.Hold){
+		"the znode goes": func(_ *testing.T, b *locktest.Bubble, h *recipes.Hold) {
+			_ = b.Other.Delete(h.Path(), -1)
+		},
+		"the session ends": func(_ *testing.T, b *locktest.Bubble, _ *recipes.Hold) {
+			b.Cluster.ExpireSession(b.Ours.SessionID())
+		},
+		"WithMaxHold": func(*testing.T, *locktest.Bubble, *recipes.Hold) {},
+		"Close": func(_ *testing.T, b *locktest.Bubble, _ *recipes.Hold) {
+			b.Ours.Close()
+		},
+	}
+	const most = 10 * time.Second
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			locktest.ForAllInBubbles(t, func(
+				t *testing.T, b *locktest.Bubble, k locktest.Kind,
+			) {
+				for i := range 9 {
+					at := time.Duration(i-4) * 500 * time.Microsecond
+					if name == "Close" && i > 0 {
+						b.Ours = locktest.ConnectThrough(t, b.Cluster, "again")
+					}
+					lock, err := k.Make(b.Ours, "/lock", recipes.WithMaxHold(most))
+					require.NoError(t, err)
+					hold := locktest.Acquire(t.Context(), t, lock)
+					time.Sleep(most - 5*time.Millisecond)
+					ended := make(chan struct{})
+					time.AfterFunc(5*time.Millisecond, func() {
+						defer close(ended)
+						end(t, b, hold)
+					})
+					time.Sleep(5*time.Millisecond + at)
+					var outcomes []error
+					done := []<-chan error{
+						locktest.Start(func() error { return hold.Release(t.Context()) }),
+						locktest.Start(func() error { return hold.Release(t.Context()) }),
+					}
+					for _, d := range done {
+						if err := <-d; !errors.Is(err, recipes.ErrNotOwner) {
+							outcomes = append(outcomes, err)
+						}
+					}
+					if !k.IsMulti() {
+						require.Len(t, outcomes, 1, "at %v", at)
+					}
+					for _, err := range outcomes {
+						if err != nil {
+							require.ErrorIs(t, err, recipes.ErrLockLost, "at %v", at)
+						}
+					}
+					require.False(t, lock.IsAcquiredInThisProcess())
+					require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
+					<-ended
+				}
+			})
+		})
+	}
+}
+
+func TestAcquireWaitsAtMost(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		rival := locktest.Acquire(t.Context(), t, b.Mutex(t, b.Other, "/lock"))
+		for _, d := range []time.Duration{-1, 0, time.Second} {
+			began := time.Now()
+			hold, err := recipes.Acquire(t.Context(), b.Lock, recipes.WaitAtMost(d))
+			require.Nil(t, hold)
+			require.ErrorIs(t, err, recipes.ErrBusy)
+			require.ErrorContains(t, err, "acquire /lock")
+			require.Less(t, time.Since(began), max(d, 0)+250*time.Millisecond)
+		}
+		b.Cluster.Link("ours").Freeze()
+		hold, err := recipes.Acquire(
+			t.Context(), b.Lock, recipes.WaitAtMost(2*time.Second),
+		)
+		require.Nil(t, hold)
+		require.ErrorIs(t, err, recipes.ErrUnavailable)
+		b.Cluster.Link("ours").Thaw()
+		require.NoError(t, rival.Release(t.Context()))
+		hold, err = recipes.Acquire(t.Context(), b.Lock, recipes.WaitAtMost(time.Minute))
+		require.NoError(t, err)
+		require.NoError(t, hold.Release(t.Context()))
+
+		gone, cancel := context.WithCancelCause(t.Context())
+		cancel(locktest.ErrChangedMind)
+		hold, err = recipes.Acquire(gone, b.Lock)
+		require.Nil(t, hold)
+		require.ErrorIs(t, err, locktest.ErrChangedMind)
+	})
+}
+
+// ctx bounds the wait for the answer to a release, and not the release.
+func TestHoldReleaseIsBoundedByItsContext(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		hold := locktest.Acquire(t.Context(), t, b.Lock)
+		b.Cluster.Link("ours").Freeze()
+		soon, cancel := context.WithTimeoutCause(
+			t.Context(), time.Second, locktest.ErrChangedMind,
+		)
+		defer cancel()
+		began := time.Now()
+		err := hold.Release(soon)
+		require.ErrorIs(t, err, locktest.ErrChangedMind)
+		require.ErrorContains(t, err, "recipes: release /lock: not confirmed yet")
+		require.Equal(t, time.Second, time.Since(began))
+		require.False(t, b.Lock.IsAcquiredInThisProcess())
+		require.ErrorIs(t, hold.Release(soon), recipes.ErrNotOwner)
+		b.Cluster.Link("ours").Thaw()
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"/lock"}, b.Cluster.Znodes())
+	})
+}
+
+// nilCtx is what an error says of a nil ctx.
+const nilCtx = "ctx is nil; context.Background() is one without an end"
+
+func TestAcquireAndReleaseRefuse(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var none *recipes.InterProcessMutex
+		var nobody context.Context
+		for want, call := range map[string]func() (*recipes.Hold, error){
+			"recipes: Acquire: " + nilCtx: func() (*recipes.Hold, error) {
+				return recipes.Acquire(nobody, b.Lock)
+			},
+			"recipes: Acquire: lock is nil": func() (*recipes.Hold, error) {
+				return recipes.Acquire(t.Context(), nil)
+			},
+			"recipes: Acquire: option 2 is nil": func() (*recipes.Hold, error) {
+				return recipes.Acquire(t.Context(), b.Lock, recipes.WaitAtMost(0), nil)
+			},
+		} {
+			hold, err := call()
+			require.Nil(t, hold)
+			require.EqualError(t, err, want)
+		}
+		_, err := recipes.Acquire(t.Context(), none)
+		require.EqualError(t, err, "recipes: Acquire: lock is nil")
+		require.EqualError(t, recipes.Do(nobody, b.Lock, func(
+			context.Context, *recipes.Hold,
+		) error {
+			t.Error("fn runs")
+			return nil
+		}), "recipes: Do: "+nilCtx)
+		require.False(t, b.Lock.IsAcquiredInThisProcess())
+
+		for _, hold := range []*recipes.Hold{nil, {}} {
+			err := hold.Release(t.Context())
+			require.ErrorIs(t, err, recipes.ErrNotOwner)
+			require.ErrorContains(t, err, "this is a zero value")
+		}
+		hold := locktest.Acquire(t.Context(), t, b.Lock)
+		require.EqualError(t, hold.Release(nobody), "recipes: release a hold: "+nilCtx)
+		require.True(t, b.Lock.IsAcquiredInThisProcess())
+		require.NoError(t, hold.Release(t.Context()))
+	})
+}
+
+// An observer that ends Acquire leaves nothing held; one that ends Release has released.
+func TestAnObserverThatEndsAcquireOrRelease(t *testing.T) {
+	for name, end := range ends {
+		for _, kind := range []recipes.EventKind{
+			recipes.EventQueued, recipes.EventAcquired,
+		} {
+			t.Run(name+" at "+kind.String(), func(t *testing.T) {
+				forSabotaged(t, func(t *testing.T, s *sabotaged) {
+					s.arm(kind, end)
+					requireEnded(t, name, func() {
+						_, _ = recipes.Acquire(t.Context(), s.lock)
+					})
+					s.isFree(t, locktest.Owner(t))
+				})
+			})
+		}
+		t.Run(name+" at released", func(t *testing.T) {
+			forSabotaged(t, func(t *testing.T, s *sabotaged) {
+				hold := locktest.Acquire(t.Context(), t, s.lock)
+				s.arm(recipes.EventReleased, end)
+				requireEnded(t, name, func() { _ = hold.Release(t.Context()) })
+				require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
+				s.isFree(t, locktest.Owner(t))
+			})
+		})
+	}
+}
+
+// Any caller may release a semaphore mutex. The hold of the one who had acquired it says
+// so, and leaves the next one's alone.
+func TestAHoldThatAnotherCallerReleased(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/mutex")
+		require.NoError(t, err)
+		other := b.Mutex(t, b.Ours, "/other")
+		for _, lock := range []recipes.InterProcessLock{
+			m, recipes.NewInterProcessMultiLockOf(m, other),
+		} {
+			hold := locktest.Acquire(t.Context(), t, lock)
+			require.NoError(t, m.Release(t.Context()), "by the goroutine")
+			next := locktest.Acquire(t.Context(), t, m)
+			require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
+			require.True(t, m.IsAcquiredInThisProcess())
+			require.False(t, other.IsAcquiredInThisProcess(), "the rest is released")
+			_, err = hold.Multi()
+			require.ErrorIs(t, err, recipes.ErrNotOwner)
+			require.NoError(t, next.Release(t.Context()))
+		}
+	})
+}
+
+// The same at once: what Acquire has not got it does not return.
+func TestAcquireOfWhatAnotherCallerReleasesAtOnce(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var m *recipes.InterProcessSemaphoreMutex
+		m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/mutex",
+			recipes.WithObserver(func(ctx context.Context, e recipes.Event) {
+				if e.Kind == recipes.EventAcquired {
+					assert.NoError(t, m.Release(recipes.WithOwner(ctx)))
+				}
+			}))
+		require.NoError(t, err)
+		other := b.Mutex(t, b.Ours, "/other")
+		for _, lock := range []recipes.InterProcessLock{
+			m, recipes.NewInterProcessMultiLockOf(other, m), plainHolder{m},
+		} {
+			hold, err := recipes.Acquire(t.Context(), lock)
+			require.Nil(t, hold)
+			require.ErrorIs(t, err, recipes.ErrNotOwner)
+			require.False(t, other.IsAcquiredInThisProcess())
+		}
+	})
+}
+
+// A plainHolder is a lock of the caller's own kind that tells its holds.
+type plainHolder struct{ recipes.InterProcessLock }
+
+func (l plainHolder) Hold(ctx context.Context) *recipes.Hold {
+	return l.InterProcessLock.(interface {
+		Hold(ctx context.Context) *recipes.Hold
+	}).Hold(ctx)
+}
+
+// fn may release what Do has acquired. Do says so, and releases nothing else.
+func TestFnReleasesTheHoldOfDo(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		ctx := locktest.Owner(t)
+		var later *recipes.Hold
+		err := recipes.Do(ctx, b.Lock, func(
+			ctx context.Context, hold *recipes.Hold,
+		) error {
+			require.NoError(t, locktest.ReleaseElsewhere(t, hold))
+			later = locktest.Acquire(ctx, t, b.Lock)
+			return nil
+		})
+		require.ErrorIs(t, err, recipes.ErrNotOwner)
+		require.True(t, b.Lock.IsOwned(ctx), "what fn has acquired since")
+		require.NoError(t, later.Release(ctx))
+		require.ErrorIs(t, b.Lock.Release(ctx), recipes.ErrNotOwner)
+	})
+}
+
+func TestALeasesHoldReturnsIt(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		s, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/s", 2)
+		require.NoError(t, err)
+		ctx := t.Context()
+		leases, err := s.AcquireN(ctx, 2)
+		require.NoError(t, err)
+		require.NoError(t, leases[0].Hold().Release(ctx))
+		require.NoError(t, leases[0].Release(ctx), "it is idempotent")
+		err = leases[0].Hold().Release(ctx)
+		require.ErrorIs(t, err, recipes.ErrNotOwner)
+		require.ErrorContains(t, err, "release /s")
+		one, err := s.AcquireTimeout(ctx, 1, 0)
+		require.NoError(t, err)
+		require.Len(t, one, 1)
+		b.Lose(t, leases[1].Hold())
+		require.ErrorIs(t, leases[1].Hold().Release(ctx), recipes.ErrLockLost)
+		require.ErrorIs(t, leases[1].Hold().Release(ctx), recipes.ErrNotOwner)
+		require.NoError(t, s.ReturnAll(ctx, append(leases, one...)))
+	})
+}
+
+// A term is its election's: nobody else ends it.
+func TestATermIsNotReleasedByItsHold(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		latch, err := recipes.NewLeaderLatch(b.Ours, "/latch")
+		require.NoError(t, err)
+		term, err := latch.Await(t.Context())
+		require.NoError(t, err)
+		err = term.Release(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNotOwner)
+		require.ErrorContains(t, err, "release /latch")
+		require.True(t, latch.HasLeadership())
+		require.NoError(t, latch.Close(t.Context()))
+
+		selector, err := recipes.NewLeaderSelector(b.Ours, "/selector")
+		require.NoError(t, err)
+		err = selector.Run(t.Context(), func(
+			ctx context.Context, term *recipes.Hold,
+		) error {
+			require.ErrorIs(t, term.Release(ctx), recipes.ErrNotOwner)
+			_, err := term.Multi()
+			require.NoError(t, err, "it leads still")
+			return locktest.ErrChangedMind
+		})
+		require.Equal(t, locktest.ErrChangedMind, err)
+	})
+}
+
+// A lock of the caller's own kind that tells no hold is held and released, and no more is
+// known of it.
+func TestAcquireALockThatTellsNoHold(t *testing.T) {
+	stuck := errors.New("stuck")
+	var did script
+	own := stub{name: "own", script: &did, errs: []error{nil, stuck}}
+	for _, lock := range []recipes.InterProcessLock{
+		own, recipes.NewInterProcessMultiLockOf(own),
+	} {
+		hold := locktest.Acquire(t.Context(), t, lock)
+		require.Equal(t, []string{"acquire own"}, did.take())
+		require.Empty(t, hold.Path())
+		require.Zero(t, hold.FencingToken())
+		require.NoError(t, hold.Err())
+		select {
+		case <-hold.Lost():
+			t.Error("it is lost")
+		default:
+		}
+		_, err := hold.Multi()
+		require.ErrorContains(t, err, "custom lock")
+		ctx := owned(t, hold)
+		require.NoError(t, ctx.Err())
+		require.ErrorIs(t, hold.Release(t.Context()), stuck)
+		require.Equal(t, []string{"release own"}, did.take())
+		require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
+		require.Empty(t, did.take(), "it is released once")
+	}
+}
+
+// Nobody leaves a custom member behind, and nobody releases it twice, whatever became of
+// the others.
+func TestTheHoldOfAMultiLockWithACustomMember(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var did script
+		own := stub{name: "own", script: &did}
+		m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/mutex")
+		require.NoError(t, err)
+		inner := recipes.NewInterProcessMultiLockOf(m, own)
+		for _, multi := range []*recipes.InterProcessMultiLock{
+			inner, recipes.NewInterProcessMultiLockOf(inner),
+		} {
+			hold := locktest.Acquire(t.Context(), t, multi)
+			require.NoError(t, hold.Release(t.Context()))
+			require.Equal(t, []string{"acquire own", "release own"}, did.take())
+			require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
+			require.Empty(t, did.take())
+
+			hold = locktest.Acquire(t.Context(), t, multi)
+			require.NoError(t, m.Release(t.Context()), "by somebody else")
+			require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
+			require.Equal(t, []string{"acquire own", "release own"}, did.take())
+			require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
+			require.Empty(t, did.take())
+
+			ctx := locktest.Owner(t)
+			require.NoError(t, multi.Acquire(ctx), "by the lock's own method")
+			hold = multi.Hold(ctx)
+			require.NoError(t, hold.Release(t.Context()))
+			require.Equal(t, []string{"acquire own", "release own"}, did.take())
+			require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
+			require.Empty(t, did.take())
+		}
+	})
+}
+
+// A wrapper's hold goes through its own Release, as the owner of what is behind it.
+func TestAcquireAWrapper(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		foreign := foreignLock{inner: b.Lock, helper: b.Mutex(t, b.Ours, "/helper")}
+		for name, lock := range map[string]recipes.InterProcessLock{
+			"tells its hold":  foreignHolder{foreign},
+			"tells none":      foreign,
+			"in a multi lock": recipes.NewInterProcessMultiLockOf(foreign),
+			"by Acquire":      &lockByHold{inner: b.Lock},
+		} {
+			for _, ctx := range []context.Context{t.Context(), locktest.Owner(t)} {
+				hold := locktest.Acquire(ctx, t, lock)
+				require.True(t, b.Lock.IsAcquiredInThisProcess(), name)
+				within := owned(t, hold)
+				require.EqualValues(t, 5, inside(within, t, b.Lock), name)
+				if name == "tells its hold" {
+					inner := b.Lock.Hold(within)
+					require.Equal(t, inner.FencingToken(), hold.FencingToken())
+					require.Equal(t, b.Lock.LockPath(within), hold.Path())
+				}
+				require.NoError(t, locktest.ReleaseElsewhere(t, hold), name)
+				require.False(t, b.Lock.IsAcquiredInThisProcess(), name)
+				require.ErrorIs(
+					t, locktest.ReleaseElsewhere(t, hold), recipes.ErrNotOwner, name,
+				)
+			}
+		}
+		require.Nil(t, b.Lock.Hold(t.Context()))
+	})
+}
+
+// A foreignHolder is a foreignLock that tells its holds.
+type foreignHolder struct{ foreignLock }
+
+func (l foreignHolder) Hold(ctx context.Context) *recipes.Hold {
+	return l.inner.(*recipes.InterProcessMutex).Hold(ctx)
+}
+
+// A lockByHold is a lock of the caller's own kind that is made of Acquire and its hold.
+type lockByHold struct {
+	inner recipes.InterProcessLock
+	hold  atomic.Pointer[recipes.Hold]
+}
+
+func (l *lockByHold) Acquire(ctx context.Context) error {
+	hold, err := recipes.Acquire(ctx, l.inner)
+	if err == nil {
+		l.hold.Store(hold)
+	}
+	return err
+}
+
+func (l *lockByHold) AcquireTimeout(
+	ctx context.Context, timeout time.Duration,
+) (bool, error) {
+	hold, err := recipes.Acquire(ctx, l.inner, recipes.WaitAtMost(timeout))
+	if err == nil {
+		l.hold.Store(hold)
+	}
+	return err == nil, err
+}
+
+func (l *lockByHold) Release(ctx context.Context) error {
+	return l.hold.Load().Release(ctx)
+}
+
+func (l *lockByHold) IsAcquiredInThisProcess() bool {
+	return l.inner.IsAcquiredInThisProcess()
+}
+
+// A lock of the caller's own kind that acquires another one by Acquire: fn of a Do under
+// the one may re-enter the other, and two of its goroutines exclude each other.
+func TestDoWithALockThatIsMadeOfAcquire(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		lock := &lockByHold{inner: b.Lock}
+		require.NoError(t, recipes.Do(t.Context(), lock, func(
+			ctx context.Context, hold *recipes.Hold,
+		) error {
+			require.Nil(t, hold)
+			require.True(t, b.Lock.IsOwned(ctx))
+			require.EqualValues(t, 5, inside(ctx, t, b.Lock))
+			return nil
+		}))
+		require.False(t, b.Lock.IsAcquiredInThisProcess())
+		twice := &acquiresTwice{lockByHold{inner: b.Lock}}
+		require.ErrorIs(t, recipes.Do(t.Context(), twice, func(
+			context.Context, *recipes.Hold,
+		) error {
+			return nil
+		}), recipes.ErrBusy)
+	})
+}
+
+// acquiresTwice acquires what it is made of twice, by its own ctx.
+type acquiresTwice struct{ lockByHold }
+
+func (l *acquiresTwice) Acquire(ctx context.Context) error {
+	hold, err := recipes.Acquire(ctx, l.inner)
+	if err != nil {
+		return err
+	}
+	_, err = recipes.Acquire(ctx, l.inner, recipes.WaitAtMost(time.Second))
+	return errors.Join(err, hold.Release(ctx))
+}
+
+// A wrapper whose inner lock another caller has released is not asked to release the next
+// holder's.
+func TestAWrapperAroundWhatAnotherCallerReleased(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/mutex")
+		require.NoError(t, err)
+		for _, lock := range []recipes.InterProcessLock{
+			plainHolder{m}, recipes.NewInterProcessMultiLockOf(plainHolder{m}),
+		} {
+			hold := locktest.Acquire(t.Context(), t, lock)
+			require.NoError(t, m.Release(t.Context()))
+			next := locktest.Acquire(t.Context(), t, m)
+			require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
+			require.True(t, m.IsAcquiredInThisProcess())
+			require.NoError(t, next.Release(t.Context()))
+		}
+	})
+}
+
+// A hold that had been released already released a member that its owner had acquired as
+// part of another multi lock.
+func TestASpentHoldLeavesOtherMultiLocksAlone(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		x, y := b.Mutex(t, b.Ours, "/x"), b.Mutex(t, b.Ours, "/y")
+		ctx := locktest.Owner(t)
+		withX := recipes.NewInterProcessMultiLockOf(b.Lock, x)
+		first, err := recipes.Acquire(ctx, withX)
+		require.NoError(t, err)
+		second, err := recipes.Acquire(ctx, recipes.NewInterProcessMultiLockOf(b.Lock, y))
+		require.NoError(t, err)
+		require.NoError(t, first.Release(ctx))
+		require.ErrorIs(t, first.Release(ctx), recipes.ErrNotOwner)
+		require.NoError(t, second.Err())
+		require.True(t, b.Lock.IsOwned(ctx))
+		theirs := b.Mutex(t, b.Other, "/lock")
+		held, err := theirs.AcquireTimeout(t.Context(), 0)
+		require.NoError(t, err)
+		require.False(t, held, "two holders")
+
+		// What the multi lock's own method acquires is another acquisition.
+		require.NoError(t, withX.Acquire(ctx))
+		require.NoError(t, withX.Hold(ctx).Release(ctx))
+		require.NoError(t, second.Release(ctx))
+		require.False(t, b.Lock.IsAcquiredInThisProcess())
+	})
+}
+
+// While its members stay held by themselves the hold of a multi lock is the same one, and
+// spent no more once the multi lock's own method has acquired them again.
+func TestASpentHoldIsRenewed(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		x, ctx := b.Mutex(t, b.Ours, "/x"), locktest.Owner(t)
+		multi := recipes.NewInterProcessMultiLockOf(b.Lock, x)
+		require.NoError(t, b.Lock.Acquire(ctx))
+		require.NoError(t, x.Acquire(ctx))
+		hold, err := recipes.Acquire(ctx, multi)
+		require.NoError(t, err)
+		require.NoError(t, hold.Release(ctx))
+		require.ErrorIs(t, hold.Release(ctx), recipes.ErrNotOwner)
+		require.NoError(t, multi.Acquire(ctx))
+		require.Same(t, hold, multi.Hold(ctx))
+		require.NoError(t, hold.Release(ctx))
+		require.NoError(t, x.Release(ctx))
+		require.False(t, x.IsAcquiredInThisProcess())
+	})
+}
+
+// Each acquisition of a wrapper left some 300 bytes behind for as long as the lock inside
+// was held.
+func TestHeapOfAWrapperOfALockThatIsHeld(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		ctx := locktest.Owner(t)
+		require.NoError(t, b.Lock.Acquire(ctx)) // for a long time
+		wrapper := struct{ *recipes.InterProcessMutex }{b.Lock}
+		before := locktest.Heap()
+		const times = 10_000
+		for range times {
+			hold, err := recipes.Acquire(ctx, wrapper)
+			require.NoError(t, err)
+			require.NoError(t, hold.Release(ctx))
+		}
+		require.Less(t, (locktest.Heap()-before)/times, int64(50), "bytes")
+	})
+}
+
+// A zeroHoldLock is a custom lock whose Hold is of no use.
+type zeroHoldLock struct{ recipes.InterProcessLock }
+
+func (zeroHoldLock) Hold(context.Context) *recipes.Hold { return new(recipes.Hold) }
+
+func TestAMultiLockOfNothingOrOfAZeroHold(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var none *recipes.InterProcessMultiLock
+		ctx := locktest.Owner(t)
+		m := recipes.NewInterProcessMultiLockOf(none)
+		_, err := recipes.Acquire(ctx, m)
+		require.ErrorContains(t, err, "locks: number 0 is nil")
+		require.Nil(t, m.Hold(ctx))
+
+		m = recipes.NewInterProcessMultiLockOf(
+			b.Lock, zeroHoldLock{b.Mutex(t, b.Ours, "/x")})
+		_, err = recipes.Acquire(ctx, m)
+		require.ErrorIs(t, err, recipes.ErrNotOwner)
+		require.False(t, b.Lock.IsAcquiredInThisProcess())
+	})
+}
+
+// A handler that panics as it is told of another recipe's znode left the lock taken, and
+// nobody held it.
+func TestALogHandlerThatPanicsLeavesNothing(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		rw, err := recipes.NewInterProcessReadWriteLock(b.Other, "/lock")
+		require.NoError(t, err)
+		require.NoError(t, rw.WriteLock().Acquire(locktest.Owner(t)))
+		lock := b.Mutex(t, b.Ours, "/lock",
+			recipes.WithLogger(slog.New(panickingHandler{slog.DiscardHandler})))
+		require.Panics(t, func() { _, _ = recipes.Acquire(t.Context(), lock) })
+		held, err := b.Mutex(t, b.Other, "/lock").AcquireTimeout(
+			locktest.Owner(t), time.Minute)
+		require.NoError(t, err)
+		require.True(t, held)
+	})
+}
+
+type panickingHandler struct{ slog.Handler }
+
+func (panickingHandler) Enabled(context.Context, slog.Level) bool  { return true }
+func (panickingHandler) Handle(context.Context, slog.Record) error { panic("log") }

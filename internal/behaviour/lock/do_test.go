@@ -1,0 +1,679 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
+	"github.com/zkrecipes/recipes/internal/zkserver"
+)
+
+// inside lets five goroutines into lock by ctx, and tells how many are in it at once.
+func inside(ctx context.Context, t *testing.T, lock recipes.InterProcessLock) (n int32) {
+	t.Helper()
+	var now, at atomic.Int32
+	done := make(chan error, 5)
+	for range cap(done) {
+		go func() {
+			done <- recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error {
+				now.Add(1)
+				time.Sleep(time.Second) // virtual: whoever can come in is in
+				at.Store(now.Load())
+				time.Sleep(time.Second)
+				now.Add(-1)
+				return nil
+			})
+		}()
+	}
+	for range cap(done) {
+		require.NoError(t, <-done)
+	}
+	return at.Load()
+}
+
+// Workers that a fn starts share its lock, and exclude each other in any other one.
+func TestDoSharesItsOwnLockOnly(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		other := s.Mutex(t, s.Ours, "/other-lock")
+		err := recipes.Do(t.Context(), s.Lock, func(
+			ctx context.Context, hold *recipes.Hold,
+		) error {
+			require.Same(t, hold, s.Lock.Hold(ctx))
+			require.EqualValues(t, 5, inside(ctx, t, s.Lock), "they re-enter")
+			require.EqualValues(t, 1, inside(ctx, t, other), "they are who they are")
+
+			return recipes.Do(ctx, other, func(
+				ctx context.Context, hold *recipes.Hold,
+			) error {
+				require.Same(t, hold, other.Hold(ctx))
+				require.EqualValues(t, 5, inside(ctx, t, s.Lock), "the outer one still")
+				require.EqualValues(t, 5, inside(ctx, t, other))
+				return nil
+			})
+		})
+		require.NoError(t, err)
+		require.False(t, s.Lock.IsAcquiredInThisProcess())
+		require.False(t, other.IsAcquiredInThisProcess())
+	})
+}
+
+// The two sides of a read/write lock have their owners together: workers of a writer read
+// at once, and those of a reader are refused instead of waiting for it.
+func TestDoSharesBothSidesOfAReadWriteLock(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		lock, err := recipes.NewInterProcessReadWriteLock(s.Ours, "/rw")
+		require.NoError(t, err)
+		read, write := lock.ReadLock(), lock.WriteLock()
+		soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err = recipes.Do(soon, write, func(
+			ctx context.Context, hold *recipes.Hold,
+		) error {
+			require.EqualValues(t, 5, inside(ctx, t, read))
+			require.EqualValues(t, 5, inside(ctx, t, write))
+			return <-locktest.Start(func() error { // a downgrade, as of one owner
+				return recipes.Do(ctx, read, func(
+					_ context.Context, below *recipes.Hold,
+				) error {
+					require.Equal(t, hold.FencingToken(), below.FencingToken())
+					return nil
+				})
+			})
+		})
+		require.NoError(t, err)
+		err = recipes.Do(soon, read, func(ctx context.Context, _ *recipes.Hold) error {
+			require.EqualValues(t, 5, inside(ctx, t, read))
+			require.True(t, read.IsOwned(ctx))
+			require.False(t, write.IsOwned(ctx))
+			return <-locktest.Start(func() error { return write.Acquire(ctx) })
+		})
+		require.ErrorIs(t, err, recipes.ErrUpgrade)
+		require.False(t, read.IsAcquiredInThisProcess())
+		require.False(t, write.IsAcquiredInThisProcess())
+	})
+}
+
+// An owner that ctx carried before is the owner of every lock; a new one is of none.
+func TestDoKeepsTheOwnerOfItsContext(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		other, ctx := s.Mutex(t, s.Ours, "/other-lock"), locktest.Owner(t)
+		require.NoError(t, recipes.Do(ctx, s.Lock, func(
+			ctx context.Context, _ *recipes.Hold,
+		) error {
+			require.EqualValues(t, 5, inside(ctx, t, other))
+			require.True(t, s.Lock.IsOwned(ctx))
+			require.False(t, s.Lock.IsOwned(recipes.WithOwner(ctx)))
+			return nil
+		}))
+		err := recipes.Do(t.Context(), s.Lock, func(
+			ctx context.Context, _ *recipes.Hold,
+		) error {
+			require.True(t, s.Lock.IsOwned(ctx))
+			require.True(t, s.Lock.IsOwned(t.Context()), "Do's caller was its goroutine")
+			require.False(t, s.Lock.IsOwned(recipes.WithOwner(ctx)))
+			return nil
+		})
+		require.NoError(t, err)
+	})
+}
+
+// A foreignLock wraps a lock, as a tracing one would. It has a lock of its own for
+// itself, takes the first on another goroutine, and tells no hold.
+type foreignLock struct {
+	inner, helper recipes.InterProcessLock
+}
+
+func (l foreignLock) Acquire(ctx context.Context) error {
+	if err := l.helper.Acquire(ctx); err != nil {
+		return err
+	}
+	err := <-locktest.Start(func() error { return l.inner.Acquire(ctx) })
+	return errors.Join(err, l.helper.Release(ctx))
+}
+
+func (l foreignLock) AcquireTimeout(ctx context.Context, d time.Duration) (bool, error) {
+	return l.inner.AcquireTimeout(ctx, d)
+}
+func (l foreignLock) Release(ctx context.Context) error { return l.inner.Release(ctx) }
+func (l foreignLock) IsAcquiredInThisProcess() bool {
+	return l.inner.IsAcquiredInThisProcess()
+}
+
+// What a lock of the caller's own kind has acquired is this lock, too; so are a multi
+// lock's members.
+func TestDoSharesWhatItsLockHasAcquired(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		helper, member := s.Mutex(t, s.Ours, "/helper"), s.Mutex(t, s.Ours, "/member")
+		foreign := foreignLock{inner: s.Lock, helper: helper}
+		for name, lock := range map[string]recipes.InterProcessLock{
+			"foreign":           foreign,
+			"member of a multi": recipes.NewInterProcessMultiLockOf(member, foreign),
+		} {
+			err := recipes.Do(t.Context(), lock, func(
+				ctx context.Context, hold *recipes.Hold,
+			) error {
+				require.Equal(
+					t, lock == recipes.InterProcessLock(foreign), hold == nil, name,
+				)
+				require.EqualValues(t, 5, inside(ctx, t, s.Lock), name)
+				require.EqualValues(t, 1, inside(ctx, t, helper), name)
+				return nil
+			})
+			require.NoError(t, err, name)
+			require.False(t, s.Lock.IsAcquiredInThisProcess(), name)
+		}
+	})
+}
+
+func TestDoWaitsAtMost(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		rival, ctx := s.Mutex(t, s.Other, "/lock"), locktest.Owner(t)
+		require.NoError(t, rival.Acquire(ctx))
+		never := func(context.Context, *recipes.Hold) error {
+			t.Error("fn runs")
+			return nil
+		}
+		multi := recipes.NewInterProcessMultiLockOf(s.Lock, s.Mutex(t, s.Ours, "/b"))
+		for _, d := range []time.Duration{-1, 0, time.Second} {
+			began := time.Now()
+			err := recipes.Do(t.Context(), s.Lock, never, recipes.WaitAtMost(d))
+			require.ErrorIs(t, err, recipes.ErrBusy)
+			require.ErrorContains(t, err, "acquire /lock")
+			require.Less(t, time.Since(began), max(d, 0)+250*time.Millisecond)
+			err = recipes.Do(t.Context(), multi, never, recipes.WaitAtMost(d))
+			require.ErrorIs(t, err, recipes.ErrBusy)
+			require.ErrorContains(t, err, "1 ahead, behind /lock/_c_")
+			require.NotContains(t, err.Error(), "of this process")
+		}
+		require.NoError(t, rival.Release(ctx))
+		again := s.Mutex(t, s.Ours, "/lock")
+		require.NoError(t, again.Acquire(ctx))
+		err := recipes.Do(t.Context(), s.Lock, never, recipes.WaitAtMost(time.Second))
+		require.ErrorContains(
+			t, err, "1 ahead, behind "+again.LockPath(ctx)+", of this process "+
+				"(it can be the waiter's own, through another value of this path)",
+		)
+		err = recipes.Do(t.Context(), again, never, recipes.WaitAtMost(time.Second))
+		require.ErrorContains(t, err, ", of this process")
+		require.NotContains(t, err.Error(), "own, through", "it is another owner's")
+		require.NoError(t, again.Release(ctx))
+		require.ErrorContains(
+			t, recipes.Do(t.Context(), s.Lock, never, nil), "option 1 is nil",
+		)
+		require.ErrorContains(t, recipes.Do(t.Context(), nil, never), "lock is nil")
+		var none *recipes.InterProcessMutex
+		require.ErrorContains(t, recipes.Do(t.Context(), none, never), "lock is nil")
+		require.ErrorContains(t, recipes.Do(t.Context(), s.Lock, nil), "fn is nil")
+		require.False(t, s.Lock.IsAcquiredInThisProcess())
+		ran := false
+		require.NoError(t, recipes.Do(t.Context(), s.Lock, func(
+			context.Context, *recipes.Hold,
+		) error {
+			ran = true
+			return nil
+		}, recipes.WaitAtMost(0), recipes.WaitAtMost(time.Minute)))
+		require.True(t, ran)
+	})
+}
+
+func TestDoTellsALossOnce(t *testing.T) {
+	failed := errors.New("failed")
+	for name, c := range map[string]struct {
+		fn   func(ctx context.Context) error
+		also error
+	}{
+		"fn tells it": {fn: context.Cause},
+		"fn tells it, and more": {fn: func(ctx context.Context) error {
+			return errors.Join(failed, context.Cause(ctx))
+		}, also: failed},
+		"fn tells something else": {
+			fn: func(context.Context) error { return failed }, also: failed,
+		},
+		"fn tells its ctx is done": {fn: context.Context.Err, also: context.Canceled},
+		"fn tells nothing":         {fn: func(context.Context) error { return nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+				err := recipes.Do(t.Context(), s.Lock, func(
+					ctx context.Context, hold *recipes.Hold,
+				) error {
+					return recipes.Do(ctx, s.Lock, func(
+						ctx context.Context, again *recipes.Hold,
+					) error {
+						require.Same(t, hold, again)
+						s.Lose(t, hold)
+						<-ctx.Done()
+						return c.fn(ctx)
+					})
+				})
+				require.ErrorIs(t, err, recipes.ErrLockLost)
+				require.Equal(t, 1, locktest.Losses(err), "%v", err)
+				if c.also != nil {
+					require.ErrorIs(t, err, c.also)
+				}
+			})
+		})
+	}
+}
+
+// Two members that are lost are two losses, and what else went wrong is told as well.
+func TestDoTellsEachMembersLossOnce(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		stuck := errors.New("stuck")
+		b := s.Mutex(t, s.Ours, "/b")
+		own := stub{name: "own", script: new(script), errs: []error{nil, stuck}}
+		multi := recipes.NewInterProcessMultiLockOf(s.Lock, own, b)
+		err := recipes.Do(t.Context(), multi, func(
+			ctx context.Context, hold *recipes.Hold,
+		) error {
+			for _, h := range multi.Holds(ctx) {
+				s.Lose(t, h)
+			}
+			<-ctx.Done()
+			require.Equal(t, context.Cause(ctx), hold.Err())
+			return context.Cause(ctx)
+		})
+		require.Equal(t, 2, locktest.Losses(err), "%v", err)
+		require.ErrorIs(t, err, stuck)
+	})
+}
+
+func TestDoReleasesWhenFnEndsItsGoroutine(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = recipes.Do(t.Context(), s.Lock, func(
+				context.Context, *recipes.Hold,
+			) error {
+				runtime.Goexit()
+				return nil
+			})
+		}()
+		<-ended
+		require.False(t, s.Lock.IsAcquiredInThisProcess())
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"/lock"}, s.Cluster.Znodes())
+	})
+}
+
+// A lockThatLooks embeds one of ours and keeps what its Release was given.
+type lockThatLooks struct {
+	*recipes.InterProcessMutex
+	released *context.Context
+}
+
+func (l lockThatLooks) Release(ctx context.Context) error {
+	err := l.InterProcessMutex.Release(ctx)
+	*l.released = ctx
+	return errors.Join(err, ctx.Err())
+}
+
+// Release gets the ctx of Do's caller with the owner, and not fn's, which is done by
+// then.
+func TestDoReleasesWithItsCallersContext(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		var released context.Context
+		err := recipes.Do(t.Context(), lockThatLooks{s.Lock, &released},
+			func(context.Context, *recipes.Hold) error { return nil })
+		require.NoError(t, err)
+		require.NoError(t, released.Err())
+
+		ctx, cancel := context.WithCancelCause(t.Context())
+		err = recipes.Do(ctx, lockThatLooks{s.Lock, &released},
+			func(context.Context, *recipes.Hold) error {
+				cancel(locktest.ErrChangedMind)
+				return nil
+			})
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, context.Cause(released), locktest.ErrChangedMind)
+	})
+}
+
+// A release has all the time that Do's caller has.
+func TestDoWaitsForItsRelease(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		err := recipes.Do(t.Context(), s.Lock, func(
+			context.Context, *recipes.Hold,
+		) error {
+			link := s.Cluster.Link("ours")
+			link.Freeze()
+			time.AfterFunc(1500*time.Millisecond, link.Thaw)
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, []string{"/lock"}, s.Cluster.Znodes())
+	})
+}
+
+// Any caller may release a semaphore mutex, so that another has it by the time that a Do
+// ends, or even begins: that one's is not the Do's, neither to release nor to run under.
+func TestDoLeavesAnothersLeaseAlone(t *testing.T) {
+	locks := map[string]func(
+		m *recipes.InterProcessSemaphoreMutex,
+	) recipes.InterProcessLock{
+		"alone": func(
+			m *recipes.InterProcessSemaphoreMutex,
+		) recipes.InterProcessLock {
+			return m
+		},
+		"in a multi lock": func(
+			m *recipes.InterProcessSemaphoreMutex,
+		) recipes.InterProcessLock {
+			return recipes.NewInterProcessMultiLockOf(m)
+		},
+	}
+	for name, wrap := range locks {
+		for _, moment := range []string{"in fn", "before fn"} {
+			t.Run(name+" "+moment, func(t *testing.T) {
+				locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+					var passed, ran atomic.Bool
+					var m *recipes.InterProcessSemaphoreMutex
+					next := locktest.Owner(t)
+					passOn := func() {
+						if passed.Swap(true) {
+							return
+						}
+						assert.NoError(t, m.Release(locktest.Owner(t)))
+						assert.NoError(
+							t, <-locktest.Start(func() error { return m.Acquire(next) }),
+						)
+					}
+					m, err := recipes.NewInterProcessSemaphoreMutex(s.Ours, "/mutex",
+						recipes.WithObserver(func(_ context.Context, e recipes.Event) {
+							if e.Kind == recipes.EventAcquired && moment == "before fn" {
+								passOn()
+							}
+						}))
+					require.NoError(t, err)
+					fn := func(context.Context, *recipes.Hold) error {
+						ran.Store(true)
+						passOn()
+						return nil
+					}
+					require.ErrorIs(
+						t, recipes.Do(t.Context(), wrap(m), fn), recipes.ErrNotOwner,
+					)
+					require.Equal(t, moment == "in fn", ran.Load())
+					require.True(
+						t, m.IsAcquiredInThisProcess(), "the next one's was released",
+					)
+					require.NoError(t, m.Release(next))
+				})
+			})
+		}
+	}
+}
+
+// Two goroutines of one owner take turns at a semaphore mutex. That the first one's hold
+// is lost is nothing to the second, which has a hold of its own.
+func TestDoTellsTwoGoroutinesOfAnOwnerApart(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/s")
+		require.NoError(t, err)
+		ctx, proceed := locktest.Owner(t), make(chan struct{})
+		do := func(held chan<- *recipes.Hold) <-chan error {
+			return locktest.Start(func() error {
+				return recipes.Do(ctx, m, func(_ context.Context, h *recipes.Hold) error {
+					held <- h
+					<-proceed
+					return h.Err()
+				})
+			})
+		}
+		held := make(chan *recipes.Hold)
+		first := do(held)
+		lost := <-held
+		second := do(held)
+		time.Sleep(time.Second)
+		b.Lose(t, lost)
+		kept := <-held
+		require.NoError(t, kept.Err())
+		require.Greater(t, kept.FencingToken(), lost.FencingToken())
+		proceed <- struct{}{}
+		proceed <- struct{}{}
+		require.ErrorIs(t, <-first, recipes.ErrLockLost)
+		require.NoError(t, <-second)
+		require.False(t, m.IsAcquiredInThisProcess())
+	})
+}
+
+// A worker that re-enters keeps the lock, as its caller, when Do has ended.
+func TestDoEndsBeforeAWorkerThatReentered(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+		in, leave := make(chan struct{}), make(chan struct{})
+		var late <-chan error
+		require.NoError(t, recipes.Do(t.Context(), s.Lock,
+			func(ctx context.Context, _ *recipes.Hold) error {
+				late = locktest.Start(func() error {
+					if err := s.Lock.Acquire(ctx); err != nil {
+						return err
+					}
+					close(in)
+					<-leave
+					return s.Lock.Release(ctx)
+				})
+				<-in
+				return nil
+			}))
+		ok, err := s.Mutex(t, s.Other, "/lock").AcquireTimeout(
+			locktest.Owner(t), time.Second,
+		)
+		require.NoError(t, err)
+		require.False(t, ok)
+		close(leave)
+		require.NoError(t, <-late)
+		require.False(t, s.Lock.IsAcquiredInThisProcess())
+	})
+}
+
+func TestDo(t *testing.T) {
+	t.Parallel()
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	lock := p.Mutex(path)
+
+	t.Run("nested, also on another goroutine", func(t *testing.T) {
+		err := recipes.Do(t.Context(), lock, func(
+			ctx context.Context, _ *recipes.Hold,
+		) error {
+			return locktest.Within(t, locktest.Start(func() error {
+				return recipes.Do(ctx, lock, func(
+					ctx context.Context, _ *recipes.Hold,
+				) error {
+					require.True(t, lock.IsOwned(ctx))
+					return nil
+				})
+			}), "nested Do")
+		})
+		require.NoError(t, err)
+		require.False(t, lock.IsAcquiredInThisProcess())
+	})
+	t.Run("the goroutine is the owner", func(t *testing.T) {
+		require.NoError(t, lock.Acquire(t.Context()))
+		require.NoError(t, recipes.Do(t.Context(), lock, func(
+			context.Context, *recipes.Hold,
+		) error {
+			return lock.Release(t.Context())
+		}))
+		require.False(t, lock.IsAcquiredInThisProcess())
+	})
+	t.Run("fn's error comes back as it is", func(t *testing.T) {
+		failed := errors.New("failed")
+		require.Equal(t, failed, recipes.Do(
+			t.Context(), lock,
+			func(context.Context, *recipes.Hold) error { return failed },
+		))
+		require.False(t, lock.IsAcquiredInThisProcess())
+	})
+	t.Run("a panic releases", func(t *testing.T) {
+		require.PanicsWithValue(t, "oh", func() {
+			_ = recipes.Do(
+				t.Context(), lock,
+				func(context.Context, *recipes.Hold) error { panic("oh") },
+			)
+		})
+		require.False(t, lock.IsAcquiredInThisProcess())
+		require.Empty(t, p.Children(path))
+	})
+	t.Run("a ctx that ends during fn does not keep the lock", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		require.NoError(t, recipes.Do(
+			ctx, lock,
+			func(context.Context, *recipes.Hold) error { cancel(); return nil },
+		))
+		require.Empty(t, p.Children(path))
+	})
+	t.Run("a loss cancels fn and is in the result", func(t *testing.T) {
+		failed := errors.New("failed")
+		err := recipes.Do(t.Context(), lock, func(
+			ctx context.Context, _ *recipes.Hold,
+		) error {
+			if err := p.Conn.Delete(lock.LockPath(ctx), -1); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			require.ErrorIs(t, context.Cause(ctx), recipes.ErrLockLost)
+			return failed
+		})
+		require.ErrorIs(t, err, failed)
+		require.ErrorIs(t, err, recipes.ErrLockLost)
+	})
+	t.Run("not acquired, not run", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, recipes.Do(
+			ctx, lock,
+			func(context.Context, *recipes.Hold) error { t.Error("run"); return nil },
+		), context.Canceled)
+	})
+}
+
+// Locks that do not tell their loss are not lost.
+func TestDoWithLocksThatTellNoHold(t *testing.T) {
+	t.Parallel()
+	var did script
+	inner := recipes.NewInterProcessMultiLockOf(stub{name: "a", script: &did})
+	p, path := locktest.SharedPeer(t), zkserver.Path(t)
+	mutex := p.Mutex(path)
+	for name, m := range map[string]*recipes.InterProcessMultiLock{
+		"one level": inner, "two levels": recipes.NewInterProcessMultiLockOf(inner),
+		"beside a mutex": recipes.NewInterProcessMultiLockOf(mutex, inner),
+	} {
+		require.NoError(t, recipes.Do(t.Context(), m, func(
+			ctx context.Context, _ *recipes.Hold,
+		) error {
+			require.Equal(t, mutex.IsOwned(ctx), m.Hold(ctx) != nil, name)
+			return context.Cause(ctx)
+		}), name)
+	}
+}
+
+func TestDoEndsWhenAnyMemberIsLost(t *testing.T) {
+	t.Parallel()
+	for member := range 3 {
+		path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+		paths := []string{path + "/a", path + "/b", path + "/c"}
+		m, err := recipes.NewInterProcessMultiLock(
+			p.Conn, paths, recipes.WithSessionTimeout(p.Timeout),
+		)
+		require.NoError(t, err)
+		var nodes []string
+		err = recipes.Do(t.Context(), m, func(
+			ctx context.Context, _ *recipes.Hold,
+		) error {
+			for _, hold := range m.Holds(ctx) {
+				nodes = append(nodes, hold.Path())
+			}
+			require.NoError(t, other.Conn.Delete(nodes[member], -1))
+			locktest.Within(t, ctx.Done(), "the loss is not told")
+			require.ErrorIs(t, context.Cause(ctx), recipes.ErrLockLost)
+			return nil
+		})
+		require.ErrorIs(t, err, recipes.ErrLockLost)
+		require.ErrorContains(t, err, nodes[member])
+		require.Len(t, slices.Compact(slices.Sorted(slices.Values(nodes))), 3)
+		for _, path := range paths {
+			other.AwaitChildren(path, 0)
+		}
+	}
+}
+
+// A slowLock returns from Acquire only when it is let.
+type slowLock struct {
+	*recipes.InterProcessSemaphoreMutex
+	acquired, proceed chan struct{}
+}
+
+func (l slowLock) Acquire(ctx context.Context) error {
+	err := l.InterProcessSemaphoreMutex.Acquire(ctx)
+	close(l.acquired)
+	<-l.proceed
+	return err
+}
+
+// Lost and passed on before Do can look: what it watches is its own hold all the same.
+func TestDoWatchesItsOwnHold(t *testing.T) {
+	t.Parallel()
+	path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+	m := locktest.SemaphoreMutex(p, path)
+	lock := slowLock{m, make(chan struct{}), make(chan struct{})}
+	done := locktest.Start(func() error {
+		return recipes.Do(t.Context(), lock, func(
+			ctx context.Context, hold *recipes.Hold,
+		) error {
+			locktest.Within(t, ctx.Done(), "the loss is not told")
+			require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
+			return nil
+		})
+	})
+	locktest.Within(t, lock.acquired, "not acquired")
+	lost, second := m.Hold(t.Context()), locktest.Owner(t)
+	require.NoError(t, other.Conn.Delete(lost.Path(), -1))
+	locktest.Within(t, lost.Lost(), "the loss")
+	require.NoError(t, m.Acquire(second))
+	close(lock.proceed)
+	require.ErrorIs(t, locktest.Within(t, done, "Do"), recipes.ErrLockLost)
+	require.NoError(t, m.Hold(second).Err())
+	require.NoError(t, m.Release(second))
+}
+
+// anyRelease is a lock of the caller's own kind around one that any caller may release.
+type anyRelease struct {
+	*recipes.InterProcessSemaphoreMutex
+}
+
+func (l *anyRelease) Acquire(ctx context.Context) error {
+	return l.InterProcessSemaphoreMutex.Acquire(
+		recipes.WithOwner(context.WithoutCancel(ctx)),
+	)
+}
+
+func TestDoWithALockThatReleasesWhatAnotherAcquired(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		lock, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/sm")
+		require.NoError(t, err)
+		own := &plainLock{&anyRelease{lock}}
+		require.NoError(t, own.Acquire(t.Context()))
+		require.NoError(t, own.Release(t.Context()))
+		ran := false
+		err = recipes.Do(t.Context(), own, func(context.Context, *recipes.Hold) error {
+			ran = true
+			return nil
+		})
+		require.NoError(t, err)
+		require.True(t, ran)
+		require.False(t, lock.IsAcquiredInThisProcess())
+	})
+}
+
+// plainLock tells no hold.
+type plainLock struct{ recipes.InterProcessLock }

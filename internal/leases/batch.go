@@ -1,0 +1,272 @@
+package leases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/observe"
+	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/wait"
+	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/znode"
+)
+
+// A Request is a wish for some leases.
+type Request struct {
+	Spec    *znode.Spec   // of the leases
+	Queue   observe.Queue // the directory that they are counted in
+	Gate    *znode.Node   // whoever holds it may wait for room
+	N       int           // how many leases
+	Maximum Maximum
+	TryOnce bool // do not wait for room
+}
+
+// Enter adds N znodes to a directory, all or none, and waits until it has no more
+// participants than the maximum. They leave in any order, so the children are watched,
+// and only one process at a time may be here: the holder of the gate, which is given up
+// in any case. The Nodes that it returns are held. ErrGone says that the gate or a znode
+// was lost, or that the maximum fell below N, which Maximum.Await waits out: try again.
+func Enter(ctx context.Context, s *zkconn.Conn, r Request) ([]*znode.Node, error) {
+	gate := r.Gate
+	b := &batch{Request: r, s: s, asked: time.Now()}
+	err := b.joinN(ctx)
+	if err == nil {
+		err = wait.Until(ctx, s, r.TryOnce, b)
+	}
+	if ctx.Err() != nil && (err == nil || errors.Is(err, znode.ErrEnded)) {
+		err = zkconn.Cancelled(ctx) // it came too late
+	}
+	if err == nil {
+		gate.Withdraw()
+		return b.nodes, nil
+	}
+	err = wait.Explain(s, err, b.full, b.asked)
+	// In this order: whoever comes through the gate next counts the nodes.
+	znode.GiveUp(ctx, b.nodes, []*znode.Node{gate})
+	if errors.Is(err, znode.ErrEnded) {
+		err = znode.ErrGone
+	}
+	return nil, err
+}
+
+// A batch is znodes that wait for room in their directory, together. It is of the
+// goroutine in Enter.
+type batch struct {
+	Request
+	s     *zkconn.Conn
+	nodes []*znode.Node
+	list  *observe.Lister // has the list that proves all creates
+	asked time.Time       // when the question was sent that has no answer yet
+	full  string          // why there was no room at the last check; "": there may be
+	watch bool            // check with watches from now on: the first found no room
+	last  snapshot
+}
+
+// A snapshot is what a batch sees of the directory.
+type snapshot struct {
+	queue         []order.Name
+	pzxid         int64
+	most          int
+	left, changed <-chan zk.Event // when to look again; nil in one without watches
+	// closed once the connection was away, and is back, since before that
+	reconnected <-chan struct{}
+}
+
+// A ticket is one lease on its way into the directory. It implements Hooks.
+type ticket struct {
+	spec   *znode.Spec
+	next   func() // called just before the create is sent, or when there is none
+	isLast bool   // the list goes behind this one
+	list   observe.Lister
+}
+
+// Sending implements Hooks.
+func (t *ticket) Sending() {
+	t.list.Reconnect()
+	t.list.Forget()
+	t.next()
+	if t.isLast {
+		t.list.Begin()
+	}
+}
+
+// Created implements Hooks.
+func (t *ticket) Created(n *znode.Node) error {
+	if n == nil {
+		return nil
+	}
+	_, err := observe.Numbered(n.Path, t.spec.Kind)
+	return err
+}
+
+// Ended implements Hooks.
+func (t *ticket) Ended(error) {}
+
+// Removed implements Hooks.
+func (t *ticket) Removed(bool) {}
+
+// Data implements Hooks: nobody asks for a lease back.
+func (t *ticket) Data([]byte) {}
+
+// joinN creates the znodes at once, one behind the other, and the list behind the last:
+// one round trip for all, and a list that counts if it shows them all. On an error the
+// batch has those that there are.
+func (b *batch) joinN(ctx context.Context) (err error) {
+	joining := make([]*zkconn.Pending[*znode.Node], b.N)
+	// turn is closed when the one ahead sends its create, or ends without.
+	turn := make(chan struct{})
+	close(turn)
+	for i := range joining {
+		mine, next := turn, make(chan struct{})
+		turn = next
+		t := &ticket{
+			spec: b.Spec, next: sync.OnceFunc(func() { close(next) }),
+			isLast: i == b.N-1, list: observe.Lister{S: b.s, Dir: b.Spec.Dir},
+		}
+		b.list = &t.list
+		joining[i] = zkconn.Start(b.s, func() (*znode.Node, error) {
+			defer t.next()
+			<-mine
+			return znode.Join(ctx, b.s, b.Spec, "", t)
+		})
+	}
+	for _, j := range joining {
+		<-j.Done() // it heeds ctx itself
+		if n, joinErr := j.Wait(ctx); joinErr == nil {
+			b.nodes = append(b.nodes, n)
+		} else {
+			err = joinErr
+		}
+	}
+	return err
+}
+
+// full says that there is no room for n znodes, "" where there is.
+func (v *snapshot) full(dir string, n int) string {
+	if len(v.queue) <= v.most {
+		return ""
+	}
+	taken := len(v.queue) - n
+	return fmt.Sprintf("no room in %s: %d wanted, %d of %d taken", dir, n, taken, v.most)
+}
+
+// Check implements wait.Goal: it lists the directory, which must still have all znodes.
+func (b *batch) Check(ctx context.Context) (free bool, err error) {
+	v, err := b.snapshot(ctx)
+	if err != nil {
+		return false, err
+	}
+	b.last = v
+	b.full, b.asked = v.full(b.Queue.Dir, len(b.nodes)), time.Now()
+	return b.full == "", nil
+}
+
+// snapshot asks for the limit and lists the directory. Its watches, if any, are set
+// before the list, so that nothing goes unseen.
+func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
+	if b.Gate.Ended().Err() != nil || b.s.SessionID() != b.Gate.Session() {
+		return v, znode.ErrEnded
+	}
+	v.reconnected = b.s.Reconnected()
+	if v.most, v.changed, err = b.Maximum(ctx, b.watch); err != nil {
+		return v, err
+	}
+	var l observe.Listing
+	if b.watch {
+		l, v.left, err = b.list.ListAndWatch(ctx)
+	} else {
+		l, err = b.list.List(ctx)
+	}
+	if errors.Is(err, zk.ErrNoNode) {
+		l, err = observe.Listing{Proven: l.Proven}, nil
+	}
+	// The maximum was lowered: Maximum.Await waits without znodes.
+	if v.most < len(b.nodes) && len(b.nodes) > 1 {
+		return v, znode.ErrEnded
+	}
+	if err != nil {
+		return v, err
+	}
+	v.queue, v.pzxid = b.Queue.Participants(l.Children), l.Pzxid
+	for _, n := range b.nodes {
+		if !v.has(n) {
+			if l.Proven {
+				n.Gone(znode.ErrUnlisted)
+				return v, znode.ErrEnded
+			}
+			return b.snapshot(ctx) // the list had overtaken the create
+		}
+		for _, m := range v.queue {
+			n.DiscardOrphan(m.Text)
+		}
+	}
+	return v, nil
+}
+
+func (v *snapshot) has(n *znode.Node) bool {
+	name := n.Name()
+	return slices.ContainsFunc(v.queue, func(m order.Name) bool {
+		return m.Text == name
+	})
+}
+
+// Wait implements wait.Goal. The first look was without watches, so one with them comes
+// first.
+func (b *batch) Wait(ctx context.Context) (free bool, err error) {
+	if !b.watch {
+		b.watch = true
+		b.watchOwn()
+		return false, nil
+	}
+	wake := wait.Wakers{
+		Watch: b.last.left, Path: b.Queue.Dir, Limit: b.last.changed,
+		Ended: b.Gate.Ended().Done(), Reconnected: b.last.reconnected,
+		Poll: wait.NextPoll(),
+	}
+	_, _, err = wake.Sleep(ctx, b.s)
+	return false, err
+}
+
+// watchOwn watches the znodes where that is what tells of a close: see wait.Watched.
+func (b *batch) watchOwn() {
+	if !b.s.TellsClose() {
+		for _, n := range b.nodes {
+			n.WatchSelfLater()
+		}
+	}
+}
+
+// Commit implements wait.Goal: it holds the znodes. If they are the last in the
+// directory, its pzxid is a token for all of them.
+func (b *batch) Commit(ctx context.Context) error {
+	last := b.last.queue[len(b.last.queue)-len(b.nodes):]
+	ours := !slices.ContainsFunc(last, func(m order.Name) bool {
+		return !slices.ContainsFunc(b.nodes, func(n *znode.Node) bool {
+			return n.Name() == m.Text
+		})
+	})
+	for _, n := range b.nodes {
+		if ours {
+			n.LearnToken(b.last.pzxid)
+		}
+		if err := n.AwaitToken(ctx); err != nil {
+			return err
+		}
+		if err := n.Hold(); err != nil {
+			return err
+		}
+		n.ExpireLater()
+	}
+	// Lost since the list was asked for: others may have come through it, with greater
+	// tokens.
+	if b.Gate.Ended().Err() != nil {
+		return znode.ErrEnded
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+// Package leases takes leases: znodes in a directory that may have so many participants
+// and no more. Leases are taken together, all or nothing, and left in any order. So
+// nobody has a turn among them: only one batch at a time waits for room, the one whose
+// process holds the gate, a place in another queue.
+//
+// [Enter] creates a batch and waits for room. [Maximum.Await] waits, without any znode,
+// until the maximum is high enough. Both are Goals of package wait. The first check has
+// no watches; one that finds no room is repeated with watches on the directory and on the
+// maximum. A list behind a watch needs no order of events.
+//
+// A batch is joining, waiting, and then held or withdrawn; its Nodes are held together.
+// Once it is held, or has failed, the gate is left, after the znodes.
+//
+// # Goroutines and locks
+//
+// A batch and a maximumWaiter belong to the goroutine in Enter or Await. Each create runs
+// on a goroutine of its own, which owns its ticket until Enter has received the Node;
+// they send one behind the other, and the list goes behind the last. The package has no
+// mutex.
+//
+// # Words
+//
+//   - gate: the held Node that lets one process at a time wait for room.
+//   - maximum: how many participants the directory may have. It can change.
+//   - ticket: one lease on its way into the directory.
+package leases

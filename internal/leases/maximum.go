@@ -1,0 +1,70 @@
+package leases
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/wait"
+	"github.com/zkrecipes/recipes/internal/zkconn"
+)
+
+// A Maximum returns how many participants a directory may have. With watch it returns a
+// channel that ends when that may have changed, nil where it never does.
+type Maximum func(
+	ctx context.Context, watch bool,
+) (most int, changed <-chan zk.Event, err error)
+
+// Await waits until n participants are allowed, without any znode. Where it is to try
+// once, wait.ErrBusy says that they are not.
+func (l Maximum) Await(
+	ctx context.Context, s *zkconn.Conn, n int, tryOnce bool,
+) error {
+	w := &maximumWaiter{s: s, maximum: l, n: n, asked: time.Now()}
+	err := wait.Until(ctx, s, tryOnce, w)
+	return wait.Explain(s, err, w.where, w.asked)
+}
+
+// A maximumWaiter waits for a maximum of n or more. It is of the goroutine in Await.
+type maximumWaiter struct {
+	s       *zkconn.Conn
+	maximum Maximum
+	n       int
+	asked   time.Time
+	where   string // what the last answer was
+	// watch the maximum with the next look: the first found it too low
+	watch   bool
+	changed <-chan zk.Event // when to look again; nil without a watch
+	// closed once the connection was away, and is back, since the last look began
+	reconnected <-chan struct{}
+}
+
+// Check implements wait.Goal.
+func (w *maximumWaiter) Check(ctx context.Context) (free bool, err error) {
+	w.reconnected = w.s.Reconnected()
+	most, changed, err := w.maximum(ctx, w.watch)
+	if err != nil {
+		return false, err
+	}
+	w.changed = changed
+	w.where = fmt.Sprintf("the maximum is %d, and %d are asked for", most, w.n)
+	return most >= w.n, nil
+}
+
+// Wait implements wait.Goal, as a batch does.
+func (w *maximumWaiter) Wait(ctx context.Context) (free bool, err error) {
+	if !w.watch {
+		w.watch = true
+		return false, nil
+	}
+	wake := wait.Wakers{
+		Limit: w.changed, Reconnected: w.reconnected, Poll: wait.NextPoll(),
+	}
+	_, _, err = wake.Sleep(ctx, w.s)
+	return false, err
+}
+
+// Commit implements wait.Goal: there is nothing to take.
+func (w *maximumWaiter) Commit(context.Context) error { return nil }

@@ -1,0 +1,82 @@
+package lockcache_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/lockcache"
+	"github.com/zkrecipes/recipes/internal/queuetest"
+	"github.com/zkrecipes/recipes/internal/seqnode"
+	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// The names by which the tests know what they share.
+const (
+	timeout  = queuetest.Timeout
+	tick     = queuetest.Tick
+	patience = queuetest.Patience
+)
+
+var (
+	newPeer = queuetest.NewPeer
+	bounded = queuetest.Bounded
+	queue   = queuetest.Queue
+	bubble  = queuetest.Bubble
+)
+
+// A blindConn does not answer who stands behind a place, until it may.
+type blindConn struct {
+	*zk.Conn
+	sees chan struct{}
+}
+
+func (c *blindConn) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+	<-c.sees
+	return c.Conn.ChildrenW(path)
+}
+
+// A place whose turn comes by a notification does not know at first who stands behind it.
+// How often it is passed on until then counts all the same.
+func TestPassesCountBeforeItIsKnownWhoWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
+		conn := &blindConn{us.Conn, make(chan struct{})}
+		s := zkconn.Use(conn, zkconn.Config{
+			Timeout: func() time.Duration { return timeout }, ServerTick: tick,
+			InOrder: true,
+		})
+		defer s.Release()
+		q := queue()
+		policy := lockcache.Policy{Idle: time.Hour, MaxHandovers: 1}
+		ahead := other.Occupy()
+		var granted [4]chan *lockcache.Share
+		for i := range granted {
+			granted[i] = make(chan *lockcache.Share, 1)
+			go func() {
+				share, err := lockcache.Enter(bounded(t), s, q, policy, seqnode.Request{})
+				if err != nil {
+					t.Error(err)
+				}
+				granted[i] <- share
+			}()
+			time.Sleep(time.Second)
+		}
+		behind := other.Occupy()
+		other.Remove(ahead)
+		for _, share := range granted[:2] {
+			queuetest.Within(t, patience, share, "it is not passed on").Withdraw()
+		}
+		third := queuetest.Within(t, patience, granted[2], "it is not passed on")
+		close(conn.sees)
+		time.Sleep(time.Second)
+		third.Withdraw()
+		time.Sleep(time.Minute)
+		require.Empty(t, granted[3], "it is passed on for too long")
+		other.Remove(behind)
+		queuetest.Within(t, patience, granted[3], "it does not join anew").Withdraw()
+	})
+}

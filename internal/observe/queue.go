@@ -1,0 +1,54 @@
+package observe
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/zkpath"
+)
+
+// A Queue is what an observer knows of one directory: where it is, and whose znodes stand
+// in it. It has no state and is safe for concurrent use.
+type Queue struct {
+	Dir   string
+	Kinds []string // whose znodes stand in the queue
+	// what should not be in the directory; nil: nobody cares
+	Lookout *Lookout
+}
+
+// Members returns the queue as the leader knows it, in order; a directory that does not
+// exist is an empty queue.
+func (q Queue) Members(ctx context.Context, s *zkconn.Conn) ([]order.Name, error) {
+	l, err := zkconn.Call(ctx, s, func() (Listing, error) {
+		if err := s.Sync(q.Dir); err != nil {
+			return Listing{}, err
+		}
+		return List(s, q.Dir)
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return q.Participants(l.Children), nil
+}
+
+// Among returns those children of the directory that stand in the queue, in its order.
+func (q Queue) Among(children []string) []order.Name {
+	return order.Participants(children, q.Kinds)
+}
+
+// Participants is Among, and reports what else is there to the Lookout.
+func (q Queue) Participants(children []string) []order.Name {
+	names := q.Among(children)
+	q.Lookout.Report(q.Dir, q.Lookout.Foreign(children, q.Kinds, len(names)))
+	return names
+}
+
+// Path returns the path of a member.
+func (q Queue) Path(m order.Name) string { return zkpath.Join(q.Dir, m.Text) }

@@ -1,0 +1,44 @@
+package pages_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What the tests of a package need is in the go.sum of each module that imports the
+// package. These were 52 modules, most of them for one kind of server of the tests.
+func TestTheLibraryBringsFewModules(t *testing.T) {
+	t.Parallel()
+	const most = 12
+	library, err := filepath.Abs(root)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": fmt.Sprintf(
+			"module consumer\n\ngo 1.26\n\nrequire %s v0.0.0\n\nreplace %[1]s => %[2]q\n",
+			libraryPath, library),
+		"consumer.go": fmt.Sprintf("package consumer\n\nimport _ %q\n", libraryPath),
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	tidy := exec.CommandContext(t.Context(), "go", "mod", "tidy")
+	tidy.Dir = dir
+	// The database of checksums would need a network.
+	tidy.Env = append(os.Environ(), "GOFLAGS=", "GOSUMDB=off", "GOWORK=off")
+	out, err := tidy.CombinedOutput()
+	require.NoError(t, err, string(out))
+	sum, err := os.ReadFile(filepath.Join(dir, "go.sum"))
+	require.NoError(t, err)
+	modules := map[string]bool{}
+	for line := range strings.Lines(string(sum)) {
+		modules[strings.Fields(line)[0]] = true
+	}
+	require.Contains(t, modules, "github.com/go-zookeeper/zk")
+	require.LessOrEqual(t, len(modules), most, modules)
+}

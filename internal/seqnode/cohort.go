@@ -1,0 +1,162 @@
+package seqnode
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/zkconn"
+)
+
+// A cohort is the Members of one connection in one queue, and what they know together:
+// an [order.Queue], which every method here tells one fact or asks one question. What one
+// of them has found out serves all.
+type cohort struct {
+	key cohortKey
+
+	// mu guards what follows, and what Members say it guards. A Node's mutex comes after
+	// it, and those of package zkconn; whoever has it waits for nothing else, sends no
+	// request and ends no Node.
+	mu     sync.Mutex
+	order  *order.Queue
+	users  int  // creates under way, and Members that are not removed
+	unused bool // another has the key, or will: nobody may join
+
+	// the last list that is shared, which may be under way, and when it was asked for
+	listing *zkconn.Pending[listed]
+	asked   order.Question
+}
+
+type cohortKey struct {
+	s *zkconn.Conn
+	Key
+}
+
+// A Key identifies a queue, whatever kind of znode stands in it.
+type Key struct{ dir, kinds string }
+
+// cohorts finds the cohort of a connection and a queue. It has those that are used.
+var cohorts sync.Map // cohortKey to *cohort
+
+// Key returns the queue's.
+func (q *Queue) Key() Key { return Key{q.Dir, strings.Join(q.Kinds, "/")} }
+
+// enlist returns the cohort of a connection in the queue, with one user more and locked.
+func (q *Queue) enlist(s *zkconn.Conn) *cohort {
+	key := cohortKey{s, q.Key()}
+	for {
+		found, ok := cohorts.Load(key)
+		if !ok {
+			found, _ = cohorts.LoadOrStore(key, newCohort(key, q))
+		}
+		c := found.(*cohort)
+		c.mu.Lock()
+		if !c.unused {
+			c.users++
+			return c
+		}
+		c.mu.Unlock()
+	}
+}
+
+// newCohort knows of the queue what was noted when the last cohort went.
+func newCohort(key cohortKey, q *Queue) *cohort {
+	c := &cohort{key: key, order: order.New(order.Rules{
+		Excludes: q.Excludes, Nested: q.Nested, Ordered: key.s.InOrder(),
+	})}
+	if w, ok := key.s.Noted(key.Key).(order.Watermark); ok {
+		c.order.Remember(w)
+	}
+	return c
+}
+
+// leaveLocked takes a user away. The last one notes how far the queue has come.
+func (c *cohort) leaveLocked() {
+	if c.users--; c.users > 0 {
+		return
+	}
+	c.unused = true
+	if w, ok := c.order.Watermark(); ok {
+		c.key.s.Note(c.key.Key, w)
+	}
+	cohorts.Delete(c.key)
+}
+
+// epoch is how often the connection has been away.
+func (c *cohort) epoch() order.Epoch { return order.Epoch(c.key.s.Epoch()) }
+
+// countsNumbers reports whether the watermark may tell m's turn, so that it is worth
+// waiting for an answer about the directory.
+func (c *cohort) countsNumbers(m *Member) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.order.Watermark()
+	return ok && (m.queue.Nested == nil || !m.queue.Nested(m.self.Name()))
+}
+
+// decide asks whose turn it is, once the watches have said what they know: a watch that
+// has not fired proves something only if it is looked at before.
+func (c *cohort) decide(m *Member) (d order.Decision, followed bool) {
+	c.mu.Lock()
+	before := c.epoch()
+	czxid, _ := c.key.s.BornNow(m.queue.Dir) // 0: not known
+	c.order.Directory(before, czxid)
+	c.confirmLocked(m)
+	d = c.order.Decide(m.self, c.epoch())
+	followed = c.order.Followed(m.self)
+	token := m.self.Token()
+	c.mu.Unlock()
+	if token != 0 {
+		m.node.LearnToken(token)
+	}
+	m.node.Heed()
+	return d, followed
+}
+
+// confirmLocked tells what the watch on m's own znode says. A token that has become known
+// is told with it.
+func (c *cohort) confirmLocked(m *Member) {
+	epoch, ok := m.node.Confirmation()
+	token := m.node.Token()
+	if ok || token != 0 && m.self.Token() == 0 {
+		c.order.Confirmed(m.self, order.Epoch(epoch), token)
+	}
+	if !ok {
+		c.order.Unconfirmed(m.self)
+	}
+}
+
+// asking is called before a request whose answer is told with the Question.
+func (c *cohort) asking() order.Question {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.order.Asking(c.epoch(), false)
+}
+
+// gone tells that a participant was seen to be gone; there, that it was not.
+func (c *cohort) gone(a order.Question, n order.Name) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.order.Gone(a, n)
+}
+
+func (c *cohort) there(a order.Question, n order.Name) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.order.There(a, n)
+}
+
+// doubt has m look at a new list, whatever is known.
+func (c *cohort) doubt(m *Member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.order.Doubt(m.self)
+}
+
+// held tells that m, which was granted, is about to be relied on.
+func (c *cohort) held(m *Member, first bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.confirmLocked(m) // its token counts for those behind
+	c.order.Held(m.self, first)
+}

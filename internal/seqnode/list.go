@@ -1,0 +1,146 @@
+package seqnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/znode"
+)
+
+// listed is what a list was good for besides the facts that it told.
+type listed struct {
+	names   []order.Name // the participants, in order
+	foreign string       // one of what should not be in the directory; "": nothing
+}
+
+// list lists the directory for m, and tells what it shows. All whom one list serves share
+// it.
+func (c *cohort) list(
+	ctx context.Context, m *Member, sync bool,
+) (listed, error) {
+	c.mu.Lock()
+	p := c.listing
+	if p == nil || isDone(p.Done()) || !c.order.Serves(c.asked, m.self, c.epoch()) {
+		p = c.beginListLocked(m.queue, sync)
+	}
+	c.mu.Unlock()
+	l, err := p.Wait(ctx)
+	if err == nil {
+		m.saw(l)
+	}
+	return l, err
+}
+
+// beginListLocked sends a list, behind a sync if the server may lag: it knows then what
+// anybody has seen before.
+func (c *cohort) beginListLocked(q *Queue, sync bool) *zkconn.Pending[listed] {
+	s, asked, epoch := c.key.s, c.order.Asking(c.epoch(), false), c.epoch()
+	c.asked = asked
+	c.listing = zkconn.Start(s, func() (listed, error) {
+		if sync {
+			if err := s.Sync(q.Dir); err != nil {
+				return listed{}, err
+			}
+			c.mu.Lock()
+			asked = c.order.Asking(epoch, true)
+			c.asked = asked
+			c.mu.Unlock()
+		}
+		return c.report(q, q.children(s, asked, epoch))
+	})
+	return c.listing
+}
+
+// An answer is one to a list, and when that was asked for.
+type answer struct {
+	asked    order.Question
+	epoch    order.Epoch
+	children []string
+	stat     *zk.Stat
+	err      error
+}
+
+// children lists the directory.
+func (q *Queue) children(
+	s *zkconn.Conn, asked order.Question, epoch order.Epoch,
+) answer {
+	a := answer{asked: asked, epoch: epoch}
+	a.children, a.stat, a.err = s.Children(q.Dir)
+	return a
+}
+
+// report tells what a list has shown. Those whose znodes must have been in it, and were
+// not, are ended. An answer that came in a later epoch is dropped: the client may have
+// sent the request in that one.
+func (c *cohort) report(q *Queue, a answer) (listed, error) {
+	var l order.Listing // of a directory that does not exist
+	switch {
+	case errors.Is(a.err, zk.ErrNoNode):
+	case a.err != nil:
+		return listed{}, a.err
+	default:
+		names := order.Participants(a.children, q.Kinds)
+		l = order.Listing{Names: names, Czxid: a.stat.Czxid, Pzxid: a.stat.Pzxid}
+	}
+	if c.epoch() != a.epoch {
+		return listed{}, nil
+	}
+	c.mu.Lock()
+	missing, err := c.order.Listed(a.asked, l)
+	c.mu.Unlock()
+	if err != nil { // the order in it is not certain
+		return listed{}, zkconn.Permanent(fmt.Errorf("in %s: %w", q.Dir, err))
+	}
+	for _, m := range missing {
+		m.Owner.(*Member).node.Gone(znode.ErrUnlisted)
+	}
+	return listed{l.Names, q.Lookout.Foreign(a.children, q.Kinds, len(l.Names))}, nil
+}
+
+// saw acts on a list for m: it deletes what else turned up with the id of m's znode, and
+// reports what should not be there, on the goroutine of the one who waits.
+func (m *Member) saw(l listed) {
+	for _, n := range l.names {
+		m.node.DiscardOrphan(n.Text)
+	}
+	if l.foreign != "" {
+		tellOrWithdraw(m.node, func() { m.queue.Lookout.Report(m.queue.Dir, l.foreign) })
+	}
+}
+
+// read reads several participants at once, and tells which are there.
+func (c *cohort) read(ctx context.Context, q *Queue, names []order.Name) error {
+	s, asked := c.key.s, c.asking()
+	reads := make([]*zkconn.Pending[struct{}], len(names))
+	for i, n := range names {
+		reads[i] = zkconn.Start(s, func() (none struct{}, err error) {
+			_, _, err = s.Get(q.Path(n))
+			return none, err
+		})
+	}
+	for i, read := range reads {
+		switch _, err := read.Wait(ctx); {
+		case err == nil:
+			c.there(asked, names[i])
+		case errors.Is(err, zk.ErrNoNode):
+			c.gone(asked, names[i])
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+func isDone(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,155 @@
+package seqnode
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zkrecipes/recipes/internal/observe"
+	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/znode"
+)
+
+// A Member is one Node of ours and what its queue knows of it. It implements znode.Hooks,
+// and tells the cohort what becomes of the Node.
+type Member struct {
+	// Set by newMember.
+	queue  *Queue
+	s      *zkconn.Conn
+	onData func(data []byte)
+	under  *Member // the writer whose number it takes; nil of one that waits its turn
+
+	// Of the goroutine in Sending and Created; and of that in join, once they are over.
+	cohort *cohort
+	node   *znode.Node
+	epoch  order.Epoch             // from before the create was sent
+	first  *zkconn.Pending[answer] // the list behind the create; nil once it is used
+
+	// Guarded by cohort.mu. self is nil until the create was answered. A Node may end
+	// before that: then over says so.
+	self *order.Member
+	over ending
+}
+
+// An ending is what happened to a Node before its Member was told of it.
+type ending struct{ ended, removed, gone bool }
+
+func (q *Queue) newMember(s *zkconn.Conn, r *Request) *Member {
+	return &Member{queue: q, s: s, onData: r.OnData}
+}
+
+// join creates the member's znode. number is the sequence number to take; "": the server
+// is to number it.
+func (m *Member) join(ctx context.Context, number string) error {
+	_, err := znode.Join(ctx, m.s, &m.queue.Spec, number, m)
+	return err
+}
+
+// Sending implements Hooks. It sends the list right behind the create, without waiting
+// for its answer: an uncontended lock takes one round trip. The list proves by showing
+// the znode that it came second.
+func (m *Member) Sending() {
+	c := m.queue.enlist(m.s)
+	plan := order.WithList
+	epoch := c.epoch()
+	m.cohort, m.first, m.epoch = c, nil, epoch
+	if m.under == nil {
+		plan = c.order.Creating(m.queue.Kind, m.s.SessionID())
+	}
+	asked := c.order.Asking(epoch, false)
+	c.mu.Unlock()
+	if plan == order.WithDirectory && m.s.TellsCreates() && m.s.LearnBirth(m.queue.Dir) {
+		plan = order.Alone
+	}
+	if plan != order.Alone {
+		m.first = zkconn.Start(m.s, func() (answer, error) {
+			return m.queue.children(m.s, asked, epoch), nil
+		})
+	}
+}
+
+// Created implements Hooks.
+func (m *Member) Created(n *znode.Node) error {
+	c := m.cohort
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n == nil {
+		m.notCreatedLocked()
+		return nil
+	}
+	m.node = n
+	name, err := observe.Numbered(n.Path, m.queue.Kind)
+	if err != nil {
+		m.notCreatedLocked()
+		return err
+	}
+	creation := order.Creation{
+		Name: name, Session: n.Session(), Czxid: n.Token(), Epoch: m.epoch,
+		Orphans: n.MayHaveOrphans(),
+	}
+	if m.under != nil {
+		creation.Under = m.under.self
+	}
+	m.self = c.order.Created(creation)
+	m.self.Owner = m
+	if m.over.ended {
+		m.endLocked(n.Cause())
+	}
+	if m.over.removed {
+		m.removeLocked(m.over.gone)
+	}
+	return nil
+}
+
+func (m *Member) notCreatedLocked() {
+	if m.under == nil {
+		m.cohort.order.NotCreated(m.queue.Kind)
+	}
+	m.cohort.leaveLocked()
+}
+
+// Ended implements Hooks. Those behind m learn from it how far the queue has come, before
+// they wake.
+func (m *Member) Ended(cause error) {
+	m.cohort.mu.Lock()
+	defer m.cohort.mu.Unlock()
+	if m.over.ended = true; m.self != nil {
+		m.endLocked(cause)
+	}
+}
+
+func (m *Member) endLocked(cause error) {
+	if errors.Is(cause, znode.ErrLeft) {
+		m.cohort.order.Left(m.self, m.node.InUse())
+	} else {
+		m.cohort.order.Lost(m.self)
+	}
+}
+
+// Removed implements Hooks.
+func (m *Member) Removed(gone bool) {
+	m.cohort.mu.Lock()
+	defer m.cohort.mu.Unlock()
+	if m.over.removed, m.over.gone = true, gone; m.self != nil {
+		m.endLocked(m.node.Cause())
+		m.removeLocked(gone)
+	}
+}
+
+func (m *Member) removeLocked(gone bool) {
+	m.cohort.order.Removed(m.self, gone)
+	m.cohort.leaveLocked()
+}
+
+// Data implements Hooks.
+func (m *Member) Data(data []byte) {
+	if m.onData != nil {
+		m.onData(data)
+	}
+}
+
+// isOneWith reports whether both came through one lock value.
+func (m *Member) isOneWith(other *Member) bool {
+	a, b := m.queue, other.queue
+	return a == b || a.Lookout != nil && a.Lookout == b.Lookout
+}

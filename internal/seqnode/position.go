@@ -1,0 +1,45 @@
+package seqnode
+
+import "fmt"
+
+// A Position is what is known of one participant.
+type Position struct {
+	Ahead  int    // how many are ahead
+	Behind string // the path of the one to wait for, "" if it is its turn
+	ours   bool   // that one is of this process
+	// it came through another value: it can be the same owner's
+	elsewhere bool
+}
+
+// position is the last decision, as it is told.
+func (w *waiter) position() Position {
+	t := &w.turn
+	if t.behind.Text == "" {
+		return Position{Ahead: t.ahead}
+	}
+	p := Position{Ahead: t.ahead, Behind: w.queue.Path(t.behind), ours: t.local != nil}
+	p.elsewhere = p.ours && !w.isOneWith(t.local)
+	return p
+}
+
+// BehindOurs is the Position behind a znode of this process. Nobody knows through which
+// values those came who use it.
+func BehindOurs(ahead int, path string) Position {
+	return Position{Ahead: ahead, Behind: path, ours: true, elsewhere: true}
+}
+
+// String says who is ahead, "" if nobody is.
+func (p Position) String() string {
+	if p.Behind == "" {
+		return ""
+	}
+	whose := ""
+	switch {
+	case p.ours && p.elsewhere:
+		whose = ", of this process (it can be the waiter's own, through another value " +
+			"of this path)"
+	case p.ours:
+		whose = ", of this process"
+	}
+	return fmt.Sprintf("%d ahead, behind %s%s", p.Ahead, p.Behind, whose)
+}

@@ -1,0 +1,84 @@
+package seqnode
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/znode"
+)
+
+// A besideConn has a queue of a writer, which is number 0, and whoever is beside it.
+type besideConn struct {
+	stubConn
+	mu    sync.Mutex
+	names []string
+}
+
+func (c *besideConn) Create(
+	path string, _ []byte, flags int32, _ []zk.ACL,
+) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if flags&zk.FlagSequence != 0 {
+		path += fmt.Sprintf("%010d", len(c.names))
+	}
+	c.names = append(c.names, path[len("/lock/"):])
+	return path, nil
+}
+
+func (c *besideConn) Children(string) ([]string, *zk.Stat, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.names), &zk.Stat{}, nil
+}
+
+// Whoever lists the queue once a writer has ended goes past that one, and would overlook
+// a reader that turned up beside it after that.
+func TestNobodyGetsInBesideAWriterThatIsEnding(t *testing.T) {
+	s := zkconn.Use(&besideConn{}, zkconn.Config{
+		Timeout: func() time.Duration { return time.Minute }, ServerTick: time.Second,
+		InOrder: true,
+	})
+	t.Cleanup(s.Release)
+	queue := func(kind string) *Queue {
+		return &Queue{
+			Spec: znode.Spec{
+				Dir: "/lock", Kind: kind, Log: slog.New(slog.DiscardHandler),
+			},
+			Kinds:    []string{"R-", "W-"},
+			Excludes: func(_, _ order.Name) bool { return false },
+		}
+	}
+	writer, err := queue("W-").Enter(t.Context(), s, Request{})
+	require.NoError(t, err)
+	m := writer.Hooks().(*Member)
+	m.cohort.mu.Lock() // its hook waits for that
+	go writer.Withdraw()
+	for !writer.HasEnded() {
+		runtime.Gosched()
+	}
+	require.NoError(t, writer.Ended().Err())
+	reading := zkconn.Start(s, func() (*znode.Node, error) {
+		return queue("R-").EnterUnder(t.Context(), s, writer, Request{})
+	})
+	select {
+	case <-reading.Done():
+	case <-time.After(100 * time.Millisecond): // it waits to know
+	}
+	m.cohort.mu.Unlock()
+	reader, err := reading.Wait(t.Context())
+	require.NoError(t, err)
+	reader.Withdraw()
+	require.False(t, strings.HasSuffix(reader.Path, m.self.Name().Number()), reader.Path)
+}

@@ -1,0 +1,46 @@
+package wait
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zkrecipes/recipes/internal/zkconn"
+)
+
+// ErrBusy ends a single attempt: what it asked for was not free.
+var ErrBusy = zkconn.Permanent(errors.New("not free"))
+
+// A Goal is what somebody waits for: a turn in the queue, room for leases, a maximum. It
+// belongs to the goroutine that waits.
+type Goal interface {
+	// Check asks ZooKeeper whether it is free.
+	Check(ctx context.Context) (free bool, err error)
+	// Wait sleeps until it is worth checking again, or until it is free for certain.
+	Wait(ctx context.Context) (free bool, err error)
+	// Commit makes it the caller's. An error of any of the three starts over with Check,
+	// after a pause that grows (zkconn.Retry), unless it is permanent, as ErrBusy is.
+	Commit(ctx context.Context) error
+}
+
+// Until waits until g is free, and commits to it. Every wait of the locks is made here.
+// An error that a retry may fix, of a request or since the session cannot be relied on
+// just now, ends nothing; see zkconn.Retry.
+func Until(ctx context.Context, s *zkconn.Conn, tryOnce bool, g Goal) error {
+	return s.Retry(ctx, func() error {
+		for {
+			free, err := g.Check(ctx)
+			if err == nil && !free {
+				if tryOnce {
+					return ErrBusy
+				}
+				free, err = g.Wait(ctx)
+			}
+			switch {
+			case err != nil:
+				return err
+			case free:
+				return g.Commit(ctx)
+			}
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package wait
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/zkconn"
+)
+
+// Wakers are what can end a sleep. Those that are nil do not. A watch goes with
+// Reconnected and Poll, since its event can be lost on the way; what ends because of this
+// process is certain to wake.
+type Wakers struct {
+	Blocker     <-chan struct{} // the one ahead, of this process, has ended
+	Watch       <-chan zk.Event // of the one ahead, or of the directory
+	Path        string          // what Watch is on
+	Limit       <-chan zk.Event // the maximum may have changed
+	Ended       <-chan struct{} // the znode that one waits with has
+	WatchSelf   <-chan struct{} // that znode is to be watched at once
+	Reconnected <-chan struct{} // something may have gone unnoticed
+	Poll        <-chan time.Time
+	Patience    <-chan time.Time // it is time to see whether the queue moves
+}
+
+// A Wakeup names which of the Wakers it was.
+type Wakeup int
+
+// The wakeups, in the order of the fields of Wakers.
+const (
+	BlockerEnded Wakeup = iota
+	WatchFired
+	LimitChanged
+	SelfEnded
+	WatchSelfAsked
+	Reconnected
+	PollDue
+	PatienceOver
+)
+
+// Sleep waits for the first of w, or until ctx is done or the connection closed, which is
+// an error. ev is what a watch fired with.
+func (w *Wakers) Sleep(
+	ctx context.Context, s *zkconn.Conn,
+) (by Wakeup, ev zk.Event, err error) {
+	select {
+	case <-w.Blocker:
+		by = BlockerEnded
+	case ev = <-w.Watch:
+		by = WatchFired
+		heedDeletions(s, w.Path, ev)
+	case ev = <-w.Limit:
+		by = LimitChanged
+	case <-w.Ended:
+		by = SelfEnded
+	case <-w.WatchSelf:
+		by = WatchSelfAsked
+	case <-w.Reconnected:
+		by = Reconnected
+	case <-w.Poll:
+		by = PollDue
+	case <-w.Patience:
+		by = PatienceOver
+	case <-ctx.Done():
+		err = zkconn.Cancelled(ctx)
+	case <-s.Closed():
+		err = s.Pause(ctx, 0)
+	}
+	return by, ev, err
+}
+
+// A Watched is an ephemeral of this process that learns of the end of its znode from
+// other watches than its own.
+type Watched interface {
+	// Deleted takes note that the znode was deleted.
+	Deleted()
+	// Heed takes note of what the watch on the znode has already received.
+	Heed() (set bool)
+}
+
+// heedDeletions takes note of what a watch on path tells of znodes of this process. A
+// change of the children follows the deletions among them. So no request follows a
+// deletion at once; see zkconn.Conn.HoldBack.
+func heedDeletions(s *zkconn.Conn, path string, ev zk.Event) {
+	if s.TellsClose() {
+		return
+	}
+	n, _ := s.Ephemeral(path).(Watched)
+	switch {
+	case n != nil && ev.Type == zk.EventNodeDeleted:
+		n.Deleted()
+	case ev.Type == zk.EventNodeChildrenChanged || ev.Type == 0: // another has the event
+		for _, e := range s.EphemeralsAt(path) {
+			if n, ok := e.(Watched); ok {
+				n.Heed()
+			}
+		}
+	}
+}
+
+// safetyPoll is the shortest time after which a waiter looks for itself although nothing
+// woke it, and half of the longest. It guards against a lost watch, of which none is
+// known.
+const safetyPoll = 30 * time.Second
+
+// NextPoll is not the same for all: those who began to wait together need not ask
+// together.
+func NextPoll() <-chan time.Time {
+	return time.After(safetyPoll + rand.N(safetyPoll)) //nolint:gosec // no secret
+}

@@ -1,0 +1,128 @@
+package zkconn
+
+import "time"
+
+// tickEvery is how often the client's state is looked at; this asks nothing of ZooKeeper.
+const tickEvery = 100 * time.Millisecond
+
+// A heartbeat keeps the clock going while the Conn has users: where no contact comes
+// by itself it makes one. Its tick finds out what nobody tells, a loss by silence above
+// all, since the client speaks up only when the connection is back. It is guarded by
+// Conn.mu.
+type heartbeat struct {
+	s        *Conn
+	timer    *time.Timer // runs tick; nil where there are no users
+	syncing  bool        // a sync is under way: a mute server gets no second one
+	lastSync time.Time   // when the last one was sent, whatever came of it
+	next     time.Time   // when the timer fires
+}
+
+// start begins anew: nobody has looked, or asked for anything, since the last user left.
+// What was learned before that may rely on the connection not having been away since: it
+// counts as away where no handshake tells.
+func (h *heartbeat) start() {
+	s, seen := h.s, h.s.look()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.availability.hear(time.Now())
+	s.reconnects.blind = s.lastHandshake == nil
+	s.sawLocked(seen)
+	s.clock.resume(seen.session)
+	h.next = s.clock.now().Add(h.interval())
+	h.timer = time.AfterFunc(h.interval(), h.tick)
+}
+
+func (h *heartbeat) stop() {
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	h.s.clock.idle()
+	stop(&h.timer)
+}
+
+// tick is run by the timer, which it arms again.
+func (h *heartbeat) tick() {
+	s, seen := h.s, h.s.look()
+	s.mu.Lock()
+	if h.timer == nil { // stopped while the timer fired
+		s.mu.Unlock()
+		return
+	}
+	s.sawLocked(seen)
+	now := s.clock.now()
+	due := h.nextSync(seen.session)
+	// A suspicion does not wait: who waits on a closed connection waits until it is
+	// proved.
+	send := !h.syncing && (s.suspicion.raised() || !now.Before(due))
+	if send {
+		h.syncing, h.lastSync = true, now
+		due = h.nextSync(seen.session)
+	}
+	wait := h.wait(now, seen.session, due)
+	h.next = now.Add(wait)
+	h.timer.Reset(wait)
+	rung := s.alarms.due(now)
+	s.mu.Unlock()
+
+	// On this goroutine: the next tick may well run beside it, and being told twice is no
+	// harm. The sync may hang, so it has its own.
+	if !seen.connected && s.saidClosed() {
+		s.ConnClosed()
+	}
+	s.tellLosses()
+	for _, f := range rung {
+		f()
+	}
+	if send {
+		go h.sync()
+	}
+}
+
+// sync makes the heartbeat's request, and finds out by it when the connection was closed.
+func (h *heartbeat) sync() {
+	if h.s.probe() {
+		h.s.ConnClosed()
+	}
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	h.syncing = false
+}
+
+func (h *heartbeat) nextSync(session int64) time.Time {
+	return h.s.clock.nextSync(session, h.lastSync, len(h.s.ephemerals) > 0)
+}
+
+// lookBy makes the next look no later than at.
+func (h *heartbeat) lookBy(at time.Time) {
+	if h.timer != nil && at.Before(h.next) {
+		h.next = at
+		h.timer.Reset(at.Sub(h.s.clock.now()))
+	}
+}
+
+// wait is how long after now to look again: when a sync is due, an alarm rings, or a hold
+// is lost. That one is to be told at its very time, since what is left of the session
+// then is little.
+func (h *heartbeat) wait(now time.Time, session int64, due time.Time) time.Duration {
+	wait := h.interval()
+	if until := due.Sub(now); until > 0 {
+		wait = min(wait, until)
+	}
+	if told, ok := h.s.nextLoss(session, now); ok {
+		wait = min(wait, told.Sub(now))
+	}
+	for alarm := range h.s.alarms {
+		if alarm.at.After(now) {
+			wait = min(wait, alarm.at.Sub(now))
+		}
+	}
+	return wait
+}
+
+// interval is the longest time between two ticks: the share of a session that is lost to
+// whoever has to notice what the client does not tell.
+func (h *heartbeat) interval() time.Duration {
+	if t := h.s.clock.timeout(); t > 0 {
+		return max(min(tickEvery, t/16), time.Millisecond)
+	}
+	return tickEvery
+}

@@ -1,0 +1,197 @@
+package zkconn_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/zkconn"
+)
+
+// goodFor says how long a hold is good after the last contact that the leader surely has
+// heard of, and unsure by how much the last contact of all may be ahead of that.
+func goodFor(timeout time.Duration) time.Duration { return timeout * 19 / 20 }
+
+func unsure(timeout time.Duration) time.Duration {
+	tick := min(timeout/2, 10*time.Second)
+	return tick/2 + max(tick/20, 25*time.Millisecond)
+}
+
+// hold returns an ephemeral that is held at path, in the session that conn has.
+func hold(t *testing.T, s *zkconn.Conn, conn zkconn.Client, path string) *ephemeral {
+	t.Helper()
+	require.NoError(t, contact(s))
+	l := newEphemeral()
+	s.Track(path, conn.SessionID(), l)
+	require.NoError(t, s.Hold(path, 0))
+	return l
+}
+
+// CURATOR-460: the time of a suspended holder was counted from the moment at which the
+// client noticed, which comes up to two thirds of the session timeout after the last word
+// from the server. It counts from the last request that was answered, and from when that
+// was sent: its answer may have taken long.
+func TestAHoldIsLostInTimeByTheLastAnsweredRequest(t *testing.T) {
+	for _, timeout := range []time.Duration{
+		400 * time.Millisecond, 4 * time.Second, 40 * time.Second,
+	} {
+		for name, disconnectAfter := range map[string]time.Duration{
+			"never noticed": time.Hour, "noticed late": timeout * 2 / 3,
+		} {
+			t.Run(timeout.String()+" "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					conn := newFake()
+					conn.latency = min(timeout/20, 100*time.Millisecond)
+					s := use(t, conn, timeout)
+					held := hold(t, s, conn, "/held")
+					time.Sleep(10 * timeout)
+					require.False(t, held.isLost(), "the heartbeat keeps it")
+
+					defer conn.silence()()
+					noticed := time.AfterFunc(disconnectAfter, func() {
+						conn.change(func() { conn.state = zk.StateConnecting })
+					})
+					defer noticed.Stop()
+					held.await(t)
+					require.ErrorIs(t, held.why, zkconn.ErrSuspended)
+					after := held.at.Sub(conn.lastHeard())
+					require.LessOrEqual(t, after, goodFor(timeout)-unsure(timeout))
+					early := timeout/10 + 250*time.Millisecond
+					require.Greater(t, after, goodFor(timeout)-unsure(timeout)-early)
+				})
+			})
+		}
+	}
+}
+
+// README: half a session timeout is none, once it has been held for a while; where that
+// is short, a third.
+func TestAnOutageWithinTheSessionIsNoLoss(t *testing.T) {
+	for timeout, outage := range map[time.Duration]time.Duration{
+		400 * time.Millisecond: 133 * time.Millisecond,
+		time.Second:            333 * time.Millisecond,
+		2 * time.Second:        time.Second,
+		4 * time.Second:        2 * time.Second,
+		6 * time.Second:        3 * time.Second,
+		8 * time.Second:        4 * time.Second,
+		10 * time.Second:       5 * time.Second,
+		30 * time.Second:       15 * time.Second,
+		60 * time.Second:       30 * time.Second,
+	} {
+		t.Run(timeout.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := newFake()
+				conn.latency = time.Millisecond
+				s := use(t, conn, timeout)
+				held := hold(t, s, conn, "/held")
+				time.Sleep(timeout / 2)
+				for i := range time.Duration(40) { // at all times between two heartbeats
+					end := conn.silence()
+					conn.change(func() { conn.state = zk.StateConnecting })
+					time.Sleep(outage)
+					end()
+					conn.change(func() { conn.state = zk.StateHasSession })
+					time.Sleep(timeout/2 + i*timeout/400)
+					require.False(t, held.isLost(), "outage %d", i)
+				}
+			})
+		})
+	}
+}
+
+// API: where it is unknown, a second without an answer counts as a loss; a disconnect by
+// itself does not.
+func TestWithoutATimeoutASecondWithoutAnAnswerIsALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		s := use(t, conn, 0)
+		held := hold(t, s, conn, "/held")
+		time.Sleep(time.Hour)
+		require.False(t, held.isLost())
+		for range 40 {
+			conn.change(func() { conn.state = zk.StateConnecting })
+			end := conn.silence()
+			time.Sleep(750 * time.Millisecond)
+			end()
+			conn.change(func() { conn.state = zk.StateHasSession })
+			time.Sleep(510 * time.Millisecond)
+			require.False(t, held.isLost(), "%v", held.why)
+		}
+		defer conn.silence()() // the state shows nothing of it
+		began := time.Now()
+		held.await(t)
+		require.ErrorIs(t, held.why, zkconn.ErrSuspended)
+		require.LessOrEqual(t, held.at.Sub(began), time.Second)
+		require.GreaterOrEqual(t, held.at.Sub(began), 800*time.Millisecond)
+		require.EqualError(t, held.why, "out of touch with ZooKeeper (no answer for 1s; "+
+			"its session timeout is not known: ask)")
+	})
+}
+
+// A heartbeat five times a second is for what needs it.
+func TestWithoutATimeoutTheHeartbeatIsSlowWhereNothingIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		s := use(t, conn, 0)
+		time.Sleep(time.Second)
+		before := conn.beats()
+		time.Sleep(time.Minute)
+		require.Equal(t, 12, conn.beats()-before)
+		s.Track("/waiting", 1, newEphemeral())
+		time.Sleep(5 * time.Second)
+		before = conn.beats()
+		time.Sleep(time.Minute)
+		require.InDelta(t, 300, conn.beats()-before, 1)
+	})
+}
+
+func TestOneHeartbeatForAllThatIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 3 * time.Second
+		conn := newFake()
+		conn.latency = 10 * time.Millisecond
+		s := use(t, conn, timeout)
+		for _, path := range []string{"/a", "/b", "/c", "/d", "/e"} {
+			use(t, conn, timeout)
+			hold(t, s, conn, path)
+		}
+		time.Sleep(timeout) // the first ones come faster
+		require.LessOrEqual(t, conn.beats(), 5+13, "five contacts of the test, and beats")
+		before := conn.beats()
+		time.Sleep(60 * timeout)
+		require.InDelta(t, 10*60, conn.beats()-before, 1, "one every T/10")
+	})
+}
+
+func TestTrafficSparesTheHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 3 * time.Second
+		conn := newFake()
+		s := use(t, conn, timeout)
+		held := hold(t, s, conn, "/held")
+		time.Sleep(timeout)
+		before := conn.beats()
+		for range 100 {
+			require.NoError(t, contact(s))
+			time.Sleep(timeout/10 - time.Millisecond)
+		}
+		require.Equal(t, 100, conn.beats()-before, "none but ours")
+		require.False(t, held.isLost())
+	})
+}
+
+func TestAMuteServerGetsOneHeartbeatAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		use(t, conn, time.Second)
+		end := conn.silence()
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, conn.beats())
+		end()
+		time.Sleep(time.Second)
+		require.Greater(t, conn.beats(), 1, "it goes on afterwards")
+	})
+}

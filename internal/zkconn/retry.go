@@ -1,0 +1,91 @@
+package zkconn
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Retry runs f, each time once the connection has a session, until it succeeds or fails
+// for good (see Final), ctx is done or the connection closed. f may itself wait for
+// something: then it is what makes the wait outlast an outage.
+func (s *Conn) Retry(ctx context.Context, f func() error) error {
+	var backoff Backoff
+	for {
+		err := s.ready(ctx)
+		if err == nil {
+			err = f()
+		}
+		if err == nil || Final(err) {
+			return err
+		}
+		if err := s.Pause(ctx, backoff.Next()); err != nil {
+			return err
+		}
+	}
+}
+
+// Permanent returns an error that says what err does, and is Final: Retry ends with it.
+func Permanent(err error) error { return permanent{err} }
+
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+func isPermanent(err error) bool {
+	var p permanent
+	return errors.As(err, &p)
+}
+
+const readyPoll = 20 * time.Millisecond
+
+// ready waits until the connection has a session. A request that is made while there is
+// none hangs, or fails at once and is tried in vain; and the client would run it in the
+// next session, in which it means something else.
+func (s *Conn) ready(ctx context.Context) error {
+	for s.conn.State() != zk.StateHasSession || s.conn.SessionID() == 0 {
+		if err := s.Pause(ctx, readyPoll); err != nil {
+			return err
+		}
+	}
+	return s.Pause(ctx, 0)
+}
+
+// Pause waits for d, or until ctx is done or the connection closed, which it reports,
+// also where d is 0.
+func (s *Conn) Pause(ctx context.Context, d time.Duration) error {
+	if ctx.Err() != nil {
+		return Cancelled(ctx)
+	}
+	if s.isClosed() {
+		return closedError{}
+	}
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return Cancelled(ctx)
+	case <-s.closed:
+		return closedError{}
+	}
+}
+
+// A Backoff says how long to wait before the next try: not at all at first, since what
+// fails a request is mostly the loss of its connection, which Retry waits out; then from
+// 10 ms up to half a second.
+type Backoff int
+
+// Next returns the wait before the next try.
+func (b *Backoff) Next() time.Duration {
+	if *b++; *b == 1 {
+		return 0
+	}
+	return min(5*time.Millisecond<<min(*b-1, 10), 500*time.Millisecond)
+}

@@ -1,0 +1,227 @@
+package znode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/zkpath"
+)
+
+// errNotCreated says that a create of unknown outcome has left no znode.
+var errNotCreated = errors.New("the create did not reach the server")
+
+// errNoDir says that the directory was missing, and is there now.
+var errNoDir = errors.New("the directory was missing")
+
+// A creation is one znode on its way into a directory.
+type creation struct {
+	// Set by Join.
+	s      *zkconn.Conn
+	spec   *Spec
+	hooks  Hooks
+	id     string
+	number string
+
+	dir Dir // of the goroutine in Join
+	// creates in a row that broke the connection, and left no znode; of the goroutine in
+	// create, and of that in Join while there is none
+	cut  int
+	sent int // creates so far; of the same goroutines
+}
+
+// A server closes the connection on a request that is longer than its jute.maxbuffer, and
+// says nothing. So a create with data of some length that breaks the connection this
+// often in a row, while the requests that look for its znode get through, is not tried
+// again: it would cost all who use the connection theirs, for ever.
+const (
+	cutsAtMost = 5
+	someLength = 4096 // no server takes less
+)
+
+// Join creates a znode, in the directory that it creates if that is missing. number is
+// the sequence number to take; "": the server is to number it. If it fails no directory
+// stays that it created: a server does not reap one that never had a child. A create that
+// nobody waits for any more is followed up, and what it created withdrawn.
+func Join(
+	ctx context.Context, s *zkconn.Conn, spec *Spec, number string, hooks Hooks,
+) (n *Node, err error) {
+	c := &creation{
+		s: s, spec: spec, hooks: hooks, id: newID(), number: number,
+		dir: Dir{s: s, path: spec.Dir, acl: spec.ACL},
+	}
+	err = c.s.Retry(ctx, func() (err error) {
+		n, err = c.try(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return zkconn.Cancelled(ctx)
+		case errors.Is(err, zkconn.ErrClosed): // create may be under way
+			return err
+		case c.cut >= cutsAtMost && len(c.spec.Data) >= someLength:
+			return zkconn.Permanent(c.cutOff())
+		case errors.Is(err, zk.ErrNoNode):
+			if err := c.dir.Make(ctx); err != nil {
+				return err
+			}
+			return errNoDir
+		}
+		return err
+	})
+	if err == nil {
+		if spec.Joined != nil {
+			spec.Joined(s)
+		}
+		return n, nil
+	}
+	if n != nil { // refused by Hooks.Created
+		GiveUp(ctx, []*Node{n})
+	}
+	c.dir.Unmake(ctx)
+	return nil, err
+}
+
+func (c *creation) cutOff() error {
+	return fmt.Errorf("create a znode in %s: %d tries with %d bytes of data broke the "+
+		"connection, while other requests got through; is the servers' jute.maxbuffer "+
+		"lower than that? %w", c.spec.Dir, c.cut, len(c.spec.Data),
+		zk.ErrConnectionClosed)
+}
+
+// try sends one create and waits for its outcome. A Node with an error was refused by
+// Hooks.Created.
+func (c *creation) try(ctx context.Context) (*Node, error) {
+	if err := c.s.BeginCreate(ctx); err != nil {
+		return nil, err
+	}
+	created := zkconn.Start(c.s, func() (*Node, error) {
+		defer c.s.EndCreate()
+		n, err := c.create()
+		if refusal := c.hooks.Created(n); refusal != nil {
+			return n, zkconn.Permanent(refusal)
+		}
+		return n, err
+	})
+	n, err := created.Wait(ctx)
+	if n == nil && (ctx.Err() != nil || errors.Is(err, zkconn.ErrClosed)) {
+		created.Then(func(n *Node, _ error) {
+			if n != nil {
+				n.Withdraw()
+			}
+		})
+	}
+	return n, err
+}
+
+// create creates the znode and finds out what became of it: a Node that has it, or an
+// error that says that there is none.
+func (c *creation) create() (*Node, error) {
+	flags := int32(zk.FlagEphemeral)
+	if c.number == "" {
+		flags |= zk.FlagSequence
+	}
+	name := protectedPrefix + c.id + "-" + c.spec.Kind + c.number
+	session := c.s.SessionID()
+	// What it starts needs longer to start than this one to put the create in the
+	// client's queue.
+	c.hooks.Sending()
+	c.sent++
+	asked := zkpath.Join(c.spec.Dir, name)
+	path, err := c.s.Create(asked, c.spec.Data, flags, c.spec.ACL)
+	if zkconn.Answered(err) {
+		c.cut = 0
+	}
+	// One that exists is ours: from another session, if not from this one.
+	if zkconn.NotDone(err) && !errors.Is(err, zk.ErrNodeExists) {
+		return nil, err
+	}
+	// The client runs a call that it had queued in the next session, too. Session ids do
+	// not come back: the same one before and after is the znode's.
+	if err == nil && session != 0 && c.s.SessionID() == session {
+		return c.newNode(path, session, c.s.CreatedAt(asked)), nil
+	}
+	n, err := c.find()
+	if errors.Is(err, errNotCreated) {
+		c.cut++
+	}
+	return n, err
+}
+
+// find looks for the znode of a create of unknown outcome, until it knows. A znode of
+// another session is not taken over: its server is about to remove it (CURATOR-498,
+// CURATOR-604).
+func (c *creation) find() (*Node, error) {
+	var n *Node
+	err := c.s.Retry(context.Background(), func() (err error) {
+		n, err = c.findOnce()
+		return err
+	})
+	if n == nil && (err == nil || errors.Is(err, zk.ErrNoNode)) {
+		return nil, errNotCreated
+	}
+	return n, err
+}
+
+func (c *creation) findOnce() (*Node, error) {
+	session := c.s.SessionID()
+	// the server we came back to may lag behind the create
+	if err := c.s.Sync(c.spec.Dir); err != nil {
+		return nil, err
+	}
+	children, _, err := c.s.Children(c.spec.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var own string
+	var czxid int64
+	var refusal error
+	for _, child := range children {
+		if !hasID(child, c.id) {
+			continue
+		}
+		path := zkpath.Join(c.spec.Dir, child)
+		_, stat, err := c.s.Get(path)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+		case err != nil && !zkconn.Final(err):
+			return nil, err // nothing is discarded that the next search may take over
+		case err == nil && own == "" && c.livesIn(session, stat):
+			own, czxid = path, stat.Czxid
+		default:
+			discard(c.s, path, session)
+			refusal = err
+		}
+	}
+	if own == "" {
+		return nil, refusal
+	}
+	return c.newNode(own, session, czxid), nil
+}
+
+// livesIn tells whether a znode that was read just now is the given session's, and that
+// still the connection's.
+func (c *creation) livesIn(session int64, stat *zk.Stat) bool {
+	return stat.EphemeralOwner == session && c.s.SessionID() == session
+}
+
+// discard deletes a znode of ours that is none we hold.
+func discard(s *zkconn.Conn, path string, session int64) {
+	zkconn.Start(s, func() (struct{}, error) {
+		return struct{}{}, remove(s, path, session)
+	})
+}
+
+// MayHaveOrphans tells whether a create of unknown outcome may have left another znode.
+func (n *Node) MayHaveOrphans() bool { return n.orphans }
+
+// DiscardOrphan deletes the znode of that name if it is one with n's id.
+func (n *Node) DiscardOrphan(name string) {
+	if !hasID(name, n.id) || name == n.Name() {
+		return
+	}
+	discard(n.s, zkpath.Join(n.spec.Dir, name), n.session)
+}

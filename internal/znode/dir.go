@@ -1,0 +1,111 @@
+package znode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/zkpath"
+)
+
+// A Dir is a directory that is made where it is missing, with its parents, and taken back
+// by who made it and then had no use for it: servers before ZOOKEEPER-4915 reap no
+// container that never had a child. It is of one goroutine.
+type Dir struct {
+	s    *zkconn.Conn
+	path string
+	acl  []zk.ACL
+	made []string // what is there by our doing, a parent before its child
+}
+
+// NewDir asks nothing of ZooKeeper.
+func NewDir(s *zkconn.Conn, path string, acl []zk.ACL) *Dir {
+	return &Dir{s: s, path: path, acl: acl}
+}
+
+// Make creates the directory and its parents as containers, or as plain znodes where the
+// server has no containers. One that is there already is no error. A caller who leaves,
+// since ctx is done, leaves nothing behind that is empty.
+func (d *Dir) Make(ctx context.Context) error {
+	making := zkconn.Start(d.s, func() (made []string, err error) {
+		err = d.make(ctx, d.path, &made)
+		return made, err
+	})
+	_, err := making.Wait(ctx)
+	select {
+	case <-making.Done():
+		made, err := making.Wait(ctx)
+		d.made = append(d.made, made...)
+		return err
+	default: // the caller leaves
+		making.Then(func(made []string, _ error) { d.unmake(made) })
+		return err
+	}
+}
+
+// make goes from the bottom up: it may have no permission above what exists.
+func (d *Dir) make(ctx context.Context, path string, made *[]string) error {
+	err := d.create(ctx, path)
+	switch {
+	case err == nil:
+		*made = append(*made, path)
+		return nil
+	// after a lost answer nobody knows by whose doing
+	case errors.Is(err, zk.ErrNodeExists):
+		return nil
+	case zkconn.Unimplemented(err):
+		// the server has closed the connection; the next try makes no container
+		return errNotCreated
+	case errors.Is(err, zk.ErrNoNode):
+		parent := zkpath.Parent(path)
+		if parent == "/" {
+			return fmt.Errorf("the root is missing: %w", err)
+		}
+		if err := d.make(ctx, parent, made); err != nil {
+			return err
+		}
+		return d.make(ctx, path, made)
+	default:
+		return err
+	}
+}
+
+func (d *Dir) create(ctx context.Context, path string) error {
+	if ctx.Err() != nil {
+		return zkconn.Cancelled(ctx)
+	}
+	return d.s.CreateContainer(path, d.acl)
+}
+
+// Unmake deletes what Make made and nobody uses. What cannot be deleted within the time
+// that a caller who gives up can spare is deleted in the background.
+func (d *Dir) Unmake(ctx context.Context) {
+	if len(d.made) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), LeaveWithin)
+	defer cancel()
+	made := d.made
+	d.made = nil
+	_, _ = zkconn.Start(d.s, func() (struct{}, error) {
+		d.unmake(made)
+		return struct{}{}, nil
+	}).Wait(ctx)
+}
+
+// unmake goes from the bottom up as far as nobody else is there. Who comes just now finds
+// the directory missing, as if the server had reaped it, and makes it again. Data that
+// somebody has set there meanwhile (the version is 0 no more) is not ours to delete.
+func (d *Dir) unmake(made []string) {
+	for i := len(made) - 1; i >= 0; i-- {
+		err := d.s.Retry(context.Background(), func() error {
+			return d.s.Delete(made[i], 0)
+		})
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return // most likely there is a child, ours or another's
+		}
+	}
+}

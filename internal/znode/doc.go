@@ -1,0 +1,68 @@
+// Package znode is the life of one ephemeral znode of this process, from before its
+// create to behind its delete, and the directory that it lives in. It knows paths and
+// ids. What the number in a name means, and who stands ahead, its [Hooks] know.
+//
+// # The life of a Node
+//
+//	           Join                  Hold               Withdraw
+//	(creation) -----------> queued ------------> held ---------------+
+//	                          |  ^                | |                |
+//	                          |  +----------------+ | Gone, Lose     |
+//	                          |       unhold        | Lost is done   |
+//	                          |                     v                v
+//	                          +-----------------> ended <------------+
+//	                        Withdraw, Gone, Lose    |
+//	                                                v
+//	                                the znode is deleted, in the background
+//
+// Queued: the znode exists, and somebody waits for its turn. Held: somebody relies on it,
+// or is about to. Ended: by end, once, whatever the cause. The steps of an end, in order:
+//
+//  1. The holder is notified (Lost), its Tenants before the Node, unless it left.
+//  2. HasEnded turns true, and the delete begins. Up to here Node.mu is held.
+//  3. Hooks.Ended is called, with no mutex of a Node held.
+//  4. Ended is done: those of this process that wait for the Node are woken. They do not
+//     wait for the answer to the delete.
+//  5. Once that answer is here, or the session is over, Hooks.Removed is called.
+//
+// A Node that left is still lost if the session ends before the delete is confirmed.
+//
+// # When the next may go
+//
+// Waiters in other processes wait until the znode is gone. Those of this process need not
+// if nothing can be done under it any more. Something can be while a transaction
+// that checks the znode is open (Guard), for as long as it lingers (Linger), and where a
+// hold was lost of which its owner may not have heard yet.
+//
+// # Goroutines
+//
+//   - Each create runs on one of its own, which calls Hooks.Sending and Hooks.Created. A
+//     create that nobody waits for any more is followed up, and what it created
+//     withdrawn.
+//   - The watch on a Node's own znode (keepSelfWatch) ends with the Node. It calls
+//     Hooks.Data.
+//   - The delete, begun by end, ends with the session at the latest. It calls
+//     Hooks.Removed.
+//   - Hooks.Ended is called by whoever ends the Node.
+//
+// # Locks
+//
+// Node.mu guards Node.life and the second half of selfWatch. It comes after the mutexes
+// of the packages above. With it held, only package zkconn's mutexes are taken, and only
+// Tenant.Lost is called. Nobody ends a Node while holding a mutex that its Hooks take.
+//
+// # Where events may come late
+//
+// A wrapper may pass events on by a goroutine, so that an event reaches its channel after
+// the answer to a later request (zkconn.Conn.InOrder). Then a watch that has not
+// fired proves nothing: Intact is false.
+//
+// # Words
+//
+//   - token: the fencing token: the znode's czxid, if the connection tells when it has
+//     created what; else what a list told (LearnToken); else the czxid, by a read.
+//   - orphan: a znode of ours that a create of unknown outcome left next to the one we
+//     hold.
+//   - intact: nothing has happened to our own znode, as far as the watch on it has told.
+//   - tenant: one of several that rely on a Node, each with a margin of its own.
+package znode

@@ -1,0 +1,203 @@
+package znode
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/zkconn"
+)
+
+// Gone ends the Node since its znode is, or is about to be: cause is ErrGone, ErrUnlisted
+// or zkconn.ErrSessionEnded.
+func (n *Node) Gone(cause error) { n.end(cause) }
+
+// Lose takes note, by whomever it was found out, that the znode can no longer be relied
+// on. That is told, too, of a Node that has left and whose delete nobody has confirmed.
+func (n *Node) Lose(cause error) {
+	if n.end(cause) {
+		return
+	}
+	select {
+	case <-n.over.removal.Done():
+	default:
+		n.tellLoss(cause)
+	}
+}
+
+// SessionEnded implements zkconn.Ephemeral.
+func (n *Node) SessionEnded(cause error) { n.Lose(cause) }
+
+// tellLoss tells whoever relies on n, or did when it ended.
+func (n *Node) tellLoss(cause error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.life.wasHeld {
+		n.loseLocked(cause)
+	}
+}
+
+// loseLocked tells the Tenants first: one that waits for the Node's delete is woken by
+// the Node, and looks at what it was told itself.
+func (n *Node) loseLocked(cause error) {
+	for t, margin := range n.life.tenants {
+		if leavesMargin(cause) {
+			n.life.linger(margin)
+		}
+		t.Lost(cause)
+	}
+	n.loss.now(cause)
+}
+
+// end ends the Node, once; there is no other way out. Whatever the cause: the holder is
+// told first, then the hooks, then the followers, and no znode stays. It is deleted at
+// once, unless the one who is told has a margin to stop what it does.
+func (n *Node) end(cause error) bool {
+	if !n.endLocking(cause) {
+		return false
+	}
+	n.hooks.Ended(cause)
+	n.over.now()
+	return true
+}
+
+// endLocking is end, but for those who are told with no mutex held.
+func (n *Node) endLocking(cause error) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l := &n.life
+	if l.state == stateEnded {
+		return false
+	}
+	if l.state == stateHeld && !errors.Is(cause, ErrLeft) {
+		n.loseLocked(cause)
+	}
+	l.state, l.cause = stateEnded, cause
+	if isDeleted(cause) {
+		n.s.HoldBack() // before anybody who hears of it asks for anything
+	}
+	if l.wasHeld && leavesMargin(cause) {
+		l.linger(l.margin)
+	}
+	stays := time.Until(l.staysUntil)
+	if l.cancelExpiry != nil {
+		l.cancelExpiry()
+	}
+	n.self.stopLocked()
+	n.over.removal = zkconn.Start(n.s, func() (struct{}, error) {
+		defer n.s.Release()
+		defer n.s.Untrack(n.Path)
+		_ = n.s.Pause(context.Background(), stays) // it ends with the connection
+		err := n.remove(cause)
+		n.hooks.Removed(err == nil || errors.Is(err, ErrGone))
+		return struct{}{}, err
+	})
+	return true
+}
+
+// StartLeaving deletes the znode, in the background for as long as the session lasts.
+// left waits for that until its ctx is done. Its error says why the Node had been lost
+// before, ErrGone or zkconn.ErrSessionEnded among others, or why the outcome is not
+// known yet.
+func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
+	if !n.end(ErrLeft) {
+		return func(context.Context) error { return n.Cause() }
+	}
+	return func(ctx context.Context) error {
+		removal := n.over.removal
+		select {
+		case <-removal.Done(): // an answer that is in wins over a ctx that is done
+			return removal.Err()
+		default:
+		}
+		select {
+		case <-removal.Done():
+			return removal.Err()
+		case <-ctx.Done():
+			return zkconn.Cancelled(ctx)
+		case <-n.loss.ctx.Done():
+			return context.Cause(n.loss.ctx)
+		}
+	}
+}
+
+// Withdraw is StartLeaving without waiting for any result.
+func (n *Node) Withdraw() { n.end(ErrLeft) }
+
+// GiveUp withdraws without a result, in a time that a caller who has run out of time can
+// spare. It goes on in the background. Nodes of a later group leave once those of the
+// former have, or that time is over.
+func GiveUp(ctx context.Context, groups ...[]*Node) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), LeaveWithin)
+	defer cancel()
+	for _, nodes := range groups {
+		for _, n := range nodes {
+			n.Withdraw()
+		}
+		for _, n := range nodes {
+			_, _ = n.over.removal.Wait(ctx)
+		}
+	}
+}
+
+// remove deletes the znode of a Node that ended by cause, trying for as long as the
+// session lasts.
+func (n *Node) remove(cause error) error {
+	if isDeleted(cause) {
+		return cause
+	}
+	err := remove(n.s, n.Path, n.session)
+	switch {
+	case isLoss(err):
+		n.tellLoss(err)
+	case zkconn.Final(err):
+		n.spec.Log.Error("zookeeper lock: a znode stays until its session ends",
+			"node", n.Path, "error", err)
+	}
+	return err
+}
+
+// leavesMargin tells of a loss whether the lock need not pass on yet: the others come by
+// the doing of ZooKeeper or of somebody else.
+func leavesMargin(cause error) bool {
+	return errors.Is(cause, zkconn.ErrSuspended) || errors.Is(cause, ErrExpired)
+}
+
+// isDeleted tells of the cause of an end whether the znode has gone, for certain.
+func isDeleted(cause error) bool {
+	return errors.Is(cause, ErrGone) && !errors.Is(cause, ErrUnlisted)
+}
+
+// isLoss tells whether err says that a znode was lost, and not that a call failed.
+func isLoss(err error) bool {
+	return errors.Is(err, ErrGone) || errors.Is(err, zkconn.ErrSessionEnded) ||
+		errors.Is(err, zkconn.ErrSuspended) || errors.Is(err, zkconn.ErrClosed)
+}
+
+// remove deletes a znode of the given session. ErrGone says that it was gone before.
+func remove(s *zkconn.Conn, path string, session int64) error {
+	unknown := false
+	return s.Retry(context.Background(), func() error {
+		if s.SessionID() != session {
+			return zkconn.Permanent(zkconn.ErrSessionEnded)
+		}
+		err := s.Delete(path, -1)
+		switch {
+		case err == nil:
+			return nil
+		case unknown && errors.Is(err, zk.ErrNoNode):
+			// The delete before was ours, or the session has ended between the two, and
+			// this one ran in the next session.
+			if s.SessionID() != session {
+				return zkconn.Permanent(zkconn.ErrSessionEnded)
+			}
+			return nil
+		case errors.Is(err, zk.ErrNoNode):
+			return zkconn.Permanent(ErrGone)
+		}
+		unknown = unknown || !zkconn.NotDone(err)
+		return err
+	})
+}

@@ -1,0 +1,246 @@
+package znode
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/zkconn"
+)
+
+// A selfWatch is the watch on a Node's own znode. It costs a read, so it is set when it
+// can matter: at once by WatchSelf, else by WatchSelfLater. From then on the znode's
+// deletion is noticed at once, and changes of its data are told.
+type selfWatch struct {
+	begun     atomic.Bool
+	firstRead chan struct{} // closed by the watch's goroutine behind what follows
+	readErr   error
+
+	// Guarded by Node.mu.
+	later  *time.Timer     // starts it, if the Node lasts; nil: nobody has asked for that
+	events <-chan zk.Event // the watch that is set, or fired last; nil before the first
+	epoch  uint64          // of the connection, from before events was asked for
+	event  *zk.Event       // what Confirmation has received, for Heed; nil: nothing
+}
+
+// watchSelfAfter is how long a znode must last to be worth the read that watches it.
+const watchSelfAfter = 20 * time.Millisecond
+
+// WatchSelf keeps a watch on the znode from now on.
+func (n *Node) WatchSelf() {
+	if n.self.begun.Swap(true) {
+		return
+	}
+	zkconn.Start(n.s, func() (struct{}, error) {
+		n.keepSelfWatch()
+		return struct{}{}, nil
+	})
+}
+
+// WatchSelfLater is WatchSelf if n lasts.
+func (n *Node) WatchSelfLater() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.self.later == nil && n.life.state != stateEnded {
+		n.self.later = time.AfterFunc(watchSelfAfter, n.WatchSelf)
+	}
+}
+
+// stopLocked takes back, as the Node ends, what WatchSelfLater has planned. A watch that
+// has begun ends by itself.
+func (w *selfWatch) stopLocked() {
+	if w.later != nil {
+		w.later.Stop()
+	}
+}
+
+// keepSelfWatch is the watch's goroutine. It ends with the Node, or where the znode
+// cannot be read.
+func (n *Node) keepSelfWatch() {
+	var told int32 // the version of the data that was told; a new znode has 0
+	for {
+		var own reading
+		reconnected := n.s.Reconnected()
+		epoch := n.s.Epoch() // if it was away during the retries, that is not confirmed
+		err := n.s.Retry(n.over.ctx, func() (err error) {
+			own, err = zkconn.Call(n.over.ctx, n.s, n.read)
+			return err
+		})
+		switch {
+		case n.over.ctx.Err() != nil:
+			return
+		case errors.Is(err, zk.ErrNoNode) && n.s.SessionID() == n.session:
+			n.Gone(ErrGone)
+			return
+		case errors.Is(err, zk.ErrNoNode):
+			n.Gone(zkconn.ErrSessionEnded)
+			return
+		case err != nil:
+			n.self.learn(err)
+			n.spec.Log.Warn("zookeeper lock: cannot watch the own znode",
+				"node", n.Path, "error", err)
+			return
+		}
+		n.watched(own.events, epoch)
+		n.LearnToken(own.stat.Czxid)
+		n.self.learn(nil)
+		if own.stat.Version > told {
+			told = own.stat.Version
+			n.hooks.Data(own.data)
+		}
+		if !n.nextEvent(own.events, reconnected) {
+			return
+		}
+		n.watched(nil, 0) // it is not confirmed until the next read
+	}
+}
+
+type reading struct {
+	data   []byte
+	stat   *zk.Stat
+	events <-chan zk.Event
+}
+
+// read reads the znode and sets a watch on it. The watch is not shared: it fires at the
+// latest when the Node leaves.
+func (n *Node) read() (r reading, err error) {
+	r.data, r.stat, r.events, err = n.s.GetW(n.Path)
+	return r, err
+}
+
+func (n *Node) watched(events <-chan zk.Event, epoch uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.self.events, n.self.epoch = events, epoch
+}
+
+// learn publishes that the first read has ended.
+func (w *selfWatch) learn(err error) {
+	select {
+	case <-w.firstRead:
+	default:
+		w.readErr = err
+		close(w.firstRead)
+	}
+}
+
+// nextEvent waits for the watch to fire, or for the connection to be back: it asks once
+// that its watches be set again, and a server may turn that away. false: there is nothing
+// to watch any more.
+func (n *Node) nextEvent(events <-chan zk.Event, reconnected <-chan struct{}) bool {
+	select {
+	case <-n.over.ctx.Done():
+		return false
+	case <-reconnected:
+		return true
+	case ev := <-events:
+		switch {
+		case ev.Type == zk.EventNodeDeleted:
+			n.Gone(ErrGone)
+		case errors.Is(ev.Err, zk.ErrSessionExpired):
+			n.Gone(zkconn.ErrSessionEnded)
+		case errors.Is(ev.Err, zk.ErrClosing):
+			n.s.ConnClosed()
+		default:
+			return true
+		}
+		return false
+	}
+}
+
+// AwaitToken waits until the token is known. Where nothing has told it the first read
+// does: that finds the zxid that created the znode.
+func (n *Node) AwaitToken(ctx context.Context) error {
+	if n.Token() != 0 {
+		return nil
+	}
+	n.WatchSelf()
+	select {
+	case <-n.self.firstRead:
+		return n.self.readErr
+	case <-n.over.ctx.Done():
+		return ErrEnded
+	case <-ctx.Done():
+		return zkconn.Cancelled(ctx)
+	case <-n.s.Closed():
+		return n.s.Pause(ctx, 0)
+	}
+}
+
+// IsConfirming reports whether the first read of the znode, with a watch, is under way.
+func (n *Node) IsConfirming() bool {
+	if !n.self.begun.Load() {
+		return false
+	}
+	select {
+	case <-n.self.firstRead:
+		return false
+	default:
+		return true
+	}
+}
+
+// AwaitConfirmation waits for the answer to that read, if it was sent.
+func (n *Node) AwaitConfirmation(ctx context.Context) {
+	if !n.self.begun.Load() {
+		return
+	}
+	select {
+	case <-n.self.firstRead:
+	case <-n.over.ctx.Done():
+	case <-ctx.Done():
+	}
+}
+
+// Confirmation reports whether the znode was read with a watch that has not fired, and in
+// which epoch of the connection that was asked for. It may be called with a mutex of the
+// caller's held: what the watch has received it leaves to Heed.
+func (n *Node) Confirmation() (epoch uint64, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	w := &n.self
+	if ev, fired := w.firedLocked(); fired {
+		received := ev
+		w.event, w.events = &received, nil
+	}
+	return w.epoch, w.events != nil && n.life.state != stateEnded
+}
+
+// Deleted implements wait.Watched.
+func (n *Node) Deleted() { n.Gone(ErrGone) }
+
+// Heed implements wait.Watched: it acts on what the watch on n's znode has received, of
+// which its goroutine may not know yet. set: the watch is set, and has not fired.
+func (n *Node) Heed() (set bool) {
+	n.mu.Lock()
+	ended := n.life.state == stateEnded
+	ev, fired := n.self.firedLocked()
+	if !fired && n.self.event != nil {
+		ev, fired = *n.self.event, true
+	}
+	n.self.event = nil
+	set = n.self.events != nil && !fired
+	n.mu.Unlock()
+	switch {
+	case ended: // by this process, or it is known
+	case ev.Type == zk.EventNodeDeleted:
+		n.Gone(ErrGone)
+	case fired && ev.Type == 0: // its goroutine has the event: maybe it tells of that
+		n.s.HoldBack()
+	}
+	return set
+}
+
+// firedLocked tells whether the watch has fired, and with what, unless that was received
+// before. keepSelfWatch can do without it.
+func (w *selfWatch) firedLocked() (ev zk.Event, fired bool) {
+	select {
+	case ev = <-w.events: // closed behind its only event
+		return ev, true
+	default:
+		return ev, false
+	}
+}

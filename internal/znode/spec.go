@@ -1,0 +1,63 @@
+package znode
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/zkconn"
+)
+
+// A Spec is what the znodes of one side of a directory have in common. It does not
+// change once the first of them is created.
+type Spec struct {
+	Dir  string   // the path of the directory
+	Kind string   // what the recipe calls its own znodes
+	Data []byte   // of the znodes
+	ACL  []zk.ACL // of the znodes and of the parents that are created
+	Log  *slog.Logger
+	// Joined is called each time that a znode stands in the directory, and must not wait;
+	// nil: nobody cares.
+	Joined func(s *zkconn.Conn)
+	Terms
+}
+
+// Terms say how long a hold can be relied on.
+type Terms struct {
+	// LossMargin is by how much earlier than necessary Lost is closed when the
+	// connection has no confirmed contact, and for how long after that the znode stays;
+	// see zkconn.Conn.Hold.
+	LossMargin time.Duration
+	// MaxHold is after what time a hold expires, with ErrExpired; 0: never.
+	MaxHold time.Duration
+}
+
+// Check returns an error if the connection cannot tolerate the terms.
+func (t Terms) Check(s *zkconn.Conn) error { return s.Bears(t.LossMargin) }
+
+// Hooks are called on behalf of one znode, from before its create to behind its delete.
+type Hooks interface {
+	// Sending is called just before each create is sent, on the goroutine that sends it.
+	Sending()
+	// Created is called on the same goroutine once it is known what became of the create;
+	// nil: there is no znode. On an error the Node is withdrawn, and the error ends Join.
+	// The Node may end, and Ended and Removed be called, before Created is.
+	Created(n *Node) error
+	// Ended is called once, before anybody who waits for the Node is woken, with no mutex
+	// of a Node held. The caller may hold a mutex of its own.
+	Ended(cause error)
+	// Removed is called once, when nothing is left to be done: gone if an answer or an
+	// event has said that the znode is; else its session is over, or the delete was
+	// refused. Ended may not have been called by then.
+	Removed(gone bool)
+	// Data is called with each change of the znode's data that the watch on it shows.
+	Data(data []byte)
+}
+
+// A Tenant relies on a held Node that others may rely on, too.
+type Tenant interface {
+	// Lost is called before the Node's own Lost is done. The mutex of the Node is held:
+	// it calls no method of the Node.
+	Lost(cause error)
+}

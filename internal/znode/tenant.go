@@ -1,0 +1,65 @@
+package znode
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/zkrecipes/recipes/internal/zkconn"
+)
+
+// Attach lets t rely on n, with a margin of its own, and be told of a loss from now on;
+// false if n is not held, or not any more.
+func (n *Node) Attach(t Tenant, margin time.Duration) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.life.state != stateHeld {
+		return false
+	}
+	if n.life.tenants == nil {
+		n.life.tenants = map[Tenant]time.Duration{}
+	}
+	n.life.tenants[t] = margin
+	return true
+}
+
+// Detach undoes Attach; false if n is not held any more, and t was told.
+func (n *Node) Detach(t Tenant) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.life.state != stateHeld {
+		return false
+	}
+	delete(n.life.tenants, t)
+	return true
+}
+
+// Tenants returns who is attached.
+func (n *Node) Tenants() []Tenant {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Collect(maps.Keys(n.life.tenants))
+}
+
+// Waive leaves it to the Tenants of a held Node what margin they have.
+func (n *Node) Waive() {
+	n.s.Waive(n.Path)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.life.margin = 0
+}
+
+// Check asks the clock whether n, which is held, can be relied on at this moment. If it
+// cannot, although nobody may have been told yet, n is lost.
+func (n *Node) Check() error {
+	err := n.s.Hold(n.Path, 0)
+	if errors.Is(err, zkconn.ErrTooShort) { // by what is known of the servers since
+		err = fmt.Errorf("%w: %w", zkconn.ErrSuspended, err)
+	}
+	if err != nil {
+		n.Lose(err)
+	}
+	return err
+}

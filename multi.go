@@ -1,0 +1,290 @@
+package recipes
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/zkpath"
+	"github.com/zkrecipes/recipes/internal/znode"
+)
+
+// Multi does several operations in one transaction: all of them, or none. Each is a
+// *zk.CreateRequest, *zk.DeleteRequest, *zk.SetDataRequest or *zk.CheckVersionRequest
+// with a path below the chroot; anything else is refused with zk.ErrBadArguments before
+// anything is sent. The operations are not changed.
+//
+// Multi returns a response for each operation, in their order, also if one of them fails:
+// then those before it have no error, and those after it an error that only says that
+// another one failed. The error that Multi returns is that of the operation that failed,
+// or why the transaction has no outcome, or none that is known.
+//
+// For a transaction that is done only while a lock is held see [Hold.Multi]. The
+// operation of [Hold.Check] is not for here where there is a chroot: its path is the
+// server's.
+func (c *Client) Multi(ops ...any) ([]zk.MultiResponse, error) {
+	if err := c.over(); err != nil {
+		return nil, err
+	}
+	located, err := eachOp(ops, c.locateNew)
+	if err != nil {
+		return nil, err
+	}
+	responses, err := c.zk.Multi(located...)
+	for i, r := range responses {
+		if r.String != "" {
+			responses[i].String = c.clientPath(r.String)
+		}
+	}
+	return responses, err
+}
+
+// eachOp returns a copy of the operations of a Multi in which each has the path that
+// place gives it; flags are those of a create. It checks the paths, which zk sends as it
+// gets them.
+func eachOp(
+	ops []any, place func(path string, flags int32) (string, error),
+) ([]any, error) {
+	check := func(path string, flags int32) (string, error) {
+		name := path
+		if flags&zk.FlagSequence != 0 {
+			name += "0" // the number may be all that a name consists of
+		}
+		if err := zkpath.Check(name); err != nil {
+			return "", err
+		}
+		return place(path, flags)
+	}
+	placed := make([]any, len(ops))
+	for i, op := range ops {
+		var err error
+		if placed[i], err = placeOp(op, check); err != nil {
+			return nil, fmt.Errorf("operation %d, %T: %w", i, op, err)
+		}
+	}
+	return placed, nil
+}
+
+func placeOp(
+	op any, place func(path string, flags int32) (string, error),
+) (placed any, err error) {
+	if v := reflect.ValueOf(op); v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, fmt.Errorf("is nil: %w", zk.ErrBadArguments)
+	}
+	switch op := op.(type) {
+	case *zk.CreateRequest:
+		to := *op
+		to.Path, err = place(op.Path, op.Flags)
+		return &to, err
+	case *zk.DeleteRequest:
+		to := *op
+		to.Path, err = place(op.Path, 0)
+		return &to, err
+	case *zk.SetDataRequest:
+		to := *op
+		to.Path, err = place(op.Path, 0)
+		return &to, err
+	case *zk.CheckVersionRequest:
+		to := *op
+		to.Path, err = place(op.Path, 0)
+		return &to, err
+	}
+	known := []string{"Create", "Delete", "SetData", "CheckVersion"}
+	return nil, fmt.Errorf("want a *zk.%sRequest: %w",
+		strings.Join(known, "Request, *zk."), zk.ErrBadArguments)
+}
+
+// multiConn is a Conn that does transactions, as Client and *zk.Conn do.
+type multiConn interface {
+	Conn
+	Multi(ops ...any) ([]zk.MultiResponse, error)
+}
+
+// Multi does ops in one transaction if the lock is still held, and returns one response
+// for each of them. Else nothing is done, and the error matches ErrLockLost, or
+// ErrNotOwner after Release. ZooKeeper itself judges, in the order in which requests
+// reach it: a transaction that is under way when Release is called is done if it reaches
+// the ensemble's leader before the znode is deleted, and refused with ErrNotOwner if it
+// does not. It is not done while another holds the lock, also where this process cannot
+// know of its loss yet; so it needs no fencing token.
+//
+// The ops are those of [Client.Multi], with paths as on the lock's Conn: below the chroot
+// of a Client. Where one of them fails, none is done, the error wraps its own and tells
+// its place, and there is a response for each. If the connection breaks before the
+// answer, the outcome is unknown, which the error says; it matches
+// zk.ErrConnectionClosed, and what was to be written has to be read to find out. Any
+// other error means that nothing was done.
+//
+// A multi lock's hold demands that every member is held; the members must be on the same
+// Conn. Multi needs a Conn that has a method Multi itself, as Client and *zk.Conn have,
+// or wraps one. Like all calls of a Conn it takes no context.
+func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
+	responses, err := h.multi(ops)
+	if err != nil {
+		return responses, wrap("multi under", h.name(), err)
+	}
+	return responses, nil
+}
+
+func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
+	if h.isZero() {
+		return nil, errZeroHold
+	}
+	holds := h.each()
+	conn, err := multiConnOf(holds)
+	if err != nil {
+		return nil, err
+	}
+	// Here, so that what the client refuses to send does not look like a lost connection.
+	asGiven := func(path string, _ int32) (string, error) { return path, nil }
+	if _, err := eachOp(ops, asGiven); err != nil {
+		return nil, err
+	}
+	settled, err := guardAll(holds)
+	if err != nil {
+		return nil, err
+	}
+	var all []any
+	for _, held := range holds {
+		all = append(all, &zk.CheckVersionRequest{Path: held.path, Version: -1})
+	}
+	responses, err := conn.Multi(append(all, ops...)...)
+	failed := slices.IndexFunc(responses, func(r zk.MultiResponse) bool {
+		return r.Error != nil
+	})
+	if err == nil || failed >= 0 || zkconn.NotDone(err) {
+		settled()
+	}
+	switch {
+	case err == nil:
+		return responses[len(holds):], nil
+	case failed >= len(holds):
+		at := failed - len(holds)
+		return responses[len(holds):], fmt.Errorf(
+			"operation %d, %s: %w", at, opText(ops[at]), err,
+		)
+	case failed >= 0:
+		return nil, holds[failed].checkFailed(conn, err)
+	case zkconn.NotDone(err):
+		return nil, err
+	}
+	if !errors.Is(err, zk.ErrConnectionClosed) { // it may be the network's own
+		err = fmt.Errorf("%w: %w", zk.ErrConnectionClosed, err)
+	}
+	return nil, fmt.Errorf("its outcome is unknown, no answer came: %w", err)
+}
+
+// opText is an operation as its error names it.
+func opText(op any) string {
+	switch op := op.(type) {
+	case *zk.CreateRequest:
+		return "create " + op.Path
+	case *zk.DeleteRequest:
+		return "delete " + op.Path
+	case *zk.SetDataRequest:
+		return "set " + op.Path
+	case *zk.CheckVersionRequest:
+		return "check " + op.Path
+	}
+	return fmt.Sprintf("%T", op)
+}
+
+// each returns the holds of single znodes that h stands for.
+func (h *Hold) each() []*Hold {
+	if h.node != nil {
+		return []*Hold{h}
+	}
+	var all []*Hold
+	for _, member := range h.members {
+		all = append(all, member.each()...)
+	}
+	return all
+}
+
+// multiConnOf finds the one that does transactions for all holds. It must see the paths
+// that they have: one inside of a wrapper that changes paths does not.
+func multiConnOf(holds []*Hold) (multiConn, error) {
+	if len(holds) == 0 {
+		return nil, errors.New("the custom lock that it stands for tells no hold")
+	}
+	first := holds[0]
+	conn, ok := wrapped[multiConn](first.conn)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("the connection, a %T, has neither a method Multi "+
+			"nor Unwrap() recipes.Conn to one that has", first.conn)
+	case serverPath(conn, first.path) != first.serverPath:
+		return nil, fmt.Errorf("the connection, a %T, changes paths and has no Multi of "+
+			"its own", first.conn)
+	}
+	for _, held := range holds {
+		if held.conn != first.conn {
+			return nil, errors.New(
+				"the members of the multi lock are on several connections",
+			)
+		}
+	}
+	return conn, nil
+}
+
+// guardAll lets nobody have a lock of holds, on whose znodes a transaction depends,
+// before its outcome is settled or those znodes are gone: an owner of this process would
+// not wait for that. Where the outcome stays unknown the request may still be on its way
+// to the leader.
+func guardAll(holds []*Hold) (settled func(), err error) {
+	var each []func()
+	settled = func() {
+		for _, f := range each {
+			f()
+		}
+	}
+	for _, held := range holds {
+		one, ok := held.node.Guard()
+		if !ok {
+			settled()
+			return nil, held.heldNow()
+		}
+		each = append(each, one)
+		if err := held.heldNow(); err != nil {
+			settled()
+			return nil, err
+		}
+	}
+	return settled, nil
+}
+
+// heldNow tells why a hold of one znode is none any more, as far as this process knows.
+func (h *Hold) heldNow() error {
+	if err := h.Err(); err != nil {
+		return err
+	}
+	if h.node.Cause() != nil {
+		return ErrNotOwner
+	}
+	return nil
+}
+
+// checkFailed tells what it means that the check of h's znode failed. A znode that is
+// gone is a loss, if this process did not delete it itself; its owner need not wait to be
+// told.
+func (h *Hold) checkFailed(conn Conn, err error) error {
+	switch {
+	case errors.Is(err, zk.ErrNoAuth):
+		return fmt.Errorf("check %s: %w (the session lacks READ on it)", h.path, err)
+	case !errors.Is(err, zk.ErrNoNode):
+		return fmt.Errorf("check %s: %w", h.path, err)
+	}
+	if err := h.heldNow(); err != nil {
+		return err
+	}
+	cause := znode.ErrGone
+	if conn.SessionID() != h.node.Session() {
+		cause = zkconn.ErrSessionEnded
+	}
+	h.node.Lose(cause)
+	return lost(h.path, cause)
+}
