@@ -286,6 +286,7 @@ func scenes(t *testing.T) map[string]drawing {
 		return lock
 	}
 	return map[string]drawing{
+		"loss": lossScene(t),
 		"mutex": act(t, "Two processes and a mutex", func(s *stage) {
 			s.warm(mutex(s, warmer))
 			s.contend(mutex(s, 0), mutex(s, 1))
