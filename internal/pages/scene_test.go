@@ -62,13 +62,22 @@ func drawn(svg func(palette) []byte) drawing {
 	return d
 }
 
-// mostSeen returns the drawing that most of the plays made.
-func mostSeen(t *testing.T, play func(t *testing.T) drawing) drawing {
+// act plays a scene of two processes.
+func act(t *testing.T, title string, play func(s *stage)) drawing {
 	t.Helper()
 	times, of := map[string]int{}, map[string]drawing{}
 	for range plays {
 		synctest.Test(t, func(t *testing.T) {
-			d := play(t)
+			s := &stage{t: t, cluster: zktest.Start(t), picture: picture{title: title}}
+			for i := range warmer {
+				name := "process " + string(rune('A'+i))
+				s.picture.lanes = append(s.picture.lanes, name)
+			}
+			for i := range warmer + 1 {
+				s.clients = append(s.clients, s.connect(i))
+			}
+			play(s)
+			d := drawn(s.picture.svg)
 			key := string(d[palettes[0].suffix])
 			times[key]++
 			of[key] = d
@@ -77,23 +86,6 @@ func mostSeen(t *testing.T, play func(t *testing.T) drawing) drawing {
 	return of[slices.MaxFunc(slices.Collect(maps.Keys(times)), func(a, b string) int {
 		return times[a] - times[b]
 	})]
-}
-
-// act plays a scene of two processes.
-func act(t *testing.T, title string, play func(s *stage)) drawing {
-	t.Helper()
-	return mostSeen(t, func(t *testing.T) drawing {
-		s := &stage{t: t, cluster: zktest.Start(t), picture: picture{title: title}}
-		for i := range warmer {
-			name := "process " + string(rune('A'+i))
-			s.picture.lanes = append(s.picture.lanes, name)
-		}
-		for i := range warmer + 1 {
-			s.clients = append(s.clients, s.connect(i))
-		}
-		play(s)
-		return drawn(s.picture.svg)
-	})
 }
 
 func (s *stage) connect(lane int) *recipes.Client {
