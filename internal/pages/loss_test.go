@@ -138,6 +138,8 @@ func (l *loss) inherit(ctx context.Context) {
 // confirmed is when A sent the last request by which it counts: the one whose answer let
 // the leader know of it for certain, as the loss of a hold without a margin shows.
 func (l *loss) confirmed(margin time.Duration) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	const share = 20 // a twentieth is left
 	at := l.lost.Add(margin - sessionTimeout + sessionTimeout/share)
 	require.Contains(l.t, l.answered, at, "nothing was sent 0.95 T before Lost closed")
@@ -162,13 +164,13 @@ func (l *loss) cut(length time.Duration) time.Time {
 		link.Heal()
 	}
 	time.Sleep(2 * sessionTimeout)
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	return at
 }
 
 // outage draws a run from the moment that is called 0 s on.
 func (l *loss) outage(title string, zero, cut time.Time, length time.Duration) *timeline {
+	l.mu.Lock() // the heartbeats go on
+	defer l.mu.Unlock()
 	const shown = 18 * time.Second
 	drawn := &timeline{
 		title: title, lanes: []string{"network", "process A", "A's session", "process B"},
@@ -227,7 +229,9 @@ func (l *loss) suspension(title string) *timeline {
 	require.ErrorIs(l.t, l.store.write(l.hold.FencingToken()), errStale)
 	<-l.a.running
 	<-l.hold.Lost()
-	synctest.Wait()
+	synctest.Wait() // until that is recorded
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	granted := l.granted.Sub(zero)
 	token := func(of string, h *recipes.Hold) string {
 		return fmt.Sprintf("%s, token %d: ", of, h.FencingToken())
