@@ -60,29 +60,33 @@ func (c *canvas) finish(height int, title, desc string) []byte {
 	return b.Bytes()
 }
 
+func (c *canvas) printf(format string, args ...any) {
+	fmt.Fprintf(&c.Buffer, format, args...)
+}
+
 // A point is a place on a canvas, in pixels.
 type point struct{ x, y int }
 
 func (c *canvas) line(class string, from, to point, color, more string) {
-	fmt.Fprintf(c, `<line class="%s" x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s"%s/>`+
+	c.printf(`<line class="%s" x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s"%s/>`+
 		"\n", class, from.x, from.y, to.x, to.y, color, more)
 }
 
 // rect draws a box between two corners, of which the first is at the top left.
 func (c *canvas) rect(class string, from, to point, fill, more string) {
-	fmt.Fprintf(c, `<rect class="%s" x="%d" y="%d" width="%d" height="%d" fill="%s"%s/>`+
+	c.printf(`<rect class="%s" x="%d" y="%d" width="%d" height="%d" fill="%s"%s/>`+
 		"\n", class, from.x, from.y, to.x-from.x, to.y-from.y, fill, more)
 }
 
 func (c *canvas) text(at point, anchor, color, text string) {
-	fmt.Fprintf(c, `<text x="%d" y="%d" text-anchor="%s" fill="%s">`,
+	c.printf(`<text x="%d" y="%d" text-anchor="%s" fill="%s">`,
 		at.x, at.y, anchor, color)
 	for i, part := range strings.Split(text, "`") {
 		if i%2 == 0 {
 			c.WriteString(escape(part))
 			continue
 		}
-		fmt.Fprintf(c, `<tspan font-family="%s" font-size="13.5">%s</tspan>`,
+		c.printf(`<tspan font-family="%s" font-size="13.5">%s</tspan>`,
 			codes, escape(part))
 	}
 	c.WriteString("</text>\n")
@@ -107,7 +111,7 @@ func (c *canvas) arrow(class string, from, to point) {
 		color, width, dashes = c.faint, "1", ` stroke-dasharray="5 4"`
 	case event:
 		color, width, head = c.event, "3", c.event
-		fmt.Fprintf(c, `<circle cx="%d" cy="%d" r="5" fill="%s"/>`+"\n",
+		c.printf(`<circle cx="%d" cy="%d" r="5" fill="%s"/>`+"\n",
 			from.x-tip/2, from.y, color)
 	}
 	more := fmt.Sprintf(` stroke-width="%s"%s`, width, dashes)
@@ -115,7 +119,7 @@ func (c *canvas) arrow(class string, from, to point) {
 	if class == event {
 		width = "1" // of the outline: a tip that is wide would reach beyond the line
 	}
-	fmt.Fprintf(c, `<path d="M%d %d l%d 5 l%d 5" fill="%s" stroke="%s" `+
+	c.printf(`<path d="M%d %d l%d 5 l%d 5" fill="%s" stroke="%s" `+
 		`stroke-width="%s"/>`+"\n", to.x+tip, to.y-5, -tip, tip, head, color, width)
 }
 

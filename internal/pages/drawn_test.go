@@ -3,6 +3,7 @@ package pages_test
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -38,7 +39,7 @@ func elements(t *testing.T, svg []byte) (all []element) {
 	var open []int
 	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
 		token, err := d.Token()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return all
 		}
 		require.NoError(t, err)
@@ -122,13 +123,14 @@ func TestHoldsAreBarsOnLifelines(t *testing.T) {
 		x := bar.number(t, "x") + bar.number(t, "width")/2
 		require.Equal(t, lifelines[1+lane].number(t, "x1"), x)
 	}
-	began, ended := bars[0].number(t, "y"), bars[0].number(t, "y")+bars[0].number(t, "height")
+	ends := func(bar element) int { return bar.number(t, "y") + bar.number(t, "height") }
+	began, ended := bars[0].number(t, "y"), ends(bars[0])
 	require.Less(t, y(created), began)
 	require.Less(t, y(answeredOnce), began)
 	require.Less(t, began, y(wanted))
 	require.Less(t, y(wanted), ended)
 	require.Less(t, ended, y(deleted))
-	require.Equal(t, foot, bars[1].number(t, "y")+bars[1].number(t, "height"))
+	require.Equal(t, foot, ends(bars[1]))
 }
 
 // An arrow tells what it is without its colour.

@@ -46,6 +46,8 @@ const (
 	// a second at which the library looks at the connection, since the order of what
 	// happens at one moment differs.
 	settled = 2*sessionTimeout + 950*time.Millisecond
+
+	holds = "holds the lock"
 )
 
 // A process is a client that can be suspended: what the library does at a time of its
@@ -192,7 +194,7 @@ func (l *loss) outage(title string, zero, cut time.Time, length time.Duration) *
 	}
 	add(stretch{look: outage, from: began, to: began + length, text: "outage"})
 	if l.lost.IsZero() {
-		add(stretch{lane: laneA, look: held, to: shown, text: "holds the lock throughout"})
+		add(stretch{lane: laneA, look: held, to: shown, text: holds + " throughout"})
 		add(stretch{lane: laneSession, look: alive, to: shown})
 		add(stretch{lane: laneB, look: waits, to: shown, text: "waits"})
 		return drawn
@@ -200,7 +202,7 @@ func (l *loss) outage(title string, zero, cut time.Time, length time.Duration) *
 	<-l.inherited
 	drawn.vertical = sessionTimeout
 	lostAt, grantedAt := l.lost.Sub(zero), l.granted.Sub(zero)
-	add(stretch{lane: laneA, look: held, to: lostAt, text: "holds the lock"})
+	add(stretch{lane: laneA, look: held, to: lostAt, text: holds})
 	add(stretch{lane: laneA, look: left, from: lostAt, to: sessionTimeout})
 	add(stretch{
 		lane: laneA, look: lost, from: lostAt, before: true,
@@ -208,7 +210,7 @@ func (l *loss) outage(title string, zero, cut time.Time, length time.Duration) *
 	})
 	add(stretch{lane: laneSession, look: alive, to: grantedAt})
 	add(stretch{lane: laneB, look: waits, to: grantedAt, text: "waits"})
-	add(stretch{lane: laneB, look: held, from: grantedAt, to: shown, text: "holds the lock"})
+	add(stretch{lane: laneB, look: held, from: grantedAt, to: shown, text: holds})
 	return drawn
 }
 
@@ -242,10 +244,15 @@ func (l *loss) suspension(title string) *timeline {
 			{look: suspended, to: length, text: "suspended, just before it writes"},
 			{look: lost, from: l.lost.Sub(zero), text: "Lost closes"},
 			{lane: 1, look: waits, to: granted, text: "waits"},
-			{lane: 1, look: held, from: granted, to: shown, text: "holds the lock"},
-			{lane: 2, look: accepted, from: written, text: token("B", l.heir) + "accepted"},
-			{lane: 2, look: refused, from: late, text: token("A", l.hold) + "rejected",
-				before: true},
+			{lane: 1, look: held, from: granted, to: shown, text: holds},
+			{
+				lane: 2, look: accepted, from: written,
+				text: token("B", l.heir) + "accepted",
+			},
+			{
+				lane: 2, look: refused, from: late, before: true,
+				text: token("A", l.hold) + "rejected",
+			},
 		},
 	}
 }
@@ -256,8 +263,8 @@ func lossScene(t *testing.T) (d drawing) {
 	synctest.Test(t, func(t *testing.T) {
 		all := lossTimelines(t)
 		d = drawn(func(colors palette) []byte {
-			return timelines(colors, "When a hold is lost, with a session timeout T of 10 s",
-				all)
+			const title = "How a hold is lost, with a session timeout T of 10 s"
+			return timelines(colors, title, all)
 		})
 	})
 	return d

@@ -126,7 +126,8 @@ func (p *picture) drawMessages(c *canvas, foot int) {
 	since := map[int]int{} // where the bar of a lane begins
 	bar := func(lane, to int) {
 		x := p.x(lane)
-		c.rect("hold", point{x - barHalf, since[lane]}, point{x + barHalf, to}, c.hold, "")
+		top, foot := point{x - barHalf, since[lane]}, point{x + barHalf, to}
+		c.rect("hold", top, foot, c.hold, "")
 		delete(since, lane)
 	}
 	y := headFoot

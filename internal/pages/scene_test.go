@@ -311,7 +311,7 @@ func scenes(t *testing.T) map[string]drawing {
 			time.Sleep(time.Second)
 			s.roll(false)
 		}),
-		"caching": act(t, "A cached queue entry, until another process wants the lock", func(s *stage) {
+		"caching": act(t, "A cached entry, until another process waits", func(s *stage) {
 			cached := mutex(s, 0, recipes.WithCaching(time.Minute, 16))
 			s.warm(mutex(s, warmer))
 			s.roll(true)

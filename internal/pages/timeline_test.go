@@ -65,7 +65,7 @@ func (l *timeline) height() int {
 
 // draw draws the timeline below y.
 func (l *timeline) draw(c *canvas, y int) {
-	fmt.Fprintf(c, `<text class="panel" x="24" y="%d" font-weight="bold" fill="%s">`+
+	c.printf(`<text class="panel" x="24" y="%d" font-weight="bold" fill="%s">`+
 		"%s</text>\n", y+18, c.ink, escape(l.title))
 	y += panelHead
 	bottom := y + len(l.lanes)*laneHeight
@@ -124,13 +124,13 @@ func (l *timeline) drawSpan(c *canvas, s stretch, y int) {
 func (l *timeline) drawMoment(c *canvas, mark look, at point) {
 	switch mark {
 	case lost:
-		fmt.Fprintf(c, `<path class="lost" d="M%d %d v%d" stroke="%s" stroke-width="4"/>`+
+		c.printf(`<path class="lost" d="M%d %d v%d" stroke="%s" stroke-width="4"/>`+
 			"\n", at.x, at.y-13, 26, c.event)
 	case accepted:
-		fmt.Fprintf(c, `<circle class="accepted" cx="%d" cy="%d" r="7" fill="%s"/>`+"\n",
+		c.printf(`<circle class="accepted" cx="%d" cy="%d" r="7" fill="%s"/>`+"\n",
 			at.x, at.y, c.hold)
 	case refused:
-		fmt.Fprintf(c, `<path class="refused" d="M%d %d l14 14 m0 -14 l-14 14" `+
+		c.printf(`<path class="refused" d="M%d %d l14 14 m0 -14 l-14 14" `+
 			`stroke="%s" stroke-width="4"/>`+"\n", at.x-7, at.y-7, c.event)
 	}
 }

@@ -26,13 +26,17 @@ type theme struct {
 }
 
 var themes = []theme{
-	{"", rgb(0xffffff), rgb(0x1f2328), rgb(0x59636e), rgb(0xd0d7de)},
-	{"-dark", rgb(0x0d1117), rgb(0xe6edf3), rgb(0x9ea7b3), rgb(0x30363d)},
+	{
+		"", rgb(0xff, 0xff, 0xff), rgb(0x1f, 0x23, 0x28), rgb(0x59, 0x63, 0x6e),
+		rgb(0xd0, 0xd7, 0xde),
+	},
+	{
+		"-dark", rgb(0x0d, 0x11, 0x17), rgb(0xe6, 0xed, 0xf3), rgb(0x9e, 0xa7, 0xb3),
+		rgb(0x30, 0x36, 0x3d),
+	},
 }
 
-func rgb(hex uint32) color.NRGBA {
-	return color.NRGBA{uint8(hex >> 16), uint8(hex >> 8), uint8(hex), 0xff}
-}
+func rgb(r, g, b uint8) color.NRGBA { return color.NRGBA{r, g, b, 0xff} }
 
 // A mark is how a peer is drawn: a colour of Okabe and Ito's, and a shape of its own.
 type mark struct {
@@ -42,13 +46,17 @@ type mark struct {
 
 // marks has no entry for what is no lock.
 var marks = map[string]mark{
-	peer.ZKLock:      {rgb(0x009e73), shape{corners: 4, turn: math.Pi / 4}},
-	peer.Recipes:     {rgb(0x0072b2), draw.CircleGlyph{}},
-	peer.Cached:      {rgb(0xe69f00), shape{corners: 4}},
-	plan.Curator:     {rgb(0xcc79a7), shape{corners: 3, turn: math.Pi / 2}},
-	plan.CuratorEach: {rgb(0xcc79a7), shape{corners: 3, turn: math.Pi / 2, hollow: true}},
-	peer.Etcd:        {rgb(0x56b4e9), shape{corners: 3, turn: -math.Pi / 2}},
-	peer.Redsync:     {rgb(0xd55e00), shape{corners: 5, turn: math.Pi / 2, star: true}},
+	peer.ZKLock:  {rgb(0x00, 0x9e, 0x73), shape{corners: 4, turn: math.Pi / 4}},
+	peer.Recipes: {rgb(0x00, 0x72, 0xb2), draw.CircleGlyph{}},
+	peer.Cached:  {rgb(0xe6, 0x9f, 0x00), shape{corners: 4}},
+	plan.Curator: {rgb(0xcc, 0x79, 0xa7), shape{corners: 3, turn: math.Pi / 2}},
+	plan.CuratorEach: {
+		rgb(0xcc, 0x79, 0xa7), shape{corners: 3, turn: math.Pi / 2, hollow: true},
+	},
+	peer.Etcd: {rgb(0x56, 0xb4, 0xe9), shape{corners: 3, turn: -math.Pi / 2}},
+	peer.Redsync: {
+		rgb(0xd5, 0x5e, 0x00), shape{corners: 5, turn: math.Pi / 2, star: true},
+	},
 }
 
 func (t theme) mark(name string) mark {
@@ -77,10 +85,8 @@ func (s shape) DrawGlyph(c *draw.Canvas, style draw.GlyphStyle, at vg.Point) {
 			}
 			radius /= 2.2
 		}
-		angle := s.turn + float64(i)*math.Pi/float64(s.corners)
-		corner := at.Add(vg.Point{
-			X: radius * vg.Length(math.Cos(angle)), Y: radius * vg.Length(math.Sin(angle)),
-		})
+		sin, cos := math.Sincos(s.turn + float64(i)*math.Pi/float64(s.corners))
+		corner := at.Add(vg.Point{X: radius * vg.Length(cos), Y: radius * vg.Length(sin)})
 		if i == 0 {
 			path.Move(corner)
 		} else {
@@ -140,7 +146,7 @@ func (t theme) newChart(title, about string, height vg.Length) *chart {
 	p := plot.New()
 	p.BackgroundColor = t.paper
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.LineStyle.Color, axis.Tick.LineStyle.Color = t.faint, t.faint
+		axis.Color, axis.Tick.Color = t.faint, t.faint
 		axis.Label.TextStyle.Color, axis.Tick.Label.Color = t.ink, t.ink
 		axis.Label.TextStyle.Font.Size, axis.Tick.Label.Font.Size = 12, 12
 	}
@@ -157,7 +163,7 @@ func (c *chart) save(file, desc string) error {
 	svg := vgsvg.New(width, c.height)
 	all := draw.New(svg)
 	all.SetColor(c.paper)
-	all.Fill(all.Rectangle.Path())
+	all.Fill(all.Path())
 	head := c.Title.TextStyle
 	head.XAlign, head.YAlign = draw.XLeft, draw.YBottom
 	head.Color, head.Font.Size, head.Font.Weight = c.ink, 14, font.WeightBold
@@ -208,7 +214,9 @@ func logTicks(least, most float64) []plot.Tick {
 // fade blends a colour with the background.
 func (t theme) fade(c color.NRGBA) color.NRGBA {
 	const rest = 0.45
-	blend := func(a, b uint8) uint8 { return uint8(rest*float64(a) + (1-rest)*float64(b)) }
+	blend := func(a, b uint8) uint8 {
+		return uint8(rest*float64(a) + (1-rest)*float64(b))
+	}
 	return color.NRGBA{
 		blend(c.R, t.paper.R), blend(c.G, t.paper.G), blend(c.B, t.paper.B), 0xff,
 	}

@@ -43,7 +43,8 @@ func Pictures(d *Data, dir string) (map[plan.Setting][]Picture, error) {
 					return nil, fmt.Errorf("draw %s: %w", file, err)
 				}
 			}
-			drawn[s] = append(drawn[s], Picture{filepath.Base(dir) + "/" + file, told.title})
+			name := filepath.Base(dir) + "/" + file
+			drawn[s] = append(drawn[s], Picture{name, told.title})
 		}
 	}
 	return drawn, nil

@@ -52,7 +52,7 @@ func (t theme) ratios(a *account) (*chart, error) {
 	c.logarithmic(&c.X, a.values)
 	c.X.Min, c.X.Max = min(c.X.Min, 1), max(c.X.Max, 1)
 	c.Y.Min, c.Y.Max = 0.5-float64(places), 0.5
-	c.Y.LineStyle.Width, c.Y.Tick.Length = 0, 0
+	c.Y.Width, c.Y.Tick.Length = 0, 0
 	var scenarios []plot.Tick
 	faults := []error{c.yardstick()}
 	for _, v := range a.values {
@@ -70,8 +70,8 @@ func (t theme) ratios(a *account) (*chart, error) {
 			plotter.XYs{{X: v.Lo, Y: y}, {X: v.Hi, Y: y}}))
 	}
 	c.Y.Tick.Marker = plot.ConstantTicks(scenarios)
-	faults = append(faults, c.name(names),
-		c.entry("undecided: range includes 1", c.glyph(peer.Recipes, t.fade(t.mark(peer.Recipes).color))))
+	faded := c.glyph(peer.Recipes, t.fade(t.mark(peer.Recipes).color))
+	faults = append(faults, c.name(names), c.entry("undecided: range includes 1", faded))
 	return c, errors.Join(faults...)
 }
 
