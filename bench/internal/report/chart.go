@@ -120,8 +120,8 @@ type chart struct {
 	legend       plot.Legend
 }
 
-// Of a chart. Words are in a sans-serif font, for whose widths the library has one that
-// other systems' are as wide as.
+// Measures of a chart. The library measures words in Liberation Sans, whose letters are as
+// wide as those of Helvetica and Arial.
 const (
 	width       = 9 * vg.Inch
 	edge        = 10 // points
@@ -130,16 +130,6 @@ const (
 	fontFamily  = "Liberation Sans"
 	fontStack   = "Helvetica, Arial, Liberation Sans, sans-serif"
 )
-
-// drawGrid draws what is behind all else; horizontal tells whether it has such lines.
-func (c *chart) drawGrid(horizontal bool) {
-	grid := plotter.NewGrid()
-	grid.Vertical.Color, grid.Horizontal.Color = c.grid, c.grid
-	if !horizontal {
-		grid.Horizontal.Width = 0
-	}
-	c.Add(grid)
-}
 
 func (t theme) newChart(title, about string, height vg.Length) *chart {
 	plot.DefaultFont.Variant = "Sans"
@@ -156,6 +146,16 @@ func (t theme) newChart(title, about string, height vg.Length) *chart {
 	return &chart{
 		Plot: p, theme: t, title: title, about: about, height: height, legend: legend,
 	}
+}
+
+// drawGrid draws what is behind all else; horizontal tells whether it has such lines.
+func (c *chart) drawGrid(horizontal bool) {
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = c.grid, c.grid
+	if !horizontal {
+		grid.Horizontal.Width = 0
+	}
+	c.Add(grid)
 }
 
 // save draws the chart. desc says what is to be seen, for those who do not see it.
