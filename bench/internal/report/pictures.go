@@ -53,7 +53,7 @@ func Pictures(d *Data, dir string) (map[plan.Setting][]Picture, error) {
 // A value is what a peer reached in a scenario.
 type value struct {
 	peer, place string
-	at          float64 // the place's number, or how many users it has
+	users       float64 // in a queue
 	stats.Summary
 }
 
@@ -61,8 +61,18 @@ type value struct {
 type account struct {
 	name, title, about string
 	unit               string // short: plots leave its width free on one side
+	compared           bool   // the values are ratios
 	values             []value
 	draw               func(theme, *account) (*chart, error)
+}
+
+// places are how many scenarios the values are of.
+func (a *account) places() int {
+	seen := map[string]bool{}
+	for _, v := range a.values {
+		seen[v.place] = true
+	}
+	return len(seen)
 }
 
 // desc tells it in words.
@@ -103,10 +113,9 @@ func (d *Data) about(s plan.Setting, values []value) string {
 func (d *Data) speedRatios(s plan.Setting) *account {
 	a := &account{
 		name: "speed", title: "Speed compared with zk.Lock: " + s.String(),
-		unit: "× " + title(peer.ZKLock),
-		draw: theme.ratios,
+		unit:     "× " + title(peer.ZKLock),
+		compared: true, draw: theme.rows,
 	}
-	places := 0
 	for _, in := range plan.Scenarios {
 		base := d.speeds(s, in, peer.ZKLock)
 		if in.Unit != plan.Rate || len(base) == 0 {
@@ -120,11 +129,10 @@ func (d *Data) speedRatios(s plan.Setting) *account {
 			ratios := stats.Ratios(d.speeds(s, in, of.Name), base)
 			if of.Name != peer.ZKLock && len(ratios) > 0 {
 				a.values = append(a.values, value{
-					of.Name, label, float64(places), stats.Summarize(ratios),
+					peer: of.Name, place: label, Summary: stats.Summarize(ratios),
 				})
 			}
 		}
-		places++
 	}
 	a.about = d.about(s, a.values)
 	return a
@@ -181,6 +189,9 @@ func (d *Data) drains(
 				})
 			}
 		}
+	}
+	if a.places() == 1 { // no length to draw it by
+		a.draw = theme.rows
 	}
 	a.about = d.about(s, a.values)
 	return a

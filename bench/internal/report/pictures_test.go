@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -125,6 +126,17 @@ func TestTheTimesAreMilliseconds(t *testing.T) {
 	all := elements(t, drawn(t, canned())["queue-1-0s.svg"])
 	require.Contains(t, named(all, "desc")[0].text, "100 users: recipes 0.10 (0.07–0.20)")
 	require.Subset(t, texts(all), []string{"ms", "0.1", "100", "5,000"})
+}
+
+// One length of a queue is a row for each peer, not an axis with one mark.
+func TestAQueueOfOneLengthIsDrawnInRows(t *testing.T) {
+	d := canned()
+	d.Measurements = slices.DeleteFunc(d.Measurements, func(m *plan.Measurement) bool {
+		return m.Scenario == "S5-5000"
+	})
+	words := texts(elements(t, drawn(t, d)["queue-1-0s.svg"]))
+	require.Contains(t, words, "100 users")
+	require.NotContains(t, words, "users in the queue")
 }
 
 // Where the range includes 1, neither peer is shown to be faster.

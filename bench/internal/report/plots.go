@@ -40,38 +40,46 @@ func extent(values []value) (least, most float64) {
 	return least / room, most * room
 }
 
-// ratios draws a row for each peer in each scenario.
-func (t theme) ratios(a *account) (*chart, error) {
+// rows draws one for each peer in each place.
+func (t theme) rows(a *account) (*chart, error) {
 	names, number := peersOf(a)
-	places := 1 + int(a.values[len(a.values)-1].at)
-	const row, around = 13, 95 // points
-	c := t.newChart(a.title, a.about,
-		vg.Length(around+places*(len(names)+1)*row))
+	places := a.places()
+	const row, around, legend = 13, 95, 225 // points
+	height := max(legend, around+places*(len(names)+1)*row)
+	c := t.newChart(a.title, a.about, vg.Length(height))
 	c.drawGrid(false)
 	c.X.Label.Text = a.unit
 	c.logarithmic(&c.X, a.values)
-	c.X.Min, c.X.Max = min(c.X.Min, 1), max(c.X.Max, 1)
 	c.Y.Min, c.Y.Max = 0.5-float64(places), 0.5
 	c.Y.Width, c.Y.Tick.Length = 0, 0
 	var scenarios []plot.Tick
-	faults := []error{c.yardstick()}
+	var faults []error
+	if a.compared {
+		c.X.Min, c.X.Max = min(c.X.Min, 1), max(c.X.Max, 1)
+		faults = append(faults, c.yardstick())
+	}
 	for _, v := range a.values {
-		y := -v.at
-		if n := len(scenarios); n == int(v.at) {
+		n := len(scenarios)
+		if n == 0 || scenarios[n-1].Label != v.place {
+			y := -float64(n)
 			scenarios = append(scenarios, plot.Tick{Value: y, Label: v.place})
 			faults = append(faults, c.rule(y-0.5))
 		}
-		y += 0.5 - float64(number[v.peer]+1)/float64(len(names)+1)
+		y := scenarios[len(scenarios)-1].Value + 0.5 -
+			float64(number[v.peer]+1)/float64(len(names)+1)
 		colour := t.mark(v.peer).color
-		if v.Lo <= 1 && v.Hi >= 1 {
+		if a.compared && v.Lo <= 1 && v.Hi >= 1 {
 			colour = t.fade(colour)
 		}
 		faults = append(faults, c.dot(v.peer, colour, plotter.XY{X: v.Median, Y: y},
 			plotter.XYs{{X: v.Lo, Y: y}, {X: v.Hi, Y: y}}))
 	}
 	c.Y.Tick.Marker = plot.ConstantTicks(scenarios)
-	faded := c.glyph(peer.Recipes, t.fade(t.mark(peer.Recipes).color))
-	faults = append(faults, c.name(names), c.entry("undecided: range includes 1", faded))
+	faults = append(faults, c.name(names))
+	if a.compared {
+		faded := c.glyph(peer.Recipes, t.fade(t.mark(peer.Recipes).color))
+		faults = append(faults, c.entry("undecided: range includes 1", faded))
+	}
 	return c, errors.Join(faults...)
 }
 
@@ -87,14 +95,14 @@ func (t theme) lengths(a *account) (*chart, error) {
 	c.X.Min, c.X.Max = 7, 7_000 // of 10 to 5,000
 	const apart = 1.07          // so that the ranges of a length stand side by side
 	x := func(v value) float64 {
-		return v.at * math.Pow(apart, float64(number[v.peer])-float64(len(names)-1)/2)
+		return v.users * math.Pow(apart, float64(number[v.peer])-float64(len(names)-1)/2)
 	}
 	through := make([]plotter.XYs, len(names))
 	var ticks []plot.Tick
 	var faults []error
 	for _, v := range a.values {
-		if n := len(ticks); n == 0 || ticks[n-1].Value != v.at {
-			ticks = append(ticks, plot.Tick{Value: v.at, Label: plainNumber(v.at)})
+		if n := len(ticks); n == 0 || ticks[n-1].Value != v.users {
+			ticks = append(ticks, plot.Tick{Value: v.users, Label: plainNumber(v.users)})
 		}
 		i := number[v.peer]
 		through[i] = append(through[i], plotter.XY{X: x(v), Y: v.Median})
