@@ -120,8 +120,8 @@ type chart struct {
 	legend       plot.Legend
 }
 
-// Measures of a chart. The library measures words in Liberation Sans, whose letters are as
-// wide as those of Helvetica and Arial.
+// Measures of a chart. The library measures words in Liberation Sans, whose letters are
+// as wide as those of Helvetica and Arial.
 const (
 	width       = 9 * vg.Inch
 	edge        = 10 // points
