@@ -23,11 +23,12 @@ import (
 var defects = []plant.Defect{
 	plant.New("the loss is timed from the disconnect",
 		plant.In("internal/zkconn", "Conn.goodLocked").After("s.clock.goodUntil", `
+			last := &s.clock.resumption.down // which only a plain connection uses
 			if s.look().connected {
-				s.heartbeat.lastSync = now
+				*last = now
 			}
-			if t := s.clock.timeout(); t > 0 {
-				until, ok = s.heartbeat.lastSync.Add(t-t/20), true
+			if t := s.clock.timeout(); t > 0 && !s.plain {
+				until, ok = last.Add(t-t/20), true
 			}`)),
 	plant.New("an answer to a create is trusted in any session",
 		plant.In("internal/znode", "creation.create").
