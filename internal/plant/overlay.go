@@ -66,6 +66,9 @@ func (g *garden) plant(d Defect) error {
 		edits[e.in], functions[e.in] = append(edits[e.in], edit), fn
 	}
 	for in, fn := range functions {
+		if err := sort(edits[in]); err != nil {
+			return err
+		}
 		g.planted[fn.source] = append(g.planted[fn.source], fn.mutant(d.Name, edits[in]))
 	}
 	return nil
@@ -115,6 +118,9 @@ func (g *garden) write(dir string) (overlay string, err error) {
 		splices = append(splices, splice{
 			at, at, fmt.Sprintf("; import %q", module+"/internal/planted"),
 		})
+		if err := sort(splices); err != nil {
+			return "", err
+		}
 		if err := write(s.path, s.within(0, len(s.text), splices)); err != nil {
 			return "", err
 		}

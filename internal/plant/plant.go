@@ -113,7 +113,8 @@ func (e Edit) find(fn *function) (mark, in ast.Node, err error) {
 		return true
 	})
 	if len(found) != 1 {
-		return nil, nil, fmt.Errorf("%s has %s %d times, and must have it once: %s",
+		return nil, nil, fmt.Errorf(
+			"%s (%s) has %s %d times, and must have it once: %s", e.in.name,
 			fn.position(fn.body), text, len(found), strings.Join(found, ", "))
 	}
 	return mark, in, nil

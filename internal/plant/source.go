@@ -1,6 +1,7 @@
 package plant
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -87,11 +88,27 @@ func nameOf(fn *ast.FuncDecl) string {
 
 func (s *source) offset(p token.Pos) int { return s.fset.Position(p).Offset }
 
-func (s *source) position(n ast.Node) string { return s.fset.Position(n.Pos()).String() }
+// position is the name of the file, the line and the column.
+func (s *source) position(n ast.Node) string {
+	at := s.fset.Position(n.Pos())
+	at.Filename = filepath.Base(at.Filename)
+	return at.String()
+}
 
-// within returns the text from one offset to another, with splices made.
-func (s *source) within(from, to int, splices []splice) string {
+// sort puts splices in order. No two may be of one text.
+func sort(splices []splice) error {
 	slices.SortStableFunc(splices, func(a, b splice) int { return a.from - b.from })
+	for i := 1; i < len(splices); i++ {
+		if splices[i].from < splices[i-1].to {
+			return errors.New("two of its edits are of one place")
+		}
+	}
+	return nil
+}
+
+// within returns the text from one offset to another, with splices made, which are in
+// order.
+func (s *source) within(from, to int, splices []splice) string {
 	var text strings.Builder
 	for _, sp := range splices {
 		text.WriteString(s.text[from:sp.from] + sp.text)

@@ -13,13 +13,25 @@ import (
 	"github.com/zkrecipes/recipes/internal/plant"
 )
 
-// Not here is that a znode of another session is taken over: 2,000 seeds show it once at
-// most, and TestHazardA1_2_ZnodeOfADyingSession each time. Nor is that the look-up of a
-// znode whose create had no answer does without a sync: three seeds of 4,000 showed it,
-// and none of them again, since a server that takes a session over has heard from the
-// leader just before. Nor is that the leader is taken to ping every half tick exactly:
-// 2,000 seeds show nothing, and TestLostBehindAFollowerThatDiesBeforeALatePing shows it
-// each time.
+// defects has what the simulator shows soon. What is wrong inside package order is
+// planted in its own test (TestModelRefutesFaults), which sees that with certainty and in
+// seconds; here are the faults of those who tell it facts. Nor is here what the simulator
+// shows rarely or never, and another test each time:
+//
+//   - A znode of another session is taken over: 2,000 seeds show it once at most.
+//     TestHazardA1_2_ZnodeOfADyingSession.
+//   - The leader is taken to ping every half tick exactly: 2,000 seeds show nothing.
+//     TestLostBehindAFollowerThatDiesBeforeALatePing.
+//   - A kept place is used after its loss clock ran out: 3 times 400 seeds show nothing,
+//     since it takes an idle place, an outage of just that length, and an owner who comes
+//     then. TestALostPlaceIsNotUsed.
+//   - Who is asked for, and is there, is taken for gone: no seed can show it. Small reads
+//     are for queues of 128 and more, which no history here has.
+//     TestFewOfALongQueueAreRead.
+//
+// That the look-up of a znode whose create had no answer does without a sync was shown by
+// three seeds of 4,000, and by none of them again, since a server that takes a session
+// over has heard from the leader just before.
 var defects = []plant.Defect{
 	plant.New("the loss is timed from the disconnect",
 		plant.In("internal/zkconn", "Conn.goodLocked").After("s.clock.goodUntil", `
@@ -59,18 +71,12 @@ var defects = []plant.Defect{
 		}`)),
 	plant.New("the last contact counts, reported or not",
 		plant.In("internal/lossclock", "Terms.pinged").First("return sent")),
-	plant.New("a neighbour that gave up hands the lock over",
-		plant.In("internal/order", "Queue.Left").Replace("m.first", "true")),
 	plant.New("who has lost the lock hands it over",
 		plant.In("internal/seqnode", "Member.endLocked").
 			Replace("m.cohort.order.Lost(m.self)", "m.cohort.order.Left(m.self, false)")),
-	plant.New("the numbers of a former directory count",
-		plant.In("internal/order", "Queue.byNumber").Replace("q.mark.Token < q.directory", "false")),
 	plant.New("a loss is not told to the holder",
 		plant.In("internal/znode", "Node.endLocking").
 			Replace("l.state == stateHeld", "false")),
-	plant.New("a token from a list in which others stand behind",
-		plant.In("internal/order", "Queue.Listed").Replace("at == len(l.Names)-1", "at >= 0")),
 	plant.New("a read lock under a write lock has its own token",
 		plant.In("internal/seqnode", "Queue.EnterUnder").Drop("n.SetToken")),
 	plant.New("a create that nobody waits for any more leaves its znode",
@@ -83,23 +89,6 @@ var defects = []plant.Defect{
 	plant.New("one lease too many",
 		plant.In("internal/leases", "snapshot.full").
 			Replace("len(v.queue) <= v.most", "len(v.queue) <= v.most+1")),
-	plant.New("who came between two of a process is overlooked",
-		plant.In("internal/order", "Queue.between").
-			Replace("b.name.Seq != next", "b.name.Seq > next"),
-		plant.In("internal/order", "Queue.between").
-			Replace("next-1 == q.mark.Seq", "true")),
-	plant.New("a writer has the lock by what was known before",
-		plant.In("internal/order", "Queue.byList").
-			Replace("!nested && q.rules.Ordered", "q.rules.Ordered")),
-	plant.New("who is asked for, and is there, is taken for gone",
-		plant.In("internal/seqnode", "cohort.read").Replace("c.there", "c.gone")),
-	plant.New("a kept place is used after its loss clock ran out",
-		plant.In("internal/znode", "Node.SessionEnded").First(`
-			if n.life.tenants != nil && len(n.Tenants()) == 0 &&
-				errors.Is(cause, zkconn.ErrSuspended) {
-				return
-			}`),
-		plant.In("internal/lockcache", "Share.attach").Replace("sh.Check() != nil", "false")),
 	plant.New("the znode of a hold that has ended goes before its margin is over",
 		plant.In("internal/znode", "Node.endLocking").
 			Replace("n.s.Pause(context.Background(), stays)", "stays")),
@@ -107,7 +96,8 @@ var defects = []plant.Defect{
 		plant.In("internal/lockcache", "generation.room").
 			Replace("g.policy.MaxHandovers", "noBound")),
 	plant.New("an idle place is kept when a znode joins behind",
-		plant.In("internal/lockcache", "generation.isOver").Replace("g.contended", "false")),
+		plant.In("internal/lockcache", "generation.isOver").
+			Replace("g.contended", "false")),
 	plant.New("a reader is let in beside a kept read place while a writer waits",
 		plant.In("internal/lockcache", "generation.room").
 			Replace("!g.contended", "!g.contended || g.entry.together")),
@@ -126,11 +116,13 @@ var defects = []plant.Defect{
 		plant.In(".", "LeaderSelector.Run").Replace("errors.Is(ended, ErrLockLost)",
 			"failed == nil && errors.Is(ended, ErrLockLost)")),
 	plant.New("a latch that is closed goes on to wait",
-		plant.In(".", "LeaderLatch.leave").Replace("l.stepDown(ctx)", "context.Cause(ctx)")),
+		plant.In(".", "LeaderLatch.leave").
+			Replace("l.stepDown(ctx)", "context.Cause(ctx)")),
 }
 
 const (
-	// defectSeeds is how many seeds each defect may take to show.
+	// defectSeeds is how many seeds each defect may take to show. Those here take 3 to
+	// 300 of them.
 	defectSeeds = 2000
 	// replayedSeeds is of how many that show a defect one must show it again.
 	replayedSeeds = 3
@@ -140,13 +132,13 @@ var failedSeed = regexp.MustCompile(
 	`seed (\d+), which SIM_SEED=\d+ shows in full: [^\n]*`,
 )
 
-// TestDefects builds the simulator with all defects, and demands that it finds out which
-// one it has been given, and finds out again when the seed is replayed: a simulator that
-// finds nothing proves nothing. A seed does not decide everything, so that one may not
-// come back; then the hunt goes on.
+// TestDefects gives the simulator a library with a defect, one after the other, and
+// demands that it finds out, and finds out again when the seed is replayed, but nothing
+// in that seed without the defect: a simulator that finds nothing proves nothing. A seed
+// does not decide everything, so that one may not come back; then the hunt goes on.
 func TestDefects(t *testing.T) {
 	if testing.Short() {
-		t.Skip("hunts for minutes")
+		t.Skip("hunts for a minute or two")
 	}
 	simulator := filepath.Join(t.TempDir(), "simulator.test")
 	build(t, "test", "-c", "-vet=off", "-o", simulator, ".")
@@ -155,9 +147,8 @@ func TestDefects(t *testing.T) {
 			t.Parallel()
 			from := 1
 			for range replayedSeeds {
-				seed := hunt(t, simulator, d, from)
-				_, failed := runMutant(t, simulator, d, "SIM_SEED="+strconv.Itoa(seed))
-				if failed {
+				seed := hunt(t, simulator, d.Name, from)
+				if isShown(t, simulator, d.Name, strconv.Itoa(seed)) {
 					return
 				}
 				t.Logf("seed %d does not show it again", seed)
@@ -166,6 +157,15 @@ func TestDefects(t *testing.T) {
 			t.Fatalf("none of %d seeds shows it again", replayedSeeds)
 		})
 	}
+}
+
+// isShown replays a seed that has shown a defect.
+func isShown(t *testing.T, simulator, defect, seed string) bool {
+	t.Helper()
+	out, failed := runMutant(t, simulator, "", "SIM_FROM="+seed, "SIM_SEEDS=1")
+	require.False(t, failed, "it fails without the defect: %s", out)
+	_, failed = runMutant(t, simulator, defect, "SIM_SEED="+seed)
+	return failed
 }
 
 // TestDefectsArePlanted compiles all of them, so that a change of what they break is
@@ -186,9 +186,9 @@ func build(t *testing.T, command string, args ...string) {
 }
 
 // hunt returns the first seed from the given one on that shows the defect.
-func hunt(t *testing.T, simulator string, d plant.Defect, from int) (seed int) {
+func hunt(t *testing.T, simulator, defect string, from int) (seed int) {
 	t.Helper()
-	out, failed := runMutant(t, simulator, d, "SIM_FROM="+strconv.Itoa(from),
+	out, failed := runMutant(t, simulator, defect, "SIM_FROM="+strconv.Itoa(from),
 		"SIM_SEEDS="+strconv.Itoa(defectSeeds-from+1))
 	require.True(t, failed, "%d seeds show nothing", defectSeeds)
 	found := failedSeed.FindStringSubmatch(out)
@@ -199,14 +199,14 @@ func hunt(t *testing.T, simulator string, d plant.Defect, from int) (seed int) {
 	return seed
 }
 
-// runMutant runs the simulator with a defect, and returns what it says and whether it
-// failed.
+// runMutant runs the simulator with a defect, "" for none, and returns what it says and
+// whether it failed.
 func runMutant(
-	t *testing.T, simulator string, d plant.Defect, env ...string,
+	t *testing.T, simulator, defect string, env ...string,
 ) (out string, failed bool) {
 	t.Helper()
 	run := exec.CommandContext(t.Context(), simulator, "-test.run=^TestSimulator$")
-	run.Env = append(append(os.Environ(), plant.Variable+"="+d.Name), env...)
+	run.Env = append(append(os.Environ(), plant.Variable+"="+defect), env...)
 	said, err := run.CombinedOutput()
 	return string(said), err != nil
 }
