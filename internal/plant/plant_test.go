@@ -93,7 +93,8 @@ func TestEachDefectIsPlanted(t *testing.T) {
 		name.Replace("n == 1", "false"), name.Replace(`"none"`, `"?"`),
 		name.Replace("n > 1", "n > 0"))
 	add("2 one", "of a case", name.Replace(`"many"`, `"one"`))
-	add("0 a debt", "in an if", put.Drop("append"), name.Replace("left != 1", "left == 1"))
+	add("0 a debt", "in an if", put.Drop("append"),
+		name.Replace("left != 1", "left == 1"))
 	add("0 ", "ahead of an if", put.Drop("append"),
 		name.Before("n + 1", `if n == 0 { return "" }`))
 
