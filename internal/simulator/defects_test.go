@@ -13,21 +13,10 @@ import (
 	"github.com/zkrecipes/recipes/internal/plant"
 )
 
-// defects has what the simulator shows soon. What is wrong inside package order is
-// planted in its own test (TestModelRefutesFaults), which sees that with certainty and in
-// seconds; here are the faults of those who tell it facts. Nor is here what the simulator
-// shows rarely or never, and another test each time:
-//
-//   - A znode of another session is taken over: 2,000 seeds show it once at most.
-//     TestHazardA1_2_ZnodeOfADyingSession.
-//   - The leader is taken to ping every half tick exactly: 2,000 seeds show nothing.
-//     TestLostBehindAFollowerThatDiesBeforeALatePing.
-//   - A kept place is used after its loss clock ran out: 3 times 400 seeds show nothing,
-//     since it takes an idle place, an outage of just that length, and an owner who comes
-//     then. TestALostPlaceIsNotUsed.
-//   - Who is asked for, and is there, is taken for gone: no seed can show it. Small reads
-//     are for queues of 128 and more, which no history here has.
-//     TestFewOfALongQueueAreRead.
+// defects has what the simulator shows soon. What it shows rarely or never, and a narrow
+// test each time, is in narrowDefects. What is wrong inside package order is planted in
+// its own test (TestModelRefutesFaults), which has the same histories again each time;
+// here are the faults of those who tell it facts.
 //
 // That the look-up of a znode whose create had no answer does without a sync was shown by
 // three seeds of 4,000, and by none of them again, since a server that takes a session
@@ -45,8 +34,6 @@ var defects = []plant.Defect{
 	plant.New("an answer to a create is trusted in any session",
 		plant.In("internal/znode", "creation.create").
 			Replace("c.s.SessionID() == session", "true")),
-	plant.New("every connection is taken to keep the order of events",
-		plant.In(".", "keepsOrder").Replace("c.KeepsOrder() == conn", "true")),
 	plant.New("its own znode is not looked after when the one ahead goes",
 		plant.In("internal/seqnode", "cohort.confirmLocked").First(`
 			c.order.Confirmed(m.self, c.epoch(), m.node.Token())
@@ -141,7 +128,7 @@ func TestDefects(t *testing.T) {
 		t.Skip("hunts for a minute or two")
 	}
 	simulator := filepath.Join(t.TempDir(), "simulator.test")
-	build(t, "test", "-c", "-vet=off", "-o", simulator, ".")
+	mustRun(t, planted(t, "test", "-c", "-vet=off", "-o", simulator, "."))
 	for _, d := range defects {
 		t.Run(d.Name, func(t *testing.T) {
 			t.Parallel()
@@ -166,23 +153,6 @@ func isShown(t *testing.T, simulator, defect, seed string) bool {
 	require.False(t, failed, "it fails without the defect: %s", out)
 	_, failed = runMutant(t, simulator, defect, "SIM_SEED="+seed)
 	return failed
-}
-
-// TestDefectsArePlanted compiles all of them, so that a change of what they break is
-// noticed at once.
-func TestDefectsArePlanted(t *testing.T) {
-	build(t, "build", ".")
-}
-
-// build runs the go command on the library with all defects planted. Another command
-// finds in the build cache what this one has compiled.
-func build(t *testing.T, command string, args ...string) {
-	t.Helper()
-	overlay, err := plant.Overlay("../..", t.TempDir(), defects)
-	require.NoError(t, err)
-	args = append([]string{command, "-overlay", overlay}, args...)
-	out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
-	require.NoError(t, err, "%s", out)
 }
 
 // hunt returns the first seed from the given one on that shows the defect.
