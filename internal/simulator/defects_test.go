@@ -108,8 +108,8 @@ var defects = []plant.Defect{
 }
 
 const (
-	// defectSeeds is how many seeds each defect may take to show. Those here take 3 to
-	// 300 of them.
+	// defectSeeds is how many seeds each defect may take to show. Those here take 1 to
+	// 250 of them.
 	defectSeeds = 2000
 	// replayedSeeds is of how many that show a defect one must show it again.
 	replayedSeeds = 3

@@ -31,7 +31,7 @@ var narrowDefects = []narrowDefect{
 				Replace("max(tick/lateShare, leastLate)", "0")),
 		"behaviour/hold", "TestLostBehindAFollowerThatDiesBeforeALatePing",
 	},
-	{ // Three seeds in 127 to 243 show it, and then none in several hundred.
+	{ // Three times one of 127 to 243 seeds shows it, and then none of 700.
 		plant.New("every connection is taken to keep the order of events",
 			plant.In(".", "keepsOrder").Replace("c.KeepsOrder() == conn", "true")),
 		"behaviour/client", "TestTheOwnZnodeWhereEventsComeLate",
