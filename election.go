@@ -77,9 +77,9 @@ func (e *election) stepDown(ctx context.Context) error {
 	return e.lock.releaseAs(ctx, e.candidate)
 }
 
-// Participants returns all candidates, in the order of the queue, the leader first: it is
-// the one with Holding. It takes a read for each of them; those who leave meanwhile are
-// not in it.
+// Participants returns all candidates in queue order. The leader is the first and has
+// Holding set. It sends a read for each candidate; candidates that leave meanwhile are
+// not included.
 func (e *election) Participants(ctx context.Context) ([]Participant, error) {
 	if err := usable("participants of", e.where(), ctx); err != nil {
 		return nil, err
@@ -87,14 +87,13 @@ func (e *election) Participants(ctx context.Context) ([]Participant, error) {
 	return e.lock.Participants(ctx)
 }
 
-// Leader returns the leader as the znodes have it just now, with the data of its znode,
-// by which it is known (WithData); false where there is no candidate, so that nobody
-// leads. It asks ZooKeeper each time, for the list and that one znode.
+// Leader returns the leader according to the znodes at this moment, with the data of its
+// znode, which names it ([WithData]). It returns false if there is no candidate, so that
+// nobody leads. It sends requests each time: for the list and for that one znode.
 //
-// It says whose turn it is. That one may not have been told yet; and one that has just
-// lost touch with ZooKeeper has its znode for as long as its session lasts. So it tells
-// whom to ask, and not what may be done: that is for the leader's own Hold and for its
-// fencing token.
+// Use it to route requests; it proves nothing. The leader may not have been notified yet,
+// and a leader that has just lost contact with ZooKeeper keeps its znode while its
+// session lasts. What a leader may do is decided by its own Hold and its fencing token.
 func (e *election) Leader(ctx context.Context) (Participant, bool, error) {
 	if err := usable("leader of", e.where(), ctx); err != nil {
 		return Participant{}, false, err
@@ -134,22 +133,24 @@ func (e *election) lookAtHead(
 	return seen[0].Participant, nil
 }
 
-// Leaders yields the leader now, as Leader has it, and again each time that another leads
-// or the data of the leader's znode changes; the zero Participant, whose Node is "",
-// while nobody leads. It waits in between. Changes that come faster than they can be read
-// are one: what was yielded last is true in the end, but not every leader is seen. A
-// leader that steps down while others wait is followed by the next without a pause.
+// Leaders yields the current leader, as Leader returns it, and again each time that
+// another candidate leads or the data of the leader's znode changes. Use it to route
+// requests; it proves nothing (see Leader). While nobody leads it yields the zero
+// Participant, whose Node is "". It blocks between changes.
 //
-// It takes no part in the election and makes no znode. It watches the leader's znode and
-// no other: who joins and leaves behind it wakes nobody. A change costs three requests.
-// While nobody leads it watches the directory or, where that is missing, the nearest of
-// its parents that is there, which it must be allowed to read.
+// Changes that come faster than they can be read are merged: the last value is eventually
+// true, but not every leader is seen. A leader that steps down while others wait is
+// followed directly by the next.
 //
-// The loop outlives outages and the end of the session; meanwhile nothing is told. It
-// ends when ctx does. What no retry can mend, a closed connection among it, is yielded
-// last, as an error beside a zero Participant. A loop that is left leaves nothing behind
-// but the watch, which all who look share and which the next change ends. Each loop over
-// the value begins anew; several may run at once.
+// Leaders does not join the election and creates no znode. It watches only the leader's
+// znode, so candidates behind it wake nobody. A change costs three requests. While nobody
+// leads it watches the parent znode or its nearest existing ancestor, which the session
+// must be permitted to read.
+//
+// The loop survives outages and expired sessions, silently, and ends with ctx. A
+// permanent error, such as a closed connection, is yielded last, with a zero Participant.
+// A loop that is left leaves only the watch, which all readers share and the next change
+// ends. Each loop starts over; several may run at once.
 func (e *election) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
 	return func(yield func(Participant, error) bool) {
 		if err := usable("leaders of", e.where(), ctx); err != nil {

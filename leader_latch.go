@@ -7,19 +7,21 @@ import (
 )
 
 // LeaderLatch is Curator's election of the same name: a candidate that leads keeps the
-// leadership until it is closed or loses it. All values for one path, in Go or Java, are
-// candidates of one election. LeaderSelector, whose znodes have other names, must not
-// share its path.
+// leadership until it is closed or loses it. Use it if the leadership should last longer
+// than a function runs; otherwise use [LeaderSelector]. All values for one path, in Go or
+// Java, are candidates of one election. A LeaderSelector, whose znodes have other names,
+// must not share its path.
 //
 // At most one candidate leads, as at most one owner holds a lock: see [Hold.Lost] for
-// what that rests on, and LeaderSelector for what it does not cover. Unlike Curator's it
-// does not join again by itself after a loss: whoever wants to lead again calls Await
-// again, when it has stopped what it did as the leader.
+// what that rests on, and LeaderSelector for what it does not cover. Unlike Curator's, it
+// does not rejoin by itself after a loss: to lead again, stop what was done as the
+// leader, then call Await again.
 //
-// It is safe for concurrent use. Close it when it is of no use any more: a candidate that
-// leads keeps all others from it.
+// It has the methods Leader, Leaders and Participants of [LeaderSelector]. A LeaderLatch
+// is safe for concurrent use. Close it when it is no longer needed: while it leads, no
+// other candidate can.
 type LeaderLatch struct {
-	*election
+	*sameElection
 
 	closing context.Context // done once Close was called
 	close   context.CancelCauseFunc
@@ -29,37 +31,38 @@ type LeaderLatch struct {
 	turn chan struct{}
 }
 
+// sameElection is election. By this name go doc does not list its methods again, which it
+// lists at LeaderSelector.
+type sameElection = election
+
 // errLatchClosed says why nobody can be elected any more.
 var errLatchClosed = errors.New("the leader latch was closed")
 
-// NewLeaderLatch returns a candidate of the election at path, which is created when the
-// first one queues. WithData names the candidate to those who look: by default it is an
-// address of this host. It asks nothing of ZooKeeper, and refuses what
-// NewInterProcessMutex refuses. It refuses WithCaching as well: a candidate whose term is
-// over goes to the tail of the queue.
+// NewLeaderLatch returns a candidate of the election at path, as [NewLeaderSelector]
+// does.
 func NewLeaderLatch(conn Conn, path string, opts ...Option) (*LeaderLatch, error) {
 	e, err := newElection(conn, path, "leader latch", latchName, opts)
 	if err != nil {
 		return nil, refuse("NewLeaderLatch", path, err)
 	}
-	l := &LeaderLatch{election: e, turn: make(chan struct{}, 1)}
+	l := &LeaderLatch{sameElection: e, turn: make(chan struct{}, 1)}
 	l.closing, l.close = context.WithCancelCause(context.Background())
 	l.turn <- struct{}{}
 	return l, nil
 }
 
-// Await joins the queue, if the candidate is not in it yet, and returns once it leads:
-// with the hold behind the leadership, which tells when that is lost and has its fencing
-// token. While it leads, Await returns the same hold at once. After a loss it joins anew,
-// at the tail, and returns another hold with a greater token.
+// Await joins the election, if necessary, and returns once this candidate leads, with the
+// hold behind the leadership. Use that hold to learn of a loss, and its fencing token.
+// While the candidate leads, Await returns the same hold at once. After a loss it rejoins
+// at the tail and returns a new hold with a greater token.
 //
-// ctx bounds the wait and not the leadership. A wait that ctx has ended has left the
-// queue, and leaves nothing behind; its error matches the cause, and says where it stood.
-// Where several goroutines wait, one of them stands in the queue for all: if that one is
-// cancelled, another joins anew, at the tail.
+// ctx bounds the wait, not the leadership. If ctx ends the wait, Await has left the queue
+// and leaves nothing behind; the error matches ctx's cause and says where the wait stood.
+// If several goroutines wait, one queues for all; if that one is cancelled, another
+// rejoins at the tail.
 //
-// Outages and ends of the session do not end the wait. What no retry can mend does, and
-// Close: after it, Await returns an error.
+// Outages and expired sessions do not end the wait. Permanent errors do, and so does
+// Close; after Close, Await returns an error.
 func (l *LeaderLatch) Await(ctx context.Context) (*Hold, error) {
 	if err := usable("await", l.where(), ctx); err != nil {
 		return nil, err
@@ -94,22 +97,23 @@ func (l *LeaderLatch) await(ctx context.Context) (*Hold, error) {
 	return term, err
 }
 
-// HasLeadership reports whether the candidate leads, as far as this process knows: from
+// HasLeadership reports whether this candidate leads, as far as this process knows: from
 // its turn, of which an Await returns the hold, until the leadership is lost (from then
-// on the hold's Lost is closed) or Close is called. It asks nothing of ZooKeeper. What it
-// says can be over when the caller reads it: what depends on leading goes by the hold.
+// on the hold's Lost is closed) or Close is called. It sends no requests. The answer can
+// be outdated when the caller reads it; work that depends on leading must use the hold.
 func (l *LeaderLatch) HasLeadership() bool {
 	return l.where() != "" && l.closing.Err() == nil && l.lock.held(l.candidate) != nil
 }
 
-// Close steps down or leaves the queue, and ends every Await with an error. Before that
-// the caller stops what it does as the leader: the next may lead as soon as Close is
-// called. It waits for ZooKeeper's answer as Release does: where ctx ends first (or was
-// done before: then after at most a second) it returns an error that says so, and the
-// rest is done in the background for as long as the session lasts.
+// Close relinquishes the leadership or leaves the queue, and ends every Await with an
+// error. Stop what is done as the leader before: the next candidate may lead as soon as
+// Close is called.
 //
-// An error that matches ErrLockLost says that the leadership had ended before, with no
-// Await since. To close what never led, or what is closed, is no error.
+// Close waits for ZooKeeper's answer as Release does: if ctx ends first (or was done
+// before: then after at most a second) it returns an error that says so, and the rest is
+// done in the background while the session lasts. ErrLockLost means that the leadership
+// had ended before, with no Await since. Closing a latch that never led, or that is
+// closed, is no error.
 func (l *LeaderLatch) Close(ctx context.Context) error {
 	if err := usable("close", l.where(), ctx); err != nil {
 		return err

@@ -9,16 +9,17 @@ import (
 )
 
 // LeaderSelector is Curator's election of the same name: candidates queue, and each leads
-// for as long as a function of its own runs. All values for one path, in Go or Java, are
-// candidates of one election, which is the queue of an InterProcessMutex at that path:
-// whoever holds that lock keeps them all from leading.
+// while its function runs. All values for one path, in Go or Java, are candidates of one
+// election, which is the queue of an InterProcessMutex at that path: while an owner holds
+// that lock, no candidate leads.
 //
 // At most one candidate leads, as at most one owner holds a lock: see [Hold.Lost] for
-// what that rests on. A process that is stopped for longer than its session lasts, and
-// then goes on, leads in its own eyes until it has been told: what the leader writes to
-// refuses it by the fencing token of its term, or is written by [Hold.Multi].
+// what that rests on. A process that is suspended for longer than its session lasts takes
+// itself for the leader after it resumes, until it is notified. So protect what the
+// leader writes: let a store reject the fencing token of its term, or write with
+// [Hold.Multi].
 //
-// It is safe for concurrent use and needs no closing.
+// A LeaderSelector is safe for concurrent use and needs no closing.
 type LeaderSelector struct {
 	*election
 	running atomic.Bool // a Run is under way
@@ -28,10 +29,10 @@ type LeaderSelector struct {
 var errRunning = errors.New("Run is already in progress on this LeaderSelector")
 
 // NewLeaderSelector returns a candidate of the election at path, which is created when
-// the first one queues. WithData names the candidate to those who look: by default it is
-// an address of this host. It asks nothing of ZooKeeper, and refuses what
-// NewInterProcessMutex refuses. It refuses WithCaching as well: a candidate whose term is
-// over goes to the tail of the queue.
+// the first candidate joins. [WithData] names the candidate to readers of the queue; the
+// default is an address of this host. It sends no requests, and checks its arguments as
+// NewInterProcessMutex does. WithCaching is an error: a candidate whose term has ended
+// goes to the tail of the queue.
 func NewLeaderSelector(
 	conn Conn, path string, opts ...Option,
 ) (*LeaderSelector, error) {
@@ -42,38 +43,40 @@ func NewLeaderSelector(
 	return &LeaderSelector{election: e}, nil
 }
 
-// Run queues, and calls lead on this goroutine each time that the candidate leads. term
-// is the hold behind the leadership: its fencing token grows with each term, of whichever
-// candidate, and its transactions (Hold.Multi) are done only while it leads. lead's ctx
-// is cancelled with a cause that matches ErrLockLost as soon as the leadership cannot be
-// relied on, and ends with ctx. lead has to return then, best with context.Cause of its
-// ctx. After a loss another may lead soon, whether it has returned or not: see
-// [Hold.Lost].
+// Run joins the election and calls lead, on this goroutine, each time this candidate
+// becomes the leader. Use it if the leadership should last as long as a function runs. To
+// end Run, cancel ctx: the ctx of [signal.NotifyContext] ends with Ctrl-C, lead then
+// returns and Run relinquishes the leadership.
 //
-// Leadership is given up once lead has returned, and not before, also where ctx is done:
-// for as long as lead runs nobody else leads, unless the leadership is lost. Giving it up
-// waits for ZooKeeper's answer, as Release does. What comes after lead has returned:
+// term is the hold behind the leadership. Its fencing token grows with each term of any
+// candidate, and its transactions ([Hold.Multi]) succeed only while this candidate leads.
+// lead's ctx ends with ctx, and is cancelled with a cause that matches ErrLockLost as
+// soon as the leadership cannot be relied on. lead must then return, ideally
+// context.Cause of its ctx: that is the reason, such as the loss, while ctx.Err() is only
+// "context canceled". After a loss another candidate may lead soon, even while lead still
+// runs (see [Hold.Lost]).
 //
-//   - Where ctx is done, Run returns an error that matches its cause. It matches what
-//     lead returned, too, unless that is no more than the end of its ctx, and ErrLockLost
-//     where the leadership turned out to be lost.
-//   - Where the leadership was lost, whatever lead returned, and where lead returned nil
-//     and the leadership was given up, the candidate queues anew, at the tail. What lead
-//     returned behind a loss is logged.
-//   - Any other error of lead ends Run, which returns it, joined with that of giving up
-//     the leadership, if that failed.
-//   - Where lead returned nil and giving up the leadership failed with an error that no
-//     retry fixes, Run returns that error.
+// The leadership is relinquished once lead has returned and not before, even if ctx is
+// done: while lead runs nobody else leads, unless the leadership is lost. Run waits for
+// ZooKeeper's answer as Release does. Then:
 //
-// lead is not called again before it has returned and the leadership of that term was
-// given up, and it is not called with a term that is known to be lost. Where lead panics,
-// or ends its goroutine (runtime.Goexit), the leadership is given up, and the panic goes
-// on.
+//   - If ctx is done, Run returns an error that matches its cause. It also matches lead's
+//     error, unless that is only the end of its ctx, and ErrLockLost if the leadership
+//     was lost.
+//   - If the leadership was lost, or if lead returned nil and the leadership was
+//     relinquished, the candidate rejoins at the tail. An error that lead returned after
+//     a loss is logged.
+//   - Any other error of lead ends Run, which returns it, joined with the error of
+//     relinquishing, if any. A permanent error of relinquishing ends Run too.
 //
-// Run outlasts outages and ends of the session. It returns an error that no retry can
-// mend, such as a closed connection or a lack of permission, and one of its own where
-// another Run of the same value is under way. It never returns nil. After it has returned
-// there is no candidate any more, and Run may be called again.
+// Run never calls lead while lead runs, before the last term was relinquished, or with a
+// term known to be lost. If lead panics or calls runtime.Goexit, the leadership is
+// relinquished and the panic goes on.
+//
+// Outages and expired sessions do not end Run. Permanent errors do, such as a closed
+// connection or a missing permission. A second Run on this value at the same time returns
+// an error. Run never returns nil. Afterwards the candidate has left, and Run may be
+// called again.
 func (s *LeaderSelector) Run(
 	ctx context.Context, lead func(ctx context.Context, term *Hold) error,
 ) error {

@@ -35,27 +35,26 @@ type stay struct {
 
 var _ InterProcessLock = (*leaseLock)(nil)
 
-// AsLock returns n leases of the semaphore as a lock, for Do, Acquire and multi locks. It
-// acquires all n or none, as AcquireN does. Use it if as many as the maximum / n may work
-// at a time; for one at a time an InterProcessMutex costs less.
+// AsLock returns n leases of the semaphore as a lock, for Do, Acquire and multi locks.
+// Use it if up to maximum / n owners may work at a time; for one at a time an
+// InterProcessMutex costs less. It acquires all n leases or nothing, as AcquireN does.
 //
-// It behaves as InterProcessSemaphoreMutex, which is such a lock of a semaphore with one
-// lease: it is not reentrant, so a second Acquire by a holder takes n more leases, and
-// waits for them. Any caller may release it: a caller that has acquired it releases its
-// own, the earliest first; any other caller the one that was granted last of those that
-// are held through the value. ErrNotOwner says that there is none.
+// The lock behaves as [InterProcessSemaphoreMutex], which is such a lock of a semaphore
+// with one lease. It is not reentrant: a second Acquire by a holder waits for n more
+// leases. Any caller may release it. A caller that has acquired it releases its own hold,
+// the earliest first; any other caller releases, of those held through the value, the one
+// granted last. If nothing is held, it gets ErrNotOwner.
 //
-// The lock has the method Hold(context.Context) *Hold, as all locks have. The hold stands
-// for all n leases: it is lost when one of them is, and has the greatest of their tokens.
-// The other leases then stay in use until it is released.
-// Holders at the same time do not fence each other. Observers receive each lease, as of
-// the semaphore.
+// As all locks here, it has a method Hold(context.Context) *Hold. That hold stands for
+// all n leases: it is lost when one of them is, and has the greatest of their tokens. The
+// other leases then remain in use until it is released. Concurrent holders do not fence
+// each other. Observers receive each lease, as those of the semaphore do.
 //
-// AsLock sends no requests and never fails. With an n below 1, or above a fixed maximum,
-// or of a nil semaphore, each Acquire returns an error; with a shared maximum below n it
+// AsLock sends no requests and never fails. Each Acquire returns an error if n is below 1
+// or above a fixed maximum, or if the semaphore is nil; with a shared maximum below n it
 // waits. Each call of AsLock returns another lock: one cannot release what was acquired
-// through the other, and an owner that acquires two of them can wait for itself. A lock
-// may be used by any number of goroutines.
+// through another, and an owner that acquires two of them can wait for itself. A lock is
+// safe for concurrent use.
 func (s *InterProcessSemaphoreV2) AsLock(n int) InterProcessLock {
 	return newLeaseLock(s, n)
 }
@@ -178,11 +177,11 @@ func (m *leaseLock) leave(chosen choice) *stay {
 }
 
 // Release implements InterProcessLock, for any caller. A caller that has acquired the
-// lock and not released it yet releases its own hold, the earliest first, even where that
-// was lost and another owner holds the lock through the same value by now. Any other
+// lock and not released it yet releases its own hold, the earliest first, even if that
+// hold was lost and another owner now holds the lock through the same value. Any other
 // caller releases whatever the value holds at that moment, as in Curator: after a loss
-// that can be the next holder's. ErrNotOwner says that there is nothing to release.
-// Do and Hold.Release release what they have acquired, and nothing else.
+// that can be the next holder's. If nothing is held, Release returns ErrNotOwner. Do and
+// Hold.Release release only what they have acquired.
 func (m *leaseLock) Release(ctx context.Context) error {
 	return releaseOne(ctx, m.beginRelease)
 }
@@ -209,9 +208,9 @@ func (m *leaseLock) release(
 	}
 }
 
-// Hold returns the hold that Release would release: the one that ctx's owner has acquired
-// and not released, lost or not, and for any other caller the value's. It is nil where
-// there is none.
+// Hold returns the hold that Release would release, or nil if there is none: the hold
+// that ctx's owner has acquired and not released, lost or not; for any other caller the
+// value's.
 func (m *leaseLock) Hold(ctx context.Context) *Hold {
 	return m.hold(m.ofOwner(ctx))
 }
@@ -237,8 +236,8 @@ func (m *leaseLock) holdOf(who owner) *Hold {
 // ownerKey implements ownedLock.
 func (m *leaseLock) ownerKey() any { return m }
 
-// IsAcquiredInThisProcess reports whether the lock is held through this value. One that
-// is lost is not held.
+// IsAcquiredInThisProcess reports whether the lock is held through this value. A lost
+// lock is not held.
 func (m *leaseLock) IsAcquiredInThisProcess() bool {
 	if m == nil {
 		return false

@@ -9,14 +9,17 @@ const mutexName = "lock-"
 // everybody is the rule of the exclusive locks: whoever is ahead must go first.
 func everybody(_, _ order.Name) bool { return true }
 
-// InterProcessMutex is Curator's reentrant mutex across processes. An owner that holds it
-// may acquire it again, and releases it as often; owners get it in the order in which
-// they asked for it. All values for one path, in Go or Java, are the same lock.
+// InterProcessMutex is Curator's reentrant mutex across processes. Use it if one owner at
+// a time may work. All values for one path, in Go or Java, are the same lock. Owners get
+// it in the order in which they joined its queue. An owner that holds it may acquire it
+// again, and releases it as often.
 //
-// It is safe for concurrent use and needs no closing. A value may be made for each use,
-// but re-entry is per value, as in Curator: an owner that holds the lock through one
-// value and acquires it through another waits for itself. So whoever re-enters shares the
-// value.
+// An InterProcessMutex is safe for concurrent use and needs no closing. A value may be
+// made for each use, but re-entry is per value, as in Curator: an owner that holds the
+// lock through one value and acquires it through another waits for itself. So code that
+// re-enters must share the value.
+//
+// [ReadLock] and [WriteLock] have the same methods. What is said here holds for them too.
 type InterProcessMutex struct {
 	*reentrant
 }
@@ -27,12 +30,12 @@ var _ InterProcessLock = (*InterProcessMutex)(nil)
 func (l *InterProcessMutex) self() nativeLock { return l }
 
 // NewInterProcessMutex returns the mutex at path, which is created at the first Acquire.
-// It asks nothing of ZooKeeper. It refuses a path that ZooKeeper would refuse (the error
-// matches zk.ErrInvalidPath), a conn that is nil or of a type that is not comparable, and
-// options that cannot work.
+// It sends no requests. It returns an error for a path that ZooKeeper would reject (the
+// error matches zk.ErrInvalidPath), for a conn that is nil or whose type is not
+// comparable, and for options that cannot work. The other constructors do the same.
 //
-// What comes from outside, such as a customer's name, is to be escaped before it goes
-// into a path, by url.PathEscape for instance: a "/" in it would name a znode elsewhere.
+// Escape what comes from outside, such as a customer's name, before it goes into a path,
+// for example with url.PathEscape: a "/" in it would name another znode.
 func NewInterProcessMutex(
 	conn Conn, path string, opts ...Option,
 ) (*InterProcessMutex, error) {

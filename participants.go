@@ -63,9 +63,9 @@ func isForeign(name string) bool { return kindOf[name] == "" }
 // kindBy is a Participant's Kind, by the name of any znode.
 func kindBy(name string) string { return cmp.Or(kindOf[name], kindOf[mutexName]) }
 
-// ParticipantNodes returns the full paths of the participants, in the order of the queue,
-// as of now at the leader (Curator's getParticipantNodes). A lock that was never used has
-// none.
+// ParticipantNodes returns the full paths of the participants in queue order, as of now
+// at the leader (Curator's getParticipantNodes). On a read or write lock these are those
+// of its own kind. A lock that was never used has none.
 func (r *reentrant) ParticipantNodes(ctx context.Context) ([]string, error) {
 	if err := usable("participants of", r.where(), ctx); err != nil {
 		return nil, err
@@ -92,8 +92,8 @@ func participantNodes(
 	return nodes, nil
 }
 
-// Participants returns the whole queue, in order. It takes a read for each participant;
-// those who leave meanwhile are not in it.
+// Participants returns the whole queue, in order. It sends a read for each participant.
+// Participants that leave meanwhile are not included.
 func (r *reentrant) Participants(ctx context.Context) ([]Participant, error) {
 	if err := usable("participants of", r.where(), ctx); err != nil {
 		return nil, err
@@ -180,21 +180,19 @@ func (p Participant) isSame(q Participant) bool {
 	return p.Node == q.Node && p.Holding == q.Holding && slices.Equal(p.Data, q.Data)
 }
 
-// WatchParticipants yields the queue, as Participants has it, now and each time that
-// somebody joins or leaves, by a watch on the directory. It waits in between. Changes
-// that come faster than they can be read are one.
+// WatchParticipants yields the queue, as Participants returns it, and again each time
+// that a participant joins or leaves. It watches the parent znode and blocks between
+// changes. Changes that come faster than they can be read are merged.
 //
-// It takes no part in the queue and makes no znode. A change costs a list, and a read for
-// each participant who was not there before: Data is what the znode held then, and a
-// change of it alone is not told. Each slice is the caller's own, but for the bytes of
-// Data.
+// It does not join the queue and creates no znode. A change costs a list, and a read for
+// each new participant: Data is what the znode held then, and a later change of the data
+// alone is not reported. Each slice is the caller's own, except for the bytes of Data.
 //
-// The loop outlives outages and the end of the session; meanwhile nothing is told. It
-// ends when ctx does. What no retry can mend, a closed connection among it, is yielded
-// last, as an error beside a nil slice. A loop that is left leaves nothing behind but the
-// watch, which all who look share and which the next change ends. Where the directory is
-// missing the nearest of its parents that is there is watched, which must be allowed to
-// be read. Each loop over the value begins anew; several may run at once.
+// The loop survives outages and expired sessions, silently, and ends with ctx. A
+// permanent error, such as a closed connection, is yielded last, with a nil slice. A loop
+// that is left leaves only the watch, which all readers share and the next change ends.
+// If the parent znode is missing, its nearest existing ancestor is watched, which the
+// session must be permitted to read. Each loop starts over; several may run at once.
 func (r *reentrant) WatchParticipants(
 	ctx context.Context,
 ) iter.Seq2[[]Participant, error] {

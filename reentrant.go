@@ -91,9 +91,9 @@ func (r *reentrant) where() string {
 	return r.path
 }
 
-// Acquire implements InterProcessLock. An owner that holds the lock re-enters without
-// asking ZooKeeper; if its hold was lost it gets ErrLockLost until it has released as
-// often as it had acquired.
+// Acquire implements InterProcessLock. An owner that holds the lock re-enters it without
+// requests. After a loss it gets ErrLockLost until it has released as often as it
+// acquired.
 func (r *reentrant) Acquire(ctx context.Context) error {
 	_, err := r.acquireWithin(ctx, limit{})
 	return err
@@ -280,8 +280,8 @@ func (r *reentrant) abandon(c *claim) {
 	}
 }
 
-// Release implements InterProcessLock. It gives ErrNotOwner to an owner that does not
-// hold the lock.
+// Release implements InterProcessLock. An owner that does not hold the lock gets
+// ErrNotOwner.
 func (r *reentrant) Release(ctx context.Context) error {
 	if err := usable("release", r.where(), ctx); err != nil {
 		return err
@@ -412,7 +412,7 @@ func (r *reentrant) held(who owner) *Hold {
 func (c *claim) holds() bool { return c.hold != nil && c.hold.Err() == nil }
 
 // IsAcquiredInThisProcess reports whether any owner holds the lock through this value. A
-// lock that is lost is not held.
+// lost lock is not held.
 func (r *reentrant) IsAcquiredInThisProcess() bool {
 	if r == nil {
 		return false
@@ -427,20 +427,19 @@ func (r *reentrant) IsAcquiredInThisProcess() bool {
 	return false
 }
 
-// IsOwned reports whether the owner of ctx holds the lock (Curator's
-// isOwnedByCurrentThread). It asks nothing of ZooKeeper. One that lost it does not hold
-// it.
+// IsOwned reports whether ctx's owner holds the lock (Curator's isOwnedByCurrentThread).
+// It sends no requests. An owner that has lost the lock does not hold it.
 func (r *reentrant) IsOwned(ctx context.Context) bool {
 	return r.held(ownerOf(ctx, r)) != nil
 }
 
-// Hold returns the hold of ctx's owner, nil where it has none. One that was lost stays
-// its owner's, until it has released as often as it had acquired: so Hold(ctx) is no nil
-// in the very moment of the loss.
+// Hold returns the hold of ctx's owner, or nil if there is none. A lost hold remains its
+// owner's until it is released as often as it was acquired. So Hold(ctx) does not become
+// nil at the moment of the loss.
 func (r *reentrant) Hold(ctx context.Context) *Hold { return r.holdOf(ownerOf(ctx, r)) }
 
-// LockPath returns the znode of ctx's owner (Curator's getLockPath), "" where it does not
-// hold the lock.
+// LockPath returns the znode of ctx's owner (Curator's getLockPath), or "" if that owner
+// does not hold the lock.
 func (r *reentrant) LockPath(ctx context.Context) string {
 	if h := r.held(ownerOf(ctx, r)); h != nil {
 		return h.path

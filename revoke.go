@@ -18,13 +18,14 @@ const revokeMessage = "__REVOKE__"
 var errNoMember = errors.New("this is not the path of a lock's znode; " +
 	"Participants and Inspect return those, such as …-lock-0000000007")
 
-// AttemptRevoke asks the participant whose znode is nodePath to give up the lock, or its
-// wait for it (Curator's Revoker.attemptRevoke). Whether it does is up to it: the request
-// is heard if the lock was made revocable. A znode that is gone is no error. An outage is
-// waited out until ctx is done. The data of the znode is lost.
+// AttemptRevoke asks the participant whose znode is nodePath to release the lock, or to
+// stop waiting for it (Curator's Revoker.attemptRevoke). The participant decides whether
+// it does: the request is received only if its lock is revocable
+// ([InterProcessMutex.MakeRevocable]). The data of the znode is lost. A znode that no
+// longer exists is no error. AttemptRevoke survives an outage until ctx is done.
 //
 // Before it sends anything, it returns an error for a path whose name is not that of a
-// znode in a queue: the name of a recipe, or of kazoo's Lock, and a sequence number.
+// queue's znode: the name of a recipe, or of kazoo's Lock, and a sequence number.
 func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	const op = "revoke"
 	if err := checkConn(conn); err != nil {
@@ -54,12 +55,14 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	return nil
 }
 
-// MakeRevocable sets the function that is called, in a goroutine of its own, each time
-// another process asks for the lock back (AttemptRevoke, or Curator's Revoker), of a
-// holder and of a waiter through this value. Requests that follow one another faster than
-// they can be read are one. It may be set at any time, and stays in force for all later
-// holds; nil ends that. A znode of a revocable lock takes one read and one watch at once,
-// instead of only when it lasts.
+// MakeRevocable sets the function that is called, on a new goroutine, each time another
+// process asks for the lock ([AttemptRevoke], or Curator's Revoker). It is called for a
+// holder and for a waiter through this value. Use it if an owner can stop early.
+//
+// Requests that arrive faster than they can be read are merged. The listener may be set
+// at any time, and remains in force for all later holds; nil removes it. The znode of a
+// revocable lock costs one read and one watch at once, instead of only if it exists for
+// longer.
 func (r *reentrant) MakeRevocable(listener func()) {
 	if r == nil {
 		return

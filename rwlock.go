@@ -14,31 +14,37 @@ const (
 	writeName = "__WRIT__"
 )
 
-// InterProcessReadWriteLock is Curator's reentrant read/write lock across processes:
-// readers share it, a writer has it alone, and all get it in the order in which they
-// asked for it, so that neither starves the other.
+// InterProcessReadWriteLock is Curator's reentrant read/write lock across processes.
+// Readers share it, a writer holds it alone. All get it in the order in which they joined
+// the queue, so that neither readers nor writers starve.
 //
-// An owner that holds the write lock may take the read lock at once, and keeps it when it
-// releases the write lock (a downgrade; the read lock has the write lock's fencing
-// token). The other way round is refused with ErrUpgrade.
+// An owner that holds the write lock may acquire the read lock at once, and keeps it
+// after it releases the write lock (a downgrade; the read lock has the write lock's
+// fencing token). The reverse gives ErrUpgrade.
 //
-// An owner is that of both sides: fn of a Do under the one, and its goroutines, may go
-// through the other as the owner that called Do. An owner that asks for both for the
+// An owner is the same on both sides: fn of a Do under one side, and its goroutines, may
+// acquire the other as the owner that called Do. An owner that acquires both for the
 // first time on two goroutines at once can wait for itself.
 //
-// It is safe for concurrent use and needs no closing. A value may be made for each use,
-// but re-entry, a downgrade, and the refusal of an upgrade are between the two locks of
-// one value.
+// An InterProcessReadWriteLock is safe for concurrent use and needs no closing. A value
+// may be made for each use, but re-entry, downgrades and ErrUpgrade work only between the
+// two sides of one value.
 type InterProcessReadWriteLock struct {
 	read  *ReadLock
 	write *WriteLock
 }
 
-// ReadLock is the shared side of an InterProcessReadWriteLock.
-type ReadLock struct{ *reentrant }
+// ReadLock is the shared side of an [InterProcessReadWriteLock]. It implements
+// InterProcessLock and has the methods of [InterProcessMutex].
+type ReadLock struct{ *sameMethods }
 
-// WriteLock is the exclusive side of an InterProcessReadWriteLock.
-type WriteLock struct{ *reentrant }
+// WriteLock is the exclusive side of an [InterProcessReadWriteLock]. It implements
+// InterProcessLock and has the methods of [InterProcessMutex].
+type WriteLock struct{ *sameMethods }
+
+// sameMethods is reentrant. By this name go doc does not list its methods again, which it
+// lists at InterProcessMutex.
+type sameMethods = reentrant
 
 var (
 	_ InterProcessLock = (*ReadLock)(nil)
@@ -51,9 +57,8 @@ func (l *ReadLock) self() nativeLock { return l }
 // self implements nativeLock.
 func (l *WriteLock) self() nativeLock { return l }
 
-// NewInterProcessReadWriteLock returns the read/write lock at path, which is created at
-// the first Acquire. It asks nothing of ZooKeeper, and refuses what NewInterProcessMutex
-// refuses.
+// NewInterProcessReadWriteLock returns the read/write lock at path, as
+// [NewInterProcessMutex] returns a mutex.
 func NewInterProcessReadWriteLock(
 	conn Conn, path string, opts ...Option,
 ) (*InterProcessReadWriteLock, error) {
@@ -104,7 +109,7 @@ func noUpgrade(read *reentrant, enter entrance) entrance {
 	}
 }
 
-// ReadLock returns the shared side; always the same value.
+// ReadLock returns the shared side, always the same value.
 func (l *InterProcessReadWriteLock) ReadLock() *ReadLock {
 	if l.read == nil {
 		return new(ReadLock)
@@ -112,7 +117,7 @@ func (l *InterProcessReadWriteLock) ReadLock() *ReadLock {
 	return l.read
 }
 
-// WriteLock returns the exclusive side; always the same value.
+// WriteLock returns the exclusive side, always the same value.
 func (l *InterProcessReadWriteLock) WriteLock() *WriteLock {
 	if l.write == nil {
 		return new(WriteLock)

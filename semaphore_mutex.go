@@ -1,11 +1,12 @@
 package recipes
 
 // InterProcessSemaphoreMutex is Curator's mutex across processes that is not reentrant: a
-// semaphore with one lease. A second Acquire by the holder waits. Any caller may release
-// it: see Release.
+// semaphore with one lease. A second Acquire by the holder waits. Use it if the lock is
+// released by another caller than the one that acquired it: any caller may release it,
+// see [InterProcessSemaphoreMutex.Release].
 //
-// It is safe for concurrent use and needs no closing. A value may be made for each use,
-// but only the one that acquired it can release it.
+// An InterProcessSemaphoreMutex is safe for concurrent use and needs no closing. A value
+// may be made for each use, but only the value that acquired the lock can release it.
 type InterProcessSemaphoreMutex struct {
 	*leaseLock
 }
@@ -15,8 +16,8 @@ var _ InterProcessLock = (*InterProcessSemaphoreMutex)(nil)
 // self implements nativeLock.
 func (l *InterProcessSemaphoreMutex) self() nativeLock { return l }
 
-// NewInterProcessSemaphoreMutex returns the mutex at path, which is created at the first
-// Acquire. It asks nothing of ZooKeeper, and refuses what NewInterProcessMutex refuses.
+// NewInterProcessSemaphoreMutex returns the mutex at path, as [NewInterProcessMutex]
+// does.
 func NewInterProcessSemaphoreMutex(
 	conn Conn, path string, opts ...Option,
 ) (*InterProcessSemaphoreMutex, error) {
