@@ -15,8 +15,8 @@ type doSettings struct {
 	within  time.Duration
 }
 
-// WaitAtMost lets Do and Acquire give up when they have waited for d, as AcquireTimeout
-// does: 0 or less tries once. The last one given counts.
+// WaitAtMost limits the wait of Do and Acquire to d, as AcquireTimeout does: 0 or less is
+// a single attempt. If it is given several times, the last one counts.
 func WaitAtMost(d time.Duration) DoOption {
 	return func(s *doSettings) { s.bounded, s.within = true, d }
 }
@@ -40,31 +40,36 @@ func newDoSettings(
 	return s, nil
 }
 
-// Do acquires lock, runs fn and releases, whatever fn does, a panic or a runtime.Goexit
-// among it (Curator's Locker). ctx bounds the wait and is fn's parent: a deadline of ctx
-// ends fn as well. To bound the wait alone use WaitAtMost.
+// Do acquires lock, calls fn and releases the lock, even if fn panics or calls
+// runtime.Goexit (Curator's Locker). Use it whenever one function contains the protected
+// work.
 //
-// fn's ctx is cancelled with a cause that matches ErrLockLost as soon as the lock can no
-// longer be relied on. hold is what fn holds; it is nil only for a lock of the caller's
-// own kind without a method Hold(context.Context) *Hold, and such a lock's loss is not
-// told. What fn returns when its ctx is done should be context.Cause(ctx), which tells
-// the loss; ctx.Err() says no more than "context canceled".
+// ctx bounds the wait and is the parent of fn's ctx: its deadline ends fn too. WaitAtMost
+// bounds the wait alone. hold is what fn holds; it is nil only for a custom
+// InterProcessLock without a method Hold(context.Context) *Hold, whose loss is not
+// reported.
 //
-// Goroutines that fn starts with its ctx may re-enter this lock, as the owner that called
-// Do, and the members of a multi lock as well. Of a read/write lock they have both sides:
-// under the write lock they may read, and under the read lock they get ErrUpgrade. For
-// every other lock each goroutine is an owner of its own: several workers with fn's ctx
-// exclude each other. Only an owner that ctx carried before (WithOwner) is that of all
-// locks. They end before fn does: what lives on with a ctx that outlasts fn's, by
-// context.WithoutCancel, goes on to stand for the owner that called Do, which is let in
-// beside it.
+// fn's ctx is cancelled, with a cause that matches ErrLockLost, as soon as the lock can
+// no longer be relied on. fn should then return context.Cause(ctx), which is that loss;
+// ctx.Err() is only "context canceled".
 //
-// With WaitAtMost the error of a wait that is over matches ErrBusy, or where ZooKeeper
-// could not be asked ErrUnavailable; fn has not run then. Do returns fn's error joined
-// with Release's, so that no loss goes unseen; a loss that is part of fn's error already
-// is not joined again. Do waits for ZooKeeper's answer to the release for as long as ctx
-// lasts. ErrNotOwner says that somebody else released what Do had acquired, as any caller
-// may do with a semaphore mutex; Do leaves the next owner's alone.
+// Goroutines that fn starts with its ctx act as the owner that called Do, for this lock
+// and for the members of a multi lock: they may re-enter. This covers both sides of a
+// read/write lock: under the write lock they may read; under the read lock, writing gives
+// ErrUpgrade. For every other lock each goroutine is its own owner, so workers with fn's
+// ctx exclude each other, unless ctx carried an owner before ([WithOwner]). They must end
+// before fn returns: one that lives on by context.WithoutCancel still acts as the owner
+// that called Do, which is then not excluded.
+//
+// Do returns
+//
+//   - fn's error, joined with Release's, so that no loss is hidden. A loss that is part
+//     of fn's error is not repeated. Do waits for the answer to the release as long as
+//     ctx lasts.
+//   - an error that matches ErrBusy if WaitAtMost ran out while others were ahead, or
+//     ErrUnavailable if ZooKeeper could not be reached. fn has not run.
+//   - ErrNotOwner if another caller released this hold, as anyone may with a semaphore
+//     mutex. Do leaves the next owner's hold alone.
 func Do(
 	ctx context.Context, lock InterProcessLock,
 	fn func(ctx context.Context, hold *Hold) error, opts ...DoOption,
@@ -153,40 +158,31 @@ func without(err, loss error) error {
 	return err
 }
 
-// Acquire acquires lock and returns the hold, which Hold.Release releases, on any
+// Acquire acquires lock and returns the hold, which [Hold.Release] releases, on any
 // goroutine. Use it if the work does not fit into one function; otherwise use Do, which
 // cannot forget the release.
 //
 // ctx bounds the wait, not the hold. It ends as InterProcessLock.Acquire does; with
 // WaitAtMost the error matches ErrBusy if the time ran out while others were ahead, and
 // ErrUnavailable if ZooKeeper could not be reached. With an error the hold is nil, and
-// nothing is held. The work is to stop when the ctx of Hold.Context is done: the lock is
-// lost then.
+// nothing is held. A nil ctx, lock or option is an error before anything is acquired. If
+// an observer panics or ends the goroutine, nothing is held. Stop the work when the ctx
+// of [Hold.Context] is done: the lock is lost then.
 //
-// Each call is an owner of its own, whatever goroutine makes it. So two calls exclude
-// each other: a second one waits for the first, on the same goroutine as well, and also
-// waits for what the goroutine has acquired by other means. If ctx carries an owner for
-// the lock, from WithOwner, from Do or from Hold.Context, then the call is that owner's:
-// it re-enters a reentrant lock, and returns the same hold. The lock's methods that find
-// their owner in a ctx, such as Hold, IsOwned and Release, find the hold with the ctx of
-// Hold.Context, and not with a ctx without an owner that Acquire was given.
+// Each call is an owner of its own, on whatever goroutine. So a second call waits for the
+// first, even on the same goroutine, and for what that goroutine acquired by other means.
+// If ctx carries an owner for the lock (from WithOwner, Do or Hold.Context), the call is
+// that owner's: it re-enters a reentrant lock and returns the same hold. The lock's
+// methods that find their owner in a ctx, such as Hold, IsOwned and Release, find the
+// hold with the ctx of Hold.Context, not with a ctx without an owner that Acquire was
+// given.
 //
-// Any caller may release a semaphore mutex, and a lock of AsLock. Then Hold.Release
-// returns ErrNotOwner, and leaves the next owner's alone. If that happens before Acquire
-// returns, Acquire returns ErrNotOwner, and releases what is left of a multi lock.
+// Any caller may release a semaphore mutex or a lock of AsLock. Then Hold.Release returns
+// ErrNotOwner and leaves the next owner's hold alone. If that happens before Acquire
+// returns, Acquire returns ErrNotOwner and releases what is left of a multi lock.
 //
-// The hold of a custom InterProcessLock stands for that one acquisition: Release calls
-// the lock's own Release, with a ctx that carries the owner for all locks of this package
-// that are behind it. If the lock has a method Hold(context.Context) *Hold, the hold is
-// lost with that one, and has its token and path; a nil Hold of a lock that was just
-// acquired means that another caller has released it. Without that method nothing is
-// known of the lock: the hold's FencingToken is 0, Path is "", Lost never closes, and
-// Multi returns an error. In its own Acquire a custom lock calls the methods of the locks
-// behind it with the ctx that it is given. Do and Acquire with that ctx, there and in an
-// observer, act for another owner, and can wait for the call that they are in.
-//
-// A nil ctx, lock or option is an error, before anything is acquired. If an observer
-// panics, or ends the goroutine, nothing is held.
+// The hold of a custom InterProcessLock stands for that one acquisition; docs/mutex.md
+// says what is known of it and what its methods must do with their ctx.
 func Acquire(
 	ctx context.Context, lock InterProcessLock, opts ...DoOption,
 ) (*Hold, error) {

@@ -15,13 +15,11 @@ import (
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
-// A Hold is one acquisition of a lock, from the moment at which it is held to its release
-// or loss; re-entries share it. It stays readable after that. A Hold is safe for
-// concurrent use.
-//
-// A nil Hold, which a lock's method Hold returns to who does not hold it, is one that was
-// never acquired, as the zero Hold is: Lost is closed, Err matches ErrNotOwner, the path
-// is "" and the fencing token 0.
+// A Hold is one acquisition of a lock, from the grant to its release or loss; re-entries
+// share it. It remains readable after that. A Hold is safe for concurrent use. A nil
+// Hold, which a lock's method Hold returns to a caller that does not hold it, and the
+// zero Hold were never acquired: Lost is closed, Err matches ErrNotOwner, the path is ""
+// and the fencing token 0.
 type Hold struct {
 	path       string
 	serverPath string
@@ -176,22 +174,22 @@ func (h *Hold) Path() string {
 	return h.path
 }
 
-// FencingToken returns a zxid, at least that znode's czxid and below the czxid of every
-// znode that joins later. So it grows with every later holder of the lock, also after the
-// lock's path was deleted and made anew (sequence numbers do not), and compares with the
-// czxid of a Java holder's znode. Only owners of one cached queue entry (WithCaching)
-// share a token. A store that the lock protects refuses what comes with a token lower
-// than one that it has seen.
+// FencingToken returns a number that grows with every later holder of the lock; only
+// owners of one cached entry ([WithCaching]) share it. Use it to keep out former holders:
+// send it with each write, and let the store reject a token lower than one it has seen.
 //
-// Those who hold at the same time, readers or leases, have different tokens, as a rule. A
-// store that all of them write to must not refuse the lower one: the token fences only
-// where one holds at a time.
+// It is a zxid: at least the czxid of this hold's znode, below the czxid of every znode
+// that joins later. Unlike a sequence number it still grows if the lock's path is deleted
+// and recreated, and it compares with the czxid of a Java holder's znode.
 //
-// The hold of a multi lock has the greatest token of its members. That one compares only
-// with tokens of multi locks of the same members: a later holder of one member alone can
-// have a lower one, since it may have joined that member's queue before the multi lock
-// joined another's. A store that one member guards takes that member's token
-// (InterProcessMultiLock.Holds), from everybody.
+// It fences only where one owner holds at a time. Concurrent holders (readers, leases)
+// usually have different tokens; a store that they share must not reject the lower one.
+//
+// A multi lock's hold has the greatest token of its members, comparable only with multi
+// locks of the same members: a later holder of one member may have a lower token, since
+// it may have joined that queue before the multi lock joined another. A store that one
+// member guards must get that member's token ([InterProcessMultiLock.Holds]) from
+// everybody.
 func (h *Hold) FencingToken() int64 {
 	if h == nil {
 		return 0
@@ -199,17 +197,19 @@ func (h *Hold) FencingToken() int64 {
 	return h.token
 }
 
-// Lost returns a channel that is closed as soon as the lock can no longer be relied on:
-// at once when the session is known to have ended, the znode was deleted or the
-// connection was closed, and otherwise before the server can end the session because it
-// has not heard from this process. At that moment at least a twentieth of the session
-// timeout is left, for clocks that differ and for the time it takes to tell. That
-// presumes that a session lasts for at least two of the servers' ticks; see
-// WithServerTick. With WithLossMargin it closes that much earlier, and with WithMaxHold
-// when the hold has lasted so long. The time is this process's monotonic clock, or its
-// wall clock where that has moved farther: a process or a machine that was stopped
-// meanwhile finds out just after it runs again. A Release does not close it, unless the
-// lock turns out to be lost.
+// Lost returns a channel that closes as soon as the lock can no longer be relied on. Use
+// it to stop the protected work.
+//
+// It closes at once when the session is known to have ended, the znode was deleted or the
+// connection was closed. Otherwise it closes before the server can end the session for
+// lack of contact, with at least a twentieth of the session timeout left for clock
+// differences and the notification. This assumes sessions of at least two server ticks;
+// see [WithServerTick].
+//
+// WithLossMargin closes it that much earlier, WithMaxHold when the hold has lasted that
+// long. Release closes it only if the lock turns out to be lost. Time is this process's
+// monotonic clock, or its wall clock if that has moved further: a process or machine that
+// was suspended finds out just after it resumes.
 func (h *Hold) Lost() <-chan struct{} {
 	if h.isZero() {
 		return over.Done()
@@ -224,8 +224,9 @@ var over = func() context.Context {
 	return ctx
 }()
 
-// Err returns nil while the lock is not known to be lost, and after that why it is,
-// matching ErrLockLost.
+// Err returns nil while the lock is not known to be lost; then it returns why, matching
+// ErrLockLost. A nil Err proves nothing to a store: this process may not know of the loss
+// yet.
 func (h *Hold) Err() error {
 	if h.isZero() {
 		return errZeroHold
@@ -242,16 +243,16 @@ func (h *Hold) Err() error {
 	return h.loss
 }
 
-// Context returns a ctx that is parent's child and is cancelled, with Err as its cause,
-// when the lock is lost. Release does not cancel it. Calling cancel, when what runs with
-// it is complete, frees what it takes.
+// Context returns a child of parent that is cancelled, with Err as its cause, when the
+// lock is lost. Use it for the protected work. Release does not cancel it. Call cancel
+// when the work is complete, to free resources.
 //
-// The ctx carries the hold's owner for this lock, as the ctx of Do's fn does: code that
-// has it may re-enter the lock and release what it re-entered, on any goroutine. Of a
-// read/write lock that is so on both sides, of a multi lock in each member. At every
-// other lock it stands for whatever parent stands for. After the release the ctx still
-// stands for that owner: goroutines that acquire the lock with it then are one owner, and
-// do not exclude each other. The ctx of a lease or of a term carries no owner.
+// The ctx carries the hold's owner for this lock, as that of Do's fn does: code that has
+// it may re-enter the lock and release what it re-entered, on any goroutine, on both
+// sides of a read/write lock, and in each member of a multi lock. For every other lock it
+// stands for the same owner as parent. This lasts beyond the release: goroutines that
+// then acquire the lock with it are one owner and do not exclude each other. The ctx of a
+// lease or of a term carries no owner.
 func (h *Hold) Context(
 	parent context.Context,
 ) (ctx context.Context, cancel context.CancelFunc) {
@@ -275,17 +276,15 @@ func (h *Hold) Context(
 	}
 }
 
-// Check returns the operation to put first in a transaction of one's own, which ZooKeeper
-// then does only if the lock is still held; Multi does that by itself. The path in it is
-// the one that the server sees, so with a Client that has a chroot the transaction goes
-// through Client.Unwrap.
+// Check returns an operation that succeeds only while the lock is held. Put it first in
+// your own transaction; Multi does so by itself. Its path is the server's: with a Client
+// that has a chroot, use Client.Unwrap.
 //
-// Such a transaction must have an outcome that is known before Release: the next owner in
-// this process has the lock from then on, and the check passes for as long as the delete
-// of the znode takes, or its place is kept. (One of Multi's is waited for.)
-//
-// What Check returns of a hold that WithMaxHold has ended never passes: ZooKeeper answers
-// zk.ErrBadVersion while the znode is there, and zk.ErrNoNode after that.
+// Learn the transaction's outcome before Release. From then on the next owner in this
+// process has the lock, and the check still passes until the znode is deleted, or while
+// it is cached. (Transactions of Multi are waited for.) Once WithMaxHold has ended the
+// hold, Check returns an operation that never succeeds: ZooKeeper answers
+// zk.ErrBadVersion while the znode exists, zk.ErrNoNode afterwards.
 func (h *Hold) Check() *zk.CheckVersionRequest {
 	switch {
 	case h == nil:

@@ -28,31 +28,30 @@ func (h *Hold) name() string { return cmp.Or(h.Path(), "a hold") }
 // left tells whether there is anything left to undo. A Hold that is none has nothing.
 func (h *Hold) left() bool { return h.releaser != nil && h.releaser.left() }
 
-// Release undoes one acquisition of the hold's owner. Use it to release what Acquire has
-// returned. It may be called on any goroutine and with any ctx: the owner is the hold's,
-// whichever ctx carries. In all else it is the lock's own Release: ctx bounds the wait
-// for ZooKeeper's answer, not the work, and goes to the observer.
+// Release undoes one acquisition of the hold's owner. Use it to release what [Acquire]
+// returned. It may be called on any goroutine, with any ctx, and concurrently: the owner
+// is the hold's, not ctx's. Otherwise it behaves as the lock's own Release: ctx bounds
+// the wait for ZooKeeper's answer and goes to the observer.
 //
-// Acquisitions that share the hold, such as re-entries, are counted, not told apart: one
-// release too many of an inner acquisition undoes an outer one. Each is undone once, by
-// Release of the hold or of the lock. If there is none left to undo, also because another
-// caller has released the lock, Release returns ErrNotOwner and leaves alone whatever was
-// acquired since, by the same owner as well. After a loss it returns ErrLockLost once for
-// each acquisition, and then ErrNotOwner.
+// Acquisitions that share the hold, such as re-entries, are counted, not told apart: an
+// inner one that is released once too often undoes an outer one. Each is undone once, by
+// Release of the hold or of the lock. If none is left, even because another caller
+// released the lock, Release returns ErrNotOwner and leaves alone what was acquired
+// since, even by the same owner. After a loss it returns ErrLockLost once for each
+// acquisition, then ErrNotOwner.
 //
-//   - The hold of a multi lock undoes one acquisition of each member, and returns all
-//     errors joined. So one of two releases at the same time can find some members left,
-//     and the other one the rest. A custom member is released if any other is left to
-//     undo, or if Acquire has returned the hold.
-//   - The hold that Acquire returned for a custom InterProcessLock calls the lock's
+//   - For a multi lock it undoes one acquisition of each member and returns all errors
+//     joined; of two concurrent calls each may find some members left. A custom member is
+//     released if another one is left to undo, or if Acquire returned the hold.
+//   - If Acquire returned the hold for a custom InterProcessLock, it calls that lock's
 //     Release, once.
-//   - The hold of a lease returns that lease.
-//   - Do releases one acquisition, as this method does. If fn has released it before, and
-//     its owner had not acquired the lock elsewhere, Do's error matches ErrNotOwner.
-//   - A term of an election is not for the caller to release: it returns ErrNotOwner.
+//   - For a lease it returns the lease.
+//   - Do also releases one acquisition. If fn has released it before, and its owner had
+//     not acquired the lock elsewhere, Do's error matches ErrNotOwner.
+//   - For a term of an election, which only the election ends, it returns ErrNotOwner; as
+//     it does for a nil Hold and one that was not acquired.
 //
-// Release of a nil Hold, and of one that was not acquired, returns ErrNotOwner. With a
-// nil ctx it returns an error and releases nothing. It is safe for concurrent use.
+// With a nil ctx it returns an error and releases nothing.
 func (h *Hold) Release(ctx context.Context) error {
 	switch {
 	case h == nil || h.releaser == nil:

@@ -44,17 +44,14 @@ func NewLeaderSelector(
 }
 
 // Run joins the election and calls lead, on this goroutine, each time this candidate
-// becomes the leader. Use it if the leadership should last as long as a function runs. To
-// end Run, cancel ctx: the ctx of [signal.NotifyContext] ends with Ctrl-C, lead then
-// returns and Run relinquishes the leadership.
+// becomes the leader. Use it if the leadership should last as long as a function runs.
 //
 // term is the hold behind the leadership. Its fencing token grows with each term of any
 // candidate, and its transactions ([Hold.Multi]) succeed only while this candidate leads.
 // lead's ctx ends with ctx, and is cancelled with a cause that matches ErrLockLost as
 // soon as the leadership cannot be relied on. lead must then return, ideally
-// context.Cause of its ctx: that is the reason, such as the loss, while ctx.Err() is only
-// "context canceled". After a loss another candidate may lead soon, even while lead still
-// runs (see [Hold.Lost]).
+// context.Cause of its ctx (see [Do]). After a loss another candidate may lead soon, even
+// while lead still runs (see [Hold.Lost]).
 //
 // The leadership is relinquished once lead has returned and not before, even if ctx is
 // done: while lead runs nobody else leads, unless the leadership is lost. Run waits for
@@ -69,14 +66,17 @@ func NewLeaderSelector(
 //   - Any other error of lead ends Run, which returns it, joined with the error of
 //     relinquishing, if any. A permanent error of relinquishing ends Run too.
 //
+// Run never returns nil. To end it on Ctrl-C, pass the ctx of [signal.NotifyContext]; the
+// error of an orderly end matches context.Cause(ctx). Afterwards the candidate has left,
+// and Run may be called again.
+//
 // Run never calls lead while lead runs, before the last term was relinquished, or with a
 // term known to be lost. If lead panics or calls runtime.Goexit, the leadership is
 // relinquished and the panic goes on.
 //
 // Outages and expired sessions do not end Run. Permanent errors do, such as a closed
 // connection or a missing permission. A second Run on this value at the same time returns
-// an error. Run never returns nil. Afterwards the candidate has left, and Run may be
-// called again.
+// an error.
 func (s *LeaderSelector) Run(
 	ctx context.Context, lead func(ctx context.Context, term *Hold) error,
 ) error {

@@ -13,19 +13,18 @@ import (
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
-// Multi does several operations in one transaction: all of them, or none. Each is a
+// Multi executes several operations in one transaction: all or nothing. Each is a
 // *zk.CreateRequest, *zk.DeleteRequest, *zk.SetDataRequest or *zk.CheckVersionRequest
-// with a path below the chroot; anything else is refused with zk.ErrBadArguments before
+// with a path below the chroot; for anything else it returns zk.ErrBadArguments before
 // anything is sent. The operations are not changed.
 //
-// Multi returns a response for each operation, in their order, also if one of them fails:
-// then those before it have no error, and those after it an error that only says that
-// another one failed. The error that Multi returns is that of the operation that failed,
-// or why the transaction has no outcome, or none that is known.
+// Multi returns a response for each operation, in order, even if one fails: those before
+// it then have no error, and those after it an error that only says that another one
+// failed. Multi's error is that of the failed operation, or says why the transaction has
+// no outcome, or no known one.
 //
-// For a transaction that is done only while a lock is held see [Hold.Multi]. The
-// operation of [Hold.Check] is not for here where there is a chroot: its path is the
-// server's.
+// For a transaction that depends on a lock use [Hold.Multi]. Do not use the operation of
+// [Hold.Check] here if there is a chroot: its path is the server's.
 func (c *Client) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	if err := c.over(); err != nil {
 		return nil, err
@@ -104,24 +103,23 @@ type multiConn interface {
 	Multi(ops ...any) ([]zk.MultiResponse, error)
 }
 
-// Multi does ops in one transaction if the lock is still held, and returns one response
-// for each of them. Else nothing is done, and the error matches ErrLockLost, or
-// ErrNotOwner after Release. ZooKeeper itself judges, in the order in which requests
-// reach it: a transaction that is under way when Release is called is done if it reaches
-// the ensemble's leader before the znode is deleted, and refused with ErrNotOwner if it
-// does not. It is not done while another holds the lock, also where this process cannot
-// know of its loss yet; so it needs no fencing token.
+// Multi executes ops in one transaction if the lock is still held, and returns one
+// response for each. Otherwise nothing is done, and the error matches ErrLockLost, or
+// ErrNotOwner after Release. Use it to write to ZooKeeper itself: it needs no fencing
+// token, since it does nothing while another owner holds the lock, even if this process
+// cannot know of its loss yet. ZooKeeper decides, in the order in which requests reach
+// its leader: a transaction in flight during Release succeeds if it arrives before the
+// znode is deleted, and gets ErrNotOwner otherwise.
 //
 // The ops are those of [Client.Multi], with paths as on the lock's Conn: below the chroot
-// of a Client. Where one of them fails, none is done, the error wraps its own and tells
-// its place, and there is a response for each. If the connection breaks before the
-// answer, the outcome is unknown, which the error says; it matches
-// zk.ErrConnectionClosed, and what was to be written has to be read to find out. Any
-// other error means that nothing was done.
+// of a Client. If one fails, none is done; the error wraps its error and says which one
+// it was, and there is a response for each. If the connection breaks before the answer,
+// the error says that the outcome is unknown and matches zk.ErrConnectionClosed: read
+// what was to be written to find out. After any other error nothing was done.
 //
-// A multi lock's hold demands that every member is held; the members must be on the same
-// Conn. Multi needs a Conn that has a method Multi itself, as Client and *zk.Conn have,
-// or wraps one. Like all calls of a Conn it takes no context.
+// A multi lock's hold requires that every member is held, all on the same Conn. Multi
+// needs a Conn with a method Multi, as Client and *zk.Conn have, or one that wraps such a
+// Conn. As all calls of a Conn it takes no ctx.
 func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	responses, err := h.multi(ops)
 	if err != nil {

@@ -10,14 +10,13 @@ import (
 	"time"
 )
 
-// InterProcessMultiLock is several locks that are acquired together, in the order in
-// which they were given, or not at all (Curator's InterProcessMultiLock). Whoever takes
-// the same locks in several multi locks gives them in the same order everywhere, else two
-// of them can wait for each other for ever.
+// InterProcessMultiLock is several locks that are acquired together, in the given order,
+// all or nothing (Curator's InterProcessMultiLock). Use it if work needs several locks.
+// Give the same locks in the same order everywhere, or two multi locks can wait for each
+// other forever.
 //
-// It is safe for concurrent use where its members are, as all locks here are, and
-// reentrant where they are. Its owner is the owner of each member: whoever holds the
-// multi lock can re-enter a member alone.
+// It is safe for concurrent use if its members are, as all locks here are, and reentrant
+// if they are. Its owner is the owner of each member, so it can re-enter a single member.
 type InterProcessMultiLock struct {
 	locks []InterProcessLock
 	bad   error // why it cannot be used, nil if it can
@@ -31,8 +30,8 @@ var _ InterProcessLock = (*InterProcessMultiLock)(nil)
 // self implements nativeLock.
 func (m *InterProcessMultiLock) self() nativeLock { return m }
 
-// NewInterProcessMultiLock returns a multi lock of an InterProcessMutex for each path. It
-// refuses no paths at all, a path given twice, and what NewInterProcessMutex refuses.
+// NewInterProcessMultiLock returns a multi lock of an InterProcessMutex for each path. No
+// paths, a path given twice, and what NewInterProcessMutex does not accept are errors.
 func NewInterProcessMultiLock(
 	conn Conn, paths []string, opts ...Option,
 ) (*InterProcessMultiLock, error) {
@@ -54,8 +53,8 @@ func NewInterProcessMultiLock(
 	return NewInterProcessMultiLockOf(locks...), nil
 }
 
-// NewInterProcessMultiLockOf returns a multi lock of locks of any kind, also of the
-// caller's own. With no lock, a nil one or one given twice, every Acquire fails.
+// NewInterProcessMultiLockOf returns a multi lock of locks of any kind, including custom
+// ones. If there is no lock, a nil one or one given twice, every Acquire fails.
 func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLock {
 	m := &InterProcessMultiLock{locks: slices.Clone(locks)}
 	if len(locks) == 0 {
@@ -82,16 +81,15 @@ func isNil(lock InterProcessLock) bool {
 }
 
 // Acquire implements InterProcessLock. It returns when all members are held: if one is
-// lost while another one is waited for, it gives all back and begins anew. At the first
-// member that fails it releases those before it, in reverse, and returns all errors
-// joined. In an outage it waits for these releases no longer than 80 ms; they go on in
-// the background.
+// lost while it waits for another, it releases all and starts over. If a member fails, it
+// releases those before it, in reverse, and returns all errors joined. In an outage it
+// waits at most 80 ms for these releases; they go on in the background.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
 	return m.acquireAll(ctx, limit{})
 }
 
-// AcquireTimeout implements InterProcessLock, with one deadline for all members. A member
-// of the caller's own kind is tried for as long as it takes.
+// AcquireTimeout implements InterProcessLock, with one deadline for all members. An
+// attempt at a custom member takes as long as that member takes.
 func (m *InterProcessMultiLock) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
@@ -241,12 +239,11 @@ func giveBack(ctx context.Context, members []taken) error {
 	})...)
 }
 
-// Release implements InterProcessLock. It releases all members, whatever becomes of each,
-// and returns all errors joined. It begins with the last, but waits for none before it
-// goes on to the next: so it waits no longer than for one, also in an outage, and their
-// znodes can go in any order. (That does no harm: whoever waits for several of them gets
-// the first a moment earlier.) Only a member of the caller's own kind is waited for in
-// its turn.
+// Release implements InterProcessLock. It releases all members, even if some fail, and
+// returns all errors joined. It starts with the last, but waits for none before it goes
+// on to the next: so it waits no longer than for one member, even in an outage, and their
+// znodes can be deleted in any order. (That is safe: another multi lock gets the first
+// member a moment earlier.) Only a custom member is waited for in its turn.
 func (m *InterProcessMultiLock) Release(ctx context.Context) error {
 	return releaseOne(ctx, m.beginRelease)
 }
@@ -277,12 +274,10 @@ func (m *InterProcessMultiLock) IsAcquiredInThisProcess() bool {
 		})
 }
 
-// Holds returns the hold of each member in the order of the members, nil where ctx's
-// owner does not hold all of them. One that was lost is among them until it is released.
-// A member of the caller's own kind that has no Hold method is left out.
-//
-// A store that one member guards takes the token of that member's hold, not the one of
-// Hold.
+// Holds returns the hold of each member in the order of the members, or nil if ctx's
+// owner does not hold all of them. A lost hold is included until it is released; a custom
+// member without a Hold method is left out. A store that one member guards must get the
+// token of that member's hold.
 func (m *InterProcessMultiLock) Holds(ctx context.Context) []*Hold {
 	return holdsOf(m.ofOwner(ctx))
 }
@@ -300,13 +295,10 @@ func (m *InterProcessMultiLock) ofOwner(ctx context.Context) []taken {
 	return members
 }
 
-// Hold returns a hold that stands for all members: it is lost when one of them is, has
-// the greatest token, and the path and check of the last. It is nil where ctx's owner
-// does not hold all of them, or none of them tells its hold. It stays the owner's until
-// it is released, also when it is lost.
-//
-// Its token compares only with those of multi locks of the same members; see
-// Hold.FencingToken.
+// Hold returns a hold that stands for all members: it is lost when one of them is, and
+// has the greatest token (see [Hold.FencingToken]) and the path and check of the last. It
+// is nil if ctx's owner does not hold all members, or if no member reports its hold. It
+// remains the owner's until it is released, even if it is lost.
 func (m *InterProcessMultiLock) Hold(ctx context.Context) *Hold {
 	members := m.ofOwner(ctx)
 	if len(holdsOf(members)) == 0 {

@@ -42,11 +42,11 @@ type share struct {
 	who  owner
 }
 
-// WithOwner returns a ctx that carries a new owner, different from every other. Whoever
-// uses that ctx, or one derived from it, on whatever goroutine, is that owner: it may
-// re-enter a lock that the owner holds, and release it. That is so for every lock, also
-// in a ctx that Do or Hold.Context has made for one. A nil ctx stands for
-// context.Background().
+// WithOwner returns a ctx that carries a new owner, different from every other. Use it if
+// several goroutines should act as one owner: with that ctx, or one derived from it, any
+// goroutine may re-enter a lock that the owner holds, and release it. This holds for
+// every lock, even in a ctx that Do or Hold.Context has made for one. A nil ctx stands
+// for context.Background().
 func WithOwner(ctx context.Context) context.Context {
 	if ctx == nil {
 		ctx = context.Background()

@@ -250,19 +250,15 @@ func (r *reentrant) lookAtNew(
 }
 
 // Inspect returns the queue of whatever recipe uses path, in order, as of now at the
-// leader; it is empty for a path that was never used. It takes a read for each
-// participant; those who leave meanwhile are not in it. No lock value is needed.
+// leader. Use it to see a queue without a lock value. It is empty for a path that was
+// never used. It sends a read for each participant; participants that leave meanwhile are
+// not included.
 //
-// Of a semaphore it returns the leases ("lease"), then who stands at the gate for more
-// ("lock", never Holding). Whoever is first there may have made leases that are not
-// granted yet, for want of room. Inspect cannot see how many: if the youngest lease of
-// its session is younger than its place at the gate, that one is taken for waiting, and
-// all others for granted. Acquire returns before that place is deleted, so a lease that
-// was just granted may not be Holding yet: for about one round trip, in an outage longer.
-//
-// Where recipes share a path, which they should not, each participant is judged among its
-// own kind. A kazoo Lock is a "lock", and judged among mutexes, readers and writers (see
-// WithNames).
+// For a semaphore it returns the leases ("lease"), then the callers that wait for more
+// ("lock", never Holding); docs/semaphore.md says when a lease is taken for granted. If
+// recipes share a path, which they should not, each participant is judged among its own
+// kind. A kazoo Lock is a "lock", and is judged among mutexes, readers and writers (see
+// [WithNames]).
 func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error) {
 	const op = "inspect"
 	settings, err := build(conn, path, nil)

@@ -23,15 +23,16 @@ const (
 	leaseName = "lease-"
 )
 
-// InterProcessSemaphoreV2 is Curator's counting semaphore across processes: it hands out
-// leases, no more than its maximum at a time, to those who ask in the order in which they
-// asked. Leases belong to no owner: whoever has one may release it.
+// InterProcessSemaphoreV2 is Curator's counting semaphore across processes. Use it if up
+// to a maximum of holders may work at a time: it grants leases in the order in which they
+// were asked for. Leases belong to no owner: any caller that has one may release it.
 //
 // The maximum is given to each value, which should agree, or shared through a znode.
-// Where several leases are asked for they are given together, and others wait meanwhile,
-// so that two callers cannot starve each other (they can in Curator).
+// Several leases that are asked for together are granted together while others wait, so
+// that two callers cannot starve each other (in Curator they can).
 //
-// It is safe for concurrent use and needs no closing. A value may be made for each use.
+// An InterProcessSemaphoreV2 is safe for concurrent use and needs no closing. A value may
+// be made for each use.
 type InterProcessSemaphoreV2 struct {
 	conn   Conn
 	path   string
@@ -44,7 +45,7 @@ type InterProcessSemaphoreV2 struct {
 }
 
 // NewInterProcessSemaphoreV2 returns the semaphore at path with a fixed maximum, 1 or
-// more. It asks nothing of ZooKeeper, and refuses what NewInterProcessMutex refuses.
+// more, as [NewInterProcessMutex] returns a mutex.
 func NewInterProcessSemaphoreV2(
 	conn Conn, path string, maxLeases int, opts ...Option,
 ) (*InterProcessSemaphoreV2, error) {
@@ -61,9 +62,8 @@ func NewInterProcessSemaphoreV2(
 }
 
 // NewInterProcessSemaphoreV2Shared returns the semaphore at path with the maximum that
-// the znode countPath holds, as Curator's SharedCount keeps it; see SetSharedCount. A
-// higher maximum wakes those who wait, a lower one takes nothing from those who hold
-// leases.
+// the znode countPath holds, as Curator's SharedCount keeps it; see [SetSharedCount]. A
+// higher maximum wakes waiters, a lower one takes no lease away from its holder.
 func NewInterProcessSemaphoreV2Shared(
 	conn Conn, path, countPath string, opts ...Option,
 ) (*InterProcessSemaphoreV2, error) {
@@ -124,18 +124,18 @@ func (s *InterProcessSemaphoreV2) Acquire(ctx context.Context) (*Lease, error) {
 	return leases[0], nil
 }
 
-// AcquireN waits for n leases, all or none. It refuses an n below 1, and one above a
-// fixed maximum. With a shared maximum it waits until that is n or more; it has no place
-// in the queue until then, and keeps nobody else waiting.
+// AcquireN waits for n leases, all or nothing. An n below 1 or above a fixed maximum is
+// an error. With a shared maximum it waits until that is n or more; until then it is not
+// in the queue and keeps no other caller waiting.
 func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
 	return s.acquireWithin(ctx, n, limit{}, keepNothing)
 }
 
-// AcquireTimeout is AcquireN that waits at most timeout: (nil, nil) means that the time
-// ran out while too few were free or others were ahead, and ErrUnavailable that nobody
-// knows, as for InterProcessLock.AcquireTimeout. A timeout of 0 or less does not wait for
-// leases to come back, nor longer than a second for ZooKeeper and for others who are
-// being given leases.
+// AcquireTimeout is AcquireN that waits at most timeout. It returns (nil, nil) if the
+// time ran out while too few leases were free or others were ahead, and ErrUnavailable if
+// the state is unknown, as InterProcessLock.AcquireTimeout does. A timeout of 0 or less
+// does not wait for leases to be returned, and at most a second for ZooKeeper and for
+// others that are being granted leases.
 func (s *InterProcessSemaphoreV2) AcquireTimeout(
 	ctx context.Context, n int, timeout time.Duration,
 ) ([]*Lease, error) {
@@ -267,9 +267,9 @@ func (s *InterProcessSemaphoreV2) enterGate(
 	return s.gate.Enter(ctx, conn, r)
 }
 
-// ParticipantNodes returns the full paths of the leases that are out, or about to be, in
-// the order in which they were asked for, as of now at the leader. A semaphore that was
-// never used has none.
+// ParticipantNodes returns the full paths of the leases that are in use, or about to be,
+// in the order in which they were asked for, as of now at the leader. A semaphore that
+// was never used has none.
 func (s *InterProcessSemaphoreV2) ParticipantNodes(
 	ctx context.Context,
 ) ([]string, error) {
@@ -279,8 +279,8 @@ func (s *InterProcessSemaphoreV2) ParticipantNodes(
 	return participantNodes(ctx, s.conn, s.config, s.leases)
 }
 
-// ReturnAll releases leases together, and returns all errors joined. One that is nil is
-// such an error; the others are released all the same.
+// ReturnAll releases leases together, and returns all errors joined. A nil lease is such
+// an error; the others are released all the same.
 func (s *InterProcessSemaphoreV2) ReturnAll(ctx context.Context, leases []*Lease) error {
 	return releaseOne(ctx, func(ctx context.Context) func(context.Context) error {
 		if err := usable("release", s.where(), ctx); err != nil {
@@ -308,15 +308,15 @@ func (s *InterProcessSemaphoreV2) beginReturning(
 	return beginJoined(ctx, begin)
 }
 
-// A Lease is one of a semaphore's. It is safe for concurrent use.
+// A Lease is one lease of a semaphore. It is safe for concurrent use.
 type Lease struct {
 	sem      *InterProcessSemaphoreV2
 	hold     *Hold
 	released atomic.Bool
 }
 
-// Release gives the lease back, as InterProcessLock.Release releases a lock: ErrLockLost
-// says that it had been lost before. It may be called again, which does nothing.
+// Release returns the lease, as InterProcessLock.Release releases a lock: ErrLockLost
+// means that it had been lost before. Further calls do nothing.
 func (l *Lease) Release(ctx context.Context) error {
 	if err := usable("release", l.where(), ctx); err != nil {
 		return err
@@ -376,10 +376,9 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 	return data, nil
 }
 
-// Hold returns the lease as a hold, for what that offers besides: a ctx that ends with
-// it, and transactions that are done only while it lasts. It is always the same one. Its
-// Release is the lease's, but for a lease that was released before, of which it says
-// ErrNotOwner.
+// Hold returns the lease as a hold, always the same one. Use it for a ctx that ends with
+// the lease, and for transactions that succeed only while it lasts. Its Release is the
+// lease's, but returns ErrNotOwner if the lease was released before.
 func (l *Lease) Hold() *Hold {
 	if l.hold == nil {
 		return new(Hold)
@@ -393,8 +392,8 @@ func (l *Lease) NodeName() string {
 	return name
 }
 
-// FencingToken is Hold.FencingToken. Leases that were acquired together may have the same
-// one; those that are out together do not fence each other.
+// FencingToken is Hold.FencingToken. Leases that were acquired together may share it;
+// concurrent leases do not fence each other.
 func (l *Lease) FencingToken() int64 { return l.Hold().FencingToken() }
 
 // Lost is Hold.Lost.

@@ -71,14 +71,13 @@ func parseCount(data []byte) (int, error) {
 }
 
 // SetSharedCount creates or sets the znode that a shared maximum is read from. Acquire on
-// a semaphore whose count znode is missing fails with an error that wraps zk.ErrNoNode.
-// It returns an error for a maximum below 1 or above 2147483647, which is more than the
-// znode can hold. It survives an outage until ctx is done. It may be called by any number
-// of goroutines.
+// a semaphore without that znode fails with an error that wraps zk.ErrNoNode. A maximum
+// below 1 or above 2147483647, which is more than the znode can hold, is an error.
+// SetSharedCount survives an outage until ctx is done and is safe for concurrent use.
 //
 // WithACL sets the ACL of the znode and of the parents that are created; without it
-// anyone may change the maximum. A znode that exists keeps the ACL that it has. Any other
-// option is an error.
+// anyone may change the maximum. An existing znode keeps its ACL. Any other option is an
+// error.
 func SetSharedCount(
 	ctx context.Context, conn Conn, countPath string, maximum int, opts ...Option,
 ) error {
