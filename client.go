@@ -40,15 +40,14 @@ var errClientClosed = fmt.Errorf(
 // Client is a ZooKeeper session and a Conn whose paths are below the chroot of its
 // connect string. Like zk.Conn it keeps the session over lost connections and moves
 // between the servers. When the server expires the session, the Client goes on with a new
-// one; what belonged to the old session, ephemeral znodes and thus locks, is gone then.
+// one; the ephemeral znodes of the old session, and thus its locks, are gone then.
 //
-// A Client is safe for concurrent use. Its calls return the errors of zk.Conn as they
-// are; after Close they fail with an error that matches zk.ErrConnectionClosed. Like
-// zk.Conn's, they take no context: a call lasts until it is answered, the connection
-// ends, or a round of attempts to connect has failed. The client ends a connection on
-// which nothing arrives for two thirds of the session timeout. A server that answers
-// pings, but not the call, can keep it waiting without a bound. The ctx of a lock's
-// Acquire or Release bounds these all the same.
+// A Client is safe for concurrent use. Its calls return the errors of zk.Conn; after
+// Close these match zk.ErrConnectionClosed. As in zk.Conn, they take no ctx: a call lasts
+// until it is answered, the connection ends, or a round of attempts to connect has
+// failed. The client ends a connection on which nothing arrives for two thirds of the
+// session timeout, but a server that answers only pings can delay a call without a bound.
+// The ctx of a lock's Acquire or Release bounds these calls all the same.
 type Client struct {
 	zk     *zk.Conn
 	dialer *dial.Dialer
@@ -74,28 +73,27 @@ type Client struct {
 	drained   chan struct{} // closed by drain, when the zk client's loop has ended
 }
 
-// Connect opens a session. It returns when the session is established and the credentials
-// are sent. If ctx is done before that, it returns ctx's cause, wrapped, and why no
-// server could be used so far. A Connect that fails leaves nothing behind. ctx bounds
-// only Connect, not the life of the Client; without a deadline, Connect waits for a
-// server for as long as it takes.
+// Connect opens a session, and returns when it is established and the credentials are
+// sent. ctx bounds only Connect, not the life of the Client; without a deadline, Connect
+// waits for a server for as long as it takes. If ctx is done first, the error wraps its
+// cause and says why no server could be used so far. A Connect that fails leaves nothing
+// behind.
 //
 // servers is a ZooKeeper connect string, "host1:2181,host2:2181/chroot". The default port
-// is 2181. An IPv6 address is written in brackets. Names are looked up at each dial; when
-// a lookup fails or is slow, the addresses of the last one that succeeded are used. The
-// chroot is optional. If it does not exist, Connect creates it, and its parents, as
-// persistent znodes, open to anyone unless WithChrootACL sets another ACL. That is logged
-// at Info.
+// is 2181, and an IPv6 address is written in brackets. Names are looked up at each dial.
+// The chroot is optional. If it does not exist, Connect creates it and its parents,
+// logged at Info, as persistent znodes, open to anyone unless [WithChrootACL] sets
+// another ACL.
 //
-// sessionTimeout is what the servers are asked for. They grant what is within their
-// limits, by default 2 to 20 ticks of 2 s. If that is something else, it is logged as a
-// warning, and SessionTimeout returns it. It is how long the locks of a process that died
-// remain, and about half of it is how long an outage can last that costs no lock.
+// sessionTimeout is requested from the servers, which grant 2 to 20 ticks of 2 s by
+// default. It is how long the locks of a dead process remain; a hold survives an outage
+// of about half of it. If the servers grant another one, that is logged at Warn, and
+// SessionTimeout returns it.
 //
-// What no retry can mend is returned at once: a malformed argument, a chroot that may not
-// be created (zk.ErrNoAuth), and an authentication scheme that the server does not know
-// (zk.ErrAuthFailed). So are certificates that are not valid, and servers that do not
-// talk TLS or ZooKeeper at all, when this was so for each server in turn.
+// Permanent errors are returned at once: a malformed argument, a chroot that may not be
+// created (zk.ErrNoAuth), an authentication scheme that the server does not know
+// (zk.ErrAuthFailed). So are invalid certificates, and servers that do not talk TLS or
+// ZooKeeper, once each server in turn has failed so.
 func Connect(
 	ctx context.Context, servers string, sessionTimeout time.Duration,
 	opts ...ClientOption,
@@ -262,8 +260,8 @@ func (c *Client) over() error {
 func (c *Client) isZero() bool { return c.closed == nil }
 
 // SessionTimeout returns the session timeout that the server granted at the last
-// handshake. It applies for the life of the session, may differ from what Connect asked
-// for, and may change when the client moves to another server.
+// handshake, for the life of the session. It can differ from the one requested, and can
+// change when the client moves to another server.
 func (c *Client) SessionTimeout() time.Duration {
 	if c.isZero() {
 		return 0
@@ -272,18 +270,18 @@ func (c *Client) SessionTimeout() time.Duration {
 }
 
 // Unwrap returns the zk.Conn underneath, for what Conn does not offer. Its paths are the
-// server's, above the chroot. It must not be closed directly: those who wait through the
-// Client would not learn of it.
+// server's, above the chroot. Do not close it: waiters through the Client would not learn
+// of that.
 func (c *Client) Unwrap() *zk.Conn {
 	return c.zk
 }
 
 // Close ends the session, so that the server removes its ephemeral znodes: holds through
-// this client are lost, and calls that wait through it return at once. If no server
-// answers within about a second, the session ends with its timeout. When Close returns,
-// after two seconds or so at the worst, the client's goroutines have ended, unless a
-// dialer or a log handler of the user's keeps one busy. Close may be called again, and by
-// several goroutines at a time; each call returns when the client is closed.
+// this client are lost, and waiting calls return at once. If no server answers within
+// about a second, the session ends with its timeout. When Close returns, after about two
+// seconds at worst, the client's goroutines have ended, unless a custom dialer or log
+// handler keeps one busy. Close may be called repeatedly and concurrently; each call
+// returns when the client is closed.
 func (c *Client) Close() {
 	if c.isZero() {
 		return
@@ -319,7 +317,7 @@ func clientAwait(done <-chan struct{}) {
 	}
 }
 
-// LastHandshake implements [SessionConn].
+// LastHandshake implements SessionConn.
 func (c *Client) LastHandshake() (session int64, began time.Time) {
 	if c.isZero() {
 		return 0, time.Time{}
@@ -334,10 +332,10 @@ func (c *Client) createdAt(path string) (zxid int64) {
 	return c.dialer.CreatedAt(c.ServerPath(path))
 }
 
-// ServerTick implements [SessionConn]. It returns what WithClientServerTick was given.
+// ServerTick implements SessionConn with the value of WithClientServerTick.
 func (c *Client) ServerTick() time.Duration { return c.tick }
 
-// OnClose implements [SessionConn]: f is called by Close, before it does anything else.
+// OnClose implements SessionConn: Close calls f before it does anything else.
 func (c *Client) OnClose(f func()) (stop func()) {
 	if c.isZero() {
 		return func() {}
@@ -455,9 +453,9 @@ func newClientSettings(opts []ClientOption) (*clientSettings, error) {
 	return s, nil
 }
 
-// WithTLS makes the client talk TLS. cfg is copied. If it has no ServerName, a server's
-// certificate must be valid for the host that was dialled. That is the one in the connect
-// string, unless a host provider returns another.
+// WithTLS makes the client use TLS. cfg is copied. If it has no ServerName, a server's
+// certificate must be valid for the host that was dialled: the one in the connect string,
+// unless a host provider returns another.
 func WithTLS(cfg *tls.Config) ClientOption {
 	cfg = cfg.Clone()
 	return func(s *clientSettings) error {
@@ -469,9 +467,9 @@ func WithTLS(cfg *tls.Config) ClientOption {
 	}
 }
 
-// WithAuth authenticates the session, at Connect and again at each reconnect. It can be
-// given several times. The server does not check a digest when it receives it: a wrong
-// password shows as zk.ErrNoAuth from the calls that it does not permit.
+// WithAuth authenticates the session, at Connect and at each reconnect. It can be given
+// several times. The server does not check a digest when it receives it: after a wrong
+// password, calls that it does not permit return zk.ErrNoAuth.
 func WithAuth(scheme string, auth []byte) ClientOption {
 	auth = append([]byte(nil), auth...)
 	return func(s *clientSettings) error {
@@ -483,10 +481,10 @@ func WithAuth(scheme string, auth []byte) ClientOption {
 	}
 }
 
-// WithChrootACL sets the ACL of the chroot, and of its parents, where Connect or a later
-// create has to create them. Use it if not everybody may create locks there, or delete
-// them: the permission to delete a znode is one on its parent. It applies to nothing that
-// exists. Default: world:anyone. An empty list is an error.
+// WithChrootACL sets the ACL of the chroot and its parents if Connect or a later create
+// has to create them. Use it if not everybody may create or delete locks there: the
+// permission to delete a znode is one on its parent. Existing znodes keep their ACL.
+// Default: world:anyone. An empty list is an error.
 func WithChrootACL(acl []zk.ACL) ClientOption {
 	acl = slices.Clone(acl)
 	return func(s *clientSettings) error {
@@ -498,8 +496,8 @@ func WithChrootACL(acl []zk.ACL) ClientOption {
 	}
 }
 
-// WithDialer sets the function that opens connections. With WithTLS, TLS runs over what
-// it opens. It must respect its timeout: the client cannot cancel a dial.
+// WithDialer sets the function that opens connections. With WithTLS, TLS runs over them.
+// It must respect its timeout: the client cannot cancel a dial.
 func WithDialer(d zk.Dialer) ClientOption {
 	return func(s *clientSettings) error {
 		if d == nil {
@@ -511,7 +509,7 @@ func WithDialer(d zk.Dialer) ClientOption {
 }
 
 // WithHostProvider sets what decides which server is dialled next. Connect initialises it
-// with the servers of the connect string. It must not be shared between clients.
+// with the servers of the connect string. Clients must not share it.
 func WithHostProvider(p zk.HostProvider) ClientOption {
 	return func(s *clientSettings) error {
 		if p == nil {
@@ -522,19 +520,13 @@ func WithHostProvider(p zk.HostProvider) ClientOption {
 	}
 }
 
-// WithMaxReply sets the length in bytes of the longest reply that the client accepts, by
-// default 64 MiB; from 4096 to math.MaxInt32. The client cuts a connection on which a
-// longer one is announced, before it allocates memory for it, and logs that at Warn. The
-// call that the reply was for fails with zk.ErrConnectionClosed, and would fail again.
-//
-// Raise it if a list of children or the data of a znode is longer. Lower it where memory
-// is scarce and the servers are not trusted: a reply costs its length and, decoded, at
-// most five times as much, for a list of very short names.
-//
-// ZooKeeper's own setting of this kind is the system property jute.maxbuffer. A server
-// uses it to refuse requests that are longer, by default 1 MiB, so it also bounds the
-// data of a znode. It does not bound what a server sends: a list of many children can be
-// longer. Java's client applies its own jute.maxbuffer to replies, as WithMaxReply does.
+// WithMaxReply sets the length in bytes of the longest reply that the client accepts,
+// from 4096 to math.MaxInt32; default 64 MiB. Raise it if a list of children or the data
+// of a znode is longer. Lower it if memory is scarce and the servers are not trusted: a
+// reply costs its length and, decoded, at most five times as much. If a longer reply is
+// announced, the client cuts the connection before it allocates memory for it, and logs
+// that at Warn. The call then fails with zk.ErrConnectionClosed, and would fail again.
+// See docs/operations.md for jute.maxbuffer.
 func WithMaxReply(bytes int) ClientOption {
 	return func(s *clientSettings) error {
 		if bytes < clientLeastReply || bytes > math.MaxInt32 {
@@ -559,8 +551,8 @@ func WithClientServerTick(d time.Duration) ClientOption {
 }
 
 // WithClientLogger sets the client's logger. Sessions are logged at Info; lost
-// connections, expiry, failed attempts to connect, and a session timeout that is not the
-// one asked for at Warn; single steps at Debug. By default nothing is logged.
+// connections, expiry, failed attempts to connect, and a session timeout other than the
+// requested one at Warn; single steps at Debug. Default: nothing is logged.
 func WithClientLogger(l *slog.Logger) ClientOption {
 	return func(s *clientSettings) error {
 		if l == nil {

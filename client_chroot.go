@@ -51,8 +51,7 @@ func (c *Client) makeChroot(unsure *bool) error {
 	return err
 }
 
-// ServerPath implements [SessionConn]: path below the chroot of the connect string. "/"
-// is the chroot itself.
+// ServerPath implements SessionConn: path below the chroot, "/" being the chroot itself.
 func (c *Client) ServerPath(path string) string {
 	return zkpath.Join(c.chroot, path)
 }
@@ -101,8 +100,8 @@ func (c *Client) Children(path string) ([]string, *zk.Stat, error) {
 	return c.zk.Children(path)
 }
 
-// ChildrenW is Children, and sets a watch for the next change of the list. The event's
-// Path is the server's, with the chroot.
+// ChildrenW is Children with a watch for the next change of the list. The event's Path is
+// the server's, with the chroot.
 func (c *Client) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
 	path, err := c.locate(path)
 	if err != nil {
@@ -112,8 +111,8 @@ func (c *Client) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, er
 }
 
 // Create creates a znode and returns its path, which for a sequential znode ends in the
-// number that the server assigned. If the parent is the chroot, and was deleted since,
-// Create makes it again as Connect does, and so does CreateContainer.
+// number that the server assigned. If the parent is the chroot, and it was deleted
+// meanwhile, Create and CreateContainer recreate it as Connect does.
 func (c *Client) Create(
 	path string, data []byte, flags int32, acl []zk.ACL,
 ) (string, error) {
@@ -168,7 +167,7 @@ func (c *Client) create(path string, once func() (string, error)) (string, error
 	return c.clientPath(created), nil
 }
 
-// Delete deletes a znode if it has this version; -1 stands for any version.
+// Delete deletes a znode if it has this version; -1 means any version.
 func (c *Client) Delete(path string, version int32) error {
 	path, err := c.locate(path)
 	if err != nil {
@@ -186,8 +185,8 @@ func (c *Client) Get(path string) ([]byte, *zk.Stat, error) {
 	return c.zk.Get(path)
 }
 
-// GetW is Get, and sets a watch for the next change of the data or the deletion of the
-// znode. The event's Path is the server's, with the chroot.
+// GetW is Get with a watch for the next change of the data or the deletion of the znode.
+// The event's Path is the server's, with the chroot.
 func (c *Client) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	path, err := c.locate(path)
 	if err != nil {
@@ -196,7 +195,7 @@ func (c *Client) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	return c.zk.GetW(path)
 }
 
-// Set replaces the data of a znode if it has this version; -1 stands for any version.
+// Set replaces the data of a znode if it has this version; -1 means any version.
 func (c *Client) Set(path string, data []byte, version int32) (*zk.Stat, error) {
 	path, err := c.locate(path)
 	if err != nil {
@@ -205,8 +204,8 @@ func (c *Client) Set(path string, data []byte, version int32) (*zk.Stat, error) 
 	return c.zk.Set(path, data, version)
 }
 
-// Sync makes the server that the client is connected to catch up with the leader, so that
-// the reads that follow see what was written before.
+// Sync makes the client's server catch up with the leader, so that later reads see what
+// was written before.
 func (c *Client) Sync(path string) (string, error) {
 	path, err := c.locate(path)
 	if err != nil {
@@ -219,7 +218,7 @@ func (c *Client) Sync(path string) (string, error) {
 	return c.clientPath(synced), nil
 }
 
-// SessionID returns the id of the present session, 0 while there is none.
+// SessionID returns the id of the current session, 0 if there is none.
 func (c *Client) SessionID() int64 {
 	if c.isZero() {
 		return 0
@@ -227,7 +226,7 @@ func (c *Client) SessionID() int64 {
 	return c.zk.SessionID()
 }
 
-// State returns the state of the connection; only zk.StateHasSession means that a server
+// State returns the state of the connection. Only zk.StateHasSession means that a server
 // answered.
 func (c *Client) State() zk.State {
 	if c.isZero() {

@@ -57,15 +57,15 @@ type SessionEvent struct {
 	Err error
 }
 
-// WithClientObserver sets a function that is told each change of the session, once and in
-// order, for metrics and logs: SessionConnected and SessionDisconnected in turns, with a
-// SessionExpired between the two where the session has ended, and SessionClosed at last.
-// A Connect that fails before there was a session tells nothing.
+// WithClientObserver sets a function that is called with each change of the session, once
+// and in order, for metrics and logs: SessionConnected and SessionDisconnected in turn,
+// SessionExpired between the two if the session has ended, and finally SessionClosed. A
+// Connect that fails before there was a session reports nothing.
 //
-// The calls come one after the other from a goroutine of their own, that ends with Close,
-// which waits for it for two seconds at most. So f should be quick, but may call any
-// method of the Client; a Close by f itself takes these two seconds. If f is given to
-// several Clients it must be safe for concurrent use. A panic in f ends the process.
+// The calls come one after the other from a separate goroutine. Close ends it and waits
+// at most two seconds for it, so f should be quick. f may call any method of the Client;
+// a Close by f itself takes these two seconds. If several Clients share f it must be safe
+// for concurrent use. A panic in f ends the process.
 func WithClientObserver(f func(SessionEvent)) ClientOption {
 	return func(s *clientSettings) error {
 		if f == nil {

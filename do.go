@@ -41,35 +41,27 @@ func newDoSettings(
 }
 
 // Do acquires lock, calls fn and releases the lock, even if fn panics or calls
-// runtime.Goexit (Curator's Locker). Use it whenever one function contains the protected
-// work.
-//
-// ctx bounds the wait and is the parent of fn's ctx: its deadline ends fn too. WaitAtMost
-// bounds the wait alone. hold is what fn holds; it is nil only for a custom
-// InterProcessLock without a method Hold(context.Context) *Hold, whose loss is not
-// reported.
+// runtime.Goexit (Curator's Locker). Use it if one function contains the protected work.
+// ctx bounds the wait and is the parent of fn's ctx; WaitAtMost bounds the wait alone.
+// hold is nil only for a custom InterProcessLock without a method Hold(context.Context)
+// *Hold, whose loss is not reported.
 //
 // fn's ctx is cancelled, with a cause that matches ErrLockLost, as soon as the lock can
 // no longer be relied on. fn should then return context.Cause(ctx), which is that loss;
 // ctx.Err() is only "context canceled".
 //
-// Goroutines that fn starts with its ctx act as the owner that called Do, for this lock
-// and for the members of a multi lock: they may re-enter. This covers both sides of a
-// read/write lock: under the write lock they may read; under the read lock, writing gives
-// ErrUpgrade. For every other lock each goroutine is its own owner, so workers with fn's
-// ctx exclude each other, unless ctx carried an owner before ([WithOwner]). They must end
-// before fn returns: one that lives on by context.WithoutCancel still acts as the owner
-// that called Do, which is then not excluded.
+// Goroutines that fn starts with its ctx act as the owner that called Do, for this lock,
+// for the other side of a read/write lock, and for the members of a multi lock: they may
+// re-enter. For every other lock each goroutine is its own owner, unless ctx carried one
+// before ([WithOwner]). They must end before fn returns: one that lives on by
+// context.WithoutCancel still acts as the owner that called Do, and does not exclude it.
 //
-// Do returns
-//
-//   - fn's error, joined with Release's, so that no loss is hidden. A loss that is part
-//     of fn's error is not repeated. Do waits for the answer to the release as long as
-//     ctx lasts.
-//   - an error that matches ErrBusy if WaitAtMost ran out while others were ahead, or
-//     ErrUnavailable if ZooKeeper could not be reached. fn has not run.
-//   - ErrNotOwner if another caller released this hold, as anyone may with a semaphore
-//     mutex. Do leaves the next owner's hold alone.
+// Do returns fn's error joined with Release's, so that no loss is hidden; a loss that is
+// part of fn's error is not repeated. It waits for the answer to the release as long as
+// ctx lasts. If WaitAtMost runs out, fn has not run and the error matches ErrBusy if
+// others were ahead, or ErrUnavailable if ZooKeeper could not be reached. ErrNotOwner
+// means that another caller released this hold, as anyone may with a semaphore mutex; Do
+// leaves the next owner's hold alone.
 func Do(
 	ctx context.Context, lock InterProcessLock,
 	fn func(ctx context.Context, hold *Hold) error, opts ...DoOption,
@@ -159,30 +151,22 @@ func without(err, loss error) error {
 }
 
 // Acquire acquires lock and returns the hold, which [Hold.Release] releases, on any
-// goroutine. Use it if the work does not fit into one function; otherwise use Do, which
-// cannot forget the release.
+// goroutine. Use it if the work does not fit into one function; otherwise use [Do], which
+// cannot forget the release. Stop the work when the ctx of [Hold.Context] is done: the
+// lock is lost then.
 //
-// ctx bounds the wait, not the hold. It ends as InterProcessLock.Acquire does; with
-// WaitAtMost the error matches ErrBusy if the time ran out while others were ahead, and
-// ErrUnavailable if ZooKeeper could not be reached. With an error the hold is nil, and
-// nothing is held. A nil ctx, lock or option is an error before anything is acquired. If
-// an observer panics or ends the goroutine, nothing is held. Stop the work when the ctx
-// of [Hold.Context] is done: the lock is lost then.
+// ctx bounds the wait, as for InterProcessLock.Acquire; WaitAtMost gives the errors that
+// it gives in Do. With an error the hold is nil and nothing is held, nor if an observer
+// panics or ends the goroutine. A nil ctx, lock or option is an error before anything is
+// acquired.
 //
-// Each call is an owner of its own, on whatever goroutine. So a second call waits for the
-// first, even on the same goroutine, and for what that goroutine acquired by other means.
-// If ctx carries an owner for the lock (from WithOwner, Do or Hold.Context), the call is
-// that owner's: it re-enters a reentrant lock and returns the same hold. The lock's
-// methods that find their owner in a ctx, such as Hold, IsOwned and Release, find the
-// hold with the ctx of Hold.Context, not with a ctx without an owner that Acquire was
-// given.
-//
-// Any caller may release a semaphore mutex or a lock of AsLock. Then Hold.Release returns
-// ErrNotOwner and leaves the next owner's hold alone. If that happens before Acquire
-// returns, Acquire returns ErrNotOwner and releases what is left of a multi lock.
-//
-// The hold of a custom InterProcessLock stands for that one acquisition; docs/mutex.md
-// says what is known of it and what its methods must do with their ctx.
+// Each call is an owner of its own, on whatever goroutine: a second call waits for the
+// first, and for what its goroutine acquired by other means. If ctx carries an owner for
+// the lock (from WithOwner, Do or Hold.Context), the call is that owner's: it re-enters a
+// reentrant lock and returns the same hold. Methods that find their owner in a ctx, such
+// as IsOwned and Release, need the ctx of Hold.Context. If another caller releases a
+// semaphore mutex or a lock of AsLock, Hold.Release returns ErrNotOwner, or Acquire if it
+// has not returned yet. For custom locks see docs/mutex.md.
 func Acquire(
 	ctx context.Context, lock InterProcessLock, opts ...DoOption,
 ) (*Hold, error) {

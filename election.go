@@ -88,12 +88,11 @@ func (e *election) Participants(ctx context.Context) ([]Participant, error) {
 }
 
 // Leader returns the leader according to the znodes at this moment, with the data of its
-// znode, which names it ([WithData]). It returns false if there is no candidate, so that
-// nobody leads. It sends requests each time: for the list and for that one znode.
-//
-// Use it to route requests; it proves nothing. The leader may not have been notified yet,
-// and a leader that has just lost contact with ZooKeeper keeps its znode while its
-// session lasts. What a leader may do is decided by its own Hold and its fencing token.
+// znode, which names it ([WithData]); false if there is no candidate. It sends requests
+// each time: for the list and that one znode. Use it to route requests; it proves
+// nothing. The leader may not have been notified yet, or may just have lost contact: it
+// keeps its znode while its session lasts. What a leader may do is decided by its own
+// Hold and fencing token.
 func (e *election) Leader(ctx context.Context) (Participant, bool, error) {
 	if err := usable("leader of", e.where(), ctx); err != nil {
 		return Participant{}, false, err
@@ -134,23 +133,16 @@ func (e *election) lookAtHead(
 }
 
 // Leaders yields the current leader, as Leader returns it, and again each time that
-// another candidate leads or the data of the leader's znode changes. Use it to route
-// requests; it proves nothing (see Leader). While nobody leads it yields the zero
-// Participant, whose Node is "". It blocks between changes.
+// another candidate leads or the data of the leader's znode changes; while nobody leads,
+// the zero Participant, whose Node is "". It blocks between changes; those that come
+// faster than they can be read are merged: the last value is eventually true, but not
+// every leader is seen. A leader that steps down while others wait is followed directly
+// by the next.
 //
-// Changes that come faster than they can be read are merged: the last value is eventually
-// true, but not every leader is seen. A leader that steps down while others wait is
-// followed directly by the next.
-//
-// Leaders does not join the election and creates no znode. It watches only the leader's
-// znode, so candidates behind it wake nobody. A change costs three requests. While nobody
-// leads it watches the parent znode or its nearest existing ancestor, which the session
-// must be permitted to read.
-//
-// The loop survives outages and expired sessions, silently, and ends with ctx. A
-// permanent error, such as a closed connection, is yielded last, with a zero Participant.
-// A loop that is left leaves only the watch, which all readers share and the next change
-// ends. Each loop starts over; several may run at once.
+// It creates no znode and watches only the leader's, so candidates behind it wake nobody.
+// A change costs three requests. Without a leader it watches the parent znode or its
+// nearest existing ancestor, which the session must be permitted to read. Otherwise the
+// loop is as that of [InterProcessMutex.WatchParticipants].
 func (e *election) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
 	return func(yield func(Participant, error) bool) {
 		if err := usable("leaders of", e.where(), ctx); err != nil {

@@ -179,17 +179,13 @@ func (h *Hold) Path() string {
 // send it with each write, and let the store reject a token lower than one it has seen.
 //
 // It is a zxid: at least the czxid of this hold's znode, below the czxid of every znode
-// that joins later. Unlike a sequence number it still grows if the lock's path is deleted
-// and recreated, and it compares with the czxid of a Java holder's znode.
-//
-// It fences only where one owner holds at a time. Concurrent holders (readers, leases)
-// usually have different tokens; a store that they share must not reject the lower one.
+// that joins later. So it grows even if the lock's path is deleted and recreated, and
+// compares with the czxid of a Java holder's znode. It fences only where one owner holds
+// at a time: a store that readers or leases share must not reject the lower one.
 //
 // A multi lock's hold has the greatest token of its members, comparable only with multi
-// locks of the same members: a later holder of one member may have a lower token, since
-// it may have joined that queue before the multi lock joined another. A store that one
-// member guards must get that member's token ([InterProcessMultiLock.Holds]) from
-// everybody.
+// locks of the same members. A store that one member guards must get that member's token
+// ([InterProcessMultiLock.Holds]) from everybody.
 func (h *Hold) FencingToken() int64 {
 	if h == nil {
 		return 0
@@ -198,13 +194,11 @@ func (h *Hold) FencingToken() int64 {
 }
 
 // Lost returns a channel that closes as soon as the lock can no longer be relied on. Use
-// it to stop the protected work.
-//
-// It closes at once when the session is known to have ended, the znode was deleted or the
-// connection was closed. Otherwise it closes before the server can end the session for
-// lack of contact, with at least a twentieth of the session timeout left for clock
-// differences and the notification. This assumes sessions of at least two server ticks;
-// see [WithServerTick].
+// it to stop the protected work. It closes at once when the session is known to have
+// ended, the znode was deleted or the connection was closed. Otherwise it closes before
+// the server can end the session for lack of contact, with at least a twentieth of the
+// session timeout left for clock differences and the notification. This assumes sessions
+// of at least two server ticks; see [WithServerTick].
 //
 // WithLossMargin closes it that much earlier, WithMaxHold when the hold has lasted that
 // long. Release closes it only if the lock turns out to be lost. Time is this process's
@@ -224,9 +218,7 @@ var over = func() context.Context {
 	return ctx
 }()
 
-// Err returns nil while the lock is not known to be lost; then it returns why, matching
-// ErrLockLost. A nil Err proves nothing to a store: this process may not know of the loss
-// yet.
+// Err returns nil while the lock is not known to be lost, then why, matching ErrLockLost.
 func (h *Hold) Err() error {
 	if h.isZero() {
 		return errZeroHold
@@ -244,15 +236,10 @@ func (h *Hold) Err() error {
 }
 
 // Context returns a child of parent that is cancelled, with Err as its cause, when the
-// lock is lost. Use it for the protected work. Release does not cancel it. Call cancel
-// when the work is complete, to free resources.
-//
-// The ctx carries the hold's owner for this lock, as that of Do's fn does: code that has
-// it may re-enter the lock and release what it re-entered, on any goroutine, on both
-// sides of a read/write lock, and in each member of a multi lock. For every other lock it
-// stands for the same owner as parent. This lasts beyond the release: goroutines that
-// then acquire the lock with it are one owner and do not exclude each other. The ctx of a
-// lease or of a term carries no owner.
+// lock is lost. Release does not cancel it. Call cancel when the work is complete, to
+// free resources. For this lock the ctx carries the hold's owner, as that of Do's fn
+// does, also after the release; for every other lock it stands for the same owner as
+// parent. The ctx of a lease or of a term carries no owner.
 func (h *Hold) Context(
 	parent context.Context,
 ) (ctx context.Context, cancel context.CancelFunc) {
@@ -276,15 +263,12 @@ func (h *Hold) Context(
 	}
 }
 
-// Check returns an operation that succeeds only while the lock is held. Put it first in
+// Check returns an operation that succeeds only while the lock is held, to put first in
 // your own transaction; Multi does so by itself. Its path is the server's: with a Client
-// that has a chroot, use Client.Unwrap.
-//
-// Learn the transaction's outcome before Release. From then on the next owner in this
-// process has the lock, and the check still passes until the znode is deleted, or while
-// it is cached. (Transactions of Multi are waited for.) Once WithMaxHold has ended the
-// hold, Check returns an operation that never succeeds: ZooKeeper answers
-// zk.ErrBadVersion while the znode exists, zk.ErrNoNode afterwards.
+// that has a chroot, use Client.Unwrap. Learn the outcome before Release: from then on
+// the next owner in this process has the lock, and the check passes until the znode is
+// deleted, or while it is cached. Once WithMaxHold has ended the hold, Check returns an
+// operation that never succeeds (zk.ErrBadVersion, or zk.ErrNoNode without the znode).
 func (h *Hold) Check() *zk.CheckVersionRequest {
 	switch {
 	case h == nil:

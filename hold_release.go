@@ -28,30 +28,17 @@ func (h *Hold) name() string { return cmp.Or(h.Path(), "a hold") }
 // left tells whether there is anything left to undo. A Hold that is none has nothing.
 func (h *Hold) left() bool { return h.releaser != nil && h.releaser.left() }
 
-// Release undoes one acquisition of the hold's owner. Use it to release what [Acquire]
-// returned. It may be called on any goroutine, with any ctx, and concurrently: the owner
-// is the hold's, not ctx's. Otherwise it behaves as the lock's own Release: ctx bounds
-// the wait for ZooKeeper's answer and goes to the observer.
+// Release undoes one acquisition of the hold's owner, on any goroutine and with any ctx.
+// Use it to release what [Acquire] returned. Otherwise it behaves as the lock's own
+// Release: ctx bounds the wait for ZooKeeper's answer and goes to the observer. With a
+// nil ctx it returns an error and releases nothing. It is safe for concurrent use.
 //
-// Acquisitions that share the hold, such as re-entries, are counted, not told apart: an
-// inner one that is released once too often undoes an outer one. Each is undone once, by
-// Release of the hold or of the lock. If none is left, even because another caller
-// released the lock, Release returns ErrNotOwner and leaves alone what was acquired
-// since, even by the same owner. After a loss it returns ErrLockLost once for each
-// acquisition, then ErrNotOwner.
-//
-//   - For a multi lock it undoes one acquisition of each member and returns all errors
-//     joined; of two concurrent calls each may find some members left. A custom member is
-//     released if another one is left to undo, or if Acquire returned the hold.
-//   - If Acquire returned the hold for a custom InterProcessLock, it calls that lock's
-//     Release, once.
-//   - For a lease it returns the lease.
-//   - Do also releases one acquisition. If fn has released it before, and its owner had
-//     not acquired the lock elsewhere, Do's error matches ErrNotOwner.
-//   - For a term of an election, which only the election ends, it returns ErrNotOwner; as
-//     it does for a nil Hold and one that was not acquired.
-//
-// With a nil ctx it returns an error and releases nothing.
+// Acquisitions that share the hold, such as re-entries, are counted, not told apart. Each
+// is undone once, by this Release or the lock's. After a loss it returns ErrLockLost once
+// for each. If none is left, even because another caller released the lock, it returns
+// ErrNotOwner and leaves alone what was acquired since. So it does for a nil Hold, one
+// that was not acquired, and a term of an election. The hold of a multi lock undoes one
+// acquisition of each member and returns all errors joined; see docs/mutex.md.
 func (h *Hold) Release(ctx context.Context) error {
 	switch {
 	case h == nil || h.releaser == nil:

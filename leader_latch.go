@@ -7,19 +7,15 @@ import (
 )
 
 // LeaderLatch is Curator's election of the same name: a candidate that leads keeps the
-// leadership until it is closed or loses it. Use it if the leadership should last longer
-// than a function runs; otherwise use [LeaderSelector]. All values for one path, in Go or
-// Java, are candidates of one election. A LeaderSelector, whose znodes have other names,
-// must not share its path.
+// leadership until it is closed or loses it. Use it if the leadership should outlast a
+// function. All values for one path, in Go or Java, are candidates of one election, whose
+// path no LeaderSelector must share: its znodes have other names. At most one candidate
+// leads, in the same sense as for [LeaderSelector], whose methods Leader, Leaders and
+// Participants it has too. Unlike Curator's, it does not rejoin by itself after a loss:
+// stop what was done as the leader, then call Await again.
 //
-// At most one candidate leads, as at most one owner holds a lock: see [Hold.Lost] for
-// what that rests on, and LeaderSelector for what it does not cover. Unlike Curator's, it
-// does not rejoin by itself after a loss: to lead again, stop what was done as the
-// leader, then call Await again.
-//
-// It has the methods Leader, Leaders and Participants of [LeaderSelector]. A LeaderLatch
-// is safe for concurrent use. Close it when it is no longer needed: while it leads, no
-// other candidate can.
+// A LeaderLatch is safe for concurrent use. Close it when it is no longer needed: while
+// it leads, no other candidate can.
 type LeaderLatch struct {
 	*sameElection
 
@@ -52,17 +48,15 @@ func NewLeaderLatch(conn Conn, path string, opts ...Option) (*LeaderLatch, error
 }
 
 // Await joins the election, if necessary, and returns once this candidate leads, with the
-// hold behind the leadership. Use that hold to learn of a loss, and its fencing token.
-// While the candidate leads, Await returns the same hold at once. After a loss it rejoins
-// at the tail and returns a new hold with a greater token.
+// hold behind the leadership: it reports a loss and has the fencing token. While the
+// candidate leads, Await returns the same hold at once. After a loss it rejoins at the
+// tail and returns a new hold with a greater token.
 //
-// ctx bounds the wait, not the leadership. If ctx ends the wait, Await has left the queue
-// and leaves nothing behind; the error matches ctx's cause and says where the wait stood.
-// If several goroutines wait, one queues for all; if that one is cancelled, another
-// rejoins at the tail.
-//
-// Outages and expired sessions do not end the wait. Permanent errors do, and so does
-// Close; after Close, Await returns an error.
+// ctx bounds the wait, not the leadership. If it ends the wait, Await leaves nothing
+// behind; the error matches ctx's cause and says where the wait stood. If several
+// goroutines wait, one queues for all; if that one is cancelled, another rejoins at the
+// tail. Outages and expired sessions do not end the wait. Permanent errors do, and so
+// does Close: after it, Await returns an error.
 func (l *LeaderLatch) Await(ctx context.Context) (*Hold, error) {
 	if err := usable("await", l.where(), ctx); err != nil {
 		return nil, err
@@ -98,22 +92,18 @@ func (l *LeaderLatch) await(ctx context.Context) (*Hold, error) {
 }
 
 // HasLeadership reports whether this candidate leads, as far as this process knows: from
-// its turn, of which an Await returns the hold, until the leadership is lost (from then
-// on the hold's Lost is closed) or Close is called. It sends no requests. The answer can
-// be outdated when the caller reads it; work that depends on leading must use the hold.
+// its turn, of which an Await returns the hold, until a loss (then the hold's Lost is
+// closed) or Close. It sends no requests. The answer can be outdated when it is read:
+// work that depends on leading must use the hold.
 func (l *LeaderLatch) HasLeadership() bool {
 	return l.where() != "" && l.closing.Err() == nil && l.lock.held(l.candidate) != nil
 }
 
 // Close relinquishes the leadership or leaves the queue, and ends every Await with an
 // error. Stop what is done as the leader before: the next candidate may lead as soon as
-// Close is called.
-//
-// Close waits for ZooKeeper's answer as Release does: if ctx ends first (or was done
-// before: then after at most a second) it returns an error that says so, and the rest is
-// done in the background while the session lasts. ErrLockLost means that the leadership
-// had ended before, with no Await since. Closing a latch that never led, or that is
-// closed, is no error.
+// Close is called. It waits for the answer as Release does, with the same errors;
+// ErrLockLost means that the leadership had ended before, with no Await since. Closing a
+// latch that never led, or that is closed, is no error.
 func (l *LeaderLatch) Close(ctx context.Context) error {
 	if err := usable("close", l.where(), ctx); err != nil {
 		return err

@@ -11,15 +11,12 @@ import (
 // LeaderSelector is Curator's election of the same name: candidates queue, and each leads
 // while its function runs. All values for one path, in Go or Java, are candidates of one
 // election, which is the queue of an InterProcessMutex at that path: while an owner holds
-// that lock, no candidate leads.
+// that lock, no candidate leads. It is safe for concurrent use and needs no closing.
 //
 // At most one candidate leads, as at most one owner holds a lock: see [Hold.Lost] for
 // what that rests on. A process that is suspended for longer than its session lasts takes
-// itself for the leader after it resumes, until it is notified. So protect what the
-// leader writes: let a store reject the fencing token of its term, or write with
-// [Hold.Multi].
-//
-// A LeaderSelector is safe for concurrent use and needs no closing.
+// itself for the leader after it resumes, until it is notified. So let a store reject the
+// fencing token of its term, or write with [Hold.Multi].
 type LeaderSelector struct {
 	*election
 	running atomic.Bool // a Run is under way
@@ -29,10 +26,9 @@ type LeaderSelector struct {
 var errRunning = errors.New("Run is already in progress on this LeaderSelector")
 
 // NewLeaderSelector returns a candidate of the election at path, which is created when
-// the first candidate joins. [WithData] names the candidate to readers of the queue; the
-// default is an address of this host. It sends no requests, and checks its arguments as
-// NewInterProcessMutex does. WithCaching is an error: a candidate whose term has ended
-// goes to the tail of the queue.
+// the first one joins. [WithData] names it to readers of the queue. It sends no requests
+// and checks its arguments as NewInterProcessMutex does. WithCaching is an error: a
+// candidate whose term has ended goes to the tail of the queue.
 func NewLeaderSelector(
 	conn Conn, path string, opts ...Option,
 ) (*LeaderSelector, error) {
@@ -45,38 +41,31 @@ func NewLeaderSelector(
 
 // Run joins the election and calls lead, on this goroutine, each time this candidate
 // becomes the leader. Use it if the leadership should last as long as a function runs.
-//
-// term is the hold behind the leadership. Its fencing token grows with each term of any
+// term is the hold behind the leadership: its fencing token grows with each term of any
 // candidate, and its transactions ([Hold.Multi]) succeed only while this candidate leads.
+//
 // lead's ctx ends with ctx, and is cancelled with a cause that matches ErrLockLost as
 // soon as the leadership cannot be relied on. lead must then return, ideally
-// context.Cause of its ctx (see [Do]). After a loss another candidate may lead soon, even
-// while lead still runs (see [Hold.Lost]).
+// context.Cause of its ctx (see [Do]): after a loss another candidate may lead soon, even
+// while lead still runs. Unless it is lost, the leadership is relinquished once lead has
+// returned and not before. Run waits for the answer as Release does. Then:
 //
-// The leadership is relinquished once lead has returned and not before, even if ctx is
-// done: while lead runs nobody else leads, unless the leadership is lost. Run waits for
-// ZooKeeper's answer as Release does. Then:
-//
-//   - If ctx is done, Run returns an error that matches its cause. It also matches lead's
-//     error, unless that is only the end of its ctx, and ErrLockLost if the leadership
-//     was lost.
-//   - If the leadership was lost, or if lead returned nil and the leadership was
-//     relinquished, the candidate rejoins at the tail. An error that lead returned after
-//     a loss is logged.
-//   - Any other error of lead ends Run, which returns it, joined with the error of
-//     relinquishing, if any. A permanent error of relinquishing ends Run too.
+//   - If ctx is done, Run returns an error that matches its cause; also lead's error,
+//     unless that is only the end of its ctx, and ErrLockLost if the leadership was lost.
+//   - If the leadership was lost, or if lead returned nil, the candidate rejoins at the
+//     tail. An error that lead returned after a loss is logged.
+//   - Any other error of lead ends Run, as does a permanent error of relinquishing. Run
+//     returns them joined.
 //
 // Run never returns nil. To end it on Ctrl-C, pass the ctx of [signal.NotifyContext]; the
-// error of an orderly end matches context.Cause(ctx). Afterwards the candidate has left,
-// and Run may be called again.
+// error of an orderly end matches context.Cause(ctx). Outages and expired sessions do not
+// end Run; permanent errors do, such as a closed connection or a missing permission. A
+// second Run at the same time returns an error. Afterwards the candidate has left, and
+// Run may be called again.
 //
 // Run never calls lead while lead runs, before the last term was relinquished, or with a
 // term known to be lost. If lead panics or calls runtime.Goexit, the leadership is
 // relinquished and the panic goes on.
-//
-// Outages and expired sessions do not end Run. Permanent errors do, such as a closed
-// connection or a missing permission. A second Run on this value at the same time returns
-// an error.
 func (s *LeaderSelector) Run(
 	ctx context.Context, lead func(ctx context.Context, term *Hold) error,
 ) error {

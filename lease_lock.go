@@ -37,24 +37,19 @@ var _ InterProcessLock = (*leaseLock)(nil)
 
 // AsLock returns n leases of the semaphore as a lock, for Do, Acquire and multi locks.
 // Use it if up to maximum / n owners may work at a time; for one at a time an
-// InterProcessMutex costs less. It acquires all n leases or nothing, as AcquireN does.
+// InterProcessMutex costs less. It acquires all n leases or nothing.
 //
-// The lock behaves as [InterProcessSemaphoreMutex], which is such a lock of a semaphore
-// with one lease. It is not reentrant: a second Acquire by a holder waits for n more
-// leases. Any caller may release it. A caller that has acquired it releases its own hold,
-// the earliest first; any other caller releases, of those held through the value, the one
-// granted last. If nothing is held, it gets ErrNotOwner.
-//
-// As all locks here, it has a method Hold(context.Context) *Hold. That hold stands for
-// all n leases: it is lost when one of them is, and has the greatest of their tokens. The
-// other leases then remain in use until it is released. Concurrent holders do not fence
-// each other. Observers receive each lease, as those of the semaphore do.
+// The lock behaves as [InterProcessSemaphoreMutex]: it is not reentrant, and any caller
+// may release it: its own hold, the earliest first, or else, of those held through the
+// value, the one granted last. Its method Hold(context.Context) *Hold returns one that
+// stands for all n leases: it is lost when one of them is, and has the greatest of their
+// tokens. The other leases then remain in use until it is released. Observers receive
+// each lease.
 //
 // AsLock sends no requests and never fails. Each Acquire returns an error if n is below 1
 // or above a fixed maximum, or if the semaphore is nil; with a shared maximum below n it
-// waits. Each call of AsLock returns another lock: one cannot release what was acquired
-// through another, and an owner that acquires two of them can wait for itself. A lock is
-// safe for concurrent use.
+// waits. Each call of AsLock returns another lock: one cannot release what another
+// acquired, and an owner that acquires two can wait for itself.
 func (s *InterProcessSemaphoreV2) AsLock(n int) InterProcessLock {
 	return newLeaseLock(s, n)
 }
@@ -178,10 +173,10 @@ func (m *leaseLock) leave(chosen choice) *stay {
 
 // Release implements InterProcessLock, for any caller. A caller that has acquired the
 // lock and not released it yet releases its own hold, the earliest first, even if that
-// hold was lost and another owner now holds the lock through the same value. Any other
-// caller releases whatever the value holds at that moment, as in Curator: after a loss
-// that can be the next holder's. If nothing is held, Release returns ErrNotOwner. Do and
-// Hold.Release release only what they have acquired.
+// was lost and another owner holds the lock by now. Any other caller releases whatever
+// the value holds at that moment, as in Curator: after a loss that can be the next
+// holder's. If nothing is held, it returns ErrNotOwner. Do and Hold.Release release only
+// what they acquired.
 func (m *leaseLock) Release(ctx context.Context) error {
 	return releaseOne(ctx, m.beginRelease)
 }

@@ -12,34 +12,29 @@ import (
 // [Do] if one function contains the protected work, and [Acquire] otherwise. All
 // implementations here are safe for concurrent use.
 type InterProcessLock interface {
-	// Acquire blocks until the lock is held. Outages and expired sessions do not end the
-	// wait: Acquire rejoins the queue. ctx bounds the wait, not the hold. If ctx ends
-	// first, the error matches its cause and says where the wait stood: behind which
-	// znode and how many, or since when ZooKeeper had not answered; then it also matches
-	// ErrUnavailable. A request that ZooKeeper rejects ends the wait too.
+	// Acquire blocks until the lock is held. ctx bounds the wait, not the hold. Outages
+	// and expired sessions do not end the wait: Acquire rejoins the queue. A request that
+	// ZooKeeper rejects ends it. If ctx ends it, the error matches ctx's cause and says
+	// where the wait stood: behind which znode and how many, or since when ZooKeeper had
+	// not answered; then it also matches ErrUnavailable.
 	Acquire(ctx context.Context) error
 
 	// AcquireTimeout waits at most timeout. It returns (false, nil) if the time ran out
 	// while others were ahead: a response showed them, and ZooKeeper has been reachable
-	// since. If ZooKeeper could not be reached, the state of the lock is unknown: the
-	// error matches ErrUnavailable and says since when.
-	//
-	// A timeout of 0 or less is a single attempt: it waits for no other holder, and at
-	// most one second for ZooKeeper. A positive timeout also covers the first response,
-	// so one below a round trip always gives ErrUnavailable.
-	//
-	// ZooKeeper is unreachable while the connection has no session, and once a request is
-	// unanswered for a second. One is sent every tenth of the session timeout.
+	// since. Otherwise the state of the lock is unknown: the error matches ErrUnavailable
+	// and says since when ZooKeeper had not answered. That is so while the connection has
+	// no session, and once a request, sent every tenth of the session timeout, is
+	// unanswered for a second. A timeout of 0 or less is a single attempt: it waits for
+	// no other holder, and at most a second for ZooKeeper. A positive timeout below a
+	// round trip always gives ErrUnavailable.
 	AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error)
 
 	// Release undoes one Acquire of ctx's owner. ctx bounds only the wait for ZooKeeper's
 	// answer. If it ends first (or was done before: then after at most a second), the
 	// error says so and matches ctx's cause, and the znode is deleted in the background
-	// while the session lasts.
-	//
-	// ErrLockLost means that the hold had already ended (no znode at the first delete, or
-	// another session), even if Lost was still open. It also means a loss during the
-	// wait; then the text says "while it was being released".
+	// while the session lasts. ErrLockLost means that the hold had ended before (no znode
+	// at the first delete, or another session), even if Lost was still open, or that it
+	// was lost during the wait; then the text says "while it was being released".
 	Release(ctx context.Context) error
 
 	// IsAcquiredInThisProcess reports whether any owner holds the lock through this

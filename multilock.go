@@ -13,10 +13,9 @@ import (
 // InterProcessMultiLock is several locks that are acquired together, in the given order,
 // all or nothing (Curator's InterProcessMultiLock). Use it if work needs several locks.
 // Give the same locks in the same order everywhere, or two multi locks can wait for each
-// other forever.
-//
-// It is safe for concurrent use if its members are, as all locks here are, and reentrant
-// if they are. Its owner is the owner of each member, so it can re-enter a single member.
+// other forever. It is safe for concurrent use if its members are, as all locks here are,
+// and reentrant if they are. Its owner is the owner of each member, so it can re-enter
+// one.
 type InterProcessMultiLock struct {
 	locks []InterProcessLock
 	bad   error // why it cannot be used, nil if it can
@@ -80,10 +79,10 @@ func isNil(lock InterProcessLock) bool {
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// Acquire implements InterProcessLock. It returns when all members are held: if one is
-// lost while it waits for another, it releases all and starts over. If a member fails, it
-// releases those before it, in reverse, and returns all errors joined. In an outage it
-// waits at most 80 ms for these releases; they go on in the background.
+// Acquire implements InterProcessLock. If a member is lost while it waits for another, it
+// releases all and starts over. If a member fails, it releases those before it, in
+// reverse, and returns all errors joined. In an outage it waits at most 80 ms for these
+// releases; they go on in the background.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
 	return m.acquireAll(ctx, limit{})
 }
@@ -240,10 +239,9 @@ func giveBack(ctx context.Context, members []taken) error {
 }
 
 // Release implements InterProcessLock. It releases all members, even if some fail, and
-// returns all errors joined. It starts with the last, but waits for none before it goes
-// on to the next: so it waits no longer than for one member, even in an outage, and their
-// znodes can be deleted in any order. (That is safe: another multi lock gets the first
-// member a moment earlier.) Only a custom member is waited for in its turn.
+// returns all errors joined. It starts with the last, but waits no longer than for one,
+// even in an outage, so their znodes can be deleted in any order. Only a custom member is
+// waited for in its turn.
 func (m *InterProcessMultiLock) Release(ctx context.Context) error {
 	return releaseOne(ctx, m.beginRelease)
 }
@@ -274,10 +272,9 @@ func (m *InterProcessMultiLock) IsAcquiredInThisProcess() bool {
 		})
 }
 
-// Holds returns the hold of each member in the order of the members, or nil if ctx's
-// owner does not hold all of them. A lost hold is included until it is released; a custom
-// member without a Hold method is left out. A store that one member guards must get the
-// token of that member's hold.
+// Holds returns the hold of each member in order, or nil if ctx's owner does not hold all
+// of them. A lost hold is included until it is released; a custom member without a Hold
+// method is left out. A store that one member guards must get that hold's token.
 func (m *InterProcessMultiLock) Holds(ctx context.Context) []*Hold {
 	return holdsOf(m.ofOwner(ctx))
 }

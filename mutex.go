@@ -12,14 +12,12 @@ func everybody(_, _ order.Name) bool { return true }
 // InterProcessMutex is Curator's reentrant mutex across processes. Use it if one owner at
 // a time may work. All values for one path, in Go or Java, are the same lock. Owners get
 // it in the order in which they joined its queue. An owner that holds it may acquire it
-// again, and releases it as often.
+// again, and releases it as often. Its methods are also those of [ReadLock] and
+// [WriteLock].
 //
-// An InterProcessMutex is safe for concurrent use and needs no closing. A value may be
-// made for each use, but re-entry is per value, as in Curator: an owner that holds the
-// lock through one value and acquires it through another waits for itself. So code that
-// re-enters must share the value.
-//
-// [ReadLock] and [WriteLock] have the same methods. What is said here holds for them too.
+// It is safe for concurrent use and needs no closing. A value may be made for each use,
+// but re-entry is per value, as in Curator: an owner that holds the lock through one
+// value and acquires it through another waits for itself.
 type InterProcessMutex struct {
 	*reentrant
 }
@@ -30,12 +28,11 @@ var _ InterProcessLock = (*InterProcessMutex)(nil)
 func (l *InterProcessMutex) self() nativeLock { return l }
 
 // NewInterProcessMutex returns the mutex at path, which is created at the first Acquire.
-// It sends no requests. It returns an error for a path that ZooKeeper would reject (the
-// error matches zk.ErrInvalidPath), for a conn that is nil or whose type is not
-// comparable, and for options that cannot work. The other constructors do the same.
-//
-// Escape what comes from outside, such as a customer's name, before it goes into a path,
-// for example with url.PathEscape: a "/" in it would name another znode.
+// It sends no requests. A path that ZooKeeper would reject is an error
+// (zk.ErrInvalidPath), and so are a conn that is nil or whose type is not comparable, and
+// options that cannot work. The other constructors do the same. Escape what comes from
+// outside before it goes into a path, for example with url.PathEscape: a "/" in it would
+// name another znode.
 func NewInterProcessMutex(
 	conn Conn, path string, opts ...Option,
 ) (*InterProcessMutex, error) {

@@ -42,204 +42,136 @@ type settings struct {
 	restricted     bool      // WithACL was given
 }
 
-// WithData sets what the lock znodes hold, for people and programs that look at the
-// queue. Default: an address of this host, as in Curator. With path and ACL it may come
-// to nearly 1 MB, the default of the servers' jute.maxbuffer; a server where that is
-// lower cuts the connection at the create, and Acquire gives up after the fifth time in a
-// row.
+// WithData sets the data of the lock znodes, for people and programs that read the queue.
+// Default: an address of this host, as in Curator. With path and ACL it can be nearly 1
+// MB, the default of the servers' jute.maxbuffer. A server with a lower limit cuts the
+// connection at the create, and Acquire fails after the fifth time in a row.
 func WithData(data []byte) Option {
 	// not nil: the client would send a null, which Curator does not
 	data = append([]byte{}, data...)
 	return func(s *settings) { s.data = data }
 }
 
-// WithACL sets the ACL of the lock znodes and of the parents that are created. Default:
-// all for world:anyone. The session needs create, delete and read on the parents, and
-// read on the znodes of all participants.
+// WithACL sets the ACL of the lock znodes and of the parents that are created. The
+// session needs CREATE, DELETE and READ on the parents, and READ on the znodes of all
+// participants. Default: all permissions for world:anyone. An empty list is an error.
 //
-// A parent znode that exists keeps its own ACL. If that gives CREATE, DELETE or ADMIN to
-// somebody whom acl does not give it, the ACL of the lock znodes protects little: the
-// permission to delete a znode is one on its parent. The lock writes a warning about that
-// (WithLogger), once for each value and parent; a semaphore has two. For that it reads
-// the parent's ACL, at its first use only. Every acquire goes on, also if the ACL cannot
-// be read. Scheme auth stands for any account here, so only what anyone or an address may
-// do is seen. A Conn that wraps neither a Client nor a *zk.Conn cannot read ACLs.
+// An existing parent keeps its ACL, and the permission to delete a znode is one on its
+// parent. If the parent grants CREATE, DELETE or ADMIN to somebody to whom acl does not,
+// the lock logs a warning (WithLogger), once for each value and parent, and goes on; see
+// docs/security.md.
 func WithACL(acl []zk.ACL) Option {
 	acl = slices.Clone(acl)
 	return func(s *settings) { s.acl, s.restricted = acl, true }
 }
 
-// WithLogger sets where the lock writes what it does on its own: places in the queue that
-// were lost, znodes that could not be deleted, a session timeout that is not known. The
-// first list that shows another recipe's znodes at the path is a warning, once for each
-// value: recipes that do not see each other's znodes do not exclude each other. No list
-// is made for that. So a semaphore, which lists two directories below its path, does not
-// see a mutex there, but a mutex sees the semaphore. Default: nowhere.
+// WithLogger sets the logger for what the lock does by itself: queue positions that were
+// lost, znodes that could not be deleted, an unknown session timeout. Default: nothing is
+// logged.
+//
+// The first list that shows another recipe's znodes at the path is a warning, once for
+// each value: recipes that do not see each other's znodes do not exclude each other. No
+// list is sent for that. So a semaphore, which lists two znodes below its path, does not
+// see a mutex there, but a mutex sees the semaphore.
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
 
-// WithSessionTimeout tells the session timeout that a bare *zk.Conn has negotiated with
-// the server (which may differ from the one asked for), so that Hold.Lost tells in time.
-// The least of those given for one connection counts. A Client needs none.
+// WithSessionTimeout sets the session timeout that a plain *zk.Conn has negotiated, so
+// that Hold.Lost closes in time. A Client needs none. docs/guarantees.md says where to
+// find it. If in doubt, give less: too little loses locks early, too much notifies late.
+// Of several values for one connection the least counts.
 //
-// *zk.Conn does no more than log what it has negotiated ("authenticated: id=…,
-// timeout=…" in milliseconds). It is what zk.Connect was asked for where that lies
-// between the servers' limits, minSessionTimeout and maxSessionTimeout: by default 2 and
-// 20 ticks, which is 4 s and 40 s with a tick of 2 s. If in doubt, give less: too little
-// loses locks early, too much late.
-//
-// Where it is unknown, a lock is lost after a second without an answer to a sync, and
-// five syncs are sent in a second while anything is held or waited for; a disconnect that
-// is mended within the second loses nothing. That tells in time where the servers grant
-// 3 s or more, and no less than two ticks (see WithServerTick). By default they grant at
-// least 4 s. Below 3 s it has to be given.
+// Without it, a lock is lost after a second without a response to a sync, and five syncs
+// are sent per second while anything is held or waited for; a disconnect that is fixed
+// within the second loses nothing. That is in time if the servers grant at least 3 s and
+// at least two ticks (see WithServerTick). By default they grant at least 4 s. Below 3 s
+// it must be set.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(s *settings) { s.sessionTimeout = &d }
 }
 
-// WithServerTick tells the servers' tickTime. Twice in a tick a follower reports to its
-// leader which sessions it has heard from; what it has not reported when it dies does not
-// count. Of several ticks given for one connection the longest counts. A Client can be
-// told once for all that it is used for, with WithClientServerTick.
+// WithServerTick sets the servers' tickTime. Of several values for one connection the
+// longest counts. WithClientServerTick sets it for all uses of a Client.
 //
-// It is needed where minSessionTimeout was lowered, so that a session timeout can be
-// below two ticks; where ticks are longer than ten seconds; and where clients connect to
-// observers that follow a follower (observerMasterPort): give twice the tickTime there,
-// since a report takes two hops, each about half a tick. Elsewhere it makes a lock
-// survive longer cuts, where a session lasts for many ticks: without it half of the
-// session timeout, ten seconds at most, is taken for a tick. Where the session timeout is
-// known, Acquire fails with one below 0.825 ticks, or below 1.5 × (tick/2 + 25 ms) if
-// that is more.
+// It is necessary if a session timeout can be below two ticks, because minSessionTimeout
+// was lowered; if ticks are longer than ten seconds; and if clients connect to observers
+// that follow a follower (observerMasterPort): then give twice the tickTime. Otherwise it
+// makes a lock survive longer outages if a session lasts for many ticks: without it, half
+// the session timeout, at most ten seconds, is assumed. If the session timeout is known,
+// Acquire fails if it is below 0.825 ticks, or below 1.5 × (tick/2 + 25 ms) if that is
+// more.
 func WithServerTick(d time.Duration) Option {
 	return func(s *settings) { s.serverTick = &d }
 }
 
-// WithObserver sets a function that is told every step of every acquisition, for metrics,
-// logs and traces. ctx is that of the call that makes the step: of Acquire up to
-// EventAcquired, of Release after that; where the hold is lost that of Acquire, without
-// its end. The steps of one acquisition are told one after the other, in their order;
-// those of several at the same time.
+// WithObserver sets a function that is called with every step of every acquisition, for
+// metrics, logs and traces. ctx is that of the call that makes the step: of Acquire up to
+// EventAcquired, of Release after that, and at EventLost that of Acquire, without its
+// end. Steps of one acquisition are reported in order, one after the other; those of
+// several concurrently.
 //
-// The goroutine that makes the step calls f, so f must be quick, and safe for concurrent
-// use. It may call any method of the lock, as any owner. Only what waits behind the very
-// acquisition whose step is told waits for f itself: an Acquire without a time limit in
-// EventQueued, or by another owner in EventAcquired. The owner who queues is refused
-// there.
-//
-// A panic in f, or a runtime.Goexit, ends the call of Acquire or Release that made the
-// step, and leaves no lock held and nobody waiting: an Acquire that ends so has acquired
-// nothing, a Release has released. f is told no more of that acquisition. Only EventLost
-// is told on a goroutine of its own, where a panic ends the process.
+// The goroutine that makes the step calls f, so f must be quick and safe for concurrent
+// use. It may call the lock's methods, unless they wait for this acquisition. If f panics
+// or calls runtime.Goexit, that ends the call of Acquire or Release, and leaves no lock
+// held; at EventLost a panic ends the process. See docs/operations.md.
 func WithObserver(f func(ctx context.Context, e Event)) Option {
 	return func(s *settings) { s.observer, s.observed = f, true }
 }
 
-// WithLossMargin is for what cannot stop at once. Where ZooKeeper is out of touch, Lost
-// closes d earlier than it must, so that nobody else holds the lock within d of Lost: so
-// much time is left to stop in. If the session turns out to live after all, the znode
-// still goes, as that of any lost hold, but not before d is over. The same is left where
-// WithMaxHold ends a hold.
+// WithLossMargin makes Hold.Lost close d earlier than it must: nobody else holds the lock
+// within d of Lost. Use it if the work cannot stop at once. It applies when ZooKeeper is
+// unreachable and when WithMaxHold ends the hold. It does not apply if somebody deletes
+// the znode, an operator ends the session, this process closes the connection, or was
+// suspended for longer than d.
 //
-// It does not hold for a loss that nobody could foresee: where somebody deletes the
-// znode, an operator ends the session, or this process closes the connection, Lost closes
-// at once, and others may follow at once. Nor where the process itself was stopped for
-// longer than d (see Hold.Lost); the fencing token is for that.
-//
-// A margin shortens the outage that costs no lock, which is about half of the session
-// timeout without one, by d. So Acquire fails at once where 4 d is more than the session
-// timeout (or, with a server tick above 0.8 session timeouts, where a little less is).
-// Where the session timeout is not known, d is 250 ms at most. And it grants nothing that
-// would be lost a moment later with nothing amiss: on a connection that was idle before,
-// an Acquire with a margin of more than a sixtieth of the session timeout can take up to
-// 0.3 of it, and an AcquireTimeout that is over before that gives ErrUnavailable. Other
-// locks in use on the connection prevent that, and a short WithServerTick shortens it to
-// a little more than half a tick.
-//
-// Default: none. A negative d is refused. Each lock on a connection has its own margin,
-// and so has each of the owners who share a place (WithCaching): when that of one begins,
-// nobody else is let in, and the others keep their holds. Where it has begun, or would
-// soon, an owner with a margin has to wait also for a place that readers are in.
+// It makes the outage that a hold survives, about half the session timeout, d shorter,
+// and can delay an Acquire on an idle connection: see docs/guarantees.md. Acquire fails
+// at once if 4 d exceeds the session timeout (with a long server tick a little earlier),
+// or if d exceeds 250 ms and the timeout is unknown. Default: none. A negative d is an
+// error.
 func WithLossMargin(d time.Duration) Option {
 	return func(s *settings) { s.lossMargin = d }
 }
 
-// WithMaxHold ends a hold by itself when it has lasted for d, so that no owner who hangs
-// keeps the lock for ever: Lost closes, with an Err that matches ErrHoldExpired and
-// ErrLockLost, and the znode is deleted, after the loss margin, if any. Release tells the
-// same error. d is counted from when the lock is granted, by this process's monotonic
-// clock, or its wall clock where that has moved farther. Re-entries do not renew it. Each
-// lease has its own, and each member of a multi lock: an Acquire that does not get all
-// members within d begins anew, so let d be much longer than that takes.
+// WithMaxHold ends each hold after d. Use it so that a stuck owner cannot keep the lock
+// forever. Lost closes, Err and Release match ErrHoldExpired and ErrLockLost, and the
+// znode is deleted, after the loss margin if any. d counts from the grant, by the
+// monotonic clock, or the wall clock if that has moved further. Re-entry does not renew
+// it. Default: none. A d of 0 or less is an error.
 //
-// It stops nobody: the owner who hangs may go on writing when he wakes up, if he does not
-// look at Lost. Hold.Multi refuses then, and so does a store that looks at tokens. And it
-// is this process that ends the hold: one that is stopped ends it when it runs again, or
-// with its session.
-//
-// With WithCaching each owner has d for himself. The place is given up when one is over:
-// other readers in it keep their holds, and nobody new is admitted.
-//
-// Default: none. A d of 0 or less is refused.
+// It stops nobody: an owner that ignores Lost may go on writing. Hold.Multi and stores
+// that check tokens reject it. A suspended process ends its hold when it resumes, or with
+// its session. For leases, multi locks and cached entries see docs/guarantees.md.
 func WithMaxHold(d time.Duration) Option {
 	return func(s *settings) { s.maxHold = &d }
 }
 
-// WithNames gives further names whose znodes stand in the same queue: those that end in
-// one of the names and a sequence number, whoever made them. So processes that use
-// another library share the lock, if that library counts our znodes, too. On a read/write
-// lock such znodes count as writers.
-//
-// The Lock of kazoo, Python's client, makes znodes such as "…__lock__0000000007". Here
-// WithNames("__lock__") counts them, and there extra_lock_patterns=["-lock-"] counts
-// those of an InterProcessMutex (kazoo 2.7.1 or later). A kazoo WriteLock with
-// extra_lock_patterns=["__WRIT__", "__READ__"] is a writer to an
-// InterProcessReadWriteLock with the same name. All processes on a path must have it so;
-// Curator cannot, and counts no other names: beside Java, kazoo's znodes need Curator's
-// names (docs/migrating.md has the three lines of Python).
-//
-// What is promised of the other library's holds is what that promises. Nobody revokes
-// them, and kazoo's owners are not told of a loss.
+// WithNames adds names whose znodes are in the same queue: those that end in one of the
+// names and a sequence number, whatever created them. Use it to share a lock with a
+// library that counts this library's znodes too, such as kazoo, by WithNames("__lock__"):
+// see docs/migrating.md. All processes on a path must do so; Curator cannot. On a
+// read/write lock such znodes count as writers. The other library's holds have only its
+// guarantees, and cannot be revoked.
 //
 // It may be given several times. A name that is empty, has a "/", or ends in one of this
-// library's own is refused, and so is the option by semaphores and the semaphore mutex,
-// whose leases no other library counts. Default: none.
+// library's own is an error. Semaphores and the semaphore mutex, whose leases no other
+// library counts, return an error for it. Default: none.
 func WithNames(names ...string) Option {
 	names = slices.Clone(names)
 	return func(s *settings) { s.names = append(s.names, names...) }
 }
 
-// WithCaching lets all owners that use a lock through one connection share one place in
-// its queue, one znode, and keep it between uses. For a lock that one process uses again
-// and again, an Acquire that finds the place held and free asks nothing of ZooKeeper, and
-// neither does one to which another owner of this process passes it on.
+// WithCaching makes all owners that use a lock through one connection share one queue
+// entry (a znode), and keeps it between uses. Use it if one process acquires the lock far
+// more often than others: an Acquire that finds the entry held and free, or gets it from
+// another owner of this process, sends no requests.
 //
-// Release leaves the znode where it is while nobody else is known to wait, for up to
-// idle, and while an owner of this process waits. From the moment at which others are
-// known to wait the place is passed on within this process for up to passes times more;
-// then, or once nobody here waits, it is given up. A watch on the directory tells of
-// them: so an owner of this process may come before one who joined the queue meanwhile,
-// by passes hand-overs and the time of one notification at the most. Readers have the
-// place together, until a writer is known to wait behind it; new readers then queue
-// behind that writer. While readers of other processes come and go, the place looks for a
-// writer at most ten times per second, with one list each, however many they are: a
-// writer that joins in such a time can wait for up to 0.1 s longer. A place that is lost,
-// or whose znode's data somebody changes, as for a revocation, is not kept either.
+// An entry is kept unused for up to idle. Once others are known to wait, at most passes
+// more local hand-overs follow. Owners of one entry share Hold.Path and FencingToken.
+// Exclusion, re-entry, order between processes, and Lost are unchanged; docs/caching.md
+// has the rest.
 //
-// All that a lock promises holds as without caching: exclusion, re-entry, order between
-// processes, Lost in time. Owners that come one after the other through one place have
-// the same Hold.Path and Hold.FencingToken: a store that refuses lower tokens keeps
-// processes apart, and not owners of one of them. Hold.Multi refuses what was released,
-// and Hold.Check does not while the place is kept. A Release that asks nothing cannot
-// find out that the znode has gone, which nobody has told yet.
-//
-// All values for one path and connection that have this option share the place, by the
-// settings of the value for which its znode was made; a value without it is one of the
-// others. Participants shows the one znode, also while it is idle. Closing a Client gives
-// up all places.
-//
-// It is for InterProcessMutex, InterProcessReadWriteLock and multi locks of mutexes; what
-// is a semaphore refuses it, and so does an election, whose terms each begin at the tail
-// of the queue. A negative idle and passes below 1 are refused. It costs a kept place two
-// goroutines and two watches, and its first use two requests more.
+// Mutexes, read/write locks and multi locks of mutexes accept it, semaphores and
+// elections do not. A negative idle or passes below 1 is an error.
 func WithCaching(idle time.Duration, passes int) Option {
 	return func(s *settings) {
 		s.keep = &lockcache.Policy{Idle: idle, MaxHandovers: passes}

@@ -181,17 +181,15 @@ func (p Participant) isSame(q Participant) bool {
 }
 
 // WatchParticipants yields the queue, as Participants returns it, and again each time
-// that a participant joins or leaves. It watches the parent znode and blocks between
-// changes. Changes that come faster than they can be read are merged.
-//
-// It does not join the queue and creates no znode. A change costs a list, and a read for
-// each new participant: Data is what the znode held then, and a later change of the data
-// alone is not reported. Each slice is the caller's own, except for the bytes of Data.
+// that a participant joins or leaves. It blocks between changes; those that come faster
+// than they can be read are merged. It creates no znode. A change costs a list, and a
+// read for each new participant: a later change of Data alone is not reported. Each slice
+// is the caller's own, except for the bytes of Data.
 //
 // The loop survives outages and expired sessions, silently, and ends with ctx. A
 // permanent error, such as a closed connection, is yielded last, with a nil slice. A loop
-// that is left leaves only the watch, which all readers share and the next change ends.
-// If the parent znode is missing, its nearest existing ancestor is watched, which the
+// that is left leaves only a watch, which all readers share and the next change ends. If
+// the parent znode is missing, its nearest existing ancestor is watched, which the
 // session must be permitted to read. Each loop starts over; several may run at once.
 func (r *reentrant) WatchParticipants(
 	ctx context.Context,

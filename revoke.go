@@ -19,13 +19,11 @@ var errNoMember = errors.New("this is not the path of a lock's znode; " +
 	"Participants and Inspect return those, such as …-lock-0000000007")
 
 // AttemptRevoke asks the participant whose znode is nodePath to release the lock, or to
-// stop waiting for it (Curator's Revoker.attemptRevoke). The participant decides whether
-// it does: the request is received only if its lock is revocable
-// ([InterProcessMutex.MakeRevocable]). The data of the znode is lost. A znode that no
-// longer exists is no error. AttemptRevoke survives an outage until ctx is done.
-//
-// Before it sends anything, it returns an error for a path whose name is not that of a
-// queue's znode: the name of a recipe, or of kazoo's Lock, and a sequence number.
+// stop waiting for it (Curator's Revoker.attemptRevoke). Whether it does is up to it: the
+// request is received if its lock is revocable ([InterProcessMutex.MakeRevocable]). The
+// data of the znode is lost. A missing znode is no error. A path whose name is not that
+// of a queue's znode (the name of a recipe, or of kazoo's Lock, and a sequence number) is
+// an error before anything is sent. AttemptRevoke survives an outage until ctx is done.
 func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	const op = "revoke"
 	if err := checkConn(conn); err != nil {
@@ -56,12 +54,10 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 }
 
 // MakeRevocable sets the function that is called, on a new goroutine, each time another
-// process asks for the lock ([AttemptRevoke], or Curator's Revoker). It is called for a
-// holder and for a waiter through this value. Use it if an owner can stop early.
-//
-// Requests that arrive faster than they can be read are merged. The listener may be set
-// at any time, and remains in force for all later holds; nil removes it. The znode of a
-// revocable lock costs one read and one watch at once, instead of only if it exists for
+// process asks a holder or waiter of this value for the lock ([AttemptRevoke], or
+// Curator's Revoker). Requests that arrive faster than they can be read are merged. It
+// may be set at any time, and remains in force for all later holds; nil removes it. It
+// costs each znode one read and one watch at once, instead of only if it exists for
 // longer.
 func (r *reentrant) MakeRevocable(listener func()) {
 	if r == nil {

@@ -16,19 +16,15 @@ const (
 
 // InterProcessReadWriteLock is Curator's reentrant read/write lock across processes.
 // Readers share it, a writer holds it alone. All get it in the order in which they joined
-// the queue, so that neither readers nor writers starve.
+// the queue, so that neither starve.
 //
-// An owner that holds the write lock may acquire the read lock at once, and keeps it
-// after it releases the write lock (a downgrade; the read lock has the write lock's
-// fencing token). The reverse gives ErrUpgrade.
+// An owner that holds the write lock may acquire the read lock at once, with the write
+// lock's fencing token, and keeps it after it releases the write lock (a downgrade). The
+// reverse gives ErrUpgrade. An owner is the same on both sides; one that acquires both
+// for the first time on two goroutines at once can wait for itself.
 //
-// An owner is the same on both sides: fn of a Do under one side, and its goroutines, may
-// acquire the other as the owner that called Do. An owner that acquires both for the
-// first time on two goroutines at once can wait for itself.
-//
-// An InterProcessReadWriteLock is safe for concurrent use and needs no closing. A value
-// may be made for each use, but re-entry, downgrades and ErrUpgrade work only between the
-// two sides of one value.
+// It is safe for concurrent use and needs no closing. A value may be made for each use,
+// but re-entry, downgrades and ErrUpgrade work only between the two sides of one value.
 type InterProcessReadWriteLock struct {
 	read  *ReadLock
 	write *WriteLock

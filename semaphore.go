@@ -24,15 +24,12 @@ const (
 )
 
 // InterProcessSemaphoreV2 is Curator's counting semaphore across processes. Use it if up
-// to a maximum of holders may work at a time: it grants leases in the order in which they
-// were asked for. Leases belong to no owner: any caller that has one may release it.
-//
-// The maximum is given to each value, which should agree, or shared through a znode.
-// Several leases that are asked for together are granted together while others wait, so
-// that two callers cannot starve each other (in Curator they can).
-//
-// An InterProcessSemaphoreV2 is safe for concurrent use and needs no closing. A value may
-// be made for each use.
+// to a maximum of holders may work at a time. It grants leases in the order in which they
+// were asked for. Leases belong to no owner: any caller that has one may release it. The
+// maximum is given to each value, which should agree, or shared through a znode. Leases
+// that are asked for together are granted together while others wait, so that two callers
+// cannot starve each other (in Curator they can). It is safe for concurrent use and needs
+// no closing. A value may be made for each use.
 type InterProcessSemaphoreV2 struct {
 	conn   Conn
 	path   string
@@ -132,10 +129,10 @@ func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease
 }
 
 // AcquireTimeout is AcquireN that waits at most timeout. It returns (nil, nil) if the
-// time ran out while too few leases were free or others were ahead, and ErrUnavailable if
-// the state is unknown, as InterProcessLock.AcquireTimeout does. A timeout of 0 or less
-// does not wait for leases to be returned, and at most a second for ZooKeeper and for
-// others that are being granted leases.
+// time ran out while too few leases were free or others were ahead, and ErrUnavailable as
+// InterProcessLock.AcquireTimeout does. A timeout of 0 or less does not wait for leases
+// to be returned, and at most a second for ZooKeeper and for others that are being
+// granted leases.
 func (s *InterProcessSemaphoreV2) AcquireTimeout(
 	ctx context.Context, n int, timeout time.Duration,
 ) ([]*Lease, error) {
