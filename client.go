@@ -42,12 +42,11 @@ var errClientClosed = fmt.Errorf(
 // between the servers. When the server expires the session, the Client goes on with a new
 // one; the ephemeral znodes of the old session, and thus its locks, are gone then.
 //
-// A Client is safe for concurrent use. Its calls return the errors of zk.Conn; after
-// Close these match zk.ErrConnectionClosed. As in zk.Conn, they take no ctx: a call lasts
-// until it is answered, the connection ends, or a round of attempts to connect has
-// failed. The client ends a connection on which nothing arrives for two thirds of the
-// session timeout, but a server that answers only pings can delay a call without a bound.
-// The ctx of a lock's Acquire or Release bounds these calls all the same.
+// Its calls return the errors of zk.Conn; after Close these match zk.ErrConnectionClosed.
+// They take no ctx: a call lasts until it is answered, the connection ends (when nothing
+// arrives for two thirds of the session timeout), or a round of attempts to connect has
+// failed. A server that answers only pings can delay it without a bound; the ctx of a
+// lock's Acquire or Release bounds it all the same.
 type Client struct {
 	zk     *zk.Conn
 	dialer *dial.Dialer
@@ -74,10 +73,9 @@ type Client struct {
 }
 
 // Connect opens a session, and returns when it is established and the credentials are
-// sent. ctx bounds only Connect, not the life of the Client; without a deadline, Connect
-// waits for a server for as long as it takes. If ctx is done first, the error wraps its
-// cause and says why no server could be used so far. A Connect that fails leaves nothing
-// behind.
+// sent. ctx bounds only Connect, not the life of the Client. If ctx is done first, the
+// error wraps its cause and says why no server could be used so far. A Connect that fails
+// leaves nothing behind.
 //
 // servers is a ZooKeeper connect string, "host1:2181,host2:2181/chroot". The default port
 // is 2181, and an IPv6 address is written in brackets. Names are looked up at each dial.
@@ -87,8 +85,7 @@ type Client struct {
 //
 // sessionTimeout is requested from the servers, which grant 2 to 20 ticks of 2 s by
 // default. It is how long the locks of a dead process remain; a hold survives an outage
-// of about half of it. If the servers grant another one, that is logged at Warn, and
-// SessionTimeout returns it.
+// of about half of it. If another one is granted, that is logged at Warn.
 //
 // Permanent errors are returned at once: a malformed argument, a chroot that may not be
 // created (zk.ErrNoAuth), an authentication scheme that the server does not know
@@ -280,8 +277,7 @@ func (c *Client) Unwrap() *zk.Conn {
 // this client are lost, and waiting calls return at once. If no server answers within
 // about a second, the session ends with its timeout. When Close returns, after about two
 // seconds at worst, the client's goroutines have ended, unless a custom dialer or log
-// handler keeps one busy. Close may be called repeatedly and concurrently; each call
-// returns when the client is closed.
+// handler keeps one busy. Further and concurrent calls return when the client is closed.
 func (c *Client) Close() {
 	if c.isZero() {
 		return

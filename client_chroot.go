@@ -126,7 +126,7 @@ func (c *Client) Create(
 }
 
 // CreateContainer creates a container znode, which the server deletes some time after its
-// last child is gone. flags must be zk.FlagContainer.
+// last child. flags must be zk.FlagContainer.
 func (c *Client) CreateContainer(
 	path string, data []byte, flags int32, acl []zk.ACL,
 ) (string, error) {

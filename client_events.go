@@ -16,17 +16,16 @@ type SessionEventKind int
 
 // The changes, in the order in which they come.
 const (
-	// SessionConnected: the client is connected, and has its session: a new one, or the
-	// one that it had before.
+	// SessionConnected: the client is connected, with a new session or the former one.
 	SessionConnected SessionEventKind = iota + 1
-	// SessionDisconnected: the connection is lost. The session lasts for as long as its
-	// timeout, and the client looks for a server.
+	// SessionDisconnected: the connection is lost; the client looks for a server while
+	// the session lasts.
 	SessionDisconnected
 	// SessionExpired: the session has ended, and with it all locks. The client learns of
-	// that when it is connected again: so this comes after a SessionDisconnected, none
-	// follows it, and a SessionConnected with a new session is next.
+	// it when it is connected again: after a SessionDisconnected, and before a
+	// SessionConnected with a new session.
 	SessionExpired
-	// SessionClosed: Close was called. It is the last.
+	// SessionClosed: Close was called. No event follows.
 	SessionClosed
 )
 
@@ -50,10 +49,9 @@ type SessionEvent struct {
 	Kind    SessionEventKind
 	Server  string        // as it was dialled: that of the connection, or the last one's
 	Session int64         // whose change it is
-	Timeout time.Duration // the session timeout that the server has granted
-	// SessionDisconnected: an error that matches zk.ErrConnectionClosed, and says why if
-	// the client itself cut the connection, for a malformed reply; SessionExpired:
-	// zk.ErrSessionExpired; of the others nil
+	Timeout time.Duration // the session timeout that the server granted
+	// SessionDisconnected: matches zk.ErrConnectionClosed, and says why if the client cut
+	// the connection, for a malformed reply. SessionExpired: zk.ErrSessionExpired.
 	Err error
 }
 

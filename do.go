@@ -15,8 +15,8 @@ type doSettings struct {
 	within  time.Duration
 }
 
-// WaitAtMost limits the wait of Do and Acquire to d, as AcquireTimeout does: 0 or less is
-// a single attempt. If it is given several times, the last one counts.
+// WaitAtMost limits the wait of Do and Acquire, as AcquireTimeout does: a d of 0 or less
+// is a single attempt. The last one given counts.
 func WaitAtMost(d time.Duration) DoOption {
 	return func(s *doSettings) { s.bounded, s.within = true, d }
 }
@@ -42,26 +42,23 @@ func newDoSettings(
 
 // Do acquires lock, calls fn and releases the lock, even if fn panics or calls
 // runtime.Goexit (Curator's Locker). Use it if one function contains the protected work.
-// ctx bounds the wait and is the parent of fn's ctx; WaitAtMost bounds the wait alone.
-// hold is nil only for a custom InterProcessLock without a method Hold(context.Context)
-// *Hold, whose loss is not reported.
+// ctx bounds the wait and is the parent of fn's ctx. hold is nil only for a custom
+// InterProcessLock without a method Hold(context.Context) *Hold, whose loss is not
+// reported.
 //
 // fn's ctx is cancelled, with a cause that matches ErrLockLost, as soon as the lock can
 // no longer be relied on. fn should then return context.Cause(ctx), which is that loss;
-// ctx.Err() is only "context canceled".
+// ctx.Err() is only "context canceled". Goroutines that fn starts with its ctx act as the
+// owner that called Do, for this lock, the other side of a read/write lock, and the
+// members of a multi lock. For every other lock each is its own owner, unless ctx carried
+// one before ([WithOwner]). They must end before fn returns, or they still act as that
+// owner.
 //
-// Goroutines that fn starts with its ctx act as the owner that called Do, for this lock,
-// for the other side of a read/write lock, and for the members of a multi lock: they may
-// re-enter. For every other lock each goroutine is its own owner, unless ctx carried one
-// before ([WithOwner]). They must end before fn returns: one that lives on by
-// context.WithoutCancel still acts as the owner that called Do, and does not exclude it.
-//
-// Do returns fn's error joined with Release's, so that no loss is hidden; a loss that is
-// part of fn's error is not repeated. It waits for the answer to the release as long as
-// ctx lasts. If WaitAtMost runs out, fn has not run and the error matches ErrBusy if
-// others were ahead, or ErrUnavailable if ZooKeeper could not be reached. ErrNotOwner
-// means that another caller released this hold, as anyone may with a semaphore mutex; Do
-// leaves the next owner's hold alone.
+// Do returns fn's error joined with Release's, so that no loss is hidden; it waits for
+// the answer to the release as long as ctx lasts. If the time of [WaitAtMost] runs out,
+// fn has not run and the error matches ErrBusy if others were ahead, or ErrUnavailable if
+// ZooKeeper could not be reached. ErrNotOwner means that another caller released this
+// hold, as anyone may with a semaphore mutex; Do leaves the next owner's hold alone.
 func Do(
 	ctx context.Context, lock InterProcessLock,
 	fn func(ctx context.Context, hold *Hold) error, opts ...DoOption,
@@ -153,20 +150,13 @@ func without(err, loss error) error {
 // Acquire acquires lock and returns the hold, which [Hold.Release] releases, on any
 // goroutine. Use it if the work does not fit into one function; otherwise use [Do], which
 // cannot forget the release. Stop the work when the ctx of [Hold.Context] is done: the
-// lock is lost then.
+// lock is lost then. Errors are as for Do; with one the hold is nil and nothing is held.
 //
-// ctx bounds the wait, as for InterProcessLock.Acquire; WaitAtMost gives the errors that
-// it gives in Do. With an error the hold is nil and nothing is held, nor if an observer
-// panics or ends the goroutine. A nil ctx, lock or option is an error before anything is
-// acquired.
-//
-// Each call is an owner of its own, on whatever goroutine: a second call waits for the
-// first, and for what its goroutine acquired by other means. If ctx carries an owner for
-// the lock (from WithOwner, Do or Hold.Context), the call is that owner's: it re-enters a
-// reentrant lock and returns the same hold. Methods that find their owner in a ctx, such
-// as IsOwned and Release, need the ctx of Hold.Context. If another caller releases a
-// semaphore mutex or a lock of AsLock, Hold.Release returns ErrNotOwner, or Acquire if it
-// has not returned yet. For custom locks see docs/mutex.md.
+// Each call is an owner of its own: a second call waits for the first, even on the same
+// goroutine. If ctx carries an owner for the lock (from WithOwner, Do or Hold.Context),
+// the call is that owner's: it re-enters a reentrant lock and returns the same hold.
+// Methods that find their owner in a ctx, such as IsOwned and Release, need the ctx of
+// Hold.Context. docs/mutex.md has more, also about custom locks.
 func Acquire(
 	ctx context.Context, lock InterProcessLock, opts ...DoOption,
 ) (*Hold, error) {

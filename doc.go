@@ -1,46 +1,49 @@
-// Package recipes is Apache Curator's lock recipes for ZooKeeper, on
-// github.com/go-zookeeper/zk: Go and Java processes that use the same path queue for the
-// same lock.
+// Package recipes provides distributed locks, semaphores and leader election on
+// ZooKeeper. It implements the lock recipes of Apache Curator on
+// github.com/go-zookeeper/zk: Go and Java processes that use the same path share the
+// lock. Start with [Connect], [NewInterProcessMutex] and [Do].
 //
-// # What a lock promises
+// # Guarantees
 //
-// At most one owner holds it, and the owners get it in the order in which they joined the
-// queue. A hold lasts as long as the ZooKeeper session behind it: in an outage,
-// [Hold.Lost] closes before the ensemble can give the lock to somebody else, as far as
-// this process runs at all. If somebody deletes the znode or ends the session, it closes
-// as soon as this process learns of it, and others may be faster. A process that is
-// stopped for longer than the session timeout finds out late, too; what the lock protects
-// can refuse both by their [Hold.FencingToken]; writes to ZooKeeper itself can be made
-// one transaction with the check that the lock is held, by [Hold.Multi].
+// At most one owner holds an exclusive lock, for as long as the ZooKeeper session behind
+// the hold lasts. Owners acquire a lock in the order in which they joined its queue.
 //
-// A call that is cancelled or runs out of time leaves no znode behind, also when
-// ZooKeeper is out of reach: what cannot be undone at once is undone in the background,
-// while the connection lives. An outage fails nobody who waits. A hold survives an outage
-// of up to about half of the session timeout, and less right after the acquire (see the
-// table in docs/guarantees.md#how-long-a-silence-may-last): its holder has to be told of
-// a loss before the servers can decide on one.
+// In an outage, [Hold.Lost] closes before the ensemble can grant the lock to another
+// owner, provided that this process is running. If somebody deletes the znode or ends the
+// session, it closes as soon as this process learns of it; others may be faster. A
+// process that is suspended for longer than the session timeout finds out only after it
+// resumes. A store can reject its writes by [Hold.FencingToken]; writes to ZooKeeper
+// itself can be made conditional on the hold with [Hold.Multi].
+//
+// A hold survives an outage of up to about half the session timeout, less right after the
+// acquire; a waiter survives any outage. A call that is cancelled or times out leaves no
+// znode behind: if ZooKeeper is unreachable, the znode is deleted in the background while
+// the connection is open. docs/guarantees.md has the numbers and the assumptions.
 //
 // # Owners
 //
-// Curator's owner is the calling thread. Here it is the owner that ctx carries
-// ([WithOwner]) and, where it carries none, the calling goroutine. The same owner
-// re-enters a reentrant lock; another owner queues, although it shares the Go value.
-// Re-entry is per value: through another value of the same path the owner waits for
-// itself. [Do] shares its owner with the goroutines of its fn for its own lock only. Each
-// call of [Acquire] is an owner of its own, and [Hold.Release] needs none in its ctx.
+// ctx carries the owner ([WithOwner]); without one, the owner is the calling goroutine
+// (in Curator, the thread). The same owner re-enters a reentrant lock; another owner
+// queues, even through the same Go value. Re-entry is per value: an owner that acquires
+// the same path through a second value waits for itself. [Do] shares its owner with the
+// goroutines of fn for its own lock only. Each call of [Acquire] is an owner of its own.
+//
+// Locks, semaphores and selectors need no closing, and a value may be made for each use.
+// All of these are safe for concurrent use, and so are Client, Hold, Lease and LeaderLatch.
 //
 // # Elections
 //
-// An election is a lock with one owner, the candidate, and a term is a [Hold]: what is
-// true of a lock is true of it. [LeaderSelector] leads for as long as a function runs,
-// [LeaderLatch] until it is closed. Whoever wants to know the leader reads it from the
-// znodes ([LeaderSelector.Leader]), or is told of each ([LeaderSelector.Leaders]).
+// An election is a lock whose owner is a candidate. A term is a [Hold], with the same
+// guarantees. [LeaderSelector] leads while a function runs, [LeaderLatch] until it is
+// closed. Other processes read the leader ([LeaderSelector.Leader]) or follow it
+// ([LeaderSelector.Leaders]).
 //
-// # What it costs
+// # Costs
 //
-// A free lock costs a create, a list and a delete, and Acquire waits for one round trip.
-// A waiter watches the znode ahead of it, where that is another process's, and its own,
-// and is woken only when one of them goes. Re-entry asks nothing of ZooKeeper. A znode
-// that lasts longer than 20 ms takes a goroutine and one read with a watch on itself, and
-// a connection with holders or waiters one sync every tenth of the session timeout.
+// An uncontended lock takes a create, a list and a delete; Acquire waits for one round
+// trip. Re-entry sends no requests. A waiter watches its own znode and, if it belongs to
+// another process, its predecessor; it wakes only when one of them is deleted. A znode
+// that exists for longer than 20 ms takes a goroutine and one read with a watch on
+// itself. A connection with holders or waiters sends one sync every tenth of the session
+// timeout.
 package recipes

@@ -77,9 +77,8 @@ func (e *election) stepDown(ctx context.Context) error {
 	return e.lock.releaseAs(ctx, e.candidate)
 }
 
-// Participants returns all candidates in queue order. The leader is the first and has
-// Holding set. It sends a read for each candidate; candidates that leave meanwhile are
-// not included.
+// Participants returns all candidates in queue order, the leader first, with Holding set.
+// It sends a read for each; those that leave meanwhile are not included.
 func (e *election) Participants(ctx context.Context) ([]Participant, error) {
 	if err := usable("participants of", e.where(), ctx); err != nil {
 		return nil, err
@@ -90,9 +89,8 @@ func (e *election) Participants(ctx context.Context) ([]Participant, error) {
 // Leader returns the leader according to the znodes at this moment, with the data of its
 // znode, which names it ([WithData]); false if there is no candidate. It sends requests
 // each time: for the list and that one znode. Use it to route requests; it proves
-// nothing. The leader may not have been notified yet, or may just have lost contact: it
-// keeps its znode while its session lasts. What a leader may do is decided by its own
-// Hold and fencing token.
+// nothing: the leader may not have been notified yet, or may just have lost contact. What
+// it may do is decided by its own Hold and fencing token.
 func (e *election) Leader(ctx context.Context) (Participant, bool, error) {
 	if err := usable("leader of", e.where(), ctx); err != nil {
 		return Participant{}, false, err
@@ -133,16 +131,14 @@ func (e *election) lookAtHead(
 }
 
 // Leaders yields the current leader, as Leader returns it, and again each time that
-// another candidate leads or the data of the leader's znode changes; while nobody leads,
-// the zero Participant, whose Node is "". It blocks between changes; those that come
-// faster than they can be read are merged: the last value is eventually true, but not
-// every leader is seen. A leader that steps down while others wait is followed directly
-// by the next.
+// another candidate leads or its znode's data changes; while nobody leads, the zero
+// Participant, whose Node is "". It blocks between changes; those that come faster than
+// they can be read are merged: the last value is eventually true, but not every leader is
+// seen. A leader that steps down while others wait is followed directly by the next.
 //
-// It creates no znode and watches only the leader's, so candidates behind it wake nobody.
-// A change costs three requests. Without a leader it watches the parent znode or its
-// nearest existing ancestor, which the session must be permitted to read. Otherwise the
-// loop is as that of [InterProcessMutex.WatchParticipants].
+// It watches only the leader's znode, so candidates behind it wake nobody; a change costs
+// three requests. Otherwise the loop behaves as that of
+// [InterProcessMutex.WatchParticipants].
 func (e *election) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
 	return func(yield func(Participant, error) bool) {
 		if err := usable("leaders of", e.where(), ctx); err != nil {

@@ -11,49 +11,47 @@ import (
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
+// The errors that callers act on. What ends a hold matches ErrLockLost and exactly one
+// cause: ErrSessionEnded, ErrOutOfTouch, ErrNodeDeleted, ErrHoldExpired, or, if this
+// process closed the connection, zk.ErrConnectionClosed.
 var (
-	// ErrNotOwner says that Release was called by an owner that does not hold the lock.
-	// The text says whether another one does, through this value.
+	// ErrNotOwner: Release by an owner that does not hold the lock. The text says whether
+	// another one holds it through this value.
 	ErrNotOwner = errors.New("not the owner of the lock")
-
-	// ErrLockLost says that a hold ended under its owner. Work that the lock protected
-	// may have overlapped with another holder's. Hold.Err matches it and exactly one
-	// cause: ErrSessionEnded, ErrOutOfTouch, ErrNodeDeleted, ErrHoldExpired, or, if the
-	// connection was closed by this process, zk.ErrConnectionClosed.
+	// ErrLockLost: a hold ended under its owner. Work that the lock protected may have
+	// overlapped with another holder's.
 	ErrLockLost = errors.New("the lock was lost")
-
-	// ErrSessionEnded says that the ZooKeeper session behind a hold has ended: the
-	// connection has another one, or none. Such an error matches ErrLockLost, too.
-	ErrSessionEnded = zkconn.ErrSessionEnded
-
-	// ErrOutOfTouch says that a hold could not be relied on any longer: too much time has
-	// passed without a confirmation by the servers that the session lives, or the session
-	// timeout turned out to be too short for the servers' tick. Whether the session has
-	// ended is unknown. Such an error matches ErrLockLost, too.
-	ErrOutOfTouch = zkconn.ErrSuspended
-
-	// ErrNodeDeleted says that the znode behind a hold was deleted: by somebody, or by
-	// the servers as they ended the session, if that is how this process has learned of
-	// it. Such an error matches ErrLockLost, too.
-	ErrNodeDeleted = znode.ErrGone
-
-	// ErrHoldExpired says that a hold has lasted for as long as WithMaxHold allows. Such
-	// an error matches ErrLockLost, too.
-	ErrHoldExpired = znode.ErrExpired
-
-	// ErrBusy says that Do or Acquire gave up waiting, as WaitAtMost set: others were
-	// ahead. The text says how many, and behind which znode the caller stood.
-	ErrBusy = errors.New("others are ahead")
-
-	// ErrUpgrade says that a read lock's holder asked for the write lock: it would wait
-	// for itself forever.
+	// ErrSessionEnded: the session behind a hold has ended: the connection has another
+	// one, or none.
+	ErrSessionEnded error
+	// ErrOutOfTouch: no confirmation by the servers that the session lives came in time,
+	// or the session timeout turned out to be too short for their tick. Whether the
+	// session has ended is unknown.
+	ErrOutOfTouch error
+	// ErrNodeDeleted: the znode behind a hold was deleted: by somebody, or by the servers
+	// as they ended the session, if this process learned of it so.
+	ErrNodeDeleted error
+	// ErrHoldExpired: the hold reached the limit set by WithMaxHold.
+	ErrHoldExpired error
+	// ErrBusy: the time of WaitAtMost ran out while others were ahead. The text says how
+	// many, and behind which znode the caller stood.
+	ErrBusy = errors.New("lock is busy: others are ahead")
+	// ErrUpgrade: a read lock's holder asked for the write lock, and would wait for itself
+	// forever.
 	ErrUpgrade = errors.New(
 		"a read lock cannot be upgraded to a write lock; release the read lock first")
-
-	// ErrUnavailable says that a wait ended, or a try failed, and ZooKeeper could not be
-	// asked, so that nobody knows who has the lock. The text says since when.
-	ErrUnavailable = zkconn.ErrNoAnswer
+	// ErrUnavailable: a wait ended, or a single attempt failed, and ZooKeeper could not be
+	// reached, so that the state of the lock is unknown. The text says since when.
+	ErrUnavailable error
 )
+
+// init and not an initializer, which go doc would show: where an error comes from is no
+// part of the API.
+func init() {
+	ErrSessionEnded, ErrOutOfTouch = zkconn.ErrSessionEnded, zkconn.ErrSuspended
+	ErrNodeDeleted, ErrHoldExpired = znode.ErrGone, znode.ErrExpired
+	ErrUnavailable = zkconn.ErrNoAnswer
+}
 
 // errNotHeld is the ErrNotOwner of a lock that has no owner, as far as one value knows.
 var errNotHeld = fmt.Errorf("%w: nobody holds it through this value", ErrNotOwner)

@@ -10,26 +10,22 @@ import (
 // An EventKind is a step of an acquisition.
 type EventKind int
 
-// The steps. Every acquisition comes to an end in EventTimedOut, EventFailed,
-// EventReleased or EventLost; one that ended before it saw the queue was not queued. A
-// release that was not confirmed can still turn out to be a loss: then EventLost follows.
-// So a gauge of holds goes by ID and Node: up at their EventAcquired, down at the first
-// of their EventReleased and EventLost, and an EventLost behind an EventReleased is no
-// second end. Leases that are acquired together are told one by one. Re-entries and their
-// releases are no steps. An owner that finds a cached queue entry held and free
-// (WithCaching) is not queued.
+// The steps. Every acquisition ends in EventTimedOut, EventFailed, EventReleased or
+// EventLost. Re-entries and their releases are no steps. Leases that are acquired
+// together are reported one by one. For a gauge of holds see docs/operations.md.
 const (
-	// EventQueued: the caller has joined the queue; again after each loss of its place.
+	// EventQueued: the caller has joined the queue; again if it had to rejoin. It is not
+	// reported if the queue was not seen, or if a cached entry was found free.
 	EventQueued EventKind = iota + 1
 	// EventAcquired: the lock is held.
 	EventAcquired
 	// EventTimedOut: AcquireTimeout gave up.
 	EventTimedOut
-	// EventFailed: the acquisition failed, since ctx was done or ZooKeeper refused.
+	// EventFailed: ctx was done, or ZooKeeper returned an error.
 	EventFailed
 	// EventReleased: the owner has released the lock.
 	EventReleased
-	// EventLost: the hold has ended under its owner.
+	// EventLost: the hold was lost. It can follow an unconfirmed EventReleased.
 	EventLost
 )
 
@@ -55,32 +51,20 @@ func (k EventKind) String() string {
 // An Event is one step of one acquisition, for metrics, traces and logs.
 type Event struct {
 	Kind EventKind
-	// The same in all events of one acquisition, and in those of no other in this
-	// process. An acquisition is one call of Acquire, AcquireTimeout or AcquireN, and all
-	// that it comes to: it keeps its ID if it has to rejoin the queue, and its release or
-	// loss has it, too. Leases that are acquired together share one ID, and each has a
-	// Node of its own. Owners that share a queue entry (WithCaching) share the Node, and
-	// each has an ID of its own. Each member of a multi lock has its own ID, and another
-	// one if it is acquired again since a member was lost meanwhile. In an election
-	// each term has its own, from the moment when the candidate joins. It is never 0.
+	// The same, never 0, in all events of one acquisition, and in no others of this
+	// process. An acquisition is one call of Acquire, AcquireTimeout or AcquireN, with its
+	// rejoins, its release or its loss; see docs/operations.md for multi locks, leases,
+	// cached entries and terms.
 	ID uint64
 	// "mutex", "read lock", "write lock", "semaphore", "semaphore mutex", "leader
 	// selector" or "leader latch"
-	Recipe string
-	Path   string // the lock's
-	Node   string // the znode, "" where none was made
-
-	// EventQueued: how many are ahead in the queue. Behind another owner of this process
-	// nobody asks: it is how many of this process are, and how many others were ahead of
-	// the first of them when that one has looked last.
-	Ahead int
-	// EventAcquired, EventTimedOut, EventFailed: the wait; EventReleased, EventLost: the
-	// time held
-	Elapsed time.Duration
-	Token   int64 // EventAcquired: the fencing token
-	// EventFailed, EventLost: why; EventReleased: why the znode is not known to be
-	// deleted, nil as a rule
-	Err error
+	Recipe  string
+	Path    string        // the lock's
+	Node    string        // the znode, "" if none was created
+	Ahead   int           // EventQueued: how many are ahead, as far as is known
+	Elapsed time.Duration // EventReleased, EventLost: the time held; else the wait
+	Token   int64         // EventAcquired: the fencing token
+	Err     error         // why; of EventReleased why the delete is unconfirmed, or nil
 }
 
 // steps tells the observer of one lock, or of one acquisition of it: of its attempt, and

@@ -16,10 +16,9 @@ import (
 )
 
 // A Hold is one acquisition of a lock, from the grant to its release or loss; re-entries
-// share it. It remains readable after that. A Hold is safe for concurrent use. A nil
-// Hold, which a lock's method Hold returns to a caller that does not hold it, and the
-// zero Hold were never acquired: Lost is closed, Err matches ErrNotOwner, the path is ""
-// and the fencing token 0.
+// share it. It remains readable after that. A nil Hold, which a lock's method Hold
+// returns to a caller that does not hold it, and the zero Hold were never acquired: Lost
+// is closed, Err matches ErrNotOwner, the path is "" and the fencing token 0.
 type Hold struct {
 	path       string
 	serverPath string
@@ -176,16 +175,15 @@ func (h *Hold) Path() string {
 
 // FencingToken returns a number that grows with every later holder of the lock; only
 // owners of one cached entry ([WithCaching]) share it. Use it to keep out former holders:
-// send it with each write, and let the store reject a token lower than one it has seen.
+// send it with each write, and let the store reject a token lower than one it has seen. A
+// store that readers or leases share must not: concurrent holders do not fence each
+// other.
 //
-// It is a zxid: at least the czxid of this hold's znode, below the czxid of every znode
-// that joins later. So it grows even if the lock's path is deleted and recreated, and
-// compares with the czxid of a Java holder's znode. It fences only where one owner holds
-// at a time: a store that readers or leases share must not reject the lower one.
-//
-// A multi lock's hold has the greatest token of its members, comparable only with multi
-// locks of the same members. A store that one member guards must get that member's token
-// ([InterProcessMultiLock.Holds]) from everybody.
+// It is a zxid, from the czxid of this hold's znode to below that of every znode that
+// joins later. So it grows even if the lock's path is recreated, and compares with the
+// czxid of a Java holder's znode. A multi lock's hold has the greatest token of its
+// members, comparable only with multi locks of the same members; see
+// [InterProcessMultiLock.Holds].
 func (h *Hold) FencingToken() int64 {
 	if h == nil {
 		return 0
@@ -197,13 +195,13 @@ func (h *Hold) FencingToken() int64 {
 // it to stop the protected work. It closes at once when the session is known to have
 // ended, the znode was deleted or the connection was closed. Otherwise it closes before
 // the server can end the session for lack of contact, with at least a twentieth of the
-// session timeout left for clock differences and the notification. This assumes sessions
-// of at least two server ticks; see [WithServerTick].
+// session timeout left for clock differences and the notification, if sessions last two
+// server ticks or more ([WithServerTick]).
 //
 // WithLossMargin closes it that much earlier, WithMaxHold when the hold has lasted that
-// long. Release closes it only if the lock turns out to be lost. Time is this process's
-// monotonic clock, or its wall clock if that has moved further: a process or machine that
-// was suspended finds out just after it resumes.
+// long. Release closes it only if the lock turns out to be lost. Time is the monotonic
+// clock, or the wall clock if that has moved further: a process or machine that was
+// suspended finds out just after it resumes.
 func (h *Hold) Lost() <-chan struct{} {
 	if h.isZero() {
 		return over.Done()
@@ -264,11 +262,10 @@ func (h *Hold) Context(
 }
 
 // Check returns an operation that succeeds only while the lock is held, to put first in
-// your own transaction; Multi does so by itself. Its path is the server's: with a Client
-// that has a chroot, use Client.Unwrap. Learn the outcome before Release: from then on
-// the next owner in this process has the lock, and the check passes until the znode is
-// deleted, or while it is cached. Once WithMaxHold has ended the hold, Check returns an
-// operation that never succeeds (zk.ErrBadVersion, or zk.ErrNoNode without the znode).
+// your own transaction; Multi does so by itself. Its path is the server's: with a chroot,
+// use Client.Unwrap. Learn the outcome before Release: from then on the next owner in
+// this process has the lock, and the check passes until the znode is deleted, or while it
+// is cached. After WithMaxHold has ended the hold it never succeeds.
 func (h *Hold) Check() *zk.CheckVersionRequest {
 	switch {
 	case h == nil:

@@ -29,16 +29,15 @@ func (h *Hold) name() string { return cmp.Or(h.Path(), "a hold") }
 func (h *Hold) left() bool { return h.releaser != nil && h.releaser.left() }
 
 // Release undoes one acquisition of the hold's owner, on any goroutine and with any ctx.
-// Use it to release what [Acquire] returned. Otherwise it behaves as the lock's own
-// Release: ctx bounds the wait for ZooKeeper's answer and goes to the observer. With a
-// nil ctx it returns an error and releases nothing. It is safe for concurrent use.
+// Use it to release what [Acquire] returned. As in the lock's own Release, ctx bounds the
+// wait for ZooKeeper's answer; a nil ctx is an error and releases nothing.
 //
-// Acquisitions that share the hold, such as re-entries, are counted, not told apart. Each
-// is undone once, by this Release or the lock's. After a loss it returns ErrLockLost once
-// for each. If none is left, even because another caller released the lock, it returns
-// ErrNotOwner and leaves alone what was acquired since. So it does for a nil Hold, one
-// that was not acquired, and a term of an election. The hold of a multi lock undoes one
-// acquisition of each member and returns all errors joined; see docs/mutex.md.
+// Acquisitions that share the hold, such as re-entries, are counted, not told apart.
+// After a loss it returns ErrLockLost once for each. If none is left, even because
+// another caller released the lock, it returns ErrNotOwner and leaves alone what was
+// acquired since; so it does for a nil or zero Hold and a term of an election. For a
+// multi lock it undoes one acquisition of each member and returns all errors joined; see
+// docs/mutex.md.
 func (h *Hold) Release(ctx context.Context) error {
 	switch {
 	case h == nil || h.releaser == nil:

@@ -9,13 +9,11 @@ import (
 // LeaderLatch is Curator's election of the same name: a candidate that leads keeps the
 // leadership until it is closed or loses it. Use it if the leadership should outlast a
 // function. All values for one path, in Go or Java, are candidates of one election, whose
-// path no LeaderSelector must share: its znodes have other names. At most one candidate
-// leads, in the same sense as for [LeaderSelector], whose methods Leader, Leaders and
-// Participants it has too. Unlike Curator's, it does not rejoin by itself after a loss:
-// stop what was done as the leader, then call Await again.
-//
-// A LeaderLatch is safe for concurrent use. Close it when it is no longer needed: while
-// it leads, no other candidate can.
+// path no LeaderSelector must share. At most one candidate leads, in the same sense as
+// for [LeaderSelector], whose methods Leader, Leaders and Participants it has too. Unlike
+// Curator's, it does not rejoin by itself after a loss: stop what was done as the leader,
+// then call Await again. Close it when it is no longer needed: while it leads, no other
+// candidate can.
 type LeaderLatch struct {
 	*sameElection
 
@@ -34,8 +32,7 @@ type sameElection = election
 // errLatchClosed says why nobody can be elected any more.
 var errLatchClosed = errors.New("the leader latch was closed")
 
-// NewLeaderLatch returns a candidate of the election at path, as [NewLeaderSelector]
-// does.
+// NewLeaderLatch returns a candidate, as [NewLeaderSelector] does.
 func NewLeaderLatch(conn Conn, path string, opts ...Option) (*LeaderLatch, error) {
 	e, err := newElection(conn, path, "leader latch", latchName, opts)
 	if err != nil {
@@ -52,11 +49,10 @@ func NewLeaderLatch(conn Conn, path string, opts ...Option) (*LeaderLatch, error
 // candidate leads, Await returns the same hold at once. After a loss it rejoins at the
 // tail and returns a new hold with a greater token.
 //
-// ctx bounds the wait, not the leadership. If it ends the wait, Await leaves nothing
-// behind; the error matches ctx's cause and says where the wait stood. If several
-// goroutines wait, one queues for all; if that one is cancelled, another rejoins at the
-// tail. Outages and expired sessions do not end the wait. Permanent errors do, and so
-// does Close: after it, Await returns an error.
+// ctx bounds the wait, not the leadership; its end is as for InterProcessLock.Acquire. If
+// several goroutines wait, one queues for all; if that one is cancelled, another rejoins
+// at the tail. Outages and expired sessions do not end the wait. Permanent errors do, and
+// so does Close: after it, Await returns an error.
 func (l *LeaderLatch) Await(ctx context.Context) (*Hold, error) {
 	if err := usable("await", l.where(), ctx); err != nil {
 		return nil, err

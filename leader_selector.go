@@ -11,12 +11,12 @@ import (
 // LeaderSelector is Curator's election of the same name: candidates queue, and each leads
 // while its function runs. All values for one path, in Go or Java, are candidates of one
 // election, which is the queue of an InterProcessMutex at that path: while an owner holds
-// that lock, no candidate leads. It is safe for concurrent use and needs no closing.
+// that lock, no candidate leads.
 //
-// At most one candidate leads, as at most one owner holds a lock: see [Hold.Lost] for
-// what that rests on. A process that is suspended for longer than its session lasts takes
-// itself for the leader after it resumes, until it is notified. So let a store reject the
-// fencing token of its term, or write with [Hold.Multi].
+// At most one candidate leads, as at most one owner holds a lock (see [Hold.Lost]). A
+// process that is suspended for longer than its session lasts takes itself for the leader
+// until it is notified after it resumes. So let a store reject the fencing token of its
+// term, or write with [Hold.Multi].
 type LeaderSelector struct {
 	*election
 	running atomic.Bool // a Run is under way
@@ -25,10 +25,9 @@ type LeaderSelector struct {
 // errRunning says that a candidate stands for election already.
 var errRunning = errors.New("Run is already in progress on this LeaderSelector")
 
-// NewLeaderSelector returns a candidate of the election at path, which is created when
-// the first one joins. [WithData] names it to readers of the queue. It sends no requests
-// and checks its arguments as NewInterProcessMutex does. WithCaching is an error: a
-// candidate whose term has ended goes to the tail of the queue.
+// NewLeaderSelector returns a candidate of the election at path; [WithData] names it to
+// readers of the queue. WithCaching is an error: a candidate whose term has ended goes to
+// the tail of the queue.
 func NewLeaderSelector(
 	conn Conn, path string, opts ...Option,
 ) (*LeaderSelector, error) {
@@ -61,10 +60,7 @@ func NewLeaderSelector(
 // error of an orderly end matches context.Cause(ctx). Outages and expired sessions do not
 // end Run; permanent errors do, such as a closed connection or a missing permission. A
 // second Run at the same time returns an error. Afterwards the candidate has left, and
-// Run may be called again.
-//
-// Run never calls lead while lead runs, before the last term was relinquished, or with a
-// term known to be lost. If lead panics or calls runtime.Goexit, the leadership is
+// Run may be called again. If lead panics or calls runtime.Goexit, the leadership is
 // relinquished and the panic goes on.
 func (s *LeaderSelector) Run(
 	ctx context.Context, lead func(ctx context.Context, term *Hold) error,

@@ -37,19 +37,15 @@ var _ InterProcessLock = (*leaseLock)(nil)
 
 // AsLock returns n leases of the semaphore as a lock, for Do, Acquire and multi locks.
 // Use it if up to maximum / n owners may work at a time; for one at a time an
-// InterProcessMutex costs less. It acquires all n leases or nothing.
+// InterProcessMutex costs less. It acquires all n leases or nothing. Its method
+// Hold(context.Context) *Hold returns one that stands for all n: it is lost when one of
+// them is, and has the greatest of their tokens. Observers receive each lease.
 //
 // The lock behaves as [InterProcessSemaphoreMutex]: it is not reentrant, and any caller
-// may release it: its own hold, the earliest first, or else, of those held through the
-// value, the one granted last. Its method Hold(context.Context) *Hold returns one that
-// stands for all n leases: it is lost when one of them is, and has the greatest of their
-// tokens. The other leases then remain in use until it is released. Observers receive
-// each lease.
-//
-// AsLock sends no requests and never fails. Each Acquire returns an error if n is below 1
-// or above a fixed maximum, or if the semaphore is nil; with a shared maximum below n it
-// waits. Each call of AsLock returns another lock: one cannot release what another
-// acquired, and an owner that acquires two can wait for itself.
+// may release it; one that has not acquired it releases, of what is held through the
+// value, the one granted last. If n is below 1 or above a fixed maximum, or the semaphore
+// is nil, each Acquire returns an error; with a shared maximum below n it waits. Each
+// call of AsLock returns another lock, which cannot release what the first acquired.
 func (s *InterProcessSemaphoreV2) AsLock(n int) InterProcessLock {
 	return newLeaseLock(s, n)
 }

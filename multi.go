@@ -13,14 +13,13 @@ import (
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
-// Multi executes several operations in one transaction: all or nothing. Each is a
-// *zk.CreateRequest, *zk.DeleteRequest, *zk.SetDataRequest or *zk.CheckVersionRequest
-// with a path below the chroot; for anything else it returns zk.ErrBadArguments before
-// anything is sent. The operations are not changed. There is a response for each, in
-// order, even if one fails: those before it then have no error, and those after it one
-// that only says that another failed. Multi's error is that of the failed operation, or
-// why the outcome is none or unknown. To depend on a lock use [Hold.Multi]; the path of
-// [Hold.Check] is the server's.
+// Multi executes operations in one transaction: all or nothing. Each is a
+// *zk.CreateRequest, *zk.DeleteRequest, *zk.SetDataRequest or *zk.CheckVersionRequest,
+// which is not changed; anything else gives zk.ErrBadArguments before anything is sent.
+// There is a response for each, in order, even if one fails: those before it then have no
+// error, those after it one that only says that another failed. Multi's error is that of
+// the failed operation, or why the outcome is none or unknown. To depend on a lock use
+// [Hold.Multi]; the path of [Hold.Check] is the server's.
 func (c *Client) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	if err := c.over(); err != nil {
 		return nil, err
@@ -99,22 +98,18 @@ type multiConn interface {
 	Multi(ops ...any) ([]zk.MultiResponse, error)
 }
 
-// Multi executes ops in one transaction if the lock is still held, and returns one
-// response for each. Otherwise nothing is done, and the error matches ErrLockLost, or
-// ErrNotOwner after Release. Use it to write to ZooKeeper itself: it does nothing while
-// another owner holds the lock, even if this process cannot know of its loss yet, so it
-// needs no fencing token. ZooKeeper decides: a transaction in flight during Release
-// succeeds if it reaches the leader before the delete of the znode.
+// Multi executes ops, those of [Client.Multi], in one transaction if the lock is still
+// held, and returns one response for each. Otherwise nothing is done, and the error
+// matches ErrLockLost, or ErrNotOwner after Release. Use it to write to ZooKeeper itself:
+// it does nothing while another owner holds the lock, even if this process cannot know of
+// its loss yet, so it needs no fencing token.
 //
-// The ops are those of [Client.Multi], with paths as on the lock's Conn. If one fails,
-// none is done; the error wraps its error and says which one it was. If the connection
-// breaks before the answer, the error says that the outcome is unknown and matches
-// zk.ErrConnectionClosed: read what was to be written to find out. After any other error
-// nothing was done.
-//
-// A multi lock's hold requires that every member is held, all on one Conn. Multi needs a
-// Conn that has a method Multi, as Client and *zk.Conn have, or wraps one. It takes no
-// ctx.
+// If an op fails, none is done; the error wraps its error and says which one it was. If
+// the connection breaks before the answer, the error says that the outcome is unknown and
+// matches zk.ErrConnectionClosed: read what was to be written. After any other error
+// nothing was done. A multi lock's members must all be held, on one Conn. The Conn needs
+// a method Multi, as Client and *zk.Conn have, or must wrap one that has it. For a
+// transaction during Release see docs/fencing.md.
 func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	responses, err := h.multi(ops)
 	if err != nil {

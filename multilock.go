@@ -13,9 +13,8 @@ import (
 // InterProcessMultiLock is several locks that are acquired together, in the given order,
 // all or nothing (Curator's InterProcessMultiLock). Use it if work needs several locks.
 // Give the same locks in the same order everywhere, or two multi locks can wait for each
-// other forever. It is safe for concurrent use if its members are, as all locks here are,
-// and reentrant if they are. Its owner is the owner of each member, so it can re-enter
-// one.
+// other forever. It is reentrant, and safe for concurrent use, if its members are. Its
+// owner is the owner of each member, and can re-enter it.
 type InterProcessMultiLock struct {
 	locks []InterProcessLock
 	bad   error // why it cannot be used, nil if it can
@@ -30,7 +29,7 @@ var _ InterProcessLock = (*InterProcessMultiLock)(nil)
 func (m *InterProcessMultiLock) self() nativeLock { return m }
 
 // NewInterProcessMultiLock returns a multi lock of an InterProcessMutex for each path. No
-// paths, a path given twice, and what NewInterProcessMutex does not accept are errors.
+// paths, and a path given twice, are errors.
 func NewInterProcessMultiLock(
 	conn Conn, paths []string, opts ...Option,
 ) (*InterProcessMultiLock, error) {
@@ -87,8 +86,8 @@ func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
 	return m.acquireAll(ctx, limit{})
 }
 
-// AcquireTimeout implements InterProcessLock, with one deadline for all members. An
-// attempt at a custom member takes as long as that member takes.
+// AcquireTimeout implements InterProcessLock, with one deadline for all members; a custom
+// member takes as long as it takes.
 func (m *InterProcessMultiLock) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
@@ -293,9 +292,9 @@ func (m *InterProcessMultiLock) ofOwner(ctx context.Context) []taken {
 }
 
 // Hold returns a hold that stands for all members: it is lost when one of them is, and
-// has the greatest token (see [Hold.FencingToken]) and the path and check of the last. It
-// is nil if ctx's owner does not hold all members, or if no member reports its hold. It
-// remains the owner's until it is released, even if it is lost.
+// has the greatest token and the path and check of the last. It is nil if ctx's owner
+// does not hold all members, or if no member reports its hold. It remains the owner's
+// until it is released, even if it is lost.
 func (m *InterProcessMultiLock) Hold(ctx context.Context) *Hold {
 	members := m.ofOwner(ctx)
 	if len(holdsOf(members)) == 0 {

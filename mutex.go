@@ -12,12 +12,8 @@ func everybody(_, _ order.Name) bool { return true }
 // InterProcessMutex is Curator's reentrant mutex across processes. Use it if one owner at
 // a time may work. All values for one path, in Go or Java, are the same lock. Owners get
 // it in the order in which they joined its queue. An owner that holds it may acquire it
-// again, and releases it as often. Its methods are also those of [ReadLock] and
-// [WriteLock].
-//
-// It is safe for concurrent use and needs no closing. A value may be made for each use,
-// but re-entry is per value, as in Curator: an owner that holds the lock through one
-// value and acquires it through another waits for itself.
+// again, through the same value, and releases it as often. Its methods are also those of
+// [ReadLock] and [WriteLock].
 type InterProcessMutex struct {
 	*reentrant
 }
@@ -30,9 +26,9 @@ func (l *InterProcessMutex) self() nativeLock { return l }
 // NewInterProcessMutex returns the mutex at path, which is created at the first Acquire.
 // It sends no requests. A path that ZooKeeper would reject is an error
 // (zk.ErrInvalidPath), and so are a conn that is nil or whose type is not comparable, and
-// options that cannot work. The other constructors do the same. Escape what comes from
-// outside before it goes into a path, for example with url.PathEscape: a "/" in it would
-// name another znode.
+// options that cannot work. All of this holds for the other constructors too. Escape what
+// comes from outside before it goes into a path, for example with url.PathEscape: a "/"
+// in it would name another znode.
 func NewInterProcessMutex(
 	conn Conn, path string, opts ...Option,
 ) (*InterProcessMutex, error) {

@@ -64,8 +64,8 @@ func isForeign(name string) bool { return kindOf[name] == "" }
 func kindBy(name string) string { return cmp.Or(kindOf[name], kindOf[mutexName]) }
 
 // ParticipantNodes returns the full paths of the participants in queue order, as of now
-// at the leader (Curator's getParticipantNodes). On a read or write lock these are those
-// of its own kind. A lock that was never used has none.
+// at the leader (Curator's getParticipantNodes); of a read or write lock only its own
+// kind.
 func (r *reentrant) ParticipantNodes(ctx context.Context) ([]string, error) {
 	if err := usable("participants of", r.where(), ctx); err != nil {
 		return nil, err
@@ -92,8 +92,8 @@ func participantNodes(
 	return nodes, nil
 }
 
-// Participants returns the whole queue, in order. It sends a read for each participant.
-// Participants that leave meanwhile are not included.
+// Participants returns the whole queue, in order. It sends a read for each participant;
+// those that leave meanwhile are not included.
 func (r *reentrant) Participants(ctx context.Context) ([]Participant, error) {
 	if err := usable("participants of", r.where(), ctx); err != nil {
 		return nil, err
@@ -182,15 +182,15 @@ func (p Participant) isSame(q Participant) bool {
 
 // WatchParticipants yields the queue, as Participants returns it, and again each time
 // that a participant joins or leaves. It blocks between changes; those that come faster
-// than they can be read are merged. It creates no znode. A change costs a list, and a
-// read for each new participant: a later change of Data alone is not reported. Each slice
-// is the caller's own, except for the bytes of Data.
+// than they can be read are merged. A change costs a list, and a read for each new
+// participant: a later change of Data alone is not reported. Each slice is the caller's
+// own, except for the bytes of Data.
 //
-// The loop survives outages and expired sessions, silently, and ends with ctx. A
-// permanent error, such as a closed connection, is yielded last, with a nil slice. A loop
-// that is left leaves only a watch, which all readers share and the next change ends. If
-// the parent znode is missing, its nearest existing ancestor is watched, which the
-// session must be permitted to read. Each loop starts over; several may run at once.
+// The loop creates no znode, survives outages and expired sessions, silently, and ends
+// with ctx. A permanent error, such as a closed connection, is yielded last, with a nil
+// slice. It watches the parent znode or its nearest existing ancestor, which the session
+// must be permitted to read. After it only that watch is left, which all readers share
+// and the next change ends. Each loop starts over; several may run at once.
 func (r *reentrant) WatchParticipants(
 	ctx context.Context,
 ) iter.Seq2[[]Participant, error] {
@@ -248,15 +248,13 @@ func (r *reentrant) lookAtNew(
 }
 
 // Inspect returns the queue of whatever recipe uses path, in order, as of now at the
-// leader. Use it to see a queue without a lock value. It is empty for a path that was
-// never used. It sends a read for each participant; participants that leave meanwhile are
-// not included.
+// leader. Use it to see a queue without a lock value. It sends a read for each
+// participant; those that leave meanwhile are not included.
 //
 // For a semaphore it returns the leases ("lease"), then the callers that wait for more
-// ("lock", never Holding); docs/semaphore.md says when a lease is taken for granted. If
-// recipes share a path, which they should not, each participant is judged among its own
-// kind. A kazoo Lock is a "lock", and is judged among mutexes, readers and writers (see
-// [WithNames]).
+// ("lock", never Holding); docs/semaphore.md says which leases are Holding. If recipes
+// share a path, each participant is judged among its own kind, and a kazoo Lock, a
+// "lock", among mutexes, readers and writers (see [WithNames]).
 func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error) {
 	const op = "inspect"
 	settings, err := build(conn, path, nil)

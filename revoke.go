@@ -19,11 +19,10 @@ var errNoMember = errors.New("this is not the path of a lock's znode; " +
 	"Participants and Inspect return those, such as …-lock-0000000007")
 
 // AttemptRevoke asks the participant whose znode is nodePath to release the lock, or to
-// stop waiting for it (Curator's Revoker.attemptRevoke). Whether it does is up to it: the
-// request is received if its lock is revocable ([InterProcessMutex.MakeRevocable]). The
-// data of the znode is lost. A missing znode is no error. A path whose name is not that
-// of a queue's znode (the name of a recipe, or of kazoo's Lock, and a sequence number) is
-// an error before anything is sent. AttemptRevoke survives an outage until ctx is done.
+// stop waiting for it (Curator's Revoker.attemptRevoke). Whether it does is up to it
+// ([InterProcessMutex.MakeRevocable]). The data of the znode is lost; a missing znode is
+// no error. A path whose name is not that of a queue's znode is an error before anything
+// is sent. AttemptRevoke survives an outage until ctx is done.
 func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	const op = "revoke"
 	if err := checkConn(conn); err != nil {

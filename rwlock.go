@@ -20,22 +20,20 @@ const (
 //
 // An owner that holds the write lock may acquire the read lock at once, with the write
 // lock's fencing token, and keeps it after it releases the write lock (a downgrade). The
-// reverse gives ErrUpgrade. An owner is the same on both sides; one that acquires both
-// for the first time on two goroutines at once can wait for itself.
-//
-// It is safe for concurrent use and needs no closing. A value may be made for each use,
-// but re-entry, downgrades and ErrUpgrade work only between the two sides of one value.
+// reverse gives ErrUpgrade. This, and re-entry, work only between the two sides of one
+// value. An owner is the same on both sides; one that acquires both for the first time on
+// two goroutines at once can wait for itself.
 type InterProcessReadWriteLock struct {
 	read  *ReadLock
 	write *WriteLock
 }
 
-// ReadLock is the shared side of an [InterProcessReadWriteLock]. It implements
-// InterProcessLock and has the methods of [InterProcessMutex].
+// ReadLock is the shared side of an InterProcessReadWriteLock, with the methods of
+// [InterProcessMutex].
 type ReadLock struct{ *sameMethods }
 
-// WriteLock is the exclusive side of an [InterProcessReadWriteLock]. It implements
-// InterProcessLock and has the methods of [InterProcessMutex].
+// WriteLock is the exclusive side of an InterProcessReadWriteLock, with the methods of
+// [InterProcessMutex].
 type WriteLock struct{ *sameMethods }
 
 // sameMethods is reentrant. By this name go doc does not list its methods again, which it
@@ -53,8 +51,7 @@ func (l *ReadLock) self() nativeLock { return l }
 // self implements nativeLock.
 func (l *WriteLock) self() nativeLock { return l }
 
-// NewInterProcessReadWriteLock returns the read/write lock at path, as
-// [NewInterProcessMutex] returns a mutex.
+// NewInterProcessReadWriteLock returns the read/write lock at path.
 func NewInterProcessReadWriteLock(
 	conn Conn, path string, opts ...Option,
 ) (*InterProcessReadWriteLock, error) {

@@ -25,11 +25,10 @@ const (
 
 // InterProcessSemaphoreV2 is Curator's counting semaphore across processes. Use it if up
 // to a maximum of holders may work at a time. It grants leases in the order in which they
-// were asked for. Leases belong to no owner: any caller that has one may release it. The
-// maximum is given to each value, which should agree, or shared through a znode. Leases
-// that are asked for together are granted together while others wait, so that two callers
-// cannot starve each other (in Curator they can). It is safe for concurrent use and needs
-// no closing. A value may be made for each use.
+// were asked for; several at once are granted together while others wait, so that two
+// callers cannot starve each other (in Curator they can). A lease belongs to no owner:
+// any caller that has it may release it. The maximum is given to each value, which should
+// agree, or shared through a znode.
 type InterProcessSemaphoreV2 struct {
 	conn   Conn
 	path   string
@@ -42,7 +41,7 @@ type InterProcessSemaphoreV2 struct {
 }
 
 // NewInterProcessSemaphoreV2 returns the semaphore at path with a fixed maximum, 1 or
-// more, as [NewInterProcessMutex] returns a mutex.
+// more.
 func NewInterProcessSemaphoreV2(
 	conn Conn, path string, maxLeases int, opts ...Option,
 ) (*InterProcessSemaphoreV2, error) {
@@ -59,8 +58,8 @@ func NewInterProcessSemaphoreV2(
 }
 
 // NewInterProcessSemaphoreV2Shared returns the semaphore at path with the maximum that
-// the znode countPath holds, as Curator's SharedCount keeps it; see [SetSharedCount]. A
-// higher maximum wakes waiters, a lower one takes no lease away from its holder.
+// the znode countPath holds ([SetSharedCount], or Curator's SharedCount). A higher
+// maximum wakes waiters, a lower one takes no lease away from its holder.
 func NewInterProcessSemaphoreV2Shared(
 	conn Conn, path, countPath string, opts ...Option,
 ) (*InterProcessSemaphoreV2, error) {
@@ -122,8 +121,8 @@ func (s *InterProcessSemaphoreV2) Acquire(ctx context.Context) (*Lease, error) {
 }
 
 // AcquireN waits for n leases, all or nothing. An n below 1 or above a fixed maximum is
-// an error. With a shared maximum it waits until that is n or more; until then it is not
-// in the queue and keeps no other caller waiting.
+// an error. While a shared maximum is below n, it waits outside the queue and delays
+// nobody.
 func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
 	return s.acquireWithin(ctx, n, limit{}, keepNothing)
 }
@@ -265,8 +264,7 @@ func (s *InterProcessSemaphoreV2) enterGate(
 }
 
 // ParticipantNodes returns the full paths of the leases that are in use, or about to be,
-// in the order in which they were asked for, as of now at the leader. A semaphore that
-// was never used has none.
+// in the order in which they were asked for, as of now at the leader.
 func (s *InterProcessSemaphoreV2) ParticipantNodes(
 	ctx context.Context,
 ) ([]string, error) {
@@ -305,7 +303,7 @@ func (s *InterProcessSemaphoreV2) beginReturning(
 	return beginJoined(ctx, begin)
 }
 
-// A Lease is one lease of a semaphore. It is safe for concurrent use.
+// A Lease is one lease of a semaphore.
 type Lease struct {
 	sem      *InterProcessSemaphoreV2
 	hold     *Hold
@@ -355,8 +353,7 @@ func (r leaseReleaser) beginRelease(
 	return r.beginReleaseOr(ctx, wrap("release", r.sem.path, errReleased))
 }
 
-// Data returns what the lease's znode holds: by default the address of the host that
-// acquired it.
+// Data returns what the lease's znode holds, by default its host's address.
 func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 	if err := usable("data of a lease", l.where(), ctx); err != nil {
 		return nil, err
@@ -373,9 +370,8 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 	return data, nil
 }
 
-// Hold returns the lease as a hold, always the same one. Use it for a ctx that ends with
-// the lease, and for transactions that succeed only while it lasts. Its Release is the
-// lease's, but returns ErrNotOwner if the lease was released before.
+// Hold returns the lease as a hold, always the same one, for Hold.Context and Hold.Multi.
+// Its Release is the lease's, but returns ErrNotOwner if the lease was released before.
 func (l *Lease) Hold() *Hold {
 	if l.hold == nil {
 		return new(Hold)

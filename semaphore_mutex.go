@@ -1,12 +1,9 @@
 package recipes
 
 // InterProcessSemaphoreMutex is Curator's mutex across processes that is not reentrant: a
-// semaphore with one lease. A second Acquire by the holder waits. Use it if the lock is
-// released by another caller than the one that acquired it: any caller may release it,
-// see [InterProcessSemaphoreMutex.Release].
-//
-// An InterProcessSemaphoreMutex is safe for concurrent use and needs no closing. A value
-// may be made for each use, but only the value that acquired the lock can release it.
+// semaphore with one lease. A second Acquire by the holder waits. Use it if another
+// caller than the one that acquired it may release it: any caller may, through the value
+// that acquired it (see Release).
 type InterProcessSemaphoreMutex struct {
 	*leaseLock
 }
@@ -16,8 +13,7 @@ var _ InterProcessLock = (*InterProcessSemaphoreMutex)(nil)
 // self implements nativeLock.
 func (l *InterProcessSemaphoreMutex) self() nativeLock { return l }
 
-// NewInterProcessSemaphoreMutex returns the mutex at path, as [NewInterProcessMutex]
-// does.
+// NewInterProcessSemaphoreMutex returns the mutex at path.
 func NewInterProcessSemaphoreMutex(
 	conn Conn, path string, opts ...Option,
 ) (*InterProcessSemaphoreMutex, error) {

@@ -70,13 +70,10 @@ func parseCount(data []byte) (int, error) {
 	return int(int32(binary.BigEndian.Uint32(data))), nil
 }
 
-// SetSharedCount creates or sets the znode that a shared maximum is read from. Acquire on
-// a semaphore without that znode fails with an error that wraps zk.ErrNoNode. A maximum
-// below 1 or above 2147483647, which is more than the znode can hold, is an error.
-// SetSharedCount survives an outage until ctx is done and is safe for concurrent use.
-//
-// WithACL sets the ACL of the znode and of the parents that are created; without it
-// anyone may change the maximum. An existing znode keeps its ACL. Any other option is an
+// SetSharedCount creates or sets the znode that a shared maximum, 1 to 2147483647, is
+// read from. Without that znode, Acquire fails with an error that wraps zk.ErrNoNode.
+// SetSharedCount survives an outage until ctx is done. WithACL sets the ACL of the znodes
+// that it creates; without it anyone may change the maximum. Any other option is an
 // error.
 func SetSharedCount(
 	ctx context.Context, conn Conn, countPath string, maximum int, opts ...Option,
