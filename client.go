@@ -37,10 +37,12 @@ const (
 var errClientClosed = fmt.Errorf(
 	"recipes: the client was closed: %w", zk.ErrConnectionClosed)
 
-// Client is a ZooKeeper session and a Conn whose paths are below the chroot of its
-// connect string. Like zk.Conn it keeps the session over lost connections and moves
-// between the servers. When the server expires the session, the Client goes on with a new
-// one; the ephemeral znodes of the old session, and thus its locks, are gone then.
+// Client is a ZooKeeper session, and a [Conn] and [SessionConn] whose paths are below the
+// chroot of its connect string; only in events and in Unwrap they are the server's. Like
+// zk.Conn it keeps the session over lost connections and moves between the servers. When
+// the server expires the session, the Client goes on with a new one; the ephemeral znodes
+// of the old session, and thus its locks, are gone then. If the chroot was deleted,
+// Create and CreateContainer recreate it as Connect does.
 //
 // Its calls return the errors of zk.Conn; after Close these match zk.ErrConnectionClosed.
 // They take no ctx: a call lasts until it is answered, the connection ends (when nothing
@@ -78,14 +80,11 @@ type Client struct {
 // leaves nothing behind.
 //
 // servers is a ZooKeeper connect string, "host1:2181,host2:2181/chroot". The default port
-// is 2181, and an IPv6 address is written in brackets. Names are looked up at each dial.
-// The chroot is optional. If it does not exist, Connect creates it and its parents,
+// is 2181. If the optional chroot does not exist, Connect creates it and its parents,
 // logged at Info, as persistent znodes, open to anyone unless [WithChrootACL] sets
-// another ACL.
-//
-// sessionTimeout is requested from the servers, which grant 2 to 20 ticks of 2 s by
-// default. It is how long the locks of a dead process remain; a hold survives an outage
-// of about half of it. If another one is granted, that is logged at Warn.
+// another ACL. sessionTimeout is requested from the servers, which grant 2 to 20 ticks of
+// 2 s by default. It is how long the locks of a dead process remain; a hold survives an
+// outage of about half of it.
 //
 // Permanent errors are returned at once: a malformed argument, a chroot that may not be
 // created (zk.ErrNoAuth), an authentication scheme that the server does not know
@@ -256,9 +255,9 @@ func (c *Client) over() error {
 // isZero tells of a client that Connect has not made.
 func (c *Client) isZero() bool { return c.closed == nil }
 
-// SessionTimeout returns the session timeout that the server granted at the last
-// handshake, for the life of the session. It can differ from the one requested, and can
-// change when the client moves to another server.
+// SessionTimeout returns what the server granted at the last handshake, for the life of
+// the session. It can differ from what was requested (then that is logged at Warn), and
+// change with the server.
 func (c *Client) SessionTimeout() time.Duration {
 	if c.isZero() {
 		return 0
@@ -266,9 +265,8 @@ func (c *Client) SessionTimeout() time.Duration {
 	return c.dialer.LastHandshake().Timeout
 }
 
-// Unwrap returns the zk.Conn underneath, for what Conn does not offer. Its paths are the
-// server's, above the chroot. Do not close it: waiters through the Client would not learn
-// of that.
+// Unwrap returns the zk.Conn underneath, for what Conn does not offer. Do not close it:
+// waiters through the Client would not learn of that.
 func (c *Client) Unwrap() *zk.Conn {
 	return c.zk
 }
@@ -314,7 +312,7 @@ func clientAwait(done <-chan struct{}) {
 }
 
 // LastHandshake implements SessionConn.
-func (c *Client) LastHandshake() (session int64, began time.Time) {
+func (c *connMethods) LastHandshake() (session int64, began time.Time) {
 	if c.isZero() {
 		return 0, time.Time{}
 	}
@@ -329,10 +327,10 @@ func (c *Client) createdAt(path string) (zxid int64) {
 }
 
 // ServerTick implements SessionConn with the value of WithClientServerTick.
-func (c *Client) ServerTick() time.Duration { return c.tick }
+func (c *connMethods) ServerTick() time.Duration { return c.tick }
 
 // OnClose implements SessionConn: Close calls f before it does anything else.
-func (c *Client) OnClose(f func()) (stop func()) {
+func (c *connMethods) OnClose(f func()) (stop func()) {
 	if c.isZero() {
 		return func() {}
 	}
@@ -478,9 +476,8 @@ func WithAuth(scheme string, auth []byte) ClientOption {
 }
 
 // WithChrootACL sets the ACL of the chroot and its parents if Connect or a later create
-// has to create them. Use it if not everybody may create or delete locks there: the
-// permission to delete a znode is one on its parent. Existing znodes keep their ACL.
-// Default: world:anyone. An empty list is an error.
+// has to create them; existing ones keep theirs. Use it if not everybody may create or
+// delete locks there. Default: world:anyone. An empty list is an error.
 func WithChrootACL(acl []zk.ACL) ClientOption {
 	acl = slices.Clone(acl)
 	return func(s *clientSettings) error {
@@ -517,12 +514,10 @@ func WithHostProvider(p zk.HostProvider) ClientOption {
 }
 
 // WithMaxReply sets the length in bytes of the longest reply that the client accepts,
-// from 4096 to math.MaxInt32; default 64 MiB. Raise it if a list of children or the data
-// of a znode is longer. Lower it if memory is scarce and the servers are not trusted: a
-// reply costs its length and, decoded, at most five times as much. If a longer reply is
-// announced, the client cuts the connection before it allocates memory for it, and logs
-// that at Warn. The call then fails with zk.ErrConnectionClosed, and would fail again.
-// See docs/operations.md for jute.maxbuffer.
+// from 4096 to math.MaxInt32; default 64 MiB. If a longer one is announced, the client
+// cuts the connection before it allocates memory for it, and logs that at Warn. The call
+// fails with zk.ErrConnectionClosed, and would fail again. docs/operations.md says when
+// to change it.
 func WithMaxReply(bytes int) ClientOption {
 	return func(s *clientSettings) error {
 		if bytes < clientLeastReply || bytes > math.MaxInt32 {
@@ -547,8 +542,8 @@ func WithClientServerTick(d time.Duration) ClientOption {
 }
 
 // WithClientLogger sets the client's logger. Sessions are logged at Info; lost
-// connections, expiry, failed attempts to connect, and a session timeout other than the
-// requested one at Warn; single steps at Debug. Default: nothing is logged.
+// connections, expiry, failed attempts to connect, and a session timeout other than
+// requested at Warn; single steps at Debug. Default: nothing is logged.
 func WithClientLogger(l *slog.Logger) ClientOption {
 	return func(s *clientSettings) error {
 		if l == nil {

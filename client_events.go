@@ -58,12 +58,10 @@ type SessionEvent struct {
 // WithClientObserver sets a function that is called with each change of the session, once
 // and in order, for metrics and logs: SessionConnected and SessionDisconnected in turn,
 // SessionExpired between the two if the session has ended, and finally SessionClosed. A
-// Connect that fails before there was a session reports nothing.
-//
-// The calls come one after the other from a separate goroutine. Close ends it and waits
-// at most two seconds for it, so f should be quick. f may call any method of the Client;
-// a Close by f itself takes these two seconds. If several Clients share f it must be safe
-// for concurrent use. A panic in f ends the process.
+// Connect that fails before there was a session reports nothing. A separate goroutine
+// makes the calls, one after the other; Close waits for it for at most two seconds. f may
+// call any method of the Client, and must be safe for concurrent use if several Clients
+// share it. A panic in f ends the process.
 func WithClientObserver(f func(SessionEvent)) ClientOption {
 	return func(s *clientSettings) error {
 		if f == nil {

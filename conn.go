@@ -8,19 +8,18 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Conn is the part of a ZooKeeper client that the recipes use. *zk.Conn and [Client]
-// satisfy it; so can a wrapper for tracing, a chroot or fault injection. It must be safe
-// for concurrent use and of a comparable type, such as a pointer, since it is a key of
-// the library's state, and its requests must reach the server in the order in which they
-// were made. A wrapper needs a method
+// Conn is the part of a ZooKeeper client that the recipes use, as *zk.Conn describes it.
+// *zk.Conn and [Client] satisfy it; so can a wrapper for tracing, a chroot or fault
+// injection. It must be safe for concurrent use and of a comparable type, such as a
+// pointer, and its requests must reach the server in the order in which they were made. A
+// wrapper needs a method
 //
 //	Unwrap() recipes.Conn
 //
 // through which the library finds a [SessionConn] and the method Multi for [Hold.Multi].
 // Without it, the session timeout is unknown. A wrapper that changes paths must be a
-// SessionConn itself, with its own Multi if one is used. Unless it is an [OrderedConn], a
-// contended acquire takes up to one list more. See docs/testing.md, also for how a
-// wrapper simulates an outage and a close.
+// SessionConn itself. Unless it is an [OrderedConn], a contended acquire takes up to one
+// list more. See docs/testing.md, also for how a wrapper simulates an outage and a close.
 type Conn interface {
 	Children(path string) ([]string, *zk.Stat, error)
 	Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
@@ -48,13 +47,12 @@ type SessionConn interface {
 	ServerTick() time.Duration
 	// LastHandshake returns the session that the last handshake began or resumed, and
 	// when that handshake began, not later than its first byte was sent: 0 and the zero
-	// time before the first. The ensemble's leader takes part in each handshake: the
-	// session lasts for at least one session timeout from then on.
+	// time before the first. The session lasts for at least one session timeout from then
+	// on, since the ensemble's leader takes part in each handshake.
 	LastHandshake() (session int64, began time.Time)
-	// OnClose calls f when the connection's owner closes it, before the session ends:
-	// what the session guards must not be relied on when others get it. f is quick and
-	// called at most once; at once, on another goroutine, if the connection is already
-	// closed. stop prevents a call that has not been made yet.
+	// OnClose calls f, once at most, when the connection's owner closes it, before the
+	// session ends; at once, on another goroutine, if it is closed already. f is quick.
+	// stop prevents a call that has not been made yet.
 	OnClose(f func()) (stop func())
 	// ServerPath returns path as the server sees it, with or without a chroot.
 	ServerPath(path string) string
@@ -62,9 +60,8 @@ type SessionConn interface {
 
 // OrderedConn is a wrapper that keeps the order of answers and events. Implement it if
 // the wrapper returns the event channels of its Conn as they are, and answers only after
-// its Conn has answered: contended locks then cost no more than without the wrapper. A
-// wrapper that passes events on through a goroutine, for example to change their paths,
-// cannot keep the order.
+// its Conn has answered: contended locks then cost no more than without it. A wrapper
+// that passes events on through a goroutine cannot keep the order.
 type OrderedConn interface {
 	Conn
 	// Unwrap returns the wrapped Conn. It must keep the order itself: a *zk.Conn, a

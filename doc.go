@@ -37,13 +37,4 @@
 // guarantees. [LeaderSelector] leads while a function runs, [LeaderLatch] until it is
 // closed. Other processes read the leader ([LeaderSelector.Leader]) or follow it
 // ([LeaderSelector.Leaders]).
-//
-// # Costs
-//
-// An uncontended lock takes a create, a list and a delete; Acquire waits for one round
-// trip. Re-entry sends no requests. A waiter watches its own znode and, if it belongs to
-// another process, its predecessor; it wakes only when one of them is deleted. A znode
-// that exists for longer than 20 ms takes a goroutine and one read with a watch on
-// itself. A connection with holders or waiters sends one sync every tenth of the session
-// timeout.
 package recipes

@@ -235,9 +235,9 @@ func (h *Hold) Err() error {
 
 // Context returns a child of parent that is cancelled, with Err as its cause, when the
 // lock is lost. Release does not cancel it. Call cancel when the work is complete, to
-// free resources. For this lock the ctx carries the hold's owner, as that of Do's fn
-// does, also after the release; for every other lock it stands for the same owner as
-// parent. The ctx of a lease or of a term carries no owner.
+// free resources. For this lock the ctx carries the hold's owner, also after the release;
+// for every other lock it carries parent's. That of a lease or of a term carries no
+// owner.
 func (h *Hold) Context(
 	parent context.Context,
 ) (ctx context.Context, cancel context.CancelFunc) {

@@ -53,15 +53,13 @@ func NewLeaderSelector(
 //     unless that is only the end of its ctx, and ErrLockLost if the leadership was lost.
 //   - If the leadership was lost, or if lead returned nil, the candidate rejoins at the
 //     tail. An error that lead returned after a loss is logged.
-//   - Any other error of lead ends Run, as does a permanent error of relinquishing. Run
-//     returns them joined.
+//   - Any other error of lead ends Run, as does a permanent error of relinquishing.
 //
 // Run never returns nil. To end it on Ctrl-C, pass the ctx of [signal.NotifyContext]; the
 // error of an orderly end matches context.Cause(ctx). Outages and expired sessions do not
-// end Run; permanent errors do, such as a closed connection or a missing permission. A
-// second Run at the same time returns an error. Afterwards the candidate has left, and
-// Run may be called again. If lead panics or calls runtime.Goexit, the leadership is
-// relinquished and the panic goes on.
+// end Run; permanent errors do, such as a closed connection, and a second Run at the same
+// time gets one. Afterwards the candidate has left, and Run may be called again. If lead
+// panics or calls runtime.Goexit, the leadership is relinquished and the panic goes on.
 func (s *LeaderSelector) Run(
 	ctx context.Context, lead func(ctx context.Context, term *Hold) error,
 ) error {

@@ -43,62 +43,52 @@ type settings struct {
 }
 
 // WithData sets the data of the lock znodes, for people and programs that read the queue.
-// Default: an address of this host, as in Curator. With path and ACL it can be nearly 1
-// MB, the default of the servers' jute.maxbuffer. A server with a lower limit cuts the
-// connection at the create, and Acquire fails after the fifth time in a row.
+// Default: an address of this host, as in Curator. Above the servers' jute.maxbuffer,
+// with path and ACL, Acquire fails after the fifth time that a server has cut the
+// connection; that is 1 MB by default.
 func WithData(data []byte) Option {
 	// not nil: the client would send a null, which Curator does not
 	data = append([]byte{}, data...)
 	return func(s *settings) { s.data = data }
 }
 
-// WithACL sets the ACL of the lock znodes and of the parents that are created. The
-// session needs CREATE, DELETE and READ on the parents, and READ on the znodes of all
-// participants. Default: all permissions for world:anyone. An empty list is an error.
-//
-// An existing parent keeps its ACL, and the permission to delete a znode is one on its
-// parent. If the parent grants CREATE, DELETE or ADMIN to somebody to whom acl does not,
-// the lock logs a warning (WithLogger), once for each value and parent, and goes on; see
-// docs/security.md.
+// WithACL sets the ACL of the lock znodes and of the parents that are created. Default:
+// all permissions for world:anyone. An empty list is an error. The session needs CREATE,
+// DELETE and READ on the parents, and READ on the znodes of all participants. If an
+// existing parent grants more to others, who can then delete the lock's znodes, the lock
+// logs a warning (WithLogger), once for each value and parent: see docs/security.md.
 func WithACL(acl []zk.ACL) Option {
 	acl = slices.Clone(acl)
 	return func(s *settings) { s.acl, s.restricted = acl, true }
 }
 
 // WithLogger sets the logger for what the lock does by itself: queue positions that were
-// lost, znodes that could not be deleted, an unknown session timeout. Default: nothing is
+// lost, znodes that could not be deleted, an unknown session timeout. If a list shows
+// another recipe's znodes at the path, that is a warning, once for each value: recipes
+// that do not see each other's znodes do not exclude each other. Default: nothing is
 // logged.
-//
-// The first list that shows another recipe's znodes at the path is a warning, once for
-// each value: recipes that do not see each other's znodes do not exclude each other. No
-// list is sent for that. So a semaphore, which lists two znodes below its path, does not
-// see a mutex there, but a mutex sees the semaphore.
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
 
 // WithSessionTimeout sets the session timeout that a plain *zk.Conn has negotiated, so
-// that Hold.Lost closes in time. A Client needs none. docs/guarantees.md says where to
-// find it. If in doubt, give less: too little loses locks early, too much notifies late.
-// Of several values for one connection the least counts.
+// that Hold.Lost closes in time. A Client needs none. If in doubt, give less: too little
+// loses locks early, too much notifies late. Of several values for one connection the
+// least counts.
 //
-// Without it, a lock is lost after a second without a response to a sync, and five syncs
-// are sent per second while anything is held or waited for; a disconnect that is fixed
-// within the second loses nothing. That is in time if the servers grant at least 3 s and
-// at least two ticks (see WithServerTick). By default they grant at least 4 s. Below 3 s
-// it must be set.
+// Without it, a second without a response loses a lock, and five syncs are sent per
+// second while anything is held or waited for. That is in time if the servers grant at
+// least 3 s (by default 4 s) and two ticks; below that it must be set. docs/guarantees.md
+// has more.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(s *settings) { s.sessionTimeout = &d }
 }
 
 // WithServerTick sets the servers' tickTime. Of several values for one connection the
-// longest counts. WithClientServerTick sets it for all uses of a Client.
-//
-// It is necessary if a session timeout can be below two ticks, because minSessionTimeout
-// was lowered; if ticks are longer than ten seconds; and if clients connect to observers
-// that follow a follower (observerMasterPort): then give twice the tickTime. Otherwise it
-// makes a lock survive longer outages if a session lasts for many ticks: without it, half
-// the session timeout, at most ten seconds, is assumed. If the session timeout is known,
-// Acquire fails if it is below 0.825 ticks, or below 1.5 × (tick/2 + 25 ms) if that is
-// more.
+// longest counts. Use it if a session timeout can be below two ticks, because
+// minSessionTimeout was lowered; if ticks are longer than ten seconds; or, with twice the
+// tickTime, if clients connect to observers that follow a follower (observerMasterPort).
+// Otherwise a lock survives longer outages with it if a session lasts for many ticks.
+// Acquire fails if the session timeout is known to be below 0.825 ticks, or below 1.5 ×
+// (tick/2 + 25 ms) if that is more.
 func WithServerTick(d time.Duration) Option {
 	return func(s *settings) { s.serverTick = &d }
 }
@@ -106,28 +96,20 @@ func WithServerTick(d time.Duration) Option {
 // WithObserver sets a function that is called with every step of every acquisition, for
 // metrics, logs and traces. ctx is that of the call that makes the step: of Acquire up to
 // EventAcquired, of Release after that, and at EventLost that of Acquire, without its
-// end. Steps of one acquisition are reported in order, one after the other; those of
-// several concurrently.
-//
-// The goroutine that makes the step calls f, so f must be quick and safe for concurrent
-// use. It may call the lock's methods, unless they wait for this acquisition. If f panics
-// or calls runtime.Goexit, that ends the call of Acquire or Release, and leaves no lock
-// held; at EventLost a panic ends the process. See docs/operations.md.
+// end. Steps of one acquisition are reported in order; those of several concurrently. The
+// goroutine that makes the step calls f, so f must be quick and safe for concurrent use.
+// docs/operations.md says which calls f may make, and what a panic ends.
 func WithObserver(f func(ctx context.Context, e Event)) Option {
 	return func(s *settings) { s.observer, s.observed = f, true }
 }
 
 // WithLossMargin makes Hold.Lost close d earlier than it must: nobody else holds the lock
 // within d of Lost. Use it if the work cannot stop at once. It applies when ZooKeeper is
-// unreachable and when WithMaxHold ends the hold. It does not apply if somebody deletes
-// the znode, an operator ends the session, this process closes the connection, or was
-// suspended for longer than d.
-//
-// It makes the outage that a hold survives, about half the session timeout, d shorter,
-// and can delay an Acquire on an idle connection: see docs/guarantees.md. Acquire fails
-// at once if 4 d exceeds the session timeout (with a long server tick a little earlier),
-// or if d exceeds 250 ms and the timeout is unknown. Default: none. A negative d is an
-// error.
+// unreachable and when WithMaxHold ends the hold, but not if somebody deletes the znode,
+// an operator ends the session, this process closes the connection, or was suspended for
+// longer than d. It makes the outage that a hold survives d shorter, and can delay an
+// Acquire on an idle connection: see docs/guarantees.md. Acquire fails at once if 4 d
+// exceeds the session timeout. Default: none. A negative d is an error.
 func WithLossMargin(d time.Duration) Option {
 	return func(s *settings) { s.lossMargin = d }
 }
@@ -135,12 +117,10 @@ func WithLossMargin(d time.Duration) Option {
 // WithMaxHold ends each hold after d. Use it so that a stuck owner cannot keep the lock
 // forever. Lost closes, Err and Release match ErrHoldExpired and ErrLockLost, and the
 // znode is deleted, after the loss margin if any. d counts from the grant, by the
-// monotonic clock, or the wall clock if that has moved further. Re-entry does not renew
-// it. Default: none. A d of 0 or less is an error.
-//
-// It stops nobody: an owner that ignores Lost may go on writing. Hold.Multi and stores
-// that check tokens reject it. A suspended process ends its hold when it resumes, or with
-// its session. For leases, multi locks and cached entries see docs/guarantees.md.
+// monotonic clock, or the wall clock if that has moved further; re-entry does not renew
+// it. It stops nobody: an owner that ignores Lost may go on writing, which Hold.Multi and
+// stores that check tokens reject. Default: none. A d of 0 or less is an error. See
+// docs/guarantees.md.
 func WithMaxHold(d time.Duration) Option {
 	return func(s *settings) { s.maxHold = &d }
 }
@@ -150,11 +130,8 @@ func WithMaxHold(d time.Duration) Option {
 // library that counts this library's znodes too, such as kazoo, by WithNames("__lock__"):
 // see docs/migrating.md. All processes on a path must do so; Curator cannot. On a
 // read/write lock such znodes count as writers. The other library's holds have only its
-// guarantees, and cannot be revoked.
-//
-// It may be given several times. A name that is empty, has a "/", or ends in one of this
-// library's own is an error. Semaphores and the semaphore mutex, whose leases no other
-// library counts, return an error for it. Default: none.
+// guarantees. A name that is empty, has a "/", or ends in one of this library's own is an
+// error. Semaphores do not accept names. Default: none.
 func WithNames(names ...string) Option {
 	names = slices.Clone(names)
 	return func(s *settings) { s.names = append(s.names, names...) }
@@ -163,15 +140,11 @@ func WithNames(names ...string) Option {
 // WithCaching makes all owners that use a lock through one connection share one queue
 // entry (a znode), and keeps it between uses. Use it if one process acquires the lock far
 // more often than others: an Acquire that finds the entry held and free, or gets it from
-// another owner of this process, sends no requests.
-//
-// An entry is kept unused for up to idle. Once others are known to wait, at most passes
-// more local hand-overs follow. Owners of one entry share Hold.Path and FencingToken.
-// Exclusion, re-entry, order between processes, and Lost are unchanged; docs/caching.md
-// has the rest.
-//
-// Mutexes, read/write locks and multi locks of mutexes accept it, semaphores and
-// elections do not. A negative idle or passes below 1 is an error.
+// another owner of this process, sends no requests. An entry is kept unused for up to
+// idle; once others are known to wait, at most passes more local hand-overs follow.
+// Owners of one entry share Hold.Path and FencingToken. Exclusion, re-entry, order
+// between processes, and Lost are unchanged: see docs/caching.md. Semaphores and
+// elections do not accept it. A negative idle or passes below 1 is an error.
 func WithCaching(idle time.Duration, passes int) Option {
 	return func(s *settings) {
 		s.keep = &lockcache.Policy{Idle: idle, MaxHandovers: passes}

@@ -18,8 +18,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
-// A Participant is a znode in a lock's queue. Of one that this session is not permitted
-// to read, only Node, Kind and Holding are known; Session is 0.
+// A Participant is a znode in a lock's queue. If this session may not read it, only Node,
+// Kind and Holding are known; Session is 0.
 type Participant struct {
 	Node     string    // its full path
 	Kind     string    // "lock", "read", "write", "lease" or "latch"
@@ -34,8 +34,7 @@ type Participant struct {
 // there is up to a megabyte for each.
 const dataKept = 4096
 
-// String returns all that there is to tell, with the session as the servers' logs have
-// it.
+// String returns all fields, with the session as in the servers' logs.
 func (p Participant) String() string {
 	state := "waiting"
 	if p.Holding {

@@ -130,8 +130,7 @@ func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease
 // AcquireTimeout is AcquireN that waits at most timeout. It returns (nil, nil) if the
 // time ran out while too few leases were free or others were ahead, and ErrUnavailable as
 // InterProcessLock.AcquireTimeout does. A timeout of 0 or less does not wait for leases
-// to be returned, and at most a second for ZooKeeper and for others that are being
-// granted leases.
+// to be returned, and at most a second for the rest.
 func (s *InterProcessSemaphoreV2) AcquireTimeout(
 	ctx context.Context, n int, timeout time.Duration,
 ) ([]*Lease, error) {
