@@ -40,15 +40,13 @@ var errClientClosed = fmt.Errorf(
 // Client is a ZooKeeper session, and a [Conn] and [SessionConn] whose paths are below the
 // chroot of its connect string; only in events and in Unwrap they are the server's. Like
 // zk.Conn it keeps the session over lost connections and moves between the servers. When
-// the server expires the session, the Client goes on with a new one; the ephemeral znodes
-// of the old session, and thus its locks, are gone then. If the chroot was deleted,
-// Create and CreateContainer recreate it as Connect does.
-//
-// Its calls return the errors of zk.Conn; after Close these match zk.ErrConnectionClosed.
-// They take no ctx: a call lasts until it is answered, the connection ends (when nothing
-// arrives for two thirds of the session timeout), or a round of attempts to connect has
-// failed. A server that answers only pings can delay it without a bound; the ctx of a
-// lock's Acquire or Release bounds it all the same.
+// the server expires the session, it goes on with a new one; the ephemeral znodes of the
+// old session, and thus its locks, are gone then. Its calls return the errors of zk.Conn;
+// after Close these match zk.ErrConnectionClosed. They take no ctx: a call lasts until it
+// is answered, the connection ends (when nothing arrives for two thirds of the session
+// timeout), or a round of attempts to connect has failed. A server that answers only
+// pings can delay it without a bound; the ctx of a lock's Acquire or Release bounds it
+// all the same.
 type Client struct {
 	zk     *zk.Conn
 	dialer *dial.Dialer
@@ -77,7 +75,10 @@ type Client struct {
 // Connect opens a session, and returns when it is established and the credentials are
 // sent. ctx bounds only Connect, not the life of the Client. If ctx is done first, the
 // error wraps its cause and says why no server could be used so far. A Connect that fails
-// leaves nothing behind.
+// leaves nothing behind. Permanent errors are returned at once: a malformed argument, a
+// chroot that may not be created (zk.ErrNoAuth), an authentication scheme that the server
+// does not know (zk.ErrAuthFailed), and, once each server in turn has failed so, invalid
+// certificates and servers that do not talk TLS or ZooKeeper.
 //
 // servers is a ZooKeeper connect string, "host1:2181,host2:2181/chroot". The default port
 // is 2181. If the optional chroot does not exist, Connect creates it and its parents,
@@ -85,11 +86,6 @@ type Client struct {
 // another ACL. sessionTimeout is requested from the servers, which grant 2 to 20 ticks of
 // 2 s by default. It is how long the locks of a dead process remain; a hold survives an
 // outage of about half of it.
-//
-// Permanent errors are returned at once: a malformed argument, a chroot that may not be
-// created (zk.ErrNoAuth), an authentication scheme that the server does not know
-// (zk.ErrAuthFailed). So are invalid certificates, and servers that do not talk TLS or
-// ZooKeeper, once each server in turn has failed so.
 func Connect(
 	ctx context.Context, servers string, sessionTimeout time.Duration,
 	opts ...ClientOption,
@@ -275,7 +271,7 @@ func (c *Client) Unwrap() *zk.Conn {
 // this client are lost, and waiting calls return at once. If no server answers within
 // about a second, the session ends with its timeout. When Close returns, after about two
 // seconds at worst, the client's goroutines have ended, unless a custom dialer or log
-// handler keeps one busy. Further and concurrent calls return when the client is closed.
+// handler keeps one busy. It may be called again, concurrently too.
 func (c *Client) Close() {
 	if c.isZero() {
 		return
@@ -312,7 +308,7 @@ func clientAwait(done <-chan struct{}) {
 }
 
 // LastHandshake implements SessionConn.
-func (c *connMethods) LastHandshake() (session int64, began time.Time) {
+func (c *asConn) LastHandshake() (session int64, began time.Time) {
 	if c.isZero() {
 		return 0, time.Time{}
 	}
@@ -327,10 +323,10 @@ func (c *Client) createdAt(path string) (zxid int64) {
 }
 
 // ServerTick implements SessionConn with the value of WithClientServerTick.
-func (c *connMethods) ServerTick() time.Duration { return c.tick }
+func (c *asConn) ServerTick() time.Duration { return c.tick }
 
 // OnClose implements SessionConn: Close calls f before it does anything else.
-func (c *connMethods) OnClose(f func()) (stop func()) {
+func (c *asConn) OnClose(f func()) (stop func()) {
 	if c.isZero() {
 		return func() {}
 	}

@@ -13,9 +13,9 @@ import (
 
 var _ SessionConn = (*Client)(nil)
 
-// connMethods is Client as the receiver of what Conn and SessionConn describe already. By
-// this name go doc does not list these methods again.
-type connMethods = Client
+// asConn is Client as the receiver of what Conn and SessionConn describe already. By this
+// name go doc does not list these methods again.
+type asConn = Client
 
 // chrootCreate creates path and its parents where they are missing, and tells whether
 // path was. It asks first: a server refuses to create in a parent that it protects, also
@@ -56,7 +56,7 @@ func (c *Client) makeChroot(unsure *bool) error {
 }
 
 // ServerPath implements SessionConn: path below the chroot, "/" being the chroot itself.
-func (c *connMethods) ServerPath(path string) string {
+func (c *asConn) ServerPath(path string) string {
 	return zkpath.Join(c.chroot, path)
 }
 
@@ -96,7 +96,7 @@ func (c *Client) clientPath(path string) string {
 }
 
 // Children returns the names of the children of path.
-func (c *connMethods) Children(path string) ([]string, *zk.Stat, error) {
+func (c *asConn) Children(path string) ([]string, *zk.Stat, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return nil, nil, err
@@ -106,7 +106,7 @@ func (c *connMethods) Children(path string) ([]string, *zk.Stat, error) {
 
 // ChildrenW is Children with a watch for the next change of the list. The event's Path is
 // the server's, with the chroot.
-func (c *connMethods) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+func (c *asConn) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return nil, nil, nil, err
@@ -117,7 +117,7 @@ func (c *connMethods) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Even
 // Create creates a znode and returns its path, which for a sequential znode ends in the
 // number that the server assigned. If the parent is the chroot, and it was deleted
 // meanwhile, Create and CreateContainer recreate it as Connect does.
-func (c *connMethods) Create(
+func (c *asConn) Create(
 	path string, data []byte, flags int32, acl []zk.ACL,
 ) (string, error) {
 	server, err := c.locateNew(path, flags)
@@ -131,7 +131,7 @@ func (c *connMethods) Create(
 
 // CreateContainer creates a container znode, which the server deletes some time after its
 // last child. flags must be zk.FlagContainer.
-func (c *connMethods) CreateContainer(
+func (c *asConn) CreateContainer(
 	path string, data []byte, flags int32, acl []zk.ACL,
 ) (string, error) {
 	server, err := c.locate(path)
@@ -172,7 +172,7 @@ func (c *Client) create(path string, once func() (string, error)) (string, error
 }
 
 // Delete deletes a znode if it has this version; -1 means any version.
-func (c *connMethods) Delete(path string, version int32) error {
+func (c *asConn) Delete(path string, version int32) error {
 	path, err := c.locate(path)
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func (c *connMethods) Delete(path string, version int32) error {
 }
 
 // Get returns the data of path.
-func (c *connMethods) Get(path string) ([]byte, *zk.Stat, error) {
+func (c *asConn) Get(path string) ([]byte, *zk.Stat, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return nil, nil, err
@@ -191,7 +191,7 @@ func (c *connMethods) Get(path string) ([]byte, *zk.Stat, error) {
 
 // GetW is Get with a watch for the next change of the data or the deletion of the znode.
 // The event's Path is the server's, with the chroot.
-func (c *connMethods) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+func (c *asConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return nil, nil, nil, err
@@ -200,7 +200,7 @@ func (c *connMethods) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, erro
 }
 
 // Set replaces the data of a znode if it has this version; -1 means any version.
-func (c *connMethods) Set(path string, data []byte, version int32) (*zk.Stat, error) {
+func (c *asConn) Set(path string, data []byte, version int32) (*zk.Stat, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func (c *connMethods) Set(path string, data []byte, version int32) (*zk.Stat, er
 
 // Sync makes the client's server catch up with the leader, so that later reads see what
 // was written before.
-func (c *connMethods) Sync(path string) (string, error) {
+func (c *asConn) Sync(path string) (string, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return "", err
@@ -223,7 +223,7 @@ func (c *connMethods) Sync(path string) (string, error) {
 }
 
 // SessionID returns the id of the current session, 0 if there is none.
-func (c *connMethods) SessionID() int64 {
+func (c *asConn) SessionID() int64 {
 	if c.isZero() {
 		return 0
 	}
@@ -232,7 +232,7 @@ func (c *connMethods) SessionID() int64 {
 
 // State returns the state of the connection. Only zk.StateHasSession means that a server
 // answered.
-func (c *connMethods) State() zk.State {
+func (c *asConn) State() zk.State {
 	if c.isZero() {
 		return zk.StateDisconnected
 	}

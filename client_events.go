@@ -14,19 +14,13 @@ import (
 // A SessionEventKind is a change of a Client's session.
 type SessionEventKind int
 
-// The changes, in the order in which they come.
+// The changes. The client learns of an expiry when it is connected again: SessionExpired
+// comes after a SessionDisconnected and before a SessionConnected with a new session.
 const (
-	// SessionConnected: the client is connected, with a new session or the former one.
-	SessionConnected SessionEventKind = iota + 1
-	// SessionDisconnected: the connection is lost; the client looks for a server while
-	// the session lasts.
-	SessionDisconnected
-	// SessionExpired: the session has ended, and with it all locks. The client learns of
-	// it when it is connected again: after a SessionDisconnected, and before a
-	// SessionConnected with a new session.
-	SessionExpired
-	// SessionClosed: Close was called. No event follows.
-	SessionClosed
+	SessionConnected    SessionEventKind = iota + 1 // with a new session, or the former one
+	SessionDisconnected                             // the session lasts for its timeout
+	SessionExpired                                  // the session has ended, and all locks
+	SessionClosed                                   // Close was called; it is the last
 )
 
 // String returns the kind in words.
@@ -57,11 +51,10 @@ type SessionEvent struct {
 
 // WithClientObserver sets a function that is called with each change of the session, once
 // and in order, for metrics and logs: SessionConnected and SessionDisconnected in turn,
-// SessionExpired between the two if the session has ended, and finally SessionClosed. A
-// Connect that fails before there was a session reports nothing. A separate goroutine
-// makes the calls, one after the other; Close waits for it for at most two seconds. f may
-// call any method of the Client, and must be safe for concurrent use if several Clients
-// share it. A panic in f ends the process.
+// SessionExpired between the two if the session has ended, finally SessionClosed. A
+// separate goroutine makes the calls; Close waits for it for at most two seconds. f may
+// call any method of the Client, and must be safe for concurrent use if Clients share it.
+// A panic in f ends the process.
 func WithClientObserver(f func(SessionEvent)) ClientOption {
 	return func(s *clientSettings) error {
 		if f == nil {

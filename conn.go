@@ -8,18 +8,13 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Conn is the part of a ZooKeeper client that the recipes use, as *zk.Conn describes it.
-// *zk.Conn and [Client] satisfy it; so can a wrapper for tracing, a chroot or fault
-// injection. It must be safe for concurrent use and of a comparable type, such as a
-// pointer, and its requests must reach the server in the order in which they were made. A
-// wrapper needs a method
-//
-//	Unwrap() recipes.Conn
-//
-// through which the library finds a [SessionConn] and the method Multi for [Hold.Multi].
-// Without it, the session timeout is unknown. A wrapper that changes paths must be a
-// SessionConn itself. Unless it is an [OrderedConn], a contended acquire takes up to one
-// list more. See docs/testing.md, also for how a wrapper simulates an outage and a close.
+// Conn is the part of *zk.Conn that the recipes use. [Client] satisfies it too; so can a
+// wrapper for tracing, a chroot or fault injection. It must be safe for concurrent use
+// and of a comparable type, such as a pointer, and its requests must reach the server in
+// the order in which they were made. A wrapper should have a method Unwrap()
+// recipes.Conn, which leads to a [SessionConn] and to Multi for [Hold.Multi]; without it,
+// the session timeout is unknown. A wrapper that changes paths must be a SessionConn
+// itself. See docs/testing.md, also for how a wrapper simulates an outage and a close.
 type Conn interface {
 	Children(path string) ([]string, *zk.Stat, error)
 	Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
@@ -35,16 +30,13 @@ type Conn interface {
 }
 
 // SessionConn is a Conn that reports what it knows of its session, so that holders are
-// notified of a loss in time. A [Client] is one. For a Conn that neither is nor wraps
-// one, see [WithSessionTimeout]. Its methods send no requests and are safe for concurrent
-// use.
+// notified of a loss in time. A [Client] is one; for other connections see
+// [WithSessionTimeout]. Its methods send no requests and are safe for concurrent use.
 type SessionConn interface {
 	Conn
-	// SessionTimeout returns the session timeout that the server granted at the last
-	// handshake, 0 before the first.
-	SessionTimeout() time.Duration
-	// ServerTick returns the servers' tickTime, 0 if unknown; see WithServerTick.
-	ServerTick() time.Duration
+	SessionTimeout() time.Duration // granted at the last handshake, 0 before the first
+	ServerTick() time.Duration     // the servers' tickTime, 0 if unknown; see WithServerTick
+	ServerPath(path string) string // path as the server sees it, below a chroot if any
 	// LastHandshake returns the session that the last handshake began or resumed, and
 	// when that handshake began, not later than its first byte was sent: 0 and the zero
 	// time before the first. The session lasts for at least one session timeout from then
@@ -54,22 +46,17 @@ type SessionConn interface {
 	// session ends; at once, on another goroutine, if it is closed already. f is quick.
 	// stop prevents a call that has not been made yet.
 	OnClose(f func()) (stop func())
-	// ServerPath returns path as the server sees it, with or without a chroot.
-	ServerPath(path string) string
 }
 
-// OrderedConn is a wrapper that keeps the order of answers and events. Implement it if
-// the wrapper returns the event channels of its Conn as they are, and answers only after
-// its Conn has answered: contended locks then cost no more than without it. A wrapper
-// that passes events on through a goroutine cannot keep the order.
+// OrderedConn is a wrapper that keeps the order of answers and events: it returns the
+// event channels of its Conn as they are, and answers only after its Conn has answered.
+// With any other wrapper a contended acquire takes up to one list more. Passing events on
+// through a goroutine breaks the order.
 type OrderedConn interface {
 	Conn
-	// Unwrap returns the wrapped Conn. It must keep the order itself: a *zk.Conn, a
-	// Client or an OrderedConn.
-	Unwrap() Conn
-	// KeepsOrder returns the receiver. A type that embeds the wrapper inherits this
-	// method, but not the promise, since KeepsOrder then returns something other than the
-	// embedding value.
+	Unwrap() Conn // the wrapped Conn: a *zk.Conn, a Client or an OrderedConn
+	// KeepsOrder returns the receiver. A type that embeds the wrapper inherits the method,
+	// but not the promise: KeepsOrder then returns another value than the embedding one.
 	KeepsOrder() Conn
 }
 

@@ -15,8 +15,8 @@ type doSettings struct {
 	within  time.Duration
 }
 
-// WaitAtMost limits the wait of Do and Acquire, as AcquireTimeout does: a d of 0 or less
-// is a single attempt. The last one given counts.
+// WaitAtMost limits the wait of Do and Acquire to d; 0 or less is a single attempt, as in
+// AcquireTimeout. The last one given counts.
 func WaitAtMost(d time.Duration) DoOption {
 	return func(s *doSettings) { s.bounded, s.within = true, d }
 }
@@ -50,15 +50,14 @@ func newDoSettings(
 // no longer be relied on. fn should then return context.Cause(ctx), which is that loss;
 // ctx.Err() is only "context canceled". Goroutines that fn starts with its ctx act as the
 // owner that called Do, for this lock, the other side of a read/write lock, and the
-// members of a multi lock. For every other lock each is its own owner, unless ctx carried
-// one before ([WithOwner]). They must end before fn returns, or they still act as that
-// owner.
+// members of a multi lock. They must end before fn returns. For every other lock each is
+// its own owner, unless ctx carried one before ([WithOwner]).
 //
 // Do returns fn's error joined with Release's, so that no loss is hidden; it waits for
 // the answer to the release as long as ctx lasts. If the time of [WaitAtMost] runs out,
-// fn has not run and the error matches ErrBusy if others were ahead, or ErrUnavailable if
+// fn has not run; the error matches ErrBusy if others were ahead, or ErrUnavailable if
 // ZooKeeper could not be reached. ErrNotOwner means that another caller released this
-// hold, as anyone may with a semaphore mutex; Do leaves the next owner's hold alone.
+// hold, as anyone may with a semaphore mutex.
 func Do(
 	ctx context.Context, lock InterProcessLock,
 	fn func(ctx context.Context, hold *Hold) error, opts ...DoOption,
@@ -151,12 +150,11 @@ func without(err, loss error) error {
 // goroutine. Use it if the work does not fit into one function; otherwise use [Do], which
 // cannot forget the release. Stop the work when the ctx of [Hold.Context] is done: the
 // lock is lost then. Errors are as for Do; with one the hold is nil and nothing is held.
-//
 // Each call is an owner of its own: a second call waits for the first, even on the same
 // goroutine. If ctx carries an owner for the lock (from WithOwner, Do or Hold.Context),
 // the call is that owner's: it re-enters a reentrant lock and returns the same hold.
-// Methods that find their owner in a ctx, such as IsOwned and Release, need the ctx of
-// Hold.Context. docs/mutex.md has more, also about custom locks.
+// Methods that find their owner in a ctx, such as IsOwned, need the ctx of Hold.Context.
+// See docs/mutex.md, also for custom locks.
 func Acquire(
 	ctx context.Context, lock InterProcessLock, opts ...DoOption,
 ) (*Hold, error) {

@@ -6,7 +6,9 @@
 // # Guarantees
 //
 // At most one owner holds an exclusive lock, for as long as the ZooKeeper session behind
-// the hold lasts. Owners acquire a lock in the order in which they joined its queue.
+// the hold lasts. Owners acquire a lock in the order in which they joined its queue. An
+// election is a lock whose owner is a candidate; a term is a [Hold], with the same
+// guarantees.
 //
 // In an outage, [Hold.Lost] closes before the ensemble can grant the lock to another
 // owner, provided that this process is running. If somebody deletes the znode or ends the
@@ -25,16 +27,8 @@
 // ctx carries the owner ([WithOwner]); without one, the owner is the calling goroutine
 // (in Curator, the thread). The same owner re-enters a reentrant lock; another owner
 // queues, even through the same Go value. Re-entry is per value: an owner that acquires
-// the same path through a second value waits for itself. [Do] shares its owner with the
-// goroutines of fn for its own lock only. Each call of [Acquire] is an owner of its own.
+// the same path through a second value waits for itself.
 //
-// Locks, semaphores and selectors need no closing, and a value may be made for each use.
-// All of these are safe for concurrent use, and so are Client, Hold, Lease and LeaderLatch.
-//
-// # Elections
-//
-// An election is a lock whose owner is a candidate. A term is a [Hold], with the same
-// guarantees. [LeaderSelector] leads while a function runs, [LeaderLatch] until it is
-// closed. Other processes read the leader ([LeaderSelector.Leader]) or follow it
-// ([LeaderSelector.Leaders]).
+// All locks, Client, Hold, Lease and the elections are safe for concurrent use. Locks and
+// LeaderSelector need no closing, and a value may be made for each use.
 package recipes

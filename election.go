@@ -132,13 +132,11 @@ func (e *election) lookAtHead(
 
 // Leaders yields the current leader, as Leader returns it, and again each time that
 // another candidate leads or its znode's data changes; while nobody leads, the zero
-// Participant, whose Node is "". It blocks between changes; those that come faster than
-// they can be read are merged: the last value is eventually true, but not every leader is
-// seen. A leader that steps down while others wait is followed directly by the next.
-//
-// It watches only the leader's znode, so candidates behind it wake nobody; a change costs
-// three requests. Otherwise the loop behaves as that of
-// [InterProcessMutex.WatchParticipants].
+// Participant, whose Node is "". Changes that come faster than they can be read are
+// merged: the last value is eventually true, but not every leader is seen. A leader that
+// steps down while others wait is followed directly by the next. It watches only the
+// leader's znode, so candidates behind it wake nobody; a change costs three requests.
+// Otherwise the loop is as that of [InterProcessMutex.WatchParticipants].
 func (e *election) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
 	return func(yield func(Participant, error) bool) {
 		if err := usable("leaders of", e.where(), ctx); err != nil {

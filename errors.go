@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
-// The errors that callers act on. What ends a hold matches ErrLockLost and exactly one
+// The errors that callers act on. That of a lost hold matches ErrLockLost and exactly one
 // cause: ErrSessionEnded, ErrOutOfTouch, ErrNodeDeleted, ErrHoldExpired, or, if this
 // process closed the connection, zk.ErrConnectionClosed.
 var (
@@ -21,26 +21,23 @@ var (
 	// ErrLockLost: a hold ended under its owner. Work that the lock protected may have
 	// overlapped with another holder's.
 	ErrLockLost = errors.New("the lock was lost")
-	// ErrSessionEnded: the session behind a hold has ended: the connection has another
-	// one, or none.
+	// ErrSessionEnded: the hold's session has ended; the connection has another or none.
 	ErrSessionEnded error
-	// ErrOutOfTouch: no confirmation by the servers that the session lives came in time,
-	// or the session timeout turned out to be too short for their tick. Whether the
-	// session has ended is unknown.
+	// ErrOutOfTouch: the servers did not confirm in time that the session lives, or its
+	// timeout turned out to be too short for their tick. Whether it has ended is unknown.
 	ErrOutOfTouch error
-	// ErrNodeDeleted: the znode behind a hold was deleted: by somebody, or by the servers
-	// as they ended the session, if this process learned of it so.
+	// ErrNodeDeleted: the hold's znode was deleted: by somebody, or by the servers as they
+	// ended the session, if this process learned of it so.
 	ErrNodeDeleted error
 	// ErrHoldExpired: the hold reached the limit set by WithMaxHold.
 	ErrHoldExpired error
 	// ErrBusy: the time of WaitAtMost ran out while others were ahead. The text says how
 	// many, and behind which znode the caller stood.
 	ErrBusy = errors.New("lock is busy: others are ahead")
-	// ErrUpgrade: a read lock's holder asked for the write lock, and would wait for itself
-	// forever.
-	ErrUpgrade = errors.New(
-		"a read lock cannot be upgraded to a write lock; release the read lock first")
-	// ErrUnavailable: a wait ended, or a single attempt failed, and ZooKeeper could not be
+	// ErrUpgrade: the holder of a read lock, which would wait for itself forever, asked
+	// for the write lock.
+	ErrUpgrade = errors.New("a read lock cannot be upgraded; release it first")
+	// ErrUnavailable: a wait ended or a single attempt failed, and ZooKeeper could not be
 	// reached, so that the state of the lock is unknown. The text says since when.
 	ErrUnavailable error
 )

@@ -11,22 +11,15 @@ import (
 type EventKind int
 
 // The steps. Every acquisition ends in EventTimedOut, EventFailed, EventReleased or
-// EventLost. Re-entries and their releases are no steps. Leases that are acquired
-// together are reported one by one. For a gauge of holds see docs/operations.md.
+// EventLost. Re-entries are no steps. Leases that are acquired together are reported one
+// by one. docs/operations.md has the details, and a gauge of holds.
 const (
-	// EventQueued: the caller has joined the queue; again if it had to rejoin. It is not
-	// reported if the queue was not seen, or if a cached entry was found free.
-	EventQueued EventKind = iota + 1
-	// EventAcquired: the lock is held.
-	EventAcquired
-	// EventTimedOut: AcquireTimeout gave up.
-	EventTimedOut
-	// EventFailed: ctx was done, or ZooKeeper returned an error.
-	EventFailed
-	// EventReleased: the owner has released the lock.
-	EventReleased
-	// EventLost: the hold was lost. It can follow an unconfirmed EventReleased.
-	EventLost
+	EventQueued   EventKind = iota + 1 // the caller has joined the queue, or rejoined it
+	EventAcquired                      // the lock is held
+	EventTimedOut                      // the timeout ran out
+	EventFailed                        // ctx was done, or ZooKeeper returned an error
+	EventReleased                      // the owner has released the lock
+	EventLost                          // the hold was lost, maybe during its release
 )
 
 // String returns the kind in words.
@@ -53,8 +46,7 @@ type Event struct {
 	Kind EventKind
 	// The same, never 0, in all events of one acquisition, and in no others of this
 	// process. An acquisition is one call of Acquire, AcquireTimeout or AcquireN, with its
-	// rejoins, its release or its loss; see docs/operations.md for multi locks, leases,
-	// cached entries and terms.
+	// rejoins and its release or loss. docs/operations.md has the details.
 	ID uint64
 	// "mutex", "read lock", "write lock", "semaphore", "semaphore mutex", "leader
 	// selector" or "leader latch"

@@ -18,7 +18,7 @@ import (
 // A Hold is one acquisition of a lock, from the grant to its release or loss; re-entries
 // share it. It remains readable after that. A nil Hold, which a lock's method Hold
 // returns to a caller that does not hold it, and the zero Hold were never acquired: Lost
-// is closed, Err matches ErrNotOwner, the path is "" and the fencing token 0.
+// is closed, Err matches ErrNotOwner, Path is "" and FencingToken 0.
 type Hold struct {
 	path       string
 	serverPath string
@@ -175,15 +175,12 @@ func (h *Hold) Path() string {
 
 // FencingToken returns a number that grows with every later holder of the lock; only
 // owners of one cached entry ([WithCaching]) share it. Use it to keep out former holders:
-// send it with each write, and let the store reject a token lower than one it has seen. A
-// store that readers or leases share must not: concurrent holders do not fence each
-// other.
-//
-// It is a zxid, from the czxid of this hold's znode to below that of every znode that
-// joins later. So it grows even if the lock's path is recreated, and compares with the
-// czxid of a Java holder's znode. A multi lock's hold has the greatest token of its
-// members, comparable only with multi locks of the same members; see
-// [InterProcessMultiLock.Holds].
+// send it with each write, and let the store reject a token lower than one it has seen,
+// unless concurrent holders (readers, leases) write to it. It is a zxid, at least the
+// czxid of this hold's znode and below that of every znode that joins later. So it grows
+// even if the lock's path is recreated, and compares with the czxid of a Java holder's
+// znode. A multi lock's hold has the greatest token of its members, comparable only with
+// multi locks of the same members; see [InterProcessMultiLock.Holds].
 func (h *Hold) FencingToken() int64 {
 	if h == nil {
 		return 0
@@ -195,13 +192,11 @@ func (h *Hold) FencingToken() int64 {
 // it to stop the protected work. It closes at once when the session is known to have
 // ended, the znode was deleted or the connection was closed. Otherwise it closes before
 // the server can end the session for lack of contact, with at least a twentieth of the
-// session timeout left for clock differences and the notification, if sessions last two
-// server ticks or more ([WithServerTick]).
-//
-// WithLossMargin closes it that much earlier, WithMaxHold when the hold has lasted that
-// long. Release closes it only if the lock turns out to be lost. Time is the monotonic
-// clock, or the wall clock if that has moved further: a process or machine that was
-// suspended finds out just after it resumes.
+// session timeout left for clock differences and the notification. This assumes sessions
+// of at least two server ticks; see [WithServerTick]. WithLossMargin closes it that much
+// earlier, WithMaxHold when the hold has lasted that long; Release only if the lock turns
+// out to be lost. Time is the monotonic clock, or the wall clock if that has moved
+// further: a process or machine that was suspended finds out just after it resumes.
 func (h *Hold) Lost() <-chan struct{} {
 	if h.isZero() {
 		return over.Done()
@@ -234,13 +229,10 @@ func (h *Hold) Err() error {
 }
 
 // Context returns a child of parent that is cancelled, with Err as its cause, when the
-// lock is lost. Release does not cancel it. Call cancel when the work is complete, to
-// free resources. For this lock the ctx carries the hold's owner, also after the release;
-// for every other lock it carries parent's. That of a lease or of a term carries no
-// owner.
-func (h *Hold) Context(
-	parent context.Context,
-) (ctx context.Context, cancel context.CancelFunc) {
+// lock is lost, not when it is released. Call cancel when the work is complete. For this
+// lock the ctx carries the hold's owner, also after the release; for every other lock it
+// carries parent's. That of a lease or of a term carries no owner.
+func (h *Hold) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	if parent == nil {
 		parent = context.Background()
 	}
@@ -263,9 +255,9 @@ func (h *Hold) Context(
 
 // Check returns an operation that succeeds only while the lock is held, to put first in
 // your own transaction; Multi does so by itself. Its path is the server's: with a chroot,
-// use Client.Unwrap. Learn the outcome before Release: from then on the next owner in
-// this process has the lock, and the check passes until the znode is deleted, or while it
-// is cached. After WithMaxHold has ended the hold it never succeeds.
+// use Client.Unwrap. Learn the outcome before Release: after it the next owner in this
+// process has the lock, while the check passes until the znode is deleted, or as long as
+// it is cached. After WithMaxHold has ended the hold it never succeeds.
 func (h *Hold) Check() *zk.CheckVersionRequest {
 	switch {
 	case h == nil:

@@ -8,12 +8,11 @@ import (
 
 // LeaderLatch is Curator's election of the same name: a candidate that leads keeps the
 // leadership until it is closed or loses it. Use it if the leadership should outlast a
-// function. All values for one path, in Go or Java, are candidates of one election, whose
-// path no LeaderSelector must share. At most one candidate leads, in the same sense as
-// for [LeaderSelector], whose methods Leader, Leaders and Participants it has too. Unlike
-// Curator's, it does not rejoin by itself after a loss: stop what was done as the leader,
-// then call Await again. Close it when it is no longer needed: while it leads, no other
-// candidate can.
+// function. All values for one path, in Go or Java, are candidates of one election; no
+// [LeaderSelector], whose promises and methods Leader, Leaders and Participants it has,
+// must share the path. Unlike Curator's, it does not rejoin by itself after a loss: stop
+// what was done as the leader, then call Await again. Close it when it is no longer
+// needed: while it leads, no other candidate can.
 type LeaderLatch struct {
 	*sameElection
 
@@ -47,12 +46,10 @@ func NewLeaderLatch(conn Conn, path string, opts ...Option) (*LeaderLatch, error
 // Await joins the election, if necessary, and returns once this candidate leads, with the
 // hold behind the leadership: it reports a loss and has the fencing token. While the
 // candidate leads, Await returns the same hold at once. After a loss it rejoins at the
-// tail and returns a new hold with a greater token.
-//
-// ctx bounds the wait, not the leadership; its end is as for InterProcessLock.Acquire. If
-// several goroutines wait, one queues for all; if that one is cancelled, another rejoins
-// at the tail. Outages and expired sessions do not end the wait. Permanent errors do, and
-// so does Close: after it, Await returns an error.
+// tail and returns a new hold with a greater token. The wait ends as that of
+// InterProcessLock.Acquire, and with Close: after it, Await returns an error. If several
+// goroutines wait, one queues for all; if that one is cancelled, another rejoins at the
+// tail.
 func (l *LeaderLatch) Await(ctx context.Context) (*Hold, error) {
 	if err := usable("await", l.where(), ctx); err != nil {
 		return nil, err
@@ -88,9 +85,9 @@ func (l *LeaderLatch) await(ctx context.Context) (*Hold, error) {
 }
 
 // HasLeadership reports whether this candidate leads, as far as this process knows: from
-// its turn, of which an Await returns the hold, until a loss (then the hold's Lost is
-// closed) or Close. It sends no requests. The answer can be outdated when it is read:
-// work that depends on leading must use the hold.
+// its turn until a loss (then the hold's Lost is closed) or Close. It sends no requests.
+// The answer can be outdated when it is read: work that depends on leading must use the
+// hold.
 func (l *LeaderLatch) HasLeadership() bool {
 	return l.where() != "" && l.closing.Err() == nil && l.lock.held(l.candidate) != nil
 }

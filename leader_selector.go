@@ -11,12 +11,10 @@ import (
 // LeaderSelector is Curator's election of the same name: candidates queue, and each leads
 // while its function runs. All values for one path, in Go or Java, are candidates of one
 // election, which is the queue of an InterProcessMutex at that path: while an owner holds
-// that lock, no candidate leads.
-//
-// At most one candidate leads, as at most one owner holds a lock (see [Hold.Lost]). A
-// process that is suspended for longer than its session lasts takes itself for the leader
-// until it is notified after it resumes. So let a store reject the fencing token of its
-// term, or write with [Hold.Multi].
+// that lock, no candidate leads. At most one candidate leads, as at most one owner holds
+// a lock (see [Hold.Lost]). One that is suspended for longer than its session lasts takes
+// itself for the leader until it is notified after it resumes: use the term's fencing
+// token, or [Hold.Multi].
 type LeaderSelector struct {
 	*election
 	running atomic.Bool // a Run is under way
@@ -53,13 +51,13 @@ func NewLeaderSelector(
 //     unless that is only the end of its ctx, and ErrLockLost if the leadership was lost.
 //   - If the leadership was lost, or if lead returned nil, the candidate rejoins at the
 //     tail. An error that lead returned after a loss is logged.
-//   - Any other error of lead ends Run, as does a permanent error of relinquishing.
+//   - Any other error of lead, or a permanent error of relinquishing, ends Run.
 //
-// Run never returns nil. To end it on Ctrl-C, pass the ctx of [signal.NotifyContext]; the
-// error of an orderly end matches context.Cause(ctx). Outages and expired sessions do not
-// end Run; permanent errors do, such as a closed connection, and a second Run at the same
-// time gets one. Afterwards the candidate has left, and Run may be called again. If lead
-// panics or calls runtime.Goexit, the leadership is relinquished and the panic goes on.
+// Run never returns nil. To end it on Ctrl-C, pass the ctx of [os/signal.NotifyContext];
+// the error of an orderly end matches context.Cause(ctx). Outages and expired sessions do
+// not end Run; permanent errors do, such as a closed connection, and a second Run at the
+// same time gets one. Afterwards the candidate has left, and Run may be called again. If
+// lead panics or calls runtime.Goexit, the leadership is relinquished.
 func (s *LeaderSelector) Run(
 	ctx context.Context, lead func(ctx context.Context, term *Hold) error,
 ) error {

@@ -37,15 +37,13 @@ var _ InterProcessLock = (*leaseLock)(nil)
 
 // AsLock returns n leases of the semaphore as a lock, for Do, Acquire and multi locks.
 // Use it if up to maximum / n owners may work at a time; for one at a time an
-// InterProcessMutex costs less. It acquires all n leases or nothing. Its method
-// Hold(context.Context) *Hold returns one that stands for all n: it is lost when one of
-// them is, and has the greatest of their tokens. Observers receive each lease.
-//
-// The lock behaves as [InterProcessSemaphoreMutex]: it is not reentrant, and any caller
-// may release it; one that has not acquired it releases, of what is held through the
-// value, the one granted last. If n is below 1 or above a fixed maximum, or the semaphore
-// is nil, each Acquire returns an error; with a shared maximum below n it waits. Each
-// call of AsLock returns another lock, which cannot release what the first acquired.
+// InterProcessMutex costs less. It acquires all n leases or nothing, and behaves as
+// [InterProcessSemaphoreMutex]: it is not reentrant, and any caller may release it. It
+// has a method Hold(context.Context) *Hold, for all n leases: that is lost when one of
+// them is. If n is below 1 or above a fixed maximum, or the semaphore is nil, each
+// Acquire returns an error; with a shared maximum below n it waits. Each call of AsLock
+// returns another lock, which cannot release what the first acquired. See
+// docs/semaphore.md.
 func (s *InterProcessSemaphoreV2) AsLock(n int) InterProcessLock {
 	return newLeaseLock(s, n)
 }
@@ -171,8 +169,7 @@ func (m *leaseLock) leave(chosen choice) *stay {
 // lock and not released it yet releases its own hold, the earliest first, even if that
 // was lost and another owner holds the lock by now. Any other caller releases whatever
 // the value holds at that moment, as in Curator: after a loss that can be the next
-// holder's. If nothing is held, it returns ErrNotOwner. Do and Hold.Release release only
-// what they acquired.
+// holder's. ErrNotOwner means that nothing is held.
 func (m *leaseLock) Release(ctx context.Context) error {
 	return releaseOne(ctx, m.beginRelease)
 }
@@ -199,9 +196,8 @@ func (m *leaseLock) release(
 	}
 }
 
-// Hold returns the hold that Release would release, or nil if there is none: the hold
-// that ctx's owner has acquired and not released, lost or not; for any other caller the
-// value's.
+// Hold returns the hold that Release would release, lost or not, or nil if there is none:
+// that of ctx's owner, or else the value's.
 func (m *leaseLock) Hold(ctx context.Context) *Hold {
 	return m.hold(m.ofOwner(ctx))
 }
@@ -227,8 +223,7 @@ func (m *leaseLock) holdOf(who owner) *Hold {
 // ownerKey implements ownedLock.
 func (m *leaseLock) ownerKey() any { return m }
 
-// IsAcquiredInThisProcess reports whether the lock is held through this value. A lost
-// lock is not held.
+// IsAcquiredInThisProcess reports whether it is held, and not lost, through this value.
 func (m *leaseLock) IsAcquiredInThisProcess() bool {
 	if m == nil {
 		return false

@@ -9,8 +9,7 @@ import (
 )
 
 // InterProcessLock is a lock across processes (Curator's interface of that name). Prefer
-// [Do] if one function contains the protected work, and [Acquire] otherwise. All
-// implementations here are safe for concurrent use.
+// [Do] if one function contains the protected work, otherwise [Acquire].
 type InterProcessLock interface {
 	// Acquire blocks until the lock is held. ctx bounds the wait, not the hold. Outages
 	// and expired sessions do not end the wait: Acquire rejoins the queue. A request that
@@ -18,27 +17,23 @@ type InterProcessLock interface {
 	// where the wait stood: behind which znode and how many, or since when ZooKeeper had
 	// not answered; then it also matches ErrUnavailable.
 	Acquire(ctx context.Context) error
-
 	// AcquireTimeout waits at most timeout. It returns (false, nil) if the time ran out
 	// while others were ahead: a response showed them, and ZooKeeper has been reachable
 	// since. Otherwise the state of the lock is unknown: the error matches ErrUnavailable
-	// and says since when ZooKeeper had not answered. That is so while the connection has
-	// no session, and once a request, sent every tenth of the session timeout, is
-	// unanswered for a second. A timeout of 0 or less is a single attempt: it waits for
-	// no other holder, and at most a second for ZooKeeper. A positive timeout below a
-	// round trip always gives ErrUnavailable.
+	// and says since when. (ZooKeeper is unreachable while the connection has no session,
+	// and once a request, sent every tenth of the session timeout, is unanswered for a
+	// second.) A timeout of 0 or less is a single attempt: it waits for no other holder,
+	// and at most a second for ZooKeeper. A positive timeout below a round trip always
+	// gives ErrUnavailable.
 	AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error)
-
 	// Release undoes one Acquire of ctx's owner. ctx bounds only the wait for ZooKeeper's
-	// answer. If it ends first (or was done before: then after at most a second), the
+	// answer: if it ends first (or was done before: then after at most a second), the
 	// error says so and matches ctx's cause, and the znode is deleted in the background
 	// while the session lasts. ErrLockLost means that the hold had ended before (no znode
 	// at the first delete, or another session), even if Lost was still open, or that it
 	// was lost during the wait; then the text says "while it was being released".
 	Release(ctx context.Context) error
-
-	// IsAcquiredInThisProcess reports whether any owner holds the lock through this
-	// value.
+	// IsAcquiredInThisProcess reports whether any owner holds it through this value.
 	IsAcquiredInThisProcess() bool
 }
 

@@ -18,8 +18,8 @@ import (
 // which is not changed; anything else gives zk.ErrBadArguments before anything is sent.
 // There is a response for each, in order, even if one fails: those before it then have no
 // error, those after it one that only says that another failed. Multi's error is that of
-// the failed operation, or why the outcome is none or unknown. To depend on a lock use
-// [Hold.Multi]; the path of [Hold.Check] is the server's.
+// the failed operation, or says why the outcome is none or unknown. To depend on a lock
+// use [Hold.Multi].
 func (c *Client) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	if err := c.over(); err != nil {
 		return nil, err
@@ -102,14 +102,12 @@ type multiConn interface {
 // held, and returns one response for each. Otherwise nothing is done, and the error
 // matches ErrLockLost, or ErrNotOwner after Release. Use it to write to ZooKeeper itself:
 // it does nothing while another owner holds the lock, even if this process cannot know of
-// its loss yet, so it needs no fencing token.
-//
-// If an op fails, none is done; the error wraps its error and says which one it was. If
-// the connection breaks before the answer, the error says that the outcome is unknown and
-// matches zk.ErrConnectionClosed: read what was to be written. After any other error
-// nothing was done. A multi lock's members must all be held, on one Conn. The Conn needs
-// a method Multi, as Client and *zk.Conn have, or must wrap one that has it. For a
-// transaction during Release see docs/fencing.md.
+// its loss yet, so it needs no fencing token. If an op fails, none is done; the error
+// wraps its error and says which one it was. If the connection breaks before the answer,
+// the error says that the outcome is unknown and matches zk.ErrConnectionClosed: read
+// what was to be written. After any other error nothing was done. A multi lock's members
+// must all be held, on one Conn. The Conn, or one that it wraps, must have a method
+// Multi, as Client and *zk.Conn have.
 func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	responses, err := h.multi(ops)
 	if err != nil {

@@ -80,8 +80,8 @@ func isNil(lock InterProcessLock) bool {
 
 // Acquire implements InterProcessLock. If a member is lost while it waits for another, it
 // releases all and starts over. If a member fails, it releases those before it, in
-// reverse, and returns all errors joined. In an outage it waits at most 80 ms for these
-// releases; they go on in the background.
+// reverse (in an outage in the background, after at most 80 ms), and returns all errors
+// joined.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
 	return m.acquireAll(ctx, limit{})
 }
@@ -239,8 +239,8 @@ func giveBack(ctx context.Context, members []taken) error {
 
 // Release implements InterProcessLock. It releases all members, even if some fail, and
 // returns all errors joined. It starts with the last, but waits no longer than for one,
-// even in an outage, so their znodes can be deleted in any order. Only a custom member is
-// waited for in its turn.
+// and their znodes can be deleted in any order. Only a custom member is waited for in its
+// turn.
 func (m *InterProcessMultiLock) Release(ctx context.Context) error {
 	return releaseOne(ctx, m.beginRelease)
 }
@@ -272,8 +272,9 @@ func (m *InterProcessMultiLock) IsAcquiredInThisProcess() bool {
 }
 
 // Holds returns the hold of each member in order, or nil if ctx's owner does not hold all
-// of them. A lost hold is included until it is released; a custom member without a Hold
-// method is left out. A store that one member guards must get that hold's token.
+// of them. A lost hold is included until it is released, a custom member without a Hold
+// method is not. A store that one member guards must get that hold's token from
+// everybody.
 func (m *InterProcessMultiLock) Holds(ctx context.Context) []*Hold {
 	return holdsOf(m.ofOwner(ctx))
 }

@@ -12,8 +12,8 @@ func everybody(_, _ order.Name) bool { return true }
 // InterProcessMutex is Curator's reentrant mutex across processes. Use it if one owner at
 // a time may work. All values for one path, in Go or Java, are the same lock. Owners get
 // it in the order in which they joined its queue. An owner that holds it may acquire it
-// again, through the same value, and releases it as often. Its methods are also those of
-// [ReadLock] and [WriteLock].
+// again, through the same value, and releases it as often. [ReadLock] and [WriteLock]
+// have the same methods.
 type InterProcessMutex struct {
 	*reentrant
 }

@@ -55,16 +55,16 @@ func WithData(data []byte) Option {
 // WithACL sets the ACL of the lock znodes and of the parents that are created. Default:
 // all permissions for world:anyone. An empty list is an error. The session needs CREATE,
 // DELETE and READ on the parents, and READ on the znodes of all participants. If an
-// existing parent grants more to others, who can then delete the lock's znodes, the lock
-// logs a warning (WithLogger), once for each value and parent: see docs/security.md.
+// existing parent is open to others, the lock logs a warning (WithLogger), once for each
+// value and parent: see docs/security.md.
 func WithACL(acl []zk.ACL) Option {
 	acl = slices.Clone(acl)
 	return func(s *settings) { s.acl, s.restricted = acl, true }
 }
 
 // WithLogger sets the logger for what the lock does by itself: queue positions that were
-// lost, znodes that could not be deleted, an unknown session timeout. If a list shows
-// another recipe's znodes at the path, that is a warning, once for each value: recipes
+// lost, znodes that could not be deleted, an unknown session timeout. The first list that
+// shows another recipe's znodes at the path is a warning, once for each value: recipes
 // that do not see each other's znodes do not exclude each other. Default: nothing is
 // logged.
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
@@ -72,12 +72,9 @@ func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l
 // WithSessionTimeout sets the session timeout that a plain *zk.Conn has negotiated, so
 // that Hold.Lost closes in time. A Client needs none. If in doubt, give less: too little
 // loses locks early, too much notifies late. Of several values for one connection the
-// least counts.
-//
-// Without it, a second without a response loses a lock, and five syncs are sent per
-// second while anything is held or waited for. That is in time if the servers grant at
-// least 3 s (by default 4 s) and two ticks; below that it must be set. docs/guarantees.md
-// has more.
+// least counts. Without it, a second without a response loses a lock; that is in time if
+// the servers grant at least 3 s and two ticks, as they do by default: see
+// docs/guarantees.md.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(s *settings) { s.sessionTimeout = &d }
 }
@@ -86,9 +83,8 @@ func WithSessionTimeout(d time.Duration) Option {
 // longest counts. Use it if a session timeout can be below two ticks, because
 // minSessionTimeout was lowered; if ticks are longer than ten seconds; or, with twice the
 // tickTime, if clients connect to observers that follow a follower (observerMasterPort).
-// Otherwise a lock survives longer outages with it if a session lasts for many ticks.
-// Acquire fails if the session timeout is known to be below 0.825 ticks, or below 1.5 ×
-// (tick/2 + 25 ms) if that is more.
+// It also makes a lock survive longer outages if a session lasts for many ticks. Acquire
+// fails if the known session timeout is too short: see docs/guarantees.md.
 func WithServerTick(d time.Duration) Option {
 	return func(s *settings) { s.serverTick = &d }
 }
@@ -96,9 +92,9 @@ func WithServerTick(d time.Duration) Option {
 // WithObserver sets a function that is called with every step of every acquisition, for
 // metrics, logs and traces. ctx is that of the call that makes the step: of Acquire up to
 // EventAcquired, of Release after that, and at EventLost that of Acquire, without its
-// end. Steps of one acquisition are reported in order; those of several concurrently. The
-// goroutine that makes the step calls f, so f must be quick and safe for concurrent use.
-// docs/operations.md says which calls f may make, and what a panic ends.
+// end. Steps of one acquisition are reported in order, those of several concurrently. The
+// goroutine that makes the step calls f, so f must be quick and safe for concurrent use:
+// see docs/operations.md.
 func WithObserver(f func(ctx context.Context, e Event)) Option {
 	return func(s *settings) { s.observer, s.observed = f, true }
 }
@@ -108,19 +104,19 @@ func WithObserver(f func(ctx context.Context, e Event)) Option {
 // unreachable and when WithMaxHold ends the hold, but not if somebody deletes the znode,
 // an operator ends the session, this process closes the connection, or was suspended for
 // longer than d. It makes the outage that a hold survives d shorter, and can delay an
-// Acquire on an idle connection: see docs/guarantees.md. Acquire fails at once if 4 d
-// exceeds the session timeout. Default: none. A negative d is an error.
+// Acquire on an idle connection. Acquire fails at once if 4 d exceeds the session
+// timeout, or d exceeds 250 ms and that is unknown: see docs/guarantees.md. Default:
+// none. A negative d is an error.
 func WithLossMargin(d time.Duration) Option {
 	return func(s *settings) { s.lossMargin = d }
 }
 
 // WithMaxHold ends each hold after d. Use it so that a stuck owner cannot keep the lock
 // forever. Lost closes, Err and Release match ErrHoldExpired and ErrLockLost, and the
-// znode is deleted, after the loss margin if any. d counts from the grant, by the
-// monotonic clock, or the wall clock if that has moved further; re-entry does not renew
-// it. It stops nobody: an owner that ignores Lost may go on writing, which Hold.Multi and
-// stores that check tokens reject. Default: none. A d of 0 or less is an error. See
-// docs/guarantees.md.
+// znode is deleted, after the loss margin if any. d counts from the grant; re-entry does
+// not renew it. It stops nobody: an owner that ignores Lost may go on writing, which
+// Hold.Multi and stores that check tokens reject. Default: none. A d of 0 or less is an
+// error. See docs/guarantees.md.
 func WithMaxHold(d time.Duration) Option {
 	return func(s *settings) { s.maxHold = &d }
 }
@@ -128,10 +124,9 @@ func WithMaxHold(d time.Duration) Option {
 // WithNames adds names whose znodes are in the same queue: those that end in one of the
 // names and a sequence number, whatever created them. Use it to share a lock with a
 // library that counts this library's znodes too, such as kazoo, by WithNames("__lock__"):
-// see docs/migrating.md. All processes on a path must do so; Curator cannot. On a
-// read/write lock such znodes count as writers. The other library's holds have only its
-// guarantees. A name that is empty, has a "/", or ends in one of this library's own is an
-// error. Semaphores do not accept names. Default: none.
+// see docs/migrating.md. On a read/write lock such znodes count as writers. A name that
+// is empty, has a "/", or ends in one of this library's own is an error. Semaphores do
+// not accept names. Default: none.
 func WithNames(names ...string) Option {
 	names = slices.Clone(names)
 	return func(s *settings) { s.names = append(s.names, names...) }
@@ -142,9 +137,9 @@ func WithNames(names ...string) Option {
 // more often than others: an Acquire that finds the entry held and free, or gets it from
 // another owner of this process, sends no requests. An entry is kept unused for up to
 // idle; once others are known to wait, at most passes more local hand-overs follow.
-// Owners of one entry share Hold.Path and FencingToken. Exclusion, re-entry, order
-// between processes, and Lost are unchanged: see docs/caching.md. Semaphores and
-// elections do not accept it. A negative idle or passes below 1 is an error.
+// Exclusion, re-entry, order between processes, and Lost are unchanged; owners of one
+// entry share Hold.Path and FencingToken: see docs/caching.md. Semaphores and elections
+// do not accept it. A negative idle or passes below 1 is an error.
 func WithCaching(idle time.Duration, passes int) Option {
 	return func(s *settings) {
 		s.keep = &lockcache.Policy{Idle: idle, MaxHandovers: passes}

@@ -43,9 +43,9 @@ type share struct {
 }
 
 // WithOwner returns a ctx that carries a new owner, different from every other. Use it if
-// several goroutines should act as one owner: with that ctx, or one derived from it, they
-// may re-enter any lock that the owner holds, and release it, even in a ctx that Do or
-// Hold.Context made for one lock. A nil ctx means context.Background().
+// several goroutines should act as one: with that ctx, or one derived from it, they may
+// re-enter and release any lock that the owner holds, even if Do or Hold.Context made ctx
+// for one lock. A nil ctx means context.Background().
 func WithOwner(ctx context.Context) context.Context {
 	if ctx == nil {
 		ctx = context.Background()

@@ -182,14 +182,12 @@ func (p Participant) isSame(q Participant) bool {
 // WatchParticipants yields the queue, as Participants returns it, and again each time
 // that a participant joins or leaves. It blocks between changes; those that come faster
 // than they can be read are merged. A change costs a list, and a read for each new
-// participant: a later change of Data alone is not reported. Each slice is the caller's
-// own, except for the bytes of Data.
-//
-// The loop creates no znode, survives outages and expired sessions, silently, and ends
-// with ctx. A permanent error, such as a closed connection, is yielded last, with a nil
-// slice. It watches the parent znode or its nearest existing ancestor, which the session
-// must be permitted to read. After it only that watch is left, which all readers share
-// and the next change ends. Each loop starts over; several may run at once.
+// participant: a later change of Data alone is not reported. The loop creates no znode,
+// survives outages and expired sessions, silently, and ends with ctx. A permanent error,
+// such as a closed connection, is yielded last. The session must be permitted to read the
+// parent znode, or its nearest existing ancestor, which is watched; that watch, which all
+// readers share, is left after the loop until the next change. Each loop starts over;
+// several may run at once.
 func (r *reentrant) WatchParticipants(
 	ctx context.Context,
 ) iter.Seq2[[]Participant, error] {
@@ -248,12 +246,10 @@ func (r *reentrant) lookAtNew(
 
 // Inspect returns the queue of whatever recipe uses path, in order, as of now at the
 // leader. Use it to see a queue without a lock value. It sends a read for each
-// participant; those that leave meanwhile are not included.
-//
-// For a semaphore it returns the leases ("lease"), then the callers that wait for more
-// ("lock", never Holding); docs/semaphore.md says which leases are Holding. If recipes
-// share a path, each participant is judged among its own kind, and a kazoo Lock, a
-// "lock", among mutexes, readers and writers (see [WithNames]).
+// participant; those that leave meanwhile are not included. For a semaphore it returns
+// the leases ("lease"), then the callers that wait for more ("lock"); see
+// docs/semaphore.md. If recipes share a path, each participant is judged among its own
+// kind.
 func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error) {
 	const op = "inspect"
 	settings, err := build(conn, path, nil)

@@ -411,8 +411,8 @@ func (r *reentrant) held(who owner) *Hold {
 // holds is called with reentrant.mu held.
 func (c *claim) holds() bool { return c.hold != nil && c.hold.Err() == nil }
 
-// IsAcquiredInThisProcess reports whether any owner holds the lock through this value. A
-// lost lock is not held.
+// IsAcquiredInThisProcess reports whether an owner holds it through this value. A lost
+// lock is not held.
 func (r *reentrant) IsAcquiredInThisProcess() bool {
 	if r == nil {
 		return false
@@ -427,15 +427,15 @@ func (r *reentrant) IsAcquiredInThisProcess() bool {
 	return false
 }
 
-// IsOwned reports whether ctx's owner holds the lock (Curator's isOwnedByCurrentThread).
-// It sends no requests. An owner that has lost the lock does not hold it.
+// IsOwned reports whether ctx's owner holds the lock and has not lost it (Curator's
+// isOwnedByCurrentThread). It sends no requests.
 func (r *reentrant) IsOwned(ctx context.Context) bool {
 	return r.held(ownerOf(ctx, r)) != nil
 }
 
 // Hold returns the hold of ctx's owner, or nil if there is none. A lost hold remains its
-// owner's until it is released as often as it was acquired. So Hold(ctx) does not become
-// nil at the moment of the loss.
+// owner's until it is released as often as it was acquired: Hold(ctx) does not become nil
+// at the moment of the loss.
 func (r *reentrant) Hold(ctx context.Context) *Hold { return r.holdOf(ownerOf(ctx, r)) }
 
 // LockPath returns the znode of ctx's owner (Curator's getLockPath), or "" if that owner

@@ -19,10 +19,10 @@ var errNoMember = errors.New("this is not the path of a lock's znode; " +
 	"Participants and Inspect return those, such as …-lock-0000000007")
 
 // AttemptRevoke asks the participant whose znode is nodePath to release the lock, or to
-// stop waiting for it (Curator's Revoker.attemptRevoke). Whether it does is up to it
-// ([InterProcessMutex.MakeRevocable]). The data of the znode is lost; a missing znode is
-// no error. A path whose name is not that of a queue's znode is an error before anything
-// is sent. AttemptRevoke survives an outage until ctx is done.
+// stop waiting (Curator's Revoker.attemptRevoke). Its process decides; it hears of the
+// request through [InterProcessMutex.MakeRevocable]. The znode's data is lost; a missing
+// znode is no error. A path whose name is not that of a queue's znode is an error before
+// anything is sent. AttemptRevoke survives an outage until ctx is done.
 func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	const op = "revoke"
 	if err := checkConn(conn); err != nil {
@@ -55,9 +55,8 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 // MakeRevocable sets the function that is called, on a new goroutine, each time another
 // process asks a holder or waiter of this value for the lock ([AttemptRevoke], or
 // Curator's Revoker). Requests that arrive faster than they can be read are merged. It
-// may be set at any time, and remains in force for all later holds; nil removes it. It
-// costs each znode one read and one watch at once, instead of only if it exists for
-// longer.
+// may be set at any time, for all later holds too; nil removes it. Each znode then costs
+// one read and one watch at once.
 func (r *reentrant) MakeRevocable(listener func()) {
 	if r == nil {
 		return

@@ -27,8 +27,7 @@ const (
 // to a maximum of holders may work at a time. It grants leases in the order in which they
 // were asked for; several at once are granted together while others wait, so that two
 // callers cannot starve each other (in Curator they can). A lease belongs to no owner:
-// any caller that has it may release it. The maximum is given to each value, which should
-// agree, or shared through a znode.
+// any caller that has it may release it. All values should agree on the maximum.
 type InterProcessSemaphoreV2 struct {
 	conn   Conn
 	path   string
@@ -40,8 +39,7 @@ type InterProcessSemaphoreV2 struct {
 	leases *seqnode.Queue
 }
 
-// NewInterProcessSemaphoreV2 returns the semaphore at path with a fixed maximum, 1 or
-// more.
+// NewInterProcessSemaphoreV2 returns the semaphore with a fixed maximum from 1.
 func NewInterProcessSemaphoreV2(
 	conn Conn, path string, maxLeases int, opts ...Option,
 ) (*InterProcessSemaphoreV2, error) {
@@ -130,7 +128,8 @@ func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease
 // AcquireTimeout is AcquireN that waits at most timeout. It returns (nil, nil) if the
 // time ran out while too few leases were free or others were ahead, and ErrUnavailable as
 // InterProcessLock.AcquireTimeout does. A timeout of 0 or less does not wait for leases
-// to be returned, and at most a second for the rest.
+// to be returned, and at most a second for ZooKeeper and for others that are being
+// granted leases.
 func (s *InterProcessSemaphoreV2) AcquireTimeout(
 	ctx context.Context, n int, timeout time.Duration,
 ) ([]*Lease, error) {
@@ -262,8 +261,8 @@ func (s *InterProcessSemaphoreV2) enterGate(
 	return s.gate.Enter(ctx, conn, r)
 }
 
-// ParticipantNodes returns the full paths of the leases that are in use, or about to be,
-// in the order in which they were asked for, as of now at the leader.
+// ParticipantNodes returns the full paths of the leases in use, or about to be, in the
+// order in which they were asked for, as of now at the leader.
 func (s *InterProcessSemaphoreV2) ParticipantNodes(
 	ctx context.Context,
 ) ([]string, error) {
