@@ -84,8 +84,8 @@ type Client struct {
 // is 2181. If the optional chroot does not exist, Connect creates it and its parents,
 // logged at Info, as persistent znodes, open to anyone unless [WithChrootACL] sets
 // another ACL. sessionTimeout is requested from the servers, which grant 2 to 20 ticks of
-// 2 s by default. It is how long the locks of a dead process remain; a hold survives an
-// outage of about half of it.
+// 2 s by default. The locks of a dead process remain for that long; a hold survives an
+// outage of half of it.
 func Connect(
 	ctx context.Context, servers string, sessionTimeout time.Duration,
 	opts ...ClientOption,
@@ -458,8 +458,8 @@ func WithTLS(cfg *tls.Config) ClientOption {
 }
 
 // WithAuth authenticates the session, at Connect and at each reconnect. It can be given
-// several times. The server does not check a digest when it receives it: after a wrong
-// password, calls that it does not permit return zk.ErrNoAuth.
+// several times. The server does not check a digest when it receives it: a wrong password
+// shows as zk.ErrNoAuth from later calls.
 func WithAuth(scheme string, auth []byte) ClientOption {
 	auth = append([]byte(nil), auth...)
 	return func(s *clientSettings) error {
@@ -472,8 +472,8 @@ func WithAuth(scheme string, auth []byte) ClientOption {
 }
 
 // WithChrootACL sets the ACL of the chroot and its parents if Connect or a later create
-// has to create them; existing ones keep theirs. Use it if not everybody may create or
-// delete locks there. Default: world:anyone. An empty list is an error.
+// has to create them; existing ones keep theirs. Use it if not all may create or delete
+// locks there. Default: world:anyone.
 func WithChrootACL(acl []zk.ACL) ClientOption {
 	acl = slices.Clone(acl)
 	return func(s *clientSettings) error {
@@ -498,7 +498,7 @@ func WithDialer(d zk.Dialer) ClientOption {
 }
 
 // WithHostProvider sets what decides which server is dialled next. Connect initialises it
-// with the servers of the connect string. Clients must not share it.
+// with those of the connect string. Clients must not share it.
 func WithHostProvider(p zk.HostProvider) ClientOption {
 	return func(s *clientSettings) error {
 		if p == nil {

@@ -29,9 +29,9 @@ type Conn interface {
 	State() zk.State
 }
 
-// SessionConn is a Conn that reports what it knows of its session, so that holders are
-// notified of a loss in time. A [Client] is one; for other connections see
-// [WithSessionTimeout]. Its methods send no requests and are safe for concurrent use.
+// SessionConn is a Conn that reports what it knows of its session, so that Lost closes in
+// time, as [Client] does (else see WithSessionTimeout). Its methods send no requests and
+// are safe for concurrent use.
 type SessionConn interface {
 	Conn
 	SessionTimeout() time.Duration // granted at the last handshake, 0 before the first

@@ -78,7 +78,7 @@ func (e *election) stepDown(ctx context.Context) error {
 }
 
 // Participants returns all candidates in queue order, the leader first, with Holding set.
-// It sends a read for each; those that leave meanwhile are not included.
+// It sends a read for each, and omits those that leave.
 func (e *election) Participants(ctx context.Context) ([]Participant, error) {
 	if err := usable("participants of", e.where(), ctx); err != nil {
 		return nil, err
@@ -89,8 +89,8 @@ func (e *election) Participants(ctx context.Context) ([]Participant, error) {
 // Leader returns the leader according to the znodes at this moment, with the data of its
 // znode, which names it ([WithData]); false if there is no candidate. It sends requests
 // each time: for the list and that one znode. Use it to route requests; it proves
-// nothing: the leader may not have been notified yet, or may just have lost contact. What
-// it may do is decided by its own Hold and fencing token.
+// nothing: the leader may not know yet, or may just have lost contact. Its own Hold and
+// token decide what it may do.
 func (e *election) Leader(ctx context.Context) (Participant, bool, error) {
 	if err := usable("leader of", e.where(), ctx); err != nil {
 		return Participant{}, false, err

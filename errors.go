@@ -12,8 +12,8 @@ import (
 )
 
 // The errors that callers act on. That of a lost hold matches ErrLockLost and exactly one
-// cause: ErrSessionEnded, ErrOutOfTouch, ErrNodeDeleted, ErrHoldExpired, or, if this
-// process closed the connection, zk.ErrConnectionClosed.
+// cause: ErrSessionEnded, ErrOutOfTouch, ErrNodeDeleted, ErrHoldExpired, or, after a
+// close by this process, zk.ErrConnectionClosed.
 var (
 	// ErrNotOwner: Release by an owner that does not hold the lock. The text says whether
 	// another one holds it through this value.

@@ -12,7 +12,7 @@ type EventKind int
 
 // The steps. Every acquisition ends in EventTimedOut, EventFailed, EventReleased or
 // EventLost. Re-entries are no steps. Leases that are acquired together are reported one
-// by one. docs/operations.md has the details, and a gauge of holds.
+// by one. See docs/operations.md.
 const (
 	EventQueued   EventKind = iota + 1 // the caller has joined the queue, or rejoined it
 	EventAcquired                      // the lock is held

@@ -15,10 +15,10 @@ import (
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
-// A Hold is one acquisition of a lock, from the grant to its release or loss; re-entries
-// share it. It remains readable after that. A nil Hold, which a lock's method Hold
-// returns to a caller that does not hold it, and the zero Hold were never acquired: Lost
-// is closed, Err matches ErrNotOwner, Path is "" and FencingToken 0.
+// A Hold is one acquisition of a lock, from the grant to its release or loss, and
+// readable after that; re-entries share it. A nil Hold, which a lock's Hold returns to a
+// caller that does not hold it, and the zero Hold were never acquired: Lost is closed,
+// Err matches ErrNotOwner, Path is "" and FencingToken 0.
 type Hold struct {
 	path       string
 	serverPath string
@@ -196,7 +196,7 @@ func (h *Hold) FencingToken() int64 {
 // of at least two server ticks; see [WithServerTick]. WithLossMargin closes it that much
 // earlier, WithMaxHold when the hold has lasted that long; Release only if the lock turns
 // out to be lost. Time is the monotonic clock, or the wall clock if that has moved
-// further: a process or machine that was suspended finds out just after it resumes.
+// further: a suspended process finds out just after it resumes.
 func (h *Hold) Lost() <-chan struct{} {
 	if h.isZero() {
 		return over.Done()
@@ -211,7 +211,7 @@ var over = func() context.Context {
 	return ctx
 }()
 
-// Err returns nil while the lock is not known to be lost, then why, matching ErrLockLost.
+// Err returns nil while no loss is known, then why, matching ErrLockLost.
 func (h *Hold) Err() error {
 	if h.isZero() {
 		return errZeroHold
@@ -231,7 +231,7 @@ func (h *Hold) Err() error {
 // Context returns a child of parent that is cancelled, with Err as its cause, when the
 // lock is lost, not when it is released. Call cancel when the work is complete. For this
 // lock the ctx carries the hold's owner, also after the release; for every other lock it
-// carries parent's. That of a lease or of a term carries no owner.
+// carries parent's. A lease's or term's has none.
 func (h *Hold) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	if parent == nil {
 		parent = context.Background()

@@ -95,8 +95,8 @@ func (l *LeaderLatch) HasLeadership() bool {
 // Close relinquishes the leadership or leaves the queue, and ends every Await with an
 // error. Stop what is done as the leader before: the next candidate may lead as soon as
 // Close is called. It waits for the answer as Release does, with the same errors;
-// ErrLockLost means that the leadership had ended before, with no Await since. Closing a
-// latch that never led, or that is closed, is no error.
+// ErrLockLost means that the leadership had ended before, with no Await since. Close
+// without a term, and again, is no error.
 func (l *LeaderLatch) Close(ctx context.Context) error {
 	if err := usable("close", l.where(), ctx); err != nil {
 		return err

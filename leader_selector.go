@@ -13,8 +13,7 @@ import (
 // election, which is the queue of an InterProcessMutex at that path: while an owner holds
 // that lock, no candidate leads. At most one candidate leads, as at most one owner holds
 // a lock (see [Hold.Lost]). One that is suspended for longer than its session lasts takes
-// itself for the leader until it is notified after it resumes: use the term's fencing
-// token, or [Hold.Multi].
+// itself for the leader until notified: use Hold.FencingToken or Hold.Multi.
 type LeaderSelector struct {
 	*election
 	running atomic.Bool // a Run is under way

@@ -169,7 +169,7 @@ func (m *leaseLock) leave(chosen choice) *stay {
 // lock and not released it yet releases its own hold, the earliest first, even if that
 // was lost and another owner holds the lock by now. Any other caller releases whatever
 // the value holds at that moment, as in Curator: after a loss that can be the next
-// holder's. ErrNotOwner means that nothing is held.
+// holder's. Else ErrNotOwner.
 func (m *leaseLock) Release(ctx context.Context) error {
 	return releaseOne(ctx, m.beginRelease)
 }
@@ -223,7 +223,7 @@ func (m *leaseLock) holdOf(who owner) *Hold {
 // ownerKey implements ownedLock.
 func (m *leaseLock) ownerKey() any { return m }
 
-// IsAcquiredInThisProcess reports whether it is held, and not lost, through this value.
+// IsAcquiredInThisProcess implements InterProcessLock; false after a loss.
 func (m *leaseLock) IsAcquiredInThisProcess() bool {
 	if m == nil {
 		return false

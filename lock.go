@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// InterProcessLock is a lock across processes (Curator's interface of that name). Prefer
-// [Do] if one function contains the protected work, otherwise [Acquire].
+// InterProcessLock is a lock across processes (Curator's interface of that name). Use it
+// through [Do], or through [Acquire] if one function is not enough.
 type InterProcessLock interface {
 	// Acquire blocks until the lock is held. ctx bounds the wait, not the hold. Outages
 	// and expired sessions do not end the wait: Acquire rejoins the queue. A request that

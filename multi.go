@@ -18,8 +18,7 @@ import (
 // which is not changed; anything else gives zk.ErrBadArguments before anything is sent.
 // There is a response for each, in order, even if one fails: those before it then have no
 // error, those after it one that only says that another failed. Multi's error is that of
-// the failed operation, or says why the outcome is none or unknown. To depend on a lock
-// use [Hold.Multi].
+// the failed operation, or says why the outcome is none or unknown. See [Hold.Multi].
 func (c *Client) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	if err := c.over(); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 // all or nothing (Curator's InterProcessMultiLock). Use it if work needs several locks.
 // Give the same locks in the same order everywhere, or two multi locks can wait for each
 // other forever. It is reentrant, and safe for concurrent use, if its members are. Its
-// owner is the owner of each member, and can re-enter it.
+// owner may re-enter a member.
 type InterProcessMultiLock struct {
 	locks []InterProcessLock
 	bad   error // why it cannot be used, nil if it can
@@ -51,8 +51,8 @@ func NewInterProcessMultiLock(
 	return NewInterProcessMultiLockOf(locks...), nil
 }
 
-// NewInterProcessMultiLockOf returns a multi lock of locks of any kind, including custom
-// ones. If there is no lock, a nil one or one given twice, every Acquire fails.
+// NewInterProcessMultiLockOf returns a multi lock of locks of any kind, even custom ones.
+// With no lock, a nil one or a double one every Acquire fails.
 func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLock {
 	m := &InterProcessMultiLock{locks: slices.Clone(locks)}
 	if len(locks) == 0 {

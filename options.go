@@ -54,9 +54,9 @@ func WithData(data []byte) Option {
 
 // WithACL sets the ACL of the lock znodes and of the parents that are created. Default:
 // all permissions for world:anyone. An empty list is an error. The session needs CREATE,
-// DELETE and READ on the parents, and READ on the znodes of all participants. If an
-// existing parent is open to others, the lock logs a warning (WithLogger), once for each
-// value and parent: see docs/security.md.
+// DELETE and READ on the parents, and READ on the znodes of all participants. An existing
+// parent that is open to others is logged (WithLogger), once for each value and parent:
+// see docs/security.md.
 func WithACL(acl []zk.ACL) Option {
 	acl = slices.Clone(acl)
 	return func(s *settings) { s.acl, s.restricted = acl, true }
@@ -93,8 +93,8 @@ func WithServerTick(d time.Duration) Option {
 // metrics, logs and traces. ctx is that of the call that makes the step: of Acquire up to
 // EventAcquired, of Release after that, and at EventLost that of Acquire, without its
 // end. Steps of one acquisition are reported in order, those of several concurrently. The
-// goroutine that makes the step calls f, so f must be quick and safe for concurrent use:
-// see docs/operations.md.
+// goroutine that makes the step calls f, so f must be quick and safe for concurrent use.
+// See docs/operations.md.
 func WithObserver(f func(ctx context.Context, e Event)) Option {
 	return func(s *settings) { s.observer, s.observed = f, true }
 }
@@ -105,8 +105,8 @@ func WithObserver(f func(ctx context.Context, e Event)) Option {
 // an operator ends the session, this process closes the connection, or was suspended for
 // longer than d. It makes the outage that a hold survives d shorter, and can delay an
 // Acquire on an idle connection. Acquire fails at once if 4 d exceeds the session
-// timeout, or d exceeds 250 ms and that is unknown: see docs/guarantees.md. Default:
-// none. A negative d is an error.
+// timeout, or d exceeds 250 ms and that is unknown. A negative d is an error. See
+// docs/guarantees.md.
 func WithLossMargin(d time.Duration) Option {
 	return func(s *settings) { s.lossMargin = d }
 }
@@ -115,8 +115,8 @@ func WithLossMargin(d time.Duration) Option {
 // forever. Lost closes, Err and Release match ErrHoldExpired and ErrLockLost, and the
 // znode is deleted, after the loss margin if any. d counts from the grant; re-entry does
 // not renew it. It stops nobody: an owner that ignores Lost may go on writing, which
-// Hold.Multi and stores that check tokens reject. Default: none. A d of 0 or less is an
-// error. See docs/guarantees.md.
+// Hold.Multi and stores that check tokens reject. A d of 0 or less is an error. See
+// docs/guarantees.md.
 func WithMaxHold(d time.Duration) Option {
 	return func(s *settings) { s.maxHold = &d }
 }
@@ -125,8 +125,8 @@ func WithMaxHold(d time.Duration) Option {
 // names and a sequence number, whatever created them. Use it to share a lock with a
 // library that counts this library's znodes too, such as kazoo, by WithNames("__lock__"):
 // see docs/migrating.md. On a read/write lock such znodes count as writers. A name that
-// is empty, has a "/", or ends in one of this library's own is an error. Semaphores do
-// not accept names. Default: none.
+// is empty, has a "/", or ends in one of this library's own is an error. Semaphores
+// accept none.
 func WithNames(names ...string) Option {
 	names = slices.Clone(names)
 	return func(s *settings) { s.names = append(s.names, names...) }

@@ -62,9 +62,8 @@ func isForeign(name string) bool { return kindOf[name] == "" }
 // kindBy is a Participant's Kind, by the name of any znode.
 func kindBy(name string) string { return cmp.Or(kindOf[name], kindOf[mutexName]) }
 
-// ParticipantNodes returns the full paths of the participants in queue order, as of now
-// at the leader (Curator's getParticipantNodes); of a read or write lock only its own
-// kind.
+// ParticipantNodes returns the full paths of the participants, for a read or write lock
+// of its kind only, in queue order, as of now at the leader.
 func (r *reentrant) ParticipantNodes(ctx context.Context) ([]string, error) {
 	if err := usable("participants of", r.where(), ctx); err != nil {
 		return nil, err

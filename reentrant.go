@@ -91,9 +91,8 @@ func (r *reentrant) where() string {
 	return r.path
 }
 
-// Acquire implements InterProcessLock. An owner that holds the lock re-enters it without
-// requests. After a loss it gets ErrLockLost until it has released as often as it
-// acquired.
+// Acquire implements InterProcessLock. A holder re-enters it without requests. After a
+// loss it gets ErrLockLost until it has released as often as it acquired.
 func (r *reentrant) Acquire(ctx context.Context) error {
 	_, err := r.acquireWithin(ctx, limit{})
 	return err
@@ -280,8 +279,7 @@ func (r *reentrant) abandon(c *claim) {
 	}
 }
 
-// Release implements InterProcessLock. An owner that does not hold the lock gets
-// ErrNotOwner.
+// Release implements InterProcessLock. Without a hold it returns ErrNotOwner.
 func (r *reentrant) Release(ctx context.Context) error {
 	if err := usable("release", r.where(), ctx); err != nil {
 		return err
@@ -411,8 +409,7 @@ func (r *reentrant) held(who owner) *Hold {
 // holds is called with reentrant.mu held.
 func (c *claim) holds() bool { return c.hold != nil && c.hold.Err() == nil }
 
-// IsAcquiredInThisProcess reports whether an owner holds it through this value. A lost
-// lock is not held.
+// IsAcquiredInThisProcess implements InterProcessLock; false after a loss.
 func (r *reentrant) IsAcquiredInThisProcess() bool {
 	if r == nil {
 		return false

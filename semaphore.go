@@ -39,7 +39,7 @@ type InterProcessSemaphoreV2 struct {
 	leases *seqnode.Queue
 }
 
-// NewInterProcessSemaphoreV2 returns the semaphore with a fixed maximum from 1.
+// NewInterProcessSemaphoreV2 returns one with a fixed maximum, 1 or more.
 func NewInterProcessSemaphoreV2(
 	conn Conn, path string, maxLeases int, opts ...Option,
 ) (*InterProcessSemaphoreV2, error) {
@@ -56,8 +56,8 @@ func NewInterProcessSemaphoreV2(
 }
 
 // NewInterProcessSemaphoreV2Shared returns the semaphore at path with the maximum that
-// the znode countPath holds ([SetSharedCount], or Curator's SharedCount). A higher
-// maximum wakes waiters, a lower one takes no lease away from its holder.
+// the znode countPath holds ([SetSharedCount], or Curator's SharedCount). A higher one
+// wakes waiters, a lower one takes no lease away.
 func NewInterProcessSemaphoreV2Shared(
 	conn Conn, path, countPath string, opts ...Option,
 ) (*InterProcessSemaphoreV2, error) {
@@ -119,8 +119,7 @@ func (s *InterProcessSemaphoreV2) Acquire(ctx context.Context) (*Lease, error) {
 }
 
 // AcquireN waits for n leases, all or nothing. An n below 1 or above a fixed maximum is
-// an error. While a shared maximum is below n, it waits outside the queue and delays
-// nobody.
+// an error. While a shared maximum is below n, it waits, not queued.
 func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
 	return s.acquireWithin(ctx, n, limit{}, keepNothing)
 }
@@ -369,7 +368,7 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 }
 
 // Hold returns the lease as a hold, always the same one, for Hold.Context and Hold.Multi.
-// Its Release is the lease's, but returns ErrNotOwner if the lease was released before.
+// Its Release, the lease's, returns ErrNotOwner if called again.
 func (l *Lease) Hold() *Hold {
 	if l.hold == nil {
 		return new(Hold)
