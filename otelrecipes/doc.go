@@ -1,5 +1,5 @@
-// Package otelrecipes tells OpenTelemetry what the locks of package recipes do: metrics,
-// and a span for each wait and for each hold.
+// Package otelrecipes reports what the locks of package recipes do to OpenTelemetry: as
+// metrics, and as a span for each wait and for each hold.
 //
 //	observer, err := otelrecipes.NewObserver()
 //	…
@@ -28,21 +28,22 @@
 // have state instead: connected, disconnected, expired, closed. The path of a lock is in
 // none of them unless [WithName] says how.
 //
-// The reason of a loss is "session ended", "znode gone" (somebody has deleted it, or the
-// session has ended, of which the client hears later), "out of touch" (with ZooKeeper,
-// for so long that the session may have ended), "closed" (the connection, by this
-// process), "hold expired" (recipes.WithMaxHold), or "other".
+// The reason of a loss is "session ended", "znode gone" (somebody deleted it, or the
+// session ended, which the client learns later), "out of touch" (with ZooKeeper, for so
+// long that the session may have ended), "closed" (the connection, by this process),
+// "hold expired" (recipes.WithMaxHold), or "other".
 //
-// All is of this process alone: the sum over all processes tells who waits and who holds.
-// zookeeper.leader is there from when a candidate queues. Where several elections have
-// the same attributes it is how many of them are led; [WithName] keeps them apart.
-// AcquireN of a semaphore counts as so many waits of the same length.
+// All metrics are of this process alone: the sum over all processes shows how many wait
+// and hold. zookeeper.leader exists from when a candidate queues. If several elections
+// have the same attributes it is how many of them have a leader here; WithName separates
+// them. AcquireN of a semaphore counts as n waits of the same length.
 //
 // # Spans
 //
-// "zookeeper.lock.wait" is as long as an acquisition, with an event "queued" each time
-// that it joined the queue, and how many were ahead. "zookeeper.lock.hold" begins with
-// it, and ends with the release or the loss, which is its error. Both are children of the
-// span in the ctx of Acquire, and have the attributes of the metrics and the fencing
-// token, "token", which no metric has: each hold has another one.
+// "zookeeper.lock.wait" is as long as an acquisition. It has an event "queued" each time
+// that the acquisition joined the queue, with how many were ahead. "zookeeper.lock.hold"
+// begins with the hold, and ends with the release or the loss, which is its error. Both
+// are children of the span in the ctx of Acquire. They have the attributes of the
+// metrics, and the fencing token, "token", which no metric has: each hold has another
+// one.
 package otelrecipes

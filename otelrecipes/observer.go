@@ -17,8 +17,9 @@ import (
 
 const scope = "github.com/zkrecipes/recipes/otelrecipes"
 
-// An Observer turns what it is told into metrics and spans. One is enough for a process,
-// for any number of locks and clients. Its methods are safe for concurrent use.
+// An Observer turns the events that it receives into metrics and spans. One is enough for
+// a process, for any number of locks and clients. Its methods are safe for concurrent
+// use.
 type Observer struct {
 	*settings
 	instruments
@@ -49,8 +50,8 @@ type holdKey struct {
 	node        string
 }
 
-// NewObserver returns an Observer, for [recipes.WithObserver] its Lock and for
-// [recipes.WithClientObserver] its Session.
+// NewObserver returns an Observer. Pass its Lock to recipes.WithObserver and its Session
+// to recipes.WithClientObserver.
 func NewObserver(opts ...Option) (*Observer, error) {
 	s, err := newSettings(opts)
 	if err != nil {
@@ -67,9 +68,9 @@ func NewObserver(opts ...Option) (*Observer, error) {
 	}, nil
 }
 
-// Lock takes a step of an acquisition; it is for [recipes.WithObserver]. A function that
-// calls several observers calls this one last: if one of them panics after it, the
-// acquisition ends without a further event, and stays on the gauges.
+// Lock receives a step of an acquisition; pass it to recipes.WithObserver. A function
+// that calls several observers must call this one last: if one of them panics after it,
+// the acquisition ends without a further event, and remains in the gauges.
 func (o *Observer) Lock(ctx context.Context, e recipes.Event) {
 	switch e.Kind {
 	case recipes.EventQueued:
@@ -108,7 +109,7 @@ func (o *Observer) promise(ctx context.Context, e recipes.Event) {
 	}
 }
 
-// Session takes a change of a session; it is for [recipes.WithClientObserver].
+// Session receives a change of a session; pass it to recipes.WithClientObserver.
 func (o *Observer) Session(e recipes.SessionEvent) {
 	o.transitions.Add(context.Background(), 1, metric.WithAttributes(o.attributes...),
 		metric.WithAttributes(attribute.String("state", e.Kind.String())))

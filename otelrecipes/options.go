@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// An Option of NewObserver.
+// An Option changes what NewObserver returns.
 type Option func(*settings) error
 
 type settings struct {
@@ -19,7 +19,7 @@ type settings struct {
 	attributes []attribute.KeyValue
 }
 
-// WithMeterProvider sets where the metrics go, by default to that of package otel.
+// WithMeterProvider sets the provider of the metrics. Default: that of package otel.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return func(s *settings) error {
 		if p == nil {
@@ -30,7 +30,7 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 	}
 }
 
-// WithTracerProvider sets where the spans go, by default to that of package otel.
+// WithTracerProvider sets the provider of the spans. Default: that of package otel.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return func(s *settings) error {
 		if p == nil {
@@ -41,14 +41,14 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 	}
 }
 
-// WithName adds the attribute "name" to the metrics and spans of locks: what name makes
-// of the path. Without it the locks of a recipe are counted together.
+// WithName adds the attribute "name" to the metrics and spans of locks: what name returns
+// for the path. Without it all locks of a recipe are counted together.
 //
-// Each name is a time series of its own, 35 or so in each histogram, that the process
-// keeps for as long as it lives, and the database for as long as it stores anything. So
-// do not return the path where paths have ids in them: "/orders/4711" should become
-// "orders". A few dozen names in all are safe. name is called at each step of each
-// acquisition, by many goroutines at once. An empty name is left out.
+// Each name is a separate time series, about 35 of them in each histogram, which the
+// process keeps until it ends, and the database for as long as it stores anything. So do
+// not return paths that contain ids: "/orders/4711" should become "orders". A few dozen
+// names in all are safe. name is called at each step of each acquisition, concurrently.
+// An empty name is left out.
 func WithName(name func(path string) string) Option {
 	return func(s *settings) error {
 		if name == nil {
@@ -59,7 +59,8 @@ func WithName(name func(path string) string) Option {
 	}
 }
 
-// WithAttributes adds attributes to all metrics and spans, such as that of the cluster.
+// WithAttributes adds attributes to all metrics and spans, such as the name of the
+// cluster.
 func WithAttributes(attributes ...attribute.KeyValue) Option {
 	return func(s *settings) error {
 		s.attributes = append(s.attributes, attributes...)

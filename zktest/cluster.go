@@ -61,7 +61,8 @@ func Start(tb TB, opts ...Option) *Cluster {
 	return c
 }
 
-// New starts a Cluster, unless an option makes no sense or a port is taken. Close it.
+// New starts a Cluster, or returns an error if an option makes no sense or a port is in
+// use. Close it.
 func New(opts ...Option) (*Cluster, error) {
 	settings, err := newSettings(opts)
 	if err != nil {
@@ -147,8 +148,8 @@ func (c *Cluster) Server(i int) *Server { return c.servers[i] }
 // Servers returns all servers.
 func (c *Cluster) Servers() []*Server { return slices.Clone(c.servers) }
 
-// Names returns the names by which Dial and HostProvider know the servers. They are no
-// addresses of a network.
+// Names returns the names by which Dial and HostProvider know the servers. They are not
+// network addresses.
 func (c *Cluster) Names() []string {
 	var names []string
 	for _, s := range c.servers {
@@ -157,16 +158,16 @@ func (c *Cluster) Names() []string {
 	return names
 }
 
-// Leader returns the server that leads the others; nil while there is none.
+// Leader returns the server that leads the others, or nil if there is none.
 func (c *Cluster) Leader() *Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.leader
 }
 
-// NextPing is when the leader, if there is one, pings its followers next. What a follower
-// has heard from its clients since the last ping dies with it: the worst moment for that
-// is right before the next.
+// NextPing returns when the leader, if there is one, pings its followers next. What a
+// follower has heard from its clients since the last ping is lost with it: the worst
+// moment to stop it is right before the next ping.
 func (c *Cluster) NextPing() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,8 +204,8 @@ func (c *Cluster) Znodes() []string {
 }
 
 // SetSequence sets the counter of a znode from which its sequential children get their
-// numbers: the next one gets n. It fails if there is no such znode, or while a server
-// lags behind.
+// numbers: the next one gets n. It returns an error if there is no such znode, or while a
+// server lags behind.
 func (c *Cluster) SetSequence(path string, n int32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 // OpConnect is the handshake, for [Link.Hostile].
 const OpConnect = Op(opCreateSession)
 
-// A HostileReply is one that no ZooKeeper sends: a server that means harm does, or a man
-// in the middle. A client must not crash on it, or take the memory that it announces.
+// A HostileReply is one that no ZooKeeper sends, but a hostile server or a man in the
+// middle. A client must not crash on it, or allocate the memory that it announces.
 type HostileReply struct {
 	// Name says what is wrong with it, such as "children-count".
 	Name string
@@ -21,9 +21,8 @@ type HostileReply struct {
 	Frame func(xid int32) []byte
 }
 
-// Hostile makes the servers send r in the place of the answer to the next request of its
-// Op, which takes effect. The connection stays open behind it: it is for the client to
-// end it.
+// Hostile makes the servers send r instead of the answer to the next request of its Op,
+// which takes effect. The connection stays open after it: the client has to end it.
 func (l *Link) Hostile(r HostileReply) { l.change(func() { l.hostile[r.Op] = r }) }
 
 // hostileLocked returns what is sent in the place of the answer to a request; nil: the
@@ -38,11 +37,11 @@ func (l *Link) hostileLocked(op opcode, xid int32) []byte {
 	return nil
 }
 
-// HostileReplies returns replies of all kinds that clients were seen to fail on, or that
-// are near to those: lengths and counts that are greater than the frame, negative or
-// huge, frames that end early, results of a multi that are not those of its operations,
-// replies to nothing, and events that only a client itself may tell of. Each stands by
-// itself; a test sends one after the other by [Link.Hostile].
+// HostileReplies returns replies of all kinds that clients were seen to fail on, or
+// similar to those: lengths and counts that are greater than the frame, negative or huge,
+// frames that end early, results of a multi that are not those of its operations, replies
+// to nothing, and events that only a client itself may create. Each is independent of the
+// others; a test sends one after the other by Link.Hostile.
 func HostileReplies() []HostileReply {
 	var all []HostileReply
 	add := func(op Op, name string, frame func(xid int32) []byte) {

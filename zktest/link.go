@@ -60,8 +60,8 @@ func (o opcode) kind() Op {
 	}
 }
 
-// A Link is the network between one client and all servers. Faults on it hit its
-// connections alone. The methods may be called at any time.
+// A Link is the network between one client and all servers. Faults on it affect only its
+// connections. The methods are safe for concurrent use.
 type Link struct {
 	cluster *Cluster
 
@@ -88,8 +88,8 @@ const (
 	throttle
 )
 
-// Link returns the link of that name, and makes it if there is none. Clients that connect
-// over TCP, and those that use [Cluster.Dial], share the link "".
+// Link returns the link of that name, which it creates if there is none. Clients that
+// connect over TCP, and those that use Cluster.Dial, share the link "".
 func (c *Cluster) Link(name string) *Link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,7 +155,7 @@ type pipeAddr string
 func (pipeAddr) Network() string  { return "pipe" }
 func (a pipeAddr) String() string { return string(a) }
 
-// Cut breaks the connections of the link, with all that was under way, and refuses new
+// Cut breaks the connections of the link, with all that was in flight, and rejects new
 // ones until Heal.
 func (l *Link) Cut() {
 	l.change(func() {
@@ -175,36 +175,36 @@ func (l *Link) Stall(d Direction) { l.change(func() { l.stalled |= d }) }
 // Heal ends Cut and Stall.
 func (l *Link) Heal() { l.change(func() { l.cut, l.stalled = false, 0 }) }
 
-// Freeze is what the servers see of a client whose process is stopped (SIGSTOP, a paused
-// VM): it sends nothing and takes nothing, and its connections stay open. Its goroutines
-// run on; to stop what they do is up to the caller.
+// Freeze simulates for the servers that the client's process is suspended (SIGSTOP, a
+// paused VM): it sends and receives nothing, and its connections stay open. Its
+// goroutines continue; the caller must stop what they do.
 func (l *Link) Freeze() { l.change(func() { l.frozen = true }) }
 
 // Thaw ends Freeze.
 func (l *Link) Thaw() { l.change(func() { l.frozen = false }) }
 
-// Delay makes every packet take between least and most, each way. They never overtake
+// Delay makes every packet take between least and most, each way. Packets never overtake
 // each other. The durations are drawn at random, from the seed of the Cluster.
 func (l *Link) Delay(least, most time.Duration) {
 	l.change(func() { l.least, l.most = least, most })
 }
 
-// LoseRequest breaks the connection in the place of the next such request, which no
+// LoseRequest breaks the connection instead of delivering the next such request, which no
 // server sees.
 func (l *Link) LoseRequest(op Op) { l.change(func() { l.lose[op] = loseRequest }) }
 
-// LoseReply breaks the connection in the place of the answer to the next such request,
-// which has taken effect by then.
+// LoseReply breaks the connection instead of answering the next such request, which has
+// taken effect by then.
 func (l *Link) LoseReply(op Op) { l.change(func() { l.lose[op] = loseReply }) }
 
 // Throttle makes the server answer the next such request by itself with -127 (throttled),
-// as one does that has kept it in its queue for too long (throttledOpWaitTime). Nothing
-// comes of it, and the leader does not hear of it. Pings, closes and auth packets are
-// never throttled (Request.isThrottlable).
+// as a server does that has kept it in its queue for too long (throttledOpWaitTime). The
+// request has no effect, and the leader does not hear of it. Pings, closes and auth
+// packets are never throttled (Request.isThrottlable).
 func (l *Link) Throttle(op Op) { l.change(func() { l.lose[op] = throttle }) }
 
-// Spare takes back LoseRequest, LoseReply, Throttle and Hostile where they have not hit
-// yet.
+// Spare cancels LoseRequest, LoseReply, Throttle and Hostile if they have not taken
+// effect yet.
 func (l *Link) Spare() {
 	l.change(func() {
 		clear(l.lose)

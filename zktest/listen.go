@@ -70,10 +70,10 @@ func (c *Cluster) serveLocked(listeners []net.Listener) {
 	}
 }
 
-// Addrs returns the addresses of the servers, "127.0.0.1:port" unless WithListen says
-// otherwise. Without it they listen there from the first call on. In a testing/synctest
-// bubble a listener would keep the time from passing: there use Names, HostProvider and
-// Dial. It panics if the machine has no port left on its loopback interface.
+// Addrs returns the addresses of the servers, "127.0.0.1:port" unless WithListen sets
+// others. Without it they listen there from the first call on. In a testing/synctest
+// bubble a listener would keep the time from passing: use Names, HostProvider and Dial
+// there. Addrs panics if the machine has no port left on its loopback interface.
 func (c *Cluster) Addrs() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +91,7 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// ConnectString is what many clients take: the Addrs, joined by commas.
+// ConnectString returns the Addrs joined by commas, as many clients expect them.
 func (c *Cluster) ConnectString() string { return strings.Join(c.Addrs(), ",") }
 
 // accept takes connections over TCP. A stopped server, and one behind a cut link, closes
@@ -134,8 +134,8 @@ func (c *Cluster) serverAt(address string) *Server {
 	return nil
 }
 
-// HostProvider gives a client the names of the servers, in their order, without asking
-// DNS. Every client needs one of its own.
+// HostProvider gives a client the names of the servers, in their order, without DNS. Each
+// client needs its own.
 func (c *Cluster) HostProvider() zk.HostProvider {
 	return &hosts{addrs: c.Names()}
 }

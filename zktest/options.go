@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An Option of Start and New.
+// An Option changes what Start and New start.
 type Option func(*settings)
 
 type settings struct {
@@ -22,48 +22,47 @@ type settings struct {
 	listen     string // "": on free ports, and not before somebody asks for them
 }
 
-// WithServers makes the Cluster an ensemble of n servers; at least 1, which is the
-// default.
+// WithServers makes the Cluster an ensemble of n servers; at least 1, the default.
 func WithServers(n int) Option { return func(s *settings) { s.size = n } }
 
-// WithTick sets the tick, by default two seconds as in a real server; at least a
-// millisecond. Sessions last between 2 and 20 ticks, unless WithMinSessionTimeout or
-// WithMaxSession says otherwise.
+// WithTick sets the tick, at least a millisecond. Default: two seconds, as in a real
+// server. Sessions last between 2 and 20 ticks, unless WithMinSessionTimeout or
+// WithMaxSession sets another limit.
 func WithTick(d time.Duration) Option { return func(s *settings) { s.tick = d } }
 
 // WithMinSessionTimeout sets the shortest session timeout that is granted
-// (minSessionTimeout), by default 2 ticks; at least a millisecond. Below that default a
-// session may be shorter than what passes between two reports of a follower.
+// (minSessionTimeout), at least a millisecond. Default: 2 ticks. Below that a session can
+// be shorter than the time between two reports of a follower.
 func WithMinSessionTimeout(d time.Duration) Option {
 	return func(s *settings) { s.shortest = d }
 }
 
-// WithMaxSession sets the longest session timeout that is granted (maxSessionTimeout), by
-// default 20 ticks; no less than the shortest.
+// WithMaxSession sets the longest session timeout that is granted (maxSessionTimeout), at
+// least the shortest. Default: 20 ticks.
 func WithMaxSession(d time.Duration) Option { return func(s *settings) { s.longest = d } }
 
-// WithSlowClose makes d pass between the end of an expired session and that of its
+// WithSlowClose lets d pass between the end of an expired session and that of its
 // ephemeral znodes. Its client can have a new session by then, and see them. In a real
 // ensemble that takes moments, or as long as the leader is busy.
 func WithSlowClose(d time.Duration) Option {
 	return func(s *settings) { s.slowClose = d }
 }
 
-// WithSlowCommit makes d pass between the moment at which the leader takes a write and
-// that at which it takes effect, as when the disks of the servers are slow.
+// WithSlowCommit lets d pass from when the leader accepts a write until it takes effect,
+// as when the disks of the servers are slow.
 func WithSlowCommit(d time.Duration) Option {
 	return func(s *settings) { s.slowCommit = d }
 }
 
-// WithEagerACLCheck makes the servers of an ensemble refuse writes that an ACL forbids,
+// WithEagerACLCheck makes the servers of an ensemble reject writes that an ACL forbids,
 // or whose own ACL is invalid, by themselves and without their leader
 // (zookeeper.enableEagerACLCheck), as 3.8 does. A server that is cut off does so until it
-// has noticed. No effect on a single server.
+// has noticed. It has no effect on a single server.
 func WithEagerACLCheck() Option { return func(s *settings) { s.eagerACL = true } }
 
-// WithContainerCheck sets what passes between two looks for empty containers, and TTL
-// znodes past their time (znode.container.checkIntervalMs), by default a minute; at least
-// a millisecond. The looks come with the leader's pings, two in each tick.
+// WithContainerCheck sets the time between two checks for empty containers and expired
+// TTL znodes (znode.container.checkIntervalMs). Default: a minute; at least a
+// millisecond. The checks come with the leader's pings, two in each tick.
 func WithContainerCheck(d time.Duration) Option {
 	return func(s *settings) { s.reapEvery = d }
 }
@@ -74,9 +73,10 @@ func WithContainerCheck(d time.Duration) Option {
 // do. Without a seed, or with 0, pings come exactly every half tick.
 func WithSeed(n uint64) Option { return func(s *settings) { s.seed = n } }
 
-// WithListen has the first server listen on addr from the start, "host:port", and each
-// other one on the port behind that of the one before, or all on free ports if addr's is
-// 0. New fails where a port is taken. It is not for bubbles.
+// WithListen makes the first server listen on addr from the start, "host:port", and each
+// other one on the port after that of the one before, or all on free ports if addr's is
+// 0. New returns an error if a port is in use. Do not use it in a testing/synctest
+// bubble.
 func WithListen(addr string) Option { return func(s *settings) { s.listen = addr } }
 
 func newSettings(opts []Option) (settings, error) {

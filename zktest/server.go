@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Server is one server of a Cluster. Its methods inject faults and may be called at any
-// time.
+// A Server is one server of a Cluster. Its methods inject faults and are safe for
+// concurrent use.
 type Server struct {
 	cluster *Cluster
 	id      int // from 1, as in server.1
@@ -54,8 +54,8 @@ func newServer(c *Cluster, id int) *Server {
 	return s
 }
 
-// Addr is the name under which the Cluster's HostProvider and Dial know this server. It
-// is no address of a network.
+// Addr returns the name by which the Cluster's HostProvider and Dial know this server. It
+// is not a network address.
 func (s *Server) Addr() string { return fmt.Sprintf("zktest-%d:2181", s.id) }
 
 // Stop kills the server, as kill -9 does: its connections break at once. What it has
@@ -74,8 +74,8 @@ func (s *Server) Start() { s.change(func() { s.up = true }) }
 // answered until Thaw. No effect on a stopped server.
 func (s *Server) Freeze() { s.change(func() { s.frozen = s.up }) }
 
-// Thaw lets a frozen server go on. What it has missed arrives now; if the others gave it
-// up meanwhile it joins them again.
+// Thaw makes a frozen server continue. What it has missed arrives now; if the others
+// dropped it meanwhile, it rejoins them.
 func (s *Server) Thaw() { s.change(func() { s.frozen = false }) }
 
 // Isolate cuts the server off from the others, not from its clients: for five ticks
@@ -101,8 +101,8 @@ func (s *Server) Leading() bool {
 	return s.cluster.leader == s
 }
 
-// Zxid is the last transaction that the server has applied. That of a new leader begins
-// with a new epoch, and those of the others only with its first transaction.
+// Zxid returns the last transaction that the server has applied. That of a new leader
+// begins with a new epoch, and those of the others only with its first transaction.
 func (s *Server) Zxid() int64 {
 	s.cluster.mu.Lock()
 	defer s.cluster.mu.Unlock()

@@ -122,7 +122,7 @@ func (c *Cluster) sessionIDsLocked() []int64 {
 }
 
 // ExpireSession ends a session at once, as if it had not been heard from in time. It
-// reports false where there is no such session, and while there is no leader to end it.
+// returns false if there is no such session, or no leader to end it.
 func (c *Cluster) ExpireSession(id int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
