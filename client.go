@@ -434,7 +434,7 @@ func newClientSettings(opts []ClientOption) (*clientSettings, error) {
 	}
 	for i, opt := range opts {
 		if opt == nil {
-			return nil, fmt.Errorf("option %d is nil", i)
+			return nil, fmt.Errorf("option %d is nil", i+1)
 		}
 		if err := opt(s); err != nil {
 			return nil, err
@@ -450,7 +450,7 @@ func WithTLS(cfg *tls.Config) ClientOption {
 	cfg = cfg.Clone()
 	return func(s *clientSettings) error {
 		if cfg == nil {
-			return errors.New("WithTLS: the config is nil")
+			return errors.New("WithTLS: cfg is nil")
 		}
 		s.tls = cfg
 		return nil
@@ -464,7 +464,7 @@ func WithAuth(scheme string, auth []byte) ClientOption {
 	auth = append([]byte(nil), auth...)
 	return func(s *clientSettings) error {
 		if scheme == "" {
-			return errors.New("WithAuth: the scheme is empty")
+			return errors.New("WithAuth: scheme is empty")
 		}
 		s.auth = append(s.auth, clientAuth{scheme, auth})
 		return nil
@@ -478,7 +478,7 @@ func WithChrootACL(acl []zk.ACL) ClientOption {
 	acl = slices.Clone(acl)
 	return func(s *clientSettings) error {
 		if len(acl) == 0 {
-			return errors.New("WithChrootACL: the list is empty")
+			return errors.New("WithChrootACL: acl is empty")
 		}
 		s.chrootACL = acl
 		return nil
@@ -490,7 +490,7 @@ func WithChrootACL(acl []zk.ACL) ClientOption {
 func WithDialer(d zk.Dialer) ClientOption {
 	return func(s *clientSettings) error {
 		if d == nil {
-			return errors.New("WithDialer: the dialer is nil")
+			return errors.New("WithDialer: dialer is nil")
 		}
 		s.dialer = d
 		return nil
@@ -502,7 +502,7 @@ func WithDialer(d zk.Dialer) ClientOption {
 func WithHostProvider(p zk.HostProvider) ClientOption {
 	return func(s *clientSettings) error {
 		if p == nil {
-			return errors.New("WithHostProvider: the provider is nil")
+			return errors.New("WithHostProvider: provider is nil")
 		}
 		s.hosts = p
 		return nil
@@ -543,7 +543,7 @@ func WithClientServerTick(d time.Duration) ClientOption {
 func WithClientLogger(l *slog.Logger) ClientOption {
 	return func(s *clientSettings) error {
 		if l == nil {
-			return errors.New("WithClientLogger: the logger is nil")
+			return errors.New("WithClientLogger: logger is nil")
 		}
 		s.log = l
 		return nil

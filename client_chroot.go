@@ -160,7 +160,7 @@ func (c *Client) create(path string, once func() (string, error)) (string, error
 		}
 		// What is missing may be a parent of the chroot by now: that is tried again, too.
 		if err = c.makeChroot(&unsure); err != nil {
-			err = fmt.Errorf("create chroot %s anew: %w", c.chroot, err)
+			err = fmt.Errorf("recreate chroot %s: %w", c.chroot, err)
 			continue
 		}
 		created, err = once()

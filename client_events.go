@@ -17,9 +17,9 @@ type SessionEventKind int
 // The changes. The client learns of an expiry when it is connected again: SessionExpired
 // comes after a SessionDisconnected and before a SessionConnected with a new session.
 const (
-	SessionConnected    SessionEventKind = iota + 1 // with a new session, or the former one
+	SessionConnected    SessionEventKind = iota + 1 // with a new or the former session
 	SessionDisconnected                             // the session lasts for its timeout
-	SessionExpired                                  // the session has ended, and all locks
+	SessionExpired                                  // the session and its locks ended
 	SessionClosed                                   // Close was called; it is the last
 )
 
@@ -58,7 +58,7 @@ type SessionEvent struct {
 func WithClientObserver(f func(SessionEvent)) ClientOption {
 	return func(s *clientSettings) error {
 		if f == nil {
-			return errors.New("WithClientObserver: the observer is nil")
+			return errors.New("WithClientObserver: observer is nil")
 		}
 		s.observer = f
 		return nil
@@ -187,15 +187,15 @@ func (c *clientEvents) tell() {
 }
 
 func (c *clientEvents) logEvent(e SessionEvent) {
-	level, text := slog.LevelInfo, "zookeeper: session established"
+	level, text := slog.LevelInfo, "zookeeper: connected"
 	switch e.Kind {
 	case SessionConnected:
 	case SessionDisconnected:
-		level, text = slog.LevelWarn, "zookeeper: disconnected"
+		level, text = slog.LevelWarn, "zookeeper: connection lost"
 	case SessionExpired:
 		level, text = slog.LevelWarn, "zookeeper: session expired"
 	case SessionClosed:
-		text = "zookeeper: closed"
+		text = "zookeeper: client closed"
 	}
 	c.log.Log(context.Background(), level, text, "server", e.Server,
 		"session", sessionText(e.Session), "timeout", e.Timeout)
@@ -203,7 +203,7 @@ func (c *clientEvents) logEvent(e SessionEvent) {
 
 func (c *clientEvents) logGranted(e SessionEvent) {
 	if e.Timeout != c.asked {
-		c.log.Warn("zookeeper: session timeout not granted as asked for",
-			"asked", c.asked, "granted", e.Timeout, "server", e.Server)
+		c.log.Warn("zookeeper: server granted a different session timeout",
+			"requested", c.asked, "granted", e.Timeout, "server", e.Server)
 	}
 }

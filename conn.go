@@ -35,7 +35,7 @@ type Conn interface {
 type SessionConn interface {
 	Conn
 	SessionTimeout() time.Duration // granted at the last handshake, 0 before the first
-	ServerTick() time.Duration     // the servers' tickTime, 0 if unknown; see WithServerTick
+	ServerTick() time.Duration     // the servers' tickTime, 0 if unknown
 	ServerPath(path string) string // path as the server sees it, below a chroot if any
 	// LastHandshake returns the session that the last handshake began or resumed, and
 	// when that handshake began, not later than its first byte was sent: 0 and the zero
@@ -55,8 +55,8 @@ type SessionConn interface {
 type OrderedConn interface {
 	Conn
 	Unwrap() Conn // the wrapped Conn: a *zk.Conn, a Client or an OrderedConn
-	// KeepsOrder returns the receiver. A type that embeds the wrapper inherits the method,
-	// but not the promise: KeepsOrder then returns another value than the embedding one.
+	// KeepsOrder returns the receiver. A type that embeds the wrapper inherits it, but
+	// not the promise: KeepsOrder then returns another value than the embedding one.
 	KeepsOrder() Conn
 }
 

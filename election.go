@@ -26,7 +26,7 @@ func newElection(conn Conn, path, recipe, kind string, opts []Option) (*election
 	}
 	if settings.keep != nil {
 		return nil, errors.New(
-			"WithCaching: a candidate whose term is over goes to the tail of the queue",
+			"WithCaching: a candidate whose term has ended goes to the tail of the queue",
 		)
 	}
 	settings.look = settings.lookout(recipe, path)

@@ -26,8 +26,8 @@ var (
 	// ErrOutOfTouch: the servers did not confirm in time that the session lives, or its
 	// timeout turned out to be too short for their tick. Whether it has ended is unknown.
 	ErrOutOfTouch error
-	// ErrNodeDeleted: the hold's znode was deleted: by somebody, or by the servers as they
-	// ended the session, if this process learned of it so.
+	// ErrNodeDeleted: the hold's znode was deleted: by somebody, or by the servers as
+	// they ended the session, if this process learned of it so.
 	ErrNodeDeleted error
 	// ErrHoldExpired: the hold reached the limit set by WithMaxHold.
 	ErrHoldExpired error
@@ -72,7 +72,7 @@ func lost(path string, cause error) error {
 }
 
 var (
-	errNilCtx = errors.New("ctx is nil; context.Background() is one without an end")
+	errNilCtx = errors.New("ctx is nil; context.Background() never ends")
 	// errZero is why the zero value of a type cannot be used.
 	errZero = errors.New("this is a zero value; use what a constructor returns")
 )

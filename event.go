@@ -45,8 +45,8 @@ func (k EventKind) String() string {
 type Event struct {
 	Kind EventKind
 	// The same, never 0, in all events of one acquisition, and in no others of this
-	// process. An acquisition is one call of Acquire, AcquireTimeout or AcquireN, with its
-	// rejoins and its release or loss. docs/operations.md has the details.
+	// process. An acquisition is one call of Acquire, AcquireTimeout or AcquireN, with
+	// its rejoins and its release or loss. docs/operations.md has the details.
 	ID uint64
 	// "mutex", "read lock", "write lock", "semaphore", "semaphore mutex", "leader
 	// selector" or "leader latch"

@@ -155,8 +155,8 @@ func (h *Hold) beginLeaving(
 			err = zkconn.Tell(err)
 			h.tellReleased(ctx, err)
 			return fmt.Errorf(
-				"not confirmed yet, %s is being deleted in the background: %w", h.path,
-				err,
+				"release not confirmed; %s is being deleted in the background: %w",
+				h.path, err,
 			)
 		}
 	}

@@ -122,7 +122,7 @@ const leaveTurnWithin = time.Second
 
 // errStillLeaving says that Close could not wait.
 var errStillLeaving = errors.New(
-	"not confirmed yet: an Await is leaving the queue, held up by its observer",
+	"close not confirmed: an Await, delayed by its observer, is leaving the queue",
 )
 
 // leave ends the candidacy of whoever has the turn.

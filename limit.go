@@ -28,7 +28,7 @@ func newLimit(timeout time.Duration) limit {
 }
 
 // errTimeUp is the cause of a ctx whose time ran out by a limit's doing.
-var errTimeUp = errors.New("time is up")
+var errTimeUp = errors.New("timed out")
 
 // keep calls acquire with a ctx that ends with the limit. When it does, the error matches
 // ErrBusy where others were ahead, and ErrUnavailable where nobody knows.

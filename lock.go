@@ -171,7 +171,7 @@ func acquireCustom(ctx context.Context, lock InterProcessLock, l limit) error {
 	var left time.Duration
 	if !l.once {
 		if left = time.Until(l.until); left <= 0 { // a timeout of 0 would be a try
-			return fmt.Errorf("%w: %w before it was asked for", ErrBusy, errTimeUp)
+			return fmt.Errorf("%w: %w before this lock was tried", ErrBusy, errTimeUp)
 		}
 	}
 	held, err := lock.AcquireTimeout(ctx, left)

@@ -160,7 +160,7 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 	if !errors.Is(err, zk.ErrConnectionClosed) { // it may be the network's own
 		err = fmt.Errorf("%w: %w", zk.ErrConnectionClosed, err)
 	}
-	return nil, fmt.Errorf("its outcome is unknown, no answer came: %w", err)
+	return nil, fmt.Errorf("outcome unknown: no response received: %w", err)
 }
 
 // opText is an operation as its error names it.
@@ -194,7 +194,7 @@ func (h *Hold) each() []*Hold {
 // that they have: one inside of a wrapper that changes paths does not.
 func multiConnOf(holds []*Hold) (multiConn, error) {
 	if len(holds) == 0 {
-		return nil, errors.New("the custom lock that it stands for tells no hold")
+		return nil, errors.New("the custom lock behind it reports no hold")
 	}
 	first := holds[0]
 	conn, ok := wrapped[multiConn](first.conn)

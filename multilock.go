@@ -35,12 +35,12 @@ func NewInterProcessMultiLock(
 ) (*InterProcessMultiLock, error) {
 	const op = "NewInterProcessMultiLock"
 	if len(paths) == 0 {
-		return nil, fmt.Errorf("recipes: %s: paths: there are none", op)
+		return nil, fmt.Errorf("recipes: %s: paths is empty", op)
 	}
 	var locks []InterProcessLock
 	for i, path := range paths {
 		if slices.Contains(paths[:i], path) {
-			return nil, wrap(op, path, errors.New("paths: it is given twice"))
+			return nil, wrap(op, path, errors.New("paths contains it twice"))
 		}
 		lock, err := newMutex(conn, path, opts)
 		if err != nil {
@@ -56,17 +56,17 @@ func NewInterProcessMultiLock(
 func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLock {
 	m := &InterProcessMultiLock{locks: slices.Clone(locks)}
 	if len(locks) == 0 {
-		m.bad = errors.New("recipes: NewInterProcessMultiLockOf: locks: there are none")
+		m.bad = errors.New("recipes: NewInterProcessMultiLockOf: locks is empty")
 	}
 	for i, lock := range locks {
 		switch {
 		case isNil(lock):
 			m.bad = fmt.Errorf(
-				"recipes: NewInterProcessMultiLockOf: locks: number %d is nil", i,
+				"recipes: NewInterProcessMultiLockOf: lock %d is nil", i+1,
 			)
 		case reflect.ValueOf(lock).Comparable() && slices.Contains(m.locks[:i], lock):
 			m.bad = fmt.Errorf(
-				"recipes: NewInterProcessMultiLockOf: locks: number %d is given twice", i,
+				"recipes: NewInterProcessMultiLockOf: lock %d is given twice", i+1,
 			)
 		}
 	}

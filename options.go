@@ -153,15 +153,15 @@ func newSettings(opts []Option) (settings, error) {
 		acl:    zk.WorldACL(zk.PermAll),
 		logger: slog.New(slog.DiscardHandler),
 	}
-	for _, opt := range opts {
+	for i, opt := range opts {
 		if opt == nil {
-			return s, errors.New("options: one is nil")
+			return s, fmt.Errorf("option %d is nil", i+1)
 		}
 		opt(&s)
 	}
 	switch {
 	case len(s.acl) == 0:
-		return s, errors.New("WithACL: the list is empty")
+		return s, errors.New("WithACL: acl is empty")
 	case s.logger == nil:
 		return s, errors.New("WithLogger: logger is nil")
 	case s.observed && s.observer == nil:
@@ -189,7 +189,7 @@ func checkNames(names []string) error {
 	for _, name := range names {
 		switch {
 		case name == "":
-			return errors.New("WithNames: one is empty")
+			return errors.New("WithNames: a name is empty")
 		case strings.Contains(name, "/"):
 			return fmt.Errorf("WithNames: %q: a znode's name has no \"/\"", name)
 		}
@@ -230,16 +230,16 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 		rest += len(acl.Scheme) + len(acl.ID) + 12
 	}
 	if rest+len(s.data) > maxRequest {
-		return s, fmt.Errorf("WithData: %d bytes are too many: ZooKeeper takes "+
-			"requests of up to %d bytes, with path and ACL, which leaves %d",
-			len(s.data), maxRequest, max(0, maxRequest-rest))
+		return s, fmt.Errorf("WithData: %d bytes exceed the maximum of %d: "+
+			"ZooKeeper accepts requests of up to %d bytes, with path and ACL",
+			len(s.data), max(0, maxRequest-rest), maxRequest)
 	}
 	if s.restricted {
 		s.exposure = &exposure{conn: conn, acl: s.acl, log: s.logger}
 	}
 	if advice := s.advice(conn); advice != "" {
-		s.logger.Warn("zookeeper lock: the session timeout is not known, so a second "+
-			"without an answer loses the lock", "path", path, "advice", advice)
+		s.logger.Warn("zookeeper lock: session timeout unknown; 1s without a response "+
+			"loses the lock", "path", path, "advice", advice)
 	}
 	return s, nil
 }
@@ -249,7 +249,7 @@ func checkConn(conn Conn) error {
 	v := reflect.ValueOf(conn)
 	switch {
 	case !v.IsValid(), v.Kind() == reflect.Pointer && v.IsNil():
-		return errors.New("conn: is nil")
+		return errors.New("conn is nil")
 	case isZeroClient(conn):
 		return fmt.Errorf("conn: %w; see Connect", errZero)
 	case !v.Comparable():

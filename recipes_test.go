@@ -32,8 +32,8 @@ func TestBadInput(t *testing.T) {
 		opts []recipes.Option
 		says string
 	}{
-		"nil conn":    {conn: nil, path: "/a", says: "conn: is nil"},
-		"nil pointer": {conn: none, path: "/a", says: "conn: is nil"},
+		"nil conn":    {conn: nil, path: "/a", says: "conn is nil"},
+		"nil pointer": {conn: none, path: "/a", says: "conn is nil"},
 		"not comparable": {
 			conn: uncomparable{p.Conn, nil}, path: "/a", says: "not comparable",
 		},
@@ -92,7 +92,7 @@ func TestBadInput(t *testing.T) {
 		},
 		"an empty name": {
 			conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithNames("a-", "")},
-			says: "WithNames: one is empty",
+			says: "WithNames: a name is empty",
 		},
 		"a name with a slash": {
 			conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithNames("a/")},
@@ -128,7 +128,7 @@ func TestBadInput(t *testing.T) {
 		require.ErrorContains(t, err, fmt.Sprintf("recipes: revoke: path %q ", path))
 	}
 	require.ErrorContains(
-		t, recipes.AttemptRevoke(t.Context(), nil, "/a"), "conn: is nil",
+		t, recipes.AttemptRevoke(t.Context(), nil, "/a"), "conn is nil",
 	)
 	require.Empty(t, p.Tap.Requests(), "a refused call asked something of ZooKeeper")
 }

@@ -82,9 +82,9 @@ func newSemaphore(
 	}
 	switch {
 	case settings.keep != nil:
-		return nil, errors.New("WithCaching: a semaphore keeps no place in its queue")
+		return nil, errors.New("WithCaching: semaphores do not cache queue entries")
 	case len(settings.names) > 0:
-		return nil, errors.New("WithNames: a semaphore counts nothing but its leases")
+		return nil, errors.New("WithNames: semaphores count only their own leases")
 	}
 	settings.look = settings.lookout("semaphore", path)
 	queue := func(dir, kind string, rule order.Excludes) *seqnode.Queue {
@@ -164,9 +164,9 @@ func (s *InterProcessSemaphoreV2) acquire(
 ) ([]*Lease, error) {
 	switch {
 	case n < 1:
-		return nil, fmt.Errorf("n: %d leases are less than 1", n)
+		return nil, fmt.Errorf("n: %d is less than 1", n)
 	case s.most > 0 && n > s.most:
-		return nil, fmt.Errorf("n: %d leases are more than there are, %d", n, s.most)
+		return nil, fmt.Errorf("n: %d exceeds the maximum of %d leases", n, s.most)
 	}
 	a := newAttempt(s.steps.begin())
 	nodes, err := s.enter(ctx, n, try, func(node string, ahead int) {
@@ -292,7 +292,7 @@ func (s *InterProcessSemaphoreV2) beginReturning(
 			begin[i] = l.beginRelease
 			continue
 		}
-		err := wrap("release", s.path, fmt.Errorf("leases: number %d is nil", i))
+		err := wrap("release", s.path, fmt.Errorf("lease %d is nil", i+1))
 		begin[i] = func(context.Context) func(context.Context) error {
 			return func(context.Context) error { return err }
 		}

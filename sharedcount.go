@@ -83,7 +83,7 @@ func SetSharedCount(
 		err = cmp.Or(notNil(ctx), onlyACL(opts))
 	}
 	if err == nil && (maximum < 1 || maximum > math.MaxInt32) {
-		err = fmt.Errorf("max: %d is not between 1 and %d", maximum, math.MaxInt32)
+		err = fmt.Errorf("maximum: %d is not between 1 and %d", maximum, math.MaxInt32)
 	}
 	if err != nil {
 		return refuse(op, countPath, err)
@@ -111,7 +111,7 @@ func onlyACL(opts []Option) error {
 	}
 	s.acl, s.restricted = nil, false
 	if !reflect.ValueOf(s).IsZero() {
-		return errors.New("options: only WithACL concerns a shared count")
+		return errors.New("options: a shared count accepts only WithACL")
 	}
 	return nil
 }

@@ -44,8 +44,8 @@ func (x *exposure) joined(s *zkconn.Conn, dir string) {
 			return err
 		})
 		if errors.Is(err, zk.ErrNoAuth) {
-			x.log.Info("zookeeper lock: the parent znode's ACL is not known, so nobody "+
-				"can say whether WithACL protects the lock", "dir", dir, "error", err)
+			x.log.Info("zookeeper lock: cannot read the parent znode's ACL; "+
+				"whether WithACL protects the lock is unknown", "dir", dir, "error", err)
 		}
 		if who := strangers(acl, x.acl); len(who) > 0 {
 			x.log.Warn("zookeeper lock: the parent znode is open to others than WithACL "+

@@ -439,9 +439,9 @@ func TestEventsAreKnownByTheirAcquisition(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for want, option := range map[string]otelrecipes.Option{
-		"WithName: the function is nil":           otelrecipes.WithName(nil),
-		"WithMeterProvider: the provider is nil":  otelrecipes.WithMeterProvider(nil),
-		"WithTracerProvider: the provider is nil": otelrecipes.WithTracerProvider(nil),
+		"WithName: the function is nil":       otelrecipes.WithName(nil),
+		"WithMeterProvider: provider is nil":  otelrecipes.WithMeterProvider(nil),
+		"WithTracerProvider: provider is nil": otelrecipes.WithTracerProvider(nil),
 	} {
 		_, err := otelrecipes.NewObserver(option)
 		require.EqualError(t, err, "otelrecipes: "+want)

@@ -23,7 +23,7 @@ type settings struct {
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return func(s *settings) error {
 		if p == nil {
-			return errors.New("WithMeterProvider: the provider is nil")
+			return errors.New("WithMeterProvider: provider is nil")
 		}
 		s.meters = p
 		return nil
@@ -34,7 +34,7 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return func(s *settings) error {
 		if p == nil {
-			return errors.New("WithTracerProvider: the provider is nil")
+			return errors.New("WithTracerProvider: provider is nil")
 		}
 		s.tracers = p
 		return nil

@@ -224,7 +224,7 @@ func (d *Dialer) failed(server string, err error) {
 		return
 	}
 	err = fmt.Errorf("%s: %w", server, err)
-	d.config.Log.Warn("zookeeper: cannot connect", "error", err)
+	d.config.Log.Warn("zookeeper: connection attempt failed", "error", err)
 	servers := max(d.rounds.Len(), 1)
 	if d.attempts.failed(err) >= servers {
 		d.config.GiveUp(err)

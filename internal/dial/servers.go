@@ -19,11 +19,11 @@ import (
 func ParseConnectString(s string) (servers []string, chroot string, err error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
-		return nil, "", errors.New("connect string: is empty")
+		return nil, "", errors.New("connect string is empty")
 	}
 	if strings.Contains(s, "://") {
 		return nil, "", errors.New(
-			"connect string: has a scheme; want host:port,host:port/chroot",
+			"connect string has a scheme; want host:port,host:port/chroot",
 		)
 	}
 	hosts, chroot := s, "/"

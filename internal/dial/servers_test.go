@@ -29,7 +29,7 @@ func TestParseConnectString(t *testing.T) {
 		require.Equal(t, want.chroot, chroot, s)
 	}
 	for s, why := range map[string]string{
-		"":                          "connect string: is empty",
+		"":                          "connect string is empty",
 		"a,,b":                      `server "": has no host`,
 		"/b":                        `server "": has no host`,
 		"a b":                       `server "a b": is not a host name`,

@@ -82,7 +82,7 @@ func (q *Queue) Enter(
 			znode.GiveUp(ctx, []*znode.Node{n})
 			return nil, err
 		}
-		q.Log.Info("zookeeper lock: joining the queue anew",
+		q.Log.Info("zookeeper lock: queue position lost, rejoining",
 			"node", n.Path, "cause", n.Cause())
 		asked = time.Now()
 		if err := s.Pause(ctx, backoff.Next()); err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrBusy ends a single attempt: what it asked for was not free.
-var ErrBusy = zkconn.Permanent(errors.New("not free"))
+var ErrBusy = zkconn.Permanent(errors.New("lock is busy"))
 
 // A Goal is what somebody waits for: a turn in the queue, room for leases, a maximum. It
 // belongs to the goroutine that waits.

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrNoAnswer says that ZooKeeper could not be asked.
-var ErrNoAnswer = errors.New("no answer from ZooKeeper")
+var ErrNoAnswer = errors.New("no response from ZooKeeper")
 
 // answerWithin is how long a request may be under way until ZooKeeper counts as
 // unavailable.

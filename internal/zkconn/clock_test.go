@@ -109,7 +109,7 @@ func TestTheHandshakeAfterAnOutageCounts(t *testing.T) {
 				err := s.Hold("/held", 0)
 				if !plain { // nobody knows for how long it was away before
 					require.ErrorIs(t, err, zkconn.ErrSuspended)
-					require.ErrorContains(t, err, "its leader may know of no request yet")
+					require.ErrorContains(t, err, "may not have confirmed any request")
 					return
 				}
 				require.NoError(t, err)

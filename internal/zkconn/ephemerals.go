@@ -126,7 +126,7 @@ func (s *Conn) holdLocked(t *tracked, margin time.Duration) error {
 	// Even where it is good now, by a handshake: no proof would come after that.
 	if terms := s.clock.terms(); !terms.Workable() {
 		return fmt.Errorf("%w: a session timeout of %v, with a server tick of %v; "+
-			"it takes %v, and servers grant two ticks by default", ErrTooShort,
+			"at least %v is needed, and servers grant two ticks by default", ErrTooShort,
 			terms.Timeout, terms.Tick, terms.LeastTimeout())
 	}
 	if err := s.clock.bears(margin); !t.held && err != nil {

@@ -87,7 +87,7 @@ func TestASessionCanBeTooShortToHold(t *testing.T) {
 		require.ErrorIs(t, err, zkconn.ErrTooShort)
 		require.True(t, zkconn.Final(err))
 		require.ErrorContains(t, err,
-			"a session timeout of 1s, with a server tick of 2s; it takes 1.65s")
+			"a session timeout of 1s, with a server tick of 2s; at least 1.65s is needed")
 	})
 }
 

@@ -126,8 +126,9 @@ func TestWithoutATimeoutASecondWithoutAnAnswerIsALoss(t *testing.T) {
 		require.ErrorIs(t, held.why, zkconn.ErrSuspended)
 		require.LessOrEqual(t, held.at.Sub(began), time.Second)
 		require.GreaterOrEqual(t, held.at.Sub(began), 800*time.Millisecond)
-		require.EqualError(t, held.why, "out of touch with ZooKeeper (no answer for 1s; "+
-			"its session timeout is not known: ask)")
+		require.EqualError(t, held.why,
+			"out of touch with ZooKeeper (no response for 1s; "+
+				"its session timeout is unknown: ask)")
 	})
 }
 

@@ -37,12 +37,12 @@ func (c *clock) bears(margin time.Duration) error {
 	case margin <= longest:
 		return nil
 	case terms.Timeout <= 0:
-		return Permanent(fmt.Errorf("WithLossMargin: %v is too long for a session whose "+
-			"timeout is not known, where %v is the most: %s", margin, longest, c.advice))
+		return Permanent(fmt.Errorf("WithLossMargin: %v exceeds the maximum of %v for "+
+			"an unknown session timeout: %s", margin, longest, c.advice))
 	}
-	return Permanent(fmt.Errorf("WithLossMargin: %v is too long for a session timeout "+
-		"of %v, where %v is the most: shorten it, or ask the servers for a session "+
-		"timeout of %v or more", margin, terms.Timeout, longest, marginShare*margin))
+	return Permanent(fmt.Errorf("WithLossMargin: %v exceeds the maximum of %v for a "+
+		"session timeout of %v; shorten it, or request a session timeout of at least %v",
+		margin, longest, terms.Timeout, marginShare*margin))
 }
 
 // marginShare is how many loss margins a session timeout has room for; with servers whose
@@ -59,21 +59,21 @@ func (c *clock) explain(cause error, session int64, margin time.Duration) error 
 	case last.IsZero():
 		return cause
 	case terms.Timeout <= 0:
-		detail = fmt.Sprintf("no answer for %v; its session timeout is not known: %s",
+		detail = fmt.Sprintf("no response for %v; its session timeout is unknown: %s",
 			ago(last), c.advice)
 	case errors.Is(cause, ErrSuspended):
-		known := "its leader may know of no request yet"
+		known := "its leader may not have confirmed any request"
 		counts := c.evidence.Reported(terms, session, c.handshake(session))
 		if !counts.IsZero() {
-			known = fmt.Sprintf("the last request that its leader surely knows of is "+
+			known = fmt.Sprintf("the last request that its leader confirmed is "+
 				"%v old, and the session may end at %v", ago(counts), terms.Timeout)
 		}
 		if margin > 0 {
 			known += fmt.Sprintf(", of which the loss margin is %v", margin)
 		}
-		detail = fmt.Sprintf("no answer for %v; %s", ago(last), known)
+		detail = fmt.Sprintf("no response for %v; %s", ago(last), known)
 	default:
-		detail = fmt.Sprintf("last answer %v ago, session timeout %v",
+		detail = fmt.Sprintf("last response %v ago, session timeout %v",
 			ago(last), terms.Timeout)
 	}
 	return loss{cause, detail}

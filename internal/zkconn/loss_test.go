@@ -19,7 +19,7 @@ func TestALossTellsOfTheLastContact(t *testing.T) {
 	}{
 		"out of touch": {
 			func(*zkconn.Conn, *fake) {},
-			"out of touch with ZooKeeper (no answer for 6.3s; the last request that " +
+			"out of touch with ZooKeeper (no response for 6.3s; the last request that " +
 				"its leader surely knows of is 9.5s old, and the session may end at 10s)",
 		},
 		"session ended": {

@@ -15,7 +15,7 @@ import (
 var errNotCreated = errors.New("the create did not reach the server")
 
 // errNoDir says that the directory was missing, and is there now.
-var errNoDir = errors.New("the directory was missing")
+var errNoDir = errors.New("the parent znode was missing")
 
 // A creation is one znode on its way into a directory.
 type creation struct {

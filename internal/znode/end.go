@@ -153,7 +153,8 @@ func (n *Node) remove(cause error) error {
 	case isLoss(err):
 		n.tellLoss(err)
 	case zkconn.Final(err):
-		n.spec.Log.Error("zookeeper lock: a znode stays until its session ends",
+		n.spec.Log.Error("zookeeper lock: cannot delete znode; "+
+			"it remains until its session ends",
 			"node", n.Path, "error", err)
 	}
 	return err

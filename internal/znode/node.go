@@ -82,13 +82,13 @@ var (
 	ErrGone = errors.New(
 		"the znode was deleted (by somebody, or because the session ended)")
 	// ErrExpired says that a hold has lasted for as long as its Terms allow.
-	ErrExpired = errors.New("the hold has lasted as long as it may")
+	ErrExpired = errors.New("the hold reached the limit set by WithMaxHold")
 	// ErrUnlisted is ErrGone as far as a list tells, which may be wrong: something
 	// between us and the server can have made it up. A znode that is there after all
 	// would block everybody.
-	ErrUnlisted = fmt.Errorf("%w: it is not in its directory", ErrGone)
+	ErrUnlisted = fmt.Errorf("%w: its parent znode does not list it", ErrGone)
 	// ErrEnded ends what somebody does with a Node that has ended. It is permanent.
-	ErrEnded = zkconn.Permanent(errors.New("the place in the queue was lost"))
+	ErrEnded = zkconn.Permanent(errors.New("the queue entry was lost"))
 	// ErrLeft is the cause of the end of a Node that left by itself.
 	ErrLeft = errors.New("left the queue")
 )

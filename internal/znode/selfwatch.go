@@ -80,7 +80,7 @@ func (n *Node) keepSelfWatch() {
 			return
 		case err != nil:
 			n.self.learn(err)
-			n.spec.Log.Warn("zookeeper lock: cannot watch the own znode",
+			n.spec.Log.Warn("zookeeper lock: cannot watch this lock's znode",
 				"node", n.Path, "error", err)
 			return
 		}

@@ -91,7 +91,7 @@ func TestOnlyTheChrootIsMadeAnew(t *testing.T) {
 		_, err = s.Client.Create("/a", nil, 0, acl)
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		require.ErrorContains(t, err,
-			"create chroot "+locktest.Chroot+" anew: zk: not authenticated "+
+			"recreate chroot "+locktest.Chroot+": zk: not authenticated "+
 				"(the session lacks CREATE on /)")
 	})
 }
@@ -159,6 +159,6 @@ func TestTheACLOfAChroot(t *testing.T) {
 		require.ErrorIs(t, stranger.Delete("/org/app/x", -1), zk.ErrNoAuth)
 
 		_, err = connect(recipes.WithChrootACL(nil))
-		require.ErrorContains(t, err, "WithChrootACL: the list is empty")
+		require.ErrorContains(t, err, "WithChrootACL: acl is empty")
 	})
 }

@@ -309,7 +309,7 @@ func TestConnectRefusesBadArguments(t *testing.T) {
 	} {
 		refuse("session timeout", "h", timeout)
 	}
-	refuse("option 0", "h", time.Second, nil)
+	refuse("option 1", "h", time.Second, nil)
 	refuse("WithTLS", "h", time.Second, recipes.WithTLS(nil))
 	refuse("WithClientServerTick", "h", time.Second, recipes.WithClientServerTick(0))
 	refuse("WithAuth", "h", time.Second, recipes.WithAuth("", []byte("x")))

@@ -108,7 +108,7 @@ func TestALatchThatIsClosedHasNoLeadership(t *testing.T) {
 		time.Sleep(time.Second)
 		require.True(t, latch.HasLeadership())
 		require.ErrorContains(
-			t, latch.Close(t.Context()), "not confirmed yet", "the observer keeps it")
+			t, latch.Close(t.Context()), "close not confirmed", "the observer keeps it")
 		require.False(t, latch.HasLeadership())
 		require.ErrorContains(t, <-done, "the leader latch was closed")
 		time.Sleep(slow)

@@ -385,7 +385,7 @@ func TestElectionsRefuse(t *testing.T) {
 		err := create(&zk.Conn{}, "bad")
 		require.ErrorIs(t, err, zk.ErrInvalidPath)
 		require.ErrorContains(t, err, name)
-		require.ErrorContains(t, create(nil, "/election"), "conn: is nil")
+		require.ErrorContains(t, create(nil, "/election"), "conn is nil")
 		err = create(&zk.Conn{}, "/election", recipes.WithCaching(time.Second, 1))
 		require.ErrorContains(t, err, name+" /election: WithCaching: ")
 		require.NoError(t, create(&zk.Conn{}, "/election"))

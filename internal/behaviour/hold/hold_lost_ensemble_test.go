@@ -251,7 +251,7 @@ func TestASessionTooShortForTheTickIsRefused(t *testing.T) {
 		ctx, cancel := context.WithTimeout(locktest.Owner(t), time.Minute)
 		defer cancel()
 		for range 2 {
-			require.ErrorContains(t, lock.Acquire(ctx), "it takes 8.25s")
+			require.ErrorContains(t, lock.Acquire(ctx), "at least 8.25s is needed")
 			time.Sleep(10 * time.Second)
 		}
 		children, _, err := client.Children("/lock")

@@ -135,7 +135,7 @@ func TestALossMarginMustSuitTheSession(t *testing.T) {
 		require.Zero(t, time.Since(began))
 		for _, text := range []string{
 			"recipes: acquire /lock", "WithLossMargin: 3s is too long",
-			"session timeout of 10s, where 2.5s is the most",
+			"exceeds the maximum of 2.5s for a session timeout of 10s",
 			"ask the servers for a session timeout of 12s or more",
 		} {
 			require.ErrorContains(t, err, text)

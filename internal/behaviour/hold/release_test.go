@@ -49,7 +49,7 @@ func TestAnOutageCostsAReleaseOneSecondInAll(t *testing.T) {
 				took := time.Since(began)
 				require.ErrorIs(t, err, locktest.ErrChangedMind)
 				for _, path := range []string{"/a", "/b", "/c", "/d/leases"} {
-					require.ErrorContains(t, err, "not confirmed yet, "+path)
+					require.ErrorContains(t, err, "release not confirmed; "+path)
 				}
 				require.LessOrEqual(t, took, time.Second)
 				require.GreaterOrEqual(t, took, c.atLeast)
@@ -102,7 +102,7 @@ func TestAReleaseThatWasAnsweredIsConfirmed(t *testing.T) {
 			within, cancel := context.WithTimeout(ctx, time.Second)
 			err := lock.Release(within)
 			cancel()
-			require.ErrorContains(t, err, "release /b: not confirmed yet")
+			require.ErrorContains(t, err, "release /b: release not confirmed")
 			require.NotContains(t, err.Error(), "release /a")
 			b.Cluster.Link("other").Heal()
 			time.Sleep(time.Minute)

@@ -416,7 +416,7 @@ func TestHoldReleaseIsBoundedByItsContext(t *testing.T) {
 		began := time.Now()
 		err := hold.Release(soon)
 		require.ErrorIs(t, err, locktest.ErrChangedMind)
-		require.ErrorContains(t, err, "recipes: release /lock: not confirmed yet")
+		require.ErrorContains(t, err, "recipes: release /lock: release not confirmed")
 		require.Equal(t, time.Second, time.Since(began))
 		require.False(t, b.Lock.IsAcquiredInThisProcess())
 		require.ErrorIs(t, hold.Release(soon), recipes.ErrNotOwner)
@@ -427,7 +427,7 @@ func TestHoldReleaseIsBoundedByItsContext(t *testing.T) {
 }
 
 // nilCtx is what an error says of a nil ctx.
-const nilCtx = "ctx is nil; context.Background() is one without an end"
+const nilCtx = "ctx is nil; context.Background() never ends"
 
 func TestAcquireAndReleaseRefuse(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
@@ -888,7 +888,7 @@ func TestAMultiLockOfNothingOrOfAZeroHold(t *testing.T) {
 		ctx := locktest.Owner(t)
 		m := recipes.NewInterProcessMultiLockOf(none)
 		_, err := recipes.Acquire(ctx, m)
-		require.ErrorContains(t, err, "locks: number 0 is nil")
+		require.ErrorContains(t, err, "lock 1 is nil")
 		require.Nil(t, m.Hold(ctx))
 
 		m = recipes.NewInterProcessMultiLockOf(

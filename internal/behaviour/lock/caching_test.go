@@ -620,9 +620,9 @@ func TestWithCachingIsRefused(t *testing.T) {
 		}
 		fine := recipes.WithCaching(0, 1)
 		_, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/lock", 1, fine)
-		require.ErrorContains(t, err, "WithCaching: a semaphore keeps no place")
+		require.ErrorContains(t, err, "WithCaching: semaphores do not cache")
 		_, err = recipes.NewInterProcessSemaphoreMutex(b.Ours, "/lock", fine)
-		require.ErrorContains(t, err, "WithCaching: a semaphore keeps no place")
+		require.ErrorContains(t, err, "WithCaching: semaphores do not cache")
 	})
 }
 

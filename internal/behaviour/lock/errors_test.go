@@ -70,7 +70,7 @@ func TestNotToKnowIsNotToBeBusy(t *testing.T) {
 					require.NoError(t, err)
 				} else {
 					require.ErrorIs(t, err, recipes.ErrUnavailable)
-					require.ErrorContains(t, err, "no answer from ZooKeeper for ")
+					require.ErrorContains(t, err, "no response from ZooKeeper for ")
 				}
 				require.NotErrorIs(t, err, recipes.ErrBusy)
 				require.LessOrEqual(t, time.Since(began), timeout+locktest.Grace)
@@ -132,7 +132,7 @@ func TestWhereAWaiterStood(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, recipes.ErrUnavailable)
 		require.Regexp(t,
-			`context deadline exceeded: no answer from ZooKeeper for 3m\S+, since \S+$`,
+			`context deadline exceeded: no response from ZooKeeper for 3m\S+, since \S+$`,
 			err.Error())
 		r.ours.Heal()
 	})

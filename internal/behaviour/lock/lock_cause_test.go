@@ -237,7 +237,7 @@ func TestAReleaseThatIsCancelledSaysSo(t *testing.T) {
 				close(conn.passed)
 				time.Sleep(time.Second)
 				require.ErrorIs(t, err, cause)
-				require.ErrorContains(t, err, "not confirmed yet")
+				require.ErrorContains(t, err, "release not confirmed")
 			})
 		})
 	}

@@ -117,9 +117,9 @@ func TestMultiLockIsRefused(t *testing.T) {
 	t.Parallel()
 	p, path := locktest.SharedPeer(t), zkserver.Path(t)
 	_, err := recipes.NewInterProcessMultiLock(p.Conn, nil)
-	require.ErrorContains(t, err, "there are none")
+	require.ErrorContains(t, err, "is empty")
 	_, err = recipes.NewInterProcessMultiLock(p.Conn, []string{path, path + "/b", path})
-	require.ErrorContains(t, err, path+": paths: it is given twice")
+	require.ErrorContains(t, err, path+": paths contains it twice")
 	_, err = recipes.NewInterProcessMultiLock(p.Conn, []string{path, "bad"})
 	require.ErrorContains(
 		t, err, `recipes: NewInterProcessMultiLock: path "bad" does not`,
@@ -130,11 +130,11 @@ func TestMultiLockIsRefused(t *testing.T) {
 
 	mutex := p.Mutex(path)
 	for why, locks := range map[string][]recipes.InterProcessLock{
-		"there are none":          nil,
-		"number 1 is nil":         {mutex, nil},
-		"number 0 is nil":         {(*recipes.InterProcessMutex)(nil), mutex},
-		"number 2 is given twice": {mutex, p.Mutex(path + "/b"), mutex},
-		"number 1 is nil, embeds": {mutex, (*lockThatLogs)(nil)},
+		"is empty":              nil,
+		"lock 2 is nil":         {mutex, nil},
+		"lock 1 is nil":         {(*recipes.InterProcessMutex)(nil), mutex},
+		"lock 3 is given twice": {mutex, p.Mutex(path + "/b"), mutex},
+		"lock 2 is nil, embeds": {mutex, (*lockThatLogs)(nil)},
 	} {
 		why, _, _ := strings.Cut(why, ",")
 		m := recipes.NewInterProcessMultiLockOf(locks...)

@@ -194,7 +194,7 @@ func TestTheParticipantsAmongOthers(t *testing.T) {
 // Leases are counted one by one, of which no other library knows.
 func TestASemaphoreCountsNoOthers(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		const says = "WithNames: a semaphore counts nothing but its leases"
+		const says = "WithNames: semaphores count only their own leases"
 		_, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/lock", 1, withKazoo)
 		require.ErrorContains(t, err, says)
 		_, err = recipes.NewInterProcessSemaphoreMutex(b.Ours, "/lock", withKazoo)

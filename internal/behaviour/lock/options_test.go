@@ -81,7 +81,7 @@ func TestAnUnknownSessionTimeoutIsTold(t *testing.T) {
 				)
 				require.Contains(t, logged.String(), c.advice, name)
 				require.ErrorContains(
-					t, err, "its session timeout is not known: "+c.advice, name,
+					t, err, "its session timeout is unknown: "+c.advice, name,
 				)
 			}
 			time.Sleep(time.Minute)

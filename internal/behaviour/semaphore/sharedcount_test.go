@@ -287,7 +287,7 @@ func TestSetSharedCountWithAnACL(t *testing.T) {
 			"caching": recipes.WithCaching(time.Second, 1),
 		} {
 			err := recipes.SetSharedCount(ctx, owner, "/other", 1, mine, other)
-			require.ErrorContains(t, err, "only WithACL concerns a shared count", name)
+			require.ErrorContains(t, err, "a shared count accepts only WithACL", name)
 		}
 		require.Empty(t, locktest.Children(t, owner, "/other"))
 	})
