@@ -14,18 +14,18 @@ import (
 
 const about = `flock(1) for a cluster: run commands under locks in ZooKeeper
 
-Flags end at the first argument that is none, and no shell comes in between:
+Flags end at the first argument that is not a flag, and no shell is involved:
 "zklock run -n /locks/report -- tar -c ." runs tar with -c.
 
-A lock outlives a zklock that is gone (kill -9, a crash, a cut network) for the session
-timeout. CMD does not: on Linux the kernel kills it, and everywhere a second process of
-zklock's kills what is left of CMD's process group. What CMD has put into a group or a
-session of its own, or runs as another user, is out of reach. Who stops zklock with
-SIGSTOP leaves CMD running alone: let what CMD writes to refuse a ZKLOCK_TOKEN that is
-lower than one it has seen.
+If zklock dies (kill -9, a crash, a network outage), its lock remains until the session
+timeout has passed. CMD does not: on Linux the kernel kills it, and on every system a
+second process of zklock kills what is left of CMD's process group. This does not reach
+processes that CMD has put into their own group or session, or that run as another user.
+If somebody stops zklock with SIGSTOP, CMD continues alone: let what CMD writes to reject
+a ZKLOCK_TOKEN that is lower than one it has seen.
 
-A lock is held for as long as CMD runs, and no longer: unlike flock(1), zklock does not
-keep it for the processes that CMD leaves behind in the background, which run on.
+A lock is held while CMD runs, and no longer: unlike flock(1), zklock does not keep it
+for processes that CMD leaves behind in the background, which continue to run.
 
 `
 

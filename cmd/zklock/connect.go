@@ -57,17 +57,17 @@ func (c *connection) flags() []cli.Flag {
 		&cli.DurationFlag{
 			Name: "session-timeout", Destination: &c.sessionTimeout, Category: category,
 			Value: 30 * time.Second,
-			Usage: "`DURATION` for which a lock outlives a zklock that is gone",
+			Usage: "`DURATION` for which the lock of a dead zklock remains",
 		},
 		&cli.DurationFlag{
 			Name: "connect-timeout", Destination: &c.connectTimeout, Category: category,
 			Value: defaultConnectTimeout,
-			Usage: "`DURATION` to wait for ZooKeeper's first answer; of once the " +
-				"default is --per, and lead tries again",
+			Usage: "`DURATION` to wait for ZooKeeper's first response; the default " +
+				"of once is --per; lead keeps trying",
 		},
 		&cli.StringFlag{
 			Name: "tls-ca", Destination: &c.tlsCA, Category: category, TakesFile: true,
-			Usage: "`FILE` with the certificates of those who may sign the servers'",
+			Usage: "`FILE` with the CA certificates for the servers",
 		},
 		&cli.StringFlag{
 			Name: "tls-cert", Destination: &c.tlsCert, Category: category,
@@ -75,19 +75,19 @@ func (c *connection) flags() []cli.Flag {
 		},
 		&cli.StringFlag{
 			Name: "tls-key", Destination: &c.tlsKey, Category: category,
-			TakesFile: true, Usage: "`FILE` with its key",
+			TakesFile: true, Usage: "`FILE` with the key of that certificate",
 		},
 		&cli.StringSliceFlag{
 			Name: "auth", Destination: &c.auth, Category: category,
 			Sources: cli.EnvVars(authVariable), HideDefault: true,
-			Usage: "`digest:USER:PASSWORD`, or @FILE with that in it (a command line " +
-				"can be seen by all users); may be repeated; CMD does not get " +
-				authVariable + ": if it runs zklock, it sets it again, or gives @FILE",
+			Usage: "`digest:USER:PASSWORD`, or @FILE that contains it (all users can " +
+				"see a command line); may be repeated; CMD does not get " + authVariable +
+				": if CMD runs zklock, it must set that again, or use @FILE",
 		},
 		&cli.StringSliceFlag{
 			Name: "acl", Destination: &c.acl, Category: category, HideDefault: true,
-			Usage: "who may do what with all that is created: `creator`, world, or " +
-				"SCHEME:ID:PERMS with PERMS of cdrwa; may be repeated (default: " +
+			Usage: "permissions of all znodes that it creates: `creator`, world, or " +
+				"SCHEME:ID:PERMS with PERMS from cdrwa; may be repeated (default: " +
 				"creator with --auth, else world)",
 		},
 	}

@@ -18,17 +18,17 @@ import (
 	"github.com/zkrecipes/recipes"
 )
 
-const aboutDoctor = `It looks for znodes that nobody can own and that block the queue for
-ever, for strangers in the directory, for rights on the directory that its znodes do not
-grant, for numbers so far apart that the queue has no order, for a record of "zklock once"
-that keeps CMD from running, for a sequence counter near its limit, for servers without
-container znodes, for a session timeout below four of the servers' ticks, and for a clock
-of this machine that differs from ZooKeeper's. Nothing is changed; for a moment there is
-an ephemeral znode /zklock-doctor-..., whose time is the servers'.
+const aboutDoctor = `It looks for znodes that nobody can own and that block the queue
+forever, for unrelated znodes in the parent znode, for rights on the parent that its
+znodes do not grant, for numbers so far apart that the queue has no order, for a record of
+"zklock once" that keeps CMD from running, for a sequence counter near its limit, for
+servers without container znodes, for a session timeout below four server ticks, and for a
+clock of this machine that differs from ZooKeeper's. Nothing is changed; for a moment
+there is an ephemeral znode /zklock-doctor-..., whose time is the servers'.
 
-Each finding is a line; the exit code is 0 where all is well, and 1 where not. Of a
-directory the first 1000 in the queue are looked at, and as many others; of findings that
-are alike 20 are shown, and how many more there are.
+Each finding is a line. The exit code is 0 if all is well, otherwise 1. Of each parent
+znode the first 1000 in the queue are examined, and as many others. Of similar findings 20
+are shown, and the number of the others.
 
 `
 

@@ -32,16 +32,16 @@ const exitCodes = `The exit codes are in "zklock --help".`
 
 // exitTable is the table in the help of zklock and in the man page.
 const exitTable = `Exit codes:
-  CMD's        as CMD exited; 128+n where signal n ended it
+  CMD's        as CMD exited; 128+n if signal n ended it
   1            doctor has found something
   64           bad usage: a flag, a path, a server, a setting that does not fit
-  69           ZooKeeper cannot be reached, or did not answer in time
-  70           anything else that went wrong
+  69           ZooKeeper cannot be reached, or did not respond in time
+  70           any other error
   75           the lock was not acquired (run -n, run -w; another code with -E)
-  76           the lock was lost, or --max-hold was over, and CMD was ended for it
-  77           no permission, or the credentials were refused
+  76           the lock was lost, or --max-hold has ended, and CMD was ended for it
+  77           no permission, or the credentials were rejected
   126, 127     CMD cannot be executed, CMD was not found
-  128+n        zklock was ended by signal n while no CMD ran`
+  128+n        signal n ended zklock while no CMD ran`
 
 // An exitError ends zklock with a code.
 type exitError struct {

@@ -12,10 +12,10 @@ import (
 )
 
 const aboutLead = `CMD runs while this machine leads, and is ended, as by "zklock run",
-when the leadership cannot be relied on any more. That goes on for ever: when CMD has
-ended, or the leadership was lost, zklock stands for election again, behind the others.
-Only a signal ends zklock; CMD gets it too, and its exit code is zklock's. Where ZooKeeper
-is out of reach zklock waits, and says so.
+when the leadership can no longer be relied on. This continues forever: when CMD has
+ended, or the leadership was lost, zklock rejoins the election behind the others. Only a
+signal ends zklock; CMD gets it too, and its exit code is zklock's. If ZooKeeper is
+unreachable zklock waits, and reports that.
 
 The election is Curator's LeaderSelector.
 
@@ -32,7 +32,7 @@ func leadCommand(c *connection, stderr io.Writer) *cli.Command {
 	l := &candidate{connection: c, stderr: stderr}
 	return &cli.Command{
 		Name:         "lead",
-		Usage:        "run CMD while this machine leads, for ever",
+		Usage:        "run CMD while this machine leads, forever",
 		UsageText:    "zklock lead [FLAGS] PATH [--] CMD [ARG...]",
 		Description:  aboutLead + exitCodes,
 		StopOnNthArg: firstArg(),

@@ -17,12 +17,12 @@ import (
 
 const aboutLs = `One line for each participant in the queue of a lock, semaphore or
 election, in order. A path that was never used has none. SINCE is when it joined the
-queue. An exclusive "zklock run" has two znodes, a mutex's and a write lock's: it is one
-line, lock+write, and holds once it holds both; ZNODE is the write lock's, and --json has
+queue. An exclusive "zklock run" has two znodes, a mutex's and a write lock's. They are
+one line, lock+write, which holds once both do; ZNODE is the write lock's, and --json has
 both.
 
-What -r may not read is named on standard error and left out (77). So is, without an
-error, what is beyond --limit. Characters that a terminal would obey or hide are escaped.
+What -r may not read is named on standard error and left out (77). What exceeds --limit is
+left out without an error. Characters that a terminal would obey or hide are escaped.
 
 `
 
@@ -52,8 +52,8 @@ func lsCommand(c *connection, stdout, stderr io.Writer) *cli.Command {
 			},
 			&cli.IntFlag{
 				Name: "limit", Destination: &l.limit, Value: listMost,
-				Usage: "list `N` participants at most, and with -r look at as many " +
-					"znodes in a directory, and ten times as many in all; 0: all",
+				Usage: "list at most `N` participants, and with -r examine as many " +
+					"children of a znode, and ten times as many in all; 0: all",
 			},
 		},
 		Metadata: map[string]any{"argument": "PATH"},

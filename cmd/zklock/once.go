@@ -12,23 +12,22 @@ import (
 	"github.com/zkrecipes/recipes"
 )
 
-const aboutOnce = `For cron: started on however many machines, CMD runs on one of them,
-once in each period. KEY is a path; the others exit 0 as soon as they know that CMD has
-run, and the one that runs it returns its exit code.
+const aboutOnce = `For cron: start it on any number of machines, and CMD runs on one of
+them, once in each period. KEY is a path. The machine that runs CMD returns its exit code;
+the others exit 0 as soon as they know that CMD has run.
 
 Periods of 1h begin at each full hour, of 24h at midnight, of others likewise from 1970
-on, by the clock and time zone of the machine, which is cron's. A machine whose clock is
-off by more than half a period, compared with ZooKeeper's, does not take part (70). One
-that cannot reach ZooKeeper waits for it for as long as a period lasts, or for
---connect-timeout.
+on, by the clock and time zone of the machine, which are cron's. A machine whose clock
+differs from ZooKeeper's by more than half a period does not take part (70). One that
+cannot reach ZooKeeper waits for it as long as a period lasts, or for --connect-timeout.
 
 Without --retry a period is used up when CMD starts, at most once: if the machine dies,
-or the lock is lost, or CMD fails, nothing more happens in that period. With --retry it
-is used up when CMD has returned 0: after a failure another machine runs CMD again at
-once, if one is waiting, and otherwise whoever comes next in that period; a CMD whose
-machine died in the middle has run in part, and is run again after the session timeout.
-The record of it is in the znode KEY/once. One that cannot be of this job, from the future
-or of another --per, ends zklock with an error (70) before CMD.
+the lock is lost, or CMD fails, nothing more happens in that period. With --retry it is
+used up when CMD has returned 0. After a failure another machine runs CMD again at once,
+if one is waiting, otherwise the next one that comes in that period. A CMD whose machine
+died in the middle has run in part, and is run again after the session timeout. The
+record is in the znode KEY/once. If it cannot belong to this job, because it is from the
+future or of another --per, zklock ends with an error (70) before CMD.
 
 `
 
@@ -56,7 +55,7 @@ func onceCommand(c *connection, stderr io.Writer) *cli.Command {
 			},
 			&cli.BoolFlag{
 				Name: "retry", Destination: &o.retry,
-				Usage: "run again, here or elsewhere, where CMD failed or was cut short",
+				Usage: "run CMD again, here or elsewhere, if it failed or was cut short",
 			},
 		}, o.flags()...),
 		Action: o.run,

@@ -11,16 +11,16 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
-const aboutRevoke = `A request, as Curator's Revoker makes it: it is heard by programs
-that have made their lock revocable. "zklock run" has not: end it with a signal. NODE is
-a znode from "zklock ls"; its data become __REVOKE__. One that is gone is no error.
+const aboutRevoke = `It sends the request that Curator's Revoker sends. Only programs that
+made their lock revocable receive it. "zklock run" does not: end it with a signal. NODE is
+a znode from "zklock ls"; its data become __REVOKE__. A missing znode is no error.
 
 `
 
 func revokeCommand(c *connection) *cli.Command {
 	return &cli.Command{
 		Name:        "revoke",
-		Usage:       "ask the holder, or waiter, whose znode is NODE to give up",
+		Usage:       "ask the holder or waiter whose znode is NODE to release or leave",
 		UsageText:   "zklock revoke [FLAGS] NODE",
 		Description: aboutRevoke + exitCodes,
 		Metadata:    map[string]any{"argument": "NODE"},

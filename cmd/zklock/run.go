@@ -12,28 +12,28 @@ import (
 	"github.com/zkrecipes/recipes"
 )
 
-const aboutRun = `CMD runs in a process group of its own, with zklock's standard
-input, output and error and the terminal, and zklock returns its exit code. ZKLOCK_PATH,
-ZKLOCK_NODE and ZKLOCK_TOKEN in its environment are the lock, the znode that stands for
-it, and its fencing token, which grows with each holder. The signals HUP, INT, QUIT, TERM,
-USR1, USR2, ALRM, WINCH, TSTP and CONT to zklock are passed on: USR1, USR2 and ALRM to CMD
-alone, the others to its group. HUP, INT, QUIT and TERM also wake a CMD that is stopped.
-Any other signal acts on zklock itself.
+const aboutRun = `CMD runs in its own process group, with zklock's standard input,
+output and error and the terminal, and zklock returns its exit code. Its environment has
+ZKLOCK_PATH, ZKLOCK_NODE and ZKLOCK_TOKEN: the lock, the znode that stands for it, and its
+fencing token, which grows with each holder. zklock forwards the signals HUP, INT, QUIT,
+TERM, USR1, USR2, ALRM, WINCH, TSTP and CONT: USR1, USR2 and ALRM to CMD alone, the others
+to its group. HUP, INT, QUIT and TERM also wake a stopped CMD. Any other signal acts on
+zklock itself.
 
-When CMD ends, the lock is released. What CMD leaves behind in the background runs
-on without it (with flock(1) it would keep the lock): let CMD wait for it.
+When CMD ends, the lock is released. Processes that CMD leaves behind in the background
+continue without it (with flock(1) they would keep the lock): let CMD wait for them.
 
-When the lock cannot be relied on any more, CMD's group gets SIGTERM, and after
---kill-after SIGKILL: both before anybody else can have the lock, as long as zklock
-itself runs. That needs a session timeout of 4 times (--kill-after + 1s).
+When the lock can no longer be relied on, CMD's group gets SIGTERM, and SIGKILL
+--kill-after later: both before anybody else can have the lock, provided that zklock
+itself is running. This requires a session timeout of 4 times (--kill-after + 1s).
 
-The lock is, of Curator's, the write lock of InterProcessReadWriteLock and, when that is
-held, InterProcessMutex (two znodes; ZKLOCK_NODE is the write lock's). It excludes
-programs that use either, and runs with -s. With -s it is the read lock, which programs
-that use a mutex do not see. Runs with and without -s are served in the order in which
-they came; a program that uses a mutex can overtake a run that waits for the write lock,
-and its fencing token is then greater than the run's. A program that uses several of these
-locks must acquire the mutex last, as zklock does, or it can deadlock with a run. With
+The lock is Curator's: the write lock of InterProcessReadWriteLock and, once that is held,
+InterProcessMutex (two znodes; ZKLOCK_NODE is the write lock's). It excludes programs that
+use either, and runs with -s. With -s it is the read lock, which programs that use a mutex
+do not see. Runs with and without -s get the lock in the order in which they came. A
+program that uses a mutex can overtake a run that waits for the write lock, and its
+fencing token is then greater than the run's. A program that uses several of these locks
+must acquire the mutex last, as zklock does, or it can deadlock with a run. With
 --semaphore the lock is InterProcessSemaphoreV2, which excludes none of these.
 
 `
@@ -62,29 +62,29 @@ func runCommand(c *connection, stderr io.Writer) *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{
 				Name: "n", Aliases: []string{"nonblock"}, Destination: &j.nonBlocking,
-				Usage: "do not wait where others have the lock",
+				Usage: "do not wait if the lock is busy",
 			},
 			&secondsFlag{
 				Name: "w", Aliases: []string{"wait"}, Destination: &j.wait,
-				HideDefault: true, Usage: "wait for the lock for `SECONDS` at most, or " +
+				HideDefault: true, Usage: "wait at most `SECONDS` for the lock, or " +
 					"a duration such as 1m30s",
 			},
 			&cli.BoolFlag{
 				Name: "s", Aliases: []string{"shared"}, Destination: &j.shared,
-				Usage: "hold it with others that are shared: a read lock",
+				Usage: "share the lock with other shared runs: a read lock",
 			},
 			&cli.IntFlag{
 				Name: "semaphore", Destination: &j.semaphore, HideDefault: true,
-				Usage: "let `N` hold it at a time",
+				Usage: "let `N` runs hold it at a time",
 			},
 			&cli.IntFlag{
 				Name: "E", Aliases: []string{"conflict-exit-code"},
 				Destination: &j.busyCode, Value: exitNotAcquired,
-				Usage: "exit `CODE` where others have the lock; with 0 not a word",
+				Usage: "exit `CODE` if the lock is busy; with 0 print nothing",
 			},
 			&cli.DurationFlag{
 				Name: "hold-at-least", Destination: &j.holdAtLeast, HideDefault: true,
-				Usage: "keep the lock for a `DURATION` even if CMD ends before: " +
+				Usage: "keep the lock for `DURATION` even if CMD ends before: " +
 					"for machines whose clocks differ",
 			},
 		}, j.flags()...),

@@ -23,11 +23,11 @@ func (r *runner) flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.DurationFlag{
 			Name: "kill-after", Destination: &r.killAfter, Value: 5 * time.Second,
-			Usage: "`DURATION` from SIGTERM to SIGKILL when the lock is lost",
+			Usage: "`DURATION` from SIGTERM to SIGKILL if the lock is lost",
 		},
 		&cli.DurationFlag{
 			Name: "max-hold", Destination: &r.maxHold, HideDefault: true,
-			Usage: "end CMD, and give the lock up, after a `DURATION`",
+			Usage: "end CMD and release the lock after `DURATION`",
 		},
 		&cli.StringFlag{
 			Name: "data", Destination: &r.data,
