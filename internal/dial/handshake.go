@@ -189,8 +189,8 @@ func (a *answer) session() (session int64, timeout time.Duration, err error) {
 		// ClickHouse Keeper says so (KeeperTCPHandler::sendHandshake) and hangs up. zk
 		// would take it for a session, forget the one it had, and dial on without a
 		// pause.
-		return 0, 0, fmt.Errorf("the server rejects clients, as one without a leader "+
-			"does (protocol version %d, session %d)", version, session)
+		return 0, 0, fmt.Errorf("the server rejects clients, as a server does that "+
+			"has no leader (protocol version %d, session %d)", version, session)
 	case password < 0 || password > length(a.head[:])-answerHead:
 		// zk would allocate it.
 		return 0, 0, fmt.Errorf("the server's answer, of %d bytes, has a password of "+
