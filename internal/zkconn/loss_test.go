@@ -20,16 +20,16 @@ func TestALossTellsOfTheLastContact(t *testing.T) {
 		"out of touch": {
 			func(*zkconn.Conn, *fake) {},
 			"out of touch with ZooKeeper (no response for 6.3s; the last request that " +
-				"its leader surely knows of is 9.5s old, and the session may end at 10s)",
+				"its leader confirmed is 9.5s old, and the session may end at 10s)",
 		},
 		"session ended": {
 			func(_ *zkconn.Conn, conn *fake) { conn.change(func() { conn.id = 2 }) },
-			"the ZooKeeper session has ended (last answer 350ms ago, " +
+			"the ZooKeeper session has ended (last response 350ms ago, " +
 				"session timeout 10s)",
 		},
 		"closed": {
 			func(s *zkconn.Conn, _ *fake) { s.ConnClosed() },
-			"the connection was closed by its owner (last answer 320ms ago, " +
+			"the connection was closed by its owner (last response 320ms ago, " +
 				"session timeout 10s)",
 		},
 	} {

@@ -218,7 +218,7 @@ func TestTheLargestDataBelowAChroot(t *testing.T) {
 			return err != nil
 		})
 		_, err := mutex(tooMuch)
-		require.ErrorContains(t, err, fmt.Sprintf("which leaves %d", tooMuch-1))
+		require.ErrorContains(t, err, fmt.Sprintf("exceed the maximum of %d", tooMuch-1))
 		require.Greater(t, tooMuch, 1<<20-1000)
 		lock, err := mutex(tooMuch - 1)
 		require.NoError(t, err)

@@ -134,9 +134,9 @@ func TestALossMarginMustSuitTheSession(t *testing.T) {
 		err = lock.Acquire(ctx)
 		require.Zero(t, time.Since(began))
 		for _, text := range []string{
-			"recipes: acquire /lock", "WithLossMargin: 3s is too long",
+			"recipes: acquire /lock", "WithLossMargin: 3s exceeds",
 			"exceeds the maximum of 2.5s for a session timeout of 10s",
-			"ask the servers for a session timeout of 12s or more",
+			"request a session timeout of at least 12s",
 		} {
 			require.ErrorContains(t, err, text)
 		}
