@@ -85,7 +85,7 @@ type Client struct {
 // logged at Info, as persistent znodes, open to anyone unless [WithChrootACL] sets
 // another ACL. sessionTimeout is requested from the servers, which grant 2 to 20 ticks of
 // 2 s by default. The locks of a dead process remain for that long; a hold survives an
-// outage of half of it.
+// outage of about half of it.
 func Connect(
 	ctx context.Context, servers string, sessionTimeout time.Duration,
 	opts ...ClientOption,

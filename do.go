@@ -56,8 +56,8 @@ func newDoSettings(
 // Do returns fn's error joined with Release's, so that no loss is hidden; it waits for
 // the answer to the release as long as ctx lasts. If the time of [WaitAtMost] runs out,
 // fn has not run; the error matches ErrBusy if others were ahead, or ErrUnavailable if
-// ZooKeeper could not be reached. ErrNotOwner means that another caller released it, as
-// anyone may a semaphore mutex.
+// ZooKeeper could not be reached. ErrNotOwner means that another caller released this
+// hold, as any caller may with a semaphore mutex.
 func Do(
 	ctx context.Context, lock InterProcessLock,
 	fn func(ctx context.Context, hold *Hold) error, opts ...DoOption,

@@ -196,7 +196,7 @@ func (h *Hold) FencingToken() int64 {
 // of at least two server ticks; see [WithServerTick]. WithLossMargin closes it that much
 // earlier, WithMaxHold when the hold has lasted that long; Release only if the lock turns
 // out to be lost. Time is the monotonic clock, or the wall clock if that has moved
-// further: a suspended process finds out just after it resumes.
+// further: a suspended process or machine finds out just after it resumes.
 func (h *Hold) Lost() <-chan struct{} {
 	if h.isZero() {
 		return over.Done()

@@ -31,8 +31,8 @@ func (h *Hold) left() bool { return h.releaser != nil && h.releaser.left() }
 // Release undoes one acquisition of the hold's owner, on any goroutine and with any ctx.
 // Use it to release what [Acquire] returned. As in the lock's own Release, ctx bounds the
 // wait for ZooKeeper's answer; a nil ctx is an error and releases nothing. Acquisitions
-// that share the hold, such as re-entries, are counted only. After a loss it
-// returns ErrLockLost once for each. If none is left, even because another caller
+// that share the hold, such as re-entries, are counted, not distinguished. After a loss
+// it returns ErrLockLost once for each. If none is left, even because another caller
 // released the lock, it returns ErrNotOwner and leaves alone what was acquired since; so
 // it does for a nil or zero Hold and a term of an election. For a multi lock it undoes
 // one acquisition of each member and returns all errors joined; see docs/mutex.md.

@@ -8,11 +8,11 @@ import (
 
 // LeaderLatch is Curator's election of the same name: a candidate that leads keeps the
 // leadership until it is closed or loses it. Use it if the leadership should outlast a
-// function. All values for one path, in Go or Java, are candidates of one election; no
-// [LeaderSelector], whose promises and methods Leader, Leaders and Participants it has,
-// must share the path. Unlike Curator's, it does not rejoin by itself after a loss: stop
-// what was done as the leader, then call Await again. Close it when it is no longer
-// needed: while it leads, no other candidate can.
+// function. All values for one path, in Go or Java, are candidates of one election; a
+// [LeaderSelector] must not share the path. At most one candidate leads, as there, and
+// the methods Leader, Leaders and Participants are the same. Unlike Curator's, it does
+// not rejoin by itself after a loss: stop what was done as the leader, then call Await
+// again. Close it when it is no longer needed: while it leads, no other candidate can.
 type LeaderLatch struct {
 	*sameElection
 
@@ -95,8 +95,8 @@ func (l *LeaderLatch) HasLeadership() bool {
 // Close relinquishes the leadership or leaves the queue, and ends every Await with an
 // error. Stop what is done as the leader before: the next candidate may lead as soon as
 // Close is called. It waits for the answer as Release does, with the same errors;
-// ErrLockLost means that the leadership had ended before, with no Await since. Close
-// without a term, and again, is no error.
+// ErrLockLost means that the leadership had ended before, with no Await since. Closing
+// twice, or without a term, is no error.
 func (l *LeaderLatch) Close(ctx context.Context) error {
 	if err := usable("close", l.where(), ctx); err != nil {
 		return err

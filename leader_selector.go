@@ -56,7 +56,8 @@ func NewLeaderSelector(
 // the error of an orderly end matches context.Cause(ctx). Outages and expired sessions do
 // not end Run; permanent errors do, such as a closed connection, and a second Run at the
 // same time gets one. Afterwards the candidate has left, and Run may be called again. If
-// lead panics or calls runtime.Goexit, the leadership is relinquished.
+// lead panics or calls runtime.Goexit, the leadership is relinquished, and the panic goes
+// on.
 func (s *LeaderSelector) Run(
 	ctx context.Context, lead func(ctx context.Context, term *Hold) error,
 ) error {

@@ -169,7 +169,7 @@ func (m *leaseLock) leave(chosen choice) *stay {
 // lock and not released it yet releases its own hold, the earliest first, even if that
 // was lost and another owner holds the lock by now. Any other caller releases whatever
 // the value holds at that moment, as in Curator: after a loss that can be the next
-// holder's. Else ErrNotOwner.
+// holder's. If nothing is held, it gets ErrNotOwner.
 func (m *leaseLock) Release(ctx context.Context) error {
 	return releaseOne(ctx, m.beginRelease)
 }

@@ -52,7 +52,7 @@ func NewInterProcessMultiLock(
 }
 
 // NewInterProcessMultiLockOf returns a multi lock of locks of any kind, even custom ones.
-// With no lock, a nil one or a double one every Acquire fails.
+// With no lock, a nil one or one given twice, every Acquire fails.
 func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLock {
 	m := &InterProcessMultiLock{locks: slices.Clone(locks)}
 	if len(locks) == 0 {

@@ -73,8 +73,8 @@ func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l
 // that Hold.Lost closes in time. A Client needs none. If in doubt, give less: too little
 // loses locks early, too much notifies late. Of several values for one connection the
 // least counts. Without it, a second without a response loses a lock; that is in time if
-// the servers grant at least 3 s and two ticks, as they do by default: see
-// docs/guarantees.md.
+// the servers grant at least 3 s and two ticks, as they do by default. Below 3 s it must
+// be set. See docs/guarantees.md.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(s *settings) { s.sessionTimeout = &d }
 }
@@ -105,8 +105,8 @@ func WithObserver(f func(ctx context.Context, e Event)) Option {
 // an operator ends the session, this process closes the connection, or was suspended for
 // longer than d. It makes the outage that a hold survives d shorter, and can delay an
 // Acquire on an idle connection. Acquire fails at once if 4 d exceeds the session
-// timeout, or d exceeds 250 ms and that is unknown. A negative d is an error. See
-// docs/guarantees.md.
+// timeout, or d exceeds 250 ms and that is unknown. A negative d is an error. Default:
+// none. See docs/guarantees.md.
 func WithLossMargin(d time.Duration) Option {
 	return func(s *settings) { s.lossMargin = d }
 }
@@ -115,8 +115,8 @@ func WithLossMargin(d time.Duration) Option {
 // forever. Lost closes, Err and Release match ErrHoldExpired and ErrLockLost, and the
 // znode is deleted, after the loss margin if any. d counts from the grant; re-entry does
 // not renew it. It stops nobody: an owner that ignores Lost may go on writing, which
-// Hold.Multi and stores that check tokens reject. A d of 0 or less is an error. See
-// docs/guarantees.md.
+// Hold.Multi and stores that check tokens reject. A d of 0 or less is an error. Default:
+// none. See docs/guarantees.md.
 func WithMaxHold(d time.Duration) Option {
 	return func(s *settings) { s.maxHold = &d }
 }
@@ -125,8 +125,8 @@ func WithMaxHold(d time.Duration) Option {
 // names and a sequence number, whatever created them. Use it to share a lock with a
 // library that counts this library's znodes too, such as kazoo, by WithNames("__lock__"):
 // see docs/migrating.md. On a read/write lock such znodes count as writers. A name that
-// is empty, has a "/", or ends in one of this library's own is an error. Semaphores
-// accept none.
+// is empty, has a "/", or ends in one of this library's own is an error. Semaphores do
+// not accept names. Default: none.
 func WithNames(names ...string) Option {
 	names = slices.Clone(names)
 	return func(s *settings) { s.names = append(s.names, names...) }

@@ -63,7 +63,8 @@ func isForeign(name string) bool { return kindOf[name] == "" }
 func kindBy(name string) string { return cmp.Or(kindOf[name], kindOf[mutexName]) }
 
 // ParticipantNodes returns the full paths of the participants, for a read or write lock
-// of its kind only, in queue order, as of now at the leader.
+// of its kind only, in queue order, as of now at the leader (Curator's
+// getParticipantNodes).
 func (r *reentrant) ParticipantNodes(ctx context.Context) ([]string, error) {
 	if err := usable("participants of", r.where(), ctx); err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func TestBadInput(t *testing.T) {
 			says: "WithACL",
 		},
 		"nil option": {
-			conn: p.Conn, path: "/a", opts: []recipes.Option{nil}, says: "option 1 is nil",
+			conn: p.Conn, path: "/a", opts: []recipes.Option{nil}, says: "option 1 is",
 		},
 		"nil logger": {
 			conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithLogger(nil)},

@@ -16,20 +16,23 @@ const (
 
 // InterProcessReadWriteLock is Curator's reentrant read/write lock across processes.
 // Readers share it, a writer holds it alone. All get it in the order in which they joined
-// the queue, so that neither starve. An owner that holds the write lock may acquire the
-// read lock at once, with the write lock's fencing token, and keeps it after it releases
-// the write lock (a downgrade). The reverse gives ErrUpgrade. Both, and re-entry, work
-// only between the two sides of one value. An owner is the same on both sides; one that
-// first acquires both at once, on two goroutines, can wait for itself.
+// the queue, so that neither readers nor writers starve. An owner that holds the write
+// lock may acquire the read lock at once, with the write lock's fencing token, and keeps
+// it after it releases the write lock (a downgrade). The reverse gives ErrUpgrade. Both,
+// and re-entry, work only between the two sides of one value. An owner is the same on
+// both sides; one that first acquires both at once, on two goroutines, can wait for
+// itself.
 type InterProcessReadWriteLock struct {
 	read  *ReadLock
 	write *WriteLock
 }
 
-// ReadLock is the shared side, with the methods of [InterProcessMutex].
+// ReadLock is the shared side of an InterProcessReadWriteLock. Its methods are those of
+// [InterProcessMutex].
 type ReadLock struct{ *sameMethods }
 
-// WriteLock is the exclusive side, with the methods of [InterProcessMutex].
+// WriteLock is the exclusive side of an InterProcessReadWriteLock. Its methods are those
+// of [InterProcessMutex].
 type WriteLock struct{ *sameMethods }
 
 // sameMethods is reentrant. By this name go doc does not list its methods again, which it

@@ -39,7 +39,8 @@ type InterProcessSemaphoreV2 struct {
 	leases *seqnode.Queue
 }
 
-// NewInterProcessSemaphoreV2 returns one with a fixed maximum, 1 or more.
+// NewInterProcessSemaphoreV2 returns the semaphore at path, with a fixed maximum of at
+// least 1.
 func NewInterProcessSemaphoreV2(
 	conn Conn, path string, maxLeases int, opts ...Option,
 ) (*InterProcessSemaphoreV2, error) {
@@ -119,7 +120,7 @@ func (s *InterProcessSemaphoreV2) Acquire(ctx context.Context) (*Lease, error) {
 }
 
 // AcquireN waits for n leases, all or nothing. An n below 1 or above a fixed maximum is
-// an error. While a shared maximum is below n, it waits, not queued.
+// an error. While a shared maximum is below n, it waits without a queue entry.
 func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
 	return s.acquireWithin(ctx, n, limit{}, keepNothing)
 }
@@ -368,7 +369,7 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 }
 
 // Hold returns the lease as a hold, always the same one, for Hold.Context and Hold.Multi.
-// Its Release, the lease's, returns ErrNotOwner if called again.
+// Its Release is the lease's, but returns ErrNotOwner if the lease was released before.
 func (l *Lease) Hold() *Hold {
 	if l.hold == nil {
 		return new(Hold)
