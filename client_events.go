@@ -53,8 +53,8 @@ type SessionEvent struct {
 // and in order, for metrics and logs: SessionConnected and SessionDisconnected in turn,
 // SessionExpired between the two if the session has ended, finally SessionClosed. A
 // separate goroutine makes the calls; Close waits for it for at most two seconds. f may
-// call any method of the Client, and must be safe for concurrent use if shared. If it
-// panics, the process ends.
+// call any method of the Client, and must be safe for concurrent use if shared. Its panic
+// ends the process.
 func WithClientObserver(f func(SessionEvent)) ClientOption {
 	return func(s *clientSettings) error {
 		if f == nil {

@@ -231,7 +231,7 @@ func (h *Hold) Err() error {
 // Context returns a child of parent that is cancelled, with Err as its cause, when the
 // lock is lost, not when it is released. Call cancel when the work is complete. For this
 // lock the ctx carries the hold's owner, also after the release; for every other lock it
-// carries parent's. A lease's or term's has none.
+// carries parent's. The ctx of a lease or term carries none.
 func (h *Hold) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	if parent == nil {
 		parent = context.Background()

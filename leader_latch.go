@@ -12,7 +12,7 @@ import (
 // [LeaderSelector] must not share the path. At most one candidate leads, as there, and
 // the methods Leader, Leaders and Participants are the same. Unlike Curator's, it does
 // not rejoin by itself after a loss: stop what was done as the leader, then call Await
-// again. Close it when it is no longer needed: while it leads, no other candidate can.
+// again. Close it when it is not needed: while it leads, nobody else can.
 type LeaderLatch struct {
 	*sameElection
 

@@ -14,7 +14,7 @@ import (
 // all or nothing (Curator's InterProcessMultiLock). Use it if work needs several locks.
 // Give the same locks in the same order everywhere, or two multi locks can wait for each
 // other forever. It is reentrant, and safe for concurrent use, if its members are. Its
-// owner may re-enter a member.
+// owner may re-enter one.
 type InterProcessMultiLock struct {
 	locks []InterProcessLock
 	bad   error // why it cannot be used, nil if it can

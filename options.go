@@ -93,8 +93,8 @@ func WithServerTick(d time.Duration) Option {
 // metrics, logs and traces. ctx is that of the call that makes the step: of Acquire up to
 // EventAcquired, of Release after that, and at EventLost that of Acquire, without its
 // end. Steps of one acquisition are reported in order, those of several concurrently. The
-// goroutine that makes the step calls f, so f must be quick and safe for concurrent use.
-// See docs/operations.md.
+// goroutine that makes the step calls f, so f must be quick, and safe for concurrent use:
+// see docs/operations.md.
 func WithObserver(f func(ctx context.Context, e Event)) Option {
 	return func(s *settings) { s.observer, s.observed = f, true }
 }
@@ -126,7 +126,7 @@ func WithMaxHold(d time.Duration) Option {
 // library that counts this library's znodes too, such as kazoo, by WithNames("__lock__"):
 // see docs/migrating.md. On a read/write lock such znodes count as writers. A name that
 // is empty, has a "/", or ends in one of this library's own is an error. Semaphores do
-// not accept names. Default: none.
+// not accept it.
 func WithNames(names ...string) Option {
 	names = slices.Clone(names)
 	return func(s *settings) { s.names = append(s.names, names...) }

@@ -91,8 +91,8 @@ func (r *reentrant) where() string {
 	return r.path
 }
 
-// Acquire implements InterProcessLock. A holder re-enters it without requests. After a
-// loss it gets ErrLockLost until it has released as often as it acquired.
+// Acquire implements InterProcessLock. A holder re-enters without requests; after a loss
+// it gets ErrLockLost until it has released as often as it acquired.
 func (r *reentrant) Acquire(ctx context.Context) error {
 	_, err := r.acquireWithin(ctx, limit{})
 	return err

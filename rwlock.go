@@ -20,8 +20,7 @@ const (
 // lock may acquire the read lock at once, with the write lock's fencing token, and keeps
 // it after it releases the write lock (a downgrade). The reverse gives ErrUpgrade. Both,
 // and re-entry, work only between the two sides of one value. An owner is the same on
-// both sides; one that first acquires both at once, on two goroutines, can wait for
-// itself.
+// both sides; acquiring both for the first time on two goroutines at once can deadlock.
 type InterProcessReadWriteLock struct {
 	read  *ReadLock
 	write *WriteLock

@@ -39,8 +39,7 @@ type InterProcessSemaphoreV2 struct {
 	leases *seqnode.Queue
 }
 
-// NewInterProcessSemaphoreV2 returns the semaphore at path, with a fixed maximum of at
-// least 1.
+// NewInterProcessSemaphoreV2 returns a semaphore with a maximum of at least 1.
 func NewInterProcessSemaphoreV2(
 	conn Conn, path string, maxLeases int, opts ...Option,
 ) (*InterProcessSemaphoreV2, error) {
@@ -120,7 +119,7 @@ func (s *InterProcessSemaphoreV2) Acquire(ctx context.Context) (*Lease, error) {
 }
 
 // AcquireN waits for n leases, all or nothing. An n below 1 or above a fixed maximum is
-// an error. While a shared maximum is below n, it waits without a queue entry.
+// an error. While a shared maximum is below n, it waits outside the queue.
 func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
 	return s.acquireWithin(ctx, n, limit{}, keepNothing)
 }

@@ -15,9 +15,9 @@ import (
 const aboutRun = `CMD runs in its own process group, with zklock's standard input,
 output and error and the terminal, and zklock returns its exit code. Its environment has
 ZKLOCK_PATH, ZKLOCK_NODE and ZKLOCK_TOKEN: the lock, the znode that stands for it, and its
-fencing token, which grows with each holder. zklock forwards the signals HUP, INT, QUIT,
-TERM, USR1, USR2, ALRM, WINCH, TSTP and CONT: USR1, USR2 and ALRM to CMD alone, the others
-to its group. HUP, INT, QUIT and TERM also wake a stopped CMD. Any other signal acts on
+fencing token, which grows with each holder. The signals HUP, INT, QUIT, TERM, USR1, USR2,
+ALRM, WINCH, TSTP and CONT are forwarded: USR1, USR2 and ALRM to CMD alone, the others to
+its group. HUP, INT, QUIT and TERM also wake a stopped CMD. Any other signal acts on
 zklock itself.
 
 When CMD ends, the lock is released. Processes that CMD leaves behind in the background
