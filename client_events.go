@@ -45,7 +45,8 @@ type SessionEvent struct {
 	Session int64         // whose change it is
 	Timeout time.Duration // the session timeout that the server granted
 	// SessionDisconnected: matches zk.ErrConnectionClosed, and says why if the client cut
-	// the connection, for a malformed reply. SessionExpired: zk.ErrSessionExpired.
+	// the connection, for a malformed reply. SessionExpired: zk.ErrSessionExpired; else
+	// nil.
 	Err error
 }
 

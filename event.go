@@ -54,9 +54,9 @@ type Event struct {
 	Path    string        // the lock's
 	Node    string        // the znode, "" if none was created
 	Ahead   int           // EventQueued: how many are ahead, as far as is known
-	Elapsed time.Duration // EventReleased, EventLost: the time held; else the wait
+	Elapsed time.Duration // the wait; after EventAcquired the time held; EventQueued: 0
 	Token   int64         // EventAcquired: the fencing token
-	Err     error         // why; of EventReleased why the delete is unconfirmed, or nil
+	Err     error         // why; EventReleased: why the delete is unconfirmed, if it is
 }
 
 // steps tells the observer of one lock, or of one acquisition of it: of its attempt, and

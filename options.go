@@ -43,9 +43,9 @@ type settings struct {
 }
 
 // WithData sets the data of the lock znodes, for people and programs that read the queue.
-// Default: an address of this host, as in Curator. Above the servers' jute.maxbuffer,
-// with path and ACL, Acquire fails after the fifth time that a server has cut the
-// connection; that is 1 MB by default.
+// Default: an address of this host, as in Curator. With path and ACL it can be nearly 1
+// MB, the default of the servers' jute.maxbuffer. If a server has a lower one, Acquire
+// fails after it has cut the connection five times in a row.
 func WithData(data []byte) Option {
 	// not nil: the client would send a null, which Curator does not
 	data = append([]byte{}, data...)
