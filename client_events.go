@@ -44,10 +44,7 @@ type SessionEvent struct {
 	Server  string        // as it was dialled: that of the connection, or the last one's
 	Session int64         // whose change it is
 	Timeout time.Duration // the session timeout that the server granted
-	// SessionDisconnected: matches zk.ErrConnectionClosed, and says why if the client cut
-	// the connection, for a malformed reply. SessionExpired: zk.ErrSessionExpired; else
-	// nil.
-	Err error
+	Err     error         // matches zk.ErrConnectionClosed or zk.ErrSessionExpired; or nil
 }
 
 // WithClientObserver sets a function that is called with each change of the session, once

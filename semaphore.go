@@ -382,8 +382,7 @@ func (l *Lease) NodeName() string {
 	return name
 }
 
-// FencingToken is Hold.FencingToken. Leases that were acquired together may share it;
-// concurrent leases do not fence each other.
+// FencingToken is Hold.FencingToken. Leases that were acquired together may share it.
 func (l *Lease) FencingToken() int64 { return l.Hold().FencingToken() }
 
 // Lost is Hold.Lost.
