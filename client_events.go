@@ -44,7 +44,7 @@ type SessionEvent struct {
 	Server  string        // as it was dialled: that of the connection, or the last one's
 	Session int64         // whose change it is
 	Timeout time.Duration // the session timeout that the server granted
-	Err     error         // zk.ErrConnectionClosed, with why; zk.ErrSessionExpired; or nil
+	Err     error         // matches zk.ErrConnectionClosed or zk.ErrSessionExpired
 }
 
 // WithClientObserver sets a function that is called with each change of the session, once
