@@ -345,7 +345,7 @@ func TestUpgradeIsRefused(t *testing.T) {
 			"Acquire",
 		)
 		require.ErrorIs(t, err, recipes.ErrUpgrade)
-		require.ErrorContains(t, err, "release the read lock first")
+		require.ErrorContains(t, err, "release it first")
 		require.ErrorContains(t, err, "acquire "+dir)
 		for _, timeout := range []time.Duration{-1, 0, time.Hour} {
 			ok, err := l.WriteLock().AcquireTimeout(ctx, timeout)
