@@ -253,7 +253,7 @@ func (t *target) look(ctx context.Context) (*recipes.Client, error) {
 }
 
 func (t *target) open(ctx context.Context, chroot string) (*recipes.Client, error) {
-	limit := fmt.Errorf("no answer within %v: %w", t.connectTimeout,
+	limit := fmt.Errorf("no response within %v: %w", t.connectTimeout,
 		recipes.ErrUnavailable)
 	ctx, cancel := context.WithTimeoutCause(ctx, t.connectTimeout, limit)
 	defer cancel()

@@ -97,10 +97,10 @@ func (d *doctor) servers(context.Context) error {
 		version := askVersion(server)
 		switch has, known := hasContainers(version); {
 		case !known:
-			d.doubt("%s does not tell its version (four-letter word srvr)", server)
+			d.doubt("%s does not report its version (four-letter word srvr)", server)
 		case !has:
-			d.find("%s is ZooKeeper %s, without container znodes (3.5): directories of "+
-				"locks stay for ever", server, version)
+			d.find("%s is ZooKeeper %s, without container znodes (3.5): parent "+
+				"znodes of locks remain forever", server, version)
 		default:
 			d.well("%s is ZooKeeper %s, with container znodes", server, version)
 		}
@@ -149,7 +149,7 @@ func hasContainers(version string) (has, known bool) {
 func (d *doctor) ticks(ctx context.Context) error {
 	granted := d.client.SessionTimeout()
 	if asked := d.target.sessionTimeout; granted != asked {
-		d.find("the session timeout is %v, for which %v was asked: see "+
+		d.find("the session timeout is %v, but %v was requested: see "+
 			"minSessionTimeout and maxSessionTimeout of the servers", granted, asked)
 	}
 	half := *d.target
@@ -161,7 +161,7 @@ func (d *doctor) ticks(ctx context.Context) error {
 	defer client.Close()
 	if least := client.SessionTimeout(); least > granted/2 {
 		d.find("the session timeout, %v, is below four ticks of the servers, which "+
-			"grant %v at the least, two ticks: it bears next to no outage", granted,
+			"grant at least %v, two ticks: locks survive next to no outage", granted,
 			least)
 		return nil
 	}

@@ -22,8 +22,8 @@ func (d *doctor) queue(ctx context.Context) error {
 		children, stat, err := d.client.Children(dir)
 		switch {
 		case errors.Is(err, zk.ErrNoNode) && sub == "":
-			d.well("%s is not there: nobody uses it, or its directory has gone, which "+
-				"is as it should be", dir)
+			d.well("%s does not exist: nobody uses it, or it was deleted when unused, "+
+				"as it should be", dir)
 			return nil
 		case errors.Is(err, zk.ErrNoNode):
 			continue
@@ -120,8 +120,8 @@ func (d *doctor) others(ctx context.Context, dir, sub string, children []string)
 			strangers = append(strangers, node)
 		}
 	}
-	d.alike(d.find, dir, strangers, "is a stranger: no lock makes such a znode; it does "+
-		"no harm, but keeps the directory")
+	d.alike(d.find, dir, strangers, "is unrelated: no lock creates such a znode; it is "+
+		"safe, but keeps the parent znode from being deleted")
 	d.alike(d.doubt, dir, closed, "was not looked at: no permission to read it")
 	d.unseen(dir, more, "that are not in the queue")
 	return nil
@@ -183,7 +183,7 @@ func (d *doctor) sequence(dir string, stat *zk.Stat) {
 	seen := (uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2
 	if seen > limit/10*9 {
 		d.find("%s: the sequence counter is at %d, near its limit of %d: delete the "+
-			"directory while nobody uses it", dir, seen, limit)
+			"parent znode while nobody uses it", dir, seen, limit)
 		return
 	}
 	d.well("%s: the sequence counter is at %d of %d", dir, seen, limit)

@@ -57,10 +57,10 @@ func (d *doctor) rights(
 			closed = append(closed, node)
 		}
 		if who, rights := wider(open, acl, hidden); who != "" {
-			d.find("%s: %s has %s on this parent znode, but not on %s: whoever has "+
-				"DELETE there can delete the znodes of others, who lose the lock; set "+
-				"the ACL of the znodes on it, or use a path that only those who may "+
-				"have the lock can create", dir, who, rights, node)
+			d.find("%s: %s has %s on this parent znode, but not on %s: DELETE "+
+				"there permits to delete the znodes of others, which lose the lock; set "+
+				"the ACL of the znodes on it, or use a path that only users of the "+
+				"lock can create", dir, who, rights, node)
 			return nil
 		}
 	}
