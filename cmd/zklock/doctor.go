@@ -99,8 +99,8 @@ func (d *doctor) servers(context.Context) error {
 		case !known:
 			d.doubt("%s does not report its version (four-letter word srvr)", server)
 		case !has:
-			d.find("%s is ZooKeeper %s, without container znodes (3.5): parent "+
-				"znodes of locks remain forever", server, version)
+			d.find("%s is ZooKeeper %s, without container znodes (3.5): "+
+				"lock paths remain forever", server, version)
 		default:
 			d.well("%s is ZooKeeper %s, with container znodes", server, version)
 		}
