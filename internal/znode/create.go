@@ -11,9 +11,6 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
-// errNotCreated says that a create of unknown outcome has left no znode.
-var errNotCreated = errors.New("the create did not reach the server")
-
 // errNoDir says that the directory was missing, and is there now.
 var errNoDir = errors.New("the directory was missing")
 
@@ -224,4 +221,21 @@ func (n *Node) DiscardOrphan(name string) {
 		return
 	}
 	discard(n.s, zkpath.Join(n.spec.Dir, name), n.session)
+}
+
+// newNode takes a znode that surely lives in the given session. czxid is 0 where it is
+// not known.
+func (c *creation) newNode(path string, session, czxid int64) *Node {
+	n := &Node{
+		Path: path, spec: c.spec, s: c.s, hooks: c.hooks, id: c.id, orphans: c.sent > 1,
+		session: session,
+		self:    selfWatch{firstRead: make(chan struct{})},
+		life:    life{margin: c.spec.LossMargin},
+	}
+	n.token.Store(czxid)
+	n.over.ctx, n.over.now = context.WithCancel(context.Background())
+	n.loss.ctx, n.loss.now = context.WithCancelCause(context.Background())
+	c.s.Retain() // until it is removed
+	c.s.Track(path, session, n)
+	return n
 }
