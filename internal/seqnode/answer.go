@@ -2,6 +2,7 @@ package seqnode
 
 import (
 	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )

@@ -246,7 +246,7 @@ var defects = []defect{
 					"		return\n	}\n	n.Lose(cause)\n}",
 			},
 			{
-				file: "internal/lockcache/share.go",
+				file: "internal/lockcache/tenant.go",
 				now:  "	if sh.Check() != nil {\n		return znode.ErrGone\n	}\n",
 			},
 		},

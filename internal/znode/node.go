@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
