@@ -72,6 +72,26 @@
 //     not transitive, and numbers made by hand can form a cycle. A list whose numbers are
 //     2^30 apart or more is refused.
 //
+// # Files
+//
+// Each uses only those below it.
+//
+//   - check.go: what the comments on the fields promise, verified; for tests.
+//   - create.go: the facts of a create, and what to send with it.
+//   - decide.go: Decide: the sources in turn, the cheapest first.
+//   - way.go: the last list as a source, and when small reads replace a new one.
+//   - facts.go: what requests, events and watches have shown.
+//   - hold.go: the facts of a hold and of its end.
+//   - number.go: the number as a source.
+//   - known.go: how a fact changes the last list.
+//   - queue.go: Queue: what is known, and by which names it is found.
+//   - decision.go: Decision and Ask: what the driver is to do.
+//   - snapshot.go: a list, and what has become of those on it.
+//   - member.go: Member: a participant of this connection.
+//   - question.go: moments, epochs, questions: when something was asked.
+//   - rules.go: Excludes, Sources, Rules: what a queue is told once.
+//   - name.go: names and their order.
+//
 // # Words
 //
 //   - member: a participant of this connection. stranger: any other.
