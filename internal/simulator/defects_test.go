@@ -76,7 +76,7 @@ var defects = []defect{
 	},
 	{
 		name: "what a follower answers by itself keeps the clock",
-		file: "internal/zkconn/closed.go",
+		file: "internal/zkconn/probe.go",
 		edits: []edit{{
 			now:  `err := s.Sync("/")`,
 			then: "r := s.begin(&syncOp, \"/\")\n\t\t_, _, err := s.conn.Get(\"/\")\n\t\terr = r.end(err)",
