@@ -28,21 +28,25 @@ func newConn(client Client, cfg Config) *Conn {
 		cfg.Server = func() string { return "" }
 	}
 	s := &Conn{
-		plain: cfg.Plain, tellsClose: cfg.WhenClosed != nil,
-		lastHandshake: cfg.LastHandshake,
-		inOrder:       cfg.InOrder, server: cfg.Server, createdAt: cfg.CreatedAt,
-		creating: make(chan struct{}, creatingAtMost),
-		clock: clock{
-			wall: wallClock, timeout: cfg.Timeout, lastHandshake: cfg.LastHandshake,
-			advice: cfg.Advice,
+		brought: brought{
+			plain: cfg.Plain, tellsClose: cfg.WhenClosed != nil,
+			lastHandshake: cfg.LastHandshake, inOrder: cfg.InOrder,
+			server: cfg.Server, createdAt: cfg.CreatedAt,
 		},
-		reconnects: reconnects{next: make(chan struct{})},
-		ephemerals: ephemerals{}, reliers: reliers{}, alarms: alarms{},
+		creating: make(chan struct{}, creatingAtMost),
+		knowledge: knowledge{
+			clock: clock{
+				wall: wallClock, timeout: cfg.Timeout,
+				lastHandshake: cfg.LastHandshake, advice: cfg.Advice,
+			},
+			reconnects: reconnects{next: make(chan struct{})},
+			ephemerals: ephemerals{}, reliers: reliers{}, alarms: alarms{},
+			notes: notes{values: map[any]any{}},
+		},
 		closed: make(chan struct{}),
 	}
 	s.requests = requests{conn: client, s: s}
 	s.watches = watches{shared: map[watchKey]*watch{}, s: s}
-	s.notes.values = map[any]any{}
 	s.heartbeat.s = s
 	return s
 }

@@ -11,23 +11,40 @@ import (
 // the connection goes through. Get one with Use; safe for concurrent use.
 type Conn struct {
 	// Set by Use, before anybody else has the Conn.
-	requests                                            // the calls of the Client
-	plain         bool                                  // see Config.Plain
-	tellsClose    bool                                  // Config has a WhenClosed
-	lastHandshake func(session int64) (time.Time, bool) // see Config; may be nil
-	inOrder       bool                                  // see Config
-	server        func() string                         // see Config
-	createdAt     func(path string) (zxid int64)        // see Config; may be nil
-	creating      chan struct{}                         // see BeginCreate
+	requests // the calls of the Client
+	brought
+	creating chan struct{} // see BeginCreate
 
-	// Guarded by registry.mu.
+	usage // guarded by registry.mu
+
+	// mu guards knowledge; see the lock order in the package's documentation.
+	mu sync.Mutex
+	knowledge
+
+	// Closed by ConnClosed, once, with mu held.
+	closed chan struct{}
+}
+
+// What the first user of a Conn has brought; see Config.
+type brought struct {
+	plain         bool
+	tellsClose    bool                                  // Config has a WhenClosed
+	lastHandshake func(session int64) (time.Time, bool) // may be nil
+	inOrder       bool
+	server        func() string
+	createdAt     func(path string) (zxid int64) // may be nil
+}
+
+// The usage of a Conn is who needs it, and what is done when nobody does.
+type usage struct {
 	users       int         // waiters, holders, unfinished deletes, calls under way
 	idle        *time.Timer // looks whether a Conn without users can be forgotten
 	rested      bool        // it has, and nobody has used it since it looked
 	stopOnClose func()      // takes back Config.WhenClosed; nil where there is none
+}
 
-	// mu guards what follows; see the lock order in the package's documentation.
-	mu           sync.Mutex
+// The knowledge of a Conn is what it has learned, and who is told of it.
+type knowledge struct {
 	clock        clock        // how long a session can be relied on
 	heartbeat    heartbeat    // what keeps it so
 	reconnects   reconnects   // when the connection was away and is back
@@ -40,9 +57,6 @@ type Conn struct {
 	notes        notes        // what its users have learned
 	noContainers bool         // the server has said that it knows none
 	quietUntil   time.Time    // until when no request is sent (HoldBack)
-
-	// Closed by ConnClosed, once, with mu held.
-	closed chan struct{}
 }
 
 // InOrder reports whether events and answers arrive in the order in which the server sent
