@@ -61,7 +61,7 @@
 //
 // # What is kept true
 //
-// Queue.check verifies what the comments on the fields say. Besides:
+// What the comments on the fields say, the tests verify after each step. Besides:
 //
 //   - A list cannot prove a member gone that was told after the list was asked for.
 //   - What was told to have gone stays so in a list that was asked for before that. One
@@ -76,7 +76,6 @@
 //
 // Each uses only those below it.
 //
-//   - check.go: what the comments on the fields promise, verified; for tests.
 //   - create.go: the facts of a create, and what to send with it.
 //   - decide.go: Decide: the sources in turn, the cheapest first.
 //   - way.go: the last list as a source, and when small reads replace a new one.

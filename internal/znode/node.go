@@ -205,6 +205,24 @@ type Hooks interface {
 	Data(data []byte)
 }
 
+// NoHooks are Hooks that do nothing. Who needs a few of them embeds it.
+type NoHooks struct{}
+
+// Sending implements Hooks.
+func (NoHooks) Sending() {}
+
+// Created implements Hooks.
+func (NoHooks) Created(*Node) error { return nil }
+
+// Ended implements Hooks.
+func (NoHooks) Ended(error) {}
+
+// Removed implements Hooks.
+func (NoHooks) Removed(bool) {}
+
+// Data implements Hooks.
+func (NoHooks) Data([]byte) {}
+
 // A Tenant relies on a held Node that others may rely on, too.
 type Tenant interface {
 	// Lost is called before the Node's own Lost is done. The mutex of the Node is held:
