@@ -70,7 +70,8 @@ type waiter struct {
 	queued  chan queuedAt // has room for the latest; sent to with entry.mu held
 	settled chan struct{} // closed by settle
 
-	// Guarded by entry.mu until settled is closed.
+	// Guarded by entry.mu until settled is closed. After that only the goroutine in Enter
+	// uses them.
 	told  bool // something was sent on queued
 	early bool // its margin was in the way when it could have been admitted; see letIn
 	share *Share
@@ -131,8 +132,8 @@ type queuedAt struct {
 	ahead int
 }
 
-// A Share is an owner's part in a generation: the generation's znode is held for it, and
-// maybe for others before it, beside it and behind it. It is safe for concurrent use.
+// A Share is an owner's part in a generation. The generation's znode is held for it, and
+// may be held for other owners before, after and at the same time. It is safe for concurrent use.
 type Share struct {
 	*znode.Node // the generation's, from which it has all that is not below
 

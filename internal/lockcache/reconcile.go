@@ -216,8 +216,8 @@ func (e *entry) granted(g *generation, n *znode.Node, err error) bool {
 		e.reconcile()
 		return false
 	}
-	// A generation that was held before, of readers kept apart by a writer who has left
-	// since, ends with those who are in it.
+	// This replaces a current generation of readers, if there is one: it admits no more,
+	// and ends with the last of its users.
 	g.node, g.idleSince, e.current = n, time.Now(), g
 	// Those for whom it joined, whoever stands behind by now.
 	e.letIn()

@@ -16,8 +16,8 @@ func (t *tenant) Lost(cause error) {
 	sh.loseNow(cause)
 }
 
-// attach lets sh rely on the generation's Node, and be told of a loss from now on. It
-// fails with ErrGone if that is lost; with any other error it is held as before, and sh
+// attach lets sh rely on the generation's Node. From then on sh is notified of a loss.
+// ErrGone says that the Node is lost. After any other error it is held as before, and sh
 // may be admitted later.
 func (sh *Share) attach() error {
 	if sh.Check() != nil {

@@ -43,6 +43,15 @@
 //     are read one by one if they are few.
 //   - A new list.
 //
+// # A new source
+//
+// It takes a constant in Sources, so that it can be switched off (rules.go); a fact
+// (facts.go), stamped by the Question of its request, and kept in Queue or snapshot; and
+// a step of judge, before those that cost more (decide.go). If it has to be asked for, it
+// takes an Ask (decision.go), which waiter.ask of package seqnode carries out
+// (waiter.go, list.go). The model asks for it and answers it (model_steps_test.go,
+// model_driver_test.go), and has to refute a fault of it (model_faults_test.go).
+//
 // # Why a cheap answer is right
 //
 // It agrees with what a list in step with the leader would say. A list that shows a

@@ -36,19 +36,18 @@ type Queue struct {
 	// larger token.
 	mark Watermark
 
-	// directory is the incarnation, and since is set while a watch on it is pending.
-	// Zero while since is not set.
+	// directory is the incarnation, as Directory was last told; zero if it is not known.
+	// since is the epoch of that, and set if and only if directory is.
 	directory int64
 	since     lapsing
 
-	// settled: the server of that epoch has applied all that was seen before it. It is of
-	// the latest epoch of which that is known.
+	// settled is the latest epoch whose server is known to have applied all that this
+	// process had seen before that epoch.
 	settled lapsing
 
-	// last is the newest firm list, with what has become of those on it. absent are the
-	// latest that were told to have gone and are not on it, in the order of that: a list
-	// that is under way may show them. There are absentAtMost at most, and none from
-	// before the list was asked for.
+	// last is the newest firm list, with what has become of those on it. absent are those
+	// that were told to have gone and are not on it, the oldest first: a list under way
+	// may show them. There are absentAtMost at most, all told after last was asked for.
 	last   snapshot
 	absent []absence
 }

@@ -59,9 +59,9 @@ func newSnapshot(a Question, l Listing, told moment) snapshot {
 	return s
 }
 
-// keep takes over what was told of those in an older snapshot after s was asked for. A
-// recreated directory can have the same name for another znode. A list that was asked for
-// later, and shows what had been gone, proves that wrong.
+// keep takes over from an older snapshot what was told after s was asked for. It takes
+// nothing from another incarnation: there the same name is another znode. What was told
+// before s was asked for, and is in s, was wrong.
 func (s *snapshot) keep(old *snapshot) {
 	if old.czxid != s.czxid {
 		return

@@ -14,9 +14,9 @@ import (
 type cohort struct {
 	key cohortKey
 
-	// mu guards what follows, and what Members say it guards. A Node's mutex comes after
-	// it, and those of package zkconn; whoever has it waits for nothing else, sends no
-	// request and ends no Node.
+	// mu guards what follows, and what Members say it guards. A Node's mutex, and those
+	// of package zkconn, come after it. Whoever has it waits for nothing else, sends no
+	// request, and ends no Node.
 	mu     sync.Mutex
 	order  *order.Queue
 	users  int  // creates under way, and Members that are not removed

@@ -11,8 +11,10 @@ func (c *cohort) countsNumbers(m *Member) bool {
 	return ok && (m.queue.Nested == nil || !m.queue.Nested(m.self.Name()))
 }
 
-// decide asks whose turn it is, once the watches have said what they know: a watch that
-// has not fired proves something only if it is looked at before.
+// decide asks whose turn it is. It first tells what the watches say now: a watch that has
+// not fired proves something only if it was looked at before the decision. The epoch is
+// read before the watch on the directory, for what that says, and again for the decision:
+// if the connection was away in between, what the watch said does not count.
 func (c *cohort) decide(m *Member) (d order.Decision, followed bool) {
 	c.mu.Lock()
 	before := c.epoch()

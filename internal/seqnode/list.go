@@ -50,8 +50,8 @@ func (c *cohort) beginListLocked(q *Queue, sync bool) *zkconn.Pending[listed] {
 	return c.listing
 }
 
-// report tells what a list has shown. Those whose znodes must have been in it, and were
-// not, are ended. An answer that came in a later epoch is dropped: the client may have
+// report tells what a list has shown, and ends the Members that the list should have
+// shown and did not. An answer that came in a later epoch is dropped: the client may have
 // sent the request in that one.
 func (c *cohort) report(q *Queue, a answer) (listed, error) {
 	var l order.Listing // of a directory that does not exist

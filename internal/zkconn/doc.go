@@ -10,6 +10,9 @@
 // server has no containers, is looked after now and then, and forgotten when that is
 // over; notes keep it for ten to twenty seconds.
 //
+// A Client has no watch on a znode that does not exist. Who waits for one to appear
+// watches its parent's children (WatchChildren).
+//
 // # Files
 //
 // Each uses only those below it.

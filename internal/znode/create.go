@@ -39,10 +39,11 @@ const (
 	someLength = 4096 // no server takes less
 )
 
-// Join creates a znode, in the directory that it creates if that is missing. number is
-// the sequence number to take; "": the server is to number it. If it fails no directory
-// stays that it created: a server does not reap one that never had a child. A create that
-// nobody waits for any more is followed up, and what it created withdrawn.
+// Join creates a znode, in a directory that it creates if that is missing. The znode's
+// name is "_c_", a new id, "-", Spec.Kind and number; with "" the server appends the next
+// sequence number. A Join that fails leaves no directory that it created: a server does
+// not reap one that never had a child. If a create is not waited for any more, what it
+// creates is withdrawn.
 func Join(
 	ctx context.Context, s *zkconn.Conn, spec *Spec, number string, hooks Hooks,
 ) (n *Node, err error) {

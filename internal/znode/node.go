@@ -26,15 +26,17 @@ type Node struct {
 	orphans bool   // there may be others with it
 	session int64  // the ZooKeeper session that the znode lives in
 
-	// The fencing token, 0 as long as it is not known; set once.
+	// The fencing token, 0 while it is not known. Whoever learns it first sets it; only
+	// SetToken replaces it.
 	token atomic.Int64
 
 	over ending
 	loss loss
 	self selfWatch
 
-	// mu guards life, and nothing else is locked or waited for by those who have it but
-	// session's own mutexes. Those of the packages above come before it.
+	// mu guards life and the second half of self. Whoever has it waits for nothing, and
+	// takes no other mutex than those of package zkconn. The mutexes of the packages
+	// above come before it.
 	mu   sync.Mutex
 	life life
 }
@@ -46,8 +48,8 @@ type ending struct {
 	removal *zkconn.Pending[struct{}] // set before ctx is done, and read after that
 }
 
-// A loss is done, with the cause, when somebody is to be told that the Node can no longer
-// be relied on: by end, Lose, and by what deletes the znode.
+// A loss is done, with its cause, when the holder is notified that the Node can no longer
+// be relied on. loseLocked does that, and nothing else.
 type loss struct {
 	ctx context.Context
 	now context.CancelCauseFunc
@@ -59,10 +61,10 @@ type life struct {
 	wasHeld bool  // somebody relies on it, or did when it ended
 	guarded int32 // transactions that the znode guards and whose outcome is open
 	cause   error // why it ended
-	// the loss margin of who relies on it, unless those are Tenants, which have their
-	// own; and until when its znode has to stay for one of them, who is to stop before
-	// others go on
-	margin       time.Duration
+	// the loss margin of the holder; zero if the holders are Tenants, which have their own
+	margin time.Duration
+	// The znode stays until then, however the Node ends: a holder may take that long to
+	// stop, and others go on once the znode is gone.
 	staysUntil   time.Time
 	cancelExpiry func() // takes back what ExpireLater has planned; nil: nothing
 	// who else is told of a loss, with their margins
@@ -235,8 +237,8 @@ type Tenant interface {
 // deletion is noticed at once, and changes of its data are told.
 type selfWatch struct {
 	begun     atomic.Bool
-	firstRead chan struct{} // closed by the watch's goroutine behind what follows
-	readErr   error
+	firstRead chan struct{} // closed by the watch's goroutine: the first read has ended
+	readErr   error         // of that read; set before firstRead is closed
 
 	// Guarded by Node.mu.
 	later  *time.Timer     // starts it, if the Node lasts; nil: nobody has asked for that
