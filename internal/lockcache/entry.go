@@ -133,7 +133,8 @@ type queuedAt struct {
 }
 
 // A Share is an owner's part in a generation. The generation's znode is held for it, and
-// may be held for other owners before, after and at the same time. It is safe for concurrent use.
+// may be held for other owners before, after and at the same time. It is safe for
+// concurrent use.
 type Share struct {
 	*znode.Node // the generation's, from which it has all that is not below
 

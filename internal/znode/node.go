@@ -61,7 +61,7 @@ type life struct {
 	wasHeld bool  // somebody relies on it, or did when it ended
 	guarded int32 // transactions that the znode guards and whose outcome is open
 	cause   error // why it ended
-	// the loss margin of the holder; zero if the holders are Tenants, which have their own
+	// the loss margin of the holder; zero if Tenants hold it, which have their own
 	margin time.Duration
 	// The znode stays until then, however the Node ends: a holder may take that long to
 	// stop, and others go on once the znode is gone.
