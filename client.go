@@ -176,8 +176,8 @@ func newClient(
 ) *Client {
 	c := &Client{
 		dialer: d, chroot: chroot, chrootACL: settings.chrootACL,
-		tick: settings.tick, log: settings.log, events: newClientEvents(settings, timeout),
-		hooks: map[*func()]struct{}{},
+		tick: settings.tick, log: settings.log,
+		events: newClientEvents(settings, timeout), hooks: map[*func()]struct{}{},
 		ready: make(chan struct{}), drained: make(chan struct{}),
 	}
 	c.gone = make(chan struct{})
