@@ -552,9 +552,9 @@ func TestAReaderUnderAWriter(t *testing.T) {
 	d.is(next, "first")
 }
 
-// A grant by number does not look at names. Whoever has joined since with a number that is
-// in use, made by hand or by servers that have come to differ, has not gone by that: those
-// behind whose list shows it wait for it.
+// A grant by number does not look at names. Whoever has joined since with a number that
+// is in use, made by hand or by servers that have come to differ, has not gone by that:
+// those behind whose list shows it wait for it.
 func TestWhoHasTheFirstsNumberHasNotGone(t *testing.T) {
 	t.Parallel()
 	for _, watched := range []bool{false, true} {

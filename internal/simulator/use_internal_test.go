@@ -23,8 +23,10 @@ func TestEachPartIsOfTheSessionInWhichItWasAcquired(t *testing.T) {
 	client := &sessionClient{id: 7}
 	on := &session{client: client}
 	parts := []part{
-		{path: "/a", mode: Exclusive, on: on}, {path: "/b", mode: Exclusive, on: on},
-		{path: "/c", mode: Leased, on: on}, {path: "/c", mode: Leased, on: on},
+		{path: "/a", mode: Exclusive, on: on},
+		{path: "/b", mode: Exclusive, on: on},
+		{path: "/c", mode: Leased, on: on},
+		{path: "/c", mode: Leased, on: on},
 	}
 	ctx := context.WithValue(t.Context(), partsKey{}, parts)
 	for _, path := range []string{"/a", "/b", "/c", "/c"} {
