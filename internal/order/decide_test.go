@@ -689,6 +689,22 @@ func TestACreateAfterAReconnectSettles(t *testing.T) {
 	require.Equal(t, []*Member{m}, d.answer(behind, "L-1", "L-3"))
 }
 
+// A list that was under way can show a directory that another one has shown to be gone.
+func TestWhoHasGoneIsRememberedOverAnotherIncarnation(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	d.rules.Without = ByNumber
+	a, b := d.create("L-1"), d.create("L-2")
+	d.show("L-1", "L-2")
+	without, with := d.Asking(d.epoch, false), d.Asking(d.epoch, false)
+	d.leave(a)
+	_, err := d.Listed(without, Listing{})
+	require.NoError(t, err)
+	d.answer(with, "L-1", "L-2")
+	d.confirm(b)
+	d.is(b, "first")
+}
+
 func TestADeletedAndRecreatedDirectory(t *testing.T) {
 	t.Parallel()
 	d := newDriver(t, mutexRules)
