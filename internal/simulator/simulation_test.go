@@ -222,8 +222,7 @@ func (sim *simulation) run() error {
 		return err
 	}
 	err := sim.awaitNoSession(ctx)
-	// What the library keeps of a connection it forgets in virtual time only: without this
-	// each seed would leave a megabyte.
+	// The library's timers stop with the bubble: each seed would leave a megabyte.
 	time.Sleep(simForgets)
 	return err
 }
