@@ -52,7 +52,8 @@ func TestChange(t *testing.T) {
 		},
 		{
 			"a method of an interface of ours", "hidden()", "hidden(); Close()",
-			nil, []string{"method (Closed) Close()"},
+			nil,
+			[]string{"method (Closed) Close()"},
 		},
 		{
 			"a result", "Release(force bool) error { return nil", "Release(force bool) {",
@@ -61,19 +62,23 @@ func TestChange(t *testing.T) {
 		},
 		{
 			"a field's type", "Token int", "Token int64",
-			[]string{"field (Hold) Token int"}, []string{"field (Hold) Token int64"},
+			[]string{"field (Hold) Token int"},
+			[]string{"field (Hold) Token int64"},
 		},
 		{
 			"no comparison", "owner string", "owner []string",
-			[]string{"type Hold is comparable"}, nil,
+			[]string{"type Hold is comparable"},
+			nil,
 		},
 		{
 			"a method behind an alias", "Bytes()", "Text()",
-			[]string{"method (Key) Bytes() []byte"}, []string{"method (Key) Text() []byte"},
+			[]string{"method (Key) Bytes() []byte"},
+			[]string{"method (Key) Text() []byte"},
 		},
 		{
 			"a constant", "5", "6",
-			[]string{"const Most untyped int = 5"}, []string{"const Most untyped int = 6"},
+			[]string{"const Most untyped int = 5"},
+			[]string{"const Most untyped int = 6"},
 		},
 		{
 			"a variadic parameter", ", times ...int", "",

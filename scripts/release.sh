@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Makes the files of a release in dist/files: scripts/release.sh v1.2.3 (of zktest) or cmd/zklock/v1.2.3 (of zklock)
+#
+# An archive for each system, a list of the modules in the program (an SBOM, in CycloneDX's form), a package for Debian of
+# zklock, and checksums. The same commit gives the same files with the same Go.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/zookeeper.sh
+
+sbom=github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.48.0
+
+tag=${1:-}
+case $tag in
+v*) command=zktest ;;
+cmd/zklock/v*) command=zklock ;;
+*) die "Of which tag? scripts/release.sh v1.2.3 or cmd/zklock/v1.2.3" ;;
+esac
+VERSION=${tag##*/v}
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export VERSION SOURCE_DATE_EPOCH
+need_go
+
+rm -rf dist
+mkdir -p dist/files
+top=$PWD
+for system in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
+	name=${command}_${VERSION}_${system/\//_}
+	dir=$top/dist/$name
+	mkdir "$dir"
+	(cd "cmd/$command" && CGO_ENABLED=0 GOOS=${system%/*} GOARCH=${system#*/} go build -trimpath -ldflags="-s -w" -o "$dir/$command" .)
+	cp LICENSE "$dir"
+	if [ "$command" = zklock ]; then
+		cp -R cmd/zklock/zklock.1 cmd/zklock/completion "$dir"
+		gzip -9n <cmd/zklock/zklock.1 >dist/zklock.1.gz
+	fi
+	tar --sort=name --owner=0 --group=0 --numeric-owner --mode=go-w --mtime="@$SOURCE_DATE_EPOCH" -C dist -c "$name" |
+		gzip -9n >"dist/files/$name.tar.gz"
+	go run "$sbom" bin -json -noserial -output "dist/files/$name.sbom.json" "$dir/$command"
+	if [ "$command/${system%/*}" = zklock/linux ]; then
+		ARCH=${system#*/} BINARY=$dir/zklock go run "$nfpm" package --config scripts/zklock.deb.yaml --packager deb --target dist/files
+	fi
+done
+(cd dist/files && sha256sum -- * >checksums.txt)
+cat >dist/notes.md <<END
+What has changed is in [CHANGELOG.md](https://github.com/zkrecipes/recipes/blob/main/CHANGELOG.md).
+To check a file: \`sha256sum --check --ignore-missing checksums.txt\`, and
+\`gh attestation verify FILE --repo zkrecipes/recipes\`.
+END
