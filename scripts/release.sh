@@ -8,7 +8,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/zookeeper.sh
 
 sbom=github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
-nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.48.0
 
 tag=${1:-}
 case $tag in
@@ -16,30 +15,53 @@ v*) command=zktest ;;
 cmd/zklock/v*) command=zklock ;;
 *) die "Of which tag? scripts/release.sh v1.2.3 or cmd/zklock/v1.2.3" ;;
 esac
-VERSION=${tag##*/v}
+version=${tag##*/v}
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
-export VERSION SOURCE_DATE_EPOCH
+export SOURCE_DATE_EPOCH
 need_go
+
+# debian makes Debian's package of zklock: debian ARCHITECTURE BINARY
+debian() {
+	local root=dist/debian_$1
+	install -D "$2" "$root/usr/bin/zklock"
+	install -D --mode 644 LICENSE "$root/usr/share/doc/zklock/copyright"
+	install -D --mode 644 cmd/zklock/zklock.1 "$root/usr/share/man/man1/zklock.1"
+	gzip -9n "$root/usr/share/man/man1/zklock.1"
+	install -D --mode 644 cmd/zklock/completion/zklock.bash "$root/usr/share/bash-completion/completions/zklock"
+	install -D --mode 644 cmd/zklock/completion/zklock.zsh "$root/usr/share/zsh/vendor-completions/_zklock"
+	install -D --mode 644 cmd/zklock/completion/zklock.fish "$root/usr/share/fish/vendor_completions.d/zklock.fish"
+	mkdir "$root/DEBIAN"
+	cat >"$root/DEBIAN/control" <<END
+Package: zklock
+Version: $version
+Architecture: $1
+Maintainer: the maintainers of zkrecipes <noreply@github.com>
+Section: utils
+Priority: optional
+Homepage: https://github.com/zkrecipes/recipes
+Description: run commands under locks in ZooKeeper
+ zklock is flock(1) for a cluster: it runs a command while it holds a lock, once
+ per period, or while it leads, and it shows and checks the queue of a lock.
+END
+	dpkg-deb --build --root-owner-group "$root" "dist/files/zklock_${version}_$1.deb"
+}
 
 rm -rf dist
 mkdir -p dist/files
 top=$PWD
 for system in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
-	name=${command}_${VERSION}_${system/\//_}
+	name=${command}_${version}_${system/\//_}
 	dir=$top/dist/$name
 	mkdir "$dir"
 	(cd "cmd/$command" && CGO_ENABLED=0 GOOS=${system%/*} GOARCH=${system#*/} go build -trimpath -ldflags="-s -w" -o "$dir/$command" .)
 	cp LICENSE "$dir"
 	if [ "$command" = zklock ]; then
 		cp -R cmd/zklock/zklock.1 cmd/zklock/completion "$dir"
-		gzip -9n <cmd/zklock/zklock.1 >dist/zklock.1.gz
 	fi
 	tar --sort=name --owner=0 --group=0 --numeric-owner --mode=go-w --mtime="@$SOURCE_DATE_EPOCH" -C dist -c "$name" |
 		gzip -9n >"dist/files/$name.tar.gz"
 	go run "$sbom" bin -json -noserial -output "dist/files/$name.sbom.json" "$dir/$command"
-	if [ "$command/${system%/*}" = zklock/linux ]; then
-		ARCH=${system#*/} BINARY=$dir/zklock go run "$nfpm" package --config scripts/zklock.deb.yaml --packager deb --target dist/files
-	fi
+	if [ "$command/${system%/*}" = zklock/linux ]; then debian "${system#*/}" "$dir/zklock"; fi
 done
 (cd dist/files && sha256sum -- * >checksums.txt)
 cat >dist/notes.md <<END

@@ -57,7 +57,7 @@ go vet ./...
 if [ -n "$quick" ]; then
 	step go test, on zktest
 	# shellcheck disable=SC2046 # one argument for each package
-	ZOOKEEPER_RUN=embedded SIM_SEEDS=30 ORDER_SEEDS=1000 ORDER_FAULT_SEEDS=1000 go test -short -skip '^TestConformance' "$@" \
+	ZOOKEEPER_RUN=embedded SIM_SEEDS=30 ORDER_SEEDS=1000 go test -short -skip '^TestConformance' "$@" \
 		$(go list ./... | grep -v -e '/internal/zkserver$' -e '/interop$')
 	exit
 fi

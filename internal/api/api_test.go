@@ -53,20 +53,26 @@ func TestAPI(t *testing.T) {
 func check(t *testing.T, name string, found []string) {
 	t.Helper()
 	file := filepath.Join(root, name)
+	lines := recorded(t, file)
+	if *update {
+		lines = slices.Concat(lines, without(found, lines))
+		slices.Sort(lines)
+		text := strings.Join(lines, "\n") + "\n"
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	}
+	for _, complaint := range complaints(name, lines, found) {
+		t.Error(complaint)
+	}
+}
+
+// recorded returns the lines of a record, none if there is no such file yet.
+func recorded(t *testing.T, file string) []string {
+	t.Helper()
 	text, err := os.ReadFile(file)
 	if !errors.Is(err, os.ErrNotExist) {
 		require.NoError(t, err)
 	}
-	recorded := strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
-	if *update {
-		recorded = slices.Concat(recorded, without(found, recorded))
-		slices.Sort(recorded)
-		text := strings.Join(recorded, "\n") + "\n"
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
-	}
-	for _, complaint := range complaints(name, recorded, found) {
-		t.Error(complaint)
-	}
+	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
 }
 
 // complaints says what differs, and what to do about it.
