@@ -2,25 +2,29 @@ package page
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/zktest"
 )
 
 func Run(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	err := connect(ctx) // nobody is at the names of the page
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.True(t, strings.Contains(err.Error(), "zk1:2181"), err)
+	cluster := zktest.Start(t, zktest.WithServers(3))
+	used := false
+	require.NoError(t, connect(t.Context(), cluster.ConnectString(),
+		func(client *recipes.Client) {
+			used = client.State() == zk.StateHasSession
+		}))
+	require.True(t, used)
+	require.Empty(t, cluster.Sessions(), "the client was not closed")
 }
 
-func connect(ctx context.Context) error {
+func connect(ctx context.Context, servers string, use func(*recipes.Client)) error {
 	//pages:block
-	return errors.New("connected")
+	use(client)
+	return nil
 }
