@@ -73,8 +73,8 @@ func ExampleWithDialer() {
 // By default the first server is drawn by chance. Yours can know which one is near.
 func ExampleWithHostProvider() {
 	var near zk.HostProvider = new(zk.DNSHostProvider)
-	client := must(recipes.Connect(context.Background(), "zk1:2181,zk2:2181", 10*time.Second,
-		recipes.WithHostProvider(near)))
+	client := must(recipes.Connect(context.Background(), "zk1:2181,zk2:2181",
+		10*time.Second, recipes.WithHostProvider(near)))
 	defer client.Close()
 }
 
@@ -93,7 +93,8 @@ func ExampleWithLogger() {
 	check(err)
 	defer conn.Close()
 	var text bytes.Buffer
-	lock := must(recipes.NewInterProcessMutex(struct{ recipes.Conn }{conn}, "/locks/report",
+	wrapped := struct{ recipes.Conn }{conn} // it hides the type of conn
+	lock := must(recipes.NewInterProcessMutex(wrapped, "/locks/report",
 		recipes.WithLogger(slog.New(slog.NewTextHandler(&text, nil)))))
 	check(recipes.Do(context.Background(), lock,
 		func(context.Context, *recipes.Hold) error { return nil }))

@@ -44,13 +44,15 @@ func ExampleObserver() {
 	lock, err := recipes.NewInterProcessMutex(client, "/locks/orders",
 		recipes.WithObserver(observer.Lock))
 	check(err)
-	check(recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error { return nil }))
+	check(recipes.Do(ctx, lock,
+		func(context.Context, *recipes.Hold) error { return nil }))
 
 	var metrics metricdata.ResourceMetrics
 	check(reader.Collect(ctx, &metrics))
 	for _, m := range metrics.ScopeMetrics[0].Metrics {
 		if m.Name == "zookeeper.lock.hold.duration" {
-			fmt.Println(m.Data.(metricdata.Histogram[float64]).DataPoints[0].Count, "hold")
+			holds := m.Data.(metricdata.Histogram[float64])
+			fmt.Println(holds.DataPoints[0].Count, "hold")
 		}
 	}
 	// Output: 1 hold

@@ -33,7 +33,7 @@ debian() {
 	mkdir "$root/DEBIAN"
 	cat >"$root/DEBIAN/control" <<END
 Package: zklock
-Version: $version
+Version: ${version/-/\~}
 Architecture: $1
 Maintainer: the maintainers of zkrecipes <noreply@github.com>
 Section: utils

@@ -12,7 +12,8 @@ import (
 
 // An ensemble with short ticks, whose delays can be repeated.
 func ExampleCluster() {
-	cluster, err := zktest.New(zktest.WithServers(3), zktest.WithTick(100*time.Millisecond),
+	cluster, err := zktest.New(zktest.WithServers(3),
+		zktest.WithTick(100*time.Millisecond),
 		zktest.WithMinSessionTimeout(200*time.Millisecond),
 		zktest.WithMaxSession(2*time.Second), zktest.WithSeed(1))
 	if err != nil {

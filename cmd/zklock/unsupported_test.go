@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A build for Windows fails with one line, and not with each signal that is missing there.
+// A build for Windows fails with one line, and not with each signal that is missing.
 func TestBuildForWindowsSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", os.DevNull, ".")

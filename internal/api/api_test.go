@@ -80,14 +80,16 @@ func complaints(name string, recorded, found []string) []string {
 	var said []string
 	if gone := without(recorded, found); len(gone) > 0 {
 		said = append(said, "This change breaks callers, who can depend on:\n\t"+
-			strings.Join(gone, "\n\t")+"\nKeep that, and mark it as deprecated if it has a "+
-			"successor. Before v1 it may go nevertheless: delete these lines from "+name+
-			", and say in CHANGELOG.md what callers write instead.")
+			strings.Join(gone, "\n\t")+"\nKeep that, and mark it as deprecated if it "+
+			"has a successor. Before v1 it may go nevertheless: delete these lines "+
+			"from "+name+", and say in CHANGELOG.md what callers write instead.")
 	}
 	if added := without(found, recorded); len(added) > 0 {
-		said = append(said, "This is new in the API, and no release can take it back:\n\t"+
-			strings.Join(added, "\n\t")+"\nIf it is meant to be public, record it in "+name+
-			": go test ./internal/api -update")
+		said = append(said,
+			"This is new in the API, and no release can take it back:\n\t"+
+				strings.Join(added, "\n\t")+
+				"\nIf it is meant to be public, record it in "+name+
+				": go test ./internal/api -update")
 	}
 	return said
 }

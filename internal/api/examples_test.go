@@ -34,14 +34,16 @@ var withoutExample = map[string]string{
 // is for what was forgotten.
 func TestEverythingHasAnExample(t *testing.T) {
 	for dir, files := range map[string]string{
-		"recipes": "*_test.go", "zktest": "zktest/*_test.go", "otelrecipes": "otelrecipes/*_test.go",
+		"recipes": "*_test.go", "zktest": "zktest/*_test.go",
+		"otelrecipes": "otelrecipes/*_test.go",
 	} {
 		shown := shownIn(t, filepath.Join(root, files))
 		for _, name := range exported(t, dir) {
 			reason, excepted := withoutExample[dir+"."+name]
 			switch {
 			case excepted && shown[name]:
-				t.Errorf("%s.%s has an example, and is an exception: %s", dir, name, reason)
+				t.Errorf("%s.%s is an exception, and has an example: %s",
+					dir, name, reason)
 			case !excepted && !shown[name]:
 				t.Errorf("%s.%s: no example shows it", dir, name)
 			}

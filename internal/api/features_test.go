@@ -46,8 +46,8 @@ func (r *record) object(o types.Object) {
 	}
 }
 
-// members writes what a type has. Of a type that is an alias this may be another package's,
-// which callers see as ours.
+// members writes what a type has. Of a type that is an alias this may be another
+// package's, which callers see as ours.
 func (r *record) members(name string, t types.Type) {
 	switch u := t.Underlying().(type) {
 	case *types.Interface:
