@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/cryptotest"
 	"testing/synctest"
 	"time"
 
@@ -71,7 +70,7 @@ func simulate(t *testing.T, seed uint64, verbose bool) run {
 	var sim *simulation
 	r.err = inBubble(t, func(t *testing.T) (err error) {
 		if !raceDetector { // with it bubbles run beside each other
-			cryptotest.SetGlobalRandom(t, seed)
+			seedGlobalRandom(t, seed)
 		}
 		if sim, err = newSimulation(seed, verbose); err != nil {
 			return err
