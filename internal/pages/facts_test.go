@@ -30,7 +30,9 @@ func TestFiguresWereMeasured(t *testing.T) {
 	require.NotEmpty(t, found)
 	for _, f := range found {
 		whole, verdict := strings.Split(f[0], " |")[0], f[4]
-		require.Contains(t, measured, "| "+whole+" |")
+		if !strings.Contains(measured, "| "+whole+" |") {
+			t.Errorf("bench/RESULTS.md has no %s", whole)
+		}
 		least, err := strconv.ParseFloat(f[2], 64)
 		require.NoError(t, err)
 		greatest, err := strconv.ParseFloat(f[3], 64)
