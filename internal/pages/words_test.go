@@ -44,7 +44,7 @@ var wordLimits = map[string]int{
 	"docs/scope.md":               900,
 	"docs/security.md":            1700,
 	"docs/semaphore.md":           550,
-	"docs/testing.md":             900,
+	"docs/testing.md":             1100,
 	"docs/track-record.md":        1400,
 	"examples/README.md":          250,
 }
