@@ -1,6 +1,7 @@
 package order
 
 import (
+	"slices"
 	"testing"
 )
 
@@ -24,6 +25,7 @@ type faulty struct {
 	lost   func(f *faulty, m *Member)
 	gone   func(f *faulty, a Question, n Name)
 	fired  func(m *Member)
+	decide func(q *Queue, m *Member, now Epoch) Decision
 	dir    func(f *faulty, e Epoch, czxid int64)
 	first  bool // each hold is the first
 	done   bool // nothing is in use
@@ -51,6 +53,9 @@ func (f *faulty) Serves(a Question, m *Member, now Epoch) bool {
 }
 
 func (f *faulty) Decide(m *Member, now Epoch) Decision {
+	if f.decide != nil {
+		return f.decide(f.queue.(*Queue), m, f.at(now))
+	}
 	return f.queue.Decide(m, f.at(now))
 }
 
@@ -154,6 +159,34 @@ var faults = []fault{
 	}),
 	planted("the spread is not checked", faulty{err: true}),
 	planted("each hold is the first", faulty{first: true}),
+	planted("a token from a list in which others stand behind", faulty{
+		list: func(f *faulty, _ *Question, l *Listing) {
+			for _, m := range f.queue.(*Queue).members {
+				if slices.Contains(l.Names, m.name) {
+					m.learnToken(l.Pzxid)
+				}
+			}
+		},
+	}),
+	planted("who came between two of a process is overlooked", faulty{
+		decide: func(q *Queue, m *Member, now Epoch) Decision {
+			mark := q.mark
+			defer func() { q.mark = mark }()
+			if at := q.at(m); mark.Token != 0 && at > 0 {
+				q.mark.Seq = max(mark.Seq, q.members[at-1].name.Seq)
+			}
+			return q.Decide(m, now)
+		},
+	}),
+	planted("a writer has the lock by what was known before", faulty{
+		decide: func(q *Queue, m *Member, now Epoch) Decision {
+			rules := q.rules
+			defer func() { q.rules = rules }()
+			q.rules.Without |= ByNumber
+			q.rules.Nested = func(Name) bool { return false }
+			return q.Decide(m, now)
+		},
+	}),
 	planted("an end is not heard of", faulty{gone: func(*faulty, Question, Name) {}}),
 	{name: "no reader is nested", rules: func(r *Rules) { r.Nested = nil }},
 	{

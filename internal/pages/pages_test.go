@@ -63,7 +63,8 @@ func TestLinesFit(t *testing.T) {
 	}
 }
 
-var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+// A link is one of Markdown's, or the picture of a picture element.
+var link = regexp.MustCompile(`(?:\]\(|\b(?:src|srcset)=")([^)"\s]+)[)"]`)
 
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()

@@ -1,9 +1,6 @@
 package pages_test
 
 import (
-	"bytes"
-	"encoding/xml"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,14 +8,25 @@ import (
 	"github.com/zkrecipes/recipes/internal/wiretap"
 )
 
-// A message is an arrow of a picture, or a note at a process.
+// A kind is what a message of a picture is.
+type kind int
+
+// In the order in which they are drawn if they happen at one moment.
+const (
+	released kind = iota // the process holds something no longer
+	sent                 // a request
+	answered             // an answer or a watch event
+	granted              // the process holds something from now on
+	noted                // what the process does now
+)
+
+// A message is an arrow of a picture, or what happens in a process.
 type message struct {
-	at    time.Time
-	lane  int // of the process, from 0
-	reply bool
-	op    wiretap.Op
-	text  string
-	note  bool
+	at   time.Time
+	lane int // of the process, from 0
+	kind kind
+	op   wiretap.Op
+	text string
 }
 
 // A picture shows what processes and a server said to one another.
@@ -31,21 +39,23 @@ type picture struct {
 
 // Measures, in pixels.
 const (
-	laneWidth = 330
-	rowHeight = 24
-	margin    = 24
-	headRows  = 3
+	edge      = 130 // from the border to the first and the last lifeline
+	rowHeight = 29
+	barHalf   = 6
+	headFoot  = 44 // where the lifelines begin
 )
 
 // x is where a process has its line. The server stands between the first and the others.
-func (*picture) x(lane int) int {
+func (p *picture) x(lane int) int {
 	if lane > 0 {
 		lane++
 	}
-	return margin + laneWidth/2 + lane*laneWidth
+	return edge + lane*(canvasWidth-2*edge)/len(p.lanes)
 }
 
-func (*picture) serverX() int { return margin + laneWidth/2 + laneWidth }
+func (p *picture) serverX() int {
+	return edge + (canvasWidth-2*edge)/len(p.lanes)
+}
 
 // sort puts what happened at one moment into an order that does not change.
 func (p *picture) sort() {
@@ -53,11 +63,8 @@ func (p *picture) sort() {
 		if c := a.at.Compare(b.at); c != 0 {
 			return c
 		}
-		if a.note != b.note {
-			return order(b.note)
-		}
-		if a.reply != b.reply {
-			return order(b.reply)
+		if c := int(a.kind) - int(b.kind); c != 0 {
+			return c
 		}
 		if c := a.lane - b.lane; c != 0 {
 			return c
@@ -69,13 +76,6 @@ func (p *picture) sort() {
 	})
 }
 
-func order(second bool) int {
-	if second {
-		return -1
-	}
-	return 1
-}
-
 // rank is the order in which a process sends what it sends together.
 func rank(op wiretap.Op) int {
 	return slices.Index([]wiretap.Op{
@@ -84,71 +84,150 @@ func rank(op wiretap.Op) int {
 	}, op)
 }
 
-// svg draws the picture.
-func (p *picture) svg() []byte {
-	p.sort()
-	rows := headRows + len(p.messages) + 3 + len(p.znodes)
-	width := 2*margin + (len(p.lanes)+1)*laneWidth
-	height := 2*margin + rows*rowHeight
-	var b bytes.Buffer
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" `+
-		`width="%[1]d" height="%[2]d" font-family="monospace" font-size="13">`+"\n",
-		width, height)
-	fmt.Fprintf(&b, "<title>%s</title>\n", escape(p.title))
-	b.WriteString(`<rect width="100%" height="100%" fill="#ffffff"/>` + "\n")
-	foot := margin + (headRows+len(p.messages))*rowHeight
-	line := func(x int, name string) {
-		write(&b, x, margin+rowHeight, "middle", "#000000", name)
-		fmt.Fprintf(&b, `<line x1="%d" y1="%d" x2="%[1]d" y2="%d" stroke="#888888"/>`+
-			"\n", x, margin+rowHeight+8, foot)
+// height is how much of the picture a message takes.
+func (m message) height() int {
+	switch m.kind {
+	case released:
+		return 6
+	case noted:
+		return rowHeight + rowHeight/2*strings.Count(m.text, "\n")
 	}
-	line(p.serverX(), "ZooKeeper")
-	for lane, name := range p.lanes {
-		line(p.x(lane), name)
-	}
-	for i, m := range p.messages {
-		p.draw(&b, m, margin+(headRows+i)*rowHeight)
-	}
-	write(&b, margin, foot+2*rowHeight, "start", "#555555", "while all are in the queue:")
-	for i, znode := range p.znodes {
-		write(&b, margin, foot+(i+3)*rowHeight, "start", "#000000", znode)
-	}
-	b.WriteString("</svg>\n")
-	return b.Bytes()
+	return rowHeight
 }
 
-func (p *picture) draw(b *bytes.Buffer, m message, y int) {
-	x, server := p.x(m.lane), p.serverX()
-	if m.note {
-		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="18" rx="4" `+
-			`fill="#ffffff" stroke="#2e7d32"/>`+"\n", x-120, y-14, 240)
-		write(b, x, y, "middle", "#2e7d32", m.text)
-		return
+// svg draws the picture.
+func (p *picture) svg(colors palette) []byte {
+	p.sort()
+	c := &canvas{palette: colors}
+	foot := headFoot + 16
+	for _, m := range p.messages {
+		foot += m.height()
 	}
-	from, to, color := x, server, "#1a4f8a"
-	if m.reply {
-		from, to = to, from
-		color = "#555555"
-		if m.op == wiretap.Event {
-			color = "#b00020"
+	lifeline := func(x int, name string) {
+		c.text(point{x, headFoot - 12}, "middle", c.ink, name)
+		c.line("lifeline", point{x, headFoot}, point{x, foot}, c.faint, "")
+	}
+	lifeline(p.serverX(), "ZooKeeper")
+	for lane, name := range p.lanes {
+		lifeline(p.x(lane), name)
+	}
+	p.drawMessages(c, foot)
+	p.drawLegend(c, foot+34)
+	y := foot + 76
+	c.text(point{24, y}, "start", c.faint, "The znodes while both are in the queue:")
+	for i, znode := range p.znodes {
+		c.text(point{24, y + (i+1)*22}, "start", c.ink, "`"+znode+"`")
+	}
+	return c.finish(y+len(p.znodes)*22+20, p.title, p.desc())
+}
+
+// drawMessages draws one below the other, and a bar from each grant to the release.
+func (p *picture) drawMessages(c *canvas, foot int) {
+	since := map[int]int{} // where the bar of a lane begins
+	bar := func(lane, to int) {
+		x := p.x(lane)
+		top, foot := point{x - barHalf, since[lane]}, point{x + barHalf, to}
+		c.rect("hold", top, foot, c.hold, "")
+		delete(since, lane)
+	}
+	y := headFoot
+	for _, m := range p.messages {
+		top := y
+		y += m.height()
+		switch m.kind {
+		case granted:
+			since[m.lane] = top + 8
+			p.drawNote(c, m, top+23)
+		case released:
+			bar(m.lane, y)
+		case noted:
+			p.drawNote(c, m, top+23)
+		default:
+			_, holds := since[m.lane]
+			p.drawArrow(c, m, y, holds)
 		}
 	}
-	tip := 7
-	if to > from {
-		tip = -tip
+	for lane := range p.lanes {
+		if _, holds := since[lane]; holds {
+			bar(lane, foot)
+		}
 	}
-	fmt.Fprintf(b, `<path d="M%d %d H%d m%d -4 l%d 4 l%d 4" fill="none" stroke="%s"/>`+
-		"\n", from, y+4, to, tip, -tip, tip, color)
-	write(b, (from+to)/2, y-1, "middle", color, m.text)
 }
 
-func write(b *bytes.Buffer, x, y int, anchor, color, text string) {
-	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="%s" fill="%s">%s</text>`+"\n",
-		x, y, anchor, color, escape(text))
+// drawNote writes beside a lifeline, on the side where no arrows are.
+func (p *picture) drawNote(c *canvas, m message, y int) {
+	anchor, beside := "end", -barHalf-8
+	if m.lane > 0 {
+		anchor, beside = "start", -beside
+	}
+	for i, line := range strings.Split(m.text, "\n") {
+		c.text(point{p.x(m.lane) + beside, y + i*17}, anchor, c.ink, line)
+	}
 }
 
-func escape(text string) string {
-	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(text)) // a buffer takes everything
-	return b.String()
+func (p *picture) drawArrow(c *canvas, m message, y int, holds bool) {
+	process, server := point{p.x(m.lane), y}, point{p.serverX(), y}
+	if holds && m.lane == 0 {
+		process.x += barHalf
+	} else if holds {
+		process.x -= barHalf
+	}
+	color := c.ink
+	switch class := m.class(); class {
+	case request:
+		c.arrow(class, process, server)
+	case answer:
+		color = c.faint
+		fallthrough
+	default:
+		c.arrow(class, server, process)
+	}
+	c.text(point{(p.x(m.lane) + server.x) / 2, y - 7}, "middle", color, m.text)
+}
+
+func (m message) class() string {
+	switch {
+	case m.kind == sent:
+		return request
+	case m.op == wiretap.Event:
+		return event
+	}
+	return answer
+}
+
+// drawLegend shows the looks of the arrows and of a hold.
+func (p *picture) drawLegend(c *canvas, y int) {
+	x := 24
+	for _, class := range []string{request, answer, event} {
+		name := map[string]string{event: "watch event"}[class]
+		if name == "" {
+			name = class
+		}
+		c.arrow(class, point{x, y - 5}, point{x + 50, y - 5})
+		c.text(point{x + 60, y}, "start", c.faint, name)
+		x += 170
+	}
+	x += 40
+	c.rect("key", point{x, y - 14}, point{x + 2*barHalf, y + 4}, c.hold, "")
+	c.text(point{x + 22, y}, "start", c.faint, "from the grant to the release")
+}
+
+// desc tells in words what is drawn.
+func (p *picture) desc() string {
+	var steps []string
+	for _, m := range p.messages {
+		name := p.lanes[m.lane]
+		text := strings.ReplaceAll(m.text, "\n", " ")
+		switch {
+		case m.kind == released:
+			steps = append(steps, name+" releases")
+		case m.kind == granted || m.kind == noted:
+			steps = append(steps, name+" "+text)
+		case m.class() == request:
+			steps = append(steps, name+" to ZooKeeper: "+text)
+		default:
+			steps = append(steps, "ZooKeeper to "+name+": "+text)
+		}
+	}
+	return "Top to bottom. " + strings.Join(steps, ". ") + "."
 }

@@ -50,10 +50,22 @@ const (
 // drawn.
 const plays = 12
 
+// A drawing is a picture with each palette, by the suffix of its file.
+type drawing map[string][]byte
+
+// drawn draws a picture with each palette.
+func drawn(svg func(palette) []byte) drawing {
+	d := drawing{}
+	for _, colors := range palettes {
+		d[colors.suffix] = svg(colors)
+	}
+	return d
+}
+
 // act plays a scene of two processes.
-func act(t *testing.T, title string, play func(s *stage)) []byte {
+func act(t *testing.T, title string, play func(s *stage)) drawing {
 	t.Helper()
-	seen := map[string]int{}
+	times, of := map[string]int{}, map[string]drawing{}
 	for range plays {
 		synctest.Test(t, func(t *testing.T) {
 			s := &stage{t: t, cluster: zktest.Start(t), picture: picture{title: title}}
@@ -65,13 +77,15 @@ func act(t *testing.T, title string, play func(s *stage)) []byte {
 				s.clients = append(s.clients, s.connect(i))
 			}
 			play(s)
-			seen[string(s.picture.svg())]++
+			d := drawn(s.picture.svg)
+			key := string(d[palettes[0].suffix])
+			times[key]++
+			of[key] = d
 		})
 	}
-	most := slices.MaxFunc(slices.Collect(maps.Keys(seen)), func(a, b string) int {
-		return seen[a] - seen[b]
-	})
-	return []byte(most)
+	return of[slices.MaxFunc(slices.Collect(maps.Keys(times)), func(a, b string) int {
+		return times[a] - times[b]
+	})]
 }
 
 func (s *stage) connect(lane int) *recipes.Client {
@@ -99,39 +113,54 @@ func (s *stage) connect(lane int) *recipes.Client {
 	return client
 }
 
-// words are what the operations are called in the pictures.
-var words = map[wiretap.Op]string{
+// drawnOps are the operations that the pictures show, by the word for each; the others
+// only keep the session.
+var drawnOps = map[wiretap.Op]string{
 	wiretap.Create: "create", wiretap.Delete: "delete", wiretap.GetData: "get",
-	wiretap.GetChildren2: "list", wiretap.Event: "event",
+	wiretap.GetChildren2: "list", wiretap.Event: "watch event:",
 }
 
-// record takes note of a packet, unless it only keeps the session.
+// record takes note of a packet.
 func (s *stage) record(lane int, request, p wiretap.Packet) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	word, told := words[p.Op]
-	if !s.rolling || !told {
+	word, shown := drawnOps[p.Op]
+	if !shown {
 		return
 	}
-	text := word + " " + short(p.Path)
+	m := message{kind: sent, op: p.Op, text: word + " " + short(p.Path)}
 	switch {
 	case p.Op == wiretap.Event && p.Event == zk.EventNodeDeleted:
-		text = "event: " + short(p.Path) + " is gone"
+		m.kind, m.text = answered, m.text+" deleted"
 	case p.Op == wiretap.Event:
-		text = "event: " + short(p.Path) + " has changed"
-	case p.Reply && p.Err != 0:
-		text = fmt.Sprintf("%s: refused (%d)", word, p.Err)
-	case p.Reply && p.Op == wiretap.Create:
-		text = "it is " + short(p.Path)
+		m.kind, m.text = answered, m.text+" changed"
 	case p.Reply:
-		text = "answer to " + word + " " + short(request.Path)
+		m.kind, m.text = answered, result(request, p)
 	case p.Watch:
-		text += ", and watch it"
+		m.text += ", watch it"
 	}
-	s.picture.messages = append(s.picture.messages, message{
-		at: time.Now(), lane: lane, reply: p.Reply, op: p.Op, text: text,
-	})
+	s.add(lane, m)
 }
+
+// result is what an answer says.
+func result(request, p wiretap.Packet) string {
+	switch {
+	case p.Err == errNoNode:
+		return short(request.Path) + ": no such znode"
+	case p.Err != 0:
+		return fmt.Sprintf("error %d", p.Err)
+	case p.Op == wiretap.Create:
+		return "created " + short(p.Path)
+	case p.Op == wiretap.Delete:
+		return "deleted " + short(request.Path)
+	case p.Op == wiretap.GetData:
+		return short(request.Path) + " exists"
+	case p.Children == 1:
+		return strings.TrimPrefix(short(request.Path), "the ") + ": 1 entry"
+	}
+	return fmt.Sprintf("%s: %d entries",
+		strings.TrimPrefix(short(request.Path), "the "), p.Children)
+}
+
+const errNoNode = -101 // of the protocol
 
 var protected = regexp.MustCompile(`_c_[0-9a-f-]{36}-`)
 
@@ -140,16 +169,22 @@ func short(znode string) string {
 	if znode == dir {
 		return "the queue"
 	}
-	return strings.TrimSuffix(protected.ReplaceAllString(path.Base(znode), "…"), "-")
+	name := protected.ReplaceAllString(path.Base(znode), "")
+	if member := path.Base(path.Dir(znode)); len(member) == 1 {
+		name = member + "/" + name // of a multi lock
+	}
+	return "`" + name + "`"
 }
 
-// note says what a process does now.
-func (s *stage) note(lane int, text string) {
+// add adds what happens now, if that is recorded. What happens in a process always is.
+func (s *stage) add(lane int, m message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.picture.messages = append(s.picture.messages, message{
-		at: time.Now(), lane: lane, note: true, text: text,
-	})
+	if arrow := m.kind == sent || m.kind == answered; arrow && !s.rolling {
+		return
+	}
+	m.at, m.lane = time.Now(), lane
+	s.picture.messages = append(s.picture.messages, m)
 }
 
 func (s *stage) roll(on bool) {
@@ -185,8 +220,9 @@ func (s *stage) warm(locks ...recipes.InterProcessLock) {
 // use acquires a lock, holds it and releases it.
 func (s *stage) use(ctx context.Context, lane int, lock recipes.InterProcessLock) {
 	require.NoError(s.t, lock.Acquire(ctx))
-	s.note(lane, "holds the lock")
+	s.add(lane, message{kind: granted, text: "holds the lock"})
 	time.Sleep(moments)
+	s.add(lane, message{kind: released})
 	require.NoError(s.t, lock.Release(ctx))
 }
 
@@ -195,8 +231,9 @@ func (s *stage) lead(lane int, latch *recipes.LeaderLatch) {
 	ctx := s.t.Context()
 	_, err := latch.Await(ctx)
 	require.NoError(s.t, err)
-	s.note(lane, "leads")
+	s.add(lane, message{kind: granted, text: "leads"})
 	time.Sleep(2 * moments)
+	s.add(lane, message{kind: released})
 	require.NoError(s.t, latch.Close(ctx))
 }
 
@@ -216,7 +253,7 @@ func (s *stage) contend(locks ...recipes.InterProcessLock) {
 	s.roll(false)
 }
 
-func scenes(t *testing.T) map[string][]byte {
+func scenes(t *testing.T) map[string]drawing {
 	t.Helper()
 	mutex := func(s *stage, lane int, opts ...recipes.Option) recipes.InterProcessLock {
 		lock, err := recipes.NewInterProcessMutex(s.clients[lane], dir, opts...)
@@ -240,7 +277,8 @@ func scenes(t *testing.T) map[string][]byte {
 		require.NoError(s.t, err)
 		return lock
 	}
-	return map[string][]byte{
+	return map[string]drawing{
+		"loss": lossScene(t),
 		"mutex": act(t, "Two processes and a mutex", func(s *stage) {
 			s.warm(mutex(s, warmer))
 			s.contend(mutex(s, 0), mutex(s, 1))
@@ -273,7 +311,7 @@ func scenes(t *testing.T) map[string][]byte {
 			time.Sleep(time.Second)
 			s.roll(false)
 		}),
-		"caching": act(t, "A place that is kept, till another wants it", func(s *stage) {
+		"caching": act(t, "A cached entry, until another process waits", func(s *stage) {
 			cached := mutex(s, 0, recipes.WithCaching(time.Minute, 16))
 			s.warm(mutex(s, warmer))
 			s.roll(true)
@@ -281,7 +319,8 @@ func scenes(t *testing.T) map[string][]byte {
 			for range 3 {
 				s.use(ctx, 0, cached)
 			}
-			s.note(0, "keeps its place, unused")
+			s.add(0, message{kind: noted, text: "keeps its\nqueue entry"})
+			time.Sleep(moments)
 			s.contend(cached, mutex(s, 1))
 		}),
 	}
@@ -290,16 +329,18 @@ func scenes(t *testing.T) map[string][]byte {
 // TestPicturesAreAsItWas draws what the pages show, from a run. With -update it writes
 // the pictures.
 func TestPicturesAreAsItWas(t *testing.T) {
-	for name, drawn := range scenes(t) {
-		file := filepath.Join(root, "docs", "pictures", name+".svg")
-		if *update {
-			require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
-			require.NoError(t, os.WriteFile(file, drawn, 0o644))
-			continue
+	for name, drawing := range scenes(t) {
+		for suffix, svg := range drawing {
+			file := filepath.Join(root, "docs", "pictures", name+suffix+".svg")
+			if *update {
+				require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+				require.NoError(t, os.WriteFile(file, svg, 0o644))
+				continue
+			}
+			there, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(there, svg),
+				"%s is not what happens; see act, and run with -update", file)
 		}
-		there, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.True(t, bytes.Equal(there, drawn),
-			"%s is not what happens; see act, and run with -update", file)
 	}
 }

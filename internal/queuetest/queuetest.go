@@ -114,11 +114,17 @@ func Within[T any](t *testing.T, d time.Duration, c <-chan T, what string) (v T)
 // Occupy makes a znode in the queue as another library would, and returns it.
 func (p *Peer) Occupy() (path string) {
 	p.T.Helper()
+	return p.OccupyAs(Queue().Kind)
+}
+
+// OccupyAs is Occupy with a znode of another kind.
+func (p *Peer) OccupyAs(kind string) (path string) {
+	p.T.Helper()
 	_, err := p.Create(Dir, nil, zk.FlagPersistent, Anyone)
 	if !errors.Is(err, zk.ErrNodeExists) {
 		require.NoError(p.T, err)
 	}
-	path, err = p.Create(Dir+"/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, Anyone)
+	path, err = p.Create(Dir+"/"+kind, nil, zk.FlagEphemeral|zk.FlagSequence, Anyone)
 	require.NoError(p.T, err)
 	return path
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/queuetest"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
@@ -42,6 +43,12 @@ type stay struct {
 }
 
 func enter(ctx context.Context, p *queuetest.Peer, r seqnode.Request) *stay {
+	return enterIn(ctx, queue(), p, r)
+}
+
+func enterIn(
+	ctx context.Context, q *seqnode.Queue, p *queuetest.Peer, r seqnode.Request,
+) *stay {
 	e := &stay{
 		t: p.T, queued: make(chan string, 10), ahead: make(chan int, 10),
 		done: make(chan struct{}),
@@ -49,7 +56,7 @@ func enter(ctx context.Context, p *queuetest.Peer, r seqnode.Request) *stay {
 	r.OnQueued = func(node string, ahead int) { e.queued <- node; e.ahead <- ahead }
 	go func() {
 		defer close(e.done)
-		e.node, e.err = queue().Enter(ctx, p.S, r)
+		e.node, e.err = q.Enter(ctx, p.S, r)
 	}()
 	return e
 }
@@ -203,6 +210,44 @@ func TestOneListTellsTheCrowd(t *testing.T) {
 			n.Withdraw()
 		}
 	})
+}
+
+// In a long queue a reader whose predecessor goes reads the few writers that are left
+// ahead of it, and asks for no list: one that is there keeps it waiting, one that has
+// gone does not.
+func TestFewOfALongQueueAreRead(t *testing.T) {
+	readers := queue()
+	readers.Kind, readers.Kinds = "read-", []string{"read-", "lock-"}
+	readers.Excludes = func(ahead, self order.Name) bool {
+		return ahead.Kind == "lock-" || self.Kind == "lock-"
+	}
+	for name, atOnce := range map[string]int{"one goes": 1, "two go": 2} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+				us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
+				writers := []string{other.Occupy(), other.Occupy(), other.Occupy()}
+				for range 130 {
+					other.OccupyAs("read-")
+				}
+				e := enterIn(bounded(t), readers, us, seqnode.Request{})
+				e.waits(time.Second)
+
+				epoch := us.S.Epoch()
+				us.Link.LoseRequest(zktest.OpChildren) // and the connection with it
+				left := len(writers) - atOnce
+				for _, path := range writers[left:] {
+					other.Remove(path)
+				}
+				for _, path := range slices.Backward(writers[:left]) {
+					e.waits(time.Second)
+					other.Remove(path)
+				}
+				e.held(time.Second).Withdraw()
+				require.Equal(t, epoch, us.S.Epoch(), "it has asked for a list")
+				us.Link.Spare()
+			})
+		})
+	}
 }
 
 // One that was lost while it was held hands nothing over: the others are asked first.

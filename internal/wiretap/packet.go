@@ -81,6 +81,8 @@ type Packet struct {
 	Zxid  int64        // of a reply
 	Err   int32        // of a reply: 0, or a code such as -101 (no node)
 	Event zk.EventType // of an event
+	// Children is how many a list has, of the reply to getChildren and getChildren2.
+	Children int
 }
 
 // String is short, for the messages of failed tests.
@@ -140,6 +142,8 @@ func parseReply(frame []byte, request Packet) Packet {
 		p.Path = b.string()
 	case p.Err == 0 && answersWithPath(request.Op):
 		p.Path = b.string()
+	case p.Err == 0 && (request.Op == GetChildren || request.Op == GetChildren2):
+		p.Children = int(b.int32())
 	}
 	return p
 }

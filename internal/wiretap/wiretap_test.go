@@ -72,6 +72,29 @@ func closed(ch <-chan struct{}) bool {
 	}
 }
 
+func TestCountsTheChildrenOfAList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tap, _, conn := tapFake(t)
+		var counted []int
+		tap.OnReply(func(_, reply wiretap.Packet) wiretap.Verdict {
+			if reply.Op == wiretap.GetChildren2 {
+				counted = append(counted, reply.Children)
+			}
+			return wiretap.Pass
+		})
+		create(t, conn, "/a", 0)
+		for _, child := range []string{"/a/b", "/a/c"} {
+			_, _, err := conn.Children("/a")
+			require.NoError(t, err)
+			create(t, conn, child, 0)
+		}
+		_, _, err := conn.Children("/a")
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, []int{0, 1, 2}, counted)
+	})
+}
+
 func TestListsRequestsInTheOrderSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tap, _, conn := tapFake(t)

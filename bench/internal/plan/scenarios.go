@@ -22,6 +22,7 @@ const (
 type Scenario struct {
 	ID        string
 	Title     string
+	Label     string // the title in two or three words, for pictures
 	About     string
 	Unit      Unit
 	Processes int
@@ -33,11 +34,13 @@ type Scenario struct {
 var Scenarios = []Scenario{
 	{
 		ID: "S1", Title: "A free lock", Unit: Rate, Short: true,
+		Label: "uncontended",
 		About: "One user acquires and releases.",
 		Load:  load.Load{Shape: load.Cycle, Sessions: 1, Users: 1},
 	},
 	{
 		ID: "S2", Title: "8 sessions on one path", Unit: Rate,
+		Label: "8 sessions",
 		About: "Each session has one user.",
 		Load:  load.Load{Shape: load.Cycle, Sessions: 8, Users: 1},
 	},
@@ -45,6 +48,7 @@ var Scenarios = []Scenario{
 	crowd("S3-256", 256, false),
 	{
 		ID: "S4", Title: "64 independent locks on one connection", Unit: Rate,
+		Label: "64 locks,\none connection",
 		About: "Each lock has one user.",
 		Load:  load.Load{Shape: load.Cycle, Sessions: 1, Users: 64, Paths: 64},
 	},
@@ -97,6 +101,7 @@ var Scenarios = []Scenario{
 	},
 	{
 		ID: "S11", Title: "Two processes of 16 users on one path", Unit: Rate,
+		Label:     "two processes,\n16 users each",
 		About:     "The share is that of the process which gets the lock less often.",
 		Processes: 2, Short: true,
 		Load: load.Load{Shape: load.Cycle, Sessions: 1, Users: 16},
@@ -106,7 +111,8 @@ var Scenarios = []Scenario{
 func crowd(id string, users int, short bool) Scenario {
 	return Scenario{
 		ID: id, Title: plural(users, "user") + " of one connection on one path",
-		Unit: Rate, Short: short, About: "All acquire and release.",
+		Label: plural(users, "user") + ",\none connection",
+		Unit:  Rate, Short: short, About: "All acquire and release.",
 		Load: load.Load{Shape: load.Cycle, Sessions: 1, Users: users},
 	}
 }

@@ -90,17 +90,20 @@ func (d *Data) settings() (found []plan.Setting) {
 	return found
 }
 
-// rounds says how many there were, from the fewest of a measurement to the most.
-func (d *Data) rounds() string {
+// rounds says how many there were, from the fewest of a measurement to the most; with no
+// settings, of all.
+func (d *Data) rounds(of ...plan.Setting) string {
 	type measured struct {
 		setting        plan.Setting
 		scenario, peer string
 	}
-	of := map[measured]int{}
+	times := map[measured]int{}
 	for _, m := range d.Measurements {
-		of[measured{m.Setting, m.Scenario, m.Peer}]++
+		if len(of) == 0 || slices.Contains(of, m.Setting) {
+			times[measured{m.Setting, m.Scenario, m.Peer}]++
+		}
 	}
-	counts := slices.Sorted(maps.Values(of))
+	counts := slices.Sorted(maps.Values(times))
 	if len(counts) == 0 {
 		return "none"
 	}

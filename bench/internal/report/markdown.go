@@ -17,15 +17,15 @@ import (
 // yardsticks are what the others are compared with.
 var yardsticks = []string{peer.Raw, peer.ZKLock, plan.Curator}
 
-// Markdown writes the report. pictures are the names of the files of each setting.
-func Markdown(w io.Writer, d *Data, pictures map[plan.Setting][]string) error {
+// Markdown writes the report, with the pictures of each setting.
+func Markdown(w io.Writer, d *Data, pictures map[plan.Setting][]Picture) error {
 	var page strings.Builder
 	d.writeHead(&page)
 	d.writeGoals(&page)
 	for _, s := range d.settings() {
 		fmt.Fprintf(&page, "\n## %s\n", capital(s.String()))
-		for _, file := range pictures[s] {
-			fmt.Fprintf(&page, "\n![%s](%s)\n", s, file)
+		for _, p := range pictures[s] {
+			fmt.Fprintf(&page, "\n%s\n", p)
 		}
 		for _, in := range plan.Scenarios {
 			d.writeScenario(&page, s, &in)

@@ -1,16 +1,10 @@
 package report
 
 import (
-	"errors"
 	"fmt"
+	"html"
 	"path/filepath"
 	"strings"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
-	"gonum.org/v1/plot/vg"
-	_ "gonum.org/v1/plot/vg/vgsvg" // what the pictures are written as
 
 	"github.com/zkrecipes/recipes/bench/internal/load"
 	"github.com/zkrecipes/recipes/bench/internal/peer"
@@ -18,178 +12,187 @@ import (
 	"github.com/zkrecipes/recipes/bench/internal/stats"
 )
 
-const width, height = 9 * vg.Inch, 5 * vg.Inch
+// A Picture is one in the report: the name of its file, relative to the report, without
+// what tells the variants from each other, and what is to be seen.
+type Picture struct{ Name, Title string }
 
-// Pictures draws all settings into the directory, and returns the names of the files
-// relative to its parent.
-func Pictures(d *Data, dir string) (map[plan.Setting][]string, error) {
-	drawn := map[plan.Setting][]string{}
+// String is its Markdown: the variant that the reader's page is lit like.
+func (p Picture) String() string {
+	light, dark := p.Name+themes[0].suffix+".svg", p.Name+themes[1].suffix+".svg"
+	return fmt.Sprintf(`<picture>
+  <source media="(prefers-color-scheme: dark)" srcset="%s">
+  <img alt="%s" src="%s">
+</picture>`, dark, html.EscapeString(p.Title), light)
+}
+
+// Pictures draws all settings into the directory.
+func Pictures(d *Data, dir string) (map[plan.Setting][]Picture, error) {
+	drawn := map[plan.Setting][]Picture{}
 	for _, s := range d.settings() {
-		slug := fmt.Sprintf("%d-%s", s.Servers, s.Delay)
-		for _, picture := range []struct {
-			name string
-			draw func(plan.Setting) (*plot.Plot, error)
-		}{{"speed", d.drawSpeeds}, {"queue", d.drawQueues}, {"bytes", d.drawBytes}} {
-			p, err := picture.draw(s)
-			if err == nil && p != nil {
-				file := fmt.Sprintf("%s-%s.svg", picture.name, slug)
-				drawn[s] = append(drawn[s], filepath.Base(dir)+"/"+file)
-				err = p.Save(width, height, filepath.Join(dir, file))
+		for _, told := range []*account{d.speedRatios(s), d.queues(s), d.bytes(s)} {
+			if len(told.values) == 0 {
+				continue
 			}
-			if err != nil {
-				return nil, fmt.Errorf("draw the %s, %s: %w", picture.name, s, err)
+			file := fmt.Sprintf("%s-%d-%s", told.name, s.Servers, s.Delay)
+			for _, t := range themes {
+				c, err := told.draw(t, told)
+				if err == nil {
+					err = c.save(filepath.Join(dir, file+t.suffix+".svg"), told.desc())
+				}
+				if err != nil {
+					return nil, fmt.Errorf("draw %s: %w", file, err)
+				}
 			}
+			name := filepath.Base(dir) + "/" + file
+			drawn[s] = append(drawn[s], Picture{name, told.title})
 		}
 	}
 	return drawn, nil
 }
 
-// newPlot has a logarithmic y axis: between the peers are orders of magnitude.
-func newPlot(title, y string) *plot.Plot {
-	p := plot.New()
-	p.Title.Text = title
-	p.Y.Label.Text = y
-	p.Y.Scale = plot.LogScale{}
-	p.Y.Tick.Marker = plot.LogTicks{Prec: -1}
-	p.Legend.Top, p.Legend.XOffs = true, vg.Points(-10)
-	p.Legend.YOffs = vg.Points(-10)
-	p.Add(plotter.NewGrid())
-	return p
+// A value is what a peer reached in a scenario.
+type value struct {
+	peer, place string
+	users       float64 // in a queue
+	stats.Summary
 }
 
-// points are values with their ranges.
-type points struct {
-	plotter.XYs
-	plotter.YErrors
+// An account is what a picture tells.
+type account struct {
+	name, title, about string
+	unit               string // short: plots leave its width free on one side
+	compared           bool   // the values are ratios
+	values             []value
+	draw               func(theme, *account) (*chart, error)
 }
 
-func (p *points) add(x float64, s stats.Summary) {
-	p.XYs = append(p.XYs, plotter.XY{X: x, Y: s.Median})
-	p.YErrors = append(p.YErrors, struct{ Low, High float64 }{
-		s.Median - s.Lo, s.Hi - s.Median,
-	})
-}
-
-// draw adds a peer's points, in its own colour and shape, with a line through them where
-// line is set.
-func (p *points) draw(on *plot.Plot, name string, line bool) error {
-	if len(p.XYs) == 0 {
-		return nil
+// places are how many scenarios the values are of.
+func (a *account) places() int {
+	seen := map[string]bool{}
+	for _, v := range a.values {
+		seen[v.place] = true
 	}
-	index := 0
-	for i, known := range plan.Peers {
-		if known.Name == name {
-			index = i
+	return len(seen)
+}
+
+// desc tells it in words.
+func (a *account) desc() string {
+	var b strings.Builder
+	b.WriteString(a.about)
+	place := ""
+	for _, v := range a.values {
+		before := "; "
+		if v.place != place {
+			place = v.place
+			before = "\n" + strings.ReplaceAll(place, "\n", " ") + ": "
+		}
+		b.WriteString(before + title(v.peer) + " " + rangeText(v.Summary, count))
+	}
+	return b.String()
+}
+
+// about says how the values of a setting came about.
+func (d *Data) about(s plan.Setting, values []value) string {
+	ranges := "minimum to maximum"
+	for _, v := range values {
+		if v.N >= stats.FewestForInterval {
+			ranges = "95 % confidence interval"
 		}
 	}
-	dots, dotsErr := plotter.NewScatter(p.XYs)
-	bars, barsErr := plotter.NewYErrorBars(p)
-	through, lineErr := plotter.NewLine(p.XYs)
-	if err := errors.Join(dotsErr, barsErr, lineErr); err != nil {
-		return err
+	machine := ""
+	for _, f := range d.Facts {
+		if f.Name == "processor" {
+			machine = ", on one machine, " + f.Text
+		}
 	}
-	color := plotutil.Color(index)
-	dots.Color, dots.Shape, dots.Radius = color, plotutil.Shape(index), vg.Points(4)
-	bars.Color, through.Color = color, color
-	on.Add(bars, dots)
-	if line {
-		on.Add(through)
-	}
-	on.Legend.Add(title(name), dots)
-	return nil
+	return fmt.Sprintf("Rounds: %s%s. Dot: median. Line: %s.",
+		d.rounds(s), machine, ranges)
 }
 
-// drawSpeeds shows the scenarios that are about throughput, as ratios to zk.Lock.
-func (d *Data) drawSpeeds(s plan.Setting) (*plot.Plot, error) {
-	p := newPlot(capital(s.String()), "times as fast as zk.Lock")
-	var names []string
-	drawn := make([]points, len(plan.Peers))
+// speedRatios are the scenarios that are about throughput, as ratios to zk.Lock.
+func (d *Data) speedRatios(s plan.Setting) *account {
+	a := &account{
+		name: "speed", title: "Speed compared with zk.Lock: " + s.String(),
+		unit:     "× " + title(peer.ZKLock),
+		compared: true, draw: theme.rows,
+	}
 	for _, in := range plan.Scenarios {
 		base := d.speeds(s, in, peer.ZKLock)
 		if in.Unit != plan.Rate || len(base) == 0 {
 			continue
 		}
-		for i, of := range plan.Peers {
+		label := in.Label
+		if label == "" {
+			label = in.Title
+		}
+		for _, of := range plan.Peers {
 			ratios := stats.Ratios(d.speeds(s, in, of.Name), base)
-			if len(ratios) > 0 {
-				beside := 0.07 * (float64(i) - float64(len(plan.Peers)-1)/2)
-				drawn[i].add(float64(len(names))+beside, stats.Summarize(ratios))
+			if of.Name != peer.ZKLock && len(ratios) > 0 {
+				a.values = append(a.values, value{
+					peer: of.Name, place: label, Summary: stats.Summarize(ratios),
+				})
 			}
 		}
-		names = append(names, in.ID)
 	}
-	if len(names) == 0 {
-		return nil, nil
-	}
-	p.NominalX(names...)
-	const margin, legend = 0.5, 0.9 // what the legend takes beside the last scenario
-	p.X.Min, p.X.Max = -margin, float64(len(names))-1+margin+legend
-	return p, drawAll(p, drawn, false)
+	a.about = d.about(s, a.values)
+	return a
 }
 
-// drawQueues shows the time of a hand-over by the length of the queue.
-func (d *Data) drawQueues(s plan.Setting) (*plot.Plot, error) {
-	each := func(m *plan.Measurement) *float64 {
-		speed, ok := m.Speed(plan.Each)
-		if !ok {
-			return nil
-		}
-		const second = 1e6 // in microseconds
-		time := second / speed
-		return &time
+// queues are the times of a hand-over by the length of the queue.
+func (d *Data) queues(s plan.Setting) *account {
+	return d.drains(s, "queue", "Time of a hand-over", "ms",
+		func(m *plan.Measurement) *float64 {
+			speed, ok := m.Speed(plan.Each)
+			if !ok {
+				return nil
+			}
+			const second = 1e3 // in milliseconds
+			time := second / speed
+			return &time
+		})
+}
+
+// bytes are those of a hand-over by the length of the queue.
+func (d *Data) bytes(s plan.Setting) *account {
+	return d.drains(s, "bytes", "Bytes of a hand-over", "bytes",
+		func(m *plan.Measurement) *float64 {
+			if m.Fault() != "" {
+				return nil
+			}
+			return m.Results[0].Bytes
+		})
+}
+
+func (d *Data) drains(
+	s plan.Setting, name, what, unit string, of func(*plan.Measurement) *float64,
+) *account {
+	a := &account{
+		name: name, title: what + " by the length of the queue: " + s.String(),
+		unit: unit, draw: theme.lengths,
 	}
-	return d.drawDrains(s, "microseconds a hand-over", each)
-}
-
-// drawBytes shows the bytes of a hand-over by the length of the queue.
-func (d *Data) drawBytes(s plan.Setting) (*plot.Plot, error) {
-	return d.drawDrains(s, "bytes a hand-over", func(m *plan.Measurement) *float64 {
-		if m.Fault() != "" {
-			return nil
-		}
-		return m.Results[0].Bytes
-	})
-}
-
-func (d *Data) drawDrains(
-	s plan.Setting, y string, value func(*plan.Measurement) *float64,
-) (*plot.Plot, error) {
-	p := newPlot(capital(s.String()), y)
-	p.X.Label.Text = "users in the queue"
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	p.X.Min, p.X.Max = 1, 10_000 // from 1 to 10 there is the legend
-	p.Legend.Left = true
-	p.Legend.XOffs = -p.Legend.XOffs
-	drawn := make([]points, len(plan.Peers))
-	drawable := false
 	for _, in := range plan.Scenarios {
 		if in.Load.Shape != load.Drain || !strings.HasPrefix(in.ID, "S5-") {
 			continue
 		}
-		for i, of := range plan.Peers {
+		for _, p := range plan.Peers {
 			var values []float64
-			for _, m := range d.of(s, in.ID, of.Name) {
-				if v := value(m); v != nil && *v > 0 {
+			for _, m := range d.of(s, in.ID, p.Name) {
+				if v := of(m); v != nil && *v > 0 {
 					values = append(values, *v)
 				}
 			}
 			if len(values) > 0 {
-				drawable = true
-				drawn[i].add(float64(in.Load.Users), stats.Summarize(values))
+				users := in.Load.Users
+				a.values = append(a.values, value{
+					p.Name, fmt.Sprintf("%d users", users), float64(users),
+					stats.Summarize(values),
+				})
 			}
 		}
 	}
-	if !drawable {
-		return nil, nil
+	if a.places() == 1 { // no length to draw it by
+		a.draw = theme.rows
 	}
-	return p, drawAll(p, drawn, true)
-}
-
-func drawAll(p *plot.Plot, of []points, line bool) error {
-	for i := range of {
-		if err := of[i].draw(p, plan.Peers[i].Name, line); err != nil {
-			return err
-		}
-	}
-	return nil
+	a.about = d.about(s, a.values)
+	return a
 }

@@ -2,10 +2,7 @@ package report_test
 
 import (
 	"bytes"
-	"encoding/xml"
-	"errors"
 	"flag"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -72,7 +69,9 @@ func pointer[T any](v T) *T { return &v }
 
 func TestThePage(t *testing.T) {
 	var page bytes.Buffer
-	pictures := map[plan.Setting][]string{{Servers: 1}: {"results/speed.svg"}}
+	pictures := map[plan.Setting][]report.Picture{
+		{Servers: 1}: {{Name: "results/speed", Title: "Speed & <size>"}},
+	}
 	require.NoError(t, report.Markdown(&page, canned(), pictures))
 	if *update {
 		require.NoError(t, os.WriteFile(golden, page.Bytes(), 0o644))
@@ -80,26 +79,6 @@ func TestThePage(t *testing.T) {
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
 	require.Equal(t, string(want), page.String(), "go test ./internal/report -update")
-}
-
-func TestThePictures(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "results")
-	require.NoError(t, os.Mkdir(dir, 0o755))
-	drawn, err := report.Pictures(canned(), dir)
-	require.NoError(t, err)
-	files := drawn[plan.Setting{Servers: 1}]
-	require.Equal(t, []string{
-		"results/speed-1-0s.svg", "results/queue-1-0s.svg", "results/bytes-1-0s.svg",
-	}, files)
-	for _, file := range files {
-		text, err := os.Open(filepath.Join(filepath.Dir(dir), file))
-		require.NoError(t, err)
-		defer text.Close()
-		for svg := xml.NewDecoder(text); err == nil; {
-			_, err = svg.Token()
-		}
-		require.True(t, errors.Is(err, io.EOF), err)
-	}
 }
 
 func TestWhatIsSavedIsRead(t *testing.T) {

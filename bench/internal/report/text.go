@@ -87,6 +87,14 @@ func digits(v float64) string {
 	}
 }
 
+// plainNumber writes no digits that say nothing: "0.1", "1", "1,000".
+func plainNumber(v float64) string {
+	if v >= 1000 {
+		return count(v)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}
+
 // A table is one of Markdown.
 type table struct {
 	strings.Builder
