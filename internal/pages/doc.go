@@ -1,5 +1,5 @@
-// Package pages tests the pages of the repository, README.md and those in docs: links lead
-// somewhere, lines fit a terminal, no page has too many words, the words are plain
+// Package pages tests the pages of the repository, README.md and those in docs: links
+// lead somewhere, lines fit a terminal, no page has too many words, the words are plain
 // English, figures and messages are those of bench/RESULTS.md and of the sources, every
 // block of Go compiles against the library as it is, and runs, and the packages import
 // what the tables of CONTRIBUTING.md say.
