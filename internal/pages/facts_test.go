@@ -92,3 +92,19 @@ func TestMessagesAreThoseOfTheSources(t *testing.T) {
 		}
 	}
 }
+
+var pageInSource = regexp.MustCompile(`\bdocs/[a-z-]+\.md(?:#([a-z-]+))?`)
+
+// The comments of the library send readers to pages, and headings, that exist.
+func TestSourcesNamePagesThatExist(t *testing.T) {
+	t.Parallel()
+	found := pageInSource.FindAllStringSubmatch(sources(t), -1)
+	require.NotEmpty(t, found)
+	for _, f := range found {
+		name, _, _ := strings.Cut(f[0], "#")
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil || f[1] != "" && !anchors(string(text))[f[1]] {
+			t.Errorf("a source names %s, which does not exist", f[0])
+		}
+	}
+}
