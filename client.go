@@ -59,12 +59,7 @@ type Client struct {
 	chrootACL []zk.ACL
 	events    *clientEvents
 
-	// closed is done as soon as Close was called, before anything else is closed, with
-	// errClientClosed as its cause.
-	closed    context.Context
-	setClosed context.CancelCauseFunc
-	closing   atomic.Bool   // set by the first Close
-	gone      chan struct{} // closed by the first Close when it is through
+	clientEnd
 
 	hooksMu sync.Mutex
 	hooks   map[*func()]struct{} // guarded by hooksMu; see OnClose
@@ -72,6 +67,16 @@ type Client struct {
 	ready     chan struct{} // closed by onEvent, at the first session
 	readyOnce sync.Once
 	drained   chan struct{} // closed by drain, when the zk client's loop has ended
+}
+
+// A clientEnd is the end of a Client, by Close.
+type clientEnd struct {
+	// closed is done as soon as Close was called, before anything else is closed, with
+	// errClientClosed as its cause.
+	closed    context.Context
+	setClosed context.CancelCauseFunc
+	closing   atomic.Bool   // set by the first Close
+	gone      chan struct{} // closed by the first Close when it is through
 }
 
 // Connect opens a session. It returns when the session is established and the credentials
@@ -117,10 +122,8 @@ func clientConnect(
 	if err != nil {
 		return nil, err
 	}
-	// zk counts in an int32 of milliseconds.
-	if timeout < time.Millisecond || timeout.Milliseconds() > math.MaxInt32 {
-		return nil, fmt.Errorf("session timeout %v: must be from 1ms to %v",
-			timeout, math.MaxInt32*time.Millisecond)
+	if err := checkSessionTimeout(timeout); err != nil {
+		return nil, err
 	}
 	settings, err := newClientSettings(opts)
 	if err != nil {
@@ -140,21 +143,7 @@ func clientConnect(
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{
-		dialer: d,
-		chroot: chroot,
-		tick:   settings.tick,
-		log:    settings.log,
-		events: newClientEvents(settings, timeout),
-
-		chrootACL: settings.chrootACL,
-
-		hooks:   map[*func()]struct{}{},
-		ready:   make(chan struct{}),
-		drained: make(chan struct{}),
-		gone:    make(chan struct{}),
-	}
-	c.closed, c.setClosed = context.WithCancelCause(context.Background())
+	c := newClient(d, chroot, settings, timeout)
 	conn, events, err := zk.Connect(addresses, timeout, zk.WithDialer(d.Dial),
 		zk.WithHostProvider(d.HostProvider()), zk.WithEventCallback(c.onEvent),
 		zk.WithLogger(clientZKLog{settings.log}), zk.WithLogInfo(true))
@@ -169,6 +158,31 @@ func clientConnect(
 		return nil, err
 	}
 	return c, nil
+}
+
+// checkSessionTimeout returns an error for what zk, which counts in an int32 of
+// milliseconds, cannot ask for.
+func checkSessionTimeout(timeout time.Duration) error {
+	if timeout < time.Millisecond || timeout.Milliseconds() > math.MaxInt32 {
+		return fmt.Errorf("session timeout %v: must be from 1ms to %v",
+			timeout, math.MaxInt32*time.Millisecond)
+	}
+	return nil
+}
+
+// newClient returns a Client without a connection.
+func newClient(
+	d *dial.Dialer, chroot string, settings *clientSettings, timeout time.Duration,
+) *Client {
+	c := &Client{
+		dialer: d, chroot: chroot, chrootACL: settings.chrootACL,
+		tick: settings.tick, log: settings.log,
+		events: newClientEvents(settings, timeout), hooks: map[*func()]struct{}{},
+		ready: make(chan struct{}), drained: make(chan struct{}),
+	}
+	c.gone = make(chan struct{})
+	c.closed, c.setClosed = context.WithCancelCause(context.Background())
+	return c
 }
 
 // establish waits for the session and prepares it, and closes c where that fails. ctx

@@ -414,20 +414,25 @@ func (s *settings) advice(conn Conn) string {
 func (s *settings) queue(
 	dir, kind string, kinds []string, rule order.Excludes,
 ) *seqnode.Queue {
-	q := &seqnode.Queue{
-		Spec: znode.Spec{
-			Dir: dir, Kind: kind, Data: s.data, ACL: s.acl, Log: s.logger,
-			Terms: znode.Terms{LossMargin: s.lossMargin},
-		},
-		Kinds: slices.Concat(kinds, s.names), Excludes: rule, Lookout: s.look,
+	return &seqnode.Queue{
+		Spec: s.spec(dir, kind), Kinds: slices.Concat(kinds, s.names), Excludes: rule,
+		Lookout: s.look,
+	}
+}
+
+// spec is what the options say of the znodes of one kind in a directory.
+func (s *settings) spec(dir, kind string) znode.Spec {
+	spec := znode.Spec{
+		Dir: dir, Kind: kind, Data: s.data, ACL: s.acl, Log: s.logger,
+		Terms: znode.Terms{LossMargin: s.lossMargin},
 	}
 	if s.exposure != nil {
-		q.Joined = func(on *zkconn.Conn) { s.exposure.joined(on, dir) }
+		spec.Joined = func(on *zkconn.Conn) { s.exposure.joined(on, dir) }
 	}
 	if s.maxHold != nil {
-		q.MaxHold = *s.maxHold
+		spec.MaxHold = *s.maxHold
 	}
-	return q
+	return spec
 }
 
 // hostAddress returns an address of this host, without asking DNS, which may take

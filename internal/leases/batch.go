@@ -80,6 +80,8 @@ type snapshot struct {
 
 // A ticket is one lease on its way into the directory. It implements Hooks.
 type ticket struct {
+	znode.NoHooks // nobody asks for a lease back, and its end wakes nobody here
+
 	spec   *znode.Spec
 	next   func() // called just before the create is sent, or when there is none
 	isLast bool   // the list goes behind this one
@@ -104,15 +106,6 @@ func (t *ticket) Created(n *znode.Node) error {
 	_, err := observe.Numbered(n.Path, t.spec.Kind)
 	return err
 }
-
-// Ended implements Hooks.
-func (t *ticket) Ended(error) {}
-
-// Removed implements Hooks.
-func (t *ticket) Removed(bool) {}
-
-// Data implements Hooks: nobody asks for a lease back.
-func (t *ticket) Data([]byte) {}
 
 // joinN creates the znodes at once, one behind the other, and the list behind the last:
 // one round trip for all, and a list that counts if it shows them all. On an error the

@@ -18,6 +18,13 @@
 // they send one behind the other, and the list goes behind the last. The package has no
 // mutex.
 //
+// # Files
+//
+// Each uses only those below it.
+//
+//   - batch.go: Enter: leases that are taken together.
+//   - maximum.go: how many there may be, and the wait for that.
+//
 // # Words
 //
 //   - gate: the held Node that lets one process at a time wait for room.

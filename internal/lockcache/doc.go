@@ -51,6 +51,18 @@
 // Nobody who has it calls ZooKeeper, waits for anything else, or calls what a request
 // brings. A Node calls tenant.Lost with its own mutex held, so that takes none of these.
 //
+// # Files
+//
+// Each uses only those below it.
+//
+//   - enter.go: an owner comes, waits, and leaves.
+//   - share.go: what an owner can do with its Share.
+//   - reconcile.go: what is to become of an entry, and what makes that change.
+//   - position.go: where those who wait stand, as they are told.
+//   - generation.go: whether a generation admits another, and its end.
+//   - tenant.go: how a Share relies on the Node.
+//   - entry.go: the state of all: entry, generation, waiter, Share.
+//
 // # Words
 //
 //   - current, next: see above.

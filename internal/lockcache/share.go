@@ -2,31 +2,9 @@ package lockcache
 
 import (
 	"context"
-	"time"
 
-	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
-
-// A Share is an owner's part in a generation: the generation's znode is held for it, and
-// maybe for others before it, beside it and behind it. It is safe for concurrent use.
-type Share struct {
-	*znode.Node // the generation's, from which it has all that is not below
-
-	// Set by admit.
-	generation   *generation
-	onData       func(data []byte) // see Request; may be nil
-	margin       time.Duration     // see Queue.LossMargin
-	cancelExpiry func()            // takes back expire
-
-	// Done, with the cause, by the Node when it is lost: see attach.
-	lost    context.Context
-	loseNow context.CancelCauseFunc
-
-	// Guarded by entry.mu.
-	released bool // or expired
-	guarded  int  // transactions of this owner whose outcome is open
-}
 
 // Lost is Node.Lost for this owner alone: it stays open whatever becomes of the
 // generation after the release.
@@ -116,77 +94,6 @@ func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
 // SessionEnded implements zkconn.Ephemeral, for a Share with a margin: most likely its
 // margin has begun, while others may still rely on the generation.
 func (sh *Share) SessionEnded(cause error) { sh.end(cause) }
-
-// expire ends the Share of an owner who has had it for as long as it may.
-func (sh *Share) expire() { sh.end(znode.ErrExpired) }
-
-// end ends the Share of an owner who has lost it. Nobody else is admitted, and once
-// nobody is left the generation ends: not before the margin is over, in which this owner
-// may still be busy. Others who are in it stay.
-func (sh *Share) end(cause error) {
-	g, e := sh.generation, sh.generation.entry
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if sh.released || sh.lost.Err() != nil {
-		return
-	}
-	sh.released = true
-	if g.users == 1 {
-		g.node.Lose(cause)
-	} else if sh.detach() {
-		sh.cancelExpiry()
-		g.node.Linger(sh.margin)
-		sh.loseNow(cause)
-	}
-	g.leaveOne(true)
-	e.reconcile()
-}
-
-// attach lets sh rely on the generation's Node, and be told of a loss from now on. It
-// fails with ErrGone if that is lost; with any other error it is held as before, and sh
-// may be admitted later.
-func (sh *Share) attach() error {
-	if sh.Check() != nil {
-		return znode.ErrGone
-	}
-	if sh.margin > 0 {
-		if err := sh.conn().Rely(sh.Path, sh, sh.margin); err != nil {
-			return err
-		}
-	}
-	if !sh.Attach((*tenant)(sh), sh.margin) {
-		sh.forgo()
-		return znode.ErrGone
-	}
-	return nil
-}
-
-// detach undoes attach; false if the Node is not held any more, and sh was told. It may
-// be called twice.
-func (sh *Share) detach() bool {
-	sh.forgo()
-	return sh.Detach((*tenant)(sh))
-}
-
-// A tenant is a Share as its Node sees it.
-type tenant Share
-
-// Lost implements znode.Tenant.
-func (t *tenant) Lost(cause error) {
-	sh := (*Share)(t)
-	sh.cancelExpiry()
-	sh.forgo()
-	sh.loseNow(cause)
-}
-
-func (sh *Share) conn() *zkconn.Conn { return sh.generation.entry.key.conn }
-
-// forgo ends what attach has begun for the margin.
-func (sh *Share) forgo() {
-	if sh.margin > 0 {
-		sh.conn().Forgo(sh)
-	}
-}
 
 // Withdraw is StartLeaving without waiting for any result.
 func (sh *Share) Withdraw() { sh.StartLeaving() }

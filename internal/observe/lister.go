@@ -32,7 +32,7 @@ func List(s *zkconn.Conn, dir string) (Listing, error) {
 // A Lister lists one directory for one that waits. It sends a sync before a list that
 // could otherwise lag behind what was seen before. It belongs to the goroutine that
 // waits; until that begins to wait, Reconnect and Begin may be called by the one that
-// sends the create.
+// sends the create. One that joins nothing calls Reconnect before its first list.
 type Lister struct {
 	S   *zkconn.Conn
 	Dir string

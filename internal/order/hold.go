@@ -14,6 +14,8 @@ func (q *Queue) Held(m *Member, first bool) {
 	if !first {
 		return
 	}
+	// Nobody was ahead of m, so all whom the last list shows ahead of it have gone. Those
+	// behind m need not wait for them.
 	q.others = 0
 	if at, ok := q.last.find(m.name); ok {
 		for i := range at {

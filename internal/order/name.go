@@ -126,3 +126,9 @@ const limitMargin = 1 << 16
 func NearLimit(seq int32) bool {
 	return seq > math.MaxInt32-limitMargin || seq < math.MinInt32+limitMargin
 }
+
+// IsMember tells whether text is the name of a participant of one of the given kinds.
+func IsMember(text string, kinds ...string) bool {
+	_, ok := Parse(text, kinds)
+	return ok
+}

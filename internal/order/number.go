@@ -33,10 +33,11 @@ func (q *Queue) byNumber(m *Member, now Epoch) (d Decision, ok bool) {
 	return Decision{Granted: true, First: isClear, Ahead: ahead, By: ByNumber}, true
 }
 
-// between goes through the members between the watermark and m, the nearest first: how
-// many are ahead, and whether none of them matters. false: there are others, one of them
-// may have to go before m, or is of a former directory. One that reads under a writer has
-// no number of its own; that writer may have left, and be the watermark.
+// between goes through the members between the watermark and m, the nearest first. It
+// returns how many are ahead, and whether all have handed over (isClear). ok is false
+// if a number is missing, and so somebody else's; if one of them has to go before m; or
+// if one is of a former directory. A reader under a writer has the writer's number, not
+// one of its own; the writer may have left, and be the watermark.
 func (q *Queue) between(m *Member) (ahead int, isClear, ok bool) {
 	next, isClear := m.name.Seq, true
 	for i := q.at(m) - 1; i >= 0 && q.members[i].name.Seq-q.mark.Seq >= 0; i-- {

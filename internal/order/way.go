@@ -10,8 +10,8 @@ type way struct {
 	// altered: one that excludes the member has gone, or ended, since the list was asked
 	// for, so that the list alone proves nothing.
 	altered bool
-	// Of those of other processes among these, nearer than blocker: when the last was
-	// told to have gone, and when that was asked for.
+	// Of those that altered the way, are of other processes, and are nearer than blocker:
+	// when the last of them was told to have gone, and when that was asked for.
 	gone, by moment
 }
 

@@ -13,7 +13,7 @@ import (
 var wordLimits = map[string]int{
 	"README.md":                   1300,
 	"CHANGELOG.md":                300,
-	"CONTRIBUTING.md":             1650,
+	"CONTRIBUTING.md":             1700,
 	"SECURITY.md":                 150,
 	"bench/README.md":             950,
 	"cmd/zklock/README.md":        1650,
@@ -21,7 +21,7 @@ var wordLimits = map[string]int{
 	"docs/connections.md":         600,
 	"docs/correctness.md":         1400,
 	"docs/costs.md":               600,
-	"docs/design.md":              1150,
+	"docs/design.md":              1250,
 	"docs/election.md":            550,
 	"docs/faq.md":                 350,
 	"docs/fencing.md":             850,
@@ -123,7 +123,7 @@ var glossary = []term{
 
 // notYet are the pages that are still to be rewritten.
 var notYet = []string{
-	"docs/design.md", "docs/security.md", "docs/testing.md",
+	"docs/security.md", "docs/testing.md",
 }
 
 // What is no text: code, targets of links, anchors.

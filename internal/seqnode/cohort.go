@@ -14,9 +14,9 @@ import (
 type cohort struct {
 	key cohortKey
 
-	// mu guards what follows, and what Members say it guards. A Node's mutex comes after
-	// it, and those of package zkconn; whoever has it waits for nothing else, sends no
-	// request and ends no Node.
+	// mu guards what follows, and what Members say it guards. A Node's mutex, and those
+	// of package zkconn, come after it. Whoever has it waits for nothing else, sends no
+	// request, and ends no Node.
 	mu     sync.Mutex
 	order  *order.Queue
 	users  int  // creates under way, and Members that are not removed
@@ -85,47 +85,6 @@ func (c *cohort) leaveLocked() {
 // epoch is how often the connection has been away.
 func (c *cohort) epoch() order.Epoch { return order.Epoch(c.key.s.Epoch()) }
 
-// countsNumbers reports whether the watermark may tell m's turn, so that it is worth
-// waiting for an answer about the directory.
-func (c *cohort) countsNumbers(m *Member) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok := c.order.Watermark()
-	return ok && (m.queue.Nested == nil || !m.queue.Nested(m.self.Name()))
-}
-
-// decide asks whose turn it is, once the watches have said what they know: a watch that
-// has not fired proves something only if it is looked at before.
-func (c *cohort) decide(m *Member) (d order.Decision, followed bool) {
-	c.mu.Lock()
-	before := c.epoch()
-	czxid, _ := c.key.s.BornNow(m.queue.Dir) // 0: not known
-	c.order.Directory(before, czxid)
-	c.confirmLocked(m)
-	d = c.order.Decide(m.self, c.epoch())
-	followed = c.order.Followed(m.self)
-	token := m.self.Token()
-	c.mu.Unlock()
-	if token != 0 {
-		m.node.LearnToken(token)
-	}
-	m.node.Heed()
-	return d, followed
-}
-
-// confirmLocked tells what the watch on m's own znode says. A token that has become known
-// is told with it.
-func (c *cohort) confirmLocked(m *Member) {
-	epoch, ok := m.node.Confirmation()
-	token := m.node.Token()
-	if ok || token != 0 && m.self.Token() == 0 {
-		c.order.Confirmed(m.self, order.Epoch(epoch), token)
-	}
-	if !ok {
-		c.order.Unconfirmed(m.self)
-	}
-}
-
 // asking is called before a request whose answer is told with the Question.
 func (c *cohort) asking() order.Question {
 	c.mu.Lock()
@@ -144,19 +103,4 @@ func (c *cohort) there(a order.Question, n order.Name) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.order.There(a, n)
-}
-
-// doubt has m look at a new list, whatever is known.
-func (c *cohort) doubt(m *Member) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.order.Doubt(m.self)
-}
-
-// held tells that m, which was granted, is about to be relied on.
-func (c *cohort) held(m *Member, first bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.confirmLocked(m) // its token counts for those behind
-	c.order.Held(m.self, first)
 }

@@ -12,12 +12,6 @@ import (
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
-// listed is what a list was good for besides the facts that it told.
-type listed struct {
-	names   []order.Name // the participants, in order
-	foreign string       // one of what should not be in the directory; "": nothing
-}
-
 // list lists the directory for m, and tells what it shows. All whom one list serves share
 // it.
 func (c *cohort) list(
@@ -56,26 +50,8 @@ func (c *cohort) beginListLocked(q *Queue, sync bool) *zkconn.Pending[listed] {
 	return c.listing
 }
 
-// An answer is one to a list, and when that was asked for.
-type answer struct {
-	asked    order.Question
-	epoch    order.Epoch
-	children []string
-	stat     *zk.Stat
-	err      error
-}
-
-// children lists the directory.
-func (q *Queue) children(
-	s *zkconn.Conn, asked order.Question, epoch order.Epoch,
-) answer {
-	a := answer{asked: asked, epoch: epoch}
-	a.children, a.stat, a.err = s.Children(q.Dir)
-	return a
-}
-
-// report tells what a list has shown. Those whose znodes must have been in it, and were
-// not, are ended. An answer that came in a later epoch is dropped: the client may have
+// report tells what a list has shown, and ends the Members that the list should have
+// shown and did not. An answer that came in a later epoch is dropped: the client may have
 // sent the request in that one.
 func (c *cohort) report(q *Queue, a answer) (listed, error) {
 	var l order.Listing // of a directory that does not exist

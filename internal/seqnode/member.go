@@ -19,14 +19,15 @@ type Member struct {
 	onData func(data []byte)
 	under  *Member // the writer whose number it takes; nil of one that waits its turn
 
-	// Of the goroutine in Sending and Created; and of that in join, once they are over.
+	// Written by Sending and Created, on the goroutine of the create. The caller of join
+	// reads them, and uses first up, after join has returned.
 	cohort *cohort
 	node   *znode.Node
 	epoch  order.Epoch             // from before the create was sent
 	first  *zkconn.Pending[answer] // the list behind the create; nil once it is used
 
-	// Guarded by cohort.mu. self is nil until the create was answered. A Node may end
-	// before that: then over says so.
+	// Guarded by cohort.mu. Created sets self. The Node may end before that; then over
+	// says so, and Created makes up for it.
 	self *order.Member
 	over ending
 }
@@ -46,8 +47,8 @@ func (m *Member) join(ctx context.Context, number string) error {
 }
 
 // Sending implements Hooks. It sends the list right behind the create, without waiting
-// for its answer: an uncontended lock takes one round trip. The list proves by showing
-// the znode that it came second.
+// for an answer: an uncontended lock takes one round trip. The list may overtake the
+// create. It counts only if it shows the znode.
 func (m *Member) Sending() {
 	c := m.queue.enlist(m.s)
 	plan := order.WithList
@@ -152,4 +153,17 @@ func (m *Member) Data(data []byte) {
 func (m *Member) isOneWith(other *Member) bool {
 	a, b := m.queue, other.queue
 	return a == b || a.Lookout != nil && a.Lookout == b.Lookout
+}
+
+// tellOrWithdraw calls tell, which calls code of the user's. If that panics, or ends the
+// goroutine, nobody waits any more.
+func tellOrWithdraw(n *znode.Node, tell func()) {
+	told := false
+	defer func() {
+		if !told {
+			n.Withdraw()
+		}
+	}()
+	tell()
+	told = true
 }

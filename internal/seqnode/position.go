@@ -11,17 +11,6 @@ type Position struct {
 	elsewhere bool
 }
 
-// position is the last decision, as it is told.
-func (w *waiter) position() Position {
-	t := &w.turn
-	if t.behind.Text == "" {
-		return Position{Ahead: t.ahead}
-	}
-	p := Position{Ahead: t.ahead, Behind: w.queue.Path(t.behind), ours: t.local != nil}
-	p.elsewhere = p.ours && !w.isOneWith(t.local)
-	return p
-}
-
 // BehindOurs is the Position behind a znode of this process. Nobody knows through which
 // values those came who use it.
 func BehindOurs(ahead int, path string) Position {

@@ -1,14 +1,10 @@
 package seqnode
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
-	"github.com/zkrecipes/recipes/internal/wait"
-	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
@@ -50,45 +46,6 @@ type Request struct {
 	// for that. It is set by one that shares the Node among owners, each of whom has a
 	// time of its own: so the Queue's MaxHold is not applied. It may be nil.
 	OnDecision func(at Position, followed bool) bool
-}
-
-// Enter joins the queue and waits for its turn; the Node that it returns is held.
-// Outages, ended sessions and a deleted znode do not end the wait; ctx, a closed
-// connection and what no retry mends do, and leave no znode behind. An error tells where
-// it stood.
-func (q *Queue) Enter(
-	ctx context.Context, s *zkconn.Conn, r Request,
-) (*znode.Node, error) {
-	if err := q.Check(s); err != nil {
-		return nil, err
-	}
-	var backoff zkconn.Backoff
-	for {
-		asked := time.Now()
-		w := &waiter{Member: q.newMember(s, &r), request: r, asked: asked}
-		if err := w.join(ctx, ""); err != nil {
-			return nil, wait.Explain(s, err, "", asked)
-		}
-		n := w.node
-		err := wait.Until(ctx, s, r.TryOnce, w)
-		if err == nil && ctx.Err() == nil {
-			return n, nil
-		}
-		if !errors.Is(err, znode.ErrEnded) {
-			if err == nil {
-				err = zkconn.Cancelled(ctx) // it came too late
-			}
-			err = wait.Explain(s, err, w.position().String(), w.asked)
-			znode.GiveUp(ctx, []*znode.Node{n})
-			return nil, err
-		}
-		q.Log.Info("zookeeper lock: joining the queue anew",
-			"node", n.Path, "cause", n.Cause())
-		asked = time.Now()
-		if err := s.Pause(ctx, backoff.Next()); err != nil {
-			return nil, wait.Explain(s, err, w.position().String(), asked)
-		}
-	}
 }
 
 // Observed is the queue as one sees it who does not stand in it.

@@ -3,6 +3,7 @@ package seqnode
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -65,19 +66,6 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 		return false, wait.ErrBusy
 	}
 	return d.Granted, nil
-}
-
-// tellOrWithdraw calls tell, which calls code of the user's. If that panics, or ends the
-// goroutine, nobody waits any more.
-func tellOrWithdraw(n *znode.Node, tell func()) {
-	told := false
-	defer func() {
-		if !told {
-			n.Withdraw()
-		}
-	}()
-	tell()
-	told = true
 }
 
 // decide returns a decision that has no question left.
@@ -232,4 +220,44 @@ func (w *waiter) Commit(ctx context.Context) error {
 		w.node.ExpireLater()
 	}
 	return err
+}
+
+// position is the last decision, as it is told.
+func (w *waiter) position() Position {
+	t := &w.turn
+	if t.behind.Text == "" {
+		return Position{Ahead: t.ahead}
+	}
+	p := Position{Ahead: t.ahead, Behind: w.queue.Path(t.behind), ours: t.local != nil}
+	p.elsewhere = p.ours && !w.isOneWith(t.local)
+	return p
+}
+
+// arm begins the patience, before the first sleep.
+func (w *waiter) arm() {
+	if w.patience == nil && w.request.Patience > 0 {
+		every := w.request.Patience + 2*time.Since(w.asked)
+		w.patience = &patience{every, time.After(every), w.turn.ahead}
+	}
+}
+
+// stoodStill lists the queue, and returns wait.ErrBusy if nobody ahead has left since the
+// last look. Otherwise the patience starts over.
+func (w *waiter) stoodStill(ctx context.Context) error {
+	l, err := w.cohort.list(ctx, w.Member, false)
+	p := w.patience
+	p.due = time.After(p.every)
+	if err != nil {
+		return err
+	}
+	own, before := w.node.Name(), p.ahead
+	at := slices.IndexFunc(l.names, func(n order.Name) bool { return n.Text == own })
+	switch {
+	case at < 0: // it is gone, as the next decision finds, or the list does not count
+		return nil
+	case at >= before:
+		return wait.ErrBusy
+	}
+	p.ahead = at
+	return nil
 }

@@ -7,11 +7,27 @@
 // changed, and is checked again. Once it is free the goal commits to it. A second loop
 // that waits for ZooKeeper is not allowed.
 //
+// # A new Goal
+//
+// It belongs to the room that knows what is waited for, not to a recipe. Its Check gets
+// the channel of zkconn.Conn.Reconnected first, then sets its watches, then asks; its
+// Wait sleeps on all of these, and on Ended of the Node that it waits with. The caller of
+// Until gives the Nodes up on an error (znode.GiveUp). After znode.ErrEnded it may join
+// again. A small one to start from is that of leases.Maximum.Await.
+//
 // # Goroutines and locks
 //
 // The package starts no goroutine and has no mutex. A Goal, and its [Wakers], belong to
 // the goroutine that calls Until. It never calls ZooKeeper itself: the client's calls
 // cannot be cancelled, so a Goal makes them by zkconn.Pending.
+//
+// # Files
+//
+// Each uses only those below it.
+//
+//   - explain.go: an error says what was waited for.
+//   - until.go: the loop: Goal, Until.
+//   - wakers.go: what can end a sleep.
 //
 // # Words
 //

@@ -15,22 +15,6 @@ var ErrNoAnswer = errors.New("no answer from ZooKeeper")
 // unavailable.
 const answerWithin = time.Second
 
-// An availability knows whether ZooKeeper answers, for what callers are told: any answer
-// counts. What the leader has heard of, on which holds depend, is the clock's. It is
-// guarded by Conn.mu.
-type availability struct {
-	heard time.Time // when the last answer came, or the first user if none has
-	asked time.Time // when the first request after that was made; zero: there was none
-}
-
-func (a *availability) ask(now time.Time) {
-	if a.asked.IsZero() {
-		a.asked = now
-	}
-}
-
-func (a *availability) hear(now time.Time) { *a = availability{heard: now} }
-
 // Unavailable tells whether ZooKeeper cannot be asked just now, as far as the connection
 // knows: it has no session, or a request is without an answer for a second. The heartbeat
 // makes one now and then, so a silent network is noticed a second after it.

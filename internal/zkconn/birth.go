@@ -100,12 +100,3 @@ func (ws *watches) hasRoomLocked() bool {
 	ws.retired = slices.DeleteFunc(ws.retired, (*watch).over)
 	return ws.sweepWatches()+len(ws.retired) < birthsAtMost
 }
-
-func isDone(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
-	}
-}

@@ -2,19 +2,6 @@ package zkconn
 
 import "context"
 
-// A Pending is a call under way. The client's calls take no ctx and can hang for ten
-// times the session timeout. So each runs beside its caller, who leaves when ctx is done;
-// what the call has done by then is undone by whoever follows it up (Then).
-type Pending[T any] struct {
-	s *Conn
-
-	// Set by the goroutine of the call, before done is closed.
-	value T
-	err   error
-
-	done chan struct{} // closed by the goroutine of the call, when it ends
-}
-
 // Start runs f beside the caller. f may make any number of requests, and ends by itself.
 func Start[T any](s *Conn, f func() (T, error)) *Pending[T] {
 	p := newPending[T](s)

@@ -70,3 +70,27 @@ func (c *clock) outlasts(session int64, margin time.Duration) bool {
 func (c *clock) nextSync(session int64, lastSync time.Time, needed bool) time.Time {
 	return c.evidence.NextSync(c.terms(), session, c.handshake(session), lastSync, needed)
 }
+
+// A resumption dates the last handshake of a *zk.Conn, which does not tell of them: it
+// began after the connection was seen to be down, and so without one under way. A gap
+// that nobody sees dates nothing. It is guarded by Conn.mu.
+type resumption struct {
+	down    time.Time // when that was seen last, if no handshake was since; else zero
+	session int64     // the last handshake's
+	began   time.Time // at the earliest; zero: that is not known
+}
+
+// handshake is when the last handshake of a session began, zero where that is unknown.
+func (c *clock) handshake(session int64) time.Time {
+	if c.lastHandshake == nil {
+		if c.resumption.session == session {
+			return c.resumption.began
+		}
+		return time.Time{}
+	}
+	at, ok := c.lastHandshake(session)
+	if !ok {
+		return time.Time{}
+	}
+	return c.timeline.Before(at)
+}

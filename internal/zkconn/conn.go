@@ -32,15 +32,6 @@ var (
 	syncOp = op{name: "sync", counts: succeeded, perm: "READ"}
 )
 
-// requests are the calls of the Client, as a Conn offers them. What is to be learned
-// from every one of them is learned here, so that no caller can forget it: the clock runs
-// on writes and syncs, and what callers are told of silence on all answers. A refusal
-// names what was asked for.
-type requests struct {
-	conn Client
-	s    *Conn
-}
-
 // A request is one call of the Client, from just before it is sent to its answer.
 type request struct {
 	s       *Conn

@@ -10,6 +10,40 @@
 // server has no containers, is looked after now and then, and forgotten when that is
 // over; notes keep it for ten to twenty seconds.
 //
+// A Client has no watch on a znode that does not exist. Who waits for one to appear
+// watches its parent's children (WatchChildren).
+//
+// # Files
+//
+// Each uses only those below it.
+//
+//   - birth.go: since when a znode has been the same one.
+//   - watch.go: watches that are shared: how one is set.
+//   - availability.go: whether ZooKeeper answers, for what callers are told.
+//   - call.go: calls that outlast their caller: Start, Wait; BeginCreate.
+//   - use.go: Use, Retain, Release: who uses a Conn.
+//   - heartbeat.go: the tick, and the sync that it makes.
+//   - probe.go: whether the connection was closed, by the outcome of syncs.
+//   - conn.go: the requests, and what is learned from each.
+//   - closed.go: what happens when the connection was closed.
+//   - ephemerals.go: holds, and who is told of a loss.
+//   - alarms.go: calls that are to be made at a time; the next look.
+//   - loss.go: why a hold is lost, in words.
+//   - retry.go: Retry, Pause, Backoff.
+//   - outcome.go: what an error of a request proves.
+//   - errors.go: the errors of this package; Permanent.
+//   - cancelled.go: a ctx that was done, hidden until Tell.
+//   - notes.go: what a user wants to know again.
+//   - holdback.go: when no request is sent.
+//   - forget.go: when a Conn is forgotten; the registry.
+//   - reconnect.go: looks at the connection; epochs.
+//   - handshake.go: when a plain connection was down.
+//   - watches.go: which of the pending watches are over.
+//   - zkconn.go: Conn, and the types that point back to it.
+//   - clock.go: what the loss clock is given.
+//   - config.go: Client and Config: what a user brings.
+//   - state.go: what a Conn keeps under its mutex, each a small type.
+//
 // # Words
 //
 //   - session: a ZooKeeper session, by its id.

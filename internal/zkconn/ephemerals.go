@@ -8,31 +8,6 @@ import (
 	"time"
 )
 
-// An Ephemeral is a znode of this process that lives in the session.
-type Ephemeral interface {
-	// SessionEnded tells that the znode's session has ended or, of a held one only, that
-	// it cannot be relied on any more. It may be called more than once, and from any
-	// goroutine.
-	SessionEnded(cause error)
-}
-
-// ephemerals are the znodes that are tracked, by path: whoever finds another's znode in a
-// queue asks by its path whether it is one of this process, which needs no watch. They
-// are guarded by Conn.mu.
-type ephemerals map[string]*tracked
-
-// reliers are those who rely on an ephemeral that is held for several, with a margin of
-// their own; see Rely. They are guarded by Conn.mu.
-type reliers map[Ephemeral]*tracked
-
-type tracked struct {
-	Ephemeral
-	session int64 // that the znode lives in
-	held    bool  // it guards something, so that silence is a loss
-	// how much earlier than the others it is told of silence, of a held one
-	margin time.Duration
-}
-
 // Track takes note that the znode at path is e's, in the given ZooKeeper session, until
 // Untrack.
 func (s *Conn) Track(path string, session int64, e Ephemeral) {

@@ -5,18 +5,6 @@ import "time"
 // tickEvery is how often the client's state is looked at; this asks nothing of ZooKeeper.
 const tickEvery = 100 * time.Millisecond
 
-// A heartbeat keeps the clock going while the Conn has users: where no contact comes
-// by itself it makes one. Its tick finds out what nobody tells, a loss by silence above
-// all, since the client speaks up only when the connection is back. It is guarded by
-// Conn.mu.
-type heartbeat struct {
-	s        *Conn
-	timer    *time.Timer // runs tick; nil where there are no users
-	syncing  bool        // a sync is under way: a mute server gets no second one
-	lastSync time.Time   // when the last one was sent, whatever came of it
-	next     time.Time   // when the timer fires
-}
-
 // start begins anew: nobody has looked, or asked for anything, since the last user left.
 // What was learned before that may rely on the connection not having been away since: it
 // counts as away where no handshake tells.
@@ -89,14 +77,6 @@ func (h *heartbeat) sync() {
 
 func (h *heartbeat) nextSync(session int64) time.Time {
 	return h.s.clock.nextSync(session, h.lastSync, len(h.s.ephemerals) > 0)
-}
-
-// lookBy makes the next look no later than at.
-func (h *heartbeat) lookBy(at time.Time) {
-	if h.timer != nil && at.Before(h.next) {
-		h.next = at
-		h.timer.Reset(at.Sub(h.s.clock.now()))
-	}
 }
 
 // wait is how long after now to look again: when a sync is due, an alarm rings, or a hold

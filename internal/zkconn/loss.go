@@ -6,18 +6,6 @@ import (
 	"time"
 )
 
-// Why a session, or a hold in it, can no longer be relied on; ErrClosed is one more.
-var (
-	// ErrSessionEnded is known for sure: the client has another session, or none.
-	ErrSessionEnded = errors.New("the ZooKeeper session has ended")
-	// ErrSuspended says that the leader may end the session, or has ended it, for all
-	// that is known here. A contact can still show that it has not.
-	ErrSuspended = errors.New("out of touch with ZooKeeper")
-	// ErrTooShort says that no session with these servers can be relied on; see
-	// Config.ServerTick.
-	ErrTooShort = errors.New("the session timeout is too short to hold a lock")
-)
-
 // A loss is why a hold is lost, and what the clock knew by then: whoever is woken by it
 // wants to know for how long ZooKeeper was silent, and which timeout that was measured
 // by.

@@ -2,7 +2,6 @@ package zkconn
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -25,18 +24,6 @@ func (s *Conn) Retry(ctx context.Context, f func() error) error {
 			return err
 		}
 	}
-}
-
-// Permanent returns an error that says what err does, and is Final: Retry ends with it.
-func Permanent(err error) error { return permanent{err} }
-
-type permanent struct{ error }
-
-func (p permanent) Unwrap() error { return p.error }
-
-func isPermanent(err error) bool {
-	var p permanent
-	return errors.As(err, &p)
 }
 
 const readyPoll = 20 * time.Millisecond

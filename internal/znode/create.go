@@ -11,9 +11,6 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
-// errNotCreated says that a create of unknown outcome has left no znode.
-var errNotCreated = errors.New("the create did not reach the server")
-
 // errNoDir says that the directory was missing, and is there now.
 var errNoDir = errors.New("the directory was missing")
 
@@ -42,10 +39,11 @@ const (
 	someLength = 4096 // no server takes less
 )
 
-// Join creates a znode, in the directory that it creates if that is missing. number is
-// the sequence number to take; "": the server is to number it. If it fails no directory
-// stays that it created: a server does not reap one that never had a child. A create that
-// nobody waits for any more is followed up, and what it created withdrawn.
+// Join creates a znode, in a directory that it creates if that is missing. The znode's
+// name is "_c_", a new id, "-", Spec.Kind and number; with "" the server appends the next
+// sequence number. A Join that fails leaves no directory that it created: a server does
+// not reap one that never had a child. If a create is not waited for any more, what it
+// creates is withdrawn.
 func Join(
 	ctx context.Context, s *zkconn.Conn, spec *Spec, number string, hooks Hooks,
 ) (n *Node, err error) {
@@ -224,4 +222,21 @@ func (n *Node) DiscardOrphan(name string) {
 		return
 	}
 	discard(n.s, zkpath.Join(n.spec.Dir, name), n.session)
+}
+
+// newNode takes a znode that surely lives in the given session. czxid is 0 where it is
+// not known.
+func (c *creation) newNode(path string, session, czxid int64) *Node {
+	n := &Node{
+		Path: path, spec: c.spec, s: c.s, hooks: c.hooks, id: c.id, orphans: c.sent > 1,
+		session: session,
+		self:    selfWatch{firstRead: make(chan struct{})},
+		life:    life{margin: c.spec.LossMargin},
+	}
+	n.token.Store(czxid)
+	n.over.ctx, n.over.now = context.WithCancel(context.Background())
+	n.loss.ctx, n.loss.now = context.WithCancelCause(context.Background())
+	c.s.Retain() // until it is removed
+	c.s.Track(path, session, n)
+	return n
 }

@@ -109,3 +109,6 @@ func (d *Dir) unmake(made []string) {
 		}
 	}
 }
+
+// errNotCreated says that a create of unknown outcome has left no znode.
+var errNotCreated = errors.New("the create did not reach the server")

@@ -39,8 +39,8 @@ func (n *Node) tellLoss(cause error) {
 	}
 }
 
-// loseLocked tells the Tenants first: one that waits for the Node's delete is woken by
-// the Node, and looks at what it was told itself.
+// loseLocked notifies the Tenants before the Node. A Tenant that waits for the delete is
+// woken by the Node's loss, and then has to find its own.
 func (n *Node) loseLocked(cause error) {
 	for t, margin := range n.life.tenants {
 		if leavesMargin(cause) {
@@ -51,9 +51,9 @@ func (n *Node) loseLocked(cause error) {
 	n.loss.now(cause)
 }
 
-// end ends the Node, once; there is no other way out. Whatever the cause: the holder is
-// told first, then the hooks, then the followers, and no znode stays. It is deleted at
-// once, unless the one who is told has a margin to stop what it does.
+// end ends the Node, once; a Node ends in no other way. The holder is notified first,
+// then the hooks, then those who wait for the Node. The znode is deleted at once, unless
+// the holder has a margin in which to stop.
 func (n *Node) end(cause error) bool {
 	if !n.endLocking(cause) {
 		return false
@@ -159,8 +159,9 @@ func (n *Node) remove(cause error) error {
 	return err
 }
 
-// leavesMargin tells of a loss whether the lock need not pass on yet: the others come by
-// the doing of ZooKeeper or of somebody else.
+// leavesMargin tells whether the znode of a lost hold may stay for the margin: this
+// process has decided by itself that the hold is lost. All other losses are the doing of
+// ZooKeeper or of somebody else, and others may hold the lock already.
 func leavesMargin(cause error) bool {
 	return errors.Is(cause, zkconn.ErrSuspended) || errors.Is(cause, ErrExpired)
 }

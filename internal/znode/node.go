@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
@@ -24,15 +26,17 @@ type Node struct {
 	orphans bool   // there may be others with it
 	session int64  // the ZooKeeper session that the znode lives in
 
-	// The fencing token, 0 as long as it is not known; set once.
+	// The fencing token, 0 while it is not known. Whoever learns it first sets it; only
+	// SetToken replaces it.
 	token atomic.Int64
 
 	over ending
 	loss loss
 	self selfWatch
 
-	// mu guards life, and nothing else is locked or waited for by those who have it but
-	// session's own mutexes. Those of the packages above come before it.
+	// mu guards life and the second half of self. Whoever has it waits for nothing, and
+	// takes no other mutex than those of package zkconn. The mutexes of the packages
+	// above come before it.
 	mu   sync.Mutex
 	life life
 }
@@ -44,8 +48,8 @@ type ending struct {
 	removal *zkconn.Pending[struct{}] // set before ctx is done, and read after that
 }
 
-// A loss is done, with the cause, when somebody is to be told that the Node can no longer
-// be relied on: by end, Lose, and by what deletes the znode.
+// A loss is done, with its cause, when the holder is notified that the Node can no longer
+// be relied on. loseLocked does that, and nothing else.
 type loss struct {
 	ctx context.Context
 	now context.CancelCauseFunc
@@ -57,10 +61,10 @@ type life struct {
 	wasHeld bool  // somebody relies on it, or did when it ended
 	guarded int32 // transactions that the znode guards and whose outcome is open
 	cause   error // why it ended
-	// the loss margin of who relies on it, unless those are Tenants, which have their
-	// own; and until when its znode has to stay for one of them, who is to stop before
-	// others go on
-	margin       time.Duration
+	// the loss margin of the holder; zero if Tenants hold it, which have their own
+	margin time.Duration
+	// The znode stays until then, however the Node ends: a holder may take that long to
+	// stop, and others go on once the znode is gone.
 	staysUntil   time.Time
 	cancelExpiry func() // takes back what ExpireLater has planned; nil: nothing
 	// who else is told of a loss, with their margins
@@ -97,23 +101,6 @@ var (
 // leaves nothing behind.
 const LeaveWithin = 80 * time.Millisecond
 
-// newNode takes a znode that surely lives in the given session. czxid is 0 where it is
-// not known.
-func (c *creation) newNode(path string, session, czxid int64) *Node {
-	n := &Node{
-		Path: path, spec: c.spec, s: c.s, hooks: c.hooks, id: c.id, orphans: c.sent > 1,
-		session: session,
-		self:    selfWatch{firstRead: make(chan struct{})},
-		life:    life{margin: c.spec.LossMargin},
-	}
-	n.token.Store(czxid)
-	n.over.ctx, n.over.now = context.WithCancel(context.Background())
-	n.loss.ctx, n.loss.now = context.WithCancelCause(context.Background())
-	c.s.Retain() // until it is removed
-	c.s.Track(path, session, n)
-	return n
-}
-
 // Name is the name of the znode in its directory.
 func (n *Node) Name() string {
 	_, name := zkpath.Split(n.Path)
@@ -149,44 +136,6 @@ func (n *Node) Cause() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.life.cause
-}
-
-// Hold makes a waiting Node, whose token is known, a held one. It fails with ErrEnded if
-// the Node has ended. With any other error it goes on waiting: with zkconn.ErrSuspended,
-// to be held after a confirmation by the server; the others are permanent.
-func (n *Node) Hold() error {
-	n.mu.Lock()
-	if n.life.state == stateEnded {
-		n.mu.Unlock()
-		return ErrEnded
-	}
-	// Before Conn.Hold: a loss right behind that must be told.
-	n.life.state, n.life.wasHeld = stateHeld, true
-	n.mu.Unlock()
-	err := n.s.Hold(n.Path, n.spec.LossMargin)
-	switch {
-	case err == nil && n.over.ctx.Err() != nil:
-		return ErrEnded
-	case err == nil:
-		n.WatchSelfLater()
-		return nil
-	case errors.Is(err, zkconn.ErrSessionEnded):
-		n.Lose(err)
-		return ErrEnded
-	default:
-		n.unhold()
-		return err
-	}
-}
-
-// unhold undoes a hold that the session has refused, and of which nobody was told.
-func (n *Node) unhold() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.life.wasHeld = false
-	if n.life.state == stateHeld {
-		n.life.state = stateQueued
-	}
 }
 
 // Guard begins a transaction that checks n's znode; false where n has ended. settled ends
@@ -231,19 +180,77 @@ func (l *life) linger(d time.Duration) {
 	}
 }
 
-// ExpireLater ends a held Node after the longest time that its Terms allow.
-func (n *Node) ExpireLater() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.spec.MaxHold > 0 && n.life.state == stateHeld {
-		n.life.cancelExpiry = n.s.After(n.spec.MaxHold, func() { n.end(ErrExpired) })
-	}
-}
-
 // HasEnded turns true before anything is done about the end: before Ended is done, and
 // before Hooks.Ended is called.
 func (n *Node) HasEnded() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.life.state == stateEnded
+}
+
+// Hooks are called on behalf of one znode, from before its create to behind its delete.
+type Hooks interface {
+	// Sending is called just before each create is sent, on the goroutine that sends it.
+	Sending()
+	// Created is called on the same goroutine once it is known what became of the create;
+	// nil: there is no znode. On an error the Node is withdrawn, and the error ends Join.
+	// The Node may end, and Ended and Removed be called, before Created is.
+	Created(n *Node) error
+	// Ended is called once, before anybody who waits for the Node is woken, with no mutex
+	// of a Node held. The caller may hold a mutex of its own.
+	Ended(cause error)
+	// Removed is called once, when nothing is left to be done: gone if an answer or an
+	// event has said that the znode is; else its session is over, or the delete was
+	// refused. Ended may not have been called by then.
+	Removed(gone bool)
+	// Data is called with each change of the znode's data that the watch on it shows.
+	Data(data []byte)
+}
+
+// NoHooks are Hooks that do nothing. Who needs a few of them embeds it.
+type NoHooks struct{}
+
+// Sending implements Hooks.
+func (NoHooks) Sending() {}
+
+// Created implements Hooks.
+func (NoHooks) Created(*Node) error { return nil }
+
+// Ended implements Hooks.
+func (NoHooks) Ended(error) {}
+
+// Removed implements Hooks.
+func (NoHooks) Removed(bool) {}
+
+// Data implements Hooks.
+func (NoHooks) Data([]byte) {}
+
+// A Tenant relies on a held Node that others may rely on, too.
+type Tenant interface {
+	// Lost is called before the Node's own Lost is done. The mutex of the Node is held:
+	// it calls no method of the Node.
+	Lost(cause error)
+}
+
+// A selfWatch is the watch on a Node's own znode. It costs a read, so it is set when it
+// can matter: at once by WatchSelf, else by WatchSelfLater. From then on the znode's
+// deletion is noticed at once, and changes of its data are told.
+type selfWatch struct {
+	begun     atomic.Bool
+	firstRead chan struct{} // closed by the watch's goroutine: the first read has ended
+	readErr   error         // of that read; set before firstRead is closed
+
+	// Guarded by Node.mu.
+	later  *time.Timer     // starts it, if the Node lasts; nil: nobody has asked for that
+	events <-chan zk.Event // the watch that is set, or fired last; nil before the first
+	epoch  uint64          // of the connection, from before events was asked for
+	event  *zk.Event       // what Confirmation has received, for Heed; nil: nothing
+}
+
+// stopLocked takes back, as the Node ends, what WatchSelfLater has planned. A watch that
+// has begun ends by itself.
+func (w *selfWatch) stopLocked() {
+	if w.later != nil {
+		w.later.Stop()
+	}
 }

@@ -3,28 +3,12 @@ package znode
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
-
-// A selfWatch is the watch on a Node's own znode. It costs a read, so it is set when it
-// can matter: at once by WatchSelf, else by WatchSelfLater. From then on the znode's
-// deletion is noticed at once, and changes of its data are told.
-type selfWatch struct {
-	begun     atomic.Bool
-	firstRead chan struct{} // closed by the watch's goroutine behind what follows
-	readErr   error
-
-	// Guarded by Node.mu.
-	later  *time.Timer     // starts it, if the Node lasts; nil: nobody has asked for that
-	events <-chan zk.Event // the watch that is set, or fired last; nil before the first
-	epoch  uint64          // of the connection, from before events was asked for
-	event  *zk.Event       // what Confirmation has received, for Heed; nil: nothing
-}
 
 // watchSelfAfter is how long a znode must last to be worth the read that watches it.
 const watchSelfAfter = 20 * time.Millisecond
@@ -46,14 +30,6 @@ func (n *Node) WatchSelfLater() {
 	defer n.mu.Unlock()
 	if n.self.later == nil && n.life.state != stateEnded {
 		n.self.later = time.AfterFunc(watchSelfAfter, n.WatchSelf)
-	}
-}
-
-// stopLocked takes back, as the Node ends, what WatchSelfLater has planned. A watch that
-// has begun ends by itself.
-func (w *selfWatch) stopLocked() {
-	if w.later != nil {
-		w.later.Stop()
 	}
 }
 

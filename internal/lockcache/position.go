@@ -1,0 +1,63 @@
+package lockcache
+
+import "github.com/zkrecipes/recipes/internal/seqnode"
+
+// What follows is called with entry.mu held.
+
+// inTheWay returns the generation that those who wait wait for, nil if that is not the
+// current one: of owners who have it together it admits no more, and they wait next to
+// it.
+func (e *entry) inTheWay() *generation {
+	if e.current != nil && e.together && e.current.room() == 0 {
+		return nil
+	}
+	return e.current
+}
+
+// leftBehind tells when nothing is left that was made for those who have waited, nil
+// where there is nothing, or others wait for it.
+func (e *entry) leftBehind() <-chan struct{} {
+	if len(e.waiting) > 0 || e.next == nil {
+		return nil
+	}
+	return e.next.run.Done()
+}
+
+// isEarly tells whether nobody is in the way of the one who waits but its own margin.
+func (e *entry) isEarly(w *waiter) bool {
+	return w.early && e.current != nil && e.current.isFree()
+}
+
+// where says who is ahead of the one who waits at an index, "" if nobody knows.
+func (e *entry) where(at int) string {
+	switch g := e.inTheWay(); {
+	case e.isEarly(e.waiting[at]):
+		return ""
+	case g != nil:
+		return seqnode.BehindOurs(e.positionOf(at).ahead, g.node.Path).String()
+	case e.next == nil:
+		return ""
+	}
+	where := e.next.position
+	where.Ahead += e.before(at)
+	return where.String()
+}
+
+// positionOf is what OnQueued is called with for the one who waits at an index.
+func (e *entry) positionOf(at int) queuedAt {
+	switch g := e.inTheWay(); {
+	case g != nil:
+		return queuedAt{g.node.Path, g.users + e.before(at)}
+	case e.next != nil && e.next.queued.node != "":
+		return queuedAt{e.next.queued.node, e.next.queued.ahead + e.before(at)}
+	}
+	return queuedAt{}
+}
+
+// before is how many go before the one who waits at an index.
+func (e *entry) before(at int) int {
+	if e.together {
+		return 0
+	}
+	return at
+}

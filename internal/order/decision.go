@@ -1,0 +1,62 @@
+package order
+
+// An Ask is what the driver has to find out before it calls Decide again.
+type Ask uint8
+
+const (
+	// Nothing is to be asked: the decision stands until a fact is told.
+	Nothing Ask = iota
+	// List says to list the directory, after a sync if Decision.Sync is set, and report
+	// [Queue.Listed]. A list under way will do if [Queue.Serves] says so; so will the one
+	// that was sent behind m's create, once it is reported after Created.
+	List
+	// ReadAhead says to read the znodes in Decision.Reads, all at once by one Question,
+	// and report [Queue.There] or [Queue.Gone] of each.
+	ReadAhead
+	// ConfirmOwn says to read m's own znode with a watch, and report [Queue.Confirmed].
+	// Only its token is missing.
+	ConfirmOwn
+)
+
+// A Decision says what a member has to do. Exactly one of Granted, Over, Behind and Ask
+// is set.
+type Decision struct {
+	// Granted: it is the member's turn. First: nobody at all is ahead, whether or not it
+	// excludes the member. Only a grant has First. A reader does not count that was
+	// created under a writer of this process, and whose Created was not told before that
+	// writer ended: it is over. If the token is not known, the driver waits for Confirmed
+	// before it calls Held.
+	Granted, First bool
+
+	// Over: the member has ended, or the writer that it reads under has. Its owner
+	// rejoins, after Left or Lost if the member has not ended.
+	Over bool
+
+	// Behind is the blocker: wait until it has gone, by a watch on its znode, then report
+	// [Queue.Gone]. Its Text is empty if there is none. It is none that was told to have
+	// gone, from the same directory, after the request was sent that has shown it last,
+	// unless very many were.
+	Behind Name
+	// Local is the blocker if it is a member that lives, of the same session. No watch is
+	// set on it: call Decide again after its Left, Lost or Removed. The driver begins to
+	// watch the directory ([Queue.Directory]) if it does not, so that numbers can tell
+	// who is next.
+	Local *Member
+	// LocalOnly: the blocker is the nearest of this process, and nothing was asked about
+	// others. Ahead is a guess then.
+	LocalOnly bool
+	// Confirm: confirm m's own znode now, by a read with a watch, besides waiting for
+	// Behind. Either the token is not known, or Behind is the last in the way, and its
+	// end grants only if m is confirmed by then.
+	Confirm bool
+
+	Ask   Ask
+	Sync  bool   // of List: the server may lag behind what was seen before the reconnect
+	Reads []Name // of ReadAhead, the nearest first; at least two
+
+	// Ahead is how many participants are ahead, as far as is known, whether or not they
+	// exclude the member. It counts members that have left, until their znodes are gone.
+	Ahead int
+	// By is the source of the decision; zero if there is a question to ask.
+	By Sources
+}

@@ -1,0 +1,53 @@
+package zkconn
+
+import (
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Client is the part of a ZooKeeper client that is used here.
+type Client interface {
+	Children(path string) ([]string, *zk.Stat, error)
+	Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
+	CreateContainer(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
+	Delete(path string, version int32) error
+	Get(path string) ([]byte, *zk.Stat, error)
+	GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error)
+	ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error)
+	Set(path string, data []byte, version int32) (*zk.Stat, error)
+	Sync(path string) (string, error)
+	SessionID() int64
+	State() zk.State
+}
+
+// Config is what a user of a connection knows about it. It counts for all users, and
+// stays when this one leaves, until the Conn is forgotten. What is to last as long as
+// one hold belongs to its ephemeral (tracked).
+type Config struct {
+	// Timeout is the negotiated session timeout, 0 where it is unknown. It is not nil.
+	Timeout func() time.Duration
+	// Advice is what a loss says is to be done where Timeout is unknown.
+	Advice string
+	// ServerTick is the servers' tick, 0 where it is unknown.
+	ServerTick time.Duration
+	// Plain tells that the connection is a *zk.Conn, and so how one looks that was
+	// closed.
+	Plain bool
+	// LastHandshake tells when the last handshake of that session began; nil where the
+	// connection does not tell.
+	LastHandshake func(session int64) (time.Time, bool)
+	// InOrder: the event of a watch is in its channel before the answer to any later
+	// request returns.
+	InOrder bool
+	// Server returns the server that the connection uses; nil where it does not tell.
+	Server func() string
+	// CreatedAt tells the zxid of the create of an ephemeral sequential znode, by the
+	// path that was asked for, once: 0 where it is not known. It is nil where the
+	// connection does not tell.
+	CreatedAt func(path string) (zxid int64)
+	// WhenClosed calls f when the connection's owner closes it, before the session ends,
+	// unless stop was called; at once, on another goroutine, where it was closed before.
+	// It is nil where the connection does not tell.
+	WhenClosed func(f func()) (stop func())
+}

@@ -1,0 +1,179 @@
+package zkconn
+
+import (
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// alarms are what is to be done at a time on the clock's line: by the monotonic clock, or
+// by the wall clock where that has moved farther, as on a machine that was suspended.
+// They are guarded by Conn.mu.
+type alarms map[*alarm]struct{}
+
+// An alarm is one call that is to be made.
+type alarm struct {
+	at time.Time
+	f  func()
+}
+
+// due takes out what is to be done by now.
+func (as alarms) due(now time.Time) (rung []func()) {
+	for a := range as {
+		if !now.Before(a.at) {
+			rung = append(rung, a.f)
+			delete(as, a)
+		}
+	}
+	return rung
+}
+
+// An availability knows whether ZooKeeper answers, for what callers are told: any answer
+// counts. What the leader has heard of, on which holds depend, is the clock's. It is
+// guarded by Conn.mu.
+type availability struct {
+	heard time.Time // when the last answer came, or the first user if none has
+	asked time.Time // when the first request after that was made; zero: there was none
+}
+
+func (a *availability) ask(now time.Time) {
+	if a.asked.IsZero() {
+		a.asked = now
+	}
+}
+
+func (a *availability) hear(now time.Time) { *a = availability{heard: now} }
+
+// A suspicion that the connection was closed lasts for as long as every call fails as on
+// a closed one. It is guarded by Conn.mu.
+type suspicion struct {
+	since time.Time // zero: there is none
+}
+
+func (p *suspicion) raised() bool { return !p.since.IsZero() }
+
+// note takes note of the outcome of a call.
+func (p *suspicion) note(err error, now time.Time) {
+	switch {
+	case !errors.Is(err, zk.ErrConnectionClosed):
+		p.since = time.Time{}
+	case !p.raised():
+		p.since = now
+	}
+}
+
+// An Ephemeral is a znode of this process that lives in the session.
+type Ephemeral interface {
+	// SessionEnded tells that the znode's session has ended or, of a held one only, that
+	// it cannot be relied on any more. It may be called more than once, and from any
+	// goroutine.
+	SessionEnded(cause error)
+}
+
+// ephemerals are the znodes that are tracked, by path: whoever finds another's znode in a
+// queue asks by its path whether it is one of this process, which needs no watch. They
+// are guarded by Conn.mu.
+type ephemerals map[string]*tracked
+
+// reliers are those who rely on an ephemeral that is held for several, with a margin of
+// their own; see Rely. They are guarded by Conn.mu.
+type reliers map[Ephemeral]*tracked
+
+type tracked struct {
+	Ephemeral
+	session int64 // that the znode lives in
+	held    bool  // it guards something, so that silence is a loss
+	// how much earlier than the others it is told of silence, of a held one
+	margin time.Duration
+}
+
+// notes are what the users of a connection have learned and may want to know again, the
+// latest of it. Any of it can be forgotten at any time. They are guarded by Conn.mu.
+type notes struct {
+	values map[any]any
+	keys   []any // in a ring
+	next   int   // the index of the key that is forgotten next, once there are many
+}
+
+const notesAtMost = 1000
+
+func (n *notes) keep(key, value any) {
+	if _, ok := n.values[key]; !ok {
+		if len(n.keys) < notesAtMost {
+			n.keys = append(n.keys, nil)
+		}
+		delete(n.values, n.keys[n.next])
+		n.keys[n.next] = key
+		n.next = (n.next + 1) % notesAtMost
+	}
+	n.values[key] = value
+}
+
+// reconnects tells of each time that the connection was away and is back. It is guarded
+// by Conn.mu.
+//
+// A connection can have been away between two looks at its state, with nothing under way
+// that could tell; only the handshake does. The client sets its watches again, and asks
+// for what was missed: a deletion always shows, since the server looks whether the znode
+// is there. A change of data or of children shows if it is newer than the last answer
+// that the client had when it set them, and that could be one to a request which it had
+// kept, and sent before. So everybody who waits had better look. A plain *zk.Conn does
+// not tell of handshakes, but which server it uses: after the loss of one it goes on to
+// the next, and pauses for a second once it has tried all. Only if it comes back to the
+// same one between two looks, over others that it has lost as well, nobody notices, and
+// those who wait look at their next poll.
+type reconnects struct {
+	seen  sight         // at the last look
+	lost  bool          // a request was lost with its connection since
+	blind bool          // or nobody has looked, and no handshake tells: it counts as one
+	next  chan struct{} // closed, and replaced, at each reconnect
+	epoch uint64        // how often that was
+	times int           // how many there were, without those that only count as one
+}
+
+// A sight is what a connection shows at one time.
+type sight struct {
+	session   int64
+	connected bool
+	handshake time.Time // of the session; zero where that is not known
+	server    string    // that it uses, or has used last; "" where that is not known
+}
+
+// look compares what is seen with the last look.
+func (r *reconnects) look(now sight) {
+	now = r.after(now)
+	away := !r.seen.connected || r.lost
+	back := away && now.connected || now.session != r.seen.session ||
+		!now.handshake.Equal(r.seen.handshake) || now.server != r.seen.server
+	if back {
+		r.times++
+	}
+	if back || r.blind && now.connected {
+		close(r.next)
+		r.next = make(chan struct{})
+		r.epoch++
+	}
+	r.seen, r.lost, r.blind = now, false, false
+}
+
+// after is what is known by now: the last handshake is remembered while none is told, and
+// the last server while there is none.
+func (r *reconnects) after(now sight) sight {
+	if now.handshake.IsZero() {
+		now.handshake = r.seen.handshake
+	}
+	if now.server == "" {
+		now.server = r.seen.server
+	}
+	return now
+}
+
+func isDone(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
