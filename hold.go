@@ -53,6 +53,9 @@ type backing interface {
 	Token() int64
 	Lost() context.Context
 	Cause() error
+	// Check asks the connection whether it can be relied on at this moment. If not,
+	// although nobody may have been told yet, it is lost.
+	Check() error
 	Lose(cause error)
 	WatchSelf()
 	Guard() (settled func(), ok bool)
@@ -131,6 +134,14 @@ func (h *Hold) ended() bool {
 		return slices.ContainsFunc(h.members, (*Hold).ended)
 	}
 	return h.node.Cause() != nil
+}
+
+// hasEnded is ended, and also asks the connection, which may not have told yet.
+func (h *Hold) hasEnded() bool {
+	if h.node == nil {
+		return slices.ContainsFunc(h.members, (*Hold).hasEnded)
+	}
+	return h.ended() || h.node.Check() != nil
 }
 
 // beginLeaving is a beginner: it sends the delete of the znode, and finish waits for the

@@ -135,7 +135,7 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, l limit) ([]taken, 
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(holdsOf(members), (*Hold).ended) {
+		if !slices.ContainsFunc(holdsOf(members), (*Hold).hasEnded) {
 			return members, nil
 		}
 		// While the caller waited for one member, another one was lost, and somebody else

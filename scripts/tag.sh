@@ -4,7 +4,7 @@
 # In the repository those modules take the library from the directory above them, by a replace directive. "go install"
 # refuses a module with one. So each is tagged on a commit that is not on main, without it and with the library's own
 # tag required. That needs the library's tag to be where Go finds it: it is pushed first, and the modules are tagged in
-# a second run.
+# a second run. Tags are signed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/zookeeper.sh
@@ -13,9 +13,10 @@ library=github.com/zkrecipes/recipes
 version=${1:-}
 [[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] || die "Which version? scripts/tag.sh v1.2.3"
 [ -z "$(git status --porcelain)" ] || die "There are changes that are not committed."
+[ -n "$(git config user.signingkey)" ] || die "Tags are signed: name your key in git's user.signingkey (of ssh, with gpg.format=ssh)."
 
 if ! git rev-parse --quiet --verify "refs/tags/$version" >/dev/null; then
-	git tag --annotate --message "$version" "$version"
+	git tag --sign --message "$version" "$version"
 	printf 'Now: git push origin %s\nThen: scripts/tag.sh %s, once more\n' "$version" "$version"
 	exit
 fi
@@ -31,7 +32,7 @@ for module in $(git ls-files "*/go.mod" ":!chaos" ":!bench" ":!examples" ":!inte
 		go mod tidy
 		go build ./...
 		git commit --quiet --all --message "Release $module $version"
-		git tag --annotate --message "$module $version" "$module/$version"
+		git tag --sign --message "$module $version" "$module/$version"
 		git reset --quiet --hard HEAD^
 	)
 	tags+=("$module/$version")

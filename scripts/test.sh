@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Passes all checks and tests: scripts/test.sh [--yes] [ARGUMENT OF THE MAIN GO TEST]...
+# Passes all checks and tests: scripts/test.sh [--quick | --yes] [ARGUMENT OF THE MAIN GO TEST]...
+#
+# --quick is for the time between two edits: it needs nothing but Go, and runs what can be run on zktest.
 #
 # It installs a ZooKeeper, a Curator, a kazoo, shells and spin if there are none, from Debian's packages. With sudo it does so only in CI,
 # with --yes, or if you agree.
@@ -10,9 +12,15 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/zookeeper.sh
 
-if [ "${1:-}" = --yes ]; then
-	export INSTALL=yes
-	shift
+quick=
+case ${1:-} in
+--quick) quick=yes && shift ;;
+--yes) export INSTALL=yes && shift ;;
+esac
+if [ -n "$quick" ]; then
+	printf 'This takes about 3 minutes on two cores.\n'
+else
+	printf 'This takes about 25 minutes on two cores; scripts/test.sh --quick takes about 3.\n'
 fi
 
 lint=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -28,11 +36,13 @@ module() {
 }
 
 need_go
-zk_ensure # also with ZOOKEEPER_SERVERS: many tests kill their servers
-curator_ensure
-kazoo_ensure
-shells_ensure
-spin_ensure
+if [ -z "$quick" ]; then
+	zk_ensure # also with ZOOKEEPER_SERVERS: many tests kill their servers
+	curator_ensure
+	kazoo_ensure
+	shells_ensure
+	spin_ensure
+fi
 
 step gofmt
 unformatted=$(gofmt -l .)
@@ -43,6 +53,17 @@ go mod tidy -diff
 
 step go vet
 go vet ./...
+
+if [ -n "$quick" ]; then
+	step go test, on zktest
+	# shellcheck disable=SC2046 # one argument for each package
+	ZOOKEEPER_RUN=embedded SIM_SEEDS=30 ORDER_SEEDS=1000 go test -short -skip '^TestConformance' "$@" \
+		$(go list ./... | grep -v -e '/internal/zkserver$' -e '/interop$')
+	exit
+fi
+
+step the workflows
+go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes=
 
 if [ -z "${ZOOKEEPER_RUN:-}" ]; then
 	if zk_engine; then
@@ -64,6 +85,8 @@ go test "${race[@]}" -count=1 -run '^$' ./... >/dev/null
 computes() {
 	step golangci-lint
 	go run "$lint" run
+	step other systems, 32 bits and the oldest Go
+	scripts/builds.sh
 	step the models
 	scripts/model.sh --quick
 	step internal/order, without the race detector: it is a value, and has no goroutine

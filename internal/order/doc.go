@@ -37,7 +37,8 @@
 //   - The number. Everybody up to the watermark has gone, or has left and does nothing
 //     any more. If all between it and a member are members, and none is in its way, it is
 //     the member's turn. Numbers are of one incarnation of the directory: a watch on that
-//     tells since when it is the same, and tokens, which members came since.
+//     tells since when it is the same, and tokens, which members came since. If the last
+//     list shows somebody in the way, with a number that was given twice, it counts more.
 //   - The last list, with what was told since: who has gone, and which members have left.
 //     It serves every member that it shows. Once the blocker has gone, those left ahead
 //     are read one by one if they are few.

@@ -11,18 +11,8 @@ func (q *Queue) Held(m *Member, first bool) {
 		return
 	}
 	m.state, m.first = stateHeld, first
-	if !first {
-		return
-	}
-	// Nobody was ahead of m, so all whom the last list shows ahead of it have gone. Those
-	// behind m need not wait for them.
-	q.others = 0
-	if at, ok := q.last.find(m.name); ok {
-		for i := range at {
-			if q.last.entries[i].gone == 0 {
-				q.last.goneAt(i, q.now, 0)
-			}
-		}
+	if first {
+		q.others = 0
 	}
 }
 

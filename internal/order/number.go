@@ -27,10 +27,17 @@ func (q *Queue) byNumber(m *Member, now Epoch) (d Decision, ok bool) {
 		return d, false
 	case m.token == 0:
 		return Decision{Ask: ConfirmOwn, Ahead: ahead}, true
-	case m.token < q.directory:
+	case m.token < q.directory, q.isListedBehind(m, now):
 		return d, false
 	}
 	return Decision{Granted: true, First: isClear, Ahead: ahead, By: ByNumber}, true
+}
+
+// isListedBehind reports whether the last list shows somebody in the way of m. Numbers
+// that are made by hand, or twice by servers that have come to differ, do not tell.
+func (q *Queue) isListedBehind(m *Member, now Epoch) bool {
+	self, ok := q.shows(m, now)
+	return ok && q.wayOf(m, self).blocker >= 0
 }
 
 // between goes through the members between the watermark and m, the nearest first. It

@@ -21,7 +21,8 @@ func TestTheLibraryBringsFewModules(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod": fmt.Sprintf(
-			"module consumer\n\ngo 1.26\n\nrequire %s v0.0.0\n\nreplace %[1]s => %[2]q\n",
+			"module consumer\n\ngo 1.25.0\n\nrequire %s v0.0.0\n\n"+
+				"replace %[1]s => %[2]q\n",
 			libraryPath, library),
 		"consumer.go": fmt.Sprintf("package consumer\n\nimport _ %q\n", libraryPath),
 	} {

@@ -27,7 +27,7 @@ func pages(t *testing.T) (found []page) {
 	t.Helper()
 	for _, pattern := range []string{
 		"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md",
-		"*/README.md", "cmd/*/README.md", "examples/*/README.md",
+		"docs/llms.txt", "*/README.md", "cmd/*/README.md", "examples/*/README.md",
 	} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		require.NoError(t, err)

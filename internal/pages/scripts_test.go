@@ -76,3 +76,27 @@ func TestPackagesAreNotInstalledWithSudoUnasked(t *testing.T) {
 		})
 	}
 }
+
+// scripts/tag.sh made tags that nobody could check.
+func TestTagsAreSigned(t *testing.T) {
+	t.Parallel()
+	gpg := stub(t, "gpg", `cat >/dev/null; echo "[GNUPG:] SIG_CREATED " >&2
+echo "-----BEGIN PGP SIGNATURE-----"; echo "-----END PGP SIGNATURE-----"`)
+	dir := t.TempDir()
+	git := "cd " + dir + ` && git -c user.name=a -c user.email=a@b.example `
+	out, ok := bash(t, "cp -R scripts "+dir+" && "+git+"init --quiet && "+git+
+		"add . && "+git+"-c commit.gpgsign=false commit --quiet --message a")
+	require.True(t, ok, out)
+
+	alone := []string{"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null"}
+	out, ok = bash(t, dir+"/scripts/tag.sh v1.2.3", alone...)
+	require.False(t, ok, out)
+	require.Contains(t, out, "Tags are signed: name your key")
+
+	out, ok = bash(t, git+"config user.signingkey key && "+git+"config gpg.program "+gpg+
+		" && "+git+"config user.name a && "+git+"config user.email a@b.example && "+
+		"scripts/tag.sh v1.2.3 && "+git+"cat-file tag v1.2.3", alone...)
+	require.True(t, ok, out)
+	require.Contains(t, out, "Now: git push origin v1.2.3")
+	require.Contains(t, out, "BEGIN PGP SIGNATURE")
+}

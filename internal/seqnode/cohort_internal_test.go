@@ -2,7 +2,9 @@ package seqnode
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -79,4 +81,41 @@ func TestACohortKeepsNobodyWhoHasEnded(t *testing.T) {
 	require.NoError(t, late.Created(m.node))
 	require.True(t, late.cohort.order.Idle())
 	require.True(t, late.cohort.unused)
+}
+
+// A movingConn has another session from its second look on, once it moves.
+type movingConn struct {
+	stubConn
+	moves atomic.Bool
+	looks atomic.Int64
+}
+
+func (c *movingConn) SessionID() int64 {
+	if c.moves.Load() {
+		return min(c.looks.Add(1), 2)
+	}
+	return 1
+}
+
+// The connection can be away as a list begins. What that shows is of neither epoch.
+func TestAListThatBeginsBetweenTwoEpochsIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // no tick looks meanwhile
+		q, _ := stubQueue(t)
+		conn := &movingConn{stubConn: stubConn{name: "lock-0000000000"}}
+		s := zkconn.Use(conn, zkconn.Config{
+			Timeout:    func() time.Duration { return time.Minute },
+			ServerTick: time.Second, InOrder: true,
+		})
+		t.Cleanup(s.Release)
+		c := q.enlist(s)
+		conn.moves.Store(true)
+		p := c.beginListLocked(q, false)
+		c.mu.Unlock()
+		l, err := p.Wait(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, l.names)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.leaveLocked()
+	})
 }

@@ -33,7 +33,8 @@ func (c *cohort) list(
 // beginListLocked sends a list, behind a sync if the server may lag: it knows then what
 // anybody has seen before.
 func (c *cohort) beginListLocked(q *Queue, sync bool) *zkconn.Pending[listed] {
-	s, asked, epoch := c.key.s, c.order.Asking(c.epoch(), false), c.epoch()
+	s, epoch := c.key.s, c.epoch()
+	asked := c.order.Asking(epoch, false)
 	c.asked = asked
 	c.listing = zkconn.Start(s, func() (listed, error) {
 		if sync {

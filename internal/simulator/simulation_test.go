@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/cryptotest"
 	"testing/synctest"
 	"time"
 
@@ -71,7 +70,7 @@ func simulate(t *testing.T, seed uint64, verbose bool) run {
 	var sim *simulation
 	r.err = inBubble(t, func(t *testing.T) (err error) {
 		if !raceDetector { // with it bubbles run beside each other
-			cryptotest.SetGlobalRandom(t, seed)
+			seedGlobalRandom(t, seed)
 		}
 		if sim, err = newSimulation(seed, verbose); err != nil {
 			return err
@@ -222,8 +221,7 @@ func (sim *simulation) run() error {
 		return err
 	}
 	err := sim.awaitNoSession(ctx)
-	// What the library keeps of a connection it forgets in virtual time only: without this
-	// each seed would leave a megabyte.
+	// The library's timers stop with the bubble: each seed would leave a megabyte.
 	time.Sleep(simForgets)
 	return err
 }

@@ -38,6 +38,10 @@ type part struct {
 	path  string
 	mode  Mode
 	under bool
+	on    *session
+	// The session of on when the observer was told that it was acquired, 0 if it was not:
+	// a multi lock can get its members in different ones.
+	inSession int64
 	grant
 }
 
@@ -100,17 +104,23 @@ func (u *use) parts(s side, under bool) []part {
 	switch {
 	case lock.Recipe == Semaphore:
 		for range u.step.leases {
-			parts = append(parts, part{id: id, path: lock.Paths[0], mode: Leased})
+			parts = append(parts, part{
+				id: id, path: lock.Paths[0], mode: Leased, on: u.on,
+			})
 			id.Part++
 		}
 	case s == read:
 		if under {
 			id.Part = downgradePart
 		}
-		parts = []part{{id: id, path: lock.Paths[0], mode: Shared, under: under}}
+		parts = []part{{
+			id: id, path: lock.Paths[0], mode: Shared, under: under, on: u.on,
+		}}
 	default:
 		for _, path := range lock.Paths {
-			parts = append(parts, part{id: id, path: path, mode: Exclusive})
+			parts = append(parts, part{
+				id: id, path: path, mode: Exclusive, on: u.on,
+			})
 			id.Part++
 		}
 	}
@@ -131,8 +141,9 @@ func (u *use) record(parts []part, e Event) {
 // partsKey is what a ctx knows by which parts it asks for.
 type partsKey struct{}
 
-// observe records that a part stands in the queue, and takes note of the znode of each
-// lease: of those that are a lock together nobody else tells it. It is for observers.
+// observe records that a part stands in the queue, and takes note of the session in which
+// one is acquired, and of the znode of each lease: of those that are a lock together
+// nobody else tells it. It is for observers.
 func (w *World) observe(ctx context.Context, e recipes.Event) {
 	if e.Kind != recipes.EventQueued && e.Kind != recipes.EventAcquired {
 		return // a loss is told on another goroutine
@@ -144,8 +155,11 @@ func (w *World) observe(ctx context.Context, e recipes.Event) {
 		case e.Kind == recipes.EventQueued && p.mode != Leased:
 			w.Recorder.Record(Event{Kind: Queued, ID: p.id, Path: p.path, Node: e.Node})
 			return
-		case e.Kind == recipes.EventAcquired && p.mode == Leased && p.node == "":
-			parts[i].node = e.Node // on the goroutine of acquire, before it goes on
+		case e.Kind == recipes.EventAcquired && p.mode != Leased:
+			parts[i].inSession = p.on.client.SessionID()
+			return // on the goroutine of acquire, before it goes on
+		case e.Kind == recipes.EventAcquired && p.node == "":
+			parts[i].node, parts[i].inSession = e.Node, p.on.client.SessionID()
 			return
 		}
 	}
@@ -202,7 +216,8 @@ func (u *use) acquire(s side, parts []part, how patience) bool {
 		p := parts[i]
 		u.p.w.Recorder.Grant(Event{
 			ID: p.id, Path: p.path, Mode: p.mode, Under: p.under, Token: p.token,
-			Node: p.node, Session: session, Cached: u.v.cached, Margin: u.margin(),
+			Node: p.node, Session: cmp.Or(p.inSession, session),
+			Cached: u.v.cached, Margin: u.margin(),
 		}, p.lost)
 	}
 	u.pass()

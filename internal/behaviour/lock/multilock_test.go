@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -615,6 +616,44 @@ func TestAMultiLockWithALostSemaphoreMutexIsNotReentered(t *testing.T) {
 		require.ErrorIs(t, err, recipes.ErrLockLost)
 		require.ErrorIs(t, multi.Release(ctx), recipes.ErrLockLost)
 		require.NoError(t, multi.Acquire(ctx))
+		require.NoError(t, multi.Release(ctx))
+	})
+}
+
+// A renewingConn has another session from the moment on that it is told to.
+type renewingConn struct {
+	*recipes.Client
+	renewed atomic.Bool
+}
+
+func (c *renewingConn) SessionID() int64 {
+	if c.renewed.Load() {
+		return c.Client.SessionID() + 1
+	}
+	return c.Client.SessionID()
+}
+
+// The session can end as the first member is held. The connection knows it at once, and
+// tells it at its next look.
+func TestAMultiLockHoldsAllItsMembersInOneSession(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		conn := &renewingConn{Client: b.Ours}
+		acquired := 0
+		multi, err := recipes.NewInterProcessMultiLock(conn, []string{"/a", "/b"},
+			recipes.WithObserver(func(_ context.Context, e recipes.Event) {
+				if e.Kind != recipes.EventAcquired {
+					return
+				}
+				if acquired++; !conn.renewed.Swap(true) {
+					require.NoError(t, b.Other.Delete(e.Node, -1)) // with the session
+				}
+			}))
+		require.NoError(t, err)
+		ctx := locktest.Owner(t)
+		require.NoError(t, multi.Acquire(ctx))
+		require.Equal(t, 4, acquired, "the first member was lost before the second")
+		time.Sleep(time.Second)
+		require.NoError(t, multi.Hold(ctx).Err())
 		require.NoError(t, multi.Release(ctx))
 	})
 }

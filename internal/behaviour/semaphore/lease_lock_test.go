@@ -2,6 +2,8 @@ package semaphore_test
 
 import (
 	"context"
+	"math"
+	"strconv"
 	"testing"
 	"time"
 
@@ -33,7 +35,8 @@ func TestAsLockRefusesItsN(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		s := semaphoreOf(t, b, 3)
 		for n, want := range map[int]string{
-			0: "n: 0 ", -1: "n: -1 ", -1 << 63: "n: -", 4: "n: 4 ", 1<<63 - 1: "n: 9",
+			0: "n: 0 ", -1: "n: -1 ", math.MinInt: "n: -", 4: "n: 4 ",
+			math.MaxInt: "n: " + strconv.Itoa(math.MaxInt),
 		} {
 			lock := s.AsLock(n)
 			_, tryErr := lock.AcquireTimeout(t.Context(), 0)
