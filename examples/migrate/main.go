@@ -4,7 +4,7 @@
 // other, and a counter that nothing else guards comes out exact.
 //
 // ZOOKEEPER_SERVERS ("host:port,host:port") names the ZooKeeper. Without it this process
-// embeds one, zktest. All differences are in docs/migrating.md.
+// embeds one, zktest. All differences are in docs/migrating-zk-lock.md.
 package main
 
 import (

@@ -88,10 +88,10 @@
 //
 //   - create.go: the facts of a create, and what to send with it.
 //   - decide.go: Decide: the sources in turn, the cheapest first.
-//   - way.go: the last list as a source, and when small reads replace a new one.
 //   - facts.go: what requests, events and watches have shown.
 //   - hold.go: the facts of a hold and of its end.
-//   - number.go: the number as a source.
+//   - number.go: the number as a source, unless a list speaks against it.
+//   - way.go: the last list as a source, and when small reads replace a new one.
 //   - known.go: how a fact changes the last list.
 //   - queue.go: Queue: what is known, and by which names it is found.
 //   - decision.go: Decision and Ask: what the driver is to do.

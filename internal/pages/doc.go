@@ -1,10 +1,10 @@
-// Package pages holds the pages of the repository, README.md and what is in docs, to what
-// they say: links lead somewhere, lines fit a terminal, every block of Go compiles
-// against the library as it is, and runs, and the packages import what the tables of
-// CONTRIBUTING.md say. It consists of tests.
+// Package pages tests the pages of the repository, README.md and those in docs: links
+// lead somewhere, lines fit a terminal, no page has too many words, the words are plain
+// English, figures and messages are those of bench/RESULTS.md and of the sources, every
+// block of Go compiles against the library as it is, and runs, and the packages import
+// what the tables of CONTRIBUTING.md say.
 //
-// A comment of the page right above a block, which a reader does not see, names what runs
-// it:
+// A comment right above a block, which readers do not see, names what runs it:
 //
 //	<!-- go: mutex -->
 //

@@ -42,7 +42,7 @@ func Run(t *testing.T) {
 	require.NoError(t, write(earlier))
 	require.NoError(t, write(later))
 	require.Equal(t, later.FencingToken(), seen)
-	require.ErrorContains(t, write(earlier), "refused")
+	require.ErrorContains(t, write(earlier), "rejected")
 }
 
 // twoHolds are of one lock, one after the other.

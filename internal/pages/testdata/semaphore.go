@@ -35,7 +35,7 @@ func Run(t *testing.T) {
 		require.Len(t, all, 5, "the lease was not returned")
 		began := time.Now()
 		err = export(ctx, b.Ours, func() { t.Error("a sixth lease was out") })
-		require.EqualError(t, err, "all five are out")
+		require.EqualError(t, err, "all five are in use")
 		require.Equal(t, time.Minute, time.Since(began).Truncate(time.Second))
 		require.NoError(t, other.ReturnAll(ctx, all))
 	})
