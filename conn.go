@@ -14,7 +14,8 @@ import (
 // the order in which they were made. A wrapper should have a method Unwrap()
 // recipes.Conn, which leads to a [SessionConn] and to Multi for [Hold.Multi]; without it,
 // the session timeout is unknown. A wrapper that changes paths must be a SessionConn
-// itself. See docs/testing.md, also for how a wrapper simulates an outage and a close.
+// itself. See docs/connections.md, also for how a wrapper simulates an outage and a
+// close.
 type Conn interface {
 	Children(path string) ([]string, *zk.Stat, error)
 	Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error)

@@ -154,7 +154,7 @@ func without(err, loss error) error {
 // goroutine. If ctx carries an owner for the lock (from WithOwner, Do or Hold.Context),
 // the call is that owner's: it re-enters a reentrant lock and returns the same hold.
 // Methods that find their owner in a ctx, such as IsOwned, need the ctx of Hold.Context.
-// See docs/mutex.md, also for custom locks.
+// See docs/holds.md, also for custom locks.
 func Acquire(
 	ctx context.Context, lock InterProcessLock, opts ...DoOption,
 ) (*Hold, error) {

@@ -35,7 +35,7 @@ func (h *Hold) left() bool { return h.releaser != nil && h.releaser.left() }
 // it returns ErrLockLost once for each. If none is left, even because another caller
 // released the lock, it returns ErrNotOwner and leaves alone what was acquired since; so
 // it does for a nil or zero Hold and a term of an election. For a multi lock it undoes
-// one acquisition of each member and returns all errors joined; see docs/mutex.md.
+// one acquisition of each member and returns all errors joined; see docs/holds.md.
 func (h *Hold) Release(ctx context.Context) error {
 	switch {
 	case h == nil || h.releaser == nil:

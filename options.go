@@ -74,7 +74,7 @@ func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l
 // loses locks early, too much notifies late. Of several values for one connection the
 // least counts. Without it, a second without a response loses a lock; that is in time if
 // the servers grant at least 3 s and two ticks, as they do by default. Below 3 s it must
-// be set. See docs/guarantees.md.
+// be set. See docs/connections.md.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(s *settings) { s.sessionTimeout = &d }
 }
@@ -84,7 +84,7 @@ func WithSessionTimeout(d time.Duration) Option {
 // minSessionTimeout was lowered; if ticks are longer than ten seconds; or, with twice the
 // tickTime, if clients connect to observers that follow a follower (observerMasterPort).
 // It also makes a lock survive longer outages if a session lasts for many ticks. Acquire
-// fails if the known session timeout is too short: see docs/guarantees.md.
+// fails if the known session timeout is too short: see docs/options.md.
 func WithServerTick(d time.Duration) Option {
 	return func(s *settings) { s.serverTick = &d }
 }
@@ -94,7 +94,7 @@ func WithServerTick(d time.Duration) Option {
 // EventAcquired, of Release after that, and at EventLost that of Acquire, without its
 // end. Steps of one acquisition are reported in order, those of several concurrently. The
 // goroutine that makes the step calls f, so f must be quick, and safe for concurrent use:
-// see docs/operations.md.
+// see docs/options.md.
 func WithObserver(f func(ctx context.Context, e Event)) Option {
 	return func(s *settings) { s.observer, s.observed = f, true }
 }
@@ -106,7 +106,7 @@ func WithObserver(f func(ctx context.Context, e Event)) Option {
 // longer than d. It makes the outage that a hold survives d shorter, and can delay an
 // Acquire on an idle connection. Acquire fails at once if 4 d exceeds the session
 // timeout, or d exceeds 250 ms and that is unknown. A negative d is an error. Default:
-// none. See docs/guarantees.md.
+// none. See docs/options.md.
 func WithLossMargin(d time.Duration) Option {
 	return func(s *settings) { s.lossMargin = d }
 }
@@ -116,7 +116,7 @@ func WithLossMargin(d time.Duration) Option {
 // znode is deleted, after the loss margin if any. d counts from the grant; re-entry does
 // not renew it. It stops nobody: an owner that ignores Lost may go on writing, which
 // Hold.Multi and stores that check tokens reject. A d of 0 or less is an error. Default:
-// none. See docs/guarantees.md.
+// none. See docs/options.md.
 func WithMaxHold(d time.Duration) Option {
 	return func(s *settings) { s.maxHold = &d }
 }
@@ -124,9 +124,9 @@ func WithMaxHold(d time.Duration) Option {
 // WithNames adds names whose znodes are in the same queue: those that end in one of the
 // names and a sequence number, whatever created them. Use it to share a lock with a
 // library that counts this library's znodes too, such as kazoo, by WithNames("__lock__"):
-// see docs/migrating.md. On a read/write lock such znodes count as writers. A name that
-// is empty, has a "/", or ends in one of this library's own is an error. Semaphores do
-// not accept it.
+// see docs/migrating-kazoo.md. On a read/write lock such znodes count as writers. A name
+// that is empty, has a "/", or ends in one of this library's own is an error. Semaphores
+// do not accept it.
 func WithNames(names ...string) Option {
 	names = slices.Clone(names)
 	return func(s *settings) { s.names = append(s.names, names...) }
