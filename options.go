@@ -65,8 +65,9 @@ func WithACL(acl []zk.ACL) Option {
 // WithLogger sets the logger for what the lock does by itself: queue positions that were
 // lost, znodes that could not be deleted, an unknown session timeout. The first list that
 // shows another recipe's znodes at the path is a warning, once for each value: recipes
-// that do not see each other's znodes do not exclude each other. Default: nothing is
-// logged.
+// that do not see each other's znodes do not exclude each other. No list is sent for
+// that: a mutex sees a semaphore's znodes, but a semaphore, which lists two znodes below
+// its path, not a mutex's. Default: nothing is logged.
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
 
 // WithSessionTimeout sets the session timeout that a plain *zk.Conn has negotiated, so
@@ -125,8 +126,8 @@ func WithMaxHold(d time.Duration) Option {
 // names and a sequence number, whatever created them. Use it to share a lock with a
 // library that counts this library's znodes too, such as kazoo, by WithNames("__lock__"):
 // see docs/migrating-kazoo.md. On a read/write lock such znodes count as writers. A name
-// that is empty, has a "/", or ends in one of this library's own is an error. Semaphores
-// do not accept it.
+// that is empty, has a "/", or ends in one of this library's own is an error. It may be
+// given several times. Semaphores do not accept it.
 func WithNames(names ...string) Option {
 	names = slices.Clone(names)
 	return func(s *settings) { s.names = append(s.names, names...) }
