@@ -37,7 +37,7 @@
  *   CALM            without faults, by contacts: is the holder never told?
  *
  * Refuters, which must fail: READS, LAST_CONTACT, FROM_DISCONNECT, SLACK=0, PERIOD=4,
- * OVERTAKEN; with PINGS: BUSY_PINGS, STALE_PINGS, IDLE_STALL, PERIOD=4; with CALM:
+ * OVERTAKEN; with PINGS: BUSY_PINGS, STALE_PINGS, IDLE_STALL; with CALM:
  * HELD_EVERY=8. HALF=1, PERIOD=1, WITHIN=2 are a tick of T/6, in the place of T/3.
  *
  * Left out, and covered only by the fencing token: what OVERTAKEN, IDLE_STALL and

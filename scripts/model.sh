@@ -24,7 +24,6 @@ large=(
 	'holds queue -DROUNDS0=2 -DCANCELS=0 -DFAULTS=0'
 	'holds queue -DCANCELS=0 -DLATE_EVENTS'
 	'acyclic queue -DROUNDS0=0 -DFAULTS=2'
-	'refuted session -DPINGS -DPERIOD=4'
 )
 small=(
 	'holds session'
