@@ -29,10 +29,10 @@
 //     servers were in touch, in order, and the leader's ping was between them. Where they
 //     came through different servers there was a handshake between them.
 //   - The client's pings before a contact, of which there is one every T/3: the last that
-//     is a period older than the contact is proved by it, like a contact. Only those count
-//     that were due while nobody asked for contacts. From then on contacts tell more, and
-//     what holds one up, a process that was stopped or a network that stood still, holds
-//     up a ping as well, and need not be noticed.
+//     is a period older than the contact is proved by it, like a contact. Only those
+//     count that were due while nobody asked for contacts. From then on contacts tell
+//     more, and what holds one up, a process that was stopped or a network that stood
+//     still, holds up a ping as well, and need not be noticed.
 //   - A handshake, in which the leader has a part (Leader.revalidateSession), by itself.
 //     A client that does not tell when it began was seen without a connection before.
 //

@@ -86,13 +86,16 @@ func TestPingsOfAnIdleTime(t *testing.T) {
 		"busy for a moment":  {[]span{{39 * second, 0}}, 40 * second, 327 * tenth},
 		"busy for long":      {[]span{{30 * second, 0}}, 40 * second, 26 * second},
 		"a pause that is too short": {
-			[]span{{30 * second, 31 * second}, {34 * second, 0}}, 40 * second, 26 * second,
+			[]span{{30 * second, 31 * second}, {34 * second, 0}},
+			40 * second, 26 * second,
 		},
 		"busy before": {
-			[]span{{30 * second, 31 * second}, {39 * second, 0}}, 40 * second, 327 * tenth,
+			[]span{{30 * second, 31 * second}, {39 * second, 0}},
+			40 * second, 327 * tenth,
 		},
 		"busy until just before": {
-			[]span{{30 * second, 33 * second}, {39 * second, 0}}, 40 * second, 0,
+			[]span{{30 * second, 33 * second}, {39 * second, 0}},
+			40 * second, 0,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

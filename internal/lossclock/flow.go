@@ -2,9 +2,9 @@ package lossclock
 
 import "time"
 
-// A flow knows the last time in which nobody asked for contacts. Only then do the client's
-// pings go out in time, for all that is known: what holds up a contact, if only a little,
-// holds up a ping that is due meanwhile as well.
+// A flow knows the last time in which nobody asked for contacts. Only then do the
+// client's pings go out in time, for all that is known: what holds up a contact, if only
+// a little, holds up a ping that is due meanwhile as well.
 type flow struct {
 	// idle and resumed are from when until when that was; zero: for ever, and still.
 	idle, resumed time.Time
@@ -27,8 +27,8 @@ func (f *flow) ask(terms Terms) {
 	f.stopped = time.Time{}
 }
 
-// stop takes note that there are no users any more. If they have asked for nothing, it has
-// been an idle time all the while.
+// stop takes note that there are no users any more. If they have asked for nothing, it
+// has been an idle time all the while.
 func (f *flow) stop(at time.Time) {
 	if f.users.IsZero() {
 		f.stopped = at

@@ -393,8 +393,9 @@ func TestNeverReliedOnForTooLong(t *testing.T) {
 	})
 }
 
-// In no history of times in which contacts are asked for, and of idle ones, is the session
-// relied on for too long, if what stands still while they are asked for holds up pings.
+// In no history of times in which contacts are asked for, and of idle ones, is the
+// session relied on for too long, if what stands still while they are asked for holds up
+// pings.
 func TestNeverReliedOnForTooLongOverStalls(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t, func(lo, hi int, what string) int {
@@ -417,8 +418,8 @@ func TestNeverReliedOnForTooLongOverStalls(t *testing.T) {
 	})
 }
 
-// busy is a time in which contacts are asked for, and may be held up. It often begins just
-// before a ping. What holds up pings when it ends holds up none that is due later.
+// busy is a time in which contacts are asked for, and may be held up. It often begins
+// just before a ping. What holds up pings when it ends holds up none that is due later.
 func (m *model) busy() {
 	if m.coin("as a ping is due") {
 		m.pass(modelPing - 1 - (m.now-m.pinged)%modelPing)
