@@ -120,8 +120,8 @@ func TestTheHandshakeAfterAnOutageCounts(t *testing.T) {
 	}
 }
 
-// Of the client's pings only those count that were due before somebody asked for contacts:
-// what holds up the first contact holds up a ping as well.
+// Of the client's pings only those count that were due before somebody asked for
+// contacts: what holds up the first contact holds up a ping as well.
 func TestPingsCountUntilContactsAreAskedFor(t *testing.T) {
 	const timeout, tick = 12 * time.Second, time.Second // reports within 0.55 s
 	const late = timeout / 10                           // the first contact
@@ -145,8 +145,8 @@ func TestPingsCountUntilContactsAreAskedFor(t *testing.T) {
 }
 
 // Whoever only looks, and leaves again before a contact is asked for, changes nothing. A
-// contact that was asked for and did not come does: the pings stood still with it, for all
-// that is known, until a third of the timeout after it was given up.
+// contact that was asked for and did not come does: the pings stood still with it, for
+// all that is known, until a third of the timeout after it was given up.
 func TestPingsCountAgainAfterAnIdleTime(t *testing.T) {
 	const timeout = 12 * time.Second // reports within 3.3 s
 	const pause, enough = 4 * time.Second, 8 * time.Second
@@ -155,7 +155,9 @@ func TestPingsCountAgainAfterAnIdleTime(t *testing.T) {
 		pause time.Duration
 		good  bool
 	}{
-		"a look":                   {func(*zkconn.Conn) error { return nil }, pause, true},
+		"a look": {
+			func(*zkconn.Conn) error { return nil }, pause, true,
+		},
 		"no answer, a short pause": {contact, pause, false},
 		"no answer, a long pause":  {contact, enough, true},
 	} {
