@@ -332,7 +332,7 @@ inline learn(p, t) {
 	!(isPartner(p) && !handed[other(p)]))
 #define asListed(p) (!altered[p] && (partner[p] == 0 || (isPartner(p) && passed[p])))
 
-#ifdef ANY_SESSION /* refuter: a znode of another session is taken over */
+#ifdef FOUND_IN_ANY_SESSION /* refuter: a znode of another session is taken over */
 #define SAME_SESSION true
 #else
 #define SAME_SESSION !old[p]
@@ -698,6 +698,10 @@ inline endSession(p) {
 	fi;
 	watchOwn[p] = 0; lateOwn[p] = 0;
 	if
+#ifdef ANSWERED_IN_ANY_SESSION /* refuter: an answer to a create is trusted in any session */
+	:: st[p] == SEARCH && seq[p] && !abandoned[p] ->
+		st[p] = WAITING; mine[p] = id[p]; number[p] = seq[p]; doubted[p] = 1
+#endif
 	:: st[p] == SEARCH
 #ifdef UNTOLD /* refuter: a loss is not told to the holder */
 	:: st[p] == HELD

@@ -32,11 +32,13 @@
  * the models that ask whether the holder is told without a reason (CALM).
  *
  *   (nothing)       evidence by contacts and handshakes
- *   PINGS           evidence by the client's pings and handshakes, busy or idle
- *   CALM            without faults: is the holder never told? With PINGS: by pings
+ *   PINGS           evidence by the client's pings and handshakes. Busy or idle: only
+ *                   while nobody asks for contacts do pings go out in time
+ *   CALM            without faults, by contacts: is the holder never told?
  *
  * Refuters, which must fail: READS, LAST_CONTACT, FROM_DISCONNECT, SLACK=0, PERIOD=4,
- * OVERTAKEN; with PINGS: NO_HELDUP, IDLE_STALL, PERIOD=4; with CALM: HELD_EVERY=8.
+ * OVERTAKEN; with PINGS: BUSY_PINGS, STALE_PINGS, IDLE_STALL; with CALM:
+ * HELD_EVERY=8. HALF=1, PERIOD=1, WITHIN=2 are a tick of T/6, in the place of T/3.
  *
  * Left out, and covered only by the fencing token: what OVERTAKEN, IDLE_STALL and
  * PERIOD=4 show; and a leader without a quorum that still answers syncs, which is to the
@@ -67,13 +69,19 @@
 #define HELD_EVERY 1 /* CALM: a contact is sent at least so often */
 #endif
 
+#ifdef PINGS
+#define ASKED busy
+#else
+#define ASKED true
+#endif
+
 #define PING  (T / 3)     /* the client's pings are no farther apart */
 #define DUE   (T - SLACK) /* the age of evidence at which the holder is told */
 #define NONE  255
 
 /* What the client does in time, whatever happens. */
 #ifdef CALM
-#define ON_TIME (idle < HELD_EVERY && (stage == 0 || sent == 0) && PINGS_ON_TIME)
+#define ON_TIME (asked < HELD_EVERY && (stage == 0 || sent == 0) && PINGS_ON_TIME)
 #else
 #define ON_TIME PINGS_ON_TIME
 #endif
@@ -84,8 +92,9 @@
 #define PINGS_ON_TIME (!connected || stalled || ping < PING)
 #define RESUMES true
 #else
-#define PINGS_ON_TIME (!connected || (stalled && busy) || ping < PING)
-#define RESUMES (!connected || ping <= PING)
+#define PINGS_ON_TIME (!connected || (stalled && (busy || owed && stopped < PING)) || \
+	ping < PING)
+#define RESUMES (!connected || (stalled && owed && stopped < PING) || ping <= PING)
 #endif
 #endif
 
@@ -116,7 +125,7 @@ bool told = false; /* the holder was told */
 #define KEPT 12
 byte kept = 0;             /* the contacts that are remembered, the oldest first */
 byte wasSent[KEPT], wasAnswered[KEPT];
-byte idle = 0;             /* age: a contact was last sent */
+byte asked = 0;            /* age: a contact was last sent */
 #else
 byte candSent = NONE;      /* ages: a contact that a later one may prove */
 byte candAnswered = NONE;
@@ -127,10 +136,11 @@ byte candAnswered = NONE;
  * sent less than DUE ago, and so the contact that proves it less than FRESH. */
 #define FRESH (DUE - PING - WITHIN)
 byte ping = 0;           /* age: the client's last ping */
-bool busy = true;        /* contacts are asked for, one every T/10 */
-byte answered = 0;       /* age: the last contact's answer, or when busy began */
-byte inTime = 0;         /* age: up to then pings went out in time, as far as is known */
-byte stallFrom = NONE, stallTo = NONE; /* ages: the last stall that contacts showed */
+bool busy = false;       /* contacts are asked for */
+bool owed = false;       /* a ping that was due while they were is held up still */
+byte stopped = DUE;      /* age: since when they are not; busy: 0 */
+byte idle = DUE;         /* ages: from when until when they were not, the last time */
+byte resumed = NONE;     /* NONE: that is too long ago to be of use, or now */
 #endif
 
 inline older(age, limit) {
@@ -149,7 +159,7 @@ inline drop() {
 	report = false;
 #endif
 #ifdef PINGS
-	ping = 0;
+	ping = 0; owed = false;
 #endif
 }
 
@@ -161,29 +171,32 @@ inline evidence(age) {
 }
 
 #ifdef PINGS
-/* flow.hear: a contact is late that comes more than T/10 + T/20 after the one before. */
-inline hear() {
+/* flow.pinged: the last ping that was due in an idle time and WITHIN before the contact
+ * is proved by it. */
+inline provePing() {
+	i = sent + WITHIN;
+#ifndef BUSY_PINGS /* refuter */
 	if
-	:: busy && answered * 20 > 3 * T ->
-		if
-		:: stallTo == NONE || inTime + PING + WITHIN <= stallTo -> stallFrom = inTime
-		:: else
-		fi;
-		stallTo = 0
+	:: i < resumed -> i = resumed
 	:: else
 	fi;
-	answered = 0
+#endif
+	if
+#ifndef STALE_PINGS /* refuter */
+	:: i + PING > idle
+#endif
+	:: else -> evidence(i + PING)
+	fi;
+	i = 0
 }
 
-/* The last ping that is WITHIN older than the contact is proved by it, unless what held
- * up the contacts may have held up that ping (flow.heldUp). */
-inline provePing() {
+/* flow.ask: what is shorter than WITHIN was no idle time. */
+inline ask() {
 	if
-#ifndef NO_HELDUP /* refuter */
-	:: stallTo != NONE && sent + PING + WITHIN > stallTo && sent + WITHIN < stallFrom
-#endif
-	:: else -> evidence(sent + PING + WITHIN)
-	fi
+	:: stopped >= WITHIN -> idle = stopped; resumed = 0
+	:: else
+	fi;
+	busy = true; owed = false; stopped = 0
 }
 #endif
 
@@ -229,11 +242,6 @@ inline answer() {
 	evidence(sent);
 #endif
 #ifdef PINGS
-	hear();
-	if
-	:: inTime > sent -> inTime = sent
-	:: else
-	fi;
 	provePing();
 #else
 	proveContact();
@@ -255,14 +263,12 @@ inline pass() {
 	:: else
 	fi;
 	if
-	:: busy -> older(answered, 1 + 3 * T / 20)
+	:: !busy -> older(stopped, DUE)
 	:: else
 	fi;
-	older(inTime, FRESH + WITHIN);
 	if
-	:: stallTo != NONE && stallTo >= DUE -> stallTo = NONE; stallFrom = NONE
-	:: stallTo != NONE && stallTo < DUE -> stallTo++; older(stallFrom, FRESH + WITHIN)
-	:: else
+	:: resumed != NONE && resumed + PING < DUE -> resumed++; older(idle, DUE)
+	:: else -> resumed = NONE; idle = DUE
 	fi;
 #else
 	if
@@ -285,7 +291,7 @@ inline pass() {
 #endif
 #endif
 #ifdef CALM
-	idle++;
+	asked++;
 #endif
 #ifdef FROM_DISCONNECT /* refuter: the loss is timed from when the disconnect was noticed */
 	if
@@ -322,9 +328,9 @@ end:
 	:: !told && touched >= T - DRIFT -> assert(false) /* it ends the session */
 
 	/* --- contacts --- */
-	:: d_step { !told && stage == 0 && connected -> stage = 1; sent = 0
+	:: d_step { !told && stage == 0 && connected && ASKED -> stage = 1; sent = 0
 #ifdef CALM
-		; idle = 0
+		; asked = 0
 #endif
 		}
 	:: d_step { !told && stage == 1 && !stalled -> stage = 2; heard = true }
@@ -338,10 +344,8 @@ end:
 	/* --- the client's pings: none is answered by the leader --- */
 #ifdef PINGS
 	:: d_step { !told && connected && !stalled -> heard = true; ping = 0 }
-#ifndef CALM
-	:: d_step { !told && busy -> hear(); busy = false; answered = 0 }
-	:: d_step { !told && !busy && RESUMES -> busy = true; answered = 0; inTime = 0 }
-#endif
+	:: d_step { !told && busy -> busy = false; owed = stalled && ping >= PING }
+	:: d_step { !told && !busy && RESUMES -> ask() }
 #endif
 
 #ifdef CALM
@@ -356,7 +360,7 @@ end:
 	:: d_step { !told && stalled -> stalled = false
 #ifdef PINGS /* the ping that was due goes out first */
 		; if
-		:: ping >= PING -> heard = true; ping = 0
+		:: ping >= PING -> heard = true; ping = 0; owed = false
 		:: else
 		fi
 #endif

@@ -29,9 +29,10 @@
 //     servers were in touch, in order, and the leader's ping was between them. Where they
 //     came through different servers there was a handshake between them.
 //   - The client's pings before a contact, of which there is one every T/3: the last that
-//     is a period older than the contact is proved by it, like a contact. Not so where
-//     contacts were asked for meanwhile and did not come: what held them up, a process
-//     that was stopped or a network that stood still, has held up the pings as well.
+//     is a period older than the contact is proved by it, like a contact. Only those
+//     count that were due while nobody asked for contacts. From then on contacts tell
+//     more, and what holds one up, a process that was stopped or a network that stood
+//     still, holds up a ping as well, and need not be noticed.
 //   - A handshake, in which the leader has a part (Leader.revalidateSession), by itself.
 //     A client that does not tell when it began was seen without a connection before.
 //
@@ -117,12 +118,6 @@ func (t Terms) reportedWithin() time.Duration {
 	return (tick+1)/2 + max(tick/lateShare, leastLate)
 }
 
-// pinged is when the last of the client's pings was sent, at the earliest, that a contact
-// proves which was sent at that time.
-func (t Terms) pinged(sent time.Time) time.Time {
-	return sent.Add(-t.Timeout/pingShare - t.reportedWithin())
-}
-
 // Workable is false where T is so short for the tick that no proof would come in time:
 // below LeastTimeout.
 func (t Terms) Workable() bool {
@@ -174,21 +169,22 @@ func (c contact) provedBy(sent time.Time, within time.Duration) bool {
 	return sent.Sub(c.answered) >= within
 }
 
-// Resume says that contacts are asked for from now on, one every T/10 at the least, after
-// an idle time. So one that is late tells that something has stood still. session is the
-// one that the connection has, 0 for none.
-func (c *Clock) Resume(session int64, at time.Time) { c.flow.resume(session, at) }
+// Resume says that the session has users from now on, who may ask for contacts: first of
+// all one, and then one every T/10 at the least.
+func (c *Clock) Resume(at time.Time) { c.flow.users = at }
 
-// Idle says that they are asked for no more.
-func (c *Clock) Idle(terms Terms, at time.Time) { c.flow.idle(terms, at) }
+// Ask says that a contact is asked for.
+func (c *Clock) Ask(terms Terms) { c.flow.ask(terms) }
+
+// Idle says that there are no users any more.
+func (c *Clock) Idle(at time.Time) { c.flow.stop(at) }
 
 // Note takes note of a contact in a session. One that was sent before another that was
 // noted says nothing new.
 func (c *Clock) Note(terms Terms, session int64, sent, answered time.Time) {
 	if c.session != session {
-		*c = Clock{session: session, flow: c.flow.in(session, answered)}
+		*c = Clock{session: session, flow: c.flow}
 	}
-	c.flow.note(terms, sent, answered)
 	if !sent.After(c.last) {
 		return
 	}
@@ -267,10 +263,7 @@ func (c *Clock) evidence(terms Terms) (reported time.Time) {
 	if first := c.recent[0]; first.provedBy(c.last, within) {
 		reported = first.sent
 	}
-	if !c.flow.heldUp(terms, c.last) {
-		reported = later(reported, terms.pinged(c.last))
-	}
-	return reported
+	return later(reported, c.flow.pinged(terms, c.last))
 }
 
 func later(a, b time.Time) time.Time {

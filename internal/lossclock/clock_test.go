@@ -71,6 +71,53 @@ func TestAContactIsProvedByTheTimeOfItsAnswer(t *testing.T) {
 	require.Equal(t, after(15*second), clock.Reported(terms, 1, time.Time{}))
 }
 
+// Of the client's pings only those count that were due in an idle time. One that is
+// shorter than the time of a proof is none, so that who comes and goes often enough keeps
+// the evidence of the time before.
+func TestPingsOfAnIdleTime(t *testing.T) {
+	terms := lossclock.Terms{Timeout: 12 * second} // reports within 3.3 s
+	type span struct{ from, to time.Duration }     // in which contacts were asked for
+	for name, c := range map[string]struct {
+		busy     []span
+		contact  time.Duration
+		reported time.Duration // zero: from nothing
+	}{
+		"idle all the while": {nil, 40 * second, 327 * tenth},
+		"busy for a moment":  {[]span{{39 * second, 0}}, 40 * second, 327 * tenth},
+		"busy for long":      {[]span{{30 * second, 0}}, 40 * second, 26 * second},
+		"a pause that is too short": {
+			[]span{{30 * second, 31 * second}, {34 * second, 0}},
+			40 * second, 26 * second,
+		},
+		"busy before": {
+			[]span{{30 * second, 31 * second}, {39 * second, 0}},
+			40 * second, 327 * tenth,
+		},
+		"busy until just before": {
+			[]span{{30 * second, 33 * second}, {39 * second, 0}},
+			40 * second, 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var clock lossclock.Clock
+			for _, b := range c.busy {
+				clock.Resume(after(b.from))
+				clock.Ask(terms)
+				if b.to > 0 {
+					clock.Idle(after(b.to))
+				}
+			}
+			clock.Note(terms, 1, after(c.contact), after(c.contact))
+			reported := clock.Reported(terms, 1, time.Time{})
+			if c.reported == 0 {
+				require.Zero(t, reported)
+				return
+			}
+			require.Equal(t, after(c.reported), reported)
+		})
+	}
+}
+
 func TestWhatIsPresumedOfTicks(t *testing.T) {
 	for name, c := range map[string]struct {
 		terms  lossclock.Terms

@@ -127,6 +127,9 @@ func (m *model) contact() {
 		return
 	}
 	arrives := m.now + m.pick(0, m.slow, "way")
+	if m.stalled {
+		arrives = max(arrives, m.now+1)
+	}
 	if n := len(m.requests); n > 0 { // in order
 		arrives = max(arrives, m.requests[n-1].arrives)
 	}
@@ -134,9 +137,10 @@ func (m *model) contact() {
 	if n := len(m.requests); n > 0 {
 		judged = max(judged, m.requests[n-1].judged)
 	}
-	if arrives == m.now && !m.stalled {
+	if arrives == m.now {
 		m.hears(m.via)
 	}
+	m.clock.Ask(m.terms)
 	m.lastSent = m.now
 	m.requests = append(m.requests, modelRequest{
 		via: m.via, sent: m.now, arrives: arrives, judged: judged,
@@ -389,6 +393,52 @@ func TestNeverReliedOnForTooLong(t *testing.T) {
 	})
 }
 
+// In no history of times in which contacts are asked for, and of idle ones, is the
+// session relied on for too long, if what stands still while they are asked for holds up
+// pings.
+func TestNeverReliedOnForTooLongOverStalls(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t, func(lo, hi int, what string) int {
+			return rapid.IntRange(lo, hi).Draw(t, what)
+		})
+		m.slow = 0
+		half := m.pick(modelT/40, modelT/4, "half a tick")
+		m.terms.Tick = time.Duration(2*half) * m.unit
+		m.pingsBy(2*half, m.pick(1, half, "the first ping"))
+		m.connect(0)
+		for range m.pick(1, 3, "rounds") {
+			m.pass(m.near(modelT, "idle"))
+			m.busy()
+		}
+		m.beat(modelT/20, max(0, m.nextPing-4-m.now))
+		m.step(m.contact)
+		m.step(nil)
+		m.step(func() { m.kill(0) })
+		m.pass(modelT)
+	})
+}
+
+// busy is a time in which contacts are asked for, and may be held up. It often begins
+// just before a ping. What holds up pings when it ends holds up none that is due later.
+func (m *model) busy() {
+	if m.coin("as a ping is due") {
+		m.pass(modelPing - 1 - (m.now-m.pinged)%modelPing)
+	}
+	m.clock.Resume(m.at(m.now))
+	for range m.pick(0, 3, "stalls") {
+		m.beat(modelT/20, m.pick(0, 1, "gap")*m.pick(0, modelT/4, "beats"))
+		m.stalled = true
+		m.step(m.contact)
+		m.beat(modelT/20, m.near(modelT/2, "stalled"))
+		m.stalled = m.coin("still")
+	}
+	m.clock.Idle(m.at(m.now))
+	if m.stalled {
+		m.pass(m.near(modelPing-1-(m.now-m.pinged)%modelPing, "still stalled"))
+	}
+	m.stalled = false
+}
+
 // The worst that is known, all through: after an idle time two contacts come, the second
 // when it proves the first or a little before, and their follower dies before its report,
 // for which the leader asks as late as it may.
@@ -459,24 +509,62 @@ func stalls(t *testing.T, half, since, lasts int, stopped bool) {
 	m.pingsBy(2*half, half)
 	m.connect(0)
 	m.pass(2 * modelT)
-	m.clock.Resume(1, m.at(m.now))
-	m.beat(since)
+	m.clock.Resume(m.at(m.now))
+	m.beat(modelT/10, since)
 	m.stalled = true
 	if stopped {
 		m.pass(lasts)
 	} else {
-		m.beat(lasts)
+		m.beat(modelT/10, lasts)
 	}
 	m.stalled = false
-	m.beat(m.nextPing - 2 - m.now)
+	m.beat(modelT/10, m.nextPing-2-m.now)
+	m.step(func() { m.kill(0) })
+	m.pass(modelT)
+}
+
+// However short a stall is that begins as contacts are asked for again: a ping that was
+// due just then does not count from when it was due.
+func TestAStallAsContactsAreAskedFor(t *testing.T) {
+	for _, half := range []int{modelT / 20, modelT / 12, modelT / 4} {
+		for lasts := modelT / 40; lasts <= modelT/5; lasts += modelT / 40 {
+			for phase := 0; phase < half; phase += modelT / 60 {
+				resumes(t, half, lasts, phase)
+			}
+		}
+	}
+}
+
+// resumes lets a client be idle until a ping is due, and then ask for contacts while
+// nothing gets through for some time. The follower dies just before the leader's next
+// ping; phase is by how much that one is earlier than it could be.
+func resumes(t *testing.T, half, lasts, phase int) {
+	m := newModel(t, func(_, _ int, _ string) int { return 0 })
+	m.terms.Tick = time.Duration(2*half) * m.unit
+	m.pingsBy(2*half, half)
+	m.connect(0)
+	m.pass(2*modelT - 1)
+	m.clock.Resume(m.at(m.now))
+	last := m.now + lasts - phase // the leader's last ping that is answered
+	m.nextPing = last - (last-m.now-1)/half*half
+	if last <= m.now {
+		m.nextPing = last + half
+	}
+	m.stalled = true
+	m.step(m.contact)
+	m.pass(lasts)
+	m.stalled = false
+	m.beat(modelT/20, m.nextPing-4-m.now)
+	m.step(m.contact)
+	m.step(nil)
 	m.step(func() { m.kill(0) })
 	m.pass(modelT)
 }
 
 // beat lets some units pass, with a contact as soon as one is due.
-func (m *model) beat(units int) {
+func (m *model) beat(period, units int) {
 	for range units {
-		if len(m.requests) == 0 && m.now-m.lastSent >= modelT/10 {
+		if len(m.requests) == 0 && m.now-m.lastSent >= period {
 			m.step(m.contact)
 		} else {
 			m.step(nil)

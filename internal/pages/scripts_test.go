@@ -56,6 +56,42 @@ func TestTheCheckForVulnerabilitiesCanFail(t *testing.T) {
 	}
 }
 
+// A checker of models that has found nothing where it must, or something where it must
+// not, or has given up, fails the script.
+func TestTheCheckOfTheModelsCanFail(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		pan, check string
+		ok         bool
+		said       string
+	}{
+		"as expected":   {"pan: errors: 0", "holds kept", true, "all as expected"},
+		"a refuter":     {"pan:1: assertion violated", "refuted kept", true, "1 checks"},
+		"nothing found": {"pan: errors: 0", "refuted kept", false, "1 of 1 checks"},
+		"found": {
+			"pan:1: assertion violated", "holds kept", false, "1 of 1 checks",
+		},
+		"too deep": {
+			"pan: errors: 0, max search depth too small", "holds kept", false,
+			"undecided",
+		},
+		"a cycle":           {"pan:1: non-progress", "acyclic kept", false, "refuted"},
+		"killed":            {"", "holds kept", false, "undecided"},
+		"one of many wrong": {"pan: errors: 0", "--quick", false, "came out otherwise"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spin := filepath.Dir(stub(t, "spin", "exit 0"))
+			gcc := filepath.Dir(stub(t, "gcc",
+				`printf '#!/bin/sh\necho "`+c.pan+`"\n' >pan; chmod +x pan`))
+			out, ok := bash(t, "scripts/model.sh "+c.check,
+				"PATH="+spin+":"+gcc+":"+os.Getenv("PATH"))
+			require.Equal(t, c.ok, ok, out)
+			require.Contains(t, out, c.said)
+		})
+	}
+}
+
 // The test command installed packages with sudo without a question.
 func TestPackagesAreNotInstalledWithSudoUnasked(t *testing.T) {
 	t.Parallel()

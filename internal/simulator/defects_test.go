@@ -57,7 +57,7 @@ var defects = []plant.Defect{
 			return append([]*stay{nil}, m.stays...)[len(m.stays)]
 		}`)),
 	plant.New("the last contact counts, reported or not",
-		plant.In("internal/lossclock", "Terms.pinged").First("return sent")),
+		plant.In("internal/lossclock", "flow.pinged").First("return contact")),
 	plant.New("who has lost the lock hands it over",
 		plant.In("internal/seqnode", "Member.endLocked").
 			Replace("m.cohort.order.Lost(m.self)", "m.cohort.order.Left(m.self, false)")),

@@ -44,9 +44,12 @@ func (c *clock) now() time.Time {
 	return c.timeline.At(now, c.wall(now))
 }
 
-// resume and idle begin and end the time in which the heartbeat asks for contacts.
-func (c *clock) resume(session int64) { c.evidence.Resume(session, c.now()) }
-func (c *clock) idle()                { c.evidence.Idle(c.terms(), c.now()) }
+// resume and idle begin and end the time in which there is somebody who may ask.
+func (c *clock) resume() { c.evidence.Resume(c.now()) }
+func (c *clock) idle()   { c.evidence.Idle(c.now()) }
+
+// ask takes note of a request that may be a contact.
+func (c *clock) ask() { c.evidence.Ask(c.terms()) }
 
 // note takes note of a contact that was answered just now.
 func (c *clock) note(session int64, sent time.Time) {

@@ -109,12 +109,79 @@ func TestTheHandshakeAfterAnOutageCounts(t *testing.T) {
 				err := s.Hold("/held", 0)
 				if !plain { // nobody knows for how long it was away before
 					require.ErrorIs(t, err, zkconn.ErrSuspended)
-					require.ErrorContains(t, err, "may not have confirmed any request")
+					require.ErrorContains(t, err, "leader confirmed is 20.1s old")
 					return
 				}
 				require.NoError(t, err)
 				held.await(t)
 				require.Equal(t, down.Add(time.Second+goodFor(timeout)), held.at)
+			})
+		})
+	}
+}
+
+// Of the client's pings only those count that were due before somebody asked for
+// contacts: what holds up the first contact holds up a ping as well.
+func TestPingsCountUntilContactsAreAskedFor(t *testing.T) {
+	const timeout, tick = 12 * time.Second, time.Second // reports within 0.55 s
+	const late = timeout / 10                           // the first contact
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		cfg := config(timeout)
+		cfg.ServerTick = tick
+		began := time.Now()
+		s := useWith(t, conn, cfg)
+		held := newEphemeral()
+		s.Track("/held", 1, held)
+		conn.latency = late
+		require.NoError(t, contact(s))
+		defer conn.silence()() // heartbeats hang; the contact does not
+		time.Sleep(tick / 2)   // the first contact is not proved by then
+		require.NoError(t, s.Delete("/x", -1))
+		require.NoError(t, s.Hold("/held", 0))
+		held.await(t)
+		require.Equal(t, began.Add(goodFor(timeout)-timeout/3), held.at)
+	})
+}
+
+// Whoever only looks, and leaves again before a contact is asked for, changes nothing. A
+// contact that was asked for and did not come does: the pings stood still with it, for
+// all that is known, until a third of the timeout after it was given up.
+func TestPingsCountAgainAfterAnIdleTime(t *testing.T) {
+	const timeout = 12 * time.Second // reports within 3.3 s
+	const pause, enough = 4 * time.Second, 8 * time.Second
+	for name, c := range map[string]struct {
+		ask   func(s *zkconn.Conn) error
+		pause time.Duration
+		good  bool
+	}{
+		"a look": {
+			func(*zkconn.Conn) error { return nil }, pause, true,
+		},
+		"no answer, a short pause": {contact, pause, false},
+		"no answer, a long pause":  {contact, enough, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := newFake()
+				s := zkconn.Use(conn, config(timeout))
+				s.Note("so that", "it is not forgotten")
+				end := conn.silence()
+				go func() { _ = c.ask(s) }()
+				time.Sleep(50 * time.Millisecond)
+				s.Release()
+				end()
+				time.Sleep(c.pause)
+				use(t, conn, timeout)
+				s.Track("/held", 1, newEphemeral())
+				require.NoError(t, s.Delete("/x", -1))
+				err := s.Hold("/held", 0)
+				if c.good {
+					require.NoError(t, err)
+					return
+				}
+				require.ErrorIs(t, err, zkconn.ErrSuspended)
+				require.ErrorContains(t, err, "may not have confirmed any request")
 			})
 		})
 	}

@@ -54,6 +54,9 @@ func (rs *requests) begin(op *op, path string) request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.availability.ask(now)
+	if op.counts != nil {
+		s.clock.ask()
+	}
 	return r
 }
 

@@ -15,7 +15,7 @@ func (h *heartbeat) start() {
 	s.availability.hear(time.Now())
 	s.reconnects.blind = s.lastHandshake == nil
 	s.sawLocked(seen)
-	s.clock.resume(seen.session)
+	s.clock.resume()
 	h.next = s.clock.now().Add(h.interval())
 	h.timer = time.AfterFunc(h.interval(), h.tick)
 }

@@ -164,6 +164,34 @@ func TestLostBehindAFollowerThatDiesAfterASilence(t *testing.T) {
 	}
 }
 
+// A silence that begins as the lock is asked for may be too short to be noticed, and hold
+// up a ping that was due just then by more than the clock allows for.
+func TestLostBehindAFollowerThatDiesAfterAShortSilence(t *testing.T) {
+	const timeout, tick = 10 * time.Second, time.Second / 2
+	for idle := 2 * timeout; idle < 2*timeout+timeout*2/5; idle += timeout / 120 {
+		for _, lasts := range []time.Duration{timeout / 10, timeout * 14 / 100} {
+			t.Run(fmt.Sprintf("%v after %v", lasts, idle), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					e := newEnsembleTest(t, timeout, zktest.WithTick(tick))
+					var err error
+					e.lock, err = recipes.NewInterProcessMutex(e.holder, "/lock",
+						recipes.WithServerTick(tick))
+					require.NoError(t, err)
+					link := e.cluster.Link(holdersLink)
+					time.Sleep(idle)
+					link.Stall(zktest.Both)
+					time.AfterFunc(lasts, link.Heal)
+					e.outlives(func() {
+						time.Sleep(time.Until(e.cluster.NextPing()) - time.Millisecond)
+						link.Cut()
+						e.follower.Stop()
+					})
+				})
+			})
+		}
+	}
+}
+
 // With enableEagerACLCheck a follower refuses writes by itself, also one that is cut off
 // from its leader. Its refusals must not keep the clock.
 func TestLostBehindAFollowerThatRefusesByItself(t *testing.T) {
