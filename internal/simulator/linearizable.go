@@ -8,8 +8,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// linearizeWithin bounds the search where Limits do not, in the time of a wall clock, which
-// a busy machine makes long: a history that took 4 seconds took more than 10 beside others.
+// linearizeWithin bounds the search where Limits do not. It is wall-clock time: a history
+// that takes 4 seconds took more than 10 on a busy machine.
 const linearizeWithin = time.Minute
 
 // An operation is one on the lock of one path, as the model sees it: an acquisition takes
