@@ -143,7 +143,7 @@ func clientConnect(
 	}
 	c.zk = conn
 	go c.drain(events)
-	go c.events.tell()
+	go c.events.notify()
 	if err := c.establish(ctx, settings.auth); err != nil {
 		return nil, err
 	}

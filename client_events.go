@@ -161,8 +161,8 @@ func (c *clientEvents) end() {
 	close(c.more)
 }
 
-// tell logs and tells what has changed, until the end was told.
-func (c *clientEvents) tell() {
+// notify logs and tells what has changed, until the end was told.
+func (c *clientEvents) notify() {
 	defer close(c.told)
 	granted := c.asked
 	for open := true; open; {

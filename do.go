@@ -94,9 +94,9 @@ var errReleasedAtOnce = fmt.Errorf(
 	"%w: another caller released it at once", ErrNotOwner,
 )
 
-func (s *doSettings) limit() limit {
+func (s *doSettings) limit() bound {
 	if !s.bounded {
-		return limit{}
+		return bound{}
 	}
 	return newLimit(s.within)
 }

@@ -47,7 +47,7 @@ func (e *election) where() string {
 
 // elect joins the queue and waits until the candidate leads.
 func (e *election) elect(ctx context.Context) (*Hold, error) {
-	term, err := e.lock.acquireAs(ctx, e.candidate, limit{})
+	term, err := e.lock.acquireAs(ctx, e.candidate, bound{})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ type termReleaser struct{ path string }
 
 func (termReleaser) left() bool { return true }
 
-func (termReleaser) shares() []share { return nil } // nobody else is the candidate
+func (termReleaser) shares() []perLock { return nil } // nobody else is the candidate
 
 func (r termReleaser) beginRelease(
 	context.Context,
@@ -120,7 +120,9 @@ func (e *election) lookAtHead(
 	if len(members) == 0 {
 		return Participant{}, nil
 	}
-	seen, err := look(ctx, s, e.lock.queue.Observed(), members[:1], e.lock.queue.Excludes)
+	seen, err := readAll(
+		ctx, s, e.lock.queue.Observed(), members[:1], e.lock.queue.Excludes,
+	)
 	switch {
 	case err != nil:
 		return Participant{}, err

@@ -55,7 +55,7 @@ var errNotHeld = fmt.Errorf("%w: nobody holds it through this value", ErrNotOwne
 
 // wrap adds operation and path to err, which it keeps.
 func wrap(operation, path string, err error) error {
-	return fmt.Errorf("recipes: %s %s: %w", operation, path, zkconn.Tell(err))
+	return fmt.Errorf("recipes: %s %s: %w", operation, path, zkconn.WithCause(err))
 }
 
 // refuse is wrap for arguments. The error of a path that is none quotes it already.

@@ -80,7 +80,7 @@ func (s *steps) begin() *steps {
 	return &one
 }
 
-func (s *steps) tell(ctx context.Context, e Event) {
+func (s *steps) emit(ctx context.Context, e Event) {
 	if s.observer == nil {
 		return
 	}
@@ -102,7 +102,7 @@ func newAttempt(steps *steps) *attempt {
 // queued tells that the queue was joined.
 func (a *attempt) queued(ctx context.Context, node string, ahead int) {
 	a.node = node
-	a.steps.tell(ctx, Event{Kind: EventQueued, Node: node, Ahead: ahead})
+	a.steps.emit(ctx, Event{Kind: EventQueued, Node: node, Ahead: ahead})
 }
 
 // failed tells how it has failed, if that is an error.
@@ -111,7 +111,7 @@ func (a *attempt) failed(ctx context.Context, err error) {
 	if isBusy(err) {
 		e.Kind, e.Err = EventTimedOut, nil
 	}
-	a.steps.tell(ctx, e)
+	a.steps.emit(ctx, e)
 }
 
 // acquired tells of what was acquired. Where the observer panics, or ends the goroutine,

@@ -43,9 +43,9 @@ type Hold struct {
 // A backing is what a hold rests on: a znode of its own, or a share of one that is kept.
 type backing interface {
 	path() string
-	// beside is the znode beside which the owner of a write lock may read, nil where the
+	// under is the znode under which the owner of a write lock may read, nil where the
 	// hold was released meanwhile.
-	beside() *znode.Node
+	under() *znode.Node
 	Session() int64
 	Token() int64
 	Lost() context.Context
@@ -66,10 +66,10 @@ type (
 )
 
 func (n ownZnode) path() string        { return n.Path }
-func (n ownZnode) beside() *znode.Node { return n.Node }
+func (n ownZnode) under() *znode.Node { return n.Node }
 
 func (s sharedZnode) path() string        { return s.Path }
-func (s sharedZnode) beside() *znode.Node { return s.Beside() }
+func (s sharedZnode) under() *znode.Node { return s.Beside() }
 
 // backedBy is the backing by a znode of its own, if there is no error.
 func backedBy(node *znode.Node, err error) (backing, error) {
@@ -92,7 +92,7 @@ func newHold(conn Conn, node backing, steps *steps) *Hold {
 // tellAcquired tells of a hold that was acquired after a wait, and from then on of its
 // loss.
 func (h *Hold) tellAcquired(ctx context.Context, waited time.Duration) {
-	h.steps.tell(ctx, Event{
+	h.steps.emit(ctx, Event{
 		Kind: EventAcquired, Node: h.path, Elapsed: waited, Token: h.token,
 	})
 	if h.steps.observer == nil {
@@ -120,7 +120,7 @@ func (h *Hold) tellReleased(ctx context.Context, err error) {
 }
 
 func (h *Hold) tellEnd(ctx context.Context, kind EventKind, err error) {
-	h.steps.tell(ctx, Event{
+	h.steps.emit(ctx, Event{
 		Kind: kind, Node: h.path, Elapsed: time.Since(h.since), Err: err,
 	})
 }
@@ -163,7 +163,7 @@ func (h *Hold) beginLeaving(
 			h.tellReleased(ctx, err)
 			return err
 		default:
-			err = zkconn.Tell(err)
+			err = zkconn.WithCause(err)
 			h.tellReleased(ctx, err)
 			return fmt.Errorf(
 				"release not confirmed; %s is being deleted in the background: %w",

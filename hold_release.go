@@ -16,7 +16,7 @@ type releaser interface {
 	// left tells whether one is left to undo, lost or not.
 	left() bool
 	// shares is for whom a ctx stands that carries the hold's owner.
-	shares() []share
+	shares() []perLock
 }
 
 // errReleased is the ErrNotOwner of a hold with nothing left to undo.
@@ -57,7 +57,7 @@ type stand struct {
 
 	// what a Do or an Acquire has found out of the owners of locks behind custom ones;
 	// nil: nothing
-	acquired atomic.Pointer[[]share]
+	acquired atomic.Pointer[[]perLock]
 }
 
 // newStand returns what stands for parts: its hold is lost when one of them is, and has
@@ -161,7 +161,7 @@ func (s *stand) beginRelease(ctx context.Context) (finish func(context.Context) 
 }
 
 // shares implements releaser.
-func (s *stand) shares() (all []share) {
+func (s *stand) shares() (all []perLock) {
 	for _, h := range s.hold.members {
 		if h.releaser != nil {
 			all = append(all, h.releaser.shares()...)

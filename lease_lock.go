@@ -13,15 +13,15 @@ import (
 type leaseLock struct {
 	semaphore *InterProcessSemaphoreV2
 	n         int
-	alone     bool // there is no room for two stays at a time
+	alone     bool // there is no room for two grants at a time
 
-	mu    sync.Mutex // guards what follows; not held across a call to ZooKeeper
-	stays []*stay    // in the order in which they were granted
+	mu     sync.Mutex // guards what follows; not held across a call to ZooKeeper
+	grants []*grant   // in the order in which they were granted
 }
 
-// A stay is what one Acquire has got, until it is released. It is the releaser of its
+// A grant is what one Acquire has got, until it is released. It is the releaser of its
 // hold.
-type stay struct {
+type grant struct {
 	lock *leaseLock
 	who  owner
 
@@ -66,7 +66,7 @@ func (m *leaseLock) where() string {
 
 // Acquire implements InterProcessLock.
 func (m *leaseLock) Acquire(ctx context.Context) error {
-	_, err := m.take(ctx, limit{})
+	_, err := m.take(ctx, bound{})
 	return err
 }
 
@@ -78,12 +78,12 @@ func (m *leaseLock) AcquireTimeout(
 	return heldOrBusy(ctx, err)
 }
 
-// take implements nativeLock. What it has taken is one stay, whoever the owner is.
-func (m *leaseLock) take(ctx context.Context, l limit) (taken, error) {
+// take implements nativeLock. What it has taken is one grant, whoever the owner is.
+func (m *leaseLock) take(ctx context.Context, l bound) (taken, error) {
 	if err := usable("acquire", m.where(), ctx); err != nil {
 		return taken{}, err
 	}
-	s := &stay{lock: m, who: ownerOf(ctx, m)}
+	s := &grant{lock: m, who: ownerOf(ctx, m)}
 	_, err := m.semaphore.acquireWithin(ctx, m.n, l, func(leases []*Lease) func() {
 		m.enter(s, leases)
 		return func() { m.leave(s.itself) }
@@ -94,8 +94,8 @@ func (m *leaseLock) take(ctx context.Context, l limit) (taken, error) {
 	return taken{hold: s.hold}, nil
 }
 
-// enter takes note of a stay, and of what it has got.
-func (m *leaseLock) enter(s *stay, leases []*Lease) {
+// enter takes note of a grant, and of what it has got.
+func (m *leaseLock) enter(s *grant, leases []*Lease) {
 	s.leases, s.hold = leases, leases[0].hold
 	if len(leases) > 1 {
 		holds := make([]*Hold, len(leases))
@@ -108,22 +108,22 @@ func (m *leaseLock) enter(s *stay, leases []*Lease) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	// One that was lost before it came here may have been passed on already.
-	at, _ := slices.BinarySearchFunc(m.stays, s, func(a, b *stay) int {
+	at, _ := slices.BinarySearchFunc(m.grants, s, func(a, b *grant) int {
 		return cmp.Compare(a.hold.token, b.hold.token)
 	})
-	m.stays = slices.Insert(m.stays, at, s)
-	for _, earlier := range m.stays[:len(m.stays)-1] {
+	m.grants = slices.Insert(m.grants, at, s)
+	for _, earlier := range m.grants[:len(m.grants)-1] {
 		earlier.passedOn = true
 	}
 }
 
-// A choice is one of the stays, nil where it is not there. It is called with mu held.
-type choice func() *stay
+// A choice is one of the grants, nil where it is not there. It is called with mu held.
+type choice func() *grant
 
-// ofOwner chooses the stay of ctx's owner that was granted first, or else the value's.
+// ofOwner chooses the grant of ctx's owner that was granted first, or else the value's.
 func (m *leaseLock) ofOwner(ctx context.Context) choice {
 	who := ownerOf(ctx, m)
-	return func() *stay {
+	return func() *grant {
 		if s := m.ownLocked(who); s != nil {
 			return s
 		}
@@ -131,37 +131,37 @@ func (m *leaseLock) ofOwner(ctx context.Context) choice {
 	}
 }
 
-// ownLocked returns the stay of an owner that was granted first, nil where there is none.
-// It is called with mu held.
-func (m *leaseLock) ownLocked(who owner) *stay {
-	at := slices.IndexFunc(m.stays, func(s *stay) bool { return s.who == who })
+// ownLocked returns the earliest grant of an owner, nil if there is none. It is called
+// with mu held.
+func (m *leaseLock) ownLocked(who owner) *grant {
+	at := slices.IndexFunc(m.grants, func(s *grant) bool { return s.who == who })
 	if at < 0 {
 		return nil
 	}
-	return m.stays[at]
+	return m.grants[at]
 }
 
-// latestLocked returns the value's stay: the one that was granted last of those that are
+// latestLocked returns the value's grant: the one that was granted last of those that are
 // held, or the very last if none is. Once passed on, a lost one is its owner's alone, and
 // where there is no room for two all that were passed on are lost.
-func (m *leaseLock) latestLocked() *stay {
-	for _, s := range slices.Backward(m.stays) {
+func (m *leaseLock) latestLocked() *grant {
+	for _, s := range slices.Backward(m.grants) {
 		if s.hold.Err() == nil && (!m.alone || !s.passedOn) {
 			return s
 		}
 	}
-	if last := len(m.stays) - 1; last >= 0 && !m.stays[last].passedOn {
-		return m.stays[last]
+	if last := len(m.grants) - 1; last >= 0 && !m.grants[last].passedOn {
+		return m.grants[last]
 	}
 	return nil
 }
 
-// leave takes the chosen stay off, and returns it.
-func (m *leaseLock) leave(chosen choice) *stay {
+// leave takes the chosen grant off, and returns it.
+func (m *leaseLock) leave(chosen choice) *grant {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := chosen()
-	m.stays = slices.DeleteFunc(m.stays, func(other *stay) bool { return other == s })
+	m.grants = slices.DeleteFunc(m.grants, func(other *grant) bool { return other == s })
 	return s
 }
 
@@ -184,7 +184,7 @@ func (m *leaseLock) beginRelease(
 	return m.release(ctx, m.ofOwner(ctx), errNotHeld)
 }
 
-// release begins to release the chosen stay. none says that it is not there.
+// release begins to release the chosen grant. none says that it is not there.
 func (m *leaseLock) release(
 	ctx context.Context, chosen choice, none error,
 ) (finish func(context.Context) error) {
@@ -202,7 +202,7 @@ func (m *leaseLock) Hold(ctx context.Context) *Hold {
 	return m.hold(m.ofOwner(ctx))
 }
 
-// hold returns the hold of the chosen stay.
+// hold returns the hold of the chosen grant.
 func (m *leaseLock) hold(chosen choice) *Hold {
 	if m == nil {
 		return nil
@@ -217,7 +217,7 @@ func (m *leaseLock) hold(chosen choice) *Hold {
 
 // holdOf implements ownedLock.
 func (m *leaseLock) holdOf(who owner) *Hold {
-	return m.hold(func() *stay { return m.ownLocked(who) })
+	return m.hold(func() *grant { return m.ownLocked(who) })
 }
 
 // ownerKey implements ownedLock.
@@ -230,26 +230,26 @@ func (m *leaseLock) IsAcquiredInThisProcess() bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.ContainsFunc(m.stays, func(s *stay) bool {
+	return slices.ContainsFunc(m.grants, func(s *grant) bool {
 		return s.hold.Err() == nil
 	})
 }
 
 // itself is a choice.
-func (s *stay) itself() *stay {
-	if slices.Contains(s.lock.stays, s) {
+func (s *grant) itself() *grant {
+	if slices.Contains(s.lock.grants, s) {
 		return s
 	}
 	return nil
 }
 
 // beginRelease implements releaser.
-func (s *stay) beginRelease(ctx context.Context) (finish func(context.Context) error) {
+func (s *grant) beginRelease(ctx context.Context) (finish func(context.Context) error) {
 	return s.lock.release(ctx, s.itself, errReleased)
 }
 
 // left implements releaser.
-func (s *stay) left() bool { return s.lock.hold(s.itself) != nil }
+func (s *grant) left() bool { return s.lock.hold(s.itself) != nil }
 
 // shares implements releaser.
-func (s *stay) shares() []share { return []share{{s.lock, s.who}} }
+func (s *grant) shares() []perLock { return []perLock{{s.lock, s.who}} }

@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
-// A limit bounds a wait, as the timeout of AcquireTimeout does. The zero limit is none.
-type limit struct {
+// A bound bounds a wait, as the timeout of AcquireTimeout does. The zero bound is none.
+type bound struct {
 	until time.Time
 	once  bool // wait for no other holder
 }
@@ -20,11 +20,11 @@ type limit struct {
 // lock.
 const tryWithin = 750 * time.Millisecond
 
-func newLimit(timeout time.Duration) limit {
+func newLimit(timeout time.Duration) bound {
 	if timeout <= 0 {
-		return limit{until: time.Now().Add(tryWithin), once: true}
+		return bound{until: time.Now().Add(tryWithin), once: true}
 	}
-	return limit{until: time.Now().Add(timeout)}
+	return bound{until: time.Now().Add(timeout)}
 }
 
 // errTimeUp is the cause of a ctx whose time ran out by a limit's doing.
@@ -32,13 +32,13 @@ var errTimeUp = errors.New("timed out")
 
 // keep calls acquire with a ctx that ends with the limit. When it does, the error matches
 // ErrBusy where others were ahead, and ErrUnavailable where nobody knows.
-func (l limit) keep(
+func (l bound) keep(
 	ctx context.Context, acquire func(ctx context.Context, once bool) error,
 ) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if l == (limit{}) {
+	if l == (bound{}) {
 		return acquire(ctx, false)
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, l.until, errTimeUp)

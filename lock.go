@@ -113,7 +113,7 @@ func (t taken) stand() (*stand, bool) {
 }
 
 // learn says who the owners are of all that was acquired with it.
-func (t taken) learn(acquired []share) {
+func (t taken) learn(acquired []perLock) {
 	if s, ok := t.stand(); ok {
 		s.acquired.Store(&acquired)
 	}
@@ -124,7 +124,7 @@ type nativeLock interface {
 	holder
 	// self is the lock, also where it is a part of a type of the caller's own.
 	self() nativeLock
-	take(ctx context.Context, l limit) (taken, error)
+	take(ctx context.Context, l bound) (taken, error)
 	beginRelease(ctx context.Context) (finish func(context.Context) error)
 }
 
@@ -153,7 +153,7 @@ func ofOwner(ctx context.Context, lock InterProcessLock) (t taken, ok bool) {
 
 // take acquires a lock of any kind. Where the limit ends that, its error matches ErrBusy
 // or ErrUnavailable, and says where the caller stood if the lock is one of this package.
-func take(ctx context.Context, lock InterProcessLock, l limit) (taken, error) {
+func take(ctx context.Context, lock InterProcessLock, l bound) (taken, error) {
 	if own, ok := native(lock); ok {
 		return own.take(ctx, l)
 	}
@@ -164,8 +164,8 @@ func take(ctx context.Context, lock InterProcessLock, l limit) (taken, error) {
 	return t, nil
 }
 
-func acquireCustom(ctx context.Context, lock InterProcessLock, l limit) error {
-	if l == (limit{}) {
+func acquireCustom(ctx context.Context, lock InterProcessLock, l bound) error {
+	if l == (bound{}) {
 		return lock.Acquire(ctx)
 	}
 	var left time.Duration

@@ -83,7 +83,7 @@ func isNil(lock InterProcessLock) bool {
 // reverse (in an outage in the background, after at most 80 ms), and returns all errors
 // joined.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
-	return m.acquireAll(ctx, limit{})
+	return m.acquireAll(ctx, bound{})
 }
 
 // AcquireTimeout implements InterProcessLock, with one deadline for all members; a custom
@@ -96,7 +96,7 @@ func (m *InterProcessMultiLock) AcquireTimeout(
 
 // acquireAll is what the multi lock's own methods do. The hold that stands for the
 // members does not count that, but may release it.
-func (m *InterProcessMultiLock) acquireAll(ctx context.Context, l limit) error {
+func (m *InterProcessMultiLock) acquireAll(ctx context.Context, l bound) error {
 	members, err := m.takeAll(ctx, l)
 	if err == nil && len(holdsOf(members)) > 0 {
 		m.standFor(members).renew(0)
@@ -105,7 +105,7 @@ func (m *InterProcessMultiLock) acquireAll(ctx context.Context, l limit) error {
 }
 
 // take implements nativeLock.
-func (m *InterProcessMultiLock) take(ctx context.Context, l limit) (taken, error) {
+func (m *InterProcessMultiLock) take(ctx context.Context, l bound) (taken, error) {
 	members, err := m.takeAll(ctx, l)
 	switch {
 	case err != nil:
@@ -119,7 +119,7 @@ func (m *InterProcessMultiLock) take(ctx context.Context, l limit) (taken, error
 }
 
 // takeAll acquires all members, again and again unless they are to be tried once.
-func (m *InterProcessMultiLock) takeAll(ctx context.Context, l limit) ([]taken, error) {
+func (m *InterProcessMultiLock) takeAll(ctx context.Context, l bound) ([]taken, error) {
 	if err := m.unusable(ctx); err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (m *InterProcessMultiLock) lostBy(ctx context.Context) error {
 // takeEach acquires all members once. Where one is not to be had it gives back those that
 // it got, also where an observer panics or ends the goroutine.
 func (m *InterProcessMultiLock) takeEach(
-	ctx context.Context, l limit,
+	ctx context.Context, l bound,
 ) (members []taken, err error) {
 	defer func() {
 		if len(members) == len(m.locks) {

@@ -32,12 +32,12 @@ type ownerKey struct{}
 // owners is what a ctx carries: for which owner it stands, lock by lock. It does not
 // change.
 type owners struct {
-	shared  []share      // by Do and Hold.Context; the first for a lock counts
+	shared  []perLock    // by Do and Hold.Context; the first for a lock counts
 	all     owner        // by WithOwner: every other lock; zero: the goroutine's
 	pending *acquisition // of a Do or an Acquire under way; nil: of none
 }
 
-type share struct {
+type perLock struct {
 	lock ownedLock
 	who  owner
 }
@@ -102,9 +102,9 @@ func ownersOf(ctx context.Context) owners {
 }
 
 // withShares returns a ctx that stands for those owners, each at its lock.
-func withShares(ctx context.Context, shares []share) context.Context {
+func withShares(ctx context.Context, shares []perLock) context.Context {
 	o := ownersOf(ctx)
-	shares = slices.DeleteFunc(slices.Clone(shares), func(s share) bool {
+	shares = slices.DeleteFunc(slices.Clone(shares), func(s perLock) bool {
 		return o.known(s.lock) == s.who
 	})
 	if len(shares) == 0 {
@@ -121,17 +121,17 @@ type acquisition struct {
 
 	mu    sync.Mutex // guards what follows
 	over  bool
-	asked []share
+	asked []perLock
 	// what an Acquire has acquired meanwhile, as an owner of its own, for a lock of the
 	// caller's own kind
-	inner []share
+	inner []perLock
 }
 
 // takeShared takes lock for the owner that ctx carries, or else for that of newOwner. A
 // ctx with what it returns as acquired stands for that owner, on any goroutine.
 func takeShared(
-	ctx context.Context, lock InterProcessLock, l limit, newOwner func() owner,
-) (got taken, acquired []share, err error) {
+	ctx context.Context, lock InterProcessLock, l bound, newOwner func() owner,
+) (got taken, acquired []perLock, err error) {
 	o := ownersOf(ctx)
 	if o.all != (owner{}) && !hasCustom(lock) { // ctx and the hold carry it anyhow
 		got, err = take(ctx, lock, l)
@@ -160,7 +160,7 @@ func (a *acquisition) of(lock ownedLock, who owner) owner {
 	if who == (owner{}) {
 		who = a.innerLocked(lock)
 	}
-	if s := (share{lock, who}); !slices.Contains(a.asked, s) {
+	if s := (perLock{lock, who}); !slices.Contains(a.asked, s) {
 		a.asked = append(a.asked, s)
 	}
 	return who
@@ -179,7 +179,7 @@ func (a *acquisition) innerLocked(lock ownedLock) owner {
 }
 
 // include takes note of what an Acquire has acquired for a lock of the caller's own kind.
-func (a *acquisition) include(acquired []share) {
+func (a *acquisition) include(acquired []perLock) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.over {
@@ -190,7 +190,7 @@ func (a *acquisition) include(acquired []share) {
 
 // end returns what was acquired. A lock that was asked for and is not held, such as one
 // that the caller's own kind of lock uses for itself, is not among it.
-func (a *acquisition) end() (acquired []share) {
+func (a *acquisition) end() (acquired []perLock) {
 	a.mu.Lock()
 	a.over = true
 	asked := a.asked

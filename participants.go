@@ -103,20 +103,20 @@ func (r *reentrant) Participants(ctx context.Context) ([]Participant, error) {
 	if err != nil {
 		return nil, wrap("participants of", r.path, err)
 	}
-	seen, err := look(ctx, s, r.queue.Observed(), members, r.queue.Excludes)
+	seen, err := readAll(ctx, s, r.queue.Observed(), members, r.queue.Excludes)
 	if err != nil {
 		return nil, wrap("participants of", r.path, err)
 	}
 	return participantsOf(seen), nil
 }
 
-// A sight is a participant as it was read.
-type sight struct {
+// A reading is a participant as it was read.
+type reading struct {
 	Participant
 	czxid int64
 }
 
-func participantsOf(seen []sight) []Participant {
+func participantsOf(seen []reading) []Participant {
 	found := make([]Participant, len(seen))
 	for i, one := range seen {
 		found[i] = one.Participant
@@ -127,14 +127,14 @@ func participantsOf(seen []sight) []Participant {
 // looksAtOnce bounds the reads under way.
 const looksAtOnce = 32
 
-// look reads the members of a queue, in order, and judges by rule who holds. Those who
+// readAll reads the members of a queue, in order, and judges by rule who holds. Those who
 // leave meanwhile are left out.
-func look(
+func readAll(
 	ctx context.Context, s *zkconn.Conn, q observe.Queue, members []order.Name,
 	rule order.Excludes,
-) ([]sight, error) {
-	reads := make([]*zkconn.Pending[sight], len(members))
-	seen := make([]sight, 0, len(members))
+) ([]reading, error) {
+	reads := make([]*zkconn.Pending[reading], len(members))
+	seen := make([]reading, 0, len(members))
 	for i := range len(members) + looksAtOnce {
 		if at := i - looksAtOnce; at >= 0 && at < len(members) {
 			one, err := reads[at].Wait(ctx)
@@ -154,20 +154,20 @@ func look(
 	return seen, nil
 }
 
-func lookAt(s *zkconn.Conn, node string) *zkconn.Pending[sight] {
-	return zkconn.Start(s, func() (sight, error) {
+func lookAt(s *zkconn.Conn, node string) *zkconn.Pending[reading] {
+	return zkconn.Start(s, func() (reading, error) {
 		data, stat, err := s.Get(node)
 		switch {
 		case errors.Is(err, zk.ErrNoAuth):
-			return sight{Participant: Participant{Node: node}}, nil
+			return reading{Participant: Participant{Node: node}}, nil
 		case err != nil:
-			return sight{}, err
+			return reading{}, err
 		}
 		kept := data
 		if len(data) > dataKept {
 			kept = slices.Clone(data[:dataKept]) // or all of it would stay in memory
 		}
-		return sight{Participant: Participant{
+		return reading{Participant: Participant{
 			Node: node, Data: kept, DataSize: len(data), Session: stat.EphemeralOwner,
 			Since: time.UnixMilli(stat.Ctime),
 		}, czxid: stat.Czxid}, nil
@@ -228,7 +228,7 @@ func (r *reentrant) lookAtNew(
 		_, ok := seen[r.queue.Path(m)]
 		return ok
 	})
-	read, err := look(ctx, s, r.queue.Observed(), joined, r.queue.Excludes)
+	read, err := readAll(ctx, s, r.queue.Observed(), joined, r.queue.Excludes)
 	if err != nil {
 		return nil, err
 	}
@@ -285,13 +285,13 @@ var inspected = []string{
 // inspectDir looks at the participants of the given kinds.
 func inspectDir(
 	ctx context.Context, s *zkconn.Conn, dir string, kinds ...string,
-) ([]sight, error) {
+) ([]reading, error) {
 	q := observe.Queue{Dir: dir, Kinds: kinds}
 	members, err := q.Members(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return look(ctx, s, q, members, anyRule)
+	return readAll(ctx, s, q, members, anyRule)
 }
 
 // anyRule judges each participant by the rule of its own recipe.
@@ -315,7 +315,7 @@ func excludes(ahead, self string) bool {
 }
 
 // judgeSemaphore corrects what no rule of one directory tells.
-func judgeSemaphore(gate, leases []sight) {
+func judgeSemaphore(gate, leases []reading) {
 	for i := range gate {
 		gate[i].Holding = false
 	}

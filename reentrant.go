@@ -94,7 +94,7 @@ func (r *reentrant) where() string {
 // Acquire implements InterProcessLock. A holder re-enters without requests; after a loss
 // it gets ErrLockLost until it has released as often as it acquired.
 func (r *reentrant) Acquire(ctx context.Context) error {
-	_, err := r.acquireWithin(ctx, limit{})
+	_, err := r.acquireWithin(ctx, bound{})
 	return err
 }
 
@@ -107,12 +107,12 @@ func (r *reentrant) AcquireTimeout(
 }
 
 // take implements nativeLock.
-func (r *reentrant) take(ctx context.Context, l limit) (taken, error) {
+func (r *reentrant) take(ctx context.Context, l bound) (taken, error) {
 	hold, err := r.acquireWithin(ctx, l)
 	return taken{hold: hold}, err
 }
 
-func (r *reentrant) acquireWithin(ctx context.Context, l limit) (*Hold, error) {
+func (r *reentrant) acquireWithin(ctx context.Context, l bound) (*Hold, error) {
 	if err := usable("acquire", r.where(), ctx); err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (r *reentrant) acquireWithin(ctx context.Context, l limit) (*Hold, error) {
 
 // acquireAs acquires for an owner. It tells of its steps with the ctx of the call.
 func (r *reentrant) acquireAs(
-	ctx context.Context, who owner, l limit,
+	ctx context.Context, who owner, l bound,
 ) (hold *Hold, err error) {
 	err = l.keep(ctx, func(within context.Context, try bool) (err error) {
 		hold, err = r.enterOrReenter(within, ctx, who, try)
@@ -364,7 +364,7 @@ func (c *claim) left() bool {
 }
 
 // shares implements releaser.
-func (c *claim) shares() []share { return []share{{c.lock, c.who}} }
+func (c *claim) shares() []perLock { return []perLock{{c.lock, c.who}} }
 
 // notOwnerLocked tells an owner that does not hold the lock whether another one does.
 func (r *reentrant) notOwnerLocked() error {

@@ -80,7 +80,7 @@ func besideOwn(write *reentrant, readers *seqnode.Queue, enter entrance) entranc
 		ctx context.Context, conn *zkconn.Conn, who owner, r seqnode.Request,
 	) (backing, error) {
 		if h := write.held(who); h != nil {
-			if writer := h.node.beside(); writer != nil {
+			if writer := h.node.under(); writer != nil {
 				return backedBy(readers.EnterUnder(ctx, conn, writer, r))
 			}
 		}

@@ -121,7 +121,7 @@ func (s *InterProcessSemaphoreV2) Acquire(ctx context.Context) (*Lease, error) {
 // AcquireN waits for n leases, all or nothing. An n below 1 or above a fixed maximum is
 // an error. While a shared maximum is below n, it waits outside the queue.
 func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
-	return s.acquireWithin(ctx, n, limit{}, keepNothing)
+	return s.acquireWithin(ctx, n, bound{}, keepNothing)
 }
 
 // AcquireTimeout is AcquireN that waits at most timeout. It returns (nil, nil) if the
@@ -139,7 +139,7 @@ func (s *InterProcessSemaphoreV2) AcquireTimeout(
 
 // acquireWithin tells of its steps with the ctx of the call.
 func (s *InterProcessSemaphoreV2) acquireWithin(
-	ctx context.Context, n int, l limit, keep keeper,
+	ctx context.Context, n int, l bound, keep keeper,
 ) (leases []*Lease, err error) {
 	if err := usable("acquire", s.where(), ctx); err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func (s *InterProcessSemaphoreV2) enter(
 ) ([]*znode.Node, error) {
 	conn := zkconn.Use(s.conn, s.config)
 	defer conn.Release()
-	if err := conn.Bears(s.leases.LossMargin); err != nil {
+	if err := conn.CheckMargin(s.leases.LossMargin); err != nil {
 		return nil, err
 	}
 	var backoff zkconn.Backoff
@@ -342,7 +342,7 @@ type leaseReleaser struct{ *Lease }
 
 func (r leaseReleaser) left() bool { return !r.released.Load() }
 
-func (r leaseReleaser) shares() []share { return nil } // leases belong to no owner
+func (r leaseReleaser) shares() []perLock { return nil } // leases belong to no owner
 
 func (r leaseReleaser) beginRelease(
 	ctx context.Context,

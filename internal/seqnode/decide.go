@@ -18,7 +18,7 @@ func (c *cohort) countsNumbers(m *Member) bool {
 func (c *cohort) decide(m *Member) (d order.Decision, followed bool) {
 	c.mu.Lock()
 	before := c.epoch()
-	czxid, _ := c.key.s.BornNow(m.queue.Dir) // 0: not known
+	czxid, _ := c.key.s.IncarnationNow(m.queue.Dir) // 0: not known
 	c.order.Directory(before, czxid)
 	c.confirmLocked(m)
 	d = c.order.Decide(m.self, c.epoch())

@@ -59,7 +59,8 @@ func (m *Member) Sending() {
 	}
 	asked := c.order.Asking(epoch, false)
 	c.mu.Unlock()
-	if plan == order.WithDirectory && m.s.TellsCreates() && m.s.LearnBirth(m.queue.Dir) {
+	if plan == order.WithDirectory && m.s.TellsCreates() &&
+		m.s.WatchIncarnation(m.queue.Dir) {
 		plan = order.Alone
 	}
 	if plan != order.Alone {

@@ -81,7 +81,7 @@ func (w *waiter) decide(ctx context.Context) (
 			w.node.Lose(zkconn.ErrSessionEnded)
 		}
 		if w.cohort.countsNumbers(w.Member) {
-			w.s.Born(ctx, w.queue.Dir) // for an answer that is under way
+			w.s.Incarnation(ctx, w.queue.Dir) // for an answer that is under way
 		}
 		d, followed = w.cohort.decide(w.Member)
 		switch {
@@ -197,7 +197,7 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers, gone func()) error
 // watchSelf begins the watch on the own znode as soon as it can matter to a waiter.
 func (w *waiter) watchSelf() {
 	if w.turn.local != nil { // so that its number tells who is next when it leaves
-		w.s.LearnBirth(w.queue.Dir)
+		w.s.WatchIncarnation(w.queue.Dir)
 	}
 	if w.turn.watch {
 		w.node.WatchSelf()

@@ -25,7 +25,7 @@ var defects = []plant.Defect{
 	plant.New("the loss is timed from the disconnect",
 		plant.In("internal/zkconn", "Conn.goodLocked").After("s.clock.goodUntil", `
 			last := &s.clock.resumption.down // which only a plain connection uses
-			if s.look().connected {
+			if s.status().connected {
 				*last = now
 			}
 			if t := s.clock.timeout(); t > 0 && !s.plain {

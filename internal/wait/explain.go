@@ -19,7 +19,7 @@ func Explain(
 	if !errors.Is(err, ErrBusy) && zkconn.Cancellation(err) == nil {
 		return err
 	}
-	err = zkconn.Tell(err)
+	err = zkconn.WithCause(err)
 	switch {
 	case where == "":
 		return fmt.Errorf("%w: %w", err, s.NoAnswer(asked))

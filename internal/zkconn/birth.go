@@ -12,12 +12,12 @@ import (
 // come and go at any rate.
 const birthsAtMost = 1000
 
-// LearnBirth finds out, in the background, what Born is to tell of the znode at path,
-// unless that is known. It takes a read with a watch, and one more each time that the
-// connection was away: go-zookeeper sets a watch again behind what it was asked for
+// WatchIncarnation reads in the background what Incarnation returns for the znode at
+// path, unless that is known. It takes a read with a watch, and one more each time that
+// the connection was away: go-zookeeper sets a watch again behind what it was asked for
 // meanwhile. false: there are too many watches already, or events may come late, so that
-// Born never knows.
-func (ws *watches) LearnBirth(path string) bool {
+// Incarnation never knows.
+func (ws *watches) WatchIncarnation(path string) bool {
 	if !ws.s.inOrder {
 		return false
 	}
@@ -33,11 +33,12 @@ func (ws *watches) LearnBirth(path string) bool {
 	return true
 }
 
-// Born returns the czxid of the znode at path, if it is known to be the same one ever
-// since LearnBirth was called: a watch on it is pending, and a deletion would have been
-// told before any later answer, as long as the connection was not away. It waits for an
-// answer that is under way. If events may come late it does not know.
-func (ws *watches) Born(ctx context.Context, path string) (czxid int64, ok bool) {
+// Incarnation returns the czxid of the znode at path, if it is known to be the same one
+// ever since WatchIncarnation was called: a watch on it is pending, and the event of a
+// deletion would have come before any later answer, as long as the connection was not
+// away. It waits for an answer that is under way. If events may come late it does not
+// know.
+func (ws *watches) Incarnation(ctx context.Context, path string) (czxid int64, ok bool) {
 	if !ws.s.inOrder {
 		return 0, false
 	}
@@ -53,8 +54,8 @@ func (ws *watches) Born(ctx context.Context, path string) (czxid int64, ok bool)
 	return w.czxid, true
 }
 
-// BornNow is Born, and does not know either while an answer is under way.
-func (ws *watches) BornNow(path string) (czxid int64, ok bool) {
+// IncarnationNow is Incarnation, and does not know either while an answer is under way.
+func (ws *watches) IncarnationNow(path string) (czxid int64, ok bool) {
 	if !ws.s.inOrder {
 		return 0, false
 	}

@@ -14,7 +14,7 @@ import (
 
 func learnt(t *testing.T, s *zkconn.Conn, path string) {
 	t.Helper()
-	require.True(t, s.LearnBirth(path))
+	require.True(t, s.WatchIncarnation(path))
 	synctest.Wait()
 }
 
@@ -23,14 +23,14 @@ func TestBorn(t *testing.T) {
 		conn := newFake()
 		conn.czxid, conn.latency = 5, time.Second
 		s := use(t, conn, time.Hour)
-		_, ok := s.Born(t.Context(), "/a")
+		_, ok := s.Incarnation(t.Context(), "/a")
 		require.False(t, ok, "nobody wants to know")
 
 		began := time.Now()
 		for range 10 {
-			require.True(t, s.LearnBirth("/a"))
+			require.True(t, s.WatchIncarnation("/a"))
 		}
-		czxid, ok := s.Born(t.Context(), "/a")
+		czxid, ok := s.Incarnation(t.Context(), "/a")
 		require.True(t, ok)
 		require.EqualValues(t, 5, czxid)
 		require.Equal(t, time.Second, time.Since(began), "it waits for the answer")
@@ -38,11 +38,11 @@ func TestBorn(t *testing.T) {
 		require.Equal(t, 1, conn.watchesSet())
 
 		conn.fire("/a", zk.EventNodeDeleted)
-		_, ok = s.Born(t.Context(), "/a")
+		_, ok = s.Incarnation(t.Context(), "/a")
 		require.False(t, ok, "it may be another one by now")
 		conn.change(func() { conn.czxid = 6 })
 		learnt(t, s, "/a")
-		czxid, ok = s.Born(t.Context(), "/a")
+		czxid, ok = s.Incarnation(t.Context(), "/a")
 		require.True(t, ok)
 		require.EqualValues(t, 6, czxid)
 		conn.fire("/a", zk.EventNodeDeleted)
@@ -55,7 +55,7 @@ func TestBornOfWhatIsNotThere(t *testing.T) {
 		conn.err = zk.ErrNoNode
 		s := use(t, conn, time.Hour)
 		learnt(t, s, "/a")
-		_, ok := s.Born(t.Context(), "/a")
+		_, ok := s.Incarnation(t.Context(), "/a")
 		require.False(t, ok)
 	})
 }
@@ -68,27 +68,27 @@ func TestBornAfterTheConnectionWasAway(t *testing.T) {
 		s := use(t, conn, time.Hour)
 		learnt(t, s, "/a")
 		conn.reconnect()
-		_, ok := s.Born(t.Context(), "/a")
+		_, ok := s.Incarnation(t.Context(), "/a")
 		require.False(t, ok)
 
 		conn.change(func() { conn.czxid = 6 })
 		learnt(t, s, "/a")
-		czxid, ok := s.Born(t.Context(), "/a")
+		czxid, ok := s.Incarnation(t.Context(), "/a")
 		require.True(t, ok)
 		require.EqualValues(t, 6, czxid, "by a read of its own")
 		conn.fire("/a", zk.EventNodeDeleted)
 	})
 }
 
-// The event can come right behind the answer that Born waits for.
+// The event can come right behind the answer that Incarnation waits for.
 func TestBornOfWhatGoesMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
 		conn.czxid = 5
 		s := use(t, conn, time.Hour)
 		conn.gone = true
-		require.True(t, s.LearnBirth("/a"))
-		_, ok := s.Born(t.Context(), "/a")
+		require.True(t, s.WatchIncarnation("/a"))
+		_, ok := s.Incarnation(t.Context(), "/a")
 		require.False(t, ok)
 	})
 }
@@ -101,8 +101,8 @@ func TestBirthsAreBounded(t *testing.T) {
 		for i := range most {
 			learnt(t, s, fmt.Sprint("/", i))
 		}
-		require.False(t, s.LearnBirth("/x"))
-		require.True(t, s.LearnBirth("/7"), "it is known")
+		require.False(t, s.WatchIncarnation("/x"))
+		require.True(t, s.WatchIncarnation("/7"), "it is known")
 		conn.fire("/7", zk.EventNodeDeleted)
 		learnt(t, s, "/x")
 		require.Equal(t, most+1, conn.watchesSet())
@@ -111,7 +111,7 @@ func TestBirthsAreBounded(t *testing.T) {
 		for range 100 {
 			conn.reconnect()
 			learnt(t, s, "/x")
-			require.False(t, s.LearnBirth("/y"))
+			require.False(t, s.WatchIncarnation("/y"))
 		}
 		for path := range conn.watches {
 			conn.fire(path, zk.EventNodeDeleted)
@@ -125,7 +125,7 @@ func TestBirthsOfAnIdleConnectionAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
 		s, uses := zkconn.Use(conn, config(time.Hour)), 0
-		for s.LearnBirth("/a") {
+		for s.WatchIncarnation("/a") {
 			require.Less(t, uses, 1001)
 			uses++
 			synctest.Wait()
@@ -133,12 +133,12 @@ func TestBirthsOfAnIdleConnectionAreBounded(t *testing.T) {
 			s = zkconn.Use(conn, config(time.Hour))
 		}
 		require.Equal(t, uses, conn.watchesSet())
-		_, ok := s.Born(t.Context(), "/a")
+		_, ok := s.Incarnation(t.Context(), "/a")
 		require.False(t, ok)
 
 		conn.reconnect()
 		learnt(t, s, "/a")
-		_, ok = s.Born(t.Context(), "/a")
+		_, ok = s.Incarnation(t.Context(), "/a")
 		require.True(t, ok)
 		s.Release()
 		conn.fire("/a", zk.EventNodeDeleted)
@@ -168,7 +168,7 @@ func TestBornAfterAnIdleTime(t *testing.T) {
 				}
 				s := idle()
 				require.Same(t, s, useWith(t, conn, cfg))
-				_, ok := s.Born(t.Context(), "/a")
+				_, ok := s.Incarnation(t.Context(), "/a")
 				require.Equal(t, tells, ok, "it may have been away")
 				s.Release()
 
@@ -176,7 +176,7 @@ func TestBornAfterAnIdleTime(t *testing.T) {
 				s = idle()
 				handshake = handshake.Add(time.Second)
 				zkconn.Use(conn, cfg)
-				_, ok = s.Born(t.Context(), "/a")
+				_, ok = s.Incarnation(t.Context(), "/a")
 				require.False(t, ok)
 				conn.fire("/a", zk.EventNodeDeleted)
 			})

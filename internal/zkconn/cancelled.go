@@ -25,9 +25,9 @@ func Cancellation(err error) (cause error) {
 	return c.cause
 }
 
-// Tell returns err as the caller is told it: matching the cause of its ctx, where that is
-// what has ended a wait.
-func Tell(err error) error {
+// WithCause returns err as the caller receives it: it matches the cause of its ctx, if
+// that has ended a wait.
+func WithCause(err error) error {
 	cause := Cancellation(err)
 	var already *told
 	if cause == nil || errors.As(err, &already) {

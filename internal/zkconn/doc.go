@@ -63,7 +63,7 @@
 //     clock says when (NextSync). There is one for all users of the connection, also
 //     where none of them holds anything.
 //   - birth: of a znode that a watch is pending on, the zxid that created it: it has been
-//     the same one since (Born).
+//     the same one since (Incarnation).
 //   - note: what a user has learned and may want to know again (Note).
 //   - reconnect: the connection was away, and has a session again, the same or another.
 //   - unavailable: ZooKeeper does not answer. It concerns what callers are told, and no
@@ -89,7 +89,7 @@
 // # Locks
 //
 // A caller may hold a mutex of its own when it calls Start, Retain, Track, Untrack, Hold,
-// Rely, Forgo, Waive, Bears, After and its stop, Note, Noted, Ephemeral, HoldBack,
+// Rely, Forgo, Waive, CheckMargin, After and its stop, Note, Noted, Ephemeral, HoldBack,
 // Reconnected or Unavailable: these ask nothing of ZooKeeper, wait for nothing, and call
 // nobody back. Any other call may
 // ask, wait or call back, and is made with no mutex held.

@@ -120,9 +120,9 @@ func (s *Conn) holdLocked(t *tracked, margin time.Duration) error {
 	return nil
 }
 
-// Bears tells whether a hold with a loss margin can be relied on at all, and if not, what
-// is to be done.
-func (s *Conn) Bears(margin time.Duration) error {
+// CheckMargin returns an error, which says what to do, if a hold with a loss margin can
+// never be relied on.
+func (s *Conn) CheckMargin(margin time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.clock.bears(margin)

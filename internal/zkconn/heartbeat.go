@@ -9,7 +9,7 @@ const tickEvery = 100 * time.Millisecond
 // What was learned before that may rely on the connection not having been away since: it
 // counts as away where no handshake tells.
 func (h *heartbeat) start() {
-	s, seen := h.s, h.s.look()
+	s, seen := h.s, h.s.status()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.availability.hear(time.Now())
@@ -29,7 +29,7 @@ func (h *heartbeat) stop() {
 
 // tick is run by the timer, which it arms again.
 func (h *heartbeat) tick() {
-	s, seen := h.s, h.s.look()
+	s, seen := h.s, h.s.status()
 	s.mu.Lock()
 	if h.timer == nil { // stopped while the timer fired
 		s.mu.Unlock()

@@ -2,10 +2,10 @@ package zkconn
 
 import "github.com/go-zookeeper/zk"
 
-// look returns what the connection shows just now.
-func (s *Conn) look() sight {
+// status returns what the connection shows just now.
+func (s *Conn) status() connState {
 	server := s.server() // first: it may change from now on
-	now := sight{
+	now := connState{
 		session:   s.conn.SessionID(),
 		connected: s.conn.State() == zk.StateHasSession,
 	}
@@ -24,7 +24,7 @@ func (s *Conn) look() sight {
 // Reconnected is closed when the connection, seen to be away after this call, is back. It
 // looks: that the connection is back already need not have been seen before.
 func (s *Conn) Reconnected() <-chan struct{} {
-	now := s.look()
+	now := s.status()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sawLocked(now)
@@ -32,8 +32,8 @@ func (s *Conn) Reconnected() <-chan struct{} {
 }
 
 // sawLocked takes note of what a look has shown.
-func (s *Conn) sawLocked(now sight) {
-	s.reconnects.look(now)
+func (s *Conn) sawLocked(now connState) {
+	s.reconnects.observe(now)
 	s.lookDown()
 }
 
@@ -42,7 +42,7 @@ func (s *Conn) sawLocked(now sight) {
 // order, and before the next tick: so who draws a conclusion from one event and not
 // another asks here first. A *zk.Conn that lost no request does not tell.
 func (s *Conn) AwaySince(reconnected <-chan struct{}) bool {
-	now := s.look()
+	now := s.status()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sawLocked(now)
@@ -53,7 +53,7 @@ func (s *Conn) AwaySince(reconnected <-chan struct{}) bool {
 // in one epoch from watches that are pending counts in that one only; see
 // [Conn.AwaySince].
 func (s *Conn) Epoch() uint64 {
-	now := s.look()
+	now := s.status()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sawLocked(now)

@@ -124,7 +124,7 @@ func (n *notes) keep(key, value any) {
 // same one between two looks, over others that it has lost as well, nobody notices, and
 // those who wait look at their next poll.
 type reconnects struct {
-	seen  sight         // at the last look
+	seen  connState     // at the last look
 	lost  bool          // a request was lost with its connection since
 	blind bool          // or nobody has looked, and no handshake tells: it counts as one
 	next  chan struct{} // closed, and replaced, at each reconnect
@@ -132,16 +132,16 @@ type reconnects struct {
 	times int           // how many there were, without those that only count as one
 }
 
-// A sight is what a connection shows at one time.
-type sight struct {
+// A connState is what a connection shows at one time.
+type connState struct {
 	session   int64
 	connected bool
 	handshake time.Time // of the session; zero where that is not known
 	server    string    // that it uses, or has used last; "" where that is not known
 }
 
-// look compares what is seen with the last look.
-func (r *reconnects) look(now sight) {
+// observe compares what is seen with the last observe.
+func (r *reconnects) observe(now connState) {
 	now = r.after(now)
 	away := !r.seen.connected || r.lost
 	back := away && now.connected || now.session != r.seen.session ||
@@ -159,7 +159,7 @@ func (r *reconnects) look(now sight) {
 
 // after is what is known by now: the last handshake is remembered while none is told, and
 // the last server while there is none.
-func (r *reconnects) after(now sight) sight {
+func (r *reconnects) after(now connState) connState {
 	if now.handshake.IsZero() {
 		now.handshake = r.seen.handshake
 	}

@@ -77,6 +77,6 @@
 //     created what; else what a list told (LearnToken); else the czxid, by a read.
 //   - orphan: a znode of ours that a create of unknown outcome left next to the one we
 //     hold.
-//   - intact: nothing has happened to our own znode, as far as the watch on it has told.
+//   - confirmed: the watch on our own znode is set, and no event has come.
 //   - tenant: one of several that rely on a Node, each with a margin of its own.
 package znode

@@ -34,4 +34,4 @@ type Terms struct {
 }
 
 // Check returns an error if the connection cannot tolerate the terms.
-func (t Terms) Check(s *zkconn.Conn) error { return s.Bears(t.LossMargin) }
+func (t Terms) Check(s *zkconn.Conn) error { return s.CheckMargin(t.LossMargin) }
