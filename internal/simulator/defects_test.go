@@ -53,8 +53,8 @@ var defects = []plant.Defect{
 		plant.In("internal/lossclock", "Clock.GoodUntil").
 			Replace("unknownGood", "time.Hour")),
 	plant.New("the hold of a semaphore mutex is the value's, whoever asks",
-		plant.In(".", "leaseLock.Hold").Replace("m.ofOwner(ctx)", `func() *stay {
-			return append([]*stay{nil}, m.stays...)[len(m.stays)]
+		plant.In(".", "leaseLock.Hold").Replace("m.ofOwner(ctx)", `func() *grant {
+			return append([]*grant{nil}, m.grants...)[len(m.grants)]
 		}`)),
 	plant.New("the last contact counts, reported or not",
 		plant.In("internal/lossclock", "flow.pinged").First("return contact")),
