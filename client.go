@@ -81,9 +81,9 @@ type clientEnd struct {
 // sent. ctx bounds only Connect, not the life of the Client. If ctx is done first, the
 // error wraps its cause and says why no server could be used so far. A Connect that fails
 // leaves nothing behind. Permanent errors are returned at once: a malformed argument, a
-// chroot that may not be created (zk.ErrNoAuth), an authentication scheme that the server
-// does not know (zk.ErrAuthFailed), and, once each server in turn has failed so, invalid
-// certificates and servers that do not talk TLS or ZooKeeper.
+// chroot that may not be created (zk.ErrNoAuth), an authentication scheme or credentials
+// that the server rejects (zk.ErrAuthFailed), and, once each server in turn has failed so,
+// invalid certificates and servers that do not talk TLS or ZooKeeper.
 //
 // servers is a ZooKeeper connect string, "host1:2181,host2:2181/chroot". The default port
 // is 2181. If the optional chroot does not exist, Connect creates it and its parents,
@@ -127,8 +127,8 @@ func clientConnect(
 	defer giveUp(nil)
 	d, err := dial.New(ctx, addresses, dial.Config{
 		Dial: settings.dialer, HostProvider: settings.hosts, TLS: settings.tls,
-		SessionTimeout: timeout, MaxReply: settings.maxReply, Log: settings.log,
-		GiveUp: giveUp,
+		SASL: settings.sasl, SessionTimeout: timeout, MaxReply: settings.maxReply,
+		Log: settings.log, GiveUp: giveUp,
 	})
 	if err != nil {
 		return nil, err
@@ -216,7 +216,11 @@ func (c *Client) prepare(ctx context.Context, auth []clientAuth) error {
 	}
 	unsure := false
 	makeChroot := func() error { return c.makeChroot(&unsure) }
-	if err := c.insist(ctx, makeChroot); err != nil {
+	err := c.insist(ctx, makeChroot)
+	if errors.Is(err, zk.ErrAuthFailed) {
+		err = c.dialer.Explain(err)
+	}
+	if err != nil {
 		return fmt.Errorf("create chroot %q: %w", c.chroot, err)
 	}
 	return nil
@@ -430,6 +434,7 @@ type clientAuth struct {
 type clientSettings struct {
 	tls    *tls.Config // nil for plain text; never written to
 	auth   []clientAuth
+	sasl   *dial.SASL      // nil: there is none
 	dialer zk.Dialer       // nil for internal/dial's own
 	hosts  zk.HostProvider // nil for internal/dial's own
 	log    *slog.Logger
@@ -473,7 +478,7 @@ func WithTLS(cfg *tls.Config) ClientOption {
 
 // WithAuth authenticates the session, at Connect and at each reconnect. It can be given
 // several times. The server does not check a digest when it receives it: a wrong password
-// shows as zk.ErrNoAuth from later calls.
+// shows as zk.ErrNoAuth from later calls. For scheme sasl use [WithSASL].
 func WithAuth(scheme string, auth []byte) ClientOption {
 	auth = append([]byte(nil), auth...)
 	return func(s *clientSettings) error {

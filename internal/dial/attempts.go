@@ -119,7 +119,8 @@ func isRefusal(err error) bool {
 		name         x509.HostnameError
 		authority    x509.UnknownAuthorityError
 	)
-	return errors.Is(err, errNotZooKeeper) || errors.As(err, &verification) ||
+	return errors.Is(err, errNotZooKeeper) || errors.As(err, new(malformed)) ||
+		errors.As(err, &verification) ||
 		errors.As(err, &plain) || errors.As(err, &invalid) || errors.As(err, &name) ||
 		errors.As(err, &authority)
 }

@@ -39,6 +39,9 @@ type Config struct {
 	HostProvider zk.HostProvider
 	// TLS is nil for plain text, and never written to.
 	TLS *tls.Config
+	// SASL is nil for connections that are not authenticated by it.
+	SASL *SASL
+
 	// SessionTimeout is the one that the client asks for.
 	SessionTimeout time.Duration
 	// MaxReply bounds the length of a reply, in bytes; 0 stands for DefaultMaxReply.
@@ -224,9 +227,14 @@ func (d *Dialer) failed(server string, err error) {
 		return
 	}
 	err = fmt.Errorf("%s: %w", server, err)
-	d.config.Log.Warn("zookeeper: connection attempt failed", "error", err)
-	servers := max(d.rounds.Len(), 1)
-	if d.attempts.failed(err) >= servers {
+	refusals := d.attempts.failed(err)
+	unauthenticated := errors.Is(err, zk.ErrAuthFailed)
+	if unauthenticated {
+		d.config.Log.Error("zookeeper: authentication failed", "error", err)
+	} else {
+		d.config.Log.Warn("zookeeper: connection attempt failed", "error", err)
+	}
+	if unauthenticated || refusals >= max(d.rounds.Len(), 1) {
 		d.config.GiveUp(err)
 	}
 }

@@ -19,7 +19,8 @@ type Handshake struct {
 }
 
 // conn is a connection of zk's. It bounds its handshake and reads the server's answer
-// along; after that it takes note of each request, and checks each reply (replies.go).
+// along, and authenticates (sasl.go); after that it takes note of each request, and checks
+// each reply (replies.go).
 type conn struct {
 	// Set by Dialer.open.
 	net.Conn          // what zk talks through: raw, or TLS over it
@@ -64,7 +65,7 @@ func (c *conn) Read(p []byte) (int, error) {
 // hint adds to the end of a connection what may be the reason.
 func (c *conn) hint(err error) error {
 	switch {
-	case !isHangUp(err):
+	case !isHangUp(err), errors.As(err, new(saslHungUp)):
 		return err
 	case c.dialer.config.TLS == nil:
 		return fmt.Errorf("the server hung up, is it serving, and without TLS? (%w)", err)
@@ -114,7 +115,8 @@ func (c *conn) bound(t time.Time) time.Time {
 }
 
 // sniff looks at the next bytes of the answer. The session timeout is known before zk has
-// read the last of them, and so before anybody can hear of the session.
+// read the last of them, and so before anybody can hear of the session. By then the
+// connection is authenticated, too.
 func (c *conn) sniff(p []byte) error {
 	complete, err := c.answer.add(p)
 	if err != nil || !complete {
@@ -124,12 +126,17 @@ func (c *conn) sniff(p []byte) error {
 	if err != nil {
 		return err
 	}
-	c.answered, c.replies.buffered = true, bufio.NewReader(c.Conn)
+	c.replies.buffered = bufio.NewReader(c.Conn)
 	if session == 0 { // it has expired
+		c.answered = true
 		c.dialer.succeeded(nil)
-	} else {
-		c.dialer.succeeded(&Handshake{Session: session, Began: c.began, Timeout: timeout})
+		return nil
 	}
+	if err := c.authenticate(); err != nil {
+		return err
+	}
+	c.answered = true
+	c.dialer.succeeded(&Handshake{Session: session, Began: c.began, Timeout: timeout})
 	return nil
 }
 

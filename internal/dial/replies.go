@@ -107,7 +107,13 @@ func (c *conn) endReply(p []byte) error {
 	}
 	r.left = 0
 	head, rest := p[:replyHead-lengthSize], p[replyHead-lengthSize:]
-	if number(head[replyError-lengthSize:]) != 0 && r.to.op != xidEvent {
+	code := head[replyError-lengthSize:]
+	if number(code) == codeUnauthenticated && r.to.op != xidEvent {
+		c.unauthenticated()
+		known := int32(codeAuthFailed) // to zk, which does not know the other
+		binary.BigEndian.PutUint32(code, uint32(known))
+	}
+	if number(code) != 0 && r.to.op != xidEvent {
 		return nil // zk does not look at the rest
 	}
 	if err := r.to.check(rest); err != nil {

@@ -28,6 +28,7 @@ const (
 	opCreateTTL       = 21
 	opAuth            = 100
 	opSetWatches      = 101
+	opSASL            = 102
 	opClose           = -11
 )
 

@@ -1,0 +1,134 @@
+package recipes
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/dial"
+	"github.com/zkrecipes/recipes/internal/digestmd5"
+)
+
+// SASL authenticates sessions by SASL, for WithSASL. SASLDigestMD5 is one; other
+// mechanisms implement it.
+//
+// Begin and Step share the time for a handshake, a third of the session timeout but from
+// 1s to 15s, and may be called from any goroutine, one at a time in each exchange. If one
+// fails, the attempt to connect has failed, and the next server is tried. If its error
+// matches zk.ErrAuthFailed, Connect returns it at once, and a reconnect logs it at Error:
+// return such an error for what no other server can change.
+//
+// If the value implements fmt.Stringer, errors and logs name it by that: it should return
+// the mechanism and the principal, and no secret.
+type SASL interface {
+	// Begin begins an exchange with one server, which is named as it was dialled, without
+	// its port. It is called at each handshake.
+	Begin(host string) (SASLExchange, error)
+}
+
+// A SASLExchange is one exchange with one server. It is used once.
+type SASLExchange interface {
+	// Step answers a challenge. The first one is nil: the first message is the client's,
+	// and may be empty. If done is true, the response is the last message, and nil if
+	// nothing more is to be sent. A mechanism that verifies the server must do so before
+	// it returns that.
+	Step(challenge []byte) (response []byte, done bool, err error)
+}
+
+// WithSASL authenticates the session by SASL, at each handshake and before any request is
+// sent. Use it if the servers require SASL (sessionRequireClientSASLAuth, enforce.auth),
+// or for ACLs with scheme sasl.
+//
+// If a server rejects the credentials, or does not use SASL, Connect fails at once with
+// an error that matches zk.ErrAuthFailed and names the mechanism and the principal. At a
+// reconnect this is logged at Error, and the next server is tried; the session may expire
+// meanwhile.
+//
+// SASL authenticates and does not encrypt: without WithTLS, whoever controls the network
+// can take over the connection afterwards.
+func WithSASL(s SASL) ClientOption {
+	return func(settings *clientSettings) error {
+		if s == nil {
+			return errors.New("WithSASL: the SASL is nil")
+		}
+		if d, ok := s.(digestLogin); ok && (d.user == "" || d.password() == "") {
+			return errors.New("WithSASL: SASLDigestMD5: the user or the password is empty")
+		}
+		settings.sasl = &dial.SASL{Name: saslName(s), Begin: saslBegin(s)}
+		return nil
+	}
+}
+
+func saslName(s SASL) string {
+	if named, ok := s.(fmt.Stringer); ok {
+		return named.String()
+	}
+	return fmt.Sprintf("%T", s)
+}
+
+func saslBegin(s SASL) func(host string) (dial.SASLStep, error) {
+	return func(host string) (dial.SASLStep, error) {
+		exchange, err := s.Begin(host)
+		if err != nil {
+			return nil, err
+		}
+		if exchange == nil {
+			return nil, errors.New("Begin returned neither an exchange nor an error")
+		}
+		return exchange.Step, nil
+	}
+}
+
+// SASLDigestMD5 authenticates as a user with a password by DIGEST-MD5 (RFC 2831), as the
+// servers check it whose JAAS configuration has
+// org.apache.zookeeper.server.auth.DigestLoginModule. The id in ACLs is sasl:username.
+//
+// The password is not sent, and the server must prove that it knows it, too. Who listens
+// can still try passwords at home, quickly: use WithTLS. Neither errors nor logs contain
+// the password. A user name or a password that is empty is an error of WithSASL.
+func SASLDigestMD5(username, password string) SASL {
+	return digestLogin{user: username, password: func() string { return password }}
+}
+
+// digestService is the name by which ZooKeeper's servers and clients go.
+const digestService = "zookeeper/zk-sasl-md5"
+
+// A digestLogin has the password in a function, which no format prints.
+type digestLogin struct {
+	user     string
+	password func() string
+}
+
+func (d digestLogin) String() string { return fmt.Sprintf("DIGEST-MD5 as %q", d.user) }
+
+func (d digestLogin) Begin(string) (SASLExchange, error) {
+	return &digestExchange{client: digestmd5.Client{
+		User: d.user, Password: d.password(), URI: digestService, Nonce: rand.Text(),
+	}}, nil
+}
+
+// A digestExchange counts the messages of the server's.
+type digestExchange struct {
+	client digestmd5.Client
+	heard  int
+}
+
+// Step implements [SASLExchange]. What is wrong with the server's messages is so at each
+// try.
+func (x *digestExchange) Step(challenge []byte) (response []byte, done bool, err error) {
+	if challenge == nil {
+		return []byte{}, false, nil
+	}
+	x.heard++
+	if x.heard == 1 {
+		response, err = x.client.Answer(challenge)
+	} else {
+		done, err = true, x.client.Confirm(challenge)
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("%w (%w)", err, zk.ErrAuthFailed)
+	}
+	return response, done, nil
+}
