@@ -47,7 +47,8 @@ func (a acl) grants(who []identity) bool {
 		switch {
 		case id.scheme != a.scheme:
 		case a.scheme == "digest" && id.id == a.id, a.scheme == "ip" &&
-			matchesIP(id.id, a.id):
+			matchesIP(id.id, a.id), a.scheme == "sasl" && (id.id == a.id ||
+			id.id == "super"):
 			return true
 		}
 	}
@@ -56,7 +57,7 @@ func (a acl) grants(who []identity) bool {
 
 // fixupACL makes what a client asks for into what is stored: without doubles, and with
 // the client's identities for scheme auth.
-func fixupACL(asked []acl, who []identity) ([]acl, code) {
+func (t *tree) fixupACL(asked []acl, who []identity) ([]acl, code) {
 	var unique, fixed []acl
 	for _, a := range asked {
 		if !slices.Contains(unique, a) {
@@ -68,7 +69,7 @@ func fixupACL(asked []acl, who []identity) ([]acl, code) {
 		case a.scheme == "auth":
 			before := len(fixed)
 			for _, id := range who {
-				if id.scheme == "digest" { // an address is no proof of who it is
+				if id.scheme != "ip" { // an address is no proof of who it is
 					fixed = append(fixed, acl{a.perms, id})
 				}
 			}
@@ -76,7 +77,8 @@ func fixupACL(asked []acl, who []identity) ([]acl, code) {
 				return nil, codeInvalidACL
 			}
 		case a.identity == (identity{"world", "anyone"}), a.scheme == "digest" &&
-			validDigest(a.id), a.scheme == "ip" && validIP(a.id):
+			validDigest(a.id), a.scheme == "ip" && validIP(a.id),
+			a.scheme == "sasl" && t.sasl && validSASL(a.id):
 			fixed = append(fixed, a)
 		default:
 			return nil, codeInvalidACL

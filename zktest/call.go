@@ -112,8 +112,12 @@ func (c *conn) welcomeLocked(asked connectRequest, id int64, timeout time.Durati
 // requestLocked takes a request to where it is decided.
 func (c *conn) requestLocked(asked *call) {
 	s := c.server
-	if asked.req.op == opSetAuth {
+	switch asked.req.op {
+	case opSetAuth:
 		c.authenticateLocked(asked)
+		return
+	case opSASL:
+		c.saslLocked(asked)
 		return
 	}
 	// A server that knows the session to be over drops its requests, and leaves the rest

@@ -30,6 +30,7 @@ type conn struct {
 	session  int64 // 0 before the handshake is done
 	timeout  time.Duration
 	who      []identity
+	sasl     saslLogin
 	calls    []*call // not answered yet, in the order in which they came
 	greeting []byte  // what answers the handshake, nil: what it should
 	shaking  bool    // the handshake is at the leader: nothing else is taken meanwhile

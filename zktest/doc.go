@@ -16,12 +16,12 @@
 // Connect with negotiation of the session timeout, reconnect and expiry; create in all
 // modes, create2, delete, exists, get and set data, both kinds of get children, get and
 // set ACL, sync, check, multi, multi read, auth, persistent and recursive watches, check
-// and remove watches, set watches in both forms, ping, close. ACL schemes: world, digest,
-// auth, ip. Answers, errors, stats, zxids, events and the sequence counter with its limit
-// are those of ZooKeeper 3.8 with its default settings, except that TTL znodes are
-// enabled; the package's tests compare both, request by request. If other settings matter
-// to clients there are options: WithMinSessionTimeout, WithMaxSession, WithEagerACLCheck,
-// WithContainerCheck.
+// and remove watches, set watches in both forms, ping, close; SASL, see WithSASLUsers.
+// ACL schemes: world, digest, auth, ip, sasl. Answers, errors, stats, zxids, events and
+// the sequence counter with its limit are those of ZooKeeper 3.8 with its default
+// settings, except that TTL znodes are enabled; the package's tests compare both, request
+// by request. If other settings matter to clients there are options:
+// WithMinSessionTimeout, WithMaxSession, WithEagerACLCheck, WithContainerCheck.
 //
 // # The ensemble
 //
@@ -46,7 +46,7 @@
 // # Limits
 //
 // Nothing is persisted, and the log grows for as long as the Cluster lives. Not served,
-// but answered as by a server that does not know them: reconfig, SASL, who am I, and
+// but answered as by a server that does not know them: reconfig, who am I, and
 // requests that list ephemerals or count children. Of the four-letter words there are
 // only ruok, srvr, conf, wchs and wchp. There is no TLS, no observer, no quota, and no
 // throttling except by Link.Throttle. A network keeps the order of packets, as TCP does.

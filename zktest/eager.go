@@ -20,7 +20,7 @@ func (s *Server) eagerLocked(r request, who []identity) code {
 		if !ok || r.op != opCreate && r.op != opCreate2 {
 			return codeOK
 		}
-		return cmp.Or(wellFormed(body.acl, who), s.grantsLocked(parent, permCreate, who))
+		return cmp.Or(s.wellFormed(body.acl, who), s.grantsLocked(parent, permCreate, who))
 	case deleteRequest:
 		parent, ok := screenedParent(body.path)
 		if !ok || r.op != opDelete {
@@ -31,7 +31,7 @@ func (s *Server) eagerLocked(r request, who []identity) code {
 		return s.grantsLocked(body.path, permWrite, who)
 	case setACLRequest:
 		return cmp.Or(
-			wellFormed(body.acl, who), s.grantsLocked(body.path, permAdmin, who),
+			s.wellFormed(body.acl, who), s.grantsLocked(body.path, permAdmin, who),
 		)
 	default: // containers, TTL znodes and multis are left to the leader
 		return codeOK
@@ -47,8 +47,8 @@ func screenedParent(path string) (parent string, ok bool) {
 	return cmp.Or(parent, "/"), true
 }
 
-func wellFormed(asked []acl, who []identity) code {
-	_, err := fixupACL(asked, who)
+func (s *Server) wellFormed(asked []acl, who []identity) code {
+	_, err := s.tree.fixupACL(asked, who)
 	return err
 }
 

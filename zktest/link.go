@@ -244,7 +244,7 @@ func (l *Link) delayLocked() time.Duration {
 }
 
 func (o opcode) throttlable() bool {
-	return o != opPing && o != opClose && o != opSetAuth
+	return o != opPing && o != opClose && o != opSetAuth && o != opSASL
 }
 
 func (l *Link) verdictLocked(op opcode) verdict {

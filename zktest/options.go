@@ -19,7 +19,8 @@ type settings struct {
 	eagerACL   bool
 	reapEvery  time.Duration
 	seed       uint64
-	listen     string // "": on free ports, and not before somebody asks for them
+	saslUsers  map[string]string // nil: no SASL
+	listen     string            // "": on free ports, and not before somebody asks for them
 }
 
 // WithServers makes the Cluster an ensemble of n servers; at least 1, the default.

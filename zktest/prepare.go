@@ -124,7 +124,7 @@ func (j *judge) create(op opcode, r createRequest) (txn, code) {
 	if !strings.Contains(r.path, "/") || strings.Contains(r.path, "\x00") {
 		return txn{}, codeBadArguments
 	}
-	acls, err := fixupACL(r.acl, j.who)
+	acls, err := j.tree.fixupACL(r.acl, j.who)
 	if err != codeOK {
 		return txn{}, err
 	}
@@ -284,7 +284,7 @@ func (j *judge) setACL(r setACLRequest) (txn, code) {
 	if !validPath(r.path) {
 		return txn{}, codeBadArguments
 	}
-	acls, err := fixupACL(r.acl, j.who)
+	acls, err := j.tree.fixupACL(r.acl, j.who)
 	if err != codeOK {
 		return txn{}, err
 	}

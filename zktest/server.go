@@ -49,6 +49,7 @@ func newServer(c *Cluster, id int) *Server {
 		waiting: map[int64]*call{}, orphans: map[int64]int{},
 		touched: map[int64]time.Duration{},
 	}
+	s.tree.sasl = c.saslUsers != nil
 	apart := func() bool { return !s.inContactLocked() }
 	s.toLeader, s.fromLeader = newLane(&c.mu, apart), newLane(&c.mu, apart)
 	return s

@@ -13,6 +13,8 @@ import (
 type tree struct {
 	// The server's extendedTypesEnabled: without it there are no TTL nodes.
 	extendedTypes bool
+	// Its authProvider of SASL: without it there is no such scheme.
+	sasl bool
 
 	// The root is there as "/" and as "", the parent in "/a".
 	nodes     map[string]*node

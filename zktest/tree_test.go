@@ -431,7 +431,7 @@ func TestWhatAnACLMaySay(t *testing.T) {
 		{"ip", "1.2.3.256/8"}: codeInvalidACL,
 		{"ip", "::1"}:         codeInvalidACL,
 	} {
-		_, err := fixupACL([]acl{{permAll, id}}, nil)
+		_, err := newTree().fixupACL([]acl{{permAll, id}}, nil)
 		require.Equal(t, want, err, id)
 	}
 	net := []acl{{permRead, identity{"ip", "10.1.0.0/15"}}}

@@ -26,6 +26,7 @@ const (
 	opMultiRead       opcode = 22
 	opSetAuth         opcode = 100
 	opSetWatches      opcode = 101
+	opSASL            opcode = 102
 	opSetWatches2     opcode = 105
 	opAddWatch        opcode = 106
 	opCreateSession   opcode = -10
@@ -185,6 +186,8 @@ type authRequest struct {
 	auth   []byte
 }
 
+type saslRequest struct{ token []byte }
+
 // A setWatchesRequest is setWatches, or setWatches2 with the persistent ones too.
 type setWatchesRequest struct {
 	relativeZxid          int64
@@ -227,6 +230,7 @@ type (
 		stat stat
 	}
 	multiReply struct{ results []multiResult }
+	saslReply  struct{ token []byte }
 	// An addWatchReply says once more that all went well.
 	addWatchReply struct{}
 )

@@ -129,7 +129,7 @@ func decodeRequest(packet []byte) (request, error) {
 	if d.err == nil {
 		return r, nil
 	}
-	if r.op == opSetAuth {
+	if r.op == opSetAuth || r.op == opSASL {
 		return request{}, fmt.Errorf(
 			"decode request of %d bytes: auth packet: %w", len(packet), d.err,
 		)
@@ -166,6 +166,8 @@ func (d *decoder) body(op opcode) any {
 	case opSetAuth:
 		d.int() // the type of the packet, which means nothing
 		return authRequest{scheme: d.text(), auth: d.buffer()}
+	case opSASL:
+		return saslRequest{token: d.buffer()}
 	case opMulti, opMultiRead:
 		return multiRequest{ops: d.ops(op)}
 	case opDeleteContainer:

@@ -144,6 +144,8 @@ func (r aclReply) encode(e *encoder) {
 	e.stat(r.stat)
 }
 
+func (r saslReply) encode(e *encoder) { e.buffer(r.token) }
+
 func (addWatchReply) encode(e *encoder) { e.int(int32(codeOK)) }
 
 func (r multiReply) encode(e *encoder) {

@@ -25,6 +25,29 @@ func (s settings) zooCfg(dataDir string, clientPort int, lines []string) string 
 		// not wait for the disk.
 		"forceSync=no",
 	}
+	if s.saslUsers != nil {
+		all = append(all, "authProvider.1=org.apache.zookeeper.server.auth."+
+			"SASLAuthenticationProvider")
+	}
 	all = append(append(all, lines...), s.config...)
 	return strings.Join(all, "\n") + "\n"
+}
+
+// jaas is the file by which a server knows the users of SASL.
+func (s settings) jaas() string {
+	var b strings.Builder
+	b.WriteString("Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required")
+	for user, password := range s.saslUsers {
+		fmt.Fprintf(&b, "\n  user_%s=\"%s\"", user, password)
+	}
+	b.WriteString(";\n};\n")
+	return b.String()
+}
+
+// jaasFlag tells Java where that file is.
+func (s settings) jaasFlag(file string) []string {
+	if s.saslUsers == nil {
+		return nil
+	}
+	return []string{"-Djava.security.auth.login.config=" + file}
 }

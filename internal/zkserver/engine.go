@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +21,9 @@ const defaultImage = "zookeeper:3.9.3"
 
 // insidePort is where a server in a container serves clients.
 const insidePort = 2181
+
+// containerJAAS is the file of SASL's users there.
+const containerJAAS = "/conf/jaas.conf"
 
 // An engine runs servers in containers.
 type engine struct {
@@ -144,9 +148,9 @@ func alias(id int) string { return fmt.Sprintf("zk%d", id) }
 func (e *engine) spec(id, port int, s settings, lines []string) spec {
 	// A restarted member may come back with another address; Java would remember the old
 	// one for half a minute.
-	flags := append(
+	flags := slices.Concat(
 		[]string{"-Dsun.net.inetaddr.ttl=0", "-Dsun.net.inetaddr.negative.ttl=0"},
-		s.jvm...,
+		s.jvm, s.jaasFlag(containerJAAS),
 	)
 	made := spec{
 		Image: e.image,
@@ -157,6 +161,7 @@ func (e *engine) spec(id, port int, s settings, lines []string) spec {
 		},
 		Files: map[string]string{
 			"/conf/zoo.cfg": s.zooCfg(containerData, insidePort, lines),
+			containerJAAS:   s.jaas(),
 		},
 		Alias:    alias(id),
 		Port:     insidePort,

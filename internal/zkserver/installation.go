@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 )
 
@@ -85,13 +86,13 @@ func (in *installation) prepare(_ context.Context, s settings) (*Cluster, error)
 		lines = append(lines, "clientPortAddress="+loopback)
 		port, dir := ports[each*i], filepath.Join(root, strconv.Itoa(i+1))
 		h := &processHost{java: in.java, dir: dir}
-		h.args = append(
-			append([]string{"-cp", in.classpath}, s.jvm...), mainClass, h.file("zoo.cfg"),
-		)
+		h.args = slices.Concat([]string{"-cp", in.classpath}, s.jvm,
+			s.jaasFlag(h.file("jaas.conf")), []string{mainClass, h.file("zoo.cfg")})
 		c.Servers = append(c.Servers, &Server{
 			Addr: net.JoinHostPort(loopback, strconv.Itoa(port)), host: h,
 		})
-		if err := h.write(i+1, s.zooCfg(h.dataDir(), port, lines)); err != nil {
+		cfg := s.zooCfg(h.dataDir(), port, lines)
+		if err := h.write(i+1, cfg, s.jaas()); err != nil {
 			return c, err
 		}
 	}

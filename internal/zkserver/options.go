@@ -15,6 +15,7 @@ type settings struct {
 	maxSession time.Duration
 	config     []string
 	jvm        []string
+	saslUsers  map[string]string // nil: no SASL
 	// route is that of RoutePeers, nil where there is none.
 	route func(from, to int, actual PeerPorts) (PeerPorts, error)
 }
@@ -40,6 +41,12 @@ func Config(lines ...string) Option {
 // space in it. They come last, and so win.
 func JVM(flags ...string) Option {
 	return func(s *settings) { s.jvm = append(s.jvm, flags...) }
+}
+
+// SASLUsers has the servers take logins by SASL with DIGEST-MD5, of these users with these
+// passwords. Neither has a quote in it.
+func SASLUsers(passwords map[string]string) Option {
+	return func(s *settings) { s.saslUsers = passwords }
 }
 
 // PeerPorts are where, on loopback, one server of an ensemble finds another one.

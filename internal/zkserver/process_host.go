@@ -28,13 +28,16 @@ type process struct {
 func (h *processHost) file(name string) string { return filepath.Join(h.dir, name) }
 func (h *processHost) dataDir() string         { return h.file("data") }
 
-func (h *processHost) write(id int, cfg string) error {
+func (h *processHost) write(id int, cfg, jaas string) error {
 	if err := os.MkdirAll(h.dataDir(), 0o755); err != nil {
 		return err
 	}
 	if err := os.WriteFile(
 		h.file("data/myid"), []byte(strconv.Itoa(id)), 0o600,
 	); err != nil {
+		return err
+	}
+	if err := os.WriteFile(h.file("jaas.conf"), []byte(jaas), 0o600); err != nil {
 		return err
 	}
 	return os.WriteFile(h.file("zoo.cfg"), []byte(cfg), 0o600)
