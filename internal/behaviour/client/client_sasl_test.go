@@ -1,0 +1,290 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/zkserver"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+const (
+	saslUser, saslPassword = "bob", "hunter2, =Жук"
+	saslTimeout            = 6 * time.Second
+)
+
+var saslUsers = map[string]string{saslUser: saslPassword, "ann": "secret"}
+
+// saslACL is for the user alone.
+func saslACL() []zk.ACL {
+	return []zk.ACL{{Scheme: "sasl", ID: saslUser, Perms: zk.PermAll}}
+}
+
+// saslServers runs a test on zktest and on real servers.
+func saslServers(
+	t *testing.T, users map[string]string, servers int,
+	test func(t *testing.T, addresses []string),
+) {
+	t.Helper()
+	t.Run("zktest", func(t *testing.T) {
+		test(t, zktest.Start(t, zktest.WithServers(servers),
+			zktest.WithSASLUsers(users)).Addrs())
+	})
+	t.Run("real", func(t *testing.T) {
+		options := []zkserver.Option{zkserver.Servers(servers)}
+		if users != nil {
+			options = append(options, zkserver.SASLUsers(users))
+		}
+		var addresses []string
+		for _, s := range zkserver.Start(t, options...).Servers {
+			addresses = append(addresses, s.Addr)
+		}
+		test(t, addresses)
+	})
+}
+
+// A saslNet dials, and cuts what it dialled last.
+type saslNet struct {
+	mu   sync.Mutex // guards what follows
+	last net.Conn
+	to   []string
+}
+
+func (n *saslNet) dial(network, address string, d time.Duration) (net.Conn, error) {
+	conn, err := net.DialTimeout(network, address, d)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.last, n.to = conn, append(n.to, address)
+	return conn, err
+}
+
+func (n *saslNet) cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.last.Close()
+}
+
+func saslConnect(
+	t *testing.T, servers []string, opts ...recipes.ClientOption,
+) (*recipes.Client, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	c, err := recipes.Connect(ctx, strings.Join(servers, ","), saslTimeout, opts...)
+	if err == nil {
+		t.Cleanup(c.Close)
+	}
+	return c, err
+}
+
+func saslMust(
+	t *testing.T, servers []string, opts ...recipes.ClientOption,
+) *recipes.Client {
+	t.Helper()
+	c, err := saslConnect(t, servers, opts...)
+	require.NoError(t, err)
+	return c
+}
+
+func asUser(user, password string) recipes.ClientOption {
+	return recipes.WithSASL(recipes.SASLDigestMD5(user, password))
+}
+
+// saslLog logs all that there is.
+func saslLog(log *hostileLog) recipes.ClientOption {
+	return recipes.WithClientLogger(slog.New(slog.NewTextHandler(log,
+		&slog.HandlerOptions{Level: slog.LevelDebug})))
+}
+
+func TestSASL(t *testing.T) {
+	saslServers(t, saslUsers, 3, func(t *testing.T, servers []string) {
+		t.Run("rights", func(t *testing.T) { saslRights(t, servers) })
+		t.Run("lock", func(t *testing.T) { saslLock(t, servers) })
+		t.Run("refused", func(t *testing.T) { saslRefused(t, servers) })
+		t.Run("cut", func(t *testing.T) { saslCut(t, servers[:1]) })
+		t.Run("moved", func(t *testing.T) { saslCut(t, servers) })
+	})
+}
+
+// What an ACL gives to a user of SASL is that user's alone.
+func saslRights(t *testing.T, servers []string) {
+	bob := saslMust(t, servers, asUser(saslUser, saslPassword))
+	others := map[string]*recipes.Client{
+		"ann":    saslMust(t, servers, asUser("ann", "secret")),
+		"nobody": saslMust(t, servers),
+	}
+	byAuth := zk.AuthACL(zk.PermAll)
+	for i, acl := range [][]zk.ACL{saslACL(), byAuth} {
+		path := fmt.Sprint(zkserver.Path(t), i)
+		_, err := bob.Create(path, []byte("x"), 0, acl)
+		require.NoError(t, err)
+		_, _, err = bob.Get(path)
+		require.NoError(t, err)
+		given, _, err := bob.Unwrap().GetACL(path)
+		require.NoError(t, err)
+		require.Equal(t, saslACL(), given)
+		for name, other := range others {
+			_, err = other.Sync(path)
+			require.NoError(t, err)
+			_, _, err = other.Get(path)
+			require.ErrorIs(t, err, zk.ErrNoAuth, name)
+			_, err = other.Set(path, nil, -1)
+			require.ErrorIs(t, err, zk.ErrNoAuth, name)
+		}
+	}
+	for id, want := range map[string]error{
+		"a": nil, "a/b@c": nil, "a@b@c": zk.ErrInvalidACL, "a/b/c@d": zk.ErrInvalidACL,
+	} {
+		_, err := bob.Create(zkserver.Path(t), nil, 0, []zk.ACL{
+			{Scheme: "sasl", ID: id, Perms: zk.PermAll},
+		})
+		require.ErrorIs(t, err, want, id)
+	}
+}
+
+func saslLock(t *testing.T, servers []string) {
+	path := zkserver.Path(t)
+	bob := saslMust(t, servers, asUser(saslUser, saslPassword))
+	lock, err := recipes.NewInterProcessMutex(bob, path, recipes.WithACL(saslACL()))
+	require.NoError(t, err)
+	require.NoError(t, lock.Acquire(t.Context()))
+	ann := saslMust(t, servers, asUser("ann", "secret"))
+	_, err = ann.Sync(path)
+	require.NoError(t, err)
+	theirs, err := recipes.NewInterProcessMutex(ann, path)
+	require.NoError(t, err)
+	_, err = theirs.AcquireTimeout(t.Context(), time.Minute)
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+	require.NoError(t, lock.Release(t.Context()))
+}
+
+// Connect ends at once, and says who was refused, and no password.
+func saslRefused(t *testing.T, servers []string) {
+	for name, login := range map[string][2]string{
+		"wrong password": {saslUser, "guess"}, "unknown user": {"eve", saslPassword},
+		"another's password": {"ann", saslPassword},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := &hostileLog{}
+			began := time.Now()
+			_, err := saslConnect(t, servers, asUser(login[0], login[1]), saslLog(log))
+			require.ErrorIs(t, err, zk.ErrAuthFailed)
+			require.ErrorContains(t, err, fmt.Sprintf("DIGEST-MD5 as %q", login[0]))
+			require.ErrorContains(t, err, "the server refuses it")
+			require.Contains(t, log.String(), "level=ERROR")
+			require.NotContains(t, err.Error()+log.String(), login[1])
+			require.Less(t, time.Since(began), 10*time.Second)
+		})
+	}
+}
+
+// A session keeps its rights when it goes on through another connection, before anything
+// that waits for it is sent.
+func saslCut(t *testing.T, servers []string) {
+	network := &saslNet{}
+	bob := saslMust(t, servers, asUser(saslUser, saslPassword),
+		recipes.WithDialer(network.dial), recipes.WithHostProvider(&clientOrder{}))
+	path := zkserver.Path(t)
+	_, err := bob.Create(path, []byte("x"), 0, saslACL())
+	require.NoError(t, err)
+	session := bob.SessionID()
+	for range 3 {
+		_, _, events, err := bob.GetW(path)
+		require.NoError(t, err)
+		network.cut()
+		require.Eventually(t, func() bool {
+			_, err = bob.Sync(path)
+			if err == nil {
+				_, err = bob.Set(path, []byte("y"), -1)
+			}
+			require.NotErrorIs(t, err, zk.ErrNoAuth)
+			return err == nil
+		}, saslTimeout, 10*time.Millisecond)
+		select {
+		case e := <-events:
+			require.Equal(t, zk.EventNodeDataChanged, e.Type, "its watch was set again")
+		case <-time.After(saslTimeout):
+			t.Fatal("no event")
+		}
+	}
+	require.Equal(t, session, bob.SessionID())
+	network.mu.Lock()
+	defer network.mu.Unlock()
+	require.Equal(t, len(servers), len(distinct(network.to)))
+}
+
+func distinct(all []string) map[string]bool {
+	found := map[string]bool{}
+	for _, one := range all {
+		found[one] = true
+	}
+	return found
+}
+
+// A server without SASL answers every message with a null token.
+func TestSASLWithAServerThatHasNone(t *testing.T) {
+	saslServers(t, nil, 1, func(t *testing.T, servers []string) {
+		_, err := saslConnect(t, servers, asUser(saslUser, saslPassword))
+		require.ErrorIs(t, err, zk.ErrAuthFailed)
+		require.ErrorContains(t, err, "the server does not use SASL")
+		require.ErrorContains(t, err, `DIGEST-MD5 as "bob"`)
+		c := saslMust(t, servers)
+		_, err = c.Create(zkserver.Path(t), nil, 0, saslACL())
+		require.ErrorIs(t, err, zk.ErrInvalidACL, "it has no such scheme, either")
+	})
+}
+
+// Servers that want SASL get it before anything else, and whoever does not bring it is
+// told what is missing.
+func TestSASLThatTheServersRequire(t *testing.T) {
+	zkserver.Real(t, "sessionRequireClientSASLAuth")
+	for name, flags := range map[string][]string{
+		"sessionRequireClientSASLAuth": {"-Dzookeeper.sessionRequireClientSASLAuth=true"},
+		"enforce.auth": {
+			"-Dzookeeper.enforce.auth.enabled=true",
+			"-Dzookeeper.enforce.auth.schemes=sasl",
+		},
+		"allowSaslFailedClients": {
+			"-Dzookeeper.allowSaslFailedClients=true",
+			"-Dzookeeper.enforce.auth.enabled=true",
+			"-Dzookeeper.enforce.auth.schemes=sasl",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := zkserver.Start(t, zkserver.SASLUsers(saslUsers),
+				zkserver.JVM(flags...)).Servers[0]
+			servers := []string{server.Addr + "/chroot"}
+			network := &saslNet{}
+			bob := saslMust(t, servers, asUser(saslUser, saslPassword),
+				recipes.WithDialer(network.dial))
+			network.cut()
+			require.Eventually(t, func() bool {
+				_, err := bob.Create("/a", nil, 0, saslACL())
+				require.NotErrorIs(t, err, zk.ErrAuthFailed)
+				return err == nil
+			}, saslTimeout, 10*time.Millisecond)
+			_, err := saslConnect(t, servers, asUser(saslUser, "guess"))
+			require.ErrorIs(t, err, zk.ErrAuthFailed)
+
+			_, err = saslConnect(t, servers)
+			require.ErrorIs(t, err, zk.ErrAuthFailed)
+			require.ErrorContains(t, err, "the server requires authentication")
+			log := &hostileLog{}
+			nobody := saslMust(t, []string{server.Addr}, saslLog(log))
+			_, _, err = nobody.Get("/")
+			require.ErrorIs(t, err, zk.ErrAuthFailed)
+			nobody.Close()
+			require.Contains(t, log.String(), "set WithSASL")
+		})
+	}
+}
