@@ -549,6 +549,17 @@ var cases = []struct{ name, script string }{
 		r4 request 100 ""
 		r4 exists .
 	`},
+	{"SASL without users", `
+		r0 sasl ""
+		r0 sasl x
+		r0 exists .
+		r0 sasl null
+		r0 exists .
+		r1 request 102 ""
+		r1 exists .
+		r2 create /a x persistent sasl/bob:cdrwa
+		r2 auth 0 sasl bob
+	`},
 	{"bad paths", `
 		r0 create !
 		r0 create !a x

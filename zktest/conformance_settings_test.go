@@ -31,6 +31,64 @@ func TestConformanceMinSessionTimeout(t *testing.T) {
 	`)
 }
 
+// TestConformanceSASL compares logins, and what ACLs make of them.
+func TestConformanceSASL(t *testing.T) {
+	users := map[string]string{"bob": "secret", "ann": "hunter2"}
+	cluster := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual),
+		zkserver.SASLUsers(users))
+	fake := zktest.Start(t, zktest.WithTick(tick), zktest.WithMaxSession(usual),
+		zktest.WithSASLUsers(users))
+	conform(t, cluster.Servers[0].Addr, fake.Addrs()[0], `
+		r0 sasl ""
+		r0 sasl x
+		r0 exists .
+		r1 sasl x
+		r1 exists .
+		r2 sasl null
+		r2 exists .
+		r2 sasl ""
+		r2 sasl ""
+		r3 login bob wrong
+		r3 login eve nobodys
+		r3 login bob hunter2
+		r3 login bob secret
+		r3 create /a x persistent sasl/bob:cdrwa
+		r3 getACL /a
+		r3 create /b x persistent auth:cdrwa
+		r3 getACL /b
+		r4 getData /a
+		r4 create /c x persistent sasl/ann:r
+		r4 login ann hunter2
+		r4 getData /a
+		r4 getData /c
+		r4 setData /c y -1
+		r4 auth 0 digest ann:hunter2
+		r4 create /d x persistent auth:r
+		r5 create /e x persistent sasl/:r
+		r5 create /f x persistent sasl/a@b:r
+		r5 create /g x persistent sasl/a@b@c:r
+		r5 create /h x persistent sasl/a/b@c:r
+		r5 create /i x persistent sasl/a/b/c@d:r
+		r5 create /j x persistent sasl/a@b/c:r
+		r5 auth 0 sasl bob
+		r3 login bob secret
+		r3 exists .
+		r3 sasl x
+		r3 exists .
+		r6 connect
+		r6 login ann hunter2
+		r7 connect as=r6
+		r7 getData /c
+		r7 login bob secret
+		r7 getData /c
+		r7 getData /a
+		r3 connect as=r3
+		r3 getData /a
+		r3 login bob secret
+		r3 getData /a
+	`)
+}
+
 // eagerly refuses what no leader has to be asked for. A zxid of 0 in the answer shows who
 // refused; that the next one is not skipped, that the leader has not heard of it.
 const eagerly = `

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/digestmd5"
 )
 
 // A raw is a role that writes its packets by itself: for what go-zookeeper's client does
@@ -29,7 +31,7 @@ type raw struct {
 
 // A form says how a request and its answer are laid out, a letter for each field:
 //
-//	p path  b bytes  a ACL  c create flags and ACL  i int32  l int64  z bool  v paths  q zxid  s string  S Stat
+//	p path  b bytes  a ACL  c create flags and ACL  i int32  l int64  z bool  v paths  q zxid  s string  S Stat  t token
 type form struct {
 	opcode  int32
 	in, out string
@@ -58,6 +60,7 @@ var forms = map[string]form{
 	"createContainer": {19, "pbc", "sS"},
 	"createTTL":       {21, "pbcl", "sS"},
 	"auth":            {100, "isb", ""},
+	"sasl":            {102, "b", "t"},
 	"checkWatches":    {17, "pi", ""},
 	"removeWatches":   {18, "pi", ""},
 	"setWatches":      {opSetWatches, "qvvv", ""},
@@ -88,6 +91,8 @@ func (r *raw) do(s step) string {
 		return r.ask(opMultiRead, r.encodeMulti(a), r.multiResult)
 	case "together":
 		return r.together(a)
+	case "login":
+		return r.login(a.next(), a.next())
 	case "request":
 		return r.request(int32(a.int()), unhex(a.or("")))
 	}
@@ -98,6 +103,29 @@ func (r *raw) do(s step) string {
 	return r.ask(
 		f.opcode, r.encode(f.in, a), func(b *buffer) string { return r.decode(f.out, b) },
 	)
+}
+
+// login goes through an exchange of SASL with DIGEST-MD5.
+func (r *raw) login(user, password string) string {
+	login := digestmd5.Client{
+		User: user, Password: password, URI: "zookeeper/zk-sasl-md5", Nonce: "mine",
+	}
+	var challenge []byte
+	say := func(token []byte) string {
+		var b buffer
+		b.bytes(token)
+		return r.ask(forms["sasl"].opcode, b.left, func(b *buffer) string {
+			challenge = b.getBytes()
+			return ""
+		})
+	}
+	first := say([]byte{})
+	response, err := login.Answer(challenge)
+	if err != nil {
+		return first + ", " + err.Error()
+	}
+	second := say(response)
+	return fmt.Sprint(first, ", ", second, ", ", login.Confirm(challenge))
 }
 
 // request sends a body as it stands. An answer is read as that of the form with the same

@@ -49,13 +49,13 @@ func (c *conn) saslLocked(asked *call) {
 func (c *conn) answerSASLLocked(message []byte) (token []byte, over bool, err code) {
 	users, login := c.server.cluster.saslUsers, &c.sasl
 	switch {
-	case message == nil || login.done: // the server stumbles
+	case message == nil: // the server stumbles
 		return nil, true, codeOK
 	case users == nil:
 		return nil, false, codeOK
-	case login.server == nil && len(message) > 0:
+	case login.done:
 		return nil, false, codeAuthFailed
-	case login.server == nil:
+	case login.server == nil: // whatever the message is
 		login.server = &digestmd5.Server{
 			Realm: "zk-sasl-md5", URI: "zookeeper/zk-sasl-md5", Nonce: rand.Text(),
 			Passwords: users,

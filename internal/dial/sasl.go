@@ -42,8 +42,8 @@ type saslHungUp struct{ error }
 
 func (h saslHungUp) Unwrap() error { return h.error }
 
-// authenticate has the server know who the client is, within the time for the handshake,
-// and before zk can send anything.
+// authenticate has the server know who the client is, before zk can send anything, and
+// within the time for the handshake: the deadlines that zk has set are bound to that.
 func (c *conn) authenticate() error {
 	sasl := c.dialer.config.SASL
 	if sasl == nil {
@@ -58,9 +58,6 @@ func (c *conn) authenticate() error {
 func (c *conn) exchange(sasl *SASL) error {
 	host, _, err := net.SplitHostPort(c.server)
 	if err != nil {
-		return err
-	}
-	if err := c.Conn.SetDeadline(c.until); err != nil {
 		return err
 	}
 	var step SASLStep
