@@ -17,13 +17,15 @@ func (c *connection) rights() ([]zk.ACL, error) {
 	given := c.acl
 	switch {
 	case len(given) > 0:
-	case len(c.auth) > 0:
+	case len(c.auth) > 0 || c.saslDigest != "":
 		given = []string{creatorACL}
 	default:
 		given = []string{worldACL}
 	}
-	if slices.Contains(given, creatorACL) && len(c.auth) == 0 && c.tlsCert == "" {
-		return nil, usage("--acl %s: needs --auth, or --tls-cert", creatorACL)
+	if slices.Contains(given, creatorACL) && len(c.auth) == 0 && c.saslDigest == "" &&
+		c.tlsCert == "" {
+		return nil, usage("--acl %s: needs --auth, --sasl-digest, or --tls-cert",
+			creatorACL)
 	}
 	var all []zk.ACL
 	for _, value := range given {

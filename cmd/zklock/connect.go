@@ -39,6 +39,7 @@ type connection struct {
 	tlsCert        string
 	tlsKey         string
 	auth           []string
+	saslDigest     string
 	acl            []string
 }
 
@@ -84,11 +85,16 @@ func (c *connection) flags() []cli.Flag {
 				"see a command line); may be repeated; CMD does not get " + authVariable +
 				": if CMD runs zklock, it must set that again, or use @FILE",
 		},
+		&cli.StringFlag{
+			Name: "sasl-digest", Destination: &c.saslDigest, Category: category,
+			Usage: "`USER:@FILE`: log in by SASL with DIGEST-MD5, as USER with the " +
+				"password in FILE",
+		},
 		&cli.StringSliceFlag{
 			Name: "acl", Destination: &c.acl, Category: category, HideDefault: true,
 			Usage: "permissions of all znodes that it creates: `creator`, world, or " +
 				"SCHEME:ID:PERMS with PERMS from cdrwa; may be repeated (default: " +
-				"creator with --auth, else world)",
+				"creator with --auth or --sasl-digest, else world)",
 		},
 	}
 }
@@ -139,6 +145,13 @@ func (c *connection) check() (*target, error) {
 	if config != nil {
 		to.options = append(to.options, recipes.WithTLS(config))
 	}
+	login, err := c.sasl()
+	if err != nil {
+		return nil, err
+	}
+	if login != nil {
+		to.options = append(to.options, recipes.WithSASL(login))
+	}
 	c.warn()
 	for _, value := range c.auth {
 		scheme, auth, err := parseAuth(value)
@@ -154,19 +167,51 @@ func (c *connection) check() (*target, error) {
 
 // warn names, once, the files with credentials that others than the owner may read.
 func (c *connection) warn() {
-	for _, value := range c.auth {
-		file, ok := strings.CutPrefix(value, "@")
-		if !ok || c.warned {
-			continue
-		}
-		info, err := os.Stat(file)
-		if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o044 == 0 {
-			continue // what cannot be read is an error soon
-		}
-		say(c.stderr, fmt.Sprintf("--auth @%s: others than its owner may read the file "+
-			"(mode %04o); chmod 600 it", file, info.Mode().Perm()))
+	if c.warned {
+		return
 	}
 	c.warned = true
+	for _, value := range c.auth {
+		if file, ok := strings.CutPrefix(value, "@"); ok {
+			c.warnOf("--auth @"+file, file)
+		}
+	}
+	if user, file, ok := strings.Cut(c.saslDigest, saslFile); ok {
+		c.warnOf("--sasl-digest "+user+saslFile+file, file)
+	}
+}
+
+func (c *connection) warnOf(flag, file string) {
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o044 == 0 {
+		return // what cannot be read is an error soon
+	}
+	say(c.stderr, fmt.Sprintf("%s: others than its owner may read the file "+
+		"(mode %04o); chmod 600 it", flag, info.Mode().Perm()))
+}
+
+// saslFile is between the user and the name of a file in --sasl-digest.
+const saslFile = ":@"
+
+// sasl is nil where no flag asks for it. No error shows a password, also not one that is
+// given in the place of a file.
+func (c *connection) sasl() (recipes.SASL, error) {
+	if c.saslDigest == "" {
+		return nil, nil
+	}
+	user, file, ok := strings.Cut(c.saslDigest, saslFile)
+	if !ok || user == "" || file == "" {
+		return nil, usage("--sasl-digest: want USER:@FILE, with the password in FILE")
+	}
+	text, err := os.ReadFile(file) //nolint:gosec // the user names it
+	if err != nil {
+		return nil, usage("--sasl-digest: %w", hide(err, file, wantFile))
+	}
+	password := strings.TrimRight(string(text), "\r\n")
+	if password == "" {
+		return nil, usage("--sasl-digest: the file has no password")
+	}
+	return recipes.SASLDigestMD5(user, password), nil
 }
 
 // publicEnviron is the environment without credentials, for the processes that zklock

@@ -38,6 +38,9 @@ func TestCredentialsAreNotEchoed(t *testing.T) {
 			"--servers zk1 --tls-cert SECRET --tls-key SECRET ls /a",
 			"--servers zk1 --tls-cert echo.go --tls-key SECRET ls /a",
 			"--servers zk1 --tls-cert SECRET ls /a",
+			"--servers zk1 --sasl-digest SECRET ls /a",
+			"--servers zk1 --sasl-digest u:@SECRET ls /a",
+			"--servers zk1 --sasl-digest SECRET:@/dev/null ls /a",
 		} {
 			args := append([]string{"zklock"}, strings.Fields(line)...)
 			for i := range args {

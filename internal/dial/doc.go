@@ -16,6 +16,10 @@
 //     fills what is missing from the reply before.
 //   - The session timeout that was granted is known, and when the handshake began, before
 //     anybody hears of the session. zk tells neither.
+//   - A connection is authenticated by SASL before zk has it ([Config].SASL), and so before
+//     any request. zk does not know SASL.
+//   - A request that is refused for lack of authentication fails with an error that zk
+//     knows, and the log says what is missing.
 //   - The zxid of a create is known ([Dialer.CreatedAt]). zk keeps it to itself.
 //   - Failures that no retry mends, like a certificate's, are told to whoever connects
 //     ([Config].GiveUp). zk dials on.
@@ -29,7 +33,8 @@
 //	  │           │             │            └ requests.go: what was asked;
 //	  │           │             │              replies.go: each reply, its body
 //	  │           │             │              (body.go), when znodes were created
-//	  │           │             └ handshake.go: a conn bounds it and reads the answer
+//	  │           │             └ handshake.go: a conn bounds it and reads the answer;
+//	  │           │               sasl.go: it authenticates
 //	  │           └ dialer.go: hosts (hosts.go) looks the name up and connects,
 //	  │             or the user's zk.Dialer does; then TLS
 //	  └ rounds.go: rounds asks a host provider, the user's or shuffled (servers.go)
@@ -49,7 +54,8 @@
 // [Dialer.CreatedAt], [Dialer.TellCut] and [Dialer.Explain] from any goroutine.
 //
 // The package has goroutines of its own only for calls that may not heed a context: [New]
-// for a host provider's Init, hosts for each lookup. Each ends with its call; nobody
+// for a host provider's Init, hosts for each lookup, a conn for each step of a mechanism
+// of SASL. Each ends with its call; nobody
 // waits for it once the caller has left.
 //
 // There are six mutexes, of Dialer, rounds, attempts, hosts, creates and unanswered. None
@@ -61,7 +67,9 @@
 //	attempt    one Dial, and the handshake after it
 //	round      an attempt at each server
 //	pause      the second between two rounds, in which zk notices that it was closed
-//	handshake  TLS's, then ZooKeeper's: the client's request and the server's answer
+//	handshake  TLS's, then ZooKeeper's: the client's request and the server's answer; and
+//	           SASL's exchange
+//	exchange   the messages of SASL, from the client's first to the last answer
 //	refusal    an attempt that failed in a way that is no different at the next
 //	malformed  said of a reply that no ZooKeeper sends, or that is longer than the limit
 //	hang up    cut the connection, and let no other be opened
