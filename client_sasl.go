@@ -54,7 +54,7 @@ func WithSASL(s SASL) ClientOption {
 			return errors.New("WithSASL: the SASL is nil")
 		}
 		if d, ok := s.(digestLogin); ok && (d.user == "" || d.password() == "") {
-			return errors.New("WithSASL: SASLDigestMD5: the user or the password is empty")
+			return errors.New("WithSASL: SASLDigestMD5: user or password is empty")
 		}
 		settings.sasl = &dial.SASL{Name: saslName(s), Begin: saslBegin(s)}
 		return nil

@@ -16,8 +16,8 @@
 //     fills what is missing from the reply before.
 //   - The session timeout that was granted is known, and when the handshake began, before
 //     anybody hears of the session. zk tells neither.
-//   - A connection is authenticated by SASL before zk has it ([Config].SASL), and so before
-//     any request. zk does not know SASL.
+//   - A connection is authenticated by SASL before zk has it ([Config].SASL), and so
+//     before any request. zk does not know SASL.
 //   - A request that is refused for lack of authentication fails with an error that zk
 //     knows, and the log says what is missing.
 //   - The zxid of a create is known ([Dialer.CreatedAt]). zk keeps it to itself.
@@ -67,8 +67,8 @@
 //	attempt    one Dial, and the handshake after it
 //	round      an attempt at each server
 //	pause      the second between two rounds, in which zk notices that it was closed
-//	handshake  TLS's, then ZooKeeper's: the client's request and the server's answer; and
-//	           SASL's exchange
+//	handshake  TLS's, then ZooKeeper's: the client's request and the server's answer;
+//	           and SASL's exchange
 //	exchange   the messages of SASL, from the client's first to the last answer
 //	refusal    an attempt that failed in a way that is no different at the next
 //	malformed  said of a reply that no ZooKeeper sends, or that is longer than the limit

@@ -19,8 +19,8 @@ type Handshake struct {
 }
 
 // conn is a connection of zk's. It bounds its handshake and reads the server's answer
-// along, and authenticates (sasl.go); after that it takes note of each request, and checks
-// each reply (replies.go).
+// along, and authenticates (sasl.go); after that it takes note of each request, and
+// checks each reply (replies.go).
 type conn struct {
 	// Set by Dialer.open.
 	net.Conn          // what zk talks through: raw, or TLS over it

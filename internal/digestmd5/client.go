@@ -66,7 +66,7 @@ func (c *Client) meet(challenge fields) (proof, error) {
 	case charset != "" && !strings.EqualFold(charset, "utf-8"):
 		return proof{}, fmt.Errorf("charset %q: must be utf-8", charset)
 	case charset == "" && !isASCII(c.User+c.Password):
-		return proof{}, errors.New("without charset utf-8, user and password must be ASCII")
+		return proof{}, errors.New("without charset utf-8, the login must be ASCII")
 	}
 	p := proof{
 		user: c.User, realm: challenge.first("realm"), password: c.Password,

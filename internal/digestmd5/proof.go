@@ -47,7 +47,7 @@ func legacy(s string) string {
 		if r > 0xff {
 			return s
 		}
-		b = append(b, byte(r))
+		b = append(b, byte(r)) //nolint:gosec // it fits
 	}
 	return string(b)
 }

@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	saslUser, saslPassword = "bob", "hunter2, =Жук"
-	saslTimeout            = 6 * time.Second
+	saslUser     = "bob"
+	saslPassword = "hunter2, =Жук" //nolint:gosec // of the test's own server
+	saslTimeout  = 6 * time.Second
 )
 
 var saslUsers = map[string]string{saslUser: saslPassword, "ann": "secret"}
