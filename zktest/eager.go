@@ -20,7 +20,9 @@ func (s *Server) eagerLocked(r request, who []identity) code {
 		if !ok || r.op != opCreate && r.op != opCreate2 {
 			return codeOK
 		}
-		return cmp.Or(s.wellFormed(body.acl, who), s.grantsLocked(parent, permCreate, who))
+		return cmp.Or(
+			s.wellFormed(body.acl, who), s.grantsLocked(parent, permCreate, who),
+		)
 	case deleteRequest:
 		parent, ok := screenedParent(body.path)
 		if !ok || r.op != opDelete {

@@ -20,7 +20,7 @@ type settings struct {
 	reapEvery  time.Duration
 	seed       uint64
 	saslUsers  map[string]string // nil: no SASL
-	listen     string            // "": on free ports, and not before somebody asks for them
+	listen     string            // "": on free ports, when somebody asks for them
 }
 
 // WithServers makes the Cluster an ensemble of n servers; at least 1, the default.

@@ -9,11 +9,11 @@ import (
 	"github.com/zkrecipes/recipes/internal/digestmd5"
 )
 
-// WithSASLUsers makes the servers take logins by SASL with DIGEST-MD5, of these users
-// with these passwords, as real servers do whose JAAS configuration has
-// org.apache.zookeeper.server.auth.DigestLoginModule. In ACLs a user is sasl:name. Without
-// this option servers answer SASL as real ones without a JAAS configuration do: with a
-// null token.
+// WithSASLUsers makes the servers accept logins by SASL with DIGEST-MD5, of these users
+// with these passwords. Use it to test a client with SASL. It stands for a JAAS
+// configuration with org.apache.zookeeper.server.auth.DigestLoginModule, and for the
+// scheme sasl in ACLs: a user is sasl:name. Without it, servers answer as real ones
+// without SASL do, with a null token.
 func WithSASLUsers(passwords map[string]string) Option {
 	passwords = maps.Clone(passwords)
 	return func(s *settings) { s.saslUsers = passwords }

@@ -67,7 +67,8 @@ func TestRights(t *testing.T) {
 		require.Equal(t, c.want, got)
 	}
 	_, err := (&connection{acl: []string{"creator"}}).rights()
-	require.ErrorContains(t, err, "--acl creator: needs --auth, --sasl-digest, or --tls-cert")
+	require.ErrorContains(t, err,
+		"--acl creator: needs --auth, --sasl-digest, or --tls-cert")
 }
 
 // eachServer runs a test on zktest, and on a ZooKeeper where ZOOKEEPER_RUN is local.

@@ -36,7 +36,8 @@ func (s settings) zooCfg(dataDir string, clientPort int, lines []string) string 
 // jaas is the file by which a server knows the users of SASL.
 func (s settings) jaas() string {
 	var b strings.Builder
-	b.WriteString("Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required")
+	b.WriteString("Server {\n" +
+		"  org.apache.zookeeper.server.auth.DigestLoginModule required")
 	for user, password := range s.saslUsers {
 		fmt.Fprintf(&b, "\n  user_%s=\"%s\"", user, password)
 	}

@@ -43,8 +43,8 @@ func JVM(flags ...string) Option {
 	return func(s *settings) { s.jvm = append(s.jvm, flags...) }
 }
 
-// SASLUsers has the servers take logins by SASL with DIGEST-MD5, of these users with these
-// passwords. Neither has a quote in it.
+// SASLUsers has the servers take logins by SASL with DIGEST-MD5, of these users with
+// these passwords. Neither has a quote in it.
 func SASLUsers(passwords map[string]string) Option {
 	return func(s *settings) { s.saslUsers = passwords }
 }
