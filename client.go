@@ -82,8 +82,8 @@ type clientEnd struct {
 // error wraps its cause and says why no server could be used so far. A Connect that fails
 // leaves nothing behind. Permanent errors are returned at once: a malformed argument, a
 // chroot that may not be created (zk.ErrNoAuth), an authentication scheme or credentials
-// that the server rejects (zk.ErrAuthFailed), and, once each server in turn has failed so,
-// invalid certificates and servers that do not talk TLS or ZooKeeper.
+// that the server rejects (zk.ErrAuthFailed), and, once each server in turn has failed
+// so, invalid certificates and servers that do not talk TLS or ZooKeeper.
 //
 // servers is a ZooKeeper connect string, "host1:2181,host2:2181/chroot". The default port
 // is 2181. If the optional chroot does not exist, Connect creates it and its parents,

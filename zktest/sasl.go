@@ -44,8 +44,8 @@ func (c *conn) saslLocked(asked *call) {
 	}
 }
 
-// answerSASLLocked says what a message is answered, or that the connection is over without
-// an answer.
+// answerSASLLocked says what a message is answered, or that the connection is over
+// without an answer.
 func (c *conn) answerSASLLocked(message []byte) (token []byte, over bool, err code) {
 	users, login := c.server.cluster.saslUsers, &c.sasl
 	switch {

@@ -299,9 +299,9 @@ func TestSASLThatTheServersRequire(t *testing.T) {
 	}
 }
 
-// ZooKeeper keeps the name of the user that was looked up last for all connections, and an
-// unknown name leaves it as it is: whoever knows a password can log in by any name that
-// nobody has. docs/security.md says so.
+// ZooKeeper keeps the name of the user that was looked up last for all connections, and
+// an unknown name leaves it as it is: whoever knows a password can log in by any name
+// that nobody has. docs/security.md says so.
 func TestARealServerTakesUnknownUsersWithTheLastPassword(t *testing.T) {
 	zkserver.Real(t, "that defect")
 	servers := []string{
