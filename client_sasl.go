@@ -11,29 +11,20 @@ import (
 	"github.com/zkrecipes/recipes/internal/digestmd5"
 )
 
-// SASL authenticates sessions by SASL, for WithSASL. SASLDigestMD5 is one; other
-// mechanisms implement it.
-//
-// Begin and Step share the time for a handshake, a third of the session timeout but from
-// 1s to 15s, and may be called from any goroutine, one at a time in each exchange. If one
-// fails, the attempt to connect has failed, and the next server is tried. If its error
-// matches zk.ErrAuthFailed, Connect returns it at once, and a reconnect logs it at Error:
-// return such an error for what no other server can change.
-//
-// If the value implements fmt.Stringer, errors and logs name it by that: it should return
-// the mechanism and the principal, and no secret.
+// SASL is a mechanism for [WithSASL], such as [SASLDigestMD5]. Begin and Step share the
+// time for a handshake (a third of the session timeout, 1s to 15s). After an error the
+// next server is tried; one that matches zk.ErrAuthFailed is permanent: Connect returns
+// it at once. If the value implements fmt.Stringer, errors and logs name it so.
 type SASL interface {
-	// Begin begins an exchange with one server, which is named as it was dialled, without
-	// its port. It is called at each handshake.
+	// Begin begins an exchange with a server, named as it was dialled, without the port.
+	// It is called at each handshake.
 	Begin(host string) (SASLExchange, error)
 }
 
 // A SASLExchange is one exchange with one server. It is used once.
 type SASLExchange interface {
-	// Step answers a challenge. The first one is nil: the first message is the client's,
-	// and may be empty. If done is true, the response is the last message, and nil if
-	// nothing more is to be sent. A mechanism that verifies the server must do so before
-	// it returns that.
+	// Step answers a challenge. The first one is nil: the client begins. If done is true,
+	// the response is the last message, or nil if nothing more is to be sent.
 	Step(challenge []byte) (response []byte, done bool, err error)
 }
 
@@ -43,11 +34,9 @@ type SASLExchange interface {
 //
 // If a server rejects the credentials, or does not use SASL, Connect fails at once with
 // an error that matches zk.ErrAuthFailed and names the mechanism and the principal. At a
-// reconnect this is logged at Error, and the next server is tried; the session may expire
-// meanwhile.
+// reconnect this is logged at Error, and the next server is tried.
 //
-// SASL authenticates and does not encrypt: without WithTLS, whoever controls the network
-// can take over the connection afterwards.
+// SASL does not encrypt: use [WithTLS] as well.
 func WithSASL(s SASL) ClientOption {
 	return func(settings *clientSettings) error {
 		if s == nil {
@@ -85,9 +74,8 @@ func saslBegin(s SASL) func(host string) (dial.SASLStep, error) {
 // servers check it whose JAAS configuration has
 // org.apache.zookeeper.server.auth.DigestLoginModule. The id in ACLs is sasl:username.
 //
-// The password is not sent, and the server must prove that it knows it, too. Who listens
-// can still try passwords at home, quickly: use WithTLS. Neither errors nor logs contain
-// the password. A user name or a password that is empty is an error of WithSASL.
+// The server must prove that it knows the password, too. Neither errors nor logs contain
+// it. An empty user name or password is an error of WithSASL.
 func SASLDigestMD5(username, password string) SASL {
 	return digestLogin{user: username, password: func() string { return password }}
 }

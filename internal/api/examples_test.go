@@ -19,6 +19,7 @@ var withoutExample = map[string]string{
 	"recipes.EventKind":        "ExampleWithObserver shows its values",
 	"recipes.Participant":      "ExampleInspect shows some",
 	"recipes.SessionEventKind": "ExampleWithClientObserver shows its values",
+	"recipes.SASLExchange":     "a mechanism returns one, see ExampleWithSASL",
 	"recipes.OrderedConn":      "it is for wrappers, see ExampleConn",
 	"recipes.SessionConn":      "it is for wrappers, see ExampleConn",
 
