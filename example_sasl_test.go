@@ -28,8 +28,9 @@ func ExampleWithSASL() {
 		zktest.WithSASLUsers(map[string]string{"bob": "hunter2"}),
 	))
 	defer cluster.Close()
-	var changing recipes.SASL = rotating{"bob", func() string { return "hunter2" }}
-	for _, login := range []recipes.SASL{recipes.SASLDigestMD5("bob", "guess"), changing} {
+	wrong := recipes.SASLDigestMD5("bob", "guess")
+	changing := rotating{"bob", func() string { return "hunter2" }}
+	for _, login := range []recipes.SASL{wrong, changing} {
 		client, err := recipes.Connect(context.Background(), cluster.Addrs()[0],
 			10*time.Second, recipes.WithSASL(login))
 		fmt.Println(err == nil)
