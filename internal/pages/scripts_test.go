@@ -112,7 +112,7 @@ func TestTheSearchForMutantsCanFail(t *testing.T) {
 		ok   bool
 		said string
 	}{
-		"all are found":         {"echo ' KILLED INVERT_LOGICAL at clock.go:1:1'", true, ""},
+		"all are found":         {"echo ' KILLED INVERT_LOGICAL at a.go:1:1'", true, ""},
 		"a known one is not":    {lived(33), true, "LIVED"},
 		"another one is not":    {lived(11), false, "CONDITIONALS_BOUNDARY 10: " + known},
 		"the tool does not run": {"exit 1", false, ""},
