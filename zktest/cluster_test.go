@@ -195,6 +195,8 @@ func TestFourLetterWordsInTrouble(t *testing.T) {
 			t, "This ZooKeeper instance is not currently serving requests\n",
 			soon(t, say(f1, "srvr")),
 		)
+		require.Equal(t, "null", soon(t, say(f1, "isro")))
+		require.Contains(t, soon(t, say(f1, "envi")), "\nzookeeper.version=3.8.0-")
 	})
 }
 

@@ -19,6 +19,7 @@ type Server struct {
 	zxid    int64 // of the newest of them
 	watches watchTable[*conn]
 	conns   []*conn
+	traffic traffic
 
 	up       bool // false: killed
 	frozen   bool
@@ -63,6 +64,7 @@ func (s *Server) Addr() string { return fmt.Sprintf("zktest-%d:2181", s.id) }
 func (s *Server) Stop() {
 	s.change(func() {
 		s.up, s.frozen = false, false
+		s.traffic = traffic{}
 		s.leaveLocked()
 	})
 }

@@ -132,3 +132,20 @@ func answer(r reply, err code) (reply, code) {
 	}
 	return r, codeOK
 }
+
+func (t *tree) countEphemerals() int {
+	n := 0
+	for _, paths := range t.ephemeral {
+		n += len(paths)
+	}
+	return n
+}
+
+// size is that of all paths and data, in bytes (DataTree.approximateDataSize).
+func (t *tree) size() int {
+	n := 0
+	for path, one := range t.nodes {
+		n += len(path) + len(one.data)
+	}
+	return n
+}
