@@ -32,7 +32,7 @@ type Cluster struct {
 	// mu guards all below, and the state of servers, links, connections and lanes. It is
 	// never held while a connection is read or written.
 	mu          sync.Mutex
-	log         []txn // what was committed
+	log         txnLog
 	zxid        int64 // of the newest transaction
 	epoch       int64
 	leader      *Server   // nil in an election
@@ -191,13 +191,7 @@ func (c *Cluster) Watches() int {
 func (c *Cluster) Znodes() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	newest := c.servers[0]
-	for _, s := range c.servers {
-		if s.applied > newest.applied {
-			newest = s
-		}
-	}
-	paths := slices.Sorted(maps.Keys(newest.tree.nodes))
+	paths := slices.Sorted(maps.Keys(c.newestLocked().tree.nodes))
 	return slices.DeleteFunc(paths, func(path string) bool {
 		return path == "" || path == "/" || strings.HasPrefix(path+"/", "/zookeeper/")
 	})
@@ -212,7 +206,7 @@ func (c *Cluster) SetSequence(path string, n int32) error {
 	for _, s := range c.servers {
 		// Creates that are on their way to it would overwrite the counter there, and only
 		// there.
-		if s.applied < len(c.log) {
+		if s.applied < c.log.end() {
 			return fmt.Errorf(
 				"zktest: set sequence of %s to %d: %s lags behind", path, n, s.Addr(),
 			)

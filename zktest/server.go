@@ -165,9 +165,7 @@ func (s *Server) leaveLocked() {
 // joinLocked catches up with the leader, and takes clients from then on.
 func (s *Server) joinLocked() {
 	s.fromLeader.clear()
-	for s.applied < len(s.cluster.log) {
-		s.applyLocked(s.cluster.log[s.applied])
-	}
+	s.catchUpLocked()
 	s.serving, s.epoch, s.contact = true, s.cluster.epoch, time.Now()
 }
 
