@@ -69,7 +69,7 @@ func New(opts ...Option) (*Cluster, error) {
 		return nil, err
 	}
 	var listeners []net.Listener
-	if settings.listen != "" {
+	if len(settings.listen) > 0 {
 		if listeners, err = settings.openListeners(); err != nil {
 			return nil, err
 		}

@@ -59,8 +59,8 @@ func compareWords(t *testing.T, genuine, fake string) {
 		stop := occupy(t, addr)
 		answers[i] = map[string]string{}
 		for _, word := range []string{
-			"cons", "srvr", "stat", "dump", "wchs", "wchc", "wchp", "isro", "ruok", "envi",
-			"conf", "mntr", "what",
+			"cons", "srvr", "stat", "dump", "wchs", "wchc", "wchp", "isro", "ruok",
+			"envi", "conf", "mntr", "what",
 		} {
 			answers[i][word], _ = readAll(t, addr, word) // there is none to the last
 		}
@@ -73,7 +73,7 @@ func compareWords(t *testing.T, genuine, fake string) {
 			require.Equal(t, keys(want, "="), keys(got, "="), word)
 		case "conf":
 			require.Equal(t, keys(want, "="), keys(got, "="), word)
-			settings := regexp.MustCompile(`(?m)^(tickTime|m..SessionTimeout|serverId)=.*`)
+			settings := regexp.MustCompile(`(?m)^(tickTime|m.+Timeout|serverId)=.*`)
 			require.Len(t, settings.FindAllString(got, -1), 4)
 			require.Equal(t, settings.FindAllString(want, -1),
 				settings.FindAllString(got, -1))
@@ -148,7 +148,7 @@ var unsteady = []struct{ what, by string }{
 	{`(?m)^0 expire\n`, ""},                               // of those that are gone
 	{`(Session|Connections) Sets \(\d+\)`, "$1 Sets (N)"}, // empty ones count
 	{`\[\d\]\(queued=\d`, "[N](queued=N"},                 // its answer may be on its way
-	{`(?m)^\d+ expire\n\tip`, "\tip"},                     // the real server has those within ten seconds
+	{`(?m)^\d+ expire\n\tip`, "\tip"},                     // its are tens of seconds
 }
 
 // steady replaces what differs from run to run, and sorts the connections.
@@ -179,7 +179,7 @@ func TestFourLetterWordsParse(t *testing.T) {
 	require.EqualValues(t, 2, stats[0].Connections)
 	require.EqualValues(t, 7, stats[0].NodeCount)
 	require.EqualValues(t, cluster.Server(0).Zxid(), stats[0].Counter)
-	require.GreaterOrEqual(t, stats[0].Received, int64(7), "five requests, handshake, this")
+	require.GreaterOrEqual(t, stats[0].Received, int64(7), "with this one")
 	require.Equal(t, stats[0].Received-1, stats[0].Sent)
 	require.Equal(t, []bool{true}, zk.FLWRuok([]string{addr}, time.Second))
 	// It finds fault with the line of its own connection, a real server's too.

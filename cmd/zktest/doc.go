@@ -4,8 +4,8 @@
 //	zktest [flags]
 //	go run github.com/zkrecipes/recipes/cmd/zktest@latest -listen 127.0.0.1:2181
 //
-// Once it takes clients it writes two lines to its standard output, the connect string
-// and the URL of its admin surface:
+// Once it takes clients it writes two lines to its standard output, the connect string,
+// with addresses that a client can use, and the URL of its admin surface:
 //
 //	127.0.0.1:2181
 //	http://127.0.0.1:40123
@@ -15,10 +15,13 @@
 //
 // # Flags
 //
-//	-listen HOST:PORT    where the first server listens, each other one on the port
-//	                     behind that of the one before; port 0: on free ports
-//	                     (127.0.0.1:0)
-//	-servers N           how many servers the ensemble has (1)
+//	-listen HOST:PORT[,HOST:PORT...]
+//	                     where each server listens; with one address for an ensemble,
+//	                     each further server listens on the port behind that of the one
+//	                     before; port 0: on free ports (127.0.0.1:0)
+//	-public              let -listen be :PORT or 0.0.0.0:PORT, where any machine can
+//	                     connect: there are no secrets here, and no limits
+//	-servers N           how many servers the ensemble has (as many as -listen)
 //	-tick DURATION       the tickTime (2s)
 //	-min-session DURATION, -max-session DURATION
 //	                     between which session timeouts are granted (2 and 20 ticks)
@@ -31,8 +34,11 @@
 //	-chroot PATH         make the znode, and write it behind the connect string
 //	-admin HOST:PORT     where the admin surface listens, on a loopback address only;
 //	                     empty: nowhere (127.0.0.1:0)
-//	-eof                 stop at the end of the standard input too, so that the server
-//	                     does not outlive the script that holds the other end
+//	-with-parent         stop when the process that started it has ended, so that the
+//	                     server does not outlive a script (not on Windows)
+//	-eof                 stop at the end of the standard input; in a shell a job in the
+//	                     background has none, which is refused
+//	-version             print the version
 //	-help                this text
 //
 // # The admin surface
