@@ -44,6 +44,7 @@ type Cluster struct {
 	reaped      time.Time
 	nextPing    time.Time
 	lateness    *rand.Rand // of pings
+	orders      *rand.Rand // of children
 	links       map[string]*Link
 	listeners   []net.Listener // by server, once they listen
 	timers      map[*time.Timer]struct{}
@@ -79,6 +80,7 @@ func New(opts ...Option) (*Cluster, error) {
 		sessions: map[int64]*session{}, links: map[string]*Link{},
 		timers: map[*time.Timer]struct{}{},
 	}
+	c.orders = c.random("orders of children")
 	for id := range c.size {
 		c.servers = append(c.servers, newServer(c, id+1))
 	}
@@ -113,6 +115,12 @@ func (c *Cluster) random(purpose string) *rand.Rand {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(purpose))                 // never fails
 	return rand.New(rand.NewPCG(c.seed, sum.Sum64())) // it must replay
+}
+
+func (c *Cluster) shuffleLocked(children []string) {
+	c.orders.Shuffle(len(children), func(i, j int) {
+		children[i], children[j] = children[j], children[i]
+	})
 }
 
 // Close ends the Cluster and all connections to it, and returns when its goroutines have

@@ -21,7 +21,7 @@
 // are those of ZooKeeper 3.8 with its default settings, except that TTL znodes are
 // enabled; the package's tests compare both, request by request. If other settings matter
 // to clients there are options: WithMinSessionTimeout, WithMaxSession, WithEagerACLCheck,
-// WithContainerCheck.
+// WithContainerCheck, WithShuffle.
 //
 // # The ensemble
 //

@@ -81,6 +81,7 @@ func (s *Server) restoreLocked(from *Server) {
 func (t *tree) clone() *tree {
 	twin := &tree{
 		extendedTypes: t.extendedTypes,
+		shuffle:       t.shuffle,
 		nodes:         make(map[string]*node, len(t.nodes)),
 		ephemeral:     make(map[int64]map[string]struct{}, len(t.ephemeral)),
 		reapable:      maps.Clone(t.reapable),

@@ -17,6 +17,7 @@ type settings struct {
 	slowClose  time.Duration
 	slowCommit time.Duration
 	eagerACL   bool
+	shuffle    bool
 	reapEvery  time.Duration
 	seed       uint64
 	listen     []string // none: on free ports, and not before somebody asks for them
@@ -66,6 +67,12 @@ func WithEagerACLCheck() Option { return func(s *settings) { s.eagerACL = true }
 func WithContainerCheck(d time.Duration) Option {
 	return func(s *settings) { s.reapEvery = d }
 }
+
+// WithShuffle gives the children of a znode in an order by chance, another one each time.
+// Without it they are sorted, and a program that forgets to sort them passes: a real
+// server has the order of a hash table. The orders are drawn from the seed of the
+// Cluster, so that a test in a bubble replays.
+func WithShuffle() Option { return func(s *settings) { s.shuffle = true } }
 
 // WithSeed sets what the delays of links are drawn from, and when the leader pings its
 // followers: its first ping comes within half a tick, and each other one half a tick

@@ -50,6 +50,9 @@ func newServer(c *Cluster, id int) *Server {
 		waiting: map[int64]*call{}, orphans: map[int64]int{},
 		touched: map[int64]time.Duration{},
 	}
+	if c.shuffle {
+		s.tree.shuffle = c.shuffleLocked
+	}
 	apart := func() bool { return !s.inContactLocked() }
 	s.toLeader, s.fromLeader = newLane(&c.mu, apart), newLane(&c.mu, apart)
 	return s

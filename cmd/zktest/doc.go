@@ -30,7 +30,12 @@
 //	-slow-close DURATION what passes until the znodes of an expired session go (0s)
 //	-eager-acl           servers of an ensemble refuse by themselves what an ACL
 //	                     forbids
-//	-seed N              what random delays are drawn from (0)
+//	-container-check DURATION
+//	                     what passes between two looks for empty containers, and TTL
+//	                     znodes past their time (1m0s); there are two in a tick at most
+//	-shuffle             give children in an order by chance: a program that forgets to
+//	                     sort them passes on sorted ones, and fails in production
+//	-seed N              what random delays and orders are drawn from (0)
 //	-chroot PATH         make the znode, and write it behind the connect string
 //	-admin HOST:PORT     where the admin surface listens, on a loopback address only;
 //	                     empty: nowhere (127.0.0.1:0)

@@ -28,7 +28,8 @@ type flags struct {
 	tick                   time.Duration
 	minSession, maxSession time.Duration
 	slowCommit, slowClose  time.Duration
-	eagerACL               bool
+	eagerACL, shuffle      bool
+	containerCheck         time.Duration
 	eof, withParent        bool
 	version                bool
 	seed                   uint64
@@ -39,12 +40,14 @@ var flagOf = map[string]string{
 	"Listen": "listen", "Servers": "servers", "Tick": "tick",
 	"MinSessionTimeout": "min-session", "MaxSession": "max-session",
 	"SlowCommit": "slow-commit", "SlowClose": "slow-close",
+	"ContainerCheck": "container-check",
 }
 
 func (f *flags) set() *flag.FlagSet {
 	s := flag.NewFlagSet("zktest", flag.ContinueOnError)
 	s.SetOutput(io.Discard) // an error is one line, and the help is the doc
 	f.listen, f.tick = []string{"127.0.0.1:0"}, 2*time.Second
+	f.containerCheck = time.Minute
 	s.Func("listen", "", func(text string) error {
 		f.listen = strings.Split(text, ",")
 		return nil
@@ -54,6 +57,7 @@ func (f *flags) set() *flag.FlagSet {
 	for name, d := range map[string]*time.Duration{
 		"tick": &f.tick, "min-session": &f.minSession, "max-session": &f.maxSession,
 		"slow-commit": &f.slowCommit, "slow-close": &f.slowClose,
+		"container-check": &f.containerCheck,
 	} {
 		s.Func(name, "", func(text string) (err error) {
 			if *d, err = time.ParseDuration(text); err != nil {
@@ -63,6 +67,7 @@ func (f *flags) set() *flag.FlagSet {
 		})
 	}
 	s.BoolVar(&f.eagerACL, "eager-acl", false, "")
+	s.BoolVar(&f.shuffle, "shuffle", false, "")
 	s.Uint64Var(&f.seed, "seed", 0, "")
 	s.StringVar(&f.chroot, "chroot", "", "")
 	s.StringVar(&f.admin, "admin", "127.0.0.1:0", "")
@@ -151,9 +156,13 @@ func (f *flags) options() []zktest.Option {
 		zktest.WithTick(f.tick), zktest.WithSeed(f.seed),
 		zktest.WithMinSessionTimeout(f.minSession), zktest.WithMaxSession(f.maxSession),
 		zktest.WithSlowCommit(f.slowCommit), zktest.WithSlowClose(f.slowClose),
+		zktest.WithContainerCheck(f.containerCheck),
 	}
 	if f.eagerACL {
 		options = append(options, zktest.WithEagerACLCheck())
+	}
+	if f.shuffle {
+		options = append(options, zktest.WithShuffle())
 	}
 	return options
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,12 +13,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 )
 
@@ -203,6 +206,34 @@ func TestPublic(t *testing.T) {
 	}
 }
 
+func TestContainerCheck(t *testing.T) {
+	p := start(t, "-container-check", "1ms", "-tick", "20ms")
+	conn := connect(t, p.servers)
+	_, err := conn.CreateContainer("/c", nil, zk.FlagContainer, anyone)
+	require.NoError(t, err)
+	_, err = conn.Create("/c/n", nil, 0, anyone)
+	require.NoError(t, err)
+	_, err = conn.CreateTTL("/t", nil, zk.FlagTTL, anyone, time.Millisecond)
+	require.NoError(t, err)
+	require.Contains(t, p.look("/znodes"), "/c/n\n")
+	require.NoError(t, conn.Delete("/c/n", -1))
+	require.Eventually(t, func() bool { return p.look("/znodes") == "" }, 20*time.Second,
+		10*time.Millisecond)
+}
+
+func TestShuffle(t *testing.T) {
+	for _, flags := range [][]string{nil, {"-shuffle"}} {
+		conn := connect(t, start(t, flags...).servers)
+		for i := range 20 {
+			_, err := conn.Create(fmt.Sprint("/", i), nil, 0, anyone)
+			require.NoError(t, err)
+		}
+		children, _, err := conn.Children("/")
+		require.NoError(t, err)
+		require.Equal(t, flags == nil, slices.IsSorted(children), children)
+	}
+}
+
 func TestListOfAddresses(t *testing.T) {
 	p := start(t, "-listen", "127.0.0.1:0,127.0.0.1:0,127.0.0.1:0")
 	addrs := strings.Split(p.servers, ",")
@@ -229,6 +260,7 @@ func TestBadInput(t *testing.T) {
 		{"-tick 200", exitUsage, `"200" for flag -tick: want a duration, such as 200ms`},
 		{"-max-session 1s", exitUsage, "-max-session 1s: want 4s at least"},
 		{"-min-session -1s", exitUsage, "-min-session -1s: want a millisecond"},
+		{"-container-check 0s", exitUsage, "-container-check 0s: want a millisecond"},
 		{"-slow-commit -1s", exitUsage, "-slow-commit -1s: want 0 at least"},
 		{"-slow-close -1s", exitUsage, "-slow-close -1s: want 0 at least"},
 		{"-listen 2181", exitUsage, "-listen 2181: address 2181: missing port"},
