@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -330,4 +331,17 @@ func TestHelpIsTheDoc(t *testing.T) {
 		got = append(got, m[1])
 	}
 	require.ElementsMatch(t, append(want, "help"), got)
+}
+
+// The image starts with flags that the command accepts.
+func TestFlagsOfTheImage(t *testing.T) {
+	file, err := os.ReadFile(filepath.Join("..", "..", "Dockerfile"))
+	require.NoError(t, err)
+	list := regexp.MustCompile(`(?s)ENTRYPOINT \["/zktest"\]\nCMD (\[[^\n]*\])`).
+		FindSubmatch(file)
+	require.NotNil(t, list)
+	var args []string
+	require.NoError(t, json.Unmarshal(list[1], &args))
+	_, err = parse(args)
+	require.NoError(t, err)
 }
