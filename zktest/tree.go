@@ -13,6 +13,8 @@ import (
 type tree struct {
 	// The server's extendedTypesEnabled: without it there are no TTL nodes.
 	extendedTypes bool
+	// Puts sorted children into the order in which a client gets them; nil: sorted.
+	shuffle func([]string)
 
 	// The root is there as "/" and as "", the parent in "/a".
 	nodes     map[string]*node

@@ -20,7 +20,7 @@ func (embedded) prepare(_ context.Context, s settings) (*Cluster, error) {
 	}
 	cluster, err := zktest.New(
 		zktest.WithServers(s.servers), zktest.WithTick(s.tick),
-		zktest.WithMaxSession(s.maxSession),
+		zktest.WithMaxSession(s.maxSession), zktest.WithShuffle(),
 	)
 	if err != nil {
 		return nil, err
