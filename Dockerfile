@@ -16,7 +16,7 @@ COPY --from=build /out/zktest /zktest
 USER 65532:65532
 EXPOSE 2181
 ENTRYPOINT ["/zktest"]
-CMD ["-listen", "0.0.0.0:2181"]
+CMD ["-listen", "0.0.0.0:2181", "-public"]
 
 FROM scratch AS zklock
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What is too long for each change: new seeds of the simulator, chaos on a real ensemble, a minute of each fuzz target, and
-# known vulnerabilities. What it finds, it prints with the seed or the input that shows it again.
+# What is too long for each change: new seeds of the simulator, chaos on a real ensemble, a minute of each fuzz target,
+# known vulnerabilities, and small faults that the tests have to find. What it finds, it prints with the seed or the input that
+# shows it again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/zookeeper.sh
@@ -36,3 +37,6 @@ step chaos
 
 step known vulnerabilities
 scripts/vulnerabilities.sh
+
+step planted faults, which the tests have to find
+scripts/mutants.sh

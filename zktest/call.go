@@ -13,6 +13,7 @@ import (
 type call struct {
 	conn *conn
 	req  request
+	came time.Time
 	lost bool // the connection breaks in the place of the answer
 	// What is sent in the place of the answer, nil: the answer.
 	instead []byte
@@ -69,7 +70,8 @@ func (c *conn) createSessionLocked(
 	s.cluster.trackLocked(id, timeout, s)
 	s.cluster.commits.push(s.cluster.slowCommit, func() {
 		s.cluster.commitLocked(s.cluster.nextLocked(opCreateSession, id), &call{
-			conn: c, welcome: func() { c.welcomeLocked(asked, id, timeout) },
+			conn: c, req: request{op: opCreateSession}, came: c.heard,
+			welcome: func() { c.welcomeLocked(asked, id, timeout) },
 		})
 	})
 }
@@ -198,11 +200,12 @@ func (a *call) synced(err code) {
 
 // answerLocked takes the outcome of a write or a sync.
 func (a *call) answerLocked(result reply, err code) {
+	a.ready, a.zxid, a.result, a.err = true, a.conn.server.zxid, result, err
 	if a.welcome != nil {
+		a.conn.answeredLocked(a)
 		a.welcome()
 		return
 	}
-	a.ready, a.zxid, a.result, a.err = true, a.conn.server.zxid, result, err
 	if a.orphan {
 		a.conn.server.settledLocked(a.conn.session)
 	}
@@ -264,6 +267,7 @@ func (c *conn) replyLocked(a *call) bool {
 	if !a.req.op.known() {
 		a.zxid = -1 // UnimplementedRequestProcessor
 	}
+	c.answeredLocked(a)
 	c.sendReplyLocked(a, a.zxid, a.err, a.result)
 	return a.req.op != opClose && a.req.op.known()
 }

@@ -32,7 +32,7 @@ type Cluster struct {
 	// mu guards all below, and the state of servers, links, connections and lanes. It is
 	// never held while a connection is read or written.
 	mu          sync.Mutex
-	log         []txn // what was committed
+	log         txnLog
 	zxid        int64 // of the newest transaction
 	epoch       int64
 	leader      *Server   // nil in an election
@@ -44,6 +44,7 @@ type Cluster struct {
 	reaped      time.Time
 	nextPing    time.Time
 	lateness    *rand.Rand // of pings
+	orders      *rand.Rand // of children
 	links       map[string]*Link
 	listeners   []net.Listener // by server, once they listen
 	timers      map[*time.Timer]struct{}
@@ -69,7 +70,7 @@ func New(opts ...Option) (*Cluster, error) {
 		return nil, err
 	}
 	var listeners []net.Listener
-	if settings.listen != "" {
+	if len(settings.listen) > 0 {
 		if listeners, err = settings.openListeners(); err != nil {
 			return nil, err
 		}
@@ -79,6 +80,7 @@ func New(opts ...Option) (*Cluster, error) {
 		sessions: map[int64]*session{}, links: map[string]*Link{},
 		timers: map[*time.Timer]struct{}{},
 	}
+	c.orders = c.random("orders of children")
 	for id := range c.size {
 		c.servers = append(c.servers, newServer(c, id+1))
 	}
@@ -113,6 +115,12 @@ func (c *Cluster) random(purpose string) *rand.Rand {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(purpose))                 // never fails
 	return rand.New(rand.NewPCG(c.seed, sum.Sum64())) // it must replay
+}
+
+func (c *Cluster) shuffleLocked(children []string) {
+	c.orders.Shuffle(len(children), func(i, j int) {
+		children[i], children[j] = children[j], children[i]
+	})
 }
 
 // Close ends the Cluster and all connections to it, and returns when its goroutines have
@@ -191,13 +199,7 @@ func (c *Cluster) Watches() int {
 func (c *Cluster) Znodes() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	newest := c.servers[0]
-	for _, s := range c.servers {
-		if s.applied > newest.applied {
-			newest = s
-		}
-	}
-	paths := slices.Sorted(maps.Keys(newest.tree.nodes))
+	paths := slices.Sorted(maps.Keys(c.newestLocked().tree.nodes))
 	return slices.DeleteFunc(paths, func(path string) bool {
 		return path == "" || path == "/" || strings.HasPrefix(path+"/", "/zookeeper/")
 	})
@@ -212,7 +214,7 @@ func (c *Cluster) SetSequence(path string, n int32) error {
 	for _, s := range c.servers {
 		// Creates that are on their way to it would overwrite the counter there, and only
 		// there.
-		if s.applied < len(c.log) {
+		if s.applied < c.log.end() {
 			return fmt.Errorf(
 				"zktest: set sequence of %s to %d: %s lags behind", path, n, s.Addr(),
 			)

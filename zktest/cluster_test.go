@@ -195,6 +195,8 @@ func TestFourLetterWordsInTrouble(t *testing.T) {
 			t, "This ZooKeeper instance is not currently serving requests\n",
 			soon(t, say(f1, "srvr")),
 		)
+		require.Equal(t, "null", soon(t, say(f1, "isro")))
+		require.Contains(t, soon(t, say(f1, "envi")), "\nzookeeper.version=3.8.0-")
 	})
 }
 
@@ -442,6 +444,40 @@ func TestListen(t *testing.T) {
 
 	free := zktest.Start(t, zktest.WithServers(2), zktest.WithListen("127.0.0.1:0"))
 	require.Len(t, free.Addrs(), 2)
+
+	var list []string
+	for range 2 {
+		free, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		list = append([]string{free.Addr().String()}, list...)
+		defer free.Close()
+	}
+	two := zktest.WithServers(2)
+	_, err = zktest.New(two, zktest.WithListen(list...))
+	require.ErrorContains(t, err, "server 1: listen tcp "+list[0])
+	_, err = zktest.New(two, zktest.WithListen(free.Addrs()[0], list[1]))
+	require.ErrorContains(t, err, "server 1: listen tcp "+free.Addrs()[0])
+	_, err = zktest.New(two, zktest.WithListen("127.0.0.1:0", list[1]))
+	require.ErrorContains(t, err, "server 2: listen tcp "+list[1])
+}
+
+// A server on its own holds no election: it serves as soon as it is started again.
+func TestARestartTakesNoTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := zktest.Start(t)
+		old := dialRaw(t, c.Link(""), c.Server(0)).open(sessionTimeout)
+		old.send(creation(1, "/e", zk.FlagEphemeral))
+		old.answer()
+		c.Server(0).Stop()
+		c.Server(0).Start()
+		began := time.Now()
+		again := dialRaw(t, c.Link(""), c.Server(0))
+		again.send(greeting(old, sessionTimeout, 0))
+		require.True(t, again.welcome())
+		again.send(existence(1, "/e"))
+		require.Equal(t, outcome{1, 0}, again.answer())
+		require.Zero(t, time.Since(began))
+	})
 }
 
 func TestOptionsThatMakeNoSense(t *testing.T) {
@@ -472,6 +508,9 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		},
 		"zktest: WithListen(here): address here: missing port in address": {
 			zktest.WithListen("here"),
+		},
+		"zktest: WithListen(a:1,b:1): want one address, or one for each of 3 servers": {
+			zktest.WithServers(3), zktest.WithListen("a:1", "b:1"),
 		},
 		"zktest: WithListen(:many): want a port, and 1 in all up to 65535": {
 			zktest.WithListen(":many"),

@@ -28,16 +28,17 @@ func (c *Cluster) commitLocked(x txn, asked *call) {
 	if x.op == opClose {
 		delete(c.sessions, x.session)
 	}
-	c.log = append(c.log, x)
+	c.log.add(x)
 	if asked != nil {
 		asked.conn.server.waiting[x.zxid] = asked
 	}
 	c.leader.applyLocked(x)
 	for _, s := range c.servers {
-		if s != c.leader && s.serving {
+		if s != c.leader && s.serving && s.epoch == c.epoch {
 			s.fromLeader.push(s.delayLocked(), func() { s.applyLocked(x) })
 		}
 	}
+	c.forgetLocked()
 }
 
 // reapLocked deletes what ContainerManager would.

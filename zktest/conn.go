@@ -21,12 +21,15 @@ type conn struct {
 	link    *Link
 	net     net.Conn
 	address string // by which the ip scheme knows the client
-	in      *lane  // packets from the client
-	out     *lane  // frames to the client
+	began   time.Time
+	in      *lane // packets from the client
+	out     *lane // frames to the client
 
 	// The rest is guarded by the Cluster's mutex.
 
 	heard    time.Time
+	traffic  traffic
+	last     lastAnswer
 	session  int64 // 0 before the handshake is done
 	timeout  time.Duration
 	who      []identity
@@ -45,9 +48,10 @@ type conn struct {
 func (l *Link) acceptLocked(s *Server, netConn net.Conn) {
 	cluster := s.cluster
 	c := &conn{
-		server: s, link: l, net: netConn, address: host(netConn), heard: time.Now(),
-		more: sync.NewCond(&cluster.mu),
+		server: s, link: l, net: netConn, address: host(netConn), began: time.Now(),
+		last: lastAnswer{xid: -1}, more: sync.NewCond(&cluster.mu),
 	}
+	c.heard = c.began
 	c.who = []identity{{scheme: "ip", id: c.address}}
 	c.in = newLane(&cluster.mu, func() bool {
 		return s.frozen || c.shaking || l.heldLocked(ToServer)
@@ -65,6 +69,14 @@ func host(c net.Conn) string {
 		return addr.IP.String()
 	}
 	return "127.0.0.1"
+}
+
+// from is the address of the client with its port. A pipe has none.
+func (c *conn) from() string {
+	if addr, ok := c.net.RemoteAddr().(*net.TCPAddr); ok {
+		return addr.String()
+	}
+	return net.JoinHostPort(c.address, "0")
 }
 
 // read hands on what the client sends, until it hangs up.
@@ -145,6 +157,10 @@ func (c *conn) sendReplyLocked(a *call, zxid int64, err code, body reply) {
 
 // sendLocked puts a frame on its way to the client.
 func (c *conn) sendLocked(frame []byte) {
+	if frame != nil {
+		c.traffic.sent++
+		c.server.traffic.sent++
+	}
 	c.out.push(c.link.delayLocked(), func() {
 		c.frames = append(c.frames, frame)
 		c.more.Signal()
@@ -159,6 +175,7 @@ func (c *conn) endLocked(err error) {
 		c.dropLocked()
 		return
 	}
+	c.receivedLocked()
 	c.sendLocked(c.server.tellLocked(*word))
 	c.hangUpLocked()
 }
@@ -204,7 +221,7 @@ func (c *conn) notifyLocked(e event) {
 
 // arriveLocked takes one packet.
 func (c *conn) arriveLocked(packet []byte) {
-	c.heard = time.Now()
+	c.receivedLocked()
 	if c.session == 0 {
 		c.connectLocked(packet)
 		return
@@ -214,18 +231,17 @@ func (c *conn) arriveLocked(packet []byte) {
 		c.dropLocked()
 		return
 	}
+	asked := &call{conn: c, req: req, came: c.heard}
 	switch c.link.verdictLocked(req.op) {
 	case loseRequest:
 		c.dropLocked()
+		return
 	case loseReply:
-		c.requestLocked(&call{conn: c, req: req, lost: true})
+		asked.lost = true
 	case throttle:
-		c.requestLocked(&call{
-			conn: c, req: req, ready: true, zxid: c.server.zxid, err: codeThrottled,
-		})
+		asked.ready, asked.zxid, asked.err = true, c.server.zxid, codeThrottled
 	default:
-		c.requestLocked(&call{
-			conn: c, req: req, instead: c.link.hostileLocked(req.op, req.xid),
-		})
+		asked.instead = c.link.hostileLocked(req.op, req.xid)
 	}
+	c.requestLocked(asked)
 }

@@ -21,7 +21,8 @@
 // the sequence counter with its limit are those of ZooKeeper 3.8 with its default
 // settings, except that TTL znodes are enabled; the package's tests compare both, request
 // by request. If other settings matter to clients there are options:
-// WithMinSessionTimeout, WithMaxSession, WithEagerACLCheck, WithContainerCheck.
+// WithMinSessionTimeout, WithMaxSession, WithEagerACLCheck, WithContainerCheck,
+// WithShuffle.
 //
 // # The ensemble
 //
@@ -45,16 +46,17 @@
 //
 // # Limits
 //
-// Nothing is persisted, and the log grows for as long as the Cluster lives. Not served,
-// but answered as by a server that does not know them: reconfig, who am I, and
-// requests that list ephemerals or count children. Of the four-letter words there are
-// only ruok, srvr, conf, wchs and wchp. There is no TLS, no observer, no quota, and no
-// throttling except by Link.Throttle. A network keeps the order of packets, as TCP does.
-// Elections take a fixed time, and there are never two leaders at once, as a real
-// ensemble has for a moment. Requests are judged one at a time. So the outcome of several
-// requests in flight together can differ from a real server's near the sequence counter's
-// limit, and after the end of a session: a real server may reject requests that are not
-// answered here.
+// Nothing is persisted. The log is forgotten once all servers have it; a server that
+// lacks more than 500 transactions takes a snapshot. Not served, but answered as by a
+// server that does not know them: reconfig, who am I, and requests that list
+// ephemerals or count children. Four-letter words answer in the layout of 3.8, mntr with
+// the keys that have a meaning here; those that reset something do not. There is no TLS,
+// no observer, no quota, and no throttling except by Link.Throttle. A network keeps the
+// order of packets, as TCP does. Elections take a fixed time, and there are never two
+// leaders at once, as a real ensemble has for a moment. Requests are judged one at a
+// time. So the outcome of several requests in flight together can differ from a real
+// server's near the sequence counter's limit, and after the end of a session: a real
+// server may reject requests that are not answered here.
 //
 // # Goroutines
 //

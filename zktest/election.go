@@ -13,7 +13,7 @@ const (
 	// waits for half a tick at least, and then works (Leader.lead).
 	lateShare = 20
 	// electionTime is what passes without a leader, at least: the real election waits
-	// that long for better votes.
+	// that long for better votes. A server on its own holds none.
 	electionTime = 200 * time.Millisecond
 )
 
@@ -72,7 +72,8 @@ func (c *Cluster) settleLocked() {
 	if c.leader != nil && !c.ledLocked(now) {
 		c.deposeLocked(now)
 	}
-	if c.leader == nil && c.quorumLocked() && now.Sub(c.leaderless) >= electionTime {
+	elected := len(c.servers) == 1 || now.Sub(c.leaderless) >= electionTime
+	if c.leader == nil && c.quorumLocked() && elected {
 		c.electLocked()
 	}
 	if c.leader != nil && c.leader.runningLocked() && c.quorumLocked() {

@@ -35,6 +35,32 @@ func ExampleWithListen() {
 	// Output: 1
 }
 
+// A program that takes the first child of a list for the smallest one passes on sorted
+// lists, and fails on a real server.
+func ExampleWithShuffle() {
+	cluster, err := zktest.New(zktest.WithShuffle(), zktest.WithSeed(3))
+	if err != nil {
+		panic(err)
+	}
+	defer cluster.Close()
+	conn, _, err := zk.Connect(cluster.Addrs(), 4*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		panic(err)
+	}
+	defer conn.Close()
+	for _, path := range []string{"/a", "/a/1", "/a/2", "/a/3", "/a/4", "/a/5"} {
+		if _, err := conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			panic(err)
+		}
+	}
+	children, _, err := conn.Children("/a")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(slices.IsSorted(children), slices.Sorted(slices.Values(children)))
+	// Output: false [1 2 3 4 5]
+}
+
 // What a real server does late: take effect, forget who is gone, look for what is empty.
 func ExampleWithSlowCommit() {
 	cluster, err := zktest.New(zktest.WithSlowCommit(50*time.Millisecond),

@@ -13,21 +13,39 @@ import (
 
 // addresses are where the servers listen.
 func (s settings) addresses() ([]string, error) {
-	host, first := "127.0.0.1", 0
-	if s.listen != "" {
-		var text string
-		var err error
-		if host, text, err = net.SplitHostPort(s.listen); err != nil {
-			return nil, fmt.Errorf("zktest: WithListen(%s): %w", s.listen, err)
-		}
-		first, err = strconv.Atoi(text)
-		if err != nil || first < 0 || first > 0 && first+s.size-1 > math.MaxUint16 {
-			return nil, fmt.Errorf(
-				"zktest: WithListen(%s): want a port, and %d in all up to 65535",
-				s.listen, s.size)
-		}
+	given := s.listen
+	if len(given) == 0 {
+		given = []string{"127.0.0.1:0"}
 	}
-	addrs := make([]string, s.size)
+	if len(given) != 1 && len(given) != s.size {
+		return nil, fmt.Errorf(
+			"zktest: WithListen(%s): want one address, or one for each of %d servers",
+			strings.Join(given, ","), s.size)
+	}
+	each := s.size / len(given)
+	var addrs []string
+	for _, addr := range given {
+		more, err := consecutive(addr, each)
+		if err != nil {
+			return nil, err
+		}
+		addrs = append(addrs, more...)
+	}
+	return addrs, nil
+}
+
+// consecutive are n addresses with the ports from that of addr on.
+func consecutive(addr string, n int) ([]string, error) {
+	host, text, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("zktest: WithListen(%s): %w", addr, err)
+	}
+	first, err := strconv.Atoi(text)
+	if err != nil || first < 0 || first > 0 && first+n-1 > math.MaxUint16 {
+		return nil, fmt.Errorf(
+			"zktest: WithListen(%s): want a port, and %d in all up to 65535", addr, n)
+	}
+	addrs := make([]string, n)
 	for i := range addrs {
 		port := 0
 		if first > 0 {
@@ -71,9 +89,11 @@ func (c *Cluster) serveLocked(listeners []net.Listener) {
 }
 
 // Addrs returns the addresses of the servers, "127.0.0.1:port" unless WithListen sets
-// others. Without it they listen there from the first call on. In a testing/synctest
-// bubble a listener would keep the time from passing: use Names, HostProvider and Dial
-// there. Addrs panics if the machine has no port left on its loopback interface.
+// others. For a server that listens on all addresses of the machine it returns one that
+// other machines can dial, if there is any. Without WithListen they listen there from the
+// first call on. In a testing/synctest bubble a listener would keep the time from
+// passing: use Names, HostProvider and Dial there. Addrs panics if the machine has no
+// port left on its loopback interface.
 func (c *Cluster) Addrs() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,9 +106,30 @@ func (c *Cluster) Addrs() []string {
 	}
 	addrs := make([]string, len(c.listeners))
 	for i, l := range c.listeners {
-		addrs[i] = l.Addr().String()
+		addrs[i] = dialable(l.Addr())
 	}
 	return addrs
+}
+
+// dialable is an address at which clients find who listens on addr.
+func dialable(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return addr.String()
+	}
+	return net.JoinHostPort(outward(), strconv.Itoa(tcp.Port))
+}
+
+// outward is the machine's first IPv4 address that is not its own alone.
+func outward() string {
+	known, _ := net.InterfaceAddrs() // none: then it is alone
+	for _, one := range known {
+		at, ok := one.(*net.IPNet)
+		if ok && at.IP.To4() != nil && at.IP.IsGlobalUnicast() {
+			return at.IP.String()
+		}
+	}
+	return "127.0.0.1"
 }
 
 // ConnectString returns the Addrs joined by commas, as many clients expect them.
@@ -127,7 +168,7 @@ func (c *Cluster) serverAt(address string) *Server {
 	defer c.mu.Unlock()
 	for i, s := range c.servers {
 		if address == s.Addr() || i < len(c.listeners) &&
-			address == c.listeners[i].Addr().String() {
+			address == dialable(c.listeners[i].Addr()) {
 			return s
 		}
 	}

@@ -17,10 +17,12 @@ type settings struct {
 	slowClose  time.Duration
 	slowCommit time.Duration
 	eagerACL   bool
+	shuffle    bool
 	reapEvery  time.Duration
 	seed       uint64
-	saslUsers  map[string]string // nil: no SASL
-	listen     string            // "": on free ports, when somebody asks for them
+	listen     []string // none: on free ports, and not before somebody asks for them
+	// nil: no SASL
+	saslUsers map[string]string
 }
 
 // WithServers makes the Cluster an ensemble of n servers; at least 1, the default.
@@ -68,17 +70,25 @@ func WithContainerCheck(d time.Duration) Option {
 	return func(s *settings) { s.reapEvery = d }
 }
 
+// WithShuffle gives the children of a znode in an order by chance, another one each time.
+// Without it they are sorted, and a program that forgets to sort them passes: a real
+// server has the order of a hash table. The orders are drawn from the seed of the
+// Cluster, so that a test in a bubble replays.
+func WithShuffle() Option { return func(s *settings) { s.shuffle = true } }
+
 // WithSeed sets what the delays of links are drawn from, and when the leader pings its
 // followers: its first ping comes within half a tick, and each other one half a tick
 // after the one before, or up to a twentieth of the tick later, as those of a real leader
 // do. Without a seed, or with 0, pings come exactly every half tick.
 func WithSeed(n uint64) Option { return func(s *settings) { s.seed = n } }
 
-// WithListen makes the first server listen on addr from the start, "host:port", and each
-// other one on the port after that of the one before, or all on free ports if addr's is
-// 0. New returns an error if a port is in use. Do not use it in a testing/synctest
-// bubble.
-func WithListen(addr string) Option { return func(s *settings) { s.listen = addr } }
+// WithListen makes the servers listen from the start. Give it one address for each
+// server, "host:port", or one for an ensemble: then each further server listens on the
+// port after that of the one before. Port 0 is a free one. New returns an error if a port
+// is in use. Do not use it in a testing/synctest bubble.
+func WithListen(addrs ...string) Option {
+	return func(s *settings) { s.listen = addrs }
+}
 
 func newSettings(opts []Option) (settings, error) {
 	s := settings{size: 1, tick: 2 * time.Second, reapEvery: time.Minute}

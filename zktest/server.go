@@ -19,6 +19,7 @@ type Server struct {
 	zxid    int64 // of the newest of them
 	watches watchTable[*conn]
 	conns   []*conn
+	traffic traffic
 
 	up       bool // false: killed
 	frozen   bool
@@ -50,6 +51,9 @@ func newServer(c *Cluster, id int) *Server {
 		touched: map[int64]time.Duration{},
 	}
 	s.tree.sasl = c.saslUsers != nil
+	if c.shuffle {
+		s.tree.shuffle = c.shuffleLocked
+	}
 	apart := func() bool { return !s.inContactLocked() }
 	s.toLeader, s.fromLeader = newLane(&c.mu, apart), newLane(&c.mu, apart)
 	return s
@@ -64,6 +68,7 @@ func (s *Server) Addr() string { return fmt.Sprintf("zktest-%d:2181", s.id) }
 func (s *Server) Stop() {
 	s.change(func() {
 		s.up, s.frozen = false, false
+		s.traffic = traffic{}
 		s.leaveLocked()
 	})
 }
@@ -164,9 +169,7 @@ func (s *Server) leaveLocked() {
 // joinLocked catches up with the leader, and takes clients from then on.
 func (s *Server) joinLocked() {
 	s.fromLeader.clear()
-	for s.applied < len(s.cluster.log) {
-		s.applyLocked(s.cluster.log[s.applied])
-	}
+	s.catchUpLocked()
 	s.serving, s.epoch, s.contact = true, s.cluster.epoch, time.Now()
 }
 

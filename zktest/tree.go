@@ -15,6 +15,8 @@ type tree struct {
 	extendedTypes bool
 	// Its authProvider of SASL: without it there is no such scheme.
 	sasl bool
+	// Puts sorted children into the order in which a client gets them; nil: sorted.
+	shuffle func([]string)
 
 	// The root is there as "/" and as "", the parent in "/a".
 	nodes     map[string]*node

@@ -35,13 +35,18 @@ func (t *tree) getData(path string, who []identity) ([]byte, stat, code) {
 	return n.data, t.stat(n), codeOK
 }
 
-// getChildren sorts what the real server gives in the order of a hash table.
+// getChildren sorts what the real server gives in the order of a hash table, unless the
+// tree shuffles.
 func (t *tree) getChildren(path string, who []identity) ([]string, stat, code) {
 	n, err := t.permitted(path, permRead, who)
 	if err != codeOK {
 		return nil, stat{}, err
 	}
-	return slices.Sorted(maps.Keys(n.children)), t.stat(n), codeOK
+	children := slices.Sorted(maps.Keys(n.children))
+	if t.shuffle != nil {
+		t.shuffle(children)
+	}
+	return children, t.stat(n), codeOK
 }
 
 // getACL shows the digests only to those who may change them.
@@ -131,4 +136,21 @@ func answer(r reply, err code) (reply, code) {
 		return nil, err
 	}
 	return r, codeOK
+}
+
+func (t *tree) countEphemerals() int {
+	n := 0
+	for _, paths := range t.ephemeral {
+		n += len(paths)
+	}
+	return n
+}
+
+// size is that of all paths and data, in bytes (DataTree.approximateDataSize).
+func (t *tree) size() int {
+	n := 0
+	for path, one := range t.nodes {
+		n += len(path) + len(one.data)
+	}
+	return n
 }

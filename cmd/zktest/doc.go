@@ -4,8 +4,8 @@
 //	zktest [flags]
 //	go run github.com/zkrecipes/recipes/cmd/zktest@latest -listen 127.0.0.1:2181
 //
-// Once it takes clients it writes two lines to its standard output, the connect string
-// and the URL of its admin surface:
+// Once it takes clients it writes two lines to its standard output, the connect string,
+// with addresses that a client can use, and the URL of its admin surface:
 //
 //	127.0.0.1:2181
 //	http://127.0.0.1:40123
@@ -15,10 +15,13 @@
 //
 // # Flags
 //
-//	-listen HOST:PORT    where the first server listens, each other one on the port
-//	                     behind that of the one before; port 0: on free ports
-//	                     (127.0.0.1:0)
-//	-servers N           how many servers the ensemble has (1)
+//	-listen HOST:PORT[,HOST:PORT...]
+//	                     where each server listens; with one address for an ensemble,
+//	                     each further server listens on the port behind that of the one
+//	                     before; port 0: on free ports (127.0.0.1:0)
+//	-public              let -listen be :PORT or 0.0.0.0:PORT, where any machine can
+//	                     connect: there are no secrets here, and no limits
+//	-servers N           how many servers the ensemble has (as many as -listen)
 //	-tick DURATION       the tickTime (2s)
 //	-min-session DURATION, -max-session DURATION
 //	                     between which session timeouts are granted (2 and 20 ticks)
@@ -27,12 +30,20 @@
 //	-slow-close DURATION what passes until the znodes of an expired session go (0s)
 //	-eager-acl           servers of an ensemble refuse by themselves what an ACL
 //	                     forbids
-//	-seed N              what random delays are drawn from (0)
+//	-container-check DURATION
+//	                     what passes between two looks for empty containers, and TTL
+//	                     znodes past their time (1m0s); there are two in a tick at most
+//	-shuffle             give children in an order by chance: a program that forgets to
+//	                     sort them passes on sorted ones, and fails in production
+//	-seed N              what random delays and orders are drawn from (0)
 //	-chroot PATH         make the znode, and write it behind the connect string
 //	-admin HOST:PORT     where the admin surface listens, on a loopback address only;
 //	                     empty: nowhere (127.0.0.1:0)
-//	-eof                 stop at the end of the standard input too, so that the server
-//	                     does not outlive the script that holds the other end
+//	-with-parent         stop when the process that started it has ended, so that the
+//	                     server does not outlive a script (not on Windows)
+//	-eof                 stop at the end of the standard input; in a shell a job in the
+//	                     background has none, which is refused
+//	-version             print the version
 //	-help                this text
 //
 // # The admin surface

@@ -21,12 +21,17 @@ func (e usageError) Unwrap() error { return e.error }
 
 // flags are what the command was told.
 type flags struct {
-	listen, chroot, admin  string
+	listen                 []string
+	public                 bool
+	chroot, admin          string
 	servers                int
 	tick                   time.Duration
 	minSession, maxSession time.Duration
 	slowCommit, slowClose  time.Duration
-	eagerACL, eof          bool
+	eagerACL, shuffle      bool
+	containerCheck         time.Duration
+	eof, withParent        bool
+	version                bool
 	seed                   uint64
 }
 
@@ -35,23 +40,40 @@ var flagOf = map[string]string{
 	"Listen": "listen", "Servers": "servers", "Tick": "tick",
 	"MinSessionTimeout": "min-session", "MaxSession": "max-session",
 	"SlowCommit": "slow-commit", "SlowClose": "slow-close",
+	"ContainerCheck": "container-check",
 }
 
 func (f *flags) set() *flag.FlagSet {
 	s := flag.NewFlagSet("zktest", flag.ContinueOnError)
 	s.SetOutput(io.Discard) // an error is one line, and the help is the doc
-	s.StringVar(&f.listen, "listen", "127.0.0.1:0", "")
+	f.listen, f.tick = []string{"127.0.0.1:0"}, 2*time.Second
+	f.containerCheck = time.Minute
+	s.Func("listen", "", func(text string) error {
+		f.listen = strings.Split(text, ",")
+		return nil
+	})
+	s.BoolVar(&f.public, "public", false, "")
 	s.IntVar(&f.servers, "servers", 1, "")
-	s.DurationVar(&f.tick, "tick", 2*time.Second, "")
-	s.DurationVar(&f.minSession, "min-session", 0, "")
-	s.DurationVar(&f.maxSession, "max-session", 0, "")
-	s.DurationVar(&f.slowCommit, "slow-commit", 0, "")
-	s.DurationVar(&f.slowClose, "slow-close", 0, "")
+	for name, d := range map[string]*time.Duration{
+		"tick": &f.tick, "min-session": &f.minSession, "max-session": &f.maxSession,
+		"slow-commit": &f.slowCommit, "slow-close": &f.slowClose,
+		"container-check": &f.containerCheck,
+	} {
+		s.Func(name, "", func(text string) (err error) {
+			if *d, err = time.ParseDuration(text); err != nil {
+				return errors.New("want a duration, such as 200ms")
+			}
+			return nil
+		})
+	}
 	s.BoolVar(&f.eagerACL, "eager-acl", false, "")
+	s.BoolVar(&f.shuffle, "shuffle", false, "")
 	s.Uint64Var(&f.seed, "seed", 0, "")
 	s.StringVar(&f.chroot, "chroot", "", "")
 	s.StringVar(&f.admin, "admin", "127.0.0.1:0", "")
 	s.BoolVar(&f.eof, "eof", false, "")
+	s.BoolVar(&f.withParent, "with-parent", false, "")
+	s.BoolVar(&f.version, "version", false, "")
 	return s
 }
 
@@ -69,8 +91,9 @@ func parse(args []string) (flags, error) {
 		return f, usageError{
 			fmt.Errorf("%q: want flags only (-help lists them)", s.Arg(0)),
 		}
-	case f.listen == "":
-		return f, usageError{errors.New(`-listen "": want HOST:PORT`)}
+	}
+	if err := f.checkListen(s); err != nil {
+		return f, err
 	}
 	f.chroot = strings.TrimSuffix(f.chroot, "/")
 	if f.chroot != "" && !strings.HasPrefix(f.chroot, "/") {
@@ -78,6 +101,32 @@ func parse(args []string) (flags, error) {
 			f.chroot)}
 	}
 	return f, checkAdmin(f.admin)
+}
+
+// checkListen keeps the servers from strangers, unless that is asked for. A list of
+// addresses says how many servers there are.
+func (f *flags) checkListen(s *flag.FlagSet) error {
+	counted := false
+	s.Visit(func(one *flag.Flag) { counted = counted || one.Name == "servers" })
+	if !counted {
+		f.servers = len(f.listen)
+	}
+	for _, addr := range f.listen {
+		if addr == "" {
+			return usageError{fmt.Errorf("-listen %q: want HOST:PORT",
+				strings.Join(f.listen, ","))}
+		}
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			continue // package zktest says so
+		}
+		everywhere := host == "" || net.ParseIP(host).IsUnspecified()
+		if everywhere && !f.public {
+			return usageError{fmt.Errorf("-listen %s: any machine could connect; "+
+				"want an address such as 127.0.0.1:2181, or -public", addr)}
+		}
+	}
+	return nil
 }
 
 // checkAdmin keeps others than this machine's users from disturbing the servers.
@@ -103,13 +152,17 @@ func loopback(host string) bool {
 
 func (f *flags) options() []zktest.Option {
 	options := []zktest.Option{
-		zktest.WithListen(f.listen), zktest.WithServers(f.servers),
+		zktest.WithListen(f.listen...), zktest.WithServers(f.servers),
 		zktest.WithTick(f.tick), zktest.WithSeed(f.seed),
 		zktest.WithMinSessionTimeout(f.minSession), zktest.WithMaxSession(f.maxSession),
 		zktest.WithSlowCommit(f.slowCommit), zktest.WithSlowClose(f.slowClose),
+		zktest.WithContainerCheck(f.containerCheck),
 	}
 	if f.eagerACL {
 		options = append(options, zktest.WithEagerACLCheck())
+	}
+	if f.shuffle {
+		options = append(options, zktest.WithShuffle())
 	}
 	return options
 }

@@ -42,13 +42,17 @@ func run(
 		_, _ = io.WriteString(stdout, help()) // nobody is left to tell
 		return exitOK
 	}
+	if err == nil && f.version {
+		_, _ = fmt.Fprintln(stdout, "zktest", version()) // likewise
+		return exitOK
+	}
 	if err == nil {
 		err = serve(ctx, f, stdin, stdout)
 	}
 	if err == nil {
 		return exitOK
 	}
-	_, _ = fmt.Fprintln(stderr, "zktest:", oneLine(err)) // likewise
+	_, _ = fmt.Fprintln(stderr, "zktest:", oneLine(err))
 	return exitCode(err)
 }
 
@@ -75,8 +79,13 @@ func oneLine(err error) string {
 
 var optionOf = regexp.MustCompile(`\bWith(\w+)\(([^)]*)\)`)
 
-// serve runs a cluster until ctx ends or, if so asked, the standard input.
+// serve runs a cluster until ctx ends or, if so asked, the standard input or the parent.
 func serve(ctx context.Context, f flags, stdin io.Reader, stdout io.Writer) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if err := f.watch(stop, stdin); err != nil {
+		return err
+	}
 	cluster, err := zktest.New(f.options()...)
 	var port *net.OpError
 	if err != nil && !errors.As(err, &port) {
@@ -102,17 +111,7 @@ func serve(ctx context.Context, f flags, stdin io.Reader, stdout io.Writer) erro
 	if _, err := io.WriteString(stdout, lines); err != nil {
 		return fmt.Errorf("tell the connect string: %w", err)
 	}
-	ended := make(chan struct{})
-	if f.eof {
-		go func() { // ends with the process at the latest
-			_, _ = io.Copy(io.Discard, stdin) // an error is an end, too
-			close(ended)
-		}()
-	}
-	select {
-	case <-ctx.Done():
-	case <-ended:
-	}
+	<-ctx.Done()
 	return nil
 }
 

@@ -3,7 +3,10 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,12 +14,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 )
 
@@ -143,6 +148,102 @@ func TestTheEndOfStandardInputEndsItIfAsked(t *testing.T) {
 	require.NoError(t, p.wait())
 }
 
+// A job in the background of a script has nothing for its standard input.
+func TestTheEndOfStandardInputIsNotThereInTheBackground(t *testing.T) {
+	path, err := build()
+	require.NoError(t, err)
+	said, err := exec.Command("sh", "-c", `"$0" -eof & wait $!`, path).CombinedOutput()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, exitUsage, exit.ExitCode())
+	require.Contains(t, string(said), "want -with-parent")
+}
+
+func TestWithParent(t *testing.T) {
+	path, err := build()
+	require.NoError(t, err)
+	shell := exec.Command("sh", "-c", `"$0" -with-parent & read end`, path)
+	end, err := shell.StdinPipe()
+	require.NoError(t, err)
+	out, err := shell.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, shell.Start())
+	lines := bufio.NewScanner(out)
+	require.True(t, lines.Scan())
+	servers := lines.Text()
+	require.True(t, lines.Scan())
+	time.Sleep(300 * time.Millisecond) // it looks several times
+	connect(t, servers)
+	require.NoError(t, end.Close())
+	ended := make(chan bool)
+	go func() { ended <- lines.Scan() }()
+	select {
+	case more := <-ended:
+		require.False(t, more)
+	case <-time.After(20 * time.Second):
+		t.Fatal("it outlives its parent")
+	}
+	_ = shell.Wait() // it ends as read does
+}
+
+func TestVersion(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"-version"}, nil, &stdout, &stderr)
+	require.Equal(t, exitOK, code)
+	require.Regexp(t, `^zktest (v\d+\.\d+\.\d+\S*|\(\w+\))\n$`, stdout.String())
+	require.Empty(t, stderr.String())
+}
+
+// Where it listens for all, it tells an address at which others find it.
+func TestPublic(t *testing.T) {
+	for _, addr := range []string{"0.0.0.0:0", ":0"} {
+		p := start(t, "-public", "-listen", addr)
+		host, _, err := net.SplitHostPort(p.servers)
+		require.NoError(t, err)
+		require.False(t, net.ParseIP(host).IsUnspecified(), p.servers)
+		require.NotNil(t, net.ParseIP(host).To4(), p.servers)
+		connect(t, p.servers)
+		require.Contains(t, p.look("/servers"), "1 "+p.servers+" leader")
+	}
+}
+
+func TestContainerCheck(t *testing.T) {
+	p := start(t, "-container-check", "1ms", "-tick", "20ms")
+	conn := connect(t, p.servers)
+	_, err := conn.CreateContainer("/c", nil, zk.FlagContainer, anyone)
+	require.NoError(t, err)
+	_, err = conn.Create("/c/n", nil, 0, anyone)
+	require.NoError(t, err)
+	_, err = conn.CreateTTL("/t", nil, zk.FlagTTL, anyone, time.Millisecond)
+	require.NoError(t, err)
+	require.Contains(t, p.look("/znodes"), "/c/n\n")
+	require.NoError(t, conn.Delete("/c/n", -1))
+	require.Eventually(t, func() bool { return p.look("/znodes") == "" }, 20*time.Second,
+		10*time.Millisecond)
+}
+
+func TestShuffle(t *testing.T) {
+	for _, flags := range [][]string{nil, {"-shuffle"}} {
+		conn := connect(t, start(t, flags...).servers)
+		for i := range 20 {
+			_, err := conn.Create(fmt.Sprint("/", i), nil, 0, anyone)
+			require.NoError(t, err)
+		}
+		children, _, err := conn.Children("/")
+		require.NoError(t, err)
+		require.Equal(t, flags == nil, slices.IsSorted(children), children)
+	}
+}
+
+func TestListOfAddresses(t *testing.T) {
+	p := start(t, "-listen", "127.0.0.1:0,127.0.0.1:0,127.0.0.1:0")
+	addrs := strings.Split(p.servers, ",")
+	require.Len(t, addrs, 3)
+	for _, addr := range addrs {
+		connect(t, addr)
+	}
+}
+
 func TestBadInput(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -157,13 +258,25 @@ func TestBadInput(t *testing.T) {
 		{"-servers none", exitUsage, `"none" for flag -servers`},
 		{"-servers 0", exitUsage, "-servers 0: want 1 at least"},
 		{"-tick 5us", exitUsage, "-tick 5µs: want a millisecond at least"},
-		{"-tick 5", exitUsage, `"5" for flag -tick`},
+		{"-tick 200", exitUsage, `"200" for flag -tick: want a duration, such as 200ms`},
 		{"-max-session 1s", exitUsage, "-max-session 1s: want 4s at least"},
 		{"-min-session -1s", exitUsage, "-min-session -1s: want a millisecond"},
+		{"-container-check 0s", exitUsage, "-container-check 0s: want a millisecond"},
 		{"-slow-commit -1s", exitUsage, "-slow-commit -1s: want 0 at least"},
 		{"-slow-close -1s", exitUsage, "-slow-close -1s: want 0 at least"},
 		{"-listen 2181", exitUsage, "-listen 2181: address 2181: missing port"},
-		{"-listen :x", exitUsage, "-listen :x: want a port"},
+		{"-listen 127.0.0.1:x", exitUsage, "-listen 127.0.0.1:x: want a port"},
+		{
+			"-listen 127.0.0.1:0,127.0.0.1:0 -servers 3", exitUsage,
+			",127.0.0.1:0: want one address, or one for each of 3 servers",
+		},
+		{"-listen 127.0.0.1:0,", exitUsage, `-listen "127.0.0.1:0,": want HOST:PORT`},
+		{
+			"-listen 0.0.0.0:0", exitUsage, "-listen 0.0.0.0:0: any machine could " +
+				"connect; want an address such as 127.0.0.1:2181, or -public",
+		},
+		{"-listen :0", exitUsage, "-listen :0: any machine could connect"},
+		{"-listen 127.0.0.1:0,[::]:0", exitUsage, "-listen [::]:0: any machine"},
 		{"-listen=", exitUsage, `-listen "": want HOST:PORT`},
 		{"-admin 0.0.0.0:0", exitUsage, `-admin "0.0.0.0:0": want a loopback address`},
 		{"-admin x", exitUsage, `-admin "x": address x: missing port`},
@@ -176,7 +289,9 @@ func TestBadInput(t *testing.T) {
 	} {
 		t.Run(tc.args, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			code := run(t.Context(), strings.Fields(tc.args), nil, &stdout, &stderr)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel() // it would serve if it found nothing wrong
+			code := run(ctx, strings.Fields(tc.args), nil, &stdout, &stderr)
 			require.Equal(t, tc.code, code)
 			require.Contains(t, stderr.String(), tc.want)
 			require.Regexp(t, `^zktest: [^\n]*\n$`, stderr.String(), "one line")
@@ -216,4 +331,17 @@ func TestHelpIsTheDoc(t *testing.T) {
 		got = append(got, m[1])
 	}
 	require.ElementsMatch(t, append(want, "help"), got)
+}
+
+// The image starts with flags that the command accepts.
+func TestFlagsOfTheImage(t *testing.T) {
+	file, err := os.ReadFile(filepath.Join("..", "..", "Dockerfile"))
+	require.NoError(t, err)
+	list := regexp.MustCompile(`(?s)ENTRYPOINT \["/zktest"\]\nCMD (\[[^\n]*\])`).
+		FindSubmatch(file)
+	require.NotNil(t, list)
+	var args []string
+	require.NoError(t, json.Unmarshal(list[1], &args))
+	_, err = parse(args)
+	require.NoError(t, err)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/queuetest"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 	"github.com/zkrecipes/recipes/zktest"
 )
@@ -55,7 +56,7 @@ func TestABatchWaitsForRoom(t *testing.T) {
 		queuetest.Within(t, time.Second, done, "they are not held")
 		require.NoError(t, err)
 		require.Len(t, nodes, 2)
-		require.Error(t, gate.Cause(), "it keeps others waiting")
+		require.ErrorIs(t, gate.Cause(), znode.ErrLeft, "it keeps others waiting")
 	})
 }
 
@@ -82,5 +83,55 @@ func TestALimitIsWaitedFor(t *testing.T) {
 		most.Store(2)
 		close(changed)
 		require.NoError(t, queuetest.Within(t, time.Second, done, "it waits on"))
+	})
+}
+
+// A conn that does something behind a list that shows n children.
+type behindChildren struct {
+	*zk.Conn
+	n  int
+	do func()
+}
+
+func (c *behindChildren) Children(path string) ([]string, *zk.Stat, error) {
+	children, stat, err := c.Conn.Children(path)
+	if len(children) == c.n {
+		c.do()
+	}
+	return children, stat, err
+}
+
+// If the gate is lost once the list was made, others may have come through it, and have
+// greater tokens: nothing is held, and nothing is left.
+func TestABatchWhoseGateIsLostBehindTheList(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
+		conn := &behindChildren{Conn: us.Conn, n: 2}
+		s := zkconn.Use(conn, zkconn.Config{
+			Timeout: func() time.Duration { return queuetest.Timeout }, InOrder: true,
+			ServerTick: queuetest.Tick,
+		})
+		defer s.Release()
+		gateQueue := queue()
+		gateQueue.Dir = "/gate"
+		gate, err := gateQueue.Enter(bounded(t), s, seqnode.Request{})
+		require.NoError(t, err)
+		time.Sleep(time.Second) // it is watched
+		lists := 0
+		conn.do = func() {
+			lists++
+			other.Remove(gate.Path)
+			<-gate.Ended().Done()
+		}
+		nodes, err := leases.Enter(bounded(t), s, leases.Request{
+			Spec: &queue().Spec, Queue: queue().Observed(), Gate: gate, N: 2,
+			Maximum: func(context.Context, bool) (int, <-chan zk.Event, error) {
+				return 4, nil, nil
+			},
+		})
+		require.ErrorIs(t, err, znode.ErrGone)
+		require.Empty(t, nodes)
+		require.Equal(t, 1, lists)
+		require.Empty(t, us.Nodes())
 	})
 }

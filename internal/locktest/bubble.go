@@ -26,7 +26,7 @@ type Bubble struct {
 func InBubble(t *testing.T, test func(t *testing.T, b *Bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		cluster := zktest.Start(t)
+		cluster := zktest.Start(t, zktest.WithShuffle())
 		b := &Bubble{
 			Cluster: cluster,
 			Ours:    ConnectThrough(t, cluster, "ours"),

@@ -24,7 +24,7 @@ const Chroot = "/apps/app"
 // NewChrootScene opens both clients, on an ensemble of their own. It is for bubbles.
 func NewChrootScene(t *testing.T) *ChrootScene {
 	t.Helper()
-	cluster := zktest.Start(t)
+	cluster := zktest.Start(t, zktest.WithShuffle())
 	servers := strings.Join(cluster.Names(), ",")
 	return &ChrootScene{
 		Cluster: cluster,

@@ -240,3 +240,47 @@ func TestThePeriodOfTheHeartbeat(t *testing.T) {
 		clock.NextSync(lossclock.Terms{}, 1, time.Time{}, sent, false),
 		"nothing depends on it")
 }
+
+// Evidence that is as old as in the long run, and no older, does not ask for haste.
+func TestThePeriodWhereTheEvidenceIsAsOldAsItMayBe(t *testing.T) {
+	terms := lossclock.Terms{Timeout: 20 * second, Tick: 8 * second}
+	var clock lossclock.Clock
+	now := after(time.Hour)
+	clock.Note(terms, 1, now, now)
+	next := func(age time.Duration) time.Duration {
+		return clock.NextSync(terms, 1, now.Add(-age), now, true).Sub(now)
+	}
+	require.Equal(t, 2*second, next(84*tenth))
+	require.Equal(t, second, next(84*tenth+1))
+}
+
+// Of contacts in short order one in an eighth of a proof's time is kept.
+func TestContactsThatAreKept(t *testing.T) {
+	terms := lossclock.Terms{Timeout: 12 * second} // reports within 3.3 s
+	const eighth = 33 * tenth / 8
+	for name, c := range map[string]struct{ apart, reported time.Duration }{
+		"an eighth": {eighth, 15*second + eighth}, "less": {eighth - 1, 15 * second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var clock lossclock.Clock
+			for _, at := range []time.Duration{
+				15 * second, 15*second + c.apart, 183*tenth + c.apart,
+			} {
+				clock.Note(terms, 1, after(at), after(at))
+			}
+			require.Equal(t, after(c.reported), clock.Reported(terms, 1, time.Time{}))
+		})
+	}
+}
+
+// What is known is by terms: others tell another time of the same contacts.
+func TestReportedIsByItsTerms(t *testing.T) {
+	long := lossclock.Terms{Timeout: 12 * second}                    // within 3.3 s
+	short := lossclock.Terms{Timeout: 12 * second, Tick: 2 * second} // within 1.1 s
+	var clock lossclock.Clock
+	clock.Note(short, 1, after(15*second), after(15*second))
+	require.Equal(t, after(99*tenth), clock.Reported(short, 1, time.Time{}))
+	require.Equal(t, after(77*tenth), clock.Reported(long, 1, time.Time{}))
+	clock.Note(long, 1, after(155*tenth), after(155*tenth))
+	require.Equal(t, after(82*tenth), clock.Reported(long, 1, time.Time{}))
+}

@@ -49,6 +49,9 @@ func TestTheGreaterOfTwoClocksCounts(t *testing.T) {
 		"read apart": {
 			[]reading{{s, s + 900}, {s, s - 900}, {s, s + 900}}, 3 * s,
 		},
+		"the least that is noticed": {
+			[]reading{{s, s + time.Millisecond}, {s, s}}, 2*s + time.Millisecond,
+		},
 		"slowed by little": {
 			[]reading{{s, s + 600_000}, {s, s + 600_000}}, 2*s + 1_200_000,
 		},

@@ -2,6 +2,7 @@ package order
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -103,5 +104,25 @@ func TestSpread(t *testing.T) {
 				children = append(children[1:], children[0])
 			}
 		})
+	}
+}
+
+func TestNumbersThatAreNotOfOneQueue(t *testing.T) {
+	for _, c := range []struct {
+		a, b int32
+		far  bool
+	}{
+		{5, 5, false},
+		{7, spreadLimit + 6, false},
+		{7, spreadLimit + 7, true},
+		{-7, spreadLimit - 8, false},
+		{-7, spreadLimit - 7, true},
+		{math.MaxInt32, math.MinInt32, false},
+		{math.MaxInt32, math.MinInt32 + spreadLimit - 2, false},
+		{math.MaxInt32, math.MinInt32 + spreadLimit - 1, true},
+	} {
+		a, b := &Member{name: Name{Seq: c.a}}, &Member{name: Name{Seq: c.b}}
+		require.Equal(t, c.far, a.isFar(b), "%d and %d", c.a, c.b)
+		require.Equal(t, c.far, b.isFar(a), "%d and %d", c.b, c.a)
 	}
 }

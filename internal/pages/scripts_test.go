@@ -1,9 +1,11 @@
 package pages_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -86,6 +88,39 @@ func TestTheCheckOfTheModelsCanFail(t *testing.T) {
 				`printf '#!/bin/sh\necho "`+c.pan+`"\n' >pan; chmod +x pan`))
 			out, ok := bash(t, "scripts/model.sh "+c.check,
 				"PATH="+spin+":"+gcc+":"+os.Getenv("PATH"))
+			require.Equal(t, c.ok, ok, out)
+			require.Contains(t, out, c.said)
+		})
+	}
+}
+
+// A fault that survives is found by its line's text: mutants.txt has no numbers of lines.
+func TestTheSearchForMutantsCanFail(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile(filepath.Join("..", "lossclock", "timeline.go"))
+	require.NoError(t, err)
+	const known = "if stood >= unnoticed || stood < 0 {"
+	before, _, found := strings.Cut(string(source), known)
+	require.True(t, found)
+	line := strings.Count(before, "\n") + 1
+	lived := func(column int) string {
+		return fmt.Sprintf("echo ' LIVED CONDITIONALS_BOUNDARY at timeline.go:%d:%d'",
+			line, column)
+	}
+	for name, c := range map[string]struct {
+		tool string
+		ok   bool
+		said string
+	}{
+		"all are found":         {"echo ' KILLED INVERT_LOGICAL at a.go:1:1'", true, ""},
+		"a known one is not":    {lived(33), true, "LIVED"},
+		"another one is not":    {lived(11), false, "CONDITIONALS_BOUNDARY 10: " + known},
+		"the tool does not run": {"exit 1", false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, ok := bash(t, "scripts/mutants.sh internal/lossclock",
+				"GREMLINS="+stub(t, "gremlins", c.tool))
 			require.Equal(t, c.ok, ok, out)
 			require.Contains(t, out, c.said)
 		})

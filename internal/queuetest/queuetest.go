@@ -50,7 +50,7 @@ type Peer struct {
 func Bubble(t *testing.T, f func(t *testing.T, cluster *zktest.Cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f(t, zktest.Start(t, zktest.WithTick(Tick)))
+		f(t, zktest.Start(t, zktest.WithTick(Tick), zktest.WithShuffle()))
 	})
 }
 

@@ -208,7 +208,7 @@ func (s scene) ensemble(seed uint64) []zktest.Option {
 	opts := []zktest.Option{
 		zktest.WithSeed(seed), zktest.WithServers(simServers),
 		zktest.WithTick(s.tick), zktest.WithSlowClose(s.slowClose),
-		zktest.WithSlowCommit(s.slowCommit),
+		zktest.WithSlowCommit(s.slowCommit), zktest.WithShuffle(),
 	}
 	if s.short {
 		opts = append(opts, zktest.WithMinSessionTimeout(simSession))

@@ -20,7 +20,7 @@ func finish(
 	t *testing.T, c simulator.Config, before func(simulator.Client),
 ) (*simulator.World, error) {
 	t.Helper()
-	cluster := zktest.Start(t)
+	cluster := zktest.Start(t, zktest.WithShuffle())
 	c.Seed, c.Session = max(c.Seed, 1), simSession
 	if c.Locks == nil {
 		c.Locks = []simulator.Lock{{Recipe: simulator.Mutex, Paths: []string{"/mutex"}}}

@@ -20,7 +20,8 @@ func (embedded) prepare(_ context.Context, s settings) (*Cluster, error) {
 	}
 	cluster, err := zktest.New(
 		zktest.WithServers(s.servers), zktest.WithTick(s.tick),
-		zktest.WithMaxSession(s.maxSession), zktest.WithSASLUsers(s.saslUsers),
+		zktest.WithMaxSession(s.maxSession), zktest.WithShuffle(),
+		zktest.WithSASLUsers(s.saslUsers),
 	)
 	if err != nil {
 		return nil, err

@@ -352,12 +352,12 @@ func TestWatchParticipants(t *testing.T) {
 		queue := loopOver(t, b.Lock.WatchParticipants, 0)
 		require.Empty(t, queue.next(t))
 		first := locktest.VisitLock(t, b.Lock)
-		for _, p := range queue.next(t) {
-			require.Equal(t, first.Hold().Path(), p.Node)
-			require.True(t, p.Holding)
-		}
-		second := locktest.VisitLock(t, b.Mutex(t, b.Other, "/lock"))
 		now := queue.next(t)
+		require.Len(t, now, 1)
+		require.Equal(t, first.Hold().Path(), now[0].Node)
+		require.True(t, now[0].Holding)
+		second := locktest.VisitLock(t, b.Mutex(t, b.Other, "/lock"))
+		now = queue.next(t)
 		all, err := b.Lock.Participants(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, all, now)
@@ -378,6 +378,48 @@ func TestWatchParticipants(t *testing.T) {
 		require.Empty(t, queue.next(t))
 		queue.stop()
 		queue.ends(t)
+	})
+}
+
+// A conn that does something before it reads a znode.
+type beforeGet struct {
+	recipes.Conn
+	do func(path string)
+}
+
+func (c *beforeGet) Get(path string) ([]byte, *zk.Stat, error) {
+	c.do(path)
+	return c.Conn.Get(path)
+}
+
+func (c *beforeGet) Unwrap() recipes.Conn { return c.Conn }
+
+// A holder that leaves between the list and the read is not shown, and the one behind it
+// waits for nobody: that is told.
+func TestAHolderThatLeavesWhileTheQueueIsRead(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		first := locktest.VisitLock(t, b.Mutex(t, b.Other, "/lock"))
+		ahead := first.Entered().Path()
+		second := locktest.VisitLock(t, b.Mutex(t, b.Other, "/lock"))
+		conn := &beforeGet{b.Ours, func(path string) {
+			if path == ahead && second.Hold() == nil {
+				first.Leave()
+			}
+		}}
+		lock, err := recipes.NewInterProcessMutex(conn, "/lock")
+		require.NoError(t, err)
+		queue := loopOver(t, lock.WatchParticipants, 0)
+		time.Sleep(time.Second)
+		var last []recipes.Participant
+		for len(queue.seen) > 0 {
+			last = <-queue.seen
+		}
+		require.Len(t, last, 1)
+		require.Equal(t, second.Entered().Path(), last[0].Node)
+		require.True(t, last[0].Holding, "it is said to wait")
+		queue.stop()
+		queue.ends(t)
+		second.Leave()
 	})
 }
 

@@ -88,6 +88,7 @@ func TestManyParticipants(t *testing.T) {
 	nodes, err := lock.ParticipantNodes(t.Context())
 	require.NoError(t, err)
 	require.Len(t, nodes, 101)
+	require.Len(t, all, 101)
 	for i, participant := range all {
 		require.Equal(t, nodes[i], participant.Node)
 		require.Equal(t, i == 0, participant.Holding)

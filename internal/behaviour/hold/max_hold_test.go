@@ -237,3 +237,26 @@ func loseOne(
 	require.ErrorIs(t, lock.Release(ctx), recipes.ErrLockLost)
 	return weak.Make(hold)
 }
+
+// A waiter for a lease holds its place at the gate, which is no hold of the caller's: it
+// does not end by itself, so nobody overtakes the waiter.
+func TestThePlaceAtTheGateDoesNotEndByItself(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		visit := func(conn recipes.Conn, opts ...recipes.Option) *locktest.Visit {
+			lock, err := locktest.MakeLeaseLock(1)(conn, "/lock", opts...)
+			require.NoError(t, err)
+			return locktest.VisitLock(t, lock)
+		}
+		held := visit(b.Other)
+		held.Entered()
+		first := visit(b.Ours, recipes.WithMaxHold(maxHold))
+		second := visit(b.Other)
+		time.Sleep(10 * maxHold)
+		held.Leave()
+		require.True(t, first.Holds(), "it was overtaken")
+		require.False(t, second.Holds())
+		first.Leave()
+		second.Entered()
+		second.Leave()
+	})
+}

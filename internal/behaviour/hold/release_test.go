@@ -2,10 +2,13 @@ package hold_test
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
@@ -108,4 +111,61 @@ func TestAReleaseThatWasAnsweredIsConfirmed(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 	})
+}
+
+// A conn whose first delete fails with an unknown outcome. Before the second one somebody
+// deletes the znode and, if ends is set, the client goes on to another session, of which
+// nobody else has heard yet.
+type unansweredDelete struct {
+	recipes.Conn
+	other   recipes.Conn
+	ends    bool
+	deletes int
+	moved   atomic.Bool
+}
+
+func (c *unansweredDelete) Unwrap() recipes.Conn { return c.Conn }
+
+func (c *unansweredDelete) Delete(path string, version int32) error {
+	switch c.deletes++; c.deletes {
+	case 1:
+		return zk.ErrConnectionClosed
+	case 2:
+		if err := c.other.Delete(path, -1); err != nil {
+			return err
+		}
+		c.moved.Store(c.ends)
+	}
+	return c.Conn.Delete(path, version)
+}
+
+func (c *unansweredDelete) SessionID() int64 {
+	id := c.Conn.SessionID()
+	if c.moved.Load() {
+		id++
+	}
+	return id
+}
+
+// A delete that finds nothing proves that the one before has done it, but not if the
+// session has ended between the two.
+func TestAReleaseWhoseSessionEndsBetweenItsDeletes(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		t.Run(fmt.Sprint("the session ends: ", ends), func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				conn := &unansweredDelete{Conn: b.Ours, other: b.Other, ends: ends}
+				lock, err := recipes.NewInterProcessMutex(conn, "/lock")
+				require.NoError(t, err)
+				ctx := locktest.Owner(t)
+				require.NoError(t, lock.Acquire(ctx))
+				err = lock.Release(ctx)
+				require.Equal(t, 2, conn.deletes)
+				if ends {
+					require.ErrorIs(t, err, recipes.ErrSessionEnded)
+				} else {
+					require.NoError(t, err)
+				}
+			})
+		})
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -192,5 +194,132 @@ func TestASharedMaximumWhoseWatchWasNotSetAgain(t *testing.T) {
 		time.Sleep(locktest.Settle)
 		require.NotEmpty(t, acquired, "nobody has told the waiter")
 		require.NoError(t, <-acquired)
+	})
+}
+
+// A conn whose client goes on to another session just before it reads a znode: the znode
+// went with the former, and nobody else has heard of that yet.
+type movedConn struct {
+	recipes.Conn
+	other recipes.Conn
+	armed atomic.Bool
+	moved atomic.Bool
+}
+
+func (c *movedConn) Unwrap() recipes.Conn { return c.Conn }
+
+func (c *movedConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+	if c.armed.CompareAndSwap(true, false) {
+		if err := c.other.Delete(path, -1); err != nil {
+			return nil, nil, nil, err
+		}
+		c.moved.Store(true)
+	}
+	return c.Conn.GetW(path)
+}
+
+func (c *movedConn) SessionID() int64 {
+	id := c.Conn.SessionID()
+	if c.moved.Load() {
+		id++
+	}
+	return id
+}
+
+// A znode that is not there was deleted in its own session, and went with it in another.
+func TestTheCauseOfAZnodeThatItsWatchDoesNotFind(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		conn := &movedConn{Conn: b.Ours, other: b.Other}
+		lock, err := recipes.NewInterProcessMutex(conn, "/lock")
+		require.NoError(t, err)
+		ctx := locktest.Owner(t)
+		require.NoError(t, lock.Acquire(ctx))
+		hold := lock.Hold(ctx)
+		time.Sleep(locktest.Settle) // it is watched
+		conn.armed.Store(true)
+		_, err = b.Other.Set(hold.Path(), []byte("x"), -1) // so that it is read again
+		require.NoError(t, err)
+		<-hold.Lost()
+		require.True(t, conn.moved.Load(), "it was not read")
+		require.ErrorIs(t, hold.Err(), recipes.ErrSessionEnded)
+	})
+}
+
+// A conn that refuses the next sync of each path that it is told to, and takes note of
+// what is asked for there.
+type refusingConn struct {
+	recipes.Conn
+	mu     sync.Mutex
+	refuse bool
+	asked  map[string][]string // by path, from refuse on
+}
+
+func (c *refusingConn) Unwrap() recipes.Conn { return c.Conn }
+
+func (c *refusingConn) Sync(path string) (string, error) {
+	if c.ask(path, "sync") {
+		return "", zk.ErrConnectionClosed
+	}
+	return c.Conn.Sync(path)
+}
+
+func (c *refusingConn) Children(path string) ([]string, *zk.Stat, error) {
+	c.ask(path, "list")
+	return c.Conn.Children(path)
+}
+
+func (c *refusingConn) ChildrenW(
+	path string,
+) ([]string, *zk.Stat, <-chan zk.Event, error) {
+	c.ask(path, "list")
+	return c.Conn.ChildrenW(path)
+}
+
+// ask takes note of a request; refused: it is the first sync of the path.
+func (c *refusingConn) ask(path, what string) (refused bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.refuse || path == "/" {
+		return false
+	}
+	if refused = what == "sync" && c.asked[path] == nil; refused {
+		what = "refused"
+	}
+	c.asked[path] = append(c.asked[path], what)
+	return refused
+}
+
+// Behind a reconnect the server may lag, until it has answered a sync: one that failed is
+// not enough for a list to count.
+func TestAWaiterWhoseSyncIsRefusedAfterAReconnect(t *testing.T) {
+	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
+		conn := &refusingConn{Conn: b.Ours, asked: map[string][]string{}}
+		rival, err := k.MakeRival(b.Other, "/lock")
+		require.NoError(t, err)
+		lock, err := k.Make(conn, "/lock")
+		require.NoError(t, err)
+		theirs, ours := locktest.Owner(t), locktest.Owner(t)
+		require.NoError(t, rival.Acquire(theirs))
+		acquired := locktest.Start(func() error { return lock.Acquire(ours) })
+		time.Sleep(time.Second)
+		conn.mu.Lock()
+		conn.refuse = true
+		conn.mu.Unlock()
+		b.Cluster.Link("ours").Reset()
+		time.Sleep(5 * time.Second)
+		require.NoError(t, rival.Release(theirs))
+		require.NoError(t, <-acquired)
+		require.NoError(t, lock.Release(ours))
+		conn.mu.Lock()
+		defer conn.mu.Unlock()
+		refused := 0
+		for path, asked := range conn.asked {
+			if asked[0] == "refused" {
+				refused++
+				require.Equal(t, []string{"refused", "sync", "list"},
+					asked[:min(3, len(asked))], path)
+			}
+		}
+		require.NotZero(t, refused, "%v", conn.asked)
 	})
 }

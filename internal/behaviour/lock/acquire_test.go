@@ -908,7 +908,9 @@ func TestALogHandlerThatPanicsLeavesNothing(t *testing.T) {
 		require.NoError(t, rw.WriteLock().Acquire(locktest.Owner(t)))
 		lock := b.Mutex(t, b.Ours, "/lock",
 			recipes.WithLogger(slog.New(panickingHandler{slog.DiscardHandler})))
-		require.Panics(t, func() { _, _ = recipes.Acquire(t.Context(), lock) })
+		require.PanicsWithValue(t, "log", func() {
+			_, _ = recipes.Acquire(t.Context(), lock)
+		})
 		held, err := b.Mutex(t, b.Other, "/lock").AcquireTimeout(
 			locktest.Owner(t), time.Minute)
 		require.NoError(t, err)

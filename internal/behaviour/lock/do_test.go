@@ -339,6 +339,48 @@ func TestDoReleasesWithItsCallersContext(t *testing.T) {
 	})
 }
 
+// A lockThatAsks embeds any lock, so that it tells no hold, and asks before it releases.
+type lockThatAsks struct {
+	recipes.InterProcessLock
+	ask func()
+}
+
+func (l lockThatAsks) Release(ctx context.Context) error {
+	l.ask()
+	return l.InterProcessLock.Release(ctx)
+}
+
+// What fn has left behind is told to stop while the lock is still held.
+func TestTheContextOfDoEndsBeforeTheRelease(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var within context.Context
+		var told error
+		ask := func() { told = within.Err() }
+		for name, lock := range map[string]recipes.InterProcessLock{
+			"tells no hold": lockThatAsks{b.Lock, ask},
+			"tells its hold": struct {
+				recipes.InterProcessLock
+				holder
+			}{lockThatAsks{b.Lock, ask}, b.Lock},
+		} {
+			told = nil
+			require.NoError(t, recipes.Do(t.Context(), lock, func(
+				ctx context.Context, hold *recipes.Hold,
+			) error {
+				require.Equal(t, name == "tells its hold", hold.Path() != "")
+				within = ctx
+				return nil
+			}))
+			require.ErrorIs(t, told, context.Canceled, name)
+			require.ErrorIs(t, within.Err(), context.Canceled, name)
+		}
+	})
+}
+
+type holder interface {
+	Hold(ctx context.Context) *recipes.Hold
+}
+
 // A release has all the time that Do's caller has.
 func TestDoWaitsForItsRelease(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {

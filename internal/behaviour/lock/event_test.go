@@ -135,6 +135,34 @@ func TestAnObserverThatEndsAcquireLeavesNothing(t *testing.T) {
 	}
 }
 
+// An observer that re-enters before it panics keeps what it has entered, until the owner
+// releases that.
+func TestAnObserverThatReentersBeforeItEndsAcquire(t *testing.T) {
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
+				var boom saboteur
+				ctx, rival := locktest.Owner(t), s.Mutex(t, s.Other, "/lock")
+				lock := s.Mutex(t, s.Ours, "/lock", recipes.WithObserver(boom.observe))
+				boom.arm(recipes.EventAcquired, func(
+					told context.Context, e recipes.Event,
+				) {
+					require.NoError(t, lock.Acquire(told))
+					end(told, e)
+				})
+				requireEnded(t, name, func() { _ = lock.Acquire(ctx) })
+				time.Sleep(time.Minute)
+				require.True(t, lock.IsOwned(ctx))
+				require.NoError(t, lock.Hold(ctx).Err())
+				locktest.RequireBusy(locktest.Owner(t), t, rival)
+				require.NoError(t, lock.Release(ctx))
+				require.ErrorIs(t, lock.Release(ctx), recipes.ErrNotOwner)
+				locktest.Use(t, rival)
+			})
+		})
+	}
+}
+
 // The others of the same owner, who wait for that Acquire, go on.
 func TestAnObserverThatEndsAcquireFreesItsOwner(t *testing.T) {
 	for name, end := range ends {

@@ -1,0 +1,82 @@
+package observe_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/observe"
+	"github.com/zkrecipes/recipes/internal/queuetest"
+	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// A refusingConn fails some syncs, and takes note of what it is asked for.
+type refusingConn struct {
+	*zk.Conn
+	refuse int
+	asked  []string
+}
+
+func (c *refusingConn) Sync(path string) (string, error) {
+	if c.refuse > 0 {
+		c.refuse--
+		c.asked = append(c.asked, "refused")
+		return "", zk.ErrConnectionClosed
+	}
+	c.asked = append(c.asked, "sync")
+	return c.Conn.Sync(path)
+}
+
+func (c *refusingConn) Children(path string) ([]string, *zk.Stat, error) {
+	c.asked = append(c.asked, "list")
+	return c.Conn.Children(path)
+}
+
+func (c *refusingConn) ChildrenW(
+	path string,
+) ([]string, *zk.Stat, <-chan zk.Event, error) {
+	c.asked = append(c.asked, "list")
+	return c.Conn.ChildrenW(path)
+}
+
+// A server that may lag behind what was seen before is asked to catch up until it has: a
+// sync that failed is not enough.
+func TestAListComesBehindASyncThatHasSucceeded(t *testing.T) {
+	for name, list := range map[string]func(context.Context, *observe.Lister) error{
+		"once": func(ctx context.Context, l *observe.Lister) error {
+			_, err := l.List(ctx)
+			return err
+		},
+		"with a watch": func(ctx context.Context, l *observe.Lister) error {
+			_, _, err := l.ListAndWatch(ctx)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			queuetest.Bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+				peer := queuetest.NewPeer(t, cluster, "us")
+				peer.Occupy()
+				conn := &refusingConn{Conn: peer.Conn, refuse: 2}
+				s := zkconn.Use(conn, zkconn.Config{
+					Timeout:    func() time.Duration { return queuetest.Timeout },
+					ServerTick: queuetest.Tick, InOrder: true,
+				})
+				defer s.Release()
+				ctx := queuetest.Bounded(t)
+				lister := &observe.Lister{S: s, Dir: queuetest.Dir, Lagging: true}
+				for range 2 {
+					require.ErrorIs(t, list(ctx, lister), zk.ErrConnectionClosed)
+				}
+				require.NoError(t, list(ctx, lister))
+				require.NoError(t, list(ctx, lister))
+				require.Equal(
+					t, []string{"refused", "refused", "sync", "list", "list"}, conn.asked,
+				)
+			})
+		})
+	}
+}
