@@ -441,3 +441,11 @@ func TestWhatAnACLMaySay(t *testing.T) {
 		t, codeNoAuth, checkACL(net, permWrite, []identity{{"ip", "10.0.255.1"}}),
 	)
 }
+
+// A server that took a snapshot knows the same schemes as before.
+func TestASnapshotKnowsSASL(t *testing.T) {
+	tr := newTree()
+	tr.sasl = true
+	_, err := tr.clone().fixupACL([]acl{{permAll, identity{"sasl", "me"}}}, nil)
+	require.Equal(t, codeOK, err)
+}
