@@ -65,10 +65,10 @@ type (
 	sharedZnode struct{ *lockcache.Share }
 )
 
-func (n ownZnode) path() string        { return n.Path }
+func (n ownZnode) path() string       { return n.Path }
 func (n ownZnode) under() *znode.Node { return n.Node }
 
-func (s sharedZnode) path() string        { return s.Path }
+func (s sharedZnode) path() string       { return s.Path }
 func (s sharedZnode) under() *znode.Node { return s.Beside() }
 
 // backedBy is the backing by a znode of its own, if there is no error.
