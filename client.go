@@ -476,9 +476,9 @@ func WithTLS(cfg *tls.Config) ClientOption {
 	}
 }
 
-// WithAuth authenticates the session, at Connect and at each reconnect. It can be given
-// several times. The server does not check a digest when it receives it: a wrong password
-// shows as zk.ErrNoAuth from later calls. For scheme sasl use [WithSASL].
+// WithAuth authenticates the session at Connect and each reconnect. It can be given
+// several times. The server does not check a digest on receipt: a wrong password shows as
+// zk.ErrNoAuth from later calls. For sasl, use [WithSASL].
 func WithAuth(scheme string, auth []byte) ClientOption {
 	auth = append([]byte(nil), auth...)
 	return func(s *clientSettings) error {

@@ -15,7 +15,7 @@ import (
 type SessionEventKind int
 
 // The changes. The client learns of an expiry when it is connected again: SessionExpired
-// comes after a SessionDisconnected and before a SessionConnected with a new session.
+// precedes SessionConnected with a new session.
 const (
 	SessionConnected    SessionEventKind = iota + 1 // with a new or the former session
 	SessionDisconnected                             // the session lasts for its timeout
@@ -50,9 +50,9 @@ type SessionEvent struct {
 // WithClientObserver sets a function that is called with each change of the session, once
 // and in order, for metrics and logs: SessionConnected and SessionDisconnected in turn,
 // SessionExpired between the two if the session has ended, finally SessionClosed. A
-// separate goroutine makes the calls; Close waits for it for at most two seconds. f may
-// call any method of the Client, and must be safe for concurrent use if shared. Its panic
-// ends the process.
+// separate goroutine makes the calls; Close waits at most two seconds for it. f may call
+// any method of the Client, and must be safe for concurrent use if shared. Its panic ends
+// the process.
 func WithClientObserver(f func(SessionEvent)) ClientOption {
 	return func(s *clientSettings) error {
 		if f == nil {

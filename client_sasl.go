@@ -11,13 +11,12 @@ import (
 	"github.com/zkrecipes/recipes/internal/digestmd5"
 )
 
-// SASL is a mechanism for [WithSASL], such as [SASLDigestMD5]. Begin and Step share the
-// time for a handshake (a third of the session timeout, 1s to 15s). After an error the
-// next server is tried; one that matches zk.ErrAuthFailed is permanent: Connect returns
-// it at once. If the value implements fmt.Stringer, errors and logs name it so.
+// SASL is a mechanism for [WithSASL], such as [SASLDigestMD5]. Begin and Step share a
+// handshake's time (a third of the session timeout, 1s to 15s). After an error the next
+// server is tried; one that matches zk.ErrAuthFailed is permanent: Connect returns it at
+// once. If the value implements fmt.Stringer, errors and logs name it so.
 type SASL interface {
-	// Begin begins an exchange with a server, named as it was dialled, without the port.
-	// It is called at each handshake.
+	// Begin begins an exchange at each handshake. host is as dialled, without the port.
 	Begin(host string) (SASLExchange, error)
 }
 
@@ -30,13 +29,10 @@ type SASLExchange interface {
 
 // WithSASL authenticates the session by SASL, at each handshake and before any request is
 // sent. Use it if the servers require SASL (sessionRequireClientSASLAuth, enforce.auth),
-// or for ACLs with scheme sasl.
-//
-// If a server rejects the credentials, or does not use SASL, Connect fails at once with
-// an error that matches zk.ErrAuthFailed and names the mechanism and the principal. At a
-// reconnect this is logged at Error, and the next server is tried.
-//
-// SASL does not encrypt: use [WithTLS] as well.
+// or for ACLs with scheme sasl. SASL does not encrypt: use [WithTLS] as well. If a server
+// rejects the credentials, or does not use SASL, Connect fails at once with an error that
+// matches zk.ErrAuthFailed and names the mechanism and the principal. At a reconnect this
+// is logged at Error, and the next server is tried.
 func WithSASL(s SASL) ClientOption {
 	return func(settings *clientSettings) error {
 		if s == nil {
@@ -70,12 +66,11 @@ func saslBegin(s SASL) func(host string) (dial.SASLStep, error) {
 	}
 }
 
-// SASLDigestMD5 authenticates as a user with a password by DIGEST-MD5 (RFC 2831), as the
-// servers check it whose JAAS configuration has
-// org.apache.zookeeper.server.auth.DigestLoginModule. The id in ACLs is sasl:username.
-//
-// The server must prove that it knows the password, too. Neither errors nor logs contain
-// it. An empty user name or password is an error of WithSASL.
+// SASLDigestMD5 authenticates as a user with a password by DIGEST-MD5 (RFC 2831), for
+// servers with org.apache.zookeeper.server.auth.DigestLoginModule in their JAAS
+// configuration. The id in ACLs is sasl:username. The server must prove that it knows the
+// password, too. Neither errors nor logs contain it. An empty user name or password is an
+// error of WithSASL.
 func SASLDigestMD5(username, password string) SASL {
 	return digestLogin{user: username, password: func() string { return password }}
 }

@@ -53,11 +53,11 @@ func newDoSettings(
 // members of a multi lock. They must end before fn returns. For every other lock each is
 // its own owner, unless ctx carried one before ([WithOwner]).
 //
-// Do returns fn's error joined with Release's, so that no loss is hidden; it waits for
-// the answer to the release as long as ctx lasts. If the time of [WaitAtMost] runs out,
-// fn has not run; the error matches ErrBusy if others were ahead, or ErrUnavailable if
-// ZooKeeper could not be reached. ErrNotOwner means that another caller released this
-// hold, as any caller may with a semaphore mutex.
+// Do returns fn's error joined with Release's, so no loss is hidden; it waits for the
+// answer to the release while ctx lasts. If the time of [WaitAtMost] runs out, fn has not
+// run; the error matches ErrBusy if others were ahead, or ErrUnavailable if ZooKeeper
+// could not be reached. ErrNotOwner means that another caller released this hold, as any
+// caller may with a semaphore mutex.
 func Do(
 	ctx context.Context, lock InterProcessLock,
 	fn func(ctx context.Context, hold *Hold) error, opts ...DoOption,

@@ -34,8 +34,7 @@ var (
 	// ErrBusy: the time of WaitAtMost ran out while others were ahead. The text says how
 	// many, and behind which znode the caller stood.
 	ErrBusy = errors.New("lock is busy: others are ahead")
-	// ErrUpgrade: the holder of a read lock, which would wait for itself forever, asked
-	// for the write lock.
+	// ErrUpgrade: a reader asked for the write lock; it would wait for itself forever.
 	ErrUpgrade = errors.New("a read lock cannot be upgraded; release it first")
 	// ErrUnavailable: a wait ended or a single attempt failed, and ZooKeeper could not be
 	// reached, so that the state of the lock is unknown. The text says since when.

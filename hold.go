@@ -17,8 +17,8 @@ import (
 
 // A Hold is one acquisition of a lock, from the grant to its release or loss, and
 // readable after that; re-entries share it. A nil Hold, which a lock's Hold returns to a
-// caller that does not hold it, and the zero Hold were never acquired: Lost is closed,
-// Err matches ErrNotOwner, Path is "" and FencingToken 0.
+// caller without one, and the zero Hold were never acquired: Lost is closed, Err matches
+// ErrNotOwner, Path is "" and FencingToken 0.
 type Hold struct {
 	path       string
 	serverPath string
@@ -203,11 +203,11 @@ func (h *Hold) FencingToken() int64 {
 // it to stop the protected work. It closes at once when the session is known to have
 // ended, the znode was deleted or the connection was closed. Otherwise it closes before
 // the server can end the session for lack of contact, with at least a twentieth of the
-// session timeout left for clock differences and the notification. This assumes sessions
-// of at least two server ticks; see [WithServerTick]. WithLossMargin closes it that much
+// session timeout left for clock differences and notification. This assumes sessions of
+// at least two server ticks; see [WithServerTick]. WithLossMargin closes it that much
 // earlier, WithMaxHold when the hold has lasted that long; Release only if the lock turns
-// out to be lost. Time is the monotonic clock, or the wall clock if that has moved
-// further: a suspended process or machine finds out just after it resumes.
+// out to be lost. Time is the monotonic clock, or the wall clock if that moved further: a
+// suspended process or machine finds out just after resuming.
 func (h *Hold) Lost() <-chan struct{} {
 	if h.isZero() {
 		return over.Done()
@@ -240,9 +240,9 @@ func (h *Hold) Err() error {
 }
 
 // Context returns a child of parent that is cancelled, with Err as its cause, when the
-// lock is lost, not when it is released. Call cancel when the work is complete. For this
-// lock the ctx carries the hold's owner, also after the release; for every other lock it
-// carries parent's. The ctx of a lease or term carries none.
+// lock is lost, not when it is released. Call cancel when the work is done. For this lock
+// the ctx carries the hold's owner, also after release; for every other lock, parent's.
+// The ctx of a lease or term carries none.
 func (h *Hold) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	if parent == nil {
 		parent = context.Background()

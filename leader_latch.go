@@ -84,10 +84,9 @@ func (l *LeaderLatch) await(ctx context.Context) (*Hold, error) {
 	return term, err
 }
 
-// HasLeadership reports whether this candidate leads, as far as this process knows: from
-// its turn until a loss (then the hold's Lost is closed) or Close. It sends no requests.
-// The answer can be outdated when it is read: work that depends on leading must use the
-// hold.
+// HasLeadership reports, without requests, whether this candidate leads, as far as this
+// process knows: from its turn until a loss (then Lost is closed) or Close. It may be
+// stale: work that depends on leading must use the hold.
 func (l *LeaderLatch) HasLeadership() bool {
 	return l.where() != "" && l.closing.Err() == nil && l.lock.held(l.candidate) != nil
 }

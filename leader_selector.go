@@ -25,9 +25,7 @@ var errRunning = errors.New("Run is already in progress on this LeaderSelector")
 // NewLeaderSelector returns a candidate of the election at path; [WithData] names it to
 // readers of the queue. WithCaching is an error: a candidate whose term has ended goes to
 // the tail of the queue.
-func NewLeaderSelector(
-	conn Conn, path string, opts ...Option,
-) (*LeaderSelector, error) {
+func NewLeaderSelector(conn Conn, path string, opts ...Option) (*LeaderSelector, error) {
 	e, err := newElection(conn, path, "leader selector", mutexName, opts)
 	if err != nil {
 		return nil, refuse("NewLeaderSelector", path, err)
@@ -39,25 +37,24 @@ func NewLeaderSelector(
 // becomes the leader. Use it if the leadership should last as long as a function runs.
 // term is the hold behind the leadership: its fencing token grows with each term of any
 // candidate, and its transactions ([Hold.Multi]) succeed only while this candidate leads.
-//
 // lead's ctx ends with ctx, and is cancelled with a cause that matches ErrLockLost as
 // soon as the leadership cannot be relied on. lead must then return, ideally
 // context.Cause of its ctx (see [Do]): after a loss another candidate may lead soon, even
-// while lead still runs. Unless it is lost, the leadership is relinquished once lead has
+// while lead runs. Unless it is lost, the leadership is relinquished once lead has
 // returned and not before. Run waits for the answer as Release does. Then:
 //
-//   - If ctx is done, Run returns an error that matches its cause; also lead's error,
-//     unless that is only the end of its ctx, and ErrLockLost if the leadership was lost.
+//   - If ctx is done, Run returns an error that matches context.Cause(ctx); also lead's
+//     error, unless that is only the end of its ctx, and ErrLockLost if the leadership
+//     was lost.
 //   - If the leadership was lost, or if lead returned nil, the candidate rejoins at the
 //     tail. An error that lead returned after a loss is logged.
-//   - Any other error of lead, or a permanent error of relinquishing, ends Run.
+//   - Any other error of lead, or a permanent one of relinquishing, ends Run.
 //
-// Run never returns nil. To end it on Ctrl-C, pass the ctx of [os/signal.NotifyContext];
-// the error of an orderly end matches context.Cause(ctx). Outages and expired sessions do
-// not end Run; permanent errors do, such as a closed connection, and a second Run at the
-// same time gets one. Afterwards the candidate has left, and Run may be called again. If
-// lead panics or calls runtime.Goexit, the leadership is relinquished, and the panic goes
-// on.
+// Run never returns nil. To end it on Ctrl-C, pass the ctx of [os/signal.NotifyContext].
+// Outages and expired sessions do not end Run; permanent errors do, such as a closed
+// connection, and a second, concurrent Run gets one. Afterwards the candidate has left;
+// Run may be called again. A panic or runtime.Goexit of lead relinquishes the leadership
+// and goes on.
 func (s *LeaderSelector) Run(
 	ctx context.Context, lead func(ctx context.Context, term *Hold) error,
 ) error {

@@ -41,8 +41,7 @@ var _ InterProcessLock = (*leaseLock)(nil)
 // [InterProcessSemaphoreMutex]: it is not reentrant, and any caller may release it. It
 // has a method Hold(context.Context) *Hold, for all n leases: that is lost when one of
 // them is. If n is below 1 or above a fixed maximum, or the semaphore is nil, each
-// Acquire returns an error; with a shared maximum below n it waits. Each call of AsLock
-// returns another lock, which cannot release what the first acquired. See
+// Acquire returns an error; with a shared maximum below n it waits. See
 // docs/semaphore.md.
 func (s *InterProcessSemaphoreV2) AsLock(n int) InterProcessLock {
 	return newLeaseLock(s, n)
@@ -165,11 +164,11 @@ func (m *leaseLock) leave(chosen choice) *grant {
 	return s
 }
 
-// Release implements InterProcessLock, for any caller. A caller that has acquired the
-// lock and not released it yet releases its own hold, the earliest first, even if that
-// was lost and another owner holds the lock by now. Any other caller releases whatever
-// the value holds at that moment, as in Curator: after a loss that can be the next
-// holder's. If nothing is held, it gets ErrNotOwner.
+// Release implements InterProcessLock, for any caller. A caller that acquired the lock
+// and has not released it yet releases its own hold, the earliest first, even if that was
+// lost and another owner holds the lock now. Any other caller releases what the value
+// holds at that moment, as in Curator: after a loss that can be the next holder's. If
+// nothing is held, it gets ErrNotOwner.
 func (m *leaseLock) Release(ctx context.Context) error {
 	return releaseOne(ctx, m.beginRelease)
 }

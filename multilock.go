@@ -11,10 +11,10 @@ import (
 )
 
 // InterProcessMultiLock is several locks that are acquired together, in the given order,
-// all or nothing (Curator's InterProcessMultiLock). Use it if work needs several locks.
-// Give the same locks in the same order everywhere, or two multi locks can wait for each
-// other forever. It is reentrant, and safe for concurrent use, if its members are. Its
-// owner may re-enter one.
+// all or nothing (Curator's). Use it if work needs several locks. Give the same locks in
+// the same order everywhere, or two multi locks can wait for each other forever. It is
+// reentrant, and safe for concurrent use, if its members are. Its owner may re-enter one.
+// See docs/multi-lock.md.
 type InterProcessMultiLock struct {
 	locks []InterProcessLock
 	bad   error // why it cannot be used, nil if it can
@@ -51,8 +51,8 @@ func NewInterProcessMultiLock(
 	return NewInterProcessMultiLockOf(locks...), nil
 }
 
-// NewInterProcessMultiLockOf returns a multi lock of locks of any kind, even custom ones.
-// With no lock, a nil one or one given twice, every Acquire fails.
+// NewInterProcessMultiLockOf returns a multi lock of locks of any kind, custom ones too.
+// With none, a nil one or one given twice, every Acquire fails.
 func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLock {
 	m := &InterProcessMultiLock{locks: slices.Clone(locks)}
 	if len(locks) == 0 {
@@ -80,8 +80,7 @@ func isNil(lock InterProcessLock) bool {
 
 // Acquire implements InterProcessLock. If a member is lost while it waits for another, it
 // releases all and starts over. If a member fails, it releases those before it, in
-// reverse (in an outage in the background, after at most 80 ms), and returns all errors
-// joined.
+// reverse, and returns all errors joined.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
 	return m.acquireAll(ctx, bound{})
 }

@@ -42,10 +42,10 @@ type settings struct {
 	restricted     bool      // WithACL was given
 }
 
-// WithData sets the data of the lock znodes, for people and programs that read the queue.
-// Default: an address of this host, as in Curator. With path and ACL it can be nearly 1
-// MB, the default of the servers' jute.maxbuffer. If a server has a lower one, Acquire
-// fails after it has cut the connection five times in a row.
+// WithData sets the data of the lock znodes, for readers of the queue. Default: an
+// address of this host, as in Curator. With path and ACL it can be nearly 1 MB, the
+// default of the servers' jute.maxbuffer. If a server's is lower, Acquire fails after it
+// has cut the connection five times in a row.
 func WithData(data []byte) Option {
 	// not nil: the client would send a null, which Curator does not
 	data = append([]byte{}, data...)
@@ -70,12 +70,12 @@ func WithACL(acl []zk.ACL) Option {
 // its path, not a mutex's. Default: nothing is logged.
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
 
-// WithSessionTimeout sets the session timeout that a plain *zk.Conn has negotiated, so
-// that Hold.Lost closes in time. A Client needs none. If in doubt, give less: too little
-// loses locks early, too much notifies late. Of several values for one connection the
-// least counts. Without it, a second without a response loses a lock; that is in time if
-// the servers grant at least 3 s and two ticks, as they do by default. Below 3 s it must
-// be set. See docs/connections.md.
+// WithSessionTimeout sets the session timeout that a plain *zk.Conn negotiated, so that
+// Hold.Lost closes in time. A Client needs none. If in doubt, give less: too little loses
+// locks early, too much notifies late. Of several for one connection the least counts.
+// Without it, a second without a response loses a lock; that is in time if the servers
+// grant at least 3 s and two ticks, as by default. Below 3 s it must be set. See
+// docs/connections.md.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(s *settings) { s.sessionTimeout = &d }
 }
@@ -105,9 +105,8 @@ func WithObserver(f func(ctx context.Context, e Event)) Option {
 // unreachable and when WithMaxHold ends the hold, but not if somebody deletes the znode,
 // an operator ends the session, this process closes the connection, or was suspended for
 // longer than d. It makes the outage that a hold survives d shorter, and can delay an
-// Acquire on an idle connection. Acquire fails at once if 4 d exceeds the session
-// timeout, or d exceeds 250 ms and that is unknown. A negative d is an error. Default:
-// none. See docs/options.md.
+// Acquire on an idle connection. A negative d is an error. Default: none. See
+// docs/options.md.
 func WithLossMargin(d time.Duration) Option {
 	return func(s *settings) { s.lossMargin = d }
 }
@@ -116,8 +115,8 @@ func WithLossMargin(d time.Duration) Option {
 // forever. Lost closes, Err and Release match ErrHoldExpired and ErrLockLost, and the
 // znode is deleted, after the loss margin if any. d counts from the grant; re-entry does
 // not renew it. It stops nobody: an owner that ignores Lost may go on writing, which
-// Hold.Multi and stores that check tokens reject. A d of 0 or less is an error. Default:
-// none. See docs/options.md.
+// Hold.Multi and stores that check tokens reject. Default: none; 0 or less is an error.
+// See docs/options.md.
 func WithMaxHold(d time.Duration) Option {
 	return func(s *settings) { s.maxHold = &d }
 }

@@ -92,7 +92,7 @@ func (r *reentrant) where() string {
 }
 
 // Acquire implements InterProcessLock. A holder re-enters without requests; after a loss
-// it gets ErrLockLost until it has released as often as it acquired.
+// it gets ErrLockLost until it has released as often as acquired.
 func (r *reentrant) Acquire(ctx context.Context) error {
 	_, err := r.acquireWithin(ctx, bound{})
 	return err
@@ -431,8 +431,7 @@ func (r *reentrant) IsOwned(ctx context.Context) bool {
 }
 
 // Hold returns the hold of ctx's owner, or nil if there is none. A lost hold remains its
-// owner's until it is released as often as it was acquired: Hold(ctx) does not become nil
-// at the moment of the loss.
+// owner's, and is not nil, until released as often as acquired.
 func (r *reentrant) Hold(ctx context.Context) *Hold { return r.holdOf(ownerOf(ctx, r)) }
 
 // LockPath returns the znode of ctx's owner (Curator's getLockPath), or "" if that owner

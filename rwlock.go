@@ -16,11 +16,11 @@ const (
 
 // InterProcessReadWriteLock is Curator's reentrant read/write lock across processes.
 // Readers share it, a writer holds it alone. All get it in the order in which they joined
-// the queue, so that neither readers nor writers starve. An owner that holds the write
-// lock may acquire the read lock at once, with the write lock's fencing token, and keeps
-// it after it releases the write lock (a downgrade). The reverse gives ErrUpgrade. Both,
-// and re-entry, work only between the two sides of one value. An owner is the same on
-// both sides; acquiring both for the first time on two goroutines at once can deadlock.
+// the queue, so neither readers nor writers starve. An owner that holds the write lock
+// may acquire the read lock at once, with the write lock's fencing token, and keeps it
+// after it releases the write lock (a downgrade). The reverse gives ErrUpgrade. Both, and
+// re-entry, work only between the two sides of one value. An owner is the same on both
+// sides; acquiring both for the first time on two goroutines at once can deadlock.
 type InterProcessReadWriteLock struct {
 	read  *ReadLock
 	write *WriteLock

@@ -119,7 +119,7 @@ func (s *InterProcessSemaphoreV2) Acquire(ctx context.Context) (*Lease, error) {
 }
 
 // AcquireN waits for n leases, all or nothing. An n below 1 or above a fixed maximum is
-// an error. While a shared maximum is below n, it waits outside the queue.
+// an error; while over a shared one, it waits outside the queue.
 func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
 	return s.acquireWithin(ctx, n, bound{}, keepNothing)
 }
@@ -367,8 +367,8 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 	return data, nil
 }
 
-// Hold returns the lease as a hold, always the same one, for Hold.Context and Hold.Multi.
-// Its Release is the lease's, but returns ErrNotOwner if the lease was released before.
+// Hold returns the lease as a hold, always the same, for Context and Multi. Its Release
+// is the lease's, but returns ErrNotOwner if released before.
 func (l *Lease) Hold() *Hold {
 	if l.hold == nil {
 		return new(Hold)
@@ -382,7 +382,7 @@ func (l *Lease) NodeName() string {
 	return name
 }
 
-// FencingToken is Hold.FencingToken. Leases that were acquired together may share it.
+// FencingToken is Hold.FencingToken. Leases acquired together may share it.
 func (l *Lease) FencingToken() int64 { return l.Hold().FencingToken() }
 
 // Lost is Hold.Lost.

@@ -70,10 +70,10 @@ func parseCount(data []byte) (int, error) {
 	return int(int32(binary.BigEndian.Uint32(data))), nil
 }
 
-// SetSharedCount creates or sets the znode with a shared maximum, 1 to 2147483647.
-// Without that znode, Acquire fails with an error that wraps zk.ErrNoNode. SetSharedCount
-// survives an outage until ctx is done. WithACL sets the ACL of the znodes that it
-// creates; without it anyone may change the maximum. Any other option is an error.
+// SetSharedCount creates or sets the znode with a shared maximum, 1 to 2147483647. It
+// survives an outage until ctx is done. Without that znode, Acquire's error wraps
+// zk.ErrNoNode. WithACL sets the ACL of the znodes that it creates; else anyone may
+// change the maximum. Other options are errors.
 func SetSharedCount(
 	ctx context.Context, conn Conn, countPath string, maximum int, opts ...Option,
 ) error {
