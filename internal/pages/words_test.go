@@ -3,7 +3,6 @@ package pages_test
 import (
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -44,7 +43,7 @@ var wordLimits = map[string]int{
 	"docs/planted-defects.md":     1100,
 	"docs/read-write-lock.md":     250,
 	"docs/scope.md":               900,
-	"docs/security.md":            1950,
+	"docs/security.md":            1700,
 	"docs/semaphore.md":           550,
 	"docs/testing.md":             900,
 	"docs/track-record.md":        1400,
@@ -125,11 +124,8 @@ var glossary = []term{
 	{`word from`, "a confirmation by"},
 }
 
-// exempt are the pages that are still to be rewritten, and one whose rows are names that
-// the sources have.
-var exempt = []string{
-	"docs/security.md", "docs/testing.md", "docs/planted-defects.md",
-}
+// exempt is a page whose rows are names that the sources have.
+const exempt = "docs/planted-defects.md"
 
 // What is no text: code, targets of links, anchors.
 var notText = regexp.MustCompile("`[^`\n]*`|\\]\\([^)\\s]*\\)|<[^>\n]*>")
@@ -138,7 +134,7 @@ var notText = regexp.MustCompile("`[^`\n]*`|\\]\\([^)\\s]*\\)|<[^>\n]*>")
 func TestPagesAreInPlainEnglish(t *testing.T) {
 	t.Parallel()
 	for _, p := range pages(t) {
-		if slices.Contains(exempt, filepath.ToSlash(p.name)) {
+		if filepath.ToSlash(p.name) == exempt {
 			continue
 		}
 		text := strings.Join(outsideCode(p.lines), "\n")

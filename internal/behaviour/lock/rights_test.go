@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// A rightRow is a row of the table of docs/security.md: what a stranger can do who has
+// A rightRow is a row of the table of docs/security.md: what an outsider can do who has
 // one right on one znode, and no other right.
 type rightRow struct {
 	right, on string
@@ -28,7 +28,7 @@ func readRights(t *testing.T) (rows []rightRow) {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/security.md")
 	require.NoError(t, err)
-	const head = "| right | on | what a stranger can do |\n| --- | --- | --- |\n"
+	const head = "| right | on | what an outsider can do |\n| --- | --- | --- |\n"
 	_, table, found := strings.Cut(string(page), head)
 	require.True(t, found, "the table is gone")
 	for row := range strings.Lines(table) {
@@ -52,17 +52,17 @@ var rights = map[string]int32{
 
 // What a right can be on.
 const (
-	onParent      = "the parent of the lock's path"
+	onParent      = "the parent"
 	onPath        = "the lock's path"
 	onParticipant = "the holder's znode"
-	onCount       = "the shared count"
+	onCount       = "the count"
 )
 
-// A heist is what a stranger tries on a lock that is held. Each has a lock of its own.
+// A heist is what an outsider tries on a lock that is held. Each has a lock of its own.
 type heist struct {
 	t       *testing.T
 	user    *locktest.Peer // whose locks they are
-	eve     *zk.Conn       // the stranger
+	eve     *zk.Conn       // the outsider
 	acl     func(on string) []zk.ACL
 	paths   map[string]string
 	lock    *recipes.InterProcessMutex
@@ -107,7 +107,7 @@ func newHeist(t *testing.T, user *locktest.Peer, eve *zk.Conn, g rightRow) *heis
 	return h
 }
 
-// done tells whether a request of the stranger's was done. If not, it is a refusal for
+// done tells whether a request of the outsider's was done. If not, it is a refusal for
 // lack of a right.
 func (h *heist) done(err error) bool {
 	h.t.Helper()
@@ -191,7 +191,7 @@ var heists = map[string]func(h *heist) bool{
 		h.leave()
 		return h.done(h.eve.Delete(h.paths[onPath], -1))
 	},
-	"give itself every right there": func(h *heist) bool {
+	"give itself every right": func(h *heist) bool {
 		taken := false
 		for _, path := range h.paths {
 			_, err := h.eve.SetACL(path, zk.DigestACL(zk.PermAll, "eve", "x"), -1)
