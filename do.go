@@ -98,7 +98,7 @@ func (s *doSettings) limit() bound {
 	if !s.bounded {
 		return bound{}
 	}
-	return newLimit(s.within)
+	return newBound(s.within)
 }
 
 // holding returns fn's ctx.

@@ -73,7 +73,7 @@ func (m *leaseLock) Acquire(ctx context.Context) error {
 func (m *leaseLock) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
-	_, err := m.take(ctx, newLimit(timeout))
+	_, err := m.take(ctx, newBound(timeout))
 	return heldOrBusy(ctx, err)
 }
 

@@ -90,7 +90,7 @@ func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
 func (m *InterProcessMultiLock) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
-	return heldOrBusy(ctx, m.acquireAll(ctx, newLimit(timeout)))
+	return heldOrBusy(ctx, m.acquireAll(ctx, newBound(timeout)))
 }
 
 // acquireAll is what the multi lock's own methods do. The hold that stands for the

@@ -102,7 +102,7 @@ func (r *reentrant) Acquire(ctx context.Context) error {
 func (r *reentrant) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
-	_, err := r.acquireWithin(ctx, newLimit(timeout))
+	_, err := r.acquireWithin(ctx, newBound(timeout))
 	return heldOrBusy(ctx, err)
 }
 

@@ -132,7 +132,7 @@ func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease
 func (s *InterProcessSemaphoreV2) AcquireTimeout(
 	ctx context.Context, n int, timeout time.Duration,
 ) ([]*Lease, error) {
-	leases, err := s.acquireWithin(ctx, n, newLimit(timeout), keepNothing)
+	leases, err := s.acquireWithin(ctx, n, newBound(timeout), keepNothing)
 	_, err = heldOrBusy(ctx, err)
 	return leases, err
 }

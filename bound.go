@@ -20,17 +20,17 @@ type bound struct {
 // lock.
 const tryWithin = 750 * time.Millisecond
 
-func newLimit(timeout time.Duration) bound {
+func newBound(timeout time.Duration) bound {
 	if timeout <= 0 {
 		return bound{until: time.Now().Add(tryWithin), once: true}
 	}
 	return bound{until: time.Now().Add(timeout)}
 }
 
-// errTimeUp is the cause of a ctx whose time ran out by a limit's doing.
+// errTimeUp is the cause of a ctx whose time ran out by a bound.
 var errTimeUp = errors.New("timed out")
 
-// keep calls acquire with a ctx that ends with the limit. When it does, the error matches
+// keep calls acquire with a ctx that ends with the bound. When it does, the error matches
 // ErrBusy where others were ahead, and ErrUnavailable where nobody knows.
 func (l bound) keep(
 	ctx context.Context, acquire func(ctx context.Context, once bool) error,
@@ -50,7 +50,7 @@ func (l bound) keep(
 	return err
 }
 
-// isBusy tells whether a wait was given up for a limit, and not for want of an answer.
+// isBusy tells whether a wait was given up for a bound, and not for want of an answer.
 func isBusy(err error) bool {
 	if cause := zkconn.Cancellation(err); cause != nil {
 		// Its own: another lock's can be why a ctx was cancelled.
