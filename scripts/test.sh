@@ -18,9 +18,9 @@ case ${1:-} in
 --yes) export INSTALL=yes && shift ;;
 esac
 if [ -n "$quick" ]; then
-	printf 'This takes about 3 minutes on two cores.\n'
+	printf 'This takes about 2 minutes on two cores.\n'
 else
-	printf 'This takes about 15 minutes on two cores; scripts/test.sh --quick takes about 3.\n'
+	printf 'This takes about 15 minutes on two cores; scripts/test.sh --quick takes about 2.\n'
 fi
 
 lint=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -57,7 +57,7 @@ go vet ./...
 if [ -n "$quick" ]; then
 	step go test, on zktest
 	# shellcheck disable=SC2046 # one argument for each package
-	ZOOKEEPER_RUN=embedded SIM_SEEDS=30 ORDER_SEEDS=1000 go test -short -skip '^TestConformance' "$@" \
+	ZOOKEEPER_RUN=embedded SIM_SEEDS=30 ORDER_SEEDS=1000 go test -short -parallel 8 -skip '^TestConformance' "$@" \
 		$(go list ./... | grep -v -e '/internal/zkserver$' -e '/interop$')
 	exit
 fi
