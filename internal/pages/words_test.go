@@ -44,11 +44,11 @@ var wordLimits = map[string]int{
 	"docs/owners.md":              300,
 	"docs/planted-defects.md":     1100,
 	"docs/read-write-lock.md":     250,
-	"docs/scope.md":               900,
+	"docs/scope.md":               850,
 	"docs/security.md":            1700,
 	"docs/semaphore.md":           550,
 	"docs/testing.md":             900,
-	"docs/track-record.md":        1400,
+	"docs/track-record.md":        1250,
 	"examples/README.md":          250,
 }
 
