@@ -111,7 +111,7 @@ func (bar) DrawGlyph(c *draw.Canvas, style draw.GlyphStyle, at vg.Point) {
 	c.StrokeLine2(line, at.X, at.Y-style.Radius, at.X, at.Y+style.Radius)
 }
 
-// A chart is a plot with its words: a title above it, the legend beside it.
+// A chart is a plot with its words: a title above it, the legend next to it.
 type chart struct {
 	*plot.Plot
 	theme

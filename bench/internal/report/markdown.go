@@ -38,7 +38,7 @@ func Markdown(w io.Writer, d *Data, pictures map[plan.Setting][]Picture) error {
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 func (d *Data) writeHead(page *strings.Builder) {
-	fmt.Fprintf(page, `# The locks beside their peers
+	fmt.Fprintf(page, `# The locks next to their peers
 
 Made by [bench](README.md) on %s within %s. Rounds: %s. Time of one measurement: %v.
 `, d.Made.Format(time.DateOnly), d.Took.Round(time.Minute), d.rounds(), d.Time)
