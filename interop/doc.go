@@ -1,9 +1,9 @@
 // Package interop has only tests. They show that Go processes with this library and Java
 // processes with Apache Curator can share locks on the same paths. For each recipe: one
 // waits for what the other holds, both are granted the lock in the order in which they
-// joined, the end of a session on either side hands it over to the other, and a count that
-// both change under the lock is exact. The same is shown for Python processes with kazoo,
-// next to Go, and next to Go and Java.
+// joined, the end of a session on either side hands it over to the other, and a count
+// that both change under the lock is exact. The same is shown for Python processes with
+// kazoo, next to Go, and next to Go and Java.
 //
 // # How to run them
 //
@@ -17,9 +17,9 @@
 // with kazoo 2.7.1 or later: Debian's python3-kazoo, or the Python that KAZOO_PYTHON
 // names.
 //
-// The tests compile the program in the folder java, once, and start it as a process of its
-// own. It reads commands from its standard input, executes them with Curator, in a thread
-// for each owner, and ends with its standard input.
+// The tests compile the program in the folder java, once, and start it as a process of
+// its own. It reads commands from its standard input, executes them with Curator, in a
+// thread for each owner, and ends with its standard input.
 //
 // # What was tested
 //
@@ -35,9 +35,9 @@
 //   - Before 5.5, the read lock under a thread's own write lock gets a number of its own,
 //     behind the waiting writers. When the write lock is released, they are admitted next
 //     to the reader, in whatever language (CURATOR-276, CURATOR-621).
-//   - A semaphore's acquire of several leases acquires them one by one, and others come in
-//     between. Two such callers, or one and a Go process, may each have a part and wait
-//     for the other's. Give one of them a timeout.
+//   - A semaphore's acquire of several leases acquires them one by one, and others come
+//     in between. Two such callers, or one and a Go process, may each have a part and
+//     wait for the other's. Give one of them a timeout.
 //   - If the session ends just as a semaphore creates the znode of a lease, Curator
 //     creates it in the next session all the same, without its queue entry, and waits.
 //     Then two wait for one lease, this one and the one whose turn it is in the queue. No
@@ -51,5 +51,6 @@
 //     true, and release reports nothing.
 //   - A revocable lock writes no data into its znode, does not see a request that came
 //     before its watch, and is not revocable after its first release.
-//   - Every child of a lock's path counts, whatever its name. Keep other znodes out of it.
+//   - Every child of a lock's path counts, whatever its name. Keep other znodes out of
+//     it.
 package interop

@@ -3,14 +3,14 @@
 //
 //	zktest [flags]
 //
-// Once it accepts clients, it writes two lines to its standard output: the connect string,
-// with addresses that a client can use, and the URL of its admin surface:
+// Once it accepts clients, it writes two lines to its standard output: the connect
+// string, with addresses that a client can use, and the URL of its admin surface:
 //
 //	127.0.0.1:2181
 //	http://127.0.0.1:40123
 //
-// Nothing is kept on disk: each start is a new, empty ZooKeeper. The doc of package zktest
-// says what it serves, and what it does not.
+// Nothing is kept on disk: each start is a new, empty ZooKeeper. The doc of package
+// zktest says what it serves, and what it does not.
 //
 // # Flags
 //
@@ -93,9 +93,9 @@
 //
 // OP is any, create, create-container, delete, exists, get, set, get-acl, set-acl,
 // children, sync, multi, auth, add-watch, check-watches, remove-watches, set-watches,
-// ping or close. Status 200: it is done. 400: the request makes no sense. 404: there is no
-// such thing. 409: there is no leader just now, or a server lags behind. Each error has a
-// line that says more. Requests of web pages are rejected.
+// ping or close. Status 200: it is done. 400: the request makes no sense. 404: there is
+// no such thing. 409: there is no leader just now, or a server lags behind. Each error
+// has a line that says more. Requests of web pages are rejected.
 //
 // # Exit
 //
