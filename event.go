@@ -118,7 +118,9 @@ func (a *attempt) DataChanged([]byte) {}
 
 // failed tells how it has failed, if that is an error.
 func (a *attempt) failed(err error) {
-	e := Event{Kind: EventFailed, Node: a.node, Elapsed: time.Since(a.steps.began), Err: err}
+	e := Event{
+		Kind: EventFailed, Node: a.node, Elapsed: time.Since(a.steps.began), Err: err,
+	}
 	if isBusy(err) {
 		e.Kind, e.Err = EventTimedOut, nil
 	}
