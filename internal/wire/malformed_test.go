@@ -1,11 +1,10 @@
-package dial_test
+package wire_test
 
 import (
 	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
-	"log/slog"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/recipes/internal/dial"
+	"github.com/zkrecipes/recipes/internal/wire"
 )
 
 const (
@@ -131,9 +130,9 @@ func TestRepliesOfServersPass(t *testing.T) {
 			refused := packet(int32(1), int64(5), int32(-101))
 			for _, says := range [][]byte{reply(1, c.body...), refused} {
 				says = slices.Concat(event, says, ping)
-				_, conn := shaken(t, says)
-				send(t, conn, asking(c.op))
-				got, err := readAll(conn)
+				_, stream := hear(says)
+				stream.Sending(asking(c.op))
+				got, err := readAll(stream)
 				require.NoError(t, err)
 				require.Equal(t, says, got)
 			}
@@ -151,9 +150,9 @@ func TestRepliesThatEndEarly(t *testing.T) {
 		}
 		for n := 20; n < len(whole); n++ {
 			short := binary.BigEndian.AppendUint32(nil, uint32(n-4))
-			_, conn := shaken(t, append(short, whole[4:n]...))
-			send(t, conn, asking(c.op))
-			_, err := readAll(conn)
+			_, stream := hear(append(short, whole[4:n]...))
+			stream.Sending(asking(c.op))
+			_, err := readAll(stream)
 			require.ErrorContains(t, err, "the reply to ", "%s cut to %d bytes", name, n)
 		}
 	}
@@ -288,29 +287,18 @@ func TestMalformedReplies(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var log bytes.Buffer
-			raw := saying(c.packets[1], reply(9))
-			d, _ := dialTo(t, dial.Config{
-				Dial: always(raw), Log: slog.New(slog.NewTextHandler(&log, nil)),
-			}, "a:1")
-			conn := shake(t, d)
+			h, stream := hear(c.packets[1], reply(9))
 			if c.packets[0] != nil {
-				send(t, conn, c.packets[0])
+				stream.Sending(c.packets[0])
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := readAll(conn)
+			_, err := readAll(stream)
 			runtime.ReadMemStats(&after)
 			require.ErrorContains(t, err, c.err)
 			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
-			require.True(t, raw.closed.Load(), "the connection is cut")
-			require.Contains(t, log.String(), "malformed reply, connection cut")
-			require.Contains(t, log.String(), "server=a:1")
-			require.ErrorContains(t, d.Explain(errors.New("enough")),
-				"enough; a connection was cut: a:1: ")
-			require.ErrorIs(t, d.TellCut(), err)
-			require.NoError(t, d.TellCut(), "it was told")
-			_, again := conn.Read(make([]byte, 4))
+			_, again := stream.Read(make([]byte, 4))
+			require.Equal(t, []error{err}, h.malformed, "it is told once")
 			require.Equal(t, err, again, "nothing more comes")
 		})
 	}
@@ -320,17 +308,15 @@ func TestMalformedReplies(t *testing.T) {
 func TestAReplyThatIsCutOff(t *testing.T) {
 	whole := reply(1, "data", stat)
 	for n := range whole {
-		raw := saying(whole[:n])
-		d, _ := dialTo(t, dial.Config{Dial: always(raw)}, "a:1")
-		conn := shake(t, d)
-		send(t, conn, asking(opGet))
-		_, err := readAll(conn)
+		h, stream := hear(whole[:n])
+		stream.Sending(asking(opGet))
+		_, err := readAll(stream)
 		if n > 0 {
 			require.Condition(t, func() bool {
 				return err == nil || errors.Is(err, io.ErrUnexpectedEOF)
 			}, "%v", err)
 		}
-		require.False(t, raw.closed.Load(), "it is not malformed")
+		require.Empty(t, h.malformed)
 	}
 }
 
@@ -342,11 +328,9 @@ func TestTheLimitOfReplies(t *testing.T) {
 	} {
 		data := strings.Repeat("x", size-16-4-68)
 		says := reply(1, data, stat)
-		raw := saying(says)
-		d, _ := dialTo(t, dial.Config{Dial: always(raw), MaxReply: limit}, "a:1")
-		conn := shake(t, d)
-		send(t, conn, asking(opGet))
-		got, failed := readAll(conn)
+		stream := wire.NewStream(bytes.NewReader(says), limit, new(heard))
+		stream.Sending(asking(opGet))
+		got, failed := readAll(stream)
 		if err != "" {
 			require.ErrorContains(t, failed, err)
 			continue
@@ -359,10 +343,10 @@ func TestTheLimitOfReplies(t *testing.T) {
 // Replies come in any order, each once, and each is judged by its own request.
 func TestRepliesOutOfOrder(t *testing.T) {
 	get, names := reply(1, "data", stat), reply(2, int32(1), "a", stat)
-	_, conn := shaken(t, slices.Concat(names, get))
-	send(t, conn, packet(int32(1), opGet, "/a"))
-	send(t, conn, packet(int32(2), opChildren2, "/a"))
-	got, err := readAll(conn)
+	_, stream := hear(slices.Concat(names, get))
+	stream.Sending(packet(int32(1), opGet, "/a"))
+	stream.Sending(packet(int32(2), opChildren2, "/a"))
+	got, err := readAll(stream)
 	require.NoError(t, err)
 	require.Equal(t, slices.Concat(names, get), got)
 }

@@ -1,4 +1,4 @@
-package dial
+package wire
 
 import (
 	"encoding/binary"
@@ -19,35 +19,6 @@ const (
 	aclLeast        = 12
 	multiHeaderSize = 9
 )
-
-// check returns what is wrong with the body of a reply that says that all went well. What
-// follows the last field is not looked at, by zk neither: servers that know more
-// send a stat behind the path of a create.
-func (r request) check(p []byte) error {
-	b := body{rest: p}
-	switch r.op {
-	case xidEvent:
-		b.event()
-	case opCreate, opCreateContainer, opCreateTTL, opSync:
-		b.text("path")
-	case opExists, opSet, opSetACL:
-		b.stat()
-	case opGet, opReconfig:
-		b.buffer("data")
-		b.stat()
-	case opGetACL:
-		b.acls()
-		b.stat()
-	case opChildren:
-		b.names()
-	case opChildren2:
-		b.names()
-		b.stat()
-	case opMulti:
-		b.results(r.ops)
-	}
-	return b.wrong
-}
 
 func (b *body) fail(format string, args ...any) {
 	b.rest = nil

@@ -1,52 +1,10 @@
-package dial
+package wire
 
 import (
-	"fmt"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
 )
-
-// The operations by their opcodes, as far as it matters what zk makes of a reply.
-const (
-	opError           = -1 // in the results of a multi
-	opCreate          = 1
-	opDelete          = 2
-	opExists          = 3
-	opGet             = 4
-	opSet             = 5
-	opGetACL          = 6
-	opSetACL          = 7
-	opChildren        = 8
-	opSync            = 9
-	opChildren2       = 12
-	opCheck           = 13
-	opMulti           = 14
-	opCreate2         = 15
-	opReconfig        = 16
-	opCreateContainer = 19
-	opCreateTTL       = 21
-	opAuth            = 100
-	opSetWatches      = 101
-	opSASL            = 102
-	opClose           = -11
-)
-
-var opNames = map[int32]string{
-	xidEvent: "no request, a watch event", xidPing: "a ping", opCreate: "create",
-	opDelete: "delete", opExists: "exists", opGet: "get", opSet: "set",
-	opGetACL: "get ACL", opSetACL: "set ACL", opChildren: "children", opSync: "sync",
-	opChildren2: "children", opCheck: "check", opMulti: "multi", opReconfig: "reconfig",
-	opCreateContainer: "create container", opCreateTTL: "create with a TTL",
-	opAuth: "auth", opSetWatches: "set watches", opClose: "close",
-}
-
-func opName(op int32) string {
-	if name, ok := opNames[op]; ok {
-		return name
-	}
-	return fmt.Sprintf("a request of type %d", op)
-}
 
 // A request is what must be known of one until its reply is in.
 type request struct {
@@ -61,16 +19,34 @@ type unanswered struct {
 	requests map[int32]request // by xid
 }
 
-// The parts of a request: its length, xid and opcode; of a create, the length of the path
-// and the path; the flags are its end.
-const (
-	requestXid        = 4
-	requestOp         = 8
-	requestHead       = 12
-	requestPathLength = 12
-	requestPathAt     = 16
-	flagsLength       = 4
-)
+// check returns what is wrong with the body of a reply that says that all went well. What
+// follows the last field is not looked at, by zk neither: servers that know more
+// send a stat behind the path of a create.
+func (r request) check(p []byte) error {
+	b := body{rest: p}
+	switch r.op {
+	case xidEvent:
+		b.event()
+	case opCreate, opCreateContainer, opCreateTTL, opSync:
+		b.text("path")
+	case opExists, opSet, opSetACL:
+		b.stat()
+	case opGet, opReconfig:
+		b.buffer("data")
+		b.stat()
+	case opGetACL:
+		b.acls()
+		b.stat()
+	case opChildren:
+		b.names()
+	case opChildren2:
+		b.names()
+		b.stat()
+	case opMulti:
+		b.results(r.ops)
+	}
+	return b.wrong
+}
 
 // sending takes note of a request that is about to be sent. zk writes each in one piece;
 // the reply to what does not look like that will be none that is expected.

@@ -1,4 +1,4 @@
-package dial_test
+package wire_test
 
 import (
 	"encoding/binary"
@@ -98,9 +98,9 @@ func FuzzReplies(f *testing.F) {
 	f.Add(opGet, []byte{0, 0, 0, 16})
 	f.Add(opGet, packet(xidEvent, int64(-1), int32(0), int32(4), int32(3), "/a"))
 	f.Fuzz(func(t *testing.T, op int32, says []byte) {
-		_, conn := shaken(t, says)
-		send(t, conn, asking(op))
-		got, err := readAll(conn)
+		_, stream := hear(says)
+		stream.Sending(asking(op))
+		got, err := readAll(stream)
 		if err == nil && string(says[:len(got)]) != string(got) {
 			t.Fatalf("read %q of %q", got, says)
 		}
@@ -127,9 +127,9 @@ func FuzzRequests(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, request []byte) {
 		says := created(1, 5, 0)
-		_, conn := shaken(t, says)
-		send(t, conn, request)
-		_, err := readAll(conn)
+		_, stream := hear(says)
+		stream.Sending(request)
+		_, err := readAll(stream)
 		whole := len(request) >= 12 &&
 			int(int32(binary.BigEndian.Uint32(request))) == len(request)-4 &&
 			binary.BigEndian.Uint32(request[4:]) == 1

@@ -1,21 +1,17 @@
-package dial_test
+package wire_test
 
 import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"slices"
 	"testing"
-	"time"
 
-	"github.com/zkrecipes/recipes/internal/dial"
+	"github.com/zkrecipes/recipes/internal/wire"
 )
 
 // echo answers each request with the same reply, under the request's xid.
 type echo struct {
-	net.Conn
 	reply []byte
 	left  []byte
 }
@@ -26,16 +22,12 @@ func (e *echo) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (e *echo) Write(p []byte) (int, error) {
-	copy(e.reply[4:8], p[4:8])
+func (e *echo) answer(request []byte) {
+	copy(e.reply[4:8], request[4:8])
 	e.left = e.reply
-	return len(p), nil
 }
 
-func (*echo) SetReadDeadline(time.Time) error { return nil }
-func (*echo) Close() error                    { return nil }
-
-// What a request and its reply cost on the way through a conn, read as zk reads them.
+// What a request and its reply cost on the way through a Stream, read as zk reads them.
 func BenchmarkReply(b *testing.B) {
 	children := []any{int32(1000)}
 	for i := range 1000 {
@@ -54,22 +46,9 @@ func BenchmarkReply(b *testing.B) {
 		{"1000 children", opChildren2, append(slices.Clone(children), stat)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			raw := &echo{left: answer(0, 7, 4000)}
-			d, err := dial.New(b.Context(), []string{"a:1"}, dial.Config{
-				Dial: always(raw), SessionTimeout: time.Second,
-				Log: slog.New(slog.DiscardHandler), GiveUp: func(error) {},
-			})
-			if err != nil {
-				b.Fatal(err)
-			}
-			conn, err := dialOnce(d)
-			if err != nil {
-				b.Fatal(err)
-			}
+			raw := &echo{}
+			stream := wire.NewStream(raw, limit, new(heard))
 			buf := make([]byte, 2<<20)
-			if _, err := conn.Read(buf[:40]); err != nil {
-				b.Fatal(err)
-			}
 			raw.reply = packet(append(slices.Clone(head), c.body...)...)
 			request := packet(int32(0), c.op, "/locks/report", false)
 			b.SetBytes(int64(len(raw.reply)))
@@ -78,14 +57,13 @@ func BenchmarkReply(b *testing.B) {
 			for b.Loop() {
 				xid++
 				binary.BigEndian.PutUint32(request[4:], xid)
-				if _, err := conn.Write(request); err != nil {
-					b.Fatal(err)
-				}
-				if _, err := io.ReadFull(conn, buf[:4]); err != nil {
+				stream.Sending(request)
+				raw.answer(request)
+				if _, err := io.ReadFull(stream, buf[:4]); err != nil {
 					b.Fatal(err)
 				}
 				rest := buf[4:len(raw.reply)]
-				if _, err := io.ReadFull(conn, rest); err != nil {
+				if _, err := io.ReadFull(stream, rest); err != nil {
 					b.Fatal(err)
 				}
 			}
