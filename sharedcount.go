@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes/internal/leases"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -54,7 +55,7 @@ func sharedLimit(conn Conn, config zkconn.Config, path string) leases.Maximum {
 
 // badCount says why the maximum at path could not be read.
 func badCount(path string, err error) error {
-	if errors.Is(err, zk.ErrNoNode) && zkconn.Cancellation(err) == nil {
+	if errors.Is(err, zk.ErrNoNode) && outcome.Cancellation(err) == nil {
 		return fmt.Errorf("shared count %s: %w; create it with SetSharedCount", path, err)
 	}
 	return fmt.Errorf("shared count %s: %w", path, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -40,7 +41,7 @@ func Enter(ctx context.Context, s *zkconn.Conn, r Request) ([]*znode.Node, error
 		err = wait.Until(ctx, s, r.TryOnce, b)
 	}
 	if ctx.Err() != nil && (err == nil || errors.Is(err, znode.ErrEnded)) {
-		err = zkconn.Cancelled(ctx) // it came too late
+		err = outcome.Cancelled(ctx) // it came too late
 	}
 	if err == nil {
 		gate.Withdraw()

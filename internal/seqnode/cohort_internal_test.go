@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
@@ -65,7 +66,7 @@ func TestACohortKeepsNobodyWhoHasEnded(t *testing.T) {
 	m := q.newMember(s, &Request{})
 	require.NoError(t, m.join(t.Context(), ""))
 	require.False(t, m.cohort.order.Idle())
-	m.node.SessionEnded(zkconn.ErrSessionEnded)
+	m.node.SessionEnded(outcome.ErrSessionEnded)
 	_ = m.node.StartLeaving()(t.Context())
 	require.Eventually(t, func() bool {
 		m.cohort.mu.Lock()
@@ -75,7 +76,7 @@ func TestACohortKeepsNobodyWhoHasEnded(t *testing.T) {
 	late := q.newMember(s, &Request{})
 	late.Sending()
 	require.NotSame(t, m.cohort, late.cohort)
-	late.Ended(zkconn.ErrSessionEnded)
+	late.Ended(outcome.ErrSessionEnded)
 	late.Removed(false)
 	require.False(t, late.cohort.unused, "its create is under way")
 	require.NoError(t, late.Created(m.node))

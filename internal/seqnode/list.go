@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
@@ -71,7 +72,7 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 	missing, err := c.order.Listed(a.asked, l)
 	c.mu.Unlock()
 	if err != nil { // the order in it is not certain
-		return listed{}, zkconn.Permanent(fmt.Errorf("in %s: %w", q.Dir, err))
+		return listed{}, outcome.Permanent(fmt.Errorf("in %s: %w", q.Dir, err))
 	}
 	for _, m := range missing {
 		m.Owner.(*Member).node.Gone(znode.ErrUnlisted)

@@ -9,8 +9,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/wait"
-	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
@@ -78,7 +78,7 @@ func (w *waiter) decide(ctx context.Context) (
 	}
 	for {
 		if w.s.SessionID() != w.node.Session() {
-			w.node.Lose(zkconn.ErrSessionEnded)
+			w.node.Lose(outcome.ErrSessionEnded)
 		}
 		if w.cohort.countsNumbers(w.Member) {
 			w.s.Incarnation(ctx, w.queue.Dir) // for an answer that is under way
@@ -93,7 +93,7 @@ func (w *waiter) decide(ctx context.Context) (
 		err = w.ask(ctx, d)
 		switch {
 		case ctx.Err() != nil:
-			return d, false, zkconn.Cancelled(ctx)
+			return d, false, outcome.Cancelled(ctx)
 		case err != nil:
 			return d, false, err
 		}

@@ -46,7 +46,7 @@ var defects = []plant.Defect{
 			return r.end(err)
 		}()`)),
 	plant.New("what a follower refuses by itself keeps the clock",
-		plant.In("internal/zkconn", "judged").Replace("err == nil", "Answered(err)")),
+		plant.In("internal/outcome", "Judged").Replace("err == nil", "Answered(err)")),
 	plant.New("a tick that was told does not count",
 		plant.In("internal/lossclock", "Terms.tick").Replace("t.Tick > 0", "false")),
 	plant.New("a session of unknown timeout lasts as long as its connection",
@@ -70,7 +70,7 @@ var defects = []plant.Defect{
 		plant.In("internal/znode", "creation.try").Drop("n.Withdraw")),
 	plant.New("a delete is tried once",
 		plant.In("internal/znode", "remove").
-			After("zkconn.NotDone", "return zkconn.Permanent(err)")),
+			After("outcome.NotDone", "return outcome.Permanent(err)")),
 	plant.New("a writer does not look again before its turn",
 		plant.In(".", "NewInterProcessReadWriteLock").Drop("queue.Nested")),
 	plant.New("one lease too many",

@@ -1,6 +1,10 @@
 package zkconn
 
-import "context"
+import (
+	"context"
+
+	"github.com/zkrecipes/recipes/internal/outcome"
+)
 
 // Start runs f beside the caller. f may make any number of requests, and ends by itself.
 func Start[T any](s *Conn, f func() (T, error)) *Pending[T] {
@@ -35,9 +39,9 @@ func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 	case <-p.done:
 		return p.value, p.err
 	case <-ctx.Done():
-		return none, Cancelled(ctx)
+		return none, outcome.Cancelled(ctx)
 	case <-p.s.closed:
-		return none, closedError{}
+		return none, outcome.ClosedError{}
 	}
 }
 
@@ -69,9 +73,9 @@ func (s *Conn) BeginCreate(ctx context.Context) error {
 	case s.creating <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return Cancelled(ctx)
+		return outcome.Cancelled(ctx)
 	case <-s.closed:
-		return closedError{}
+		return outcome.ClosedError{}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
@@ -28,7 +29,7 @@ func TestACallerLeavesAHangingCall(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		_, err := call.Wait(ctx)
-		require.Equal(t, errEnough, zkconn.Cancellation(err))
+		require.Equal(t, errEnough, outcome.Cancellation(err))
 		require.Equal(t, began.Add(time.Second), time.Now())
 
 		var followed string

@@ -1,5 +1,7 @@
 package zkconn
 
+import "github.com/zkrecipes/recipes/internal/outcome"
+
 // ConnClosed takes note that the connection was closed: every ephemeral is lost, every
 // wait ends. When it returns they have been told. So a Client that calls it before it
 // ends its session (Config.WhenClosed) lets no other have a lock before its holder here
@@ -12,7 +14,9 @@ func (s *Conn) ConnClosed() {
 	}
 	close(s.closed)
 	s.mu.Unlock()
-	s.tell(func(t *tracked) error { return s.clock.explain(closedError{}, t.session, 0) })
+	s.tell(func(t *tracked) error {
+		return s.clock.explain(outcome.ClosedError{}, t.session, 0)
+	})
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
 	s.forgetIfIdleLocked()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
@@ -25,9 +26,9 @@ type op struct {
 var (
 	listOp   = op{name: "list", perm: "READ"}
 	readOp   = op{name: "read", perm: "READ"}
-	createOp = op{name: "create", counts: judged, perm: "CREATE", onParent: true}
-	deleteOp = op{name: "delete", counts: judged, perm: "DELETE", onParent: true}
-	setOp    = op{name: "set", counts: judged, perm: "WRITE"}
+	createOp = op{name: "create", counts: outcome.Judged, perm: "CREATE", onParent: true}
+	deleteOp = op{name: "delete", counts: outcome.Judged, perm: "DELETE", onParent: true}
+	setOp    = op{name: "set", counts: outcome.Judged, perm: "WRITE"}
 	// The leader has answered a sync if it succeeds; no error is known to be his.
 	syncOp = op{name: "sync", counts: succeeded, perm: "READ"}
 )
@@ -74,11 +75,11 @@ func (s *Conn) learn(r request, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	if Answered(err) {
+	if outcome.Answered(err) {
 		s.availability.hear(now)
 	}
 	s.suspicion.note(err, now)
-	if connectionLost(err) { // it may be back before the next tick
+	if outcome.ConnectionLost(err) { // it may be back before the next tick
 		s.reconnects.lost = true
 	}
 	// An answer to another session than it was sent in says nothing of either; and one
@@ -91,7 +92,7 @@ func (s *Conn) learn(r request, err error) {
 // refusal names the request that err refuses, and the permission where that is what is
 // missing. A lost connection is left as it is: it says nothing about the request.
 func (r request) refusal(err error) error {
-	if !Final(err) {
+	if !outcome.Final(err) {
 		return err
 	}
 	// A Client that says more than that knows better.
@@ -157,7 +158,7 @@ func (rs *requests) CreateContainer(path string, acl []zk.ACL) error {
 	}
 	r := rs.begin(&createOp, path)
 	_, err := rs.conn.CreateContainer(path, []byte{}, flagContainer, acl)
-	if Unimplemented(err) {
+	if outcome.Unimplemented(err) {
 		rs.s.noteNoContainers()
 	}
 	return r.end(err)

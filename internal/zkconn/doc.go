@@ -30,9 +30,6 @@
 //   - alarms.go: calls that are to be made at a time; the next look.
 //   - loss.go: why a hold is lost, in words.
 //   - retry.go: Retry, Pause, Backoff.
-//   - outcome.go: what an error of a request proves.
-//   - errors.go: the errors of this package; Permanent.
-//   - cancelled.go: a ctx that was done, hidden until Tell.
 //   - notes.go: what a user wants to know again.
 //   - holdback.go: when no request is sent.
 //   - forget.go: when a Conn is forgotten; the registry.
@@ -68,9 +65,6 @@
 //   - reconnect: the connection was away, and has a session again, the same or another.
 //   - unavailable: ZooKeeper does not answer. It concerns what callers are told, and no
 //     hold.
-//   - final: of an error, that no retry mends it (outcome.go).
-//   - cancellation: that a caller's ctx was done before the answer came. What its cause
-//     matches is hidden from all who judge an outcome, until Tell (cancelled.go).
 //
 // # Goroutines
 //

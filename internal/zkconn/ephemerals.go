@@ -6,6 +6,8 @@ import (
 	"iter"
 	"strings"
 	"time"
+
+	"github.com/zkrecipes/recipes/internal/outcome"
 )
 
 // Track takes note that the znode at path is e's, in the given ZooKeeper session, until
@@ -59,7 +61,7 @@ func (s *Conn) Hold(path string, margin time.Duration) error {
 	defer s.mu.Unlock()
 	t := s.ephemerals[path]
 	if t == nil { // untracked meanwhile, by whoever told of the loss
-		return ErrSessionEnded
+		return outcome.ErrSessionEnded
 	}
 	return s.holdLocked(t, max(margin, t.margin))
 }
@@ -71,7 +73,7 @@ func (s *Conn) Rely(path string, e Ephemeral, margin time.Duration) error {
 	defer s.mu.Unlock()
 	t := s.ephemerals[path]
 	if t == nil || !t.held {
-		return ErrSessionEnded
+		return outcome.ErrSessionEnded
 	}
 	t = &tracked{Ephemeral: e, session: t.session}
 	err := s.holdLocked(t, margin)
@@ -101,8 +103,8 @@ func (s *Conn) holdLocked(t *tracked, margin time.Duration) error {
 	// Even where it is good now, by a handshake: no proof would come after that.
 	if terms := s.clock.terms(); !terms.Workable() {
 		return fmt.Errorf("%w: a session timeout of %v, with a server tick of %v; "+
-			"at least %v is needed, and servers grant two ticks by default", ErrTooShort,
-			terms.Timeout, terms.Tick, terms.LeastTimeout())
+			"at least %v is needed, and servers grant two ticks by default",
+			outcome.ErrTooShort, terms.Timeout, terms.Tick, terms.LeastTimeout())
 	}
 	if err := s.clock.bears(margin); !t.held && err != nil {
 		return err
@@ -111,7 +113,7 @@ func (s *Conn) holdLocked(t *tracked, margin time.Duration) error {
 		return err
 	}
 	if !t.held && margin > 0 && !s.clock.outlasts(t.session, margin) {
-		return s.clock.explain(ErrSuspended, t.session, margin)
+		return s.clock.explain(outcome.ErrSuspended, t.session, margin)
 	}
 	t.held, t.margin = true, margin
 	if until, ok := s.clock.goodUntil(t.session); ok && margin > 0 {
@@ -135,11 +137,11 @@ func (s *Conn) goodLocked(session int64, margin time.Duration) error {
 	until, ok := s.clock.goodUntil(session)
 	switch {
 	case s.isClosed():
-		return closedError{}
+		return outcome.ClosedError{}
 	case s.conn.SessionID() != session:
-		return s.clock.explain(ErrSessionEnded, session, 0)
+		return s.clock.explain(outcome.ErrSessionEnded, session, 0)
 	case !ok || !now.Before(until.Add(-margin)):
-		return s.clock.explain(ErrSuspended, session, margin)
+		return s.clock.explain(outcome.ErrSuspended, session, margin)
 	}
 	return nil
 }
@@ -150,13 +152,13 @@ func (s *Conn) goodLocked(session int64, margin time.Duration) error {
 func (s *Conn) tellLosses() {
 	s.tell(func(t *tracked) error {
 		if s.conn.SessionID() != t.session {
-			return s.clock.explain(ErrSessionEnded, t.session, 0)
+			return s.clock.explain(outcome.ErrSessionEnded, t.session, 0)
 		}
 		return nil
 	})
 	s.tell(func(t *tracked) error {
 		err := s.goodLocked(t.session, t.margin)
-		if t.held && errors.Is(err, ErrSuspended) {
+		if t.held && errors.Is(err, outcome.ErrSuspended) {
 			return err
 		}
 		return nil

@@ -4,13 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/zkrecipes/recipes/internal/outcome"
 )
 
 // A loss is why a hold is lost, and what the clock knew by then: whoever is woken by it
 // wants to know for how long ZooKeeper was silent, and which timeout that was measured
 // by.
 type loss struct {
-	cause  error // ErrSessionEnded, ErrSuspended or closedError
+	cause  error // outcome.ErrSessionEnded, outcome.ErrSuspended or outcome.ClosedError
 	detail string
 }
 
@@ -25,11 +27,12 @@ func (c *clock) bears(margin time.Duration) error {
 	case margin <= longest:
 		return nil
 	case terms.Timeout <= 0:
-		return Permanent(fmt.Errorf("WithLossMargin: %v exceeds the maximum of %v for "+
-			"an unknown session timeout: %s", margin, longest, c.advice))
+		return outcome.Permanent(fmt.Errorf("WithLossMargin: %v exceeds the maximum of "+
+			"%v for an unknown session timeout: %s", margin, longest, c.advice))
 	}
-	return Permanent(fmt.Errorf("WithLossMargin: %v exceeds the maximum of %v for a "+
-		"session timeout of %v; shorten it, or request a session timeout of at least %v",
+	return outcome.Permanent(fmt.Errorf("WithLossMargin: %v exceeds the maximum of %v "+
+		"for a session timeout of %v; shorten it, or request a session timeout of at "+
+		"least %v",
 		margin, longest, terms.Timeout, marginShare*margin))
 }
 
@@ -49,7 +52,7 @@ func (c *clock) explain(cause error, session int64, margin time.Duration) error 
 	case terms.Timeout <= 0:
 		detail = fmt.Sprintf("no response for %v; its session timeout is unknown: %s",
 			ago(last), c.advice)
-	case errors.Is(cause, ErrSuspended):
+	case errors.Is(cause, outcome.ErrSuspended):
 		known := "its leader may not have confirmed any request"
 		counts := c.evidence.Reported(terms, session, c.handshake(session))
 		if !counts.IsZero() {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
@@ -76,7 +77,7 @@ func TestWhoLeavesAWatchBeingSetLeavesItToTheNext(t *testing.T) {
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errEnough)
 			_, err := s.Watch(ctx, "/a")
 			cancel()
-			require.Equal(t, errEnough, zkconn.Cancellation(err))
+			require.Equal(t, errEnough, outcome.Cancellation(err))
 		}
 		events, err := s.Watch(t.Context(), "/a")
 		require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
@@ -56,7 +57,7 @@ func (d *Dir) make(ctx context.Context, path string, made *[]string) error {
 	// after a lost answer nobody knows by whose doing
 	case errors.Is(err, zk.ErrNodeExists):
 		return nil
-	case zkconn.Unimplemented(err):
+	case outcome.Unimplemented(err):
 		// the server has closed the connection; the next try makes no container
 		return errNotCreated
 	case errors.Is(err, zk.ErrNoNode):
@@ -75,7 +76,7 @@ func (d *Dir) make(ctx context.Context, path string, made *[]string) error {
 
 func (d *Dir) create(ctx context.Context, path string) error {
 	if ctx.Err() != nil {
-		return zkconn.Cancelled(ctx)
+		return outcome.Cancelled(ctx)
 	}
 	return d.s.CreateContainer(path, d.acl)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
@@ -92,7 +93,7 @@ var (
 	// would block everybody.
 	ErrUnlisted = fmt.Errorf("%w: its parent znode does not list it", ErrGone)
 	// ErrEnded ends what somebody does with a Node that has ended. It is permanent.
-	ErrEnded = zkconn.Permanent(errors.New("the queue entry was lost"))
+	ErrEnded = outcome.Permanent(errors.New("the queue entry was lost"))
 	// ErrLeft is the cause of the end of a Node that left by itself.
 	ErrLeft = errors.New("left the queue")
 )

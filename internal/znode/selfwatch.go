@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
@@ -52,7 +53,7 @@ func (n *Node) keepSelfWatch() {
 			n.Gone(ErrGone)
 			return
 		case errors.Is(err, zk.ErrNoNode):
-			n.Gone(zkconn.ErrSessionEnded)
+			n.Gone(outcome.ErrSessionEnded)
 			return
 		case err != nil:
 			n.self.learn(err)
@@ -117,7 +118,7 @@ func (n *Node) nextEvent(events <-chan zk.Event, reconnected <-chan struct{}) bo
 		case ev.Type == zk.EventNodeDeleted:
 			n.Gone(ErrGone)
 		case errors.Is(ev.Err, zk.ErrSessionExpired):
-			n.Gone(zkconn.ErrSessionEnded)
+			n.Gone(outcome.ErrSessionEnded)
 		case errors.Is(ev.Err, zk.ErrClosing):
 			n.s.ConnClosed()
 		default:
@@ -140,7 +141,7 @@ func (n *Node) AwaitToken(ctx context.Context) error {
 	case <-n.over.ctx.Done():
 		return ErrEnded
 	case <-ctx.Done():
-		return zkconn.Cancelled(ctx)
+		return outcome.Cancelled(ctx)
 	case <-n.s.Closed():
 		return n.s.Pause(ctx, 0)
 	}

@@ -1,4 +1,4 @@
-package zkconn
+package outcome
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 // A cancellation says that a wait ended since its ctx was done, before the answer came.
 // The cause of a ctx is its owner's, and may match anything, a server's answer or the
 // loss of a lock among them. So it stays hidden from all who judge an outcome, up to
-// Tell.
+// WithCause.
 type cancellation struct{ cause error }
 
 func (c *cancellation) Error() string { return c.cause.Error() }

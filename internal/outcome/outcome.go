@@ -1,4 +1,4 @@
-package zkconn
+package outcome
 
 import (
 	"errors"
@@ -57,10 +57,10 @@ var leaderRefusals = []error{
 	zk.ErrNoChildrenForEphemerals,
 }
 
-// judged tells whether the outcome of a write proves that the leader has judged it. It is
+// Judged tells whether the outcome of a write proves that the leader has judged it. It is
 // conservative: what a follower might answer by itself, cut off from its leader, does
 // not.
-func judged(err error) bool { return err == nil || isAny(err, leaderRefusals) }
+func Judged(err error) bool { return err == nil || isAny(err, leaderRefusals) }
 
 // Final tells whether no retry can mend err, of a call or of a wait. Lost connections,
 // ended sessions and anything that is not known are not final, unless Permanent made
@@ -94,9 +94,9 @@ func Unimplemented(err error) bool {
 	return err != nil && code(err) == "unknown error: -6"
 }
 
-// connectionLost tells whether err says that the connection broke, or was closed, under
+// ConnectionLost tells whether err says that the connection broke, or was closed, under
 // the call.
-func connectionLost(err error) bool {
+func ConnectionLost(err error) bool {
 	return err != nil && !NotDone(err) && !Answered(err)
 }
 

@@ -1,4 +1,4 @@
-package zkconn
+package outcome
 
 import (
 	"errors"
@@ -10,13 +10,13 @@ import (
 // of it again.
 var ErrClosed = errors.New("the connection was closed by its owner")
 
-// closedError is what callers are told: it matches zk.ErrConnectionClosed too, which they
+// ClosedError is what callers are told: it matches zk.ErrConnectionClosed too, which they
 // know.
-type closedError struct{}
+type ClosedError struct{}
 
-func (closedError) Error() string { return ErrClosed.Error() }
+func (ClosedError) Error() string { return ErrClosed.Error() }
 
-func (closedError) Unwrap() []error { return []error{ErrClosed, zk.ErrConnectionClosed} }
+func (ClosedError) Unwrap() []error { return []error{ErrClosed, zk.ErrConnectionClosed} }
 
 // Why a session, or a hold in it, can no longer be relied on; ErrClosed is one more.
 var (

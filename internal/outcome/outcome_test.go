@@ -1,4 +1,4 @@
-package zkconn_test
+package outcome_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/outcome"
 )
 
 func TestErrorsAreTold(t *testing.T) {
@@ -43,21 +43,21 @@ func TestErrorsAreTold(t *testing.T) {
 		"no server":         {zk.ErrNoServer, class{notDone: true}},
 		"session moved":     {zk.ErrSessionMoved, class{notDone: true}},
 		"invalid path":      {zk.ErrInvalidPath, byClient},
-		"closed by owner":   {fmt.Errorf("x: %w", zkconn.ErrClosed), class{final: true}},
-		"made final":        {zkconn.Permanent(io.EOF), class{final: true}},
+		"closed by owner":   {fmt.Errorf("x: %w", outcome.ErrClosed), class{final: true}},
+		"made final":        {outcome.Permanent(io.EOF), class{final: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := class{
-				zkconn.Answered(c.err), zkconn.Final(c.err), zkconn.NotDone(c.err),
+				outcome.Answered(c.err), outcome.Final(c.err), outcome.NotDone(c.err),
 			}
 			if c.err == nil {
-				got.notDone = zkconn.NotDone(nil)
+				got.notDone = outcome.NotDone(nil)
 			}
 			require.Equal(t, c.want, got)
 		})
 	}
-	require.True(t, zkconn.Unimplemented(errors.New("unknown error: -6")))
-	require.False(t, zkconn.Unimplemented(errors.New("unknown error: -4")))
-	require.False(t, zkconn.Unimplemented(nil))
+	require.True(t, outcome.Unimplemented(errors.New("unknown error: -6")))
+	require.False(t, outcome.Unimplemented(errors.New("unknown error: -4")))
+	require.False(t, outcome.Unimplemented(nil))
 }
