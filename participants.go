@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/seqnode"
@@ -133,7 +134,7 @@ func readAll(
 	ctx context.Context, s *zkconn.Conn, q observe.Queue, members []order.Name,
 	rule order.Excludes,
 ) ([]reading, error) {
-	reads := make([]*zkconn.Pending[reading], len(members))
+	reads := make([]*calls.Pending[reading], len(members))
 	seen := make([]reading, 0, len(members))
 	for i := range len(members) + looksAtOnce {
 		if at := i - looksAtOnce; at >= 0 && at < len(members) {
@@ -154,8 +155,8 @@ func readAll(
 	return seen, nil
 }
 
-func lookAt(s *zkconn.Conn, node string) *zkconn.Pending[reading] {
-	return zkconn.Start(s, func() (reading, error) {
+func lookAt(s *zkconn.Conn, node string) *calls.Pending[reading] {
+	return calls.Start(s, func() (reading, error) {
 		data, stat, err := s.Get(node)
 		switch {
 		case errors.Is(err, zk.ErrNoAuth):

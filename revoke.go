@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
@@ -41,7 +42,7 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	s := zkconn.Use(conn, settings.sessionConfig(conn))
 	defer s.Release()
 	err := s.Retry(ctx, func() error {
-		_, err := zkconn.Call(ctx, s, func() (*zk.Stat, error) {
+		_, err := calls.Call(ctx, s, func() (*zk.Stat, error) {
 			return s.Set(nodePath, []byte(revokeMessage), -1)
 		})
 		return err

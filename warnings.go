@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -37,7 +38,7 @@ func (x *exposure) joined(s *zkconn.Conn, dir string) {
 	if plain == nil {
 		return
 	}
-	zkconn.Start(s, func() (struct{}, error) {
+	calls.Start(s, func() (struct{}, error) {
 		var acl []zk.ACL
 		err := s.Retry(context.Background(), func() (err error) {
 			acl, _, err = plain.GetACL(server)

@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 export ORDER_SEEDS=${ORDER_SEEDS:-3000} ZOOKEEPER_RUN=${ZOOKEEPER_RUN:-embedded}
 if [ $# = 0 ]; then
-	set -- internal/lossclock internal/outcome internal/order internal/leases internal/znode internal/seqnode internal/lockcache internal/zkconn .
+	set -- internal/lossclock internal/outcome internal/calls internal/order internal/leases internal/znode internal/seqnode internal/lockcache internal/zkconn .
 fi
 
 need_go

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/outcome"
@@ -112,7 +113,7 @@ func (t *ticket) Created(n *znode.Node) error {
 // one round trip for all, and a list that counts if it shows them all. On an error the
 // batch has those that there are.
 func (b *batch) joinN(ctx context.Context) (err error) {
-	joining := make([]*zkconn.Pending[*znode.Node], b.N)
+	joining := make([]*calls.Pending[*znode.Node], b.N)
 	// turn is closed when the one ahead sends its create, or ends without.
 	turn := make(chan struct{})
 	close(turn)
@@ -124,7 +125,7 @@ func (b *batch) joinN(ctx context.Context) (err error) {
 			isLast: i == b.N-1, list: observe.Lister{S: b.s, Dir: b.Spec.Dir},
 		}
 		b.list = &t.list
-		joining[i] = zkconn.Start(b.s, func() (*znode.Node, error) {
+		joining[i] = calls.Start(b.s, func() (*znode.Node, error) {
 			defer t.next()
 			<-mine
 			return znode.Join(ctx, b.s, b.Spec, "", t)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -108,7 +109,7 @@ type attempt struct {
 	giveUp context.CancelCauseFunc
 	// Done when the generation's goroutine has ended; of a generation that was given up,
 	// when its znode has gone or will do so in the background.
-	run *zkconn.Pending[struct{}]
+	run *calls.Pending[struct{}]
 }
 
 // reached is where a generation that waits stands.

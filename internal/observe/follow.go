@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -106,7 +107,7 @@ func (f *follower) members(ctx context.Context) ([]order.Name, error) {
 	if !f.headOnly {
 		return f.listAndWatch(ctx)
 	}
-	l, err := zkconn.Call(ctx, f.s, func() (Listing, error) { return List(f.s, f.Dir) })
+	l, err := calls.Call(ctx, f.s, func() (Listing, error) { return List(f.s, f.Dir) })
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
@@ -23,7 +24,7 @@ type Queue struct {
 // Members returns the queue as the leader knows it, in order; a directory that does not
 // exist is an empty queue.
 func (q Queue) Members(ctx context.Context, s *zkconn.Conn) ([]order.Name, error) {
-	l, err := zkconn.Call(ctx, s, func() (Listing, error) {
+	l, err := calls.Call(ctx, s, func() (Listing, error) {
 		if err := s.Sync(q.Dir); err != nil {
 			return Listing{}, err
 		}

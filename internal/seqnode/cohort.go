@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
@@ -23,7 +24,7 @@ type cohort struct {
 	unused bool // another has the key, or will: nobody may join
 
 	// the last list that is shared, which may be under way, and when it was asked for
-	listing *zkconn.Pending[listed]
+	listing *calls.Pending[listed]
 	asked   order.Question
 }
 

@@ -7,9 +7,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/outcome"
-	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
@@ -33,11 +33,11 @@ func (c *cohort) list(
 
 // beginListLocked sends a list, behind a sync if the server may lag: it knows then what
 // anybody has seen before.
-func (c *cohort) beginListLocked(q *Queue, sync bool) *zkconn.Pending[listed] {
+func (c *cohort) beginListLocked(q *Queue, sync bool) *calls.Pending[listed] {
 	s, epoch := c.key.s, c.epoch()
 	asked := c.order.Asking(epoch, false)
 	c.asked = asked
-	c.listing = zkconn.Start(s, func() (listed, error) {
+	c.listing = calls.Start(s, func() (listed, error) {
 		if sync {
 			if err := s.Sync(q.Dir); err != nil {
 				return listed{}, err
@@ -94,9 +94,9 @@ func (m *Member) saw(l listed) {
 // read reads several participants at once, and tells which are there.
 func (c *cohort) read(ctx context.Context, q *Queue, names []order.Name) error {
 	s, asked := c.key.s, c.asking()
-	reads := make([]*zkconn.Pending[struct{}], len(names))
+	reads := make([]*calls.Pending[struct{}], len(names))
 	for i, n := range names {
-		reads[i] = zkconn.Start(s, func() (none struct{}, err error) {
+		reads[i] = calls.Start(s, func() (none struct{}, err error) {
 			_, _, err = s.Get(q.Path(n))
 			return none, err
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -69,7 +70,7 @@ func TestNobodyGetsInBesideAWriterThatIsEnding(t *testing.T) {
 		runtime.Gosched()
 	}
 	require.NoError(t, writer.Ended().Err())
-	reading := zkconn.Start(s, func() (*znode.Node, error) {
+	reading := calls.Start(s, func() (*znode.Node, error) {
 		return queue("R-").EnterUnder(t.Context(), s, writer, Request{})
 	})
 	select {

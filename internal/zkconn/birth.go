@@ -23,7 +23,7 @@ func (ws *watches) WatchIncarnation(path string) bool {
 	}
 	key := watchKey{path, false}
 	w := ws.pending(key)
-	if w != nil && (!isDone(w.set.done) || !ws.s.AwaySince(w.steady)) {
+	if w != nil && (!w.set.Ended() || !ws.s.AwaySince(w.steady)) {
 		return true
 	}
 	if !ws.makeRoom(key, w) {
@@ -60,7 +60,7 @@ func (ws *watches) IncarnationNow(path string) (czxid int64, ok bool) {
 		return 0, false
 	}
 	w := ws.pending(watchKey{path, false})
-	if w == nil || !isDone(w.set.done) || ws.s.AwaySince(w.steady) {
+	if w == nil || !w.set.Ended() || ws.s.AwaySince(w.steady) {
 		return 0, false
 	}
 	return w.czxid, true

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
@@ -198,7 +199,7 @@ func TestAClosedConnectionEndsEverything(t *testing.T) {
 		require.ErrorIs(t, <-ends, outcome.ErrClosed)
 		require.ErrorIs(t, s.Hold("/held", 0), outcome.ErrClosed)
 		end := conn.silence()
-		_, err := zkconn.Call(t.Context(), s, func() (none struct{}, err error) {
+		_, err := calls.Call(t.Context(), s, func() (none struct{}, err error) {
 			return none, contact(s)
 		})
 		require.ErrorIs(t, err, outcome.ErrClosed)

@@ -1,7 +1,7 @@
 // Package zkconn keeps what all locks on one ZooKeeper connection share: the requests,
 // each of which is taken note of; the knowledge of how long the session can be relied on;
-// the watches that are pending; the znodes of this process that live in the session; and
-// the calls that outlast their callers. It knows no queue and no lock.
+// the watches that are pending; and the znodes of this process that live in the session.
+// It knows no queue and no lock.
 //
 // A [Conn] belongs to a connection, not to one ZooKeeper session: the connection goes
 // through many of them, one after the other. It is found by its Client (Use), counts its
@@ -20,8 +20,8 @@
 //   - birth.go: since when a znode has been the same one.
 //   - watch.go: watches that are shared: how one is set.
 //   - availability.go: whether ZooKeeper answers, for what callers are told.
-//   - call.go: calls that outlast their caller: Start, Wait; BeginCreate.
 //   - use.go: Use, Retain, Release: who uses a Conn.
+//   - creating.go: how many creates are under way: BeginCreate.
 //   - heartbeat.go: the tick, and the sync that it makes.
 //   - probe.go: whether the connection was closed, by the outcome of syncs.
 //   - conn.go: the requests, and what is learned from each.
@@ -70,7 +70,7 @@
 //
 // A request blocks for as long as the client pleases, up to ten session timeouts. So each
 // runs on a goroutine of its own, which ends with the request, and is a user of the
-// Conn as long (Start). Callers wait beside it and leave when they like.
+// Conn as long (package calls). Callers wait beside it and leave when they like.
 //
 // While there are users, a timer runs tick. It starts at most one heartbeat at a time, on
 // a goroutine of its own. One that is kept without users has a timer that looks after it.
@@ -82,11 +82,11 @@
 //
 // # Locks
 //
-// A caller may hold a mutex of its own when it calls Start, Retain, Track, Untrack, Hold,
-// Rely, Forgo, Waive, CheckMargin, After and its stop, Note, Noted, Ephemeral, HoldBack,
-// Reconnected or Unavailable: these ask nothing of ZooKeeper, wait for nothing, and call
-// nobody back. Any other call may
-// ask, wait or call back, and is made with no mutex held.
+// A caller may hold a mutex of its own when it calls calls.Start, Retain, Track, Untrack,
+// Hold, Rely, Forgo, Waive, CheckMargin, After and its stop, Note, Noted, Ephemeral,
+// HoldBack, Reconnected or Unavailable: these ask nothing of ZooKeeper, wait for nothing,
+// and call nobody back. Any other call may ask, wait or call back, and is made with no
+// mutex held.
 //
 // Within this package registry.mu comes first, then Conn.mu. With either of them held,
 // SessionID and State of the Client and the functions of Config may be called: they must

@@ -1,8 +1,5 @@
 package zkconn
 
-// creatingAtMost is how many creates may be under way on a connection.
-const creatingAtMost = 64
-
 // Use returns the Conn of a client and counts the caller as one of its users, until it
 // calls Release.
 func Use(client Client, cfg Config) *Conn {

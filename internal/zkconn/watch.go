@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/calls"
 )
 
 // begin is called just before w is set.
@@ -32,7 +34,7 @@ func (ws *watches) Watch(ctx context.Context, path string) (<-chan zk.Event, err
 func (ws *watches) watch(path string) *watch {
 	w, isNew := ws.of(watchKey{path, false})
 	if isNew {
-		w.set.run(func() (none struct{}, err error) {
+		w.set.Run(func() (none struct{}, err error) {
 			var stat *zk.Stat
 			w.begin(ws.s)
 			if _, stat, w.events, err = ws.s.GetW(path); err == nil {
@@ -56,7 +58,7 @@ func (ws *watches) WatchChildren(
 	var l listing
 	w, isNew := ws.of(watchKey{path, true})
 	if isNew {
-		w.set.run(func() (none struct{}, err error) {
+		w.set.Run(func() (none struct{}, err error) {
 			w.begin(ws.s)
 			l.children, l.stat, w.events, err = ws.s.childrenW(path)
 			return none, err
@@ -64,7 +66,7 @@ func (ws *watches) WatchChildren(
 	}
 	_, err := w.set.Wait(ctx)
 	if err == nil && !isNew { // listed behind the watch, so that nothing goes unseen
-		l, err = Call(ctx, ws.s, func() (l listing, err error) {
+		l, err = calls.Call(ctx, ws.s, func() (l listing, err error) {
 			l.children, l.stat, err = ws.s.Children(path)
 			return l, err
 		})
@@ -87,7 +89,7 @@ func (ws *watches) of(key watchKey) (w *watch, isNew bool) {
 	if len(ws.shared) >= ws.sweepAt {
 		ws.sweepAt = max(16, 2*ws.sweepWatches())
 	}
-	w = &watch{set: newPending[struct{}](ws.s)}
+	w = &watch{set: calls.New[struct{}](ws.s)}
 	ws.shared[key] = w
 	return w, true
 }
@@ -95,7 +97,7 @@ func (ws *watches) of(key watchKey) (w *watch, isNew bool) {
 // Missing tells whether the server says that there is no such znode. It takes a small
 // read.
 func (s *Conn) Missing(ctx context.Context, path string) bool {
-	_, err := Call(ctx, s, func() (none struct{}, err error) {
+	_, err := calls.Call(ctx, s, func() (none struct{}, err error) {
 		_, _, err = s.Get(path)
 		return none, err
 	})

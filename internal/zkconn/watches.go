@@ -9,10 +9,10 @@ import (
 // event returns what the watch fired with, unless one of those who share it has that
 // already. A watch that could not be set is over, too.
 func (w *watch) event() (ev zk.Event, over bool) {
-	if !isDone(w.set.done) {
+	if !w.set.Ended() {
 		return ev, false
 	}
-	if w.set.err != nil {
+	if w.set.Err() != nil {
 		return ev, true
 	}
 	select {
@@ -34,7 +34,7 @@ func (w *watch) over() bool {
 // two users. The new one costs the client a channel for each reconnect, and the servers
 // nothing: for them there is one watch per path. It is called with Conn.mu held.
 func (ws *watches) mayBeDead(w *watch) bool {
-	return isDone(w.set.done) && ws.s.reconnects.times != w.after
+	return w.set.Ended() && ws.s.reconnects.times != w.after
 }
 
 // sweepWatches forgets the watches that are over, and tells how many are left.

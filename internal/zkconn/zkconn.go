@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/calls"
 )
 
 // A Conn is the shared state of one connection, over all the ZooKeeper sessions that
@@ -82,19 +84,6 @@ func stop(t **time.Timer) {
 	}
 }
 
-// A Pending is a call under way. The client's calls take no ctx and can hang for ten
-// times the session timeout. So each runs beside its caller, who leaves when ctx is done;
-// what the call has done by then is undone by whoever follows it up (Then).
-type Pending[T any] struct {
-	s *Conn
-
-	// Set by the goroutine of the call, before done is closed.
-	value T
-	err   error
-
-	done chan struct{} // closed by the goroutine of the call, when it ends
-}
-
 // requests are the calls of the Client, as a Conn offers them. What is to be learned
 // from every one of them is learned here, so that no caller can forget it: the clock runs
 // on writes and syncs, and what callers are told of silence on all answers. A refusal
@@ -136,7 +125,7 @@ type watchKey struct {
 
 // A watch belongs to the one who sets it until set is done; then it does not change.
 type watch struct {
-	set    *Pending[struct{}]
+	set    *calls.Pending[struct{}]
 	events <-chan zk.Event // closed by the client, behind its only event
 	czxid  int64           // of the znode when it was set; of one on data
 	steady <-chan struct{} // of Reconnected, from before that

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
@@ -97,7 +98,7 @@ func (c *creation) try(ctx context.Context) (*Node, error) {
 	if err := c.s.BeginCreate(ctx); err != nil {
 		return nil, err
 	}
-	created := zkconn.Start(c.s, func() (*Node, error) {
+	created := calls.Start(c.s, func() (*Node, error) {
 		defer c.s.EndCreate()
 		n, err := c.create()
 		if refusal := c.hooks.Created(n); refusal != nil {
@@ -209,7 +210,7 @@ func (c *creation) livesIn(session int64, stat *zk.Stat) bool {
 
 // discard deletes a znode of ours that is none we hold.
 func discard(s *zkconn.Conn, path string, session int64) {
-	zkconn.Start(s, func() (struct{}, error) {
+	calls.Start(s, func() (struct{}, error) {
 		return struct{}{}, remove(s, path, session)
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
@@ -31,7 +32,7 @@ func NewDir(s *zkconn.Conn, path string, acl []zk.ACL) *Dir {
 // server has no containers. One that is there already is no error. A caller who leaves,
 // since ctx is done, leaves nothing behind that is empty.
 func (d *Dir) Make(ctx context.Context) error {
-	making := zkconn.Start(d.s, func() (made []string, err error) {
+	making := calls.Start(d.s, func() (made []string, err error) {
 		err = d.make(ctx, d.path, &made)
 		return made, err
 	})
@@ -91,7 +92,7 @@ func (d *Dir) Unmake(ctx context.Context) {
 	defer cancel()
 	made := d.made
 	d.made = nil
-	_, _ = zkconn.Start(d.s, func() (struct{}, error) {
+	_, _ = calls.Start(d.s, func() (struct{}, error) {
 		d.unmake(made)
 		return struct{}{}, nil
 	}).Wait(ctx)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
@@ -87,7 +88,7 @@ func (n *Node) endLocking(cause error) bool {
 		l.cancelExpiry()
 	}
 	n.self.stopLocked()
-	n.over.removal = zkconn.Start(n.s, func() (struct{}, error) {
+	n.over.removal = calls.Start(n.s, func() (struct{}, error) {
 		defer n.s.Release()
 		defer n.s.Untrack(n.Path)
 		_ = n.s.Pause(context.Background(), stays) // it ends with the connection

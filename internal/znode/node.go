@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
@@ -46,7 +47,7 @@ type Node struct {
 type ending struct {
 	ctx     context.Context
 	now     context.CancelFunc
-	removal *zkconn.Pending[struct{}] // set before ctx is done, and read after that
+	removal *calls.Pending[struct{}] // set before ctx is done, and read after that
 }
 
 // A loss is done, with its cause, when the holder is notified that the Node can no longer

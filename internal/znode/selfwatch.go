@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/outcome"
-	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
 // watchSelfAfter is how long a znode must last to be worth the read that watches it.
@@ -19,7 +19,7 @@ func (n *Node) WatchSelf() {
 	if n.self.begun.Swap(true) {
 		return
 	}
-	zkconn.Start(n.s, func() (struct{}, error) {
+	calls.Start(n.s, func() (struct{}, error) {
 		n.keepSelfWatch()
 		return struct{}{}, nil
 	})
@@ -43,7 +43,7 @@ func (n *Node) keepSelfWatch() {
 		reconnected := n.s.Reconnected()
 		epoch := n.s.Epoch() // if it was away during the retries, that is not confirmed
 		err := n.s.Retry(n.over.ctx, func() (err error) {
-			own, err = zkconn.Call(n.over.ctx, n.s, n.read)
+			own, err = calls.Call(n.over.ctx, n.s, n.read)
 			return err
 		})
 		switch {
