@@ -119,7 +119,8 @@ func (rs *requests) Children(path string) ([]string, *zk.Stat, error) {
 	return children, stat, r.end(err)
 }
 
-func (rs *requests) childrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+// ChildrenW is the Client's. Its watch is the caller's own, as GetW's is.
+func (rs *requests) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
 	r := rs.begin(&listOp, path)
 	children, stat, events, err := rs.conn.ChildrenW(path)
 	return children, stat, events, r.end(err)

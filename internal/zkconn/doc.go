@@ -10,15 +10,11 @@
 // server has no containers, is looked after now and then, and forgotten when that is
 // over; notes keep it for ten to twenty seconds.
 //
-// A Client has no watch on a znode that does not exist. Who waits for one to appear
-// watches its parent's children (WatchChildren).
-//
 // # Files
 //
 // Each uses only those below it.
 //
-//   - birth.go: since when a znode has been the same one.
-//   - watch.go: watches that are shared: how one is set.
+//   - missing.go: whether a znode is missing.
 //   - availability.go: whether ZooKeeper answers, for what callers are told.
 //   - use.go: Use, Retain, Release: who uses a Conn.
 //   - creating.go: how many creates are under way: BeginCreate.
@@ -35,7 +31,6 @@
 //   - forget.go: when a Conn is forgotten; the registry.
 //   - reconnect.go: looks at the connection; epochs.
 //   - handshake.go: when a plain connection was down.
-//   - watches.go: which of the pending watches are over.
 //   - zkconn.go: Conn, and the types that point back to it.
 //   - clock.go: what the loss clock is given.
 //   - config.go: Client and Config: what a user brings.
@@ -59,8 +54,6 @@
 //   - heartbeat: the sync that the tick makes when no contact came by itself. The loss
 //     clock says when (NextSync). There is one for all users of the connection, also
 //     where none of them holds anything.
-//   - birth: of a znode that a watch is pending on, the zxid that created it: it has been
-//     the same one since (Incarnation).
 //   - note: what a user has learned and may want to know again (Note).
 //   - reconnect: the connection was away, and has a session again, the same or another.
 //   - unavailable: ZooKeeper does not answer. It concerns what callers are told, and no
@@ -74,8 +67,7 @@
 //
 // While there are users, a timer runs tick. It starts at most one heartbeat at a time, on
 // a goroutine of its own. One that is kept without users has a timer that looks after it.
-// There is no other goroutine, and none that waits for a watch: the client's channel is
-// handed to those who wait.
+// There is no other goroutine.
 //
 // An ephemeral is told by whoever finds out: the tick, or the one who calls ConnClosed.
 // An alarm is called by the tick.
@@ -88,13 +80,13 @@
 // and call nobody back. Any other call may ask, wait or call back, and is made with no
 // mutex held.
 //
-// Within this package registry.mu comes first, then Conn.mu. With either of them held,
-// SessionID and State of the Client and the functions of Config may be called: they must
-// not call this package, and whoever runs Config.WhenClosed's f must hold no lock that
-// they take. No request is made with a mutex held, and no Ephemeral is told.
+// Within this package registry.mu comes first, then Conn.mu, or the mutex of package
+// watches, never both. With either of them held, SessionID and State of the Client and
+// the functions of Config may be called: they must not call this package, and whoever
+// runs Config.WhenClosed's f must hold no lock that they take. No request is made with a
+// mutex held, and no Ephemeral is told.
 //
 // What a Conn has in its small types (clock, reconnects, availability, suspicion,
-// ephemerals, alarms, watches, notes, heartbeat) is guarded by its one mutex: most of
-// what happens concerns several of them, and it is never held for longer than some
-// arithmetic takes.
+// ephemerals, alarms, notes, heartbeat) is guarded by its one mutex: most of what happens
+// concerns several of them, and it is never held for longer than some arithmetic takes.
 package zkconn

@@ -2,13 +2,6 @@ package zkconn
 
 import "time"
 
-// WatchesKept tells how many watches s remembers.
-func (s *Conn) WatchesKept() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.shared)
-}
-
 // Timeout is the session timeout as far as it is known, else 0.
 func (s *Conn) Timeout() time.Duration {
 	s.mu.Lock()

@@ -53,7 +53,7 @@ func (h *heartbeat) tick() {
 
 	// On this goroutine: the next tick may well run beside it, and being told twice is no
 	// harm. The sync may hang, so it has its own.
-	if !seen.connected && s.saidClosed() {
+	if !seen.connected && s.SaidClosed() {
 		s.ConnClosed()
 	}
 	s.tellLosses()

@@ -44,7 +44,7 @@ func (s *Conn) probe() (closed bool) {
 		disconnected := s.conn.State() == zk.StateDisconnected
 		switch {
 		case !s.plain:
-			return s.saidClosed() ||
+			return s.SaidClosed() ||
 				disconnected && s.suspectedFor() >= s.wrapperPatience()
 		case !disconnected:
 			return s.suspectedFor() >= suspectFor

@@ -1,5 +1,7 @@
 package zkconn
 
+import "github.com/zkrecipes/recipes/internal/watches"
+
 // Use returns the Conn of a client and counts the caller as one of its users, until it
 // calls Release.
 func Use(client Client, cfg Config) *Conn {
@@ -43,7 +45,7 @@ func newConn(client Client, cfg Config) *Conn {
 		closed: make(chan struct{}),
 	}
 	s.requests = requests{conn: client, s: s}
-	s.watches = watches{shared: map[watchKey]*watch{}, s: s}
+	s.Shared = watches.New(s)
 	s.heartbeat.s = s
 	return s
 }

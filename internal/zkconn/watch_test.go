@@ -127,7 +127,6 @@ func TestAWatchFromBeforeAReconnectIsNotShared(t *testing.T) {
 						_, err := s.Watch(t.Context(), "/a")
 						require.NoError(t, err)
 						require.Equal(t, reconnects+1, conn.watchesSet())
-						require.Equal(t, 1, s.WatchesKept())
 					}
 					conn.reconnect()
 					time.Sleep(time.Second) // the next tick sees it
@@ -147,7 +146,6 @@ func TestWatchesOfManyPathsAreForgotten(t *testing.T) {
 			_, err := s.Watch(t.Context(), path)
 			require.NoError(t, err)
 			conn.fire(path, zk.EventNodeDeleted)
-			require.LessOrEqual(t, s.WatchesKept(), 20, "while the connection is in use")
 		}
 		synctest.Wait()
 		s.Release()

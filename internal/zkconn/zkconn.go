@@ -4,9 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/watches"
 )
 
 // A Conn is the shared state of one connection, over all the ZooKeeper sessions that
@@ -22,6 +20,8 @@ type Conn struct {
 	// mu guards knowledge; see the lock order in the package's documentation.
 	mu sync.Mutex
 	knowledge
+
+	*watches.Shared // set by Use; it has a mutex of its own
 
 	// Closed by ConnClosed, once, with mu held.
 	closed chan struct{}
@@ -55,7 +55,6 @@ type knowledge struct {
 	ephemerals   ephemerals   // the znodes of this process
 	reliers      reliers      // those who rely on them with a margin of their own
 	alarms       alarms       // what is to be done at a time
-	watches                   // the watches that are pending
 	notes        notes        // what its users have learned
 	noContainers bool         // the server has said that it knows none
 	quietUntil   time.Time    // until when no request is sent (HoldBack)
@@ -103,33 +102,6 @@ type heartbeat struct {
 	syncing  bool        // a sync is under way: a mute server gets no second one
 	lastSync time.Time   // when the last one was sent, whatever came of it
 	next     time.Time   // when the timer fires
-}
-
-// watches are the watches that are pending, at most one for a path: the client keeps a
-// channel for every watch until it fires, and cannot remove one. All who wait for a path,
-// one after the other too, wait on its one watch, so that ten thousand impatient callers
-// cost one. They are guarded by Conn.mu.
-type watches struct {
-	s      *Conn
-	shared map[watchKey]*watch // some of which may be over
-	// those that nobody else is to share, likewise, since they may be dead for all that
-	// is known; see birthsAtMost
-	retired []*watch
-	sweepAt int // how many there may be before the next sweep
-}
-
-type watchKey struct {
-	path     string
-	children bool
-}
-
-// A watch belongs to the one who sets it until set is done; then it does not change.
-type watch struct {
-	set    *calls.Pending[struct{}]
-	events <-chan zk.Event // closed by the client, behind its only event
-	czxid  int64           // of the znode when it was set; of one on data
-	steady <-chan struct{} // of Reconnected, from before that
-	after  int             // how many reconnects there were by then
 }
 
 // Closed is closed once the connection is known to be closed by its owner.

@@ -1,4 +1,4 @@
-package zkconn
+package watches
 
 import (
 	"context"
@@ -17,8 +17,8 @@ const birthsAtMost = 1000
 // the connection was away: go-zookeeper sets a watch again behind what it was asked for
 // meanwhile. false: there are too many watches already, or events may come late, so that
 // Incarnation never knows.
-func (ws *watches) WatchIncarnation(path string) bool {
-	if !ws.s.inOrder {
+func (ws *Shared) WatchIncarnation(path string) bool {
+	if !ws.s.InOrder() {
 		return false
 	}
 	key := watchKey{path, false}
@@ -38,8 +38,8 @@ func (ws *watches) WatchIncarnation(path string) bool {
 // deletion would have come before any later answer, as long as the connection was not
 // away. It waits for an answer that is under way. If events may come late it does not
 // know.
-func (ws *watches) Incarnation(ctx context.Context, path string) (czxid int64, ok bool) {
-	if !ws.s.inOrder {
+func (ws *Shared) Incarnation(ctx context.Context, path string) (czxid int64, ok bool) {
+	if !ws.s.InOrder() {
 		return 0, false
 	}
 	key := watchKey{path, false}
@@ -55,8 +55,8 @@ func (ws *watches) Incarnation(ctx context.Context, path string) (czxid int64, o
 }
 
 // IncarnationNow is Incarnation, and does not know either while an answer is under way.
-func (ws *watches) IncarnationNow(path string) (czxid int64, ok bool) {
-	if !ws.s.inOrder {
+func (ws *Shared) IncarnationNow(path string) (czxid int64, ok bool) {
+	if !ws.s.InOrder() {
 		return 0, false
 	}
 	w := ws.pending(watchKey{path, false})
@@ -67,9 +67,9 @@ func (ws *watches) IncarnationNow(path string) (czxid int64, ok bool) {
 }
 
 // pending returns the watch that is shared; nil where there is none.
-func (ws *watches) pending(key watchKey) *watch {
-	ws.s.mu.Lock()
-	defer ws.s.mu.Unlock()
+func (ws *Shared) pending(key watchKey) *watch {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
 	if w := ws.shared[key]; w != nil && !w.over() {
 		return w
 	}
@@ -78,10 +78,11 @@ func (ws *watches) pending(key watchKey) *watch {
 
 // makeRoom tells whether a watch may be set, in place of w where that is not nil, which
 // the client keeps until it fires.
-func (ws *watches) makeRoom(key watchKey, w *watch) bool {
-	ws.s.mu.Lock()
-	defer ws.s.mu.Unlock()
-	if w != nil && ws.mayBeDead(w) {
+func (ws *Shared) makeRoom(key watchKey, w *watch) bool {
+	reconnects := ws.s.Reconnects() // first: no mutex is held during a call
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if w != nil && w.mayBeDead(reconnects) {
 		return true // the path has counted before
 	}
 	if !ws.hasRoomLocked() {
@@ -94,10 +95,10 @@ func (ws *watches) makeRoom(key watchKey, w *watch) bool {
 	return true
 }
 
-func (ws *watches) hasRoomLocked() bool {
+func (ws *Shared) hasRoomLocked() bool {
 	if len(ws.shared)+len(ws.retired) < birthsAtMost {
 		return true
 	}
 	ws.retired = slices.DeleteFunc(ws.retired, (*watch).over)
-	return ws.sweepWatches()+len(ws.retired) < birthsAtMost
+	return ws.sweepLocked()+len(ws.retired) < birthsAtMost
 }
