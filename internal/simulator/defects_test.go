@@ -23,12 +23,13 @@ import (
 // over has heard from the leader just before.
 var defects = []plant.Defect{
 	plant.New("the loss is timed from the disconnect",
-		plant.In("internal/zkconn", "Conn.goodLocked").After("s.clock.goodUntil", `
-			last := &s.clock.resumption.down // which only a plain connection uses
-			if s.status().connected {
-				*last = now
-			}
-			if t := s.clock.timeout(); t > 0 && !s.plain {
+		plant.In("internal/zkconn", "Conn.sawLocked").First(`
+			if now.connected && !s.plain { // which alone uses SawDown
+				s.ledger.SawDown(s.ledger.Now())
+			}`),
+		plant.In("internal/reliance", "Ledger.good").After("l.goodUntil", `
+			last := l.resumption.down
+			if t := l.Timeout(); t > 0 && !last.IsZero() && l.lastHandshake != nil {
 				until, ok = last.Add(t-t/20), true
 			}`)),
 	plant.New("an answer to a create is trusted in any session",

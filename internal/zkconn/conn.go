@@ -56,7 +56,7 @@ func (rs *requests) begin(op *op, path string) request {
 	defer s.mu.Unlock()
 	s.availability.ask(now)
 	if op.counts != nil {
-		s.clock.ask()
+		s.ledger.Asked()
 	}
 	return r
 }
@@ -85,7 +85,7 @@ func (s *Conn) learn(r request, err error) {
 	// An answer to another session than it was sent in says nothing of either; and one
 	// that began meanwhile may have its own contacts already.
 	if r.session != 0 && r.op.counts(err) && s.conn.SessionID() == r.session {
-		s.clock.note(r.session, r.sent)
+		s.ledger.Heard(r.session, r.sent)
 	}
 }
 

@@ -23,8 +23,6 @@
 //   - conn.go: the requests, and what is learned from each.
 //   - closed.go: what happens when the connection was closed.
 //   - ephemerals.go: holds, and who is told of a loss.
-//   - alarms.go: calls that are to be made at a time; the next look.
-//   - loss.go: why a hold is lost, in words.
 //   - retry.go: Retry, Pause, Backoff.
 //   - notes.go: what a user wants to know again.
 //   - holdback.go: when no request is sent.
@@ -32,7 +30,6 @@
 //   - reconnect.go: looks at the connection; epochs.
 //   - handshake.go: when a plain connection was down.
 //   - zkconn.go: Conn, and the types that point back to it.
-//   - clock.go: what the loss clock is given.
 //   - config.go: Client and Config: what a user brings.
 //   - state.go: what a Conn keeps under its mutex, each a small type.
 //
@@ -42,14 +39,7 @@
 //   - request: one call of the Client, from before it is sent to its answer (conn.go).
 //   - contact: a request of which the leader surely has heard. Writes that he judged and
 //     syncs are contacts, reads are none; see internal/lossclock.
-//   - ephemeral: a znode of this process, through this connection, tracked until its
-//     delete is answered. It waits, or is held: from Hold on, also while it is deleted.
-//     It is told when its session has ended, and a held one also when the session is
-//     suspended: the time that the leader surely gives it has run out.
-//   - margin: by how much earlier than it must be a held ephemeral is told that the
-//     session is suspended (Hold). Each has its own, and so has each of several who rely
-//     on one (Rely).
-//   - alarm: what is to be done once a time has passed, by the loss clock's line (After).
+//   - ephemeral, margin, alarm: see internal/reliance.
 //   - tick: a look at the client's state, every 100 ms or less. It asks nothing.
 //   - heartbeat: the sync that the tick makes when no contact came by itself. The loss
 //     clock says when (NextSync). There is one for all users of the connection, also
@@ -86,7 +76,7 @@
 // runs Config.WhenClosed's f must hold no lock that they take. No request is made with a
 // mutex held, and no Ephemeral is told.
 //
-// What a Conn has in its small types (clock, reconnects, availability, suspicion,
-// ephemerals, alarms, notes, heartbeat) is guarded by its one mutex: most of what happens
-// concerns several of them, and it is never held for longer than some arithmetic takes.
+// What a Conn has in its small types (ledger, reconnects, availability, suspicion, notes,
+// heartbeat) is guarded by its one mutex: most of what happens concerns several of them,
+// and it is never held for longer than some arithmetic takes.
 package zkconn

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes/internal/outcome"
-	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/reliance"
 )
 
 func TestEphemeralsAreTracked(t *testing.T) {
@@ -167,7 +167,7 @@ type told func()
 
 func (f told) SessionEnded(error) { f() }
 
-var _ zkconn.Ephemeral = told(nil)
+var _ reliance.Ephemeral = told(nil)
 
 // Word from the server, and a hold, came between the clock's look and what it tells: that
 // hold is not lost.

@@ -6,7 +6,7 @@ import "time"
 func (s *Conn) Timeout() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.clock.timeout()
+	return s.ledger.Timeout()
 }
 
 // MoveWall moves the wall clock, as if the monotonic one had stood still, or it had been
@@ -14,5 +14,5 @@ func (s *Conn) Timeout() time.Duration {
 func (s *Conn) MoveWall(by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clock.wall = func(now time.Time) time.Time { return wallClock(now).Add(by) }
+	s.wall = func(now time.Time) time.Time { return wallClock(now).Add(by) }
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zkrecipes/recipes/internal/reliance"
 	"github.com/zkrecipes/recipes/internal/watches"
 )
 
@@ -47,17 +48,16 @@ type usage struct {
 
 // The knowledge of a Conn is what it has learned, and who is told of it.
 type knowledge struct {
-	clock        clock        // how long a session can be relied on
-	heartbeat    heartbeat    // what keeps it so
-	reconnects   reconnects   // when the connection was away and is back
-	availability availability // whether ZooKeeper answers
-	suspicion    suspicion    // whether the connection was closed
-	ephemerals   ephemerals   // the znodes of this process
-	reliers      reliers      // those who rely on them with a margin of their own
-	alarms       alarms       // what is to be done at a time
-	notes        notes        // what its users have learned
-	noContainers bool         // the server has said that it knows none
-	quietUntil   time.Time    // until when no request is sent (HoldBack)
+	ledger       reliance.Ledger // who relies on a session, and how long that can be
+	heartbeat    heartbeat       // what keeps it so
+	reconnects   reconnects      // when the connection was away and is back
+	availability availability    // whether ZooKeeper answers
+	suspicion    suspicion       // whether the connection was closed
+	notes        notes           // what its users have learned
+	noContainers bool            // the server has said that it knows none
+	quietUntil   time.Time       // until when no request is sent (HoldBack)
+
+	wall func(now time.Time) time.Time // the wall clock of a reading
 }
 
 // InOrder reports whether events and answers arrive in the order in which the server sent

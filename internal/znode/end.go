@@ -29,7 +29,7 @@ func (n *Node) Lose(cause error) {
 	}
 }
 
-// SessionEnded implements zkconn.Ephemeral.
+// SessionEnded implements reliance.Ephemeral.
 func (n *Node) SessionEnded(cause error) { n.Lose(cause) }
 
 // tellLoss tells whoever relies on n, or did when it ended.

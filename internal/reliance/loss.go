@@ -1,4 +1,4 @@
-package zkconn
+package reliance
 
 import (
 	"errors"
@@ -19,8 +19,9 @@ type loss struct {
 func (l loss) Error() string { return fmt.Sprintf("%v (%s)", l.cause, l.detail) }
 func (l loss) Unwrap() error { return l.cause }
 
-// bears refuses a loss margin that is too long for the session's terms.
-func (c *clock) bears(margin time.Duration) error {
+// CheckMargin returns an error, which says what to do, if a hold with a loss margin can
+// never be relied on.
+func (c *clock) CheckMargin(margin time.Duration) error {
 	terms := c.terms()
 	longest := terms.LongestMargin()
 	switch {
@@ -43,7 +44,7 @@ const marginShare = 4
 // explain adds to cause what is known of the session's contacts, and by how much earlier
 // than it must a hold is told.
 func (c *clock) explain(cause error, session int64, margin time.Duration) error {
-	now, terms := c.now(), c.terms()
+	now, terms := c.Now(), c.terms()
 	ago := func(t time.Time) time.Duration { return rounded(now.Sub(t)) }
 	last, detail := c.evidence.Last(session), ""
 	switch {
