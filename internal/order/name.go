@@ -3,7 +3,6 @@ package order
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,16 +114,6 @@ func CheckSpread(queue []Name) error {
 	}
 	return fmt.Errorf("the order is not certain: the numbers of %s and %s are too far "+
 		"apart; delete the one that no lock created", first.Text, last.Text)
-}
-
-// limitMargin is far more than the creates that can be under way at once.
-const limitMargin = 1 << 16
-
-// NearLimit reports whether the counter is so close to 2^31-1 that the server may hand
-// out one number twice: from 3.6 on it sticks there, with numbers around -2^31 in between
-// (ZOOKEEPER-3249, ZOOKEEPER-4706).
-func NearLimit(seq int32) bool {
-	return seq > math.MaxInt32-limitMargin || seq < math.MinInt32+limitMargin
 }
 
 // IsMember tells whether text is the name of a participant of one of the given kinds.

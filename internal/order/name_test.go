@@ -206,14 +206,3 @@ func TestNumber(t *testing.T) {
 		require.Equal(t, number, name.Number())
 	}
 }
-
-func TestNearLimit(t *testing.T) {
-	t.Parallel()
-	for seq, near := range map[int32]bool{
-		0: false, -1: false, 1 << 30: false, math.MaxInt32 - limitMargin: false,
-		math.MaxInt32 - limitMargin + 1: true, math.MaxInt32: true,
-		math.MinInt32: true, math.MinInt32 + limitMargin: false,
-	} {
-		require.Equal(t, near, NearLimit(seq), seq)
-	}
-}

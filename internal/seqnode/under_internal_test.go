@@ -2,7 +2,6 @@ package seqnode
 
 import (
 	"fmt"
-	"log/slog"
 	"runtime"
 	"slices"
 	"strings"
@@ -15,13 +14,13 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/order"
-	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/stubconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
 // A besideConn has a queue of a writer, which is number 0, and whoever is beside it.
 type besideConn struct {
-	stubConn
+	stubconn.Conn
 	mu    sync.Mutex
 	names []string
 }
@@ -47,17 +46,12 @@ func (c *besideConn) Children(string) ([]string, *zk.Stat, error) {
 // Whoever lists the queue once a writer has ended goes past that one, and would overlook
 // a reader that turned up beside it after that.
 func TestNobodyGetsInBesideAWriterThatIsEnding(t *testing.T) {
-	s := zkconn.Use(&besideConn{}, zkconn.Config{
-		Timeout: func() time.Duration { return time.Minute }, ServerTick: time.Second,
-		InOrder: true,
-	})
-	t.Cleanup(s.Release)
+	s := stubconn.Use(t, &besideConn{})
 	queue := func(kind string) *Queue {
+		spec := stubconn.Spec()
+		spec.Kind = kind
 		return &Queue{
-			Spec: znode.Spec{
-				Dir: "/lock", Kind: kind, Log: slog.New(slog.DiscardHandler),
-			},
-			Kinds:    []string{"R-", "W-"},
+			Spec: spec, Kinds: []string{"R-", "W-"},
 			Excludes: func(_, _ order.Name) bool { return false },
 		}
 	}
