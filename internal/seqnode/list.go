@@ -20,7 +20,7 @@ func (c *cohort) list(
 ) (listed, error) {
 	c.mu.Lock()
 	p := c.listing
-	if p == nil || isDone(p.Done()) || !c.order.Serves(c.asked, m.self, c.epoch()) {
+	if p == nil || p.Ended() || !c.order.Serves(c.asked, m.self, c.epoch()) {
 		p = c.beginListLocked(m.queue, sync)
 	}
 	c.mu.Unlock()
@@ -112,13 +112,4 @@ func (c *cohort) read(ctx context.Context, q *Queue, names []order.Name) error {
 		}
 	}
 	return nil
-}
-
-func isDone(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
-	}
 }

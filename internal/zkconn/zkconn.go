@@ -107,11 +107,4 @@ type heartbeat struct {
 // Closed is closed once the connection is known to be closed by its owner.
 func (s *Conn) Closed() <-chan struct{} { return s.closed }
 
-func (s *Conn) isClosed() bool {
-	select {
-	case <-s.closed:
-		return true
-	default:
-		return false
-	}
-}
+func (s *Conn) isClosed() bool { return isDone(s.closed) }
