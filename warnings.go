@@ -12,7 +12,7 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
-	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
@@ -136,15 +136,15 @@ const kazooLock = "kazoo lock"
 // recipeOf is the recipe that has such a znode, "" where none has.
 func recipeOf(child string) string {
 	switch {
-	case order.IsMember(child, mutexName):
+	case seqname.IsMember(child, mutexName):
 		return "mutex or leader selector"
-	case order.IsMember(child, readName, writeName):
+	case seqname.IsMember(child, readName, writeName):
 		return "read/write lock"
-	case order.IsMember(child, latchName):
+	case seqname.IsMember(child, latchName):
 		return "leader latch"
-	case order.IsMember(child, leaseName), child == leasesDir:
+	case seqname.IsMember(child, leaseName), child == leasesDir:
 		return "semaphore"
-	case order.IsMember(child, kazooName):
+	case seqname.IsMember(child, kazooName):
 		return kazooLock
 	}
 	return ""
@@ -155,7 +155,7 @@ func recipeOf(child string) string {
 func findForeign(children, kinds []string) string {
 	isForeign := func(child string) bool {
 		return child != leasesDir && recipeOf(child) != "" &&
-			!order.IsMember(child, kinds...)
+			!seqname.IsMember(child, kinds...)
 	}
 	if at := slices.IndexFunc(children, isForeign); at >= 0 {
 		return children[at]

@@ -12,8 +12,8 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
-	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -72,7 +72,7 @@ type batch struct {
 
 // A snapshot is what a batch sees of the directory.
 type snapshot struct {
-	queue         []order.Name
+	queue         []seqname.Name
 	pzxid         int64
 	most          int
 	left, changed <-chan zk.Event // when to look again; nil in one without watches
@@ -206,7 +206,7 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 
 func (v *snapshot) has(n *znode.Node) bool {
 	name := n.Name()
-	return slices.ContainsFunc(v.queue, func(m order.Name) bool {
+	return slices.ContainsFunc(v.queue, func(m seqname.Name) bool {
 		return m.Text == name
 	})
 }
@@ -241,7 +241,7 @@ func (b *batch) watchOwn() {
 // directory, its pzxid is a token for all of them.
 func (b *batch) Commit(ctx context.Context) error {
 	last := b.last.queue[len(b.last.queue)-len(b.nodes):]
-	ours := !slices.ContainsFunc(last, func(m order.Name) bool {
+	ours := !slices.ContainsFunc(last, func(m seqname.Name) bool {
 		return !slices.ContainsFunc(b.nodes, func(n *znode.Node) bool {
 			return n.Name() == m.Text
 		})

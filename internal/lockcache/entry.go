@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/calls"
-	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -56,7 +56,7 @@ func entryOf(s *zkconn.Conn, q *seqnode.Queue) *entry {
 		return e.(*entry)
 	}
 	together := !q.Excludes(
-		order.Name{Kind: q.Kind, Seq: 0}, order.Name{Kind: q.Kind, Seq: 1},
+		seqname.Name{Kind: q.Kind, Seq: 0}, seqname.Name{Kind: q.Kind, Seq: 1},
 	)
 	e, _ := entries.LoadOrStore(key, &entry{key: key, together: together})
 	return e.(*entry)

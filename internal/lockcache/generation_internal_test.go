@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/stubconn"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -17,7 +17,7 @@ func stubQueue(t *testing.T) (*seqnode.Queue, *zkconn.Conn) {
 	t.Helper()
 	return &seqnode.Queue{
 		Spec: stubconn.Spec(), Kinds: []string{"lock-"},
-		Excludes: func(_, _ order.Name) bool { return true },
+		Excludes: func(_, _ seqname.Name) bool { return true },
 	}, stubconn.Use(t, &stubconn.Conn{})
 }
 

@@ -6,16 +6,16 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 // Numbered returns the name of a znode of the given kind that was created just now. It
 // fails if that has no sequence number, or one so large that the server may hand it out
 // twice.
-func Numbered(path, kind string) (order.Name, error) {
+func Numbered(path, kind string) (seqname.Name, error) {
 	dir, text := zkpath.Split(path)
-	name, ok := order.Parse(text, []string{kind})
+	name, ok := seqname.Parse(text, []string{kind})
 	switch {
 	case !ok:
 		return name, fmt.Errorf("%w: created %s, which has no sequence number",

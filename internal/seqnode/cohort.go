@@ -6,6 +6,7 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
@@ -94,13 +95,13 @@ func (c *cohort) asking() order.Question {
 }
 
 // gone tells that a participant was seen to be gone; there, that it was not.
-func (c *cohort) gone(a order.Question, n order.Name) {
+func (c *cohort) gone(a order.Question, n seqname.Name) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.order.Gone(a, n)
 }
 
-func (c *cohort) there(a order.Question, n order.Name) {
+func (c *cohort) there(a order.Question, n seqname.Name) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.order.There(a, n)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/stubconn"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
@@ -18,7 +18,7 @@ func stubQueue(t *testing.T) (*Queue, *zkconn.Conn) {
 	t.Helper()
 	return &Queue{
 		Spec: stubconn.Spec(), Kinds: []string{"lock-"},
-		Excludes: func(_, _ order.Name) bool { return true },
+		Excludes: func(_, _ seqname.Name) bool { return true },
 	}, stubconn.Use(t, &stubconn.Conn{})
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
@@ -62,7 +63,7 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 	case a.err != nil:
 		return listed{}, a.err
 	default:
-		names := order.Participants(a.children, q.Kinds)
+		names := seqname.Participants(a.children, q.Kinds)
 		l = order.Listing{Names: names, Czxid: a.stat.Czxid, Pzxid: a.stat.Pzxid}
 	}
 	if c.epoch() != a.epoch {
@@ -92,7 +93,7 @@ func (m *Member) saw(l listed) {
 }
 
 // read reads several participants at once, and tells which are there.
-func (c *cohort) read(ctx context.Context, q *Queue, names []order.Name) error {
+func (c *cohort) read(ctx context.Context, q *Queue, names []seqname.Name) error {
 	s, asked := c.key.s, c.asking()
 	reads := make([]*calls.Pending[struct{}], len(names))
 	for i, n := range names {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes/internal/calls"
-	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/stubconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
@@ -52,7 +52,7 @@ func TestNobodyGetsInBesideAWriterThatIsEnding(t *testing.T) {
 		spec.Kind = kind
 		return &Queue{
 			Spec: spec, Kinds: []string{"R-", "W-"},
-			Excludes: func(_, _ order.Name) bool { return false },
+			Excludes: func(_, _ seqname.Name) bool { return false },
 		}
 	}
 	writer, err := queue("W-").Enter(t.Context(), s, Request{})

@@ -1,4 +1,4 @@
-package order
+package seqname
 
 import (
 	"cmp"
@@ -88,9 +88,15 @@ func Participants(children, kinds []string) []Name {
 	return names
 }
 
-// spreadLimit is how far apart the numbers in a queue may be. No real queue comes near
+// SpreadLimit is how far apart the numbers in a queue may be. No real queue comes near
 // it: that many znodes would have to be created while one stays.
-const spreadLimit = 1 << 30
+const SpreadLimit = 1 << 30
+
+// Far reports whether two numbers are not of one queue.
+func (n Name) Far(b Name) bool {
+	distance := n.Seq - b.Seq
+	return distance >= SpreadLimit || distance <= -SpreadLimit
+}
 
 // Apart returns the first and the last of a queue, as [Participants] returns it, and
 // reports whether their numbers are so far apart that the order is not certain: 2^30 or
@@ -100,7 +106,7 @@ func Apart(queue []Name) (first, last Name, apart bool) {
 		return Name{}, Name{}, false
 	}
 	first, last = queue[0], queue[len(queue)-1]
-	return first, last, uint32(last.Seq-first.Seq) >= spreadLimit
+	return first, last, uint32(last.Seq-first.Seq) >= SpreadLimit
 }
 
 // CheckSpread returns an error for a queue, as [Participants] returns it, if its numbers
