@@ -13,7 +13,8 @@ func (q *Queue) check() error {
 		if err := m.check(q.now); err != nil {
 			return fmt.Errorf("member %s: %w", m.name.Text, err)
 		}
-		if i > 0 && m.name.Before(q.members[i-1].name) && !m.name.Far(q.members[i-1].name) {
+		before := q.members[max(i-1, 0)].name // itself, of the first
+		if m.name.Before(before) && !m.name.Far(before) {
 			return fmt.Errorf("member %s is out of order", m.name.Text)
 		}
 		if slices.Contains(q.members[:i], m) {

@@ -30,7 +30,8 @@ type Question struct {
 
 // A Listing is what a server said of the directory.
 type Listing struct {
-	Names []seqname.Name // as [seqname.Participants] returns them; the queue keeps the slice
+	// Names are as [seqname.Participants] returns them. The queue keeps the slice.
+	Names []seqname.Name
 	// Czxid and Pzxid are of the directory's Stat in the same answer: its incarnation,
 	// and the last create or delete among its children. A directory that does not exist
 	// is the zero Listing.
