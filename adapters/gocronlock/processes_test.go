@@ -35,10 +35,9 @@ type line struct {
 // startProcesses starts hosts whose lines come on the channel.
 func startProcesses(
 	t *testing.T, servers string, n int, env ...string,
-) ([]*process, <-chan line) {
+) <-chan line {
 	t.Helper()
 	lines := make(chan line, 1000)
-	var started []*process
 	for i := range n {
 		p := &process{exec.CommandContext(t.Context(), os.Args[0]), fmt.Sprint(i + 1)}
 		p.Env = append(os.Environ(), append(env, serversOfHost+"="+servers)...)
@@ -61,9 +60,8 @@ func startProcesses(
 			<-read
 			_ = p.Wait() // it was killed
 		})
-		started = append(started, p)
 	}
-	return started, lines
+	return lines
 }
 
 // await returns the next line, which must be of the given step.
@@ -100,7 +98,7 @@ func start(t *testing.T) *zktest.Cluster {
 func TestAHostThatIsKilledBlocksTheJobNoLongerThanItsSession(t *testing.T) {
 	forBoth(t, func(t *testing.T, env ...string) {
 		cluster := start(t)
-		_, lines := startProcesses(t, cluster.ConnectString(), 3, env...)
+		lines := startProcesses(t, cluster.ConnectString(), 3, env...)
 		first := await(t, lines, "begins")
 		require.NoError(t, first.by.Process.Kill())
 		killed := time.Now()
@@ -116,7 +114,7 @@ func TestAHostThatIsKilledBlocksTheJobNoLongerThanItsSession(t *testing.T) {
 func TestALossInTheMiddleEndsTheJobAndIsReportedToGocron(t *testing.T) {
 	forBoth(t, func(t *testing.T, env ...string) {
 		cluster := start(t)
-		_, lines := startProcesses(t, cluster.ConnectString(), 1, env...)
+		lines := startProcesses(t, cluster.ConnectString(), 1, env...)
 		first := await(t, lines, "begins")
 		require.True(t, cluster.ExpireSession(first.session))
 		await(t, lines, "ends")
@@ -130,7 +128,7 @@ func TestALossInTheMiddleEndsTheJobAndIsReportedToGocron(t *testing.T) {
 func TestAHostThatStopsHandsTheJobOver(t *testing.T) {
 	forBoth(t, func(t *testing.T, env ...string) {
 		cluster := start(t)
-		_, lines := startProcesses(t, cluster.ConnectString(), 2, env...)
+		lines := startProcesses(t, cluster.ConnectString(), 2, env...)
 		first := await(t, lines, "begins")
 		require.NoError(t, first.by.Process.Signal(os.Interrupt))
 		await(t, lines, "ends")

@@ -4,7 +4,7 @@
 //
 //	locker, err := gooselock.New(client, "/locks/migrate")
 //	…
-//	provider, err := goose.NewProvider(dialect, db, migrations, goose.WithLocker(locker))
+//	provider, err := goose.NewProvider(dialect, db, files, goose.WithLocker(locker))
 //	…
 //	ctx, cancel := gooselock.WithLoss(ctx)
 //	defer cancel()

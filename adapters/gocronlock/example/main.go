@@ -48,7 +48,8 @@ func run(ctx context.Context, hosts int) error {
 	ended := make(chan error)
 	for i := range hosts {
 		go func() {
-			err := host(ctx, servers, fmt.Sprintf("host %d of process %d", i+1, os.Getpid()))
+			name := fmt.Sprintf("host %d of process %d", i+1, os.Getpid())
+			err := host(ctx, servers, name)
 			cancel(err) // all end with the first
 			ended <- err
 		}()
@@ -76,9 +77,10 @@ func host(ctx context.Context, servers, name string) error {
 		return err
 	}
 	report := func(ctx context.Context, hold *recipes.Hold) error {
-		fmt.Printf("%s: the report, by %s\n", time.Now().Format(time.TimeOnly), name)
+		fmt.Printf("%s: the report, by %s, token %d\n",
+			time.Now().Format(time.TimeOnly), name, hold.FencingToken())
 		select {
-		case <-time.After(time.Second): // the work, with hold.FencingToken()
+		case <-time.After(time.Second): // the work
 			return nil
 		case <-ctx.Done(): // the lock is lost, or the scheduler shuts down
 			return context.Cause(ctx)
