@@ -51,6 +51,7 @@ func (e *elector) IsLeader(context.Context) error {
 func (e *elector) leads() *recipes.Hold {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	// The latch can lead again before this term, which was lost, is replaced.
 	if e.term == nil || e.term.Err() != nil || !e.latch.HasLeadership() {
 		return nil
 	}

@@ -95,8 +95,8 @@ func znodeOf(job string) string {
 // of their own: the one of a function.
 var tasks = reflect.TypeFor[locker]().PkgPath() + "."
 
-// Lock is a single attempt. It has an owner of its own: the ctx may carry one for all
-// runs of the job.
+// Lock is a single attempt. No run re-enters the lock of another, since each has a mutex
+// of its own.
 func (l *locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	if key == "" || strings.HasPrefix(key, tasks) {
 		return nil, errors.New("gocronlock: the job has no name; use gocron.WithName")
@@ -105,7 +105,7 @@ func (l *locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	hold, err := recipes.Acquire(recipes.WithOwner(ctx), mutex, recipes.WaitAtMost(0))
+	hold, err := recipes.Acquire(ctx, mutex, recipes.WaitAtMost(0))
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,6 @@ func (k *lock) Unlock(ctx context.Context) (err error) {
 	k.unlock.Do(func() {
 		k.of.forget(k)
 		if left := time.Until(k.lasts); left > 0 {
-			ctx = context.WithoutCancel(ctx)
 			time.AfterFunc(left, func() { _ = k.hold.Release(ctx) })
 			return
 		}

@@ -33,10 +33,13 @@ func (t lockedTask) do(ctx context.Context) error {
 	}
 	hold := l.take(ctx)
 	if hold == nil {
-		return errors.New("gocronlock: LockedTask: the job does not use this locker")
+		return errTaken
 	}
 	return under(ctx, hold, t.run)
 }
+
+var errTaken = errors.New("gocronlock: LockedTask: no lock for this run; " +
+	"the job does not use this locker, or a later run has the lock")
 
 // LeaderTask returns a task that runs while this host leads, according to by, an elector
 // of this package. It does for a leadership what [LockedTask] does for a lock. If the

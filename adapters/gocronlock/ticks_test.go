@@ -39,15 +39,16 @@ func connect(
 func schedule(
 	t *testing.T, by gocron.SchedulerOption, every gocron.JobDefinition,
 	task gocron.Task, listeners ...gocron.EventListener,
-) {
+) gocron.Job {
 	t.Helper()
 	scheduler, err := gocron.NewScheduler(by)
 	require.NoError(t, err)
-	_, err = scheduler.NewJob(every, task, gocron.WithName("report"),
+	job, err := scheduler.NewJob(every, task, gocron.WithName("report"),
 		gocron.WithEventListeners(listeners...))
 	require.NoError(t, err)
 	scheduler.Start()
 	t.Cleanup(func() { require.NoError(t, scheduler.Shutdown()) })
+	return job
 }
 
 const everyMinute = "0 * * * * *"
@@ -163,6 +164,47 @@ func TestInAnOutageTheJobsCtxEndsBeforeAnotherHostBegins(t *testing.T) {
 	})
 }
 
+// A run that is delayed between its lock and its task, and has lost the lock, must not
+// run under the lock of the next run.
+func TestALostRunDoesNotUseTheLockOfTheNextOne(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		client, _ := connect(t, cluster, "host")
+		locker, err := gocronlock.NewLocker(client, "/cron")
+		require.NoError(t, err)
+		arrived, goOn := make(chan bool, 10), make(chan bool)
+		ran, failures := make(chan bool, 10), make(chan error, 10)
+		first := true
+		job := schedule(t, gocron.WithDistributedLocker(locker),
+			gocron.CronJob(everyMinute, true),
+			gocronlock.LockedTask(locker,
+				func(context.Context, *recipes.Hold) error {
+					ran <- true
+					<-goOn // the lock is held until both runs have come this far
+					return nil
+				}),
+			gocron.BeforeJobRuns(func(uuid.UUID, string) {
+				arrived <- true
+				if first {
+					first = false
+					require.True(t, cluster.ExpireSession(client.SessionID()))
+					<-goOn
+				}
+			}),
+			gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) {
+				failures <- err
+			}))
+		<-arrived
+		time.Sleep(time.Minute) // until the client has a new session
+		require.NoError(t, job.RunNow())
+		<-arrived
+		<-ran // of the second run
+		goOn <- true
+		goOn <- true
+		require.ErrorContains(t, <-failures, "a later run has the lock")
+		require.Empty(t, ran)
+	})
+}
+
 // A loss of the leadership ends the job, and the candidate rejoins.
 func TestAnElectorRejoinsAfterALoss(t *testing.T) {
 	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
@@ -185,7 +227,9 @@ func TestAnElectorRejoinsAfterALoss(t *testing.T) {
 		first := <-terms
 		require.True(t, cluster.ExpireSession(client.SessionID()))
 		require.ErrorIs(t, <-failures, recipes.ErrLockLost)
+		lost := time.Now()
 		require.Greater(t, <-terms, first)
+		require.LessOrEqual(t, time.Since(lost), time.Minute, "a tick was skipped")
 		require.NoError(t, elector.IsLeader(t.Context()))
 		require.NoError(t, latch.Close(t.Context()))
 		require.ErrorIs(t, elector.IsLeader(t.Context()), gocronlock.ErrNotLeader)

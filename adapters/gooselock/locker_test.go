@@ -101,6 +101,17 @@ func TestTheCtxEndsAtALossOnly(t *testing.T) {
 		locker.Unlock(context.WithoutCancel(ctx), nil), recipes.ErrLockLost)
 }
 
+// An owner in the ctx would re-enter the lock that it holds.
+func TestEachLockIsAnOwnerOfItsOwn(t *testing.T) {
+	t.Parallel()
+	locker, err := gooselock.NewWaitingAtMost(connect(t, zktest.Start(t)), lockPath, 0)
+	require.NoError(t, err)
+	ctx := recipes.WithOwner(t.Context())
+	require.NoError(t, locker.Lock(ctx, nil))
+	require.ErrorIs(t, locker.Lock(ctx, nil), recipes.ErrBusy)
+	require.NoError(t, locker.Unlock(ctx, nil))
+}
+
 // Two providers with one locker cannot mix up their locks, not even after a loss.
 func TestALockerIsOfOneProvider(t *testing.T) {
 	t.Parallel()

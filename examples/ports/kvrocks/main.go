@@ -27,7 +27,9 @@ type controller interface {
 }
 
 // A start starts a controller that reaches the cluster through its own link.
-type start func(ctx context.Context, cluster *zktest.Cluster, id string) (controller, error)
+type start func(
+	ctx context.Context, cluster *zktest.Cluster, id string,
+) (controller, error)
 
 func main() {
 	log.SetOutput(io.Discard) // of go-zookeeper, which logs each attempt to connect

@@ -11,7 +11,7 @@ func TestByHandACutOffLeaderLeadsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		two, err := cutTheLeader(t.Context(), byHand)
 		require.NoError(t, err)
-		require.True(t, two, "then the hand-written way is safe, and the page is wrong")
+		require.True(t, two, "the page is wrong: this is safe")
 	})
 }
 

@@ -11,7 +11,7 @@ func TestByHandTheZnodeOfADyingSessionCountsAsOnesOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		both, err := restartTheManager(t.Context(), byHand)
 		require.NoError(t, err)
-		require.Positive(t, both, "then the hand-written way is safe, and the page is wrong")
+		require.Positive(t, both, "the page is wrong: this is safe")
 	})
 }
 

@@ -33,7 +33,9 @@ type process interface {
 }
 
 // A start starts a process that reaches the cluster through the link of the given name.
-type start func(ctx context.Context, cluster *zktest.Cluster, link string) (process, error)
+type start func(
+	ctx context.Context, cluster *zktest.Cluster, link string,
+) (process, error)
 
 func main() {
 	log.SetOutput(io.Discard) // of go-zookeeper, which logs each attempt to connect

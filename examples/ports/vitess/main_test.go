@@ -13,7 +13,7 @@ func TestByHandNobodyIsNotified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		checked, err := cutTheHolder(t.Context(), byHand)
 		require.NoError(t, err)
-		require.NoError(t, checked, "then the hand-written way is safe, and the page is wrong")
+		require.NoError(t, checked, "the page is wrong: this is safe")
 	})
 }
 
