@@ -17,6 +17,9 @@ import (
 // patience bounds a wait for what must happen; nothing is shown by its length.
 const patience = 20 * time.Second
 
+// busy is how much later a busy machine may notice what has happened.
+const busy = 3 * time.Second
+
 // A process is a host of its own.
 type process struct {
 	*exec.Cmd
@@ -106,8 +109,8 @@ func TestAHostThatIsKilledBlocksTheJobNoLongerThanItsSession(t *testing.T) {
 		require.NotEqual(t, first.by.name, second.by.name)
 		took := second.at.Sub(killed)
 		t.Log("after the kill the job began elsewhere in", took)
-		// two ticks of the server, a tick of the job, and a second for a busy machine
-		require.Less(t, took, sessionTimeout+1400*time.Millisecond)
+		// two ticks of the server, and a tick of the job
+		require.Less(t, took, sessionTimeout+400*time.Millisecond+busy)
 	})
 }
 

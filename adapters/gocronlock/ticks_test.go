@@ -179,7 +179,7 @@ func TestALostRunDoesNotUseTheLockOfTheNextOne(t *testing.T) {
 			gocronlock.LockedTask(locker,
 				func(context.Context, *recipes.Hold) error {
 					ran <- true
-					<-goOn // the lock is held until both runs have come this far
+					<-goOn // so the lock is held while the first run goes on
 					return nil
 				}),
 			gocron.BeforeJobRuns(func(uuid.UUID, string) {
@@ -197,11 +197,11 @@ func TestALostRunDoesNotUseTheLockOfTheNextOne(t *testing.T) {
 		time.Sleep(time.Minute) // until the client has a new session
 		require.NoError(t, job.RunNow())
 		<-arrived
-		<-ran // of the second run
-		goOn <- true
-		goOn <- true
+		<-ran        // of the second run
+		goOn <- true // to the first run, which has waited for longer
 		require.ErrorContains(t, <-failures, "a later run has the lock")
 		require.Empty(t, ran)
+		goOn <- true
 	})
 }
 
