@@ -83,6 +83,7 @@ func await(t *testing.T, lines <-chan line, step string) line {
 // forBoth runs a test with lockers and with electors.
 func forBoth(t *testing.T, test func(t *testing.T, env ...string)) {
 	t.Helper()
+	t.Parallel()
 	t.Run("locker", func(t *testing.T) {
 		t.Parallel()
 		test(t)

@@ -19,6 +19,7 @@ import (
 // bubble runs a test on virtual time.
 func bubble(t *testing.T, test func(t *testing.T, cluster *zktest.Cluster)) {
 	t.Helper()
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { test(t, zktest.Start(t)) })
 }
 
