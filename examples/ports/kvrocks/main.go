@@ -1,7 +1,7 @@
 // Command kvrocks has the leader election of a controller twice: as it is often written
-// by hand on go-zookeeper, and on this library. The network of the leader is cut. By hand
-// it goes on as the leader, for as long as the network is cut, next to the one that was
-// elected meanwhile. See README.md.
+// by hand with go-zookeeper, and on this library. The network of the leader is cut. By
+// hand it goes on as the leader, for as long as the network is cut, next to the one that
+// was elected meanwhile. See README.md.
 package main
 
 import (

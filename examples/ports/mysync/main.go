@@ -1,4 +1,4 @@
-// Command mysync has the lock of a manager twice: as it is often written by hand on
+// Command mysync has the lock of a manager twice: as it is often written by hand with
 // go-zookeeper, an ephemeral znode that names its host and process id, and on this
 // library. A manager is killed, and restarts in its container with the same process id.
 // By hand it treats the znode of its dying session as its own. See README.md.

@@ -1,6 +1,6 @@
 // Command vitess has the lock around a change of several steps twice: as it is often
-// written by hand on go-zookeeper, and on this library. The holder checks its lock before
-// each step. Its network is cut in the middle. By hand the check still passes when
+// written by hand with go-zookeeper, and on this library. The holder checks its lock
+// before each step. Its network is cut in the middle. By hand the check still passes when
 // another process has the lock. See README.md.
 package main
 
