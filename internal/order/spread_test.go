@@ -107,6 +107,21 @@ func TestSpread(t *testing.T) {
 	}
 }
 
+// Also a queue whose order is not certain is shown in one order, whatever the server lists
+// first: what names two of its znodes names the same each time.
+func TestTheOrderIsNotThatOfTheList(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var children []string
+		for i, seq := range rapid.SliceOf(rapid.Int32()).Draw(t, "numbers") {
+			children = append(children, fmt.Sprintf("%d-lock-%010d", i, seq))
+		}
+		want := Participants(children, mutexKinds)
+		listed := rapid.Permutation(children).Draw(t, "listed")
+		require.Equal(t, want, Participants(listed, mutexKinds))
+	})
+}
+
 func TestNumbersThatAreNotOfOneQueue(t *testing.T) {
 	for _, c := range []struct {
 		a, b int32
