@@ -58,6 +58,37 @@ func TestTheCheckForVulnerabilitiesCanFail(t *testing.T) {
 	}
 }
 
+// The targets of the modules beside the library's could not be run from its directory.
+func TestEachFuzzTargetIsRun(t *testing.T) {
+	t.Parallel()
+	where, err := filepath.Abs(filepath.Join("..", ".."))
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		tool string
+		ok   bool
+	}{
+		"nothing found": {`echo "$PWD: $*"`, true},
+		"found":         {`case $PWD in */cmd/zklock) exit 1;; esac`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Dir(stub(t, "go", c.tool)) + ":" + os.Getenv("PATH")
+			out, ok := bash(t, "scripts/fuzz.sh", "FUZZ_TIME=3s", "PATH="+path)
+			require.Equal(t, c.ok, ok, out)
+			if !ok {
+				return
+			}
+			for target, dir := range map[string]string{
+				"FuzzReplies": "internal/dial", "FuzzMark": "cmd/zklock",
+				"FuzzHostileServer": "internal/behaviour/client",
+			} {
+				require.Contains(t, out, filepath.Join(where, dir)+": test -run ^$ -fuzz ^"+
+					target+"$ -fuzztime 3s .\n")
+			}
+		})
+	}
+}
+
 // A checker of models that has found nothing where it must, or something where it must
 // not, or has given up, fails the script.
 func TestTheCheckOfTheModelsCanFail(t *testing.T) {
