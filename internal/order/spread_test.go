@@ -107,8 +107,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// Also a queue whose order is not certain is shown in one order, whatever the server lists
-// first: what names two of its znodes names the same each time.
+// Also a queue whose order is not certain is shown in one order, whatever the server
+// lists first: an error names the same two of its znodes each time.
 func TestTheOrderIsNotThatOfTheList(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

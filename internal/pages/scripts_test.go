@@ -82,8 +82,8 @@ func TestEachFuzzTargetIsRun(t *testing.T) {
 				"FuzzReplies": "internal/dial", "FuzzMark": "cmd/zklock",
 				"FuzzHostileServer": "internal/behaviour/client",
 			} {
-				require.Contains(t, out, filepath.Join(where, dir)+": test -run ^$ -fuzz ^"+
-					target+"$ -fuzztime 3s .\n")
+				want := ": test -run ^$ -fuzz ^" + target + "$ -fuzztime 3s .\n"
+				require.Contains(t, out, filepath.Join(where, dir)+want)
 			}
 		})
 	}

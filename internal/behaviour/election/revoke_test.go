@@ -193,7 +193,8 @@ func TestManyRevocationsAreBounded(t *testing.T) {
 		require.NoError(t, lock.Acquire(ctx))
 		ask := func(times int) {
 			for range times {
-				require.NoError(t, recipes.AttemptRevoke(ctx, b.Other, lock.LockPath(ctx)))
+				err := recipes.AttemptRevoke(ctx, b.Other, lock.LockPath(ctx))
+				require.NoError(t, err)
 				synctest.Wait()
 			}
 		}
