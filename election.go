@@ -68,6 +68,10 @@ func (r termReleaser) beginRelease(
 	return func(context.Context) error { return wrap("release", r.path, errTerm) }
 }
 
+func (r termReleaser) release(ctx context.Context) error {
+	return releaseOne(ctx, r.beginRelease)
+}
+
 var errTerm = fmt.Errorf("%w: a term belongs to its election; to end it, return from "+
 	"lead, or call LeaderLatch.Close", ErrNotOwner)
 

@@ -202,7 +202,7 @@ func multiConnOf(holds []*Hold) (multiConn, error) {
 	case !ok:
 		return nil, fmt.Errorf("the connection, a %T, has neither a method Multi "+
 			"nor Unwrap() recipes.Conn to one that has", first.conn)
-	case serverPath(conn, first.path) != first.serverPath:
+	case serverPath(conn, first.path) != first.serverPath():
 		return nil, fmt.Errorf("the connection, a %T, changes paths and has no Multi of "+
 			"its own", first.conn)
 	}

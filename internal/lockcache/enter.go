@@ -13,8 +13,8 @@ import (
 
 // Enter is Queue.Enter for owners who share an entry, which is cached as the policy says.
 // An owner that finds it held and free, or to which it is handed over, sends no request,
-// and OnQueued is not called if there is no wait. OnDecision and WatchSelf of the request
-// are not used.
+// and its Listener is told of no queue if there is no wait. OnDecision and WatchSelf of
+// the request are not used.
 func Enter(
 	ctx context.Context, s *zkconn.Conn, q *seqnode.Queue, policy Policy,
 	r seqnode.Request,
@@ -67,7 +67,7 @@ func (e *entry) arrive(
 func (w *waiter) await(ctx context.Context, asked time.Time) (*Share, error) {
 	over := false
 	defer func() {
-		if !over { // OnQueued has panicked, or ended the goroutine
+		if !over { // the Listener has panicked, or ended the goroutine
 			w.depart(errNobodyWaits)
 			w.giveBack()
 		}
@@ -101,8 +101,8 @@ func (w *waiter) await(ctx context.Context, asked time.Time) (*Share, error) {
 }
 
 func (w *waiter) onQueued(at queuedAt) {
-	if w.request.OnQueued != nil {
-		w.request.OnQueued(at.node, at.ahead)
+	if w.request.Listener != nil {
+		w.request.Listener.Queued(at.node, at.ahead)
 	}
 }
 

@@ -140,9 +140,9 @@ type Share struct {
 
 	// Set by admit.
 	generation   *generation
-	onData       func(data []byte) // see Request; may be nil
-	margin       time.Duration     // see Queue.LossMargin
-	cancelExpiry func()            // takes back expire
+	listener     seqnode.Listener // see Request; may be nil
+	margin       time.Duration    // see Queue.LossMargin
+	cancelExpiry func()           // takes back expire
 
 	// Done, with the cause, by the Node when it is lost: see attach.
 	lost    context.Context

@@ -42,6 +42,12 @@ type stay struct {
 	err    error       // likewise
 }
 
+// Queued implements seqnode.Listener.
+func (e *stay) Queued(node string, ahead int) { e.queued <- node; e.ahead <- ahead }
+
+// DataChanged implements seqnode.Listener.
+func (e *stay) DataChanged([]byte) {}
+
 func enter(ctx context.Context, p *queuetest.Peer, r seqnode.Request) *stay {
 	return enterIn(ctx, queue(), p, r)
 }
@@ -53,7 +59,7 @@ func enterIn(
 		t: p.T, queued: make(chan string, 10), ahead: make(chan int, 10),
 		done: make(chan struct{}),
 	}
-	r.OnQueued = func(node string, ahead int) { e.queued <- node; e.ahead <- ahead }
+	r.Listener = e
 	go func() {
 		defer close(e.done)
 		e.node, e.err = q.Enter(ctx, p.S, r)

@@ -14,10 +14,10 @@ import (
 // and tells the cohort what becomes of the Node.
 type Member struct {
 	// Set by newMember.
-	queue  *Queue
-	s      *zkconn.Conn
-	onData func(data []byte)
-	under  *Member // the writer whose number it takes; nil of one that waits its turn
+	queue    *Queue
+	s        *zkconn.Conn
+	listener Listener // may be nil
+	under    *Member  // the writer whose number it takes; nil of one that waits its turn
 
 	// Written by Sending and Created, on the goroutine of the create. The caller of join
 	// reads them, and uses first up, after join has returned.
@@ -36,7 +36,7 @@ type Member struct {
 type ending struct{ ended, removed, gone bool }
 
 func (q *Queue) newMember(s *zkconn.Conn, r *Request) *Member {
-	return &Member{queue: q, s: s, onData: r.OnData}
+	return &Member{queue: q, s: s, listener: r.Listener}
 }
 
 // join creates the member's znode. number is the sequence number to take; "": the server
@@ -145,8 +145,8 @@ func (m *Member) removeLocked(gone bool) {
 
 // Data implements Hooks.
 func (m *Member) Data(data []byte) {
-	if m.onData != nil {
-		m.onData(data)
+	if m.listener != nil {
+		m.listener.DataChanged(data)
 	}
 }
 

@@ -32,13 +32,9 @@ type Request struct {
 	// Patience: give up with [wait.ErrBusy] once nobody ahead has left for so long, and
 	// for twice as long as joining has taken. It starts over with each znode. 0: never.
 	Patience time.Duration
-	// OnQueued is told each time that the queue is joined; it may be nil.
-	OnQueued func(node string, ahead int)
-	// OnData is told of each change of the znode's data that the watch on it shows; it
-	// may be nil.
-	OnData func(data []byte)
-	// WatchSelf is closed once OnData matters: from then on the znode is watched at once.
-	// It may be nil.
+	Listener Listener // may be nil
+	// WatchSelf is closed once DataChanged matters: from then on the znode is watched at
+	// once. It may be nil.
 	WatchSelf <-chan struct{}
 
 	// OnDecision is called with each position that a list or this process has shown, and
@@ -46,6 +42,15 @@ type Request struct {
 	// for that. It is set by one that shares the Node among owners, each of whom has a
 	// time of its own: so the Queue's MaxHold is not applied. It may be nil.
 	OnDecision func(at Position, followed bool) bool
+}
+
+// A Listener is told of a znode, from the time when it joins the queue.
+type Listener interface {
+	// Queued says that the queue was joined, the first time or again.
+	Queued(node string, ahead int)
+	// DataChanged says what the znode's data is, after each change that the watch on it
+	// shows.
+	DataChanged(data []byte)
 }
 
 // Observed is the queue as one sees it who does not stand in it.

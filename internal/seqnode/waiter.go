@@ -36,7 +36,7 @@ type turn struct {
 	local  *Member    // behind, if that is of this process
 	first  bool
 	watch  bool // its own znode, now
-	told   bool // OnQueued was
+	told   bool // the Listener was
 }
 
 // Check implements wait.Goal: it asks until the order knows. It retries by itself, with
@@ -59,8 +59,8 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	if d.Local != nil {
 		w.turn.local = d.Local.Owner.(*Member)
 	}
-	if !told && w.request.OnQueued != nil {
-		tellOrWithdraw(w.node, func() { w.request.OnQueued(w.node.Path, w.turn.ahead) })
+	if listener := w.request.Listener; !told && listener != nil {
+		tellOrWithdraw(w.node, func() { listener.Queued(w.node.Path, w.turn.ahead) })
 	}
 	if f := w.request.OnDecision; f != nil && !f(w.position(), followed) {
 		return false, wait.ErrBusy
