@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes/internal/lockcache"
-	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
@@ -167,11 +167,11 @@ func (h *Hold) tellLeft(ctx context.Context, err, before error) error {
 			return fmt.Errorf("while it was being released: %w", h.Err())
 		}
 		return h.Err()
-	case zkconn.Final(err):
+	case outcome.Final(err):
 		h.tellReleased(ctx, err)
 		return err
 	default:
-		err = zkconn.WithCause(err)
+		err = outcome.WithCause(err)
 		h.tellReleased(ctx, err)
 		return fmt.Errorf(
 			"release not confirmed; %s is being deleted in the background: %w",

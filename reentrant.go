@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/lockcache"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -190,7 +191,7 @@ func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) e
 	case <-ctx.Done():
 		s := zkconn.Use(r.conn, r.config)
 		defer s.Release()
-		return wait.Explain(s, zkconn.Cancelled(ctx), elsewhere, asked)
+		return wait.Explain(s, outcome.Cancelled(ctx), elsewhere, asked)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/leases"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/seqnode"
@@ -359,7 +360,7 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 	}
 	s := zkconn.Use(l.sem.conn, l.sem.config)
 	defer s.Release()
-	data, err := zkconn.Call(ctx, s, func() ([]byte, error) {
+	data, err := calls.Call(ctx, s, func() ([]byte, error) {
 		data, _, err := s.Get(l.hold.path)
 		return data, err
 	})

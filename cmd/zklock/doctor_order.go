@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
@@ -22,7 +22,7 @@ func ordered(sub string) [][]string {
 func (d *doctor) order(dir, sub string, children []string) {
 	told := map[string]bool{}
 	for _, kinds := range ordered(sub) {
-		first, last, apart := order.Apart(order.Participants(children, kinds))
+		first, last, apart := seqname.Apart(seqname.Participants(children, kinds))
 		if !apart || told[first.Text+"/"+last.Text] {
 			continue
 		}

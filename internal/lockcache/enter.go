@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -79,7 +80,7 @@ func (w *waiter) await(ctx context.Context, asked time.Time) (*Share, error) {
 			continue
 		case <-w.settled:
 		case <-ctx.Done():
-			w.depart(zkconn.Cancelled(ctx))
+			w.depart(outcome.Cancelled(ctx))
 		}
 		settled = true
 	}
@@ -94,7 +95,7 @@ func (w *waiter) await(ctx context.Context, asked time.Time) (*Share, error) {
 	}
 	if w.share != nil { // it came too late
 		w.giveBack()
-		w.err, w.where = zkconn.Cancelled(ctx), "its turn came as the wait was over"
+		w.err, w.where = outcome.Cancelled(ctx), "its turn came as the wait was over"
 	}
 	w.awaitLeft()
 	return nil, wait.Explain(w.entry.key.conn, w.err, w.where, asked)

@@ -8,9 +8,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
-	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
@@ -174,7 +174,7 @@ func (e *entry) reconcileLater() {
 func (e *entry) newGeneration(of *waiter) *generation {
 	g := &generation{entry: e, q: of.q, policy: of.policy}
 	g.ctx, g.giveUp = context.WithCancelCause(context.Background())
-	g.run = zkconn.Start(e.key.conn, func() (none struct{}, err error) {
+	g.run = calls.Start(e.key.conn, func() (none struct{}, err error) {
 		n, err := g.q.Enter(g.ctx, e.key.conn, seqnode.Request{
 			Listener: g, OnDecision: g.looked,
 		})

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/queuetest"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -224,7 +224,7 @@ func TestOneListTellsTheCrowd(t *testing.T) {
 func TestFewOfALongQueueAreRead(t *testing.T) {
 	readers := queue()
 	readers.Kind, readers.Kinds = "read-", []string{"read-", "lock-"}
-	readers.Excludes = func(ahead, self order.Name) bool {
+	readers.Excludes = func(ahead, self seqname.Name) bool {
 		return ahead.Kind == "lock-" || self.Kind == "lock-"
 	}
 	for name, atOnce := range map[string]int{"one goes": 1, "two go": 2} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -23,8 +24,8 @@ type Member struct {
 	// reads them, and uses first up, after join has returned.
 	cohort *cohort
 	node   *znode.Node
-	epoch  order.Epoch             // from before the create was sent
-	first  *zkconn.Pending[answer] // the list behind the create; nil once it is used
+	epoch  order.Epoch            // from before the create was sent
+	first  *calls.Pending[answer] // the list behind the create; nil once it is used
 
 	// Guarded by cohort.mu. Created sets self. The Node may end before that; then over
 	// says so, and Created makes up for it.
@@ -64,7 +65,7 @@ func (m *Member) Sending() {
 		plan = order.Alone
 	}
 	if plan != order.Alone {
-		m.first = zkconn.Start(m.s, func() (answer, error) {
+		m.first = calls.Start(m.s, func() (answer, error) {
 			return m.queue.children(m.s, asked, epoch), nil
 		})
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
@@ -20,7 +21,7 @@ type Queue struct {
 	Excludes order.Excludes
 	// Nested reports whether a participant may turn up ahead of one that waits: a read
 	// lock that is taken under its owner's write lock has that one's number. Nil: never.
-	Nested func(self order.Name) bool
+	Nested func(self seqname.Name) bool
 	// what should not be in the directory; nil: nobody cares
 	Lookout *observe.Lookout
 }
@@ -59,4 +60,4 @@ func (q *Queue) Observed() observe.Queue {
 }
 
 // Path returns the path of a member.
-func (q *Queue) Path(m order.Name) string { return zkpath.Join(q.Dir, m.Text) }
+func (q *Queue) Path(m seqname.Name) string { return zkpath.Join(q.Dir, m.Text) }
