@@ -163,6 +163,7 @@ case ${1:-} in
 '') record_traces && checks=("${large[@]}" "${small[@]}" "${recorded[@]}") ;;
 --quick) record_traces && checks=("${small[@]}" "${recorded[@]}") ;;
 --traces) record_traces && checks=("${recorded[@]}") ;;
+accepted | rejected) record_traces && checks=("$*") ;;
 *) checks=("$*") ;;
 esac
 check_all "${checks[@]}"
