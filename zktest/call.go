@@ -40,6 +40,7 @@ func (c *conn) connectLocked(packet []byte) {
 		return
 	}
 	c.shaking = true
+	c.certifiedLocked()
 	c.greeting = c.link.hostileLocked(opCreateSession, 0)
 	timeout := s.cluster.negotiate(time.Duration(asked.timeout) * time.Millisecond)
 	if asked.session == 0 {
@@ -116,7 +117,7 @@ func (c *conn) requestLocked(asked *call) {
 	s := c.server
 	switch asked.req.op {
 	case opSetAuth:
-		c.authenticateLocked(asked)
+		c.authLocked(asked)
 		return
 	case opSASL:
 		c.saslLocked(asked)

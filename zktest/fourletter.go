@@ -112,12 +112,7 @@ func (s *Server) confLocked() string {
 	text += fmt.Sprintf("initLimit=%d\nsyncLimit=%d\n"+
 		"electionAlg=3\nelectionPort=3888\nquorumPort=2888\npeerType=0\nmembership: \n",
 		syncLimit, syncLimit)
-	for _, member := range c.servers {
-		text += fmt.Sprintf(
-			"server.%d=zktest-%d:2888:3888:participant\n", member.id, member.id,
-		)
-	}
-	return text + "version=0"
+	return text + string(s.tree.nodes[configPath].data)
 }
 
 // memberID is 0 for a server on its own, as in zoo.cfg.

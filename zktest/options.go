@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"cmp"
+	"crypto/tls"
 	"fmt"
 	"time"
 )
@@ -23,6 +24,9 @@ type settings struct {
 	listen     []string // none: on free ports, and not before somebody asks for them
 	// nil: no SASL
 	saslUsers map[string]string
+	tls       *tls.Config // nil: none
+	reconfig  bool
+	super     string // user:password, "": nobody is
 }
 
 // WithServers makes the Cluster an ensemble of n servers; at least 1, the default.
@@ -75,6 +79,13 @@ func WithContainerCheck(d time.Duration) Option {
 // server has the order of a hash table. The orders are drawn from the seed of the
 // Cluster, so that a test in a bubble replays.
 func WithShuffle() Option { return func(s *settings) { s.shuffle = true } }
+
+// WithSuperUser lets a client that authenticates with scheme digest as "user:password" do
+// what no ACL permits (zookeeper.DigestAuthenticationProvider.superDigest). Without it
+// nobody can.
+func WithSuperUser(user, password string) Option {
+	return func(s *settings) { s.super = user + ":" + password }
+}
 
 // WithSeed sets what the delays of links are drawn from, and when the leader pings its
 // followers: its first ping comes within half a tick, and each other one half a tick

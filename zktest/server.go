@@ -50,7 +50,8 @@ func newServer(c *Cluster, id int) *Server {
 		waiting: map[int64]*call{}, orphans: map[int64]int{},
 		touched: map[int64]time.Duration{},
 	}
-	s.tree.sasl = c.saslUsers != nil
+	s.tree.sasl, s.tree.x509 = c.saslUsers != nil, c.tls != nil
+	c.configureLocked(s)
 	if c.shuffle {
 		s.tree.shuffle = c.shuffleLocked
 	}

@@ -379,13 +379,14 @@ func TestContainersAndTTLs(t *testing.T) {
 
 func TestPermissions(t *testing.T) {
 	b := newBench(t)
-	me, ok := authenticate(authRequest{"digest", []byte("super:superpw")}, "")
-	require.True(t, ok)
-	require.Equal(t, identity{"digest", "super:g9oN2HttPfn8MMWJZ2r45Np/LIA="}, me)
-	address, ok := authenticate(authRequest{scheme: "ip"}, "10.0.0.1")
-	require.True(t, ok)
-	_, ok = authenticate(authRequest{"world", []byte("anyone")}, "")
-	require.False(t, ok)
+	proved := authenticate(authRequest{"digest", []byte("super:superpw")}, "", "")
+	require.Equal(t,
+		[]identity{{"digest", "super:g9oN2HttPfn8MMWJZ2r45Np/LIA="}}, proved)
+	me := proved[0]
+	proved = authenticate(authRequest{scheme: "ip"}, "10.0.0.1", "")
+	require.Equal(t, []identity{{"ip", "10.0.0.1"}}, proved)
+	address := proved[0]
+	require.Empty(t, authenticate(authRequest{"world", []byte("anyone")}, "", ""))
 
 	auth := []acl{
 		{permAll, identity{"auth", ""}}, {permRead, identity{"world", "anyone"}},

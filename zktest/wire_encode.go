@@ -134,6 +134,16 @@ func (r dataReply) encode(e *encoder) {
 
 func (r childrenReply) encode(e *encoder) { e.texts(r.children) }
 
+func (r countReply) encode(e *encoder) { e.int(r.n) }
+
+func (r clientReply) encode(e *encoder) {
+	e.int(int32(len(r.who)))
+	for _, id := range r.who {
+		e.text(id.scheme)
+		e.text(id.user())
+	}
+}
+
 func (r childrenStatReply) encode(e *encoder) {
 	e.texts(r.children)
 	e.stat(r.stat)

@@ -52,13 +52,16 @@ func findJars() (string, error) {
 		return filepath.Join(home, "conf") + ":" + filepath.Join(lib, "*"), nil
 	}
 	const (
-		debian = "/usr/share/java/zookeeper.jar"
-		log    = "/usr/share/java/slf4j-simple.jar"
+		dir    = "/usr/share/java/"
+		debian = dir + "zookeeper.jar"
+		// The last two are what a server with TLS needs besides.
+		more = ":" + dir + "slf4j-simple.jar" + ":" + dir + "netty-codec.jar" +
+			":" + dir + "netty-resolver.jar"
 	)
 	if _, err := os.Stat(debian); err != nil {
 		return "", fmt.Errorf("no ZOOKEEPER_HOME, and no package of Debian: %w", err)
 	}
-	return debian + ":" + log, nil
+	return debian + more, nil
 }
 
 func (in *installation) prepare(_ context.Context, s settings) (*Cluster, error) {
