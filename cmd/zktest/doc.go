@@ -35,6 +35,14 @@
 //	                     znodes past their time (1m0s); there are two in a tick at most
 //	-shuffle             give children in an order by chance: a program that forgets to
 //	                     sort them passes on sorted ones, and fails in production
+//	-super USER:PASSWORD who, by the scheme digest, may do all in spite of any ACL
+//	-reconfig            accept reconfig (reconfigEnabled): what clients see changes, and
+//	                     the servers stay as they are
+//	-tls-cert FILE, -tls-key FILE
+//	                     the servers' certificate and its key, in PEM: they speak TLS,
+//	                     and nothing else
+//	-tls-ca FILE         the certificates of those who may sign the clients': a client
+//	                     has to show one, and is x509:SUBJECT in ACLs
 //	-seed N              what random delays and orders are drawn from (0)
 //	-chroot PATH         make the znode, and write it behind the connect string
 //	-admin HOST:PORT     where the admin surface listens, on a loopback address only;
