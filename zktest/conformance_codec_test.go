@@ -106,7 +106,8 @@ func (r *raw) configuration(data []byte) []byte {
 	}
 	data = anyPeer.ReplaceAll(data, []byte("${1}@:"))
 	return anyVersion.ReplaceAllFunc(data, func(line []byte) []byte {
-		zxid, err := strconv.ParseInt(strings.TrimPrefix(string(line), "version="), 16, 64)
+		text := strings.TrimPrefix(string(line), "version=")
+		zxid, err := strconv.ParseInt(text, 16, 64)
 		if err != nil {
 			return line
 		}

@@ -58,7 +58,8 @@ func (a *authority) sign(
 		parent, signer = wanted, key
 		wanted.IsCA, wanted.KeyUsage = true, x509.KeyUsageCertSign
 	}
-	der, err := x509.CreateCertificate(rand.Reader, wanted, parent, &key.PublicKey, signer)
+	der, err := x509.CreateCertificate(
+		rand.Reader, wanted, parent, &key.PublicKey, signer)
 	require.NoError(t, err)
 	made, err := x509.ParseCertificate(der)
 	require.NoError(t, err)

@@ -212,6 +212,13 @@ func (r *raw) shake(g grant, timeout, zxid int64, tail []byte) (grant, string, e
 	if err != nil {
 		return grant{}, "", err
 	}
+	if b := (&buffer{left: frame}); len(frame) == 16 { // the head of an answer
+		b.getInt32()
+		zxid := b.getInt64()
+		return grant{}, fmt.Sprintf(
+			", but %s at %s", codes(b.getInt32()), r.p.zxid(zxid),
+		), nil
+	}
 	got := readGrant(frame)
 	r.session = got.id
 	return got, fmt.Sprintf(", then %x", frame[20+len(got.password):]), nil
@@ -270,8 +277,8 @@ func (r *raw) answer(xid, opcode int32, result func(*buffer) string) string {
 	} else if fields := result(reply); fields != "" {
 		answer += " " + r.p.text(fields)
 	}
-	if code == codeUnimplemented && opcode != opReconfig || code == codeAuthFailed || opcode == opCloseSession &&
-		code == 0 {
+	if code == codeUnimplemented && opcode != opReconfig || code == codeAuthFailed ||
+		opcode == opCloseSession && code == 0 {
 		// The server closes the connection, but takes its time.
 		answer += ", then " + r.read()
 	}

@@ -20,7 +20,7 @@ const notServing = "This ZooKeeper instance is not currently serving requests\n"
 // layout of ZooKeeper 3.8.
 var words = map[string]func(*Server) string{
 	"ruok": func(*Server) string { return "imok" },
-	"isro": func(*Server) string { return "rw" },
+	"isro": (*Server).isroLocked,
 	"envi": func(*Server) string { return environment() },
 	"srvr": (*Server).srvrLocked,
 	"stat": (*Server).statLocked,
@@ -41,13 +41,20 @@ func (s *Server) tellLocked(word fourLetters) []byte {
 	switch {
 	case answer == nil:
 		return nil
-	case s.serving || name == "ruok" || name == "envi":
+	case s.serving || s.readOnly || name == "ruok" || name == "envi":
 		return []byte(answer(s))
 	case name == "isro":
 		return []byte("null")
 	default:
 		return []byte(notServing)
 	}
+}
+
+func (s *Server) isroLocked() string {
+	if s.readOnly {
+		return "ro"
+	}
+	return "rw"
 }
 
 func (s *Server) srvrLocked() string {
@@ -85,6 +92,8 @@ func (s *Server) outstandingLocked() int {
 
 func (s *Server) modeLocked() string {
 	switch {
+	case s.readOnly:
+		return "read-only"
 	case len(s.cluster.servers) == 1:
 		return "standalone"
 	case s.cluster.leader == s:

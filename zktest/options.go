@@ -23,10 +23,11 @@ type settings struct {
 	seed       uint64
 	listen     []string // none: on free ports, and not before somebody asks for them
 	// nil: no SASL
-	saslUsers map[string]string
-	tls       *tls.Config // nil: none
-	reconfig  bool
-	super     string // user:password, "": nobody is
+	saslUsers    map[string]string
+	tls          *tls.Config // nil: none
+	reconfig     bool
+	readOnlyMode bool
+	super        string // user:password, "": nobody is
 }
 
 // WithServers makes the Cluster an ensemble of n servers; at least 1, the default.

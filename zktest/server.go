@@ -25,7 +25,9 @@ type Server struct {
 	frozen   bool
 	isolated bool
 	// Takes clients: it leads, or has caught up with a leader and not given it up.
-	serving bool
+	serving  bool
+	readOnly bool      // takes clients that only read, for want of a leader
+	looking  time.Time // for a leader, since then
 	// Of that leader; 0 of none: it has given up a frozen server, which does not know
 	// that yet.
 	epoch  int64
@@ -156,7 +158,7 @@ func (s *Server) askLocked(question func() (answer func())) {
 
 // leaveLocked gives up the leader, and with it the clients.
 func (s *Server) leaveLocked() {
-	s.serving = false
+	s.serving, s.readOnly = false, false
 	s.toLeader.clear()
 	s.fromLeader.clear()
 	clear(s.waiting)
@@ -169,6 +171,9 @@ func (s *Server) leaveLocked() {
 
 // joinLocked catches up with the leader, and takes clients from then on.
 func (s *Server) joinLocked() {
+	if s.readOnly {
+		s.leaveLocked()
+	}
 	s.fromLeader.clear()
 	s.catchUpLocked()
 	s.serving, s.epoch, s.contact = true, s.cluster.epoch, time.Now()

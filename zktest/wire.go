@@ -61,6 +61,7 @@ const (
 	codeAuthFailed code = -115
 	// Never sent: the server closes the connection instead.
 	codeSessionMoved code = -118
+	codeNotReadOnly  code = -119
 	codeNoWatcher    code = -121
 	// Reconfiguration is disabled.
 	codeReconfigDisabled code = -123

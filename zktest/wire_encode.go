@@ -87,7 +87,7 @@ func (e *encoder) multiHeader(op opcode, done bool, err code) {
 // encodeConnectResponse with timeout and session 0 and a password of 16 zeros tells the
 // client that its session is over.
 func encodeConnectResponse(
-	timeout int32, session int64, password []byte, withReadOnly bool,
+	timeout int32, session int64, password []byte, withReadOnly, readOnly bool,
 ) []byte {
 	e := newEncoder()
 	e.int(0) // the version of the protocol
@@ -95,7 +95,7 @@ func encodeConnectResponse(
 	e.long(session)
 	e.buffer(password)
 	if withReadOnly {
-		e.bool(false)
+		e.bool(readOnly)
 	}
 	return e.done()
 }

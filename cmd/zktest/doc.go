@@ -38,6 +38,9 @@
 //	-super USER:PASSWORD who, by the scheme digest, may do all in spite of any ACL
 //	-reconfig            accept reconfig (reconfigEnabled): what clients see changes, and
 //	                     the servers stay as they are
+//	-read-only           a server of an ensemble that finds no leader answers reads
+//	-sasl-user USER:PASSWORD
+//	                     who may log in by SASL with DIGEST-MD5; once for each user
 //	-tls-cert FILE, -tls-key FILE
 //	                     the servers' certificate and its key, in PEM: they speak TLS,
 //	                     and nothing else

@@ -29,7 +29,8 @@ type flags struct {
 	minSession, maxSession time.Duration
 	slowCommit, slowClose  time.Duration
 	eagerACL, shuffle      bool
-	reconfig               bool
+	reconfig, readOnly     bool
+	saslUsers              map[string]string
 	super                  string // USER:PASSWORD
 	secure                 secure
 	containerCheck         time.Duration
@@ -72,6 +73,18 @@ func (f *flags) set() *flag.FlagSet {
 	s.BoolVar(&f.eagerACL, "eager-acl", false, "")
 	s.BoolVar(&f.shuffle, "shuffle", false, "")
 	s.BoolVar(&f.reconfig, "reconfig", false, "")
+	s.BoolVar(&f.readOnly, "read-only", false, "")
+	s.Func("sasl-user", "", func(text string) error {
+		user, password, ok := strings.Cut(text, ":")
+		if !ok || user == "" {
+			return errors.New("want USER:PASSWORD")
+		}
+		if f.saslUsers == nil {
+			f.saslUsers = map[string]string{}
+		}
+		f.saslUsers[user] = password
+		return nil
+	})
 	s.StringVar(&f.super, "super", "", "")
 	f.secure.set(s)
 	s.Uint64Var(&f.seed, "seed", 0, "")
@@ -175,6 +188,12 @@ func (f *flags) options() []zktest.Option {
 	}
 	if f.shuffle {
 		options = append(options, zktest.WithShuffle())
+	}
+	if f.readOnly {
+		options = append(options, zktest.WithReadOnlyMode())
+	}
+	if f.saslUsers != nil {
+		options = append(options, zktest.WithSASLUsers(f.saslUsers))
 	}
 	if f.reconfig {
 		options = append(options, zktest.WithReconfig())

@@ -283,6 +283,7 @@ func TestBadInput(t *testing.T) {
 		{"-chroot a", exitUsage, `-chroot "a": want a path that begins with /`},
 		{"-chroot /a//b", exitUsage, `-chroot "/a//b": create /a/: zk: invalid path`},
 		{"-super secret", exitUsage, `-super "secret": want USER:PASSWORD`},
+		{"-sasl-user x", exitUsage, `"x" for flag -sasl-user: want USER:PASSWORD`},
 		{"-tls-ca main.go", exitUsage, "TLS: want -tls-cert and -tls-key"},
 		{"-tls-cert x -tls-key y", exitUsage, "-tls-cert x -tls-key y: open x: no such"},
 		{"run", exitUsage, `"run": want flags only`},

@@ -8,15 +8,19 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/zktest"
 )
 
 // writeCertificate makes the files of a certificate, which is its own authority, and of
@@ -98,4 +102,38 @@ func TestSuper(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(config), "server.2=")
 	require.NotContains(t, string(config), "server.3=")
+}
+
+// A server without the others answers the reads of a client that is content with them.
+func TestReadOnly(t *testing.T) {
+	p := start(t, "-read-only", "-servers", "3", "-tick", "20ms")
+	addr, _, _ := strings.Cut(p.servers, ",")
+	p.disturb("/servers/2/stop", "")
+	p.disturb("/servers/3/stop", "")
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", addr)
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = io.WriteString(conn, "isro")
+		require.NoError(t, err)
+		answer, _ := io.ReadAll(conn)
+		return string(answer) == "ro"
+	}, 20*time.Second, 50*time.Millisecond)
+}
+
+func TestSASLUsers(t *testing.T) {
+	f, err := parse([]string{"-sasl-user", "bob:secret", "-sasl-user", "ann:a:b"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"bob": "secret", "ann": "a:b"}, f.saslUsers)
+	cluster := zktest.Start(t, f.options()...)
+	conn, err := net.Dial("tcp", cluster.Addrs()[0])
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write(append(append([]byte{0, 0, 0, 44}, make([]byte, 44)...),
+		0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 102, 0, 0, 0, 0)) // an empty token
+	require.NoError(t, err)
+	answers := make([]byte, 4+36+4+16)
+	_, err = io.ReadFull(conn, answers)
+	require.NoError(t, err)
+	require.NotEqual(t, "\x00\x00\x00\x14", string(answers[40:44]), "it has a challenge")
 }
