@@ -30,7 +30,10 @@ row() {
 	local reasons= test reason
 	while read -r _ test _; do
 		reason=$(sed -n "s|^$test: ||p" "$ours/why.txt")
-		[ -n "$reason" ] || die "$1: $test does not pass, and $ours/why.txt does not say why."
+		if [ -z "$reason" ]; then
+			grep -A20 "$test" "$work"/*.log | tail -n 60 >&2
+			die "$1: $test does not pass, and $ours/why.txt does not say why."
+		fi
 		case $reasons in *"$reason"*) ;; *) reasons+="${reasons:+; }$reason" ;; esac
 	done < <(grep '^failed ' "$3")
 	printf '| %s | %s | %s | %s | %s |\n' "$1" "$2" "$(grep -c '^passed ' "$3")" "$(grep -c '^failed ' "$3")" "$reasons"
@@ -42,7 +45,7 @@ gozk() {
 	cp -r "$(go list -m -f '{{.Dir}}' $module)/." "$work/gozk" && chmod -R u+w "$work/gozk"
 	cp "$ours/server_java_test.go" "$work/gozk/"
 	(cd "$work/gozk" && ZK_VERSION=3.8.0 go test -count=1 -v . >"$work/gozk.log" 2>&1) || true
-	sed -n -e 's/^--- PASS: /passed /p' -e 's/^--- \(FAIL\|SKIP\): /failed /p' "$work/gozk.log" >"$work/gozk.results"
+	sed -n -e 's/^ *--- PASS: /passed /p' -e 's/^ *--- \(FAIL\|SKIP\): /failed /p' "$work/gozk.log" >"$work/gozk.results"
 	row go-zookeeper "$(go list -m -f '{{.Version}}' $module)" "$work/gozk.results"
 }
 
@@ -55,7 +58,7 @@ kazoo() {
 
 curator() {
 	local jar jars servers
-	jar=$(readlink -f /usr/share/java/curator-recipes.jar)
+	jar=$(echo /usr/share/java/curator-recipes-[0-9]*.jar)
 	jars=$jar:/usr/share/java/slf4j-simple.jar
 	javac -d "$work/classes" -cp "$jars" "$ours/Recipes.java"
 	coproc "$ZKTEST" -with-parent -servers 3 -shuffle -tick 200ms -max-session 1m -container-check 50ms

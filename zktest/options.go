@@ -19,6 +19,7 @@ type settings struct {
 	slowCommit time.Duration
 	eagerACL   bool
 	shuffle    bool
+	timeLimit  time.Duration // of a bubble
 	reapEvery  time.Duration
 	seed       uint64
 	listen     []string // none: on free ports, and not before somebody asks for them
@@ -103,7 +104,10 @@ func WithListen(addrs ...string) Option {
 }
 
 func newSettings(opts []Option) (settings, error) {
-	s := settings{size: 1, tick: 2 * time.Second, reapEvery: time.Minute}
+	s := settings{
+		size: 1, tick: 2 * time.Second, reapEvery: time.Minute,
+		timeLimit: 7 * 24 * time.Hour,
+	}
 	for _, o := range opts {
 		o(&s)
 	}
@@ -115,6 +119,8 @@ func newSettings(opts []Option) (settings, error) {
 	case s.reapEvery < time.Millisecond:
 		return s, fmt.Errorf(
 			"zktest: WithContainerCheck(%v): want a millisecond at least", s.reapEvery)
+	case s.timeLimit <= 0:
+		return s, fmt.Errorf("zktest: WithTimeLimit(%v): want more than 0", s.timeLimit)
 	case s.slowCommit < 0:
 		return s, fmt.Errorf("zktest: WithSlowCommit(%v): want 0 at least", s.slowCommit)
 	case s.slowClose < 0:

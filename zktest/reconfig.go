@@ -10,10 +10,10 @@ import (
 
 const configPath = "/zookeeper/config"
 
-// WithReconfig makes the servers of an ensemble accept reconfig (reconfigEnabled), of a
-// super user or whoever may write to /zookeeper/config. The configuration is data: a
-// server that leaves it goes on, and none is started that joins it. Without this option
-// reconfig is refused. It has no effect on a single server, which knows no reconfig.
+// WithReconfig makes the servers of an ensemble accept reconfig (reconfigEnabled), from a
+// super user or a client that may write to /zookeeper/config. The configuration is data:
+// a server that leaves it goes on, and none is started that joins it. Without this option
+// servers reject reconfig. A single server knows no reconfig in any case.
 func WithReconfig() Option { return func(s *settings) { s.reconfig = true } }
 
 // A membership is what a server knows of the ensemble to which it belongs.

@@ -27,6 +27,7 @@ var wordLimits = map[string]int{
 	"docs/election.md":            550,
 	"docs/faq.md":                 350,
 	"docs/fencing.md":             850,
+	"docs/foreign.md":             500,
 	"docs/guarantees.md":          1550,
 	"docs/hazards.md":             4500,
 	"docs/holds.md":               700,

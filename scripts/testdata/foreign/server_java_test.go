@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A ServerConfigServer is one of the servers that a ServerConfig names.
@@ -126,7 +127,13 @@ func (srv *server) Stop() error {
 	if one == nil {
 		return nil
 	}
-	return srv.order(one, "stop")
+	if err := srv.order(one, "stop"); err != nil {
+		return err
+	}
+	// The end of a process takes as long at least. These tests rely on it: they send
+	// requests right after it.
+	time.Sleep(50 * time.Millisecond)
+	return nil
 }
 
 // waitForSession waits until there is a session.
