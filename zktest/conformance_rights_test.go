@@ -10,7 +10,9 @@ import (
 )
 
 // superFlag makes a real server know a super user.
-func superFlag(login string) zkserver.Option {
+func superFlag(t *testing.T, login string) zkserver.Option {
+	t.Helper()
+	zkserver.Real(t, "a super user by the digest of a password")
 	sum := sha1.Sum([]byte(login)) //nolint:gosec // the scheme digest's own
 	return zkserver.JVM("-Dzookeeper.DigestAuthenticationProvider.superDigest=super:" +
 		base64.StdEncoding.EncodeToString(sum[:]))
@@ -19,7 +21,7 @@ func superFlag(login string) zkserver.Option {
 // TestConformanceSuperUser compares what ACLs are to a super user.
 func TestConformanceSuperUser(t *testing.T) {
 	genuine := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual),
-		superFlag("super:secret"))
+		superFlag(t, "super:secret"))
 	fake := zktest.Start(t, zktest.WithTick(tick), zktest.WithMaxSession(usual),
 		zktest.WithSuperUser("super", "secret"))
 	conform(t, genuine.Servers[0].Addr, fake.Addrs()[0], `
@@ -124,7 +126,7 @@ func TestConformanceReconfig(t *testing.T) {
 			}
 			genuine := zkserver.Start(t, zkserver.Servers(one.servers),
 				zkserver.Tick(tick), zkserver.MaxSession(usual), zkserver.Config(line),
-				superFlag("super:secret"))
+				superFlag(t, "super:secret"))
 			fake := zktest.Start(t, options...)
 			conform(t, roles(t, genuine.Connect())[mode(one.servers)],
 				roles(t, fake.Addrs())[mode(one.servers)], reconfigs)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"fmt"
+	"os"
 	"time"
 )
 
@@ -79,7 +80,8 @@ func WithContainerCheck(d time.Duration) Option {
 // WithShuffle gives the children of a znode in an order by chance, another one each time.
 // Without it they are sorted, and a program that forgets to sort them passes: a real
 // server has the order of a hash table. The orders are drawn from the seed of the
-// Cluster, so that a test in a bubble replays.
+// Cluster, so that a test in a bubble replays. If the environment variable ZKTEST_SHUFFLE
+// is set, every Cluster does so.
 func WithShuffle() Option { return func(s *settings) { s.shuffle = true } }
 
 // WithSuperUser lets a client that authenticates with scheme digest as "user:password" do
@@ -107,6 +109,7 @@ func newSettings(opts []Option) (settings, error) {
 	s := settings{
 		size: 1, tick: 2 * time.Second, reapEvery: time.Minute,
 		timeLimit: 7 * 24 * time.Hour,
+		shuffle:   os.Getenv("ZKTEST_SHUFFLE") != "",
 	}
 	for _, o := range opts {
 		o(&s)

@@ -223,6 +223,7 @@ func TestContainerCheck(t *testing.T) {
 }
 
 func TestShuffle(t *testing.T) {
+	t.Setenv("ZKTEST_SHUFFLE", "")
 	for _, flags := range [][]string{nil, {"-shuffle"}} {
 		conn := connect(t, start(t, flags...).servers)
 		for i := range 20 {
