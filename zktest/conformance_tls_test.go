@@ -95,6 +95,30 @@ func (a *authority) write(t *testing.T, one tls.Certificate) (keys, trusted stri
 	return keys, trusted
 }
 
+// exampleCertificate returns the PEM of a certificate, which is its own authority, and of
+// its key.
+func exampleCertificate() (cert, key []byte) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	wanted := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(
+		rand.Reader, wanted, wanted, &private.PublicKey, private)
+	if err != nil {
+		panic(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		panic(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+}
+
 // unwrap returns an address without TLS by which one with TLS is reached.
 func unwrap(t *testing.T, secure string, config *tls.Config) string {
 	t.Helper()
