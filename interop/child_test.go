@@ -54,7 +54,8 @@ func TestChildren(t *testing.T) {
 	page, err := os.ReadFile("../docs/foreign.md")
 	require.NoError(t, err)
 	programs := t.TempDir()
-	out, err := exec.Command("go", "build", "-o", programs, "../cmd/zktest").CombinedOutput()
+	build := exec.Command("go", "build", "-o", programs, "../cmd/zktest")
+	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
 	t.Setenv("PATH", programs+string(os.PathListSeparator)+os.Getenv("PATH"))
 	blocks := regexp.MustCompile("(?s)```(java|python|js)\n(.*?)```").

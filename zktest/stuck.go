@@ -22,7 +22,8 @@ func (c *Cluster) limitLocked() {
 	}
 	c.afterLocked(c.timeLimit, func() {
 		panic(fmt.Sprintf("zktest: %v of virtual time have passed: the test is stuck. "+
-			"What its goroutines wait for:\n\n%s", c.timeLimit, waiting(goroutines(true))))
+			"What its goroutines wait for:\n\n%s",
+			c.timeLimit, waiting(goroutines(true))))
 	})
 }
 

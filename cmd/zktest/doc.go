@@ -36,8 +36,8 @@
 //	-shuffle             give children in an order by chance: a program that forgets to
 //	                     sort them passes on sorted ones, and fails in production
 //	-super USER:PASSWORD who, by the scheme digest, may do all in spite of any ACL
-//	-reconfig            accept reconfig (reconfigEnabled): what clients see changes, and
-//	                     the servers stay as they are
+//	-reconfig            accept reconfig (reconfigEnabled): what clients see changes,
+//	                     and the servers stay as they are
 //	-read-only           a server of an ensemble that finds no leader answers reads
 //	-sasl-user USER:PASSWORD
 //	                     who may log in by SASL with DIGEST-MD5; once for each user

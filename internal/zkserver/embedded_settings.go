@@ -11,7 +11,7 @@ import (
 
 // known are the lines of zoo.cfg and the flags of Java that zktest has an option for, or
 // need none, by what stands before their value.
-var known = map[string]func(value string) (zktest.Option, error){
+var known = map[string]finder{
 	"minSessionTimeout":                 millis(zktest.WithMinSessionTimeout),
 	"-Dznode.container.checkIntervalMs": millis(zktest.WithContainerCheck),
 	"reconfigEnabled":                   only(zktest.WithReconfig),
@@ -22,8 +22,11 @@ var known = map[string]func(value string) (zktest.Option, error){
 	"localSessionsUpgradingEnabled":     only(nil), // likewise
 }
 
+// A finder returns the option that a value stands for, nil for none.
+type finder func(value string) (zktest.Option, error)
+
 // millis has a number of milliseconds for its value.
-func millis(option func(time.Duration) zktest.Option) func(string) (zktest.Option, error) {
+func millis(option func(time.Duration) zktest.Option) finder {
 	return func(value string) (zktest.Option, error) {
 		n, err := strconv.Atoi(value)
 		return option(time.Duration(n) * time.Millisecond), err
@@ -31,7 +34,7 @@ func millis(option func(time.Duration) zktest.Option) func(string) (zktest.Optio
 }
 
 // only has an option for true, and none for any other value.
-func only(option func() zktest.Option) func(string) (zktest.Option, error) {
+func only(option func() zktest.Option) finder {
 	return func(value string) (zktest.Option, error) {
 		if value != "true" || option == nil {
 			return nil, nil
