@@ -2,10 +2,8 @@
 # Runs what others have written for ZooKeeper on zktest, and writes the table in docs/foreign.md: scripts/foreign.sh [--look]
 #
 # It takes what Debian and the Go module proxy have: the tests of go-zookeeper and of kazoo, which run as they are but for where their
-# servers come from, and the recipes of Curator, used by a program of ours. --look writes the table to the standard output alone, and
-# fails if one of the numbers is not that of the page.
-#
-# On two idle cores it takes about 4 minutes.
+# servers come from, and the recipes of Curator, used by a program of ours. --look leaves the page alone.
+# It fails if a test does not pass that scripts/testdata/foreign/why.txt does not name. It takes about 3 minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/zookeeper.sh
@@ -51,6 +49,7 @@ gozk() {
 
 kazoo() {
 	ZOOKEEPER_VERSION=3.8.0 PYTHONPATH=$ours PYTHONDONTWRITEBYTECODE=1 "$python" -m pytest -p zktest_plugin -p no:cacheprovider -q \
+		-o faulthandler_timeout=60 \
 		--junitxml="$work/kazoo.xml" --pyargs kazoo.tests >"$work/kazoo.log" 2>&1 || true
 	"$python" "$ours/results.py" "$work/kazoo.xml" >"$work/kazoo.results"
 	row kazoo "$("$python" -c 'import kazoo.version; print(kazoo.version.__version__)')" "$work/kazoo.results"
@@ -75,7 +74,7 @@ curator() {
 	curator
 } >"$work/table"
 cat "$work/table"
-[ "${1:-}" != --look ] || exec diff <(grep -A9 '^| suite ' "$page" | grep '^|') "$work/table"
+[ "${1:-}" != --look ] || exit 0
 awk -v table="$work/table" '
 	/^\| suite / { while ((getline line < table) > 0) print line; old = 1 }
 	/^$/ { old = 0 }
