@@ -450,3 +450,22 @@ func TestASnapshotKnowsSASL(t *testing.T) {
 	_, err := tr.clone().fixupACL([]acl{{permAll, identity{"sasl", "me"}}}, nil)
 	require.Equal(t, codeOK, err)
 }
+
+func TestASnapshotHasTheQuotas(t *testing.T) {
+	b := newBench(t)
+	for _, path := range []string{
+		"/q", quotaRoot + "/q", quotaRoot + "/q/" + quotaLimit,
+		quotaRoot + "/q/" + quotaStats,
+	} {
+		b.mustCreate(path, 0)
+	}
+	stats := func(t *tree) string {
+		return string(t.nodes[quotaRoot+"/q/"+quotaStats].data)
+	}
+	before := stats(b.tree)
+	twin := b.clone()
+	twin.create(txn{op: opCreate, path: "/q/a", parentVersion: 1, data: []byte("xyz")})
+	require.Equal(t, decodeUsage([]byte(before)).count+1,
+		decodeUsage([]byte(stats(twin))).count)
+	require.Equal(t, before, stats(b.tree))
+}

