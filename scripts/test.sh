@@ -116,6 +116,8 @@ module chaos "${race[@]}"
 module cmd/zklock
 module otelrecipes "${race[@]}"
 module examples/leader
+module adapters/gocronlock "${race[@]}"
+module adapters/gooselock
 
 step "what computes has come to its end"
 wait "$computing" && failed= || failed=yes

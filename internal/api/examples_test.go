@@ -37,6 +37,8 @@ func TestEverythingHasAnExample(t *testing.T) {
 	for dir, files := range map[string]string{
 		"recipes": "*_test.go", "zktest": "zktest/*_test.go",
 		"otelrecipes": "otelrecipes/*_test.go",
+		"gocronlock":  "adapters/gocronlock/*_test.go",
+		"gooselock":   "adapters/gooselock/*_test.go",
 	} {
 		shown := shownIn(t, filepath.Join(root, files))
 		for _, name := range exported(t, dir) {
