@@ -87,7 +87,7 @@ func (in *installation) prepare(_ context.Context, s settings) (*Cluster, error)
 		port, dir := ports[each*i], filepath.Join(root, strconv.Itoa(i+1))
 		h := &processHost{java: in.java, dir: dir}
 		h.args = slices.Concat([]string{"-cp", in.classpath}, s.jvm,
-			s.jaasFlag(h.file("jaas.conf")), []string{mainClass, h.file("zoo.cfg")})
+			s.jaasFlags(h.file("jaas.conf")), []string{mainClass, h.file("zoo.cfg")})
 		c.Servers = append(c.Servers, &Server{
 			Addr: net.JoinHostPort(loopback, strconv.Itoa(port)), host: h,
 		})
