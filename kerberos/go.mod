@@ -1,6 +1,6 @@
 module github.com/zkrecipes/recipes/kerberos
 
-go 1.26.0
+go 1.25.0
 
 require (
 	github.com/go-zookeeper/zk v1.0.4
@@ -17,7 +17,7 @@ require (
 	github.com/jcmturner/rpc/v2 v2.0.3 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.55.0 // indirect
-	golang.org/x/net v0.58.0 // indirect
+	golang.org/x/net v0.57.0 // indirect
 )
 
 replace github.com/zkrecipes/recipes => ../

@@ -76,22 +76,27 @@ func FromKeytab(
 // must stay the same. A file that cannot be used now is an error; an expired ticket is
 // one only at a handshake.
 func FromCache(opts ...Option) (recipes.SASL, error) {
-	l, err := newLogin(opts)
+	l, err := fromCache(cacheFile, opts)
 	if err != nil {
 		return nil, fmt.Errorf("kerberos: %w", err)
 	}
-	file, err := cacheFile()
+	return l, nil
+}
+
+func fromCache(where func() (string, error), opts []Option) (*login, error) {
+	l, err := newLogin(opts)
 	if err != nil {
-		return nil, fmt.Errorf("kerberos: %w", err)
+		return nil, err
+	}
+	file, err := where()
+	if err != nil {
+		return nil, err
 	}
 	l.source = cacheSource{file}
 	cached, user, err := readCache(file)
-	if err != nil {
-		return nil, fmt.Errorf("kerberos: %w", err)
-	}
 	l.user = user
 	l.keep(cached)
-	return l, nil
+	return l, err
 }
 
 func newLogin(opts []Option) (*login, error) {

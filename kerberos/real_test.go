@@ -1,13 +1,7 @@
 package kerberos
 
 import (
-	"context"
-	"fmt"
-	"log/slog"
-	"net"
 	"os"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,139 +13,23 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-const timeout = 6 * time.Second
-
-// A place is a KDC and a ZooKeeper server that knows itself there as zookeeper/localhost.
-type place struct {
-	*kdc.KDC
-	servers      string
-	serverKeytab string
-}
-
-func newPlace(t *testing.T) *place {
-	t.Helper()
-	p := &place{KDC: kdc.Start(t)}
-	p.Add(t, "zookeeper/localhost", "")
-	p.serverKeytab = p.Keytab(t, "zookeeper/localhost", "server.keytab")
-	cluster := zkserver.Start(t, zkserver.Kerberos(
-		"zookeeper/localhost@"+kdc.Realm, p.serverKeytab, p.Config))
-	_, port, err := net.SplitHostPort(cluster.Servers[0].Addr)
-	require.NoError(t, err)
-	p.servers = "localhost:" + port
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(cluster.Servers[0].Log())
-		}
-	})
-	return p
-}
-
-// user adds a user, whose keytab it returns; options are those of kadmin's addprinc.
-func (p *place) user(t *testing.T, name, options string) (keytab string) {
-	t.Helper()
-	p.Add(t, name, options)
-	return p.Keytab(t, name, strings.ReplaceAll(name, "/", "-")+".keytab")
-}
-
-func (p *place) fromKeytab(t *testing.T, name, keytab string) *login {
-	t.Helper()
-	s, err := FromKeytab(name, keytab, WithConfigFile(p.Config))
-	require.NoError(t, err)
-	return s.(*login)
-}
-
-func (p *place) fromCache(t *testing.T, path string) *login {
-	t.Helper()
-	t.Setenv("KRB5CCNAME", "FILE:"+path)
-	s, err := FromCache(WithConfigFile(p.Config))
-	require.NoError(t, err)
-	return s.(*login)
-}
-
-// A session is a Client whose connection can be cut, with all that it has logged.
-type session struct {
-	*recipes.Client
-	mu   sync.Mutex // guards what follows
-	last net.Conn
-	log  strings.Builder
-}
-
-func (s *session) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.log.Write(p)
-}
-
-func (s *session) logged() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.log.String()
-}
-
-func (s *session) dial(network, address string, d time.Duration) (net.Conn, error) {
-	conn, err := net.DialTimeout(network, address, d)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last = conn
-	return conn, err
-}
-
-func (s *session) cut() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last.Close()
-}
-
-func (p *place) connect(t *testing.T, with recipes.SASL) (*session, error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*timeout)
-	defer cancel()
-	s := &session{}
-	c, err := recipes.Connect(ctx, p.servers, timeout, recipes.WithSASL(with),
-		recipes.WithDialer(s.dial), recipes.WithClientLogger(slog.New(
-			slog.NewTextHandler(s, nil))))
-	if err == nil {
-		s.Client = c
-		t.Cleanup(c.Close)
-	}
-	return s, err
-}
-
-func (p *place) mustConnect(t *testing.T, with recipes.SASL) *session {
-	t.Helper()
-	s, err := p.connect(t, with)
-	require.NoError(t, err)
-	return s
-}
-
-// protect creates a znode that is the user's alone, and returns its path.
-func (s *session) protect(t *testing.T) (path string) {
-	t.Helper()
-	path = zkserver.Path(t)
-	_, err := s.Create(path, []byte("x"), 0, zk.AuthACL(zk.PermAll))
-	require.NoError(t, err)
-	return path
-}
-
-// goesOn cuts the connection, and waits until the session has its rights on another one.
-func (s *session) goesOn(t *testing.T, path string) {
-	t.Helper()
-	id := s.SessionID()
-	s.cut()
-	for end := time.Now().Add(timeout); ; time.Sleep(10 * time.Millisecond) {
-		_, err := s.Set(path, []byte("y"), -1)
-		if err == nil {
-			require.Equal(t, id, s.SessionID())
-			return
-		}
-		require.NotErrorIs(t, err, zk.ErrNoAuth)
-		require.True(t, time.Now().Before(end), "%v: %s", err, s.logged())
-	}
-}
-
+// TestReal is all with a real KDC and a real ZooKeeper.
 func TestReal(t *testing.T) {
 	p := newPlace(t)
-	t.Run("keytab", p.keytab)
+	t.Run("together", func(t *testing.T) {
+		for name, test := range map[string]func(*testing.T){
+			"keytab": p.keytab, "cache": p.cache, "expired": p.expired,
+			"renewed ticket": p.renewedTicket, "renewed keytab": p.renewedKeytab,
+			"refused": p.refused, "clock": p.clock, "forged": p.forged,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t)
+			})
+		}
+	})
+	t.Run("renewed server", p.renewedServer)
+	t.Run("no KDC", p.noKDC)
 }
 
 // What an ACL gives to a principal is that principal's alone, on each connection.
@@ -167,11 +45,173 @@ func (p *place) keytab(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []zk.ACL{{Scheme: "sasl", ID: id, Perms: zk.PermAll}}, acl)
 		s.goesOn(t, path)
+		for other := range map[*session]bool{bob: true, batch: true} {
+			_, _, err := other.Get(path)
+			require.Equal(t, other != s, err == zk.ErrNoAuth, err) //nolint:errorlint // itself
+		}
 	}
 	lock, err := recipes.NewInterProcessMutex(bob, zkserver.Path(t),
 		recipes.WithACL(zk.AuthACL(zk.PermAll)))
 	require.NoError(t, err)
 	require.NoError(t, lock.Acquire(t.Context()))
 	require.NoError(t, lock.Release(t.Context()))
-	_ = fmt.Sprint(os.Args)
+}
+
+func (p *place) cache(t *testing.T) {
+	file := p.Login(t, "ann", p.user(t, "ann", ""), "ann.cache")
+	s := p.mustConnect(t, p.fromCache(t, file))
+	path := s.protect(t)
+	s.goesOn(t, path)
+	acl, _, err := s.Unwrap().GetACL(path)
+	require.NoError(t, err)
+	require.Equal(t, "ann@EXAMPLE.COM", acl[0].ID)
+
+	p.Login(t, "bob", p.Keytab(t, "bob", "bob.keytab"), "ann.cache")
+	s.cut()
+	s.eventuallyLogs(t, "is of bob@EXAMPLE.COM by now")
+}
+
+// An expired ticket ends Connect at once. With a new one in the file all is well, also
+// for a session that waits.
+func (p *place) expired(t *testing.T) {
+	keytab := p.user(t, "exp", "")
+	file := p.Login(t, "exp", keytab, "exp.cache", "-l", "1s")
+	login := p.fromCache(t, file)
+	s := p.mustConnect(t, login)
+	path := s.protect(t)
+	awaitExpiry(t, login)
+
+	_, err := p.connect(t, login)
+	require.ErrorIs(t, err, zk.ErrAuthFailed)
+	require.ErrorContains(t, err, `GSSAPI as "exp@EXAMPLE.COM": credential cache `+file+
+		": the ticket has expired")
+	_, err = s.Set(path, nil, -1)
+	require.NoError(t, err, "the session goes on while it is connected")
+	s.cut()
+	s.eventuallyLogs(t, "the ticket has expired")
+	require.Contains(t, s.logged(), "level=ERROR")
+	p.Login(t, "exp", keytab, "exp.cache")
+	s.goesOn(t, path)
+}
+
+func awaitExpiry(t *testing.T, l *login) {
+	t.Helper()
+	time.Sleep(time.Until(l.held().end) + time.Millisecond)
+	require.False(t, l.held().valid())
+}
+
+// A ticket that is renewable is renewed while nobody does anything, and that of a keytab
+// is replaced when it is needed.
+func (p *place) renewedTicket(t *testing.T) {
+	keytab := p.user(t, "ren", "")
+	file := p.Login(t, "ren", keytab, "ren.cache", "-l", "2s", "-r", "1h")
+	login := p.fromCache(t, file)
+	s := p.mustConnect(t, login)
+	path := s.protect(t)
+	first := login.held().end
+
+	brief := p.fromKeytab(t, "brief", p.user(t, "brief", "-maxlife 1s"))
+	other := p.mustConnect(t, brief)
+	otherPath := other.protect(t)
+	awaitExpiry(t, brief)
+	other.goesOn(t, otherPath)
+
+	time.Sleep(time.Until(first) + time.Millisecond)
+	require.Greater(t, login.held().end, first)
+	s.goesOn(t, path)
+	cached, _, err := readCache(file)
+	require.NoError(t, err)
+	require.Equal(t, first, cached.end, "the file stays as it is")
+}
+
+// A login reads the keytab that there is by then, also if the key was changed within one
+// second.
+func (p *place) renewedKeytab(t *testing.T) {
+	keytab := p.user(t, "key", "-maxlife 1s")
+	login := p.fromKeytab(t, "key", keytab)
+	s := p.mustConnect(t, login)
+	path := s.protect(t)
+	old, err := os.ReadFile(keytab)
+	require.NoError(t, err)
+	p.Keytab(t, "key", "key.keytab")
+	p.Keytab(t, "key", "key.keytab")
+	awaitExpiry(t, login)
+	s.goesOn(t, path)
+
+	require.NoError(t, os.WriteFile(keytab, old, 0o600))
+	_, err = p.connect(t, p.fromKeytab(t, "key", keytab))
+	require.ErrorIs(t, err, zk.ErrAuthFailed)
+	require.ErrorContains(t, err, "the KDC rejects the key of key@EXAMPLE.COM")
+	awaitExpiry(t, login)
+	s.cut()
+	s.eventuallyLogs(t, "the KDC rejects the key of key@EXAMPLE.COM")
+	p.Keytab(t, "key", "key.keytab")
+	s.goesOn(t, path)
+}
+
+// Connect ends at once, and says who was rejected and why.
+func (p *place) refused(t *testing.T) {
+	keytab := p.user(t, "ref", "")
+	for _, c := range []struct {
+		options      []Option
+		change, want string
+	}{
+		{[]Option{WithService("kafka")}, "",
+			"the KDC does not know the server kafka/localhost"},
+		{nil, "modprinc -allow_tix ref",
+			"the KDC rejects ref@EXAMPLE.COM with error 18 KDC_ERR_CLIENT_REVOKED"},
+		{nil, "delprinc -force ref", "the KDC does not know ref@EXAMPLE.COM"},
+	} {
+		if c.change != "" {
+			p.Admin(t, c.change)
+		}
+		s, err := FromKeytab("ref", keytab, append(c.options, WithConfigFile(p.Config))...)
+		require.NoError(t, err)
+		began := time.Now()
+		_, err = p.connect(t, s)
+		require.ErrorIs(t, err, zk.ErrAuthFailed)
+		require.ErrorContains(t, err, `SASL with GSSAPI as "ref@EXAMPLE.COM": `+c.want)
+		require.Less(t, time.Since(began), timeout)
+	}
+}
+
+// A server rejects a client whose clock is wrong, and a KDC does.
+func (p *place) clock(t *testing.T) {
+	login := p.fromKeytab(t, "tim", p.user(t, "tim", ""))
+	login.skew = 10 * time.Minute
+	_, err := p.connect(t, login)
+	require.ErrorIs(t, err, zk.ErrAuthFailed)
+	require.ErrorContains(t, err, "the server refuses it")
+
+	late := kdc.Start(t, kdc.Faketime("+1h"))
+	late.Add(t, "tim", "")
+	other := &place{KDC: late, servers: p.servers}
+	_, err = p.connect(t, other.fromKeytab(t, "tim", late.Keytab(t, "tim", "keytab")))
+	require.ErrorIs(t, err, zk.ErrAuthFailed)
+	require.ErrorContains(t, err, "the clocks of this machine and of the KDC differ")
+}
+
+// A new key of the server's makes tickets for the old one worthless.
+func (p *place) renewedServer(t *testing.T) {
+	s := p.mustConnect(t, p.fromKeytab(t, "sam", p.user(t, "sam", "")))
+	path := s.protect(t)
+	require.NoError(t, os.Remove(p.serverKeytab))
+	p.Keytab(t, "zookeeper/localhost", "server.keytab")
+	s.goesOn(t, path)
+}
+
+// A session survives a KDC that does not answer, by its last ticket for the server. A new
+// one cannot.
+func (p *place) noKDC(t *testing.T) {
+	login := p.fromKeytab(t, "kim", p.user(t, "kim", ""))
+	s := p.mustConnect(t, login)
+	path := s.protect(t)
+	p.Freeze(t)
+	t.Cleanup(func() { p.Thaw(t) })
+	s.goesOn(t, path)
+
+	_, err := p.connect(t, p.fromKeytab(t, "kim", p.File("kim.keytab")))
+	require.NotErrorIs(t, err, zk.ErrAuthFailed)
+	require.ErrorContains(t, err, `GSSAPI as "kim@EXAMPLE.COM"`)
+	require.ErrorContains(t, err, "the mechanism took all the time for the handshake")
 }

@@ -1,7 +1,6 @@
 package kdc
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -10,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,15 +26,26 @@ type KDC struct {
 
 	dir     string
 	address string
-	faked   string // what faketime is told, "" for the real time
+	faked   []string // the environment that fakes the time, if any
 	kdc     *exec.Cmd
+
+	mu sync.Mutex // kadmin.local is for one at a time
 }
 
 // An Option says what a KDC is to be like.
 type Option func(*KDC)
 
-// Faketime has the KDC read another clock, "+1h" say. It needs Debian's package faketime.
-func Faketime(offset string) Option { return func(k *KDC) { k.faked = offset } }
+// Faketime has the KDC read another clock, "+1h" say. It needs Debian's package faketime,
+// but not its program, which forks and so cannot be killed for its child.
+func Faketime(offset string) Option {
+	return func(k *KDC) {
+		library := "libfaketime.so.1"
+		if found, _ := filepath.Glob("/usr/lib/*/faketime/" + library); len(found) > 0 {
+			library = found[0]
+		}
+		k.faked = []string{"LD_PRELOAD=" + library, "FAKETIME=" + offset}
+	}
+}
 
 // Start starts a KDC, which is gone when tb ends.
 func Start(tb testing.TB, opts ...Option) *KDC {
@@ -85,7 +96,7 @@ const kdcConf = `[kdcdefaults]
 // programs are those that a KDC takes.
 func (k *KDC) programs() []string {
 	needs := []string{"krb5kdc", "kdb5_util", "kadmin.local", "kinit"}
-	if k.faked != "" {
+	if k.faked != nil {
 		needs = append(needs, "faketime")
 	}
 	return needs
@@ -118,9 +129,12 @@ func find(name string) (string, error) {
 	return path, err
 }
 
+// File is the path of a file in the KDC's directory, where keytabs and caches are.
+func (k *KDC) File(name string) string { return filepath.Join(k.dir, name) }
+
 func (k *KDC) write(tb testing.TB, name, text string) (path string) {
 	tb.Helper()
-	path = filepath.Join(k.dir, name)
+	path = k.File(name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		tb.Fatal(err)
 	}
@@ -128,17 +142,13 @@ func (k *KDC) write(tb testing.TB, name, text string) (path string) {
 }
 
 func (k *KDC) command(name string, args ...string) *exec.Cmd {
-	if k.faked != "" {
-		args = slices.Concat([]string{"-f", k.faked, name}, args)
-		name = "faketime"
-	}
 	if path, err := find(name); err == nil {
 		name = path
 	}
 	cmd := exec.Command(name, args...)
-	cmd.Env = append(os.Environ(), "KRB5_CONFIG="+k.Config,
-		"KRB5_KDC_PROFILE="+filepath.Join(k.dir, "kdc.conf"),
-		"PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
+	cmd.Env = slices.Concat(os.Environ(), k.faked, []string{
+		"KRB5_CONFIG=" + k.Config, "KRB5_KDC_PROFILE=" + k.File("kdc.conf"),
+	})
 	return cmd
 }
 
@@ -156,8 +166,12 @@ func (k *KDC) Run(tb testing.TB, name string, args ...string) string {
 func (k *KDC) serve(tb testing.TB) {
 	tb.Helper()
 	k.kdc = k.command("krb5kdc", "-n")
-	var log bytes.Buffer
-	k.kdc.Stdout, k.kdc.Stderr = &log, &log
+	log, err := os.Create(k.File("log"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer log.Close()
+	k.kdc.Stdout, k.kdc.Stderr = log, log
 	dismiss, err := zkserver.StartGuarded(k.kdc)
 	if err != nil {
 		tb.Fatal(err)
@@ -180,7 +194,8 @@ func (k *KDC) serve(tb testing.TB) {
 		}
 		select {
 		case why := <-ended:
-			tb.Fatalf("krb5kdc ended (%v): %s", why, &log)
+			text, err := os.ReadFile(log.Name())
+			tb.Fatalf("krb5kdc ended (%v): %s%v", why, text, err)
 		default:
 		}
 		if time.Now().After(until) {
@@ -192,6 +207,8 @@ func (k *KDC) serve(tb testing.TB) {
 // Admin has kadmin.local answer a query.
 func (k *KDC) Admin(tb testing.TB, query string) string {
 	tb.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	out := k.Run(tb, "kadmin.local", "-q", query)
 	if strings.Contains(out, "while") { // it exits with 0 all the same
 		tb.Fatalf("kadmin.local: %s: %s", query, out)
@@ -209,7 +226,7 @@ func (k *KDC) Add(tb testing.TB, principal, options string) {
 // directory, whose path it returns.
 func (k *KDC) Keytab(tb testing.TB, principal, name string) (path string) {
 	tb.Helper()
-	path = filepath.Join(k.dir, name)
+	path = k.File(name)
 	k.Admin(tb, "ktadd -k "+path+" "+principal)
 	return path
 }
@@ -220,7 +237,7 @@ func (k *KDC) Login(
 	tb testing.TB, principal, keytab, cache string, options ...string,
 ) (path string) {
 	tb.Helper()
-	path = filepath.Join(k.dir, cache)
+	path = k.File(cache)
 	k.Run(tb, "kinit", slices.Concat([]string{"-k", "-t", keytab, "-c", path}, options,
 		[]string{principal})...)
 	return path
