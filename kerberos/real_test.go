@@ -29,6 +29,7 @@ func TestReal(t *testing.T) {
 		}
 	})
 	t.Run("renewed server", p.renewedServer)
+	t.Run("renewed KDC", p.renewedKDC)
 	t.Run("no KDC", p.noKDC)
 }
 
@@ -198,6 +199,16 @@ func (p *place) renewedServer(t *testing.T) {
 	require.NoError(t, os.Remove(p.serverKeytab))
 	p.Keytab(t, "zookeeper/localhost", "server.keytab")
 	s.goesOn(t, path)
+}
+
+// A new key of the KDC's makes the tickets that it has granted worthless.
+func (p *place) renewedKDC(t *testing.T) {
+	s := p.mustConnect(t, p.fromKeytab(t, "kay", p.user(t, "kay", "")))
+	path := s.protect(t)
+	p.Admin(t, "cpw -randkey krbtgt/EXAMPLE.COM")
+	p.Add(t, "cat", "")
+	s.goesOn(t, path)
+	require.NotContains(t, s.logged(), "authentication failed")
 }
 
 // A session survives a KDC that does not answer, by its last ticket for the server. A new
