@@ -54,6 +54,11 @@ func (p *place) forged(t *testing.T) {
 	is := func(text []byte) func([]byte) []byte {
 		return func([]byte) []byte { return text }
 	}
+	again := &reuser{login: login}
+	first := &forger{SASL: again, message: -1}
+	p.mustConnect(t, first)
+	_, err := p.connect(t, &forger{SASL: again, message: 1, forge: is(first.seen[1])})
+	require.ErrorContains(t, err, "does not prove", "a reply to the last authenticator")
 	for i, c := range []struct {
 		message int
 		forge   func(p []byte) []byte
@@ -78,6 +83,23 @@ func (p *place) forged(t *testing.T) {
 		require.ErrorContains(t, err, "zookeeper/localhost: ")
 		require.ErrorContains(t, err, c.want, i)
 	}
+}
+
+// A reuser has one ticket for all connections.
+type reuser struct {
+	*login
+	ticket ticket
+}
+
+func (r *reuser) Begin(host string) (recipes.SASLExchange, error) {
+	if !r.ticket.valid() {
+		t, err := r.login.ticket(host)
+		if err != nil {
+			return nil, err
+		}
+		r.ticket = t
+	}
+	return &exchange{login: r.login, server: "a server", ticket: r.ticket}, nil
 }
 
 // shortToken is a token of Kerberos without a message.

@@ -199,6 +199,7 @@ func (p *place) renewedServer(t *testing.T) {
 	require.NoError(t, os.Remove(p.serverKeytab))
 	p.Keytab(t, "zookeeper/localhost", "server.keytab")
 	s.goesOn(t, path)
+	require.NotContains(t, s.logged(), "authentication failed")
 }
 
 // A new key of the KDC's makes the tickets that it has granted worthless.
