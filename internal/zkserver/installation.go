@@ -54,11 +54,13 @@ func findJars() (string, error) {
 	const (
 		debian = "/usr/share/java/zookeeper.jar"
 		log    = "/usr/share/java/slf4j-simple.jar"
+		// What Netty needs for TLS, and the package's list of jars does not have.
+		tls = "/usr/share/java/netty-codec.jar:/usr/share/java/netty-resolver.jar"
 	)
 	if _, err := os.Stat(debian); err != nil {
 		return "", fmt.Errorf("no ZOOKEEPER_HOME, and no package of Debian: %w", err)
 	}
-	return debian + ":" + log, nil
+	return debian + ":" + log + ":" + tls, nil
 }
 
 func (in *installation) prepare(_ context.Context, s settings) (*Cluster, error) {

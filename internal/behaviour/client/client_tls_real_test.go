@@ -1,0 +1,164 @@
+package client_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/zkserver"
+)
+
+// tlsServer starts a real server with TLS, which wants certificates of ca, and returns
+// where it is.
+func tlsServer(t *testing.T, ca clientCA) (server string) {
+	t.Helper()
+	zkserver.Real(t, "TLS")
+	t.Setenv("ZOOKEEPER_RUN", "local") // one in a container cannot read the certificates
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	port := listener.Addr().(*net.TCPAddr).Port
+	listener.Close()
+
+	own := ca.issue(t, "localhost", time.Now().Add(24*time.Hour))
+	key, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	write := func(name string, blocks ...*pem.Block) string {
+		var text strings.Builder
+		for _, b := range blocks {
+			text.Write(pem.EncodeToMemory(b))
+		}
+		name = filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(name, []byte(text.String()), 0o600))
+		return name
+	}
+	keys := write("server.pem", &pem.Block{Type: "PRIVATE KEY", Bytes: key},
+		&pem.Block{Type: "CERTIFICATE", Bytes: own.Certificate[0]})
+	trusted := write("ca.pem",
+		&pem.Block{Type: "CERTIFICATE", Bytes: ca.certificate.Raw})
+
+	zkserver.Start(t, zkserver.Config(
+		fmt.Sprintf("secureClientPort=%d", port), "secureClientPortAddress=127.0.0.1",
+		"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
+		"authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider",
+		"ssl.keyStore.location="+keys, "ssl.trustStore.location="+trusted,
+	))
+	return net.JoinHostPort("localhost", strconv.Itoa(port))
+}
+
+// A certificate that expires ends no session that is connected. The next handshake fails,
+// whichever side's it is, and succeeds as soon as there is a new one, in time for the
+// session.
+func TestARealServerWithTLS(t *testing.T) {
+	ca, unrelated := clientNewCA(t), clientNewCA(t)
+	server := tlsServer(t, ca)
+	tomorrow := time.Now().Add(24 * time.Hour)
+	with := func(c tls.Certificate) recipes.ClientOption {
+		return recipes.WithTLS(&tls.Config{
+			RootCAs: ca.pool(), Certificates: []tls.Certificate{c},
+		})
+	}
+	t.Run("rights", func(t *testing.T) {
+		bob := saslMust(t, []string{server}, with(ca.issue(t, "bob", tomorrow)))
+		ann := saslMust(t, []string{server}, with(ca.issue(t, "ann", tomorrow)))
+		path := zkserver.Path(t)
+		_, err := bob.Create(path, nil, 0, zk.AuthACL(zk.PermAll))
+		require.NoError(t, err)
+		acl, _, err := bob.Unwrap().GetACL(path)
+		require.NoError(t, err)
+		require.Equal(t, []zk.ACL{{Scheme: "x509", ID: "CN=bob", Perms: zk.PermAll}}, acl)
+		_, _, err = ann.Get(path)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+	})
+	t.Run("refused", func(t *testing.T) {
+		for name, option := range map[string]recipes.ClientOption{
+			"another CA's":   with(unrelated.issue(t, "bob", tomorrow)),
+			"expired":        with(ca.issue(t, "bob", time.Now().Add(-time.Hour))),
+			"no certificate": recipes.WithTLS(&tls.Config{RootCAs: ca.pool()}),
+		} {
+			_, err := saslConnect(t, []string{server}, option)
+			require.ErrorContains(t, err, "remote error: tls: ", name)
+		}
+	})
+	t.Run("the client's expires", func(t *testing.T) {
+		t.Parallel()
+		tlsClientExpires(t, ca, server)
+	})
+	t.Run("the server's expires", func(t *testing.T) {
+		t.Parallel()
+		tlsServerExpires(t, ca, server)
+	})
+}
+
+func tlsClientExpires(t *testing.T, ca clientCA, server string) {
+	until := time.Now().Add(2 * time.Second)
+	var own atomic.Pointer[tls.Certificate]
+	first := ca.issue(t, "bob", until)
+	own.Store(&first)
+	tlsExpires(t, server, &tls.Config{
+		RootCAs: ca.pool(),
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return own.Load(), nil
+		},
+	}, "remote error: tls: ", func() {
+		time.Sleep(time.Until(until) + time.Second) // they end with a second
+	}, func() {
+		renewed := ca.issue(t, "bob", time.Now().Add(time.Hour))
+		own.Store(&renewed)
+	})
+}
+
+// The client's clock goes ahead, to the day after tomorrow.
+func tlsServerExpires(t *testing.T, ca clientCA, server string) {
+	var ahead atomic.Int64
+	tlsExpires(t, server, &tls.Config{
+		RootCAs: ca.pool(),
+		Certificates: []tls.Certificate{
+			ca.issue(t, "bob", time.Now().Add(24*time.Hour)),
+		},
+		Time: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+	}, "certificate has expired or is not yet valid", func() {
+		ahead.Store(int64(36 * time.Hour))
+	}, func() {
+		ahead.Store(0)
+	})
+}
+
+// tlsExpires lets a certificate expire under a session, and renews it.
+func tlsExpires(
+	t *testing.T, server string, config *tls.Config, says string, expire, renew func(),
+) {
+	network, log := &saslNet{}, &hostileLog{}
+	c := saslMust(t, []string{server}, recipes.WithTLS(config), saslLog(log),
+		recipes.WithDialer(network.dial))
+	session, path := c.SessionID(), zkserver.Path(t)
+	_, err := c.Create(path, nil, zk.FlagEphemeral, zk.AuthACL(zk.PermAll))
+	require.NoError(t, err)
+	expire()
+	_, _, err = c.Get(path)
+	require.NoError(t, err, "TLS looks at certificates in the handshake alone")
+	require.NotContains(t, log.String(), says)
+	network.cut()
+	require.Eventually(t, func() bool {
+		return strings.Contains(log.String(), says)
+	}, saslTimeout, 10*time.Millisecond)
+	renew()
+	saslOnceConnected(t, func() error {
+		_, _, err := c.Get(path)
+		return err
+	})
+	require.Equal(t, session, c.SessionID())
+}
