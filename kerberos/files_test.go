@@ -44,6 +44,7 @@ func testKeytab(t *testing.T) []byte {
 
 // A damaged file is an error that shows nothing of it, wherever it is cut or changed.
 func TestDamagedFiles(t *testing.T) {
+	t.Parallel()
 	whole := testKeytab(t)
 	config := testConfig(t)
 	file := write(t, "keytab", "")

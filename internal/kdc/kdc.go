@@ -54,7 +54,7 @@ func Start(tb testing.TB, opts ...Option) *KDC {
 	for _, o := range opts {
 		o(k)
 	}
-	mustHave(tb, k.programs())
+	MustHave(tb, k.programs()...)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
@@ -102,7 +102,8 @@ func (k *KDC) programs() []string {
 	return needs
 }
 
-func mustHave(tb testing.TB, programs []string) {
+// MustHave ends a test that needs programs of Kerberos and has them not.
+func MustHave(tb testing.TB, programs ...string) {
 	tb.Helper()
 	for _, name := range programs {
 		if _, err := find(name); err != nil {

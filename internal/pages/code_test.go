@@ -28,7 +28,7 @@ func (b block) isProgram() bool { return strings.HasPrefix(b.text, "package ") }
 var harnessComment = regexp.MustCompile(`^<!-- go: (\S+) -->$`)
 
 // otherLanguages are those whose blocks are not looked at.
-var otherLanguages = []string{"console", "crontab", "python", "sh"}
+var otherLanguages = []string{"console", "crontab", "ini", "python", "sh"}
 
 // blocks are those of all pages.
 func blocks(t *testing.T) (found []block) {

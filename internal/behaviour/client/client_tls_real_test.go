@@ -1,13 +1,14 @@
 package client_test
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -21,42 +22,78 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// tlsServer starts a real server with TLS, which wants certificates of ca, and returns
-// where it is.
-func tlsServer(t *testing.T, ca clientCA) (server string) {
+// iniBlock finds the lines of zoo.cfg on a page.
+var iniBlock = regexp.MustCompile("(?ms)^```ini\n(.*?)\n```$")
+
+// pageConfig returns what docs/secure-cluster.md says of zoo.cfg, block by block.
+func pageConfig(t *testing.T) (blocks []string) {
+	t.Helper()
+	page, err := os.ReadFile("../../../docs/secure-cluster.md")
+	require.NoError(t, err)
+	for _, block := range iniBlock.FindAllStringSubmatch(string(page), -1) {
+		blocks = append(blocks, block[1])
+	}
+	require.Len(t, blocks, 2, "TLS, and logins")
+	return blocks
+}
+
+// tlsServer starts a real server with TLS, which wants certificates of ca, with the lines
+// of a page, and returns where it is.
+func tlsServer(
+	t *testing.T, ca clientCA, lines string, opts ...zkserver.Option,
+) (server string) {
 	t.Helper()
 	zkserver.Real(t, "TLS")
 	t.Setenv("ZOOKEEPER_RUN", "local") // one in a container cannot read the certificates
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	port := listener.Addr().(*net.TCPAddr).Port
+	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 	listener.Close()
 
 	own := ca.issue(t, "localhost", time.Now().Add(24*time.Hour))
 	key, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
 	require.NoError(t, err)
 	dir := t.TempDir()
-	write := func(name string, blocks ...*pem.Block) string {
+	write := func(name string, blocks ...*pem.Block) {
 		var text strings.Builder
 		for _, b := range blocks {
 			text.Write(pem.EncodeToMemory(b))
 		}
 		name = filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(name, []byte(text.String()), 0o600))
-		return name
 	}
-	keys := write("server.pem", &pem.Block{Type: "PRIVATE KEY", Bytes: key},
+	write("server.pem", &pem.Block{Type: "PRIVATE KEY", Bytes: key},
 		&pem.Block{Type: "CERTIFICATE", Bytes: own.Certificate[0]})
-	trusted := write("ca.pem",
-		&pem.Block{Type: "CERTIFICATE", Bytes: ca.certificate.Raw})
+	write("ca.pem", &pem.Block{Type: "CERTIFICATE", Bytes: ca.certificate.Raw})
+	lines = strings.NewReplacer("/etc/zookeeper", dir, "2281", port).Replace(lines)
+	zkserver.Start(t, append(opts, zkserver.Config(lines,
+		"secureClientPortAddress=127.0.0.1"))...)
+	return net.JoinHostPort("localhost", port)
+}
 
-	zkserver.Start(t, zkserver.Config(
-		fmt.Sprintf("secureClientPort=%d", port), "secureClientPortAddress=127.0.0.1",
-		"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
-		"authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider",
-		"ssl.keyStore.location="+keys, "ssl.trustStore.location="+trusted,
-	))
-	return net.JoinHostPort("localhost", strconv.Itoa(port))
+// Nobody gets in without TLS, and with TLS nobody without a login; who logs in has the
+// rights that the owner leaves.
+func TestARealServerLikeThePage(t *testing.T) {
+	ca := clientNewCA(t)
+	server := tlsServer(t, ca, strings.Join(pageConfig(t), "\n"),
+		zkserver.SASLUsers(saslUsers))
+	secure := recipes.WithTLS(&tls.Config{RootCAs: ca.pool()})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := recipes.Connect(ctx, server, saslTimeout)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, err = saslConnect(t, []string{server + "/app"}, secure)
+	require.ErrorIs(t, err, zk.ErrAuthFailed)
+
+	bob := saslMust(t, []string{server + "/app"}, secure, asUser(saslUser, saslPassword),
+		recipes.WithChrootACL(zk.AuthACL(zk.PermAll)))
+	_, err = bob.Unwrap().SetACL("/", zk.AuthACL(zk.PermAll), -1)
+	require.NoError(t, err)
+	ann := saslMust(t, []string{server}, secure, asUser("ann", "secret"))
+	for _, path := range []string{"/hers", "/app/hers"} {
+		_, err = ann.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+	}
 }
 
 // A certificate that expires ends no session that is connected. The next handshake fails,
@@ -64,7 +101,9 @@ func tlsServer(t *testing.T, ca clientCA) (server string) {
 // session.
 func TestARealServerWithTLS(t *testing.T) {
 	ca, unrelated := clientNewCA(t), clientNewCA(t)
-	server := tlsServer(t, ca)
+	server := tlsServer(t, ca, strings.Replace(pageConfig(t)[0], "ssl.clientAuth=none",
+		"authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider",
+		1), zkserver.SASLUsers(saslUsers))
 	tomorrow := time.Now().Add(24 * time.Hour)
 	with := func(c tls.Certificate) recipes.ClientOption {
 		return recipes.WithTLS(&tls.Config{
@@ -81,6 +120,20 @@ func TestARealServerWithTLS(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []zk.ACL{{Scheme: "x509", ID: "CN=bob", Perms: zk.PermAll}}, acl)
 		_, _, err = ann.Get(path)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+	})
+	t.Run("a shared certificate", func(t *testing.T) {
+		shared := with(ca.issue(t, "both", tomorrow))
+		bob := saslMust(t, []string{server}, shared, asUser(saslUser, saslPassword))
+		ann := saslMust(t, []string{server}, shared, asUser("ann", "secret"))
+		byAuth, byName := zkserver.Path(t), zkserver.Path(t)
+		_, err := bob.Create(byAuth, nil, 0, zk.AuthACL(zk.PermAll))
+		require.NoError(t, err)
+		_, err = bob.Create(byName, nil, 0, saslACL())
+		require.NoError(t, err)
+		_, _, err = ann.Get(byAuth)
+		require.NoError(t, err, "scheme auth stands for the certificate, too")
+		_, _, err = ann.Get(byName)
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 	})
 	t.Run("refused", func(t *testing.T) {
