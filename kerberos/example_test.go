@@ -34,10 +34,12 @@ func ExampleFromKeytab() {
 		return
 	}
 	err = recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
-		return nil
+		return report(ctx, hold.FencingToken())
 	})
 	fmt.Println(err)
 }
+
+func report(context.Context, int64) error { return nil }
 
 // A person has run kinit.
 func ExampleFromCache() {

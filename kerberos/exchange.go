@@ -119,7 +119,8 @@ func (x *exchange) confirm(challenge []byte) error {
 		err = proof.Unmarshal(plain)
 	}
 	ours := x.authenticator
-	if err != nil || proof.CTime.Unix() != ours.CTime.Unix() || proof.Cusec != ours.Cusec {
+	if err != nil || proof.CTime.Unix() != ours.CTime.Unix() ||
+		proof.Cusec != ours.Cusec {
 		return errors.New("the server does not prove that it has the service's key")
 	}
 	x.key = x.ticket.key
@@ -154,8 +155,9 @@ func (x *exchange) choose(challenge []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	checksum := kind.GetHMACBitLength() / 8
 	choice := gssapi.WrapToken{
-		Flags: x.wrapFlags, EC: uint16(kind.GetHMACBitLength() / 8), //nolint:gosec // < 512
+		Flags: x.wrapFlags, EC: uint16(checksum), //nolint:gosec // at most 24
 		SndSeqNum: uint64(x.authenticator.SeqNumber), Payload: []byte{noLayer, 0, 0, 0},
 	}
 	if err := choice.SetCheckSum(x.key, keyusage.GSSAPI_INITIATOR_SEAL); err != nil {

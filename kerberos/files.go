@@ -46,7 +46,7 @@ func readConfig(path string) (*config.Config, error) {
 // which gokrb5 takes the first: so the newest comes first. No error of gokrb5 is shown:
 // some contain the file.
 func readKeytab(path string, user principal) (*keytab.Keytab, error) {
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(path) //nolint:gosec // the user names it
 	if err != nil {
 		return nil, fmt.Errorf("keytab: %w", err)
 	}

@@ -53,7 +53,8 @@ func (l *login) logIn(c *config.Config, keys *keytab.Keytab) (t ticket, err erro
 func (l *login) request(
 	c *config.Config, with ticket, service types.PrincipalName, realm string, renew bool,
 ) (t ticket, err error) {
-	asker := client.NewWithPassword(l.user.name.PrincipalNameString(), l.user.realm, "", c)
+	name := l.user.name.PrincipalNameString()
+	asker := client.NewWithPassword(name, l.user.realm, "", c)
 	defer asker.Destroy() // it may have followed referrals, and then renews their tickets
 	err = guarded(func() error {
 		_, reply, err := asker.TGSREQGenerateAndExchange(

@@ -102,7 +102,8 @@ func (s *session) cut() {
 
 func (p *place) connect(t *testing.T, with recipes.SASL) (*session, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout*2/5) // more than a handshake has
+	const patience = timeout * 2 / 5 // more than a handshake has
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s := &session{}
 	c, err := recipes.Connect(ctx, p.servers, timeout, recipes.WithSASL(with),

@@ -1,6 +1,7 @@
 package kerberos
 
 import (
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -48,7 +49,7 @@ func (p *place) keytab(t *testing.T) {
 		s.goesOn(t, path)
 		for other := range map[*session]bool{bob: true, batch: true} {
 			_, _, err := other.Get(path)
-			require.Equal(t, other != s, err == zk.ErrNoAuth, err) //nolint:errorlint // itself
+			require.Equal(t, other != s, errors.Is(err, zk.ErrNoAuth), err)
 		}
 	}
 	lock, err := recipes.NewInterProcessMutex(bob, zkserver.Path(t),
@@ -105,7 +106,7 @@ func awaitExpiry(t *testing.T, l *login) {
 // is replaced when it is needed.
 func (p *place) renewedTicket(t *testing.T) {
 	keytab := p.user(t, "ren", "")
-	file := p.Login(t, "ren", keytab, "ren.cache", "-l", "2s", "-r", "1h")
+	file := p.Login(t, "ren", keytab, "ren.cache", "-l", "4s", "-r", "1h")
 	login := p.fromCache(t, file)
 	s := p.mustConnect(t, login)
 	path := s.protect(t)
@@ -157,16 +158,23 @@ func (p *place) refused(t *testing.T) {
 		options      []Option
 		change, want string
 	}{
-		{[]Option{WithService("kafka")}, "",
-			"the KDC does not know the server kafka/localhost"},
-		{nil, "modprinc -allow_tix ref",
-			"the KDC rejects ref@EXAMPLE.COM with error 18 KDC_ERR_CLIENT_REVOKED"},
+		{
+			[]Option{WithService("kafka")},
+			"",
+			"the KDC does not know the server kafka/localhost",
+		},
+		{
+			nil,
+			"modprinc -allow_tix ref",
+			"the KDC rejects ref@EXAMPLE.COM with error 18 KDC_ERR_CLIENT_REVOKED",
+		},
 		{nil, "delprinc -force ref", "the KDC does not know ref@EXAMPLE.COM"},
 	} {
 		if c.change != "" {
 			p.Admin(t, c.change)
 		}
-		s, err := FromKeytab("ref", keytab, append(c.options, WithConfigFile(p.Config))...)
+		options := append(c.options, WithConfigFile(p.Config))
+		s, err := FromKeytab("ref", keytab, options...)
 		require.NoError(t, err)
 		began := time.Now()
 		_, err = p.connect(t, s)
@@ -192,8 +200,8 @@ func (p *place) clock(t *testing.T) {
 	require.ErrorContains(t, err, "the clocks of this machine and of the KDC differ")
 }
 
-// A new key of the server's makes the tickets for it worthless, and one of the KDC's those
-// that it has granted. The next handshake has new ones.
+// A new key of the server's makes the tickets for it worthless, and one of the KDC's
+// those that it has granted. The next handshake has new ones.
 func (p *place) renewedServers(t *testing.T) {
 	s := p.mustConnect(t, p.fromKeytab(t, "sam", p.user(t, "sam", "")))
 	path := s.protect(t)

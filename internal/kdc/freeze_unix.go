@@ -8,10 +8,16 @@ import (
 )
 
 // Freeze stops the KDC where it stands: it answers nothing.
-func (k *KDC) Freeze(tb testing.TB) { k.signal(tb, syscall.SIGSTOP) }
+func (k *KDC) Freeze(tb testing.TB) {
+	tb.Helper()
+	k.signal(tb, syscall.SIGSTOP)
+}
 
 // Thaw lets a frozen KDC go on.
-func (k *KDC) Thaw(tb testing.TB) { k.signal(tb, syscall.SIGCONT) }
+func (k *KDC) Thaw(tb testing.TB) {
+	tb.Helper()
+	k.signal(tb, syscall.SIGCONT)
+}
 
 func (k *KDC) signal(tb testing.TB, s syscall.Signal) {
 	tb.Helper()

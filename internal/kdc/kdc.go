@@ -184,7 +184,7 @@ func (k *KDC) serve(tb testing.TB) {
 	}()
 	tb.Cleanup(func() {
 		if err := k.kdc.Process.Kill(); !errors.Is(err, os.ErrProcessDone) {
-			<-ended
+			_ = <-ended // says that it was killed
 		}
 	})
 	for until := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {

@@ -161,11 +161,11 @@ func tlsClientExpires(t *testing.T, ca clientCA, server string) {
 	var own atomic.Pointer[tls.Certificate]
 	first := ca.issue(t, "bob", until)
 	own.Store(&first)
+	now := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		return own.Load(), nil
+	}
 	tlsExpires(t, server, &tls.Config{
-		RootCAs: ca.pool(),
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return own.Load(), nil
-		},
+		RootCAs: ca.pool(), GetClientCertificate: now,
 	}, "remote error: tls: ", func() {
 		time.Sleep(time.Until(until) + time.Second) // they end with a second
 	}, func() {
