@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/zkrecipes/recipes/internal/wire"
 )
 
 // attempts remembers how the attempts to connect went since the last that came to its
@@ -119,7 +121,7 @@ func isRefusal(err error) bool {
 		name         x509.HostnameError
 		authority    x509.UnknownAuthorityError
 	)
-	return errors.Is(err, errNotZooKeeper) || errors.As(err, new(malformed)) ||
+	return errors.Is(err, wire.ErrNotZooKeeper) || errors.As(err, new(wire.Malformed)) ||
 		errors.As(err, &verification) ||
 		errors.As(err, &plain) || errors.As(err, &invalid) || errors.As(err, &name) ||
 		errors.As(err, &authority)

@@ -29,6 +29,9 @@ const (
 // errHungUp is what zk is told that dials after HangUp. It only logs it.
 var errHungUp = errors.New("no connection is opened any more: the client was closed")
 
+// DefaultMaxReply is the length of the longest reply where [Config].MaxReply is 0.
+const DefaultMaxReply = 64 << 20
+
 // A Config says how to dial. Log, GiveUp and SessionTimeout must be set.
 type Config struct {
 	// Dial opens connections; with TLS it opens what TLS runs over. Where it is nil, the
@@ -176,7 +179,6 @@ func (d *Dialer) open(network, address string, timeout time.Duration) (net.Conn,
 	}
 	c := &conn{
 		Conn: raw, raw: raw, dialer: d, server: address, began: time.Now(),
-		requests: unanswered{requests: map[int32]request{}},
 	}
 	c.until = c.began.Add(d.patience())
 	if d.config.TLS == nil {

@@ -1,12 +1,14 @@
 package dial
 
 import (
-	"bufio"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/wire"
 )
 
 // A Handshake is one that gave a session, or resumed it.
@@ -19,8 +21,8 @@ type Handshake struct {
 }
 
 // conn is a connection of zk's. It bounds its handshake and reads the server's answer
-// along, and authenticates (sasl.go); after that it takes note of each request, and
-// checks each reply (replies.go).
+// along, and authenticates (sasl.go); after that a wire.Stream takes
+// note of each request, and checks each reply.
 type conn struct {
 	// Set by Dialer.open.
 	net.Conn          // what zk talks through: raw, or TLS over it
@@ -33,10 +35,9 @@ type conn struct {
 	// Of zk's goroutine that connects, which starts those that read and write after the
 	// handshake.
 	answered bool // the answer was read completely
-	answer   answer
+	answer   wire.Answer
 
-	replies  replies
-	requests unanswered
+	stream *wire.Stream // what follows the answer; nil before that
 }
 
 // Close leaves TLS out: its farewell can block for five seconds on a peer that has
@@ -45,7 +46,7 @@ func (c *conn) Close() error { return c.raw.Close() }
 
 func (c *conn) Read(p []byte) (int, error) {
 	if c.answered {
-		return c.readReply(p)
+		return c.stream.Read(p)
 	}
 	n, err := c.Conn.Read(p)
 	if n > 0 {
@@ -81,7 +82,7 @@ func (c *conn) hint(err error) error {
 // (go-zookeeper/zk#163).
 func (c *conn) Write(p []byte) (int, error) {
 	if c.answered {
-		c.requests.sending(p)
+		c.stream.Sending(p)
 	}
 	n, err := c.Conn.Write(p)
 	switch {
@@ -118,15 +119,15 @@ func (c *conn) bound(t time.Time) time.Time {
 // read the last of them, and so before anybody can hear of the session. By then the
 // connection is authenticated, too.
 func (c *conn) sniff(p []byte) error {
-	complete, err := c.answer.add(p)
+	complete, err := c.answer.Add(p)
 	if err != nil || !complete {
 		return err
 	}
-	session, timeout, err := c.answer.session()
+	session, timeout, err := c.answer.Session()
 	if err != nil {
 		return err
 	}
-	c.replies.buffered = bufio.NewReader(c.Conn)
+	c.stream = wire.NewStream(c.Conn, c.dialer.config.MaxReply, c)
 	if session == 0 { // it has expired
 		c.answered = true
 		c.dialer.succeeded(nil)
@@ -140,70 +141,24 @@ func (c *conn) sniff(p []byte) error {
 	return nil
 }
 
-// The head of the answer to a handshake: its length, the protocol's version, the session
-// timeout in milliseconds, the session's id, and the length of its password. The password
-// and a flag follow.
-const (
-	answerLength   = 4
-	answerVersion  = 4
-	answerTimeout  = 8
-	answerSession  = 12
-	answerPassword = 20
-	answerHead     = 24
-)
+// Created is of a wire.Listener, like the two that follow.
+func (c *conn) Created(path string, zxid int64) { c.dialer.creates.note(path, zxid) }
 
-// answerLimit bounds the length of an answer that is believed; real ones have 36 or 37
-// bytes. zk takes the first four bytes of whatever it connected to for a length, and
-// allocates it: "HTTP" is 1.2 GB. It sends the password back at each reconnect, to
-// whatever server, in a packet of 256 bytes: with a longer one it would never connect
-// again.
-const answerLimit = 128
-
-var errNotZooKeeper = errors.New(
-	"the server's answer is not ZooKeeper's; does it want TLS?")
-
-// An answer is as much of the server's answer as was read.
-type answer struct {
-	head [answerHead]byte
-	read int
+// Malformed ends a connection on which the server has sent what it may not.
+func (c *conn) Malformed(why error) {
+	c.dialer.config.Log.Warn("zookeeper: malformed reply, connection cut",
+		"server", c.server, "error", why)
+	c.dialer.attempts.cutOff(fmt.Errorf("%s: %w", c.server, why))
+	c.raw.Close()
 }
 
-// add takes the next bytes, and reports whether those were the last.
-func (a *answer) add(p []byte) (complete bool, err error) {
-	if a.read < answerHead {
-		copy(a.head[a.read:], p)
-	}
-	a.read += len(p)
-	if a.read < answerLength {
-		return false, nil
-	}
-	length := int(binary.BigEndian.Uint32(a.head[:]))
-	if length < answerHead-answerLength || length > answerLimit {
-		return false, errNotZooKeeper
-	}
-	return a.read >= answerLength+length, nil
-}
-
-// session returns what a complete answer tells, session 0 if the session has expired, or
-// why it tells of none.
-func (a *answer) session() (session int64, timeout time.Duration, err error) {
-	version := int32(binary.BigEndian.Uint32(a.head[answerVersion:]))
-	granted := int32(binary.BigEndian.Uint32(a.head[answerTimeout:]))
-	session = int64(binary.BigEndian.Uint64(a.head[answerSession:]))
-	password := int(number(a.head[answerPassword:]))
-	switch {
-	case version != 0, session == -1:
-		// ClickHouse Keeper says so (KeeperTCPHandler::sendHandshake) and hangs up. zk
-		// would take it for a session, forget the one it had, and dial on without a
-		// pause.
-		return 0, 0, fmt.Errorf("the server rejects clients, as a server does that "+
-			"has no leader (protocol version %d, session %d)", version, session)
-	case password < 0 || password > length(a.head[:])-answerHead:
-		// zk would allocate it.
-		return 0, 0, fmt.Errorf("the server's answer, of %d bytes, has a password of "+
-			"%d bytes", length(a.head[:])-answerLength, password)
-	case session != 0 && granted < 1:
-		return 0, 0, fmt.Errorf("the server grants a session timeout of %d ms", granted)
-	}
-	return session, time.Duration(granted) * time.Millisecond, nil
+// Unauthenticated takes note that the server has refused a request for want of
+// authentication. It hangs up by itself.
+func (c *conn) Unauthenticated() {
+	err := fmt.Errorf("%s: the server requires authentication "+
+		"(sessionRequireClientSASLAuth or enforce.auth): %w", c.server, zk.ErrAuthFailed)
+	c.dialer.config.Log.Error("zookeeper: the server requires authentication",
+		"server", c.server, "advice", "set WithSASL; or WithAuth, where enforce.auth "+
+			"takes its scheme")
+	c.dialer.attempts.cutOff(err)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/zkrecipes/recipes/internal/seqname"
 )
 
 // A queue is a Queue, or one with a planted fault.
@@ -14,13 +16,14 @@ type queue interface {
 	Asking(e Epoch, synced bool) Question
 	Serves(a Question, m *Member, now Epoch) bool
 	Listed(a Question, l Listing) ([]*Member, error)
-	Gone(a Question, n Name)
-	There(a Question, n Name)
+	Gone(a Question, n seqname.Name)
+	There(a Question, n seqname.Name)
 	Confirmed(m *Member, e Epoch, czxid int64)
 	Unconfirmed(m *Member)
 	Doubt(m *Member)
 	Directory(e Epoch, czxid int64)
 	Held(m *Member, first bool)
+	Refused(m *Member)
 	Left(m *Member, isInUse bool)
 	Lost(m *Member)
 	Removed(m *Member, gone bool)
@@ -78,7 +81,7 @@ func (m *model) judge() {
 		way := m.inTheWay(st, t, false)
 		l, ok := t.find(st.leaf.text)
 		if !ok || l.czxid != st.leaf.czxid {
-			st.ended, st.way = true, way
+			st.ended, st.endedAt, st.way = true, m.l.head(), way
 			continue
 		}
 		st.turn = st.turn || len(way) == 0
@@ -110,6 +113,10 @@ func (m *model) checkGrant(s *slot, d Decision) {
 	first := byNumber(m, d, m.inTheWay(st, t, true))
 	if d.First && !st.first && !st.ended && len(first) > 0 {
 		m.fail("%s is called first, behind %s", st.leaf.text, leafTexts(first))
+	}
+	if st.ended && st.endedAt <= st.refused {
+		m.fail("%s is granted by %b, deleted at %d; a hold was refused at %d",
+			st.leaf.text, d.By, st.endedAt, st.refused)
 	}
 	m.checkToken(s)
 }
