@@ -77,11 +77,13 @@ func (p *place) cache(t *testing.T) {
 // for a session that waits.
 func (p *place) expired(t *testing.T) {
 	keytab := p.user(t, "exp", "")
-	file := p.Login(t, "exp", keytab, "exp.cache", "-l", "1s")
+	file := p.Login(t, "exp", keytab, "exp.cache")
 	login := p.fromCache(t, file)
 	s := p.mustConnect(t, login)
 	path := s.protect(t)
-	awaitExpiry(t, login)
+	p.Login(t, "exp", keytab, "exp.cache", "-l", "1s")
+	awaitExpiry(t, p.fromCache(t, file))
+	login.forget() // as if that one had been there from the beginning
 
 	_, err := p.connect(t, login)
 	require.ErrorIs(t, err, zk.ErrAuthFailed)
@@ -112,7 +114,7 @@ func (p *place) renewedTicket(t *testing.T) {
 	path := s.protect(t)
 	first := login.held().end
 
-	brief := p.fromKeytab(t, "brief", p.user(t, "brief", "-maxlife 1s"))
+	brief := p.fromKeytab(t, "brief", p.user(t, "brief", "-maxlife 2s"))
 	other := p.mustConnect(t, brief)
 	otherPath := other.protect(t)
 	awaitExpiry(t, brief)
@@ -129,7 +131,7 @@ func (p *place) renewedTicket(t *testing.T) {
 // A login reads the keytab that there is by then, also if the key was changed within one
 // second.
 func (p *place) renewedKeytab(t *testing.T) {
-	keytab := p.user(t, "key", "-maxlife 1s")
+	keytab := p.user(t, "key", "")
 	login := p.fromKeytab(t, "key", keytab)
 	s := p.mustConnect(t, login)
 	path := s.protect(t)
@@ -137,14 +139,14 @@ func (p *place) renewedKeytab(t *testing.T) {
 	require.NoError(t, err)
 	p.Keytab(t, "key", "key.keytab")
 	p.Keytab(t, "key", "key.keytab")
-	awaitExpiry(t, login)
+	login.forget() // as if it had expired
 	s.goesOn(t, path)
 
 	require.NoError(t, os.WriteFile(keytab, old, 0o600))
 	_, err = p.connect(t, p.fromKeytab(t, "key", keytab))
 	require.ErrorIs(t, err, zk.ErrAuthFailed)
 	require.ErrorContains(t, err, "the KDC rejects the key of key@EXAMPLE.COM")
-	awaitExpiry(t, login)
+	login.forget()
 	s.cut()
 	s.eventuallyLogs(t, "the KDC rejects the key of key@EXAMPLE.COM")
 	p.Keytab(t, "key", "key.keytab")

@@ -177,14 +177,16 @@ func (k *KDC) serve(tb testing.TB) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	ended := make(chan error, 1)
+	var why error // once it has ended
+	ended := make(chan struct{})
 	go func() {
-		ended <- k.kdc.Wait()
+		defer close(ended)
+		why = k.kdc.Wait()
 		dismiss()
 	}()
 	tb.Cleanup(func() {
 		if err := k.kdc.Process.Kill(); !errors.Is(err, os.ErrProcessDone) {
-			_ = <-ended // says that it was killed
+			<-ended
 		}
 	})
 	for until := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -194,7 +196,7 @@ func (k *KDC) serve(tb testing.TB) {
 			return
 		}
 		select {
-		case why := <-ended:
+		case <-ended:
 			text, err := os.ReadFile(log.Name())
 			tb.Fatalf("krb5kdc ended (%v): %s%v", why, text, err)
 		default:
