@@ -3,6 +3,7 @@ package kerberos
 import (
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -230,4 +231,35 @@ func (p *place) noKDC(t *testing.T) {
 	require.NotErrorIs(t, err, zk.ErrAuthFailed)
 	require.ErrorContains(t, err, `GSSAPI as "kim@EXAMPLE.COM"`)
 	require.ErrorContains(t, err, "the mechanism took all the time for the handshake")
+}
+
+// A server can be in another realm, if krb5.conf says so and the realms trust each other.
+func TestARealServerInAnotherRealm(t *testing.T) {
+	t.Parallel()
+	const other = "OTHER.EXAMPLE.COM"
+	ours, theirs := kdc.Start(t), kdc.Start(t, kdc.InRealm(other))
+	for _, k := range []*kdc.KDC{ours, theirs} {
+		k.Admin(t, "addprinc -pw shared krbtgt/"+other+"@"+kdc.Realm)
+	}
+	ours.Add(t, "bob", "")
+	theirs.Add(t, "zookeeper/localhost", "")
+	var both string
+	for _, k := range []*kdc.KDC{ours, theirs} {
+		text, err := os.ReadFile(k.Config)
+		require.NoError(t, err)
+		both += string(text)
+	}
+	_, realms, _ := strings.Cut(both, "[realms]")
+	p := &place{KDC: ours}
+	login := p.fromKeytab(t, "bob", ours.Keytab(t, "bob", "bob.keytab"))
+	_, err := login.ticket("localhost")
+	require.ErrorContains(t, err, "the KDC does not know the server zookeeper/localhost")
+
+	first, second, _ := strings.Cut(realms, "[libdefaults]")
+	_, second, _ = strings.Cut(second, "[realms]")
+	login.config = write(t, "krb5.conf", "[libdefaults]\n default_realm = "+kdc.Realm+
+		"\n[realms]"+first+second+"[domain_realm]\n localhost = "+other+"\n")
+	found, err := login.ticket("localhost")
+	require.NoError(t, err)
+	require.Equal(t, other, found.Realm)
 }

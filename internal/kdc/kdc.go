@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// Realm is that of each KDC.
+// Realm is that of a KDC, unless InRealm says otherwise.
 const Realm = "EXAMPLE.COM"
 
 // A KDC is a key distribution center with its database. Its methods fail the test.
@@ -24,6 +24,7 @@ type KDC struct {
 	// Config is the krb5.conf of its clients.
 	Config string
 
+	realm   string
 	dir     string
 	address string
 	faked   []string // the environment that fakes the time, if any
@@ -34,6 +35,9 @@ type KDC struct {
 
 // An Option says what a KDC is to be like.
 type Option func(*KDC)
+
+// InRealm names the KDC's realm.
+func InRealm(name string) Option { return func(k *KDC) { k.realm = name } }
 
 // Faketime has the KDC read another clock, "+1h" say. It needs Debian's package faketime,
 // but not its program, which forks and so cannot be killed for its child.
@@ -50,7 +54,7 @@ func Faketime(offset string) Option {
 // Start starts a KDC, which is gone when tb ends.
 func Start(tb testing.TB, opts ...Option) *KDC {
 	tb.Helper()
-	k := &KDC{dir: tb.TempDir()}
+	k := &KDC{realm: Realm, dir: tb.TempDir()}
 	for _, o := range opts {
 		o(k)
 	}
@@ -61,9 +65,9 @@ func Start(tb testing.TB, opts ...Option) *KDC {
 	}
 	k.address = listener.Addr().String()
 	listener.Close()
-	k.Config = k.write(tb, "krb5.conf", fmt.Sprintf(krb5Conf, Realm, k.address))
-	k.write(tb, "kdc.conf", fmt.Sprintf(kdcConf, Realm, k.address, k.dir))
-	k.Run(tb, "kdb5_util", "create", "-s", "-P", "only for the test", "-r", Realm)
+	k.Config = k.write(tb, "krb5.conf", fmt.Sprintf(krb5Conf, k.realm, k.address))
+	k.write(tb, "kdc.conf", fmt.Sprintf(kdcConf, k.realm, k.address, k.dir))
+	k.Run(tb, "kdb5_util", "create", "-s", "-P", "only for the test", "-r", k.realm)
 	k.serve(tb)
 	return k
 }
