@@ -157,7 +157,7 @@ func TestARealServerWithTLS(t *testing.T) {
 }
 
 func tlsClientExpires(t *testing.T, ca clientCA, server string) {
-	until := time.Now().Add(2 * time.Second)
+	until := time.Now().Add(2 * time.Second).Truncate(time.Second) // as it has it
 	var own atomic.Pointer[tls.Certificate]
 	first := ca.issue(t, "bob", until)
 	own.Store(&first)
@@ -167,7 +167,7 @@ func tlsClientExpires(t *testing.T, ca clientCA, server string) {
 	tlsExpires(t, server, &tls.Config{
 		RootCAs: ca.pool(), GetClientCertificate: now,
 	}, "remote error: tls: ", func() {
-		time.Sleep(time.Until(until) + time.Second) // they end with a second
+		time.Sleep(time.Until(until.Add(time.Second)))
 	}, func() {
 		renewed := ca.issue(t, "bob", time.Now().Add(time.Hour))
 		own.Store(&renewed)
