@@ -87,7 +87,7 @@ kerberos_local() {
 	for program in krb5kdc kdb5_util kadmin.local kinit; do
 		PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || return 1
 	done
-	compgen -G "/usr/lib/*/faketime/libfaketime.so.1" >/dev/null
+	compgen -G "/usr/lib/*/faketime/libfaketime.so.1" >/dev/null && [ -e /usr/share/java/zookeeper.jar ]
 }
 
 spin_local() { command -v spin >/dev/null && command -v gcc >/dev/null; }
@@ -146,7 +146,8 @@ shells_ensure() {
 		die "bash, bash-completion, zsh or fish is missing: install them (on Debian, as root: apt-get install ${shell_packages[*]})."
 }
 
-# A server in a container would see neither its key nor the Kerberos on loopback: it has to be a local one.
+# A server in a container would see neither its key nor the Kerberos on loopback: it has to be a local one. It is Debian's, which
+# docs/kerberos.md starts.
 kerberos_ensure() {
 	if kerberos_local && zk_local; then return 0; fi
 	{ install_packages "${kerberos_packages[@]}" "${zk_packages[@]}" && kerberos_local && zk_local; } ||
