@@ -118,6 +118,8 @@ ZOOKEEPER_RUN=local module kerberos "${race[@]}" -parallel 8
 module cmd/zklock
 module otelrecipes "${race[@]}"
 module examples/leader
+module adapters/gocronlock "${race[@]}"
+module adapters/gooselock
 
 step "what computes has come to its end"
 wait "$computing" && failed= || failed=yes

@@ -177,7 +177,9 @@ func (c *connection) check() (*target, error) {
 	return to, err
 }
 
-// warn names, once, the files with credentials that others than the owner may read.
+// warn names, once, the files with credentials that users other than the owner may read
+// or change. A user who changes one can put in an account of their own, to which all that
+// is created then belongs.
 func (c *connection) warn() {
 	if c.warned {
 		return
@@ -199,11 +201,11 @@ func (c *connection) warn() {
 
 func (c *connection) warnOf(flag, file string) {
 	info, err := os.Stat(file)
-	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o044 == 0 {
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o066 == 0 {
 		return // what cannot be read is an error soon
 	}
-	say(c.stderr, fmt.Sprintf("%s: others than its owner may read the file "+
-		"(mode %04o); chmod 600 it", flag, info.Mode().Perm()))
+	say(c.stderr, fmt.Sprintf("%s: others than its owner may read or change "+
+		"the file (mode %04o); chmod 600 it", flag, info.Mode().Perm()))
 }
 
 // publicEnviron is the environment without credentials, for the processes that zklock

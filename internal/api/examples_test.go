@@ -37,7 +37,10 @@ var withoutExample = map[string]string{
 func TestEverythingHasAnExample(t *testing.T) {
 	for dir, files := range map[string]string{
 		"recipes": "*_test.go", "zktest": "zktest/*_test.go",
-		"otelrecipes": "otelrecipes/*_test.go", "kerberos": "kerberos/*_test.go",
+		"otelrecipes": "otelrecipes/*_test.go",
+		"gocronlock":  "adapters/gocronlock/*_test.go",
+		"gooselock":   "adapters/gooselock/*_test.go",
+		"kerberos":    "kerberos/*_test.go",
 	} {
 		shown := shownIn(t, filepath.Join(root, files))
 		for _, name := range exported(t, dir) {
