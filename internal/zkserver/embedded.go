@@ -12,8 +12,10 @@ import (
 type embedded struct{}
 
 func (embedded) prepare(_ context.Context, s settings) (*Cluster, error) {
-	if s.route != nil {
-		return nil, errors.New("zkserver: an embedded server takes no RoutePeers")
+	if s.route != nil || s.kerberos != nil {
+		return nil, errors.New(
+			"zkserver: an embedded server takes no RoutePeers or Kerberos",
+		)
 	}
 	options, err := s.embeddedOptions()
 	if err != nil {
