@@ -18,7 +18,8 @@ import (
 func TestStuckInABubble(t *testing.T) {
 	if os.Getenv("STUCK") != "" {
 		synctest.Test(t, func(t *testing.T) {
-			cl := connect(t, zktest.Start(t).Link("stuck"), oneServer("x"), sessionTimeout)
+			link := zktest.Start(t).Link("stuck")
+			cl := connect(t, link, oneServer("x"), sessionTimeout)
 			_, _, never, err := cl.GetW("/")
 			require.NoError(t, err)
 			waitForever(never)
@@ -31,10 +32,10 @@ func TestStuckInABubble(t *testing.T) {
 	t.Log("it took", time.Since(began))
 	require.Error(t, err)
 	text := strings.ReplaceAll(string(out), "\n\t", "\n") // as a panic has it
-	require.Contains(t, text, "zktest: 168h0m0s of virtual time have passed: the test is "+
-		"stuck. What its goroutines wait for:\n\ngoroutine ")
-	require.Regexp(t, `goroutine \d+ \[chan receive \(durable\), synctest bubble \d+\]:\n`+
-		`\S*zktest_test\.waitForever\b`, text)
+	require.Contains(t, text, "zktest: 168h0m0s of virtual time have passed: the test "+
+		"is stuck. What its goroutines wait for:\n\ngoroutine ")
+	require.Regexp(t, `goroutine \d+ \[chan receive \(durable\), synctest bubble \d+`+
+		`\]:\n\S*zktest_test\.waitForever\b`, text)
 	require.NotContains(t, text, "zktest.(*conn).")
 }
 
