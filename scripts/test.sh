@@ -3,8 +3,8 @@
 #
 # --quick is for the time between two edits: it needs nothing but Go, and runs what can be run on zktest.
 #
-# It installs a ZooKeeper, a Curator, a kazoo, shells and spin if there are none, from Debian's packages. With sudo it does so only in CI,
-# with --yes, or if you agree.
+# It installs a ZooKeeper, a Curator, a kazoo, shells, a Kerberos and spin if there are none, from Debian's packages. With sudo it does
+# so only in CI, with --yes, or if you agree.
 #
 # Where both are there, the tests run on local servers, which start three times as fast, and the smoke set once more on
 # containers. In CI (CI is set) the smoke set must run: there has to be a container engine.
@@ -35,12 +35,16 @@ module() {
 	(cd "$1" && go mod tidy -diff && go vet ./... && go run "$lint" run && go test -count=1 "${@:2}" ./...)
 }
 
+# No server has its children in order: what forgets to sort them is to fail here.
+export ZKTEST_SHUFFLE=yes
+
 need_go
 if [ -z "$quick" ]; then
 	zk_ensure # also with ZOOKEEPER_SERVERS: many tests kill their servers
 	curator_ensure
 	kazoo_ensure
 	shells_ensure
+	kerberos_ensure
 	spin_ensure
 fi
 
@@ -113,6 +117,7 @@ ZOOKEEPER_RUN=embedded go test -count=1 -p 1 -parallel 8 "$@" . ./internal/behav
 # Some without the race detector: the clients of etcd and redis, and SQLite's driver, would have to be built for it.
 module internal/zkserver/containers
 module chaos "${race[@]}"
+ZOOKEEPER_RUN=local module kerberos "${race[@]}" -parallel 8
 module cmd/zklock
 module otelrecipes "${race[@]}"
 module examples/leader

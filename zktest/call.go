@@ -35,12 +35,18 @@ func (c *conn) connectLocked(packet []byte) {
 	s := c.server
 	asked, err := decodeConnect(packet)
 	// A server that is behind what the client has seen sends it on to another one.
-	if err != nil || !s.serving || asked.lastZxid > s.zxid {
+	takes := s.serving || s.readOnly && asked.readOnly
+	if err != nil || !takes || asked.lastZxid > s.zxid {
 		c.dropLocked()
 		return
 	}
 	c.shaking = true
+	c.certifiedLocked()
 	c.greeting = c.link.hostileLocked(opCreateSession, 0)
+	if s.readOnly {
+		c.openReadOnlyLocked(asked)
+		return
+	}
 	timeout := s.cluster.negotiate(time.Duration(asked.timeout) * time.Millisecond)
 	if asked.session == 0 {
 		s.cluster.lastSession++
@@ -50,16 +56,21 @@ func (c *conn) connectLocked(packet []byte) {
 		})
 		return
 	}
-	for _, other := range slices.Clone(s.conns) {
-		if other.session == asked.session {
-			other.dropLocked()
-		}
-	}
+	s.dropOthersLocked(asked.session)
 	if !bytes.Equal(asked.password, password(asked.session)) {
 		c.welcomeLocked(asked, 0, 0)
 		return
 	}
 	s.askLocked(func() func() { return c.reopenLocked(asked, timeout) })
+}
+
+// dropOthersLocked ends the connections by which a session was used before.
+func (s *Server) dropOthersLocked(session int64) {
+	for _, other := range slices.Clone(s.conns) {
+		if session != 0 && other.session == session {
+			other.dropLocked()
+		}
+	}
 }
 
 // createSessionLocked runs at the leader.
@@ -102,6 +113,7 @@ func (c *conn) welcomeLocked(asked connectRequest, id int64, timeout time.Durati
 	if greeting == nil {
 		greeting = encodeConnectResponse(
 			int32(timeout.Milliseconds()), id, secret, asked.hasReadOnly,
+			c.server.readOnly,
 		)
 	}
 	c.sendLocked(greeting)
@@ -116,7 +128,7 @@ func (c *conn) requestLocked(asked *call) {
 	s := c.server
 	switch asked.req.op {
 	case opSetAuth:
-		c.authenticateLocked(asked)
+		c.authLocked(asked)
 		return
 	case opSASL:
 		c.saslLocked(asked)
@@ -134,6 +146,8 @@ func (c *conn) requestLocked(asked *call) {
 	c.calls = append(c.calls, asked)
 	switch op := asked.req.op; {
 	case asked.ready: // throttled
+	case s.readOnly && (op == opSync || op.isWrite()):
+		asked.refuseWriteLocked()
 	case op == opSync:
 		c.syncLocked(asked)
 	case op.isWrite():

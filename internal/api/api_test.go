@@ -31,7 +31,7 @@ var update = flag.Bool("update", false, "record what is new")
 func TestAPI(t *testing.T) {
 	exporting := map[string]bool{}
 	for _, module := range []string{
-		".", "otelrecipes", "adapters/gocronlock", "adapters/gooselock",
+		".", "otelrecipes", "kerberos", "adapters/gocronlock", "adapters/gooselock",
 	} {
 		for _, p := range public(t, module) {
 			found := features(p)

@@ -9,20 +9,23 @@ import (
 )
 
 // embedded is the source of servers in this process: zktest in the place of the real one.
-// It takes JVM flags for nothing.
 type embedded struct{}
 
 func (embedded) prepare(_ context.Context, s settings) (*Cluster, error) {
-	if len(s.config) > 0 || s.route != nil {
+	if s.route != nil || s.kerberos != nil {
 		return nil, errors.New(
-			"zkserver: an embedded server takes neither Config nor RoutePeers",
+			"zkserver: an embedded server takes no RoutePeers or Kerberos",
 		)
 	}
-	cluster, err := zktest.New(
+	options, err := s.embeddedOptions()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := zktest.New(append(options,
 		zktest.WithServers(s.servers), zktest.WithTick(s.tick),
 		zktest.WithMaxSession(s.maxSession), zktest.WithShuffle(),
 		zktest.WithSASLUsers(s.saslUsers),
-	)
+	)...)
 	if err != nil {
 		return nil, err
 	}
