@@ -29,7 +29,7 @@ type settings struct {
 	tls          *tls.Config // nil: none
 	reconfig     bool
 	readOnlyMode bool
-	super        string // user:password, "": nobody is
+	super        string            // user:password, "": nobody is
 	committed    func(Transaction) // may be nil
 }
 
