@@ -65,21 +65,20 @@ type steps struct {
 	recipe, path string
 	observer     func(context.Context, Event) // nil: there is none
 
-	// Of an acquisition that is observed.
-	id    uint64
-	began time.Time
+	// Of an acquisition that is observed, which has steps of its own.
+	id             uint64
+	began, granted time.Time
 }
 
 // acquisitions counts those that were observed, in this process.
 var acquisitions atomic.Uint64
 
-// now is the time of a step, zero where nobody is told: a lock that is kept is so fast
-// that to read the clock would show.
-func (s *steps) now() time.Time {
-	if s.observer == nil {
-		return time.Time{}
+// grant takes note of the time of a grant, if somebody is told: a lock that is kept is so
+// fast that to read the clock would show.
+func (s *steps) grant() {
+	if s.observer != nil {
+		s.granted = time.Now()
 	}
-	return time.Now()
 }
 
 func (s *steps) emit(ctx context.Context, e Event) {
@@ -159,8 +158,8 @@ func tellOr(undo, tell func()) {
 // ready.
 type ending struct {
 	mu     sync.Mutex    // guards what follows; not held while anything is told
-	loss   bool          // it is told, or about to be
 	told   chan struct{} // closed when the release was told; nil: it was not
+	loss   bool          // it is told, or about to be
 	silent bool          // the observer has not returned; set before told is closed
 }
 

@@ -30,7 +30,6 @@ type Hold struct {
 
 	// Of the hold of one znode only.
 	node  backing
-	since time.Time
 	steps *steps
 
 	ending   ending    // what the observer is told of the end
@@ -80,7 +79,8 @@ func backedBy(node *znode.Node, err error) (backing, error) {
 // restOn makes h, which is new, a hold that rests on node.
 func (h *Hold) restOn(node backing, conn Conn, steps *steps) *Hold {
 	h.path, h.token, h.lost = node.path(), node.Token(), node.Lost()
-	h.conn, h.node, h.since, h.steps = conn, node, steps.now(), steps
+	h.conn, h.node, h.steps = conn, node, steps
+	steps.grant()
 	return h
 }
 
@@ -113,7 +113,7 @@ func (h *Hold) tellReleased(ctx context.Context, err error) {
 
 func (h *Hold) tellEnd(ctx context.Context, kind EventKind, err error) {
 	h.steps.emit(ctx, Event{
-		Kind: kind, Node: h.path, Elapsed: time.Since(h.since), Err: err,
+		Kind: kind, Node: h.path, Elapsed: time.Since(h.steps.granted), Err: err,
 	})
 }
 
