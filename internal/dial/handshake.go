@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"slices"
 	"time"
 )
 
@@ -32,8 +34,11 @@ type conn struct {
 
 	// Of zk's goroutine that connects, which starts those that read and write after the
 	// handshake.
-	answered bool // the answer was read completely
-	answer   answer
+	resumes  int64  // the session that the client asks for; 0: a new one
+	answered bool   // the answer was read completely
+	answer   answer // what zk has not read of it yet
+	over     bool   // it says that the session has expired
+	keeper   bool   // the server resumes no sessions
 
 	replies  replies
 	requests unanswered
@@ -44,20 +49,23 @@ type conn struct {
 func (c *conn) Close() error { return c.raw.Close() }
 
 func (c *conn) Read(p []byte) (int, error) {
-	if c.answered {
+	if c.answered && len(c.answer) == 0 {
 		return c.readReply(p)
 	}
-	n, err := c.Conn.Read(p)
-	if n > 0 {
-		err = c.sniff(p[:n])
-	}
-	if err != nil {
-		err = c.hint(err)
-		c.dialer.failed(c.server, fmt.Errorf("handshake: %w", err))
-		if isHangUp(err) {
-			c.dialer.hungUp()
+	if !c.answered {
+		if err := c.shake(); err != nil {
+			err = c.hint(err)
+			c.dialer.failed(c.server, fmt.Errorf("handshake: %w", err))
+			if isHangUp(err) {
+				c.dialer.hungUp()
+			}
+			return 0, err
 		}
-		return 0, err
+	}
+	n := copy(p, c.answer)
+	c.answer = c.answer[n:]
+	if c.over && len(c.answer) == 0 {
+		c.raw.Close() // zk leaves it to the server, and a Keeper does not
 	}
 	return n, nil
 }
@@ -82,6 +90,8 @@ func (c *conn) hint(err error) error {
 func (c *conn) Write(p []byte) (int, error) {
 	if c.answered {
 		c.requests.sending(p)
+	} else {
+		c.resumes = sessionOf(p)
 	}
 	n, err := c.Conn.Write(p)
 	switch {
@@ -114,30 +124,56 @@ func (c *conn) bound(t time.Time) time.Time {
 	return t
 }
 
-// sniff looks at the next bytes of the answer. The session timeout is known before zk has
-// read the last of them, and so before anybody can hear of the session. By then the
+// shake reads the server's answer to the handshake. The session timeout is known before zk
+// has read any of it, and so before anybody can hear of the session. By then the
 // connection is authenticated, too.
-func (c *conn) sniff(p []byte) error {
-	complete, err := c.answer.add(p)
-	if err != nil || !complete {
+//
+// A server that gives another session than the one that was asked for, as ClickHouse
+// Keeper does at each reconnect, has ended that as far as the client is concerned. zk
+// would go on as if nothing had happened, with watches that no server has. So it is told
+// what ZooKeeper would say, that the session has expired, and asks for a new one.
+func (c *conn) shake() error {
+	a, err := readAnswer(c.Conn)
+	if err != nil {
 		return err
 	}
-	session, timeout, err := c.answer.session()
+	session, timeout, err := a.session()
 	if err != nil {
 		return err
 	}
 	c.replies.buffered = bufio.NewReader(c.Conn)
-	if session == 0 { // it has expired
-		c.answered = true
+	c.keeper = session != 0 && a.hasNoPassword()
+	if c.resumes != 0 && session != c.resumes {
+		a.expire()
+		session = 0
+	}
+	if session == 0 {
+		c.answered, c.answer, c.over = true, a, true
 		c.dialer.succeeded(nil)
 		return nil
 	}
 	if err := c.authenticate(); err != nil {
 		return err
 	}
-	c.answered = true
+	c.answered, c.answer = true, a
 	c.dialer.succeeded(&Handshake{Session: session, Began: c.began, Timeout: timeout})
 	return nil
+}
+
+// The parts of a client's handshake: its length, the protocol's version, the last zxid
+// that it has seen, the session timeout, and the session's id, in front of others.
+const (
+	askedSession  = 20
+	askedPassword = 28
+)
+
+// sessionOf returns the session that a client's handshake asks for. zk writes it in one
+// piece.
+func sessionOf(p []byte) int64 {
+	if len(p) < askedPassword || length(p) != len(p) {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(p[askedSession:]))
 }
 
 // The head of the answer to a handshake: its length, the protocol's version, the session
@@ -162,35 +198,40 @@ const answerLimit = 128
 var errNotZooKeeper = errors.New(
 	"the server's answer is not ZooKeeper's; does it want TLS?")
 
-// An answer is as much of the server's answer as was read.
-type answer struct {
-	head [answerHead]byte
-	read int
+// An answer is the server's, to a handshake.
+type answer []byte
+
+// readAnswer reads no further than the answer.
+func readAnswer(r io.Reader) (answer, error) {
+	a := make(answer, answerLength, answerLength+answerLimit)
+	if _, err := io.ReadFull(r, a); err != nil {
+		return nil, err
+	}
+	rest := int(binary.BigEndian.Uint32(a))
+	if rest < answerHead-answerLength || rest > answerLimit {
+		return nil, errNotZooKeeper
+	}
+	a = a[:answerLength+rest]
+	_, err := io.ReadFull(r, a[answerLength:])
+	return a, err
 }
 
-// add takes the next bytes, and reports whether those were the last.
-func (a *answer) add(p []byte) (complete bool, err error) {
-	if a.read < answerHead {
-		copy(a.head[a.read:], p)
-	}
-	a.read += len(p)
-	if a.read < answerLength {
-		return false, nil
-	}
-	length := int(binary.BigEndian.Uint32(a.head[:]))
-	if length < answerHead-answerLength || length > answerLimit {
-		return false, errNotZooKeeper
-	}
-	return a.read >= answerLength+length, nil
+// expire makes it say that the session has expired.
+func (a answer) expire() { clear(a[answerSession:answerPassword]) }
+
+// hasNoPassword: it takes none to resume the session, since that is not possible.
+func (a answer) hasNoPassword() bool {
+	password := a[answerHead:][:number(a[answerPassword:])]
+	return !slices.ContainsFunc(password, func(b byte) bool { return b != 0 })
 }
 
 // session returns what a complete answer tells, session 0 if the session has expired, or
 // why it tells of none.
-func (a *answer) session() (session int64, timeout time.Duration, err error) {
-	version := int32(binary.BigEndian.Uint32(a.head[answerVersion:]))
-	granted := int32(binary.BigEndian.Uint32(a.head[answerTimeout:]))
-	session = int64(binary.BigEndian.Uint64(a.head[answerSession:]))
-	password := int(number(a.head[answerPassword:]))
+func (a answer) session() (session int64, timeout time.Duration, err error) {
+	version := int32(binary.BigEndian.Uint32(a[answerVersion:]))
+	granted := int32(binary.BigEndian.Uint32(a[answerTimeout:]))
+	session = int64(binary.BigEndian.Uint64(a[answerSession:]))
+	password := int(number(a[answerPassword:]))
 	switch {
 	case version != 0, session == -1:
 		// ClickHouse Keeper says so (KeeperTCPHandler::sendHandshake) and hangs up. zk
@@ -198,10 +239,10 @@ func (a *answer) session() (session int64, timeout time.Duration, err error) {
 		// pause.
 		return 0, 0, fmt.Errorf("the server rejects clients, as a server does that "+
 			"has no leader (protocol version %d, session %d)", version, session)
-	case password < 0 || password > length(a.head[:])-answerHead:
+	case password < 0 || password > len(a)-answerHead:
 		// zk would allocate it.
 		return 0, 0, fmt.Errorf("the server's answer, of %d bytes, has a password of "+
-			"%d bytes", length(a.head[:])-answerLength, password)
+			"%d bytes", len(a)-answerLength, password)
 	case session != 0 && granted < 1:
 		return 0, 0, fmt.Errorf("the server grants a session timeout of %d ms", granted)
 	}

@@ -2,6 +2,7 @@ package dial
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -72,6 +73,9 @@ func (c *conn) readReply(p []byte) (n int, err error) {
 func (c *conn) beginReply(p []byte) error {
 	r := &c.replies
 	head, err := r.buffered.Peek(replyHead)
+	if err != nil && c.keeper && isHangUp(err) {
+		head, err = c.refuseContainers(err)
+	}
 	if err != nil {
 		return err
 	}
@@ -97,6 +101,33 @@ func (c *conn) beginReply(p []byte) error {
 	_, err = io.ReadFull(r.buffered, p)
 	return err
 }
+
+// refuseContainers has the requests for containers refused that a Keeper has hung up at:
+// versions before July 2026 do not know them. ZooKeeper before 3.5 answers before it
+// hangs up. A Keeper says nothing, and a client that asks again loses its next session,
+// too.
+func (c *conn) refuseContainers(hungUp error) (head []byte, err error) {
+	r := &c.replies
+	var refusals []byte
+	for _, xid := range c.requests.of(opCreateContainer) {
+		refusals = binary.BigEndian.AppendUint32(refusals, replyHead-lengthSize)
+		refusals = binary.BigEndian.AppendUint32(refusals, uint32(xid))
+		refusals = append(refusals, noZxid...)
+		refusals = binary.BigEndian.AppendUint32(refusals, unimplemented)
+	}
+	if refusals == nil {
+		return nil, hungUp
+	}
+	r.buffered = bufio.NewReader(io.MultiReader(bytes.NewReader(refusals), c.Conn))
+	return r.buffered.Peek(replyHead)
+}
+
+// What ZooKeeper answers to a request that it does not know: -1 as the zxid, and -6 as
+// the error.
+var (
+	noZxid        = bytes.Repeat([]byte{0xff}, replyError-replyZxid)
+	unimplemented = ^uint32(6 - 1)
+)
 
 // endReply reads what follows the length into p, where it is checked: a copy of each
 // reply would cost more than all the rest.

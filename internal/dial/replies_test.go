@@ -163,3 +163,34 @@ func TestCreatesAreForgotten(t *testing.T) {
 	}
 	require.Equal(t, 256, known)
 }
+
+// A Keeper that does not know containers hangs up without a word. It is told apart by the
+// password that it does not give.
+func TestAKeeperThatKnowsNoContainers(t *testing.T) {
+	container := packet(int32(5), opCreateContainer, "/a", "", int32(0), int32(4))
+	refusal := packet(int32(5), int64(-1), int32(-6))
+	for name, tc := range map[string]struct {
+		password byte
+		request  []byte
+		told     []byte
+	}{
+		"container":               {0, container, refusal},
+		"another":                 {0, create(5, "/a", 0), nil},
+		"container, of ZooKeeper": {1, container, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			greeted := answer(0, 7, 4000)
+			greeted[len(greeted)-1] = tc.password
+			read := packet(int32(4), int64(9), int32(-101))
+			d, _ := dialTo(t, dial.Config{
+				Dial: always(&fakeConn{says: [][]byte{greeted, read}}),
+			}, "a:1")
+			conn := shake(t, d)
+			send(t, conn, packet(int32(4), opGet, "/b", false))
+			send(t, conn, tc.request)
+			told, err := readAll(conn)
+			require.NoError(t, err)
+			require.Equal(t, append(read, tc.told...), told)
+		})
+	}
+}
