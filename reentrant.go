@@ -293,8 +293,11 @@ func (r *reentrant) Release(ctx context.Context) error {
 // releaseAs releases for an owner.
 func (r *reentrant) releaseAs(ctx context.Context, who owner) error {
 	hold, last, err := r.unwind(who)
-	if err == nil && last {
-		err = releaseOne(ctx, hold.beginLeaving)
+	switch {
+	case err == nil && last:
+		return releaseOne(ctx, hold.beginLeaving)
+	case last:
+		hold.node.Withdraw() // the znode of a lost hold may be there still
 	}
 	return err
 }
@@ -316,8 +319,11 @@ func (r *reentrant) beginUnwound(
 	ctx context.Context, unwind func() (hold *Hold, last bool, err error),
 ) (finish func(context.Context) error) {
 	hold, last, err := unwind()
-	if err == nil && last {
+	switch {
+	case err == nil && last:
 		return finishing(r.path, hold.beginLeaving(ctx))
+	case last:
+		hold.node.Withdraw() // likewise
 	}
 	return finishing(r.path, func(context.Context) error { return err })
 }

@@ -86,12 +86,20 @@ func (n *Node) endLocking(cause error) bool {
 		l.cancelExpiry()
 	}
 	n.self.stopLocked()
+	if !l.wasHeld || errors.Is(cause, ErrLeft) {
+		n.abandonLocked()
+	}
 	n.over.removal = zkconn.Start(n.s, func() (struct{}, error) {
 		defer n.s.Release()
 		defer n.s.Untrack(n.Path)
 		_ = n.s.Pause(context.Background(), stays) // it ends with the connection
 		err := n.remove(cause)
 		n.hooks.Removed(err == nil || errors.Is(err, ErrGone))
+		if errors.Is(err, zkconn.ErrSessionEnded) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.outliveLocked()
+		}
 		return struct{}{}, err
 	})
 	return true
@@ -103,6 +111,7 @@ func (n *Node) endLocking(cause error) bool {
 // known yet.
 func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
 	if !n.end(ErrLeft) {
+		n.abandon()
 		return func(context.Context) error { return n.Cause() }
 	}
 	return func(ctx context.Context) error {
@@ -124,7 +133,7 @@ func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
 }
 
 // Withdraw is StartLeaving without waiting for any result.
-func (n *Node) Withdraw() { n.end(ErrLeft) }
+func (n *Node) Withdraw() { n.StartLeaving() }
 
 // GiveUp withdraws without a result, in a time that a caller who has run out of time can
 // spare. It goes on in the background. Nodes of a later group leave once those of the

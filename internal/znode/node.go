@@ -34,11 +34,12 @@ type Node struct {
 	loss loss
 	self selfWatch
 
-	// mu guards life and the second half of self. Whoever has it waits for nothing, and
+	// mu guards life, outlives and the second half of self. Whoever has it waits for nothing, and
 	// takes no other mutex than those of package zkconn. The mutexes of the packages
 	// above come before it.
-	mu   sync.Mutex
-	life life
+	mu       sync.Mutex
+	life     life
+	outlives outliving
 }
 
 // An ending is done by end, once.

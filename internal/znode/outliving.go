@@ -1,0 +1,64 @@
+package znode
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/zkconn"
+)
+
+// An outliving is what becomes of the znode of a Node whose session has ended. ZooKeeper
+// deletes it moments later. ClickHouse Keeper gives a client that reconnects another
+// session, and keeps the znodes of the former one for that one's timeout: all that time
+// its own process would queue behind it. So it is deleted by its path, in whatever
+// session there is, once nobody relies on the Node any more. No other znode has that
+// path, since the Node's id is in it. It is guarded by Node.mu.
+type outliving struct {
+	sessionOver bool // the session has ended, and the znode may be there
+	abandoned   bool // the Node's owner has left it, or nobody has held it
+}
+
+// outliveLocked takes note that the session has ended before the znode was deleted.
+func (n *Node) outliveLocked() {
+	if o := &n.outlives; !o.sessionOver {
+		o.sessionOver = true
+		n.deleteLocked()
+	}
+}
+
+// abandonLocked takes note that nobody relies on the Node any more.
+func (n *Node) abandonLocked() {
+	if o := &n.outlives; !o.abandoned {
+		o.abandoned = true
+		n.deleteLocked()
+	}
+}
+
+func (n *Node) abandon() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.abandonLocked()
+}
+
+func (n *Node) deleteLocked() {
+	if !n.outlives.sessionOver || !n.outlives.abandoned {
+		return
+	}
+	zkconn.Start(n.s, func() (none struct{}, err error) {
+		err = n.s.Retry(context.Background(), func() error {
+			err := n.s.Delete(n.Path, -1)
+			if errors.Is(err, zk.ErrNoNode) {
+				return nil
+			}
+			return err
+		})
+		if zkconn.Final(err) && !errors.Is(err, zkconn.ErrClosed) {
+			n.spec.Log.Warn("zookeeper lock: cannot delete the znode of a session that "+
+				"has ended; it remains until the server deletes it",
+				"node", n.Path, "error", err)
+		}
+		return none, nil
+	})
+}
