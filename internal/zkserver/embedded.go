@@ -10,19 +10,26 @@ import (
 
 // embedded is the source of servers in this process: zktest in the place of the real one.
 // It takes JVM flags for nothing.
-type embedded struct{}
+type embedded struct {
+	keeper bool // as ClickHouse Keeper
+}
 
-func (embedded) prepare(_ context.Context, s settings) (*Cluster, error) {
+func (e embedded) prepare(_ context.Context, s settings) (*Cluster, error) {
 	if len(s.config) > 0 || s.route != nil {
 		return nil, errors.New(
 			"zkserver: an embedded server takes neither Config nor RoutePeers",
 		)
 	}
-	cluster, err := zktest.New(
+	opts := []zktest.Option{
 		zktest.WithServers(s.servers), zktest.WithTick(s.tick),
 		zktest.WithMaxSession(s.maxSession), zktest.WithShuffle(),
 		zktest.WithSASLUsers(s.saslUsers),
-	)
+	}
+	if e.keeper { // with ZooKeeper's timeouts: tests wait for sessions to end
+		opts = append(opts, zktest.WithKeeper(),
+			zktest.WithMinSessionTimeout(2*s.tick))
+	}
+	cluster, err := zktest.New(opts...)
 	if err != nil {
 		return nil, err
 	}

@@ -128,6 +128,7 @@ func TestAContainerThatAKeeperDoesNotKnow(t *testing.T) {
 			require.NoError(t, lock.Acquire(ctx))
 			require.NoError(t, lock.Release(ctx))
 		}
+		client.Close() // waits for the observer
 		require.Equal(t, 2, sessions)
 	})
 }
