@@ -42,11 +42,16 @@ func (n *Node) tellLoss(cause error) {
 // loseLocked notifies the Tenants before the Node. A Tenant that waits for the delete is
 // woken by the Node's loss, and then has to find its own.
 func (n *Node) loseLocked(cause error) {
+	longest := n.life.margin
 	for t, margin := range n.life.tenants {
+		longest = max(longest, margin)
 		if leavesMargin(cause) {
 			n.life.linger(margin)
 		}
 		t.Lost(cause)
+	}
+	if n.outlives.margin.IsZero() {
+		n.outlives.margin = time.Now().Add(longest)
 	}
 	n.loss.now(cause)
 }

@@ -3,6 +3,7 @@ package znode
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -18,6 +19,9 @@ import (
 type outliving struct {
 	sessionOver bool // the session has ended, and the znode may be there
 	abandoned   bool // the Node's owner has left it, or nobody has held it
+	// The margin of those who have lost it lasts until then, whatever they were told of
+	// the loss.
+	margin time.Time
 }
 
 // outliveLocked takes note that the session has ended before the znode was deleted.
@@ -46,7 +50,9 @@ func (n *Node) deleteLocked() {
 	if !n.outlives.sessionOver || !n.outlives.abandoned {
 		return
 	}
+	stays := max(time.Until(n.outlives.margin), time.Until(n.life.staysUntil))
 	zkconn.Start(n.s, func() (none struct{}, err error) {
+		_ = n.s.Pause(context.Background(), stays) // it ends with the connection
 		err = n.s.Retry(context.Background(), func() error {
 			err := n.s.Delete(n.Path, -1)
 			if errors.Is(err, zk.ErrNoNode) {

@@ -87,6 +87,41 @@ func TestAHolderOnAKeeperThatReconnects(t *testing.T) {
 	})
 }
 
+// The margin of a hold that was lost with its session lasts for as long as any other.
+func TestALossMarginOnAKeeperThatReconnects(t *testing.T) {
+	for name, caching := range map[string][]recipes.Option{
+		"alone": nil, "of a kept place": {recipes.WithCaching(time.Hour, 100)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const margin = 2 * time.Second
+				cluster := zktest.Start(t, zktest.WithKeeper())
+				lock, err := recipes.NewInterProcessMutex(
+					locktest.ConnectThrough(t, cluster, "ours"), "/lock",
+					append(caching, recipes.WithLossMargin(margin))...,
+				)
+				require.NoError(t, err)
+				others, err := recipes.NewInterProcessMutex(
+					locktest.ConnectThrough(t, cluster, "other"), "/lock",
+				)
+				require.NoError(t, err)
+				ours := locktest.VisitLock(t, lock)
+				hold := ours.Entered()
+				theirs := locktest.VisitLock(t, others)
+				cluster.Link("ours").Reset()
+				<-hold.Lost()
+				require.ErrorIs(t, lock.Release(ours.Ctx), recipes.ErrLockLost)
+				time.Sleep(margin - time.Millisecond)
+				require.Nil(t, theirs.Hold(), "the holder may not have stopped")
+				time.Sleep(locktest.Settle)
+				require.NotNil(t, theirs.Hold())
+				theirs.Entered()
+				theirs.Leave()
+			})
+		})
+	}
+}
+
 // A place that is kept for nobody is no owner's.
 func TestAKeptPlaceOnAKeeperThatReconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
