@@ -15,7 +15,7 @@
 //     again. A request that failed is repeated. Decide again, too, if the epoch grew.
 //   - Any time: Confirmed and Unconfirmed as the watch on the own znode is set and fires,
 //     and Directory for the directory's.
-//   - Granted: Held.
+//   - Granted: Held, before anybody relies on it; Refused if nobody may.
 //   - At the end of a member, whether waiting or held: Left or Lost at once. Then the
 //     delete is sent; Removed, once that is answered or given up. Those whose
 //     Decision.Local it was decide again at both.

@@ -110,7 +110,7 @@ func (q *Queue) Unconfirmed(m *Member) {
 }
 
 // Doubt says that m has to be shown by a list that is asked for after this call, before
-// any list counts for it: something happened that no fact expresses. That is, a watch
+// anything grants it the turn: something happened that no fact expresses. That is, a watch
 // fired with something else than a deletion, or a poll found a znode gone whose watch had
 // not fired.
 func (q *Queue) Doubt(m *Member) {

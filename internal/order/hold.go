@@ -16,6 +16,18 @@ func (q *Queue) Held(m *Member, first bool) {
 	}
 }
 
+// Refused takes [Queue.Held] back: the session could not be relied on, so nobody has the
+// hold, and m waits again. What granted it is of a time that can be long past at the next
+// try, and its znode can be gone since. So only a list counts for m that is asked for
+// after this call. It is ignored of a member that has ended.
+func (q *Queue) Refused(m *Member) {
+	if m.state != stateHeld {
+		return
+	}
+	m.state, m.first = stateWaiting, false
+	m.doubted = q.change()
+}
+
 // Left says that m ended by its owner's wish, before the delete of its znode is sent.
 // inUse: something may be done under the znode yet, such as a transaction whose outcome
 // is open; others wait until the znode is gone then. A second call with false says that

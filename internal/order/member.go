@@ -14,7 +14,7 @@ type Member struct {
 	// known; set once.
 	token int64
 
-	// state only moves forward. first is of a hold: nobody at all was ahead. ended is set
+	// state only moves forward, but for a hold that is refused. first is of a hold: nobody at all was ahead. ended is set
 	// as soon as state is past stateHeld, and again if it changes after that.
 	ended moment
 	state state
@@ -28,7 +28,7 @@ type Member struct {
 	// confirmed: the znode was read, and the watch on it is pending. Not set of one that
 	// has ended.
 	confirmed lapsing
-	// doubted: lists from before that moment count for nothing.
+	// doubted: what was known before that moment grants nothing.
 	doubted moment
 
 	// Owner is the driver's. The queue does not read it.

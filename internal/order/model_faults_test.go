@@ -28,6 +28,7 @@ type faulty struct {
 	decide func(q *Queue, m *Member, now Epoch) Decision
 	dir    func(f *faulty, e Epoch, czxid int64)
 	first  bool // each hold is the first
+	stale  bool // what was known grants what was refused
 	done   bool // nothing is in use
 	frozen bool // the epoch never grows
 }
@@ -112,6 +113,14 @@ func (f *faulty) Directory(e Epoch, czxid int64) {
 
 func (f *faulty) Held(m *Member, first bool) { f.queue.Held(m, first || f.first) }
 
+func (f *faulty) Refused(m *Member) {
+	doubted := m.doubted
+	f.queue.Refused(m)
+	if f.stale {
+		m.doubted = doubted
+	}
+}
+
 func (f *faulty) Left(m *Member, isInUse bool) { f.queue.Left(m, isInUse && !f.done) }
 
 // planted returns a fault that is made of a faulty.
@@ -159,6 +168,7 @@ var faults = []fault{
 	}),
 	planted("the spread is not checked", faulty{err: true}),
 	planted("each hold is the first", faulty{first: true}),
+	planted("a refused hold is granted by what was known", faulty{stale: true}),
 	planted("a token from a list in which others stand behind", faulty{
 		list: func(f *faulty, _ *Question, l *Listing) {
 			for _, m := range f.queue.(*Queue).members {

@@ -21,6 +21,7 @@ type queue interface {
 	Doubt(m *Member)
 	Directory(e Epoch, czxid int64)
 	Held(m *Member, first bool)
+	Refused(m *Member)
 	Left(m *Member, isInUse bool)
 	Lost(m *Member)
 	Removed(m *Member, gone bool)
@@ -78,7 +79,7 @@ func (m *model) judge() {
 		way := m.inTheWay(st, t, false)
 		l, ok := t.find(st.leaf.text)
 		if !ok || l.czxid != st.leaf.czxid {
-			st.ended, st.way = true, way
+			st.ended, st.endedAt, st.way = true, m.l.head(), way
 			continue
 		}
 		st.turn = st.turn || len(way) == 0
@@ -110,6 +111,10 @@ func (m *model) checkGrant(s *slot, d Decision) {
 	first := byNumber(m, d, m.inTheWay(st, t, true))
 	if d.First && !st.first && !st.ended && len(first) > 0 {
 		m.fail("%s is called first, behind %s", st.leaf.text, leafTexts(first))
+	}
+	if st.ended && st.endedAt <= st.refused {
+		m.fail("%s is granted by %b, deleted at %d; a hold was refused at %d",
+			st.leaf.text, d.By, st.endedAt, st.refused)
 	}
 	m.checkToken(s)
 }

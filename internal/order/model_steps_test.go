@@ -97,6 +97,9 @@ func (m *model) owners() (found []action) {
 				add(4, func() { m.faults++; m.leave(s, true) }, "leave %d in use", s.id)
 				add(3, func() { m.faults++; m.end(s, false) }, "lose %d", s.id)
 			}
+			if m.mayFail() && !m.isReadUnder(s.own) {
+				add(3, func() { m.faults++; m.refuse(s) }, "refuse %d", s.id)
+			}
 		case s.stage == waiting && m.mayFail():
 			add(1, func() { m.faults++; m.leave(s, false) }, "give up %d", s.id)
 			add(1, func() { m.faults++; m.doubt(s) }, "doubt %d", s.id)
@@ -105,6 +108,21 @@ func (m *model) owners() (found []action) {
 		}
 	}
 	return found
+}
+
+// isReadUnder reports whether a reader of the same owner comes to st, or is there: then
+// the owner has its hold.
+func (m *model) isReadUnder(st *stake) bool {
+	return slices.ContainsFunc(m.slots, func(s *slot) bool { return s.under == st })
+}
+
+// refuse is a session that cannot be relied on when somebody is about to hold: it waits
+// again, as if it had held nothing.
+func (m *model) refuse(s *slot) {
+	m.q.Refused(s.m)
+	s.own.ever, s.own.refused = false, m.k.at
+	s.stage, s.dirty = waiting, true
+	m.fact("Refused(%s)", s.own.leaf.text)
 }
 
 func (m *model) doubt(s *slot) {

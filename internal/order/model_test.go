@@ -106,6 +106,8 @@ type stake struct {
 	turn    bool   // at some moment it was its turn
 	first   bool   // at some moment nobody was ahead
 	ended   bool   // the leader has it no more
+	endedAt int64  // since then
+	refused int64  // where our server was when its hold was refused last
 	way     []leaf // who was in the way when it ended
 	removed bool
 }

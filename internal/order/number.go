@@ -15,9 +15,10 @@ func (q *Queue) counts(self Name) bool {
 // byNumber judges by number whether it is m's turn: whether all between the watermark and
 // m are members, and not in its way. All of them, and m, have to be of the directory that
 // is there now: their tokens are greater than its own then. That m's znode is there is
-// not proven; the watch on it tells the holder.
+// not proven; the watch on it tells the holder. So it does not count for m once that is
+// doubted.
 func (q *Queue) byNumber(m *Member, now Epoch) (d Decision, ok bool) {
-	if !q.counts(m.name) || m.orphans || !q.since.holds(now) ||
+	if !q.counts(m.name) || m.orphans || m.doubted != 0 || !q.since.holds(now) ||
 		q.mark.Token < q.directory {
 		return d, false
 	}

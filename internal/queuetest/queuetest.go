@@ -65,6 +65,19 @@ func Bounded(t *testing.T) context.Context {
 // NewPeer connects a process, and closes its connection at the end of the test.
 func NewPeer(t *testing.T, cluster *zktest.Cluster, name string) *Peer {
 	t.Helper()
+	return newPeer(t, cluster, name, func() time.Duration { return Timeout })
+}
+
+// NewBarePeer is NewPeer for a process that does not know its session timeout.
+func NewBarePeer(t *testing.T, cluster *zktest.Cluster, name string) *Peer {
+	t.Helper()
+	return newPeer(t, cluster, name, func() time.Duration { return 0 })
+}
+
+func newPeer(
+	t *testing.T, cluster *zktest.Cluster, name string, known func() time.Duration,
+) *Peer {
+	t.Helper()
 	p := &Peer{T: t, Link: cluster.Link(name)}
 	var err error
 	p.Conn, _, err = zk.Connect([]string{"x"}, Timeout,
@@ -72,7 +85,7 @@ func NewPeer(t *testing.T, cluster *zktest.Cluster, name string) *Peer {
 		zk.WithLogger(mute{}), zk.WithLogInfo(false))
 	require.NoError(t, err)
 	p.S = zkconn.Use(p.Conn, zkconn.Config{
-		Timeout: func() time.Duration { return Timeout }, ServerTick: Tick, Plain: true,
+		Timeout: known, ServerTick: Tick, Plain: true,
 		InOrder: true,
 	})
 	t.Cleanup(func() {

@@ -59,3 +59,10 @@ func (c *cohort) held(m *Member, first bool) {
 	c.confirmLocked(m) // its token counts for those behind
 	c.order.Held(m.self, first)
 }
+
+// refused tells that m is not relied on after all.
+func (c *cohort) refused(m *Member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.order.Refused(m.self)
+}

@@ -323,6 +323,25 @@ func TestWhoseZnodeIsDeletedJoinsAtTheTail(t *testing.T) {
 	})
 }
 
+// It is somebody's turn, but the session cannot be relied on: each answer is too old when
+// it comes. Meanwhile its znode is deleted. It does not hold the lock by what it knew.
+func TestARefusedHoldIsGrantedAnew(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := queuetest.NewBarePeer(t, cluster, "us"), newPeer(t, cluster, "other")
+		us.Nodes() // it has a session
+		us.Link.Delay(600*time.Millisecond, 600*time.Millisecond)
+		e := enter(bounded(t), us, seqnode.Request{})
+		lost := queuetest.Within(t, patience, e.queued, "it does not join")
+		e.waits(3 * time.Second)
+
+		other.Remove(lost)
+		us.Link.Delay(0, 0)
+		n := e.held(patience)
+		require.NotEqual(t, lost, n.Path)
+		require.Equal(t, []string{n.Path}, us.Nodes())
+	})
+}
+
 // Only a deletion that is not this process's own holds requests back.
 func TestAReleaseHoldsNothingBack(t *testing.T) {
 	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {

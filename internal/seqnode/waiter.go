@@ -215,11 +215,14 @@ func (w *waiter) Commit(ctx context.Context) error {
 		return err
 	}
 	w.cohort.held(w.Member, first) // before Hold: whoever has it may leave at once
-	err := w.node.Hold()
-	if err == nil && w.request.OnDecision == nil {
+	if err := w.node.Hold(); err != nil {
+		w.cohort.refused(w.Member)
+		return err
+	}
+	if w.request.OnDecision == nil {
 		w.node.ExpireLater()
 	}
-	return err
+	return nil
 }
 
 // position is the last decision, as it is told.
