@@ -167,3 +167,32 @@ func TestAContainerThatAKeeperDoesNotKnow(t *testing.T) {
 		require.Equal(t, 2, sessions)
 	})
 }
+
+// A Keeper without a leader gives no session, and the client waits for one that has.
+func TestAKeeperWithoutALeaderGivesNoSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := zktest.Start(t, zktest.WithKeeper(), zktest.WithServers(3))
+		client := locktest.ConnectThrough(t, cluster, "ours")
+		lock, err := recipes.NewInterProcessMutex(client, "/lock")
+		require.NoError(t, err)
+		ours := locktest.VisitLock(t, lock)
+		hold := ours.Entered()
+		before := client.SessionID()
+		for _, s := range cluster.Servers()[1:] {
+			s.Stop()
+		}
+		for range 50 { // far beyond the session timeout
+			time.Sleep(time.Second)
+			require.Equal(t, before, client.SessionID(), "it has no other one")
+		}
+		<-hold.Lost()
+		for _, s := range cluster.Servers() {
+			s.Start()
+		}
+		require.ErrorIs(t, lock.Release(ours.Ctx), recipes.ErrLockLost)
+		again := locktest.VisitLock(t, lock)
+		again.Entered()
+		require.NotEqual(t, before, client.SessionID())
+		again.Leave()
+	})
+}
