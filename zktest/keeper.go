@@ -19,8 +19,8 @@ const keeperRejects = 42
 // ZooKeeper in what matters to locks:
 //
 //   - Sessions are never resumed. A client that reconnects gets a new session, and is not
-//     told that the one before has expired; that one, and its ephemeral znodes, last for
-//     its timeout. Passwords are zeros.
+//     notified that the one before has expired. The ephemeral znodes of that one last
+//     for its timeout. Passwords are zeros.
 //   - A server that has no leader answers the handshake with protocol version 42 and
 //     session -1, and hangs up.
 //   - Only writes, syncs and pings keep a session of a follower's client alive.

@@ -34,9 +34,9 @@ type Node struct {
 	loss loss
 	self selfWatch
 
-	// mu guards life, outlives and the second half of self. Whoever has it waits for nothing, and
-	// takes no other mutex than those of package zkconn. The mutexes of the packages
-	// above come before it.
+	// mu guards life, outlives and the second half of self. Whoever has it waits for
+	// nothing, and takes no other mutex than those of package zkconn. The mutexes of the
+	// packages above come before it.
 	mu       sync.Mutex
 	life     life
 	outlives outliving
@@ -70,6 +70,20 @@ type life struct {
 	cancelExpiry func() // takes back what ExpireLater has planned; nil: nothing
 	// who else is told of a loss, with their margins
 	tenants map[Tenant]time.Duration
+}
+
+// An outliving is what becomes of the znode of a Node whose session has ended. ZooKeeper
+// deletes it moments later. ClickHouse Keeper gives a client that reconnects another
+// session, and keeps the znodes of the former one for that one's timeout: all that time
+// its own process would queue behind it. So it is deleted by its path, in whatever
+// session there is, once nobody relies on the Node any more. No other znode has that
+// path, since the Node's id is in it. It is guarded by Node.mu.
+type outliving struct {
+	sessionOver bool // the session has ended, and the znode may be there
+	abandoned   bool // the Node's owner has left it, or nobody has held it
+	// The margin of those who have lost it lasts until then, whatever they were told of
+	// the loss.
+	margin time.Time
 }
 
 // The state of a Node only moves forward, by Hold and by end; unhold alone goes back. See

@@ -10,20 +10,6 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
-// An outliving is what becomes of the znode of a Node whose session has ended. ZooKeeper
-// deletes it moments later. ClickHouse Keeper gives a client that reconnects another
-// session, and keeps the znodes of the former one for that one's timeout: all that time
-// its own process would queue behind it. So it is deleted by its path, in whatever
-// session there is, once nobody relies on the Node any more. No other znode has that
-// path, since the Node's id is in it. It is guarded by Node.mu.
-type outliving struct {
-	sessionOver bool // the session has ended, and the znode may be there
-	abandoned   bool // the Node's owner has left it, or nobody has held it
-	// The margin of those who have lost it lasts until then, whatever they were told of
-	// the loss.
-	margin time.Time
-}
-
 // outliveLocked takes note that the session has ended before the znode was deleted.
 func (n *Node) outliveLocked() {
 	if o := &n.outlives; !o.sessionOver {
