@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/wait"
-	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
 // A bound bounds a wait, as the timeout of AcquireTimeout does. The zero bound is none.
@@ -52,7 +52,7 @@ func (l bound) keep(
 
 // isBusy tells whether a wait was given up for a bound, and not for want of an answer.
 func isBusy(err error) bool {
-	if cause := zkconn.Cancellation(err); cause != nil {
+	if cause := outcome.Cancellation(err); cause != nil {
 		// Its own: another lock's can be why a ctx was cancelled.
 		if cause != errTimeUp { //nolint:errorlint // this very value
 			return false

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
@@ -54,7 +54,7 @@ func (c *Client) makeChroot(unsure *bool) error {
 	if err == nil && (created || *unsure) {
 		c.log.Info("zookeeper: chroot created", "chroot", c.chroot)
 	}
-	*unsure = *unsure || created && err != nil && !zkconn.NotDone(err)
+	*unsure = *unsure || created && err != nil && !outcome.NotDone(err)
 	return err
 }
 

@@ -30,7 +30,13 @@ func newDoSettings(
 		return s, fmt.Errorf("recipes: %s: %w", op, errNilCtx)
 	case isNil(lock):
 		return s, fmt.Errorf("recipes: %s: lock is nil", op)
+	case len(opts) == 0:
+		return s, nil
 	}
+	return s.with(op, opts)
+}
+
+func (s doSettings) with(op string, opts []DoOption) (doSettings, error) {
 	for i, opt := range opts {
 		if opt == nil {
 			return s, fmt.Errorf("recipes: %s: option %d is nil", op, i+1)

@@ -7,7 +7,7 @@ import (
 	"iter"
 
 	"github.com/zkrecipes/recipes/internal/observe"
-	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
@@ -68,6 +68,10 @@ func (r termReleaser) beginRelease(
 	return func(context.Context) error { return wrap("release", r.path, errTerm) }
 }
 
+func (r termReleaser) release(ctx context.Context) error {
+	return releaseOne(ctx, r.beginRelease)
+}
+
 var errTerm = fmt.Errorf("%w: a term belongs to its election; to end it, return from "+
 	"lead, or call LeaderLatch.Close", ErrNotOwner)
 
@@ -115,7 +119,7 @@ func (e *election) Leader(ctx context.Context) (Participant, bool, error) {
 // lookAtHead returns the first of the members, the zero Participant where there is none,
 // and observe.ErrMoved where it has left meanwhile.
 func (e *election) lookAtHead(
-	ctx context.Context, s *zkconn.Conn, members []order.Name,
+	ctx context.Context, s *zkconn.Conn, members []seqname.Name,
 ) (Participant, error) {
 	if len(members) == 0 {
 		return Participant{}, nil
@@ -149,7 +153,7 @@ func (e *election) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
 		defer s.Release()
 		told, last := false, Participant{}
 		err := e.lock.queue.Observed().FollowHead(ctx, s, func(
-			ctx context.Context, members []order.Name,
+			ctx context.Context, members []seqname.Name,
 		) (more bool, err error) {
 			leader, err := e.lookAtHead(ctx, s, members)
 			if err != nil || told && leader.isSame(last) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
@@ -44,7 +45,7 @@ var (
 // init and not an initializer, which go doc would show: where an error comes from is no
 // part of the API.
 func init() {
-	ErrSessionEnded, ErrOutOfTouch = zkconn.ErrSessionEnded, zkconn.ErrSuspended
+	ErrSessionEnded, ErrOutOfTouch = outcome.ErrSessionEnded, outcome.ErrSuspended
 	ErrNodeDeleted, ErrHoldExpired = znode.ErrGone, znode.ErrExpired
 	ErrUnavailable = zkconn.ErrNoAnswer
 }
@@ -54,7 +55,7 @@ var errNotHeld = fmt.Errorf("%w: nobody holds it through this value", ErrNotOwne
 
 // wrap adds operation and path to err, which it keeps.
 func wrap(operation, path string, err error) error {
-	return fmt.Errorf("recipes: %s %s: %w", operation, path, zkconn.WithCause(err))
+	return fmt.Errorf("recipes: %s %s: %w", operation, path, outcome.WithCause(err))
 }
 
 // refuse is wrap for arguments. The error of a path that is none quotes it already.

@@ -64,20 +64,22 @@ type Event struct {
 type steps struct {
 	recipe, path string
 	observer     func(context.Context, Event) // nil: there is none
-	id           uint64                       // of the acquisition
+
+	// Of an acquisition that is observed.
+	id    uint64
+	began time.Time
 }
 
 // acquisitions counts those that were observed, in this process.
 var acquisitions atomic.Uint64
 
-// begin returns the steps of a new acquisition.
-func (s *steps) begin() *steps {
+// now is the time of a step, zero where nobody is told: a lock that is kept is so fast
+// that to read the clock would show.
+func (s *steps) now() time.Time {
 	if s.observer == nil {
-		return s
+		return time.Time{}
 	}
-	one := *s
-	one.id = acquisitions.Add(1)
-	return &one
+	return time.Now()
 }
 
 func (s *steps) emit(ctx context.Context, e Event) {
@@ -90,37 +92,51 @@ func (s *steps) emit(ctx context.Context, e Event) {
 
 // An attempt is an acquisition until it has succeeded or failed.
 type attempt struct {
+	call  context.Context // that of the call
 	steps *steps
-	began time.Time
 	node  string // with which it stood in the queue last
 }
 
-func newAttempt(steps *steps) *attempt {
-	return &attempt{steps: steps, began: time.Now()}
+// newAttempt begins an acquisition of a lock, whose steps are of.
+func newAttempt(call context.Context, of *steps) attempt {
+	if of.observer == nil {
+		return attempt{call: call, steps: of}
+	}
+	one := *of
+	one.id, one.began = acquisitions.Add(1), time.Now()
+	return attempt{call: call, steps: &one}
 }
 
-// queued tells that the queue was joined.
-func (a *attempt) queued(ctx context.Context, node string, ahead int) {
+// Queued implements seqnode.Listener.
+func (a *attempt) Queued(node string, ahead int) {
 	a.node = node
-	a.steps.emit(ctx, Event{Kind: EventQueued, Node: node, Ahead: ahead})
+	a.steps.emit(a.call, Event{Kind: EventQueued, Node: node, Ahead: ahead})
 }
+
+// DataChanged implements seqnode.Listener.
+func (a *attempt) DataChanged([]byte) {}
 
 // failed tells how it has failed, if that is an error.
-func (a *attempt) failed(ctx context.Context, err error) {
-	e := Event{Kind: EventFailed, Node: a.node, Elapsed: time.Since(a.began), Err: err}
+func (a *attempt) failed(err error) {
+	e := Event{
+		Kind: EventFailed, Node: a.node, Elapsed: time.Since(a.steps.began), Err: err,
+	}
 	if isBusy(err) {
 		e.Kind, e.Err = EventTimedOut, nil
 	}
-	a.steps.emit(ctx, e)
+	a.steps.emit(a.call, e)
 }
 
 // acquired tells of what was acquired. Where the observer panics, or ends the goroutine,
 // so that the caller never returns, undo gives it back.
-func (a *attempt) acquired(ctx context.Context, undo func(), holds ...*Hold) {
-	waited := time.Since(a.began)
+func (a *attempt) acquired(undo func(), holds ...*Hold) {
+	if a.steps.observer == nil {
+		return
+	}
+	waited := time.Since(a.steps.began)
 	tellOr(undo, func() {
 		for _, h := range holds {
-			h.tellAcquired(ctx, waited)
+			h.tellAcquired(a.call, waited)
 		}
 	})
 }

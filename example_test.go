@@ -1,18 +1,25 @@
 package recipes_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log"
 	"log/slog"
+	"os"
 	"path"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/zkserver"
+	"github.com/zkrecipes/recipes/zktest"
 )
 
 // exampleServers is a connect string such as "zk1:2181,zk2:2181,zk3:2181/app".
@@ -673,4 +680,304 @@ func ExampleWithMaxHold() {
 	// Output:
 	// it took too long: true
 	// the lock was lost: true
+}
+
+func ExampleWithData() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+	ctx := recipes.WithOwner(context.Background())
+	lock := must(recipes.NewInterProcessMutex(client, "/locks/named",
+		recipes.WithData([]byte("report-7, started by cron"))))
+
+	check(lock.Acquire(ctx))
+	queue := must(recipes.Inspect(ctx, client, "/locks/named"))
+	fmt.Printf("held by %s\n", queue[0].Data)
+	check(lock.Release(ctx))
+	// Output: held by report-7, started by cron
+}
+
+func ExampleWithACL() {
+	servers, stop := exampleServers()
+	defer stop()
+	ctx := recipes.WithOwner(context.Background())
+	client := must(recipes.Connect(ctx, servers, 10*time.Second,
+		recipes.WithAuth("digest", []byte("reports:secret"))))
+	defer client.Close()
+	lock := must(recipes.NewInterProcessMutex(client, "/locks/private",
+		recipes.WithACL(zk.AuthACL(zk.PermAll)))) // for whoever has that user's password
+
+	check(lock.Acquire(ctx))
+	fmt.Println("held")
+	check(lock.Release(ctx))
+	// Output: held
+}
+
+func ExampleWithOwner() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+	lock := must(recipes.NewInterProcessMutex(client, "/locks/owned"))
+
+	ctx := recipes.WithOwner(context.Background())
+	check(lock.Acquire(ctx))
+	released := make(chan error)
+	go func() { released <- lock.Release(ctx) }() // the same owner, on another goroutine
+	fmt.Println(<-released)
+	// Output: <nil>
+}
+
+func ExampleWithCaching() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+	ctx := recipes.WithOwner(context.Background())
+	lock := must(recipes.NewInterProcessMutex(client, "/locks/cached",
+		recipes.WithCaching(10*time.Second, 16)))
+
+	var nodes []string
+	for range 3 {
+		check(lock.Acquire(ctx))
+		nodes = append(nodes, lock.LockPath(ctx))
+		check(lock.Release(ctx)) // the znode stays, until somebody else wants the lock
+	}
+	fmt.Println(nodes[0] == nodes[2])
+	// Output: true
+}
+
+func ExampleWithLossMargin() {
+	client, stop := exampleClient() // of a session timeout of ten seconds
+	defer stop()
+	defer client.Close()
+	ctx := context.Background()
+	lock := must(recipes.NewInterProcessMutex(client, "/locks/machine",
+		recipes.WithLossMargin(2*time.Second)))
+
+	check(recipes.Do(ctx, lock, func(ctx context.Context, _ *recipes.Hold) error {
+		// When ctx ends because ZooKeeper is out of reach there are two seconds left in
+		// which to stop the machine.
+		fmt.Println("running:", ctx.Err() == nil)
+		return nil
+	}))
+	// Output: running: true
+}
+
+func ExampleWithNames() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+	ctx := recipes.WithOwner(context.Background())
+	lock := must(recipes.NewInterProcessMutex(client, "/locks/python",
+		recipes.WithNames("__lock__"))) // what kazoo calls the znodes of its Lock
+	check(lock.Acquire(ctx))
+	check(lock.Release(ctx))
+
+	_ = must(client.Create("/locks/python/0123456789abcdef0123456789abcdef__lock__",
+		nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)))
+	ok := must(lock.AcquireTimeout(ctx, 0))
+	fmt.Println("ours, while Python has it:", ok)
+	// Output: ours, while Python has it: false
+}
+
+func ExampleWithClientObserver() {
+	servers, stop := exampleServers()
+	defer stop()
+	ctx := context.Background()
+	seen := make(chan recipes.SessionEvent, 16)
+	client := must(recipes.Connect(ctx, servers, 10*time.Second,
+		recipes.WithClientObserver(func(e recipes.SessionEvent) { seen <- e })))
+	first := <-seen
+	fmt.Println(first.Kind, first.Session == client.SessionID(), first.Timeout)
+	client.Close()
+	fmt.Println((<-seen).Kind)
+	// Output:
+	// connected true 10s
+	// closed
+}
+
+func ExampleWithSessionTimeout() {
+	servers, stop := exampleServers()
+	defer stop()
+	host, _, _ := strings.Cut(servers, "/")
+	conn, _, err := zk.Connect(strings.Split(host, ","), 10*time.Second,
+		zk.WithLogInfo(false))
+	check(err)
+	defer conn.Close()
+	ctx := context.Background()
+	lock := must(recipes.NewInterProcessMutex(conn, "/locks/bare",
+		recipes.WithSessionTimeout(10*time.Second))) // what the servers have granted
+
+	check(recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error {
+		fmt.Println("held")
+		return nil
+	}))
+	// Output: held
+}
+
+func ExampleWithTLS() {
+	authority := x509.NewCertPool()
+	authority.AppendCertsFromPEM(must(os.ReadFile("zookeeper-ca.pem")))
+	client := must(recipes.Connect(context.Background(), "zk1:2281", 10*time.Second,
+		recipes.WithTLS(&tls.Config{RootCAs: authority})))
+	defer client.Close()
+}
+
+func ExampleInterProcessMutex_WatchParticipants() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+	ctx := recipes.WithOwner(context.Background())
+	lock := must(recipes.NewInterProcessMutex(client, "/locks/watched",
+		recipes.WithData([]byte("report-7"))))
+	check(lock.Acquire(ctx))
+
+	for queue, err := range lock.WatchParticipants(ctx) {
+		check(err)
+		fmt.Printf("%s holds it, %d wait\n", queue[0].Data, len(queue)-1)
+		break // else again at each change
+	}
+	check(lock.Release(ctx))
+	// Output: report-7 holds it, 0 wait
+}
+
+// A Client is also a plain client of ZooKeeper, in the session that the locks live in.
+func ExampleClient() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+	name := must(client.Create("/config-", []byte("a"), zk.FlagEphemeral|zk.FlagSequence,
+		zk.WorldACL(zk.PermAll)))
+	data, stat, err := client.Get(name)
+	check(err)
+	fmt.Printf("%s, version %d\n", data, stat.Version)
+	fmt.Println("mine:", stat.EphemeralOwner == client.SessionID())
+	// Output:
+	// a, version 0
+	// mine: true
+}
+
+// Only the user "locks" may create or delete what is below the chroot.
+func ExampleWithChrootACL() {
+	client := must(recipes.Connect(context.Background(), "zk1:2181/app", 10*time.Second,
+		recipes.WithAuth("digest", []byte("locks:secret")),
+		recipes.WithChrootACL(zk.AuthACL(zk.PermAll))))
+	defer client.Close()
+}
+
+// The servers end a session after two seconds at the earliest here, though a tick is a
+// second: the locks are told so.
+func ExampleWithClientServerTick() {
+	client := must(recipes.Connect(context.Background(), "zk1:2181", 10*time.Second,
+		recipes.WithClientServerTick(time.Second)))
+	defer client.Close()
+}
+
+// Of a connection that is not a Client, each lock is told the tick.
+func ExampleWithServerTick() {
+	conn, _, err := zk.Connect([]string{"zk1:2181"}, 10*time.Second)
+	check(err)
+	defer conn.Close()
+	lock := must(recipes.NewInterProcessMutex(conn, "/locks/report",
+		recipes.WithSessionTimeout(10*time.Second), recipes.WithServerTick(time.Second)))
+	_ = lock
+}
+
+// The link of a test's cluster can lose what this client sends, or what it is sent.
+func ExampleWithDialer() {
+	cluster := must(zktest.New())
+	defer cluster.Close()
+	link := cluster.Link("worker 1")
+	client := must(recipes.Connect(context.Background(), cluster.Servers()[0].Addr(),
+		10*time.Second, recipes.WithDialer(link.Dial)))
+	defer client.Close()
+	_, _, err := client.Get("/nothing")
+	fmt.Println(err)
+	// Output: zk: node does not exist
+}
+
+// By default the first server is drawn by chance. Yours can know which one is near.
+func ExampleWithHostProvider() {
+	var near zk.HostProvider = new(zk.DNSHostProvider)
+	client := must(recipes.Connect(context.Background(), "zk1:2181,zk2:2181",
+		10*time.Second, recipes.WithHostProvider(near)))
+	defer client.Close()
+}
+
+// A list of a million children needs more than the default.
+func ExampleWithMaxReply() {
+	client := must(recipes.Connect(context.Background(), "zk1:2181", 10*time.Second,
+		recipes.WithMaxReply(256<<20)))
+	defer client.Close()
+}
+
+// A lock logs what no caller is told: here that it cannot know the session timeout.
+func ExampleWithLogger() {
+	cluster := must(zktest.New())
+	defer cluster.Close()
+	conn, _, err := zk.Connect(cluster.Addrs(), 10*time.Second, zk.WithLogInfo(false))
+	check(err)
+	defer conn.Close()
+	var text bytes.Buffer
+	wrapped := struct{ recipes.Conn }{conn} // it hides the type of conn
+	lock := must(recipes.NewInterProcessMutex(wrapped, "/locks/report",
+		recipes.WithLogger(slog.New(slog.NewTextHandler(&text, nil)))))
+	check(recipes.Do(context.Background(), lock,
+		func(context.Context, *recipes.Hold) error { return nil }))
+	fmt.Println(strings.Contains(text.String(), "level=WARN"))
+	// Output: true
+}
+
+// Options that all locks of a program share are kept in a slice.
+func ExampleOption() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+	ours := []recipes.Option{
+		recipes.WithData([]byte("host-17")),
+		recipes.WithLogger(slog.Default()),
+	}
+	lock := must(recipes.NewInterProcessMutex(client, "/locks/shared-options", ours...))
+	ctx := recipes.WithOwner(context.Background())
+	check(lock.Acquire(ctx))
+	for _, p := range must(lock.Participants(ctx)) {
+		fmt.Printf("%s\n", p.Data)
+	}
+	if err := lock.Release(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output: host-17
+}
+
+// A rotating login asks for the password at each handshake, so that it can change while
+// the program runs.
+type rotating struct {
+	user     string
+	password func() string
+}
+
+func (r rotating) String() string { return "DIGEST-MD5 as " + r.user }
+
+func (r rotating) Begin(host string) (recipes.SASLExchange, error) {
+	return recipes.SASLDigestMD5(r.user, r.password()).Begin(host)
+}
+
+// Servers that require SASL want a user and a password, which may change.
+func ExampleWithSASL() {
+	cluster := must(zktest.New(
+		zktest.WithSASLUsers(map[string]string{"bob": "hunter2"}),
+	))
+	defer cluster.Close()
+	wrong := recipes.SASLDigestMD5("bob", "guess")
+	changing := rotating{"bob", func() string { return "hunter2" }}
+	for _, login := range []recipes.SASL{wrong, changing} {
+		client, err := recipes.Connect(context.Background(), cluster.Addrs()[0],
+			10*time.Second, recipes.WithSASL(login))
+		fmt.Println(err == nil)
+		if err == nil {
+			client.Close()
+		}
+	}
+	// Output:
+	// false
+	// true
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes/internal/lockcache"
-	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
@@ -20,17 +20,15 @@ import (
 // caller without one, and the zero Hold were never acquired: Lost is closed, Err matches
 // ErrNotOwner, Path is "" and FencingToken 0.
 type Hold struct {
-	path       string
-	serverPath string
-	token      int64
-	lost       context.Context // done, with the cause, when the lock is lost
-	releaser   releaser        // set before anybody has the hold
+	path     string
+	conn     Conn // that path is of
+	token    int64
+	lost     context.Context // done, with the cause, when the lock is lost
+	releaser releaser        // set before anybody has the hold
 
-	members []*Hold       // those that it stands for, as a multi lock's does; else nil
-	stops   []func() bool // see forget
+	members []*Hold // those that it stands for, as a multi lock's does; else nil
 
 	// Of the hold of one znode only.
-	conn  Conn
 	node  backing
 	since time.Time
 	steps *steps
@@ -79,14 +77,11 @@ func backedBy(node *znode.Node, err error) (backing, error) {
 	return ownZnode{node}, nil
 }
 
-// newHold begins a hold that rests on node.
-func newHold(conn Conn, node backing, steps *steps) *Hold {
-	path := node.path()
-	return &Hold{
-		path: path, serverPath: serverPath(conn, path), token: node.Token(),
-		lost: node.Lost(),
-		conn: conn, node: node, since: time.Now(), steps: steps,
-	}
+// restOn makes h, which is new, a hold that rests on node.
+func (h *Hold) restOn(node backing, conn Conn, steps *steps) *Hold {
+	h.path, h.token, h.lost = node.path(), node.Token(), node.Lost()
+	h.conn, h.node, h.since, h.steps = conn, node, steps.now(), steps
+	return h
 }
 
 // tellAcquired tells of a hold that was acquired after a wait, and from then on of its
@@ -95,9 +90,6 @@ func (h *Hold) tellAcquired(ctx context.Context, waited time.Duration) {
 	h.steps.emit(ctx, Event{
 		Kind: EventAcquired, Node: h.path, Elapsed: waited, Token: h.token,
 	})
-	if h.steps.observer == nil {
-		return
-	}
 	ctx = context.WithoutCancel(ctx)
 	context.AfterFunc(h.lost, func() {
 		if h.ending.lost() {
@@ -149,27 +141,42 @@ func (h *Hold) beginLeaving(
 	before := h.Err()
 	left := h.node.StartLeaving()
 	return func(within context.Context) error {
-		switch err := left(within); {
-		case err == nil:
-			h.tellReleased(ctx, nil)
-			return nil
-		case h.Err() != nil:
-			// it may have been gone
-			if before == nil && !errors.Is(h.Err(), znode.ErrGone) {
-				return fmt.Errorf("while it was being released: %w", h.Err())
-			}
-			return h.Err()
-		case zkconn.Final(err):
-			h.tellReleased(ctx, err)
-			return err
-		default:
-			err = zkconn.WithCause(err)
-			h.tellReleased(ctx, err)
-			return fmt.Errorf(
-				"release not confirmed; %s is being deleted in the background: %w",
-				h.path, err,
-			)
+		return h.tellLeft(ctx, left(within), before)
+	}
+}
+
+// leave is both at once, for a hold that is released alone.
+func (h *Hold) leave(ctx context.Context) error {
+	before := h.Err()
+	left := h.node.StartLeaving()
+	within, cancel := forRelease(ctx)
+	defer cancel()
+	return h.tellLeft(ctx, left(within), before)
+}
+
+// tellLeft tells how a release has ended, and returns that. before is what was known of a
+// loss as it began.
+func (h *Hold) tellLeft(ctx context.Context, err, before error) error {
+	switch {
+	case err == nil:
+		h.tellReleased(ctx, nil)
+		return nil
+	case h.Err() != nil:
+		// it may have been gone
+		if before == nil && !errors.Is(h.Err(), znode.ErrGone) {
+			return fmt.Errorf("while it was being released: %w", h.Err())
 		}
+		return h.Err()
+	case outcome.Final(err):
+		h.tellReleased(ctx, err)
+		return err
+	default:
+		err = outcome.WithCause(err)
+		h.tellReleased(ctx, err)
+		return fmt.Errorf(
+			"release not confirmed; %s is being deleted in the background: %w",
+			h.path, err,
+		)
 	}
 }
 
@@ -274,9 +281,17 @@ func (h *Hold) Check() *zk.CheckVersionRequest {
 	case h == nil:
 		return &zk.CheckVersionRequest{Version: noVersion}
 	case h.lost == nil || errors.Is(h.Err(), ErrHoldExpired):
-		return &zk.CheckVersionRequest{Path: h.serverPath, Version: noVersion}
+		return &zk.CheckVersionRequest{Path: h.serverPath(), Version: noVersion}
 	}
-	return &zk.CheckVersionRequest{Path: h.serverPath, Version: anyVersion}
+	return &zk.CheckVersionRequest{Path: h.serverPath(), Version: anyVersion}
+}
+
+// serverPath is the path as the server sees it, "" of a hold of nothing.
+func (h *Hold) serverPath() string {
+	if h.path == "" {
+		return ""
+	}
+	return serverPath(h.conn, h.path)
 }
 
 // The versions of a check: one that matches whatever the znode has, and one that none

@@ -13,6 +13,8 @@ type releaser interface {
 	// beginRelease is a beginner. It undoes one of them, and nothing that was acquired
 	// since; with none left, the error matches ErrNotOwner.
 	beginRelease(ctx context.Context) (finish func(context.Context) error)
+	// release is releaseOne of that.
+	release(ctx context.Context) error
 	// left tells whether one is left to undo, lost or not.
 	left() bool
 	// shares is for whom a ctx stands that carries the hold's owner.
@@ -43,13 +45,14 @@ func (h *Hold) Release(ctx context.Context) error {
 	case ctx == nil:
 		return fmt.Errorf("recipes: release a hold: %w", errNilCtx)
 	}
-	return releaseOne(ctx, h.releaser.beginRelease)
+	return h.releaser.release(ctx)
 }
 
 // A stand is the releaser of a hold that has no znode of its own: it stands for those of
 // a multi lock's members, or for a custom lock.
 type stand struct {
 	hold  *Hold
+	stops []func() bool // see forget
 	parts []taken
 	once  bool         // only one acquisition has this hold
 	count atomic.Int64 // of acquisitions that are known of and not released
@@ -64,7 +67,7 @@ type stand struct {
 // the greatest token, and the path of the last one that tells its hold.
 func newStand(parts []taken) *stand {
 	s := &stand{parts: parts}
-	s.hold = newHoldOf(holdsOf(parts))
+	s.hold, s.stops = newHoldOf(holdsOf(parts))
 	s.hold.releaser = s
 	return s
 }
@@ -95,27 +98,28 @@ func holdsOf(parts []taken) (holds []*Hold) {
 }
 
 // newHoldOf returns the hold that members are together. With none it is never lost.
-func newHoldOf(members []*Hold) *Hold {
+// stops end the watch for its loss.
+func newHoldOf(members []*Hold) (all *Hold, stops []func() bool) {
 	lost, cancel := context.WithCancelCause(context.Background())
-	all := &Hold{lost: lost, members: members}
+	all = &Hold{lost: lost, members: members}
 	lose := func(h *Hold) { cancel(h.Err()) }
 	for _, h := range members {
-		all.path, all.serverPath = h.path, h.serverPath
+		all.path, all.conn = h.path, h.conn
 		all.token = max(all.token, h.token)
 		if h.Err() != nil {
 			lose(h)
 		}
 		if h.lost != nil { // else it is a zero Hold of a custom lock
-			all.stops = append(all.stops, context.AfterFunc(h.lost, func() { lose(h) }))
+			stops = append(stops, context.AfterFunc(h.lost, func() { lose(h) }))
 		}
 	}
-	return all
+	return all, stops
 }
 
 // forget ends what newHoldOf has begun, for a hold that is over: a member that goes on
 // would keep it.
-func (h *Hold) forget() {
-	for _, stop := range h.stops {
+func (s *stand) forget() {
+	for _, stop := range s.stops {
 		stop()
 	}
 }
@@ -151,13 +155,18 @@ func (s *stand) beginRelease(ctx context.Context) (finish func(context.Context) 
 		}
 	}
 	if s.once {
-		s.hold.forget()
+		s.forget()
 	}
 	begin := make([]beginner, len(s.parts))
 	for i, part := range s.parts {
 		begin[i] = part.beginner(0)
 	}
 	return beginJoined(withShares(ctx, s.shares()), begin)
+}
+
+// release implements releaser.
+func (s *stand) release(ctx context.Context) error {
+	return releaseOne(ctx, s.beginRelease)
 }
 
 // shares implements releaser.

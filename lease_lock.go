@@ -101,7 +101,7 @@ func (m *leaseLock) enter(s *grant, leases []*Lease) {
 		for i, l := range leases {
 			holds[i] = l.hold
 		}
-		s.hold = newHoldOf(holds)
+		s.hold, _ = newHoldOf(holds)
 	}
 	s.hold.releaser = s
 	m.mu.Lock()
@@ -245,6 +245,11 @@ func (s *grant) itself() *grant {
 // beginRelease implements releaser.
 func (s *grant) beginRelease(ctx context.Context) (finish func(context.Context) error) {
 	return s.lock.release(ctx, s.itself, errReleased)
+}
+
+// release implements releaser.
+func (s *grant) release(ctx context.Context) error {
+	return releaseOne(ctx, s.beginRelease)
 }
 
 // left implements releaser.

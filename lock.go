@@ -73,7 +73,7 @@ func (t taken) release(ctx context.Context) error {
 	if t.custom != nil {
 		return t.custom.Release(ctx)
 	}
-	return releaseOne(ctx, t.hold.releaser.beginRelease)
+	return t.hold.releaser.release(ctx)
 }
 
 // beginner begins that release. One of the caller's own kind has perLock to return, if
@@ -115,7 +115,8 @@ func (t taken) stand() (*stand, bool) {
 // learn says who the owners are of all that was acquired with it.
 func (t taken) learn(acquired []perLock) {
 	if s, ok := t.stand(); ok {
-		s.acquired.Store(&acquired)
+		learned := acquired
+		s.acquired.Store(&learned)
 	}
 }
 

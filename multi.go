@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
@@ -141,7 +141,7 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 	failed := slices.IndexFunc(responses, func(r zk.MultiResponse) bool {
 		return r.Error != nil
 	})
-	if err == nil || failed >= 0 || zkconn.NotDone(err) {
+	if err == nil || failed >= 0 || outcome.NotDone(err) {
 		settled()
 	}
 	switch {
@@ -154,7 +154,7 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 		)
 	case failed >= 0:
 		return nil, holds[failed].checkFailed(conn, err)
-	case zkconn.NotDone(err):
+	case outcome.NotDone(err):
 		return nil, err
 	}
 	if !errors.Is(err, zk.ErrConnectionClosed) { // it may be the network's own
@@ -202,7 +202,7 @@ func multiConnOf(holds []*Hold) (multiConn, error) {
 	case !ok:
 		return nil, fmt.Errorf("the connection, a %T, has neither a method Multi "+
 			"nor Unwrap() recipes.Conn to one that has", first.conn)
-	case serverPath(conn, first.path) != first.serverPath:
+	case serverPath(conn, first.path) != first.serverPath():
 		return nil, fmt.Errorf("the connection, a %T, changes paths and has no Multi of "+
 			"its own", first.conn)
 	}
@@ -268,7 +268,7 @@ func (h *Hold) checkFailed(conn Conn, err error) error {
 	}
 	cause := znode.ErrGone
 	if conn.SessionID() != h.node.Session() {
-		cause = zkconn.ErrSessionEnded
+		cause = outcome.ErrSessionEnded
 	}
 	h.node.Lose(cause)
 	return lost(h.path, cause)

@@ -311,7 +311,7 @@ func (m *InterProcessMultiLock) standFor(members []taken) *stand {
 	m.stands = slices.DeleteFunc(m.stands, func(s *stand) bool {
 		over := s.hold.ended() && !slices.Equal(s.hold.members, holds)
 		if over {
-			s.hold.forget()
+			s.forget()
 		}
 		return over
 	})

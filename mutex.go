@@ -1,13 +1,15 @@
 package recipes
 
-import "github.com/zkrecipes/recipes/internal/order"
+import (
+	"github.com/zkrecipes/recipes/internal/seqname"
+)
 
 // mutexName is what Curator calls the znodes of InterProcessMutex and of
 // InterProcessSemaphoreV2's queue.
 const mutexName = "lock-"
 
 // everybody is the rule of the exclusive locks: whoever is ahead must go first.
-func everybody(_, _ order.Name) bool { return true }
+func everybody(_, _ seqname.Name) bool { return true }
 
 // InterProcessMutex is Curator's reentrant mutex across processes. Use it if one owner at
 // a time may work. All values for one path, in Go or Java, are the same lock. Owners get

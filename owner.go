@@ -103,6 +103,9 @@ func ownersOf(ctx context.Context) owners {
 
 // withShares returns a ctx that stands for those owners, each at its lock.
 func withShares(ctx context.Context, shares []perLock) context.Context {
+	if len(shares) == 0 {
+		return ctx
+	}
 	o := ownersOf(ctx)
 	shares = slices.DeleteFunc(slices.Clone(shares), func(s perLock) bool {
 		return o.known(s.lock) == s.who
@@ -137,6 +140,24 @@ func takeShared(
 		got, err = take(ctx, lock, l)
 		return got, nil, err
 	}
+	if r := unobserved(lock); r != nil && o.pending == nil {
+		who := o.known(r)
+		if who == (owner{}) {
+			who = newOwner()
+		}
+		hold, err := r.acquireOwned(ctx, who, l)
+		if err != nil {
+			return taken{}, nil, err
+		}
+		return taken{hold: hold}, nil, nil // whose hold carries it
+	}
+	return takeTelling(ctx, lock, l, o, newOwner)
+}
+
+// takeTelling is takeShared with a ctx that finds out which locks are acquired.
+func takeTelling(
+	ctx context.Context, lock InterProcessLock, l bound, o owners, newOwner func() owner,
+) (got taken, acquired []perLock, err error) {
 	a := &acquisition{}
 	if o.all == (owner{}) {
 		a.who = newOwner()
@@ -148,6 +169,21 @@ func takeShared(
 		return taken{}, nil, err
 	}
 	return got, a.end(), nil
+}
+
+// unobserved returns what lock is if no code of the caller's runs as it is acquired, so
+// that nobody asks the ctx who acquires it; else nil.
+func unobserved(lock InterProcessLock) *reentrant {
+	own, ok := native(lock)
+	if !ok {
+		return nil
+	}
+	if r, ok := own.(interface{ itself() *reentrant }); ok {
+		if r := r.itself(); r != nil && r.steps.observer == nil {
+			return r
+		}
+	}
+	return nil
 }
 
 // of takes note that the owner who, or else the acquisition's, asks for lock.

@@ -11,8 +11,10 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
@@ -130,10 +132,10 @@ const looksAtOnce = 32
 // readAll reads the members of a queue, in order, and judges by rule who holds. Those who
 // leave meanwhile are left out.
 func readAll(
-	ctx context.Context, s *zkconn.Conn, q observe.Queue, members []order.Name,
+	ctx context.Context, s *zkconn.Conn, q observe.Queue, members []seqname.Name,
 	rule order.Excludes,
 ) ([]reading, error) {
-	reads := make([]*zkconn.Pending[reading], len(members))
+	reads := make([]*calls.Pending[reading], len(members))
 	seen := make([]reading, 0, len(members))
 	for i := range len(members) + looksAtOnce {
 		if at := i - looksAtOnce; at >= 0 && at < len(members) {
@@ -154,8 +156,8 @@ func readAll(
 	return seen, nil
 }
 
-func lookAt(s *zkconn.Conn, node string) *zkconn.Pending[reading] {
-	return zkconn.Start(s, func() (reading, error) {
+func lookAt(s *zkconn.Conn, node string) *calls.Pending[reading] {
+	return calls.Start(s, func() (reading, error) {
 		data, stat, err := s.Get(node)
 		switch {
 		case errors.Is(err, zk.ErrNoAuth):
@@ -200,7 +202,7 @@ func (r *reentrant) WatchParticipants(
 		defer s.Release()
 		told, last := false, []Participant(nil)
 		err := r.queue.Observed().Follow(ctx, s, func(
-			ctx context.Context, members []order.Name,
+			ctx context.Context, members []seqname.Name,
 		) (more bool, err error) {
 			now, err := r.lookAtNew(ctx, s, members, last)
 			if err != nil || told && slices.EqualFunc(now, last, Participant.isSame) {
@@ -218,13 +220,13 @@ func (r *reentrant) WatchParticipants(
 // lookAtNew returns the members as participants, in order, and reads those of them who
 // are not among the known. Those who leave meanwhile are left out.
 func (r *reentrant) lookAtNew(
-	ctx context.Context, s *zkconn.Conn, members []order.Name, known []Participant,
+	ctx context.Context, s *zkconn.Conn, members []seqname.Name, known []Participant,
 ) (all []Participant, err error) {
 	seen := make(map[string]Participant, len(members))
 	for _, p := range known {
 		seen[p.Node] = p
 	}
-	joined := slices.DeleteFunc(slices.Clone(members), func(m order.Name) bool {
+	joined := slices.DeleteFunc(slices.Clone(members), func(m seqname.Name) bool {
 		_, ok := seen[r.queue.Path(m)]
 		return ok
 	})
@@ -295,7 +297,7 @@ func inspectDir(
 }
 
 // anyRule judges each participant by the rule of its own recipe.
-func anyRule(ahead, self order.Name) bool {
+func anyRule(ahead, self seqname.Name) bool {
 	return excludes(ahead.Kind, self.Kind) && ahead.Seq != self.Seq
 }
 

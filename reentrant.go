@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/lockcache"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -35,14 +36,16 @@ type reentrant struct {
 type claim struct {
 	lock    *reentrant
 	who     owner
-	settled chan struct{} // closed when the first Acquire has ended
-	steps   *steps        // of that
+	attempt attempt // the first Acquire; used by that alone
 
 	// Guarded by reentrant.mu.
-	hold          *Hold // nil while the first Acquire is under way
+	hold          *Hold         // nil while the first Acquire is under way
+	settled       chan struct{} // closed when that has ended; nil: nobody waits for it
 	count         int
 	revokePending bool   // the lock was asked back while there was no listener
 	observing     uint64 // the goroutine that tells of the place in the queue; 0: none
+
+	made Hold // what hold points to
 }
 
 // An entrance is how an owner comes to hold a lock: through its queue, as a rule.
@@ -112,11 +115,21 @@ func (r *reentrant) take(ctx context.Context, l bound) (taken, error) {
 	return taken{hold: hold}, err
 }
 
+// itself is r, also of a lock that embeds it.
+func (r *reentrant) itself() *reentrant { return r }
+
 func (r *reentrant) acquireWithin(ctx context.Context, l bound) (*Hold, error) {
 	if err := usable("acquire", r.where(), ctx); err != nil {
 		return nil, err
 	}
-	hold, err := r.acquireAs(ctx, ownerOf(ctx, r), l)
+	return r.acquireOwned(ctx, ownerOf(ctx, r), l)
+}
+
+// acquireOwned is acquireAs with what is lacking in its error.
+func (r *reentrant) acquireOwned(
+	ctx context.Context, who owner, l bound,
+) (*Hold, error) {
+	hold, err := r.acquireAs(ctx, who, l)
 	if err != nil {
 		return nil, wrap("acquire", r.path, err)
 	}
@@ -177,7 +190,7 @@ func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) e
 	case <-ctx.Done():
 		s := zkconn.Use(r.conn, r.config)
 		defer s.Release()
-		return wait.Explain(s, zkconn.Cancelled(ctx), elsewhere, asked)
+		return wait.Explain(s, outcome.Cancelled(ctx), elsewhere, asked)
 	}
 }
 
@@ -193,12 +206,13 @@ func (r *reentrant) claim(who owner) (hold *Hold, c *claim, mine bool, err error
 	c = r.claims[who]
 	switch {
 	case c == nil:
-		c = &claim{
-			lock: r, who: who, settled: make(chan struct{}), steps: r.steps.begin(),
-		}
+		c = &claim{lock: r, who: who}
 		r.claims[who] = c
 		return nil, c, true, nil
 	case c.hold == nil:
+		if c.settled == nil {
+			c.settled = make(chan struct{})
+		}
 		return nil, c, false, nil
 	case c.hold.Err() != nil:
 		return nil, nil, false, c.hold.Err()
@@ -211,37 +225,38 @@ func (r *reentrant) claim(who owner) (hold *Hold, c *claim, mine bool, err error
 func (r *reentrant) acquireAnew(
 	ctx, call context.Context, c *claim, try bool,
 ) (*Hold, error) {
-	a := newAttempt(c.steps)
+	c.attempt = newAttempt(call, r.steps)
+	defer func() { c.attempt.call = nil }() // which the claim would keep
 	hold, err := r.admit(ctx, c, seqnode.Request{
-		TryOnce:   try,
-		WatchSelf: r.revocable,
-		OnData:    func(data []byte) { r.changed(c, data) },
-		OnQueued: func(node string, ahead int) {
-			r.whileObserving(c, func() { a.queued(call, node, ahead) })
-		},
+		TryOnce: try, WatchSelf: r.revocable, Listener: c,
 	})
 	if err != nil {
-		a.failed(call, err)
+		c.attempt.failed(err)
 		return nil, err
 	}
-	a.acquired(call, func() { r.abandon(c) }, hold)
+	c.attempt.acquired(c.abandon, hold)
 	return hold, nil
 }
 
-// whileObserving calls tell, which tells the observer of a place in the queue. The owner
-// who waits in it can call Acquire there, and would wait for itself.
-func (r *reentrant) whileObserving(c *claim, tell func()) {
-	if r.steps.observer != nil {
-		observing := func(goroutine uint64) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			c.observing = goroutine
-		}
-		observing(goroutineID())
-		defer observing(0)
+// Queued implements seqnode.Listener. The owner who waits in the observer can call
+// Acquire there, and would wait for itself.
+func (c *claim) Queued(node string, ahead int) {
+	if c.lock.steps.observer == nil {
+		return
 	}
-	tell()
+	c.observe(goroutineID())
+	defer c.observe(0)
+	c.attempt.Queued(node, ahead)
 }
+
+func (c *claim) observe(goroutine uint64) {
+	c.lock.mu.Lock()
+	defer c.lock.mu.Unlock()
+	c.observing = goroutine
+}
+
+// DataChanged implements seqnode.Listener.
+func (c *claim) DataChanged(data []byte) { c.lock.changed(c, data) }
 
 // admit lets the owner of a claim enter, and settles the claim in any case, also where
 // the observer panics or ends the goroutine.
@@ -255,7 +270,7 @@ func (r *reentrant) admit(
 	if err != nil {
 		return nil, err
 	}
-	return newHold(r.conn, on, c.steps), nil
+	return c.made.restOn(on, r.conn, c.attempt.steps), nil
 }
 
 // settle records how the first Acquire of a claim has ended: with a hold, or with none.
@@ -269,11 +284,13 @@ func (r *reentrant) settle(c *claim, hold *Hold) {
 		c.hold, c.count = hold, 1
 		r.watchLocked(c)
 	}
-	close(c.settled)
+	if c.settled != nil {
+		close(c.settled)
+	}
 }
 
-// abandon takes off a claim the acquire of a caller who will not return.
-func (r *reentrant) abandon(c *claim) {
+// abandon takes off the acquire of a caller who will not return.
+func (c *claim) abandon() {
 	if hold, last, _ := c.unwind(); last {
 		hold.node.Withdraw()
 	}
@@ -293,11 +310,17 @@ func (r *reentrant) Release(ctx context.Context) error {
 // releaseAs releases for an owner.
 func (r *reentrant) releaseAs(ctx context.Context, who owner) error {
 	hold, last, err := r.unwind(who)
+	return leaveLast(ctx, hold, last, err)
+}
+
+// leaveLast ends a hold if what was taken off was the last acquire. The znode of a lost
+// one may be there still.
+func leaveLast(ctx context.Context, hold *Hold, last bool, err error) error {
 	switch {
 	case err == nil && last:
-		return releaseOne(ctx, hold.beginLeaving)
+		return hold.leave(ctx)
 	case last:
-		hold.node.Withdraw() // the znode of a lost hold may be there still
+		hold.node.Withdraw()
 	}
 	return err
 }
@@ -360,6 +383,15 @@ func (c *claim) unwindLocked() (hold *Hold, last bool, err error) {
 // beginRelease implements releaser.
 func (c *claim) beginRelease(ctx context.Context) (finish func(context.Context) error) {
 	return c.lock.beginUnwound(ctx, c.unwind)
+}
+
+// release implements releaser.
+func (c *claim) release(ctx context.Context) error {
+	hold, last, err := c.unwind()
+	if err = leaveLast(ctx, hold, last, err); err != nil {
+		return wrap("release", c.lock.path, err)
+	}
+	return nil
 }
 
 // left implements releaser.

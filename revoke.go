@@ -5,7 +5,8 @@ import (
 	"errors"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
@@ -34,14 +35,14 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	if err := notNil(ctx); err != nil {
 		return wrap(op, nodePath, err)
 	}
-	if _, name := zkpath.Split(nodePath); !order.IsMember(name, inspected...) {
+	if _, name := zkpath.Split(nodePath); !seqname.IsMember(name, inspected...) {
 		return wrap(op, nodePath, errNoMember)
 	}
 	settings, _ := newSettings(nil)
 	s := zkconn.Use(conn, settings.sessionConfig(conn))
 	defer s.Release()
 	err := s.Retry(ctx, func() error {
-		_, err := zkconn.Call(ctx, s, func() (*zk.Stat, error) {
+		_, err := calls.Call(ctx, s, func() (*zk.Stat, error) {
 			return s.Set(nodePath, []byte(revokeMessage), -1)
 		})
 		return err

@@ -3,7 +3,7 @@ package recipes
 import (
 	"context"
 
-	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
@@ -118,11 +118,11 @@ func (l *InterProcessReadWriteLock) WriteLock() *WriteLock {
 
 // mayBeUnder reports whether a read lock that is taken under its owner's write lock may
 // turn up ahead: a reader does not wait for it.
-func mayBeUnder(self order.Name) bool { return self.Kind != readName }
+func mayBeUnder(self seqname.Name) bool { return self.Kind != readName }
 
 // readWriteRule: a writer waits for everybody ahead, a reader for each writer. (Curator's
 // reader watches the first writer, and all readers behind later ones wake for nothing.) A
 // znode of the same number is the same owner's, a read lock under its write lock.
-func readWriteRule(ahead, self order.Name) bool {
+func readWriteRule(ahead, self seqname.Name) bool {
 	return ahead.Seq != self.Seq && (ahead.Kind != readName || self.Kind != readName)
 }

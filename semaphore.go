@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/leases"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/seqnode"
@@ -168,30 +169,28 @@ func (s *InterProcessSemaphoreV2) acquire(
 	case s.most > 0 && n > s.most:
 		return nil, fmt.Errorf("n: %d exceeds the maximum of %d leases", n, s.most)
 	}
-	a := newAttempt(s.steps.begin())
-	nodes, err := s.enter(ctx, n, try, func(node string, ahead int) {
-		a.queued(call, node, ahead)
-	})
+	a := newAttempt(call, s.steps)
+	nodes, err := s.enter(ctx, n, try, &a)
 	if err != nil {
-		a.failed(call, err)
+		a.failed(err)
 		return nil, err
 	}
-	return s.grant(call, a, nodes, keep), nil
+	return s.grant(&a, nodes, keep), nil
 }
 
 // grant makes leases of znodes that are held. Where the observer panics, or ends the
 // goroutine, all are given back.
 func (s *InterProcessSemaphoreV2) grant(
-	call context.Context, a *attempt, nodes []*znode.Node, keep keeper,
+	a *attempt, nodes []*znode.Node, keep keeper,
 ) []*Lease {
 	leases, holds := make([]*Lease, len(nodes)), make([]*Hold, len(nodes))
 	for i, node := range nodes {
-		holds[i] = newHold(s.conn, ownZnode{node}, a.steps)
+		holds[i] = new(Hold).restOn(ownZnode{node}, s.conn, a.steps)
 		leases[i] = &Lease{sem: s, hold: holds[i]}
 		holds[i].releaser = leaseReleaser{leases[i]}
 	}
 	forget := keep(leases)
-	a.acquired(call, func() {
+	a.acquired(func() {
 		forget()
 		for _, node := range nodes {
 			node.Withdraw()
@@ -207,7 +206,7 @@ const gateWithin = 100 * time.Millisecond
 
 // enter goes through the gate and gets the leases' znodes.
 func (s *InterProcessSemaphoreV2) enter(
-	ctx context.Context, n int, try bool, queued func(string, int),
+	ctx context.Context, n int, try bool, a *attempt,
 ) ([]*znode.Node, error) {
 	conn := zkconn.Use(s.conn, s.config)
 	defer conn.Release()
@@ -219,7 +218,7 @@ func (s *InterProcessSemaphoreV2) enter(
 		if err := s.admits(ctx, conn, n, try); err != nil {
 			return nil, err
 		}
-		gate, err := s.enterGate(ctx, conn, try, queued)
+		gate, err := s.enterGate(ctx, conn, try, a)
 		if err != nil {
 			return nil, err
 		}
@@ -251,9 +250,9 @@ func (s *InterProcessSemaphoreV2) admits(
 
 // enterGate goes through the gate. A single attempt waits there while the gate moves.
 func (s *InterProcessSemaphoreV2) enterGate(
-	ctx context.Context, conn *zkconn.Conn, try bool, queued func(string, int),
+	ctx context.Context, conn *zkconn.Conn, try bool, a *attempt,
 ) (*znode.Node, error) {
-	r := seqnode.Request{OnQueued: queued}
+	r := seqnode.Request{Listener: a}
 	if try {
 		r.Patience = gateWithin
 	}
@@ -344,6 +343,10 @@ func (r leaseReleaser) left() bool { return !r.released.Load() }
 
 func (r leaseReleaser) shares() []perLock { return nil } // leases belong to no owner
 
+func (r leaseReleaser) release(ctx context.Context) error {
+	return releaseOne(ctx, r.beginRelease)
+}
+
 func (r leaseReleaser) beginRelease(
 	ctx context.Context,
 ) (finish func(context.Context) error) {
@@ -357,7 +360,7 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 	}
 	s := zkconn.Use(l.sem.conn, l.sem.config)
 	defer s.Release()
-	data, err := zkconn.Call(ctx, s, func() ([]byte, error) {
+	data, err := calls.Call(ctx, s, func() ([]byte, error) {
 		data, _, err := s.Get(l.hold.path)
 		return data, err
 	})

@@ -10,7 +10,9 @@ import (
 	"reflect"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/leases"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -35,7 +37,7 @@ func sharedLimit(conn Conn, config zkconn.Config, path string) leases.Maximum {
 				return 0, nil, badCount(path, err)
 			}
 		}
-		data, err := zkconn.Call(ctx, s, func() ([]byte, error) {
+		data, err := calls.Call(ctx, s, func() ([]byte, error) {
 			if err := s.Sync(path); err != nil {
 				return nil, err
 			}
@@ -54,7 +56,7 @@ func sharedLimit(conn Conn, config zkconn.Config, path string) leases.Maximum {
 
 // badCount says why the maximum at path could not be read.
 func badCount(path string, err error) error {
-	if errors.Is(err, zk.ErrNoNode) && zkconn.Cancellation(err) == nil {
+	if errors.Is(err, zk.ErrNoNode) && outcome.Cancellation(err) == nil {
 		return fmt.Errorf("shared count %s: %w; create it with SetSharedCount", path, err)
 	}
 	return fmt.Errorf("shared count %s: %w", path, err)
@@ -125,7 +127,7 @@ func setOrCreate(
 	ctx context.Context, s *zkconn.Conn, dir *znode.Dir, path string, data []byte,
 	acl []zk.ACL,
 ) error {
-	_, err := zkconn.Call(
+	_, err := calls.Call(
 		ctx, s, func() (*zk.Stat, error) { return s.Set(path, data, -1) },
 	)
 	if !errors.Is(err, zk.ErrNoNode) {
@@ -137,7 +139,7 @@ func setOrCreate(
 			return err
 		}
 	}
-	_, err = zkconn.Call(ctx, s, func() (string, error) {
+	_, err = calls.Call(ctx, s, func() (string, error) {
 		return s.Create(path, data, zk.FlagPersistent, acl)
 	})
 	if errors.Is(err, zk.ErrNodeExists) || hasParent && errors.Is(err, zk.ErrNoNode) {

@@ -10,8 +10,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
-	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
@@ -37,7 +38,7 @@ func (x *exposure) joined(s *zkconn.Conn, dir string) {
 	if plain == nil {
 		return
 	}
-	zkconn.Start(s, func() (struct{}, error) {
+	calls.Start(s, func() (struct{}, error) {
 		var acl []zk.ACL
 		err := s.Retry(context.Background(), func() (err error) {
 			acl, _, err = plain.GetACL(server)
@@ -135,15 +136,15 @@ const kazooLock = "kazoo lock"
 // recipeOf is the recipe that has such a znode, "" where none has.
 func recipeOf(child string) string {
 	switch {
-	case order.IsMember(child, mutexName):
+	case seqname.IsMember(child, mutexName):
 		return "mutex or leader selector"
-	case order.IsMember(child, readName, writeName):
+	case seqname.IsMember(child, readName, writeName):
 		return "read/write lock"
-	case order.IsMember(child, latchName):
+	case seqname.IsMember(child, latchName):
 		return "leader latch"
-	case order.IsMember(child, leaseName), child == leasesDir:
+	case seqname.IsMember(child, leaseName), child == leasesDir:
 		return "semaphore"
-	case order.IsMember(child, kazooName):
+	case seqname.IsMember(child, kazooName):
 		return kazooLock
 	}
 	return ""
@@ -154,7 +155,7 @@ func recipeOf(child string) string {
 func findForeign(children, kinds []string) string {
 	isForeign := func(child string) bool {
 		return child != leasesDir && recipeOf(child) != "" &&
-			!order.IsMember(child, kinds...)
+			!seqname.IsMember(child, kinds...)
 	}
 	if at := slices.IndexFunc(children, isForeign); at >= 0 {
 		return children[at]

@@ -3,7 +3,7 @@ package main
 import (
 	"slices"
 
-	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
@@ -25,7 +25,7 @@ func (d *doctor) order(dir, sub string, children []string) {
 	sorted := slices.Sorted(slices.Values(children))
 	told := map[string]bool{}
 	for _, kinds := range ordered(sub) {
-		first, last, apart := order.Apart(order.Participants(sorted, kinds))
+		first, last, apart := seqname.Apart(seqname.Participants(sorted, kinds))
 		if !apart || told[first.Text+"/"+last.Text] {
 			continue
 		}

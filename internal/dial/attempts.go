@@ -5,11 +5,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
-	"syscall"
 	"time"
+
+	"github.com/zkrecipes/recipes/internal/wire"
 )
 
 // attempts remembers how the attempts to connect went since the last that came to its
@@ -119,16 +119,8 @@ func isRefusal(err error) bool {
 		name         x509.HostnameError
 		authority    x509.UnknownAuthorityError
 	)
-	return errors.Is(err, errNotZooKeeper) || errors.As(err, new(malformed)) ||
+	return errors.Is(err, wire.ErrNotZooKeeper) || errors.As(err, new(wire.Malformed)) ||
 		errors.As(err, &verification) ||
 		errors.As(err, &plain) || errors.As(err, &invalid) || errors.As(err, &name) ||
 		errors.As(err, &authority)
-}
-
-// isHangUp reports whether err says no more than that the server ended the connection. It
-// does so when it is not serving, for want of a quorum, say, and also when only one of
-// the two talks TLS; which of these it is cannot be told.
-func isHangUp(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, syscall.ECONNRESET)
 }

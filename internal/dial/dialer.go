@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/wire"
 )
 
 // A server that was dialled has a third of the session timeout for the handshake, TLS and
@@ -28,6 +30,9 @@ const (
 
 // errHungUp is what zk is told that dials after HangUp. It only logs it.
 var errHungUp = errors.New("no connection is opened any more: the client was closed")
+
+// DefaultMaxReply is the length of the longest reply where [Config].MaxReply is 0.
+const DefaultMaxReply = 64 << 20
 
 // A Config says how to dial. Log, GiveUp and SessionTimeout must be set.
 type Config struct {
@@ -176,7 +181,6 @@ func (d *Dialer) open(network, address string, timeout time.Duration) (net.Conn,
 	}
 	c := &conn{
 		Conn: raw, raw: raw, dialer: d, server: address, began: time.Now(),
-		requests: unanswered{requests: map[int32]request{}},
 	}
 	c.until = c.began.Add(d.patience())
 	if d.config.TLS == nil {
@@ -185,7 +189,7 @@ func (d *Dialer) open(network, address string, timeout time.Duration) (net.Conn,
 	secured, err := d.secure(raw, address, c.until)
 	if err != nil {
 		raw.Close()
-		if isHangUp(err) {
+		if wire.IsHangUp(err) {
 			err = fmt.Errorf("the server hung up, is it serving, and with TLS? (%w)", err)
 		}
 		return nil, fmt.Errorf("TLS: %w", err)

@@ -1,6 +1,6 @@
 // Package dial opens the connections of one zk.Conn, reads the handshake of each as it
-// passes, and checks each reply that follows. It knows go-zookeeper/zk and these bytes,
-// and nothing of the Client that it dials for, or of locks.
+// passes, and has each reply that follows checked by package wire, which knows the bytes.
+// It knows nothing of the Client that it dials for, or of locks.
 //
 // zk.Connect can be given a zk.HostProvider, which decides what server is next, and a
 // zk.Dialer, which connects to it. A [Dialer] has both. They do what zk v1.0.4 leaves
@@ -11,9 +11,7 @@
 //   - What answers a handshake and is no ZooKeeper, or one that turns clients away, gives
 //     no session. zk believes it, and allocates as much as it says.
 //   - A reply that no ZooKeeper sends, or that is longer than a limit, cuts the
-//     connection, and so does one to no request ([Dialer.TellCut]). zk allocates what a
-//     length or a count announces, panics where the results of a multi end early, and
-//     fills what is missing from the reply before.
+//     connection, and so does one to no request ([Dialer.TellCut]).
 //   - The session timeout that was granted is known, and when the handshake began, before
 //     anybody hears of the session. zk tells neither.
 //   - A connection is authenticated by SASL before zk has it ([Config].SASL), and so
@@ -30,9 +28,8 @@
 //
 //	Next ─────► Dial ─────► handshake ─────► session ─────► Next, when it breaks
 //	  │           │             │            │
-//	  │           │             │            └ requests.go: what was asked;
-//	  │           │             │              replies.go: each reply, its body
-//	  │           │             │              (body.go), when znodes were created
+//	  │           │             │            └ wire.Stream: what was asked, each reply;
+//	  │           │             │              creates.go: when znodes were created
 //	  │           │             └ handshake.go: a conn bounds it and reads the answer;
 //	  │           │               sasl.go: it authenticates
 //	  │           └ dialer.go: hosts (hosts.go) looks the name up and connects,
@@ -55,11 +52,10 @@
 //
 // The package has goroutines of its own only for calls that may not heed a context: [New]
 // for a host provider's Init, hosts for each lookup, a conn for each step of a mechanism
-// of SASL. Each ends with its call; nobody
-// waits for it once the caller has left.
+// of SASL. Each ends with its call; nobody waits for it once the caller has left.
 //
-// There are six mutexes, of Dialer, rounds, attempts, hosts, creates and unanswered. None
-// is held during a call to anything else, nor together with another.
+// There are five mutexes, of Dialer, rounds, attempts, hosts and creates, and one in
+// package wire. None is held during a call to anything else, nor together with another.
 //
 // # Words
 //
@@ -71,6 +67,5 @@
 //	           and SASL's exchange
 //	exchange   the messages of SASL, from the client's first to the last answer
 //	refusal    an attempt that failed in a way that is no different at the next
-//	malformed  said of a reply that no ZooKeeper sends, or that is longer than the limit
 //	hang up    cut the connection, and let no other be opened
 package dial

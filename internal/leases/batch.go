@@ -10,8 +10,10 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
-	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -40,7 +42,7 @@ func Enter(ctx context.Context, s *zkconn.Conn, r Request) ([]*znode.Node, error
 		err = wait.Until(ctx, s, r.TryOnce, b)
 	}
 	if ctx.Err() != nil && (err == nil || errors.Is(err, znode.ErrEnded)) {
-		err = zkconn.Cancelled(ctx) // it came too late
+		err = outcome.Cancelled(ctx) // it came too late
 	}
 	if err == nil {
 		gate.Withdraw()
@@ -70,7 +72,7 @@ type batch struct {
 
 // A snapshot is what a batch sees of the directory.
 type snapshot struct {
-	queue         []order.Name
+	queue         []seqname.Name
 	pzxid         int64
 	most          int
 	left, changed <-chan zk.Event // when to look again; nil in one without watches
@@ -111,7 +113,7 @@ func (t *ticket) Created(n *znode.Node) error {
 // one round trip for all, and a list that counts if it shows them all. On an error the
 // batch has those that there are.
 func (b *batch) joinN(ctx context.Context) (err error) {
-	joining := make([]*zkconn.Pending[*znode.Node], b.N)
+	joining := make([]*calls.Pending[*znode.Node], b.N)
 	// turn is closed when the one ahead sends its create, or ends without.
 	turn := make(chan struct{})
 	close(turn)
@@ -123,7 +125,7 @@ func (b *batch) joinN(ctx context.Context) (err error) {
 			isLast: i == b.N-1, list: observe.Lister{S: b.s, Dir: b.Spec.Dir},
 		}
 		b.list = &t.list
-		joining[i] = zkconn.Start(b.s, func() (*znode.Node, error) {
+		joining[i] = calls.Start(b.s, func() (*znode.Node, error) {
 			defer t.next()
 			<-mine
 			return znode.Join(ctx, b.s, b.Spec, "", t)
@@ -204,7 +206,7 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 
 func (v *snapshot) has(n *znode.Node) bool {
 	name := n.Name()
-	return slices.ContainsFunc(v.queue, func(m order.Name) bool {
+	return slices.ContainsFunc(v.queue, func(m seqname.Name) bool {
 		return m.Text == name
 	})
 }
@@ -239,7 +241,7 @@ func (b *batch) watchOwn() {
 // directory, its pzxid is a token for all of them.
 func (b *batch) Commit(ctx context.Context) error {
 	last := b.last.queue[len(b.last.queue)-len(b.nodes):]
-	ours := !slices.ContainsFunc(last, func(m order.Name) bool {
+	ours := !slices.ContainsFunc(last, func(m seqname.Name) bool {
 		return !slices.ContainsFunc(b.nodes, func(n *znode.Node) bool {
 			return n.Name() == m.Text
 		})

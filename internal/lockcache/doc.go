@@ -41,8 +41,8 @@
 //
 // A generation has one. It goes through Queue.Enter for the owners, whoever of them
 // leaves, and then watches the directory (newGeneration, keepWatch). It ends with its
-// Node. OnQueued is called by the goroutine in [Enter]; the OnData of a request by the
-// one that watches the znode; Share.SessionEnded may be by any.
+// Node. The Listener of a request is told of the queue by the goroutine in [Enter], and
+// of data by the one that watches the znode; Share.SessionEnded may be called by any.
 //
 // # Locks
 //

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -13,8 +14,8 @@ import (
 
 // Enter is Queue.Enter for owners who share an entry, which is cached as the policy says.
 // An owner that finds it held and free, or to which it is handed over, sends no request,
-// and OnQueued is not called if there is no wait. OnDecision and WatchSelf of the request
-// are not used.
+// and its Listener is told of no queue if there is no wait. OnDecision and WatchSelf of
+// the request are not used.
 func Enter(
 	ctx context.Context, s *zkconn.Conn, q *seqnode.Queue, policy Policy,
 	r seqnode.Request,
@@ -67,7 +68,7 @@ func (e *entry) arrive(
 func (w *waiter) await(ctx context.Context, asked time.Time) (*Share, error) {
 	over := false
 	defer func() {
-		if !over { // OnQueued has panicked, or ended the goroutine
+		if !over { // the Listener has panicked, or ended the goroutine
 			w.depart(errNobodyWaits)
 			w.giveBack()
 		}
@@ -79,7 +80,7 @@ func (w *waiter) await(ctx context.Context, asked time.Time) (*Share, error) {
 			continue
 		case <-w.settled:
 		case <-ctx.Done():
-			w.depart(zkconn.Cancelled(ctx))
+			w.depart(outcome.Cancelled(ctx))
 		}
 		settled = true
 	}
@@ -94,15 +95,15 @@ func (w *waiter) await(ctx context.Context, asked time.Time) (*Share, error) {
 	}
 	if w.share != nil { // it came too late
 		w.giveBack()
-		w.err, w.where = zkconn.Cancelled(ctx), "its turn came as the wait was over"
+		w.err, w.where = outcome.Cancelled(ctx), "its turn came as the wait was over"
 	}
 	w.awaitLeft()
 	return nil, wait.Explain(w.entry.key.conn, w.err, w.where, asked)
 }
 
 func (w *waiter) onQueued(at queuedAt) {
-	if w.request.OnQueued != nil {
-		w.request.OnQueued(at.node, at.ahead)
+	if w.request.Listener != nil {
+		w.request.Listener.Queued(at.node, at.ahead)
 	}
 }
 

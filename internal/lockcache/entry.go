@@ -5,7 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -55,7 +56,7 @@ func entryOf(s *zkconn.Conn, q *seqnode.Queue) *entry {
 		return e.(*entry)
 	}
 	together := !q.Excludes(
-		order.Name{Kind: q.Kind, Seq: 0}, order.Name{Kind: q.Kind, Seq: 1},
+		seqname.Name{Kind: q.Kind, Seq: 0}, seqname.Name{Kind: q.Kind, Seq: 1},
 	)
 	e, _ := entries.LoadOrStore(key, &entry{key: key, together: together})
 	return e.(*entry)
@@ -108,7 +109,7 @@ type attempt struct {
 	giveUp context.CancelCauseFunc
 	// Done when the generation's goroutine has ended; of a generation that was given up,
 	// when its znode has gone or will do so in the background.
-	run *zkconn.Pending[struct{}]
+	run *calls.Pending[struct{}]
 }
 
 // reached is where a generation that waits stands.
@@ -140,9 +141,9 @@ type Share struct {
 
 	// Set by admit.
 	generation   *generation
-	onData       func(data []byte) // see Request; may be nil
-	margin       time.Duration     // see Queue.LossMargin
-	cancelExpiry func()            // takes back expire
+	listener     seqnode.Listener // see Request; may be nil
+	margin       time.Duration    // see Queue.LossMargin
+	cancelExpiry func()           // takes back expire
 
 	// Done, with the cause, by the Node when it is lost: see attach.
 	lost    context.Context

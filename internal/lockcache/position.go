@@ -43,7 +43,7 @@ func (e *entry) where(at int) string {
 	return where.String()
 }
 
-// positionOf is what OnQueued is called with for the one who waits at an index.
+// positionOf is what the Listener is told of the one who waits at an index.
 func (e *entry) positionOf(at int) queuedAt {
 	switch g := e.inTheWay(); {
 	case g != nil:

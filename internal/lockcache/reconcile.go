@@ -8,9 +8,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
-	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
@@ -103,7 +103,7 @@ func (e *entry) letIn() (n int) {
 // admit makes an owner a user, who came with q. Its error is that of Share.attach.
 func (g *generation) admit(q *seqnode.Queue, r seqnode.Request) (*Share, error) {
 	sh := &Share{
-		Node: g.node, generation: g, onData: r.OnData,
+		Node: g.node, generation: g, listener: r.Listener,
 		margin: q.LossMargin, cancelExpiry: func() {},
 	}
 	sh.lost, sh.loseNow = context.WithCancelCause(context.Background())
@@ -177,9 +177,9 @@ func (e *entry) reconcileLater() {
 func (e *entry) newGeneration(of *waiter) *generation {
 	g := &generation{entry: e, q: of.q, policy: of.policy}
 	g.ctx, g.giveUp = context.WithCancelCause(context.Background())
-	g.run = zkconn.Start(e.key.conn, func() (none struct{}, err error) {
+	g.run = calls.Start(e.key.conn, func() (none struct{}, err error) {
 		n, err := g.q.Enter(g.ctx, e.key.conn, seqnode.Request{
-			OnQueued: e.tellQueued(g), OnData: g.changed, OnDecision: g.looked,
+			Listener: g, OnDecision: g.looked,
 		})
 		if e.granted(g, n, err) {
 			g.keepWatch()
@@ -229,16 +229,15 @@ func (e *entry) granted(g *generation, n *znode.Node, err error) bool {
 	return true
 }
 
-// tellQueued returns what is told each time that g has joined the queue.
-func (e *entry) tellQueued(g *generation) func(node string, ahead int) {
-	return func(node string, ahead int) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		g.queued = queuedAt{node, ahead}
-		for i, w := range e.waiting {
-			if e.next == g && (e.current == nil || !w.told) {
-				w.tell(e.positionOf(i))
-			}
+// Queued implements seqnode.Listener: it tells those who wait for g.
+func (g *generation) Queued(node string, ahead int) {
+	e := g.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	g.queued = queuedAt{node, ahead}
+	for i, w := range e.waiting {
+		if e.next == g && (e.current == nil || !w.told) {
+			w.tell(e.positionOf(i))
 		}
 	}
 }
@@ -312,28 +311,28 @@ func (g *generation) found(followed bool) (contended bool) {
 	return g.contended
 }
 
-// changed tells all who have a part in the generation, or wait for it, that somebody has
-// changed the znode's data. Who does that wants something of its owners: it is not kept
-// for others.
-func (g *generation) changed(data []byte) {
+// DataChanged implements seqnode.Listener: it tells all who have a part in the
+// generation, or wait for it. Who changes the data wants something of its owners: it is
+// not kept for others.
+func (g *generation) DataChanged(data []byte) {
 	e := g.entry
 	e.mu.Lock()
 	g.closed = true
-	var tell []func([]byte)
+	var tell []seqnode.Listener
 	if g.node != nil {
 		for _, t := range g.node.Tenants() {
-			tell = append(tell, t.(*tenant).onData)
+			tell = append(tell, t.(*tenant).listener)
 		}
 	} else if e.next == g {
 		for _, w := range e.waiting {
-			tell = append(tell, w.request.OnData)
+			tell = append(tell, w.request.Listener)
 		}
 	}
 	e.reconcile()
 	e.mu.Unlock()
-	for _, f := range tell {
-		if f != nil {
-			f(data)
+	for _, listener := range tell {
+		if listener != nil {
+			listener.DataChanged(data)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
 	return func(context.Context) error { return nil }
 }
 
-// SessionEnded implements zkconn.Ephemeral, for a Share with a margin: most likely its
+// SessionEnded implements reliance.Ephemeral, for a Share with a margin: most likely its
 // margin has begun, while others may still rely on the generation.
 func (sh *Share) SessionEnded(cause error) { sh.end(cause) }
 

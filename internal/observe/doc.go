@@ -9,7 +9,7 @@
 // # Goroutines and locks
 //
 // The package has no mutex. Each request runs on a goroutine of its own, which
-// zkconn.Start begins; its caller waits next to it. A Lister and a follower belong to
+// calls.Start begins; its caller waits next to it. A Lister and a follower belong to
 // the goroutine that waits. An [Observer] is called by the goroutine in Follow.
 //
 // # Files

@@ -7,7 +7,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
@@ -16,7 +17,7 @@ import (
 // An Observer is what somebody outside of a queue does each time that it may have
 // changed: it is given the participants, in order. more tells whether the next change is
 // of interest. An error is one of a request, or [ErrMoved].
-type Observer func(ctx context.Context, members []order.Name) (more bool, err error)
+type Observer func(ctx context.Context, members []seqname.Name) (more bool, err error)
 
 // ErrMoved says that a participant has left since it was listed: look again.
 var ErrMoved = errors.New("the queue has changed since it was listed")
@@ -97,7 +98,7 @@ func (f *follower) Wait(ctx context.Context) (free bool, err error) {
 func (f *follower) Commit(context.Context) error { return nil }
 
 // members lists the participants, and sets the watch that tells of a change.
-func (f *follower) members(ctx context.Context) ([]order.Name, error) {
+func (f *follower) members(ctx context.Context) ([]seqname.Name, error) {
 	if f.list.Lagging {
 		if err := f.list.CatchUp(ctx); err != nil {
 			return nil, err
@@ -106,7 +107,7 @@ func (f *follower) members(ctx context.Context) ([]order.Name, error) {
 	if !f.headOnly {
 		return f.listAndWatch(ctx)
 	}
-	l, err := zkconn.Call(ctx, f.s, func() (Listing, error) { return List(f.s, f.Dir) })
+	l, err := calls.Call(ctx, f.s, func() (Listing, error) { return List(f.s, f.Dir) })
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func (f *follower) members(ctx context.Context) ([]order.Name, error) {
 // listAndWatch lists the participants and watches the directory. If that is missing it
 // watches the nearest of its parents that is there, for somebody who creates the next: an
 // observer creates no znode.
-func (f *follower) listAndWatch(ctx context.Context) ([]order.Name, error) {
+func (f *follower) listAndWatch(ctx context.Context) ([]seqname.Name, error) {
 	missing := "" // what would lead from dir to the directory
 	for dir := f.Dir; ; {
 		children, _, changed, err := f.s.WatchChildren(ctx, dir)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
@@ -41,7 +42,7 @@ type Lister struct {
 	// Lagging: the connection was away, and no sync has succeeded since.
 	Lagging bool
 
-	first *zkconn.Pending[Listing] // the list behind the create; nil once it is used
+	first *calls.Pending[Listing] // the list behind the create; nil once it is used
 }
 
 // Reconnect arms Reconnected from now on.
@@ -51,7 +52,7 @@ func (l *Lister) Reconnect() { l.Reconnected = l.S.Reconnected() }
 // is not proven.
 func (l *Lister) Begin() {
 	s, dir := l.S, l.Dir
-	l.first = zkconn.Start(s, func() (Listing, error) { return List(s, dir) })
+	l.first = calls.Start(s, func() (Listing, error) { return List(s, dir) })
 }
 
 // HasBegun tells whether the answer to Begin was not used yet.
@@ -67,7 +68,7 @@ func (l *Lister) List(ctx context.Context) (Listing, error) {
 		return first.Wait(ctx)
 	}
 	s, dir, sync := l.S, l.Dir, l.MayLag()
-	found, err := zkconn.Call(ctx, s, func() (Listing, error) {
+	found, err := calls.Call(ctx, s, func() (Listing, error) {
 		if sync {
 			if err := s.Sync(dir); err != nil {
 				return Listing{}, err
@@ -100,7 +101,7 @@ func (l *Lister) ListAndWatch(
 // CatchUp sends a sync: the server knows then what anybody has seen before.
 func (l *Lister) CatchUp(ctx context.Context) error {
 	s, dir := l.S, l.Dir
-	_, err := zkconn.Call(ctx, s, func() (none struct{}, err error) {
+	_, err := calls.Call(ctx, s, func() (none struct{}, err error) {
 		return none, s.Sync(dir)
 	})
 	l.Lagging = err != nil

@@ -6,7 +6,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
@@ -22,8 +23,8 @@ type Queue struct {
 
 // Members returns the queue as the leader knows it, in order; a directory that does not
 // exist is an empty queue.
-func (q Queue) Members(ctx context.Context, s *zkconn.Conn) ([]order.Name, error) {
-	l, err := zkconn.Call(ctx, s, func() (Listing, error) {
+func (q Queue) Members(ctx context.Context, s *zkconn.Conn) ([]seqname.Name, error) {
+	l, err := calls.Call(ctx, s, func() (Listing, error) {
 		if err := s.Sync(q.Dir); err != nil {
 			return Listing{}, err
 		}
@@ -39,16 +40,16 @@ func (q Queue) Members(ctx context.Context, s *zkconn.Conn) ([]order.Name, error
 }
 
 // Among returns those children of the directory that stand in the queue, in its order.
-func (q Queue) Among(children []string) []order.Name {
-	return order.Participants(children, q.Kinds)
+func (q Queue) Among(children []string) []seqname.Name {
+	return seqname.Participants(children, q.Kinds)
 }
 
 // Participants is Among, and reports what else is there to the Lookout.
-func (q Queue) Participants(children []string) []order.Name {
+func (q Queue) Participants(children []string) []seqname.Name {
 	names := q.Among(children)
 	q.Lookout.Report(q.Dir, q.Lookout.Foreign(children, q.Kinds, len(names)))
 	return names
 }
 
 // Path returns the path of a member.
-func (q Queue) Path(m order.Name) string { return zkpath.Join(q.Dir, m.Text) }
+func (q Queue) Path(m seqname.Name) string { return zkpath.Join(q.Dir, m.Text) }

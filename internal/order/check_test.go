@@ -3,6 +3,8 @@ package order
 import (
 	"fmt"
 	"slices"
+
+	"github.com/zkrecipes/recipes/internal/seqname"
 )
 
 // check verifies what the comments on the fields promise.
@@ -11,7 +13,8 @@ func (q *Queue) check() error {
 		if err := m.check(q.now); err != nil {
 			return fmt.Errorf("member %s: %w", m.name.Text, err)
 		}
-		if i > 0 && m.name.Before(q.members[i-1].name) && !m.isFar(q.members[i-1]) {
+		before := q.members[max(i-1, 0)].name // itself, of the first
+		if m.name.Before(before) && !m.name.Far(before) {
 			return fmt.Errorf("member %s is out of order", m.name.Text)
 		}
 		if slices.Contains(q.members[:i], m) {
@@ -77,7 +80,7 @@ func (s *snapshot) check(now moment) error {
 	}
 	if n := len(s.entries); n > 0 {
 		spread := s.entries[n-1].Seq - s.entries[0].Seq
-		if uint32(spread) >= spreadLimit {
+		if uint32(spread) >= seqname.SpreadLimit {
 			return fmt.Errorf("the numbers are %d apart", spread)
 		}
 	}

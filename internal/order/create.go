@@ -1,6 +1,10 @@
 package order
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/zkrecipes/recipes/internal/seqname"
+)
 
 // A Plan is what to send with a create.
 type Plan uint8
@@ -22,9 +26,9 @@ const (
 // sent. Each call is followed by one of [Queue.Created] or [Queue.NotCreated]. The create
 // of a reader under a writer is not announced.
 func (q *Queue) Creating(kind string, session int64) Plan {
-	next, led := Name{Kind: kind, Seq: 1}, false
+	next, led := seqname.Name{Kind: kind, Seq: 1}, false
 	for _, c := range q.coming {
-		led = led || q.rules.Excludes(Name{Kind: c.kind}, next)
+		led = led || q.rules.Excludes(seqname.Name{Kind: c.kind}, next)
 	}
 	q.expect(kind)
 	if last := len(q.members) - 1; last >= 0 {
@@ -65,7 +69,7 @@ func (q *Queue) expect(kind string) {
 
 // A Creation is what a create has made.
 type Creation struct {
-	Name    Name
+	Name    seqname.Name
 	Session int64 // that the znode lives in
 	// Czxid of the znode; zero if it is not known.
 	Czxid int64
@@ -107,10 +111,10 @@ func (q *Queue) Created(c Creation) *Member {
 // all: they go to the front, so that those of one directory are in order.
 func (q *Queue) insert(m *Member) {
 	at := len(q.members)
-	if at > 0 && (m.isFar(q.members[0]) || m.isFar(q.members[at-1])) {
+	if at > 0 && (m.name.Far(q.members[0].name) || m.name.Far(q.members[at-1].name)) {
 		slices.SortStableFunc(q.members, func(a, b *Member) int {
-			switch far := m.isFar(a); {
-			case far == m.isFar(b):
+			switch far := m.name.Far(a.name); {
+			case far == m.name.Far(b.name):
 				return 0
 			case far:
 				return -1
@@ -118,14 +122,11 @@ func (q *Queue) insert(m *Member) {
 			return 1
 		})
 	}
-	for at > 0 && m.name.Before(q.members[at-1].name) && !m.isFar(q.members[at-1]) {
-		at--
+	for ; at > 0; at-- {
+		b := q.members[at-1].name
+		if !m.name.Before(b) || m.name.Far(b) {
+			break
+		}
 	}
 	q.members = slices.Insert(q.members, at, m)
-}
-
-// isFar reports whether two numbers are not of one queue.
-func (m *Member) isFar(b *Member) bool {
-	distance := m.name.Seq - b.name.Seq
-	return distance >= spreadLimit || distance <= -spreadLimit
 }

@@ -7,19 +7,21 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/seqname"
 )
 
 const zkSession = 7
 
 var (
 	mutexRules = Rules{
-		Excludes: func(Name, Name) bool { return true }, Ordered: true,
+		Excludes: func(seqname.Name, seqname.Name) bool { return true }, Ordered: true,
 	}
 	readWriteRules = Rules{
-		Excludes: func(ahead, self Name) bool {
+		Excludes: func(ahead, self seqname.Name) bool {
 			return ahead.Seq != self.Seq && (ahead.Kind == "W-" || self.Kind == "W-")
 		},
-		Nested:  func(self Name) bool { return self.Kind == "W-" },
+		Nested:  func(self seqname.Name) bool { return self.Kind == "W-" },
 		Ordered: true,
 	}
 )
@@ -42,9 +44,9 @@ func (d *driver) check() {
 }
 
 // name reads "W-7" as a name: the text before the digits is the kind.
-func name(short string) Name {
+func name(short string) seqname.Name {
 	at := strings.IndexAny(short, "0123456789")
-	n := Name{Text: short, Kind: short[:at]}
+	n := seqname.Name{Text: short, Kind: short[:at]}
 	_, _ = fmt.Sscanf(short[at:], "%d", &n.Seq)
 	return n
 }
@@ -291,7 +293,7 @@ func TestNumbers(t *testing.T) {
 		}, "list"},
 		"fresh": {func(d *driver) { d.rules.Fresh = true }, "list"},
 		"may be nested": {func(d *driver) {
-			d.rules.Nested = func(Name) bool { return true }
+			d.rules.Nested = func(seqname.Name) bool { return true }
 		}, "list"},
 		"own token of before": {func(d *driver) { d.members[0].token = 9 }, "list"},
 		"token not known":     {func(d *driver) { d.members[0].token = 0 }, "own"},
@@ -375,7 +377,7 @@ func TestNumbersPassReaders(t *testing.T) {
 		w := d.create("W-1")
 		d.Held(w, true)
 		r := d.Created(Creation{
-			Name: Name{Text: kind + "1", Kind: kind, Seq: 1}, Under: w,
+			Name: seqname.Name{Text: kind + "1", Kind: kind, Seq: 1}, Under: w,
 			Session: zkSession,
 		})
 		d.Left(w, false)
@@ -533,7 +535,7 @@ func TestAReaderUnderAWriter(t *testing.T) {
 	d.is(next, "local W-1")
 	old := d.Asking(0, false)
 	r := d.Created(Creation{
-		Name: Name{Text: "R-1", Kind: "R-", Seq: 1}, Session: zkSession, Under: w,
+		Name: seqname.Name{Text: "R-1", Kind: "R-", Seq: 1}, Session: zkSession, Under: w,
 	})
 	require.Equal(t, w.Token(), r.Token())
 	d.is(r, "list")
@@ -609,7 +611,7 @@ func TestAReaderWhoseWriterIsLost(t *testing.T) {
 	w := d.create("W-1")
 	d.Held(w, true)
 	r := d.Created(Creation{
-		Name: Name{Text: "R-1", Kind: "R-", Seq: 1}, Session: zkSession, Under: w,
+		Name: seqname.Name{Text: "R-1", Kind: "R-", Seq: 1}, Session: zkSession, Under: w,
 	})
 	require.Equal(t, []*Member{w}, d.show("R-1"))
 	d.is(r, "list")
@@ -908,7 +910,8 @@ func TestAnUncertainOrderIsRefused(t *testing.T) {
 	m := d.create("L-3")
 	d.show("L-3")
 	_, err := d.Listed(d.Asking(0, false), Listing{
-		Names: []Name{name("L-3"), name("L-1073741827")}, Czxid: d.czxid, Pzxid: 99,
+		Names: []seqname.Name{name("L-3"), name("L-1073741827")},
+		Czxid: d.czxid, Pzxid: 99,
 	})
 	require.ErrorContains(t, err, "L-1073741827")
 	d.check()
@@ -920,8 +923,8 @@ func TestNumbersOverTheWrap(t *testing.T) {
 	t.Parallel()
 	d := newDriver(t, mutexRules)
 	d.Directory(0, 10)
-	at := func(seq int32) Name {
-		return Name{Text: fmt.Sprint("L-", seq), Kind: "L-", Seq: seq}
+	at := func(seq int32) seqname.Name {
+		return seqname.Name{Text: fmt.Sprint("L-", seq), Kind: "L-", Seq: seq}
 	}
 	d.Remember(Watermark{Seq: 1<<31 - 2, Token: 11})
 	b := d.Created(Creation{Name: at(1<<31 - 1), Session: zkSession, Czxid: 12})
@@ -969,7 +972,8 @@ func TestAnOlderListIsIgnored(t *testing.T) {
 	old := d.Asking(0, false)
 	d.show("L-2", "L-3")
 	_, err := d.Listed(old, Listing{
-		Names: []Name{name("L-1"), name("L-2"), name("L-3")}, Czxid: d.czxid, Pzxid: 10,
+		Names: []seqname.Name{name("L-1"), name("L-2"), name("L-3")},
+		Czxid: d.czxid, Pzxid: 10,
 	})
 	require.NoError(t, err)
 	require.Equal(t, 1, d.is(m, "behind L-2+").Ahead)
@@ -985,7 +989,7 @@ func TestWhatALateListKeeps(t *testing.T) {
 		{Name: name("L-4"), seen: 5, gone: 6},
 		{Name: name("L-5"), seen: 9, gone: 6},
 	}
-	l := Listing{Czxid: 1, Names: []Name{
+	l := Listing{Czxid: 1, Names: []seqname.Name{
 		name("L-0"), name("L-1"), name("L-2"), name("L-3"), name("L-4"), name("L-5"),
 	}}
 	is := newSnapshot(Question{at: 7}, l, 10)
@@ -1085,7 +1089,7 @@ func TestMembersOfTwoDirectoriesAreInOrder(t *testing.T) {
 	t.Parallel()
 	d := newDriver(t, mutexRules)
 	old := d.Created(Creation{
-		Name:    Name{Text: "L--2147483647", Kind: "L-", Seq: -1<<31 + 1},
+		Name:    seqname.Name{Text: "L--2147483647", Kind: "L-", Seq: -1<<31 + 1},
 		Session: zkSession,
 	})
 	two, zero := d.create("L-1"), d.create("L-0")

@@ -1,5 +1,7 @@
 package order
 
+import "github.com/zkrecipes/recipes/internal/seqname"
+
 // An Ask is what the driver has to find out before it calls Decide again.
 type Ask uint8
 
@@ -36,7 +38,7 @@ type Decision struct {
 	// [Queue.Gone]. Its Text is empty if there is none. It is none that was told to have
 	// gone, from the same directory, after the request was sent that has shown it last,
 	// unless very many were.
-	Behind Name
+	Behind seqname.Name
 	// Local is the blocker if it is a member that lives, of the same session. No watch is
 	// set on it: call Decide again after its Left, Lost or Removed. The driver begins to
 	// watch the directory ([Queue.Directory]) if it does not, so that numbers can tell
@@ -50,9 +52,10 @@ type Decision struct {
 	// end grants only if m is confirmed by then.
 	Confirm bool
 
-	Ask   Ask
-	Sync  bool   // of List: the server may lag behind what was seen before the reconnect
-	Reads []Name // of ReadAhead, the nearest first; at least two
+	Ask Ask
+	// Sync, of List: the server may lag behind what was seen before the reconnect.
+	Sync  bool
+	Reads []seqname.Name // of ReadAhead, the nearest first; at least two
 
 	// Ahead is how many participants are ahead, as far as is known, whether or not they
 	// exclude the member. It counts members that have left, until their znodes are gone.

@@ -99,7 +99,6 @@
 //   - member.go: Member: a participant of this connection.
 //   - question.go: moments, epochs, questions: when something was asked.
 //   - rules.go: Excludes, Sources, Rules: what a queue is told once.
-//   - name.go: names and their order.
 //
 // # Words
 //

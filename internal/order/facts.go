@@ -1,5 +1,7 @@
 package order
 
+import "github.com/zkrecipes/recipes/internal/seqname"
+
 // Asking is called before a request is sent whose answer is reported as a fact, and
 // before a watch is used that is pending already: the answer or the event is reported
 // with the Question. e is the epoch, read before the call. synced says that a sync of the
@@ -27,10 +29,11 @@ func (q *Queue) settle(e Epoch) {
 // sync.
 //
 // It returns an error, and ignores the list, if the order in it is not certain
-// ([CheckSpread]). A request that failed is not reported, nor is an answer that came in a
-// later epoch than that of the Question: the request may have been sent in the later one.
+// ([seqname.CheckSpread]). A request that failed is not reported, nor is an answer that
+// came in a later epoch than that of the Question: the request may have been sent in the
+// later one.
 func (q *Queue) Listed(a Question, l Listing) (missing []*Member, err error) {
-	if err := CheckSpread(l.Names); err != nil {
+	if err := seqname.CheckSpread(l.Names); err != nil {
 		return nil, err
 	}
 	list := newSnapshot(a, l, q.tick())
@@ -68,7 +71,7 @@ func (q *Queue) Listed(a Question, l Listing) (missing []*Member, err error) {
 // It is for znodes of other processes, and for members that ended and whose znodes
 // others wait for; a member that lives and whose znode is gone is [Queue.Lost] and then
 // [Queue.Removed].
-func (q *Queue) Gone(a Question, n Name) {
+func (q *Queue) Gone(a Question, n seqname.Name) {
 	directory := a.directory
 	if m := q.member(n); m != nil {
 		q.Lost(m)
@@ -80,7 +83,7 @@ func (q *Queue) Gone(a Question, n Name) {
 // There says that a read that was sent after the Question has found the znode of a
 // participant. A driver that was asked for reads ([ReadAhead]) reports each of them by
 // There or Gone. It also reports the read by which it sets a watch on [Decision.Behind].
-func (q *Queue) There(a Question, n Name) {
+func (q *Queue) There(a Question, n seqname.Name) {
 	q.tick()
 	if at, ok := q.last.find(n); ok && a.directory == q.last.czxid {
 		e := &q.last.entries[at]
@@ -110,9 +113,9 @@ func (q *Queue) Unconfirmed(m *Member) {
 }
 
 // Doubt says that m has to be shown by a list that is asked for after this call, before
-// anything grants it the turn: something happened that no fact expresses. That is, a watch
-// fired with something else than a deletion, or a poll found a znode gone whose watch had
-// not fired.
+// anything grants it the turn: something happened that no fact expresses. That is, a
+// watch fired with something else than a deletion, or a poll found a znode gone whose
+// watch had not fired.
 func (q *Queue) Doubt(m *Member) {
 	m.doubted = q.change()
 }

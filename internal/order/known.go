@@ -3,10 +3,12 @@ package order
 import (
 	"cmp"
 	"slices"
+
+	"github.com/zkrecipes/recipes/internal/seqname"
 )
 
 // goes takes note that n has gone. directory is zero of a member.
-func (q *Queue) goes(n Name, told, by moment, directory int64) {
+func (q *Queue) goes(n seqname.Name, told, by moment, directory int64) {
 	if at, ok := q.last.find(n); ok && (directory == q.last.czxid || directory == 0) {
 		q.last.goneAt(at, told, by)
 		return

@@ -1,10 +1,12 @@
 package order
 
+import "github.com/zkrecipes/recipes/internal/seqname"
+
 // A Member is a participant of this process: a znode that this connection created. It
 // belongs to one [Queue].
 type Member struct {
 	// Set by Created.
-	name    Name
+	name    seqname.Name
 	session int64
 	under   *Member // the writer that it reads under, with its number; else nil
 	epoch   Epoch   // of its creation
@@ -14,8 +16,9 @@ type Member struct {
 	// known; set once.
 	token int64
 
-	// state only moves forward, but for a hold that is refused. first is of a hold: nobody at all was ahead. ended is set
-	// as soon as state is past stateHeld, and again if it changes after that.
+	// state only moves forward, but for a hold that is refused. first is of a hold:
+	// nobody at all was ahead. ended is set as soon as state is past stateHeld, and again
+	// if it changes after that.
 	ended moment
 	state state
 	first bool
@@ -48,7 +51,7 @@ const (
 )
 
 // Name is the znode's name.
-func (m *Member) Name() Name { return m.name }
+func (m *Member) Name() seqname.Name { return m.name }
 
 // Token is the fencing token, zero while it is not known. It is the znode's czxid, or the
 // directory's pzxid in a list that shows nobody behind the member. Both are greater than
@@ -76,7 +79,7 @@ func (m *Member) mayPass(self *Member) bool {
 }
 
 // goesBefore reports whether self has to wait for m, and m tells when it ends.
-func (m *Member) goesBefore(self Name, session int64, excludes Excludes) bool {
+func (m *Member) goesBefore(self seqname.Name, session int64, excludes Excludes) bool {
 	return m.lives() && m.session == session && m.name.Before(self) &&
 		excludes(m.name, self)
 }

@@ -1,6 +1,10 @@
 package order
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/zkrecipes/recipes/internal/seqname"
+)
 
 // report tells of the i-th answer that has come.
 func (m *model) report(i int) {
@@ -234,7 +238,7 @@ func (m *model) listed(r *request) {
 		children = append(children, l.text)
 		m.seen(r, l.text)
 	}
-	names := Participants(children, modelKinds[m.set.rule])
+	names := seqname.Participants(children, modelKinds[m.set.rule])
 	missing, err := m.q.Listed(r.ask, Listing{names, r.dir.czxid, r.dir.pzxid})
 	m.fact("Listed(%v, czxid %d, pzxid %d) = %d missing, %v",
 		children, r.dir.czxid, r.dir.pzxid, len(missing), err)

@@ -3,6 +3,8 @@ package order
 import (
 	"slices"
 	"testing"
+
+	"github.com/zkrecipes/recipes/internal/seqname"
 )
 
 // A fault is a wrong variant of the core, made at its door: the facts that it would
@@ -23,7 +25,7 @@ type faulty struct {
 	list   func(f *faulty, a *Question, l *Listing)
 	err    bool // Listed returns none
 	lost   func(f *faulty, m *Member)
-	gone   func(f *faulty, a Question, n Name)
+	gone   func(f *faulty, a Question, n seqname.Name)
 	fired  func(m *Member)
 	decide func(q *Queue, m *Member, now Epoch) Decision
 	dir    func(f *faulty, e Epoch, czxid int64)
@@ -88,7 +90,7 @@ func (f *faulty) Lost(m *Member) {
 	f.queue.Lost(m)
 }
 
-func (f *faulty) Gone(a Question, n Name) {
+func (f *faulty) Gone(a Question, n seqname.Name) {
 	if f.gone != nil {
 		f.gone(f, a, n)
 		return
@@ -193,11 +195,12 @@ var faults = []fault{
 			rules := q.rules
 			defer func() { q.rules = rules }()
 			q.rules.Without |= ByNumber
-			q.rules.Nested = func(Name) bool { return false }
+			q.rules.Nested = func(seqname.Name) bool { return false }
 			return q.Decide(m, now)
 		},
 	}),
-	planted("an end is not heard of", faulty{gone: func(*faulty, Question, Name) {}}),
+	planted("an end is not heard of",
+		faulty{gone: func(*faulty, Question, seqname.Name) {}}),
 	{name: "no reader is nested", rules: func(r *Rules) { r.Nested = nil }},
 	{
 		name:  "each connection is taken to keep the order of events",
@@ -205,7 +208,7 @@ var faults = []fault{
 	},
 	{name: "readers do not exclude writers", rules: func(r *Rules) {
 		all := r.Excludes
-		r.Excludes = func(ahead, self Name) bool {
+		r.Excludes = func(ahead, self seqname.Name) bool {
 			return all(ahead, self) && ahead.Kind != "read-"
 		}
 	}},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/zkrecipes/recipes/internal/seqname"
 )
 
 // A queue is a Queue, or one with a planted fault.
@@ -14,8 +16,8 @@ type queue interface {
 	Asking(e Epoch, synced bool) Question
 	Serves(a Question, m *Member, now Epoch) bool
 	Listed(a Question, l Listing) ([]*Member, error)
-	Gone(a Question, n Name)
-	There(a Question, n Name)
+	Gone(a Question, n seqname.Name)
+	There(a Question, n seqname.Name)
 	Confirmed(m *Member, e Epoch, czxid int64)
 	Unconfirmed(m *Member)
 	Doubt(m *Member)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/zkrecipes/recipes/internal/seqname"
 )
 
 // A violation is what a model panics with if it finds one.
@@ -38,15 +40,15 @@ func modelRules(rule string) Rules {
 	switch rule {
 	case "readwrite":
 		return Rules{
-			Excludes: func(a, b Name) bool {
+			Excludes: func(a, b seqname.Name) bool {
 				return a.Kind == "write-" || b.Kind == "write-"
 			},
-			Nested: func(self Name) bool { return self.Kind == "write-" },
+			Nested: func(self seqname.Name) bool { return self.Kind == "write-" },
 		}
 	case "groups":
-		return Rules{Excludes: func(a, b Name) bool { return a.Kind != b.Kind }}
+		return Rules{Excludes: func(a, b seqname.Name) bool { return a.Kind != b.Kind }}
 	}
-	return Rules{Excludes: func(_, _ Name) bool { return true }}
+	return Rules{Excludes: func(_, _ seqname.Name) bool { return true }}
 }
 
 // excludes is the model's own judgement, by what the recipes' pages say.
@@ -237,8 +239,8 @@ func (m *model) renewQueue() {
 }
 
 // name is what package order calls a leaf.
-func (m *model) name(text string) Name {
-	n, ok := Parse(text, modelKinds[m.set.rule])
+func (m *model) name(text string) seqname.Name {
+	n, ok := seqname.Parse(text, modelKinds[m.set.rule])
 	if !ok {
 		m.fail("%q is no name", text)
 	}

@@ -1,5 +1,7 @@
 package order
 
+import "github.com/zkrecipes/recipes/internal/seqname"
+
 // raise takes note that m, which had nobody ahead, has left and does nothing any more.
 // Whoever has the next number has the turn then, without a request.
 func (q *Queue) raise(m *Member) {
@@ -7,7 +9,7 @@ func (q *Queue) raise(m *Member) {
 }
 
 // counts reports whether numbers count for one of that name.
-func (q *Queue) counts(self Name) bool {
+func (q *Queue) counts(self seqname.Name) bool {
 	return q.uses(ByNumber) && q.rules.Ordered && q.mark.Token != 0 &&
 		!q.rules.Nested(self)
 }

@@ -1,5 +1,7 @@
 package order
 
+import "github.com/zkrecipes/recipes/internal/seqname"
+
 // An Epoch counts how often the connection has been away. The driver reads it from the
 // connection; it never decreases.
 type Epoch uint64
@@ -28,7 +30,8 @@ type Question struct {
 
 // A Listing is what a server said of the directory.
 type Listing struct {
-	Names []Name // as [Participants] returns them; the queue keeps the slice
+	// Names are as [seqname.Participants] returns them. The queue keeps the slice.
+	Names []seqname.Name
 	// Czxid and Pzxid are of the directory's Stat in the same answer: its incarnation,
 	// and the last create or delete among its children. A directory that does not exist
 	// is the zero Listing.

@@ -1,6 +1,10 @@
 package order
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/zkrecipes/recipes/internal/seqname"
+)
 
 // A Watermark is how far a queue has come: everybody up to a number has gone from it, or
 // is a member that has left and does nothing any more.
@@ -60,7 +64,7 @@ type arrivals struct {
 // New returns a queue of which nothing is known.
 func New(r Rules) *Queue {
 	if r.Nested == nil {
-		r.Nested = func(Name) bool { return false }
+		r.Nested = func(seqname.Name) bool { return false }
 	}
 	return &Queue{rules: r}
 }
@@ -96,7 +100,7 @@ func (q *Queue) Remember(w Watermark) {
 func (q *Queue) at(m *Member) int { return slices.Index(q.members, m) }
 
 // member returns the member of that name, nil if there is none.
-func (q *Queue) member(n Name) *Member {
+func (q *Queue) member(n seqname.Name) *Member {
 	for _, m := range q.members {
 		if m.name == n {
 			return m
@@ -110,7 +114,7 @@ func (q *Queue) uses(s Sources) bool { return !q.rules.Fresh && q.rules.Without&
 
 // nearest returns the last of members that has to go before another of the same session;
 // nil if there is none.
-func (q *Queue) nearest(members []*Member, other Name, session int64) *Member {
+func (q *Queue) nearest(members []*Member, other seqname.Name, session int64) *Member {
 	for i := len(members) - 1; i >= 0; i-- {
 		if members[i].goesBefore(other, session, q.rules.Excludes) {
 			return members[i]

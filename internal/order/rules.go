@@ -1,15 +1,19 @@
 package order
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/zkrecipes/recipes/internal/seqname"
+)
 
 // Excludes reports whether a participant that is ahead must go before self may proceed.
 // It depends on the two names alone. The nearest participant ahead that excludes self
 // blocks it.
-type Excludes func(ahead, self Name) bool
+type Excludes func(ahead, self seqname.Name) bool
 
 // Blocker returns the index of the one among those ahead that blocks self, -1 if there is
 // none.
-func (x Excludes) Blocker(ahead []Name, self Name) int {
+func (x Excludes) Blocker(ahead []seqname.Name, self seqname.Name) int {
 	at := len(ahead) - 1
 	for at >= 0 && !x(ahead[at], self) {
 		at--
@@ -18,8 +22,8 @@ func (x Excludes) Blocker(ahead []Name, self Name) int {
 }
 
 // Follows reports whether one of those behind self has to wait for it.
-func (x Excludes) Follows(self Name, behind []Name) bool {
-	return slices.ContainsFunc(behind, func(n Name) bool { return x(self, n) })
+func (x Excludes) Follows(self seqname.Name, behind []seqname.Name) bool {
+	return slices.ContainsFunc(behind, func(n seqname.Name) bool { return x(self, n) })
 }
 
 // Sources is a set of the sources that [Queue.Decide] may use besides lists.
@@ -46,7 +50,7 @@ type Rules struct {
 	// Nested reports whether a participant may appear ahead of self after self was
 	// created: a reader under a writer, with that writer's number. It must be true for
 	// each kind that such a reader excludes. Nil: never.
-	Nested func(self Name) bool
+	Nested func(self seqname.Name) bool
 	// Ordered: the event of a watch is in its channel before the answer to any later
 	// request. If not, confirmations and the directory's incarnation prove nothing, and
 	// the queue ignores both.

@@ -2,6 +2,8 @@ package order
 
 import (
 	"slices"
+
+	"github.com/zkrecipes/recipes/internal/seqname"
 )
 
 // A snapshot is a list, and what has become of those on it. Nobody joins ahead of
@@ -20,7 +22,7 @@ type snapshot struct {
 
 // An entry is a participant that a list has shown.
 type entry struct {
-	Name
+	seqname.Name
 	seen moment // when it was asked for that has shown it last
 	// When it was told that the entry has gone, and when that was asked for. The first is
 	// zero while the entry is there, the second if a member of this process has gone.
@@ -28,9 +30,9 @@ type entry struct {
 }
 
 // find returns the index of a name, and whether it is there.
-func (s *snapshot) find(n Name) (int, bool) {
-	return slices.BinarySearchFunc(s.entries, n, func(e entry, n Name) int {
-		return Compare(e.Name, n)
+func (s *snapshot) find(n seqname.Name) (int, bool) {
+	return slices.BinarySearchFunc(s.entries, n, func(e entry, n seqname.Name) int {
+		return seqname.Compare(e.Name, n)
 	})
 }
 
@@ -82,7 +84,7 @@ func (s *snapshot) keep(old *snapshot) {
 
 // An absence is what was told of a participant that the last list does not show.
 type absence struct {
-	Name
+	seqname.Name
 	gone, by  moment // see entry
 	directory int64  // the incarnation; zero of a member, whose name no other has
 }

@@ -2,21 +2,22 @@ package order
 
 import (
 	"fmt"
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/zkrecipes/recipes/internal/seqname"
 )
 
 // grants reports whether a list lets a participant hold the lock.
-func grants(t *rapid.T, children []string, self Name) bool {
+func grants(t *rapid.T, children []string, self seqname.Name) bool {
 	t.Helper()
-	q := New(Rules{Excludes: func(ahead, self Name) bool {
+	q := New(Rules{Excludes: func(ahead, self seqname.Name) bool {
 		return ahead.Kind == "__WRIT__" || self.Kind == "__WRIT__"
 	}})
 	m := q.Created(Creation{Name: self})
-	names := Participants(children, []string{"__READ__", "__WRIT__"})
+	names := seqname.Participants(children, []string{"__READ__", "__WRIT__"})
 	l := Listing{Names: names, Czxid: 1, Pzxid: 9}
 	missing, err := q.Listed(q.Asking(0, false), l)
 	require.NoError(t, q.check())
@@ -34,13 +35,13 @@ func TestAtMostOneHoldsByAnyList(t *testing.T) {
 	granted := 0
 	rapid.Check(t, func(t *rapid.T) {
 		var children []string
-		add := func(who string, seq int32) Name {
+		add := func(who string, seq int32) seqname.Name {
 			kind := rapid.SampledFrom(kinds).Draw(t, "kind")
 			text := fmt.Sprintf("%s-%s%010d", who, kind, seq)
 			children = append(children, text)
-			return Name{Text: text, Kind: kind, Seq: seq}
+			return seqname.Name{Text: text, Kind: kind, Seq: seq}
 		}
-		var honest []Name
+		var honest []seqname.Name
 		seq := rapid.Int32().Draw(t, "counter")
 		for n := range rapid.IntRange(1, 4).Draw(t, "honest") {
 			seq += rapid.Int32Range(1, 1000).Draw(t, "joined meanwhile")
@@ -67,62 +68,4 @@ func TestAtMostOneHoldsByAnyList(t *testing.T) {
 		}
 	})
 	require.NotZero(t, granted)
-}
-
-// The order does not depend on that in which a server lists the znodes, and a queue whose
-// order is not certain is refused whatever that is.
-func TestSpread(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		seqs    []int32
-		refused bool
-	}{
-		"empty":                       {nil, false},
-		"one":                         {[]int32{-1 << 31}, false},
-		"neighbours":                  {[]int32{7, 8}, false},
-		"neighbours as it wraps":      {[]int32{1<<31 - 1, -1 << 31}, false},
-		"just near enough":            {[]int32{5, 5 + 1<<30 - 1}, false},
-		"near enough as it wraps":     {[]int32{1<<31 - 2, -1<<31 + 1<<30 - 3}, false},
-		"too far apart":               {[]int32{5, 5 + 1<<30}, true},
-		"too far apart as it wraps":   {[]int32{1<<31 - 2, -1<<31 + 1<<30 - 2}, true},
-		"opposite":                    {[]int32{0, -1 << 31}, true},
-		"a cycle":                     {[]int32{0, 700e6, 1400e6, -1494967296}, true},
-		"a cycle behind real numbers": {[]int32{3, 4, 700e6, 1400e6, -1494967296}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var children []string
-			for _, seq := range c.seqs {
-				children = append(children, fmt.Sprintf("lock-%010d", seq))
-			}
-			for range children { // in each rotation
-				err := CheckSpread(Participants(children, mutexKinds))
-				require.Equal(t, c.refused, err != nil, "%v: %v", children, err)
-				if c.refused {
-					require.ErrorContains(t, err, children[0][:5])
-				}
-				children = append(children[1:], children[0])
-			}
-		})
-	}
-}
-
-func TestNumbersThatAreNotOfOneQueue(t *testing.T) {
-	for _, c := range []struct {
-		a, b int32
-		far  bool
-	}{
-		{5, 5, false},
-		{7, spreadLimit + 6, false},
-		{7, spreadLimit + 7, true},
-		{-7, spreadLimit - 8, false},
-		{-7, spreadLimit - 7, true},
-		{math.MaxInt32, math.MinInt32, false},
-		{math.MaxInt32, math.MinInt32 + spreadLimit - 2, false},
-		{math.MaxInt32, math.MinInt32 + spreadLimit - 1, true},
-	} {
-		a, b := &Member{name: Name{Seq: c.a}}, &Member{name: Name{Seq: c.b}}
-		require.Equal(t, c.far, a.isFar(b), "%d and %d", c.a, c.b)
-		require.Equal(t, c.far, b.isFar(a), "%d and %d", c.b, c.a)
-	}
 }

@@ -1,5 +1,7 @@
 package order
 
+import "github.com/zkrecipes/recipes/internal/seqname"
+
 // A way is what a snapshot tells of those ahead of a member.
 type way struct {
 	ahead   int  // how many there are
@@ -127,7 +129,7 @@ func (q *Queue) bySmallReads(m *Member, w way) (d Decision, ok bool) {
 	case left > min(len(q.last.entries)/namesPerRead, readsAtMost):
 		return d, false
 	}
-	d = Decision{Ask: ReadAhead, Reads: make([]Name, 0, left), Ahead: w.ahead}
+	d = Decision{Ask: ReadAhead, Reads: make([]seqname.Name, 0, left), Ahead: w.ahead}
 	for i := w.blocker; i >= 0; i-- {
 		e := &q.last.entries[i]
 		if e.gone == 0 && q.rules.Excludes(e.Name, m.name) && !q.isPassed(m, e.Name) {
@@ -138,7 +140,7 @@ func (q *Queue) bySmallReads(m *Member, w way) (d Decision, ok bool) {
 }
 
 // isPassed reports whether n is a member that self need not wait for.
-func (q *Queue) isPassed(self *Member, n Name) bool {
+func (q *Queue) isPassed(self *Member, n seqname.Name) bool {
 	own := q.member(n)
 	return own != nil && own.mayPass(self)
 }

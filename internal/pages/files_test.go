@@ -30,6 +30,8 @@ type compiled struct {
 var layered = []string{
 	"internal/lockcache", "internal/leases", "internal/seqnode", "internal/observe",
 	"internal/znode", "internal/wait", "internal/zkconn", "internal/order",
+	"internal/watches", "internal/reliance", "internal/wire", "internal/outcome",
+	"internal/seqname",
 }
 
 // A room has one direction inside, too: its doc.go lists its files, and none of them uses

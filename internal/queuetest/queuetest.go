@@ -13,7 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -109,7 +109,7 @@ func Queue() *seqnode.Queue {
 			Dir: Dir, Kind: "lock-", ACL: Anyone, Log: slog.New(slog.DiscardHandler),
 		},
 		Kinds:    []string{"lock-"},
-		Excludes: func(_, _ order.Name) bool { return true },
+		Excludes: func(_, _ seqname.Name) bool { return true },
 	}
 }
 

@@ -4,13 +4,14 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
 // listed is what a list was good for besides the facts that it told.
 type listed struct {
-	names   []order.Name // the participants, in order
-	foreign string       // one of what should not be in the directory; "": nothing
+	names   []seqname.Name // the participants, in order
+	foreign string         // one of what should not be in the directory; "": nothing
 }
 
 // An answer is one to a list, and when that was asked for.

@@ -4,7 +4,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
@@ -23,7 +25,7 @@ type cohort struct {
 	unused bool // another has the key, or will: nobody may join
 
 	// the last list that is shared, which may be under way, and when it was asked for
-	listing *zkconn.Pending[listed]
+	listing *calls.Pending[listed]
 	asked   order.Question
 }
 
@@ -93,13 +95,13 @@ func (c *cohort) asking() order.Question {
 }
 
 // gone tells that a participant was seen to be gone; there, that it was not.
-func (c *cohort) gone(a order.Question, n order.Name) {
+func (c *cohort) gone(a order.Question, n seqname.Name) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.order.Gone(a, n)
 }
 
-func (c *cohort) there(a order.Question, n order.Name) {
+func (c *cohort) there(a order.Question, n seqname.Name) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.order.There(a, n)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -34,7 +35,7 @@ func (q *Queue) Enter(
 		}
 		if !errors.Is(err, znode.ErrEnded) {
 			if err == nil {
-				err = zkconn.Cancelled(ctx) // it came too late
+				err = outcome.Cancelled(ctx) // it came too late
 			}
 			err = wait.Explain(s, err, w.position().String(), w.asked)
 			znode.GiveUp(ctx, []*znode.Node{n})

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/queuetest"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -42,6 +42,12 @@ type stay struct {
 	err    error       // likewise
 }
 
+// Queued implements seqnode.Listener.
+func (e *stay) Queued(node string, ahead int) { e.queued <- node; e.ahead <- ahead }
+
+// DataChanged implements seqnode.Listener.
+func (e *stay) DataChanged([]byte) {}
+
 func enter(ctx context.Context, p *queuetest.Peer, r seqnode.Request) *stay {
 	return enterIn(ctx, queue(), p, r)
 }
@@ -53,7 +59,7 @@ func enterIn(
 		t: p.T, queued: make(chan string, 10), ahead: make(chan int, 10),
 		done: make(chan struct{}),
 	}
-	r.OnQueued = func(node string, ahead int) { e.queued <- node; e.ahead <- ahead }
+	r.Listener = e
 	go func() {
 		defer close(e.done)
 		e.node, e.err = q.Enter(ctx, p.S, r)
@@ -218,7 +224,7 @@ func TestOneListTellsTheCrowd(t *testing.T) {
 func TestFewOfALongQueueAreRead(t *testing.T) {
 	readers := queue()
 	readers.Kind, readers.Kinds = "read-", []string{"read-", "lock-"}
-	readers.Excludes = func(ahead, self order.Name) bool {
+	readers.Excludes = func(ahead, self seqname.Name) bool {
 		return ahead.Kind == "lock-" || self.Kind == "lock-"
 	}
 	for name, atOnce := range map[string]int{"one goes": 1, "two go": 2} {

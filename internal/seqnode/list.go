@@ -7,8 +7,10 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/order"
-	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
@@ -19,7 +21,7 @@ func (c *cohort) list(
 ) (listed, error) {
 	c.mu.Lock()
 	p := c.listing
-	if p == nil || isDone(p.Done()) || !c.order.Serves(c.asked, m.self, c.epoch()) {
+	if p == nil || p.Ended() || !c.order.Serves(c.asked, m.self, c.epoch()) {
 		p = c.beginListLocked(m.queue, sync)
 	}
 	c.mu.Unlock()
@@ -32,11 +34,11 @@ func (c *cohort) list(
 
 // beginListLocked sends a list, behind a sync if the server may lag: it knows then what
 // anybody has seen before.
-func (c *cohort) beginListLocked(q *Queue, sync bool) *zkconn.Pending[listed] {
+func (c *cohort) beginListLocked(q *Queue, sync bool) *calls.Pending[listed] {
 	s, epoch := c.key.s, c.epoch()
 	asked := c.order.Asking(epoch, false)
 	c.asked = asked
-	c.listing = zkconn.Start(s, func() (listed, error) {
+	c.listing = calls.Start(s, func() (listed, error) {
 		if sync {
 			if err := s.Sync(q.Dir); err != nil {
 				return listed{}, err
@@ -61,7 +63,7 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 	case a.err != nil:
 		return listed{}, a.err
 	default:
-		names := order.Participants(a.children, q.Kinds)
+		names := seqname.Participants(a.children, q.Kinds)
 		l = order.Listing{Names: names, Czxid: a.stat.Czxid, Pzxid: a.stat.Pzxid}
 	}
 	if c.epoch() != a.epoch {
@@ -71,7 +73,7 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 	missing, err := c.order.Listed(a.asked, l)
 	c.mu.Unlock()
 	if err != nil { // the order in it is not certain
-		return listed{}, zkconn.Permanent(fmt.Errorf("in %s: %w", q.Dir, err))
+		return listed{}, outcome.Permanent(fmt.Errorf("in %s: %w", q.Dir, err))
 	}
 	for _, m := range missing {
 		m.Owner.(*Member).node.Gone(znode.ErrUnlisted)
@@ -91,11 +93,11 @@ func (m *Member) saw(l listed) {
 }
 
 // read reads several participants at once, and tells which are there.
-func (c *cohort) read(ctx context.Context, q *Queue, names []order.Name) error {
+func (c *cohort) read(ctx context.Context, q *Queue, names []seqname.Name) error {
 	s, asked := c.key.s, c.asking()
-	reads := make([]*zkconn.Pending[struct{}], len(names))
+	reads := make([]*calls.Pending[struct{}], len(names))
 	for i, n := range names {
-		reads[i] = zkconn.Start(s, func() (none struct{}, err error) {
+		reads[i] = calls.Start(s, func() (none struct{}, err error) {
 			_, _, err = s.Get(q.Path(n))
 			return none, err
 		})
@@ -111,13 +113,4 @@ func (c *cohort) read(ctx context.Context, q *Queue, names []order.Name) error {
 		}
 	}
 	return nil
-}
-
-func isDone(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -14,17 +15,17 @@ import (
 // and tells the cohort what becomes of the Node.
 type Member struct {
 	// Set by newMember.
-	queue  *Queue
-	s      *zkconn.Conn
-	onData func(data []byte)
-	under  *Member // the writer whose number it takes; nil of one that waits its turn
+	queue    *Queue
+	s        *zkconn.Conn
+	listener Listener // may be nil
+	under    *Member  // the writer whose number it takes; nil of one that waits its turn
 
 	// Written by Sending and Created, on the goroutine of the create. The caller of join
 	// reads them, and uses first up, after join has returned.
 	cohort *cohort
 	node   *znode.Node
-	epoch  order.Epoch             // from before the create was sent
-	first  *zkconn.Pending[answer] // the list behind the create; nil once it is used
+	epoch  order.Epoch            // from before the create was sent
+	first  *calls.Pending[answer] // the list behind the create; nil once it is used
 
 	// Guarded by cohort.mu. Created sets self. The Node may end before that; then over
 	// says so, and Created makes up for it.
@@ -36,7 +37,7 @@ type Member struct {
 type ending struct{ ended, removed, gone bool }
 
 func (q *Queue) newMember(s *zkconn.Conn, r *Request) *Member {
-	return &Member{queue: q, s: s, onData: r.OnData}
+	return &Member{queue: q, s: s, listener: r.Listener}
 }
 
 // join creates the member's znode. number is the sequence number to take; "": the server
@@ -64,7 +65,7 @@ func (m *Member) Sending() {
 		plan = order.Alone
 	}
 	if plan != order.Alone {
-		m.first = zkconn.Start(m.s, func() (answer, error) {
+		m.first = calls.Start(m.s, func() (answer, error) {
 			return m.queue.children(m.s, asked, epoch), nil
 		})
 	}
@@ -145,8 +146,8 @@ func (m *Member) removeLocked(gone bool) {
 
 // Data implements Hooks.
 func (m *Member) Data(data []byte) {
-	if m.onData != nil {
-		m.onData(data)
+	if m.listener != nil {
+		m.listener.DataChanged(data)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
@@ -20,7 +21,7 @@ type Queue struct {
 	Excludes order.Excludes
 	// Nested reports whether a participant may turn up ahead of one that waits: a read
 	// lock that is taken under its owner's write lock has that one's number. Nil: never.
-	Nested func(self order.Name) bool
+	Nested func(self seqname.Name) bool
 	// what should not be in the directory; nil: nobody cares
 	Lookout *observe.Lookout
 }
@@ -32,13 +33,9 @@ type Request struct {
 	// Patience: give up with [wait.ErrBusy] once nobody ahead has left for so long, and
 	// for twice as long as joining has taken. It starts over with each znode. 0: never.
 	Patience time.Duration
-	// OnQueued is told each time that the queue is joined; it may be nil.
-	OnQueued func(node string, ahead int)
-	// OnData is told of each change of the znode's data that the watch on it shows; it
-	// may be nil.
-	OnData func(data []byte)
-	// WatchSelf is closed once OnData matters: from then on the znode is watched at once.
-	// It may be nil.
+	Listener Listener // may be nil
+	// WatchSelf is closed once DataChanged matters: from then on the znode is watched at
+	// once. It may be nil.
 	WatchSelf <-chan struct{}
 
 	// OnDecision is called with each position that a list or this process has shown, and
@@ -48,10 +45,19 @@ type Request struct {
 	OnDecision func(at Position, followed bool) bool
 }
 
+// A Listener is told of a znode, from the time when it joins the queue.
+type Listener interface {
+	// Queued says that the queue was joined, the first time or again.
+	Queued(node string, ahead int)
+	// DataChanged says what the znode's data is, after each change that the watch on it
+	// shows.
+	DataChanged(data []byte)
+}
+
 // Observed is the queue as one sees it who does not stand in it.
 func (q *Queue) Observed() observe.Queue {
 	return observe.Queue{Dir: q.Dir, Kinds: q.Kinds, Lookout: q.Lookout}
 }
 
 // Path returns the path of a member.
-func (q *Queue) Path(m order.Name) string { return zkpath.Join(q.Dir, m.Text) }
+func (q *Queue) Path(m seqname.Name) string { return zkpath.Join(q.Dir, m.Text) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -38,7 +39,7 @@ func (q *Queue) EnterUnder(
 		n.Withdraw()
 		return q.Enter(ctx, s, r)
 	case ctx.Err() != nil:
-		err = wait.Explain(s, zkconn.Cancelled(ctx), "", asked)
+		err = wait.Explain(s, outcome.Cancelled(ctx), "", asked)
 	case err == nil:
 		return n, nil
 	}

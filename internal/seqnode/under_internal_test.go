@@ -2,7 +2,6 @@ package seqnode
 
 import (
 	"fmt"
-	"log/slog"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,14 +12,15 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/recipes/internal/order"
-	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/seqname"
+	"github.com/zkrecipes/recipes/internal/stubconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
 // A besideConn has a queue of a writer, which is number 0, and whoever is beside it.
 type besideConn struct {
-	stubConn
+	stubconn.Conn
 	mu    sync.Mutex
 	names []string
 }
@@ -46,18 +46,13 @@ func (c *besideConn) Children(string) ([]string, *zk.Stat, error) {
 // Whoever lists the queue once a writer has ended goes past that one, and would overlook
 // a reader that turned up beside it after that.
 func TestNobodyGetsInBesideAWriterThatIsEnding(t *testing.T) {
-	s := zkconn.Use(&besideConn{}, zkconn.Config{
-		Timeout: func() time.Duration { return time.Minute }, ServerTick: time.Second,
-		InOrder: true,
-	})
-	t.Cleanup(s.Release)
+	s := stubconn.Use(t, &besideConn{})
 	queue := func(kind string) *Queue {
+		spec := stubconn.Spec()
+		spec.Kind = kind
 		return &Queue{
-			Spec: znode.Spec{
-				Dir: "/lock", Kind: kind, Log: slog.New(slog.DiscardHandler),
-			},
-			Kinds:    []string{"R-", "W-"},
-			Excludes: func(_, _ order.Name) bool { return false },
+			Spec: spec, Kinds: []string{"R-", "W-"},
+			Excludes: func(_, _ seqname.Name) bool { return false },
 		}
 	}
 	writer, err := queue("W-").Enter(t.Context(), s, Request{})
@@ -69,7 +64,7 @@ func TestNobodyGetsInBesideAWriterThatIsEnding(t *testing.T) {
 		runtime.Gosched()
 	}
 	require.NoError(t, writer.Ended().Err())
-	reading := zkconn.Start(s, func() (*znode.Node, error) {
+	reading := calls.Start(s, func() (*znode.Node, error) {
 		return queue("R-").EnterUnder(t.Context(), s, writer, Request{})
 	})
 	select {

@@ -8,8 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/queuetest"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -46,8 +46,8 @@ func (c *slowConn) Children(path string) ([]string, *zk.Stat, error) {
 func side(kind string) *seqnode.Queue {
 	q := queue()
 	q.Kind, q.Kinds = kind, []string{"R-", "W-"}
-	q.Nested = func(self order.Name) bool { return self.Kind == "W-" }
-	q.Excludes = func(ahead, self order.Name) bool {
+	q.Nested = func(self seqname.Name) bool { return self.Kind == "W-" }
+	q.Excludes = func(ahead, self seqname.Name) bool {
 		return ahead.Seq != self.Seq && (self.Kind != "R-" || ahead.Kind != "R-")
 	}
 	return q

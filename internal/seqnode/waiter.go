@@ -9,8 +9,9 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/wait"
-	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
@@ -32,11 +33,11 @@ type waiter struct {
 // A turn is what a waiter keeps of an [order.Decision].
 type turn struct {
 	ahead  int
-	behind order.Name // none if it is granted
-	local  *Member    // behind, if that is of this process
+	behind seqname.Name // none if it is granted
+	local  *Member      // behind, if that is of this process
 	first  bool
 	watch  bool // its own znode, now
-	told   bool // OnQueued was
+	told   bool // the Listener was
 }
 
 // Check implements wait.Goal: it asks until the order knows. It retries by itself, with
@@ -59,8 +60,8 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	if d.Local != nil {
 		w.turn.local = d.Local.Owner.(*Member)
 	}
-	if !told && w.request.OnQueued != nil {
-		tellOrWithdraw(w.node, func() { w.request.OnQueued(w.node.Path, w.turn.ahead) })
+	if listener := w.request.Listener; !told && listener != nil {
+		tellOrWithdraw(w.node, func() { listener.Queued(w.node.Path, w.turn.ahead) })
 	}
 	if f := w.request.OnDecision; f != nil && !f(w.position(), followed) {
 		return false, wait.ErrBusy
@@ -78,7 +79,7 @@ func (w *waiter) decide(ctx context.Context) (
 	}
 	for {
 		if w.s.SessionID() != w.node.Session() {
-			w.node.Lose(zkconn.ErrSessionEnded)
+			w.node.Lose(outcome.ErrSessionEnded)
 		}
 		if w.cohort.countsNumbers(w.Member) {
 			w.s.Incarnation(ctx, w.queue.Dir) // for an answer that is under way
@@ -93,7 +94,7 @@ func (w *waiter) decide(ctx context.Context) (
 		err = w.ask(ctx, d)
 		switch {
 		case ctx.Err() != nil:
-			return d, false, zkconn.Cancelled(ctx)
+			return d, false, outcome.Cancelled(ctx)
 		case err != nil:
 			return d, false, err
 		}
@@ -210,7 +211,7 @@ func (w *waiter) watchSelf() {
 // the watch on the own znode has most likely made meanwhile.
 func (w *waiter) Commit(ctx context.Context) error {
 	first := w.turn.first
-	w.turn.behind, w.asked = order.Name{}, time.Now()
+	w.turn.behind, w.asked = seqname.Name{}, time.Now()
 	if err := w.node.AwaitToken(ctx); err != nil {
 		return err
 	}
@@ -254,7 +255,7 @@ func (w *waiter) stoodStill(ctx context.Context) error {
 		return err
 	}
 	own, before := w.node.Name(), p.ahead
-	at := slices.IndexFunc(l.names, func(n order.Name) bool { return n.Text == own })
+	at := slices.IndexFunc(l.names, func(n seqname.Name) bool { return n.Text == own })
 	switch {
 	case at < 0: // it is gone, as the next decision finds, or the list does not count
 		return nil

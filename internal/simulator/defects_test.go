@@ -23,12 +23,13 @@ import (
 // over has heard from the leader just before.
 var defects = []plant.Defect{
 	plant.New("the loss is timed from the disconnect",
-		plant.In("internal/zkconn", "Conn.goodLocked").After("s.clock.goodUntil", `
-			last := &s.clock.resumption.down // which only a plain connection uses
-			if s.status().connected {
-				*last = now
-			}
-			if t := s.clock.timeout(); t > 0 && !s.plain {
+		plant.In("internal/zkconn", "Conn.sawLocked").First(`
+			if now.connected && !s.plain { // which alone uses SawDown
+				s.ledger.SawDown(s.ledger.Now())
+			}`),
+		plant.In("internal/reliance", "Ledger.good").After("l.goodUntil", `
+			last := l.resumption.down
+			if t := l.Timeout(); t > 0 && !last.IsZero() && l.lastHandshake != nil {
 				until, ok = last.Add(t-t/20), true
 			}`)),
 	plant.New("an answer to a create is trusted in any session",
@@ -46,7 +47,7 @@ var defects = []plant.Defect{
 			return r.end(err)
 		}()`)),
 	plant.New("what a follower refuses by itself keeps the clock",
-		plant.In("internal/zkconn", "judged").Replace("err == nil", "Answered(err)")),
+		plant.In("internal/outcome", "Judged").Replace("err == nil", "Answered(err)")),
 	plant.New("a tick that was told does not count",
 		plant.In("internal/lossclock", "Terms.tick").Replace("t.Tick > 0", "false")),
 	plant.New("a session of unknown timeout lasts as long as its connection",
@@ -70,7 +71,7 @@ var defects = []plant.Defect{
 		plant.In("internal/znode", "creation.try").Drop("n.Withdraw")),
 	plant.New("a delete is tried once",
 		plant.In("internal/znode", "remove").
-			After("zkconn.NotDone", "return zkconn.Permanent(err)")),
+			After("outcome.NotDone", "return outcome.Permanent(err)")),
 	plant.New("a writer does not look again before its turn",
 		plant.In(".", "NewInterProcessReadWriteLock").Drop("queue.Nested")),
 	plant.New("one lease too many",

@@ -51,7 +51,7 @@ var narrowDefects = []narrowDefect{
 		plant.New("a kept place is used after its loss clock ran out",
 			plant.In("internal/znode", "Node.SessionEnded").First(`
 				if n.life.tenants != nil && len(n.Tenants()) == 0 &&
-					errors.Is(cause, zkconn.ErrSuspended) {
+					errors.Is(cause, outcome.ErrSuspended) {
 					return
 				}`),
 			plant.In("internal/lockcache", "Share.attach").

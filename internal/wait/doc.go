@@ -19,7 +19,7 @@
 //
 // The package starts no goroutine and has no mutex. A Goal, and its [Wakers], belong to
 // the goroutine that calls Until. It never calls ZooKeeper itself: the client's calls
-// cannot be cancelled, so a Goal makes them by zkconn.Pending.
+// cannot be cancelled, so a Goal makes them by calls.Pending.
 //
 // # Files
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
@@ -16,10 +17,10 @@ import (
 func Explain(
 	s *zkconn.Conn, err error, where string, asked time.Time,
 ) error {
-	if !errors.Is(err, ErrBusy) && zkconn.Cancellation(err) == nil {
+	if !errors.Is(err, ErrBusy) && outcome.Cancellation(err) == nil {
 		return err
 	}
-	err = zkconn.WithCause(err)
+	err = outcome.WithCause(err)
 	switch {
 	case where == "":
 		return fmt.Errorf("%w: %w", err, s.NoAnswer(asked))

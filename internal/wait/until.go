@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
 // ErrBusy ends a single attempt: what it asked for was not free.
-var ErrBusy = zkconn.Permanent(errors.New("lock is busy"))
+var ErrBusy = outcome.Permanent(errors.New("lock is busy"))
 
 // A Goal is what somebody waits for: a turn in the queue, room for leases, a maximum. It
 // belongs to the goroutine that waits.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
@@ -64,7 +65,7 @@ func (w *Wakers) Sleep(
 	case <-w.Patience:
 		by = PatienceOver
 	case <-ctx.Done():
-		err = zkconn.Cancelled(ctx)
+		err = outcome.Cancelled(ctx)
 	case <-s.Closed():
 		err = s.Pause(ctx, 0)
 	}

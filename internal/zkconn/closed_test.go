@@ -9,6 +9,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
@@ -190,17 +192,17 @@ func TestAClosedConnectionEndsEverything(t *testing.T) {
 		<-s.Closed()
 		for _, lost := range []*ephemeral{waiting, held} {
 			require.True(t, lost.isLost())
-			require.ErrorIs(t, lost.why, zkconn.ErrClosed)
+			require.ErrorIs(t, lost.why, outcome.ErrClosed)
 			require.ErrorIs(t, lost.why, zk.ErrConnectionClosed)
 		}
-		require.ErrorIs(t, <-ends, zkconn.ErrClosed)
-		require.ErrorIs(t, <-ends, zkconn.ErrClosed)
-		require.ErrorIs(t, s.Hold("/held", 0), zkconn.ErrClosed)
+		require.ErrorIs(t, <-ends, outcome.ErrClosed)
+		require.ErrorIs(t, <-ends, outcome.ErrClosed)
+		require.ErrorIs(t, s.Hold("/held", 0), outcome.ErrClosed)
 		end := conn.silence()
-		_, err := zkconn.Call(t.Context(), s, func() (none struct{}, err error) {
+		_, err := calls.Call(t.Context(), s, func() (none struct{}, err error) {
 			return none, contact(s)
 		})
-		require.ErrorIs(t, err, zkconn.ErrClosed)
+		require.ErrorIs(t, err, outcome.ErrClosed)
 		end()
 	})
 }
@@ -219,7 +221,7 @@ func TestAConnThatTellsItsCloseFailsTheSessionBeforeCloseReturns(t *testing.T) {
 		l := hold(t, s, conn, "/held")
 		closeConn()
 		require.True(t, l.isLost())
-		require.ErrorIs(t, l.why, zkconn.ErrClosed)
+		require.ErrorIs(t, l.why, outcome.ErrClosed)
 		<-s.Closed()
 		s.Release()
 		require.True(t, stopped, "the hook outlives the session")

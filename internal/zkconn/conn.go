@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
@@ -25,9 +26,9 @@ type op struct {
 var (
 	listOp   = op{name: "list", perm: "READ"}
 	readOp   = op{name: "read", perm: "READ"}
-	createOp = op{name: "create", counts: judged, perm: "CREATE", onParent: true}
-	deleteOp = op{name: "delete", counts: judged, perm: "DELETE", onParent: true}
-	setOp    = op{name: "set", counts: judged, perm: "WRITE"}
+	createOp = op{name: "create", counts: outcome.Judged, perm: "CREATE", onParent: true}
+	deleteOp = op{name: "delete", counts: outcome.Judged, perm: "DELETE", onParent: true}
+	setOp    = op{name: "set", counts: outcome.Judged, perm: "WRITE"}
 	// The leader has answered a sync if it succeeds; no error is known to be his.
 	syncOp = op{name: "sync", counts: succeeded, perm: "READ"}
 )
@@ -55,7 +56,7 @@ func (rs *requests) begin(op *op, path string) request {
 	defer s.mu.Unlock()
 	s.availability.ask(now)
 	if op.counts != nil {
-		s.clock.ask()
+		s.ledger.Asked()
 	}
 	return r
 }
@@ -74,24 +75,24 @@ func (s *Conn) learn(r request, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	if Answered(err) {
+	if outcome.Answered(err) {
 		s.availability.hear(now)
 	}
 	s.suspicion.note(err, now)
-	if connectionLost(err) { // it may be back before the next tick
+	if outcome.ConnectionLost(err) { // it may be back before the next tick
 		s.reconnects.lost = true
 	}
 	// An answer to another session than it was sent in says nothing of either; and one
 	// that began meanwhile may have its own contacts already.
 	if r.session != 0 && r.op.counts(err) && s.conn.SessionID() == r.session {
-		s.clock.note(r.session, r.sent)
+		s.ledger.Heard(r.session, r.sent)
 	}
 }
 
 // refusal names the request that err refuses, and the permission where that is what is
 // missing. A lost connection is left as it is: it says nothing about the request.
 func (r request) refusal(err error) error {
-	if !Final(err) {
+	if !outcome.Final(err) {
 		return err
 	}
 	// A Client that says more than that knows better.
@@ -118,7 +119,8 @@ func (rs *requests) Children(path string) ([]string, *zk.Stat, error) {
 	return children, stat, r.end(err)
 }
 
-func (rs *requests) childrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+// ChildrenW is the Client's. Its watch is the caller's own, as GetW's is.
+func (rs *requests) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
 	r := rs.begin(&listOp, path)
 	children, stat, events, err := rs.conn.ChildrenW(path)
 	return children, stat, events, r.end(err)
@@ -157,7 +159,7 @@ func (rs *requests) CreateContainer(path string, acl []zk.ACL) error {
 	}
 	r := rs.begin(&createOp, path)
 	_, err := rs.conn.CreateContainer(path, []byte{}, flagContainer, acl)
-	if Unimplemented(err) {
+	if outcome.Unimplemented(err) {
 		rs.s.noteNoContainers()
 	}
 	return r.end(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
@@ -49,7 +50,7 @@ func TestRefusalsNameTheRequest(t *testing.T) {
 		s.Release()
 		require.ErrorIs(t, err, c.err)
 		require.EqualError(t, err, c.text)
-		require.Equal(t, zkconn.Unimplemented(c.err), zkconn.Unimplemented(err))
+		require.Equal(t, outcome.Unimplemented(c.err), outcome.Unimplemented(err))
 	}
 }
 
@@ -130,7 +131,7 @@ func TestEachWriteAndSyncKeepsTheClock(t *testing.T) {
 				if c.keeps {
 					require.NoError(t, s.Hold("/a", 0))
 				} else {
-					require.ErrorIs(t, s.Hold("/a", 0), zkconn.ErrSuspended)
+					require.ErrorIs(t, s.Hold("/a", 0), outcome.ErrSuspended)
 				}
 			})
 		})
@@ -175,7 +176,7 @@ func TestWhatKeepsTheClock(t *testing.T) {
 				if c.keeps {
 					require.NoError(t, s.Hold("/a", 0))
 				} else {
-					require.ErrorIs(t, s.Hold("/a", 0), zkconn.ErrSuspended)
+					require.ErrorIs(t, s.Hold("/a", 0), outcome.ErrSuspended)
 				}
 			})
 		})
@@ -190,7 +191,7 @@ func TestASyncThatFailedDoesNotKeepTheClock(t *testing.T) {
 		s.Track("/a", 1, newEphemeral())
 		conn.change(func() { conn.err = zk.ErrNoNode })
 		require.ErrorIs(t, s.Sync("/a"), zk.ErrNoNode)
-		require.ErrorIs(t, s.Hold("/a", 0), zkconn.ErrSuspended)
+		require.ErrorIs(t, s.Hold("/a", 0), outcome.ErrSuspended)
 		conn.change(func() { conn.err = nil })
 		require.NoError(t, s.Sync("/a"))
 		require.NoError(t, s.Hold("/a", 0))

@@ -1,7 +1,7 @@
 // Package zkconn keeps what all locks on one ZooKeeper connection share: the requests,
 // each of which is taken note of; the knowledge of how long the session can be relied on;
-// the watches that are pending; the znodes of this process that live in the session; and
-// the calls that outlast their callers. It knows no queue and no lock.
+// the watches that are pending; and the znodes of this process that live in the session.
+// It knows no queue and no lock.
 //
 // A [Conn] belongs to a connection, not to one ZooKeeper session: the connection goes
 // through many of them, one after the other. It is found by its Client (Use), counts its
@@ -10,37 +10,26 @@
 // server has no containers, is looked after now and then, and forgotten when that is
 // over; notes keep it for ten to twenty seconds.
 //
-// A Client has no watch on a znode that does not exist. Who waits for one to appear
-// watches its parent's children (WatchChildren).
-//
 // # Files
 //
 // Each uses only those below it.
 //
-//   - birth.go: since when a znode has been the same one.
-//   - watch.go: watches that are shared: how one is set.
+//   - missing.go: whether a znode is missing.
 //   - availability.go: whether ZooKeeper answers, for what callers are told.
-//   - call.go: calls that outlast their caller: Start, Wait; BeginCreate.
 //   - use.go: Use, Retain, Release: who uses a Conn.
+//   - creating.go: how many creates are under way: BeginCreate.
 //   - heartbeat.go: the tick, and the sync that it makes.
 //   - probe.go: whether the connection was closed, by the outcome of syncs.
 //   - conn.go: the requests, and what is learned from each.
 //   - closed.go: what happens when the connection was closed.
 //   - ephemerals.go: holds, and who is told of a loss.
-//   - alarms.go: calls that are to be made at a time; the next look.
-//   - loss.go: why a hold is lost, in words.
 //   - retry.go: Retry, Pause, Backoff.
-//   - outcome.go: what an error of a request proves.
-//   - errors.go: the errors of this package; Permanent.
-//   - cancelled.go: a ctx that was done, hidden until Tell.
 //   - notes.go: what a user wants to know again.
 //   - holdback.go: when no request is sent.
 //   - forget.go: when a Conn is forgotten; the registry.
 //   - reconnect.go: looks at the connection; epochs.
 //   - handshake.go: when a plain connection was down.
-//   - watches.go: which of the pending watches are over.
 //   - zkconn.go: Conn, and the types that point back to it.
-//   - clock.go: what the loss clock is given.
 //   - config.go: Client and Config: what a user brings.
 //   - state.go: what a Conn keeps under its mutex, each a small type.
 //
@@ -50,57 +39,44 @@
 //   - request: one call of the Client, from before it is sent to its answer (conn.go).
 //   - contact: a request of which the leader surely has heard. Writes that he judged and
 //     syncs are contacts, reads are none; see internal/lossclock.
-//   - ephemeral: a znode of this process, through this connection, tracked until its
-//     delete is answered. It waits, or is held: from Hold on, also while it is deleted.
-//     It is told when its session has ended, and a held one also when the session is
-//     suspended: the time that the leader surely gives it has run out.
-//   - margin: by how much earlier than it must be a held ephemeral is told that the
-//     session is suspended (Hold). Each has its own, and so has each of several who rely
-//     on one (Rely).
-//   - alarm: what is to be done once a time has passed, by the loss clock's line (After).
+//   - ephemeral, margin, alarm: see internal/reliance.
 //   - tick: a look at the client's state, every 100 ms or less. It asks nothing.
 //   - heartbeat: the sync that the tick makes when no contact came by itself. The loss
 //     clock says when (NextSync). There is one for all users of the connection, also
 //     where none of them holds anything.
-//   - birth: of a znode that a watch is pending on, the zxid that created it: it has been
-//     the same one since (Incarnation).
 //   - note: what a user has learned and may want to know again (Note).
 //   - reconnect: the connection was away, and has a session again, the same or another.
 //   - unavailable: ZooKeeper does not answer. It concerns what callers are told, and no
 //     hold.
-//   - final: of an error, that no retry mends it (outcome.go).
-//   - cancellation: that a caller's ctx was done before the answer came. What its cause
-//     matches is hidden from all who judge an outcome, until Tell (cancelled.go).
 //
 // # Goroutines
 //
 // A request blocks for as long as the client pleases, up to ten session timeouts. So each
 // runs on a goroutine of its own, which ends with the request, and is a user of the
-// Conn as long (Start). Callers wait beside it and leave when they like.
+// Conn as long (package calls). Callers wait beside it and leave when they like.
 //
 // While there are users, a timer runs tick. It starts at most one heartbeat at a time, on
 // a goroutine of its own. One that is kept without users has a timer that looks after it.
-// There is no other goroutine, and none that waits for a watch: the client's channel is
-// handed to those who wait.
+// There is no other goroutine.
 //
 // An ephemeral is told by whoever finds out: the tick, or the one who calls ConnClosed.
 // An alarm is called by the tick.
 //
 // # Locks
 //
-// A caller may hold a mutex of its own when it calls Start, Retain, Track, Untrack, Hold,
-// Rely, Forgo, Waive, CheckMargin, After and its stop, Note, Noted, Ephemeral, HoldBack,
-// Reconnected or Unavailable: these ask nothing of ZooKeeper, wait for nothing, and call
-// nobody back. Any other call may
-// ask, wait or call back, and is made with no mutex held.
+// A caller may hold a mutex of its own when it calls calls.Start, Retain, Track, Untrack,
+// Hold, Rely, Forgo, Waive, CheckMargin, After and its stop, Note, Noted, Ephemeral,
+// HoldBack, Reconnected or Unavailable: these ask nothing of ZooKeeper, wait for nothing,
+// and call nobody back. Any other call may ask, wait or call back, and is made with no
+// mutex held.
 //
-// Within this package registry.mu comes first, then Conn.mu. With either of them held,
-// SessionID and State of the Client and the functions of Config may be called: they must
-// not call this package, and whoever runs Config.WhenClosed's f must hold no lock that
-// they take. No request is made with a mutex held, and no Ephemeral is told.
+// Within this package registry.mu comes first, then Conn.mu, or the mutex of package
+// watches, never both. With either of them held, SessionID and State of the Client and
+// the functions of Config may be called: they must not call this package, and whoever
+// runs Config.WhenClosed's f must hold no lock that they take. No request is made with a
+// mutex held, and no Ephemeral is told.
 //
-// What a Conn has in its small types (clock, reconnects, availability, suspicion,
-// ephemerals, alarms, watches, notes, heartbeat) is guarded by its one mutex: most of
-// what happens concerns several of them, and it is never held for longer than some
-// arithmetic takes.
+// What a Conn has in its small types (ledger, reconnects, availability, suspicion, notes,
+// heartbeat) is guarded by its one mutex: most of what happens concerns several of them,
+// and it is never held for longer than some arithmetic takes.
 package zkconn

@@ -8,7 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/reliance"
 )
 
 func TestEphemeralsAreTracked(t *testing.T) {
@@ -22,7 +23,7 @@ func TestEphemeralsAreTracked(t *testing.T) {
 		require.Nil(t, s.Ephemeral("/b"))
 		s.Untrack("/a")
 		require.Nil(t, s.Ephemeral("/a"))
-		require.ErrorIs(t, s.Hold("/a", 0), zkconn.ErrSessionEnded)
+		require.ErrorIs(t, s.Hold("/a", 0), outcome.ErrSessionEnded)
 		conn.change(func() { conn.id = 2 })
 		time.Sleep(time.Second)
 		require.False(t, here.isLost(), "it moved out")
@@ -36,7 +37,7 @@ func TestHoldWantsASessionThatCanBeReliedOn(t *testing.T) {
 		s := use(t, conn, timeout)
 		s.Track("/a", 1, newEphemeral())
 		require.ErrorIs(
-			t, s.Hold("/a", 0), zkconn.ErrSuspended, "nothing was answered yet",
+			t, s.Hold("/a", 0), outcome.ErrSuspended, "nothing was answered yet",
 		)
 		require.NoError(t, contact(s))
 		require.NoError(t, s.Hold("/a", 0))
@@ -49,13 +50,13 @@ func TestHoldWantsASessionThatCanBeReliedOn(t *testing.T) {
 		time.Sleep(goodFor(timeout) - unsure(timeout) - time.Millisecond)
 		require.NoError(t, s.Hold("/a", 0))
 		time.Sleep(time.Millisecond)
-		require.ErrorIs(t, s.Hold("/a", 0), zkconn.ErrSuspended)
+		require.ErrorIs(t, s.Hold("/a", 0), outcome.ErrSuspended)
 		end()
 		require.NoError(t, contact(s))
 		require.NoError(t, s.Hold("/a", 0))
 
 		conn.change(func() { conn.id = 2 })
-		require.ErrorIs(t, s.Hold("/a", 0), zkconn.ErrSessionEnded)
+		require.ErrorIs(t, s.Hold("/a", 0), outcome.ErrSessionEnded)
 	})
 }
 
@@ -64,12 +65,12 @@ func TestHoldWithoutATimeoutWantsAnAnswer(t *testing.T) {
 		conn := newFake()
 		s := use(t, conn, 0)
 		s.Track("/a", 1, newEphemeral())
-		require.EqualError(t, s.Hold("/a", 0), zkconn.ErrSuspended.Error())
+		require.EqualError(t, s.Hold("/a", 0), outcome.ErrSuspended.Error())
 		require.NoError(t, contact(s))
 		require.NoError(t, s.Hold("/a", 0))
 		defer conn.silence()()
 		time.Sleep(time.Second)
-		require.ErrorIs(t, s.Hold("/a", 0), zkconn.ErrSuspended)
+		require.ErrorIs(t, s.Hold("/a", 0), outcome.ErrSuspended)
 	})
 }
 
@@ -84,8 +85,8 @@ func TestASessionCanBeTooShortToHold(t *testing.T) {
 		s.Track("/a", 1, newEphemeral())
 		require.NoError(t, contact(s))
 		err := s.Hold("/a", 0)
-		require.ErrorIs(t, err, zkconn.ErrTooShort)
-		require.True(t, zkconn.Final(err))
+		require.ErrorIs(t, err, outcome.ErrTooShort)
+		require.True(t, outcome.Final(err))
 		require.ErrorContains(t, err,
 			"a session timeout of 1s, with a server tick of 2s; at least 1.65s is needed")
 	})
@@ -104,7 +105,7 @@ func TestAnotherSessionLosesHoldersAndWaiters(t *testing.T) {
 				began := time.Now()
 				for _, l := range []*ephemeral{held, waiting} {
 					l.await(t)
-					require.ErrorIs(t, l.why, zkconn.ErrSessionEnded)
+					require.ErrorIs(t, l.why, outcome.ErrSessionEnded)
 					require.LessOrEqual(t, l.at.Sub(began), 100*time.Millisecond)
 				}
 			})
@@ -166,7 +167,7 @@ type told func()
 
 func (f told) SessionEnded(error) { f() }
 
-var _ zkconn.Ephemeral = told(nil)
+var _ reliance.Ephemeral = told(nil)
 
 // Word from the server, and a hold, came between the clock's look and what it tells: that
 // hold is not lost.

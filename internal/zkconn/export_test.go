@@ -2,18 +2,11 @@ package zkconn
 
 import "time"
 
-// WatchesKept tells how many watches s remembers.
-func (s *Conn) WatchesKept() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.shared)
-}
-
 // Timeout is the session timeout as far as it is known, else 0.
 func (s *Conn) Timeout() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.clock.timeout()
+	return s.ledger.Timeout()
 }
 
 // MoveWall moves the wall clock, as if the monotonic one had stood still, or it had been
@@ -21,5 +14,5 @@ func (s *Conn) Timeout() time.Duration {
 func (s *Conn) MoveWall(by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clock.wall = func(now time.Time) time.Time { return wallClock(now).Add(by) }
+	s.wall = func(now time.Time) time.Time { return wallClock(now).Add(by) }
 }

@@ -53,8 +53,11 @@ func (s *Conn) forgetIfIdleLocked() {
 // it knows of the server is worth nothing where the connection looks closed: a
 // StateDisconnected that an outage shows is momentary.
 func (s *Conn) worthKeeping() bool {
+	if s.Sweep() > 0 {
+		return true
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.sweepWatches() > 0 || len(s.notes.values) > 0 && !s.rested ||
+	return len(s.notes.values) > 0 && !s.rested ||
 		s.noContainers && s.conn.State() != zk.StateDisconnected
 }

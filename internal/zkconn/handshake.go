@@ -9,13 +9,11 @@ func (s *Conn) lookDown() {
 	if !s.plain {
 		return
 	}
-	r, now := &s.clock.resumption, s.clock.now() // before the state, which may change
+	now := s.ledger.Now() // before the state, which may change
 	switch s.conn.State() {
 	case zk.StateDisconnected, zk.StateConnecting:
-		r.down = now
+		s.ledger.SawDown(now)
 	case zk.StateHasSession:
-		if !r.down.IsZero() {
-			*r = resumption{session: s.conn.SessionID(), began: r.down}
-		}
+		s.ledger.SawUp(s.conn.SessionID())
 	}
 }

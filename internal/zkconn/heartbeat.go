@@ -15,15 +15,15 @@ func (h *heartbeat) start() {
 	s.availability.hear(time.Now())
 	s.reconnects.blind = s.lastHandshake == nil
 	s.sawLocked(seen)
-	s.clock.resume()
-	h.next = s.clock.now().Add(h.interval())
+	s.ledger.Resume()
+	h.next = s.ledger.Now().Add(h.interval())
 	h.timer = time.AfterFunc(h.interval(), h.tick)
 }
 
 func (h *heartbeat) stop() {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
-	h.s.clock.idle()
+	h.s.ledger.Idle()
 	stop(&h.timer)
 }
 
@@ -36,7 +36,7 @@ func (h *heartbeat) tick() {
 		return
 	}
 	s.sawLocked(seen)
-	now := s.clock.now()
+	now := s.ledger.Now()
 	due := h.nextSync(seen.session)
 	// A suspicion does not wait: who waits on a closed connection waits until it is
 	// proved.
@@ -48,12 +48,12 @@ func (h *heartbeat) tick() {
 	wait := h.wait(now, seen.session, due)
 	h.next = now.Add(wait)
 	h.timer.Reset(wait)
-	rung := s.alarms.due(now)
+	rung := s.ledger.Due(now)
 	s.mu.Unlock()
 
 	// On this goroutine: the next tick may well run beside it, and being told twice is no
 	// harm. The sync may hang, so it has its own.
-	if !seen.connected && s.saidClosed() {
+	if !seen.connected && s.SaidClosed() {
 		s.ConnClosed()
 	}
 	s.tellLosses()
@@ -76,24 +76,18 @@ func (h *heartbeat) sync() {
 }
 
 func (h *heartbeat) nextSync(session int64) time.Time {
-	return h.s.clock.nextSync(session, h.lastSync, len(h.s.ephemerals) > 0)
+	return h.s.ledger.NextSync(session, h.lastSync)
 }
 
 // wait is how long after now to look again: when a sync is due, an alarm rings, or a hold
-// is lost. That one is to be told at its very time, since what is left of the session
-// then is little.
+// is lost.
 func (h *heartbeat) wait(now time.Time, session int64, due time.Time) time.Duration {
 	wait := h.interval()
 	if until := due.Sub(now); until > 0 {
 		wait = min(wait, until)
 	}
-	if told, ok := h.s.nextLoss(session, now); ok {
-		wait = min(wait, told.Sub(now))
-	}
-	for alarm := range h.s.alarms {
-		if alarm.at.After(now) {
-			wait = min(wait, alarm.at.Sub(now))
-		}
+	if next, ok := h.s.ledger.Next(session, now); ok {
+		wait = min(wait, next.Sub(now))
 	}
 	return wait
 }
@@ -101,7 +95,7 @@ func (h *heartbeat) wait(now time.Time, session int64, due time.Time) time.Durat
 // interval is the longest time between two ticks: the share of a session that is lost to
 // whoever has to notice what the client does not tell.
 func (h *heartbeat) interval() time.Duration {
-	if t := h.s.clock.timeout(); t > 0 {
+	if t := h.s.ledger.Timeout(); t > 0 {
 		return max(min(tickEvery, t/16), time.Millisecond)
 	}
 	return tickEvery

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
@@ -56,7 +57,7 @@ func TestAHoldIsLostInTimeByTheLastAnsweredRequest(t *testing.T) {
 					})
 					defer noticed.Stop()
 					held.await(t)
-					require.ErrorIs(t, held.why, zkconn.ErrSuspended)
+					require.ErrorIs(t, held.why, outcome.ErrSuspended)
 					after := held.at.Sub(conn.lastHeard())
 					require.LessOrEqual(t, after, goodFor(timeout)-unsure(timeout))
 					early := timeout/10 + 250*time.Millisecond
@@ -123,7 +124,7 @@ func TestWithoutATimeoutASecondWithoutAnAnswerIsALoss(t *testing.T) {
 		defer conn.silence()() // the state shows nothing of it
 		began := time.Now()
 		held.await(t)
-		require.ErrorIs(t, held.why, zkconn.ErrSuspended)
+		require.ErrorIs(t, held.why, outcome.ErrSuspended)
 		require.LessOrEqual(t, held.at.Sub(began), time.Second)
 		require.GreaterOrEqual(t, held.at.Sub(began), 800*time.Millisecond)
 		require.EqualError(t, held.why,

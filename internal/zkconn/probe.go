@@ -44,7 +44,7 @@ func (s *Conn) probe() (closed bool) {
 		disconnected := s.conn.State() == zk.StateDisconnected
 		switch {
 		case !s.plain:
-			return s.saidClosed() ||
+			return s.SaidClosed() ||
 				disconnected && s.suspectedFor() >= s.wrapperPatience()
 		case !disconnected:
 			return s.suspectedFor() >= suspectFor
@@ -57,7 +57,7 @@ func (s *Conn) probe() (closed bool) {
 func (s *Conn) wrapperPatience() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.clock.timeout(); t > 0 {
+	if t := s.ledger.Timeout(); t > 0 {
 		return max(t, wrapperSuspectFor)
 	}
 	return longestTimeout

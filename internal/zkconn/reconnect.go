@@ -59,3 +59,11 @@ func (s *Conn) Epoch() uint64 {
 	s.sawLocked(now)
 	return s.reconnects.epoch
 }
+
+// Reconnects is how often the connection was seen to be away. What only counts as a
+// reconnect does not count here; see reconnects.blind.
+func (s *Conn) Reconnects() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reconnects.times
+}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/outcome"
 )
 
 // Retry runs f, each time once the connection has a session, until it succeeds or fails
@@ -17,7 +19,7 @@ func (s *Conn) Retry(ctx context.Context, f func() error) error {
 		if err == nil {
 			err = f()
 		}
-		if err == nil || Final(err) {
+		if err == nil || outcome.Final(err) {
 			return err
 		}
 		if err := s.Pause(ctx, backoff.Next()); err != nil {
@@ -44,10 +46,10 @@ func (s *Conn) ready(ctx context.Context) error {
 // also where d is 0.
 func (s *Conn) Pause(ctx context.Context, d time.Duration) error {
 	if ctx.Err() != nil {
-		return Cancelled(ctx)
+		return outcome.Cancelled(ctx)
 	}
 	if s.isClosed() {
-		return closedError{}
+		return outcome.ClosedError{}
 	}
 	if d <= 0 {
 		return nil
@@ -58,9 +60,9 @@ func (s *Conn) Pause(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return Cancelled(ctx)
+		return outcome.Cancelled(ctx)
 	case <-s.closed:
-		return closedError{}
+		return outcome.ClosedError{}
 	}
 }
 

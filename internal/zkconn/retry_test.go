@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
@@ -49,13 +50,13 @@ func TestReadyAndPause(t *testing.T) {
 		require.NoError(t, <-ready)
 
 		paused := s.Pause(cancelled(t, errEnough), 0)
-		require.Equal(t, errEnough, zkconn.Cancellation(paused))
+		require.Equal(t, errEnough, outcome.Cancellation(paused))
 		awaited := awaitReady(cancelled(t, errEnough), s)
-		require.Equal(t, errEnough, zkconn.Cancellation(awaited))
+		require.Equal(t, errEnough, outcome.Cancellation(awaited))
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errEnough)
 		defer cancel()
 		began = time.Now()
-		require.Equal(t, errEnough, zkconn.Cancellation(s.Pause(ctx, time.Hour)))
+		require.Equal(t, errEnough, outcome.Cancellation(s.Pause(ctx, time.Hour)))
 		require.Equal(t, began.Add(time.Second), time.Now())
 	})
 }
@@ -69,7 +70,7 @@ func TestRetryEndsWithWhatNoRetryMends(t *testing.T) {
 	}{
 		"success":        {[]error{nil}, nil, 0},
 		"a refusal":      {[]error{zk.ErrNoAuth}, zk.ErrNoAuth, 0},
-		"made permanent": {[]error{zkconn.Permanent(lasting)}, lasting, 0},
+		"made permanent": {[]error{outcome.Permanent(lasting)}, lasting, 0},
 		"in the end": {
 			ends:  []error{zk.ErrConnectionClosed, zk.ErrNoServer, lasting, nil},
 			takes: 30 * time.Millisecond,

@@ -7,28 +7,6 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// alarms are what is to be done at a time on the clock's line: by the monotonic clock, or
-// by the wall clock where that has moved farther, as on a machine that was suspended.
-// They are guarded by Conn.mu.
-type alarms map[*alarm]struct{}
-
-// An alarm is one call that is to be made.
-type alarm struct {
-	at time.Time
-	f  func()
-}
-
-// due takes out what is to be done by now.
-func (as alarms) due(now time.Time) (rung []func()) {
-	for a := range as {
-		if !now.Before(a.at) {
-			rung = append(rung, a.f)
-			delete(as, a)
-		}
-	}
-	return rung
-}
-
 // An availability knows whether ZooKeeper answers, for what callers are told: any answer
 // counts. What the leader has heard of, on which holds depend, is the clock's. It is
 // guarded by Conn.mu.
@@ -61,31 +39,6 @@ func (p *suspicion) note(err error, now time.Time) {
 	case !p.raised():
 		p.since = now
 	}
-}
-
-// An Ephemeral is a znode of this process that lives in the session.
-type Ephemeral interface {
-	// SessionEnded tells that the znode's session has ended or, of a held one only, that
-	// it cannot be relied on any more. It may be called more than once, and from any
-	// goroutine.
-	SessionEnded(cause error)
-}
-
-// ephemerals are the znodes that are tracked, by path: whoever finds another's znode in a
-// queue asks by its path whether it is one of this process, which needs no watch. They
-// are guarded by Conn.mu.
-type ephemerals map[string]*tracked
-
-// reliers are those who rely on an ephemeral that is held for several, with a margin of
-// their own; see Rely. They are guarded by Conn.mu.
-type reliers map[Ephemeral]*tracked
-
-type tracked struct {
-	Ephemeral
-	session int64 // that the znode lives in
-	held    bool  // it guards something, so that silence is a loss
-	// how much earlier than the others it is told of silence, of a held one
-	margin time.Duration
 }
 
 // notes are what the users of a connection have learned and may want to know again, the

@@ -1,7 +1,11 @@
 package zkconn
 
-// creatingAtMost is how many creates may be under way on a connection.
-const creatingAtMost = 64
+import (
+	"time"
+
+	"github.com/zkrecipes/recipes/internal/reliance"
+	"github.com/zkrecipes/recipes/internal/watches"
+)
 
 // Use returns the Conn of a client and counts the caller as one of its users, until it
 // calls Release.
@@ -17,7 +21,7 @@ func Use(client Client, cfg Config) *Conn {
 		}
 	}
 	s.mu.Lock()
-	s.clock.learn(cfg) // each user knows what its options tell
+	s.ledger.Learn(cfg.Timeout, cfg.ServerTick) // each user knows what its options tell
 	s.mu.Unlock()
 	s.retainLocked()
 	return s
@@ -35,18 +39,19 @@ func newConn(client Client, cfg Config) *Conn {
 		},
 		creating: make(chan struct{}, creatingAtMost),
 		knowledge: knowledge{
-			clock: clock{
-				wall: wallClock, timeout: cfg.Timeout,
-				lastHandshake: cfg.LastHandshake, advice: cfg.Advice,
-			},
 			reconnects: reconnects{next: make(chan struct{})},
-			ephemerals: ephemerals{}, reliers: reliers{}, alarms: alarms{},
-			notes: notes{values: map[any]any{}},
+			notes:      notes{values: map[any]any{}},
+			wall:       wallClock,
 		},
 		closed: make(chan struct{}),
 	}
 	s.requests = requests{conn: client, s: s}
-	s.watches = watches{shared: map[watchKey]*watch{}, s: s}
+	s.ledger = reliance.New(reliance.Config{
+		SessionID: client.SessionID, Timeout: cfg.Timeout, Advice: cfg.Advice,
+		LastHandshake: cfg.LastHandshake,
+		Wall:          func(now time.Time) time.Time { return s.wall(now) },
+	})
+	s.Shared = watches.New(s)
 	s.heartbeat.s = s
 	return s
 }
@@ -76,3 +81,6 @@ func (s *Conn) Release() {
 		s.forgetIfIdleLocked()
 	}
 }
+
+// wallClock is what a reading of the clock says without its monotonic part.
+func wallClock(now time.Time) time.Time { return now.Round(0) }

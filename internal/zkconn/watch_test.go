@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
@@ -76,7 +77,7 @@ func TestWhoLeavesAWatchBeingSetLeavesItToTheNext(t *testing.T) {
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errEnough)
 			_, err := s.Watch(ctx, "/a")
 			cancel()
-			require.Equal(t, errEnough, zkconn.Cancellation(err))
+			require.Equal(t, errEnough, outcome.Cancellation(err))
 		}
 		events, err := s.Watch(t.Context(), "/a")
 		require.NoError(t, err)
@@ -126,7 +127,6 @@ func TestAWatchFromBeforeAReconnectIsNotShared(t *testing.T) {
 						_, err := s.Watch(t.Context(), "/a")
 						require.NoError(t, err)
 						require.Equal(t, reconnects+1, conn.watchesSet())
-						require.Equal(t, 1, s.WatchesKept())
 					}
 					conn.reconnect()
 					time.Sleep(time.Second) // the next tick sees it
@@ -146,7 +146,6 @@ func TestWatchesOfManyPathsAreForgotten(t *testing.T) {
 			_, err := s.Watch(t.Context(), path)
 			require.NoError(t, err)
 			conn.fire(path, zk.EventNodeDeleted)
-			require.LessOrEqual(t, s.WatchesKept(), 20, "while the connection is in use")
 		}
 		synctest.Wait()
 		s.Release()

@@ -4,7 +4,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/recipes/internal/reliance"
+	"github.com/zkrecipes/recipes/internal/watches"
 )
 
 // A Conn is the shared state of one connection, over all the ZooKeeper sessions that
@@ -20,6 +21,8 @@ type Conn struct {
 	// mu guards knowledge; see the lock order in the package's documentation.
 	mu sync.Mutex
 	knowledge
+
+	*watches.Shared // set by Use; it has a mutex of its own
 
 	// Closed by ConnClosed, once, with mu held.
 	closed chan struct{}
@@ -45,18 +48,16 @@ type usage struct {
 
 // The knowledge of a Conn is what it has learned, and who is told of it.
 type knowledge struct {
-	clock        clock        // how long a session can be relied on
-	heartbeat    heartbeat    // what keeps it so
-	reconnects   reconnects   // when the connection was away and is back
-	availability availability // whether ZooKeeper answers
-	suspicion    suspicion    // whether the connection was closed
-	ephemerals   ephemerals   // the znodes of this process
-	reliers      reliers      // those who rely on them with a margin of their own
-	alarms       alarms       // what is to be done at a time
-	watches                   // the watches that are pending
-	notes        notes        // what its users have learned
-	noContainers bool         // the server has said that it knows none
-	quietUntil   time.Time    // until when no request is sent (HoldBack)
+	ledger       reliance.Ledger // who relies on a session, and how long that can be
+	heartbeat    heartbeat       // what keeps it so
+	reconnects   reconnects      // when the connection was away and is back
+	availability availability    // whether ZooKeeper answers
+	suspicion    suspicion       // whether the connection was closed
+	notes        notes           // what its users have learned
+	noContainers bool            // the server has said that it knows none
+	quietUntil   time.Time       // until when no request is sent (HoldBack)
+
+	wall func(now time.Time) time.Time // the wall clock of a reading
 }
 
 // InOrder reports whether events and answers arrive in the order in which the server sent
@@ -82,19 +83,6 @@ func stop(t **time.Timer) {
 	}
 }
 
-// A Pending is a call under way. The client's calls take no ctx and can hang for ten
-// times the session timeout. So each runs beside its caller, who leaves when ctx is done;
-// what the call has done by then is undone by whoever follows it up (Then).
-type Pending[T any] struct {
-	s *Conn
-
-	// Set by the goroutine of the call, before done is closed.
-	value T
-	err   error
-
-	done chan struct{} // closed by the goroutine of the call, when it ends
-}
-
 // requests are the calls of the Client, as a Conn offers them. What is to be learned
 // from every one of them is learned here, so that no caller can forget it: the clock runs
 // on writes and syncs, and what callers are told of silence on all answers. A refusal
@@ -116,41 +104,7 @@ type heartbeat struct {
 	next     time.Time   // when the timer fires
 }
 
-// watches are the watches that are pending, at most one for a path: the client keeps a
-// channel for every watch until it fires, and cannot remove one. All who wait for a path,
-// one after the other too, wait on its one watch, so that ten thousand impatient callers
-// cost one. They are guarded by Conn.mu.
-type watches struct {
-	s      *Conn
-	shared map[watchKey]*watch // some of which may be over
-	// those that nobody else is to share, likewise, since they may be dead for all that
-	// is known; see birthsAtMost
-	retired []*watch
-	sweepAt int // how many there may be before the next sweep
-}
-
-type watchKey struct {
-	path     string
-	children bool
-}
-
-// A watch belongs to the one who sets it until set is done; then it does not change.
-type watch struct {
-	set    *Pending[struct{}]
-	events <-chan zk.Event // closed by the client, behind its only event
-	czxid  int64           // of the znode when it was set; of one on data
-	steady <-chan struct{} // of Reconnected, from before that
-	after  int             // how many reconnects there were by then
-}
-
 // Closed is closed once the connection is known to be closed by its owner.
 func (s *Conn) Closed() <-chan struct{} { return s.closed }
 
-func (s *Conn) isClosed() bool {
-	select {
-	case <-s.closed:
-		return true
-	default:
-		return false
-	}
-}
+func (s *Conn) isClosed() bool { return isDone(s.closed) }

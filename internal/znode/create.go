@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
@@ -57,11 +59,11 @@ func Join(
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
-			return zkconn.Cancelled(ctx)
-		case errors.Is(err, zkconn.ErrClosed): // create may be under way
+			return outcome.Cancelled(ctx)
+		case errors.Is(err, outcome.ErrClosed): // create may be under way
 			return err
 		case c.cut >= cutsAtMost && len(c.spec.Data) >= someLength:
-			return zkconn.Permanent(c.cutOff())
+			return outcome.Permanent(c.cutOff())
 		case errors.Is(err, zk.ErrNoNode):
 			if err := c.dir.Make(ctx); err != nil {
 				return err
@@ -96,16 +98,16 @@ func (c *creation) try(ctx context.Context) (*Node, error) {
 	if err := c.s.BeginCreate(ctx); err != nil {
 		return nil, err
 	}
-	created := zkconn.Start(c.s, func() (*Node, error) {
+	created := calls.Start(c.s, func() (*Node, error) {
 		defer c.s.EndCreate()
 		n, err := c.create()
 		if refusal := c.hooks.Created(n); refusal != nil {
-			return n, zkconn.Permanent(refusal)
+			return n, outcome.Permanent(refusal)
 		}
 		return n, err
 	})
 	n, err := created.Wait(ctx)
-	if n == nil && (ctx.Err() != nil || errors.Is(err, zkconn.ErrClosed)) {
+	if n == nil && (ctx.Err() != nil || errors.Is(err, outcome.ErrClosed)) {
 		created.Then(func(n *Node, _ error) {
 			if n != nil {
 				n.Withdraw()
@@ -130,11 +132,11 @@ func (c *creation) create() (*Node, error) {
 	c.sent++
 	asked := zkpath.Join(c.spec.Dir, name)
 	path, err := c.s.Create(asked, c.spec.Data, flags, c.spec.ACL)
-	if zkconn.Answered(err) {
+	if outcome.Answered(err) {
 		c.cut = 0
 	}
 	// One that exists is ours: from another session, if not from this one.
-	if zkconn.NotDone(err) && !errors.Is(err, zk.ErrNodeExists) {
+	if outcome.NotDone(err) && !errors.Is(err, zk.ErrNodeExists) {
 		return nil, err
 	}
 	// The client runs a call that it had queued in the next session, too. Session ids do
@@ -185,7 +187,7 @@ func (c *creation) findOnce() (*Node, error) {
 		_, stat, err := c.s.Get(path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-		case err != nil && !zkconn.Final(err):
+		case err != nil && !outcome.Final(err):
 			return nil, err // nothing is discarded that the next search may take over
 		case err == nil && own == "" && c.livesIn(session, stat):
 			own, czxid = path, stat.Czxid
@@ -208,7 +210,7 @@ func (c *creation) livesIn(session int64, stat *zk.Stat) bool {
 
 // discard deletes a znode of ours that is none we hold.
 func discard(s *zkconn.Conn, path string, session int64) {
-	zkconn.Start(s, func() (struct{}, error) {
+	calls.Start(s, func() (struct{}, error) {
 		return struct{}{}, remove(s, path, session)
 	})
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
@@ -30,7 +32,7 @@ func NewDir(s *zkconn.Conn, path string, acl []zk.ACL) *Dir {
 // server has no containers. One that is there already is no error. A caller who leaves,
 // since ctx is done, leaves nothing behind that is empty.
 func (d *Dir) Make(ctx context.Context) error {
-	making := zkconn.Start(d.s, func() (made []string, err error) {
+	making := calls.Start(d.s, func() (made []string, err error) {
 		err = d.make(ctx, d.path, &made)
 		return made, err
 	})
@@ -56,7 +58,7 @@ func (d *Dir) make(ctx context.Context, path string, made *[]string) error {
 	// after a lost answer nobody knows by whose doing
 	case errors.Is(err, zk.ErrNodeExists):
 		return nil
-	case zkconn.Unimplemented(err):
+	case outcome.Unimplemented(err):
 		// the server has closed the connection; the next try makes no container
 		return errNotCreated
 	case errors.Is(err, zk.ErrNoNode):
@@ -75,7 +77,7 @@ func (d *Dir) make(ctx context.Context, path string, made *[]string) error {
 
 func (d *Dir) create(ctx context.Context, path string) error {
 	if ctx.Err() != nil {
-		return zkconn.Cancelled(ctx)
+		return outcome.Cancelled(ctx)
 	}
 	return d.s.CreateContainer(path, d.acl)
 }
@@ -90,7 +92,7 @@ func (d *Dir) Unmake(ctx context.Context) {
 	defer cancel()
 	made := d.made
 	d.made = nil
-	_, _ = zkconn.Start(d.s, func() (struct{}, error) {
+	_, _ = calls.Start(d.s, func() (struct{}, error) {
 		d.unmake(made)
 		return struct{}{}, nil
 	}).Wait(ctx)

@@ -7,11 +7,13 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
 // Gone ends the Node since its znode is, or is about to be: cause is ErrGone, ErrUnlisted
-// or zkconn.ErrSessionEnded.
+// or outcome.ErrSessionEnded.
 func (n *Node) Gone(cause error) { n.end(cause) }
 
 // Lose takes note, by whomever it was found out, that the znode can no longer be relied
@@ -27,7 +29,7 @@ func (n *Node) Lose(cause error) {
 	}
 }
 
-// SessionEnded implements zkconn.Ephemeral.
+// SessionEnded implements reliance.Ephemeral.
 func (n *Node) SessionEnded(cause error) { n.Lose(cause) }
 
 // tellLoss tells whoever relies on n, or did when it ended.
@@ -94,13 +96,13 @@ func (n *Node) endLocking(cause error) bool {
 	if !l.wasHeld || errors.Is(cause, ErrLeft) {
 		n.abandonLocked()
 	}
-	n.over.removal = zkconn.Start(n.s, func() (struct{}, error) {
+	n.over.removal = calls.Start(n.s, func() (struct{}, error) {
 		defer n.s.Release()
 		defer n.s.Untrack(n.Path)
 		_ = n.s.Pause(context.Background(), stays) // it ends with the connection
 		err := n.remove(cause)
 		n.hooks.Removed(err == nil || errors.Is(err, ErrGone))
-		if errors.Is(err, zkconn.ErrSessionEnded) {
+		if errors.Is(err, outcome.ErrSessionEnded) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.outliveLocked()
@@ -112,7 +114,7 @@ func (n *Node) endLocking(cause error) bool {
 
 // StartLeaving deletes the znode, in the background for as long as the session lasts.
 // left waits for that until its ctx is done. Its error says why the Node had been lost
-// before, ErrGone or zkconn.ErrSessionEnded among others, or why the outcome is not
+// before, ErrGone or outcome.ErrSessionEnded among others, or why the outcome is not
 // known yet.
 func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
 	if !n.end(ErrLeft) {
@@ -130,7 +132,7 @@ func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
 		case <-removal.Done():
 			return removal.Err()
 		case <-ctx.Done():
-			return zkconn.Cancelled(ctx)
+			return outcome.Cancelled(ctx)
 		case <-n.loss.ctx.Done():
 			return context.Cause(n.loss.ctx)
 		}
@@ -166,7 +168,7 @@ func (n *Node) remove(cause error) error {
 	switch {
 	case isLoss(err):
 		n.tellLoss(err)
-	case zkconn.Final(err):
+	case outcome.Final(err):
 		n.spec.Log.Error("zookeeper lock: cannot delete znode; "+
 			"it remains until its session ends",
 			"node", n.Path, "error", err)
@@ -178,7 +180,7 @@ func (n *Node) remove(cause error) error {
 // process has decided by itself that the hold is lost. All other losses are the doing of
 // ZooKeeper or of somebody else, and others may hold the lock already.
 func leavesMargin(cause error) bool {
-	return errors.Is(cause, zkconn.ErrSuspended) || errors.Is(cause, ErrExpired)
+	return errors.Is(cause, outcome.ErrSuspended) || errors.Is(cause, ErrExpired)
 }
 
 // isDeleted tells of the cause of an end whether the znode has gone, for certain.
@@ -188,8 +190,8 @@ func isDeleted(cause error) bool {
 
 // isLoss tells whether err says that a znode was lost, and not that a call failed.
 func isLoss(err error) bool {
-	return errors.Is(err, ErrGone) || errors.Is(err, zkconn.ErrSessionEnded) ||
-		errors.Is(err, zkconn.ErrSuspended) || errors.Is(err, zkconn.ErrClosed)
+	return errors.Is(err, ErrGone) || errors.Is(err, outcome.ErrSessionEnded) ||
+		errors.Is(err, outcome.ErrSuspended) || errors.Is(err, outcome.ErrClosed)
 }
 
 // remove deletes a znode of the given session. ErrGone says that it was gone before.
@@ -197,7 +199,7 @@ func remove(s *zkconn.Conn, path string, session int64) error {
 	unknown := false
 	return s.Retry(context.Background(), func() error {
 		if s.SessionID() != session {
-			return zkconn.Permanent(zkconn.ErrSessionEnded)
+			return outcome.Permanent(outcome.ErrSessionEnded)
 		}
 		err := s.Delete(path, -1)
 		switch {
@@ -207,13 +209,13 @@ func remove(s *zkconn.Conn, path string, session int64) error {
 			// The delete before was ours, or the session has ended between the two, and
 			// this one ran in the next session.
 			if s.SessionID() != session {
-				return zkconn.Permanent(zkconn.ErrSessionEnded)
+				return outcome.Permanent(outcome.ErrSessionEnded)
 			}
 			return nil
 		case errors.Is(err, zk.ErrNoNode):
-			return zkconn.Permanent(ErrGone)
+			return outcome.Permanent(ErrGone)
 		}
-		unknown = unknown || !zkconn.NotDone(err)
+		unknown = unknown || !outcome.NotDone(err)
 		return err
 	})
 }

@@ -3,11 +3,11 @@ package znode
 import (
 	"errors"
 
-	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/outcome"
 )
 
 // Hold makes a waiting Node, whose token is known, a held one. It fails with ErrEnded if
-// the Node has ended. With any other error it goes on waiting: with zkconn.ErrSuspended,
+// the Node has ended. With any other error it goes on waiting: with outcome.ErrSuspended,
 // to be held after a confirmation by the server; the others are permanent.
 func (n *Node) Hold() error {
 	n.mu.Lock()
@@ -25,7 +25,7 @@ func (n *Node) Hold() error {
 	case err == nil:
 		n.WatchSelfLater()
 		return nil
-	case errors.Is(err, zkconn.ErrSessionEnded):
+	case errors.Is(err, outcome.ErrSessionEnded):
 		n.Lose(err)
 		return ErrEnded
 	default:

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
@@ -46,7 +48,7 @@ type Node struct {
 type ending struct {
 	ctx     context.Context
 	now     context.CancelFunc
-	removal *zkconn.Pending[struct{}] // set before ctx is done, and read after that
+	removal *calls.Pending[struct{}] // set before ctx is done, and read after that
 }
 
 // A loss is done, with its cause, when the holder is notified that the Node can no longer
@@ -107,7 +109,7 @@ var (
 	// would block everybody.
 	ErrUnlisted = fmt.Errorf("%w: its parent znode does not list it", ErrGone)
 	// ErrEnded ends what somebody does with a Node that has ended. It is permanent.
-	ErrEnded = zkconn.Permanent(errors.New("the queue entry was lost"))
+	ErrEnded = outcome.Permanent(errors.New("the queue entry was lost"))
 	// ErrLeft is the cause of the end of a Node that left by itself.
 	ErrLeft = errors.New("left the queue")
 )

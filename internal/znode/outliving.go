@@ -7,7 +7,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/outcome"
 )
 
 // outliveLocked takes note that the session has ended before the znode was deleted.
@@ -37,7 +38,7 @@ func (n *Node) deleteLocked() {
 		return
 	}
 	stays := max(time.Until(n.outlives.margin), time.Until(n.life.staysUntil))
-	zkconn.Start(n.s, func() (none struct{}, err error) {
+	calls.Start(n.s, func() (none struct{}, err error) {
 		_ = n.s.Pause(context.Background(), stays) // it ends with the connection
 		err = n.s.Retry(context.Background(), func() error {
 			err := n.s.Delete(n.Path, -1)
@@ -46,7 +47,7 @@ func (n *Node) deleteLocked() {
 			}
 			return err
 		})
-		if zkconn.Final(err) && !errors.Is(err, zkconn.ErrClosed) {
+		if outcome.Final(err) && !errors.Is(err, outcome.ErrClosed) {
 			n.spec.Log.Warn("zookeeper lock: cannot delete the znode of a session that "+
 				"has ended; it remains until the server deletes it",
 				"node", n.Path, "error", err)

@@ -7,7 +7,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/outcome"
 )
 
 // watchSelfAfter is how long a znode must last to be worth the read that watches it.
@@ -18,7 +19,7 @@ func (n *Node) WatchSelf() {
 	if n.self.begun.Swap(true) {
 		return
 	}
-	zkconn.Start(n.s, func() (struct{}, error) {
+	calls.Start(n.s, func() (struct{}, error) {
 		n.keepSelfWatch()
 		return struct{}{}, nil
 	})
@@ -42,7 +43,7 @@ func (n *Node) keepSelfWatch() {
 		reconnected := n.s.Reconnected()
 		epoch := n.s.Epoch() // if it was away during the retries, that is not confirmed
 		err := n.s.Retry(n.over.ctx, func() (err error) {
-			own, err = zkconn.Call(n.over.ctx, n.s, n.read)
+			own, err = calls.Call(n.over.ctx, n.s, n.read)
 			return err
 		})
 		switch {
@@ -52,7 +53,7 @@ func (n *Node) keepSelfWatch() {
 			n.Gone(ErrGone)
 			return
 		case errors.Is(err, zk.ErrNoNode):
-			n.Gone(zkconn.ErrSessionEnded)
+			n.Gone(outcome.ErrSessionEnded)
 			return
 		case err != nil:
 			n.self.learn(err)
@@ -117,7 +118,7 @@ func (n *Node) nextEvent(events <-chan zk.Event, reconnected <-chan struct{}) bo
 		case ev.Type == zk.EventNodeDeleted:
 			n.Gone(ErrGone)
 		case errors.Is(ev.Err, zk.ErrSessionExpired):
-			n.Gone(zkconn.ErrSessionEnded)
+			n.Gone(outcome.ErrSessionEnded)
 		case errors.Is(ev.Err, zk.ErrClosing):
 			n.s.ConnClosed()
 		default:
@@ -140,7 +141,7 @@ func (n *Node) AwaitToken(ctx context.Context) error {
 	case <-n.over.ctx.Done():
 		return ErrEnded
 	case <-ctx.Done():
-		return zkconn.Cancelled(ctx)
+		return outcome.Cancelled(ctx)
 	case <-n.s.Closed():
 		return n.s.Pause(ctx, 0)
 	}

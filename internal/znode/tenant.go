@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/outcome"
 )
 
 // Attach lets t rely on n, with a margin of its own, and be told of a loss from now on;
@@ -55,8 +55,8 @@ func (n *Node) Waive() {
 // cannot, although nobody may have been told yet, n is lost.
 func (n *Node) Check() error {
 	err := n.s.Hold(n.Path, 0)
-	if errors.Is(err, zkconn.ErrTooShort) { // by what is known of the servers since
-		err = fmt.Errorf("%w: %w", zkconn.ErrSuspended, err)
+	if errors.Is(err, outcome.ErrTooShort) { // by what is known of the servers since
+		err = fmt.Errorf("%w: %w", outcome.ErrSuspended, err)
 	}
 	if err != nil {
 		n.Lose(err)

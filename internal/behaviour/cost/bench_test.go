@@ -78,12 +78,42 @@ func BenchmarkFreeLock(b *testing.B) {
 // BenchmarkKeptPlace uses a lock again and again, and asks nothing of ZooKeeper.
 func BenchmarkKeptPlace(b *testing.B) {
 	p := benchPeer(b, 0)
-	ctx := locktest.Owner(b)
 	lock := p.Mutex(zkserver.Path(b), recipes.WithCaching(time.Minute, 16))
-	for b.Loop() {
-		if lock.Acquire(ctx) != nil || lock.Release(ctx) != nil {
-			b.Fatal("not acquired")
+	for name, ctx := range map[string]context.Context{
+		"owner in ctx": locktest.Owner(b), "no owner in ctx": b.Context(),
+	} {
+		for how, use := range usesOf(lock) {
+			b.Run(how+", "+name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := use(ctx); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
 		}
+	}
+}
+
+// usesOf are the ways to use a lock once.
+func usesOf(lock recipes.InterProcessLock) map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"its methods": func(ctx context.Context) error {
+			if err := lock.Acquire(ctx); err != nil {
+				return err
+			}
+			return lock.Release(ctx)
+		},
+		"Acquire": func(ctx context.Context) error {
+			hold, err := recipes.Acquire(ctx, lock)
+			if err != nil {
+				return err
+			}
+			return hold.Release(ctx)
+		},
+		"Do": func(ctx context.Context) error {
+			return recipes.Do(ctx, lock, locktest.Nothing)
+		},
 	}
 }
 

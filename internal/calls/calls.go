@@ -1,0 +1,100 @@
+package calls
+
+import (
+	"context"
+
+	"github.com/zkrecipes/recipes/internal/outcome"
+)
+
+// An Owner is the connection of a call.
+type Owner interface {
+	// Retain counts one user more of the connection, Release one less.
+	Retain()
+	Release()
+	// Closed is closed once the connection is known to be closed by its owner.
+	Closed() <-chan struct{}
+}
+
+// A Pending is a call under way. The client's calls take no ctx and can hang for ten
+// times the session timeout. So each runs beside its caller, who leaves when ctx is done;
+// what the call has done by then is undone by whoever follows it up (Then).
+type Pending[T any] struct {
+	of Owner
+
+	// Set by the goroutine of the call, before done is closed.
+	value T
+	err   error
+
+	done chan struct{} // closed by the goroutine of the call, when it ends
+}
+
+// Start runs f beside the caller. f may make any number of requests, and ends by itself.
+func Start[T any](of Owner, f func() (T, error)) *Pending[T] {
+	p := New[T](of)
+	p.Run(f)
+	return p
+}
+
+// New returns a call that has not begun: Run begins it.
+func New[T any](of Owner) *Pending[T] {
+	return &Pending[T]{of: of, done: make(chan struct{})}
+}
+
+// Run begins a call of New, as Start does. It is called once.
+func (p *Pending[T]) Run(f func() (T, error)) {
+	p.of.Retain()
+	go func() {
+		defer p.of.Release()
+		defer close(p.done)
+		p.value, p.err = f()
+	}()
+}
+
+// Wait returns what f returned or, if ctx is done or the connection closed before that,
+// why it did not wait.
+func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
+	var none T
+	select {
+	case <-p.done: // an answer that is in wins over a ctx that is done
+		return p.value, p.err
+	default:
+	}
+	select {
+	case <-p.done:
+		return p.value, p.err
+	case <-ctx.Done():
+		return none, outcome.Cancelled(ctx)
+	case <-p.of.Closed():
+		return none, outcome.ClosedError{}
+	}
+}
+
+// Done is closed when the call has ended; Err is its error after that.
+func (p *Pending[T]) Done() <-chan struct{} { return p.done }
+
+// Err is documented at Done.
+func (p *Pending[T]) Err() error { return p.err }
+
+// Ended reports whether the call has ended.
+func (p *Pending[T]) Ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Then runs f with what the call returns, once it does, beside the caller.
+func (p *Pending[T]) Then(f func(T, error)) {
+	Start(p.of, func() (struct{}, error) {
+		<-p.done
+		f(p.value, p.err)
+		return struct{}{}, nil
+	})
+}
+
+// Call is Start and Wait.
+func Call[T any](ctx context.Context, of Owner, f func() (T, error)) (T, error) {
+	return Start(of, f).Wait(ctx)
+}

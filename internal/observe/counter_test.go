@@ -1,0 +1,32 @@
+package observe_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/observe"
+)
+
+// Creates under way may take 65,536 numbers more.
+func TestNumbered(t *testing.T) {
+	t.Parallel()
+	for seq, near := range map[int32]bool{
+		0: false, -1: false, 1 << 30: false, math.MaxInt32 - 1<<16: false,
+		math.MaxInt32 - 1<<16 + 1: true, math.MaxInt32: true,
+		math.MinInt32: true, math.MinInt32 + 1<<16: false,
+	} {
+		name, err := observe.Numbered(fmt.Sprintf("/a/x-lock-%010d", seq), "lock-")
+		require.Equal(t, seq, name.Seq)
+		if near {
+			require.ErrorContains(t, err, "the sequence counter of /a is at")
+		} else {
+			require.NoError(t, err)
+		}
+	}
+	_, err := observe.Numbered("/a/x-lock-", "lock-")
+	require.ErrorIs(t, err, zk.ErrAPIError)
+}

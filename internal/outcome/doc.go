@@ -1,0 +1,22 @@
+// Package outcome judges what an error proves: of a request, whether the server got it,
+// whether the leader judged it, and whether a retry can fix it; of a wait, whether its
+// caller left, or the connection was closed. It also has the errors by which a session is
+// given up. They are pure values: the package has no state, goroutine or mutex, and asks
+// nothing.
+//
+// # Files
+//
+// Each uses only those below it.
+//
+//   - outcome.go: what an error of a request proves.
+//   - errors.go: why a session cannot be relied on; Permanent.
+//   - cancelled.go: a ctx that was done, hidden until WithCause.
+//
+// # Words
+//
+//   - answered: of a request, that the server got it.
+//   - judged: of a write, that the leader decided about it.
+//   - final: of an error, that no retry fixes it.
+//   - cancellation: that a caller's ctx was done before the answer came. What its cause
+//     matches is hidden from all who judge an outcome, until WithCause.
+package outcome

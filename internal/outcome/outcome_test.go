@@ -1,0 +1,63 @@
+package outcome_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/outcome"
+)
+
+func TestErrorsAreTold(t *testing.T) {
+	t.Parallel()
+	type class struct{ answered, final, notDone bool }
+	var (
+		done     = class{answered: true}
+		refusal  = class{answered: true, final: true, notDone: true}
+		unknown  = class{}
+		passing  = class{answered: true, notDone: true}
+		between  = class{answered: true} // servers lost one another: it may be done
+		byClient = class{final: true, notDone: true}
+	)
+	for name, c := range map[string]struct {
+		err  error
+		want class
+	}{
+		"nil":               {nil, done},
+		"no node":           {zk.ErrNoNode, refusal},
+		"wrapped":           {fmt.Errorf("traced: %w", zk.ErrNoAuth), refusal},
+		"no children":       {zk.ErrNoChildrenForEphemerals, refusal},
+		"unimplemented":     {errors.New("unknown error: -6"), refusal},
+		"quota":             {errors.New("unknown error: -125"), refusal},
+		"read-only server":  {errors.New("unknown error: -119"), passing},
+		"throttled":         {errors.New("unknown error: -127"), passing},
+		"connection loss":   {errors.New("unknown error: -4"), between},
+		"operation timeout": {errors.New("unknown error: -7"), between},
+		"connection closed": {zk.ErrConnectionClosed, unknown},
+		"session expired":   {zk.ErrSessionExpired, unknown},
+		"raw":               {errors.New("write tcp: broken pipe"), unknown},
+		"no server":         {zk.ErrNoServer, class{notDone: true}},
+		"session moved":     {zk.ErrSessionMoved, class{notDone: true}},
+		"invalid path":      {zk.ErrInvalidPath, byClient},
+		"closed by owner":   {fmt.Errorf("x: %w", outcome.ErrClosed), class{final: true}},
+		"made final":        {outcome.Permanent(io.EOF), class{final: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := class{
+				outcome.Answered(c.err), outcome.Final(c.err), outcome.NotDone(c.err),
+			}
+			if c.err == nil {
+				got.notDone = outcome.NotDone(nil)
+			}
+			require.Equal(t, c.want, got)
+		})
+	}
+	require.True(t, outcome.Unimplemented(errors.New("unknown error: -6")))
+	require.False(t, outcome.Unimplemented(errors.New("unknown error: -4")))
+	require.False(t, outcome.Unimplemented(nil))
+}

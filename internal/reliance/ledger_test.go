@@ -1,0 +1,121 @@
+package reliance_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/reliance"
+)
+
+// znode is one that is told nothing here: a Ledger calls nobody.
+type znode struct{ name string }
+
+func (*znode) SessionEnded(error) { panic("a Ledger tells nobody") }
+
+const timeout = 10 * time.Second
+
+// opened returns the Ledger of a connection in session 1, which can be changed.
+func opened() (l *reliance.Ledger, session *int64) {
+	session = new(int64)
+	*session = 1
+	ledger := reliance.New(reliance.Config{
+		SessionID: func() int64 { return *session },
+		Timeout:   func() time.Duration { return timeout }, Advice: "ask",
+		Wall: func(now time.Time) time.Time { return now.Round(0) },
+	})
+	ledger.Resume()
+	return &ledger, session
+}
+
+// contact is a request of which the leader heard, and its answer.
+func contact(l *reliance.Ledger) {
+	l.Asked()
+	l.Heard(1, time.Now())
+}
+
+func TestALossIsNoticedAtItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := opened()
+		held, early, waits := &znode{"held"}, &znode{"early"}, &znode{"waits"}
+		l.Track("/held", 1, held)
+		l.Track("/early", 1, early)
+		l.Track("/waits", 1, waits)
+		_, err := l.Hold("/held", 0)
+		require.ErrorIs(t, err, outcome.ErrSuspended, "nothing was heard")
+		for range 100 { // in which it is learned how often contacts come
+			contact(l)
+			time.Sleep(100 * time.Millisecond)
+		}
+		contact(l)
+		const margin = time.Second
+		until, err := l.Hold("/held", 0)
+		require.NoError(t, err)
+		require.Zero(t, until, "no look is due before the usual one")
+		until, err = l.Hold("/early", margin)
+		require.NoError(t, err)
+
+		next, ok := l.Next(1, l.Now())
+		require.True(t, ok)
+		require.Equal(t, until, next)
+		require.Empty(t, l.Suspended())
+		time.Sleep(next.Sub(l.Now()))
+		require.Equal(t, []any{early}, told(l.Suspended()))
+		next, ok = l.Next(1, l.Now())
+		require.True(t, ok)
+		require.Equal(t, until.Add(margin), next)
+		time.Sleep(next.Sub(l.Now()))
+		require.ElementsMatch(t, []any{early, held}, told(l.Suspended()))
+		l.Untrack("/early")
+		require.Equal(t, []any{held}, told(l.Suspended()))
+		contact(l)
+		require.Empty(t, l.Suspended(), "a contact saves it")
+	})
+}
+
+func TestTheEndOfASessionAndOfAConnection(t *testing.T) {
+	l, session := opened()
+	a, b := &znode{"a"}, &znode{"b"}
+	l.Track("/a", 1, a)
+	l.Track("/b", 2, b)
+	require.Equal(t, []any{b}, told(l.Ended()))
+	*session = 2
+	require.Equal(t, []any{a}, told(l.Ended()))
+	require.ElementsMatch(t, []any{a, b}, told(l.Closed()))
+	l.Close()
+	_, err := l.Hold("/b", 0)
+	require.ErrorIs(t, err, outcome.ErrClosed)
+	_, err = l.Hold("/c", 0)
+	require.ErrorIs(t, err, outcome.ErrSessionEnded, "nobody has tracked it")
+}
+
+func TestAlarmsAreDueOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := opened()
+		rung := 0
+		a := l.Set(time.Second, func() { rung++ })
+		l.Stop(l.Set(time.Millisecond, func() { t.Error("it was taken back") }))
+		next, ok := l.Next(1, l.Now())
+		require.True(t, ok)
+		require.Equal(t, a.At(), next)
+		require.Empty(t, l.Due(l.Now()))
+		time.Sleep(time.Second)
+		for range 2 {
+			for _, f := range l.Due(l.Now()) {
+				f()
+			}
+		}
+		require.Equal(t, 1, rung)
+	})
+}
+
+// told returns whom the notices are for.
+func told(notices []reliance.Notice) (who []any) {
+	for _, n := range notices {
+		who = append(who, n.Of)
+	}
+	return who
+}

@@ -1,0 +1,85 @@
+package watches
+
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/calls"
+)
+
+// Watch returns a channel that ends with the next change of the znode's data or with its
+// deletion. The event itself reaches only one of those who share the watch; the others
+// receive a zero zk.Event, which says nothing. A watch that was set earlier serves as
+// well as a new one: it is pending, so nothing has happened since. zk.ErrNoNode says that
+// there is no such znode.
+func (ws *Shared) Watch(ctx context.Context, path string) (<-chan zk.Event, error) {
+	w := ws.watch(path)
+	if _, err := w.set.Wait(ctx); err != nil {
+		return nil, err
+	}
+	return w.events, nil
+}
+
+// watch returns the watch on a path's data that is shared, or begins to set one.
+func (ws *Shared) watch(path string) *watch {
+	w, isNew := ws.of(watchKey{path, false})
+	if isNew {
+		w.set.Run(func() (none struct{}, err error) {
+			var stat *zk.Stat
+			w.begin(ws.s)
+			if _, stat, w.events, err = ws.s.GetW(path); err == nil {
+				w.czxid = stat.Czxid
+			}
+			return none, err
+		})
+	}
+	return w
+}
+
+// WatchChildren returns the children of the znode and a channel that ends with the next
+// change of them, shared like Watch's.
+func (ws *Shared) WatchChildren(
+	ctx context.Context, path string,
+) ([]string, *zk.Stat, <-chan zk.Event, error) {
+	type listing struct {
+		children []string
+		stat     *zk.Stat
+	}
+	var l listing
+	w, isNew := ws.of(watchKey{path, true})
+	if isNew {
+		w.set.Run(func() (none struct{}, err error) {
+			w.begin(ws.s)
+			l.children, l.stat, w.events, err = ws.s.ChildrenW(path)
+			return none, err
+		})
+	}
+	_, err := w.set.Wait(ctx)
+	if err == nil && !isNew { // listed behind the watch, so that nothing goes unseen
+		l, err = calls.Call(ctx, ws.s, func() (l listing, err error) {
+			l.children, l.stat, err = ws.s.Children(path)
+			return l, err
+		})
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return l.children, l.stat, w.events, nil
+}
+
+// of returns the watch that is shared, or a new one, which the caller sets.
+func (ws *Shared) of(key watchKey) (w *watch, isNew bool) {
+	reconnects := ws.s.Reconnects() // first: no mutex is held during a call
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if w := ws.shared[key]; w != nil && !w.over() && !w.mayBeDead(reconnects) {
+		return w, false
+	}
+	if len(ws.shared) >= ws.sweepAt {
+		ws.sweepAt = max(16, 2*ws.sweepLocked())
+	}
+	w = &watch{set: calls.New[struct{}](ws.s)}
+	ws.shared[key] = w
+	return w, true
+}

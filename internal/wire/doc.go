@@ -1,0 +1,42 @@
+// Package wire knows the bytes that go-zookeeper/zk and a server exchange on one
+// connection, and what a server may say. It dials nothing and closes nothing.
+//
+// An [Answer] is what the server says to the handshake. A [Stream] is what follows: it
+// takes note of zk's requests, and checks each reply by the request that it answers. A
+// reply that no ZooKeeper sends, or that is longer than a limit, is [Malformed], and so
+// is one to no request: nothing is read after it. zk v1.0.4 allocates what a length or a
+// count announces, panics where the results of a multi end early, and takes what is
+// missing from the reply before.
+//
+// # Files
+//
+// Each uses only those below it.
+//
+//   - answer.go: the answer to a handshake.
+//   - sasl.go: a message of SASL and its answer, before zk has the connection.
+//   - replies.go: Stream, Listener, Malformed: each reply, from its head to its end.
+//   - requests.go: what was asked, until it is answered, and what its reply has to be.
+//   - body.go: the fields of a reply's body.
+//   - packet.go: opcodes, and where the parts of a packet are.
+//
+// # A connection
+//
+//	ReadAnswer ──► Answer.Session ──► AskSASL, if at all ──► Read; beside it Sending
+//
+// A Stream is between two replies (left is 0), within one (left is what must be read
+// next), or broken: then each Read returns the same error.
+//
+// # Goroutines
+//
+// The package starts none. One goroutine calls ReadAnswer, then AskSASL, then Read.
+// Another calls Sending before it sends a request. The requests that are not answered are
+// what the two share, under the only mutex here, which is held during no call. The
+// methods of a Listener are called by the one that reads.
+//
+// # Words
+//
+//   - answer: what a server says to a handshake, or to a message of SASL.
+//   - reply: what it says to a request; also a watch event, or the answer to a ping.
+//   - head: of a packet, the parts that each has. body: what follows.
+//   - malformed: of a reply, that no ZooKeeper sends it, or that it is too long.
+package wire

@@ -1,0 +1,352 @@
+package wire_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/wire"
+)
+
+const (
+	opError           = int32(-1)
+	opCreate          = int32(1)
+	opDelete          = int32(2)
+	opExists          = int32(3)
+	opGet             = int32(4)
+	opSet             = int32(5)
+	opGetACL          = int32(6)
+	opSetACL          = int32(7)
+	opChildren        = int32(8)
+	opSync            = int32(9)
+	opChildren2       = int32(12)
+	opCheck           = int32(13)
+	opMulti           = int32(14)
+	opCreate2         = int32(15)
+	opReconfig        = int32(16)
+	opCreateContainer = int32(19)
+	opCreateTTL       = int32(21)
+	opAuth            = int32(100)
+	opSetWatches      = int32(101)
+	opClose           = int32(-11)
+
+	xidEvent = int32(-1)
+	xidPing  = int32(-2)
+
+	negative = int32(-1)
+	huge     = int32(0x7fffffff)
+)
+
+var stat = make([]byte, 68)
+
+// reply is one of a request that went well.
+func reply(xid int32, body ...any) []byte {
+	return packet(append([]any{xid, int64(5), int32(0)}, body...)...)
+}
+
+// multi is a request of these operations, with the xid 1.
+func multi(ops ...int32) []byte {
+	fields := []any{int32(1), opMulti}
+	for _, op := range ops {
+		fields = append(fields, op, false, int32(-1), "/a")
+		switch op {
+		case opCreate:
+			fields = append(fields, "data", int32(1), int32(31), "world", "anyone")
+		case opSet:
+			fields = append(fields, negative) // no data
+		}
+		fields = append(fields, int32(0))
+	}
+	return packet(append(fields, opError, true, int32(-1))...)
+}
+
+// result is what comes before that of an operation of a multi.
+func result(op int32) []any { return []any{op, false, int32(0)} }
+
+// end is behind the last result of a multi.
+var end = []any{opError, true, int32(-1)}
+
+// asking returns a request with that opcode and the xid 1.
+func asking(op int32) []byte {
+	if op == opMulti {
+		return multi(opCheck, opCreate, opSet, opDelete)
+	}
+	return packet(int32(1), op, "/a")
+}
+
+// wellFormed are bodies of replies that servers send: ZooKeeper 3.4 to 3.9 and ClickHouse
+// Keeper.
+var wellFormed = map[string]struct {
+	op   int32
+	body []any
+}{
+	"create":                    {opCreate, []any{"/a-0000000001"}},
+	"create container":          {opCreateContainer, []any{"/a", stat}},
+	"create container, no stat": {opCreateContainer, []any{"/a"}},
+	"create with a TTL":         {opCreateTTL, []any{"/a", stat}},
+	"sync":                      {opSync, []any{"/"}},
+	"exists":                    {opExists, []any{stat}},
+	"set":                       {opSet, []any{stat}},
+	"set ACL":                   {opSetACL, []any{stat}},
+	"get":                       {opGet, []any{"data", stat}},
+	"get, no data":              {opGet, []any{negative, stat}},
+	"get, empty data":           {opGet, []any{"", stat}},
+	"reconfig":                  {opReconfig, []any{"server.1=a:1:1", stat}},
+	"get ACL": {
+		opGetACL, []any{int32(1), int32(31), "world", "anyone", stat},
+	},
+	"get ACL, none":                 {opGetACL, []any{int32(0), stat}},
+	"children":                      {opChildren2, []any{int32(2), "a", "b", stat}},
+	"children, none":                {opChildren2, []any{int32(0), stat}},
+	"children without a stat":       {opChildren, []any{int32(1), "a"}},
+	"delete":                        {opDelete, nil},
+	"auth":                          {opAuth, nil},
+	"set watches":                   {opSetWatches, nil},
+	"close":                         {opClose, nil},
+	"what nobody here has heard of": {999, []any{negative, huge}},
+	"multi": {opMulti, slices.Concat(result(opCheck), result(opCreate), []any{"/a"},
+		result(opSet), []any{stat}, result(opDelete), end)},
+	"multi that failed": {opMulti, slices.Concat(
+		result(opError), []any{int32(0)}, result(opError), []any{int32(-110)},
+		result(opError), []any{int32(-2)}, result(opError), []any{int32(-2)}, end)},
+	"multi that made a container": {opMulti, slices.Concat(result(opCheck),
+		result(opCreateContainer), []any{"/a", stat},
+		result(opSet), []any{stat}, result(opDelete), end)},
+}
+
+// What servers send passes as it is, and so does a refusal, which has no body.
+func TestRepliesOfServersPass(t *testing.T) {
+	for name, c := range wellFormed {
+		t.Run(name, func(t *testing.T) {
+			event := packet(xidEvent, int64(-1), int32(0), int32(4), int32(3), "/a")
+			ping := packet(xidPing, int64(5), int32(0))
+			refused := packet(int32(1), int64(5), int32(-101))
+			for _, says := range [][]byte{reply(1, c.body...), refused} {
+				says = slices.Concat(event, says, ping)
+				_, stream := hear(says)
+				stream.Sending(asking(c.op))
+				got, err := readAll(stream)
+				require.NoError(t, err)
+				require.Equal(t, says, got)
+			}
+		})
+	}
+}
+
+// Nothing that ends early passes: zk would take the rest from the reply before, or panic.
+func TestRepliesThatEndEarly(t *testing.T) {
+	for name, c := range wellFormed {
+		whole := reply(1, c.body...)
+		if name == "create container" || name == "create with a TTL" ||
+			name == "multi that made a container" || c.op == 999 {
+			continue // of which zk does not read all
+		}
+		for n := 20; n < len(whole); n++ {
+			short := binary.BigEndian.AppendUint32(nil, uint32(n-4))
+			_, stream := hear(append(short, whole[4:n]...))
+			stream.Sending(asking(c.op))
+			_, err := readAll(stream)
+			require.ErrorContains(t, err, "the reply to ", "%s cut to %d bytes", name, n)
+		}
+	}
+}
+
+// many are the results of a multi, which cost zk far more memory than bytes.
+func many(n int) []any {
+	var all []any
+	for range n {
+		all = append(all, result(opDelete)...)
+	}
+	return append(all, end...)
+}
+
+func TestMalformedReplies(t *testing.T) {
+	head := func(length int32) []byte {
+		return packet(int32(1), int64(5), int32(0), length)[4:]
+	}
+	framed := func(length uint32) []byte {
+		return append(binary.BigEndian.AppendUint32(nil, length), head(0)...)
+	}
+	of := func(op int32, body ...any) [2][]byte {
+		return [2][]byte{asking(op), reply(1, body...)}
+	}
+	for name, c := range map[string]struct {
+		packets [2][]byte // the request and the reply
+		err     string
+	}{
+		"empty": {
+			[2][]byte{asking(opGet), framed(0)}, "0 bytes is not ZooKeeper's",
+		},
+		"part of a head": {
+			[2][]byte{asking(opGet), framed(15)}, "15 bytes is not",
+		},
+		"negative length": {
+			[2][]byte{asking(opGet), framed(0xffffffff)}, "-1 bytes is not",
+		},
+		"too long": {
+			[2][]byte{asking(opGet), framed(64<<20 + 1)},
+			"a reply of 67108865 bytes is longer than the limit of 67108864 bytes",
+		},
+		"2 GB": {
+			[2][]byte{asking(opGet), framed(uint32(huge))}, "longer than the limit",
+		},
+		"not sent": {
+			[2][]byte{asking(opGet), reply(2)},
+			"not sent, or is answered already (xid 2)",
+		},
+		"answered": {
+			[2][]byte{asking(opDelete), append(reply(1), reply(1)...)}, "(xid 1)",
+		},
+		"strange xid": {[2][]byte{asking(opGet), reply(-3)}, "(xid -3)"},
+		"auth's":      {[2][]byte{asking(opAuth), reply(-4)}, "(xid -4)"},
+
+		"children, count": {
+			of(opChildren2, negative), "children: names: -1 in 0 bytes",
+		},
+		"children, huge count": {
+			of(opChildren2, huge, stat), "children: names: 2147483647 in 68 bytes",
+		},
+		"children, name": {
+			of(opChildren2, int32(1), huge, stat), "name: 2147483647 bytes where",
+		},
+		"children, no name": {
+			of(opChildren2, int32(1), negative, stat), "name: has the length -1",
+		},
+		"children, stat": {
+			of(opChildren2, int32(1), "a"), "stat: 68 bytes where there are 0",
+		},
+		"old children": {of(opChildren, negative), "names: -1"},
+		"get, data": {
+			of(opGet, huge, stat), "get: data: 2147483647 bytes where there are 68",
+		},
+		"get, length": {
+			of(opGet, int32(-2), stat), "data: has the length -2",
+		},
+		"reconfig":        {of(opReconfig, huge, stat), "reconfig: data"},
+		"create, path":    {of(opCreate, huge), "create: path: "},
+		"create, no path": {of(opCreate, negative), "path: has the length -1"},
+		"exists":          {of(opExists), "exists: stat"},
+		"ACLs, count":     {of(opGetACL, negative, stat), "get ACL: ACLs: -1 in"},
+		"ACLs, huge count": {
+			of(opGetACL, huge, stat), "ACLs: 2147483647 in 68 bytes",
+		},
+		"ACLs, scheme": {
+			of(opGetACL, int32(1), int32(31), huge, "", stat), "scheme: 2147",
+		},
+		"ACLs, id": {
+			of(opGetACL, int32(1), int32(31), "", huge, stat), "id: 2147",
+		},
+
+		"multi, empty": {
+			of(opMulti), "multi: header of an operation: 9 bytes where",
+		},
+		"multi, short":      {of(opMulti, int32(1)), "9 bytes where there are 4"},
+		"multi, no results": {of(opMulti, end...), "0 results of 4 operations"},
+		"multi, too many": {
+			[2][]byte{multi(opDelete), reply(1, many(1000)...)},
+			"more results than operations, of which there are 1",
+		},
+		"multi, another's": {
+			of(opMulti, result(opCreate)...),
+			"a result of type 1 for an operation of type 13",
+		},
+		"multi, unknown": {
+			of(opMulti, result(77)...), "a result of type 77 for an operation",
+		},
+		"multi, no end": {
+			[2][]byte{multi(opDelete), reply(1, result(opDelete)...)}, "9 bytes where",
+		},
+		"multi, path": {
+			[2][]byte{multi(opCreate), reply(1, append(result(opCreate), huge)...)},
+			"path: 2147483647 bytes",
+		},
+
+		"event, path": {
+			[2][]byte{
+				nil, packet(xidEvent, int64(-1), int32(0), int32(4), int32(3), huge),
+			},
+			"a watch event: path: ",
+		},
+		"event, empty": {
+			[2][]byte{nil, packet(xidEvent, int64(-1), int32(0))}, "type: 4 bytes",
+		},
+		"event with an error": {
+			[2][]byte{nil, packet(xidEvent, int64(-1), int32(-4))}, "type: 4 bytes",
+		},
+		"end of the session as an event": {
+			[2][]byte{
+				nil, packet(xidEvent, int64(-1), int32(0), int32(-1), int32(-112), ""),
+			}, "is of type -1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, stream := hear(c.packets[1], reply(9))
+			if c.packets[0] != nil {
+				stream.Sending(c.packets[0])
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := readAll(stream)
+			runtime.ReadMemStats(&after)
+			require.ErrorContains(t, err, c.err)
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
+			_, again := stream.Read(make([]byte, 4))
+			require.Equal(t, []error{err}, h.malformed, "it is told once")
+			require.Equal(t, err, again, "nothing more comes")
+		})
+	}
+}
+
+// The connection ends as it does elsewhere where the server hangs up within a reply.
+func TestAReplyThatIsCutOff(t *testing.T) {
+	whole := reply(1, "data", stat)
+	for n := range whole {
+		h, stream := hear(whole[:n])
+		stream.Sending(asking(opGet))
+		_, err := readAll(stream)
+		if n > 0 {
+			require.Condition(t, func() bool {
+				return err == nil || errors.Is(err, io.ErrUnexpectedEOF)
+			}, "%v", err)
+		}
+		require.Empty(t, h.malformed)
+	}
+}
+
+func TestTheLimitOfReplies(t *testing.T) {
+	const limit = 4096
+	for size, err := range map[int]string{
+		limit:     "",
+		limit + 1: "4097 bytes is longer than the limit of 4096 bytes; WithMaxReply",
+	} {
+		data := strings.Repeat("x", size-16-4-68)
+		says := reply(1, data, stat)
+		stream := wire.NewStream(bytes.NewReader(says), limit, new(heard))
+		stream.Sending(asking(opGet))
+		got, failed := readAll(stream)
+		if err != "" {
+			require.ErrorContains(t, failed, err)
+			continue
+		}
+		require.NoError(t, failed)
+		require.Equal(t, says, got)
+	}
+}
+
+// Replies come in any order, each once, and each is judged by its own request.
+func TestRepliesOutOfOrder(t *testing.T) {
+	get, names := reply(1, "data", stat), reply(2, int32(1), "a", stat)
+	_, stream := hear(slices.Concat(names, get))
+	stream.Sending(packet(int32(1), opGet, "/a"))
+	stream.Sending(packet(int32(2), opChildren2, "/a"))
+	got, err := readAll(stream)
+	require.NoError(t, err)
+	require.Equal(t, slices.Concat(names, get), got)
+}

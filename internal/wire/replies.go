@@ -1,0 +1,176 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+)
+
+// A Stream is what follows the handshake on one connection: zk's requests, of which it
+// takes note, and the replies, each of which it checks before zk gets it. zk reads the
+// length of a reply by itself, and then the rest: out of a buffer, that costs half the
+// system calls.
+type Stream struct {
+	// Set by NewStream.
+	from     io.Reader
+	buffered *bufio.Reader // from
+	maxReply int
+	keeper   bool // see ExpectSilence
+	listener Listener
+
+	requests unanswered
+
+	// Of the goroutine that reads.
+	left   int     // bytes of the present reply that were not read yet
+	to     request // what the present one answers
+	broken error   // why there are no more
+}
+
+// A Listener is told what zk is not. It is called by the goroutine that reads.
+type Listener interface {
+	// Created is called when an ephemeral sequential znode was created, with the path
+	// that was asked for, which has no number.
+	Created(path string, zxid int64)
+	// Unauthenticated is called when the server refuses a request for want of
+	// authentication. It hangs up by itself.
+	Unauthenticated()
+	// Malformed is called once, with why no more replies are read. The connection should
+	// be closed.
+	Malformed(why error)
+}
+
+// NewStream returns the Stream of a connection, which r reads. A reply that is longer
+// than maxReply bytes is malformed.
+func NewStream(r io.Reader, maxReply int, listener Listener) *Stream {
+	return &Stream{
+		from: r, buffered: bufio.NewReader(r), maxReply: maxReply, listener: listener,
+		requests: unanswered{requests: map[int32]request{}},
+	}
+}
+
+// Sending takes note of a request that is about to be sent.
+func (s *Stream) Sending(p []byte) { s.requests.sending(p) }
+
+// ExpectSilence is for a server that is ClickHouse Keeper. At a request for a container,
+// which versions before July 2026 do not know, it hangs up without an answer, and a
+// client that asks again loses its next session, too. ZooKeeper answers before it hangs
+// up, and so zk gets that answer.
+func (s *Stream) ExpectSilence() { s.keeper = true }
+
+// Malformed is said of a reply that no ZooKeeper sends, or that is too long.
+type Malformed struct{ Err error }
+
+func (m Malformed) Error() string { return m.Err.Error() }
+func (m Malformed) Unwrap() error { return m.Err }
+
+func malformed(format string, args ...any) error {
+	return Malformed{fmt.Errorf(format, args...)}
+}
+
+// Read reads a reply's length or what follows it.
+func (s *Stream) Read(p []byte) (n int, err error) {
+	want := max(s.left, lengthSize)
+	switch {
+	case s.broken != nil:
+		return 0, s.broken
+	case len(p) < want:
+		return 0, fmt.Errorf("BUG: %d bytes of a reply are read into %d", want, len(p))
+	case s.left == 0:
+		err = s.begin(p[:lengthSize])
+	default:
+		err = s.end(p[:want])
+	}
+	if err != nil {
+		s.broken = err
+		if errors.As(err, new(Malformed)) {
+			s.listener.Malformed(err)
+		}
+		return 0, err
+	}
+	return want, nil
+}
+
+// begin looks at the head of the next reply, and reads its length.
+func (s *Stream) begin(p []byte) error {
+	head, err := s.buffered.Peek(replyHead)
+	if err != nil && s.keeper && IsHangUp(err) {
+		head, err = s.refuseContainers(err)
+	}
+	if err != nil {
+		return err
+	}
+	announced := int(number(head))
+	switch {
+	case announced < replyHead-lengthSize:
+		return malformed("a reply of %d bytes is not ZooKeeper's", announced)
+	case announced > s.maxReply:
+		return malformed("a reply of %d bytes is longer than the limit of %d bytes; "+
+			"WithMaxReply sets it", announced, s.maxReply)
+	}
+	switch xid := number(head[replyXid:]); xid {
+	case xidEvent, xidPing:
+		s.to = request{op: xid}
+	default:
+		var ok bool
+		if s.to, ok = s.requests.answered(xid); !ok {
+			return malformed("a reply to a request that was not sent, or is answered "+
+				"already (xid %d)", xid)
+		}
+	}
+	s.left = announced
+	_, err = io.ReadFull(s.buffered, p)
+	return err
+}
+
+// refuseContainers has the requests for containers refused at which the server has hung
+// up.
+func (s *Stream) refuseContainers(hungUp error) (head []byte, err error) {
+	var refusals []byte
+	for _, xid := range s.requests.of(opCreateContainer) {
+		refusals = append(refusals, unimplemented(xid)...)
+	}
+	if refusals == nil {
+		return nil, hungUp
+	}
+	s.buffered = bufio.NewReader(io.MultiReader(bytes.NewReader(refusals), s.from))
+	return s.buffered.Peek(replyHead)
+}
+
+// IsHangUp reports whether err says no more than that the server ended the connection. It
+// does so when it is not serving, for want of a quorum, say, and also when only one of
+// the two talks TLS; which of these it is cannot be told.
+func IsHangUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET)
+}
+
+// end reads what follows the length into p, where it is checked: a copy of each
+// reply would cost more than all the rest.
+func (s *Stream) end(p []byte) error {
+	if _, err := io.ReadFull(s.buffered, p); err != nil {
+		return err
+	}
+	s.left = 0
+	head, rest := p[:replyHead-lengthSize], p[replyHead-lengthSize:]
+	code := head[replyError-lengthSize:]
+	if number(code) == codeUnauthenticated && s.to.op != xidEvent {
+		s.listener.Unauthenticated()
+		known := int32(codeAuthFailed) // to zk, which does not know the other
+		binary.BigEndian.PutUint32(code, uint32(known))
+	}
+	if number(code) != 0 && s.to.op != xidEvent {
+		return nil // zk does not look at the rest
+	}
+	if err := s.to.check(rest); err != nil {
+		return malformed("the reply to %s: %w", opName(s.to.op), err)
+	}
+	if s.to.path != "" {
+		zxid := binary.BigEndian.Uint64(head[replyZxid-lengthSize:])
+		s.listener.Created(s.to.path, int64(zxid))
+	}
+	return nil
+}
