@@ -30,8 +30,8 @@ func findSource() (source, error) {
 		return embedded{keeper: true}, nil
 	default:
 		return nil, fmt.Errorf(
-			"zkserver: ZOOKEEPER_RUN=%s: want container, local, embedded, keeper or nothing",
-			run,
+			"zkserver: ZOOKEEPER_RUN=%s: want container, local, embedded, keeper or "+
+				"nothing", run,
 		)
 	}
 	none := []error{errNone}

@@ -20,7 +20,8 @@ const soon = 3 * time.Second
 // it is about, and another one.
 func onKeepers(t *testing.T, test func(
 	t *testing.T, cluster *zktest.Cluster, lock, others recipes.InterProcessLock,
-)) {
+),
+) {
 	t.Helper()
 	for _, kind := range locktest.Kinds {
 		for version, unknown := range map[string][]zktest.Op{
