@@ -38,7 +38,7 @@ var errClientClosed = fmt.Errorf(
 	"recipes: the client was closed: %w", zk.ErrConnectionClosed)
 
 // Client is a ZooKeeper session, and a [Conn] and [SessionConn] whose paths are below the
-// chroot of its connect string; only in events and in Unwrap they are the server's. Like
+// chroot of its connect string; only events and Unwrap have the server's paths. Like
 // zk.Conn it keeps the session over lost connections and moves between the servers. When
 // the server expires the session, it goes on with a new one; the ephemeral znodes of the
 // old session, and thus its locks, are gone then. Its calls return the errors of zk.Conn;
@@ -79,11 +79,11 @@ type clientEnd struct {
 
 // Connect opens a session, and returns when it is established and the credentials are
 // sent. ctx bounds only Connect, not the life of the Client. If ctx is done first, the
-// error wraps its cause and says why no server could be used so far. A Connect that fails
+// error wraps its cause and says why no server could be used so far. A failed Connect
 // leaves nothing behind. Permanent errors are returned at once: a malformed argument, a
-// chroot that may not be created (zk.ErrNoAuth), an authentication scheme or credentials
-// that the server rejects (zk.ErrAuthFailed), and, once each server in turn has failed
-// so, invalid certificates and servers that do not talk TLS or ZooKeeper.
+// chroot that may not be created (zk.ErrNoAuth), and an authentication scheme or
+// credentials that the server rejects (zk.ErrAuthFailed). So are invalid certificates,
+// and servers that do not talk TLS or ZooKeeper, once each server in turn has failed so.
 //
 // servers is a ZooKeeper connect string, "host1:2181,host2:2181/chroot". The default port
 // is 2181. If the optional chroot does not exist, Connect creates it and its parents,

@@ -155,7 +155,7 @@ func without(err, loss error) error {
 // Acquire acquires lock and returns the hold, which [Hold.Release] releases, on any
 // goroutine. Use it if the work does not fit into one function; otherwise use [Do], which
 // cannot forget the release. Stop the work when the ctx of [Hold.Context] is done: the
-// lock is lost then. Errors are as for Do; with one the hold is nil and nothing is held.
+// lock is lost then. Errors are as for Do; with one the hold is nil, and nothing is held.
 // Each call is an owner of its own: a second call waits for the first, even on the same
 // goroutine. If ctx carries an owner for the lock (from WithOwner, Do or Hold.Context),
 // the call is that owner's: it re-enters a reentrant lock and returns the same hold.

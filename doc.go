@@ -14,8 +14,9 @@
 // owner, provided that this process is running. If somebody deletes the znode or ends the
 // session, it closes as soon as this process learns of it; others may be faster. A
 // process that is suspended for longer than the session timeout finds out only after it
-// resumes. A store can reject the writes of both by [Hold.FencingToken]; writes to
-// ZooKeeper itself can be made conditional on the hold with [Hold.Multi].
+// resumes. In both cases a store can reject the former holder's writes by
+// [Hold.FencingToken]; writes to ZooKeeper itself can be made conditional on the hold
+// with [Hold.Multi].
 //
 // A hold survives an outage of up to about half the session timeout, less right after the
 // acquire; a waiter survives any outage. A call that is cancelled or times out leaves no

@@ -16,8 +16,8 @@ import (
 )
 
 // A Hold is one acquisition of a lock, from the grant to its release or loss, and
-// readable after that; re-entries share it. A nil Hold, which a lock's Hold returns to a
-// caller without one, and the zero Hold were never acquired: Lost is closed, Err matches
+// readable after that; re-entries share it. A nil Hold (what a lock's Hold returns to a
+// caller without one) and the zero Hold were never acquired: Lost is closed, Err matches
 // ErrNotOwner, Path is "" and FencingToken 0.
 type Hold struct {
 	path     string
@@ -212,9 +212,9 @@ func (h *Hold) FencingToken() int64 {
 // the server can end the session for lack of contact, with at least a twentieth of the
 // session timeout left for clock differences and notification. This assumes sessions of
 // at least two server ticks; see [WithServerTick]. WithLossMargin closes it that much
-// earlier, WithMaxHold when the hold has lasted that long; Release only if the lock turns
-// out to be lost. Time is the monotonic clock, or the wall clock if that moved further: a
-// suspended process or machine finds out just after resuming.
+// earlier, WithMaxHold when the hold has lasted that long; Release closes it only if the
+// lock turns out to be lost. Time is the monotonic clock, or the wall clock if that moved
+// further: a suspended process or machine notices just after resuming.
 func (h *Hold) Lost() <-chan struct{} {
 	if h.isZero() {
 		return over.Done()
@@ -273,9 +273,9 @@ func (h *Hold) Context(parent context.Context) (context.Context, context.CancelF
 
 // Check returns an operation that succeeds only while the lock is held, to put first in
 // your own transaction; Multi does so by itself. Its path is the server's: with a chroot,
-// use Client.Unwrap. Learn the outcome before Release: after it the next owner in this
-// process has the lock, while the check passes until the znode is deleted, or as long as
-// it is cached. After WithMaxHold has ended the hold it never succeeds.
+// use Client.Unwrap. Learn the outcome before Release: after it the check passes until
+// the znode is deleted, or as long as it is cached, even while the next owner in this
+// process has the lock. After WithMaxHold has ended the hold it never succeeds.
 func (h *Hold) Check() *zk.CheckVersionRequest {
 	switch {
 	case h == nil:

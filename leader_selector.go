@@ -12,8 +12,8 @@ import (
 // while its function runs. All values for one path, in Go or Java, are candidates of one
 // election, which is the queue of an InterProcessMutex at that path: while an owner holds
 // that lock, no candidate leads. At most one candidate leads, as at most one owner holds
-// a lock (see [Hold.Lost]). One that is suspended for longer than its session lasts takes
-// itself for the leader until notified: use Hold.FencingToken or Hold.Multi.
+// a lock (see [Hold.Lost]). One that is suspended for longer than its session lasts
+// believes that it leads until it is notified: use Hold.FencingToken or Hold.Multi.
 type LeaderSelector struct {
 	*election
 	running atomic.Bool // a Run is under way
@@ -53,7 +53,7 @@ func NewLeaderSelector(conn Conn, path string, opts ...Option) (*LeaderSelector,
 // Run never returns nil. To end it on Ctrl-C, pass the ctx of [os/signal.NotifyContext].
 // Outages and expired sessions do not end Run; permanent errors do, such as a closed
 // connection, and a second, concurrent Run gets one. Afterwards the candidate has left;
-// Run may be called again. A panic or runtime.Goexit of lead relinquishes the leadership
+// Run may be called again. A panic or runtime.Goexit of lead relinquishes the leadership,
 // and goes on.
 func (s *LeaderSelector) Run(
 	ctx context.Context, lead func(ctx context.Context, term *Hold) error,

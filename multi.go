@@ -16,9 +16,9 @@ import (
 // Multi executes operations in one transaction: all or nothing. Each is a
 // *zk.CreateRequest, *zk.DeleteRequest, *zk.SetDataRequest or *zk.CheckVersionRequest,
 // which is not changed; anything else gives zk.ErrBadArguments before anything is sent.
-// There is a response for each, in order, even if one fails: those before it then have no
-// error, those after it one that only says that another failed. Multi's error is that of
-// the failed operation, or says why the outcome is none or unknown. See [Hold.Multi].
+// There is a response for each, in order. If one fails, those before it have no error,
+// and those after it one that says only that another failed. Multi's error is that of the
+// failed operation, or says why nothing was done or the outcome is unknown.
 func (c *Client) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	if err := c.over(); err != nil {
 		return nil, err

@@ -237,9 +237,9 @@ func giveBack(ctx context.Context, members []taken) error {
 }
 
 // Release implements InterProcessLock. It releases all members, even if some fail, and
-// returns all errors joined. It starts with the last, but waits no longer than for one,
-// and their znodes can be deleted in any order. Only a custom member is waited for in its
-// turn.
+// returns all errors joined. It starts with the last, and takes no longer than one
+// release: the znodes can be deleted in any order. Only a custom member is waited for in
+// its turn.
 func (m *InterProcessMultiLock) Release(ctx context.Context) error {
 	return releaseOne(ctx, m.beginRelease)
 }

@@ -65,7 +65,7 @@ func isForeign(name string) bool { return kindOf[name] == "" }
 func kindBy(name string) string { return cmp.Or(kindOf[name], kindOf[mutexName]) }
 
 // ParticipantNodes returns the full paths of the participants, for a read or write lock
-// of its kind only, in queue order, as of now at the leader (Curator's
+// of its kind only, in queue order, as the leader has it now (Curator's
 // getParticipantNodes).
 func (r *reentrant) ParticipantNodes(ctx context.Context) ([]string, error) {
 	if err := usable("participants of", r.where(), ctx); err != nil {
@@ -186,10 +186,10 @@ func (p Participant) isSame(q Participant) bool {
 // than they can be read are merged. A change costs a list, and a read for each new
 // participant: a later change of Data alone is not reported. The loop creates no znode,
 // survives outages and expired sessions, silently, and ends with ctx. A permanent error,
-// such as a closed connection, is yielded last. The session must be permitted to read the
-// parent znode, or its nearest existing ancestor, which is watched; that watch, which all
-// readers share, is left after the loop until the next change. Each loop starts over;
-// several may run at once.
+// such as a closed connection, is yielded last. It watches the parent znode, or its
+// nearest existing ancestor, which the session must be permitted to read. All readers
+// share that watch; it remains after the loop until the next change. Each loop starts
+// over; several may run at once.
 func (r *reentrant) WatchParticipants(
 	ctx context.Context,
 ) iter.Seq2[[]Participant, error] {
@@ -246,12 +246,11 @@ func (r *reentrant) lookAtNew(
 	return all, nil
 }
 
-// Inspect returns the queue of whatever recipe uses path, in order, as of now at the
-// leader. Use it to see a queue without a lock value. It sends a read for each
-// participant; those that leave meanwhile are not included. For a semaphore it returns
-// the leases ("lease"), then the callers that wait for more ("lock"); see
-// docs/semaphore.md. If recipes share a path, each participant is judged among its own
-// kind.
+// Inspect returns the queue of whatever recipe uses path, in order, as the leader has it
+// now. Use it to see a queue without a lock value. It sends a read for each participant;
+// those that leave meanwhile are not included. For a semaphore it returns the leases
+// ("lease"), then the callers that wait for more ("lock"); see docs/semaphore.md. If
+// recipes share a path, Holding is decided among participants of one kind.
 func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error) {
 	const op = "inspect"
 	settings, err := build(conn, path, nil)

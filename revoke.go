@@ -20,7 +20,7 @@ var errNoMember = errors.New("this is not the path of a lock's znode; " +
 	"Participants and Inspect return those, such as …-lock-0000000007")
 
 // AttemptRevoke asks the participant whose znode is nodePath to release the lock, or to
-// stop waiting (Curator's Revoker.attemptRevoke). Its process decides; it hears of the
+// stop waiting (Curator's Revoker.attemptRevoke). Its process decides; it receives the
 // request through [InterProcessMutex.MakeRevocable]. The znode's data is lost; a missing
 // znode is no error. A path whose name is not that of a queue's znode is an error before
 // anything is sent. AttemptRevoke survives an outage until ctx is done.

@@ -120,7 +120,7 @@ func (s *InterProcessSemaphoreV2) Acquire(ctx context.Context) (*Lease, error) {
 }
 
 // AcquireN waits for n leases, all or nothing. An n below 1 or above a fixed maximum is
-// an error; while over a shared one, it waits outside the queue.
+// an error; above a shared one, it waits outside the queue.
 func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
 	return s.acquireWithin(ctx, n, bound{}, keepNothing)
 }
@@ -260,7 +260,7 @@ func (s *InterProcessSemaphoreV2) enterGate(
 }
 
 // ParticipantNodes returns the full paths of the leases in use, or about to be, in the
-// order in which they were asked for, as of now at the leader.
+// order in which they were asked for, as the leader has it now.
 func (s *InterProcessSemaphoreV2) ParticipantNodes(
 	ctx context.Context,
 ) ([]string, error) {

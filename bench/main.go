@@ -1,7 +1,7 @@
-// The program bench measures this library beside its peers; README.md says how.
+// The program bench measures this library next to its peers; README.md says how.
 //
-// One process plans, starts servers and writes the report. The peers' locks are used by
-// worker processes, which for the libraries of Go are this program again.
+// One process plans, starts servers and writes the report. Worker processes
+// use the peers' locks; for the libraries in Go they are this program again.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	parsed := kong.Parse(&commands{},
 		kong.Name("bench"),
-		kong.Description("Measures the lock recipes beside their peers."),
+		kong.Description("Measures the lock recipes next to their peers."),
 		kong.BindTo(ctx, (*context.Context)(nil)))
 	err := parsed.Run()
 	stop()

@@ -51,7 +51,7 @@ func write(d *report.Data, out, file string) error {
 	return render(d, out)
 }
 
-// render writes RESULTS.md, and its pictures into the directory results beside it.
+// render writes RESULTS.md, and its pictures into the directory results next to it.
 func render(d *report.Data, out string) (err error) {
 	pictures := filepath.Join(out, "results")
 	if err := os.MkdirAll(pictures, 0o755); err != nil {

@@ -1,8 +1,6 @@
 // Command cache has readers that keep a price in memory, and one writer that changes it.
-// Once a change is made no reader uses the old price any more, and while nobody writes a
-// read asks nothing of ZooKeeper.
-//
-// How that can be is in cache.go.
+// Once a change is made, no reader uses the old price. While nobody writes, a read sends
+// no requests. cache.go says how.
 //
 // ZOOKEEPER_SERVERS ("host:port,host:port") names the ZooKeeper. Without it this process
 // embeds one, zktest.

@@ -1,6 +1,6 @@
-// Command counter lets several worker processes take turns on one lock. Each adds to a
-// counter that lies in ZooKeeper and that nothing else guards: a worker reads it, and
-// writes it back. It comes out exact only if no two workers ever held the lock at once.
+// Command counter starts several worker processes that increment one counter in ZooKeeper
+// under one lock. Only the lock protects the counter: a worker reads it, and writes it
+// back. The total is exact only if no two workers ever held the lock at once.
 //
 // ZOOKEEPER_SERVERS ("host:port,host:port") names the ZooKeeper. Without it the parent
 // embeds one, zktest, so that this runs on a machine with nothing but Go.

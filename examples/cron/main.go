@@ -1,5 +1,5 @@
-// Command cron runs a job once per slot of time, on one of several hosts. Slots that an
-// outage took are made up for, in their order: the 100 before the current one.
+// Command cron runs a job once per slot of time, on one of several hosts. After an
+// outage it catches up on the slots that were missed, in order, and on 100 at most.
 //
 // The lock alone would only let the hosts do the job one after another. So a mark in
 // ZooKeeper names the slot that was done last. A host that acquires the lock reads the
@@ -12,7 +12,7 @@
 // or on another host, if it fails, or if its host dies or loses the lock before the mark
 // has moved. So what the job does elsewhere must tolerate a repetition: for example,
 // write a row whose key is the slot, and let the database reject lower fencing tokens
-// (docs/fencing.md). A slot that fails holds up those behind it until it is done or too
+// (docs/fencing.md). A slot that fails delays those behind it until it is done or too
 // old.
 //
 // If the lock is lost in an outage, the job has two seconds to stop before another host

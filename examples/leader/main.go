@@ -1,10 +1,10 @@
-// Command leader elects one of several candidates, which does steps of a job and counts
-// them in a table of SQLite. Each leads for a while and then lets the next one lead.
+// Command leader elects one of several candidates. The leader does steps of a job, and
+// counts them in a table of SQLite. After a while it lets the next candidate lead.
 //
-// A leader that was paused for longer than its session lasts goes on as if it still led,
-// for as long as it has not been told. The table refuses its writes: each has the fencing
-// token of its term along, the row keeps the greatest token that it has seen, and an
-// update with a lower one changes no row.
+// A leader that was suspended for longer than its session timeout continues as if it
+// still led, until it is notified. The table rejects its writes: each carries the fencing
+// token of its term, the row keeps the greatest token that it has seen, and an update
+// with a lower one changes no row.
 //
 // ZOOKEEPER_SERVERS ("host:port,host:port") names the ZooKeeper. Without it this process
 // embeds one, zktest, and -db is of no use: a table belongs to the ZooKeeper whose tokens

@@ -1,7 +1,7 @@
 // Command migrate has the same code with zk.Lock of go-zookeeper and with this library,
-// one below the other: before and after. Both queue for the same lock, so a fleet can be
-// moved over process by process. Here one session uses the one and another session the
-// other, and a counter that nothing else guards comes out exact.
+// one below the other: before and after. Both queue for the same lock, so a fleet can
+// migrate process by process. Here one session uses zk.Lock and another one this library.
+// Both increment one counter, which only the lock protects, and no increment is lost.
 //
 // ZOOKEEPER_SERVERS ("host:port,host:port") names the ZooKeeper. Without it this process
 // embeds one, zktest. All differences are in docs/migrating-zk-lock.md.

@@ -21,85 +21,81 @@ const (
 )
 
 var (
-	headLine   = regexp.MustCompile(`^\| (id|---) \|`) // the two above a table's rows
-	rowID      = regexp.MustCompile(`^[A-Z]\d+(_\d+)?$`)
+	itemHead   = regexp.MustCompile(`^- \*\*([A-Z]\d+(?:_\d+)?)\*\* \S`)
 	testName   = regexp.MustCompile("`(Test[A-Z]\\w*)`")
 	notTested  = regexp.MustCompile(`\bnot tested( yet)?: \S`)
 	hazardTest = regexp.MustCompile(`^TestHazard[A-Z]`)
-	// The id that a TestHazard carries: a row's, or the beginning of the ids of a group.
+	// The id that a TestHazard carries: an item's, or the beginning of a group's ids.
 	carriedID = regexp.MustCompile(`^TestHazard([A-Z]\d+(?:_\d+)?)_`)
 )
 
-// The page names tests that exist, has for each row a test or the reason why there is
-// none, and each TestHazard stands in a row whose id it carries.
+// The page names tests that exist, has for each item a test or the reason why there is
+// none, and each TestHazard stands in an item whose id it carries.
 func TestHazardsPageNamesTests(t *testing.T) {
 	t.Parallel()
 	tests := testsBelow(t, root)
-	rowsOf := map[string][]string{} // the ids of the rows that name a test
+	itemsOf := map[string][]string{} // the ids of the items that name a test
 	ids := map[string]bool{}
-	for _, l := range readPage(t) {
-		for _, test := range l.tests {
-			if !tests[test] {
-				t.Errorf("%s:%d: there is no test %s", page, l.number, test)
+	for _, it := range readPage(t) {
+		if ids[it.id] {
+			t.Errorf("%s:%d: there are two items %s", page, it.line, it.id)
+		}
+		ids[it.id] = true
+		named := testName.FindAllStringSubmatch(it.tests, -1)
+		if len(named) == 0 && !notTested.MatchString(it.tests) {
+			t.Errorf("%s:%d: %s names no test and does not say why",
+				page, it.line, it.id)
+		}
+		for _, test := range named {
+			if !tests[test[1]] {
+				t.Errorf("%s:%d: there is no test %s", page, it.line, test[1])
 			}
-			rowsOf[test] = append(rowsOf[test], l.id)
-		}
-		if l.id == "" {
-			continue
-		}
-		if ids[l.id] {
-			t.Errorf("%s:%d: there are two rows %s", page, l.number, l.id)
-		}
-		ids[l.id] = true
-		if !testName.MatchString(l.shownBy) && !notTested.MatchString(l.shownBy) {
-			t.Errorf("%s:%d: %s names no test and does not say why", page, l.number, l.id)
+			itemsOf[test[1]] = append(itemsOf[test[1]], it.id)
 		}
 	}
 	require.NotEmpty(t, ids)
 	for test := range tests {
-		if hazardTest.MatchString(test) && !standsInItsRow(test, rowsOf[test]) {
-			t.Errorf("%s: no row of %s names it whose id it carries", test, page)
+		if hazardTest.MatchString(test) && !standsInItsItem(test, itemsOf[test]) {
+			t.Errorf("%s: no item of %s names it whose id it carries", test, page)
 		}
 	}
 }
 
-// A line of the page.
-type line struct {
-	number  int
-	tests   []string // those that it names
-	id      string   // of a row; else empty
-	shownBy string   // a row's last cell
+// An item of the page: the hazard, a line break, and what shows that it is none here.
+type item struct {
+	line  int // its first
+	id    string
+	tests string // all behind the line break
 }
 
-// readPage returns the lines of the page. A line of a table that is neither its head nor
-// a row is an error.
-func readPage(t *testing.T) (lines []line) {
+// readPage returns the items of the page. Each list and table of the page is of items:
+// whatever looks like another is an error.
+func readPage(t *testing.T) (items []item) {
 	t.Helper()
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
-	for raw := range strings.Lines(string(text)) {
-		l := line{number: len(lines) + 1}
-		for _, name := range testName.FindAllStringSubmatch(raw, -1) {
-			l.tests = append(l.tests, name[1])
+	broken := false // whether the item's line break has been read
+	for i, l := range strings.Split(string(text), "\n") {
+		head := itemHead.FindStringSubmatch(l)
+		switch {
+		case head != nil:
+			items = append(items, item{line: i + 1, id: head[1]})
+			broken = false
+		case strings.HasPrefix(l, "  ") && broken:
+			items[len(items)-1].tests += l
+		case strings.HasPrefix(l, "- ") || strings.HasPrefix(l, "|"):
+			t.Errorf("%s:%d: not an item with an id", page, i+1)
 		}
-		if strings.HasPrefix(raw, "|") && !headLine.MatchString(raw) {
-			cells := strings.Split(strings.Trim(raw, "| \n"), " | ")
-			if len(cells) == 4 && rowID.MatchString(cells[0]) {
-				l.id, l.shownBy = cells[0], cells[3]
-			} else {
-				t.Errorf("%s:%d: not a row of an id and three columns", page, l.number)
-			}
-		}
-		lines = append(lines, l)
+		broken = broken || strings.HasSuffix(l, `\`)
 	}
-	return lines
+	return items
 }
 
-// standsInItsRow reports whether one of the rows is that whose id a TestHazard carries,
+// standsInItsItem reports whether one of the items is that whose id a TestHazard carries,
 // or belongs to the group whose id it carries.
-func standsInItsRow(test string, rows []string) bool {
+func standsInItsItem(test string, items []string) bool {
 	carried := carriedID.FindStringSubmatch(test)
-	return carried != nil && slices.ContainsFunc(rows, func(id string) bool {
+	return carried != nil && slices.ContainsFunc(items, func(id string) bool {
 		return id == carried[1] || strings.HasPrefix(id, carried[1]+"_")
 	})
 }

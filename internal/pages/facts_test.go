@@ -69,13 +69,16 @@ func sources(t *testing.T) string {
 	return nextLiteral.ReplaceAllString(all.String(), "")
 }
 
-// Who looks for a message or an error finds it in docs/operations.md as it was logged.
+// Who looks for a message or an error finds it in these pages as it was logged.
 func TestMessagesAreThoseOfTheSources(t *testing.T) {
 	t.Parallel()
 	code := sources(t)
-	page := read(t, "docs/operations.md")
-	for _, section := range []string{"A lock is stuck", "Errors", "Log messages"} {
-		_, text, ok := strings.Cut(page, "## "+section+"\n")
+	for section, page := range map[string]string{
+		"A lock is stuck": "docs/operations.md",
+		"Errors":          "docs/messages.md",
+		"Log messages":    "docs/messages.md",
+	} {
+		_, text, ok := strings.Cut(read(t, page), "## "+section+"\n")
 		require.True(t, ok, section)
 		text, _, _ = strings.Cut(text, "\n## ")
 		found := firstCell.FindAllStringSubmatch(text, -1)

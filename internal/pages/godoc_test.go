@@ -23,7 +23,11 @@ const (
 )
 
 // documented are the packages whose docs users read, by their folders.
-var documented = []string{".", "zktest", "otelrecipes"}
+var documented = []string{
+	".", "zktest", "otelrecipes", "otelrecipes/example", "cmd/zktest", "cmd/zklock",
+	"examples/cache", "examples/counter", "examples/cron", "examples/leader",
+	"examples/migrate", "bench", "chaos", "interop",
+}
 
 // goDoc is what "go doc -all ." prints in a folder.
 func goDoc(t *testing.T, folder string) string {

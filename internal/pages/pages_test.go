@@ -98,6 +98,29 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	require.NotZero(t, links)
 }
 
+// A cloneCommand runs or installs a program of the clone, by its directory.
+var cloneCommand = regexp.MustCompile(
+	`\bgo (?:(?:run|install) \./([\w/.]+)|-C ([\w/.]+) (?:run|install) \.)(?:\s|$)`)
+
+// TestCommandsNamePrograms: whoever types what the README says finds a program there.
+func TestCommandsNamePrograms(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for _, p := range pages(t) {
+		for i, line := range p.lines {
+			for _, m := range cloneCommand.FindAllStringSubmatch(line, -1) {
+				found++
+				main, err := filepath.Glob(filepath.Join(root, m[1]+m[2], "main.go"))
+				require.NoError(t, err)
+				if len(main) == 0 {
+					t.Errorf("%s:%d: %s names no program", p.name, i+1, m[0])
+				}
+			}
+		}
+	}
+	require.NotZero(t, found)
+}
+
 // outsideCode is the lines of a page, those of blocks of code blank.
 func outsideCode(lines []string) []string {
 	var found []string

@@ -89,7 +89,7 @@ func (l *timeline) draw(c *canvas, y int) {
 
 func (l *timeline) drawSpan(c *canvas, s stretch, y int) {
 	from, to := point{l.x(s.from), y}, point{l.x(s.to), y + barHeight}
-	dashes := fmt.Sprintf(` stroke="%s" stroke-dasharray="4 3"`, c.hold)
+	dashes := fmt.Sprintf(` stroke="%s" stroke-width="2" stroke-dasharray="4 3"`, c.hold)
 	middle := y + barHeight/2
 	class := string(s.look)
 	switch s.look {

@@ -24,30 +24,31 @@ var wordLimits = map[string]int{
 	"docs/correctness.md":         950,
 	"docs/costs.md":               600,
 	"docs/design.md":              1250,
-	"docs/election.md":            550,
+	"docs/election.md":            600,
 	"docs/faq.md":                 350,
 	"docs/fencing.md":             850,
-	"docs/guarantees.md":          1550,
-	"docs/hazards.md":             4500,
+	"docs/guarantees.md":          1200,
+	"docs/hazards.md":             3200,
 	"docs/holds.md":               700,
-	"docs/migrating.md":           1200,
-	"docs/migrating-curator.md":   2900,
+	"docs/migrating.md":           1100,
+	"docs/migrating-curator.md":   2000,
+	"docs/curator-tests.md":       650,
 	"docs/migrating-elections.md": 500,
 	"docs/migrating-kazoo.md":     250,
 	"docs/migrating-zk-lock.md":   650,
 	"docs/multi-lock.md":          300,
 	"docs/mutex.md":               400,
 	"docs/options.md":             1000,
-	"docs/operations.md":          1800,
+	"docs/messages.md":            850,
+	"docs/operations.md":          1000,
 	"docs/owners.md":              300,
 	"docs/planted-defects.md":     1100,
 	"docs/read-write-lock.md":     250,
-	"docs/scope.md":               900,
+	"docs/scope.md":               850,
 	"docs/security.md":            1700,
 	"docs/semaphore.md":           550,
-	"docs/servers.md":             850,
 	"docs/testing.md":             900,
-	"docs/track-record.md":        1450,
+	"docs/track-record.md":        1350,
 	"examples/README.md":          250,
 }
 
@@ -134,7 +135,9 @@ var notText = regexp.MustCompile("`[^`\n]*`|\\]\\([^)\\s]*\\)|<[^>\n]*>")
 // TestPagesAreInPlainEnglish looks at all text, also at terms that a line breaks.
 func TestPagesAreInPlainEnglish(t *testing.T) {
 	t.Parallel()
-	for _, p := range pages(t) {
+	const written = "bench/RESULTS.md" // by a program
+	results := page{written, strings.Split(read(t, written), "\n")}
+	for _, p := range append(pages(t), results) {
 		if filepath.ToSlash(p.name) == exempt {
 			continue
 		}

@@ -1,14 +1,14 @@
-// Example is a service that takes orders over HTTP. The orders of a customer are booked
-// one at a time, on however many hosts it runs, under a lock of the customer's own. No
-// request waits for it longer than a bound: then the answer is 409 where others are
-// ahead, and 503 where ZooKeeper cannot be reached.
+// Example is a service that takes orders over HTTP. It books the orders of a customer one
+// at a time, on however many hosts it runs, under a lock for each customer. A request
+// waits for the lock for a limited time. Then the answer is 409 if others are ahead, and
+// 503 if ZooKeeper cannot be reached.
 //
 //	go run ./example -servers 127.0.0.1:2181 -listen 127.0.0.1:9464
 //	for n in 1 2 3; do curl -X POST http://127.0.0.1:9464/customers/ann/orders & done
 //	curl http://127.0.0.1:9464/metrics
 //
-// It shows the metrics of package otelrecipes to Prometheus, and logs each step of the
-// locks by slog. dashboard.json is a dashboard of Grafana for these metrics.
+// It has the metrics of package otelrecipes for Prometheus, and logs each step of the
+// locks by slog. dashboard.json is a dashboard for Grafana.
 //
 // Without -servers and ZOOKEEPER_SERVERS it runs on an embedded ZooKeeper, zktest.
 package main

@@ -36,7 +36,7 @@ var Peers = []Peer{
 	{peer.Recipes, "recipes", service.ZooKeeper, ""},
 	{peer.Cached, "recipes, caching", service.ZooKeeper, ""},
 	{Curator, "Curator, one object", service.ZooKeeper, "share"},
-	{CuratorEach, "Curator, an object a thread", service.ZooKeeper, "each"},
+	{CuratorEach, "Curator, an object per thread", service.ZooKeeper, "each"},
 	{peer.Etcd, "etcd", service.Etcd, ""},
 	{peer.Redsync, "redsync", service.Redis, ""},
 }
@@ -53,7 +53,7 @@ func (s Setting) String() string {
 		servers = fmt.Sprintf("%d servers", s.Servers)
 	}
 	if s.Delay > 0 {
-		delay = fmt.Sprintf("%d ms more a round trip", s.Delay.Milliseconds())
+		delay = fmt.Sprintf("%d ms more per round trip", s.Delay.Milliseconds())
 	}
 	return servers + ", " + delay
 }

@@ -33,7 +33,7 @@ type Scenario struct {
 // Scenarios are all of them, in the order of the tables.
 var Scenarios = []Scenario{
 	{
-		ID: "S1", Title: "A free lock", Unit: Rate, Short: true,
+		ID: "S1", Title: "An uncontended lock", Unit: Rate, Short: true,
 		Label: "uncontended",
 		About: "One user acquires and releases.",
 		Load:  load.Load{Shape: load.Cycle, Sessions: 1, Users: 1},
@@ -64,7 +64,7 @@ var Scenarios = []Scenario{
 	readers("S6-900", "90/10", 900),
 	readers("S6-999", "999/1", 999),
 	{
-		ID: "S7-mutex", Title: "A free semaphore mutex", Unit: Rate, Short: true,
+		ID: "S7-mutex", Title: "An uncontended semaphore mutex", Unit: Rate, Short: true,
 		About: "One user acquires and releases.",
 		Load: load.Load{
 			Shape: load.Cycle, Kind: load.SemaphoreMutex, Sessions: 1, Users: 1,
@@ -72,18 +72,18 @@ var Scenarios = []Scenario{
 	},
 	{
 		ID: "S7-5", Title: "A semaphore of 5", Unit: Rate,
-		About: "16 users in 4 sessions take a lease each, and return it.",
+		About: "16 users in 4 sessions acquire a lease each, and return it.",
 		Load: load.Load{
 			Shape: load.Cycle, Kind: load.Semaphore, Leases: 5, Sessions: 4, Users: 4,
 		},
 	},
-	kind("S8-read", "A free read lock", load.Read),
-	kind("S8-write", "A free write lock", load.Write),
-	kind("S8-lease", "A free lease", load.Semaphore),
+	kind("S8-read", "An uncontended read lock", load.Read),
+	kind("S8-write", "An uncontended write lock", load.Write),
+	kind("S8-lease", "An uncontended lease", load.Semaphore),
 	{
-		ID: "S9", Title: "Tries that time out", Unit: Latency,
-		About: "16 users try for 50 ms each to get what another session holds: how " +
-			"long a try takes.",
+		ID: "S9", Title: "Attempts that time out", Unit: Latency,
+		About: "16 users each wait 50 ms for what another session holds: how long " +
+			"an attempt takes.",
 		Load: load.Load{
 			Shape: load.Tries, Sessions: 1, Users: 16, Patience: 50 * time.Millisecond,
 		},
@@ -102,7 +102,7 @@ var Scenarios = []Scenario{
 	{
 		ID: "S11", Title: "Two processes of 16 users on one path", Unit: Rate,
 		Label:     "two processes,\n16 users each",
-		About:     "The share is that of the process which gets the lock less often.",
+		About:     "The share is that of the process that gets the lock less often.",
 		Processes: 2, Short: true,
 		Load: load.Load{Shape: load.Cycle, Sessions: 1, Users: 16},
 	},

@@ -23,16 +23,18 @@ import (
 type theme struct {
 	suffix                  string // of the file's name
 	paper, ink, faint, grid color.NRGBA
+	blue                    color.NRGBA // this library's: Okabe and Ito's is dark
+	rest                    float64     // how much of a faded colour remains
 }
 
 var themes = []theme{
 	{
 		"", rgb(0xff, 0xff, 0xff), rgb(0x1f, 0x23, 0x28), rgb(0x59, 0x63, 0x6e),
-		rgb(0xd0, 0xd7, 0xde),
+		rgb(0xd0, 0xd7, 0xde), rgb(0x00, 0x72, 0xb2), 0.45,
 	},
 	{
 		"-dark", rgb(0x0d, 0x11, 0x17), rgb(0xe6, 0xed, 0xf3), rgb(0x9e, 0xa7, 0xb3),
-		rgb(0x30, 0x36, 0x3d),
+		rgb(0x30, 0x36, 0x3d), rgb(0x2b, 0x93, 0xd6), 0.6,
 	},
 }
 
@@ -47,7 +49,7 @@ type mark struct {
 // marks has no entry for what is no lock.
 var marks = map[string]mark{
 	peer.ZKLock:  {rgb(0x00, 0x9e, 0x73), shape{corners: 4, turn: math.Pi / 4}},
-	peer.Recipes: {rgb(0x00, 0x72, 0xb2), draw.CircleGlyph{}},
+	peer.Recipes: {shape: draw.CircleGlyph{}}, // in the theme's blue
 	peer.Cached:  {rgb(0xe6, 0x9f, 0x00), shape{corners: 4}},
 	plan.Curator: {rgb(0xcc, 0x79, 0xa7), shape{corners: 3, turn: math.Pi / 2}},
 	plan.CuratorEach: {
@@ -60,10 +62,14 @@ var marks = map[string]mark{
 }
 
 func (t theme) mark(name string) mark {
-	if m, ok := marks[name]; ok {
-		return m
+	m, ok := marks[name]
+	switch {
+	case !ok:
+		return mark{t.faint, bar{}}
+	case name == peer.Recipes:
+		m.color = t.blue
 	}
-	return mark{t.faint, bar{}}
+	return m
 }
 
 // A shape is a regular polygon or a star.
@@ -111,7 +117,7 @@ func (bar) DrawGlyph(c *draw.Canvas, style draw.GlyphStyle, at vg.Point) {
 	c.StrokeLine2(line, at.X, at.Y-style.Radius, at.X, at.Y+style.Radius)
 }
 
-// A chart is a plot with its words: a title above it, the legend beside it.
+// A chart is a plot with its words: a title above it, the legend next to it.
 type chart struct {
 	*plot.Plot
 	theme
@@ -213,9 +219,8 @@ func logTicks(least, most float64) []plot.Tick {
 
 // fade blends a colour with the background.
 func (t theme) fade(c color.NRGBA) color.NRGBA {
-	const rest = 0.45
 	blend := func(a, b uint8) uint8 {
-		return uint8(rest*float64(a) + (1-rest)*float64(b))
+		return uint8(t.rest*float64(a) + (1-t.rest)*float64(b))
 	}
 	return color.NRGBA{
 		blend(c.R, t.paper.R), blend(c.G, t.paper.G), blend(c.B, t.paper.B), 0xff,

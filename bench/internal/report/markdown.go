@@ -38,7 +38,7 @@ func Markdown(w io.Writer, d *Data, pictures map[plan.Setting][]Picture) error {
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 func (d *Data) writeHead(page *strings.Builder) {
-	fmt.Fprintf(page, `# The locks beside their peers
+	fmt.Fprintf(page, `# The locks next to their peers
 
 Made by [bench](README.md) on %s within %s. Rounds: %s. Time of one measurement: %v.
 `, d.Made.Format(time.DateOnly), d.Took.Round(time.Minute), d.rounds(), d.Time)
@@ -55,20 +55,19 @@ Made by [bench](README.md) on %s within %s. Rounds: %s. Time of one measurement:
 	fmt.Fprintf(page, `
 ## How to read it
 
-Clients and servers share one machine, with whatever else runs on it, so a time says
-little by itself. In each round all peers do the same one right after the other, in an
-order by chance, and what counts is the ratio of two peers in the same round. The tables
-have the median of the rounds' ratios, more than 1 is faster, and in brackets its 95 %%
-confidence interval (no distribution presumed) or, of fewer than %d rounds, the least and
-the greatest ratio. Where the range includes 1, neither is shown to be faster. "%s" is
-what a peer cannot do, or what was not counted. Requests and bytes are those of an
-operation, both ways, heartbeats included; Curator's are counted by the servers, which do
-not tell bytes.
+Clients and servers share one machine with whatever else runs on it, so a time alone says
+little. In each round all peers do the same, one right after the other, in random order,
+and the tables compare two peers of the same round. They have the median of the rounds'
+ratios; more than 1 is faster. In brackets is its 95 %% confidence interval (it assumes no
+distribution) or, of fewer than %d rounds, the minimum and maximum. If that range includes
+1, neither peer is shown to be faster. "%s" is what a peer cannot do, or what was
+not counted. Requests and bytes are those of an operation, both ways, with heartbeats. The
+servers count Curator's requests; they do not report bytes.
 `, stats.FewestForInterval, nothing)
 	if noise := d.noise(); noise != nil {
 		fmt.Fprintf(page, `
-How noisy it was: in its fastest round %s did %s times what it did in
-its slowest (the median over all scenarios and settings).
+How noisy it was: %s was %s times as fast in its fastest round as in its
+slowest (the median of all scenarios and settings).
 `, title(peer.Raw), count(stats.Summarize(noise).Median))
 	}
 }
@@ -88,16 +87,17 @@ func (d *Data) noise() (spreads []float64) {
 }
 
 func (d *Data) writeGoals(page *strings.Builder) {
-	t := newTable("what was asked for", "where", "measured", "reached")
+	t := newTable("target", "where", "measured", "reached")
 	for _, s := range d.settings() {
 		for _, o := range d.outcomes(s) {
 			t.row(o.asked, s.String(), o.measured, o.reached)
 		}
 	}
 	fmt.Fprintf(page, `
-## What was asked for
+## Targets
 
-"Perhaps" it was reached where the range lies on both sides, by the median "perhaps not".
+If the range lies on both sides of a target, the median decides between "perhaps" and
+"perhaps not".
 
 %s`, t)
 }

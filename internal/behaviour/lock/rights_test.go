@@ -16,33 +16,41 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// A rightRow is a row of the table of docs/security.md: what an outsider can do who has
+// A rightCell is a cell of the table of docs/security.md: what an outsider can do who has
 // one right on one znode, and no other right.
-type rightRow struct {
+type rightCell struct {
 	right, on string
 	can       []string
 }
 
-// readRights reads that table.
-func readRights(t *testing.T) (rows []rightRow) {
+// readRights reads that table: a row for each right, a column for each znode.
+func readRights(t *testing.T) (found []rightCell) {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/security.md")
 	require.NoError(t, err)
-	const head = "| right | on | what an outsider can do |\n| --- | --- | --- |\n"
-	_, table, found := strings.Cut(string(page), head)
-	require.True(t, found, "the table is gone")
-	for row := range strings.Lines(table) {
-		cells := strings.Split(strings.Trim(row, "| \n"), " | ")
-		if len(cells) != 3 {
+	_, table, ok := strings.Cut(string(page), "| right |")
+	require.True(t, ok, "the table is gone")
+	head, table, _ := strings.Cut(table, "\n")
+	znodes := cells(head)
+	_, table, _ = strings.Cut(table, "\n") // the line below the head
+	for line := range strings.Lines(table) {
+		row := cells(line)
+		if len(row) != 1+len(znodes) {
 			break
 		}
-		g := rightRow{right: cells[0], on: cells[1]}
-		if cells[2] != "nothing" {
-			g.can = strings.Split(cells[2], "; ")
+		for i, znode := range znodes {
+			g := rightCell{right: row[0], on: strings.TrimPrefix(znode, "on ")}
+			if row[1+i] != "nothing" {
+				g.can = strings.Split(row[1+i], "; ")
+			}
+			found = append(found, g)
 		}
-		rows = append(rows, g)
 	}
-	return rows
+	return found
+}
+
+func cells(row string) []string {
+	return strings.Split(strings.Trim(row, "| \n"), " | ")
 }
 
 var rights = map[string]int32{
@@ -75,7 +83,7 @@ func (h *heist) newLock(path string) *recipes.InterProcessMutex {
 		recipes.WithData([]byte("secret")))
 }
 
-func newHeist(t *testing.T, user *locktest.Peer, eve *zk.Conn, g rightRow) *heist {
+func newHeist(t *testing.T, user *locktest.Peer, eve *zk.Conn, g rightCell) *heist {
 	t.Helper()
 	parent := zkserver.Path(t)
 	h := &heist{t: t, user: user, eve: eve, revoked: make(chan struct{})}
@@ -207,12 +215,11 @@ func (h *heist) leave() {
 	locktest.Within(h.t, h.hold.Lost(), "the hold has not ended")
 }
 
-// Each row is tried: what it says is possible, and nothing else is.
+// Each cell is tried: what it says is possible, and nothing else is.
 func TestWhoCanDoWhat(t *testing.T) {
 	t.Parallel()
-	rows := readRights(t)
 	seen := map[string]bool{}
-	for _, g := range rows {
+	for _, g := range readRights(t) {
 		seen[g.right+" on "+g.on] = true
 		require.Contains(t, rights, g.right)
 		for _, what := range g.can {
@@ -234,5 +241,5 @@ func TestWhoCanDoWhat(t *testing.T) {
 			require.Equal(t, g.can, can)
 		})
 	}
-	require.Len(t, seen, len(rights)*4, "a row for each right on each znode")
+	require.Len(t, seen, len(rights)*4, "a cell for each right on each znode")
 }
