@@ -3,7 +3,6 @@ package znode
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -44,16 +43,12 @@ func (n *Node) tellLoss(cause error) {
 // loseLocked notifies the Tenants before the Node. A Tenant that waits for the delete is
 // woken by the Node's loss, and then has to find its own.
 func (n *Node) loseLocked(cause error) {
-	longest := n.life.margin
+	n.noteMarginsLocked()
 	for t, margin := range n.life.tenants {
-		longest = max(longest, margin)
 		if leavesMargin(cause) {
-			n.life.linger(margin)
+			n.life.stays.extend(margin)
 		}
 		t.Lost(cause)
-	}
-	if n.outlives.margin.IsZero() {
-		n.outlives.margin = time.Now().Add(longest)
 	}
 	n.loss.now(cause)
 }
@@ -86,9 +81,9 @@ func (n *Node) endLocking(cause error) bool {
 		n.s.HoldBack() // before anybody who hears of it asks for anything
 	}
 	if l.wasHeld && leavesMargin(cause) {
-		l.linger(l.margin)
+		l.stays.extend(l.margin)
 	}
-	stays := time.Until(l.staysUntil)
+	stays := l.stays.left()
 	if l.cancelExpiry != nil {
 		l.cancelExpiry()
 	}

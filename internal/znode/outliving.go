@@ -3,7 +3,6 @@ package znode
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -11,18 +10,24 @@ import (
 	"github.com/zkrecipes/recipes/internal/outcome"
 )
 
+// ZooKeeper deletes the znode of a session that has ended moments later. ClickHouse Keeper
+// gives a client that reconnects another session, and keeps the znodes of the former one
+// for that one's timeout: all that time its own process would queue behind it. So it is
+// deleted by its path, in whatever session there is, once nobody relies on the Node any
+// more. No other znode has that path, since the Node's id is in it.
+
 // outliveLocked takes note that the session has ended before the znode was deleted.
 func (n *Node) outliveLocked() {
-	if o := &n.outlives; !o.sessionOver {
-		o.sessionOver = true
+	if !n.life.sessionOver {
+		n.life.sessionOver = true
 		n.deleteLocked()
 	}
 }
 
 // abandonLocked takes note that nobody relies on the Node any more.
 func (n *Node) abandonLocked() {
-	if o := &n.outlives; !o.abandoned {
-		o.abandoned = true
+	if !n.life.abandoned {
+		n.life.abandoned = true
 		n.deleteLocked()
 	}
 }
@@ -33,11 +38,23 @@ func (n *Node) abandon() {
 	n.abandonLocked()
 }
 
+// noteMarginsLocked takes note of the margins of those who are told of a loss, whatever
+// it is.
+func (n *Node) noteMarginsLocked() {
+	longest := n.life.margin
+	for _, margin := range n.life.tenants {
+		longest = max(longest, margin)
+	}
+	if n.life.margins.at == nil {
+		n.life.margins.extend(longest)
+	}
+}
+
 func (n *Node) deleteLocked() {
-	if !n.outlives.sessionOver || !n.outlives.abandoned {
+	if !n.life.sessionOver || !n.life.abandoned {
 		return
 	}
-	stays := max(time.Until(n.outlives.margin), time.Until(n.life.staysUntil))
+	stays := max(n.life.stays.left(), n.life.margins.left())
 	calls.Start(n.s, func() (none struct{}, err error) {
 		_ = n.s.Pause(context.Background(), stays) // it ends with the connection
 		err = n.s.Retry(context.Background(), func() error {
