@@ -11,10 +11,10 @@ import (
 	"github.com/zkrecipes/recipes/internal/digestmd5"
 )
 
-// SASL is a mechanism for [WithSASL], such as [SASLDigestMD5]. Begin and Step share a
-// handshake's time (a third of the session timeout, 1s to 15s). After an error the next
-// server is tried; one that matches zk.ErrAuthFailed is permanent: Connect returns it at
-// once. If the value implements fmt.Stringer, errors and logs name it so.
+// SASL is a mechanism for [WithSASL]: [SASLDigestMD5], or module kerberos. Begin and Step
+// share a handshake's time (a third of the session timeout, 1s to 15s). After an error
+// the next server is tried; one that matches zk.ErrAuthFailed is permanent: Connect
+// returns it at once. If it is a fmt.Stringer, errors and logs name it so.
 type SASL interface {
 	// Begin begins an exchange at each handshake. host is as dialled, without the port.
 	Begin(host string) (SASLExchange, error)

@@ -43,9 +43,9 @@ type settings struct {
 }
 
 // WithData sets the data of the lock znodes, for readers of the queue. Default: an
-// address of this host, as in Curator. Data, path and ACL together can be nearly 1 MB,
-// the default of the servers' jute.maxbuffer. A server with a lower one cuts the
-// connection; Acquire fails after five in a row.
+// address of this host, as in Curator. With path and ACL it can be nearly 1 MB, the
+// default of the servers' jute.maxbuffer. If a server's is lower, it breaks the
+// connection; Acquire fails after five breaks in a row.
 func WithData(data []byte) Option {
 	// not nil: the client would send a null, which Curator does not
 	data = append([]byte{}, data...)

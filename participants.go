@@ -250,7 +250,7 @@ func (r *reentrant) lookAtNew(
 // now. Use it to see a queue without a lock value. It sends a read for each participant;
 // those that leave meanwhile are not included. For a semaphore it returns the leases
 // ("lease"), then the callers that wait for more ("lock"); see docs/semaphore.md. If
-// recipes share a path, Holding is decided among participants of one kind.
+// recipes share a path, Holding is decided within each recipe.
 func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error) {
 	const op = "inspect"
 	settings, err := build(conn, path, nil)

@@ -42,7 +42,8 @@ type claim struct {
 	hold          *Hold         // nil while the first Acquire is under way
 	settled       chan struct{} // closed when that has ended; nil: nobody waits for it
 	count         int
-	revokePending bool   // the lock was asked back while there was no listener
+	listening     int    // calls of the listener that run
+	revokePending bool   // the lock was asked back, and no listener was called for that
 	observing     uint64 // the goroutine that tells of the place in the queue; 0: none
 
 	made Hold // what hold points to

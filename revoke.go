@@ -54,10 +54,10 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 }
 
 // MakeRevocable sets the function that is called, on a new goroutine, each time another
-// process asks a holder or waiter of this value for the lock ([AttemptRevoke], or
-// Curator's Revoker). Requests that arrive faster than they can be read are merged. It
-// may be set at any time, for all later holds too; nil removes it. Each znode then costs
-// one read and one watch at once.
+// process asks a holder or waiter of this value for the lock ([AttemptRevoke], Curator's
+// Revoker). Requests that come faster than they are read, or during 16 calls, are merged.
+// Set it at any time, also for later holds; nil removes it. Each znode then costs a read
+// and a watch at once.
 func (r *reentrant) MakeRevocable(listener func()) {
 	if r == nil {
 		return
@@ -76,8 +76,7 @@ func (r *reentrant) MakeRevocable(listener func()) {
 	for _, c := range r.claims {
 		r.watchLocked(c)
 		if c.revokePending {
-			c.revokePending = false
-			go listener()
+			r.tellRevokeLocked(c)
 		}
 	}
 }
@@ -96,7 +95,32 @@ func (r *reentrant) changed(c *claim, data []byte) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c.revokePending = r.listener == nil; !c.revokePending {
-		go r.listener()
+	r.tellRevokeLocked(c)
+}
+
+// listenersAtOnce bounds the calls of the listener that run for one claim: whoever has
+// the permission WRITE can ask as often as they like.
+const listenersAtOnce = 16
+
+// tellRevokeLocked calls the listener, or leaves that for later.
+func (r *reentrant) tellRevokeLocked(c *claim) {
+	c.revokePending = r.listener == nil || c.listening == listenersAtOnce
+	if c.revokePending {
+		return
 	}
+	c.listening++
+	go r.listen(c, r.listener)
+}
+
+// listen is a goroutine of the listener's, for a claim.
+func (r *reentrant) listen(c *claim, listener func()) {
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		c.listening--
+		if c.revokePending && r.claims[c.who] == c {
+			r.tellRevokeLocked(c)
+		}
+	}()
+	listener()
 }

@@ -10,6 +10,7 @@ library=(. ./zktest ./cmd/zktest)
 for system in darwin windows; do
 	printf 'for %s\n' "$system"
 	GOOS=$system CGO_ENABLED=0 go vet "${library[@]}"
+	(cd kerberos && GOOS=$system CGO_ENABLED=0 go build .)
 done
 (cd cmd/zklock && GOOS=darwin CGO_ENABLED=0 go vet .)
 
@@ -24,6 +25,7 @@ fi
 oldest=go$(go mod edit -json | sed -n 's/^\t"Go": "\(.*\)",\{0,1\}$/\1/p')
 if GOTOOLCHAIN=$oldest go version; then
 	GOTOOLCHAIN=$oldest go vet ./...
+	(cd kerberos && GOTOOLCHAIN=$oldest go vet .)
 else
 	[ -z "${CI:-}" ] || die "$oldest cannot be fetched: the oldest Go of go.mod is not tested."
 	printf '%s cannot be fetched: not built with it.\n' "$oldest"

@@ -11,11 +11,7 @@ zk_ensure
 if [ -z "${ZOOKEEPER_RUN:-}" ] && zk_local; then export ZOOKEEPER_RUN=local; fi
 
 step a minute of each fuzz target
-grep -rn --include='*_test.go' -o '^func Fuzz[A-Za-z]*' . | while IFS=: read -r file _ name; do
-	target=${name#func }
-	printf '%s in %s\n' "$target" "$(dirname "$file")"
-	go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZ_TIME:-60s}" "$(dirname "$file")"
-done
+scripts/fuzz.sh
 
 step the crontab of zklock, run by cron
 if [ "$(id -u)" = 0 ] && command -v cron >/dev/null && command -v unshare >/dev/null; then

@@ -4,7 +4,7 @@
 # In the repository those modules take the library from the directory above them, by a replace directive. "go install"
 # refuses a module with one. So each is tagged on a commit that is not on main, without it and with the library's own
 # tag required. That needs the library's tag to be where Go finds it: it is pushed first, and the modules are tagged in
-# a second run. Tags are signed.
+# a second run, and those that need one of these in a third. Tags are signed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/zookeeper.sh
@@ -24,11 +24,22 @@ fi
 work=$(mktemp -d)
 trap 'git worktree remove --force "$work"; rm -rf "$work"' EXIT
 git worktree add --quiet --detach "$work" "$version"
-tags=()
+before=$(git tag)
+tagged() { grep --quiet --line-regexp --fixed-strings "$1/$version" <<<"$before"; }
+tags=() later=()
 for module in $(git ls-files "*/go.mod" ":!chaos" ":!bench" ":!examples" ":!internal" | xargs --max-args=1 dirname); do
+	if tagged "$module"; then continue; fi
+	edits=(-dropreplace="$library" -require="$library@$version")
+	for needed in $(sed -n "s|^replace $library/\([^ ]*\) => .*|\1|p" "$module/go.mod"); do
+		if ! tagged "$needed"; then
+			later+=("$module")
+			continue 2
+		fi
+		edits+=(-dropreplace="$library/$needed" -require="$library/$needed@$version")
+	done
 	(
 		cd "$work/$module"
-		go mod edit -dropreplace "$library" -require "$library@$version"
+		go mod edit "${edits[@]}"
 		go mod tidy
 		go build ./...
 		git commit --quiet --all --message "Release $module $version"
@@ -38,3 +49,4 @@ for module in $(git ls-files "*/go.mod" ":!chaos" ":!bench" ":!examples" ":!inte
 	tags+=("$module/$version")
 done
 printf 'Now: git push origin %s\n' "${tags[*]}"
+[ ${#later[@]} -eq 0 ] || printf 'Then: scripts/tag.sh %s, once more, for %s\n' "$version" "${later[*]}"

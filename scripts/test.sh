@@ -3,8 +3,8 @@
 #
 # --quick is for the time between two edits: it needs nothing but Go, and runs what can be run on zktest.
 #
-# It installs a ZooKeeper, a Curator, a kazoo, shells and spin if there are none, from Debian's packages. With sudo it does so only in CI,
-# with --yes, or if you agree.
+# It installs a ZooKeeper, a Curator, a kazoo, shells, a Kerberos and spin if there are none, from Debian's packages. With sudo it does
+# so only in CI, with --yes, or if you agree.
 #
 # Where both are there, the tests run on local servers, which start three times as fast, and the smoke set once more on
 # containers. In CI (CI is set) the smoke set must run: there has to be a container engine.
@@ -41,6 +41,7 @@ if [ -z "$quick" ]; then
 	curator_ensure
 	kazoo_ensure
 	shells_ensure
+	kerberos_ensure
 	spin_ensure
 fi
 
@@ -113,9 +114,12 @@ ZOOKEEPER_RUN=embedded go test -count=1 -p 1 -parallel 8 "$@" . ./internal/behav
 # Some without the race detector: the clients of etcd and redis, and SQLite's driver, would have to be built for it.
 module internal/zkserver/containers
 module chaos "${race[@]}"
+ZOOKEEPER_RUN=local module kerberos "${race[@]}" -parallel 8
 module cmd/zklock
 module otelrecipes "${race[@]}"
 module examples/leader
+module adapters/gocronlock "${race[@]}"
+module adapters/gooselock
 
 step "what computes has come to its end"
 wait "$computing" && failed= || failed=yes

@@ -2,7 +2,7 @@
 #
 # It looks where internal/zkserver does, for a container engine and for a local installation. Where there is neither it
 # installs Debian's packages if it may, else it says in a sentence what is missing and exits. The same for Curator and for
-# kazoo, with which interop runs, for the shells that zklock's tests need, and for what checks the models.
+# kazoo, with which interop runs, for the shells that zklock's tests need, for a Kerberos, and for what checks the models.
 # shellcheck shell=bash
 
 # step names what comes next, and when.
@@ -24,6 +24,9 @@ kazoo_packages=(python3-kazoo)
 
 # The shells that zklock has completions for, and the package that bash's must work with and without.
 shell_packages=(bash bash-completion zsh fish)
+
+# A Kerberos of the tests' own: its server, its tools, and a wrong clock.
+kerberos_packages=(krb5-kdc krb5-admin-server krb5-user faketime)
 
 # What checks the models: it makes a program in C of each.
 spin_packages=(spin gcc libc6-dev)
@@ -77,6 +80,14 @@ shells_local() {
 		command -v "$shell" >/dev/null || return 1
 	done
 	[ -e /usr/share/bash-completion/bash_completion ]
+}
+
+kerberos_local() {
+	local program
+	for program in krb5kdc kdb5_util kadmin.local kinit; do
+		PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || return 1
+	done
+	compgen -G "/usr/lib/*/faketime/libfaketime.so.1" >/dev/null && [ -e /usr/share/java/zookeeper.jar ]
 }
 
 spin_local() { command -v spin >/dev/null && command -v gcc >/dev/null; }
@@ -133,6 +144,15 @@ shells_ensure() {
 	if shells_local; then return 0; fi
 	{ install_packages "${shell_packages[@]}" && shells_local; } ||
 		die "bash, bash-completion, zsh or fish is missing: install them (on Debian, as root: apt-get install ${shell_packages[*]})."
+}
+
+# A server in a container would see neither its key nor the Kerberos on loopback: it has to be a local one. It is Debian's, which
+# docs/kerberos.md starts.
+kerberos_ensure() {
+	if kerberos_local && zk_local; then return 0; fi
+	{ install_packages "${kerberos_packages[@]}" "${zk_packages[@]}" && kerberos_local && zk_local; } ||
+		die "Kerberos or a local ZooKeeper is missing: install them (on Debian, as root: apt-get install ${kerberos_packages[*]}" \
+			"${zk_packages[*]})."
 }
 
 spin_ensure() {

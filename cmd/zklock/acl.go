@@ -17,14 +17,14 @@ func (c *connection) rights() ([]zk.ACL, error) {
 	given := c.acl
 	switch {
 	case len(given) > 0:
-	case len(c.auth) > 0 || c.saslDigest != "":
+	case len(c.auth) > 0 || c.hasLogin():
 		given = []string{creatorACL}
 	default:
 		given = []string{worldACL}
 	}
-	if slices.Contains(given, creatorACL) && len(c.auth) == 0 && c.saslDigest == "" &&
+	if slices.Contains(given, creatorACL) && len(c.auth) == 0 && !c.hasLogin() &&
 		c.tlsCert == "" {
-		return nil, usage("--acl %s: needs --auth, --sasl-digest, or --tls-cert",
+		return nil, usage("--acl %s: needs --auth, a SASL login, or --tls-cert",
 			creatorACL)
 	}
 	var all []zk.ACL

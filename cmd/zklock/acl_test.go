@@ -68,7 +68,7 @@ func TestRights(t *testing.T) {
 	}
 	_, err := (&connection{acl: []string{"creator"}}).rights()
 	require.ErrorContains(t, err,
-		"--acl creator: needs --auth, --sasl-digest, or --tls-cert")
+		"--acl creator: needs --auth, a SASL login, or --tls-cert")
 }
 
 // eachServer runs a test on zktest, and on a ZooKeeper where ZOOKEEPER_RUN is local.

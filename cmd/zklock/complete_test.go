@@ -20,7 +20,7 @@ import (
 func TestComplete(t *testing.T) {
 	for line, want := range map[string]string{
 		"zklock ru":                         "words run",
-		"zklock run --k":                    "words --kill-after",
+		"zklock run --ki":                   "words --kill-after",
 		"zklock run --conn":                 "words --connect-timeout",
 		"zklock --connect-timeout 1s wa":    "words watch",
 		"zklock --connect-timeout wa":       "words",

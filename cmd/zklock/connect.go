@@ -40,6 +40,8 @@ type connection struct {
 	tlsKey         string
 	auth           []string
 	saslDigest     string
+	kerberos       bool
+	keytab         string
 	acl            []string
 }
 
@@ -90,11 +92,21 @@ func (c *connection) flags() []cli.Flag {
 			Usage: "`USER:@FILE`: log in by SASL with DIGEST-MD5, as USER with the " +
 				"password in FILE",
 		},
+		&cli.BoolFlag{
+			Name: "kerberos", Destination: &c.kerberos, Category: category,
+			Usage: "log in by SASL with Kerberos, with the tickets of kinit " +
+				"(KRB5CCNAME, KRB5_CONFIG)",
+		},
+		&cli.StringFlag{
+			Name: "keytab", Destination: &c.keytab, Category: category,
+			Usage: "`PRINCIPAL:@FILE`: log in by SASL with Kerberos, as PRINCIPAL with " +
+				"the key in the keytab FILE",
+		},
 		&cli.StringSliceFlag{
 			Name: "acl", Destination: &c.acl, Category: category, HideDefault: true,
 			Usage: "permissions of all znodes that it creates: `creator`, world, or " +
 				"SCHEME:ID:PERMS with PERMS from cdrwa; may be repeated (default: " +
-				"creator with --auth or --sasl-digest, else world)",
+				"creator with --auth or a SASL login, else world)",
 		},
 	}
 }
@@ -145,7 +157,7 @@ func (c *connection) check() (*target, error) {
 	if config != nil {
 		to.options = append(to.options, recipes.WithTLS(config))
 	}
-	login, err := c.sasl()
+	login, err := c.login()
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +177,9 @@ func (c *connection) check() (*target, error) {
 	return to, err
 }
 
-// warn names, once, the files with credentials that others than the owner may read.
+// warn names, once, the files with credentials that users other than the owner may read
+// or change. A user who changes one can put in an account of their own, to which all that
+// is created then belongs.
 func (c *connection) warn() {
 	if c.warned {
 		return
@@ -176,42 +190,22 @@ func (c *connection) warn() {
 			c.warnOf("--auth @"+file, file)
 		}
 	}
-	if user, file, ok := strings.Cut(c.saslDigest, saslFile); ok {
-		c.warnOf("--sasl-digest "+user+saslFile+file, file)
+	for flag, value := range map[string]string{
+		"--sasl-digest ": c.saslDigest, "--keytab ": c.keytab,
+	} {
+		if user, file, ok := strings.Cut(value, saslFile); ok {
+			c.warnOf(flag+user+saslFile+file, file)
+		}
 	}
 }
 
 func (c *connection) warnOf(flag, file string) {
 	info, err := os.Stat(file)
-	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o044 == 0 {
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o066 == 0 {
 		return // what cannot be read is an error soon
 	}
-	say(c.stderr, fmt.Sprintf("%s: others than its owner may read the file "+
-		"(mode %04o); chmod 600 it", flag, info.Mode().Perm()))
-}
-
-// saslFile is between the user and the name of a file in --sasl-digest.
-const saslFile = ":@"
-
-// sasl is nil where no flag asks for it. No error shows a password, also not one that is
-// given in the place of a file.
-func (c *connection) sasl() (recipes.SASL, error) {
-	if c.saslDigest == "" {
-		return nil, nil
-	}
-	user, file, ok := strings.Cut(c.saslDigest, saslFile)
-	if !ok || user == "" || file == "" {
-		return nil, usage("--sasl-digest: want USER:@FILE, with the password in FILE")
-	}
-	text, err := os.ReadFile(file) //nolint:gosec // the user names it
-	if err != nil {
-		return nil, usage("--sasl-digest: %w", hide(err, file, wantFile))
-	}
-	password := strings.TrimRight(string(text), "\r\n")
-	if password == "" {
-		return nil, usage("--sasl-digest: the file has no password")
-	}
-	return recipes.SASLDigestMD5(user, password), nil
+	say(c.stderr, fmt.Sprintf("%s: others than its owner may read or change "+
+		"the file (mode %04o); chmod 600 it", flag, info.Mode().Perm()))
 }
 
 // publicEnviron is the environment without credentials, for the processes that zklock

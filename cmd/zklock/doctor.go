@@ -123,6 +123,11 @@ func askVersion(server string) string {
 		return ""
 	}
 	told, _ := io.ReadAll(io.LimitReader(conn, 4096)) // a part may do
+	return versionIn(told)
+}
+
+// versionIn finds the version in a server's answer, "" where there is none.
+func versionIn(told []byte) string {
 	found := versionLine.FindSubmatch(told)
 	if found == nil {
 		return ""

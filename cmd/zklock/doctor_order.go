@@ -1,8 +1,6 @@
 package main
 
 import (
-	"slices"
-
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
@@ -22,10 +20,9 @@ func ordered(sub string) [][]string {
 
 // order looks for a queue that the library refuses, as somebody has made up a number.
 func (d *doctor) order(dir, sub string, children []string) {
-	sorted := slices.Sorted(slices.Values(children))
 	told := map[string]bool{}
 	for _, kinds := range ordered(sub) {
-		first, last, apart := seqname.Apart(seqname.Participants(sorted, kinds))
+		first, last, apart := seqname.Apart(seqname.Participants(children, kinds))
 		if !apart || told[first.Text+"/"+last.Text] {
 			continue
 		}

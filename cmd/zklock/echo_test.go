@@ -41,6 +41,10 @@ func TestCredentialsAreNotEchoed(t *testing.T) {
 			"--servers zk1 --sasl-digest SECRET ls /a",
 			"--servers zk1 --sasl-digest u:@SECRET ls /a",
 			"--servers zk1 --sasl-digest SECRET:@/dev/null ls /a",
+			"--servers zk1 --keytab SECRET ls /a",
+			"--servers zk1 --keytab u:@SECRET ls /a",
+			"--servers zk1 --keytab SECRET:@/dev/null ls /a",
+			"--servers zk1 --kerberos=SECRET ls /a",
 		} {
 			args := append([]string{"zklock"}, strings.Fields(line)...)
 			for i := range args {

@@ -86,8 +86,8 @@
 //	                              before it is done
 //	POST /network/lose-reply      op=OP: the same, once the request is done
 //	POST /network/throttle        op=OP: answer the next such request with "throttled"
-//	POST /network/hostile         reply=NAME: answer a request as no ZooKeeper does; an
-//	                              unknown NAME lists all names
+//	POST /network/hostile         reply=NAME: answer the next request that NAME begins
+//	                              with as no ZooKeeper does; an unknown NAME lists all
 //	POST /network/spare           cancel what of these four has not happened yet
 //	POST /sequence                path=PATH next=N: the next sequential child's number
 //

@@ -54,14 +54,14 @@ func TestParseConnectString(t *testing.T) {
 func FuzzParseConnectString(f *testing.F) {
 	for _, s := range []string{
 		"a", "a:1,b", " a , b:2/c", "[::1]:3", "[::1]", "a/", "a/b/c", "::1",
-		"a:b", "[]:1", "a,/b",
+		"a:b", "[]:1", "a,/b", " ", "zk://a",
 	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		servers, chroot, err := dial.ParseConnectString(s)
 		if err != nil {
-			require.ErrorContains(t, err, "connect string: ")
+			require.ErrorContains(t, err, "connect string")
 			return
 		}
 		require.NotEmpty(t, servers)

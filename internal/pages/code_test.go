@@ -25,10 +25,28 @@ func (b block) where() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 // isProgram tells whether the block stands by itself.
 func (b block) isProgram() bool { return strings.HasPrefix(b.text, "package ") }
 
+// isFile tells whether the block is a file of another module, which runs it: its harness
+// is the name of that file, as a link of the page would have it.
+func (b block) isFile() bool { return strings.HasSuffix(b.harness, ".go") }
+
+func TestFilesInPagesAreAsTheyStand(t *testing.T) {
+	t.Parallel()
+	files := 0
+	for _, b := range blocks(t) {
+		if b.isFile() {
+			files++
+			file, err := os.ReadFile(filepath.Join(root, filepath.Dir(b.page), b.harness))
+			require.NoError(t, err, b.where())
+			require.Equal(t, string(file), b.text, b.where())
+		}
+	}
+	require.NotZero(t, files)
+}
+
 var harnessComment = regexp.MustCompile(`^<!-- go: (\S+) -->$`)
 
 // otherLanguages are those whose blocks are not looked at.
-var otherLanguages = []string{"console", "crontab", "python", "sh"}
+var otherLanguages = []string{"console", "crontab", "ini", "python", "sh"}
 
 // blocks are those of all pages.
 func blocks(t *testing.T) (found []block) {

@@ -12,7 +12,8 @@
 // testdata/mutex.txt. Any other is put at the line "//pages:block" of testdata/mutex.go,
 // its harness, whose function Run calls it and looks at what has happened. What a page
 // must show and what only makes it run stay apart so, and a page cannot show what does
-// not work.
+// not work. If the comment names a file, such as "example/main.go", the block is that
+// file of another module, and a test of that module runs it.
 //
 // That a harness runs its block is seen from the coverage of the block: each of its
 // statements must have been reached, but for those that only pass an error on. So a

@@ -26,7 +26,10 @@ const (
 var documented = []string{
 	".", "zktest", "otelrecipes", "otelrecipes/example", "cmd/zktest", "cmd/zklock",
 	"examples/cache", "examples/counter", "examples/cron", "examples/leader",
-	"examples/migrate", "bench", "chaos", "interop",
+	"examples/migrate", "bench", "chaos", "interop", "kerberos",
+	"adapters/gocronlock", "adapters/gooselock", "adapters/gocronlock/example",
+	"adapters/gooselock/example", "examples/ports/kvrocks", "examples/ports/mysync",
+	"examples/ports/vitess",
 }
 
 // goDoc is what "go doc -all ." prints in a folder.

@@ -34,8 +34,11 @@ func newModule(t *testing.T) *module {
 	t.Helper()
 	m := &module{dir: t.TempDir()}
 	var imports, runs strings.Builder
-	for i, b := range blocks(t) {
-		s := newSource(t, fmt.Sprintf("b%02d", i), b)
+	for _, b := range blocks(t) {
+		if b.isFile() {
+			continue
+		}
+		s := newSource(t, fmt.Sprintf("b%02d", len(m.sources)), b)
 		m.sources = append(m.sources, s)
 		m.write(t, filepath.Join(s.pkg, s.pkg+".go"), s.code)
 		if !s.isProgram() {

@@ -28,6 +28,7 @@ func pages(t *testing.T) (found []page) {
 	for _, pattern := range []string{
 		"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md",
 		"docs/llms.txt", "*/README.md", "cmd/*/README.md", "examples/*/README.md",
+		"adapters/*/README.md", "examples/ports/*/README.md",
 	} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -56,6 +57,54 @@ func TestTheCheckForVulnerabilitiesCanFail(t *testing.T) {
 			require.Contains(t, out, c.said)
 		})
 	}
+}
+
+// The targets of the modules beside the library's could not be run from its directory.
+func TestEachFuzzTargetIsRun(t *testing.T) {
+	t.Parallel()
+	where, err := filepath.Abs(filepath.Join("..", ".."))
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		tool string
+		ok   bool
+	}{
+		"nothing found": {`echo "$PWD: $*"`, true},
+		"found":         {`case $PWD in */cmd/zklock) exit 1;; esac`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Dir(stub(t, "go", c.tool)) + ":" + os.Getenv("PATH")
+			out, ok := bash(t, "scripts/fuzz.sh", "FUZZ_TIME=3s", "PATH="+path)
+			require.Equal(t, c.ok, ok, out)
+			if !ok {
+				return
+			}
+			require.Contains(t, out, "cmd/zklock: test")
+			for target, dir := range fuzzTargets(t, where) {
+				want := ": test -run ^$ -fuzz ^" + target + "$ -fuzztime 3s .\n"
+				require.Contains(t, out, dir+want)
+			}
+		})
+	}
+}
+
+// fuzzTargets are the directories of all fuzz targets below one.
+func fuzzTargets(t *testing.T, below string) map[string]string {
+	t.Helper()
+	declared, found := regexp.MustCompile(`(?m)^func (Fuzz\w+)`), map[string]string{}
+	err := filepath.WalkDir(below, func(path string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, target := range declared.FindAllSubmatch(text, -1) {
+			found[string(target[1])] = filepath.Dir(path)
+		}
+		return err
+	})
+	require.NoError(t, err)
+	require.Greater(t, len(found), 10)
+	return found
 }
 
 // A checker of models that has found nothing where it must, or something where it must

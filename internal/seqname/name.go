@@ -3,6 +3,7 @@ package seqname
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,19 +70,17 @@ func Compare(a, b Name) int {
 
 // Participants returns the participants among children, in the order of the queue, and
 // ignores all other children. Numbers that are far apart can form a cycle, so names are
-// sorted by their distance from one of them; the order is certain only if [CheckSpread]
-// returns nil.
+// sorted by their distance from the least of them: the order does not depend on that of
+// children, and is certain only if [CheckSpread] returns nil.
 func Participants(children, kinds []string) []Name {
 	names := make([]Name, 0, len(children))
+	base := int32(math.MaxInt32)
 	for _, child := range children {
 		if name, ok := Parse(child, kinds); ok {
 			names = append(names, name)
+			base = min(base, name.Seq)
 		}
 	}
-	if len(names) == 0 {
-		return names
-	}
-	base := names[0].Seq
 	slices.SortFunc(names, func(a, b Name) int {
 		return cmp.Or(cmp.Compare(a.Seq-base, b.Seq-base), cmp.Compare(a.Text, b.Text))
 	})

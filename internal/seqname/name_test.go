@@ -124,13 +124,13 @@ func textsOf(names []Name) []string {
 
 // participant says in another way than the code what a participant's name is.
 var participant = regexp.MustCompile(
-	`(?s)^.*(lock-|__READ__|__WRIT__)(-?[0-9]{10}|-[0-9]{9})$`)
+	`(?s)^.*(lock-|__READ__|__WRIT__)([0-9]{10}|-[1-9][0-9]{9}|-[0-9]{9})$`)
 
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"", "lock-0000000001", "lock-+000000001", "lock--2147483648", "lock-2147483648",
 		curator + "__READ__0000000002", zkLock + "lock-0000000003", "__WRIT__-000000009",
-		"lock--", "lock-lock-000000001", "\xff\x00lock-0000000001",
+		"lock--", "lock--0000000000", "lock-lock-000000001", "\xff\x00lock-0000000001",
 	} {
 		f.Add(text)
 	}

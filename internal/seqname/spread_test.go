@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // The order does not depend on that in which a server lists the znodes, and a queue whose
@@ -44,6 +45,21 @@ func TestSpread(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Also a queue whose order is not certain is shown in one order, whatever the server
+// lists first: an error names the same two of its znodes each time.
+func TestTheOrderIsNotThatOfTheList(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var children []string
+		for i, seq := range rapid.SliceOf(rapid.Int32()).Draw(t, "numbers") {
+			children = append(children, fmt.Sprintf("%d-lock-%010d", i, seq))
+		}
+		want := Participants(children, mutexKinds)
+		listed := rapid.Permutation(children).Draw(t, "listed")
+		require.Equal(t, want, Participants(listed, mutexKinds))
+	})
 }
 
 func TestNumbersThatAreNotOfOneQueue(t *testing.T) {

@@ -25,7 +25,7 @@ func (s settings) zooCfg(dataDir string, clientPort int, lines []string) string 
 		// not wait for the disk.
 		"forceSync=no",
 	}
-	if s.saslUsers != nil {
+	if s.sasl() {
 		all = append(all, "authProvider.1=org.apache.zookeeper.server.auth."+
 			"SASLAuthenticationProvider")
 	}
@@ -33,11 +33,21 @@ func (s settings) zooCfg(dataDir string, clientPort int, lines []string) string 
 	return strings.Join(all, "\n") + "\n"
 }
 
-// jaas is the file by which a server knows the users of SASL.
+// sasl says whether the servers take logins by SASL.
+func (s settings) sasl() bool { return s.saslUsers != nil || s.kerberos != nil }
+
+// jaas is the file by which a server knows the users of SASL, or itself.
 func (s settings) jaas() string {
 	var b strings.Builder
-	b.WriteString("Server {\n" +
-		"  org.apache.zookeeper.server.auth.DigestLoginModule required")
+	b.WriteString("Server {\n")
+	if k := s.kerberos; k != nil {
+		fmt.Fprintf(&b, "  com.sun.security.auth.module.Krb5LoginModule required\n"+
+			"  useKeyTab=true keyTab=%q\n"+
+			"  storeKey=true useTicketCache=false\n"+
+			"  principal=%q", k.keytab, k.principal)
+	} else {
+		b.WriteString("  org.apache.zookeeper.server.auth.DigestLoginModule required")
+	}
 	for user, password := range s.saslUsers {
 		fmt.Fprintf(&b, "\n  user_%s=\"%s\"", user, password)
 	}
@@ -45,10 +55,14 @@ func (s settings) jaas() string {
 	return b.String()
 }
 
-// jaasFlag tells Java where that file is.
-func (s settings) jaasFlag(file string) []string {
-	if s.saslUsers == nil {
+// jaasFlags tell Java where that file is, and krb5.conf.
+func (s settings) jaasFlags(file string) []string {
+	if !s.sasl() {
 		return nil
 	}
-	return []string{"-Djava.security.auth.login.config=" + file}
+	flags := []string{"-Djava.security.auth.login.config=" + file}
+	if s.kerberos != nil {
+		flags = append(flags, "-Djava.security.krb5.conf="+s.kerberos.config)
+	}
+	return flags
 }

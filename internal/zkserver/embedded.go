@@ -15,9 +15,9 @@ type embedded struct {
 }
 
 func (e embedded) prepare(_ context.Context, s settings) (*Cluster, error) {
-	if len(s.config) > 0 || s.route != nil {
+	if len(s.config) > 0 || s.route != nil || s.kerberos != nil {
 		return nil, errors.New(
-			"zkserver: an embedded server takes neither Config nor RoutePeers",
+			"zkserver: an embedded server takes no Config, RoutePeers or Kerberos",
 		)
 	}
 	opts := []zktest.Option{

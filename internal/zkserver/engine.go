@@ -101,6 +101,10 @@ type spec struct {
 }
 
 func (e *engine) prepare(ctx context.Context, s settings) (*Cluster, error) {
+	if s.kerberos != nil {
+		return nil, errors.New("zkserver: Kerberos is for local servers: set " +
+			"ZOOKEEPER_RUN=local")
+	}
 	ports, err := freePorts(s.servers)
 	if err != nil {
 		return nil, err
@@ -150,7 +154,7 @@ func (e *engine) spec(id, port int, s settings, lines []string) spec {
 	// one for half a minute.
 	flags := slices.Concat(
 		[]string{"-Dsun.net.inetaddr.ttl=0", "-Dsun.net.inetaddr.negative.ttl=0"},
-		s.jvm, s.jaasFlag(containerJAAS),
+		s.jvm, s.jaasFlags(containerJAAS),
 	)
 	made := spec{
 		Image: e.image,

@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,6 +32,21 @@ func newGuard(pid int) (*guard, error) {
 		return nil, fmt.Errorf("guard of process %d: %w", pid, err)
 	}
 	return g, nil
+}
+
+// StartGuarded starts a command of its own process group, which is killed when our
+// process ends, however it does. The caller waits for the command's end, and then calls
+// dismiss.
+func StartGuarded(cmd *exec.Cmd) (dismiss func(), err error) {
+	cmd.SysProcAttr = ownGroup()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	g, err := newGuard(cmd.Process.Pid)
+	if err != nil {
+		return nil, errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+	}
+	return g.dismiss, nil
 }
 
 // dismiss ends the guard before it sees the end of the pipe: the pid may be somebody

@@ -54,11 +54,13 @@ func findJars() (string, error) {
 	const (
 		debian = "/usr/share/java/zookeeper.jar"
 		log    = "/usr/share/java/slf4j-simple.jar"
+		// What Netty needs for TLS, and the package's list of jars does not have.
+		tls = "/usr/share/java/netty-codec.jar:/usr/share/java/netty-resolver.jar"
 	)
 	if _, err := os.Stat(debian); err != nil {
 		return "", fmt.Errorf("no ZOOKEEPER_HOME, and no package of Debian: %w", err)
 	}
-	return debian + ":" + log, nil
+	return debian + ":" + log + ":" + tls, nil
 }
 
 func (in *installation) prepare(_ context.Context, s settings) (*Cluster, error) {
@@ -87,7 +89,7 @@ func (in *installation) prepare(_ context.Context, s settings) (*Cluster, error)
 		port, dir := ports[each*i], filepath.Join(root, strconv.Itoa(i+1))
 		h := &processHost{java: in.java, dir: dir}
 		h.args = slices.Concat([]string{"-cp", in.classpath}, s.jvm,
-			s.jaasFlag(h.file("jaas.conf")), []string{mainClass, h.file("zoo.cfg")})
+			s.jaasFlags(h.file("jaas.conf")), []string{mainClass, h.file("zoo.cfg")})
 		c.Servers = append(c.Servers, &Server{
 			Addr: net.JoinHostPort(loopback, strconv.Itoa(port)), host: h,
 		})

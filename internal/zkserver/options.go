@@ -15,7 +15,8 @@ type settings struct {
 	maxSession time.Duration
 	config     []string
 	jvm        []string
-	saslUsers  map[string]string // nil: no SASL
+	saslUsers  map[string]string // nil: no SASL with DIGEST-MD5
+	kerberos   *kerberos         // nil: no SASL with GSSAPI
 	// route is that of RoutePeers, nil where there is none.
 	route func(from, to int, actual PeerPorts) (PeerPorts, error)
 }
@@ -47,6 +48,16 @@ func JVM(flags ...string) Option {
 // these passwords. Neither has a quote in it.
 func SASLUsers(passwords map[string]string) Option {
 	return func(s *settings) { s.saslUsers = passwords }
+}
+
+// A kerberos is what a server needs to know of itself.
+type kerberos struct{ principal, keytab, config string }
+
+// Kerberos has the servers take logins by SASL with GSSAPI, as principal with the key in
+// the file keytab, and with the krb5.conf. It is for local servers only: those in
+// containers see no such files.
+func Kerberos(principal, keytab, krb5Conf string) Option {
+	return func(s *settings) { s.kerberos = &kerberos{principal, keytab, krb5Conf} }
 }
 
 // PeerPorts are where, on loopback, one server of an ensemble finds another one.

@@ -51,18 +51,14 @@ func (h *processHost) start(context.Context) error {
 	defer log.Close()
 	p := &process{cmd: exec.Command(h.java, h.args...), done: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = h.dir, log, log
-	p.cmd.SysProcAttr = ownGroup()
-	if err := p.cmd.Start(); err != nil {
-		return err
-	}
-	g, err := newGuard(p.cmd.Process.Pid)
+	dismiss, err := StartGuarded(p.cmd)
 	if err != nil {
-		return errors.Join(err, p.cmd.Process.Kill(), p.cmd.Wait())
+		return err
 	}
 	go func() {
 		defer close(p.done)
 		_ = p.cmd.Wait() // says no more than ProcessState
-		g.dismiss()
+		dismiss()
 	}()
 	h.proc = p
 	return nil

@@ -309,6 +309,34 @@ func TestWhatAListCosts(t *testing.T) {
 	})
 }
 
+// A watch event that nobody has asked for costs no more than a reply of that length.
+func TestWhatAnEventCosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, link, _ := hostileClient(t, recipes.WithMaxReply(4<<20))
+		var event []byte
+		for _, field := range []uint32{4 << 20, math.MaxUint32, 0, 1, 0, 1, 3} {
+			event = binary.BigEndian.AppendUint32(event, field)
+		}
+		event = binary.BigEndian.AppendUint32(event, 4<<20-16-8-4) // the path's length
+		event = append(event, make([]byte, 4<<20-16-8-4)...)
+		reply := make([]byte, 4+16+68)
+		binary.BigEndian.PutUint32(reply, 16+68)
+		const events = 10
+		said := append(bytes.Repeat(event, events), reply...)
+		link.Hostile(zktest.HostileReply{
+			Op: zktest.OpExists, Frame: func(xid int32) []byte {
+				binary.BigEndian.PutUint32(said[events*len(event)+4:], uint32(xid))
+				return said
+			},
+		})
+		cost := allocates(func() {
+			require.NoError(t, hostileCalls[zktest.OpExists](c))
+		})
+		// The path of each, and what it is read into; the server has a copy of its own.
+		require.Less(t, cost, uint64((1+1)*len(said)+2*len(event)))
+	})
+}
+
 // A lie that outlasts the liar, as docs/security.md says: honest servers turn away a
 // client that was told of a zxid to come, until it is closed and another one connects.
 func TestAForgedZxid(t *testing.T) {

@@ -2,6 +2,7 @@ package cost_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -268,4 +269,32 @@ func TestCostOfAKeptPlaceAmongReadersOfOthers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A place is kept next to znodes that stand in no queue, whoever creates them: a list of
+// all of them for each would be at the expense of this process.
+func TestCostOfAKeptPlaceAmongJunk(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		for _, link := range []string{"ours", "other"} {
+			b.Cluster.Link(link).Delay(time.Millisecond, time.Millisecond)
+		}
+		conn := &listedConn{Client: b.Ours}
+		kept, err := recipes.NewInterProcessMutex(
+			conn, "/lock", recipes.WithCaching(locktest.LongIdle, 1))
+		require.NoError(t, err)
+		v := locktest.VisitLock(t, kept)
+		v.Entered()
+		time.Sleep(locktest.Settle)
+		conn.lists.Store(0)
+		began := time.Now()
+		for i := range 1000 {
+			_, err := b.Other.Create(fmt.Sprint("/lock/junk-", i), nil,
+				zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+		}
+		seconds := time.Since(began).Seconds()
+		require.Greater(t, seconds, 1.0)
+		require.LessOrEqual(t, float64(conn.lists.Load()), 1+10*seconds)
+		v.Leave()
+	})
 }

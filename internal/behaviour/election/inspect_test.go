@@ -221,3 +221,34 @@ func TestAParticipantThatMayNotBeReadIsShown(t *testing.T) {
 		require.Equal(t, recipes.Participant{Node: all[1].Node, Kind: "lock"}, all[1])
 	})
 }
+
+// A number that a participant has made up puts it before the holder, who keeps the lock;
+// whoever looks at the queue sees it otherwise, as docs/security.md says.
+func TestAMadeUpNumberIsShownFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := zktest.Start(t)
+		client := locktest.ConnectThrough(t, cluster, "ours")
+		eve := locktest.ConnectThrough(t, cluster, "eve")
+		latch, err := recipes.NewLeaderLatch(client, "/latch")
+		require.NoError(t, err)
+		term, err := latch.Await(locktest.Owner(t))
+		require.NoError(t, err)
+		forged, err := eve.Create("/latch/eve-latch--000000001", nil, zk.FlagEphemeral,
+			zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		require.NoError(t, term.Err())
+		require.True(t, latch.HasLeadership())
+		all, err := latch.Participants(t.Context())
+		require.NoError(t, err)
+		require.Len(t, all, 2)
+		require.Equal(t, forged, all[0].Node)
+		require.True(t, all[0].Holding)
+		require.Equal(t, term.Path(), all[1].Node)
+		require.False(t, all[1].Holding)
+		leader, leads, err := latch.Leader(t.Context())
+		require.NoError(t, err)
+		require.True(t, leads)
+		require.Equal(t, forged, leader.Node)
+	})
+}

@@ -2,7 +2,9 @@ package election_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -176,5 +178,47 @@ func TestAttemptRevokeOverwritesNothingElse(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "__REVOKE__", string(data))
 		}
+	})
+}
+
+// Whoever has WRITE on the holder's znode could start a goroutine here with each request,
+// as long as the listener has work to do. Requests beyond 16 calls at once are merged
+// into one, which follows.
+func TestManyRevocationsAreBounded(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		lock, ctx := b.Mutex(t, b.Ours, "/lock"), locktest.Owner(t)
+		var calls atomic.Int32
+		returns := make(chan struct{})
+		lock.MakeRevocable(func() { calls.Add(1); <-returns })
+		require.NoError(t, lock.Acquire(ctx))
+		ask := func(times int) {
+			for range times {
+				err := recipes.AttemptRevoke(ctx, b.Other, lock.LockPath(ctx))
+				require.NoError(t, err)
+				synctest.Wait()
+			}
+		}
+		ask(10)
+		require.EqualValues(t, 10, calls.Load(), "each is a call")
+		ask(1000)
+		require.EqualValues(t, 16, calls.Load())
+		returns <- struct{}{}
+		synctest.Wait()
+		require.EqualValues(t, 17, calls.Load(), "none is lost")
+		returns <- struct{}{}
+		synctest.Wait()
+		require.EqualValues(t, 17, calls.Load(), "one stands for all")
+		ask(1)
+		require.EqualValues(t, 18, calls.Load())
+
+		// Whoever has released is not asked for what came before.
+		ask(1)
+		require.NoError(t, lock.Release(ctx))
+		close(returns)
+		synctest.Wait()
+		require.EqualValues(t, 18, calls.Load())
+		require.NoError(t, lock.Acquire(ctx))
+		ask(1)
+		require.EqualValues(t, 19, calls.Load())
 	})
 }

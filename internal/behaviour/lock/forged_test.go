@@ -91,3 +91,40 @@ func TestForgedNumbersMakeNoSecondHolder(t *testing.T) {
 		})
 	}
 }
+
+// At a semaphore's gate a second one would hand out the same lease.
+func TestForgedNumbersAtASemaphoresGate(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		semaphore := func(conn recipes.Conn) *recipes.InterProcessSemaphoreV2 {
+			s, err := recipes.NewInterProcessSemaphoreV2(conn, "/lock", 1)
+			require.NoError(t, err)
+			return s
+		}
+		first, err := semaphore(b.Ours).Acquire(t.Context())
+		require.NoError(t, err)
+		second := make(chan *recipes.Lease, 1)
+		go func() {
+			lease, err := semaphore(b.Ours).Acquire(t.Context())
+			require.NoError(t, err)
+			second <- lease
+		}()
+		time.Sleep(time.Second) // virtual: it has gone through the gate, and waits
+		gate := locktest.Children(t, b.Ours, "/lock/locks")
+		require.Len(t, gate, 1)
+		forged := forge(t, b.Ours, "/lock/locks/"+gate[0])
+		for range 20 {
+			leases, err := semaphore(shufflingConn{b.Other}).AcquireTimeout(
+				t.Context(), 1, time.Second)
+			require.Empty(t, leases)
+			require.ErrorContains(t, err, "in /lock/locks: the order is not certain")
+		}
+		require.NoError(t, first.Err())
+		require.NoError(t, first.Release(t.Context()))
+		require.NoError(t, (<-second).Release(t.Context()))
+		for _, node := range forged {
+			require.NoError(t, b.Ours.Delete(node, -1))
+		}
+		_, err = semaphore(b.Other).Acquire(t.Context())
+		require.NoError(t, err)
+	})
+}
