@@ -89,7 +89,7 @@ func (n *Node) endLocking(cause error) bool {
 	}
 	n.self.stopLocked()
 	if !l.wasHeld || errors.Is(cause, ErrLeft) {
-		n.abandonLocked()
+		n.outlivesLocked(&l.abandoned)
 	}
 	n.over.removal = calls.Start(n.s, func() (struct{}, error) {
 		defer n.s.Release()
@@ -100,7 +100,7 @@ func (n *Node) endLocking(cause error) bool {
 		if errors.Is(err, outcome.ErrSessionEnded) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			n.outliveLocked()
+			n.outlivesLocked(&l.sessionOver)
 		}
 		return struct{}{}, err
 	})
@@ -113,7 +113,9 @@ func (n *Node) endLocking(cause error) bool {
 // known yet.
 func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
 	if !n.end(ErrLeft) {
-		n.abandon()
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.outlivesLocked(&n.life.abandoned)
 		return func(context.Context) error { return n.Cause() }
 	}
 	return func(ctx context.Context) error {
