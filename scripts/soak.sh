@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What is too long for each change: new seeds of the simulator, chaos on a real ensemble, a minute of each fuzz target,
-# known vulnerabilities, and small faults that the tests have to find. What it finds, it prints with the seed or the input that
-# shows it again.
+# the tests of other clients, known vulnerabilities, and small faults that the tests have to find. What it finds, it prints with the
+# seed or the input that shows it again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/zookeeper.sh
@@ -30,6 +30,9 @@ ORDER_FROM=${ORDER_FROM:-$((RANDOM * 1000000))} ORDER_SEEDS=${ORDER_SEEDS:-20000
 
 step chaos
 (cd chaos && CHAOS=${CHAOS:-30m} go test -timeout 0 .)
+
+step the tests of other clients, on zktest
+scripts/foreign.sh --look
 
 step known vulnerabilities
 scripts/vulnerabilities.sh

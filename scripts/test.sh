@@ -35,6 +35,9 @@ module() {
 	(cd "$1" && go mod tidy -diff && go vet ./... && go run "$lint" run && go test -count=1 "${@:2}" ./...)
 }
 
+# No server has its children in order: what forgets to sort them is to fail here.
+export ZKTEST_SHUFFLE=yes
+
 need_go
 if [ -z "$quick" ]; then
 	zk_ensure # also with ZOOKEEPER_SERVERS: many tests kill their servers

@@ -8,27 +8,44 @@ import (
 	"strings"
 )
 
-// authenticate gives the identity that an auth packet proves, false for what is answered
+// superUser is the identity that no ACL stops.
+var superUser = identity{scheme: "super"}
+
+// authenticate gives the identities that an auth packet proves, none for what is answered
 // codeAuthFailed, after which the server closes the connection. Address is the client's,
-// and an identity of scheme ip that every connection has from the start.
-func authenticate(r authRequest, address string) (identity, bool) {
+// and an identity of scheme ip that every connection has from the start; super is the
+// super user with the password, "" if there is none.
+func authenticate(r authRequest, address, super string) []identity {
 	switch {
 	case r.scheme == "digest" && r.auth != nil:
 		user, _, _ := strings.Cut(string(r.auth), ":")
 		sum := sha1.Sum(r.auth) //nolint:gosec // the scheme digest's own
-		return identity{
+		proved := []identity{{
 			"digest", user + ":" + base64.StdEncoding.EncodeToString(sum[:]),
-		}, true
+		}}
+		if super != "" && super == string(r.auth) {
+			proved = append(proved, superUser)
+		}
+		return proved
 	case r.scheme == "ip":
-		return identity{"ip", address}, true
+		return []identity{{"ip", address}}
 	default:
-		return identity{}, false
+		return nil
 	}
+}
+
+// user is what a server calls an identity in its answer to whoAmI.
+func (id identity) user() string {
+	if id.scheme != "digest" {
+		return id.id
+	}
+	user, _, _ := strings.Cut(id.id, ":")
+	return user
 }
 
 // checkACL asks for any one of perms. An empty ACL permits everything.
 func checkACL(acls []acl, perms int32, who []identity) code {
-	if len(acls) == 0 {
+	if len(acls) == 0 || slices.Contains(who, superUser) {
 		return codeOK
 	}
 	for _, a := range acls {
@@ -48,7 +65,7 @@ func (a acl) grants(who []identity) bool {
 		case id.scheme != a.scheme:
 		case a.scheme == "digest" && id.id == a.id, a.scheme == "ip" &&
 			matchesIP(id.id, a.id), a.scheme == "sasl" && (id.id == a.id ||
-			id.id == "super"):
+			id.id == "super"), a.scheme == "x509" && id.id == a.id:
 			return true
 		}
 	}
@@ -69,7 +86,8 @@ func (t *tree) fixupACL(asked []acl, who []identity) ([]acl, code) {
 		case a.scheme == "auth":
 			before := len(fixed)
 			for _, id := range who {
-				if id.scheme != "ip" { // an address is no proof of who it is
+				// An address is no proof of who it is, and the super user is in no ACL.
+				if id.scheme != "ip" && id != superUser {
 					fixed = append(fixed, acl{a.perms, id})
 				}
 			}
@@ -78,7 +96,8 @@ func (t *tree) fixupACL(asked []acl, who []identity) ([]acl, code) {
 			}
 		case a.identity == (identity{"world", "anyone"}), a.scheme == "digest" &&
 			validDigest(a.id), a.scheme == "ip" && validIP(a.id),
-			a.scheme == "sasl" && t.sasl && validSASL(a.id):
+			a.scheme == "sasl" && t.sasl && validSASL(a.id),
+			a.scheme == "x509" && t.x509 && validName(a.id):
 			fixed = append(fixed, a)
 		default:
 			return nil, codeInvalidACL
@@ -94,6 +113,19 @@ func (t *tree) fixupACL(asked []acl, who []identity) ([]acl, code) {
 // empty there.
 func validDigest(id string) bool {
 	return strings.Count(strings.TrimRight(id, ":"), ":") == 1
+}
+
+// validName wants what a certificate could have for the name of its subject, or nothing.
+func validName(id string) bool {
+	if id == "" {
+		return true
+	}
+	for part := range strings.SplitSeq(id, ",") {
+		if key, _, ok := strings.Cut(part, "="); !ok || strings.TrimSpace(key) == "" {
+			return false
+		}
+	}
+	return true
 }
 
 func validIP(expr string) bool {

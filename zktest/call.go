@@ -35,6 +35,7 @@ func (c *conn) connectLocked(packet []byte) {
 	s := c.server
 	asked, err := decodeConnect(packet)
 	// A server that is behind what the client has seen sends it on to another one.
+<<<<<<< HEAD
 	if err == nil && s.cluster.keeper {
 		c.keeperConnectLocked(asked)
 		return
@@ -43,17 +44,35 @@ func (c *conn) connectLocked(packet []byte) {
 		c.dropLocked()
 		return
 	}
+=======
+	takes := s.serving || s.readOnly && asked.readOnly
+	if err != nil || !takes || asked.lastZxid > s.zxid {
+		c.dropLocked()
+		return
+	}
+	c.shaking = true
+	c.certifiedLocked()
+	c.greeting = c.link.hostileLocked(opCreateSession, 0)
+	if s.readOnly {
+		c.openReadOnlyLocked(asked)
+		return
+	}
+>>>>>>> main
 	timeout := s.cluster.negotiate(time.Duration(asked.timeout) * time.Millisecond)
 	if asked.session == 0 {
 		c.beginSessionLocked(asked, timeout)
 		return
 	}
+<<<<<<< HEAD
 	c.shakingLocked()
 	for _, other := range slices.Clone(s.conns) {
 		if other.session == asked.session {
 			other.dropLocked()
 		}
 	}
+=======
+	s.dropOthersLocked(asked.session)
+>>>>>>> main
 	if !bytes.Equal(asked.password, password(asked.session)) {
 		c.welcomeLocked(asked, 0, 0)
 		return
@@ -61,6 +80,7 @@ func (c *conn) connectLocked(packet []byte) {
 	s.askLocked(func() func() { return c.reopenLocked(asked, timeout) })
 }
 
+<<<<<<< HEAD
 // shakingLocked: the handshake is on its way to the leader.
 func (c *conn) shakingLocked() {
 	c.shaking = true
@@ -76,6 +96,15 @@ func (c *conn) beginSessionLocked(asked connectRequest, timeout time.Duration) {
 	s.toLeader.push(s.delayLocked(), func() {
 		c.createSessionLocked(asked, id, timeout)
 	})
+=======
+// dropOthersLocked ends the connections by which a session was used before.
+func (s *Server) dropOthersLocked(session int64) {
+	for _, other := range slices.Clone(s.conns) {
+		if session != 0 && other.session == session {
+			other.dropLocked()
+		}
+	}
+>>>>>>> main
 }
 
 // createSessionLocked runs at the leader.
@@ -118,6 +147,7 @@ func (c *conn) welcomeLocked(asked connectRequest, id int64, timeout time.Durati
 	if greeting == nil {
 		greeting = encodeConnectResponse(
 			int32(timeout.Milliseconds()), id, secret, asked.hasReadOnly,
+			c.server.readOnly,
 		)
 	}
 	c.sendLocked(greeting)
@@ -132,7 +162,7 @@ func (c *conn) requestLocked(asked *call) {
 	s := c.server
 	switch asked.req.op {
 	case opSetAuth:
-		c.authenticateLocked(asked)
+		c.authLocked(asked)
 		return
 	case opSASL:
 		c.saslLocked(asked)
@@ -150,6 +180,8 @@ func (c *conn) requestLocked(asked *call) {
 	c.calls = append(c.calls, asked)
 	switch op := asked.req.op; {
 	case asked.ready: // throttled
+	case s.readOnly && (op == opSync || op.isWrite()):
+		asked.refuseWriteLocked()
 	case op == opSync:
 		c.syncLocked(asked)
 	case op.isWrite():

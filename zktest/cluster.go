@@ -97,6 +97,7 @@ func New(opts ...Option) (*Cluster, error) {
 	if c.seed != 0 { // else there is a ping at each tick
 		c.everyLocked(c.tick, c.expireDueLocked)
 	}
+	c.limitLocked()
 	c.serveLocked(listeners)
 	return c, nil
 }

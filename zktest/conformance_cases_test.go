@@ -1309,4 +1309,43 @@ var cases = []struct{ name, script string }{
 		r0 together create /q/s- x sequence ; create /q ; create /q/s- x sequence ; create /q/s- x sequence ; delete /q -1
 		r0 together getData /a watch ; setData /a z -1 ; getData /a watch ; delete /a -1 ; delete /a/s-0000000000 -1 ; delete /a -1
 	`},
+	{"ephemerals, counts, identities", `
+		r0 getEphemerals .
+		r0 getEphemerals !/
+		r0 getEphemerals !
+		r0 getEphemerals null
+		r0 create /a x
+		r0 create /a/e x ephemeral
+		r0 create /a/ee x ephemeral
+		r0 create /b x ephemeral
+		r1 create /a/other x ephemeral
+		r0 getEphemerals .
+		r0 getEphemerals /a/
+		r0 getEphemerals /a/e
+		r0 getEphemerals /missing
+		r0 getEphemerals relative
+		r1 getEphemerals !/
+		r0 countChildren .
+		r0 countChildren /a
+		r0 countChildren /a/e
+		r0 countChildren /missing
+		r0 countChildren relative
+		r0 countChildren null
+		r0 countChildren !/zookeeper
+		r0 create /secret x persistent bob:r
+		r0 countChildren /secret
+		r0 whoAmI
+		r0 auth 0 digest bob:secret
+		r0 auth 0 digest ann:x:y
+		r0 auth 0 digest eve
+		r0 countChildren /secret
+		r0 whoAmI
+		r0 request 103
+		r0 request 104 00
+		r0 request 107 00
+		r0 exists .
+		r0 connect as=r0
+		r0 whoAmI
+		r0 getEphemerals .
+	`},
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -91,6 +92,29 @@ func (r *raw) multiResult(b *buffer) string {
 // anyNonce is what is another one in each challenge.
 var anyNonce = regexp.MustCompile(`nonce="[^"]+"`)
 
+// What a configuration has that is each ensemble's own.
+var (
+	anyPeer    = regexp.MustCompile(`(?m)^(server\.\d+=)[^:]+:\d+:\d+:`)
+	anyVersion = regexp.MustCompile(`(?m)^version=([0-9a-f]+)$`)
+)
+
+// configuration takes addresses and zxids out of the data of /zookeeper/config, and
+// leaves all other data alone.
+func (r *raw) configuration(data []byte) []byte {
+	if !anyVersion.Match(data) {
+		return data
+	}
+	data = anyPeer.ReplaceAll(data, []byte("${1}@:"))
+	return anyVersion.ReplaceAllFunc(data, func(line []byte) []byte {
+		text := strings.TrimPrefix(string(line), "version=")
+		zxid, err := strconv.ParseInt(text, 16, 64)
+		if err != nil {
+			return line
+		}
+		return []byte("version=" + r.p.zxid(zxid))
+	})
+}
+
 func (r *raw) decode(fields string, b *buffer) string {
 	return r.fields(fields, b) + r.rest(b)
 }
@@ -103,7 +127,9 @@ func (r *raw) fields(fields string, b *buffer) string {
 		}
 		switch field {
 		case 'b', 's':
-			all = append(all, text(b.getBytes()))
+			all = append(all, text(r.configuration(b.getBytes())))
+		case 'w':
+			all = append(all, list(b.getIdentities()))
 		case 't':
 			all = append(all, text(anyNonce.ReplaceAll(b.getBytes(), []byte("nonce=any"))))
 		case 'i':
@@ -204,6 +230,14 @@ func (b *buffer) getStrings() []string {
 	var all []string
 	for n := b.getInt32(); n > 0 && !b.short; n-- {
 		all = append(all, string(b.getBytes()))
+	}
+	return all
+}
+
+func (b *buffer) getIdentities() []string {
+	var all []string
+	for n := b.getInt32(); n > 0 && !b.short; n-- {
+		all = append(all, fmt.Sprintf("%s/%s", b.getBytes(), b.getBytes()))
 	}
 	return all
 }

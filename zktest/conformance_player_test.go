@@ -225,6 +225,9 @@ func (p *player) stat(s *zk.Stat) string {
 	switch {
 	case s == nil:
 		return "{}"
+	// The configuration, whose length is that of the addresses.
+	case s.Czxid == 0 && s.Version == -1:
+		return fmt.Sprintf("{c0 m%s v-1 av%d %s}", p.zxid(s.Mzxid), s.Aversion, times(s))
 	// The root, whose children tell how many scripts have been played before.
 	case s.Czxid == 0:
 		return fmt.Sprintf("{c0 m%s v%d av%d%s len=%d %s}",
@@ -254,6 +257,8 @@ func times(s *zk.Stat) string {
 	switch {
 	case s.Ctime == 0 && s.Mtime == 0:
 		return "epoch"
+	case s.Ctime == 0: // the server made it, and a client has changed it
+		return "changed"
 	case age > time.Hour:
 		return fmt.Sprintf("ctime is wrong by %v", age)
 	case s.Version == 0 && s.Mtime != s.Ctime:

@@ -136,7 +136,7 @@ func drawStep(t *rapid.T) string {
 // drawPersistent is for what go-zookeeper's client does not ask: raw packets.
 func drawPersistent(t *rapid.T) string {
 	who := pick(t, "r0 ", "r1 ")
-	switch pick(t, "add", "add", "once", "remove", "check", "again") {
+	switch pick(t, "add", "add", "once", "remove", "check", "ask", "again") {
 	case "add":
 		return who + "addWatch " + drawBase(t) + " " + pick(t, "0", "1")
 	case "once":
@@ -144,6 +144,9 @@ func drawPersistent(t *rapid.T) string {
 			" watch"
 	case "remove":
 		return who + "removeWatches " + drawBase(t) + " " + pick(t, "3", "1", "2")
+	case "ask":
+		return who + pick(t, "getEphemerals "+drawBase(t), "countChildren "+drawBase(t),
+			"whoAmI", "create "+drawPath(t)+" x ephemeral")
 	case "check":
 		return who + "checkWatches " + drawBase(t) + " " + pick(t, "3", "1", "2")
 	}

@@ -31,7 +31,7 @@ type raw struct {
 
 // A form says how a request and its answer are laid out, a letter for each field:
 //
-//	p path  b bytes  a ACL  c create flags and ACL  i int32  l int64  z bool  v paths  q zxid  s string  S Stat  t token
+//	p path  b bytes  a ACL  c create flags and ACL  i int32  l int64  z bool  v paths  q zxid  s string  S Stat  t token  w identities
 type form struct {
 	opcode  int32
 	in, out string
@@ -40,6 +40,7 @@ type form struct {
 const (
 	opPing      = 11
 	opMulti     = 14
+	opReconfig  = 16
 	opMultiRead = 22
 	xidOfPing   = -2
 )
@@ -57,10 +58,14 @@ var forms = map[string]form{
 	"getChildren2":    {12, "pz", "vS"},
 	"check":           {13, "pi", ""},
 	"create2":         {15, "pbc", "sS"},
+	"reconfig":        {16, "sssl", "bS"},
 	"createContainer": {19, "pbc", "sS"},
 	"createTTL":       {21, "pbcl", "sS"},
 	"auth":            {100, "isb", ""},
 	"sasl":            {102, "b", "t"},
+	"getEphemerals":   {103, "p", "v"},
+	"countChildren":   {104, "p", "i"},
+	"whoAmI":          {107, "", "w"},
 	"checkWatches":    {17, "pi", ""},
 	"removeWatches":   {18, "pi", ""},
 	"setWatches":      {opSetWatches, "qvvv", ""},
@@ -207,6 +212,13 @@ func (r *raw) shake(g grant, timeout, zxid int64, tail []byte) (grant, string, e
 	if err != nil {
 		return grant{}, "", err
 	}
+	if b := (&buffer{left: frame}); len(frame) == 16 { // the head of an answer
+		b.getInt32()
+		zxid := b.getInt64()
+		return grant{}, fmt.Sprintf(
+			", but %s at %s", codes(b.getInt32()), r.p.zxid(zxid),
+		), nil
+	}
 	got := readGrant(frame)
 	r.session = got.id
 	return got, fmt.Sprintf(", then %x", frame[20+len(got.password):]), nil
@@ -265,8 +277,8 @@ func (r *raw) answer(xid, opcode int32, result func(*buffer) string) string {
 	} else if fields := result(reply); fields != "" {
 		answer += " " + r.p.text(fields)
 	}
-	if code == codeUnimplemented || code == codeAuthFailed || opcode == opCloseSession &&
-		code == 0 {
+	if code == codeUnimplemented && opcode != opReconfig || code == codeAuthFailed ||
+		opcode == opCloseSession && code == 0 {
 		// The server closes the connection, but takes its time.
 		answer += ", then " + r.read()
 	}
@@ -324,7 +336,8 @@ func codes(code int32) string {
 		-102: "NoAuth", -103: "BadVersion", -108: "NoChildrenForEphemerals",
 		-110: "NodeExists", -111: "NotEmpty",
 		-112: "SessionExpired", -114: "InvalidACL", codeAuthFailed: "AuthFailed",
-		-118: "SessionMoved", -121: "NoWatcher",
+		-118: "SessionMoved", -121: "NoWatcher", -13: "NewConfigNoQuorum",
+		-119: "NotReadOnly", -123: "ReconfigDisabled",
 	}
 	if name, ok := names[code]; ok {
 		return name

@@ -16,13 +16,15 @@
 // Connect with negotiation of the session timeout, reconnect and expiry; create in all
 // modes, create2, delete, exists, get and set data, both kinds of get children, get and
 // set ACL, sync, check, multi, multi read, auth, persistent and recursive watches, check
-// and remove watches, set watches in both forms, ping, close; SASL, see WithSASLUsers.
-// ACL schemes: world, digest, auth, ip, sasl. Answers, errors, stats, zxids, events and
-// the sequence counter with its limit are those of ZooKeeper 3.8 with its default
-// settings, except that TTL znodes are enabled; the package's tests compare both, request
-// by request. If other settings matter to clients there are options:
-// WithMinSessionTimeout, WithMaxSession, WithEagerACLCheck, WithContainerCheck,
-// WithShuffle.
+// and remove watches, set watches in both forms, get ephemerals, get all children number,
+// who am I, ping, close; SASL, see WithSASLUsers; reconfig, see WithReconfig; TLS, see
+// WithTLS. ACL schemes: world, digest, auth, ip, sasl, x509; a super user, see
+// WithSuperUser. Quotas are accounted for and, as by default, not enforced. Answers,
+// errors, stats, zxids, events and the sequence counter with its limit are those of
+// ZooKeeper 3.8 with its default settings, except that TTL znodes are enabled; the
+// package's tests compare both, request by request. If other settings matter to clients
+// there are options: WithMinSessionTimeout, WithMaxSession, WithEagerACLCheck,
+// WithContainerCheck, WithReadOnlyMode, WithShuffle.
 //
 // # The ensemble
 //
@@ -47,15 +49,14 @@
 // # Limits
 //
 // Nothing is persisted. The log is forgotten once all servers have it; a server that
-// lacks more than 500 transactions takes a snapshot. Not served, but answered as by a
-// server that does not know them: reconfig, who am I, and requests that list
-// ephemerals or count children. Four-letter words answer in the layout of 3.8, mntr with
-// the keys that have a meaning here; those that reset something do not. There is no TLS,
-// no observer, no quota, and no throttling except by Link.Throttle. A network keeps the
-// order of packets, as TCP does. Elections take a fixed time, and there are never two
-// leaders at once, as a real ensemble has for a moment. Requests are judged one at a
-// time. So the outcome of several requests in flight together can differ from a real
-// server's near the sequence counter's limit, and after the end of a session: a real
+// lacks more than 500 transactions takes a snapshot. Four-letter words answer in the
+// layout of 3.8, mntr with the keys that have a meaning here; those that reset something
+// do not. There is no observer, and no throttling except by Link.Throttle. A stopped
+// server accepts a connection and closes it, where nobody listens on a real one's port. A
+// network keeps the order of packets, as TCP does. Elections take a fixed time, and there
+// are never two leaders at once, as a real ensemble has for a moment. Requests are judged
+// one at a time. So the outcome of several requests in flight together can differ from a
+// real server's near the sequence counter's limit, and after the end of a session: a real
 // server may reject requests that are not answered here.
 //
 // # Goroutines

@@ -83,6 +83,9 @@ func (c *Cluster) settleLocked() {
 			}
 		}
 	}
+	for _, s := range c.servers {
+		s.lookLocked(now)
+	}
 	c.pumpLocked()
 }
 

@@ -20,7 +20,7 @@ const notServing = "This ZooKeeper instance is not currently serving requests\n"
 // layout of ZooKeeper 3.8.
 var words = map[string]func(*Server) string{
 	"ruok": func(*Server) string { return "imok" },
-	"isro": func(*Server) string { return "rw" },
+	"isro": (*Server).isroLocked,
 	"envi": func(*Server) string { return environment() },
 	"srvr": (*Server).srvrLocked,
 	"stat": (*Server).statLocked,
@@ -41,13 +41,20 @@ func (s *Server) tellLocked(word fourLetters) []byte {
 	switch {
 	case answer == nil:
 		return nil
-	case s.serving || name == "ruok" || name == "envi":
+	case s.serving || s.readOnly || name == "ruok" || name == "envi":
 		return []byte(answer(s))
 	case name == "isro":
 		return []byte("null")
 	default:
 		return []byte(notServing)
 	}
+}
+
+func (s *Server) isroLocked() string {
+	if s.readOnly {
+		return "ro"
+	}
+	return "rw"
 }
 
 func (s *Server) srvrLocked() string {
@@ -85,6 +92,8 @@ func (s *Server) outstandingLocked() int {
 
 func (s *Server) modeLocked() string {
 	switch {
+	case s.readOnly:
+		return "read-only"
 	case len(s.cluster.servers) == 1:
 		return "standalone"
 	case s.cluster.leader == s:
@@ -112,12 +121,7 @@ func (s *Server) confLocked() string {
 	text += fmt.Sprintf("initLimit=%d\nsyncLimit=%d\n"+
 		"electionAlg=3\nelectionPort=3888\nquorumPort=2888\npeerType=0\nmembership: \n",
 		syncLimit, syncLimit)
-	for _, member := range c.servers {
-		text += fmt.Sprintf(
-			"server.%d=zktest-%d:2888:3888:participant\n", member.id, member.id,
-		)
-	}
-	return text + "version=0"
+	return text + string(s.tree.nodes[configPath].data)
 }
 
 // memberID is 0 for a server on its own, as in zoo.cfg.

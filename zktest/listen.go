@@ -147,7 +147,7 @@ func (c *Cluster) accept(s *Server, listener net.Listener) {
 		if l := c.linkLocked(""); l.cut || !s.up || c.closed {
 			_ = conn.Close() // nobody could use an error
 		} else {
-			l.acceptLocked(s, conn)
+			l.acceptLocked(s, c.secureLocked(conn))
 		}
 		c.mu.Unlock()
 	}

@@ -2,7 +2,9 @@ package zktest
 
 import (
 	"cmp"
+	"crypto/tls"
 	"fmt"
+	"os"
 	"time"
 )
 
@@ -18,13 +20,21 @@ type settings struct {
 	slowCommit time.Duration
 	eagerACL   bool
 	shuffle    bool
+<<<<<<< HEAD
 	keeper     bool
 	unknown    []Op // to a Keeper
+=======
+	timeLimit  time.Duration // of a bubble
+>>>>>>> main
 	reapEvery  time.Duration
 	seed       uint64
 	listen     []string // none: on free ports, and not before somebody asks for them
 	// nil: no SASL
-	saslUsers map[string]string
+	saslUsers    map[string]string
+	tls          *tls.Config // nil: none
+	reconfig     bool
+	readOnlyMode bool
+	super        string // user:password, "": nobody is
 }
 
 // WithServers makes the Cluster an ensemble of n servers; at least 1, the default.
@@ -75,8 +85,16 @@ func WithContainerCheck(d time.Duration) Option {
 // WithShuffle gives the children of a znode in an order by chance, another one each time.
 // Without it they are sorted, and a program that forgets to sort them passes: a real
 // server has the order of a hash table. The orders are drawn from the seed of the
-// Cluster, so that a test in a bubble replays.
+// Cluster, so that a test in a bubble replays. If the environment variable ZKTEST_SHUFFLE
+// is set, every Cluster does so.
 func WithShuffle() Option { return func(s *settings) { s.shuffle = true } }
+
+// WithSuperUser lets a client that authenticates with scheme digest as "user:password" do
+// what no ACL permits (zookeeper.DigestAuthenticationProvider.superDigest). Without it
+// nobody can.
+func WithSuperUser(user, password string) Option {
+	return func(s *settings) { s.super = user + ":" + password }
+}
 
 // WithSeed sets what the delays of links are drawn from, and when the leader pings its
 // followers: its first ping comes within half a tick, and each other one half a tick
@@ -93,7 +111,11 @@ func WithListen(addrs ...string) Option {
 }
 
 func newSettings(opts []Option) (settings, error) {
-	s := settings{size: 1, tick: 2 * time.Second, reapEvery: time.Minute}
+	s := settings{
+		size: 1, tick: 2 * time.Second, reapEvery: time.Minute,
+		timeLimit: 7 * 24 * time.Hour,
+		shuffle:   os.Getenv("ZKTEST_SHUFFLE") != "",
+	}
 	for _, o := range opts {
 		o(&s)
 	}
@@ -105,6 +127,8 @@ func newSettings(opts []Option) (settings, error) {
 	case s.reapEvery < time.Millisecond:
 		return s, fmt.Errorf(
 			"zktest: WithContainerCheck(%v): want a millisecond at least", s.reapEvery)
+	case s.timeLimit <= 0:
+		return s, fmt.Errorf("zktest: WithTimeLimit(%v): want more than 0", s.timeLimit)
 	case s.slowCommit < 0:
 		return s, fmt.Errorf("zktest: WithSlowCommit(%v): want 0 at least", s.slowCommit)
 	case s.slowClose < 0:

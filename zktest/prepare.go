@@ -77,6 +77,8 @@ func (j *judge) judge(r request) (txn, code) {
 		return j.check(body)
 	case multiRequest:
 		return j.multi(body)
+	case reconfigRequest:
+		return j.reconfig(body)
 	}
 	if r.op == opClose || r.op == opCreateSession {
 		return j.txn(r.op), codeOK

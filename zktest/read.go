@@ -8,7 +8,7 @@ func (o opcode) known() bool {
 	switch o {
 	case opExists, opGetData, opGetACL, opGetChildren, opGetChildren2, opMultiRead,
 		opCheckWatches, opRemoveWatches, opSetWatches, opSetWatches2, opAddWatch, opPing,
-		opSync:
+		opSync, opGetEphemerals, opCountChildren, opWhoAmI:
 		return true
 	default:
 		return o.isWrite() && o != opCreateSession
@@ -19,7 +19,7 @@ func (o opcode) known() bool {
 func (o opcode) isWrite() bool {
 	switch o {
 	case opCreate, opCreate2, opCreateContainer, opCreateTTL, opDelete, opDeleteContainer,
-		opSetData, opSetACL, opCheck, opMulti, opCreateSession, opClose:
+		opSetData, opSetACL, opCheck, opMulti, opReconfig, opCreateSession, opClose:
 		return true
 	default:
 		return false
@@ -40,6 +40,14 @@ func (c *conn) readLocked(req request) (reply, code) {
 		}
 	}
 	watch := func(kind watchKind, path string) { s.watches.add(kind, path, c) }
+	switch req.op {
+	case opWhoAmI:
+		return clientReply{c.who}, codeOK
+	case opGetEphemerals:
+		if body, ok := req.body.(pathRequest); ok {
+			return childrenReply{s.tree.ownedBy(c.session, body.path)}, codeOK
+		}
+	}
 	switch body := req.body.(type) {
 	case setWatchesRequest:
 		for _, missed := range s.tree.rewatch(body, watch) {
@@ -64,21 +72,30 @@ func (c *conn) readLocked(req request) (reply, code) {
 	}
 }
 
-// authenticateLocked takes an auth packet, which does not wait for the requests before
-// it.
-func (c *conn) authenticateLocked(asked *call) {
-	id, ok := authenticate(asked.req.body.(authRequest), c.address)
+// authLocked takes an auth packet, which does not wait for the requests before it.
+func (c *conn) authLocked(asked *call) {
+	proved := authenticate(
+		asked.req.body.(authRequest), c.address, c.server.cluster.super,
+	)
 	err := codeOK
-	switch {
-	case !ok:
+	if len(proved) == 0 {
 		err = codeAuthFailed
-	case !slices.Contains(c.who, id):
-		c.who = append(slices.Clip(c.who), id) // writes under way have the old one
+	}
+	for _, id := range proved {
+		c.identifyLocked(id)
 	}
 	if !asked.lost {
 		c.sendReplyLocked(asked, 0, err, nil)
 	}
 	if asked.lost || err != codeOK {
 		c.hangUpLocked()
+	}
+}
+
+// identifyLocked adds to what the client has proved to be. Writes under way keep what it
+// was.
+func (c *conn) identifyLocked(id identity) {
+	if !slices.Contains(c.who, id) {
+		c.who = append(slices.Clip(c.who), id)
 	}
 }

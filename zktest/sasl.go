@@ -3,7 +3,6 @@ package zktest
 import (
 	"crypto/rand"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/zkrecipes/recipes/internal/digestmd5"
@@ -67,9 +66,7 @@ func (c *conn) answerSASLLocked(message []byte) (token []byte, over bool, err co
 		return nil, false, codeAuthFailed
 	}
 	login.done = true
-	if id := (identity{"sasl", user}); !slices.Contains(c.who, id) {
-		c.who = append(slices.Clip(c.who), id) // writes under way have the old one
-	}
+	c.identifyLocked(identity{"sasl", user})
 	return token, false, codeOK
 }
 

@@ -25,7 +25,9 @@ type Server struct {
 	frozen   bool
 	isolated bool
 	// Takes clients: it leads, or has caught up with a leader and not given it up.
-	serving bool
+	serving  bool
+	readOnly bool      // takes clients that only read, for want of a leader
+	looking  time.Time // for a leader, since then
 	// Of that leader; 0 of none: it has given up a frozen server, which does not know
 	// that yet.
 	epoch  int64
@@ -50,7 +52,8 @@ func newServer(c *Cluster, id int) *Server {
 		waiting: map[int64]*call{}, orphans: map[int64]int{},
 		touched: map[int64]time.Duration{},
 	}
-	s.tree.sasl = c.saslUsers != nil
+	s.tree.sasl, s.tree.x509 = c.saslUsers != nil, c.tls != nil
+	c.configureLocked(s)
 	if c.shuffle {
 		s.tree.shuffle = c.shuffleLocked
 	}
@@ -155,7 +158,7 @@ func (s *Server) askLocked(question func() (answer func())) {
 
 // leaveLocked gives up the leader, and with it the clients.
 func (s *Server) leaveLocked() {
-	s.serving = false
+	s.serving, s.readOnly = false, false
 	s.toLeader.clear()
 	s.fromLeader.clear()
 	clear(s.waiting)
@@ -168,6 +171,9 @@ func (s *Server) leaveLocked() {
 
 // joinLocked catches up with the leader, and takes clients from then on.
 func (s *Server) joinLocked() {
+	if s.readOnly {
+		s.leaveLocked()
+	}
 	s.fromLeader.clear()
 	s.catchUpLocked()
 	s.serving, s.epoch, s.contact = true, s.cluster.epoch, time.Now()

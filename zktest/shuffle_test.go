@@ -37,6 +37,7 @@ func TestShuffle(t *testing.T) {
 		})
 		return lists
 	}
+	t.Setenv("ZKTEST_SHUFFLE", "")
 	sorted := play(1)
 	require.True(t, slices.IsSorted(sorted[0]))
 	for _, list := range sorted {
@@ -52,4 +53,6 @@ func TestShuffle(t *testing.T) {
 	}
 	require.Equal(t, shuffled, play(1, zktest.WithShuffle()))
 	require.NotEqual(t, shuffled, play(2, zktest.WithShuffle()))
+	t.Setenv("ZKTEST_SHUFFLE", "yes")
+	require.Equal(t, shuffled, play(1))
 }

@@ -15,6 +15,10 @@ type tree struct {
 	extendedTypes bool
 	// Its authProvider of SASL: without it there is no such scheme.
 	sasl bool
+	// Likewise that of certificates.
+	x509 bool
+	// The ensemble, as far as writes are judged by it.
+	membership membership
 	// Puts sorted children into the order in which a client gets them; nil: sorted.
 	shuffle func([]string)
 
@@ -22,6 +26,7 @@ type tree struct {
 	nodes     map[string]*node
 	ephemeral map[int64]map[string]struct{} // session to paths
 	reapable  map[string]struct{}           // containers and TTL nodes
+	quotas    map[string]struct{}           // paths that one is on
 }
 
 type node struct {
@@ -66,7 +71,7 @@ func (t *tree) ownerType(owner int64) ownerType {
 }
 
 // newTree is what a standalone server starts with. On a member of an ensemble
-// /zookeeper/config has the configuration for data.
+// /zookeeper/config has the configuration for data, see configureLocked.
 func newTree() *tree {
 	open := []acl{{permAll, identity{"world", "anyone"}}}
 	t := &tree{
@@ -74,9 +79,10 @@ func newTree() *tree {
 		nodes:         map[string]*node{},
 		ephemeral:     map[int64]map[string]struct{}{},
 		reapable:      map[string]struct{}{},
+		quotas:        map[string]struct{}{},
 	}
 	for _, path := range []string{
-		"/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota",
+		"/", "/zookeeper", configPath, quotaRoot,
 	} {
 		t.nodes[path] = &node{data: []byte{}, acl: open, children: map[string]struct{}{}}
 	}
@@ -84,7 +90,7 @@ func newTree() *tree {
 	t.nodes["/"].children["zookeeper"] = struct{}{}
 	t.nodes["/zookeeper"].children["config"] = struct{}{}
 	t.nodes["/zookeeper"].children["quota"] = struct{}{}
-	config := t.nodes["/zookeeper/config"]
+	config := t.nodes[configPath]
 	config.acl = []acl{{permRead, identity{"world", "anyone"}}}
 	config.stat.aversion = -1
 	return t
@@ -92,8 +98,7 @@ func newTree() *tree {
 
 // isSpecial tells the znodes that cannot be deleted.
 func isSpecial(path string) bool {
-	return path == "/" || path == "/zookeeper" || path == "/zookeeper/quota" ||
-		path == "/zookeeper/config"
+	return path == "/" || path == "/zookeeper" || path == quotaRoot || path == configPath
 }
 
 // split takes a path with a slash apart. The parent of "/a" is "".
@@ -133,9 +138,17 @@ func (t *tree) apply(x txn) (reply, code, []event) {
 		return nil, codeOK, t.delete(x.path, x.zxid)
 	case opSetData:
 		n := t.mustNode(x, x.path)
+		t.charge(x.path, len(x.data)-len(n.data), 0)
 		n.data, n.stat.version = x.data, x.version
 		n.stat.mzxid, n.stat.mtime = x.zxid, x.time
 		return statReply{t.stat(n)}, codeOK, []event{
+			{eventNodeDataChanged, x.path, n.acl},
+		}
+	case opReconfig:
+		n := t.mustNode(x, x.path)
+		n.data, n.stat.version = x.data, x.version
+		n.stat.mzxid, n.stat.mtime = x.zxid, x.time
+		return dataReply{n.data, t.stat(n)}, codeOK, []event{
 			{eventNodeDataChanged, x.path, n.acl},
 		}
 	case opSetACL:
@@ -206,6 +219,7 @@ func (t *tree) create(x txn) (stat, []event) {
 		t.ephemeral[x.owner][x.path] = struct{}{}
 	case ownerVoid:
 	}
+	t.quotaCreated(x.path)
 	return t.stat(n), []event{
 		{eventNodeCreated, x.path, n.acl},
 		{eventNodeChildrenChanged, watchedAs(parentPath), parent.acl},
@@ -228,6 +242,7 @@ func (t *tree) delete(path string, zxid int64) []event {
 	if len(t.ephemeral[owner]) == 0 {
 		delete(t.ephemeral, owner)
 	}
+	t.quotaDeleted(path, len(n.data))
 	return []event{
 		{eventNodeDeleted, path, n.acl},
 		{eventNodeChildrenChanged, watchedAs(parentPath), parent.acl},

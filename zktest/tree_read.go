@@ -49,6 +49,36 @@ func (t *tree) getChildren(path string, who []identity) ([]string, stat, code) {
 	return children, t.stat(n), codeOK
 }
 
+// countBelow counts the znodes below a path, at any depth.
+func (t *tree) countBelow(path string, who []identity) (reply, code) {
+	if _, err := t.permitted(path, permRead, who); err != codeOK {
+		return nil, err
+	}
+	prefix := strings.TrimSuffix(path, "/") + "/"
+	n := int32(0)
+	for other := range t.nodes {
+		if other != "/" && strings.HasPrefix(other, prefix) {
+			n++
+		}
+	}
+	return countReply{n}, codeOK
+}
+
+// ownedBy are the ephemeral znodes of a session whose paths begin with a prefix, in the
+// order of a list.
+func (t *tree) ownedBy(session int64, prefix string) []string {
+	all := t.ephemerals(session)
+	if strings.TrimSpace(prefix) != "" && strings.TrimSpace(prefix) != "/" {
+		all = slices.DeleteFunc(all, func(path string) bool {
+			return !strings.HasPrefix(path, prefix)
+		})
+	}
+	if t.shuffle != nil {
+		t.shuffle(all)
+	}
+	return all
+}
+
 // getACL shows the digests only to those who may change them.
 func (t *tree) getACL(path string, who []identity) ([]acl, stat, code) {
 	n, err := t.permitted(path, permRead|permAdmin, who)
@@ -104,6 +134,8 @@ func (t *tree) readPath(
 	case opGetChildren:
 		children, _, err = t.getChildren(body.path, who)
 		kind, r = watchChild, childrenReply{children}
+	case opCountChildren:
+		return t.countBelow(body.path, who)
 	default:
 		children, s, err = t.getChildren(body.path, who)
 		kind, r = watchChild, childrenStatReply{children, s}

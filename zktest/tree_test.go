@@ -379,13 +379,14 @@ func TestContainersAndTTLs(t *testing.T) {
 
 func TestPermissions(t *testing.T) {
 	b := newBench(t)
-	me, ok := authenticate(authRequest{"digest", []byte("super:superpw")}, "")
-	require.True(t, ok)
-	require.Equal(t, identity{"digest", "super:g9oN2HttPfn8MMWJZ2r45Np/LIA="}, me)
-	address, ok := authenticate(authRequest{scheme: "ip"}, "10.0.0.1")
-	require.True(t, ok)
-	_, ok = authenticate(authRequest{"world", []byte("anyone")}, "")
-	require.False(t, ok)
+	proved := authenticate(authRequest{"digest", []byte("super:superpw")}, "", "")
+	require.Equal(t,
+		[]identity{{"digest", "super:g9oN2HttPfn8MMWJZ2r45Np/LIA="}}, proved)
+	me := proved[0]
+	proved = authenticate(authRequest{scheme: "ip"}, "10.0.0.1", "")
+	require.Equal(t, []identity{{"ip", "10.0.0.1"}}, proved)
+	address := proved[0]
+	require.Empty(t, authenticate(authRequest{"world", []byte("anyone")}, "", ""))
 
 	auth := []acl{
 		{permAll, identity{"auth", ""}}, {permRead, identity{"world", "anyone"}},
@@ -448,4 +449,23 @@ func TestASnapshotKnowsSASL(t *testing.T) {
 	tr.sasl = true
 	_, err := tr.clone().fixupACL([]acl{{permAll, identity{"sasl", "me"}}}, nil)
 	require.Equal(t, codeOK, err)
+}
+
+func TestASnapshotHasTheQuotas(t *testing.T) {
+	b := newBench(t)
+	for _, path := range []string{
+		"/q", quotaRoot + "/q", quotaRoot + "/q/" + quotaLimit,
+		quotaRoot + "/q/" + quotaStats,
+	} {
+		b.mustCreate(path, 0)
+	}
+	stats := func(t *tree) string {
+		return string(t.nodes[quotaRoot+"/q/"+quotaStats].data)
+	}
+	before := stats(b.tree)
+	twin := b.clone()
+	twin.create(txn{op: opCreate, path: "/q/a", parentVersion: 1, data: []byte("xyz")})
+	require.Equal(t, decodeUsage([]byte(before)).count+1,
+		decodeUsage([]byte(stats(twin))).count)
+	require.Equal(t, before, stats(b.tree))
 }

@@ -18,6 +18,7 @@ const (
 	opCheck           opcode = 13
 	opMulti           opcode = 14
 	opCreate2         opcode = 15
+	opReconfig        opcode = 16
 	opCheckWatches    opcode = 17
 	opRemoveWatches   opcode = 18
 	opCreateContainer opcode = 19
@@ -27,8 +28,11 @@ const (
 	opSetAuth         opcode = 100
 	opSetWatches      opcode = 101
 	opSASL            opcode = 102
+	opGetEphemerals   opcode = 103
+	opCountChildren   opcode = 104 // getAllChildrenNumber
 	opSetWatches2     opcode = 105
 	opAddWatch        opcode = 106
+	opWhoAmI          opcode = 107
 	opCreateSession   opcode = -10
 	opClose           opcode = -11
 	opError           opcode = -1 // in the log and in the results of a multi
@@ -44,6 +48,7 @@ const (
 	// The server closes the connection behind this answer.
 	codeUnimplemented           code = -6
 	codeBadArguments            code = -8
+	codeNewConfigNoQuorum       code = -13
 	codeNoNode                  code = -101
 	codeNoAuth                  code = -102
 	codeBadVersion              code = -103
@@ -56,8 +61,11 @@ const (
 	codeAuthFailed code = -115
 	// Never sent: the server closes the connection instead.
 	codeSessionMoved code = -118
+	codeNotReadOnly  code = -119
 	codeNoWatcher    code = -121
-	codeThrottled    code = -127
+	// Reconfiguration is disabled.
+	codeReconfigDisabled code = -123
+	codeThrottled        code = -127
 )
 
 type eventType int32
@@ -151,7 +159,8 @@ type deleteRequest struct {
 	version int32
 }
 
-// A pathRequest is exists, getData, getChildren or getChildren2.
+// A pathRequest is exists, getData, getChildren, getChildren2, or, without a watch,
+// getEphemerals or getAllChildrenNumber.
 type pathRequest struct {
 	path  string
 	watch bool
@@ -220,7 +229,9 @@ type (
 		data []byte
 		stat stat
 	}
-	childrenReply     struct{ children []string }
+	childrenReply     struct{ children []string } // also the znodes of a session
+	countReply        struct{ n int32 }
+	clientReply       struct{ who []identity }
 	childrenStatReply struct {
 		children []string
 		stat     stat

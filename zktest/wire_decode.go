@@ -142,6 +142,10 @@ func (d *decoder) body(op opcode) any {
 	switch op {
 	case opExists, opGetData, opGetChildren, opGetChildren2:
 		return pathRequest{path: d.name(), watch: d.bool()}
+	case opGetEphemerals:
+		return pathRequest{path: d.text()}
+	case opCountChildren:
+		return pathRequest{path: d.name()}
 	case opGetACL:
 		return getACLRequest{path: d.name()}
 	case opSync:
@@ -170,6 +174,8 @@ func (d *decoder) body(op opcode) any {
 		return saslRequest{token: d.buffer()}
 	case opMulti, opMultiRead:
 		return multiRequest{ops: d.ops(op)}
+	case opReconfig:
+		return d.reconfig()
 	case opDeleteContainer:
 		// The server takes the whole packet for the path, and a packet has a NUL in it:
 		// no client can delete containers so.

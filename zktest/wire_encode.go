@@ -87,7 +87,7 @@ func (e *encoder) multiHeader(op opcode, done bool, err code) {
 // encodeConnectResponse with timeout and session 0 and a password of 16 zeros tells the
 // client that its session is over.
 func encodeConnectResponse(
-	timeout int32, session int64, password []byte, withReadOnly bool,
+	timeout int32, session int64, password []byte, withReadOnly, readOnly bool,
 ) []byte {
 	e := newEncoder()
 	e.int(0) // the version of the protocol
@@ -95,7 +95,7 @@ func encodeConnectResponse(
 	e.long(session)
 	e.buffer(password)
 	if withReadOnly {
-		e.bool(false)
+		e.bool(readOnly)
 	}
 	return e.done()
 }
@@ -133,6 +133,16 @@ func (r dataReply) encode(e *encoder) {
 }
 
 func (r childrenReply) encode(e *encoder) { e.texts(r.children) }
+
+func (r countReply) encode(e *encoder) { e.int(r.n) }
+
+func (r clientReply) encode(e *encoder) {
+	e.int(int32(len(r.who)))
+	for _, id := range r.who {
+		e.text(id.scheme)
+		e.text(id.user())
+	}
+}
 
 func (r childrenStatReply) encode(e *encoder) {
 	e.texts(r.children)

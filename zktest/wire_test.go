@@ -213,8 +213,9 @@ func TestConnect(t *testing.T) {
 	_, err = decodeConnect(old[:len(old)-1])
 	require.Error(t, err)
 
-	frame := encodeConnectResponse(4000, -9, []byte("secret"), true)
-	require.Len(t, encodeConnectResponse(4000, -9, []byte("secret"), false), len(frame)-1)
+	frame := encodeConnectResponse(4000, -9, []byte("secret"), true, false)
+	short := encodeConnectResponse(4000, -9, []byte("secret"), false, false)
+	require.Len(t, short, len(frame)-1)
 	d := decoder{rest: frame[4:]}
 	require.Equal(
 		t, []any{int32(0), int32(4000), int64(-9), []byte("secret"), false},

@@ -35,6 +35,17 @@
 //	                     TTL znodes (1m0s); at most two checks in a tick
 //	-shuffle             list children in random order, so that a program that forgets
 //	                     to sort them fails here and not in production
+//	-super USER:PASSWORD who may do all in spite of any ACL, by the scheme digest
+//	-reconfig            accept reconfig (reconfigEnabled): what clients see changes,
+//	                     and the servers stay as they are
+//	-read-only           a server of an ensemble that finds no leader answers reads
+//	-sasl-user USER:PASSWORD
+//	                     who may log in by SASL with DIGEST-MD5; once for each user
+//	-tls-cert FILE, -tls-key FILE
+//	                     the servers' certificate and its key, in PEM: they speak TLS,
+//	                     and nothing else
+//	-tls-ca FILE         the CA certificates for the clients: a client has to show one,
+//	                     and is x509:SUBJECT in ACLs
 //	-seed N              the seed of random delays and orders (0)
 //	-chroot PATH         create the znode, and append it to the connect string
 //	-admin HOST:PORT     where the admin surface listens, on a loopback address only;

@@ -29,6 +29,10 @@ type flags struct {
 	minSession, maxSession time.Duration
 	slowCommit, slowClose  time.Duration
 	eagerACL, shuffle      bool
+	reconfig, readOnly     bool
+	saslUsers              map[string]string
+	super                  string // USER:PASSWORD
+	secure                 secure
 	containerCheck         time.Duration
 	eof, withParent        bool
 	version                bool
@@ -68,6 +72,21 @@ func (f *flags) set() *flag.FlagSet {
 	}
 	s.BoolVar(&f.eagerACL, "eager-acl", false, "")
 	s.BoolVar(&f.shuffle, "shuffle", false, "")
+	s.BoolVar(&f.reconfig, "reconfig", false, "")
+	s.BoolVar(&f.readOnly, "read-only", false, "")
+	s.Func("sasl-user", "", func(text string) error {
+		user, password, ok := strings.Cut(text, ":")
+		if !ok || user == "" {
+			return errors.New("want USER:PASSWORD")
+		}
+		if f.saslUsers == nil {
+			f.saslUsers = map[string]string{}
+		}
+		f.saslUsers[user] = password
+		return nil
+	})
+	s.StringVar(&f.super, "super", "", "")
+	f.secure.set(s)
 	s.Uint64Var(&f.seed, "seed", 0, "")
 	s.StringVar(&f.chroot, "chroot", "", "")
 	s.StringVar(&f.admin, "admin", "127.0.0.1:0", "")
@@ -93,6 +112,12 @@ func parse(args []string) (flags, error) {
 		}
 	}
 	if err := f.checkListen(s); err != nil {
+		return f, err
+	}
+	if user, _, ok := strings.Cut(f.super, ":"); f.super != "" && (!ok || user == "") {
+		return f, usageError{fmt.Errorf("-super %q: want USER:PASSWORD", f.super)}
+	}
+	if err := f.secure.load(); err != nil {
 		return f, err
 	}
 	f.chroot = strings.TrimSuffix(f.chroot, "/")
@@ -163,6 +188,21 @@ func (f *flags) options() []zktest.Option {
 	}
 	if f.shuffle {
 		options = append(options, zktest.WithShuffle())
+	}
+	if f.readOnly {
+		options = append(options, zktest.WithReadOnlyMode())
+	}
+	if f.saslUsers != nil {
+		options = append(options, zktest.WithSASLUsers(f.saslUsers))
+	}
+	if f.reconfig {
+		options = append(options, zktest.WithReconfig())
+	}
+	if user, password, ok := strings.Cut(f.super, ":"); ok {
+		options = append(options, zktest.WithSuperUser(user, password))
+	}
+	if f.secure.config != nil {
+		options = append(options, zktest.WithTLS(f.secure.config))
 	}
 	return options
 }

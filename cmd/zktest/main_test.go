@@ -223,6 +223,7 @@ func TestContainerCheck(t *testing.T) {
 }
 
 func TestShuffle(t *testing.T) {
+	t.Setenv("ZKTEST_SHUFFLE", "")
 	for _, flags := range [][]string{nil, {"-shuffle"}} {
 		conn := connect(t, start(t, flags...).servers)
 		for i := range 20 {
@@ -282,6 +283,10 @@ func TestBadInput(t *testing.T) {
 		{"-admin x", exitUsage, `-admin "x": address x: missing port`},
 		{"-chroot a", exitUsage, `-chroot "a": want a path that begins with /`},
 		{"-chroot /a//b", exitUsage, `-chroot "/a//b": create /a/: zk: invalid path`},
+		{"-super secret", exitUsage, `-super "secret": want USER:PASSWORD`},
+		{"-sasl-user x", exitUsage, `"x" for flag -sasl-user: want USER:PASSWORD`},
+		{"-tls-ca main.go", exitUsage, "TLS: want -tls-cert and -tls-key"},
+		{"-tls-cert x -tls-key y", exitUsage, "-tls-cert x -tls-key y: open x: no such"},
 		{"run", exitUsage, `"run": want flags only`},
 		{"-listen " + taken.Addr().String(), exitUnavailable, "address already in use"},
 		{"-admin " + taken.Addr().String(), exitUnavailable, "address already in use"},

@@ -46,7 +46,9 @@ func TestFilesInPagesAreAsTheyStand(t *testing.T) {
 var harnessComment = regexp.MustCompile(`^<!-- go: (\S+) -->$`)
 
 // otherLanguages are those whose blocks are not looked at.
-var otherLanguages = []string{"console", "crontab", "ini", "python", "sh"}
+var otherLanguages = []string{
+	"console", "crontab", "ini", "java", "js", "python", "sh",
+}
 
 // blocks are those of all pages.
 func blocks(t *testing.T) (found []block) {

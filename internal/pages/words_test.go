@@ -27,6 +27,7 @@ var wordLimits = map[string]int{
 	"docs/election.md":            600,
 	"docs/faq.md":                 350,
 	"docs/fencing.md":             850,
+	"docs/foreign.md":             500,
 	"docs/guarantees.md":          1200,
 	"docs/hazards.md":             3200,
 	"docs/holds.md":               700,

@@ -9,6 +9,7 @@ import (
 )
 
 // embedded is the source of servers in this process: zktest in the place of the real one.
+<<<<<<< HEAD
 // It takes JVM flags for nothing.
 type embedded struct {
 	keeper bool // as ClickHouse Keeper
@@ -16,10 +17,17 @@ type embedded struct {
 
 func (e embedded) prepare(_ context.Context, s settings) (*Cluster, error) {
 	if len(s.config) > 0 || s.route != nil || s.kerberos != nil {
+=======
+type embedded struct{}
+
+func (embedded) prepare(_ context.Context, s settings) (*Cluster, error) {
+	if s.route != nil || s.kerberos != nil {
+>>>>>>> main
 		return nil, errors.New(
-			"zkserver: an embedded server takes no Config, RoutePeers or Kerberos",
+			"zkserver: an embedded server takes no RoutePeers or Kerberos",
 		)
 	}
+<<<<<<< HEAD
 	opts := []zktest.Option{
 		zktest.WithServers(s.servers), zktest.WithTick(s.tick),
 		zktest.WithMaxSession(s.maxSession), zktest.WithShuffle(),
@@ -30,6 +38,17 @@ func (e embedded) prepare(_ context.Context, s settings) (*Cluster, error) {
 			zktest.WithMinSessionTimeout(2*s.tick))
 	}
 	cluster, err := zktest.New(opts...)
+=======
+	options, err := s.embeddedOptions()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := zktest.New(append(options,
+		zktest.WithServers(s.servers), zktest.WithTick(s.tick),
+		zktest.WithMaxSession(s.maxSession), zktest.WithShuffle(),
+		zktest.WithSASLUsers(s.saslUsers),
+	)...)
+>>>>>>> main
 	if err != nil {
 		return nil, err
 	}

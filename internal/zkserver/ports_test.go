@@ -27,6 +27,7 @@ func TestFreePorts(t *testing.T) {
 // of another test, which whoever does not look closely takes for its own.
 func TestPortTaken(t *testing.T) {
 	t.Parallel()
+	Real(t, "a moment between the choice of its port and its use")
 	s, err := newSettings(nil)
 	require.NoError(t, err)
 	where, err := findSource()

@@ -79,6 +79,7 @@ func TestSmokeFreeze(t *testing.T) {
 	answer, err = server.FourLetter("srvr")
 	require.NoError(t, err)
 	require.Contains(t, answer, "Mode: standalone")
+	zkserver.Real(t, "a log")
 	require.Contains(t, server.Log(), "srvr")
 	require.NotEmpty(t, server.LogLines("Reading configuration"), "where the log begins")
 	require.Empty(t, server.LogLines("what no server logs"))
@@ -148,13 +149,12 @@ func TestOptions(t *testing.T) {
 	c := zkserver.Start(t,
 		zkserver.Tick(100*time.Millisecond),
 		zkserver.MaxSession(7*time.Second),
-		zkserver.Config("maxClientCnxns=17"),
+		zkserver.Config("minSessionTimeout=300"),
 		zkserver.JVM("-Dznode.container.checkIntervalMs=100"))
 	conf, err := c.Servers[0].FourLetter("conf")
 	require.NoError(t, err)
 	for _, line := range []string{
-		"tickTime=100", "minSessionTimeout=200", "maxSessionTimeout=7000",
-		"maxClientCnxns=17",
+		"tickTime=100", "minSessionTimeout=300", "maxSessionTimeout=7000",
 	} {
 		require.Contains(t, conf, line+"\n")
 	}
