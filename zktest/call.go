@@ -35,44 +35,26 @@ func (c *conn) connectLocked(packet []byte) {
 	s := c.server
 	asked, err := decodeConnect(packet)
 	// A server that is behind what the client has seen sends it on to another one.
-<<<<<<< HEAD
 	if err == nil && s.cluster.keeper {
 		c.keeperConnectLocked(asked)
 		return
 	}
-	if err != nil || !s.serving || asked.lastZxid > s.zxid {
-		c.dropLocked()
-		return
-	}
-=======
 	takes := s.serving || s.readOnly && asked.readOnly
 	if err != nil || !takes || asked.lastZxid > s.zxid {
 		c.dropLocked()
 		return
 	}
-	c.shaking = true
-	c.certifiedLocked()
-	c.greeting = c.link.hostileLocked(opCreateSession, 0)
+	c.shakingLocked()
 	if s.readOnly {
 		c.openReadOnlyLocked(asked)
 		return
 	}
->>>>>>> main
 	timeout := s.cluster.negotiate(time.Duration(asked.timeout) * time.Millisecond)
 	if asked.session == 0 {
 		c.beginSessionLocked(asked, timeout)
 		return
 	}
-<<<<<<< HEAD
-	c.shakingLocked()
-	for _, other := range slices.Clone(s.conns) {
-		if other.session == asked.session {
-			other.dropLocked()
-		}
-	}
-=======
 	s.dropOthersLocked(asked.session)
->>>>>>> main
 	if !bytes.Equal(asked.password, password(asked.session)) {
 		c.welcomeLocked(asked, 0, 0)
 		return
@@ -80,23 +62,23 @@ func (c *conn) connectLocked(packet []byte) {
 	s.askLocked(func() func() { return c.reopenLocked(asked, timeout) })
 }
 
-<<<<<<< HEAD
 // shakingLocked: the handshake is on its way to the leader.
 func (c *conn) shakingLocked() {
 	c.shaking = true
+	c.certifiedLocked()
 	c.greeting = c.link.hostileLocked(opCreateSession, 0)
 }
 
 // beginSessionLocked asks the leader for a new session.
 func (c *conn) beginSessionLocked(asked connectRequest, timeout time.Duration) {
 	s := c.server
-	c.shakingLocked()
 	s.cluster.lastSession++
 	id := s.cluster.lastSession
 	s.toLeader.push(s.delayLocked(), func() {
 		c.createSessionLocked(asked, id, timeout)
 	})
-=======
+}
+
 // dropOthersLocked ends the connections by which a session was used before.
 func (s *Server) dropOthersLocked(session int64) {
 	for _, other := range slices.Clone(s.conns) {
@@ -104,7 +86,6 @@ func (s *Server) dropOthersLocked(session int64) {
 			other.dropLocked()
 		}
 	}
->>>>>>> main
 }
 
 // createSessionLocked runs at the leader.

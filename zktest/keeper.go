@@ -44,6 +44,7 @@ func (c *conn) keeperConnectLocked(asked connectRequest) {
 		c.hangUpLocked()
 		return
 	}
+	c.shakingLocked()
 	c.beginSessionLocked(asked, timeout)
 }
 

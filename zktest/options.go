@@ -20,12 +20,9 @@ type settings struct {
 	slowCommit time.Duration
 	eagerACL   bool
 	shuffle    bool
-<<<<<<< HEAD
 	keeper     bool
-	unknown    []Op // to a Keeper
-=======
+	unknown    []Op          // to a Keeper
 	timeLimit  time.Duration // of a bubble
->>>>>>> main
 	reapEvery  time.Duration
 	seed       uint64
 	listen     []string // none: on free ports, and not before somebody asks for them

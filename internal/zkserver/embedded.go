@@ -9,46 +9,29 @@ import (
 )
 
 // embedded is the source of servers in this process: zktest in the place of the real one.
-<<<<<<< HEAD
-// It takes JVM flags for nothing.
 type embedded struct {
 	keeper bool // as ClickHouse Keeper
 }
 
 func (e embedded) prepare(_ context.Context, s settings) (*Cluster, error) {
-	if len(s.config) > 0 || s.route != nil || s.kerberos != nil {
-=======
-type embedded struct{}
-
-func (embedded) prepare(_ context.Context, s settings) (*Cluster, error) {
 	if s.route != nil || s.kerberos != nil {
->>>>>>> main
 		return nil, errors.New(
 			"zkserver: an embedded server takes no RoutePeers or Kerberos",
 		)
 	}
-<<<<<<< HEAD
-	opts := []zktest.Option{
-		zktest.WithServers(s.servers), zktest.WithTick(s.tick),
-		zktest.WithMaxSession(s.maxSession), zktest.WithShuffle(),
-		zktest.WithSASLUsers(s.saslUsers),
-	}
-	if e.keeper { // with ZooKeeper's timeouts: tests wait for sessions to end
-		opts = append(opts, zktest.WithKeeper(),
-			zktest.WithMinSessionTimeout(2*s.tick))
-	}
-	cluster, err := zktest.New(opts...)
-=======
 	options, err := s.embeddedOptions()
 	if err != nil {
 		return nil, err
+	}
+	if e.keeper { // with ZooKeeper's timeouts: tests wait for sessions to end
+		options = append(options, zktest.WithKeeper(),
+			zktest.WithMinSessionTimeout(2*s.tick))
 	}
 	cluster, err := zktest.New(append(options,
 		zktest.WithServers(s.servers), zktest.WithTick(s.tick),
 		zktest.WithMaxSession(s.maxSession), zktest.WithShuffle(),
 		zktest.WithSASLUsers(s.saslUsers),
 	)...)
->>>>>>> main
 	if err != nil {
 		return nil, err
 	}
