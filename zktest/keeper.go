@@ -51,7 +51,7 @@ func (c *conn) keeperConnectLocked(asked connectRequest) {
 // keeperRejection is the answer to a handshake of a server that has no leader.
 func keeperRejection(timeout time.Duration, hasReadOnly bool) []byte {
 	frame := encodeConnectResponse(
-		int32(timeout.Milliseconds()), -1, make([]byte, 16), hasReadOnly,
+		int32(timeout.Milliseconds()), -1, make([]byte, 16), hasReadOnly, false,
 	)
 	binary.BigEndian.PutUint32(frame[4:], keeperRejects)
 	return frame
