@@ -53,6 +53,21 @@
 #define ROUNDS2 1
 #endif
 
+/* What a trace shows: internal/acceptor writes some as models that include this one, and
+ * come to their end only if the trace is one of this model's. */
+#define CREATE 1 /* at the server */
+#define REMOVE 2
+#define LIST   3
+#define OWN    4 /* the own znode is read */
+#define HOLD   5 /* by the owner */
+#define LEAVE  6
+#define TOLD   7
+#define MEDDLE 8 /* the operator deletes a znode */
+#ifndef TRACE
+#define SEEN(what, who) skip
+#define AS_SEEN
+#endif
+
 #define NOBODY 9
 #define ORPHAN 3 /* the place of a znode that a create of unknown outcome made */
 
@@ -159,6 +174,7 @@ inline turns() {
 }
 
 inline remove(s) {
+	SEEN(REMOVE, s);
 	b = id[s]; seq[s] = 0; id[s] = 0; old[s] = 0; past[s] = 0;
 	i = 0;
 	do
@@ -189,6 +205,7 @@ inline remove(s) {
 }
 
 inline create(p) {
+	SEEN(CREATE, p);
 	if
 	:: directory == 0 -> zxid++; directory = zxid; next = 1
 	:: else
@@ -240,7 +257,7 @@ inline raise(p) { mark = number[p]; markToken = token[p] }
 inline lose(p) {
 	confirmed[p] = 0; forgetWay(p);
 	if
-	:: st[p] == HELD -> holds[p] = 0; st[p] = ENDING; asksDelete[p] = connected
+	:: st[p] == HELD -> SEEN(TOLD, p); holds[p] = 0; st[p] = ENDING; asksDelete[p] = connected
 	:: st[p] == WAITING || st[p] == GRANTED -> handOver(p); st[p] = ENDING; asksDelete[p] = connected
 	:: else
 	fi
@@ -248,6 +265,10 @@ inline lose(p) {
 
 /* The owner leaves by himself, whether he has waited or held. */
 inline leave(p) {
+	if
+	:: st[p] == HELD -> SEEN(LEAVE, p)
+	:: else
+	fi;
 	handOver(p);
 	if
 #ifdef GAVE_UP_HANDS_OVER /* refuter: a neighbour that gave up hands the lock over */
@@ -261,6 +282,7 @@ inline leave(p) {
 }
 
 inline hold(p) {
+	SEEN(HOLD, p);
 	i = 0;
 	do
 	:: i < 3 -> assert(i == p || !holds[i] || deleted[i] || deleted[p]); i++
@@ -359,6 +381,7 @@ bit early[2];
 #endif
 
 inline readOwn(p) {
+	SEEN(OWN, p);
 	if
 	:: seq[p] && id[p] == mine[p] -> watchOwn[p] = 1; answers!Own(p, mine[p], 0)
 	:: else -> answers!NoOwn(p, mine[p], 0)
@@ -419,7 +442,7 @@ inline moved(o, name) {
 #define STAYS stopping[p]
 #endif
 
-proctype owner(byte p) {
+proctype owner(byte p) AS_SEEN {
 end:
 	do
 	/* --- joining --- */
@@ -463,7 +486,7 @@ end:
 		listing = 1; asksList = 1; behind[p] = (st[p] == CREATING);
 		serves[0] = (st[0] == WAITING); serves[1] = (st[1] == WAITING);
 		sPassed[0] = handed[1]; sPassed[1] = handed[0] }
-	:: d_step { living(p) && (waits[p] || byNeighbour(p) || st[p] != WAITING || mark) &&
+	:: d_step { living(p) && (waits[p] || byNeighbour(p) || st[p] != WAITING || mark || doubted[p]) &&
 			!confirmed[p] && !reading[p] && connected ->
 		reading[p] = 1; readOwn(p) }
 	:: d_step { st[p] == WAITING && mark && !born && !tried && connected ->
@@ -474,7 +497,7 @@ end:
 	:: d_step { st[p] == ENDING && !asksDelete[p] && connected && !STAYS -> asksDelete[p] = 1 }
 	/* Silence: the loss clock ends the hold. Its owner has a margin, and then has stopped. */
 	:: d_step { st[p] == HELD && faults < FAULTS ->
-		faults++; st[p] = ENDING; stopping[p] = 1; confirmed[p] = 0
+		SEEN(TOLD, p); faults++; st[p] = ENDING; stopping[p] = 1; confirmed[p] = 0
 #ifdef LOST_HANDS_OVER /* refuter: who has lost the lock hands it over */
 		; handOver(p);
 		if
@@ -533,12 +556,12 @@ inline look(p) {
 }
 
 /* The server executes what A has asked for. */
-proctype server() {
+proctype server() AS_SEEN {
 end:
 	do
 	:: d_step { asksCreate[0] && !seq[0] -> asksCreate[0] = 0; create(0); answers!Created(0, id[0], seq[0]) }
 	:: d_step { asksCreate[1] && !seq[1] -> asksCreate[1] = 0; create(1); answers!Created(1, id[1], seq[1]) }
-	:: d_step { asksList -> asksList = 0; look(0); look(1); sOrphan = (seq[ORPHAN] != 0);
+	:: d_step { asksList -> SEEN(LIST, 0); asksList = 0; look(0); look(1); sOrphan = (seq[ORPHAN] != 0);
 		answers!Listed(0, 0, 0) }
 	:: d_step { asksDelete[0] == 1 && st[0] == ENDING && !gone[0] -> erase(0) }
 	:: d_step { asksDelete[1] == 1 && st[1] == ENDING && !gone[1] -> erase(1) }
@@ -599,7 +622,7 @@ inline listed(p) {
 	sToken[p] = 0; sMore[p] = 0; sPassed[p] = 0
 }
 /* A takes answers and events as they come. */
-proctype connection() {
+proctype connection() AS_SEEN {
 	byte p, x, n;
 end:
 	do
@@ -706,7 +729,7 @@ inline endSession(p) {
 #ifdef UNTOLD /* refuter: a loss is not told to the holder */
 	:: st[p] == HELD
 #else
-	:: st[p] == HELD -> holds[p] = 0; over(p)
+	:: st[p] == HELD -> SEEN(TOLD, p); holds[p] = 0; over(p)
 #endif
 	:: st[p] == WAITING || st[p] == GRANTED -> over(p)
 	:: st[p] == ENDING -> stopping[p] = 0; holds[p] = 0; over(p)
@@ -714,7 +737,7 @@ inline endSession(p) {
 	fi
 }
 
-proctype world() {
+proctype world() AS_SEEN {
 	byte p, x, n;
 end:
 	do
@@ -725,9 +748,9 @@ end:
 		:: seq[ORPHAN] -> old[ORPHAN] = 1
 		:: else
 		fi }
-	:: d_step { faults < FAULTS && seq[0] -> faults++; deleted[0] = 1; remove(0) }
-	:: d_step { faults < FAULTS && seq[1] -> faults++; deleted[1] = 1; remove(1) }
-	:: d_step { faults < FAULTS && seq[2] -> faults++; deleted[2] = 1; remove(2) }
+	:: d_step { faults < FAULTS && seq[0] -> SEEN(MEDDLE, 0); faults++; deleted[0] = 1; remove(0) }
+	:: d_step { faults < FAULTS && seq[1] -> SEEN(MEDDLE, 1); faults++; deleted[1] = 1; remove(1) }
+	:: d_step { faults < FAULTS && seq[2] -> SEEN(MEDDLE, 2); faults++; deleted[2] = 1; remove(2) }
 	:: d_step { faults < FAULTS && directory && !seq[0] && !seq[1] && !seq[2] && !seq[ORPHAN] ->
 		faults++; directory = 0;
 		if
@@ -750,6 +773,9 @@ end:
 
 	/* --- the end --- */
 	:: timeout ->
+#ifdef TRACE
+		assert(seen != LENGTH);
+#endif
 		assert(!seq[0] && !seq[1] && !seq[2] && !seq[ORPHAN]);
 		assert(st[0] == DONE && st[1] == DONE && st[2] == IDLE && rounds[2] == 0);
 		break

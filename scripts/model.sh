@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
-# Checks the models in model/: scripts/model.sh [--quick | EXPECTED MODEL [DEFINE]...]
+# Checks the models in model/: scripts/model.sh [--quick | --traces | EXPECTED MODEL [DEFINE]...]
 #
 # A model must hold as it is, through all of its states, and must be refuted with each defect that is planted in it: a model that
 # finds nothing proves nothing. One line per check, as they come to an end; it fails if any comes out otherwise. --quick leaves out
 # the large ones: it is what scripts/test.sh runs. EXPECTED is holds, refuted or acyclic, of a single check.
+#
+# Small traces of the library, which internal/simulator records and breaks, are checked as well: the model of the queue has to come
+# to the same verdict as the acceptor, accepted or rejected. scripts/model.sh --traces checks them alone.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/zookeeper.sh
 
 models=$PWD/model
 work=$(mktemp -d)
+traces=$work/traces
 trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$work"' EXIT
 cores=$(nproc 2>/dev/null || echo 2)
 
@@ -72,17 +76,22 @@ small=(
 build() {
 	local flags=(-O2 -DSAFETY)
 	case $1 in
-	refuted) flags=(-O0 -DSAFETY) ;;
+	refuted | accepted | rejected) flags=(-O0 -DSAFETY) ;;
 	acyclic) flags=(-O2 -DNP) ;;
 	esac
-	spin -a "${@:3}" "$models/$2.pml" &&
+	case $1 in
+	accepted | rejected) cp "$traces/$1_$2.pml" "$2.pml" && cp "$models/queue.pml" . ;;
+	*) cp "$models/$2.pml" . ;;
+	esac && spin -a "${@:3}" "$2.pml" &&
 		gcc "${flags[@]}" -DCOLLAPSE -DMEMLIM=8000 -w -o pan pan.c
 }
 
 # outcome FILE is what a checker has said there. One that is not through all states, for lack of memory, depth or time, has neither
-# held nor been refuted.
+# held nor been refuted. A trace is accepted if the model can come to its end.
 outcome() {
-	if grep -Eq '^pan:1: (assertion violated|non-progress)' "$1"; then
+	if grep -q '^pan:1: assertion violated (seen' "$1"; then
+		echo accepted
+	elif grep -Eq '^pan:1: (assertion violated|non-progress)' "$1"; then
 		echo refuted
 	elif grep -q 'errors: 0' "$1" && ! grep -Eq 'Search not completed|max search depth too small' "$1"; then
 		echo holds
@@ -96,7 +105,10 @@ check() {
 	local dir want=$1 got=undecided states seconds flags=(-m2000000)
 	dir=$(mktemp -d -p "$work")
 	cd "$dir"
-	if [ "$want" = acyclic ]; then want=holds flags+=(-l); fi
+	case $want in
+	acyclic) want=holds flags+=(-l) ;;
+	rejected) want=holds ;;
+	esac
 	if build "$@" >out 2>&1; then
 		TIMEFORMAT=%U
 		{ time (ulimit -t 600 && ./pan "${flags[@]}" >out 2>&1) || true; } 2>seconds
@@ -132,11 +144,26 @@ check_all() {
 	done
 }
 
+# record_traces leaves in $recorded a check of each small trace.
+record_traces() {
+	local f
+	need_go
+	mkdir "$traces"
+	TRACES_PML=$traces go test -count=1 -run '^TestSmallTraces$' ./internal/simulator >/dev/null
+	recorded=()
+	for f in "$traces"/*.pml; do
+		f=$(basename "$f" .pml)
+		recorded+=("${f/_/ }")
+	done
+}
+
 spin_ensure
 printf '%-58s %-8s %-9s %10s %7s\n' model expected got states seconds
 case ${1:-} in
-'') checks=("${large[@]}" "${small[@]}") ;;
---quick) checks=("${small[@]}") ;;
+'') record_traces && checks=("${large[@]}" "${small[@]}" "${recorded[@]}") ;;
+--quick) record_traces && checks=("${small[@]}" "${recorded[@]}") ;;
+--traces) record_traces && checks=("${recorded[@]}") ;;
+accepted | rejected) record_traces && checks=("$*") ;;
 *) checks=("$*") ;;
 esac
 check_all "${checks[@]}"

@@ -24,6 +24,10 @@ step new seeds
 SIM_FROM=${SIM_FROM:-$((RANDOM * 100000))} SIM_SEEDS=${SIM_SEEDS:-20000} \
 	go test -run '^TestSimulator$' -timeout 0 ./internal/simulator
 
+step new traces, which the model of the queue has to accept
+SIM_FROM=${SIM_FROM:-$((RANDOM * 100000))} SIM_TRACES=${SIM_TRACES:-2000} \
+	go test -run '^TestTraces$' -timeout 0 ./internal/simulator
+
 step new histories of the order
 ORDER_FROM=${ORDER_FROM:-$((RANDOM * 1000000))} ORDER_SEEDS=${ORDER_SEEDS:-2000000} \
 	go test -run '^TestModelSeeds$' -timeout 0 ./internal/order

@@ -2,6 +2,16 @@ package zktest
 
 import "time"
 
+// A Transaction is a change that is committed: see WithLog.
+type Transaction struct {
+	Zxid int64
+	// OpCreate, OpCreateContainer, OpDelete, OpSet, OpSetACL or OpClose. The end of a
+	// session deletes its ephemeral znodes without further transactions.
+	Op      Op
+	Path    string // of a create: with its number, if it has one
+	Session int64  // that ended, or that requested the change; 0: the cluster itself
+}
+
 // proposeLocked has the leader judge a write and commit what comes of it: also a refusal
 // takes a zxid. asked, if not nil, is the call that is answered when the server that took
 // it has applied the transaction.
@@ -29,6 +39,7 @@ func (c *Cluster) commitLocked(x txn, asked *call) {
 		delete(c.sessions, x.session)
 	}
 	c.log.add(x)
+	c.showLocked(x)
 	if asked != nil {
 		asked.conn.server.waiting[x.zxid] = asked
 	}
@@ -39,6 +50,30 @@ func (c *Cluster) commitLocked(x txn, asked *call) {
 		}
 	}
 	c.forgetLocked()
+}
+
+// showLocked shows a transaction to the function of WithLog.
+func (c *Cluster) showLocked(x txn) {
+	if c.committed == nil {
+		return
+	}
+	op := Op(x.op)
+	switch x.op {
+	case opMulti:
+		for _, part := range x.ops {
+			part.zxid, part.session = x.zxid, x.session
+			c.showLocked(part)
+		}
+		return
+	case opCreate, opCreate2, opCreateTTL:
+		op = OpCreate
+	case opDelete, opDeleteContainer:
+		op = OpDelete
+	case opCreateContainer, opSetData, opSetACL, opClose:
+	default:
+		return
+	}
+	c.committed(Transaction{Zxid: x.zxid, Op: op, Path: x.path, Session: x.session})
 }
 
 // reapLocked deletes what ContainerManager would.

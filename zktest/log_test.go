@@ -186,3 +186,50 @@ func goOn(
 	pass(2 * time.Minute)
 	require.False(t, behind.has("/box"), "it knows which containers there are")
 }
+
+// TestWithLog compares what the log shows with what the client did. What was refused, or
+// changes nothing, is not in it.
+func TestWithLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log []zktest.Transaction // written under the Cluster's mutex
+		cluster := zktest.Start(t, zktest.WithLog(func(x zktest.Transaction) {
+			log = append(log, x)
+		}))
+		cl := connect(t, cluster.Link(""), cluster.HostProvider(), sessionTimeout)
+		id := cl.SessionID()
+		_, err := cl.Create("/a", nil, 0, anyone)
+		require.NoError(t, err)
+		_, err = cl.Create("/a", nil, 0, anyone)
+		require.ErrorIs(t, err, zk.ErrNodeExists)
+		_, err = cl.Sync("/a")
+		require.NoError(t, err)
+		_, err = cl.Create("/a/n-", nil, zk.FlagEphemeralSequential, anyone)
+		require.NoError(t, err)
+		_, err = cl.Multi(
+			&zk.SetDataRequest{Path: "/a", Version: -1},
+			&zk.CreateRequest{Path: "/b", Acl: anyone},
+		)
+		require.NoError(t, err)
+		_, err = cl.Multi(
+			&zk.DeleteRequest{Path: "/b", Version: -1},
+			&zk.DeleteRequest{Path: "/c", Version: -1},
+		)
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		require.NoError(t, cl.Delete("/b", -1))
+		cl.Close()
+		synctest.Wait()
+		cluster.Close()
+		first := log[0].Zxid
+		for i := range log {
+			log[i].Zxid -= first
+		}
+		require.Equal(t, []zktest.Transaction{
+			{Op: zktest.OpCreate, Path: "/a", Session: id},
+			{Zxid: 2, Op: zktest.OpCreate, Path: "/a/n-0000000000", Session: id},
+			{Zxid: 3, Op: zktest.OpSet, Path: "/a", Session: id},
+			{Zxid: 3, Op: zktest.OpCreate, Path: "/b", Session: id},
+			{Zxid: 5, Op: zktest.OpDelete, Path: "/b", Session: id},
+			{Zxid: 6, Op: zktest.OpClose, Session: id},
+		}, log)
+	})
+}

@@ -31,7 +31,8 @@ type settings struct {
 	tls          *tls.Config // nil: none
 	reconfig     bool
 	readOnlyMode bool
-	super        string // user:password, "": nobody is
+	super        string            // user:password, "": nobody is
+	committed    func(Transaction) // may be nil
 }
 
 // WithServers makes the Cluster an ensemble of n servers; at least 1, the default.
@@ -105,6 +106,14 @@ func WithSeed(n uint64) Option { return func(s *settings) { s.seed = n } }
 // is in use. Do not use it in a testing/synctest bubble.
 func WithListen(addrs ...string) Option {
 	return func(s *settings) { s.listen = addrs }
+}
+
+// WithLog calls f for each transaction that changes the tree or ends a session, in the
+// order of the log, when the leader commits it: a multi gives one call for each part. Use
+// it to check what clients saw against what happened. f must return soon, and must not
+// call the Cluster, which waits for it.
+func WithLog(f func(Transaction)) Option {
+	return func(s *settings) { s.committed = f }
 }
 
 func newSettings(opts []Option) (settings, error) {

@@ -63,7 +63,7 @@ func TestThePlantedDefects(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, "docs/planted-defects.md"))
 	require.NoError(t, err)
-	var model, simulator, narrow, order []string
+	var model, simulator, narrow, order, traces []string
 	for _, line := range strings.Split(string(text), "\n") {
 		cells := strings.Split(strings.Trim(line, "| "), " | ")
 		if len(cells) != 4 || cells[0] == "defect" || strings.HasPrefix(cells[0], "-") {
@@ -72,7 +72,11 @@ func TestThePlantedDefects(t *testing.T) {
 		if cells[1] != "no" {
 			model = append(model, strings.Trim(cells[1], "`"))
 		}
-		switch cells[2] {
+		found, inTraces := strings.CutSuffix(cells[2], ", traces")
+		if inTraces {
+			traces = append(traces, cells[0])
+		}
+		switch found {
 		case "no":
 		case "yes":
 			simulator = append(simulator, cells[0])
@@ -98,6 +102,8 @@ func TestThePlantedDefects(t *testing.T) {
 	require.ElementsMatch(
 		t, matches(t, "internal/simulator/planted_test.go", planted), narrow,
 	)
+	require.ElementsMatch(t, matches(t, "internal/simulator/trace_defects_test.go",
+		regexp.MustCompile(`(?m)^\t\{"([^"]+)", \d+\},$`)), traces)
 	require.ElementsMatch(t, matches(t, "internal/order/model_faults_test.go",
 		regexp.MustCompile(`(?:planted\(|name:\s+)"([^"]+)"`)), order)
 }

@@ -150,17 +150,18 @@ func TestDefects(t *testing.T) {
 // isShown replays a seed that has shown a defect.
 func isShown(t *testing.T, simulator, defect, seed string) bool {
 	t.Helper()
-	out, failed := runMutant(t, simulator, "", "SIM_FROM="+seed, "SIM_SEEDS=1")
+	out, failed := runMutant(t, simulator, "TestSimulator", "", "SIM_FROM="+seed,
+		"SIM_SEEDS=1")
 	require.False(t, failed, "it fails without the defect: %s", out)
-	_, failed = runMutant(t, simulator, defect, "SIM_SEED="+seed)
+	_, failed = runMutant(t, simulator, "TestSimulator", defect, "SIM_SEED="+seed)
 	return failed
 }
 
 // hunt returns the first seed from the given one on that shows the defect.
 func hunt(t *testing.T, simulator, defect string, from int) (seed int) {
 	t.Helper()
-	out, failed := runMutant(t, simulator, defect, "SIM_FROM="+strconv.Itoa(from),
-		"SIM_SEEDS="+strconv.Itoa(defectSeeds-from+1))
+	out, failed := runMutant(t, simulator, "TestSimulator", defect,
+		"SIM_FROM="+strconv.Itoa(from), "SIM_SEEDS="+strconv.Itoa(defectSeeds-from+1))
 	require.True(t, failed, "%d seeds show nothing", defectSeeds)
 	found := failedSeed.FindStringSubmatch(out)
 	require.NotNil(t, found, "no seed is told: %s", out)
@@ -170,13 +171,15 @@ func hunt(t *testing.T, simulator, defect string, from int) (seed int) {
 	return seed
 }
 
-// runMutant runs the simulator with a defect, "" for none, and returns what it says and
-// whether it failed.
+var rejectedSeed = regexp.MustCompile(`seed (\d+) is rejected: [^\n]*`)
+
+// runMutant runs a test of the simulator with a defect, "" for none, and returns what it
+// says and whether it failed.
 func runMutant(
-	t *testing.T, simulator, defect string, env ...string,
+	t *testing.T, simulator, test, defect string, env ...string,
 ) (out string, failed bool) {
 	t.Helper()
-	run := exec.CommandContext(t.Context(), simulator, "-test.run=^TestSimulator$")
+	run := exec.CommandContext(t.Context(), simulator, "-test.run=^"+test+"$")
 	run.Env = append(append(os.Environ(), plant.Variable+"="+defect), env...)
 	said, err := run.CombinedOutput()
 	return string(said), err != nil

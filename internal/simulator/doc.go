@@ -43,6 +43,11 @@
 // of the checkers with histories written by hand. The chaos on a real ensemble is a
 // module of its own, in chaos.
 //
+// Of a run with one mutex it can write a trace: next to what the workload sees there is
+// what the servers commit, and each request, answer and event of the clients, all in one
+// order, as NDJSON. SIM_TRACE=DIR keeps what TestTraces records. Package acceptor judges
+// traces by the model of the queue; TestSmallTraces writes a few as models for Spin.
+//
 // A process of its own (a test binary that runs itself again) makes a World of one
 // worker, with [Config.First] as its number, writes its [History] as JSON, and takes its
 // times from a clock that it shares with the others, [Config.Clock]. [Merge] puts such

@@ -34,8 +34,18 @@ const (
 	Removing Kind = "removing"
 	Removed  Kind = "removed" // it was
 	Calm     Kind = "calm"    // all faults have ended, and their effects
+	Over     Kind = "over"    // the run has ended, and everything closes
 	// Anything else that is worth knowing when a history is read.
 	Note Kind = "note"
+)
+
+// The kinds of events that only a trace has besides: what the servers and the clients say
+// to each other.
+const (
+	Committed Kind = "committed" // a transaction, by the leader
+	Sent      Kind = "sent"      // a request, by a client
+	Answered  Kind = "answered"  // it was, and the client has got that
+	Notified  Kind = "notified"  // the client has got the event of a watch
 )
 
 // A Mode is what a holder is entitled to.
@@ -114,7 +124,20 @@ type Event struct {
 	// Of Called and Releasing: when the call was to end, 0 for never; see CheckPrompt.
 	Bound   time.Duration `json:"bound,omitempty"`
 	Outcome Outcome       `json:"outcome,omitempty"` // of Failed and Released
-	Text    string        `json:"text,omitempty"`    // an error, or a note
+	Wire
+	Text string `json:"text,omitempty"` // an error, or a note
+}
+
+// A Wire is what an event of a trace tells besides.
+type Wire struct {
+	Client int    `json:"client,omitempty"` // counts the clients of all workers
+	Op     string `json:"op,omitempty"`     // the request, or the type of the event
+	Xid    int32  `json:"xid,omitempty"`    // of a request and its answer
+	Watch  bool   `json:"watch,omitempty"`  // it sets a watch
+	// The place in the servers' order: of a transaction its own, of an answer that of the
+	// last transaction that its server has applied.
+	Zxid int64 `json:"zxid,omitempty"`
+	Code int32 `json:"code,omitempty"` // of an answer: 0, or the error's
 }
 
 func (e Event) String() string {
@@ -123,7 +146,9 @@ func (e Event) String() string {
 	switch e.Kind {
 	case Paused, Resumed, Closing:
 		fmt.Fprintf(&b, " worker %d", e.Worker)
-	case Expired, Removing, Removed, Calm, Note:
+	case Expired, Removing, Removed, Calm, Over, Note:
+	case Committed, Sent, Answered, Notified:
+		fmt.Fprintf(&b, " %s %+v", e.Path, e.Wire)
 	default:
 		fmt.Fprintf(&b, " %v %s", e.ID, e.Path)
 	}

@@ -15,6 +15,7 @@ import (
 
 // A scene is what makes the ensembles, the clients and the locks of seeds differ.
 type scene struct {
+	traced bool // see ofTrace
 	// It tells how long a follower may be cut off from its leader.
 	tick                  time.Duration
 	slowClose, slowCommit time.Duration

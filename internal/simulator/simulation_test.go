@@ -48,6 +48,7 @@ type simulation struct {
 	scene   scene
 	cluster *zktest.Cluster
 	world   *simulator.World
+	tracer  *tracer // nil: nothing is traced
 	// How often each worker has connected; a worker does so once at a time.
 	dials [simWorkers]uint64
 
@@ -66,13 +67,19 @@ type run struct {
 // simulate runs one seed, in a bubble of its own, and asks the checkers.
 func simulate(t *testing.T, seed uint64, verbose bool) run {
 	t.Helper()
+	return simulateIn(t, newScene(seed), seed, verbose)
+}
+
+// simulateIn runs one seed in a scene of another's choice.
+func simulateIn(t *testing.T, in scene, seed uint64, verbose bool) run {
+	t.Helper()
 	r := run{seed: seed}
 	var sim *simulation
 	r.err = inBubble(t, func(t *testing.T) (err error) {
 		if !raceDetector { // with it bubbles run beside each other
 			seedGlobalRandom(t, seed)
 		}
-		if sim, err = newSimulation(seed, verbose); err != nil {
+		if sim, err = newSimulation(in, seed, verbose); err != nil {
 			return err
 		}
 		return sim.run()
@@ -106,9 +113,16 @@ func inBubble(t *testing.T, f func(*testing.T) error) (err error) {
 }
 
 // newSimulation makes what the seed says.
-func newSimulation(seed uint64, verbose bool) (sim *simulation, err error) {
-	sim = &simulation{seed: seed, scene: newScene(seed)}
-	if sim.cluster, err = zktest.New(sim.scene.ensemble(seed)...); err != nil {
+func newSimulation(
+	in scene, seed uint64, verbose bool,
+) (sim *simulation, err error) {
+	sim = &simulation{seed: seed, scene: in}
+	options := in.ensemble(seed)
+	if in.traced {
+		sim.tracer = &tracer{}
+		options = append(options, zktest.WithLog(sim.tracer.committed))
+	}
+	if sim.cluster, err = zktest.New(options...); err != nil {
 		return nil, err
 	}
 	for n := range simWorkers {
@@ -123,6 +137,9 @@ func newSimulation(seed uint64, verbose bool) (sim *simulation, err error) {
 		Verbose: verbose, Left: sim.left, LeftFor: simLeft,
 		Pace: sim.pace, Late: sim.late,
 	})
+	if err == nil && in.traced {
+		sim.tracer.rec = sim.world.Recorder
+	}
 	if err == nil {
 		sim.world.Recorder.Notef("scene: %v, tick %v", sim.scene, sim.scene.tick)
 	}
@@ -136,6 +153,10 @@ func (sim *simulation) link(worker int) *zktest.Link {
 func (sim *simulation) dial(ctx context.Context, worker int) (simulator.Client, error) {
 	sim.dials[worker]++
 	random := rand.New(rand.NewPCG(sim.seed, sim.dials[worker]<<8|uint64(worker)))
+	link := zk.Dialer(sim.link(worker).Dial)
+	if sim.tracer != nil {
+		link = sim.tracer.tap(worker, sim.scene.kind(worker), link)
+	}
 	dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
 		sim.mu.Lock()
 		doomed := sim.doomed[worker]
@@ -144,7 +165,7 @@ func (sim *simulation) dial(ctx context.Context, worker int) (simulator.Client, 
 		if doomed {
 			sim.endSession(worker)
 		}
-		return sim.link(worker).Dial(network, address, timeout)
+		return link(network, address, timeout)
 	}
 	hosts := &shuffledHosts{random: random}
 	if sim.scene.bare[worker] {

@@ -169,10 +169,7 @@ func (w *World) Finish(ctx context.Context) error {
 	if err == nil {
 		err = w.awaitNothingLeft(ctx)
 	}
-	w.abort()
-	for _, worker := range w.workers {
-		worker.close()
-	}
+	w.end()
 	w.owners.Wait()
 	w.Recorder.Close()
 	if err != nil {
@@ -221,12 +218,18 @@ func (w *World) await(ctx context.Context, what string, group *sync.WaitGroup) e
 	case <-ctx.Done():
 	}
 	err := fmt.Errorf("%s: %w\n%s", what, context.Cause(ctx), w.History().Pending())
+	w.end()
+	<-done
+	return err
+}
+
+// end ends everything at once.
+func (w *World) end() {
+	w.Recorder.Record(Event{Kind: Over})
 	w.abort()
 	for _, worker := range w.workers {
 		worker.close()
 	}
-	<-done
-	return err
 }
 
 // awaitNothingLeft looks whether a znode is left of a lock. What is deleted in the
