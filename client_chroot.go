@@ -24,7 +24,10 @@ func chrootCreate(
 	conn *zk.Conn, path string, acl []zk.ACL,
 ) (created bool, err error) {
 	exists, _, err := conn.Exists(path)
-	if exists || err != nil {
+	switch {
+	case errors.Is(err, zk.ErrNoAuth): // since 3.9.2, of one that exists
+		return false, nil
+	case exists || err != nil:
 		return false, err
 	}
 	parent := zkpath.Parent(path)

@@ -314,10 +314,14 @@ func (r *reentrant) releaseAs(ctx context.Context, who owner) error {
 	return leaveLast(ctx, hold, last, err)
 }
 
-// leaveLast ends a hold if what was taken off was the last acquire.
+// leaveLast ends a hold if what was taken off was the last acquire. The znode of a lost
+// one may be there still.
 func leaveLast(ctx context.Context, hold *Hold, last bool, err error) error {
-	if err == nil && last {
+	switch {
+	case err == nil && last:
 		return hold.leave(ctx)
+	case last:
+		hold.node.Withdraw()
 	}
 	return err
 }
@@ -339,8 +343,11 @@ func (r *reentrant) beginUnwound(
 	ctx context.Context, unwind func() (hold *Hold, last bool, err error),
 ) (finish func(context.Context) error) {
 	hold, last, err := unwind()
-	if err == nil && last {
+	switch {
+	case err == nil && last:
 		return finishing(r.path, hold.beginLeaving(ctx))
+	case last:
+		hold.node.Withdraw() // likewise
 	}
 	return finishing(r.path, func(context.Context) error { return err })
 }

@@ -204,5 +204,6 @@ func (p *javaPeer) make(kind string, arguments ...string) string {
 // expire has the server end the session.
 func (p *javaPeer) expire() {
 	p.t.Helper()
+	zkserver.Resuming(p.t) // another client resumes the session, and closes it
 	p.do("expire", p.name)
 }

@@ -35,25 +35,23 @@ func (c *conn) connectLocked(packet []byte) {
 	s := c.server
 	asked, err := decodeConnect(packet)
 	// A server that is behind what the client has seen sends it on to another one.
+	if err == nil && s.cluster.keeper {
+		c.keeperConnectLocked(asked)
+		return
+	}
 	takes := s.serving || s.readOnly && asked.readOnly
 	if err != nil || !takes || asked.lastZxid > s.zxid {
 		c.dropLocked()
 		return
 	}
-	c.shaking = true
-	c.certifiedLocked()
-	c.greeting = c.link.hostileLocked(opCreateSession, 0)
+	c.shakingLocked()
 	if s.readOnly {
 		c.openReadOnlyLocked(asked)
 		return
 	}
 	timeout := s.cluster.negotiate(time.Duration(asked.timeout) * time.Millisecond)
 	if asked.session == 0 {
-		s.cluster.lastSession++
-		id := s.cluster.lastSession
-		s.toLeader.push(s.delayLocked(), func() {
-			c.createSessionLocked(asked, id, timeout)
-		})
+		c.beginSessionLocked(asked, timeout)
 		return
 	}
 	s.dropOthersLocked(asked.session)
@@ -62,6 +60,23 @@ func (c *conn) connectLocked(packet []byte) {
 		return
 	}
 	s.askLocked(func() func() { return c.reopenLocked(asked, timeout) })
+}
+
+// shakingLocked: the handshake is on its way to the leader.
+func (c *conn) shakingLocked() {
+	c.shaking = true
+	c.certifiedLocked()
+	c.greeting = c.link.hostileLocked(opCreateSession, 0)
+}
+
+// beginSessionLocked asks the leader for a new session.
+func (c *conn) beginSessionLocked(asked connectRequest, timeout time.Duration) {
+	s := c.server
+	s.cluster.lastSession++
+	id := s.cluster.lastSession
+	s.toLeader.push(s.delayLocked(), func() {
+		c.createSessionLocked(asked, id, timeout)
+	})
 }
 
 // dropOthersLocked ends the connections by which a session was used before.
@@ -105,7 +120,7 @@ func (c *conn) welcomeLocked(asked connectRequest, id int64, timeout time.Durati
 		return
 	}
 	secret := make([]byte, 16)
-	if id != 0 {
+	if id != 0 && !c.server.cluster.keeper {
 		secret = password(id)
 	}
 	c.session, c.timeout, c.shaking = id, timeout, false
@@ -136,7 +151,7 @@ func (c *conn) requestLocked(asked *call) {
 	}
 	// A server that knows the session to be over drops its requests, and leaves the rest
 	// to the close (submitRequestNow).
-	if !s.hearLocked(c.session, c.timeout) {
+	if s.touchesLocked(asked.req.op) && !s.hearLocked(c.session, c.timeout) {
 		return
 	}
 	if err := s.eagerLocked(asked.req, c.who); err != codeOK {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -227,7 +228,7 @@ func (c *conn) arriveLocked(packet []byte) {
 		return
 	}
 	req, err := decodeRequest(packet)
-	if err != nil {
+	if err != nil || slices.Contains(c.server.cluster.unknown, req.op.kind()) {
 		c.dropLocked()
 		return
 	}

@@ -131,3 +131,30 @@ func ExampleServer() {
 	former.Start()
 	// Output: true
 }
+
+// A client of ClickHouse Keeper that has to reconnect has another session, of which
+// nothing tells it.
+func ExampleWithKeeper() {
+	cluster, err := zktest.New(zktest.WithKeeper())
+	if err != nil {
+		panic(err)
+	}
+	defer cluster.Close()
+	link := cluster.Link("worker 1")
+	conn, _, err := zk.Connect(cluster.Names(), 10*time.Second, zk.WithDialer(link.Dial),
+		zk.WithHostProvider(cluster.HostProvider()), zk.WithLogInfo(false))
+	if err != nil {
+		panic(err)
+	}
+	defer conn.Close()
+	if _, _, err = conn.Exists("/"); err != nil {
+		panic(err)
+	}
+	before := conn.SessionID()
+	link.Reset()
+	for conn.SessionID() == before {
+		time.Sleep(10 * time.Millisecond)
+	}
+	fmt.Println(len(cluster.Sessions()), "sessions")
+	// Output: 2 sessions
+}

@@ -20,6 +20,8 @@ type settings struct {
 	slowCommit time.Duration
 	eagerACL   bool
 	shuffle    bool
+	keeper     bool
+	unknown    []Op          // to a Keeper
 	timeLimit  time.Duration // of a bubble
 	reapEvery  time.Duration
 	seed       uint64
@@ -137,6 +139,10 @@ func newSettings(opts []Option) (settings, error) {
 		return s, fmt.Errorf("zktest: WithSlowCommit(%v): want 0 at least", s.slowCommit)
 	case s.slowClose < 0:
 		return s, fmt.Errorf("zktest: WithSlowClose(%v): want 0 at least", s.slowClose)
+	}
+	if s.keeper {
+		s.shortest = cmp.Or(s.shortest, keeperShortest)
+		s.longest = cmp.Or(s.longest, max(keeperLongest, s.shortest))
 	}
 	s.shortest = cmp.Or(s.shortest, 2*s.tick)
 	s.longest = cmp.Or(s.longest, 20*s.tick)

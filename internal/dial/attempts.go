@@ -5,10 +5,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/wire"
@@ -125,12 +123,4 @@ func isRefusal(err error) bool {
 		errors.As(err, &verification) ||
 		errors.As(err, &plain) || errors.As(err, &invalid) || errors.As(err, &name) ||
 		errors.As(err, &authority)
-}
-
-// isHangUp reports whether err says no more than that the server ended the connection. It
-// does so when it is not serving, for want of a quorum, say, and also when only one of
-// the two talks TLS; which of these it is cannot be told.
-func isHangUp(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, syscall.ECONNRESET)
 }

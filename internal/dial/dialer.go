@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/wire"
 )
 
 // A server that was dialled has a third of the session timeout for the handshake, TLS and
@@ -187,7 +189,7 @@ func (d *Dialer) open(network, address string, timeout time.Duration) (net.Conn,
 	secured, err := d.secure(raw, address, c.until)
 	if err != nil {
 		raw.Close()
-		if isHangUp(err) {
+		if wire.IsHangUp(err) {
 			err = fmt.Errorf("the server hung up, is it serving, and with TLS? (%w)", err)
 		}
 		return nil, fmt.Errorf("TLS: %w", err)

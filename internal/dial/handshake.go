@@ -34,8 +34,10 @@ type conn struct {
 
 	// Of zk's goroutine that connects, which starts those that read and write after the
 	// handshake.
-	answered bool // the answer was read completely
-	answer   wire.Answer
+	resumes  int64       // the session that zk asks for; 0: a new one
+	answered bool        // the answer was read
+	answer   wire.Answer // what zk has not read of it
+	over     bool        // it says that the session has expired
 
 	stream *wire.Stream // what follows the answer; nil before that
 }
@@ -45,20 +47,23 @@ type conn struct {
 func (c *conn) Close() error { return c.raw.Close() }
 
 func (c *conn) Read(p []byte) (int, error) {
-	if c.answered {
+	if c.answered && len(c.answer) == 0 {
 		return c.stream.Read(p)
 	}
-	n, err := c.Conn.Read(p)
-	if n > 0 {
-		err = c.sniff(p[:n])
-	}
-	if err != nil {
-		err = c.hint(err)
-		c.dialer.failed(c.server, fmt.Errorf("handshake: %w", err))
-		if isHangUp(err) {
-			c.dialer.hungUp()
+	if !c.answered {
+		if err := c.shake(); err != nil {
+			err = c.hint(err)
+			c.dialer.failed(c.server, fmt.Errorf("handshake: %w", err))
+			if wire.IsHangUp(err) {
+				c.dialer.hungUp()
+			}
+			return 0, err
 		}
-		return 0, err
+	}
+	n := copy(p, c.answer)
+	c.answer = c.answer[n:]
+	if c.over && len(c.answer) == 0 {
+		c.raw.Close() // zk leaves it to the server, and a Keeper does not
 	}
 	return n, nil
 }
@@ -66,7 +71,7 @@ func (c *conn) Read(p []byte) (int, error) {
 // hint adds to the end of a connection what may be the reason.
 func (c *conn) hint(err error) error {
 	switch {
-	case !isHangUp(err), errors.As(err, new(saslHungUp)):
+	case !wire.IsHangUp(err), errors.As(err, new(saslHungUp)):
 		return err
 	case c.dialer.config.TLS == nil:
 		return fmt.Errorf("the server hung up, is it serving, and without TLS? (%w)", err)
@@ -83,6 +88,8 @@ func (c *conn) hint(err error) error {
 func (c *conn) Write(p []byte) (int, error) {
 	if c.answered {
 		c.stream.Sending(p)
+	} else {
+		c.resumes = wire.AskedSession(p)
 	}
 	n, err := c.Conn.Write(p)
 	switch {
@@ -115,28 +122,40 @@ func (c *conn) bound(t time.Time) time.Time {
 	return t
 }
 
-// sniff looks at the next bytes of the answer. The session timeout is known before zk has
-// read the last of them, and so before anybody can hear of the session. By then the
+// shake reads the server's answer to the handshake. The session timeout is known before
+// zk has read any of it, and so before anybody can hear of the session. By then the
 // connection is authenticated, too.
-func (c *conn) sniff(p []byte) error {
-	complete, err := c.answer.Add(p)
-	if err != nil || !complete {
+//
+// A server that gives another session than the one that was asked for, as ClickHouse
+// Keeper does at each reconnect, has ended that one as far as the client is concerned. zk
+// would go on as if nothing had happened, with watches that no server has. So it is told
+// what ZooKeeper would say, that the session has expired, and asks for a new one.
+func (c *conn) shake() error {
+	a, err := wire.ReadAnswer(c.Conn)
+	if err != nil {
 		return err
 	}
-	session, timeout, err := c.answer.Session()
+	session, timeout, err := a.Session()
 	if err != nil {
 		return err
 	}
 	c.stream = wire.NewStream(c.Conn, c.dialer.config.MaxReply, c)
-	if session == 0 { // it has expired
-		c.answered = true
+	if c.resumes != 0 && session != c.resumes {
+		a.Expire()
+		session = 0
+	}
+	if session == 0 {
+		c.answered, c.answer, c.over = true, a, true
 		c.dialer.succeeded(nil)
 		return nil
+	}
+	if !a.HasPassword() {
+		c.stream.ExpectSilence()
 	}
 	if err := c.authenticate(); err != nil {
 		return err
 	}
-	c.answered = true
+	c.answered, c.answer = true, a
 	c.dialer.succeeded(&Handshake{Session: session, Began: c.began, Timeout: timeout})
 	return nil
 }

@@ -24,8 +24,7 @@ func answer(version, session int64, timeout int32) []byte {
 	return append(b, make([]byte, 16)...)
 }
 
-// However the answer comes in, the session is known when the last byte is read, and not
-// before that.
+// However the answer comes in, and is read, the session is known with its first byte.
 func TestAnAnswerInPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		whole := answer(0, 7, 4000)
@@ -35,15 +34,19 @@ func TestAnAnswerInPieces(t *testing.T) {
 			conn, err := dialOnce(d)
 			require.NoError(t, err)
 			began := time.Now()
-			for range pieces {
-				require.Zero(t, d.LastHandshake())
+			require.Zero(t, d.LastHandshake())
+			var got []byte
+			for len(got) < len(whole) {
 				time.Sleep(time.Millisecond)
-				_, err = conn.Read(make([]byte, 100))
+				piece := make([]byte, size+1)
+				n, err := conn.Read(piece)
 				require.NoError(t, err)
+				got = append(got, piece[:n]...)
+				require.Equal(t, dial.Handshake{
+					Session: 7, Began: began, Timeout: 4 * time.Second,
+				}, d.LastHandshake())
 			}
-			require.Equal(t, dial.Handshake{
-				Session: 7, Began: began, Timeout: 4 * time.Second,
-			}, d.LastHandshake())
+			require.Equal(t, whole, got)
 			_, err = conn.Read(make([]byte, 100))
 			require.Equal(t, io.EOF, err, "after the handshake all is as it comes")
 		}
@@ -115,6 +118,47 @@ func TestAnExpiredSession(t *testing.T) {
 	}
 	require.Equal(t, int64(7), before.Session)
 	require.Equal(t, before, d.LastHandshake())
+}
+
+// greeting is a client's handshake for a session.
+func greeting(session int64) []byte {
+	b := binary.BigEndian.AppendUint32(nil, 44)
+	b = append(b, make([]byte, 4+8+4)...)
+	b = binary.BigEndian.AppendUint64(b, uint64(session))
+	b = binary.BigEndian.AppendUint32(b, 16)
+	return append(b, make([]byte, 16)...)
+}
+
+// A server that gives another session than the one that was asked for does not resume
+// that: to zk it has expired.
+func TestAnotherSessionThanAskedFor(t *testing.T) {
+	for name, tc := range map[string]struct {
+		asked, given, got int64
+	}{
+		"new":     {0, 7, 7},
+		"resumed": {7, 7, 7},
+		"expired": {7, 0, 0},
+		"another": {7, 8, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw := &fakeConn{says: [][]byte{answer(0, tc.given, 9000)}}
+			d, _ := dialTo(t, dial.Config{Dial: always(raw)}, "a:1")
+			conn, err := dialOnce(d)
+			require.NoError(t, err)
+			_, err = conn.Write(greeting(tc.asked))
+			require.NoError(t, err)
+			length, rest := make([]byte, 4), make([]byte, 36)
+			_, err = io.ReadFull(conn, length)
+			require.NoError(t, err)
+			require.False(t, raw.closed.Load())
+			_, err = io.ReadFull(conn, rest)
+			require.NoError(t, err)
+			require.Equal(t, uint32(36), binary.BigEndian.Uint32(length))
+			require.Equal(t, tc.got, int64(binary.BigEndian.Uint64(rest[8:])))
+			require.Equal(t, tc.got, d.LastHandshake().Session)
+			require.Equal(t, tc.got == 0, raw.closed.Load(), "zk does not close it")
+		})
+	}
 }
 
 // A server has a third of the session timeout: of the one that was granted last, if any.
@@ -192,10 +236,8 @@ func FuzzAnswer(f *testing.F) {
 			d, _ := dialTo(t, dial.Config{Dial: always(&fakeConn{says: pieces})}, "a:1")
 			conn, err := dialOnce(d)
 			require.NoError(t, err)
-			for range pieces {
-				if _, err := conn.Read(make([]byte, len(says))); err != nil {
-					return dial.Handshake{}, err
-				}
+			if _, err := conn.Read(make([]byte, len(says))); err != nil {
+				return dial.Handshake{}, err
 			}
 			last := d.LastHandshake()
 			last.Began = time.Time{}

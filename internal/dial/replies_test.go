@@ -125,3 +125,21 @@ func TestAMalformedReply(t *testing.T) {
 		})
 	}
 }
+
+// A Keeper that hangs up at a request for a container has refused it. It is told apart by
+// the password that it does not give.
+func TestAKeeperThatKnowsNoContainers(t *testing.T) {
+	for password, refused := range map[byte]bool{0: true, 1: false} {
+		greeted := answer(0, 7, 4000)
+		greeted[len(greeted)-1] = password
+		raw := &fakeConn{says: [][]byte{greeted}}
+		d, _ := dialTo(t, dial.Config{Dial: always(raw)}, "a:1")
+		conn := shake(t, d)
+		_, err := conn.Write(framed([]byte{0, 0, 0, 5, 0, 0, 0, 19}))
+		require.NoError(t, err)
+		if refused {
+			require.NoError(t, readReply(conn))
+		}
+		require.ErrorIs(t, readReply(conn), io.EOF)
+	}
+}

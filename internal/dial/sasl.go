@@ -104,7 +104,7 @@ var errSlowMechanism = errors.New("the mechanism took all the time for the hands
 
 // saslFailed adds to the end of a connection what may be the reason.
 func saslFailed(err error) error {
-	if isHangUp(err) {
+	if wire.IsHangUp(err) {
 		return saslHungUp{fmt.Errorf("the server hung up, does it know SASL? (%w)", err)}
 	}
 	return err

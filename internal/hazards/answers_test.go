@@ -115,6 +115,7 @@ func (l *brokenLine) Write(b []byte) (int, error) {
 // A write that fails comes back as it is, "write tcp: broken pipe", and nobody knows what
 // the server got.
 func TestHazardE10_RawWriteError(t *testing.T) {
+	zkserver.Resuming(t)
 	t.Parallel()
 	codes := map[wiretap.Op]uint32{
 		wiretap.Create: 1, wiretap.Delete: 2, wiretap.GetData: 4,

@@ -12,12 +12,14 @@ import (
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
+	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
 // The create succeeds, its answer is lost: the znode would live with the session, and
 // everybody wait behind it (CURATOR-45, CURATOR-79). It is found by its uuid and taken
 // over.
 func TestHazardA1_1_CreateReplyLost(t *testing.T) {
+	zkserver.Resuming(t)
 	t.Parallel()
 	lose := func(op wiretap.Op) func(*scene) <-chan struct{} {
 		return func(s *scene) <-chan struct{} { return s.Tap.LoseReply(op, 1) }
@@ -89,6 +91,7 @@ func TestHazardA1_1_RefusalLost(t *testing.T) {
 // The caller leaves while the outcome of its create is unknown: whatever it was, no znode
 // stays (CURATOR-45, "interrupts included"; etcd's Lock has the same hole).
 func TestHazardA1_1_CancelledBeforeTheReply(t *testing.T) {
+	zkserver.Resuming(t)
 	t.Parallel()
 	for name, then := range map[string]func(s *scene, release chan struct{}){
 		"the reply comes late":  func(_ *scene, release chan struct{}) { close(release) },

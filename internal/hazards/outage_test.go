@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
+	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
 // A timed acquire blocked for the connection's timeouts instead of its own
@@ -98,6 +99,7 @@ func (c *watchedConn) State() zk.State {
 // between: a waiter looks for itself, with a sync before, since the server that it came
 // back to may lag behind (E18).
 func TestHazardE17_WatchLostInAnOutage(t *testing.T) {
+	zkserver.Resuming(t)
 	t.Parallel()
 	s := newScene(t)
 	conn := &watchedConn{Conn: s.Conn, away: make(chan struct{})}

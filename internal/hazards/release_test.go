@@ -9,11 +9,13 @@ import (
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
+	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
 // The delete must be done, whatever becomes of its request: else a released lock stays
 // locked (CURATOR-42). That it finds nothing at its second attempt is no loss.
 func TestHazardA1_6_DeleteLost(t *testing.T) {
+	zkserver.Resuming(t)
 	t.Parallel()
 	for name, lose := range map[string]func(s *scene) <-chan struct{}{
 		"the reply": func(s *scene) <-chan struct{} {
@@ -48,6 +50,7 @@ func TestHazardA1_6_DeleteLost(t *testing.T) {
 // Release in an outage, by a caller who does not want to wait: it says so in time, and
 // the znode goes as soon as ZooKeeper is back.
 func TestHazardA1_6_ReleaseInAnOutage(t *testing.T) {
+	zkserver.Resuming(t)
 	t.Parallel()
 	for name, limit := range map[string]time.Duration{
 		"ctx ends during Release": 50 * time.Millisecond,
@@ -87,6 +90,7 @@ func TestHazardA1_6_ReleaseInAnOutage(t *testing.T) {
 // (CURATOR-678). A late retry of that delete must not hit the new hold, either (etcd
 // 22082).
 func TestHazardA1_5_AcquireBehindTheOwnDyingZnode(t *testing.T) {
+	zkserver.Resuming(t)
 	t.Parallel()
 	s := newScene(t)
 	s.acquired(t)

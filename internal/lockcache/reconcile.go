@@ -56,6 +56,9 @@ func (e *entry) reconcileCurrent() {
 	switch {
 	case g.node.Ended().Err() != nil: // it was lost
 		g.stopIdle()
+		if g.users == 0 && g.left == nil {
+			g.leave()
+		}
 		e.current = nil
 	case g.users > 0:
 	case g.isOver():

@@ -49,6 +49,7 @@ var wordLimits = map[string]int{
 	"docs/scope.md":               850,
 	"docs/security.md":            1700,
 	"docs/semaphore.md":           550,
+	"docs/servers.md":             800,
 	"docs/testing.md":             900,
 	"docs/track-record.md":        1350,
 	"examples/README.md":          300,

@@ -3,6 +3,7 @@ package simulator_test
 import (
 	"cmp"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -52,6 +53,10 @@ type scene struct {
 	// No fault but the end of a holder's session: a holder must learn of that within
 	// toldInCalm.
 	calm bool
+
+	// Drawn by keeper, on top of that. The servers are ClickHouse Keeper's.
+	keeper  bool
+	unknown []zktest.Op // to them
 }
 
 func newScene(seed uint64) scene {
@@ -105,8 +110,7 @@ func newScene(seed uint64) scene {
 		s.crowded, s.owners = true, 2*simOwners
 		s.longHolds, s.locks = false, locks[at:][:1]
 	}
-	bare := slices.Contains(s.bare[:], true)
-	s.bounded = !s.short && !bare && random.IntN(3) == 0
+	s.bounded = !s.short && !s.isBare() && random.IntN(3) == 0
 	s.reaped = random.IntN(3) == 0
 	if s.reaped && s.bounded { // to make one takes three commits: a hold may end first
 		s.slowCommit = 0
@@ -115,8 +119,21 @@ func newScene(seed uint64) scene {
 		s.owners, s.longHolds = 1, false
 	}
 	s.unusual(rand.New(rand.NewPCG(seed, 1)), locks, special)
+	s.drawKeeper(rand.New(rand.NewPCG(seed, 2)))
 	return s
 }
+
+// drawKeeper has some seeds run on Keepers, or all with SIM_KEEPER. A bare connection
+// asks an old one to set its watches again, and is hung up on, without end.
+func (s *scene) drawKeeper(random *rand.Rand) {
+	s.keeper = random.IntN(8) == 0 || os.Getenv("SIM_KEEPER") != ""
+	if s.keeper && !s.isBare() && random.IntN(2) == 0 {
+		s.unknown = []zktest.Op{zktest.OpSetWatches, zktest.OpCreateContainer}
+	}
+}
+
+// isBare tells whether some workers know no session timeout.
+func (s *scene) isBare() bool { return slices.Contains(s.bare[:], true) }
 
 // unusual adds what only some seeds have.
 func (s *scene) unusual(random *rand.Rand, locks []simulator.Lock, special bool) {
@@ -182,7 +199,7 @@ func (s scene) String() string {
 	var all []string
 	for what, is := range map[string]bool{
 		"sessions below two ticks": s.short, "eager refusals": s.eager,
-		"bare connections":   slices.Contains(s.bare[:], true),
+		"bare connections":   s.isBare(),
 		"one value for many": s.shared,
 		"meddled with":       s.meddled,
 		"elections":          s.election,
@@ -195,6 +212,8 @@ func (s scene) String() string {
 		"hard faults":        s.hard,
 		"many faults":        s.atATime > 2,
 		"calm":               s.calm,
+		"Keeper":             s.keeper,
+		"an old version":     len(s.unknown) > 0,
 	} {
 		if is {
 			all = append(all, what)
@@ -211,8 +230,11 @@ func (s scene) ensemble(seed uint64) []zktest.Option {
 		zktest.WithTick(s.tick), zktest.WithSlowClose(s.slowClose),
 		zktest.WithSlowCommit(s.slowCommit), zktest.WithShuffle(),
 	}
-	if s.short {
+	if s.short || s.keeper {
 		opts = append(opts, zktest.WithMinSessionTimeout(simSession))
+	}
+	if s.keeper {
+		opts = append(opts, zktest.WithKeeper(s.unknown...))
 	}
 	if s.eager {
 		opts = append(opts, zktest.WithEagerACLCheck())

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"time"
 )
 
@@ -30,35 +32,31 @@ const answerLimit = 128
 var ErrNotZooKeeper = errors.New(
 	"the server's answer is not ZooKeeper's; does it want TLS?")
 
-// An Answer is as much of the server's answer to a handshake as was read.
-type Answer struct {
-	head [answerHead]byte
-	read int
+// An Answer is the server's, to a handshake, with its length in front.
+type Answer []byte
+
+// ReadAnswer reads no further than the answer.
+func ReadAnswer(r io.Reader) (Answer, error) {
+	a := make(Answer, answerLength, answerLength+answerLimit)
+	if _, err := io.ReadFull(r, a); err != nil {
+		return nil, err
+	}
+	rest := int(binary.BigEndian.Uint32(a))
+	if rest < answerHead-answerLength || rest > answerLimit {
+		return nil, ErrNotZooKeeper
+	}
+	a = a[:answerLength+rest]
+	_, err := io.ReadFull(r, a[answerLength:])
+	return a, err
 }
 
-// Add takes the next bytes, and reports whether those were the last.
-func (a *Answer) Add(p []byte) (complete bool, err error) {
-	if a.read < answerHead {
-		copy(a.head[a.read:], p)
-	}
-	a.read += len(p)
-	if a.read < answerLength {
-		return false, nil
-	}
-	length := int(binary.BigEndian.Uint32(a.head[:]))
-	if length < answerHead-answerLength || length > answerLimit {
-		return false, ErrNotZooKeeper
-	}
-	return a.read >= answerLength+length, nil
-}
-
-// Session returns what a complete answer tells, session 0 if the session has expired, or
+// Session returns what the answer tells, session 0 if the session has expired, or
 // why it tells of none.
-func (a *Answer) Session() (session int64, timeout time.Duration, err error) {
-	version := int32(binary.BigEndian.Uint32(a.head[answerVersion:]))
-	granted := int32(binary.BigEndian.Uint32(a.head[answerTimeout:]))
-	session = int64(binary.BigEndian.Uint64(a.head[answerSession:]))
-	password := int(number(a.head[answerPassword:]))
+func (a Answer) Session() (session int64, timeout time.Duration, err error) {
+	version := int32(binary.BigEndian.Uint32(a[answerVersion:]))
+	granted := int32(binary.BigEndian.Uint32(a[answerTimeout:]))
+	session = int64(binary.BigEndian.Uint64(a[answerSession:]))
+	password := int(number(a[answerPassword:]))
 	switch {
 	case version != 0, session == -1:
 		// ClickHouse Keeper says so (KeeperTCPHandler::sendHandshake) and hangs up. zk
@@ -66,12 +64,38 @@ func (a *Answer) Session() (session int64, timeout time.Duration, err error) {
 		// pause.
 		return 0, 0, fmt.Errorf("the server rejects clients, as a server does that "+
 			"has no leader (protocol version %d, session %d)", version, session)
-	case password < 0 || password > length(a.head[:])-answerHead:
+	case password < 0 || password > len(a)-answerHead:
 		// zk would allocate it.
 		return 0, 0, fmt.Errorf("the server's answer, of %d bytes, has a password of "+
-			"%d bytes", length(a.head[:])-answerLength, password)
+			"%d bytes", len(a)-answerLength, password)
 	case session != 0 && granted < 1:
 		return 0, 0, fmt.Errorf("the server grants a session timeout of %d ms", granted)
 	}
 	return session, time.Duration(granted) * time.Millisecond, nil
+}
+
+// Expire makes it say that the session has expired.
+func (a Answer) Expire() { clear(a[answerSession:answerPassword]) }
+
+// HasPassword tells whether a session can be resumed: that takes the password. It is for
+// an Answer that tells of a session.
+func (a Answer) HasPassword() bool {
+	password := a[answerHead:][:number(a[answerPassword:])]
+	return slices.ContainsFunc(password, func(b byte) bool { return b != 0 })
+}
+
+// The parts of a client's handshake: its length, the protocol's version, the last zxid
+// that it has seen, the session timeout, and the session's id, in front of others.
+const (
+	askedSession  = 20
+	askedPassword = 28
+)
+
+// AskedSession returns the session that a client's handshake asks for, 0 for a new one.
+// zk writes the handshake in one piece.
+func AskedSession(p []byte) int64 {
+	if len(p) < askedPassword || length(p) != len(p) {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(p[askedSession:]))
 }

@@ -21,14 +21,14 @@
 //
 // # A connection
 //
-//	Answer.Add ... Answer.Session ──► AskSASL, if at all ──► Read; beside it Sending
+//	ReadAnswer ──► Answer.Session ──► AskSASL, if at all ──► Read; beside it Sending
 //
 // A Stream is between two replies (left is 0), within one (left is what must be read
 // next), or broken: then each Read returns the same error.
 //
 // # Goroutines
 //
-// The package starts none. One goroutine calls Add and Session, then AskSASL, then Read.
+// The package starts none. One goroutine calls ReadAnswer, then AskSASL, then Read.
 // Another calls Sending before it sends a request. The requests that are not answered are
 // what the two share, under the only mutex here, which is held during no call. The
 // methods of a Listener are called by the one that reads.

@@ -79,6 +79,15 @@ const (
 	codeUnauthenticated = -124
 )
 
+// unimplemented is ZooKeeper's reply to a request that it does not know: its zxid is -1,
+// its error -6.
+func unimplemented(xid int32) []byte {
+	p := binary.BigEndian.AppendUint32(nil, replyHead-lengthSize)
+	p = binary.BigEndian.AppendUint32(p, uint32(xid))
+	p = binary.BigEndian.AppendUint64(p, ^uint64(0))
+	return binary.BigEndian.AppendUint32(p, ^uint32(6-1))
+}
+
 func number(p []byte) int32 {
 	return int32(binary.BigEndian.Uint32(p))
 }

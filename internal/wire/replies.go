@@ -2,10 +2,12 @@ package wire
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"syscall"
 )
 
 // A Stream is what follows the handshake on one connection: zk's requests, of which it
@@ -14,8 +16,10 @@ import (
 // system calls.
 type Stream struct {
 	// Set by NewStream.
-	buffered *bufio.Reader
+	from     io.Reader
+	buffered *bufio.Reader // from
 	maxReply int
+	keeper   bool // see ExpectSilence
 	listener Listener
 
 	requests unanswered
@@ -43,13 +47,19 @@ type Listener interface {
 // than maxReply bytes is malformed.
 func NewStream(r io.Reader, maxReply int, listener Listener) *Stream {
 	return &Stream{
-		buffered: bufio.NewReader(r), maxReply: maxReply, listener: listener,
+		from: r, buffered: bufio.NewReader(r), maxReply: maxReply, listener: listener,
 		requests: unanswered{requests: map[int32]request{}},
 	}
 }
 
 // Sending takes note of a request that is about to be sent.
 func (s *Stream) Sending(p []byte) { s.requests.sending(p) }
+
+// ExpectSilence is for a server that is ClickHouse Keeper. At a request for a container,
+// which versions before July 2026 do not know, it hangs up without an answer, and a
+// client that asks again loses its next session, too. ZooKeeper answers before it hangs
+// up, and so zk gets that answer.
+func (s *Stream) ExpectSilence() { s.keeper = true }
 
 // Malformed is said of a reply that no ZooKeeper sends, or that is too long.
 type Malformed struct{ Err error }
@@ -87,6 +97,9 @@ func (s *Stream) Read(p []byte) (n int, err error) {
 // begin looks at the head of the next reply, and reads its length.
 func (s *Stream) begin(p []byte) error {
 	head, err := s.buffered.Peek(replyHead)
+	if err != nil && s.keeper && IsHangUp(err) {
+		head, err = s.refuseContainers(err)
+	}
 	if err != nil {
 		return err
 	}
@@ -111,6 +124,28 @@ func (s *Stream) begin(p []byte) error {
 	s.left = announced
 	_, err = io.ReadFull(s.buffered, p)
 	return err
+}
+
+// refuseContainers has the requests for containers refused at which the server has hung
+// up.
+func (s *Stream) refuseContainers(hungUp error) (head []byte, err error) {
+	var refusals []byte
+	for _, xid := range s.requests.of(opCreateContainer) {
+		refusals = append(refusals, unimplemented(xid)...)
+	}
+	if refusals == nil {
+		return nil, hungUp
+	}
+	s.buffered = bufio.NewReader(io.MultiReader(bytes.NewReader(refusals), s.from))
+	return s.buffered.Peek(replyHead)
+}
+
+// IsHangUp reports whether err says no more than that the server ended the connection. It
+// does so when it is not serving, for want of a quorum, say, and also when only one of
+// the two talks TLS; which of these it is cannot be told.
+func IsHangUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET)
 }
 
 // end reads what follows the length into p, where it is checked: a copy of each

@@ -146,3 +146,31 @@ func TestWhatCreatedNothingThatIsAskedFor(t *testing.T) {
 		})
 	}
 }
+
+// A Keeper that does not know containers hangs up without a word.
+func TestASilentRefusal(t *testing.T) {
+	container := packet(int32(5), opCreateContainer, "/a", "", int32(0), int32(4))
+	refusal := packet(int32(5), int64(-1), int32(-6))
+	for name, tc := range map[string]struct {
+		silent  bool
+		request []byte
+		told    []byte
+	}{
+		"container":               {true, container, refusal},
+		"another":                 {true, packet(int32(5), opGet, "/a", false), nil},
+		"container, of ZooKeeper": {false, container, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			read := packet(int32(4), int64(9), int32(-101))
+			_, stream := hear(read)
+			if tc.silent {
+				stream.ExpectSilence()
+			}
+			stream.Sending(packet(int32(4), opGet, "/b", false))
+			stream.Sending(tc.request)
+			told, err := readAll(stream)
+			require.NoError(t, err)
+			require.Equal(t, append(read, tc.told...), told)
+		})
+	}
+}

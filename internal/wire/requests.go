@@ -109,3 +109,15 @@ func (u *unanswered) answered(xid int32) (r request, ok bool) {
 	delete(u.requests, xid)
 	return r, ok
 }
+
+// of returns the xids of those with an opcode.
+func (u *unanswered) of(op int32) (xids []int32) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for xid, r := range u.requests {
+		if r.op == op {
+			xids = append(xids, xid)
+		}
+	}
+	return xids
+}

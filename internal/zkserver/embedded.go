@@ -9,9 +9,11 @@ import (
 )
 
 // embedded is the source of servers in this process: zktest in the place of the real one.
-type embedded struct{}
+type embedded struct {
+	keeper bool // as ClickHouse Keeper
+}
 
-func (embedded) prepare(_ context.Context, s settings) (*Cluster, error) {
+func (e embedded) prepare(_ context.Context, s settings) (*Cluster, error) {
 	if s.route != nil || s.kerberos != nil {
 		return nil, errors.New(
 			"zkserver: an embedded server takes no RoutePeers or Kerberos",
@@ -20,6 +22,10 @@ func (embedded) prepare(_ context.Context, s settings) (*Cluster, error) {
 	options, err := s.embeddedOptions()
 	if err != nil {
 		return nil, err
+	}
+	if e.keeper { // with ZooKeeper's timeouts: tests wait for sessions to end
+		options = append(options, zktest.WithKeeper(),
+			zktest.WithMinSessionTimeout(2*s.tick))
 	}
 	cluster, err := zktest.New(append(options,
 		zktest.WithServers(s.servers), zktest.WithTick(s.tick),

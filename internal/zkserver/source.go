@@ -26,9 +26,12 @@ func findSource() (source, error) {
 	case "", "container", "local":
 	case "embedded":
 		return embedded{}, nil
+	case "keeper":
+		return embedded{keeper: true}, nil
 	default:
 		return nil, fmt.Errorf(
-			"zkserver: ZOOKEEPER_RUN=%s: want container, local, embedded or nothing", run,
+			"zkserver: ZOOKEEPER_RUN=%s: want container, local, embedded, keeper or "+
+				"nothing", run,
 		)
 	}
 	none := []error{errNone}

@@ -83,7 +83,7 @@ func TestForcedWay(t *testing.T) {
 	t.Setenv("ZOOKEEPER_RUN", "cloud")
 	_, err := zkserver.Open(t.Context())
 	require.ErrorContains(
-		t, err, "ZOOKEEPER_RUN=cloud: want container, local, embedded or nothing",
+		t, err, "ZOOKEEPER_RUN=cloud: want container, local, embedded, keeper or nothing",
 	)
 
 	t.Setenv("ZOOKEEPER_RUN", "local")

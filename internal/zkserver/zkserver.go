@@ -18,8 +18,10 @@
 // test that needs a server and finds none fails with a sentence that says how to get one;
 // it is skipped only under -short.
 //
-// ZOOKEEPER_RUN=embedded takes none of these but zktest, which must pass the same tests.
-// Those that depend on what only the real one has say so with [Real], and are skipped.
+// ZOOKEEPER_RUN=embedded takes none of these but zktest, which must pass the same tests;
+// ZOOKEEPER_RUN=keeper takes zktest as ClickHouse Keeper. Those that depend on what only
+// the real one has say so with [Real], those that need sessions to be resumed with
+// [Resuming], and are skipped.
 //
 // The servers that it starts listen on loopback, unless the container engine runs on
 // another machine. All end with the process that started them, however it ends.
@@ -85,8 +87,17 @@ func Main(m *testing.M) int {
 // for zktest.
 func Real(tb testing.TB, what string) {
 	tb.Helper()
-	if os.Getenv("ZOOKEEPER_RUN") == "embedded" {
+	if run := os.Getenv("ZOOKEEPER_RUN"); run == "embedded" || run == "keeper" {
 		tb.Skip("zktest does not have " + what)
+	}
+}
+
+// Resuming skips a test whose session has to outlast a connection, where ZOOKEEPER_RUN
+// asks for a Keeper, which resumes none.
+func Resuming(tb testing.TB) {
+	tb.Helper()
+	if os.Getenv("ZOOKEEPER_RUN") == "keeper" {
+		tb.Skip("ClickHouse Keeper resumes no session")
 	}
 }
 

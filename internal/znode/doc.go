@@ -67,6 +67,7 @@
 //   - hold.go: Hold: from queued to held, and how long at most.
 //   - selfwatch.go: the watch on the own znode, and what it proves.
 //   - end.go: the one end of a Node, and the delete.
+//   - outliving.go: the delete of a znode that its session does not take along.
 //   - node.go: Node, its state, and what it calls: Hooks, Tenant.
 //   - spec.go: what the znodes of one side have in common.
 //   - id.go: the id in a name.

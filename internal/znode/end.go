@@ -3,7 +3,6 @@ package znode
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -44,9 +43,10 @@ func (n *Node) tellLoss(cause error) {
 // loseLocked notifies the Tenants before the Node. A Tenant that waits for the delete is
 // woken by the Node's loss, and then has to find its own.
 func (n *Node) loseLocked(cause error) {
+	n.noteMarginsLocked()
 	for t, margin := range n.life.tenants {
 		if leavesMargin(cause) {
-			n.life.linger(margin)
+			n.life.stays.extend(margin)
 		}
 		t.Lost(cause)
 	}
@@ -81,19 +81,27 @@ func (n *Node) endLocking(cause error) bool {
 		n.s.HoldBack() // before anybody who hears of it asks for anything
 	}
 	if l.wasHeld && leavesMargin(cause) {
-		l.linger(l.margin)
+		l.stays.extend(l.margin)
 	}
-	stays := time.Until(l.staysUntil)
+	stays := l.stays.left()
 	if l.cancelExpiry != nil {
 		l.cancelExpiry()
 	}
 	n.self.stopLocked()
+	if !l.wasHeld || errors.Is(cause, ErrLeft) {
+		n.outlivesLocked(&l.abandoned)
+	}
 	n.over.removal = calls.Start(n.s, func() (struct{}, error) {
 		defer n.s.Release()
 		defer n.s.Untrack(n.Path)
 		_ = n.s.Pause(context.Background(), stays) // it ends with the connection
 		err := n.remove(cause)
 		n.hooks.Removed(err == nil || errors.Is(err, ErrGone))
+		if errors.Is(err, outcome.ErrSessionEnded) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.outlivesLocked(&l.sessionOver)
+		}
 		return struct{}{}, err
 	})
 	return true
@@ -105,6 +113,9 @@ func (n *Node) endLocking(cause error) bool {
 // known yet.
 func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
 	if !n.end(ErrLeft) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.outlivesLocked(&n.life.abandoned)
 		return func(context.Context) error { return n.Cause() }
 	}
 	return func(ctx context.Context) error {
@@ -126,7 +137,7 @@ func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
 }
 
 // Withdraw is StartLeaving without waiting for any result.
-func (n *Node) Withdraw() { n.end(ErrLeft) }
+func (n *Node) Withdraw() { n.StartLeaving() }
 
 // GiveUp withdraws without a result, in a time that a caller who has run out of time can
 // spare. It goes on in the background. Nodes of a later group leave once those of the

@@ -60,17 +60,42 @@ type loss struct {
 // A life is what changes of a Node; guarded by Node.mu.
 type life struct {
 	state   state
-	wasHeld bool  // somebody relies on it, or did when it ended
+	wasHeld bool // somebody relies on it, or did when it ended
+	// See outliving.go: the session has ended, and the znode may be there; nobody relies
+	// on the Node any more, or it was never held.
+	sessionOver, abandoned bool
+
 	guarded int32 // transactions that the znode guards and whose outcome is open
 	cause   error // why it ended
 	// the loss margin of the holder; zero if Tenants hold it, which have their own
 	margin time.Duration
 	// The znode stays until then, however the Node ends: a holder may take that long to
 	// stop, and others go on once the znode is gone.
-	staysUntil   time.Time
+	stays        deadline
 	cancelExpiry func() // takes back what ExpireLater has planned; nil: nothing
 	// who else is told of a loss, with their margins
 	tenants map[Tenant]time.Duration
+	// until when the margins of those last who were told of a loss, whatever it is
+	margins deadline
+}
+
+// A deadline is a time that most Nodes do not have. The zero one is over.
+type deadline struct{ at *time.Time }
+
+// extend moves it, if it is over before that time has passed.
+func (d *deadline) extend(by time.Duration) {
+	if by > max(0, d.left()) {
+		until := time.Now().Add(by)
+		d.at = &until
+	}
+}
+
+// left is the time until the deadline, 0 or less if it is over.
+func (d *deadline) left() time.Duration {
+	if d.at == nil {
+		return 0
+	}
+	return time.Until(*d.at)
 }
 
 // The state of a Node only moves forward, by Hold and by end; unhold alone goes back. See
@@ -166,20 +191,14 @@ func (n *Node) InUse() bool {
 }
 
 func (l *life) inUse() bool {
-	return l.guarded > 0 || time.Now().Before(l.staysUntil)
+	return l.guarded > 0 || l.stays.left() > 0
 }
 
 // Linger keeps the znode for d from now on, whenever n ends by itself.
 func (n *Node) Linger(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.life.linger(d)
-}
-
-func (l *life) linger(d time.Duration) {
-	if until := time.Now().Add(d); until.After(l.staysUntil) {
-		l.staysUntil = until
-	}
+	n.life.stays.extend(d)
 }
 
 // HasEnded turns true before anything is done about the end: before Ended is done, and

@@ -192,6 +192,7 @@ func saslRefused(t *testing.T, servers []string) {
 // A session keeps its rights when it goes on through another connection, before anything
 // that waits for it is sent.
 func saslCut(t *testing.T, servers []string) {
+	zkserver.Resuming(t)
 	network := &saslNet{}
 	bob := saslMust(t, servers, asUser(saslUser, saslPassword),
 		recipes.WithDialer(network.dial), recipes.WithHostProvider(&clientOrder{}))

@@ -176,6 +176,9 @@ func TestLostWhenTheServerIsAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name == "killed" {
+				zkserver.Resuming(t)
+			}
 			service := zkserver.Start(t)
 			other := locktest.NewPeer(t, service.Connect(), time.Minute)
 			lasting := locktest.NewPeer(t, service.Connect(), time.Minute)
@@ -204,6 +207,7 @@ func TestLostWhenTheServerIsAway(t *testing.T) {
 }
 
 func TestNotLostWithinTheSession(t *testing.T) {
+	zkserver.Resuming(t)
 	t.Parallel()
 	const timeout = 6 * time.Second
 	servers := zkserver.Shared(t).Connect()
@@ -244,6 +248,7 @@ func TestNotLostWithinTheSession(t *testing.T) {
 
 // The session lasts for a minute, so that nothing in this test is owed to its end.
 func TestASurvivorOfALossBlocksNobody(t *testing.T) {
+	zkserver.Resuming(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		opts        []recipes.Option

@@ -204,6 +204,7 @@ func TestEveryLockIsLostWithItsZnode(t *testing.T) {
 }
 
 func TestEveryLockSurvivesLostReplies(t *testing.T) {
+	zkserver.Resuming(t)
 	locktest.ForAll(t, func(t *testing.T, k locktest.Kind) {
 		// For each fault the client pauses for a second. What is held then is to be lost
 		// for no silence, of which a session of four seconds bears no more than 1.4 right

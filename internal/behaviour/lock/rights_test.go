@@ -109,8 +109,8 @@ func newHeist(t *testing.T, user *locktest.Peer, eve *zk.Conn, g rightCell) *hei
 	h.lock.MakeRevocable(func() { close(h.revoked) })
 	h.hold = h.lock.Hold(ctx)
 	h.paths[onParticipant] = h.hold.Path()
-	_, stat, err := eve.Exists(h.hold.Path())
-	require.NoError(t, err, "it takes no right")
+	_, stat, err := user.Conn.Exists(h.hold.Path())
+	require.NoError(t, err)
 	require.Equal(t, user.Conn.SessionID(), stat.EphemeralOwner)
 	return h
 }

@@ -240,6 +240,7 @@ func TestDowngradeKeepsTheNextWriterOut(t *testing.T) {
 }
 
 func TestDowngradeSurvivesLostReplies(t *testing.T) {
+	zkserver.Resuming(t)
 	t.Parallel()
 	for name, fault := range map[string]func(*locktest.Peer) <-chan struct{}{
 		"create reply": func(p *locktest.Peer) <-chan struct{} {

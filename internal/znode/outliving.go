@@ -1,0 +1,52 @@
+package znode
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/calls"
+)
+
+// ZooKeeper deletes the znodes of a session moments after its end. ClickHouse Keeper
+// gives a client that reconnects another session, and keeps the znodes of the former one
+// for that one's timeout: its own process would queue behind them. So a znode that
+// outlives its session is deleted by its path, in whatever session there is, once nobody
+// relies on the Node. No other znode has that path, since the Node's id is in it.
+
+// outlivesLocked takes note of one of the two conditions of that, a field of n.life.
+func (n *Node) outlivesLocked(condition *bool) {
+	if *condition {
+		return
+	}
+	*condition = true
+	if n.life.sessionOver && n.life.abandoned {
+		n.deleteByPathLocked()
+	}
+}
+
+// noteMarginsLocked takes note of the margins of those who are told of a loss.
+func (n *Node) noteMarginsLocked() {
+	longest := n.life.margin
+	for _, margin := range n.life.tenants {
+		longest = max(longest, margin)
+	}
+	if n.life.margins.at == nil {
+		n.life.margins.extend(longest)
+	}
+}
+
+func (n *Node) deleteByPathLocked() {
+	stays := max(n.life.stays.left(), n.life.margins.left())
+	calls.Start(n.s, func() (struct{}, error) {
+		_ = n.s.Pause(context.Background(), stays) // it ends with the connection
+		return struct{}{}, n.s.Retry(context.Background(), func() error {
+			err := n.s.Delete(n.Path, -1)
+			if errors.Is(err, zk.ErrNoNode) {
+				return nil
+			}
+			return err
+		})
+	})
+}
