@@ -19,7 +19,7 @@ type Owner interface {
 // times the session timeout. So each runs beside its caller, who leaves when ctx is done;
 // what the call has done by then is undone by whoever follows it up (Then).
 type Pending[T any] struct {
-	of Owner
+	closed <-chan struct{} // see Owner
 
 	// Set by the goroutine of the call, before done is closed.
 	value T
@@ -31,20 +31,20 @@ type Pending[T any] struct {
 // Start runs f beside the caller. f may make any number of requests, and ends by itself.
 func Start[T any](of Owner, f func() (T, error)) *Pending[T] {
 	p := New[T](of)
-	p.Run(f)
+	p.Run(of, f)
 	return p
 }
 
 // New returns a call that has not begun: Run begins it.
 func New[T any](of Owner) *Pending[T] {
-	return &Pending[T]{of: of, done: make(chan struct{})}
+	return &Pending[T]{closed: of.Closed(), done: make(chan struct{})}
 }
 
 // Run begins a call of New, as Start does. It is called once.
-func (p *Pending[T]) Run(f func() (T, error)) {
-	p.of.Retain()
+func (p *Pending[T]) Run(of Owner, f func() (T, error)) {
+	of.Retain()
 	go func() {
-		defer p.of.Release()
+		defer of.Release()
 		defer close(p.done)
 		p.value, p.err = f()
 	}()
@@ -64,7 +64,7 @@ func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 		return p.value, p.err
 	case <-ctx.Done():
 		return none, outcome.Cancelled(ctx)
-	case <-p.of.Closed():
+	case <-p.closed:
 		return none, outcome.ClosedError{}
 	}
 }
@@ -86,8 +86,8 @@ func (p *Pending[T]) Ended() bool {
 }
 
 // Then runs f with what the call returns, once it does, beside the caller.
-func (p *Pending[T]) Then(f func(T, error)) {
-	Start(p.of, func() (struct{}, error) {
+func (p *Pending[T]) Then(of Owner, f func(T, error)) {
+	Start(of, func() (struct{}, error) {
 		<-p.done
 		f(p.value, p.err)
 		return struct{}{}, nil

@@ -46,7 +46,7 @@ func TestACallerLeavesAHangingCall(t *testing.T) {
 		require.Equal(t, began.Add(time.Second), time.Now())
 
 		var followed string
-		call.Then(func(value string, err error) {
+		call.Then(of, func(value string, err error) {
 			followed = fmt.Sprint(value, ": ", err)
 		})
 		require.EqualValues(t, 2, of.users.Load(), "a call under way is a user")

@@ -25,7 +25,7 @@ func (ws *Shared) Watch(ctx context.Context, path string) (<-chan zk.Event, erro
 func (ws *Shared) watch(path string) *watch {
 	w, isNew := ws.of(watchKey{path, false})
 	if isNew {
-		w.set.Run(func() (none struct{}, err error) {
+		w.set.Run(ws.s, func() (none struct{}, err error) {
 			var stat *zk.Stat
 			w.begin(ws.s)
 			if _, stat, w.events, err = ws.s.GetW(path); err == nil {
@@ -49,7 +49,7 @@ func (ws *Shared) WatchChildren(
 	var l listing
 	w, isNew := ws.of(watchKey{path, true})
 	if isNew {
-		w.set.Run(func() (none struct{}, err error) {
+		w.set.Run(ws.s, func() (none struct{}, err error) {
 			w.begin(ws.s)
 			l.children, l.stat, w.events, err = ws.s.ChildrenW(path)
 			return none, err

@@ -108,7 +108,7 @@ func (c *creation) try(ctx context.Context) (*Node, error) {
 	})
 	n, err := created.Wait(ctx)
 	if n == nil && (ctx.Err() != nil || errors.Is(err, outcome.ErrClosed)) {
-		created.Then(func(n *Node, _ error) {
+		created.Then(c.s, func(n *Node, _ error) {
 			if n != nil {
 				n.Withdraw()
 			}

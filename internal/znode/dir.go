@@ -43,7 +43,7 @@ func (d *Dir) Make(ctx context.Context) error {
 		d.made = append(d.made, made...)
 		return err
 	default: // the caller leaves
-		making.Then(func(made []string, _ error) { d.unmake(made) })
+		making.Then(d.s, func(made []string, _ error) { d.unmake(made) })
 		return err
 	}
 }
