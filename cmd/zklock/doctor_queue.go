@@ -46,6 +46,9 @@ func (d *doctor) queue(ctx context.Context) error {
 		}
 		d.order(dir, sub, children)
 		d.sequence(dir, stat)
+		if dir == "/" && !isSemaphore(children) {
+			return nil // its locks are below it, as in "/locks", and not its own
+		}
 	}
 	return nil
 }
@@ -94,7 +97,7 @@ func (d *doctor) participants(
 }
 
 // others looks at the znodes that are not in a queue: each may be the directory of
-// another lock.
+// another lock. In the root, which nobody deletes, each program has its own.
 func (d *doctor) others(ctx context.Context, dir, sub string, children []string) error {
 	queue := queueIn(sub)
 	all := slices.DeleteFunc(slices.Clone(children), func(child string) bool {
@@ -116,7 +119,7 @@ func (d *doctor) others(ctx context.Context, dir, sub string, children []string)
 			closed = append(closed, node)
 		case err != nil:
 			return err
-		case stat.EphemeralOwner != container && !isLock(inside):
+		case dir != "/" && stat.EphemeralOwner != container && !isLock(inside):
 			strangers = append(strangers, node)
 		}
 	}

@@ -74,9 +74,6 @@ func (d *doctor) rights(
 
 // ready compares a directory in which nobody is yet with what zklock would create.
 func (d *doctor) ready(dir string, open []zk.ACL) {
-	if dir == "/" {
-		return
-	}
 	if who, rights := wider(open, d.target.acl, true); who != "" {
 		d.doubt("%s: %s has %s on it, which a parent znode that zklock creates with "+
 			"these flags does not grant", dir, who, rights)
