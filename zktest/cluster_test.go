@@ -1,6 +1,7 @@
 package zktest_test
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -518,6 +519,12 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		"zktest: WithListen(:65534): want a port, and 3 in all up to 65535": {
 			zktest.WithServers(3), zktest.WithListen(":65534"),
 		},
+		"zktest: WithTLS: config has no certificate": {
+			zktest.WithTLS(&tls.Config{MinVersion: tls.VersionTLS12}),
+		},
+		"zktest: WithTLS: config is nil":                {zktest.WithTLS(nil)},
+		"zktest: WithSuperUser: user is empty":          {zktest.WithSuperUser("", "x")},
+		"zktest: option 2 is nil":                       {zktest.WithShuffle(), nil},
 		"zktest: WithSlowCommit(-1ns): want 0 at least": {zktest.WithSlowCommit(-1)},
 		"zktest: WithServers(-1): want 1 at least":      {zktest.WithServers(-1)},
 	} {

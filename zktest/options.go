@@ -3,6 +3,7 @@ package zktest
 import (
 	"cmp"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -33,6 +34,7 @@ type settings struct {
 	readOnlyMode bool
 	super        string            // user:password, "": nobody is
 	committed    func(Transaction) // may be nil
+	optionErr    error             // of an argument that makes no sense
 }
 
 // WithServers makes the Cluster an ensemble of n servers; at least 1, the default.
@@ -91,7 +93,12 @@ func WithShuffle() Option { return func(s *settings) { s.shuffle = true } }
 // what no ACL permits (zookeeper.DigestAuthenticationProvider.superDigest). Without it
 // nobody can.
 func WithSuperUser(user, password string) Option {
-	return func(s *settings) { s.super = user + ":" + password }
+	return func(s *settings) {
+		s.super = user + ":" + password
+		if user == "" {
+			s.optionErr = errors.New("zktest: WithSuperUser: user is empty")
+		}
+	}
 }
 
 // WithSeed sets what the delays of links are drawn from, and when the leader pings its
@@ -122,8 +129,14 @@ func newSettings(opts []Option) (settings, error) {
 		timeLimit: 7 * 24 * time.Hour,
 		shuffle:   os.Getenv("ZKTEST_SHUFFLE") != "",
 	}
-	for _, o := range opts {
+	for i, o := range opts {
+		if o == nil {
+			return s, fmt.Errorf("zktest: option %d is nil", i+1)
+		}
 		o(&s)
+	}
+	if s.optionErr != nil {
+		return s, s.optionErr
 	}
 	switch {
 	case s.size < 1:

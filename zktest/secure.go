@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"crypto/tls"
+	"errors"
 	"net"
 )
 
@@ -11,7 +12,16 @@ import (
 // network, have no TLS.
 func WithTLS(config *tls.Config) Option {
 	config = config.Clone()
-	return func(s *settings) { s.tls = config }
+	return func(s *settings) {
+		s.tls = config
+		switch {
+		case config == nil:
+			s.optionErr = errors.New("zktest: WithTLS: config is nil")
+		case len(config.Certificates) == 0 && config.GetCertificate == nil &&
+			config.GetConfigForClient == nil:
+			s.optionErr = errors.New("zktest: WithTLS: config has no certificate")
+		}
+	}
 }
 
 // secureLocked puts TLS over what a listener has accepted, if it is asked for. The

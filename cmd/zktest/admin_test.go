@@ -210,6 +210,8 @@ func TestRequestsThatMakeNoSense(t *testing.T) {
 		"POST /sequence?path=/a&next=x":   "400 next: strconv",
 		"GET /network/cut":                "405 Method Not Allowed",
 		"GET /nothing":                    "404 404 page not found",
+
+		"POST /network/delay?least=2s&most=1s": "400 least 2s: want at most 1s",
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		status, text := p.request(method, path, "")

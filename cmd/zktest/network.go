@@ -74,7 +74,12 @@ func (a *admin) network(r *http.Request) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		link.Delay(between[0], between[1])
+		least, most := between[0], between[1]
+		if least > most {
+			return "", refuse(http.StatusBadRequest,
+				"least %v: want at most %v, as most says", least, most)
+		}
+		link.Delay(least, most)
 	default:
 		return "", refuse(http.StatusNotFound, "fault %q: no network has it", fault)
 	}
