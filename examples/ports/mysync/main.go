@@ -18,6 +18,7 @@ import (
 const (
 	lockPath       = "/manager"
 	sessionTimeout = 4 * time.Second
+	askEvery       = 100 * time.Millisecond
 )
 
 // A manager is a process that manages while it has the lock.
@@ -48,7 +49,8 @@ func main() {
 			fmt.Fprintln(os.Stderr, "mysync:", err)
 			os.Exit(1)
 		}
-		fmt.Printf("%s: two managers: %d times\n", way.name, both)
+		fmt.Printf("%s: two managers: %d times in %v, asked every %v\n",
+			way.name, both, 3*sessionTimeout, askEvery)
 	}
 }
 
@@ -89,7 +91,7 @@ func restartTheManager(ctx context.Context, begin start) (both int, err error) {
 			both++
 		}
 		managed = managed || a || b
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(askEvery)
 	}
 	if !managed {
 		return both, fmt.Errorf("nobody has managed for %s", 3*sessionTimeout)
