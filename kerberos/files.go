@@ -3,6 +3,7 @@ package kerberos
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"sort"
@@ -91,7 +92,10 @@ func cacheFile() (path string, err error) {
 // and whose it is.
 func readCache(path string) (ticket, principal, error) {
 	text, err := os.ReadFile(path) //nolint:gosec // the environment names it
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ticket{}, principal{}, fmt.Errorf("credential cache: %w; run kinit", err)
+	case err != nil:
 		return ticket{}, principal{}, fmt.Errorf("credential cache: %w", err)
 	}
 	var found ticket

@@ -113,7 +113,7 @@ func TestArgumentsThatAreWrong(t *testing.T) {
 		require.ErrorContains(t, err, c.want)
 	}
 	require.ErrorContains(t, fromCacheError("/no/such", config),
-		"credential cache: open /no/such")
+		"credential cache: open /no/such: no such file or directory; run kinit")
 	require.NoError(t, fromKeytabError("bob", file, config))
 }
 
