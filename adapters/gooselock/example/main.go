@@ -69,7 +69,8 @@ func migrate(ctx context.Context, servers, database, host string) (err error) {
 		return err
 	}
 	defer client.Close()
-	db, err := sql.Open("sqlite", database)
+	// goose reads its table before it asks for the lock, while another host may write.
+	db, err := sql.Open("sqlite", "file:"+database+"?_pragma=busy_timeout(60000)")
 	if err != nil {
 		return err
 	}
