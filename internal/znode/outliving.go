@@ -15,8 +15,9 @@ import (
 // outlives its session is deleted by its path, in whatever session there is, once nobody
 // relies on the Node. No other znode has that path, since the Node's id is in it.
 
-// outlivesLocked takes note of one of the two conditions of that, a field of n.life.
-func (n *Node) outlivesLocked(condition *bool) {
+// metLocked takes note that one of the two conditions for that delete is met, which is a
+// field of n.life. Once both are, the delete begins.
+func (n *Node) metLocked(condition *bool) {
 	if *condition {
 		return
 	}
@@ -26,7 +27,8 @@ func (n *Node) outlivesLocked(condition *bool) {
 	}
 }
 
-// noteMarginsLocked takes note of the margins of those who are told of a loss.
+// noteMarginsLocked takes note, at the first loss, of until when the longest margin lasts
+// of those who are told of it.
 func (n *Node) noteMarginsLocked() {
 	longest := n.life.margin
 	for _, margin := range n.life.tenants {
