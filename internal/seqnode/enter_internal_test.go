@@ -90,3 +90,32 @@ type queued func(node string)
 func (f queued) Queued(node string, _ int) { f(node) }
 
 func (queued) DataChanged([]byte) {}
+
+// A slowConn answers no delete before it is told to.
+type slowConn struct {
+	stubconn.Conn
+	answer chan struct{}
+}
+
+func (c *slowConn) Delete(string, int32) error {
+	<-c.answer
+	return nil
+}
+
+// A Node that has left is untracked a moment before its delete is known to be done. Who
+// asks in that moment whether it can be relied on has not found a loss.
+func TestACheckOfANodeThatHasLeftIsNoLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, _ := stubQueue(t)
+		conn := &slowConn{answer: make(chan struct{})}
+		s := stubconn.Use(t, conn)
+		n, err := q.Enter(t.Context(), s, Request{})
+		require.NoError(t, err)
+		left := n.StartLeaving()
+		s.Untrack(n.Path)
+		require.Error(t, n.Check())
+		require.NoError(t, n.Lost().Err())
+		close(conn.answer)
+		require.NoError(t, left(t.Context()))
+	})
+}
