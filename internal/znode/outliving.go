@@ -13,7 +13,8 @@ import (
 // gives a client that reconnects another session, and keeps the znodes of the former one
 // for that one's timeout: its own process would queue behind them. So a znode that
 // outlives its session is deleted by its path, in whatever session there is, once nobody
-// relies on the Node. No other znode has that path, since the Node's id is in it.
+// relies on the Node: the owner of a held one has left, and the margins are over. No
+// other znode has that path, since the Node's id is in it.
 
 // metLocked takes note that one of the two conditions for that delete is met, which is a
 // field of n.life. Once both are, the delete begins.
@@ -39,6 +40,7 @@ func (n *Node) noteMarginsLocked() {
 	}
 }
 
+// deleteByPathLocked begins the delete, which ends with the connection at the latest.
 func (n *Node) deleteByPathLocked() {
 	stays := max(n.life.stays.left(), n.life.margins.left())
 	calls.Start(n.s, func() (struct{}, error) {
