@@ -29,7 +29,7 @@ var wordLimits = map[string]int{
 	"docs/fencing.md":             850,
 	"docs/foreign.md":             500,
 	"docs/guarantees.md":          1200,
-	"docs/hazards.md":             3200,
+	"docs/hazards.md":             2750,
 	"docs/holds.md":               700,
 	"docs/kerberos.md":            900,
 	"docs/migrating.md":           1100,
