@@ -1227,9 +1227,9 @@ var cases = []struct{ name, script string }{
 		c0 create /a/b
 		r0 closeSession
 		r1 checkWatches /a 3
-		c0 getW /a
+		r2 getData /a watch
 		r1 checkWatches /a 2
-		c0 close
+		r2 closeSession
 		r1 checkWatches /a 2
 	`},
 	{"requests for watches that make no sense", `
