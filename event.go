@@ -73,8 +73,8 @@ type steps struct {
 // acquisitions counts those that were observed, in this process.
 var acquisitions atomic.Uint64
 
-// grant takes note of the time of a grant, if somebody is told: a lock that is kept is so
-// fast that to read the clock would show.
+// grant takes note of the time of a grant, if somebody is told of it. Otherwise it does
+// not read the clock, which would show in the time that a cached lock takes.
 func (s *steps) grant() {
 	if s.observer != nil {
 		s.granted = time.Now()

@@ -347,7 +347,7 @@ func (r *reentrant) beginUnwound(
 	case err == nil && last:
 		return finishing(r.path, hold.beginLeaving(ctx))
 	case last:
-		hold.node.Withdraw() // likewise
+		hold.node.Withdraw() // as leaveLast does
 	}
 	return finishing(r.path, func(context.Context) error { return err })
 }

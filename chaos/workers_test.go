@@ -150,7 +150,8 @@ func (w *chaosWorkers) leases() map[string]int { return w.world.Limits().Leases 
 
 // ofTheLibrary finds the packages that start goroutines.
 var ofTheLibrary = regexp.MustCompile(
-	`recipes/internal/(calls|leases|lockcache|observe|seqnode|wait|watches|zkconn|znode)\.`,
+	`recipes/internal/(calls|leases|lockcache|observe|seqnode|wait|watches|` +
+		`zkconn|znode)\.`,
 )
 
 // noneLeft waits until all goroutines of the library have ended, or tells of one that has

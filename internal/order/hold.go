@@ -2,9 +2,9 @@ package order
 
 import "slices"
 
-// Held says that m, which was granted, is now relied on; first is [Decision.First]. The
-// driver calls it once nothing can refuse the hold any more. It is ignored of a member
-// that has ended.
+// Held says that m, which was granted, is about to be relied on; first is
+// [Decision.First]. The driver calls it before anybody relies on m, and [Queue.Refused]
+// if nobody may. It is ignored of a member that has ended.
 func (q *Queue) Held(m *Member, first bool) {
 	q.tick()
 	if m.state != stateWaiting {

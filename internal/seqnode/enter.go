@@ -43,6 +43,7 @@ func (q *Queue) Enter(
 		}
 		q.Log.Info("zookeeper lock: queue position lost, rejoining",
 			"node", n.Path, "cause", n.Cause())
+		n.Withdraw() // nobody relies on it; it may outlive its session
 		asked = time.Now()
 		if err := s.Pause(ctx, backoff.Next()); err != nil {
 			return nil, wait.Explain(s, err, w.position().String(), asked)

@@ -76,8 +76,8 @@ func (ws *Shared) pending(key watchKey) *watch {
 	return nil
 }
 
-// makeRoom tells whether a watch may be set, in place of w where that is not nil, which
-// the client keeps until it fires.
+// makeRoom tells whether one more watch may be set. It replaces w, if that is not nil,
+// which the client keeps until it fires.
 func (ws *Shared) makeRoom(key watchKey, w *watch) bool {
 	reconnects := ws.s.Reconnects() // first: no mutex is held during a call
 	ws.mu.Lock()

@@ -67,7 +67,7 @@ func packet(fields ...any) []byte {
 
 const sequential = int32(zk.FlagEphemeral | zk.FlagSequence)
 
-// readAll reads replies as zk does, each in two, until the streamection ends.
+// readAll reads replies as zk does, each in two, until the stream ends.
 func readAll(stream *wire.Stream) (all []byte, err error) {
 	for {
 		head := make([]byte, 4)

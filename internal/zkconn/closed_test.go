@@ -227,3 +227,31 @@ func TestAConnThatTellsItsCloseFailsTheSessionBeforeCloseReturns(t *testing.T) {
 		require.True(t, stopped, "the hook outlives the session")
 	})
 }
+
+// A hold can be released long after its loss, by when its connection is forgotten.
+func TestAForgottenConnThatIsUsedAgainIsToldOfTheClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var closeConn func()
+		hooks := 0
+		cfg := config(time.Second)
+		cfg.WhenClosed = func(f func()) func() {
+			closeConn = f
+			hooks++
+			return func() { hooks-- }
+		}
+		s := zkconn.Use(newFake(), cfg)
+		s.Release()
+		require.Zero(t, hooks, "it is not forgotten")
+		for range 2 {
+			s.Retain()
+			require.Equal(t, 1, hooks)
+			s.Release()
+			require.Zero(t, hooks)
+		}
+		s.Retain()
+		closeConn()
+		<-s.Closed()
+		s.Release()
+		require.Zero(t, hooks)
+	})
+}

@@ -66,9 +66,9 @@
 //
 // A caller may hold a mutex of its own when it calls calls.Start, Retain, Track, Untrack,
 // Hold, Rely, Forgo, Waive, CheckMargin, After and its stop, Note, Noted, Ephemeral,
-// HoldBack, Reconnected or Unavailable: these ask nothing of ZooKeeper, wait for nothing,
-// and call nobody back. Any other call may ask, wait or call back, and is made with no
-// mutex held.
+// HoldBack, SessionID, Epoch, IncarnationNow, Reconnected or Unavailable: these ask
+// nothing of ZooKeeper, wait for nothing, and call nobody back. Any other call may ask,
+// wait or call back, and is made with no mutex held.
 //
 // Within this package registry.mu comes first, then Conn.mu, or the mutex of package
 // watches, never both. With either of them held, SessionID and State of the Client and

@@ -24,15 +24,19 @@ const idleCheck = 10 * time.Second
 // which costs the connection, and notes are worth something for a while. It is called
 // with registry.mu held.
 func (s *Conn) forgetIfIdleLocked() {
-	if s.users > 0 || registry.conns[s.conn] != s {
+	if s.users > 0 {
 		return
 	}
-	if s.isClosed() || !s.worthKeeping() {
+	known := registry.conns[s.conn] == s
+	if !known || s.isClosed() || !s.worthKeeping() {
 		stop(&s.idle)
 		if s.stopOnClose != nil {
 			s.stopOnClose()
+			s.stopOnClose = nil
 		}
-		delete(registry.conns, s.conn)
+		if known {
+			delete(registry.conns, s.conn)
+		}
 		return
 	}
 	if s.idle == nil { // else it is looked after already

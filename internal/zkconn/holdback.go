@@ -7,7 +7,7 @@ const closeWithin = 10 * time.Millisecond
 
 // TellsClose reports whether the connection tells that its owner closes it, before it
 // ends the session.
-func (s *Conn) TellsClose() bool { return s.tellsClose }
+func (s *Conn) TellsClose() bool { return s.whenClosed != nil }
 
 // HoldBack is called when an event says that a znode of this process was deleted, and not
 // by its own delete. Most likely the connection is being closed: its server deletes our
@@ -15,7 +15,7 @@ func (s *Conn) TellsClose() bool { return s.tellsClose }
 // can leave the client's loop stuck forever. So none does for closeWithin, unless the
 // connection tells of a close before that.
 func (s *Conn) HoldBack() {
-	if s.tellsClose {
+	if s.TellsClose() {
 		return
 	}
 	s.mu.Lock()
@@ -25,7 +25,7 @@ func (s *Conn) HoldBack() {
 
 // awaitQuiet returns once no request has to be held back.
 func (s *Conn) awaitQuiet() {
-	for !s.tellsClose {
+	for !s.TellsClose() {
 		s.mu.Lock()
 		wait := time.Until(s.quietUntil)
 		s.mu.Unlock()

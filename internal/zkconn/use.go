@@ -16,9 +16,6 @@ func Use(client Client, cfg Config) *Conn {
 	if s == nil {
 		s = newConn(client, cfg)
 		registry.conns[client] = s
-		if cfg.WhenClosed != nil {
-			s.stopOnClose = cfg.WhenClosed(s.ConnClosed)
-		}
 	}
 	s.mu.Lock()
 	s.ledger.Learn(cfg.Timeout, cfg.ServerTick) // each user knows what its options tell
@@ -33,7 +30,7 @@ func newConn(client Client, cfg Config) *Conn {
 	}
 	s := &Conn{
 		brought: brought{
-			plain: cfg.Plain, tellsClose: cfg.WhenClosed != nil,
+			plain: cfg.Plain, whenClosed: cfg.WhenClosed,
 			lastHandshake: cfg.LastHandshake, inOrder: cfg.InOrder,
 			server: cfg.Server, createdAt: cfg.CreatedAt,
 		},
@@ -56,7 +53,8 @@ func newConn(client Client, cfg Config) *Conn {
 	return s
 }
 
-// Retain counts one user more of a Conn that has one.
+// Retain counts one user more, also of a Conn that was forgotten: a hold can be released
+// long after its loss, and its znode may have to be deleted then.
 func (s *Conn) Retain() {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
@@ -68,6 +66,9 @@ func (s *Conn) retainLocked() {
 	if s.users++; s.users == 1 {
 		stop(&s.idle)
 		s.rested = false
+		if s.stopOnClose == nil && s.whenClosed != nil {
+			s.stopOnClose = s.whenClosed(s.ConnClosed)
+		}
 		s.heartbeat.start()
 	}
 }

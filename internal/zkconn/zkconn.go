@@ -31,7 +31,7 @@ type Conn struct {
 // What the first user of a Conn has brought; see Config.
 type brought struct {
 	plain         bool
-	tellsClose    bool                                  // Config has a WhenClosed
+	whenClosed    func(f func()) (stop func())          // may be nil
 	lastHandshake func(session int64) (time.Time, bool) // may be nil
 	inOrder       bool
 	server        func() string
@@ -43,7 +43,7 @@ type usage struct {
 	users       int         // waiters, holders, unfinished deletes, calls under way
 	idle        *time.Timer // looks whether a Conn without users can be forgotten
 	rested      bool        // it has, and nobody has used it since it looked
-	stopOnClose func()      // takes back Config.WhenClosed; nil where there is none
+	stopOnClose func()      // takes back Config.WhenClosed; nil: nothing to take back
 }
 
 // The knowledge of a Conn is what it has learned, and who is told of it.

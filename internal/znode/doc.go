@@ -42,7 +42,7 @@
 //   - The watch on a Node's own znode (keepSelfWatch) ends with the Node. It calls
 //     Hooks.Data.
 //   - The delete, begun by end, ends with the session at the latest. It calls
-//     Hooks.Removed.
+//     Hooks.Removed. A delete of what outlives the session ends with the connection.
 //   - Hooks.Ended is called by whoever ends the Node.
 //
 // # Locks

@@ -89,7 +89,7 @@ func (n *Node) endLocking(cause error) bool {
 	}
 	n.self.stopLocked()
 	if !l.wasHeld || errors.Is(cause, ErrLeft) {
-		n.outlivesLocked(&l.abandoned)
+		n.metLocked(&l.abandoned)
 	}
 	n.over.removal = calls.Start(n.s, func() (struct{}, error) {
 		defer n.s.Release()
@@ -100,7 +100,7 @@ func (n *Node) endLocking(cause error) bool {
 		if errors.Is(err, outcome.ErrSessionEnded) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			n.outlivesLocked(&l.sessionOver)
+			n.metLocked(&l.sessionOver)
 		}
 		return struct{}{}, err
 	})
@@ -115,7 +115,7 @@ func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
 	if !n.end(ErrLeft) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.outlivesLocked(&n.life.abandoned)
+		n.metLocked(&n.life.abandoned)
 		return func(context.Context) error { return n.Cause() }
 	}
 	return func(ctx context.Context) error {

@@ -75,7 +75,7 @@ type life struct {
 	cancelExpiry func() // takes back what ExpireLater has planned; nil: nothing
 	// who else is told of a loss, with their margins
 	tenants map[Tenant]time.Duration
-	// until when the margins of those last who were told of a loss, whatever it is
+	// until when the longest margin lasts of those who were told of a loss, of any kind
 	margins deadline
 }
 
@@ -221,8 +221,8 @@ type Hooks interface {
 	// of a Node held. The caller may hold a mutex of its own.
 	Ended(cause error)
 	// Removed is called once, when nothing is left to be done: gone if an answer or an
-	// event has said that the znode is; else its session is over, or the delete was
-	// refused. Ended may not have been called by then.
+	// event has said that the znode is; else its session is over, which the znode may
+	// outlive, or the delete was refused. Ended may not have been called by then.
 	Removed(gone bool)
 	// Data is called with each change of the znode's data that the watch on it shows.
 	Data(data []byte)

@@ -13,10 +13,12 @@ import (
 // gives a client that reconnects another session, and keeps the znodes of the former one
 // for that one's timeout: its own process would queue behind them. So a znode that
 // outlives its session is deleted by its path, in whatever session there is, once nobody
-// relies on the Node. No other znode has that path, since the Node's id is in it.
+// relies on the Node: the owner of a held one has left, and the margins are over. No
+// other znode has that path, since the Node's id is in it.
 
-// outlivesLocked takes note of one of the two conditions of that, a field of n.life.
-func (n *Node) outlivesLocked(condition *bool) {
+// metLocked takes note that one of the two conditions for that delete is met, which is a
+// field of n.life. Once both are, the delete begins.
+func (n *Node) metLocked(condition *bool) {
 	if *condition {
 		return
 	}
@@ -26,7 +28,8 @@ func (n *Node) outlivesLocked(condition *bool) {
 	}
 }
 
-// noteMarginsLocked takes note of the margins of those who are told of a loss.
+// noteMarginsLocked takes note, at the first loss, of until when the longest margin lasts
+// of those who are told of it.
 func (n *Node) noteMarginsLocked() {
 	longest := n.life.margin
 	for _, margin := range n.life.tenants {
@@ -37,6 +40,7 @@ func (n *Node) noteMarginsLocked() {
 	}
 }
 
+// deleteByPathLocked begins the delete, which ends with the connection at the latest.
 func (n *Node) deleteByPathLocked() {
 	stays := max(n.life.stays.left(), n.life.margins.left())
 	calls.Start(n.s, func() (struct{}, error) {

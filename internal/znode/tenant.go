@@ -52,13 +52,13 @@ func (n *Node) Waive() {
 }
 
 // Check asks the clock whether n, which is held, can be relied on at this moment. If it
-// cannot, although nobody may have been told yet, n is lost.
+// cannot, although nobody may have been told yet, n is lost, unless it has ended before.
 func (n *Node) Check() error {
 	err := n.s.Hold(n.Path, 0)
 	if errors.Is(err, outcome.ErrTooShort) { // by what is known of the servers since
 		err = fmt.Errorf("%w: %w", outcome.ErrSuspended, err)
 	}
-	if err != nil {
+	if err != nil && !n.HasEnded() { // one that has may be untracked
 		n.Lose(err)
 	}
 	return err
