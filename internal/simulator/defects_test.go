@@ -32,9 +32,6 @@ var defects = []plant.Defect{
 			if t := l.Timeout(); t > 0 && !last.IsZero() && l.lastHandshake != nil {
 				until, ok = last.Add(t-t/20), true
 			}`)),
-	plant.New("an answer to a create is trusted in any session",
-		plant.In("internal/znode", "creation.create").
-			Replace("c.s.SessionID() == session", "true")),
 	plant.New("its own znode is not looked after when the one ahead goes",
 		plant.In("internal/seqnode", "cohort.confirmLocked").First(`
 			c.order.Confirmed(m.self, c.epoch(), m.node.Token())

@@ -17,7 +17,6 @@ var inTraces = []struct {
 	from int
 }{
 	{"the loss is timed from the disconnect", 1},
-	{"an answer to a create is trusted in any session", 1},
 	{"its own znode is not looked after when the one ahead goes", 1},
 	{"what a follower answers by itself keeps the clock", 1},
 	{"what a follower refuses by itself keeps the clock", 10},
