@@ -131,7 +131,8 @@ type acquisition struct {
 }
 
 // takeShared takes lock for the owner that ctx carries, or else for that of newOwner. A
-// ctx with what it returns as acquired stands for that owner, on any goroutine.
+// ctx with what it returns as acquired stands for that owner, on any goroutine, and so
+// does one of Hold.Context.
 func takeShared(
 	ctx context.Context, lock InterProcessLock, l bound, newOwner func() owner,
 ) (got taken, acquired []perLock, err error) {
