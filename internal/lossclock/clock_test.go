@@ -89,6 +89,9 @@ func TestPingsOfAnIdleTime(t *testing.T) {
 			[]span{{30 * second, 31 * second}, {34 * second, 0}},
 			40 * second, 26 * second,
 		},
+		"a pause that is just long enough": {
+			[]span{{30 * second, 31 * second}, {343 * tenth, 0}}, 40 * second, 0,
+		},
 		"busy before": {
 			[]span{{30 * second, 31 * second}, {39 * second, 0}},
 			40 * second, 327 * tenth,
@@ -283,4 +286,22 @@ func TestReportedIsByItsTerms(t *testing.T) {
 	require.Equal(t, after(77*tenth), clock.Reported(long, 1, time.Time{}))
 	clock.Note(long, 1, after(155*tenth), after(155*tenth))
 	require.Equal(t, after(82*tenth), clock.Reported(long, 1, time.Time{}))
+}
+
+// A contact that was answered late is not proved by the next one, and no ping counts that
+// was due in the short idle time between the two.
+func TestWhatWasReportedStaysSo(t *testing.T) {
+	terms := lossclock.Terms{Timeout: 12 * second} // reports within 3.3 s
+	var clock lossclock.Clock
+	clock.Resume(after(29 * second))
+	clock.Ask(terms)
+	clock.Idle(after(34 * second))
+	clock.Note(terms, 1, after(30*second), after(37*second))
+	reported := clock.Reported(terms, 1, time.Time{})
+	require.Equal(t, after(227*tenth), reported)
+
+	clock.Resume(after(39 * second))
+	clock.Ask(terms)
+	clock.Note(terms, 1, after(40*second), after(40*second))
+	require.Equal(t, reported, clock.Reported(terms, 1, time.Time{}))
 }

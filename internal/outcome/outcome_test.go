@@ -1,6 +1,7 @@
 package outcome_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -60,4 +61,32 @@ func TestErrorsAreTold(t *testing.T) {
 	require.True(t, outcome.Unimplemented(errors.New("unknown error: -6")))
 	require.False(t, outcome.Unimplemented(errors.New("unknown error: -4")))
 	require.False(t, outcome.Unimplemented(nil))
+}
+
+func TestWhatTheLeaderHasJudged(t *testing.T) {
+	t.Parallel()
+	require.True(t, outcome.Judged(nil))
+	require.True(t, outcome.Judged(fmt.Errorf("traced: %w", zk.ErrNodeExists)))
+	require.False(t, outcome.Judged(zk.ErrNoAuth), "a follower judges that by itself")
+	require.False(t, outcome.Judged(zk.ErrConnectionClosed))
+}
+
+func TestWhatLosesAConnection(t *testing.T) {
+	t.Parallel()
+	require.True(t, outcome.ConnectionLost(zk.ErrConnectionClosed))
+	require.False(t, outcome.ConnectionLost(nil))
+	require.False(t, outcome.ConnectionLost(zk.ErrNoNode), "an answer")
+	require.False(t, outcome.ConnectionLost(zk.ErrNoServer), "the request was not sent")
+}
+
+func TestACauseIsToldOnce(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, io.EOF, outcome.WithCause(io.EOF), "no ctx has ended the wait")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(io.EOF)
+	cancelled := outcome.Cancelled(ctx)
+	require.NotErrorIs(t, cancelled, io.EOF)
+	told := outcome.WithCause(cancelled)
+	require.ErrorIs(t, told, io.EOF)
+	require.Equal(t, told, outcome.WithCause(told))
 }

@@ -46,6 +46,26 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestNumberIsAsTheServerPrintedIt(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		curator + "lock-0000000007": "0000000007",
+		"lock-lock--2147483648":     "-2147483648",
+	} {
+		n, ok := Parse(text, allKinds)
+		require.True(t, ok, text)
+		require.Equal(t, want, n.Number())
+	}
+}
+
+func TestNobodyIsBeforeItself(t *testing.T) {
+	t.Parallel()
+	first, second := Name{Text: "a", Seq: 1}, Name{Text: "b", Seq: 1}
+	require.True(t, first.Before(second))
+	require.False(t, second.Before(first))
+	require.False(t, first.Before(first))
+}
+
 // A1_13 and A2_4 of docs/hazards.md: an unrelated znode in the directory made every
 // acquire fail, or wait for it.
 func TestParseIgnoresStrangers(t *testing.T) {
