@@ -25,6 +25,7 @@ large=(
 	'holds session -DPINGS'
 	'holds queue -DROUNDS2=0 -DCANCELS=0 -DFAULTS=2'
 	'holds queue -DROUNDS0=0 -DFAULTS=3'
+	'holds session -DT=20 -DHALF=1 -DPERIOD=1 -DWITHIN=2'
 	'holds queue -DROUNDS0=2 -DCANCELS=0 -DFAULTS=0'
 	'holds queue -DCANCELS=0 -DLATE_EVENTS'
 	'acyclic queue -DROUNDS0=0 -DFAULTS=2'
