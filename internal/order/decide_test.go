@@ -679,6 +679,61 @@ func TestReconnect(t *testing.T) {
 	require.True(t, d.Serves(d.Asking(d.epoch, false), m, d.epoch))
 }
 
+// A list without a sync proves nothing of the new server by a member of before, which a
+// server that lags shows as well, nor by a create that it has overtaken.
+func TestAListOfAServerThatLagsMissesNobody(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	d.create("L-1")
+	d.create("L-2")
+	d.epoch++
+	require.Empty(t, d.show("L-1"))
+	overtaken := d.Asking(d.epoch, false)
+	d.create("L-3")
+	require.Empty(t, d.answer(overtaken, "L-1"))
+}
+
+func TestTheBlockerIsTheNearestThatExcludes(t *testing.T) {
+	t.Parallel()
+	excludes := readWriteRules.Excludes
+	ahead := []seqname.Name{name("W-1"), name("W-2"), name("R-3")}
+	require.Equal(t, 1, excludes.Blocker(ahead, name("R-4")))
+	require.Equal(t, 2, excludes.Blocker(ahead, name("W-4")))
+	require.Equal(t, 0, excludes.Blocker(ahead[:1], name("R-4")))
+	require.Equal(t, -1, excludes.Blocker(ahead[2:], name("R-4")))
+	require.Equal(t, -1, excludes.Blocker(nil, name("R-4")))
+}
+
+// A participant that was ahead of the blocker says nothing of those between the two.
+func TestWhoGoesAheadOfTheBlockerChangesNothing(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	m := d.create("L-3")
+	d.show("L-1", "L-2", "L-3")
+	d.gone("L-1")
+	d.is(m, "behind L-2+")
+}
+
+func TestAShortListIsReadAgain(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	m := d.create("L-4")
+	d.show("L-1", "L-2", "L-3", "L-4")
+	d.confirm(m)
+	d.gone("L-3")
+	d.is(m, "list")
+}
+
+func TestAReadOfOneThatIsNotListedChangesNothing(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	m := d.create("L-2")
+	d.show("L-1", "L-2")
+	d.There(d.Asking(d.epoch, false), name("L-9"))
+	d.check()
+	d.is(m, "behind L-1+")
+}
+
 // A create that the new server has answered proves as much as a sync.
 func TestACreateAfterAReconnectSettles(t *testing.T) {
 	t.Parallel()
