@@ -48,6 +48,18 @@ func TestNotesOutlastAPause(t *testing.T) {
 	})
 }
 
+func TestNotesDoNotOutlastTheClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		s := zkconn.Use(conn, config(time.Second))
+		s.Note("a", 1)
+		s.ConnClosed()
+		<-s.Closed()
+		s.Release()
+		require.NotSame(t, s, use(t, conn, time.Second))
+	})
+}
+
 // What kept the connection's Session for longer does not count against what is noted
 // later.
 func TestNotesOutlastEachPause(t *testing.T) {
