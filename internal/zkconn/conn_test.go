@@ -219,3 +219,17 @@ func TestContainersIsRemembered(t *testing.T) {
 			"what was closed is forgotten")
 	})
 }
+
+func TestACreatesZxidIsKnownIfTheConnectionTells(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := use(t, newFake(), time.Second)
+		require.False(t, s.TellsCreates())
+		require.Zero(t, s.CreatedAt("/a"))
+
+		cfg := config(time.Second)
+		cfg.CreatedAt = func(path string) int64 { return int64(len(path)) }
+		s = useWith(t, newFake(), cfg)
+		require.True(t, s.TellsCreates())
+		require.Equal(t, int64(2), s.CreatedAt("/a"))
+	})
+}

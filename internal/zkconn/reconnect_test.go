@@ -1,6 +1,7 @@
 package zkconn_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,12 +14,13 @@ func TestReconnectedIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
 		s := use(t, conn, 8*time.Second)
-		before := s.Reconnected()
+		times, before := s.Reconnects(), s.Reconnected()
 		conn.change(func() { conn.state = zk.StateConnecting })
 		time.Sleep(time.Second)
 		require.Equal(t, before, s.Reconnected(), "it is away still")
 		conn.change(func() { conn.state = zk.StateHasSession })
 		<-before
+		require.Equal(t, times+1, s.Reconnects())
 		after := s.Reconnected()
 		time.Sleep(time.Second)
 		require.Equal(t, after, s.Reconnected(), "nothing has happened since")
@@ -33,5 +35,25 @@ func TestReconnectedIsToldOnce(t *testing.T) {
 		})
 		require.Error(t, s.Delete("/x", -1))
 		<-after
+	})
+}
+
+// A plain connection may have been away unseen, which only its server shows. That it has
+// none for a moment says nothing.
+func TestAnotherServerIsAReconnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var server atomic.Value
+		server.Store("a")
+		cfg := config(8 * time.Second)
+		cfg.Server = func() string { return server.Load().(string) }
+		s := useWith(t, newFake(), cfg)
+		epoch := s.Epoch()
+		for _, next := range []struct {
+			server string
+			epoch  uint64
+		}{{"", epoch}, {"a", epoch}, {"b", epoch + 1}, {"", epoch + 1}, {"a", epoch + 2}} {
+			server.Store(next.server)
+			require.Equal(t, next.epoch, s.Epoch(), next.server)
+		}
 	})
 }
