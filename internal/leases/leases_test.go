@@ -60,6 +60,29 @@ func TestABatchWaitsForRoom(t *testing.T) {
 	})
 }
 
+// A batch that has not been admitted tells of the room that it has not found.
+func TestABatchTellsOfTheRoomThereWas(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
+		for range 3 {
+			other.Occupy()
+		}
+		gateQueue := queue()
+		gateQueue.Dir = "/gate"
+		gate, err := gateQueue.Enter(bounded(t), us.S, seqnode.Request{})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = leases.Enter(ctx, us.S, leases.Request{
+			Spec: &queue().Spec, Queue: queue().Observed(), Gate: gate, N: 2,
+			Maximum: func(context.Context, bool) (int, <-chan zk.Event, error) {
+				return 4, nil, nil
+			},
+		})
+		require.ErrorContains(t, err, "2 wanted, 3 of 4 taken")
+	})
+}
+
 // A maximum that is too low is waited for without znodes.
 func TestALimitIsWaitedFor(t *testing.T) {
 	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
