@@ -114,15 +114,7 @@ var errBroken = errors.New("the servers are broken")
 func runChaos(
 	t *testing.T, timing chaosTiming, seed uint64, length time.Duration,
 ) (sum count, err error) {
-	e := startEnsemble(t, allWorkers, zkserver.Tick(timing.tick),
-		zkserver.Config("initLimit=20", fmt.Sprintf("syncLimit=%d", timing.syncLimit)),
-		zkserver.JVM(
-			"-Dzookeeper.enableEagerACLCheck=true",
-			// So that the locks' directories go while somebody is about to join.
-			"-Dznode.container.checkIntervalMs=500",
-			// A proxy accepts for a server that is not there. What a candidate sends it
-			// is lost, and it would try again after up to a minute.
-			"-Dzookeeper.fastleader.maxNotificationInterval=500"))
+	e := startEnsemble(t, allWorkers, timing.servers()...)
 	if len(e.between) == 0 {
 		t.Logf("the servers run in a %s: their lines to one another stay whole", e.Kind())
 	}
@@ -160,6 +152,21 @@ func runChaos(
 		"CHAOS_SEED=%d: %w\nthe whole history: %s\n%v", seed, err, keep(t, history), e,
 	)
 	return sum, errors.Join(err, e.Close())
+}
+
+// servers are the settings of each server.
+func (timing chaosTiming) servers() []zkserver.Option {
+	return []zkserver.Option{
+		zkserver.Tick(timing.tick),
+		zkserver.Config("initLimit=20", fmt.Sprintf("syncLimit=%d", timing.syncLimit)),
+		zkserver.JVM(
+			"-Dzookeeper.enableEagerACLCheck=true",
+			// So that the locks' directories go while somebody is about to join.
+			"-Dznode.container.checkIntervalMs=500",
+			// A proxy accepts for a server that is not there. What a candidate sends it
+			// is lost, and it would try again after up to a minute.
+			"-Dzookeeper.fastleader.maxNotificationInterval=500"),
+	}
 }
 
 // limits allow for a machine that runs this process, and maybe the other one, later than

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -88,6 +90,40 @@ func (w *witness) finish() error {
 	w.conn.Close() // ends a write that waits for a server
 	w.ended.Wait()
 	return w.forgotten
+}
+
+// TestServersRemember makes the same faults as TestChaos, with nobody at the servers but
+// the witness: what it finds is no lock library's fault. It goes on for as long as
+// CHAOS_WITNESS says. Version 3.8.0 did not stand ten minutes of it.
+func TestServersRemember(t *testing.T) {
+	text := os.Getenv("CHAOS_WITNESS")
+	if text == "" {
+		t.Skip("it tests ZooKeeper: set CHAOS_WITNESS to a duration, such as 10m")
+	}
+	length, err := time.ParseDuration(text)
+	require.NoError(t, err, "CHAOS_WITNESS")
+	const round = 40 * time.Second // an ensemble that has forgotten is of no more use
+	for began := time.Now(); time.Since(began) < length; {
+		timing, seed := chaosTimings[0], rand.Uint64()
+		e := startEnsemble(t, 1, timing.servers()...)
+		w := startWitness(t, e.addrs())
+		begin := clockSince(monotonic())
+		n := &nemesis{
+			e: e, session: timing.session, holds: func(int) int { return 0 },
+			note: func(format string, args ...any) {
+				t.Logf("%v: %s", begin(), fmt.Sprintf(format, args...))
+			},
+			pausable: []pausable{{
+				"nobody", func() error { return nil }, func() error { return nil },
+			}},
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), round)
+		faulty := n.run(ctx, seed)
+		cancel()
+		time.Sleep(timing.session) // one more write at least, after an election
+		require.NoError(t, errors.Join(faulty, e.diverged(), w.finish()), "seed %d", seed)
+		require.NoError(t, e.Close())
+	}
 }
 
 // A znode that was deleted and created again looks like one whose writes are forgotten.
