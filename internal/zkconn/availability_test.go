@@ -26,7 +26,7 @@ func TestUnavailableAfterASecondWithoutAnAnswer(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(time.Second - 1)
 		require.False(t, s.Unavailable())
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		require.True(t, s.Unavailable())
 		end()
 		require.NoError(t, s.Sync("/"))
