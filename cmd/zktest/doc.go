@@ -39,6 +39,12 @@
 //	-reconfig            accept reconfig (reconfigEnabled): what clients see changes,
 //	                     and the servers stay as they are
 //	-read-only           a server of an ensemble that finds no leader answers reads
+//	-keeper              behave as ClickHouse Keeper: no session is resumed, and session
+//	                     timeouts are between 10s and 100s unless the flags say otherwise
+//	-keeper-unknown OP[,OP...]
+//	                     hang up at these requests, as an older Keeper does: before
+//	                     December 2025 at set-watches, before July 2026 at
+//	                     create-container
 //	-sasl-user USER:PASSWORD
 //	                     who may log in by SASL with DIGEST-MD5; once for each user
 //	-tls-cert FILE, -tls-key FILE
@@ -78,14 +84,14 @@
 // To disturb; SERVER is a number from 1, or "leader":
 //
 //	POST /sessions/ID/expire      end a session, as if its client had been silent
-//	POST /servers/SERVER/stop     kill the server
+//	POST /servers/SERVER/stop     kill the server: its port refuses connections
 //	POST /servers/SERVER/start    start it again
 //	POST /servers/SERVER/freeze   suspend its process: it answers nothing
 //	POST /servers/SERVER/thaw     resume it
 //	POST /servers/SERVER/isolate  cut it off from the other servers, not from clients
 //	POST /servers/SERVER/rejoin   end that
 //	POST /servers/SERVER/lag      by=DURATION: how far it is behind its leader; 0s: not
-//	POST /network/cut             break all connections, and reject new ones
+//	POST /network/cut             break all connections, and refuse new ones
 //	POST /network/stall           direction=to-server, to-client or both: deliver
 //	                              nothing, and keep the connections
 //	POST /network/heal            end cut and stall
