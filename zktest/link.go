@@ -155,7 +155,7 @@ type pipeAddr string
 func (pipeAddr) Network() string  { return "pipe" }
 func (a pipeAddr) String() string { return string(a) }
 
-// Cut breaks the connections of the link, with all that was in flight, and refuses new
+// Cut breaks the connections of the link, with all that was in flight, and rejects new
 // ones until Heal.
 func (l *Link) Cut() {
 	l.change(func() {

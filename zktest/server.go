@@ -66,8 +66,8 @@ func newServer(c *Cluster, id int) *Server {
 // is not a network address.
 func (s *Server) Addr() string { return fmt.Sprintf("zktest-%d:2181", s.id) }
 
-// Stop kills the server, as kill -9 does: its connections break at once, and new ones are
-// refused. What it has committed is not lost.
+// Stop kills the server, as kill -9 does: its connections break at once, and its port
+// rejects new ones. What it has committed is not lost.
 func (s *Server) Stop() {
 	s.change(func() {
 		s.up, s.frozen = false, false

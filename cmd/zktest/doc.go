@@ -84,14 +84,14 @@
 // To disturb; SERVER is a number from 1, or "leader":
 //
 //	POST /sessions/ID/expire      end a session, as if its client had been silent
-//	POST /servers/SERVER/stop     kill the server: its port refuses connections
+//	POST /servers/SERVER/stop     kill the server: its port rejects connections
 //	POST /servers/SERVER/start    start it again
 //	POST /servers/SERVER/freeze   suspend its process: it answers nothing
 //	POST /servers/SERVER/thaw     resume it
 //	POST /servers/SERVER/isolate  cut it off from the other servers, not from clients
 //	POST /servers/SERVER/rejoin   end that
 //	POST /servers/SERVER/lag      by=DURATION: how far it is behind its leader; 0s: not
-//	POST /network/cut             break all connections, and refuse new ones
+//	POST /network/cut             break all connections, and reject new ones
 //	POST /network/stall           direction=to-server, to-client or both: deliver
 //	                              nothing, and keep the connections
 //	POST /network/heal            end cut and stall

@@ -180,7 +180,7 @@ var hostileExchanges = map[string]struct {
 	"no such mechanism": {
 		saslBob, []func(int32) []byte{func(xid int32) []byte {
 			return saslFrame(xid, -115, nil)
-		}}, "the server refuses the mechanism", true,
+		}}, "the server rejects the mechanism", true,
 	},
 	"refused without authentication": {
 		saslBob, []func(int32) []byte{func(xid int32) []byte {
