@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -86,8 +87,9 @@ func listen(addr string) (net.Listener, error) {
 	if port == "0" {
 		for range tries {
 			free := strconv.Itoa(low + rand.IntN(high-low))
-			if l, err := net.Listen("tcp", net.JoinHostPort(host, free)); err == nil {
-				return l, nil
+			l, err := net.Listen("tcp", net.JoinHostPort(host, free))
+			if err == nil || errors.As(err, new(*net.DNSError)) {
+				return l, err
 			}
 		}
 	}

@@ -338,6 +338,7 @@ func TestBadInput(t *testing.T) {
 		{"run", exitUsage, `"run": want flags only`},
 		{"-listen " + taken.Addr().String(), exitUnavailable, "address already in use"},
 		{"-admin " + taken.Addr().String(), exitUnavailable, "address already in use"},
+		{"-listen a..b:0", exitUnavailable, "lookup a..b"},
 		{"-listen 192.0.2.1:2181", exitUnavailable, "cannot assign requested address"},
 	} {
 		t.Run(tc.args, func(t *testing.T) {
