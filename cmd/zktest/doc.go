@@ -40,7 +40,7 @@
 //	                     and the servers stay as they are
 //	-read-only           a server of an ensemble that finds no leader answers reads
 //	-keeper              behave as ClickHouse Keeper: no session is resumed, and session
-//	                     timeouts are between 10s and 100s unless the flags say otherwise
+//	                     timeouts are between 10s and 100s unless flags say otherwise
 //	-keeper-unknown OP[,OP...]
 //	                     hang up at these requests, as an older Keeper does: before
 //	                     December 2025 at set-watches, before July 2026 at
