@@ -52,8 +52,11 @@ func TestAnotherServerIsAReconnect(t *testing.T) {
 			server string
 			epoch  uint64
 		}{
-			{"", epoch}, {"a", epoch}, {"b", epoch + 1},
-			{"", epoch + 1}, {"a", epoch + 2},
+			{"", epoch},
+			{"a", epoch},
+			{"b", epoch + 1},
+			{"", epoch + 1},
+			{"a", epoch + 2},
 		} {
 			server.Store(next.server)
 			require.Equal(t, next.epoch, s.Epoch(), next.server)
