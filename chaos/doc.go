@@ -9,8 +9,8 @@
 // prints, and which CHAOS_SEED sets. The same seed does not repeat a run: the machine's
 // timing differs.
 //
-// Servers that break a promise of their own make locks fail, too. Whether yours keep what
-// they confirm, with no lock on them, is shown by
+// Servers that break a promise of their own make locks fail, too. To see whether yours
+// keep what they confirm, with no lock on them:
 //
 //	CHAOS_WITNESS=10m go test -run TestServersRemember -timeout 0 -v .
 package chaos
