@@ -234,8 +234,8 @@ func (s *InterProcessSemaphoreV2) enter(
 	}
 }
 
-// enterLeases gets the leases' znodes, from the gate. The only lease needs no count: it is
-// granted once nobody is ahead; see package leases.
+// enterLeases gets the leases' znodes, from the gate. The only lease needs no count: it
+// is granted once nobody is ahead; see package leases.
 func (s *InterProcessSemaphoreV2) enterLeases(
 	ctx context.Context, conn *zkconn.Conn, gate *znode.Node, n int, try bool,
 ) ([]*znode.Node, error) {

@@ -42,10 +42,10 @@
 //
 // The caller's goroutine, in Enter, EnterUnder or EnterThrough, owns the waiter. The
 // goroutine that sends a create calls Sending and Created of its Member, and begins the
-// list behind it, so that both are under way at once. A list that is shared has one of its own, which
-// reports it. Ended is called by whoever ends the Node, Removed and Data by the
-// goroutines of package znode. Listener.Queued, OnDecision and a Lookout are called by
-// the caller's goroutine.
+// list behind it, so that both are under way at once. A list that is shared has one of
+// its own, which reports it. Ended is called by whoever ends the Node, Removed and Data
+// by the goroutines of package znode. Listener.Queued, OnDecision and a Lookout are
+// called by the caller's goroutine.
 //
 // # Locks
 //
