@@ -218,6 +218,28 @@ func TestBehindAStranger(t *testing.T) {
 	require.Equal(t, WithList, d.Creating("L-", zkSession))
 }
 
+// A number that is not the next says that others use the queue, though nobody waits.
+func TestWhoFindsANumberMissingHasMetAStranger(t *testing.T) {
+	t.Parallel()
+	for short, plan := range map[string]Plan{"L-2": WithDirectory, "L-3": WithList} {
+		d := newDriver(t, mutexRules)
+		d.Directory(0, 10)
+		d.Remember(Watermark{Seq: 1, Token: 101})
+		m := d.create(short)
+		d.show(short)
+		d.is(m, "first")
+		d.Held(m, true)
+		d.leave(m)
+		require.Equal(t, plan, d.Creating("L-", zkSession), short)
+		d.NotCreated("L-")
+		next := d.create(fmt.Sprint("L-", m.name.Seq+1))
+		d.is(next, "first")
+		d.Held(next, true)
+		d.leave(next)
+		require.Equal(t, WithDirectory, d.Creating("L-", zkSession), "it is met no more")
+	}
+}
+
 // What is known of others is worth nothing unless the own znode is there.
 func TestAnEventGrantsOnlyWhoIsConfirmed(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,7 @@ var wordLimits = map[string]int{
 	"docs/llms.txt":               300,
 	"docs/connections.md":         757,
 	"docs/correctness.md":         950,
-	"docs/costs.md":               600,
+	"docs/costs.md":               633,
 	"docs/design.md":              955,
 	"docs/election.md":            600,
 	"docs/faq.md":                 350,

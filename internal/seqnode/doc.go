@@ -40,12 +40,12 @@
 //
 // # Goroutines
 //
-// The caller's goroutine, in Enter or EnterUnder, owns the waiter. The goroutine that
-// sends a create calls Sending and Created of its Member, and begins the list behind it,
-// so that both are under way at once. A list that is shared has one of its own, which
-// reports it. Ended is called by whoever ends the Node, Removed and Data by the
-// goroutines of package znode. Listener.Queued, OnDecision and a Lookout are called by
-// the caller's goroutine.
+// The caller's goroutine, in Enter, EnterUnder or EnterThrough, owns the waiter. The
+// goroutine that sends a create calls Sending and Created of its Member, and begins the
+// list behind it, so that both are under way at once. A list that is shared has one of
+// its own, which reports it. Ended is called by whoever ends the Node, Removed and Data
+// by the goroutines of package znode. Listener.Queued, OnDecision and a Lookout are
+// called by the caller's goroutine.
 //
 // # Locks
 //
@@ -59,6 +59,7 @@
 //
 // Each uses only those below it.
 //
+//   - through.go: EnterThrough: from a gate, for as long as that lasts.
 //   - under.go: EnterUnder: a read lock under its writer.
 //   - enter.go: Enter: join, wait, rejoin.
 //   - waiter.go: the wait: asks what a decision asks for, and sleeps.
@@ -79,6 +80,7 @@
 //     this process and session. No watch is set on it: its Node tells when it ends.
 //   - Position: how many are ahead, and whom one waits for, as users are told.
 //   - patience: how long a waiter stays in a queue that stands still.
+//   - gate: a held Node of another queue, in front of this one.
 //   - under: a read lock of the owner of a write lock takes a place under that writer,
 //     with its number, and waits for nobody.
 package seqnode

@@ -17,7 +17,7 @@ import (
 
 // A waiter is one wait for the turn of a Member's znode: it finds out what the order
 // wants to know, and sleeps while there is somebody to wait for. It belongs to the
-// goroutine in Enter or EnterUnder.
+// goroutine in Enter, EnterUnder or EnterThrough.
 type waiter struct {
 	*Member
 	request Request
