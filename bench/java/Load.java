@@ -5,6 +5,7 @@ final class Load {
     public String shape;
     public String kind;
     public List<String> servers;
+    public List<Integer> pids;
     public String path;
     public int sessions;
     public int users;

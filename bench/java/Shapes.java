@@ -18,7 +18,7 @@ final class Shapes {
     Shapes(Team team) {
         this.team = team;
         this.load = team.load;
-        this.servers = new Servers(load.servers);
+        this.servers = new Servers(load.servers, load.pids);
     }
 
     Result run() throws Exception {
@@ -58,14 +58,14 @@ final class Shapes {
             }));
         }
         TimeUnit.NANOSECONDS.sleep(load.warmUp);
-        long requests = servers.requests();
+        Meter meter = new Meter(servers);
         long before = sum(tallies);
         long began = System.nanoTime();
         TimeUnit.NANOSECONDS.sleep(load.time);
         Result r = new Result();
         r.ops = sum(tallies) - before;
         r.took = System.nanoTime() - began;
-        r.requests = each(servers.requests() - requests, r.ops);
+        meter.stop(r);
         over.set(true);
         await(loops);
         return r;
@@ -117,14 +117,14 @@ final class Shapes {
         AtomicLong last = new AtomicLong();
         List<Future<Void>> all = queueUp(users, last);
         team.awaitCrowd(users.size() + 1, servers);
-        long requests = servers.requests();
+        Meter meter = new Meter(servers);
         long began = System.nanoTime();
         release(holder);
         await(all);
         Result r = new Result();
         r.ops = users.size();
         r.took = last.get() - began;
-        r.requests = each(servers.requests() - requests, r.ops);
+        meter.stop(r);
         return r;
     }
 
@@ -145,7 +145,7 @@ final class Shapes {
     private Result tries() throws Exception {
         List<User> users = team.users(load.sessions * load.users);
         User holder = team.holder();
-        long requests = servers.requests();
+        Meter meter = new Meter(servers);
         long began = System.nanoTime();
         List<Future<List<Long>>> loops = new ArrayList<>();
         for (User u : users) {
@@ -166,7 +166,7 @@ final class Shapes {
             times.addAll(loop.get());
         }
         Result r = timed(times);
-        r.requests = each(servers.requests() - requests, r.ops);
+        meter.stop(r);
         release(holder);
         return r;
     }
@@ -246,7 +246,7 @@ final class Shapes {
         return tallies.stream().mapToLong(AtomicLong::get).sum();
     }
 
-    private static Double each(long sum, long n) {
+    static Double each(long sum, long n) {
         return n == 0 ? null : (double) sum / n;
     }
 }

@@ -41,6 +41,7 @@ type Load struct {
 	Shape   Shape    `json:"shape"`
 	Kind    Kind     `json:"kind"`
 	Servers []string `json:"servers"` // host:port of each
+	PIDs    []int    `json:"pids"`    // the servers' processes, if they can be watched
 	Path    string   `json:"path"`    // absolute, and unused so far
 
 	Sessions int `json:"sessions"` // connections with the service
@@ -65,6 +66,11 @@ type Result struct {
 
 	Requests *float64 `json:"requests,omitempty"` // for each of Ops
 	Bytes    *float64 `json:"bytes,omitempty"`    // for each, both ways together
+
+	// Processor time in Took, of this process and of all servers. The servers' is what
+	// all workers together asked for.
+	ClientCPU *time.Duration `json:"clientCPU,omitempty"`
+	ServerCPU *time.Duration `json:"serverCPU,omitempty"`
 
 	// For each waiter or holder, the goroutine or thread that called not included.
 	Heap    *float64 `json:"heap,omitempty"` // bytes
