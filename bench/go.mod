@@ -66,3 +66,5 @@ require (
 )
 
 replace github.com/zkrecipes/recipes => ../
+
+tool golang.org/x/perf/cmd/benchstat
