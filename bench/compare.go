@@ -20,6 +20,7 @@ type compareCommand struct {
 	Scenarios []string      `default:"S1,S2,S3-16,S4,S5-100,S6-900,S7-mutex,S7-5"`
 	Rounds    int           `default:"20" help:"How often everything is measured."`
 	Time      time.Duration `default:"200ms" help:"Of one measurement."`
+	Least     int64         `default:"200" help:"Operations of one, however long."`
 	Limit     time.Duration `default:"2m" help:"After which one is given up."`
 	Tolerance float64       `default:"0.03" help:"A smaller difference is none."`
 	Out       string        `default:"." help:"Where old.txt and new.txt go." type:"path"`
@@ -61,7 +62,7 @@ func (c *compareCommand) measure(
 	ctx context.Context, d plan.Doer, s *service.Service, into *report.Comparison,
 ) error {
 	p := plan.Plan{
-		Scenarios: into.Scenarios, Rounds: c.Rounds, Time: c.Time,
+		Scenarios: into.Scenarios, Rounds: c.Rounds, Time: c.Time, Least: c.Least,
 		Next: func(string) {},
 		Done: func(m *plan.Measurement) { into.Measured = append(into.Measured, m) },
 	}

@@ -16,6 +16,7 @@ final class Load {
     public long settle;
     public long warmUp;
     public long time;
+    public long least;
 
     /** The path of the nth lock. */
     String path(int n) {

@@ -55,6 +55,8 @@ type Load struct {
 	Settle   time.Duration `json:"settle"`   // after which who asked waits for certain
 	WarmUp   time.Duration `json:"warmUp"`   // what is done before the time begins
 	Time     time.Duration `json:"time"`
+	// In Cycle: the time lasts until so many operations are done, by all users together.
+	Least int64 `json:"least"`
 }
 
 // A Result is what a worker measured. What is nil was not, or cannot be.

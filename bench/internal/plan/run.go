@@ -30,6 +30,7 @@ type Plan struct {
 	Scenarios []Scenario
 	Rounds    int
 	Time      time.Duration      // of one measurement
+	Least     int64              // operations of one, however long they take
 	Next      func(what string)  // is told what is about to be measured
 	Done      func(*Measurement) // and what came out
 }
@@ -78,7 +79,7 @@ func (p *Plan) load(scenario *Scenario, s Setting, servers Servers) load.Load {
 	l.Servers, l.PIDs = servers.Addrs, servers.PIDs
 	l.Path = "/bench-" + rand.Text()[:10]
 	l.Settle = settle + 3*s.Delay
-	l.Time, l.WarmUp = p.Time, p.Time/warmUps
+	l.Time, l.WarmUp, l.Least = p.Time, p.Time/warmUps, p.Least
 	return l
 }
 

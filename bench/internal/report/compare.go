@@ -23,7 +23,7 @@ type Comparison struct {
 
 // mistaken is the chance that a comparison of equal versions has a verdict that says they
 // differ, over all verdicts together.
-const mistaken = 0.01
+const mistaken = 0.05
 
 // confidence is that of one verdict.
 func (c *Comparison) confidence() float64 {

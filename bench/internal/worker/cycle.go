@@ -74,6 +74,11 @@ func (t *team) observe(ctx context.Context, tallies []tally) (load.Result, error
 	if err := sleep(ctx, t.Time); err != nil {
 		return load.Result{}, err
 	}
+	for count()-before < t.Least {
+		if err := sleep(ctx, time.Millisecond); err != nil {
+			return load.Result{}, err
+		}
+	}
 	r := load.Result{Ops: count() - before, Took: time.Since(began)}
 	from.stop(&r)
 	return r, nil

@@ -160,3 +160,12 @@ func TestJavaSpeaksTheSame(t *testing.T) {
 	require.Equal(t, tags(load.Load{}), fields("Load.java"))
 	require.Subset(t, tags(load.Result{}), fields("Result.java"))
 }
+
+// On a machine that is busy with something else, the time alone may hold no operation.
+func TestACycleLastsUntilEnoughIsDone(t *testing.T) {
+	l := some(load.Cycle)
+	l.WarmUp, l.Time, l.Least = time.Nanosecond, time.Nanosecond, 10_000
+	r := do(t, newMemory(), l)
+	require.Empty(t, r.Fault)
+	require.GreaterOrEqual(t, r.Ops, l.Least)
+}
