@@ -95,6 +95,12 @@ func (p *Plan) WarmUp(
 	d.Do(ctx, peer.Name, 1, warm.load(&scenario, Setting{}, servers))
 }
 
+// OnePath is a load on a path of its own, of which the users are yet to be said.
+func (p *Plan) OnePath(addrs []string) load.Load {
+	scenario := Scenario{Load: load.Load{Shape: load.Cycle, Sessions: 1}}
+	return p.load(&scenario, Setting{}, Servers{Addrs: addrs})
+}
+
 // plural writes a number with its noun, and commas: "1,000 users".
 func plural(n int, noun string) string {
 	text := strconv.Itoa(n)
