@@ -31,6 +31,8 @@ final class Shapes {
                 return drain();
             case "tries":
                 return tries();
+            case "idle":
+                return idle();
             case "waiting":
                 return waiting();
             case "holding":
@@ -172,6 +174,23 @@ final class Shapes {
         meter.stop(r);
         release(holder);
         return r;
+    }
+
+    /** What sessions with one waiter each cost a second, while nothing happens. */
+    private Result idle() throws Exception {
+        List<User> users = team.users(load.sessions);
+        team.holder();
+        queueUp(users, new AtomicLong());
+        team.awaitCrowd(users.size() + 1, servers);
+        TimeUnit.NANOSECONDS.sleep(load.warmUp);
+        Meter meter = new Meter(servers);
+        long began = System.nanoTime();
+        TimeUnit.NANOSECONDS.sleep(load.time);
+        Result r = new Result();
+        r.ops = users.size() * TimeUnit.NANOSECONDS.toSeconds(load.time);
+        r.took = System.nanoTime() - began;
+        meter.stop(r);
+        return r; // their threads are interrupted
     }
 
     /** What waiters cost. */

@@ -20,6 +20,9 @@ const (
 	Tries Shape = "tries"
 	// Waiting is about what a waiter costs the process and the servers.
 	Waiting Shape = "waiting"
+	// Idle is about what a session with one waiter costs a second, while nothing happens.
+	// Its Ops are sessions times seconds.
+	Idle Shape = "idle"
 	// Holding is about what a holder costs them.
 	Holding Shape = "holding"
 )
@@ -61,7 +64,7 @@ type Load struct {
 
 // A Result is what a worker measured. What is nil was not, or cannot be.
 type Result struct {
-	Ops  int64         `json:"ops"`  // acquisitions, hand-overs, tries, waiters
+	Ops  int64         `json:"ops"`  // acquisitions, hand-overs, tries, waiters, seconds
 	Took time.Duration `json:"took"` // all of them together
 	// Of one, where each is timed by itself.
 	Median *time.Duration `json:"median,omitempty"`

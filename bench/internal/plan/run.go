@@ -79,7 +79,8 @@ func (p *Plan) load(scenario *Scenario, s Setting, servers Servers) load.Load {
 	l.Servers, l.PIDs = servers.Addrs, servers.PIDs
 	l.Path = "/bench-" + rand.Text()[:10]
 	l.Settle = settle + 3*s.Delay
-	l.Time, l.WarmUp, l.Least = p.Time, p.Time/warmUps, p.Least
+	l.Time = cmp.Or(l.Time, p.Time)
+	l.WarmUp, l.Least = cmp.Or(l.WarmUp, p.Time/warmUps), p.Least
 	return l
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zkrecipes/recipes/bench/internal/load"
 	"github.com/zkrecipes/recipes/bench/internal/peer"
 	"github.com/zkrecipes/recipes/bench/internal/plan"
 	"github.com/zkrecipes/recipes/bench/internal/stats"
@@ -22,17 +23,7 @@ func (d *Data) hasCPU(s plan.Setting, in *plan.Scenario, names []string) bool {
 
 // cpuCells are the cells of one peer.
 func (d *Data) cpuCells(s plan.Setting, in *plan.Scenario, name string) []string {
-	median := func(of func(*plan.Measurement) (float64, bool)) string {
-		all := d.byRound(s, in, name, of)
-		if len(all) == 0 {
-			return nothing
-		}
-		seconds := stats.Summarize(slices.Collect(maps.Values(all))).Median
-		return durationText(time.Duration(seconds * float64(time.Second)))
-	}
-	cells := []string{
-		median((*plan.Measurement).ClientCPU), median((*plan.Measurement).ServerCPU),
-	}
+	cells := d.cpuTimes(s, in, name)
 	ratios := stats.Ratios(
 		d.byRound(s, in, name, (*plan.Measurement).PerCPU),
 		d.byRound(s, in, peer.ZKLock, (*plan.Measurement).PerCPU),
@@ -41,6 +32,37 @@ func (d *Data) cpuCells(s plan.Setting, in *plan.Scenario, name string) []string
 		return append(cells, "")
 	}
 	return append(cells, ratioText(stats.Summarize(ratios)))
+}
+
+// cpuTimes are those of one peer's clients, and of its servers.
+func (d *Data) cpuTimes(s plan.Setting, in *plan.Scenario, name string) []string {
+	median := func(of func(*plan.Measurement) (float64, bool)) string {
+		all := d.byRound(s, in, name, of)
+		if len(all) == 0 {
+			return nothing
+		}
+		seconds := stats.Summarize(slices.Collect(maps.Values(all))).Median
+		return durationText(time.Duration(seconds * float64(time.Second)))
+	}
+	return []string{
+		median((*plan.Measurement).ClientCPU), median((*plan.Measurement).ServerCPU),
+	}
+}
+
+// upkeep is a table of what one costs a second.
+func (d *Data) upkeep(s plan.Setting, in *plan.Scenario, names []string) string {
+	t := newTable("", "requests", "bytes", "client CPU", "server CPU")
+	for _, name := range names {
+		row := []string{
+			title(name),
+			d.figure(s, in, name, digits,
+				func(r *load.Result) *float64 { return r.Requests }),
+			d.figure(s, in, name, bytesText,
+				func(r *load.Result) *float64 { return r.Bytes }),
+		}
+		t.row(append(row, d.cpuTimes(s, in, name)...)...)
+	}
+	return t.String()
 }
 
 // byRound are the figures of one peer, by round.

@@ -120,9 +120,12 @@ func (d *Data) writeScenario(
 		return
 	}
 	fmt.Fprintf(page, "\n### %s: %s\n\n%s\n\n", in.ID, in.Title, in.About)
-	if in.Unit == plan.Footprint {
+	switch in.Unit {
+	case plan.Footprint:
 		page.WriteString(d.footprints(s, in, names))
-	} else {
+	case plan.Upkeep:
+		page.WriteString(d.upkeep(s, in, names))
+	default:
 		page.WriteString(d.speedTable(s, in, names))
 	}
 	for _, name := range names {

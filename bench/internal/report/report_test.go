@@ -67,6 +67,9 @@ func canned() *report.Data {
 	add("S10-waiter", peer.Recipes, 0, load.Result{
 		Heap: figure(3600), Threads: figure(1), Watches: figure(1.02),
 	})
+	add("S12", peer.Recipes, 0, busy(load.Result{
+		Ops: 1000, Took: time.Second, Requests: figure(0.43), Bytes: figure(18),
+	}, 40, 50))
 	add("S10-waiter", peer.Redsync, 0, load.Result{Heap: figure(68_000)})
 	return d
 }

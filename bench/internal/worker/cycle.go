@@ -70,16 +70,17 @@ func (t *team) observe(ctx context.Context, tallies []tally) (load.Result, error
 		}
 		return sum
 	}
-	before, from, began := count(), t.startMeter(), time.Now()
+	begin, from := t.readTogether(count)
 	if err := sleep(ctx, t.Time); err != nil {
 		return load.Result{}, err
 	}
-	for count()-before < t.Least {
+	for count()-begin < t.Least {
 		if err := sleep(ctx, time.Millisecond); err != nil {
 			return load.Result{}, err
 		}
 	}
-	r := load.Result{Ops: count() - before, Took: time.Since(began)}
-	from.stop(&r)
+	end, to := t.readTogether(count)
+	r := load.Result{Ops: end - begin, Took: to.at.Sub(from.at)}
+	from.until(to, &r)
 	return r, nil
 }

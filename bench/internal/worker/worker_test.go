@@ -89,6 +89,17 @@ func TestWaitersAreDismissed(t *testing.T) {
 	})
 }
 
+func TestTheUpkeepIsForEachSessionAndSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := some(load.Idle)
+		l.Sessions, l.Users = 3, 1
+		r := do(t, newMemory(), l)
+		require.Empty(t, r.Fault)
+		require.EqualValues(t, 3*10, r.Ops)
+		require.Equal(t, l.Time, r.Took)
+	})
+}
+
 func TestHoldersAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := some(load.Holding)
