@@ -22,7 +22,7 @@ var wordLimits = map[string]int{
 	"docs/llms.txt":               300,
 	"docs/connections.md":         757,
 	"docs/correctness.md":         950,
-	"docs/costs.md":               980,
+	"docs/costs.md":               1010,
 	"docs/design.md":              1033,
 	"docs/election.md":            600,
 	"docs/faq.md":                 350,

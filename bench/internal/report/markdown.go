@@ -61,12 +61,13 @@ and the tables compare two peers of the same round. They have the median of the 
 ratios; more than 1 is faster. In brackets is its 95 %% confidence interval (it assumes no
 distribution) or, of fewer than %d rounds, the minimum and maximum. If that range includes
 1, or there is one round, neither peer is shown to be faster: "undecided". "%s" is what a
-peer cannot do, or what was not counted. Requests and bytes are those of an operation, both
-ways, with heartbeats. The servers count Curator's requests; they do not report bytes.
+peer cannot do, or what was not counted. Requests and bytes are those of an operation,
+both ways, with heartbeats. The servers count Curator's requests; they do not report
+bytes.
 
-Client and server CPU are the processor time of an operation. "Per CPU, × zk.Lock" compares
-how many operations a second of the processor is enough for, of clients and servers
-together: other programs on the machine change it far less than the time.
+Client and server CPU are the processor time of an operation. "Per CPU, × zk.Lock"
+compares how many operations a second of the processor is enough for, of clients and
+servers together: other programs on the machine change it less than the time.
 `, stats.FewestForInterval, nothing)
 	if noise := d.noise(); noise != nil {
 		fmt.Fprintf(page, `
