@@ -9,8 +9,7 @@ if [ $# -lt 2 ]; then
 	printf 'usage: bench/compare.sh [OPTION]... OLD NEW (two commits)\n' >&2
 	exit 2
 fi
-refs=("${@: -2}")
-options=("${@:1:$#-2}")
+old=${*: -2:1} new=${*: -1} options=("${@:1:$#-2}")
 need_go
 zk_ensure
 if [ -z "${ZOOKEEPER_RUN:-}" ] && zk_local; then
@@ -25,18 +24,22 @@ clean_up() {
 }
 trap clean_up EXIT
 
+# build NAME COMMIT: the worker of this work tree, with the library at the commit.
+build() {
+	git worktree add --quiet --detach "$temp/$1" "$2"
+	cp go.mod "$temp/$1.mod"
+	cp go.sum "$temp/$1.sum"
+	go mod edit -replace="github.com/zkrecipes/recipes=$temp/$1" "$temp/$1.mod"
+	go build -mod=mod -modfile="$temp/$1.mod" -o "$temp/worker-$1" ./worker
+}
+
 cd bench
-for i in 0 1; do
-	version=$([ "$i" = 0 ] && echo old || echo new)
-	git worktree add --quiet --detach "$temp/$version" "${refs[$i]}"
-	# The worker of this work tree, with the library of the other one.
-	cp go.mod "$temp/$version.mod"
-	cp go.sum "$temp/$version.sum"
-	go mod edit -replace="github.com/zkrecipes/recipes=$temp/$version" "$temp/$version.mod"
-	go build -mod=mod -modfile="$temp/$version.mod" -o "$temp/worker-$version" ./worker
-done
+build old "$old"
+build new "$new"
 status=0
 go run . compare --out="$temp" "${options[@]}" "$temp/worker-old" "$temp/worker-new" || status=$?
-printf '\n'
-go tool benchstat "old=$temp/old.txt" "new=$temp/new.txt"
+if [ -e "$temp/new.txt" ]; then
+	printf '\n'
+	go tool benchstat "old=$temp/old.txt" "new=$temp/new.txt"
+fi
 exit "$status"
