@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/outcome"
 )
 
 // ZooKeeper deletes the znodes of a session moments after its end. ClickHouse Keeper
@@ -45,12 +46,18 @@ func (n *Node) deleteByPathLocked() {
 	stays := max(n.life.stays.left(), n.life.margins.left())
 	calls.Start(n.s, func() (struct{}, error) {
 		_ = n.s.Pause(context.Background(), stays) // it ends with the connection
-		return struct{}{}, n.s.Retry(context.Background(), func() error {
+		err := n.s.Retry(context.Background(), func() error {
 			err := n.s.Delete(n.Path, -1)
 			if errors.Is(err, zk.ErrNoNode) {
 				return nil
 			}
 			return err
 		})
+		if outcome.Final(err) && !errors.Is(err, outcome.ErrClosed) {
+			n.spec.Log.Error("zookeeper lock: cannot delete znode of a former session; "+
+				"others wait behind it until ZooKeeper deletes it",
+				"node", n.Path, "error", err)
+		}
+		return struct{}{}, err
 	})
 }
