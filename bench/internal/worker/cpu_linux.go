@@ -14,7 +14,8 @@ func cpuTime(pids ...int) *time.Duration {
 	}
 	var sum time.Duration
 	for _, pid := range pids {
-		const scheduled = 2                 // what the scheduler has counted, of a whole process
+		// What the scheduler has counted, of a whole process.
+		const scheduled = 2
 		clock := int32(^pid<<3 | scheduled) //nolint:gosec // Linux has 2^22 at most
 		var t unix.Timespec
 		if err := unix.ClockGettime(clock, &t); err != nil {
