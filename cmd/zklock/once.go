@@ -174,7 +174,7 @@ func (o *occasion) settled(m mark, period int64) bool {
 // take runs CMD, and notes that it begins and how it ends.
 func (o *occasion) take(notes *record, s *supervision) error {
 	if err := notes.write(s.held.hold, started, 0); err != nil {
-		return fmt.Errorf("note that CMD begins: %w", err)
+		return fmt.Errorf("record that CMD begins: %w", err)
 	}
 	code, lost, err := s.run()
 	state := done
