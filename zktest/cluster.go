@@ -46,7 +46,7 @@ type Cluster struct {
 	lateness    *rand.Rand // of pings
 	orders      *rand.Rand // of children
 	links       map[string]*Link
-	listeners   []net.Listener // by server, once they listen
+	doors       []door // by server, once they listen
 	timers      map[*time.Timer]struct{}
 	closed      bool
 }
@@ -140,9 +140,7 @@ func (c *Cluster) Close() {
 		s.fromLeader.close()
 		s.toLeader.close()
 	}
-	for _, l := range c.listeners {
-		_ = l.Close() // nobody could use an error
-	}
+	c.admitLocked()
 	for _, l := range c.links {
 		l.wakeLocked()
 	}

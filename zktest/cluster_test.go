@@ -53,13 +53,76 @@ func TestOverTCP(t *testing.T) {
 	}
 	require.Equal(t, []string{"/0", "/1", "/2"}, c.Znodes())
 	require.Len(t, c.Sessions(), 3)
+}
 
-	c.Server(0).Stop()
-	_, err := readAll(t, addrs[0], "ruok")
-	require.True(t, err != nil, "a stopped server hangs up")
+// Nobody listens on the port of a stopped server, or behind a cut link.
+func TestRefusedConnections(t *testing.T) {
+	refused := func(addr string) {
+		t.Helper()
+		_, err := net.Dial("tcp", addr)
+		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	}
+	c := zktest.Start(t, zktest.WithServers(3))
+	c.Server(2).Stop()
+	addrs := c.Addrs()
+	refused(addrs[2])
+	for range 3 {
+		c.Server(0).Stop()
+		refused(addrs[0])
+		c.Server(2).Start()
+		c.Server(0).Start()
+		c.Server(0).Start()
+		require.Equal(t, addrs, c.Addrs(), "the ports stay the same")
+		for _, addr := range addrs {
+			overTCP(t, []string{addr})
+		}
+	}
 	c.Link("").Cut()
-	_, err = readAll(t, addrs[1], "ruok")
-	require.True(t, err != nil, "a cut link is one to all servers")
+	for _, addr := range addrs {
+		refused(addr)
+	}
+	c.Server(0).Start()
+	c.Link("other").Heal()
+	refused(addrs[0])
+	c.Link("").Heal()
+	overTCP(t, addrs[:1])
+	c.Server(0).Freeze()
+	frozen, err := net.Dial("tcp", addrs[0])
+	require.NoError(t, err, "the system accepts what a frozen process does not")
+	require.NoError(t, frozen.Close())
+}
+
+// A server whose port another program has taken meanwhile listens there as soon as it is
+// free again.
+func TestAStartedServerWaitsForItsPort(t *testing.T) {
+	c := zktest.Start(t, zktest.WithTick(10*time.Millisecond))
+	addr := c.Addrs()[0]
+	c.Server(0).Stop()
+	taken, err := net.Listen("tcp", addr)
+	require.NoError(t, err)
+	c.Server(0).Start()
+	time.Sleep(50 * time.Millisecond) // some pings
+	require.NoError(t, taken.Close())
+	require.Eventually(t, func() bool {
+		answer, err := tell(addr, "ruok")
+		return err == nil && answer == "imok"
+	}, 20*time.Second, 10*time.Millisecond)
+}
+
+// What listens on a port that it was free to choose can return to it: no outgoing
+// connection is given that port meanwhile.
+func TestPortsAreNotThoseOfOutgoingConnections(t *testing.T) {
+	for _, c := range []*zktest.Cluster{
+		zktest.Start(t, zktest.WithServers(5)),
+		zktest.Start(t, zktest.WithServers(5), zktest.WithListen("127.0.0.1:0")),
+	} {
+		for _, addr := range c.Addrs() {
+			at, err := net.ResolveTCPAddr("tcp", addr)
+			require.NoError(t, err)
+			require.Less(t, at.Port, 20_000)
+			require.GreaterOrEqual(t, at.Port, 10_000)
+		}
+	}
 }
 
 // ours counts the goroutines of connections and listeners.
@@ -132,11 +195,12 @@ func TestInABubble(t *testing.T) {
 	})
 }
 
-// readAll sends what is no packet, and returns all that comes back.
-func readAll(t *testing.T, addr, words string) (string, error) {
-	t.Helper()
+// tell sends what is no packet, and returns all that comes back.
+func tell(addr, words string) (string, error) {
 	conn, err := net.Dial("tcp", addr)
-	require.NoError(t, err)
+	if err != nil {
+		return "", err
+	}
 	defer conn.Close()
 	if _, err := io.WriteString(conn, words); err != nil {
 		return "", err
@@ -154,10 +218,10 @@ func TestFourLetterWords(t *testing.T) {
 	} {
 		c := zktest.Start(t, zktest.WithServers(n))
 		for i, addr := range c.Addrs() {
-			answer, err := readAll(t, addr, "ruok")
+			answer, err := tell(addr, "ruok")
 			require.NoError(t, err)
 			require.Equal(t, "imok", answer)
-			answer, err = readAll(t, addr, "srvr")
+			answer, err = tell(addr, "srvr")
 			require.NoError(t, err)
 			require.Contains(t, answer, "Mode: "+modes[i]+"\n")
 			require.Contains(t, answer, fmt.Sprintf("Zxid: 0x%x\n", c.Server(i).Zxid()))
@@ -165,7 +229,7 @@ func TestFourLetterWords(t *testing.T) {
 				t, answer, "Node count: 5\n",
 				"as in a new server: / counts twice, and three below /zookeeper",
 			)
-			_, err = readAll(t, addr, "what")
+			_, err = tell(addr, "what")
 			require.ErrorIs(t, err, io.EOF)
 		}
 	}

@@ -65,7 +65,7 @@ func TestConformanceReadOnlyMode(t *testing.T) {
 	var transcripts [2][][]string
 	for i, p := range []*player{theirs, ours} {
 		require.Eventually(t, func() bool {
-			answer, err := readAll(t, p.addr, "isro")
+			answer, err := tell(p.addr, "isro")
 			return err == nil && answer == "ro"
 		}, patience, tick/10)
 		for _, s := range script {

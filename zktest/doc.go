@@ -51,12 +51,11 @@
 // Nothing is persisted. The log is forgotten once all servers have it; a server that
 // lacks more than 500 transactions takes a snapshot. Four-letter words answer in the
 // layout of 3.8, mntr with the keys that have a meaning here; those that reset something
-// do not. There is no observer, and no throttling except by Link.Throttle. A stopped
-// server accepts a connection and closes it, where nobody listens on a real one's port. A
-// network keeps the order of packets, as TCP does. Elections take a fixed time, and there
-// are never two leaders at once, as a real ensemble has for a moment. Requests are judged
-// one at a time. So the outcome of several requests in flight together can differ from a
-// real server's near the sequence counter's limit, and after the end of a session: a real
+// do not. There is no observer, and no throttling except by Link.Throttle. A network
+// keeps the order of packets, as TCP does. Elections take a fixed time, and there are
+// never two leaders at once, as a real ensemble has for a moment. Requests are judged one
+// at a time. So the outcome of several requests in flight together can differ from a real
+// server's near the sequence counter's limit, and after the end of a session: a real
 // server may reject requests that are not answered here.
 //
 // # Goroutines

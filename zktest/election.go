@@ -178,6 +178,7 @@ func (c *Cluster) pumpLocked() {
 	for _, l := range c.links {
 		l.wakeLocked()
 	}
+	c.admitLocked()
 }
 
 // dropIdleLocked ends connections that nothing came from for a whole session timeout.

@@ -135,8 +135,8 @@ func (s *Server) memberID() int {
 // portLocked is where clients find the server: over TCP, or else by its name.
 func (s *Server) portLocked() string {
 	addr := s.Addr()
-	if listeners := s.cluster.listeners; listeners != nil {
-		addr = listeners[s.id-1].Addr().String()
+	if doors := s.cluster.doors; doors != nil {
+		addr = doors[s.id-1].addr.String()
 	}
 	_, port, _ := net.SplitHostPort(addr) // it has one
 	return port

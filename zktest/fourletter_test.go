@@ -62,7 +62,7 @@ func compareWords(t *testing.T, genuine, fake string) {
 			"cons", "srvr", "stat", "dump", "wchs", "wchc", "wchp", "isro", "ruok",
 			"envi", "conf", "mntr", "what",
 		} {
-			answers[i][word], _ = readAll(t, addr, word) // there is none to the last
+			answers[i][word], _ = tell(addr, word) // there is none to the last
 		}
 		stop()
 	}
@@ -119,7 +119,7 @@ func occupy(t *testing.T, addr string) (stop func()) {
 
 func mustTell(t *testing.T, addr, word string) string {
 	t.Helper()
-	answer, err := readAll(t, addr, word)
+	answer, err := tell(addr, word)
 	require.NoError(t, err)
 	return answer
 }

@@ -1,8 +1,10 @@
 package zktest
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -64,7 +66,7 @@ func (s settings) openListeners() ([]net.Listener, error) {
 	}
 	var open []net.Listener
 	for i, addr := range addrs {
-		listener, err := net.Listen("tcp", addr)
+		listener, err := listen(addr)
 		if err != nil {
 			for _, l := range open {
 				_ = l.Close() // nobody could use an error
@@ -76,15 +78,64 @@ func (s settings) openListeners() ([]net.Listener, error) {
 	return open, nil
 }
 
+// listen opens a listener. Port 0 is a free one below the range from which systems take
+// the ports of outgoing connections: else a client that tries to reach a stopped server
+// could be given the very port that the server needs when it is started again.
+func listen(addr string) (net.Listener, error) {
+	const low, high, tries = 10_000, 20_000, 100
+	host, port, _ := net.SplitHostPort(addr) // consecutive has joined them
+	if port == "0" {
+		for range tries {
+			free := strconv.Itoa(low + rand.IntN(high-low))
+			l, err := net.Listen("tcp", net.JoinHostPort(host, free))
+			if err == nil || errors.As(err, new(*net.DNSError)) {
+				return l, err
+			}
+		}
+	}
+	return net.Listen("tcp", addr)
+}
+
+// A door is where a server listens for clients over TCP.
+type door struct {
+	addr     net.Addr
+	listener net.Listener // nil: closed, the system refuses connections
+}
+
 // serveLocked takes clients by the listeners, one for each server.
 func (c *Cluster) serveLocked(listeners []net.Listener) {
-	c.listeners = listeners
-	for i, listener := range listeners {
-		if c.closed {
-			_ = listener.Close() // nobody could use an error
-			continue
+	for i, l := range listeners {
+		c.doors = append(c.doors, door{addr: l.Addr(), listener: l})
+		if c.reachableLocked(c.servers[i]) {
+			c.running.Go(func() { c.accept(i, l) })
 		}
-		c.running.Go(func() { c.accept(c.servers[i], listener) })
+	}
+	c.admitLocked()
+}
+
+// reachableLocked: a server accepts connections over TCP.
+func (c *Cluster) reachableLocked(s *Server) bool {
+	return s.up && !c.closed && !c.linkLocked("").cut
+}
+
+// admitLocked closes the doors of servers that are not reachable, and opens those of the
+// others again. A port that another program has taken meanwhile is tried at each ping.
+func (c *Cluster) admitLocked() {
+	for i := range c.doors {
+		d := &c.doors[i]
+		reachable := c.reachableLocked(c.servers[i])
+		switch {
+		case !reachable && d.listener != nil:
+			_ = d.listener.Close() // nobody could use an error
+			d.listener = nil
+		case reachable && d.listener == nil:
+			l, err := net.Listen("tcp", d.addr.String())
+			if err != nil {
+				continue
+			}
+			d.listener = l
+			c.running.Go(func() { c.accept(i, l) })
+		}
 	}
 }
 
@@ -97,16 +148,16 @@ func (c *Cluster) serveLocked(listeners []net.Listener) {
 func (c *Cluster) Addrs() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.listeners == nil {
+	if c.doors == nil {
 		listeners, err := c.openListeners()
 		if err != nil {
 			panic(err)
 		}
 		c.serveLocked(listeners)
 	}
-	addrs := make([]string, len(c.listeners))
-	for i, l := range c.listeners {
-		addrs[i] = dialable(l.Addr())
+	addrs := make([]string, len(c.doors))
+	for i, d := range c.doors {
+		addrs[i] = dialable(d.addr)
 	}
 	return addrs
 }
@@ -135,19 +186,19 @@ func outward() string {
 // ConnectString returns the Addrs joined by commas, as many clients expect them.
 func (c *Cluster) ConnectString() string { return strings.Join(c.Addrs(), ",") }
 
-// accept takes connections over TCP. A stopped server, and one behind a cut link, closes
-// them at once; behind a stalled link they are made, and nothing comes through.
-func (c *Cluster) accept(s *Server, listener net.Listener) {
+// accept takes connections over TCP until the listener is closed. Behind a stalled link
+// they are made, and nothing comes through.
+func (c *Cluster) accept(server int, listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
 			return // closed
 		}
 		c.mu.Lock()
-		if l := c.linkLocked(""); l.cut || !s.up || c.closed {
+		if c.doors[server].listener != listener { // closed meanwhile
 			_ = conn.Close() // nobody could use an error
 		} else {
-			l.acceptLocked(s, c.secureLocked(conn))
+			c.linkLocked("").acceptLocked(c.servers[server], c.secureLocked(conn))
 		}
 		c.mu.Unlock()
 	}
@@ -167,8 +218,8 @@ func (c *Cluster) serverAt(address string) *Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, s := range c.servers {
-		if address == s.Addr() || i < len(c.listeners) &&
-			address == dialable(c.listeners[i].Addr()) {
+		if address == s.Addr() || i < len(c.doors) &&
+			address == dialable(c.doors[i].addr) {
 			return s
 		}
 	}

@@ -66,8 +66,8 @@ func newServer(c *Cluster, id int) *Server {
 // is not a network address.
 func (s *Server) Addr() string { return fmt.Sprintf("zktest-%d:2181", s.id) }
 
-// Stop kills the server, as kill -9 does: its connections break at once. What it has
-// committed is not lost.
+// Stop kills the server, as kill -9 does: its connections break at once, and its port
+// rejects new ones. What it has committed is not lost.
 func (s *Server) Stop() {
 	s.change(func() {
 		s.up, s.frozen = false, false
@@ -76,7 +76,8 @@ func (s *Server) Stop() {
 	})
 }
 
-// Start starts a stopped server again.
+// Start starts a stopped server again, at the same address. If another program has taken
+// its port meanwhile, it listens there once that program has left it.
 func (s *Server) Start() { s.change(func() { s.up = true }) }
 
 // Freeze stops the server's process (SIGSTOP): connections stay open, and nothing is

@@ -39,6 +39,12 @@
 //	-reconfig            accept reconfig (reconfigEnabled): what clients see changes,
 //	                     and the servers stay as they are
 //	-read-only           a server of an ensemble that finds no leader answers reads
+//	-keeper              behave as ClickHouse Keeper: no session is resumed, and session
+//	                     timeouts are between 10s and 100s unless flags say otherwise
+//	-keeper-unknown OP[,OP...]
+//	                     hang up at these requests, as an older Keeper does: before
+//	                     December 2025 at set-watches, before July 2026 at
+//	                     create-container
 //	-sasl-user USER:PASSWORD
 //	                     who may log in by SASL with DIGEST-MD5; once for each user
 //	-tls-cert FILE, -tls-key FILE
@@ -78,7 +84,7 @@
 // To disturb; SERVER is a number from 1, or "leader":
 //
 //	POST /sessions/ID/expire      end a session, as if its client had been silent
-//	POST /servers/SERVER/stop     kill the server
+//	POST /servers/SERVER/stop     kill the server: its port rejects connections
 //	POST /servers/SERVER/start    start it again
 //	POST /servers/SERVER/freeze   suspend its process: it answers nothing
 //	POST /servers/SERVER/thaw     resume it

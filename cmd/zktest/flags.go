@@ -30,6 +30,8 @@ type flags struct {
 	slowCommit, slowClose  time.Duration
 	eagerACL, shuffle      bool
 	reconfig, readOnly     bool
+	keeper                 bool
+	keeperUnknown          []zktest.Op
 	saslUsers              map[string]string
 	super                  string // USER:PASSWORD
 	secure                 secure
@@ -41,10 +43,13 @@ type flags struct {
 
 // flagOf names the flag of an option of package zktest.
 var flagOf = map[string]string{
-	"Listen": "listen", "Servers": "servers", "Tick": "tick",
+	"Listen": "listen", "Servers": "servers", "Tick": "tick", "Seed": "seed",
 	"MinSessionTimeout": "min-session", "MaxSession": "max-session",
 	"SlowCommit": "slow-commit", "SlowClose": "slow-close",
-	"ContainerCheck": "container-check",
+	"ContainerCheck": "container-check", "EagerACLCheck": "eager-acl",
+	"Shuffle": "shuffle", "SuperUser": "super", "SASLUsers": "sasl-user",
+	"Reconfig": "reconfig", "ReadOnlyMode": "read-only", "Keeper": "keeper",
+	"TLS": "tls-cert",
 }
 
 func (f *flags) set() *flag.FlagSet {
@@ -74,6 +79,17 @@ func (f *flags) set() *flag.FlagSet {
 	s.BoolVar(&f.shuffle, "shuffle", false, "")
 	s.BoolVar(&f.reconfig, "reconfig", false, "")
 	s.BoolVar(&f.readOnly, "read-only", false, "")
+	s.BoolVar(&f.keeper, "keeper", false, "")
+	s.Func("keeper-unknown", "", func(text string) error {
+		for name := range strings.SplitSeq(text, ",") {
+			op, ok := ops[name]
+			if !ok || op == zktest.Any {
+				return errors.New("want requests, such as set-watches,create-container")
+			}
+			f.keeperUnknown = append(f.keeperUnknown, op)
+		}
+		return nil
+	})
 	s.Func("sasl-user", "", func(text string) error {
 		user, password, ok := strings.Cut(text, ":")
 		if !ok || user == "" {
@@ -116,6 +132,9 @@ func parse(args []string) (flags, error) {
 	}
 	if user, _, ok := strings.Cut(f.super, ":"); f.super != "" && (!ok || user == "") {
 		return f, usageError{fmt.Errorf("-super %q: want USER:PASSWORD", f.super)}
+	}
+	if f.keeperUnknown != nil && !f.keeper {
+		return f, usageError{errors.New("-keeper-unknown: want -keeper, too")}
 	}
 	if err := f.secure.load(); err != nil {
 		return f, err
@@ -191,6 +210,9 @@ func (f *flags) options() []zktest.Option {
 	}
 	if f.readOnly {
 		options = append(options, zktest.WithReadOnlyMode())
+	}
+	if f.keeper {
+		options = append(options, zktest.WithKeeper(f.keeperUnknown...))
 	}
 	if f.saslUsers != nil {
 		options = append(options, zktest.WithSASLUsers(f.saslUsers))

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -236,6 +237,48 @@ func TestShuffle(t *testing.T) {
 	}
 }
 
+// A Keeper gives a client that reconnects a new session, without a word of the old one.
+func TestKeeper(t *testing.T) {
+	p := start(t, "-keeper", "-keeper-unknown", "multi,create-container")
+	conn, states := connectAnd(t, p.servers)
+	session := conn.SessionID()
+	_, err := conn.Create("/e", nil, zk.FlagEphemeral, anyone)
+	require.NoError(t, err)
+	p.disturb("/network/reset", "")
+	for state := range states {
+		require.NotEqual(t, zk.StateExpired, state)
+		if state == zk.StateHasSession {
+			break
+		}
+	}
+	require.NotEqual(t, session, conn.SessionID())
+	require.Equal(t, hex(session)+hex(conn.SessionID()), p.look("/sessions"))
+	require.Equal(t, "/e\n", p.look("/znodes"))
+	_, err = conn.CreateContainer("/c", nil, zk.FlagContainer, anyone)
+	require.ErrorIs(t, err, zk.ErrConnectionClosed)
+	require.Equal(t, "/e\n", p.look("/znodes"))
+}
+
+// The record of package zktest lists its options. Each has a flag, but for those that
+// take a function of Go or are for bubbles.
+func TestEveryOptionHasAFlag(t *testing.T) {
+	record, err := os.ReadFile(filepath.Join("..", "..", "api", "zktest.txt"))
+	require.NoError(t, err)
+	onlyInGo := []string{"Log", "TimeLimit"}
+	var options []string
+	for _, m := range regexp.MustCompile(`(?m)^func With(\w+)\(.*\) Option$`).
+		FindAllStringSubmatch(string(record), -1) {
+		if !slices.Contains(onlyInGo, m[1]) {
+			options = append(options, m[1])
+		}
+	}
+	require.ElementsMatch(t, options, slices.Collect(maps.Keys(flagOf)))
+	set := new(flags).set()
+	for _, name := range flagOf {
+		require.NotNil(t, set.Lookup(name), name)
+	}
+}
+
 func TestListOfAddresses(t *testing.T) {
 	p := start(t, "-listen", "127.0.0.1:0,127.0.0.1:0,127.0.0.1:0")
 	addrs := strings.Split(p.servers, ",")
@@ -285,11 +328,17 @@ func TestBadInput(t *testing.T) {
 		{"-chroot /a//b", exitUsage, `-chroot "/a//b": create /a/: zk: invalid path`},
 		{"-super secret", exitUsage, `-super "secret": want USER:PASSWORD`},
 		{"-sasl-user x", exitUsage, `"x" for flag -sasl-user: want USER:PASSWORD`},
+		{
+			"-keeper -keeper-unknown set-watches,any", exitUsage,
+			`"set-watches,any" for flag -keeper-unknown: want requests, such as set-`,
+		},
+		{"-keeper-unknown multi", exitUsage, "-keeper-unknown: want -keeper, too"},
 		{"-tls-ca main.go", exitUsage, "TLS: want -tls-cert and -tls-key"},
 		{"-tls-cert x -tls-key y", exitUsage, "-tls-cert x -tls-key y: open x: no such"},
 		{"run", exitUsage, `"run": want flags only`},
 		{"-listen " + taken.Addr().String(), exitUnavailable, "address already in use"},
 		{"-admin " + taken.Addr().String(), exitUnavailable, "address already in use"},
+		{"-listen a..b:0", exitUnavailable, "lookup a..b"},
 		{"-listen 192.0.2.1:2181", exitUnavailable, "cannot assign requested address"},
 	} {
 		t.Run(tc.args, func(t *testing.T) {

@@ -38,6 +38,10 @@ func (s *Stream) AskSASL(
 	case number(head[replyXid:]) != xid:
 		return nil, malformed("the server answers request %d instead of %d",
 			number(head[replyXid:]), xid)
+	case code == codeAuthFailed && len(token) == 0:
+		return nil, fmt.Errorf("the server rejects the mechanism, before it has seen "+
+			"credentials; from 3.9.6 on it accepts DIGEST-MD5 only with "+
+			"zookeeper.fips-mode=false (%w)", zk.ErrAuthFailed)
 	case code == codeAuthFailed || code == codeUnauthenticated:
 		return nil, fmt.Errorf("the server refuses it: the user is not known, or the "+
 			"credentials are wrong or not valid any more (%w)", zk.ErrAuthFailed)

@@ -55,12 +55,16 @@ func (s settings) jaas() string {
 	return b.String()
 }
 
-// jaasFlags tell Java where that file is, and krb5.conf.
+// jaasFlags tell Java where that file is, and krb5.conf, and that its users may log in.
 func (s settings) jaasFlags(file string) []string {
 	if !s.sasl() {
 		return nil
 	}
-	flags := []string{"-Djava.security.auth.login.config=" + file}
+	flags := []string{
+		"-Djava.security.auth.login.config=" + file,
+		// With its default, 3.9.6 does not accept DIGEST-MD5.
+		"-Dzookeeper.fips-mode=false",
+	}
 	if s.kerberos != nil {
 		flags = append(flags, "-Djava.security.krb5.conf="+s.kerberos.config)
 	}

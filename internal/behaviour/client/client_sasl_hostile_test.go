@@ -177,6 +177,11 @@ var hostileExchanges = map[string]struct {
 			return saslFrame(xid, -6, nil)
 		}}, "error code -6; does it know SASL?", true,
 	},
+	"no such mechanism": {
+		saslBob, []func(int32) []byte{func(xid int32) []byte {
+			return saslFrame(xid, -115, nil)
+		}}, "the server rejects the mechanism", true,
+	},
 	"refused without authentication": {
 		saslBob, []func(int32) []byte{func(xid int32) []byte {
 			return saslFrame(xid, -124, nil)

@@ -42,6 +42,9 @@ func clientLeaks(t *testing.T) {
 			// of a server in this process
 			goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/zktest.(*conn).read"),
 			goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/zktest.(*conn).write"),
+			goleak.IgnoreAnyFunction(
+				"github.com/zkrecipes/recipes/zktest.(*Cluster).accept",
+			),
 			goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
 			goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 	})

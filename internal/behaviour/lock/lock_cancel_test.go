@@ -38,6 +38,9 @@ func leaks() (find func() error) {
 		goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/zktest.(*conn).read"),
 		goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/zktest.(*conn).write"),
 		goleak.IgnoreAnyFunction(
+			"github.com/zkrecipes/recipes/zktest.(*Cluster).accept",
+		),
+		goleak.IgnoreAnyFunction(
 			"github.com/zkrecipes/recipes/internal/wiretap.(*wire).collectRequests",
 		),
 		goleak.IgnoreAnyFunction(

@@ -33,7 +33,10 @@ func main() {
 	began := time.Now()
 	must(server.Start())
 	defer func() { _ = server.Process.Kill() }() // nothing is lost
-	await(addr)
+	if !serves(addr) {
+		_ = server.Process.Kill() // likewise
+		log.Fatalf("%s does not serve at %s after a minute", name, addr)
+	}
 	start := time.Since(began)
 	idle := memory(server.Process.Pid)
 
@@ -53,22 +56,23 @@ func must(err error) {
 	}
 }
 
-// await returns once a server serves.
-func await(addr string) {
-	for {
+// serves waits until a server serves, for a minute.
+func serves(addr string) bool {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		if _, ok := zk.FLWSrvr([]string{addr}, time.Second); ok {
-			return
+			return true
 		}
 		if conn, err := net.Dial("tcp", addr); err == nil {
 			_, _ = conn.Write([]byte("srvr")) // of 3.8, whose date the client cannot read
 			text, _ := bufio.NewReader(conn).ReadString(':')
 			_ = conn.Close()
 			if strings.HasPrefix(text, "Zookeeper version") {
-				return
+				return true
 			}
 		}
 		time.Sleep(time.Millisecond)
 	}
+	return false
 }
 
 func connect(addr string) *zk.Conn {
