@@ -1,7 +1,7 @@
-// Package leases takes leases: znodes in a directory that may have so many participants
-// and no more. Leases are taken together, all or nothing, and left in any order. So
-// nobody has a turn among them: only one batch at a time waits for room, the one whose
-// process holds the gate, a place in another queue.
+// Package leases takes leases: znodes in a directory with a maximum of participants.
+// Leases are taken together, all or nothing, and left in any order. So there are no
+// turns: only one batch at a time waits for room, that of the process that holds the
+// gate, an entry in another queue.
 //
 // [Enter] creates a batch and waits for room. [Maximum.Await] waits, without any znode,
 // until the maximum is high enough. Both are Goals of package wait. The first check has
@@ -33,7 +33,7 @@
 //
 // A batch and a maximumWaiter belong to the goroutine in Enter or Await. Each create runs
 // on a goroutine of its own, which owns its ticket until Enter has received the Node;
-// they send one behind the other, and the list goes behind the last. The package has no
+// they send one after the other, and the list follows the last one. The package has no
 // mutex.
 //
 // # Files
