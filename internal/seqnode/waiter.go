@@ -37,6 +37,7 @@ type turn struct {
 	local  *Member      // behind, if that is of this process
 	first  bool
 	watch  bool // its own znode, now
+	useful bool // that watch, before long
 	told   bool // the Listener was
 }
 
@@ -55,7 +56,8 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	}
 	told := w.turn.told
 	w.turn = turn{
-		ahead: d.Ahead, behind: d.Behind, first: d.First, watch: d.Confirm, told: true,
+		ahead: d.Ahead, behind: d.Behind, first: d.First, told: true,
+		watch: d.Confirm, useful: d.Useful || !w.s.TellsClose(), // see wait.Watched
 	}
 	if d.Local != nil {
 		w.turn.local = d.Local.Owner.(*Member)
@@ -200,10 +202,13 @@ func (w *waiter) watchSelf() {
 	if w.turn.local != nil { // so that its number tells who is next when it leaves
 		w.s.WatchIncarnation(w.queue.Dir)
 	}
-	if w.turn.watch {
+	switch {
+	case w.turn.watch:
 		w.node.WatchSelf()
-	} else { // the list that will tell that the own znode is gone can be hours away
-		w.node.WatchSelfLater()
+	case w.turn.useful:
+		w.node.WatchSelfLater(znode.Soon)
+	default: // the list that will tell that the own znode is gone can be hours away
+		w.node.WatchSelfLater(znode.Late)
 	}
 }
 

@@ -11,8 +11,14 @@ import (
 	"github.com/zkrecipes/recipes/internal/outcome"
 )
 
-// watchSelfAfter is how long a znode must last to be worth the read that watches it.
-const watchSelfAfter = 20 * time.Millisecond
+// How long a znode must last to be worth the read that watches it.
+const (
+	// Soon is for one that somebody relies on, or where the watch spares other requests.
+	Soon = 20 * time.Millisecond
+	// Late is for one that waits, and nobody else waits for the less: if it is deleted,
+	// it only rejoins the later.
+	Late = time.Second
+)
 
 // WatchSelf keeps a watch on the znode from now on.
 func (n *Node) WatchSelf() {
@@ -25,13 +31,22 @@ func (n *Node) WatchSelf() {
 	})
 }
 
-// WatchSelfLater is WatchSelf if n lasts.
-func (n *Node) WatchSelfLater() {
+// WatchSelfLater is WatchSelf if n lasts for so long, unless that is planned for an
+// earlier time.
+func (n *Node) WatchSelfLater(after time.Duration) {
+	due := time.Now().Add(after)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.self.later == nil && n.life.state != stateEnded {
-		n.self.later = time.AfterFunc(watchSelfAfter, n.WatchSelf)
+	w := &n.self
+	switch {
+	case n.life.state == stateEnded, w.begun.Load(), w.later != nil && !due.Before(w.due):
+		return
+	case w.later == nil:
+		w.later = time.AfterFunc(after, n.WatchSelf)
+	default:
+		w.later.Reset(after)
 	}
+	w.due = due
 }
 
 // keepSelfWatch is the watch's goroutine. It ends with the Node, or where the znode
