@@ -36,9 +36,9 @@ type turn struct {
 	behind seqname.Name // none if it is granted
 	local  *Member      // behind, if that is of this process
 	first  bool
-	watch  bool // its own znode, now
-	useful bool // that watch, before long
-	told   bool // the Listener was
+	watch  bool          // its own znode, now
+	later  time.Duration // otherwise: after so long
+	told   bool          // the Listener was
 }
 
 // Check implements wait.Goal: it asks until the order knows. It retries by itself, with
@@ -57,7 +57,10 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	told := w.turn.told
 	w.turn = turn{
 		ahead: d.Ahead, behind: d.Behind, first: d.First, told: true,
-		watch: d.Confirm, useful: d.Useful || !w.s.TellsClose(), // see wait.Watched
+		watch: d.Confirm, later: znode.Late,
+	}
+	if d.Useful || !w.s.TellsClose() { // see wait.Watched
+		w.turn.later = znode.Soon
 	}
 	if d.Local != nil {
 		w.turn.local = d.Local.Owner.(*Member)
@@ -202,13 +205,10 @@ func (w *waiter) watchSelf() {
 	if w.turn.local != nil { // so that its number tells who is next when it leaves
 		w.s.WatchIncarnation(w.queue.Dir)
 	}
-	switch {
-	case w.turn.watch:
+	if w.turn.watch {
 		w.node.WatchSelf()
-	case w.turn.useful:
-		w.node.WatchSelfLater(znode.Soon)
-	default: // the list that will tell that the own znode is gone can be hours away
-		w.node.WatchSelfLater(znode.Late)
+	} else { // the list that will tell that the own znode is gone can be hours away
+		w.node.WatchSelfLater(w.turn.later)
 	}
 }
 
