@@ -36,9 +36,9 @@ type turn struct {
 	behind seqname.Name // none if it is granted
 	local  *Member      // behind, if that is of this process
 	first  bool
-	watch  bool          // its own znode, now
-	later  time.Duration // otherwise: after so long
-	told   bool          // the Listener was
+	watch  bool // its own znode, now
+	useful bool // that watch, before long
+	told   bool // the Listener was
 }
 
 // Check implements wait.Goal: it asks until the order knows. It retries by itself, with
@@ -57,10 +57,7 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	told := w.turn.told
 	w.turn = turn{
 		ahead: d.Ahead, behind: d.Behind, first: d.First, told: true,
-		watch: d.Confirm, later: znode.Late,
-	}
-	if d.Useful || !w.s.TellsClose() { // see wait.Watched
-		w.turn.later = znode.Soon
+		watch: d.Confirm, useful: d.Useful || !w.s.TellsClose(), // see wait.Watched
 	}
 	if d.Local != nil {
 		w.turn.local = d.Local.Owner.(*Member)
@@ -208,8 +205,16 @@ func (w *waiter) watchSelf() {
 	if w.turn.watch {
 		w.node.WatchSelf()
 	} else { // the list that will tell that the own znode is gone can be hours away
-		w.node.WatchSelfLater(w.turn.later)
+		w.node.WatchSelfLater(w.turn.lasting())
 	}
+}
+
+// lasting is how long a wait has to last for its own znode to be watched.
+func (t *turn) lasting() time.Duration {
+	if t.useful {
+		return znode.Soon
+	}
+	return znode.Late
 }
 
 // Commit implements wait.Goal. Where no list has told the token it takes a read, which

@@ -31,22 +31,21 @@ func (n *Node) WatchSelf() {
 	})
 }
 
-// WatchSelfLater is WatchSelf if n lasts for so long, unless that is planned for an
-// earlier time.
+// WatchSelfLater is WatchSelf if n lasts for so long, unless that is planned with a delay
+// that is no longer.
 func (n *Node) WatchSelfLater(after time.Duration) {
-	due := time.Now().Add(after)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	w := &n.self
 	switch {
-	case n.life.state == stateEnded, w.begun.Load(), w.later != nil && !due.Before(w.due):
+	case n.life.state == stateEnded, w.begun.Load(), w.later != nil && w.after <= after:
 		return
 	case w.later == nil:
 		w.later = time.AfterFunc(after, n.WatchSelf)
 	default:
 		w.later.Reset(after)
 	}
-	w.due = due
+	w.after = after
 }
 
 // keepSelfWatch is the watch's goroutine. It ends with the Node, or where the znode
