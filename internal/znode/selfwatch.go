@@ -13,11 +13,8 @@ import (
 
 // How long a znode must last to be worth the read that watches it.
 const (
-	// Soon is for one that somebody relies on, or where the watch spares other requests.
-	Soon = 20 * time.Millisecond
-	// Late is for one that waits, and nobody else waits for the less: if it is deleted,
-	// it only rejoins the later.
-	Late = time.Second
+	Soon = 20 * time.Millisecond // somebody relies on it, or the watch can spare a list
+	Late = time.Second           // somebody waits, and if it is deleted, rejoins the later
 )
 
 // WatchSelf keeps a watch on the znode from now on.
@@ -25,32 +22,25 @@ func (n *Node) WatchSelf() {
 	if n.self.begun.Swap(true) {
 		return
 	}
-	calls.Start(n.s, func() (struct{}, error) {
-		n.keepSelfWatch()
-		return struct{}{}, nil
-	})
+	calls.Start(n.s, n.keepSelfWatch)
 }
 
-// WatchSelfLater is WatchSelf if n lasts for so long, unless that is planned with a delay
-// that is no longer.
+// WatchSelfLater is WatchSelf if n lasts for so long, unless that is planned for sooner.
 func (n *Node) WatchSelfLater(after time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	w := &n.self
-	switch {
-	case n.life.state == stateEnded, w.begun.Load(), w.later != nil && w.after <= after:
-		return
+	switch w := &n.self; {
+	case n.life.state == stateEnded, w.later != nil && w.after <= after:
 	case w.later == nil:
-		w.later = time.AfterFunc(after, n.WatchSelf)
+		w.later, w.after = time.AfterFunc(after, n.WatchSelf), after
 	default:
+		w.after = after
 		w.later.Reset(after)
 	}
-	w.after = after
 }
 
-// keepSelfWatch is the watch's goroutine. It ends with the Node, or where the znode
-// cannot be read.
-func (n *Node) keepSelfWatch() {
+// keepSelfWatch is the watch's goroutine, until the Node ends or cannot be read.
+func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 	var told int32 // the version of the data that was told; a new znode has 0
 	for {
 		var own reading
@@ -174,11 +164,8 @@ func (n *Node) IsConfirming() bool {
 	}
 }
 
-// AwaitConfirmation waits for the answer to that read, if it was sent.
+// AwaitConfirmation waits for the answer to that read, which was sent.
 func (n *Node) AwaitConfirmation(ctx context.Context) {
-	if !n.self.begun.Load() {
-		return
-	}
 	select {
 	case <-n.self.firstRead:
 	case <-n.over.ctx.Done():
