@@ -69,7 +69,7 @@ func TestChaos(t *testing.T) {
 	for _, timing := range chaosTimings {
 		t.Run(timing.name, func(t *testing.T) {
 			sum, err := runChaos(t, timing, seed, length/time.Duration(len(chaosTimings)))
-			for n := uint64(1); errors.Is(err, errDiverged) && n <= 3; n++ {
+			for n := uint64(1); errors.Is(err, errBroken) && n <= 3; n++ {
 				t.Logf("does not count: %v; again, with CHAOS_SEED=%d", err, seed+n)
 				sum, err = runChaos(
 					t, timing, seed+n, length/time.Duration(len(chaosTimings)),
@@ -105,27 +105,20 @@ func isLongHolder(worker int) bool {
 	return worker >= busyWorkers && worker < processNumber
 }
 
-// errDiverged says that the servers themselves were broken.
-var errDiverged = errors.New("the servers have come to differ")
+// errBroken says that the servers broke a promise of their own, so that no lock on top of
+// them can be right.
+var errBroken = errors.New("the servers are broken")
 
 // runChaos makes faults for some time, checks what the workers saw, and returns what has
 // happened.
 func runChaos(
 	t *testing.T, timing chaosTiming, seed uint64, length time.Duration,
 ) (sum count, err error) {
-	e := startEnsemble(t, allWorkers, zkserver.Tick(timing.tick),
-		zkserver.Config("initLimit=20", fmt.Sprintf("syncLimit=%d", timing.syncLimit)),
-		zkserver.JVM(
-			"-Dzookeeper.enableEagerACLCheck=true",
-			// So that the locks' directories go while somebody is about to join.
-			"-Dznode.container.checkIntervalMs=500",
-			// A proxy accepts for a server that is not there. What a candidate sends it
-			// is lost, and it would try again after up to a minute.
-			"-Dzookeeper.fastleader.maxNotificationInterval=500"))
+	e := startEnsemble(t, allWorkers, timing.servers()...)
 	if len(e.between) == 0 {
 		t.Logf("the servers run in a %s: their lines to one another stay whole", e.Kind())
 	}
-	watch := startWatchdog()
+	watch, seen := startWatchdog(), startWitness(t, e.addrs())
 	w := startWorkers(t, e, timing.session, seed)
 	n := &nemesis{
 		e: e, session: timing.session, note: w.note, pausable: w.pausable(),
@@ -146,11 +139,11 @@ func runChaos(
 		"%v (%s); at worst this process ran %v late", sum, n.summary(),
 		late.Round(time.Millisecond),
 	)
-	switch broken := e.diverged(); {
-	case broken != "" && err != nil:
-		err = fmt.Errorf("%w: %s; and so: %w", errDiverged, broken, err)
-	case broken != "":
-		t.Logf("%v, and no worker met it: %s", errDiverged, broken)
+	switch broken := errors.Join(e.diverged(), seen.finish()); {
+	case broken != nil && err != nil:
+		err = fmt.Errorf("%w: %w; and so: %w", errBroken, broken, err)
+	case broken != nil:
+		t.Logf("%v, and no worker met it: %v", errBroken, broken)
 	}
 	if err == nil {
 		return sum, e.Close()
@@ -159,6 +152,21 @@ func runChaos(
 		"CHAOS_SEED=%d: %w\nthe whole history: %s\n%v", seed, err, keep(t, history), e,
 	)
 	return sum, errors.Join(err, e.Close())
+}
+
+// servers are the settings of each server.
+func (timing chaosTiming) servers() []zkserver.Option {
+	return []zkserver.Option{
+		zkserver.Tick(timing.tick),
+		zkserver.Config("initLimit=20", fmt.Sprintf("syncLimit=%d", timing.syncLimit)),
+		zkserver.JVM(
+			"-Dzookeeper.enableEagerACLCheck=true",
+			// So that the locks' directories go while somebody is about to join.
+			"-Dznode.container.checkIntervalMs=500",
+			// A proxy accepts for a server that is not there. What a candidate sends it
+			// is lost, and it would try again after up to a minute.
+			"-Dzookeeper.fastleader.maxNotificationInterval=500"),
+	}
 }
 
 // limits allow for a machine that runs this process, and maybe the other one, later than

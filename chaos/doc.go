@@ -8,4 +8,9 @@
 // It takes a minute, or as long as CHAOS says. The faults come from a seed, which it
 // prints, and which CHAOS_SEED sets. The same seed does not repeat a run: the machine's
 // timing differs.
+//
+// Servers that break a promise of their own make locks fail, too. To see whether yours
+// keep what they confirm, with no lock on them:
+//
+//	CHAOS_WITNESS=10m go test -run TestServersRemember -timeout 0 -v .
 package chaos

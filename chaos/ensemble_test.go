@@ -96,20 +96,27 @@ func (e *ensemble) leader() (index int, ok bool) {
 	return 0, false
 }
 
-// diverged is what a server says whose znodes are not its leader's after the same
-// transactions, "" where none does: servers keep a digest of their znodes, and compare it
-// at each transaction. That is a defect of ZooKeeper, and no lock can be right on top of
-// it. It is met with version 3.8.0, where a follower that has lost its leader comes back
-// with transactions that no quorum had: later ones have fixes of that kind
+// diverged tells of a server whose znodes are not its leader's after the same
+// transactions: servers keep a digest of their znodes, and compare it at each
+// transaction. It is met with version 3.8.0, where a follower that has lost its leader
+// comes back with transactions that no quorum had: later versions have fixes of that kind
 // (ZOOKEEPER-4712, ZOOKEEPER-4785). What comes of it are two znodes with one sequence
 // number, waiters behind a znode that nobody else sees, and two holders.
-func (e *ensemble) diverged() string {
+func (e *ensemble) diverged() error {
 	for i, s := range e.Servers {
 		if found := s.LogLines("First digest mismatch on txn"); len(found) > 0 {
-			return fmt.Sprintf("server %d: %s", i, found[0])
+			return fmt.Errorf("server %d differs: %s", i, found[0])
 		}
 	}
-	return ""
+	return nil
+}
+
+// addrs are those of the servers themselves.
+func (e *ensemble) addrs() (all []string) {
+	for _, s := range e.Servers {
+		all = append(all, s.Addr)
+	}
+	return all
 }
 
 // String tells what the servers say of themselves: for a run that fails.

@@ -24,6 +24,10 @@ step new seeds
 SIM_FROM=${SIM_FROM:-$((RANDOM * 100000))} SIM_SEEDS=${SIM_SEEDS:-20000} \
 	go test -run '^TestSimulator$' -timeout 0 ./internal/simulator
 
+step eight hours of 64 processes
+SIM_SEED=$RANDOM SIM_LONG=${SIM_LONG:-8h} \
+	go test -run '^TestSimulatorForLong$' -timeout 0 ./internal/simulator
+
 step new traces, which the model of the queue has to accept
 SIM_FROM=${SIM_FROM:-$((RANDOM * 100000))} SIM_TRACES=${SIM_TRACES:-2000} \
 	go test -run '^TestTraces$' -timeout 0 ./internal/simulator

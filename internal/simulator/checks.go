@@ -28,8 +28,9 @@ type Limits struct {
 	// Prompt is by how much calls may end later than they were to; below 0 that is not
 	// checked.
 	Prompt time.Duration
-	// Linearize bounds the search of each path's linearization in real time; default 10
-	// s.
+	// Linearize bounds the search of each path's linearization in real time; default a
+	// minute. Below 0 there is none: where dozens ask at once it has no end, and
+	// exclusion, tokens and the fence are checked by themselves.
 	Linearize time.Duration
 }
 

@@ -8,8 +8,6 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-const faultsFor = 10 * simSession
-
 // A fault is one of the simulated ensemble: it begins, and the function that it returns
 // ends it.
 type fault struct {
@@ -122,7 +120,7 @@ func (sim *simulation) injectFaults() {
 	for n := range sim.scene.atATime {
 		random := rand.New(rand.NewPCG(sim.seed, uint64(1000+n)))
 		sequences.Go(func() {
-			for ends := time.Now().Add(faultsFor); time.Now().Before(ends); {
+			for ends := time.Now().Add(sim.scene.lasts); time.Now().Before(ends); {
 				time.Sleep(draw(random, simSession/2))
 				f, last := sim.drawFault(random)
 				sim.world.Recorder.Notef("fault: %s for %v", f.name, last)
@@ -138,7 +136,7 @@ func (sim *simulation) injectFaults() {
 
 // heal ends all faults, also those that several have made to the same thing.
 func (sim *simulation) heal() {
-	for n := range simWorkers {
+	for n := range sim.scene.workers {
 		l := sim.link(n)
 		l.Heal()
 		l.Thaw()
@@ -162,12 +160,12 @@ func draw(random *rand.Rand, most time.Duration) time.Duration {
 func nothing() {}
 
 func (sim *simulation) aLink(random *rand.Rand) *zktest.Link {
-	return sim.link(random.IntN(simWorkers))
+	return sim.link(random.IntN(sim.scene.workers))
 }
 
 // aHolder is a worker that holds something, or any where nobody does.
 func (sim *simulation) aHolder(random *rand.Rand) int {
-	anybody, holders := random.IntN(simWorkers), sim.world.Recorder.Holders()
+	anybody, holders := random.IntN(sim.scene.workers), sim.world.Recorder.Holders()
 	if len(holders) == 0 {
 		return anybody
 	}
@@ -175,7 +173,7 @@ func (sim *simulation) aHolder(random *rand.Rand) int {
 }
 
 func (sim *simulation) expire(random *rand.Rand) (end func()) {
-	sim.endSession(random.IntN(simWorkers))
+	sim.endSession(random.IntN(sim.scene.workers))
 	return nothing
 }
 
@@ -240,7 +238,7 @@ func (sim *simulation) throttle(random *rand.Rand) (end func()) {
 // loseReplyAndLag lets a create take effect that the client does not hear of, and come
 // back to a server that does not know of it yet.
 func (sim *simulation) loseReplyAndLag(random *rand.Rand) (end func()) {
-	n := random.IntN(simWorkers)
+	n := random.IntN(sim.scene.workers)
 	lag := draw(random, simSession/2)
 	for _, s := range sim.cluster.Servers() {
 		if s != sim.home(n) {
@@ -259,7 +257,7 @@ func (sim *simulation) loseReplyAndLag(random *rand.Rand) (end func()) {
 // loseReplyAndSession lets a create take effect that the client does not hear of, and end
 // its session before it is back, the znodes a little later.
 func (sim *simulation) loseReplyAndSession(random *rand.Rand) (end func()) {
-	n := random.IntN(simWorkers)
+	n := random.IntN(sim.scene.workers)
 	sim.doom(n, true)
 	sim.link(n).LoseReply(zktest.OpCreate)
 	return func() {
@@ -277,7 +275,7 @@ func (sim *simulation) doom(worker int, doomed bool) {
 // failTogether is the end of a rack: the server cannot tell anybody any more that it has
 // heard from its client.
 func (sim *simulation) failTogether(random *rand.Rand) (end func()) {
-	return sim.failBoth(random.IntN(simWorkers))
+	return sim.failBoth(random.IntN(sim.scene.workers))
 }
 
 func (sim *simulation) failBoth(worker int) (end func()) {
@@ -292,7 +290,7 @@ func (sim *simulation) failBoth(worker int) (end func()) {
 
 // freezeWorker stops a process: neither its owners nor its connections go on.
 func (sim *simulation) freezeWorker(random *rand.Rand) (end func()) {
-	n, connectionFirst := random.IntN(simWorkers), random.IntN(2) == 0
+	n, connectionFirst := random.IntN(sim.scene.workers), random.IntN(2) == 0
 	sim.world.Pause(n)
 	sim.link(n).Freeze()
 	return func() {
@@ -306,7 +304,7 @@ func (sim *simulation) freezeWorker(random *rand.Rand) (end func()) {
 
 // aServer is one that matters to somebody.
 func (sim *simulation) aServer(random *rand.Rand) *zktest.Server {
-	return sim.home(random.IntN(simWorkers))
+	return sim.home(random.IntN(sim.scene.workers))
 }
 
 // theLeader is any server while there is no leader.

@@ -21,13 +21,15 @@ type scene struct {
 	slowClose, slowCommit time.Duration
 	locks                 []simulator.Lock // a few, so that there is contention for them
 
-	owners int
+	workers int
+	owners  int           // in each worker
+	lasts   time.Duration // for how long there are faults
 
 	// What is more than usual. Some of it goes together.
 	// sessions are below two ticks, and clients are told the tick
 	short bool
 	eager bool             // servers refuse by themselves, and owners ask for it
-	bare  [simWorkers]bool // which workers know no session timeout
+	bare  [simWorkers]bool // which workers know no session timeout: see of
 	// All contend for a semaphore mutex, many through one value.
 	shared bool
 
@@ -45,7 +47,7 @@ type scene struct {
 	reaped    bool // a directory goes as soon as nobody stands in it
 
 	// Drawn by unusual, on top of the above.
-	late    [simWorkers]bool // whose events come late
+	late    [simWorkers]bool // whose events come late: see of
 	lateBy  time.Duration    // at most
 	mixed   bool             // see simulator.Config
 	hard    bool             // half of the faults are hardFaults
@@ -61,7 +63,7 @@ type scene struct {
 
 func newScene(seed uint64) scene {
 	random := rand.New(rand.NewPCG(seed, 0))
-	s := scene{owners: simOwners}
+	s := scene{workers: simWorkers, owners: simOwners, lasts: simFaults}
 	s.tick = simSession / ticks[random.IntN(len(ticks))]
 	if random.IntN(3) > 0 {
 		s.slowClose = draw(random, simSession/2)
@@ -131,6 +133,10 @@ func (s *scene) drawKeeper(random *rand.Rand) {
 		s.unknown = []zktest.Op{zktest.OpSetWatches, zktest.OpCreateContainer}
 	}
 }
+
+// of tells whether something is so of a worker. Of more than simWorkers, each one is like
+// one of the first.
+func of(what [simWorkers]bool, worker int) bool { return what[worker%simWorkers] }
 
 // isBare tells whether some workers know no session timeout.
 func (s *scene) isBare() bool { return slices.Contains(s.bare[:], true) }

@@ -28,8 +28,10 @@ const (
 	// the order of events does not depend on which goroutine is scheduled first.
 	leastLatency, mostLatency = 100 * time.Microsecond, 3 * time.Millisecond
 	mostPace                  = 200 * time.Microsecond
+	// simFaults is for how long there are faults.
+	simFaults = 10 * simSession
 	// simEnd bounds the time that it takes after the faults until everybody has had every
-	// lock once more.
+	// lock once more; for more than simWorkers it is longer in proportion.
 	simEnd = 15 * simSession
 	// simCalm is for how long there are no faults before the end, where places are kept:
 	// whoever waits behind one then must not wait for too long.
@@ -50,11 +52,11 @@ type simulation struct {
 	world   *simulator.World
 	tracer  *tracer // nil: nothing is traced
 	// How often each worker has connected; a worker does so once at a time.
-	dials [simWorkers]uint64
+	dials []uint64
 
-	mu     sync.Mutex         // guards what follows
-	homes  [simWorkers]string // the address that each worker's client has dialled last
-	doomed [simWorkers]bool   // whose session ends when the client dials again
+	mu     sync.Mutex // guards what follows
+	homes  []string   // the address that each worker's client has dialled last
+	doomed []bool     // whose session ends when the client dials again
 }
 
 // A run is what came of a seed.
@@ -94,6 +96,9 @@ func simulateIn(t *testing.T, in scene, seed uint64, verbose bool) run {
 			limits.Told = toldInCalm
 		}
 		limits.Notice = simSession / 2
+		if in.workers > simWorkers {
+			limits.Linearize = -1
+		}
 		r.err = r.history.Check(limits)
 	}
 	return r
@@ -116,7 +121,10 @@ func inBubble(t *testing.T, f func(*testing.T) error) (err error) {
 func newSimulation(
 	in scene, seed uint64, verbose bool,
 ) (sim *simulation, err error) {
-	sim = &simulation{seed: seed, scene: in}
+	sim = &simulation{
+		seed: seed, scene: in, dials: make([]uint64, in.workers),
+		homes: make([]string, in.workers), doomed: make([]bool, in.workers),
+	}
 	options := in.ensemble(seed)
 	if in.traced {
 		sim.tracer = &tracer{}
@@ -125,12 +133,12 @@ func newSimulation(
 	if sim.cluster, err = zktest.New(options...); err != nil {
 		return nil, err
 	}
-	for n := range simWorkers {
+	for n := range in.workers {
 		sim.link(n).Delay(leastLatency, mostLatency)
 	}
 	sim.world, err = simulator.New(simulator.Config{
 		Dial: sim.dial, Seed: seed, Session: simSession,
-		Workers: simWorkers, Owners: sim.scene.owners, Locks: sim.scene.locks,
+		Workers: sim.scene.workers, Owners: sim.scene.owners, Locks: sim.scene.locks,
 		Trespass: sim.scene.eager, LongHolds: sim.scene.longHolds,
 		Removals: sim.scene.removals, Fresh: sim.scene.fresh,
 		Cached: sim.scene.cached, Bounded: sim.scene.bounded, Mixed: sim.scene.mixed,
@@ -168,7 +176,7 @@ func (sim *simulation) dial(ctx context.Context, worker int) (simulator.Client, 
 		return link(network, address, timeout)
 	}
 	hosts := &shuffledHosts{random: random}
-	if sim.scene.bare[worker] {
+	if of(sim.scene.bare, worker) {
 		return openBare(ctx, sim.cluster.Names(), dial, hosts)
 	}
 	return recipes.Connect(ctx, strings.Join(sim.cluster.Names(), ","), simSession,
@@ -205,7 +213,7 @@ func (sim *simulation) hash(worker int, what, path string) uint64 {
 
 // late is how late the events are that reach a worker.
 func (sim *simulation) late(worker int) func(path string) time.Duration {
-	if !sim.scene.late[worker] {
+	if !of(sim.scene.late, worker) {
 		return nil
 	}
 	return func(path string) time.Duration {
@@ -234,7 +242,9 @@ func (sim *simulation) run() error {
 		sim.world.Calm()
 		time.Sleep(simCalm)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), simEnd)
+	ctx, cancel := context.WithTimeout(
+		context.Background(), simEnd*time.Duration(sim.scene.workers)/simWorkers,
+	)
 	defer cancel()
 	znodes := context.AfterFunc(ctx, func() {
 		sim.world.Recorder.Notef("znodes: %v", sim.cluster.Znodes())

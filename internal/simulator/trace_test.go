@@ -100,10 +100,10 @@ func (s scene) ofTrace(seed uint64) scene {
 
 // kind says what a worker's client is like, for its lines in a trace.
 func (s scene) kind(worker int) (kind string) {
-	if s.late[worker] {
+	if of(s.late, worker) {
 		kind += "late "
 	}
-	if s.bare[worker] {
+	if of(s.bare, worker) {
 		kind += "plain"
 	}
 	return kind

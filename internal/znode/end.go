@@ -162,15 +162,19 @@ func (n *Node) remove(cause error) error {
 		return cause
 	}
 	err := remove(n.s, n.Path, n.session)
-	switch {
-	case isLoss(err):
+	if isLoss(err) {
 		n.tellLoss(err)
-	case outcome.Final(err):
-		n.spec.Log.Error("zookeeper lock: cannot delete znode; "+
-			"it remains until its session ends",
-			"node", n.Path, "error", err)
+	} else {
+		n.tellIfItStays(err)
 	}
 	return err
+}
+
+func (n *Node) tellIfItStays(err error) {
+	if outcome.Final(err) {
+		n.spec.Log.Error("zookeeper lock: cannot delete znode; "+
+			"it remains until its session ends", "node", n.Path, "error", err)
+	}
 }
 
 // leavesMargin tells whether the znode of a lost hold may stay for the margin: this

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/outcome"
 )
 
 // ZooKeeper deletes the znodes of a session moments after its end. ClickHouse Keeper
@@ -19,11 +20,9 @@ import (
 // metLocked takes note that one of the two conditions for that delete is met, which is a
 // field of n.life. Once both are, the delete begins.
 func (n *Node) metLocked(condition *bool) {
-	if *condition {
-		return
-	}
+	before := *condition
 	*condition = true
-	if n.life.sessionOver && n.life.abandoned {
+	if !before && n.life.sessionOver && n.life.abandoned {
 		n.deleteByPathLocked()
 	}
 }
@@ -42,15 +41,13 @@ func (n *Node) noteMarginsLocked() {
 
 // deleteByPathLocked begins the delete, which ends with the connection at the latest.
 func (n *Node) deleteByPathLocked() {
-	stays := max(n.life.stays.left(), n.life.margins.left())
+	stays, ctx := max(n.life.stays.left(), n.life.margins.left()), context.Background()
 	calls.Start(n.s, func() (struct{}, error) {
-		_ = n.s.Pause(context.Background(), stays) // it ends with the connection
-		return struct{}{}, n.s.Retry(context.Background(), func() error {
-			err := n.s.Delete(n.Path, -1)
-			if errors.Is(err, zk.ErrNoNode) {
-				return nil
-			}
-			return err
-		})
+		_ = n.s.Pause(ctx, stays)
+		err := n.s.Retry(ctx, func() error { return n.s.Delete(n.Path, -1) })
+		if !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, outcome.ErrClosed) {
+			n.tellIfItStays(err)
+		}
+		return struct{}{}, err
 	})
 }

@@ -1,11 +1,15 @@
 package hold_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
@@ -139,6 +143,34 @@ func TestAKeptPlaceOnAKeeperThatReconnects(t *testing.T) {
 		cluster.Link("ours").Reset()
 		time.Sleep(soon)
 		require.Equal(t, []string{"/lock"}, cluster.Znodes())
+	})
+}
+
+// A znode of a former session that may not be deleted is told of, since others wait
+// behind it.
+func TestAZnodeThatOutlivesItsSessionAndStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logged bytes.Buffer
+		cluster := zktest.Start(t, zktest.WithKeeper())
+		lock, err := recipes.NewInterProcessMutex(
+			locktest.ConnectThrough(t, cluster, "ours"), "/lock",
+			recipes.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))),
+		)
+		require.NoError(t, err)
+		ours := locktest.VisitLock(t, lock)
+		hold := ours.Entered()
+		admin := locktest.ConnectBare(
+			t, cluster.Link("admin"), cluster.Names()[0], 10*time.Second,
+		)
+		_, err = admin.SetACL("/lock", zk.WorldACL(zk.PermAll&^zk.PermDelete), -1)
+		require.NoError(t, err)
+		cluster.Link("ours").Reset()
+		<-hold.Lost()
+		require.ErrorIs(t, lock.Release(ours.Ctx), recipes.ErrLockLost)
+		time.Sleep(soon)
+		require.Equal(t, 1, strings.Count(logged.String(), "level=ERROR"), &logged)
+		require.Contains(t, logged.String(), "it remains until its session ends")
+		require.Contains(t, logged.String(), "node=/lock/_c_")
 	})
 }
 
