@@ -14,7 +14,7 @@ import (
 // How long a znode must last to be worth the read that watches it.
 const (
 	Soon = 20 * time.Millisecond // somebody relies on it, or the watch can spare a list
-	Late = time.Second           // somebody waits, and if it is deleted, rejoins the later
+	Late = time.Second           // somebody waits, and would rejoin later
 )
 
 // WatchSelf keeps a watch on the znode from now on.
@@ -33,9 +33,8 @@ func (n *Node) WatchSelfLater(after time.Duration) {
 	case n.life.state == stateEnded, w.later != nil && w.after <= after:
 	case w.later == nil:
 		w.later, w.after = time.AfterFunc(after, n.WatchSelf), after
-	default:
+	case w.later.Reset(after): // it has not fired
 		w.after = after
-		w.later.Reset(after)
 	}
 }
 
