@@ -381,6 +381,7 @@ func (c *Client) onEvent(e zk.Event) {
 	if e.Type != zk.EventSession {
 		return
 	}
+	c.log.Debug("zookeeper: state changed", "state", e.State.String(), "server", e.Server)
 	switch e.State {
 	case zk.StateHasSession:
 		last := c.dialer.LastHandshake() // this one: zk tells of it at once
@@ -401,15 +402,13 @@ func (c *Client) onEvent(e zk.Event) {
 	}
 }
 
-// drain logs what the zk client does, for debugging, until its loop ends. It may miss
-// some of it.
+// drain waits until the zk client's loop has ended, which closes events. Before Close it
+// lets them lie: onEvent has them all, and this goroutine would be woken by each watch.
 func (c *Client) drain(events <-chan zk.Event) {
 	defer close(c.drained)
-	for e := range events {
-		if e.Type == zk.EventSession {
-			c.log.Debug("zookeeper: state changed",
-				"state", e.State.String(), "server", e.Server)
-		}
+	<-c.closed.Done()
+	for range events {
+		continue
 	}
 }
 

@@ -267,6 +267,46 @@ func TestAnEventGrantsOnlyWhoIsConfirmed(t *testing.T) {
 	}
 }
 
+// Behind several strangers one has to list again, confirmed or not, unless very many are
+// ahead.
+func TestWhomAConfirmationServes(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		others []string
+		ours   string
+		useful bool
+	}{
+		"behind several":     {others: []string{"L-1", "L-2"}},
+		"behind one of ours": {others: []string{"L-1"}, ours: "L-2", useful: true},
+		"behind fewer than a small read is worth": {
+			others: numbered(2*namesPerRead - 2),
+		},
+		"behind many": {others: numbered(2*namesPerRead - 1), useful: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			d := newDriver(t, mutexRules)
+			all := append(c.others, "L-500")
+			if c.ours != "" {
+				d.create(c.ours)
+				all = append(all, c.ours)
+			}
+			m := d.create("L-500")
+			slices.Sort(all)
+			d.show(all...)
+			require.Equal(t, c.useful, d.Decide(m, d.epoch).Useful)
+		})
+	}
+}
+
+// numbered returns the names of n participants.
+func numbered(n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("L-%03d", i+1))
+	}
+	return names
+}
+
 func TestManyOfOneProcess(t *testing.T) {
 	t.Parallel()
 	d := newDriver(t, mutexRules)
