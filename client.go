@@ -40,13 +40,13 @@ var errClientClosed = fmt.Errorf(
 // Client is a ZooKeeper session, and a [Conn] and [SessionConn] whose paths are below the
 // chroot of its connect string; only events and Unwrap have the server's paths. Like
 // zk.Conn it keeps the session over lost connections and moves between the servers. When
-// the server expires the session, it goes on with a new one; the ephemeral znodes of the
-// old session, and thus its locks, are gone then. Its calls return the errors of zk.Conn;
-// after Close these match zk.ErrConnectionClosed. They take no ctx: a call lasts until it
-// is answered, the connection ends (when nothing arrives for two thirds of the session
-// timeout), or a round of attempts to connect has failed. A server that answers only
-// pings can delay it without a bound; the ctx of a lock's Acquire or Release bounds it
-// all the same.
+// the server expires the session, the Client goes on with a new one; the ephemeral znodes
+// of the old session, and thus its locks, are gone then. Its calls return the errors of
+// zk.Conn; after Close these match zk.ErrConnectionClosed. They take no ctx: a call lasts
+// until it is answered, the connection ends (when nothing arrives for two thirds of the
+// session timeout), or a round of attempts to connect has failed. A server that answers
+// only pings can delay a call without a bound; the ctx of a lock's Acquire or Release
+// still bounds that.
 type Client struct {
 	zk     *zk.Conn
 	dialer *dial.Dialer
@@ -83,7 +83,7 @@ type clientEnd struct {
 // leaves nothing behind. Permanent errors are returned at once: a malformed argument, a
 // chroot that may not be created (zk.ErrNoAuth), and an authentication scheme or
 // credentials that the server rejects (zk.ErrAuthFailed). So are invalid certificates,
-// and servers that do not talk TLS or ZooKeeper, once each server in turn has failed so.
+// and servers that do not talk TLS or ZooKeeper, once every server has failed like that.
 //
 // servers is a ZooKeeper connect string, "host1:2181,host2:2181/chroot". The default port
 // is 2181. If the optional chroot does not exist, Connect creates it and its parents,
@@ -381,6 +381,7 @@ func (c *Client) onEvent(e zk.Event) {
 	if e.Type != zk.EventSession {
 		return
 	}
+	c.log.Debug("zookeeper: state changed", "state", e.State.String(), "server", e.Server)
 	switch e.State {
 	case zk.StateHasSession:
 		last := c.dialer.LastHandshake() // this one: zk tells of it at once
@@ -401,15 +402,13 @@ func (c *Client) onEvent(e zk.Event) {
 	}
 }
 
-// drain logs what the zk client does, for debugging, until its loop ends. It may miss
-// some of it.
+// drain waits until the zk client's loop has ended, which closes events. Before Close it
+// lets them lie: onEvent has them all, and this goroutine would be woken by each watch.
 func (c *Client) drain(events <-chan zk.Event) {
 	defer close(c.drained)
-	for e := range events {
-		if e.Type == zk.EventSession {
-			c.log.Debug("zookeeper: state changed",
-				"state", e.State.String(), "server", e.Server)
-		}
+	<-c.closed.Done()
+	for range events {
+		continue
 	}
 }
 
@@ -517,7 +516,7 @@ func WithDialer(d zk.Dialer) ClientOption {
 }
 
 // WithHostProvider sets what decides which server is dialled next. Connect initialises it
-// with those of the connect string. Clients must not share it.
+// with the connect string's servers. Clients must not share it.
 func WithHostProvider(p zk.HostProvider) ClientOption {
 	return func(s *clientSettings) error {
 		if p == nil {

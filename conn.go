@@ -57,7 +57,7 @@ type OrderedConn interface {
 	Conn
 	Unwrap() Conn // the wrapped Conn: a *zk.Conn, a Client or an OrderedConn
 	// KeepsOrder returns the receiver. A type that embeds the wrapper inherits it, but
-	// not the promise: KeepsOrder then returns another value than the embedding one.
+	// not the promise: KeepsOrder returns the wrapper, not the value that embeds it.
 	KeepsOrder() Conn
 }
 

@@ -12,9 +12,9 @@
 //
 // In an outage, [Hold.Lost] closes before the ensemble can grant the lock to another
 // owner, provided that this process is running. If somebody deletes the znode or ends the
-// session, it closes as soon as this process learns of it; others may be faster. A
-// process that is suspended for longer than the session timeout finds out only after it
-// resumes. In both cases a store can reject the former holder's writes by
+// session, it closes as soon as this process learns of that; another owner may get the
+// lock first. A process that is suspended for longer than the session timeout finds out
+// only after it resumes. In both cases a store can reject the former holder's writes by
 // [Hold.FencingToken]; writes to ZooKeeper itself can be made conditional on the hold
 // with [Hold.Multi].
 //

@@ -142,7 +142,7 @@ func (e *election) lookAtHead(
 // merged: the last value is eventually true, but not every leader is seen. A leader that
 // steps down while others wait is followed directly by the next. It watches only the
 // leader's znode, so candidates behind it wake nobody; a change costs three requests.
-// Otherwise the loop is as that of [InterProcessMutex.WatchParticipants].
+// Otherwise the loop behaves as that of [InterProcessMutex.WatchParticipants].
 func (e *election) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
 	return func(yield func(Participant, error) bool) {
 		if err := usable("leaders of", e.where(), ctx); err != nil {

@@ -27,8 +27,8 @@ var (
 	// ErrOutOfTouch: the servers did not confirm in time that the session lives, or its
 	// timeout turned out to be too short for their tick. Whether it has ended is unknown.
 	ErrOutOfTouch error
-	// ErrNodeDeleted: the hold's znode was deleted: by somebody, or by the servers as
-	// they ended the session, if this process learned of it so.
+	// ErrNodeDeleted: the hold's znode was deleted: by somebody, or by the servers at the
+	// session's end, if this process saw that first.
 	ErrNodeDeleted error
 	// ErrHoldExpired: the hold reached the limit set by WithMaxHold.
 	ErrHoldExpired error

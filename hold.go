@@ -229,7 +229,7 @@ var over = func() context.Context {
 	return ctx
 }()
 
-// Err returns nil while no loss is known, then why, matching ErrLockLost.
+// Err returns nil while no loss is known, then why; that matches ErrLockLost.
 func (h *Hold) Err() error {
 	if h.isZero() {
 		return errZeroHold

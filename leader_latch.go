@@ -9,10 +9,10 @@ import (
 // LeaderLatch is Curator's election of the same name: a candidate that leads keeps the
 // leadership until it is closed or loses it. Use it if the leadership should outlast a
 // function. All values for one path, in Go or Java, are candidates of one election; a
-// [LeaderSelector] must not share the path. At most one candidate leads, as there, and
-// the methods Leader, Leaders and Participants are the same. Unlike Curator's, it does
-// not rejoin by itself after a loss: stop what was done as the leader, then call Await
-// again. Close it when it is not needed: while it leads, nobody else can.
+// [LeaderSelector] must not share the path. As there, at most one candidate leads;
+// Leader, Leaders and Participants are the same methods. Unlike Curator's, it does not
+// rejoin by itself after a loss: stop what was done as the leader, then call Await again.
+// Close it when it is not needed: while it leads, nobody else can.
 type LeaderLatch struct {
 	*sameElection
 

@@ -52,9 +52,9 @@ func NewLeaderSelector(conn Conn, path string, opts ...Option) (*LeaderSelector,
 //
 // Run never returns nil. To end it on Ctrl-C, pass the ctx of [os/signal.NotifyContext].
 // Outages and expired sessions do not end Run; permanent errors do, such as a closed
-// connection, and a second, concurrent Run gets one. Afterwards the candidate has left;
-// Run may be called again. A panic or runtime.Goexit of lead relinquishes the leadership,
-// and goes on.
+// connection. A second, concurrent Run fails. Afterwards the candidate has left; Run may
+// be called again. A panic or runtime.Goexit of lead relinquishes the leadership, and
+// goes on.
 func (s *LeaderSelector) Run(
 	ctx context.Context, lead func(ctx context.Context, term *Hold) error,
 ) error {

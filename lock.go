@@ -21,10 +21,10 @@ type InterProcessLock interface {
 	// while others were ahead: a response showed them, and ZooKeeper has been reachable
 	// since. Otherwise the state of the lock is unknown: the error matches ErrUnavailable
 	// and says since when. (ZooKeeper is unreachable while the connection has no session,
-	// and once a request, sent every tenth of the session timeout, is unanswered for a
-	// second.) A timeout of 0 or less is a single attempt: it waits for no other holder,
-	// and at most a second for ZooKeeper. A positive timeout below a round trip gives
-	// ErrUnavailable, unless no request is needed.
+	// and once a request is unanswered for a second; one is sent every tenth of the
+	// session timeout.) A timeout of 0 or less is a single attempt: it waits for no other
+	// holder, and at most a second for ZooKeeper. A positive timeout below a round trip
+	// gives ErrUnavailable, unless no request is needed.
 	AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error)
 	// Release undoes one Acquire of ctx's owner. ctx bounds only the wait for ZooKeeper's
 	// answer: if it ends first (or was done before: then after at most a second), the

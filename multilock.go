@@ -13,8 +13,8 @@ import (
 // InterProcessMultiLock is several locks that are acquired together, in the given order,
 // all or nothing (Curator's). Use it if work needs several locks. Give the same locks in
 // the same order everywhere, or two multi locks can wait for each other forever. It is
-// reentrant, and safe for concurrent use, if its members are. Its owner may re-enter one.
-// See docs/multi-lock.md.
+// reentrant, and safe for concurrent use, if its members are. Its owner may re-enter a
+// member. See docs/multi-lock.md.
 type InterProcessMultiLock struct {
 	locks []InterProcessLock
 	bad   error // why it cannot be used, nil if it can

@@ -66,8 +66,8 @@ func WithACL(acl []zk.ACL) Option {
 // lost, znodes that could not be deleted, an unknown session timeout. The first list that
 // shows another recipe's znodes at the path is a warning, once for each value: recipes
 // that do not see each other's znodes do not exclude each other. No list is sent for
-// that: a mutex sees a semaphore's znodes, but a semaphore, which lists two znodes below
-// its path, not a mutex's. Default: nothing is logged.
+// that. A mutex sees a semaphore's znodes; a semaphore, which lists two znodes below its
+// path, does not see a mutex's. Default: nothing is logged.
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
 
 // WithSessionTimeout sets the session timeout that a plain *zk.Conn negotiated, so that
@@ -93,9 +93,9 @@ func WithServerTick(d time.Duration) Option {
 // WithObserver sets a function that is called with every step of every acquisition, for
 // metrics, logs and traces. ctx is that of the call that makes the step: of Acquire up to
 // EventAcquired, of Release after that, and at EventLost that of Acquire, without its
-// end. Steps of one acquisition are reported in order, those of several concurrently. The
-// goroutine that makes the step calls f, so f must be quick, and safe for concurrent use:
-// see docs/options.md.
+// cancellation. Steps of one acquisition are reported in order, those of several
+// concurrently. The goroutine that makes the step calls f, so f must be quick, and safe
+// for concurrent use: see docs/options.md.
 func WithObserver(f func(ctx context.Context, e Event)) Option {
 	return func(s *settings) { s.observer, s.observed = f, true }
 }

@@ -44,8 +44,8 @@ type perLock struct {
 
 // WithOwner returns a ctx that carries a new owner. Use it if several goroutines should
 // act as one: with it, or a ctx derived from it, they may re-enter and release any lock
-// that the owner holds, even if ctx was made for one lock, by Do or Hold.Context. A nil
-// ctx means context.Background().
+// that the owner holds. It is for all locks, whatever ctx carried before. A nil ctx means
+// context.Background().
 func WithOwner(ctx context.Context) context.Context {
 	if ctx == nil {
 		ctx = context.Background()

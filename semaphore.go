@@ -98,7 +98,7 @@ func newSemaphore(
 		conn: conn, path: path, config: settings.sessionConfig(conn),
 		steps:  &steps{recipe: "semaphore", path: path, observer: settings.observer},
 		gate:   gate,
-		leases: queue(leasesDir, leaseName, nil),
+		leases: queue(leasesDir, leaseName, everybody), // see enterLeases
 	}, nil
 }
 
@@ -222,10 +222,7 @@ func (s *InterProcessSemaphoreV2) enter(
 		if err != nil {
 			return nil, err
 		}
-		nodes, err := leases.Enter(ctx, conn, leases.Request{
-			Spec: &s.leases.Spec, Queue: s.leases.Observed(), Gate: gate, N: n,
-			Maximum: s.limit, TryOnce: try,
-		})
+		nodes, err := s.enterLeases(ctx, conn, gate, n, try)
 		// This very value: the cause of ctx can be that another lock's znode is gone.
 		if err != znode.ErrGone { //nolint:errorlint // see above
 			return nodes, err
@@ -235,6 +232,22 @@ func (s *InterProcessSemaphoreV2) enter(
 			return nil, wait.Explain(conn, err, "", asked)
 		}
 	}
+}
+
+// enterLeases gets the leases' znodes, from the gate. The only lease needs no count: it
+// is granted once nobody is ahead; see package leases.
+func (s *InterProcessSemaphoreV2) enterLeases(
+	ctx context.Context, conn *zkconn.Conn, gate *znode.Node, n int, try bool,
+) ([]*znode.Node, error) {
+	if s.most == 1 {
+		node, err := s.leases.EnterThrough(
+			ctx, conn, gate, seqnode.Request{TryOnce: try})
+		return []*znode.Node{node}, err
+	}
+	return leases.Enter(ctx, conn, leases.Request{
+		Spec: &s.leases.Spec, Queue: s.leases.Observed(), Gate: gate, N: n,
+		Maximum: s.limit, TryOnce: try,
+	})
 }
 
 // admits waits until the shared maximum is n or more. One lease needs no such wait: its

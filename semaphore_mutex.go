@@ -1,8 +1,8 @@
 package recipes
 
 // InterProcessSemaphoreMutex is Curator's mutex across processes that is not reentrant: a
-// semaphore with one lease. A second Acquire by the holder waits. Use it if another
-// caller than the one that acquired it may release it: any caller may, through the value
+// semaphore with one lease. A second Acquire by the holder waits. Use it if a caller
+// other than the one that acquired it may release it: any caller may, through the value
 // that acquired it (see Release).
 type InterProcessSemaphoreMutex struct {
 	*leaseLock

@@ -137,7 +137,8 @@ func (b *bench) withServers(
 func (b *bench) warmUp(ctx context.Context, running services) {
 	for _, p := range b.plan.Peers {
 		if inJava(p) {
-			b.plan.WarmUp(ctx, b.crew, p, running[p.Service].Addrs, b.WarmUp)
+			s := running[p.Service]
+			b.plan.WarmUp(ctx, b.crew, p, plan.Servers{Addrs: s.Addrs}, b.WarmUp)
 		}
 	}
 }
@@ -145,16 +146,16 @@ func (b *bench) warmUp(ctx context.Context, running services) {
 func (b *bench) measureSetting(
 	ctx context.Context, s plan.Setting, running services,
 ) error {
-	addrs := map[service.Kind][]string{}
+	at := map[service.Kind]plan.Servers{}
 	for kind, of := range running {
 		lines, err := service.OpenLines(of.Addrs, s.Delay)
 		if err != nil {
 			return err
 		}
 		defer lines.Close()
-		addrs[kind] = lines.Addrs
+		at[kind] = plan.Servers{Addrs: lines.Addrs, PIDs: of.PIDs}
 	}
-	return b.plan.Run(ctx, b.crew, s, addrs)
+	return b.plan.Run(ctx, b.crew, s, at)
 }
 
 // report writes what was measured, if anything was; a short run's is looked at and thrown

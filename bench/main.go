@@ -18,9 +18,11 @@ import (
 
 // commands are what the program does.
 type commands struct {
-	Run    runCommand    `cmd:"" default:"withargs" help:"Measure and report."`
-	Report reportCommand `cmd:"" help:"Write the report of former runs anew."`
-	Worker workerCommand `cmd:"" hidden:"" help:"Be a worker process."`
+	Run     runCommand     `cmd:"" default:"withargs" help:"Measure and report."`
+	Report  reportCommand  `cmd:"" help:"Write the report of former runs anew."`
+	Compare compareCommand `cmd:"" help:"Compare two versions; see compare.sh."`
+	Share   shareCommand   `cmd:"" help:"Measure caching next to Curator on one path."`
+	Worker  workerCommand  `cmd:"" hidden:"" help:"Be a worker process."`
 }
 
 func main() {

@@ -19,8 +19,8 @@ type runCommand struct {
 	Scenarios []string        `help:"Only these, such as S1,S5-1000."`
 	Servers   []int           `default:"1,3" help:"Numbers of servers."`
 	Delays    []time.Duration `default:"0s,1ms,10ms" help:"Added to each round trip."`
-	Rounds    int             `default:"7" help:"How often everything is measured."`
-	Time      time.Duration   `default:"1s" help:"Of one measurement."`
+	Rounds    int             `default:"15" help:"How often everything is measured."`
+	Time      time.Duration   `default:"400ms" help:"Of one measurement."`
 	Limit     time.Duration   `default:"2m" help:"After which one is given up."`
 	WarmUp    time.Duration   `default:"15s" help:"Of each Java process."`
 	Short     bool            `help:"One quick round, to see that everything works."`

@@ -43,8 +43,8 @@
 //     Then two wait for one lease, this one and the one whose turn it is in the queue. No
 //     lease is granted until one of the two stops waiting.
 //   - An acquire whose create has failed twice, for lack of a connection or of a session,
-//     fails over a null, on any server, if it could list the queue in
-//     between: that list ends the retries, although nothing was created.
+//     fails because of a null, on any server, if it could list the queue in between: that
+//     list ends the retries, although nothing was created.
 //   - If the session of a waiter ends, it may notice that only when the znode that it
 //     waits for is deleted. It then rejoins at the tail.
 //   - A thread is not notified that its session has ended: isAcquiredInThisProcess stays

@@ -71,7 +71,7 @@ func (p *place) cache(t *testing.T) {
 
 	p.Login(t, "bob", p.Keytab(t, "bob", "bob.keytab"), "ann.cache")
 	s.cut()
-	s.eventuallyLogs(t, "is of bob@EXAMPLE.COM by now")
+	s.eventuallyLogs(t, "now belongs to bob@EXAMPLE.COM")
 }
 
 // An expired ticket ends Connect at once. With a new one in the file all is well, also

@@ -39,7 +39,7 @@ func (s cacheSource) grant(l *login, _ *config.Config) (ticket, error) {
 	case err != nil:
 		return ticket{}, permanent(err)
 	case user.String() != l.user.String():
-		return ticket{}, permanent(fmt.Errorf("credential cache %s: is of %s by now",
+		return ticket{}, permanent(fmt.Errorf("credential cache %s: now belongs to %s",
 			s.file, user))
 	}
 	if held := l.held(); held.valid() && !cached.end.After(held.end) {

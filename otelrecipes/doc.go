@@ -8,9 +8,9 @@
 //	lock, err := recipes.NewInterProcessMutex(client, "/locks/orders",
 //		recipes.WithObserver(observer.Lock))
 //
-// It goes to the providers of package otel, which do nothing until they are set, unless
-// [WithMeterProvider] and [WithTracerProvider] name others. The folder example has a
-// program that Prometheus can scrape, and a dashboard for Grafana.
+// The data goes to the providers of package otel, which do nothing until they are set, or
+// to those that [WithMeterProvider] and [WithTracerProvider] name. The folder example has
+// a program that Prometheus can scrape, and a dashboard for Grafana.
 //
 // # Metrics
 //
@@ -25,18 +25,19 @@
 //
 // Those of locks have the attribute recipe: "mutex", "read lock", "write lock",
 // "semaphore", "semaphore mutex", "leader selector", "leader latch". Those of a session
-// have state instead: connected, disconnected, expired, closed. The path of a lock is in
-// none of them unless [WithName] says how.
+// have state instead: connected, disconnected, expired, closed. A lock's path is in none
+// of them; [WithName] derives an attribute "name" from it.
 //
 // The reason of a loss is "session ended", "znode gone" (somebody deleted it, or the
-// session ended, which the client learns later), "out of touch" (with ZooKeeper, for so
-// long that the session may have ended), "closed" (the connection, by this process),
-// "hold expired" (recipes.WithMaxHold), or "other".
+// session ended and the client does not know of that yet), "out of touch" (with
+// ZooKeeper, for so long that the session may have ended), "closed" (the connection, by
+// this process), "hold expired" (recipes.WithMaxHold), or "other".
 //
 // All metrics are of this process alone: the sum over all processes shows how many wait
-// and hold. zookeeper.leader exists from when a candidate queues. If several elections
-// have the same attributes it is how many of them have a leader here; WithName separates
-// them. AcquireN of a semaphore counts as n waits of the same length.
+// and hold. zookeeper.leader exists from the time that a candidate joins the queue. If
+// several elections have the same attributes, its value is how many of them have their
+// leader here; WithName separates them. AcquireN of a semaphore counts as n waits of the
+// same length.
 //
 // # Spans
 //

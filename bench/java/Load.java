@@ -5,6 +5,7 @@ final class Load {
     public String shape;
     public String kind;
     public List<String> servers;
+    public List<Integer> pids;
     public String path;
     public int sessions;
     public int users;
@@ -15,6 +16,7 @@ final class Load {
     public long settle;
     public long warmUp;
     public long time;
+    public long least;
 
     /** The path of the nth lock. */
     String path(int n) {

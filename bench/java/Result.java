@@ -4,6 +4,8 @@ final class Result {
     public long took;
     public Long median;
     public Double requests;
+    public Long clientCPU;
+    public Long serverCPU;
     public Double heap;
     public Double threads;
     public Double watches;

@@ -1,14 +1,38 @@
 import java.io.IOException;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 
 /** What the servers tell of themselves, by ZooKeeper's commands of four letters. */
 final class Servers {
-    private final List<String> addresses;
+    private static final long TICK = 10_000_000; // nanoseconds, the unit of /proc
 
-    Servers(List<String> addresses) {
+    private final List<String> addresses;
+    private final List<Integer> pids;
+
+    Servers(List<String> addresses, List<Integer> pids) {
         this.addresses = addresses;
+        this.pids = pids;
+    }
+
+    /** The processor time that they have taken so far; null if that is not known. */
+    Long cpu() throws IOException {
+        if (pids == null || pids.isEmpty()) {
+            return null;
+        }
+        long ticks = 0;
+        for (int pid : pids) {
+            Path file = Path.of("/proc/" + pid + "/stat");
+            if (!Files.exists(file)) {
+                return null;
+            }
+            String stat = Files.readString(file);
+            String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ");
+            ticks += Long.parseLong(fields[11]) + Long.parseLong(fields[12]); // of the user and of the system
+        }
+        return ticks * TICK;
     }
 
     /** The packets that clients have sent so far, pings included. */

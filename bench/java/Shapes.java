@@ -18,7 +18,7 @@ final class Shapes {
     Shapes(Team team) {
         this.team = team;
         this.load = team.load;
-        this.servers = new Servers(load.servers);
+        this.servers = new Servers(load.servers, load.pids);
     }
 
     Result run() throws Exception {
@@ -31,6 +31,8 @@ final class Shapes {
                 return drain();
             case "tries":
                 return tries();
+            case "idle":
+                return idle();
             case "waiting":
                 return waiting();
             case "holding":
@@ -58,14 +60,17 @@ final class Shapes {
             }));
         }
         TimeUnit.NANOSECONDS.sleep(load.warmUp);
-        long requests = servers.requests();
+        Meter meter = new Meter(servers);
         long before = sum(tallies);
         long began = System.nanoTime();
         TimeUnit.NANOSECONDS.sleep(load.time);
+        while (sum(tallies) - before < load.least) {
+            Thread.sleep(1);
+        }
         Result r = new Result();
         r.ops = sum(tallies) - before;
         r.took = System.nanoTime() - began;
-        r.requests = each(servers.requests() - requests, r.ops);
+        meter.stop(r);
         over.set(true);
         await(loops);
         return r;
@@ -117,14 +122,14 @@ final class Shapes {
         AtomicLong last = new AtomicLong();
         List<Future<Void>> all = queueUp(users, last);
         team.awaitCrowd(users.size() + 1, servers);
-        long requests = servers.requests();
+        Meter meter = new Meter(servers);
         long began = System.nanoTime();
         release(holder);
         await(all);
         Result r = new Result();
         r.ops = users.size();
         r.took = last.get() - began;
-        r.requests = each(servers.requests() - requests, r.ops);
+        meter.stop(r);
         return r;
     }
 
@@ -145,7 +150,7 @@ final class Shapes {
     private Result tries() throws Exception {
         List<User> users = team.users(load.sessions * load.users);
         User holder = team.holder();
-        long requests = servers.requests();
+        Meter meter = new Meter(servers);
         long began = System.nanoTime();
         List<Future<List<Long>>> loops = new ArrayList<>();
         for (User u : users) {
@@ -166,9 +171,26 @@ final class Shapes {
             times.addAll(loop.get());
         }
         Result r = timed(times);
-        r.requests = each(servers.requests() - requests, r.ops);
+        meter.stop(r);
         release(holder);
         return r;
+    }
+
+    /** What sessions with one waiter each cost a second, while nothing happens. */
+    private Result idle() throws Exception {
+        List<User> users = team.users(load.sessions);
+        team.holder();
+        queueUp(users, new AtomicLong());
+        team.awaitCrowd(users.size() + 1, servers);
+        TimeUnit.NANOSECONDS.sleep(load.warmUp);
+        Meter meter = new Meter(servers);
+        long began = System.nanoTime();
+        TimeUnit.NANOSECONDS.sleep(load.time);
+        Result r = new Result();
+        r.ops = users.size() * TimeUnit.NANOSECONDS.toSeconds(load.time);
+        r.took = System.nanoTime() - began;
+        meter.stop(r);
+        return r; // their threads are interrupted
     }
 
     /** What waiters cost. */
@@ -246,7 +268,7 @@ final class Shapes {
         return tallies.stream().mapToLong(AtomicLong::get).sum();
     }
 
-    private static Double each(long sum, long n) {
+    static Double each(long sum, long n) {
         return n == 0 ? null : (double) sum / n;
     }
 }

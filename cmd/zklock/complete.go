@@ -20,9 +20,9 @@ var scripts embed.FS
 var shells = []string{"bash", "zsh", "fish"}
 
 const aboutCompletion = `The completion function of zklock runs nothing of what is typed,
-and does not connect. But zsh itself expands $(...) when TAB is pressed, before any
-completion, and so does its own completion of redirections, for any command:
-"bindkey '^I' complete-word" prevents the first.
+and does not connect. But when TAB is pressed, zsh itself expands $(...), for any command:
+before any completion ("bindkey '^I' complete-word" prevents this), and when it completes
+a redirection.
 
 `
 

@@ -14,7 +14,7 @@ import (
 const aboutLead = `CMD runs while this machine leads, and is ended, as by "zklock run",
 when the leadership can no longer be relied on. This continues forever: when CMD has
 ended, or the leadership was lost, zklock rejoins the election behind the others. Only a
-signal ends zklock; CMD gets it too, and its exit code is zklock's. If ZooKeeper is
+signal ends zklock; CMD gets it too, and zklock returns CMD's exit code. If ZooKeeper is
 unreachable zklock waits, and reports that.
 
 The election is Curator's LeaderSelector.

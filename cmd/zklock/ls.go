@@ -21,8 +21,9 @@ queue. An exclusive "zklock run" has two znodes, a mutex's and a write lock's. T
 one line, lock+write, which holds once both do; ZNODE is the write lock's, and --json has
 both.
 
-What -r may not read is named on standard error and left out (77). What exceeds --limit is
-left out without an error. Characters that a terminal would obey or hide are escaped.
+What -r may not read is named on standard error and left out (exit code 77). What exceeds
+--limit is left out without an error. Characters that a terminal would obey or hide are
+escaped.
 
 `
 

@@ -16,18 +16,19 @@ const aboutOnce = `For cron: start it on any number of machines, and CMD runs on
 them, once in each period. KEY is a path. The machine that runs CMD returns its exit code;
 the others exit 0 as soon as they know that CMD has run.
 
-Periods of 1h begin at each full hour, of 24h at midnight, of others likewise from 1970
-on, by the clock and time zone of the machine, which are cron's. A machine whose clock
-differs from ZooKeeper's by more than half a period does not take part (70). One that
-cannot reach ZooKeeper waits for it as long as a period lasts, or for --connect-timeout.
+A period of 1h begins at each full hour, one of 24h at midnight; others are counted
+likewise, from 1970 on. The clock and time zone are the machine's, as for cron. A machine
+whose clock differs from ZooKeeper's by more than half a period does not take part (70).
+One that cannot reach ZooKeeper waits for it as long as a period lasts, or for
+--connect-timeout.
 
-Without --retry a period is used up when CMD starts, at most once: if the machine dies,
-the lock is lost, or CMD fails, nothing more happens in that period. With --retry it is
-used up when CMD has returned 0. After a failure another machine runs CMD again at once,
-if one is waiting, otherwise the next one that comes in that period. A CMD whose machine
-died in the middle has run in part, and is run again after the session timeout. The
-record is in the znode KEY/once. If it cannot belong to this job, because it is from the
-future or of another --per, zklock ends with an error (70) before CMD.
+Without --retry a period is used up when CMD starts, so it starts at most once: if the
+machine dies, the lock is lost, or CMD fails, nothing more happens in that period. With
+--retry it is used up when CMD has returned 0. After a failure another machine runs CMD
+again at once, if one is waiting, otherwise the next one that comes in that period. A CMD
+whose machine died in the middle has run in part, and is run again after the session
+timeout. The record is in the znode KEY/once. If it cannot belong to this job, because it
+is from the future or of another --per, zklock ends with an error (70) before CMD starts.
 
 `
 
@@ -173,7 +174,7 @@ func (o *occasion) settled(m mark, period int64) bool {
 // take runs CMD, and notes that it begins and how it ends.
 func (o *occasion) take(notes *record, s *supervision) error {
 	if err := notes.write(s.held.hold, started, 0); err != nil {
-		return fmt.Errorf("note that CMD begins: %w", err)
+		return fmt.Errorf("record that CMD begins: %w", err)
 	}
 	code, lost, err := s.run()
 	state := done

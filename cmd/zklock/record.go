@@ -189,7 +189,7 @@ func (r *record) checkClock(
 		return err
 	}
 	if off := clockOff(time.UnixMilli(stat.Ctime), before, time.Now()); off.Abs() > most {
-		return fmt.Errorf("the clock of this machine is off by %v, as ZooKeeper's has it",
+		return fmt.Errorf("the clock of this machine differs from ZooKeeper's by %v",
 			off.Round(time.Second))
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/recipes"
 )
 
-const aboutRun = `CMD runs in its own process group, with zklock's standard input,
-output and error and the terminal, and zklock returns its exit code. Its environment has
+const aboutRun = `CMD runs in its own process group, with zklock's standard input, output
+and error and the terminal, and zklock returns CMD's exit code. CMD's environment has
 ZKLOCK_PATH, ZKLOCK_NODE and ZKLOCK_TOKEN: the lock, the znode that stands for it, and its
 fencing token, which grows with each holder. The signals HUP, INT, QUIT, TERM, USR1, USR2,
 ALRM, WINCH, TSTP and CONT are forwarded: USR1, USR2 and ALRM to CMD alone, the others to
@@ -25,7 +25,8 @@ continue without it (with flock(1) they would keep the lock): let CMD wait for t
 
 When the lock can no longer be relied on, CMD's group gets SIGTERM, and SIGKILL
 --kill-after later: both before anybody else can have the lock, provided that zklock
-itself is running. This requires a session timeout of 4 times (--kill-after + 1s).
+itself is running. This requires a session timeout of at least 4 times (--kill-after +
+1s).
 
 The lock is Curator's: the write lock of InterProcessReadWriteLock and, once that is held,
 InterProcessMutex (two znodes; ZKLOCK_NODE is the write lock's). It excludes programs that

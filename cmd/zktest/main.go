@@ -109,7 +109,7 @@ func serve(ctx context.Context, f flags, stdin io.Reader, stdout io.Writer) erro
 		lines += url + "\n"
 	}
 	if _, err := io.WriteString(stdout, lines); err != nil {
-		return fmt.Errorf("tell the connect string: %w", err)
+		return fmt.Errorf("write the connect string: %w", err)
 	}
 	<-ctx.Done()
 	return nil

@@ -1,17 +1,19 @@
-// Package acceptor takes a trace of what happened around one mutex, and demands that it
-// is one of the model's, model/queue.pml: that each grant is one that the model can make
-// at that place, by what the process knew, and by what was so at the servers.
+// Package acceptor reads a trace of what happened around one mutex, and demands that the
+// model, model/queue.pml, could have produced it: that the model can make each grant at
+// that point, given what the process knew and what was true at the servers.
 //
 // A trace shows each transaction in the servers' order, each request, answer and event as
 // the client got it, and what the owners saw. It does not show when a process has looked
-// at an answer that it got, on which one a decision rests, or when a waiter gives up. So
-// all states of the model count that agree with the trace so far, and a line is rejected
-// if none of them can make it. Of the states of a connection only the one that has taken
-// the fewest answers is kept: each other is reached from it by taking more. That a waiter
-// gives up is assumed when a grant needs it, and refuted when that one is granted.
+// at an answer that it got, on which answer a decision rests, or when a waiter gives up.
+// So the acceptor keeps all states of the model that agree with the trace so far, and
+// rejects a line that none of them can produce. Of a connection's states it keeps only
+// the one that has taken the fewest answers: the others are reached from it by taking
+// more. It assumes that a waiter gives up when a grant requires that; a later grant to
+// that waiter refutes the assumption.
 //
-// One thing the model does not have: a plain *zk.Conn that comes back to the same server
-// over others, between two looks of the library, does not show that it was away.
+// One thing the model does not have: if a plain *zk.Conn leaves a server and returns to
+// it between two looks of the library, even by way of others, it does not show that it
+// was away.
 //
 // # Of the model
 //

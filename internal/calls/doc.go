@@ -1,6 +1,7 @@
 // Package calls runs calls that outlast their callers. The client's calls take no ctx: a
-// [Pending] runs beside its caller, who leaves when it likes, and keeps its connection in
-// use until it ends. The package knows nothing of the connection but an [Owner].
+// [Pending] runs on its own goroutine, and keeps its connection in use until it ends; its
+// caller may leave at any time. The package knows nothing of the connection but an
+// [Owner].
 //
 // A Pending has not begun (New), is under way (Run; Start does both), or has ended: then
 // its value and error do not change.

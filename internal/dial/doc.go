@@ -6,23 +6,25 @@
 // zk.Dialer, which connects to it. A [Dialer] has both. They do what zk v1.0.4 leaves
 // undone:
 //
-//   - A server that accepts connections and says nothing is left in time for another one
-//     to resume the session. zk waits for almost seven session timeouts, or without end.
-//   - What answers a handshake and is no ZooKeeper, or one that turns clients away, gives
-//     no session. zk believes it, and allocates as much as it says.
+//   - If a server accepts connections and says nothing, the client leaves it in time for
+//     another server to resume the session. zk waits for almost seven session timeouts,
+//     or without end.
+//   - A program that answers a handshake but is no ZooKeeper, or a ZooKeeper that turns
+//     clients away, gives no session. zk believes the answer, and allocates as much as it
+//     announces.
 //   - A reply that no ZooKeeper sends, or that is longer than a limit, cuts the
 //     connection, and so does one to no request ([Dialer.TellCut]).
-//   - The session timeout that was granted is known, and when the handshake began, before
-//     anybody hears of the session. zk tells neither.
+//   - Before anybody learns of the session, the granted session timeout is known, and
+//     when the handshake began. zk reports neither.
 //   - A connection is authenticated by SASL before zk has it ([Config].SASL), and so
 //     before any request. zk does not know SASL.
-//   - A request that is refused for lack of authentication fails with an error that zk
+//   - A request that is rejected for lack of authentication fails with an error that zk
 //     knows, and the log says what is missing.
 //   - The zxid of a create is known ([Dialer.CreatedAt]). zk keeps it to itself.
-//   - Failures that no retry mends, like a certificate's, are told to whoever connects
-//     ([Config].GiveUp). zk dials on.
-//   - The client can be closed at any time, within moments. zk waits for a server that is
-//     frozen, and for a dial. (A zk.Dialer of the user's is waited for still.)
+//   - Permanent failures, such as an invalid certificate, are reported to the caller of
+//     Connect ([Config].GiveUp). zk dials on.
+//   - The client can be closed at any time, within moments. zk waits for a frozen server,
+//     and for a dial. (This package, too, waits for a zk.Dialer of the user's.)
 //
 // # A connection
 //
@@ -36,16 +38,16 @@
 //	  │             or the user's zk.Dialer does; then TLS
 //	  └ rounds.go: rounds asks a host provider, the user's or shuffled (servers.go)
 //
-// Where a host provider says that a round is over, zk fails the calls that wait for a
+// When a host provider says that a round is over, zk fails the calls that wait for a
 // connection, and pauses for a second before it dials. An attempt that fails leads back
 // to Next; attempts.go remembers why, for [Dialer.Explain].
 //
 // # Goroutines
 //
 // zk has one goroutine that connects. It alone calls Next, Dial, and the methods of a
-// conn up to the end of the handshake, except for Close: so a host provider needs no
-// mutex, nor a conn. It then starts two that write to the conn and read from it, and goes
-// on when both have ended.
+// conn up to the end of the handshake, except for Close: so neither a host provider nor a
+// conn needs a mutex. It then starts two that write to the conn and read from it, and
+// goes on when both have ended.
 //
 // The Client calls [Dialer.HangUp], [Dialer.Pausing], [Dialer.LastHandshake],
 // [Dialer.CreatedAt], [Dialer.TellCut] and [Dialer.Explain] from any goroutine.

@@ -10,8 +10,8 @@
 //	   ◄───── Server.Judge ──────── rspauth: the server's proof of the same password
 //	Client.Confirm
 //
-// Neither side sends the password. It is no secret from a server that is hostile, or from
-// whoever listens, if it can be guessed: MD5 is quick. So TLS belongs below it.
+// Neither side sends the password. But a hostile server, or anyone who listens, can find
+// out a password that can be guessed: MD5 is fast. So use TLS below it.
 //
 // # Files
 //

@@ -42,7 +42,7 @@ func parse(message []byte, limit int) (fields, error) {
 		found = append(found, field{strings.ToLower(name), value})
 		rest = trimmed(behind)
 		if rest != "" && rest[0] != ',' {
-			return nil, fmt.Errorf("field %q: no comma behind it", name)
+			return nil, fmt.Errorf("field %q: no comma after it", name)
 		}
 	}
 	return found, nil

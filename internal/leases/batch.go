@@ -232,7 +232,7 @@ func (b *batch) Wait(ctx context.Context) (free bool, err error) {
 func (b *batch) watchOwn() {
 	if !b.s.TellsClose() {
 		for _, n := range b.nodes {
-			n.WatchSelfLater()
+			n.WatchSelfLater(znode.Soon)
 		}
 	}
 }

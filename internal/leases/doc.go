@@ -1,7 +1,7 @@
-// Package leases takes leases: znodes in a directory that may have so many participants
-// and no more. Leases are taken together, all or nothing, and left in any order. So
-// nobody has a turn among them: only one batch at a time waits for room, the one whose
-// process holds the gate, a place in another queue.
+// Package leases takes leases: znodes in a directory with a maximum of participants.
+// Leases are taken together, all or nothing, and left in any order. So there are no
+// turns: only one batch at a time waits for room, that of the process that holds the
+// gate, an entry in another queue.
 //
 // [Enter] creates a batch and waits for room. [Maximum.Await] waits, without any znode,
 // until the maximum is high enough. Both are Goals of package wait. The first check has
@@ -11,11 +11,29 @@
 // A batch is joining, waiting, and then held or withdrawn; its Nodes are held together.
 // Once it is held, or has failed, the gate is left, after the znodes.
 //
+// # Why there are never too many
+//
+// Whoever is granted a lease has seen, behind its own create, that no more than the
+// maximum are left of those created up to it. So of the leases in use at any time, the
+// youngest has counted all others. Curator's clients create first and count then, as we
+// do: one behind a lease of ours counts that. The promise therefore does not need the
+// gate. A client can come past it: in Curator one whose session ends between the gate and
+// the lease, and anybody whose znode at the gate is deleted.
+//
+// The gate keeps two from waiting for each other: Curator counts those behind its own
+// lease, too. So nobody here waits for room any longer than its gate lasts, and no lease
+// is created before the gate is held: it would be counted, and make a try fail beside it.
+//
+// If the maximum is 1 there is nothing to count. A lease is granted once nobody is ahead,
+// as in the queue of a lock, which has all the ways to know that, and one event for a
+// hand-over (seqnode.Queue.EnterThrough). With more leases an event does not tell how
+// many are left. So a batch lists the directory again.
+//
 // # Goroutines and locks
 //
 // A batch and a maximumWaiter belong to the goroutine in Enter or Await. Each create runs
 // on a goroutine of its own, which owns its ticket until Enter has received the Node;
-// they send one behind the other, and the list goes behind the last. The package has no
+// they send one after the other, and the list follows the last one. The package has no
 // mutex.
 //
 // # Files

@@ -4,8 +4,8 @@
 // # An entry and its generations
 //
 // An entry belongs to a connection, a directory and a kind. It goes through generations:
-// each is one znode, from its create to its delete. In each of them the owners follow one
-// another, or are in it together if their kind does not exclude itself. An owner's part
+// each is one znode, from its create to its delete. Within a generation the owners follow
+// one another, or hold it together if their kind does not exclude itself. An owner's part
 // in a generation is a [Share].
 //
 //	          newGeneration        granted              leave, or lost
@@ -15,41 +15,43 @@
 //	                          v any more        +--+ go; with none of them it is idle
 //	                        given up
 //
-// An entry has at most one current generation, and one that is next: for the first that
-// wait, or behind the current one, for those who are more than that may still admit.
-// Nothing is known of who stands behind while a generation is next. Once it is current it
-// watches the directory, until somebody is known who has to wait for it (contended).
+// An entry has at most one current generation and one next generation. The next one is
+// for the first owners that wait or, behind the current one, for those that the current
+// one may no longer admit. While a generation is next, it is not known who stands behind
+// it. Once it is current it watches the directory, until somebody is known to wait for it
+// (contended).
 //
-// A contended generation admits as many more as Policy.MaxHandovers says, of readers
-// none, and is given up as soon as nobody here waits. It is closed to all others if its
+// A contended generation admits at most Policy.MaxHandovers more owners, and no more
+// readers. It is released as soon as nobody here waits. It is closed to all others if its
 // znode's data was changed, if a read lock was taken under it, or if a transaction was
-// open when its owner left: whatever could be done under the znode by one that has left
+// open when its owner left: what an owner that has left could still do under the znode
 // ends with the znode. It is closed, too, if its owner leaves while ZooKeeper does not
-// answer: it may be lost already, which the delete tells.
+// answer: it may be lost already, as the delete will show.
 //
-// Whether an owner is admitted, and whether a generation is over, reconcile decides and
-// nobody else. Each owner that is admitted asks the clock first, since an entry can have
-// been idle for any time, and this process stopped (attach). The Node notifies those that
-// are in it of a loss. An owner with a loss margin is notified by the connection
-// (Share.SessionEnded), so that its margin is its own; one whose margin is in the way is
-// admitted later (letIn).
+// Only reconcile decides whether an owner is admitted, and whether a generation is over.
+// Each owner that is admitted checks the clock first, since the entry may have been idle
+// for any time, or this process suspended (attach). The Node notifies its owners of a
+// loss. The connection notifies an owner with a loss margin (Share.SessionEnded), so that
+// each has its own margin. An owner whose margin is in the way is admitted later (letIn).
 //
 // If events may come late (zkconn.Conn.InOrder), others are noticed later, so owners of
 // this process may overtake a newcomer for that much longer.
 //
 // # Goroutines
 //
-// A generation has one. It goes through Queue.Enter for the owners, whoever of them
-// leaves, and then watches the directory (newGeneration, keepWatch). It ends with its
-// Node. The Listener of a request is told of the queue by the goroutine in [Enter], and
-// of data by the one that watches the znode; Share.SessionEnded may be called by any.
+// A generation has one. It calls Queue.Enter on behalf of the owners, even if some of
+// them leave, and then watches the directory (newGeneration, keepWatch). It ends with its
+// Node. The goroutine in [Enter] reports the queue to the Listener of a request, and the
+// goroutine that watches the znode reports its data. Any goroutine may call
+// Share.SessionEnded.
 //
 // # Locks
 //
 // entry.mu guards what entry, generation, waiter and Share say it does. It comes before
 // all mutexes of the packages below: a Node is ended, and its hooks called, with it held.
 // Nobody who has it calls ZooKeeper, waits for anything else, or calls what a request
-// brings. A Node calls tenant.Lost with its own mutex held, so that takes none of these.
+// brings. A Node calls tenant.Lost with its own mutex held, so tenant.Lost takes none of
+// these mutexes.
 //
 // # Files
 //

@@ -141,11 +141,11 @@ var Kinds = withCached([]Kind{
 	},
 	{
 		Name: "semaphore mutex", Recipe: "semaphore mutex", Make: MakeSemaphoreMutex,
-		Dirs: semaphoreDirs, Free: freeSemaphore, Stands: noRoom(1),
+		Dirs: semaphoreDirs, Free: freeSemaphore, Stands: behind("/leases", "lease-"),
 	},
 	{
 		Name: "semaphore, the only lease", Recipe: "semaphore", Make: MakeLeaseLock(1),
-		Dirs: semaphoreDirs, Free: freeSemaphore, Stands: noRoom(1),
+		Dirs: semaphoreDirs, Free: freeSemaphore, Stands: behind("/leases", "lease-"),
 	},
 	{
 		Name: "semaphore, all leases", Recipe: "semaphore", Make: MakeLeaseLock(3),

@@ -3,18 +3,18 @@
 // asks no server, and locks nothing.
 //
 // The leader ends a session no earlier than T, the session timeout, after it last heard
-// of it (SessionTrackerImpl, ExpiryQueue: rounded up to a tick, never down). So what
-// matters is of which of our requests the leader surely has heard, by our own clock and
-// counted from when that request was sent. Timing from the moment at which a disconnect
-// was noticed would be late by the silence before it, up to 2/3 T (CURATOR-460).
+// of that session (SessionTrackerImpl, ExpiryQueue: rounded up to a tick, never down). So
+// what matters is which of our requests has certainly reached the leader, and when, by
+// our own clock, it was sent. Timing from the moment at which a disconnect was noticed
+// would be late by the silence before it, up to 2/3 T (CURATOR-460).
 //
 // Not every answer tells that the leader has heard of us. A follower answers reads and
 // pings by itself, also for as long as it takes to notice that it has lost its leader
 // (syncLimit, five ticks by default). So only writes that the leader judged, and syncs
-// that it answered, are contacts. And even of these the leader's session tracker takes no
-// notice. What keeps a session alive is the follower's report of those whom it has heard
-// from, when the leader pings it, every half tick (Leader.lead, LearnerHandler.ping,
-// Learner.ping). If the follower dies before, the report is lost.
+// that it answered, are contacts. And even these do not reach the leader's session
+// tracker. What keeps a session alive is the follower's report of the sessions that it
+// has heard from, sent when the leader pings it, every half tick (Leader.lead,
+// LearnerHandler.ping, Learner.ping). If the follower dies before, the report is lost.
 //
 // The leader's period is never shorter than half a tick, and usually a little longer:
 // Leader.lead waits for at least tickTime/2 and then works, before it waits again. So a
@@ -24,15 +24,16 @@
 //
 // So there are three kinds of evidence, and the latest counts:
 //
-//   - A contact that another one has proved. The other was sent a period of the leader's
-//     or more after the first was answered, and the leader answered it: so the two
-//     servers were in touch, in order, and the leader's ping was between them. Where they
-//     came through different servers there was a handshake between them.
-//   - The client's pings before a contact, of which there is one every T/3: the last that
-//     is a period older than the contact is proved by it, like a contact. Only those
-//     count that were due while nobody asked for contacts. From then on contacts tell
-//     more, and what holds one up, a process that was stopped or a network that stood
-//     still, holds up a ping as well, and need not be noticed.
+//   - A contact that another one has proved. The other was sent at least one period of
+//     the leader's after the first was answered, and the leader answered it. So the two
+//     servers were in touch, in order, and the leader's ping was between the two
+//     contacts. If they came through different servers, there was a handshake between
+//     them.
+//   - The client's pings before a contact, one every T/3. The contact proves, like an
+//     earlier contact, the last ping that is a period older. Only those count that were
+//     due while nobody asked for contacts. From then on contacts tell more, and whatever
+//     delays a contact (a process that was stopped, a network that stood still) delays a
+//     ping as well, and need not be noticed.
 //   - A handshake, in which the leader has a part (Leader.revalidateSession), by itself.
 //     A client that does not tell when it began was seen without a connection before.
 //

@@ -98,12 +98,19 @@ func (q *Queue) Created(c Creation) *Member {
 	if c.Under == nil {
 		q.NotCreated(c.Name.Kind)
 	}
+	m.met = q.isGap(m)
 	if n := len(q.last.entries); n > 0 && q.last.entries[n-1].Name == m.name {
 		m.learnToken(q.last.pzxid)
 	}
 	q.insert(m)
 	q.settle(c.Epoch)
 	return m
+}
+
+// isGap reports whether others have joined between the watermark and m, the only member.
+func (q *Queue) isGap(m *Member) bool {
+	return m.under == nil && len(q.members) == 0 && q.counts(m.name) &&
+		m.name.Seq != q.mark.Seq+1
 }
 
 // insert puts m where it belongs among the members. Those of a former directory, of which

@@ -58,7 +58,7 @@ func (q *Queue) byNeighbour(m *Member, now Epoch) (d Decision, ok bool) {
 	}
 	return Decision{
 		Behind: b.name, Local: b, LocalOnly: true, Ahead: q.others + at,
-		Confirm: m.token == 0 && !m.confirmed.holds(now), By: ByNeighbour,
+		Confirm: m.token == 0 && !m.confirmed.holds(now), Useful: true, By: ByNeighbour,
 	}, true
 }
 

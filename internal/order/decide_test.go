@@ -218,6 +218,28 @@ func TestBehindAStranger(t *testing.T) {
 	require.Equal(t, WithList, d.Creating("L-", zkSession))
 }
 
+// A number that is not the next says that others use the queue, though nobody waits.
+func TestWhoFindsANumberMissingHasMetAStranger(t *testing.T) {
+	t.Parallel()
+	for short, plan := range map[string]Plan{"L-2": WithDirectory, "L-3": WithList} {
+		d := newDriver(t, mutexRules)
+		d.Directory(0, 10)
+		d.Remember(Watermark{Seq: 1, Token: 101})
+		m := d.create(short)
+		d.show(short)
+		d.is(m, "first")
+		d.Held(m, true)
+		d.leave(m)
+		require.Equal(t, plan, d.Creating("L-", zkSession), short)
+		d.NotCreated("L-")
+		next := d.create(fmt.Sprint("L-", m.name.Seq+1))
+		d.is(next, "first")
+		d.Held(next, true)
+		d.leave(next)
+		require.Equal(t, WithDirectory, d.Creating("L-", zkSession), "it is met no more")
+	}
+}
+
 // What is known of others is worth nothing unless the own znode is there.
 func TestAnEventGrantsOnlyWhoIsConfirmed(t *testing.T) {
 	t.Parallel()
@@ -243,6 +265,46 @@ func TestAnEventGrantsOnlyWhoIsConfirmed(t *testing.T) {
 			d.is(m, "first")
 		})
 	}
+}
+
+// Behind several strangers one has to list again, confirmed or not, unless very many are
+// ahead.
+func TestWhomAConfirmationServes(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		others []string
+		ours   string
+		useful bool
+	}{
+		"behind several":     {others: []string{"L-1", "L-2"}},
+		"behind one of ours": {others: []string{"L-1"}, ours: "L-2", useful: true},
+		"behind fewer than a small read is worth": {
+			others: numbered(2*namesPerRead - 2),
+		},
+		"behind many": {others: numbered(2*namesPerRead - 1), useful: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			d := newDriver(t, mutexRules)
+			all := append(c.others, "L-500")
+			if c.ours != "" {
+				d.create(c.ours)
+				all = append(all, c.ours)
+			}
+			m := d.create("L-500")
+			slices.Sort(all)
+			d.show(all...)
+			require.Equal(t, c.useful, d.Decide(m, d.epoch).Useful)
+		})
+	}
+}
+
+// numbered returns the names of n participants.
+func numbered(n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("L-%03d", i+1))
+	}
+	return names
 }
 
 func TestManyOfOneProcess(t *testing.T) {

@@ -51,6 +51,9 @@ type Decision struct {
 	// Behind. Either the token is not known, or Behind is the last in the way, and its
 	// end grants only if m is confirmed by then.
 	Confirm bool
+	// Useful: if the wait lasts, a confirmation can spare a list once Behind has gone.
+	// Otherwise there is one in any case then, which shows m.
+	Useful bool
 
 	Ask Ask
 	// Sync, of List: the server may lag behind what was seen before the reconnect.

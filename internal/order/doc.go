@@ -1,47 +1,51 @@
 // Package order decides whose turn it is in a queue of ephemeral sequential znodes, from
-// what one connection knows of it. A [Queue] is a value: its driver tells it facts, and
-// asks it by [Queue.Decide]. It sends no request and knows no clock, goroutine or mutex.
+// what one connection knows of it. A [Queue] is a value: its driver reports facts to it,
+// and asks it with [Queue.Decide]. It sends no request and knows no clock, goroutine or
+// mutex.
 //
 // # What the driver does
 //
-// Under one mutex of the driver's, for all that it tells and asks of a queue; no request
-// is sent while that is locked, and epochs are read before:
+// The driver makes all calls of one queue under one mutex of its own. It sends no request
+// while it holds that mutex, and reads an epoch before it sends:
 //
-//   - Before a create: Creating, which says what to send with it. If that is a list:
-//     Asking before the create is sent.
-//   - After it: Created or NotCreated. Then Listed, if a list was sent behind the create.
-//     A driver that does not wait for that list decides without it.
-//   - Until granted: Decide, and do what the Decision says. Tell each answer, then Decide
-//     again. A request that failed is repeated. Decide again, too, if the epoch grew.
-//   - Any time: Confirmed and Unconfirmed as the watch on the own znode is set and fires,
-//     and Directory for the directory's.
-//   - Granted: Held, before anybody relies on it; Refused if nobody may.
+//   - Before a create it calls Creating, which returns what to send with the create. If
+//     that is a list, it calls Asking before the create is sent.
+//   - After the create: Created or NotCreated. Then Listed, if a list was sent with the
+//     create. A driver that does not wait for that list decides without it.
+//   - Until the lock is granted: Decide, and do what the Decision says. Report each
+//     answer, then call Decide again. Repeat a request that failed. Call Decide again,
+//     too, if the epoch grew.
+//   - At any time: Confirmed when the watch on the member's own znode is set, Unconfirmed
+//     when it fires, and Directory for the watch on the directory.
+//   - When the lock is granted: Held, before anybody relies on it, or Refused if nobody
+//     may rely on it.
 //   - At the end of a member, whether waiting or held: Left or Lost at once. Then the
-//     delete is sent; Removed, once that is answered or given up. Those whose
-//     Decision.Local it was decide again at both.
+//     delete is sent; Removed follows once the delete is answered or abandoned. After
+//     each of the two, the members whose Decision.Local it was decide again.
 //
-// Before the driver calls Gone or Decide it polls the watches on the members' own znodes
-// and on the directory, and tells of those that have fired. Only so does a watch that has
-// not fired prove anything. If events can come late (Rules.Ordered is false) it proves
-// nothing, and is not used.
+// Before the driver calls Gone or Decide, it polls the watches on the members' own znodes
+// and on the directory, and reports those that have fired. Only then does a watch that
+// has not fired prove anything. If events can come late (Rules.Ordered is false) it
+// proves nothing, and is not used.
 //
 // A member that ended is not used again; its owner rejoins by a new create.
 //
 // # Where a decision comes from
 //
-// Nobody joins ahead of another. The participants once seen ahead are therefore all that
-// can ever be, and they only become fewer. Decide takes the first source that suffices:
+// Nobody joins ahead of another. So nobody can be added to the participants that were
+// once seen ahead: they only become fewer. Decide takes the first source that suffices:
 //
-//   - The neighbour. The nearest member ahead that excludes another blocks it. While that
-//     one lives nothing else matters.
+//   - The neighbour. A member is blocked by the nearest member ahead that excludes it.
+//     While that one lives, nothing else matters.
 //   - The number. Everybody up to the watermark has gone, or has left and does nothing
-//     any more. If all between it and a member are members, and none is in its way, it is
-//     the member's turn. Numbers are of one incarnation of the directory: a watch on that
-//     tells since when it is the same, and tokens, which members came since. If the last
-//     list shows somebody in the way, with a number that was given twice, it counts more.
-//   - The last list, with what was told since: who has gone, and which members have left.
-//     It serves every member that it shows. Once the blocker has gone, those left ahead
-//     are read one by one if they are few.
+//     any more. If all participants between the watermark and a member are members, and
+//     none of them is in its way, it is that member's turn. Numbers count within one
+//     incarnation of the directory. A watch on the directory shows since when it has been
+//     the same, and tokens show which members came since. If the last list shows somebody
+//     in the way, with a number that was given twice, the list prevails.
+//   - The last list, with what was reported since: who has gone, and which members have
+//     left. It serves every member that it shows. Once the blocker has gone, those left
+//     ahead are read one by one if they are few.
 //   - A new list.
 //
 // # A new source
@@ -57,26 +61,28 @@
 //
 // It agrees with what a list in step with the leader would say. A list that shows a
 // member proves a grant by itself: there was a time at which the member was there, and
-// nobody ahead that excludes it. What was told after the list was asked for proves one
-// only together with the member's own znode, which can be gone by then. A confirmation
-// proves that: a watch is set on the znode, events and answers come in order, and the
-// epoch is the same. After a reconnect events come in any order, so confirmations, lists
-// and the incarnation lapse with their epoch, and the first list follows a sync, unless
-// the new server has answered a create.
+// nobody ahead that excludes it. What was reported after the list was requested proves a
+// grant only if the member's own znode still exists, which may be gone by then. A
+// confirmation proves that it exists: a watch is set on the znode, events and answers
+// come in order, and the epoch is the same. After a reconnect events come in any order,
+// so confirmations, lists and the incarnation lapse with their epoch, and the first list
+// follows a sync, unless the new server has answered a create.
 //
-// Two exceptions are meant. A grant by number does not prove that the member's own znode
-// is there; the watch on it tells the holder. And readers can be nested: they appear
-// under a writer that is ahead, with its number. So whoever they exclude needs a list
-// that was asked for after its blocker had ended.
+// There are two deliberate exceptions. A grant by number does not prove that the member's
+// own znode is there; if it is not, the watch on it notifies the holder. And readers can
+// be nested: they appear under a writer that is ahead, with its number. So a participant
+// that they exclude needs a list that was requested after its blocker had ended.
 //
 // # What is kept true
 //
-// What the comments on the fields say, the tests verify after each step. Besides:
+// The tests verify after each step what the comments on the fields say, and the
+// following:
 //
-//   - A list cannot prove a member gone that was told after the list was asked for.
-//   - What was told to have gone stays so in a list that was asked for before that. One
-//     that was asked for later, and shows it, proves it wrong. In another incarnation the
-//     same name is another znode.
+//   - A list cannot prove that a member is gone if that member was reported after the
+//     list was requested.
+//   - A znode that was reported as gone counts as gone, even if a list that was requested
+//     before shows it. A list that was requested later, and shows it, disproves the
+//     report. In another incarnation the same name is another znode.
 //   - A list does not replace one that shows a later time.
 //   - Whether one is ahead of another is judged by these two names. Serial arithmetic is
 //     not transitive, and numbers made by hand can form a cycle. A list whose numbers are

@@ -23,7 +23,8 @@ type Member struct {
 	state state
 	first bool
 
-	// met: it was told to wait for a participant of another process.
+	// met: it was told to wait for a participant of another process, or its number says
+	// that one has joined since the watermark. The next create has a list with it then.
 	met bool
 	// orphans, set by Created: other znodes of the same creation can be in the directory.
 	orphans bool

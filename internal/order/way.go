@@ -107,6 +107,7 @@ func (q *Queue) byList(m *Member, now Epoch) (d Decision, ok bool) {
 		Behind: blocker.Name, Local: w.member, Ahead: w.ahead, By: w.source(),
 		Confirm: !m.confirmed.holds(now) && (m.token == 0 || w.member == nil &&
 			w.more == 0 && !nested && q.rules.Ordered && q.uses(ByKnownList)),
+		Useful: len(q.last.entries) >= 2*namesPerRead,
 	}, true
 }
 

@@ -112,10 +112,14 @@ func (l *timeline) drawSpan(c *canvas, s stretch, y int) {
 		l.drawMoment(c, s.look, point{from.x, middle})
 	}
 	if s.text != "" {
-		at, anchor := point{from.x, y + barHeight + 16}, "start"
-		if s.before {
-			anchor = "end"
+		at, anchor, aside := point{from.x, y + barHeight + 16}, "start", 0
+		if s.look == lost {
+			aside = 6 // its mark reaches down to the words
 		}
+		if s.before {
+			anchor, aside = "end", -aside
+		}
+		at.x += aside
 		c.text(at, anchor, c.ink, s.text)
 	}
 }

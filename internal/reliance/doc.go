@@ -1,10 +1,10 @@
 // Package reliance keeps the znodes of this process that live in the sessions of one
-// connection: until when each can be relied on, and what it is to be told when it cannot
-// any more. A [Ledger] is a value: its owner tells it of requests, answers and
-// handshakes, and asks it. It makes no request, calls nobody but the functions of its
-// Config, and knows no queue.
+// connection: until when each can be relied on, and which notice it gets after that. A
+// [Ledger] is a value: its owner reports requests, answers and handshakes to it, and
+// queries it. It makes no request, calls nobody but the functions of its Config, and
+// knows no queue.
 //
-// How long a session lasts is judged by package lossclock, by what is put into it here.
+// Package lossclock judges how long a session lasts, from what this package passes to it.
 //
 // # Files
 //
@@ -24,23 +24,23 @@
 //	            │                 ├ told when the session is suspended (Suspended)
 //	            └─────────────────┴ told when the session has ended (Ended, Closed)
 //
-// It may be told again; what it is told does not untrack it.
+// It may be told again; being told does not untrack it.
 //
 // # Goroutines and locks
 //
 // The package has neither. Whoever owns a Ledger guards it by one mutex: judging and
 // marking are one step. The functions of a Config are called with that held. Notices are
-// given, and the calls of Due are made, with none.
+// given, and the calls of Due are made, with no mutex held.
 //
 // # Words
 //
 //   - ephemeral: a znode of this process, through this connection, tracked until its
 //     delete is answered. It waits, or is held: from Hold on, also while it is deleted.
-//     It is told when its session has ended, and a held one also when the session is
-//     suspended: the time that the leader surely gives it has run out.
-//   - margin: by how much earlier than it must be a held ephemeral is told that the
-//     session is suspended (Hold). Each has its own, and so has each of several who rely
-//     on one (Rely).
-//   - contact: a request of which the leader surely has heard (Heard).
+//     It is told when its session has ended. A held one is also told when the session is
+//     suspended, that is, when the time that the leader certainly grants it has run out.
+//   - margin: how much earlier than necessary a held ephemeral is told that the session
+//     is suspended (Hold). Each has its own, and so has each of several who rely on one
+//     (Rely).
+//   - contact: a request that has certainly reached the leader (Heard).
 //   - alarm: what is to be done once a time has passed, by the loss clock's line (Set).
 package reliance

@@ -4,8 +4,8 @@
 // owner.
 //
 // It is the driver of an [order.Queue]: package order decides whose turn it is, from
-// facts, and this package finds them out. What a znode is, from its create to its delete,
-// package znode says; how one waits, package wait.
+// facts, and this package finds them out. Package znode has the life of a znode, from its
+// create to its delete; package wait has the loop in which locks wait.
 //
 // # The way of an acquisition
 //
@@ -17,12 +17,12 @@
 //	                                        ▼
 //	                                     Commit ── the Node is held
 //
-// A waiter asks order for a decision, does what that asks for (a list, a few reads, its
-// own znode), tells the answer, and asks again. If there is somebody to wait for, it
-// sleeps on a watch, or on the Node of this process that goes first. A waiter that finds
-// its Node ended starts over, with a new znode at the tail (znode.ErrEnded).
+// A waiter asks order for a decision, does what the decision demands (a list, a few
+// reads, its own znode), reports the answer, and asks again. If there is somebody to wait
+// for, it sleeps on a watch, or on the Node of this process that goes first. A waiter
+// that finds its Node ended starts over, with a new znode at the tail (znode.ErrEnded).
 //
-// # Who tells which fact
+// # Who reports which fact
 //
 //	Creating, Asking      Member.Sending, just before the create and the list behind it
 //	Created, NotCreated   Member.Created, on the goroutine of the create
@@ -33,32 +33,33 @@
 //	Held                  waiter.Commit
 //	Left, Lost, Removed   Member.Ended and Member.Removed, by whoever ends the Node
 //
-// Package order says what each has to be told with. Two rules make it true here. An epoch
-// or a Question is read before its request is sent. And the watches are looked at, the
-// epoch read and the decision made under one mutex, in that order: so nothing that one of
-// the cohort has told before can be newer than what the watches were seen to say.
+// Package order says what must be passed with each. Two rules ensure that here. An epoch
+// or a Question is read before its request is sent. And under one mutex the watches are
+// polled, then the epoch is read, then the decision is made: so nothing that a member of
+// the cohort has reported before can be newer than what the watches showed.
 //
 // # Goroutines
 //
-// The caller's goroutine, in Enter or EnterUnder, owns the waiter. The goroutine that
-// sends a create calls Sending and Created of its Member, and begins the list behind it,
-// so that both are under way at once. A list that is shared has one of its own, which
-// reports it. Ended is called by whoever ends the Node, Removed and Data by the
-// goroutines of package znode. Listener.Queued, OnDecision and a Lookout are called by
-// the caller's goroutine.
+// The caller's goroutine, in Enter, EnterUnder or EnterThrough, owns the waiter. The
+// goroutine that sends a create calls Sending and Created of its Member, and begins the
+// list behind it, so that both are under way at once. A list that is shared has one of
+// its own, which reports it. Ended is called by whoever ends the Node, Removed and Data
+// by the goroutines of package znode. Listener.Queued, OnDecision and a Lookout are
+// called by the caller's goroutine.
 //
 // # Locks
 //
 // cohort.mu guards what a cohort says it does, and a Member's self and over. It comes
 // before the mutexes of the packages below. Nobody who has it calls ZooKeeper, waits for
 // anything, calls what a Request brings, or ends a Node: Ended and Removed take it. That
-// is why a list returns the members that it misses, and why what the watch on an own
-// znode has received is acted on after the decision (znode.Node.Heed).
+// is why a list returns the members that it does not show, and why the event of a watch
+// on a member's own znode is acted on after the decision (znode.Node.Heed).
 //
 // # Files
 //
 // Each uses only those below it.
 //
+//   - through.go: EnterThrough: from a gate, for as long as that lasts.
 //   - under.go: EnterUnder: a read lock under its writer.
 //   - enter.go: Enter: join, wait, rejoin.
 //   - waiter.go: the wait: asks what a decision asks for, and sleeps.
@@ -75,10 +76,12 @@
 //
 //   - cohort: the Members of one connection in one queue, and what they know together.
 //   - Member: one Node of ours and its part in the order (self).
-//   - turn: what a waiter keeps of a decision. local: the one to wait for, if it is of
-//     this process and session. No watch is set on it: its Node tells when it ends.
+//   - turn: what a waiter keeps of a decision. local: the participant to wait for, if it
+//     is of this process and session. No watch is set on its znode: its Node reports its
+//     end.
 //   - Position: how many are ahead, and whom one waits for, as users are told.
 //   - patience: how long a waiter stays in a queue that stands still.
+//   - gate: a held Node of another queue, in front of this one.
 //   - under: a read lock of the owner of a write lock takes a place under that writer,
 //     with its number, and waits for nobody.
 package seqnode

@@ -17,7 +17,7 @@ import (
 
 // A waiter is one wait for the turn of a Member's znode: it finds out what the order
 // wants to know, and sleeps while there is somebody to wait for. It belongs to the
-// goroutine in Enter or EnterUnder.
+// goroutine in Enter, EnterUnder or EnterThrough.
 type waiter struct {
 	*Member
 	request Request
@@ -37,6 +37,7 @@ type turn struct {
 	local  *Member      // behind, if that is of this process
 	first  bool
 	watch  bool // its own znode, now
+	useful bool // that watch, before long
 	told   bool // the Listener was
 }
 
@@ -55,7 +56,8 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	}
 	told := w.turn.told
 	w.turn = turn{
-		ahead: d.Ahead, behind: d.Behind, first: d.First, watch: d.Confirm, told: true,
+		ahead: d.Ahead, behind: d.Behind, first: d.First, told: true,
+		watch: d.Confirm, useful: d.Useful || !w.s.TellsClose(), // see wait.Watched
 	}
 	if d.Local != nil {
 		w.turn.local = d.Local.Owner.(*Member)
@@ -203,8 +205,16 @@ func (w *waiter) watchSelf() {
 	if w.turn.watch {
 		w.node.WatchSelf()
 	} else { // the list that will tell that the own znode is gone can be hours away
-		w.node.WatchSelfLater()
+		w.node.WatchSelfLater(w.turn.lasting())
 	}
+}
+
+// lasting is how long a wait has to last for its own znode to be watched.
+func (t *turn) lasting() time.Duration {
+	if t.useful {
+		return znode.Soon
+	}
+	return znode.Late
 }
 
 // Commit implements wait.Goal. Where no list has told the token it takes a read, which

@@ -4,9 +4,9 @@
 // servers and faults, is the business of the tests here.
 //
 // A [World] runs workers, each a process with a session of its own, and in each of them
-// owners, who acquire, hold and release the world's locks as a seed tells. A test brings
-// [Config.Dial], which opens a worker's session, and makes the faults. It tells the World
-// what the checkers must know of them:
+// owners, who acquire, hold and release the world's locks as a seed determines. A test
+// brings [Config.Dial], which opens a worker's session, and makes the faults. It reports
+// to the World what the checkers must know of the faults:
 //
 //   - [World.Pause] and [World.Resume] stop a worker's owners between two of their steps,
 //     and say that its process is stopped: what it holds meanwhile, and for
@@ -16,12 +16,13 @@
 //     which is the same to their holders.
 //
 // An election is a lock to the checkers, and a term an acquisition: at most one leads,
-// and tokens grow with the terms. What only an election can do wrong the workload notes
-// itself: lead is called without leadership, or while it runs, or is not told of a loss.
+// and tokens grow with the terms. The workload itself records what only an election can
+// do wrong: lead is called without leadership, or while it runs, or is not notified of a
+// loss.
 //
-// Beside the locks there are two more things below [Config.Root]: a znode for each lock,
-// which its holders write to in a transaction that checks their hold, and one that nobody
-// may touch, for owners that ask for what they have no right to ([Config.Trespass]).
+// There are two more things below [Config.Root]: a znode for each lock, which its holders
+// write to in a transaction that checks their hold, and one that nobody may touch, for
+// owners that ask for what they have no right to ([Config.Trespass]).
 //
 // The course of a run:
 //

@@ -275,9 +275,11 @@ func (o *owner) do(s step) (held bool) {
 		o.unexpected("make", err)
 		return false
 	}
-	u := &use{
+	ctx, end := context.WithCancel(o.ctx)
+	defer end() // what this step has tied to it must not outlive it
+	u := (&use{
 		owner: o, step: s, on: on, v: v, holds: map[side]*recipes.Hold{},
-	}
+	}).as(ctx)
 	if s.inspect || s.revoke || s.remove {
 		u.inspect()
 	}

@@ -9,11 +9,11 @@
 //
 // # A new Goal
 //
-// It belongs to the room that knows what is waited for, not to a recipe. Its Check gets
-// the channel of zkconn.Conn.Reconnected first, then sets its watches, then asks; its
-// Wait sleeps on all of these, and on Ended of the Node that it waits with. The caller of
-// Until gives the Nodes up on an error (znode.GiveUp). After znode.ErrEnded it may join
-// again. A small one to start from is that of leases.Maximum.Await.
+// It belongs to the package that knows what is waited for, not to a recipe. Its Check
+// gets the channel of zkconn.Conn.Reconnected first, then sets its watches, then asks;
+// its Wait sleeps on all of these, and on Ended of the Node that it waits with. The
+// caller of Until gives the Nodes up on an error (znode.GiveUp). After znode.ErrEnded it
+// may join again. leases.Maximum.Await has a small Goal to start from.
 //
 // # Goroutines and locks
 //

@@ -5,8 +5,8 @@
 // takes note of zk's requests, and checks each reply by the request that it answers. A
 // reply that no ZooKeeper sends, or that is longer than a limit, is [Malformed], and so
 // is one to no request: nothing is read after it. zk v1.0.4 allocates what a length or a
-// count announces, panics where the results of a multi end early, and takes what is
-// missing from the reply before.
+// count announces, panics if the results of a multi end early, and reads what is missing
+// from the previous reply.
 //
 // # Files
 //

@@ -1,14 +1,14 @@
 // Package zkconn keeps what all locks on one ZooKeeper connection share: the requests,
-// each of which is taken note of; the knowledge of how long the session can be relied on;
-// the watches that are pending; and the znodes of this process that live in the session.
-// It knows no queue and no lock.
+// each of which it records; until when the session can be relied on; the watches that are
+// pending; and the znodes of this process that live in the session. It knows no queue and
+// no lock.
 //
 // A [Conn] belongs to a connection, not to one ZooKeeper session: the connection goes
 // through many of them, one after the other. It is found by its Client (Use), counts its
 // users (Retain, Release), and is forgotten with the last of them, so that nothing global
-// outlives its use. One that knows what the next user needs, a pending watch or that the
-// server has no containers, is looked after now and then, and forgotten when that is
-// over; notes keep it for ten to twenty seconds.
+// outlives its use. A Conn that knows what the next user needs (a pending watch, or that
+// the server has no containers) is checked now and then, and forgotten when that is over;
+// notes keep it for ten to twenty seconds.
 //
 // # Files
 //
@@ -37,44 +37,45 @@
 //
 //   - session: a ZooKeeper session, by its id.
 //   - request: one call of the Client, from before it is sent to its answer (conn.go).
-//   - contact: a request of which the leader surely has heard. Writes that he judged and
-//     syncs are contacts, reads are none; see internal/lossclock.
+//   - contact: a request that has certainly reached the leader. Writes that the leader
+//     judged and syncs are contacts, reads are not; see internal/lossclock.
 //   - ephemeral, margin, alarm: see internal/reliance.
-//   - tick: a look at the client's state, every 100 ms or less. It asks nothing.
-//   - heartbeat: the sync that the tick makes when no contact came by itself. The loss
-//     clock says when (NextSync). There is one for all users of the connection, also
-//     where none of them holds anything.
+//   - tick: a look at the client's state, every 100 ms or less. It sends no request.
+//   - heartbeat: the sync that the tick sends when there was no other contact. The loss
+//     clock says when (NextSync). There is one for all users of the connection, even if
+//     none of them holds anything.
 //   - note: what a user has learned and may want to know again (Note).
 //   - reconnect: the connection was away, and has a session again, the same or another.
-//   - unavailable: ZooKeeper does not answer. It concerns what callers are told, and no
-//     hold.
+//   - unavailable: ZooKeeper does not answer. It decides what callers are told, and does
+//     not affect holds.
 //
 // # Goroutines
 //
-// A request blocks for as long as the client pleases, up to ten session timeouts. So each
-// runs on a goroutine of its own, which ends with the request, and is a user of the
-// Conn as long (package calls). Callers wait beside it and leave when they like.
+// A request blocks for as long as the client lets it, up to ten session timeouts. So each
+// runs on a goroutine of its own, which ends with the request, and is a user of the Conn
+// until then (package calls). Its caller waits on another goroutine, and may leave at any
+// time.
 //
 // While there are users, a timer runs tick. It starts at most one heartbeat at a time, on
-// a goroutine of its own. One that is kept without users has a timer that looks after it.
+// a goroutine of its own. A Conn that is kept without users has a timer that checks it.
 // There is no other goroutine.
 //
-// An ephemeral is told by whoever finds out: the tick, or the one who calls ConnClosed.
-// An alarm is called by the tick.
+// An ephemeral is notified by the goroutine that finds out: that of the tick, or the one
+// that calls ConnClosed. An alarm is called by the tick.
 //
 // # Locks
 //
 // A caller may hold a mutex of its own when it calls calls.Start, Retain, Track, Untrack,
 // Hold, Rely, Forgo, Waive, CheckMargin, After and its stop, Note, Noted, Ephemeral,
-// HoldBack, SessionID, Epoch, IncarnationNow, Reconnected or Unavailable: these ask
-// nothing of ZooKeeper, wait for nothing, and call nobody back. Any other call may ask,
-// wait or call back, and is made with no mutex held.
+// HoldBack, SessionID, Epoch, IncarnationNow, Reconnected or Unavailable: these send no
+// request, wait for nothing, and call nobody back. Any other call may send, wait or call
+// back, and is made with no mutex held.
 //
 // Within this package registry.mu comes first, then Conn.mu, or the mutex of package
 // watches, never both. With either of them held, SessionID and State of the Client and
-// the functions of Config may be called: they must not call this package, and whoever
-// runs Config.WhenClosed's f must hold no lock that they take. No request is made with a
-// mutex held, and no Ephemeral is told.
+// the functions of Config may be called: they must not call this package, and the code
+// that runs Config.WhenClosed's f must hold no lock that they take. With a mutex held, no
+// request is made, and no Ephemeral is notified.
 //
 // What a Conn has in its small types (ledger, reconnects, availability, suspicion, notes,
 // heartbeat) is guarded by its one mutex: most of what happens concerns several of them,

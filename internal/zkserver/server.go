@@ -28,6 +28,15 @@ type host interface {
 	log(context.Context) string
 }
 
+// PID is the server's process on this machine; 0 if it is none that this process has
+// started: it runs in a container, in this process, or was there before.
+func (s *Server) PID() int {
+	if h, ok := s.host.(*processHost); ok && h.proc != nil {
+		return h.proc.cmd.Process.Pid
+	}
+	return 0
+}
+
 // Freeze stops the server's process where it stands (SIGSTOP): its connections stay open,
 // and new ones are accepted, but nothing is answered.
 func (s *Server) Freeze() error { return s.do("freeze", s.host.freeze) }

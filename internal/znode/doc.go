@@ -1,6 +1,6 @@
 // Package znode is the life of one ephemeral znode of this process, from before its
-// create to behind its delete, and the directory that it lives in. It knows paths and
-// ids. What the number in a name means, and who stands ahead, its [Hooks] know.
+// create until after its delete, and the directory that it lives in. The package knows
+// paths and ids. Its [Hooks] know what the number in a name means, and who stands ahead.
 //
 // # The life of a Node
 //
@@ -23,22 +23,22 @@
 //  3. Hooks.Ended is called, with no mutex of a Node held.
 //  4. Ended is done: those of this process that wait for the Node are woken. They do not
 //     wait for the answer to the delete.
-//  5. Once that answer is here, or the session is over, Hooks.Removed is called.
+//  5. Once the delete is answered, or the session is over, Hooks.Removed is called.
 //
 // A Node that left is still lost if the session ends before the delete is confirmed.
 //
 // # When the next may go
 //
-// Waiters in other processes wait until the znode is gone. Those of this process need not
-// if nothing can be done under it any more. Something can be while a transaction
-// that checks the znode is open (Guard), for as long as it lingers (Linger), and where a
-// hold was lost of which its owner may not have heard yet.
+// Waiters in other processes wait until the znode is gone. Waiters in this process need
+// not wait for that if nothing can be done under the znode any more. Something still can
+// while a transaction that checks the znode is open (Guard), while the znode lingers
+// (Linger), and if a hold was lost and its owner may not know yet.
 //
 // # Goroutines
 //
 //   - Each create runs on one of its own, which calls Hooks.Sending and Hooks.Created. A
-//     create that nobody waits for any more is followed up, and what it created
-//     withdrawn.
+//     create that nobody waits for any more is followed to its end, and what it created
+//     is withdrawn.
 //   - The watch on a Node's own znode (keepSelfWatch) ends with the Node. It calls
 //     Hooks.Data.
 //   - The delete, begun by end, ends with the session at the latest. It calls
@@ -74,8 +74,9 @@
 //
 // # Words
 //
-//   - token: the fencing token: the znode's czxid, if the connection tells when it has
-//     created what; else what a list told (LearnToken); else the czxid, by a read.
+//   - token: the fencing token: the znode's czxid, if the connection reports the zxid of
+//     a create; otherwise what a list showed (LearnToken); otherwise the czxid, by a
+//     read.
 //   - orphan: a znode of ours that a create of unknown outcome left next to the one we
 //     hold.
 //   - confirmed: the watch on our own znode is set, and no event has come.

@@ -170,13 +170,6 @@ func (n *Node) remove(cause error) error {
 	return err
 }
 
-func (n *Node) tellIfItStays(err error) {
-	if outcome.Final(err) {
-		n.spec.Log.Error("zookeeper lock: cannot delete znode; "+
-			"it remains until its session ends", "node", n.Path, "error", err)
-	}
-}
-
 // leavesMargin tells whether the znode of a lost hold may stay for the margin: this
 // process has decided by itself that the hold is lost. All other losses are the doing of
 // ZooKeeper or of somebody else, and others may hold the lock already.

@@ -23,7 +23,7 @@ func (n *Node) Hold() error {
 	case err == nil && n.over.ctx.Err() != nil:
 		return ErrEnded
 	case err == nil:
-		n.WatchSelfLater()
+		n.WatchSelfLater(Soon)
 		return nil
 	case errors.Is(err, outcome.ErrSessionEnded):
 		n.Lose(err)

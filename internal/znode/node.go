@@ -263,6 +263,7 @@ type selfWatch struct {
 
 	// Guarded by Node.mu.
 	later  *time.Timer     // starts it, if the Node lasts; nil: nobody has asked for that
+	after  time.Duration   // the delay of later
 	events <-chan zk.Event // the watch that is set, or fired last; nil before the first
 	epoch  uint64          // of the connection, from before events was asked for
 	event  *zk.Event       // what Confirmation has received, for Heed; nil: nothing

@@ -51,3 +51,10 @@ func (n *Node) deleteByPathLocked() {
 		return struct{}{}, err
 	})
 }
+
+func (n *Node) tellIfItStays(err error) {
+	if outcome.Final(err) {
+		n.spec.Log.Error("zookeeper lock: cannot delete znode; "+
+			"it remains until its session ends", "node", n.Path, "error", err)
+	}
+}

@@ -11,32 +11,35 @@ import (
 	"github.com/zkrecipes/recipes/internal/outcome"
 )
 
-// watchSelfAfter is how long a znode must last to be worth the read that watches it.
-const watchSelfAfter = 20 * time.Millisecond
+// How long a znode must last to be worth the read that watches it.
+const (
+	Soon = 20 * time.Millisecond // somebody relies on it, or the watch can spare a list
+	Late = time.Second           // somebody waits, and would rejoin later
+)
 
 // WatchSelf keeps a watch on the znode from now on.
 func (n *Node) WatchSelf() {
 	if n.self.begun.Swap(true) {
 		return
 	}
-	calls.Start(n.s, func() (struct{}, error) {
-		n.keepSelfWatch()
-		return struct{}{}, nil
-	})
+	calls.Start(n.s, n.keepSelfWatch)
 }
 
-// WatchSelfLater is WatchSelf if n lasts.
-func (n *Node) WatchSelfLater() {
+// WatchSelfLater is WatchSelf if n lasts for so long, unless that is planned for sooner.
+func (n *Node) WatchSelfLater(after time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.self.later == nil && n.life.state != stateEnded {
-		n.self.later = time.AfterFunc(watchSelfAfter, n.WatchSelf)
+	switch w := &n.self; {
+	case n.life.state == stateEnded, w.later != nil && w.after <= after:
+	case w.later == nil:
+		w.later, w.after = time.AfterFunc(after, n.WatchSelf), after
+	case w.later.Reset(after): // it has not fired
+		w.after = after
 	}
 }
 
-// keepSelfWatch is the watch's goroutine. It ends with the Node, or where the znode
-// cannot be read.
-func (n *Node) keepSelfWatch() {
+// keepSelfWatch is the watch's goroutine, until the Node ends or cannot be read.
+func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 	var told int32 // the version of the data that was told; a new znode has 0
 	for {
 		var own reading
@@ -160,11 +163,8 @@ func (n *Node) IsConfirming() bool {
 	}
 }
 
-// AwaitConfirmation waits for the answer to that read, if it was sent.
+// AwaitConfirmation waits for the answer to that read, which was sent.
 func (n *Node) AwaitConfirmation(ctx context.Context) {
-	if !n.self.begun.Load() {
-		return
-	}
 	select {
 	case <-n.self.firstRead:
 	case <-n.over.ctx.Done():

@@ -20,6 +20,9 @@ const (
 	Tries Shape = "tries"
 	// Waiting is about what a waiter costs the process and the servers.
 	Waiting Shape = "waiting"
+	// Idle is about what a session with one waiter costs a second, while nothing happens.
+	// Its Ops are sessions times seconds.
+	Idle Shape = "idle"
 	// Holding is about what a holder costs them.
 	Holding Shape = "holding"
 )
@@ -41,6 +44,7 @@ type Load struct {
 	Shape   Shape    `json:"shape"`
 	Kind    Kind     `json:"kind"`
 	Servers []string `json:"servers"` // host:port of each
+	PIDs    []int    `json:"pids"`    // the servers' processes, if they can be watched
 	Path    string   `json:"path"`    // absolute, and unused so far
 
 	Sessions int `json:"sessions"` // connections with the service
@@ -54,17 +58,24 @@ type Load struct {
 	Settle   time.Duration `json:"settle"`   // after which who asked waits for certain
 	WarmUp   time.Duration `json:"warmUp"`   // what is done before the time begins
 	Time     time.Duration `json:"time"`
+	// In Cycle: the time lasts until so many operations are done, by all users together.
+	Least int64 `json:"least"`
 }
 
 // A Result is what a worker measured. What is nil was not, or cannot be.
 type Result struct {
-	Ops  int64         `json:"ops"`  // acquisitions, hand-overs, tries, waiters
+	Ops  int64         `json:"ops"`  // acquisitions, hand-overs, tries, waiters, seconds
 	Took time.Duration `json:"took"` // all of them together
 	// Of one, where each is timed by itself.
 	Median *time.Duration `json:"median,omitempty"`
 
 	Requests *float64 `json:"requests,omitempty"` // for each of Ops
 	Bytes    *float64 `json:"bytes,omitempty"`    // for each, both ways together
+
+	// Processor time in Took, of this process and of all servers. The servers' is what
+	// all workers together asked for.
+	ClientCPU *time.Duration `json:"clientCPU,omitempty"`
+	ServerCPU *time.Duration `json:"serverCPU,omitempty"`
 
 	// For each waiter or holder, the goroutine or thread that called not included.
 	Heap    *float64 `json:"heap,omitempty"` // bytes

@@ -54,6 +54,9 @@ const (
 	Cached  = "recipes-cached"
 	Etcd    = "etcd"
 	Redsync = "redsync"
+	// Caching with fewer and more local hand-overs than the 16 of Cached.
+	Cached1   = "recipes-cached-1"
+	Cached256 = "recipes-cached-256"
 )
 
 // A Peer is a library that a Go program uses.
@@ -65,12 +68,14 @@ type Peer struct {
 // Find returns the Go peer of this name.
 func Find(name string) (Peer, bool) {
 	p, ok := map[string]Peer{
-		Raw:     {openRaw, true},
-		ZKLock:  {openZKLock, true},
-		Recipes: {openRecipes(), true},
-		Cached:  {openRecipes(caching()), true},
-		Etcd:    {openEtcd, false},
-		Redsync: {openRedsync, false},
+		Raw:       {openRaw, true},
+		ZKLock:    {openZKLock, true},
+		Recipes:   {openRecipes(), true},
+		Cached:    {openRecipes(caching(16)), true},
+		Cached1:   {openRecipes(caching(1)), true},
+		Cached256: {openRecipes(caching(256)), true},
+		Etcd:      {openEtcd, false},
+		Redsync:   {openRedsync, false},
 	}[name]
 	return p, ok
 }

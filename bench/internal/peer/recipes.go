@@ -12,8 +12,10 @@ import (
 	"github.com/zkrecipes/recipes/bench/internal/load"
 )
 
-// caching is as the library's requirements have it: sixteen passes while others wait.
-func caching() recipes.Option { return recipes.WithCaching(10*time.Second, 16) }
+// caching has so many local hand-overs while others wait.
+func caching(passes int) recipes.Option {
+	return recipes.WithCaching(10*time.Second, passes)
+}
 
 // openRecipes is this library. The users of a session share the values of the locks.
 func openRecipes(opts ...recipes.Option) Open {

@@ -87,7 +87,7 @@ func (m *Measurement) Unsupported() bool {
 // Speed is what the processes together do in a second, the more the faster; false where
 // the scenario is not about speed, or nothing came out.
 func (m *Measurement) Speed(u Unit) (float64, bool) {
-	if m.Unsupported() || m.Fault() != "" || u == Footprint {
+	if m.Unsupported() || m.Fault() != "" || u == Footprint || u == Upkeep {
 		return 0, false
 	}
 	if u == Latency {

@@ -40,8 +40,10 @@ func TestInARoundThePeersComeOneRightAfterTheOther(t *testing.T) {
 	var measured []*plan.Measurement
 	p, d := newPlan(&measured), &doer{}
 	setting := plan.Setting{Servers: 3, Delay: time.Millisecond}
-	addrs := map[service.Kind][]string{service.ZooKeeper: {"a", "b", "c"}}
-	require.NoError(t, p.Run(t.Context(), d, setting, addrs))
+	at := map[service.Kind]plan.Servers{
+		service.ZooKeeper: {Addrs: []string{"a", "b", "c"}, PIDs: []int{7, 8, 9}},
+	}
+	require.NoError(t, p.Run(t.Context(), d, setting, at))
 	require.Len(t, measured, p.Count())
 	names := []string{p.Peers[0].Name, p.Peers[1].Name, p.Peers[2].Name}
 	for i := 0; i < len(d.peers); i += 3 {
@@ -55,6 +57,7 @@ func TestInARoundThePeersComeOneRightAfterTheOther(t *testing.T) {
 	paths := map[string]bool{}
 	for _, l := range d.loads {
 		require.Equal(t, []string{"a", "b", "c"}, l.Servers)
+		require.Equal(t, []int{7, 8, 9}, l.PIDs)
 		require.Equal(t, 8*time.Second, l.Time)
 		require.Greater(t, l.Settle, 3*time.Millisecond, "it grows with the delay")
 		paths[l.Path] = true
@@ -113,4 +116,43 @@ func TestWhatAMeasurementSays(t *testing.T) {
 		_, ok := m.Speed(plan.Rate)
 		require.False(t, ok)
 	}
+}
+
+func TestWhatAnOperationCosts(t *testing.T) {
+	pointer := func(v float64) *float64 { return &v }
+	ms := func(n int) *time.Duration {
+		d := time.Duration(n) * time.Millisecond
+		return &d
+	}
+	// Both workers saw the servers be busy for as long, for all 40 operations.
+	m := plan.Measurement{Results: []load.Result{
+		{
+			Ops: 30, Took: time.Second, Requests: pointer(2), Bytes: pointer(100),
+			ClientCPU: ms(100), ServerCPU: ms(399),
+		},
+		{
+			Ops: 10, Took: time.Second, Requests: pointer(4), Bytes: pointer(300),
+			ClientCPU: ms(300), ServerCPU: ms(401),
+		},
+	}}
+	want := map[string]float64{
+		"time": 1.0 / 40, "requests": 2.5, "bytes": 150, "client CPU": 0.01,
+		"server CPU": 0.01,
+	}
+	for _, metric := range plan.Metrics {
+		got, ok := metric.Of(&m, plan.Rate)
+		require.True(t, ok, metric.Name)
+		require.InDelta(t, want[metric.Name], got, 1e-9, metric.Name)
+	}
+	per, ok := m.PerCPU()
+	require.True(t, ok)
+	require.InDelta(t, 50, per, 1e-9)
+
+	m.Results[1] = load.Result{Fault: "stuck"}
+	for _, metric := range plan.Metrics {
+		_, ok := metric.Of(&m, plan.Rate)
+		require.False(t, ok, metric.Name)
+	}
+	_, ok = m.PerCPU()
+	require.False(t, ok)
 }

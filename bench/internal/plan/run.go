@@ -18,12 +18,19 @@ type Doer interface {
 	Do(ctx context.Context, peer string, n int, l load.Load) []load.Result
 }
 
+// Servers are where a peer finds its service.
+type Servers struct {
+	Addrs []string
+	PIDs  []int // their processes, if they can be watched
+}
+
 // A Plan is what is measured in each setting.
 type Plan struct {
 	Peers     []Peer
 	Scenarios []Scenario
 	Rounds    int
 	Time      time.Duration      // of one measurement
+	Least     int64              // operations of one, however long they take
 	Next      func(what string)  // is told what is about to be measured
 	Done      func(*Measurement) // and what came out
 }
@@ -35,7 +42,7 @@ func (p *Plan) Count() int { return len(p.Peers) * len(p.Scenarios) * p.Rounds }
 // after the other, in an order by chance, so that they meet the same machine. It ends
 // early when ctx does.
 func (p *Plan) Run(
-	ctx context.Context, d Doer, s Setting, addrs map[service.Kind][]string,
+	ctx context.Context, d Doer, s Setting, at map[service.Kind]Servers,
 ) error {
 	for round := range p.Rounds {
 		for _, scenario := range p.Scenarios {
@@ -45,7 +52,7 @@ func (p *Plan) Run(
 				}
 				peer := p.Peers[i]
 				p.Next(fmt.Sprintf("%s: %s by %s", s, scenario.ID, peer.Name))
-				l := p.load(&scenario, s, addrs[peer.Service])
+				l := p.load(&scenario, s, at[peer.Service])
 				m := &Measurement{
 					Setting: s, Scenario: scenario.ID, Peer: peer.Name, Round: round,
 					Results: d.Do(ctx, peer.Name, max(1, scenario.Processes), l),
@@ -60,7 +67,7 @@ func (p *Plan) Run(
 }
 
 // load completes a scenario's load.
-func (p *Plan) load(scenario *Scenario, s Setting, servers []string) load.Load {
+func (p *Plan) load(scenario *Scenario, s Setting, servers Servers) load.Load {
 	const (
 		warmUps = 4 // in the time of a measurement
 		// How long a waiter takes to be in its queue, but for the round trips.
@@ -69,16 +76,17 @@ func (p *Plan) load(scenario *Scenario, s Setting, servers []string) load.Load {
 	l := scenario.Load
 	l.Kind = cmp.Or(l.Kind, load.Mutex)
 	l.Paths = max(1, l.Paths)
-	l.Servers = servers
+	l.Servers, l.PIDs = servers.Addrs, servers.PIDs
 	l.Path = "/bench-" + rand.Text()[:10]
 	l.Settle = settle + 3*s.Delay
-	l.Time, l.WarmUp = p.Time, p.Time/warmUps
+	l.Time = cmp.Or(l.Time, p.Time)
+	l.WarmUp, l.Least = cmp.Or(l.WarmUp, p.Time/warmUps), p.Least
 	return l
 }
 
 // WarmUp has a peer use locks for so long, and forgets what came out.
 func (p *Plan) WarmUp(
-	ctx context.Context, d Doer, peer Peer, servers []string, long time.Duration,
+	ctx context.Context, d Doer, peer Peer, servers Servers, long time.Duration,
 ) {
 	p.Next("warming up " + peer.Name)
 	warm := Plan{Time: long}
@@ -86,6 +94,12 @@ func (p *Plan) WarmUp(
 		Shape: load.Cycle, Sessions: 2, Users: 4, Paths: 4,
 	}}
 	d.Do(ctx, peer.Name, 1, warm.load(&scenario, Setting{}, servers))
+}
+
+// OnePath is a load on a path of its own, of which the users are yet to be said.
+func (p *Plan) OnePath(addrs []string) load.Load {
+	scenario := Scenario{Load: load.Load{Shape: load.Cycle, Sessions: 1}}
+	return p.load(&scenario, Setting{}, Servers{Addrs: addrs})
 }
 
 // plural writes a number with its noun, and commas: "1,000 users".

@@ -15,6 +15,7 @@ const (
 	Each      Unit = "each"      // the time of all divided by their number
 	Latency   Unit = "latency"   // the median of the times of one
 	Footprint Unit = "footprint" // what one costs in memory, goroutines, watches
+	Upkeep    Unit = "upkeep"    // what one costs a second in requests, bytes, CPU
 )
 
 // A Scenario is a load for each of some processes, which have it at the same time, and
@@ -105,6 +106,15 @@ var Scenarios = []Scenario{
 		About:     "The share is that of the process that gets the lock less often.",
 		Processes: 2, Short: true,
 		Load: load.Load{Shape: load.Cycle, Sessions: 1, Users: 16},
+	},
+	{
+		ID: "S12", Title: "What a waiting process costs a second", Unit: Upkeep,
+		About: "100 sessions of 30 s have a waiter each, on one path, while nothing " +
+			"happens. Pings are requests, too; etcd's keep-alives are not counted.",
+		Load: load.Load{
+			Shape: load.Idle, Sessions: 100, Users: 1, Time: 20 * time.Second,
+			WarmUp: 10 * time.Second,
+		},
 	},
 }
 

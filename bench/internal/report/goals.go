@@ -77,7 +77,7 @@ func (d *Data) outcomes(s plan.Setting) (all []outcome) {
 		all = append(all, outcome{
 			fmt.Sprintf("%s: %s ≥ %v × %s",
 				g.scenario, title(g.peer), g.atLeast, title(g.than)),
-			ratioText(got), reached(got, g.atLeast),
+			rangeText(got, count), reached(got, g.atLeast),
 		})
 	}
 	if s.Delay == 0 {
@@ -99,7 +99,7 @@ func (d *Data) queueOutcome(s plan.Setting) []outcome {
 	return []outcome{{
 		fmt.Sprintf("%s: recipes hands over ≥ %v × as fast as in %s", longestQueue,
 			longQueue, shortQueue),
-		ratioText(got), reached(got, longQueue),
+		rangeText(got, count), reached(got, longQueue),
 	}}
 }
 

@@ -60,9 +60,14 @@ little. In each round all peers do the same, one right after the other, in rando
 and the tables compare two peers of the same round. They have the median of the rounds'
 ratios; more than 1 is faster. In brackets is its 95 %% confidence interval (it assumes no
 distribution) or, of fewer than %d rounds, the minimum and maximum. If that range includes
-1, neither peer is shown to be faster. "%s" is what a peer cannot do, or what was
-not counted. Requests and bytes are those of an operation, both ways, with heartbeats. The
-servers count Curator's requests; they do not report bytes.
+1, or there is one round, neither peer is shown to be faster: "undecided". "%s" is what a
+peer cannot do, or what was not counted. Requests and bytes are those of an operation,
+both ways, with heartbeats. The servers count Curator's requests; they do not report
+bytes.
+
+Client and server CPU are the processor time of an operation. "Per CPU, × zk.Lock"
+compares how many operations a second of the processor is enough for, of clients and
+servers together: other programs on the machine change it less than the time.
 `, stats.FewestForInterval, nothing)
 	if noise := d.noise(); noise != nil {
 		fmt.Fprintf(page, `
@@ -116,9 +121,12 @@ func (d *Data) writeScenario(
 		return
 	}
 	fmt.Fprintf(page, "\n### %s: %s\n\n%s\n\n", in.ID, in.Title, in.About)
-	if in.Unit == plan.Footprint {
+	switch in.Unit {
+	case plan.Footprint:
 		page.WriteString(d.footprints(s, in, names))
-	} else {
+	case plan.Upkeep:
+		page.WriteString(d.upkeep(s, in, names))
+	default:
 		page.WriteString(d.speedTable(s, in, names))
 	}
 	for _, name := range names {
@@ -145,9 +153,18 @@ func (d *Data) speedTable(
 	if in.Processes > 1 {
 		head = append(head, "least share")
 	}
-	t := newTable(append(head, "requests", "bytes")...)
+	head = append(head, "requests", "bytes")
+	cpu := d.hasCPU(s, in, names)
+	if cpu {
+		head = append(head, "client CPU", "server CPU", "per CPU, × "+title(peer.ZKLock))
+	}
+	t := newTable(head...)
 	for _, name := range names {
-		t.row(d.speedRow(s, in, name, against)...)
+		row := d.speedRow(s, in, name, against)
+		if cpu && len(row) == len(head)-cpuColumns {
+			row = append(row, d.cpuCells(s, in, name)...)
+		}
+		t.row(row...)
 	}
 	return t.String()
 }

@@ -114,7 +114,7 @@ func TestThePictures(t *testing.T) {
 	speed := texts(elements(t, all["speed-1-0s.svg"]))
 	for _, word := range []string{
 		"uncontended", "two processes,", "zk.Lock = 1", "create + delete (no lock)",
-		"undecided: range includes 1", "× zk.Lock",
+		"faded: range includes 1", "× zk.Lock",
 	} {
 		require.Contains(t, speed, word)
 	}

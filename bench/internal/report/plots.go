@@ -78,7 +78,7 @@ func (t theme) rows(a *account) (*chart, error) {
 	faults = append(faults, c.name(names))
 	if a.compared {
 		faded := c.glyph(peer.Recipes, t.fade(t.mark(peer.Recipes).color))
-		faults = append(faults, c.entry("undecided: range includes 1", faded))
+		faults = append(faults, c.entry("faded: range includes 1", faded))
 	}
 	return c, errors.Join(faults...)
 }

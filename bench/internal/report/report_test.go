@@ -40,11 +40,17 @@ func canned() *report.Data {
 			Bytes: figure(520),
 		}
 	}
+	// busy is a result of so much processor time for each operation, in microseconds.
+	busy := func(r load.Result, client, server int64) load.Result {
+		r.ClientCPU = pointer(time.Duration(r.Ops*client) * time.Microsecond)
+		r.ServerCPU = pointer(time.Duration(r.Ops*server) * time.Microsecond)
+		return r
+	}
 	for round := range 7 {
 		machine := 1 + round%3 // as fast as it happens to be
 		add("S1", peer.Raw, round, rate(1000*machine))
-		add("S1", peer.ZKLock, round, rate(600*machine))
-		add("S1", peer.Recipes, round, rate(700*machine+10*round))
+		add("S1", peer.ZKLock, round, busy(rate(600*machine), 100, 900))
+		add("S1", peer.Recipes, round, busy(rate(700*machine+10*round), 98, 490))
 		add("S1", peer.Cached, round, rate(2_500_000*machine))
 		add("S5-100", peer.Recipes, round, rate(5000*machine))
 		add("S5-5000", peer.Recipes, round, rate(4000*machine))
@@ -61,6 +67,9 @@ func canned() *report.Data {
 	add("S10-waiter", peer.Recipes, 0, load.Result{
 		Heap: figure(3600), Threads: figure(1), Watches: figure(1.02),
 	})
+	add("S12", peer.Recipes, 0, busy(load.Result{
+		Ops: 1000, Took: time.Second, Requests: figure(0.43), Bytes: figure(18),
+	}, 40, 50))
 	add("S10-waiter", peer.Redsync, 0, load.Result{Heap: figure(68_000)})
 	return d
 }

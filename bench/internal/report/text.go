@@ -44,7 +44,14 @@ func bytesText(n float64) string {
 	return digits(n) + " B"
 }
 
-func ratioText(s stats.Summary) string { return rangeText(s, count) }
+// ratioText says "undecided" of a ratio that shows neither peer to be ahead.
+func ratioText(s stats.Summary) string {
+	text := rangeText(s, count)
+	if s.Undecided() {
+		text += " undecided"
+	}
+	return text
+}
 
 func shareText(s stats.Summary) string {
 	return rangeText(s, func(share float64) string {

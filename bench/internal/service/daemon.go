@@ -53,6 +53,13 @@ func (d *daemons) run(program string, arguments ...string) error {
 	return nil
 }
 
+func (d *daemons) pids() (pids []int) {
+	for _, cmd := range d.cmds {
+		pids = append(pids, cmd.Process.Pid)
+	}
+	return pids
+}
+
 func lookUp(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {

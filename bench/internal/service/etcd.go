@@ -45,7 +45,7 @@ func startEtcd(ctx context.Context, n int) (*Service, error) {
 		return nil, errors.Join(err, d.close())
 	}
 	return &Service{
-		Version: version("etcd"), Addrs: clients, close: d.close,
+		Version: version("etcd"), Addrs: clients, PIDs: d.pids(), close: d.close,
 	}, nil
 }
 

@@ -34,7 +34,7 @@ func startRedis(ctx context.Context, n int) (*Service, error) {
 		return nil, errors.Join(err, d.close())
 	}
 	return &Service{
-		Version: version(program), Addrs: addrs, close: d.close,
+		Version: version(program), Addrs: addrs, PIDs: d.pids(), close: d.close,
 	}, nil
 }
 

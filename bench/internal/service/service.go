@@ -26,6 +26,7 @@ var ErrMissing = errors.New("not installed")
 type Service struct {
 	Version string
 	Addrs   []string // host:port, of each server
+	PIDs    []int    // their processes; none, unless all are on this machine
 	close   func() error
 }
 

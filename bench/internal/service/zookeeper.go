@@ -27,6 +27,9 @@ func startZooKeeper(ctx context.Context, n int) (*Service, error) {
 	s := &Service{close: c.Close, Version: "of unknown version"}
 	for _, server := range c.Servers {
 		s.Addrs = append(s.Addrs, server.Addr)
+		if pid := server.PID(); pid != 0 {
+			s.PIDs = append(s.PIDs, pid)
+		}
 	}
 	told, err := c.Servers[0].FourLetter("srvr")
 	if err != nil {

@@ -44,3 +44,55 @@ func TestRatiosAreWithinARound(t *testing.T) {
 	require.Equal(t, []float64{2, 3}, ratios, "rounds 2 and 3 lack one side")
 	require.Empty(t, stats.Ratios(map[int]float64{0: 1}, map[int]float64{0: 0}))
 }
+
+func TestTheMoreConfidenceTheWiderTheRange(t *testing.T) {
+	var values []float64
+	for i := range 20 {
+		values = append(values, float64(i+1))
+	}
+	// Of 20 values, 2 or fewer are below the median with a chance of 0.02 %, 5 or fewer
+	// with one of 2.1 %.
+	at := stats.SummarizeAt(values, 0.999)
+	require.Equal(t, [2]float64{3, 18}, [2]float64{at.Lo, at.Hi})
+	at = stats.SummarizeAt(values, 0.95)
+	require.Equal(t, [2]float64{6, 15}, [2]float64{at.Lo, at.Hi})
+	require.Equal(t, stats.FewestForInterval, stats.FewestFor(0.95))
+	require.Equal(t, 11, stats.FewestFor(0.999))
+}
+
+func TestOneRoundDecidesNothing(t *testing.T) {
+	require.True(t, stats.Summarize([]float64{3}).Undecided())
+	require.False(t, stats.Summarize([]float64{3, 2}).Undecided())
+	require.True(t, stats.Summarize([]float64{3, 0.9}).Undecided())
+	require.False(t, stats.Summarize([]float64{0.8, 0.9}).Undecided())
+}
+
+func TestVerdicts(t *testing.T) {
+	around := func(center, spread float64) (ratios []float64) {
+		for i := range 20 {
+			ratios = append(ratios, center+spread*(float64(i)-9.5)/9.5)
+		}
+		return ratios
+	}
+	for name, c := range map[string]struct {
+		ratios []float64
+		want   stats.Verdict
+	}{
+		"half as much again":      {around(1.5, 0.001), stats.More},
+		"more, noisy":             {around(1.5, 0.4), stats.More},
+		"more, too noisy":         {around(1.2, 0.5), stats.Undecided},
+		"less":                    {around(0.8, 0.1), stats.Less},
+		"equal":                   {around(1, 0.01), stats.Same},
+		"equal, noisy":            {around(1, 0.4), stats.Undecided},
+		"more, but next to none":  {around(1.01, 0.001), stats.Same},
+		"less, but next to none":  {around(0.99, 0.001), stats.Same},
+		"a little, at the border": {around(1.02, 0.015), stats.Undecided},
+		"too few rounds":          {around(1.5, 0.1)[:9], stats.Undecided},
+		"no round":                {nil, stats.Undecided},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, got := stats.Judge(c.ratios, 0.999, 0.03)
+			require.Equal(t, c.want, got)
+		})
+	}
+}

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/zkrecipes/recipes/bench/internal/load"
-	"github.com/zkrecipes/recipes/bench/internal/peer"
 )
 
 // A tally is how often one user has had the lock. It fills a line of the processor's
@@ -71,35 +70,17 @@ func (t *team) observe(ctx context.Context, tallies []tally) (load.Result, error
 		}
 		return sum
 	}
-	before, from, began := count(), startMeter(t.wire), time.Now()
+	begin, from := t.readTogether(count)
 	if err := sleep(ctx, t.Time); err != nil {
 		return load.Result{}, err
 	}
-	r := load.Result{Ops: count() - before, Took: time.Since(began)}
-	from.stop(&r)
+	for count()-begin < t.Least {
+		if err := sleep(ctx, time.Millisecond); err != nil {
+			return load.Result{}, err
+		}
+	}
+	end, to := t.readTogether(count)
+	r := load.Result{Ops: end - begin, Took: to.at.Sub(from.at)}
+	from.until(to, &r)
 	return r, nil
-}
-
-// A meter measures the traffic from its start to its stop.
-type meter struct {
-	wire            *peer.Wire
-	requests, bytes int64
-}
-
-func startMeter(w *peer.Wire) meter {
-	requests, bytes := w.Counted()
-	return meter{w, requests, bytes}
-}
-
-// stop enters the traffic of each of r's operations.
-func (m meter) stop(r *load.Result) {
-	if r.Ops == 0 {
-		return
-	}
-	requests, bytes := m.wire.Counted()
-	each := func(n int64) *float64 {
-		v := float64(n) / float64(r.Ops)
-		return &v
-	}
-	r.Requests, r.Bytes = each(requests-m.requests), each(bytes-m.bytes)
 }

@@ -25,7 +25,7 @@ func drain(ctx context.Context, t *team) (load.Result, error) {
 	if err := t.awaitCrowd(ctx, len(users)+1); err != nil {
 		return load.Result{}, err
 	}
-	from, began := startMeter(t.wire), time.Since(q.began)
+	from, began := t.startMeter(), time.Since(q.began)
 	released := holder.lock.Release(holder.ctx)
 	if err := errors.Join(released, q.all.Wait()); err != nil {
 		return load.Result{}, err

@@ -40,6 +40,7 @@ var shapes = map[load.Shape]shape{
 	load.HandOver: handOver,
 	load.Drain:    drain,
 	load.Tries:    tries,
+	load.Idle:     idle,
 	load.Waiting:  tapped(waiting),
 	load.Holding:  tapped(holding),
 }

@@ -28,7 +28,7 @@ func tries(ctx context.Context, t *team) (load.Result, error) {
 	if err != nil {
 		return load.Result{}, err
 	}
-	began, from := time.Now(), startMeter(t.wire)
+	began, from := time.Now(), t.startMeter()
 	var over atomic.Bool
 	timer := time.AfterFunc(t.Time, func() { over.Store(true) })
 	defer timer.Stop()

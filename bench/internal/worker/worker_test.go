@@ -89,6 +89,17 @@ func TestWaitersAreDismissed(t *testing.T) {
 	})
 }
 
+func TestTheUpkeepIsForEachSessionAndSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := some(load.Idle)
+		l.Sessions, l.Users = 3, 1
+		r := do(t, newMemory(), l)
+		require.Empty(t, r.Fault)
+		require.EqualValues(t, 3*10, r.Ops)
+		require.Equal(t, l.Time, r.Took)
+	})
+}
+
 func TestHoldersAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := some(load.Holding)
@@ -159,4 +170,13 @@ func TestJavaSpeaksTheSame(t *testing.T) {
 	}
 	require.Equal(t, tags(load.Load{}), fields("Load.java"))
 	require.Subset(t, tags(load.Result{}), fields("Result.java"))
+}
+
+// On a machine that is busy with something else, the time alone may hold no operation.
+func TestACycleLastsUntilEnoughIsDone(t *testing.T) {
+	l := some(load.Cycle)
+	l.WarmUp, l.Time, l.Least = time.Nanosecond, time.Nanosecond, 10_000
+	r := do(t, newMemory(), l)
+	require.Empty(t, r.Fault)
+	require.GreaterOrEqual(t, r.Ops, l.Least)
 }

@@ -45,6 +45,56 @@ func TestADeletedHoldWhoseWatchWasNotSetAgain(t *testing.T) {
 	})
 }
 
+// Behind several a waiter watches its own znode after a second: until it is its turn, the
+// watch tells nothing that it needs to know at once.
+func TestADeletedWaiterBehindSeveral(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		locktest.UseTimes(t, b.Lock, 1) // makes the directory
+		nodes := locktest.Join(t, b, 2)
+		locktest.VisitLock(t, b.Lock)
+		own := waiterOf(t, b, nodes)
+		require.NoError(t, b.Other.Delete(own, -1))
+		time.Sleep(time.Second)
+		again := waiterOf(t, b, nodes)
+		require.NotEqual(t, own, again, "it does not join again")
+		time.Sleep(2 * time.Second)
+		require.NoError(t, b.Other.Delete(again, -1))
+		time.Sleep(locktest.Settle)
+		require.NotEqual(t, again, waiterOf(t, b, nodes), "its znode is not watched")
+	})
+}
+
+// waiterOf returns the only znode of the lock that is not among nodes.
+func waiterOf(t *testing.T, b *locktest.Bubble, nodes []string) string {
+	t.Helper()
+	children, _, err := b.Other.Children("/lock")
+	require.NoError(t, err)
+	require.Len(t, children, len(nodes)+1)
+	i := slices.IndexFunc(children, func(c string) bool {
+		return !slices.Contains(nodes, "/lock/"+c)
+	})
+	return "/lock/" + children[i]
+}
+
+// Once it holds the lock, the watch is worth more: it is set after 20 ms, also if the
+// waiter had planned it for later.
+func TestADeletedHoldThatHadWaitedBehindSeveral(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		locktest.UseTimes(t, b.Lock, 1) // makes the directory
+		nodes := locktest.Join(t, b, 2)
+		v := locktest.VisitLock(t, b.Lock)
+		for _, node := range nodes {
+			require.NoError(t, b.Other.Delete(node, -1))
+		}
+		hold := v.Entered()
+		time.Sleep(30 * time.Millisecond)
+		require.NoError(t, hold.Err())
+		require.NoError(t, b.Other.Delete(hold.Path(), -1))
+		time.Sleep(30 * time.Millisecond)
+		require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted, "nobody told the holder")
+	})
+}
+
 // What a waiter watches goes after an outage of seconds, behind which its watch was not
 // set again. The next poll is half a minute away.
 func TestAWaiterWhoseWatchWasNotSetAgain(t *testing.T) {

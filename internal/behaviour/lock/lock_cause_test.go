@@ -271,7 +271,7 @@ func TestTheLossOfAnotherLockIsNoOutage(t *testing.T) {
 					stop()
 				}
 				err = <-done
-				require.ErrorContains(t, err, "no room in")
+				require.ErrorContains(t, err, "1 ahead, behind /sem/leases/")
 				require.NotErrorIs(t, err, recipes.ErrUnavailable)
 			})
 		})

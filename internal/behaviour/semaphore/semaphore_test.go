@@ -2,7 +2,9 @@ package semaphore_test
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"path"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -279,18 +281,29 @@ func TestAWaiterThatGivesUpFreesTheGate(t *testing.T) {
 
 func TestALeaseThatAStrangerDeletesWakesTheWaiter(t *testing.T) {
 	t.Parallel()
-	dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
-	lease, err := semaphore(other, dir, 1).Acquire(t.Context())
-	require.NoError(t, err)
-	waiting := getLeases(t.Context(), t, semaphore(p, dir, 1), 1)
-	locktest.Eventually(
-		t, func() bool { return slices.Contains(p.Watching(), dir+"/leases") },
-		"the leases are not watched",
-	)
-	require.NoError(t, other.Conn.Delete(dir+"/leases/"+lease.NodeName(), -1))
-	got := locktest.Within(t, waiting, "the waiter does not wake")
-	require.NoError(t, got[0].Release(t.Context()))
-	locktest.Within(t, lease.Lost(), "the loss")
+	for most, watches := range map[int]func(lease string) string{
+		1: func(lease string) string { return lease },
+		2: path.Dir,
+	} {
+		t.Run(fmt.Sprint("maximum ", most), func(t *testing.T) {
+			t.Parallel()
+			dir, p := zkserver.Path(t), locktest.SharedPeer(t)
+			other := locktest.SharedPeer(t)
+			lease, err := semaphore(other, dir, most).Acquire(t.Context())
+			require.NoError(t, err)
+			waiting := getLeases(t.Context(), t, semaphore(p, dir, most), most)
+			node := dir + "/leases/" + lease.NodeName()
+			locktest.Eventually(t, func() bool {
+				return slices.Contains(p.Watching(), watches(node))
+			}, "%s is not watched", watches(node))
+			require.NoError(t, other.Conn.Delete(node, -1))
+			got := locktest.Within(t, waiting, "the waiter does not wake")
+			for _, l := range got {
+				require.NoError(t, l.Release(t.Context()))
+			}
+			locktest.Within(t, lease.Lost(), "the loss")
+		})
+	}
 }
 
 // The waiter's own place, at the gate or among the leases, is deleted: it joins anew and

@@ -25,7 +25,7 @@ func Run(t *testing.T) {
 		require.NoError(t, other.Acquire(t.Context()))
 		began := time.Now()
 		err := begin(t.Context(), b.Lock, func(context.Context, int64) {
-			t.Error("the work was done beside another process")
+			t.Error("the work overlapped with that of another process")
 		})
 		require.ErrorIs(t, err, recipes.ErrBusy)
 		require.Equal(t, time.Minute, time.Since(began).Truncate(time.Second))

@@ -35,7 +35,7 @@ func Run(t *testing.T) {
 		require.NoError(t, other.Acquire(t.Context()))
 		began := time.Now()
 		err = report(t.Context(), b.Ours, func(context.Context, int64) error {
-			t.Error("the work was done beside another process")
+			t.Error("the work overlapped with that of another process")
 			return nil
 		})
 		require.NoError(t, err)

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package worker
+
+import "time"
+
+// cpuTime is not known here.
+func cpuTime(...int) *time.Duration { return nil }
