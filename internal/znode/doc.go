@@ -77,8 +77,7 @@
 //   - token: the fencing token: the znode's czxid, if the connection reports the zxid of
 //     a create; otherwise what a list showed (LearnToken); otherwise the czxid, by a
 //     read.
-//   - orphan: a znode of ours that a create of unknown outcome left next to the one we
-//     hold.
+//   - orphan: a znode that our create of unknown outcome left next to the held one.
 //   - confirmed: the watch on our own znode is set, and no event has come.
 //   - tenant: one of several that rely on a Node, each with a margin of its own.
 package znode
