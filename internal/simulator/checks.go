@@ -124,7 +124,7 @@ func (an *analysis) checkExclusion() error {
 func (an *analysis) liveAt(path string, at time.Duration, a *acquisition) []*acquisition {
 	found := []*acquisition{a}
 	for _, b := range an.byPath[path] {
-		if b == a {
+		if b == a || at < b.grantedAt || b.doubted <= at { // it cannot be live
 			continue
 		}
 		var slack time.Duration
@@ -273,11 +273,12 @@ func (an *analysis) successor(w *access) *acquisition {
 // it could not find out.
 func (an *analysis) checkReleases() error {
 	for _, path := range an.paths {
-		for _, a := range an.granted(path) {
+		granted := an.granted(path)
+		for _, a := range granted {
 			if a.mode == Leased || a.outcome != OK || !a.released || an.endsUnseen(a) {
 				continue
 			}
-			for _, b := range an.granted(path) {
+			for _, b := range granted {
 				excludes := (a.mode == Exclusive || b.mode == Exclusive) &&
 					!a.sameOwner(b)
 				if excludes && a.grantedAt < an.grantedEarliest(b) &&
