@@ -168,6 +168,7 @@ func TestAZnodeThatOutlivesItsSessionAndStays(t *testing.T) {
 		<-hold.Lost()
 		require.ErrorIs(t, lock.Release(ours.Ctx), recipes.ErrLockLost)
 		time.Sleep(soon)
+		synctest.Wait() // so that what was logged may be read
 		require.Equal(t, 1, strings.Count(logged.String(), "level=ERROR"), &logged)
 		require.Contains(t, logged.String(), "it remains until its session ends")
 		require.Contains(t, logged.String(), "node=/lock/_c_")
