@@ -91,8 +91,8 @@ func TestCostOfSessionsThatContend(t *testing.T) {
 				}
 				require.Equal(t, acquired, asked[wiretap.Create])
 				require.Equal(t, acquired, asked[wiretap.Delete])
-				// Now and then one is held for 20 ms, or goes as the next sets its watch.
-				seldom := acquired / 20
+				// Where several things happen at one moment, some go as the next reads them.
+				seldom := acquired / 4
 				require.LessOrEqual(t, asked[wiretap.GetChildren2], 2*acquired+seldom)
 				require.LessOrEqual(t, asked[wiretap.GetData], acquired+seldom)
 				require.LessOrEqual(t, events, acquired, "only the predecessor's end")
