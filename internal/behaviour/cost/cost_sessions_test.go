@@ -91,11 +91,13 @@ func TestCostOfSessionsThatContend(t *testing.T) {
 				}
 				require.Equal(t, acquired, asked[wiretap.Create])
 				require.Equal(t, acquired, asked[wiretap.Delete])
-				// Where several things happen at one moment, some go as the next reads them.
+				// Some go as the next reads them, or are held for 20 ms.
 				seldom := acquired / 4
 				require.LessOrEqual(t, asked[wiretap.GetChildren2], 2*acquired+seldom)
 				require.LessOrEqual(t, asked[wiretap.GetData], acquired+seldom)
-				require.LessOrEqual(t, events, acquired, "only the predecessor's end")
+				require.LessOrEqual(
+					t, events, acquired+seldom, "only the predecessor's end",
+				)
 			})
 		})
 	}
