@@ -20,7 +20,7 @@ esac
 if [ -n "$quick" ]; then
 	printf 'This takes about 2 minutes on two cores.\n'
 else
-	printf 'This takes about 15 minutes on two cores; scripts/test.sh --quick takes about 2.\n'
+	printf 'This takes about 20 minutes on two cores; scripts/test.sh --quick takes about 2.\n'
 fi
 
 lint=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
