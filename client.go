@@ -64,7 +64,7 @@ type Client struct {
 
 	ready     chan struct{} // closed by onEvent, at the first session
 	readyOnce sync.Once
-	drained   chan struct{} // closed by drain, when the zk client's loop has ended
+	zkEvents  <-chan zk.Event // onEvent has had each; closed when zk's loop has ended
 }
 
 // A clientEnd is the end of a Client, by Close.
@@ -141,8 +141,7 @@ func clientConnect(
 		d.HangUp()
 		return nil, err
 	}
-	c.zk = conn
-	go c.drain(events)
+	c.zk, c.zkEvents = conn, events
 	go c.events.notify()
 	if err := c.establish(ctx, settings.auth); err != nil {
 		return nil, err
@@ -168,7 +167,7 @@ func newClient(
 		dialer: d, chroot: chroot, chrootACL: settings.chrootACL,
 		tick: settings.tick, log: settings.log,
 		events: newClientEvents(settings, timeout), hooks: map[*func()]struct{}{},
-		ready: make(chan struct{}), drained: make(chan struct{}),
+		ready: make(chan struct{}),
 	}
 	c.gone = make(chan struct{})
 	c.closed, c.setClosed = context.WithCancelCause(context.Background())
@@ -313,7 +312,7 @@ func (c *Client) Close() {
 	// A frozen server keeps zk reading for two thirds of the session timeout, and for ten
 	// times that in a handshake.
 	c.dialer.HangUp()
-	clientAwait(c.drained)
+	clientAwait(clientDrained(c.zkEvents))
 	c.events.end()
 	clientAwait(c.events.told)
 }
@@ -402,14 +401,17 @@ func (c *Client) onEvent(e zk.Event) {
 	}
 }
 
-// drain waits until the zk client's loop has ended, which closes events. Before Close it
-// lets them lie: onEvent has them all, and this goroutine would be woken by each watch.
-func (c *Client) drain(events <-chan zk.Event) {
-	defer close(c.drained)
-	<-c.closed.Done()
-	for range events {
-		continue
-	}
+// clientDrained returns what closes when events are closed. Before Close they lie:
+// whoever received them would be woken by each watch.
+func clientDrained(events <-chan zk.Event) <-chan struct{} {
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		for range events {
+			continue
+		}
+	}()
+	return drained
 }
 
 // clientZKLog passes the zk client's own log on. It tells every step, so it is for

@@ -316,12 +316,13 @@ const eventDelay = time.Millisecond
 // process nobody has to see that, and the news can be under way: see handedOn.
 func (an *analysis) checkRemovals() error {
 	for _, path := range an.paths {
-		for _, a := range an.granted(path) {
+		granted := an.granted(path)
+		for _, a := range granted {
 			gone, removed := an.removed[a.node]
 			if !removed || a.lost && a.lostAt <= a.grantedAt+eventDelay {
 				continue
 			}
-			for _, b := range an.granted(path) {
+			for _, b := range granted {
 				excludes := (a.mode == Exclusive || b.mode == Exclusive) &&
 					!a.sameOwner(b) && !a.sharesPlace(b)
 				through := b.grantedAt < gone.begin && gone.end < b.releasingAt &&
