@@ -27,27 +27,55 @@ var (
 	bubble  = queuetest.Bubble
 )
 
+// enterGate goes through the queue in front of the leases.
+func enterGate(t *testing.T, s *zkconn.Conn) *znode.Node {
+	t.Helper()
+	q := queue()
+	q.Dir = "/gate"
+	gate, err := q.Enter(bounded(t), s, seqnode.Request{})
+	require.NoError(t, err)
+	return gate
+}
+
+// A maximum that does not change.
+func fixed(most int) leases.Maximum {
+	return func(context.Context, bool) (int, <-chan zk.Event, error) {
+		return most, nil, nil
+	}
+}
+
+// request asks for n leases from the gate.
+func request(gate *znode.Node, n int, maximum leases.Maximum) leases.Request {
+	return leases.Request{
+		Spec: &queue().Spec, Queue: queue().Observed(), Gate: gate, N: n,
+		Maximum: maximum,
+	}
+}
+
+// connOf returns the connection of a wrapped client, until the test ends.
+func connOf(t *testing.T, client zkconn.Client) *zkconn.Conn {
+	t.Helper()
+	s := zkconn.Use(client, zkconn.Config{
+		Timeout: func() time.Duration { return queuetest.Timeout }, InOrder: true,
+		ServerTick: queuetest.Tick,
+	})
+	t.Cleanup(s.Release)
+	return s
+}
+
 // Leases are taken all or none, and come back in any order.
 func TestABatchWaitsForRoom(t *testing.T) {
 	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
 		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
 		out := []string{other.Occupy(), other.Occupy(), other.Occupy()}
-		gateQueue := queue()
-		gateQueue.Dir = "/gate"
-		gate, err := gateQueue.Enter(bounded(t), us.S, seqnode.Request{})
-		require.NoError(t, err)
-		limit := func(context.Context, bool) (int, <-chan zk.Event, error) {
-			return 4, nil, nil
-		}
+		gate := enterGate(t, us.S)
 
 		var nodes []*znode.Node
+		var err error
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			nodes, err = leases.Enter(bounded(t), us.S, leases.Request{
-				Spec: &queue().Spec, Queue: queue().Observed(), Gate: gate, N: 2,
-				Maximum: limit,
-			})
+			nodes, err = leases.Enter(bounded(t), us.S, request(gate, 2, fixed(4)))
 		}()
 		time.Sleep(5 * time.Minute)
 		require.Len(t, us.Nodes(), 5)
@@ -67,19 +95,119 @@ func TestABatchTellsOfTheRoomThereWas(t *testing.T) {
 		for range 3 {
 			other.Occupy()
 		}
-		gateQueue := queue()
-		gateQueue.Dir = "/gate"
-		gate, err := gateQueue.Enter(bounded(t), us.S, seqnode.Request{})
-		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err = leases.Enter(ctx, us.S, leases.Request{
-			Spec: &queue().Spec, Queue: queue().Observed(), Gate: gate, N: 2,
-			Maximum: func(context.Context, bool) (int, <-chan zk.Event, error) {
-				return 4, nil, nil
-			},
-		})
+		_, err := leases.Enter(ctx, us.S, request(enterGate(t, us.S), 2, fixed(4)))
 		require.ErrorContains(t, err, "2 wanted, 3 of 4 taken")
+	})
+}
+
+// A maximum of 0 is no reason to rejoin: see TestALimitIsWaitedFor for more leases.
+func TestOneLeaseWaitsInTheDirectory(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us := newPeer(t, cluster, "us")
+		r := request(enterGate(t, us.S), 1, fixed(0))
+		r.TryOnce = true
+		_, err := leases.Enter(bounded(t), us.S, r)
+		require.ErrorIs(t, err, wait.ErrBusy)
+		require.ErrorContains(t, err, "1 wanted, 0 of 0 taken")
+	})
+}
+
+// A listingConn does something before each list, and sends that behind the creates that
+// were begun before it.
+type listingConn struct {
+	*zk.Conn
+	do      func()
+	creates atomic.Int32
+	answer  func() // what waits before the second create is answered
+}
+
+func (c *listingConn) Create(p string, d []byte, f int32, a []zk.ACL) (string, error) {
+	path, err := c.Conn.Create(p, d, f, a)
+	if c.creates.Add(1) == 2 && c.answer != nil {
+		c.answer()
+	}
+	return path, err
+}
+
+func (c *listingConn) Children(path string) ([]string, *zk.Stat, error) {
+	time.Sleep(time.Millisecond)
+	c.do()
+	return c.Conn.Children(path)
+}
+
+// A batch takes one round trip.
+func TestABatchListsBehindItsLastCreate(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us := newPeer(t, cluster, "us")
+		us.Remove(us.Occupy()) // the directory is there
+		listed := make(chan struct{}, 10)
+		conn := &listingConn{
+			Conn: us.Conn, do: func() { listed <- struct{}{} },
+			answer: func() {
+				select {
+				case <-listed:
+				case <-time.After(time.Second):
+					t.Error("the list waits for the answer to the create")
+				}
+			},
+		}
+		gate := enterGate(t, us.S)
+		nodes, err := leases.Enter(
+			bounded(t), connOf(t, conn), request(gate, 2, fixed(2)))
+		require.NoError(t, err)
+		require.Len(t, nodes, 2)
+		require.Empty(t, listed, "it has listed twice")
+	})
+}
+
+// The turn can come when the caller has gone.
+func TestABatchThatComesTooLateIsGivenUp(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us := newPeer(t, cluster, "us")
+		us.Remove(us.Occupy()) // the directory is there
+		conn := &listingConn{Conn: us.Conn, do: func() {}}
+		gate := enterGate(t, us.S)
+		ctx, cancel := context.WithCancel(bounded(t))
+		nodes, err := leases.Enter(ctx, connOf(t, conn), request(gate, 2, func(
+			context.Context, bool,
+		) (int, <-chan zk.Event, error) {
+			time.Sleep(time.Second) // the list is answered
+			cancel()
+			return 2, nil, nil
+		}))
+		require.ErrorIs(t, err, context.Canceled)
+		require.Empty(t, nodes)
+		require.Empty(t, us.Nodes())
+		require.ErrorIs(t, gate.Cause(), znode.ErrLeft)
+	})
+}
+
+// The directory's pzxid is a token only of those who have nobody behind them.
+func TestTheTokensOfABatchAreBelowThoseBehind(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
+		us.Remove(us.Occupy()) // the directory is there
+		gate := enterGate(t, us.S)
+		conn := &listingConn{Conn: us.Conn, do: func() { other.Occupy() }}
+		nodes, err := leases.Enter(
+			bounded(t), connOf(t, conn), request(gate, 2, fixed(3)))
+		require.NoError(t, err)
+		for _, n := range nodes {
+			require.Equal(t, us.Czxid(n.Path), n.Token())
+		}
+	})
+}
+
+// A gate of another session than the connection's can be gone already.
+func TestABatchWithAGateOfAnotherSession(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
+		_, err := leases.Enter(
+			bounded(t), us.S, request(enterGate(t, other.S), 2, fixed(2)))
+		require.ErrorIs(t, err, znode.ErrGone)
+		require.Empty(t, us.Nodes())
 	})
 }
 
@@ -130,15 +258,8 @@ func TestABatchWhoseGateIsLostBehindTheList(t *testing.T) {
 	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
 		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
 		conn := &behindChildren{Conn: us.Conn, n: 2}
-		s := zkconn.Use(conn, zkconn.Config{
-			Timeout: func() time.Duration { return queuetest.Timeout }, InOrder: true,
-			ServerTick: queuetest.Tick,
-		})
-		defer s.Release()
-		gateQueue := queue()
-		gateQueue.Dir = "/gate"
-		gate, err := gateQueue.Enter(bounded(t), s, seqnode.Request{})
-		require.NoError(t, err)
+		s := connOf(t, conn)
+		gate := enterGate(t, s)
 		time.Sleep(time.Second) // it is watched
 		lists := 0
 		conn.do = func() {
@@ -146,12 +267,7 @@ func TestABatchWhoseGateIsLostBehindTheList(t *testing.T) {
 			other.Remove(gate.Path)
 			<-gate.Ended().Done()
 		}
-		nodes, err := leases.Enter(bounded(t), s, leases.Request{
-			Spec: &queue().Spec, Queue: queue().Observed(), Gate: gate, N: 2,
-			Maximum: func(context.Context, bool) (int, <-chan zk.Event, error) {
-				return 4, nil, nil
-			},
-		})
+		nodes, err := leases.Enter(bounded(t), s, request(gate, 2, fixed(4)))
 		require.ErrorIs(t, err, znode.ErrGone)
 		require.Empty(t, nodes)
 		require.Equal(t, 1, lists)
