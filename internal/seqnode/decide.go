@@ -25,21 +25,16 @@ func (c *cohort) decide(m *Member) (d order.Decision, followed bool) {
 	followed = c.order.Followed(m.self)
 	token := m.self.Token()
 	c.mu.Unlock()
-	if token != 0 {
-		m.node.LearnToken(token)
-	}
+	m.node.LearnToken(token)
 	m.node.Heed()
 	return d, followed
 }
 
-// confirmLocked tells what the watch on m's own znode says. A token that has become known
-// is told with it.
+// confirmLocked tells what the watch on m's own znode says, and the token, which may have
+// become known.
 func (c *cohort) confirmLocked(m *Member) {
 	epoch, ok := m.node.Confirmation()
-	token := m.node.Token()
-	if ok || token != 0 && m.self.Token() == 0 {
-		c.order.Confirmed(m.self, order.Epoch(epoch), token)
-	}
+	c.order.Confirmed(m.self, order.Epoch(epoch), m.node.Token())
 	if !ok {
 		c.order.Unconfirmed(m.self)
 	}

@@ -148,3 +148,19 @@ func TestWhoGivesUpBehindTheGateLeavesBoth(t *testing.T) {
 		require.Equal(t, []string{ahead}, other.Nodes())
 	})
 }
+
+// The turn can come when the caller has gone.
+func TestWhoComesThroughTooLateLeavesBoth(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us := newPeer(t, cluster, "us")
+		gate := enterGate(t, us)
+		ctx, cancel := context.WithCancel(bounded(t))
+		n, err := queue().EnterThrough(ctx, us.S, gate, seqnode.Request{
+			Listener: onQueued(cancel),
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Nil(t, n)
+		require.ErrorIs(t, gate.Cause(), znode.ErrLeft)
+		require.Empty(t, us.Nodes())
+	})
+}

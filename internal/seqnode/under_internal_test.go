@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -76,4 +77,57 @@ func TestNobodyGetsInBesideAWriterThatIsEnding(t *testing.T) {
 	require.NoError(t, err)
 	reader.Withdraw()
 	require.False(t, strings.HasSuffix(reader.Path, m.self.Name().Number()), reader.Path)
+}
+
+// An endableConn ends a writer at one of the looks at its session.
+type endableConn struct {
+	besideConn
+	writer *znode.Node // nil: not yet
+	left   int         // how many looks are left until then
+}
+
+func (c *endableConn) SessionID() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.writer != nil {
+		if c.left--; c.left == 0 {
+			go c.writer.Withdraw()
+			for !c.writer.HasEnded() {
+				runtime.Gosched()
+			}
+		}
+	}
+	return 1
+}
+
+// A writer can end at any time: when EnterUnder returns it has not, or the reader stands
+// in the queue like anybody.
+func TestAWriterThatEndsMeanwhile(t *testing.T) {
+	for at, ended := 1, true; ended; at++ {
+		synctest.Test(t, func(t *testing.T) { // no tick looks meanwhile
+			conn := &endableConn{left: at}
+			s := stubconn.Use(t, conn)
+			q := func(kind string) *Queue {
+				spec := stubconn.Spec()
+				spec.Kind = kind
+				return &Queue{
+					Spec: spec, Kinds: []string{"R-", "W-"},
+					Excludes: func(_, _ seqname.Name) bool { return false },
+				}
+			}
+			writer, err := q("W-").Enter(t.Context(), s, Request{})
+			require.NoError(t, err)
+			synctest.Wait()
+			conn.mu.Lock()
+			conn.writer = writer
+			conn.mu.Unlock()
+			reader, err := q("R-").EnterUnder(t.Context(), s, writer, Request{})
+			require.NoError(t, err)
+			ended = writer.HasEnded()
+			number := writer.Hooks().(*Member).self.Name().Number()
+			require.Equal(t, !ended, strings.HasSuffix(reader.Path, number), "%d", at)
+			reader.Withdraw()
+			writer.Withdraw()
+		})
+	}
 }
