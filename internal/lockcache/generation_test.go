@@ -80,3 +80,36 @@ func TestPassesCountBeforeItIsKnownWhoWaits(t *testing.T) {
 		queuetest.Within(t, patience, granted[3], "it does not join anew").Withdraw()
 	})
 }
+
+// An owner that finds the entry free is no hand-over, whoever may wait elsewhere.
+func TestOnlyHandoversCount(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
+		conn := &blindConn{us.Conn, make(chan struct{})}
+		s := zkconn.Use(conn, zkconn.Config{
+			Timeout: func() time.Duration { return timeout }, ServerTick: tick,
+			InOrder: true,
+		})
+		defer s.Release()
+		q, policy := queue(), lockcache.Policy{Idle: time.Hour, MaxHandovers: 1}
+		enter := func() *lockcache.Share {
+			share, err := lockcache.Enter(bounded(t), s, q, policy, seqnode.Request{})
+			if err != nil {
+				t.Error(err)
+			}
+			return share
+		}
+		for range 3 {
+			enter().Withdraw()
+		}
+		last, handed := enter(), make(chan *lockcache.Share, 1)
+		go func() { handed <- enter() }()
+		time.Sleep(time.Second)
+		behind := other.Occupy()
+		close(conn.sees)
+		time.Sleep(time.Second)
+		last.Withdraw()
+		queuetest.Within(t, patience, handed, "it is not handed over").Withdraw()
+		other.Remove(behind)
+	})
+}

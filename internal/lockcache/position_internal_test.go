@@ -1,0 +1,96 @@
+package lockcache
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/seqnode"
+	"github.com/zkrecipes/recipes/internal/znode"
+)
+
+// waitFor returns an entry for which two wait.
+func waitFor() *entry { return &entry{waiting: []*waiter{{}, {}}} }
+
+func held(users int) *generation {
+	return &generation{node: &znode.Node{Path: "/lock/held"}, users: users}
+}
+
+// What is told of the second that waits, by what is known of its entry.
+func TestWhereOneStandsThatWaitsForAnEntry(t *testing.T) {
+	t.Parallel()
+	queued := queuedAt{"/lock/next", 3}
+	position := seqnode.Position{Ahead: 2, Behind: "/lock/b"}
+	for name, c := range map[string]struct {
+		current, next *generation
+		together      bool
+		want          queuedAt
+		where         string
+	}{
+		"nothing is known": {},
+		"it has not joined": {
+			next: &generation{},
+		},
+		"it has joined": {
+			next: &generation{reached: reached{queued, position}},
+			want: queuedAt{"/lock/next", 4}, where: "3 ahead, behind /lock/b",
+		},
+		"readers have joined": {
+			next:     &generation{reached: reached{queued, position}},
+			together: true, want: queued, where: "2 ahead, behind /lock/b",
+		},
+		"it is held": {
+			current: held(1),
+			want:    queuedAt{"/lock/held", 2},
+			where:   seqnode.BehindOurs(2, "/lock/held").String(),
+		},
+		"it is held by readers": {
+			current: held(5), together: true,
+			want:  queuedAt{"/lock/held", 5},
+			where: seqnode.BehindOurs(5, "/lock/held").String(),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := waitFor()
+			e.current, e.next, e.together = c.current, c.next, c.together
+			if e.current != nil {
+				e.current.entry = e
+			}
+			require.Equal(t, c.want, e.positionOf(1))
+			require.Equal(t, c.where, e.where(1))
+		})
+	}
+}
+
+// Readers wait next to a generation that admits no more of them, and behind its users
+// otherwise.
+func TestWhichGenerationIsInTheWay(t *testing.T) {
+	t.Parallel()
+	e := &entry{}
+	require.Nil(t, e.inTheWay())
+	g := held(1)
+	g.entry, e.current = e, g
+	for _, together := range []bool{false, true} {
+		for _, closed := range []bool{false, true} {
+			e.together, g.closed = together, closed
+			if together && closed {
+				require.Nil(t, e.inTheWay())
+			} else {
+				require.Same(t, g, e.inTheWay())
+			}
+		}
+	}
+}
+
+func TestWhoseOwnMarginIsInTheWay(t *testing.T) {
+	t.Parallel()
+	e, early, other := &entry{}, &waiter{early: true}, &waiter{}
+	require.False(t, e.isEarly(early), "nobody holds it")
+	g := held(0)
+	g.entry, e.current = e, g
+	require.True(t, e.isEarly(early))
+	require.False(t, e.isEarly(other), "another is before it")
+	g.users = 1
+	require.False(t, e.isEarly(early))
+}
