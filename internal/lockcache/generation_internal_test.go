@@ -2,8 +2,10 @@ package lockcache
 
 import (
 	"errors"
+	"runtime"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -40,4 +42,21 @@ func TestAnEntryThatIsLostKeepsNoTimer(t *testing.T) {
 	defer g.entry.mu.Unlock()
 	require.Nil(t, g.entry.current)
 	require.Nil(t, g.idle)
+}
+
+// A Share that was released is not told of silence any more.
+func TestNothingKeepsAShareThatWasReleased(t *testing.T) {
+	q, s := stubQueue(t)
+	q.LossMargin = time.Second
+	policy := Policy{Idle: 24 * time.Hour, MaxHandovers: 1}
+	first, err := Enter(t.Context(), s, q, policy, seqnode.Request{})
+	require.NoError(t, err)
+	first.Withdraw()
+	share, err := Enter(t.Context(), s, q, policy, seqnode.Request{})
+	require.NoError(t, err)
+	released := weak.Make(share)
+	share.Withdraw()
+	runtime.GC()
+	require.Nil(t, released.Value())
+	first.Node.SessionEnded(errors.New("over"))
 }
