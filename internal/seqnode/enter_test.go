@@ -446,3 +446,38 @@ func TestBesideTheWriterOneWaitsForNobody(t *testing.T) {
 		require.ErrorContains(t, err, " ahead, behind "+later)
 	})
 }
+
+// A watch on the own znode that is asked for ends no sleep.
+func TestAWatchThatIsAskedFor(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
+		ahead := other.Occupy()
+		asked, decisions := make(chan struct{}), 0
+		e := enter(bounded(t), us, seqnode.Request{
+			WatchSelf: asked,
+			OnDecision: func(seqnode.Position, bool) bool {
+				decisions++
+				return decisions < 10
+			},
+		})
+		close(asked)
+		e.waits(patience)
+		other.Remove(ahead)
+		e.held(time.Second).Withdraw()
+		require.Equal(t, 2, decisions)
+	})
+}
+
+// A connection that does not tell of its close needs a watch on each znode before long.
+func TestWhoseZnodeIsDeletedBehindSeveralLearnsOfItSoon(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
+		other.Occupy()
+		other.Occupy()
+		e := enter(bounded(t), us, seqnode.Request{})
+		lost := queuetest.Within(t, time.Second, e.queued, "it does not join")
+		e.waits(100 * time.Millisecond)
+		other.Remove(lost)
+		queuetest.Within(t, 100*time.Millisecond, e.queued, "it does not join again")
+	})
+}
