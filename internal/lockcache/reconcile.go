@@ -47,7 +47,7 @@ func (e *entry) reconcileCurrent() {
 	if g == nil {
 		return
 	}
-	if len(e.waiting) > 0 && g.isFree() {
+	if g.isFree() {
 		n := e.letIn()
 		if g.contended || !g.watched {
 			g.handovers += n

@@ -78,7 +78,7 @@ type Watched interface {
 	// Deleted takes note that the znode was deleted.
 	Deleted()
 	// Heed takes note of what the watch on the znode has already received.
-	Heed() (set bool)
+	Heed()
 }
 
 // heedDeletions takes note of what a watch on path tells of znodes of this process. A

@@ -190,8 +190,8 @@ func (n *Node) Confirmation() (epoch uint64, ok bool) {
 func (n *Node) Deleted() { n.Gone(ErrGone) }
 
 // Heed implements wait.Watched: it acts on what the watch on n's znode has received, of
-// which its goroutine may not know yet. set: the watch is set, and has not fired.
-func (n *Node) Heed() (set bool) {
+// which its goroutine may not know yet.
+func (n *Node) Heed() {
 	n.mu.Lock()
 	ended := n.life.state == stateEnded
 	ev, fired := n.self.firedLocked()
@@ -199,7 +199,6 @@ func (n *Node) Heed() (set bool) {
 		ev, fired = *n.self.event, true
 	}
 	n.self.event = nil
-	set = n.self.events != nil && !fired
 	n.mu.Unlock()
 	switch {
 	case ended: // by this process, or it is known
@@ -208,7 +207,6 @@ func (n *Node) Heed() (set bool) {
 	case fired && ev.Type == 0: // its goroutine has the event: maybe it tells of that
 		n.s.HoldBack()
 	}
-	return set
 }
 
 // firedLocked tells whether the watch has fired, and with what, unless that was received

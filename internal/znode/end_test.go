@@ -1,0 +1,180 @@
+package znode_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/stubconn"
+	"github.com/zkrecipes/recipes/internal/znode"
+)
+
+// A watchedConn has one znode, whose watch the test fires.
+type watchedConn struct {
+	lossyConn
+	events  chan zk.Event
+	removal error // the answer to a delete
+	removed time.Time
+}
+
+func (c *watchedConn) GetW(string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+	return nil, &zk.Stat{Czxid: 5}, c.events, nil
+}
+
+func (c *watchedConn) Delete(string, int32) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.removed = time.Now()
+	return c.removal
+}
+
+// A recorder takes note of what becomes of a znode.
+type recorder struct {
+	znode.NoHooks
+	removed []bool
+}
+
+func (r *recorder) Removed(gone bool) { r.removed = append(r.removed, gone) }
+
+func join(
+	t *testing.T, conn *watchedConn, hooks znode.Hooks, terms znode.Terms,
+) *znode.Node {
+	t.Helper()
+	conn.session, conn.events = 1, make(chan zk.Event, 1)
+	s, spec := stubconn.Use(t, conn), stubconn.Spec()
+	spec.Terms = terms
+	n, err := znode.Join(t.Context(), s, &spec, "", hooks)
+	require.NoError(t, err)
+	return n
+}
+
+// The hooks learn whether the znode is gone for certain.
+func TestWhetherARemovedZnodeIsGone(t *testing.T) {
+	for name, c := range map[string]struct {
+		removal error
+		moves   bool
+		gone    bool
+	}{
+		"deleted":       {gone: true},
+		"gone before":   {removal: zk.ErrNoNode, gone: true},
+		"refused":       {removal: zk.ErrNoAuth},
+		"session ended": {moves: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn, hooks := &watchedConn{removal: c.removal}, &recorder{}
+				n := join(t, conn, hooks, znode.Terms{})
+				if c.moves {
+					conn.move()
+				}
+				n.Withdraw()
+				synctest.Wait()
+				require.Equal(t, []bool{c.gone}, hooks.removed)
+			})
+		})
+	}
+}
+
+// The znode stays for the margin only if this process has decided by itself that a hold
+// is lost.
+func TestWhichEndLeavesAMargin(t *testing.T) {
+	for name, c := range map[string]struct {
+		holds bool
+		cause error
+		stays time.Duration
+	}{
+		"expired":           {true, znode.ErrExpired, time.Second},
+		"suspended":         {true, outcome.ErrSuspended, time.Second},
+		"suspended, queued": {false, outcome.ErrSuspended, 0},
+		"left":              {true, znode.ErrLeft, 0},
+		"session ended":     {true, outcome.ErrSessionEnded, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := &watchedConn{}
+				n := join(t, conn, znode.NoHooks{}, znode.Terms{LossMargin: time.Second})
+				if c.holds {
+					require.NoError(t, n.Hold())
+				}
+				began := time.Now()
+				if errors.Is(c.cause, znode.ErrLeft) {
+					n.Withdraw()
+				} else {
+					n.Lose(c.cause)
+				}
+				time.Sleep(time.Minute)
+				require.Equal(t, c.stays, conn.removed.Sub(began))
+			})
+		})
+	}
+}
+
+// A znode is confirmed while a watch on it is set, and has not fired.
+func TestConfirmation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &watchedConn{}
+		n := join(t, conn, znode.NoHooks{}, znode.Terms{})
+		confirmed := func() bool { _, ok := n.Confirmation(); return ok }
+		require.False(t, confirmed(), "no watch is set")
+		n.WatchSelf()
+		require.NoError(t, n.AwaitToken(context.WithoutCancel(t.Context())))
+		synctest.Wait()
+		require.True(t, confirmed())
+		n.Heed()
+		require.False(t, n.HasEnded())
+		n.Withdraw()
+		require.False(t, confirmed(), "it has left")
+	})
+}
+
+// What the watch has received counts before its goroutine gets to know it.
+func TestAnEventThatIsHeededFirst(t *testing.T) {
+	for name, asked := range map[string]bool{"by Heed": false, "by Confirmation": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := join(t, &watchedConn{}, znode.NoHooks{}, znode.Terms{})
+				events := make(chan zk.Event, 1)
+				n.SetWatch(events)
+				events <- zk.Event{Type: zk.EventNodeDeleted}
+				if asked {
+					_, ok := n.Confirmation()
+					require.False(t, ok)
+					require.False(t, n.HasEnded(), "it is left to Heed")
+				}
+				n.Heed()
+				require.ErrorIs(t, n.Cause(), znode.ErrGone)
+			})
+		})
+	}
+}
+
+// If the goroutine has the event, it can be that of a close: no request may follow it at
+// once.
+func TestAnEventThatAnotherHas(t *testing.T) {
+	for name, fired := range map[string]bool{"fired": true, "not fired": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := &watchedConn{}
+				n := join(t, conn, znode.NoHooks{}, znode.Terms{})
+				events := make(chan zk.Event)
+				n.SetWatch(events)
+				if fired {
+					close(events)
+				}
+				n.Heed()
+				require.False(t, n.HasEnded())
+				began := time.Now()
+				n.Withdraw()
+				time.Sleep(time.Second)
+				require.Equal(t, fired, conn.removed.Sub(began) == 10*time.Millisecond)
+				require.Equal(t, !fired, conn.removed.Equal(began))
+			})
+		})
+	}
+}

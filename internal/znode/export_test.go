@@ -1,0 +1,6 @@
+package znode
+
+import "github.com/go-zookeeper/zk"
+
+// SetWatch is what the watch's goroutine does with one that is set, without the goroutine.
+func (n *Node) SetWatch(events <-chan zk.Event) { n.watched(events, 1) }
