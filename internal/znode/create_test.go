@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,7 +23,8 @@ type lossyConn struct {
 	// what becomes of each create that is lost: znodes of these sessions; after those,
 	// creates are answered
 	becomes [][]int64
-	read    func() error // at each read of a znode
+	read    func() error           // at each read of a znode
+	look    atomic.Pointer[func()] // at each look at the session
 
 	mu      sync.Mutex
 	session int64
@@ -33,6 +35,9 @@ type lossyConn struct {
 }
 
 func (c *lossyConn) SessionID() int64 {
+	if look := c.look.Load(); look != nil {
+		(*look)()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session

@@ -3,6 +3,9 @@ package znode_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,6 +177,80 @@ func TestAnEventThatAnotherHas(t *testing.T) {
 				time.Sleep(time.Second)
 				require.Equal(t, fired, conn.removed.Sub(began) == 10*time.Millisecond)
 				require.Equal(t, !fired, conn.removed.Equal(began))
+			})
+		})
+	}
+}
+
+// A node that ends while the session is asked whether it can be relied on is not held.
+func TestAZnodeThatEndsMeanwhileIsNotHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &watchedConn{}
+		n := join(t, conn, znode.NoHooks{}, znode.Terms{})
+		leave := func() {
+			go n.Withdraw()
+			<-n.Ended().Done()
+		}
+		conn.look.Store(&leave)
+		err := n.Hold()
+		conn.look.Store(nil)
+		require.ErrorIs(t, err, znode.ErrEnded)
+		synctest.Wait()
+	})
+}
+
+type tenant struct{}
+
+func (tenant) Lost(error) {}
+
+// A hold that the session refuses is none.
+func TestARefusedHold(t *testing.T) {
+	n := join(t, &watchedConn{}, znode.NoHooks{}, znode.Terms{LossMargin: time.Hour})
+	require.Error(t, n.Hold())
+	require.False(t, n.Attach(tenant{}, 0))
+	require.False(t, n.HasEnded())
+	n.Withdraw()
+}
+
+// A watch that is planned is not put off by another plan.
+func TestAWatchIsSetAsSoonAsItWasPlanned(t *testing.T) {
+	for name, again := range map[string]time.Duration{
+		"the same": znode.Soon, "later": znode.Late,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := join(t, &watchedConn{}, znode.NoHooks{}, znode.Terms{})
+				n.WatchSelfLater(znode.Soon)
+				time.Sleep(znode.Soon / 2)
+				n.WatchSelfLater(again)
+				time.Sleep(znode.Soon/2 + time.Millisecond)
+				_, ok := n.Confirmation()
+				require.True(t, ok)
+				n.Withdraw()
+			})
+		})
+	}
+}
+
+// What has gone with its session is no znode that stays; what cannot be deleted is.
+func TestWhatStaysBeyondItsSessionIsLogged(t *testing.T) {
+	for answer, logged := range map[error]bool{
+		nil: false, zk.ErrNoNode: false, zk.ErrNoAuth: true,
+	} {
+		t.Run(fmt.Sprint(answer), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := &watchedConn{removal: answer}
+				conn.session = 1
+				var log strings.Builder
+				s, spec := stubconn.Use(t, conn), stubconn.Spec()
+				spec.Log = slog.New(slog.NewTextHandler(&log, nil))
+				n, err := znode.Join(t.Context(), s, &spec, "", znode.NoHooks{})
+				require.NoError(t, err)
+				conn.move()
+				n.Withdraw()
+				synctest.Wait()
+				require.False(t, conn.removed.IsZero())
+				require.Equal(t, logged, strings.Contains(log.String(), "cannot delete"))
 			})
 		})
 	}
