@@ -1,7 +1,9 @@
 package lockcache_test
 
 import (
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/lockcache"
 	"github.com/zkrecipes/recipes/internal/queuetest"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/zktest"
@@ -111,5 +114,50 @@ func TestOnlyHandoversCount(t *testing.T) {
 		last.Withdraw()
 		queuetest.Within(t, patience, handed, "it is not handed over").Withdraw()
 		other.Remove(behind)
+	})
+}
+
+// A watchingConn counts the looks at the queue.
+type watchingConn struct {
+	*zk.Conn
+	looks atomic.Int32
+}
+
+func (c *watchingConn) ChildrenW(path string) (
+	[]string, *zk.Stat, <-chan zk.Event, error,
+) {
+	c.looks.Add(1)
+	return c.Conn.ChildrenW(path)
+}
+
+// The first others are noticed at once, and those who come and go fast are not looked at
+// more often than every 100 ms.
+func TestHowOftenAHeldEntryIsLookedAt(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
+		conn := &watchingConn{Conn: us.Conn}
+		s := zkconn.Use(conn, zkconn.Config{
+			Timeout: func() time.Duration { return timeout }, ServerTick: tick,
+			InOrder: true,
+		})
+		defer s.Release()
+		q := queue()
+		q.Excludes = func(_, _ seqname.Name) bool { return false }
+		share, err := lockcache.Enter(
+			bounded(t), s, q, lockcache.Policy{Idle: time.Hour}, seqnode.Request{})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.EqualValues(t, 1, conn.looks.Load())
+		for i := range 50 {
+			other.Remove(other.Occupy())
+			time.Sleep(time.Millisecond)
+			require.LessOrEqual(t, conn.looks.Load(), int32(2))
+			if i == 0 {
+				require.EqualValues(t, 2, conn.looks.Load())
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+		require.EqualValues(t, 3, conn.looks.Load())
+		share.Withdraw()
 	})
 }
