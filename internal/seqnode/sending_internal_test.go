@@ -36,8 +36,8 @@ func excluding(kind string) *Queue {
 	}
 }
 
-// A list goes with a create if it is likely to decide: not behind another of this process,
-// nor if the next number will do.
+// A list goes with a create if it is likely to decide: not behind another of this
+// process, nor if the next number will do.
 func TestWhatIsSentWithACreate(t *testing.T) {
 	for name, tells := range map[string]bool{
 		"of a connection that tells of creates": true, "of another": false,
@@ -107,7 +107,7 @@ type orphanConn struct {
 }
 
 func (c *orphanConn) Create(
-	path string, data []byte, flags int32, acl []zk.ACL,
+	path string, _ []byte, _ int32, _ []zk.ACL,
 ) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

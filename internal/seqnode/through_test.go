@@ -155,6 +155,7 @@ func TestWhoComesThroughTooLateLeavesBoth(t *testing.T) {
 		us := newPeer(t, cluster, "us")
 		gate := enterGate(t, us)
 		ctx, cancel := context.WithCancel(bounded(t))
+		defer cancel()
 		n, err := queue().EnterThrough(ctx, us.S, gate, seqnode.Request{
 			Listener: onQueued(cancel),
 		})

@@ -37,6 +37,12 @@ func (c *watchedConn) Delete(string, int32) error {
 	return c.removal
 }
 
+func (c *watchedConn) removedAt() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.removed
+}
+
 // A recorder takes note of what becomes of a znode.
 type recorder struct {
 	znode.NoHooks
@@ -112,7 +118,7 @@ func TestWhichEndLeavesAMargin(t *testing.T) {
 					n.Lose(c.cause)
 				}
 				time.Sleep(time.Minute)
-				require.Equal(t, c.stays, conn.removed.Sub(began))
+				require.Equal(t, c.stays, conn.removedAt().Sub(began))
 			})
 		})
 	}
@@ -175,8 +181,8 @@ func TestAnEventThatAnotherHas(t *testing.T) {
 				began := time.Now()
 				n.Withdraw()
 				time.Sleep(time.Second)
-				require.Equal(t, fired, conn.removed.Sub(began) == 10*time.Millisecond)
-				require.Equal(t, !fired, conn.removed.Equal(began))
+				require.Equal(t, fired, conn.removedAt().Sub(began) == 10*time.Millisecond)
+				require.Equal(t, !fired, conn.removedAt().Equal(began))
 			})
 		})
 	}
@@ -249,7 +255,7 @@ func TestWhatStaysBeyondItsSessionIsLogged(t *testing.T) {
 				conn.move()
 				n.Withdraw()
 				synctest.Wait()
-				require.False(t, conn.removed.IsZero())
+				require.False(t, conn.removedAt().IsZero())
 				require.Equal(t, logged, strings.Contains(log.String(), "cannot delete"))
 			})
 		})
