@@ -1,12 +1,16 @@
 package interop_test
 
 import (
+	"errors"
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -23,6 +27,7 @@ var around = map[string]string{
 				client.start();
 				client.create().forPath("/child");
 				System.out.println("children: " + client.getChildren().forPath("/"));
+				System.out.println("servers: " + servers);
 				client.close();
 			}
 		}`,
@@ -33,23 +38,49 @@ LINES
 client.start()
 client.create("/child")
 print("children:", client.get_children("/"))
+print("servers:", servers)
 client.stop()`,
-	// The package of the client is not Debian's: this one asks a server for its mode.
+	// The package of the client is not Debian's: this one speaks as much of the protocol.
 	"js": `
 const child_process = require("child_process"), events = require("events")
 const readline = require("readline"), net = require("net")
-const zookeeper = {createClient: servers => net.connect(servers.split(":")[1])}
+
+const int = n => Buffer.from([n >> 24, n >> 16, n >> 8, n])
+const text = s => Buffer.concat([int(s.length), Buffer.from(s)])
+const anyone = Buffer.concat([int(1), int(31), text("world"), text("anyone")])
+
+const zookeeper = {createClient: servers => {
+	const [host, port] = servers.split(":"), socket = net.connect(port, host)
+	return {
+		async ask(...fields) {
+			const body = Buffer.concat(fields)
+			socket.write(Buffer.concat([int(body.length), body]))
+			let answer = Buffer.alloc(0)
+			while (answer.length < 4 || answer.length < 4 + answer.readInt32BE()) {
+				answer = Buffer.concat([answer, ...await events.once(socket, "data")])
+			}
+			return answer.subarray(4)
+		},
+	}
+}}
+
 async function test() {
 	LINES
-	client.write("srvr")
-	const [answer] = await events.once(client, "data")
-	console.log("children:", String(answer).includes("Mode: standalone") && "child")
+	await client.ask(Buffer.alloc(44)) // the handshake, with the shortest timeout
+	await client.ask(int(1), int(1), text("/child"), text(""), anyone, int(0))
+	const children = await client.ask(int(2), int(8), text("/"), int(0))
+	console.log("children: " + children.toString("latin1").replace(/[^a-z]+/g, " "))
+	console.log("servers: " + servers)
 	process.exit()
 }
 test()`,
 }
 
-// TestChildren runs the lines of docs/foreign.md as programs of their languages.
+var errNoNode = errors.New("interop: no node: install Node.js (Debian: apt-get install " +
+	"nodejs), or let scripts/test.sh do it")
+
+// TestChildren runs the lines of docs/foreign.md as programs of their languages. Each
+// program leaves its zktest behind, which has to end by itself.
 func TestChildren(t *testing.T) {
 	page, err := os.ReadFile("../docs/foreign.md")
 	require.NoError(t, err)
@@ -65,9 +96,17 @@ func TestChildren(t *testing.T) {
 		language, lines := block[1], block[2]
 		t.Run(language, func(t *testing.T) {
 			text := strings.Replace(around[language], "LINES", lines, 1)
-			out, err := childProgram(t, language, text).CombinedOutput()
+			program := childProgram(t, language, text)
+			program.WaitDelay = 20 * time.Second // its zktest may have its output
+			out, err := program.CombinedOutput()
 			require.NoError(t, err, string(out))
 			require.Regexp(t, "(?m)^children: .*child", string(out))
+			servers := regexp.MustCompile("(?m)^servers: (.*)$").FindSubmatch(out)
+			require.NotNil(t, servers, string(out))
+			require.Eventually(t, func() bool {
+				conn, err := net.Dial("tcp", string(servers[1]))
+				return err != nil || conn.Close() != nil
+			}, 20*time.Second, 50*time.Millisecond, "it outlives the program")
 		})
 	}
 }
@@ -91,8 +130,9 @@ func childProgram(t *testing.T, language, text string) *exec.Cmd {
 	default:
 		node, err := exec.LookPath("node")
 		if err != nil {
-			t.Skip("there is no node")
+			err = fmt.Errorf("%w: %w", errNoNode, err)
 		}
+		mustHave(t, err)
 		return exec.Command(node, file)
 	}
 }

@@ -93,7 +93,8 @@ func mustHave(tb testing.TB, err error) {
 	tb.Helper()
 	switch {
 	case err == nil:
-	case (errors.Is(err, errNoCurator) || errors.Is(err, errNoKazoo)) && testing.Short():
+	case testing.Short() && (errors.Is(err, errNoCurator) ||
+		errors.Is(err, errNoKazoo) || errors.Is(err, errNoNode)):
 		tb.Skip(err)
 	default:
 		tb.Fatal(err)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What is too long for each change: new seeds of the simulator, chaos on a real ensemble, a minute of each fuzz target,
-# the tests of other clients, known vulnerabilities, and small faults that the tests have to find. What it finds, it prints with the
-# seed or the input that shows it again.
+# the tests on a Keeper, those of other clients, known vulnerabilities, and small faults that the tests have to find. What it
+# finds, it prints with the seed or the input that shows it again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/zookeeper.sh
@@ -23,6 +23,13 @@ fi
 step new seeds
 SIM_FROM=${SIM_FROM:-$((RANDOM * 100000))} SIM_SEEDS=${SIM_SEEDS:-20000} \
 	go test -run '^TestSimulator$' -timeout 0 ./internal/simulator
+
+step new seeds, on Keepers
+SIM_KEEPER=1 SIM_FROM=${SIM_FROM:-$((RANDOM * 100000))} SIM_SEEDS=${SIM_KEEPER_SEEDS:-5000} \
+	go test -run '^TestSimulator$' -timeout 0 ./internal/simulator
+
+step the tests of the locks, on an imitated Keeper
+ZOOKEEPER_RUN=keeper go test -count=1 -p 1 . ./internal/behaviour/... ./internal/hazards
 
 step eight hours of 64 processes
 SIM_SEED=$RANDOM SIM_LONG=${SIM_LONG:-8h} \

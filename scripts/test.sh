@@ -3,8 +3,8 @@
 #
 # --quick is for the time between two edits: it needs nothing but Go, and runs what can be run on zktest.
 #
-# It installs a ZooKeeper, a Curator, a kazoo, shells, a Kerberos and spin if there are none, from Debian's packages. With sudo it does
-# so only in CI, with --yes, or if you agree.
+# It installs a ZooKeeper, a Curator, a kazoo, a Node.js, shells, a Kerberos and spin if there are none, from Debian's packages. With sudo it
+# does so only in CI, with --yes, or if you agree.
 #
 # Where both are there, the tests run on local servers, which start three times as fast, and the smoke set once more on
 # containers. In CI (CI is set) the smoke set must run: there has to be a container engine.
@@ -43,6 +43,7 @@ if [ -z "$quick" ]; then
 	zk_ensure # also with ZOOKEEPER_SERVERS: many tests kill their servers
 	curator_ensure
 	kazoo_ensure
+	node_ensure
 	shells_ensure
 	kerberos_ensure
 	spin_ensure

@@ -1,8 +1,8 @@
 # Sees to it that a ZooKeeper can be run; to be sourced, by bash, from the root of the repository.
 #
 # It looks where internal/zkserver does, for a container engine and for a local installation. Where there is neither it
-# installs Debian's packages if it may, else it says in a sentence what is missing and exits. The same for Curator and for
-# kazoo, with which interop runs, for the shells that zklock's tests need, for a Kerberos, and for what checks the models.
+# installs Debian's packages if it may, else it says in a sentence what is missing and exits. The same for Curator,
+# kazoo and Node.js, with which interop runs, for the shells that zklock's tests need, for a Kerberos, and for what checks the models.
 # shellcheck shell=bash
 
 # step names what comes next, and when.
@@ -21,6 +21,9 @@ curator_packages=(default-jdk-headless libcurator-recipes-java)
 
 # Python's client, whose locks stand in the same queues.
 kazoo_packages=(python3-kazoo)
+
+# What runs the lines for Node.js of docs/foreign.md.
+node_packages=(nodejs)
 
 # The shells that zklock has completions for, and the package that bash's must work with and without.
 shell_packages=(bash bash-completion zsh fish)
@@ -73,6 +76,8 @@ kazoo_local() {
 	done
 	return 1
 }
+
+node_local() { command -v node >/dev/null; }
 
 shells_local() {
 	local shell
@@ -138,6 +143,12 @@ kazoo_ensure() {
 	{ install_packages "${kazoo_packages[@]}" && kazoo_local; } ||
 		die "kazoo, ZooKeeper's client for Python, is missing: install it (on Debian, as root: apt-get install ${kazoo_packages[*]};" \
 			"elsewhere pip install kazoo, and name that Python in KAZOO_PYTHON)."
+}
+
+node_ensure() {
+	if node_local; then return 0; fi
+	{ install_packages "${node_packages[@]}" && node_local; } ||
+		die "Node.js is missing: install it (on Debian, as root: apt-get install ${node_packages[*]})."
 }
 
 shells_ensure() {

@@ -205,13 +205,15 @@ func (c *conn) syncLocked(asked *call) {
 		return
 	}
 	s.toLeader.push(s.delayLocked(), func() {
-		line := s.cluster.commits
-		if one := s.cluster.sessions[c.session]; one != nil && one.closing {
-			line = s.cluster.closings
-		}
-		line.push(0, func() {
+		answer := func() {
 			s.fromLeader.push(s.delayLocked(), func() { asked.synced(codeOK) })
-		})
+		}
+		behind := func() { s.cluster.commits.push(0, answer) }
+		if one := s.cluster.sessions[c.session]; one != nil && one.closing {
+			s.cluster.closings.push(0, behind)
+		} else {
+			behind()
+		}
 	})
 }
 

@@ -40,7 +40,7 @@ type Cluster struct {
 	sessions    map[int64]*session
 	lastSession int64
 	commits     *lane // what the leader has judged, and a quorum has not got yet
-	closings    *lane // the ends of expired sessions, on their way into the log
+	closings    *lane // the ends of expired sessions, on their way to commits
 	reaped      time.Time
 	nextPing    time.Time
 	lateness    *rand.Rand // of pings

@@ -249,11 +249,13 @@ func drawMulti(t *rapid.T) string {
 }
 
 func drawRights(t *rapid.T) string {
-	switch pick(t, "getACL", "setACL", "auth") {
+	switch pick(t, "getACL", "setACL", "auth", "getACL", "setACL", "auth", "super") {
 	case "setACL":
 		return fmt.Sprintf("setACL %s %s %s", drawPath(t), drawACL(t), drawVersion(t))
 	case "auth":
 		return "auth digest bob:" + password
+	case "super":
+		return "auth digest super:" + password
 	}
 	return "getACL " + drawPath(t)
 }

@@ -9,19 +9,18 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-// superFlag makes a real server know a super user.
-func superFlag(t *testing.T, login string) zkserver.Option {
-	t.Helper()
-	zkserver.Real(t, "a super user by the digest of a password")
+// superFlag makes a real server know a super user, by USER:PASSWORD.
+func superFlag(login string) string {
 	sum := sha1.Sum([]byte(login)) //nolint:gosec // the scheme digest's own
-	return zkserver.JVM("-Dzookeeper.DigestAuthenticationProvider.superDigest=super:" +
-		base64.StdEncoding.EncodeToString(sum[:]))
+	return "-Dzookeeper.DigestAuthenticationProvider.superDigest=super:" +
+		base64.StdEncoding.EncodeToString(sum[:])
 }
 
 // TestConformanceSuperUser compares what ACLs are to a super user.
 func TestConformanceSuperUser(t *testing.T) {
+	zkserver.Real(t, "a super user by the digest of a password")
 	genuine := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual),
-		superFlag(t, "super:secret"))
+		zkserver.JVM(superFlag("super:secret")))
 	fake := zktest.Start(t, zktest.WithTick(tick), zktest.WithMaxSession(usual),
 		zktest.WithSuperUser("super", "secret"))
 	conform(t, genuine.Servers[0].Addr, fake.Addrs()[0], `
@@ -107,6 +106,7 @@ func TestConformanceQuotas(t *testing.T) {
 // TestConformanceReconfig compares reconfig, and the configuration that clients see: of a
 // server on its own and of an ensemble, with and without reconfigEnabled.
 func TestConformanceReconfig(t *testing.T) {
+	zkserver.Real(t, "a super user by the digest of a password")
 	for name, one := range map[string]struct {
 		servers int
 		enabled bool
@@ -126,7 +126,7 @@ func TestConformanceReconfig(t *testing.T) {
 			}
 			genuine := zkserver.Start(t, zkserver.Servers(one.servers),
 				zkserver.Tick(tick), zkserver.MaxSession(usual), zkserver.Config(line),
-				superFlag(t, "super:secret"))
+				zkserver.JVM(superFlag("super:secret")))
 			fake := zktest.Start(t, options...)
 			conform(t, roles(t, genuine.Connect())[mode(one.servers)],
 				roles(t, fake.Addrs())[mode(one.servers)], reconfigs)

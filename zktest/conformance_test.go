@@ -54,6 +54,7 @@ func realServer(t *testing.T) string {
 			"-Dzookeeper.extendedTypesEnabled=true",
 			// A container that goes takes a zxid.
 			"-Dznode.container.checkIntervalMs=3600000",
+			superFlag("super:"+password),
 		)
 		c := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual), flags)
 		return c.Servers[0].Addr
@@ -76,6 +77,7 @@ func opponent(t *testing.T, genuine *player) func() *player {
 	return func() *player {
 		cluster, err := zktest.New(
 			zktest.WithTick(shortest/2), zktest.WithMaxSession(longest),
+			zktest.WithSuperUser("super", password),
 		)
 		require.NoError(t, err)
 		return mustPlay(t, cluster.Addrs()[0], cluster.Close)
@@ -97,7 +99,7 @@ func limits(t *testing.T, p *player) (shortest, longest time.Duration) {
 	)
 	require.NoError(
 		t, err,
-		"the real server has to know TTL nodes: -Dzookeeper.extendedTypesEnabled=true",
+		"the real server has to know TTL nodes and a super user: see realServer",
 	)
 	return ask(0), ask(time.Hour)
 }

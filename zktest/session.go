@@ -84,15 +84,18 @@ func (c *Cluster) expireDueLocked() {
 
 // expireLocked marks the session as closing and queues its close behind what the leader
 // may have to do before: meanwhile its client can be told that it has expired, and get a
-// new one, while its ephemeral znodes are still there.
+// new one, while its ephemeral znodes are still there. What was taken before the close is
+// committed before it: it goes the same way.
 func (c *Cluster) expireLocked(one *session) {
 	one.closing = true
 	epoch := c.epoch
-	c.closings.push(c.slowClose+c.slowCommit, func() {
-		// A new leader knows nothing of it: to it the session lives on.
-		if c.leader != nil && c.epoch == epoch && c.sessions[one.id] == one {
-			c.proposeLocked(request{op: opClose}, nil, one.id, nil)
-		}
+	c.closings.push(c.slowClose, func() {
+		c.commits.push(c.slowCommit, func() {
+			// A new leader knows nothing of it: to it the session lives on.
+			if c.leader != nil && c.epoch == epoch && c.sessions[one.id] == one {
+				c.proposeLocked(request{op: opClose}, nil, one.id, nil)
+			}
+		})
 	})
 }
 

@@ -330,6 +330,25 @@ func TestACreateBehindTheEndOfItsSession(t *testing.T) {
 	}
 }
 
+// What a leader has taken before it ends a session comes before that end in the log, also
+// if both have waited for followers, and a sync behind that end comes to it first.
+func TestACreateAheadOfTheEndOfItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, follower, _ := three(t, zktest.WithSlowCommit(300*time.Millisecond))
+		raw := dialRaw(t, c.Link("a"), follower).open(sessionTimeout)
+		raw.send(creation(1, "/ahead", zk.FlagEphemeral))
+		pass(100 * time.Millisecond)
+		c.Leader().Isolate()
+		raw.send(synchrony(2))
+		require.True(t, c.ExpireSession(raw.session))
+		pass(time.Second)
+		c.Leader().Rejoin()
+		pass(time.Second)
+		require.Empty(t, c.Sessions())
+		require.Empty(t, c.Znodes())
+	})
+}
+
 // A leader that comes after knows nothing of an end that was not committed.
 func TestAnEndThatWasNotCommitted(t *testing.T) {
 	for n := range 2 {
