@@ -5,10 +5,59 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/stubconn"
 	"github.com/zkrecipes/recipes/internal/wait"
 )
+
+// A watched is an ephemeral that counts what it learns.
+type watched struct{ deleted, heeded int }
+
+func (*watched) SessionEnded(error) {}
+func (w *watched) Deleted()         { w.deleted++ }
+func (w *watched) Heed() bool       { w.heeded++; return true }
+
+// An unwatched one learns nothing.
+type unwatched struct{}
+
+func (unwatched) SessionEnded(error) {}
+
+// Those of this process learn from another's watch that they may be gone.
+func TestWhatAWatchTellsOfZnodesOfThisProcess(t *testing.T) {
+	for name, c := range map[string]struct {
+		path            string
+		ev              zk.Event
+		deleted, heeded int
+	}{
+		"it was deleted":                     {"/lock/a", zk.Event{Type: zk.EventNodeDeleted}, 1, 0},
+		"another was":                        {"/lock/b", zk.Event{Type: zk.EventNodeDeleted}, 0, 0},
+		"it has changed":                     {"/lock/a", zk.Event{Type: zk.EventNodeDataChanged}, 0, 0},
+		"somebody left":                      {"/lock", zk.Event{Type: zk.EventNodeChildrenChanged}, 0, 1},
+		"left elsewhere":                     {"/other", zk.Event{Type: zk.EventNodeChildrenChanged}, 0, 0},
+		"who shares the watch has the event": {"/lock/a", zk.Event{}, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := stubconn.Use(t, &stubconn.Conn{})
+				var a watched
+				s.Track("/lock/a", 1, &a)
+				s.Track("/lock/c", 1, unwatched{})
+				events := make(chan zk.Event, 1)
+				events <- c.ev
+				wake := wait.Wakers{Watch: events, Path: c.path}
+				by, ev, err := wake.Sleep(t.Context(), s)
+				require.NoError(t, err)
+				require.Equal(t, wait.WatchFired, by)
+				require.Equal(t, c.ev, ev)
+				require.Equal(t, watched{c.deleted, c.heeded}, a)
+				s.Untrack("/lock/a")
+				s.Untrack("/lock/c")
+			})
+		})
+	}
+}
 
 func TestAPollIsDueInThirtyToSixtySeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

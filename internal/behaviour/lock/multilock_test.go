@@ -327,6 +327,12 @@ func TestAMultiLockGivesEachTimeToBeGivenBack(t *testing.T) {
 			"acquire a", "acquire b", "acquire no",
 			"release b in 40ms", "release a in 40ms",
 		}, s.take())
+
+		m = recipes.NewInterProcessMultiLockOf(hanging{stub{name: "a", script: &s}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, m.Release(ctx), context.DeadlineExceeded)
+		require.Equal(t, []string{"release a in 1s"}, s.take(), "its own time")
 	})
 }
 
