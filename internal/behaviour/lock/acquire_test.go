@@ -838,6 +838,26 @@ func TestTheObserverOfAnAcquireHasItsOwner(t *testing.T) {
 	})
 }
 
+// After EventAcquired an event has the time for which the lock was held.
+func TestAnEventTellsHowLongALockWasHeld(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var steps locktest.Recorder
+		lock := b.Mutex(t, b.Ours, "/observed", recipes.WithObserver(steps.Observe))
+		for n, kind := range []recipes.EventKind{
+			recipes.EventReleased, recipes.EventLost,
+		} {
+			hold := locktest.Acquire(t.Context(), t, lock)
+			time.Sleep(3 * time.Second)
+			if n == 0 {
+				require.NoError(t, hold.Release(t.Context()))
+			} else {
+				b.Lose(t, hold)
+			}
+			require.Equal(t, 3*time.Second, steps.Await(t, kind).Elapsed)
+		}
+	})
+}
+
 // acquiresTwice acquires what it is made of twice, by its own ctx.
 type acquiresTwice struct{ lockByHold }
 
