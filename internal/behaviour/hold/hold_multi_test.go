@@ -132,9 +132,8 @@ func TestHoldMultiWhoseFirstOperationFails(t *testing.T) {
 	})
 }
 
-// An entry is kept behind a transaction that has failed, and not behind one whose outcome
-// is unknown.
-func TestACachedEntryAfterATransaction(t *testing.T) {
+// A cached entry is kept behind a transaction that has failed.
+func TestACachedEntryAfterATransactionThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newMultiScene(t, notWrapped)
 		lock, err := recipes.NewInterProcessMutex(
@@ -144,18 +143,9 @@ func TestACachedEntryAfterATransaction(t *testing.T) {
 		_, err = first.Multi(&zk.DeleteRequest{Path: "/none", Version: -1})
 		require.ErrorIs(t, err, zk.ErrNoNode)
 		require.NoError(t, first.Release(t.Context()))
-
 		second := locktest.Acquire(t.Context(), t, lock)
 		require.Equal(t, first.Path(), second.Path())
-		s.Cluster.Link("ours").LoseRequest(zktest.OpMulti)
-		_, err = second.Multi(locktest.SetConfig())
-		require.ErrorContains(t, err, "outcome unknown")
-		time.Sleep(time.Second) // until it is connected again
 		require.NoError(t, second.Release(t.Context()))
-
-		third := locktest.Acquire(t.Context(), t, lock)
-		require.NotEqual(t, second.Path(), third.Path())
-		require.NoError(t, third.Release(t.Context()))
 	})
 }
 
