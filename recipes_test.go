@@ -56,7 +56,9 @@ func TestBadInput(t *testing.T) {
 			conn: p.Conn, path: "/a",
 			opts: []recipes.Option{
 				recipes.WithData(make([]byte, 1047356)),
-				recipes.WithACL([]zk.ACL{{Scheme: "scheme", ID: strings.Repeat("i", 1000)}}),
+				recipes.WithACL([]zk.ACL{
+					{Scheme: "scheme", ID: strings.Repeat("i", 1000)},
+				}),
 			},
 			says: "1047356 bytes exceed the maximum of 1047355",
 		},

@@ -26,17 +26,18 @@ func (unwatched) SessionEnded(error) {}
 
 // Those of this process learn from another's watch that they may be gone.
 func TestWhatAWatchTellsOfZnodesOfThisProcess(t *testing.T) {
+	of := func(kind zk.EventType) zk.Event { return zk.Event{Type: kind} }
 	for name, c := range map[string]struct {
 		path            string
 		ev              zk.Event
 		deleted, heeded int
 	}{
-		"it was deleted":                     {"/lock/a", zk.Event{Type: zk.EventNodeDeleted}, 1, 0},
-		"another was":                        {"/lock/b", zk.Event{Type: zk.EventNodeDeleted}, 0, 0},
-		"it has changed":                     {"/lock/a", zk.Event{Type: zk.EventNodeDataChanged}, 0, 0},
-		"somebody left":                      {"/lock", zk.Event{Type: zk.EventNodeChildrenChanged}, 0, 1},
-		"left elsewhere":                     {"/other", zk.Event{Type: zk.EventNodeChildrenChanged}, 0, 0},
-		"who shares the watch has the event": {"/lock/a", zk.Event{}, 0, 1},
+		"it was deleted": {"/lock/a", of(zk.EventNodeDeleted), 1, 0},
+		"another was":    {"/lock/b", of(zk.EventNodeDeleted), 0, 0},
+		"it has changed": {"/lock/a", of(zk.EventNodeDataChanged), 0, 0},
+		"somebody left":  {"/lock", of(zk.EventNodeChildrenChanged), 0, 1},
+		"left elsewhere": {"/other", of(zk.EventNodeChildrenChanged), 0, 0},
+		"another has it": {"/lock/a", zk.Event{}, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

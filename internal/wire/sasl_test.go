@@ -60,7 +60,8 @@ func TestAnswersToSASLThatAreNone(t *testing.T) {
 			"token", refused(0)[:19], "unexpected EOF", false,
 		},
 		"a short head": {
-			"token", append([]byte{0, 0, 0, 15}, refused(0)[4:]...), "has 15 bytes", false,
+			"token", append([]byte{0, 0, 0, 15}, refused(0)[4:]...),
+			"has 15 bytes", false,
 		},
 		"no body":    {"token", refused(0), "token: 4 bytes where there are 0", false},
 		"too long":   {"token", reply(1, make([]byte, 128<<10-15)), "has 131073", false},

@@ -312,7 +312,7 @@ func TestConnectRefusesBadArguments(t *testing.T) {
 	} {
 		refuse("session timeout", "h", timeout)
 	}
-	refuse("option 1", "h", math.MaxInt32*time.Millisecond, nil) // which is a good timeout
+	refuse("option 1", "h", math.MaxInt32*time.Millisecond, nil) // a good timeout
 	refuse("option 1", "h", time.Second, nil)
 	for _, limit := range []int{4095, math.MaxInt32 + 1} {
 		refuse("WithMaxReply", "h", time.Second, recipes.WithMaxReply(limit))
