@@ -97,7 +97,7 @@ func (m *InterProcessMultiLock) AcquireTimeout(
 // members does not count that, but may release it.
 func (m *InterProcessMultiLock) acquireAll(ctx context.Context, l bound) error {
 	members, err := m.takeAll(ctx, l)
-	if err == nil && len(holdsOf(members)) > 0 {
+	if err == nil {
 		m.standFor(members).renew(0)
 	}
 	return err

@@ -52,6 +52,16 @@ func TestBadInput(t *testing.T) {
 			opts: []recipes.Option{recipes.WithData(make([]byte, 1<<20))},
 			says: "WithData: 1048576 bytes",
 		},
+		"data too large beside the ACL": {
+			conn: p.Conn, path: "/a",
+			opts: []recipes.Option{
+				recipes.WithData(make([]byte, 1047356)),
+				recipes.WithACL([]zk.ACL{
+					{Scheme: "scheme", ID: strings.Repeat("i", 1000)},
+				}),
+			},
+			says: "1047356 bytes exceed the maximum of 1047355",
+		},
 		"empty ACL": {
 			conn: p.Conn, path: "/a", opts: []recipes.Option{recipes.WithACL(nil)},
 			says: "WithACL",

@@ -55,9 +55,6 @@ func (l *Lister) Begin() {
 	l.first = calls.Start(s, func() (Listing, error) { return List(s, dir) })
 }
 
-// HasBegun tells whether the answer to Begin was not used yet.
-func (l *Lister) HasBegun() bool { return l.first != nil }
-
 // Forget forgets an unused answer to Begin, whose create has left no znode.
 func (l *Lister) Forget() { l.first = nil }
 

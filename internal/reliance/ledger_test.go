@@ -92,6 +92,94 @@ func TestTheEndOfASessionAndOfAConnection(t *testing.T) {
 	require.ErrorIs(t, err, outcome.ErrSessionEnded, "nobody has tracked it")
 }
 
+func TestEphemeralsAreFoundByAPath(t *testing.T) {
+	l, _ := opened()
+	for _, path := range []string{"/a", "/a/b", "/ab"} {
+		l.Track(path, 1, &znode{path})
+	}
+	for path, want := range map[string][]string{
+		"/": {"/a", "/a/b", "/ab"}, "/a": {"/a", "/a/b"}, "/a/b": {"/a/b"}, "/b": nil,
+	} {
+		var found []string
+		for _, e := range l.EphemeralsAt(path) {
+			found = append(found, e.(*znode).name)
+		}
+		require.ElementsMatch(t, want, found, path)
+	}
+}
+
+// Who relies on another's znode does so with a margin of its own, and only while it is
+// held.
+func TestRelyingOnAnothersZnode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const margin = time.Second
+		l, _ := opened()
+		owner, relier := &znode{"owner"}, &znode{"relier"}
+		_, err := l.Rely("/a", relier, 0)
+		require.ErrorIs(t, err, outcome.ErrSessionEnded, "it is not there")
+		l.Track("/a", 1, owner)
+		for range 100 {
+			contact(l)
+			time.Sleep(100 * time.Millisecond)
+		}
+		contact(l)
+		_, err = l.Rely("/a", relier, 0)
+		require.ErrorIs(t, err, outcome.ErrSessionEnded, "it is not held")
+		early, err := l.Hold("/a", margin)
+		require.NoError(t, err)
+		_, err = l.Rely("/a", relier, timeout)
+		require.ErrorContains(t, err, "WithLossMargin")
+		require.Equal(t, []any{owner}, told(l.Closed()))
+		_, err = l.Rely("/a", relier, 0)
+		require.NoError(t, err)
+		require.ElementsMatch(t, []any{owner, relier}, told(l.Closed()))
+
+		l.Waive("/b")
+		l.Waive("/a")
+		next, ok := l.Next(1, l.Now())
+		require.True(t, ok)
+		require.Equal(t, early.Add(margin), next, "the owner's margin is waived")
+		l.Forgo(relier)
+		require.Equal(t, []any{owner}, told(l.Closed()))
+	})
+}
+
+func TestALossSaysWhatItsMarginWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := opened()
+		l.Track("/a", 1, &znode{"a"})
+		for range 100 {
+			contact(l)
+			time.Sleep(100 * time.Millisecond)
+		}
+		contact(l)
+		_, err := l.Hold("/a", time.Second)
+		require.NoError(t, err)
+		time.Sleep(timeout)
+		require.Len(t, l.Suspended(), 1)
+		require.ErrorContains(t, l.Suspended()[0].Cause, "no response for 10s; the last "+
+			"request that its leader confirmed is 12.8s old, and the session may end at "+
+			"10s, of which the loss margin is 1s")
+	})
+}
+
+func TestAMarginThatIsTooLong(t *testing.T) {
+	l, _ := opened()
+	require.NoError(t, l.CheckMargin(0))
+	require.ErrorContains(t, l.CheckMargin(5*time.Second),
+		"for a session timeout of 10s; shorten it, or request a session timeout of at "+
+			"least 20s")
+	for _, unknown := range []time.Duration{0, -1} {
+		l := reliance.New(reliance.Config{
+			SessionID: func() int64 { return 1 },
+			Timeout:   func() time.Duration { return unknown }, Advice: "ask",
+		})
+		require.ErrorContains(
+			t, l.CheckMargin(5*time.Second), "for an unknown session timeout: ask",
+		)
+	}
+}
+
 func TestAlarmsAreDueOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _ := opened()

@@ -71,9 +71,7 @@ func (l *Ledger) Next(session int64, now time.Time) (at time.Time, ok bool) {
 	if end, known := l.goodUntil(session); known {
 		by(end)
 		for t := range l.all() {
-			if t.margin > 0 {
-				by(end.Add(-t.margin))
-			}
+			by(end.Add(-t.margin))
 		}
 	}
 	for a := range l.alarms {

@@ -19,7 +19,7 @@ type conn struct {
 	pending    map[string][]chan zk.Event // by path
 	set        int                        // how many watches were set
 	lists      int
-	fails      error // what GetW ends with
+	fails      error // what GetW and ChildrenW end with
 	reconnects int
 	next       chan struct{} // closed at each reconnect
 }
@@ -46,11 +46,14 @@ func (c *conn) Children(string) ([]string, *zk.Stat, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lists++
-	return nil, &zk.Stat{}, nil
+	return []string{"child"}, &zk.Stat{}, nil
 }
 
 func (c *conn) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
-	return nil, &zk.Stat{}, c.watch(path), nil
+	if c.fails != nil {
+		return nil, nil, nil, c.fails
+	}
+	return []string{"child"}, &zk.Stat{}, c.watch(path), nil
 }
 
 func (c *conn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
@@ -150,6 +153,38 @@ func TestWatchesThatAreOverAreForgotten(t *testing.T) {
 	_, err := ws.Watch(t.Context(), "/a")
 	require.Equal(t, c.fails, err)
 	require.Zero(t, ws.Sweep(), "nor is one kept that could not be set")
+}
+
+// They are looked for once there are twice as many as were left.
+func TestWhenWatchesAreLookedThrough(t *testing.T) {
+	c := newConn()
+	ws := watches.New(c)
+	for i := range 16 {
+		path := fmt.Sprint("/", i)
+		_, err := ws.Watch(t.Context(), path)
+		require.NoError(t, err)
+		c.fire(path, deleted)
+		require.Equal(t, i+1, ws.Kept())
+	}
+	_, err := ws.Watch(t.Context(), "/more")
+	require.NoError(t, err)
+	require.Equal(t, 1, ws.Kept())
+}
+
+func TestAListWithAWatch(t *testing.T) {
+	c := newConn()
+	ws := watches.New(c)
+	for range 2 { // once with a watch of its own
+		children, stat, events, err := ws.WatchChildren(t.Context(), "/a")
+		require.NoError(t, err)
+		require.Equal(t, []string{"child"}, children)
+		require.NotNil(t, stat)
+		require.NotNil(t, events)
+	}
+	c.fails = errors.New("not set")
+	_, _, events, err := ws.WatchChildren(t.Context(), "/b")
+	require.Equal(t, c.fails, err)
+	require.Nil(t, events)
 }
 
 func TestIncarnations(t *testing.T) {

@@ -125,7 +125,9 @@ var wellFormed = map[string]struct {
 func TestRepliesOfServersPass(t *testing.T) {
 	for name, c := range wellFormed {
 		t.Run(name, func(t *testing.T) {
-			event := packet(xidEvent, int64(-1), int32(0), int32(4), int32(3), "/a")
+			event := slices.Concat(
+				packet(xidEvent, int64(-1), int32(0), int32(1), int32(3), "/a"),
+				packet(xidEvent, int64(-1), int32(0), int32(4), int32(3), "/a"))
 			ping := packet(xidPing, int64(5), int32(0))
 			refused := packet(int32(1), int64(5), int32(-101))
 			for _, says := range [][]byte{reply(1, c.body...), refused} {
@@ -138,6 +140,37 @@ func TestRepliesOfServersPass(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A server that wants authentication says so with a code that zk does not know.
+func TestARefusalForWantOfAuthentication(t *testing.T) {
+	refused := func(code int32) []byte { return packet(int32(1), int64(5), code) }
+	h, stream := hear(refused(-124))
+	stream.Sending(asking(opGet))
+	got, err := readAll(stream)
+	require.NoError(t, err)
+	require.Equal(t, refused(-115), got)
+	require.Equal(t, 1, h.unauthenticated)
+
+	for _, says := range [][]byte{
+		refused(-115), packet(xidEvent, int64(-1), int32(-124), int32(4), int32(3), "/a"),
+	} {
+		h, stream := hear(says)
+		stream.Sending(asking(opGet))
+		got, err := readAll(stream)
+		require.NoError(t, err)
+		require.Equal(t, says, got)
+		require.Zero(t, h.unauthenticated)
+	}
+}
+
+// The request to close the session is all head.
+func TestARequestWithoutABody(t *testing.T) {
+	_, stream := hear(reply(1))
+	stream.Sending(packet(int32(1), opClose))
+	got, err := readAll(stream)
+	require.NoError(t, err)
+	require.Equal(t, reply(1), got)
 }
 
 // Nothing that ends early passes: zk would take the rest from the reply before, or panic.
@@ -213,6 +246,9 @@ func TestMalformedReplies(t *testing.T) {
 		"children, huge count": {
 			of(opChildren2, huge, stat), "children: names: 2147483647 in 68 bytes",
 		},
+		"children, more than fit": {
+			of(opChildren2, int32(18), stat), "children: names: 18 in 68 bytes",
+		},
 		"children, name": {
 			of(opChildren2, int32(1), huge, stat), "name: 2147483647 bytes where",
 		},
@@ -279,6 +315,14 @@ func TestMalformedReplies(t *testing.T) {
 		},
 		"event with an error": {
 			[2][]byte{nil, packet(xidEvent, int64(-1), int32(-4))}, "type: 4 bytes",
+		},
+		"event of no type": {
+			[2][]byte{
+				nil, packet(xidEvent, int64(-1), int32(0), int32(0), int32(3), "/a"),
+			}, "is of type 0",
+		},
+		"a request with an xid of zk's own": {
+			[2][]byte{packet(int32(-4), opGet, "/a"), reply(-4)}, "(xid -4)",
 		},
 		"end of the session as an event": {
 			[2][]byte{

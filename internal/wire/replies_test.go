@@ -122,6 +122,15 @@ func TestCreatedIsHeard(t *testing.T) {
 	}
 }
 
+// The path may be all that there is in front of the flags.
+func TestTheShortestCreateIsHeard(t *testing.T) {
+	h, stream := hear(created(1, 5, 0))
+	stream.Sending(packet(int32(1), opCreate, "/a-", sequential))
+	_, err := readAll(stream)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{"/a-": 5}, h.created)
+}
+
 func TestWhatCreatedNothingThatIsAskedFor(t *testing.T) {
 	const path = "/a/x-"
 	whole, done := create(1, path, sequential), created(1, 5, 0)
@@ -134,6 +143,8 @@ func TestWhatCreatedNothingThatIsAskedFor(t *testing.T) {
 		"a znode without a number":  {create(1, path, zk.FlagEphemeral), done},
 		"another request":           {packet(int32(1), opSync, path, sequential), done},
 		"a path that is too long":   {announcing(99), done},
+		"a path with the flags":     {announcing(int32(len(path) + 5)), done},
+		"a path somewhat too long":  {announcing(30), done},
 		"a path of negative length": {announcing(-1), done},
 	} {
 		t.Run(name, func(t *testing.T) {

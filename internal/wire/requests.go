@@ -73,7 +73,7 @@ func ephemeralSequential(p []byte) (path string) {
 		return ""
 	}
 	n := int(number(p[requestPathLength:]))
-	if n < 0 || n > len(p)-requestPathAt {
+	if n < 0 || n > len(p)-requestPathAt-flagsLength {
 		return ""
 	}
 	return string(p[requestPathAt:][:n])

@@ -312,7 +312,14 @@ func TestConnectRefusesBadArguments(t *testing.T) {
 	} {
 		refuse("session timeout", "h", timeout)
 	}
+	refuse("option 1", "h", math.MaxInt32*time.Millisecond, nil) // a good timeout
 	refuse("option 1", "h", time.Second, nil)
+	for _, limit := range []int{4095, math.MaxInt32 + 1} {
+		refuse("WithMaxReply", "h", time.Second, recipes.WithMaxReply(limit))
+	}
+	for _, limit := range []int{4096, math.MaxInt32} {
+		refuse("option 2", "h", time.Second, recipes.WithMaxReply(limit), nil)
+	}
 	refuse("WithTLS", "h", time.Second, recipes.WithTLS(nil))
 	refuse("WithClientServerTick", "h", time.Second, recipes.WithClientServerTick(0))
 	refuse("WithAuth", "h", time.Second, recipes.WithAuth("", []byte("x")))

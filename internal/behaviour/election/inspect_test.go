@@ -170,6 +170,48 @@ func TestInspectALeaseWhoseGateIsNotLeftYet(t *testing.T) {
 	})
 }
 
+// stand creates a znode in a queue.
+func stand(t *testing.T, client *recipes.Client, node string) {
+	t.Helper()
+	_, err := client.Create(node, []byte("us"), zk.FlagEphemeral|zk.FlagSequence,
+		zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+}
+
+// Recipes that share a path do not hinder each other: kazoo's lock is no latch and no
+// semaphore.
+func TestInspectDecidesWithinEachRecipe(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		_, err := b.Ours.Create("/path", nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		for _, name := range []string{"__lock__", "lease-", "latch-", "lock-", "latch-"} {
+			stand(t, b.Ours, "/path/"+name)
+		}
+		require.Equal(
+			t, []string{"lock*", "lease*", "latch*", "lock", "latch"},
+			seen(t, b.Other, "/path"),
+		)
+	})
+}
+
+// A session that waits at the gate holds the leases that it was granted before.
+func TestInspectALeaseOfWhoWaitsForMore(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		for _, dir := range []string{"/s", "/s/locks", "/s/leases"} {
+			_, err := b.Ours.Create(dir, nil, 0, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+		}
+		stand(t, b.Ours, "/s/leases/lease-")
+		stand(t, b.Ours, "/s/locks/lock-")
+		stand(t, b.Other, "/s/leases/lease-")
+		require.Equal(t, []string{"lease*", "lease*", "lock"}, seen(t, b.Other, "/s"))
+		stand(t, b.Ours, "/s/leases/lease-")
+		require.Equal(
+			t, []string{"lease*", "lease*", "lease", "lock"}, seen(t, b.Other, "/s"),
+		)
+	})
+}
+
 // A hundred participants with a megabyte each, whoever created them, cost a hundred
 // megabytes for each look.
 func TestParticipantsHaveTheBeginningOfTheirData(t *testing.T) {

@@ -152,6 +152,20 @@ func TestRunTellsWhatLeadSaysAtTheEnd(t *testing.T) {
 	})
 }
 
+// A loss is told also by a Run that ends for another reason.
+func TestTheEndOfRunTellsOfALoss(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		c := locktest.StartCampaign(t, b.Ours)
+		now := c.Leads()
+		b.Lose(t, now.Hold)
+		c.Stop(locktest.ErrRetired)
+		now.End <- nil
+		err := c.Ended()
+		require.ErrorIs(t, err, locktest.ErrRetired)
+		require.ErrorIs(t, err, recipes.ErrLockLost)
+	})
+}
+
 func TestALeaderIsToldBeforeTheNextLeads(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		ours := locktest.StartCampaign(t, b.Ours)

@@ -122,6 +122,33 @@ func TestHoldMultiWithAnOperationThatFails(t *testing.T) {
 	})
 }
 
+func TestHoldMultiWhoseFirstOperationFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newMultiScene(t, notWrapped)
+		_, err := s.hold.Multi(&zk.DeleteRequest{Path: "/none", Version: -1})
+		require.ErrorContains(t, err, "operation 0, delete /none: ")
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		require.NoError(t, s.hold.Err())
+	})
+}
+
+// A cached entry is kept behind a transaction that has failed.
+func TestACachedEntryAfterATransactionThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newMultiScene(t, notWrapped)
+		lock, err := recipes.NewInterProcessMutex(
+			s.Client, "/cached", recipes.WithCaching(time.Minute, 10))
+		require.NoError(t, err)
+		first := locktest.Acquire(t.Context(), t, lock)
+		_, err = first.Multi(&zk.DeleteRequest{Path: "/none", Version: -1})
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		require.NoError(t, first.Release(t.Context()))
+		second := locktest.Acquire(t.Context(), t, lock)
+		require.Equal(t, first.Path(), second.Path())
+		require.NoError(t, second.Release(t.Context()))
+	})
+}
+
 func TestHoldMultiRefusesWhatIsNoOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newMultiScene(t, notWrapped)

@@ -780,6 +780,84 @@ func TestDoWithALockThatIsMadeOfAcquire(t *testing.T) {
 	})
 }
 
+// A looking lock acquires two locks, by its own ctx, and looks who has them.
+type looking struct {
+	lockByHold
+	other *recipes.InterProcessMutex
+	t     *testing.T
+}
+
+func (l *looking) Acquire(ctx context.Context) error {
+	if err := l.lockByHold.Acquire(ctx); err != nil {
+		return err
+	}
+	inner := l.inner.(*recipes.InterProcessMutex)
+	require.True(l.t, inner.IsOwned(ctx), "what it has acquired is its own")
+	require.False(l.t, l.other.IsOwned(ctx))
+	require.NoError(l.t, l.other.Acquire(ctx))
+	return nil
+}
+
+// While a lock that is made of Acquire is acquired, ctx stands for the owner of what it
+// has got, and for Do's own of every other.
+func TestALockThatIsMadeOfAcquireKnowsWhatItHas(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		other := b.Mutex(t, b.Ours, "/other")
+		lock := &looking{lockByHold: lockByHold{inner: b.Lock}, other: other, t: t}
+		ctx := context.Background()
+		require.NoError(t, recipes.Do(ctx, lock, func(
+			within context.Context, _ *recipes.Hold,
+		) error {
+			require.True(t, b.Lock.IsOwned(within))
+			require.False(t, b.Lock.IsOwned(ctx))
+			require.True(t, other.IsOwned(within))
+			require.True(t, other.IsOwned(ctx), "this goroutine's")
+			return nil
+		}))
+		require.NoError(t, other.Release(ctx))
+	})
+}
+
+// The ctx that an observer is called with stands for whoever acquires.
+func TestTheObserverOfAnAcquireHasItsOwner(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var lock *recipes.InterProcessMutex
+		told := 0
+		lock = b.Mutex(t, b.Ours, "/observed", recipes.WithObserver(func(
+			ctx context.Context, e recipes.Event,
+		) {
+			if e.Kind == recipes.EventAcquired {
+				told++
+				require.True(t, lock.IsOwned(ctx))
+			}
+		}))
+		hold := locktest.Acquire(context.Background(), t, lock)
+		require.Equal(t, 1, told)
+		require.False(t, lock.IsOwned(context.Background()))
+		require.NoError(t, hold.Release(t.Context()))
+	})
+}
+
+// After EventAcquired an event has the time for which the lock was held.
+func TestAnEventTellsHowLongALockWasHeld(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var steps locktest.Recorder
+		lock := b.Mutex(t, b.Ours, "/observed", recipes.WithObserver(steps.Observe))
+		for n, kind := range []recipes.EventKind{
+			recipes.EventReleased, recipes.EventLost,
+		} {
+			hold := locktest.Acquire(t.Context(), t, lock)
+			time.Sleep(3 * time.Second)
+			if n == 0 {
+				require.NoError(t, hold.Release(t.Context()))
+			} else {
+				b.Lose(t, hold)
+			}
+			require.Equal(t, 3*time.Second, steps.Await(t, kind).Elapsed)
+		}
+	})
+}
+
 // acquiresTwice acquires what it is made of twice, by its own ctx.
 type acquiresTwice struct{ lockByHold }
 

@@ -619,6 +619,21 @@ func TestDoWithLocksThatTellNoHold(t *testing.T) {
 	}
 }
 
+// What fn returns is told also of a lock that tells no hold, and so is a failed release.
+func TestDoWithALockThatTellsNoHoldReturnsAllErrors(t *testing.T) {
+	t.Parallel()
+	var did script
+	failed, stuck := errors.New("failed"), errors.New("stuck")
+	for _, released := range []error{nil, stuck} {
+		lock := stub{name: "a", script: &did, errs: []error{nil, released}}
+		err := recipes.Do(t.Context(), lock, func(context.Context, *recipes.Hold) error {
+			return failed
+		})
+		require.ErrorIs(t, err, failed)
+		require.Equal(t, released != nil, errors.Is(err, stuck))
+	}
+}
+
 func TestDoEndsWhenAnyMemberIsLost(t *testing.T) {
 	t.Parallel()
 	for member := range 3 {

@@ -302,6 +302,40 @@ func TestMultiLockEndsWithItsTime(t *testing.T) {
 	})
 }
 
+// A hanging lock's release lasts as long as it may.
+type hanging struct{ stub }
+
+func (h hanging) Release(ctx context.Context) error {
+	began := time.Now()
+	<-ctx.Done()
+	h.script.add("release " + h.name + " in " + time.Since(began).String())
+	return ctx.Err()
+}
+
+// What it gives back shares the time for that, however long one takes.
+func TestAMultiLockGivesEachTimeToBeGivenBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s script
+		refuses := errors.New("refuses")
+		m := recipes.NewInterProcessMultiLockOf(
+			hanging{stub{name: "a", script: &s}}, hanging{stub{name: "b", script: &s}},
+			stub{name: "no", script: &s, errs: []error{refuses}},
+		)
+		require.ErrorIs(t, m.Acquire(t.Context()), refuses)
+		require.Equal(t, []string{
+			"acquire a", "acquire b", "acquire no",
+			"release b in 40ms", "release a in 40ms",
+		}, s.take())
+
+		m = recipes.NewInterProcessMultiLockOf(hanging{stub{name: "a", script: &s}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, m.Release(ctx), context.DeadlineExceeded)
+		require.Equal(t, []string{"release a in 1s"}, s.take(), "its own time")
+	})
+}
+
 // What it gives back is what it has got: a member that any caller may release can be
 // another's by then.
 func TestAMultiLockGivesBackWhatItHasGot(t *testing.T) {

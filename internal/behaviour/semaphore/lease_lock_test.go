@@ -77,6 +77,25 @@ func TestAsLockWaitsForASharedMaximum(t *testing.T) {
 	})
 }
 
+// A single lease waits in the queue, where others see it, also while the maximum is 0.
+func TestOneLeaseQueuesWhileTheSharedMaximumIsZero(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		require.NoError(t, recipes.SetSharedCount(t.Context(), b.Ours, "/most", 1))
+		_, err := b.Ours.Set("/most", make([]byte, 4), -1)
+		require.NoError(t, err)
+		s, err := recipes.NewInterProcessSemaphoreV2Shared(b.Ours, "/s", "/most")
+		require.NoError(t, err)
+		lock := s.AsLock(1)
+		acquired := locktest.Start(func() error { return lock.Acquire(t.Context()) })
+		time.Sleep(time.Second)
+		nodes, err := s.ParticipantNodes(t.Context())
+		require.NoError(t, err)
+		require.Len(t, nodes, 1)
+		require.NoError(t, recipes.SetSharedCount(t.Context(), b.Ours, "/most", 1))
+		require.NoError(t, <-acquired)
+	})
+}
+
 // There is room for two holders at a time through one value. Each releases its own; any
 // other caller the one that was granted last of those that are held.
 func TestAsLockHasSeveralHolders(t *testing.T) {
@@ -110,6 +129,23 @@ func TestAsLockHasSeveralHolders(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, four, 5, "all are back")
 		require.NoError(t, s.ReturnAll(one, four))
+	})
+}
+
+// How much room a shared maximum leaves is not known: what was granted first is held as
+// well, and anybody's once the latest is gone.
+func TestAsLockOfASharedMaximumHasSeveralHolders(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		require.NoError(t, recipes.SetSharedCount(t.Context(), b.Ours, "/most", 2))
+		s, err := recipes.NewInterProcessSemaphoreV2Shared(b.Ours, "/s", "/most")
+		require.NoError(t, err)
+		lock, one, two := s.AsLock(1), locktest.Owner(t), locktest.Owner(t)
+		first := locktest.Acquire(one, t, lock)
+		require.NoError(t, lock.Acquire(two))
+		require.NoError(t, lock.Release(two))
+		require.Same(t, first, holdOf(two, lock))
+		require.NoError(t, lock.Release(two))
+		require.ErrorIs(t, lock.Release(one), recipes.ErrNotOwner)
 	})
 }
 

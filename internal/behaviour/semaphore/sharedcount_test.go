@@ -87,6 +87,26 @@ func (c *parentlessConn) Create(
 
 // A container that is empty goes by the server's doing, or by that of a caller who made
 // it and has given up.
+func TestTheGreatestSharedCount(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		ctx := t.Context()
+		require.NoError(t, recipes.SetSharedCount(ctx, b.Ours, "/most", math.MaxInt32))
+		require.Error(t, recipes.SetSharedCount(ctx, b.Ours, "/most", math.MaxInt32+1))
+	})
+}
+
+// What may not be created is not tried again.
+func TestASharedCountThatMayNotBeCreated(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		_, err := b.Other.Create("/closed", nil, 0, zk.WorldACL(zk.PermRead))
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err = recipes.SetSharedCount(ctx, b.Ours, "/closed/most", 1)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+	})
+}
+
 func TestSetSharedCountWhoseParentGoes(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		conn := &parentlessConn{Client: b.Ours, parent: "/app"}

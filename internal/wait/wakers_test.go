@@ -1,0 +1,75 @@
+package wait_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/stubconn"
+	"github.com/zkrecipes/recipes/internal/wait"
+)
+
+// A watched is an ephemeral that counts what it learns.
+type watched struct{ deleted, heeded int }
+
+func (*watched) SessionEnded(error) {}
+func (w *watched) Deleted()         { w.deleted++ }
+func (w *watched) Heed() bool       { w.heeded++; return true }
+
+// An unwatched one learns nothing.
+type unwatched struct{}
+
+func (unwatched) SessionEnded(error) {}
+
+// Those of this process learn from another's watch that they may be gone.
+func TestWhatAWatchTellsOfZnodesOfThisProcess(t *testing.T) {
+	of := func(kind zk.EventType) zk.Event { return zk.Event{Type: kind} }
+	for name, c := range map[string]struct {
+		path            string
+		ev              zk.Event
+		deleted, heeded int
+	}{
+		"it was deleted": {"/lock/a", of(zk.EventNodeDeleted), 1, 0},
+		"another was":    {"/lock/b", of(zk.EventNodeDeleted), 0, 0},
+		"it has changed": {"/lock/a", of(zk.EventNodeDataChanged), 0, 0},
+		"somebody left":  {"/lock", of(zk.EventNodeChildrenChanged), 0, 1},
+		"left elsewhere": {"/other", of(zk.EventNodeChildrenChanged), 0, 0},
+		"another has it": {"/lock/a", zk.Event{}, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := stubconn.Use(t, &stubconn.Conn{})
+				var a watched
+				s.Track("/lock/a", 1, &a)
+				s.Track("/lock/c", 1, unwatched{})
+				events := make(chan zk.Event, 1)
+				events <- c.ev
+				wake := wait.Wakers{Watch: events, Path: c.path}
+				by, ev, err := wake.Sleep(t.Context(), s)
+				require.NoError(t, err)
+				require.Equal(t, wait.WatchFired, by)
+				require.Equal(t, c.ev, ev)
+				require.Equal(t, watched{c.deleted, c.heeded}, a)
+				s.Untrack("/lock/a")
+				s.Untrack("/lock/c")
+			})
+		})
+	}
+}
+
+func TestAPollIsDueInThirtyToSixtySeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took := map[time.Duration]bool{}
+		for range 100 {
+			began := time.Now()
+			<-wait.NextPoll()
+			took[time.Since(began)] = true
+			require.GreaterOrEqual(t, time.Since(began), 30*time.Second)
+			require.Less(t, time.Since(began), time.Minute)
+		}
+		require.Greater(t, len(took), 90, "those who wait together ask together")
+	})
+}
