@@ -17,7 +17,9 @@ type watched struct{ deleted, heeded int }
 
 func (*watched) SessionEnded(error) {}
 func (w *watched) Deleted()         { w.deleted++ }
-func (w *watched) Heed() bool       { w.heeded++; return true }
+func (w *watched) Heed()            { w.heeded++ }
+
+var _ wait.Watched = (*watched)(nil)
 
 // An unwatched one learns nothing.
 type unwatched struct{}
