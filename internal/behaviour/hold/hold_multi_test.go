@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -290,22 +291,49 @@ func TestHoldMultiUnderAHandOver(t *testing.T) {
 	})
 }
 
-// Where no answer came the transaction may still be on its way to the leader.
-func TestHoldMultiOfUnknownOutcomeUnderAHandOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newMultiScene(t, notWrapped)
-		next := locktest.Owner(t)
-		granted := locktest.Start(func() error { return s.lock.Acquire(next) })
-		time.Sleep(time.Second)
-		s.Cluster.Link("ours").LoseRequest(zktest.OpMulti)
-		require.ErrorContains(t, s.write(), "outcome unknown")
-		released := locktest.Start(func() error { return s.lock.Release(s.ctx) })
-		synctest.Wait()
-		require.Empty(t, released, "the connection is away")
-		require.Empty(t, granted)
-		require.NoError(t, <-released)
-		require.NoError(t, <-granted)
-	})
+// A transaction whose outcome is known keeps nobody waiting, even if the connection was
+// away in between. One whose outcome is unknown does, until the znode is gone: it may
+// still be on its way to the leader.
+func TestHoldMultiUnderAHandOverAfterAnOutage(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault func(*zktest.Link, zktest.Op)
+		waits bool
+	}{
+		"outcome unknown": {(*zktest.Link).LoseRequest, true},
+		"outcome known": {func(link *zktest.Link, _ zktest.Op) {
+			link.LoseRequest(zktest.OpGet) // of another read
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				slow := &locktest.SlowMultiConn{
+					Released: make(chan struct{}), Deletes: make(chan struct{}),
+				}
+				close(slow.Released)
+				deleted := sync.OnceFunc(func() { close(slow.Deletes) })
+				defer deleted()
+				s := newMultiScene(t, func(c *recipes.Client) recipes.Conn {
+					slow.Client = c
+					return slow
+				})
+				granted := locktest.Start(func() error {
+					return s.lock.Acquire(locktest.Owner(t))
+				})
+				time.Sleep(time.Second)
+				c.fault(s.Cluster.Link("ours"), zktest.OpMulti)
+				err := s.write()
+				_, _, _ = s.Client.Get("/config")
+				require.Equal(t, c.waits, err != nil, "%v", err)
+				time.Sleep(5 * time.Second) // connected again
+				released := locktest.Start(func() error { return s.lock.Release(s.ctx) })
+				time.Sleep(time.Second)
+				require.Equal(t, c.waits, len(granted) == 0)
+				deleted()
+				require.NoError(t, <-released)
+				require.NoError(t, <-granted)
+			})
+		})
+	}
 }
 
 // The owner of a hold that was lost may not have heard of it yet. While its znode is
