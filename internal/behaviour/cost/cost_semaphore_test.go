@@ -2,6 +2,8 @@ package cost_test
 
 import (
 	"context"
+	"math"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,6 +136,7 @@ func TestCostOfAHandOverOfASemaphoreMutex(t *testing.T) {
 			waiter.use(waiting)
 			time.Sleep(time.Second)
 		}
+		fewestLists := math.MaxInt // now and then one overtakes its create, and is repeated
 		for range 5 {
 			require.NoError(t, holder.lock.Acquire(ctx))
 			time.Sleep(time.Second)
@@ -142,10 +145,18 @@ func TestCostOfAHandOverOfASemaphoreMutex(t *testing.T) {
 				return waiter.lock.Acquire(waiting)
 			})
 			time.Sleep(time.Second)
+			var lists int
+			asked := slices.DeleteFunc(waiter.asked(), func(op wiretap.Op) bool {
+				if op == wiretap.GetChildren2 {
+					lists++
+				}
+				return op == wiretap.GetChildren2
+			})
+			fewestLists = min(fewestLists, lists)
 			require.ElementsMatch(t, []wiretap.Op{
-				wiretap.Create, wiretap.GetChildren2, wiretap.GetData, // the gate
-				wiretap.Create, wiretap.GetChildren2, wiretap.GetData, wiretap.GetData,
-			}, waiter.asked())
+				wiretap.Create, wiretap.GetData, // the gate
+				wiretap.Create, wiretap.GetData, wiretap.GetData,
+			}, asked)
 			began := time.Now()
 			require.NoError(t, holder.lock.Release(ctx))
 			require.NoError(t, <-acquired)
@@ -155,5 +166,6 @@ func TestCostOfAHandOverOfASemaphoreMutex(t *testing.T) {
 			require.Equal(t, []wiretap.Op{wiretap.Delete}, waiter.asked(), "the gate")
 			require.NoError(t, waiter.lock.Release(waiting))
 		}
+		require.Equal(t, 2, fewestLists, "of the gate, and of the lease")
 	})
 }
