@@ -18,7 +18,8 @@ func TestServersOfTestsShuffle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := locktest.ConnectThrough(t, zktest.Start(t), "ours")
 		for i := range 20 {
-			_, err := client.Create("/"+strconv.Itoa(10+i), nil, 0, zk.WorldACL(zk.PermAll))
+			path := "/" + strconv.Itoa(10+i)
+			_, err := client.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
 			require.NoError(t, err)
 		}
 		names, _, err := client.Children("/")
