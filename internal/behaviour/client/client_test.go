@@ -314,7 +314,9 @@ func TestConnectRefusesBadArguments(t *testing.T) {
 	}
 	refuse("option 1", "h", math.MaxInt32*time.Millisecond, nil) // a good timeout
 	refuse("option 1", "h", time.Second, nil)
-	for _, limit := range []int{4095, math.MaxInt32 + 1} {
+	tooMuch := math.MaxInt32
+	tooMuch++ // below 0 with 32 bits
+	for _, limit := range []int{4095, tooMuch} {
 		refuse("WithMaxReply", "h", time.Second, recipes.WithMaxReply(limit))
 	}
 	for _, limit := range []int{4096, math.MaxInt32} {

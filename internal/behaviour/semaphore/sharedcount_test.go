@@ -85,13 +85,13 @@ func (c *parentlessConn) Create(
 	return c.Client.Create(path, data, flags, acl)
 }
 
-// A container that is empty goes by the server's doing, or by that of a caller who made
-// it and has given up.
 func TestTheGreatestSharedCount(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		ctx := t.Context()
 		require.NoError(t, recipes.SetSharedCount(ctx, b.Ours, "/most", math.MaxInt32))
-		require.Error(t, recipes.SetSharedCount(ctx, b.Ours, "/most", math.MaxInt32+1))
+		tooMany := math.MaxInt32
+		tooMany++ // below 0 with 32 bits
+		require.Error(t, recipes.SetSharedCount(ctx, b.Ours, "/most", tooMany))
 	})
 }
 
@@ -107,6 +107,8 @@ func TestASharedCountThatMayNotBeCreated(t *testing.T) {
 	})
 }
 
+// A container that is empty goes by the server's doing, or by that of a caller who made
+// it and has given up.
 func TestSetSharedCountWhoseParentGoes(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		conn := &parentlessConn{Client: b.Ours, parent: "/app"}
