@@ -1,9 +1,14 @@
 package zkserver
 
 import (
+	"context"
 	"io"
 	"net"
+	"os/exec"
+	"strconv"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -23,6 +28,46 @@ func TestFreePorts(t *testing.T) {
 	}
 }
 
+// listenAgain listens at an address whose listener this process has just closed. A child
+// that another test starts meanwhile holds all sockets of this process until it has become
+// another program, closed ones, too: so for some milliseconds the address can be in use
+// though nobody listens there.
+func listenAgain(t *testing.T, addr string) net.Listener {
+	t.Helper()
+	var l net.Listener
+	require.Eventually(t, func() bool {
+		var err error
+		l, err = net.Listen("tcp", addr)
+		return err == nil
+	}, 5*time.Second, 10*time.Millisecond)
+	return l
+}
+
+// A process that is started holds its parent's sockets until it has become another
+// program: here some are started all the time.
+func TestListenAgain(t *testing.T) {
+	t.Parallel()
+	program, err := exec.LookPath("true")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var starting sync.WaitGroup
+	for range 2 {
+		starting.Go(func() {
+			for ctx.Err() == nil {
+				_ = exec.CommandContext(ctx, program).Run() // cancelled at the end
+			}
+		})
+	}
+	defer starting.Wait()
+	defer cancel()
+	for range 500 {
+		ports, err := freePorts(1)
+		require.NoError(t, err)
+		addr := net.JoinHostPort(loopback, strconv.Itoa(ports[0]))
+		require.NoError(t, listenAgain(t, addr).Close())
+	}
+}
+
 // TestPortTaken has somebody else take the port after it was chosen: an honest ZooKeeper
 // of another test, which whoever does not look closely takes for its own.
 func TestPortTaken(t *testing.T) {
@@ -35,8 +80,7 @@ func TestPortTaken(t *testing.T) {
 	c, err := where.prepare(t.Context(), s)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	rival, err := net.Listen("tcp", c.Servers[0].Addr)
-	require.NoError(t, err)
+	rival := listenAgain(t, c.Servers[0].Addr)
 	t.Cleanup(func() { _ = rival.Close() })
 	go func() {
 		for {
