@@ -29,8 +29,8 @@ func TestFreePorts(t *testing.T) {
 }
 
 // listenAgain listens at an address whose listener this process has just closed. A child
-// that another test starts meanwhile holds all sockets of this process until it has become
-// another program, closed ones, too: so for some milliseconds the address can be in use
+// that another test starts meanwhile holds all sockets of this process, closed ones, too,
+// until it has become another program: so for some milliseconds the address can be in use
 // though nobody listens there.
 func listenAgain(t *testing.T, addr string) net.Listener {
 	t.Helper()
