@@ -173,6 +173,9 @@ func (d *Dialer) Dial(network, address string, timeout time.Duration) (net.Conn,
 // open connects, and does TLS's handshake.
 func (d *Dialer) open(network, address string, timeout time.Duration) (net.Conn, error) {
 	raw, err := d.connect(d.ctx, network, address, timeout)
+	if wire.IsHangUp(err) { // sooner than connect looked
+		return nil, hungUp("is it serving?", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +193,7 @@ func (d *Dialer) open(network, address string, timeout time.Duration) (net.Conn,
 	if err != nil {
 		raw.Close()
 		if wire.IsHangUp(err) {
-			err = fmt.Errorf("the server hung up, is it serving, and with TLS? (%w)", err)
+			err = hungUp("is it serving, and with TLS?", err)
 		}
 		return nil, fmt.Errorf("TLS: %w", err)
 	}

@@ -8,7 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -192,6 +194,21 @@ func TestHangUpWhileDialing(t *testing.T) {
 	_, err := dialOnce(d)
 	require.NoError(t, err)
 	require.True(t, opened.closed.Load())
+}
+
+// A server that has hung up before the dialer looked shows as a broken pipe, or as a
+// reset.
+func TestHangUpByTheServerWhileDialing(t *testing.T) {
+	for _, hungUp := range []error{syscall.EPIPE, syscall.ECONNRESET} {
+		d, _ := dialTo(t, dial.Config{Dial: by(func() (net.Conn, error) {
+			cause := os.NewSyscallError("connect", hungUp)
+			return nil, &net.OpError{Op: "dial", Err: cause}
+		})}, "a:1")
+		_, err := dialOnce(d)
+		require.ErrorIs(t, err, hungUp)
+		require.ErrorContains(t, err, "the server hung up, is it serving? "+
+			"Or is its maxClientCnxns reached? (dial: connect: ")
+	}
 }
 
 func TestExplain(t *testing.T) {

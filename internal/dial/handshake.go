@@ -74,10 +74,18 @@ func (c *conn) hint(err error) error {
 	case !wire.IsHangUp(err), errors.As(err, new(saslHungUp)):
 		return err
 	case c.dialer.config.TLS == nil:
-		return fmt.Errorf("the server hung up, is it serving, and without TLS? (%w)", err)
+		return hungUp("is it serving, and without TLS?", err)
 	default:
-		return fmt.Errorf("the server hung up, is it serving? (%w)", err)
+		return hungUp("is it serving?", err)
 	}
+}
+
+// hungUp says why a server may have ended a connection without a word, as it does when
+// its clients from this address are too many.
+func hungUp(question string, err error) error {
+	return fmt.Errorf(
+		"the server hung up, %s Or is its maxClientCnxns reached? (%w)", question, err,
+	)
 }
 
 // Write reports a failure after the handshake only by closing the connection. That makes

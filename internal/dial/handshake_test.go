@@ -81,7 +81,7 @@ func TestWhatIsNoSession(t *testing.T) {
 		"huge password":      {passworded(0x7fffffff), " of 2147483647 bytes", false},
 		"negative password":  {passworded(-1), "password of -1 bytes", false},
 		"password and a bit": {passworded(17), "has a password of 17 bytes", false},
-		"nothing":            {nil, "is it serving, and without TLS? (EOF)", false},
+		"nothing":            {nil, "Or is its maxClientCnxns reached? (EOF)", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := &fakeConn{}

@@ -142,10 +142,11 @@ func (s *Stream) refuseContainers(hungUp error) (head []byte, err error) {
 
 // IsHangUp reports whether err says no more than that the server ended the connection. It
 // does so when it is not serving, for want of a quorum, say, and also when only one of
-// the two talks TLS; which of these it is cannot be told.
+// the two talks TLS; which of these it is cannot be told. A reset that follows on the
+// end of the stream is a broken pipe.
 func IsHangUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, syscall.ECONNRESET)
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // end reads what follows the length into p, where it is checked: a copy of each
