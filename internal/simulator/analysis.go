@@ -220,8 +220,11 @@ func (an *analysis) live(a *acquisition) []interval {
 		return nil
 	}
 	live := without([]interval{{a.grantedAt, a.doubted}}, interval{never, never})
-	for _, at := range an.forcedEnds(a) {
+	for _, at := range an.expired[a.session] {
 		live = without(live, interval{at, an.toldBy(at)})
+	}
+	for _, at := range an.removing[a.node] {
+		live = without(live, interval{at, an.toldBy(an.deletedBy(a.node, at))})
 	}
 	for _, p := range an.pauses[a.Worker] {
 		live = without(live, interval{p.begin, an.over(p)})
@@ -240,6 +243,16 @@ func without(from []interval, cut interval) (left []interval) {
 		}
 	}
 	return slices.DeleteFunc(left, func(i interval) bool { return i.begin >= i.end })
+}
+
+// deletedBy is when the znode that somebody set out to delete was deleted at the latest:
+// where a server was cut off, long after that. Where no answer came, it is taken to have
+// happened at once.
+func (an *analysis) deletedBy(node string, at time.Duration) time.Duration {
+	if gone := an.removed[node]; gone.end != never {
+		return max(at, gone.end)
+	}
+	return at
 }
 
 // toldBy is when a holder must know at the latest that its session was ended by force, or

@@ -219,6 +219,22 @@ func TestCheckExclusionKnowsPausesAndForcedEnds(t *testing.T) {
 			40 granted   1/0/0 token=2 node=/p/b
 			45 lost      0/0/0
 			46 removed   node=/p/a`, limits: simulator.Limits{Told: 10 * time.Millisecond}},
+		{name: "a znode whose deletion took long, and told in time", text: `
+			10 called    0/0/0 exclusive
+			20 granted   0/0/0 token=1 node=/p/a
+			21 removing  node=/p/a
+			35 removed   node=/p/a
+			36 called    1/0/0 exclusive
+			40 granted   1/0/0 token=2 node=/p/b
+			45 lost      0/0/0`, limits: simulator.Limits{Told: 10 * time.Millisecond}},
+		{name: "a znode whose deletion took long, and told too late", text: `
+			10 called    0/0/0 exclusive
+			20 granted   0/0/0 token=1 node=/p/a
+			21 removing  node=/p/a
+			35 removed   node=/p/a
+			36 called    1/0/0 exclusive
+			40 granted   1/0/0 token=2 node=/p/b
+			46 lost      0/0/0`, limits: simulator.Limits{Told: 10 * time.Millisecond}, want: []string{"exclusion"}},
 		{name: "a znode that was deleted", text: `
 			10 called    0/0/0 exclusive
 			20 granted   0/0/0 token=1 node=/p/a
