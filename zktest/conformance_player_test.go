@@ -171,6 +171,7 @@ func (p *player) tidy() error {
 			return fmt.Errorf("close session %s on %s: %w", p.names[id], p.addr, err)
 		}
 	}
+	p.remove(quotaRoot + p.base)
 	p.remove(p.base)
 	return nil
 }

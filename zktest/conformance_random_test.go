@@ -11,6 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/zkrecipes/recipes/internal/zkserver"
+	"github.com/zkrecipes/recipes/zktest"
 )
 
 const (
@@ -25,11 +28,44 @@ const (
 // comes out differently is made as short as possible, and shown. CONFORMANCE_SEED plays
 // that of an earlier run first.
 func TestConformanceRandom(t *testing.T) {
-	seed := fromEnv(t, "CONFORMANCE_SEED", int(time.Now().UnixNano()))
-	least := fromEnv(t, "CONFORMANCE_OPERATIONS", leastRandom)
 	genuine := mustPlay(t, realServer(t), nil)
+	playRandom(t, genuine, opponent(t, genuine), drawSteps(nil, kinds), leastRandom)
+}
+
+// TestConformanceRandomQuotas does the same below a path with quotas.
+func TestConformanceRandomQuotas(t *testing.T) {
+	genuine := mustPlay(t, realServer(t), nil)
+	draw := drawSteps([]string{
+		"c0 create quota:. null", "c0 create quota:/a null",
+		"c0 create quota:/zookeeper_limits count=3,bytes=20",
+		"c0 create quota:/zookeeper_stats count=0,bytes=0",
+	}, counted)
+	playRandom(t, genuine, opponent(t, genuine), draw, leastRandom/5)
+}
+
+// TestConformanceRandomSASL does the same with clients that log in.
+func TestConformanceRandomSASL(t *testing.T) {
+	users := map[string]string{"bob": "secret", "ann": "hunter2"}
+	cluster := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual),
+		zkserver.SASLUsers(users))
+	genuine := mustPlay(t, cluster.Servers[0].Addr, nil)
+	newFake := func() *player {
+		fake, err := zktest.New(zktest.WithTick(tick), zktest.WithMaxSession(usual),
+			zktest.WithSASLUsers(users))
+		require.NoError(t, err)
+		return mustPlay(t, fake.Addrs()[0], fake.Close)
+	}
+	playRandom(t, genuine, newFake, drawSteps(nil, loggedIn), leastRandom/5)
+}
+
+func playRandom(
+	t *testing.T, genuine *player, newFake func() *player,
+	draw func(*rapid.T) []step, usual int,
+) {
+	t.Helper()
+	seed := fromEnv(t, "CONFORMANCE_SEED", int(time.Now().UnixNano()))
+	least := fromEnv(t, "CONFORMANCE_OPERATIONS", usual)
 	defer genuine.close()
-	newFake := opponent(t, genuine)
 	differ := func(script []step) string {
 		fake := newFake()
 		defer fake.close()
@@ -37,7 +73,7 @@ func TestConformanceRandom(t *testing.T) {
 		require.NoError(t, err, "CONFORMANCE_SEED=%d", seed)
 		return difference
 	}
-	scripts := rapid.Custom(drawScript)
+	scripts := rapid.Custom(draw)
 	played := 0
 	for ; played < least; seed++ {
 		script := scripts.Example(seed)
@@ -61,12 +97,17 @@ func fromEnv(t *testing.T, name string, usual int) int {
 	return n
 }
 
-func drawScript(t *rapid.T) []step {
-	var script []step
-	for range lengthOfOne {
-		script = append(script, parse(rapid.Custom(drawStep).Draw(t, "step")))
+// drawSteps draws scripts of steps of these kinds, after a beginning.
+func drawSteps(beginning []string, kinds []func(*rapid.T) string) func(*rapid.T) []step {
+	return func(t *rapid.T) (script []step) {
+		for _, line := range beginning {
+			script = append(script, parse(line))
+		}
+		for range lengthOfOne {
+			script = append(script, parse(drawStep(t, kinds)))
+		}
+		return mend(script)
 	}
-	return mend(script)
 }
 
 // mend makes a script of any steps: a client that is down gives no answers until it is up
@@ -125,7 +166,16 @@ var kinds = []func(*rapid.T) string{
 	drawDelete, drawCreate, drawWatch, drawDelete, drawWatch, drawCreate,
 }
 
-func drawStep(t *rapid.T) string {
+// counted are the steps of scripts with quotas.
+var counted = []func(*rapid.T) string{
+	drawQuota, drawCreate, drawSet, drawDelete, drawQuota, drawCreate, drawSet, drawMulti,
+	drawRead, drawSession, drawCreate, drawDelete, drawSet, drawQuota,
+}
+
+// loggedIn are the steps of clients that log in.
+var loggedIn = []func(*rapid.T) string{drawLogin, drawLoggedIn, drawLoggedIn, drawLoggedIn}
+
+func drawStep(t *rapid.T, kinds []func(*rapid.T) string) string {
 	step := rapid.SampledFrom(kinds).Draw(t, "kind")(t)
 	if strings.HasPrefix(step, "r") {
 		return step
@@ -146,7 +196,7 @@ func drawPersistent(t *rapid.T) string {
 		return who + "removeWatches " + drawBase(t) + " " + pick(t, "3", "1", "2")
 	case "ask":
 		return who + pick(t, "getEphemerals "+drawBase(t), "countChildren "+drawBase(t),
-			"whoAmI", "create "+drawPath(t)+" x ephemeral")
+			"whoAmI", "getData !/zookeeper/config", "create "+drawPath(t)+" x ephemeral")
 	case "check":
 		return who + "checkWatches " + drawBase(t) + " " + pick(t, "3", "1", "2")
 	}
@@ -228,6 +278,26 @@ func drawBase(t *rapid.T) string {
 	return drawPath(t)
 }
 
+// drawQuota reads the account of a path more often than it changes one or its limits.
+func drawQuota(t *rapid.T) string {
+	of := "quota:" + pick(t, "", "", "/a")
+	account := func() string {
+		return fmt.Sprintf("count=%s,bytes=%s", pick(t, "0", "2", "-1"),
+			pick(t, "0", "10", "-1"))
+	}
+	switch pick(t, "read", "read", "read", "set", "create", "delete", "read") {
+	case "set":
+		return fmt.Sprintf("set %s/zookeeper_%s %s", of, pick(t, "limits", "stats"),
+			account())
+	case "create":
+		return fmt.Sprintf("create %s/zookeeper_%s %s", of, pick(t, "limits", "stats"),
+			account())
+	case "delete":
+		return fmt.Sprintf("delete %s/zookeeper_%s", of, pick(t, "limits", "stats"))
+	}
+	return fmt.Sprintf("get %s/zookeeper_%s", of, pick(t, "stats", "stats", "limits"))
+}
+
 func drawMulti(t *rapid.T) string {
 	var ops []string
 	for range rapid.IntRange(0, 4).Draw(t, "operations") {
@@ -261,3 +331,28 @@ func drawRights(t *rapid.T) string {
 }
 
 func drawSession(t *rapid.T) string { return pick(t, "close", "down", "down", "expire") }
+
+// drawLogin is for raw packets, too.
+func drawLogin(t *rapid.T) string {
+	return pick(t, "r0 ", "r1 ", "r2 ") + pick(t, "login bob secret", "login ann hunter2",
+		"login bob wrong", "connect", "login bob secret")
+}
+
+func drawLoggedIn(t *rapid.T) string {
+	who, path := pick(t, "r0 ", "r1 ", "r2 "), drawPath(t)
+	acl := func() string {
+		return pick(t, "sasl/bob:cdrwa", "sasl/ann:r", "auth:cdrwa", "world:cdrwa",
+			"sasl/bob:cdrwa,sasl/ann:cd", "auth:rw,world:r", "sasl/nobody@here:cdrwa")
+	}
+	switch pick(t, "create", "create", "setACL", "delete", "set", "read", "read") {
+	case "create":
+		return who + "create " + path + " x persistent " + acl()
+	case "setACL":
+		return who + "setACL " + path + " " + acl() + " -1"
+	case "delete":
+		return who + "delete " + path + " -1"
+	case "set":
+		return who + "setData " + path + " y -1"
+	}
+	return who + pick(t, "getData ", "getACL ", "getChildren ") + path
+}

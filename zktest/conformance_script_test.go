@@ -14,8 +14,8 @@ import (
 //	r0 create2 /a data 0 world     with packets of our own
 //
 // Paths are below the script's base: "/a", or "." for the base itself. "!/a" is "/a" as
-// it stands, "!" the empty path. A token may be a quoted Go string; null stands for the
-// null of the wire format.
+// it stands, "!" the empty path, "quota:/a" the node for the quotas of "/a". A token may
+// be a quoted Go string; null stands for the null of the wire format.
 type step struct {
 	line      string
 	who, verb string
@@ -87,9 +87,15 @@ func (a *arguments) or(token string) string {
 
 func (a *arguments) path() string { return absolute(a.base, a.next()) }
 
+// quotaRoot is above the quotas of all paths.
+const quotaRoot = "/zookeeper/quota"
+
 func absolute(base, token string) string {
 	if literal, ok := strings.CutPrefix(token, "!"); ok {
 		return literal
+	}
+	if of, ok := strings.CutPrefix(token, "quota:"); ok {
+		return quotaRoot + absolute(base, of)
 	}
 	if token == "." {
 		return base
