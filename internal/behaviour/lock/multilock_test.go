@@ -155,26 +155,27 @@ func TestMultiLockIsRefused(t *testing.T) {
 func TestHazardA1_20_OneDeadlineForAll(t *testing.T) {
 	t.Parallel()
 	const timeout = 2 * time.Second
-	path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
-	ctx := locktest.Owner(t)
-	require.NoError(t, other.Mutex(path).Acquire(ctx))
-	var did script
-	slow, last := stub{
-		name: "slow", script: &did, wait: timeout - timeout/4,
-	}, stub{name: "last", script: &did}
-	m := recipes.NewInterProcessMultiLockOf(slow, p.Mutex(path), last)
-	began := time.Now()
-	ok, err := m.AcquireTimeout(ctx, timeout)
-	took := time.Since(began)
-	require.NoError(t, err)
-	require.False(t, ok)
-	require.GreaterOrEqual(t, took, timeout)
-	require.Less(t, took, timeout+timeout/2)
-	require.Equal(
-		t, []string{"try slow", "release slow"}, did.take(),
-		"it stops at the first failure",
-	)
-	other.AwaitChildren(path, 1)
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		ctx := locktest.Owner(t)
+		require.NoError(t, b.Mutex(t, b.Other, "/lock").Acquire(ctx))
+		var did script
+		slow, last := stub{
+			name: "slow", script: &did, wait: timeout - timeout/4,
+		}, stub{name: "last", script: &did}
+		m := recipes.NewInterProcessMultiLockOf(slow, b.Lock, last)
+		began := time.Now()
+		ok, err := m.AcquireTimeout(ctx, timeout)
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.Equal(t, timeout, time.Since(began).Round(time.Millisecond))
+		require.Equal(
+			t, []string{"try slow", "release slow"}, did.take(),
+			"it stops at the first failure",
+		)
+		nodes, _, err := b.Other.Children("/lock")
+		require.NoError(t, err)
+		require.Len(t, nodes, 1)
+	})
 }
 
 func TestMultiLockHolds(t *testing.T) {
