@@ -1,7 +1,9 @@
 // Compare starts a server, and prints a row of a table: how long its start takes, how
 // many writes it does in a second, and how much memory it has.
 //
-//	compare NAME ADDRESS COMMAND...
+//	compare LASTING NAME ADDRESS COMMAND...
+//
+// LASTING is for how long it writes between two looks at the memory, such as 30s.
 package main
 
 import (
@@ -24,11 +26,12 @@ const (
 	clients = 1000
 	znodes  = 100_000
 	writing = 5 * time.Second
-	lasting = 30 * time.Second // of the writes between two looks at the memory
 )
 
 func main() {
-	name, addr, command := os.Args[1], os.Args[2], os.Args[3:]
+	lasting, err := time.ParseDuration(os.Args[1])
+	must(err)
+	name, addr, command := os.Args[2], os.Args[3], os.Args[4:]
 	server := exec.Command(command[0], command[1:]...)
 	began := time.Now()
 	must(server.Start())
