@@ -299,6 +299,53 @@ func TestWhomAConfirmationServes(t *testing.T) {
 	}
 }
 
+// Once the one beyond the blocker has gone, a list can show that only that is left.
+func TestWhoIsBeyond(t *testing.T) {
+	t.Parallel()
+	unordered := mutexRules
+	unordered.Ordered = false
+	unknowing := mutexRules
+	unknowing.Without = ByKnownList
+	for what, c := range map[string]struct {
+		rules  Rules
+		others []string
+		self   string
+		beyond string
+	}{
+		"one ahead":            {mutexRules, []string{"L-1"}, "L-5", ""},
+		"two ahead":            {mutexRules, []string{"L-1", "L-2"}, "L-5", "L-1"},
+		"three ahead":          {mutexRules, []string{"L-1", "L-2", "L-3"}, "L-5", "L-2"},
+		"a list is short":      {mutexRules, numbered(2*namesPerRead - 2), "L-500", "L-125"},
+		"small reads do":       {mutexRules, numbered(2*namesPerRead - 1), "L-500", ""},
+		"events prove nothing": {unordered, []string{"L-1", "L-2"}, "L-5", ""},
+		"lists alone count":    {unknowing, []string{"L-1", "L-2"}, "L-5", ""},
+		"a reader's writers": {
+			readWriteRules, []string{"W-1", "R-2", "W-3", "R-4"}, "R-5", "W-1",
+		},
+		"a writer has to list": {readWriteRules, []string{"W-1", "W-2"}, "W-5", ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			d := newDriver(t, c.rules)
+			m := d.create(c.self)
+			d.show(append(c.others, c.self)...)
+			require.Equal(t, c.beyond, d.Decide(m, d.epoch).Beyond.Text)
+		})
+	}
+}
+
+// A member of an earlier session is no stranger: its Node tells when it goes.
+func TestBeyondIsNoMember(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	d.create("L-1")
+	m := d.Created(Creation{Name: name("L-3"), Session: zkSession + 1, Czxid: 103})
+	d.show("L-1", "L-2", "L-3")
+	got := d.Decide(m, d.epoch)
+	require.Equal(t, "L-2", got.Behind.Text)
+	require.Empty(t, got.Beyond.Text)
+}
+
 // numbered returns the names of n participants.
 func numbered(n int) (names []string) {
 	for i := range n {

@@ -176,6 +176,10 @@ func (m *model) checkDecision(s *slot, d Decision) {
 	if behind != "" && m.isGone(behind) {
 		m.fail("%d is behind %s, which is told gone", s.id, behind)
 	}
+	if beyond := d.Beyond.Text; beyond != "" && (d.Local != nil || m.isGone(beyond) ||
+		!d.Beyond.Before(d.Behind)) {
+		m.fail("%d is behind %s, and %s is beyond", s.id, behind, beyond)
+	}
 	for _, n := range d.Reads {
 		if m.isGone(n.Text) {
 			m.fail("%d reads %s, which is told gone", s.id, n.Text)

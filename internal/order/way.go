@@ -9,6 +9,7 @@ type way struct {
 	blocker int  // the index of the nearest that excludes the member; -1: none
 	member  *Member
 	more    int // how many others exclude it
+	beyond  int // the index of the nearest of these, if it is not ours; -1: none
 	// altered: one that excludes the member has gone, or ended, since the list was asked
 	// for, so that the list alone proves nothing.
 	altered bool
@@ -20,7 +21,7 @@ type way struct {
 // wayOf goes through those ahead of the one at self, the nearest first, and at the same
 // time through the members ahead of m, which are in the same order.
 func (q *Queue) wayOf(m *Member, self int) way {
-	w := way{blocker: -1, isClear: true}
+	w := way{blocker: -1, beyond: -1, isClear: true}
 	s, members := &q.last, q.members[:q.at(m)]
 	for i := self - 1; i >= 0; i-- {
 		e := &s.entries[i]
@@ -59,7 +60,9 @@ func (w *way) pass(q *Queue, m *Member, i int, own *Member) {
 	switch {
 	case !excludes:
 	case w.blocker >= 0:
-		w.more++
+		if w.more++; w.more == 1 && own == nil {
+			w.beyond = i
+		}
 	default:
 		w.blocker = i
 		if own != nil && own.lives() && own.session == m.session {
@@ -103,12 +106,17 @@ func (q *Queue) byList(m *Member, now Epoch) (d Decision, ok bool) {
 			return d, ok
 		}
 	}
-	return Decision{
+	// Whether what is known by then can grant once the blocker has gone.
+	known := w.member == nil && !nested && q.rules.Ordered && q.uses(ByKnownList)
+	d = Decision{
 		Behind: blocker.Name, Local: w.member, Ahead: w.ahead, By: w.source(),
-		Confirm: !m.confirmed.holds(now) && (m.token == 0 || w.member == nil &&
-			w.more == 0 && !nested && q.rules.Ordered && q.uses(ByKnownList)),
-		Useful: len(q.last.entries) >= 2*namesPerRead,
-	}, true
+		Confirm: !m.confirmed.holds(now) && (m.token == 0 || known && w.more == 0),
+		Useful:  len(q.last.entries) >= 2*namesPerRead,
+	}
+	if known && w.beyond >= 0 && !d.Useful {
+		d.Beyond = q.last.entries[w.beyond].Name
+	}
+	return d, true
 }
 
 func (w *way) source() Sources {

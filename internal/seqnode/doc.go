@@ -63,6 +63,7 @@
 //   - under.go: EnterUnder: a read lock under its writer.
 //   - enter.go: Enter: join, wait, rejoin.
 //   - waiter.go: the wait: asks what a decision asks for, and sleeps.
+//   - beyond.go: a look past the blocker, which spares a round trip later.
 //   - list.go: lists, which are shared, and small reads: they tell the answers.
 //   - decide.go: what the watches say is told, then a decision is asked for.
 //   - member.go: Member: the hooks of a Node, which tell its life.

@@ -24,6 +24,8 @@ type waiter struct {
 
 	turn     turn      // what was decided last
 	patience *patience // nil before the first sleep, and of a Request without
+	blocker  watched   // the one that the last Wait has watched
+	beyond   beyond    // if servers are far
 	// closed once the connection was away and is back, since the last Check
 	reconnected <-chan struct{}
 	// when the question was put that has no answer yet
@@ -34,11 +36,20 @@ type waiter struct {
 type turn struct {
 	ahead  int
 	behind seqname.Name // none if it is granted
+	beyond seqname.Name // see order.Decision
 	local  *Member      // behind, if that is of this process
 	first  bool
 	watch  bool // its own znode, now
 	useful bool // that watch, before long
 	told   bool // the Listener was
+}
+
+// A watched is a participant of another process, with a watch on its znode.
+type watched struct {
+	name   seqname.Name
+	asked  order.Question
+	events <-chan zk.Event // nil once the event was received
+	steady <-chan struct{} // waiter.reconnected when it was set
 }
 
 // Check implements wait.Goal: it asks until the order knows. It retries by itself, with
@@ -56,7 +67,7 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	}
 	told := w.turn.told
 	w.turn = turn{
-		ahead: d.Ahead, behind: d.Behind, first: d.First, told: true,
+		ahead: d.Ahead, behind: d.Behind, beyond: d.Beyond, first: d.First, told: true,
 		watch: d.Confirm, useful: d.Useful || !w.s.TellsClose(), // see wait.Watched
 	}
 	if d.Local != nil {
@@ -90,10 +101,14 @@ func (w *waiter) decide(ctx context.Context) (
 		switch {
 		case d.Over || w.node.Ended().Err() != nil:
 			return d, false, znode.ErrEnded
-		case d.Ask == order.Nothing:
+		case d.Ask != order.Nothing:
+			err = w.ask(ctx, d)
+		case w.beyond.moved: // others may have left with it
+			w.beyond.moved = false
+			_, err = w.cohort.list(ctx, w.Member, false)
+		default:
 			return d, followed, nil
 		}
-		err = w.ask(ctx, d)
 		switch {
 		case ctx.Err() != nil:
 			return d, false, outcome.Cancelled(ctx)
@@ -141,26 +156,43 @@ func (w *waiter) Wait(ctx context.Context) (free bool, err error) {
 	w.watchSelf()
 	w.arm()
 	if local := w.turn.local; local != nil { // its Node tells when it goes
-		return false, w.sleep(ctx, wait.Wakers{Blocker: local.node.Ended().Done()}, nil)
+		return false, w.sleep(ctx, wait.Wakers{Blocker: local.node.Ended().Done()})
 	}
-	blocker := w.turn.behind
-	path, asked := w.queue.Path(blocker), w.cohort.asking()
-	watch, err := w.s.Watch(ctx, path)
-	switch {
+	w.beyond.look(ctx, w.Member, w.turn.beyond)
+	switch err := w.watchBlocker(ctx); {
 	case errors.Is(err, zk.ErrNoNode): // it went since the list
-		w.cohort.gone(asked, blocker)
+		w.cohort.gone(w.blocker.asked, w.blocker.name)
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	w.cohort.there(asked, blocker)
+	beyond, missing := w.beyond.watch(ctx)
+	if missing {
+		w.beyond.went(w.Member)
+		return false, nil
+	}
 	return false, w.sleep(ctx, wait.Wakers{
-		Watch: watch, Path: path, Reconnected: w.reconnected, Poll: wait.NextPoll(),
-	}, func() { w.cohort.gone(asked, blocker) })
+		Watch: w.blocker.events, Path: w.queue.Path(w.blocker.name), Beyond: beyond,
+		Reconnected: w.reconnected, Poll: wait.NextPoll(),
+	})
 }
 
-// sleep sleeps until it is worth deciding again; gone tells that the blocker has gone.
-func (w *waiter) sleep(ctx context.Context, wake wait.Wakers, gone func()) error {
+// watchBlocker watches the blocker, unless the last Wait has begun that: then the event
+// may be here already, and a new watch would take a round trip to find that out.
+func (w *waiter) watchBlocker(ctx context.Context) (err error) {
+	b := &w.blocker
+	if b.events != nil && b.name == w.turn.behind && b.steady == w.reconnected {
+		return nil
+	}
+	*b = watched{name: w.turn.behind, asked: w.cohort.asking(), steady: w.reconnected}
+	if b.events, err = w.s.Watch(ctx, w.queue.Path(b.name)); err == nil {
+		w.cohort.there(b.asked, b.name)
+	}
+	return err
+}
+
+// sleep sleeps until it is worth deciding again.
+func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 	wake.Ended, wake.WatchSelf = w.node.Ended().Done(), w.request.WatchSelf
 	if w.patience != nil {
 		wake.Patience = w.patience.due
@@ -175,11 +207,14 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers, gone func()) error
 			if errors.Is(ev.Err, zk.ErrClosing) {
 				w.s.ConnClosed()
 			}
+			w.blocker.events = nil
 			if ev.Type == zk.EventNodeDeleted {
-				gone()
+				w.cohort.gone(w.blocker.asked, w.blocker.name)
 			} else {
 				w.cohort.doubt(w.Member)
 			}
+		case wait.BeyondFired:
+			w.beyond.went(w.Member)
 		case wait.SelfEnded:
 			return znode.ErrEnded
 		case wait.WatchSelfAsked:

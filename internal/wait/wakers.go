@@ -18,6 +18,7 @@ type Wakers struct {
 	Blocker     <-chan struct{} // the one ahead, of this process, has ended
 	Watch       <-chan zk.Event // of the one ahead, or of the directory
 	Path        string          // what Watch is on
+	Beyond      <-chan zk.Event // of the next one ahead
 	Limit       <-chan zk.Event // the maximum may have changed
 	Ended       <-chan struct{} // the znode that one waits with has
 	WatchSelf   <-chan struct{} // that znode is to be watched at once
@@ -33,6 +34,7 @@ type Wakeup int
 const (
 	BlockerEnded Wakeup = iota
 	WatchFired
+	BeyondFired
 	LimitChanged
 	SelfEnded
 	WatchSelfAsked
@@ -52,6 +54,8 @@ func (w *Wakers) Sleep(
 	case ev = <-w.Watch:
 		by = WatchFired
 		heedDeletions(s, w.Path, ev)
+	case ev = <-w.Beyond:
+		by = BeyondFired
 	case ev = <-w.Limit:
 		by = LimitChanged
 	case <-w.Ended:

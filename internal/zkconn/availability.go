@@ -28,6 +28,13 @@ func (s *Conn) Unavailable() bool {
 	return !asked.IsZero() && time.Since(asked) >= answerWithin
 }
 
+// RoundTrip is what an answer has taken at least, of late. It grows slowly from zero.
+func (s *Conn) RoundTrip() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.availability.roundTrip
+}
+
 // NoAnswer returns an ErrNoAnswer of a caller who has asked at the given time: since
 // then, or since the last answer to anybody, where that was before.
 func (s *Conn) NoAnswer(asked time.Time) error {

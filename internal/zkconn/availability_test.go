@@ -11,6 +11,29 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
+// Many answers are slow on a busy machine. So one that is fast counts more than ten that
+// are not.
+func TestARoundTripIsWhatAnAnswerTakesAtLeast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		s := use(t, conn, 10*time.Second)
+		sync := func(times int, takes time.Duration) {
+			conn.change(func() { conn.latency = takes })
+			for range times {
+				require.NoError(t, s.Sync("/"))
+			}
+		}
+		sync(10, 20*time.Millisecond)
+		require.Less(t, s.RoundTrip(), time.Millisecond)
+		sync(10, 20*time.Millisecond)
+		require.Greater(t, s.RoundTrip(), time.Millisecond)
+		sync(1, time.Millisecond/4)
+		require.Equal(t, time.Millisecond/4, s.RoundTrip())
+		sync(40, 2*time.Millisecond)
+		require.Equal(t, 2*time.Millisecond, s.RoundTrip())
+	})
+}
+
 // ZooKeeper is unavailable as soon as a request has been without an answer for a second,
 // or while there is no session.
 func TestUnavailableAfterASecondWithoutAnAnswer(t *testing.T) {

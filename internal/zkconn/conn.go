@@ -77,6 +77,7 @@ func (s *Conn) learn(r request, err error) {
 	now := time.Now()
 	if outcome.Answered(err) {
 		s.availability.hear(now)
+		s.availability.measure(now.Sub(r.sent))
 	}
 	s.suspicion.note(err, now)
 	if outcome.ConnectionLost(err) { // it may be back before the next tick

@@ -13,6 +13,9 @@ import (
 type availability struct {
 	heard time.Time // when the last answer came, or the first user if none has
 	asked time.Time // when the first request after that was made; zero: there was none
+	// What an answer takes at least, of late: a busy machine makes many slow. It grows by
+	// no more than growth with each answer.
+	roundTrip time.Duration
 }
 
 func (a *availability) ask(now time.Time) {
@@ -21,7 +24,13 @@ func (a *availability) ask(now time.Time) {
 	}
 }
 
-func (a *availability) hear(now time.Time) { *a = availability{heard: now} }
+func (a *availability) hear(now time.Time) { a.heard, a.asked = now, time.Time{} }
+
+func (a *availability) measure(took time.Duration) {
+	a.roundTrip = min(took, a.roundTrip+growth)
+}
+
+const growth = time.Millisecond / 16
 
 // A suspicion that the connection was closed lasts for as long as every call fails as on
 // a closed one. It is guarded by Conn.mu.

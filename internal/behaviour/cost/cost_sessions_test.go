@@ -82,27 +82,39 @@ func (c *contest) hold(t *testing.T) (acquired int) {
 	return c.sessions * c.times
 }
 
-// Sessions that contend wait behind several others. Once the predecessor of one has gone
-// it lists the queue again, whatever it knows. So a watch on its own znode would spare
-// nothing, and a wait of less than a second does not set it.
+// Sessions that contend wait behind several others. Near the servers each lists the queue
+// once its predecessor has gone, whatever it knows: a watch on its own znode would spare
+// nothing, and a wait of less than a second does not set it. Far from them that list, a
+// round trip for which nobody holds the lock, is made before: for two reads more.
 func TestCostOfSessionsThatContend(t *testing.T) {
-	for name, oneWay := range map[string]time.Duration{
-		"a wait takes 28 ms":  time.Millisecond,
-		"a wait takes 280 ms": 10 * time.Millisecond,
+	for name, c := range map[string]struct {
+		oneWay        time.Duration
+		reads, events int     // for each acquisition
+		hasRoundTrips float64 // from one to the next
+	}{
+		"near": {time.Millisecond / 4, 1, 1, 2},
+		"far":  {time.Millisecond, 3, 3, 1},
+		"very": {10 * time.Millisecond, 3, 3, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 				var taps []*wiretap.Tap
-				c := newContest(t, b.Cluster, func(link *zktest.Link) func() error {
-					link.Delay(oneWay, oneWay)
+				contest := newContest(t, b.Cluster, func(link *zktest.Link) func() error {
+					link.Delay(c.oneWay, c.oneWay)
 					tap := wiretap.New(link.Dial)
 					taps = append(taps, tap)
 					return joinOurs(t, b.Cluster, tap.Dial)
 				})
+				contest.hold(t) // the connections learn how far the servers are
 				for _, tap := range taps {
 					tap.Reset()
 				}
-				acquired := c.hold(t)
+				began := time.Now()
+				acquired := contest.hold(t)
+				each := float64(time.Since(began)) / float64(acquired)
+				require.InDelta(
+					t, c.hasRoundTrips, each/float64(2*c.oneWay), 0.1, "round trips",
+				)
 				asked, events := map[wiretap.Op]int{}, 0
 				for _, tap := range taps {
 					for _, r := range locktest.RequestsBelow(tap, "/lock") {
@@ -115,13 +127,36 @@ func TestCostOfSessionsThatContend(t *testing.T) {
 				// Some go as the next reads them, or are held for 20 ms.
 				seldom := acquired / 4
 				require.LessOrEqual(t, asked[wiretap.GetChildren2], 2*acquired+seldom)
-				require.LessOrEqual(t, asked[wiretap.GetData], acquired+seldom)
-				require.LessOrEqual(
-					t, events, acquired+seldom, "only the predecessor's end",
-				)
+				require.LessOrEqual(t, asked[wiretap.GetData], c.reads*acquired+seldom)
+				require.LessOrEqual(t, events, c.events*acquired+seldom)
 			})
 		})
 	}
+}
+
+// Somebody asks the holder for the lock: those behind look once whether they are next.
+func TestCostOfAChangeAheadOfAWaiter(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		require.NoError(t, b.Lock.Acquire(t.Context()))
+		tap := wiretap.New(b.Cluster.Link("third").Dial)
+		use := joinOurs(t, b.Cluster, tap.Dial)
+		done := locktest.Start(use)
+		time.Sleep(10 * time.Second)
+		tap.Reset()
+		_, err := b.Other.Set(b.Lock.Hold(t.Context()).Path(), []byte("x"), -1)
+		require.NoError(t, err)
+		time.Sleep(10 * time.Second)
+		asked := map[wiretap.Op]int{}
+		for _, r := range locktest.RequestsBelow(tap, "/lock") {
+			asked[r.Op]++
+		}
+		require.Equal(
+			t, map[wiretap.Op]int{wiretap.GetChildren2: 1, wiretap.GetData: 1}, asked,
+			"a list, and the next watch",
+		)
+		require.NoError(t, b.Lock.Release(t.Context()))
+		require.NoError(t, <-done)
+	})
 }
 
 // A request takes a goroutine, so that its caller can leave. Nothing else does.
