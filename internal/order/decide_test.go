@@ -312,10 +312,12 @@ func TestWhoIsBeyond(t *testing.T) {
 		self   string
 		beyond string
 	}{
-		"one ahead":            {mutexRules, []string{"L-1"}, "L-5", ""},
-		"two ahead":            {mutexRules, []string{"L-1", "L-2"}, "L-5", "L-1"},
-		"three ahead":          {mutexRules, []string{"L-1", "L-2", "L-3"}, "L-5", "L-2"},
-		"a list is short":      {mutexRules, numbered(2*namesPerRead - 2), "L-500", "L-125"},
+		"one ahead":   {mutexRules, []string{"L-1"}, "L-5", ""},
+		"two ahead":   {mutexRules, []string{"L-1", "L-2"}, "L-5", "L-1"},
+		"three ahead": {mutexRules, []string{"L-1", "L-2", "L-3"}, "L-5", "L-2"},
+		"a list is short": {
+			mutexRules, numbered(2*namesPerRead - 2), "L-500", "L-125",
+		},
 		"small reads do":       {mutexRules, numbered(2*namesPerRead - 1), "L-500", ""},
 		"events prove nothing": {unordered, []string{"L-1", "L-2"}, "L-5", ""},
 		"lists alone count":    {unknowing, []string{"L-1", "L-2"}, "L-5", ""},

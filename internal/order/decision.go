@@ -39,10 +39,10 @@ type Decision struct {
 	// gone, from the same directory, after the request was sent that has shown it last,
 	// unless very many were.
 	Behind seqname.Name
-	// Beyond is the next one in the way, past Behind. Once it was told to have gone, a list
-	// can show that only Behind is left: then the end of that grants without a request, if
-	// m is confirmed by then. Its Text is empty if there is none, or if looking for it is
-	// not worth a list.
+	// Beyond is the next one in the way, past Behind. Once it has gone, a list can show
+	// that only Behind is left. Then the end of that grants without a request, if m is
+	// confirmed by then. Its Text is empty if there is none, or if watching it is not
+	// worth it.
 	Beyond seqname.Name
 	// Local is the blocker if it is a member that lives, of the same session. No watch is
 	// set on it: call Decide again after its Left, Lost or Removed. The driver begins to

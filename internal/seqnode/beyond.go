@@ -23,7 +23,7 @@ const far = time.Millisecond
 // and a hand-over takes one round trip instead of two.
 type beyond struct {
 	set   *calls.Pending[<-chan zk.Event] // sets its watch; nil: nobody looks
-	moved bool                            // something happened to it; to be found by a list
+	moved bool                            // its watch has fired: a list is due
 }
 
 // look begins to watch it for m, if there is one and that is worth it.

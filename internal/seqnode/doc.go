@@ -81,6 +81,7 @@
 //     is of this process and session. No watch is set on its znode: its Node reports its
 //     end.
 //   - Position: how many are ahead, and whom one waits for, as users are told.
+//   - beyond: the next participant to wait for, past the blocker.
 //   - patience: how long a waiter stays in a queue that stands still.
 //   - gate: a held Node of another queue, in front of this one.
 //   - under: a read lock of the owner of a write lock takes a place under that writer,
