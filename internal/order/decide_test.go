@@ -336,6 +336,18 @@ func TestWhoIsBeyond(t *testing.T) {
 	}
 }
 
+// One ahead may wait for the one beyond.
+func TestOnlyTheFirstOfAProcessLooksBeyond(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, readWriteRules)
+	first, second := d.create("R-3"), d.create("R-5")
+	d.show("W-1", "W-2", "R-3", "W-4", "R-5")
+	require.Equal(t, "W-1", d.Decide(first, d.epoch).Beyond.Text)
+	got := d.Decide(second, d.epoch)
+	require.Equal(t, "W-4", got.Behind.Text)
+	require.Empty(t, got.Beyond.Text)
+}
+
 // A member of an earlier session is no stranger: its Node tells when it goes.
 func TestBeyondIsNoMember(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,8 @@ type Decision struct {
 	// Beyond is the next one in the way, past Behind. Once it has gone, a list can show
 	// that only Behind is left. Then the end of that grants without a request, if m is
 	// confirmed by then. Its Text is empty if there is none, or if watching it is not
-	// worth it.
+	// worth it; and unless m is the first of this process, since one ahead of m may wait
+	// for the same event, which a shared watch has once.
 	Beyond seqname.Name
 	// Local is the blocker if it is a member that lives, of the same session. No watch is
 	// set on it: call Decide again after its Left, Lost or Removed. The driver begins to

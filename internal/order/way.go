@@ -113,7 +113,7 @@ func (q *Queue) byList(m *Member, now Epoch) (d Decision, ok bool) {
 		Confirm: !m.confirmed.holds(now) && (m.token == 0 || known && w.more == 0),
 		Useful:  len(q.last.entries) >= 2*namesPerRead,
 	}
-	if known && w.beyond >= 0 && !d.Useful {
+	if known && w.beyond >= 0 && !d.Useful && q.members[0] == m {
 		d.Beyond = q.last.entries[w.beyond].Name
 	}
 	return d, true

@@ -9,11 +9,13 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/seqname"
+	"github.com/zkrecipes/recipes/internal/wait"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
 // far is how long a round trip takes at least if a waiter looks beyond its blocker. That
-// costs a read, and mostly another one of the waiter's own znode: if servers are nearer,
-// more time than it spares.
+// costs a read, and mostly another one of the waiter's own znode. If the servers are
+// nearer, these take more time than they save.
 const far = time.Millisecond
 
 // A beyond is the next participant in the way, past the blocker. Once it has gone, the
@@ -22,34 +24,38 @@ const far = time.Millisecond
 // the waiter's own znode that it is there. So the blocker's end grants without a request,
 // and a hand-over takes one round trip instead of two.
 type beyond struct {
-	set   *calls.Pending[<-chan zk.Event] // sets its watch; nil: nobody looks
-	moved bool                            // its watch has fired: a list is due
+	path string
+	set  *calls.Pending[<-chan zk.Event] // sets its watch; nil before look
 }
 
-// look begins to watch it for m, if there is one and that is worth it.
-func (b *beyond) look(ctx context.Context, m *Member, name seqname.Name) {
-	*b = beyond{}
+// newBeyond returns nil if there is none, or if it is not worth a look.
+func (m *Member) newBeyond(name seqname.Name) *beyond {
 	if name.Text == "" || m.s.RoundTrip() < far {
-		return
+		return nil
 	}
-	b.set = calls.Start(m.s, func() (<-chan zk.Event, error) {
-		return m.s.Watch(ctx, m.queue.Path(name))
-	})
+	return &beyond{path: m.queue.Path(name)}
 }
 
-// watch returns the watch that look has begun, nil if there is none: whatever the reason,
-// the wait is as good without it. missing: there is no such znode any more.
-func (b *beyond) watch(ctx context.Context) (events <-chan zk.Event, missing bool) {
-	if b.set == nil {
-		return nil, false
+// look begins to watch it. Nobody waits for the answer: the blocker may go before that.
+func (b *beyond) look(ctx context.Context, s *zkconn.Conn) {
+	if b != nil {
+		b.set = calls.Start(s, func() (<-chan zk.Event, error) {
+			return s.Watch(ctx, b.path)
+		})
 	}
+}
+
+// wake adds to what ends a sleep: the answer about the watch, or its event once that was
+// answered. If the watch could not be set, the wait is as good without it.
+func (b *beyond) wake(wake *wait.Wakers) {
+	if b != nil {
+		wake.BeyondSet, wake.BeyondPath = b.set.Done(), b.path
+	}
+}
+
+// answered is called once the answer is here. missing: there is no such znode any more.
+func (b *beyond) answered(ctx context.Context, wake *wait.Wakers) (missing bool) {
 	events, err := b.set.Wait(ctx)
-	return events, errors.Is(err, zk.ErrNoNode)
-}
-
-// went says that it has gone, most likely. The answer about m's own znode comes with that
-// to the list that follows.
-func (b *beyond) went(m *Member) {
-	m.node.WatchSelf()
-	b.moved = true
+	wake.BeyondSet, wake.Beyond = nil, events
+	return errors.Is(err, zk.ErrNoNode)
 }

@@ -123,3 +123,43 @@ func TestABlockerIsWatchedAgainAfterAReconnect(t *testing.T) {
 		e.held(tick)
 	})
 }
+
+// The blocker can go before it is known what became of the next one beyond: its event
+// does not wait for that.
+func TestABlockerGoesWhileTheNextOneBeyondIsBeingWatched(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		d := newDistant(t, cluster, oneWay)
+		time.Sleep(settled)
+		d.leave(3, 3)
+		time.Sleep(2*oneWay + time.Millisecond)
+		began := time.Now()
+		d.leave(0, 2)
+		d.leave(4, 4)
+		d.wait.held(time.Minute)
+		require.Equal(t, 3*oneWay, time.Since(began), "the event, and a list")
+	})
+}
+
+// Two of this process would share the one event of the watch, and one of them learn
+// nothing: so only the first of them looks beyond its blocker.
+func TestNobodyTakesTheEventOfAnothersBlocker(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
+		us.Link.Delay(oneWay, oneWay)
+		for range 50 {
+			require.NoError(t, us.S.Sync("/"))
+		}
+		writer := other.OccupyAs("W-")
+		first := enterIn(bounded(t), side("R-"), us, seqnode.Request{})
+		<-first.queued
+		other.OccupyAs("W-")
+		second := enterIn(bounded(t), side("R-"), us, seqnode.Request{})
+		<-second.queued
+		time.Sleep(2 * time.Minute) // each has polled, and sleeps in any order
+		began := time.Now()
+		other.Remove(writer)
+		first.held(time.Minute)
+		require.Equal(t, oneWay, time.Since(began))
+		second.waits(time.Second)
+	})
+}

@@ -24,8 +24,8 @@ type waiter struct {
 
 	turn     turn      // what was decided last
 	patience *patience // nil before the first sleep, and of a Request without
-	blocker  watched   // the one that the last Wait has watched
-	beyond   beyond    // if servers are far
+	blocker  *watched  // the one that was watched last
+	beyond   *beyond   // whom the last decision named, if that is worth a look
 	// closed once the connection was away and is back, since the last Check
 	reconnected <-chan struct{}
 	// when the question was put that has no answer yet
@@ -36,12 +36,12 @@ type waiter struct {
 type turn struct {
 	ahead  int
 	behind seqname.Name // none if it is granted
-	beyond seqname.Name // see order.Decision
 	local  *Member      // behind, if that is of this process
 	first  bool
 	watch  bool // its own znode, now
 	useful bool // that watch, before long
 	told   bool // the Listener was
+	moved  bool // the one beyond has gone since, most likely: a list is due
 }
 
 // A watched is a participant of another process, with a watch on its znode.
@@ -67,9 +67,10 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	}
 	told := w.turn.told
 	w.turn = turn{
-		ahead: d.Ahead, behind: d.Behind, beyond: d.Beyond, first: d.First, told: true,
+		ahead: d.Ahead, behind: d.Behind, first: d.First, told: true,
 		watch: d.Confirm, useful: d.Useful || !w.s.TellsClose(), // see wait.Watched
 	}
+	w.beyond = w.newBeyond(d.Beyond)
 	if d.Local != nil {
 		w.turn.local = d.Local.Owner.(*Member)
 	}
@@ -103,9 +104,8 @@ func (w *waiter) decide(ctx context.Context) (
 			return d, false, znode.ErrEnded
 		case d.Ask != order.Nothing:
 			err = w.ask(ctx, d)
-		case w.beyond.moved: // others may have left with it
-			w.beyond.moved = false
-			_, err = w.cohort.list(ctx, w.Member, false)
+		case w.turn.moved && !d.Granted: // others may have left with it
+			err = w.list(ctx, false)
 		default:
 			return d, followed, nil
 		}
@@ -147,7 +147,13 @@ func (w *waiter) ask(ctx context.Context, d order.Decision) error {
 	case d.Ask == order.ReadAhead:
 		return w.cohort.read(ctx, w.queue, d.Reads)
 	}
-	_, err := w.cohort.list(ctx, w.Member, d.Sync)
+	return w.list(ctx, d.Sync)
+}
+
+// list lists the queue, which also shows what became of the one beyond.
+func (w *waiter) list(ctx context.Context, sync bool) error {
+	w.turn.moved = false
+	_, err := w.cohort.list(ctx, w.Member, sync)
 	return err
 }
 
@@ -158,7 +164,7 @@ func (w *waiter) Wait(ctx context.Context) (free bool, err error) {
 	if local := w.turn.local; local != nil { // its Node tells when it goes
 		return false, w.sleep(ctx, wait.Wakers{Blocker: local.node.Ended().Done()})
 	}
-	w.beyond.look(ctx, w.Member, w.turn.beyond)
+	w.beyond.look(ctx, w.s)
 	switch err := w.watchBlocker(ctx); {
 	case errors.Is(err, zk.ErrNoNode): // it went since the list
 		w.cohort.gone(w.blocker.asked, w.blocker.name)
@@ -166,25 +172,25 @@ func (w *waiter) Wait(ctx context.Context) (free bool, err error) {
 	case err != nil:
 		return false, err
 	}
-	beyond, missing := w.beyond.watch(ctx)
-	if missing {
-		w.beyond.went(w.Member)
-		return false, nil
-	}
-	return false, w.sleep(ctx, wait.Wakers{
-		Watch: w.blocker.events, Path: w.queue.Path(w.blocker.name), Beyond: beyond,
+	wake := wait.Wakers{
+		Watch: w.blocker.events, Path: w.queue.Path(w.blocker.name),
 		Reconnected: w.reconnected, Poll: wait.NextPoll(),
-	})
+	}
+	w.beyond.wake(&wake)
+	return false, w.sleep(ctx, wake)
 }
 
-// watchBlocker watches the blocker, unless the last Wait has begun that: then the event
-// may be here already, and a new watch would take a round trip to find that out.
+// watchBlocker watches the blocker, unless a watch of an earlier Wait is still usable:
+// its event may be here already, and a new watch would take a round trip to find that
+// out.
 func (w *waiter) watchBlocker(ctx context.Context) (err error) {
-	b := &w.blocker
-	if b.events != nil && b.name == w.turn.behind && b.steady == w.reconnected {
+	b := w.blocker
+	if b != nil && b.events != nil && b.name == w.turn.behind &&
+		b.steady == w.reconnected {
 		return nil
 	}
-	*b = watched{name: w.turn.behind, asked: w.cohort.asking(), steady: w.reconnected}
+	b = &watched{name: w.turn.behind, asked: w.cohort.asking(), steady: w.reconnected}
+	w.blocker = b
 	if b.events, err = w.s.Watch(ctx, w.queue.Path(b.name)); err == nil {
 		w.cohort.there(b.asked, b.name)
 	}
@@ -213,8 +219,13 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 			} else {
 				w.cohort.doubt(w.Member)
 			}
+		case wait.BeyondAnswered:
+			if !w.beyond.answered(ctx, &wake) {
+				continue
+			}
+			w.prepare()
 		case wait.BeyondFired:
-			w.beyond.went(w.Member)
+			w.prepare()
 		case wait.SelfEnded:
 			return znode.ErrEnded
 		case wait.WatchSelfAsked:
@@ -230,6 +241,13 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 		}
 		return nil
 	}
+}
+
+// prepare is called when the one beyond has gone, most likely. The answer about the own
+// znode arrives together with the list that follows.
+func (w *waiter) prepare() {
+	w.node.WatchSelf()
+	w.turn.moved = true
 }
 
 // watchSelf begins the watch on the own znode as soon as it can matter to a waiter.

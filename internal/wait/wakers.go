@@ -19,6 +19,8 @@ type Wakers struct {
 	Watch       <-chan zk.Event // of the one ahead, or of the directory
 	Path        string          // what Watch is on
 	Beyond      <-chan zk.Event // of the next one ahead
+	BeyondPath  string          // what Beyond is on
+	BeyondSet   <-chan struct{} // the answer about that watch is here
 	Limit       <-chan zk.Event // the maximum may have changed
 	Ended       <-chan struct{} // the znode that one waits with has
 	WatchSelf   <-chan struct{} // that znode is to be watched at once
@@ -35,6 +37,7 @@ const (
 	BlockerEnded Wakeup = iota
 	WatchFired
 	BeyondFired
+	BeyondAnswered
 	LimitChanged
 	SelfEnded
 	WatchSelfAsked
@@ -56,6 +59,9 @@ func (w *Wakers) Sleep(
 		heedDeletions(s, w.Path, ev)
 	case ev = <-w.Beyond:
 		by = BeyondFired
+		heedDeletions(s, w.BeyondPath, ev)
+	case <-w.BeyondSet:
+		by = BeyondAnswered
 	case ev = <-w.Limit:
 		by = LimitChanged
 	case <-w.Ended:

@@ -44,19 +44,23 @@ func TestWhatAWatchTellsOfZnodesOfThisProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := stubconn.Use(t, &stubconn.Conn{})
-				var a watched
-				s.Track("/lock/a", 1, &a)
-				s.Track("/lock/c", 1, unwatched{})
 				events := make(chan zk.Event, 1)
-				events <- c.ev
-				wake := wait.Wakers{Watch: events, Path: c.path}
-				by, ev, err := wake.Sleep(t.Context(), s)
-				require.NoError(t, err)
-				require.Equal(t, wait.WatchFired, by)
-				require.Equal(t, c.ev, ev)
-				require.Equal(t, watched{c.deleted, c.heeded}, a)
-				s.Untrack("/lock/a")
-				s.Untrack("/lock/c")
+				for as, wake := range map[wait.Wakeup]wait.Wakers{
+					wait.WatchFired:  {Watch: events, Path: c.path},
+					wait.BeyondFired: {Beyond: events, BeyondPath: c.path},
+				} {
+					var a watched
+					s.Track("/lock/a", 1, &a)
+					s.Track("/lock/c", 1, unwatched{})
+					events <- c.ev
+					by, ev, err := wake.Sleep(t.Context(), s)
+					require.NoError(t, err)
+					require.Equal(t, as, by)
+					require.Equal(t, c.ev, ev)
+					require.Equal(t, watched{c.deleted, c.heeded}, a)
+					s.Untrack("/lock/a")
+					s.Untrack("/lock/c")
+				}
 			})
 		})
 	}

@@ -28,7 +28,8 @@ func (s *Conn) Unavailable() bool {
 	return !asked.IsZero() && time.Since(asked) >= answerWithin
 }
 
-// RoundTrip is what an answer has taken at least, of late. It grows slowly from zero.
+// RoundTrip is what an answer has taken at least, of late, and zero at first. A fast
+// answer lowers it at once; it rises slowly.
 func (s *Conn) RoundTrip() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

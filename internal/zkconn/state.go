@@ -30,7 +30,7 @@ func (a *availability) measure(took time.Duration) {
 	a.roundTrip = min(took, a.roundTrip+growth)
 }
 
-const growth = time.Millisecond / 16
+const growth = time.Millisecond / 8
 
 // A suspicion that the connection was closed lasts for as long as every call fails as on
 // a closed one. It is guarded by Conn.mu.
