@@ -33,16 +33,22 @@ func newDistant(
 ) *distant {
 	t.Helper()
 	d := &distant{us: newPeer(t, cluster, "us"), other: newPeer(t, cluster, "other")}
-	d.us.Link.Delay(delay, delay)
-	for range 50 { // until the connection knows how far the servers are
-		require.NoError(t, d.us.S.Sync("/"))
-	}
+	moveAway(d.us, delay)
 	for range 5 {
 		d.ahead = append(d.ahead, d.other.Occupy())
 	}
 	d.wait = enter(bounded(t), d.us, seqnode.Request{})
 	<-d.wait.queued
 	return d
+}
+
+// moveAway takes a process away from the servers, and lets it learn how far it is.
+func moveAway(p *queuetest.Peer, oneWay time.Duration) {
+	p.T.Helper()
+	p.Link.Delay(oneWay, oneWay)
+	for range 50 {
+		require.NoError(p.T, p.S.Sync("/"))
+	}
 }
 
 // leave has some of those ahead leave, from the first to the last of them.
@@ -145,10 +151,7 @@ func TestABlockerGoesWhileTheNextOneBeyondIsBeingWatched(t *testing.T) {
 func TestNobodyTakesTheEventOfAnothersBlocker(t *testing.T) {
 	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
 		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
-		us.Link.Delay(oneWay, oneWay)
-		for range 50 {
-			require.NoError(t, us.S.Sync("/"))
-		}
+		moveAway(us, oneWay)
 		writer := other.OccupyAs("W-")
 		first := enterIn(bounded(t), side("R-"), us, seqnode.Request{})
 		<-first.queued
