@@ -48,16 +48,14 @@ func (s doSettings) with(op string, opts []DoOption) (doSettings, error) {
 
 // Do acquires lock, calls fn and releases the lock, even if fn panics or calls
 // runtime.Goexit (Curator's Locker). Use it if one function contains the protected work.
-// ctx bounds the wait and is the parent of fn's ctx. hold is nil only for a custom
-// InterProcessLock without a method Hold(context.Context) *Hold, whose loss is not
-// reported.
+// ctx bounds the wait and is the parent of fn's ctx.
 //
 // fn's ctx is cancelled, with a cause that matches ErrLockLost, as soon as the lock can
 // no longer be relied on. fn should then return context.Cause(ctx), which is that loss;
 // ctx.Err() is only "context canceled". Goroutines that fn starts with its ctx act as the
 // owner that called Do, for this lock, the other side of a read/write lock, and the
-// members of a multi lock. They must end before fn returns. For every other lock each
-// goroutine is its own owner, unless ctx carried one before ([WithOwner]).
+// members of a multi lock, for as long as that owner holds anything of it. For every
+// other lock each goroutine is its own owner, unless ctx carried one before ([WithOwner]).
 //
 // Do returns fn's error joined with Release's, so no loss is hidden; it waits for the
 // answer to the release while ctx lasts. If the time of [WaitAtMost] runs out, fn has not
@@ -75,30 +73,20 @@ func Do(
 	case fn == nil:
 		return errors.New("recipes: Do: fn is nil")
 	}
-	got, acquired, err := takeShared(ctx, lock, settings.limit(), theGoroutine)
+	hold, err := lock.acquire(newAcquisition(ctx, settings.limit()))
 	if err != nil {
 		return err
 	}
-	got.learn(acquired)
-	ctx = withShares(ctx, acquired)
 	defer func() {
-		if released := untold(got.release(ctx), err, got.hold); released != nil {
+		if released := untold(hold.Release(ctx), err, hold); released != nil {
 			err = errors.Join(err, released)
 		}
 	}()
-	if got.released() {
+	if hold.isReleased() {
 		return fmt.Errorf("recipes: Do: %w", errReleasedAtOnce)
 	}
-	// another variable: Release needs ctx as it is
-	within, cancel := holding(ctx, got.hold)
-	defer cancel()
-	return fn(within, got.hold)
+	return fn(hold.context(ctx), hold)
 }
-
-// errReleasedAtOnce is what Do and Acquire say of what they do not have any more.
-var errReleasedAtOnce = fmt.Errorf(
-	"%w: another caller released it at once", ErrNotOwner,
-)
 
 func (s *doSettings) limit() bound {
 	if !s.bounded {
@@ -107,21 +95,13 @@ func (s *doSettings) limit() bound {
 	return newBound(s.within)
 }
 
-// holding returns fn's ctx.
-func holding(ctx context.Context, hold *Hold) (context.Context, context.CancelFunc) {
-	if hold == nil {
-		return context.WithCancel(ctx)
-	}
-	return hold.Context(ctx)
-}
-
 // untold returns err without the losses of hold that told tells already.
 func untold(err, told error, hold *Hold) error {
-	if hold == nil || err == nil || told == nil {
+	if err == nil || told == nil {
 		return err
 	}
-	for _, h := range append([]*Hold{hold}, hold.members...) {
-		if loss := h.Err(); loss != nil && errors.Is(told, loss) {
+	for _, g := range append(hold.each(), hold.grant) {
+		if loss := g.err(); loss != nil && errors.Is(told, loss) {
 			err = without(err, loss)
 		}
 	}
@@ -155,12 +135,12 @@ func without(err, loss error) error {
 // Acquire acquires lock and returns the hold, which [Hold.Release] releases, on any
 // goroutine. Use it if the work does not fit into one function; otherwise use [Do], which
 // cannot forget the release. Stop the work when the ctx of [Hold.Context] is done: the
-// lock is lost then. Errors are as for Do; with one the hold is nil, and nothing is held.
-// Each call is an owner of its own: a second call waits for the first, even on the same
-// goroutine. If ctx carries an owner for the lock (from WithOwner, Do or Hold.Context),
-// the call is that owner's: it re-enters a reentrant lock and returns the same hold.
-// Methods that find their owner in a ctx, such as IsOwned, need the ctx of Hold.Context.
-// See docs/holds.md, also for custom locks.
+// lock is lost then, or released. Errors are as for Do; with one the hold is nil, and
+// nothing is held. Each call is an owner of its own: a second call waits for the first,
+// even on the same goroutine. If ctx carries an owner for the lock (from WithOwner, Do or
+// Hold.Context), the call is that owner's, and re-enters a reentrant lock. Methods that
+// find their owner in a ctx, such as IsOwned, need the ctx of Hold.Context. See
+// docs/holds.md.
 func Acquire(
 	ctx context.Context, lock InterProcessLock, opts ...DoOption,
 ) (*Hold, error) {
@@ -168,20 +148,16 @@ func Acquire(
 	if err != nil {
 		return nil, err
 	}
-	got, acquired, err := takeShared(ctx, lock, settings.limit(), aNewOwner)
+	a := newAcquisition(ctx, settings.limit())
+	a.fresh = true
+	hold, err := lock.acquire(a)
 	if err != nil {
 		return nil, err
 	}
-	if got.released() {
-		err := errors.Join(errReleasedAtOnce, got.release(withShares(ctx, acquired)))
-		return nil, fmt.Errorf("recipes: Acquire: %w", err)
+	if hold.isReleased() {
+		return nil, fmt.Errorf(
+			"recipes: Acquire: %w", errors.Join(errReleasedAtOnce, hold.Release(ctx)),
+		)
 	}
-	if got.custom != nil {
-		got = standForOnce(got)
-	}
-	got.learn(acquired)
-	if outer := ownersOf(ctx).pending; outer != nil {
-		outer.include(acquired)
-	}
-	return got.hold, nil
+	return hold, nil
 }

@@ -15,7 +15,7 @@ import (
 // the candidate, whoever calls: leading is to hold it, and a term is a hold.
 type election struct {
 	lock      *reentrant
-	candidate owner
+	candidate naming
 }
 
 // newElection makes a candidate whose znodes have the given name.
@@ -33,7 +33,7 @@ func newElection(conn Conn, path, recipe, kind string, opts []Option) (*election
 	queue := settings.queue(path, kind, []string{kind}, everybody)
 	return &election{
 		lock:      newReentrant(conn, settings, recipe, queue, through(queue, nil)),
-		candidate: aNewOwner(),
+		candidate: naming{all: aNewOwner()},
 	}, nil
 }
 
@@ -45,32 +45,27 @@ func (e *election) where() string {
 	return e.lock.path
 }
 
+// as is the candidate, whoever calls.
+func (e *election) as() caller { return caller{naming: &e.candidate} }
+
 // elect joins the queue and waits until the candidate leads.
 func (e *election) elect(ctx context.Context) (*Hold, error) {
-	term, err := e.lock.acquireAs(ctx, e.candidate, bound{})
+	term, err := e.lock.acquireBare(acquisition{caller: e.as(), ctx: ctx})
 	if err != nil {
 		return nil, err
 	}
-	term.releaser = termReleaser{e.lock.path}
+	term.keeper = termKeeper{e.lock.path}
 	return term, nil
 }
 
-// A termReleaser is the releaser of a term, which the election alone ends.
-type termReleaser struct{ path string }
+// A termKeeper is the keeper of a term, which the election alone ends.
+type termKeeper struct{ path string }
 
-func (termReleaser) left() bool { return true }
+// end implements keeper.
+func (k termKeeper) end(*Hold) leaving { return leaving{path: k.path, err: errTerm} }
 
-func (termReleaser) shares() []perLock { return nil } // nobody else is the candidate
-
-func (r termReleaser) beginRelease(
-	context.Context,
-) (finish func(context.Context) error) {
-	return func(context.Context) error { return wrap("release", r.path, errTerm) }
-}
-
-func (r termReleaser) release(ctx context.Context) error {
-	return releaseOne(ctx, r.beginRelease)
-}
+// owner implements keeper: nobody else is the candidate.
+func (termKeeper) owner() (owner, *book) { return owner{}, nil }
 
 var errTerm = fmt.Errorf("%w: a term belongs to its election; to end it, return from "+
 	"lead, or call LeaderLatch.Close", ErrNotOwner)
@@ -78,7 +73,16 @@ var errTerm = fmt.Errorf("%w: a term belongs to its election; to end it, return 
 // stepDown ends a term, and waits for that as Release does: ErrLockLost says that it had
 // ended before, and ErrNotOwner that there was none.
 func (e *election) stepDown(ctx context.Context) error {
-	return e.lock.releaseAs(ctx, e.candidate)
+	c := e.as()
+	l := e.lock.releaseYoungest(&c)
+	l.path = "" // whose error is completed by the caller
+	return l.finish(ctx)
+}
+
+// term returns the candidate's term, lost or not; nil: there is none.
+func (e *election) term() *Hold {
+	c := e.as()
+	return e.lock.holdOf(&c)
 }
 
 // Participants returns all candidates in queue order, the leader first, with Holding set.

@@ -63,9 +63,13 @@ type Event struct {
 // then of its holds.
 type steps struct {
 	recipe, path string
+	conn         Conn
 	observer     func(context.Context, Event) // nil: there is none
 
-	// Of an acquisition that is observed, which has steps of its own.
+	*timing // of an acquisition that is observed, which has steps of its own; else nil
+}
+
+type timing struct {
 	id             uint64
 	began, granted time.Time
 }
@@ -102,7 +106,7 @@ func newAttempt(call context.Context, of *steps) attempt {
 		return attempt{call: call, steps: of}
 	}
 	one := *of
-	one.id, one.began = acquisitions.Add(1), time.Now()
+	one.timing = &timing{id: acquisitions.Add(1), began: time.Now()}
 	return attempt{call: call, steps: &one}
 }
 
@@ -117,6 +121,9 @@ func (a *attempt) DataChanged([]byte) {}
 
 // failed tells how it has failed, if that is an error.
 func (a *attempt) failed(err error) {
+	if a.steps.observer == nil {
+		return
+	}
 	e := Event{
 		Kind: EventFailed, Node: a.node, Elapsed: time.Since(a.steps.began), Err: err,
 	}
@@ -128,14 +135,14 @@ func (a *attempt) failed(err error) {
 
 // acquired tells of what was acquired. Where the observer panics, or ends the goroutine,
 // so that the caller never returns, undo gives it back.
-func (a *attempt) acquired(undo func(), holds ...*Hold) {
+func (a *attempt) acquired(undo func(), grants ...*grant) {
 	if a.steps.observer == nil {
 		return
 	}
 	waited := time.Since(a.steps.began)
 	tellOr(undo, func() {
-		for _, h := range holds {
-			h.tellAcquired(a.call, waited)
+		for _, g := range grants {
+			g.tellAcquired(a.call, waited)
 		}
 	})
 }

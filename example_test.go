@@ -294,11 +294,11 @@ func ExampleAcquire() {
 
 	released := make(chan error)
 	go func() {
-		within, cancel := hold.Context(ctx) // ends if the lock is lost
-		defer cancel()
+		within := hold.Context(ctx) // ends when the lock is lost or released
 		fmt.Println("with a token:", hold.FencingToken() > 0)
-		fmt.Println("re-enters:", must(recipes.Acquire(within, lock)) == hold)
-		check(hold.Release(ctx)) // what it re-entered
+		inner := must(recipes.Acquire(within, lock))
+		fmt.Println("re-enters:", inner.Path() == hold.Path())
+		check(inner.Release(ctx))
 		released <- hold.Release(ctx)
 	}()
 	check(<-released)
@@ -483,11 +483,9 @@ func ExampleLeaderLatch() {
 		return context.Cause(ctx) // serves until ctx is done, which tells the loss, too
 	}
 	term := must(latch.Await(ctx))
-	active, cancel := term.Context(ctx)
-	if err := serve(active); err != nil { // comes to its end before Close
+	if err := serve(term.Context(ctx)); err != nil { // comes to its end before Close
 		log.Print(err) // of a loss: Await leads again, once serve has ended
 	}
-	cancel()
 	check(latch.Close(ctx))
 	fmt.Println("active:", latch.HasLeadership())
 	// Output:

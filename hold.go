@@ -1,12 +1,14 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -15,26 +17,139 @@ import (
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
-// A Hold is one acquisition of a lock, from the grant to its release or loss, and
-// readable after that; re-entries share it. A nil Hold (what a lock's Hold returns to a
-// caller without one) and the zero Hold were never acquired: Lost is closed, Err matches
-// ErrNotOwner, Path is "" and FencingToken 0.
+// A Hold is the handle of one acquisition of a lock, from the grant to its release or
+// loss, and readable after that. Each acquisition has its own, also a re-entry, which
+// shares path, token, Lost and Err with the others of its owner. A nil Hold (what a
+// lock's Hold returns to a caller without one) and the zero Hold were never acquired:
+// Lost is closed, Err matches ErrLockLost and ErrNotOwner, Path is "" and FencingToken 0.
 type Hold struct {
-	path     string
-	conn     Conn // that path is of
-	token    int64
-	lost     context.Context // done, with the cause, when the lock is lost
-	releaser releaser        // set before anybody has the hold
+	*grant // what was acquired; nil of the zero Hold
 
-	members []*Hold // those that it stands for, as a multi lock's does; else nil
+	keeper keeper // of its record; set before anybody has the hold
 
-	// Of the hold of one znode only.
-	node  backing
-	steps *steps
+	mu    sync.Mutex // guards what follows
+	ended bool       // it was released
+	ctxs  *heldContext
+}
 
+// A keeper keeps the records of an owner, or of a lock.
+type keeper interface {
+	// end ends the record of h, if that has not ended yet, and begins to release what
+	// nobody else holds. It touches nothing else.
+	end(h *Hold) leaving
+	// owner is whose record it is, and in which book; nil: nobody's, or that of several.
+	owner() (owner, *book)
+}
+
+// A grant is what the holds of one owner share: a znode, or the grants of several locks.
+type grant struct {
+	token int64
+	lost  context.Context // done, with the cause, when the lock is lost
+
+	*joint // of several locks; nil of one
+
+	// Of one znode.
+	node     backing
+	steps    *steps
 	ending   ending    // what the observer is told of the end
 	tellLoss sync.Once // guards loss
 	loss     error     // what Err returns once lost is done: always the same value
+}
+
+// A joint is what several locks are together, or several leases.
+type joint struct {
+	parts   []*grant
+	members []*Hold       // of a multi lock: the records that its record owns
+	stops   []func() bool // what watches for the loss of each part
+	passed  []atomic.Bool // which parts were released and are held on by others
+}
+
+// joinGrants returns the grant that several are together: lost when one of them is, with
+// the greatest token and the path of the last.
+func joinGrants(parts []*grant) *grant {
+	lost, cancel := context.WithCancelCause(context.Background())
+	all := &grant{lost: lost, joint: &joint{
+		parts: parts, passed: make([]atomic.Bool, len(parts)),
+	}}
+	lose := func(part *grant) { cancel(part.err()) }
+	for _, part := range parts {
+		all.token = max(all.token, part.token)
+		if part.err() != nil {
+			lose(part)
+		}
+		all.stops = append(all.stops,
+			context.AfterFunc(part.lost, func() { lose(part) }))
+	}
+	return all
+}
+
+// pass takes a part out that is held on: its loss is not the joint's any more, and it
+// would keep what watches for that.
+func (j *joint) pass(i int) {
+	j.passed[i].Store(true)
+	j.stops[i]()
+}
+
+// path is that of the last part.
+func (g *grant) path() string {
+	if g.joint != nil {
+		return g.parts[len(g.parts)-1].path()
+	}
+	return g.node.path()
+}
+
+// conn is what path is of.
+func (g *grant) conn() Conn {
+	if g.joint != nil {
+		return g.parts[len(g.parts)-1].conn()
+	}
+	return g.steps.conn
+}
+
+// err is why it was lost.
+func (g *grant) err() error {
+	if g.joint != nil {
+		return g.joint.err(g.lost)
+	}
+	if g.lost.Err() == nil {
+		return nil
+	}
+	g.tellLoss.Do(func() { g.loss = lost(g.path(), context.Cause(g.lost)) })
+	return g.loss
+}
+
+// err is why it was lost, which lost tells a moment after a part does.
+func (j *joint) err(lost context.Context) error {
+	if lost.Err() != nil {
+		return context.Cause(lost)
+	}
+	for i, part := range j.parts {
+		if err := part.err(); err != nil && !j.passed[i].Load() {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasEnded tells whether it, or a part of it, was released or lost. It also asks the
+// connection, which may not have told yet.
+func (g *grant) hasEnded() bool {
+	if g.joint != nil {
+		return slices.ContainsFunc(g.parts, (*grant).hasEnded)
+	}
+	return g.node.Cause() != nil || g.node.Check() != nil
+}
+
+// each returns the grants of single znodes in it.
+func (g *grant) each() []*grant {
+	if g.joint == nil {
+		return []*grant{g}
+	}
+	var all []*grant
+	for _, part := range g.parts {
+		all = append(all, part.each()...)
+	}
+	return all
 }
 
 // A backing is what a hold rests on: a znode of its own, or a share of one that is kept.
@@ -76,119 +191,147 @@ func backedBy(node *znode.Node, err error) (backing, error) {
 	return ownZnode{node}, nil
 }
 
-// restOn makes h, which is new, a hold that rests on node.
-func (h *Hold) restOn(node backing, conn Conn, steps *steps) *Hold {
-	h.path, h.token, h.lost = node.path(), node.Token(), node.Lost()
-	h.conn, h.node, h.steps = conn, node, steps
+// restOn makes g, which is new, the grant that rests on node.
+func (g *grant) restOn(node backing, steps *steps) *grant {
+	g.token, g.lost = node.Token(), node.Lost()
+	g.node, g.steps = node, steps
 	steps.grant()
-	return h
+	return g
 }
 
-// tellAcquired tells of a hold that was acquired after a wait, and from then on of its
-// loss.
-func (h *Hold) tellAcquired(ctx context.Context, waited time.Duration) {
-	h.steps.emit(ctx, Event{
-		Kind: EventAcquired, Node: h.path, Elapsed: waited, Token: h.token,
+// tellAcquired tells of what was acquired after a wait, and from then on of its loss.
+func (g *grant) tellAcquired(ctx context.Context, waited time.Duration) {
+	g.steps.emit(ctx, Event{
+		Kind: EventAcquired, Node: g.path(), Elapsed: waited, Token: g.token,
 	})
 	ctx = context.WithoutCancel(ctx)
-	context.AfterFunc(h.lost, func() {
-		if h.ending.lost() {
-			h.tellEnd(ctx, EventLost, h.Err())
+	context.AfterFunc(g.lost, func() {
+		if g.ending.lost() {
+			g.tellEnd(ctx, EventLost, g.err())
 		}
 	})
 }
 
 // tellReleased tells of a release, unless a loss was told before.
-func (h *Hold) tellReleased(ctx context.Context, err error) {
-	if h.steps.observer == nil {
+func (g *grant) tellReleased(ctx context.Context, err error) {
+	if g.steps.observer == nil {
 		return
 	}
-	if told, ok := h.ending.released(); ok {
+	if told, ok := g.ending.released(); ok {
 		returned := false
 		defer func() { told(returned) }()
-		h.tellEnd(ctx, EventReleased, err)
+		g.tellEnd(ctx, EventReleased, err)
 		returned = true
 	}
 }
 
-func (h *Hold) tellEnd(ctx context.Context, kind EventKind, err error) {
-	h.steps.emit(ctx, Event{
-		Kind: kind, Node: h.path, Elapsed: time.Since(h.steps.granted), Err: err,
+func (g *grant) tellEnd(ctx context.Context, kind EventKind, err error) {
+	g.steps.emit(ctx, Event{
+		Kind: kind, Node: g.path(), Elapsed: time.Since(g.steps.granted), Err: err,
 	})
 }
 
-// ended tells whether h, or one that it stands for, was released or lost.
-func (h *Hold) ended() bool {
-	if h.node == nil {
-		return slices.ContainsFunc(h.members, (*Hold).ended)
-	}
-	return h.node.Cause() != nil
-}
-
-// hasEnded is ended, and also asks the connection, which may not have told yet.
-func (h *Hold) hasEnded() bool {
-	if h.node == nil {
-		return slices.ContainsFunc(h.members, (*Hold).hasEnded)
-	}
-	return h.ended() || h.node.Check() != nil
-}
-
-// beginLeaving is a beginner: it sends the delete of the znode, and finish waits for the
-// answer until its ctx is done, and tells what became of it.
-func (h *Hold) beginLeaving(
-	ctx context.Context,
-) (finish func(ctx context.Context) error) {
-	before := h.Err()
-	left := h.node.StartLeaving()
-	return func(within context.Context) error {
-		return h.tellLeft(ctx, left(within), before)
-	}
-}
-
-// leave is both at once, for a hold that is released alone.
-func (h *Hold) leave(ctx context.Context) error {
-	before := h.Err()
-	left := h.node.StartLeaving()
-	within, cancel := forRelease(ctx)
-	defer cancel()
-	return h.tellLeft(ctx, left(within), before)
-}
-
-// tellLeft tells how a release has ended, and returns that. before is what was known of a
-// loss as it began.
-func (h *Hold) tellLeft(ctx context.Context, err, before error) error {
-	switch {
+// tellLeft tells how the release has ended, and returns that.
+func (g *grant) tellLeft(ctx context.Context, err error) error {
+	switch loss := g.err(); {
 	case err == nil:
-		h.tellReleased(ctx, nil)
+		g.tellReleased(ctx, nil)
 		return nil
-	case h.Err() != nil:
-		// it may have been gone
-		if before == nil && !errors.Is(h.Err(), znode.ErrGone) {
-			return fmt.Errorf("while it was being released: %w", h.Err())
-		}
-		return h.Err()
+	case errors.Is(loss, znode.ErrGone): // it may have been gone before
+		return loss
+	case loss != nil:
+		return fmt.Errorf("while it was being released: %w", loss)
 	case outcome.Final(err):
-		h.tellReleased(ctx, err)
+		g.tellReleased(ctx, err)
 		return err
-	default:
-		err = outcome.WithCause(err)
-		h.tellReleased(ctx, err)
-		return fmt.Errorf(
-			"release not confirmed; %s is being deleted in the background: %w",
-			h.path, err,
-		)
 	}
+	err = outcome.WithCause(err)
+	g.tellReleased(ctx, err)
+	return fmt.Errorf(
+		"release not confirmed; %s is being deleted in the background: %w", g.path(), err,
+	)
+}
+
+// end marks the record as ended and ends the ctxs of Context. It is called before the
+// znode is deleted: work under such a ctx is to stop before another owner can begin.
+func (h *Hold) end() {
+	h.mu.Lock()
+	h.ended = true
+	ctxs := h.ctxs
+	h.ctxs = nil
+	h.mu.Unlock()
+	for c := ctxs; c != nil; c = c.next {
+		c.end()
+	}
+}
+
+// owned returns the records that h's record owns, if it is a multi lock's.
+func (h *Hold) owned() []*Hold {
+	if h.joint == nil {
+		return nil
+	}
+	return h.members
+}
+
+// isReleased tells whether the record has ended, or one that it owns.
+func (h *Hold) isReleased() bool {
+	h.mu.Lock()
+	ended := h.ended
+	h.mu.Unlock()
+	return ended || slices.ContainsFunc(h.owned(), (*Hold).isReleased)
+}
+
+// shares returns the owners of all that h has acquired, each with its locks.
+func (h *Hold) shares() (all []share) {
+	if who, b := h.keeper.owner(); b != nil {
+		return []share{{who, []*book{b}}}
+	}
+	for _, member := range h.owned() {
+		for _, s := range member.shares() {
+			at := slices.IndexFunc(all, func(o share) bool { return o.who == s.who })
+			if at < 0 {
+				all = append(all, s)
+				continue
+			}
+			all[at].books = slices.Concat(all[at].books, s.books)
+		}
+	}
+	return all
 }
 
 // isZero tells whether h was never acquired.
-func (h *Hold) isZero() bool { return h == nil || h.lost == nil }
+func (h *Hold) isZero() bool { return h == nil || h.grant == nil }
+
+// name is what an error calls the hold.
+func (h *Hold) name() string { return cmp.Or(h.Path(), "a hold") }
+
+// errReleased is the ErrNotOwner of a hold whose record has ended.
+var errReleased = fmt.Errorf("%w: the hold was released before", ErrNotOwner)
+
+// Release ends this acquisition, on any goroutine and with any ctx, and no other one of
+// its owner: the lock is released when the owner's last acquisition ends. Use it to
+// release what [Acquire] returned. As in the lock's own Release, ctx bounds the wait for
+// ZooKeeper's answer; a nil ctx is an error and releases nothing. After a loss it returns
+// ErrLockLost. Once this acquisition has ended, even because another caller released the
+// lock, Release returns ErrNotOwner and leaves alone what was acquired since; so it does
+// for a nil or zero Hold and a term of an election. A multi lock's hold ends its
+// acquisition of each member, and returns all errors joined.
+func (h *Hold) Release(ctx context.Context) error {
+	switch {
+	case h.isZero():
+		return fmt.Errorf("recipes: release a hold: %w", errZeroHold)
+	case ctx == nil:
+		return fmt.Errorf("recipes: release a hold: %w", errNilCtx)
+	}
+	return h.keeper.end(h).finish(ctx)
+}
 
 // Path returns the znode that stands for this acquisition.
 func (h *Hold) Path() string {
-	if h == nil {
+	if h.isZero() {
 		return ""
 	}
-	return h.path
+	return h.path()
 }
 
 // FencingToken returns a number that grows with every later holder of the lock; only
@@ -200,7 +343,7 @@ func (h *Hold) Path() string {
 // znode. A multi lock's hold has the greatest token of its members, comparable only with
 // multi locks of the same members; see [InterProcessMultiLock.Holds].
 func (h *Hold) FencingToken() int64 {
-	if h == nil {
+	if h.isZero() {
 		return 0
 	}
 	return h.token
@@ -232,42 +375,76 @@ var over = func() context.Context {
 // Err returns nil while no loss is known, then why; that matches ErrLockLost.
 func (h *Hold) Err() error {
 	if h.isZero() {
-		return errZeroHold
+		return errNeverHeld
 	}
-	for _, member := range h.members {
-		if err := member.Err(); err != nil {
-			return err
-		}
-	}
-	if h.node == nil || h.lost.Err() == nil {
-		return nil
-	}
-	h.tellLoss.Do(func() { h.loss = lost(h.path, context.Cause(h.lost)) })
-	return h.loss
+	return h.err()
 }
 
-// Context returns a child of parent that is cancelled, with Err as its cause, when the
-// lock is lost, not when it is released. Call cancel when the work is done. For this lock
-// the ctx carries the hold's owner, also after release; for every other lock, parent's.
-// The ctx of a lease or term carries none.
-func (h *Hold) Context(parent context.Context) (context.Context, context.CancelFunc) {
+// errNeverHeld is the Err of the zero Hold.
+var errNeverHeld = fmt.Errorf("%w: %w", ErrLockLost, errZeroHold)
+
+// Context returns a child of parent that is cancelled when the lock is lost, with Err as
+// its cause, and when this hold is released, with a cause that matches ErrNotOwner. For
+// this lock it carries the hold's owner, for as long as that owner holds anything of the
+// lock: goroutines that have it may re-enter. After that it names nobody. For every other
+// lock it carries parent's owner. The ctx of a lease or term carries none. If the hold
+// lasts longer than the work, let parent end with the work: the hold keeps the ctx until
+// then.
+func (h *Hold) Context(parent context.Context) context.Context {
 	if parent == nil {
 		parent = context.Background()
 	}
-	if h != nil && h.releaser != nil {
-		parent = withShares(parent, h.releaser.shares())
-	}
-	ctx, end := context.WithCancelCause(parent)
-	if err := h.Err(); err != nil {
-		end(err)
-	}
 	if h.isZero() {
-		return ctx, func() { end(nil) }
+		ctx, end := context.WithCancelCause(parent)
+		end(errNeverHeld)
+		return ctx
 	}
-	stop := context.AfterFunc(h.lost, func() { end(h.Err()) })
-	return ctx, func() {
-		stop()
-		end(nil)
+	ctx := h.context(parent)
+	context.AfterFunc(ctx, func() { h.forget(ctx) }) // else a long hold would keep it
+	return ctx
+}
+
+// A heldContext is a ctx of Context, which the release ends.
+type heldContext struct {
+	context.Context
+	cancel  context.CancelCauseFunc
+	notLost func() bool // ends what watches for the loss
+	next    *heldContext
+}
+
+// context is Context for a ctx that h may keep until its release.
+func (h *Hold) context(parent context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(withShares(parent, h.shares()))
+	notLost := context.AfterFunc(h.lost, func() { cancel(h.err()) })
+	c := &heldContext{Context: ctx, cancel: cancel, notLost: notLost}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch err := h.err(); {
+	case err != nil:
+		cancel(err)
+	case h.ended:
+		c.end()
+	default:
+		c.next, h.ctxs = h.ctxs, c
+	}
+	return ctx
+}
+
+func (c *heldContext) end() {
+	c.notLost()
+	c.cancel(errReleased)
+}
+
+// forget lets go of a ctx that is done.
+func (h *Hold) forget(ctx context.Context) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for at := &h.ctxs; *at != nil; at = &(*at).next {
+		if c := *at; c.Context == ctx {
+			c.notLost()
+			*at = c.next
+			return
+		}
 	}
 }
 
@@ -278,21 +455,16 @@ func (h *Hold) Context(parent context.Context) (context.Context, context.CancelF
 // process has the lock. After WithMaxHold has ended the hold it never succeeds.
 func (h *Hold) Check() *zk.CheckVersionRequest {
 	switch {
-	case h == nil:
+	case h.isZero():
 		return &zk.CheckVersionRequest{Version: noVersion}
-	case h.lost == nil || errors.Is(h.Err(), ErrHoldExpired):
+	case errors.Is(h.Err(), ErrHoldExpired):
 		return &zk.CheckVersionRequest{Path: h.serverPath(), Version: noVersion}
 	}
 	return &zk.CheckVersionRequest{Path: h.serverPath(), Version: anyVersion}
 }
 
-// serverPath is the path as the server sees it, "" of a hold of nothing.
-func (h *Hold) serverPath() string {
-	if h.path == "" {
-		return ""
-	}
-	return serverPath(h.conn, h.path)
-}
+// serverPath is the path as the server sees it.
+func (g *grant) serverPath() string { return serverPath(g.conn(), g.path()) }
 
 // The versions of a check: one that matches whatever the znode has, and one that none
 // has, since versions count from 0.

@@ -72,7 +72,7 @@ func (l *LeaderLatch) await(ctx context.Context) (*Hold, error) {
 	if l.closing.Err() != nil {
 		return nil, errLatchClosed
 	}
-	if term := l.lock.holdOf(l.candidate); term != nil && term.Err() != nil {
+	if term := l.term(); term != nil && term.Err() != nil {
 		_ = l.stepDown(ctx) // it says that the term was lost, which its hold has told
 	} else if term != nil && ctx.Err() == nil {
 		return term, nil
@@ -88,7 +88,7 @@ func (l *LeaderLatch) await(ctx context.Context) (*Hold, error) {
 // process knows: from its turn until a loss (then Lost is closed) or Close. It may be
 // stale: work that depends on leading must use the hold.
 func (l *LeaderLatch) HasLeadership() bool {
-	return l.where() != "" && l.closing.Err() == nil && l.lock.held(l.candidate) != nil
+	return l.where() != "" && l.closing.Err() == nil && l.lock.held(l.candidate.all) != nil
 }
 
 // Close relinquishes the leadership or leaves the queue, and ends every Await with an

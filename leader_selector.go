@@ -112,9 +112,7 @@ func (s *LeaderSelector) serve(
 	if term.Err() != nil || ctx.Err() != nil {
 		return nil, nil
 	}
-	within, cancel := term.Context(ctx)
-	defer cancel()
-	return lead(within, term), nil
+	return lead(term.context(ctx), term), nil
 }
 
 // endOfRun is what Run returns whose ctx is done.

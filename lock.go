@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 )
 
 // InterProcessLock is a lock across processes (Curator's interface of that name). Use it
-// through [Do], or through [Acquire] if one function is not enough.
+// through [Do], or through [Acquire] if one function is not enough. Only this package
+// implements it; a mock needs an interface of your own, with the methods that you use.
 type InterProcessLock interface {
 	// Acquire blocks until the lock is held. ctx bounds the wait, not the hold. Outages
 	// and expired sessions do not end the wait: Acquire rejoins the queue. A request that
@@ -26,160 +28,175 @@ type InterProcessLock interface {
 	// holder, and at most a second for ZooKeeper. A positive timeout below a round trip
 	// gives ErrUnavailable, unless no request is needed.
 	AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error)
-	// Release undoes one Acquire of ctx's owner. ctx bounds only the wait for ZooKeeper's
-	// answer: if it ends first (or was done before: then after at most a second), the
-	// error says so and matches ctx's cause, and the znode is deleted in the background
-	// while the session lasts. ErrLockLost means that the hold had ended before (no znode
-	// at the first delete, or another session), even if Lost was still open, or that it
-	// was lost during the wait; then the text says "while it was being released".
+	// Release ends the youngest acquisition of ctx's owner. ctx bounds only the wait for
+	// ZooKeeper's answer: if it ends first (or was done before: then after at most a
+	// second), the error says so and matches ctx's cause, and the znode is deleted in the
+	// background while the session lasts. ErrLockLost means that the hold had ended
+	// before (no znode at the first delete, or another session), even if Lost was still
+	// open, or that it was lost during the wait; then the text says "while it was being
+	// released".
 	Release(ctx context.Context) error
 	// IsAcquiredInThisProcess reports whether any owner holds it through this value.
 	IsAcquiredInThisProcess() bool
-}
-
-// A taken is what one acquisition has got. Its release is of that alone, also where any
-// caller may release the lock, or its owner acquires it a second time.
-type taken struct {
-	hold   *Hold            // nil of a lock that does not tell its holds
-	custom InterProcessLock // what is released by its own Release; nil: by hold
-}
-
-// holder is a lock that tells its holds, as all locks here do.
-type holder interface {
+	// Hold returns what ctx's owner has acquired last and not released, lost or not, or
+	// nil if there is nothing.
 	Hold(ctx context.Context) *Hold
+
+	// acquire is Acquire for Do, Acquire, and multi locks.
+	acquire(a acquisition) (*Hold, error)
+	// identity is the same for all values that are one lock.
+	identity() any
 }
 
-// tellsHolds is false of a lock that does not tell its holds, as a multi lock does not
-// whose members do not.
-func tellsHolds(lock InterProcessLock) bool {
-	if m, isMulti := lock.(*InterProcessMultiLock); isMulti {
-		return m != nil && slices.ContainsFunc(m.locks, tellsHolds)
-	}
-	_, tells := lock.(holder)
-	return tells
+func isNil(lock InterProcessLock) bool {
+	v := reflect.ValueOf(lock)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// hasCustom tells whether lock, or a member of it, is of the caller's own kind.
-func hasCustom(lock InterProcessLock) bool {
-	if m, isMulti := lock.(*InterProcessMultiLock); isMulti {
-		return m != nil && slices.ContainsFunc(m.locks, hasCustom)
-	}
-	_, own := native(lock)
-	return !own
+// An acquisition is one call that acquires: of Do, of Acquire, or of a lock's own method.
+type acquisition struct {
+	caller
+	bound
+	ctx   context.Context // of the call
+	given *[]leaving      // what multi locks could not keep; nil: none is acquired
 }
 
-// release is Release.
-func (t taken) release(ctx context.Context) error {
-	if t.custom != nil {
-		return t.custom.Release(ctx)
-	}
-	return t.hold.releaser.release(ctx)
+// newAcquisition returns that of a lock's own method.
+func newAcquisition(ctx context.Context, l bound) acquisition {
+	return acquisition{caller: callerOf(ctx), bound: l, ctx: ctx}
 }
 
-// beginner begins that release. One of the caller's own kind has perLock to return, if
-// that is not 0; if its hold is known to have been released, there is nothing to do.
-func (t taken) beginner(perLock time.Duration) beginner {
-	if t.custom == nil {
-		return t.hold.releaser.beginRelease
-	}
-	return func(ctx context.Context) (finish func(context.Context) error) {
-		if t.hold != nil && !t.hold.left() {
-			return func(context.Context) error {
-				return fmt.Errorf("recipes: release a %T: %w", t.custom, errReleased)
-			}
-		}
-		return beginCustom(t.custom, perLock)(ctx)
-	}
+// giveBackWithin is what a caller who did not get all members can spare for giving back
+// those that it got.
+const giveBackWithin = 80 * time.Millisecond
+
+var errGivingBack = errors.New(
+	"not all members were acquired, and there is no time to wait for the release of " +
+		"those that were",
+)
+
+// giveBack begins to release what a multi lock has acquired and cannot keep.
+func (a acquisition) giveBack(members []*Hold) {
+	*a.given = append(*a.given, endAll(members))
 }
 
-// released tells whether it, or a part of it, was released by somebody else since.
-func (t taken) released() bool {
-	if t.hold == nil {
-		return tellsHolds(t.custom)
+// awaitGiven waits a short time for what was given back, also in an outage. What is not
+// confirmed by then goes on in the background, and is no error. Nor is that a member was
+// lost before.
+func (a acquisition) awaitGiven() error {
+	if len(*a.given) == 0 {
+		return nil
 	}
-	if s, ok := t.stand(); ok {
-		return slices.ContainsFunc(s.parts, taken.released)
-	}
-	return !t.hold.left()
+	all := leaving{parts: *a.given}
+	*a.given = nil
+	ctx, cancel := context.WithTimeoutCause(
+		context.WithoutCancel(a.ctx), giveBackWithin, errGivingBack,
+	)
+	defer cancel()
+	noMatter := []error{errGivingBack, context.DeadlineExceeded, ErrLockLost}
+	errs := slices.DeleteFunc(all.waitEach(ctx), func(err error) bool {
+		return slices.ContainsFunc(noMatter, func(e error) bool {
+			return errors.Is(err, e)
+		})
+	})
+	return errors.Join(errs...)
 }
 
-// stand returns what stands for all parts of it, if it has several.
-func (t taken) stand() (*stand, bool) {
-	if t.hold == nil {
-		return nil, false
-	}
-	s, ok := t.hold.releaser.(*stand)
-	return s, ok
-}
-
-// learn says who the owners are of all that was acquired with it.
-func (t taken) learn(acquired []perLock) {
-	if s, ok := t.stand(); ok {
-		learned := acquired
-		s.acquired.Store(&learned)
+// afterGivingBack is the error of an acquisition that has failed.
+func (a acquisition) afterGivingBack(err error) error {
+	switch back := a.awaitGiven(); {
+	case back == nil:
+		return err
+	case errors.Is(err, ErrBusy): // it would hide the other
+		return back
+	default:
+		return errors.Join(err, back)
 	}
 }
 
-// A nativeLock is one of this package.
-type nativeLock interface {
-	holder
-	// self is the lock, also where it is a part of a type of the caller's own.
-	self() nativeLock
-	take(ctx context.Context, l bound) (taken, error)
-	beginRelease(ctx context.Context) (finish func(context.Context) error)
+// A leaving is a release that has begun: the requests that it takes have been sent.
+type leaving struct {
+	path  string // of the lock, for the error; "": it has that already
+	err   error  // of what was not held any more
+	grant *grant // what is released; nil: nothing, or parts
+	left  func(ctx context.Context) error
+	parts []leaving // in the order in which they were acquired
 }
 
-// native returns lock if it is a nativeLock by itself, and not by embedding one: a type
-// of the caller's own has its own methods.
-func native(lock InterProcessLock) (nativeLock, bool) {
-	own, ok := lock.(nativeLock)
-	// A nil one of the caller's own kind has no part to ask.
-	if !ok || isNil(lock) || any(own.self()) != any(lock) {
-		return nil, false
+// isNothing tells whether nothing is released, since others hold it.
+func (l leaving) isNothing() bool { return l.err == nil && l.left == nil && l.parts == nil }
+
+// leave ends the record of h, which is not in its book any more, and begins to release
+// its grant if it was the last one that shared it. The znode of a lost one may be there
+// still.
+func (h *Hold) leave(path string, last bool) leaving {
+	h.end()
+	switch loss := h.err(); {
+	case loss != nil && last:
+		h.node.Withdraw()
+		fallthrough
+	case loss != nil:
+		return leaving{path: path, err: loss}
+	case !last:
+		return leaving{}
 	}
-	return own, true
+	return leaving{path: path, grant: h.grant, left: h.node.StartLeaving()}
 }
 
-// ofOwner returns what ctx's owner has of a lock; false: nothing, although it would tell.
-func ofOwner(ctx context.Context, lock InterProcessLock) (t taken, ok bool) {
-	if _, own := native(lock); !own || !tellsHolds(lock) {
-		t.custom = lock
-	}
-	if !tellsHolds(lock) {
-		return t, true
-	}
-	t.hold = lock.(holder).Hold(ctx)
-	return t, t.hold != nil
+// endAll ends records, the last one first. Where that panics, or ends the goroutine, as a
+// log handler can, the others are ended all the same.
+func endAll(holds []*Hold) leaving {
+	parts := make([]leaving, len(holds))
+	fromLast(len(holds), func(i int) { parts[i] = holds[i].keeper.end(holds[i]) })
+	return leaving{parts: parts}
 }
 
-// take acquires a lock of any kind. Where the limit ends that, its error matches ErrBusy
-// or ErrUnavailable, and says where the caller stood if the lock is one of this package.
-func take(ctx context.Context, lock InterProcessLock, l bound) (taken, error) {
-	if own, ok := native(lock); ok {
-		return own.take(ctx, l)
+// fromLast calls do for each of n, the last first. Where one of these calls panics, or
+// ends the goroutine, the others are made all the same.
+func fromLast(n int, do func(i int)) {
+	if n > 0 {
+		defer fromLast(n-1, do)
+		do(n - 1)
 	}
-	if err := acquireCustom(ctx, lock, l); err != nil {
-		return taken{}, err
-	}
-	t, _ := ofOwner(ctx, lock)
-	return t, nil
 }
 
-func acquireCustom(ctx context.Context, lock InterProcessLock, l bound) error {
-	if l == (bound{}) {
-		return lock.Acquire(ctx)
+// finish waits for the release of a call with ctx.
+func (l leaving) finish(ctx context.Context) error {
+	if l.left == nil && l.parts == nil {
+		return l.wait(ctx)
 	}
-	var left time.Duration
-	if !l.once {
-		if left = time.Until(l.until); left <= 0 { // a timeout of 0 would be a try
-			return fmt.Errorf("%w: %w before this lock was tried", ErrBusy, errTimeUp)
-		}
+	within, cancel := forRelease(ctx)
+	defer cancel()
+	return l.wait(within)
+}
+
+// wait waits until ctx is done, and tells the observer.
+func (l leaving) wait(ctx context.Context) (err error) {
+	switch {
+	case l.parts != nil:
+		return errors.Join(l.waitEach(ctx)...)
+	case l.left != nil:
+		err = l.grant.tellLeft(ctx, l.left(ctx))
+	default:
+		err = l.err
 	}
-	held, err := lock.AcquireTimeout(ctx, left)
-	if err == nil && !held {
-		err = fmt.Errorf("recipes: acquire a %T: %w", lock, ErrBusy)
+	if err != nil && l.path != "" {
+		err = wrap("release", l.path, err)
 	}
 	return err
+}
+
+// waitEach returns the errors of all parts.
+func (l leaving) waitEach(ctx context.Context) []error {
+	errs := make([]error, 0, len(l.parts))
+	fromLast(len(l.parts), func(i int) {
+		if part := l.parts[i]; part.parts != nil {
+			errs = append(errs, part.waitEach(ctx)...)
+		} else if err := part.wait(ctx); err != nil {
+			errs = append(errs, err)
+		}
+	})
+	return errs
 }
 
 // releaseWithin is what a release may take whose ctx was done before: most likely it will
@@ -195,93 +212,7 @@ func forRelease(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(context.WithoutCancel(ctx), releaseWithin, cause)
 }
 
-// A beginner of a release is Release but for the wait. What it returns is to be called
-// once: it waits until its ctx is done, and tells the observer.
-type beginner func(ctx context.Context) (finish func(context.Context) error)
-
-// releaseOne is Release.
-func releaseOne(ctx context.Context, begin beginner) error {
-	finish := begin(ctx)
-	if ctx == nil { // begin has refused it
-		return finish(ctx)
-	}
-	within, cancel := forRelease(ctx)
-	defer cancel()
-	return finish(within)
-}
-
-// finishing is finish with what is lacking in its error.
-func finishing(
-	path string, finish func(context.Context) error,
-) func(context.Context) error {
-	return func(ctx context.Context) error {
-		if err := finish(ctx); err != nil {
-			return wrap("release", path, err)
-		}
-		return nil
-	}
-}
-
-// beginAll begins all releases, the last first, whatever becomes of each: one that
-// panics, or ends the goroutine, keeps none of the others. One of the caller's own kind
-// is released in its turn, and waited for.
-func beginAll(
-	ctx context.Context, all []beginner,
-) (finish func(context.Context) []error) {
-	begun := make([]func(context.Context) error, len(all))
-	tellOr(func() {
-		within, cancel := forRelease(ctx)
-		defer cancel()
-		_ = finishAll(within, begun)
-	}, func() {
-		fromLast(len(all), func(i int) { begun[i] = all[i](ctx) })
-	})
-	return func(ctx context.Context) []error { return finishAll(ctx, begun) }
-}
-
-// fromLast calls do for each of n, the last first. Where one of these calls panics, or
-// ends the goroutine, the others are made all the same.
-func fromLast(n int, do func(i int)) {
-	if n > 0 {
-		defer fromLast(n-1, do)
-		do(n - 1)
-	}
-}
-
-// beginJoined is beginAll with one error for all.
-func beginJoined(
-	ctx context.Context, all []beginner,
-) (finish func(context.Context) error) {
-	finishEach := beginAll(ctx, all)
-	return func(ctx context.Context) error { return errors.Join(finishEach(ctx)...) }
-}
-
-// beginCustom is the beginner of a lock of the caller's own kind. It waits for its
-// Release: no longer than perLock, if that is not 0.
-func beginCustom(lock InterProcessLock, perLock time.Duration) beginner {
-	return func(ctx context.Context) (finish func(context.Context) error) {
-		if perLock > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeoutCause(ctx, perLock, errGivingBack)
-			defer cancel()
-		}
-		err := lock.Release(ctx)
-		return func(context.Context) error { return err }
-	}
-}
-
-// finishAll finishes what beginAll has begun, in the same order and as stubbornly.
-func finishAll(ctx context.Context, begun []func(context.Context) error) []error {
-	errs := make([]error, 0, len(begun))
-	fromLast(len(begun), func(i int) {
-		if finish := begun[i]; finish != nil { // else it never began
-			errs = append(errs, finish(ctx))
-		}
-	})
-	return errs
-}
-
-// failed is a release that has failed before it began.
-func failed(err error) (finish func(context.Context) error) {
-	return func(context.Context) error { return err }
-}
+// errReleasedAtOnce is what Do and Acquire say of what they do not have any more.
+var errReleasedAtOnce = fmt.Errorf(
+	"%w: another caller released it at once", ErrNotOwner,
+)

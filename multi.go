@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -116,11 +117,14 @@ func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 }
 
 func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
-	if h.isZero() {
+	switch {
+	case h.isZero():
 		return nil, errZeroHold
+	case h.isReleased():
+		return nil, cmp.Or(h.Err(), errReleased)
 	}
-	holds := h.each()
-	conn, err := multiConnOf(holds)
+	grants := h.each()
+	conn, err := multiConnOf(grants)
 	if err != nil {
 		return nil, err
 	}
@@ -129,13 +133,13 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 	if _, err := eachOp(ops, asGiven); err != nil {
 		return nil, err
 	}
-	settled, err := guardAll(holds)
+	settled, err := guardAll(grants)
 	if err != nil {
 		return nil, err
 	}
 	var all []any
-	for _, held := range holds {
-		all = append(all, &zk.CheckVersionRequest{Path: held.path, Version: -1})
+	for _, held := range grants {
+		all = append(all, &zk.CheckVersionRequest{Path: held.path(), Version: -1})
 	}
 	responses, err := conn.Multi(append(all, ops...)...)
 	failed := slices.IndexFunc(responses, func(r zk.MultiResponse) bool {
@@ -146,14 +150,14 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 	}
 	switch {
 	case err == nil:
-		return responses[len(holds):], nil
-	case failed >= len(holds):
-		at := failed - len(holds)
-		return responses[len(holds):], fmt.Errorf(
+		return responses[len(grants):], nil
+	case failed >= len(grants):
+		at := failed - len(grants)
+		return responses[len(grants):], fmt.Errorf(
 			"operation %d, %s: %w", at, opText(ops[at]), err,
 		)
 	case failed >= 0:
-		return nil, holds[failed].checkFailed(conn, err)
+		return nil, grants[failed].checkFailed(conn, err)
 	case outcome.NotDone(err):
 		return nil, err
 	}
@@ -178,36 +182,21 @@ func opText(op any) string {
 	return fmt.Sprintf("%T", op)
 }
 
-// each returns the holds of single znodes that h stands for.
-func (h *Hold) each() []*Hold {
-	if h.node != nil {
-		return []*Hold{h}
-	}
-	var all []*Hold
-	for _, member := range h.members {
-		all = append(all, member.each()...)
-	}
-	return all
-}
-
-// multiConnOf finds the one that does transactions for all holds. It must see the paths
+// multiConnOf finds the one that does transactions for all grants. It must see the paths
 // that they have: one inside of a wrapper that changes paths does not.
-func multiConnOf(holds []*Hold) (multiConn, error) {
-	if len(holds) == 0 {
-		return nil, errors.New("the custom lock behind it reports no hold")
-	}
-	first := holds[0]
-	conn, ok := wrapped[multiConn](first.conn)
+func multiConnOf(grants []*grant) (multiConn, error) {
+	first := grants[0]
+	conn, ok := wrapped[multiConn](first.conn())
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("the connection, a %T, has neither a method Multi "+
-			"nor Unwrap() recipes.Conn to one that has", first.conn)
-	case serverPath(conn, first.path) != first.serverPath():
+			"nor Unwrap() recipes.Conn to one that has", first.conn())
+	case serverPath(conn, first.path()) != first.serverPath():
 		return nil, fmt.Errorf("the connection, a %T, changes paths and has no Multi of "+
-			"its own", first.conn)
+			"its own", first.conn())
 	}
-	for _, held := range holds {
-		if held.conn != first.conn {
+	for _, held := range grants {
+		if held.conn() != first.conn() {
 			return nil, errors.New(
 				"the members of the multi lock are on several connections",
 			)
@@ -216,18 +205,18 @@ func multiConnOf(holds []*Hold) (multiConn, error) {
 	return conn, nil
 }
 
-// guardAll lets nobody have a lock of holds, on whose znodes a transaction depends,
+// guardAll lets nobody have a lock of grants, on whose znodes a transaction depends,
 // before its outcome is settled or those znodes are gone: an owner of this process would
 // not wait for that. Where the outcome stays unknown the request may still be on its way
 // to the leader.
-func guardAll(holds []*Hold) (settled func(), err error) {
+func guardAll(grants []*grant) (settled func(), err error) {
 	var each []func()
 	settled = func() {
 		for _, f := range each {
 			f()
 		}
 	}
-	for _, held := range holds {
+	for _, held := range grants {
 		one, ok := held.node.Guard()
 		if !ok {
 			settled()
@@ -242,34 +231,35 @@ func guardAll(holds []*Hold) (settled func(), err error) {
 	return settled, nil
 }
 
-// heldNow tells why a hold of one znode is none any more, as far as this process knows.
-func (h *Hold) heldNow() error {
-	if err := h.Err(); err != nil {
+// heldNow tells why what one znode stood for is not held any more, as far as this
+// process knows.
+func (g *grant) heldNow() error {
+	if err := g.err(); err != nil {
 		return err
 	}
-	if h.node.Cause() != nil {
+	if g.node.Cause() != nil {
 		return ErrNotOwner
 	}
 	return nil
 }
 
-// checkFailed tells what it means that the check of h's znode failed. A znode that is
+// checkFailed tells what it means that the check of g's znode failed. A znode that is
 // gone is a loss, if this process did not delete it itself; its owner need not wait to be
 // told.
-func (h *Hold) checkFailed(conn Conn, err error) error {
+func (g *grant) checkFailed(conn Conn, err error) error {
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):
-		return fmt.Errorf("check %s: %w (the session lacks READ on it)", h.path, err)
+		return fmt.Errorf("check %s: %w (the session lacks READ on it)", g.path(), err)
 	case !errors.Is(err, zk.ErrNoNode):
-		return fmt.Errorf("check %s: %w", h.path, err)
+		return fmt.Errorf("check %s: %w", g.path(), err)
 	}
-	if err := h.heldNow(); err != nil {
+	if err := g.heldNow(); err != nil {
 		return err
 	}
 	cause := znode.ErrGone
-	if conn.SessionID() != h.node.Session() {
+	if conn.SessionID() != g.node.Session() {
 		cause = outcome.ErrSessionEnded
 	}
-	h.node.Lose(cause)
-	return lost(h.path, cause)
+	g.node.Lose(cause)
+	return lost(g.path(), cause)
 }

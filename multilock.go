@@ -4,29 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
 // InterProcessMultiLock is several locks that are acquired together, in the given order,
 // all or nothing (Curator's). Use it if work needs several locks. Give the same locks in
 // the same order everywhere, or two multi locks can wait for each other forever. It is
-// reentrant, and safe for concurrent use, if its members are. Its owner may re-enter a
+// reentrant, and safe for concurrent use, if its members are. Each acquisition owns what
+// it has acquired of the members, and releases that alone. Its owner may re-enter a
 // member. See docs/multi-lock.md.
 type InterProcessMultiLock struct {
 	locks []InterProcessLock
 	bad   error // why it cannot be used, nil if it can
+	held  *multiHolds
+}
 
-	mu     sync.Mutex // guards what follows
-	stands []*stand   // of what Hold has returned; those that ended go with the next call
+// multiHolds are the acquisitions of a multi lock that were not released.
+type multiHolds struct {
+	mu  sync.Mutex // guards all
+	all []*Hold    // the youngest last
 }
 
 var _ InterProcessLock = (*InterProcessMultiLock)(nil)
-
-// self implements nativeLock.
-func (m *InterProcessMultiLock) self() nativeLock { return m }
 
 // NewInterProcessMultiLock returns a multi lock of an InterProcessMutex for each path. No
 // paths, and a path given twice, are errors.
@@ -51,151 +54,125 @@ func NewInterProcessMultiLock(
 	return NewInterProcessMultiLockOf(locks...), nil
 }
 
-// NewInterProcessMultiLockOf returns a multi lock of locks of any kind, custom ones too.
-// With none, a nil one or one given twice, every Acquire fails.
+// NewInterProcessMultiLockOf returns a multi lock of locks of any kind, other multi locks
+// too. With none, a nil one or one given twice, every Acquire fails.
 func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLock {
-	m := &InterProcessMultiLock{locks: slices.Clone(locks)}
+	const op = "recipes: NewInterProcessMultiLockOf"
+	m := &InterProcessMultiLock{locks: slices.Clone(locks), held: &multiHolds{}}
 	if len(locks) == 0 {
-		m.bad = errors.New("recipes: NewInterProcessMultiLockOf: locks is empty")
+		m.bad = errors.New(op + ": locks is empty")
 	}
 	for i, lock := range locks {
+		twice := func(other InterProcessLock) bool {
+			return other.identity() == lock.identity()
+		}
 		switch {
+		case m.bad != nil:
 		case isNil(lock):
-			m.bad = fmt.Errorf(
-				"recipes: NewInterProcessMultiLockOf: lock %d is nil", i+1,
-			)
-		case reflect.ValueOf(lock).Comparable() && slices.Contains(m.locks[:i], lock):
-			m.bad = fmt.Errorf(
-				"recipes: NewInterProcessMultiLockOf: lock %d is given twice", i+1,
-			)
+			m.bad = fmt.Errorf("%s: lock %d is nil", op, i+1)
+		case slices.ContainsFunc(m.locks[:i], twice):
+			m.bad = fmt.Errorf("%s: lock %d is given twice", op, i+1)
 		}
 	}
 	return m
 }
 
-func isNil(lock InterProcessLock) bool {
-	v := reflect.ValueOf(lock)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+// identity implements InterProcessLock.
+func (m *InterProcessMultiLock) identity() any { return m.held }
+
+// usable returns why a method cannot do its operation with ctx.
+func (m *InterProcessMultiLock) usable(op string, ctx context.Context) error { //nolint:revive // order
+	switch {
+	case m == nil || m.held == nil:
+		return fmt.Errorf("recipes: %s a multi lock: %w", op, errZero)
+	case m.bad != nil:
+		return m.bad
+	case ctx == nil:
+		return fmt.Errorf("recipes: %s a multi lock: %w", op, errNilCtx)
+	}
+	return nil
 }
 
 // Acquire implements InterProcessLock. If a member is lost while it waits for another, it
 // releases all and starts over. If a member fails, it releases those before it, in
 // reverse, and returns all errors joined.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
-	return m.acquireAll(ctx, bound{})
-}
-
-// AcquireTimeout implements InterProcessLock, with one deadline for all members; a custom
-// member takes as long as it takes.
-func (m *InterProcessMultiLock) AcquireTimeout(
-	ctx context.Context, timeout time.Duration,
-) (bool, error) {
-	return heldOrBusy(ctx, m.acquireAll(ctx, newBound(timeout)))
-}
-
-// acquireAll is what the multi lock's own methods do. The hold that stands for the
-// members does not count that, but may release it.
-func (m *InterProcessMultiLock) acquireAll(ctx context.Context, l bound) error {
-	members, err := m.takeAll(ctx, l)
-	if err == nil {
-		m.standFor(members).renew(0)
-	}
+	_, err := m.acquire(newAcquisition(ctx, bound{}))
 	return err
 }
 
-// take implements nativeLock.
-func (m *InterProcessMultiLock) take(ctx context.Context, l bound) (taken, error) {
-	members, err := m.takeAll(ctx, l)
-	switch {
-	case err != nil:
-		return taken{}, err
-	case !tellsHolds(m):
-		return taken{custom: m}, nil
-	}
-	s := m.standFor(members)
-	s.renew(1)
-	return taken{hold: s.hold}, nil
+// AcquireTimeout implements InterProcessLock, with one deadline for all members.
+func (m *InterProcessMultiLock) AcquireTimeout(
+	ctx context.Context, timeout time.Duration,
+) (bool, error) {
+	_, err := m.acquire(newAcquisition(ctx, newBound(timeout)))
+	return heldOrBusy(ctx, err)
 }
 
-// takeAll acquires all members, again and again unless they are to be tried once.
-func (m *InterProcessMultiLock) takeAll(ctx context.Context, l bound) ([]taken, error) {
-	if err := m.unusable(ctx); err != nil {
+// acquire implements InterProcessLock.
+func (m *InterProcessMultiLock) acquire(a acquisition) (hold *Hold, err error) {
+	if err := m.usable("acquire", a.ctx); err != nil {
 		return nil, err
 	}
-	if err := m.lostBy(ctx); err != nil {
-		return nil, err
+	if a.given == nil { // the outermost waits for what all of them give back
+		a.given = new([]leaving)
+		defer func() { // also if an observer panics, or ends the goroutine
+			if hold == nil {
+				err = a.afterGivingBack(err)
+			}
+		}()
 	}
+	a.know()
+	if h := m.youngest(&a.caller); h != nil && h.Err() != nil {
+		return nil, fmt.Errorf("recipes: acquire a multi lock: %w", h.Err())
+	}
+	var backoff zkconn.Backoff
 	for {
-		members, err := m.takeEach(ctx, l)
+		members, err := m.acquireEach(a)
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(holdsOf(members), (*Hold).hasEnded) {
-			return members, nil
+		lost := func(member *Hold) bool { return member.hasEnded() }
+		if !slices.ContainsFunc(members, lost) {
+			return m.record(members), nil
 		}
 		// While the caller waited for one member, another one was lost, and somebody else
-		// may have it by now. Like any other wait this one begins anew.
-		switch err := giveBack(ctx, members); {
-		case err != nil:
+		// may have it by now. Like any other wait this one starts over.
+		a.giveBack(members)
+		if err := a.awaitGiven(); err != nil {
 			return nil, err
-		case l.once:
-			return nil, fmt.Errorf(
-				"%w: a member was lost while the others were tried", ErrBusy,
-			)
+		}
+		if err := a.startOver(backoff.Next()); err != nil {
+			return nil, err
 		}
 	}
 }
 
-// unusable tells why a method cannot be called with ctx.
-func (m *InterProcessMultiLock) unusable(ctx context.Context) error {
-	switch {
-	case m.bad != nil:
-		return m.bad
-	case len(m.locks) == 0:
-		return fmt.Errorf("recipes: multi lock: %w", errZero)
-	case ctx == nil:
-		return fmt.Errorf("recipes: multi lock: %w", errNilCtx)
+// startOver waits before the members are acquired again.
+func (a acquisition) startOver(after time.Duration) error {
+	if a.once {
+		return fmt.Errorf("%w: a member was lost while the others were tried", ErrBusy)
+	}
+	select {
+	case <-a.ctx.Done(): // the next member returns its error
+	case <-time.After(after):
 	}
 	return nil
 }
 
-// lostBy tells of a member that ctx's owner has lost and not released. Reentrant members
-// tell it themselves.
-func (m *InterProcessMultiLock) lostBy(ctx context.Context) error {
-	for _, lock := range m.locks {
-		var member *leaseLock
-		switch lock := lock.(type) {
-		case *InterProcessSemaphoreMutex:
-			member = lock.leaseLock
-		case *leaseLock:
-			member = lock
-		default:
-			continue
-		}
-		if h := member.holdOf(ownerOf(ctx, member)); h != nil && h.Err() != nil {
-			return wrap("acquire", member.semaphore.path, h.Err())
-		}
-	}
-	return nil
-}
-
-// takeEach acquires all members once. Where one is not to be had it gives back those that
-// it got, also where an observer panics or ends the goroutine.
-func (m *InterProcessMultiLock) takeEach(
-	ctx context.Context, l bound,
-) (members []taken, err error) {
+// acquireEach acquires all members once. Where one is not to be had it gives back those
+// that it got, also where an observer panics or ends the goroutine.
+func (m *InterProcessMultiLock) acquireEach(
+	a acquisition,
+) (members []*Hold, err error) {
 	defer func() {
-		if len(members) == len(m.locks) {
-			return
+		if len(members) < len(m.locks) {
+			a.giveBack(members)
+			members = nil
 		}
-		back := giveBack(ctx, members)
-		if back != nil && errors.Is(err, ErrBusy) { // which would hide the other
-			err = nil
-		}
-		members, err = nil, errors.Join(err, back)
 	}()
 	for _, lock := range m.locks {
-		member, err := take(ctx, lock, l)
+		member, err := lock.acquire(a)
 		if err != nil {
 			return members, err
 		}
@@ -204,123 +181,105 @@ func (m *InterProcessMultiLock) takeEach(
 	return members, nil
 }
 
-// giveBackWithin is what a caller who did not get all members can spare for giving back
-// those that it got.
-const giveBackWithin = 80 * time.Millisecond
-
-var errGivingBack = errors.New(
-	"not all members were acquired, and there is no time to wait for the release of " +
-		"those that were",
-)
-
-// giveBack releases members in a short time, also in an outage. What is not confirmed by
-// then goes on in the background, and is no error. Nor is that one was lost before.
-func giveBack(ctx context.Context, members []taken) error {
-	if len(members) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeoutCause(
-		context.WithoutCancel(ctx), giveBackWithin, errGivingBack,
-	)
-	defer cancel()
-	begin := make([]beginner, len(members))
+// record makes the record that owns members.
+func (m *InterProcessMultiLock) record(members []*Hold) *Hold {
+	grants := make([]*grant, len(members))
 	for i, member := range members {
-		begin[i] = member.beginner(giveBackWithin / time.Duration(len(members)))
+		grants[i] = member.grant
 	}
-	errs := beginAll(ctx, begin)(ctx)
-	noMatter := []error{errGivingBack, context.DeadlineExceeded, ErrLockLost}
-	return errors.Join(slices.DeleteFunc(errs, func(err error) bool {
-		return slices.ContainsFunc(noMatter, func(e error) bool {
-			return errors.Is(err, e)
-		})
-	})...)
+	h := &Hold{grant: joinGrants(grants), keeper: m}
+	h.members = members
+	m.held.mu.Lock()
+	defer m.held.mu.Unlock()
+	m.held.all = append(m.held.all, h)
+	return h
 }
 
-// Release implements InterProcessLock. It releases all members, even if some fail, and
-// returns all errors joined. It starts with the last, and takes no longer than one
-// release: the znodes can be deleted in any order. Only a custom member is waited for in
-// its turn.
-func (m *InterProcessMultiLock) Release(ctx context.Context) error {
-	return releaseOne(ctx, m.beginRelease)
-}
-
-// beginRelease implements nativeLock.
-func (m *InterProcessMultiLock) beginRelease(
-	ctx context.Context,
-) (finish func(context.Context) error) {
-	if err := m.unusable(ctx); err != nil {
-		return failed(err)
-	}
-	begin := make([]beginner, len(m.locks))
-	for i, lock := range m.locks {
-		if own, ok := native(lock); ok {
-			begin[i] = own.beginRelease
-		} else {
-			begin[i] = beginCustom(lock, 0)
-		}
-	}
-	return beginJoined(ctx, begin)
-}
-
-// IsAcquiredInThisProcess reports whether all members are.
-func (m *InterProcessMultiLock) IsAcquiredInThisProcess() bool {
-	return m.bad == nil && len(m.locks) > 0 &&
-		!slices.ContainsFunc(m.locks, func(lock InterProcessLock) bool {
-			return !lock.IsAcquiredInThisProcess()
-		})
-}
-
-// Holds returns the hold of each member in order, or nil if ctx's owner does not hold all
-// of them. A lost hold is included until it is released, a custom member without a Hold
-// method is not. A store that one member guards must get that hold's token from
-// everybody.
-func (m *InterProcessMultiLock) Holds(ctx context.Context) []*Hold {
-	return holdsOf(m.ofOwner(ctx))
-}
-
-// ofOwner returns the members as ctx's owner has them, nil where it does not hold all of
-// them.
-func (m *InterProcessMultiLock) ofOwner(ctx context.Context) []taken {
-	members := make([]taken, len(m.locks))
-	for i, lock := range m.locks {
-		var ok bool
-		if members[i], ok = ofOwner(ctx, lock); !ok {
-			return nil
-		}
-	}
-	return members
-}
-
-// Hold returns a hold that stands for all members: it is lost when one of them is, and
-// has the greatest token and the path and check of the last. It is nil if ctx's owner
-// does not hold all members, or if no member reports its hold. It remains the owner's
-// until it is released, even if it is lost.
-func (m *InterProcessMultiLock) Hold(ctx context.Context) *Hold {
-	members := m.ofOwner(ctx)
-	if len(holdsOf(members)) == 0 {
+// youngest returns what the caller has acquired last and not released; nil: nothing.
+func (m *InterProcessMultiLock) youngest(c *caller) *Hold {
+	if m == nil || m.held == nil {
 		return nil
 	}
-	return m.standFor(members).hold
+	m.held.mu.Lock()
+	all := slices.Clone(m.held.all)
+	m.held.mu.Unlock()
+	for _, h := range slices.Backward(all) {
+		if c.owns(h) {
+			return h
+		}
+	}
+	return nil
 }
 
-// standFor returns what stands for members, the same each time.
-func (m *InterProcessMultiLock) standFor(members []taken) *stand {
-	holds := holdsOf(members)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.stands = slices.DeleteFunc(m.stands, func(s *stand) bool {
-		over := s.hold.ended() && !slices.Equal(s.hold.members, holds)
-		if over {
-			s.forget()
-		}
-		return over
-	})
-	at := slices.IndexFunc(m.stands, func(s *stand) bool {
-		return slices.Equal(s.hold.members, holds)
-	})
-	if at < 0 {
-		at = len(m.stands)
-		m.stands = append(m.stands, newStand(members))
+// Release implements InterProcessLock. It releases what the acquisition has of each
+// member, even if some fail, and returns all errors joined. It starts with the last, and
+// takes no longer than one release: the znodes can be deleted in any order.
+func (m *InterProcessMultiLock) Release(ctx context.Context) error {
+	if err := m.usable("release", ctx); err != nil {
+		return err
 	}
-	return m.stands[at]
+	c := callerOf(ctx)
+	h := m.youngest(&c)
+	if h == nil {
+		return fmt.Errorf("recipes: release a multi lock: %w", errNotOwned)
+	}
+	return m.end(h).finish(ctx)
+}
+
+// errNotOwned is the ErrNotOwner of a multi lock.
+var errNotOwned = fmt.Errorf("%w: its owner has not acquired it through this value",
+	ErrNotOwner)
+
+// end implements keeper.
+func (m *InterProcessMultiLock) end(h *Hold) leaving {
+	m.held.mu.Lock()
+	at := slices.Index(m.held.all, h)
+	if at >= 0 {
+		m.held.all = slices.Delete(m.held.all, at, at+1)
+	}
+	m.held.mu.Unlock()
+	if at < 0 {
+		return leaving{err: fmt.Errorf("recipes: release %s: %w", h.name(), errReleased)}
+	}
+	h.end()
+	l := endAll(h.members)
+	for i, part := range l.parts {
+		if part.isNothing() { // the member is held on
+			h.pass(i)
+		}
+	}
+	return l
+}
+
+// owner implements keeper: the members can be those of several.
+func (m *InterProcessMultiLock) owner() (owner, *book) { return owner{}, nil }
+
+// IsAcquiredInThisProcess reports whether an owner holds all members through this value.
+func (m *InterProcessMultiLock) IsAcquiredInThisProcess() bool {
+	if m == nil || m.held == nil {
+		return false
+	}
+	m.held.mu.Lock()
+	all := slices.Clone(m.held.all)
+	m.held.mu.Unlock()
+	return slices.ContainsFunc(all, func(h *Hold) bool {
+		return !h.isReleased() && h.Err() == nil
+	})
+}
+
+// Holds returns the hold of each member, in order, that belongs to what ctx's owner has
+// acquired last and not released, lost or not; nil if there is nothing. A store that one
+// member guards must get that hold's token from everybody.
+func (m *InterProcessMultiLock) Holds(ctx context.Context) []*Hold {
+	if h := m.Hold(ctx); h != nil {
+		return slices.Clone(h.members)
+	}
+	return nil
+}
+
+// Hold implements InterProcessLock. The hold stands for all members: it is lost when one
+// of them is, and has the greatest token and the path and check of the last.
+func (m *InterProcessMultiLock) Hold(ctx context.Context) *Hold {
+	c := callerOf(ctx)
+	return m.youngest(&c)
 }

@@ -1,6 +1,10 @@
 package recipes
 
 import (
+	"context"
+	"iter"
+	"time"
+
 	"github.com/zkrecipes/recipes/internal/seqname"
 )
 
@@ -17,13 +21,10 @@ func everybody(_, _ seqname.Name) bool { return true }
 // again, through the same value, and releases it as often. [ReadLock] and [WriteLock]
 // have the same methods.
 type InterProcessMutex struct {
-	*reentrant
+	lock *reentrant
 }
 
 var _ InterProcessLock = (*InterProcessMutex)(nil)
-
-// self implements nativeLock.
-func (l *InterProcessMutex) self() nativeLock { return l }
 
 // NewInterProcessMutex returns the mutex at path, which is created at the first Acquire.
 // It sends no requests. A path that ZooKeeper would reject is an error
@@ -53,3 +54,93 @@ func newMutex(conn Conn, path string, opts []Option) (*InterProcessMutex, error)
 		newReentrant(conn, settings, "mutex", queue, enter),
 	}, nil
 }
+
+// Acquire implements InterProcessLock. A holder re-enters without requests; after a loss
+// it gets ErrLockLost until it has released as often as acquired.
+func (l *InterProcessMutex) Acquire(ctx context.Context) error {
+	return l.core().Acquire(ctx)
+}
+
+// AcquireTimeout implements InterProcessLock.
+func (l *InterProcessMutex) AcquireTimeout(
+	ctx context.Context, timeout time.Duration,
+) (bool, error) {
+	return l.core().AcquireTimeout(ctx, timeout)
+}
+
+// Release implements InterProcessLock. Without a hold it returns ErrNotOwner.
+func (l *InterProcessMutex) Release(ctx context.Context) error {
+	return l.core().Release(ctx)
+}
+
+// IsAcquiredInThisProcess implements InterProcessLock; false after a loss.
+func (l *InterProcessMutex) IsAcquiredInThisProcess() bool {
+	return l.core().IsAcquiredInThisProcess()
+}
+
+// Hold returns what ctx's owner has acquired last and not released, or nil if there is
+// nothing. A lost hold remains its owner's, and is not nil, until it is released.
+func (l *InterProcessMutex) Hold(ctx context.Context) *Hold {
+	return l.core().Hold(ctx)
+}
+
+// IsOwned reports whether ctx's owner holds the lock and has not lost it (Curator's
+// isOwnedByCurrentThread). It sends no requests.
+func (l *InterProcessMutex) IsOwned(ctx context.Context) bool {
+	return l.core().IsOwned(ctx)
+}
+
+// LockPath returns the znode of ctx's owner (Curator's getLockPath), or "" if that owner
+// does not hold the lock.
+func (l *InterProcessMutex) LockPath(ctx context.Context) string {
+	return l.core().LockPath(ctx)
+}
+
+// ParticipantNodes returns the full paths of the participants, for a read or write lock
+// of its kind only, in queue order, as the leader has it now (Curator's
+// getParticipantNodes).
+func (l *InterProcessMutex) ParticipantNodes(ctx context.Context) ([]string, error) {
+	return l.core().ParticipantNodes(ctx)
+}
+
+// Participants returns the whole queue, in order. It sends a read for each participant;
+// those that leave meanwhile are not included.
+func (l *InterProcessMutex) Participants(ctx context.Context) ([]Participant, error) {
+	return l.core().Participants(ctx)
+}
+
+// WatchParticipants yields the queue, as Participants returns it, and again each time
+// that a participant joins or leaves. It blocks between changes; those that come faster
+// than they can be read are merged. A change costs a list, and a read for each new
+// participant: a later change of Data alone is not reported. The loop creates no znode,
+// survives outages and expired sessions, silently, and ends with ctx. A permanent error,
+// such as a closed connection, is yielded last. It watches the parent znode, or its
+// nearest existing ancestor, which the session must be permitted to read. All readers
+// share that watch; it remains after the loop until the next change. Each loop starts
+// over; several may run at once.
+func (l *InterProcessMutex) WatchParticipants(
+	ctx context.Context,
+) iter.Seq2[[]Participant, error] {
+	return l.core().WatchParticipants(ctx)
+}
+
+// MakeRevocable sets the function that is called, on a new goroutine, each time another
+// process asks a holder or waiter of this value for the lock ([AttemptRevoke], Curator's
+// Revoker). Requests that come faster than they are read, or while 16 calls run, are
+// merged. Set it at any time, also for later holds; nil removes it. Each znode then costs
+// a read and a watch at once.
+func (l *InterProcessMutex) MakeRevocable(listener func()) {
+	l.core().makeRevocable(listener)
+}
+
+// core is the lock, nil of a nil or zero value.
+func (l *InterProcessMutex) core() *reentrant {
+	if l == nil {
+		return nil
+	}
+	return l.lock
+}
+
+func (l *InterProcessMutex) acquire(a acquisition) (*Hold, error) { return l.core().acquire(a) }
+
+func (l *InterProcessMutex) identity() any { return l.core() }

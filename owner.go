@@ -9,8 +9,16 @@ import (
 	"sync"
 )
 
-// An owner is who holds a lock, comparable: the identity that a ctx carries or else a
-// goroutine.
+// Who owns a lock, in one paragraph. An owner is the identity that ctx carries for this
+// lock, else the calling goroutine. Do and Hold.Context put the hold's owner into a ctx,
+// where it counts only while that owner holds something of the lock (either side of a
+// read/write lock, a member of a multi lock); after that the ctx names nobody. WithOwner
+// names one owner for all locks, forever. Each acquisition makes a record, which owns
+// what it acquired and nothing else; a Hold is the handle of one record. A lock is
+// released when the last record of its owner ends. The record of a multi lock owns its
+// members' records.
+
+// An owner is comparable: an identity, or else a goroutine.
 type owner struct {
 	identity  *identity
 	goroutine uint64
@@ -18,28 +26,50 @@ type owner struct {
 
 type identity struct{ _ byte } // not empty: pointers to two of them differ
 
-// An ownedLock knows its owners.
-type ownedLock interface {
-	// holdOf returns what an owner has acquired and not released, lost or not, else nil.
-	holdOf(who owner) *Hold
-	// ownerKey is what a ctx knows the lock's owner by, comparable: the two sides of a
-	// read/write lock have the same one.
-	ownerKey() any
+// aNewOwner is different from every other.
+func aNewOwner() owner { return owner{identity: new(identity)} }
+
+// A book guards the records of one lock. The two sides of a read/write lock share it: an
+// owner is the same on both. No two books are locked at once.
+type book struct {
+	mu   sync.Mutex // guards the records; not held across a call to ZooKeeper
+	lock interface {
+		// isHeldLocked tells whether an owner has acquired and not released something,
+		// lost or not. It is called with mu held.
+		isHeldLocked(who owner) bool
+	}
+}
+
+func (b *book) isHeldLocked(who owner) bool { return b.lock.isHeldLocked(who) }
+
+func (b *book) isHeld(who owner) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.isHeldLocked(who)
 }
 
 type ownerKey struct{}
 
-// owners is what a ctx carries: for which owner it stands, lock by lock. It does not
-// change.
-type owners struct {
-	shared  []perLock    // by Do and Hold.Context; the first for a lock counts
-	all     owner        // by WithOwner: every other lock; zero: the goroutine's
-	pending *acquisition // of a Do or an Acquire under way; nil: of none
+// A naming is which owners a ctx names. It does not change.
+type naming struct {
+	shares []share // by Do and Hold.Context, the latest first
+	all    owner   // by WithOwner, for every other lock; zero: by nobody
 }
 
-type perLock struct {
-	lock ownedLock
-	who  owner
+// A share names an owner at the locks of its books, for as long as the owner holds
+// something of one of them.
+type share struct {
+	who   owner
+	books []*book
+}
+
+func (s share) isOf(b *book) bool { return slices.Contains(s.books, b) }
+
+// isHeldBeside tells whether the owner holds something of another of the locks than b's.
+func (s share) isHeldBeside(b *book) bool {
+	return slices.ContainsFunc(s.books, func(other *book) bool {
+		return other != b && other.isHeld(s.who)
+	})
 }
 
 // WithOwner returns a ctx that carries a new owner. Use it if several goroutines should
@@ -50,194 +80,133 @@ func WithOwner(ctx context.Context) context.Context {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	return context.WithValue(ctx, ownerKey{}, &owners{all: aNewOwner()})
+	return context.WithValue(ctx, ownerKey{}, &naming{all: aNewOwner()})
 }
 
-// ownerOf returns the owner that ctx carries for lock, or the calling goroutine. Of a nil
-// ctx it is the zero owner, who holds nothing.
-func ownerOf(ctx context.Context, lock ownedLock) owner {
-	if ctx == nil {
-		return owner{}
+// withShares returns a ctx that names those owners, too, before all that ctx names.
+func withShares(ctx context.Context, shares []share) context.Context {
+	named, _ := ctx.Value(ownerKey{}).(*naming)
+	if named == nil {
+		named = &naming{}
 	}
-	if o, ok := ctx.Value(ownerKey{}).(*owners); ok {
-		if who := o.of(lock); who != (owner{}) {
-			return who
-		}
-	}
-	return theGoroutine()
-}
-
-// theGoroutine is the owner that the calling goroutine is.
-func theGoroutine() owner { return owner{goroutine: goroutineID()} }
-
-// aNewOwner is different from every other.
-func aNewOwner() owner { return owner{identity: new(identity)} }
-
-// of returns whom the ctx stands for, the zero owner where it is the calling goroutine.
-func (o *owners) of(lock ownedLock) owner {
-	who := o.known(lock)
-	if o.pending != nil {
-		who = o.pending.of(lock, who)
-	}
-	return who
-}
-
-// known is of without what is being acquired.
-func (o *owners) known(lock ownedLock) owner {
-	key := lock.ownerKey()
-	for _, s := range o.shared {
-		if s.lock.ownerKey() == key {
-			return s.who
-		}
-	}
-	return o.all
-}
-
-// ownersOf returns what ctx carries, the zero owners if that is nothing.
-func ownersOf(ctx context.Context) owners {
-	if o, ok := ctx.Value(ownerKey{}).(*owners); ok {
-		return *o
-	}
-	return owners{}
-}
-
-// withShares returns a ctx that stands for those owners, each at its lock.
-func withShares(ctx context.Context, shares []perLock) context.Context {
+	shares = slices.DeleteFunc(shares, func(s share) bool { return named.begins(s) })
 	if len(shares) == 0 {
 		return ctx
 	}
-	o := ownersOf(ctx)
-	shares = slices.DeleteFunc(slices.Clone(shares), func(s perLock) bool {
-		return o.known(s.lock) == s.who
+	if len(named.shares) > 0 {
+		shares = slices.Concat(shares, named.shares)
+	}
+	return context.WithValue(ctx, ownerKey{}, &naming{shares: shares, all: named.all})
+}
+
+// begins tells whether n names the owner of s before any other, for as long as s does.
+func (n *naming) begins(s share) bool {
+	at := slices.IndexFunc(n.shares, func(other share) bool {
+		return slices.ContainsFunc(other.books, s.isOf)
 	})
-	if len(shares) == 0 {
-		return ctx
+	if at < 0 {
+		return n.all == s.who
 	}
-	o.shared = append(shares, o.shared...)
-	return context.WithValue(ctx, ownerKey{}, &o)
+	first := n.shares[at]
+	return first.who == s.who && slices.Equal(first.books, s.books)
 }
 
-// An acquisition finds out which locks a Do or an Acquire acquires. They may be behind a
-// lock of the caller's own kind, of which nothing else is known.
-type acquisition struct {
-	who owner // who acquires what the ctx knows no owner of
-
-	mu    sync.Mutex // guards what follows
-	over  bool
-	asked []perLock
-	// what an Acquire has acquired meanwhile, as an owner of its own, for a lock of the
-	// caller's own kind
-	inner []perLock
+// A caller calls a method of a lock. Who it is can differ from lock to lock.
+type caller struct {
+	*naming       // what its ctx names; nil: nobody
+	fresh   bool  // where ctx names nobody it is a new owner, and not the goroutine
+	self    owner // who that is, once it was asked
+	nobody  bool  // there is no ctx
 }
 
-// takeShared takes lock for the owner that ctx carries, or else for that of newOwner. A
-// ctx with what it returns as acquired stands for that owner, on any goroutine, and so
-// does one of Hold.Context.
-func takeShared(
-	ctx context.Context, lock InterProcessLock, l bound, newOwner func() owner,
-) (got taken, acquired []perLock, err error) {
-	o := ownersOf(ctx)
-	if o.all != (owner{}) && !hasCustom(lock) { // ctx and the hold carry it anyhow
-		got, err = take(ctx, lock, l)
-		return got, nil, err
+// callerOf returns the caller of a method with ctx. With a nil ctx it owns nothing.
+func callerOf(ctx context.Context) caller {
+	if ctx == nil {
+		return caller{nobody: true}
 	}
-	if r := unobserved(lock); r != nil && o.pending == nil {
-		who := o.known(r)
-		if who == (owner{}) {
-			who = newOwner()
-		}
-		hold, err := r.acquireOwned(ctx, who, l)
-		if err != nil {
-			return taken{}, nil, err
-		}
-		return taken{hold: hold}, nil, nil // whose hold carries it
-	}
-	return takeTelling(ctx, lock, l, o, newOwner)
+	named, _ := ctx.Value(ownerKey{}).(*naming)
+	return caller{naming: named}
 }
 
-// takeTelling is takeShared with a ctx that finds out which locks are acquired.
-func takeTelling(
-	ctx context.Context, lock InterProcessLock, l bound, o owners, newOwner func() owner,
-) (got taken, acquired []perLock, err error) {
-	a := &acquisition{}
-	if o.all == (owner{}) {
-		a.who = newOwner()
-	}
-	defer a.end()
-	o.pending = a
-	got, err = take(context.WithValue(ctx, ownerKey{}, &o), lock, l)
-	if err != nil {
-		return taken{}, nil, err
-	}
-	return got, a.end(), nil
-}
-
-// unobserved returns what lock is if no code of the caller's runs as it is acquired, so
-// that nobody asks the ctx who acquires it; else nil.
-func unobserved(lock InterProcessLock) *reentrant {
-	own, ok := native(lock)
-	if !ok {
-		return nil
-	}
-	if r, ok := own.(interface{ itself() *reentrant }); ok {
-		if r := r.itself(); r != nil && r.steps.observer == nil {
-			return r
-		}
-	}
-	return nil
-}
-
-// of takes note that the owner who, or else the acquisition's, asks for lock.
-func (a *acquisition) of(lock ownedLock, who owner) owner {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.over {
+// lock locks b and returns the owner that the caller is at its lock. That is decided
+// under the mutex: once the owner of a share holds nothing any more, the share names
+// nobody, and two callers who go on with it exclude each other.
+func (c *caller) lock(b *book) owner {
+	at, named := c.find(b)
+	if !named {
+		who := c.unnamed()
+		b.mu.Lock()
 		return who
 	}
-	if who == (owner{}) {
-		who = a.innerLocked(lock)
-	}
-	if s := (perLock{lock, who}); !slices.Contains(a.asked, s) {
-		a.asked = append(a.asked, s)
-	}
-	return who
-}
-
-// innerLocked returns the owner by which an Acquire has acquired lock and not released
-// it, else the acquisition's. It is called with mu held.
-func (a *acquisition) innerLocked(lock ownedLock) owner {
-	key := lock.ownerKey()
-	for _, s := range a.inner {
-		if s.lock.ownerKey() == key && s.lock.holdOf(s.who) != nil {
+	b.mu.Lock()
+	for i, s := range c.shares {
+		if s.isOf(b) && (i == at || b.isHeldLocked(s.who)) {
 			return s.who
 		}
 	}
-	return a.who
-}
-
-// include takes note of what an Acquire has acquired for a lock of the caller's own kind.
-func (a *acquisition) include(acquired []perLock) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.over {
-		a.inner = append(a.inner, acquired...)
-		a.asked = append(a.asked, acquired...)
+	if c.all != (owner{}) || c.self != (owner{}) || c.fresh {
+		return c.unnamed()
 	}
+	// To ask which goroutine this is takes long.
+	b.mu.Unlock()
+	who := c.unnamed()
+	b.mu.Lock()
+	return who
 }
 
-// end returns what was acquired. A lock that was asked for and is not held, such as one
-// that the caller's own kind of lock uses for itself, is not among it.
-func (a *acquisition) end() (acquired []perLock) {
-	a.mu.Lock()
-	a.over = true
-	asked := a.asked
-	a.mu.Unlock()
-	for _, s := range asked {
-		if s.lock.holdOf(s.who) != nil {
-			acquired = append(acquired, s)
+// find tells whether there are shares for b's lock, and which one is known to count,
+// since its owner holds another lock of it; -1: none.
+func (c *caller) find(b *book) (at int, named bool) {
+	if c.naming == nil {
+		return -1, false
+	}
+	for i, s := range c.shares {
+		if s.isOf(b) {
+			named = true
+			if s.isHeldBeside(b) {
+				return i, true
+			}
 		}
 	}
-	return acquired
+	return -1, named
+}
+
+// unnamed is who the caller is at a lock of which no share counts.
+func (c *caller) unnamed() owner {
+	switch {
+	case c.nobody:
+		return owner{}
+	case c.naming != nil && c.all != (owner{}):
+		return c.all
+	case c.self != (owner{}):
+	case c.fresh:
+		c.self = aNewOwner()
+	default:
+		c.self = owner{goroutine: goroutineID()}
+	}
+	return c.self
+}
+
+// at is the owner that the caller is at b's lock.
+func (c *caller) at(b *book) owner {
+	who := c.lock(b)
+	b.mu.Unlock()
+	return who
+}
+
+// know makes sure that whoever the caller is where ctx names nobody is known, for all
+// copies of it.
+func (c *caller) know() { c.unnamed() }
+
+// owns tells whether h's record is the caller's: if it is a multi lock's, whether those
+// of all its members are.
+func (c *caller) owns(h *Hold) bool {
+	if who, b := h.keeper.owner(); b != nil {
+		return c.at(b) == who
+	}
+	return !slices.ContainsFunc(h.owned(), func(member *Hold) bool {
+		return !c.owns(member)
+	})
 }
 
 // goroutineID reads the number from the first line of the stack, "goroutine 18

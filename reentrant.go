@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/lockcache"
@@ -24,29 +24,33 @@ type reentrant struct {
 	queue     *seqnode.Queue
 	enter     entrance
 	revocable chan struct{} // closed by the first MakeRevocable
-	pair      any           // of a read/write lock: both sides' key of owners
 
-	mu       sync.Mutex // guards what follows; not held across a call to ZooKeeper
-	claims   map[owner]*claim
-	listener func()
+	book     *book
+	other    *reentrant           // of a read lock: the write lock; else nil
+	owners   map[owner]*ownership // guarded by book.mu
+	listener func()               // guarded by book.mu
 }
 
-// A claim is an owner's stake in the lock: an Acquire under way, then a hold, of which it
-// is the releaser.
-type claim struct {
+// An ownership is what an owner has of the lock: an Acquire under way, then a grant, and
+// the records that share it.
+type ownership struct {
 	lock    *reentrant
 	who     owner
 	attempt attempt // the first Acquire; used by that alone
 
-	// Guarded by reentrant.mu.
-	hold          *Hold         // nil while the first Acquire is under way
-	settled       chan struct{} // closed when that has ended; nil: nobody waits for it
-	count         int
-	listening     int    // calls of the listener that run
-	revokePending bool   // the lock was asked back, and no listener was called for that
-	observing     uint64 // the goroutine that tells of the place in the queue; 0: none
+	// Guarded by book.mu.
+	grant         *grant        // nil while the first Acquire is under way
+	records       []*Hold       // the youngest last
+	settled       chan struct{} // closed when the first Acquire has ended; nil: nobody waits
+	listening     int32         // calls of the listener that run
+	revokePending bool          // the lock was asked back, and no listener was called for that
+	observing     uint64        // the goroutine that tells of the place in the queue; 0: none
 
-	made Hold // what hold points to
+	made struct { // what grant and the first record point to
+		grant grant
+		hold  Hold
+		holds [1]*Hold
+	}
 }
 
 // An entrance is how an owner comes to hold a lock: through its queue, as a rule.
@@ -79,15 +83,19 @@ func through(queue *seqnode.Queue, keep *lockcache.Policy) entrance {
 func newReentrant(
 	conn Conn, s settings, recipe string, queue *seqnode.Queue, enter entrance,
 ) *reentrant {
-	return &reentrant{
+	r := &reentrant{
 		conn: conn, path: queue.Dir, config: s.sessionConfig(conn),
-		steps: &steps{recipe: recipe, path: queue.Dir, observer: s.observer},
+		steps: &steps{
+			recipe: recipe, path: queue.Dir, conn: conn, observer: s.observer,
+		},
 		queue: queue, enter: enter,
-		revocable: make(chan struct{}), claims: map[owner]*claim{},
+		revocable: make(chan struct{}), owners: map[owner]*ownership{},
 	}
+	r.book = &book{lock: r}
+	return r
 }
 
-// where is the lock's path, "" of a zero value.
+// where is the lock's path, "" of a nil or zero value.
 func (r *reentrant) where() string {
 	if r == nil {
 		return ""
@@ -95,76 +103,57 @@ func (r *reentrant) where() string {
 	return r.path
 }
 
-// Acquire implements InterProcessLock. A holder re-enters without requests; after a loss
-// it gets ErrLockLost until it has released as often as acquired.
-func (r *reentrant) Acquire(ctx context.Context) error {
-	_, err := r.acquireWithin(ctx, bound{})
-	return err
+// identity implements InterProcessLock.
+func (r *reentrant) identity() any { return r }
+
+// isHeldLocked implements book's lock, for both sides of a read/write lock.
+func (r *reentrant) isHeldLocked(who owner) bool {
+	for side := r; side != nil; side = side.other {
+		if o := side.owners[who]; o != nil && o.grant != nil {
+			return true
+		}
+	}
+	return false
 }
 
-// AcquireTimeout implements InterProcessLock.
-func (r *reentrant) AcquireTimeout(
-	ctx context.Context, timeout time.Duration,
-) (bool, error) {
-	_, err := r.acquireWithin(ctx, newBound(timeout))
-	return heldOrBusy(ctx, err)
-}
-
-// take implements nativeLock.
-func (r *reentrant) take(ctx context.Context, l bound) (taken, error) {
-	hold, err := r.acquireWithin(ctx, l)
-	return taken{hold: hold}, err
-}
-
-// itself is r, also of a lock that embeds it.
-func (r *reentrant) itself() *reentrant { return r }
-
-func (r *reentrant) acquireWithin(ctx context.Context, l bound) (*Hold, error) {
-	if err := usable("acquire", r.where(), ctx); err != nil {
+// acquire implements InterProcessLock.
+func (r *reentrant) acquire(a acquisition) (*Hold, error) {
+	if err := usable("acquire", r.where(), a.ctx); err != nil {
 		return nil, err
 	}
-	return r.acquireOwned(ctx, ownerOf(ctx, r), l)
-}
-
-// acquireOwned is acquireAs with what is lacking in its error.
-func (r *reentrant) acquireOwned(
-	ctx context.Context, who owner, l bound,
-) (*Hold, error) {
-	hold, err := r.acquireAs(ctx, who, l)
+	hold, err := r.acquireBare(a)
 	if err != nil {
 		return nil, wrap("acquire", r.path, err)
 	}
 	return hold, nil
 }
 
-// acquireAs acquires for an owner. It tells of its steps with the ctx of the call.
-func (r *reentrant) acquireAs(
-	ctx context.Context, who owner, l bound,
-) (hold *Hold, err error) {
-	err = l.keep(ctx, func(within context.Context, try bool) (err error) {
-		hold, err = r.enterOrReenter(within, ctx, who, try)
+// acquireBare is acquire without operation and path in its error.
+func (r *reentrant) acquireBare(a acquisition) (hold *Hold, err error) {
+	err = a.keep(a.ctx, func(within context.Context, once bool) (err error) {
+		hold, err = r.enterOrReenter(within, a, once)
 		return err
 	})
 	return hold, err
 }
 
 func (r *reentrant) enterOrReenter(
-	ctx, call context.Context, who owner, try bool,
+	ctx context.Context, a acquisition, try bool,
 ) (*Hold, error) {
 	for {
-		hold, c, mine, err := r.claim(who)
+		hold, o, mine, err := r.claim(a)
 		switch {
 		case hold != nil || err != nil:
 			return hold, err
 		case mine:
-			return r.acquireAnew(ctx, call, c, try)
+			return r.acquireFirst(ctx, a, o, try)
 		case try:
 			return nil, fmt.Errorf("%w: %s", wait.ErrBusy, elsewhere)
 		}
-		if r.isObserving(c) {
+		if r.isObserving(o) {
 			return nil, errObserving
 		}
-		if err := r.awaitSettled(ctx, c.settled); err != nil {
+		if err := r.awaitSettled(ctx, o.settled); err != nil {
 			return nil, err
 		}
 	}
@@ -173,11 +162,11 @@ func (r *reentrant) enterOrReenter(
 var errObserving = errors.New("the owner is queueing for it, and its observer, which " +
 	"acquires it as the same owner, would wait for itself")
 
-// isObserving tells whether the caller is the observer of the claim's own Acquire.
-func (r *reentrant) isObserving(c *claim) bool {
-	r.mu.Lock()
-	at := c.observing
-	r.mu.Unlock()
+// isObserving tells whether the caller is the observer of the owner's own Acquire.
+func (r *reentrant) isObserving(o *ownership) bool {
+	r.book.mu.Lock()
+	at := o.observing
+	r.book.mu.Unlock()
 	return at != 0 && at == goroutineID()
 }
 
@@ -198,217 +187,200 @@ func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) e
 // elsewhere is where an owner stands that acquires the lock on two goroutines at once.
 const elsewhere = "its owner is acquiring it on another goroutine"
 
-// claim re-enters the owner's hold, with an error if that was lost. Where it has none it
-// makes a new claim, which is the caller's to settle (mine), or returns the one that
+// claim re-enters the owner's grant, with an error if that was lost. Where there is none
+// it makes a new ownership, which the caller must settle (mine), or returns the one that
 // another goroutine of the owner's is to settle.
-func (r *reentrant) claim(who owner) (hold *Hold, c *claim, mine bool, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c = r.claims[who]
+func (r *reentrant) claim(
+	a acquisition,
+) (hold *Hold, o *ownership, mine bool, err error) {
+	who := a.lock(r.book)
+	defer r.book.mu.Unlock()
+	o = r.owners[who]
 	switch {
-	case c == nil:
-		c = &claim{lock: r, who: who}
-		r.claims[who] = c
-		return nil, c, true, nil
-	case c.hold == nil:
-		if c.settled == nil {
-			c.settled = make(chan struct{})
+	case o == nil:
+		o = &ownership{lock: r, who: who}
+		r.owners[who] = o
+		return nil, o, true, nil
+	case o.grant == nil:
+		if o.settled == nil {
+			o.settled = make(chan struct{})
 		}
-		return nil, c, false, nil
-	case c.hold.Err() != nil:
-		return nil, nil, false, c.hold.Err()
+		return nil, o, false, nil
+	case o.grant.err() != nil:
+		return nil, nil, false, o.grant.err()
 	}
-	c.count++
-	return c.hold, nil, false, nil
+	return o.recordLocked(new(Hold)), nil, false, nil
 }
 
-// acquireAnew acquires for a new claim.
-func (r *reentrant) acquireAnew(
-	ctx, call context.Context, c *claim, try bool,
+// recordLocked makes h, which is new, the record of one more acquisition.
+func (o *ownership) recordLocked(h *Hold) *Hold {
+	h.grant, h.keeper = o.grant, o
+	o.records = append(o.records, h)
+	return h
+}
+
+// acquireFirst acquires for a new ownership.
+func (r *reentrant) acquireFirst(
+	ctx context.Context, a acquisition, o *ownership, try bool,
 ) (*Hold, error) {
-	c.attempt = newAttempt(call, r.steps)
-	defer func() { c.attempt.call = nil }() // which the claim would keep
-	hold, err := r.admit(ctx, c, seqnode.Request{
-		TryOnce: try, WatchSelf: r.revocable, Listener: c,
+	call := a.ctx
+	if a.fresh && r.steps.observer != nil { // whom else would the ctx name?
+		call = withShares(call, []share{{o.who, []*book{r.book}}})
+	}
+	o.attempt = newAttempt(call, r.steps)
+	defer func() { o.attempt.call = nil }() // which the ownership would keep
+	hold, err := r.admit(ctx, o, seqnode.Request{
+		TryOnce: try, WatchSelf: r.revocable, Listener: o,
 	})
 	if err != nil {
-		c.attempt.failed(err)
+		o.attempt.failed(err)
 		return nil, err
 	}
-	c.attempt.acquired(c.abandon, hold)
+	o.attempt.acquired(func() { o.abandon(hold) }, hold.grant)
 	return hold, nil
 }
 
 // Queued implements seqnode.Listener. The owner who waits in the observer can call
 // Acquire there, and would wait for itself.
-func (c *claim) Queued(node string, ahead int) {
-	if c.lock.steps.observer == nil {
+func (o *ownership) Queued(node string, ahead int) {
+	if o.lock.steps.observer == nil {
 		return
 	}
-	c.observe(goroutineID())
-	defer c.observe(0)
-	c.attempt.Queued(node, ahead)
+	o.observe(goroutineID())
+	defer o.observe(0)
+	o.attempt.Queued(node, ahead)
 }
 
-func (c *claim) observe(goroutine uint64) {
-	c.lock.mu.Lock()
-	defer c.lock.mu.Unlock()
-	c.observing = goroutine
+func (o *ownership) observe(goroutine uint64) {
+	o.lock.book.mu.Lock()
+	defer o.lock.book.mu.Unlock()
+	o.observing = goroutine
 }
 
 // DataChanged implements seqnode.Listener.
-func (c *claim) DataChanged(data []byte) { c.lock.changed(c, data) }
+func (o *ownership) DataChanged(data []byte) { o.lock.changed(o, data) }
 
-// admit lets the owner of a claim enter, and settles the claim in any case, also where
-// the observer panics or ends the goroutine.
+// admit lets the owner enter, and settles its ownership in any case, also where the
+// observer panics or ends the goroutine.
 func (r *reentrant) admit(
-	ctx context.Context, c *claim, req seqnode.Request,
+	ctx context.Context, o *ownership, req seqnode.Request,
 ) (hold *Hold, err error) {
-	defer func() { r.settle(c, hold) }()
+	var on backing
+	defer func() { hold = r.settle(o, on) }()
 	s := zkconn.Use(r.conn, r.config)
 	defer s.Release()
-	on, err := r.enter(ctx, s, c.who, req)
-	if err != nil {
-		return nil, err
-	}
-	return c.made.restOn(on, r.conn, c.attempt.steps), nil
+	on, err = r.enter(ctx, s, o.who, req)
+	return nil, err
 }
 
-// settle records how the first Acquire of a claim has ended: with a hold, or with none.
-func (r *reentrant) settle(c *claim, hold *Hold) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if hold == nil {
-		delete(r.claims, c.who)
+// settle records how the first Acquire of an ownership has ended: with a grant that rests
+// on something, or with none.
+func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
+	r.book.mu.Lock()
+	defer r.book.mu.Unlock()
+	if on == nil {
+		delete(r.owners, o.who)
 	} else {
-		hold.releaser = c
-		c.hold, c.count = hold, 1
-		r.watchLocked(c)
+		o.grant = o.made.grant.restOn(on, o.attempt.steps)
+		o.records = o.made.holds[:0]
+		hold = o.recordLocked(&o.made.hold)
+		r.watchLocked(o)
 	}
-	if c.settled != nil {
-		close(c.settled)
+	if o.settled != nil {
+		close(o.settled)
+	}
+	return hold
+}
+
+// abandon ends the record of a caller who will not return, without a word to the
+// observer.
+func (o *ownership) abandon(h *Hold) {
+	if last, ok := o.takeOff(h); ok {
+		h.end()
+		if last {
+			h.node.Withdraw()
+		}
 	}
 }
 
-// abandon takes off the acquire of a caller who will not return.
-func (c *claim) abandon() {
-	if hold, last, _ := c.unwind(); last {
-		hold.node.Withdraw()
-	}
+// What follows is the exported types' methods of these names.
+
+func (r *reentrant) Acquire(ctx context.Context) error {
+	_, err := r.acquire(newAcquisition(ctx, bound{}))
+	return err
 }
 
-// Release implements InterProcessLock. Without a hold it returns ErrNotOwner.
+func (r *reentrant) AcquireTimeout(
+	ctx context.Context, timeout time.Duration,
+) (bool, error) {
+	_, err := r.acquire(newAcquisition(ctx, newBound(timeout)))
+	return heldOrBusy(ctx, err)
+}
+
 func (r *reentrant) Release(ctx context.Context) error {
 	if err := usable("release", r.where(), ctx); err != nil {
 		return err
 	}
-	if err := r.releaseAs(ctx, ownerOf(ctx, r)); err != nil {
-		return wrap("release", r.path, err)
+	c := callerOf(ctx)
+	return r.releaseYoungest(&c).finish(ctx)
+}
+
+// releaseYoungest ends the record of what the caller has acquired last.
+func (r *reentrant) releaseYoungest(c *caller) leaving {
+	h, last, err := r.takeYoungest(c)
+	if err != nil {
+		return leaving{path: r.path, err: err}
 	}
-	return nil
+	return h.leave(r.path, last)
 }
 
-// releaseAs releases for an owner.
-func (r *reentrant) releaseAs(ctx context.Context, who owner) error {
-	hold, last, err := r.unwind(who)
-	return leaveLast(ctx, hold, last, err)
-}
-
-// leaveLast ends a hold if what was taken off was the last acquire. The znode of a lost
-// one may be there still.
-func leaveLast(ctx context.Context, hold *Hold, last bool, err error) error {
-	switch {
-	case err == nil && last:
-		return hold.leave(ctx)
-	case last:
-		hold.node.Withdraw()
-	}
-	return err
-}
-
-// beginRelease implements nativeLock.
-func (r *reentrant) beginRelease(
-	ctx context.Context,
-) (finish func(context.Context) error) {
-	if err := usable("release", r.where(), ctx); err != nil {
-		return failed(err)
-	}
-	return r.beginUnwound(ctx, func() (*Hold, bool, error) {
-		return r.unwind(ownerOf(ctx, r))
-	})
-}
-
-// beginUnwound begins to release what unwind takes off.
-func (r *reentrant) beginUnwound(
-	ctx context.Context, unwind func() (hold *Hold, last bool, err error),
-) (finish func(context.Context) error) {
-	hold, last, err := unwind()
-	switch {
-	case err == nil && last:
-		return finishing(r.path, hold.beginLeaving(ctx))
-	case last:
-		hold.node.Withdraw() // as leaveLast does
-	}
-	return finishing(r.path, func(context.Context) error { return err })
-}
-
-// unwind takes one acquire off the owner's claim. The last one takes the claim off the
-// lock; its znode is the caller's to delete.
-func (r *reentrant) unwind(who owner) (hold *Hold, last bool, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c := r.claims[who]
-	if c == nil || c.hold == nil {
+func (r *reentrant) takeYoungest(c *caller) (h *Hold, last bool, err error) {
+	who := c.lock(r.book)
+	defer r.book.mu.Unlock()
+	o := r.owners[who]
+	if o == nil || o.grant == nil {
 		return nil, false, r.notOwnerLocked()
 	}
-	return c.unwindLocked()
+	at := len(o.records) - 1
+	h = o.records[at]
+	return h, r.takeLocked(o, at), nil
 }
 
-// unwind is reentrant.unwind for this claim, and for no later one of the same owner.
-func (c *claim) unwind() (hold *Hold, last bool, err error) {
-	c.lock.mu.Lock()
-	defer c.lock.mu.Unlock()
-	if c.lock.claims[c.who] != c {
-		return nil, false, errReleased
+// takeOff takes a record off, if it was not before, and tells whether it was the last of
+// its owner.
+func (o *ownership) takeOff(h *Hold) (last, ok bool) {
+	o.lock.book.mu.Lock()
+	defer o.lock.book.mu.Unlock()
+	at := slices.Index(o.records, h)
+	return at >= 0 && o.lock.takeLocked(o, at), at >= 0
+}
+
+// takeLocked takes a record off. The last one takes the ownership off the lock; its znode
+// is the caller's to delete.
+func (r *reentrant) takeLocked(o *ownership, at int) (last bool) {
+	o.records = slices.Delete(o.records, at, at+1)
+	if last = len(o.records) == 0; last {
+		delete(r.owners, o.who)
 	}
-	return c.unwindLocked()
+	return last
 }
 
-func (c *claim) unwindLocked() (hold *Hold, last bool, err error) {
-	if c.count--; c.count == 0 {
-		delete(c.lock.claims, c.who)
+// end implements keeper.
+func (o *ownership) end(h *Hold) leaving {
+	last, ok := o.takeOff(h)
+	if !ok {
+		return leaving{path: o.lock.path, err: errReleased}
 	}
-	return c.hold, c.count == 0, c.hold.Err()
+	return h.leave(o.lock.path, last)
 }
 
-// beginRelease implements releaser.
-func (c *claim) beginRelease(ctx context.Context) (finish func(context.Context) error) {
-	return c.lock.beginUnwound(ctx, c.unwind)
-}
-
-// release implements releaser.
-func (c *claim) release(ctx context.Context) error {
-	hold, last, err := c.unwind()
-	if err = leaveLast(ctx, hold, last, err); err != nil {
-		return wrap("release", c.lock.path, err)
-	}
-	return nil
-}
-
-// left implements releaser.
-func (c *claim) left() bool {
-	c.lock.mu.Lock()
-	defer c.lock.mu.Unlock()
-	return c.lock.claims[c.who] == c
-}
-
-// shares implements releaser.
-func (c *claim) shares() []perLock { return []perLock{{c.lock, c.who}} }
+// owner implements keeper.
+func (o *ownership) owner() (owner, *book) { return o.who, o.lock.book }
 
 // notOwnerLocked tells an owner that does not hold the lock whether another one does.
 func (r *reentrant) notOwnerLocked() error {
-	for _, c := range r.claims {
-		if c.hold != nil {
+	for _, o := range r.owners {
+		if o.grant != nil {
 			return fmt.Errorf("%w: another owner acquired it through this value, "+
 				"see WithOwner", ErrNotOwner)
 		}
@@ -416,68 +388,58 @@ func (r *reentrant) notOwnerLocked() error {
 	return errNotHeld
 }
 
-// holdOf implements ownedLock.
-func (r *reentrant) holdOf(who owner) *Hold {
-	if r == nil {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if c := r.claims[who]; c != nil {
-		return c.hold
+// held returns the grant of an owner that holds the lock, else nil.
+func (r *reentrant) held(who owner) *grant {
+	r.book.mu.Lock()
+	defer r.book.mu.Unlock()
+	if o := r.owners[who]; o != nil && o.holds() {
+		return o.grant
 	}
 	return nil
 }
 
-// ownerKey implements ownedLock.
-func (r *reentrant) ownerKey() any {
-	if r != nil && r.pair != nil {
-		return r.pair
-	}
-	return r
-}
+// holds is called with book.mu held.
+func (o *ownership) holds() bool { return o.grant != nil && o.grant.err() == nil }
 
-// held returns the hold of an owner that holds the lock, else nil.
-func (r *reentrant) held(who owner) *Hold {
-	if h := r.holdOf(who); h != nil && h.Err() == nil {
-		return h
-	}
-	return nil
-}
-
-// holds is called with reentrant.mu held.
-func (c *claim) holds() bool { return c.hold != nil && c.hold.Err() == nil }
-
-// IsAcquiredInThisProcess implements InterProcessLock; false after a loss.
 func (r *reentrant) IsAcquiredInThisProcess() bool {
 	if r == nil {
 		return false
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range r.claims {
-		if c.holds() {
+	r.book.mu.Lock()
+	defer r.book.mu.Unlock()
+	for _, o := range r.owners {
+		if o.holds() {
 			return true
 		}
 	}
 	return false
 }
 
-// IsOwned reports whether ctx's owner holds the lock and has not lost it (Curator's
-// isOwnedByCurrentThread). It sends no requests.
 func (r *reentrant) IsOwned(ctx context.Context) bool {
-	return r.held(ownerOf(ctx, r)) != nil
+	h := r.Hold(ctx)
+	return h != nil && h.err() == nil
 }
 
-// Hold returns the hold of ctx's owner, or nil if there is none. A lost hold remains its
-// owner's, and is not nil, until released as often as acquired.
-func (r *reentrant) Hold(ctx context.Context) *Hold { return r.holdOf(ownerOf(ctx, r)) }
+func (r *reentrant) Hold(ctx context.Context) *Hold {
+	if r.where() == "" {
+		return nil
+	}
+	c := callerOf(ctx)
+	return r.holdOf(&c)
+}
 
-// LockPath returns the znode of ctx's owner (Curator's getLockPath), or "" if that owner
-// does not hold the lock.
+func (r *reentrant) holdOf(c *caller) *Hold {
+	who := c.lock(r.book)
+	defer r.book.mu.Unlock()
+	if o := r.owners[who]; o != nil && o.grant != nil {
+		return o.records[len(o.records)-1]
+	}
+	return nil
+}
+
 func (r *reentrant) LockPath(ctx context.Context) string {
-	if h := r.held(ownerOf(ctx, r)); h != nil {
-		return h.path
+	if h := r.Hold(ctx); h != nil && h.err() == nil {
+		return h.path()
 	}
 	return ""
 }

@@ -53,17 +53,13 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	return nil
 }
 
-// MakeRevocable sets the function that is called, on a new goroutine, each time another
-// process asks a holder or waiter of this value for the lock ([AttemptRevoke], Curator's
-// Revoker). Requests that come faster than they are read, or while 16 calls run, are
-// merged. Set it at any time, also for later holds; nil removes it. Each znode then costs
-// a read and a watch at once.
-func (r *reentrant) MakeRevocable(listener func()) {
+// makeRevocable is InterProcessMutex.MakeRevocable.
+func (r *reentrant) makeRevocable(listener func()) {
 	if r == nil {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.book.mu.Lock()
+	defer r.book.mu.Unlock()
 	r.listener = listener
 	if listener == nil {
 		return
@@ -73,53 +69,53 @@ func (r *reentrant) MakeRevocable(listener func()) {
 	default:
 		close(r.revocable)
 	}
-	for _, c := range r.claims {
-		r.watchLocked(c)
-		if c.revokePending {
-			r.tellRevokeLocked(c)
+	for _, o := range r.owners {
+		r.watchLocked(o)
+		if o.revokePending {
+			r.tellRevokeLocked(o)
 		}
 	}
 }
 
-// watchLocked watches the znode of a claim that is held, if the lock is revocable.
-func (r *reentrant) watchLocked(c *claim) {
-	if c.hold != nil && r.listener != nil {
-		c.hold.node.WatchSelf()
+// watchLocked watches the znode of an ownership that is held, if the lock is revocable.
+func (r *reentrant) watchLocked(o *ownership) {
+	if o.grant != nil && r.listener != nil {
+		o.grant.node.WatchSelf()
 	}
 }
 
-// changed looks at new data of a claim's znode.
-func (r *reentrant) changed(c *claim, data []byte) {
+// changed looks at new data of an ownership's znode.
+func (r *reentrant) changed(o *ownership, data []byte) {
 	if string(data) != revokeMessage {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.tellRevokeLocked(c)
+	r.book.mu.Lock()
+	defer r.book.mu.Unlock()
+	r.tellRevokeLocked(o)
 }
 
-// listenersAtOnce bounds the calls of the listener that run for one claim: whoever has
+// listenersAtOnce bounds the calls of the listener that run for one ownership: whoever has
 // the permission WRITE can ask as often as they like.
 const listenersAtOnce = 16
 
 // tellRevokeLocked calls the listener, or leaves that for later.
-func (r *reentrant) tellRevokeLocked(c *claim) {
-	c.revokePending = r.listener == nil || c.listening == listenersAtOnce
-	if c.revokePending {
+func (r *reentrant) tellRevokeLocked(o *ownership) {
+	o.revokePending = r.listener == nil || o.listening == listenersAtOnce
+	if o.revokePending {
 		return
 	}
-	c.listening++
-	go r.listen(c, r.listener)
+	o.listening++
+	go r.listen(o, r.listener)
 }
 
-// listen is a goroutine of the listener's, for a claim.
-func (r *reentrant) listen(c *claim, listener func()) {
+// listen is a goroutine of the listener's, for an ownership.
+func (r *reentrant) listen(o *ownership, listener func()) {
 	defer func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		c.listening--
-		if c.revokePending && r.claims[c.who] == c {
-			r.tellRevokeLocked(c)
+		r.book.mu.Lock()
+		defer r.book.mu.Unlock()
+		o.listening--
+		if o.revokePending && r.owners[o.who] == o {
+			r.tellRevokeLocked(o)
 		}
 	}()
 	listener()

@@ -2,6 +2,8 @@ package recipes
 
 import (
 	"context"
+	"iter"
+	"time"
 
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/seqnode"
@@ -26,28 +28,16 @@ type InterProcessReadWriteLock struct {
 	write *WriteLock
 }
 
-// ReadLock is the shared side of an InterProcessReadWriteLock. Its methods are those of
-// [InterProcessMutex].
-type ReadLock struct{ *sameMethods }
+// ReadLock is the shared side of an InterProcessReadWriteLock.
+type ReadLock struct{ lock *reentrant }
 
-// WriteLock is the exclusive side of an InterProcessReadWriteLock. Its methods are those
-// of [InterProcessMutex].
-type WriteLock struct{ *sameMethods }
-
-// sameMethods is reentrant. By this name go doc does not list its methods again, which it
-// lists at InterProcessMutex.
-type sameMethods = reentrant
+// WriteLock is the exclusive side of an InterProcessReadWriteLock.
+type WriteLock struct{ lock *reentrant }
 
 var (
 	_ InterProcessLock = (*ReadLock)(nil)
 	_ InterProcessLock = (*WriteLock)(nil)
 )
-
-// self implements nativeLock.
-func (l *ReadLock) self() nativeLock { return l }
-
-// self implements nativeLock.
-func (l *WriteLock) self() nativeLock { return l }
 
 // NewInterProcessReadWriteLock returns the read/write lock at path.
 func NewInterProcessReadWriteLock(
@@ -66,11 +56,10 @@ func NewInterProcessReadWriteLock(
 		return newReentrant(conn, settings, recipe, queue, enter)
 	}
 	read, write := side("read lock", readName), side("write lock", writeName)
+	read.other, write.book = write, read.book
 	read.enter = besideOwn(write, read.queue, read.enter)
 	write.enter = noUpgrade(read, write.enter)
-	pair := &InterProcessReadWriteLock{&ReadLock{read}, &WriteLock{write}}
-	read.pair, write.pair = pair, pair
-	return pair, nil
+	return &InterProcessReadWriteLock{&ReadLock{read}, &WriteLock{write}}, nil
 }
 
 // besideOwn is the entrance of readers: an owner that holds the write lock does not
@@ -79,8 +68,8 @@ func besideOwn(write *reentrant, readers *seqnode.Queue, enter entrance) entranc
 	return func(
 		ctx context.Context, conn *zkconn.Conn, who owner, r seqnode.Request,
 	) (backing, error) {
-		if h := write.held(who); h != nil {
-			if writer := h.node.under(); writer != nil {
+		if g := write.held(who); g != nil {
+			if writer := g.node.under(); writer != nil {
 				return backedBy(readers.EnterUnder(ctx, conn, writer, r))
 			}
 		}
@@ -126,3 +115,145 @@ func mayBeUnder(self seqname.Name) bool { return self.Kind != readName }
 func readWriteRule(ahead, self seqname.Name) bool {
 	return ahead.Seq != self.Seq && (ahead.Kind != readName || self.Kind != readName)
 }
+
+// Acquire implements InterProcessLock.
+func (l *ReadLock) Acquire(ctx context.Context) error {
+	return l.core().Acquire(ctx)
+}
+
+// AcquireTimeout implements InterProcessLock.
+func (l *ReadLock) AcquireTimeout(
+	ctx context.Context, timeout time.Duration,
+) (bool, error) {
+	return l.core().AcquireTimeout(ctx, timeout)
+}
+
+// Release implements InterProcessLock.
+func (l *ReadLock) Release(ctx context.Context) error {
+	return l.core().Release(ctx)
+}
+
+// IsAcquiredInThisProcess implements InterProcessLock.
+func (l *ReadLock) IsAcquiredInThisProcess() bool {
+	return l.core().IsAcquiredInThisProcess()
+}
+
+// Hold implements InterProcessLock.
+func (l *ReadLock) Hold(ctx context.Context) *Hold {
+	return l.core().Hold(ctx)
+}
+
+// IsOwned is InterProcessMutex.IsOwned.
+func (l *ReadLock) IsOwned(ctx context.Context) bool {
+	return l.core().IsOwned(ctx)
+}
+
+// LockPath is InterProcessMutex.LockPath.
+func (l *ReadLock) LockPath(ctx context.Context) string {
+	return l.core().LockPath(ctx)
+}
+
+// ParticipantNodes is InterProcessMutex.ParticipantNodes, of readers only.
+func (l *ReadLock) ParticipantNodes(ctx context.Context) ([]string, error) {
+	return l.core().ParticipantNodes(ctx)
+}
+
+// Participants is InterProcessMutex.Participants: of readers and writers.
+func (l *ReadLock) Participants(ctx context.Context) ([]Participant, error) {
+	return l.core().Participants(ctx)
+}
+
+// WatchParticipants is InterProcessMutex.WatchParticipants.
+func (l *ReadLock) WatchParticipants(
+	ctx context.Context,
+) iter.Seq2[[]Participant, error] {
+	return l.core().WatchParticipants(ctx)
+}
+
+// MakeRevocable is InterProcessMutex.MakeRevocable.
+func (l *ReadLock) MakeRevocable(listener func()) {
+	l.core().makeRevocable(listener)
+}
+
+// core is the lock, nil of a nil or zero value.
+func (l *ReadLock) core() *reentrant {
+	if l == nil {
+		return nil
+	}
+	return l.lock
+}
+
+func (l *ReadLock) acquire(a acquisition) (*Hold, error) { return l.core().acquire(a) }
+
+func (l *ReadLock) identity() any { return l.core() }
+
+// Acquire implements InterProcessLock.
+func (l *WriteLock) Acquire(ctx context.Context) error {
+	return l.core().Acquire(ctx)
+}
+
+// AcquireTimeout implements InterProcessLock.
+func (l *WriteLock) AcquireTimeout(
+	ctx context.Context, timeout time.Duration,
+) (bool, error) {
+	return l.core().AcquireTimeout(ctx, timeout)
+}
+
+// Release implements InterProcessLock.
+func (l *WriteLock) Release(ctx context.Context) error {
+	return l.core().Release(ctx)
+}
+
+// IsAcquiredInThisProcess implements InterProcessLock.
+func (l *WriteLock) IsAcquiredInThisProcess() bool {
+	return l.core().IsAcquiredInThisProcess()
+}
+
+// Hold implements InterProcessLock.
+func (l *WriteLock) Hold(ctx context.Context) *Hold {
+	return l.core().Hold(ctx)
+}
+
+// IsOwned is InterProcessMutex.IsOwned.
+func (l *WriteLock) IsOwned(ctx context.Context) bool {
+	return l.core().IsOwned(ctx)
+}
+
+// LockPath is InterProcessMutex.LockPath.
+func (l *WriteLock) LockPath(ctx context.Context) string {
+	return l.core().LockPath(ctx)
+}
+
+// ParticipantNodes is InterProcessMutex.ParticipantNodes, of writers only.
+func (l *WriteLock) ParticipantNodes(ctx context.Context) ([]string, error) {
+	return l.core().ParticipantNodes(ctx)
+}
+
+// Participants is InterProcessMutex.Participants: of readers and writers.
+func (l *WriteLock) Participants(ctx context.Context) ([]Participant, error) {
+	return l.core().Participants(ctx)
+}
+
+// WatchParticipants is InterProcessMutex.WatchParticipants.
+func (l *WriteLock) WatchParticipants(
+	ctx context.Context,
+) iter.Seq2[[]Participant, error] {
+	return l.core().WatchParticipants(ctx)
+}
+
+// MakeRevocable is InterProcessMutex.MakeRevocable.
+func (l *WriteLock) MakeRevocable(listener func()) {
+	l.core().makeRevocable(listener)
+}
+
+// core is the lock, nil of a nil or zero value.
+func (l *WriteLock) core() *reentrant {
+	if l == nil {
+		return nil
+	}
+	return l.lock
+}
+
+func (l *WriteLock) acquire(a acquisition) (*Hold, error) { return l.core().acquire(a) }
+
+func (l *WriteLock) identity() any { return l.core() }

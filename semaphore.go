@@ -96,7 +96,9 @@ func newSemaphore(
 	gate.LossMargin, gate.MaxHold = 0, 0
 	return &InterProcessSemaphoreV2{
 		conn: conn, path: path, config: settings.sessionConfig(conn),
-		steps:  &steps{recipe: "semaphore", path: path, observer: settings.observer},
+		steps: &steps{
+			recipe: "semaphore", path: path, conn: conn, observer: settings.observer,
+		},
 		gate:   gate,
 		leases: queue(leasesDir, leaseName, everybody), // see enterLeases
 	}, nil
@@ -122,7 +124,7 @@ func (s *InterProcessSemaphoreV2) Acquire(ctx context.Context) (*Lease, error) {
 // AcquireN waits for n leases, all or nothing. An n below 1 or above a fixed maximum is
 // an error; above a shared one, it waits outside the queue.
 func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
-	return s.acquireWithin(ctx, n, bound{}, keepNothing)
+	return s.acquireWithin(ctx, n, bound{}, noteNothing)
 }
 
 // AcquireTimeout is AcquireN that waits at most timeout. It returns (nil, nil) if the
@@ -133,20 +135,20 @@ func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease
 func (s *InterProcessSemaphoreV2) AcquireTimeout(
 	ctx context.Context, n int, timeout time.Duration,
 ) ([]*Lease, error) {
-	leases, err := s.acquireWithin(ctx, n, newBound(timeout), keepNothing)
+	leases, err := s.acquireWithin(ctx, n, newBound(timeout), noteNothing)
 	_, err = heldOrBusy(ctx, err)
 	return leases, err
 }
 
 // acquireWithin tells of its steps with the ctx of the call.
 func (s *InterProcessSemaphoreV2) acquireWithin(
-	ctx context.Context, n int, l bound, keep keeper,
+	ctx context.Context, n int, l bound, note noter,
 ) (leases []*Lease, err error) {
 	if err := usable("acquire", s.where(), ctx); err != nil {
 		return nil, err
 	}
 	err = l.keep(ctx, func(within context.Context, once bool) (err error) {
-		leases, err = s.acquire(within, ctx, n, once, keep)
+		leases, err = s.acquire(within, ctx, n, once, note)
 		return err
 	})
 	if err != nil {
@@ -155,13 +157,13 @@ func (s *InterProcessSemaphoreV2) acquireWithin(
 	return leases, nil
 }
 
-// A keeper takes note of leases before anybody is told of them. forget undoes that.
-type keeper func(leases []*Lease) (forget func())
+// A noter takes note of leases before anybody is told of them. forget undoes that.
+type noter func(leases []*Lease) (forget func())
 
-func keepNothing([]*Lease) (forget func()) { return func() {} }
+func noteNothing([]*Lease) (forget func()) { return func() {} }
 
 func (s *InterProcessSemaphoreV2) acquire(
-	ctx, call context.Context, n int, try bool, keep keeper,
+	ctx, call context.Context, n int, try bool, note noter,
 ) ([]*Lease, error) {
 	switch {
 	case n < 1:
@@ -175,27 +177,27 @@ func (s *InterProcessSemaphoreV2) acquire(
 		a.failed(err)
 		return nil, err
 	}
-	return s.grant(&a, nodes, keep), nil
+	return s.grant(&a, nodes, note), nil
 }
 
 // grant makes leases of znodes that are held. Where the observer panics, or ends the
 // goroutine, all are given back.
 func (s *InterProcessSemaphoreV2) grant(
-	a *attempt, nodes []*znode.Node, keep keeper,
+	a *attempt, nodes []*znode.Node, note noter,
 ) []*Lease {
-	leases, holds := make([]*Lease, len(nodes)), make([]*Hold, len(nodes))
+	leases, grants := make([]*Lease, len(nodes)), make([]*grant, len(nodes))
 	for i, node := range nodes {
-		holds[i] = new(Hold).restOn(ownZnode{node}, s.conn, a.steps)
-		leases[i] = &Lease{sem: s, hold: holds[i]}
-		holds[i].releaser = leaseReleaser{leases[i]}
+		grants[i] = new(grant).restOn(ownZnode{node}, a.steps)
+		leases[i] = &Lease{sem: s}
+		leases[i].hold = &Hold{grant: grants[i], keeper: leases[i]}
 	}
-	forget := keep(leases)
+	forget := note(leases)
 	a.acquired(func() {
 		forget()
 		for _, node := range nodes {
 			node.Withdraw()
 		}
-	}, holds...)
+	}, grants...)
 	return leases
 }
 
@@ -286,30 +288,27 @@ func (s *InterProcessSemaphoreV2) ParticipantNodes(
 // ReturnAll releases leases together, and returns all errors joined. A nil lease is such
 // an error; the others are released all the same.
 func (s *InterProcessSemaphoreV2) ReturnAll(ctx context.Context, leases []*Lease) error {
-	return releaseOne(ctx, func(ctx context.Context) func(context.Context) error {
-		if err := usable("release", s.where(), ctx); err != nil {
-			return failed(err)
-		}
-		return s.beginReturning(ctx, leases)
-	})
+	if err := usable("release", s.where(), ctx); err != nil {
+		return err
+	}
+	return s.endLeases(leases).finish(ctx)
 }
 
-// beginReturning begins what ReturnAll does.
-func (s *InterProcessSemaphoreV2) beginReturning(
-	ctx context.Context, leases []*Lease,
-) (finish func(context.Context) error) {
-	begin := make([]beginner, len(leases))
-	for i, l := range leases {
-		if l != nil {
-			begin[i] = l.beginRelease
-			continue
+// endLeases begins what ReturnAll does.
+func (s *InterProcessSemaphoreV2) endLeases(leases []*Lease) leaving {
+	parts := make([]leaving, len(leases))
+	fromLast(len(leases), func(i int) {
+		switch l := leases[i]; {
+		case l == nil:
+			err := fmt.Errorf("lease %d is nil", i+1)
+			parts[i] = leaving{path: s.path, err: err}
+		case l.where() == "":
+			parts[i] = leaving{err: usable("release", "", context.Background())}
+		default:
+			parts[i] = l.release(nil)
 		}
-		err := wrap("release", s.path, fmt.Errorf("lease %d is nil", i+1))
-		begin[i] = func(context.Context) func(context.Context) error {
-			return func(context.Context) error { return err }
-		}
-	}
-	return beginJoined(ctx, begin)
+	})
+	return leaving{parts: parts}
 }
 
 // A Lease is one lease of a semaphore.
@@ -325,46 +324,30 @@ func (l *Lease) Release(ctx context.Context) error {
 	if err := usable("release", l.where(), ctx); err != nil {
 		return err
 	}
-	return releaseOne(ctx, l.beginRelease)
+	return l.release(nil).finish(ctx)
 }
 
-// where is the semaphore's path, "" of a zero value.
-func (l *Lease) where() string { return l.sem.where() }
-
-// beginRelease is a beginner.
-func (l *Lease) beginRelease(ctx context.Context) (finish func(context.Context) error) {
-	return l.beginReleaseOr(ctx, nil)
-}
-
-// beginReleaseOr is beginRelease with what it tells of a lease that was released before.
-func (l *Lease) beginReleaseOr(
-	ctx context.Context, again error,
-) (finish func(context.Context) error) {
-	if err := usable("release", l.where(), ctx); err != nil {
-		return failed(err)
+// where is the semaphore's path, "" of a nil or zero value.
+func (l *Lease) where() string {
+	if l == nil {
+		return ""
 	}
+	return l.sem.where()
+}
+
+// release begins to release the lease, if that was not done before: again says so.
+func (l *Lease) release(again error) leaving {
 	if l.released.Swap(true) {
-		return func(context.Context) error { return again }
+		return leaving{path: l.sem.path, err: again}
 	}
-	return finishing(l.sem.path, l.hold.beginLeaving(ctx))
+	return l.hold.leave(l.sem.path, true)
 }
 
-// A leaseReleaser is the releaser of a lease's hold.
-type leaseReleaser struct{ *Lease }
+// end implements keeper.
+func (l *Lease) end(*Hold) leaving { return l.release(errReleased) }
 
-func (r leaseReleaser) left() bool { return !r.released.Load() }
-
-func (r leaseReleaser) shares() []perLock { return nil } // leases belong to no owner
-
-func (r leaseReleaser) release(ctx context.Context) error {
-	return releaseOne(ctx, r.beginRelease)
-}
-
-func (r leaseReleaser) beginRelease(
-	ctx context.Context,
-) (finish func(context.Context) error) {
-	return r.beginReleaseOr(ctx, wrap("release", r.sem.path, errReleased))
-}
+// owner implements keeper: a lease is nobody's.
+func (l *Lease) owner() (owner, *book) { return owner{}, nil }
 
 // Data returns what the lease's znode holds, by default its host's address.
 func (l *Lease) Data(ctx context.Context) ([]byte, error) {
@@ -374,11 +357,11 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 	s := zkconn.Use(l.sem.conn, l.sem.config)
 	defer s.Release()
 	data, err := calls.Call(ctx, s, func() ([]byte, error) {
-		data, _, err := s.Get(l.hold.path)
+		data, _, err := s.Get(l.hold.path())
 		return data, err
 	})
 	if err != nil {
-		return nil, wrap("data of", l.hold.path, err)
+		return nil, wrap("data of", l.hold.path(), err)
 	}
 	return data, nil
 }
@@ -386,7 +369,7 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 // Hold returns the lease as a hold, always the same, for Context and Multi. Its Release
 // is the lease's, but returns ErrNotOwner if released before.
 func (l *Lease) Hold() *Hold {
-	if l.hold == nil {
+	if l == nil || l.hold == nil {
 		return new(Hold)
 	}
 	return l.hold
@@ -394,7 +377,7 @@ func (l *Lease) Hold() *Hold {
 
 // NodeName returns the name of the lease's znode, without the path.
 func (l *Lease) NodeName() string {
-	_, name := zkpath.Split(l.Hold().path)
+	_, name := zkpath.Split(l.Hold().Path())
 	return name
 }
 

@@ -1,17 +1,19 @@
 package recipes
 
+import (
+	"context"
+	"time"
+)
+
 // InterProcessSemaphoreMutex is Curator's mutex across processes that is not reentrant: a
 // semaphore with one lease. A second Acquire by the holder waits. Use it if a caller
 // other than the one that acquired it may release it: any caller may, through the value
 // that acquired it (see Release).
 type InterProcessSemaphoreMutex struct {
-	*leaseLock
+	lock *leaseLock
 }
 
 var _ InterProcessLock = (*InterProcessSemaphoreMutex)(nil)
-
-// self implements nativeLock.
-func (l *InterProcessSemaphoreMutex) self() nativeLock { return l }
 
 // NewInterProcessSemaphoreMutex returns the mutex at path.
 func NewInterProcessSemaphoreMutex(
@@ -24,3 +26,49 @@ func NewInterProcessSemaphoreMutex(
 	s.most, s.limit, s.steps.recipe = 1, fixedLimit(1), "semaphore mutex"
 	return &InterProcessSemaphoreMutex{newLeaseLock(s, 1)}, nil
 }
+
+// Acquire implements InterProcessLock.
+func (l *InterProcessSemaphoreMutex) Acquire(ctx context.Context) error {
+	return l.core().Acquire(ctx)
+}
+
+// AcquireTimeout implements InterProcessLock.
+func (l *InterProcessSemaphoreMutex) AcquireTimeout(
+	ctx context.Context, timeout time.Duration,
+) (bool, error) {
+	return l.core().AcquireTimeout(ctx, timeout)
+}
+
+// Release implements InterProcessLock, for any caller. A caller that acquired the mutex
+// and has not released it yet releases its own hold, even if that was lost and another
+// owner holds the mutex now. Any other caller releases what the value holds at that
+// moment, as in Curator: after a loss that can be the next holder's. If nothing is held,
+// it gets ErrNotOwner.
+func (l *InterProcessSemaphoreMutex) Release(ctx context.Context) error {
+	return l.core().Release(ctx)
+}
+
+// IsAcquiredInThisProcess implements InterProcessLock; false after a loss.
+func (l *InterProcessSemaphoreMutex) IsAcquiredInThisProcess() bool {
+	return l.core().IsAcquiredInThisProcess()
+}
+
+// Hold returns the hold that Release would release, lost or not, or nil if there is none:
+// that of ctx's owner, or else the value's.
+func (l *InterProcessSemaphoreMutex) Hold(ctx context.Context) *Hold {
+	return l.core().Hold(ctx)
+}
+
+// core is the lock, nil of a nil or zero value.
+func (l *InterProcessSemaphoreMutex) core() *leaseLock {
+	if l == nil {
+		return nil
+	}
+	return l.lock
+}
+
+func (l *InterProcessSemaphoreMutex) acquire(a acquisition) (*Hold, error) {
+	return l.core().acquire(a)
+}
+
+func (l *InterProcessSemaphoreMutex) identity() any { return l.core() }

@@ -77,7 +77,11 @@ func (e *elector) await() {
 	e.campaigning, e.term, e.err = false, term, err
 	e.mu.Unlock()
 	if err == nil {
-		lasts, _ := term.Context(context.Background())
-		context.AfterFunc(lasts, e.campaign) // takes no goroutine until then
+		lasts := term.Context(context.Background())
+		context.AfterFunc(lasts, func() { // takes no goroutine until then
+			if term.Err() != nil { // else the latch was closed
+				e.campaign()
+			}
+		})
 	}
 }

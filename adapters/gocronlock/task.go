@@ -73,9 +73,9 @@ func under(
 	ctx context.Context, hold *recipes.Hold,
 	run func(ctx context.Context, hold *recipes.Hold) error,
 ) error {
-	within, cancel := hold.Context(ctx)
-	defer cancel()
-	err := run(within, hold)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // the hold can last longer
+	err := run(hold.Context(ctx), hold)
 	if loss := hold.Err(); loss != nil && !errors.Is(err, recipes.ErrLockLost) {
 		err = errors.Join(err, loss)
 	}

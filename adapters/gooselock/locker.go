@@ -70,9 +70,9 @@ func (l *locker) Lock(ctx context.Context, _ *sql.DB) error {
 	}
 	l.hold, l.stop = hold, func() {}
 	if end, ok := ctx.Value(lossKey{}).(context.CancelCauseFunc); ok {
-		lasts, cancel := hold.Context(context.WithoutCancel(ctx))
+		lasts := hold.Context(context.WithoutCancel(ctx))
 		stop := context.AfterFunc(lasts, func() { end(context.Cause(lasts)) })
-		l.stop = func() { stop(); cancel() } // in this order: cancel ends lasts too
+		l.stop = func() { stop() } // before the release, which ends lasts too
 	}
 	return nil
 }

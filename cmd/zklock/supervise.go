@@ -175,8 +175,9 @@ func (s *supervision) resume() {
 
 // stillHeld asks until there is an answer, or the lock is lost.
 func (s *supervision) stillHeld() bool {
-	ctx, cancel := s.held.whole.Context(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	ctx = s.held.whole.Context(ctx)
 	for ctx.Err() == nil {
 		answer := make(chan error, 1)
 		go func() {

@@ -11,7 +11,11 @@ import (
 
 // A Candidate makes a lock of an election, for one owner at a time: to acquire it is to
 // lead, and to release it is to give the leadership up.
+//
+// Only its own methods can be called: it is no lock for Do, Acquire or a multi lock.
 type Candidate struct {
+	recipes.InterProcessLock // nil, for the interface's unexported methods
+
 	stand func(ctx context.Context) (*term, error)
 
 	mu   sync.Mutex // guards term
@@ -131,4 +135,19 @@ func (c *Candidate) Hold(context.Context) *recipes.Hold {
 func (c *Candidate) IsAcquiredInThisProcess() bool {
 	hold := c.Hold(context.Background())
 	return hold != nil && hold.Err() == nil
+}
+
+// Do is recipes.Do, and the same of a candidate's term.
+func Do(
+	ctx context.Context, lock recipes.InterProcessLock, fn func() error,
+) error {
+	if c, ok := lock.(*Candidate); ok {
+		if err := c.Acquire(ctx); err != nil {
+			return err
+		}
+		return errors.Join(fn(), c.Release(ctx))
+	}
+	return recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error {
+		return fn()
+	})
 }

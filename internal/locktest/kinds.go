@@ -97,6 +97,9 @@ func (k Kind) AwaitNodes(p *Peer, path string, n int) {
 // IsMulti tells whether two releases at the same time can share the members.
 func (k Kind) IsMulti() bool { return len(k.Dirs) == len(memberDirs) }
 
+// IsReentrant tells whether its owner can acquire it again.
+func (k Kind) IsReentrant() bool { return !strings.HasPrefix(k.Recipe, "semaphore") }
+
 // behind is where a waiter stands behind one znode.
 func behind(dir, name string) string {
 	return `1 ahead, behind /lock` + dir + `/_c_[-0-9a-f]{36}-` + name + `\d{10}`
@@ -207,9 +210,18 @@ func withCached(kinds []Kind) []Kind {
 
 // ForAll runs a test for every kind, side by side, on a server.
 func ForAll(t *testing.T, test func(t *testing.T, k Kind)) {
+	forKinds(t, slices.Concat(Kinds, Elections), test)
+}
+
+// ForAllLocks is ForAll without the elections: for what needs Do or Acquire.
+func ForAllLocks(t *testing.T, test func(t *testing.T, k Kind)) {
+	forKinds(t, Kinds, test)
+}
+
+func forKinds(t *testing.T, kinds []Kind, test func(t *testing.T, k Kind)) {
 	t.Parallel()
 	zkserver.Shared(t)
-	for _, k := range slices.Concat(Kinds, Elections) {
+	for _, k := range kinds {
 		t.Run(k.Name, func(t *testing.T) {
 			t.Parallel()
 			test(t, k)

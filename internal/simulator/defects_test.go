@@ -51,9 +51,8 @@ var defects = []plant.Defect{
 		plant.In("internal/lossclock", "Clock.GoodUntil").
 			Replace("unknownGood", "time.Hour")),
 	plant.New("the hold of a semaphore mutex is the value's, whoever asks",
-		plant.In(".", "leaseLock.Hold").Replace("m.ofOwner(ctx)", `func() *grant {
-			return append([]*grant{nil}, m.grants...)[len(m.grants)]
-		}`)),
+		plant.In(".", "leaseLock.chosen").
+			Replace("m.ownLocked(who)", "m.ownLocked(owner{goroutine: 0 * who.goroutine})")),
 	plant.New("the last contact counts, reported or not",
 		plant.In("internal/lossclock", "flow.pinged").First("return contact")),
 	plant.New("who has lost the lock hands it over",
@@ -87,7 +86,7 @@ var defects = []plant.Defect{
 		plant.In("internal/lockcache", "generation.room").
 			Replace("!g.contended", "!g.contended || g.entry.together")),
 	plant.New("the leadership is given up at the end of ctx, while lead runs",
-		plant.In(".", "LeaderSelector.serve").After("term.Context",
+		plant.In(".", "LeaderSelector.serve").Before("term.context",
 			"defer context.AfterFunc(ctx, func() { _ = s.stepDown(ctx) })()")),
 	plant.New("a candidate queues anew while its term lasts",
 		plant.In(".", "LeaderSelector.serve").Before("s.stepDown", `
@@ -96,7 +95,7 @@ var defects = []plant.Defect{
 			}`)),
 	plant.New("lead is not told of the loss",
 		plant.In(".", "LeaderSelector.serve").
-			Replace("term.Context", "context.WithCancel")),
+			Replace("term.context(ctx)", "ctx")),
 	plant.New("a loss does not win over lead's error",
 		plant.In(".", "LeaderSelector.Run").Replace("errors.Is(ended, ErrLockLost)",
 			"failed == nil && errors.Is(ended, ErrLockLost)")),

@@ -8,41 +8,6 @@ import (
 	"github.com/zkrecipes/recipes"
 )
 
-// A delayedLock is one whose caller is held up, now and then, right behind the call
-// that has acquired it. What is acquired through it is recorded.
-type delayedLock struct {
-	recipes.InterProcessLock
-	u     *use
-	side  side
-	parts []part
-}
-
-// errNotHeld says that the lock was not acquired. Why is recorded.
-var errNotHeld = errors.New("not acquired")
-
-func (l *delayedLock) Acquire(ctx context.Context) error {
-	if !l.u.as(ctx).acquire(l.side, l.parts, forEver) {
-		return errNotHeld
-	}
-	l.u.rest(l.u.step.lag)
-	l.u.pass()
-	return nil
-}
-
-func (l *delayedLock) Release(ctx context.Context) error {
-	return l.u.as(ctx).release(l.side, l.parts, 1)
-}
-
-func (l *delayedLock) Hold(ctx context.Context) *recipes.Hold {
-	lock, ok := l.InterProcessLock.(interface {
-		Hold(ctx context.Context) *recipes.Hold
-	})
-	if !ok {
-		return nil
-	}
-	return lock.Hold(ctx)
-}
-
 // errLossNotTold says that fn's ctx did not tell of the loss.
 var errLossNotTold = errors.New("fn goes on although the lock was lost")
 
@@ -60,25 +25,41 @@ const toldWithin = time.Millisecond
 
 // do is a use by way of Do. It reports whether the lock was held.
 func (u *use) do(s side) (held bool) {
-	lock := &delayedLock{u.lock(s), u, s, u.parts(s, false)}
-	err := recipes.Do(u.ctx, lock, func(ctx context.Context, _ *recipes.Hold) error {
+	parts := u.parts(s, false)
+	u.record(parts, Event{Kind: Called})
+	ctx, cancel := context.WithCancelCause(context.WithValue(u.ctx, partsKey{}, parts))
+	defer cancel(nil)
+	err := recipes.Do(ctx, u.lock(s), func(
+		within context.Context, _ *recipes.Hold,
+	) error {
 		held = true
-		within := u.as(ctx)
-		within.step.ignoreLoss = true // so that fn sees what comes of ctx
-		for range 2 {
-			within.step.hold = u.step.hold / 2
-			within.hold(lock.parts)
-			if ctx.Err() == nil && anyLost(lock.parts) {
-				time.Sleep(toldWithin)
-				if ctx.Err() == nil {
-					u.unexpected("do", errLossNotTold)
-				}
-			}
-		}
+		u.as(within).granted(s, parts)
+		u.rest(u.step.lag) // as a caller may be delayed
+		u.pass()
+		u.as(within).fn(parts)
+		u.releasing(parts, cancel)
 		return nil
 	})
-	if held == errors.Is(err, errNotHeld) {
-		u.unexpected("do", err)
+	if !held {
+		u.record(parts, u.failure(ctx, false, err))
+		return false
 	}
-	return held
+	u.released(ctx, parts, err)
+	return true
+}
+
+// fn is what Do runs. It goes on after a loss, so that it sees what comes of its ctx.
+func (u *use) fn(parts []part) {
+	u.step.ignoreLoss = true
+	hold := u.step.hold
+	for range 2 {
+		u.step.hold = hold / 2
+		u.hold(parts)
+		if u.ctx.Err() == nil && anyLost(parts) {
+			time.Sleep(toldWithin)
+			if u.ctx.Err() == nil {
+				u.unexpected("do", errLossNotTold)
+			}
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 // A latchLock makes a lock of a leader latch: to acquire is to lead, and to release is to
 // close. So it is of use once. Its AcquireTimeout gives up by its ctx.
 type latchLock struct {
+	recipes.InterProcessLock // nil, for the interface's unexported methods
 	*recipes.LeaderLatch
 	term *recipes.Hold // of the goroutine that acquires and releases
 }

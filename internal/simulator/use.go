@@ -17,8 +17,9 @@ type use struct {
 	step   step
 	on     *session
 	v      *value
-	leases []*recipes.Lease       // what is held of a semaphore
-	holds  map[side]*recipes.Hold // what Acquire has returned
+	leases []*recipes.Lease         // what is held of a semaphore
+	holds  map[side][]*recipes.Hold // what Acquire has returned, the latest last
+	last   *recipes.Hold            // of holds, which was released
 }
 
 // lock is the one that is meant by a side; nil where leases are acquired one by one.
@@ -203,6 +204,12 @@ func (u *use) acquire(s side, parts []part, how patience) bool {
 		u.record(parts, u.failure(ctx, limit >= 0, err))
 		return false
 	}
+	u.granted(s, parts)
+	return true
+}
+
+// granted fills in what the use has got, and records it.
+func (u *use) granted(s side, parts []part) {
 	grants := u.v.leaseGrants(u.leases)
 	if lock := u.lock(s); lock != nil {
 		grants = grantsOf(u.ctx, lock, len(parts))
@@ -221,7 +228,6 @@ func (u *use) acquire(s side, parts []part, how patience) bool {
 		}, p.lost)
 	}
 	u.pass()
-	return true
 }
 
 // margin is for how long nobody else holds what is acquired after a loss that nobody has
@@ -258,9 +264,8 @@ func (u *use) call(
 
 // take goes on as the owner of a hold, whose loss does not end what it does.
 func (u *use) take(s side, hold *recipes.Hold) {
-	u.holds[s] = hold
-	owned, stop := hold.Context(u.ctx)
-	stop()
+	u.holds[s] = append(u.holds[s], hold)
+	owned := hold.Context(u.ctx)
 	ctx, end := context.WithCancelCause(context.WithoutCancel(owned))
 	context.AfterFunc(u.ctx, func() { end(context.Cause(u.ctx)) })
 	u.owner = u.as(ctx).owner
@@ -315,13 +320,17 @@ func (u *use) reenter(s side, parts []part) (count int) {
 		if u.step.byHold {
 			var again *recipes.Hold
 			again, err = recipes.Acquire(u.ctx, u.v.of(s))
-			held = err != nil || again == u.holds[s]
+			if err == nil {
+				first := u.holds[s][0]
+				held = again != first && again.Path() == first.Path()
+				u.holds[s] = append(u.holds[s], again)
+			}
 		} else {
 			err = u.v.of(s).Acquire(u.ctx)
 		}
 		switch {
 		case !held:
-			u.unexpected("re-enter", errors.New("it is not the same hold"))
+			u.unexpected("re-enter", errors.New("it is no hold of its own of the same znode"))
 			fallthrough
 		case err == nil && before:
 			u.unexpected("re-enter", errors.New("a lock that was lost is held again"))
@@ -455,21 +464,12 @@ func (u *use) release(s side, parts []part, count int) error {
 			u.unexpected("release a re-entry", err)
 		}
 	}
-	ctx, bound := u.ctx, time.Duration(0)
-	if u.step.ctxDone {
-		done, cancel := context.WithCancelCause(ctx)
-		cancel(u.step.cause)
-		ctx, bound = done, callBound+time.Duration(len(u.v.lock.Paths))*ctxDoneRelease
-	}
-	u.pass()
-	u.record(parts, Event{Kind: Releasing, Bound: bound})
+	ctx, cancel := context.WithCancelCause(u.ctx)
+	defer cancel(nil)
+	u.releasing(parts, cancel)
 	err := u.giveBack(ctx, s)
-	e := Event{Kind: Released, Outcome: u.outcome(ctx, err)}
-	if err != nil {
-		e.Text = err.Error()
-	}
-	u.record(parts, e)
-	if hold := u.holds[s]; hold != nil {
+	u.released(ctx, parts, err)
+	if hold := u.last; hold != nil {
 		if err := hold.Release(ctx); !errors.Is(err, recipes.ErrNotOwner) {
 			u.unexpected("release again", fmt.Errorf("it is not refused: %w", err))
 		}
@@ -477,11 +477,34 @@ func (u *use) release(s side, parts []part, count int) error {
 	return err
 }
 
+// releasing records that the parts are about to be released, with a ctx that is done by
+// then if the step wants that.
+func (u *use) releasing(parts []part, cancel context.CancelCauseFunc) {
+	bound := time.Duration(0)
+	if u.step.ctxDone {
+		cancel(u.step.cause)
+		bound = callBound + time.Duration(len(u.v.lock.Paths))*ctxDoneRelease
+	}
+	u.pass()
+	u.record(parts, Event{Kind: Releasing, Bound: bound})
+}
+
+// released records how a release with ctx has ended.
+func (u *use) released(ctx context.Context, parts []part, err error) {
+	e := Event{Kind: Released, Outcome: u.outcome(ctx, err)}
+	if err != nil {
+		e.Text = err.Error()
+	}
+	u.record(parts, e)
+}
+
 // giveBack undoes one acquisition. By its hold anybody may.
 func (u *use) giveBack(ctx context.Context, s side) error {
-	hold, lock := u.holds[s], u.lock(s)
+	held, lock := u.holds[s], u.lock(s)
 	switch {
-	case hold != nil:
+	case len(held) > 0:
+		hold := held[len(held)-1]
+		u.holds[s], u.last = held[:len(held)-1], hold
 		released := make(chan error, 1)
 		go func() { released <- hold.Release(recipes.WithOwner(ctx)) }()
 		return <-released

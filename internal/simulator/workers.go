@@ -276,9 +276,12 @@ func (o *owner) do(s step) (held bool) {
 		return false
 	}
 	ctx, end := context.WithCancel(o.ctx)
-	defer end() // what this step has tied to it must not outlive it
+	defer end()                       // what this step has tied to it must not outlive it
+	if v.lock.Recipe == LeaderLatch { // a lock by its own methods only
+		s.do, s.byHold = false, false
+	}
 	u := (&use{
-		owner: o, step: s, on: on, v: v, holds: map[side]*recipes.Hold{},
+		owner: o, step: s, on: on, v: v, holds: map[side][]*recipes.Hold{},
 	}).as(ctx)
 	if s.inspect || s.revoke || s.remove {
 		u.inspect()

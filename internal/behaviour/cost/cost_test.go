@@ -429,6 +429,7 @@ func awaitGoroutines(t *testing.T, n int, why string) {
 	)
 }
 
+// A re-entry makes a record.
 func TestAllocationsOfReentry(t *testing.T) {
 	p := locktest.SharedPeer(t)
 	lock, ctx := p.Mutex(zkserver.Path(t)), locktest.Owner(t)
@@ -439,6 +440,6 @@ func TestAllocationsOfReentry(t *testing.T) {
 			t.Error("no re-entry")
 		}
 	})
-	require.Zero(t, allocs)
+	require.LessOrEqual(t, allocs, 1.0)
 	require.NoError(t, lock.Release(ctx))
 }

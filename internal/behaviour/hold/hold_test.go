@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -154,8 +153,11 @@ func TestHold(t *testing.T) {
 	require.GreaterOrEqual(t, hold.FencingToken(), stat.Czxid)
 
 	require.NoError(t, lock.Acquire(ctx))
-	require.Same(t, hold, lock.Hold(ctx), "a re-entry is the same hold")
+	again := lock.Hold(ctx)
+	require.NotSame(t, hold, again, "a re-entry has a hold of its own")
+	require.Equal(t, hold.Path(), again.Path())
 	require.NoError(t, lock.Release(ctx))
+	require.Same(t, hold, lock.Hold(ctx))
 	require.NoError(t, lock.Release(ctx))
 	select {
 	case <-hold.Lost():
@@ -166,41 +168,61 @@ func TestHold(t *testing.T) {
 	require.Nil(t, lock.Hold(ctx))
 }
 
-// Hold.Context ends with the hold, with its parent, and by its cancel; not by a release.
+// Hold.Context ends with the hold, its release, and its parent.
 func TestHoldContext(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
 		owner := locktest.Owner(t)
 		require.NoError(t, s.Lock.Acquire(owner))
 		hold := s.Lock.Hold(owner)
 		parent, end := context.WithCancelCause(t.Context())
-		child, cancelChild := hold.Context(parent)
-		defer cancelChild()
-		canceled, cancel := hold.Context(t.Context())
-		cancel()
-		require.ErrorIs(t, context.Cause(canceled), context.Canceled)
+		child := hold.Context(parent)
 		require.NoError(t, child.Err())
 		end(locktest.ErrChangedMind)
 		require.ErrorIs(t, context.Cause(child), locktest.ErrChangedMind)
 
-		ctx, cancel := hold.Context(t.Context())
-		defer cancel()
+		ctx := hold.Context(t.Context())
 		s.Lose(t, hold)
 		<-ctx.Done()
 		require.Equal(t, hold.Err(), context.Cause(ctx))
-		late, cancel := hold.Context(t.Context())
-		defer cancel()
 		require.Equal(
-			t, hold.Err(), context.Cause(late),
+			t, hold.Err(), context.Cause(hold.Context(t.Context())),
 			"of a hold that is lost it is done at once",
 		)
 		require.ErrorIs(t, s.Lock.Release(owner), recipes.ErrLockLost)
+	})
+}
 
-		require.NoError(t, s.Lock.Acquire(owner))
-		released, cancel := s.Lock.Hold(owner).Context(t.Context())
-		defer cancel()
-		require.NoError(t, s.Lock.Release(owner))
-		synctest.Wait()
-		require.NoError(t, released.Err())
+// A ctx of Hold.Context ends with the release of that hold, before the znode is deleted,
+// and not with that of another acquisition of the same owner.
+func TestHoldContextEndsWithTheRelease(t *testing.T) {
+	locktest.ForAllInBubbles(t, func(
+		t *testing.T, b *locktest.Bubble, k locktest.Kind,
+	) {
+		lock, err := k.Make(b.Ours, "/lock")
+		require.NoError(t, err)
+		hold, err := recipes.Acquire(t.Context(), lock)
+		require.NoError(t, err)
+		within := hold.Context(t.Context())
+		if k.IsReentrant() {
+			inner, err := recipes.Acquire(within, lock)
+			require.NoError(t, err)
+			innermost := inner.Context(within)
+			require.NoError(t, inner.Release(t.Context()))
+			require.ErrorIs(t, context.Cause(innermost), recipes.ErrNotOwner)
+			require.ErrorIs(
+				t, context.Cause(inner.Context(within)), recipes.ErrNotOwner,
+				"of a hold that was released it is done at once",
+			)
+			require.NoError(t, within.Err())
+		}
+		require.NoError(t, hold.Release(t.Context()))
+		require.ErrorIs(t, context.Cause(within), recipes.ErrNotOwner)
+		select {
+		case <-hold.Lost():
+			require.Fail(t, "a release is no loss")
+		default:
+		}
+		require.NoError(t, hold.Err())
 	})
 }
 

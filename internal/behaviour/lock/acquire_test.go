@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,13 +19,11 @@ import (
 // owned returns a ctx that carries the owner of hold.
 func owned(t *testing.T, hold *recipes.Hold) context.Context {
 	t.Helper()
-	ctx, cancel := hold.Context(t.Context())
-	t.Cleanup(cancel)
-	return ctx
+	return hold.Context(t.Context())
 }
 
 func TestEveryLockIsReleasedByItsHold(t *testing.T) {
-	locktest.ForAll(t, func(t *testing.T, k locktest.Kind) {
+	locktest.ForAllLocks(t, func(t *testing.T, k locktest.Kind) {
 		path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
 		lock, rival := k.Lock(p, path), k.NewRival(other, path)
 		ctx := t.Context()
@@ -69,7 +66,7 @@ func TestEveryLockIsReleasedByItsHold(t *testing.T) {
 }
 
 func TestEveryLockTellsALossByItsHold(t *testing.T) {
-	locktest.ForAll(t, func(t *testing.T, k locktest.Kind) {
+	locktest.ForAllLocks(t, func(t *testing.T, k locktest.Kind) {
 		path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
 		lock := k.Lock(p, path)
 		hold := locktest.Acquire(t.Context(), t, lock)
@@ -126,13 +123,13 @@ func TestAHoldsContextCarriesItsOwner(t *testing.T) {
 		require.False(t, b.Lock.IsOwned(recipes.WithOwner(ctx)))
 
 		again := locktest.Acquire(ctx, t, b.Lock)
-		require.Same(t, hold, again)
+		require.NotSame(t, hold, again)
+		require.Same(t, again, b.Lock.Hold(ctx))
 		require.NoError(t, again.Release(t.Context()))
 		require.EqualValues(t, 5, inside(ctx, t, b.Lock), "they re-enter")
 		require.EqualValues(t, 1, inside(ctx, t, other), "they are who they are")
 
-		both, cancel := locktest.Acquire(ctx, t, other).Context(ctx)
-		defer cancel()
+		both := locktest.Acquire(ctx, t, other).Context(ctx)
 		require.True(t, other.IsOwned(both))
 		require.True(t, b.Lock.IsOwned(both))
 		require.False(t, other.IsOwned(ctx))
@@ -140,8 +137,9 @@ func TestAHoldsContextCarriesItsOwner(t *testing.T) {
 		require.NoError(t, b.Lock.Release(both))
 		require.ErrorIs(t, hold.Release(ctx), recipes.ErrNotOwner)
 
-		// the owner lives on in the ctx
-		require.EqualValues(t, 5, inside(ctx, t, b.Lock))
+		// the owner holds nothing any more, and the ctx names nobody
+		kept := context.WithoutCancel(ctx)
+		require.EqualValues(t, 1, inside(kept, t, b.Lock))
 	})
 }
 
@@ -151,8 +149,7 @@ func TestAHoldsContextOfAnotherOwnersContext(t *testing.T) {
 		one, two := locktest.Owner(t), locktest.Owner(t)
 		other := b.Mutex(t, b.Ours, "/other")
 		hold := locktest.Acquire(one, t, b.Lock)
-		ctx, cancel := hold.Context(two)
-		defer cancel()
+		ctx := hold.Context(two)
 		require.True(t, b.Lock.IsOwned(one))
 		require.True(t, b.Lock.IsOwned(ctx))
 		require.NoError(t, other.Acquire(two))
@@ -162,8 +159,7 @@ func TestAHoldsContextOfAnotherOwnersContext(t *testing.T) {
 
 		// the goroutine as the owner
 		require.NoError(t, b.Lock.Acquire(t.Context()))
-		ctx, cancel = b.Lock.Hold(t.Context()).Context(two)
-		defer cancel()
+		ctx = b.Lock.Hold(t.Context()).Context(two)
 		require.NoError(t, <-locktest.Start(func() error { return b.Lock.Release(ctx) }))
 		require.False(t, b.Lock.IsAcquiredInThisProcess())
 	})
@@ -178,11 +174,12 @@ func TestAHoldsContextIsOfBothSidesOfAReadWriteLock(t *testing.T) {
 		read := locktest.Acquire(ctx, t, lock.ReadLock())
 		require.Equal(t, written.FencingToken(), read.FencingToken(), "a downgrade")
 		require.NoError(t, locktest.ReleaseElsewhere(t, written))
-		_, err = recipes.Acquire(ctx, lock.WriteLock())
+		kept := context.WithoutCancel(ctx) // which has ended with that hold
+		_, err = recipes.Acquire(kept, lock.WriteLock())
 		require.ErrorIs(t, err, recipes.ErrUpgrade)
 		locktest.RequireBusy(t.Context(), t, lock.WriteLock())
 		require.NoError(t, locktest.ReleaseElsewhere(t, read))
-		require.NoError(t, locktest.Acquire(ctx, t, lock.WriteLock()).Release(ctx))
+		require.EqualValues(t, 1, inside(kept, t, lock.WriteLock()), "it names nobody")
 	})
 }
 
@@ -191,11 +188,14 @@ func TestAcquireAsTheOwnerOfItsContext(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		ctx := locktest.Owner(t)
 		require.NoError(t, b.Lock.Acquire(ctx))
+		first := b.Lock.Hold(ctx)
 		hold := locktest.Acquire(ctx, t, b.Lock)
 		require.Same(t, b.Lock.Hold(ctx), hold)
 		require.NoError(t, hold.Release(t.Context()))
 		require.True(t, b.Lock.IsOwned(ctx))
-		require.NoError(t, hold.Release(t.Context()), "what the lock's Acquire acquired")
+		require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
+		require.Same(t, first, b.Lock.Hold(ctx))
+		require.NoError(t, first.Release(t.Context()), "what the lock's Acquire acquired")
 		require.False(t, b.Lock.IsOwned(ctx))
 		require.ErrorIs(t, b.Lock.Release(ctx), recipes.ErrNotOwner)
 
@@ -204,7 +204,7 @@ func TestAcquireAsTheOwnerOfItsContext(t *testing.T) {
 			ctx context.Context, held *recipes.Hold,
 		) error {
 			hold := locktest.Acquire(ctx, t, b.Lock)
-			require.Same(t, held, hold)
+			require.Equal(t, held.Path(), hold.Path())
 			first := locktest.Acquire(ctx, t, other)
 			locktest.RequireBusy(ctx, t, other)
 			return errors.Join(hold.Release(ctx), first.Release(ctx))
@@ -213,7 +213,7 @@ func TestAcquireAsTheOwnerOfItsContext(t *testing.T) {
 	})
 }
 
-// Re-entries share a hold, and each is undone once, by the hold or by the lock.
+// Each re-entry has a hold of its own, which is released once; all are lost together.
 func TestReleaseOfAReenteredHold(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		rw, err := recipes.NewInterProcessReadWriteLock(b.Ours, "/rw")
@@ -226,20 +226,26 @@ func TestReleaseOfAReenteredHold(t *testing.T) {
 		} {
 			for _, loss := range []bool{false, true} {
 				hold := locktest.Acquire(t.Context(), t, lock)
-				ctx, want := owned(t, hold), error(nil)
-				require.Same(t, hold, locktest.Acquire(ctx, t, lock), name)
+				ctx, want := context.WithoutCancel(owned(t, hold)), error(nil)
+				again := locktest.Acquire(ctx, t, lock)
+				require.NotSame(t, hold, again, name)
+				require.Equal(t, hold.Path(), again.Path(), name)
+				require.Equal(t, hold.FencingToken(), again.FencingToken(), name)
 				require.NoError(t, lock.Acquire(ctx))
 				if loss {
 					b.Lose(t, hold)
 					want = recipes.ErrLockLost
+					<-again.Lost()
+					require.Equal(t, hold.Err(), again.Err())
 					_, err := recipes.Acquire(ctx, lock)
 					require.ErrorIs(t, err, want, name)
 				}
 				for _, release := range []func(context.Context) error{
-					hold.Release, lock.Release, hold.Release,
+					again.Release, lock.Release, hold.Release,
 				} {
 					require.Equal(t, !loss, lock.IsAcquiredInThisProcess(), name)
 					require.ErrorIs(t, release(ctx), want, name)
+					require.ErrorIs(t, again.Release(ctx), recipes.ErrNotOwner, name)
 				}
 				require.False(t, lock.IsAcquiredInThisProcess(), name)
 				require.ErrorIs(t, hold.Release(ctx), recipes.ErrNotOwner, name)
@@ -273,7 +279,7 @@ func TestAReleasedHoldLeavesLaterOnesAlone(t *testing.T) {
 	})
 }
 
-// Whoever releases at the same time, each acquisition is undone once.
+// Whoever releases at the same time, each acquisition ends once.
 func TestHoldReleaseRacesWithTheLocksOwn(t *testing.T) {
 	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
 		lock, err := k.Make(b.Ours, "/lock")
@@ -281,10 +287,10 @@ func TestHoldReleaseRacesWithTheLocksOwn(t *testing.T) {
 		for range 20 {
 			ctx := locktest.Owner(t)
 			hold := locktest.Acquire(ctx, t, lock)
-			undone := 1
-			if k.Recipe != "semaphore" && k.Recipe != "semaphore mutex" {
-				require.Same(t, hold, locktest.Acquire(ctx, t, lock))
-				undone++
+			acquired := 1
+			if k.IsReentrant() {
+				locktest.Acquire(ctx, t, lock)
+				acquired++
 			}
 			var done []<-chan error
 			for i := range 6 {
@@ -297,14 +303,12 @@ func TestHoldReleaseRacesWithTheLocksOwn(t *testing.T) {
 			}
 			for _, d := range done {
 				if err := <-d; err == nil {
-					undone--
+					acquired--
 				} else {
 					require.ErrorIs(t, err, recipes.ErrNotOwner)
 				}
 			}
-			if !k.IsMulti() {
-				require.Zero(t, undone)
-			}
+			require.Zero(t, acquired)
 			require.False(t, lock.IsAcquiredInThisProcess())
 		}
 	})
@@ -356,9 +360,7 @@ func TestHoldReleaseRacesWithTheEndOfTheHold(t *testing.T) {
 							outcomes = append(outcomes, err)
 						}
 					}
-					if !k.IsMulti() {
-						require.Len(t, outcomes, 1, "at %v", at)
-					}
+					require.Len(t, outcomes, 1, "at %v", at)
 					for _, err := range outcomes {
 						if err != nil {
 							require.ErrorIs(t, err, recipes.ErrLockLost, "at %v", at)
@@ -534,7 +536,7 @@ func TestAcquireOfWhatAnotherCallerReleasesAtOnce(t *testing.T) {
 		require.NoError(t, err)
 		other := b.Mutex(t, b.Ours, "/other")
 		for _, lock := range []recipes.InterProcessLock{
-			m, recipes.NewInterProcessMultiLockOf(other, m), plainHolder{m},
+			m, recipes.NewInterProcessMultiLockOf(other, m),
 		} {
 			hold, err := recipes.Acquire(t.Context(), lock)
 			require.Nil(t, hold)
@@ -542,15 +544,6 @@ func TestAcquireOfWhatAnotherCallerReleasesAtOnce(t *testing.T) {
 			require.False(t, other.IsAcquiredInThisProcess())
 		}
 	})
-}
-
-// A plainHolder is a lock of the caller's own kind that tells its holds.
-type plainHolder struct{ recipes.InterProcessLock }
-
-func (l plainHolder) Hold(ctx context.Context) *recipes.Hold {
-	return l.InterProcessLock.(interface {
-		Hold(ctx context.Context) *recipes.Hold
-	}).Hold(ctx)
 }
 
 // fn may release what Do has acquired. Do says so, and releases nothing else.
@@ -562,7 +555,8 @@ func TestFnReleasesTheHoldOfDo(t *testing.T) {
 			ctx context.Context, hold *recipes.Hold,
 		) error {
 			require.NoError(t, locktest.ReleaseElsewhere(t, hold))
-			later = locktest.Acquire(ctx, t, b.Lock)
+			require.ErrorIs(t, context.Cause(ctx), recipes.ErrNotOwner)
+			later = locktest.Acquire(context.WithoutCancel(ctx), t, b.Lock)
 			return nil
 		})
 		require.ErrorIs(t, err, recipes.ErrNotOwner)
@@ -621,203 +615,6 @@ func TestATermIsNotReleasedByItsHold(t *testing.T) {
 	})
 }
 
-// A lock of the caller's own kind that tells no hold is held and released, and no more is
-// known of it.
-func TestAcquireALockThatTellsNoHold(t *testing.T) {
-	stuck := errors.New("stuck")
-	var did script
-	own := stub{name: "own", script: &did, errs: []error{nil, stuck}}
-	for _, lock := range []recipes.InterProcessLock{
-		own, recipes.NewInterProcessMultiLockOf(own),
-	} {
-		hold := locktest.Acquire(t.Context(), t, lock)
-		require.Equal(t, []string{"acquire own"}, did.take())
-		require.Empty(t, hold.Path())
-		require.Zero(t, hold.FencingToken())
-		require.NoError(t, hold.Err())
-		select {
-		case <-hold.Lost():
-			t.Error("it is lost")
-		default:
-		}
-		_, err := hold.Multi()
-		require.ErrorContains(t, err, "custom lock")
-		ctx := owned(t, hold)
-		require.NoError(t, ctx.Err())
-		require.ErrorIs(t, hold.Release(t.Context()), stuck)
-		require.Equal(t, []string{"release own"}, did.take())
-		require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
-		require.Empty(t, did.take(), "it is released once")
-	}
-}
-
-// Nobody leaves a custom member behind, and nobody releases it twice, whatever became of
-// the others.
-func TestTheHoldOfAMultiLockWithACustomMember(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		var did script
-		own := stub{name: "own", script: &did}
-		m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/mutex")
-		require.NoError(t, err)
-		inner := recipes.NewInterProcessMultiLockOf(m, own)
-		for _, multi := range []*recipes.InterProcessMultiLock{
-			inner, recipes.NewInterProcessMultiLockOf(inner),
-		} {
-			hold := locktest.Acquire(t.Context(), t, multi)
-			require.NoError(t, hold.Release(t.Context()))
-			require.Equal(t, []string{"acquire own", "release own"}, did.take())
-			require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
-			require.Empty(t, did.take())
-
-			hold = locktest.Acquire(t.Context(), t, multi)
-			require.NoError(t, m.Release(t.Context()), "by somebody else")
-			require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
-			require.Equal(t, []string{"acquire own", "release own"}, did.take())
-			require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
-			require.Empty(t, did.take())
-
-			ctx := locktest.Owner(t)
-			require.NoError(t, multi.Acquire(ctx), "by the lock's own method")
-			hold = multi.Hold(ctx)
-			require.NoError(t, hold.Release(t.Context()))
-			require.Equal(t, []string{"acquire own", "release own"}, did.take())
-			require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
-			require.Empty(t, did.take())
-		}
-	})
-}
-
-// A wrapper's hold goes through its own Release, as the owner of what is behind it.
-func TestAcquireAWrapper(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		foreign := foreignLock{inner: b.Lock, helper: b.Mutex(t, b.Ours, "/helper")}
-		for name, lock := range map[string]recipes.InterProcessLock{
-			"tells its hold":  foreignHolder{foreign},
-			"tells none":      foreign,
-			"in a multi lock": recipes.NewInterProcessMultiLockOf(foreign),
-			"by Acquire":      &lockByHold{inner: b.Lock},
-		} {
-			for _, ctx := range []context.Context{t.Context(), locktest.Owner(t)} {
-				hold := locktest.Acquire(ctx, t, lock)
-				require.True(t, b.Lock.IsAcquiredInThisProcess(), name)
-				within := owned(t, hold)
-				require.EqualValues(t, 5, inside(within, t, b.Lock), name)
-				if name == "tells its hold" {
-					inner := b.Lock.Hold(within)
-					require.Equal(t, inner.FencingToken(), hold.FencingToken())
-					require.Equal(t, b.Lock.LockPath(within), hold.Path())
-				}
-				require.NoError(t, locktest.ReleaseElsewhere(t, hold), name)
-				require.False(t, b.Lock.IsAcquiredInThisProcess(), name)
-				require.ErrorIs(
-					t, locktest.ReleaseElsewhere(t, hold), recipes.ErrNotOwner, name,
-				)
-			}
-		}
-		require.Nil(t, b.Lock.Hold(t.Context()))
-	})
-}
-
-// A foreignHolder is a foreignLock that tells its holds.
-type foreignHolder struct{ foreignLock }
-
-func (l foreignHolder) Hold(ctx context.Context) *recipes.Hold {
-	return l.inner.(*recipes.InterProcessMutex).Hold(ctx)
-}
-
-// A lockByHold is a lock of the caller's own kind that is made of Acquire and its hold.
-type lockByHold struct {
-	inner recipes.InterProcessLock
-	hold  atomic.Pointer[recipes.Hold]
-}
-
-func (l *lockByHold) Acquire(ctx context.Context) error {
-	hold, err := recipes.Acquire(ctx, l.inner)
-	if err == nil {
-		l.hold.Store(hold)
-	}
-	return err
-}
-
-func (l *lockByHold) AcquireTimeout(
-	ctx context.Context, timeout time.Duration,
-) (bool, error) {
-	hold, err := recipes.Acquire(ctx, l.inner, recipes.WaitAtMost(timeout))
-	if err == nil {
-		l.hold.Store(hold)
-	}
-	return err == nil, err
-}
-
-func (l *lockByHold) Release(ctx context.Context) error {
-	return l.hold.Load().Release(ctx)
-}
-
-func (l *lockByHold) IsAcquiredInThisProcess() bool {
-	return l.inner.IsAcquiredInThisProcess()
-}
-
-// A lock of the caller's own kind that acquires another one by Acquire: fn of a Do under
-// the one may re-enter the other, and two of its goroutines exclude each other.
-func TestDoWithALockThatIsMadeOfAcquire(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		lock := &lockByHold{inner: b.Lock}
-		require.NoError(t, recipes.Do(t.Context(), lock, func(
-			ctx context.Context, hold *recipes.Hold,
-		) error {
-			require.Nil(t, hold)
-			require.True(t, b.Lock.IsOwned(ctx))
-			require.EqualValues(t, 5, inside(ctx, t, b.Lock))
-			return nil
-		}))
-		require.False(t, b.Lock.IsAcquiredInThisProcess())
-		twice := &acquiresTwice{lockByHold{inner: b.Lock}}
-		require.ErrorIs(t, recipes.Do(t.Context(), twice, func(
-			context.Context, *recipes.Hold,
-		) error {
-			return nil
-		}), recipes.ErrBusy)
-	})
-}
-
-// A looking lock acquires two locks, by its own ctx, and looks who has them.
-type looking struct {
-	lockByHold
-	other *recipes.InterProcessMutex
-	t     *testing.T
-}
-
-func (l *looking) Acquire(ctx context.Context) error {
-	if err := l.lockByHold.Acquire(ctx); err != nil {
-		return err
-	}
-	inner := l.inner.(*recipes.InterProcessMutex)
-	require.True(l.t, inner.IsOwned(ctx), "what it has acquired is its own")
-	require.False(l.t, l.other.IsOwned(ctx))
-	require.NoError(l.t, l.other.Acquire(ctx))
-	return nil
-}
-
-// While a lock that is made of Acquire is acquired, ctx stands for the owner of what it
-// has got, and for Do's own of every other.
-func TestALockThatIsMadeOfAcquireKnowsWhatItHas(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		other := b.Mutex(t, b.Ours, "/other")
-		lock := &looking{lockByHold: lockByHold{inner: b.Lock}, other: other, t: t}
-		ctx := context.Background()
-		require.NoError(t, recipes.Do(ctx, lock, func(
-			within context.Context, _ *recipes.Hold,
-		) error {
-			require.True(t, b.Lock.IsOwned(within))
-			require.False(t, b.Lock.IsOwned(ctx))
-			require.True(t, other.IsOwned(within))
-			require.True(t, other.IsOwned(ctx), "this goroutine's")
-			return nil
-		}))
-		require.NoError(t, other.Release(ctx))
-	})
-}
-
 // The ctx that an observer is called with stands for whoever acquires.
 func TestTheObserverOfAnAcquireHasItsOwner(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
@@ -858,37 +655,6 @@ func TestAnEventTellsHowLongALockWasHeld(t *testing.T) {
 	})
 }
 
-// acquiresTwice acquires what it is made of twice, by its own ctx.
-type acquiresTwice struct{ lockByHold }
-
-func (l *acquiresTwice) Acquire(ctx context.Context) error {
-	hold, err := recipes.Acquire(ctx, l.inner)
-	if err != nil {
-		return err
-	}
-	_, err = recipes.Acquire(ctx, l.inner, recipes.WaitAtMost(time.Second))
-	return errors.Join(err, hold.Release(ctx))
-}
-
-// A wrapper whose inner lock another caller has released is not asked to release the next
-// holder's.
-func TestAWrapperAroundWhatAnotherCallerReleased(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/mutex")
-		require.NoError(t, err)
-		for _, lock := range []recipes.InterProcessLock{
-			plainHolder{m}, recipes.NewInterProcessMultiLockOf(plainHolder{m}),
-		} {
-			hold := locktest.Acquire(t.Context(), t, lock)
-			require.NoError(t, m.Release(t.Context()))
-			next := locktest.Acquire(t.Context(), t, m)
-			require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
-			require.True(t, m.IsAcquiredInThisProcess())
-			require.NoError(t, next.Release(t.Context()))
-		}
-	})
-}
-
 // A hold that had been released already released a member that its owner had acquired as
 // part of another multi lock.
 func TestASpentHoldLeavesOtherMultiLocksAlone(t *testing.T) {
@@ -917,23 +683,27 @@ func TestASpentHoldLeavesOtherMultiLocksAlone(t *testing.T) {
 	})
 }
 
-// While its members stay held by themselves the hold of a multi lock is the same one, and
-// spent no more once the multi lock's own method has acquired them again.
-func TestASpentHoldIsRenewed(t *testing.T) {
+// A multi lock's hold owns what that acquisition has of its members, and nothing that
+// they hold by themselves.
+func TestAMultiLocksHoldLeavesItsMembersOwnAlone(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		x, ctx := b.Mutex(t, b.Ours, "/x"), locktest.Owner(t)
 		multi := recipes.NewInterProcessMultiLockOf(b.Lock, x)
 		require.NoError(t, b.Lock.Acquire(ctx))
 		require.NoError(t, x.Acquire(ctx))
+		require.Nil(t, multi.Hold(ctx), "it was not acquired as such")
+		require.ErrorIs(t, multi.Release(ctx), recipes.ErrNotOwner)
 		hold, err := recipes.Acquire(ctx, multi)
 		require.NoError(t, err)
 		require.NoError(t, hold.Release(ctx))
 		require.ErrorIs(t, hold.Release(ctx), recipes.ErrNotOwner)
 		require.NoError(t, multi.Acquire(ctx))
-		require.Same(t, hold, multi.Hold(ctx))
-		require.NoError(t, hold.Release(ctx))
+		require.NotSame(t, hold, multi.Hold(ctx))
+		require.ErrorIs(t, hold.Release(ctx), recipes.ErrNotOwner)
+		require.NoError(t, multi.Hold(ctx).Release(ctx))
 		require.NoError(t, x.Release(ctx))
 		require.False(t, x.IsAcquiredInThisProcess())
+		require.NoError(t, b.Lock.Release(ctx))
 	})
 }
 
@@ -955,26 +725,12 @@ func TestHeapOfAWrapperOfALockThatIsHeld(t *testing.T) {
 	})
 }
 
-// A zeroHoldLock is a custom lock whose Hold is of no use.
-type zeroHoldLock struct{ recipes.InterProcessLock }
-
-func (zeroHoldLock) Hold(context.Context) *recipes.Hold { return new(recipes.Hold) }
-
-func TestAMultiLockOfNothingOrOfAZeroHold(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		var none *recipes.InterProcessMultiLock
-		ctx := locktest.Owner(t)
-		m := recipes.NewInterProcessMultiLockOf(none)
-		_, err := recipes.Acquire(ctx, m)
-		require.ErrorContains(t, err, "lock 1 is nil")
-		require.Nil(t, m.Hold(ctx))
-
-		m = recipes.NewInterProcessMultiLockOf(
-			b.Lock, zeroHoldLock{b.Mutex(t, b.Ours, "/x")})
-		_, err = recipes.Acquire(ctx, m)
-		require.ErrorIs(t, err, recipes.ErrNotOwner)
-		require.False(t, b.Lock.IsAcquiredInThisProcess())
-	})
+func TestAMultiLockOfNothing(t *testing.T) {
+	var none *recipes.InterProcessMultiLock
+	m, ctx := recipes.NewInterProcessMultiLockOf(none), locktest.Owner(t)
+	_, err := recipes.Acquire(ctx, m)
+	require.ErrorContains(t, err, "lock 1 is nil")
+	require.Nil(t, m.Hold(ctx))
 }
 
 // A handler that panics as it is told of another recipe's znode left the lock taken, and

@@ -62,7 +62,7 @@ type holdAPI interface {
 	FencingToken() int64
 	Lost() <-chan struct{}
 	Err() error
-	Context(parent context.Context) (context.Context, context.CancelFunc)
+	Context(parent context.Context) context.Context
 	Release(ctx context.Context) error
 	Multi(ops ...any) ([]zk.MultiResponse, error)
 	Check() *zk.CheckVersionRequest
@@ -101,19 +101,19 @@ type clientAPI interface {
 }
 
 var (
-	_ recipes.Conn             = (*zk.Conn)(nil)
-	_ clientAPI                = (*recipes.Client)(nil)
-	_ reentrantAPI             = (*recipes.InterProcessMutex)(nil)
-	_ reentrantAPI             = (*recipes.ReadLock)(nil)
-	_ reentrantAPI             = (*recipes.WriteLock)(nil)
-	_ lockAPI                  = (*recipes.InterProcessSemaphoreMutex)(nil)
-	_ lockAPI                  = (*recipes.InterProcessMultiLock)(nil)
-	_ recipes.InterProcessLock = lockAPI(nil)
-	_ holdAPI                  = (*recipes.Hold)(nil)
-	_ semaphoreAPI             = (*recipes.InterProcessSemaphoreV2)(nil)
-	_ leaseAPI                 = (*recipes.Lease)(nil)
-	_ selectorAPI              = (*recipes.LeaderSelector)(nil)
-	_ latchAPI                 = (*recipes.LeaderLatch)(nil)
+	_ recipes.Conn = (*zk.Conn)(nil)
+	_ clientAPI    = (*recipes.Client)(nil)
+	_ reentrantAPI = (*recipes.InterProcessMutex)(nil)
+	_ reentrantAPI = (*recipes.ReadLock)(nil)
+	_ reentrantAPI = (*recipes.WriteLock)(nil)
+	_ lockAPI      = (*recipes.InterProcessSemaphoreMutex)(nil)
+	_ lockAPI      = (*recipes.InterProcessMultiLock)(nil)
+	_ lockAPI      = recipes.InterProcessLock(nil)
+	_ holdAPI      = (*recipes.Hold)(nil)
+	_ semaphoreAPI = (*recipes.InterProcessSemaphoreV2)(nil)
+	_ leaseAPI     = (*recipes.Lease)(nil)
+	_ selectorAPI  = (*recipes.LeaderSelector)(nil)
+	_ latchAPI     = (*recipes.LeaderLatch)(nil)
 )
 
 var _ = []any{

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -15,6 +16,7 @@ import (
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/zkserver"
+	"github.com/zkrecipes/recipes/zktest"
 )
 
 // inside lets five goroutines into lock by ctx, and tells how many are in it at once.
@@ -126,51 +128,22 @@ func TestDoKeepsTheOwnerOfItsContext(t *testing.T) {
 	})
 }
 
-// A foreignLock wraps a lock, as a tracing one would. It has a lock of its own for
-// itself, takes the first on another goroutine, and tells no hold.
-type foreignLock struct {
-	inner, helper recipes.InterProcessLock
-}
-
-func (l foreignLock) Acquire(ctx context.Context) error {
-	if err := l.helper.Acquire(ctx); err != nil {
-		return err
-	}
-	err := <-locktest.Start(func() error { return l.inner.Acquire(ctx) })
-	return errors.Join(err, l.helper.Release(ctx))
-}
-
-func (l foreignLock) AcquireTimeout(ctx context.Context, d time.Duration) (bool, error) {
-	return l.inner.AcquireTimeout(ctx, d)
-}
-func (l foreignLock) Release(ctx context.Context) error { return l.inner.Release(ctx) }
-func (l foreignLock) IsAcquiredInThisProcess() bool {
-	return l.inner.IsAcquiredInThisProcess()
-}
-
-// What a lock of the caller's own kind has acquired is this lock, too; so are a multi
-// lock's members.
-func TestDoSharesWhatItsLockHasAcquired(t *testing.T) {
+// A multi lock's members are this lock, too, also those of a multi lock in it.
+func TestDoSharesTheMembersOfItsLock(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
-		helper, member := s.Mutex(t, s.Ours, "/helper"), s.Mutex(t, s.Ours, "/member")
-		foreign := foreignLock{inner: s.Lock, helper: helper}
-		for name, lock := range map[string]recipes.InterProcessLock{
-			"foreign":           foreign,
-			"member of a multi": recipes.NewInterProcessMultiLockOf(member, foreign),
-		} {
-			err := recipes.Do(t.Context(), lock, func(
-				ctx context.Context, hold *recipes.Hold,
-			) error {
-				require.Equal(
-					t, lock == recipes.InterProcessLock(foreign), hold == nil, name,
-				)
-				require.EqualValues(t, 5, inside(ctx, t, s.Lock), name)
-				require.EqualValues(t, 1, inside(ctx, t, helper), name)
-				return nil
-			})
-			require.NoError(t, err, name)
-			require.False(t, s.Lock.IsAcquiredInThisProcess(), name)
-		}
+		member, other := s.Mutex(t, s.Ours, "/member"), s.Mutex(t, s.Ours, "/other")
+		lock := recipes.NewInterProcessMultiLockOf(
+			member, recipes.NewInterProcessMultiLockOf(s.Lock))
+		require.NoError(t, recipes.Do(t.Context(), lock, func(
+			ctx context.Context, _ *recipes.Hold,
+		) error {
+			for _, l := range []recipes.InterProcessLock{lock, member, s.Lock} {
+				require.EqualValues(t, 5, inside(ctx, t, l))
+			}
+			require.EqualValues(t, 1, inside(ctx, t, other))
+			return nil
+		}))
+		require.False(t, s.Lock.IsAcquiredInThisProcess())
 	})
 }
 
@@ -249,7 +222,7 @@ func TestDoTellsALossOnce(t *testing.T) {
 					return recipes.Do(ctx, s.Lock, func(
 						ctx context.Context, again *recipes.Hold,
 					) error {
-						require.Same(t, hold, again)
+						require.NotSame(t, hold, again)
 						s.Lose(t, hold)
 						<-ctx.Done()
 						return c.fn(ctx)
@@ -268,22 +241,23 @@ func TestDoTellsALossOnce(t *testing.T) {
 // Two members that are lost are two losses, and what else went wrong is told as well.
 func TestDoTellsEachMembersLossOnce(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
-		stuck := errors.New("stuck")
-		b := s.Mutex(t, s.Ours, "/b")
-		own := stub{name: "own", script: new(script), errs: []error{nil, stuck}}
-		multi := recipes.NewInterProcessMultiLockOf(s.Lock, own, b)
-		err := recipes.Do(t.Context(), multi, func(
+		b, m := s.Mutex(t, s.Ours, "/b"), locktest.Owner(t)
+		taken, err := recipes.NewInterProcessSemaphoreMutex(s.Ours, "/taken")
+		require.NoError(t, err)
+		multi := recipes.NewInterProcessMultiLockOf(s.Lock, taken, b)
+		err = recipes.Do(t.Context(), multi, func(
 			ctx context.Context, hold *recipes.Hold,
 		) error {
-			for _, h := range multi.Holds(ctx) {
-				s.Lose(t, h)
-			}
+			holds := multi.Holds(ctx)
+			s.Lose(t, holds[0])
+			s.Lose(t, holds[2])
+			require.NoError(t, taken.Release(m), "as any caller may")
 			<-ctx.Done()
 			require.Equal(t, context.Cause(ctx), hold.Err())
 			return context.Cause(ctx)
 		})
 		require.Equal(t, 2, locktest.Losses(err), "%v", err)
-		require.ErrorIs(t, err, stuck)
+		require.ErrorIs(t, err, recipes.ErrNotOwner)
 	})
 }
 
@@ -306,79 +280,47 @@ func TestDoReleasesWhenFnEndsItsGoroutine(t *testing.T) {
 	})
 }
 
-// A lockThatLooks embeds one of ours and keeps what its Release was given.
-type lockThatLooks struct {
-	*recipes.InterProcessMutex
-	released *context.Context
-}
-
-func (l lockThatLooks) Release(ctx context.Context) error {
-	err := l.InterProcessMutex.Release(ctx)
-	*l.released = ctx
-	return errors.Join(err, ctx.Err())
-}
-
-// Release gets the ctx of Do's caller with the owner, and not fn's, which is done by
-// then.
-func TestDoReleasesWithItsCallersContext(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
-		var released context.Context
-		err := recipes.Do(t.Context(), lockThatLooks{s.Lock, &released},
-			func(context.Context, *recipes.Hold) error { return nil })
-		require.NoError(t, err)
-		require.NoError(t, released.Err())
-
-		ctx, cancel := context.WithCancelCause(t.Context())
-		err = recipes.Do(ctx, lockThatLooks{s.Lock, &released},
-			func(context.Context, *recipes.Hold) error {
-				cancel(locktest.ErrChangedMind)
-				return nil
-			})
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, context.Cause(released), locktest.ErrChangedMind)
-	})
-}
-
-// A lockThatAsks embeds any lock, so that it tells no hold, and asks before it releases.
-type lockThatAsks struct {
-	recipes.InterProcessLock
-	ask func()
-}
-
-func (l lockThatAsks) Release(ctx context.Context) error {
-	l.ask()
-	return l.InterProcessLock.Release(ctx)
-}
-
-// What fn has left behind is told to stop while the lock is still held.
+// What fn has left behind is told to stop before the lock is released.
 func TestTheContextOfDoEndsBeforeTheRelease(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+	synctest.Test(t, func(t *testing.T) {
 		var within context.Context
-		var told error
-		ask := func() { told = within.Err() }
-		for name, lock := range map[string]recipes.InterProcessLock{
-			"tells no hold": lockThatAsks{b.Lock, ask},
-			"tells its hold": struct {
-				recipes.InterProcessLock
-				holder
-			}{lockThatAsks{b.Lock, ask}, b.Lock},
-		} {
-			told = nil
-			require.NoError(t, recipes.Do(t.Context(), lock, func(
-				ctx context.Context, hold *recipes.Hold,
-			) error {
-				require.Equal(t, name == "tells its hold", hold.Path() != "")
-				within = ctx
-				return nil
-			}))
-			require.ErrorIs(t, told, context.Canceled, name)
-			require.ErrorIs(t, within.Err(), context.Canceled, name)
-		}
+		var atDelete error
+		cluster := zktest.Start(t, zktest.WithLog(func(zktest.Transaction) {
+			if within != nil && atDelete == nil {
+				atDelete = context.Cause(within)
+			}
+		}))
+		lock, err := recipes.NewInterProcessMutex(
+			locktest.ConnectThrough(t, cluster, "ours"), "/lock")
+		require.NoError(t, err)
+		require.NoError(t, recipes.Do(t.Context(), lock, func(
+			ctx context.Context, hold *recipes.Hold,
+		) error {
+			within = ctx
+			return nil
+		}))
+		require.ErrorIs(t, atDelete, recipes.ErrNotOwner)
 	})
 }
 
-type holder interface {
-	Hold(ctx context.Context) *recipes.Hold
+// The observer of a release gets the ctx of Do's caller, and not fn's.
+func TestDoReleasesWithItsCallersContext(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		type key struct{}
+		released := false
+		lock := b.Mutex(t, b.Ours, "/observed", recipes.WithObserver(func(
+			ctx context.Context, e recipes.Event,
+		) {
+			if e.Kind == recipes.EventReleased {
+				released = true
+				require.Equal(t, "value", ctx.Value(key{}))
+				require.NoError(t, ctx.Err())
+			}
+		}))
+		ctx := context.WithValue(t.Context(), key{}, "value")
+		require.NoError(t, recipes.Do(ctx, lock, locktest.Nothing))
+		require.True(t, released)
+	})
 }
 
 // A release has all the time that Do's caller has.
@@ -541,11 +483,15 @@ func TestDo(t *testing.T) {
 	})
 	t.Run("the goroutine is the owner", func(t *testing.T) {
 		require.NoError(t, lock.Acquire(t.Context()))
-		require.NoError(t, recipes.Do(t.Context(), lock, func(
-			context.Context, *recipes.Hold,
+		err := recipes.Do(t.Context(), lock, func(
+			_ context.Context, hold *recipes.Hold,
 		) error {
-			return lock.Release(t.Context())
-		}))
+			require.Same(t, hold, lock.Hold(t.Context()))
+			return lock.Release(t.Context()) // of the youngest, which is Do's
+		})
+		require.ErrorIs(t, err, recipes.ErrNotOwner)
+		require.True(t, lock.IsOwned(t.Context()))
+		require.NoError(t, lock.Release(t.Context()))
 		require.False(t, lock.IsAcquiredInThisProcess())
 	})
 	t.Run("fn's error comes back as it is", func(t *testing.T) {
@@ -599,41 +545,6 @@ func TestDo(t *testing.T) {
 	})
 }
 
-// Locks that do not tell their loss are not lost.
-func TestDoWithLocksThatTellNoHold(t *testing.T) {
-	t.Parallel()
-	var did script
-	inner := recipes.NewInterProcessMultiLockOf(stub{name: "a", script: &did})
-	p, path := locktest.SharedPeer(t), zkserver.Path(t)
-	mutex := p.Mutex(path)
-	for name, m := range map[string]*recipes.InterProcessMultiLock{
-		"one level": inner, "two levels": recipes.NewInterProcessMultiLockOf(inner),
-		"beside a mutex": recipes.NewInterProcessMultiLockOf(mutex, inner),
-	} {
-		require.NoError(t, recipes.Do(t.Context(), m, func(
-			ctx context.Context, _ *recipes.Hold,
-		) error {
-			require.Equal(t, mutex.IsOwned(ctx), m.Hold(ctx) != nil, name)
-			return context.Cause(ctx)
-		}), name)
-	}
-}
-
-// What fn returns is told also of a lock that tells no hold, and so is a failed release.
-func TestDoWithALockThatTellsNoHoldReturnsAllErrors(t *testing.T) {
-	t.Parallel()
-	var did script
-	failed, stuck := errors.New("failed"), errors.New("stuck")
-	for _, released := range []error{nil, stuck} {
-		lock := stub{name: "a", script: &did, errs: []error{nil, released}}
-		err := recipes.Do(t.Context(), lock, func(context.Context, *recipes.Hold) error {
-			return failed
-		})
-		require.ErrorIs(t, err, failed)
-		require.Equal(t, released != nil, errors.Is(err, stuck))
-	}
-}
-
 func TestDoEndsWhenAnyMemberIsLost(t *testing.T) {
 	t.Parallel()
 	for member := range 3 {
@@ -663,74 +574,3 @@ func TestDoEndsWhenAnyMemberIsLost(t *testing.T) {
 		}
 	}
 }
-
-// A slowLock returns from Acquire only when it is let.
-type slowLock struct {
-	*recipes.InterProcessSemaphoreMutex
-	acquired, proceed chan struct{}
-}
-
-func (l slowLock) Acquire(ctx context.Context) error {
-	err := l.InterProcessSemaphoreMutex.Acquire(ctx)
-	close(l.acquired)
-	<-l.proceed
-	return err
-}
-
-// Lost and passed on before Do can look: what it watches is its own hold all the same.
-func TestDoWatchesItsOwnHold(t *testing.T) {
-	t.Parallel()
-	path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
-	m := locktest.SemaphoreMutex(p, path)
-	lock := slowLock{m, make(chan struct{}), make(chan struct{})}
-	done := locktest.Start(func() error {
-		return recipes.Do(t.Context(), lock, func(
-			ctx context.Context, hold *recipes.Hold,
-		) error {
-			locktest.Within(t, ctx.Done(), "the loss is not told")
-			require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
-			return nil
-		})
-	})
-	locktest.Within(t, lock.acquired, "not acquired")
-	lost, second := m.Hold(t.Context()), locktest.Owner(t)
-	require.NoError(t, other.Conn.Delete(lost.Path(), -1))
-	locktest.Within(t, lost.Lost(), "the loss")
-	require.NoError(t, m.Acquire(second))
-	close(lock.proceed)
-	require.ErrorIs(t, locktest.Within(t, done, "Do"), recipes.ErrLockLost)
-	require.NoError(t, m.Hold(second).Err())
-	require.NoError(t, m.Release(second))
-}
-
-// anyRelease is a lock of the caller's own kind around one that any caller may release.
-type anyRelease struct {
-	*recipes.InterProcessSemaphoreMutex
-}
-
-func (l *anyRelease) Acquire(ctx context.Context) error {
-	return l.InterProcessSemaphoreMutex.Acquire(
-		recipes.WithOwner(context.WithoutCancel(ctx)),
-	)
-}
-
-func TestDoWithALockThatReleasesWhatAnotherAcquired(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		lock, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/sm")
-		require.NoError(t, err)
-		own := &plainLock{&anyRelease{lock}}
-		require.NoError(t, own.Acquire(t.Context()))
-		require.NoError(t, own.Release(t.Context()))
-		ran := false
-		err = recipes.Do(t.Context(), own, func(context.Context, *recipes.Hold) error {
-			ran = true
-			return nil
-		})
-		require.NoError(t, err)
-		require.True(t, ran)
-		require.False(t, lock.IsAcquiredInThisProcess())
-	})
-}
-
-// plainLock tells no hold.
-type plainLock struct{ recipes.InterProcessLock }

@@ -409,39 +409,34 @@ func TestReturnAllGoesOn(t *testing.T) {
 	})
 }
 
-// A member of the caller's own kind that panics keeps none of the others.
+// A member whose observer panics keeps none of the others.
 func TestAMemberThatPanicsKeepsNoOther(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
-		ctx, b := locktest.Owner(t), s.Mutex(t, s.Ours, "/b")
-		multi := recipes.NewInterProcessMultiLockOf(s.Lock, panicking{}, b)
-		require.NoError(t, multi.Acquire(ctx))
-		require.PanicsWithError(t, "own", func() { _ = multi.Release(ctx) })
-		require.False(t, s.Lock.IsOwned(ctx))
-		require.False(t, b.IsOwned(ctx))
-		time.Sleep(time.Second)
-		require.Equal(t, []string{"/b", "/lock"}, s.Cluster.Znodes())
-
-		last := recipes.NewInterProcessMultiLockOf(s.Lock, b, panicking{acquire: true})
-		require.PanicsWithError(t, "own", func() { _ = last.Acquire(ctx) })
-		require.False(t, s.Lock.IsOwned(ctx))
-		require.False(t, b.IsOwned(ctx))
+		for name, end := range ends {
+			for _, kind := range []recipes.EventKind{
+				recipes.EventQueued, recipes.EventAcquired, recipes.EventReleased,
+			} {
+				var boom saboteur
+				ctx, b := locktest.Owner(t), s.Mutex(t, s.Ours, "/b")
+				multi := recipes.NewInterProcessMultiLockOf(s.Lock, s.Mutex(
+					t, s.Ours, "/c", recipes.WithObserver(boom.observe)), b)
+				boom.arm(kind, end)
+				requireEnded(t, name, func() {
+					if multi.Acquire(ctx) == nil {
+						_ = multi.Release(ctx)
+					}
+				})
+				require.False(t, s.Lock.IsOwned(ctx), kind)
+				require.False(t, b.IsOwned(ctx), kind)
+				require.False(t, multi.IsAcquiredInThisProcess(), kind)
+				time.Sleep(time.Second)
+				for _, z := range s.Cluster.Znodes() {
+					require.NotContains(t, z, "_c_", kind)
+				}
+			}
+		}
 	})
 }
-
-// A panicking lock panics in Release, or in Acquire.
-type panicking struct {
-	recipes.InterProcessLock
-	acquire bool
-}
-
-func (p panicking) Acquire(context.Context) error {
-	if p.acquire {
-		panic(errors.New("own"))
-	}
-	return nil
-}
-
-func (panicking) Release(context.Context) error { panic(errors.New("own")) }
 
 func TestObserver(t *testing.T) {
 	t.Parallel()

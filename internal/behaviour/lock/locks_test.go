@@ -41,9 +41,7 @@ func TestEveryLockExcludes(t *testing.T) {
 				}
 				workers = append(workers, locktest.Start(func() error {
 					for range each {
-						if err := recipes.Do(ctx, lock, func(
-							context.Context, *recipes.Hold,
-						) error {
+						if err := locktest.Do(ctx, lock, func() error {
 							return count.Increment(p.Conn)
 						}); err != nil {
 							return err

@@ -180,10 +180,9 @@ func (v *victim) isLost(t *testing.T, cause error) {
 	for _, hold := range v.holds {
 		<-hold.Lost()
 		requireCause(t, cause, hold.Err())
-		within, cancel := hold.Context(t.Context())
+		within := hold.Context(t.Context())
 		<-within.Done()
 		requireCause(t, cause, context.Cause(within))
-		cancel()
 	}
 	if v.released == nil {
 		synctest.Wait() // a candidate that is told leaves the election

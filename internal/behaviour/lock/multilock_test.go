@@ -2,7 +2,7 @@ package lock_test
 
 import (
 	"context"
-	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,100 +19,6 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 	"github.com/zkrecipes/recipes/zktest"
 )
-
-// A script is what happened to stubs, in order.
-type script struct {
-	mu    sync.Mutex
-	steps []string
-}
-
-func (s *script) add(step string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.steps = append(s.steps, step)
-}
-
-func (s *script) take() (steps []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	steps, s.steps = s.steps, nil
-	return steps
-}
-
-// A stub is a user's own lock. It is not comparable, and no holder.
-type stub struct {
-	name   string
-	script *script
-	wait   time.Duration // what its Acquire takes, if there is so much time
-	errs   []error       // of Acquire, of Release
-}
-
-func (s stub) err(i int) error {
-	if i < len(s.errs) {
-		return s.errs[i]
-	}
-	return nil
-}
-
-func (s stub) Acquire(context.Context) error {
-	s.script.add("acquire " + s.name)
-	return s.err(0)
-}
-
-func (s stub) AcquireTimeout(_ context.Context, timeout time.Duration) (bool, error) {
-	time.Sleep(min(s.wait, timeout))
-	s.script.add("try " + s.name)
-	return s.err(0) == nil && s.wait <= timeout, s.err(0)
-}
-
-func (s stub) Release(context.Context) error {
-	s.script.add("release " + s.name)
-	return s.err(1)
-}
-
-func (s stub) IsAcquiredInThisProcess() bool { return s.err(0) == nil }
-
-func TestMultiLockOfTheUsersOwn(t *testing.T) {
-	t.Parallel()
-	refuses, stuck, stuckToo := errors.New("refuses"), errors.New("stuck"), errors.New(
-		"stuck, too",
-	)
-	var did script
-	a, b := stub{name: "a", script: &did, errs: []error{nil, stuck}}, stub{
-		name: "b", script: &did, errs: []error{nil, stuckToo},
-	}
-	no, z := stub{
-		name: "no", script: &did, errs: []error{refuses},
-	}, stub{name: "z", script: &did}
-	m := recipes.NewInterProcessMultiLockOf(a, b, no, z)
-	err := m.Acquire(t.Context())
-	for _, want := range []error{refuses, stuck, stuckToo} {
-		require.ErrorIs(t, err, want)
-	}
-	require.Equal(
-		t, []string{"acquire a", "acquire b", "acquire no", "release b", "release a"},
-		did.take(),
-	)
-	ok, err := m.AcquireTimeout(t.Context(), time.Hour)
-	require.False(t, ok)
-	for _, want := range []error{refuses, stuck, stuckToo} {
-		require.ErrorIs(t, err, want)
-	}
-	require.Equal(
-		t, []string{"try a", "try b", "try no", "release b", "release a"}, did.take(),
-	)
-	require.False(t, m.IsAcquiredInThisProcess())
-
-	m = recipes.NewInterProcessMultiLockOf(a, z, b)
-	require.NoError(t, m.Acquire(t.Context()))
-	require.True(t, m.IsAcquiredInThisProcess())
-	err = m.Release(t.Context())
-	require.ErrorIs(t, err, stuck)
-	require.ErrorIs(t, err, stuckToo)
-	require.Equal(t, []string{
-		"acquire a", "acquire z", "acquire b", "release b", "release z", "release a",
-	}, did.take())
-}
 
 func TestMultiLockIsRefused(t *testing.T) {
 	t.Parallel()
@@ -135,9 +41,7 @@ func TestMultiLockIsRefused(t *testing.T) {
 		"lock 2 is nil":         {mutex, nil},
 		"lock 1 is nil":         {(*recipes.InterProcessMutex)(nil), mutex},
 		"lock 3 is given twice": {mutex, p.Mutex(path + "/b"), mutex},
-		"lock 2 is nil, embeds": {mutex, (*lockThatLogs)(nil)},
 	} {
-		why, _, _ := strings.Cut(why, ",")
 		m := recipes.NewInterProcessMultiLockOf(locks...)
 		require.ErrorContains(t, m.Acquire(t.Context()), why)
 		err := recipes.Do(locktest.Owner(t), m, locktest.Nothing)
@@ -156,32 +60,27 @@ func TestHazardA1_20_OneDeadlineForAll(t *testing.T) {
 	t.Parallel()
 	const timeout = 2 * time.Second
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		ctx := locktest.Owner(t)
-		require.NoError(t, b.Mutex(t, b.Other, "/lock").Acquire(ctx))
-		var did script
-		slow, last := stub{
-			name: "slow", script: &did, wait: timeout - timeout/4,
-		}, stub{name: "last", script: &did}
-		m := recipes.NewInterProcessMultiLockOf(slow, b.Lock, last)
+		ctx, others := locktest.Owner(t), locktest.Owner(t)
+		require.NoError(t, b.Mutex(t, b.Other, "/lock").Acquire(others))
+		slow := b.Mutex(t, b.Other, "/slow")
+		require.NoError(t, slow.Acquire(others))
+		time.AfterFunc(timeout-timeout/4, func() { _ = slow.Release(others) })
+		m := recipes.NewInterProcessMultiLockOf(
+			b.Mutex(t, b.Ours, "/slow"), b.Lock, b.Mutex(t, b.Ours, "/last"))
 		began := time.Now()
 		ok, err := m.AcquireTimeout(ctx, timeout)
 		require.NoError(t, err)
 		require.False(t, ok)
 		require.Equal(t, timeout, time.Since(began).Round(time.Millisecond))
-		require.Equal(
-			t, []string{"try slow", "release slow"}, did.take(),
-			"it stops at the first failure",
-		)
-		nodes, _, err := b.Other.Children("/lock")
-		require.NoError(t, err)
-		require.Len(t, nodes, 1)
+		time.Sleep(time.Second)
+		require.Len(t, b.Cluster.Znodes(), 3, "it stops at the first failure: %v",
+			b.Cluster.Znodes())
 	})
 }
 
 func TestMultiLockHolds(t *testing.T) {
 	t.Parallel()
 	path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
-	var did script
 	ctx, stranger := locktest.Owner(t), locktest.Owner(t)
 	first := p.Mutex(path + "/a")
 	rw := readWriteLock(p, path+"/b")
@@ -189,7 +88,7 @@ func TestMultiLockHolds(t *testing.T) {
 	// so that the last one has not the greatest token
 	require.NoError(t, last.Acquire(ctx))
 	m := recipes.NewInterProcessMultiLockOf(
-		first, stub{name: "own", script: &did}, rw.WriteLock(),
+		first, rw.WriteLock(),
 		recipes.NewInterProcessMultiLockOf(last),
 	)
 	require.Nil(t, m.Hold(ctx))
@@ -274,69 +173,6 @@ func TestMultiLockOfReaders(t *testing.T) {
 	require.NoError(t, m.Release(two))
 }
 
-// A late lock is granted at the very end of its time.
-type late struct{ stub }
-
-func (l late) AcquireTimeout(_ context.Context, timeout time.Duration) (bool, error) {
-	time.Sleep(timeout)
-	l.script.add("try " + l.name)
-	return true, nil
-}
-
-// A member that took all the time leaves none to the next; a timeout of 0 would be a try,
-// which may last longer in an outage.
-func TestMultiLockEndsWithItsTime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var s script
-		m := recipes.NewInterProcessMultiLockOf(late{
-			stub{name: "a", script: &s},
-		}, stub{name: "b", script: &s})
-		ok, err := m.AcquireTimeout(t.Context(), time.Second)
-		require.NoError(t, err)
-		require.False(t, ok)
-		require.Equal(t, []string{"try a", "release a"}, s.take())
-		ok, err = m.AcquireTimeout(t.Context(), 0)
-		require.NoError(t, err)
-		require.True(t, ok)
-		require.Equal(t, []string{"try a", "try b"}, s.take())
-	})
-}
-
-// A hanging lock's release lasts as long as it may.
-type hanging struct{ stub }
-
-func (h hanging) Release(ctx context.Context) error {
-	began := time.Now()
-	<-ctx.Done()
-	h.script.add("release " + h.name + " in " + time.Since(began).String())
-	return ctx.Err()
-}
-
-// What it gives back shares the time for that, however long one takes.
-func TestAMultiLockGivesEachTimeToBeGivenBack(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var s script
-		refuses := errors.New("refuses")
-		m := recipes.NewInterProcessMultiLockOf(
-			hanging{stub{name: "a", script: &s}}, hanging{stub{name: "b", script: &s}},
-			stub{name: "no", script: &s, errs: []error{refuses}},
-		)
-		require.ErrorIs(t, m.Acquire(t.Context()), refuses)
-		require.Equal(t, []string{
-			"acquire a", "acquire b", "acquire no",
-			"release b in 40ms", "release a in 40ms",
-		}, s.take())
-
-		m = recipes.NewInterProcessMultiLockOf(hanging{stub{name: "a", script: &s}})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		require.ErrorIs(t, m.Release(ctx), context.DeadlineExceeded)
-		require.Equal(t, []string{"release a in 1s"}, s.take(), "its own time")
-	})
-}
-
 // What it gives back is what it has got: a member that any caller may release can be
 // another's by then.
 func TestAMultiLockGivesBackWhatItHasGot(t *testing.T) {
@@ -377,9 +213,10 @@ func TestAMultiLockKnowsItsOwnLeaseFromItsOwners(t *testing.T) {
 		time.Sleep(time.Second)
 		b.Lose(t, lost)
 		require.NoError(t, <-acquired)
-		require.ErrorIs(t, m.Release(ctx), recipes.ErrLockLost, "the first one")
+		require.NotSame(t, lost, m.Hold(ctx), "the multi lock's")
 		require.NoError(t, multi.Hold(ctx).Err())
 		require.NoError(t, multi.Release(ctx))
+		require.ErrorIs(t, m.Release(ctx), recipes.ErrLockLost, "the first one")
 		require.False(t, m.IsAcquiredInThisProcess())
 	})
 }
@@ -436,35 +273,6 @@ func TestAMultiLockGivesBackInTime(t *testing.T) {
 	}
 }
 
-// A member of the caller's own kind may acquire for another owner than that of the call.
-func TestAMultiLockHoldsAMemberOfAnotherOwner(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		leases := func(conn recipes.Conn) *recipes.InterProcessSemaphoreMutex {
-			lock, err := recipes.NewInterProcessSemaphoreMutex(conn, "/a")
-			require.NoError(t, err)
-			return lock
-		}
-		ours, theirs := leases(b.Ours), leases(b.Other)
-		multi := recipes.NewInterProcessMultiLockOf(
-			&anyRelease{ours}, b.Mutex(t, b.Ours, "/b"),
-		)
-		busy := b.Mutex(t, b.Other, "/b")
-		ctx, others := locktest.Owner(t), locktest.Owner(t)
-		require.NoError(t, busy.Acquire(others))
-		acquired := locktest.Start(func() error { return multi.Acquire(ctx) })
-		time.Sleep(time.Second)
-		require.NoError(t, b.Other.Delete(ours.Hold(ctx).Path(), -1))
-		require.NoError(t, theirs.Acquire(others))
-		time.Sleep(time.Second)
-		require.NoError(t, busy.Release(others))
-		time.Sleep(time.Second)
-		require.Empty(t, acquired, "it holds /b, and somebody else /a")
-		require.NoError(t, theirs.Release(others))
-		require.NoError(t, <-acquired)
-		require.NoError(t, multi.Release(ctx))
-	})
-}
-
 // While it waits for one member, a multi lock can lose another.
 func TestAMultiLockHoldsAllItsMembers(t *testing.T) {
 	for name, lose := range map[string]func(
@@ -519,33 +327,25 @@ func TestAMultiLockIsTriedOnce(t *testing.T) {
 		client := locktest.ConnectThrough(t, cluster, "ours")
 		a, err := recipes.NewInterProcessMutex(client, "/a")
 		require.NoError(t, err)
-		last := &sideEffect{do: func() {
-			require.True(t, cluster.ExpireSession(client.SessionID()))
-			time.Sleep(5 * time.Second)
-		}}
+		tries := 0
+		last, err := recipes.NewInterProcessMutex(
+			locktest.ConnectThrough(t, cluster, "other"), "/b",
+			recipes.WithObserver(func(_ context.Context, e recipes.Event) {
+				if e.Kind == recipes.EventAcquired {
+					tries++
+					require.True(t, cluster.ExpireSession(client.SessionID()))
+					time.Sleep(5 * time.Second)
+				}
+			}))
+		require.NoError(t, err)
 		ctx := locktest.Owner(t)
 		ok, err := recipes.NewInterProcessMultiLockOf(a, last).AcquireTimeout(ctx, 0)
 		require.NoError(t, err)
 		require.False(t, ok)
-		require.Equal(t, 1, last.tries)
+		require.Equal(t, 1, tries)
 		require.ErrorIs(t, a.Release(ctx), recipes.ErrNotOwner, "it was given back")
 	})
 }
-
-// A sideEffect is a lock that is always free; something happens meanwhile.
-type sideEffect struct {
-	recipes.InterProcessLock
-	do    func()
-	tries int
-}
-
-func (s *sideEffect) AcquireTimeout(context.Context, time.Duration) (bool, error) {
-	s.tries++
-	s.do()
-	return true, nil
-}
-
-func (s *sideEffect) Release(context.Context) error { return nil }
 
 // With a round trip of 100 ms four members take one, and not four.
 func TestAMultiLockReleasesSideBySide(t *testing.T) {
@@ -562,51 +362,6 @@ func TestAMultiLockReleasesSideBySide(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, lock.Release(ctx))
 		require.Less(t, time.Since(began), 150*time.Millisecond)
-	})
-}
-
-// A lockThatLogs embeds one of ours and has a Release of its own, which counts.
-type lockThatLogs struct {
-	*recipes.InterProcessMutex
-	released *int
-}
-
-func (l lockThatLogs) Release(ctx context.Context) error {
-	*l.released++
-	return l.InterProcessMutex.Release(ctx)
-}
-
-func TestAMultiLockCallsTheReleaseOfItsMember(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
-		released, ctx := 0, locktest.Owner(t)
-		lock := recipes.NewInterProcessMultiLockOf(lockThatLogs{s.Lock, &released})
-		require.NoError(t, lock.Acquire(ctx))
-		require.NoError(t, lock.Release(ctx))
-		require.Equal(t, 1, released)
-	})
-}
-
-// A lockThatPanics embeds one of ours and panics once it is released.
-type lockThatPanics struct{ *recipes.InterProcessMutex }
-
-func (l lockThatPanics) Release(ctx context.Context) error {
-	if err := l.InterProcessMutex.Release(ctx); err != nil {
-		return err
-	}
-	panic("oh")
-}
-
-func TestAMultiLockReleasesTheOthersOfOneThatPanics(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
-		first, last := s.Mutex(t, s.Ours, "/first"), s.Mutex(t, s.Ours, "/last")
-		lock := recipes.NewInterProcessMultiLockOf(
-			first, lockThatPanics{s.Lock}, last)
-		ctx := locktest.Owner(t)
-		require.NoError(t, lock.Acquire(ctx))
-		require.PanicsWithValue(t, "oh", func() { _ = lock.Release(ctx) })
-		for _, l := range []*recipes.InterProcessMutex{first, s.Lock, last} {
-			require.False(t, l.IsAcquiredInThisProcess())
-		}
 	})
 }
 
@@ -690,5 +445,160 @@ func TestAMultiLockHoldsAllItsMembersInOneSession(t *testing.T) {
 		time.Sleep(time.Second)
 		require.NoError(t, multi.Hold(ctx).Err())
 		require.NoError(t, multi.Release(ctx))
+	})
+}
+
+// A second release of a multi lock's hold took a member away from another multi lock of
+// its owner, whose hold said nothing of it.
+func TestASecondReleaseLeavesOtherMultiLocksAlone(t *testing.T) {
+	for _, by := range []string{
+		"the hold, twice", "the lock, then the hold", "Acquire, the lock, then the hold",
+	} {
+		t.Run(by, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				x, y := b.Mutex(t, b.Ours, "/x"), b.Mutex(t, b.Ours, "/y")
+				ctx := locktest.Owner(t)
+				withX := recipes.NewInterProcessMultiLockOf(b.Lock, x)
+				if strings.HasPrefix(by, "Acquire") {
+					locktest.Acquire(ctx, t, withX)
+				} else {
+					require.NoError(t, withX.Acquire(ctx))
+				}
+				first := withX.Hold(ctx)
+				second := locktest.Acquire(
+					ctx, t, recipes.NewInterProcessMultiLockOf(b.Lock, y))
+				if strings.HasPrefix(by, "the hold") {
+					require.NoError(t, first.Release(ctx))
+				} else {
+					require.NoError(t, withX.Release(ctx))
+				}
+				require.ErrorIs(t, first.Release(ctx), recipes.ErrNotOwner)
+				require.NoError(t, second.Err())
+				locktest.RequireBusy(t.Context(), t, b.Mutex(t, b.Other, "/lock"))
+				require.NoError(t, second.Release(ctx))
+				locktest.Acquire(t.Context(), t, b.Mutex(t, b.Other, "/lock"))
+			})
+		})
+	}
+}
+
+// As many releases as acquisitions, by whichever doors, leave nothing held.
+func TestAMultiLockIsReleasedAsOftenAsAcquired(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		lock, err := recipes.NewInterProcessMultiLock(b.Ours, []string{"/x", "/y"})
+		require.NoError(t, err)
+		ctx := locktest.Owner(t)
+		outer := locktest.Acquire(ctx, t, lock)
+		require.NoError(t, lock.Acquire(ctx))           // a function that is called
+		require.NoError(t, lock.Hold(ctx).Release(ctx)) // and releases what it acquired
+		require.NoError(t, outer.Release(ctx))
+		require.False(t, lock.IsAcquiredInThisProcess())
+		locktest.Acquire(t.Context(), t, b.Mutex(t, b.Other, "/x"))
+
+		lock, err = recipes.NewInterProcessMultiLock(b.Ours, []string{"/v", "/w"})
+		require.NoError(t, err)
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				assert.NoError(t, lock.Acquire(ctx))
+				time.Sleep(time.Millisecond)
+				assert.NoError(t, lock.Release(ctx))
+			})
+		}
+		all.Wait()
+		require.False(t, lock.IsAcquiredInThisProcess())
+		locktest.Acquire(t.Context(), t, b.Mutex(t, b.Other, "/v"))
+	})
+}
+
+// Any caller may release a semaphore mutex. A multi lock's owner has of it what it has
+// acquired itself.
+func TestAMultiLockDoesNotReachAnOthersSemaphoreMutex(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/m")
+		require.NoError(t, err)
+		multi := recipes.NewInterProcessMultiLockOf(m)
+		other, stranger := locktest.Owner(t), locktest.Owner(t)
+		require.NoError(t, m.Acquire(other))
+		require.Nil(t, multi.Hold(stranger))
+		require.Nil(t, multi.Holds(stranger))
+		require.ErrorIs(t, multi.Release(stranger), recipes.ErrNotOwner)
+		require.NoError(t, m.Hold(other).Err())
+		require.NoError(t, m.Release(other))
+
+		require.NoError(t, multi.Acquire(other))
+		require.Nil(t, multi.Hold(stranger))
+		require.ErrorIs(t, multi.Release(stranger), recipes.ErrNotOwner)
+		hold := multi.Hold(other)
+		require.NoError(t, m.Release(stranger), "as any caller may")
+		require.NoError(t, m.Acquire(stranger))
+		_, err = hold.Multi()
+		require.ErrorIs(t, err, recipes.ErrNotOwner)
+		require.ErrorIs(t, multi.Release(other), recipes.ErrNotOwner)
+		require.NoError(t, m.Hold(stranger).Err())
+	})
+}
+
+// A multi lock that is made for each use leaves nothing at a member that is held on.
+func TestHeapOfAMultiLockForEachUse(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		ctx := locktest.Owner(t)
+		require.NoError(t, b.Lock.Acquire(ctx)) // for a long time
+		before := locktest.Heap()
+		const times = 10_000
+		for range times {
+			hold, err := recipes.Acquire(ctx, recipes.NewInterProcessMultiLockOf(b.Lock))
+			require.NoError(t, err)
+			require.NoError(t, hold.Release(ctx))
+		}
+		require.Less(t, (locktest.Heap()-before)/times, int64(50), "bytes")
+	})
+}
+
+// One whose members end before all are acquired starts over after a pause, and ends when
+// its caller says so.
+func TestAMultiLockPausesBeforeItStartsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var transactions atomic.Int64
+		cluster := zktest.Start(t, zktest.WithLog(func(zktest.Transaction) {
+			transactions.Add(1)
+		}))
+		client := locktest.ConnectThrough(t, cluster, "ours")
+		cluster.Link("ours").Delay(time.Millisecond, time.Millisecond)
+		multi, err := recipes.NewInterProcessMultiLock(
+			client, []string{"/x", "/y"}, recipes.WithMaxHold(1))
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		began := time.Now()
+		require.ErrorIs(t, multi.Acquire(ctx), context.DeadlineExceeded)
+		require.Less(t, time.Since(began), 10*time.Second+250*time.Millisecond)
+		require.Less(t, transactions.Load(), int64(300))
+	})
+}
+
+// Each level of nesting took 80 ms more to return where a wait was cancelled in an
+// outage.
+func TestNestedMultiLocksGiveUpTogether(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		require.NoError(t, b.Mutex(t, b.Other, "/busy").Acquire(locktest.Owner(t)))
+		var nested recipes.InterProcessLock = b.Mutex(t, b.Ours, "/busy")
+		for level := range 5 {
+			nested = recipes.NewInterProcessMultiLockOf(
+				b.Mutex(t, b.Ours, "/"+strconv.Itoa(level)), nested)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		time.AfterFunc(time.Second, b.Cluster.Link("ours").Cut)
+		began := time.Now()
+		require.ErrorIs(t, nested.Acquire(ctx), context.DeadlineExceeded)
+		require.LessOrEqual(t, time.Since(began), 2*time.Second+250*time.Millisecond)
+		b.Cluster.Link("ours").Heal()
+		time.Sleep(time.Minute)
+		began = time.Now()
+		held, err := nested.AcquireTimeout(t.Context(), 0)
+		require.NoError(t, err)
+		require.False(t, held)
+		require.LessOrEqual(t, time.Since(began), time.Second)
 	})
 }

@@ -113,3 +113,88 @@ func TestGoroutinesOnOneValueExcludeEachOther(t *testing.T) {
 	require.NoError(t, lock.Release(t.Context()))
 	require.NoError(t, locktest.Within(t, done, "the other goroutine's turn"))
 }
+
+// Two goroutines were inside at once by a ctx that had outlived its Do, or its hold.
+func TestACtxThatOutlivesItsHoldNamesNobody(t *testing.T) {
+	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
+		if k.Recipe == "read lock" {
+			return // readers share
+		}
+		lock, err := k.Make(b.Ours, "/lock")
+		require.NoError(t, err)
+		var kept context.Context
+		require.NoError(t, recipes.Do(t.Context(), lock, func(
+			ctx context.Context, _ *recipes.Hold,
+		) error {
+			kept = context.WithoutCancel(ctx)
+			return nil
+		}))
+		require.EqualValues(t, 1, inside(kept, t, lock), "of Do")
+		hold := locktest.Acquire(t.Context(), t, lock)
+		kept = context.WithoutCancel(hold.Context(t.Context()))
+		require.NoError(t, hold.Release(t.Context()))
+		require.EqualValues(t, 1, inside(kept, t, lock), "of Hold.Context")
+		hold = locktest.Acquire(t.Context(), t, lock)
+		kept = context.WithoutCancel(hold.Context(t.Context()))
+		b.Lose(t, hold)
+		if k.IsReentrant() {
+			require.ErrorIs(t, lock.Acquire(kept), recipes.ErrLockLost, "it is held, lost")
+		}
+		require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrLockLost)
+		require.EqualValues(t, 1, inside(kept, t, lock), "of a lost hold")
+	})
+}
+
+// Whom a ctx names it goes on to name while that owner holds anything of the lock: the
+// other side, a member, or what was re-entered.
+func TestACtxNamesItsOwnerWhileThatHoldsAnything(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		rw, err := recipes.NewInterProcessReadWriteLock(b.Ours, "/rw")
+		require.NoError(t, err)
+		x := b.Mutex(t, b.Ours, "/x")
+		multi := recipes.NewInterProcessMultiLockOf(b.Lock, x)
+		for name, c := range map[string]struct {
+			lock recipes.InterProcessLock
+			also interface { // what its owner acquires beside it, and keeps
+				recipes.InterProcessLock
+				IsOwned(ctx context.Context) bool
+			}
+		}{
+			"a re-entry":    {b.Lock, b.Lock},
+			"a downgrade":   {rw.WriteLock(), rw.ReadLock()},
+			"a member":      {multi, x},
+			"of two, other": {multi, b.Lock},
+		} {
+			hold := locktest.Acquire(t.Context(), t, c.lock)
+			kept := context.WithoutCancel(hold.Context(t.Context()))
+			require.NoError(t, c.also.Acquire(kept), name)
+			require.NoError(t, hold.Release(t.Context()), name)
+			require.True(t, c.also.IsOwned(kept), name)
+			require.EqualValues(t, 5, inside(kept, t, c.also), name)
+			require.NoError(t, c.also.Release(kept), name)
+			require.False(t, c.also.IsOwned(kept), name)
+			if c.lock != recipes.InterProcessLock(rw.WriteLock()) {
+				require.EqualValues(t, 1, inside(kept, t, c.also), name)
+			}
+		}
+	})
+}
+
+// An inner function that releases explicitly and by a defer freed the lock under the Do
+// around it.
+func TestADoubleReleaseLeavesTheOuterHold(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		theirs := b.Mutex(t, b.Other, "/lock")
+		require.NoError(t, recipes.Do(t.Context(), b.Lock, func(
+			ctx context.Context, outer *recipes.Hold,
+		) error {
+			inner := locktest.Acquire(ctx, t, b.Lock)
+			require.NoError(t, inner.Release(ctx))
+			require.ErrorIs(t, inner.Release(ctx), recipes.ErrNotOwner)
+			locktest.RequireBusy(t.Context(), t, theirs)
+			require.NoError(t, outer.Err())
+			return nil
+		}))
+		require.False(t, b.Lock.IsAcquiredInThisProcess())
+	})
+}

@@ -138,13 +138,14 @@ func TestANilCtxIsRefused(t *testing.T) {
 				name := fmt.Sprintf("%T.%s", value, method.Name)
 				var nobody context.Context
 				results := call(nobody, t, v.Method(i))
+				if method.Name == "Context" { // whose parent may be nil
+					continue
+				}
 				if len(results) == 1 && results[0].Type() != errorType &&
 					results[0].Kind() != reflect.Func {
 					require.True(t, results[0].IsZero(), name)
 				}
-				if method.Name != "Context" {
-					isRefused(t, results, "ctx is nil")
-				}
+				isRefused(t, results, "ctx is nil")
 			}
 		}
 		require.NoError(t, lease.Err())

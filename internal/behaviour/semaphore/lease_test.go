@@ -1,6 +1,7 @@
 package semaphore_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -22,14 +23,17 @@ func TestLeaseHold(t *testing.T) {
 		require.Same(t, hold, leases[0].Hold())
 		require.NotSame(t, hold, leases[1].Hold())
 		require.Equal(t, "/semaphore/leases/"+leases[0].NodeName(), hold.Path())
-		ctx, cancel := hold.Context(t.Context())
-		defer cancel()
+		ctx := hold.Context(t.Context())
+		released := leases[1].Hold().Context(t.Context())
 		_, err = hold.Multi()
 		require.NoError(t, err)
 		s.Lose(t, hold)
 		<-ctx.Done()
 		require.Equal(t, leases[0].Err(), hold.Err())
 		require.NoError(t, leases[1].Hold().Err())
+		require.NoError(t, released.Err())
+		require.NoError(t, leases[1].Release(t.Context()))
+		require.ErrorIs(t, context.Cause(released), recipes.ErrNotOwner)
 		require.ErrorIs(t, leases[0].Release(t.Context()), recipes.ErrLockLost)
 	})
 }

@@ -101,11 +101,12 @@ func TestSemaphoreMutexAcquiredAnewAfterALoss(t *testing.T) {
 	require.NoError(t, other.Conn.Delete(lost.Path(), -1))
 	locktest.Within(t, lost.Lost(), "the loss")
 	require.NoError(t, m.Acquire(ctx))
-	require.Same(t, lost, m.Hold(ctx), "the one that it is to release first")
-	require.ErrorIs(t, m.Release(ctx), recipes.ErrLockLost)
+	require.NotSame(t, lost, m.Hold(ctx), "the youngest")
 	require.True(t, m.IsAcquiredInThisProcess())
-	require.NotSame(t, lost, m.Hold(ctx))
 	require.NoError(t, m.Release(ctx))
+	require.False(t, m.IsAcquiredInThisProcess())
+	require.Same(t, lost, m.Hold(ctx), "it is its owner's until it is released")
+	require.ErrorIs(t, m.Release(ctx), recipes.ErrLockLost)
 	require.ErrorIs(t, m.Release(ctx), recipes.ErrNotOwner)
 }
 
