@@ -638,7 +638,7 @@ func ExampleHold_Multi() {
 }
 
 // A transaction through another client: the check has the path that the server sees.
-func ExampleHold_Check() {
+func ExampleHold_CheckOp() {
 	client, stop := exampleClient()
 	defer stop()
 	defer client.Close()
@@ -649,11 +649,11 @@ func ExampleHold_Check() {
 	hold := lock.Hold(ctx)
 
 	write := &zk.SetDataRequest{Path: "/example/locks", Data: []byte("blue"), Version: -1}
-	_, err := client.Unwrap().Multi(hold.Check(), write)
+	_, err := client.Unwrap().Multi(hold.CheckOp(), write)
 	fmt.Println("while it is held:", err)
 
 	check(lock.Release(ctx))
-	_, err = client.Unwrap().Multi(hold.Check(), write)
+	_, err = client.Unwrap().Multi(hold.CheckOp(), write)
 	fmt.Println("after that:", errors.Is(err, zk.ErrNoNode))
 	// Output:
 	// while it is held: <nil>

@@ -271,12 +271,12 @@ func (h *Hold) Context(parent context.Context) (context.Context, context.CancelF
 	}
 }
 
-// Check returns an operation that succeeds only while the lock is held, to put first in
+// CheckOp returns an operation that succeeds only while the lock is held, to put first in
 // your own transaction; Multi does so by itself. Its path is the server's: with a chroot,
 // use Client.Unwrap. Learn the outcome before Release: after it the check passes until
 // the znode is deleted, or as long as it is cached, even while the next owner in this
 // process has the lock. After WithMaxHold has ended the hold it never succeeds.
-func (h *Hold) Check() *zk.CheckVersionRequest {
+func (h *Hold) CheckOp() *zk.CheckVersionRequest {
 	switch {
 	case h == nil:
 		return &zk.CheckVersionRequest{Version: noVersion}

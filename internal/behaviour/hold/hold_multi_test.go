@@ -350,7 +350,7 @@ func TestCheckOfALostHoldUnderAHandOver(t *testing.T) {
 		granted := locktest.Start(func() error { return s.lock.Acquire(next) })
 		time.Sleep(time.Second)
 		check := func() error {
-			_, err := s.Client.Unwrap().Multi(s.hold.Check(), &zk.SetDataRequest{
+			_, err := s.Client.Unwrap().Multi(s.hold.CheckOp(), &zk.SetDataRequest{
 				Path: locktest.Chroot + "/config", Data: []byte("new"), Version: -1,
 			})
 			return err

@@ -65,7 +65,7 @@ type holdAPI interface {
 	Context(parent context.Context) (context.Context, context.CancelFunc)
 	Release(ctx context.Context) error
 	Multi(ops ...any) ([]zk.MultiResponse, error)
-	Check() *zk.CheckVersionRequest
+	CheckOp() *zk.CheckVersionRequest
 }
 
 // A semaphoreAPI hands out leases.
