@@ -955,10 +955,12 @@ type rotating struct {
 	password func() string
 }
 
-func (r rotating) String() string { return "DIGEST-MD5 as " + r.user }
+func (r rotating) Name() string { return "DIGEST-MD5 as " + r.user }
 
-func (r rotating) Begin(host string) (recipes.SASLExchange, error) {
-	return recipes.SASLDigestMD5(r.user, r.password()).Begin(host)
+func (r rotating) Begin(
+	ctx context.Context, host string,
+) (recipes.SASLExchange, error) {
+	return recipes.SASLDigestMD5(r.user, r.password()).Begin(ctx, host)
 }
 
 // Servers that require SASL want a user and a password, which may change.
