@@ -424,8 +424,8 @@ func (l clientZKLog) Printf(format string, args ...any) {
 	}
 }
 
-// ClientOption changes how Connect connects.
-type ClientOption func(*clientSettings) error
+// A ClientOption changes how Connect connects. Only this package has such options.
+type ClientOption interface{ set(s *clientSettings) error }
 
 type clientAuth struct {
 	scheme string
@@ -452,15 +452,7 @@ func newClientSettings(opts []ClientOption) (*clientSettings, error) {
 	s := &clientSettings{
 		chrootACL: zk.WorldACL(zk.PermAll), log: slog.New(slog.DiscardHandler),
 	}
-	for i, opt := range opts {
-		if opt == nil {
-			return nil, fmt.Errorf("option %d is nil", i+1)
-		}
-		if err := opt(s); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
+	return s, apply(s, opts)
 }
 
 // WithTLS makes the client use TLS. cfg is copied. If it has no ServerName, a server's
@@ -468,13 +460,13 @@ func newClientSettings(opts []ClientOption) (*clientSettings, error) {
 // unless a host provider returns another.
 func WithTLS(cfg *tls.Config) ClientOption {
 	cfg = cfg.Clone()
-	return func(s *clientSettings) error {
+	return setter[clientSettings](func(s *clientSettings) error {
 		if cfg == nil {
 			return errors.New("WithTLS: cfg is nil")
 		}
 		s.tls = cfg
 		return nil
-	}
+	})
 }
 
 // WithAuth authenticates the session at Connect and each reconnect. It can be given
@@ -482,13 +474,13 @@ func WithTLS(cfg *tls.Config) ClientOption {
 // zk.ErrNoAuth from later calls. For sasl, use [WithSASL].
 func WithAuth(scheme string, auth []byte) ClientOption {
 	auth = append([]byte(nil), auth...)
-	return func(s *clientSettings) error {
+	return setter[clientSettings](func(s *clientSettings) error {
 		if scheme == "" {
 			return errors.New("WithAuth: scheme is empty")
 		}
 		s.auth = append(s.auth, clientAuth{scheme, auth})
 		return nil
-	}
+	})
 }
 
 // WithChrootACL sets the ACL of the chroot and its parents if Connect or a later create
@@ -496,37 +488,37 @@ func WithAuth(scheme string, auth []byte) ClientOption {
 // locks there. Default: world:anyone.
 func WithChrootACL(acl []zk.ACL) ClientOption {
 	acl = slices.Clone(acl)
-	return func(s *clientSettings) error {
+	return setter[clientSettings](func(s *clientSettings) error {
 		if len(acl) == 0 {
 			return errors.New("WithChrootACL: acl is empty")
 		}
 		s.chrootACL = acl
 		return nil
-	}
+	})
 }
 
 // WithDialer sets the function that opens connections. With WithTLS, TLS runs over them.
 // It must respect its timeout: the client cannot cancel a dial.
 func WithDialer(d zk.Dialer) ClientOption {
-	return func(s *clientSettings) error {
+	return setter[clientSettings](func(s *clientSettings) error {
 		if d == nil {
 			return errors.New("WithDialer: dialer is nil")
 		}
 		s.dialer = d
 		return nil
-	}
+	})
 }
 
 // WithHostProvider sets what decides which server is dialled next. Connect initialises it
 // with the connect string's servers. Clients must not share it.
 func WithHostProvider(p zk.HostProvider) ClientOption {
-	return func(s *clientSettings) error {
+	return setter[clientSettings](func(s *clientSettings) error {
 		if p == nil {
 			return errors.New("WithHostProvider: provider is nil")
 		}
 		s.hosts = p
 		return nil
-	}
+	})
 }
 
 // WithMaxReply sets the length in bytes of the longest reply that the client accepts,
@@ -535,37 +527,37 @@ func WithHostProvider(p zk.HostProvider) ClientOption {
 // fails with zk.ErrConnectionClosed, and would fail again. docs/options.md says when to
 // change it.
 func WithMaxReply(bytes int) ClientOption {
-	return func(s *clientSettings) error {
+	return setter[clientSettings](func(s *clientSettings) error {
 		if bytes < clientLeastReply || bytes > math.MaxInt32 {
 			return fmt.Errorf("WithMaxReply: %d bytes: must be from %d to %d",
 				bytes, clientLeastReply, math.MaxInt32)
 		}
 		s.maxReply = bytes
 		return nil
-	}
+	})
 }
 
 // WithClientServerTick sets the servers' tickTime for all locks that use the Client, as
 // WithServerTick does for one lock.
 func WithClientServerTick(d time.Duration) ClientOption {
-	return func(s *clientSettings) error {
+	return setter[clientSettings](func(s *clientSettings) error {
 		if d <= 0 {
 			return fmt.Errorf("WithClientServerTick: %v is not positive", d)
 		}
 		s.tick = d
 		return nil
-	}
+	})
 }
 
 // WithClientLogger sets the client's logger. Sessions are logged at Info; lost
 // connections, expiry, failed attempts to connect, and a session timeout other than
 // requested at Warn; single steps at Debug. Default: nothing is logged.
 func WithClientLogger(l *slog.Logger) ClientOption {
-	return func(s *clientSettings) error {
+	return setter[clientSettings](func(s *clientSettings) error {
 		if l == nil {
 			return errors.New("WithClientLogger: logger is nil")
 		}
 		s.log = l
 		return nil
-	}
+	})
 }

@@ -54,13 +54,13 @@ type SessionEvent struct {
 // any method of the Client, and must be safe for concurrent use if shared. Its panic ends
 // the process.
 func WithClientObserver(f func(SessionEvent)) ClientOption {
-	return func(s *clientSettings) error {
+	return setter[clientSettings](func(s *clientSettings) error {
 		if f == nil {
 			return errors.New("WithClientObserver: observer is nil")
 		}
 		s.observer = f
 		return nil
-	}
+	})
 }
 
 // clientEvents takes what changes from zk's own goroutine, which does not wait, and logs

@@ -40,7 +40,7 @@ type SASLExchange interface {
 // matches zk.ErrAuthFailed and names the mechanism and the principal. At a reconnect this
 // is logged at Error, and the next server is tried.
 func WithSASL(s SASL) ClientOption {
-	return func(settings *clientSettings) error {
+	return setter[clientSettings](func(settings *clientSettings) error {
 		if s == nil {
 			return errors.New("WithSASL: the SASL is nil")
 		}
@@ -49,7 +49,7 @@ func WithSASL(s SASL) ClientOption {
 		}
 		settings.sasl = &dial.SASL{Name: s.Name(), Begin: saslBegin(s)}
 		return nil
-	}
+	})
 }
 
 func saslBegin(s SASL) func(ctx context.Context, host string) (dial.SASLStep, error) {
