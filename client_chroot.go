@@ -202,6 +202,15 @@ func (c *asConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	return c.zk.GetW(path)
 }
 
+// GetACL returns the ACL of path.
+func (c *asConn) GetACL(path string) ([]zk.ACL, *zk.Stat, error) {
+	path, err := c.locate(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.zk.GetACL(path)
+}
+
 // Set replaces the data of a znode if it has this version; -1 means any version.
 func (c *asConn) Set(path string, data []byte, version int32) (*zk.Stat, error) {
 	path, err := c.locate(path)

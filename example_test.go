@@ -553,12 +553,8 @@ type tracingConn struct {
 	trace func(operation string, took time.Duration)
 }
 
-// Unwrap leads to what Conn's methods do not tell, the session timeout above all.
+// Unwrap leads to what Conn's methods do not tell: the session timeout above all.
 func (c *tracingConn) Unwrap() recipes.Conn { return c.Conn }
-
-// KeepsOrder promises that events are not delivered late: they arrive in the channels of
-// the Conn inside.
-func (c *tracingConn) KeepsOrder() recipes.Conn { return c }
 
 func (c *tracingConn) Delete(path string, version int32) error {
 	began := time.Now()
@@ -578,7 +574,7 @@ func ExampleConn() {
 	ctx := context.Background()
 	lock := must(recipes.NewInterProcessMutex(conn, "/locks/traced"))
 	check(lock.Acquire(ctx))
-	_, err := lock.Hold(ctx).Multi() // which Unwrap leads to
+	_, err := lock.Hold(ctx).Multi()
 	fmt.Println("still held:", err == nil)
 	check(lock.Release(ctx))
 	// Output:

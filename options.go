@@ -327,13 +327,11 @@ func (s *settings) sessionConfig(conn Conn) zkconn.Config {
 			return began, last == session && !began.IsZero()
 		}
 	}
-	if plain, ok := wrapped[*zk.Conn](conn); ok {
-		c.Server = plain.Server
-	}
-	if c.InOrder = keepsOrder(conn); c.InOrder {
-		if client, ok := wrapped[*Client](conn); ok {
-			c.CreatedAt = client.createdAt
-		}
+	switch known := asItIs(conn).(type) {
+	case *zk.Conn:
+		c.InOrder, c.Server = true, known.Server
+	case *Client:
+		c.InOrder, c.CreatedAt = true, known.createdAt
 	}
 	return c
 }

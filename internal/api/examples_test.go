@@ -20,7 +20,6 @@ var withoutExample = map[string]string{
 	"recipes.Participant":      "ExampleInspect shows some",
 	"recipes.SessionEventKind": "ExampleWithClientObserver shows its values",
 	"recipes.SASLExchange":     "a mechanism returns one, see ExampleWithSASL",
-	"recipes.OrderedConn":      "it is for wrappers, see ExampleConn",
 	"recipes.SessionConn":      "it is for wrappers, see ExampleConn",
 
 	"zktest.TB":        "a *testing.T is one",

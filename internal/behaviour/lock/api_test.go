@@ -97,7 +97,6 @@ type clientAPI interface {
 	SessionTimeout() time.Duration
 	Unwrap() *zk.Conn
 	Close()
-	Multi(ops ...any) ([]zk.MultiResponse, error)
 }
 
 var (
