@@ -325,7 +325,7 @@ func clientAwait(done <-chan struct{}) {
 }
 
 // LastHandshake implements SessionConn.
-func (c *asConn) LastHandshake() (session int64, began time.Time) {
+func (c *Client) LastHandshake() (session int64, began time.Time) {
 	if c.isZero() {
 		return 0, time.Time{}
 	}
@@ -340,10 +340,10 @@ func (c *Client) createdAt(path string) (zxid int64) {
 }
 
 // ServerTick implements SessionConn with the value of WithClientServerTick.
-func (c *asConn) ServerTick() time.Duration { return c.tick }
+func (c *Client) ServerTick() time.Duration { return c.tick }
 
 // OnClose implements SessionConn: Close calls f before it does anything else.
-func (c *asConn) OnClose(f func()) (stop func()) {
+func (c *Client) OnClose(f func()) (stop func()) {
 	if c.isZero() {
 		return func() {}
 	}

@@ -13,10 +13,6 @@ import (
 
 var _ SessionConn = (*Client)(nil)
 
-// asConn is Client as the receiver of what Conn and SessionConn describe already. By this
-// name go doc does not list these methods again.
-type asConn = Client
-
 // chrootCreate creates path and its parents where they are missing, and tells whether
 // path was. It asks first: a server refuses to create in a parent that it protects, also
 // what exists there.
@@ -59,7 +55,7 @@ func (c *Client) makeChroot(unsure *bool) error {
 }
 
 // ServerPath implements SessionConn: path below the chroot, "/" being the chroot itself.
-func (c *asConn) ServerPath(path string) string {
+func (c *Client) ServerPath(path string) string {
 	return zkpath.Join(c.chroot, path)
 }
 
@@ -99,7 +95,7 @@ func (c *Client) clientPath(path string) string {
 }
 
 // Children returns the names of the children of path.
-func (c *asConn) Children(path string) ([]string, *zk.Stat, error) {
+func (c *Client) Children(path string) ([]string, *zk.Stat, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return nil, nil, err
@@ -109,7 +105,7 @@ func (c *asConn) Children(path string) ([]string, *zk.Stat, error) {
 
 // ChildrenW is Children with a watch for the next change of the list. The event's Path is
 // the server's, with the chroot.
-func (c *asConn) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+func (c *Client) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return nil, nil, nil, err
@@ -120,7 +116,7 @@ func (c *asConn) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, er
 // Create creates a znode and returns its path, which for a sequential znode ends in the
 // number that the server assigned. If the parent is the chroot, and it was deleted
 // meanwhile, Create and CreateContainer recreate it as Connect does.
-func (c *asConn) Create(
+func (c *Client) Create(
 	path string, data []byte, flags int32, acl []zk.ACL,
 ) (string, error) {
 	server, err := c.locateNew(path, flags)
@@ -134,7 +130,7 @@ func (c *asConn) Create(
 
 // CreateContainer creates a container znode, which the server deletes some time after its
 // last child. flags must be zk.FlagContainer.
-func (c *asConn) CreateContainer(
+func (c *Client) CreateContainer(
 	path string, data []byte, flags int32, acl []zk.ACL,
 ) (string, error) {
 	server, err := c.locate(path)
@@ -175,7 +171,7 @@ func (c *Client) create(path string, once func() (string, error)) (string, error
 }
 
 // Delete deletes a znode if it has this version; -1 means any version.
-func (c *asConn) Delete(path string, version int32) error {
+func (c *Client) Delete(path string, version int32) error {
 	path, err := c.locate(path)
 	if err != nil {
 		return err
@@ -184,7 +180,7 @@ func (c *asConn) Delete(path string, version int32) error {
 }
 
 // Get returns the data of path.
-func (c *asConn) Get(path string) ([]byte, *zk.Stat, error) {
+func (c *Client) Get(path string) ([]byte, *zk.Stat, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return nil, nil, err
@@ -194,7 +190,7 @@ func (c *asConn) Get(path string) ([]byte, *zk.Stat, error) {
 
 // GetW is Get with a watch for the next change of the data or the deletion of the znode.
 // The event's Path is the server's, with the chroot.
-func (c *asConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+func (c *Client) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return nil, nil, nil, err
@@ -203,7 +199,7 @@ func (c *asConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 }
 
 // GetACL returns the ACL of path.
-func (c *asConn) GetACL(path string) ([]zk.ACL, *zk.Stat, error) {
+func (c *Client) GetACL(path string) ([]zk.ACL, *zk.Stat, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return nil, nil, err
@@ -212,7 +208,7 @@ func (c *asConn) GetACL(path string) ([]zk.ACL, *zk.Stat, error) {
 }
 
 // Set replaces the data of a znode if it has this version; -1 means any version.
-func (c *asConn) Set(path string, data []byte, version int32) (*zk.Stat, error) {
+func (c *Client) Set(path string, data []byte, version int32) (*zk.Stat, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return nil, err
@@ -222,7 +218,7 @@ func (c *asConn) Set(path string, data []byte, version int32) (*zk.Stat, error) 
 
 // Sync makes the client's server catch up with the leader, so that later reads see what
 // was written before.
-func (c *asConn) Sync(path string) (string, error) {
+func (c *Client) Sync(path string) (string, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return "", err
@@ -235,7 +231,7 @@ func (c *asConn) Sync(path string) (string, error) {
 }
 
 // SessionID returns the id of the current session, 0 if there is none.
-func (c *asConn) SessionID() int64 {
+func (c *Client) SessionID() int64 {
 	if c.isZero() {
 		return 0
 	}
@@ -244,7 +240,7 @@ func (c *asConn) SessionID() int64 {
 
 // State returns the state of the connection. Only zk.StateHasSession means that a server
 // answered.
-func (c *asConn) State() zk.State {
+func (c *Client) State() zk.State {
 	if c.isZero() {
 		return zk.StateDisconnected
 	}

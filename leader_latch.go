@@ -14,7 +14,7 @@ import (
 // rejoin by itself after a loss: stop what was done as the leader, then call Await again.
 // Close it when it is not needed: while it leads, nobody else can.
 type LeaderLatch struct {
-	*sameElection
+	*election
 
 	closing context.Context // done once Close was called
 	close   context.CancelCauseFunc
@@ -23,10 +23,6 @@ type LeaderLatch struct {
 	// Close. It is no mutex, since others wait for it no longer than their ctx.
 	turn chan struct{}
 }
-
-// sameElection is election. By this name go doc does not list its methods again, which it
-// lists at LeaderSelector.
-type sameElection = election
 
 // errLatchClosed says why nobody can be elected any more.
 var errLatchClosed = errors.New("the leader latch was closed")
@@ -37,7 +33,7 @@ func NewLeaderLatch(conn Conn, path string, opts ...Option) (*LeaderLatch, error
 	if err != nil {
 		return nil, refuse("NewLeaderLatch", path, err)
 	}
-	l := &LeaderLatch{sameElection: e, turn: make(chan struct{}, 1)}
+	l := &LeaderLatch{election: e, turn: make(chan struct{}, 1)}
 	l.closing, l.close = context.WithCancelCause(context.Background())
 	l.turn <- struct{}{}
 	return l, nil

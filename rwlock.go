@@ -26,17 +26,11 @@ type InterProcessReadWriteLock struct {
 	write *WriteLock
 }
 
-// ReadLock is the shared side of an InterProcessReadWriteLock. Its methods are those of
-// [InterProcessMutex].
-type ReadLock struct{ *sameMethods }
+// ReadLock is the shared side of an InterProcessReadWriteLock.
+type ReadLock struct{ *reentrant }
 
-// WriteLock is the exclusive side of an InterProcessReadWriteLock. Its methods are those
-// of [InterProcessMutex].
-type WriteLock struct{ *sameMethods }
-
-// sameMethods is reentrant. By this name go doc does not list its methods again, which it
-// lists at InterProcessMutex.
-type sameMethods = reentrant
+// WriteLock is the exclusive side of an InterProcessReadWriteLock.
+type WriteLock struct{ *reentrant }
 
 var (
 	_ InterProcessLock = (*ReadLock)(nil)
