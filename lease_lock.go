@@ -74,7 +74,7 @@ func (m *leaseLock) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
 	_, err := m.take(ctx, newBound(timeout))
-	return heldOrBusy(ctx, err)
+	return heldOrBusy(err)
 }
 
 // take implements nativeLock. What it has taken is one grant, whoever the owner is.

@@ -13,14 +13,13 @@ import (
 type InterProcessLock interface {
 	// Acquire blocks until the lock is held. ctx bounds the wait, not the hold. Outages
 	// and expired sessions do not end the wait: Acquire rejoins the queue. A request that
-	// ZooKeeper rejects ends it. If ctx ends it, the error matches ctx's cause and says
-	// where the wait stood: behind which znode and how many, or since when ZooKeeper had
-	// not answered; then it also matches ErrUnavailable.
+	// ZooKeeper rejects ends it. If ctx ends it, the error matches ctx's cause, and also
+	// ErrBusy, with a *BusyError that says where the wait stood, or ErrUnavailable.
 	Acquire(ctx context.Context) error
 	// AcquireTimeout waits at most timeout. It returns (false, nil) if the time ran out
 	// while others were ahead: a response showed them, and ZooKeeper has been reachable
-	// since. Otherwise the state of the lock is unknown: the error matches ErrUnavailable
-	// and says since when. (ZooKeeper is unreachable while the connection has no session,
+	// since. Otherwise the state of the lock is unknown: the error matches ErrUnavailable.
+	// If ctx ends it, the error is as Acquire's. (ZooKeeper is unreachable while the connection has no session,
 	// and once a request is unanswered for a second; one is sent every tenth of the
 	// session timeout.) A timeout of 0 or less is a single attempt: it waits for no other
 	// holder, and at most a second for ZooKeeper. A positive timeout below a round trip
@@ -31,7 +30,7 @@ type InterProcessLock interface {
 	// error says so and matches ctx's cause, and the znode is deleted in the background
 	// while the session lasts. ErrLockLost means that the hold had ended before (no znode
 	// at the first delete, or another session), even if Lost was still open, or that it
-	// was lost during the wait; then the text says "while it was being released".
+	// was lost during the wait.
 	Release(ctx context.Context) error
 	// IsAcquiredInThisProcess reports whether any owner holds it through this value.
 	IsAcquiredInThisProcess() bool

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 // InterProcessMultiLock is several locks that are acquired together, in the given order,
@@ -90,7 +92,7 @@ func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
 func (m *InterProcessMultiLock) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
-	return heldOrBusy(ctx, m.acquireAll(ctx, newBound(timeout)))
+	return heldOrBusy(m.acquireAll(ctx, newBound(timeout)))
 }
 
 // acquireAll is what the multi lock's own methods do. The hold that stands for the
@@ -139,9 +141,9 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, l bound) ([]taken, 
 		case err != nil:
 			return nil, err
 		case l.once:
-			return nil, fmt.Errorf(
-				"%w: a member was lost while the others were tried", ErrBusy,
-			)
+			ended := holdsOf(members)[slices.IndexFunc(holdsOf(members), (*Hold).hasEnded)]
+			return nil, fmt.Errorf("%w: a member was lost while the others were tried",
+				&BusyError{Path: zkpath.Parent(ended.path)})
 		}
 	}
 }
@@ -189,7 +191,7 @@ func (m *InterProcessMultiLock) takeEach(
 			return
 		}
 		back := giveBack(ctx, members)
-		if back != nil && errors.Is(err, ErrBusy) { // which would hide the other
+		if back != nil && endedByLimit(err) { // which would hide the other
 			err = nil
 		}
 		members, err = nil, errors.Join(err, back)

@@ -107,7 +107,7 @@ func (r *reentrant) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
 	_, err := r.acquireWithin(ctx, newBound(timeout))
-	return heldOrBusy(ctx, err)
+	return heldOrBusy(err)
 }
 
 // take implements nativeLock.
@@ -159,7 +159,7 @@ func (r *reentrant) enterOrReenter(
 		case mine:
 			return r.acquireAnew(ctx, call, c, try)
 		case try:
-			return nil, fmt.Errorf("%w: %s", wait.ErrBusy, elsewhere)
+			return nil, &wait.Busy{Place: elsewhere, Cause: wait.ErrBusy}
 		}
 		if r.isObserving(c) {
 			return nil, errObserving
@@ -196,7 +196,7 @@ func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) e
 }
 
 // elsewhere is where an owner stands that acquires the lock on two goroutines at once.
-const elsewhere = "its owner is acquiring it on another goroutine"
+var elsewhere = wait.Place{Text: "its owner is acquiring it on another goroutine"}
 
 // claim re-enters the owner's hold, with an error if that was lost. Where it has none it
 // makes a new claim, which is the caller's to settle (mine), or returns the one that

@@ -134,7 +134,7 @@ func (s *InterProcessSemaphoreV2) AcquireTimeout(
 	ctx context.Context, n int, timeout time.Duration,
 ) ([]*Lease, error) {
 	leases, err := s.acquireWithin(ctx, n, newBound(timeout), keepNothing)
-	_, err = heldOrBusy(ctx, err)
+	_, err = heldOrBusy(err)
 	return leases, err
 }
 
@@ -229,7 +229,7 @@ func (s *InterProcessSemaphoreV2) enter(
 		}
 		asked := time.Now()
 		if err := conn.Pause(ctx, backoff.Next()); err != nil {
-			return nil, wait.Explain(conn, err, "", asked)
+			return nil, wait.Explain(conn, err, wait.Place{}, asked)
 		}
 	}
 }
