@@ -81,6 +81,11 @@ func (e *election) stepDown(ctx context.Context) error {
 	return e.lock.releaseAs(ctx, e.candidate)
 }
 
+// leads tells whether the candidate leads, as far as this process knows.
+func (e *election) leads() bool {
+	return e != nil && e.lock.held(e.candidate) != nil
+}
+
 // Participants returns all candidates in queue order, the leader first, with Holding set.
 // It sends a read for each, and omits those that leave.
 func (e *election) Participants(ctx context.Context) ([]Participant, error) {

@@ -84,7 +84,7 @@ func (l *LeaderLatch) await(ctx context.Context) (*Hold, error) {
 // process knows: from its turn until a loss (then Lost is closed) or Close. It may be
 // stale: work that depends on leading must use the hold.
 func (l *LeaderLatch) HasLeadership() bool {
-	return l.where() != "" && l.closing.Err() == nil && l.lock.held(l.candidate) != nil
+	return l != nil && l.leads() && l.closing.Err() == nil
 }
 
 // Close relinquishes the leadership or leaves the queue, and ends every Await with an

@@ -88,6 +88,11 @@ func (s *LeaderSelector) Run(
 	}
 }
 
+// HasLeadership reports, without requests, whether this candidate leads, as far as this
+// process knows: from its turn until a loss (then Lost is closed) or the end of its term.
+// It may be stale: work that depends on leading must use the hold.
+func (s *LeaderSelector) HasLeadership() bool { return s != nil && s.leads() }
+
 // logLoss logs what lead returned after a loss. Most likely that is the loss, or wraps
 // it: then it is not logged twice.
 func (s *LeaderSelector) logLoss(loss, failed error) {
