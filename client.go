@@ -55,6 +55,7 @@ type Client struct {
 	log    *slog.Logger
 	// chrootACL is for the chroot and its parents, if they have to be created.
 	chrootACL []zk.ACL
+	existing  bool // the chroot is not to be created
 	events    *clientEvents
 
 	clientEnd
@@ -88,7 +89,7 @@ type clientEnd struct {
 // servers is a ZooKeeper connect string, "host1:2181,host2:2181/chroot". The default port
 // is 2181. If the optional chroot does not exist, Connect creates it and its parents,
 // logged at Info, as persistent znodes, open to anyone unless [WithChrootACL] sets
-// another ACL. sessionTimeout is requested from the servers, which grant 2 to 20 ticks of
+// another ACL; with [WithExistingChroot] it fails. sessionTimeout is requested from the servers, which grant 2 to 20 ticks of
 // 2 s by default. The locks of a dead process remain for that long; a hold survives an
 // outage of about half of it.
 func Connect(
@@ -165,7 +166,8 @@ func newClient(
 ) *Client {
 	c := &Client{
 		dialer: d, chroot: chroot, chrootACL: settings.chrootACL,
-		tick: settings.tick, log: settings.log,
+		existing: settings.existing,
+		tick:     settings.tick, log: settings.log,
 		events: newClientEvents(settings, timeout), hooks: map[*func()]struct{}{},
 		ready: make(chan struct{}),
 	}
@@ -213,14 +215,23 @@ func (c *Client) prepare(ctx context.Context, auth []clientAuth) error {
 	if c.chroot == "/" {
 		return nil
 	}
-	unsure := false
-	makeChroot := func() error { return c.makeChroot(&unsure) }
-	err := c.insist(ctx, makeChroot)
-	if errors.Is(err, zk.ErrAuthFailed) {
+	operation, unsure, missing := "create", false, false
+	err := c.insist(ctx, func() (err error) {
+		if !c.existing {
+			return c.makeChroot(&unsure)
+		}
+		operation = "look for"
+		missing, err = chrootIsMissing(c.zk, c.chroot)
+		return err
+	})
+	switch {
+	case errors.Is(err, zk.ErrAuthFailed):
 		err = c.dialer.Explain(err)
+	case missing:
+		err = fmt.Errorf("%w; it has to exist, by WithExistingChroot", zk.ErrNoNode)
 	}
 	if err != nil {
-		return fmt.Errorf("create chroot %q: %w", c.chroot, err)
+		return fmt.Errorf("%s chroot %q: %w", operation, c.chroot, err)
 	}
 	return nil
 }
@@ -266,7 +277,10 @@ func (c *Client) over() error {
 }
 
 // isZero tells of a client that Connect has not made.
-func (c *Client) isZero() bool { return c.closed == nil }
+func (c *Client) isZero() bool { return c == nil || c.closed == nil }
+
+// logger is the default of the locks that use the client.
+func (c *Client) logger() *slog.Logger { return c.log }
 
 // SessionTimeout returns what the server granted at the last handshake, for the life of
 // the session. It can differ from what was requested (then that is logged at Warn), and
@@ -444,6 +458,7 @@ type clientSettings struct {
 	maxReply int // 0 for internal/dial's own
 
 	chrootACL []zk.ACL
+	existing  bool // WithExistingChroot was given
 
 	observer func(SessionEvent) // nil: there is none
 }
@@ -493,6 +508,16 @@ func WithChrootACL(acl []zk.ACL) ClientOption {
 			return errors.New("WithChrootACL: acl is empty")
 		}
 		s.chrootACL = acl
+		return nil
+	})
+}
+
+// WithExistingChroot keeps Connect and later creates from creating the chroot: if it does
+// not exist, they fail with zk.ErrNoNode. Use it if a typing mistake in the connect
+// string must not give a process locks of its own. WithChrootACL then has no effect.
+func WithExistingChroot() ClientOption {
+	return setter[clientSettings](func(s *clientSettings) error {
+		s.existing = true
 		return nil
 	})
 }
@@ -551,7 +576,8 @@ func WithClientServerTick(d time.Duration) ClientOption {
 
 // WithClientLogger sets the client's logger. Sessions are logged at Info; lost
 // connections, expiry, failed attempts to connect, and a session timeout other than
-// requested at Warn; single steps at Debug. Default: nothing is logged.
+// requested at Warn; single steps at Debug. It is also the default of all locks that use
+// the Client; see [WithLogger]. Default: nothing is logged.
 func WithClientLogger(l *slog.Logger) ClientOption {
 	return setter[clientSettings](func(s *clientSettings) error {
 		if l == nil {

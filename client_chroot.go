@@ -42,6 +42,16 @@ func chrootCreate(
 	return true, err
 }
 
+// chrootIsMissing tells whether path did not exist when the session began, or later: a
+// server has what was done before the sessions that it serves.
+func chrootIsMissing(conn *zk.Conn, path string) (missing bool, err error) {
+	exists, _, err := conn.Exists(path)
+	if errors.Is(err, zk.ErrNoAuth) { // since 3.9.2, of one that exists
+		return false, nil
+	}
+	return !exists && err == nil, err
+}
+
 // makeChroot creates the chroot where it is missing. That is logged: it can be a typing
 // mistake, and the other processes somewhere else. unsure is what a former try has left
 // open: the create was sent, and no answer came.
@@ -115,7 +125,7 @@ func (c *Client) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, er
 
 // Create creates a znode and returns its path, which for a sequential znode ends in the
 // number that the server assigned. If the parent is the chroot, and it was deleted
-// meanwhile, Create and CreateContainer recreate it as Connect does.
+// meanwhile, Create and CreateContainer recreate it as Connect does, or fail.
 func (c *Client) Create(
 	path string, data []byte, flags int32, acl []zk.ACL,
 ) (string, error) {
@@ -152,7 +162,7 @@ const chrootTries = 3
 func (c *Client) create(path string, once func() (string, error)) (string, error) {
 	created, err := once()
 	unsure := false
-	belowChroot := c.chroot != "/" && zkpath.Parent(path) == "/"
+	belowChroot := c.chroot != "/" && !c.existing && zkpath.Parent(path) == "/"
 	for range chrootTries {
 		if !belowChroot || !errors.Is(err, zk.ErrNoNode) {
 			break
