@@ -77,6 +77,27 @@ func Example() {
 	// Output: only one process is here; ctx ends if the lock is lost
 }
 
+// Where a wait stood that WaitAtMost or ctx has ended.
+func ExampleBusyError() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	ctx := context.Background()
+	lock := must(recipes.NewInterProcessMutex(client, "/locks/report"))
+	hold := must(recipes.Acquire(ctx, lock))
+	_, err := recipes.Acquire(ctx, lock, recipes.WaitAtMost(0))
+	var busy *recipes.BusyError
+	if errors.As(err, &busy) {
+		fmt.Println(busy.Path, "is busy:", busy.Ahead, "ahead")
+		fmt.Println("behind the holder:", busy.Behind == hold.Path())
+	}
+	check(hold.Release(ctx))
+	// Output:
+	// /locks/report is busy: 1 ahead
+	// behind the holder: true
+}
+
 func ExampleInterProcessMutex() {
 	servers, stop := exampleServers()
 	defer stop()
@@ -858,6 +879,17 @@ func ExampleWithChrootACL() {
 		recipes.WithAuth("digest", []byte("locks:secret")),
 		recipes.WithChrootACL(zk.AuthACL(zk.PermAll))))
 	defer client.Close()
+}
+
+// A typing mistake in a chroot gives a process locks of its own. Here it is an error.
+func ExampleWithExistingChroot() {
+	servers, stop := exampleServers()
+	defer stop()
+
+	_, err := recipes.Connect(context.Background(), servers+"/ap", 10*time.Second,
+		recipes.WithExistingChroot())
+	fmt.Println("no such chroot:", errors.Is(err, zk.ErrNoNode))
+	// Output: no such chroot: true
 }
 
 // The servers end a session after two seconds at the earliest here, though a tick is a

@@ -46,7 +46,7 @@ func apply[S any, O interface{ set(s *S) error }](s *S, opts []O) error {
 type settings struct {
 	data           []byte
 	acl            []zk.ACL
-	logger         *slog.Logger
+	logger         *slog.Logger  // nil: the connection's
 	sessionTimeout time.Duration // 0: unknown
 	serverTick     time.Duration // 0: unknown
 	observer       func(context.Context, Event)
@@ -93,7 +93,7 @@ func WithACL(acl []zk.ACL) Option {
 // shows another recipe's znodes at the path is a warning, once for each value: recipes
 // that do not see each other's znodes do not exclude each other. No list is sent for
 // that. A mutex sees a semaphore's znodes; a semaphore, which lists two znodes below its
-// path, does not see a mutex's. Default: nothing is logged.
+// path, does not see a mutex's. Default: that of the Client ([WithClientLogger]).
 func WithLogger(l *slog.Logger) Option {
 	return setter[settings](func(s *settings) error {
 		if l == nil {
@@ -135,15 +135,27 @@ func WithServerTick(d time.Duration) Option {
 // EventAcquired, of Release after that, and at EventLost that of Acquire, without its
 // cancellation. Steps of one acquisition are reported in order, those of several
 // concurrently. The goroutine that makes the step calls f, so f must be quick, and safe
-// for concurrent use: see docs/options.md.
+// for concurrent use: see docs/options.md. If it is given several times, all are called,
+// in that order.
 func WithObserver(f func(ctx context.Context, e Event)) Option {
 	return setter[settings](func(s *settings) error {
 		if f == nil {
 			return errors.New("WithObserver: observer is nil")
 		}
-		s.observer = f
+		s.observer = both(s.observer, f)
 		return nil
 	})
+}
+
+// both returns what calls first, which may be nil, and then second.
+func both(first, second func(context.Context, Event)) func(context.Context, Event) {
+	if first == nil {
+		return second
+	}
+	return func(ctx context.Context, e Event) {
+		first(ctx, e)
+		second(ctx, e)
+	}
 }
 
 // WithLossMargin makes Hold.Lost close d earlier than it must: nobody else holds the lock
@@ -222,9 +234,8 @@ func positive(option string, d time.Duration) error {
 // newSettings applies options to the defaults.
 func newSettings(opts []Option) (settings, error) {
 	s := settings{
-		data:   []byte(hostAddress()),
-		acl:    zk.WorldACL(zk.PermAll),
-		logger: slog.New(slog.DiscardHandler),
+		data: []byte(hostAddress()),
+		acl:  zk.WorldACL(zk.PermAll),
 	}
 	return s, apply(&s, opts)
 }
@@ -270,6 +281,9 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 	if err := zkpath.Check(path); err != nil {
 		return s, err
 	}
+	if s.logger == nil {
+		s.logger = loggerOf(conn)
+	}
 	rest := len(serverPath(conn, path)) + restOfCreate
 	for _, acl := range s.acl {
 		rest += len(acl.Scheme) + len(acl.ID) + 12
@@ -306,8 +320,16 @@ func checkConn(conn Conn) error {
 }
 
 func isZeroClient(conn Conn) bool {
-	c, ok := wrapped[*Client](conn)
+	c, ok := wrapped[interface{ isZero() bool }](conn)
 	return ok && c.isZero()
+}
+
+// loggerOf returns the logger of a Client, also of one that is embedded or wrapped.
+func loggerOf(conn Conn) *slog.Logger {
+	if c, ok := wrapped[interface{ logger() *slog.Logger }](conn); ok {
+		return c.logger()
+	}
+	return slog.New(slog.DiscardHandler)
 }
 
 // sessionConfig is what the session room needs to know of conn.

@@ -43,6 +43,7 @@ type electionAPI interface {
 // A selectorAPI leads while a function runs.
 type selectorAPI interface {
 	electionAPI
+	HasLeadership() bool
 	Run(
 		ctx context.Context, lead func(ctx context.Context, term *recipes.Hold) error,
 	) error
@@ -168,6 +169,9 @@ var _ = []any{
 	(func(*slog.Logger) recipes.ClientOption)(recipes.WithClientLogger),
 	(func(time.Duration) recipes.ClientOption)(recipes.WithClientServerTick),
 	(func(int) recipes.ClientOption)(recipes.WithMaxReply),
+	(func(recipes.SASL) recipes.ClientOption)(recipes.WithSASL),
+	(func([]zk.ACL) recipes.ClientOption)(recipes.WithChrootACL),
+	(func() recipes.ClientOption)(recipes.WithExistingChroot),
 	(func(func(recipes.SessionEvent)) recipes.ClientOption)(recipes.WithClientObserver),
 	[]recipes.SessionEventKind{
 		recipes.SessionConnected, recipes.SessionDisconnected, recipes.SessionExpired,
@@ -193,6 +197,7 @@ var _ = []any{
 		recipes.ErrNotOwner, recipes.ErrLockLost, recipes.ErrUpgrade, recipes.ErrBusy,
 		recipes.ErrUnavailable, recipes.ErrHoldExpired, recipes.ErrSessionEnded,
 		recipes.ErrOutOfTouch, recipes.ErrNodeDeleted,
+		&recipes.BusyError{Path: "", Behind: "", Ahead: 0},
 	},
 	recipes.Participant{
 		Node: "", Kind: "", Data: []byte{}, Session: int64(0), Since: time.Time{},
