@@ -295,6 +295,9 @@ func (c *Client) SessionTimeout() time.Duration {
 // Unwrap returns the zk.Conn underneath, for what Conn does not offer. Do not close it:
 // waiters through the Client would not learn of that.
 func (c *Client) Unwrap() *zk.Conn {
+	if c.isZero() {
+		return nil
+	}
 	return c.zk
 }
 
@@ -354,7 +357,12 @@ func (c *Client) createdAt(path string) (zxid int64) {
 }
 
 // ServerTick implements SessionConn with the value of WithClientServerTick.
-func (c *Client) ServerTick() time.Duration { return c.tick }
+func (c *Client) ServerTick() time.Duration {
+	if c.isZero() {
+		return 0
+	}
+	return c.tick
+}
 
 // OnClose implements SessionConn: Close calls f before it does anything else.
 func (c *Client) OnClose(f func()) (stop func()) {

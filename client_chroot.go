@@ -66,6 +66,9 @@ func (c *Client) makeChroot(unsure *bool) error {
 
 // ServerPath implements SessionConn: path below the chroot, "/" being the chroot itself.
 func (c *Client) ServerPath(path string) string {
+	if c.isZero() {
+		return path
+	}
 	return zkpath.Join(c.chroot, path)
 }
 

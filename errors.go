@@ -112,12 +112,17 @@ func lost(path string, cause error) error {
 
 var (
 	errNilCtx = errors.New("ctx is nil; context.Background() never ends")
-	// errZero is why the zero value of a type cannot be used.
-	errZero = errors.New("this is a zero value; use what a constructor returns")
+	// errZero is why a nil pointer to a type, and its zero value, cannot be used.
+	errZero = errors.New(
+		"this is a zero value, or nil; use what a constructor returns")
 )
 
-// errZeroHold is why the zero Hold holds nothing.
-var errZeroHold = fmt.Errorf("%w: %w", ErrNotOwner, errZero)
+var (
+	// errZeroHold is why a nil or zero Hold holds nothing.
+	errZeroHold = fmt.Errorf("%w: %w", ErrNotOwner, errZero)
+	// errNoHold is what such a Hold says of its Lost, which is closed.
+	errNoHold = fmt.Errorf("%w: %w", ErrLockLost, errZeroHold)
+)
 
 // notNil returns why a function cannot be called with ctx.
 func notNil(ctx context.Context) error {

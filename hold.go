@@ -18,7 +18,7 @@ import (
 // A Hold is one acquisition of a lock, from the grant to its release or loss, and
 // readable after that; re-entries share it. A nil Hold (what a lock's Hold returns to a
 // caller without one) and the zero Hold were never acquired: Lost is closed, Err matches
-// ErrNotOwner, Path is "" and FencingToken 0.
+// ErrLockLost and ErrNotOwner, Path is "" and FencingToken 0.
 type Hold struct {
 	path     string
 	conn     Conn // that path is of
@@ -232,7 +232,7 @@ var over = func() context.Context {
 // Err returns nil while no loss is known, then why; that matches ErrLockLost.
 func (h *Hold) Err() error {
 	if h.isZero() {
-		return errZeroHold
+		return errNoHold
 	}
 	for _, member := range h.members {
 		if err := member.Err(); err != nil {

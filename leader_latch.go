@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 )
 
@@ -47,7 +48,7 @@ func NewLeaderLatch(conn Conn, path string, opts ...Option) (*LeaderLatch, error
 // goroutines wait, one queues for all; if that one is cancelled, another rejoins at the
 // tail.
 func (l *LeaderLatch) Await(ctx context.Context) (*Hold, error) {
-	if err := usable("await", l.where(), ctx); err != nil {
+	if err := usable("await", l.inner().where(), ctx); err != nil {
 		return nil, err
 	}
 	term, err := l.await(ctx)
@@ -84,7 +85,7 @@ func (l *LeaderLatch) await(ctx context.Context) (*Hold, error) {
 // process knows: from its turn until a loss (then Lost is closed) or Close. It may be
 // stale: work that depends on leading must use the hold.
 func (l *LeaderLatch) HasLeadership() bool {
-	return l != nil && l.leads() && l.closing.Err() == nil
+	return l.inner().leads() && l.closing.Err() == nil
 }
 
 // Close relinquishes the leadership or leaves the queue, and ends every Await with an
@@ -93,7 +94,7 @@ func (l *LeaderLatch) HasLeadership() bool {
 // ErrLockLost means that the leadership had ended before, with no Await since. Closing
 // twice, or without a term, is no error.
 func (l *LeaderLatch) Close(ctx context.Context) error {
-	if err := usable("close", l.where(), ctx); err != nil {
+	if err := usable("close", l.inner().where(), ctx); err != nil {
 		return err
 	}
 	l.close(errLatchClosed)
@@ -127,4 +128,27 @@ func (l *LeaderLatch) leave(ctx context.Context) error {
 		return wrap("close", l.lock.path, err)
 	}
 	return nil
+}
+
+// inner is nil of a nil LeaderLatch, and of a zero one.
+func (l *LeaderLatch) inner() *election {
+	if l == nil {
+		return nil
+	}
+	return l.election
+}
+
+// Participants returns all candidates, as [LeaderSelector.Participants] does.
+func (l *LeaderLatch) Participants(ctx context.Context) ([]Participant, error) {
+	return l.inner().Participants(ctx)
+}
+
+// Leader returns the leader, as [LeaderSelector.Leader] does.
+func (l *LeaderLatch) Leader(ctx context.Context) (Participant, bool, error) {
+	return l.inner().Leader(ctx)
+}
+
+// Leaders yields the leader now and at each change, as [LeaderSelector.Leaders] does.
+func (l *LeaderLatch) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
+	return l.inner().Leaders(ctx)
 }

@@ -151,6 +151,8 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, l bound) ([]taken, 
 // unusable tells why a method cannot be called with ctx.
 func (m *InterProcessMultiLock) unusable(ctx context.Context) error {
 	switch {
+	case m == nil:
+		return fmt.Errorf("recipes: multi lock: %w", errZero)
 	case m.bad != nil:
 		return m.bad
 	case len(m.locks) == 0:
@@ -266,7 +268,7 @@ func (m *InterProcessMultiLock) beginRelease(
 
 // IsAcquiredInThisProcess reports whether all members are.
 func (m *InterProcessMultiLock) IsAcquiredInThisProcess() bool {
-	return m.bad == nil && len(m.locks) > 0 &&
+	return m != nil && m.bad == nil && len(m.locks) > 0 &&
 		!slices.ContainsFunc(m.locks, func(lock InterProcessLock) bool {
 			return !lock.IsAcquiredInThisProcess()
 		})
@@ -283,6 +285,9 @@ func (m *InterProcessMultiLock) Holds(ctx context.Context) []*Hold {
 // ofOwner returns the members as ctx's owner has them, nil where it does not hold all of
 // them.
 func (m *InterProcessMultiLock) ofOwner(ctx context.Context) []taken {
+	if m == nil {
+		return nil
+	}
 	members := make([]taken, len(m.locks))
 	for i, lock := range m.locks {
 		var ok bool

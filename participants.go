@@ -64,9 +64,8 @@ func isForeign(name string) bool { return kindOf[name] == "" }
 // kindBy is a Participant's Kind, by the name of any znode.
 func kindBy(name string) string { return cmp.Or(kindOf[name], kindOf[mutexName]) }
 
-// ParticipantNodes returns the full paths of the participants, for a read or write lock
-// of its kind only, in queue order, as the leader has it now (Curator's
-// getParticipantNodes).
+// ParticipantNodes is InterProcessMutex.ParticipantNodes; of a read or write lock, those of
+// its kind.
 func (r *reentrant) ParticipantNodes(ctx context.Context) ([]string, error) {
 	if err := usable("participants of", r.where(), ctx); err != nil {
 		return nil, err
@@ -93,8 +92,7 @@ func participantNodes(
 	return nodes, nil
 }
 
-// Participants returns the whole queue, in order. It sends a read for each participant;
-// those that leave meanwhile are not included.
+// Participants is InterProcessMutex.Participants.
 func (r *reentrant) Participants(ctx context.Context) ([]Participant, error) {
 	if err := usable("participants of", r.where(), ctx); err != nil {
 		return nil, err
@@ -181,15 +179,7 @@ func (p Participant) isSame(q Participant) bool {
 	return p.Node == q.Node && p.Holding == q.Holding && slices.Equal(p.Data, q.Data)
 }
 
-// WatchParticipants yields the queue, as Participants returns it, and again each time
-// that a participant joins or leaves. It blocks between changes; those that come faster
-// than they can be read are merged. A change costs a list, and a read for each new
-// participant: a later change of Data alone is not reported. The loop creates no znode,
-// survives outages and expired sessions, silently, and ends with ctx. A permanent error,
-// such as a closed connection, is yielded last. It watches the parent znode, or its
-// nearest existing ancestor, which the session must be permitted to read. All readers
-// share that watch; it remains after the loop until the next change. Each loop starts
-// over; several may run at once.
+// WatchParticipants is InterProcessMutex.WatchParticipants.
 func (r *reentrant) WatchParticipants(
 	ctx context.Context,
 ) iter.Seq2[[]Participant, error] {

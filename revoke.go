@@ -53,11 +53,7 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	return nil
 }
 
-// MakeRevocable sets the function that is called, on a new goroutine, each time another
-// process asks a holder or waiter of this value for the lock ([AttemptRevoke], Curator's
-// Revoker). Requests that come faster than they are read, or while 16 calls run, are
-// merged. Set it at any time, also for later holds; nil removes it. Each znode then costs
-// a read and a watch at once.
+// MakeRevocable is InterProcessMutex.MakeRevocable.
 func (r *reentrant) MakeRevocable(listener func()) {
 	if r == nil {
 		return

@@ -2,6 +2,8 @@ package recipes
 
 import (
 	"context"
+	"iter"
+	"time"
 
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/seqnode"
@@ -96,7 +98,7 @@ func noUpgrade(read *reentrant, enter entrance) entrance {
 
 // ReadLock returns the shared side, always the same value.
 func (l *InterProcessReadWriteLock) ReadLock() *ReadLock {
-	if l.read == nil {
+	if l == nil || l.read == nil {
 		return new(ReadLock)
 	}
 	return l.read
@@ -104,7 +106,7 @@ func (l *InterProcessReadWriteLock) ReadLock() *ReadLock {
 
 // WriteLock returns the exclusive side, always the same value.
 func (l *InterProcessReadWriteLock) WriteLock() *WriteLock {
-	if l.write == nil {
+	if l == nil || l.write == nil {
 		return new(WriteLock)
 	}
 	return l.write
@@ -119,4 +121,154 @@ func mayBeUnder(self seqname.Name) bool { return self.Kind != readName }
 // znode of the same number is the same owner's, a read lock under its write lock.
 func readWriteRule(ahead, self seqname.Name) bool {
 	return ahead.Seq != self.Seq && (ahead.Kind != readName || self.Kind != readName)
+}
+
+// inner is nil of a nil ReadLock, and of a zero one.
+func (l *ReadLock) inner() *reentrant {
+	if l == nil {
+		return nil
+	}
+	return l.reentrant
+}
+
+// Acquire implements InterProcessLock. A holder re-enters without requests; after a loss
+// it gets ErrLockLost until it has released as often as acquired. An owner that holds the
+// write lock does not wait.
+func (l *ReadLock) Acquire(ctx context.Context) error {
+	return l.inner().Acquire(ctx)
+}
+
+// AcquireTimeout implements InterProcessLock.
+func (l *ReadLock) AcquireTimeout(
+	ctx context.Context, timeout time.Duration,
+) (bool, error) {
+	return l.inner().AcquireTimeout(ctx, timeout)
+}
+
+// Release implements InterProcessLock. Without a hold it returns ErrNotOwner.
+func (l *ReadLock) Release(ctx context.Context) error {
+	return l.inner().Release(ctx)
+}
+
+// IsAcquiredInThisProcess implements InterProcessLock; false after a loss.
+func (l *ReadLock) IsAcquiredInThisProcess() bool {
+	return l.inner().IsAcquiredInThisProcess()
+}
+
+// IsOwned reports whether ctx's owner holds the read lock and has not lost it.
+func (l *ReadLock) IsOwned(ctx context.Context) bool {
+	return l.inner().IsOwned(ctx)
+}
+
+// Hold returns the read hold of ctx's owner, or nil if there is none, as
+// [InterProcessMutex.Hold] does.
+func (l *ReadLock) Hold(ctx context.Context) *Hold {
+	return l.inner().Hold(ctx)
+}
+
+// LockPath returns the read znode of ctx's owner, or "" if that owner does not hold the
+// read lock.
+func (l *ReadLock) LockPath(ctx context.Context) string {
+	return l.inner().LockPath(ctx)
+}
+
+// ParticipantNodes returns the full paths of the readers, in queue order, as the leader
+// has it now.
+func (l *ReadLock) ParticipantNodes(ctx context.Context) ([]string, error) {
+	return l.inner().ParticipantNodes(ctx)
+}
+
+// Participants returns the whole queue, readers and writers, as
+// [InterProcessMutex.Participants] does.
+func (l *ReadLock) Participants(ctx context.Context) ([]Participant, error) {
+	return l.inner().Participants(ctx)
+}
+
+// WatchParticipants yields the whole queue now and at each change, as
+// [InterProcessMutex.WatchParticipants] does.
+func (l *ReadLock) WatchParticipants(
+	ctx context.Context,
+) iter.Seq2[[]Participant, error] {
+	return l.inner().WatchParticipants(ctx)
+}
+
+// MakeRevocable sets the function that is called each time another process asks for the
+// read lock, as [InterProcessMutex.MakeRevocable] does.
+func (l *ReadLock) MakeRevocable(listener func()) {
+	l.inner().MakeRevocable(listener)
+}
+
+// inner is nil of a nil WriteLock, and of a zero one.
+func (l *WriteLock) inner() *reentrant {
+	if l == nil {
+		return nil
+	}
+	return l.reentrant
+}
+
+// Acquire implements InterProcessLock. A holder re-enters without requests; after a loss
+// it gets ErrLockLost until it has released as often as acquired. An owner that holds
+// only the read lock gets ErrUpgrade.
+func (l *WriteLock) Acquire(ctx context.Context) error {
+	return l.inner().Acquire(ctx)
+}
+
+// AcquireTimeout implements InterProcessLock.
+func (l *WriteLock) AcquireTimeout(
+	ctx context.Context, timeout time.Duration,
+) (bool, error) {
+	return l.inner().AcquireTimeout(ctx, timeout)
+}
+
+// Release implements InterProcessLock. Without a hold it returns ErrNotOwner.
+func (l *WriteLock) Release(ctx context.Context) error {
+	return l.inner().Release(ctx)
+}
+
+// IsAcquiredInThisProcess implements InterProcessLock; false after a loss.
+func (l *WriteLock) IsAcquiredInThisProcess() bool {
+	return l.inner().IsAcquiredInThisProcess()
+}
+
+// IsOwned reports whether ctx's owner holds the write lock and has not lost it.
+func (l *WriteLock) IsOwned(ctx context.Context) bool {
+	return l.inner().IsOwned(ctx)
+}
+
+// Hold returns the write hold of ctx's owner, or nil if there is none, as
+// [InterProcessMutex.Hold] does.
+func (l *WriteLock) Hold(ctx context.Context) *Hold {
+	return l.inner().Hold(ctx)
+}
+
+// LockPath returns the write znode of ctx's owner, or "" if that owner does not hold the
+// write lock.
+func (l *WriteLock) LockPath(ctx context.Context) string {
+	return l.inner().LockPath(ctx)
+}
+
+// ParticipantNodes returns the full paths of the writers, in queue order, as the leader
+// has it now.
+func (l *WriteLock) ParticipantNodes(ctx context.Context) ([]string, error) {
+	return l.inner().ParticipantNodes(ctx)
+}
+
+// Participants returns the whole queue, readers and writers, as
+// [InterProcessMutex.Participants] does.
+func (l *WriteLock) Participants(ctx context.Context) ([]Participant, error) {
+	return l.inner().Participants(ctx)
+}
+
+// WatchParticipants yields the whole queue now and at each change, as
+// [InterProcessMutex.WatchParticipants] does.
+func (l *WriteLock) WatchParticipants(
+	ctx context.Context,
+) iter.Seq2[[]Participant, error] {
+	return l.inner().WatchParticipants(ctx)
+}
+
+// MakeRevocable sets the function that is called each time another process asks for the
+// write lock, as [InterProcessMutex.MakeRevocable] does.
+func (l *WriteLock) MakeRevocable(listener func()) {
+	l.inner().MakeRevocable(listener)
 }

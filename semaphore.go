@@ -328,8 +328,13 @@ func (l *Lease) Release(ctx context.Context) error {
 	return releaseOne(ctx, l.beginRelease)
 }
 
-// where is the semaphore's path, "" of a zero value.
-func (l *Lease) where() string { return l.sem.where() }
+// where is the semaphore's path, "" of a nil or a zero value.
+func (l *Lease) where() string {
+	if l == nil {
+		return ""
+	}
+	return l.sem.where()
+}
 
 // beginRelease is a beginner.
 func (l *Lease) beginRelease(ctx context.Context) (finish func(context.Context) error) {
@@ -386,7 +391,7 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 // Hold returns the lease as a hold, always the same, for Context and Multi. Its Release
 // is the lease's, but returns ErrNotOwner if released before.
 func (l *Lease) Hold() *Hold {
-	if l.hold == nil {
+	if l == nil || l.hold == nil {
 		return new(Hold)
 	}
 	return l.hold

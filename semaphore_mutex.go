@@ -1,5 +1,10 @@
 package recipes
 
+import (
+	"context"
+	"time"
+)
+
 // InterProcessSemaphoreMutex is Curator's mutex across processes that is not reentrant: a
 // semaphore with one lease. A second Acquire by the holder waits. Use it if a caller
 // other than the one that acquired it may release it: any caller may, through the value
@@ -23,4 +28,44 @@ func NewInterProcessSemaphoreMutex(
 	}
 	s.most, s.limit, s.steps.recipe = 1, fixedLimit(1), "semaphore mutex"
 	return &InterProcessSemaphoreMutex{newLeaseLock(s, 1)}, nil
+}
+
+// inner is nil of a nil InterProcessSemaphoreMutex, and of a zero one.
+func (l *InterProcessSemaphoreMutex) inner() *leaseLock {
+	if l == nil {
+		return nil
+	}
+	return l.leaseLock
+}
+
+// Acquire implements InterProcessLock. It waits even if its owner holds the mutex.
+func (l *InterProcessSemaphoreMutex) Acquire(ctx context.Context) error {
+	return l.inner().Acquire(ctx)
+}
+
+// AcquireTimeout implements InterProcessLock.
+func (l *InterProcessSemaphoreMutex) AcquireTimeout(
+	ctx context.Context, timeout time.Duration,
+) (bool, error) {
+	return l.inner().AcquireTimeout(ctx, timeout)
+}
+
+// Release implements InterProcessLock, for any caller. A caller that acquired the mutex
+// and has not released it yet releases its own hold, the earliest first, even if that was
+// lost and another owner holds the mutex now. Any other caller releases what the value
+// holds at that moment, as in Curator: after a loss that can be the next holder's. If
+// nothing is held, it gets ErrNotOwner.
+func (l *InterProcessSemaphoreMutex) Release(ctx context.Context) error {
+	return l.inner().Release(ctx)
+}
+
+// IsAcquiredInThisProcess implements InterProcessLock; false after a loss.
+func (l *InterProcessSemaphoreMutex) IsAcquiredInThisProcess() bool {
+	return l.inner().IsAcquiredInThisProcess()
+}
+
+// Hold returns the hold that Release would release, lost or not, or nil if there is none:
+// that of ctx's owner, or else the value's.
+func (l *InterProcessSemaphoreMutex) Hold(ctx context.Context) *Hold {
+	return l.inner().Hold(ctx)
 }
