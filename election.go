@@ -104,14 +104,14 @@ func (e *election) Leader(ctx context.Context) (Participant, bool, error) {
 	for {
 		members, err := e.lock.queue.Observed().Members(ctx, s)
 		if err != nil {
-			return Participant{}, false, wrap("leader of", e.lock.path, err)
+			return Participant{}, false, wrapAsked("leader of", e.lock.path, err)
 		}
 		leader, err := e.lookAtHead(ctx, s, members)
 		switch {
 		case err == nil:
 			return leader, leader.Node != "", nil
 		case !errors.Is(err, observe.ErrMoved):
-			return Participant{}, false, wrap("leader of", e.lock.path, err)
+			return Participant{}, false, wrapAsked("leader of", e.lock.path, err)
 		}
 	}
 }
@@ -157,7 +157,7 @@ func (e *election) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
 			return yield(leader, nil), nil
 		})
 		if err != nil && ctx.Err() == nil {
-			yield(Participant{}, wrap("leaders of", e.lock.path, err))
+			yield(Participant{}, wrapAsked("leaders of", e.lock.path, err))
 		}
 	}
 }

@@ -38,8 +38,8 @@ var (
 	// ErrUpgrade: a reader asked for the write lock; it would wait for itself forever.
 	ErrUpgrade = errors.New("a read lock cannot be upgraded; release it first")
 	// ErrUnavailable: a wait ended or a single attempt failed, and ZooKeeper could not be
-	// reached, so that the state of the lock is unknown. Each wait that ctx or a limit
-	// ended matches this or ErrBusy.
+	// reached, so that the state of the lock is unknown. The error of each wait for a lock
+	// that ctx or a limit ended matches this or ErrBusy.
 	ErrUnavailable error
 )
 
@@ -95,6 +95,15 @@ var errNotHeld = fmt.Errorf("%w: nobody holds it through this value", ErrNotOwne
 // wrap adds operation and path to err, which it keeps.
 func wrap(operation, path string, err error) error {
 	return fmt.Errorf("recipes: %s %s: %w", operation, path, explained(path, err))
+}
+
+// wrapAsked is wrap for questions: one that ctx ended has no answer. A release is none:
+// who finds ErrUnavailable in the error of Do knows that fn has not run.
+func wrapAsked(operation, path string, err error) error {
+	if outcome.Cancellation(err) != nil {
+		err = fmt.Errorf("%w: %w", err, ErrUnavailable)
+	}
+	return wrap(operation, path, err)
 }
 
 // refuse is wrap for arguments. The error of a path that is none quotes it already.

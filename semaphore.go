@@ -383,7 +383,7 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 		return data, err
 	})
 	if err != nil {
-		return nil, wrap("data of", l.hold.path, err)
+		return nil, wrapAsked("data of", l.hold.path, err)
 	}
 	return data, nil
 }

@@ -100,7 +100,7 @@ func SetSharedCount(
 	})
 	if err != nil {
 		dir.Unmake(ctx)
-		return wrap(op, countPath, err)
+		return wrapAsked(op, countPath, err)
 	}
 	return nil
 }
