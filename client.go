@@ -546,7 +546,7 @@ func WithDialer(d zk.Dialer) ClientOption {
 // with the connect string's servers. Clients must not share it.
 func WithHostProvider(p zk.HostProvider) ClientOption {
 	return setter[clientSettings](func(s *clientSettings) error {
-		if p == nil {
+		if isNil(p) {
 			return errors.New("WithHostProvider: provider is nil")
 		}
 		s.hosts = p

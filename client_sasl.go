@@ -41,7 +41,7 @@ type SASLExchange interface {
 // is logged at Error, and the next server is tried.
 func WithSASL(s SASL) ClientOption {
 	return setter[clientSettings](func(settings *clientSettings) error {
-		if s == nil {
+		if isNil(s) {
 			return errors.New("WithSASL: the SASL is nil")
 		}
 		if d, ok := s.(digestLogin); ok && (d.user == "" || d.password() == "") {

@@ -75,8 +75,9 @@ func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLoc
 	return m
 }
 
-func isNil(lock InterProcessLock) bool {
-	v := reflect.ValueOf(lock)
+// isNil tells of nil, and of a nil pointer in an interface.
+func isNil(value any) bool {
+	v := reflect.ValueOf(value)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 

@@ -305,13 +305,12 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 
 // checkConn refuses what cannot be a key of the per-connection state.
 func checkConn(conn Conn) error {
-	v := reflect.ValueOf(conn)
 	switch {
-	case !v.IsValid(), v.Kind() == reflect.Pointer && v.IsNil():
+	case isNil(conn):
 		return errors.New("conn is nil")
 	case isZeroClient(conn):
 		return fmt.Errorf("conn: %w; see Connect", errZero)
-	case !v.Comparable():
+	case !reflect.ValueOf(conn).Comparable():
 		return fmt.Errorf(
 			"conn: the type %T is not comparable; use a pointer to it", conn,
 		)

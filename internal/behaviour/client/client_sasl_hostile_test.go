@@ -368,6 +368,7 @@ func TestSASLArguments(t *testing.T) {
 		want string
 	}{
 		{nil, "WithSASL: the SASL is nil"},
+		{(*scriptedSASL)(nil), "WithSASL: the SASL is nil"},
 		{recipes.SASLDigestMD5("", "x"), "user or password is empty"},
 		{recipes.SASLDigestMD5("x", ""), "user or password is empty"},
 	} {
