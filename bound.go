@@ -51,11 +51,9 @@ var errNotAsked = fmt.Errorf("%w: nothing was asked", zkconn.ErrNoAnswer)
 
 // endedByLimit tells whether a wait was given up for its bound while others were ahead.
 func endedByLimit(err error) bool {
-	// Its own cause: what a caller's ctx was cancelled with can be another lock's.
-	if cause := outcome.Cancellation(err); cause != nil {
-		return cause == errTimeUp && errors.Is(err, ErrBusy) //nolint:errorlint // see above
-	}
-	return errors.Is(err, ErrBusy)
+	cause := outcome.Cancellation(err)
+	//nolint:errorlint // this very value: what matches it can be another lock's
+	return errors.Is(err, ErrBusy) && (cause == nil || cause == errTimeUp)
 }
 
 // heldOrBusy makes of an error what AcquireTimeout returns, which does not say why others

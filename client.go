@@ -89,9 +89,9 @@ type clientEnd struct {
 // servers is a ZooKeeper connect string, "host1:2181,host2:2181/chroot". The default port
 // is 2181. If the optional chroot does not exist, Connect creates it and its parents,
 // logged at Info, as persistent znodes, open to anyone unless [WithChrootACL] sets
-// another ACL; with [WithExistingChroot] it fails. sessionTimeout is requested from the servers, which grant 2 to 20 ticks of
-// 2 s by default. The locks of a dead process remain for that long; a hold survives an
-// outage of about half of it.
+// another ACL; with [WithExistingChroot] it fails. sessionTimeout is requested from the
+// servers, which grant 2 to 20 ticks of 2 s by default. The locks of a dead process
+// remain for that long; a hold survives an outage of about half of it.
 func Connect(
 	ctx context.Context, servers string, sessionTimeout time.Duration,
 	opts ...ClientOption,

@@ -62,8 +62,8 @@ func (s doSettings) with(op string, opts []DoOption) (doSettings, error) {
 // Do returns fn's error joined with Release's, so no loss is hidden; it waits for the
 // answer to the release while ctx lasts. If ctx or [WaitAtMost] ends the wait, fn has not
 // run; the error matches ErrBusy if others were ahead, or ErrUnavailable if ZooKeeper
-// could not be reached, and ctx's cause, if that ended it. ErrNotOwner means that another caller released this hold, as any
-// caller may with a semaphore mutex.
+// could not be reached, and ctx's cause, if that ended it. ErrNotOwner means that another
+// caller released this hold, as any caller may with a semaphore mutex.
 func Do(
 	ctx context.Context, lock InterProcessLock,
 	fn func(ctx context.Context, hold *Hold) error, opts ...DoOption,

@@ -32,14 +32,14 @@ var (
 	ErrNodeDeleted error
 	// ErrHoldExpired: the hold reached the limit set by WithMaxHold.
 	ErrHoldExpired error
-	// ErrBusy: a wait ended while others were ahead: by WaitAtMost, or by ctx, whose cause
-	// the error matches, too. errors.As finds a *BusyError in it.
+	// ErrBusy: a wait ended while others were ahead: by WaitAtMost, or by ctx, whose
+	// cause the error matches, too. errors.As finds a *BusyError in it.
 	ErrBusy error
 	// ErrUpgrade: a reader asked for the write lock; it would wait for itself forever.
 	ErrUpgrade = errors.New("a read lock cannot be upgraded; release it first")
 	// ErrUnavailable: a wait ended or a single attempt failed, and ZooKeeper could not be
-	// reached, so that the state of the lock is unknown. The error of each wait for a lock
-	// that ctx or a limit ended matches this or ErrBusy.
+	// reached, so that the state of the lock is unknown. The error of each wait for a
+	// lock that ctx or a limit ended matches this or ErrBusy.
 	ErrUnavailable error
 )
 

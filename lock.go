@@ -18,12 +18,13 @@ type InterProcessLock interface {
 	Acquire(ctx context.Context) error
 	// AcquireTimeout waits at most timeout. It returns (false, nil) if the time ran out
 	// while others were ahead: a response showed them, and ZooKeeper has been reachable
-	// since. Otherwise the state of the lock is unknown: the error matches ErrUnavailable.
-	// If ctx ends it, the error is as Acquire's. (ZooKeeper is unreachable while the connection has no session,
-	// and once a request is unanswered for a second; one is sent every tenth of the
-	// session timeout.) A timeout of 0 or less is a single attempt: it waits for no other
-	// holder, and at most a second for ZooKeeper. A positive timeout below a round trip
-	// gives ErrUnavailable, unless no request is needed.
+	// since. Otherwise the state of the lock is unknown: the error matches
+	// ErrUnavailable. If ctx ends it, the error is as Acquire's. (ZooKeeper is
+	// unreachable while the connection has no session, and once a request is unanswered
+	// for a second; one is sent every tenth of the session timeout.) A timeout of 0 or
+	// less is a single attempt: it waits for no other holder, and at most a second for
+	// ZooKeeper. A positive timeout below a round trip gives ErrUnavailable, unless no
+	// request is needed.
 	AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error)
 	// Release undoes one Acquire of ctx's owner. ctx bounds only the wait for ZooKeeper's
 	// answer: if it ends first (or was done before: then after at most a second), the

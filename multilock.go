@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 // InterProcessMultiLock is several locks that are acquired together, in the given order,
@@ -133,7 +131,9 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, l bound) ([]taken, 
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(holdsOf(members), (*Hold).hasEnded) {
+		holds := holdsOf(members)
+		ended := slices.IndexFunc(holds, (*Hold).hasEnded)
+		if ended < 0 {
 			return members, nil
 		}
 		// While the caller waited for one member, another one was lost, and somebody else
@@ -142,9 +142,13 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, l bound) ([]taken, 
 		case err != nil:
 			return nil, err
 		case l.once:
-			ended := holdsOf(members)[slices.IndexFunc(holdsOf(members), (*Hold).hasEnded)]
-			return nil, fmt.Errorf("%w: a member was lost while the others were tried",
-				&BusyError{Path: zkpath.Parent(ended.path)})
+			var busy BusyError
+			for _, one := range holds[ended].each() {
+				busy.Path = one.steps.path
+			}
+			return nil, fmt.Errorf(
+				"%w: a member was lost while the others were tried", &busy,
+			)
 		}
 	}
 }

@@ -64,8 +64,8 @@ func isForeign(name string) bool { return kindOf[name] == "" }
 // kindBy is a Participant's Kind, by the name of any znode.
 func kindBy(name string) string { return cmp.Or(kindOf[name], kindOf[mutexName]) }
 
-// ParticipantNodes is InterProcessMutex.ParticipantNodes; of a read or write lock, those of
-// its kind.
+// ParticipantNodes is InterProcessMutex.ParticipantNodes; of a read or write lock, those
+// of its kind.
 func (r *reentrant) ParticipantNodes(ctx context.Context) ([]string, error) {
 	if err := usable("participants of", r.where(), ctx); err != nil {
 		return nil, err

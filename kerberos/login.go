@@ -60,8 +60,8 @@ func (l *login) Begin(
 const patience = 500 * time.Millisecond
 
 // ticket returns a ticket for a server. It is a new one for each handshake: the server's
-// key may have been renewed since the last, and then that is worth nothing. gokrb5's calls
-// take no ctx: one that ctx leaves behind ends by its own timeouts.
+// key may have been renewed since the last, and then that is worth nothing. gokrb5's
+// calls take no ctx: one that ctx leaves behind ends by its own timeouts.
 func (l *login) ticket(ctx context.Context, host string) (ticket, error) {
 	type result struct {
 		ticket

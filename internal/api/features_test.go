@@ -47,8 +47,8 @@ func (r *record) object(o types.Object) {
 }
 
 // members writes what a type has. Whether a struct can be compared is no part of it:
-// docs/compatibility.md keeps room for fields that cannot. Of a type that is an alias this may be another
-// package's, which callers see as ours.
+// docs/compatibility.md keeps room for fields that cannot. Of a type that is an alias
+// this may be another package's, which callers see as ours.
 func (r *record) members(name string, t types.Type) {
 	switch u := t.Underlying().(type) {
 	case *types.Interface:

@@ -35,8 +35,8 @@ func requireBusy(t *testing.T, err error) *recipes.BusyError {
 	return busy
 }
 
-// waysToWait are all ways to wait for a lock that may end before it is held. Their errors match
-// cause, unless that is nil: then a limit has ended the wait.
+// waysToWait are all ways to wait for a lock that may end before it is held. Their errors
+// match cause, unless that is nil: then a limit has ended the wait.
 var waysToWait = map[string]func(
 	ctx context.Context, r rivalry, end func(cause error),
 ) (cause, err error){
@@ -207,7 +207,8 @@ func TestWhatEndedTheWaitOfAnElectionOrForLeases(t *testing.T) {
 		_, err = leases.AcquireN(t.Context(), 2)
 		require.NoError(t, err)
 		require.NoError(t, recipes.SetSharedCount(t.Context(), b.Ours, "/count", 1))
-		shared, err := recipes.NewInterProcessSemaphoreV2Shared(b.Ours, "/shared", "/count")
+		shared, err := recipes.NewInterProcessSemaphoreV2Shared(
+			b.Ours, "/shared", "/count")
 		require.NoError(t, err)
 		for path, c := range map[string]struct {
 			wait  func(ctx context.Context) error
@@ -237,5 +238,28 @@ func TestWhatEndedTheWaitOfAnElectionOrForLeases(t *testing.T) {
 			require.Equal(t, path, busy.Path)
 			require.Equal(t, c.ahead, busy.Ahead, path)
 		}
+	})
+}
+
+// A single attempt of a multi lock that loses one member while it tries another is busy
+// at the one that it has lost.
+func TestAMemberThatIsLostDuringAnAttempt(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		first := b.Mutex(t, b.Ours, "/a")
+		second := b.Mutex(t, b.Ours, "/b", recipes.WithObserver(
+			func(_ context.Context, e recipes.Event) {
+				if e.Kind == recipes.EventAcquired {
+					for _, child := range locktest.Children(t, b.Other, "/a") {
+						require.NoError(t, b.Other.Delete("/a/"+child, -1))
+					}
+					time.Sleep(time.Second) // it is told
+				}
+			}))
+		multi := recipes.NewInterProcessMultiLockOf(first, second)
+		err := recipes.Do(t.Context(), multi, locktest.Nothing, recipes.WaitAtMost(0))
+		require.Equal(t, "/a", requireBusy(t, err).Path)
+		held, err := multi.AcquireTimeout(locktest.Owner(t), 0)
+		require.NoError(t, err)
+		require.False(t, held)
 	})
 }
