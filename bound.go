@@ -3,10 +3,11 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/outcome"
-	"github.com/zkrecipes/recipes/internal/wait"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
 // A bound bounds a wait, as the timeout of AcquireTimeout does. The zero bound is none.
@@ -30,50 +31,35 @@ func newBound(timeout time.Duration) bound {
 // errTimeUp is the cause of a ctx whose time ran out by a bound.
 var errTimeUp = errors.New("timed out")
 
-// keep calls acquire with a ctx that ends with the bound. When it does, the error matches
-// ErrBusy where others were ahead, and ErrUnavailable where nobody knows.
+// keep calls acquire with a ctx that ends with the bound.
 func (l bound) keep(
 	ctx context.Context, acquire func(ctx context.Context, once bool) error,
 ) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return fmt.Errorf("%w: %w", outcome.Cancelled(ctx), errNotAsked)
 	}
 	if l == (bound{}) {
 		return acquire(ctx, false)
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, l.until, errTimeUp)
 	defer cancel()
-	err := acquire(ctx, l.once)
-	if isBusy(err) {
-		err = busyError{err}
-	}
-	return err
+	return acquire(ctx, l.once)
 }
 
-// isBusy tells whether a wait was given up for a bound, and not for want of an answer.
-func isBusy(err error) bool {
-	if cause := outcome.Cancellation(err); cause != nil {
-		// Its own: another lock's can be why a ctx was cancelled.
-		if cause != errTimeUp { //nolint:errorlint // this very value
-			return false
-		}
-	} else if !errors.Is(err, wait.ErrBusy) {
-		return false
-	}
-	return !errors.Is(err, ErrUnavailable)
+// errNotAsked is the ErrUnavailable of a wait whose ctx was done before it began.
+var errNotAsked = fmt.Errorf("%w: nothing was asked", zkconn.ErrNoAnswer)
+
+// endedByLimit tells whether a wait was given up for its bound while others were ahead.
+func endedByLimit(err error) bool {
+	cause := outcome.Cancellation(err)
+	//nolint:errorlint // this very value: what matches it can be another lock's
+	return errors.Is(err, ErrBusy) && (cause == nil || cause == errTimeUp)
 }
 
-// A busyError is an ErrBusy that says where its caller stood.
-type busyError struct{ error }
-
-func (e busyError) Unwrap() []error { return []error{ErrBusy, e.error} }
-
-// heldOrBusy makes of an error what AcquireTimeout returns, which does not tell why
-// others were ahead. That another lock was busy can be why ctx was cancelled, as by an
-// errgroup; of this lock it says nothing.
-func heldOrBusy(ctx context.Context, err error) (held bool, _ error) {
-	cancelled := ctx != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
-	if errors.Is(err, ErrBusy) && !cancelled {
+// heldOrBusy makes of an error what AcquireTimeout returns, which does not say why others
+// were ahead.
+func heldOrBusy(err error) (held bool, _ error) {
+	if endedByLimit(err) {
 		return false, nil
 	}
 	return err == nil, err

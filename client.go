@@ -55,6 +55,7 @@ type Client struct {
 	log    *slog.Logger
 	// chrootACL is for the chroot and its parents, if they have to be created.
 	chrootACL []zk.ACL
+	existing  bool // the chroot is not to be created
 	events    *clientEvents
 
 	clientEnd
@@ -88,9 +89,9 @@ type clientEnd struct {
 // servers is a ZooKeeper connect string, "host1:2181,host2:2181/chroot". The default port
 // is 2181. If the optional chroot does not exist, Connect creates it and its parents,
 // logged at Info, as persistent znodes, open to anyone unless [WithChrootACL] sets
-// another ACL. sessionTimeout is requested from the servers, which grant 2 to 20 ticks of
-// 2 s by default. The locks of a dead process remain for that long; a hold survives an
-// outage of about half of it.
+// another ACL; with [WithExistingChroot] it fails. sessionTimeout is requested from the
+// servers, which grant 2 to 20 ticks of 2 s by default. The locks of a dead process
+// remain for that long; a hold survives an outage of about half of it.
 func Connect(
 	ctx context.Context, servers string, sessionTimeout time.Duration,
 	opts ...ClientOption,
@@ -165,7 +166,8 @@ func newClient(
 ) *Client {
 	c := &Client{
 		dialer: d, chroot: chroot, chrootACL: settings.chrootACL,
-		tick: settings.tick, log: settings.log,
+		existing: settings.existing,
+		tick:     settings.tick, log: settings.log,
 		events: newClientEvents(settings, timeout), hooks: map[*func()]struct{}{},
 		ready: make(chan struct{}),
 	}
@@ -213,14 +215,23 @@ func (c *Client) prepare(ctx context.Context, auth []clientAuth) error {
 	if c.chroot == "/" {
 		return nil
 	}
-	unsure := false
-	makeChroot := func() error { return c.makeChroot(&unsure) }
-	err := c.insist(ctx, makeChroot)
-	if errors.Is(err, zk.ErrAuthFailed) {
+	operation, unsure, missing := "create", false, false
+	err := c.insist(ctx, func() (err error) {
+		if !c.existing {
+			return c.makeChroot(&unsure)
+		}
+		operation = "look for"
+		missing, err = chrootIsMissing(c.zk, c.chroot)
+		return err
+	})
+	switch {
+	case errors.Is(err, zk.ErrAuthFailed):
 		err = c.dialer.Explain(err)
+	case missing:
+		err = fmt.Errorf("%w; it has to exist, by WithExistingChroot", zk.ErrNoNode)
 	}
 	if err != nil {
-		return fmt.Errorf("create chroot %q: %w", c.chroot, err)
+		return fmt.Errorf("%s chroot %q: %w", operation, c.chroot, err)
 	}
 	return nil
 }
@@ -266,7 +277,10 @@ func (c *Client) over() error {
 }
 
 // isZero tells of a client that Connect has not made.
-func (c *Client) isZero() bool { return c.closed == nil }
+func (c *Client) isZero() bool { return c == nil || c.closed == nil }
+
+// logger is the default of the locks that use the client.
+func (c *Client) logger() *slog.Logger { return c.log }
 
 // SessionTimeout returns what the server granted at the last handshake, for the life of
 // the session. It can differ from what was requested (then that is logged at Warn), and
@@ -281,6 +295,9 @@ func (c *Client) SessionTimeout() time.Duration {
 // Unwrap returns the zk.Conn underneath, for what Conn does not offer. Do not close it:
 // waiters through the Client would not learn of that.
 func (c *Client) Unwrap() *zk.Conn {
+	if c.isZero() {
+		return nil
+	}
 	return c.zk
 }
 
@@ -325,7 +342,7 @@ func clientAwait(done <-chan struct{}) {
 }
 
 // LastHandshake implements SessionConn.
-func (c *asConn) LastHandshake() (session int64, began time.Time) {
+func (c *Client) LastHandshake() (session int64, began time.Time) {
 	if c.isZero() {
 		return 0, time.Time{}
 	}
@@ -340,10 +357,15 @@ func (c *Client) createdAt(path string) (zxid int64) {
 }
 
 // ServerTick implements SessionConn with the value of WithClientServerTick.
-func (c *asConn) ServerTick() time.Duration { return c.tick }
+func (c *Client) ServerTick() time.Duration {
+	if c.isZero() {
+		return 0
+	}
+	return c.tick
+}
 
 // OnClose implements SessionConn: Close calls f before it does anything else.
-func (c *asConn) OnClose(f func()) (stop func()) {
+func (c *Client) OnClose(f func()) (stop func()) {
 	if c.isZero() {
 		return func() {}
 	}
@@ -424,8 +446,8 @@ func (l clientZKLog) Printf(format string, args ...any) {
 	}
 }
 
-// ClientOption changes how Connect connects.
-type ClientOption func(*clientSettings) error
+// A ClientOption changes how Connect connects. Only this package has such options.
+type ClientOption interface{ set(s *clientSettings) error }
 
 type clientAuth struct {
 	scheme string
@@ -444,6 +466,7 @@ type clientSettings struct {
 	maxReply int // 0 for internal/dial's own
 
 	chrootACL []zk.ACL
+	existing  bool // WithExistingChroot was given
 
 	observer func(SessionEvent) // nil: there is none
 }
@@ -452,15 +475,7 @@ func newClientSettings(opts []ClientOption) (*clientSettings, error) {
 	s := &clientSettings{
 		chrootACL: zk.WorldACL(zk.PermAll), log: slog.New(slog.DiscardHandler),
 	}
-	for i, opt := range opts {
-		if opt == nil {
-			return nil, fmt.Errorf("option %d is nil", i+1)
-		}
-		if err := opt(s); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
+	return s, apply(s, opts)
 }
 
 // WithTLS makes the client use TLS. cfg is copied. If it has no ServerName, a server's
@@ -468,13 +483,13 @@ func newClientSettings(opts []ClientOption) (*clientSettings, error) {
 // unless a host provider returns another.
 func WithTLS(cfg *tls.Config) ClientOption {
 	cfg = cfg.Clone()
-	return func(s *clientSettings) error {
+	return setter[clientSettings](func(s *clientSettings) error {
 		if cfg == nil {
 			return errors.New("WithTLS: cfg is nil")
 		}
 		s.tls = cfg
 		return nil
-	}
+	})
 }
 
 // WithAuth authenticates the session at Connect and each reconnect. It can be given
@@ -482,13 +497,13 @@ func WithTLS(cfg *tls.Config) ClientOption {
 // zk.ErrNoAuth from later calls. For sasl, use [WithSASL].
 func WithAuth(scheme string, auth []byte) ClientOption {
 	auth = append([]byte(nil), auth...)
-	return func(s *clientSettings) error {
+	return setter[clientSettings](func(s *clientSettings) error {
 		if scheme == "" {
 			return errors.New("WithAuth: scheme is empty")
 		}
 		s.auth = append(s.auth, clientAuth{scheme, auth})
 		return nil
-	}
+	})
 }
 
 // WithChrootACL sets the ACL of the chroot and its parents if Connect or a later create
@@ -496,37 +511,47 @@ func WithAuth(scheme string, auth []byte) ClientOption {
 // locks there. Default: world:anyone.
 func WithChrootACL(acl []zk.ACL) ClientOption {
 	acl = slices.Clone(acl)
-	return func(s *clientSettings) error {
+	return setter[clientSettings](func(s *clientSettings) error {
 		if len(acl) == 0 {
 			return errors.New("WithChrootACL: acl is empty")
 		}
 		s.chrootACL = acl
 		return nil
-	}
+	})
+}
+
+// WithExistingChroot keeps Connect and later creates from creating the chroot: if it does
+// not exist, they fail with zk.ErrNoNode. Use it if a typing mistake in the connect
+// string must not give a process locks of its own. WithChrootACL then has no effect.
+func WithExistingChroot() ClientOption {
+	return setter[clientSettings](func(s *clientSettings) error {
+		s.existing = true
+		return nil
+	})
 }
 
 // WithDialer sets the function that opens connections. With WithTLS, TLS runs over them.
 // It must respect its timeout: the client cannot cancel a dial.
 func WithDialer(d zk.Dialer) ClientOption {
-	return func(s *clientSettings) error {
+	return setter[clientSettings](func(s *clientSettings) error {
 		if d == nil {
 			return errors.New("WithDialer: dialer is nil")
 		}
 		s.dialer = d
 		return nil
-	}
+	})
 }
 
 // WithHostProvider sets what decides which server is dialled next. Connect initialises it
 // with the connect string's servers. Clients must not share it.
 func WithHostProvider(p zk.HostProvider) ClientOption {
-	return func(s *clientSettings) error {
-		if p == nil {
+	return setter[clientSettings](func(s *clientSettings) error {
+		if isNil(p) {
 			return errors.New("WithHostProvider: provider is nil")
 		}
 		s.hosts = p
 		return nil
-	}
+	})
 }
 
 // WithMaxReply sets the length in bytes of the longest reply that the client accepts,
@@ -535,37 +560,38 @@ func WithHostProvider(p zk.HostProvider) ClientOption {
 // fails with zk.ErrConnectionClosed, and would fail again. docs/options.md says when to
 // change it.
 func WithMaxReply(bytes int) ClientOption {
-	return func(s *clientSettings) error {
+	return setter[clientSettings](func(s *clientSettings) error {
 		if bytes < clientLeastReply || bytes > math.MaxInt32 {
 			return fmt.Errorf("WithMaxReply: %d bytes: must be from %d to %d",
 				bytes, clientLeastReply, math.MaxInt32)
 		}
 		s.maxReply = bytes
 		return nil
-	}
+	})
 }
 
 // WithClientServerTick sets the servers' tickTime for all locks that use the Client, as
 // WithServerTick does for one lock.
 func WithClientServerTick(d time.Duration) ClientOption {
-	return func(s *clientSettings) error {
+	return setter[clientSettings](func(s *clientSettings) error {
 		if d <= 0 {
 			return fmt.Errorf("WithClientServerTick: %v is not positive", d)
 		}
 		s.tick = d
 		return nil
-	}
+	})
 }
 
 // WithClientLogger sets the client's logger. Sessions are logged at Info; lost
 // connections, expiry, failed attempts to connect, and a session timeout other than
-// requested at Warn; single steps at Debug. Default: nothing is logged.
+// requested at Warn; single steps at Debug. It is also the default of all locks that use
+// the Client; see [WithLogger]. Default: nothing is logged.
 func WithClientLogger(l *slog.Logger) ClientOption {
-	return func(s *clientSettings) error {
+	return setter[clientSettings](func(s *clientSettings) error {
 		if l == nil {
 			return errors.New("WithClientLogger: logger is nil")
 		}
 		s.log = l
 		return nil
-	}
+	})
 }

@@ -13,10 +13,6 @@ import (
 
 var _ SessionConn = (*Client)(nil)
 
-// asConn is Client as the receiver of what Conn and SessionConn describe already. By this
-// name go doc does not list these methods again.
-type asConn = Client
-
 // chrootCreate creates path and its parents where they are missing, and tells whether
 // path was. It asks first: a server refuses to create in a parent that it protects, also
 // what exists there.
@@ -46,6 +42,16 @@ func chrootCreate(
 	return true, err
 }
 
+// chrootIsMissing tells whether path did not exist when the session began, or later: a
+// server has what was done before the sessions that it serves.
+func chrootIsMissing(conn *zk.Conn, path string) (missing bool, err error) {
+	exists, _, err := conn.Exists(path)
+	if errors.Is(err, zk.ErrNoAuth) { // since 3.9.2, of one that exists
+		return false, nil
+	}
+	return !exists && err == nil, err
+}
+
 // makeChroot creates the chroot where it is missing. That is logged: it can be a typing
 // mistake, and the other processes somewhere else. unsure is what a former try has left
 // open: the create was sent, and no answer came.
@@ -59,7 +65,10 @@ func (c *Client) makeChroot(unsure *bool) error {
 }
 
 // ServerPath implements SessionConn: path below the chroot, "/" being the chroot itself.
-func (c *asConn) ServerPath(path string) string {
+func (c *Client) ServerPath(path string) string {
+	if c.isZero() {
+		return path
+	}
 	return zkpath.Join(c.chroot, path)
 }
 
@@ -99,7 +108,7 @@ func (c *Client) clientPath(path string) string {
 }
 
 // Children returns the names of the children of path.
-func (c *asConn) Children(path string) ([]string, *zk.Stat, error) {
+func (c *Client) Children(path string) ([]string, *zk.Stat, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return nil, nil, err
@@ -109,7 +118,7 @@ func (c *asConn) Children(path string) ([]string, *zk.Stat, error) {
 
 // ChildrenW is Children with a watch for the next change of the list. The event's Path is
 // the server's, with the chroot.
-func (c *asConn) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+func (c *Client) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return nil, nil, nil, err
@@ -119,8 +128,8 @@ func (c *asConn) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, er
 
 // Create creates a znode and returns its path, which for a sequential znode ends in the
 // number that the server assigned. If the parent is the chroot, and it was deleted
-// meanwhile, Create and CreateContainer recreate it as Connect does.
-func (c *asConn) Create(
+// meanwhile, Create and CreateContainer recreate it as Connect does, or fail.
+func (c *Client) Create(
 	path string, data []byte, flags int32, acl []zk.ACL,
 ) (string, error) {
 	server, err := c.locateNew(path, flags)
@@ -134,7 +143,7 @@ func (c *asConn) Create(
 
 // CreateContainer creates a container znode, which the server deletes some time after its
 // last child. flags must be zk.FlagContainer.
-func (c *asConn) CreateContainer(
+func (c *Client) CreateContainer(
 	path string, data []byte, flags int32, acl []zk.ACL,
 ) (string, error) {
 	server, err := c.locate(path)
@@ -156,7 +165,7 @@ const chrootTries = 3
 func (c *Client) create(path string, once func() (string, error)) (string, error) {
 	created, err := once()
 	unsure := false
-	belowChroot := c.chroot != "/" && zkpath.Parent(path) == "/"
+	belowChroot := c.chroot != "/" && !c.existing && zkpath.Parent(path) == "/"
 	for range chrootTries {
 		if !belowChroot || !errors.Is(err, zk.ErrNoNode) {
 			break
@@ -175,7 +184,7 @@ func (c *Client) create(path string, once func() (string, error)) (string, error
 }
 
 // Delete deletes a znode if it has this version; -1 means any version.
-func (c *asConn) Delete(path string, version int32) error {
+func (c *Client) Delete(path string, version int32) error {
 	path, err := c.locate(path)
 	if err != nil {
 		return err
@@ -184,7 +193,7 @@ func (c *asConn) Delete(path string, version int32) error {
 }
 
 // Get returns the data of path.
-func (c *asConn) Get(path string) ([]byte, *zk.Stat, error) {
+func (c *Client) Get(path string) ([]byte, *zk.Stat, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return nil, nil, err
@@ -194,7 +203,7 @@ func (c *asConn) Get(path string) ([]byte, *zk.Stat, error) {
 
 // GetW is Get with a watch for the next change of the data or the deletion of the znode.
 // The event's Path is the server's, with the chroot.
-func (c *asConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+func (c *Client) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return nil, nil, nil, err
@@ -202,8 +211,17 @@ func (c *asConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	return c.zk.GetW(path)
 }
 
+// GetACL returns the ACL of path.
+func (c *Client) GetACL(path string) ([]zk.ACL, *zk.Stat, error) {
+	path, err := c.locate(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.zk.GetACL(path)
+}
+
 // Set replaces the data of a znode if it has this version; -1 means any version.
-func (c *asConn) Set(path string, data []byte, version int32) (*zk.Stat, error) {
+func (c *Client) Set(path string, data []byte, version int32) (*zk.Stat, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return nil, err
@@ -213,7 +231,7 @@ func (c *asConn) Set(path string, data []byte, version int32) (*zk.Stat, error) 
 
 // Sync makes the client's server catch up with the leader, so that later reads see what
 // was written before.
-func (c *asConn) Sync(path string) (string, error) {
+func (c *Client) Sync(path string) (string, error) {
 	path, err := c.locate(path)
 	if err != nil {
 		return "", err
@@ -226,7 +244,7 @@ func (c *asConn) Sync(path string) (string, error) {
 }
 
 // SessionID returns the id of the current session, 0 if there is none.
-func (c *asConn) SessionID() int64 {
+func (c *Client) SessionID() int64 {
 	if c.isZero() {
 		return 0
 	}
@@ -235,7 +253,7 @@ func (c *asConn) SessionID() int64 {
 
 // State returns the state of the connection. Only zk.StateHasSession means that a server
 // answered.
-func (c *asConn) State() zk.State {
+func (c *Client) State() zk.State {
 	if c.isZero() {
 		return zk.StateDisconnected
 	}

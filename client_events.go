@@ -52,15 +52,22 @@ type SessionEvent struct {
 // SessionExpired between the two if the session has ended, finally SessionClosed. A
 // separate goroutine makes the calls; Close waits at most two seconds for it. f may call
 // any method of the Client, and must be safe for concurrent use if shared. Its panic ends
-// the process.
+// the process. If it is given several times, all are called, in that order.
 func WithClientObserver(f func(SessionEvent)) ClientOption {
-	return func(s *clientSettings) error {
+	return setter[clientSettings](func(s *clientSettings) error {
 		if f == nil {
 			return errors.New("WithClientObserver: observer is nil")
 		}
+		if first := s.observer; first != nil {
+			s.observer = func(e SessionEvent) {
+				first(e)
+				f(e)
+			}
+			return nil
+		}
 		s.observer = f
 		return nil
-	}
+	})
 }
 
 // clientEvents takes what changes from zk's own goroutine, which does not wait, and logs

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -11,20 +12,25 @@ import (
 	"github.com/zkrecipes/recipes/internal/digestmd5"
 )
 
-// SASL is a mechanism for [WithSASL]: [SASLDigestMD5], or module kerberos. Begin and Step
-// share a handshake's time (a third of the session timeout, 1s to 15s). After an error
-// the next server is tried; one that matches zk.ErrAuthFailed is permanent: Connect
-// returns it at once. If the SASL is a fmt.Stringer, errors and logs use that name.
+// SASL is a mechanism for [WithSASL]: [SASLDigestMD5], or module kerberos. After an error
+// of Begin or Step the next server is tried; one that matches zk.ErrAuthFailed is
+// permanent: Connect returns it at once.
 type SASL interface {
 	// Begin begins an exchange at each handshake. host is as dialled, without the port.
-	Begin(host string) (SASLExchange, error)
+	// ctx ends with the handshake's time (a third of the session timeout, 1s to 15s),
+	// which Begin and all Steps share, or when the Client is closed: a call that goes on
+	// after that is not waited for.
+	Begin(ctx context.Context, host string) (SASLExchange, error)
+	// Name is for errors and logs: the mechanism and the principal, without secrets.
+	Name() string
 }
 
 // A SASLExchange is one exchange with one server. It is used once.
 type SASLExchange interface {
 	// Step answers a challenge. The first one is nil: the client begins. If done is true,
-	// the response is the last message, or nil if nothing more is to be sent.
-	Step(challenge []byte) (response []byte, done bool, err error)
+	// the response is the last message, or nil if nothing more is to be sent. ctx is as
+	// for Begin.
+	Step(ctx context.Context, challenge []byte) (response []byte, done bool, err error)
 }
 
 // WithSASL authenticates the session by SASL, at each handshake and before any request is
@@ -34,28 +40,21 @@ type SASLExchange interface {
 // matches zk.ErrAuthFailed and names the mechanism and the principal. At a reconnect this
 // is logged at Error, and the next server is tried.
 func WithSASL(s SASL) ClientOption {
-	return func(settings *clientSettings) error {
-		if s == nil {
+	return setter[clientSettings](func(settings *clientSettings) error {
+		if isNil(s) {
 			return errors.New("WithSASL: the SASL is nil")
 		}
 		if d, ok := s.(digestLogin); ok && (d.user == "" || d.password() == "") {
 			return errors.New("WithSASL: SASLDigestMD5: user or password is empty")
 		}
-		settings.sasl = &dial.SASL{Name: saslName(s), Begin: saslBegin(s)}
+		settings.sasl = &dial.SASL{Name: s.Name(), Begin: saslBegin(s)}
 		return nil
-	}
+	})
 }
 
-func saslName(s SASL) string {
-	if named, ok := s.(fmt.Stringer); ok {
-		return named.String()
-	}
-	return fmt.Sprintf("%T", s)
-}
-
-func saslBegin(s SASL) func(host string) (dial.SASLStep, error) {
-	return func(host string) (dial.SASLStep, error) {
-		exchange, err := s.Begin(host)
+func saslBegin(s SASL) func(ctx context.Context, host string) (dial.SASLStep, error) {
+	return func(ctx context.Context, host string) (dial.SASLStep, error) {
+		exchange, err := s.Begin(ctx, host)
 		if err != nil {
 			return nil, err
 		}
@@ -84,9 +83,11 @@ type digestLogin struct {
 	password func() string
 }
 
-func (d digestLogin) String() string { return fmt.Sprintf("DIGEST-MD5 as %q", d.user) }
+// Name implements [SASL].
+func (d digestLogin) Name() string { return fmt.Sprintf("DIGEST-MD5 as %q", d.user) }
 
-func (d digestLogin) Begin(string) (SASLExchange, error) {
+// Begin implements [SASL].
+func (d digestLogin) Begin(context.Context, string) (SASLExchange, error) {
 	return &digestExchange{client: digestmd5.Client{
 		User: d.user, Password: d.password(), URI: digestService, Nonce: rand.Text(),
 	}}, nil
@@ -100,7 +101,9 @@ type digestExchange struct {
 
 // Step implements [SASLExchange]. What is wrong with the server's messages is so at each
 // try.
-func (x *digestExchange) Step(challenge []byte) (response []byte, done bool, err error) {
+func (x *digestExchange) Step(
+	_ context.Context, challenge []byte,
+) (response []byte, done bool, err error) {
 	if challenge == nil {
 		return []byte{}, false, nil
 	}

@@ -2,20 +2,22 @@ package recipes
 
 import (
 	"fmt"
-	"reflect"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
 // Conn is the part of *zk.Conn that the recipes use. [Client] satisfies it too; so can a
 // wrapper for tracing, a chroot or fault injection. It must be safe for concurrent use
 // and of a comparable type, such as a pointer, and its requests must reach the server in
-// the order in which they were made. A wrapper should have a method Unwrap()
-// recipes.Conn, which leads to a [SessionConn] and to Multi for [Hold.Multi]; without it,
-// the session timeout is unknown. A wrapper that changes paths must be a SessionConn
-// itself. See docs/connections.md, also for how a wrapper simulates an outage and a
-// close.
+// the order in which they were made. A wrapper should be a [SessionConn], or have a
+// method Unwrap() recipes.Conn that leads to one: otherwise the session timeout is
+// unknown. One that changes paths must be a SessionConn itself. With any wrapper a
+// contended acquire takes up to one list more: only of a *Client and of a *zk.Conn, as
+// they are, is the order of answers and events known. See docs/connections.md, also for
+// how a wrapper simulates an outage and a close.
 type Conn interface {
 	Children(path string) ([]string, *zk.Stat, error)
 	Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
@@ -26,6 +28,8 @@ type Conn interface {
 	ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error)
 	Set(path string, data []byte, version int32) (*zk.Stat, error)
 	Sync(path string) (string, error)
+	Multi(ops ...any) ([]zk.MultiResponse, error)
+	GetACL(path string) ([]zk.ACL, *zk.Stat, error)
 	SessionID() int64
 	State() zk.State
 }
@@ -49,30 +53,12 @@ type SessionConn interface {
 	OnClose(f func()) (stop func())
 }
 
-// OrderedConn is a wrapper that keeps the order of answers and events: it returns the
-// event channels of its Conn as they are, and answers only after its Conn has answered.
-// With any other wrapper a contended acquire takes up to one list more. Passing events on
-// through a goroutine breaks the order.
-type OrderedConn interface {
-	Conn
-	Unwrap() Conn // the wrapped Conn: a *zk.Conn, a Client or an OrderedConn
-	// KeepsOrder returns the receiver. A type that embeds the wrapper inherits it, but
-	// not the promise: KeepsOrder returns the wrapper, not the value that embeds it.
-	KeepsOrder() Conn
-}
-
-// keepsOrder reports whether conn keeps the order of answers and events.
-func keepsOrder(conn Conn) bool {
-	switch c := conn.(type) {
-	case *zk.Conn, *Client:
-		return true
-	case OrderedConn:
-		if !reflect.ValueOf(conn).Comparable() {
-			return false // it cannot be told from what it returns
-		}
-		return c.KeepsOrder() == conn && keepsOrder(c.Unwrap())
+// asItIs returns conn, or what it stands in for in a test.
+func asItIs(conn Conn) zkconn.Client {
+	if s, ok := conn.(zkconn.StandIn); ok {
+		return s.StandsFor(zkconn.Test{})
 	}
-	return false
+	return conn
 }
 
 // sessionText is a session's id as the servers' logs have it.

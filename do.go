@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A DoOption changes how Do and Acquire acquire.
-type DoOption func(*doSettings)
+// A DoOption changes how Do and Acquire acquire. Only this package has such options.
+type DoOption interface{ set(s *doSettings) error }
 
 type doSettings struct {
 	bounded bool
@@ -18,7 +18,10 @@ type doSettings struct {
 // WaitAtMost limits the wait of Do and Acquire to d; 0 or less is a single attempt, as in
 // AcquireTimeout. The last one given counts.
 func WaitAtMost(d time.Duration) DoOption {
-	return func(s *doSettings) { s.bounded, s.within = true, d }
+	return setter[doSettings](func(s *doSettings) error {
+		s.bounded, s.within = true, d
+		return nil
+	})
 }
 
 // newDoSettings checks what Do and Acquire are given, before anything is acquired.
@@ -37,11 +40,8 @@ func newDoSettings(
 }
 
 func (s doSettings) with(op string, opts []DoOption) (doSettings, error) {
-	for i, opt := range opts {
-		if opt == nil {
-			return s, fmt.Errorf("recipes: %s: option %d is nil", op, i+1)
-		}
-		opt(&s)
+	if err := apply(&s, opts); err != nil {
+		return s, fmt.Errorf("recipes: %s: %w", op, err)
 	}
 	return s, nil
 }
@@ -58,10 +58,10 @@ func (s doSettings) with(op string, opts []DoOption) (doSettings, error) {
 // other lock each goroutine is its own owner, unless ctx carried one before ([WithOwner]).
 //
 // Do returns fn's error joined with Release's, so no loss is hidden; it waits for the
-// answer to the release while ctx lasts. If the time of [WaitAtMost] runs out, fn has not
+// answer to the release while ctx lasts. If ctx or [WaitAtMost] ends the wait, fn has not
 // run; the error matches ErrBusy if others were ahead, or ErrUnavailable if ZooKeeper
-// could not be reached. ErrNotOwner means that another caller released this hold, as any
-// caller may with a semaphore mutex.
+// could not be reached, and ctx's cause, if that ended it. ErrNotOwner means that another
+// caller released this hold, as any caller may with a semaphore mutex.
 func Do(
 	ctx context.Context, lock InterProcessLock,
 	fn func(ctx context.Context, hold *Hold) error, opts ...DoOption,

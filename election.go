@@ -85,8 +85,12 @@ func (e *election) term() *Hold {
 	return e.lock.holdOf(&c)
 }
 
-// Participants returns all candidates in queue order, the leader first, with Holding set.
-// It sends a read for each, and omits those that leave.
+// leads tells whether the candidate leads, as far as this process knows.
+func (e *election) leads() bool {
+	return e != nil && e.lock.held(e.candidate.all) != nil
+}
+
+// Participants is LeaderSelector.Participants.
 func (e *election) Participants(ctx context.Context) ([]Participant, error) {
 	if err := usable("participants of", e.where(), ctx); err != nil {
 		return nil, err
@@ -94,11 +98,7 @@ func (e *election) Participants(ctx context.Context) ([]Participant, error) {
 	return e.lock.Participants(ctx)
 }
 
-// Leader returns the leader according to the znodes at this moment, with the data of its
-// znode, which names it ([WithData]); false if there is no candidate. It sends requests
-// each time: for the list and that one znode. Use it to route requests; it proves
-// nothing: the leader may not know yet, or may just have lost contact. Its own Hold and
-// token decide what it may do.
+// Leader is LeaderSelector.Leader.
 func (e *election) Leader(ctx context.Context) (Participant, bool, error) {
 	if err := usable("leader of", e.where(), ctx); err != nil {
 		return Participant{}, false, err
@@ -108,14 +108,14 @@ func (e *election) Leader(ctx context.Context) (Participant, bool, error) {
 	for {
 		members, err := e.lock.queue.Observed().Members(ctx, s)
 		if err != nil {
-			return Participant{}, false, wrap("leader of", e.lock.path, err)
+			return Participant{}, false, wrapAsked("leader of", e.lock.path, err)
 		}
 		leader, err := e.lookAtHead(ctx, s, members)
 		switch {
 		case err == nil:
 			return leader, leader.Node != "", nil
 		case !errors.Is(err, observe.ErrMoved):
-			return Participant{}, false, wrap("leader of", e.lock.path, err)
+			return Participant{}, false, wrapAsked("leader of", e.lock.path, err)
 		}
 	}
 }
@@ -140,13 +140,7 @@ func (e *election) lookAtHead(
 	return seen[0].Participant, nil
 }
 
-// Leaders yields the current leader, as Leader returns it, and again each time that
-// another candidate leads or its znode's data changes; while nobody leads, the zero
-// Participant, whose Node is "". Changes that come faster than they can be read are
-// merged: the last value is eventually true, but not every leader is seen. A leader that
-// steps down while others wait is followed directly by the next. It watches only the
-// leader's znode, so candidates behind it wake nobody; a change costs three requests.
-// Otherwise the loop behaves as that of [InterProcessMutex.WatchParticipants].
+// Leaders is LeaderSelector.Leaders.
 func (e *election) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
 	return func(yield func(Participant, error) bool) {
 		if err := usable("leaders of", e.where(), ctx); err != nil {
@@ -167,7 +161,7 @@ func (e *election) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
 			return yield(leader, nil), nil
 		})
 		if err != nil && ctx.Err() == nil {
-			yield(Participant{}, wrap("leaders of", e.lock.path, err))
+			yield(Participant{}, wrapAsked("leaders of", e.lock.path, err))
 		}
 	}
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
-// The errors that callers act on. That of a lost hold matches ErrLockLost and exactly one
-// cause: ErrSessionEnded, ErrOutOfTouch, ErrNodeDeleted, ErrHoldExpired, or, after a
-// close by this process, zk.ErrConnectionClosed.
+// The errors that callers act on. That of a lost hold matches ErrLockLost and a cause:
+// ErrSessionEnded, ErrOutOfTouch, ErrNodeDeleted, ErrHoldExpired, or, after a close by
+// this process, zk.ErrConnectionClosed; later versions may add some.
 var (
-	// ErrNotOwner: Release by an owner that does not hold the lock. The text says whether
-	// another one holds it through this value.
+	// ErrNotOwner: Release by an owner that does not hold the lock.
 	ErrNotOwner = errors.New("not the owner of the lock")
 	// ErrLockLost: a hold ended under its owner. Work that the lock protected may have
 	// overlapped with another holder's.
@@ -32,13 +32,14 @@ var (
 	ErrNodeDeleted error
 	// ErrHoldExpired: the hold reached the limit set by WithMaxHold.
 	ErrHoldExpired error
-	// ErrBusy: the time of WaitAtMost ran out while others were ahead. The text says how
-	// many, and behind which znode the caller stood.
-	ErrBusy = errors.New("lock is busy: others are ahead")
+	// ErrBusy: a wait ended while others were ahead: by WaitAtMost, or by ctx, whose
+	// cause the error matches, too. errors.As finds a *BusyError in it.
+	ErrBusy error
 	// ErrUpgrade: a reader asked for the write lock; it would wait for itself forever.
 	ErrUpgrade = errors.New("a read lock cannot be upgraded; release it first")
 	// ErrUnavailable: a wait ended or a single attempt failed, and ZooKeeper could not be
-	// reached, so that the state of the lock is unknown. The text says since when.
+	// reached, so that the state of the lock is unknown. The error of each wait for a
+	// lock that ctx or a limit ended matches this or ErrBusy.
 	ErrUnavailable error
 )
 
@@ -47,7 +48,45 @@ var (
 func init() {
 	ErrSessionEnded, ErrOutOfTouch = outcome.ErrSessionEnded, outcome.ErrSuspended
 	ErrNodeDeleted, ErrHoldExpired = znode.ErrGone, znode.ErrExpired
-	ErrUnavailable = zkconn.ErrNoAnswer
+	ErrBusy, ErrUnavailable = wait.ErrBusy, zkconn.ErrNoAnswer
+}
+
+// A BusyError is where a wait stood that ended while others were ahead, by a limit or by
+// ctx: [errors.As] finds it in the error. It matches ErrBusy.
+type BusyError struct {
+	Path   string // the lock's
+	Behind string // the znode that the caller waited for, "" if no single one is known
+	Ahead  int    // how many were ahead, as far as is known
+}
+
+// Error says how many were ahead, and behind which znode the caller stood.
+func (e *BusyError) Error() string {
+	if e.Behind == "" {
+		return fmt.Sprintf("%s is busy: %d ahead", e.Path, e.Ahead)
+	}
+	return fmt.Sprintf("%s is busy: %d ahead, behind %s", e.Path, e.Ahead, e.Behind)
+}
+
+// Unwrap returns ErrBusy.
+func (e *BusyError) Unwrap() error { return ErrBusy }
+
+// A busyWait is the end of a wait, which says itself where that stood.
+type busyWait struct {
+	error
+	busy *BusyError
+}
+
+func (w busyWait) Unwrap() []error { return []error{w.error, w.busy} }
+
+// explained returns what ended a wait for the lock at path, or a request for it, as
+// callers receive it: it matches the cause of a ctx that has ended it, and has a
+// BusyError if others were ahead.
+func explained(path string, err error) error {
+	var at *wait.Busy
+	if errors.As(err, &at) && !errors.As(err, new(*BusyError)) {
+		err = busyWait{err, &BusyError{Path: path, Behind: at.Behind, Ahead: at.Ahead}}
+	}
+	return outcome.WithCause(err)
 }
 
 // errNotHeld is the ErrNotOwner of a lock that has no owner, as far as one value knows.
@@ -55,7 +94,16 @@ var errNotHeld = fmt.Errorf("%w: nobody holds it through this value", ErrNotOwne
 
 // wrap adds operation and path to err, which it keeps.
 func wrap(operation, path string, err error) error {
-	return fmt.Errorf("recipes: %s %s: %w", operation, path, outcome.WithCause(err))
+	return fmt.Errorf("recipes: %s %s: %w", operation, path, explained(path, err))
+}
+
+// wrapAsked is wrap for questions: one that ctx ended has no answer. A release is none:
+// who finds ErrUnavailable in the error of Do knows that fn has not run.
+func wrapAsked(operation, path string, err error) error {
+	if outcome.Cancellation(err) != nil {
+		err = fmt.Errorf("%w: %w", err, ErrUnavailable)
+	}
+	return wrap(operation, path, err)
 }
 
 // refuse is wrap for arguments. The error of a path that is none quotes it already.
@@ -73,12 +121,17 @@ func lost(path string, cause error) error {
 
 var (
 	errNilCtx = errors.New("ctx is nil; context.Background() never ends")
-	// errZero is why the zero value of a type cannot be used.
-	errZero = errors.New("this is a zero value; use what a constructor returns")
+	// errZero is why a nil pointer to a type, and its zero value, cannot be used.
+	errZero = errors.New(
+		"this is a zero value, or nil; use what a constructor returns")
 )
 
-// errZeroHold is why the zero Hold holds nothing.
-var errZeroHold = fmt.Errorf("%w: %w", ErrNotOwner, errZero)
+var (
+	// errZeroHold is why a nil or zero Hold holds nothing.
+	errZeroHold = fmt.Errorf("%w: %w", ErrNotOwner, errZero)
+	// errNoHold is what such a Hold says of its Lost, which is closed.
+	errNoHold = fmt.Errorf("%w: %w", ErrLockLost, errZeroHold)
+)
 
 // notNil returns why a function cannot be called with ctx.
 func notNil(ctx context.Context) error {

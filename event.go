@@ -125,9 +125,10 @@ func (a *attempt) failed(err error) {
 		return
 	}
 	e := Event{
-		Kind: EventFailed, Node: a.node, Elapsed: time.Since(a.steps.began), Err: err,
+		Kind: EventFailed, Node: a.node, Elapsed: time.Since(a.steps.began),
+		Err: explained(a.steps.path, err),
 	}
-	if isBusy(err) {
+	if endedByLimit(err) {
 		e.Kind, e.Err = EventTimedOut, nil
 	}
 	a.steps.emit(a.call, e)

@@ -77,6 +77,27 @@ func Example() {
 	// Output: only one process is here; ctx ends if the lock is lost
 }
 
+// Where a wait stood that WaitAtMost or ctx has ended.
+func ExampleBusyError() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+
+	ctx := context.Background()
+	lock := must(recipes.NewInterProcessMutex(client, "/locks/report"))
+	hold := must(recipes.Acquire(ctx, lock))
+	_, err := recipes.Acquire(ctx, lock, recipes.WaitAtMost(0))
+	var busy *recipes.BusyError
+	if errors.As(err, &busy) {
+		fmt.Println(busy.Path, "is busy:", busy.Ahead, "ahead")
+		fmt.Println("behind the holder:", busy.Behind == hold.Path())
+	}
+	check(hold.Release(ctx))
+	// Output:
+	// /locks/report is busy: 1 ahead
+	// behind the holder: true
+}
+
 func ExampleInterProcessMutex() {
 	servers, stop := exampleServers()
 	defer stop()
@@ -551,12 +572,8 @@ type tracingConn struct {
 	trace func(operation string, took time.Duration)
 }
 
-// Unwrap leads to what Conn's methods do not tell, the session timeout above all.
+// Unwrap leads to what Conn's methods do not tell: the session timeout above all.
 func (c *tracingConn) Unwrap() recipes.Conn { return c.Conn }
-
-// KeepsOrder promises that events are not delivered late: they arrive in the channels of
-// the Conn inside.
-func (c *tracingConn) KeepsOrder() recipes.Conn { return c }
 
 func (c *tracingConn) Delete(path string, version int32) error {
 	began := time.Now()
@@ -576,7 +593,7 @@ func ExampleConn() {
 	ctx := context.Background()
 	lock := must(recipes.NewInterProcessMutex(conn, "/locks/traced"))
 	check(lock.Acquire(ctx))
-	_, err := lock.Hold(ctx).Multi() // which Unwrap leads to
+	_, err := lock.Hold(ctx).Multi()
 	fmt.Println("still held:", err == nil)
 	check(lock.Release(ctx))
 	// Output:
@@ -636,7 +653,7 @@ func ExampleHold_Multi() {
 }
 
 // A transaction through another client: the check has the path that the server sees.
-func ExampleHold_Check() {
+func ExampleHold_CheckOp() {
 	client, stop := exampleClient()
 	defer stop()
 	defer client.Close()
@@ -647,11 +664,11 @@ func ExampleHold_Check() {
 	hold := lock.Hold(ctx)
 
 	write := &zk.SetDataRequest{Path: "/example/locks", Data: []byte("blue"), Version: -1}
-	_, err := client.Unwrap().Multi(hold.Check(), write)
+	_, err := client.Unwrap().Multi(hold.CheckOp(), write)
 	fmt.Println("while it is held:", err)
 
 	check(lock.Release(ctx))
-	_, err = client.Unwrap().Multi(hold.Check(), write)
+	_, err = client.Unwrap().Multi(hold.CheckOp(), write)
 	fmt.Println("after that:", errors.Is(err, zk.ErrNoNode))
 	// Output:
 	// while it is held: <nil>
@@ -862,6 +879,17 @@ func ExampleWithChrootACL() {
 	defer client.Close()
 }
 
+// A typing mistake in a chroot gives a process locks of its own. Here it is an error.
+func ExampleWithExistingChroot() {
+	servers, stop := exampleServers()
+	defer stop()
+
+	_, err := recipes.Connect(context.Background(), servers+"/ap", 10*time.Second,
+		recipes.WithExistingChroot())
+	fmt.Println("no such chroot:", errors.Is(err, zk.ErrNoNode))
+	// Output: no such chroot: true
+}
+
 // The servers end a session after two seconds at the earliest here, though a tick is a
 // second: the locks are told so.
 func ExampleWithClientServerTick() {
@@ -953,10 +981,12 @@ type rotating struct {
 	password func() string
 }
 
-func (r rotating) String() string { return "DIGEST-MD5 as " + r.user }
+func (r rotating) Name() string { return "DIGEST-MD5 as " + r.user }
 
-func (r rotating) Begin(host string) (recipes.SASLExchange, error) {
-	return recipes.SASLDigestMD5(r.user, r.password()).Begin(host)
+func (r rotating) Begin(
+	ctx context.Context, host string,
+) (recipes.SASLExchange, error) {
+	return recipes.SASLDigestMD5(r.user, r.password()).Begin(ctx, host)
 }
 
 // Servers that require SASL want a user and a password, which may change.

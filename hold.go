@@ -375,13 +375,10 @@ var over = func() context.Context {
 // Err returns nil while no loss is known, then why; that matches ErrLockLost.
 func (h *Hold) Err() error {
 	if h.isZero() {
-		return errNeverHeld
+		return errNoHold
 	}
 	return h.err()
 }
-
-// errNeverHeld is the Err of the zero Hold.
-var errNeverHeld = fmt.Errorf("%w: %w", ErrLockLost, errZeroHold)
 
 // Context returns a child of parent that is cancelled when the lock is lost, with Err as
 // its cause, and when this hold is released, with a cause that matches ErrNotOwner. For
@@ -396,7 +393,7 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	}
 	if h.isZero() {
 		ctx, end := context.WithCancelCause(parent)
-		end(errNeverHeld)
+		end(errNoHold)
 		return ctx
 	}
 	ctx := h.context(parent)
@@ -448,12 +445,12 @@ func (h *Hold) forget(ctx context.Context) {
 	}
 }
 
-// Check returns an operation that succeeds only while the lock is held, to put first in
+// CheckOp returns an operation that succeeds only while the lock is held, to put first in
 // your own transaction; Multi does so by itself. Its path is the server's: with a chroot,
 // use Client.Unwrap. Learn the outcome before Release: after it the check passes until
 // the znode is deleted, or as long as it is cached, even while the next owner in this
 // process has the lock. After WithMaxHold has ended the hold it never succeeds.
-func (h *Hold) Check() *zk.CheckVersionRequest {
+func (h *Hold) CheckOp() *zk.CheckVersionRequest {
 	switch {
 	case h.isZero():
 		return &zk.CheckVersionRequest{Version: noVersion}

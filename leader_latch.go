@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 )
 
@@ -14,7 +15,7 @@ import (
 // rejoin by itself after a loss: stop what was done as the leader, then call Await again.
 // Close it when it is not needed: while it leads, nobody else can.
 type LeaderLatch struct {
-	*sameElection
+	*election
 
 	closing context.Context // done once Close was called
 	close   context.CancelCauseFunc
@@ -23,10 +24,6 @@ type LeaderLatch struct {
 	// Close. It is no mutex, since others wait for it no longer than their ctx.
 	turn chan struct{}
 }
-
-// sameElection is election. By this name go doc does not list its methods again, which it
-// lists at LeaderSelector.
-type sameElection = election
 
 // errLatchClosed says why nobody can be elected any more.
 var errLatchClosed = errors.New("the leader latch was closed")
@@ -37,7 +34,7 @@ func NewLeaderLatch(conn Conn, path string, opts ...Option) (*LeaderLatch, error
 	if err != nil {
 		return nil, refuse("NewLeaderLatch", path, err)
 	}
-	l := &LeaderLatch{sameElection: e, turn: make(chan struct{}, 1)}
+	l := &LeaderLatch{election: e, turn: make(chan struct{}, 1)}
 	l.closing, l.close = context.WithCancelCause(context.Background())
 	l.turn <- struct{}{}
 	return l, nil
@@ -51,7 +48,7 @@ func NewLeaderLatch(conn Conn, path string, opts ...Option) (*LeaderLatch, error
 // goroutines wait, one queues for all; if that one is cancelled, another rejoins at the
 // tail.
 func (l *LeaderLatch) Await(ctx context.Context) (*Hold, error) {
-	if err := usable("await", l.where(), ctx); err != nil {
+	if err := usable("await", l.inner().where(), ctx); err != nil {
 		return nil, err
 	}
 	term, err := l.await(ctx)
@@ -88,7 +85,7 @@ func (l *LeaderLatch) await(ctx context.Context) (*Hold, error) {
 // process knows: from its turn until a loss (then Lost is closed) or Close. It may be
 // stale: work that depends on leading must use the hold.
 func (l *LeaderLatch) HasLeadership() bool {
-	return l.where() != "" && l.closing.Err() == nil && l.lock.held(l.candidate.all) != nil
+	return l.inner().leads() && l.closing.Err() == nil
 }
 
 // Close relinquishes the leadership or leaves the queue, and ends every Await with an
@@ -97,7 +94,7 @@ func (l *LeaderLatch) HasLeadership() bool {
 // ErrLockLost means that the leadership had ended before, with no Await since. Closing
 // twice, or without a term, is no error.
 func (l *LeaderLatch) Close(ctx context.Context) error {
-	if err := usable("close", l.where(), ctx); err != nil {
+	if err := usable("close", l.inner().where(), ctx); err != nil {
 		return err
 	}
 	l.close(errLatchClosed)
@@ -131,4 +128,27 @@ func (l *LeaderLatch) leave(ctx context.Context) error {
 		return wrap("close", l.lock.path, err)
 	}
 	return nil
+}
+
+// inner is nil of a nil LeaderLatch, and of a zero one.
+func (l *LeaderLatch) inner() *election {
+	if l == nil {
+		return nil
+	}
+	return l.election
+}
+
+// Participants returns all candidates, as [LeaderSelector.Participants] does.
+func (l *LeaderLatch) Participants(ctx context.Context) ([]Participant, error) {
+	return l.inner().Participants(ctx)
+}
+
+// Leader returns the leader, as [LeaderSelector.Leader] does.
+func (l *LeaderLatch) Leader(ctx context.Context) (Participant, bool, error) {
+	return l.inner().Leader(ctx)
+}
+
+// Leaders yields the leader now and at each change, as [LeaderSelector.Leaders] does.
+func (l *LeaderLatch) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
+	return l.inner().Leaders(ctx)
 }

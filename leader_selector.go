@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"strings"
 	"sync/atomic"
 )
@@ -59,7 +60,7 @@ func (s *LeaderSelector) Run(
 	ctx context.Context, lead func(ctx context.Context, term *Hold) error,
 ) error {
 	const op = "run for"
-	if err := usable(op, s.where(), ctx); err != nil {
+	if err := usable(op, s.inner().where(), ctx); err != nil {
 		return err
 	}
 	if lead == nil {
@@ -87,6 +88,11 @@ func (s *LeaderSelector) Run(
 		}
 	}
 }
+
+// HasLeadership reports, without requests, whether this candidate leads, as far as this
+// process knows: from its turn until a loss (then Lost is closed) or the end of its term.
+// It may be stale: work that depends on leading must use the hold.
+func (s *LeaderSelector) HasLeadership() bool { return s.inner().leads() }
 
 // logLoss logs what lead returned after a loss. Most likely that is the loss, or wraps
 // it: then it is not logged twice.
@@ -126,4 +132,38 @@ func (s *LeaderSelector) endOfRun(ctx context.Context, failed, ended error) erro
 		return err
 	}
 	return errors.Join(err, failed, ended)
+}
+
+// inner is nil of a nil LeaderSelector, and of a zero one.
+func (s *LeaderSelector) inner() *election {
+	if s == nil {
+		return nil
+	}
+	return s.election
+}
+
+// Participants returns all candidates in queue order, the leader first, with Holding set.
+// It sends a read for each, and omits those that leave.
+func (s *LeaderSelector) Participants(ctx context.Context) ([]Participant, error) {
+	return s.inner().Participants(ctx)
+}
+
+// Leader returns the leader according to the znodes at this moment, with the data of its
+// znode, which names it ([WithData]); false if there is no candidate. It sends requests
+// each time: for the list and that one znode. Use it to route requests; it proves
+// nothing: the leader may not know yet, or may just have lost contact. Its own Hold and
+// token decide what it may do.
+func (s *LeaderSelector) Leader(ctx context.Context) (Participant, bool, error) {
+	return s.inner().Leader(ctx)
+}
+
+// Leaders yields the current leader, as Leader returns it, and again each time that
+// another candidate leads or its znode's data changes; while nobody leads, the zero
+// Participant, whose Node is "". Changes that come faster than they can be read are
+// merged: the last value is eventually true, but not every leader is seen. A leader that
+// steps down while others wait is followed directly by the next. It watches only the
+// leader's znode, so candidates behind it wake nobody; a change costs three requests.
+// Otherwise the loop behaves as that of [InterProcessMutex.WatchParticipants].
+func (s *LeaderSelector) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
+	return s.inner().Leaders(ctx)
 }

@@ -68,7 +68,7 @@ func (m *leaseLock) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
 	_, err := m.acquire(newAcquisition(ctx, newBound(timeout)))
-	return heldOrBusy(ctx, err)
+	return heldOrBusy(err)
 }
 
 // acquire implements InterProcessLock.

@@ -15,26 +15,25 @@ import (
 type InterProcessLock interface {
 	// Acquire blocks until the lock is held. ctx bounds the wait, not the hold. Outages
 	// and expired sessions do not end the wait: Acquire rejoins the queue. A request that
-	// ZooKeeper rejects ends it. If ctx ends it, the error matches ctx's cause and says
-	// where the wait stood: behind which znode and how many, or since when ZooKeeper had
-	// not answered; then it also matches ErrUnavailable.
+	// ZooKeeper rejects ends it. If ctx ends it, the error matches ctx's cause, and also
+	// ErrBusy, with a *BusyError that says where the wait stood, or ErrUnavailable.
 	Acquire(ctx context.Context) error
 	// AcquireTimeout waits at most timeout. It returns (false, nil) if the time ran out
 	// while others were ahead: a response showed them, and ZooKeeper has been reachable
-	// since. Otherwise the state of the lock is unknown: the error matches ErrUnavailable
-	// and says since when. (ZooKeeper is unreachable while the connection has no session,
-	// and once a request is unanswered for a second; one is sent every tenth of the
-	// session timeout.) A timeout of 0 or less is a single attempt: it waits for no other
-	// holder, and at most a second for ZooKeeper. A positive timeout below a round trip
-	// gives ErrUnavailable, unless no request is needed.
+	// since. Otherwise the state of the lock is unknown: the error matches
+	// ErrUnavailable. If ctx ends it, the error is as Acquire's. (ZooKeeper is
+	// unreachable while the connection has no session, and once a request is unanswered
+	// for a second; one is sent every tenth of the session timeout.) A timeout of 0 or
+	// less is a single attempt: it waits for no other holder, and at most a second for
+	// ZooKeeper. A positive timeout below a round trip gives ErrUnavailable, unless no
+	// request is needed.
 	AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error)
 	// Release ends the youngest acquisition of ctx's owner. ctx bounds only the wait for
 	// ZooKeeper's answer: if it ends first (or was done before: then after at most a
 	// second), the error says so and matches ctx's cause, and the znode is deleted in the
 	// background while the session lasts. ErrLockLost means that the hold had ended
 	// before (no znode at the first delete, or another session), even if Lost was still
-	// open, or that it was lost during the wait; then the text says "while it was being
-	// released".
+	// open, or that it was lost during the wait.
 	Release(ctx context.Context) error
 	// IsAcquiredInThisProcess reports whether any owner holds it through this value.
 	IsAcquiredInThisProcess() bool
@@ -48,8 +47,9 @@ type InterProcessLock interface {
 	identity() any
 }
 
-func isNil(lock InterProcessLock) bool {
-	v := reflect.ValueOf(lock)
+// isNil tells of nil, and of a nil pointer in an interface.
+func isNil(value any) bool {
+	v := reflect.ValueOf(value)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
@@ -107,7 +107,7 @@ func (a acquisition) afterGivingBack(err error) error {
 	switch back := a.awaitGiven(); {
 	case back == nil:
 		return err
-	case errors.Is(err, ErrBusy): // it would hide the other
+	case endedByLimit(err): // it would hide the other
 		return back
 	default:
 		return errors.Join(err, back)

@@ -92,12 +92,6 @@ func placeOp(
 		strings.Join(known, "Request, *zk."), zk.ErrBadArguments)
 }
 
-// multiConn is a Conn that does transactions, as Client and *zk.Conn do.
-type multiConn interface {
-	Conn
-	Multi(ops ...any) ([]zk.MultiResponse, error)
-}
-
 // Multi executes ops, those of [Client.Multi], in one transaction if the lock is still
 // held, and returns one response for each. Otherwise nothing is done, and the error
 // matches ErrLockLost, or ErrNotOwner after Release. Use it to write to ZooKeeper itself:
@@ -106,8 +100,7 @@ type multiConn interface {
 // wraps its error and says which one it was. If the connection breaks before the answer,
 // the error says that the outcome is unknown and matches zk.ErrConnectionClosed: read
 // what was to be written. After any other error nothing was done. A multi lock's members
-// must all be held, on one Conn. The Conn, or one that it wraps, must have a method
-// Multi, as Client and *zk.Conn have.
+// must all be held, on one Conn.
 func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	responses, err := h.multi(ops)
 	if err != nil {
@@ -124,7 +117,7 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 		return nil, cmp.Or(h.Err(), errReleased)
 	}
 	grants := h.each()
-	conn, err := multiConnOf(grants)
+	conn, err := connOf(grants)
 	if err != nil {
 		return nil, err
 	}
@@ -182,21 +175,11 @@ func opText(op any) string {
 	return fmt.Sprintf("%T", op)
 }
 
-// multiConnOf finds the one that does transactions for all grants. It must see the paths
-// that they have: one inside of a wrapper that changes paths does not.
-func multiConnOf(grants []*grant) (multiConn, error) {
-	first := grants[0]
-	conn, ok := wrapped[multiConn](first.conn())
-	switch {
-	case !ok:
-		return nil, fmt.Errorf("the connection, a %T, has neither a method Multi "+
-			"nor Unwrap() recipes.Conn to one that has", first.conn())
-	case serverPath(conn, first.path()) != first.serverPath():
-		return nil, fmt.Errorf("the connection, a %T, changes paths and has no Multi of "+
-			"its own", first.conn())
-	}
+// connOf returns the one connection of all grants.
+func connOf(grants []*grant) (Conn, error) {
+	conn := grants[0].conn()
 	for _, held := range grants {
-		if held.conn() != first.conn() {
+		if held.conn() != conn {
 			return nil, errors.New(
 				"the members of the multi lock are on several connections",
 			)

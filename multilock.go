@@ -106,7 +106,7 @@ func (m *InterProcessMultiLock) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
 	_, err := m.acquire(newAcquisition(ctx, newBound(timeout)))
-	return heldOrBusy(ctx, err)
+	return heldOrBusy(err)
 }
 
 // acquire implements InterProcessLock.
@@ -132,8 +132,8 @@ func (m *InterProcessMultiLock) acquire(a acquisition) (hold *Hold, err error) {
 		if err != nil {
 			return nil, err
 		}
-		lost := func(member *Hold) bool { return member.hasEnded() }
-		if !slices.ContainsFunc(members, lost) {
+		ended := slices.IndexFunc(members, func(h *Hold) bool { return h.hasEnded() })
+		if ended < 0 {
 			return m.record(members), nil
 		}
 		// While the caller waited for one member, another one was lost, and somebody else
@@ -142,16 +142,18 @@ func (m *InterProcessMultiLock) acquire(a acquisition) (hold *Hold, err error) {
 		if err := a.awaitGiven(); err != nil {
 			return nil, err
 		}
-		if err := a.startOver(backoff.Next()); err != nil {
+		if err := a.startOver(members[ended], backoff.Next()); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// startOver waits before the members are acquired again.
-func (a acquisition) startOver(after time.Duration) error {
+// startOver waits before the members are acquired again, one of which, ended, was lost.
+func (a acquisition) startOver(ended *Hold, after time.Duration) error {
 	if a.once {
-		return fmt.Errorf("%w: a member was lost while the others were tried", ErrBusy)
+		path := ended.each()[0].steps.path
+		return fmt.Errorf("%w: a member was lost while the others were tried",
+			&BusyError{Path: path})
 	}
 	select {
 	case <-a.ctx.Done(): // the next member returns its error

@@ -18,8 +18,7 @@ func everybody(_, _ seqname.Name) bool { return true }
 // InterProcessMutex is Curator's reentrant mutex across processes. Use it if one owner at
 // a time may work. All values for one path, in Go or Java, are the same lock. Owners get
 // it in the order in which they joined its queue. An owner that holds it may acquire it
-// again, through the same value, and releases it as often. [ReadLock] and [WriteLock]
-// have the same methods.
+// again, through the same value, and releases it as often.
 type InterProcessMutex struct {
 	lock *reentrant
 }
@@ -55,58 +54,65 @@ func newMutex(conn Conn, path string, opts []Option) (*InterProcessMutex, error)
 	}, nil
 }
 
+// inner is nil of a nil InterProcessMutex, and of a zero one.
+func (l *InterProcessMutex) inner() *reentrant {
+	if l == nil {
+		return nil
+	}
+	return l.lock
+}
+
 // Acquire implements InterProcessLock. A holder re-enters without requests; after a loss
 // it gets ErrLockLost until it has released as often as acquired.
 func (l *InterProcessMutex) Acquire(ctx context.Context) error {
-	return l.core().Acquire(ctx)
+	return l.inner().Acquire(ctx)
 }
 
 // AcquireTimeout implements InterProcessLock.
 func (l *InterProcessMutex) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
-	return l.core().AcquireTimeout(ctx, timeout)
+	return l.inner().AcquireTimeout(ctx, timeout)
 }
 
 // Release implements InterProcessLock. Without a hold it returns ErrNotOwner.
 func (l *InterProcessMutex) Release(ctx context.Context) error {
-	return l.core().Release(ctx)
+	return l.inner().Release(ctx)
 }
 
 // IsAcquiredInThisProcess implements InterProcessLock; false after a loss.
 func (l *InterProcessMutex) IsAcquiredInThisProcess() bool {
-	return l.core().IsAcquiredInThisProcess()
-}
-
-// Hold returns what ctx's owner has acquired last and not released, or nil if there is
-// nothing. A lost hold remains its owner's, and is not nil, until it is released.
-func (l *InterProcessMutex) Hold(ctx context.Context) *Hold {
-	return l.core().Hold(ctx)
+	return l.inner().IsAcquiredInThisProcess()
 }
 
 // IsOwned reports whether ctx's owner holds the lock and has not lost it (Curator's
 // isOwnedByCurrentThread). It sends no requests.
 func (l *InterProcessMutex) IsOwned(ctx context.Context) bool {
-	return l.core().IsOwned(ctx)
+	return l.inner().IsOwned(ctx)
+}
+
+// Hold returns what ctx's owner has acquired last and not released, or nil if there is
+// nothing. A lost hold remains its owner's, and is not nil, until it is released.
+func (l *InterProcessMutex) Hold(ctx context.Context) *Hold {
+	return l.inner().Hold(ctx)
 }
 
 // LockPath returns the znode of ctx's owner (Curator's getLockPath), or "" if that owner
 // does not hold the lock.
 func (l *InterProcessMutex) LockPath(ctx context.Context) string {
-	return l.core().LockPath(ctx)
+	return l.inner().LockPath(ctx)
 }
 
-// ParticipantNodes returns the full paths of the participants, for a read or write lock
-// of its kind only, in queue order, as the leader has it now (Curator's
-// getParticipantNodes).
+// ParticipantNodes returns the full paths of the participants, in queue order, as the
+// leader has it now (Curator's getParticipantNodes).
 func (l *InterProcessMutex) ParticipantNodes(ctx context.Context) ([]string, error) {
-	return l.core().ParticipantNodes(ctx)
+	return l.inner().ParticipantNodes(ctx)
 }
 
 // Participants returns the whole queue, in order. It sends a read for each participant;
 // those that leave meanwhile are not included.
 func (l *InterProcessMutex) Participants(ctx context.Context) ([]Participant, error) {
-	return l.core().Participants(ctx)
+	return l.inner().Participants(ctx)
 }
 
 // WatchParticipants yields the queue, as Participants returns it, and again each time
@@ -121,7 +127,7 @@ func (l *InterProcessMutex) Participants(ctx context.Context) ([]Participant, er
 func (l *InterProcessMutex) WatchParticipants(
 	ctx context.Context,
 ) iter.Seq2[[]Participant, error] {
-	return l.core().WatchParticipants(ctx)
+	return l.inner().WatchParticipants(ctx)
 }
 
 // MakeRevocable sets the function that is called, on a new goroutine, each time another
@@ -130,17 +136,11 @@ func (l *InterProcessMutex) WatchParticipants(
 // merged. Set it at any time, also for later holds; nil removes it. Each znode then costs
 // a read and a watch at once.
 func (l *InterProcessMutex) MakeRevocable(listener func()) {
-	l.core().makeRevocable(listener)
+	l.inner().makeRevocable(listener)
 }
 
-// core is the lock, nil of a nil or zero value.
-func (l *InterProcessMutex) core() *reentrant {
-	if l == nil {
-		return nil
-	}
-	return l.lock
+func (l *InterProcessMutex) acquire(a acquisition) (*Hold, error) {
+	return l.inner().acquire(a)
 }
 
-func (l *InterProcessMutex) acquire(a acquisition) (*Hold, error) { return l.core().acquire(a) }
-
-func (l *InterProcessMutex) identity() any { return l.core() }
+func (l *InterProcessMutex) identity() any { return l.inner() }

@@ -22,21 +22,38 @@ import (
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
-// An Option changes how a lock is built.
-type Option func(*settings)
+// An Option changes how a lock is built. Only this package has options.
+type Option interface{ set(s *settings) error }
+
+// A setter is an option, as a function.
+type setter[S any] func(s *S) error
+
+func (f setter[S]) set(s *S) error { return f(s) }
+
+// apply applies options in order.
+func apply[S any, O interface{ set(s *S) error }](s *S, opts []O) error {
+	for i, opt := range opts {
+		if any(opt) == nil {
+			return fmt.Errorf("option %d is nil", i+1)
+		}
+		if err := opt.set(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 type settings struct {
 	data           []byte
 	acl            []zk.ACL
-	logger         *slog.Logger
-	sessionTimeout *time.Duration
-	serverTick     *time.Duration
+	logger         *slog.Logger  // nil: the connection's
+	sessionTimeout time.Duration // 0: unknown
+	serverTick     time.Duration // 0: unknown
 	observer       func(context.Context, Event)
-	observed       bool              // WithObserver was given
 	keep           *lockcache.Policy // nil: no place is kept
 	lossMargin     time.Duration
-	maxHold        *time.Duration
-	names          []string // of others' znodes, see WithNames
+	maxHold        time.Duration // 0: no limit
+	names          []string      // of others' znodes, see WithNames
 	look           *observe.Lookout
 	exposure       *exposure // nil without WithACL
 	restricted     bool      // WithACL was given
@@ -49,7 +66,10 @@ type settings struct {
 func WithData(data []byte) Option {
 	// not nil: the client would send a null, which Curator does not
 	data = append([]byte{}, data...)
-	return func(s *settings) { s.data = data }
+	return setter[settings](func(s *settings) error {
+		s.data = data
+		return nil
+	})
 }
 
 // WithACL sets the ACL of the lock znodes and of the parents that are created. Default:
@@ -59,7 +79,13 @@ func WithData(data []byte) Option {
 // see docs/security.md.
 func WithACL(acl []zk.ACL) Option {
 	acl = slices.Clone(acl)
-	return func(s *settings) { s.acl, s.restricted = acl, true }
+	return setter[settings](func(s *settings) error {
+		if len(acl) == 0 {
+			return errors.New("WithACL: acl is empty")
+		}
+		s.acl, s.restricted = acl, true
+		return nil
+	})
 }
 
 // WithLogger sets the logger for what the lock does by itself: queue positions that were
@@ -67,8 +93,16 @@ func WithACL(acl []zk.ACL) Option {
 // shows another recipe's znodes at the path is a warning, once for each value: recipes
 // that do not see each other's znodes do not exclude each other. No list is sent for
 // that. A mutex sees a semaphore's znodes; a semaphore, which lists two znodes below its
-// path, does not see a mutex's. Default: nothing is logged.
-func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
+// path, does not see a mutex's. Default: that of the Client ([WithClientLogger]).
+func WithLogger(l *slog.Logger) Option {
+	return setter[settings](func(s *settings) error {
+		if l == nil {
+			return errors.New("WithLogger: logger is nil")
+		}
+		s.logger = l
+		return nil
+	})
+}
 
 // WithSessionTimeout sets the session timeout that a plain *zk.Conn negotiated, so that
 // Hold.Lost closes in time. A Client needs none. If in doubt, give less: too little loses
@@ -77,7 +111,10 @@ func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l
 // grant at least 3 s and two ticks, as by default. Below 3 s it must be set. See
 // docs/connections.md.
 func WithSessionTimeout(d time.Duration) Option {
-	return func(s *settings) { s.sessionTimeout = &d }
+	return setter[settings](func(s *settings) error {
+		s.sessionTimeout = d
+		return positive("WithSessionTimeout", d)
+	})
 }
 
 // WithServerTick sets the servers' tickTime. Of several values for one connection the
@@ -87,7 +124,10 @@ func WithSessionTimeout(d time.Duration) Option {
 // It also makes a lock survive longer outages if a session lasts for many ticks. Acquire
 // fails if the known session timeout is too short: see docs/options.md.
 func WithServerTick(d time.Duration) Option {
-	return func(s *settings) { s.serverTick = &d }
+	return setter[settings](func(s *settings) error {
+		s.serverTick = d
+		return positive("WithServerTick", d)
+	})
 }
 
 // WithObserver sets a function that is called with every step of every acquisition, for
@@ -95,9 +135,27 @@ func WithServerTick(d time.Duration) Option {
 // EventAcquired, of Release after that, and at EventLost that of Acquire, without its
 // cancellation. Steps of one acquisition are reported in order, those of several
 // concurrently. The goroutine that makes the step calls f, so f must be quick, and safe
-// for concurrent use: see docs/options.md.
+// for concurrent use: see docs/options.md. If it is given several times, all are called,
+// in that order.
 func WithObserver(f func(ctx context.Context, e Event)) Option {
-	return func(s *settings) { s.observer, s.observed = f, true }
+	return setter[settings](func(s *settings) error {
+		if f == nil {
+			return errors.New("WithObserver: observer is nil")
+		}
+		s.observer = both(s.observer, f)
+		return nil
+	})
+}
+
+// both returns what calls first, which may be nil, and then second.
+func both(first, second func(context.Context, Event)) func(context.Context, Event) {
+	if first == nil {
+		return second
+	}
+	return func(ctx context.Context, e Event) {
+		first(ctx, e)
+		second(ctx, e)
+	}
 }
 
 // WithLossMargin makes Hold.Lost close d earlier than it must: nobody else holds the lock
@@ -108,7 +166,13 @@ func WithObserver(f func(ctx context.Context, e Event)) Option {
 // Acquire on an idle connection. A negative d is an error. Default: none. See
 // docs/options.md.
 func WithLossMargin(d time.Duration) Option {
-	return func(s *settings) { s.lossMargin = d }
+	return setter[settings](func(s *settings) error {
+		if d < 0 {
+			return fmt.Errorf("WithLossMargin: %v is negative", d)
+		}
+		s.lossMargin = d
+		return nil
+	})
 }
 
 // WithMaxHold ends each hold after d. Use it so that a stuck owner cannot keep the lock
@@ -118,7 +182,10 @@ func WithLossMargin(d time.Duration) Option {
 // Hold.Multi and stores that check tokens reject. Default: none; 0 or less is an error.
 // See docs/options.md.
 func WithMaxHold(d time.Duration) Option {
-	return func(s *settings) { s.maxHold = &d }
+	return setter[settings](func(s *settings) error {
+		s.maxHold = d
+		return positive("WithMaxHold", d)
+	})
 }
 
 // WithNames adds names whose znodes are in the same queue: those that end in one of the
@@ -129,7 +196,10 @@ func WithMaxHold(d time.Duration) Option {
 // given several times. Semaphores do not accept it.
 func WithNames(names ...string) Option {
 	names = slices.Clone(names)
-	return func(s *settings) { s.names = append(s.names, names...) }
+	return setter[settings](func(s *settings) error {
+		s.names = append(s.names, names...)
+		return checkNames(names)
+	})
 }
 
 // WithCaching makes all owners that use a lock through one connection share one queue
@@ -141,47 +211,33 @@ func WithNames(names ...string) Option {
 // entry share Hold.Path and FencingToken: see docs/caching.md. Semaphores and elections
 // do not accept it. A negative idle or passes below 1 is an error.
 func WithCaching(idle time.Duration, passes int) Option {
-	return func(s *settings) {
+	return setter[settings](func(s *settings) error {
+		switch {
+		case idle < 0:
+			return fmt.Errorf("WithCaching: idle: %v is negative", idle)
+		case passes < 1:
+			return fmt.Errorf("WithCaching: passes: %d is less than 1", passes)
+		}
 		s.keep = &lockcache.Policy{Idle: idle, MaxHandovers: passes}
+		return nil
+	})
+}
+
+// positive returns an error for a duration that an option cannot use.
+func positive(option string, d time.Duration) error {
+	if d <= 0 {
+		return fmt.Errorf("%s: %v is not positive", option, d)
 	}
+	return nil
 }
 
 // newSettings applies options to the defaults.
 func newSettings(opts []Option) (settings, error) {
 	s := settings{
-		data:   []byte(hostAddress()),
-		acl:    zk.WorldACL(zk.PermAll),
-		logger: slog.New(slog.DiscardHandler),
+		data: []byte(hostAddress()),
+		acl:  zk.WorldACL(zk.PermAll),
 	}
-	for i, opt := range opts {
-		if opt == nil {
-			return s, fmt.Errorf("option %d is nil", i+1)
-		}
-		opt(&s)
-	}
-	switch {
-	case len(s.acl) == 0:
-		return s, errors.New("WithACL: acl is empty")
-	case s.logger == nil:
-		return s, errors.New("WithLogger: logger is nil")
-	case s.observed && s.observer == nil:
-		return s, errors.New("WithObserver: observer is nil")
-	case s.sessionTimeout != nil && *s.sessionTimeout <= 0:
-		return s, fmt.Errorf("WithSessionTimeout: %v is not positive", *s.sessionTimeout)
-	case s.serverTick != nil && *s.serverTick <= 0:
-		return s, fmt.Errorf("WithServerTick: %v is not positive", *s.serverTick)
-	case s.lossMargin < 0:
-		return s, fmt.Errorf("WithLossMargin: %v is negative", s.lossMargin)
-	case s.maxHold != nil && *s.maxHold <= 0:
-		return s, fmt.Errorf("WithMaxHold: %v is not positive", *s.maxHold)
-	case s.keep != nil && s.keep.Idle < 0:
-		return s, fmt.Errorf("WithCaching: idle: %v is negative", s.keep.Idle)
-	case s.keep != nil && s.keep.MaxHandovers < 1:
-		return s, fmt.Errorf(
-			"WithCaching: passes: %d is less than 1", s.keep.MaxHandovers,
-		)
-	}
-	return s, checkNames(s.names)
+	return s, apply(&s, opts)
 }
 
 // checkNames refuses what no znode's name can end in, or what is a participant anyhow.
@@ -225,6 +281,9 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 	if err := zkpath.Check(path); err != nil {
 		return s, err
 	}
+	if s.logger == nil {
+		s.logger = loggerOf(conn)
+	}
 	rest := len(serverPath(conn, path)) + restOfCreate
 	for _, acl := range s.acl {
 		rest += len(acl.Scheme) + len(acl.ID) + 12
@@ -246,13 +305,12 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 
 // checkConn refuses what cannot be a key of the per-connection state.
 func checkConn(conn Conn) error {
-	v := reflect.ValueOf(conn)
 	switch {
-	case !v.IsValid(), v.Kind() == reflect.Pointer && v.IsNil():
+	case isNil(conn):
 		return errors.New("conn is nil")
 	case isZeroClient(conn):
 		return fmt.Errorf("conn: %w; see Connect", errZero)
-	case !v.Comparable():
+	case !reflect.ValueOf(conn).Comparable():
 		return fmt.Errorf(
 			"conn: the type %T is not comparable; use a pointer to it", conn,
 		)
@@ -261,20 +319,24 @@ func checkConn(conn Conn) error {
 }
 
 func isZeroClient(conn Conn) bool {
-	c, ok := wrapped[*Client](conn)
+	c, ok := wrapped[interface{ isZero() bool }](conn)
 	return ok && c.isZero()
+}
+
+// loggerOf returns the logger of a Client, also of one that is embedded or wrapped.
+func loggerOf(conn Conn) *slog.Logger {
+	if c, ok := wrapped[interface{ logger() *slog.Logger }](conn); ok {
+		return c.logger()
+	}
+	return slog.New(slog.DiscardHandler)
 }
 
 // sessionConfig is what the session room needs to know of conn.
 func (s *settings) sessionConfig(conn Conn) zkconn.Config {
-	c := zkconn.Config{Timeout: func() time.Duration {
-		if s.sessionTimeout != nil {
-			return *s.sessionTimeout
-		}
-		return 0
-	}}
-	if s.serverTick != nil {
-		c.ServerTick = *s.serverTick
+	timeout := s.sessionTimeout
+	c := zkconn.Config{
+		Timeout:    func() time.Duration { return timeout },
+		ServerTick: s.serverTick,
 	}
 	_, c.Plain = conn.(*zk.Conn)
 	c.Advice = s.advice(conn)
@@ -286,13 +348,11 @@ func (s *settings) sessionConfig(conn Conn) zkconn.Config {
 			return began, last == session && !began.IsZero()
 		}
 	}
-	if plain, ok := wrapped[*zk.Conn](conn); ok {
-		c.Server = plain.Server
-	}
-	if c.InOrder = keepsOrder(conn); c.InOrder {
-		if client, ok := wrapped[*Client](conn); ok {
-			c.CreatedAt = client.createdAt
-		}
+	switch known := asItIs(conn).(type) {
+	case *zk.Conn:
+		c.InOrder, c.Server = true, known.Server
+	case *Client:
+		c.InOrder, c.CreatedAt = true, known.createdAt
 	}
 	return c
 }
@@ -300,7 +360,7 @@ func (s *settings) sessionConfig(conn Conn) zkconn.Config {
 // advice is what to do about a conn whose session timeout is not known, "" where it is.
 func (s *settings) advice(conn Conn) string {
 	const option = "see WithSessionTimeout"
-	if _, tells := wrapped[SessionConn](conn); tells || s.sessionTimeout != nil {
+	if _, tells := wrapped[SessionConn](conn); tells || s.sessionTimeout > 0 {
 		return ""
 	}
 	if _, plain := wrapped[*zk.Conn](conn); plain {
@@ -324,13 +384,10 @@ func (s *settings) queue(
 func (s *settings) spec(dir, kind string) znode.Spec {
 	spec := znode.Spec{
 		Dir: dir, Kind: kind, Data: s.data, ACL: s.acl, Log: s.logger,
-		Terms: znode.Terms{LossMargin: s.lossMargin},
+		Terms: znode.Terms{LossMargin: s.lossMargin, MaxHold: s.maxHold},
 	}
 	if s.exposure != nil {
 		spec.Joined = func(on *zkconn.Conn) { s.exposure.joined(on, dir) }
-	}
-	if s.maxHold != nil {
-		spec.MaxHold = *s.maxHold
 	}
 	return spec
 }

@@ -79,7 +79,7 @@ func participantNodes(
 	defer s.Release()
 	members, err := queue.Observed().Members(ctx, s)
 	if err != nil {
-		return nil, wrap("participants of", queue.Dir, err)
+		return nil, wrapAsked("participants of", queue.Dir, err)
 	}
 	nodes := make([]string, 0, len(members))
 	for _, m := range members {
@@ -100,11 +100,11 @@ func (r *reentrant) Participants(ctx context.Context) ([]Participant, error) {
 	defer s.Release()
 	members, err := r.queue.Observed().Members(ctx, s)
 	if err != nil {
-		return nil, wrap("participants of", r.path, err)
+		return nil, wrapAsked("participants of", r.path, err)
 	}
 	seen, err := readAll(ctx, s, r.queue.Observed(), members, r.queue.Excludes)
 	if err != nil {
-		return nil, wrap("participants of", r.path, err)
+		return nil, wrapAsked("participants of", r.path, err)
 	}
 	return participantsOf(seen), nil
 }
@@ -201,7 +201,7 @@ func (r *reentrant) WatchParticipants(
 			return yield(slices.Clone(now), nil), nil
 		})
 		if err != nil && ctx.Err() == nil {
-			yield(nil, wrap("participants of", r.path, err))
+			yield(nil, wrapAsked("participants of", r.path, err))
 		}
 	}
 }
@@ -253,15 +253,15 @@ func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error)
 	defer s.Release()
 	own, err := inspectDir(ctx, s, path, inspected...)
 	if err != nil {
-		return nil, wrap(op, path, err)
+		return nil, wrapAsked(op, path, err)
 	}
 	leases, err := inspectDir(ctx, s, zkpath.Join(path, leasesDir), leaseName)
 	if err != nil {
-		return nil, wrap(op, path, err)
+		return nil, wrapAsked(op, path, err)
 	}
 	gate, err := inspectDir(ctx, s, zkpath.Join(path, locksDir), mutexName)
 	if err != nil {
-		return nil, wrap(op, path, err)
+		return nil, wrapAsked(op, path, err)
 	}
 	judgeSemaphore(gate, leases)
 	return participantsOf(slices.Concat(own, leases, gate)), nil

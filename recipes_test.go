@@ -196,7 +196,7 @@ func TestSmoke(t *testing.T) {
 	require.Greater(t, second.FencingToken(), first.FencingToken())
 	require.NoError(t, first.Err())
 
-	_, err = clients[1].Unwrap().Multi(second.Check())
+	_, err = clients[1].Unwrap().Multi(second.CheckOp())
 	require.NoError(
 		t, err, "the check has the path that the server sees, with the chroot",
 	)

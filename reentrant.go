@@ -148,7 +148,7 @@ func (r *reentrant) enterOrReenter(
 		case mine:
 			return r.acquireFirst(ctx, a, o, try)
 		case try:
-			return nil, fmt.Errorf("%w: %s", wait.ErrBusy, elsewhere)
+			return nil, &wait.Busy{Place: elsewhere, Cause: wait.ErrBusy}
 		}
 		if r.isObserving(o) {
 			return nil, errObserving
@@ -185,7 +185,7 @@ func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) e
 }
 
 // elsewhere is where an owner stands that acquires the lock on two goroutines at once.
-const elsewhere = "its owner is acquiring it on another goroutine"
+var elsewhere = wait.Place{Text: "its owner is acquiring it on another goroutine"}
 
 // claim re-enters the owner's grant, with an error if that was lost. Where there is none
 // it makes a new ownership, which the caller must settle (mine), or returns the one that
@@ -314,7 +314,7 @@ func (r *reentrant) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
 	_, err := r.acquire(newAcquisition(ctx, newBound(timeout)))
-	return heldOrBusy(ctx, err)
+	return heldOrBusy(err)
 }
 
 func (r *reentrant) Release(ctx context.Context) error {

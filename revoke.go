@@ -48,7 +48,7 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 		return err
 	})
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return wrap(op, nodePath, err)
+		return wrapAsked(op, nodePath, err)
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func noUpgrade(read *reentrant, enter entrance) entrance {
 
 // ReadLock returns the shared side, always the same value.
 func (l *InterProcessReadWriteLock) ReadLock() *ReadLock {
-	if l.read == nil {
+	if l == nil || l.read == nil {
 		return new(ReadLock)
 	}
 	return l.read
@@ -99,7 +99,7 @@ func (l *InterProcessReadWriteLock) ReadLock() *ReadLock {
 
 // WriteLock returns the exclusive side, always the same value.
 func (l *InterProcessReadWriteLock) WriteLock() *WriteLock {
-	if l.write == nil {
+	if l == nil || l.write == nil {
 		return new(WriteLock)
 	}
 	return l.write
@@ -116,144 +116,164 @@ func readWriteRule(ahead, self seqname.Name) bool {
 	return ahead.Seq != self.Seq && (ahead.Kind != readName || self.Kind != readName)
 }
 
-// Acquire implements InterProcessLock.
+// inner is nil of a nil ReadLock, and of a zero one.
+func (l *ReadLock) inner() *reentrant {
+	if l == nil {
+		return nil
+	}
+	return l.lock
+}
+
+// Acquire implements InterProcessLock. A holder re-enters without requests; after a loss
+// it gets ErrLockLost until it has released as often as acquired. An owner that holds the
+// write lock does not wait.
 func (l *ReadLock) Acquire(ctx context.Context) error {
-	return l.core().Acquire(ctx)
+	return l.inner().Acquire(ctx)
 }
 
 // AcquireTimeout implements InterProcessLock.
 func (l *ReadLock) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
-	return l.core().AcquireTimeout(ctx, timeout)
+	return l.inner().AcquireTimeout(ctx, timeout)
 }
 
-// Release implements InterProcessLock.
+// Release implements InterProcessLock. Without a hold it returns ErrNotOwner.
 func (l *ReadLock) Release(ctx context.Context) error {
-	return l.core().Release(ctx)
+	return l.inner().Release(ctx)
 }
 
-// IsAcquiredInThisProcess implements InterProcessLock.
+// IsAcquiredInThisProcess implements InterProcessLock; false after a loss.
 func (l *ReadLock) IsAcquiredInThisProcess() bool {
-	return l.core().IsAcquiredInThisProcess()
+	return l.inner().IsAcquiredInThisProcess()
 }
 
-// Hold implements InterProcessLock.
-func (l *ReadLock) Hold(ctx context.Context) *Hold {
-	return l.core().Hold(ctx)
-}
-
-// IsOwned is InterProcessMutex.IsOwned.
+// IsOwned reports whether ctx's owner holds the read lock and has not lost it.
 func (l *ReadLock) IsOwned(ctx context.Context) bool {
-	return l.core().IsOwned(ctx)
+	return l.inner().IsOwned(ctx)
 }
 
-// LockPath is InterProcessMutex.LockPath.
+// Hold returns the read hold of ctx's owner, or nil if there is none, as
+// [InterProcessMutex.Hold] does.
+func (l *ReadLock) Hold(ctx context.Context) *Hold {
+	return l.inner().Hold(ctx)
+}
+
+// LockPath returns the read znode of ctx's owner, or "" if that owner does not hold the
+// read lock.
 func (l *ReadLock) LockPath(ctx context.Context) string {
-	return l.core().LockPath(ctx)
+	return l.inner().LockPath(ctx)
 }
 
-// ParticipantNodes is InterProcessMutex.ParticipantNodes, of readers only.
+// ParticipantNodes returns the full paths of the readers, in queue order, as the leader
+// has it now.
 func (l *ReadLock) ParticipantNodes(ctx context.Context) ([]string, error) {
-	return l.core().ParticipantNodes(ctx)
+	return l.inner().ParticipantNodes(ctx)
 }
 
-// Participants is InterProcessMutex.Participants: of readers and writers.
+// Participants returns the whole queue, readers and writers, as
+// [InterProcessMutex.Participants] does.
 func (l *ReadLock) Participants(ctx context.Context) ([]Participant, error) {
-	return l.core().Participants(ctx)
+	return l.inner().Participants(ctx)
 }
 
-// WatchParticipants is InterProcessMutex.WatchParticipants.
+// WatchParticipants yields the whole queue now and at each change, as
+// [InterProcessMutex.WatchParticipants] does.
 func (l *ReadLock) WatchParticipants(
 	ctx context.Context,
 ) iter.Seq2[[]Participant, error] {
-	return l.core().WatchParticipants(ctx)
+	return l.inner().WatchParticipants(ctx)
 }
 
-// MakeRevocable is InterProcessMutex.MakeRevocable.
+// MakeRevocable sets the function that is called each time another process asks for the
+// read lock, as [InterProcessMutex.MakeRevocable] does.
 func (l *ReadLock) MakeRevocable(listener func()) {
-	l.core().makeRevocable(listener)
+	l.inner().makeRevocable(listener)
 }
 
-// core is the lock, nil of a nil or zero value.
-func (l *ReadLock) core() *reentrant {
+// inner is nil of a nil WriteLock, and of a zero one.
+func (l *WriteLock) inner() *reentrant {
 	if l == nil {
 		return nil
 	}
 	return l.lock
 }
 
-func (l *ReadLock) acquire(a acquisition) (*Hold, error) { return l.core().acquire(a) }
-
-func (l *ReadLock) identity() any { return l.core() }
-
-// Acquire implements InterProcessLock.
+// Acquire implements InterProcessLock. A holder re-enters without requests; after a loss
+// it gets ErrLockLost until it has released as often as acquired. An owner that holds
+// only the read lock gets ErrUpgrade.
 func (l *WriteLock) Acquire(ctx context.Context) error {
-	return l.core().Acquire(ctx)
+	return l.inner().Acquire(ctx)
 }
 
 // AcquireTimeout implements InterProcessLock.
 func (l *WriteLock) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
-	return l.core().AcquireTimeout(ctx, timeout)
+	return l.inner().AcquireTimeout(ctx, timeout)
 }
 
-// Release implements InterProcessLock.
+// Release implements InterProcessLock. Without a hold it returns ErrNotOwner.
 func (l *WriteLock) Release(ctx context.Context) error {
-	return l.core().Release(ctx)
+	return l.inner().Release(ctx)
 }
 
-// IsAcquiredInThisProcess implements InterProcessLock.
+// IsAcquiredInThisProcess implements InterProcessLock; false after a loss.
 func (l *WriteLock) IsAcquiredInThisProcess() bool {
-	return l.core().IsAcquiredInThisProcess()
+	return l.inner().IsAcquiredInThisProcess()
 }
 
-// Hold implements InterProcessLock.
-func (l *WriteLock) Hold(ctx context.Context) *Hold {
-	return l.core().Hold(ctx)
-}
-
-// IsOwned is InterProcessMutex.IsOwned.
+// IsOwned reports whether ctx's owner holds the write lock and has not lost it.
 func (l *WriteLock) IsOwned(ctx context.Context) bool {
-	return l.core().IsOwned(ctx)
+	return l.inner().IsOwned(ctx)
 }
 
-// LockPath is InterProcessMutex.LockPath.
+// Hold returns the write hold of ctx's owner, or nil if there is none, as
+// [InterProcessMutex.Hold] does.
+func (l *WriteLock) Hold(ctx context.Context) *Hold {
+	return l.inner().Hold(ctx)
+}
+
+// LockPath returns the write znode of ctx's owner, or "" if that owner does not hold the
+// write lock.
 func (l *WriteLock) LockPath(ctx context.Context) string {
-	return l.core().LockPath(ctx)
+	return l.inner().LockPath(ctx)
 }
 
-// ParticipantNodes is InterProcessMutex.ParticipantNodes, of writers only.
+// ParticipantNodes returns the full paths of the writers, in queue order, as the leader
+// has it now.
 func (l *WriteLock) ParticipantNodes(ctx context.Context) ([]string, error) {
-	return l.core().ParticipantNodes(ctx)
+	return l.inner().ParticipantNodes(ctx)
 }
 
-// Participants is InterProcessMutex.Participants: of readers and writers.
+// Participants returns the whole queue, readers and writers, as
+// [InterProcessMutex.Participants] does.
 func (l *WriteLock) Participants(ctx context.Context) ([]Participant, error) {
-	return l.core().Participants(ctx)
+	return l.inner().Participants(ctx)
 }
 
-// WatchParticipants is InterProcessMutex.WatchParticipants.
+// WatchParticipants yields the whole queue now and at each change, as
+// [InterProcessMutex.WatchParticipants] does.
 func (l *WriteLock) WatchParticipants(
 	ctx context.Context,
 ) iter.Seq2[[]Participant, error] {
-	return l.core().WatchParticipants(ctx)
+	return l.inner().WatchParticipants(ctx)
 }
 
-// MakeRevocable is InterProcessMutex.MakeRevocable.
+// MakeRevocable sets the function that is called each time another process asks for the
+// write lock, as [InterProcessMutex.MakeRevocable] does.
 func (l *WriteLock) MakeRevocable(listener func()) {
-	l.core().makeRevocable(listener)
+	l.inner().makeRevocable(listener)
 }
 
-// core is the lock, nil of a nil or zero value.
-func (l *WriteLock) core() *reentrant {
-	if l == nil {
-		return nil
-	}
-	return l.lock
+func (l *ReadLock) acquire(a acquisition) (*Hold, error) {
+	return l.inner().acquire(a)
 }
 
-func (l *WriteLock) acquire(a acquisition) (*Hold, error) { return l.core().acquire(a) }
+func (l *ReadLock) identity() any { return l.inner() }
 
-func (l *WriteLock) identity() any { return l.core() }
+func (l *WriteLock) acquire(a acquisition) (*Hold, error) {
+	return l.inner().acquire(a)
+}
+
+func (l *WriteLock) identity() any { return l.inner() }

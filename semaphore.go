@@ -136,7 +136,7 @@ func (s *InterProcessSemaphoreV2) AcquireTimeout(
 	ctx context.Context, n int, timeout time.Duration,
 ) ([]*Lease, error) {
 	leases, err := s.acquireWithin(ctx, n, newBound(timeout), noteNothing)
-	_, err = heldOrBusy(ctx, err)
+	_, err = heldOrBusy(err)
 	return leases, err
 }
 
@@ -231,7 +231,7 @@ func (s *InterProcessSemaphoreV2) enter(
 		}
 		asked := time.Now()
 		if err := conn.Pause(ctx, backoff.Next()); err != nil {
-			return nil, wait.Explain(conn, err, "", asked)
+			return nil, wait.Explain(conn, err, wait.Place{}, asked)
 		}
 	}
 }
@@ -361,7 +361,7 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 		return data, err
 	})
 	if err != nil {
-		return nil, wrap("data of", l.hold.path(), err)
+		return nil, wrapAsked("data of", l.hold.path(), err)
 	}
 	return data, nil
 }

@@ -27,16 +27,24 @@ func NewInterProcessSemaphoreMutex(
 	return &InterProcessSemaphoreMutex{newLeaseLock(s, 1)}, nil
 }
 
-// Acquire implements InterProcessLock.
+// inner is nil of a nil InterProcessSemaphoreMutex, and of a zero one.
+func (l *InterProcessSemaphoreMutex) inner() *leaseLock {
+	if l == nil {
+		return nil
+	}
+	return l.lock
+}
+
+// Acquire implements InterProcessLock. It waits even if its owner holds the mutex.
 func (l *InterProcessSemaphoreMutex) Acquire(ctx context.Context) error {
-	return l.core().Acquire(ctx)
+	return l.inner().Acquire(ctx)
 }
 
 // AcquireTimeout implements InterProcessLock.
 func (l *InterProcessSemaphoreMutex) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
-	return l.core().AcquireTimeout(ctx, timeout)
+	return l.inner().AcquireTimeout(ctx, timeout)
 }
 
 // Release implements InterProcessLock, for any caller. A caller that acquired the mutex
@@ -45,30 +53,22 @@ func (l *InterProcessSemaphoreMutex) AcquireTimeout(
 // moment, as in Curator: after a loss that can be the next holder's. If nothing is held,
 // it gets ErrNotOwner.
 func (l *InterProcessSemaphoreMutex) Release(ctx context.Context) error {
-	return l.core().Release(ctx)
+	return l.inner().Release(ctx)
 }
 
 // IsAcquiredInThisProcess implements InterProcessLock; false after a loss.
 func (l *InterProcessSemaphoreMutex) IsAcquiredInThisProcess() bool {
-	return l.core().IsAcquiredInThisProcess()
+	return l.inner().IsAcquiredInThisProcess()
 }
 
 // Hold returns the hold that Release would release, lost or not, or nil if there is none:
 // that of ctx's owner, or else the value's.
 func (l *InterProcessSemaphoreMutex) Hold(ctx context.Context) *Hold {
-	return l.core().Hold(ctx)
-}
-
-// core is the lock, nil of a nil or zero value.
-func (l *InterProcessSemaphoreMutex) core() *leaseLock {
-	if l == nil {
-		return nil
-	}
-	return l.lock
+	return l.inner().Hold(ctx)
 }
 
 func (l *InterProcessSemaphoreMutex) acquire(a acquisition) (*Hold, error) {
-	return l.core().acquire(a)
+	return l.inner().acquire(a)
 }
 
-func (l *InterProcessSemaphoreMutex) identity() any { return l.core() }
+func (l *InterProcessSemaphoreMutex) identity() any { return l.inner() }

@@ -100,7 +100,7 @@ func SetSharedCount(
 	})
 	if err != nil {
 		dir.Unmake(ctx)
-		return wrap(op, countPath, err)
+		return wrapAsked(op, countPath, err)
 	}
 	return nil
 }
@@ -108,9 +108,7 @@ func SetSharedCount(
 // onlyACL returns an error for options that set anything but the ACL.
 func onlyACL(opts []Option) error {
 	var s settings
-	for _, opt := range opts {
-		opt(&s)
-	}
+	_ = apply(&s, opts) // which build has done
 	s.acl, s.restricted = nil, false
 	if !reflect.ValueOf(s).IsZero() {
 		return errors.New("options: a shared count accepts only WithACL")

@@ -34,14 +34,10 @@ func (x *exposure) joined(s *zkconn.Conn, dir string) {
 	if _, seen := x.seen.LoadOrStore(dir, true); seen {
 		return
 	}
-	server, plain := serverPath(x.conn, dir), plainConn(x.conn)
-	if plain == nil {
-		return
-	}
 	calls.Start(s, func() (struct{}, error) {
 		var acl []zk.ACL
 		err := s.Retry(context.Background(), func() (err error) {
-			acl, _, err = plain.GetACL(server)
+			acl, _, err = x.conn.GetACL(dir)
 			return err
 		})
 		if errors.Is(err, zk.ErrNoAuth) {
@@ -56,16 +52,6 @@ func (x *exposure) joined(s *zkconn.Conn, dir string) {
 		}
 		return struct{}{}, nil
 	})
-}
-
-// plainConn is the zk.Conn in a Conn, nil if there is none: its requests include that for
-// an ACL.
-func plainConn(conn Conn) *zk.Conn {
-	if client, ok := wrapped[*Client](conn); ok {
-		return client.zk
-	}
-	plain, _ := wrapped[*zk.Conn](conn)
-	return plain
 }
 
 // rightsOverOthers are what an owner of a directory has over the znodes in it.

@@ -1,6 +1,7 @@
 package kerberos
 
 import (
+	"context"
 	"encoding/asn1"
 	"errors"
 	"fmt"
@@ -31,7 +32,9 @@ type exchange struct {
 
 // Step implements [recipes.SASLExchange]. What is wrong with the server's messages is so
 // at each try.
-func (x *exchange) Step(challenge []byte) (response []byte, done bool, err error) {
+func (x *exchange) Step(
+	_ context.Context, challenge []byte,
+) (response []byte, done bool, err error) {
 	err = guarded(func() (err error) {
 		switch x.messages {
 		case 0:

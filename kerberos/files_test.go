@@ -1,6 +1,8 @@
 package kerberos
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/jcmturner/gokrb5/v8/config"
 	"github.com/jcmturner/gokrb5/v8/iana/etypeID"
 	"github.com/jcmturner/gokrb5/v8/keytab"
 	"github.com/jcmturner/gokrb5/v8/types"
@@ -162,4 +165,29 @@ func TestAnUnusedLoginGoes(t *testing.T) {
 		runtime.GC()
 		return gone.Value() == nil
 	}, 10*time.Second, time.Millisecond)
+}
+
+// A stuckSource asks a KDC that never answers.
+type stuckSource struct{ answer chan struct{} }
+
+func (stuckSource) renews() bool { return false }
+
+func (s stuckSource) grant(*login, *config.Config) (ticket, error) {
+	<-s.answer
+	return ticket{}, errors.New("too late")
+}
+
+// A handshake that ends takes Begin along, although gokrb5's calls cannot be cancelled.
+func TestBeginEndsWithItsCtx(t *testing.T) {
+	s, err := FromKeytab("bob", write(t, "k", string(testKeytab(t))), testConfig(t))
+	require.NoError(t, err)
+	source := stuckSource{make(chan struct{})}
+	defer close(source.answer)
+	s.(*login).source = source
+	over := errors.New("the handshake is over")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(over)
+	_, err = s.Begin(ctx, "localhost")
+	require.ErrorIs(t, err, over)
+	require.ErrorContains(t, err, "the KDC does not answer")
 }

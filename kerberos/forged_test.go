@@ -1,6 +1,7 @@
 package kerberos
 
 import (
+	"context"
 	"encoding/asn1"
 	"slices"
 	"testing"
@@ -19,8 +20,10 @@ type forger struct {
 	seen    [][]byte
 }
 
-func (f *forger) Begin(host string) (recipes.SASLExchange, error) {
-	x, err := f.SASL.Begin(host)
+func (f *forger) Begin(
+	ctx context.Context, host string,
+) (recipes.SASLExchange, error) {
+	x, err := f.SASL.Begin(ctx, host)
 	return &forgedExchange{x, f, 0}, err
 }
 
@@ -30,13 +33,15 @@ type forgedExchange struct {
 	at     int
 }
 
-func (x *forgedExchange) Step(challenge []byte) ([]byte, bool, error) {
+func (x *forgedExchange) Step(
+	ctx context.Context, challenge []byte,
+) ([]byte, bool, error) {
 	x.forger.seen = append(x.forger.seen, slices.Clone(challenge))
 	if x.at == x.forger.message {
 		challenge = x.forger.forge(slices.Clone(challenge))
 	}
 	x.at++
-	return x.SASLExchange.Step(challenge)
+	return x.SASLExchange.Step(ctx, challenge)
 }
 
 // The server has to prove that it has the service's key, in both of its messages.
@@ -91,9 +96,11 @@ type reuser struct {
 	ticket ticket
 }
 
-func (r *reuser) Begin(host string) (recipes.SASLExchange, error) {
+func (r *reuser) Begin(
+	ctx context.Context, host string,
+) (recipes.SASLExchange, error) {
 	if !r.ticket.valid() {
-		t, err := r.login.ticket(host)
+		t, err := r.login.ticket(ctx, host)
 		if err != nil {
 			return nil, err
 		}

@@ -13,8 +13,13 @@ import (
 	"github.com/zkrecipes/recipes"
 )
 
-// An Option changes how [FromKeytab] and [FromCache] log in.
-type Option func(*settings) error
+// An Option changes how [FromKeytab] and [FromCache] log in. Only this package has
+// options.
+type Option interface{ set(s *settings) error }
+
+type option func(s *settings) error
+
+func (o option) set(s *settings) error { return o(s) }
 
 type settings struct {
 	service string
@@ -24,26 +29,26 @@ type settings struct {
 // WithConfigFile sets the path of krb5.conf. Default: the first file of KRB5_CONFIG, or
 // /etc/krb5.conf if that is not set. The file is read at each handshake.
 func WithConfigFile(path string) Option {
-	return func(s *settings) error {
+	return option(func(s *settings) error {
 		if path == "" {
 			return errors.New("WithConfigFile: the path is empty")
 		}
 		s.config = path
 		return nil
-	}
+	})
 }
 
 // WithService sets the first part of the servers' principals. Use it if they are not
 // zookeeper/host. Default: "zookeeper".
 func WithService(name string) Option {
-	return func(s *settings) error {
+	return option(func(s *settings) error {
 		if name == "" || strings.ContainsAny(name, "/@") {
 			return fmt.Errorf("WithService: the name is %q: must be the part of a "+
 				"principal before the slash", name)
 		}
 		s.service = name
 		return nil
-	}
+	})
 }
 
 // FromKeytab authenticates as principal, "bob@EXAMPLE.COM" or "batch/host@EXAMPLE.COM",
@@ -106,7 +111,7 @@ func newLogin(opts []Option) (*login, error) {
 		if o == nil {
 			return nil, fmt.Errorf("option %d is nil", i+1)
 		}
-		if err := o(&s); err != nil {
+		if err := o.set(&s); err != nil {
 			return nil, err
 		}
 	}

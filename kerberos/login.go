@@ -1,6 +1,7 @@
 package kerberos
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -33,16 +34,21 @@ type source interface {
 	renews() bool // whether a ticket is to be renewed before it expires
 }
 
-// String names the mechanism and the principal, for errors and logs.
-func (l *login) String() string { return fmt.Sprintf("GSSAPI as %q", l.user) }
+// Name implements [recipes.SASL].
+func (l *login) Name() string { return fmt.Sprintf("GSSAPI as %q", l.user) }
 
-// GoString keeps the keys of tickets out of what %#v prints.
-func (l *login) GoString() string { return l.String() }
+// String keeps the keys of tickets out of what a format prints.
+func (l *login) String() string { return l.Name() }
+
+// GoString does so for %#v.
+func (l *login) GoString() string { return l.Name() }
 
 // Begin implements [recipes.SASL].
-func (l *login) Begin(host string) (recipes.SASLExchange, error) {
+func (l *login) Begin(
+	ctx context.Context, host string,
+) (recipes.SASLExchange, error) {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	t, err := l.ticket(host)
+	t, err := l.ticket(ctx, host)
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +60,9 @@ func (l *login) Begin(host string) (recipes.SASLExchange, error) {
 const patience = 500 * time.Millisecond
 
 // ticket returns a ticket for a server. It is a new one for each handshake: the server's
-// key may have been renewed since the last, and then that is worth nothing.
-func (l *login) ticket(host string) (ticket, error) {
+// key may have been renewed since the last, and then that is worth nothing. gokrb5's
+// calls take no ctx: one that ctx leaves behind ends by its own timeouts.
+func (l *login) ticket(ctx context.Context, host string) (ticket, error) {
 	type result struct {
 		ticket
 		error
@@ -68,18 +75,20 @@ func (l *login) ticket(host string) (ticket, error) {
 	l.mu.Lock()
 	last := l.services[host]
 	l.mu.Unlock()
-	if !last.valid() {
-		r := <-fetched
-		return r.ticket, r.error
+	var enough <-chan time.Time // nil: there is no other ticket
+	if last.valid() {
+		enough = time.After(patience)
 	}
 	select {
 	case r := <-fetched:
-		if isUnreachable(r.error) {
+		if last.valid() && isUnreachable(r.error) {
 			return last, nil
 		}
 		return r.ticket, r.error
-	case <-time.After(patience):
+	case <-enough:
 		return last, nil
+	case <-ctx.Done():
+		return ticket{}, fmt.Errorf("the KDC does not answer: %w", context.Cause(ctx))
 	}
 }
 

@@ -2,6 +2,7 @@ package otelrecipes
 
 import (
 	"errors"
+	"fmt"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -9,8 +10,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// An Option changes what NewObserver returns.
-type Option func(*settings) error
+// An Option changes what NewObserver returns. Only this package has options.
+type Option interface{ set(s *settings) error }
+
+type option func(s *settings) error
+
+func (o option) set(s *settings) error { return o(s) }
 
 type settings struct {
 	meters     metric.MeterProvider
@@ -21,24 +26,24 @@ type settings struct {
 
 // WithMeterProvider sets the provider of the metrics. Default: that of package otel.
 func WithMeterProvider(p metric.MeterProvider) Option {
-	return func(s *settings) error {
+	return option(func(s *settings) error {
 		if p == nil {
 			return errors.New("WithMeterProvider: provider is nil")
 		}
 		s.meters = p
 		return nil
-	}
+	})
 }
 
 // WithTracerProvider sets the provider of the spans. Default: that of package otel.
 func WithTracerProvider(p trace.TracerProvider) Option {
-	return func(s *settings) error {
+	return option(func(s *settings) error {
 		if p == nil {
 			return errors.New("WithTracerProvider: provider is nil")
 		}
 		s.tracers = p
 		return nil
-	}
+	})
 }
 
 // WithName adds the attribute "name" to the metrics and spans of locks: what name returns
@@ -50,28 +55,31 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 // names in all are safe. name is called at each step of each acquisition, concurrently.
 // An empty name is left out.
 func WithName(name func(path string) string) Option {
-	return func(s *settings) error {
+	return option(func(s *settings) error {
 		if name == nil {
 			return errors.New("WithName: the function is nil")
 		}
 		s.name = name
 		return nil
-	}
+	})
 }
 
 // WithAttributes adds attributes to all metrics and spans, such as the name of the
 // cluster.
 func WithAttributes(attributes ...attribute.KeyValue) Option {
-	return func(s *settings) error {
+	return option(func(s *settings) error {
 		s.attributes = append(s.attributes, attributes...)
 		return nil
-	}
+	})
 }
 
 func newSettings(opts []Option) (*settings, error) {
 	s := &settings{meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider()}
-	for _, o := range opts {
-		if err := o(s); err != nil {
+	for i, o := range opts {
+		if o == nil {
+			return nil, fmt.Errorf("option %d is nil", i+1)
+		}
+		if err := o.set(s); err != nil {
 			return nil, err
 		}
 	}

@@ -31,7 +31,7 @@ const keeperRejects = 42
 // those of the version that is meant. Versions before December 2025 do not know
 // [OpSetWatches], versions before July 2026 do not know [OpCreateContainer].
 func WithKeeper(unknown ...Op) Option {
-	return func(s *settings) { s.keeper, s.unknown = true, unknown }
+	return option(func(s *settings) { s.keeper, s.unknown = true, unknown })
 }
 
 // keeperConnectLocked is the handshake of a Keeper. The session that the client had is

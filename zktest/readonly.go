@@ -9,7 +9,9 @@ import (
 // or for a tick if that is longer, answer the reads of clients that ask for it
 // (readonlymode.enabled, with localSessionsEnabled, without which a real server has no
 // clients in that state either). Their sessions end once there is a leader.
-func WithReadOnlyMode() Option { return func(s *settings) { s.readOnlyMode = true } }
+func WithReadOnlyMode() Option {
+	return option(func(s *settings) { s.readOnlyMode = true })
+}
 
 // readOnlyAfter is how long a server looks for a leader first (QuorumPeer).
 const readOnlyAfter = 2 * time.Second

@@ -14,7 +14,7 @@ const configPath = "/zookeeper/config"
 // super user or a client that may write to /zookeeper/config. The configuration is data:
 // a server that leaves it goes on, and none is started that joins it. Without this option
 // servers reject reconfig. A single server knows no reconfig in any case.
-func WithReconfig() Option { return func(s *settings) { s.reconfig = true } }
+func WithReconfig() Option { return option(func(s *settings) { s.reconfig = true }) }
 
 // A membership is what a server knows of the ensemble to which it belongs.
 type membership struct {

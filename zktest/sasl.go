@@ -15,7 +15,7 @@ import (
 // without SASL do, with a null token.
 func WithSASLUsers(passwords map[string]string) Option {
 	passwords = maps.Clone(passwords)
-	return func(s *settings) { s.saslUsers = passwords }
+	return option(func(s *settings) { s.saslUsers = passwords })
 }
 
 // OpSASL is a message of a SASL exchange.

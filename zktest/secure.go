@@ -12,7 +12,7 @@ import (
 // network, have no TLS.
 func WithTLS(config *tls.Config) Option {
 	config = config.Clone()
-	return func(s *settings) {
+	return option(func(s *settings) {
 		s.tls = config
 		switch {
 		case config == nil:
@@ -21,7 +21,7 @@ func WithTLS(config *tls.Config) Option {
 			config.GetConfigForClient == nil:
 			s.optionErr = errors.New("zktest: WithTLS: config has no certificate")
 		}
-	}
+	})
 }
 
 // secureLocked puts TLS over what a listener has accepted, if it is asked for. The

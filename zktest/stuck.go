@@ -11,7 +11,7 @@ import (
 // takes its test to be stuck: it panics, and shows what the goroutines of the bubble wait
 // for. Default: a week, which passes in seconds. It has no effect outside of a bubble.
 func WithTimeLimit(d time.Duration) Option {
-	return func(s *settings) { s.timeLimit = d }
+	return option(func(s *settings) { s.timeLimit = d })
 }
 
 // limitLocked ends a bubble that would go on for ever: the pings of a client keep its

@@ -270,37 +270,32 @@ func (c *connection) tls() (*tls.Config, error) {
 
 // connect opens a session below the chroot, and creates the chroot if it is missing.
 func (t *target) connect(ctx context.Context) (*recipes.Client, error) {
-	return t.open(ctx, t.chroot)
+	return t.open(ctx, t.options...)
 }
 
 // look opens a session for those who change nothing: a chroot that is not there is
 // refused.
 func (t *target) look(ctx context.Context) (*recipes.Client, error) {
-	client, err := t.open(ctx, "/")
-	if err != nil || t.chroot == "/" {
-		return client, err
-	}
-	exists, _, err := client.Unwrap().Exists(t.chroot)
-	client.Close()
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("chroot %s: %w", t.chroot, err)
-	case !exists:
+	client, err := t.open(ctx, append(slices.Clip(t.options),
+		recipes.WithExistingChroot())...)
+	if errors.Is(err, zk.ErrNoNode) {
 		return nil, usage("chroot %s: there is no such znode", t.chroot)
 	}
-	return t.open(ctx, t.chroot)
+	return client, err
 }
 
-func (t *target) open(ctx context.Context, chroot string) (*recipes.Client, error) {
+func (t *target) open(
+	ctx context.Context, options ...recipes.ClientOption,
+) (*recipes.Client, error) {
 	limit := fmt.Errorf("no response within %v: %w", t.connectTimeout,
 		recipes.ErrUnavailable)
 	ctx, cancel := context.WithTimeoutCause(ctx, t.connectTimeout, limit)
 	defer cancel()
 	servers := t.servers
-	if chroot != "/" {
-		servers += chroot
+	if t.chroot != "/" {
+		servers += t.chroot
 	}
-	client, err := recipes.Connect(ctx, servers, t.sessionTimeout, t.options...)
+	client, err := recipes.Connect(ctx, servers, t.sessionTimeout, options...)
 	if err == nil {
 		return client, nil
 	}

@@ -67,8 +67,7 @@ func TestChange(t *testing.T) {
 		},
 		{
 			"no comparison", "owner string", "owner []string",
-			[]string{"type Hold is comparable"},
-			nil,
+			nil, nil,
 		},
 		{
 			"a method behind an alias", "Bytes()", "Text()",

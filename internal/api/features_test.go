@@ -46,8 +46,9 @@ func (r *record) object(o types.Object) {
 	}
 }
 
-// members writes what a type has. Of a type that is an alias this may be another
-// package's, which callers see as ours.
+// members writes what a type has. Whether a struct can be compared is no part of it:
+// docs/compatibility.md keeps room for fields that cannot. Of a type that is an alias
+// this may be another package's, which callers see as ours.
 func (r *record) members(name string, t types.Type) {
 	switch u := t.Underlying().(type) {
 	case *types.Interface:
@@ -62,9 +63,6 @@ func (r *record) members(name string, t types.Type) {
 		}
 	default:
 		r.add("type %s %s", name, r.text(u))
-	}
-	if types.Comparable(t) {
-		r.add("type %s is comparable", name)
 	}
 	values := types.NewMethodSet(t)
 	for selection := range types.NewMethodSet(types.NewPointer(t)).Methods() {

@@ -15,13 +15,16 @@ import (
 type SASL struct {
 	// Name is the mechanism's and the principal's, for errors and logs.
 	Name string
-	// Begin begins an exchange with a host, as it was dialled.
-	Begin func(host string) (SASLStep, error)
+	// Begin begins an exchange with a host, as it was dialled. ctx bounds the handshake.
+	Begin func(ctx context.Context, host string) (SASLStep, error)
 }
 
 // A SASLStep answers a challenge, which is nil where the first message is the client's.
-// With done, that answer is the last one, and nil if nothing more is to be sent.
-type SASLStep func(challenge []byte) (response []byte, done bool, err error)
+// With done, that answer is the last one, and nil if nothing more is to be sent. ctx
+// bounds the handshake.
+type SASLStep func(
+	ctx context.Context, challenge []byte,
+) (response []byte, done bool, err error)
 
 // An exchange has at most so many messages of ours. Kerberos has three.
 const saslMessages = 16
@@ -49,9 +52,11 @@ func (c *conn) exchange(sasl *SASL) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithDeadlineCause(c.dialer.ctx, c.until, errSlowMechanism)
+	defer cancel()
 	var step SASLStep
-	err = c.mechanism(func() (err error) {
-		step, err = sasl.Begin(host)
+	err = mechanism(ctx, func() (err error) {
+		step, err = sasl.Begin(ctx, host)
 		return err
 	})
 	if err != nil {
@@ -61,8 +66,8 @@ func (c *conn) exchange(sasl *SASL) error {
 	for message := range int32(saslMessages) {
 		var response []byte
 		var done bool
-		err := c.mechanism(func() (err error) {
-			response, done, err = step(challenge)
+		err := mechanism(ctx, func() (err error) {
+			response, done, err = step(ctx, challenge)
 			return err
 		})
 		if err != nil || done && response == nil {
@@ -85,11 +90,9 @@ func (c *conn) exchange(sasl *SASL) error {
 	}
 }
 
-// mechanism calls what may not heed any time: Kerberos asks its own servers. A call that
+// mechanism calls what may not respect ctx: Kerberos asks its own servers. A call that
 // takes too long is left behind.
-func (c *conn) mechanism(call func() error) error {
-	ctx, cancel := context.WithDeadlineCause(c.dialer.ctx, c.until, errSlowMechanism)
-	defer cancel()
+func mechanism(ctx context.Context, call func() error) error {
 	returned := make(chan error, 1)
 	go func() { returned <- call() }()
 	select {

@@ -1,6 +1,7 @@
 package dial_test
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"slices"
@@ -25,15 +26,15 @@ func saslAnswer(xid, code int32, token []byte) []byte {
 
 // echoSASL is a mechanism that wants two challenges, and keeps what it hears.
 func echoSASL(heard *[][]byte) *dial.SASL {
-	return &dial.SASL{Name: "ECHO", Begin: func(string) (dial.SASLStep, error) {
-		return func(challenge []byte) ([]byte, bool, error) {
-			if challenge == nil {
-				return []byte{}, false, nil
-			}
-			*heard = append(*heard, challenge)
-			return challenge, len(*heard) > 1, nil
-		}, nil
-	}}
+	step := func(_ context.Context, challenge []byte) ([]byte, bool, error) {
+		if challenge == nil {
+			return []byte{}, false, nil
+		}
+		*heard = append(*heard, challenge)
+		return challenge, len(*heard) > 1, nil
+	}
+	begin := func(context.Context, string) (dial.SASLStep, error) { return step, nil }
+	return &dial.SASL{Name: "ECHO", Begin: begin}
 }
 
 // What follows the exchange in the same packet of TCP is the client's to read.

@@ -65,7 +65,7 @@ type batch struct {
 	nodes []*znode.Node
 	list  *observe.Lister // has the list that proves all creates
 	asked time.Time       // when the question was sent that has no answer yet
-	full  string          // why there was no room at the last check; "": there may be
+	full  wait.Place      // why there was no room at the last check; zero: there may be
 	watch bool            // check with watches from now on: the first found no room
 	last  snapshot
 }
@@ -142,13 +142,14 @@ func (b *batch) joinN(ctx context.Context) (err error) {
 	return err
 }
 
-// full says that there is no room for n znodes, "" where there is.
-func (v *snapshot) full(dir string, n int) string {
+// full says that there is no room for n znodes; the zero Place where there is.
+func (v *snapshot) full(dir string, n int) wait.Place {
 	if len(v.queue) <= v.most {
-		return ""
+		return wait.Place{}
 	}
 	taken := len(v.queue) - n
-	return fmt.Sprintf("no room in %s: %d wanted, %d of %d taken", dir, n, taken, v.most)
+	text := fmt.Sprintf("no room in %s: %d wanted, %d of %d taken", dir, n, taken, v.most)
+	return wait.Place{Text: text, Ahead: taken}
 }
 
 // Check implements wait.Goal: it lists the directory, which must still have all znodes.
@@ -159,7 +160,7 @@ func (b *batch) Check(ctx context.Context) (free bool, err error) {
 	}
 	b.last = v
 	b.full, b.asked = v.full(b.Queue.Dir, len(b.nodes)), time.Now()
-	return b.full == "", nil
+	return b.full == wait.Place{}, nil
 }
 
 // snapshot asks for the limit and lists the directory. Its watches, if any, are set

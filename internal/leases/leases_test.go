@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes/internal/leases"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/queuetest"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
@@ -177,7 +178,7 @@ func TestABatchThatComesTooLateIsGivenUp(t *testing.T) {
 			cancel()
 			return 2, nil, nil
 		}))
-		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, context.Canceled, outcome.Cancellation(err))
 		require.Empty(t, nodes)
 		require.Empty(t, us.Nodes())
 		require.ErrorIs(t, gate.Cause(), znode.ErrLeft)

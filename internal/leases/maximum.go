@@ -33,7 +33,7 @@ type maximumWaiter struct {
 	maximum Maximum
 	n       int
 	asked   time.Time
-	where   string // what the last answer was
+	where   wait.Place // what the last answer was
 	// watch the maximum with the next look: the first found it too low
 	watch   bool
 	changed <-chan zk.Event // when to look again; nil without a watch
@@ -49,7 +49,7 @@ func (w *maximumWaiter) Check(ctx context.Context) (free bool, err error) {
 		return false, err
 	}
 	w.changed = changed
-	w.where = fmt.Sprintf("the maximum is %d, and %d are asked for", most, w.n)
+	w.where.Text = fmt.Sprintf("the maximum is %d, and %d are asked for", most, w.n)
 	return most >= w.n, nil
 }
 

@@ -95,7 +95,8 @@ func (w *waiter) await(ctx context.Context, asked time.Time) (*Share, error) {
 	}
 	if w.share != nil { // it came too late
 		w.giveBack()
-		w.err, w.where = outcome.Cancelled(ctx), "its turn came as the wait was over"
+		w.err = outcome.Cancelled(ctx)
+		w.where = wait.Place{Text: "its turn came as the wait was over"}
 	}
 	w.awaitLeft()
 	return nil, wait.Explain(w.entry.key.conn, w.err, w.where, asked)

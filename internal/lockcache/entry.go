@@ -8,6 +8,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/seqnode"
+	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
@@ -77,7 +78,7 @@ type waiter struct {
 	early bool // its margin was in the way when it could have been admitted; see letIn
 	share *Share
 	err   error
-	where string          // where it stood, of wait.ErrBusy
+	where wait.Place      // where it stood, of wait.ErrBusy
 	left  <-chan struct{} // closed once nothing is left behind that was made for it
 }
 

@@ -1,6 +1,9 @@
 package lockcache
 
-import "github.com/zkrecipes/recipes/internal/seqnode"
+import (
+	"github.com/zkrecipes/recipes/internal/seqnode"
+	"github.com/zkrecipes/recipes/internal/wait"
+)
 
 // What follows is called with entry.mu held.
 
@@ -28,19 +31,20 @@ func (e *entry) isEarly(w *waiter) bool {
 	return w.early && e.current != nil && e.current.isFree()
 }
 
-// where says who is ahead of the one who waits at an index, "" if nobody knows.
-func (e *entry) where(at int) string {
+// where says who is ahead of the one who waits at an index; the zero Place if nobody
+// knows.
+func (e *entry) where(at int) wait.Place {
 	switch g := e.inTheWay(); {
 	case e.isEarly(e.waiting[at]):
-		return ""
+		return wait.Place{}
 	case g != nil:
-		return seqnode.BehindOurs(e.positionOf(at).ahead, g.node.Path).String()
+		return seqnode.BehindOurs(e.positionOf(at).ahead, g.node.Path).Place()
 	case e.next == nil:
-		return ""
+		return wait.Place{}
 	}
 	where := e.next.position
 	where.Ahead += e.before(at)
-	return where.String()
+	return where.Place()
 }
 
 // positionOf is what the Listener is told of the one who waits at an index.

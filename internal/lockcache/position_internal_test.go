@@ -58,7 +58,7 @@ func TestWhereOneStandsThatWaitsForAnEntry(t *testing.T) {
 				e.current.entry = e
 			}
 			require.Equal(t, c.want, e.positionOf(1))
-			require.Equal(t, c.where, e.where(1))
+			require.Equal(t, c.where, e.where(1).Text)
 		})
 	}
 }

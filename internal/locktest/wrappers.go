@@ -68,6 +68,14 @@ func (c *fieldConn) Set(path string, data []byte, version int32) (*zk.Stat, erro
 
 func (c *fieldConn) Sync(path string) (string, error) { return c.inner.Sync(path) }
 
+func (c *fieldConn) Multi(ops ...any) ([]zk.MultiResponse, error) {
+	return c.inner.Multi(ops...)
+}
+
+func (c *fieldConn) GetACL(path string) ([]zk.ACL, *zk.Stat, error) {
+	return c.inner.GetACL(path)
+}
+
 func (c *fieldConn) SessionID() int64 { return c.inner.SessionID() }
 
 func (c *fieldConn) State() zk.State { return c.inner.State() }

@@ -18,7 +18,7 @@ var wordLimits = map[string]int{
 	"cmd/zklock/README.md":        1650,
 	"docs/caching.md":             1000,
 	"docs/cheatsheet.md":          400,
-	"docs/compatibility.md":       420,
+	"docs/compatibility.md":       500,
 	"docs/llms.txt":               300,
 	"docs/connections.md":         757,
 	"docs/correctness.md":         950,

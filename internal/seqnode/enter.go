@@ -26,7 +26,7 @@ func (q *Queue) Enter(
 		asked := time.Now()
 		w := &waiter{Member: q.newMember(s, &r), request: r, asked: asked}
 		if err := w.join(ctx, ""); err != nil {
-			return nil, wait.Explain(s, err, "", asked)
+			return nil, wait.Explain(s, err, wait.Place{}, asked)
 		}
 		n := w.node
 		err := wait.Until(ctx, s, r.TryOnce, w)
@@ -37,7 +37,7 @@ func (q *Queue) Enter(
 			if err == nil {
 				err = outcome.Cancelled(ctx) // it came too late
 			}
-			err = wait.Explain(s, err, w.position().String(), w.asked)
+			err = wait.Explain(s, err, w.position().Place(), w.asked)
 			znode.GiveUp(ctx, []*znode.Node{n})
 			return nil, err
 		}
@@ -46,7 +46,7 @@ func (q *Queue) Enter(
 		n.Withdraw() // nobody relies on it; it may outlive its session
 		asked = time.Now()
 		if err := s.Pause(ctx, backoff.Next()); err != nil {
-			return nil, wait.Explain(s, err, w.position().String(), asked)
+			return nil, wait.Explain(s, err, w.position().Place(), asked)
 		}
 	}
 }

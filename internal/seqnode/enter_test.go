@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/queuetest"
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/seqnode"
@@ -379,7 +380,7 @@ func TestWhoGivesUpLeavesNothing(t *testing.T) {
 		e.waits(time.Minute)
 		cancel(errChangedMind)
 		queuetest.Within(t, 250*time.Millisecond, e.done, "it does not return")
-		require.ErrorIs(t, e.err, errChangedMind)
+		require.ErrorIs(t, outcome.WithCause(e.err), errChangedMind)
 		require.ErrorContains(t, e.err, "1 ahead, behind "+ahead)
 		require.Equal(t, []string{ahead}, us.Nodes())
 	})
@@ -398,7 +399,7 @@ func TestWhoGivesUpInAnOutageLeavesNothing(t *testing.T) {
 		require.Len(t, other.Nodes(), 2, "the create is not done")
 		cancel(errChangedMind)
 		queuetest.Within(t, 250*time.Millisecond, e.done, "it does not return")
-		require.ErrorIs(t, e.err, errChangedMind)
+		require.ErrorIs(t, outcome.WithCause(e.err), errChangedMind)
 
 		us.Link.Heal()
 		time.Sleep(time.Second)
@@ -437,7 +438,7 @@ func TestBesideTheWriterOneWaitsForNobody(t *testing.T) {
 		ctx, cancel := context.WithTimeout(bounded(t), time.Minute)
 		defer cancel()
 		_, err = queue().EnterUnder(ctx, us.S, writer, seqnode.Request{})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, outcome.WithCause(err), context.DeadlineExceeded)
 		require.ErrorContains(t, err, " ahead, behind "+n.Path)
 		n.Withdraw()
 		ctx, cancel = context.WithTimeout(bounded(t), time.Minute)

@@ -1,6 +1,10 @@
 package seqnode
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/zkrecipes/recipes/internal/wait"
+)
 
 // A Position is what is known of one participant.
 type Position struct {
@@ -15,6 +19,11 @@ type Position struct {
 // values those came who use it.
 func BehindOurs(ahead int, path string) Position {
 	return Position{Ahead: ahead, Behind: path, ours: true, elsewhere: true}
+}
+
+// Place is p as the end of a wait tells it.
+func (p Position) Place() wait.Place {
+	return wait.Place{Text: p.String(), Behind: p.Behind, Ahead: p.Ahead}
 }
 
 // String says who is ahead, "" if nobody is.

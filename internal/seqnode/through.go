@@ -33,7 +33,7 @@ func (q *Queue) EnterThrough(
 		gate.Withdraw()
 		return w.node, nil
 	}
-	err = wait.Explain(s, err, w.position().String(), w.asked)
+	err = wait.Explain(s, err, w.position().Place(), w.asked)
 	// In this order: whoever comes through the gate next finds no znode that waits.
 	znode.GiveUp(ctx, joined, []*znode.Node{gate})
 	if errors.Is(err, znode.ErrEnded) {

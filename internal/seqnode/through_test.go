@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/queuetest"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
@@ -143,7 +144,7 @@ func TestWhoGivesUpBehindTheGateLeavesBoth(t *testing.T) {
 		_, failed := through(ctx, us, gate)
 		cancel()
 		err = queuetest.Within(t, time.Second, failed, "it waits on")
-		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, context.Canceled, outcome.Cancellation(err))
 		require.ErrorIs(t, gate.Cause(), znode.ErrLeft)
 		require.Equal(t, []string{ahead}, other.Nodes())
 	})
@@ -159,7 +160,7 @@ func TestWhoComesThroughTooLateLeavesBoth(t *testing.T) {
 		n, err := queue().EnterThrough(ctx, us.S, gate, seqnode.Request{
 			Listener: onQueued(cancel),
 		})
-		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, context.Canceled, outcome.Cancellation(err))
 		require.Nil(t, n)
 		require.ErrorIs(t, gate.Cause(), znode.ErrLeft)
 		require.Empty(t, us.Nodes())

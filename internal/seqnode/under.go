@@ -26,7 +26,7 @@ func (q *Queue) EnterUnder(
 	w := &waiter{Member: q.newMember(s, &r)}
 	w.under = writer.Hooks().(*Member)
 	if err := w.join(ctx, w.under.self.Name().Number()); err != nil {
-		return nil, wait.Explain(s, err, "", asked)
+		return nil, wait.Explain(s, err, wait.Place{}, asked)
 	}
 	n := w.node
 	n.SetToken(writer.Token())
@@ -39,7 +39,7 @@ func (q *Queue) EnterUnder(
 		n.Withdraw()
 		return q.Enter(ctx, s, r)
 	case ctx.Err() != nil:
-		err = wait.Explain(s, outcome.Cancelled(ctx), "", asked)
+		err = wait.Explain(s, outcome.Cancelled(ctx), wait.Place{}, asked)
 	case err == nil:
 		return n, nil
 	}

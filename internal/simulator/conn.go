@@ -9,12 +9,12 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
 // A Client is a worker's connection: a *recipes.Client, or a Bare.
 type Client interface {
 	recipes.Conn
-	Multi(ops ...any) ([]zk.MultiResponse, error)
 	Close()
 }
 
@@ -38,10 +38,7 @@ type gatedConn struct {
 	closed atomic.Bool                           // by the process
 }
 
-var (
-	_ recipes.OrderedConn = (*gatedConn)(nil)
-	_ recipes.OrderedConn = (*gatedClient)(nil)
-)
+var _ zkconn.StandIn = (*gatedConn)(nil)
 
 // A gatedClient is a gatedConn that has all else that a *recipes.Client has. What both
 // have is the gatedConn's, which stands less deep.
@@ -60,29 +57,15 @@ func (c *gatedConn) asSeen() recipes.Conn {
 	return c
 }
 
-// Unwrap implements recipes.OrderedConn.
-func (c *gatedConn) Unwrap() recipes.Conn {
+// StandsFor implements zkconn.StandIn. One whose events come late keeps no order.
+func (c *gatedConn) StandsFor(zkconn.Test) zkconn.Client {
+	if c.late != nil {
+		return c
+	}
 	if bare, ok := c.client.(Bare); ok {
 		return bare.Bare()
 	}
 	return c.client
-}
-
-// KeepsOrder implements recipes.OrderedConn. One whose events come late does not promise
-// anything.
-func (c *gatedConn) KeepsOrder() recipes.Conn {
-	if c.late != nil {
-		return nil
-	}
-	return c
-}
-
-// KeepsOrder implements recipes.OrderedConn.
-func (c *gatedClient) KeepsOrder() recipes.Conn {
-	if c.late != nil {
-		return nil
-	}
-	return c
 }
 
 // passOn returns a channel on which the event of a watch comes late.
@@ -120,6 +103,12 @@ func (c *gatedConn) State() zk.State { return c.client.State() }
 func (c *gatedConn) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	defer c.enter("multi", "")()
 	return c.client.Multi(ops...)
+}
+
+func (c *gatedConn) GetACL(path string) ([]zk.ACL, *zk.Stat, error) {
+	defer c.enter("getacl", path)()
+	acl, stat, err := c.client.GetACL(path)
+	return acl, stat, c.told(err)
 }
 
 // enter begins a call; what it returns ends it.

@@ -12,7 +12,7 @@ import (
 
 // Below the World's root.
 const (
-	storesDir = "/stores" // what is written to in one transaction with Hold.Check
+	storesDir = "/stores" // what is written to in one transaction with Hold.CheckOp
 	// where nobody may create, delete or set anything; called like a lock's znode, for
 	// who asks it for a lock back.
 	forbiddenDir = "/forbidden-lock-0000000007"
@@ -93,7 +93,7 @@ func (u *use) guard(p part) {
 func (u *use) setIfHeld(p part) ([]zk.MultiResponse, error) {
 	set := &zk.SetDataRequest{Path: u.p.w.store(p.path), Version: -1}
 	if u.step.ignoreLoss {
-		return u.on.gated.Multi(p.hold.Check(), set)
+		return u.on.gated.Multi(p.hold.CheckOp(), set)
 	}
 	return p.hold.Multi(set)
 }

@@ -39,7 +39,8 @@ var narrowDefects = []narrowDefect{
 	},
 	{ // Three times one of 127 to 243 seeds shows it, and then none of 700.
 		plant.New("every connection is taken to keep the order of events",
-			plant.In(".", "keepsOrder").Replace("c.KeepsOrder() == conn", "true")),
+			plant.In(".", "settings.sessionConfig").
+				After("s.advice(conn)", "c.InOrder = true")),
 		"behaviour/client", "TestTheOwnZnodeWhereEventsComeLate",
 	},
 	{ // No seed can show it: small reads are for queues of 128 and more.

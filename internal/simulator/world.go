@@ -51,7 +51,7 @@ type Config struct {
 	Pace func(worker int, call, path string) time.Duration
 	// Late returns how late the events of watches are that reach a worker, by the path.
 	// If it, or what it returns, is nil, they are not late, and the worker's connection
-	// says so ([recipes.OrderedConn]).
+	// stands in for its Client ([zkconn.StandIn]).
 	Late    func(worker int) func(path string) time.Duration
 	Verbose bool // the history has the library's own events, as notes
 	// What else Finish waits for to be gone before it closes the clients; may be nil. It

@@ -8,7 +8,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
-// ErrBusy ends a single attempt: what it asked for was not free.
+// ErrBusy says that others were ahead when a wait ended. It ends a single attempt.
 var ErrBusy = outcome.Permanent(errors.New("lock is busy"))
 
 // A Goal is what somebody waits for: a turn in the queue, room for leases, a maximum. It

@@ -21,6 +21,18 @@ type Client interface {
 	State() zk.State
 }
 
+// A StandIn stands in for a *recipes.Client or a *zk.Conn in a test of this module, and
+// keeps its order of answers and events. The order of any other wrapper is unknown.
+type StandIn interface {
+	Client
+	// StandsFor returns what the receiver stands in for; a Client of another type says
+	// that the receiver keeps no order.
+	StandsFor(Test) Client
+}
+
+// Test keeps others, who cannot name it, from declaring a StandIn.
+type Test struct{}
+
 // Config is what a user of a connection knows about it. It counts for all users, and
 // stays when this one leaves, until the Conn is forgotten. What is to last as long as
 // one hold belongs to its ephemeral (tracked).

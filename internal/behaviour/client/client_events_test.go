@@ -39,6 +39,28 @@ func (d *diary) kinds() (kinds []recipes.SessionEventKind) {
 	return kinds
 }
 
+// All observers are called, in the order in which they were given.
+func TestSeveralClientObservers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		observe := func(name string) recipes.ClientOption {
+			return recipes.WithClientObserver(func(e recipes.SessionEvent) {
+				told = append(told, name+" "+e.Kind.String())
+			})
+		}
+		cluster := zktest.Start(t)
+		client, err := recipes.Connect(t.Context(), cluster.Names()[0], 10*time.Second,
+			recipes.WithDialer(cluster.Link("ours").Dial),
+			observe("a"), observe("b"), observe("c"))
+		require.NoError(t, err)
+		client.Close()
+		require.Equal(t, []string{
+			"a connected", "b connected", "c connected",
+			"a closed", "b closed", "c closed",
+		}, told)
+	})
+}
+
 func TestAClientTellsEachChangeOfItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told diary

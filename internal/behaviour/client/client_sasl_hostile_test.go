@@ -64,16 +64,18 @@ func saslToken(text string) func(int32) []byte {
 
 // A scriptedSASL has a function in the place of a mechanism.
 type scriptedSASL struct {
-	begin func(host string) error
+	begin func(ctx context.Context, host string) error
 	step  func(challenge []byte) ([]byte, bool, error)
 	none  bool // Begin returns no exchange
 }
 
-func (s *scriptedSASL) String() string { return "SCRIPT" }
+func (s *scriptedSASL) Name() string { return "SCRIPT" }
 
-func (s *scriptedSASL) Begin(host string) (recipes.SASLExchange, error) {
+func (s *scriptedSASL) Begin(
+	ctx context.Context, host string,
+) (recipes.SASLExchange, error) {
 	if s.begin != nil {
-		if err := s.begin(host); err != nil {
+		if err := s.begin(ctx, host); err != nil {
 			return nil, err
 		}
 	}
@@ -83,7 +85,9 @@ func (s *scriptedSASL) Begin(host string) (recipes.SASLExchange, error) {
 	return s, nil
 }
 
-func (s *scriptedSASL) Step(challenge []byte) ([]byte, bool, error) {
+func (s *scriptedSASL) Step(
+	_ context.Context, challenge []byte,
+) ([]byte, bool, error) {
 	if s.step == nil {
 		return []byte("more"), false, nil
 	}
@@ -216,9 +220,18 @@ func TestSASLWithAHostileServer(t *testing.T) {
 // that is waiting in it can be closed.
 func TestSASLIsBounded(t *testing.T) {
 	silent := func(int32) []byte { return nil }
-	stuck := &scriptedSASL{begin: func(string) error {
+	stuck := &scriptedSASL{begin: func(context.Context, string) error {
 		time.Sleep(time.Hour)
 		return nil
+	}}
+	// This one ends with the time for the handshake, and says what it was doing.
+	obeys := &scriptedSASL{begin: func(ctx context.Context, _ string) error {
+		began := time.Now()
+		<-ctx.Done()
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("ctx lasted for %v", took)
+		}
+		return fmt.Errorf("no ticket yet: %w", context.Cause(ctx))
 	}}
 	slow := &scriptedSASL{step: func([]byte) ([]byte, bool, error) {
 		time.Sleep(time.Minute)
@@ -230,6 +243,7 @@ func TestSASLIsBounded(t *testing.T) {
 	}{
 		"silent server": {saslBob, "SASL with DIGEST-MD5"},
 		"stuck Begin":   {stuck, "the mechanism took all the time"},
+		"obeying Begin": {obeys, "the mechanism took all the time"},
 		"slow Step":     {slow, "the mechanism took all the time"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -262,14 +276,14 @@ func TestErrorsOfAMechanism(t *testing.T) {
 		sasl *scriptedSASL
 		want error
 	}{
-		"Begin, final": {&scriptedSASL{begin: func(string) error {
+		"Begin, final": {&scriptedSASL{begin: func(context.Context, string) error {
 			return final
 		}}, final},
 		"Step, final": {&scriptedSASL{step: func([]byte) ([]byte, bool, error) {
 			return nil, false, final
 		}}, final},
 		"Begin, passing": {
-			&scriptedSASL{begin: func(host string) error {
+			&scriptedSASL{begin: func(_ context.Context, host string) error {
 				if host == "a" {
 					return passing
 				}
@@ -354,6 +368,7 @@ func TestSASLArguments(t *testing.T) {
 		want string
 	}{
 		{nil, "WithSASL: the SASL is nil"},
+		{(*scriptedSASL)(nil), "WithSASL: the SASL is nil"},
 		{recipes.SASLDigestMD5("", "x"), "user or password is empty"},
 		{recipes.SASLDigestMD5("x", ""), "user or password is empty"},
 	} {

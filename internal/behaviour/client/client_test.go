@@ -327,6 +327,8 @@ func TestConnectRefusesBadArguments(t *testing.T) {
 	refuse("WithAuth", "h", time.Second, recipes.WithAuth("", []byte("x")))
 	refuse("WithDialer", "h", time.Second, recipes.WithDialer(nil))
 	refuse("WithHostProvider", "h", time.Second, recipes.WithHostProvider(nil))
+	refuse("WithHostProvider", "h", time.Second,
+		recipes.WithHostProvider((*clientOrder)(nil)))
 	refuse("WithClientLogger", "h", time.Second, recipes.WithClientLogger(nil))
 }
 

@@ -30,8 +30,8 @@ func TestAWrappedClientIsAClient(t *testing.T) {
 				require.NoError(t, lock.Acquire(ctx))
 				hold := lock.Hold(ctx)
 
-				require.Equal(t, "/app"+hold.Path(), hold.Check().Path)
-				_, err = c.Unwrap().Multi(hold.Check())
+				require.Equal(t, "/app"+hold.Path(), hold.CheckOp().Path)
+				_, err = c.Unwrap().Multi(hold.CheckOp())
 				require.NoError(t, err)
 
 				link.Cut()
@@ -65,7 +65,7 @@ func TestABareConnTellsNoSession(t *testing.T) {
 			ctx := locktest.Owner(t)
 			require.NoError(t, lock.Acquire(ctx), name)
 			hold := lock.Hold(ctx)
-			require.Equal(t, hold.Path(), hold.Check().Path, name)
+			require.Equal(t, hold.Path(), hold.CheckOp().Path, name)
 			require.NoError(t, lock.Release(ctx), name)
 		}
 	})

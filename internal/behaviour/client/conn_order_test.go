@@ -11,23 +11,24 @@ import (
 
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
-// An orderedConn keeps the order of its Conn and says so. It counts the lists.
-type orderedConn struct {
-	recipes.Conn
+// A listingConn counts the lists, and keeps the order of its Client.
+type listingConn struct {
+	*recipes.Client
 	lists atomic.Int32
 }
 
-var _ recipes.OrderedConn = (*orderedConn)(nil)
-
-func (c *orderedConn) Unwrap() recipes.Conn     { return c.Conn }
-func (c *orderedConn) KeepsOrder() recipes.Conn { return c }
-
-func (c *orderedConn) Children(path string) ([]string, *zk.Stat, error) {
+func (c *listingConn) Children(path string) ([]string, *zk.Stat, error) {
 	c.lists.Add(1)
-	return c.Conn.Children(path)
+	return c.Client.Children(path)
 }
+
+// A countedClient stands in for its Client.
+type countedClient struct{ *listingConn }
+
+func (c countedClient) StandsFor(zkconn.Test) zkconn.Client { return c.Client }
 
 // A lateClient has all that a Client has, but its events come late.
 type lateClient struct {
@@ -45,23 +46,6 @@ func (c *lateClient) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event
 	return c.late.ChildrenW(path)
 }
 
-// A lateOrderedConn has all that an orderedConn has, but its events come late: it
-// inherits the method by which that one promises the order.
-type lateOrderedConn struct {
-	*orderedConn
-	late *locktest.LateConn
-}
-
-func (c *lateOrderedConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
-	return c.late.GetW(path)
-}
-
-func (c *lateOrderedConn) ChildrenW(
-	path string,
-) ([]string, *zk.Stat, <-chan zk.Event, error) {
-	return c.late.ChildrenW(path)
-}
-
 // lateBy is how late an event is: later than all else that a test does.
 const lateBy = time.Minute
 
@@ -73,13 +57,11 @@ var lateWrappers = map[string]func(c *recipes.Client, suffix string) recipes.Con
 	"embeds a Client": func(c *recipes.Client, suffix string) recipes.Conn {
 		return &lateClient{c, locktest.Late(c, suffix, lateBy)}
 	},
-	"embeds an ordered Conn": func(c *recipes.Client, suffix string) recipes.Conn {
-		return &lateOrderedConn{
-			&orderedConn{Conn: c}, locktest.Late(c, suffix, lateBy),
-		}
+	"has none of its methods": func(c *recipes.Client, suffix string) recipes.Conn {
+		return struct{ recipes.Conn }{locktest.Late(c, suffix, lateBy)}
 	},
-	"is inside an ordered Conn": func(c *recipes.Client, suffix string) recipes.Conn {
-		return &orderedConn{Conn: locktest.Late(c, suffix, lateBy)}
+	"wraps the connection inside": func(c *recipes.Client, suffix string) recipes.Conn {
+		return locktest.Late(c.Unwrap(), suffix, lateBy)
 	},
 }
 
@@ -142,13 +124,12 @@ func TestTheOwnZnodeWhereEventsComeLate(t *testing.T) {
 	}
 }
 
-// What a wrapper costs that does not promise the order: one list for each grant that
-// would need none.
-func TestCostOfAWrapperThatDoesNotPromiseTheOrder(t *testing.T) {
-	type unpromising struct{ *orderedConn }
-	lists := func(t *testing.T, wrap func(c *orderedConn) recipes.Conn) (n int32) {
+// What a wrapper costs, although it keeps the order: one list for each grant that needs
+// none on a Client as it is.
+func TestCostOfAWrapper(t *testing.T) {
+	lists := func(t *testing.T, wrap func(c *listingConn) recipes.Conn) (n int32) {
 		locktest.InFrontBubble(t, func(t *testing.T, b *locktest.Bubble) {
-			c := &orderedConn{Conn: b.Ours}
+			c := &listingConn{Client: b.Ours}
 			lock, err := recipes.NewInterProcessMutex(wrap(c), "/lock")
 			require.NoError(t, err)
 			first := locktest.Join(t, b, 1)[0]
@@ -163,10 +144,10 @@ func TestCostOfAWrapperThatDoesNotPromiseTheOrder(t *testing.T) {
 		})
 		return n
 	}
-	require.Zero(t, lists(t, func(c *orderedConn) recipes.Conn { return c }))
-	require.Equal(t, int32(1), lists(t, func(c *orderedConn) recipes.Conn {
-		return unpromising{c}
+	require.Zero(t, lists(t, func(c *listingConn) recipes.Conn {
+		return countedClient{c}
 	}))
+	require.Equal(t, int32(1), lists(t, func(c *listingConn) recipes.Conn { return c }))
 }
 
 // The next owner of a process is granted the lock without a list, which would not show
@@ -253,22 +234,4 @@ func TestALossByDeletionWhereEventsComeLate(t *testing.T) {
 			})
 		})
 	}
-}
-
-// An incomparableConn cannot be compared with what its KeepsOrder returns.
-type incomparableConn struct {
-	recipes.Conn
-	_ []int
-}
-
-func (c incomparableConn) Unwrap() recipes.Conn     { return c.Conn }
-func (c incomparableConn) KeepsOrder() recipes.Conn { return c }
-
-func TestAnIncomparableConnIsNotOrdered(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		conn := &orderedConn{Conn: incomparableConn{Conn: b.Ours}}
-		lock, err := recipes.NewInterProcessMutex(conn, "/x")
-		require.NoError(t, err)
-		require.NoError(t, recipes.Do(t.Context(), lock, locktest.Nothing))
-	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -20,8 +21,7 @@ type meter struct {
 	lists, reads, bytes atomic.Int64
 }
 
-func (m *meter) Unwrap() recipes.Conn     { return m.Client }
-func (m *meter) KeepsOrder() recipes.Conn { return m }
+func (m *meter) StandsFor(zkconn.Test) zkconn.Client { return m.Client }
 
 func (m *meter) Children(path string) ([]string, *zk.Stat, error) {
 	m.lists.Add(1)

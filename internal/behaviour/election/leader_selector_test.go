@@ -47,6 +47,31 @@ func TestLeadershipIsGivenUpOnceLeadHasReturned(t *testing.T) {
 	})
 }
 
+// As far as this process knows, without requests.
+func TestWhetherASelectorHasTheLeadership(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		require.False(t, locktest.NewSelector(t, b.Ours).HasLeadership())
+		ours := locktest.StartCampaign(t, b.Ours)
+		other := locktest.StartCampaign(t, b.Other)
+		first := ours.Leads()
+		require.True(t, ours.Selector.HasLeadership())
+		require.False(t, other.Selector.HasLeadership(), "it waits")
+		b.Lose(t, first.Hold)
+		require.False(t, ours.Selector.HasLeadership(), "although lead has not returned")
+		second := other.Leads()
+		require.True(t, other.Selector.HasLeadership())
+		first.End <- nil
+		time.Sleep(locktest.Settle)
+		require.False(t, ours.Selector.HasLeadership(), "it has rejoined")
+		second.End <- locktest.ErrRetired
+		require.Equal(t, locktest.ErrRetired, other.Ended())
+		require.False(t, other.Selector.HasLeadership())
+		ours.Leads().End <- locktest.ErrRetired
+		require.Equal(t, locktest.ErrRetired, ours.Ended())
+		require.False(t, ours.Selector.HasLeadership())
+	})
+}
+
 // Requeue (Curator's #1038): a term that is over goes to the tail, and each candidate has
 // its turn.
 func TestATermThatIsOverGoesToTheTail(t *testing.T) {

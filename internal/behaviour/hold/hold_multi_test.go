@@ -350,7 +350,7 @@ func TestCheckOfALostHoldUnderAHandOver(t *testing.T) {
 		granted := locktest.Start(func() error { return s.lock.Acquire(next) })
 		time.Sleep(time.Second)
 		check := func() error {
-			_, err := s.Client.Unwrap().Multi(s.hold.Check(), &zk.SetDataRequest{
+			_, err := s.Client.Unwrap().Multi(s.hold.CheckOp(), &zk.SetDataRequest{
 				Path: locktest.Chroot + "/config", Data: []byte("new"), Version: -1,
 			})
 			return err
@@ -435,8 +435,11 @@ func TestHoldMultiOfAMultiLock(t *testing.T) {
 	})
 }
 
-// A prefixConn changes paths; it tells so, and has no Multi.
-type prefixConn struct{ recipes.SessionConn }
+// A prefixConn changes paths, and tells so.
+type prefixConn struct {
+	recipes.SessionConn
+	multis int
+}
 
 func (c *prefixConn) Unwrap() recipes.Conn { return c.SessionConn }
 
@@ -481,29 +484,34 @@ func (c *prefixConn) Set(path string, data []byte, version int32) (*zk.Stat, err
 	return c.SessionConn.Set("/below"+path, data, version)
 }
 
-func TestHoldMultiNeedsAConnWithMulti(t *testing.T) {
-	for says, wrap := range map[string]func(c *recipes.Client) recipes.Conn{
-		"a struct { recipes.Conn }, has neither a method Multi nor " +
-			"Unwrap() recipes.Conn": func(c *recipes.Client) recipes.Conn {
-			return struct{ recipes.Conn }{c}
-		},
-		"a *hold_test.prefixConn, changes paths and has no Multi of its own": func(
-			c *recipes.Client,
-		) recipes.Conn {
+func (c *prefixConn) Multi(ops ...any) ([]zk.MultiResponse, error) {
+	c.multis++
+	below := make([]any, len(ops))
+	for i, op := range ops {
+		switch op := op.(type) {
+		case *zk.CheckVersionRequest:
+			below[i] = &zk.CheckVersionRequest{Path: "/below" + op.Path, Version: -1}
+		default:
+			below[i] = op // the tests' own, which are not below
+		}
+	}
+	return c.SessionConn.Multi(below...)
+}
+
+// A transaction goes through the connection of the lock, whatever that wraps.
+func TestHoldMultiIsTheConns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &prefixConn{}
+		s := newMultiScene(t, func(c *recipes.Client) recipes.Conn {
 			_, err := c.Create("/below", nil, 0, zk.WorldACL(zk.PermAll))
 			require.NoError(t, err)
-			return &prefixConn{c}
-		},
-	} {
-		t.Run(says, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newMultiScene(t, wrap)
-				err := s.write()
-				require.ErrorContains(t, err, "the connection, "+says)
-				require.False(t, s.written())
-			})
+			conn.SessionConn = c
+			return conn
 		})
-	}
+		require.NoError(t, s.write())
+		require.True(t, s.written())
+		require.Equal(t, 1, conn.multis)
+	})
 }
 
 // What real servers answer, to a *zk.Conn.

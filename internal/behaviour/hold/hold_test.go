@@ -270,11 +270,11 @@ func TestCheckGuardsAMulti(t *testing.T) {
 	}
 	require.NoError(t, lock.Acquire(ctx))
 	hold := lock.Hold(ctx)
-	_, err := p.Conn.Multi(hold.Check(), set)
+	_, err := p.Conn.Multi(hold.CheckOp(), set)
 	require.NoError(t, err)
 	require.NoError(t, lock.Release(ctx))
 	set.Data = binary.BigEndian.AppendUint64(nil, 8)
-	_, err = p.Conn.Multi(hold.Check(), set)
+	_, err = p.Conn.Multi(hold.CheckOp(), set)
 	require.ErrorIs(t, err, zk.ErrNoNode)
 	n, err := count.Value(p.Conn)
 	require.NoError(t, err)

@@ -69,7 +69,7 @@ func endsByItself(t *testing.T, b *locktest.Bubble, k locktest.Kind, d time.Dura
 		requireExpired(t, hold.Err())
 		_, err := hold.Multi()
 		requireExpired(t, err)
-		_, err = b.Ours.Multi(hold.Check())
+		_, err = b.Ours.Multi(hold.CheckOp())
 		if d > 0 || !errors.Is(err, zk.ErrNoNode) { // it stays for the margin
 			require.ErrorIs(t, err, zk.ErrBadVersion)
 		}
@@ -122,14 +122,14 @@ func TestTheCheckOfAHoldThatHasEnded(t *testing.T) {
 		held := locktest.VisitLock(t, b.Mutex(t, b.Ours, "/lock",
 			recipes.WithMaxHold(maxHold), recipes.WithLossMargin(margin)))
 		hold := held.Entered()
-		before := hold.Check()
+		before := hold.CheckOp()
 		<-hold.Lost()
 		_, err := b.Ours.Multi(before)
 		require.NoError(t, err)
-		_, err = b.Ours.Multi(hold.Check())
+		_, err = b.Ours.Multi(hold.CheckOp())
 		require.ErrorIs(t, err, zk.ErrBadVersion)
 		time.Sleep(margin + locktest.Settle)
-		for _, check := range []*zk.CheckVersionRequest{before, hold.Check()} {
+		for _, check := range []*zk.CheckVersionRequest{before, hold.CheckOp()} {
 			_, err = b.Ours.Multi(check)
 			require.ErrorIs(t, err, zk.ErrNoNode)
 		}

@@ -43,6 +43,7 @@ type electionAPI interface {
 // A selectorAPI leads while a function runs.
 type selectorAPI interface {
 	electionAPI
+	HasLeadership() bool
 	Run(
 		ctx context.Context, lead func(ctx context.Context, term *recipes.Hold) error,
 	) error
@@ -65,7 +66,7 @@ type holdAPI interface {
 	Context(parent context.Context) context.Context
 	Release(ctx context.Context) error
 	Multi(ops ...any) ([]zk.MultiResponse, error)
-	Check() *zk.CheckVersionRequest
+	CheckOp() *zk.CheckVersionRequest
 }
 
 // A semaphoreAPI hands out leases.
@@ -97,7 +98,6 @@ type clientAPI interface {
 	SessionTimeout() time.Duration
 	Unwrap() *zk.Conn
 	Close()
-	Multi(ops ...any) ([]zk.MultiResponse, error)
 }
 
 var (
@@ -169,6 +169,9 @@ var _ = []any{
 	(func(*slog.Logger) recipes.ClientOption)(recipes.WithClientLogger),
 	(func(time.Duration) recipes.ClientOption)(recipes.WithClientServerTick),
 	(func(int) recipes.ClientOption)(recipes.WithMaxReply),
+	(func(recipes.SASL) recipes.ClientOption)(recipes.WithSASL),
+	(func([]zk.ACL) recipes.ClientOption)(recipes.WithChrootACL),
+	(func() recipes.ClientOption)(recipes.WithExistingChroot),
 	(func(func(recipes.SessionEvent)) recipes.ClientOption)(recipes.WithClientObserver),
 	[]recipes.SessionEventKind{
 		recipes.SessionConnected, recipes.SessionDisconnected, recipes.SessionExpired,
@@ -194,6 +197,7 @@ var _ = []any{
 		recipes.ErrNotOwner, recipes.ErrLockLost, recipes.ErrUpgrade, recipes.ErrBusy,
 		recipes.ErrUnavailable, recipes.ErrHoldExpired, recipes.ErrSessionEnded,
 		recipes.ErrOutOfTouch, recipes.ErrNodeDeleted,
+		&recipes.BusyError{Path: "", Behind: "", Ahead: 0},
 	},
 	recipes.Participant{
 		Node: "", Kind: "", Data: []byte{}, Session: int64(0), Since: time.Time{},

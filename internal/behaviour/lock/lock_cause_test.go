@@ -209,6 +209,7 @@ func TestACancelledQuestionHasNoAnswer(t *testing.T) {
 				close(conn.passed)
 				time.Sleep(time.Second)
 				require.ErrorIs(t, err, errConfig)
+				require.ErrorIs(t, err, recipes.ErrUnavailable)
 			})
 		})
 	}
@@ -238,6 +239,7 @@ func TestAReleaseThatIsCancelledSaysSo(t *testing.T) {
 				time.Sleep(time.Second)
 				require.ErrorIs(t, err, cause)
 				require.ErrorContains(t, err, "release not confirmed")
+				require.NotErrorIs(t, err, recipes.ErrUnavailable, "Do's fn has run")
 			})
 		})
 	}

@@ -101,7 +101,7 @@ func TestMultiLockHolds(t *testing.T) {
 	require.Same(t, rw.WriteLock().Hold(ctx), holds[1])
 	hold := m.Hold(ctx)
 	require.Equal(t, holds[2].Path(), hold.Path())
-	require.Equal(t, holds[2].Check(), hold.Check())
+	require.Equal(t, holds[2].CheckOp(), hold.CheckOp())
 	require.Equal(
 		t, max(holds[0].FencingToken(), holds[1].FencingToken(), holds[2].FencingToken()),
 		hold.FencingToken(),

@@ -1,7 +1,9 @@
 package lock_test
 
 import (
+	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,6 +23,64 @@ type wrapperOfAConn struct{ recipes.Conn }
 type openWrapper struct{ wrapperOfAConn }
 
 func (w openWrapper) Unwrap() recipes.Conn { return w.Conn }
+
+// What a lock does by itself is logged by its Client's logger, unless it has its own.
+func TestALockLogsAsItsClientDoes(t *testing.T) {
+	for name, wrap := range locktest.ClientWrappers {
+		t.Run(name, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				var clients, own journal
+				client, err := recipes.Connect(t.Context(), b.Cluster.Names()[0],
+					10*time.Second, recipes.WithDialer(b.Cluster.Link("logs").Dial),
+					recipes.WithClientLogger(clients.logger(slog.LevelInfo)))
+				require.NoError(t, err)
+				defer client.Close()
+				use := func(opts ...recipes.Option) {
+					lock, err := recipes.NewInterProcessMutex(wrap(client), "/s", opts...)
+					require.NoError(t, err)
+					held, err := lock.AcquireTimeout(locktest.Owner(t), 0) // it lists
+					require.NoError(t, err)
+					require.False(t, held)
+				}
+				require.NoError(t, b.Mutex(t, b.Other, "/s").Acquire(locktest.Owner(t)))
+				s, err := recipes.NewInterProcessSemaphoreV2(b.Other, "/s", 1)
+				require.NoError(t, err)
+				_, err = s.Acquire(t.Context()) // another recipe at the path
+				require.NoError(t, err)
+				time.Sleep(time.Second)
+				clients.lines()
+				use()
+				require.Contains(t, strings.Join(clients.lines(), " "), "another recipe")
+				use(own.warnings())
+				require.Empty(t, clients.lines())
+				require.Contains(t, strings.Join(own.lines(), " "), "another recipe")
+			})
+		})
+	}
+}
+
+// All observers are called, in the order in which they were given.
+func TestSeveralObservers(t *testing.T) {
+	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
+		var told []string
+		observe := func(name string) recipes.Option {
+			return recipes.WithObserver(func(_ context.Context, e recipes.Event) {
+				told = append(told, name+" "+e.Kind.String())
+			})
+		}
+		lock, err := k.Make(b.Ours, "/lock", observe("a"), observe("b"), observe("c"))
+		require.NoError(t, err)
+		ctx := locktest.Owner(t)
+		require.NoError(t, lock.Acquire(ctx))
+		require.NoError(t, lock.Release(ctx))
+		require.NotEmpty(t, told)
+		require.Zero(t, len(told)%3)
+		for i := range slices.Chunk(told, 3) {
+			_, kind, _ := strings.Cut(i[0], " ")
+			require.Equal(t, []string{"a " + kind, "b " + kind, "c " + kind}, i)
+		}
+	})
+}
 
 // Where the session timeout is not known a second without an answer is a loss. Whoever
 // has that by an oversight is told what to do, at once and in the loss.

@@ -3,7 +3,10 @@ package lock_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"reflect"
+	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,10 +25,45 @@ var zeros = []any{
 	new(recipes.InterProcessMultiLock), new(recipes.LeaderSelector),
 	new(recipes.LeaderLatch), new(recipes.Lease), new(recipes.Hold), new(recipes.Client),
 	new(recipes.Participant), new(recipes.EventKind), new(recipes.SessionEventKind),
-	// Hold of who holds nothing is nil, and AsLock never fails.
-	(*recipes.Hold)(nil), (*recipes.InterProcessSemaphoreV2)(nil),
+	// AsLock never fails.
 	(*recipes.InterProcessSemaphoreV2)(nil).AsLock(1),
 	new(recipes.InterProcessSemaphoreV2).AsLock(1),
+}
+
+// values are types whose methods are those of a value, which a nil pointer has not.
+var values = []any{
+	new(recipes.Participant), new(recipes.EventKind), new(recipes.SessionEventKind),
+}
+
+// nils returns a nil pointer of each type that has methods of pointers.
+func nils() (all []any) {
+	for _, zero := range zeros {
+		of := reflect.TypeOf(zero)
+		isValue := slices.ContainsFunc(values, func(v any) bool {
+			return reflect.TypeOf(v) == of
+		})
+		if !isValue {
+			all = append(all, reflect.Zero(of).Interface())
+		}
+	}
+	return all
+}
+
+// Who adds a type adds it to zeros.
+func TestAllTypesAreAmongTheZeros(t *testing.T) {
+	text, err := os.ReadFile("../../../api/recipes.txt")
+	require.NoError(t, err)
+	method := regexp.MustCompile(`(?m)^method \(\*?(\w+)\)`)
+	for _, found := range method.FindAllStringSubmatch(string(text), -1) {
+		others := []string{ // interfaces, and an error that anybody may make
+			"Conn", "InterProcessLock", "SASL", "SASLExchange", "SessionConn",
+			"BusyError",
+		}
+		require.True(t, slices.Contains(others, found[1]) ||
+			slices.ContainsFunc(zeros, func(zero any) bool {
+				return reflect.TypeOf(zero).Elem().Name() == found[1]
+			}), found[1])
+	}
 }
 
 var (
@@ -86,7 +124,7 @@ func isRefused(t *testing.T, results []reflect.Value, says string) {
 }
 
 func TestAZeroValueIsRefused(t *testing.T) {
-	for _, zero := range zeros {
+	for _, zero := range slices.Concat(zeros, nils()) {
 		value := reflect.ValueOf(zero)
 		for i := range value.NumMethod() {
 			name := fmt.Sprintf("%T.%s", zero, value.Type().Method(i).Name)
@@ -100,8 +138,15 @@ func TestAZeroValueIsRefused(t *testing.T) {
 	require.False(t, new(recipes.InterProcessMultiLock).IsAcquiredInThisProcess())
 	<-new(recipes.Hold).Lost()
 	<-(*recipes.Hold)(nil).Lost()
-	require.ErrorIs(t, (*recipes.Hold)(nil).Err(), recipes.ErrNotOwner)
+	for _, hold := range []*recipes.Hold{nil, new(recipes.Hold)} {
+		require.ErrorIs(t, hold.Err(), recipes.ErrNotOwner)
+		require.ErrorIs(t, hold.Err(), recipes.ErrLockLost, "Lost is closed")
+		ctx := hold.Context(t.Context())
+		require.ErrorIs(t, context.Cause(ctx), recipes.ErrLockLost)
+	}
 	<-new(recipes.Lease).Lost()
+	<-(*recipes.Lease)(nil).Lost()
+	require.ErrorIs(t, (*recipes.Lease)(nil).Err(), recipes.ErrLockLost)
 	_, err := recipes.NewInterProcessMutex(new(recipes.Client), "/lock")
 	require.ErrorContains(t, err, "this is a zero value")
 	err = recipes.Do(t.Context(), new(recipes.InterProcessMutex), locktest.Nothing)
