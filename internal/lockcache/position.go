@@ -14,6 +14,12 @@ func (e *entry) inTheWay() *generation {
 	return e.current
 }
 
+// isBehindAnother tells whether the next generation waits for somebody. A cached entry
+// that may be idle is nobody: it leaves soon.
+func (e *entry) isBehindAnother() bool {
+	return e.next != nil && e.next.position.Behind != "" && !e.next.position.MayBeIdle
+}
+
 // leftBehind tells when nothing is left that was made for those who have waited, nil
 // where there is nothing, or others wait for it.
 func (e *entry) leftBehind() <-chan struct{} {

@@ -136,7 +136,7 @@ func (g *generation) awaitEnd() {
 
 // refuseImpatient tells those who do not wait for others that it is not their turn.
 func (e *entry) refuseImpatient() {
-	if e.inTheWay() == nil && (e.next == nil || e.next.position.Behind == "") {
+	if e.inTheWay() == nil && !e.isBehindAnother() {
 		return // nobody knows
 	}
 	var refused []*waiter
@@ -175,7 +175,9 @@ func (e *entry) reconcileLater() {
 
 // newGeneration begins a generation for an owner. It is called with entry.mu held.
 func (e *entry) newGeneration(of *waiter) *generation {
-	g := &generation{entry: e, q: of.q, policy: of.policy}
+	q := *of.q
+	q.Cached = true
+	g := &generation{entry: e, q: &q, policy: of.policy}
 	g.ctx, g.giveUp = context.WithCancelCause(context.Background())
 	g.run = calls.Start(e.key.conn, func() (none struct{}, err error) {
 		n, err := g.q.Enter(g.ctx, e.key.conn, seqnode.Request{

@@ -27,13 +27,13 @@ var ErrMoved = errors.New("the queue has changed since it was listed")
 // connection is closed, or with a permanent error. Changes that come faster than they are
 // observed are one. It leaves nothing behind but the shared watch.
 func (q Queue) Follow(ctx context.Context, s *zkconn.Conn, tell Observer) error {
-	return wait.Until(ctx, s, false, newFollower(q, s, tell, false))
+	return wait.Until(ctx, s, newFollower(q, s, tell, false))
 }
 
 // FollowHead is Follow for one that wants to know the first participant only: what comes
 // behind that one wakes nobody.
 func (q Queue) FollowHead(ctx context.Context, s *zkconn.Conn, tell Observer) error {
-	return wait.Until(ctx, s, false, newFollower(q, s, tell, true))
+	return wait.Until(ctx, s, newFollower(q, s, tell, true))
 }
 
 // A follower waits for its caller to have seen enough of a queue. It belongs to the

@@ -29,7 +29,7 @@ func (q *Queue) Enter(
 			return nil, wait.Explain(s, err, "", asked)
 		}
 		n := w.node
-		err := wait.Until(ctx, s, r.TryOnce, w)
+		err := wait.Until(ctx, s, w)
 		if err == nil && ctx.Err() == nil {
 			return n, nil
 		}

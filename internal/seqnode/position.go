@@ -6,7 +6,11 @@ import "fmt"
 type Position struct {
 	Ahead  int    // how many are ahead
 	Behind string // the path of the one to wait for, "" if it is its turn
-	ours   bool   // that one is of this process
+	// Nobody may be using that one: it is a cached entry, and as far as this process
+	// knows it is idle. Then it is asked to leave by the znode that has queued behind it.
+	MayBeIdle bool
+
+	ours bool // that one is of this process
 	// it came through another value: it can be the same owner's
 	elsewhere bool
 }

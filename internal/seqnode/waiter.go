@@ -159,6 +159,9 @@ func (w *waiter) list(ctx context.Context, sync bool) error {
 
 // Wait implements wait.Goal: it waits for the blocker to go.
 func (w *waiter) Wait(ctx context.Context) (free bool, err error) {
+	if w.request.TryOnce && !w.position().MayBeIdle {
+		return false, wait.ErrBusy
+	}
 	w.watchSelf()
 	w.arm()
 	if local := w.turn.local; local != nil { // its Node tells when it goes
@@ -297,6 +300,7 @@ func (w *waiter) position() Position {
 	}
 	p := Position{Ahead: t.ahead, Behind: w.queue.Path(t.behind), ours: t.local != nil}
 	p.elsewhere = p.ours && !w.isOneWith(t.local)
+	p.MayBeIdle = znode.MayBeCached(t.behind.Text) && (!p.ours || t.local.node.IsIdle())
 	return p
 }
 

@@ -49,8 +49,12 @@ const (
 func Join(
 	ctx context.Context, s *zkconn.Conn, spec *Spec, number string, hooks Hooks,
 ) (n *Node, err error) {
+	version := byte(versionRandom)
+	if spec.Cached {
+		version = versionCached
+	}
 	c := &creation{
-		s: s, spec: spec, hooks: hooks, id: newID(), number: number,
+		s: s, spec: spec, hooks: hooks, id: newID(version), number: number,
 		dir: Dir{s: s, path: spec.Dir, acl: spec.ACL},
 	}
 	err = c.s.Retry(ctx, func() (err error) {
