@@ -84,8 +84,10 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 // saw acts on a list for m: it deletes what else turned up with the id of m's znode, and
 // reports what should not be there, on the goroutine of the one who waits.
 func (m *Member) saw(l listed) {
+	m.userAhead = false
 	for _, n := range l.names {
 		m.node.DiscardOrphan(n.Text)
+		m.userAhead = m.userAhead || !znode.MayBeCached(n.Text) && m.queue.goesBefore(n, m)
 	}
 	if l.foreign != "" {
 		tellOrWithdraw(m.node, func() { m.queue.Lookout.Report(m.queue.Dir, l.foreign) })

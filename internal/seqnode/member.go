@@ -26,6 +26,9 @@ type Member struct {
 	node   *znode.Node
 	epoch  order.Epoch            // from before the create was sent
 	first  *calls.Pending[answer] // the list behind the create; nil once it is used
+	// The last list has shown one ahead that is no cached entry: it is in use, or waits.
+	// Of the goroutine that waits.
+	userAhead bool
 
 	// Guarded by cohort.mu. Created sets self. The Node may end before that; then over
 	// says so, and Created makes up for it.

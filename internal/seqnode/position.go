@@ -6,8 +6,9 @@ import "fmt"
 type Position struct {
 	Ahead  int    // how many are ahead
 	Behind string // the path of the one to wait for, "" if it is its turn
-	// Nobody may be using that one: it is a cached entry, and as far as this process
-	// knows it is idle. Then it is asked to leave by the znode that has queued behind it.
+	// Nobody may be using that one: it is a cached entry, behind nobody but others, and
+	// as far as this process knows it is idle. Then the znode that has queued behind it
+	// asks it to leave.
 	MayBeIdle bool
 
 	ours bool // that one is of this process

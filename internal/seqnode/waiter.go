@@ -300,7 +300,8 @@ func (w *waiter) position() Position {
 	}
 	p := Position{Ahead: t.ahead, Behind: w.queue.Path(t.behind), ours: t.local != nil}
 	p.elsewhere = p.ours && !w.isOneWith(t.local)
-	p.MayBeIdle = znode.MayBeCached(t.behind.Text) && (!p.ours || t.local.node.IsIdle())
+	p.MayBeIdle = !w.userAhead && znode.MayBeCached(t.behind.Text) &&
+		(!p.ours || t.local.node.IsIdle())
 	return p
 }
 

@@ -135,7 +135,16 @@ func TestASingleAttemptWaitsForNoHolder(t *testing.T) {
 			require.False(t, ok)
 			require.Zero(t, time.Since(began))
 		}
+		waiting := locktest.VisitLock(t, b.Mutex(t, b.Ours, "/lock", caching))
+		third := locktest.ConnectThrough(t, b.Cluster, "third")
+		began := time.Now()
+		ok, err := b.Mutex(t, third, "/lock").AcquireTimeout(locktest.Owner(t), 0)
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.Zero(t, time.Since(began), "the one right ahead waits, too")
 		holder.Leave()
+		waiting.Entered()
+		waiting.Leave()
 	})
 }
 
