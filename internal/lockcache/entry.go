@@ -77,8 +77,10 @@ type waiter struct {
 	early bool // its margin was in the way when it could have been admitted; see letIn
 	share *Share
 	err   error
-	where string          // where it stood, of wait.ErrBusy
-	left  <-chan struct{} // closed once nothing is left behind that was made for it
+	where string // where it stood, of wait.ErrBusy
+	// ended once nothing is left behind that was made for it; nil: nothing is, or for
+	// others
+	left *calls.Pending[struct{}]
 }
 
 // A generation is one znode of an entry, from its create to its delete. See the package's
@@ -107,6 +109,7 @@ type attempt struct {
 	// Done by giveUp, when nobody waits for it any more; only until it is granted.
 	ctx    context.Context
 	giveUp context.CancelCauseFunc
+	ranOut bool // the last that waited for it had no more time; guarded by entry.mu
 	// Done when the generation's goroutine has ended; of a generation that was given up,
 	// when its znode has gone or will do so in the background.
 	run *calls.Pending[struct{}]

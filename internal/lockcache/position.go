@@ -1,6 +1,9 @@
 package lockcache
 
-import "github.com/zkrecipes/recipes/internal/seqnode"
+import (
+	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/seqnode"
+)
 
 // What follows is called with entry.mu held.
 
@@ -22,11 +25,11 @@ func (e *entry) isBehindAnother() bool {
 
 // leftBehind tells when nothing is left that was made for those who have waited, nil
 // where there is nothing, or others wait for it.
-func (e *entry) leftBehind() <-chan struct{} {
+func (e *entry) leftBehind() *calls.Pending[struct{}] {
 	if len(e.waiting) > 0 || e.next == nil {
 		return nil
 	}
-	return e.next.run.Done()
+	return e.next.run
 }
 
 // isEarly tells whether nobody is in the way of the one who waits but its own margin.

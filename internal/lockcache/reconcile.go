@@ -29,7 +29,7 @@ func (e *entry) reconcile() {
 	}
 	switch {
 	case len(e.waiting) == 0 && e.next != nil:
-		e.next.giveUp(errNobodyWaits)
+		e.next.giveUp(e.next.reason())
 		e.next = nil
 	case len(e.waiting) > room && e.next == nil:
 		e.next = e.newGeneration(e.waiting[0])
@@ -186,7 +186,7 @@ func (e *entry) newGeneration(of *waiter) *generation {
 		if e.granted(g, n, err) {
 			g.keepWatch()
 		}
-		return none, nil
+		return none, err
 	})
 	return g
 }

@@ -34,10 +34,11 @@ func (q *Queue) Enter(
 			return n, nil
 		}
 		if !errors.Is(err, znode.ErrEnded) {
+			where := w.position().String()
 			if err == nil {
-				err = outcome.Cancelled(ctx) // it came too late
+				err, where = outcome.Cancelled(ctx), wait.Late
 			}
-			err = wait.Explain(s, err, w.position().String(), w.asked)
+			err = wait.Explain(s, err, where, w.asked)
 			znode.GiveUp(ctx, []*znode.Node{n})
 			return nil, err
 		}
