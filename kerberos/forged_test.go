@@ -1,6 +1,7 @@
 package kerberos
 
 import (
+	"context"
 	"encoding/asn1"
 	"slices"
 	"testing"
@@ -93,7 +94,7 @@ type reuser struct {
 
 func (r *reuser) Begin(host string) (recipes.SASLExchange, error) {
 	if !r.ticket.valid() {
-		t, err := r.login.ticket(host)
+		t, err := r.login.ticket(context.Background(), host)
 		if err != nil {
 			return nil, err
 		}

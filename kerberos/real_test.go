@@ -256,14 +256,14 @@ func TestARealServerInAnotherRealm(t *testing.T) {
 	_, realms, _ := strings.Cut(both, "[realms]")
 	p := &place{KDC: ours}
 	login := p.fromKeytab(t, "bob", ours.Keytab(t, "bob", "bob.keytab"))
-	_, err := login.ticket("localhost")
+	_, err := login.ticket(t.Context(), "localhost")
 	require.ErrorContains(t, err, "the KDC does not know the server zookeeper/localhost")
 
 	first, second, _ := strings.Cut(realms, "[libdefaults]")
 	_, second, _ = strings.Cut(second, "[realms]")
 	login.config = write(t, "krb5.conf", "[libdefaults]\n default_realm = "+kdc.Realm+
 		"\n[realms]"+first+second+"[domain_realm]\n localhost = "+other+"\n")
-	found, err := login.ticket("localhost")
+	found, err := login.ticket(t.Context(), "localhost")
 	require.NoError(t, err)
 	require.Equal(t, other, found.Realm)
 }
