@@ -439,6 +439,7 @@ func TestEventsAreKnownByTheirAcquisition(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for want, option := range map[string]otelrecipes.Option{
+		"option 1 is nil":                     nil,
 		"WithName: the function is nil":       otelrecipes.WithName(nil),
 		"WithMeterProvider: provider is nil":  otelrecipes.WithMeterProvider(nil),
 		"WithTracerProvider: provider is nil": otelrecipes.WithTracerProvider(nil),

@@ -2,6 +2,7 @@ package otelrecipes
 
 import (
 	"errors"
+	"fmt"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -70,7 +71,10 @@ func WithAttributes(attributes ...attribute.KeyValue) Option {
 
 func newSettings(opts []Option) (*settings, error) {
 	s := &settings{meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider()}
-	for _, o := range opts {
+	for i, o := range opts {
+		if o == nil {
+			return nil, fmt.Errorf("option %d is nil", i+1)
+		}
 		if err := o(s); err != nil {
 			return nil, err
 		}
