@@ -49,6 +49,9 @@ func (e *entry) arrive(
 	}
 	if g := e.current; g != nil && len(e.waiting) == 0 && g.isFree() {
 		if sh, err := g.admit(q, r); err == nil {
+			if g.doubtful {
+				g.handovers++
+			}
 			return sh, nil
 		}
 	}

@@ -98,7 +98,7 @@ type generation struct {
 	closed    bool        // nobody else is admitted, whoever waits; for good
 	node      *znode.Node // nil until it is granted; held then
 	users     int         // how many Shares are not released
-	watched   bool        // since it is held, a list has told who stands behind
+	doubt                 // whether that is so still
 	handovers int         // how often it was while others waited, or may have
 	idleness
 	left leavingFuncs // set when it was given up, or over
@@ -119,6 +119,15 @@ type attempt struct {
 type reached struct {
 	queued   queuedAt         // when it joined the queue last
 	position seqnode.Position // by its last list; none where it may be its turn
+}
+
+// A doubt is about a generation behind which nobody is known to wait: somebody has come
+// or gone since the last list, or since it is held there was none. An owner that is
+// admitted meanwhile may overtake a newcomer: that counts as a hand-over, and if none is
+// left the next owner waits for the list.
+type doubt struct {
+	doubtful bool
+	look     chan struct{} // has room for one who waits for that list
 }
 
 // The idleness of a generation without users.

@@ -23,6 +23,13 @@ func (e *entry) isBehindAnother() bool {
 	return e.next != nil && e.next.position.Behind != "" && !e.next.position.MayBeIdle
 }
 
+// isLooking tells whether nobody uses the current generation, and whether the first that
+// waits may is being asked.
+func (e *entry) isLooking() bool {
+	g := e.current
+	return g != nil && g.users == 0 && !g.closed && g.mustLook()
+}
+
 // leftBehind tells when nothing is left that was made for those who have waited, nil
 // where there is nothing, or others wait for it.
 func (e *entry) leftBehind() *calls.Pending[struct{}] {
@@ -40,7 +47,7 @@ func (e *entry) isEarly(w *waiter) bool {
 // where says who is ahead of the one who waits at an index, "" if nobody knows.
 func (e *entry) where(at int) string {
 	switch g := e.inTheWay(); {
-	case e.isEarly(e.waiting[at]):
+	case e.isEarly(e.waiting[at]), e.isLooking():
 		return ""
 	case g != nil:
 		return seqnode.BehindOurs(e.positionOf(at).ahead, g.node.Path).String()

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	godocLimit  = 1000 // lines of "go doc -all ." of the library
+	godocLimit  = 1020 // lines of "go doc -all ." of the library
 	optionLimit = 120  // words of the doc of an option
 )
 

@@ -167,3 +167,21 @@ func TestASingleAttemptBehindOneThatWaits(t *testing.T) {
 		require.NoError(t, b.Lock.Release(ctx))
 	})
 }
+
+// An owner that has to wait for a list, since others may have come, waits for nobody.
+func TestASingleAttemptWhileItIsNotKnownWhoWaits(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		b.Cluster.Link("ours").Delay(20*time.Millisecond, 20*time.Millisecond)
+		lock := b.Mutex(t, b.Ours, "/lock", recipes.WithCaching(locktest.LongIdle, 1))
+		for range 20 {
+			locktest.UseTimes(t, lock, 2)
+			ctx := locktest.Owner(t)
+			ok, err := lock.AcquireTimeout(ctx, 0)
+			require.NoError(t, err)
+			require.True(t, ok, "nobody holds it, or waits for it")
+			require.NoError(t, lock.Release(ctx))
+			require.NoError(t, b.Other.Delete(locktest.Znodes(b)[0], -1))
+			time.Sleep(time.Second)
+		}
+	})
+}
