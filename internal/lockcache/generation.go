@@ -32,14 +32,6 @@ func (g *generation) isContended() bool {
 
 // What follows is called with entry.mu held.
 
-// reason is why a generation is given up for which nobody waits.
-func (g *generation) reason() error {
-	if g.ranOut {
-		return znode.ErrTimeOver
-	}
-	return errNobodyWaits
-}
-
 // room is for how many more owners, one after the other, the generation is good.
 func (g *generation) room() int {
 	const noBound = int(^uint(0) >> 1)

@@ -40,6 +40,14 @@ func (e *entry) reconcile() {
 	}
 }
 
+// reason is why a generation is given up for which nobody waits.
+func (g *generation) reason() error {
+	if g.ranOut {
+		return znode.ErrTimeOver
+	}
+	return errNobodyWaits
+}
+
 // reconcileCurrent admits whoever may be, and gives up what nobody here needs, or may
 // keep.
 func (e *entry) reconcileCurrent() {

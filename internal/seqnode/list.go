@@ -87,7 +87,7 @@ func (m *Member) saw(l listed) {
 	m.userAhead = false
 	for _, n := range l.names {
 		m.node.DiscardOrphan(n.Text)
-		m.userAhead = m.userAhead || !znode.MayBeCached(n.Text) && m.queue.goesBefore(n, m)
+		m.userAhead = m.userAhead || !znode.MayBeCached(n.Text) && m.waitsFor(n)
 	}
 	if l.foreign != "" {
 		tellOrWithdraw(m.node, func() { m.queue.Lookout.Report(m.queue.Dir, l.foreign) })

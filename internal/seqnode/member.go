@@ -7,6 +7,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
@@ -152,6 +153,12 @@ func (m *Member) Data(data []byte) {
 	if m.listener != nil {
 		m.listener.DataChanged(data)
 	}
+}
+
+// waitsFor tells whether a participant must go before m may proceed.
+func (m *Member) waitsFor(n seqname.Name) bool {
+	self := m.self.Name()
+	return n.Before(self) && m.queue.Excludes(n, self)
 }
 
 // isOneWith reports whether both came through one lock value.

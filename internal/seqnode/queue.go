@@ -55,12 +55,6 @@ type Listener interface {
 	DataChanged(data []byte)
 }
 
-// goesBefore tells whether m has to wait for n.
-func (q *Queue) goesBefore(n seqname.Name, m *Member) bool {
-	self := m.self.Name()
-	return n.Before(self) && q.Excludes(n, self)
-}
-
 // Observed is the queue as one sees it who does not stand in it.
 func (q *Queue) Observed() observe.Queue {
 	return observe.Queue{Dir: q.Dir, Kinds: q.Kinds, Lookout: q.Lookout}
