@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/zkrecipes/recipes/internal/znode"
 )
 
 // followed lists the directory and watches it.
