@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -91,7 +93,8 @@ func (e *election) Participants(ctx context.Context) ([]Participant, error) {
 }
 
 // Leader returns the leader according to the znodes at this moment, with the data of its
-// znode, which names it ([WithData]); false if there is no candidate. It sends requests
+// znode, which names it ([WithData]); false if there is no candidate. A znode that belongs
+// to no session leads until somebody deletes it: its Session is 0. It sends requests
 // each time: for the list and that one znode. Use it to route requests; it proves
 // nothing: the leader may not know yet, or may just have lost contact. Its own Hold and
 // token decide what it may do.
@@ -117,23 +120,23 @@ func (e *election) Leader(ctx context.Context) (Participant, bool, error) {
 }
 
 // lookAtHead returns the first of the members, the zero Participant where there is none,
-// and observe.ErrMoved where it has left meanwhile.
+// and observe.ErrMoved where it has left meanwhile. Directories only look like members.
 func (e *election) lookAtHead(
 	ctx context.Context, s *zkconn.Conn, members []seqname.Name,
 ) (Participant, error) {
-	if len(members) == 0 {
-		return Participant{}, nil
+	for _, m := range members {
+		head, err := lookAt(s, e.lock.queue.Path(m)).Wait(ctx)
+		switch {
+		case err == nil:
+			head.Kind, head.Holding = kindBy(m.Kind), true
+			return head.Participant, nil
+		case errors.Is(err, zk.ErrNoNode):
+			return Participant{}, observe.ErrMoved
+		case !errors.Is(err, errDirectory):
+			return Participant{}, err
+		}
 	}
-	seen, err := readAll(
-		ctx, s, e.lock.queue.Observed(), members[:1], e.lock.queue.Excludes,
-	)
-	switch {
-	case err != nil:
-		return Participant{}, err
-	case len(seen) == 0:
-		return Participant{}, observe.ErrMoved
-	}
-	return seen[0].Participant, nil
+	return Participant{}, nil
 }
 
 // Leaders yields the current leader, as Leader returns it, and again each time that

@@ -118,12 +118,19 @@ func (f *follower) members(ctx context.Context) ([]seqname.Name, error) {
 			return members, err
 		}
 	}
-	f.watched = f.Path(members[0])
-	f.changed, err = f.s.Watch(ctx, f.watched)
-	if errors.Is(err, zk.ErrNoNode) {
-		err = ErrMoved
+	for i, m := range members {
+		var stat *zk.Stat
+		f.watched = f.Path(m)
+		stat, f.changed, err = f.s.WatchStat(ctx, f.watched)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			return nil, ErrMoved
+		case err != nil || !zkconn.IsDirectory(stat):
+			return members[i:], err
+		}
 	}
-	return members, err
+	_, err = f.listAndWatch(ctx) // all are directories
+	return nil, err
 }
 
 // listAndWatch lists the participants and watches the directory. If that is missing it
