@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,7 +16,15 @@ import (
 // millisecond.
 type overtaking struct {
 	lock recipes.InterProcessLock
+
+	mu   sync.Mutex
 	uses []time.Time // when each began
+}
+
+func (o *overtaking) note(at time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.uses = append(o.uses, at)
 }
 
 const useTakes = time.Millisecond
@@ -26,7 +35,7 @@ func (o *overtaking) begin(ctx context.Context, owners int) {
 		go func() {
 			for ctx.Err() == nil {
 				_ = recipes.Do(ctx, o.lock, func(context.Context, *recipes.Hold) error {
-					o.uses = append(o.uses, time.Now()) // the lock guards it
+					o.note(time.Now())
 					time.Sleep(useTakes)
 					return nil
 				})
@@ -37,6 +46,8 @@ func (o *overtaking) begin(ctx context.Context, owners int) {
 
 // between counts the uses that began in a time.
 func (o *overtaking) between(from, to time.Time) (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	for _, at := range o.uses {
 		if at.After(from) && at.Before(to) {
 			n++
@@ -53,11 +64,13 @@ func TestHowManyOvertakeANewcomer(t *testing.T) {
 	for name, c := range map[string]struct {
 		passes, owners int
 		attempts       bool // a third process tries all the time
+		readers        bool // a writer joins
 	}{
 		"one pass": {passes: 1, owners: 5}, "three passes": {passes: 3, owners: 5},
 		"one owner":                {passes: 1, owners: 1},
 		"beside attempts":          {passes: 1, owners: 5, attempts: true},
 		"one owner, beside others": {passes: 3, owners: 1, attempts: true},
+		"readers":                  {passes: 2, owners: 5, readers: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
@@ -66,6 +79,14 @@ func TestHowManyOvertakeANewcomer(t *testing.T) {
 				defer cancel()
 				o := &overtaking{lock: b.Mutex(
 					t, b.Ours, "/lock", recipes.WithCaching(locktest.LongIdle, c.passes))}
+				theirs := recipes.InterProcessLock(b.Mutex(t, b.Other, "/lock"))
+				together := 1
+				if c.readers {
+					caching := recipes.WithCaching(locktest.LongIdle, c.passes)
+					o.lock = locktest.ReadWriteLock(t, b.Ours, caching).ReadLock()
+					theirs = locktest.ReadWriteLock(t, b.Other).WriteLock()
+					together = c.owners
+				}
 				o.begin(ctx, c.owners)
 				if c.attempts {
 					third := locktest.ConnectThrough(t, b.Cluster, "third")
@@ -79,7 +100,7 @@ func TestHowManyOvertakeANewcomer(t *testing.T) {
 						}
 					}()
 				}
-				theirs, worst := b.Mutex(t, b.Other, "/lock"), 0
+				worst := 0
 				for range 50 {
 					time.Sleep(177 * time.Millisecond)
 					joined := time.Now() // without a delay on its link
@@ -90,7 +111,7 @@ func TestHowManyOvertakeANewcomer(t *testing.T) {
 				cancel()
 				time.Sleep(time.Second)
 				// The one that holds it as the notification comes is none that overtakes.
-				atMost := int((delay+2*useTakes)/useTakes) + c.passes
+				atMost := together*int((delay+2*useTakes)/useTakes) + c.passes
 				require.LessOrEqual(t, worst, atMost)
 				require.Greater(t, worst, c.passes, "it is no race")
 			})
