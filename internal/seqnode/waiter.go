@@ -206,8 +206,7 @@ func (w *waiter) watchBlocker(ctx context.Context) (told bool, err error) {
 		w.cohort.isDirectory(b.asked, b.name)
 		return true, nil
 	case zkconn.IsOwnerless(b.stat) && !known:
-		w.queue.Log.Warn("zookeeper lock: waiting for a znode that belongs to no session",
-			"node", path, "advice", "nobody will remove it: delete it if no lock created it")
+		tellOrWithdraw(w.node, func() { w.queue.warnOfOwnerless(path) })
 	}
 	w.cohort.there(b.asked, b.name)
 	news := zkconn.IsOwnerless(b.stat) || !znode.IsProtected(b.name.Text)
