@@ -41,7 +41,7 @@ var wordLimits = map[string]int{
 	"docs/multi-lock.md":          300,
 	"docs/mutex.md":               440,
 	"docs/options.md":             1000,
-	"docs/messages.md":            880,
+	"docs/messages.md":            850,
 	"docs/operations.md":          830,
 	"docs/owners.md":              300,
 	"docs/planted-defects.md":     1100,

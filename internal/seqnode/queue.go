@@ -60,11 +60,5 @@ func (q *Queue) Observed() observe.Queue {
 	return observe.Queue{Dir: q.Dir, Kinds: q.Kinds, Lookout: q.Lookout}
 }
 
-// warnOfOwnerless says what blocks the queue for good.
-func (q *Queue) warnOfOwnerless(path string) {
-	q.Log.Warn("zookeeper lock: waiting for a znode that belongs to no session",
-		"node", path, "advice", "nobody will remove it: delete it if no lock created it")
-}
-
 // Path returns the path of a member.
 func (q *Queue) Path(m seqname.Name) string { return zkpath.Join(q.Dir, m.Text) }

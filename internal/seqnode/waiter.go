@@ -197,16 +197,13 @@ func (w *waiter) watchBlocker(ctx context.Context) (told bool, err error) {
 	known := w.knows(w.turn.behind)
 	b = &watched{name: w.turn.behind, asked: w.cohort.asking(), steady: w.reconnected}
 	w.blocker = b
-	path := w.queue.Path(b.name)
-	if b.stat, b.events, err = w.s.WatchStat(ctx, path); err != nil {
+	b.stat, b.events, err = w.s.WatchStat(ctx, w.queue.Path(b.name))
+	if err != nil {
 		return false, err
 	}
-	switch {
-	case zkconn.IsDirectory(b.stat):
+	if zkconn.IsDirectory(b.stat) {
 		w.cohort.isDirectory(b.asked, b.name)
 		return true, nil
-	case zkconn.IsOwnerless(b.stat) && !known:
-		tellOrWithdraw(w.node, func() { w.queue.warnOfOwnerless(path) })
 	}
 	w.cohort.there(b.asked, b.name)
 	news := zkconn.IsOwnerless(b.stat) || !znode.IsProtected(b.name.Text)

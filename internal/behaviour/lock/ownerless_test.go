@@ -2,7 +2,6 @@ package lock_test
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -144,23 +143,3 @@ func TestAZnodeOfNoSessionInFront(t *testing.T) {
 		})
 	}
 }
-
-// A log handler that panics leaves nothing behind.
-func TestALogHandlerThatPanicsBehindAZnodeOfNoSession(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		for _, path := range []string{"/lock", "/lock/lock-0000000000"} {
-			_, err := b.Other.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
-			require.NoError(t, err)
-		}
-		lock := b.Mutex(t, b.Ours, "/lock", recipes.WithLogger(slog.New(panics{})))
-		require.Panics(t, func() { _ = lock.Acquire(locktest.Owner(t)) })
-		time.Sleep(time.Second)
-		require.Empty(t, locktest.Znodes(b))
-	})
-}
-
-type panics struct{ slog.Handler }
-
-func (panics) Enabled(context.Context, slog.Level) bool { return true }
-
-func (panics) Handle(context.Context, slog.Record) error { panic("no space left") }
