@@ -45,8 +45,8 @@ const (
 // Join creates a znode, in a directory that it creates if that is missing. The znode's
 // name is "_c_", a new id, "-", Spec.Kind and number; with "" the server appends the next
 // sequence number. A Join that fails leaves no directory that it created: a server does
-// not reap one that never had a child. If a create is not waited for any more, what it
-// creates is withdrawn.
+// not reap one that never had a child. One that runs out of time leaves it for a while:
+// see Dir. If a create is not waited for any more, what it creates is withdrawn.
 func Join(
 	ctx context.Context, s *zkconn.Conn, spec *Spec, number string, hooks Hooks,
 ) (n *Node, err error) {

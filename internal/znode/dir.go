@@ -16,7 +16,8 @@ import (
 
 // A Dir is a directory that is made where it is missing, with its parents, and taken back
 // by who made it and then had no use for it: servers before ZOOKEEPER-4915 reap no
-// container that never had a child. It is of one goroutine.
+// container that never had a child. One whose maker has run out of time is taken back
+// later, unless somebody uses it by then. It is of one goroutine.
 type Dir struct {
 	s    *zkconn.Conn
 	path string
