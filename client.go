@@ -22,8 +22,8 @@ const (
 	// for.
 	clientRetryPause = 50 * time.Millisecond
 	// clientLeaveTimeout bounds each wait of Close for a goroutine of the zk client. Such
-	// a wait is long only where a dialer or a log handler of the user's does not return;
-	// zk lets a dialer have one second.
+	// a wait is long only where a dialer, a log handler or an observer of the user's does
+	// not return; zk lets a dialer have one second.
 	clientLeaveTimeout = 2 * time.Second
 	// clientLeastReply is the least limit of replies. With less, not even a short queue
 	// could be listed.
@@ -57,6 +57,7 @@ type Client struct {
 	chrootACL []zk.ACL
 	existing  bool // the chroot is not to be created
 	events    *clientEvents
+	logged    *clientLog // by the goroutines that connect
 
 	clientEnd
 
@@ -126,24 +127,27 @@ func clientConnect(
 
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
+	log := newClientLog(settings.log)
 	d, err := dial.New(ctx, addresses, dial.Config{
 		Dial: settings.dialer, HostProvider: settings.hosts, TLS: settings.tls,
 		SASL: settings.sasl, SessionTimeout: timeout, MaxReply: settings.maxReply,
-		Log: settings.log, GiveUp: giveUp,
+		Log: slog.New(log), GiveUp: giveUp,
 	})
 	if err != nil {
 		return nil, err
 	}
 	c := newClient(d, chroot, settings, timeout)
+	c.logged = log
 	conn, events, err := zk.Connect(addresses, timeout, zk.WithDialer(d.Dial),
 		zk.WithHostProvider(d.HostProvider()), zk.WithEventCallback(c.onEvent),
-		zk.WithLogger(clientZKLog{settings.log}), zk.WithLogInfo(true))
+		zk.WithLogger(clientZKLog{slog.New(log)}), zk.WithLogInfo(true))
 	if err != nil {
 		d.HangUp()
 		return nil, err
 	}
 	c.zk, c.zkEvents = conn, events
 	go c.events.notify()
+	go log.pass()
 	if err := c.establish(ctx, settings.auth); err != nil {
 		return nil, err
 	}
@@ -331,13 +335,18 @@ func (c *Client) Close() {
 	c.dialer.HangUp()
 	clientAwait(clientDrained(c.zkEvents))
 	c.events.end()
-	clientAwait(c.events.told)
+	close(c.logged.ended)
+	clientAwait(c.logged.told, c.events.told)
 }
 
-func clientAwait(done <-chan struct{}) {
-	select {
-	case <-done:
-	case <-time.After(clientLeaveTimeout):
+func clientAwait(all ...<-chan struct{}) {
+	timeout := time.After(clientLeaveTimeout)
+	for _, done := range all {
+		select {
+		case <-done:
+		case <-timeout:
+			return
+		}
 	}
 }
 
@@ -402,7 +411,7 @@ func (c *Client) onEvent(e zk.Event) {
 	if e.Type != zk.EventSession {
 		return
 	}
-	c.log.Debug("zookeeper: state changed", "state", e.State.String(), "server", e.Server)
+	slog.New(c.logged).Debug("zookeeper: state changed", "state", e.State.String(), "server", e.Server)
 	switch e.State {
 	case zk.StateHasSession:
 		last := c.dialer.LastHandshake() // this one: zk tells of it at once

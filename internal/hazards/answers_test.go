@@ -184,7 +184,8 @@ func TestHazardE21_FinalErrors(t *testing.T) {
 			err := locktest.Within(t, locktest.Start(
 				func() error { return p.Mutex(path).Acquire(t.Context()) },
 			), "Acquire")
-			require.ErrorContains(t, err, "-125")
+			require.ErrorContains(t, err, "-125 (quota exceeded: ")
+			require.ErrorContains(t, err, "/zookeeper/quota")
 			require.ErrorContains(t, err, path)
 			require.Equal(t, 1, p.Tap.Count(op), "it was tried again")
 		})

@@ -39,7 +39,7 @@ func Enter(ctx context.Context, s *zkconn.Conn, r Request) ([]*znode.Node, error
 	b := &batch{Request: r, s: s, asked: time.Now()}
 	err := b.joinN(ctx)
 	if err == nil {
-		err = wait.Until(ctx, s, r.TryOnce, b)
+		err = wait.Until(ctx, s, b)
 	}
 	if ctx.Err() != nil && (err == nil || errors.Is(err, znode.ErrEnded)) {
 		err = outcome.Cancelled(ctx) // it came too late
@@ -215,6 +215,9 @@ func (v *snapshot) has(n *znode.Node) bool {
 // Wait implements wait.Goal. The first look was without watches, so one with them comes
 // first.
 func (b *batch) Wait(ctx context.Context) (free bool, err error) {
+	if b.TryOnce {
+		return false, wait.ErrBusy
+	}
 	if !b.watch {
 		b.watch = true
 		b.watchOwn()

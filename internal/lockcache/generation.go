@@ -46,8 +46,24 @@ func (g *generation) room() int {
 
 // isFree tells whether one more owner may be admitted now.
 func (g *generation) isFree() bool {
-	return (g.users == 0 || g.entry.together) && g.room() > 0
+	return (g.users == 0 || g.entry.together) && g.room() > 0 && !g.mustLook()
 }
+
+// mustLook tells whether it has to be known first who stands behind.
+func (g *generation) mustLook() bool {
+	return g.doubtful && !g.contended && g.handovers >= g.policy.MaxHandovers
+}
+
+// hurry ends the pause before the next look.
+func (g *generation) hurry() {
+	select {
+	case g.look <- struct{}{}:
+	default:
+	}
+}
+
+// counts tells whether an owner that is admitted now may overtake somebody.
+func (g *generation) counts() bool { return g.contended || g.doubtful }
 
 // isOver tells of a generation that nobody uses whether it is to be given up.
 func (g *generation) isOver() bool {

@@ -73,48 +73,61 @@ func TestPassesCountBeforeItIsKnownWhoWaits(t *testing.T) {
 		for _, share := range granted[:2] {
 			queuetest.Within(t, patience, share, "it is not passed on").Withdraw()
 		}
-		third := queuetest.Within(t, patience, granted[2], "it is not passed on")
-		close(conn.sees)
-		time.Sleep(time.Second)
-		third.Withdraw()
 		time.Sleep(time.Minute)
-		require.Empty(t, granted[3], "it is passed on for too long")
+		require.Empty(t, granted[2], "it is passed on although others may wait")
+		close(conn.sees)
+		time.Sleep(time.Minute)
+		require.Empty(t, granted[2], "it is passed on for too long")
 		other.Remove(behind)
-		queuetest.Within(t, patience, granted[3], "it does not join anew").Withdraw()
+		for _, share := range granted[2:] {
+			queuetest.Within(t, patience, share, "it does not join anew").Withdraw()
+		}
 	})
 }
 
-// An owner that finds the entry free is no hand-over, whoever may wait elsewhere.
-func TestOnlyHandoversCount(t *testing.T) {
-	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
-		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
-		conn := &blindConn{us.Conn, make(chan struct{})}
-		s := zkconn.Use(conn, zkconn.Config{
-			Timeout: func() time.Duration { return timeout }, ServerTick: tick,
-			InOrder: true,
+// An owner that finds the entry free overtakes whoever waits elsewhere as one does that
+// has waited, and waits like that one for the list if it is the next too many.
+func TestWhoFindsTheEntryFreeCountsAsAHandover(t *testing.T) {
+	for name, waits := range map[string]bool{"nobody waits": false, "another does": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+				us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
+				conn := &blindConn{us.Conn, make(chan struct{})}
+				s := zkconn.Use(conn, zkconn.Config{
+					Timeout: func() time.Duration { return timeout }, ServerTick: tick,
+					InOrder: true,
+				})
+				defer s.Release()
+				q, policy := queue(), lockcache.Policy{Idle: time.Hour, MaxHandovers: 2}
+				enter := func() *lockcache.Share {
+					share, err := lockcache.Enter(
+						bounded(t), s, q, policy, seqnode.Request{})
+					if err != nil {
+						t.Error(err)
+					}
+					return share
+				}
+				for range 1 + policy.MaxHandovers {
+					enter().Withdraw()
+				}
+				next := make(chan *lockcache.Share, 1)
+				go func() { next <- enter() }()
+				var behind string
+				if waits {
+					behind = other.Occupy()
+				}
+				time.Sleep(time.Minute)
+				require.Empty(t, next, "others may wait")
+				close(conn.sees)
+				if waits {
+					time.Sleep(time.Minute)
+					require.Empty(t, next, "another waits")
+					other.Remove(behind)
+				}
+				queuetest.Within(t, patience, next, "it does not enter").Withdraw()
+			})
 		})
-		defer s.Release()
-		q, policy := queue(), lockcache.Policy{Idle: time.Hour, MaxHandovers: 1}
-		enter := func() *lockcache.Share {
-			share, err := lockcache.Enter(bounded(t), s, q, policy, seqnode.Request{})
-			if err != nil {
-				t.Error(err)
-			}
-			return share
-		}
-		for range 3 {
-			enter().Withdraw()
-		}
-		last, handed := enter(), make(chan *lockcache.Share, 1)
-		go func() { handed <- enter() }()
-		time.Sleep(time.Second)
-		behind := other.Occupy()
-		close(conn.sees)
-		time.Sleep(time.Second)
-		last.Withdraw()
-		queuetest.Within(t, patience, handed, "it is not handed over").Withdraw()
-		other.Remove(behind)
-	})
+	}
 }
 
 // A watchingConn counts the looks at the queue.

@@ -30,6 +30,7 @@ func use(t *testing.T, q *seqnode.Queue, s *zkconn.Conn) *Share {
 	require.NoError(t, err)
 	e := share.generation.entry
 	e.mu.Lock()
+	share.generation.doubtful = false // or not: its first look is under way
 	t.Cleanup(func() {
 		e.waiting = nil
 		e.mu.Unlock()

@@ -27,13 +27,13 @@ var ErrMoved = errors.New("the queue has changed since it was listed")
 // connection is closed, or with a permanent error. Changes that come faster than they are
 // observed are one. It leaves nothing behind but the shared watch.
 func (q Queue) Follow(ctx context.Context, s *zkconn.Conn, tell Observer) error {
-	return wait.Until(ctx, s, false, newFollower(q, s, tell, false))
+	return wait.Until(ctx, s, newFollower(q, s, tell, false))
 }
 
 // FollowHead is Follow for one that wants to know the first participant only: what comes
 // behind that one wakes nobody.
 func (q Queue) FollowHead(ctx context.Context, s *zkconn.Conn, tell Observer) error {
-	return wait.Until(ctx, s, false, newFollower(q, s, tell, true))
+	return wait.Until(ctx, s, newFollower(q, s, tell, true))
 }
 
 // A follower waits for its caller to have seen enough of a queue. It belongs to the
@@ -118,12 +118,19 @@ func (f *follower) members(ctx context.Context) ([]seqname.Name, error) {
 			return members, err
 		}
 	}
-	f.watched = f.Path(members[0])
-	f.changed, err = f.s.Watch(ctx, f.watched)
-	if errors.Is(err, zk.ErrNoNode) {
-		err = ErrMoved
+	for i, m := range members {
+		var stat *zk.Stat
+		f.watched = f.Path(m)
+		stat, f.changed, err = f.s.WatchStat(ctx, f.watched)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			return nil, ErrMoved
+		case err != nil || !zkconn.IsDirectory(stat):
+			return members[i:], err
+		}
 	}
-	return members, err
+	_, err = f.listAndWatch(ctx) // all are directories
+	return nil, err
 }
 
 // listAndWatch lists the participants and watches the directory. If that is missing it

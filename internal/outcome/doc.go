@@ -8,6 +8,7 @@
 //
 // Each uses only those below it.
 //
+//   - meaning.go: what the codes mean that the client does not know.
 //   - outcome.go: what an error of a request proves.
 //   - errors.go: why a session cannot be relied on; Permanent.
 //   - cancelled.go: a ctx that was done, hidden until WithCause.

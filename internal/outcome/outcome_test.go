@@ -28,12 +28,17 @@ func TestErrorsAreTold(t *testing.T) {
 		err  error
 		want class
 	}{
-		"nil":               {nil, done},
-		"no node":           {zk.ErrNoNode, refusal},
-		"wrapped":           {fmt.Errorf("traced: %w", zk.ErrNoAuth), refusal},
-		"no children":       {zk.ErrNoChildrenForEphemerals, refusal},
-		"unimplemented":     {errors.New("unknown error: -6"), refusal},
-		"quota":             {errors.New("unknown error: -125"), refusal},
+		"nil":           {nil, done},
+		"no node":       {zk.ErrNoNode, refusal},
+		"wrapped":       {fmt.Errorf("traced: %w", zk.ErrNoAuth), refusal},
+		"no children":   {zk.ErrNoChildrenForEphemerals, refusal},
+		"unimplemented": {errors.New("unknown error: -6"), refusal},
+		"quota":         {errors.New("unknown error: -125"), refusal},
+		"local session": {errors.New("unknown error: -120"), refusal},
+		"with its meaning": {
+			fmt.Errorf("create: %w", outcome.WithMeaning(errors.New("unknown error: -127"))),
+			passing,
+		},
 		"read-only server":  {errors.New("unknown error: -119"), passing},
 		"throttled":         {errors.New("unknown error: -127"), passing},
 		"connection loss":   {errors.New("unknown error: -4"), between},
@@ -89,4 +94,23 @@ func TestACauseIsToldOnce(t *testing.T) {
 	told := outcome.WithCause(cancelled)
 	require.ErrorIs(t, told, io.EOF)
 	require.Equal(t, told, outcome.WithCause(told))
+}
+
+// The client has no name for some codes: whoever reads the error learns what to do.
+func TestWhatACodeMeans(t *testing.T) {
+	t.Parallel()
+	for code, meaning := range map[int]string{
+		-119: "read-only", -120: "localSessionsUpgradingEnabled", -124: "WithSASL",
+		-125: "quota exceeded", -127: "throttled",
+	} {
+		err := fmt.Errorf("unknown error: %d", code)
+		meant := outcome.WithMeaning(fmt.Errorf("create /a: %w", err))
+		require.ErrorIs(t, meant, err)
+		require.ErrorContains(t, meant, fmt.Sprintf("create /a: %v (", err))
+		require.ErrorContains(t, meant, meaning)
+	}
+	require.NoError(t, outcome.WithMeaning(nil))
+	for _, same := range []error{zk.ErrNoNode, errors.New("unknown error: -999"), io.EOF} {
+		require.Equal(t, same, outcome.WithMeaning(same))
+	}
 }

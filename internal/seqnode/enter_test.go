@@ -465,7 +465,8 @@ func TestAWatchThatIsAskedFor(t *testing.T) {
 		e.waits(patience)
 		other.Remove(ahead)
 		e.held(time.Second).Withdraw()
-		require.Equal(t, 2, decisions)
+		// the second once a read has shown what is ahead, since no library has named that
+		require.Equal(t, 3, decisions)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqname"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
@@ -70,6 +71,7 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 		return listed{}, nil
 	}
 	c.mu.Lock()
+	l.Names = c.directories.without(l.Names, l.Czxid)
 	missing, err := c.order.Listed(a.asked, l)
 	c.mu.Unlock()
 	if err != nil { // the order in it is not certain
@@ -84,8 +86,11 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 // saw acts on a list for m: it deletes what else turned up with the id of m's znode, and
 // reports what should not be there, on the goroutine of the one who waits.
 func (m *Member) saw(l listed) {
+	m.userAhead = false
 	for _, n := range l.names {
 		m.node.DiscardOrphan(n.Text)
+		certain := znode.IsProtected(n.Text) && !znode.MayBeCached(n.Text)
+		m.userAhead = m.userAhead || certain && m.waitsFor(n)
 	}
 	if l.foreign != "" {
 		tellOrWithdraw(m.node, func() { m.queue.Lookout.Report(m.queue.Dir, l.foreign) })
@@ -98,7 +103,11 @@ func (c *cohort) read(ctx context.Context, q *Queue, names []seqname.Name) error
 	reads := make([]*calls.Pending[struct{}], len(names))
 	for i, n := range names {
 		reads[i] = calls.Start(s, func() (none struct{}, err error) {
-			_, _, err = s.Get(q.Path(n))
+			_, stat, err := s.Get(q.Path(n))
+			if err == nil && zkconn.IsDirectory(stat) {
+				c.isDirectory(asked, n)
+				err = zk.ErrNoNode
+			}
 			return none, err
 		})
 	}

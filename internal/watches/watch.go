@@ -14,11 +14,19 @@ import (
 // well as a new one: it is pending, so nothing has happened since. zk.ErrNoNode says that
 // there is no such znode.
 func (ws *Shared) Watch(ctx context.Context, path string) (<-chan zk.Event, error) {
+	_, events, err := ws.WatchStat(ctx, path)
+	return events, err
+}
+
+// WatchStat is Watch, and returns the znode's stat as it was when the watch was set.
+func (ws *Shared) WatchStat(
+	ctx context.Context, path string,
+) (*zk.Stat, <-chan zk.Event, error) {
 	w := ws.watch(path)
 	if _, err := w.set.Wait(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return w.events, nil
+	return w.stat, w.events, nil
 }
 
 // watch returns the watch on a path's data that is shared, or begins to set one.
@@ -29,7 +37,7 @@ func (ws *Shared) watch(path string) *watch {
 			var stat *zk.Stat
 			w.begin(ws.s)
 			if _, stat, w.events, err = ws.s.GetW(path); err == nil {
-				w.czxid = stat.Czxid
+				w.czxid, w.stat = stat.Czxid, stat
 			}
 			return none, err
 		})

@@ -105,7 +105,7 @@ func (r request) refusal(err error) error {
 		return fmt.Errorf("%s %s: %w (the session lacks %s on %s)",
 			r.op.name, r.path, err, r.op.perm, on)
 	}
-	return fmt.Errorf("%s %s: %w", r.op.name, r.path, err)
+	return fmt.Errorf("%s %s: %w", r.op.name, r.path, outcome.WithMeaning(err))
 }
 
 func succeeded(err error) bool { return err == nil }

@@ -15,6 +15,7 @@
 // Each uses only those below it.
 //
 //   - missing.go: whether a znode is missing.
+//   - owner.go: whose a znode is: a session's, or nobody's.
 //   - availability.go: whether ZooKeeper answers, for what callers are told.
 //   - use.go: Use, Retain, Release: who uses a Conn.
 //   - creating.go: how many creates are under way: BeginCreate.

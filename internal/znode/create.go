@@ -25,7 +25,8 @@ type creation struct {
 	id     string
 	number string
 
-	dir Dir // of the goroutine in Join
+	dir     Dir  // of the goroutine in Join
+	missing bool // the directory was; likewise
 	// creates in a row that broke the connection, and left no znode; of the goroutine in
 	// create, and of that in Join while there is none
 	cut  int
@@ -44,13 +45,17 @@ const (
 // Join creates a znode, in a directory that it creates if that is missing. The znode's
 // name is "_c_", a new id, "-", Spec.Kind and number; with "" the server appends the next
 // sequence number. A Join that fails leaves no directory that it created: a server does
-// not reap one that never had a child. If a create is not waited for any more, what it
-// creates is withdrawn.
+// not reap one that never had a child. One that runs out of time leaves it for a while:
+// see Dir. If a create is not waited for any more, what it creates is withdrawn.
 func Join(
 	ctx context.Context, s *zkconn.Conn, spec *Spec, number string, hooks Hooks,
 ) (n *Node, err error) {
+	version := byte(versionRandom)
+	if spec.Cached {
+		version = versionCached
+	}
 	c := &creation{
-		s: s, spec: spec, hooks: hooks, id: newID(), number: number,
+		s: s, spec: spec, hooks: hooks, id: newID(version), number: number,
 		dir: Dir{s: s, path: spec.Dir, acl: spec.ACL},
 	}
 	err = c.s.Retry(ctx, func() (err error) {
@@ -65,6 +70,7 @@ func Join(
 		case c.cut >= cutsAtMost && len(c.spec.Data) >= someLength:
 			return outcome.Permanent(c.cutOff())
 		case errors.Is(err, zk.ErrNoNode):
+			c.missing = true
 			if err := c.dir.Make(ctx); err != nil {
 				return err
 			}
@@ -82,8 +88,28 @@ func Join(
 		GiveUp(ctx, []*Node{n})
 	}
 	c.dir.Unmake(ctx)
+	if c.missing && outcome.Cancellation(err) != nil && !s.Unavailable() {
+		err = fmt.Errorf("%w: %w", err, &MissingError{spec.Dir, RanOut(ctx)})
+	}
 	return nil, err
 }
+
+// A MissingError says why the time of a Join was over although ZooKeeper answers. Nobody
+// knows how the queue stands, so it matches zkconn.ErrNoAnswer.
+type MissingError struct {
+	dir  string
+	kept bool
+}
+
+func (e *MissingError) Error() string {
+	next := ""
+	if e.kept {
+		next = ", and stays for the next attempt"
+	}
+	return fmt.Sprintf("the parent znode %s had to be created first%s", e.dir, next)
+}
+
+func (e *MissingError) Unwrap() error { return zkconn.ErrNoAnswer }
 
 func (c *creation) cutOff() error {
 	return fmt.Errorf("create a znode in %s: %d tries with %d bytes of data broke the "+

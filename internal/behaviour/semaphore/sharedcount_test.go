@@ -119,6 +119,52 @@ func TestSetSharedCountWhoseParentGoes(t *testing.T) {
 	})
 }
 
+// A count that is deleted and set again at once ends no wait; one that stays away does,
+// after a second.
+func TestASharedCountThatIsSetAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		n     int
+		again bool
+	}{
+		"one lease":                  {1, true},
+		"more than there are":        {3, true},
+		"one lease, never":           {1, false},
+		"more than there are, never": {3, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				set := func(n int) {
+					require.NoError(t, recipes.SetSharedCount(t.Context(), b.Other, "/count", n))
+				}
+				set(1)
+				s, err := recipes.NewInterProcessSemaphoreV2Shared(b.Ours, "/s", "/count")
+				require.NoError(t, err)
+				held, err := s.Acquire(t.Context())
+				require.NoError(t, err)
+				waits := make(chan error, 1)
+				go func() {
+					leases, err := s.AcquireN(t.Context(), c.n)
+					waits <- err
+					_ = s.ReturnAll(t.Context(), leases)
+				}()
+				time.Sleep(time.Minute)
+				require.NoError(t, b.Other.Delete("/count", -1))
+				if !c.again {
+					deleted := time.Now()
+					require.ErrorIs(t, <-waits, zk.ErrNoNode)
+					require.Less(t, time.Since(deleted), 1200*time.Millisecond)
+					return
+				}
+				time.Sleep(500 * time.Millisecond)
+				set(c.n)
+				time.Sleep(time.Minute)
+				require.NoError(t, held.Release(t.Context()))
+				require.NoError(t, <-waits)
+			})
+		})
+	}
+}
+
 func TestSharedMaximum(t *testing.T) {
 	t.Parallel()
 	dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
