@@ -24,11 +24,11 @@ func (e *entry) isBehindAnother() bool {
 	return e.next != nil && e.next.position.Behind != "" && !e.next.position.MayBeIdle
 }
 
-// isLooking tells whether nobody uses the current generation, and whether the first that
-// waits may is being asked.
+// isLooking tells whether no user of the current generation is in the way, and whether
+// the first that waits may use it is being asked.
 func (e *entry) isLooking() bool {
 	g := e.current
-	return g != nil && g.users == 0 && !g.closed && g.mustLook()
+	return g != nil && (g.users == 0 || e.together) && !g.closed && g.mustLook()
 }
 
 // leftBehind tells when nothing is left that was made for those who have waited, nil
