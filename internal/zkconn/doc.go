@@ -56,8 +56,9 @@
 // until then (package calls). Its caller waits on another goroutine, and may leave at any
 // time.
 //
-// While there are users, a timer runs tick. It starts at most one heartbeat at a time, on
-// a goroutine of its own. A Conn that is kept without users has a timer that checks it.
+// While there are users, a timer runs tick. It starts heartbeats, each on a goroutine of
+// its own: one after the other where answers are fast, and a bounded number at a time
+// where they are slow. A Conn that is kept without users has a timer that checks it.
 // There is no other goroutine.
 //
 // An ephemeral is notified by the goroutine that finds out: that of the tick, or the one

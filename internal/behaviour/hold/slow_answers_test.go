@@ -1,0 +1,171 @@
+package hold_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// A slowBound is a line of the table in docs/guarantees.md#slow-answers: answers that
+// take up to that share of the session timeout are no loss, however long they do.
+type slowBound struct {
+	name    string
+	tick    bool // WithServerTick tells that a session lasts for ten ticks
+	servers int
+	commits bool // the servers' disks are slow, not the network
+	busy    bool // the client writes a hundred times a second, besides
+	share   float64
+}
+
+var slowBounds = []slowBound{
+	{"slow network", false, 1, false, false, 0.27},
+	{"slow network, three servers", false, 3, false, false, 0.27},
+	{"slow network, ticks told", true, 1, false, false, 0.38},
+	{"slow network, ticks told, three servers", true, 3, false, false, 0.38},
+	{"slow network, busy", false, 3, false, true, 0.27},
+	{"slow network, busy, ticks told", true, 1, false, true, 0.38},
+	{"slow commits", false, 1, true, false, 0.27},
+	{"slow commits, three servers", false, 3, true, false, 0.27},
+	{"slow commits, busy", false, 3, true, true, 0.27},
+	{"slow commits, busy, ticks told", true, 1, true, true, 0.38},
+}
+
+// survives tells whether a hold survives answers that take that long. They do from the
+// acquire on, or begin to only when it was held for T/2 and a phase of the heartbeat.
+func (b slowBound) survives(
+	t *testing.T, timeout time.Duration, phase int, slowBefore bool, share float64,
+) (survived bool) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		opts := []recipes.Option{recipes.WithSessionTimeout(timeout)}
+		if b.tick {
+			opts = append(opts, recipes.WithServerTick(timeout/10))
+		}
+		cluster := zktest.Start(
+			t, zktest.WithTick(timeout/10), zktest.WithServers(b.servers),
+		)
+		link := cluster.Link(holdersLink)
+		client := locktest.Connect(t, link, strings.Join(cluster.Names(), ","), timeout)
+		slow := func(answer time.Duration) {
+			if b.commits {
+				cluster.SlowCommit(answer)
+			} else {
+				link.Delay(answer/2, answer/2)
+			}
+		}
+		if b.busy {
+			stop := writeOften(t, client)
+			defer stop()
+		}
+		defer slow(0)
+		answer := time.Duration(share * float64(timeout))
+		if slowBefore {
+			slow(answer)
+		}
+		time.Sleep(3*timeout + timeout*time.Duration(phase)/71)
+		lock, err := recipes.NewInterProcessMutex(client, "/lock", opts...)
+		require.NoError(t, err)
+		ctx := locktest.Owner(t)
+		require.NoError(t, lock.Acquire(ctx))
+		hold := lock.Hold(ctx)
+		time.Sleep(timeout/2 + timeout*3/10*time.Duration(phase)/slowPhases)
+		slow(answer)
+		time.Sleep(6 * timeout)
+		survived = hold.Err() == nil
+		if err := lock.Release(ctx); survived {
+			require.NoError(t, err)
+		}
+	})
+	return survived
+}
+
+const slowPhases = 5
+
+// writeOften writes a hundred times a second, whether the write before was answered or
+// not.
+func writeOften(t *testing.T, conn recipes.Conn) (stop func()) {
+	t.Helper()
+	_, err := conn.Create("/other", nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	stopped := make(chan struct{})
+	ticker := time.NewTicker(time.Second / 100)
+	go func() {
+		for {
+			select {
+			case <-ticker.C:
+				go func() { _, _ = conn.Set("/other", nil, -1) }()
+			case <-stopped:
+				ticker.Stop()
+				return
+			}
+		}
+	}()
+	return func() { close(stopped) }
+}
+
+// docs/guarantees.md#slow-answers: answers that are no loss, and some that are longer,
+// which are one.
+func TestTheAnswersThatAreNoLoss(t *testing.T) {
+	for _, b := range slowBounds {
+		for _, timeout := range []time.Duration{
+			4 * time.Second, 10 * time.Second, 30 * time.Second,
+		} {
+			if b.busy && timeout > 10*time.Second {
+				continue // a minute of work
+			}
+			t.Run(fmt.Sprint(b.name, " ", timeout), func(t *testing.T) {
+				lost := 0
+				for phase := range slowPhases {
+					for _, before := range []bool{true, false} {
+						require.True(t, b.survives(t, timeout, phase, before, b.share),
+							"phase %d, slow before: %v", phase, before)
+					}
+					if !b.survives(t, timeout, phase, false, b.share+0.05) {
+						lost++
+					}
+				}
+				// Else the syncs are fast; of longer sessions less than half is presumed
+				// to be a tick.
+				if (!b.commits || b.busy) && (b.tick || timeout <= 20*time.Second) {
+					require.NotZero(t, lost, "the bound is far from what is true")
+				}
+			})
+		}
+	}
+}
+
+// A lock that is acquired again and again, after idle times, by a client of servers whose
+// disks are slow: no release says that it was lost.
+func TestReleasesOnSlowDisks(t *testing.T) {
+	for _, share := range []float64{0.1, 0.2, 0.27, 0.3} {
+		t.Run(fmt.Sprint(share), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const timeout = 10 * time.Second
+				cluster := zktest.Start(t, zktest.WithServers(3))
+				client := locktest.Connect(t, cluster.Link(holdersLink),
+					strings.Join(cluster.Names(), ","), timeout)
+				cluster.SlowCommit(time.Duration(share * float64(timeout)))
+				lock, err := recipes.NewInterProcessMutex(client, "/lock")
+				require.NoError(t, err)
+				for range 20 {
+					ctx := locktest.Owner(t)
+					require.NoError(t, lock.Acquire(ctx))
+					time.Sleep(timeout / 10)
+					err := lock.Release(ctx)
+					require.False(t, errors.Is(err, recipes.ErrLockLost), "%v", err)
+					time.Sleep(timeout * 3 / 2)
+				}
+			})
+		})
+	}
+}
