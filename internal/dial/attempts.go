@@ -19,6 +19,7 @@ type attempts struct {
 	trying   string     // the server that was dialled last, "" once it answered
 	failure  error      // why the last attempt failed, nil once one succeeded
 	refusals int        // in a row
+	slow     int        // that took all their time, since one succeeded
 	cut      error      // why a connection was cut last, for a malformed reply
 	untold   error      // the same, nil once it was told
 
@@ -37,6 +38,9 @@ func (a *attempts) failed(err error) (refusals int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.failure = err
+	if isTimeout(err) {
+		a.slow++
+	}
 	if isRefusal(err) {
 		a.refusals++
 	} else {
@@ -48,8 +52,23 @@ func (a *attempts) failed(err error) (refusals int) {
 func (a *attempts) succeeded() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.trying, a.failure, a.refusals = "", nil, 0
+	a.trying, a.failure, a.refusals, a.slow = "", nil, 0, 0
 	a.hungUpSince, a.toldHungUp = time.Time{}, false
+}
+
+// grown is how long the next attempt may take of which the first may take least, if there
+// are so many servers. A server that needed more is not given up for as long as it needs
+// that: each round in which the attempts took all their time makes it half as much again,
+// up to most.
+func (a *attempts) grown(least, most time.Duration, servers int) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for range a.slow / max(servers, 1) {
+		if least += least / 2; least >= most {
+			return most
+		}
+	}
+	return least
 }
 
 // hungUp takes note that a server has hung up at a handshake, and returns since when
@@ -101,6 +120,13 @@ func (a *attempts) explain(cause error) error {
 		return fmt.Errorf("%w; still waiting for %s", cause, a.trying)
 	}
 	return cause
+}
+
+// isTimeout reports whether an attempt failed since its time was over.
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout() ||
+		errors.Is(err, errSlowMechanism)
 }
 
 // isRefusal reports whether an attempt failed in a way that is no different at the next:

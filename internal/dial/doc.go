@@ -8,7 +8,8 @@
 //
 //   - If a server accepts connections and says nothing, the client leaves it in time for
 //     another server to resume the session. zk waits for almost seven session timeouts,
-//     or without end.
+//     or without end. Servers that are slow, all of them, get more time from round to
+//     round.
 //   - A program that answers a handshake but is no ZooKeeper, or a ZooKeeper that turns
 //     clients away, gives no session. zk believes the answer, and allocates as much as it
 //     announces.
