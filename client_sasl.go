@@ -12,10 +12,9 @@ import (
 )
 
 // SASL is a mechanism for [WithSASL]: [SASLDigestMD5], or module kerberos. Begin and Step
-// share a handshake's time: a third of the session timeout, 1s to 15s, and more at the
-// next attempts if no server has done in that. After an error the next server is tried;
-// one that matches zk.ErrAuthFailed is permanent: Connect returns it at once. If the SASL
-// is a fmt.Stringer, errors and logs use that name.
+// share a handshake's time (at first a third of the session timeout, 1s to 15s). After an
+// error the next server is tried; one that matches zk.ErrAuthFailed is permanent: Connect
+// returns it at once. If the SASL is a fmt.Stringer, errors and logs use that name.
 type SASL interface {
 	// Begin begins an exchange at each handshake. host is as dialled, without the port.
 	Begin(host string) (SASLExchange, error)

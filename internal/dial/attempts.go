@@ -24,7 +24,8 @@ type attempts struct {
 	untold   error      // the same, nil once it was told
 
 	hungUpSince time.Time // when a server first hung up at a handshake; else zero
-	toldHungUp  bool      // and that this lasts
+	compared    time.Time // when histories were last compared since; see compares
+	toldHungUp  bool      // that this lasts
 }
 
 func (a *attempts) began(server string) {
@@ -53,7 +54,7 @@ func (a *attempts) succeeded() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.trying, a.failure, a.refusals, a.slow = "", nil, 0, 0
-	a.hungUpSince, a.toldHungUp = time.Time{}, false
+	a.hungUpSince, a.compared, a.toldHungUp = time.Time{}, time.Time{}, false
 }
 
 // grown is how long the next attempt may take of which the first may take least, if there
@@ -72,16 +73,15 @@ func (a *attempts) grown(least, most time.Duration, servers int) time.Duration {
 }
 
 // hungUp takes note that a server has hung up at a handshake, and returns since when
-// servers do. It tells once that this lasts for longer than it may.
-func (a *attempts) hungUp(now time.Time, atMost time.Duration) (
-	since time.Time, tell bool,
-) {
+// servers do. It tells once that this lasts for longer than it may, and is not since the
+// history is older.
+func (a *attempts) hungUp(now time.Time) (since time.Time, tell bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.hungUpSince.IsZero() {
 		a.hungUpSince = now
 	}
-	tell = !a.toldHungUp && now.Sub(a.hungUpSince) >= atMost
+	tell = !a.toldHungUp && !a.compared.IsZero()
 	a.toldHungUp = a.toldHungUp || tell
 	return a.hungUpSince, tell
 }

@@ -268,22 +268,25 @@ func (d *Dialer) failed(server string, err error) {
 }
 
 // hungUp takes note that a server has hung up at a handshake. Servers do that without a
-// word to a client that has seen a zxid newer than theirs, and would do it until the
-// client is closed. They also do it while they have no quorum, so it is told when it has
-// lasted for a session timeout, and once until a handshake succeeds.
+// word while they have no quorum, and to a client that has seen a zxid later than theirs:
+// see history. So it is told when it has lasted for a session timeout, and a client that
+// has seen nothing fares no better; and once until a handshake succeeds.
 func (d *Dialer) hungUp() {
-	timeout := d.LastHandshake().Timeout
-	if timeout == 0 || d.ctx.Err() != nil {
+	if d.LastHandshake().Timeout == 0 || d.ctx.Err() != nil {
 		return
 	}
-	if since, tell := d.attempts.hungUp(time.Now(), timeout); tell {
+	if since, tell := d.attempts.hungUp(time.Now()); tell {
 		d.config.Log.Error("zookeeper: the servers hang up at each handshake",
 			"since", since,
-			"cause", "they have no quorum, or this client has seen a zxid that is newer "+
-				"than theirs: they were restored or replaced, or a server has forged it",
-			"advice", "if they serve others, close this Client and connect again, or "+
-				"restart the process")
+			"cause", "they have no quorum, or those in reach lag behind the others",
+			"advice", "see the servers' logs")
 	}
+}
+
+// compares tells whether an attempt to resume a session is to compare histories.
+func (d *Dialer) compares() bool {
+	timeout := d.LastHandshake().Timeout
+	return timeout > 0 && d.attempts.compares(time.Now(), timeout)
 }
 
 // succeeded takes note of an attempt that came to its end, with the session that it gave;
