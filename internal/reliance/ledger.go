@@ -9,6 +9,7 @@ import (
 // and until when they can be relied on. It is guarded by its owner's mutex.
 type Ledger struct {
 	clock
+	slowness               // whom to tell that answers are slow
 	sessionID func() int64 // see Config.SessionID
 	closed    bool         // see Close
 

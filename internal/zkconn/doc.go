@@ -21,14 +21,12 @@
 //   - heartbeat.go: the tick, and the sync that it makes.
 //   - probe.go: whether the connection was closed, by the outcome of syncs.
 //   - conn.go: the requests, and what is learned from each.
-//   - closed.go: what happens when the connection was closed.
-//   - ephemerals.go: holds, and who is told of a loss.
+//   - ephemerals.go: holds, and who is told of a loss, or of a close.
 //   - retry.go: Retry, Pause, Backoff.
 //   - notes.go: what a user wants to know again.
 //   - holdback.go: when no request is sent.
 //   - forget.go: when a Conn is forgotten; the registry.
-//   - reconnect.go: looks at the connection; epochs.
-//   - handshake.go: when a plain connection was down.
+//   - reconnect.go: looks at the connection; epochs; when a plain one was down.
 //   - zkconn.go: Conn, and the types that point back to it.
 //   - config.go: Client and Config: what a user brings.
 //   - state.go: what a Conn keeps under its mutex, each a small type.

@@ -73,13 +73,8 @@ func (h *heartbeat) tick() {
 // all there is to know. A suspicion does not wait for the time of the next: who waits on
 // a closed connection waits until it is proved.
 func (h *heartbeat) maySync(connected bool) bool {
-	switch {
-	case h.syncs == 0:
-		return true
-	case h.s.suspicion.raised():
-		return false
-	}
-	return connected && h.syncs < syncsAtMost
+	more := connected && !h.s.suspicion.raised() && h.syncs < syncsAtMost
+	return h.syncs == 0 || more
 }
 
 // sync makes the heartbeat's request, and finds out by it when the connection was closed.
