@@ -42,7 +42,7 @@ small=(
 	'holds session -DCALM'
 	'holds session -DCALM -DANSWER=2'
 	'refuted session -DCALM -DANSWER=3'
-	'refuted session -DCALM -DANSWER=2 -DONE_AT_A_TIME'
+	'refuted session -DCALM -DONE_AT_A_TIME'
 	'refuted session -DCALM -DHELD_EVERY=8'
 	'refuted session -DPINGS -DBUSY_PINGS'
 	'refuted session -DPINGS -DSTALE_PINGS'

@@ -1,29 +1,11 @@
 package reliance
 
-import (
-	"context"
-	"log/slog"
-	"time"
-)
-
-// A slowness tells whoever reads the log that holds are near their loss although nothing
-// is wrong: answers take long.
-type slowness struct {
-	log  *slog.Logger // nil: nobody reads it
-	told time.Time
-}
+import "time"
 
 const (
 	toldEvery = time.Minute
 	slowShare = 2 // of what is a loss
 )
-
-// Tell has warnings go to log, unless they go to another that takes them.
-func (s *slowness) Tell(log *slog.Logger) {
-	if s.log == nil && log != nil && log.Enabled(context.Background(), slog.LevelWarn) {
-		s.log = log
-	}
-}
 
 // warning returns what tells that answers take long for those that are held; nil if they
 // do not, or it was told of late.
