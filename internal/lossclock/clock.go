@@ -138,17 +138,17 @@ func (t Terms) LeastTimeout() time.Duration {
 	return t.reportedWithin() / 2 * 3
 }
 
-// LongestAnswer is how long any answer may take so that a hold is not lost, if nothing
-// else is wrong. A contact is proved by one that is sent a report's time after its
+// LongestAnswer is what each answer must take less than so that a hold is not lost, if
+// nothing else is wrong. A contact is proved by one that is sent a report's time after its
 // answer, and that counts when its own answer is in. So evidence is as old as two answers
-// and a report's time; as one period, if answers have been fast until then; and as one of
+// and a report's time; as one period, if answers have been fast until then; and as two of
 // the short periods of a slow network, see [Clock.NextSync].
 func (t Terms) LongestAnswer() time.Duration {
 	if t.Timeout <= 0 {
 		return unknownGood - unknownPeriod
 	}
 	return max(0, t.good()-t.reportedWithin()-
-		t.Timeout/periodShare-t.Timeout/slowShare) / 2
+		t.Timeout/periodShare-2*t.Timeout/slowShare) / 2
 }
 
 // LongestMargin is the longest time by which a hold can be told of silence earlier than

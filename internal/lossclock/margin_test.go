@@ -97,11 +97,11 @@ func TestNothingBetterIsWaitedFor(t *testing.T) {
 		takes    time.Duration
 		outlasts bool
 	}{
-		"as long as a hold survives": {55 * tenth, false},
-		"longer":                     {56 * tenth, true},
+		"as long as a hold survives": {52 * tenth, false},
+		"longer":                     {53 * tenth, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, 55*tenth, terms.LongestAnswer())
+			require.Equal(t, 5250*time.Millisecond, terms.LongestAnswer())
 			var clock lossclock.Clock
 			proof := c.takes + 55*tenth
 			for _, at := range []time.Duration{0, proof - second, proof} {

@@ -123,7 +123,7 @@ var slowTerms = []lossclock.Terms{
 func TestAnswersThatAreNoLoss(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		terms := rapid.SampledFrom(slowTerms).Draw(t, "terms")
-		longest := terms.LongestAnswer()
+		longest := terms.LongestAnswer() - 1
 		const steps = 20
 		slow := rapid.Bool().Draw(t, "slow at once")
 		takes := func() time.Duration {
