@@ -88,12 +88,13 @@ func WithACL(acl []zk.ACL) Option {
 	})
 }
 
-// WithLogger sets the logger for what the lock does by itself: queue positions that were
-// lost, znodes that could not be deleted, an unknown session timeout. The first list that
-// shows another recipe's znodes at the path is a warning, once for each value: recipes
-// that do not see each other's znodes do not exclude each other. No list is sent for
-// that. A mutex sees a semaphore's znodes; a semaphore, which lists two znodes below its
-// path, does not see a mutex's. Default: that of the Client ([WithClientLogger]).
+// WithLogger sets the logger for what the lock does by itself: lost queue positions,
+// znodes that could not be deleted, an unknown session timeout, answers so slow that
+// holds may be lost. The first list that shows another recipe's znodes at the path is a
+// warning, once for each value: recipes that do not see each other's znodes do not
+// exclude each other. No list is sent for that. A mutex sees a semaphore's znodes; a
+// semaphore, which lists two znodes below its path, does not see a mutex's. Default: that
+// of the Client ([WithClientLogger]).
 func WithLogger(l *slog.Logger) Option {
 	return setter[settings](func(s *settings) error {
 		if l == nil {
@@ -339,7 +340,7 @@ func (s *settings) sessionConfig(conn Conn) zkconn.Config {
 		ServerTick: s.serverTick,
 	}
 	_, c.Plain = conn.(*zk.Conn)
-	c.Advice = s.advice(conn)
+	c.Advice, c.Log = s.advice(conn), s.logger
 	if sc, ok := wrapped[SessionConn](conn); ok {
 		c.Timeout, c.WhenClosed = sc.SessionTimeout, sc.OnClose
 		c.ServerTick = max(c.ServerTick, sc.ServerTick())

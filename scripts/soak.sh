@@ -28,6 +28,10 @@ step new seeds, on Keepers
 SIM_KEEPER=1 SIM_FROM=${SIM_FROM:-$((RANDOM * 100000))} SIM_SEEDS=${SIM_KEEPER_SEEDS:-5000} \
 	go test -run '^TestSimulator$' -timeout 0 ./internal/simulator
 
+step new seeds, with slow answers and slow disks
+SIM_SLOW=1 SIM_FROM=${SIM_FROM:-$((RANDOM * 100000))} SIM_SEEDS=${SIM_SLOW_SEEDS:-5000} \
+	go test -run '^TestSimulator$' -timeout 0 ./internal/simulator
+
 step the tests of the locks, on an imitated Keeper
 ZOOKEEPER_RUN=keeper go test -count=1 -p 1 . ./internal/behaviour/... ./internal/hazards
 

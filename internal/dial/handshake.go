@@ -35,6 +35,7 @@ type conn struct {
 	// Of zk's goroutine that connects, which starts those that read and write after the
 	// handshake.
 	resumes  int64       // the session that zk asks for; 0: a new one
+	history  history     // what is asked instead
 	answered bool        // the answer was read
 	answer   wire.Answer // what zk has not read of it
 	over     bool        // it says that the session has expired
@@ -94,12 +95,17 @@ func hungUp(question string, err error) error {
 // into a channel that holds one answer, with its lock held for ever
 // (go-zookeeper/zk#163).
 func (c *conn) Write(p []byte) (int, error) {
+	sends := p
 	if c.answered {
 		c.stream.Sending(p)
 	} else {
 		c.resumes = wire.AskedSession(p)
+		// A client that has seen nothing is turned away for another reason.
+		if seen := wire.AskedZxid(p); c.resumes != 0 && seen != 0 && c.dialer.compares() {
+			c.history.seen, sends = seen, wire.AsNew(p)
+		}
 	}
-	n, err := c.Conn.Write(p)
+	n, err := c.Conn.Write(sends)
 	switch {
 	case err == nil:
 		return n, nil
@@ -148,13 +154,14 @@ func (c *conn) shake() error {
 		return err
 	}
 	c.stream = wire.NewStream(c.Conn, c.dialer.config.MaxReply, c)
+	if c.history.seen != 0 {
+		return c.compare(a)
+	}
 	if c.resumes != 0 && session != c.resumes {
-		a.Expire()
 		session = 0
 	}
 	if session == 0 {
-		c.answered, c.answer, c.over = true, a, true
-		c.dialer.succeeded(nil)
+		c.expire(a)
 		return nil
 	}
 	if !a.HasPassword() {
@@ -166,6 +173,13 @@ func (c *conn) shake() error {
 	c.answered, c.answer = true, a
 	c.dialer.succeeded(&Handshake{Session: session, Began: c.began, Timeout: timeout})
 	return nil
+}
+
+// expire has zk read that its session has expired.
+func (c *conn) expire(a wire.Answer) {
+	a.Expire()
+	c.answered, c.answer, c.over = true, a, true
+	c.dialer.succeeded(nil)
 }
 
 // Created is of a wire.Listener, like the two that follow.

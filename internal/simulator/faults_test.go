@@ -76,6 +76,12 @@ var hardFaults = []fault{
 	{"reset a link again and again", (*simulation).resetOften},
 }
 
+// slowFaults are no faults to a plain client: each request is answered.
+var slowFaults = []fault{
+	{"answer slowly", (*simulation).answerSlowly},
+	{"commit slowly", (*simulation).commitSlowly},
+}
+
 // calmFaults end the sessions of holders, now and then.
 var calmFaults = []fault{endAHold, nothingAtAll, nothingAtAll}
 
@@ -91,6 +97,8 @@ func (sim *simulation) drawFault(random *rand.Rand) (f fault, last time.Duration
 		from = calmFaults
 	case sim.scene.hard && random.IntN(2) == 0:
 		from = hardFaults
+	case sim.scene.slow && random.IntN(2) == 0:
+		from = slowFaults
 	}
 	f = from[random.IntN(len(from))]
 	last = draw(random, []time.Duration{
@@ -150,6 +158,7 @@ func (sim *simulation) heal() {
 		s.Thaw()
 		s.Rejoin()
 	}
+	sim.cluster.SlowCommit(sim.scene.slowCommit)
 	sim.world.Recorder.Notef("all is healed")
 }
 
@@ -203,6 +212,18 @@ func (sim *simulation) slowDown(random *rand.Rand) (end func()) {
 	l := sim.aLink(random)
 	l.Delay(leastLatency, draw(random, simSession/2))
 	return func() { l.Delay(leastLatency, mostLatency) }
+}
+
+// answerSlowly has each answer take as long, up to what a hold survives.
+func (sim *simulation) answerSlowly(random *rand.Rand) (end func()) {
+	l, way := sim.aLink(random), draw(random, simSession/7)
+	l.Delay(way, way)
+	return func() { l.Delay(leastLatency, mostLatency) }
+}
+
+func (sim *simulation) commitSlowly(random *rand.Rand) (end func()) {
+	sim.cluster.SlowCommit(draw(random, simSession/3))
+	return func() { sim.cluster.SlowCommit(sim.scene.slowCommit) }
 }
 
 func (sim *simulation) reset(random *rand.Rand) (end func()) {

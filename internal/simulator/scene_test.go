@@ -56,6 +56,9 @@ type scene struct {
 	// toldInCalm.
 	calm bool
 
+	// Drawn by slowly, on top of that. Half of the faults are slowFaults.
+	slow bool
+
 	// Drawn by keeper, on top of that. The servers are ClickHouse Keeper's.
 	keeper  bool
 	unknown []zktest.Op // to them
@@ -122,6 +125,7 @@ func newScene(seed uint64) scene {
 	}
 	s.unusual(rand.New(rand.NewPCG(seed, 1)), locks, special)
 	s.drawKeeper(rand.New(rand.NewPCG(seed, 2)))
+	s.slowly(rand.New(rand.NewPCG(seed, 3)))
 	return s
 }
 
@@ -132,6 +136,13 @@ func (s *scene) drawKeeper(random *rand.Rand) {
 	if s.keeper && !s.isBare() && random.IntN(2) == 0 {
 		s.unknown = []zktest.Op{zktest.OpSetWatches, zktest.OpCreateContainer}
 	}
+}
+
+// slowly has some seeds play slow answers, or all with SIM_SLOW, but for those in which
+// two holders would be two for a moment only, or a hold may end before it is known.
+func (s *scene) slowly(random *rand.Rand) {
+	s.slow = (random.IntN(6) == 0 || os.Getenv("SIM_SLOW") != "") &&
+		!s.short && !s.eager && !s.bounded && !s.calm
 }
 
 // of tells whether something is so of a worker. Of more than simWorkers, each one is like
@@ -216,6 +227,7 @@ func (s scene) String() string {
 		"late events":        slices.Contains(s.late[:], true),
 		"mixed bounds":       s.mixed,
 		"hard faults":        s.hard,
+		"slow answers":       s.slow,
 		"many faults":        s.atATime > 2,
 		"calm":               s.calm,
 		"Keeper":             s.keeper,

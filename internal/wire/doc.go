@@ -12,6 +12,7 @@
 //
 // Each uses only those below it.
 //
+//   - history.go: how far the ensemble has come, asked in a session of its own.
 //   - answer.go: the answer to a handshake.
 //   - sasl.go: a message of SASL and its answer, before zk has the connection.
 //   - replies.go: Stream, Listener, Malformed: each reply, from its head to its end.

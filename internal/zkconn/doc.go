@@ -22,14 +22,12 @@
 //   - heartbeat.go: the tick, and the sync that it makes.
 //   - probe.go: whether the connection was closed, by the outcome of syncs.
 //   - conn.go: the requests, and what is learned from each.
-//   - closed.go: what happens when the connection was closed.
-//   - ephemerals.go: holds, and who is told of a loss.
+//   - ephemerals.go: holds, and who is told of a loss, or of a close.
 //   - retry.go: Retry, Pause, Backoff.
 //   - notes.go: what a user wants to know again.
 //   - holdback.go: when no request is sent.
 //   - forget.go: when a Conn is forgotten; the registry.
-//   - reconnect.go: looks at the connection; epochs.
-//   - handshake.go: when a plain connection was down.
+//   - reconnect.go: looks at the connection; epochs; when a plain one was down.
 //   - zkconn.go: Conn, and the types that point back to it.
 //   - config.go: Client and Config: what a user brings.
 //   - state.go: what a Conn keeps under its mutex, each a small type.
@@ -57,8 +55,9 @@
 // until then (package calls). Its caller waits on another goroutine, and may leave at any
 // time.
 //
-// While there are users, a timer runs tick. It starts at most one heartbeat at a time, on
-// a goroutine of its own. A Conn that is kept without users has a timer that checks it.
+// While there are users, a timer runs tick. It starts heartbeats, each on a goroutine of
+// its own: one after the other where answers are fast, and a bounded number at a time
+// where they are slow. A Conn that is kept without users has a timer that checks it.
 // There is no other goroutine.
 //
 // An ephemeral is notified by the goroutine that finds out: that of the tick, or the one

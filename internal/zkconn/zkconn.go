@@ -99,7 +99,7 @@ type requests struct {
 type heartbeat struct {
 	s        *Conn
 	timer    *time.Timer // runs tick; nil where there are no users
-	syncing  bool        // a sync is under way: a mute server gets no second one
+	syncs    int         // how many are under way
 	lastSync time.Time   // when the last one was sent, whatever came of it
 	next     time.Time   // when the timer fires
 }
