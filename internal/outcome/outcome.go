@@ -76,6 +76,14 @@ func Final(err error) bool {
 	return strings.HasPrefix(code(err), unnamed) && !slices.Contains(passing, code(err))
 }
 
+// Refused tells whether err is a refusal of a request that may pass: the rights that the
+// session lacks may come back, and a list may get shorter. That is of interest to whoever
+// must go on: for a call such an error is final. That a znode is gone is no refusal.
+func Refused(err error) bool {
+	return Final(err) && !isPermanent(err) && !errors.Is(err, ErrClosed) &&
+		!errors.Is(err, zk.ErrNoNode)
+}
+
 // NotDone tells whether a call that failed with err surely did nothing.
 func NotDone(err error) bool {
 	switch {

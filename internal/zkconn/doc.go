@@ -23,7 +23,7 @@
 //   - conn.go: the requests, and what is learned from each.
 //   - closed.go: what happens when the connection was closed.
 //   - ephemerals.go: holds, and who is told of a loss.
-//   - retry.go: Retry, Pause, Backoff.
+//   - retry.go: Retry, Insist, Pause, Backoff.
 //   - notes.go: what a user wants to know again.
 //   - holdback.go: when no request is sent.
 //   - forget.go: when a Conn is forgotten; the registry.
@@ -40,6 +40,7 @@
 //   - contact: a request that has certainly reached the leader. Writes that the leader
 //     judged and syncs are contacts, reads are not; see internal/lossclock.
 //   - ephemeral, margin, alarm: see internal/reliance.
+//   - refusal: an answer that ends a call; an obligation outlasts it (Insist).
 //   - tick: a look at the client's state, every 100 ms or less. It sends no request.
 //   - heartbeat: the sync that the tick sends when there was no other contact. The loss
 //     clock says when (NextSync). There is one for all users of the connection, even if

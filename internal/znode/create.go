@@ -30,6 +30,8 @@ type creation struct {
 	// create, and of that in Join while there is none
 	cut  int
 	sent int // creates so far; of the same goroutines
+
+	discarded discarded // of the goroutine in create, then of the Node
 }
 
 // A server closes the connection on a request that is longer than its jute.maxbuffer, and
@@ -145,10 +147,55 @@ func (c *creation) create() (*Node, error) {
 		return c.newNode(path, session, c.s.CreatedAt(asked)), nil
 	}
 	n, err := c.find()
-	if errors.Is(err, errNotCreated) {
+	switch {
+	case errors.Is(err, errNotCreated):
 		c.cut++
+	case outcome.Refused(err) && errors.As(err, new(unsearched)):
+		c.oweSearch(err)
 	}
 	return n, err
+}
+
+// An unsearched says why the directory could not be searched.
+type unsearched struct{ error }
+
+func (u unsearched) Unwrap() error { return u.error }
+
+// oweSearch goes on with a search that was refused, and with it the wait that it was made
+// for: the znode may be there, and nobody knows its name. What it finds is deleted.
+func (c *creation) oweSearch(refusal error) {
+	s, spec, id, session := c.s, c.spec, c.id, c.s.SessionID()
+	spec.Log.Error("zookeeper lock: search refused; a znode of unknown outcome is still "+
+		"being deleted, until its session ends", "dir", spec.Dir, "id", id,
+		"error", refusal)
+	calls.Start(s, func() (none struct{}, _ error) {
+		return none, s.Insist(func() error {
+			if s.SessionID() != session {
+				return outcome.Permanent(outcome.ErrSessionEnded)
+			}
+			children, err := search(s, spec.Dir)
+			for _, child := range children {
+				if hasID(child, id) {
+					discard(s, spec.Log, zkpath.Join(spec.Dir, child), session)
+				}
+			}
+			return err
+		})
+	})
+}
+
+// search lists the directory as the leader has it now: the server that we came back to
+// may lag behind the create.
+func search(s *zkconn.Conn, dir string) ([]string, error) {
+	err := s.Sync(dir)
+	if err == nil {
+		var children []string
+		children, _, err = s.Children(dir)
+		if err == nil {
+			return children, nil
+		}
+	}
+	return nil, unsearched{err}
 }
 
 // find looks for the znode of a create of unknown outcome, until it knows. A znode of
@@ -168,11 +215,7 @@ func (c *creation) find() (*Node, error) {
 
 func (c *creation) findOnce() (*Node, error) {
 	session := c.s.SessionID()
-	// the server we came back to may lag behind the create
-	if err := c.s.Sync(c.spec.Dir); err != nil {
-		return nil, err
-	}
-	children, _, err := c.s.Children(c.spec.Dir)
+	children, err := search(c.s, c.spec.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +235,9 @@ func (c *creation) findOnce() (*Node, error) {
 		case err == nil && own == "" && c.livesIn(session, stat):
 			own, czxid = path, stat.Czxid
 		default:
-			discard(c.s, path, session)
+			if c.discarded.isNew(path) {
+				discard(c.s, c.spec.Log, path, session)
+			}
 			refusal = err
 		}
 	}
@@ -208,13 +253,6 @@ func (c *creation) livesIn(session int64, stat *zk.Stat) bool {
 	return stat.EphemeralOwner == session && c.s.SessionID() == session
 }
 
-// discard deletes a znode of ours that is none we hold.
-func discard(s *zkconn.Conn, path string, session int64) {
-	calls.Start(s, func() (struct{}, error) {
-		return struct{}{}, remove(s, path, session)
-	})
-}
-
 // MayHaveOrphans tells whether a create of unknown outcome may have left another znode.
 func (n *Node) MayHaveOrphans() bool { return n.orphans }
 
@@ -223,7 +261,13 @@ func (n *Node) DiscardOrphan(name string) {
 	if !hasID(name, n.id) || name == n.Name() {
 		return
 	}
-	discard(n.s, zkpath.Join(n.spec.Dir, name), n.session)
+	path := zkpath.Join(n.spec.Dir, name)
+	n.mu.Lock()
+	isNew := n.life.discarded.isNew(path)
+	n.mu.Unlock()
+	if isNew {
+		discard(n.s, n.spec.Log, path, n.session)
+	}
 }
 
 // newNode takes a znode that surely lives in the given session. czxid is 0 where it is
@@ -233,7 +277,7 @@ func (c *creation) newNode(path string, session, czxid int64) *Node {
 		Path: path, spec: c.spec, s: c.s, hooks: c.hooks, id: c.id, orphans: c.sent > 1,
 		session: session,
 		self:    selfWatch{firstRead: make(chan struct{})},
-		life:    life{margin: c.spec.LossMargin},
+		life:    life{margin: c.spec.LossMargin, discarded: c.discarded},
 	}
 	n.token.Store(czxid)
 	n.over.ctx, n.over.now = context.WithCancel(context.Background())

@@ -32,6 +32,7 @@ type lossyConn struct {
 	number  int // of the next znode
 	owners  map[string]int64
 	deleted []string
+	denied  bool // lists are refused
 }
 
 func (c *lossyConn) SessionID() int64 {
@@ -69,6 +70,9 @@ func (c *lossyConn) Create(
 func (c *lossyConn) Children(string) (names []string, _ *zk.Stat, _ error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.denied {
+		return nil, nil, zk.ErrNoAuth
+	}
 	for path := range c.owners {
 		names = append(names, path[len("/lock/"):])
 	}
@@ -156,6 +160,47 @@ func TestWhatIsFoundOfALostCreate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where the znode of a lost create cannot be looked for, the call ends. The search goes
+// on, and what it finds is deleted, also where that is refused at first.
+func TestASearchThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &lossyConn{
+			becomes: [][]int64{{1}}, session: 1, owners: map[string]int64{}, denied: true,
+		}
+		s, spec := stubconn.Use(t, conn), stubconn.Spec()
+		_, err := znode.Join(t.Context(), s, &spec, "", znode.NoHooks{})
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		time.Sleep(time.Hour)
+		require.Len(t, conn.owners, 1)
+		conn.mu.Lock()
+		conn.denied = false
+		conn.mu.Unlock()
+		time.Sleep(time.Minute)
+		require.Empty(t, conn.owners)
+		require.Equal(t, []string{"0"}, conn.deleted)
+	})
+}
+
+// An orphan that a list shows again and again, since its delete is refused, is deleted by
+// one.
+func TestAnOrphanWhoseDeleteIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &watchedConn{lossyConn: lossyConn{
+			becomes: [][]int64{{1, 1}}, owners: map[string]int64{},
+		}, removal: zk.ErrNoAuth}
+		n := join(t, conn, znode.NoHooks{}, znode.Terms{})
+		orphan := n.Name()[:len(n.Name())-1] + "1"
+		for range 1000 {
+			n.DiscardOrphan(orphan)
+			time.Sleep(time.Second)
+		}
+		require.Less(t, conn.tries(), 50)
+		conn.answer(nil)
+		n.Withdraw()
+		time.Sleep(time.Minute)
+	})
 }
 
 // A create that may be too long for the servers is not tried for ever.

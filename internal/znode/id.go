@@ -23,3 +23,18 @@ func hasID(name, id string) bool {
 	return strings.HasPrefix(name, protectedPrefix) &&
 		strings.HasPrefix(name[len(protectedPrefix):], id)
 }
+
+// discarded are the paths of the znodes that are being deleted, or were. Each needs that
+// once: a list may show one for as long as its delete is refused.
+type discarded map[string]bool
+
+func (d *discarded) isNew(path string) bool {
+	if (*d)[path] {
+		return false
+	}
+	if *d == nil {
+		*d = discarded{}
+	}
+	(*d)[path] = true
+	return true
+}

@@ -77,6 +77,8 @@ type life struct {
 	tenants map[Tenant]time.Duration
 	// until when the longest margin lasts of those who were told of a loss, of any kind
 	margins deadline
+	// other znodes of the same creation
+	discarded discarded
 }
 
 // A deadline is a time that most Nodes do not have. The zero one is over.
@@ -222,7 +224,8 @@ type Hooks interface {
 	Ended(cause error)
 	// Removed is called once, when nothing is left to be done: gone if an answer or an
 	// event has said that the znode is; else its session is over, which the znode may
-	// outlive, or the delete was refused. Ended may not have been called by then.
+	// outlive. That can take as long as the session, if the delete is refused. Ended may
+	// not have been called by then.
 	Removed(gone bool)
 	// Data is called with each change of the znode's data that the watch on it shows.
 	Data(data []byte)
