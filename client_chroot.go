@@ -104,7 +104,8 @@ func (c *asConn) Children(path string) ([]string, *zk.Stat, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return c.zk.Children(path)
+	children, stat, err := c.zk.Children(path)
+	return children, stat, outcome.Named(err)
 }
 
 // ChildrenW is Children with a watch for the next change of the list. The event's Path is
@@ -114,7 +115,8 @@ func (c *asConn) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, er
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return c.zk.ChildrenW(path)
+	children, stat, events, err := c.zk.ChildrenW(path)
+	return children, stat, events, outcome.Named(err)
 }
 
 // Create creates a znode and returns its path, which for a sequential znode ends in the
@@ -169,7 +171,7 @@ func (c *Client) create(path string, once func() (string, error)) (string, error
 		created, err = once()
 	}
 	if err != nil {
-		return "", err
+		return "", outcome.Named(err)
 	}
 	return c.clientPath(created), nil
 }
@@ -189,7 +191,8 @@ func (c *asConn) Get(path string) ([]byte, *zk.Stat, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return c.zk.Get(path)
+	data, stat, err := c.zk.Get(path)
+	return data, stat, outcome.Named(err)
 }
 
 // GetW is Get with a watch for the next change of the data or the deletion of the znode.
@@ -199,7 +202,8 @@ func (c *asConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return c.zk.GetW(path)
+	data, stat, events, err := c.zk.GetW(path)
+	return data, stat, events, outcome.Named(err)
 }
 
 // Set replaces the data of a znode if it has this version; -1 means any version.
@@ -220,7 +224,7 @@ func (c *asConn) Sync(path string) (string, error) {
 	}
 	synced, err := c.zk.Sync(path)
 	if err != nil {
-		return "", err
+		return "", outcome.Named(err)
 	}
 	return c.clientPath(synced), nil
 }

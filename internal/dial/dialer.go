@@ -49,7 +49,8 @@ type Config struct {
 
 	// SessionTimeout is the one that the client asks for.
 	SessionTimeout time.Duration
-	// MaxReply bounds the length of a reply, in bytes; 0 stands for DefaultMaxReply.
+	// MaxReply bounds the length of a reply, in bytes; 0 stands for DefaultMaxReply. The
+	// request of a longer one fails with an error that outcome.Named explains.
 	MaxReply int
 	// Log is told at Warn of attempts that failed, and of malformed replies; at Error if
 	// servers hang up for long, see hungUp.

@@ -12,8 +12,8 @@
 //   - A program that answers a handshake but is no ZooKeeper, or a ZooKeeper that turns
 //     clients away, gives no session. zk believes the answer, and allocates as much as it
 //     announces.
-//   - A reply that no ZooKeeper sends, or that is longer than a limit, cuts the
-//     connection, and so does one to no request ([Dialer.TellCut]).
+//   - A reply that no ZooKeeper sends cuts the connection, and so does one to no request
+//     ([Dialer.TellCut]). One that is longer than a limit is skipped: its request fails.
 //   - Before anybody learns of the session, the granted session timeout is known, and
 //     when the handshake began. zk reports neither.
 //   - A connection is authenticated by SASL before zk has it ([Config].SASL), and so

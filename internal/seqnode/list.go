@@ -98,7 +98,7 @@ func (c *cohort) read(ctx context.Context, q *Queue, names []seqname.Name) error
 	reads := make([]*calls.Pending[struct{}], len(names))
 	for i, n := range names {
 		reads[i] = calls.Start(s, func() (none struct{}, err error) {
-			_, _, err = s.Get(q.Path(n))
+			_, err = s.Stat(q.Path(n))
 			return none, err
 		})
 	}

@@ -134,6 +134,16 @@ func (rs *requests) Get(path string) ([]byte, *zk.Stat, error) {
 	return data, stat, r.end(err)
 }
 
+// Stat returns the stat of a znode without children, also if its data is too long to be
+// read: whoever does not need the data of others does not depend on it.
+func (rs *requests) Stat(path string) (*zk.Stat, error) {
+	_, stat, err := rs.Get(path)
+	if outcome.IsReplyTooLong(err) {
+		_, stat, err = rs.Children(path)
+	}
+	return stat, err
+}
+
 // GetW is the Client's. Its watch is the caller's own; see Watch for one that is shared.
 func (rs *requests) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	r := rs.begin(&readOp, path)

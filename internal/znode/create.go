@@ -227,7 +227,7 @@ func (c *creation) findOnce() (*Node, error) {
 			continue
 		}
 		path := zkpath.Join(c.spec.Dir, child)
-		_, stat, err := c.s.Get(path)
+		stat, err := c.s.Stat(path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil && !outcome.Final(err):
