@@ -531,9 +531,9 @@ func WithHostProvider(p zk.HostProvider) ClientOption {
 
 // WithMaxReply sets the length in bytes of the longest reply that the client accepts,
 // from 4096 to math.MaxInt32; default 64 MiB. A longer one is skipped, without memory for
-// it, and logged at Warn. Its call fails with a permanent error that names this option
-// and the length, and so does the Acquire of a lock whose queue has a list that is too
-// long; it does not need the data of others. docs/options.md says when to change it.
+// it. Its call fails with a permanent error that names this option and the length; so
+// does Acquire if the list of its queue is too long. docs/options.md says when to change
+// it.
 func WithMaxReply(bytes int) ClientOption {
 	return func(s *clientSettings) error {
 		if bytes < clientLeastReply || bytes > math.MaxInt32 {

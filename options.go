@@ -204,14 +204,9 @@ func checkNames(names []string) error {
 	return nil
 }
 
-const (
-	// maxRequest is the server's jute.maxbuffer: it closes the connection on a longer
-	// request, and would again at each retry.
-	maxRequest = 0xfffff
-	// restOfCreate is enough for what a create consists of besides path, data and ACL:
-	// the header, the lengths, and the longest name of a znode below the path.
-	restOfCreate = 200
-)
+// restOfCreate is enough for what a create consists of besides path, data and ACL: the
+// header, the lengths, and the longest name of a znode below the path.
+const restOfCreate = 200
 
 // build checks what every constructor is given.
 func build(conn Conn, path string, opts []Option) (settings, error) {
@@ -229,10 +224,14 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 	for _, acl := range s.acl {
 		rest += len(acl.Scheme) + len(acl.ID) + 12
 	}
-	if rest+len(s.data) > maxRequest {
+	switch {
+	case rest > zkconn.MaxRequest:
+		return s, fmt.Errorf("path: %d bytes: ZooKeeper accepts requests of up to %d "+
+			"bytes: %w", len(path), zkconn.MaxRequest, zk.ErrInvalidPath)
+	case rest+len(s.data) > zkconn.MaxRequest:
 		return s, fmt.Errorf("WithData: %d bytes exceed the maximum of %d: "+
 			"ZooKeeper accepts requests of up to %d bytes, with path and ACL",
-			len(s.data), max(0, maxRequest-rest), maxRequest)
+			len(s.data), max(0, zkconn.MaxRequest-rest), zkconn.MaxRequest)
 	}
 	if s.restricted {
 		s.exposure = &exposure{conn: conn, acl: s.acl, log: s.logger}

@@ -56,6 +56,7 @@ func sharedLimit(conn Conn, config zkconn.Config, path string) leases.Maximum {
 
 // badCount says why the maximum at path could not be read.
 func badCount(path string, err error) error {
+	path = zkpath.Brief(path)
 	if errors.Is(err, zk.ErrNoNode) && outcome.Cancellation(err) == nil {
 		return fmt.Errorf("shared count %s: %w; create it with SetSharedCount", path, err)
 	}

@@ -71,6 +71,14 @@ type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
+// NotSent returns an error that says what err does, of a request that was not sent: it is
+// Final, and NotDone.
+func NotSent(err error) error { return permanent{unsent{err}} }
+
+type unsent struct{ error }
+
+func (u unsent) Unwrap() error { return u.error }
+
 func isPermanent(err error) bool {
 	var p permanent
 	return errors.As(err, &p)

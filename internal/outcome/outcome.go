@@ -89,7 +89,7 @@ func NotDone(err error) bool {
 	case err == nil, IsReplyTooLong(err):
 		return false
 	case isAny(err, refused), errors.Is(err, zk.ErrNoServer),
-		errors.Is(err, zk.ErrSessionMoved):
+		errors.Is(err, zk.ErrSessionMoved), errors.As(err, new(unsent)):
 		return true
 	}
 	return Answered(err) && !slices.Contains(unknown, code(err))

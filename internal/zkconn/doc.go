@@ -21,6 +21,7 @@
 //   - heartbeat.go: the tick, and the sync that it makes.
 //   - probe.go: whether the connection was closed, by the outcome of syncs.
 //   - conn.go: the requests, and what is learned from each.
+//   - cuts.go: requests that are too long for the servers.
 //   - closed.go: what happens when the connection was closed.
 //   - ephemerals.go: holds, and who is told of a loss.
 //   - retry.go: Retry, Insist, Pause, Backoff.
@@ -78,7 +79,7 @@
 // that runs Config.WhenClosed's f must hold no lock that they take. With a mutex held, no
 // request is made, and no Ephemeral is notified.
 //
-// What a Conn has in its small types (ledger, reconnects, availability, suspicion, notes,
-// heartbeat) is guarded by its one mutex: most of what happens concerns several of them,
+// What a Conn has in its small types (ledger, reconnects, availability, suspicion, cuts,
+// notes, heartbeat) is guarded by its one mutex: most of what happens concerns several of them,
 // and it is never held for longer than some arithmetic takes.
 package zkconn

@@ -3,7 +3,6 @@ package znode
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/go-zookeeper/zk"
 
@@ -26,22 +25,11 @@ type creation struct {
 	number string
 
 	dir Dir // of the goroutine in Join
-	// creates in a row that broke the connection, and left no znode; of the goroutine in
-	// create, and of that in Join while there is none
-	cut  int
-	sent int // creates so far; of the same goroutines
+	// creates so far; of the goroutine in create, and of that in Join while there is none
+	sent int
 
 	discarded discarded // of the goroutine in create, then of the Node
 }
-
-// A server closes the connection on a request that is longer than its jute.maxbuffer, and
-// says nothing. So a create with data of some length that breaks the connection this
-// often in a row, while the requests that look for its znode get through, is not tried
-// again: it would cost all who use the connection theirs, for ever.
-const (
-	cutsAtMost = 5
-	someLength = 4096 // no server takes less
-)
 
 // Join creates a znode, in a directory that it creates if that is missing. The znode's
 // name is "_c_", a new id, "-", Spec.Kind and number; with "" the server appends the next
@@ -64,8 +52,6 @@ func Join(
 			return outcome.Cancelled(ctx)
 		case errors.Is(err, outcome.ErrClosed): // create may be under way
 			return err
-		case c.cut >= cutsAtMost && len(c.spec.Data) >= someLength:
-			return outcome.Permanent(c.cutOff())
 		case errors.Is(err, zk.ErrNoNode):
 			if err := c.dir.Make(ctx); err != nil {
 				return err
@@ -85,13 +71,6 @@ func Join(
 	}
 	c.dir.Unmake(ctx)
 	return nil, err
-}
-
-func (c *creation) cutOff() error {
-	return fmt.Errorf("create a znode in %s: %d tries with %d bytes of data broke the "+
-		"connection, while other requests got through; is the servers' jute.maxbuffer "+
-		"lower than that? %w", c.spec.Dir, c.cut, len(c.spec.Data),
-		zk.ErrConnectionClosed)
 }
 
 // try sends one create and waits for its outcome. A Node with an error was refused by
@@ -134,9 +113,6 @@ func (c *creation) create() (*Node, error) {
 	c.sent++
 	asked := zkpath.Join(c.spec.Dir, name)
 	path, err := c.s.Create(asked, c.spec.Data, flags, c.spec.ACL)
-	if outcome.Answered(err) {
-		c.cut = 0
-	}
 	// One that exists is ours: from another session, if not from this one.
 	if outcome.NotDone(err) && !errors.Is(err, zk.ErrNodeExists) {
 		return nil, err
@@ -147,10 +123,7 @@ func (c *creation) create() (*Node, error) {
 		return c.newNode(path, session, c.s.CreatedAt(asked)), nil
 	}
 	n, err := c.find()
-	switch {
-	case errors.Is(err, errNotCreated):
-		c.cut++
-	case outcome.Refused(err) && errors.As(err, new(unsearched)):
+	if outcome.Refused(err) && errors.As(err, new(unsearched)) {
 		c.oweSearch(err)
 	}
 	return n, err

@@ -1,7 +1,6 @@
 package znode_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -201,27 +200,4 @@ func TestAnOrphanWhoseDeleteIsRefused(t *testing.T) {
 		n.Withdraw()
 		time.Sleep(time.Minute)
 	})
-}
-
-// A create that may be too long for the servers is not tried for ever.
-func TestACreateThatBreaksTheConnection(t *testing.T) {
-	for size, ends := range map[int]bool{4095: false, 4096: true} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conn := &lossyConn{becomes: make([][]int64, 1000), session: 1}
-				s, spec := stubconn.Use(t, conn), stubconn.Spec()
-				spec.Data = make([]byte, size)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				_, err := znode.Join(ctx, s, &spec, "", znode.NoHooks{})
-				require.Error(t, err)
-				if ends {
-					require.ErrorContains(t, err, "5 tries with 4096 bytes")
-					require.Len(t, conn.flags, 5)
-				} else {
-					require.Error(t, ctx.Err())
-				}
-			})
-		})
-	}
 }
