@@ -17,6 +17,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/seqnode"
+	"github.com/zkrecipes/recipes/internal/usercode"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -234,7 +235,7 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 			len(s.data), max(0, zkconn.MaxRequest-rest), zkconn.MaxRequest)
 	}
 	if s.restricted {
-		s.exposure = &exposure{conn: conn, acl: s.acl, log: s.logger}
+		s.exposure = &exposure{conn: conn, acl: s.acl, log: usercode.Logger(s.logger)}
 	}
 	if advice := s.advice(conn); advice != "" {
 		s.logger.Warn("zookeeper lock: session timeout unknown; 1s without a response "+
@@ -322,7 +323,7 @@ func (s *settings) queue(
 // spec is what the options say of the znodes of one kind in a directory.
 func (s *settings) spec(dir, kind string) znode.Spec {
 	spec := znode.Spec{
-		Dir: dir, Kind: kind, Data: s.data, ACL: s.acl, Log: s.logger,
+		Dir: dir, Kind: kind, Data: s.data, ACL: s.acl, Log: usercode.Logger(s.logger),
 		Terms: znode.Terms{LossMargin: s.lossMargin},
 	}
 	if s.exposure != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/usercode"
 	"github.com/zkrecipes/recipes/internal/wire"
 )
 
@@ -96,8 +97,11 @@ func New(ctx context.Context, servers []string, config Config) (*Dialer, error) 
 	if config.Dial != nil {
 		d.connect = func(
 			_ context.Context, network, address string, timeout time.Duration,
-		) (net.Conn, error) {
-			return config.Dial(network, address, timeout)
+		) (conn net.Conn, err error) {
+			failed := usercode.Contain("the dialer", func() {
+				conn, err = config.Dial(network, address, timeout)
+			})
+			return conn, cmp.Or(failed, err)
 		}
 	}
 	if err := d.rounds.start(ctx, servers); err != nil {
@@ -173,6 +177,9 @@ func (d *Dialer) Dial(network, address string, timeout time.Duration) (net.Conn,
 
 // open connects, and does TLS's handshake.
 func (d *Dialer) open(network, address string, timeout time.Duration) (net.Conn, error) {
+	if err := d.rounds.failed; err != nil {
+		return nil, fmt.Errorf("host provider: %w", err)
+	}
 	raw, err := d.connect(d.ctx, network, address, timeout)
 	if wire.IsHangUp(err) { // sooner than connect looked
 		return nil, hungUp("is it serving?", err)
@@ -217,7 +224,11 @@ func (d *Dialer) secure(
 	ctx, cancel := context.WithDeadline(d.ctx, until)
 	defer cancel()
 	conn := tls.Client(raw, config)
-	return conn, conn.HandshakeContext(ctx)
+	var err error
+	failed := usercode.Contain("a callback of the TLS configuration", func() {
+		err = conn.HandshakeContext(ctx)
+	})
+	return conn, cmp.Or(failed, err)
 }
 
 // patience is the time that a server has for the handshake.

@@ -1,6 +1,7 @@
 package dial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/usercode"
 	"github.com/zkrecipes/recipes/internal/wire"
 )
 
@@ -91,7 +93,11 @@ func (c *conn) mechanism(call func() error) error {
 	ctx, cancel := context.WithDeadlineCause(c.dialer.ctx, c.until, errSlowMechanism)
 	defer cancel()
 	returned := make(chan error, 1)
-	go func() { returned <- call() }()
+	go func() {
+		var err error
+		failed := usercode.Contain("the mechanism", func() { err = call() })
+		returned <- cmp.Or(failed, err)
+	}()
 	select {
 	case err := <-returned:
 		return err

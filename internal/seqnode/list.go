@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqname"
+	"github.com/zkrecipes/recipes/internal/usercode"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
@@ -82,13 +83,20 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 }
 
 // saw acts on a list for m: it deletes what else turned up with the id of m's znode, and
-// reports what should not be there, on the goroutine of the one who waits.
+// reports what should not be there, on the goroutine of the one who waits. If that is
+// none of the user's (Request.OnDecision), the report cannot end it.
 func (m *Member) saw(l listed) {
 	for _, n := range l.names {
 		m.node.DiscardOrphan(n.Text)
 	}
-	if l.foreign != "" {
-		tellOrWithdraw(m.node, func() { m.queue.Lookout.Report(m.queue.Dir, l.foreign) })
+	if l.foreign == "" {
+		return
+	}
+	report := func() { m.queue.Lookout.Report(m.queue.Dir, l.foreign) }
+	if m.shared {
+		_ = usercode.Contain("the log handler", report)
+	} else {
+		znode.OrWithdraw([]*znode.Node{m.node}, report)
 	}
 }
 

@@ -18,6 +18,7 @@ type Member struct {
 	queue    *Queue
 	s        *zkconn.Conn
 	listener Listener // may be nil
+	shared   bool     // see Request.OnDecision
 	under    *Member  // the writer whose number it takes; nil of one that waits its turn
 
 	// Written by Sending and Created, on the goroutine of the create. The caller of join
@@ -37,7 +38,7 @@ type Member struct {
 type ending struct{ ended, removed, gone bool }
 
 func (q *Queue) newMember(s *zkconn.Conn, r *Request) *Member {
-	return &Member{queue: q, s: s, listener: r.Listener}
+	return &Member{queue: q, s: s, listener: r.Listener, shared: r.OnDecision != nil}
 }
 
 // join creates the member's znode. number is the sequence number to take; "": the server
@@ -155,17 +156,4 @@ func (m *Member) Data(data []byte) {
 func (m *Member) isOneWith(other *Member) bool {
 	a, b := m.queue, other.queue
 	return a == b || a.Lookout != nil && a.Lookout == b.Lookout
-}
-
-// tellOrWithdraw calls tell, which calls code of the user's. If that panics, or ends the
-// goroutine, nobody waits any more.
-func tellOrWithdraw(n *znode.Node, tell func()) {
-	told := false
-	defer func() {
-		if !told {
-			n.Withdraw()
-		}
-	}()
-	tell()
-	told = true
 }

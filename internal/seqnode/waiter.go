@@ -75,7 +75,9 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 		w.turn.local = d.Local.Owner.(*Member)
 	}
 	if listener := w.request.Listener; !told && listener != nil {
-		tellOrWithdraw(w.node, func() { listener.Queued(w.node.Path, w.turn.ahead) })
+		znode.OrWithdraw([]*znode.Node{w.node}, func() {
+			listener.Queued(w.node.Path, w.turn.ahead)
+		})
 	}
 	if f := w.request.OnDecision; f != nil && !f(w.position(), followed) {
 		return false, wait.ErrBusy

@@ -59,6 +59,35 @@ func (rs *requests) make(
 	return r.end(call())
 }
 
+// checkSize returns an error if r would break the connection.
+func (s *Conn) checkSize(r request) error {
+	if r.size < someLength {
+		return nil
+	}
+	if r.size > MaxRequest {
+		return outcome.NotSent(fmt.Errorf("the request has %d bytes, %d of them data: "+
+			"ZooKeeper accepts at most %d (jute.maxbuffer)", r.size, r.data, MaxRequest))
+	}
+	s.mu.Lock()
+	cut, limit := s.cuts.times[r.cutKey()] > 0, s.cuts.limit
+	if !time.Now().Before(s.cuts.until) {
+		limit = 0
+	}
+	s.mu.Unlock()
+	switch {
+	case limit > 0 && r.size >= limit:
+		return outcome.NotSent(fmt.Errorf("the request has %d bytes, %d bytes of data "+
+			"among them, and %d tries of one with %d bytes broke the connection, while "+
+			"other requests got through; is the servers' jute.maxbuffer lower than "+
+			"that? %w", r.size, r.data, cutsAtMost, limit, zk.ErrConnectionClosed))
+	case cut:
+		return s.Sync("/")
+	}
+	return nil
+}
+
+func (r *request) cutKey() cutKey { return cutKey{r.op.name, r.path, r.size} }
+
 // The sizes of what a request has besides texts: its head, with the length of the path;
 // a number; a flag.
 const (
@@ -80,7 +109,7 @@ func (r *request) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.availability.ask(now)
-	s.cuts.begin(r)
+	s.cuts.begin(r.cutKey())
 	if r.op.counts != nil {
 		s.ledger.Asked()
 	}
@@ -105,7 +134,7 @@ func (s *Conn) learn(r request, err error) {
 		s.availability.measure(now.Sub(r.sent))
 	}
 	s.suspicion.note(err, now)
-	s.cuts.note(r, err, now)
+	s.cuts.note(r.cutKey(), r.sent, err)
 	if outcome.ConnectionLost(err) { // it may be back before the next tick
 		s.reconnects.lost = true
 	}

@@ -1,10 +1,7 @@
 package zkconn
 
 import (
-	"fmt"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/outcome"
 )
@@ -39,84 +36,55 @@ type cuts struct {
 	until time.Time
 }
 
+// A cutKey is what makes two requests one that is made again.
 type cutKey struct {
-	op   *op
-	path string
-	size int
-}
-
-func (r request) cutKey() cutKey { return cutKey{r.op, r.path, r.size} }
-
-// checkSize returns an error if r would break the connection.
-func (s *Conn) checkSize(r request) error {
-	if r.size < someLength {
-		return nil
-	}
-	if r.size > MaxRequest {
-		return outcome.NotSent(fmt.Errorf("the request has %d bytes, %d of them data: "+
-			"ZooKeeper accepts at most %d (jute.maxbuffer)", r.size, r.data, MaxRequest))
-	}
-	s.mu.Lock()
-	cut, limit := s.cuts.times[r.cutKey()] > 0, s.cuts.limit
-	if !time.Now().Before(s.cuts.until) {
-		limit = 0
-	}
-	s.mu.Unlock()
-	switch {
-	case limit > 0 && r.size >= limit:
-		return outcome.NotSent(fmt.Errorf("the request has %d bytes, %d bytes of data "+
-			"among them, and %d tries of one with %d bytes broke the connection, while "+
-			"other requests got through; is the servers' jute.maxbuffer lower than "+
-			"that? %w", r.size, r.data, cutsAtMost, limit, zk.ErrConnectionClosed))
-	case cut:
-		return s.Sync("/")
-	}
-	return nil
+	op, path string
+	size     int
 }
 
 // begin takes note of a request that is about to be made.
-func (c *cuts) begin(r *request) {
-	if r.size >= someLength {
+func (c *cuts) begin(key cutKey) {
+	if key.size >= someLength {
 		if c.underWay == nil {
 			c.underWay = map[int]int{}
 		}
-		c.underWay[r.size]++
+		c.underWay[key.size]++
 	}
 }
 
-// note takes note of the outcome of a request.
-func (c *cuts) note(r request, err error, now time.Time) {
-	if r.size < someLength {
+// note takes note of the outcome of a request, which was sent at that time.
+func (c *cuts) note(key cutKey, sent time.Time, err error) {
+	if key.size < someLength {
 		return
 	}
-	if c.underWay[r.size]--; c.underWay[r.size] == 0 {
-		delete(c.underWay, r.size)
+	if c.underWay[key.size]--; c.underWay[key.size] == 0 {
+		delete(c.underWay, key.size)
 	}
-	key := r.cutKey()
 	switch {
 	case !outcome.ConnectionLost(err):
 		delete(c.times, key)
 		return
-	case c.isByAnother(r):
+	case c.isByAnother(key.size, sent):
 		return
 	}
-	c.broke, c.brokeAt = r.size, now
+	now := time.Now()
+	c.broke, c.brokeAt = key.size, now
 	if c.times == nil || len(c.times) >= cutRequests {
 		c.times = map[cutKey]int{key: c.times[key]}
 	}
 	if c.times[key]++; c.times[key] == cutsAtMost {
 		delete(c.times, key)
-		c.limit, c.until = r.size, now.Add(learnedFor)
+		c.limit, c.until = key.size, now.Add(learnedFor)
 	}
 }
 
 // isByAnother tells whether a longer request was under way when the connection broke
-// under r.
-func (c *cuts) isByAnother(r request) bool {
-	for size := range c.underWay {
-		if size > r.size {
+// under one of that size.
+func (c *cuts) isByAnother(size int, sent time.Time) bool {
+	for longer := range c.underWay {
+		if longer > size {
 			return true
 		}
 	}
-	return r.size < c.broke && r.sent.Before(c.brokeAt)
+	return size < c.broke && sent.Before(c.brokeAt)
 }

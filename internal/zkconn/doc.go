@@ -21,7 +21,6 @@
 //   - heartbeat.go: the tick, and the sync that it makes.
 //   - probe.go: whether the connection was closed, by the outcome of syncs.
 //   - conn.go: the requests, and what is learned from each.
-//   - cuts.go: requests that are too long for the servers.
 //   - closed.go: what happens when the connection was closed.
 //   - ephemerals.go: holds, and who is told of a loss.
 //   - retry.go: Retry, Insist, Pause, Backoff.
@@ -33,6 +32,7 @@
 //   - zkconn.go: Conn, and the types that point back to it.
 //   - config.go: Client and Config: what a user brings.
 //   - state.go: what a Conn keeps under its mutex, each a small type.
+//   - cuts.go: one of them: requests that are too long for the servers.
 //
 // # Words
 //

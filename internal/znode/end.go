@@ -169,6 +169,21 @@ func GiveUp(ctx context.Context, groups ...[]*Node) {
 	}
 }
 
+// OrWithdraw calls f, which calls code of the user's. If that panics, or ends the
+// goroutine, nobody waits any more: the Nodes are withdrawn.
+func OrWithdraw(nodes []*Node, f func()) {
+	returned := false
+	defer func() {
+		if !returned {
+			for _, n := range nodes {
+				n.Withdraw()
+			}
+		}
+	}()
+	f()
+	returned = true
+}
+
 // remove deletes the znode of a Node that ended by cause, trying for as long as the
 // session lasts.
 func (n *Node) remove(cause error) error {
