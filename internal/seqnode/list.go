@@ -11,7 +11,6 @@ import (
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqname"
-	"github.com/zkrecipes/recipes/internal/usercode"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
@@ -26,11 +25,7 @@ func (c *cohort) list(
 		p = c.beginListLocked(m.queue, sync)
 	}
 	c.mu.Unlock()
-	l, err := p.Wait(ctx)
-	if err == nil {
-		m.saw(l)
-	}
-	return l, err
+	return p.Wait(ctx)
 }
 
 // beginListLocked sends a list, behind a sync if the server may lag: it knows then what
@@ -80,24 +75,6 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 		m.Owner.(*Member).node.Gone(znode.ErrUnlisted)
 	}
 	return listed{l.Names, q.Lookout.Foreign(a.children, q.Kinds, len(l.Names))}, nil
-}
-
-// saw acts on a list for m: it deletes what else turned up with the id of m's znode, and
-// reports what should not be there, on the goroutine of the one who waits. If that is
-// none of the user's (Request.OnDecision), the report cannot end it.
-func (m *Member) saw(l listed) {
-	for _, n := range l.names {
-		m.node.DiscardOrphan(n.Text)
-	}
-	if l.foreign == "" {
-		return
-	}
-	report := func() { m.queue.Lookout.Report(m.queue.Dir, l.foreign) }
-	if m.shared {
-		_ = usercode.Contain("the log handler", report)
-	} else {
-		znode.OrWithdraw([]*znode.Node{m.node}, report)
-	}
 }
 
 // read reads several participants at once, and tells which are there.

@@ -18,7 +18,6 @@ type Member struct {
 	queue    *Queue
 	s        *zkconn.Conn
 	listener Listener // may be nil
-	shared   bool     // see Request.OnDecision
 	under    *Member  // the writer whose number it takes; nil of one that waits its turn
 
 	// Written by Sending and Created, on the goroutine of the create. The caller of join
@@ -38,7 +37,7 @@ type Member struct {
 type ending struct{ ended, removed, gone bool }
 
 func (q *Queue) newMember(s *zkconn.Conn, r *Request) *Member {
-	return &Member{queue: q, s: s, listener: r.Listener, shared: r.OnDecision != nil}
+	return &Member{queue: q, s: s, listener: r.Listener}
 }
 
 // join creates the member's znode. number is the sequence number to take; "": the server

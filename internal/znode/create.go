@@ -27,8 +27,8 @@ type creation struct {
 	dir Dir // of the goroutine in Join
 	// creates so far; of the goroutine in create, and of that in Join while there is none
 	sent int
-
-	discarded discarded // of the goroutine in create, then of the Node
+	// nil while the outcome of each create is known; of the same goroutines
+	orphans *orphans
 }
 
 // Join creates a znode, in a directory that it creates if that is missing. The znode's
@@ -122,6 +122,9 @@ func (c *creation) create() (*Node, error) {
 	if err == nil && session != 0 && c.s.SessionID() == session {
 		return c.newNode(path, session, c.s.CreatedAt(asked)), nil
 	}
+	if c.orphans == nil {
+		c.orphans = &orphans{}
+	}
 	n, err := c.find()
 	if outcome.Refused(err) && errors.As(err, new(unsearched)) {
 		c.oweSearch(err)
@@ -208,7 +211,7 @@ func (c *creation) findOnce() (*Node, error) {
 		case err == nil && own == "" && c.livesIn(session, stat):
 			own, czxid = path, stat.Czxid
 		default:
-			if c.discarded.isNew(path) {
+			if c.orphans.discard(path) {
 				discard(c.s, c.spec.Log, path, session)
 			}
 			refusal = err
@@ -227,18 +230,14 @@ func (c *creation) livesIn(session int64, stat *zk.Stat) bool {
 }
 
 // MayHaveOrphans tells whether a create of unknown outcome may have left another znode.
-func (n *Node) MayHaveOrphans() bool { return n.orphans }
+func (n *Node) MayHaveOrphans() bool { return n.orphans != nil && n.orphans.unknown }
 
 // DiscardOrphan deletes the znode of that name if it is one with n's id.
 func (n *Node) DiscardOrphan(name string) {
-	if !hasID(name, n.id) || name == n.Name() {
+	if n.orphans == nil || !hasID(name, n.id) || name == n.Name() {
 		return
 	}
-	path := zkpath.Join(n.spec.Dir, name)
-	n.mu.Lock()
-	isNew := n.life.discarded.isNew(path)
-	n.mu.Unlock()
-	if isNew {
+	if path := zkpath.Join(n.spec.Dir, name); n.orphans.discard(path) {
 		discard(n.s, n.spec.Log, path, n.session)
 	}
 }
@@ -246,11 +245,14 @@ func (n *Node) DiscardOrphan(name string) {
 // newNode takes a znode that surely lives in the given session. czxid is 0 where it is
 // not known.
 func (c *creation) newNode(path string, session, czxid int64) *Node {
+	if c.orphans != nil {
+		c.orphans.unknown = c.sent > 1
+	}
 	n := &Node{
-		Path: path, spec: c.spec, s: c.s, hooks: c.hooks, id: c.id, orphans: c.sent > 1,
+		Path: path, spec: c.spec, s: c.s, hooks: c.hooks, id: c.id, orphans: c.orphans,
 		session: session,
 		self:    selfWatch{firstRead: make(chan struct{})},
-		life:    life{margin: c.spec.LossMargin, discarded: c.discarded},
+		life:    life{margin: c.spec.LossMargin},
 	}
 	n.token.Store(czxid)
 	n.over.ctx, n.over.now = context.WithCancel(context.Background())

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"strings"
+	"sync"
 )
 
 const protectedPrefix = "_c_" // Curator's ProtectedMode
@@ -24,17 +25,27 @@ func hasID(name, id string) bool {
 		strings.HasPrefix(name[len(protectedPrefix):], id)
 }
 
-// discarded are the paths of the znodes that are being deleted, or were. Each needs that
-// once: a list may show one for as long as its delete is refused.
-type discarded map[string]bool
+// orphans are the znodes of one creation besides the one that is held.
+type orphans struct {
+	// there may be others than those; set before the Node is made
+	unknown bool
 
-func (d *discarded) isNew(path string) bool {
-	if (*d)[path] {
+	mu sync.Mutex // guards discarded
+	// The paths of those that are being deleted, or were. Each needs that once: a list
+	// may show one for as long as its delete is refused.
+	discarded map[string]bool
+}
+
+// discard tells whether the one at path is to be deleted; false: it is, or was.
+func (o *orphans) discard(path string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.discarded[path] {
 		return false
 	}
-	if *d == nil {
-		*d = discarded{}
+	if o.discarded == nil {
+		o.discarded = map[string]bool{}
 	}
-	(*d)[path] = true
+	o.discarded[path] = true
 	return true
 }
