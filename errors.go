@@ -9,7 +9,6 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
-	"github.com/zkrecipes/recipes/internal/zkpath"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
@@ -56,8 +55,7 @@ var errNotHeld = fmt.Errorf("%w: nobody holds it through this value", ErrNotOwne
 
 // wrap adds operation and path to err, which it keeps.
 func wrap(operation, path string, err error) error {
-	return fmt.Errorf("recipes: %s %s: %w", operation, zkpath.Brief(path),
-		outcome.WithCause(err))
+	return fmt.Errorf("recipes: %s %s: %w", operation, path, outcome.WithCause(err))
 }
 
 // refuse is wrap for arguments. The error of a path that is none quotes it already.

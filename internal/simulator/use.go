@@ -276,7 +276,8 @@ func (u *use) failure(ctx context.Context, bounded bool, err error) Event {
 		e.Outcome = TimedOut
 	}
 	// A multi lock tells of members that it had, and lost before it had the others.
-	if e.Outcome == LockLost && u.v.lock.Recipe != MultiLock || e.Outcome == NotAllowed {
+	if e.Outcome == LockLost && u.v.lock.Recipe != MultiLock || e.Outcome == NotAllowed ||
+		e.Outcome == Cancelled && ctx.Err() == nil {
 		e.Outcome = Unexpected
 	}
 	return e
@@ -295,6 +296,8 @@ func (u *use) outcome(ctx context.Context, err error) Outcome {
 	case errors.Is(err, zk.ErrConnectionClosed) && u.on.isClosed():
 		return Closed
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+		return Cancelled
+	case u.p.w.Refusals && errors.Is(err, zk.ErrNoAuth):
 		return Cancelled
 	}
 	return Unexpected

@@ -3,7 +3,6 @@ package znode
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/outcome"
@@ -95,7 +94,7 @@ func (n *Node) endLocking(cause error) bool {
 		if outcome.Refused(err) {
 			// The answer of the call that asked for it, and no end of the obligation.
 			n.owe(err)
-			return struct{}{}, fmt.Errorf("%w; the znode is still being deleted", err)
+			return struct{}{}, err
 		}
 		n.removed(err)
 		return struct{}{}, err

@@ -81,7 +81,6 @@ func testRefusedDelete(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
 	require.Less(t, time.Since(began), time.Second, "the call has its answer")
 	if !k.Cached && !strings.HasPrefix(k.Name, "leader") {
 		require.ErrorIs(t, err, zk.ErrNoAuth)
-		require.ErrorContains(t, err, "is still being deleted")
 		require.ErrorIs(t, lock.Release(ctx), recipes.ErrNotOwner)
 	}
 	time.Sleep(10 * time.Minute)
