@@ -2,6 +2,7 @@ package znode_test
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,10 +22,10 @@ type treeConn struct {
 	created, deleted []string
 	denied, stays    string // that one cannot create, or delete
 	refused          int    // so many deletes
-	session          int64  // that has begun since the first; see SessionID
+	moved            atomic.Int64
 }
 
-func (c *treeConn) SessionID() int64 { return 1 + c.session }
+func (c *treeConn) SessionID() int64 { return 1 + c.moved.Load() }
 
 func (c *treeConn) CreateContainer(
 	path string, _ []byte, _ int32, _ []zk.ACL,
@@ -128,10 +129,11 @@ func TestADirectoryThatMayNotBeTakenBack(t *testing.T) {
 				began := time.Now()
 				d.Unmake(t.Context())
 				require.Zero(t, time.Since(began))
-				require.Empty(t, conn.deleted)
 				synctest.Wait()
-				conn.session = c.moves
+				require.Empty(t, conn.deleted)
+				conn.moved.Store(c.moves)
 				time.Sleep(time.Minute)
+				synctest.Wait()
 				require.Equal(t, c.deleted, conn.deleted)
 			})
 		})

@@ -219,6 +219,7 @@ func TestAClientObserverThatEndsItsGoroutine(t *testing.T) {
 		cluster.Link("ours").Reset()
 		time.Sleep(5 * time.Second)
 		c.Close()
+		synctest.Wait()
 		require.Equal(t, []recipes.SessionEventKind{
 			recipes.SessionConnected, recipes.SessionDisconnected,
 			recipes.SessionConnected, recipes.SessionClosed,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ const maxReply = 1 << 14
 // A frugal process is one more of a bubble: it counts how often it has connected.
 type frugal struct {
 	*recipes.Client
-	connected int
+	connected atomic.Int32
 }
 
 func newFrugal(t *testing.T, b *locktest.Bubble) *frugal {
@@ -33,7 +34,7 @@ func newFrugal(t *testing.T, b *locktest.Bubble) *frugal {
 		recipes.WithMaxReply(maxReply),
 		recipes.WithClientObserver(func(e recipes.SessionEvent) {
 			if e.Kind == recipes.SessionConnected {
-				f.connected++
+				f.connected.Add(1)
 			}
 		}))
 	require.NoError(t, err)
@@ -89,7 +90,7 @@ func TestAListThatIsTooLong(t *testing.T) {
 		}
 		require.Less(t, time.Since(began), time.Second)
 		time.Sleep(time.Minute)
-		require.Equal(t, 1, c.connected)
+		require.EqualValues(t, 1, c.connected.Load())
 		require.NoError(t, hold.Err())
 		children := locktest.Children(t, b.Other, "/queue")
 		require.Len(t, children, maxReply/50, "what failed is gone")
@@ -131,7 +132,7 @@ func TestAPredecessorWhoseDataIsTooLong(t *testing.T) {
 				}
 				time.Sleep(time.Second) // no poll among it
 				require.True(t, waiter.Holds())
-				require.Equal(t, 1, c.connected)
+				require.EqualValues(t, 1, c.connected.Load())
 				waiter.Leave()
 			})
 		})
@@ -148,7 +149,7 @@ func TestDataThatIsTooLongForItsOwner(t *testing.T) {
 		v.Entered()
 		time.Sleep(time.Minute)
 		b.Lose(t, v.Hold()) // which is noticed by the watch
-		require.Equal(t, 1, c.connected)
+		require.EqualValues(t, 1, c.connected.Load())
 	})
 }
 
@@ -176,6 +177,6 @@ func TestALeaderWhoseDataIsTooLong(t *testing.T) {
 			require.NoError(t, long.Close(t.Context()))
 		}
 		require.Equal(t, 2, seen)
-		require.Equal(t, 1, c.connected)
+		require.EqualValues(t, 1, c.connected.Load())
 	})
 }

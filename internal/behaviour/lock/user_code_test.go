@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -151,9 +152,9 @@ func TestTooManyLeasesAtOnce(t *testing.T) {
 // takes no place of the others.
 func TestAListenerThatEndsItsGoroutine(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		calls := 0
+		var calls atomic.Int32
 		b.Lock.MakeRevocable(func() {
-			calls++
+			calls.Add(1)
 			runtime.Goexit()
 		})
 		v := locktest.VisitLock(t, b.Lock)
@@ -163,7 +164,7 @@ func TestAListenerThatEndsItsGoroutine(t *testing.T) {
 			require.NoError(t, recipes.AttemptRevoke(t.Context(), b.Other, hold.Path()))
 			time.Sleep(time.Second)
 		}
-		require.Equal(t, requests, calls)
+		require.EqualValues(t, requests, calls.Load())
 		v.Leave()
 	})
 }
