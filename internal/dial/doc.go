@@ -54,7 +54,8 @@
 //
 // The package has goroutines of its own only for calls that may not heed a context: [New]
 // for a host provider's Init, hosts for each lookup, a conn for each step of a mechanism
-// of SASL. Each ends with its call; nobody waits for it once the caller has left.
+// of SASL; and for the user's code (package usercode), which is waited for. Each ends with
+// its call; nobody else waits for it once the caller has left.
 //
 // There are five mutexes, of Dialer, rounds, attempts, hosts and creates, and one in
 // package wire. None is held during a call to anything else, nor together with another.
