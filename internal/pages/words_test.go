@@ -44,7 +44,7 @@ var wordLimits = map[string]int{
 	"docs/messages.md":            980,
 	"docs/operations.md":          795,
 	"docs/owners.md":              300,
-	"docs/planted-defects.md":     1100,
+	"docs/planted-defects.md":     1120,
 	"docs/read-write-lock.md":     250,
 	"docs/scope.md":               850,
 	"docs/security.md":            1560,

@@ -27,8 +27,6 @@ type creation struct {
 	dir Dir // of the goroutine in Join
 	// creates so far; of the goroutine in create, and of that in Join while there is none
 	sent int
-	// nil while the outcome of each create is known; of the same goroutines
-	orphans *orphans
 }
 
 // Join creates a znode, in a directory that it creates if that is missing. The znode's
@@ -122,9 +120,6 @@ func (c *creation) create() (*Node, error) {
 	if err == nil && session != 0 && c.s.SessionID() == session {
 		return c.newNode(path, session, c.s.CreatedAt(asked)), nil
 	}
-	if c.orphans == nil {
-		c.orphans = &orphans{}
-	}
 	n, err := c.find()
 	if outcome.Refused(err) && errors.As(err, new(unsearched)) {
 		c.oweSearch(err)
@@ -211,9 +206,7 @@ func (c *creation) findOnce() (*Node, error) {
 		case err == nil && own == "" && c.livesIn(session, stat):
 			own, czxid = path, stat.Czxid
 		default:
-			if c.orphans.discard(path) {
-				discard(c.s, c.spec.Log, path, session)
-			}
+			discard(c.s, c.spec.Log, path, session)
 			refusal = err
 		}
 	}
@@ -230,26 +223,21 @@ func (c *creation) livesIn(session int64, stat *zk.Stat) bool {
 }
 
 // MayHaveOrphans tells whether a create of unknown outcome may have left another znode.
-func (n *Node) MayHaveOrphans() bool { return n.orphans != nil && n.orphans.unknown }
+func (n *Node) MayHaveOrphans() bool { return n.orphans }
 
 // DiscardOrphan deletes the znode of that name if it is one with n's id.
 func (n *Node) DiscardOrphan(name string) {
-	if n.orphans == nil || !hasID(name, n.id) || name == n.Name() {
+	if !hasID(name, n.id) || name == n.Name() {
 		return
 	}
-	if path := zkpath.Join(n.spec.Dir, name); n.orphans.discard(path) {
-		discard(n.s, n.spec.Log, path, n.session)
-	}
+	discard(n.s, n.spec.Log, zkpath.Join(n.spec.Dir, name), n.session)
 }
 
 // newNode takes a znode that surely lives in the given session. czxid is 0 where it is
 // not known.
 func (c *creation) newNode(path string, session, czxid int64) *Node {
-	if c.orphans != nil {
-		c.orphans.unknown = c.sent > 1
-	}
 	n := &Node{
-		Path: path, spec: c.spec, s: c.s, hooks: c.hooks, id: c.id, orphans: c.orphans,
+		Path: path, spec: c.spec, s: c.s, hooks: c.hooks, id: c.id, orphans: c.sent > 1,
 		session: session,
 		self:    selfWatch{firstRead: make(chan struct{})},
 		life:    life{margin: c.spec.LossMargin},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 
 	"github.com/go-zookeeper/zk"
 
@@ -65,12 +66,28 @@ func insist(
 	})
 }
 
+// discarding are the znodes that discard deletes just now. A list may show one again and
+// again for as long as its delete is refused; one is enough.
+var discarding sync.Map // of znodeOf
+
+type znodeOf struct {
+	s    *zkconn.Conn
+	path string
+}
+
 // discard deletes a znode of ours that is none we hold.
 func discard(s *zkconn.Conn, log *slog.Logger, path string, session int64) {
+	key := znodeOf{s, path}
+	if _, underWay := discarding.LoadOrStore(key, nil); underWay {
+		return
+	}
+	ended := func(error) { discarding.Delete(key) }
 	calls.Start(s, func() (none struct{}, err error) {
 		err = remove(s, path, session)
 		if outcome.Refused(err) {
-			insist(s, log, path, err, removal(s, path, session), nil)
+			insist(s, log, path, err, removal(s, path, session), ended)
+		} else {
+			ended(err)
 		}
 		return none, err
 	})

@@ -74,7 +74,7 @@
 //   - delete.go: the delete of a znode of ours, until its session ends.
 //   - node.go: Node, its state, and what it calls: Hooks, Tenant.
 //   - spec.go: what the znodes of one side have in common.
-//   - id.go: the id in a name, and what else was found with it.
+//   - id.go: the id in a name.
 //
 // # Words
 //

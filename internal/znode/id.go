@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"strings"
-	"sync"
 )
 
 const protectedPrefix = "_c_" // Curator's ProtectedMode
@@ -23,29 +22,4 @@ func newID() string {
 func hasID(name, id string) bool {
 	return strings.HasPrefix(name, protectedPrefix) &&
 		strings.HasPrefix(name[len(protectedPrefix):], id)
-}
-
-// orphans are the znodes of one creation besides the one that is held.
-type orphans struct {
-	// there may be others than those; set before the Node is made
-	unknown bool
-
-	mu sync.Mutex // guards discarded
-	// The paths of those that are being deleted, or were. Each needs that once: a list
-	// may show one for as long as its delete is refused.
-	discarded map[string]bool
-}
-
-// discard tells whether the one at path is to be deleted; false: it is, or was.
-func (o *orphans) discard(path string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.discarded[path] {
-		return false
-	}
-	if o.discarded == nil {
-		o.discarded = map[string]bool{}
-	}
-	o.discarded[path] = true
-	return true
 }

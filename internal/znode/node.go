@@ -24,9 +24,9 @@ type Node struct {
 	spec    *Spec
 	s       *zkconn.Conn
 	hooks   Hooks
-	id      string   // part of the name: the creation's
-	orphans *orphans // others with it; nil: there are none
-	session int64    // the ZooKeeper session that the znode lives in
+	id      string // part of the name: the creation's
+	orphans bool   // there may be others with it
+	session int64  // the ZooKeeper session that the znode lives in
 
 	// The fencing token, 0 while it is not known. Whoever learns it first sets it; only
 	// SetToken replaces it.
