@@ -186,10 +186,21 @@ func (c *clientEvents) notify() {
 				granted = e.Timeout
 			}
 			if c.observer != nil {
-				c.observer(e)
+				c.observe(e)
 			}
 		}
 	}
+}
+
+// observe calls the observer, which may end its goroutine: the next one is told all the
+// same.
+func (c *clientEvents) observe(e SessionEvent) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.observer(e)
+	}()
+	<-done
 }
 
 func (c *clientEvents) logEvent(e SessionEvent) {

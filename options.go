@@ -17,6 +17,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/seqnode"
+	"github.com/zkrecipes/recipes/internal/usercode"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -261,14 +262,9 @@ func checkNames(names []string) error {
 	return nil
 }
 
-const (
-	// maxRequest is the server's jute.maxbuffer: it closes the connection on a longer
-	// request, and would again at each retry.
-	maxRequest = 0xfffff
-	// restOfCreate is enough for what a create consists of besides path, data and ACL:
-	// the header, the lengths, and the longest name of a znode below the path.
-	restOfCreate = 200
-)
+// restOfCreate is enough for what a create consists of besides path, data and ACL: the
+// header, the lengths, and the longest name of a znode below the path.
+const restOfCreate = 200
 
 // build checks what every constructor is given.
 func build(conn Conn, path string, opts []Option) (settings, error) {
@@ -289,13 +285,17 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 	for _, acl := range s.acl {
 		rest += len(acl.Scheme) + len(acl.ID) + 12
 	}
-	if rest+len(s.data) > maxRequest {
+	switch {
+	case rest > zkconn.MaxRequest:
+		return s, fmt.Errorf("path: %d bytes: ZooKeeper accepts requests of up to %d "+
+			"bytes: %w", len(path), zkconn.MaxRequest, zk.ErrInvalidPath)
+	case rest+len(s.data) > zkconn.MaxRequest:
 		return s, fmt.Errorf("WithData: %d bytes exceed the maximum of %d: "+
 			"ZooKeeper accepts requests of up to %d bytes, with path and ACL",
-			len(s.data), max(0, maxRequest-rest), maxRequest)
+			len(s.data), max(0, zkconn.MaxRequest-rest), zkconn.MaxRequest)
 	}
 	if s.restricted {
-		s.exposure = &exposure{conn: conn, acl: s.acl, log: s.logger}
+		s.exposure = &exposure{conn: conn, acl: s.acl, log: usercode.Logger(s.logger)}
 	}
 	if advice := s.advice(conn); advice != "" {
 		s.logger.Warn("zookeeper lock: session timeout unknown; 1s without a response "+
@@ -384,7 +384,7 @@ func (s *settings) queue(
 // spec is what the options say of the znodes of one kind in a directory.
 func (s *settings) spec(dir, kind string) znode.Spec {
 	spec := znode.Spec{
-		Dir: dir, Kind: kind, Data: s.data, ACL: s.acl, Log: s.logger,
+		Dir: dir, Kind: kind, Data: s.data, ACL: s.acl, Log: usercode.Logger(s.logger),
 		Terms: znode.Terms{LossMargin: s.lossMargin, MaxHold: s.maxHold},
 	}
 	if s.exposure != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -167,6 +168,9 @@ var errDirectory = errors.New("it has, or has had, children")
 func lookAt(s *zkconn.Conn, node string) *calls.Pending[reading] {
 	return calls.Start(s, func() (reading, error) {
 		data, stat, err := s.Get(node)
+		if outcome.IsReplyTooLong(err) {
+			stat, err = s.Stat(node)
+		}
 		switch {
 		case errors.Is(err, zk.ErrNoAuth):
 			return reading{Participant: Participant{Node: node}}, nil
@@ -184,7 +188,7 @@ func lookAt(s *zkconn.Conn, node string) *calls.Pending[reading] {
 			kept = slices.Clone(data[:dataKept]) // or all of it would stay in memory
 		}
 		return reading{Participant: Participant{
-			Node: node, Data: kept, DataSize: len(data), Session: session,
+			Node: node, Data: kept, DataSize: int(stat.DataLength), Session: session,
 			Since: time.UnixMilli(stat.Ctime),
 		}, czxid: stat.Czxid}, nil
 	})

@@ -83,6 +83,7 @@ func isMissing(err error) bool {
 
 // badCount says why the maximum at path could not be read.
 func badCount(path string, err error) error {
+	path = zkpath.Brief(path)
 	if isMissing(err) {
 		return fmt.Errorf("shared count %s: %w; create it with SetSharedCount", path, err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/usercode"
 	"github.com/zkrecipes/recipes/internal/wire"
 )
 
@@ -58,7 +59,8 @@ type Config struct {
 
 	// SessionTimeout is the one that the client asks for.
 	SessionTimeout time.Duration
-	// MaxReply bounds the length of a reply, in bytes; 0 stands for DefaultMaxReply.
+	// MaxReply bounds the length of a reply, in bytes; 0 stands for DefaultMaxReply. The
+	// request of a longer one fails with an error that outcome.Named explains.
 	MaxReply int
 	// Log is told at Warn of attempts that failed, and of malformed replies; at Error if
 	// servers hang up for long, see hungUp.
@@ -104,8 +106,11 @@ func New(ctx context.Context, servers []string, config Config) (*Dialer, error) 
 	if config.Dial != nil {
 		d.connect = func(
 			_ context.Context, network, address string, timeout time.Duration,
-		) (net.Conn, error) {
-			return config.Dial(network, address, timeout)
+		) (conn net.Conn, err error) {
+			failed := usercode.Contain("the dialer", func() {
+				conn, err = config.Dial(network, address, timeout)
+			})
+			return conn, cmp.Or(failed, err)
 		}
 	}
 	if err := d.rounds.start(ctx, servers); err != nil {
@@ -182,6 +187,9 @@ func (d *Dialer) Dial(network, address string, timeout time.Duration) (net.Conn,
 
 // open connects, and does TLS's handshake.
 func (d *Dialer) open(network, address string, timeout time.Duration) (net.Conn, error) {
+	if err := d.rounds.failed; err != nil {
+		return nil, fmt.Errorf("host provider: %w", err)
+	}
 	if d.config.Dial == nil {
 		most := max(timeout, d.sessionTimeout()/connectShare)
 		timeout = d.attempts.grown(timeout, most, d.rounds.Len())
@@ -230,7 +238,11 @@ func (d *Dialer) secure(
 	ctx, cancel := context.WithDeadline(d.ctx, until)
 	defer cancel()
 	conn := tls.Client(raw, config)
-	return conn, conn.HandshakeContext(ctx)
+	var err error
+	failed := usercode.Contain("a callback of the TLS configuration", func() {
+		err = conn.HandshakeContext(ctx)
+	})
+	return conn, cmp.Or(failed, err)
 }
 
 // patience is the time that a server has for the handshake.

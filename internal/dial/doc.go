@@ -13,8 +13,8 @@
 //   - A program that answers a handshake but is no ZooKeeper, or a ZooKeeper that turns
 //     clients away, gives no session. zk believes the answer, and allocates as much as it
 //     announces.
-//   - A reply that no ZooKeeper sends, or that is longer than a limit, cuts the
-//     connection, and so does one to no request ([Dialer.TellCut]).
+//   - A reply that no ZooKeeper sends cuts the connection, and so does one to no request
+//     ([Dialer.TellCut]). One that is longer than a limit is skipped: its request fails.
 //   - Before anybody learns of the session, the granted session timeout is known, and
 //     when the handshake began. zk reports neither.
 //   - A connection is authenticated by SASL before zk has it ([Config].SASL), and so
@@ -58,7 +58,8 @@
 //
 // The package has goroutines of its own only for calls that may not heed a context: [New]
 // for a host provider's Init, hosts for each lookup, a conn for each step of a mechanism
-// of SASL. Each ends with its call; nobody waits for it once the caller has left.
+// of SASL; and for the user's code (package usercode), which is waited for. Each ends with
+// its call; nobody else waits for it once the caller has left.
 //
 // There are five mutexes, of Dialer, rounds, attempts, hosts and creates, and one in
 // package wire. None is held during a call to anything else, nor together with another.

@@ -41,6 +41,9 @@ type conn struct {
 	over     bool        // it says that the session has expired
 
 	stream *wire.Stream // what follows the answer; nil before that
+
+	// Of zk's goroutine that reads: how long it waits for a reply.
+	readWithin time.Duration
 }
 
 // Close leaves TLS out: its farewell can block for five seconds on a peer that has
@@ -119,6 +122,9 @@ func (c *conn) Write(p []byte) (int, error) {
 }
 
 func (c *conn) SetReadDeadline(t time.Time) error {
+	if !t.IsZero() {
+		c.readWithin = time.Until(t)
+	}
 	return c.Conn.SetReadDeadline(c.bound(t))
 }
 
@@ -182,8 +188,18 @@ func (c *conn) expire(a wire.Answer) {
 	c.dialer.succeeded(nil)
 }
 
-// Created is of a wire.Listener, like the two that follow.
+// Created is of a wire.Listener, like those that follow.
 func (c *conn) Created(path string, zxid int64) { c.dialer.creates.note(path, zxid) }
+
+// TooLong tells of a reply that is skipped, for its request fails with a number.
+func (c *conn) TooLong(request string, bytes int) {
+	c.dialer.config.Log.Warn("zookeeper: reply too long, skipped",
+		"server", c.server, "request", request, "bytes", bytes,
+		"limit", c.dialer.config.MaxReply, "advice", "set WithMaxReply")
+}
+
+// Skipping gives each part of a reply that is skipped the time of one read.
+func (c *conn) Skipping() { _ = c.Conn.SetReadDeadline(time.Now().Add(c.readWithin)) }
 
 // Malformed ends a connection on which the server has sent what it may not.
 func (c *conn) Malformed(why error) {

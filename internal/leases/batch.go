@@ -189,7 +189,8 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 	if err != nil {
 		return v, err
 	}
-	v.queue, v.pzxid = b.Queue.Participants(l.Children), l.Pzxid
+	v.pzxid = l.Pzxid
+	znode.OrWithdraw(b.nodes, func() { v.queue = b.Queue.Participants(l.Children) })
 	for _, n := range b.nodes {
 		if !v.has(n) {
 			if l.Proven {

@@ -13,7 +13,8 @@ func (g *generation) followed() (followed bool, left <-chan zk.Event, err error)
 	if err != nil {
 		return true, nil, err
 	}
-	queue, own := g.q.Observed().Participants(children), n.Name()
+	// Among: a list of the queue has reported what should not be there.
+	queue, own := g.q.Observed().Among(children), n.Name()
 	for self, m := range queue {
 		if m.Text == own {
 			return g.q.Excludes.Follows(m, queue[self+1:]), left, nil

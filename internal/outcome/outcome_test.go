@@ -50,7 +50,11 @@ func TestErrorsAreTold(t *testing.T) {
 		"session moved":     {zk.ErrSessionMoved, class{notDone: true}},
 		"invalid path":      {zk.ErrInvalidPath, byClient},
 		"closed by owner":   {fmt.Errorf("x: %w", outcome.ErrClosed), class{final: true}},
-		"made final":        {outcome.Permanent(io.EOF), class{final: true}},
+		"reply too long": {
+			outcome.Named(errors.New("unknown error: -4097")),
+			class{answered: true, final: true}, // it may be done
+		},
+		"made final": {outcome.Permanent(io.EOF), class{final: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -112,5 +116,37 @@ func TestWhatACodeMeans(t *testing.T) {
 	require.NoError(t, outcome.WithMeaning(nil))
 	for _, same := range []error{zk.ErrNoNode, errors.New("unknown error: -999"), io.EOF} {
 		require.Equal(t, same, outcome.WithMeaning(same))
+	}
+}
+
+// The client has no name for what a reply becomes that was too long.
+func TestNamed(t *testing.T) {
+	require.NoError(t, outcome.Named(nil))
+	for _, same := range []error{
+		zk.ErrNoNode, errors.New("unknown error: -120"), errors.New("unknown error: -x"),
+		errors.New("unknown error: 4097"),
+	} {
+		require.Equal(t, same, outcome.Named(same))
+	}
+	err := fmt.Errorf("list /a: %w", outcome.Named(errors.New("unknown error: -114000")))
+	require.True(t, outcome.IsReplyTooLong(err))
+	require.ErrorContains(t, err, "114000 bytes")
+	require.ErrorContains(t, err, "WithMaxReply")
+	require.True(t, outcome.Refused(err), "the list may get shorter")
+	require.False(t, outcome.Judged(err))
+}
+
+// A refusal may pass, and ends no obligation.
+func TestRefused(t *testing.T) {
+	for _, refusal := range []error{
+		zk.ErrNoAuth, zk.ErrNotEmpty, errors.New("unknown error: -125"),
+	} {
+		require.True(t, outcome.Refused(fmt.Errorf("delete: %w", refusal)), refusal)
+	}
+	for _, other := range []error{
+		nil, zk.ErrNoNode, zk.ErrConnectionClosed, outcome.ClosedError{},
+		outcome.Permanent(outcome.ErrSessionEnded), errors.New("unknown error: -127"),
+	} {
+		require.False(t, outcome.Refused(other), other)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // tests, and what stands in it. The root has all recipes, and a limit of files instead,
 // with its tests.
 const (
-	roomLines    = 1600
+	roomLines    = 1700
 	structFields = 14
 	funcLines    = 60
 	rootFiles    = 32

@@ -166,16 +166,3 @@ func (m *Member) isOneWith(other *Member) bool {
 	a, b := m.queue, other.queue
 	return a == b || a.Lookout != nil && a.Lookout == b.Lookout
 }
-
-// tellOrWithdraw calls tell, which calls code of the user's. If that panics, or ends the
-// goroutine, nobody waits any more.
-func tellOrWithdraw(n *znode.Node, tell func()) {
-	told := false
-	defer func() {
-		if !told {
-			n.Withdraw()
-		}
-	}()
-	tell()
-	told = true
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqname"
+	"github.com/zkrecipes/recipes/internal/usercode"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -77,7 +78,9 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 		w.turn.local = d.Local.Owner.(*Member)
 	}
 	if listener := w.request.Listener; !told && listener != nil {
-		tellOrWithdraw(w.node, func() { listener.Queued(w.node.Path, w.turn.ahead) })
+		znode.OrWithdraw([]*znode.Node{w.node}, func() {
+			listener.Queued(w.node.Path, w.turn.ahead)
+		})
 	}
 	if f := w.request.OnDecision; f != nil && !f(w.position(), followed) {
 		return false, wait.ErrBusy
@@ -155,8 +158,32 @@ func (w *waiter) ask(ctx context.Context, d order.Decision) error {
 // list lists the queue, which also shows what became of the one beyond.
 func (w *waiter) list(ctx context.Context, sync bool) error {
 	w.turn.moved = false
-	_, err := w.cohort.list(ctx, w.Member, sync)
+	l, err := w.cohort.list(ctx, w.Member, sync)
+	if err == nil {
+		w.saw(l)
+	}
 	return err
+}
+
+// saw acts on a list: it deletes what else turned up with the id of w's znode, and
+// reports what should not be there, on the goroutine of the one who waits. If that is
+// none of the user's (Request.OnDecision), the report cannot end it.
+func (w *waiter) saw(l listed) {
+	w.userAhead = false
+	for _, n := range l.names {
+		w.node.DiscardOrphan(n.Text)
+		certain := znode.IsProtected(n.Text) && !znode.MayBeCached(n.Text)
+		w.userAhead = w.userAhead || certain && w.waitsFor(n)
+	}
+	if l.foreign == "" {
+		return
+	}
+	report := func() { w.queue.Lookout.Report(w.queue.Dir, l.foreign) }
+	if w.request.OnDecision != nil {
+		_ = usercode.Contain("the log handler", report)
+	} else {
+		znode.OrWithdraw([]*znode.Node{w.node}, report)
+	}
 }
 
 // Wait implements wait.Goal: it waits for the blocker to go.
@@ -340,6 +367,9 @@ func (w *waiter) arm() {
 // last look. Otherwise the patience starts over.
 func (w *waiter) stoodStill(ctx context.Context) error {
 	l, err := w.cohort.list(ctx, w.Member, false)
+	if err == nil {
+		w.saw(l)
+	}
 	p := w.patience
 	p.due = time.After(p.every)
 	if err != nil {

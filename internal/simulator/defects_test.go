@@ -38,11 +38,12 @@ var defects = []plant.Defect{
 			return`),
 		plant.In("internal/seqnode", "waiter.watchSelf").Drop("w.node.WatchSelfLater")),
 	plant.New("what a follower answers by itself keeps the clock",
-		plant.In("internal/zkconn", "Conn.probe").Replace(`s.Sync("/")`, `func() error {
-			r := s.begin(&syncOp, "/")
-			_, _, err := s.conn.Get("/")
-			return r.end(err)
-		}()`)),
+		plant.In("internal/zkconn", "Conn.probe").Replace(`s.Sync("/")`, `s.make(
+			&syncOp, "/", 0, nil, func() error {
+				_, _, err := s.conn.Get("/")
+				return err
+			},
+		)`)),
 	plant.New("what a follower refuses by itself keeps the clock",
 		plant.In("internal/outcome", "Judged").Replace("err == nil", "Answered(err)")),
 	plant.New("a tick that was told does not count",
@@ -66,8 +67,10 @@ var defects = []plant.Defect{
 	plant.New("a create that nobody waits for any more leaves its znode",
 		plant.In("internal/znode", "creation.try").Drop("n.Withdraw")),
 	plant.New("a delete is tried once",
-		plant.In("internal/znode", "remove").
+		plant.In("internal/znode", "removal").
 			After("outcome.NotDone", "return outcome.Permanent(err)")),
+	plant.New("a delete that is refused is not tried again",
+		plant.In("internal/outcome", "Refused").First("return false")),
 	plant.New("a writer does not look again before its turn",
 		plant.In(".", "NewInterProcessReadWriteLock").Drop("queue.Nested")),
 	plant.New("one lease too many",

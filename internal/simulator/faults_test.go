@@ -82,6 +82,9 @@ var slowFaults = []fault{
 	{"commit slowly", (*simulation).commitSlowly},
 }
 
+// denyDeletes takes the right to delete away from everybody, in one of the directories.
+var denyDeletes = fault{"deny deletes", (*simulation).denyDeletes}
+
 // calmFaults end the sessions of holders, now and then.
 var calmFaults = []fault{endAHold, nothingAtAll, nothingAtAll}
 
@@ -110,6 +113,8 @@ func (sim *simulation) drawFault(random *rand.Rand) (f fault, last time.Duration
 		f, last = endAHold, simSession/20
 	case sim.scene.meddled && random.IntN(2) > 0:
 		f = loseACreate
+	case sim.scene.denied && random.IntN(2) > 0:
+		f = denyDeletes
 	case sim.scene.apart && random.IntN(4) > 0:
 		f = partitions[random.IntN(len(partitions))]
 		last = simSession*3/4 + draw(random, simSession/2)
@@ -159,6 +164,12 @@ func (sim *simulation) heal() {
 		s.Rejoin()
 	}
 	sim.cluster.SlowCommit(sim.scene.slowCommit)
+	sim.landlord.leave()
+	if sim.scene.denied { // what was refused is tried again at once
+		for n := range sim.scene.workers {
+			sim.link(n).Reset()
+		}
+	}
 	sim.world.Recorder.Notef("all is healed")
 }
 

@@ -62,6 +62,9 @@ type scene struct {
 	// Drawn by keeper, on top of that. The servers are ClickHouse Keeper's.
 	keeper  bool
 	unknown []zktest.Op // to them
+
+	// Drawn by deny, on top of that: the rights to delete are taken away now and then.
+	denied bool
 }
 
 func newScene(seed uint64) scene {
@@ -126,7 +129,16 @@ func newScene(seed uint64) scene {
 	s.unusual(rand.New(rand.NewPCG(seed, 1)), locks, special)
 	s.drawKeeper(rand.New(rand.NewPCG(seed, 2)))
 	s.slowly(rand.New(rand.NewPCG(seed, 3)))
+	s.deny(rand.New(rand.NewPCG(seed, 4)))
 	return s
+}
+
+// deny has one seed in six take rights away, or all with SIM_DENIED.
+func (s *scene) deny(random *rand.Rand) {
+	s.denied = random.IntN(6) == 0 || os.Getenv("SIM_DENIED") != ""
+	if s.eager || s.calm || s.short || s.traced {
+		s.denied = false // what is refused there must be another's doing
+	}
 }
 
 // drawKeeper has some seeds run on Keepers, or all with SIM_KEEPER. A bare connection
@@ -231,6 +243,7 @@ func (s scene) String() string {
 		"many faults":        s.atATime > 2,
 		"calm":               s.calm,
 		"Keeper":             s.keeper,
+		"rights are taken":   s.denied,
 		"an old version":     len(s.unknown) > 0,
 	} {
 		if is {

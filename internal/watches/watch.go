@@ -6,13 +6,15 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/outcome"
 )
 
 // Watch returns a channel that ends with the next change of the znode's data or with its
 // deletion. The event itself reaches only one of those who share the watch; the others
 // receive a zero zk.Event, which says nothing. A watch that was set earlier serves as
 // well as a new one: it is pending, so nothing has happened since. zk.ErrNoNode says that
-// there is no such znode.
+// there is no such znode. If its data is too long to be read, the channel ends with its
+// deletion or a change of its children, and not of its data.
 func (ws *Shared) Watch(ctx context.Context, path string) (<-chan zk.Event, error) {
 	_, events, err := ws.WatchStat(ctx, path)
 	return events, err
@@ -36,7 +38,11 @@ func (ws *Shared) watch(path string) *watch {
 		w.set.Run(ws.s, func() (none struct{}, err error) {
 			var stat *zk.Stat
 			w.begin(ws.s)
-			if _, stat, w.events, err = ws.s.GetW(path); err == nil {
+			_, stat, w.events, err = ws.s.GetW(path)
+			if outcome.IsReplyTooLong(err) {
+				_, stat, w.events, err = ws.s.ChildrenW(path)
+			}
+			if err == nil {
 				w.czxid, w.stat = stat.Czxid, stat
 			}
 			return none, err

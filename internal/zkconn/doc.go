@@ -23,7 +23,7 @@
 //   - probe.go: whether the connection was closed, by the outcome of syncs.
 //   - conn.go: the requests, and what is learned from each.
 //   - ephemerals.go: holds, and who is told of a loss, or of a close.
-//   - retry.go: Retry, Pause, Backoff.
+//   - retry.go: Retry, Insist, Pause, Backoff.
 //   - notes.go: what a user wants to know again.
 //   - holdback.go: when no request is sent.
 //   - forget.go: when a Conn is forgotten; the registry.
@@ -31,6 +31,7 @@
 //   - zkconn.go: Conn, and the types that point back to it.
 //   - config.go: Client and Config: what a user brings.
 //   - state.go: what a Conn keeps under its mutex, each a small type.
+//   - cuts.go: one of them: requests that are too long for the servers.
 //
 // # Words
 //
@@ -39,6 +40,7 @@
 //   - contact: a request that has certainly reached the leader. Writes that the leader
 //     judged and syncs are contacts, reads are not; see internal/lossclock.
 //   - ephemeral, margin, alarm: see internal/reliance.
+//   - refusal: an answer that ends a call; an obligation outlasts it (Insist).
 //   - tick: a look at the client's state, every 100 ms or less. It sends no request.
 //   - heartbeat: the sync that the tick sends when there was no other contact. The loss
 //     clock says when (NextSync). There is one for all users of the connection, even if
@@ -77,7 +79,7 @@
 // that runs Config.WhenClosed's f must hold no lock that they take. With a mutex held, no
 // request is made, and no Ephemeral is notified.
 //
-// What a Conn has in its small types (ledger, reconnects, availability, suspicion, notes,
-// heartbeat) is guarded by its one mutex: most of what happens concerns several of them,
+// What a Conn has in its small types (ledger, reconnects, availability, suspicion, cuts,
+// notes, heartbeat) is guarded by its one mutex: most of what happens concerns several of them,
 // and it is never held for longer than some arithmetic takes.
 package zkconn

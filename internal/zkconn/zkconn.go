@@ -54,6 +54,7 @@ type knowledge struct {
 	availability availability    // whether ZooKeeper answers
 	suspicion    suspicion       // whether the connection was closed
 	notes        notes           // what its users have learned
+	cuts         cuts            // what the servers may not accept
 	noContainers bool            // the server has said that it knows none
 	quietUntil   time.Time       // until when no request is sent (HoldBack)
 

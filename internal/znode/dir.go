@@ -135,16 +135,46 @@ func (d *Dir) Unmake(ctx context.Context) {
 
 // unmake goes from the bottom up as far as nobody else is there. Who comes just now finds
 // the directory missing, as if the server had reaped it, and makes it again. Data that
-// somebody has set there meanwhile (the version is 0 no more) is not ours to delete.
+// somebody has set there meanwhile (the version is 0 no more) is not ours to delete. A
+// delete that the rights do not allow is tried again in the background, until the session
+// ends: they may come back.
 func (d *Dir) unmake(made []string) {
+	session := d.s.SessionID()
 	for i := len(made) - 1; i >= 0; i-- {
-		err := d.s.Retry(context.Background(), func() error {
-			return d.s.Delete(made[i], 0)
-		})
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return // most likely there is a child, ours or another's
+		try := func() error {
+			switch err := d.s.Delete(made[i], 0); {
+			case errors.Is(err, zk.ErrNoNode):
+				return nil
+			case errors.Is(err, zk.ErrNotEmpty), errors.Is(err, zk.ErrBadVersion):
+				return outcome.Permanent(err) // it is in use
+			default:
+				return err
+			}
+		}
+		err := d.s.Retry(context.Background(), try)
+		if outcome.Refused(err) {
+			d.unmakeLater(made[:i+1], session, try)
+		}
+		if err != nil {
+			return
 		}
 	}
+}
+
+// unmakeLater goes on with unmake, of whose last one the delete, by try, was refused.
+func (d *Dir) unmakeLater(made []string, session int64, try func() error) {
+	calls.Start(d.s, func() (none struct{}, _ error) {
+		err := d.s.Insist(func() error {
+			if d.s.SessionID() != session {
+				return outcome.Permanent(outcome.ErrSessionEnded)
+			}
+			return try()
+		})
+		if err == nil {
+			d.unmake(made[:len(made)-1])
+		}
+		return none, err
+	})
 }
 
 // errNotCreated says that a create of unknown outcome has left no znode.

@@ -24,6 +24,19 @@ type watchedConn struct {
 	events  chan zk.Event
 	removal error // the answer to a delete
 	removed time.Time
+	deletes int
+}
+
+func (c *watchedConn) answer(removal error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.removal = removal
+}
+
+func (c *watchedConn) tries() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.deletes
 }
 
 func (c *watchedConn) GetW(string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
@@ -34,6 +47,7 @@ func (c *watchedConn) Delete(string, int32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.removed = time.Now()
+	c.deletes++
 	return c.removal
 }
 
@@ -72,7 +86,6 @@ func TestWhetherARemovedZnodeIsGone(t *testing.T) {
 	}{
 		"deleted":       {gone: true},
 		"gone before":   {removal: zk.ErrNoNode, gone: true},
-		"refused":       {removal: zk.ErrNoAuth},
 		"session ended": {moves: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,6 +98,40 @@ func TestWhetherARemovedZnodeIsGone(t *testing.T) {
 				n.Withdraw()
 				synctest.Wait()
 				require.Equal(t, []bool{c.gone}, hooks.removed)
+			})
+		})
+	}
+}
+
+// A delete that is refused is tried again, less and less often, until the znode is gone
+// or the session has ended. The one who asked for it is told at once.
+func TestARefusedDelete(t *testing.T) {
+	for name, c := range map[string]struct {
+		then func(conn *watchedConn)
+		gone bool
+	}{
+		"allowed":       {func(conn *watchedConn) { conn.answer(nil) }, true},
+		"gone":          {func(conn *watchedConn) { conn.answer(zk.ErrNoNode) }, true},
+		"session ended": {func(conn *watchedConn) { conn.move() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn, hooks := &watchedConn{removal: zk.ErrNoAuth}, &recorder{}
+				n := join(t, conn, hooks, znode.Terms{})
+				began := time.Now()
+				require.ErrorIs(t, n.StartLeaving()(t.Context()), zk.ErrNoAuth)
+				require.Zero(t, time.Since(began))
+				time.Sleep(time.Hour)
+				require.Empty(t, hooks.removed, "it is still there")
+				require.InDelta(t, 120, conn.tries(), 10)
+				c.then(conn)
+				time.Sleep(31 * time.Second)
+				require.Equal(t, []bool{c.gone}, hooks.removed)
+				conn.answer(zk.ErrNoNode) // once the servers have ended the session, too
+				time.Sleep(31 * time.Second)
+				before := conn.tries()
+				time.Sleep(time.Hour)
+				require.Equal(t, before, conn.tries())
 			})
 		})
 	}
@@ -257,7 +304,9 @@ func TestWhatStaysBeyondItsSessionIsLogged(t *testing.T) {
 				n.Withdraw()
 				synctest.Wait()
 				require.False(t, conn.removedAt().IsZero())
-				require.Equal(t, logged, strings.Contains(log.String(), "cannot delete"))
+				require.Equal(t, logged, strings.Contains(log.String(), "still being deleted"))
+				conn.answer(nil)
+				time.Sleep(time.Minute)
 			})
 		})
 	}
