@@ -47,7 +47,7 @@ const exitTable = `Exit codes:
 type exitError struct {
 	code  int
 	err   error          // nil: there is nothing to say
-	raise syscall.Signal // 0, or what zklock dies of, as CMD did at the terminal
+	raise syscall.Signal // 0, or what zklock dies of
 }
 
 func (e *exitError) Error() string {

@@ -10,9 +10,13 @@ import (
 )
 
 func main() {
-	if os.Args[0] == guardName {
+	switch {
+	case os.Args[0] == guardName && len(os.Args) > 1:
+		os.Exit(listen(os.Stdin, os.Stdout))
+	case os.Args[0] == guardName:
 		os.Exit(guard(os.Stdin))
 	}
+	settle()
 	os.Exit(zklock(context.Background(), os.Args, os.Stdout, os.Stderr))
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -16,9 +18,14 @@ const aboutRun = `CMD runs in its own process group, with zklock's standard inpu
 and error and the terminal, and zklock returns CMD's exit code. CMD's environment has
 ZKLOCK_PATH, ZKLOCK_NODE and ZKLOCK_TOKEN: the lock, the znode that stands for it, and its
 fencing token, which grows with each holder. The signals HUP, INT, QUIT, TERM, USR1, USR2,
-ALRM, WINCH, TSTP and CONT are forwarded: USR1, USR2 and ALRM to CMD alone, the others to
-its group. HUP, INT, QUIT and TERM also wake a stopped CMD. Any other signal acts on
-zklock itself.
+ALRM, WINCH, TSTP, CONT, TTIN and TTOU are forwarded, and on Linux RTMIN+1 to RTMAX: HUP,
+INT, QUIT, TERM, WINCH, TSTP and CONT to CMD's group, the others to CMD alone. HUP, INT,
+QUIT and TERM also wake a stopped CMD. At a terminal TTIN and TTOU have no effect. Any
+other signal acts on zklock itself. If a forwarded signal, or Ctrl-C, ends CMD, zklock
+ends by it, too. CMD ignores the signals that zklock was started to ignore.
+
+If CMD runs as another user (sudo), zklock cannot end it when the lock is lost: it says
+so, and CMD goes on without the lock.
 
 When CMD ends, the lock is released. Processes that CMD leaves behind in the background
 continue without it (with flock(1) they would keep the lock): let CMD wait for them.
@@ -124,8 +131,8 @@ func (j *job) run(ctx context.Context, cmd *cli.Command) (err error) {
 		signals: b.signals, stderr: j.stderr,
 	}
 	code, lost, err := s.run()
-	if err == nil && lost == nil {
-		j.keep(began, held.whole, b.signals)
+	if err == nil && lost == nil && s.raise == 0 {
+		s.raise = j.keep(began, held.whole, b.signals)
 	}
 	if gone := held.leave(); gone != nil && lost == nil {
 		lost = gone
@@ -212,11 +219,18 @@ func (j *job) notAcquired(ctx context.Context, err error) error {
 }
 
 // keep holds the lock until it was held for as long as was asked for, or a signal comes,
-// or it is lost.
-func (j *job) keep(began time.Time, hold *recipes.Hold, signals <-chan os.Signal) {
+// or it is lost. What was typed at the terminal is meant for more than the lock: it is
+// returned. Another signal leaves CMD's exit code, which is known.
+func (j *job) keep(
+	began time.Time, hold *recipes.Hold, signals <-chan os.Signal,
+) syscall.Signal {
 	select {
 	case <-time.After(j.holdAtLeast - time.Since(began)):
 	case <-hold.Lost():
-	case <-signals:
+	case one := <-signals:
+		if slices.Contains(typedSignals, one) {
+			return one.(syscall.Signal)
+		}
 	}
+	return 0
 }

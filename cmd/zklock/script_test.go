@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"zklock": main, guardName: main})
 }
 
-// patience bounds what a script waits for.
-const patience = 30 * time.Second
+// patience bounds what a test waits for.
+const patience = time.Minute
 
 // Each script has a server of its own. What it can do beyond testscript's commands is in
 // serverCommands and processCommands.
@@ -65,13 +65,18 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	err := ts.Exec(args[1], args[2:]...)
 	code := 0
 	if ended := (&exec.ExitError{}); errors.As(err, &ended) {
-		code = ended.ExitCode()
+		code = shellCode(ended.ProcessState)
 	} else {
 		ts.Check(err)
 	}
 	if got := strconv.Itoa(code); got != args[0] || neg {
 		ts.Fatalf("exit code %s, not %s", got, args[0])
 	}
+}
+
+// shellCode is a shell's $?.
+func shellCode(of *os.ProcessState) int {
+	return exitCode(of.Sys().(syscall.WaitStatus))
 }
 
 // background NAME PROGRAM ARGS... starts a program, whose output goes to NAME.out, and
@@ -99,7 +104,7 @@ func background(ts *testscript.TestScript, _ bool, args []string) {
 		defer close(done)
 		_ = cmd.Wait() // the code says it
 		_ = out.Close()
-		text := strconv.Itoa(cmd.ProcessState.ExitCode()) + "\n"
+		text := strconv.Itoa(shellCode(cmd.ProcessState)) + "\n"
 		_ = os.WriteFile(code, []byte(text), 0o600) // else the script fails
 	}()
 	ts.Defer(func() {
@@ -153,7 +158,8 @@ func send(ts *testscript.TestScript, _ bool, args []string) {
 		"KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM, "INT": syscall.SIGINT,
 		"QUIT": syscall.SIGQUIT,
 		"USR1": syscall.SIGUSR1, "HUP": syscall.SIGHUP, "STOP": syscall.SIGSTOP,
-		"CONT": syscall.SIGCONT,
+		"CONT": syscall.SIGCONT, "TTIN": syscall.SIGTTIN, "TTOU": syscall.SIGTTOU,
+		"RTMIN+3": syscall.Signal(37), "ALRM": syscall.SIGALRM,
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(args[1])))
 	ts.Check(err)
