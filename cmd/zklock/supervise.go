@@ -24,6 +24,7 @@ type supervision struct {
 	// background: CMD has the terminal only if it asks for it, so that Ctrl-C is zklock's
 	background bool
 	signals    chan os.Signal // ending is caught already
+	begun      func()         // called when CMD has been started; nil: nobody is
 	stderr     io.Writer
 
 	// of run
@@ -61,6 +62,9 @@ func (s *supervision) run() (exited int, lost error, err error) {
 		return 0, nil, err
 	}
 	defer s.child.guard.dismiss()
+	if s.begun != nil {
+		s.begun()
+	}
 	if s.tty != nil {
 		signal.Ignore(ofTerminal...) // they would stop zklock, and not CMD
 	}
