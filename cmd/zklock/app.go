@@ -101,7 +101,7 @@ func prepare(cmd *cli.Command) {
 	cmd.OnUsageError = func(
 		_ context.Context, cmd *cli.Command, err error, _ bool,
 	) error {
-		return usage("%s; see %s --help", plain(err), cmd.FullName())
+		return usage("%s; see %s --help", plain(cmd, err), cmd.FullName())
 	}
 	for _, sub := range cmd.Commands {
 		prepare(sub)
@@ -116,13 +116,14 @@ var (
 )
 
 // plain says what is wrong with the flags in plain words.
-func plain(err error) string {
+func plain(cmd *cli.Command, err error) string {
 	text := err.Error()
 	if found := unknownFlag.FindStringSubmatch(text); found != nil {
-		if found[1] == "c" {
-			return "unknown flag -c; " + shellHint
+		text := "unknown flag " + echo(asTyped(cmd, found[1]))
+		if hint := ofFlock[found[1]]; hint != "" {
+			text += "; " + hint
 		}
-		return "unknown flag " + echo(dashed(found[1]))
+		return text
 	}
 	wanted := map[string]string{
 		"strconv.ParseInt:": "a number", "time:": "a duration, such as 30s",
@@ -130,7 +131,7 @@ func plain(err error) string {
 	}
 	if found := badValue.FindStringSubmatch(text); found != nil {
 		if want, known := wanted[found[3]]; known {
-			return dashed(found[2]) + " " + echo(found[1]) + ": want " + want
+			return asTyped(cmd, found[2]) + " " + echo(found[1]) + ": want " + want
 		}
 	}
 	return strings.ToLower(text[:1]) + text[1:]

@@ -17,6 +17,7 @@ func main() {
 		os.Exit(guard(os.Stdin))
 	}
 	settle()
+	errZone = localZone()
 	os.Exit(zklock(context.Background(), os.Args, os.Stdout, os.Stderr))
 }
 
@@ -27,5 +28,6 @@ func zklock(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		complete(app, args[2:], stdout)
 		return 0
 	}
-	return report(stderr, untopical(app.Run(ctx, args)))
+	app.Metadata = map[string]any{typedKey: args}
+	return report(stderr, untopical(app.Run(ctx, spread(app, args))))
 }

@@ -17,9 +17,9 @@ const aboutOnce = `For cron: start it on any number of machines, and CMD runs on
 them, once in each period. KEY is a path. The machine that runs CMD returns its exit code;
 the others exit 0 as soon as they know that CMD has run.
 
-A period of 1h begins at each full hour, one of 24h at midnight; others are counted
-likewise, from 1970 on. The clock and time zone are the machine's, as for cron. A machine
-whose clock differs from ZooKeeper's by more than half a period does not take part (70).
+A period of whole days begins at midnight in the machine's time zone (TZ), as cron has it;
+days are counted from 1970 on. Other periods are counted from 1970 on by UTC: one of 1h
+begins at each full hour of UTC, which is half past the hour in India. A machine whose clock differs from ZooKeeper's by more than half a period does not take part (70).
 One that cannot reach ZooKeeper waits for it as long as a period lasts, or for
 --connect-timeout.
 
@@ -77,6 +77,9 @@ func (o *occasion) run(ctx context.Context, cmd *cli.Command) (err error) {
 	}
 	if !isPeriod(o.per) {
 		return usage("--per %v: must be a whole number of seconds, 1s or more", o.per)
+	}
+	if isLocal(o.per) && errZone != nil {
+		return errZone
 	}
 	b, err := o.begin(ctx, cmd, o.connection)
 	if err != nil {

@@ -62,12 +62,15 @@ func (m mark) isLong() bool {
 	return err == nil && per > longPer
 }
 
+// isLocal tells whether the periods of such a length depend on the local time.
+func isLocal(per time.Duration) bool { return per%(24*time.Hour) == 0 }
+
 // periodOf numbers the periods. Those of whole days begin at midnight by the local time,
 // as cron has it: by UTC a job at half past midnight would fall into one day twice when
 // summer begins.
 func periodOf(t time.Time, per time.Duration) int64 {
 	since := t.Unix()
-	if per%(24*time.Hour) == 0 {
+	if isLocal(per) {
 		_, offset := t.Zone()
 		since += int64(offset)
 	}

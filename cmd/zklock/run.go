@@ -54,6 +54,7 @@ type job struct {
 	nonBlocking bool
 	wait        time.Duration
 	shared      bool
+	exclusive   bool
 	semaphore   int
 	busyCode    int
 	holdAtLeast time.Duration
@@ -69,17 +70,21 @@ func runCommand(c *connection, stderr io.Writer) *cli.Command {
 		StopOnNthArg: firstArg(),
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{
-				Name: "n", Aliases: []string{"nonblock"}, Destination: &j.nonBlocking,
+				Name: "n", Aliases: []string{"nonblock", "nb"}, Destination: &j.nonBlocking,
 				Usage: "do not wait if the lock is busy",
 			},
 			&secondsFlag{
-				Name: "w", Aliases: []string{"wait"}, Destination: &j.wait,
+				Name: "w", Aliases: []string{"wait", "timeout"}, Destination: &j.wait,
 				HideDefault: true, Usage: "wait at most `SECONDS` for the lock, or " +
 					"a duration such as 1m30s",
 			},
 			&cli.BoolFlag{
 				Name: "s", Aliases: []string{"shared"}, Destination: &j.shared,
 				Usage: "share the lock with other shared runs: a read lock",
+			},
+			&cli.BoolFlag{
+				Name: "x", Aliases: []string{"e", "exclusive"}, Destination: &j.exclusive,
+				Usage: "do not share the lock: the default",
 			},
 			&cli.IntFlag{
 				Name: "semaphore", Destination: &j.semaphore, HideDefault: true,
@@ -151,6 +156,8 @@ func (j *job) check(cmd *cli.Command) error {
 		return usage("-w %v: is negative", j.wait)
 	case cmd.IsSet("semaphore") && j.semaphore < 1:
 		return usage("--semaphore %d: must be 1 or more", j.semaphore)
+	case j.exclusive && (j.shared || j.semaphore > 0):
+		return usage("-x excludes -s and --semaphore")
 	case j.shared && j.semaphore > 0:
 		return usage("-s and --semaphore exclude each other")
 	case j.busyCode < 0 || j.busyCode > 255:
