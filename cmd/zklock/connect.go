@@ -119,6 +119,7 @@ type target struct {
 	connectTimeout time.Duration
 	options        []recipes.ClientOption
 	acl            []zk.ACL // of all that is created
+	oddScheme      string   // of --auth, if it is not digest
 }
 
 // check refuses what no server has to be asked about.
@@ -171,6 +172,9 @@ func (c *connection) check() (*target, error) {
 			return nil, err
 		}
 		to.options = append(to.options, recipes.WithAuth(scheme, auth))
+		if scheme != "digest" {
+			to.oddScheme = scheme
+		}
 	}
 	to.acl, err = c.rights()
 	to.options = append(to.options, recipes.WithChrootACL(to.acl))
@@ -303,6 +307,10 @@ func (t *target) open(ctx context.Context, chroot string) (*recipes.Client, erro
 	client, err := recipes.Connect(ctx, servers, t.sessionTimeout, t.options...)
 	if err == nil {
 		return client, nil
+	}
+	if errors.Is(err, zk.ErrAuthFailed) && t.oddScheme != "" {
+		return nil, fmt.Errorf("%w; --auth has the scheme %q: want "+
+			"digest:USER:PASSWORD", err, t.oddScheme)
 	}
 	if cut := (&exitError{}); errors.As(err, &cut) || codeOf(err) != exitSoftware {
 		return nil, err

@@ -17,13 +17,15 @@ import (
 
 // holderData is what znodes hold without --data: "HOST (pid PID, COMMAND)", of zklock's
 // process and of the program's name alone, since arguments can be secret. It is what
-// people read in any tool that shows data as text, and what busy says.
+// people read in any tool that shows data as text, and what busy says: one line of UTF-8,
+// whatever the program is called.
 func holderData(argv []string) []byte {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown host"
 	}
-	return fmt.Appendf(nil, "%s (pid %d, %s)", host, os.Getpid(), filepath.Base(argv[0]))
+	return fmt.Appendf(nil, "%s (pid %d, %s)", host, os.Getpid(),
+		printable(filepath.Base(argv[0])))
 }
 
 // lock are the options of a lock for the CMD of a command line: the defaults, then what

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -19,7 +20,7 @@ ends zklock; CMD gets it too, and zklock returns CMD's exit code, or ends by the
 that has ended CMD. If CMD cannot be started (because its file is being replaced, for
 instance), zklock steps down, says so once, and stands again after 1 s, 2 s, 4 s and so
 on, up to a minute; with --exit-on-error it exits (126, 127). If ZooKeeper is unreachable
-zklock waits, and reports that.
+zklock waits, and says so, and when it is back.
 
 The election is Curator's LeaderSelector.
 
@@ -31,6 +32,7 @@ type candidate struct {
 	connection  *connection
 	stderr      io.Writer
 	exitOnError bool
+	leaving     atomic.Bool // the client is being closed
 }
 
 func leadCommand(c *connection, stderr io.Writer) *cli.Command {
@@ -67,6 +69,7 @@ func (l *candidate) run(ctx context.Context, cmd *cli.Command) (err error) {
 		return signalled(b.waiting, err)
 	}
 	defer client.Close()
+	defer l.leaving.Store(true)
 	if err := l.fits(client.SessionTimeout(), "the servers'"); err != nil {
 		return err
 	}
@@ -168,11 +171,28 @@ func (l *candidate) term(s *supervision) error {
 func (l *candidate) connect(
 	ctx context.Context, to *target, path string,
 ) (*recipes.Client, error) {
+	to.options = append(to.options, recipes.WithClientObserver(l.session(path)))
 	for {
 		client, err := to.connect(ctx)
 		if err == nil || ctx.Err() != nil || codeOf(err) != exitUnavailable {
 			return client, err
 		}
 		say(l.stderr, fmt.Sprintf("lead %s: still waiting: %v", path, err))
+	}
+}
+
+// session says when ZooKeeper is out of reach, and when it is back: otherwise a machine
+// that waits would say nothing, however long an outage lasts.
+func (l *candidate) session(path string) func(recipes.SessionEvent) {
+	away := false
+	return func(e recipes.SessionEvent) {
+		switch {
+		case e.Kind == recipes.SessionDisconnected && !l.leaving.Load():
+			away = true
+			say(l.stderr, fmt.Sprintf("lead %s: ZooKeeper is out of reach: %v", path, e.Err))
+		case e.Kind == recipes.SessionConnected && away:
+			away = false
+			say(l.stderr, fmt.Sprintf("lead %s: ZooKeeper is back", path))
+		}
 	}
 }

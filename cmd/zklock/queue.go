@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-zookeeper/zk"
 
@@ -99,6 +100,8 @@ type row struct {
 	Session string    `json:"session"`
 	Since   time.Time `json:"since"`
 	Data    string    `json:"data"`
+	// Data64 is set if Data is not UTF-8, which JSON cannot express.
+	Data64 []byte `json:"data64,omitempty"`
 }
 
 // States of a row.
@@ -118,6 +121,9 @@ func rowsOf(path string, queue []recipes.Participant) []row {
 			Path: path, Kind: p.Kind, State: state, Node: p.Node, Nodes: []string{p.Node},
 			Session: fmt.Sprintf("0x%x", uint64(p.Session)), Since: p.Since,
 			Data: string(p.Data),
+		}
+		if !utf8.Valid(p.Data) {
+			rows[i].Data64 = p.Data
 		}
 	}
 	return rows

@@ -170,7 +170,7 @@ func clusterOf(ts *testscript.TestScript) *zktest.Cluster {
 	return ts.Value("cluster").(*zktest.Cluster)
 }
 
-// server is what happens to the server: expire, freeze, thaw, sequence PATH N, create
+// server is what happens to the server: expire, freeze, thaw, cut, heal, sequence PATH N, create
 // PATH [DATA], ephemeral PATH [DATA], set PATH DATA, many PREFIX N, guard PATH
 // USER:PASSWORD, allow PATH ACL.... A backslash in an argument means what it does in Go.
 func server(ts *testscript.TestScript, _ bool, args []string) {
@@ -187,6 +187,10 @@ func server(ts *testscript.TestScript, _ bool, args []string) {
 		}
 	case "freeze":
 		cluster.Link("").Freeze()
+	case "cut":
+		cluster.Link("").Cut()
+	case "heal":
+		cluster.Link("").Heal()
 	case "thaw":
 		cluster.Link("").Thaw()
 	case "sequence":

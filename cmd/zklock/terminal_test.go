@@ -210,3 +210,12 @@ func TestNothingButStopStopsZklockAlone(t *testing.T) {
 	w.types("zklock run -n /l true; echo rc=$?\n", "rc=75")
 	w.types("kill $!; wait $!; echo rc=$?\n", "rc=143")
 }
+
+// A dumb terminal shows lines, and none of what moves a cursor.
+func TestWatchOnADumbTerminal(t *testing.T) {
+	w := newTypist(t)
+	w.types("zklock run /l sh -c 'echo \"re\"ady; sleep 1000' &\n", "ready")
+	w.types("zklock watch /l\n", "holds")
+	w.types("\x03", "$ ")
+	require.NotContains(t, w.all(), "\x1b")
+}
