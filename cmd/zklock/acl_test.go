@@ -60,6 +60,7 @@ func TestRights(t *testing.T) {
 				Perms: zk.PermAll, Scheme: "ip", ID: "::1",
 			}},
 		},
+		{connection{tlsCert: "c"}, zk.AuthACL(zk.PermAll)},
 		{connection{tlsCert: "c", acl: []string{"creator"}}, zk.AuthACL(zk.PermAll)},
 	} {
 		got, err := c.given.rights()

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/urfave/cli/v3"
 )
 
@@ -171,6 +172,10 @@ func one(cmd *cli.Command, what string) (string, error) {
 func within(cmd *cli.Command, what string, err *error) {
 	if told := (&exitError{}); errors.As(*err, &told) && told.err == nil {
 		return
+	}
+	if errors.Is(*err, zk.ErrInvalidACL) {
+		*err = fmt.Errorf("%w; if the servers know of no login of this client, as by its "+
+			"certificate, give --acl world", *err)
 	}
 	if *err != nil {
 		*err = fmt.Errorf("%s %s: %w", cmd.Name, what, *err)

@@ -69,10 +69,12 @@ func (d *doctor) rights(
 	if len(closed) == 0 && more == 0 {
 		d.well("%s: nobody has more rights on it than on the znodes in it", dir)
 	}
+	d.ready(dir, open)
 	return nil
 }
 
-// ready compares a directory in which nobody is yet with what zklock would create.
+// ready compares a directory with what zklock would create: who logs in expects a lock
+// that is not open to everybody.
 func (d *doctor) ready(dir string, open []zk.ACL) {
 	if who, rights := wider(open, d.target.acl, true); who != "" {
 		d.doubt("%s: %s has %s on it, which a parent znode that zklock creates with "+

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"strings"
 
 	"github.com/zkrecipes/recipes"
@@ -48,7 +47,7 @@ func (c *connection) digest() (recipes.SASL, error) {
 	if !ok || user == "" || file == "" {
 		return nil, usage("--sasl-digest: want USER:@FILE, with the password in FILE")
 	}
-	text, err := os.ReadFile(file) //nolint:gosec // the user names it
+	text, err := c.secret("--sasl-digest "+user+saslFile+file, file)
 	if err != nil {
 		return nil, usage("--sasl-digest: %w", hide(err, file, wantFile))
 	}
@@ -63,6 +62,11 @@ func (c *connection) fromKeytab() (recipes.SASL, error) {
 	principal, file, ok := strings.Cut(c.keytab, saslFile)
 	if !ok || principal == "" || file == "" {
 		return nil, usage("--keytab: want PRINCIPAL:@FILE, with the key in FILE")
+	}
+	// It is read twice: what the library reads cannot be looked at.
+	_, err := c.secret("--keytab "+principal+saslFile+file, file)
+	if err != nil {
+		return nil, usage("--keytab: %w", hide(err, file, wantFile))
 	}
 	login, err := kerberos.FromKeytab(principal, file)
 	if err != nil {

@@ -21,7 +21,8 @@ queue. An exclusive "zklock run" has two znodes, a mutex's and a write lock's. T
 one line, lock+write, which holds once both do; ZNODE is the write lock's, and --json has
 both. Data that are not UTF-8 are also in "data64", in base64.
 
-What -r may not read is named on standard error and left out (exit code 77). What exceeds
+What -r cannot read is named on standard error and left out (exit code 77, or 69 if a
+list is too long, for instance). What exceeds
 --limit is left out without an error. Characters that a terminal would obey or hide are
 escaped.
 
@@ -87,7 +88,7 @@ func (l *list) run(
 	if l.recursive {
 		skipped := 0
 		skip := func(path string, err error) {
-			code = exitNoPermission
+			code = codeOf(err)
 			if skipped++; skipped <= alikeShown {
 				say(l.stderr, fmt.Sprintf("ls %s: %v", path, err))
 			}
@@ -97,7 +98,7 @@ func (l *list) run(
 			most: most * looksPerRow, each: most,
 		}
 		err = w.down(ctx, path)
-		l.more(path, skipped-alikeShown, "znodes that may not be read")
+		l.more(path, skipped-alikeShown, "znodes that cannot be read")
 		l.more(path, w.left, "znodes that were not looked at; see --limit")
 	} else {
 		err = visit(path)
