@@ -105,7 +105,7 @@ func startZooKeeper(t *testing.T) string {
 		_ = server.Process.Kill()
 		_ = server.Wait() // it was killed
 	})
-	require.Eventually(t, func() bool { return askVersion(address.String()) != "" },
+	require.Eventually(t, func() bool { return askVersion(address.String(), nil) != "" },
 		patience, 50*time.Millisecond, "the server does not answer")
 	return address.String()
 }

@@ -46,16 +46,16 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 		UseShortOptionHandling:    false,
 		Commands: []*cli.Command{
 			runCommand(c, stderr), onceCommand(c, stderr), leadCommand(c, stderr),
-			lsCommand(c, stdout, stderr), watchCommand(c, stdout), revokeCommand(c),
-			doctorCommand(c, stdout), helpCommand(), manCommand(stdout),
-			completionCommand(stdout),
+			lsCommand(c, stdout, stderr), watchCommand(c, stdout), revokeCommand(c, stdout),
+			evictCommand(c, stdout), doctorCommand(c, stdout), gcCommand(c, stdout, stderr),
+			helpCommand(), manCommand(stdout), completionCommand(stdout),
 		},
 		Action: func(_ context.Context, cmd *cli.Command) error {
 			if cmd.Args().Present() {
 				return usage("%s: there is no such command; see zklock --help",
 					echo(cmd.Args().First()))
 			}
-			return usage("no command: run, once, lead, ls, watch, revoke or doctor; " +
+			return usage("no command: run, once, lead, ls, watch, revoke, evict, doctor or gc; " +
 				"see zklock --help")
 		},
 	}

@@ -119,8 +119,9 @@ type target struct {
 	sessionTimeout time.Duration
 	connectTimeout time.Duration
 	options        []recipes.ClientOption
-	acl            []zk.ACL // of all that is created
-	oddScheme      string   // of --auth, if it is not digest
+	acl            []zk.ACL    // of all that is created
+	oddScheme      string      // of --auth, if it is not digest
+	tls            *tls.Config // nil: none
 }
 
 // check refuses what no server has to be asked about.
@@ -157,7 +158,7 @@ func (c *connection) check() (*target, error) {
 		return nil, err
 	}
 	if config != nil {
-		to.options = append(to.options, recipes.WithTLS(config))
+		to.options, to.tls = append(to.options, recipes.WithTLS(config)), config
 	}
 	login, err := c.login()
 	if err != nil {

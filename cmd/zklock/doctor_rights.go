@@ -108,15 +108,10 @@ func wider(dir, node []zk.ACL, hidden bool) (who, rights string) {
 		if hidden && !world {
 			continue
 		}
-		granted := int32(0)
-		for _, other := range node {
-			if other.Scheme == "world" || sameIdentity(entry, other) {
-				granted |= other.Perms
-			}
-		}
+		lacks := missing(entry, node)
 		var more []string
 		for _, h := range harmful {
-			if entry.Perms&^granted&h.perm != 0 {
+			if lacks&h.perm != 0 {
 				more = append(more, h.name)
 			}
 		}
@@ -130,6 +125,17 @@ func wider(dir, node []zk.ACL, hidden bool) (who, rights string) {
 		}
 	}
 	return "", ""
+}
+
+// missing are the rights of an entry that an ACL does not grant to the same.
+func missing(entry zk.ACL, acl []zk.ACL) int32 {
+	granted := int32(0)
+	for _, other := range acl {
+		if other.Scheme == "world" || sameIdentity(entry, other) {
+			granted |= other.Perms
+		}
+	}
+	return entry.Perms &^ granted
 }
 
 // sameIdentity tells whether two entries are of the same. Servers show the digest of a

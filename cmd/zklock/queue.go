@@ -82,12 +82,20 @@ func (h *head) Children(path string) ([]string, *zk.Stat, error) {
 func (h *head) inspect(
 	ctx context.Context, path string,
 ) (rows []row, left int, err error) {
+	rows, left, err = h.members(ctx, path)
+	return pair(rows), left, err
+}
+
+// members is inspect with a row for each znode.
+func (h *head) members(
+	ctx context.Context, path string,
+) (rows []row, left int, err error) {
 	h.left.Store(0)
 	queue, err := recipes.Inspect(ctx, h, path)
 	if err == nil && h.known != nil {
 		h.known.keep(queue)
 	}
-	return pair(rowsOf(path, queue)), int(h.left.Load()), err
+	return rowsOf(path, queue), int(h.left.Load()), err
 }
 
 // A row is a participant, as ls and watch show it. The names are those of --json.

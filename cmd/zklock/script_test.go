@@ -22,7 +22,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"zklock": main, guardName: main})
+	testscript.Main(m, map[string]func(){
+		"zklock": main, guardName: main, "two-locks": twoLocks,
+	})
 }
 
 // patience bounds what a test waits for.
@@ -171,7 +173,7 @@ func clusterOf(ts *testscript.TestScript) *zktest.Cluster {
 }
 
 // server is what happens to the server: expire, freeze, thaw, cut, heal, sequence PATH N, create
-// PATH [DATA], ephemeral PATH [DATA], set PATH DATA, many PREFIX N, guard PATH
+// PATH [DATA], ephemeral PATH [DATA], set PATH DATA, delete PATH, many PREFIX N, guard PATH
 // USER:PASSWORD, allow PATH ACL.... A backslash in an argument means what it does in Go.
 func server(ts *testscript.TestScript, _ bool, args []string) {
 	cluster := clusterOf(ts)
@@ -197,7 +199,7 @@ func server(ts *testscript.TestScript, _ bool, args []string) {
 		n, err := strconv.ParseInt(args[2], 10, 32)
 		ts.Check(err)
 		ts.Check(cluster.SetSequence(args[1], int32(n)))
-	case "create", "guard", "allow", "many", "set", "ephemeral":
+	case "create", "guard", "allow", "many", "set", "ephemeral", "delete":
 		conn, _, err := zk.Connect(cluster.Addrs(), patience, zk.WithLogInfo(false))
 		ts.Check(err)
 		if args[0] == "ephemeral" {
@@ -223,6 +225,8 @@ func write(conn *zk.Conn, args []string) error {
 		_, err = conn.Create(path, []byte(data), zk.FlagPersistent, world)
 	case "ephemeral":
 		_, err = conn.Create(path, []byte(data), zk.FlagEphemeral, world)
+	case "delete":
+		err = conn.Delete(path, -1)
 	case "set":
 		_, err = conn.Set(path, []byte(data), -1)
 	case "guard":

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes/zktest"
@@ -218,4 +219,26 @@ func TestWatchOnADumbTerminal(t *testing.T) {
 	w.types("zklock watch /l\n", "holds")
 	w.types("\x03", "$ ")
 	require.NotContains(t, w.all(), "\x1b")
+}
+
+// evict asks, and what it shows does nothing to a terminal, nor does its question.
+func TestEvictAsks(t *testing.T) {
+	w := newTypist(t)
+	conn := connectTo(t, w.cluster).Unwrap()
+	world := zk.WorldACL(zk.PermAll)
+	_, err := conn.Create("/e", nil, 0, world)
+	require.NoError(t, err)
+	node := "/e/\u202ex-lock-0000000001"
+	_, err = conn.Create(node, []byte("\x1b[2J"), 0, world)
+	require.NoError(t, err)
+	evict := `zklock evict "$(printf '/e/\342\200\256x-lock-0000000001')"; echo rc=$?` + "\n"
+	w.types(evict, `delete /e/\u202ex-lock-0000000001? [y/N] `)
+	w.types("n\n", "rc=1")
+	require.Contains(t, w.cluster.Znodes(), node)
+	w.types(evict, "[y/N] ")
+	w.types("y\n", "rc=0")
+	require.NotContains(t, w.cluster.Znodes(), node)
+	require.Contains(t, w.all(), `with the data "\x1b[2J"`)
+	require.NotContains(t, w.all(), "\x1b")
+	require.NotContains(t, w.all(), "\u202e")
 }
