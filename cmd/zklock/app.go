@@ -46,8 +46,9 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 		UseShortOptionHandling:    false,
 		Commands: []*cli.Command{
 			runCommand(c, stderr), onceCommand(c, stderr), leadCommand(c, stderr),
-			lsCommand(c, stdout, stderr), watchCommand(c, stdout), revokeCommand(c, stdout),
-			evictCommand(c, stdout), doctorCommand(c, stdout), gcCommand(c, stdout, stderr),
+			lsCommand(c, stdout, stderr), watchCommand(c, stdout),
+			revokeCommand(c, stdout), evictCommand(c, stdout),
+			doctorCommand(c, stdout), gcCommand(c, stdout, stderr),
 			helpCommand(), manCommand(stdout), completionCommand(stdout),
 		},
 		Action: func(_ context.Context, cmd *cli.Command) error {
@@ -55,8 +56,8 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 				return usage("%s: there is no such command; see zklock --help",
 					echo(cmd.Args().First()))
 			}
-			return usage("no command: run, once, lead, ls, watch, revoke, evict, doctor or gc; " +
-				"see zklock --help")
+			return usage("no command: run, once, lead, ls, watch, revoke, evict, " +
+				"doctor or gc; see zklock --help")
 		},
 	}
 	describe(app)
@@ -174,8 +175,8 @@ func within(cmd *cli.Command, what string, err *error) {
 		return
 	}
 	if errors.Is(*err, zk.ErrInvalidACL) {
-		*err = fmt.Errorf("%w; if the servers know of no login of this client, as by its "+
-			"certificate, give --acl world", *err)
+		*err = fmt.Errorf("%w; if the servers know of no login of this client, as by "+
+			"its certificate, give --acl world", *err)
 	}
 	if *err != nil {
 		*err = fmt.Errorf("%s %s: %w", cmd.Name, what, *err)

@@ -214,17 +214,21 @@ func (d *doctor) deadlocks(ctx context.Context) error {
 			d.unseen(path, left, "in the queue")
 			return err
 		},
-		skip: func(path string, err error) { d.doubt("%s was not looked at: %v", path, err) },
+		skip: func(path string, err error) {
+			d.doubt("%s was not looked at: %v", path, err)
+		},
 	}
 	if err := w.down(ctx, d.path); err != nil {
 		return err
 	}
 	if w.left > 0 {
-		d.doubt("%s: %d znodes, and what is below them, were not looked at", d.path, w.left)
+		d.doubt("%s: %d znodes, and what is below them, were not looked at", d.path,
+			w.left)
 	}
 	circles := all.circles()
 	if len(circles) == 0 {
-		d.well("%s: no session waits for itself by way of others, in %d locks", d.path, locks)
+		d.well("%s: no session waits for itself by way of others, in %d locks", d.path,
+			locks)
 	}
 	for _, circle := range circles {
 		d.find("possible: %s", circleText(circle))

@@ -141,7 +141,8 @@ func (d *doctor) ages(ctx context.Context) error {
 			clockTime(since, now))
 	}
 	if isOld(age, ages) {
-		d.doubt("%s; that is far longer than the others have been here: is it stuck?", text)
+		d.doubt("%s; that is far longer than the others have been here: is it stuck?",
+			text)
 		return nil
 	}
 	d.well("%s", text)

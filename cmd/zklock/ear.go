@@ -112,7 +112,7 @@ func listen(in io.Reader, out io.Writer) int {
 		syscall.SIGTTOU, syscall.SIGPIPE)
 	heard := make(chan os.Signal, 16)
 	notify(heard, typedSignals)
-	say := func(n int) { _, _ = fmt.Fprintln(out, n) } // a zklock that is gone asks no more
+	say := func(n int) { _, _ = fmt.Fprintln(out, n) } // who is gone asks no more
 	say(0)
 	group := 0
 	if _, err := fmt.Fscanln(in, &group); err != nil || syscall.Setpgid(0, group) != nil {

@@ -44,7 +44,7 @@ func gcCommand(c *connection, stdout, stderr io.Writer) *cli.Command {
 	s := &sweep{stdout: stdout, stderr: stderr}
 	return &cli.Command{
 		Name:        "gc",
-		Usage:       "list, or delete, the empty lock paths below ROOT that no server reaps",
+		Usage:       "list, or delete, empty lock paths below ROOT that no server reaps",
 		UsageText:   "zklock gc [FLAGS] ROOT",
 		Description: aboutGC + exitCodes,
 		Flags: []cli.Flag{

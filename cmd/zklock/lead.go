@@ -189,7 +189,8 @@ func (l *candidate) session(path string) func(recipes.SessionEvent) {
 		switch {
 		case e.Kind == recipes.SessionDisconnected && !l.leaving.Load():
 			away = true
-			say(l.stderr, fmt.Sprintf("lead %s: ZooKeeper is out of reach: %v", path, e.Err))
+			say(l.stderr, fmt.Sprintf("lead %s: ZooKeeper is out of reach: %v", path,
+				e.Err))
 		case e.Kind == recipes.SessionConnected && away:
 			away = false
 			say(l.stderr, fmt.Sprintf("lead %s: ZooKeeper is back", path))

@@ -16,10 +16,10 @@ import (
 )
 
 const aboutLs = `One line for each participant in the queue of a lock, semaphore or
-election, in order. If there is none, standard error says why (exit code 0). SINCE is when it joined the
-queue. An exclusive "zklock run" has two znodes, a mutex's and a write lock's. They are
-one line, lock+write, which holds once both do; ZNODE is the write lock's, and --json has
-both. Data that are not UTF-8 are also in "data64", in base64.
+election, in order. If there is none, standard error says why (exit code 0). SINCE is
+when it joined the queue. An exclusive "zklock run" has two znodes, a mutex's and a write
+lock's. They are one line, lock+write, which holds once both do; ZNODE is the write
+lock's, and --json has both. Data that are not UTF-8 are also in "data64", in base64.
 
 What -r cannot read is named on standard error and left out (exit code 77, or 69 if a
 list is too long, for instance). What exceeds

@@ -155,7 +155,8 @@ func evictCommand(c *connection, stdout io.Writer) *cli.Command {
 
 func (m *member) evict(stdout io.Writer, yes bool) error {
 	name := printable(m.node)
-	if _, err := fmt.Fprintf(stdout, "%s: %s\n", name, printable(m.String())); err != nil {
+	_, err := fmt.Fprintf(stdout, "%s: %s\n", name, printable(m.String()))
+	if err != nil {
 		return err
 	}
 	if !yes {
@@ -180,7 +181,8 @@ func (m *member) evict(stdout io.Writer, yes bool) error {
 		return exit(exitFindings, "nothing was deleted: the znode has just changed; try "+
 			"again")
 	case errors.Is(err, zk.ErrNoAuth):
-		return fmt.Errorf("%w (the session lacks DELETE on %s)", err, zkpath.Parent(m.node))
+		return fmt.Errorf("%w (the session lacks DELETE on %s)", err,
+			zkpath.Parent(m.node))
 	case err != nil:
 		return err
 	}

@@ -19,8 +19,9 @@ the others exit 0 as soon as they know that CMD has run.
 
 A period of whole days begins at midnight in the machine's time zone (TZ), as cron has it;
 days are counted from 1970 on. Other periods are counted from 1970 on by UTC: one of 1h
-begins at each full hour of UTC, which is half past the hour in India. A machine whose clock differs from ZooKeeper's by more than half a period does not take part (70).
-One that cannot reach ZooKeeper waits for it as long as a period lasts, or for
+begins at each full hour of UTC, which is half past the hour in India. A machine whose
+clock differs from ZooKeeper's by more than half a period does not take part (70). One
+that cannot reach ZooKeeper waits for it as long as a period lasts, or for
 --connect-timeout.
 
 Without --retry a period is used up when CMD starts, so it starts at most once: if the

@@ -93,7 +93,7 @@ func TestCredentialFiles(t *testing.T) {
 		c.given.warned = nil
 		require.NoError(t, os.Chown(c.file, 65534, -1))
 		check()
-		require.Contains(t, said.String(), "the file belongs to another user (65534), who")
+		require.Contains(t, said.String(), "file belongs to another user (65534), who")
 		require.NoError(t, os.Chown(c.file, 0, -1))
 	}
 }

@@ -70,8 +70,8 @@ func runCommand(c *connection, stderr io.Writer) *cli.Command {
 		StopOnNthArg: firstArg(),
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{
-				Name: "n", Aliases: []string{"nonblock", "nb"}, Destination: &j.nonBlocking,
-				Usage: "do not wait if the lock is busy",
+				Name: "n", Aliases: []string{"nonblock", "nb"},
+				Destination: &j.nonBlocking, Usage: "do not wait if the lock is busy",
 			},
 			&secondsFlag{
 				Name: "w", Aliases: []string{"wait", "timeout"}, Destination: &j.wait,

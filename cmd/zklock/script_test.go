@@ -172,9 +172,10 @@ func clusterOf(ts *testscript.TestScript) *zktest.Cluster {
 	return ts.Value("cluster").(*zktest.Cluster)
 }
 
-// server is what happens to the server: expire, freeze, thaw, cut, heal, sequence PATH N, create
-// PATH [DATA], ephemeral PATH [DATA], set PATH DATA, delete PATH, many PREFIX N, guard PATH
-// USER:PASSWORD, allow PATH ACL.... A backslash in an argument means what it does in Go.
+// server is what happens to the server: expire, freeze, thaw, cut, heal, sequence PATH N,
+// create PATH [DATA], ephemeral PATH [DATA], set PATH DATA, delete PATH, many PREFIX N,
+// guard PATH USER:PASSWORD, allow PATH ACL.... A backslash in an argument means what it
+// does in Go.
 func server(ts *testscript.TestScript, _ bool, args []string) {
 	cluster := clusterOf(ts)
 	for i, arg := range args {

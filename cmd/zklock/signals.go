@@ -44,6 +44,13 @@ func settle() {
 		}
 	}
 	notify(make(chan os.Signal, 1), []os.Signal{syscall.SIGPIPE})
+	plainQuit()
+}
+
+// release catches no more for those who have called notify.
+func release(to chan<- os.Signal) {
+	signal.Stop(to)
+	plainQuit()
 }
 
 // notify catches signals, but for those that zklock was told to ignore.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"os/signal"
+	"slices"
 	"syscall"
 	"unsafe"
 
@@ -22,7 +24,21 @@ func realTime() (all []os.Signal) {
 // would help nobody, and has its credentials in it.
 func restoreDefault(s syscall.Signal) {
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // else there is a core file
-	var byDefault [8]uintptr                         // the kernel's struct sigaction
+	byDefault(s)
+}
+
+// plainQuit gives SIGQUIT its default action for as long as nobody catches it. The
+// runtime installs its handler again for those who do only if it believes that there is
+// none, as it does of what is ignored.
+func plainQuit() {
+	if !slices.Contains(ignoredAtStart, syscall.SIGQUIT) {
+		signal.Ignore(syscall.SIGQUIT)
+		byDefault(syscall.SIGQUIT)
+	}
+}
+
+func byDefault(s syscall.Signal) {
+	var byDefault [8]uintptr // the kernel's struct sigaction
 	const maskSize = 8
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(s),
 		uintptr(unsafe.Pointer(&byDefault)), 0, maskSize, 0, 0)

@@ -75,7 +75,7 @@ func (s *supervision) run() (exited int, lost error, err error) {
 	status := s.watch()
 	s.ear.dismiss(s.typed)
 	if s.tty.isOf(s.child.pid) && status.Signaled() {
-		s.got[syscall.SIGINT], s.got[syscall.SIGQUIT] = true, true // typed, if no ear heard
+		s.got[syscall.SIGINT], s.got[syscall.SIGQUIT] = true, true // if no ear heard it
 		s.tty.give(ours)
 		s.tty.mend()
 	}

@@ -21,7 +21,8 @@ func TestUnitOfThePage(t *testing.T) {
 	text := strings.ReplaceAll(string(block[1]), "/usr/local/bin/zklock", "/bin/true")
 	unit := filepath.Join(t.TempDir(), "scheduler.service")
 	require.NoError(t, os.WriteFile(unit, []byte(text), 0o600))
-	out, err := exec.Command("systemd-analyze", "verify", "--man=no", unit).CombinedOutput()
+	verify := exec.Command("systemd-analyze", "verify", "--man=no", unit)
+	out, err := verify.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.NotContains(t, string(out), "scheduler.service:", "%s", out)
 }

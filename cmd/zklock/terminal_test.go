@@ -132,7 +132,8 @@ func TestInterruptEndsTheScript(t *testing.T) {
 		"CMD runs":   {"zklock run /l " + ready, "ready"},
 		"pipeline":   {"zklock run /l " + ready + " | cat", "ready"},
 		"connecting": {
-			"zklock --servers " + silent.Addr().String() + " run /l echo got", "connected",
+			"zklock --servers " + silent.Addr().String() + " run /l echo got",
+			"connected",
 		},
 		"CMD traps it": {
 			`zklock run /l sh -c "trap \"exit 20\" INT; echo re\"\"ady; ` +
@@ -146,7 +147,8 @@ func TestInterruptEndsTheScript(t *testing.T) {
 			t.Run(name+"/"+shell, func(t *testing.T) {
 				need(t, shell, shell)
 				w := newTypist(t)
-				w.types("zklock run /busy sh -c 'echo \"re\"ady; sleep 1000' &\n", "ready")
+				w.types("zklock run /busy sh -c 'echo \"re\"ady; sleep 1000' &\n",
+					"ready")
 				held := len(w.cluster.Znodes())
 				line := shell + " -c '" + at.script + "; echo go\"\"es on'\n"
 				switch at.when {
@@ -184,6 +186,14 @@ func TestQuitIsQuiet(t *testing.T) {
 	require.NotContains(t, w.all(), "goroutine")
 	require.NotContains(t, w.all(), "core dumped")
 	w.types("zklock run /l sh -c 'echo \"re\"ady; sleep 1000'; echo rc=$?\n", "ready")
+	w.types("\x1c", "rc=131")
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and does not answer
+	require.NoError(t, err)
+	defer silent.Close()
+	w.types("zklock --servers "+silent.Addr().String()+" ls /l; echo rc=$?\n", "\n")
+	conn, err := silent.Accept()
+	require.NoError(t, err)
+	defer conn.Close()
 	w.types("\x1c", "rc=131")
 	require.NotContains(t, w.all(), "goroutine")
 }
@@ -231,7 +241,8 @@ func TestEvictAsks(t *testing.T) {
 	node := "/e/\u202ex-lock-0000000001"
 	_, err = conn.Create(node, []byte("\x1b[2J"), 0, world)
 	require.NoError(t, err)
-	evict := `zklock evict "$(printf '/e/\342\200\256x-lock-0000000001')"; echo rc=$?` + "\n"
+	evict := `zklock evict "$(printf '/e/\342\200\256x-lock-0000000001')"; ` +
+		"echo rc=$?\n"
 	w.types(evict, `delete /e/\u202ex-lock-0000000001? [y/N] `)
 	w.types("n\n", "rc=1")
 	require.Contains(t, w.cluster.Znodes(), node)

@@ -92,7 +92,8 @@ func (w *walk) without(path string, err error) error {
 		if codeOf(err) != exitUnavailable {
 			return err
 		}
-		if _, _, gone := w.client.Unwrap().Exists(w.client.ServerPath(path)); gone != nil {
+		_, _, away := w.client.Unwrap().Exists(w.client.ServerPath(path))
+		if away != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"reflect"
 	"syscall"
 	"time"
@@ -26,9 +25,9 @@ func watchCommand(c *connection, stdout io.Writer) *cli.Command {
 		Usage:     "show who holds and who waits at PATH, and each change",
 		UsageText: "zklock watch [FLAGS] PATH",
 		Description: "In a terminal the queue is redrawn when it changes; q leaves. " +
-			"Elsewhere, and\nwhere TERM is dumb or not set, each change is a line, until " +
-			"nobody reads them. Nothing\nis polled. Of a long queue the first 1000 are " +
-			"shown.\n\n" + exitCodes,
+			"Elsewhere, and\nwhere TERM is dumb or not set, each change is a line, " +
+			"until nobody reads them. Nothing\nis polled. Of a long queue the first " +
+			"1000 are shown.\n\n" + exitCodes,
 		Metadata: map[string]any{"argument": "PATH"},
 		Action: onPath(c, func(
 			ctx context.Context, client *recipes.Client, path string,
@@ -149,7 +148,7 @@ func tell(
 ) error {
 	signals := make(chan os.Signal, 1)
 	notify(signals, ending)
-	defer signal.Stop(signals)
+	defer release(signals)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer untilSignal(cancel, signals)()
@@ -178,7 +177,7 @@ func tell(
 	return signalled(ctx, err)
 }
 
-// awaitReader returns when nobody reads what zklock writes: it is a pipe without a reader.
+// awaitReader returns when nobody reads what zklock writes: a pipe has no reader.
 func awaitReader() {
 	out := []unix.PollFd{{Fd: int32(os.Stdout.Fd())}} // errors alone
 	for {

@@ -33,8 +33,9 @@ func localZone() error {
 	}
 	zone := zoneOf(text)
 	if zone == nil {
-		return usage("TZ=%s: neither a time zone of this machine (see /usr/share/zoneinfo) "+
-			"nor a rule, such as CET-1CEST,M3.5.0,M10.5.0/3", echo(text))
+		return usage("TZ=%s: neither a time zone of this machine (see "+
+			"/usr/share/zoneinfo) nor a rule, such as CET-1CEST,M3.5.0,M10.5.0/3",
+			echo(text))
 	}
 	time.Local = zone
 	return nil

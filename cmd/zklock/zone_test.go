@@ -25,7 +25,9 @@ func TestRulesOfTZ(t *testing.T) {
 	for _, rule := range rules {
 		sameAsDate(t, rule, 1_767_225_600, 3607)
 	}
-	for _, none := range []string{"", "Nowhere/Town", "A5", "CET", "5", "<+14-14", "CET-1x"} {
+	for _, none := range []string{
+		"", "Nowhere/Town", "A5", "CET", "5", "<+14-14", "CET-1x",
+	} {
 		require.Nil(t, zoneOf(none), none)
 	}
 }
@@ -41,7 +43,8 @@ func sameAsDate(t *testing.T, rule string, from, step int64) {
 	for i := range int64(n) {
 		at := from + i*step
 		fmt.Fprintf(&asked, "@%d\n", at)
-		fmt.Fprintln(&want, time.Unix(at, 0).In(zone).Format("2006-01-02T15:04:05-07:00:00"))
+		fmt.Fprintln(&want,
+			time.Unix(at, 0).In(zone).Format("2006-01-02T15:04:05-07:00:00"))
 	}
 	date := exec.Command("date", "-f", "-", "+%Y-%m-%dT%H:%M:%S%::z")
 	date.Env = append(os.Environ(), "TZ="+rule, "LC_ALL=C")
@@ -49,7 +52,8 @@ func sameAsDate(t *testing.T, rule string, from, step int64) {
 	got, err := date.Output()
 	require.NoError(t, err)
 	if string(got) != want.String() {
-		theirs, ours := strings.Split(string(got), "\n"), strings.Split(want.String(), "\n")
+		theirs := strings.Split(string(got), "\n")
+		ours := strings.Split(want.String(), "\n")
 		for i := range theirs {
 			require.Equal(t, theirs[i], ours[i], "%s at %d", rule, from+int64(i)*step)
 		}
@@ -76,8 +80,9 @@ func FuzzRuleOfTZ(f *testing.F) {
 			o = 2 + (o-1)%10
 		}
 		at := int(hour) % (24 * 60)
-		rule := fmt.Sprintf("AAA%s%d:%02dBBB,M%d.%d.%d/%d:%02d,M%d.%d.%d", sign, minutes/60,
-			minutes%60, m, week%5+1, day%7, max(at, 0)/60, max(at, 0)%60, o, day%5+1, week%7)
+		rule := fmt.Sprintf("AAA%s%d:%02dBBB,M%d.%d.%d/%d:%02d,M%d.%d.%d", sign,
+			minutes/60, minutes%60, m, week%5+1, day%7, max(at, 0)/60, max(at, 0)%60, o,
+			day%5+1, week%7)
 		sameAsDate(t, rule, 1_767_225_600+int64(begin)*3600, 7201)
 	})
 }

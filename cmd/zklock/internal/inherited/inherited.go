@@ -2,10 +2,10 @@
 //
 // A program that starts another one hands its ignored signals on (execve(2)), and so must
 // zklock. But Go's runtime replaces what it finds by handlers of its own, before any code
-// of the program runs, and tells later only of SIGHUP and SIGINT. So they are noted before
-// the runtime replaces them: with cgo by a constructor (cgo.go); else by a function that
-// the runtime calls, on Linux, each time it is about to look at a signal's handler
-// (hook.go). Elsewhere, nothing but SIGHUP and SIGINT is known.
+// of the program runs, and tells later only of SIGHUP and SIGINT. So they are noted
+// before the runtime replaces them: with cgo by a constructor (cgo.go); else by a
+// function that the runtime calls, on Linux, each time it is about to look at a signal's
+// handler (hook.go). Elsewhere, nothing but SIGHUP and SIGINT is known.
 package inherited
 
 import (
