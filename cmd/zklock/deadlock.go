@@ -16,15 +16,12 @@ import (
 // that its process does: two of its goroutines, of which one holds and the other waits,
 // look as one that does both. So what it finds is possible, and not certain.
 type crowd struct {
-	rows  map[string][]row // by session, those that wait
-	holds map[string][]row // by session, those that hold
-	queue map[string][]row // by queue, in order
+	waiting map[string][]row // by session
+	queue   map[string][]row // by queue, in order
 }
 
 func newCrowd() *crowd {
-	return &crowd{
-		rows: map[string][]row{}, holds: map[string][]row{}, queue: map[string][]row{},
-	}
+	return &crowd{waiting: map[string][]row{}, queue: map[string][]row{}}
 }
 
 // queueOf names the queue in which a row stands: one path can have several.
@@ -43,43 +40,41 @@ func (c *crowd) add(rows []row) {
 			continue // of nobody; doctor tells of it
 		}
 		if r.State == waits {
-			c.rows[r.Session] = append(c.rows[r.Session], r)
-		} else {
-			c.holds[r.Session] = append(c.holds[r.Session], r)
+			c.waiting[r.Session] = append(c.waiting[r.Session], r)
 		}
 		c.queue[queueOf(r)] = append(c.queue[queueOf(r)], r)
 	}
 }
 
-// ahead are those for whom a row waits: for all of them; or, where any says so, for
-// anyone of them, as for a lease.
-func (c *crowd) ahead(r row) (all []row, any bool) {
-	any = r.Kind == "lease"
+// ahead are those for whom a row waits: for all of them; or, where oneDoes says so, for
+// any of them, as for a lease.
+func (c *crowd) ahead(r row) (all []row, oneDoes bool) {
+	oneDoes = r.Kind == "lease"
 	for _, other := range c.queue[queueOf(r)] {
 		switch {
 		case other.Node == r.Node:
-			return all, any
+			return all, oneDoes
 		case other.Session == r.Session:
-		case any && other.State == waits:
+		case oneDoes && other.State == waits:
 		case r.Kind == "read" && other.Kind == "read":
 		default:
 			all = append(all, other)
 		}
 	}
-	return all, any
+	return all, oneDoes
 }
 
 // stuck are the sessions that wait for each other: who waits for nobody, or only for
 // those who will release, is removed until nobody more can be.
 func (c *crowd) stuck() map[string]bool {
 	stuck := map[string]bool{}
-	for session := range c.rows {
+	for session := range c.waiting {
 		stuck[session] = true
 	}
 	for again := true; again; {
 		again = false
 		for session := range stuck {
-			if !slices.ContainsFunc(c.rows[session], func(r row) bool {
+			if !slices.ContainsFunc(c.waiting[session], func(r row) bool {
 				return c.blocked(r, stuck)
 			}) {
 				delete(stuck, session)
@@ -92,9 +87,9 @@ func (c *crowd) stuck() map[string]bool {
 
 // blocked tells whether a row waits for those who are stuck.
 func (c *crowd) blocked(r row, stuck map[string]bool) bool {
-	ahead, any := c.ahead(r)
+	ahead, oneDoes := c.ahead(r)
 	isStuck := func(other row) bool { return stuck[other.Session] }
-	if any {
+	if oneDoes {
 		free := func(other row) bool { return !isStuck(other) }
 		return len(ahead) > 0 && !slices.ContainsFunc(ahead, free)
 	}
@@ -151,7 +146,7 @@ func (c *crowd) circle(from string, stuck map[string]bool) []wait {
 
 // waits are those of a session for others that are stuck, first those for who holds.
 func (c *crowd) waits(session string, stuck map[string]bool) (all []wait) {
-	for _, r := range c.rows[session] {
+	for _, r := range c.waiting[session] {
 		if !c.blocked(r, stuck) {
 			continue
 		}

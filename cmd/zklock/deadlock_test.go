@@ -138,7 +138,8 @@ func TestDeadlocks(t *testing.T) {
 		},
 		"three in a ring": {
 			[][]string{
-				{"mutex:/a", "mutex:/b"}, {"mutex:/b", "mutex:/c"},
+				{"mutex:/a", "mutex:/b"},
+				{"mutex:/b", "mutex:/c"},
 				{"mutex:/c", "mutex:/a"},
 			},
 			`possible: ` + session + ` holds /a and waits for /b, behind ` + session +
@@ -147,8 +148,11 @@ func TestDeadlocks(t *testing.T) {
 		},
 		"a crowd": {
 			[][]string{
-				{"mutex:/a"}, {"mutex:/b", "mutex:/a"}, {"mutex:/c", "mutex:/a"},
-				{"read:/rw", "mutex:/b"}, {"read:/rw", "mutex:/c"},
+				{"mutex:/a"},
+				{"mutex:/b", "mutex:/a"},
+				{"mutex:/c", "mutex:/a"},
+				{"read:/rw", "mutex:/b"},
+				{"read:/rw", "mutex:/c"},
 				{"lease:/s", "write:/rw"},
 			}, "",
 		},

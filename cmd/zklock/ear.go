@@ -107,7 +107,7 @@ func (e *ear) dismiss(f func(syscall.Signal)) {
 }
 
 // listen is the process.
-func listen(in io.Reader, out io.Writer) int {
+func listen(in io.Reader, out io.Writer) {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGTERM, syscall.SIGTSTP, syscall.SIGTTIN,
 		syscall.SIGTTOU, syscall.SIGPIPE)
 	heard := make(chan os.Signal, 16)
@@ -116,7 +116,7 @@ func listen(in io.Reader, out io.Writer) int {
 	say(0)
 	group := 0
 	if _, err := fmt.Fscanln(in, &group); err != nil || syscall.Setpgid(0, group) != nil {
-		return 0
+		return
 	}
 	say(0)
 	over := make(chan struct{})
@@ -133,7 +133,7 @@ func listen(in io.Reader, out io.Writer) int {
 			for len(heard) > 0 {
 				say(int((<-heard).(syscall.Signal)))
 			}
-			return 0
+			return
 		}
 	}
 }

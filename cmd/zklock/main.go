@@ -17,7 +17,8 @@ import (
 func main() {
 	switch {
 	case os.Args[0] == guardName && len(os.Args) > 1:
-		os.Exit(listen(os.Stdin, os.Stdout))
+		listen(os.Stdin, os.Stdout)
+		return
 	case os.Args[0] == guardName:
 		os.Exit(guard(os.Stdin))
 	}

@@ -79,7 +79,7 @@ func TestCredentialFiles(t *testing.T) {
 		}
 		check()
 		require.Empty(t, said.String())
-		require.NoError(t, os.Chmod(c.file, 0o640))
+		require.NoError(t, os.Chmod(c.file, 0o640)) //nolint:gosec // the point
 		c.given.warned = nil
 		check()
 		check()
@@ -104,17 +104,18 @@ func TestCommandOfAnotherUser(t *testing.T) {
 	needRoot(t)
 	need(t, "setpriv", "util-linux")
 	cluster := zktest.Start(t)
-	dir, err := os.MkdirTemp("/var/tmp", "zklock") // a file system with set-user-id
+	//nolint:usetesting // others may enter it, and set-user-id has an effect there
+	dir, err := os.MkdirTemp("/var/tmp", "zklock")
 	require.NoError(t, err)
-	defer os.RemoveAll(dir)
-	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the other user runs in it
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // else it stays
+	require.NoError(t, os.Chmod(dir, 0o755))    //nolint:gosec // others run in it
 	program := func(name string) string {
 		found, err := exec.LookPath(name)
 		require.NoError(t, err)
 		text, err := os.ReadFile(found)
 		require.NoError(t, err)
 		path := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(path, text, 0o755)) //nolint:gosec // a program
+		require.NoError(t, os.WriteFile(path, text, 0o755))
 		return path
 	}
 	sudo := program("setpriv")

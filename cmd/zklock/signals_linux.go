@@ -40,6 +40,7 @@ func plainQuit() {
 func byDefault(s syscall.Signal) {
 	var byDefault [8]uintptr // the kernel's struct sigaction
 	const maskSize = 8
+	//nolint:gosec // a system call takes an address
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(s),
 		uintptr(unsafe.Pointer(&byDefault)), 0, maskSize, 0, 0)
 }

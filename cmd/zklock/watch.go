@@ -179,7 +179,8 @@ func tell(
 
 // awaitReader returns when nobody reads what zklock writes: a pipe has no reader.
 func awaitReader() {
-	out := []unix.PollFd{{Fd: int32(os.Stdout.Fd())}} // errors alone
+	const stdout = 1
+	out := []unix.PollFd{{Fd: stdout}} // errors alone
 	for {
 		n, err := unix.Poll(out, -1)
 		if err != nil && !errors.Is(err, unix.EINTR) || n > 0 {
