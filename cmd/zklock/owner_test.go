@@ -122,7 +122,9 @@ func TestCommandOfAnotherUser(t *testing.T) {
 	require.NoError(t, os.Chmod(sudo, os.ModeSetuid|0o755))
 	run := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
 		program("zklock"), "run", "--kill-after", "500ms", "/l",
-		sudo, "--reuid=0", "sh", "-c", "echo ready; sleep 3; echo over")
+		sudo, "--reuid=0", "sh", "-c",
+		"echo ready; until test -e go; do sleep 0.05; done; echo over")
+	run.Dir = dir
 	run.Env = append(os.Environ(), "ZOOKEEPER_SERVERS="+cluster.ConnectString())
 	out, err := os.Create(filepath.Join(dir, "out"))
 	require.NoError(t, err)
@@ -138,6 +140,9 @@ func TestCommandOfAnotherUser(t *testing.T) {
 	for _, session := range cluster.Sessions() {
 		require.True(t, cluster.ExpireSession(session))
 	}
+	require.Eventually(t, func() bool { return strings.Contains(said(), "goes on") },
+		patience, 10*time.Millisecond)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 	_ = run.Wait() // the code says it
 	require.Equal(t, exitLost, run.ProcessState.ExitCode(), said())
 	require.Regexp(t, `(?s)zklock: the lock was lost; CMD, or a part of it, runs as `+

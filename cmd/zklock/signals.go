@@ -104,6 +104,9 @@ func endedBy(s syscall.Signal) error {
 // returned 130, and so would not see that Ctrl-C was meant for all of it. It returns if
 // the signal has no effect, as on the first process of a container.
 func die(s syscall.Signal) {
+	if os.Getpid() == 1 {
+		return
+	}
 	restoreDefault(s)
 	_ = syscall.Kill(syscall.Getpid(), s)
 	time.Sleep(time.Second) // another thread may be the one that gets it

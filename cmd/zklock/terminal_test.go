@@ -246,6 +246,12 @@ func TestEvictAsks(t *testing.T) {
 	w.types(evict, `delete /e/\u202ex-lock-0000000001? [y/N] `)
 	w.types("n\n", "rc=1")
 	require.Contains(t, w.cluster.Znodes(), node)
+	w.types(evict, "[y/N] ") // and meanwhile it becomes another one
+	require.NoError(t, conn.Delete(node, -1))
+	_, err = conn.Create(node, []byte("\x1b[2J"), 0, world)
+	require.NoError(t, err)
+	w.types("y\n", "nothing was deleted: the znode has gone meanwhile")
+	require.Contains(t, w.cluster.Znodes(), node)
 	w.types(evict, "[y/N] ")
 	w.types("y\n", "rc=0")
 	require.NotContains(t, w.cluster.Znodes(), node)
