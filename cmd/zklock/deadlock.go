@@ -14,14 +14,19 @@ import (
 
 // A crowd is who holds and who waits in some locks, by session. A session stands for all
 // that its process does: two of its goroutines, of which one holds and the other waits,
-// look as one that does both. So what it finds is possible, and not certain.
+// look as one that does both. So what it finds is possible, and not certain. A run inside
+// another, which its data tell, is taken for one with it.
 type crowd struct {
-	waiting map[string][]row // by session
-	queue   map[string][]row // by queue, in order
+	waiting map[string][]row  // by session
+	queue   map[string][]row  // by queue, in order
+	within  map[string]string // by the session of a run, that of the run around it
 }
 
 func newCrowd() *crowd {
-	return &crowd{waiting: map[string][]row{}, queue: map[string][]row{}}
+	return &crowd{
+		waiting: map[string][]row{}, queue: map[string][]row{},
+		within: map[string]string{},
+	}
 }
 
 // queueOf names the queue in which a row stands: one path can have several.
@@ -39,8 +44,8 @@ func (c *crowd) add(rows []row) {
 		if r.Session == "0x0" {
 			continue // of nobody; doctor tells of it
 		}
-		if r.State == waits {
-			c.waiting[r.Session] = append(c.waiting[r.Session], r)
+		if found := around.FindStringSubmatch(r.Data); found != nil {
+			c.within[r.Session] = found[1]
 		}
 		c.queue[queueOf(r)] = append(c.queue[queueOf(r)], r)
 	}
@@ -62,6 +67,24 @@ func (c *crowd) ahead(r row) (all []row, oneDoes bool) {
 		}
 	}
 	return all, oneDoes
+}
+
+// settle is called when all rows have been added: it gives runs inside each other one
+// session, and notes who waits.
+func (c *crowd) settle() {
+	for _, rows := range c.queue {
+		for i := range rows {
+			r := &rows[i]
+			for range c.within { // as deep as they can be, whatever data may say
+				if outer, inside := c.within[r.Session]; inside {
+					r.Session = outer
+				}
+			}
+			if r.State == waits {
+				c.waiting[r.Session] = append(c.waiting[r.Session], *r)
+			}
+		}
+	}
 }
 
 // stuck are the sessions that wait for each other: who waits for nobody, or only for
@@ -220,6 +243,7 @@ func (d *doctor) deadlocks(ctx context.Context) error {
 		d.doubt("%s: %d znodes, and what is below them, were not looked at", d.path,
 			w.left)
 	}
+	all.settle()
 	circles := all.circles()
 	if len(circles) == 0 {
 		d.well("%s: no session waits for itself by way of others, in %d locks", d.path,

@@ -182,6 +182,33 @@ func TestDeadlocks(t *testing.T) {
 	}
 }
 
+// Of runs inside each other each has a session of its own, and they are one all the same.
+func TestDeadlockOfRuns(t *testing.T) {
+	cluster := zktest.Start(t)
+	dir := t.TempDir()
+	for _, locks := range [][2]string{{"/a", "/b"}, {"/b", "/a"}} {
+		run := exec.Command("zklock", "run", locks[0], "sh", "-c", ">."+locks[0]+
+			"; until test -e a -a -e b; do sleep 0.05; done; zklock run "+locks[1]+
+			" true")
+		run.Dir = dir
+		run.Env = append(os.Environ(), "ZOOKEEPER_SERVERS="+cluster.ConnectString())
+		require.NoError(t, run.Start())
+		t.Cleanup(func() {
+			_ = run.Process.Kill()
+			_ = run.Wait() // it was killed
+		})
+	}
+	text, code := "", 0
+	require.Eventually(t, func() bool {
+		text, code = deadlocksOf(t, cluster)
+		return code == exitFindings
+	}, patience, 200*time.Millisecond)
+	require.Regexp(t, `possible: session 0x[0-9a-f]+ holds /a and waits for /b, behind `+
+		`session 0x[0-9a-f]+, which holds /b and waits for /a, since|`+
+		`possible: session 0x[0-9a-f]+ holds /b and waits for /a, behind `, text)
+	require.Contains(t, text, ", in a run of session 0x")
+}
+
 // An age is told of only where it is far from the others.
 func TestIsOld(t *testing.T) {
 	minutes := func(all ...int) (ages []time.Duration) {

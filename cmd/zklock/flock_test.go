@@ -25,8 +25,9 @@ var flockScripts = []string{
 	`echo 'echo "$@"; exit 5' >plain; chmod 755 plain; $L $P ./plain a 'b c'`,
 	`mkdir bin; echo 'echo $0' >bin/prog; chmod 755 bin/prog; PATH=bin:$PATH $L $P prog`,
 	`>empty; chmod 755 empty; $L $P ./empty`,
-	held + `for how in -nE3 "-xnE 4" "-w0.1 -E5" "--timeout 0.1 --conflict-exit-code 6" ` +
-		`"--nb -E7" "-E8 -w .1" "-sn -E9"; do $L $how $P true; echo $?; done; >go; wait`,
+	held + `for how in -nE3 "-xnE 4" "-w0.1 -E5" ` +
+		`"--timeout 0.1 --conflict-exit-code 6" "--nb -E7" "-E8 -w .1" "-sn -E9"; do ` +
+		`$L $how $P true; echo $?; done; >go; wait`,
 	held + `for s in INT TERM HUP; do env --default-signal $L $P true & ` +
 		`until ps -o args= -p $! | grep -q true; do sleep 0.02; done; sleep 0.5; ` +
 		`kill -$s $!; wait $!; echo $?; done 2>/dev/null; >go; wait`,

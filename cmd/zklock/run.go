@@ -17,12 +17,13 @@ import (
 const aboutRun = `CMD runs in its own process group, with zklock's standard input, output
 and error and the terminal, and zklock returns CMD's exit code. CMD's environment has
 ZKLOCK_PATH, ZKLOCK_NODE and ZKLOCK_TOKEN: the lock, the znode that stands for it, and its
-fencing token, which grows with each holder. The signals HUP, INT, QUIT, TERM, USR1, USR2,
-ALRM, WINCH, TSTP, CONT, TTIN and TTOU are forwarded, and on Linux RTMIN+1 to RTMAX: HUP,
-INT, QUIT, TERM, WINCH, TSTP and CONT to CMD's group, the others to CMD alone. HUP, INT,
-QUIT and TERM also wake a stopped CMD. At a terminal TTIN and TTOU have no effect. Any
-other signal acts on zklock itself. If a forwarded signal, or Ctrl-C, ends CMD, zklock
-ends by it, too. CMD ignores the signals that zklock was started to ignore.
+fencing token, which grows with each holder; and ZKLOCK_SESSION. The signals HUP, INT,
+QUIT, TERM, USR1, USR2, ALRM, WINCH, TSTP, CONT, TTIN and TTOU are forwarded, and on Linux
+RTMIN+1 to RTMAX: HUP, INT, QUIT, TERM, WINCH, TSTP and CONT to CMD's group, the others to
+CMD alone. HUP, INT, QUIT and TERM also wake a stopped CMD. At a terminal TTIN and TTOU
+have no effect. Any other signal acts on zklock itself. If a forwarded signal, or Ctrl-C,
+ends CMD, zklock ends by it, too. CMD ignores the signals that zklock was started to
+ignore.
 
 If CMD runs as another user (sudo), zklock cannot end it when the lock is lost: it says
 so, and CMD goes on without the lock.

@@ -57,7 +57,7 @@ func (s *supervision) run() (exited int, lost error, err error) {
 	if s.tty != nil {
 		s.ear = startEar()
 	}
-	if s.child, err = startChild(s.argv, environment(s.path, s.held.hold)); err != nil {
+	if s.child, err = startChild(s.argv, s.environment()); err != nil {
 		s.ear.dismiss(func(syscall.Signal) {})
 		return 0, nil, err
 	}
@@ -89,6 +89,16 @@ func (s *supervision) run() (exited int, lost error, err error) {
 		s.foreign = !s.child.endGroup(s.endedAt.Add(s.killAfter)) || s.foreign
 	}
 	return exitCode(status), lost, nil
+}
+
+// environment tells CMD what it runs under.
+func (s *supervision) environment() []string {
+	return []string{
+		"ZKLOCK_PATH=" + s.path,
+		"ZKLOCK_NODE=" + s.held.hold.Path(),
+		fmt.Sprintf("ZKLOCK_TOKEN=%d", s.held.hold.FencingToken()),
+		fmt.Sprintf("%s=0x%x", sessionVariable, uint64(s.client.SessionID())),
+	}
 }
 
 // watch serves the child until it has ended.
