@@ -103,7 +103,7 @@ func prepare(cmd *cli.Command) {
 	cmd.OnUsageError = func(
 		_ context.Context, cmd *cli.Command, err error, _ bool,
 	) error {
-		return usage("%s; see %s --help", plain(cmd, err), cmd.FullName())
+		return usage("%s; see %s --help", inPlainWords(cmd, err), cmd.FullName())
 	}
 	for _, sub := range cmd.Commands {
 		prepare(sub)
@@ -117,8 +117,8 @@ var (
 	noTopic     = regexp.MustCompile(`(?s)^No help topic for '(.*)'$`)
 )
 
-// plain says what is wrong with the flags in plain words.
-func plain(cmd *cli.Command, err error) string {
+// inPlainWords says what is wrong with the flags in plain words.
+func inPlainWords(cmd *cli.Command, err error) string {
 	text := err.Error()
 	if found := unknownFlag.FindStringSubmatch(text); found != nil {
 		text := "unknown flag " + echo(asTyped(cmd, found[1]))

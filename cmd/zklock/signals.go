@@ -44,13 +44,13 @@ func settle() {
 		}
 	}
 	notify(make(chan os.Signal, 1), []os.Signal{syscall.SIGPIPE})
-	plainQuit()
+	plain(syscall.SIGQUIT)
 }
 
 // release catches no more for those who have called notify.
 func release(to chan<- os.Signal) {
 	signal.Stop(to)
-	plainQuit()
+	plain(syscall.SIGQUIT)
 }
 
 // notify catches signals, but for those that zklock was told to ignore.

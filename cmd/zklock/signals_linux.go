@@ -27,13 +27,15 @@ func restoreDefault(s syscall.Signal) {
 	byDefault(s)
 }
 
-// plainQuit gives SIGQUIT its default action for as long as nobody catches it. The
-// runtime installs its handler again for those who do only if it believes that there is
-// none, as it does of what is ignored.
-func plainQuit() {
-	if !slices.Contains(ignoredAtStart, syscall.SIGQUIT) {
-		signal.Ignore(syscall.SIGQUIT)
-		byDefault(syscall.SIGQUIT)
+// plain gives signals their default action until somebody catches them. The runtime
+// installs its handler again for that only if it believes that there is none, as it does
+// of what is ignored.
+func plain(signals ...syscall.Signal) {
+	for _, s := range signals {
+		if !slices.Contains(ignoredAtStart, s) {
+			signal.Ignore(s)
+			byDefault(s)
+		}
 	}
 }
 

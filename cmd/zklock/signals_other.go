@@ -19,5 +19,5 @@ func restoreDefault(s syscall.Signal) {
 		[]string{"sh", "-c", "ulimit -c 0; kill -" + strconv.Itoa(int(s)) + " $$"}, nil)
 }
 
-// plainQuit leaves SIGQUIT to the runtime.
-func plainQuit() {}
+// plain leaves signals to the runtime.
+func plain(...syscall.Signal) {}

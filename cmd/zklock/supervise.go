@@ -50,6 +50,7 @@ func (s *supervision) run() (exited int, lost error, err error) {
 		map[syscall.Signal]bool{}
 	passed := slices.Concat(forwarded, realTime())
 	notify(s.signals, passed)
+	defer plain(syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
 	defer signal.Reset(passed...)
 	s.tty = openTerminal()
 	defer s.tty.close()

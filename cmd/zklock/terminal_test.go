@@ -231,6 +231,14 @@ func TestWatchOnADumbTerminal(t *testing.T) {
 	require.NotContains(t, w.all(), "\x1b")
 }
 
+// A leader whose CMD has ended can be stopped by Ctrl-Z, as before.
+func TestStandbyCanBeStopped(t *testing.T) {
+	w := newTypist(t)
+	w.types("zklock lead /s sh -c 'echo on\"\"ce; sleep 0.1'\n", "ended with exit code 0")
+	w.types("\x1a", "Stopped")
+	w.types("kill -KILL %1; wait; echo do\"\"ne\n", "done")
+}
+
 // evict asks, and what it shows does nothing to a terminal, nor does its question.
 func TestEvictAsks(t *testing.T) {
 	w := newTypist(t)
