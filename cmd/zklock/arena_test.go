@@ -23,7 +23,8 @@ func TestLittleAddressSpace(t *testing.T) {
 		build.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 		out, err := build.CombinedOutput()
 		require.NoError(t, err, "CGO_ENABLED=%s: %s", cgo, out)
-		run := exec.Command("sh", "-c", "ulimit -v 1000000; exec "+program+" run /l echo fits")
+		run := exec.Command("sh", "-c",
+			"ulimit -v 1000000; exec "+program+" run /l echo fits")
 		run.Env = append(os.Environ(), "ZOOKEEPER_SERVERS="+servers)
 		out, err = run.CombinedOutput()
 		require.NoError(t, err, "CGO_ENABLED=%s: %s", cgo, out)

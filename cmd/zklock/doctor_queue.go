@@ -86,7 +86,7 @@ func (d *doctor) participants(
 		present++
 	}
 	d.alike(d.find, dir, orphans, "belongs to no session: it blocks the queue until "+
-		"somebody deletes it")
+		"somebody deletes it (zklock evict)")
 	d.unseen(dir, more, "in the queue")
 	switch {
 	case len(orphans) > 0:

@@ -35,9 +35,9 @@ type supervision struct {
 	resumed chan struct{} // closed when the lock is known to be held still
 	endedAt time.Time     // when the loss was told; zero: it was not
 	ending  bool          // a signal that ends zklock has reached CMD
-	// got has what zklock or the terminal has sent to CMD; ofEar what the ear will tell of
-	// though zklock has sent it; ofItself what zklock will catch of what it sends to its
-	// own group.
+	// got has what zklock or the terminal has sent to CMD; ofEar what the ear will tell
+	// of though zklock has sent it; ofItself what zklock will catch of what it sends to
+	// its own group.
 	got             map[syscall.Signal]bool
 	ofEar, ofItself map[syscall.Signal]bool
 	raise           syscall.Signal // of those that CMD got, the one that has ended it
