@@ -40,7 +40,8 @@ type supervision struct {
 	// its own group.
 	got             map[syscall.Signal]bool
 	ofEar, ofItself map[syscall.Signal]bool
-	raise           syscall.Signal // of those that CMD got, the one that has ended it
+	last            syscall.Signal // that was typed; 0: none
+	raise           syscall.Signal // the one by which zklock is to end; 0: none
 	foreign         bool           // a part of CMD runs as another user
 }
 
@@ -82,8 +83,11 @@ func (s *supervision) run() (exited int, lost error, err error) {
 		s.tty.mend()
 	}
 	s.tty.takeBack(s.child)
-	if status.Signaled() && s.got[status.Signal()] {
+	switch {
+	case status.Signaled() && s.got[status.Signal()]:
 		s.raise = status.Signal()
+	case status.Exited() && status.ExitStatus() != 0:
+		s.raise = s.last // CMD caught it, and gave up: the script is to end all the same
 	}
 	lost = s.held.whole.Err()
 	if lost != nil {
@@ -143,7 +147,7 @@ func (s *supervision) typed(one syscall.Signal) {
 		delete(s.ofEar, one)
 		return
 	}
-	s.got[one], s.ofItself[one], s.ending = true, true, true
+	s.got[one], s.ofItself[one], s.ending, s.last = true, true, true, one
 	_ = syscall.Kill(0, one)
 }
 

@@ -141,9 +141,6 @@ func TestInterruptEndsTheScript(t *testing.T) {
 		},
 	} {
 		for _, shell := range []string{"bash", "dash", "zsh"} {
-			if name == "CMD traps it" && shell != "dash" {
-				continue // they look at how CMD ended, and go on after a 20
-			}
 			t.Run(name+"/"+shell, func(t *testing.T) {
 				need(t, shell, shell)
 				w := newTypist(t)
@@ -207,6 +204,11 @@ func TestCommandMayUseInterrupts(t *testing.T) {
 	w.types("\x03", "$ ")
 	w.types("echo still in \"$ZKLOCK_PATH\"\n", "in /l\r\n")
 	w.types("exit 0\n", "rc=0")
+	w.types("bash -c 'zklock run /l env PS1=ask bash --norc --noediting -i; "+
+		"echo ne\"\"xt'\n", "\nask")
+	w.types("\x03", "\nask")
+	w.types("echo in \"$ZKLOCK_PATH\"\n", "in /l\r\n")
+	w.types("exit 0\n", "next")
 }
 
 // By kill -TTIN, at a terminal, zklock does not stop while CMD runs on.

@@ -15,7 +15,7 @@ var wordLimits = map[string]int{
 	"CONTRIBUTING.md":             2150,
 	"SECURITY.md":                 150,
 	"bench/README.md":             1350,
-	"cmd/zklock/README.md":        2080,
+	"cmd/zklock/README.md":        2110,
 	"docs/caching.md":             1000,
 	"docs/cheatsheet.md":          400,
 	"docs/compatibility.md":       420,
