@@ -60,6 +60,7 @@ func TestRights(t *testing.T) {
 				Perms: zk.PermAll, Scheme: "ip", ID: "::1",
 			}},
 		},
+		{connection{tlsCert: "c"}, zk.AuthACL(zk.PermAll)},
 		{connection{tlsCert: "c", acl: []string{"creator"}}, zk.AuthACL(zk.PermAll)},
 	} {
 		got, err := c.given.rights()
@@ -104,7 +105,7 @@ func startZooKeeper(t *testing.T) string {
 		_ = server.Process.Kill()
 		_ = server.Wait() // it was killed
 	})
-	require.Eventually(t, func() bool { return askVersion(address.String()) != "" },
+	require.Eventually(t, func() bool { return askVersion(address.String(), nil) != "" },
 		patience, 50*time.Millisecond, "the server does not answer")
 	return address.String()
 }
