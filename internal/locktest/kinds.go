@@ -205,14 +205,13 @@ func withCached(kinds []Kind) []Kind {
 	return append(kinds, cached...)
 }
 
-// ForAll runs a test for every kind, side by side, on a server.
+// ForAll runs a test for every kind, side by side, each in a bubble of zkserver.Test.
 func ForAll(t *testing.T, test func(t *testing.T, k Kind)) {
 	t.Parallel()
-	zkserver.Shared(t)
 	for _, k := range slices.Concat(Kinds, Elections) {
 		t.Run(k.Name, func(t *testing.T) {
 			t.Parallel()
-			test(t, k)
+			zkserver.Test(t, func(t *testing.T) { test(t, k) })
 		})
 	}
 }
