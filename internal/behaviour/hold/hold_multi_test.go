@@ -509,35 +509,37 @@ func TestHoldMultiNeedsAConnWithMulti(t *testing.T) {
 // What real servers answer, to a *zk.Conn.
 func TestHoldMultiOnAServer(t *testing.T) {
 	t.Parallel()
-	p, other, path := locktest.SharedPeer(t), locktest.SharedPeer(t), zkserver.Path(t)
-	lock, ctx := p.Mutex(path), locktest.Owner(t)
-	require.NoError(t, lock.Acquire(ctx))
-	hold := lock.Hold(ctx)
-	write := &zk.SetDataRequest{Path: path, Data: []byte("new"), Version: -1}
+	zkserver.Test(t, func(t *testing.T) {
+		p, other, path := locktest.SharedPeer(t), locktest.SharedPeer(t), zkserver.Path(t)
+		lock, ctx := p.Mutex(path), locktest.Owner(t)
+		require.NoError(t, lock.Acquire(ctx))
+		hold := lock.Hold(ctx)
+		write := &zk.SetDataRequest{Path: path, Data: []byte("new"), Version: -1}
 
-	responses, err := hold.Multi(write)
-	require.NoError(t, err)
-	require.Len(t, responses, 1)
-	require.Equal(t, int32(1), responses[0].Stat.Version)
+		responses, err := hold.Multi(write)
+		require.NoError(t, err)
+		require.Len(t, responses, 1)
+		require.Equal(t, int32(1), responses[0].Stat.Version)
 
-	stale := &zk.CheckVersionRequest{Path: path, Version: 0}
-	responses, err = hold.Multi(write, stale, write)
-	require.ErrorIs(t, err, zk.ErrBadVersion)
-	require.ErrorContains(t, err, "operation 1")
-	require.Len(t, responses, 3)
-	require.NoError(t, hold.Err())
+		stale := &zk.CheckVersionRequest{Path: path, Version: 0}
+		responses, err = hold.Multi(write, stale, write)
+		require.ErrorIs(t, err, zk.ErrBadVersion)
+		require.ErrorContains(t, err, "operation 1")
+		require.Len(t, responses, 3)
+		require.NoError(t, hold.Err())
 
-	require.NoError(t, other.Conn.Delete(hold.Path(), -1))
-	_, err = hold.Multi(write)
-	require.ErrorIs(t, err, recipes.ErrLockLost)
-	require.ErrorIs(t, lock.Release(ctx), recipes.ErrLockLost)
+		require.NoError(t, other.Conn.Delete(hold.Path(), -1))
+		_, err = hold.Multi(write)
+		require.ErrorIs(t, err, recipes.ErrLockLost)
+		require.ErrorIs(t, lock.Release(ctx), recipes.ErrLockLost)
 
-	require.NoError(t, lock.Acquire(ctx))
-	hold = lock.Hold(ctx)
-	require.NoError(t, lock.Release(ctx))
-	_, err = hold.Multi(write)
-	require.ErrorIs(t, err, recipes.ErrNotOwner)
-	_, stat, err := p.Conn.Get(path)
-	require.NoError(t, err)
-	require.Equal(t, int32(1), stat.Version, "written once")
+		require.NoError(t, lock.Acquire(ctx))
+		hold = lock.Hold(ctx)
+		require.NoError(t, lock.Release(ctx))
+		_, err = hold.Multi(write)
+		require.ErrorIs(t, err, recipes.ErrNotOwner)
+		_, stat, err := p.Conn.Get(path)
+		require.NoError(t, err)
+		require.Equal(t, int32(1), stat.Version, "written once")
+	})
 }
