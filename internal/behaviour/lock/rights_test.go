@@ -225,8 +225,7 @@ func TestWhoCanDoWhat(t *testing.T) {
 		for _, what := range g.can {
 			require.Contains(t, heists, what)
 		}
-		t.Run(g.right+" on "+g.on, func(t *testing.T) {
-			t.Parallel()
+		zkserver.Run(t, g.right+" on "+g.on, func(t *testing.T) {
 			user, eve := locktest.SharedPeer(t), locktest.SharedPeer(t)
 			require.NoError(t, user.Conn.AddAuth("digest", []byte("user:secret")))
 			require.NoError(t, eve.Conn.AddAuth("digest", []byte("eve:x")))
