@@ -158,6 +158,46 @@ func TestWhatIsFoundOfALostCreate(t *testing.T) {
 	}
 }
 
+// A forgetfulConn has lost the directory at every fourth create, which so has an answer.
+type forgetfulConn struct {
+	lossyConn
+	made int
+}
+
+func (c *forgetfulConn) Create(
+	path string, data []byte, flags int32, acl []zk.ACL,
+) (string, error) {
+	if len(c.flags)%4 == 3 {
+		c.flags = append(c.flags, flags)
+		return "", zk.ErrNoNode
+	}
+	return c.lossyConn.Create(path, data, flags, acl)
+}
+
+func (c *forgetfulConn) CreateContainer(
+	path string, _ []byte, _ int32, _ []zk.ACL,
+) (string, error) {
+	c.made++
+	return path, nil
+}
+
+// What breaks the connection only now and then, with answers between, is tried for ever.
+func TestCreatesThatAreAnsweredBetweenTwoCuts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &forgetfulConn{
+			lossyConn: lossyConn{becomes: make([][]int64, 1000), session: 1},
+		}
+		s, spec := stubconn.Use(t, conn), stubconn.Spec()
+		spec.Data = make([]byte, 4096)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := znode.Join(ctx, s, &spec, "", znode.NoHooks{})
+		require.Error(t, err)
+		require.Error(t, ctx.Err(), "it was not tried to the end: %v", err)
+		require.Greater(t, conn.made, 2)
+	})
+}
+
 // A create that may be too long for the servers is not tried for ever.
 func TestACreateThatBreaksTheConnection(t *testing.T) {
 	for size, ends := range map[int]bool{4095: false, 4096: true} {
