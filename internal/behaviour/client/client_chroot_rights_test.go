@@ -41,4 +41,22 @@ func TestAChrootThatMayNotBeRead(t *testing.T) {
 	}
 }
 
-const noAuth = -102
+// Where the session goes on through another server, the chroot is asked for there.
+func TestAChrootIsAskedForWhereTheSessionHasMovedTo(t *testing.T) {
+	t.Parallel()
+	zkserver.Test(t, func(t *testing.T) {
+		tap := wiretap.New(zkserver.Dial(t))
+		refused := tap.NthRequest(wiretap.Exists, 1, wiretap.Answer(sessionMoved))
+		client, err := locktest.Open(t.Context(), t,
+			zkserver.Shared(t).Connect()+zkserver.Path(t), locktest.Lasting,
+			recipes.WithDialer(tap.Dial))
+		require.NoError(t, err)
+		locktest.Within(t, refused, "nothing was refused")
+		client.Close()
+	})
+}
+
+const (
+	noAuth       = -102
+	sessionMoved = -118
+)
