@@ -176,8 +176,7 @@ var counted = []func(*rapid.T) string{
 }
 
 // loggedIn are the steps of clients that log in.
-var loggedIn = []func(*rapid.T) string{drawLogin, drawLoggedIn, drawLoggedIn,
-	drawLoggedIn}
+var loggedIn = []func(*rapid.T) string{drawLogin, drawLoggedIn, drawLoggedIn, drawLoggedIn}
 
 func drawStep(t *rapid.T, kinds []func(*rapid.T) string) string {
 	step := rapid.SampledFrom(kinds).Draw(t, "kind")(t)

@@ -112,9 +112,9 @@ func MustHave(tb testing.TB, programs ...string) {
 	tb.Helper()
 	for _, name := range programs {
 		if _, err := find(name); err != nil {
-			zkserver.Lacking(tb, fmt.Sprintf("kdc: no Kerberos to be had: %v; install it "+
-				"(Debian: apt-get install krb5-kdc krb5-admin-server krb5-user faketime)",
-				err))
+			zkserver.Lacking(tb, fmt.Sprintf("kdc: no Kerberos to be had: %v; install "+
+				"it (Debian: apt-get install krb5-kdc krb5-admin-server krb5-user "+
+				"faketime)", err))
 		}
 	}
 }

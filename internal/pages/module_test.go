@@ -54,8 +54,8 @@ func newModule(t *testing.T) *module {
 }
 
 // writeGoMod has the module need what the library needs, with MUST what the containers of
-// its tests need, too, and the library as it stands here. A workspace would be shorter, but wants modules that
-// nothing is built of.
+// its tests need, too, and the library as it stands here. A workspace would be shorter,
+// but wants modules that nothing is built of.
 func (m *module) writeGoMod(t *testing.T) {
 	t.Helper()
 	library, err := filepath.Abs(root)

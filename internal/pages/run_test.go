@@ -18,8 +18,8 @@ import (
 // set, and may be skipped then.
 const container = "container"
 
-// TestEveryBlockRuns compiles and vets all blocks, has the harnesses run them, and looks at
-// what they reached.
+// TestEveryBlockRuns compiles and vets all blocks, has the harnesses run them, and looks
+// at what they reached.
 func TestEveryBlockRuns(t *testing.T) {
 	t.Parallel()
 	m := newModule(t)

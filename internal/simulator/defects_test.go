@@ -109,8 +109,8 @@ func TestDefects(t *testing.T) {
 func skipDefects(t *testing.T) {
 	t.Helper()
 	if os.Getenv("SIM_DEFECTS") == "" {
-		t.Skip("it is the simulator's own test: SIM_DEFECTS=1 runs it, as scripts/test.sh " +
-			"does")
+		t.Skip("it is the simulator's own test: SIM_DEFECTS=1 runs it, as " +
+			"scripts/test.sh does")
 	}
 }
 

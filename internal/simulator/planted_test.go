@@ -25,9 +25,8 @@ func planted(t *testing.T, command string, args ...string) *exec.Cmd {
 	return exec.CommandContext(t.Context(), "go", args...)
 }
 
-func mustRun(t *testing.T, cmd *exec.Cmd) string {
+func mustRun(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	return string(out)
 }

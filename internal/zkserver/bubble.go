@@ -45,10 +45,14 @@ func Run(t *testing.T, name string, test func(t *testing.T)) {
 }
 
 // Virtual tells whether tb runs in a bubble of [Test].
-func Virtual(tb testing.TB) bool { return networkOf(tb) != nil }
+func Virtual(tb testing.TB) bool {
+	tb.Helper()
+	return networkOf(tb) != nil
+}
 
 // Dial returns how tb's clients dial the servers of [Start] and [Shared].
 func Dial(tb testing.TB) zk.Dialer {
+	tb.Helper()
 	if n := networkOf(tb); n != nil {
 		return n.dial
 	}
@@ -59,6 +63,7 @@ func Dial(tb testing.TB) zk.Dialer {
 var networks sync.Map
 
 func networkOf(tb testing.TB) *network {
+	tb.Helper()
 	if n, ok := networks.Load(tb); ok {
 		return n.(*network)
 	}

@@ -114,7 +114,7 @@ func Real(tb testing.TB, what string) {
 	switch {
 	case !isEmbedded(run) || run == "" && os.Getenv("ZOOKEEPER_SERVERS") != "":
 	case run == "" && must():
-		real.Store(tb.Name(), true)
+		genuine.Store(tb.Name(), true)
 	case run == "":
 		Lacking(tb,
 			"zktest does not have "+what+": ZOOKEEPER_RUN=real runs this test on "+
@@ -164,15 +164,16 @@ func Path(tb testing.TB) string {
 var (
 	inMain  atomic.Bool  // Main runs, so that somebody will stop the shared clusters
 	lacking atomic.Int64 // how many tests Lacking has skipped
-	real    sync.Map     // the names of the tests that Real has got a real server
+	genuine sync.Map     // the names of the tests that Real has got a real server
 	// sharedBy has the functions that give what tests share, by what ZOOKEEPER_RUN says.
 	sharedBy sync.Map
 )
 
 // isReal tells whether tb, or a test that it is a part of, gets a real server by [Real].
 func isReal(tb testing.TB) bool {
+	tb.Helper()
 	for name := tb.Name(); ; name = name[:strings.LastIndex(name, "/")] {
-		if _, ok := real.Load(name); ok || !strings.Contains(name, "/") {
+		if _, ok := genuine.Load(name); ok || !strings.Contains(name, "/") {
 			return ok
 		}
 	}
@@ -180,6 +181,7 @@ func isReal(tb testing.TB) bool {
 
 // runOf is what ZOOKEEPER_RUN says for tb.
 func runOf(tb testing.TB) string {
+	tb.Helper()
 	if isReal(tb) {
 		return "real"
 	}
