@@ -182,10 +182,11 @@ func isReal(tb testing.TB) bool {
 // runOf is what ZOOKEEPER_RUN says for tb.
 func runOf(tb testing.TB) string {
 	tb.Helper()
-	if isReal(tb) {
+	run := os.Getenv("ZOOKEEPER_RUN")
+	if isReal(tb) && isEmbedded(run) {
 		return "real"
 	}
-	return os.Getenv("ZOOKEEPER_RUN")
+	return run
 }
 
 // shared finds what tests share. It does not take the context of the test that happens to
