@@ -94,7 +94,7 @@ else
 fi
 
 # Values have no goroutines, and what runs go or other programs has none of the library's: the race detector would only cost time.
-plain='/(examples|interop|internal/(acceptor|api|digestmd5|lossclock|order|outcome|pages|plant|seqname|simulator|zkpath))($|/)'
+plain='/(examples|interop|internal/(acceptor|api|behaviour/cost|digestmd5|lossclock|order|outcome|pages|plant|seqname|simulator|zkpath))($|/)'
 # shellcheck disable=SC2046 # one argument for each package
 part "go test -race, in virtual time where it can be" \
 	go test "${race[@]}" -count=1 -timeout 20m $(go list ./... | grep -vE "$plain")

@@ -37,6 +37,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -134,6 +135,16 @@ func Lacking(tb testing.TB, sentence string) {
 	}
 	lacking.Add(1)
 	tb.Skip(sentence)
+}
+
+// Programs skips a test that needs programs which are not in PATH, as [Lacking] does.
+func Programs(tb testing.TB, names ...string) {
+	tb.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			Lacking(tb, fmt.Sprintf("it needs %s: %v: install it", name, err))
+		}
+	}
 }
 
 // must tells whether what a test lacks is a failure.
