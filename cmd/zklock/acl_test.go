@@ -72,11 +72,11 @@ func TestRights(t *testing.T) {
 		"--acl creator: needs --auth, a SASL login, or --tls-cert")
 }
 
-// eachServer runs a test on zktest, and on a ZooKeeper where ZOOKEEPER_RUN is local.
+// eachServer runs a test on zktest, and with MUST on a ZooKeeper.
 func eachServer(t *testing.T, test func(t *testing.T, servers string)) {
 	t.Helper()
 	t.Run("zktest", func(t *testing.T) { test(t, zktest.Start(t).ConnectString()) })
-	if os.Getenv("ZOOKEEPER_RUN") == "local" {
+	if os.Getenv("MUST") != "" {
 		t.Run("ZooKeeper", func(t *testing.T) { test(t, startZooKeeper(t)) })
 	}
 }

@@ -85,6 +85,45 @@ func TestPassesCountBeforeItIsKnownWhoWaits(t *testing.T) {
 	})
 }
 
+// Where the first look shows nobody behind, nobody has waited meanwhile: passes before it
+// do not count for whoever comes later.
+func TestPassesBeforeAnybodyWaitsDoNotCount(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
+		conn := &blindConn{us.Conn, make(chan struct{})}
+		s := zkconn.Use(conn, zkconn.Config{
+			Timeout: func() time.Duration { return timeout }, ServerTick: tick,
+			InOrder: true,
+		})
+		defer s.Release()
+		q, policy := queue(), lockcache.Policy{Idle: time.Hour, MaxHandovers: 1}
+		ahead := other.Occupy()
+		granted := make(chan *lockcache.Share, 4)
+		for range cap(granted) {
+			go func() {
+				share, err := lockcache.Enter(bounded(t), s, q, policy, seqnode.Request{})
+				if err != nil {
+					t.Error(err)
+				}
+				granted <- share
+			}()
+		}
+		time.Sleep(time.Second)
+		other.Remove(ahead)
+		for range 2 {
+			queuetest.Within(t, patience, granted, "it is not passed on").Withdraw()
+		}
+		third := queuetest.Within(t, patience, granted, "it is not passed on")
+		close(conn.sees)
+		time.Sleep(time.Second)
+		behind := other.Occupy()
+		time.Sleep(time.Second)
+		third.Withdraw()
+		queuetest.Within(t, patience, granted, "earlier passes count").Withdraw()
+		other.Remove(behind)
+	})
+}
+
 // An owner that finds the entry free overtakes whoever waits elsewhere as one does that
 // has waited, and waits like that one for the list if it is the next too many.
 func TestWhoFindsTheEntryFreeCountsAsAHandover(t *testing.T) {

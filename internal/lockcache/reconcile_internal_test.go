@@ -99,6 +99,11 @@ func TestWhoIsToldOfTheQueue(t *testing.T) {
 			w.told, e.waiting = c.told, []*waiter{w}
 			g.Queued("/lock/a", 1)
 			require.Equal(t, c.want, len(w.queued) == 1)
+			if c.want && c.current {
+				<-w.queued
+				g.Queued("/lock/b", 2)
+				require.Empty(t, w.queued, "it was told")
+			}
 		})
 	}
 }

@@ -483,3 +483,16 @@ func TestWhoseZnodeIsDeletedBehindSeveralLearnsOfItSoon(t *testing.T) {
 		queuetest.Within(t, 100*time.Millisecond, e.queued, "it does not join again")
 	})
 }
+
+// The turn can come when the caller has gone: that is no hold, and no znode stays.
+func TestWhoIsCancelledAsItJoinsLeaves(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us := newPeer(t, cluster, "us")
+		ctx, cancel := context.WithCancel(bounded(t))
+		defer cancel()
+		n, err := queue().Enter(ctx, us.S, seqnode.Request{Listener: onQueued(cancel)})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Nil(t, n)
+		require.Empty(t, us.Nodes())
+	})
+}

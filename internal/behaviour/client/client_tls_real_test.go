@@ -196,7 +196,7 @@ func tlsServerExpires(t *testing.T, ca clientCA, server string) {
 func tlsExpires(
 	t *testing.T, server string, config *tls.Config, says string, expire, renew func(),
 ) {
-	network, log := &saslNet{}, &hostileLog{}
+	network, log := &saslNet{through: net.DialTimeout}, &hostileLog{}
 	c := saslMust(t, []string{server}, recipes.WithTLS(config), saslLog(log),
 		recipes.WithDialer(network.dial))
 	session, path := c.SessionID(), zkserver.Path(t)

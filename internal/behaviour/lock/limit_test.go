@@ -186,20 +186,22 @@ func TestALargeCreateOutlastsAnOutage(t *testing.T) {
 // close the connection.
 func TestLargestData(t *testing.T) {
 	t.Parallel()
-	p, path := locktest.SharedPeer(t), zkserver.Path(t)
-	size := 1 << 20
-	for {
-		if _, err := recipes.NewInterProcessMutex(
-			p.Conn, path, recipes.WithData(make([]byte, size)),
-		); err == nil {
-			break
+	zkserver.Test(t, func(t *testing.T) {
+		p, path := locktest.SharedPeer(t), zkserver.Path(t)
+		size := 1 << 20
+		for {
+			if _, err := recipes.NewInterProcessMutex(
+				p.Conn, path, recipes.WithData(make([]byte, size)),
+			); err == nil {
+				break
+			}
+			size--
 		}
-		size--
-	}
-	lock := p.Mutex(path, recipes.WithData(bytes.Repeat([]byte("x"), size)))
-	require.NoError(t, lock.Acquire(t.Context()))
-	require.NoError(t, lock.Release(t.Context()))
-	require.Equal(t, 1, p.Tap.Count("connect"))
+		lock := p.Mutex(path, recipes.WithData(bytes.Repeat([]byte("x"), size)))
+		require.NoError(t, lock.Acquire(t.Context()))
+		require.NoError(t, lock.Release(t.Context()))
+		require.Equal(t, 1, p.Tap.Count("connect"))
+	})
 }
 
 // Whose znode is deleted again and again pauses before each new one. What such a waiter
