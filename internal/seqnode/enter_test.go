@@ -491,7 +491,7 @@ func TestWhoIsCancelledAsItJoinsLeaves(t *testing.T) {
 		ctx, cancel := context.WithCancel(bounded(t))
 		defer cancel()
 		n, err := queue().Enter(ctx, us.S, seqnode.Request{Listener: onQueued(cancel)})
-		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, context.Canceled, outcome.Cancellation(err))
 		require.Nil(t, n)
 		require.Empty(t, us.Nodes())
 	})
