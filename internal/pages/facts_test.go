@@ -100,7 +100,7 @@ func TestMessagesAreThoseOfTheSources(t *testing.T) {
 	}
 }
 
-var pageInSource = regexp.MustCompile(`\bdocs/[a-z-]+\.md(?:#([a-z-]+))?`)
+var pageInSource = regexp.MustCompile(`\bdocs/(?:appendix/)?[a-z-]+\.md(?:#([a-z-]+))?`)
 
 // The comments of the library send readers to pages, and headings, that exist.
 func TestSourcesNamePagesThatExist(t *testing.T) {
