@@ -10,7 +10,7 @@ import (
 // wordLimits are how many words a page has at most, as "wc -w" counts them: code, and
 // the bars of tables, among them. A page grows only by moving its limit.
 var wordLimits = map[string]int{
-	"README.md":                           1330,
+	"README.md":                           1340,
 	"CHANGELOG.md":                        300,
 	"CONTRIBUTING.md":                     2220,
 	"SECURITY.md":                         150,
@@ -43,7 +43,7 @@ var wordLimits = map[string]int{
 	"docs/mutex.md":                       440,
 	"docs/options.md":                     1170,
 	"docs/messages.md":                    1070,
-	"docs/operations.md":                  990,
+	"docs/operations.md":                  1550,
 	"docs/owners.md":                      300,
 	"docs/appendix/planted-defects.md":    1135,
 	"docs/read-write-lock.md":             250,
@@ -52,7 +52,7 @@ var wordLimits = map[string]int{
 	"docs/secure-cluster.md":              580,
 	"docs/semaphore.md":                   560,
 	"docs/servers.md":                     1060,
-	"docs/testing.md":                     922,
+	"docs/testing.md":                     930,
 	"docs/appendix/track-record.md":       900,
 	"examples/README.md":                  300,
 
