@@ -47,7 +47,7 @@ var harnessComment = regexp.MustCompile(`^<!-- go: (\S+) -->$`)
 
 // otherLanguages are those whose blocks are not looked at.
 var otherLanguages = []string{
-	"console", "crontab", "ini", "java", "js", "python", "sh",
+	"console", "crontab", "ini", "java", "js", "python", "sh", "yaml",
 }
 
 // blocks are those of all pages.
