@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -41,6 +42,11 @@ func main() {
 }
 
 func run(ctx context.Context, servers, listen string) error {
+	listener, err := net.Listen("tcp", listen)
+	if err != nil {
+		return err // without probes nobody would know of this candidate
+	}
+	defer func() { _ = listener.Close() }()
 	client, err := recipes.Connect(ctx, servers, sessionTimeout,
 		recipes.WithClientLogger(slog.Default()))
 	if err != nil {
@@ -48,8 +54,8 @@ func run(ctx context.Context, servers, listen string) error {
 	}
 	defer client.Close() // the next one leads at once
 	s := service{client: client, work: schedule(client), exit: os.Exit}
-	probes := http.Server{Addr: listen, Handler: s.probes(), ReadHeaderTimeout: time.Second}
-	go func() { slog.Error("no probes", "error", probes.ListenAndServe()) }()
+	probes := http.Server{Handler: s.probes(), ReadHeaderTimeout: time.Second}
+	go func() { _ = probes.Serve(listener) }() // until listener is closed
 	return s.campaign(ctx)
 }
 

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,4 +123,26 @@ func TestWorkThatDoesNotStop(t *testing.T) {
 		require.NoError(t, <-first.ended) // it was not ended here
 		require.NoError(t, <-second.ended)
 	})
+}
+
+// A candidate without probes would lead, and nobody would know.
+func TestTheAddressOfTheProbesIsTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	err = run(t.Context(), zktest.Start(t).ConnectString(), taken.Addr().String())
+	require.ErrorContains(t, err, "in use")
+}
+
+func TestTheCommandStops(t *testing.T) {
+	cluster := zktest.Start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := locktest.Start(func() error {
+		return run(ctx, cluster.ConnectString(), "127.0.0.1:0")
+	})
+	locktest.Eventually(t, func() bool {
+		return slices.Contains(cluster.Znodes(), tablePath)
+	}, "it does not lead")
+	cancel()
+	require.NoError(t, locktest.Within(t, ended, "it does not stop"))
 }
