@@ -29,6 +29,7 @@ type Hold struct {
 
 	mu    sync.Mutex // guards what follows
 	ended bool       // it was released
+	above *Hold      // the record of a multi lock that owns it; nil: none
 	ctxs  *heldContext
 }
 
@@ -257,12 +258,31 @@ func (g *grant) tellLeft(ctx context.Context, err error) error {
 func (h *Hold) end() {
 	h.mu.Lock()
 	h.ended = true
-	ctxs := h.ctxs
+	h.mu.Unlock()
+	h.endContexts()
+}
+
+// endContexts also ends those of what owns h: a multi lock is not held any more without a
+// member. Who heard of a loss before, and releases, may be faster than what tells them.
+func (h *Hold) endContexts() {
+	h.mu.Lock()
+	ctxs, above := h.ctxs, h.above
 	h.ctxs = nil
 	h.mu.Unlock()
+	cause := cmp.Or(h.err(), errReleased)
 	for c := ctxs; c != nil; c = c.next {
-		c.end()
+		c.end(cause)
 	}
+	if above != nil {
+		above.endContexts()
+	}
+}
+
+// ownedBy makes h a record that the one of a multi lock owns.
+func (h *Hold) ownedBy(above *Hold) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.above = above
 }
 
 // owned returns the records that h's record owns, if it is a multi lock's.
@@ -276,9 +296,13 @@ func (h *Hold) owned() []*Hold {
 // isReleased tells whether the record has ended, or one that it owns.
 func (h *Hold) isReleased() bool {
 	h.mu.Lock()
-	ended := h.ended
-	h.mu.Unlock()
-	return ended || slices.ContainsFunc(h.owned(), (*Hold).isReleased)
+	defer h.mu.Unlock()
+	return h.isReleasedLocked()
+}
+
+// isReleasedLocked is called with mu held, which comes before those of what h owns.
+func (h *Hold) isReleasedLocked() bool {
+	return h.ended || slices.ContainsFunc(h.owned(), (*Hold).isReleased)
 }
 
 // shares returns the owners of all that h has acquired, each with its locks.
@@ -381,12 +405,12 @@ func (h *Hold) Err() error {
 }
 
 // Context returns a child of parent that is cancelled when the lock is lost, with Err as
-// its cause, and when this hold is released, with a cause that matches ErrNotOwner. For
-// this lock it carries the hold's owner, for as long as that owner holds anything of the
-// lock: goroutines that have it may re-enter. After that it names nobody. For every other
-// lock it carries parent's owner. The ctx of a lease or term carries none. If the hold
-// lasts longer than the work, let parent end with the work: the hold keeps the ctx until
-// then.
+// its cause, and when this hold is released (a multi lock's: or its acquisition of one
+// member), with a cause that matches ErrNotOwner. For this lock it carries the hold's
+// owner, for as long as that owner holds anything of the lock: goroutines that have it
+// may re-enter. After that it names nobody. For every other lock it carries parent's
+// owner. The ctx of a lease or term carries none. If the hold lasts longer than the work,
+// let parent end with the work: the hold keeps the ctx until then.
 func (h *Hold) Context(parent context.Context) context.Context {
 	if parent == nil {
 		parent = context.Background()
@@ -419,17 +443,17 @@ func (h *Hold) context(parent context.Context) context.Context {
 	switch err := h.err(); {
 	case err != nil:
 		cancel(err)
-	case h.ended:
-		c.end()
+	case h.isReleasedLocked():
+		c.end(errReleased)
 	default:
 		c.next, h.ctxs = h.ctxs, c
 	}
 	return ctx
 }
 
-func (c *heldContext) end() {
+func (c *heldContext) end(cause error) {
 	c.notLost()
-	c.cancel(errReleased)
+	c.cancel(cause)
 }
 
 // forget lets go of a ctx that is done.

@@ -82,7 +82,7 @@ func (a acquisition) giveBack(members []*Hold) {
 
 // awaitGiven waits a short time for what was given back, also in an outage. What is not
 // confirmed by then goes on in the background, and is no error. Nor is that a member was
-// lost before.
+// lost before, or released by another caller.
 func (a acquisition) awaitGiven() error {
 	if len(*a.given) == 0 {
 		return nil
@@ -93,7 +93,9 @@ func (a acquisition) awaitGiven() error {
 		context.WithoutCancel(a.ctx), giveBackWithin, errGivingBack,
 	)
 	defer cancel()
-	noMatter := []error{errGivingBack, context.DeadlineExceeded, ErrLockLost}
+	noMatter := []error{
+		errGivingBack, context.DeadlineExceeded, ErrLockLost, ErrNotOwner,
+	}
 	errs := slices.DeleteFunc(all.waitEach(ctx), func(err error) bool {
 		return slices.ContainsFunc(noMatter, func(e error) bool {
 			return errors.Is(err, e)
@@ -123,8 +125,12 @@ type leaving struct {
 	parts []leaving // in the order in which they were acquired
 }
 
-// isNothing tells whether nothing is released, since others hold it.
-func (l leaving) isNothing() bool { return l.err == nil && l.left == nil && l.parts == nil }
+// isNothing tells whether nothing is released, and nothing was lost: others hold it, or it
+// was released before.
+func (l leaving) isNothing() bool {
+	return l.left == nil && l.parts == nil &&
+		(l.err == nil || errors.Is(l.err, errReleased))
+}
 
 // leave ends the record of h, which is not in its book any more, and begins to release
 // its grant if it was the last one that shared it. The znode of a lost one may be there

@@ -191,6 +191,9 @@ func (m *InterProcessMultiLock) record(members []*Hold) *Hold {
 	}
 	h := &Hold{grant: joinGrants(grants), keeper: m}
 	h.members = members
+	for _, member := range members {
+		member.ownedBy(h)
+	}
 	m.held.mu.Lock()
 	defer m.held.mu.Unlock()
 	m.held.all = append(m.held.all, h)
@@ -246,7 +249,7 @@ func (m *InterProcessMultiLock) end(h *Hold) leaving {
 	h.end()
 	l := endAll(h.members)
 	for i, part := range l.parts {
-		if part.isNothing() { // the member is held on
+		if part.isNothing() { // whoever holds the member on
 			h.pass(i)
 		}
 	}

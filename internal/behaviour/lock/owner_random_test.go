@@ -344,7 +344,7 @@ func (p *program) newCtx(parent programCtx) {
 	h := pick(p, p.holds)
 	within := h.Context(parent)
 	require.Equal(
-		p, h.record.ended || h.record.isLost(), within.Err() != nil, "Hold.Context",
+		p, !h.record.isWhole() || h.record.isLost(), within.Err() != nil, "Hold.Context",
 	)
 	p.keep(within, parent.caller, h.record)
 }
