@@ -80,7 +80,11 @@ func (m *leaseLock) acquire(a acquisition) (*Hold, error) {
 	r.keeper = r
 	_, err := m.semaphore.acquireWithin(a.ctx, m.n, a.bound, func(l []*Lease) func() {
 		m.enter(r, l)
-		return func() { m.takeOff(r) }
+		return func() {
+			if m.takeOff(r) { // as any caller could release it, so could they use it
+				r.Hold.end()
+			}
+		}
 	})
 	if err != nil {
 		return nil, err
