@@ -38,8 +38,8 @@ type keeper interface {
 	// end ends the record of h, if that has not ended yet, and begins to release what
 	// nobody else holds. It touches nothing else.
 	end(h *Hold) leaving
-	// owner is whose record it is, and in which book; nil: nobody's, or that of several.
-	owner() (owner, *book)
+	// stay is whose record it is, and in which book; nil: nobody's, or that of several.
+	stay() (stay, *book)
 }
 
 // A grant is what the holds of one owner share: a znode, or the grants of several locks.
@@ -84,9 +84,10 @@ func joinGrants(parts []*grant) *grant {
 	return all
 }
 
-// pass takes a part out that is held on: its loss is not the joint's any more, and it
-// would keep what watches for that.
-func (j *joint) pass(i int) {
+// pass takes out the part of a record that has ended, and that others hold on: its loss
+// is not the joint's any more, and it would keep what watches for that.
+func (j *joint) pass(member *Hold) {
+	i := slices.Index(j.members, member)
 	j.passed[i].Store(true)
 	j.stops[i]()
 }
@@ -278,6 +279,16 @@ func (h *Hold) endContexts() {
 	}
 }
 
+// passOn tells what owns h, which has ended, that others hold on what h has acquired.
+func (h *Hold) passOn() {
+	h.mu.Lock()
+	above := h.above
+	h.mu.Unlock()
+	if above != nil {
+		above.pass(h)
+	}
+}
+
 // ownedBy makes h a record that the one of a multi lock owns.
 func (h *Hold) ownedBy(above *Hold) {
 	h.mu.Lock()
@@ -307,8 +318,8 @@ func (h *Hold) isReleasedLocked() bool {
 
 // shares returns the owners of all that h has acquired, each with its locks.
 func (h *Hold) shares() (all []share) {
-	if who, b := h.keeper.owner(); b != nil {
-		return []share{{who, []*book{b}}}
+	if of, b := h.keeper.stay(); b != nil {
+		return []share{{of, []*book{b}}}
 	}
 	for _, member := range h.owned() {
 		for _, s := range member.shares() {
@@ -317,6 +328,7 @@ func (h *Hold) shares() (all []share) {
 				all = append(all, s)
 				continue
 			}
+			all[at].since = max(all[at].since, s.since)
 			all[at].books = slices.Concat(all[at].books, s.books)
 		}
 	}
@@ -407,10 +419,11 @@ func (h *Hold) Err() error {
 // Context returns a child of parent that is cancelled when the lock is lost, with Err as
 // its cause, and when this hold is released (a multi lock's: or its acquisition of one
 // member), with a cause that matches ErrNotOwner. For this lock it carries the hold's
-// owner, for as long as that owner holds anything of the lock: goroutines that have it
-// may re-enter. After that it names nobody. For every other lock it carries parent's
-// owner. The ctx of a lease or term carries none. If the hold lasts longer than the work,
-// let parent end with the work: the hold keeps the ctx until then.
+// owner, for as long as that owner goes on to hold anything of the lock: goroutines that
+// have it may re-enter. After that it names nobody, even if that owner acquires the lock
+// again. For every other lock it carries parent's owner. The ctx of a lease or term
+// carries none. If the hold lasts longer than the work, let parent end with the work: the
+// hold keeps the ctx until then.
 func (h *Hold) Context(parent context.Context) context.Context {
 	if parent == nil {
 		parent = context.Background()

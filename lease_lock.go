@@ -22,7 +22,7 @@ type leaseLock struct {
 type leaseRecord struct {
 	Hold
 	lock   *leaseLock
-	who    owner
+	of     stay
 	leases []*Lease
 
 	// passed on: another was granted later through the same value. Guarded by book.mu.
@@ -76,7 +76,7 @@ func (m *leaseLock) acquire(a acquisition) (*Hold, error) {
 	if err := usable("acquire", m.where(), a.ctx); err != nil {
 		return nil, err
 	}
-	r := &leaseRecord{lock: m, who: a.at(&m.book)}
+	r := &leaseRecord{lock: m, of: a.at(&m.book)}
 	r.keeper = r
 	_, err := m.semaphore.acquireWithin(a.ctx, m.n, a.bound, func(l []*Lease) func() {
 		m.enter(r, l)
@@ -107,6 +107,7 @@ func (m *leaseLock) enter(r *leaseRecord, leases []*Lease) {
 	}
 	m.book.mu.Lock()
 	defer m.book.mu.Unlock()
+	r.of = m.book.beginLocked(r.of)
 	// One that was lost before it came here may have been passed on already.
 	at, _ := slices.BinarySearchFunc(m.records, r, func(a, b *leaseRecord) int {
 		return cmp.Compare(a.token, b.token)
@@ -117,13 +118,18 @@ func (m *leaseLock) enter(r *leaseRecord, leases []*Lease) {
 	}
 }
 
-// isHeldLocked implements book's lock.
-func (m *leaseLock) isHeldLocked(who owner) bool { return m.ownLocked(who) != nil }
+// sinceLocked implements book's lock.
+func (m *leaseLock) sinceLocked(who owner) int64 {
+	if r := m.ownLocked(who); r != nil {
+		return r.of.since
+	}
+	return 0
+}
 
 // ownLocked returns what an owner has acquired last; nil: nothing.
 func (m *leaseLock) ownLocked(who owner) *leaseRecord {
 	for _, r := range slices.Backward(m.records) {
-		if r.who == who {
+		if r.of.who == who {
 			return r
 		}
 	}
@@ -165,8 +171,8 @@ func (r *leaseRecord) end(*Hold) leaving {
 	return r.lock.semaphore.endLeases(r.leases)
 }
 
-// owner implements keeper.
-func (r *leaseRecord) owner() (owner, *book) { return r.who, &r.lock.book }
+// stay implements keeper.
+func (r *leaseRecord) stay() (stay, *book) { return r.of, &r.lock.book }
 
 // Release implements InterProcessLock, for any caller. A caller that acquired the lock
 // and has not released it yet releases its own hold, even if that was lost and another
@@ -199,9 +205,9 @@ func (m *leaseLock) Hold(ctx context.Context) *Hold {
 // chosen returns the record of ctx's owner, or else the value's; nil: there is none.
 func (m *leaseLock) chosen(ctx context.Context) *leaseRecord {
 	c := callerOf(ctx)
-	who := c.lock(&m.book)
+	s := c.lock(&m.book)
 	defer m.book.mu.Unlock()
-	if r := m.ownLocked(who); r != nil {
+	if r := m.ownLocked(s.who); r != nil {
 		return r
 	}
 	return m.latestLocked()

@@ -125,13 +125,6 @@ type leaving struct {
 	parts []leaving // in the order in which they were acquired
 }
 
-// isNothing tells whether nothing is released, and nothing was lost: others hold it, or it
-// was released before.
-func (l leaving) isNothing() bool {
-	return l.left == nil && l.parts == nil &&
-		(l.err == nil || errors.Is(l.err, errReleased))
-}
-
 // leave ends the record of h, which is not in its book any more, and begins to release
 // its grant if it was the last one that shared it. The znode of a lost one may be there
 // still.
@@ -144,6 +137,7 @@ func (h *Hold) leave(path string, last bool) leaving {
 	case loss != nil:
 		return leaving{path: path, err: loss}
 	case !last:
+		h.passOn()
 		return leaving{}
 	}
 	return leaving{path: path, grant: h.grant, left: h.node.StartLeaving()}

@@ -132,7 +132,9 @@ func (m *InterProcessMultiLock) acquire(a acquisition) (hold *Hold, err error) {
 		if err != nil {
 			return nil, err
 		}
-		ended := slices.IndexFunc(members, func(h *Hold) bool { return h.hasEnded() })
+		ended := slices.IndexFunc(members, func(h *Hold) bool {
+			return h.isReleased() || h.hasEnded()
+		})
 		if ended < 0 {
 			return m.record(members), nil
 		}
@@ -247,17 +249,11 @@ func (m *InterProcessMultiLock) end(h *Hold) leaving {
 		return leaving{err: fmt.Errorf("recipes: release %s: %w", h.name(), errReleased)}
 	}
 	h.end()
-	l := endAll(h.members)
-	for i, part := range l.parts {
-		if part.isNothing() { // whoever holds the member on
-			h.pass(i)
-		}
-	}
-	return l
+	return endAll(h.members)
 }
 
-// owner implements keeper: the members can be those of several.
-func (m *InterProcessMultiLock) owner() (owner, *book) { return owner{}, nil }
+// stay implements keeper: the members can be those of several.
+func (m *InterProcessMultiLock) stay() (stay, *book) { return stay{}, nil }
 
 // IsAcquiredInThisProcess reports whether an owner holds all members through this value.
 func (m *InterProcessMultiLock) IsAcquiredInThisProcess() bool {
