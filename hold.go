@@ -50,11 +50,10 @@ type grant struct {
 	*joint // of several locks; nil of one
 
 	// Of one znode.
-	node     backing
-	steps    *steps
-	ending   ending    // what the observer is told of the end
-	tellLoss sync.Once // guards loss
-	loss     error     // what Err returns once lost is done: always the same value
+	node   backing
+	steps  *steps
+	ending ending                // what the observer is told of the end
+	loss   atomic.Pointer[error] // of which Err tells: always the same value; nil: not yet
 }
 
 // A joint is what several locks are together, or several leases.
@@ -116,8 +115,11 @@ func (g *grant) err() error {
 	if g.lost.Err() == nil {
 		return nil
 	}
-	g.tellLoss.Do(func() { g.loss = lost(g.path(), context.Cause(g.lost)) })
-	return g.loss
+	if g.loss.Load() == nil {
+		err := lost(g.path(), context.Cause(g.lost))
+		g.loss.CompareAndSwap(nil, &err)
+	}
+	return *g.loss.Load()
 }
 
 // err is why it was lost, which lost tells a moment after a part does.
