@@ -126,6 +126,15 @@ func (m *leaseLock) sinceLocked(who owner) int64 {
 	return 0
 }
 
+// joinLocked implements book's lock.
+func (m *leaseLock) joinLocked(s stay) {
+	for _, r := range m.records {
+		if r.of.who == s.who {
+			r.of = s
+		}
+	}
+}
+
 // ownLocked returns what an owner has acquired last; nil: nothing.
 func (m *leaseLock) ownLocked(who owner) *leaseRecord {
 	for _, r := range slices.Backward(m.records) {
@@ -172,7 +181,9 @@ func (r *leaseRecord) end(*Hold) leaving {
 }
 
 // stay implements keeper.
-func (r *leaseRecord) stay() (stay, *book) { return r.of, &r.lock.book }
+func (r *leaseRecord) stay() (stay, *book) {
+	return r.lock.book.stay(&r.of), &r.lock.book
+}
 
 // Release implements InterProcessLock, for any caller. A caller that acquired the lock
 // and has not released it yet releases its own hold, even if that was lost and another

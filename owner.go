@@ -49,19 +49,31 @@ type book struct {
 		// sinceLocked tells since when an owner has something that it has not released,
 		// lost or not, or is acquiring it; 0: it has nothing. It is called with mu held.
 		sinceLocked(who owner) int64
+		// joinLocked makes all that an owner has part of its stay.
+		joinLocked(s stay)
 	}
 }
 
 // beginLocked returns the stay of an owner that comes to have something: the one that it
-// is in already, or that its ctx names, or a new one. It is called with mu held.
+// is in already, or that its ctx names, or a new one. The two become one, which is the
+// older: what was acquired by a ctx can be released by it. It is called with mu held.
 func (b *book) beginLocked(named stay) stay {
-	if since := b.lock.sinceLocked(named.who); since != 0 {
-		return stay{named.who, since}
-	}
-	if named.since == 0 {
+	here := b.lock.sinceLocked(named.who)
+	switch {
+	case here == 0 && named.since == 0:
 		named.since = stays.Add(1)
+	case named.since == 0 || here != 0 && here < named.since:
+		named.since = here
 	}
+	b.lock.joinLocked(named)
 	return named
+}
+
+// stay returns s, which joinLocked may change.
+func (b *book) stay(s *stay) stay {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return *s
 }
 
 type ownerKey struct{}

@@ -116,6 +116,15 @@ func (r *reentrant) sinceLocked(who owner) int64 {
 	return 0
 }
 
+// joinLocked implements book's lock, for both sides of a read/write lock.
+func (r *reentrant) joinLocked(s stay) {
+	for side := r; side != nil; side = side.other {
+		if o := side.owners[s.who]; o != nil {
+			o.of = s
+		}
+	}
+}
+
 // acquire implements InterProcessLock.
 func (r *reentrant) acquire(a acquisition) (*Hold, error) {
 	if err := usable("acquire", r.where(), a.ctx); err != nil {
@@ -195,10 +204,11 @@ func (r *reentrant) claim(
 ) (hold *Hold, o *ownership, mine bool, err error) {
 	s := a.lock(r.book)
 	defer r.book.mu.Unlock()
+	s = r.book.beginLocked(s)
 	o = r.owners[s.who]
 	switch {
 	case o == nil:
-		o = &ownership{lock: r, of: r.book.beginLocked(s)}
+		o = &ownership{lock: r, of: s}
 		r.owners[s.who] = o
 		return nil, o, true, nil
 	case o.grant == nil:
@@ -225,7 +235,7 @@ func (r *reentrant) acquireFirst(
 ) (*Hold, error) {
 	call := a.ctx
 	if a.fresh && r.steps.observer != nil { // whom else would the ctx name?
-		call = withShares(call, []share{{o.of, []*book{r.book}}})
+		call = withShares(call, []share{{r.book.stay(&o.of), []*book{r.book}}})
 	}
 	o.attempt = newAttempt(call, r.steps)
 	defer func() { o.attempt.call = nil }() // which the ownership would keep
@@ -375,7 +385,7 @@ func (o *ownership) end(h *Hold) leaving {
 }
 
 // stay implements keeper.
-func (o *ownership) stay() (stay, *book) { return o.of, o.lock.book }
+func (o *ownership) stay() (stay, *book) { return o.lock.book.stay(&o.of), o.lock.book }
 
 // notOwnerLocked tells an owner that does not hold the lock whether another one does.
 func (r *reentrant) notOwnerLocked() error {

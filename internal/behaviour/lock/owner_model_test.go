@@ -1,7 +1,6 @@
 package lock_test
 
 import (
-	"cmp"
 	"slices"
 )
 
@@ -186,29 +185,47 @@ func (l *modelLock) acquire(c *modelCaller) (*modelRecord, modelResult) {
 		for _, r := range l.records {
 			r.passedOn = true
 		}
-		return l.addOf(c, &modelTenure{}), modelResult{}
+		who, since := c.begin(l.book)
+		return l.addOf(who, since, &modelTenure{}), modelResult{}
 	}
-	who, _ := c.at(l.book)
+	who, since := c.begin(l.book)
 	if r := l.of(who); r != nil {
 		if r.isLost() {
 			return nil, modelResult{lost: true}
 		}
-		return l.addOf(c, r.tenure), modelResult{}
+		return l.addOf(who, since, r.tenure), modelResult{}
 	}
 	if r := l.refused(who); !r.ok() {
 		return nil, r
 	}
-	return l.addOf(c, &modelTenure{}), modelResult{}
+	return l.addOf(who, since, &modelTenure{}), modelResult{}
 }
 
-// addOf adds a record of a leaf, of the stay that its owner is in, or of a new one.
-func (l *modelLock) addOf(c *modelCaller, tenure *modelTenure) *modelRecord {
-	who, named := c.at(l.book)
-	since := cmp.Or(l.book.since(who), named)
-	if since == 0 {
-		*l.book.stays++
-		since = *l.book.stays
+// begin returns who the caller is, and the number of its stay: the older one of what it
+// has and of what its ctx names, which become one, or a new one.
+func (c *modelCaller) begin(b *modelBook) (who modelOwner, since int) {
+	who, since = c.at(b)
+	if here := b.since(who); since == 0 || here != 0 && here < since {
+		since = here
 	}
+	if since == 0 {
+		*b.stays++
+		since = *b.stays
+	}
+	for _, side := range b.sides {
+		for _, r := range side.records {
+			if r.who == who {
+				r.since = since
+			}
+		}
+	}
+	return who, since
+}
+
+// addOf adds a record of a leaf.
+func (l *modelLock) addOf(
+	who modelOwner, since int, tenure *modelTenure,
+) *modelRecord {
 	return l.add(&modelRecord{who: who, since: since, tenure: tenure})
 }
 

@@ -293,3 +293,21 @@ func TestAnObserverThatAcquiresTheLockAgain(t *testing.T) {
 		require.NoError(t, hold.Release(t.Context()))
 	})
 }
+
+// What was acquired by a ctx can be released by it, whatever else its owner has released
+// and acquired meanwhile.
+func TestWhatWasAcquiredByACtxIsReleasedByIt(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		x, owner := b.Mutex(t, b.Ours, "/x"), locktest.Owner(t)
+		hold := locktest.Acquire(owner, t, recipes.NewInterProcessMultiLockOf(b.Lock, x))
+		kept := context.WithoutCancel(hold.Context(t.Context()))
+		require.NoError(t, x.Acquire(owner))
+		require.NoError(t, hold.Release(owner))
+		require.NoError(t, b.Lock.Acquire(owner)) // while it holds the other on
+		require.NoError(t, b.Lock.Acquire(kept))
+		require.NoError(t, x.Release(owner))
+		require.NoError(t, b.Lock.Release(kept))
+		require.NoError(t, b.Lock.Release(owner))
+		require.False(t, b.Lock.IsAcquiredInThisProcess())
+	})
+}
