@@ -158,8 +158,8 @@ func (a acquisition) startOver(ended *Hold, after time.Duration) error {
 			&BusyError{Path: path})
 	}
 	select {
-	case <-a.ctx.Done(): // the next member returns its error
-	case <-time.After(after):
+	case <-a.ctx.Done(): // the next member returns its error, as with the bound's
+	case <-time.After(a.atMost(after)):
 	}
 	return nil
 }

@@ -672,3 +672,20 @@ func TestHeapOfMembersThatWereReleasedSingly(t *testing.T) {
 		require.Less(t, (locktest.Heap()-before)/times, int64(50), "bytes")
 	})
 }
+
+// The pause before it starts over went on for up to half a second after its time was up.
+func TestAMultiLockKeepsItsTimeoutInAPause(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		b.Cluster.Link("ours").Delay(time.Millisecond, time.Millisecond)
+		multi, err := recipes.NewInterProcessMultiLock(
+			b.Ours, []string{"/x", "/y"}, recipes.WithMaxHold(1))
+		require.NoError(t, err)
+		for _, ms := range []int{700, 1000, 1300, 1700, 2000} {
+			timeout := time.Duration(ms) * time.Millisecond
+			began := time.Now()
+			_, err = multi.AcquireTimeout(t.Context(), timeout)
+			require.ErrorIs(t, err, recipes.ErrUnavailable)
+			require.LessOrEqual(t, time.Since(began), timeout+150*time.Millisecond)
+		}
+	})
+}
