@@ -86,7 +86,7 @@ func Do(
 	if hold.isReleased() {
 		return fmt.Errorf("recipes: Do: %w", errReleasedAtOnce)
 	}
-	return fn(hold.context(ctx), hold)
+	return fn(hold.context(ctx).Context, hold)
 }
 
 func (s *doSettings) limit() bound {

@@ -435,35 +435,46 @@ func (h *Hold) Context(parent context.Context) context.Context {
 		end(errNoHold)
 		return ctx
 	}
-	ctx := h.context(parent)
-	context.AfterFunc(ctx, func() { h.forget(ctx) }) // else a long hold would keep it
-	return ctx
+	c := h.context(parent)
+	context.AfterFunc(c.Context, func() { h.forget(c) }) // else a long hold would keep it
+	return c.Context
 }
 
 // A heldContext is a ctx of Context, which the release ends.
 type heldContext struct {
 	context.Context
-	cancel  context.CancelCauseFunc
-	notLost func() bool // ends what watches for the loss
-	next    *heldContext
+	cancel     context.CancelCauseFunc
+	notLost    func() bool // ends what watches for the loss
+	prev, next *heldContext
 }
 
 // context is Context for a ctx that h may keep until its release.
-func (h *Hold) context(parent context.Context) context.Context {
+func (h *Hold) context(parent context.Context) *heldContext {
 	ctx, cancel := context.WithCancelCause(withShares(parent, h.shares()))
 	notLost := context.AfterFunc(h.lost, func() { cancel(h.err()) })
 	c := &heldContext{Context: ctx, cancel: cancel, notLost: notLost}
+	if over := h.keepContext(c); over != nil {
+		c.end(over)
+	}
+	return c
+}
+
+// keepContext keeps c for the release, unless that is over, or the lock is lost: over is
+// the cause. Nothing is cancelled with mu held, since that asks the ctx's parent.
+func (h *Hold) keepContext(c *heldContext) (over error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch err := h.err(); {
 	case err != nil:
-		cancel(err)
+		return err
 	case h.isReleasedLocked():
-		c.end(errReleased)
-	default:
-		c.next, h.ctxs = h.ctxs, c
+		return errReleased
 	}
-	return ctx
+	if c.next = h.ctxs; c.next != nil {
+		c.next.prev = c
+	}
+	h.ctxs = c
+	return nil
 }
 
 func (c *heldContext) end(cause error) {
@@ -471,16 +482,21 @@ func (c *heldContext) end(cause error) {
 	c.cancel(cause)
 }
 
-// forget lets go of a ctx that is done.
-func (h *Hold) forget(ctx context.Context) {
+// forget lets go of a ctx that is done, unless all are ended, after which none is kept.
+func (h *Hold) forget(c *heldContext) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for at := &h.ctxs; *at != nil; at = &(*at).next {
-		if c := *at; c.Context == ctx {
-			c.notLost()
-			*at = c.next
-			return
-		}
+	c.notLost()
+	switch {
+	case h.ctxs == nil:
+		return
+	case h.ctxs == c:
+		h.ctxs = c.next
+	case c.prev != nil:
+		c.prev.next = c.next
+	}
+	if c.next != nil {
+		c.next.prev = c.prev
 	}
 }
 

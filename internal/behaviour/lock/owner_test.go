@@ -311,3 +311,25 @@ func TestWhatWasAcquiredByACtxIsReleasedByIt(t *testing.T) {
 		require.False(t, b.Lock.IsAcquiredInThisProcess())
 	})
 }
+
+// A nosyCtx asks its hold.
+type nosyCtx struct {
+	context.Context
+	hold *recipes.Hold
+}
+
+func (c nosyCtx) Value(key any) any {
+	_, _ = c.hold.Multi()
+	return c.Context.Value(key)
+}
+
+// A parent is asked when its child is cancelled, and may use the hold.
+func TestAParentThatAsksItsHold(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		hold := locktest.Acquire(t.Context(), t, b.Lock)
+		require.NoError(t, hold.Release(t.Context()))
+		parent, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		require.Error(t, hold.Context(nosyCtx{parent, hold}).Err())
+	})
+}
