@@ -16,6 +16,7 @@ type leaseLock struct {
 
 	book    book
 	records []*leaseRecord // in the order of their grants; guarded by book.mu
+	waiting []*leaseRecord // of the calls under way; guarded by book.mu
 }
 
 // A leaseRecord is the record of one acquisition of leases.
@@ -76,8 +77,8 @@ func (m *leaseLock) acquire(a acquisition) (*Hold, error) {
 	if err := usable("acquire", m.where(), a.ctx); err != nil {
 		return nil, err
 	}
-	r := &leaseRecord{lock: m, of: a.at(&m.book)}
-	r.keeper = r
+	r := m.begin(&a.caller)
+	defer m.stopWaiting(r)
 	_, err := m.semaphore.acquireWithin(a.ctx, m.n, a.bound, func(l []*Lease) func() {
 		m.enter(r, l)
 		return func() {
@@ -90,6 +91,24 @@ func (m *leaseLock) acquire(a acquisition) (*Hold, error) {
 		return nil, err
 	}
 	return &r.Hold, nil
+}
+
+// begin returns the record of a call that is not granted yet.
+func (m *leaseLock) begin(c *caller) *leaseRecord {
+	r := &leaseRecord{lock: m}
+	r.keeper = r
+	s := c.lock(&m.book)
+	defer m.book.mu.Unlock()
+	r.of = m.book.beginLocked(s)
+	m.waiting = append(m.waiting, r)
+	return r
+}
+
+func (m *leaseLock) stopWaiting(r *leaseRecord) {
+	m.book.mu.Lock()
+	defer m.book.mu.Unlock()
+	at := slices.Index(m.waiting, r)
+	m.waiting = slices.Delete(m.waiting, at, at+1)
 }
 
 // identity implements InterProcessLock.
@@ -107,7 +126,6 @@ func (m *leaseLock) enter(r *leaseRecord, leases []*Lease) {
 	}
 	m.book.mu.Lock()
 	defer m.book.mu.Unlock()
-	r.of = m.book.beginLocked(r.of)
 	// One that was lost before it came here may have been passed on already.
 	at, _ := slices.BinarySearchFunc(m.records, r, func(a, b *leaseRecord) int {
 		return cmp.Compare(a.token, b.token)
@@ -120,17 +138,23 @@ func (m *leaseLock) enter(r *leaseRecord, leases []*Lease) {
 
 // sinceLocked implements book's lock.
 func (m *leaseLock) sinceLocked(who owner) int64 {
-	if r := m.ownLocked(who); r != nil {
-		return r.of.since
+	for _, all := range [][]*leaseRecord{m.records, m.waiting} {
+		for _, r := range all {
+			if r.of.who == who {
+				return r.of.since
+			}
+		}
 	}
 	return 0
 }
 
 // joinLocked implements book's lock.
 func (m *leaseLock) joinLocked(s stay) {
-	for _, r := range m.records {
-		if r.of.who == s.who {
-			r.of = s
+	for _, all := range [][]*leaseRecord{m.records, m.waiting} {
+		for _, r := range all {
+			if r.of.who == s.who {
+				r.of = s
+			}
 		}
 	}
 }

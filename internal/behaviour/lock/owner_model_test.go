@@ -178,6 +178,7 @@ func (l *modelLock) acquire(c *modelCaller) (*modelRecord, modelResult) {
 	case l.members != nil:
 		return l.acquireAll(c)
 	case l.room > 0:
+		who, since := c.begin(l.book)
 		held := slices.DeleteFunc(slices.Clone(l.records), (*modelRecord).isLost)
 		if len(held) >= l.room {
 			return nil, modelResult{busy: true}
@@ -185,7 +186,6 @@ func (l *modelLock) acquire(c *modelCaller) (*modelRecord, modelResult) {
 		for _, r := range l.records {
 			r.passedOn = true
 		}
-		who, since := c.begin(l.book)
 		return l.addOf(who, since, &modelTenure{}), modelResult{}
 	}
 	who, since := c.begin(l.book)

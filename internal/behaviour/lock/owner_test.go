@@ -333,3 +333,41 @@ func TestAParentThatAsksItsHold(t *testing.T) {
 		require.Error(t, hold.Context(nosyCtx{parent, hold}).Err())
 	})
 }
+
+// Two callers go on with a ctx whose owner has ended meanwhile, while the first of them
+// waits. The second one's release freed the first one's lease.
+func TestAWaiterForALeaseGoesOnAsItsOwner(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		make2 := func(c *recipes.Client) recipes.InterProcessLock {
+			s, err := recipes.NewInterProcessSemaphoreV2(c, "/s", 2)
+			require.NoError(t, err)
+			return s.AsLock(1)
+		}
+		ours, theirs := make2(b.Ours), make2(b.Other)
+		one := locktest.Acquire(t.Context(), t, theirs)
+		hold := locktest.Acquire(t.Context(), t, ours)
+		kept := context.WithoutCancel(hold.Context(t.Context()))
+		two := make(chan *recipes.Hold, 1)
+		go func() { two <- locktest.Acquire(t.Context(), t, theirs) }()
+		time.Sleep(time.Second)
+		first := make(chan *recipes.Hold, 1)
+		go func() { first <- locktest.Acquire(kept, t, ours) }()
+		time.Sleep(time.Second)
+		require.NoError(t, hold.Release(t.Context()))
+		second := make(chan error, 2)
+		released := make(chan struct{})
+		go func() {
+			second <- ours.Acquire(kept)
+			<-released
+			second <- ours.Release(kept)
+		}()
+		time.Sleep(time.Second)
+		require.NoError(t, one.Release(t.Context()))
+		mine := <-first
+		require.NoError(t, (<-two).Release(t.Context()))
+		require.NoError(t, <-second)
+		close(released)
+		require.NoError(t, <-second)
+		require.NoError(t, mine.Release(t.Context()), "it was freed by the other")
+	})
+}
