@@ -200,6 +200,11 @@ func (r *leaseRecord) end(*Hold) leaving {
 	if !r.lock.takeOff(r) {
 		return leaving{path: r.lock.semaphore.path, err: errReleased}
 	}
+	return r.leaveAll()
+}
+
+// leaveAll ends a record that was taken off, and begins to release its leases.
+func (r *leaseRecord) leaveAll() leaving {
 	r.Hold.end()
 	return r.lock.semaphore.endLeases(r.leases)
 }
@@ -218,11 +223,15 @@ func (m *leaseLock) Release(ctx context.Context) error {
 	if err := usable("release", m.where(), ctx); err != nil {
 		return err
 	}
-	r := m.chosen(ctx)
-	if r == nil {
-		return wrap("release", m.semaphore.path, errNotHeld)
+	for {
+		r := m.chosen(ctx)
+		switch {
+		case r == nil:
+			return wrap("release", m.semaphore.path, errNotHeld)
+		case m.takeOff(r): // else another caller has: there may be another one
+			return r.leaveAll().finish(ctx)
+		}
 	}
-	return r.end(&r.Hold).finish(ctx)
 }
 
 // Hold returns the hold that Release would release, lost or not, or nil if there is none:

@@ -226,28 +226,42 @@ func (m *InterProcessMultiLock) Release(ctx context.Context) error {
 		return err
 	}
 	c := callerOf(ctx)
-	h := m.youngest(&c)
-	if h == nil {
-		return fmt.Errorf("recipes: release a multi lock: %w", errNotOwned)
+	for {
+		h := m.youngest(&c)
+		switch {
+		case h == nil:
+			return fmt.Errorf("recipes: release a multi lock: %w", errNotOwned)
+		case m.takeOff(h): // else another caller has: there may be one before it
+			return h.leaveAll().finish(ctx)
+		}
 	}
-	return m.end(h).finish(ctx)
 }
 
 // errNotOwned is the ErrNotOwner of a multi lock.
 var errNotOwned = fmt.Errorf("%w: its owner has not acquired it through this value",
 	ErrNotOwner)
 
-// end implements keeper.
-func (m *InterProcessMultiLock) end(h *Hold) leaving {
+// takeOff takes a record off; false: it was off before.
+func (m *InterProcessMultiLock) takeOff(h *Hold) bool {
 	m.held.mu.Lock()
+	defer m.held.mu.Unlock()
 	at := slices.Index(m.held.all, h)
 	if at >= 0 {
 		m.held.all = slices.Delete(m.held.all, at, at+1)
 	}
-	m.held.mu.Unlock()
-	if at < 0 {
+	return at >= 0
+}
+
+// end implements keeper.
+func (m *InterProcessMultiLock) end(h *Hold) leaving {
+	if !m.takeOff(h) {
 		return leaving{err: fmt.Errorf("recipes: release %s: %w", h.name(), errReleased)}
 	}
+	return h.leaveAll()
+}
+
+// leaveAll ends a multi lock's record, which was taken off, and those that it owns.
+func (h *Hold) leaveAll() leaving {
 	h.end()
 	return endAll(h.members)
 }

@@ -497,17 +497,38 @@ func TestAMultiLockIsReleasedAsOftenAsAcquired(t *testing.T) {
 
 		lock, err = recipes.NewInterProcessMultiLock(b.Ours, []string{"/v", "/w"})
 		require.NoError(t, err)
-		var all sync.WaitGroup
+		isReleasedAsOftenAsAcquired(ctx, t, lock)
+		locktest.Acquire(t.Context(), t, b.Mutex(t, b.Other, "/v"))
+	})
+}
+
+// isReleasedAsOftenAsAcquired lets an owner on 100 goroutines release at once what they
+// have acquired: two of them took the same acquisition, and one was left.
+func isReleasedAsOftenAsAcquired(
+	ctx context.Context, t *testing.T, lock recipes.InterProcessLock,
+) {
+	t.Helper()
+	for range 20 {
+		var acquired, released sync.WaitGroup
+		acquired.Add(100)
 		for range 100 {
-			all.Go(func() {
+			released.Go(func() {
 				assert.NoError(t, lock.Acquire(ctx))
-				time.Sleep(time.Millisecond)
+				acquired.Done()
+				acquired.Wait()
 				assert.NoError(t, lock.Release(ctx))
 			})
 		}
-		all.Wait()
+		released.Wait()
 		require.False(t, lock.IsAcquiredInThisProcess())
-		locktest.Acquire(t.Context(), t, b.Mutex(t, b.Other, "/v"))
+	}
+}
+
+func TestLeasesAreReleasedAsOftenAsAcquired(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		s, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/s", 100)
+		require.NoError(t, err)
+		isReleasedAsOftenAsAcquired(locktest.Owner(t), t, s.AsLock(1))
 	})
 }
 
