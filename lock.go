@@ -82,7 +82,7 @@ func (a acquisition) giveBack(members []*Hold) {
 
 // awaitGiven waits a short time for what was given back, also in an outage. What is not
 // confirmed by then goes on in the background, and is no error. Nor is that a member was
-// lost before, or released by another caller.
+// lost before.
 func (a acquisition) awaitGiven() error {
 	if len(*a.given) == 0 {
 		return nil
@@ -93,9 +93,7 @@ func (a acquisition) awaitGiven() error {
 		context.WithoutCancel(a.ctx), giveBackWithin, errGivingBack,
 	)
 	defer cancel()
-	noMatter := []error{
-		errGivingBack, context.DeadlineExceeded, ErrLockLost, ErrNotOwner,
-	}
+	noMatter := []error{errGivingBack, context.DeadlineExceeded, ErrLockLost}
 	errs := slices.DeleteFunc(all.waitEach(ctx), func(err error) bool {
 		return slices.ContainsFunc(noMatter, func(e error) bool {
 			return errors.Is(err, e)
