@@ -153,7 +153,7 @@ func (m *leaseLock) joinLocked(s stay) {
 	for _, all := range [][]*leaseRecord{m.records, m.waiting} {
 		for _, r := range all {
 			if r.of.who == s.who {
-				r.of = s
+				r.of.since = s.since
 			}
 		}
 	}

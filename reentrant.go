@@ -120,7 +120,7 @@ func (r *reentrant) sinceLocked(who owner) int64 {
 func (r *reentrant) joinLocked(s stay) {
 	for side := r; side != nil; side = side.other {
 		if o := side.owners[s.who]; o != nil {
-			o.of = s
+			o.of.since = s.since
 		}
 	}
 }
