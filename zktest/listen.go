@@ -150,8 +150,8 @@ func (c *Cluster) Addrs() []string {
 	defer c.mu.Unlock()
 	if c.doors == nil {
 		if bubble(goroutines(false)) != "" {
-			panic("zktest: a listener would keep the time of the testing/synctest bubble " +
-				"from passing: connect to Servers, by the Dial of a Link")
+			panic("zktest: a listener would keep the time of the testing/synctest " +
+				"bubble from passing: connect to Servers, by the Dial of a Link")
 		}
 		listeners, err := c.openListeners()
 		if err != nil {

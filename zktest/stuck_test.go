@@ -64,8 +64,8 @@ func TestAddrsInABubble(t *testing.T) {
 			"ConnectString": func() { cluster.ConnectString() },
 		} {
 			require.PanicsWithValue(t, "zktest: a listener would keep the time of the "+
-				"testing/synctest bubble from passing: connect to Servers, by the Dial of a "+
-				"Link", ask, name)
+				"testing/synctest bubble from passing: connect to Servers, by the Dial "+
+				"of a Link", ask, name)
 		}
 	})
 }

@@ -27,7 +27,7 @@ const (
 	electionPath   = "/leaders/scheduler"
 	tablePath      = "/scheduler-last" // what the leader writes
 	sessionTimeout = 10 * time.Second
-	timeToStop     = 2 * time.Second // before anybody else leads; 4 of it fit into a session
+	timeToStop     = 2 * time.Second // before anybody else leads; at most a quarter
 )
 
 func main() {
@@ -124,8 +124,10 @@ func schedule(client *recipes.Client) func(context.Context, *recipes.Hold) error
 			return err
 		}
 		for {
-			now := fmt.Append(nil, time.Now().Format(time.RFC3339))
-			_, err := term.Multi(&zk.SetDataRequest{Path: tablePath, Data: now, Version: -1})
+			_, err := term.Multi(&zk.SetDataRequest{
+				Path: tablePath, Version: -1,
+				Data: fmt.Append(nil, time.Now().Format(time.RFC3339)),
+			})
 			if err != nil {
 				return err
 			}

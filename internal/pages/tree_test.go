@@ -61,7 +61,8 @@ func drawTree(colors palette) []byte {
 	for _, b := range incident {
 		middle := y + (len(b.results)-1)*line/2
 		c.text(point{24, middle + 19}, "start", c.ink, b.see)
-		c.rect("run", point{runX, middle}, point{runX + boxWide, middle + boxHeight}, "none",
+		corner := point{runX + boxWide, middle + boxHeight}
+		c.rect("run", point{runX, middle}, corner, "none",
 			` stroke="`+c.request+`" stroke-width="1.6"`)
 		c.text(point{runX + 10, middle + 19}, "start", c.ink, "`"+b.run+"`")
 		for i, r := range b.results {
@@ -74,7 +75,8 @@ func drawTree(colors palette) []byte {
 		y += len(b.results)*line + 16
 		c.line("between", point{24, y - 8}, point{canvasWidth - 24, y - 8}, c.veil, "")
 	}
-	return c.finish(y+8, "An incident, as a tree of decisions", strings.Join(said, ". ")+".")
+	return c.finish(y+8, "An incident, as a tree of decisions",
+		strings.Join(said, ". ")+".")
 }
 
 // With -update the picture is written. The page has the headings, commands and results

@@ -37,7 +37,8 @@ var (
 	aJob     = regexp.MustCompile(`(?m)^  (\w+):\n(?:    .*\n|\n|  # .*\n)+`)
 	mayWrite = regexp.MustCompile(`(?m)^      [\w-]+: write\b`)
 	// What runs code of the tag, or of others.
-	runsCode = regexp.MustCompile(`setup-go|actions/checkout|\bgo (run|build|install)|scripts/`)
+	runsCode = regexp.MustCompile(
+		`setup-go|actions/checkout|\bgo (run|build|install)|scripts/`)
 )
 
 // A tool that a release runs could change its files, if the job that runs it could write.

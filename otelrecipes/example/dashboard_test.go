@@ -190,5 +190,6 @@ func TestAnElectionWithoutCandidatesHasNoLeader(t *testing.T) {
 	}
 	require.Len(t, asked, 1)
 	require.Regexp(t, ` or .*last_over_time\(zookeeper_leader\b.*\[1d\]\)`, asked[0])
-	require.Regexp(t, `^absent\(zookeeper_leader\{[^}]*\} > 0\)$`, alertsOf(t)["NobodyLeads"])
+	require.Regexp(t, `^absent\(zookeeper_leader\{[^}]*\} > 0\)$`,
+		alertsOf(t)["NobodyLeads"])
 }

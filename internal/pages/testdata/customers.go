@@ -105,9 +105,10 @@ func (s *site) single(ctx context.Context, client *recipes.Client) {
 		path := "/customers/" + url.PathEscape(customer)
 		lock, err := recipes.NewInterProcessMutex(client, path)
 		if err == nil {
-			err = recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
+			one := func(ctx context.Context, hold *recipes.Hold) error {
 				return s.do(customer)(ctx, hold.FencingToken())
-			}, recipes.WaitAtMost(0))
+			}
+			err = recipes.Do(ctx, lock, one, recipes.WaitAtMost(0))
 		}
 		if err != nil {
 			s.failed(err, customer)
