@@ -10,7 +10,7 @@ import (
 // wordLimits are how many words a page has at most, as "wc -w" counts them: code, and
 // the bars of tables, among them. A page grows only by moving its limit.
 var wordLimits = map[string]int{
-	"README.md":                           1340,
+	"README.md":                           1350,
 	"CHANGELOG.md":                        300,
 	"CONTRIBUTING.md":                     2230,
 	"SECURITY.md":                         150,
@@ -18,7 +18,7 @@ var wordLimits = map[string]int{
 	"cmd/zklock/README.md":                2100,
 	"docs/caching.md":                     1100,
 	"docs/README.md":                      400,
-	"docs/leader-service.md":              840,
+	"docs/leader-service.md":              850,
 	"docs/many-small-locks.md":            590,
 	"cmd/zktest/README.md":                250,
 	"otelrecipes/README.md":               300,
