@@ -150,3 +150,16 @@ func isRefusal(err error) bool {
 		errors.As(err, &plain) || errors.As(err, &invalid) || errors.As(err, &name) ||
 		errors.As(err, &authority)
 }
+
+// compares tells whether the next attempt to resume a session compares histories: once in
+// a session timeout, while servers hang up for longer than that.
+func (a *attempts) compares(now time.Time, every time.Duration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.hungUpSince.IsZero() || now.Sub(a.hungUpSince) < every ||
+		now.Sub(a.compared) < every {
+		return false
+	}
+	a.compared = now
+	return true
+}

@@ -34,8 +34,3 @@ func (cs *creates) take(path string) (zxid int64) {
 	delete(cs.zxids, path)
 	return zxid
 }
-
-// CreatedAt returns the zxid of the client's last create of an ephemeral sequential znode
-// with that path, as it was asked for, without the number, where its answer is in: 0
-// where that is not known. It tells it once, and not after hundreds of other creates.
-func (d *Dialer) CreatedAt(path string) (zxid int64) { return d.creates.take(path) }

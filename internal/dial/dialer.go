@@ -135,6 +135,11 @@ func (d *Dialer) LastHandshake() Handshake {
 	return Handshake{}
 }
 
+// CreatedAt returns the zxid of the client's last create of an ephemeral sequential znode
+// with that path, as it was asked for, without the number, where its answer is in: 0
+// where that is not known. It tells it once, and not after hundreds of other creates.
+func (d *Dialer) CreatedAt(path string) (zxid int64) { return d.creates.take(path) }
+
 // Explain adds to cause, for which nobody waits for a session any more, what kept it
 // away: why the last attempt failed, or that a server has not answered yet. A cause that
 // came from Config.GiveUp says so already.

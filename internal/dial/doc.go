@@ -20,7 +20,7 @@
 //   - A connection is authenticated by SASL before zk has it ([Config].SASL), and so
 //     before any request. zk does not know SASL.
 //   - If the ensemble has come back empty, or with an older history, the client gets a new
-//     session (history.go). zk asks for ever to resume the one that it had.
+//     session (handshake.go). zk asks for ever to resume the one that it had.
 //   - A request that is rejected for lack of authentication fails with an error that zk
 //     knows, and the log says what is missing.
 //   - The zxid of a create is known ([Dialer.CreatedAt]). zk keeps it to itself.
@@ -34,10 +34,10 @@
 //	Next ─────► Dial ─────► handshake ─────► session ─────► Next, when it breaks
 //	  │           │             │            │
 //	  │           │             │            └ wire.Stream: what was asked, each reply;
-//	  │           │             │              creates.go: when znodes were created
+//	  │           │             │              creates: when znodes were created
 //	  │           │             └ handshake.go: a conn bounds it and reads the answer;
-//	  │           │               sasl.go: it authenticates; history.go: it asks for a new
-//	  │           │               session instead
+//	  │           │               sasl.go: it authenticates. It may ask for a new
+//	  │           │               session instead (compare)
 //	  │           └ dialer.go: hosts (hosts.go) looks the name up and connects,
 //	  │             or the user's zk.Dialer does; then TLS
 //	  └ rounds.go: rounds asks a host provider, the user's or shuffled (servers.go)

@@ -6,18 +6,6 @@
 //
 // Package lossclock judges how long a session lasts, from what this package passes to it.
 //
-// # Files
-//
-// Each uses only those below it.
-//
-//   - losses.go: what is to be told to whom; when to look next.
-//   - alarms.go: calls that are to be made at a time.
-//   - slow.go: the warning that answers are slow.
-//   - ephemerals.go: which znodes there are, and which are held.
-//   - ledger.go: Ledger, and what it keeps.
-//   - loss.go: why a hold is lost, in words.
-//   - clock.go: what the loss clock is given.
-//
 // # An ephemeral
 //
 //	Track ──► waits ──► Hold ──► held ──► Untrack

@@ -6,14 +6,6 @@
 // A Client cannot watch a znode that does not exist. To wait for one to appear, watch its
 // parent's children (WatchChildren).
 //
-// # Files
-//
-// Each uses only those below it.
-//
-//   - birth.go: since when a znode has been the same one.
-//   - watch.go: how a watch is set, or shared.
-//   - shared.go: Conn, Shared; which of the pending watches are over.
-//
 // # A watch
 //
 //	being set ──► pending ──► over, by its event or since it could not be set

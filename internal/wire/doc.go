@@ -9,18 +9,6 @@
 // count announces, panics if the results of a multi end early, and reads what is missing
 // from the previous reply.
 //
-// # Files
-//
-// Each uses only those below it.
-//
-//   - history.go: how far the ensemble has come, asked in a session of its own.
-//   - answer.go: the answer to a handshake.
-//   - sasl.go: a message of SASL and its answer, before zk has the connection.
-//   - replies.go: Stream, Listener, Malformed: each reply, from its head to its end.
-//   - requests.go: what was asked, until it is answered, and what its reply has to be.
-//   - body.go: the fields of a reply's body.
-//   - packet.go: opcodes, and where the parts of a packet are.
-//
 // # A connection
 //
 //	ReadAnswer ──► Answer.Session ──► AskSASL, if at all ──► Read; beside it Sending

@@ -10,33 +10,10 @@
 // the server has no containers) is checked now and then, and forgotten when that is over;
 // notes keep it for ten to twenty seconds.
 //
-// # Files
-//
-// Each uses only those below it.
-//
-//   - missing.go: whether a znode is missing.
-//   - owner.go: whose a znode is: a session's, or nobody's.
-//   - availability.go: whether ZooKeeper answers, for what callers are told.
-//   - use.go: Use, Retain, Release: who uses a Conn.
-//   - creating.go: how many creates are under way: BeginCreate.
-//   - heartbeat.go: the tick, and the sync that it makes.
-//   - probe.go: whether the connection was closed, by the outcome of syncs.
-//   - conn.go: the requests, and what is learned from each.
-//   - ephemerals.go: holds, and who is told of a loss, or of a close.
-//   - retry.go: Retry, Insist, Pause, Backoff.
-//   - notes.go: what a user wants to know again.
-//   - holdback.go: when no request is sent.
-//   - forget.go: when a Conn is forgotten; the registry.
-//   - reconnect.go: looks at the connection; epochs; when a plain one was down.
-//   - zkconn.go: Conn, and the types that point back to it.
-//   - config.go: Client and Config: what a user brings.
-//   - state.go: what a Conn keeps under its mutex, each a small type.
-//   - cuts.go: one of them: requests that are too long for the servers.
-//
 // # Words
 //
 //   - session: a ZooKeeper session, by its id.
-//   - request: one call of the Client, from before it is sent to its answer (conn.go).
+//   - request: one call of the Client, from before it is sent to its answer.
 //   - contact: a request that has certainly reached the leader. Writes that the leader
 //     judged and syncs are contacts, reads are not; see internal/lossclock.
 //   - ephemeral, margin, alarm: see internal/reliance.

@@ -1,76 +1,6 @@
 package zkconn
 
-import (
-	"errors"
-	"time"
-
-	"github.com/go-zookeeper/zk"
-)
-
-// An availability knows whether ZooKeeper answers, for what callers are told: any answer
-// counts. What the leader has heard of, on which holds depend, is the clock's. It is
-// guarded by Conn.mu.
-type availability struct {
-	heard time.Time // when the last answer came, or the first user if none has
-	asked time.Time // when the first request after that was made; zero: there was none
-	// What an answer takes at least, of late: a busy machine makes many slow. It grows by
-	// no more than growth with each answer.
-	roundTrip time.Duration
-}
-
-func (a *availability) ask(now time.Time) {
-	if a.asked.IsZero() {
-		a.asked = now
-	}
-}
-
-func (a *availability) hear(now time.Time) { a.heard, a.asked = now, time.Time{} }
-
-func (a *availability) measure(took time.Duration) {
-	a.roundTrip = min(took, a.roundTrip+growth)
-}
-
-const growth = time.Millisecond / 8
-
-// A suspicion that the connection was closed lasts for as long as every call fails as on
-// a closed one. It is guarded by Conn.mu.
-type suspicion struct {
-	since time.Time // zero: there is none
-}
-
-func (p *suspicion) raised() bool { return !p.since.IsZero() }
-
-// note takes note of the outcome of a call.
-func (p *suspicion) note(err error, now time.Time) {
-	switch {
-	case !errors.Is(err, zk.ErrConnectionClosed):
-		p.since = time.Time{}
-	case !p.raised():
-		p.since = now
-	}
-}
-
-// notes are what the users of a connection have learned and may want to know again, the
-// latest of it. Any of it can be forgotten at any time. They are guarded by Conn.mu.
-type notes struct {
-	values map[any]any
-	keys   []any // in a ring
-	next   int   // the index of the key that is forgotten next, once there are many
-}
-
-const notesAtMost = 1000
-
-func (n *notes) keep(key, value any) {
-	if _, ok := n.values[key]; !ok {
-		if len(n.keys) < notesAtMost {
-			n.keys = append(n.keys, nil)
-		}
-		delete(n.values, n.keys[n.next])
-		n.keys[n.next] = key
-		n.next = (n.next + 1) % notesAtMost
-	}
-	n.values[key] = value
-}
+import "time"
 
 // reconnects tells of each time that the connection was away and is back. It is guarded
 // by Conn.mu.
@@ -129,13 +59,4 @@ func (r *reconnects) after(now connState) connState {
 		now.server = r.seen.server
 	}
 	return now
-}
-
-func isDone(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
-	}
 }

@@ -99,3 +99,29 @@ func AskedSession(p []byte) int64 {
 	}
 	return int64(binary.BigEndian.Uint64(p[askedSession:]))
 }
+
+// askedZxid is where a client's handshake has the last zxid that it has seen, in front of
+// the session timeout.
+const (
+	askedZxid    = 8
+	askedTimeout = 16
+)
+
+// AskedZxid returns the last zxid that a client has seen, by its handshake: a server that
+// has not come so far hangs up.
+func AskedZxid(p []byte) int64 {
+	if len(p) < askedPassword || length(p) != len(p) {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(p[askedZxid:]))
+}
+
+// AsNew returns a client's handshake as one that has seen nothing yet, and asks for a new
+// session, would send it.
+func AsNew(p []byte) []byte {
+	p = slices.Clone(p)
+	clear(p[askedZxid:askedTimeout])
+	clear(p[askedSession:askedPassword])
+	clear(p[min(askedPassword+lengthSize, len(p)):])
+	return p
+}
