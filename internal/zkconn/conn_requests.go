@@ -38,7 +38,7 @@ var (
 
 // A request is one call of the Client, from just before it is sent to its answer.
 type request struct {
-	s       *Conn
+	conn    *Conn
 	op      *op
 	path    string
 	size    int       // all of it, in bytes
@@ -48,14 +48,14 @@ type request struct {
 }
 
 // make makes a request by call. rest is how long it is without its head and the path.
-func (rs *requests) make(
+func (c *Conn) make(
 	op *op, path string, rest int, data []byte, call func() error,
 ) error {
 	r := request{
-		s: rs.s, op: op, path: path, size: headSize + len(path) + rest + len(data),
+		conn: c, op: op, path: path, size: headSize + len(path) + rest + len(data),
 		data: len(data),
 	}
-	if err := rs.s.checkSize(r); err != nil {
+	if err := c.checkSize(r); err != nil {
 		return r.refusal(err)
 	}
 	r.begin()
@@ -63,7 +63,7 @@ func (rs *requests) make(
 }
 
 // checkSize returns an error if r would break the connection.
-func (s *Conn) checkSize(r request) error {
+func (c *Conn) checkSize(r request) error {
 	if r.size < someLength {
 		return nil
 	}
@@ -71,12 +71,12 @@ func (s *Conn) checkSize(r request) error {
 		return outcome.NotSent(fmt.Errorf("the request has %d bytes, %d of them data: "+
 			"ZooKeeper accepts at most %d (jute.maxbuffer)", r.size, r.data, MaxRequest))
 	}
-	s.mu.Lock()
-	cut, limit := s.cuts.times[r.cutKey()] > 0, s.cuts.limit
-	if !time.Now().Before(s.cuts.until) {
+	c.mu.Lock()
+	cut, limit := c.cuts.times[r.cutKey()] > 0, c.cuts.limit
+	if !time.Now().Before(c.cuts.until) {
 		limit = 0
 	}
-	s.mu.Unlock()
+	c.mu.Unlock()
 	switch {
 	case limit > 0 && r.size >= limit:
 		return outcome.NotSent(fmt.Errorf("the request has %d bytes, %d bytes of data "+
@@ -84,7 +84,7 @@ func (s *Conn) checkSize(r request) error {
 			"other requests got through; is the servers' jute.maxbuffer lower than "+
 			"that? %w", r.size, r.data, cutsAtMost, limit, zk.ErrConnectionClosed))
 	case cut:
-		return s.Sync("/")
+		return c.Sync("/")
 	}
 	return nil
 }
@@ -103,48 +103,48 @@ const (
 // requests are held back: a list may be on its way behind a create, and has to come
 // second.
 func (r *request) begin() {
-	r.s.awaitQuiet()
-	s, now := r.s, time.Now()
+	r.conn.awaitQuiet()
+	c, now := r.conn, time.Now()
 	r.sent = now
 	if r.op.counts != nil {
-		r.session = s.conn.SessionID()
+		r.session = c.client.SessionID()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.availability.ask(now)
-	s.cuts.begin(r.cutKey())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.availability.ask(now)
+	c.cuts.begin(r.cutKey())
 	if r.op.counts != nil {
-		s.ledger.Asked()
+		c.ledger.Asked()
 	}
 }
 
 // end is called with what the Client returned, and returns what the caller is told.
 func (r request) end(err error) error {
-	r.s.learn(r, err)
+	r.conn.learn(r, err)
 	if errors.Is(err, zk.ErrClosing) {
-		r.s.ConnClosed()
+		r.conn.ConnClosed()
 	}
 	return r.refusal(err)
 }
 
 // learn takes note of what a request's outcome tells about its connection.
-func (s *Conn) learn(r request, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (c *Conn) learn(r request, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	now := time.Now()
 	if outcome.Answered(err) {
-		s.availability.hear(now)
-		s.availability.measure(now.Sub(r.sent))
+		c.availability.hear(now)
+		c.availability.measure(now.Sub(r.sent))
 	}
-	s.suspicion.note(err, now)
-	s.cuts.note(r.cutKey(), r.sent, err)
+	c.suspicion.note(err, now)
+	c.cuts.note(r.cutKey(), r.sent, err)
 	if outcome.ConnectionLost(err) { // it may be back before the next tick
-		s.reconnects.lost = true
+		c.reconnects.lost = true
 	}
 	// An answer to another session than it was sent in says nothing of either; and one
 	// that began meanwhile may have its own contacts already.
-	if r.session != 0 && r.op.counts(err) && s.conn.SessionID() == r.session {
-		s.ledger.Heard(r.session, r.sent)
+	if r.session != 0 && r.op.counts(err) && c.client.SessionID() == r.session {
+		c.ledger.Heard(r.session, r.sent)
 	}
 }
 
@@ -170,32 +170,32 @@ func (r request) refusal(err error) error {
 func succeeded(err error) bool { return err == nil }
 
 // SessionID is the Client's.
-func (rs *requests) SessionID() int64 { return rs.conn.SessionID() }
+func (c *Conn) SessionID() int64 { return c.client.SessionID() }
 
 // Children is the Client's.
-func (rs *requests) Children(path string) (names []string, stat *zk.Stat, err error) {
-	err = rs.make(&listOp, path, flagSize, nil, func() (err error) {
-		names, stat, err = rs.conn.Children(path)
+func (c *Conn) Children(path string) (names []string, stat *zk.Stat, err error) {
+	err = c.make(&listOp, path, flagSize, nil, func() (err error) {
+		names, stat, err = c.client.Children(path)
 		return err
 	})
 	return names, stat, err
 }
 
 // ChildrenW is the Client's. Its watch is the caller's own, as GetW's is.
-func (rs *requests) ChildrenW(path string) (
+func (c *Conn) ChildrenW(path string) (
 	names []string, stat *zk.Stat, events <-chan zk.Event, err error,
 ) {
-	err = rs.make(&listOp, path, flagSize, nil, func() (err error) {
-		names, stat, events, err = rs.conn.ChildrenW(path)
+	err = c.make(&listOp, path, flagSize, nil, func() (err error) {
+		names, stat, events, err = c.client.ChildrenW(path)
 		return err
 	})
 	return names, stat, events, err
 }
 
 // Get is the Client's.
-func (rs *requests) Get(path string) (data []byte, stat *zk.Stat, err error) {
-	err = rs.make(&readOp, path, flagSize, nil, func() (err error) {
-		data, stat, err = rs.conn.Get(path)
+func (c *Conn) Get(path string) (data []byte, stat *zk.Stat, err error) {
+	err = c.make(&readOp, path, flagSize, nil, func() (err error) {
+		data, stat, err = c.client.Get(path)
 		return err
 	})
 	return data, stat, err
@@ -203,31 +203,31 @@ func (rs *requests) Get(path string) (data []byte, stat *zk.Stat, err error) {
 
 // Stat returns the stat of a znode without children, also if its data is too long to be
 // read: whoever does not need the data of others does not depend on it.
-func (rs *requests) Stat(path string) (*zk.Stat, error) {
-	_, stat, err := rs.Get(path)
+func (c *Conn) Stat(path string) (*zk.Stat, error) {
+	_, stat, err := c.Get(path)
 	if outcome.IsReplyTooLong(err) {
-		_, stat, err = rs.Children(path)
+		_, stat, err = c.Children(path)
 	}
 	return stat, err
 }
 
 // GetW is the Client's. Its watch is the caller's own; see Watch for one that is shared.
-func (rs *requests) GetW(path string) (
+func (c *Conn) GetW(path string) (
 	data []byte, stat *zk.Stat, events <-chan zk.Event, err error,
 ) {
-	err = rs.make(&readOp, path, flagSize, nil, func() (err error) {
-		data, stat, events, err = rs.conn.GetW(path)
+	err = c.make(&readOp, path, flagSize, nil, func() (err error) {
+		data, stat, events, err = c.client.GetW(path)
 		return err
 	})
 	return data, stat, events, err
 }
 
 // Create is the Client's.
-func (rs *requests) Create(
+func (c *Conn) Create(
 	path string, data []byte, flags int32, acl []zk.ACL,
 ) (created string, err error) {
-	err = rs.make(&createOp, path, restOfCreate(acl), data, func() (err error) {
-		created, err = rs.conn.Create(path, data, flags, acl)
+	err = c.make(&createOp, path, restOfCreate(acl), data, func() (err error) {
+		created, err = c.client.Create(path, data, flags, acl)
 		return err
 	})
 	return created, err
@@ -246,15 +246,15 @@ func restOfCreate(acl []zk.ACL) int {
 // CreateContainer creates an empty znode that the server reaps when it has lost its last
 // child, or a persistent one where the server is known to have no containers. It is known
 // by its first answer, which costs the connection: see Unimplemented.
-func (rs *requests) CreateContainer(path string, acl []zk.ACL) error {
-	if rs.s.hasNoContainers() {
-		_, err := rs.Create(path, []byte{}, zk.FlagPersistent, acl)
+func (c *Conn) CreateContainer(path string, acl []zk.ACL) error {
+	if c.hasNoContainers() {
+		_, err := c.Create(path, []byte{}, zk.FlagPersistent, acl)
 		return err
 	}
-	return rs.make(&createOp, path, restOfCreate(acl), nil, func() error {
-		_, err := rs.conn.CreateContainer(path, []byte{}, flagContainer, acl)
+	return c.make(&createOp, path, restOfCreate(acl), nil, func() error {
+		_, err := c.client.CreateContainer(path, []byte{}, flagContainer, acl)
 		if outcome.Unimplemented(err) {
-			rs.s.noteNoContainers()
+			c.noteNoContainers()
 		}
 		return err
 	})
@@ -264,80 +264,67 @@ func (rs *requests) CreateContainer(path string, acl []zk.ACL) error {
 // another name.
 const flagContainer = 4
 
-func (s *Conn) hasNoContainers() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.noContainers
+func (c *Conn) hasNoContainers() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.noContainers
 }
 
-func (s *Conn) noteNoContainers() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.noContainers = true
+func (c *Conn) noteNoContainers() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.noContainers = true
 }
 
 // Delete is the Client's.
-func (rs *requests) Delete(path string, version int32) error {
-	return rs.make(&deleteOp, path, numberSize, nil, func() error {
-		return rs.conn.Delete(path, version)
+func (c *Conn) Delete(path string, version int32) error {
+	return c.make(&deleteOp, path, numberSize, nil, func() error {
+		return c.client.Delete(path, version)
 	})
 }
 
 // Set is the Client's.
-func (rs *requests) Set(
+func (c *Conn) Set(
 	path string, data []byte, version int32,
 ) (stat *zk.Stat, err error) {
-	err = rs.make(&setOp, path, 2*numberSize, data, func() (err error) {
-		stat, err = rs.conn.Set(path, data, version)
+	err = c.make(&setOp, path, 2*numberSize, data, func() (err error) {
+		stat, err = c.client.Set(path, data, version)
 		return err
 	})
 	return stat, err
 }
 
 // Sync is the Client's.
-func (rs *requests) Sync(path string) error {
-	return rs.make(&syncOp, path, 0, nil, func() error {
-		_, err := rs.conn.Sync(path)
+func (c *Conn) Sync(path string) error {
+	return c.make(&syncOp, path, 0, nil, func() error {
+		_, err := c.client.Sync(path)
 		return err
 	})
 }
 
-// requests are the calls of the Client, as a Conn offers them. What is to be learned
-// from every one of them is learned here, so that no caller can forget it: the clock runs
-// on writes and syncs, and what callers are told of silence on all answers. A refusal
-// names what was asked for.
-type requests struct {
-	conn Client
-	s    *Conn
-}
-
 // closeWithin is how long a client may take to end once its server has ended the session.
 const closeWithin = 10 * time.Millisecond
-
-// TellsClose reports whether the connection tells that its owner closes it, before it
-// ends the session.
-func (s *Conn) TellsClose() bool { return s.whenClosed != nil }
 
 // HoldBack is called when an event says that a znode of this process was deleted, and not
 // by its own delete. Most likely the connection is being closed: its server deletes our
 // znodes first, and then answers the close. A request that goes to *zk.Conn in between
 // can leave the client's loop stuck forever. So none does for closeWithin, unless the
 // connection tells of a close before that.
-func (s *Conn) HoldBack() {
-	if s.TellsClose() {
+func (c *Conn) HoldBack() {
+	if c.TellsClose() {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.quietUntil = time.Now().Add(closeWithin)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.quietUntil = time.Now().Add(closeWithin)
 }
 
 // awaitQuiet returns once no request has to be held back.
-func (s *Conn) awaitQuiet() {
-	for !s.TellsClose() {
-		s.mu.Lock()
-		wait := time.Until(s.quietUntil)
-		s.mu.Unlock()
+func (c *Conn) awaitQuiet() {
+	for !c.TellsClose() {
+		c.mu.Lock()
+		wait := time.Until(c.quietUntil)
+		c.mu.Unlock()
 		if wait <= 0 {
 			return
 		}
@@ -348,17 +335,17 @@ func (s *Conn) awaitQuiet() {
 // Retry runs f, each time once the connection has a session, until it succeeds or fails
 // for good (see Final), ctx is done or the connection closed. f may itself wait for
 // something: then it is what makes the wait outlast an outage.
-func (s *Conn) Retry(ctx context.Context, f func() error) error {
+func (c *Conn) Retry(ctx context.Context, f func() error) error {
 	var backoff Backoff
 	for {
-		err := s.ready(ctx)
+		err := c.ready(ctx)
 		if err == nil {
 			err = f()
 		}
 		if err == nil || outcome.Final(err) {
 			return err
 		}
-		if err := s.Pause(ctx, backoff.Next()); err != nil {
+		if err := c.Pause(ctx, backoff.Next()); err != nil {
 			return err
 		}
 	}
@@ -374,14 +361,14 @@ const (
 // lasts until f succeeds, or fails with an error that is no refusal, as once the session
 // has ended, or the connection is closed. The rights that were lacking may come back at
 // any time, and at a reconnect with another login.
-func (s *Conn) Insist(f func() error) error {
-	reconnected := s.Reconnected()
+func (c *Conn) Insist(f func() error) error {
+	reconnected := c.Reconnected()
 	for pause := insistSoon; ; pause = min(2*pause, insistAtMost) {
-		if err := s.pauseUntil(reconnected, pause); err != nil {
+		if err := c.pauseUntil(reconnected, pause); err != nil {
 			return err
 		}
-		reconnected = s.Reconnected()
-		err := s.Retry(context.Background(), f)
+		reconnected = c.Reconnected()
+		err := c.Retry(context.Background(), f)
 		if !outcome.Refused(err) {
 			return err
 		}
@@ -389,13 +376,13 @@ func (s *Conn) Insist(f func() error) error {
 }
 
 // pauseUntil waits for d, or until done is closed, and reports a closed connection.
-func (s *Conn) pauseUntil(done <-chan struct{}, d time.Duration) error {
+func (c *Conn) pauseUntil(done <-chan struct{}, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 	case <-done:
-	case <-s.closed:
+	case <-c.closed:
 		return outcome.ClosedError{}
 	}
 	return nil
@@ -406,22 +393,22 @@ const readyPoll = 20 * time.Millisecond
 // ready waits until the connection has a session. A request that is made while there is
 // none hangs, or fails at once and is tried in vain; and the client would run it in the
 // next session, in which it means something else.
-func (s *Conn) ready(ctx context.Context) error {
-	for s.conn.State() != zk.StateHasSession || s.conn.SessionID() == 0 {
-		if err := s.Pause(ctx, readyPoll); err != nil {
+func (c *Conn) ready(ctx context.Context) error {
+	for c.client.State() != zk.StateHasSession || c.client.SessionID() == 0 {
+		if err := c.Pause(ctx, readyPoll); err != nil {
 			return err
 		}
 	}
-	return s.Pause(ctx, 0)
+	return c.Pause(ctx, 0)
 }
 
 // Pause waits for d, or until ctx is done or the connection closed, which it reports,
 // also where d is 0.
-func (s *Conn) Pause(ctx context.Context, d time.Duration) error {
+func (c *Conn) Pause(ctx context.Context, d time.Duration) error {
 	if ctx.Err() != nil {
 		return outcome.Cancelled(ctx)
 	}
-	if s.isClosed() {
+	if c.isClosed() {
 		return outcome.ClosedError{}
 	}
 	if d <= 0 {
@@ -434,7 +421,7 @@ func (s *Conn) Pause(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return outcome.Cancelled(ctx)
-	case <-s.closed:
+	case <-c.closed:
 		return outcome.ClosedError{}
 	}
 }
@@ -487,30 +474,30 @@ const answerWithin = time.Second
 // Unavailable tells whether ZooKeeper cannot be asked just now, as far as the connection
 // knows: it has no session, or a request is without an answer for a second. The heartbeat
 // makes one now and then, so a silent network is noticed a second after it.
-func (s *Conn) Unavailable() bool {
-	if s.conn.State() != zk.StateHasSession {
+func (c *Conn) Unavailable() bool {
+	if c.client.State() != zk.StateHasSession {
 		return true
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	asked := s.availability.asked
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	asked := c.availability.asked
 	return !asked.IsZero() && time.Since(asked) >= answerWithin
 }
 
 // RoundTrip is what an answer has taken at least, of late, and zero at first. A fast
 // answer lowers it at once; it rises slowly.
-func (s *Conn) RoundTrip() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.availability.roundTrip
+func (c *Conn) RoundTrip() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.availability.roundTrip
 }
 
 // NoAnswer returns an ErrNoAnswer of a caller who has asked at the given time: since
 // then, or since the last answer to anybody, where that was before.
-func (s *Conn) NoAnswer(asked time.Time) error {
-	s.mu.Lock()
-	since := s.availability.heard
-	s.mu.Unlock()
+func (c *Conn) NoAnswer(asked time.Time) error {
+	c.mu.Lock()
+	since := c.availability.heard
+	c.mu.Unlock()
 	if asked.Before(since) {
 		since = asked
 	}
@@ -524,9 +511,9 @@ func (s *Conn) NoAnswer(asked time.Time) error {
 
 // Missing tells whether the server says that there is no such znode. It takes a small
 // read.
-func (s *Conn) Missing(ctx context.Context, path string) bool {
-	_, err := calls.Call(ctx, s, func() (none struct{}, err error) {
-		_, err = s.Stat(path)
+func (c *Conn) Missing(ctx context.Context, path string) bool {
+	_, err := calls.Call(ctx, c, func() (none struct{}, err error) {
+		_, err = c.Stat(path)
 		return none, err
 	})
 	return errors.Is(err, zk.ErrNoNode)

@@ -26,6 +26,9 @@
 //   - reconnect: the connection was away, and has a session again, the same or another.
 //   - unavailable: ZooKeeper does not answer. It decides what callers are told, and does
 //     not affect holds.
+//   - incarnation: a znode from its create to its delete, by the zxid of that create.
+//   - over: of a watch, that no event of it will come any more.
+//   - retired: of a watch, that nobody else is to share it, but that the client keeps.
 //
 // # Goroutines
 //
@@ -37,7 +40,7 @@
 // While there are users, a timer runs tick. It starts heartbeats, each on a goroutine of
 // its own: one after the other where answers are fast, and a bounded number at a time
 // where they are slow. A Conn that is kept without users has a timer that checks it.
-// There is no other goroutine.
+// There is no other goroutine: those who wait for a watch receive the client's channel.
 //
 // An ephemeral is notified by the goroutine that finds out: that of the tick, or the one
 // that calls ConnClosed. An alarm is called by the tick.
@@ -50,13 +53,8 @@
 // request, wait for nothing, and call nobody back. Any other call may send, wait or call
 // back, and is made with no mutex held.
 //
-// Within this package registry.mu comes first, then Conn.mu, or the mutex of package
-// watches, never both. With either of them held, SessionID and State of the Client and
-// the functions of Config may be called: they must not call this package, and the code
-// that runs Config.WhenClosed's f must hold no lock that they take. With a mutex held, no
-// request is made, and no Ephemeral is notified.
-//
-// What a Conn has in its small types (ledger, reconnects, availability, suspicion, cuts,
-// notes, heartbeat) is guarded by its one mutex: most of what happens concerns several of them,
-// and it is never held for longer than some arithmetic takes.
+// Within this package registry.mu comes first, then Conn.mu. With either of them held,
+// SessionID and State of the Client and the functions of Config may be called: they must
+// not call this package, and the code that runs Config.WhenClosed's f must hold no lock
+// that they take. With a mutex held, no request is made, and no Ephemeral is notified.
 package zkconn

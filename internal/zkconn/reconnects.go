@@ -1,6 +1,10 @@
 package zkconn
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
 
 // reconnects tells of each time that the connection was away and is back. It is guarded
 // by Conn.mu.
@@ -26,22 +30,24 @@ type reconnects struct {
 
 // A connState is what a connection shows at one time.
 type connState struct {
+	state     zk.State
 	session   int64
-	connected bool
-	handshake time.Time // of the session; zero where that is not known
-	server    string    // that it uses, or has used last; "" where that is not known
+	handshake time.Time // of the session; zero if that is not known
+	server    string    // that it uses, or has used last; "" if that is not known
 }
+
+func (s connState) connected() bool { return s.state == zk.StateHasSession }
 
 // observe compares what is seen with the last observe.
 func (r *reconnects) observe(now connState) {
 	now = r.after(now)
-	away := !r.seen.connected || r.lost
-	back := away && now.connected || now.session != r.seen.session ||
+	away := !r.seen.connected() || r.lost
+	back := away && now.connected() || now.session != r.seen.session ||
 		!now.handshake.Equal(r.seen.handshake) || now.server != r.seen.server
 	if back {
 		r.times++
 	}
-	if back || r.blind && now.connected {
+	if back || r.blind && now.connected() {
 		close(r.next)
 		r.next = make(chan struct{})
 		r.epoch++
