@@ -29,14 +29,14 @@ type Conn struct {
 	// mu guards the rest; see the lock order in the package's documentation. Most events
 	// concern several of these, and none of them takes more than some arithmetic.
 	mu           sync.Mutex
-	ledger       reliance.Ledger               // who relies on a session, and until when that is good
+	ledger       reliance.Ledger               // who relies on a session, and until when
 	heartbeat    heartbeat                     // keeps the ledger's evidence fresh
 	reconnects   reconnects                    // when the connection was away and is back
 	availability availability                  // whether ZooKeeper answers
 	suspicion    suspicion                     // whether the connection was closed
 	notes        notes                         // what users have learned
 	cuts         cuts                          // requests that the servers may not accept
-	noContainers bool                          // the server has said that it has no containers
+	noContainers bool                          // the server has said so
 	quietUntil   time.Time                     // until when no request is sent (HoldBack)
 	wall         func(now time.Time) time.Time // the wall clock of a reading
 	Watches
@@ -345,9 +345,9 @@ func (c *Conn) After(d time.Duration, f func()) (stop func()) {
 	}
 }
 
-// tellLosses notifies each ephemeral that is lost. It judges each again: the tick may have
-// seen a session, or an outage, that has ended since. Ephemerals whose session has ended
-// come first: no contact can save them.
+// tellLosses notifies each ephemeral that is lost. It judges each again: the tick may
+// have seen a session, or an outage, that has ended since. Ephemerals whose session has
+// ended come first: no contact can save them.
 func (c *Conn) tellLosses() {
 	c.tell((*reliance.Ledger).Ended)
 	c.tell((*reliance.Ledger).Suspended)
@@ -397,8 +397,9 @@ func (c *Conn) Noted(key any) any {
 	return c.notes.values[key]
 }
 
-// Reconnected is closed when the connection, seen to be away after this call, is back. The
-// call looks at the connection: an absence that is over already does not count.
+// Reconnected returns a channel that is closed when the connection is back, if it is seen
+// to be away after this call. The call looks at the connection, so that an absence which
+// has ended does not count.
 func (c *Conn) Reconnected() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

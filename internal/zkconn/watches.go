@@ -258,10 +258,10 @@ func (ws *Watches) hasRoomLocked() bool {
 }
 
 // Incarnation returns the czxid of the znode at path, if it is known to have been the
-// same one ever since WatchIncarnation was called: a watch on it is pending, and the event
-// of a deletion would have come before any later answer, as long as the connection was
-// not away. It waits for an answer that is under way. If events may come late, it does
-// not know.
+// same one ever since WatchIncarnation was called: a watch on it is pending, and the
+// event of a deletion would have come before any later answer, as long as the connection
+// was not away. It waits for an answer that is under way. If events may come late, it
+// does not know.
 func (ws *Watches) Incarnation(
 	ctx context.Context, path string,
 ) (czxid int64, ok bool) {
