@@ -17,10 +17,10 @@ import (
 // An op is a kind of request.
 type op struct {
 	name string
-	// counts tells by its outcome whether the leader of the ensemble had a part in it;
-	// nil where he never has.
+	// counts reports by the outcome whether the ensemble's leader had a part in it; nil if
+	// the leader never has.
 	counts func(error) bool
-	// perm is the permission that it takes, as ZooKeeper calls it, on the znode itself or
+	// perm is the permission that it needs, as ZooKeeper calls it, on the znode itself or
 	// on its parent.
 	perm     string
 	onParent bool
@@ -32,7 +32,7 @@ var (
 	createOp = op{name: "create", counts: outcome.Judged, perm: "CREATE", onParent: true}
 	deleteOp = op{name: "delete", counts: outcome.Judged, perm: "DELETE", onParent: true}
 	setOp    = op{name: "set", counts: outcome.Judged, perm: "WRITE"}
-	// The leader has answered a sync if it succeeds; no error is known to be his.
+	// The leader has answered a sync that succeeds; any error may be a follower's.
 	syncOp = op{name: "sync", counts: succeeded, perm: "READ"}
 )
 
@@ -43,11 +43,14 @@ type request struct {
 	path    string
 	size    int       // all of it, in bytes
 	data    int       // that much of it is the data of a znode
-	session int64     // of an op that may count: the one that it was sent in; 0: none
+	session int64     // in which an op that may count was sent; 0: none
 	sent    time.Time // not later than it was sent
 }
 
-// make makes a request by call. rest is how long it is without its head and the path.
+// make makes a request by call. Each request of this library passes here, so that no
+// caller can forget to record what its outcome shows: the loss clock runs on writes and
+// syncs, availability on all answers. rest is the request's length without its head and
+// its path.
 func (c *Conn) make(
 	op *op, path string, rest int, data []byte, call func() error,
 ) error {
@@ -62,7 +65,7 @@ func (c *Conn) make(
 	return r.end(call())
 }
 
-// checkSize returns an error if r would break the connection.
+// checkSize returns an error if r would break the connection, as far as is known.
 func (c *Conn) checkSize(r request) error {
 	if r.size < someLength {
 		return nil
@@ -74,7 +77,7 @@ func (c *Conn) checkSize(r request) error {
 	c.mu.Lock()
 	cut, limit := c.cuts.times[r.cutKey()] > 0, c.cuts.limit
 	if !time.Now().Before(c.cuts.until) {
-		limit = 0
+		limit = 0 // the servers may be configured differently by now
 	}
 	c.mu.Unlock()
 	switch {
@@ -84,6 +87,8 @@ func (c *Conn) checkSize(r request) error {
 			"other requests got through; is the servers' jute.maxbuffer lower than "+
 			"that? %w", r.size, r.data, cutsAtMost, limit, zk.ErrConnectionClosed))
 	case cut:
+		// It broke the connection the last time, or an outage did. If another request
+		// gets through first, and this one breaks the connection again, it was no outage.
 		return c.Sync("/")
 	}
 	return nil
@@ -100,13 +105,15 @@ const (
 )
 
 // begin is called just before the Client is. It takes no longer than it must, unless
-// requests are held back: a list may be on its way behind a create, and has to come
-// second.
+// requests are held back: the list that follows a create is sent concurrently, and counts
+// only if it comes second.
 func (r *request) begin() {
 	r.conn.awaitQuiet()
 	c, now := r.conn, time.Now()
 	r.sent = now
 	if r.op.counts != nil {
+		// Before the client sends it: if the session changes in between, the contact does
+		// not count, which is safe. See learn.
 		r.session = c.client.SessionID()
 	}
 	c.mu.Lock()
@@ -118,7 +125,7 @@ func (r *request) begin() {
 	}
 }
 
-// end is called with what the Client returned, and returns what the caller is told.
+// end is called with the Client's error, and returns the caller's.
 func (r request) end(err error) error {
 	r.conn.learn(r, err)
 	if errors.Is(err, zk.ErrClosing) {
@@ -127,7 +134,7 @@ func (r request) end(err error) error {
 	return r.refusal(err)
 }
 
-// learn takes note of what a request's outcome tells about its connection.
+// learn records what a request's outcome shows of its connection.
 func (c *Conn) learn(r request, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,23 +145,24 @@ func (c *Conn) learn(r request, err error) {
 	}
 	c.suspicion.note(err, now)
 	c.cuts.note(r.cutKey(), r.sent, err)
-	if outcome.ConnectionLost(err) { // it may be back before the next tick
-		c.reconnects.lost = true
+	if outcome.ConnectionLost(err) {
+		c.reconnects.lost = true // the connection may be back before the next look
 	}
-	// An answer to another session than it was sent in says nothing of either; and one
-	// that began meanwhile may have its own contacts already.
+	// An answer that comes in another session than the request was sent in proves nothing
+	// for either. The newer session may have contacts of its own already.
 	if r.session != 0 && r.op.counts(err) && c.client.SessionID() == r.session {
 		c.ledger.Heard(r.session, r.sent)
 	}
 }
 
-// refusal names the request that err refuses, and the permission where that is what is
-// missing. A lost connection is left as it is: it says nothing about the request.
+// refusal returns err with the request that it rejects, and with the permission if that
+// is what is missing. A lost connection is left as it is: it says nothing about the
+// request.
 func (r request) refusal(err error) error {
 	if !outcome.Final(err) {
 		return err
 	}
-	// A Client that says more than that knows better.
+	// A wrapper that has added to the error knows better.
 	if errors.Is(err, zk.ErrNoAuth) && errors.Unwrap(err) == nil {
 		on := r.path
 		if r.op.onParent {
@@ -202,10 +210,10 @@ func (c *Conn) Get(path string) (data []byte, stat *zk.Stat, err error) {
 }
 
 // Stat returns the stat of a znode without children, also if its data is too long to be
-// read: whoever does not need the data of others does not depend on it.
+// read: a caller that does not need others' data must not depend on its length.
 func (c *Conn) Stat(path string) (*zk.Stat, error) {
 	_, stat, err := c.Get(path)
-	if outcome.IsReplyTooLong(err) {
+	if outcome.IsReplyTooLong(err) { // a list has the stat, too, and no data
 		_, stat, err = c.Children(path)
 	}
 	return stat, err
@@ -243,18 +251,22 @@ func restOfCreate(acl []zk.ACL) int {
 	return size
 }
 
-// CreateContainer creates an empty znode that the server reaps when it has lost its last
-// child, or a persistent one where the server is known to have no containers. It is known
-// by its first answer, which costs the connection: see Unimplemented.
+// CreateContainer creates an empty znode that the server deletes after it has lost its
+// last child; a persistent one if the server is known to have no containers.
 func (c *Conn) CreateContainer(path string, acl []zk.ACL) error {
-	if c.hasNoContainers() {
+	c.mu.Lock()
+	noContainers := c.noContainers
+	c.mu.Unlock()
+	if noContainers {
 		_, err := c.Create(path, []byte{}, zk.FlagPersistent, acl)
 		return err
 	}
 	return c.make(&createOp, path, restOfCreate(acl), nil, func() error {
 		_, err := c.client.CreateContainer(path, []byte{}, flagContainer, acl)
-		if outcome.Unimplemented(err) {
-			c.noteNoContainers()
+		if outcome.Unimplemented(err) { // and the server closes the connection: see there
+			c.mu.Lock()
+			c.noContainers = true
+			c.mu.Unlock()
 		}
 		return err
 	})
@@ -263,18 +275,6 @@ func (c *Conn) CreateContainer(path string, acl []zk.ACL) error {
 // flagContainer is zk.FlagContainer of v1.0.4; v1.0.3 wants the same number for it under
 // another name.
 const flagContainer = 4
-
-func (c *Conn) hasNoContainers() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.noContainers
-}
-
-func (c *Conn) noteNoContainers() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.noContainers = true
-}
 
 // Delete is the Client's.
 func (c *Conn) Delete(path string, version int32) error {
@@ -302,14 +302,15 @@ func (c *Conn) Sync(path string) error {
 	})
 }
 
-// closeWithin is how long a client may take to end once its server has ended the session.
+// closeWithin is how long a client may take to end after its server has ended the
+// session.
 const closeWithin = 10 * time.Millisecond
 
 // HoldBack is called when an event says that a znode of this process was deleted, and not
-// by its own delete. Most likely the connection is being closed: its server deletes our
-// znodes first, and then answers the close. A request that goes to *zk.Conn in between
-// can leave the client's loop stuck forever. So none does for closeWithin, unless the
-// connection tells of a close before that.
+// by its own delete. Most likely the connection is being closed: its server first deletes
+// the session's znodes, and then answers the close. A request that reaches *zk.Conn in
+// between can leave the client's loop stuck forever. So for closeWithin none does, unless
+// the connection tells of a close before that.
 func (c *Conn) HoldBack() {
 	if c.TellsClose() {
 		return
@@ -321,7 +322,7 @@ func (c *Conn) HoldBack() {
 
 // awaitQuiet returns once no request has to be held back.
 func (c *Conn) awaitQuiet() {
-	for !c.TellsClose() {
+	for !c.TellsClose() { // HoldBack may be called again while this sleeps
 		c.mu.Lock()
 		wait := time.Until(c.quietUntil)
 		c.mu.Unlock()
@@ -332,9 +333,9 @@ func (c *Conn) awaitQuiet() {
 	}
 }
 
-// Retry runs f, each time once the connection has a session, until it succeeds or fails
-// for good (see Final), ctx is done or the connection closed. f may itself wait for
-// something: then it is what makes the wait outlast an outage.
+// Retry runs f, each time once the connection has a session, until it succeeds, fails
+// with a permanent error (see Final), ctx is done or the connection closed. f may itself
+// wait for something: Retry makes that wait outlast an outage.
 func (c *Conn) Retry(ctx context.Context, f func() error) error {
 	var backoff Backoff
 	for {
@@ -351,23 +352,23 @@ func (c *Conn) Retry(ctx context.Context, f func() error) error {
 	}
 }
 
-// What was refused is tried again after a second at first, then less and less often.
+// A rejected request is made again after a second at first, then less and less often.
 const (
 	insistSoon   = time.Second
 	insistAtMost = 30 * time.Second
 )
 
-// Insist goes on with f after a refusal, of an f that is an obligation and no call: it
-// lasts until f succeeds, or fails with an error that is no refusal, as once the session
-// has ended, or the connection is closed. The rights that were lacking may come back at
-// any time, and at a reconnect with another login.
+// Insist goes on with f after a refusal. f is an obligation, not a caller's request: it
+// lasts until f succeeds, fails with an error that is no refusal, as when the session has
+// ended, or the connection is closed. The permission that was missing may be granted at
+// any time, or come with another login at a reconnect.
 func (c *Conn) Insist(f func() error) error {
 	reconnected := c.Reconnected()
 	for pause := insistSoon; ; pause = min(2*pause, insistAtMost) {
 		if err := c.pauseUntil(reconnected, pause); err != nil {
 			return err
 		}
-		reconnected = c.Reconnected()
+		reconnected = c.Reconnected() // before f: a reconnect during f counts, too
 		err := c.Retry(context.Background(), f)
 		if !outcome.Refused(err) {
 			return err
@@ -390,20 +391,20 @@ func (c *Conn) pauseUntil(done <-chan struct{}, d time.Duration) error {
 
 const readyPoll = 20 * time.Millisecond
 
-// ready waits until the connection has a session. A request that is made while there is
-// none hangs, or fails at once and is tried in vain; and the client would run it in the
-// next session, in which it means something else.
+// ready waits until the connection has a session. A request that is made without one
+// hangs, or fails at once, again and again. Or the client sends it in the next session,
+// in which it means something else.
 func (c *Conn) ready(ctx context.Context) error {
 	for c.client.State() != zk.StateHasSession || c.client.SessionID() == 0 {
 		if err := c.Pause(ctx, readyPoll); err != nil {
 			return err
 		}
 	}
-	return c.Pause(ctx, 0)
+	return c.Pause(ctx, 0) // for a ctx that is done, or a connection that is closed
 }
 
-// Pause waits for d, or until ctx is done or the connection closed, which it reports,
-// also where d is 0.
+// Pause waits for d, or until ctx is done or the connection closed, which it reports even
+// if d is 0.
 func (c *Conn) Pause(ctx context.Context, d time.Duration) error {
 	if ctx.Err() != nil {
 		return outcome.Cancelled(ctx)
@@ -426,12 +427,12 @@ func (c *Conn) Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// A Backoff says how long to wait before the next try: not at all at first, since what
-// fails a request is mostly the loss of its connection, which Retry waits out; then from
-// 10 ms up to half a second.
+// A Backoff says how long to wait before the next attempt: not at all at first, since
+// most requests fail by the loss of their connection, and Retry waits for the next one;
+// then from 10 ms up to half a second.
 type Backoff int
 
-// Next returns the wait before the next try.
+// Next returns the wait before the next attempt.
 func (b *Backoff) Next() time.Duration {
 	if *b++; *b == 1 {
 		return 0
@@ -440,13 +441,13 @@ func (b *Backoff) Next() time.Duration {
 }
 
 // An availability knows whether ZooKeeper answers, for what callers are told: any answer
-// counts. What the leader has heard of, on which holds depend, is the clock's. It is
-// guarded by Conn.mu.
+// counts. Holds depend on what the leader has heard of, which the loss clock judges. It
+// is guarded by Conn.mu.
 type availability struct {
 	heard time.Time // when the last answer came, or the first user if none has
 	asked time.Time // when the first request after that was made; zero: there was none
-	// What an answer takes at least, of late: a busy machine makes many slow. It grows by
-	// no more than growth with each answer.
+	// The least time that an answer has taken recently: on a busy machine many are slow.
+	// Each answer raises it by growth at most.
 	roundTrip time.Duration
 }
 
@@ -464,16 +465,16 @@ func (a *availability) measure(took time.Duration) {
 
 const growth = time.Millisecond / 8
 
-// ErrNoAnswer says that ZooKeeper could not be asked.
+// ErrNoAnswer says that ZooKeeper could not be reached.
 var ErrNoAnswer = errors.New("no response from ZooKeeper")
 
 // answerWithin is how long a request may be under way until ZooKeeper counts as
 // unavailable.
 const answerWithin = time.Second
 
-// Unavailable tells whether ZooKeeper cannot be asked just now, as far as the connection
-// knows: it has no session, or a request is without an answer for a second. The heartbeat
-// makes one now and then, so a silent network is noticed a second after it.
+// Unavailable reports whether ZooKeeper cannot be reached just now, as far as the
+// connection knows: it has no session, or a request has had no answer for a second. Since
+// the heartbeat makes requests, a silent network is noticed within a second of the next.
 func (c *Conn) Unavailable() bool {
 	if c.client.State() != zk.StateHasSession {
 		return true
@@ -484,16 +485,16 @@ func (c *Conn) Unavailable() bool {
 	return !asked.IsZero() && time.Since(asked) >= answerWithin
 }
 
-// RoundTrip is what an answer has taken at least, of late, and zero at first. A fast
-// answer lowers it at once; it rises slowly.
+// RoundTrip is the least time that an answer has taken recently, and zero at first. A
+// fast answer lowers it at once; it rises slowly.
 func (c *Conn) RoundTrip() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.availability.roundTrip
 }
 
-// NoAnswer returns an ErrNoAnswer of a caller who has asked at the given time: since
-// then, or since the last answer to anybody, where that was before.
+// NoAnswer returns an ErrNoAnswer for a caller that has asked at the given time: since
+// then, or since the last answer to any request if that was earlier.
 func (c *Conn) NoAnswer(asked time.Time) error {
 	c.mu.Lock()
 	since := c.availability.heard
@@ -509,7 +510,7 @@ func (c *Conn) NoAnswer(asked time.Time) error {
 		ErrNoAnswer, silence, since.Format(time.RFC3339))
 }
 
-// Missing tells whether the server says that there is no such znode. It takes a small
+// Missing reports whether the server says that there is no such znode. It sends a small
 // read.
 func (c *Conn) Missing(ctx context.Context, path string) bool {
 	_, err := calls.Call(ctx, c, func() (none struct{}, err error) {
@@ -522,14 +523,14 @@ func (c *Conn) Missing(ctx context.Context, path string) bool {
 // containerOwner is what some servers return as the owner of a container.
 const containerOwner = math.MinInt64
 
-// IsOwnerless tells whether a znode belongs to no session: it stays until somebody
+// IsOwnerless reports whether a znode belongs to no session: it stays until somebody
 // deletes it.
 func IsOwnerless(stat *zk.Stat) bool {
 	return stat.EphemeralOwner == 0 || stat.EphemeralOwner == containerOwner
 }
 
-// IsDirectory tells whether a znode is no participant of any queue, whatever its name: it
-// has children, or has had some, as a lock's path does.
+// IsDirectory reports whether a znode is no participant of any queue, whatever its name:
+// it has children, or has had some, as a lock's path does.
 func IsDirectory(stat *zk.Stat) bool {
 	return IsOwnerless(stat) && (stat.NumChildren > 0 || stat.Cversion > 0)
 }

@@ -6,26 +6,28 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// reconnects tells of each time that the connection was away and is back. It is guarded
-// by Conn.mu.
+// reconnects count how often the connection was away and is back. They are guarded by
+// Conn.mu.
 //
-// A connection can have been away between two looks at its state, with nothing under way
-// that could tell; only the handshake does. The client sets its watches again, and asks
-// for what was missed: a deletion always shows, since the server looks whether the znode
-// is there. A change of data or of children shows if it is newer than the last answer
-// that the client had when it set them, and that could be one to a request which it had
-// kept, and sent before. So everybody who waits had better look. A plain *zk.Conn does
-// not tell of handshakes, but which server it uses: after the loss of one it goes on to
-// the next, and pauses for a second once it has tried all. Only if it comes back to the
-// same one between two looks, over others that it has lost as well, nobody notices, and
-// those who wait look at their next poll.
+// A connection can have been away between two looks at its state, while no request was
+// under way that could tell; only the handshake does. When it is back, the client sets
+// its watches again, and the server sends what was missed. It always reports a deletion,
+// since it looks whether the znode is there. It reports a change of data or of children
+// if that is newer than the last answer that the client had when it set the watches. That
+// may have been the answer to a request that was sent first over the new connection. So
+// everybody who waits looks again.
+//
+// A plain *zk.Conn does not tell of handshakes, but of the server that it uses: after the
+// loss of one it goes on to the next, and after a round of all it pauses for a second.
+// Only if it comes back to the same server between two looks, over others that it has
+// lost as well, nobody notices. Then those who wait look at their next poll.
 type reconnects struct {
 	seen  connState     // at the last look
 	lost  bool          // a request was lost with its connection since
-	blind bool          // or nobody has looked, and no handshake tells: it counts as one
+	blind bool          // nobody has looked since, and no handshake tells: counts as away
 	next  chan struct{} // closed, and replaced, at each reconnect
-	epoch uint64        // how often that was
-	times int           // how many there were, without those that only count as one
+	epoch uint64        // how many there were
+	times int           // the same without those that only count as one (blind)
 }
 
 // A connState is what a connection shows at one time.
@@ -38,9 +40,16 @@ type connState struct {
 
 func (s connState) connected() bool { return s.state == zk.StateHasSession }
 
-// observe compares what is seen with the last observe.
+// observe compares what is seen with the last look.
 func (r *reconnects) observe(now connState) {
-	now = r.after(now)
+	// While no handshake is known, or there is no server, the last one is remembered: its
+	// successor shows that the connection was away.
+	if now.handshake.IsZero() {
+		now.handshake = r.seen.handshake
+	}
+	if now.server == "" {
+		now.server = r.seen.server
+	}
 	away := !r.seen.connected() || r.lost
 	back := away && now.connected() || now.session != r.seen.session ||
 		!now.handshake.Equal(r.seen.handshake) || now.server != r.seen.server
@@ -53,16 +62,4 @@ func (r *reconnects) observe(now connState) {
 		r.epoch++
 	}
 	r.seen, r.lost, r.blind = now, false, false
-}
-
-// after is what is known by now: the last handshake is remembered while none is told, and
-// the last server while there is none.
-func (r *reconnects) after(now connState) connState {
-	if now.handshake.IsZero() {
-		now.handshake = r.seen.handshake
-	}
-	if now.server == "" {
-		now.server = r.seen.server
-	}
-	return now
 }
