@@ -164,6 +164,10 @@ func (t Terms) LongestMargin() time.Duration {
 	return max(0, min(t.Timeout/marginShare, spare))
 }
 
+// TimeoutFor is the shortest session timeout that has room for a margin; with long ticks
+// a longer one is needed.
+func TimeoutFor(margin time.Duration) time.Duration { return marginShare * margin }
+
 // A Clock keeps the contacts of one session after the other. The zero Clock is ready. All
 // times that it is given must come from one clock that never goes back; see [Timeline].
 type Clock struct {
