@@ -90,10 +90,10 @@ const (
 
 // Terms are what is known of a session.
 type Terms struct {
-	// Timeout is T, as negotiated with the server; 0 if it is not known. Then a session is
-	// relied on for a second after its last contact. The leader may not have heard of that
-	// contact, but of a ping up to T/3 and a period before it. So that is in time if T is
-	// at least 3 s and at least two ticks; servers grant at least 4 s by default.
+	// Timeout is T, as negotiated with the server; 0 if it is not known. Then a session
+	// is relied on for a second after its last contact. The leader may not have heard of
+	// that contact, but of a ping up to T/3 and a period before it. So that is in time if
+	// T is at least 3 s and at least two ticks; servers grant at least 4 s by default.
 	Timeout time.Duration
 	// Tick is the servers' tickTime; 0 if it is not known. Then it is assumed to be at
 	// most T/2, as servers grant no less than two ticks by default (minSessionTimeout),
@@ -216,8 +216,8 @@ func (c *Clock) Note(terms Terms, session int64, sent, answered time.Time) {
 	if n := len(c.recent); n == 0 || sent.Sub(c.recent[n-1].sent) >= within/8 {
 		c.recent = append(c.recent, contact{sent, answered})
 	}
-	// This contact proves those that were answered a period before it was sent. The latest
-	// of them is all that is needed of them.
+	// This contact proves those that were answered a period before it was sent. The
+	// latest of them is all that is needed of them.
 	for len(c.recent) > 1 && c.recent[1].provedBy(sent, within) {
 		c.recent = c.recent[1:]
 	}

@@ -8,7 +8,7 @@
 //
 //   - answered: of a request, that the server got it.
 //   - judged: of a write, that the leader decided about it.
-//   - final: of an error, that no retry fixes it.
+//   - final: of an error, that it is permanent: no retry can succeed.
 //   - cancellation: that a caller's ctx was done before the answer came. What its cause
 //     matches is hidden from all who judge an outcome, until WithCause.
 package outcome

@@ -50,8 +50,8 @@ func ReadAnswer(r io.Reader) (Answer, error) {
 	return a, err
 }
 
-// Session returns what the answer tells, session 0 if the session has expired, or
-// why it tells of none.
+// Session returns the session and its timeout as the answer has them, session 0 if the
+// session has expired, or why the answer has none.
 func (a Answer) Session() (session int64, timeout time.Duration, err error) {
 	version := int32(binary.BigEndian.Uint32(a[answerVersion:]))
 	granted := int32(binary.BigEndian.Uint32(a[answerTimeout:]))
@@ -77,8 +77,8 @@ func (a Answer) Session() (session int64, timeout time.Duration, err error) {
 // Expire makes it say that the session has expired.
 func (a Answer) Expire() { clear(a[answerSession:answerPassword]) }
 
-// HasPassword tells whether a session can be resumed: that takes the password. It is for
-// an Answer that tells of a session.
+// HasPassword reports whether a session can be resumed, which needs a password. It is for
+// an Answer that has a session.
 func (a Answer) HasPassword() bool {
 	password := a[answerHead:][:number(a[answerPassword:])]
 	return slices.ContainsFunc(password, func(b byte) bool { return b != 0 })

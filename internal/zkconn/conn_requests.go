@@ -17,8 +17,8 @@ import (
 // An op is a kind of request.
 type op struct {
 	name string
-	// counts reports by the outcome whether the ensemble's leader had a part in it; nil if
-	// the leader never has.
+	// counts reports by the outcome whether the ensemble's leader had a part in it; nil
+	// if the leader never has.
 	counts func(error) bool
 	// perm is the permission that it needs, as ZooKeeper calls it, on the znode itself or
 	// on its parent.
