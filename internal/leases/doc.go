@@ -36,13 +36,6 @@
 // they send one after the other, and the list follows the last one. The package has no
 // mutex.
 //
-// # Files
-//
-// Each uses only those below it.
-//
-//   - batch.go: Enter: leases that are taken together.
-//   - maximum.go: how many there may be, and the wait for that.
-//
 // # Words
 //
 //   - gate: the held Node that lets one process at a time wait for room.

@@ -12,16 +12,6 @@
 // calls.Start begins; its caller waits next to it. A Lister and a follower belong to
 // the goroutine that waits. An [Observer] is called by the goroutine in Follow.
 //
-// # Files
-//
-// Each uses only those below it.
-//
-//   - counter.go: the number in a name that was created just now.
-//   - follow.go: each change of a queue.
-//   - queue.go: who is there now.
-//   - lookout.go: what should not be there.
-//   - lister.go: lists for one that waits.
-//
 // # Words
 //
 //   - proven: of a listing, that it was asked for after the create was answered: a znode

@@ -2,10 +2,6 @@
 // stands in a queue, and where. A [Name] is a value. The package has no state, goroutine
 // or mutex, and asks nothing.
 //
-// # Files
-//
-//   - name.go: names and their order.
-//
 // # Words
 //
 //   - kind: the recipe's part of a name. number, Seq: what the server appended.

@@ -55,24 +55,6 @@
 // is why a list returns the members that it does not show, and why the event of a watch
 // on a member's own znode is acted on after the decision (znode.Node.Heed).
 //
-// # Files
-//
-// Each uses only those below it.
-//
-//   - through.go: EnterThrough: from a gate, for as long as that lasts.
-//   - under.go: EnterUnder: a read lock under its writer.
-//   - enter.go: Enter: join, wait, rejoin.
-//   - waiter.go: the wait: asks what a decision asks for, and sleeps.
-//   - beyond.go: a look past the blocker, which spares a round trip later.
-//   - list.go: lists, which are shared, and small reads: they tell the answers.
-//   - decide.go: what the watches say is told, then a decision is asked for.
-//   - member.go: Member: the hooks of a Node, which tell its life.
-//   - cohort.go: what the Members of one connection share.
-//   - answer.go: a list as the server answered it.
-//   - queue.go: Queue and Request: what a recipe says.
-//   - position.go: who is ahead, in words.
-//   - patience.go: how long a waiter stays in a queue that stands still.
-//
 // # Words
 //
 //   - cohort: the Members of one connection in one queue, and what they know together.

@@ -40,10 +40,6 @@ type Member struct {
 // An ending is what happened to a Node before its Member was told of it.
 type ending struct{ ended, removed, gone bool }
 
-func (q *Queue) newMember(s *zkconn.Conn, r *Request) *Member {
-	return &Member{queue: q, s: s, listener: r.Listener}
-}
-
 // join creates the member's znode. number is the sequence number to take; "": the server
 // is to number it.
 func (m *Member) join(ctx context.Context, number string) error {

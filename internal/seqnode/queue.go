@@ -1,11 +1,16 @@
 package seqnode
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqname"
+	"github.com/zkrecipes/recipes/internal/wait"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
@@ -62,3 +67,129 @@ func (q *Queue) Observed() observe.Queue {
 
 // Path returns the path of a member.
 func (q *Queue) Path(m seqname.Name) string { return zkpath.Join(q.Dir, m.Text) }
+
+// Enter joins the queue and waits for its turn; the Node that it returns is held.
+// Outages, ended sessions and a deleted znode do not end the wait; ctx, a closed
+// connection and what no retry mends do, and leave no znode behind. An error tells where
+// it stood.
+func (q *Queue) Enter(
+	ctx context.Context, s *zkconn.Conn, r Request,
+) (*znode.Node, error) {
+	if err := q.Check(s); err != nil {
+		return nil, err
+	}
+	var backoff zkconn.Backoff
+	for {
+		asked := time.Now()
+		w := &waiter{Member: q.newMember(s, &r), request: r, asked: asked}
+		if err := w.join(ctx, ""); err != nil {
+			return nil, wait.Explain(s, err, wait.Place{}, asked)
+		}
+		n := w.node
+		err := wait.Until(ctx, s, w)
+		if err == nil && ctx.Err() == nil {
+			return n, nil
+		}
+		if !errors.Is(err, znode.ErrEnded) {
+			where := w.position().Place()
+			if err == nil {
+				err, where = outcome.Cancelled(ctx), wait.Late
+			}
+			err = wait.Explain(s, err, where, w.asked)
+			znode.GiveUp(ctx, []*znode.Node{n})
+			return nil, err
+		}
+		q.Log.Info("zookeeper lock: queue position lost, rejoining",
+			"node", n.Path, "cause", n.Cause())
+		n.Withdraw() // nobody relies on it; it may outlive its session
+		asked = time.Now()
+		if err := s.Pause(ctx, backoff.Next()); err != nil {
+			return nil, wait.Explain(s, err, w.position().Place(), asked)
+		}
+	}
+}
+
+// EnterUnder takes a place under writer, a held znode of the same owner that excludes all
+// others, and with its number: there is nobody to wait for (Curator since 5.5,
+// CURATOR-621). The Node has writer's token, since its own would be larger than that of
+// others who wait already. If writer turns out to be lost, it enters the queue like
+// anybody.
+func (q *Queue) EnterUnder(
+	ctx context.Context, s *zkconn.Conn, writer *znode.Node, r Request,
+) (*znode.Node, error) {
+	if err := q.Check(s); err != nil {
+		return nil, err
+	}
+	asked := time.Now()
+	w := &waiter{Member: q.newMember(s, &r)}
+	w.under = writer.Hooks().(*Member)
+	if err := w.join(ctx, w.under.self.Name().Number()); err != nil {
+		return nil, wait.Explain(s, err, wait.Place{}, asked)
+	}
+	n := w.node
+	n.SetToken(writer.Token())
+	err := wait.Until(ctx, s, w)
+	if err == nil && writer.HasEnded() {
+		err = znode.ErrEnded // others may be let in
+	}
+	switch {
+	case errors.Is(err, znode.ErrEnded):
+		n.Withdraw()
+		return q.Enter(ctx, s, r)
+	case ctx.Err() != nil:
+		err = wait.Explain(s, outcome.Cancelled(ctx), wait.Place{}, asked)
+	case err == nil:
+		return n, nil
+	}
+	znode.GiveUp(ctx, []*znode.Node{n})
+	return nil, err
+}
+
+// EnterThrough joins the queue as the one who holds gate, a Node of another queue, and
+// waits for its turn. Nothing of it waits any longer than the gate lasts, which is given
+// up in any case: once the Node that it returns is held, or behind the znode that it
+// leaves. ErrGone says that the gate or the znode was lost: whoever wants to rejoin has
+// to come through the gate again. Package leases says what that is good for.
+func (q *Queue) EnterThrough(
+	ctx context.Context, s *zkconn.Conn, gate *znode.Node, r Request,
+) (*znode.Node, error) {
+	w := &waiter{Member: q.newMember(s, &r), request: r, asked: time.Now()}
+	var joined []*znode.Node
+	err := w.join(ctx, "")
+	if err == nil {
+		joined = append(joined, w.node)
+		err = w.untilBeside(ctx, gate)
+	}
+	if ctx.Err() != nil && (err == nil || errors.Is(err, znode.ErrEnded)) {
+		err = outcome.Cancelled(ctx) // it came too late
+	}
+	if err == nil {
+		gate.Withdraw()
+		return w.node, nil
+	}
+	err = wait.Explain(s, err, w.position().Place(), w.asked)
+	// In this order: whoever comes through the gate next finds no znode that waits.
+	znode.GiveUp(ctx, joined, []*znode.Node{gate})
+	if errors.Is(err, znode.ErrEnded) {
+		err = znode.ErrGone
+	}
+	return nil, err
+}
+
+// untilBeside waits for the turn for as long as gate lasts. A gate of another session can
+// be gone already.
+func (w *waiter) untilBeside(ctx context.Context, gate *znode.Node) error {
+	if w.node.Session() != gate.Session() {
+		return znode.ErrEnded
+	}
+	stop := context.AfterFunc(gate.Ended(), w.node.Withdraw)
+	err := wait.Until(ctx, w.s, w)
+	if !stop() && err == nil {
+		return znode.ErrEnded
+	}
+	return err
+}
+
+func (q *Queue) newMember(s *zkconn.Conn, r *Request) *Member {
+	return &Member{queue: q, s: s, listener: r.Listener}
+}

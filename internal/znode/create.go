@@ -249,17 +249,6 @@ func (c *creation) livesIn(session int64, stat *zk.Stat) bool {
 	return stat.EphemeralOwner == session && c.s.SessionID() == session
 }
 
-// MayHaveOrphans tells whether a create of unknown outcome may have left another znode.
-func (n *Node) MayHaveOrphans() bool { return n.orphans }
-
-// DiscardOrphan deletes the znode of that name if it is one with n's id.
-func (n *Node) DiscardOrphan(name string) {
-	if !hasID(name, n.id) || name == n.Name() {
-		return
-	}
-	discard(n.s, n.spec.Log, zkpath.Join(n.spec.Dir, name), n.session)
-}
-
 // newNode takes a znode that surely lives in the given session. czxid is 0 where it is
 // not known.
 func (c *creation) newNode(path string, session, czxid int64) *Node {

@@ -60,22 +60,6 @@
 // the answer to a later request (zkconn.Conn.InOrder). Then a watch that has not
 // fired proves nothing: Intact is false.
 //
-// # Files
-//
-// Each uses only those below it.
-//
-//   - create.go: Join: a create, until its outcome is known.
-//   - dir.go: the directory, created if it is missing.
-//   - tenant.go: those who share a held Node.
-//   - hold.go: Hold: from queued to held, and how long at most.
-//   - selfwatch.go: the watch on the own znode, and what it proves.
-//   - end.go: the one end of a Node, and the delete.
-//   - outliving.go: the delete of a znode that its session does not take along.
-//   - delete.go: the delete of a znode of ours, until its session ends.
-//   - node.go: Node, its state, and what it calls: Hooks, Tenant.
-//   - spec.go: what the znodes of one side have in common.
-//   - id.go: the id in a name.
-//
 // # Words
 //
 //   - token: the fencing token: the znode's czxid, if the connection reports the zxid of

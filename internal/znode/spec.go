@@ -38,3 +38,48 @@ type Terms struct {
 
 // Check returns an error if the connection cannot tolerate the terms.
 func (t Terms) Check(s *zkconn.Conn) error { return s.CheckMargin(t.LossMargin) }
+
+// Hooks are called on behalf of one znode, from before its create to behind its delete.
+type Hooks interface {
+	// Sending is called just before each create is sent, on the goroutine that sends it.
+	Sending()
+	// Created is called on the same goroutine once it is known what became of the create;
+	// nil: there is no znode. On an error the Node is withdrawn, and the error ends Join.
+	// The Node may end, and Ended and Removed be called, before Created is.
+	Created(n *Node) error
+	// Ended is called once, before anybody who waits for the Node is woken, with no mutex
+	// of a Node held. The caller may hold a mutex of its own.
+	Ended(cause error)
+	// Removed is called once, when nothing is left to be done: gone if an answer or an
+	// event has said that the znode is; else its session is over, which the znode may
+	// outlive. That can take as long as the session, if the delete is refused. Ended may
+	// not have been called by then.
+	Removed(gone bool)
+	// Data is called with each change of the znode's data that the watch on it shows.
+	Data(data []byte)
+}
+
+// NoHooks are Hooks that do nothing. Who needs a few of them embeds it.
+type NoHooks struct{}
+
+// Sending implements Hooks.
+func (NoHooks) Sending() {}
+
+// Created implements Hooks.
+func (NoHooks) Created(*Node) error { return nil }
+
+// Ended implements Hooks.
+func (NoHooks) Ended(error) {}
+
+// Removed implements Hooks.
+func (NoHooks) Removed(bool) {}
+
+// Data implements Hooks.
+func (NoHooks) Data([]byte) {}
+
+// A Tenant relies on a held Node that others may rely on, too.
+type Tenant interface {
+	// Lost is called before the Node's own Lost is done. The mutex of the Node is held:
+	// it calls no method of the Node.
+	Lost(cause error)
+}

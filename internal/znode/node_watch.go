@@ -3,6 +3,7 @@ package znode
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -16,6 +17,30 @@ const (
 	Soon = 20 * time.Millisecond // somebody relies on it, or the watch can spare a list
 	Late = time.Second           // somebody waits, and would rejoin later
 )
+
+// A selfWatch is the watch on a Node's own znode. It costs a read, so it is set when it
+// can matter: at once by WatchSelf, else by WatchSelfLater. From then on the znode's
+// deletion is noticed at once, and changes of its data are told.
+type selfWatch struct {
+	begun     atomic.Bool
+	firstRead chan struct{} // closed by the watch's goroutine: the first read has ended
+	readErr   error         // of that read; set before firstRead is closed
+
+	// Guarded by Node.mu.
+	later  *time.Timer     // starts it, if the Node lasts; nil: nobody has asked for that
+	after  time.Duration   // the delay of later
+	events <-chan zk.Event // the watch that is set, or fired last; nil before the first
+	epoch  uint64          // of the connection, from before events was asked for
+	event  *zk.Event       // what Confirmation has received, for Heed; nil: nothing
+}
+
+// stopLocked takes back, as the Node ends, what WatchSelfLater has planned. A watch that
+// has begun ends by itself.
+func (w *selfWatch) stopLocked() {
+	if w.later != nil {
+		w.later.Stop()
+	}
+}
 
 // WatchSelf keeps a watch on the znode from now on.
 func (n *Node) WatchSelf() {
