@@ -31,7 +31,7 @@
 //	Confirmed, Directory  cohort.decide: what the two watches say just now
 //	Doubt                 waiter.sleep: an event that says nothing certain
 //	Held                  waiter.Commit
-//	Left, Lost, Removed   Member.Ended and Member.Removed, by whoever ends the Node
+//	Left, Lost, Removed   Member.End and Member.Removed, by whoever ends the Node
 //
 // Package order says what must be passed with each. Two rules ensure that here. An epoch
 // or a Question is read before its request is sent. And under one mutex the watches are
@@ -43,7 +43,7 @@
 // The caller's goroutine, in Enter, EnterUnder or EnterThrough, owns the waiter. The
 // goroutine that sends a create calls Sending and Created of its Member, and begins the
 // list behind it, so that both are under way at once. A list that is shared has one of
-// its own, which reports it. Ended is called by whoever ends the Node, Removed and Data
+// its own, which reports it. End is called by whoever ends the Node, Removed and Data
 // by the goroutines of package znode. Listener.Queued, OnDecision and a Lookout are
 // called by the caller's goroutine.
 //
@@ -51,7 +51,7 @@
 //
 // cohort.mu guards what a cohort says it does, and a Member's self and over. It comes
 // before the mutexes of the packages below. Nobody who has it calls ZooKeeper, waits for
-// anything, calls what a Request brings, or ends a Node: Ended and Removed take it. That
+// anything, calls what a Request brings, or ends a Node: End and Removed take it. That
 // is why a list returns the members that it does not show, and why the event of a watch
 // on a member's own znode is acted on after the decision (znode.Node.Heed).
 //

@@ -111,14 +111,20 @@ func (m *Member) notCreatedLocked() {
 	m.cohort.leaveLocked()
 }
 
-// Ended implements Hooks. Those behind m learn from it how far the queue has come, before
-// they wake.
-func (m *Member) Ended(cause error) {
+// End implements Hooks. Those behind m learn from it how far the queue has come, before
+// they wake. With cohort.mu held nobody decides anything between the two steps: the one
+// that has lost the lock and tries again at once does not find itself in the way, and
+// nobody is granted the lock whose former holder was not notified.
+func (m *Member) End(cause error, end func() bool) bool {
 	m.cohort.mu.Lock()
 	defer m.cohort.mu.Unlock()
+	if !end() {
+		return false
+	}
 	if m.over.ended = true; m.self != nil {
 		m.endLocked(cause)
 	}
+	return true
 }
 
 func (m *Member) endLocked(cause error) {

@@ -155,7 +155,7 @@ func (n *Node) SetToken(token int64) { n.token.Store(token) }
 // confirmed that.
 func (n *Node) Lost() context.Context { return n.loss.ctx }
 
-// Ended is done once the Node has ended, and Hooks.Ended has returned. See HasEnded.
+// Ended is done once the Node has ended, and Hooks.End has returned. See HasEnded.
 func (n *Node) Ended() context.Context { return n.over.ctx }
 
 // Cause tells why the Node ended, nil if it has not.
@@ -201,8 +201,7 @@ func (n *Node) Linger(d time.Duration) {
 	n.life.stays.extend(d)
 }
 
-// HasEnded turns true before anything is done about the end: before Ended is done, and
-// before Hooks.Ended is called.
+// HasEnded turns true inside of Hooks.End, in one step with Lost, before Ended is done.
 func (n *Node) HasEnded() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -366,33 +365,32 @@ func (n *Node) loseLocked(cause error) {
 	n.loss.now(cause)
 }
 
-// end ends the Node, once; a Node ends in no other way. The holder is notified first,
-// then the hooks, then those who wait for the Node. The znode is deleted at once, unless
-// the holder has a margin in which to stop.
+// end ends the Node, once; a Node ends in no other way. The hooks and the holder learn of
+// it as one step, then those who wait for the Node are woken.
 func (n *Node) end(cause error) bool {
-	if !n.endLocking(cause) {
+	if n.HasEnded() || !n.hooks.End(cause, func() bool { return n.endOnce(cause) }) {
 		return false
 	}
-	n.hooks.Ended(cause)
 	n.over.now()
 	return true
 }
 
-// endLocking is end, but for those who are told with no mutex held.
-func (n *Node) endLocking(cause error) bool {
+// endOnce is end's part under the mutexes. The znode is deleted at once, unless the holder
+// has a margin in which to stop.
+func (n *Node) endOnce(cause error) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	l := &n.life
 	if l.state == stateEnded {
 		return false
 	}
+	if isDeleted(cause) {
+		n.s.HoldBack() // before anybody who hears of it sends a request
+	}
 	if l.state == stateHeld && !errors.Is(cause, ErrLeft) {
 		n.loseLocked(cause)
 	}
 	l.state, l.cause = stateEnded, cause
-	if isDeleted(cause) {
-		n.s.HoldBack() // before anybody who hears of it asks for anything
-	}
 	if l.wasHeld && leavesMargin(cause) {
 		l.stays.extend(l.margin)
 	}

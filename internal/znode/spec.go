@@ -45,15 +45,19 @@ type Hooks interface {
 	Sending()
 	// Created is called on the same goroutine once it is known what became of the create;
 	// nil: there is no znode. On an error the Node is withdrawn, and the error ends Join.
-	// The Node may end, and Ended and Removed be called, before Created is.
+	// The Node may end, and End and Removed be called, before Created is.
 	Created(n *Node) error
-	// Ended is called once, before anybody who waits for the Node is woken, with no mutex
-	// of a Node held. The caller may hold a mutex of its own.
-	Ended(cause error)
+	// End calls end and returns what that returns; false: the Node had ended before. end
+	// closes Lost, if the Node was held. Whatever else is to know of the end learns of it
+	// here, under one mutex that is held around end: so whoever hears of a loss from Lost
+	// finds it known, and nobody goes on because of the end before the holder is notified.
+	// It is called with no mutex of a Node held, before anybody who waits for the Node is
+	// woken. The caller may hold a mutex of its own.
+	End(cause error, end func() bool) bool
 	// Removed is called once, when nothing is left to be done: gone if an answer or an
 	// event has said that the znode is; else its session is over, which the znode may
-	// outlive. That can take as long as the session, if the delete is refused. Ended may
-	// not have been called by then.
+	// outlive. That can take as long as the session, if the delete is refused. End may not
+	// have returned by then.
 	Removed(gone bool)
 	// Data is called with each change of the znode's data that the watch on it shows.
 	Data(data []byte)
@@ -68,8 +72,8 @@ func (NoHooks) Sending() {}
 // Created implements Hooks.
 func (NoHooks) Created(*Node) error { return nil }
 
-// Ended implements Hooks.
-func (NoHooks) Ended(error) {}
+// End implements Hooks.
+func (NoHooks) End(_ error, end func() bool) bool { return end() }
 
 // Removed implements Hooks.
 func (NoHooks) Removed(bool) {}
