@@ -30,19 +30,19 @@ func newBound(timeout time.Duration) bound {
 // errTimeUp is the cause of a ctx whose time ran out by a bound.
 var errTimeUp = errors.New("timed out")
 
-// keep calls acquire with a ctx that ends with the bound.
-func (l bound) keep(
-	ctx context.Context, acquire func(ctx context.Context, once bool) error,
-) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", outcome.Cancelled(ctx), errNotAsked)
+// within returns the ctx of a call as it is for the wait: it ends with the bound, too. It
+// is an error if there is nothing left to wait with.
+func (l bound) within(
+	ctx context.Context,
+) (_ context.Context, cancel context.CancelFunc, _ error) {
+	switch {
+	case ctx.Err() != nil:
+		return nil, nil, fmt.Errorf("%w: %w", outcome.Cancelled(ctx), errNotAsked)
+	case l == (bound{}):
+		return ctx, func() {}, nil
 	}
-	if l == (bound{}) {
-		return acquire(ctx, false)
-	}
-	ctx, cancel := context.WithDeadlineCause(ctx, l.until, errTimeUp)
-	defer cancel()
-	return acquire(ctx, l.once)
+	ctx, cancel = context.WithDeadlineCause(ctx, l.until, errTimeUp)
+	return ctx, cancel, nil
 }
 
 // errNotAsked is the ErrUnavailable of a wait whose ctx was done before it began.

@@ -34,7 +34,7 @@ func newElection(conn Conn, path, recipe, kind string, opts []Option) (*election
 	settings.look = settings.lookout(recipe, path)
 	queue := settings.queue(path, kind, []string{kind}, everybody)
 	return &election{
-		lock:      newReentrant(conn, settings, recipe, queue, through(queue, nil)),
+		lock:      newReentrant(conn, settings, recipe, queue),
 		candidate: naming{all: aNewOwner()},
 	}, nil
 }

@@ -147,10 +147,7 @@ func (s *InterProcessSemaphoreV2) acquireWithin(
 	if err := usable("acquire", s.where(), ctx); err != nil {
 		return nil, err
 	}
-	err = l.keep(ctx, func(within context.Context, once bool) (err error) {
-		leases, err = s.acquire(within, ctx, n, once, note)
-		return err
-	})
+	leases, err = s.acquireBare(ctx, n, l, note)
 	if err != nil {
 		return nil, wrap("acquire", s.path, err)
 	}
@@ -166,9 +163,15 @@ type noter func(leases []*Lease) (forget func())
 
 func noteNothing([]*Lease) (forget func()) { return func() {} }
 
-func (s *InterProcessSemaphoreV2) acquire(
-	ctx, call context.Context, n int, try bool, note noter,
+// acquireBare is acquireWithin without operation and path in its error.
+func (s *InterProcessSemaphoreV2) acquireBare(
+	call context.Context, n int, l bound, note noter,
 ) ([]*Lease, error) {
+	ctx, cancel, err := l.within(call)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
 	switch {
 	case n < 1:
 		return nil, fmt.Errorf("n: %d is less than 1", n)
@@ -179,7 +182,7 @@ func (s *InterProcessSemaphoreV2) acquire(
 		return nil, fmt.Errorf("n: %d exceeds the maximum of %d leases", n, s.most)
 	}
 	a := newAttempt(call, s.steps)
-	nodes, err := s.enter(ctx, n, try, &a)
+	nodes, err := s.enter(ctx, n, l.once, &a)
 	if err != nil {
 		a.failed(err)
 		return nil, err

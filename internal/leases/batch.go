@@ -128,7 +128,7 @@ func (b *batch) joinN(ctx context.Context) (err error) {
 		joining[i] = calls.Start(b.s, func() (*znode.Node, error) {
 			defer t.next()
 			<-mine
-			return znode.Join(ctx, b.s, b.Spec, "", t)
+			return znode.Create(ctx, b.s, b.Spec, "", t)
 		})
 	}
 	for _, j := range joining {

@@ -23,11 +23,18 @@ func stubQueue(t *testing.T) (*Queue, *zkconn.Conn) {
 	}, stubconn.Use(t, &stubconn.Conn{})
 }
 
+// join creates the znode of a Member.
+func join(t *testing.T, m *Member) error {
+	t.Helper()
+	_, err := znode.Create(t.Context(), m.s, &m.queue.Spec, "", m)
+	return err
+}
+
 // A session can end before the answer to a create has reached the Member.
 func TestACohortKeepsNobodyWhoHasEnded(t *testing.T) {
 	q, s := stubQueue(t)
-	m := q.newMember(s, &Request{})
-	require.NoError(t, m.join(t.Context(), ""))
+	m := q.newWaiter(s, Request{}).Member
+	require.NoError(t, join(t, m))
 	require.False(t, m.cohort.order.Idle())
 	m.node.SessionEnded(outcome.ErrSessionEnded)
 	_ = m.node.StartLeaving()(t.Context())
@@ -36,7 +43,7 @@ func TestACohortKeepsNobodyWhoHasEnded(t *testing.T) {
 		defer m.cohort.mu.Unlock()
 		return m.cohort.unused && m.cohort.order.Idle()
 	}, time.Minute, time.Millisecond)
-	late := q.newMember(s, &Request{})
+	late := q.newWaiter(s, Request{}).Member
 	late.Sending()
 	require.NotSame(t, m.cohort, late.cohort)
 	require.True(t, late.End(outcome.ErrSessionEnded, func() bool { return true }))

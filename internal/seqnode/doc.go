@@ -9,7 +9,7 @@
 //
 // # The way of an acquisition
 //
-//	Enter ── join ── Sending ── Created ──► Check ◄──────────────┐
+//	Enter ─ Create ─ Sending ── Created ──► Check ◄──────────────┐
 //	                 (the create, and       │ decide, ask, ...    │ Wait: sleep until
 //	                 a list behind it)      ▼                     │ a fact may be new
 //	                                     granted? ── no ──────────┘

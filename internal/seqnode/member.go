@@ -1,7 +1,6 @@
 package seqnode
 
 import (
-	"context"
 	"errors"
 
 	"github.com/zkrecipes/recipes/internal/calls"
@@ -15,14 +14,14 @@ import (
 // A Member is one Node of ours and what its queue knows of it. It implements znode.Hooks,
 // and tells the cohort what becomes of the Node.
 type Member struct {
-	// Set by newMember.
+	// Set by newWaiter.
 	queue    *Queue
 	s        *zkconn.Conn
 	listener Listener // may be nil
 	under    *Member  // the writer whose number it takes; nil of one that waits its turn
 
-	// Written by Sending and Created, on the goroutine of the create. The caller of join
-	// reads them, and uses first up, after join has returned.
+	// Written by Sending and Created, on the goroutine of the create. The waiter reads
+	// them, and uses first up, once znode.Create has returned.
 	cohort *cohort
 	node   *znode.Node
 	epoch  order.Epoch            // from before the create was sent
@@ -39,13 +38,6 @@ type Member struct {
 
 // An ending is what happened to a Node before its Member was told of it.
 type ending struct{ ended, removed, gone bool }
-
-// join creates the member's znode. number is the sequence number to take; "": the server
-// is to number it.
-func (m *Member) join(ctx context.Context, number string) error {
-	_, err := znode.Join(ctx, m.s, &m.queue.Spec, number, m)
-	return err
-}
 
 // Sending implements Hooks. It sends the list right behind the create, without waiting
 // for an answer: an uncontended lock takes one round trip. The list may overtake the

@@ -68,10 +68,16 @@ func (q *Queue) Observed() observe.Queue {
 // Path returns the path of a member.
 func (q *Queue) Path(m seqname.Name) string { return zkpath.Join(q.Dir, m.Text) }
 
+// newWaiter returns one whose znode is not created yet.
+func (q *Queue) newWaiter(s *zkconn.Conn, r Request) *waiter {
+	m := &Member{queue: q, s: s, listener: r.Listener}
+	return &waiter{Member: m, request: r, asked: time.Now()}
+}
+
 // Enter joins the queue and waits for its turn; the Node that it returns is held.
 // Outages, ended sessions and a deleted znode do not end the wait; ctx, a closed
-// connection and what no retry mends do, and leave no znode behind. An error tells where
-// it stood.
+// connection and a permanent error do, and leave no znode behind. An error says where it
+// stood.
 func (q *Queue) Enter(
 	ctx context.Context, s *zkconn.Conn, r Request,
 ) (*znode.Node, error) {
@@ -80,29 +86,29 @@ func (q *Queue) Enter(
 	}
 	var backoff zkconn.Backoff
 	for {
-		asked := time.Now()
-		w := &waiter{Member: q.newMember(s, &r), request: r, asked: asked}
-		if err := w.join(ctx, ""); err != nil {
-			return nil, wait.Explain(s, err, wait.Place{}, asked)
+		w := q.newWaiter(s, r)
+		n, err := znode.Create(ctx, s, &q.Spec, "", w.Member)
+		if err != nil {
+			return nil, wait.Explain(s, err, wait.Place{}, w.asked)
 		}
-		n := w.node
-		err := wait.Until(ctx, s, w)
+		err = wait.Until(ctx, s, w)
 		if err == nil && ctx.Err() == nil {
 			return n, nil
 		}
 		if !errors.Is(err, znode.ErrEnded) {
 			where := w.position().Place()
-			if err == nil {
+			if err == nil { // granted, but ctx is done: the caller must not get it
 				err, where = outcome.Cancelled(ctx), wait.Late
 			}
 			err = wait.Explain(s, err, where, w.asked)
 			znode.GiveUp(ctx, []*znode.Node{n})
 			return nil, err
 		}
+		// The znode is gone, or the session is: rejoin at the tail.
 		q.Log.Info("zookeeper lock: queue position lost, rejoining",
 			"node", n.Path, "cause", n.Cause())
-		n.Withdraw() // nobody relies on it; it may outlive its session
-		asked = time.Now()
+		n.Withdraw() // it may outlive its session, and would block everybody
+		asked := time.Now()
 		if err := s.Pause(ctx, backoff.Next()); err != nil {
 			return nil, wait.Explain(s, err, w.position().Place(), asked)
 		}
@@ -120,24 +126,26 @@ func (q *Queue) EnterUnder(
 	if err := q.Check(s); err != nil {
 		return nil, err
 	}
-	asked := time.Now()
-	w := &waiter{Member: q.newMember(s, &r)}
+	w := q.newWaiter(s, r)
+	w.request = Request{} // it waits for nobody: no Queued, no single attempt
 	w.under = writer.Hooks().(*Member)
-	if err := w.join(ctx, w.under.self.Name().Number()); err != nil {
-		return nil, wait.Explain(s, err, wait.Place{}, asked)
+	n, err := znode.Create(ctx, s, &q.Spec, w.under.self.Name().Number(), w.Member)
+	if err != nil {
+		return nil, wait.Explain(s, err, wait.Place{}, w.asked)
 	}
-	n := w.node
 	n.SetToken(writer.Token())
-	err := wait.Until(ctx, s, w)
+	err = wait.Until(ctx, s, w)
+	// The writer was there when the grant was decided. It may have ended since, and then
+	// others are admitted that have not seen this reader.
 	if err == nil && writer.HasEnded() {
-		err = znode.ErrEnded // others may be let in
+		err = znode.ErrEnded
 	}
 	switch {
 	case errors.Is(err, znode.ErrEnded):
 		n.Withdraw()
 		return q.Enter(ctx, s, r)
 	case ctx.Err() != nil:
-		err = wait.Explain(s, outcome.Cancelled(ctx), wait.Place{}, asked)
+		err = wait.Explain(s, outcome.Cancelled(ctx), wait.Place{}, w.asked)
 	case err == nil:
 		return n, nil
 	}
@@ -153,11 +161,11 @@ func (q *Queue) EnterUnder(
 func (q *Queue) EnterThrough(
 	ctx context.Context, s *zkconn.Conn, gate *znode.Node, r Request,
 ) (*znode.Node, error) {
-	w := &waiter{Member: q.newMember(s, &r), request: r, asked: time.Now()}
+	w := q.newWaiter(s, r)
 	var joined []*znode.Node
-	err := w.join(ctx, "")
+	n, err := znode.Create(ctx, s, &q.Spec, "", w.Member)
 	if err == nil {
-		joined = append(joined, w.node)
+		joined = append(joined, n)
 		err = w.untilBeside(ctx, gate)
 	}
 	if ctx.Err() != nil && (err == nil || errors.Is(err, znode.ErrEnded)) {
@@ -165,7 +173,7 @@ func (q *Queue) EnterThrough(
 	}
 	if err == nil {
 		gate.Withdraw()
-		return w.node, nil
+		return n, nil
 	}
 	err = wait.Explain(s, err, w.position().Place(), w.asked)
 	// In this order: whoever comes through the gate next finds no znode that waits.
@@ -174,22 +182,4 @@ func (q *Queue) EnterThrough(
 		err = znode.ErrGone
 	}
 	return nil, err
-}
-
-// untilBeside waits for the turn for as long as gate lasts. A gate of another session can
-// be gone already.
-func (w *waiter) untilBeside(ctx context.Context, gate *znode.Node) error {
-	if w.node.Session() != gate.Session() {
-		return znode.ErrEnded
-	}
-	stop := context.AfterFunc(gate.Ended(), w.node.Withdraw)
-	err := wait.Until(ctx, w.s, w)
-	if !stop() && err == nil {
-		return znode.ErrEnded
-	}
-	return err
-}
-
-func (q *Queue) newMember(s *zkconn.Conn, r *Request) *Member {
-	return &Member{queue: q, s: s, listener: r.Listener}
 }

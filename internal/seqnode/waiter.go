@@ -56,6 +56,20 @@ type watched struct {
 	steady <-chan struct{} // waiter.reconnected when it was set
 }
 
+// untilBeside waits for the turn for as long as gate lasts. A gate of another session can
+// be gone already.
+func (w *waiter) untilBeside(ctx context.Context, gate *znode.Node) error {
+	if w.node.Session() != gate.Session() {
+		return znode.ErrEnded
+	}
+	stop := context.AfterFunc(gate.Ended(), w.node.Withdraw)
+	err := wait.Until(ctx, w.s, w)
+	if !stop() && err == nil {
+		return znode.ErrEnded
+	}
+	return err
+}
+
 // Check implements wait.Goal: it asks until the order knows. It retries by itself, with
 // short pauses at first: how many outages the wait has seen before says nothing of this
 // one.

@@ -4,7 +4,7 @@
 //
 // # The life of a Node
 //
-//	           Join                  Hold               Withdraw
+//	          Create                 Hold               Withdraw
 //	(creation) -----------> queued ------------> held ---------------+
 //	                          |  ^                | |                |
 //	                          |  +----------------+ | Gone, Lose     |
@@ -19,8 +19,8 @@
 // or is about to. Ended: by end, once, whatever the cause. The steps of an end, in order:
 //
 //  1. Hooks.End is called, with no mutex of a Node held. It locks what else has to know.
-//  2. The holder is notified (Lost), its Tenants before the Node, unless it left. HasEnded
-//     turns true, and the delete begins. For this step Node.mu is held, too.
+//  2. The holder is notified (Lost), its Tenants before the Node, unless it left.
+//     HasEnded turns true, and the delete begins. For this step Node.mu is held, too.
 //  3. Hooks.End notes the end, unlocks and returns. So nobody can see a part of 2 and 3:
 //     one that hears of its loss and asks the queue finds that known there.
 //  4. Ended is done: those of this process that wait for the Node are woken. They do not

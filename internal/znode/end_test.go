@@ -83,7 +83,7 @@ func join(
 	conn.session, conn.events = 1, make(chan zk.Event, 1)
 	s, spec := stubconn.Use(t, conn), stubconn.Spec()
 	spec.Terms = terms
-	n, err := znode.Join(t.Context(), s, &spec, "", hooks)
+	n, err := znode.Create(t.Context(), s, &spec, "", hooks)
 	require.NoError(t, err)
 	return n
 }
@@ -343,7 +343,7 @@ func TestAReconnectWhileAWatchIsSet(t *testing.T) {
 		conn := &watchedConn{}
 		conn.session, conn.events = 1, make(chan zk.Event, 1)
 		s, spec := stubconn.Use(t, conn), stubconn.Spec()
-		n, err := znode.Join(t.Context(), s, &spec, "", znode.NoHooks{})
+		n, err := znode.Create(t.Context(), s, &spec, "", znode.NoHooks{})
 		require.NoError(t, err)
 		var once sync.Once
 		conn.reading = func() { once.Do(conn.move) }
@@ -368,7 +368,7 @@ func TestWhatStaysBeyondItsSessionIsLogged(t *testing.T) {
 				var log strings.Builder
 				s, spec := stubconn.Use(t, conn), stubconn.Spec()
 				spec.Log = slog.New(slog.NewTextHandler(&log, nil))
-				n, err := znode.Join(t.Context(), s, &spec, "", znode.NoHooks{})
+				n, err := znode.Create(t.Context(), s, &spec, "", znode.NoHooks{})
 				require.NoError(t, err)
 				conn.move()
 				n.Withdraw()

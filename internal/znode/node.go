@@ -375,8 +375,8 @@ func (n *Node) end(cause error) bool {
 	return true
 }
 
-// endOnce is end's part under the mutexes. The znode is deleted at once, unless the holder
-// has a margin in which to stop.
+// endOnce is end's part under the mutexes. The znode is deleted at once, unless the
+// holder has a margin in which to stop.
 func (n *Node) endOnce(cause error) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -44,7 +44,8 @@ type Hooks interface {
 	// Sending is called just before each create is sent, on the goroutine that sends it.
 	Sending()
 	// Created is called on the same goroutine once it is known what became of the create;
-	// nil: there is no znode. On an error the Node is withdrawn, and the error ends Join.
+	// nil: there is no znode. On an error the Node is withdrawn, and the error ends
+	// Create.
 	// The Node may end, and End and Removed be called, before Created is.
 	Created(n *Node) error
 	// End calls end and returns what that returns; false: the Node had ended before. end
