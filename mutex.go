@@ -46,7 +46,7 @@ func newMutex(conn Conn, path string, opts []Option) (*InterProcessMutex, error)
 	if err != nil {
 		return nil, err
 	}
-	settings.look = settings.lookout("mutex", path)
+	settings.lint = settings.newLint("mutex", path)
 	queue := settings.queue(path, mutexName, []string{mutexName}, everybody)
 	return &InterProcessMutex{newReentrant(conn, settings, "mutex", queue)}, nil
 }

@@ -46,7 +46,7 @@ func NewInterProcessReadWriteLock(
 	if err != nil {
 		return nil, refuse("NewInterProcessReadWriteLock", path, err)
 	}
-	settings.look = settings.lookout("read/write lock", path)
+	settings.lint = settings.newLint("read/write lock", path)
 	kinds := []string{readName, writeName}
 	side := func(recipe, name string) *reentrant {
 		queue := settings.queue(path, name, kinds, readWriteRule)

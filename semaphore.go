@@ -87,7 +87,7 @@ func newSemaphore(
 	case len(settings.names) > 0:
 		return nil, errors.New("WithNames: semaphores count only their own leases")
 	}
-	settings.look = settings.lookout("semaphore", path)
+	settings.lint = settings.newLint("semaphore", path)
 	queue := func(dir, kind string, rule order.Excludes) *seqnode.Queue {
 		return settings.queue(zkpath.Join(path, dir), kind, []string{kind}, rule)
 	}

@@ -63,10 +63,10 @@ type batch struct {
 	Request
 	s     *zkconn.Conn
 	nodes []*znode.Node
-	list  *observe.Lister // has the list that proves all creates
-	asked time.Time       // when the question was sent that has no answer yet
-	full  wait.Place      // why there was no room at the last check; zero: there may be
-	watch bool            // check with watches from now on: the first found no room
+	list  *lister    // has the list that proves all creates
+	asked time.Time  // when the question was sent that has no answer yet
+	full  wait.Place // why there was no room at the last check; zero: there may be
+	watch bool       // check with watches from now on: the first found no room
 	last  snapshot
 }
 
@@ -87,16 +87,16 @@ type ticket struct {
 	spec   *znode.Spec
 	next   func() // called just before the create is sent, or when there is none
 	isLast bool   // the list goes behind this one
-	list   observe.Lister
+	list   lister
 }
 
 // Sending implements Hooks.
 func (t *ticket) Sending() {
-	t.list.Reconnect()
-	t.list.Forget()
+	t.list.reconnect()
+	t.list.forget()
 	t.next()
 	if t.isLast {
-		t.list.Begin()
+		t.list.begin()
 	}
 }
 
@@ -105,7 +105,7 @@ func (t *ticket) Created(n *znode.Node) error {
 	if n == nil {
 		return nil
 	}
-	_, err := observe.Numbered(n.Path, t.spec.Kind)
+	_, err := seqname.Numbered(n.Path, t.spec.Kind)
 	return err
 }
 
@@ -122,7 +122,7 @@ func (b *batch) joinN(ctx context.Context) (err error) {
 		turn = next
 		t := &ticket{
 			spec: b.Spec, next: sync.OnceFunc(func() { close(next) }),
-			isLast: i == b.N-1, list: observe.Lister{S: b.s, Dir: b.Spec.Dir},
+			isLast: i == b.N-1, list: lister{s: b.s, dir: b.Spec.Dir},
 		}
 		b.list = &t.list
 		joining[i] = calls.Start(b.s, func() (*znode.Node, error) {
@@ -173,14 +173,14 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 	if v.most, v.changed, err = b.Maximum(ctx, b.watch); err != nil {
 		return v, err
 	}
-	var l observe.Listing
+	var l listing
 	if b.watch {
-		l, v.left, err = b.list.ListAndWatch(ctx)
+		l, v.left, err = b.list.listAndWatch(ctx)
 	} else {
-		l, err = b.list.List(ctx)
+		l, err = b.list.list(ctx)
 	}
 	if errors.Is(err, zk.ErrNoNode) {
-		l, err = observe.Listing{Proven: l.Proven}, nil
+		l, err = listing{proven: l.proven}, nil
 	}
 	// The maximum was lowered: Maximum.Await waits without znodes.
 	if v.most < len(b.nodes) && len(b.nodes) > 1 {
@@ -189,11 +189,11 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 	if err != nil {
 		return v, err
 	}
-	v.pzxid = l.Pzxid
-	znode.OrWithdraw(b.nodes, func() { v.queue = b.Queue.Participants(l.Children) })
+	v.pzxid = l.pzxid
+	znode.OrWithdraw(b.nodes, func() { v.queue = b.Queue.Participants(l.children) })
 	for _, n := range b.nodes {
 		if !v.has(n) {
-			if l.Proven {
+			if l.proven {
 				n.Gone(znode.ErrUnlisted)
 				return v, znode.ErrEnded
 			}

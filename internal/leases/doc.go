@@ -41,4 +41,7 @@
 //   - gate: the held Node that lets one process at a time wait for room.
 //   - maximum: how many participants the directory may have. It can change.
 //   - ticket: one lease on its way into the directory.
+//   - proven: of a listing, that it was asked for after the create was answered: a znode
+//     that it does not show is gone. The list behind a create is not proven; it counts
+//     only if it shows the znode.
 package leases

@@ -272,7 +272,7 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 	for _, m := range missing {
 		m.Owner.(*Member).node.Gone(znode.ErrUnlisted)
 	}
-	return listed{l.Names, q.Lookout.Foreign(a.children, q.Kinds, len(l.Names))}, nil
+	return listed{l.Names, q.Lint.Foreign(a.children, q.Kinds, len(l.Names))}, nil
 }
 
 // read reads several participants at once, and tells which are there.

@@ -44,7 +44,7 @@
 // goroutine that sends a create calls Sending and Created of its Member, and begins the
 // list behind it, so that both are under way at once. A list that is shared has one of
 // its own, which reports it. End is called by whoever ends the Node, Removed and Data
-// by the goroutines of package znode. Listener.Queued, OnDecision and a Lookout are
+// by the goroutines of package znode. Listener.Queued, OnDecision and a Lint are
 // called by the caller's goroutine.
 //
 // # Locks

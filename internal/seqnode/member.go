@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/zkrecipes/recipes/internal/calls"
-	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -73,7 +72,7 @@ func (m *Member) Created(n *znode.Node) error {
 		return nil
 	}
 	m.node = n
-	name, err := observe.Numbered(n.Path, m.queue.Kind)
+	name, err := seqname.Numbered(n.Path, m.queue.Kind)
 	if err != nil {
 		m.notCreatedLocked()
 		return err
@@ -158,5 +157,5 @@ func (m *Member) waitsFor(n seqname.Name) bool {
 // isOneWith reports whether both came through one lock value.
 func (m *Member) isOneWith(other *Member) bool {
 	a, b := m.queue, other.queue
-	return a == b || a.Lookout != nil && a.Lookout == b.Lookout
+	return a == b || a.Value != nil && a.Value == b.Value
 }

@@ -27,8 +27,10 @@ type Queue struct {
 	// Nested reports whether a participant may turn up ahead of one that waits: a read
 	// lock that is taken under its owner's write lock has that one's number. Nil: never.
 	Nested func(self seqname.Name) bool
-	// what should not be in the directory; nil: nobody cares
-	Lookout *observe.Lookout
+	// Value is the same for all queues of one lock value, and for no other; nil: there is
+	// only this one.
+	Value any
+	Lint  *observe.Lint // what should not be in the directory; nil: nobody cares
 }
 
 // A Request is one wish to get through the queue.
@@ -62,7 +64,7 @@ type Listener interface {
 
 // Observed is the queue as one sees it who does not stand in it.
 func (q *Queue) Observed() observe.Queue {
-	return observe.Queue{Dir: q.Dir, Kinds: q.Kinds, Lookout: q.Lookout}
+	return observe.Queue{Dir: q.Dir, Kinds: q.Kinds, Lint: q.Lint}
 }
 
 // Path returns the path of a member.

@@ -193,7 +193,7 @@ func (w *waiter) saw(l listed) {
 	if l.foreign == "" {
 		return
 	}
-	report := func() { w.queue.Lookout.Report(w.queue.Dir, l.foreign) }
+	report := func() { w.queue.Lint.Report(w.queue.Dir, l.foreign) }
 	if w.request.OnDecision != nil {
 		_ = usercode.Contain("the log handler", report)
 	} else {

@@ -192,15 +192,11 @@ func (c *creation) oweSearch(refusal error) {
 // search lists the directory as the leader has it now: the server that we came back to
 // may lag behind the create.
 func search(s *zkconn.Conn, dir string) ([]string, error) {
-	err := s.Sync(dir)
-	if err == nil {
-		var children []string
-		children, _, err = s.Children(dir)
-		if err == nil {
-			return children, nil
-		}
+	children, _, err := s.List(dir, true)
+	if err != nil {
+		return nil, unsearched{err}
 	}
-	return nil, unsearched{err}
+	return children, nil
 }
 
 // find looks for the znode of a create of unknown outcome, until it knows. A znode of

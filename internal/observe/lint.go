@@ -2,10 +2,10 @@ package observe
 
 import "sync/atomic"
 
-// A Lookout looks for what should not be in the directory of a queue, in the lists that
-// are made anyway, and reports it once. All queues of one lock value have the same one;
-// so it also identifies a value. It is safe for concurrent use.
-type Lookout struct {
+// A Lint looks for what should not be in the directory of a queue, in the lists that
+// are made anyway, and reports it once. All queues of one lock value share one. It is safe
+// for concurrent use.
+type Lint struct {
 	// Find returns the name of such a child, "" if there is none. kinds are the queue's.
 	// It is not called for a list that shows nothing but participants.
 	Find func(children, kinds []string) string
@@ -16,9 +16,9 @@ type Lookout struct {
 	told atomic.Bool
 }
 
-// Foreign returns what the Lookout finds among children, of whom so many stand in the
+// Foreign returns what the Lint finds among children, of whom so many stand in the
 // queue.
-func (l *Lookout) Foreign(children, kinds []string, members int) string {
+func (l *Lint) Foreign(children, kinds []string, members int) string {
 	if l == nil || members == len(children) {
 		return ""
 	}
@@ -26,7 +26,7 @@ func (l *Lookout) Foreign(children, kinds []string, members int) string {
 }
 
 // Report reports what was found in dir; "": nothing.
-func (l *Lookout) Report(dir, found string) {
+func (l *Lint) Report(dir, found string) {
 	if found != "" && l != nil && !l.told.Swap(true) {
 		l.Tell(dir, found)
 	}
