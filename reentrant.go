@@ -371,14 +371,14 @@ func (r *reentrant) notOwnerLocked() error {
 func (r *reentrant) held(who owner) *grant {
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
-	if o := r.owners[who]; o != nil && o.holds() {
+	if o := r.owners[who]; o != nil && o.holdsLocked() {
 		return o.grant
 	}
 	return nil
 }
 
-// holds is called with book.mu held.
-func (o *ownership) holds() bool { return o.grant != nil && o.grant.err() == nil }
+// holdsLocked tells whether the owner holds the lock and has not lost it.
+func (o *ownership) holdsLocked() bool { return o.grant != nil && o.grant.err() == nil }
 
 func (r *reentrant) IsAcquiredInThisProcess() bool {
 	if r == nil {
@@ -387,7 +387,7 @@ func (r *reentrant) IsAcquiredInThisProcess() bool {
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
 	for _, o := range r.owners {
-		if o.holds() {
+		if o.holdsLocked() {
 			return true
 		}
 	}

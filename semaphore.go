@@ -282,7 +282,7 @@ func (s *InterProcessSemaphoreV2) enterGate(
 ) (*znode.Node, error) {
 	r := seqnode.Request{Listener: a}
 	if try {
-		r.Patience = gateWithin
+		r.StallTimeout = gateWithin
 	}
 	return s.gate.Enter(ctx, conn, r)
 }

@@ -175,7 +175,7 @@ func (c *cohort) decide(m *Member) (d order.Decision, followed bool) {
 	token := m.self.Token()
 	c.mu.Unlock()
 	m.node.LearnToken(token)
-	m.node.Heed()
+	m.node.Heed() // it may end the Node, for which c.mu must be free
 	return d, followed
 }
 
@@ -218,6 +218,7 @@ func (c *cohort) list(
 ) (listed, error) {
 	c.mu.Lock()
 	p := c.listing
+	// One under way will do, if nothing has happened since that it may not show.
 	if p == nil || p.Ended() || !c.order.Serves(c.asked, m.self, c.epoch()) {
 		p = c.beginListLocked(m.queue, sync)
 	}
@@ -259,7 +260,7 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 		names := seqname.Participants(a.children, q.Kinds)
 		l = order.Listing{Names: names, Czxid: a.stat.Czxid, Pzxid: a.stat.Pzxid}
 	}
-	if c.epoch() != a.epoch {
+	if c.epoch() != a.epoch { // sent by one connection, answered by another
 		return listed{}, nil
 	}
 	c.mu.Lock()
@@ -269,6 +270,7 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 	if err != nil { // the order in it is not certain
 		return listed{}, outcome.Permanent(fmt.Errorf("in %s: %w", q.Dir, err))
 	}
+	// Until these have ended, those of this process behind them wait for that.
 	for _, m := range missing {
 		m.Owner.(*Member).node.Gone(znode.ErrUnlisted)
 	}

@@ -64,7 +64,7 @@
 //     end.
 //   - Position: how many are ahead, and whom one waits for, as users are told.
 //   - beyond: the next participant to wait for, past the blocker.
-//   - patience: how long a waiter stays in a queue that stands still.
+//   - stall: how long a waiter stays in a queue in which nobody ahead leaves.
 //   - gate: a held Node of another queue, in front of this one.
 //   - under: a read lock of the owner of a write lock takes a place under that writer,
 //     with its number, and waits for nobody.

@@ -42,8 +42,9 @@ type ending struct{ ended, removed, gone bool }
 // for an answer: an uncontended lock takes one round trip. The list may overtake the
 // create. It counts only if it shows the znode.
 func (m *Member) Sending() {
-	c := m.queue.enlist(m.s)
+	c := m.queue.enlist(m.s) // c.mu is held from here on
 	plan := order.WithList
+	// Read before the create is sent: its answer proves nothing of a later connection.
 	epoch := c.epoch()
 	m.cohort, m.first, m.epoch = c, nil, epoch
 	if m.under == nil {
@@ -51,6 +52,8 @@ func (m *Member) Sending() {
 	}
 	asked := c.order.Asking(epoch, false)
 	c.mu.Unlock()
+	// The next number proves that nobody is ahead, if the parent znode is still the same.
+	// A watch tells that, which is set once and serves all later creates.
 	if plan == order.WithDirectory && m.s.TellsCreates() &&
 		m.s.WatchIncarnation(m.queue.Dir) {
 		plan = order.Alone
@@ -86,6 +89,7 @@ func (m *Member) Created(n *znode.Node) error {
 	}
 	m.self = c.order.Created(creation)
 	m.self.Owner = m
+	// The session can have ended before the answer came here: then the Node ended first.
 	if m.over.ended {
 		m.endLocked(n.Cause())
 	}

@@ -38,10 +38,10 @@ type Request struct {
 	// TryOnce: do not wait for another participant, but for a cached entry to leave that
 	// nobody may be using: until ctx is done.
 	TryOnce bool
-	// Patience: give up with [wait.ErrBusy] once nobody ahead has left for so long, and
-	// for twice as long as joining has taken. It starts over with each znode. 0: never.
-	Patience time.Duration
-	Listener Listener // may be nil
+	// StallTimeout: give up with [wait.ErrBusy] once nobody ahead has left for so long,
+	// and for twice as long as joining has taken. It starts over with each znode. 0: never.
+	StallTimeout time.Duration
+	Listener     Listener // may be nil
 	// WatchSelf is closed once DataChanged matters: from then on the znode is watched at
 	// once. It may be nil.
 	WatchSelf <-chan struct{}

@@ -154,7 +154,7 @@ func TestAListThatShowsAnOrphan(t *testing.T) {
 				s := stubconn.Use(t, conn)
 				done := make(chan error, 1)
 				go func() {
-					_, err := q.Enter(t.Context(), s, Request{Patience: time.Second})
+					_, err := q.Enter(t.Context(), s, Request{StallTimeout: time.Second})
 					done <- err
 				}()
 				time.Sleep(100 * time.Millisecond)

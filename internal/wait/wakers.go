@@ -26,7 +26,7 @@ type Wakers struct {
 	WatchSelf   <-chan struct{} // that znode is to be watched at once
 	Reconnected <-chan struct{} // something may have gone unnoticed
 	Poll        <-chan time.Time
-	Patience    <-chan time.Time // it is time to see whether the queue moves
+	Stall       <-chan time.Time // it is time to see whether the queue moves
 }
 
 // A Wakeup names which of the Wakers it was.
@@ -43,7 +43,7 @@ const (
 	WatchSelfAsked
 	Reconnected
 	PollDue
-	PatienceOver
+	StallDue
 )
 
 // Sleep waits for the first of w, or until ctx is done or the connection closed, which is
@@ -72,8 +72,8 @@ func (w *Wakers) Sleep(
 		by = Reconnected
 	case <-w.Poll:
 		by = PollDue
-	case <-w.Patience:
-		by = PatienceOver
+	case <-w.Stall:
+		by = StallDue
 	case <-ctx.Done():
 		err = outcome.Cancelled(ctx)
 	case <-s.Closed():

@@ -161,13 +161,13 @@ func (c *creation) create() (*Node, error) {
 	return n, err
 }
 
-// An unsearched says why the directory could not be searched.
+// An unsearched says why the parent znode could not be listed.
 type unsearched struct{ error }
 
 func (u unsearched) Unwrap() error { return u.error }
 
-// oweSearch goes on with a search that was refused, and with it the wait that it was made
-// for: the znode may be there, and nobody knows its name. What it finds is deleted.
+// oweSearch goes on with a search that was refused, although the wait has ended with that:
+// the znode may be there, and its name is not known. What it finds is deleted.
 func (c *creation) oweSearch(refusal error) {
 	s, spec, id, session := c.s, c.spec, c.id, c.s.SessionID()
 	spec.Log.Error("zookeeper lock: search refused; a znode of unknown outcome is still "+
@@ -199,8 +199,8 @@ func search(s *zkconn.Conn, dir string) ([]string, error) {
 	return children, nil
 }
 
-// find looks for the znode of a create of unknown outcome, until it knows. A znode of
-// another session is not taken over: its server is about to remove it (CURATOR-498,
+// find looks for the znode of a create of unknown outcome, until it knows. It does not
+// take over a znode of another session: its server is about to remove it (CURATOR-498,
 // CURATOR-604).
 func (c *creation) find() (*Node, error) {
 	var n *Node
@@ -223,6 +223,7 @@ func (c *creation) findOnce() (*Node, error) {
 	var own string
 	var czxid int64
 	var refusal error
+	// Several creates of unknown outcome may have left several znodes. One is kept.
 	for _, child := range children {
 		if !hasID(child, c.id) {
 			continue
@@ -235,7 +236,7 @@ func (c *creation) findOnce() (*Node, error) {
 			return nil, err // nothing is discarded that the next search may take over
 		case err == nil && own == "" && c.livesIn(session, stat):
 			own, czxid = path, stat.Czxid
-		default:
+		default: // one too many, of another session, or one that may not be read
 			discard(c.s, c.spec.Log, path, session)
 			refusal = err
 		}
@@ -252,8 +253,8 @@ func (c *creation) livesIn(session int64, stat *zk.Stat) bool {
 	return stat.EphemeralOwner == session && c.s.SessionID() == session
 }
 
-// newNode takes a znode that surely lives in the given session. czxid is 0 where it is
-// not known.
+// newNode makes a Node of a znode that certainly lives in the given session. czxid is 0 if
+// it is not known.
 func (c *creation) newNode(path string, session, czxid int64) *Node {
 	n := &Node{
 		Path: path, spec: c.spec, s: c.s, hooks: c.hooks, id: c.id, orphans: c.sent > 1,

@@ -43,7 +43,7 @@ type Node struct {
 	life life
 }
 
-// An ending is done by end, once.
+// An ending is how a Node is over: end does that, once.
 type ending struct {
 	ctx     context.Context
 	now     context.CancelFunc
@@ -61,8 +61,8 @@ type loss struct {
 type life struct {
 	state   state
 	wasHeld bool // somebody relies on it, or did when it ended
-	// See outliving.go: the session has ended, and the znode may be there; nobody relies
-	// on the Node any more, or it was never held.
+	// See metLocked: the session has ended, and the znode may be there; nobody relies on
+	// the Node any more, or it was never held.
 	sessionOver, abandoned bool
 
 	guarded int32 // transactions that the znode guards and whose outcome is open
@@ -187,11 +187,7 @@ func (n *Node) Guard() (settled func(), ok bool) {
 func (n *Node) InUse() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.life.inUse()
-}
-
-func (l *life) inUse() bool {
-	return l.guarded > 0 || l.stays.left() > 0
+	return n.life.guarded > 0 || n.life.stays.left() > 0
 }
 
 // Linger keeps the znode for d from now on, whenever n ends by itself.
@@ -217,12 +213,12 @@ func (n *Node) Hold() error {
 		n.mu.Unlock()
 		return ErrEnded
 	}
-	// Before Conn.Hold: a loss right behind that must be told.
+	// Before Conn.Hold: the holder must be notified of a loss right behind that.
 	n.life.state, n.life.wasHeld = stateHeld, true
 	n.mu.Unlock()
 	err := n.s.Hold(n.Path, n.spec.LossMargin)
 	switch {
-	case err == nil && n.over.ctx.Err() != nil:
+	case err == nil && n.over.ctx.Err() != nil: // it ended in between
 		return ErrEnded
 	case err == nil:
 		n.WatchSelfLater(Soon)
@@ -327,8 +323,9 @@ func (n *Node) Check() error {
 // or outcome.ErrSessionEnded.
 func (n *Node) Gone(cause error) { n.end(cause) }
 
-// Lose takes note, by whomever it was found out, that the znode can no longer be relied
-// on. That is told, too, of a Node that has left and whose delete nobody has confirmed.
+// Lose records that the session or the znode is gone, or can no longer be relied on,
+// whoever noticed. The holder is also notified if the Node has left and the delete is not
+// confirmed: its caller still waits for that.
 func (n *Node) Lose(cause error) {
 	if n.end(cause) {
 		return
@@ -343,7 +340,7 @@ func (n *Node) Lose(cause error) {
 // SessionEnded implements reliance.Ephemeral.
 func (n *Node) SessionEnded(cause error) { n.Lose(cause) }
 
-// tellLoss tells whoever relies on n, or did when it ended.
+// tellLoss notifies whoever relies on n, or did when it ended.
 func (n *Node) tellLoss(cause error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -381,16 +378,20 @@ func (n *Node) endOnce(cause error) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	l := &n.life
-	if l.state == stateEnded {
+	if l.state == stateEnded { // whoever comes second finds Lost closed by now
 		return false
 	}
 	if isDeleted(cause) {
 		n.s.HoldBack() // before anybody who hears of it sends a request
 	}
+	// Before the state changes, and before the delete is sent: nobody may see an ended
+	// Node, and no other process may get the lock, while the holder relies on it.
 	if l.state == stateHeld && !errors.Is(cause, ErrLeft) {
 		n.loseLocked(cause)
 	}
 	l.state, l.cause = stateEnded, cause
+	// This process has decided that by itself, so the znode is there. The holder has its
+	// margin in which to stop, and the znode keeps others out meanwhile.
 	if l.wasHeld && leavesMargin(cause) {
 		l.stays.extend(l.margin)
 	}
@@ -400,13 +401,14 @@ func (n *Node) endOnce(cause error) bool {
 	}
 	n.self.stopLocked()
 	if !l.wasHeld || errors.Is(cause, ErrLeft) {
-		n.metLocked(&l.abandoned)
+		n.metLocked(&l.abandoned) // else StartLeaving does, when the holder has stopped
 	}
+	// Set before Ended is done: GiveUp and StartLeaving read it after that.
 	n.over.removal = calls.Start(n.s, func() (struct{}, error) {
 		_ = n.s.Pause(context.Background(), stays) // it ends with the connection
 		err := n.remove(cause)
 		if outcome.Refused(err) {
-			// The answer of the call that asked for it, and no end of the obligation.
+			// The call that asked for the delete gets this answer. The obligation stays.
 			n.owe(err)
 			return struct{}{}, err
 		}
@@ -427,7 +429,7 @@ func (n *Node) removed(err error) {
 	defer n.s.Release()
 	defer n.s.Untrack(n.Path)
 	n.hooks.Removed(err == nil || errors.Is(err, ErrGone))
-	if errors.Is(err, outcome.ErrSessionEnded) {
+	if errors.Is(err, outcome.ErrSessionEnded) { // nothing tells whether the znode is gone
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.metLocked(&n.life.sessionOver)
@@ -439,7 +441,7 @@ func (n *Node) removed(err error) {
 // before, ErrGone or outcome.ErrSessionEnded among others, or why the outcome is not
 // known yet.
 func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
-	if !n.end(ErrLeft) {
+	if !n.end(ErrLeft) { // it had ended before; now nobody relies on it any more
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.metLocked(&n.life.abandoned)
@@ -535,7 +537,7 @@ func isLoss(err error) bool {
 // relies on the Node: the owner of a held one has left, and the margins are over. No
 // other znode has that path, since the Node's id is in it.
 
-// metLocked takes note that one of the two conditions for that delete is met, which is a
+// metLocked records that one of the two conditions for that delete is met, which is a
 // field of n.life. Once both are, the delete begins.
 func (n *Node) metLocked(condition *bool) {
 	before := *condition
@@ -545,8 +547,8 @@ func (n *Node) metLocked(condition *bool) {
 	}
 }
 
-// noteMarginsLocked takes note, at the first loss, of until when the longest margin lasts
-// of those who are told of it.
+// noteMarginsLocked records, at the first loss, until when the longest margin lasts of
+// those who are notified of it.
 func (n *Node) noteMarginsLocked() {
 	longest := n.life.margin
 	for _, margin := range n.life.tenants {
