@@ -16,8 +16,8 @@ type bound struct {
 	once  bool // wait for no other holder
 }
 
-// tryWithin is what a single attempt has for ZooKeeper: a second, less what giving up may
-// take: the place in a queue, and the other members of a multi lock.
+// tryWithin is what a single attempt has for ZooKeeper: a second, less what cleaning up
+// after it may take: the place in a queue, and the other members of a multi lock.
 const tryWithin = 750 * time.Millisecond
 
 func newBound(timeout time.Duration) bound {
@@ -48,7 +48,7 @@ func (l bound) within(
 // errNotAsked is the ErrUnavailable of a wait whose ctx was done before it began.
 var errNotAsked = fmt.Errorf("%w: nothing was asked", zkconn.ErrNoAnswer)
 
-// endedByLimit tells whether a wait was given up for its bound while others were ahead.
+// endedByLimit tells whether a wait was ended by its bound while others were ahead.
 func endedByLimit(err error) bool {
 	cause := outcome.Cancellation(err)
 	//nolint:errorlint // this very value: what matches it can be another lock's

@@ -240,7 +240,7 @@ func (r *reentrant) enter(
 	s := zkconn.Use(r.conn, r.config)
 	defer s.Release()
 	if r.reader != nil && r.reader.held(o.who) != nil {
-		return nil, ErrUpgrade // a writer that waited for its own read lock would hang
+		return nil, ErrUpgrade // it would wait for its own read lock
 	}
 	if writer := r.writerOf(o.who); writer != nil {
 		on, err = backedBy(r.queue.EnterUnder(ctx, s, writer, req))

@@ -92,7 +92,7 @@ func (l *InterProcessReadWriteLock) WriteLock() *WriteLock {
 func mayBeUnder(self seqname.Name) bool { return self.Kind != readName }
 
 // readWriteRule: a writer waits for everybody ahead, a reader for each writer. (Curator's
-// reader watches the first writer, and all readers behind later ones wake for nothing.) A
+// reader watches the first writer, and all readers behind later ones wake in vain.) A
 // znode of the same number is the same owner's, a read lock under its write lock.
 func readWriteRule(ahead, self seqname.Name) bool {
 	return ahead.Seq != self.Seq && (ahead.Kind != readName || self.Kind != readName)

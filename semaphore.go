@@ -36,7 +36,7 @@ type InterProcessSemaphoreV2 struct {
 	steps  *steps
 	most   int // 0 where it is shared
 	limit  leases.Maximum
-	gate   *seqnode.Queue // whoever is at its head may wait for room among the leases
+	gate   *seqnode.Queue // the process at its head may wait for room among the leases
 	leases *seqnode.Queue
 }
 
@@ -158,7 +158,7 @@ func (s *InterProcessSemaphoreV2) acquireWithin(
 // created at once with the others.
 const leasesAtOnce = 10_000
 
-// A noter takes note of leases before anybody is told of them. forget undoes that.
+// A noter takes note of leases before anybody learns of them. forget undoes that.
 type noter func(leases []*Lease) (forget func())
 
 func noteNothing([]*Lease) (forget func()) { return func() {} }
@@ -191,7 +191,7 @@ func (s *InterProcessSemaphoreV2) acquireBare(
 }
 
 // grant makes leases of znodes that are held. Where the observer panics, or ends the
-// goroutine, all are given back.
+// goroutine, all are released.
 func (s *InterProcessSemaphoreV2) grant(
 	a *attempt, nodes []*znode.Node, note noter,
 ) []*Lease {

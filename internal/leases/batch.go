@@ -23,17 +23,17 @@ import (
 type Request struct {
 	Spec    *znode.Spec   // of the leases
 	Queue   observe.Queue // the directory that they are counted in
-	Gate    *znode.Node   // whoever holds it may wait for room
+	Gate    *znode.Node   // the process that holds it may wait for room
 	N       int           // how many leases
 	Maximum Maximum
 	TryOnce bool // do not wait for room
 }
 
-// Enter adds N znodes to a directory, all or none, and waits until it has no more
+// Enter adds N znodes to a directory, all or nothing, and waits until it has no more
 // participants than the maximum. They leave in any order, so the children are watched,
-// and only one process at a time may be here: the holder of the gate, which is given up
-// in any case. The Nodes that it returns are held. ErrGone says that the gate or a znode
-// was lost, or that the maximum fell below N, which Maximum.Await waits out: try again.
+// and only one process at a time may be here: the holder of the gate, which is left in
+// any case. The Nodes that it returns are held. ErrGone says that the gate or a znode was
+// lost, or that the maximum fell below N, which Maximum.Await waits out: try again.
 func Enter(ctx context.Context, s *zkconn.Conn, r Request) ([]*znode.Node, error) {
 	gate := r.Gate
 	b := &batch{Request: r, s: s, asked: time.Now()}
@@ -49,7 +49,7 @@ func Enter(ctx context.Context, s *zkconn.Conn, r Request) ([]*znode.Node, error
 		return b.nodes, nil
 	}
 	err = wait.Explain(s, err, b.full, b.asked)
-	// In this order: whoever comes through the gate next counts the nodes.
+	// In this order: the next process that comes through the gate counts the nodes.
 	znode.GiveUp(ctx, b.nodes, []*znode.Node{gate})
 	if errors.Is(err, znode.ErrEnded) {
 		err = znode.ErrGone
@@ -132,7 +132,7 @@ func (b *batch) joinN(ctx context.Context) (err error) {
 		})
 	}
 	for _, j := range joining {
-		<-j.Done() // it heeds ctx itself
+		<-j.Done() // it ends with ctx
 		if n, joinErr := j.Wait(ctx); joinErr == nil {
 			b.nodes = append(b.nodes, n)
 		} else {

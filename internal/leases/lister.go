@@ -28,8 +28,9 @@ func list(s *zkconn.Conn, dir string, sync bool) (listing, error) {
 }
 
 // A lister lists one directory for a batch. It sends a sync before a list that could
-// otherwise lag behind what was seen before. It belongs to the goroutine that waits; until
-// that begins to wait, the one that sends the create calls reconnect, forget and begin.
+// otherwise lag behind what was seen before. It belongs to the goroutine that waits;
+// until that begins to wait, the one that sends the create calls reconnect, forget and
+// begin.
 type lister struct {
 	s   *zkconn.Conn
 	dir string

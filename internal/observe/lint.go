@@ -2,15 +2,15 @@ package observe
 
 import "sync/atomic"
 
-// A Lint looks for what should not be in the directory of a queue, in the lists that
-// are made anyway, and reports it once. All queues of one lock value share one. It is safe
+// A Lint looks for what should not be in the directory of a queue, in the lists that are
+// made anyway, and reports it once. All queues of one lock value share one. It is safe
 // for concurrent use.
 type Lint struct {
 	// Find returns the name of such a child, "" if there is none. kinds are the queue's.
 	// It is not called for a list that shows nothing but participants.
 	Find func(children, kinds []string) string
-	// Tell is called with the first, in the directory dir. It is called by whoever made
-	// the list, or waits for it, with nothing locked.
+	// Tell is called with the first, in the directory dir. It is called by the caller
+	// that made the list, or waits for it, with nothing locked.
 	Tell func(dir, found string)
 
 	told atomic.Bool

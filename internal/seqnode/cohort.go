@@ -25,8 +25,8 @@ type cohort struct {
 	key cohortKey
 
 	// mu guards what follows, and what Members say it guards. A Node's mutex, and those
-	// of package zkconn, come after it. Whoever has it waits for nothing else, sends no
-	// request, and ends no Node.
+	// of package zkconn, come after it. A caller that has it waits for nothing else,
+	// sends no request, and ends no Node.
 	mu     sync.Mutex
 	order  *order.Queue
 	users  int  // creates under way, and Members that are not removed
@@ -97,7 +97,7 @@ func (c *cohort) leaveLocked() {
 // epoch is how often the connection has been away.
 func (c *cohort) epoch() order.Epoch { return order.Epoch(c.key.s.Epoch()) }
 
-// asking is called before a request whose answer is told with the Question.
+// asking is called before a request whose answer is reported with the Question.
 func (c *cohort) asking() order.Question {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,7 +175,7 @@ func (c *cohort) decide(m *Member) (d order.Decision, followed bool) {
 	token := m.self.Token()
 	c.mu.Unlock()
 	m.node.LearnToken(token)
-	m.node.Heed() // it may end the Node, for which c.mu must be free
+	m.node.DrainEvent() // it may end the Node, for which c.mu must be free
 	return d, followed
 }
 
@@ -204,7 +204,7 @@ func (c *cohort) held(m *Member, first bool) {
 	c.order.Held(m.self, first)
 }
 
-// refused tells that m is not relied on after all.
+// refused reports that m is not relied on after all.
 func (c *cohort) refused(m *Member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -304,7 +304,7 @@ func (c *cohort) read(ctx context.Context, q *Queue, names []seqname.Name) error
 	return nil
 }
 
-// listed is what a list was good for besides the facts that it told.
+// listed is what a list was good for besides the facts that were reported.
 type listed struct {
 	names   []seqname.Name // the participants, in order
 	foreign string         // one of what should not be in the directory; "": nothing

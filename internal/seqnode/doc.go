@@ -53,7 +53,7 @@
 // before the mutexes of the packages below. Nobody who has it calls ZooKeeper, waits for
 // anything, calls what a Request brings, or ends a Node: End and Removed take it. That
 // is why a list returns the members that it does not show, and why the event of a watch
-// on a member's own znode is acted on after the decision (znode.Node.Heed).
+// on a member's own znode is acted on after the decision (znode.Node.DrainEvent).
 //
 // # Words
 //
@@ -62,7 +62,7 @@
 //   - turn: what a waiter keeps of a decision. local: the participant to wait for, if it
 //     is of this process and session. No watch is set on its znode: its Node reports its
 //     end.
-//   - Position: how many are ahead, and whom one waits for, as users are told.
+//   - Position: how many are ahead, and whom one waits for, as users receive it.
 //   - beyond: the next participant to wait for, past the blocker.
 //   - stall: how long a waiter stays in a queue in which nobody ahead leaves.
 //   - gate: a held Node of another queue, in front of this one.

@@ -35,7 +35,7 @@ type Member struct {
 	over ending
 }
 
-// An ending is what happened to a Node before its Member was told of it.
+// An ending is what happened to a Node before the order had its Member.
 type ending struct{ ended, removed, gone bool }
 
 // Sending implements Hooks. It sends the list right behind the create, without waiting

@@ -38,8 +38,9 @@ type Request struct {
 	// TryOnce: do not wait for another participant, but for a cached entry to leave that
 	// nobody may be using: until ctx is done.
 	TryOnce bool
-	// StallTimeout: give up with [wait.ErrBusy] once nobody ahead has left for so long,
-	// and for twice as long as joining has taken. It starts over with each znode. 0: never.
+	// StallTimeout: end the wait with [wait.ErrBusy] once nobody ahead has left for so
+	// long, and for twice as long as joining has taken. It starts over with each znode.
+	// 0: never.
 	StallTimeout time.Duration
 	Listener     Listener // may be nil
 	// WatchSelf is closed once DataChanged matters: from then on the znode is watched at
@@ -53,7 +54,7 @@ type Request struct {
 	OnDecision func(at Position, followed bool) bool
 }
 
-// A Listener is told of a znode, from the time when it joins the queue.
+// A Listener learns of a znode, from the time when it joins the queue.
 type Listener interface {
 	// Queued says that the queue was joined, the first time or again.
 	Queued(node string, ahead int)
@@ -156,10 +157,10 @@ func (q *Queue) EnterUnder(
 }
 
 // EnterThrough joins the queue as the one who holds gate, a Node of another queue, and
-// waits for its turn. Nothing of it waits any longer than the gate lasts, which is given
-// up in any case: once the Node that it returns is held, or behind the znode that it
-// leaves. ErrGone says that the gate or the znode was lost: whoever wants to rejoin has
-// to come through the gate again. Package leases says what that is good for.
+// waits for its turn. Nothing of it waits any longer than the gate lasts, which is left
+// in any case: once the Node that it returns is held, or behind the znode that it leaves.
+// ErrGone says that the gate or the znode was lost: a caller that wants to rejoin has to
+// come through the gate again. Package leases says what that is good for.
 func (q *Queue) EnterThrough(
 	ctx context.Context, s *zkconn.Conn, gate *znode.Node, r Request,
 ) (*znode.Node, error) {
@@ -178,7 +179,8 @@ func (q *Queue) EnterThrough(
 		return n, nil
 	}
 	err = wait.Explain(s, err, w.position().Place(), w.asked)
-	// In this order: whoever comes through the gate next finds no znode that waits.
+	// In this order: the next process that comes through the gate finds no znode that
+	// waits.
 	znode.GiveUp(ctx, joined, []*znode.Node{gate})
 	if errors.Is(err, znode.ErrEnded) {
 		err = znode.ErrGone

@@ -49,7 +49,8 @@ type turn struct {
 
 // A stall bounds how long a waiter waits for anybody ahead to leave. A waiter sleeps
 // until its blocker goes, and is not woken by others ahead that leave. So it lists the
-// queue each time that the stall is due. It belongs to one waiter: it ends with its znode.
+// queue each time that the stall is due. It belongs to one waiter: it ends with its
+// znode.
 type stall struct {
 	every time.Duration
 	due   <-chan time.Time
@@ -139,8 +140,8 @@ func (w *waiter) decide(ctx context.Context) (
 		case d.Ask != order.Nothing: // the order needs one more fact
 			err = w.ask(ctx, d)
 		case w.turn.moved && !d.Granted:
-			// The one beyond has gone, maybe others with it. Whoever is left is known after
-			// this list, so that the blocker's event alone can grant the turn.
+			// The one beyond has gone, maybe others with it. This list shows who is left,
+			// so that the blocker's event alone can grant the turn.
 			err = w.list(ctx, false)
 		default:
 			return d, followed, nil

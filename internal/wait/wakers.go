@@ -56,10 +56,10 @@ func (w *Wakers) Sleep(
 		by = BlockerEnded
 	case ev = <-w.Watch:
 		by = WatchFired
-		heedDeletions(s, w.Path, ev)
+		noteDeletions(s, w.Path, ev)
 	case ev = <-w.Beyond:
 		by = BeyondFired
-		heedDeletions(s, w.BeyondPath, ev)
+		noteDeletions(s, w.BeyondPath, ev)
 	case <-w.BeyondSet:
 		by = BeyondAnswered
 	case ev = <-w.Limit:
@@ -87,14 +87,14 @@ func (w *Wakers) Sleep(
 type Watched interface {
 	// Deleted takes note that the znode was deleted.
 	Deleted()
-	// Heed takes note of what the watch on the znode has already received.
-	Heed()
+	// DrainEvent takes note of what the watch on the znode has already received.
+	DrainEvent()
 }
 
-// heedDeletions takes note of what a watch on path tells of znodes of this process. A
+// noteDeletions takes note of what a watch on path tells of znodes of this process. A
 // change of the children follows the deletions among them. So no request follows a
 // deletion at once; see zkconn.Conn.HoldBack.
-func heedDeletions(s *zkconn.Conn, path string, ev zk.Event) {
+func noteDeletions(s *zkconn.Conn, path string, ev zk.Event) {
 	if s.TellsClose() {
 		return
 	}
@@ -105,7 +105,7 @@ func heedDeletions(s *zkconn.Conn, path string, ev zk.Event) {
 	case ev.Type == zk.EventNodeChildrenChanged || ev.Type == 0: // another has the event
 		for _, e := range s.EphemeralsAt(path) {
 			if n, ok := e.(Watched); ok {
-				n.Heed()
+				n.DrainEvent()
 			}
 		}
 	}

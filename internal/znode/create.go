@@ -166,8 +166,8 @@ type unsearched struct{ error }
 
 func (u unsearched) Unwrap() error { return u.error }
 
-// oweSearch goes on with a search that was refused, although the wait has ended with that:
-// the znode may be there, and its name is not known. What it finds is deleted.
+// oweSearch goes on with a search that was refused, although the wait has ended with
+// that: the znode may be there, and its name is not known. What it finds is deleted.
 func (c *creation) oweSearch(refusal error) {
 	s, spec, id, session := c.s, c.spec, c.id, c.s.SessionID()
 	spec.Log.Error("zookeeper lock: search refused; a znode of unknown outcome is still "+
@@ -253,8 +253,8 @@ func (c *creation) livesIn(session int64, stat *zk.Stat) bool {
 	return stat.EphemeralOwner == session && c.s.SessionID() == session
 }
 
-// newNode makes a Node of a znode that certainly lives in the given session. czxid is 0 if
-// it is not known.
+// newNode makes a Node of a znode that certainly lives in the given session. czxid is 0
+// if it is not known.
 func (c *creation) newNode(path string, session, czxid int64) *Node {
 	n := &Node{
 		Path: path, spec: c.spec, s: c.s, hooks: c.hooks, id: c.id, orphans: c.sent > 1,

@@ -28,7 +28,7 @@ type Node struct {
 	orphans bool   // there may be others with it
 	session int64  // the ZooKeeper session that the znode lives in
 
-	// The fencing token, 0 while it is not known. Whoever learns it first sets it; only
+	// The fencing token, 0 while it is not known. The first that learns it sets it; only
 	// SetToken replaces it.
 	token atomic.Int64
 
@@ -36,8 +36,8 @@ type Node struct {
 	loss loss
 	self selfWatch
 
-	// mu guards life and the second half of self. Whoever has it waits for nothing, and
-	// takes no other mutex than those of package zkconn. The mutexes of the packages
+	// mu guards life and the second half of self. A caller that has it waits for nothing,
+	// and takes no other mutex than those of package zkconn. The mutexes of the packages
 	// above come before it.
 	mu   sync.Mutex
 	life life
@@ -73,9 +73,10 @@ type life struct {
 	// stop, and others go on once the znode is gone.
 	stays        deadline
 	cancelExpiry func() // takes back what ExpireLater has planned; nil: nothing
-	// who else is told of a loss, with their margins
+	// who else is notified of a loss, with their margins
 	tenants map[Tenant]time.Duration
-	// until when the longest margin lasts of those who were told of a loss, of any kind
+	// until when the longest margin lasts of those who were notified of a loss, of any
+	// kind
 	margins deadline
 }
 
@@ -124,8 +125,8 @@ var (
 	ErrLeft = errors.New("left the queue")
 )
 
-// LeaveWithin is how long a call that gives up waits for its delete, so that it usually
-// leaves nothing behind.
+// LeaveWithin is how long a call whose wait has ended waits for its delete, so that it
+// usually leaves nothing behind.
 const LeaveWithin = 80 * time.Millisecond
 
 // Name is the name of the znode in its directory.
@@ -190,7 +191,7 @@ func (n *Node) InUse() bool {
 	return n.life.guarded > 0 || n.life.stays.left() > 0
 }
 
-// Linger keeps the znode for d from now on, whenever n ends by itself.
+// Linger keeps the znode for d from now on, however n ends before that.
 func (n *Node) Linger(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -232,7 +233,7 @@ func (n *Node) Hold() error {
 	}
 }
 
-// unhold undoes a hold that the session has refused, and of which nobody was told.
+// unhold undoes a hold that the session rejected, and of which nobody was notified.
 func (n *Node) unhold() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -265,8 +266,8 @@ func (n *Node) ExpireLater() {
 	}
 }
 
-// Attach lets t rely on n, with a margin of its own, and be told of a loss from now on;
-// false if n is not held, or not any more.
+// Attach lets t rely on n, with a margin of its own, and be notified of a loss from now
+// on; false if n is not held, or not any more.
 func (n *Node) Attach(t Tenant, margin time.Duration) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -280,7 +281,7 @@ func (n *Node) Attach(t Tenant, margin time.Duration) bool {
 	return true
 }
 
-// Detach undoes Attach; false if n is not held any more, and t was told.
+// Detach undoes Attach; false if n is not held any more, and t was notified.
 func (n *Node) Detach(t Tenant) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -307,7 +308,8 @@ func (n *Node) Waive() {
 }
 
 // Check asks the clock whether n, which is held, can be relied on at this moment. If it
-// cannot, although nobody may have been told yet, n is lost, unless it has ended before.
+// cannot, although nobody may have been notified yet, n is lost, unless it has ended
+// before.
 func (n *Node) Check() error {
 	err := n.s.Hold(n.Path, 0)
 	if errors.Is(err, outcome.ErrTooShort) { // by what is known of the servers since
@@ -340,7 +342,7 @@ func (n *Node) Lose(cause error) {
 // SessionEnded implements reliance.Ephemeral.
 func (n *Node) SessionEnded(cause error) { n.Lose(cause) }
 
-// tellLoss notifies whoever relies on n, or did when it ended.
+// tellLoss notifies those that rely on n, or did when it ended.
 func (n *Node) tellLoss(cause error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -378,7 +380,7 @@ func (n *Node) endOnce(cause error) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	l := &n.life
-	if l.state == stateEnded { // whoever comes second finds Lost closed by now
+	if l.state == stateEnded { // the second caller finds Lost closed by now
 		return false
 	}
 	if isDeleted(cause) {

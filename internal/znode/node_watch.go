@@ -20,7 +20,7 @@ const (
 
 // A selfWatch is the watch on a Node's own znode. It costs a read, so it is set when it
 // can matter: at once by WatchSelf, else by WatchSelfLater. From then on the znode's
-// deletion is noticed at once, and changes of its data are told.
+// deletion is noticed at once, and changes of its data are reported.
 type selfWatch struct {
 	begun     atomic.Bool
 	firstRead chan struct{} // closed by the watch's goroutine: the first read has ended
@@ -31,7 +31,7 @@ type selfWatch struct {
 	after  time.Duration   // the delay of later
 	events <-chan zk.Event // the watch that is set, or fired last; nil before the first
 	epoch  uint64          // of the connection, from before events was asked for
-	event  *zk.Event       // what Confirmation has received, for Heed; nil: nothing
+	event  *zk.Event       // what Confirmation has received, for DrainEvent; nil: nothing
 }
 
 // stopLocked takes back, as the Node ends, what WatchSelfLater has planned. A watch that
@@ -65,7 +65,7 @@ func (n *Node) WatchSelfLater(after time.Duration) {
 
 // keepSelfWatch is the watch's goroutine, until the Node ends or cannot be read.
 func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
-	var told int32 // the version of the data that was told; a new znode has 0
+	var told int32 // the version of the data that was reported; a new znode has 0
 	for {
 		var own reading
 		reconnected := n.s.Reconnected()
@@ -160,8 +160,8 @@ func (n *Node) nextEvent(events <-chan zk.Event, reconnected <-chan struct{}) bo
 	}
 }
 
-// AwaitToken waits until the token is known. Where nothing has told it the first read
-// does: that finds the zxid that created the znode.
+// AwaitToken waits until the token is known. If nothing has shown it the first read does:
+// that finds the zxid that created the znode.
 func (n *Node) AwaitToken(ctx context.Context) error {
 	if n.Token() != 0 {
 		return nil
@@ -203,7 +203,7 @@ func (n *Node) AwaitConfirmation(ctx context.Context) {
 
 // Confirmation reports whether the znode was read with a watch that has not fired, and in
 // which epoch of the connection that was asked for. It may be called with a mutex of the
-// caller's held: what the watch has received it leaves to Heed.
+// caller's held: what the watch has received it leaves to DrainEvent.
 func (n *Node) Confirmation() (epoch uint64, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -218,9 +218,9 @@ func (n *Node) Confirmation() (epoch uint64, ok bool) {
 // Deleted implements wait.Watched.
 func (n *Node) Deleted() { n.Gone(ErrGone) }
 
-// Heed implements wait.Watched: it acts on what the watch on n's znode has received, of
-// which its goroutine may not know yet.
-func (n *Node) Heed() {
+// DrainEvent implements wait.Watched: it acts on what the watch on n's znode has
+// received, of which its goroutine may not know yet.
+func (n *Node) DrainEvent() {
 	n.mu.Lock()
 	ended := n.life.state == stateEnded
 	ev, fired := n.self.firedLocked()
