@@ -118,6 +118,7 @@ func (b *batch) joinN(ctx context.Context) (err error) {
 	turn := make(chan struct{})
 	close(turn)
 	for i := range joining {
+		// Each waits for the one ahead of it to hand its create to the client.
 		mine, next := turn, make(chan struct{})
 		turn = next
 		t := &ticket{

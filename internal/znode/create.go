@@ -209,7 +209,7 @@ func (c *creation) find() (*Node, error) {
 		return err
 	})
 	if n == nil && (err == nil || errors.Is(err, zk.ErrNoNode)) {
-		return nil, errNotCreated
+		return nil, errNotCreated // a list behind a sync does not show it
 	}
 	return n, err
 }
@@ -262,7 +262,7 @@ func (c *creation) newNode(path string, session, czxid int64) *Node {
 		self:    selfWatch{firstRead: make(chan struct{})},
 		life:    life{margin: c.spec.LossMargin},
 	}
-	n.token.Store(czxid)
+	n.token.Store(czxid) // 0 is not known yet: see AwaitToken
 	n.over.ctx, n.over.now = context.WithCancel(context.Background())
 	n.loss.ctx, n.loss.now = context.WithCancelCause(context.Background())
 	c.s.Retain() // until it is removed

@@ -42,7 +42,7 @@ func (d *Dir) Make(ctx context.Context) error {
 	})
 	_, err := making.Wait(ctx)
 	select {
-	case <-making.Done():
+	case <-making.Done(): // also after an error, of which a part is there
 		made, err := making.Wait(ctx)
 		d.made = append(d.made, made...)
 		return err
@@ -96,7 +96,7 @@ func (d *Dir) make(ctx context.Context, path string, made *[]string) error {
 		if err := d.make(ctx, parent, made); err != nil {
 			return err
 		}
-		return d.make(ctx, path, made)
+		return d.make(ctx, path, made) // the parent may be gone again by then
 	default:
 		return err
 	}

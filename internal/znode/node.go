@@ -508,7 +508,7 @@ func (n *Node) remove(cause error) error {
 		return cause
 	}
 	err := remove(n.s, n.Path, n.session)
-	if isLoss(err) {
+	if isLoss(err) { // it was lost before its owner left, who has not heard of it yet
 		n.tellLoss(err)
 	}
 	return err
@@ -563,6 +563,7 @@ func (n *Node) noteMarginsLocked() {
 
 // deleteByPathLocked begins the delete, which ends with the connection at the latest.
 func (n *Node) deleteByPathLocked() {
+	// Those that were notified of the loss may still be busy, each for its margin.
 	stays, ctx := max(n.life.stays.left(), n.life.margins.left()), context.Background()
 	calls.Start(n.s, func() (struct{}, error) {
 		_ = n.s.Pause(ctx, stays)

@@ -68,8 +68,10 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 	var told int32 // the version of the data that was reported; a new znode has 0
 	for {
 		var own reading
+		// Both before the read is sent: if the connection is away meanwhile, the read starts
+		// over, and what it has shown confirms nothing.
 		reconnected := n.s.Reconnected()
-		epoch := n.s.Epoch() // if it was away during the retries, that is not confirmed
+		epoch := n.s.Epoch()
 		err := n.s.Retry(n.over.ctx, func() (err error) {
 			own, err = calls.Call(n.over.ctx, n.s, n.read)
 			return err
@@ -80,10 +82,10 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		case errors.Is(err, zk.ErrNoNode) && n.s.SessionID() == n.session:
 			n.Gone(ErrGone)
 			return
-		case errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, zk.ErrNoNode): // it went with its session
 			n.Gone(outcome.ErrSessionEnded)
 			return
-		case err != nil:
+		case err != nil: // not permitted: the hold is as good without a watch
 			n.self.learn(err)
 			n.spec.Log.Warn("zookeeper lock: cannot watch this lock's znode",
 				"node", n.Path, "error", err)
@@ -92,7 +94,7 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		n.watched(own.events, epoch)
 		n.LearnToken(own.stat.Czxid)
 		n.self.learn(nil)
-		if own.stat.Version > told {
+		if own.stat.Version > told { // not if a reconnect has read the same again
 			told = own.stat.Version
 			n.hooks.Data(own.data)
 		}
@@ -208,7 +210,7 @@ func (n *Node) Confirmation() (epoch uint64, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	w := &n.self
-	if ev, fired := w.firedLocked(); fired {
+	if ev, fired := w.firedLocked(); fired { // a channel has it once: keep it
 		received := ev
 		w.event, w.events = &received, nil
 	}
