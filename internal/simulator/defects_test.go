@@ -44,7 +44,7 @@ var defects = []plant.Defect{
 		plant.In("internal/seqnode", "Member.endLocked").
 			Replace("m.cohort.order.Lost(m.self)", "m.cohort.order.Left(m.self, false)")),
 	plant.New("a loss is not told to the holder",
-		plant.In("internal/znode", "Node.endLocking").
+		plant.In("internal/znode", "Node.endOnce").
 			Replace("l.state == stateHeld", "false")),
 	plant.New("a read lock under a write lock has its own token",
 		plant.In("internal/seqnode", "Queue.EnterUnder").Drop("n.SetToken")),
@@ -58,7 +58,7 @@ var defects = []plant.Defect{
 		plant.In("internal/leases", "snapshot.full").
 			Replace("len(v.queue) <= v.most", "len(v.queue) <= v.most+1")),
 	plant.New("the znode of a hold that has ended goes before its margin is over",
-		plant.In("internal/znode", "Node.endLocking").
+		plant.In("internal/znode", "Node.endOnce").
 			Replace("n.s.Pause(context.Background(), stays)", "stays")),
 	plant.New("passes without bound while another process waits",
 		plant.In("internal/lockcache", "generation.room").
