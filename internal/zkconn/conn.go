@@ -373,7 +373,7 @@ type notes struct {
 
 const notesAtMost = 1000
 
-// Note keeps a value for whoever asks for that key.
+// Note keeps a value, which Noted returns for that key.
 func (c *Conn) Note(key, value any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
