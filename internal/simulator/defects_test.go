@@ -19,9 +19,9 @@ import (
 // histories again each time.
 var defects = []plant.Defect{
 	plant.New("the loss is timed from the disconnect",
-		plant.In("internal/zkconn", "Conn.sawLocked").First(`
-			if now.connected && !s.plain { // which alone uses SawDown
-				s.ledger.SawDown(s.ledger.Now())
+		plant.In("internal/zkconn", "Conn.lookLocked").First(`
+			if c.client.State() == zk.StateHasSession && !c.cfg.Plain { // which uses SawDown
+				c.ledger.SawDown(c.ledger.Now())
 			}`),
 		plant.In("internal/reliance", "Ledger.good").After("l.goodUntil", `
 			last := l.resumption.down
@@ -34,9 +34,9 @@ var defects = []plant.Defect{
 			return`),
 		plant.In("internal/seqnode", "waiter.watchSelf").Drop("w.node.WatchSelfLater")),
 	plant.New("what a follower answers by itself keeps the clock",
-		plant.In("internal/zkconn", "Conn.probe").Replace(`s.Sync("/")`, `s.make(
+		plant.In("internal/zkconn", "heartbeat.probe").Replace(`c.Sync("/")`, `c.make(
 			&syncOp, "/", 0, nil, func() error {
-				_, _, err := s.conn.Get("/")
+				_, _, err := c.client.Get("/")
 				return err
 			},
 		)`)),
