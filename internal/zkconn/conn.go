@@ -432,17 +432,22 @@ func (c *Conn) Epoch() uint64 {
 // of the readings matters: the client changes them without our mutex.
 func (c *Conn) lookLocked() connState {
 	at := c.ledger.Now() // a handshake that follows on what is seen begins after this
-	// Between two servers the client already names the next one. Read after the state,
-	// that name would pass for the server of a session which was seen before.
-	server := c.cfg.Server()
-	// With the session of a state that is read before it, a new session is never missed.
-	now := connState{state: c.client.State(), session: c.client.SessionID()}
-	if c.cfg.LastHandshake == nil {
-		if now.connected() {
+	now := connState{state: c.client.State()}
+	// Between two servers a *zk.Conn holds the mutex of Server while its host provider
+	// chooses, for as long as that takes. No loss may wait for it. If the connection has
+	// broken when the state is read again, this may be the server to be tried next.
+	if c.cfg.LastHandshake == nil && now.connected() {
+		server := c.cfg.Server()
+		if now.state = c.client.State(); now.connected() {
 			now.server = server
 		}
-	} else if began, ok := c.cfg.LastHandshake(now.session); ok {
-		now.handshake = began
+	}
+	// It is read after the state that it belongs to, so that no new session is missed.
+	now.session = c.client.SessionID()
+	if c.cfg.LastHandshake != nil {
+		if began, ok := c.cfg.LastHandshake(now.session); ok {
+			now.handshake = began
+		}
 	}
 	c.reconnects.observe(now)
 	// A *zk.Conn tells of no handshakes, so they are dated by when it was seen to be
