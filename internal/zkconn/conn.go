@@ -432,12 +432,22 @@ func (c *Conn) Epoch() uint64 {
 // of the readings matters: the client changes them without our mutex.
 func (c *Conn) lookLocked() connState {
 	at := c.ledger.Now() // a handshake that follows on what is seen begins after this
-	// With the session of a state that is read before it, a new session is never missed.
-	now := connState{state: c.client.State(), session: c.client.SessionID()}
-	if c.cfg.LastHandshake == nil {
-		now = c.withServer(now)
-	} else if began, ok := c.cfg.LastHandshake(now.session); ok {
-		now.handshake = began
+	now := connState{state: c.client.State()}
+	// Between two servers a *zk.Conn holds the mutex of Server while its host provider
+	// chooses, for as long as that takes. No loss may wait for it. If the connection has
+	// broken when the state is read again, this may be the server to be tried next.
+	if c.cfg.LastHandshake == nil && now.connected() {
+		server := c.cfg.Server()
+		if now.state = c.client.State(); now.connected() {
+			now.server = server
+		}
+	}
+	// It is read after the state that it belongs to, so that no new session is missed.
+	now.session = c.client.SessionID()
+	if c.cfg.LastHandshake != nil {
+		if began, ok := c.cfg.LastHandshake(now.session); ok {
+			now.handshake = began
+		}
 	}
 	c.reconnects.observe(now)
 	// A *zk.Conn tells of no handshakes, so they are dated by when it was seen to be
@@ -449,22 +459,6 @@ func (c *Conn) lookLocked() connState {
 		case zk.StateHasSession:
 			c.ledger.SawUp(now.session)
 		}
-	}
-	return now
-}
-
-// withServer adds the server, if the client is connected to one.
-func (c *Conn) withServer(now connState) connState {
-	// Between two servers a *zk.Conn holds the mutex of Server while its host provider
-	// chooses, for as long as that takes. No loss may wait for it.
-	if !now.connected() {
-		return now
-	}
-	server := c.cfg.Server()
-	// If the connection has broken meanwhile, that may be the server to be tried next.
-	now.state, now.session = c.client.State(), c.client.SessionID()
-	if now.connected() {
-		now.server = server
 	}
 	return now
 }
