@@ -32,11 +32,12 @@
 // ends with the znode. It is closed, too, if its owner leaves while ZooKeeper does not
 // answer: it may be lost already, as the delete will show.
 //
-// Only reconcile decides whether an owner is admitted, and whether a generation is over.
-// Each owner that is admitted checks the clock first, since the entry may have been idle
-// for any time, or this process suspended (attach). The Node notifies its owners of a
-// loss. The connection notifies an owner with a loss margin (Share.SessionEnded), so that
-// each has its own margin. An owner whose margin is in the way is admitted later (letIn).
+// Only reconcileLocked decides whether an owner is admitted, and whether a generation is
+// over. Each owner that is admitted checks the clock first, since the entry may have been
+// idle for any time, or this process suspended (attachLocked). The Node notifies its
+// owners of a loss. The connection notifies an owner with a loss margin
+// (Share.SessionEnded), so that each has its own margin. An owner whose margin is in the
+// way is admitted later (letInLocked).
 //
 // If events may come late (zkconn.Conn.InOrder), others are noticed later, so owners of
 // this process may overtake a newcomer for that much longer.
@@ -44,30 +45,19 @@
 // # Goroutines
 //
 // A generation has one. It calls Queue.Enter on behalf of the owners, even if some of
-// them leave, and then watches the directory (newGeneration, keepWatch). It ends with its
+// them leave, and then watches the directory (newGenerationLocked,
+// keepWatch). It ends with its
 // Node. The goroutine in [Enter] reports the queue to the Listener of a request, and the
 // goroutine that watches the znode reports its data. Any goroutine may call
 // Share.SessionEnded.
 //
 // # Locks
 //
-// entry.mu guards what entry, generation, waiter and Share say it does. It comes before
-// all mutexes of the packages below: a Node is ended, and its hooks called, with it held.
-// Nobody who has it calls ZooKeeper, waits for anything else, or calls what a request
-// brings. A Node calls tenant.Lost with its own mutex held, so tenant.Lost takes none of
-// these mutexes.
-//
-// # Files
-//
-// Each uses only those below it.
-//
-//   - enter.go: an owner comes, waits, and leaves.
-//   - share.go: what an owner can do with its Share.
-//   - reconcile.go: what is to become of an entry, and what makes that change.
-//   - position.go: where those who wait stand, as they are told.
-//   - generation.go: whether a generation admits another, and its end.
-//   - tenant.go: how a Share relies on the Node.
-//   - entry.go: the state of all: entry, generation, waiter, Share.
+// entry.mu guards what entry, generation, waiter and Share say it does; a method whose
+// name ends in Locked is called with it held. It comes before all mutexes of the packages
+// below: a Node is ended, and its hooks called, with it held. Nobody who has it calls
+// ZooKeeper, waits for anything else, or calls what a request brings. A Node calls
+// tenant.Lost with its own mutex held, so tenant.Lost takes none of these mutexes.
 //
 // # Words
 //

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
@@ -37,36 +38,31 @@ func Enter(
 	}
 }
 
-// arrive lets an owner in at once, or lets it wait. It does neither where the entry is
-// not used any more.
-func (e *entry) arrive(
-	q *seqnode.Queue, policy Policy, r seqnode.Request,
-) (*Share, *waiter) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.unused {
-		return nil, nil
-	}
-	if g := e.current; g != nil && len(e.waiting) == 0 && g.isFree() {
-		if sh, err := g.admit(q, r); err == nil {
-			if g.doubtful {
-				g.handovers++
-			}
-			return sh, nil
-		}
-	}
-	w := &waiter{
-		entry: e, q: q, policy: policy, request: r,
-		queued: make(chan queuedAt, 1), settled: make(chan struct{}),
-	}
-	e.waiting = append(e.waiting, w)
-	e.reconcile()
-	if !w.isSettled() {
-		if at := e.positionOf(len(e.waiting) - 1); at.node != "" {
-			w.tell(at)
-		}
-	}
-	return nil, w
+// A waiter is an owner who waits for an entry.
+type waiter struct {
+	entry   *entry
+	q       *seqnode.Queue
+	policy  Policy
+	request seqnode.Request
+	queued  chan queuedAt // has room for the latest; sent to with entry.mu held
+	settled chan struct{} // closed by settle
+
+	// Guarded by entry.mu until settled is closed. After that only the goroutine in Enter
+	// uses them.
+	told  bool // something was sent on queued
+	early bool // its margin was in the way when it could have been admitted; see letInLocked
+	share *Share
+	err   error
+	where wait.Place // where it stood, of wait.ErrBusy
+	// ended once nothing is left behind that was made for it; nil: nothing is, or for
+	// others
+	left *calls.Pending[struct{}]
+}
+
+// queuedAt is a znode in the queue, and how many were ahead when it was asked.
+type queuedAt struct {
+	node  string
+	ahead int
 }
 
 // await waits until the owner is admitted.
@@ -143,12 +139,36 @@ func (w *waiter) depart(cause error, ranOut bool) {
 		return
 	}
 	at := slices.Index(e.waiting, w)
-	w.where = e.where(at)
+	w.where = e.whereLocked(at)
 	e.waiting = slices.Delete(e.waiting, at, at+1)
-	w.left = e.leftBehind()
+	w.left = e.leftBehindLocked()
 	if e.next != nil {
 		e.next.ranOut = ranOut
 	}
-	w.settle(nil, cause)
-	e.reconcile()
+	w.settleLocked(nil, cause)
+	e.reconcileLocked()
+}
+
+// tellLocked tells the latest.
+func (w *waiter) tellLocked(at queuedAt) {
+	select {
+	case <-w.queued:
+	default:
+	}
+	w.queued <- at
+	w.told = true
+}
+
+func (w *waiter) settleLocked(sh *Share, err error) {
+	w.share, w.err = sh, err
+	close(w.settled)
+}
+
+func (w *waiter) isSettled() bool {
+	select {
+	case <-w.settled:
+		return true
+	default:
+		return false
+	}
 }

@@ -2,6 +2,8 @@ package lockcache
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +40,7 @@ type entry struct {
 	next    *generation // in the queue, or on its way there, for those who wait
 	waiting []*waiter   // in the order in which they came
 	unused  bool        // and another has the key, or will: nobody may come here
-	later   bool        // reconcileLater is under way
+	later   bool        // reconcileLaterLocked is under way
 }
 
 type entryKey struct {
@@ -63,132 +65,289 @@ func entryOf(s *zkconn.Conn, q *seqnode.Queue) *entry {
 	return e.(*entry)
 }
 
-// A waiter is an owner who waits for an entry.
-type waiter struct {
-	entry   *entry
-	q       *seqnode.Queue
-	policy  Policy
-	request seqnode.Request
-	queued  chan queuedAt // has room for the latest; sent to with entry.mu held
-	settled chan struct{} // closed by settle
-
-	// Guarded by entry.mu until settled is closed. After that only the goroutine in Enter
-	// uses them.
-	told  bool // something was sent on queued
-	early bool // its margin was in the way when it could have been admitted; see letIn
-	share *Share
-	err   error
-	where wait.Place // where it stood, of wait.ErrBusy
-	// ended once nothing is left behind that was made for it; nil: nothing is, or for
-	// others
-	left *calls.Pending[struct{}]
-}
-
-// A generation is one znode of an entry, from its create to its delete. See the package's
-// page.
-type generation struct {
-	// Set by newGeneration.
-	entry  *entry
-	q      *seqnode.Queue // of the owner for whom it began
-	policy Policy         // likewise
-	attempt
-
-	// Guarded by entry.mu.
-	reached
-	contended bool        // somebody behind is known to wait for it; for good if held
-	closed    bool        // nobody else is admitted, whoever waits; for good
-	node      *znode.Node // nil until it is granted; held then
-	users     int         // how many Shares are not released
-	doubt                 // whether that is so still
-	handovers int         // how often it was while others waited, or may have
-	idleness
-	left leavingFuncs // set when it was given up, or over
-}
-
-// An attempt is a generation's way through the queue.
-type attempt struct {
-	// Done by giveUp, when nobody waits for it any more; only until it is granted.
-	ctx    context.Context
-	giveUp context.CancelCauseFunc
-	ranOut bool // the last that waited for it had no more time; guarded by entry.mu
-	// Done when the generation's goroutine has ended; of a generation that was given up,
-	// when its znode has gone or will do so in the background.
-	run *calls.Pending[struct{}]
-}
-
-// reached is where a generation that waits stands.
-type reached struct {
-	queued   queuedAt         // when it joined the queue last
-	position seqnode.Position // by its last list; none where it may be its turn
-}
-
-// A doubt is about a generation behind which nobody is known to wait: somebody has come
-// or gone since the last list, or since it is held there was none. An owner that is
-// admitted meanwhile may overtake a newcomer: that counts as a hand-over, and if none is
-// left the next owner waits for the list.
-type doubt struct {
-	doubtful bool
-	look     chan struct{} // has room for one who waits for that list
-}
-
-// The idleness of a generation without users.
-type idleness struct {
-	idleSince time.Time
-	idle      *time.Timer // ends it if it stays idle; nil where none runs
-}
-
-// leavingFuncs is what Node.StartLeaving returns.
-type leavingFuncs = func(ctx context.Context) error
-
-// queuedAt is a znode in the queue, and how many were ahead when it was asked.
-type queuedAt struct {
-	node  string
-	ahead int
-}
-
-// A Share is an owner's part in a generation. The generation's znode is held for it, and
-// may be held for other owners before, after and at the same time. It is safe for
-// concurrent use.
-type Share struct {
-	*znode.Node // the generation's, from which it has all that is not below
-
-	// Set by admit.
-	generation   *generation
-	listener     seqnode.Listener // see Request; may be nil
-	margin       time.Duration    // see Queue.LossMargin
-	cancelExpiry func()           // takes back expire
-
-	// Done, with the cause, by the Node when it is lost: see attach.
-	lost    context.Context
-	loseNow context.CancelCauseFunc
-
-	// Guarded by entry.mu.
-	released bool // or expired
-	guarded  int  // transactions of this owner whose outcome is open
-}
-
-// What follows is called with entry.mu held.
-
-// tell tells the latest.
-func (w *waiter) tell(at queuedAt) {
-	select {
-	case <-w.queued:
-	default:
+// arrive lets an owner in at once, or lets it wait. It does neither where the entry is
+// not used any more.
+func (e *entry) arrive(
+	q *seqnode.Queue, policy Policy, r seqnode.Request,
+) (*Share, *waiter) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.unused {
+		return nil, nil
 	}
-	w.queued <- at
-	w.told = true
+	if g := e.current; g != nil && len(e.waiting) == 0 && g.isFreeLocked() {
+		if sh, err := g.admitLocked(q, r); err == nil {
+			if g.doubtful {
+				g.handovers++
+			}
+			return sh, nil
+		}
+	}
+	w := &waiter{
+		entry: e, q: q, policy: policy, request: r,
+		queued: make(chan queuedAt, 1), settled: make(chan struct{}),
+	}
+	e.waiting = append(e.waiting, w)
+	e.reconcileLocked()
+	if !w.isSettled() {
+		if at := e.positionOfLocked(len(e.waiting) - 1); at.node != "" {
+			w.tellLocked(at)
+		}
+	}
+	return nil, w
 }
 
-func (w *waiter) settle(sh *Share, err error) {
-	w.share, w.err = sh, err
-	close(w.settled)
+// reconcileNow is reconcile, of one who has not locked the entry.
+func (e *entry) reconcileNow() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.reconcileLocked()
 }
 
-func (w *waiter) isSettled() bool {
-	select {
-	case <-w.settled:
-		return true
+// reconcileLocked decides what is to become of the entry. It is called after every
+// change, and nobody else decides.
+func (e *entry) reconcileLocked() {
+	e.reconcileCurrentLocked()
+	e.refuseImpatientLocked()
+	room := 0
+	if e.current != nil {
+		room = e.current.roomLocked()
+	}
+	switch {
+	case len(e.waiting) == 0 && e.next != nil:
+		e.next.giveUp(e.next.reasonLocked())
+		e.next = nil
+	case len(e.waiting) > room && e.next == nil:
+		e.next = e.newGenerationLocked(e.waiting[0])
+	}
+	if e.current == nil && e.next == nil && !e.unused {
+		e.unused = true
+		entries.Delete(e.key)
+	}
+}
+
+// reconcileCurrentLocked admits whoever may be, and gives up what nobody here needs, or
+// may keep.
+func (e *entry) reconcileCurrentLocked() {
+	g := e.current
+	if g == nil {
+		return
+	}
+	if g.isFreeLocked() {
+		e.letInLocked()
+	}
+	if len(e.waiting) > 0 && g.mustLookLocked() {
+		g.hurry()
+	}
+	switch {
+	case g.node.Ended().Err() != nil: // it was lost
+		g.stopIdleLocked()
+		if g.users == 0 && g.left == nil {
+			g.leaveLocked()
+		}
+		e.current = nil
+	case g.users > 0:
+	case g.isOverLocked():
+		g.leaveLocked()
+		e.current = nil
 	default:
+		g.awaitEndLocked()
+	}
+}
+
+// letInLocked admits the first that waits, and of owners who have the entry together all
+// that may be, and tells how many that were. One whose margin has begun, or would soon
+// with nothing amiss, is passed over for now: those who are in it do not lose it by that.
+func (e *entry) letInLocked() (n int) {
+	for i := 0; i < len(e.waiting) && !e.current.mustLookLocked(); {
+		w := e.waiting[i]
+		sh, err := e.current.admitLocked(w.q, w.request)
+		w.early = err != nil
+		switch {
+		case errors.Is(err, znode.ErrGone):
+			return n
+		case err != nil:
+			e.reconcileLaterLocked()
+			i++
+		case i == 0:
+			e.waiting[0] = nil
+			e.waiting = e.waiting[1:]
+		default:
+			e.waiting = slices.Delete(e.waiting, i, i+1)
+		}
+		if err == nil {
+			w.settleLocked(sh, nil)
+			n++
+			if e.current.countsLocked() {
+				e.current.handovers++
+			}
+		}
+		if !e.together {
+			return n
+		}
+	}
+	return n
+}
+
+// refuseImpatientLocked tells those who do not wait for others that it is not their turn.
+func (e *entry) refuseImpatientLocked() {
+	if e.inTheWayLocked() == nil && !e.isBehindAnotherLocked() || e.isLookingLocked() {
+		return // nobody knows
+	}
+	var refused []*waiter
+	for i, w := range e.waiting {
+		if w.request.TryOnce && !e.isEarlyLocked(w) {
+			w.where = e.whereLocked(i)
+			refused = append(refused, w)
+		}
+	}
+	if refused == nil {
+		return
+	}
+	e.waiting = slices.DeleteFunc(e.waiting, func(w *waiter) bool {
+		return w.request.TryOnce && !e.isEarlyLocked(w)
+	})
+	for _, w := range refused {
+		w.left = e.leftBehindLocked()
+		w.settleLocked(nil, wait.ErrBusy)
+	}
+}
+
+// reconcileLaterLocked has the entry looked at again, for those whose margin was in the
+// way: a confirmation by the server lets them in, of which nobody is notified.
+func (e *entry) reconcileLaterLocked() {
+	if e.later {
+		return
+	}
+	e.later = true
+	e.key.conn.After(lookEvery, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.later = false
+		e.reconcileLocked()
+	})
+}
+
+// newGenerationLocked begins a generation for an owner.
+func (e *entry) newGenerationLocked(of *waiter) *generation {
+	q := *of.q
+	q.Cached = true
+	g := &generation{
+		entry: e, q: &q, policy: of.policy, doubt: doubt{look: make(chan struct{}, 1)},
+	}
+	g.ctx, g.giveUp = context.WithCancelCause(context.Background())
+	g.run = calls.Start(e.key.conn, func() (none struct{}, err error) {
+		n, err := g.q.Enter(g.ctx, e.key.conn, seqnode.Request{
+			Listener: g, OnDecision: g.looked,
+		})
+		if e.granted(g, n, err) {
+			g.keepWatch()
+		}
+		return none, err
+	})
+	return g
+}
+
+// granted ends the part of a generation's goroutine in which it waits; false: there is
+// nothing to hold.
+func (e *entry) granted(g *generation, n *znode.Node, err error) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.next != g { // it was given up
+		if n != nil {
+			n.Withdraw()
+		}
 		return false
 	}
+	e.next = nil
+	if err != nil {
+		for _, w := range e.waiting {
+			w.settleLocked(nil, err)
+		}
+		e.waiting = nil
+		e.reconcileLocked()
+		return false
+	}
+	// This replaces a current generation of readers, if there is one: it admits no more,
+	// and ends with the last of its users.
+	g.node, g.idleSince, e.current = n, time.Now(), g
+	// Those for whom it joined, whoever stands behind by now.
+	e.letInLocked()
+	g.doubtful, g.handovers = true, 0
+	n.Waive()
+	e.reconcileLocked()
+	return true
+}
+
+// inTheWayLocked returns the generation that those who wait wait for, nil if that is not
+// the current one: of owners who have it together it admits no more, and they wait next
+// to it.
+func (e *entry) inTheWayLocked() *generation {
+	if e.current != nil && e.together && e.current.roomLocked() == 0 {
+		return nil
+	}
+	return e.current
+}
+
+// isBehindAnotherLocked tells whether the next generation waits for somebody. A cached
+// entry that may be idle is nobody: it leaves soon.
+func (e *entry) isBehindAnotherLocked() bool {
+	return e.next != nil && e.next.position.Behind != "" && !e.next.position.MayBeIdle
+}
+
+// isLookingLocked tells whether no user of the current generation is in the way, and
+// whether the first that waits may use it is being asked.
+func (e *entry) isLookingLocked() bool {
+	g := e.current
+	return g != nil && (g.users == 0 || e.together) && !g.closed && g.mustLookLocked()
+}
+
+// leftBehindLocked tells when nothing is left that was made for those who have waited,
+// nil where there is nothing, or others wait for it.
+func (e *entry) leftBehindLocked() *calls.Pending[struct{}] {
+	if len(e.waiting) > 0 || e.next == nil {
+		return nil
+	}
+	return e.next.run
+}
+
+// isEarlyLocked tells whether nobody is in the way of the one who waits but its own
+// margin.
+func (e *entry) isEarlyLocked(w *waiter) bool {
+	return w.early && e.current != nil && e.current.isFreeLocked()
+}
+
+// whereLocked says who is ahead of the one who waits at an index; the zero Place if
+// nobody knows.
+func (e *entry) whereLocked(at int) wait.Place {
+	switch g := e.inTheWayLocked(); {
+	case e.isEarlyLocked(e.waiting[at]), e.isLookingLocked():
+		return wait.Place{}
+	case g != nil:
+		return seqnode.BehindOurs(e.positionOfLocked(at).ahead, g.node.Path).Place()
+	case e.next == nil:
+		return wait.Place{}
+	}
+	where := e.next.position
+	where.Ahead += e.before(at)
+	return where.Place()
+}
+
+// positionOfLocked is what the Listener is told of the one who waits at an index.
+func (e *entry) positionOfLocked(at int) queuedAt {
+	switch g := e.inTheWayLocked(); {
+	case g != nil:
+		return queuedAt{g.node.Path, g.users + e.before(at)}
+	case e.next != nil && e.next.queued.node != "":
+		return queuedAt{e.next.queued.node, e.next.queued.ahead + e.before(at)}
+	}
+	return queuedAt{}
+}
+
+// before is how many go before the one who waits at an index.
+func (e *entry) before(at int) int {
+	if e.together {
+		return 0
+	}
+	return at
 }

@@ -57,8 +57,8 @@ func TestWhereOneStandsThatWaitsForAnEntry(t *testing.T) {
 			if e.current != nil {
 				e.current.entry = e
 			}
-			require.Equal(t, c.want, e.positionOf(1))
-			require.Equal(t, c.where, e.where(1).Text)
+			require.Equal(t, c.want, e.positionOfLocked(1))
+			require.Equal(t, c.where, e.whereLocked(1).Text)
 		})
 	}
 }
@@ -68,16 +68,16 @@ func TestWhereOneStandsThatWaitsForAnEntry(t *testing.T) {
 func TestWhichGenerationIsInTheWay(t *testing.T) {
 	t.Parallel()
 	e := &entry{}
-	require.Nil(t, e.inTheWay())
+	require.Nil(t, e.inTheWayLocked())
 	g := held(1)
 	g.entry, e.current = e, g
 	for _, together := range []bool{false, true} {
 		for _, closed := range []bool{false, true} {
 			e.together, g.closed = together, closed
 			if together && closed {
-				require.Nil(t, e.inTheWay())
+				require.Nil(t, e.inTheWayLocked())
 			} else {
-				require.Same(t, g, e.inTheWay())
+				require.Same(t, g, e.inTheWayLocked())
 			}
 		}
 	}
@@ -86,11 +86,11 @@ func TestWhichGenerationIsInTheWay(t *testing.T) {
 func TestWhoseOwnMarginIsInTheWay(t *testing.T) {
 	t.Parallel()
 	e, early, other := &entry{}, &waiter{early: true}, &waiter{}
-	require.False(t, e.isEarly(early), "nobody holds it")
+	require.False(t, e.isEarlyLocked(early), "nobody holds it")
 	g := held(0)
 	g.entry, e.current = e, g
-	require.True(t, e.isEarly(early))
-	require.False(t, e.isEarly(other), "another is before it")
+	require.True(t, e.isEarlyLocked(early))
+	require.False(t, e.isEarlyLocked(other), "another is before it")
 	g.users = 1
-	require.False(t, e.isEarly(early))
+	require.False(t, e.isEarlyLocked(early))
 }

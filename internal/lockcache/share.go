@@ -2,9 +2,33 @@ package lockcache
 
 import (
 	"context"
+	"time"
 
+	"github.com/zkrecipes/recipes/internal/seqnode"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
+
+// A Share is an owner's part in a generation. The generation's znode is held for it, and
+// may be held for other owners before, after and at the same time. It is safe for
+// concurrent use.
+type Share struct {
+	*znode.Node // the generation's, from which it has all that is not below
+
+	// Set by admit.
+	generation   *generation
+	listener     seqnode.Listener // see Request; may be nil
+	margin       time.Duration    // see Queue.LossMargin
+	cancelExpiry func()           // takes back expire
+
+	// Done, with the cause, by the Node when it is lost: see attachLocked.
+	lost    context.Context
+	loseNow context.CancelCauseFunc
+
+	// Guarded by entry.mu.
+	released bool // or expired
+	guarded  int  // transactions of this owner whose outcome is open
+}
 
 // Lost is Node.Lost for this owner alone: it stays open whatever becomes of the
 // generation after the release.
@@ -58,7 +82,7 @@ func (sh *Share) Beside() *znode.Node {
 		return nil
 	}
 	sh.generation.closed = true
-	e.reconcile()
+	e.reconcileLocked()
 	return sh.Node
 }
 
@@ -75,16 +99,16 @@ func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
 	sh.released = true
 	sh.forgo()
 	// Out of touch it may be lost already; who deletes it finds out.
-	g.leaveOne(sh.guarded > 0 || e.key.conn.Unavailable())
+	g.leaveOneLocked(sh.guarded > 0 || e.key.conn.Unavailable())
 	_ = g.node.Check() // the clock may have run out, where nobody has looked yet
-	e.reconcile()
+	e.reconcileLocked()
 	if e.current != g && g.users == 0 && g.left == nil {
-		g.leave() // another was granted meanwhile
+		g.leaveLocked() // another was granted meanwhile
 	}
 	if g.left != nil {
 		return g.left // it is told of a loss until that is done
 	}
-	if !sh.detach() {
+	if !sh.detachLocked() {
 		cause := g.node.Cause()
 		return func(context.Context) error { return cause }
 	}
@@ -97,3 +121,74 @@ func (sh *Share) SessionEnded(cause error) { sh.end(cause) }
 
 // Withdraw is StartLeaving without waiting for any result.
 func (sh *Share) Withdraw() { sh.StartLeaving() }
+
+// expire ends the Share of an owner who has had it for as long as it may.
+func (sh *Share) expire() { sh.end(znode.ErrExpired) }
+
+// end ends the Share of an owner who has lost it. Nobody else is admitted, and once
+// nobody is left the generation ends: not before the margin is over, in which this owner
+// may still be busy. Others who are in it stay.
+func (sh *Share) end(cause error) {
+	g, e := sh.generation, sh.generation.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if sh.released || sh.lost.Err() != nil {
+		return
+	}
+	sh.released = true
+	if g.users == 1 {
+		g.node.Lose(cause)
+	} else if sh.detachLocked() {
+		sh.cancelExpiry()
+		g.node.Linger(sh.margin)
+		sh.loseNow(cause)
+	}
+	g.leaveOneLocked(true)
+	e.reconcileLocked()
+}
+
+// attachLocked lets sh rely on the generation's Node. From then on sh is notified of a
+// loss. ErrGone says that the Node is lost. After any other error it is held as before,
+// and sh may be admitted later.
+func (sh *Share) attachLocked() error {
+	if sh.Check() != nil {
+		return znode.ErrGone
+	}
+	if sh.margin > 0 {
+		if err := sh.conn().Rely(sh.Path, sh, sh.margin); err != nil {
+			return err
+		}
+	}
+	if !sh.Attach((*tenant)(sh), sh.margin) {
+		sh.forgo()
+		return znode.ErrGone
+	}
+	return nil
+}
+
+// detachLocked undoes attach; false if the Node is not held any more, and sh was told. It
+// may be called twice.
+func (sh *Share) detachLocked() bool {
+	sh.forgo()
+	return sh.Detach((*tenant)(sh))
+}
+
+func (sh *Share) conn() *zkconn.Conn { return sh.generation.entry.key.conn }
+
+// forgo ends what attach has begun for the margin.
+func (sh *Share) forgo() {
+	if sh.margin > 0 {
+		sh.conn().Forgo(sh)
+	}
+}
+
+// A tenant is a Share as its Node sees it.
+type tenant Share
+
+// Lost implements znode.Tenant.
+func (t *tenant) Lost(cause error) {
+	sh := (*Share)(t)
+	sh.cancelExpiry()
+	sh.forgo()
+	sh.loseNow(cause)
+}

@@ -1,6 +1,8 @@
 package order
 
-import "github.com/zkrecipes/recipes/internal/seqname"
+import (
+	"github.com/zkrecipes/recipes/internal/seqname"
+)
 
 // An Ask is what the driver has to find out before it calls Decide again.
 type Ask uint8

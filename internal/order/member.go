@@ -1,6 +1,8 @@
 package order
 
-import "github.com/zkrecipes/recipes/internal/seqname"
+import (
+	"github.com/zkrecipes/recipes/internal/seqname"
+)
 
 // A Member is a participant of this process: a znode that this connection created. It
 // belongs to one [Queue].

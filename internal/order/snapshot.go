@@ -82,6 +82,12 @@ func (s *snapshot) keep(old *snapshot) {
 	}
 }
 
+// goneAt takes note that the entry at an index has gone, told again or not.
+func (s *snapshot) goneAt(at int, told, by moment) {
+	e := &s.entries[at]
+	e.gone, e.by = told, by
+}
+
 // An absence is what was told of a participant that the last list does not show.
 type absence struct {
 	seqname.Name
@@ -91,9 +97,3 @@ type absence struct {
 
 // absentAtMost bounds what is remembered. One that is forgotten costs a read.
 const absentAtMost = 32
-
-// goneAt takes note that the entry at an index has gone, told again or not.
-func (s *snapshot) goneAt(at int, told, by moment) {
-	e := &s.entries[at]
-	e.gone, e.by = told, by
-}

@@ -56,13 +56,13 @@ func TestWhoIsAdmittedPastAMarginThatIsInTheWay(t *testing.T) {
 			early, third := newWaiter(e, &tooMuch), newWaiter(e, q)
 			e.waiting = []*waiter{first, early, second, third}
 			if together {
-				require.Equal(t, 3, e.letIn())
+				require.Equal(t, 3, e.letInLocked())
 				require.Equal(t, []*waiter{early}, e.waiting)
 				require.True(t, second.isSettled())
 				require.True(t, third.isSettled())
 			} else {
-				require.Equal(t, 1, e.letIn())
-				require.Zero(t, e.letIn())
+				require.Equal(t, 1, e.letInLocked())
+				require.Zero(t, e.letInLocked())
 				require.Equal(t, []*waiter{early, second, third}, e.waiting)
 			}
 			require.True(t, early.early)
@@ -134,7 +134,7 @@ func TestAShareEndsOnce(t *testing.T) {
 	q.Excludes = func(_, _ seqname.Name) bool { return false }
 	share := use(t, q, s)
 	e, g := share.generation.entry, share.generation
-	other, err := g.admit(q, seqnode.Request{})
+	other, err := g.admitLocked(q, seqnode.Request{})
 	require.NoError(t, err)
 	e.mu.Unlock()
 	other.Withdraw()
