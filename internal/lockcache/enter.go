@@ -50,7 +50,6 @@ type waiter struct {
 	// Guarded by entry.mu until settled is closed. After that only the goroutine in Enter
 	// uses them.
 	told  bool // something was sent on queued
-	early bool // its margin was in the way when it could have been admitted; see letInLocked
 	share *Share
 	err   error
 	where wait.Place // where it stood, of wait.ErrBusy

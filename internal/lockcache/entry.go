@@ -2,7 +2,6 @@ package lockcache
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -40,21 +39,20 @@ type entry struct {
 	next    *generation // in the queue, or on its way there, for those who wait
 	waiting []*waiter   // in the order in which they came
 	unused  bool        // and another has the key, or will: nobody may come here
-	later   bool        // reconcileLaterLocked is under way
 }
 
 type entryKey struct {
 	conn  *zkconn.Conn
 	queue seqnode.Key
 	kind  string
+	terms znode.Terms // so that all who share a znode have the same margin
 }
 
-// entries finds the entry of a connection, a directory and a kind. It has those that are
-// used.
+// entries finds the entry of its key, for as long as that entry is used.
 var entries sync.Map // entryKey to *entry
 
 func entryOf(s *zkconn.Conn, q *seqnode.Queue) *entry {
-	key := entryKey{s, q.Key(), q.Kind}
+	key := entryKey{s, q.Key(), q.Kind, q.Terms}
 	if e, ok := entries.Load(key); ok {
 		return e.(*entry)
 	}
@@ -76,7 +74,7 @@ func (e *entry) arrive(
 		return nil, nil
 	}
 	if g := e.current; g != nil && len(e.waiting) == 0 && g.isFreeLocked() {
-		if sh, err := g.admitLocked(q, r); err == nil {
+		if sh := g.admitLocked(r); sh != nil {
 			if g.doubtful {
 				g.handovers++
 			}
@@ -156,37 +154,24 @@ func (e *entry) reconcileCurrentLocked() {
 }
 
 // letInLocked admits the first that waits, and of owners who have the entry together all
-// that may be, and tells how many that were. One whose margin has begun, or would soon
-// with nothing amiss, is passed over for now: those who are in it do not lose it by that.
-func (e *entry) letInLocked() (n int) {
-	for i := 0; i < len(e.waiting) && !e.current.mustLookLocked(); {
-		w := e.waiting[i]
-		sh, err := e.current.admitLocked(w.q, w.request)
-		w.early = err != nil
-		switch {
-		case errors.Is(err, znode.ErrGone):
-			return n
-		case err != nil:
-			e.reconcileLaterLocked()
-			i++
-		case i == 0:
-			e.waiting[0] = nil
-			e.waiting = e.waiting[1:]
-		default:
-			e.waiting = slices.Delete(e.waiting, i, i+1)
+// that may be.
+func (e *entry) letInLocked() {
+	for len(e.waiting) > 0 && !e.current.mustLookLocked() {
+		w := e.waiting[0]
+		sh := e.current.admitLocked(w.request)
+		if sh == nil {
+			return // it is lost
 		}
-		if err == nil {
-			w.settleLocked(sh, nil)
-			n++
-			if e.current.countsLocked() {
-				e.current.handovers++
-			}
+		e.waiting[0] = nil
+		e.waiting = e.waiting[1:]
+		w.settleLocked(sh, nil)
+		if e.current.countsLocked() {
+			e.current.handovers++
 		}
 		if !e.together {
-			return n
+			return
 		}
 	}
-	return n
 }
 
 // refuseImpatientLocked tells those who do not wait for others that it is not their turn.
@@ -196,36 +181,18 @@ func (e *entry) refuseImpatientLocked() {
 	}
 	var refused []*waiter
 	for i, w := range e.waiting {
-		if w.request.TryOnce && !e.isEarlyLocked(w) {
+		if w.request.TryOnce {
 			w.where = e.whereLocked(i)
 			refused = append(refused, w)
 		}
 	}
-	if refused == nil {
-		return
-	}
 	e.waiting = slices.DeleteFunc(e.waiting, func(w *waiter) bool {
-		return w.request.TryOnce && !e.isEarlyLocked(w)
+		return w.request.TryOnce
 	})
 	for _, w := range refused {
 		w.left = e.leftBehindLocked()
 		w.settleLocked(nil, wait.ErrBusy)
 	}
-}
-
-// reconcileLaterLocked has the entry looked at again, for those whose margin was in the
-// way: a confirmation by the server lets them in, of which nobody is notified.
-func (e *entry) reconcileLaterLocked() {
-	if e.later {
-		return
-	}
-	e.later = true
-	e.key.conn.After(lookEvery, func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.later = false
-		e.reconcileLocked()
-	})
 }
 
 // newGenerationLocked begins a generation for an owner.
@@ -274,7 +241,6 @@ func (e *entry) granted(g *generation, n *znode.Node, err error) bool {
 	// Those for whom it joined, whoever stands behind by now.
 	e.letInLocked()
 	g.doubtful, g.handovers = true, 0
-	n.Waive()
 	e.reconcileLocked()
 	return true
 }
@@ -311,17 +277,11 @@ func (e *entry) leftBehindLocked() *calls.Pending[struct{}] {
 	return e.next.run
 }
 
-// isEarlyLocked tells whether nobody is in the way of the one who waits but its own
-// margin.
-func (e *entry) isEarlyLocked(w *waiter) bool {
-	return w.early && e.current != nil && e.current.isFreeLocked()
-}
-
 // whereLocked says who is ahead of the one who waits at an index; the zero Place if
 // nobody knows.
 func (e *entry) whereLocked(at int) wait.Place {
 	switch g := e.inTheWayLocked(); {
-	case e.isEarlyLocked(e.waiting[at]), e.isLookingLocked():
+	case e.isLookingLocked():
 		return wait.Place{}
 	case g != nil:
 		return seqnode.BehindOurs(e.positionOfLocked(at).ahead, g.node.Path).Place()

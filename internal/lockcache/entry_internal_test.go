@@ -40,39 +40,6 @@ func use(t *testing.T, q *seqnode.Queue, s *zkconn.Conn) *Share {
 	return share
 }
 
-// One whose margin is in the way is passed over by those who have the entry together, and
-// by nobody else.
-func TestWhoIsAdmittedPastAMarginThatIsInTheWay(t *testing.T) {
-	for name, together := range map[string]bool{"readers": true, "writers": false} {
-		t.Run(name, func(t *testing.T) {
-			q, s := stubQueue(t)
-			q.Excludes = func(_, _ seqname.Name) bool { return !together }
-			share := use(t, q, s)
-			e, g := share.generation.entry, share.generation
-			g.users = 0
-			tooMuch := *q
-			tooMuch.LossMargin = time.Hour
-			first, second := newWaiter(e, q), newWaiter(e, q)
-			early, third := newWaiter(e, &tooMuch), newWaiter(e, q)
-			e.waiting = []*waiter{first, early, second, third}
-			if together {
-				require.Equal(t, 3, e.letInLocked())
-				require.Equal(t, []*waiter{early}, e.waiting)
-				require.True(t, second.isSettled())
-				require.True(t, third.isSettled())
-			} else {
-				require.Equal(t, 1, e.letInLocked())
-				require.Zero(t, e.letInLocked())
-				require.Equal(t, []*waiter{early, second, third}, e.waiting)
-			}
-			require.True(t, early.early)
-			require.False(t, early.isSettled())
-			require.True(t, first.isSettled())
-			require.False(t, first.early)
-		})
-	}
-}
-
 // Those who wait for a generation are told of its queue, each once if they stand behind
 // another one meanwhile.
 func TestWhoIsToldOfTheQueue(t *testing.T) {
@@ -128,17 +95,17 @@ func TestALookForThoseWhoDoNotWait(t *testing.T) {
 	require.ErrorIs(t, given, errNobodyWaits)
 }
 
-// What a Share is told of after its end changes nothing.
+// An expiry that comes after the release changes nothing.
 func TestAShareEndsOnce(t *testing.T) {
 	q, s := stubQueue(t)
 	q.Excludes = func(_, _ seqname.Name) bool { return false }
 	share := use(t, q, s)
 	e, g := share.generation.entry, share.generation
-	other, err := g.admitLocked(q, seqnode.Request{})
-	require.NoError(t, err)
+	other := g.admitLocked(seqnode.Request{})
+	require.NotNil(t, other)
 	e.mu.Unlock()
 	other.Withdraw()
-	other.SessionEnded(errors.New("over"))
+	other.expire()
 	require.Equal(t, 1, g.users)
 	require.False(t, g.closed)
 	require.NoError(t, other.Lost().Err())

@@ -219,22 +219,22 @@ func (g *generation) DataChanged(data []byte) {
 	}
 }
 
-// admitLocked makes an owner a user, who came with q. Its error is that of Share.attach.
-func (g *generation) admitLocked(q *seqnode.Queue, r seqnode.Request) (*Share, error) {
+// admitLocked makes an owner a user; nil if g is lost. The clock is asked first, since g
+// may have been idle for any time, or this process suspended.
+func (g *generation) admitLocked(r seqnode.Request) *Share {
 	sh := &Share{
-		Node: g.node, generation: g, listener: r.Listener,
-		margin: q.LossMargin, cancelExpiry: func() {},
+		Node: g.node, generation: g, listener: r.Listener, cancelExpiry: func() {},
 	}
 	sh.lost, sh.loseNow = context.WithCancelCause(context.Background())
-	if q.MaxHold > 0 {
-		sh.cancelExpiry = g.entry.key.conn.After(q.MaxHold, sh.expire)
+	if g.q.MaxHold > 0 {
+		sh.cancelExpiry = g.entry.key.conn.After(g.q.MaxHold, sh.expire)
 	}
-	if err := sh.attachLocked(); err != nil {
+	if g.node.Check() != nil || !g.node.Attach((*tenant)(sh)) {
 		sh.cancelExpiry()
-		return nil, err
+		return nil
 	}
 	g.users++
-	return sh, nil
+	return sh
 }
 
 // roomLocked is for how many more owners, one after the other, the generation is good.

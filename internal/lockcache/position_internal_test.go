@@ -82,15 +82,3 @@ func TestWhichGenerationIsInTheWay(t *testing.T) {
 		}
 	}
 }
-
-func TestWhoseOwnMarginIsInTheWay(t *testing.T) {
-	t.Parallel()
-	e, early, other := &entry{}, &waiter{early: true}, &waiter{}
-	require.False(t, e.isEarlyLocked(early), "nobody holds it")
-	g := held(0)
-	g.entry, e.current = e, g
-	require.True(t, e.isEarlyLocked(early))
-	require.False(t, e.isEarlyLocked(other), "another is before it")
-	g.users = 1
-	require.False(t, e.isEarlyLocked(early))
-}

@@ -2,10 +2,8 @@ package lockcache
 
 import (
 	"context"
-	"time"
 
 	"github.com/zkrecipes/recipes/internal/seqnode"
-	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
@@ -15,13 +13,12 @@ import (
 type Share struct {
 	*znode.Node // the generation's, from which it has all that is not below
 
-	// Set by admit.
+	// Set by admitLocked.
 	generation   *generation
 	listener     seqnode.Listener // see Request; may be nil
-	margin       time.Duration    // see Queue.LossMargin
 	cancelExpiry func()           // takes back expire
 
-	// Done, with the cause, by the Node when it is lost: see attachLocked.
+	// Done, with the cause, by the tenant when the Node is lost, or by expire.
 	lost    context.Context
 	loseNow context.CancelCauseFunc
 
@@ -97,7 +94,6 @@ func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
 		return func(context.Context) error { return znode.ErrLeft }
 	}
 	sh.released = true
-	sh.forgo()
 	// Out of touch it may be lost already; who deletes it finds out.
 	g.leaveOneLocked(sh.guarded > 0 || e.key.conn.Unavailable())
 	_ = g.node.Check() // the clock may have run out, where nobody has looked yet
@@ -108,27 +104,20 @@ func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
 	if g.left != nil {
 		return g.left // it is told of a loss until that is done
 	}
-	if !sh.detachLocked() {
+	if !g.node.Detach((*tenant)(sh)) {
 		cause := g.node.Cause()
 		return func(context.Context) error { return cause }
 	}
 	return func(context.Context) error { return nil }
 }
 
-// SessionEnded implements reliance.Ephemeral, for a Share with a margin: most likely its
-// margin has begun, while others may still rely on the generation.
-func (sh *Share) SessionEnded(cause error) { sh.end(cause) }
-
 // Withdraw is StartLeaving without waiting for any result.
 func (sh *Share) Withdraw() { sh.StartLeaving() }
 
-// expire ends the Share of an owner who has had it for as long as it may.
-func (sh *Share) expire() { sh.end(znode.ErrExpired) }
-
-// end ends the Share of an owner who has lost it. Nobody else is admitted, and once
-// nobody is left the generation ends: not before the margin is over, in which this owner
-// may still be busy. Others who are in it stay.
-func (sh *Share) end(cause error) {
+// expire ends the Share of an owner who has had it for as long as it may. Nobody else is
+// admitted, and once nobody is left the generation ends: not before the margin is over,
+// in which this owner may still be busy. Others who are in it stay.
+func (sh *Share) expire() {
 	g, e := sh.generation, sh.generation.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -137,49 +126,14 @@ func (sh *Share) end(cause error) {
 	}
 	sh.released = true
 	if g.users == 1 {
-		g.node.Lose(cause)
-	} else if sh.detachLocked() {
+		g.node.Lose(znode.ErrExpired)
+	} else if g.node.Detach((*tenant)(sh)) {
 		sh.cancelExpiry()
-		g.node.Linger(sh.margin)
-		sh.loseNow(cause)
+		g.node.Linger(g.q.LossMargin)
+		sh.loseNow(znode.ErrExpired)
 	}
 	g.leaveOneLocked(true)
 	e.reconcileLocked()
-}
-
-// attachLocked lets sh rely on the generation's Node. From then on sh is notified of a
-// loss. ErrGone says that the Node is lost. After any other error it is held as before,
-// and sh may be admitted later.
-func (sh *Share) attachLocked() error {
-	if sh.Check() != nil {
-		return znode.ErrGone
-	}
-	if sh.margin > 0 {
-		if err := sh.conn().Rely(sh.Path, sh, sh.margin); err != nil {
-			return err
-		}
-	}
-	if !sh.Attach((*tenant)(sh), sh.margin) {
-		sh.forgo()
-		return znode.ErrGone
-	}
-	return nil
-}
-
-// detachLocked undoes attach; false if the Node is not held any more, and sh was told. It
-// may be called twice.
-func (sh *Share) detachLocked() bool {
-	sh.forgo()
-	return sh.Detach((*tenant)(sh))
-}
-
-func (sh *Share) conn() *zkconn.Conn { return sh.generation.entry.key.conn }
-
-// forgo ends what attach has begun for the margin.
-func (sh *Share) forgo() {
-	if sh.margin > 0 {
-		sh.conn().Forgo(sh)
-	}
 }
 
 // A tenant is a Share as its Node sees it.
@@ -189,6 +143,5 @@ type tenant Share
 func (t *tenant) Lost(cause error) {
 	sh := (*Share)(t)
 	sh.cancelExpiry()
-	sh.forgo()
 	sh.loseNow(cause)
 }

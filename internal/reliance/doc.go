@@ -40,8 +40,7 @@
 //     It is told when its session has ended. A held one is also told when the session is
 //     suspended, that is, when the time that the leader certainly grants it has run out.
 //   - margin: how much earlier than necessary a held ephemeral is told that the session
-//     is suspended (Hold). Each has its own, and so has each of several who rely on one
-//     (Rely).
+//     is suspended (Hold). Each has its own.
 //   - contact: a request that has certainly reached the leader (Heard).
 //   - alarm: what is to be done once a time has passed, by the loss clock's line (Set).
 package reliance

@@ -51,39 +51,7 @@ func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err e
 	if t == nil { // untracked meanwhile, by whoever told of the loss
 		return until, outcome.ErrSessionEnded
 	}
-	return l.hold(t, max(margin, t.margin))
-}
-
-// Rely is Hold for one of several who rely on the held ephemeral at path, each with a
-// margin of its own: e alone is told of silence by its margin earlier, until Forgo.
-func (l *Ledger) Rely(
-	path string, e Ephemeral, margin time.Duration,
-) (until time.Time, err error) {
-	t := l.ephemerals[path]
-	if t == nil || !t.held {
-		return until, outcome.ErrSessionEnded
-	}
-	t = &tracked{Ephemeral: e, session: t.session}
-	until, err = l.hold(t, margin)
-	if err == nil {
-		l.reliers[e] = t
-	}
-	return until, err
-}
-
-// Forgo undoes Rely.
-func (l *Ledger) Forgo(e Ephemeral) {
-	delete(l.reliers, e)
-}
-
-// Waive takes the margin off the ephemeral at path: those who rely on it have their own.
-func (l *Ledger) Waive(path string) {
-	if t := l.ephemerals[path]; t != nil {
-		t.margin = 0
-	}
-}
-
-func (l *Ledger) hold(t *tracked, margin time.Duration) (until time.Time, err error) {
+	margin = max(margin, t.margin)
 	// Even where it is good now, by a handshake: no proof would come after that.
 	if terms := l.terms(); !terms.Workable() {
 		return until, fmt.Errorf("%w: a session timeout of %v, with a server tick of "+

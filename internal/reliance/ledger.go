@@ -2,7 +2,6 @@ package reliance
 
 import (
 	"context"
-	"iter"
 	"log/slog"
 	"time"
 )
@@ -16,7 +15,6 @@ type Ledger struct {
 	closed    bool         // see Close
 
 	ephemerals ephemerals // the znodes of this process
-	reliers    reliers    // those who rely on them with a margin of their own
 	alarms     alarms     // what is to be done at a time
 }
 
@@ -43,7 +41,7 @@ func New(c Config) Ledger {
 			advice: c.Advice,
 		},
 		sessionID:  c.SessionID,
-		ephemerals: ephemerals{}, reliers: reliers{}, alarms: alarms{},
+		ephemerals: ephemerals{}, alarms: alarms{},
 	}
 }
 
@@ -61,10 +59,6 @@ type Ephemeral interface {
 // ephemerals are the znodes that are tracked, by path: whoever finds another's znode in a
 // queue asks by its path whether it is one of this process, which needs no watch.
 type ephemerals map[string]*tracked
-
-// reliers are those who rely on an ephemeral that is held for several, with a margin of
-// their own; see Rely.
-type reliers map[Ephemeral]*tracked
 
 type tracked struct {
 	Ephemeral
@@ -85,22 +79,6 @@ type slowness struct {
 func (s *slowness) Tell(log *slog.Logger) {
 	if s.log == nil && log != nil && log.Enabled(context.Background(), slog.LevelWarn) {
 		s.log = log
-	}
-}
-
-// all returns those who can be told of a loss: the znodes, and who relies on them.
-func (l *Ledger) all() iter.Seq[*tracked] {
-	return func(yield func(*tracked) bool) {
-		for _, t := range l.ephemerals {
-			if !yield(t) {
-				return
-			}
-		}
-		for _, t := range l.reliers {
-			if !yield(t) {
-				return
-			}
-		}
 	}
 }
 

@@ -45,7 +45,7 @@ func (l *Ledger) Suspended() []Notice {
 
 // notices returns those for whom why has a cause.
 func (l *Ledger) notices(why func(*tracked) error) (all []Notice) {
-	for t := range l.all() {
+	for _, t := range l.ephemerals {
 		if cause := why(t); cause != nil {
 			all = append(all, Notice{t.Ephemeral, cause})
 		}
@@ -70,7 +70,7 @@ func (l *Ledger) Next(session int64, now time.Time) (at time.Time, ok bool) {
 	}
 	if end, known := l.goodUntil(session); known {
 		by(end)
-		for t := range l.all() {
+		for _, t := range l.ephemerals {
 			by(end.Add(-t.margin))
 		}
 	}

@@ -15,7 +15,7 @@ func (l *Ledger) warning(now time.Time) func() {
 	if log == nil || answer*slowShare < longest || now.Sub(l.slowness.told) < toldEvery {
 		return nil
 	}
-	for t := range l.all() {
+	for _, t := range l.ephemerals {
 		if t.held {
 			l.slowness.told = now
 			return func() {

@@ -68,7 +68,7 @@
 // # Locks
 //
 // A caller may hold a mutex of its own when it calls calls.Start, Retain, Track, Untrack,
-// Hold, Rely, Forgo, Waive, CheckMargin, After and its stop, Note, Noted, Ephemeral,
+// Hold, CheckMargin, After and its stop, Note, Noted, Ephemeral,
 // HoldBack, SessionID, Epoch, IncarnationNow, Reconnected or Unavailable: these send no
 // request, wait for nothing, and call nobody back. Any other call may send, wait or call
 // back, and is made with no mutex held.
@@ -80,6 +80,6 @@
 // request is made, and no Ephemeral is notified.
 //
 // What a Conn has in its small types (ledger, reconnects, availability, suspicion, cuts,
-// notes, heartbeat) is guarded by its one mutex: most of what happens concerns several of them,
-// and it is never held for longer than some arithmetic takes.
+// notes, heartbeat) is guarded by its one mutex: most of what happens concerns several of
+// them, and it is never held for longer than some arithmetic takes.
 package zkconn

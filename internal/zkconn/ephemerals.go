@@ -45,29 +45,6 @@ func (s *Conn) Hold(path string, margin time.Duration) error {
 	return err
 }
 
-// Rely is [reliance.Ledger.Rely].
-func (s *Conn) Rely(path string, e reliance.Ephemeral, margin time.Duration) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	until, err := s.ledger.Rely(path, e, margin)
-	s.heartbeat.lookBy(until)
-	return err
-}
-
-// Forgo undoes Rely.
-func (s *Conn) Forgo(e reliance.Ephemeral) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ledger.Forgo(e)
-}
-
-// Waive takes the margin off the ephemeral at path: those who rely on it have their own.
-func (s *Conn) Waive(path string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ledger.Waive(path)
-}
-
 // CheckMargin returns an error, which says what to do, if a hold with a loss margin can
 // never be relied on.
 func (s *Conn) CheckMargin(margin time.Duration) error {

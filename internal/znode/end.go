@@ -40,11 +40,10 @@ func (n *Node) tellLoss(cause error) {
 // loseLocked notifies the Tenants before the Node. A Tenant that waits for the delete is
 // woken by the Node's loss, and then has to find its own.
 func (n *Node) loseLocked(cause error) {
-	n.noteMarginsLocked()
-	for t, margin := range n.life.tenants {
-		if leavesMargin(cause) {
-			n.life.stays.extend(margin)
-		}
+	if n.life.margins.at == nil && n.isReliedOnLocked() {
+		n.life.margins.extend(n.spec.LossMargin)
+	}
+	for t := range n.life.tenants {
 		t.Lost(cause)
 	}
 	n.loss.now(cause)
@@ -77,8 +76,8 @@ func (n *Node) endLocking(cause error) bool {
 	if isDeleted(cause) {
 		n.s.HoldBack() // before anybody who hears of it asks for anything
 	}
-	if l.wasHeld && leavesMargin(cause) {
-		l.stays.extend(l.margin)
+	if n.isReliedOnLocked() && leavesMargin(cause) {
+		l.stays.extend(n.spec.LossMargin)
 	}
 	stays := l.stays.left()
 	if l.cancelExpiry != nil {

@@ -44,6 +44,12 @@ func (n *Node) unhold() {
 	}
 }
 
+// isReliedOnLocked tells whether somebody relies on n, or did when it ended: of a znode
+// that is cached the Tenants, else whoever holds it.
+func (n *Node) isReliedOnLocked() bool {
+	return n.life.wasHeld && (!n.spec.Cached || len(n.life.tenants) > 0)
+}
+
 // IsIdle tells of a Node whose znode may be cached whether nobody uses it: it is held and
 // has no Tenant, or it has ended and is on its way out.
 func (n *Node) IsIdle() bool {

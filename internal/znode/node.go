@@ -67,15 +67,12 @@ type life struct {
 
 	guarded int32 // transactions that the znode guards and whose outcome is open
 	cause   error // why it ended
-	// the loss margin of the holder; zero if Tenants hold it, which have their own
-	margin time.Duration
 	// The znode stays until then, however the Node ends: a holder may take that long to
 	// stop, and others go on once the znode is gone.
 	stays        deadline
-	cancelExpiry func() // takes back what ExpireLater has planned; nil: nothing
-	// who else is told of a loss, with their margins
-	tenants map[Tenant]time.Duration
-	// until when the longest margin lasts of those who were told of a loss, of any kind
+	cancelExpiry func()              // takes back what ExpireLater has planned; nil: nothing
+	tenants      map[Tenant]struct{} // who else is told of a loss
+	// until when the margin lasts of those who were told of a loss, of any kind
 	margins deadline
 }
 

@@ -24,18 +24,6 @@ func (n *Node) metLocked(condition *bool) {
 	}
 }
 
-// noteMarginsLocked takes note, at the first loss, of until when the longest margin lasts
-// of those who are told of it.
-func (n *Node) noteMarginsLocked() {
-	longest := n.life.margin
-	for _, margin := range n.life.tenants {
-		longest = max(longest, margin)
-	}
-	if n.life.margins.at == nil {
-		n.life.margins.extend(longest)
-	}
-}
-
 // deleteByPathLocked begins the delete, which ends with the connection at the latest.
 func (n *Node) deleteByPathLocked() {
 	stays, ctx := max(n.life.stays.left(), n.life.margins.left()), context.Background()

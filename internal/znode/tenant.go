@@ -5,23 +5,22 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/zkrecipes/recipes/internal/outcome"
 )
 
-// Attach lets t rely on n, with a margin of its own, and be told of a loss from now on;
-// false if n is not held, or not any more.
-func (n *Node) Attach(t Tenant, margin time.Duration) bool {
+// Attach lets t rely on n, and be told of a loss from now on; false if n is not held, or
+// not any more.
+func (n *Node) Attach(t Tenant) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.life.state != stateHeld {
 		return false
 	}
 	if n.life.tenants == nil {
-		n.life.tenants = map[Tenant]time.Duration{}
+		n.life.tenants = map[Tenant]struct{}{}
 	}
-	n.life.tenants[t] = margin
+	n.life.tenants[t] = struct{}{}
 	return true
 }
 
@@ -41,14 +40,6 @@ func (n *Node) Tenants() []Tenant {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Collect(maps.Keys(n.life.tenants))
-}
-
-// Waive leaves it to the Tenants of a held Node what margin they have.
-func (n *Node) Waive() {
-	n.s.Waive(n.Path)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.life.margin = 0
 }
 
 // Check asks the clock whether n, which is held, can be relied on at this moment. If it
