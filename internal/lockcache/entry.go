@@ -1,7 +1,6 @@
 package lockcache
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -14,41 +13,39 @@ import (
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
-// Policy says for how long an entry is cached that could be given up.
+// A Policy says for how long an entry stays cached.
 type Policy struct {
 	Idle time.Duration // while nobody uses it, and nobody else wants it
-	// how often in a row it is handed over in this process while others want it
+	// how many local hand-overs in a row are allowed while others want it
 	MaxHandovers int
 }
 
-// An entry is where the owners of this process, all who come through one connection,
-// stand together in a queue with one znode. The owners of a kind that excludes itself
-// have it one after the other, in the order in which they came; those of one that does
-// not (readers) have it together. It is cached when they have left, until somebody else
-// wants it. See the package's page.
+// An entry is what the owners of one kind share: they use the same connection, queue in
+// the same directory with one znode, and have the same terms. Owners of an exclusive kind
+// use it one after the other, in the order in which they came; readers use it together.
+// See the package's page.
 type entry struct {
 	// Set by entryOf.
 	key      entryKey
-	together bool // whether its owners have it together
+	together bool // the kind does not exclude itself
 
-	// mu guards what follows, and what generations and Shares say it does. It comes
-	// before the mutexes of the packages below; nobody who has it calls ZooKeeper or
-	// waits for anything else.
+	// mu guards the rest, and what generations, waiters and Shares say. It comes before
+	// the mutexes of the packages below. Nobody calls ZooKeeper or waits with it held.
 	mu      sync.Mutex
 	current *generation // the last that was granted, unless it is over
 	next    *generation // in the queue, or on its way there, for those who wait
 	waiting []*waiter   // in the order in which they came
-	unused  bool        // and another has the key, or will: nobody may come here
+	unused  bool        // it is no longer in entries, so nobody may join it
 }
 
 type entryKey struct {
 	conn  *zkconn.Conn
 	queue seqnode.Key
 	kind  string
-	terms znode.Terms // so that all who share a znode have the same margin
+	terms znode.Terms // a shared znode has one loss margin
 }
 
-// entries finds the entry of its key, for as long as that entry is used.
+// entries finds an entry by its key, for as long as it is used.
 var entries sync.Map // entryKey to *entry
 
 func entryOf(s *zkconn.Conn, q *seqnode.Queue) *entry {
@@ -63,8 +60,8 @@ func entryOf(s *zkconn.Conn, q *seqnode.Queue) *entry {
 	return e.(*entry)
 }
 
-// arrive lets an owner in at once, or lets it wait. It does neither where the entry is
-// not used any more.
+// arrive admits an owner at once, or returns a waiter for it. It returns neither if the
+// entry is unused by now; then the key has, or will get, another one.
 func (e *entry) arrive(
 	q *seqnode.Queue, policy Policy, r seqnode.Request,
 ) (*Share, *waiter) {
@@ -73,11 +70,9 @@ func (e *entry) arrive(
 	if e.unused {
 		return nil, nil
 	}
+	// The case for which all this exists: no request, and nothing to wait for.
 	if g := e.current; g != nil && len(e.waiting) == 0 && g.isFreeLocked() {
 		if sh := g.admitLocked(r); sh != nil {
-			if g.doubtful {
-				g.handovers++
-			}
 			return sh, nil
 		}
 	}
@@ -88,35 +83,43 @@ func (e *entry) arrive(
 	e.waiting = append(e.waiting, w)
 	e.reconcileLocked()
 	if !w.isSettled() {
-		if at := e.positionOfLocked(len(e.waiting) - 1); at.node != "" {
-			w.tellLocked(at)
+		if at := e.positionLocked(len(e.waiting) - 1); at.node != "" {
+			w.reportLocked(at)
 		}
 	}
 	return nil, w
 }
 
-// reconcileNow is reconcile, of one who has not locked the entry.
-func (e *entry) reconcileNow() {
+// reconcile is reconcileLocked for a caller that does not hold the mutex.
+func (e *entry) reconcile() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.reconcileLocked()
 }
 
-// reconcileLocked decides what is to become of the entry. It is called after every
-// change, and nobody else decides.
+// reconcileLocked decides what happens to the entry. It is called after every change, and
+// nobody else decides: whatever came to pass, the four steps below lead from there to a
+// state in which nothing is left to do.
 func (e *entry) reconcileLocked() {
+	// The current generation comes first: those whom it admits need no next one, and its
+	// end may leave only the next one to wait for.
 	e.reconcileCurrentLocked()
-	e.refuseImpatientLocked()
+	// Then the single attempts. They are not counted below: no znode is created for an
+	// owner that would not wait for it.
+	e.dismissSinglesLocked()
 	room := 0
 	if e.current != nil {
 		room = e.current.roomLocked()
 	}
 	switch {
 	case len(e.waiting) == 0 && e.next != nil:
-		e.next.giveUp(e.next.reasonLocked())
+		// All for whom it queued have left, or the current one can admit them after all.
+		e.next.cancel(e.next.reasonLocked())
 		e.next = nil
 	case len(e.waiting) > room && e.next == nil:
-		e.next = e.newGenerationLocked(e.waiting[0])
+		// Some of them have to queue. They do so now, behind the current znode, and not
+		// once that is gone: so their turn comes before that of later processes.
+		e.next = e.startLocked(e.waiting[0])
 	}
 	if e.current == nil && e.next == nil && !e.unused {
 		e.unused = true
@@ -124,27 +127,32 @@ func (e *entry) reconcileLocked() {
 	}
 }
 
-// reconcileCurrentLocked admits whoever may be, and gives up what nobody here needs, or
-// may keep.
+// reconcileCurrentLocked admits all who may enter, and releases what is not needed here,
+// or may not be kept.
 func (e *entry) reconcileCurrentLocked() {
 	g := e.current
 	if g == nil {
 		return
 	}
+	// Admission before release: a generation with users is not released.
 	if g.isFreeLocked() {
-		e.letInLocked()
+		e.admitWaitersLocked()
 	}
 	if len(e.waiting) > 0 && g.mustLookLocked() {
-		g.hurry()
+		g.hurry() // its goroutine may be in the pause between two looks
 	}
 	switch {
-	case g.node.Ended().Err() != nil: // it was lost
+	case g.node.Ended().Err() != nil:
+		// It was lost. Its users were notified by the Node, and release their Shares
+		// later. The delete is begun here only if there are none, since otherwise the
+		// last of them wants to wait for it.
 		g.stopIdleLocked()
 		if g.users == 0 && g.left == nil {
 			g.leaveLocked()
 		}
 		e.current = nil
 	case g.users > 0:
+		// Whatever others want, they wait for these.
 	case g.isOverLocked():
 		g.leaveLocked()
 		e.current = nil
@@ -153,74 +161,56 @@ func (e *entry) reconcileCurrentLocked() {
 	}
 }
 
-// letInLocked admits the first that waits, and of owners who have the entry together all
-// that may be.
-func (e *entry) letInLocked() {
+// admitWaitersLocked admits the first that waits, and of owners who use the entry
+// together all that may be.
+func (e *entry) admitWaitersLocked() {
+	// In a doubt a hand-over may be the last that is allowed, so this is asked each time.
 	for len(e.waiting) > 0 && !e.current.mustLookLocked() {
 		w := e.waiting[0]
 		sh := e.current.admitLocked(w.request)
 		if sh == nil {
-			return // it is lost
+			return // the znode is lost: they wait for the next one
 		}
 		e.waiting[0] = nil
 		e.waiting = e.waiting[1:]
 		w.settleLocked(sh, nil)
-		if e.current.countsLocked() {
-			e.current.handovers++
-		}
 		if !e.together {
 			return
 		}
 	}
 }
 
-// refuseImpatientLocked tells those who do not wait for others that it is not their turn.
-func (e *entry) refuseImpatientLocked() {
-	if e.inTheWayLocked() == nil && !e.isBehindAnotherLocked() || e.isLookingLocked() {
-		return // nobody knows
+// dismissSinglesLocked ends the wait of those who do not wait for others
+// (Request.TryOnce), once it is known that somebody is ahead.
+func (e *entry) dismissSinglesLocked() {
+	switch {
+	case e.isLookingLocked():
+		return // the answer under way may admit them
+	case e.blockerLocked() == nil && !e.isBehindAnotherLocked():
+		return // it may be their turn
 	}
-	var refused []*waiter
+	var singles []*waiter
 	for i, w := range e.waiting {
 		if w.request.TryOnce {
-			w.where = e.whereLocked(i)
-			refused = append(refused, w)
+			w.where = e.whereLocked(i) // while all the others are still in the slice
+			singles = append(singles, w)
 		}
 	}
 	e.waiting = slices.DeleteFunc(e.waiting, func(w *waiter) bool {
 		return w.request.TryOnce
 	})
-	for _, w := range refused {
+	for _, w := range singles {
 		w.left = e.leftBehindLocked()
 		w.settleLocked(nil, wait.ErrBusy)
 	}
 }
 
-// newGenerationLocked begins a generation for an owner.
-func (e *entry) newGenerationLocked(of *waiter) *generation {
-	q := *of.q
-	q.Cached = true
-	g := &generation{
-		entry: e, q: &q, policy: of.policy, doubt: doubt{look: make(chan struct{}, 1)},
-	}
-	g.ctx, g.giveUp = context.WithCancelCause(context.Background())
-	g.run = calls.Start(e.key.conn, func() (none struct{}, err error) {
-		n, err := g.q.Enter(g.ctx, e.key.conn, seqnode.Request{
-			Listener: g, OnDecision: g.looked,
-		})
-		if e.granted(g, n, err) {
-			g.keepWatch()
-		}
-		return none, err
-	})
-	return g
-}
-
-// granted ends the part of a generation's goroutine in which it waits; false: there is
+// granted ends the part of g's goroutine in which g waits. It returns false if there is
 // nothing to hold.
 func (e *entry) granted(g *generation, n *znode.Node, err error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.next != g { // it was given up
+	if e.next != g { // it was cancelled, and the grant came all the same
 		if n != nil {
 			n.Withdraw()
 		}
@@ -228,6 +218,7 @@ func (e *entry) granted(g *generation, n *znode.Node, err error) bool {
 	}
 	e.next = nil
 	if err != nil {
+		// Permanent, or it would still be trying: it would be the same for each of them.
 		for _, w := range e.waiting {
 			w.settleLocked(nil, err)
 		}
@@ -238,38 +229,39 @@ func (e *entry) granted(g *generation, n *znode.Node, err error) bool {
 	// This replaces a current generation of readers, if there is one: it admits no more,
 	// and ends with the last of its users.
 	g.node, g.idleSince, e.current = n, time.Now(), g
-	// Those for whom it joined, whoever stands behind by now.
-	e.letInLocked()
+	// Those who wait now are those for whom it queued. They are admitted before anything
+	// is counted: no process that queued later is overtaken by them.
+	e.admitWaitersLocked()
 	g.doubtful, g.handovers = true, 0
 	e.reconcileLocked()
 	return true
 }
 
-// inTheWayLocked returns the generation that those who wait wait for, nil if that is not
-// the current one: of owners who have it together it admits no more, and they wait next
-// to it.
-func (e *entry) inTheWayLocked() *generation {
+// blockerLocked returns the generation for which the waiters wait: the current one, or
+// nil if there is none or it is one of readers that admits no more. Next to that one they
+// have a place of their own, in the queue.
+func (e *entry) blockerLocked() *generation {
 	if e.current != nil && e.together && e.current.roomLocked() == 0 {
 		return nil
 	}
 	return e.current
 }
 
-// isBehindAnotherLocked tells whether the next generation waits for somebody. A cached
-// entry that may be idle is nobody: it leaves soon.
+// isBehindAnotherLocked reports whether the next generation waits for somebody. A cached
+// entry that may be idle does not count: it leaves soon.
 func (e *entry) isBehindAnotherLocked() bool {
 	return e.next != nil && e.next.position.Behind != "" && !e.next.position.MayBeIdle
 }
 
-// isLookingLocked tells whether no user of the current generation is in the way, and
-// whether the first that waits may use it is being asked.
+// isLookingLocked reports whether only the answer to a list is missing: no user of the
+// current generation is in the way of the first that waits.
 func (e *entry) isLookingLocked() bool {
 	g := e.current
 	return g != nil && (g.users == 0 || e.together) && !g.closed && g.mustLookLocked()
 }
 
-// leftBehindLocked tells when nothing is left that was made for those who have waited,
-// nil where there is nothing, or others wait for it.
+// leftBehindLocked returns what is done once nothing is left of what was begun for those
+// who leave; nil if there is nothing, or others wait for it.
 func (e *entry) leftBehindLocked() *calls.Pending[struct{}] {
 	if len(e.waiting) > 0 || e.next == nil {
 		return nil
@@ -277,14 +269,14 @@ func (e *entry) leftBehindLocked() *calls.Pending[struct{}] {
 	return e.next.run
 }
 
-// whereLocked says who is ahead of the one who waits at an index; the zero Place if
-// nobody knows.
+// whereLocked says who is ahead of the waiter at an index; the zero Place if that is not
+// known.
 func (e *entry) whereLocked(at int) wait.Place {
-	switch g := e.inTheWayLocked(); {
+	switch g := e.blockerLocked(); {
 	case e.isLookingLocked():
 		return wait.Place{}
 	case g != nil:
-		return seqnode.BehindOurs(e.positionOfLocked(at).ahead, g.node.Path).Place()
+		return seqnode.BehindOurs(e.positionLocked(at).ahead, g.node.Path).Place()
 	case e.next == nil:
 		return wait.Place{}
 	}
@@ -293,9 +285,9 @@ func (e *entry) whereLocked(at int) wait.Place {
 	return where.Place()
 }
 
-// positionOfLocked is what the Listener is told of the one who waits at an index.
-func (e *entry) positionOfLocked(at int) queuedAt {
-	switch g := e.inTheWayLocked(); {
+// positionLocked is what the Listener of the waiter at an index receives.
+func (e *entry) positionLocked(at int) queuedAt {
+	switch g := e.blockerLocked(); {
 	case g != nil:
 		return queuedAt{g.node.Path, g.users + e.before(at)}
 	case e.next != nil && e.next.queued.node != "":
@@ -304,7 +296,7 @@ func (e *entry) positionOfLocked(at int) queuedAt {
 	return queuedAt{}
 }
 
-// before is how many go before the one who waits at an index.
+// before is how many of this process go before the waiter at an index.
 func (e *entry) before(at int) int {
 	if e.together {
 		return 0

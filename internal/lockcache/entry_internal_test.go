@@ -40,8 +40,8 @@ func use(t *testing.T, q *seqnode.Queue, s *zkconn.Conn) *Share {
 	return share
 }
 
-// Those who wait for a generation are told of its queue, each once if they stand behind
-// another one meanwhile.
+// Those who wait for a generation are notified of its queue, each once if they stand
+// behind another one meanwhile.
 func TestWhoIsToldOfTheQueue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ next, current, told, want bool }{
@@ -63,7 +63,7 @@ func TestWhoIsToldOfTheQueue(t *testing.T) {
 				e.current = held(1)
 			}
 			w := newWaiter(e, nil)
-			w.told, e.waiting = c.told, []*waiter{w}
+			w.reported, e.waiting = c.told, []*waiter{w}
 			g.Queued("/lock/a", 1)
 			require.Equal(t, c.want, len(w.queued) == 1)
 			if c.want && c.current {
@@ -83,7 +83,7 @@ func TestALookForThoseWhoDoNotWait(t *testing.T) {
 	require.True(t, g.looked(seqnode.Position{}, false), "its ctx is done")
 
 	given := error(nil)
-	g.giveUp = func(cause error) { given = cause }
+	g.cancel = func(cause error) { given = cause }
 	w := newWaiter(e, nil)
 	w.request.TryOnce = true
 	e.next, e.waiting = g, []*waiter{w}

@@ -16,107 +16,115 @@ import (
 // A generation is one znode of an entry, from its create to its delete. See the package's
 // page.
 type generation struct {
-	// Set by newGeneration.
+	// Set by startLocked.
 	entry  *entry
 	q      *seqnode.Queue // of the owner for whom it began
 	policy Policy         // likewise
-	attempt
-
-	// Guarded by entry.mu.
-	reached
-	contended bool        // somebody behind is known to wait for it; for good if held
-	closed    bool        // nobody else is admitted, whoever waits; for good
-	node      *znode.Node // nil until it is granted; held then
-	users     int         // how many Shares are not released
-	doubt                 // whether that is so still
-	handovers int         // how often it was while others waited, or may have
-	idleness
-	left leavingFuncs // set when it was given up, or over
-}
-
-// An attempt is a generation's way through the queue.
-type attempt struct {
-	// Done by giveUp, when nobody waits for it any more; only until it is granted.
+	look   chan struct{}  // buffers the wish of one that waits for the next list
+	// ctx ends the wait in the queue: cancel is called if nobody waits for it any more.
 	ctx    context.Context
-	giveUp context.CancelCauseFunc
-	ranOut bool // the last that waited for it had no more time; guarded by entry.mu
-	// Done when the generation's goroutine has ended; of a generation that was given up,
-	// when its znode has gone or will do so in the background.
+	cancel context.CancelCauseFunc
+	// run is done when the generation's goroutine has ended. Of a cancelled generation,
+	// its znode is gone by then, or the delete goes on in the background.
 	run *calls.Pending[struct{}]
-}
 
-// reached is where a generation that waits stands.
-type reached struct {
+	// All of the rest is guarded by entry.mu.
+
+	// While it waits.
+	ranOut   bool             // the last owner that waited for it had no more time
 	queued   queuedAt         // when it joined the queue last
-	position seqnode.Position // by its last list; none where it may be its turn
-}
+	position seqnode.Position // by its last list; none if it may be its turn
 
-// A doubt is about a generation behind which nobody is known to wait: somebody has come
-// or gone since the last list, or since it is held there was none. An owner that is
-// admitted meanwhile may overtake a newcomer: that counts as a hand-over, and if none is
-// left the next owner waits for the list.
-type doubt struct {
-	doubtful bool
-	look     chan struct{} // has room for one who waits for that list
-}
-
-// The idleness of a generation without users.
-type idleness struct {
+	// From the grant on.
+	node  *znode.Node // nil until then
+	users int         // how many Shares are not released
+	// idleSince is when users became 0. idle ends the generation if it stays idle; nil if
+	// no timer runs.
 	idleSince time.Time
-	idle      *time.Timer // ends it if it stays idle; nil where none runs
-}
+	idle      *time.Timer
+	left      func(ctx context.Context) error // of the delete, once that has begun
 
-// leavingFuncs is what Node.StartLeaving returns.
-type leavingFuncs = func(ctx context.Context) error
+	// Who else wants it. contended: somebody behind is known to wait for it; for good
+	// once it is held. doubtful: that is not known since the last list, or since the
+	// grant. handovers are the admissions while others waited, or may have.
+	contended, doubtful bool
+	handovers           int
+	closed              bool // nobody else is admitted any more
+}
 
 var errNobodyWaits = errors.New("nobody waits for it any more")
 
-// Queued implements seqnode.Listener: it tells those who wait for g.
+// startLocked begins a generation for an owner.
+func (e *entry) startLocked(of *waiter) *generation {
+	q := *of.q
+	q.Cached = true
+	g := &generation{entry: e, q: &q, policy: of.policy, look: make(chan struct{}, 1)}
+	g.ctx, g.cancel = context.WithCancelCause(context.Background())
+	g.run = calls.Start(e.key.conn, func() (none struct{}, err error) {
+		// Not with the owner's ctx: if that owner leaves, others may wait for the znode.
+		n, err := g.q.Enter(g.ctx, e.key.conn, seqnode.Request{
+			Listener: g, OnDecision: g.looked,
+		})
+		if e.granted(g, n, err) {
+			g.keepWatch()
+		}
+		return none, err
+	})
+	return g
+}
+
+// Queued implements seqnode.Listener, while g waits.
 func (g *generation) Queued(node string, ahead int) {
 	e := g.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	g.queued = queuedAt{node, ahead}
+	if e.next != g {
+		return
+	}
 	for i, w := range e.waiting {
-		if e.next == g && (e.current == nil || !w.told) {
-			w.tellLocked(e.positionOfLocked(i))
+		// A waiter behind the current generation has heard of that one's znode, which
+		// says more about its turn than that of the next.
+		if e.current == nil || !w.reported {
+			w.reportLocked(e.positionLocked(i))
 		}
 	}
 }
 
-// looked takes note of what the list of a generation that waits has shown; false: nobody
-// wants to wait for that.
+// looked takes note of what the list of a waiting generation has shown. It returns false
+// if that ends the wait.
 func (g *generation) looked(at seqnode.Position, followed bool) bool {
 	e := g.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	g.position, g.contended = at, followed
 	if e.next != g {
-		return true // its ctx is done
+		return true // its ctx is done, which ends the wait with the right cause
 	}
-	e.reconcileLocked()
+	e.reconcileLocked() // which may cancel it, if only single attempts waited
 	return e.next == g
 }
 
-// lookEvery is how much time a held generation leaves between two looks at a directory in
+// lookEvery is how much time a held generation leaves between two lists of a directory in
 // which others come and go who need not wait for it.
 const lookEvery = 100 * time.Millisecond
 
-// keepWatch is the generation's goroutine once it is held. Until somebody behind is known
-// to wait it watches the directory; then there is nothing more to find out. It looks at
-// once where the last change was long ago, as the first after the grant always is. It
-// ends with the Node.
+// keepWatch is the rest of the generation's goroutine, from the grant on. It watches the
+// directory until somebody behind is known to wait: then there is nothing more to find
+// out. It ends with the Node.
 func (g *generation) keepWatch() {
 	n, s := g.node, g.entry.key.conn
 	var looked time.Time
 	for looks := 0; !g.isContended(); looks++ {
+		// The first list, and the first after an event, come at once. From then on the
+		// others may be many, and need not concern this znode.
 		if looks > 1 && g.pause(time.Until(looked.Add(lookEvery))) != nil {
 			break
 		}
 		looked = time.Now()
-		reconnected := s.Reconnected()
+		reconnected := s.Reconnected() // before the list, so that none is missed
 		var left <-chan zk.Event
-		followed := true // also where it cannot be known
+		followed := true // also if it cannot be known
 		err := s.Retry(n.Ended(), func() (err error) {
 			followed, left, err = g.followed()
 			return err
@@ -136,11 +144,13 @@ func (g *generation) keepWatch() {
 		}
 		g.beginDoubt()
 	}
+	// The users are notified of a loss by the Node; the entry by nobody but this.
 	<-n.Ended().Done()
-	g.entry.reconcileNow()
+	g.entry.reconcile()
 }
 
-// followed lists the directory and watches it.
+// followed lists the directory, with a watch, and reports whether somebody behind waits
+// for g.
 func (g *generation) followed() (followed bool, left <-chan zk.Event, err error) {
 	n := g.node
 	children, _, left, err := g.entry.key.conn.WatchChildren(n.Ended(), g.q.Dir)
@@ -154,11 +164,11 @@ func (g *generation) followed() (followed bool, left <-chan zk.Event, err error)
 			return g.q.Excludes.Follows(m, queue[self+1:]), left, nil
 		}
 	}
-	return true, left, nil // it is gone, which the watch on it tells
+	return true, left, nil // it is gone, of which the watch on it notifies
 }
 
-// pause waits for d, until somebody waits for the look that follows, or until the Node
-// has ended, which is an error.
+// pause waits for d, or until a waiter needs the next list. It returns an error if the
+// Node has ended.
 func (g *generation) pause(d time.Duration) error {
 	select {
 	case <-g.look:
@@ -175,12 +185,12 @@ func (g *generation) beginDoubt() {
 	g.doubtful = true
 }
 
-// found takes note of whether somebody behind waits for the generation, or may.
+// found ends a doubt: it takes note of whether somebody behind waits for g, or may.
 func (g *generation) found(followed bool) (contended bool) {
 	g.entry.mu.Lock()
 	defer g.entry.mu.Unlock()
 	if !followed {
-		g.handovers = 0 // nobody has waited meanwhile
+		g.handovers = 0 // nobody was overtaken by them
 	}
 	g.doubtful, g.contended = false, g.contended || followed
 	g.entry.reconcileLocked()
@@ -193,34 +203,33 @@ func (g *generation) isContended() bool {
 	return g.contended
 }
 
-// DataChanged implements seqnode.Listener: it tells all who have a part in the
-// generation, or wait for it. Who changes the data wants something of its owners: it is
-// not kept for others.
+// DataChanged implements seqnode.Listener: all who use g, or wait for it, are notified.
+// A change of the data is a request to its owners, for example a revocation: so g is not
+// kept for others.
 func (g *generation) DataChanged(data []byte) {
 	e := g.entry
 	e.mu.Lock()
 	g.closed = true
-	var tell []seqnode.Listener
+	var notify []seqnode.Listener
 	if g.node != nil {
 		for _, t := range g.node.Tenants() {
-			tell = append(tell, t.(*tenant).listener)
+			notify = append(notify, t.(*tenant).listener)
 		}
 	} else if e.next == g {
 		for _, w := range e.waiting {
-			tell = append(tell, w.request.Listener)
+			notify = append(notify, w.request.Listener)
 		}
 	}
 	e.reconcileLocked()
-	e.mu.Unlock()
-	for _, listener := range tell {
+	e.mu.Unlock() // a Listener is code of the user's
+	for _, listener := range notify {
 		if listener != nil {
 			listener.DataChanged(data)
 		}
 	}
 }
 
-// admitLocked makes an owner a user; nil if g is lost. The clock is asked first, since g
-// may have been idle for any time, or this process suspended.
+// admitLocked makes an owner a user; nil if g is lost.
 func (g *generation) admitLocked(r seqnode.Request) *Share {
 	sh := &Share{
 		Node: g.node, generation: g, listener: r.Listener, cancelExpiry: func() {},
@@ -229,15 +238,20 @@ func (g *generation) admitLocked(r seqnode.Request) *Share {
 	if g.q.MaxHold > 0 {
 		sh.cancelExpiry = g.entry.key.conn.After(g.q.MaxHold, sh.expire)
 	}
+	// The clock is asked first: g may have been idle, or this process suspended, for any
+	// time. Attach says whether that has been noticed by another goroutine since.
 	if g.node.Check() != nil || !g.node.Attach((*tenant)(sh)) {
 		sh.cancelExpiry()
 		return nil
 	}
 	g.users++
+	if g.contended || g.doubtful {
+		g.handovers++ // this owner overtakes somebody, or may
+	}
 	return sh
 }
 
-// roomLocked is for how many more owners, one after the other, the generation is good.
+// roomLocked is for how many more owners, one after the other, g is good.
 func (g *generation) roomLocked() int {
 	const noBound = int(^uint(0) >> 1)
 	switch {
@@ -246,22 +260,23 @@ func (g *generation) roomLocked() int {
 	case !g.contended:
 		return noBound
 	case g.entry.together:
-		return 0
+		return 0 // readers that overlap could keep a writer waiting forever
 	}
 	return max(0, g.policy.MaxHandovers-g.handovers)
 }
 
-// isFreeLocked tells whether one more owner may be admitted now.
+// isFreeLocked reports whether one more owner may be admitted now.
 func (g *generation) isFreeLocked() bool {
 	return (g.users == 0 || g.entry.together) && g.roomLocked() > 0 && !g.mustLookLocked()
 }
 
-// mustLookLocked tells whether it has to be known first who stands behind.
+// mustLookLocked reports whether a list has to show first who stands behind: if somebody
+// does, one more owner would be one too many.
 func (g *generation) mustLookLocked() bool {
 	return g.doubtful && !g.contended && g.handovers >= g.policy.MaxHandovers
 }
 
-// hurry ends the pause before the next look.
+// hurry ends the pause before the next list.
 func (g *generation) hurry() {
 	select {
 	case g.look <- struct{}{}:
@@ -269,15 +284,12 @@ func (g *generation) hurry() {
 	}
 }
 
-// countsLocked tells whether an owner that is admitted now may overtake somebody.
-func (g *generation) countsLocked() bool { return g.contended || g.doubtful }
-
-// isOverLocked tells of a generation that nobody uses whether it is to be given up.
+// isOverLocked reports of a generation without users whether it is to be released.
 func (g *generation) isOverLocked() bool {
 	return g.closed || g.contended || time.Since(g.idleSince) >= g.policy.Idle
 }
 
-// reasonLocked is why a generation is given up for which nobody waits.
+// reasonLocked is why a generation for which nobody waits is cancelled.
 func (g *generation) reasonLocked() error {
 	if g.ranOut {
 		return znode.ErrTimeOver
@@ -300,9 +312,9 @@ func (g *generation) leaveLocked() {
 	g.left = g.node.StartLeaving()
 }
 
-// awaitEndLocked ends a generation that nobody uses once it was idle for long enough. The
-// timer of one that is used again goes on: so there is one for each time that it is idle
-// that long, and not for each use.
+// awaitEndLocked has a generation without users released once it was idle for long
+// enough. The timer of one that is used again goes on: so there is one for each time that
+// it is idle that long, and not for each use.
 func (g *generation) awaitEndLocked() {
 	if g.idle != nil {
 		return
@@ -312,7 +324,7 @@ func (g *generation) awaitEndLocked() {
 		g.entry.mu.Lock()
 		defer g.entry.mu.Unlock()
 		g.idle = nil
-		g.entry.reconcileLocked()
+		g.entry.reconcileLocked() // which sets another one if it was used meanwhile
 	})
 }
 

@@ -44,7 +44,7 @@ func TestAnEntryThatIsLostKeepsNoTimer(t *testing.T) {
 	require.Nil(t, g.idle)
 }
 
-// A Share that was released is not told of a loss any more.
+// A Share that was released is not notified of a loss any more.
 func TestNothingKeepsAShareThatWasReleased(t *testing.T) {
 	q, s := stubQueue(t)
 	policy := Policy{Idle: 24 * time.Hour, MaxHandovers: 1}
