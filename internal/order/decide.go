@@ -1,16 +1,15 @@
 package order
 
-import (
-	"github.com/zkrecipes/recipes/internal/seqname"
-)
+import "github.com/zkrecipes/recipes/internal/seqname"
 
 // Decide judges m by the facts, with the cheapest source that suffices. now is the epoch,
 // read before the call and after all facts that the decision may rest on were polled. It
-// may be called at any time and any number of times; it remembers only what is told to
-// users (the count ahead, and whether m has met a stranger). It allocates only for Reads.
+// may be called at any time and any number of times; it remembers only what users are
+// shown (the count ahead, and whether m has met a participant of another process). It
+// allocates only for Reads.
 //
-// A grant is of the moment of the call: the driver tells it by [Queue.Held], and not if
-// facts of m were told in between. Decide of a held member repeats the grant.
+// A grant is of the moment of the call: the driver reports it by [Queue.Held], and not if
+// facts of m were reported in between. Decide of a held member repeats the grant.
 func (q *Queue) Decide(m *Member, now Epoch) Decision {
 	switch w := m.under; {
 	case !m.lives():
@@ -18,6 +17,8 @@ func (q *Queue) Decide(m *Member, now Epoch) Decision {
 	case m.state == stateHeld:
 		return Decision{Granted: true, First: m.first}
 	case w != nil && (w.state != stateHeld || w.session != m.session):
+		// A reader under a writer lives from the writer's hold: without that, others may
+		// have come in that its list does not show.
 		return Decision{Over: true}
 	}
 	d, ok := q.judge(m, now)
@@ -35,17 +36,20 @@ func (q *Queue) Decide(m *Member, now Epoch) Decision {
 	return d
 }
 
-// judge asks the sources, the cheapest first; false if none of them suffices.
+// judge queries the sources, the cheapest first; false if none of them suffices.
 func (q *Queue) judge(m *Member, now Epoch) (d Decision, ok bool) {
 	if m.under != nil {
 		return q.byWriter(m, now)
 	}
+	// Needs no fact from a server: what this process knows of itself.
 	if d, ok = q.byNeighbour(m, now); ok {
 		return d, true
 	}
+	// Needs the watch on the directory, which is set once for all members.
 	if d, ok = q.byNumber(m, now); ok {
 		return d, true
 	}
+	// Needs a list that somebody here has asked for before.
 	return q.byList(m, now)
 }
 
@@ -73,9 +77,9 @@ func (q *Queue) byNeighbour(m *Member, now Epoch) (d Decision, ok bool) {
 	}, true
 }
 
-// byWriter judges one that reads under a writer, which has to have been there when m was:
-// if somebody had deleted it before, and the event is late, another may have come in.
-// From then on m keeps others out by itself.
+// byWriter judges a reader under a writer. A list must show both of them: if somebody had
+// deleted the writer before m was created, and the event is late, another may have come
+// in. From then on m keeps others out by itself.
 func (q *Queue) byWriter(m *Member, now Epoch) (d Decision, ok bool) {
 	if _, ok = q.shows(m, now); !ok {
 		return d, false
@@ -90,18 +94,21 @@ func (q *Queue) byWriter(m *Member, now Epoch) (d Decision, ok bool) {
 // byNumber judges by number whether it is m's turn: whether all between the watermark and
 // m are members, and not in its way. All of them, and m, have to be of the directory that
 // is there now: their tokens are greater than its own then. That m's znode is there is
-// not proven; the watch on it tells the holder. So it does not count for m once that is
-// doubted.
+// not proven; the watch on it notifies the holder. So it does not count for m once that
+// is doubted.
 func (q *Queue) byNumber(m *Member, now Epoch) (d Decision, ok bool) {
-	if !q.counts(m.name) || m.orphans || m.doubted != 0 || !q.since.holds(now) ||
-		q.mark.Token < q.directory {
+	switch {
+	case !q.counts(m.name), m.orphans, m.doubted != 0:
 		return d, false
+	case !q.since.holds(now), q.mark.Token < q.directory:
+		return d, false // numbers start over in another incarnation
 	}
 	ahead, isClear, ok := q.between(m)
 	switch {
 	case !ok:
 		return d, false
 	case m.token == 0:
+		// It may be m's turn, but is m of this incarnation? Its token says so.
 		return Decision{Ask: ConfirmOwn, Ahead: ahead}, true
 	case m.token < q.directory, q.isListedBehind(m, now):
 		return d, false
@@ -116,17 +123,16 @@ func (q *Queue) counts(self seqname.Name) bool {
 }
 
 // isListedBehind reports whether the last list shows somebody in the way of m. Numbers
-// that are made by hand, or twice by servers that have come to differ, do not tell.
+// that are made by hand, or given twice by servers that have diverged, prove nothing.
 func (q *Queue) isListedBehind(m *Member, now Epoch) bool {
 	self, ok := q.shows(m, now)
-	return ok && q.wayOf(m, self).blocker >= 0
+	return ok && q.predecessorsOf(m, self).blocker >= 0
 }
 
 // between goes through the members between the watermark and m, the nearest first. It
 // returns how many are ahead, and whether all have handed over (isClear). ok is false
 // if a number is missing, and so somebody else's; if one of them has to go before m; or
-// if one is of a former directory. A reader under a writer has the writer's number, not
-// one of its own; the writer may have left, and be the watermark.
+// if one is of a former directory.
 func (q *Queue) between(m *Member) (ahead int, isClear, ok bool) {
 	next, isClear := m.name.Seq, true
 	for i := q.at(m) - 1; i >= 0 && q.members[i].name.Seq-q.mark.Seq >= 0; i-- {
@@ -137,6 +143,8 @@ func (q *Queue) between(m *Member) (ahead int, isClear, ok bool) {
 		}
 		isClear = isClear && passed
 		if b.under != nil || b.name.Seq == q.mark.Seq {
+			// A reader under a writer has the writer's number, not one of its own. The
+			// writer may have left, and be the watermark.
 			continue
 		}
 		if next--; b.name.Seq != next || b.token < q.directory {
@@ -155,83 +163,88 @@ const (
 	readsAtMost  = 64
 )
 
-// byList judges m by the last list and by what has been told since.
+// byList judges m by the last list and by what was reported since.
 func (q *Queue) byList(m *Member, now Epoch) (d Decision, ok bool) {
 	self, ok := q.shows(m, now)
 	if !ok {
 		return d, false
 	}
-	w := q.wayOf(m, self)
+	p := q.predecessorsOf(m, self)
 	nested := q.rules.Nested(m.name)
-	// What happened after the list counts only together with m's own znode, which was
-	// there then. Nobody may have turned up ahead.
+	// What happened after the list counts only if m's own znode is known to be there
+	// still, and if nobody may have turned up ahead since.
 	proves := !nested && q.rules.Ordered && m.confirmed.holds(now) && q.uses(ByKnownList)
-	if w.blocker < 0 {
+	if p.blocker < 0 {
+		// Nobody is left in the way. If nobody was when the list was made, the list
+		// proves the grant by itself: it shows m.
 		d = Decision{
-			Granted: true, First: w.isClear, Ahead: w.ahead, By: w.source(),
+			Granted: true, First: p.isClear, Ahead: p.ahead, By: p.source(),
 		}
-		return d, !w.altered || proves
+		return d, !p.altered || proves
 	}
-	blocker := &q.last.entries[w.blocker]
-	stale := w.member == nil && w.gone > blocker.seen && w.by != blocker.seen
-	if w.altered && !q.uses(ByKnownList) || stale && !proves {
+	blocker := &q.last.entries[p.blocker]
+	// Stale: a nearer one has gone since the blocker was last seen. The blocker may have
+	// gone before that one, and nobody have noticed, since nobody watched it.
+	stale := p.member == nil && p.gone > blocker.seen && p.by != blocker.seen
+	if p.altered && !q.uses(ByKnownList) || stale && !proves {
 		return d, false
 	}
 	if stale {
-		if d, ok = q.bySmallReads(m, w); d.Ask != Nothing || !ok {
+		if d, ok = q.bySmallReads(m, p); d.Ask != Nothing || !ok {
 			return d, ok
 		}
 	}
 	// Whether what is known by then can grant once the blocker has gone.
-	known := w.member == nil && !nested && q.rules.Ordered && q.uses(ByKnownList)
+	known := p.member == nil && !nested && q.rules.Ordered && q.uses(ByKnownList)
 	d = Decision{
-		Behind: blocker.Name, Local: w.member, Ahead: w.ahead, By: w.source(),
-		Confirm: !m.confirmed.holds(now) && (m.token == 0 || known && w.more == 0),
+		Behind: blocker.Name, Local: p.member, Ahead: p.ahead, By: p.source(),
+		Confirm: !m.confirmed.holds(now) && (m.token == 0 || known && p.more == 0),
 		Useful:  len(q.last.entries) >= 2*namesPerRead,
 	}
-	if known && w.beyond >= 0 && !d.Useful && q.members[0] == m {
-		d.Beyond = q.last.entries[w.beyond].Name
+	// Worth watching only if its end saves a list, and for the first of this process
+	// alone: one ahead of m may wait for the same event.
+	if known && p.beyond >= 0 && !d.Useful && q.members[0] == m {
+		d.Beyond = q.last.entries[p.beyond].Name
 	}
 	return d, true
 }
 
 // bySmallReads asks for those left in the way, if reads are worth it instead of a list.
-// One that is left alone is read as the watch on it is set.
-func (q *Queue) bySmallReads(m *Member, w way) (d Decision, ok bool) {
-	left := 1 + w.more
+func (q *Queue) bySmallReads(m *Member, p predecessors) (d Decision, ok bool) {
+	left := 1 + p.more
 	switch {
 	case !q.uses(SmallReads):
 		return d, false
 	case left == 1:
-		return d, true
+		return d, true // it is read as the watch on it is set
 	case left > min(len(q.last.entries)/namesPerRead, readsAtMost):
 		return d, false
 	}
-	d = Decision{Ask: ReadAhead, Reads: make([]seqname.Name, 0, left), Ahead: w.ahead}
-	for i := w.blocker; i >= 0; i-- {
+	d = Decision{Ask: ReadAhead, Reads: make([]seqname.Name, 0, left), Ahead: p.ahead}
+	for i := p.blocker; i >= 0; i-- {
 		e := &q.last.entries[i]
-		if e.gone == 0 && q.rules.Excludes(e.Name, m.name) && !q.isPassed(m, e.Name) {
+		own := q.member(e.Name)
+		if e.gone == 0 && q.rules.Excludes(e.Name, m.name) &&
+			(own == nil || !own.mayPass(m)) {
 			d.Reads = append(d.Reads, e.Name)
 		}
 	}
 	return d, true
 }
 
-// isPassed reports whether n is a member that self need not wait for.
-func (q *Queue) isPassed(self *Member, n seqname.Name) bool {
-	own := q.member(n)
-	return own != nil && own.mayPass(self)
-}
-
-// shows returns the index at which the snapshot shows m, false if it tells nothing of m's
-// place.
+// shows returns the index at which the last list shows m, false if it says nothing of m's
+// position.
 func (q *Queue) shows(m *Member, now Epoch) (self int, ok bool) {
-	s := &q.last
-	if s.asked == 0 || s.epoch != now || s.asked <= m.doubted ||
-		m.orphans && s.told < m.joined || q.rules.Fresh && s.asked <= q.changed {
+	switch s := &q.last; {
+	case s.asked == 0, s.epoch != now:
+		return 0, false // there is none, or a server made it that may have lagged behind
+	case s.asked <= m.doubted, q.rules.Fresh && s.asked <= q.changed:
 		return 0, false
+	case m.orphans && s.told < m.joined:
+		return 0, false // the driver has not looked for orphans in it
+	default:
+		return s.find(m.name)
 	}
-	return s.find(m.name)
 }
 
 // Followed reports whether the last list that shows m shows a participant behind it that
@@ -249,8 +262,8 @@ func (q *Queue) Followed(m *Member) bool {
 	return false
 }
 
-// A way is what a snapshot tells of those ahead of a member.
-type way struct {
+// predecessors are what the last list shows of those ahead of a member.
+type predecessors struct {
 	ahead   int  // how many there are
 	isClear bool // none of them counts: they have ended, and nobody was nested under one
 	blocker int  // the index of the nearest that excludes the member; -1: none
@@ -260,66 +273,70 @@ type way struct {
 	// altered: one that excludes the member has gone, or ended, since the list was asked
 	// for, so that the list alone proves nothing.
 	altered bool
-	// Of those that altered the way, are of other processes, and are nearer than blocker:
-	// when the last of them was told to have gone, and when that was asked for.
+	// Of those that altered it, are of other processes, and are nearer than blocker: when
+	// the last of them was reported gone, and when that was asked for.
 	gone, by moment
 }
 
-// wayOf goes through those ahead of the one at self, the nearest first, and at the same
-// time through the members ahead of m, which are in the same order.
-func (q *Queue) wayOf(m *Member, self int) way {
-	w := way{blocker: -1, beyond: -1, isClear: true}
+// predecessorsOf goes through those ahead of the one at self, the nearest first, and at
+// the same time through the members ahead of m, which are in the same order.
+func (q *Queue) predecessorsOf(m *Member, self int) predecessors {
+	p := predecessors{blocker: -1, beyond: -1, isClear: true}
 	s, members := &q.last, q.members[:q.at(m)]
 	for i := self - 1; i >= 0; i-- {
 		e := &s.entries[i]
 		for len(members) > 0 && e.Before(members[len(members)-1].name) {
-			members = members[:len(members)-1]
+			members = members[:len(members)-1] // the list does not show it
 		}
 		var own *Member
 		if k := len(members) - 1; k >= 0 && members[k].name == e.Name {
 			own = members[k]
 		}
-		w.pass(q, m, i, own)
+		p.add(q, m, i, own)
 	}
-	return w
+	return p
 }
 
-// pass takes the next one into account.
-func (w *way) pass(q *Queue, m *Member, i int, own *Member) {
+// add takes the next one into account: the entry at i, which is own if it is a member.
+func (p *predecessors) add(q *Queue, m *Member, i int, own *Member) {
 	e := &q.last.entries[i]
 	excludes := q.rules.Excludes(e.Name, m.name)
 	if e.gone != 0 {
-		w.altered = w.altered || excludes
-		w.isClear = w.isClear && !q.rules.Nested(e.Name)
-		if excludes && w.blocker < 0 && e.by != 0 && e.gone > w.gone {
-			w.gone, w.by = e.gone, e.by
+		// It has left the way. That readers may have come under it is the one thing that
+		// its end hides.
+		p.altered = p.altered || excludes
+		p.isClear = p.isClear && !q.rules.Nested(e.Name)
+		if excludes && p.blocker < 0 && e.by != 0 && e.gone > p.gone {
+			p.gone, p.by = e.gone, e.by
 		}
 		return
 	}
-	w.ahead++
+	p.ahead++
 	if own != nil && own.mayPass(m) && !q.rules.Fresh {
+		// Its znode is there, but does not count. If it ended before the list was asked
+		// for, the list shows those nested under it.
 		since := own.ended > q.last.asked
-		w.altered = w.altered || excludes && since
-		w.isClear = w.isClear && (!since || !q.rules.Nested(e.Name))
+		p.altered = p.altered || excludes && since
+		p.isClear = p.isClear && (!since || !q.rules.Nested(e.Name))
 		return
 	}
-	w.isClear = false
+	p.isClear = false
 	switch {
 	case !excludes:
-	case w.blocker >= 0:
-		if w.more++; w.more == 1 && own == nil {
-			w.beyond = i
+	case p.blocker >= 0:
+		if p.more++; p.more == 1 && own == nil {
+			p.beyond = i
 		}
 	default:
-		w.blocker = i
+		p.blocker = i
 		if own != nil && own.lives() && own.session == m.session {
-			w.member = own
+			p.member = own // it reports its end itself, so no watch is needed
 		}
 	}
 }
 
-func (w *way) source() Sources {
-	if w.altered {
+func (p *predecessors) source() Sources {
+	if p.altered {
 		return ByKnownList
 	}
 	return ByList

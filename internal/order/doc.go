@@ -86,22 +86,24 @@
 //   - A list does not replace one that shows a later time.
 //   - Whether one is ahead of another is judged by these two names. Serial arithmetic is
 //     not transitive, and numbers made by hand can form a cycle. A list whose numbers are
-//     2^30 apart or more is refused.
+//     2^30 apart or more is rejected.
 //
 // # Words
 //
-//   - member: a participant of this connection. stranger: any other.
-//   - blocker: the nearest ahead that excludes a member. way: all who are ahead of it.
+//   - member: a participant of this connection. stranger, in MetStranger: any
+//     other.
+//   - blocker: the nearest predecessor that excludes a member. predecessors: all that are
+//     ahead of it. in the way: of one of them, that it excludes the member.
 //   - watermark: the number up to which everybody has gone or handed over.
 //   - incarnation: the directory from one create to its delete, known by its czxid.
-//   - snapshot: the last list, and what has become of those on it. altered: of a way,
-//     that this changes the answer. stale: of what is known of a blocker, that a nearer
-//     one has gone since.
+//   - snapshot: the last list, and what has become of those on it. altered: of the
+//     predecessors, that this changes the answer. stale: of what is known of a blocker,
+//     that a nearer one has gone since.
 //   - epoch: how often the connection has been away. firm: of a list, that its server has
 //     applied all that was seen before the epoch. settled: of an epoch, that all its
 //     lists are firm.
 //   - confirmed: of a member, that its znode is watched, and no event has come.
 //   - handed over: of a member that has ended, that nothing can be done under its znode.
-//   - orphan: a znode that a create of unknown outcome made beside the member's.
+//   - orphan: a znode that a create of unknown outcome left next to the member's.
 //   - under, nested: of a reader, that it has the number of a writer of the same owner.
 package order

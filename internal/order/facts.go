@@ -26,7 +26,7 @@ type Creation struct {
 	Session int64 // that the znode lives in
 	// Czxid of the znode; zero if it is not known.
 	Czxid int64
-	// Epoch that was read before the request was sent whose answer told of the znode: the
+	// Epoch that was read before the request was sent whose answer showed the znode: the
 	// create itself, or the search for a create of unknown outcome.
 	Epoch Epoch
 	// Orphans: an earlier create of the same owner had an unknown outcome. Its znode can
@@ -47,7 +47,7 @@ type Question struct {
 	epoch Epoch
 	// firm: the server has applied all that this process had seen before the epoch
 	firm bool
-	// the incarnation of the directory that the last list had shown by then
+	// the incarnation of the directory by the last list at that time
 	directory int64
 }
 
@@ -65,7 +65,7 @@ type Listing struct {
 // connection; it never decreases.
 type Epoch uint64
 
-// A moment orders the facts, as they were told.
+// A moment orders the facts as they were reported.
 type moment uint64
 
 // A lapsing is something that is true in one epoch only: zero, or that epoch plus one.

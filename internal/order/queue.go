@@ -34,15 +34,15 @@ type Queue struct {
 	coming  []arrivals
 
 	// others is how many were ahead of the first member when that was decided last.
-	// Nothing but the count that is told to users depends on it.
+	// Nothing but the count that users are shown depends on it.
 	others int
 
 	// mark is the watermark; its token is zero while there is none. A raised one has a
 	// larger token.
 	mark Watermark
 
-	// directory is the incarnation, as Directory was last told; zero if it is not known.
-	// since is the epoch of that, and set if and only if directory is.
+	// directory is the incarnation, by the last call of Directory; zero if it is not
+	// known. since is the epoch of that, and set if and only if directory is.
 	directory int64
 	since     lapsing
 
@@ -51,8 +51,8 @@ type Queue struct {
 	settled lapsing
 
 	// last is the newest firm list, with what has become of those on it. absent are those
-	// that were told to have gone and are not on it, the oldest first: a list under way
-	// may show them. There are absentAtMost at most, all told after last was asked for.
+	// that were reported gone and are not on it, the oldest first: a list under way may
+	// show them. There are absentAtMost at most, all reported after last was asked for.
 	last   snapshot
 	absent []absence
 }
@@ -89,6 +89,9 @@ func (q *Queue) Remember(w Watermark) {
 // sent. Each call is followed by one of [Queue.Created] or [Queue.NotCreated]. The create
 // of a reader under a writer is not announced.
 func (q *Queue) Creating(kind string, session int64) Plan {
+	// A guess, before there is a name: led if a member goes first most likely, or a
+	// create under way whose number will be lower. A wrong guess costs a request, no
+	// more.
 	next, led := seqname.Name{Kind: kind, Seq: 1}, false
 	for _, c := range q.coming {
 		led = led || q.rules.Excludes(seqname.Name{Kind: c.kind}, next)
@@ -102,6 +105,7 @@ func (q *Queue) Creating(kind string, session int64) Plan {
 	case led && q.uses(ByNeighbour):
 		return Alone
 	case q.counts(next) && !q.mark.MetStranger:
+		// Nobody else came lately, so the number will do, and saves the list.
 		return WithDirectory
 	}
 	return WithList
@@ -142,7 +146,9 @@ func (q *Queue) Created(c Creation) *Member {
 	if c.Under == nil {
 		q.NotCreated(c.Name.Kind)
 	}
-	m.met = q.isGap(m)
+	m.met = q.isGap(m) // before m is a member
+	// Another member's list may have shown m before its create was reported. If m is the
+	// last on it, the directory's pzxid is of m's create, or of a later delete.
 	if n := len(q.last.entries); n > 0 && q.last.entries[n-1].Name == m.name {
 		m.learnToken(q.last.pzxid)
 	}
@@ -158,8 +164,8 @@ func (q *Queue) isGap(m *Member) bool {
 }
 
 // insert puts m where it belongs among the members. Those of a former directory, of which
-// it was not told yet that they are gone, can be so far away that there is no order of
-// all: they go to the front, so that those of one directory are in order.
+// it was not reported yet that they are gone, can be so far away that there is no order
+// of all: they go to the front, so that those of one directory are in order.
 func (q *Queue) insert(m *Member) {
 	at := len(q.members)
 	if at > 0 && (m.name.Far(q.members[0].name) || m.name.Far(q.members[at-1].name)) {
@@ -217,6 +223,8 @@ func (q *Queue) Listed(a Question, l Listing) (missing []*Member, err error) {
 		return nil, err
 	}
 	list := newSnapshot(a, l, q.tick())
+	// Each member that it shows says something about it, so all are gone through before
+	// the list is judged.
 	for _, m := range q.members {
 		at, shown := list.find(m.name)
 		if shown && at == len(l.Names)-1 {
@@ -226,11 +234,11 @@ func (q *Queue) Listed(a Question, l Listing) (missing []*Member, err error) {
 		a.firm = a.firm || shown && m.epoch == a.epoch
 	}
 	if !a.firm {
-		return nil, nil
+		return nil, nil // the server may lag behind: what is missing may be there
 	}
 	for _, m := range q.members {
 		if !m.lives() || m.joined > a.at {
-			continue
+			continue // it may have been created after the list
 		}
 		if _, shown := list.find(m.name); !shown {
 			missing = append(missing, m)
@@ -255,7 +263,7 @@ func (q *Queue) Gone(a Question, n seqname.Name) {
 	directory := a.directory
 	if m := q.member(n); m != nil {
 		q.Lost(m)
-		directory = 0
+		directory = 0 // the name of a member is known to be that member's
 	}
 	q.goes(n, q.change(), a.at, directory)
 }
@@ -268,6 +276,8 @@ func (q *Queue) There(a Question, n seqname.Name) {
 	if at, ok := q.last.find(n); ok && a.directory == q.last.czxid {
 		e := &q.last.entries[at]
 		e.seen = max(e.seen, a.at)
+		// A report from before the read was wrong, or of another incarnation. One from
+		// after it is newer than what the read saw.
 		if e.gone < a.at {
 			e.gone, e.by = 0, 0
 		}
@@ -292,7 +302,7 @@ func (q *Queue) Unconfirmed(m *Member) {
 	m.confirmed = 0
 }
 
-// Doubt says that m has to be shown by a list that is asked for after this call, before
+// Doubt says that a list that is asked for after this call has to show m, before
 // anything grants it the turn: something happened that no fact expresses. That is, a
 // watch fired with something else than a deletion, or a poll found a znode gone whose
 // watch had not fired.
@@ -306,7 +316,7 @@ func (q *Queue) Doubt(m *Member) {
 // watch before each call of [Queue.Decide] and of [Queue.Gone].
 func (q *Queue) Directory(e Epoch, czxid int64) {
 	if q.tick(); czxid == 0 {
-		q.change()
+		q.change() // somebody may have come or gone, or the directory itself
 	}
 	q.directory, q.since = czxid, 0
 	if czxid != 0 {
@@ -324,7 +334,7 @@ func (q *Queue) Held(m *Member, first bool) {
 	}
 	m.state, m.first = stateHeld, first
 	if first {
-		q.others = 0
+		q.others = 0 // so the count for those behind m is right until the next list
 	}
 }
 
@@ -347,10 +357,12 @@ func (q *Queue) Refused(m *Member) {
 func (q *Queue) Left(m *Member, inUse bool) {
 	switch {
 	case m.lives() && inUse:
-		q.end(m, stateInUse)
+		q.end(m, stateInUse) // those behind wait for the znode, as other processes do
 	case m.lives() || m.state == stateInUse && !inUse:
 		q.end(m, stateHandedOver)
 		if m.first {
+			// All up to m's number have left. So the next number has its turn, whose
+			// create may be answered before m's delete.
 			q.raise(m)
 		}
 	}
@@ -363,7 +375,7 @@ func (q *Queue) Left(m *Member, inUse bool) {
 func (q *Queue) Lost(m *Member) {
 	switch m.state {
 	case stateWaiting:
-		q.end(m, stateHandedOver)
+		q.end(m, stateHandedOver) // nobody ever relied on it
 	case stateHeld:
 		q.end(m, stateLost)
 	}
@@ -374,7 +386,7 @@ func (q *Queue) end(m *Member, s state) {
 }
 
 // raise takes note that m, which had nobody ahead, has left and does nothing any more.
-// Whoever has the next number has the turn then, without a request.
+// The next number has its turn then, without a request.
 func (q *Queue) raise(m *Member) {
 	q.Remember(Watermark{Seq: m.name.Seq, Token: m.token, MetStranger: m.met})
 }
@@ -382,7 +394,7 @@ func (q *Queue) raise(m *Member) {
 // Removed says that m is no member any more; no call with m may follow but Decide. It is
 // called once, after [Queue.Left] or [Queue.Lost]. gone: an answer or an event said that
 // the znode is gone. If not, the delete failed, or the session ended, whose znodes the
-// servers can still show for a while: whoever is behind then waits as for a znode of
+// servers can still show for a while: those behind then wait as for a znode of
 // another process.
 func (q *Queue) Removed(m *Member, gone bool) {
 	if at := q.at(m); at >= 0 {
@@ -390,6 +402,7 @@ func (q *Queue) Removed(m *Member, gone bool) {
 	}
 	q.end(m, stateRemoved)
 	if gone {
+		// by is zero: nobody was asked about it. So it makes no blocker stale.
 		q.goes(m.name, q.now, 0, 0)
 	}
 }
@@ -400,6 +413,7 @@ func (q *Queue) goes(n seqname.Name, told, by moment, directory int64) {
 		q.last.goneAt(at, told, by)
 		return
 	}
+	// A list under way, sent before, may still show it.
 	if len(q.absent) == absentAtMost {
 		q.absent = slices.Delete(q.absent, 0, 1)
 	}
@@ -413,6 +427,8 @@ func (q *Queue) show(s snapshot) {
 		q.remember(s.asked)
 	}
 	q.last = s
+	// What was reported before s was asked for, s shows by itself: who is not on it has
+	// gone, and who is on it is there.
 	q.absent = slices.DeleteFunc(q.absent, func(a absence) bool {
 		return a.gone < s.asked
 	})
