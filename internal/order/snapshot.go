@@ -45,7 +45,8 @@ func (s *snapshot) isNewer(a Question, l Listing) bool {
 	case a.epoch < s.epoch:
 		return false
 	case l.Pzxid == s.pzxid:
-		return a.at > s.asked // the same children: only what may be dropped differs
+		// The same children. The later one lets more that was reported be dropped.
+		return a.at > s.asked
 	}
 	// The pzxid grows within an incarnation. A smaller one is newer if its request was
 	// sent once s was here: then the directory was recreated, or restored.
