@@ -36,7 +36,25 @@ type entry struct {
 	next    *generation // in the queue, or on its way there, for those who wait
 	waiting []*waiter   // in the order in which they came
 	unused  bool        // it is no longer in entries, so nobody may join it
+	demand  demand
 }
+
+// A demand is what an entry remembers of other processes, from one generation to the
+// next. The connection keeps it (Conn.Note) while the entry is not used.
+type demand struct {
+	seen time.Time // when another process was last seen in the queue
+	// vain counts the cached generations in a row that others wanted, and that served one
+	// owner: nothing was gained by the watch on the directory and the list that comes
+	// with it.
+	vain int
+}
+
+// An entry that was cached in vain so often in a row is not cached, until for quiet no
+// other process was seen in the queue.
+const (
+	vainAtMost = 2
+	quiet      = time.Second
+)
 
 type entryKey struct {
 	conn  *zkconn.Conn
@@ -56,8 +74,15 @@ func entryOf(s *zkconn.Conn, q *seqnode.Queue) *entry {
 	together := !q.Excludes(
 		seqname.Name{Kind: q.Kind, Seq: 0}, seqname.Name{Kind: q.Kind, Seq: 1},
 	)
-	e, _ := entries.LoadOrStore(key, &entry{key: key, together: together})
+	d, _ := s.Noted(key).(demand)
+	e, _ := entries.LoadOrStore(key, &entry{key: key, together: together, demand: d})
 	return e.(*entry)
+}
+
+// isWorthCachingLocked reports whether the next generation is to be cached. Readers are
+// always: an entry that they share spares them a znode each.
+func (e *entry) isWorthCachingLocked() bool {
+	return e.together || e.demand.vain < vainAtMost || time.Since(e.demand.seen) >= quiet
 }
 
 // arrive admits an owner at once, or returns a waiter for it. It returns neither if the
@@ -123,6 +148,9 @@ func (e *entry) reconcileLocked() {
 	}
 	if e.current == nil && e.next == nil && !e.unused {
 		e.unused = true
+		if !e.demand.seen.IsZero() {
+			e.key.conn.Note(e.key, e.demand)
+		}
 		entries.Delete(e.key)
 	}
 }
@@ -154,6 +182,13 @@ func (e *entry) reconcileCurrentLocked() {
 	case g.users > 0:
 		// Whatever others want, they wait for these.
 	case g.isOverLocked():
+		switch {
+		case !g.q.Cached: // it shows nothing of what caching would have gained
+		case g.contended && g.owners == 1:
+			e.demand.vain++
+		default:
+			e.demand.vain = 0
+		}
 		g.leaveLocked()
 		e.current = nil
 	default:
@@ -233,6 +268,11 @@ func (e *entry) granted(g *generation, n *znode.Node, err error) bool {
 	// is counted: no process that queued later is overtaken by them.
 	e.admitWaitersLocked()
 	g.doubtful, g.handovers = true, 0
+	if !g.q.Cached {
+		// Others want it, most likely. To assume so saves the list that would show it: g
+		// is released as soon as nobody here waits, as an ordinary znode is.
+		g.contended = true
+	}
 	e.reconcileLocked()
 	return true
 }

@@ -77,8 +77,8 @@ func TestWhoIsToldOfTheQueue(t *testing.T) {
 
 // A generation for which nobody waits any more ends its own wait, once it knows that.
 func TestALookForThoseWhoDoNotWait(t *testing.T) {
-	t.Parallel()
-	e := &entry{}
+	_, s := stubQueue(t)
+	e := &entry{key: entryKey{conn: s}}
 	g := &generation{entry: e}
 	require.True(t, g.looked(seqnode.Position{}, false), "its ctx is done")
 

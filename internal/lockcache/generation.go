@@ -36,8 +36,9 @@ type generation struct {
 	position seqnode.Position // by its last list; none if it may be its turn
 
 	// From the grant on.
-	node  *znode.Node // nil until then
-	users int         // how many Shares are not released
+	node   *znode.Node // nil until then
+	users  int         // how many Shares are not released
+	owners int         // how many Shares there have been
 	// idleSince is when users became 0. idle ends the generation if it stays idle; nil if
 	// no timer runs.
 	idleSince time.Time
@@ -57,7 +58,7 @@ var errNobodyWaits = errors.New("nobody waits for it any more")
 // startLocked begins a generation for an owner.
 func (e *entry) startLocked(of *waiter) *generation {
 	q := *of.q
-	q.Cached = true
+	q.Cached = e.isWorthCachingLocked()
 	g := &generation{entry: e, q: &q, policy: of.policy, look: make(chan struct{}, 1)}
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.run = calls.Start(e.key.conn, func() (none struct{}, err error) {
@@ -98,6 +99,9 @@ func (g *generation) looked(at seqnode.Position, followed bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	g.position, g.contended = at, followed
+	if followed || at.Behind != "" {
+		e.demand.seen = time.Now()
+	}
 	if e.next != g {
 		return true // its ctx is done, which ends the wait with the right cause
 	}
@@ -110,8 +114,8 @@ func (g *generation) looked(at seqnode.Position, followed bool) bool {
 const lookEvery = 100 * time.Millisecond
 
 // keepWatch is the rest of the generation's goroutine, from the grant on. It watches the
-// directory until somebody behind is known to wait: then there is nothing more to find
-// out. It ends with the Node.
+// directory until somebody behind is known, or assumed, to wait: then there is nothing
+// more to find out. It ends with the Node.
 func (g *generation) keepWatch() {
 	n, s := g.node, g.entry.key.conn
 	var looked time.Time
@@ -189,7 +193,9 @@ func (g *generation) beginDoubt() {
 func (g *generation) found(followed bool) (contended bool) {
 	g.entry.mu.Lock()
 	defer g.entry.mu.Unlock()
-	if !followed {
+	if followed {
+		g.entry.demand.seen = time.Now()
+	} else {
 		g.handovers = 0 // nobody was overtaken by them
 	}
 	g.doubtful, g.contended = false, g.contended || followed
@@ -245,6 +251,7 @@ func (g *generation) admitLocked(r seqnode.Request) *Share {
 		return nil
 	}
 	g.users++
+	g.owners++
 	if g.contended || g.doubtful {
 		g.handovers++ // this owner overtakes somebody, or may
 	}
