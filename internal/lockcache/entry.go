@@ -170,10 +170,10 @@ func (e *entry) reconcileCurrentLocked() {
 		g.hurry() // its goroutine may be in the pause between two looks
 	}
 	switch {
-	case g.node.Ended().Err() != nil:
-		// It was lost. Its users were notified by the Node, and release their Shares
-		// later. The delete is begun here only if there are none, since otherwise the
-		// last of them wants to wait for it.
+	case g.node.HasEnded():
+		// It was lost; Ended comes later than Lost. Its users were notified by the Node,
+		// and release their Shares later. The delete is begun here only if there are
+		// none, since otherwise the last of them wants to wait for it.
 		g.stopIdleLocked()
 		if g.users == 0 && g.left == nil {
 			g.leaveLocked()

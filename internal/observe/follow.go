@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -44,10 +43,12 @@ type follower struct {
 	tell     Observer
 	headOnly bool
 
-	// Its Lagging is also set whenever something may have gone unnoticed.
-	list    Lister
-	changed <-chan zk.Event // when to look again
-	watched string          // the path that this is on
+	changed     <-chan zk.Event // when to look again
+	watched     string          // the path that this is on
+	reconnected <-chan struct{} // the connection was away and is back, since the last look
+	// lagging: the server may lag behind what was seen, or something may have gone
+	// unnoticed, and no sync has succeeded since.
+	lagging bool
 }
 
 func newFollower(
@@ -55,7 +56,7 @@ func newFollower(
 ) *follower {
 	return &follower{
 		Queue: q, s: s, tell: tell, headOnly: headOnly,
-		list: Lister{S: s, Dir: q.Dir, Lagging: true},
+		lagging: true,
 	}
 }
 
@@ -65,13 +66,12 @@ func newFollower(
 func (f *follower) Check(ctx context.Context) (free bool, err error) {
 	more := true
 	err = f.s.Retry(ctx, func() error {
-		f.list.Reconnect()
+		f.reconnected = f.s.Reconnected()
 		members, err := f.members(ctx)
-		if err == nil && f.s.AwaySince(f.list.Reconnected) {
+		if err == nil && f.s.AwaySince(f.reconnected) {
 			err = ErrMoved
 		}
-		if err != nil {
-			f.list.Lagging = true
+		if f.lagging = err != nil; f.lagging {
 			return err
 		}
 		more, err = f.tell(ctx, members)
@@ -83,14 +83,14 @@ func (f *follower) Check(ctx context.Context) (free bool, err error) {
 // Wait implements wait.Goal.
 func (f *follower) Wait(ctx context.Context) (free bool, err error) {
 	wake := wait.Wakers{
-		Watch: f.changed, Path: f.watched, Reconnected: f.list.Reconnected,
+		Watch: f.changed, Path: f.watched, Reconnected: f.reconnected,
 		Poll: wait.NextPoll(),
 	}
 	by, ev, err := wake.Sleep(ctx, f.s)
 	if errors.Is(ev.Err, zk.ErrClosing) {
 		f.s.ConnClosed()
 	}
-	f.list.Lagging = f.list.Lagging || by != wait.WatchFired || ev.Err != nil
+	f.lagging = f.lagging || by != wait.WatchFired || ev.Err != nil
 	return false, err
 }
 
@@ -99,19 +99,19 @@ func (f *follower) Commit(context.Context) error { return nil }
 
 // members lists the participants, and sets the watch that tells of a change.
 func (f *follower) members(ctx context.Context) ([]seqname.Name, error) {
-	if f.list.Lagging {
-		if err := f.list.CatchUp(ctx); err != nil {
+	if f.lagging {
+		if err := f.s.CatchUp(ctx, f.Dir); err != nil {
 			return nil, err
 		}
 	}
 	if !f.headOnly {
 		return f.listAndWatch(ctx)
 	}
-	l, err := calls.Call(ctx, f.s, func() (Listing, error) { return List(f.s, f.Dir) })
+	children, err := f.list(ctx, f.s, false)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
-	members := f.Participants(l.Children)
+	members := f.Participants(children)
 	if len(members) == 0 {
 		members, err = f.listAndWatch(ctx)
 		if err != nil || len(members) == 0 {

@@ -20,8 +20,9 @@ func remove(s *zkconn.Conn, path string, session int64) error {
 
 // removal is one try of remove, for Retry and Insist.
 func removal(s *zkconn.Conn, path string, session int64) func() error {
-	unknown := false
+	unknown := false // whether an earlier try may have been done
 	return func() error {
+		// With its session the znode is gone, or about to go; but see Node.metLocked.
 		if s.SessionID() != session {
 			return outcome.Permanent(outcome.ErrSessionEnded)
 		}
@@ -39,6 +40,7 @@ func removal(s *zkconn.Conn, path string, session int64) func() error {
 		case errors.Is(err, zk.ErrNoNode):
 			return outcome.Permanent(ErrGone)
 		}
+		// From now on a missing znode says that this delete, or one before it, was done.
 		unknown = unknown || !outcome.NotDone(err)
 		return err
 	}
