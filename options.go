@@ -211,8 +211,10 @@ func WithNames(names ...string) Option {
 // another owner of this process, sends no requests. An entry is kept unused for up to
 // idle; once others are known to wait, at most passes more local hand-overs follow.
 // Exclusion, re-entry, order between processes, and Lost are unchanged; owners of one
-// entry share Hold.Path and FencingToken: see docs/caching.md. Semaphores and elections
-// do not accept it. A negative idle or passes below 1 is an error.
+// entry share Hold.Path and FencingToken: see docs/caching.md. Values that differ in
+// WithLossMargin, WithMaxHold or WithNames do not share an entry; of other settings,
+// those of the value count for which the entry was created. Semaphores and elections do
+// not accept it. A negative idle or passes below 1 is an error.
 func WithCaching(idle time.Duration, passes int) Option {
 	return setter[settings](func(s *settings) error {
 		switch {

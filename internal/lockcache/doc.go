@@ -3,17 +3,17 @@
 //
 // # An entry and its generations
 //
-// An entry belongs to a connection, a directory and a kind. It goes through generations:
-// each is one znode, from its create to its delete. Within a generation the owners follow
-// one another, or hold it together if their kind does not exclude itself. An owner's part
-// in a generation is a [Share].
+// An entry belongs to a connection, a directory, a kind and the terms of a hold. It goes
+// through generations: each is one znode, from its create to its delete. Within a
+// generation the owners follow one another, or hold it together if their kind does not
+// exclude itself. An owner's part in a generation is a [Share].
 //
-//	          newGeneration        granted              leave, or lost
+//	          startLocked          granted              leave, or lost
 //	(waiting) -------------> next -----------> current ---------------> over
 //	                          |                 |  ^
 //	                          | nobody waits    |  | admit, StartLeaving: users come and
 //	                          v any more        +--+ go; with none of them it is idle
-//	                        given up
+//	                       cancelled
 //
 // An entry has at most one current generation and one next generation. The next one is
 // for the first owners that wait or, behind the current one, for those that the current
@@ -32,11 +32,16 @@
 // ends with the znode. It is closed, too, if its owner leaves while ZooKeeper does not
 // answer: it may be lost already, as the delete will show.
 //
-// Only reconcile decides whether an owner is admitted, and whether a generation is over.
-// Each owner that is admitted checks the clock first, since the entry may have been idle
-// for any time, or this process suspended (attach). The Node notifies its owners of a
-// loss. The connection notifies an owner with a loss margin (Share.SessionEnded), so that
-// each has its own margin. An owner whose margin is in the way is admitted later (letIn).
+// If others wanted an exclusive entry each time, twice in a row, and one owner had used
+// it, the next generations are not cached: they are assumed to be contended, which saves
+// the watch and the list. Caching is tried again once no other process was seen for a
+// while (demand).
+//
+// Only reconcileLocked decides whether an owner is admitted, and whether a generation is
+// over. Each owner that is admitted checks the clock first, since the entry may have been
+// idle for any time, or this process suspended (admitLocked). The Node notifies its
+// owners of a loss. They all have the same loss margin, so nobody is notified before
+// another.
 //
 // If events may come late (zkconn.Conn.InOrder), others are noticed later, so owners of
 // this process may overtake a newcomer for that much longer.
@@ -44,30 +49,18 @@
 // # Goroutines
 //
 // A generation has one. It calls Queue.Enter on behalf of the owners, even if some of
-// them leave, and then watches the directory (newGeneration, keepWatch). It ends with its
+// them leave, and then watches the directory (startLocked, keepWatch). It ends with its
 // Node. The goroutine in [Enter] reports the queue to the Listener of a request, and the
-// goroutine that watches the znode reports its data. Any goroutine may call
-// Share.SessionEnded.
+// goroutine that watches the znode reports its data. A Share expires on the goroutine of
+// the connection's tick.
 //
 // # Locks
 //
-// entry.mu guards what entry, generation, waiter and Share say it does. It comes before
-// all mutexes of the packages below: a Node is ended, and its hooks called, with it held.
-// Nobody who has it calls ZooKeeper, waits for anything else, or calls what a request
-// brings. A Node calls tenant.Lost with its own mutex held, so tenant.Lost takes none of
-// these mutexes.
-//
-// # Files
-//
-// Each uses only those below it.
-//
-//   - enter.go: an owner comes, waits, and leaves.
-//   - share.go: what an owner can do with its Share.
-//   - reconcile.go: what is to become of an entry, and what makes that change.
-//   - position.go: where those who wait stand, as they are told.
-//   - generation.go: whether a generation admits another, and its end.
-//   - tenant.go: how a Share relies on the Node.
-//   - entry.go: the state of all: entry, generation, waiter, Share.
+// entry.mu guards what entry, generation, waiter and Share say it does; a method whose
+// name ends in Locked is called with it held. It comes before all mutexes of the packages
+// below: a Node is ended, and its hooks called, with it held. Nobody who has it calls
+// ZooKeeper, waits for anything else, or calls what a request brings. A Node calls
+// tenant.Lost with its own mutex held, so tenant.Lost takes none of these mutexes.
 //
 // # Words
 //

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
@@ -14,10 +15,10 @@ import (
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
-// Enter is Queue.Enter for owners who share an entry, which is cached as the policy says.
-// An owner that finds it held and free, or to which it is handed over, sends no request,
-// and its Listener is told of no queue if there is no wait. OnDecision and WatchSelf of
-// the request are not used.
+// Enter is Queue.Enter for owners who share an entry, which stays cached as the policy
+// says. An owner that finds it held and free, or to which it is handed over, sends no
+// request; its Listener hears of a queue only if there is a wait. OnDecision and
+// WatchSelf of the request are not used.
 func Enter(
 	ctx context.Context, s *zkconn.Conn, q *seqnode.Queue, policy Policy,
 	r seqnode.Request,
@@ -32,45 +33,41 @@ func Enter(
 		case sh != nil:
 			return sh, nil
 		case w != nil:
-			return w.await(ctx, asked)
+			return w.wait(ctx, asked)
 		}
+		// The entry went out of use between the two calls: there is another one now.
 	}
 }
 
-// arrive lets an owner in at once, or lets it wait. It does neither where the entry is
-// not used any more.
-func (e *entry) arrive(
-	q *seqnode.Queue, policy Policy, r seqnode.Request,
-) (*Share, *waiter) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.unused {
-		return nil, nil
-	}
-	if g := e.current; g != nil && len(e.waiting) == 0 && g.isFree() {
-		if sh, err := g.admit(q, r); err == nil {
-			if g.doubtful {
-				g.handovers++
-			}
-			return sh, nil
-		}
-	}
-	w := &waiter{
-		entry: e, q: q, policy: policy, request: r,
-		queued: make(chan queuedAt, 1), settled: make(chan struct{}),
-	}
-	e.waiting = append(e.waiting, w)
-	e.reconcile()
-	if !w.isSettled() {
-		if at := e.positionOf(len(e.waiting) - 1); at.node != "" {
-			w.tell(at)
-		}
-	}
-	return nil, w
+// A waiter is an owner that waits for an entry.
+type waiter struct {
+	entry   *entry
+	q       *seqnode.Queue
+	policy  Policy
+	request seqnode.Request
+	queued  chan queuedAt // buffers the latest; sent to with entry.mu held
+	settled chan struct{} // closed by settleLocked
+
+	// Guarded by entry.mu until settled is closed. After that only the goroutine in Enter
+	// uses them.
+	reported bool // something was sent on queued
+	share    *Share
+	err      error
+	where    wait.Place // where it stood, of wait.ErrBusy
+	// done once nothing is left of what was begun for it; nil: nothing is, or others wait
+	// for it
+	left *calls.Pending[struct{}]
 }
 
-// await waits until the owner is admitted.
-func (w *waiter) await(ctx context.Context, asked time.Time) (*Share, error) {
+// queuedAt is a znode in the queue, and how many were ahead when that was found out.
+type queuedAt struct {
+	node  string
+	ahead int
+}
+
+// wait waits until the owner is admitted. It calls the Listener itself, on the caller's
+// goroutine, and never with the mutex held: that is code of the user's.
+func (w *waiter) wait(ctx context.Context, asked time.Time) (*Share, error) {
 	over := false
 	defer func() {
 		if !over { // the Listener has panicked, or ended the goroutine
@@ -85,12 +82,13 @@ func (w *waiter) await(ctx context.Context, asked time.Time) (*Share, error) {
 			continue
 		case <-w.settled:
 		case <-ctx.Done():
+			// After this it is settled, by depart or by a grant that was faster.
 			w.depart(outcome.Cancelled(ctx), znode.RanOut(ctx))
 		}
 		settled = true
 	}
 	select {
-	case at := <-w.queued: // it has come before
+	case at := <-w.queued: // it came before the outcome, and select picks either
 		w.onQueued(at)
 	default:
 	}
@@ -98,7 +96,7 @@ func (w *waiter) await(ctx context.Context, asked time.Time) (*Share, error) {
 	if w.share != nil && ctx.Err() == nil {
 		return w.share, nil
 	}
-	if w.share != nil { // it came too late
+	if w.share != nil { // the grant came too late: the caller is promised an error
 		w.giveBack()
 		w.err, w.where = outcome.Cancelled(ctx), wait.Late
 	}
@@ -118,14 +116,15 @@ func (w *waiter) giveBack() {
 	}
 }
 
-// awaitLeft waits, for a time that a caller who gives up can spare. What was made for it
-// may say more of why the time was too short.
+// awaitLeft waits until nothing is left behind, for at most the time that a caller can
+// spare that wants to leave.
 func (w *waiter) awaitLeft() {
 	if w.left == nil {
 		return
 	}
 	select {
 	case <-w.left.Done():
+		// The create may know more of why the time was too short: a parent is missing.
 		var missing *znode.MissingError
 		if w.where == (wait.Place{}) && errors.As(w.left.Err(), &missing) {
 			w.err = fmt.Errorf("%w: %w", w.err, missing)
@@ -134,7 +133,7 @@ func (w *waiter) awaitLeft() {
 	}
 }
 
-// depart ends the wait of an owner who leaves, unless it has ended already.
+// depart ends the wait of an owner that leaves, unless it has ended already.
 func (w *waiter) depart(cause error, ranOut bool) {
 	e := w.entry
 	e.mu.Lock()
@@ -143,12 +142,37 @@ func (w *waiter) depart(cause error, ranOut bool) {
 		return
 	}
 	at := slices.Index(e.waiting, w)
-	w.where = e.where(at)
+	w.where = e.whereLocked(at) // while it is still in the slice
 	e.waiting = slices.Delete(e.waiting, at, at+1)
-	w.left = e.leftBehind()
+	w.left = e.leftBehindLocked()
 	if e.next != nil {
 		e.next.ranOut = ranOut
 	}
-	w.settle(nil, cause)
-	e.reconcile()
+	w.settleLocked(nil, cause)
+	e.reconcileLocked() // without it, a generation may have nobody left who waits
+}
+
+// reportLocked passes a position to the goroutine in Enter, in place of an older one that
+// it has not received.
+func (w *waiter) reportLocked(at queuedAt) {
+	select {
+	case <-w.queued:
+	default:
+	}
+	w.queued <- at // it does not block: all who send hold the mutex
+	w.reported = true
+}
+
+func (w *waiter) settleLocked(sh *Share, err error) {
+	w.share, w.err = sh, err
+	close(w.settled)
+}
+
+func (w *waiter) isSettled() bool {
+	select {
+	case <-w.settled:
+		return true
+	default:
+		return false
+	}
 }

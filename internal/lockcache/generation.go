@@ -1,12 +1,160 @@
 package lockcache
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/seqnode"
+	"github.com/zkrecipes/recipes/internal/wait"
+	"github.com/zkrecipes/recipes/internal/znode"
 )
 
-// followed lists the directory and watches it.
+// A generation is one znode of an entry, from its create to its delete. See the package's
+// page.
+type generation struct {
+	// Set by startLocked.
+	entry  *entry
+	q      *seqnode.Queue // of the owner for whom it began
+	policy Policy         // likewise
+	look   chan struct{}  // buffers the wish of one that waits for the next list
+	// ctx ends the wait in the queue: cancel is called if nobody waits for it any more.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	// run is done when the generation's goroutine has ended. Of a cancelled generation,
+	// its znode is gone by then, or the delete goes on in the background.
+	run *calls.Pending[struct{}]
+
+	// All of the rest is guarded by entry.mu.
+
+	// While it waits.
+	ranOut   bool             // the last owner that waited for it had no more time
+	queued   queuedAt         // when it joined the queue last
+	position seqnode.Position // by its last list; none if it may be its turn
+
+	// From the grant on.
+	node   *znode.Node // nil until then
+	users  int         // how many Shares are not released
+	owners int         // how many Shares there have been
+	// idleSince is when users became 0. idle ends the generation if it stays idle; nil if
+	// no timer runs.
+	idleSince time.Time
+	idle      *time.Timer
+	left      func(ctx context.Context) error // of the delete, once that has begun
+
+	// Who else wants it. contended: somebody behind is known to wait for it; for good
+	// once it is held. doubtful: that is not known since the last list, or since the
+	// grant. handovers are the admissions while others waited, or may have.
+	contended, doubtful bool
+	handovers           int
+	closed              bool // nobody else is admitted any more
+}
+
+var errNobodyWaits = errors.New("nobody waits for it any more")
+
+// startLocked begins a generation for an owner.
+func (e *entry) startLocked(of *waiter) *generation {
+	q := *of.q
+	q.Cached = e.isWorthCachingLocked()
+	g := &generation{entry: e, q: &q, policy: of.policy, look: make(chan struct{}, 1)}
+	g.ctx, g.cancel = context.WithCancelCause(context.Background())
+	g.run = calls.Start(e.key.conn, func() (none struct{}, err error) {
+		// Not with the owner's ctx: if that owner leaves, others may wait for the znode.
+		n, err := g.q.Enter(g.ctx, e.key.conn, seqnode.Request{
+			Listener: g, OnDecision: g.looked,
+		})
+		if e.granted(g, n, err) {
+			g.keepWatch()
+		}
+		return none, err
+	})
+	return g
+}
+
+// Queued implements seqnode.Listener, while g waits.
+func (g *generation) Queued(node string, ahead int) {
+	e := g.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	g.queued = queuedAt{node, ahead}
+	if e.next != g {
+		return
+	}
+	for i, w := range e.waiting {
+		// A waiter behind the current generation has heard of that one's znode, which
+		// says more about its turn than that of the next.
+		if e.current == nil || !w.reported {
+			w.reportLocked(e.positionLocked(i))
+		}
+	}
+}
+
+// looked takes note of what the list of a waiting generation has shown. It returns false
+// if that ends the wait.
+func (g *generation) looked(at seqnode.Position, followed bool) bool {
+	e := g.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	g.position, g.contended = at, followed
+	if followed || at.Behind != "" {
+		e.demand.seen = time.Now()
+	}
+	if e.next != g {
+		return true // its ctx is done, which ends the wait with the right cause
+	}
+	e.reconcileLocked() // which may cancel it, if only single attempts waited
+	return e.next == g
+}
+
+// lookEvery is how much time a held generation leaves between two lists of a directory in
+// which others come and go who need not wait for it.
+const lookEvery = 100 * time.Millisecond
+
+// keepWatch is the rest of the generation's goroutine, from the grant on. It watches the
+// directory until somebody behind is known, or assumed, to wait: then there is nothing
+// more to find out. It ends with the Node.
+func (g *generation) keepWatch() {
+	n, s := g.node, g.entry.key.conn
+	var looked time.Time
+	for looks := 0; !g.isContended(); looks++ {
+		// The first list, and the first after an event, come at once. From then on the
+		// others may be many, and need not concern this znode.
+		if looks > 1 && g.pause(time.Until(looked.Add(lookEvery))) != nil {
+			break
+		}
+		looked = time.Now()
+		reconnected := s.Reconnected() // before the list, so that none is missed
+		var left <-chan zk.Event
+		followed := true // also if it cannot be known
+		err := s.Retry(n.Ended(), func() (err error) {
+			followed, left, err = g.followed()
+			return err
+		})
+		if n.Ended().Err() != nil {
+			break
+		}
+		if g.found(err != nil || followed) {
+			break
+		}
+		wake := wait.Wakers{
+			Watch: left, Path: g.q.Dir, Ended: n.Ended().Done(), Reconnected: reconnected,
+			Poll: wait.NextPoll(),
+		}
+		if _, ev, _ := wake.Sleep(n.Ended(), s); errors.Is(ev.Err, zk.ErrClosing) {
+			s.ConnClosed()
+		}
+		g.beginDoubt()
+	}
+	// The users are notified of a loss by the Node; the entry by nobody but this.
+	<-n.Ended().Done()
+	g.entry.reconcile()
+}
+
+// followed lists the directory, with a watch, and reports whether somebody behind waits
+// for g.
 func (g *generation) followed() (followed bool, left <-chan zk.Event, err error) {
 	n := g.node
 	children, _, left, err := g.entry.key.conn.WatchChildren(n.Ended(), g.q.Dir)
@@ -20,7 +168,39 @@ func (g *generation) followed() (followed bool, left <-chan zk.Event, err error)
 			return g.q.Excludes.Follows(m, queue[self+1:]), left, nil
 		}
 	}
-	return true, left, nil // it is gone, which the watch on it tells
+	return true, left, nil // it is gone, of which the watch on it notifies
+}
+
+// pause waits for d, or until a waiter needs the next list. It returns an error if the
+// Node has ended.
+func (g *generation) pause(d time.Duration) error {
+	select {
+	case <-g.look:
+	case <-time.After(max(0, d)):
+	case <-g.node.Ended().Done():
+	}
+	return g.entry.key.conn.Pause(g.node.Ended(), 0)
+}
+
+// beginDoubt takes note that somebody has come, or gone.
+func (g *generation) beginDoubt() {
+	g.entry.mu.Lock()
+	defer g.entry.mu.Unlock()
+	g.doubtful = true
+}
+
+// found ends a doubt: it takes note of whether somebody behind waits for g, or may.
+func (g *generation) found(followed bool) (contended bool) {
+	g.entry.mu.Lock()
+	defer g.entry.mu.Unlock()
+	if followed {
+		g.entry.demand.seen = time.Now()
+	} else {
+		g.handovers = 0 // nobody was overtaken by them
+	}
+	g.doubtful, g.contended = false, g.contended || followed
+	g.entry.reconcileLocked()
+	return g.contended
 }
 
 func (g *generation) isContended() bool {
@@ -29,10 +209,57 @@ func (g *generation) isContended() bool {
 	return g.contended
 }
 
-// What follows is called with entry.mu held.
+// DataChanged implements seqnode.Listener: all who use g, or wait for it, are notified.
+// A change of the data is a request to its owners, for example a revocation: so g is not
+// kept for others.
+func (g *generation) DataChanged(data []byte) {
+	e := g.entry
+	e.mu.Lock()
+	g.closed = true
+	var notify []seqnode.Listener
+	if g.node != nil {
+		for _, t := range g.node.Tenants() {
+			notify = append(notify, t.(*tenant).listener)
+		}
+	} else if e.next == g {
+		for _, w := range e.waiting {
+			notify = append(notify, w.request.Listener)
+		}
+	}
+	e.reconcileLocked()
+	e.mu.Unlock() // a Listener is code of the user's
+	for _, listener := range notify {
+		if listener != nil {
+			listener.DataChanged(data)
+		}
+	}
+}
 
-// room is for how many more owners, one after the other, the generation is good.
-func (g *generation) room() int {
+// admitLocked makes an owner a user; nil if g is lost.
+func (g *generation) admitLocked(r seqnode.Request) *Share {
+	sh := &Share{
+		Node: g.node, generation: g, listener: r.Listener, cancelExpiry: func() {},
+	}
+	sh.lost, sh.loseNow = context.WithCancelCause(context.Background())
+	if g.q.MaxHold > 0 {
+		sh.cancelExpiry = g.entry.key.conn.After(g.q.MaxHold, sh.expire)
+	}
+	// The clock is asked first: g may have been idle, or this process suspended, for any
+	// time. Attach says whether that has been noticed by another goroutine since.
+	if g.node.Check() != nil || !g.node.Attach((*tenant)(sh)) {
+		sh.cancelExpiry()
+		return nil
+	}
+	g.users++
+	g.owners++
+	if g.contended || g.doubtful {
+		g.handovers++ // this owner overtakes somebody, or may
+	}
+	return sh
+}
+
+// roomLocked is for how many more owners, one after the other, g is good.
+func (g *generation) roomLocked() int {
 	const noBound = int(^uint(0) >> 1)
 	switch {
 	case g.closed:
@@ -40,22 +267,23 @@ func (g *generation) room() int {
 	case !g.contended:
 		return noBound
 	case g.entry.together:
-		return 0
+		return 0 // readers that overlap could keep a writer waiting forever
 	}
 	return max(0, g.policy.MaxHandovers-g.handovers)
 }
 
-// isFree tells whether one more owner may be admitted now.
-func (g *generation) isFree() bool {
-	return (g.users == 0 || g.entry.together) && g.room() > 0 && !g.mustLook()
+// isFreeLocked reports whether one more owner may be admitted now.
+func (g *generation) isFreeLocked() bool {
+	return (g.users == 0 || g.entry.together) && g.roomLocked() > 0 && !g.mustLookLocked()
 }
 
-// mustLook tells whether it has to be known first who stands behind.
-func (g *generation) mustLook() bool {
+// mustLookLocked reports whether a list has to show first who stands behind: if somebody
+// does, one more owner would be one too many.
+func (g *generation) mustLookLocked() bool {
 	return g.doubtful && !g.contended && g.handovers >= g.policy.MaxHandovers
 }
 
-// hurry ends the pause before the next look.
+// hurry ends the pause before the next list.
 func (g *generation) hurry() {
 	select {
 	case g.look <- struct{}{}:
@@ -63,30 +291,51 @@ func (g *generation) hurry() {
 	}
 }
 
-// counts tells whether an owner that is admitted now may overtake somebody.
-func (g *generation) counts() bool { return g.contended || g.doubtful }
-
-// isOver tells of a generation that nobody uses whether it is to be given up.
-func (g *generation) isOver() bool {
+// isOverLocked reports of a generation without users whether it is to be released.
+func (g *generation) isOverLocked() bool {
 	return g.closed || g.contended || time.Since(g.idleSince) >= g.policy.Idle
 }
 
-// leaveOne takes off a user. unsure: nobody else may have the lock before the znode is
-// gone, or is known to be there.
-func (g *generation) leaveOne(unsure bool) {
+// reasonLocked is why a generation for which nobody waits is cancelled.
+func (g *generation) reasonLocked() error {
+	if g.ranOut {
+		return znode.ErrTimeOver
+	}
+	return errNobodyWaits
+}
+
+// leaveOneLocked takes off a user. unsure: nobody else may have the lock before the znode
+// is gone, or is known to be there.
+func (g *generation) leaveOneLocked(unsure bool) {
 	g.closed = g.closed || unsure
 	if g.users--; g.users == 0 {
 		g.idleSince = time.Now()
 	}
 }
 
-// leave deletes the znode.
-func (g *generation) leave() {
-	g.stopIdle()
+// leaveLocked deletes the znode.
+func (g *generation) leaveLocked() {
+	g.stopIdleLocked()
 	g.left = g.node.StartLeaving()
 }
 
-func (g *generation) stopIdle() {
+// awaitEndLocked has a generation without users released once it was idle for long
+// enough. The timer of one that is used again goes on: so there is one for each time that
+// it is idle that long, and not for each use.
+func (g *generation) awaitEndLocked() {
+	if g.idle != nil {
+		return
+	}
+	left := g.policy.Idle - time.Since(g.idleSince)
+	g.idle = time.AfterFunc(left, func() {
+		g.entry.mu.Lock()
+		defer g.entry.mu.Unlock()
+		g.idle = nil
+		g.entry.reconcileLocked() // which sets another one if it was used meanwhile
+	})
+}
+
+func (g *generation) stopIdleLocked() {
 	if g.idle != nil {
 		g.idle.Stop()
 		g.idle = nil

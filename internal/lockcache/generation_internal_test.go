@@ -44,10 +44,9 @@ func TestAnEntryThatIsLostKeepsNoTimer(t *testing.T) {
 	require.Nil(t, g.idle)
 }
 
-// A Share that was released is not told of silence any more.
+// A Share that was released is not notified of a loss any more.
 func TestNothingKeepsAShareThatWasReleased(t *testing.T) {
 	q, s := stubQueue(t)
-	q.LossMargin = time.Second
 	policy := Policy{Idle: 24 * time.Hour, MaxHandovers: 1}
 	first, err := Enter(t.Context(), s, q, policy, seqnode.Request{})
 	require.NoError(t, err)

@@ -86,7 +86,7 @@ func TestPassesCountBeforeItIsKnownWhoWaits(t *testing.T) {
 }
 
 // Where the first look shows nobody behind, nobody has waited meanwhile: the passes
-// before it, as many as there may be, do not count for whoever comes later.
+// before it, as many as there may be, do not count for a later newcomer.
 func TestPassesBeforeAnybodyWaitsDoNotCount(t *testing.T) {
 	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
 		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
@@ -124,8 +124,8 @@ func TestPassesBeforeAnybodyWaitsDoNotCount(t *testing.T) {
 	})
 }
 
-// An owner that finds the entry free overtakes whoever waits elsewhere as one does that
-// has waited, and waits like that one for the list if it is the next too many.
+// An owner that finds the entry free overtakes others that wait elsewhere, as one does
+// that has waited, and waits like that one for the list if it is the next too many.
 func TestWhoFindsTheEntryFreeCountsAsAHandover(t *testing.T) {
 	for name, waits := range map[string]bool{"nobody waits": false, "another does": true} {
 		t.Run(name, func(t *testing.T) {

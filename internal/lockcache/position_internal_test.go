@@ -16,7 +16,7 @@ func held(users int) *generation {
 	return &generation{node: &znode.Node{Path: "/lock/held"}, users: users}
 }
 
-// What is told of the second that waits, by what is known of its entry.
+// What the second waiter receives, by what is known of its entry.
 func TestWhereOneStandsThatWaitsForAnEntry(t *testing.T) {
 	t.Parallel()
 	queued := queuedAt{"/lock/next", 3}
@@ -32,11 +32,11 @@ func TestWhereOneStandsThatWaitsForAnEntry(t *testing.T) {
 			next: &generation{},
 		},
 		"it has joined": {
-			next: &generation{reached: reached{queued, position}},
+			next: &generation{queued: queued, position: position},
 			want: queuedAt{"/lock/next", 4}, where: "3 ahead, behind /lock/b",
 		},
 		"readers have joined": {
-			next:     &generation{reached: reached{queued, position}},
+			next:     &generation{queued: queued, position: position},
 			together: true, want: queued, where: "2 ahead, behind /lock/b",
 		},
 		"it is held": {
@@ -57,8 +57,8 @@ func TestWhereOneStandsThatWaitsForAnEntry(t *testing.T) {
 			if e.current != nil {
 				e.current.entry = e
 			}
-			require.Equal(t, c.want, e.positionOf(1))
-			require.Equal(t, c.where, e.where(1).Text)
+			require.Equal(t, c.want, e.positionLocked(1))
+			require.Equal(t, c.where, e.whereLocked(1).Text)
 		})
 	}
 }
@@ -68,29 +68,17 @@ func TestWhereOneStandsThatWaitsForAnEntry(t *testing.T) {
 func TestWhichGenerationIsInTheWay(t *testing.T) {
 	t.Parallel()
 	e := &entry{}
-	require.Nil(t, e.inTheWay())
+	require.Nil(t, e.blockerLocked())
 	g := held(1)
 	g.entry, e.current = e, g
 	for _, together := range []bool{false, true} {
 		for _, closed := range []bool{false, true} {
 			e.together, g.closed = together, closed
 			if together && closed {
-				require.Nil(t, e.inTheWay())
+				require.Nil(t, e.blockerLocked())
 			} else {
-				require.Same(t, g, e.inTheWay())
+				require.Same(t, g, e.blockerLocked())
 			}
 		}
 	}
-}
-
-func TestWhoseOwnMarginIsInTheWay(t *testing.T) {
-	t.Parallel()
-	e, early, other := &entry{}, &waiter{early: true}, &waiter{}
-	require.False(t, e.isEarly(early), "nobody holds it")
-	g := held(0)
-	g.entry, e.current = e, g
-	require.True(t, e.isEarly(early))
-	require.False(t, e.isEarly(other), "another is before it")
-	g.users = 1
-	require.False(t, e.isEarly(early))
 }

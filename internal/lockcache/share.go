@@ -3,14 +3,35 @@ package lockcache
 import (
 	"context"
 
+	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
+
+// A Share is an owner's part in a generation. The generation's znode is held for it, and
+// may be held for other owners before, after and at the same time. It is safe for
+// concurrent use.
+type Share struct {
+	*znode.Node // the generation's; what is not below is the Node's
+
+	// Set by admitLocked.
+	generation   *generation
+	listener     seqnode.Listener // see Request; may be nil
+	cancelExpiry func()           // takes back expire
+
+	// Done, with the cause, by the tenant when the Node is lost, or by expire.
+	lost    context.Context
+	loseNow context.CancelCauseFunc
+
+	// Guarded by entry.mu.
+	released bool // or expired
+	guarded  int  // transactions of this owner whose outcome is open
+}
 
 // Lost is Node.Lost for this owner alone: it stays open whatever becomes of the
 // generation after the release.
 func (sh *Share) Lost() context.Context { return sh.lost }
 
-// Cause tells why the Share ended, nil if it has not.
+// Cause returns why the Share ended, nil if it has not.
 func (sh *Share) Cause() error {
 	e := sh.generation.entry
 	e.mu.Lock()
@@ -19,13 +40,13 @@ func (sh *Share) Cause() error {
 	case sh.released && sh.lost.Err() != nil:
 		return context.Cause(sh.lost)
 	case sh.released:
-		return znode.ErrLeft
+		return znode.ErrLeft // and not the end of a znode that others used since
 	}
 	return sh.Node.Cause()
 }
 
 // Guard is Node.Guard. The check of a Share that was released would pass for as long as
-// the entry is cached: so it is refused here, and an entry is not kept behind a
+// the entry is cached: so it is rejected here, and an entry is not kept behind a
 // transaction whose outcome is open.
 func (sh *Share) Guard() (settled func(), ok bool) {
 	e := sh.generation.entry
@@ -47,9 +68,9 @@ func (sh *Share) Guard() (settled func(), ok bool) {
 	}, true
 }
 
-// Beside returns the Node for EnterUnder, nil where the Share was released. From now on
-// the entry is not kept: what stands beside a writer's znode is its owner's, and the next
-// owner would be admitted beside it.
+// Beside returns the Node for EnterUnder, nil if the Share was released. From now on the
+// entry is not kept: a read lock under a writer's znode is that owner's, and the next
+// owner would be admitted while it is held.
 func (sh *Share) Beside() *znode.Node {
 	e := sh.generation.entry
 	e.mu.Lock()
@@ -58,12 +79,12 @@ func (sh *Share) Beside() *znode.Node {
 		return nil
 	}
 	sh.generation.closed = true
-	e.reconcile()
+	e.reconcileLocked()
 	return sh.Node
 }
 
-// StartLeaving releases the Share. Where the entry is cached, or others are in it,
-// nothing is asked of ZooKeeper and left does not wait; else it is Node.StartLeaving.
+// StartLeaving releases the Share. If the entry stays cached, or others use it, no
+// request is sent and left does not wait; else it is Node.StartLeaving.
 func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
 	g, e := sh.generation, sh.generation.entry
 	e.mu.Lock()
@@ -73,27 +94,59 @@ func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
 		return func(context.Context) error { return znode.ErrLeft }
 	}
 	sh.released = true
-	sh.forgo()
-	// Out of touch it may be lost already; who deletes it finds out.
-	g.leaveOne(sh.guarded > 0 || e.key.conn.Unavailable())
-	_ = g.node.Check() // the clock may have run out, where nobody has looked yet
-	e.reconcile()
+	// While ZooKeeper does not answer, the znode may be lost already: the delete will
+	// show that.
+	g.leaveOneLocked(sh.guarded > 0 || e.key.conn.Unavailable())
+	// The clock may have run out and nobody have looked yet. Before reconcileLocked,
+	// which would hand a lost lock over.
+	_ = g.node.Check()
+	e.reconcileLocked()
 	if e.current != g && g.users == 0 && g.left == nil {
-		g.leave() // another was granted meanwhile
+		g.leaveLocked() // readers that were replaced: the last of them releases the znode
 	}
 	if g.left != nil {
-		return g.left // it is told of a loss until that is done
+		return g.left // still attached, so a loss that comes before the answer counts
 	}
-	if !sh.detach() {
+	if !g.node.Detach((*tenant)(sh)) {
 		cause := g.node.Cause()
 		return func(context.Context) error { return cause }
 	}
 	return func(context.Context) error { return nil }
 }
 
-// SessionEnded implements reliance.Ephemeral, for a Share with a margin: most likely its
-// margin has begun, while others may still rely on the generation.
-func (sh *Share) SessionEnded(cause error) { sh.end(cause) }
-
 // Withdraw is StartLeaving without waiting for any result.
 func (sh *Share) Withdraw() { sh.StartLeaving() }
+
+// expire ends the Share of an owner that has had it for as long as it may. Nobody else is
+// admitted, and once nobody is left the generation ends: not before the margin is over,
+// in which this owner may still be busy. Others who use it stay.
+func (sh *Share) expire() {
+	g, e := sh.generation, sh.generation.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if sh.released || sh.lost.Err() != nil {
+		return
+	}
+	sh.released = true
+	if g.users == 1 {
+		// It has the Node to itself: the Node notifies it, and leaves its margin.
+		g.node.Lose(znode.ErrExpired)
+	} else if g.node.Detach((*tenant)(sh)) {
+		// The Node goes on for the others, so that nobody but this one is notified.
+		sh.cancelExpiry()
+		g.node.Linger(g.q.LossMargin)
+		sh.loseNow(znode.ErrExpired)
+	}
+	g.leaveOneLocked(true)
+	e.reconcileLocked()
+}
+
+// A tenant is a Share as its Node sees it.
+type tenant Share
+
+// Lost implements znode.Tenant.
+func (t *tenant) Lost(cause error) {
+	sh := (*Share)(t)
+	sh.cancelExpiry()
+	sh.loseNow(cause)
+}

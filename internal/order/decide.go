@@ -1,12 +1,15 @@
 package order
 
+import "github.com/zkrecipes/recipes/internal/seqname"
+
 // Decide judges m by the facts, with the cheapest source that suffices. now is the epoch,
 // read before the call and after all facts that the decision may rest on were polled. It
-// may be called at any time and any number of times; it remembers only what is told to
-// users (the count ahead, and whether m has met a stranger). It allocates only for Reads.
+// may be called at any time and any number of times; it remembers only what users are
+// shown (the count ahead, and whether m has met a participant of another process). It
+// allocates only for Reads.
 //
-// A grant is of the moment of the call: the driver tells it by [Queue.Held], and not if
-// facts of m were told in between. Decide of a held member repeats the grant.
+// A grant is of the moment of the call: the driver reports it by [Queue.Held], and not if
+// facts of m were reported in between. Decide of a held member repeats the grant.
 func (q *Queue) Decide(m *Member, now Epoch) Decision {
 	switch w := m.under; {
 	case !m.lives():
@@ -14,6 +17,8 @@ func (q *Queue) Decide(m *Member, now Epoch) Decision {
 	case m.state == stateHeld:
 		return Decision{Granted: true, First: m.first}
 	case w != nil && (w.state != stateHeld || w.session != m.session):
+		// A reader under a writer lives from the writer's hold: without that, others may
+		// have come in that its list does not show.
 		return Decision{Over: true}
 	}
 	d, ok := q.judge(m, now)
@@ -31,18 +36,28 @@ func (q *Queue) Decide(m *Member, now Epoch) Decision {
 	return d
 }
 
-// judge asks the sources, the cheapest first; false if none of them suffices.
+// judge queries the sources, the cheapest first; false if none of them suffices.
 func (q *Queue) judge(m *Member, now Epoch) (d Decision, ok bool) {
 	if m.under != nil {
 		return q.byWriter(m, now)
 	}
+	// Needs no fact from a server: what this process knows of itself.
 	if d, ok = q.byNeighbour(m, now); ok {
 		return d, true
 	}
+	// Needs the watch on the directory, which is set once for all members.
 	if d, ok = q.byNumber(m, now); ok {
 		return d, true
 	}
+	// Needs a list that somebody here has asked for before.
 	return q.byList(m, now)
+}
+
+// Serves reports whether a list under way that was sent after the Question may serve m.
+// It need not show m: it can have overtaken m's create.
+func (q *Queue) Serves(a Question, m *Member, now Epoch) bool {
+	return a.epoch == now && a.at > m.doubted && (a.firm || m.epoch == now) &&
+		(!q.rules.Fresh || a.at > q.changed)
 }
 
 // byNeighbour puts m behind the nearest of this process that has to go first. That is
@@ -62,9 +77,9 @@ func (q *Queue) byNeighbour(m *Member, now Epoch) (d Decision, ok bool) {
 	}, true
 }
 
-// byWriter judges one that reads under a writer, which has to have been there when m was:
-// if somebody had deleted it before, and the event is late, another may have come in.
-// From then on m keeps others out by itself.
+// byWriter judges a reader under a writer. A list must show both of them: if somebody had
+// deleted the writer before m was created, and the event is late, another may have come
+// in. From then on m keeps others out by itself.
 func (q *Queue) byWriter(m *Member, now Epoch) (d Decision, ok bool) {
 	if _, ok = q.shows(m, now); !ok {
 		return d, false
@@ -76,9 +91,253 @@ func (q *Queue) byWriter(m *Member, now Epoch) (d Decision, ok bool) {
 	return Decision{Granted: true, By: ByList}, true
 }
 
-// Serves reports whether a list under way that was sent after the Question may serve m.
-// It need not show m: it can have overtaken m's create.
-func (q *Queue) Serves(a Question, m *Member, now Epoch) bool {
-	return a.epoch == now && a.at > m.doubted && (a.firm || m.epoch == now) &&
-		(!q.rules.Fresh || a.at > q.changed)
+// byNumber judges by number whether it is m's turn: whether all between the watermark and
+// m are members, and not in its way. All of them, and m, have to be of the directory that
+// is there now: their tokens are greater than its own then. That m's znode is there is
+// not proven; the watch on it notifies the holder. So it does not count for m once that
+// is doubted.
+func (q *Queue) byNumber(m *Member, now Epoch) (d Decision, ok bool) {
+	switch {
+	case !q.counts(m.name), m.orphans, m.doubted != 0:
+		return d, false
+	case !q.since.holds(now), q.mark.Token < q.directory:
+		return d, false // numbers start over in another incarnation
+	}
+	ahead, isClear, ok := q.between(m)
+	switch {
+	case !ok:
+		return d, false
+	case m.token == 0:
+		// It may be m's turn, but is m of this incarnation? Its token says so.
+		return Decision{Ask: ConfirmOwn, Ahead: ahead}, true
+	case m.token < q.directory, q.isListedBehind(m, now):
+		return d, false
+	}
+	return Decision{Granted: true, First: isClear, Ahead: ahead, By: ByNumber}, true
+}
+
+// counts reports whether numbers count for one of that name.
+func (q *Queue) counts(self seqname.Name) bool {
+	return q.uses(ByNumber) && q.rules.Ordered && q.mark.Token != 0 &&
+		!q.rules.Nested(self)
+}
+
+// isListedBehind reports whether the last list shows somebody in the way of m. Numbers
+// that are made by hand, or given twice by servers that have diverged, prove nothing.
+func (q *Queue) isListedBehind(m *Member, now Epoch) bool {
+	self, ok := q.shows(m, now)
+	return ok && q.predecessorsOf(m, self).blocker >= 0
+}
+
+// between goes through the members between the watermark and m, the nearest first. It
+// returns how many are ahead, and whether all have handed over (isClear). ok is false
+// if a number is missing, and so somebody else's; if one of them has to go before m; or
+// if one is of a former directory.
+func (q *Queue) between(m *Member) (ahead int, isClear, ok bool) {
+	next, isClear := m.name.Seq, true
+	for i := q.at(m) - 1; i >= 0 && q.members[i].name.Seq-q.mark.Seq >= 0; i-- {
+		b := q.members[i]
+		passed := b.mayPass(m)
+		if !passed && q.rules.Excludes(b.name, m.name) {
+			return 0, false, false
+		}
+		isClear = isClear && passed
+		if b.under != nil || b.name.Seq == q.mark.Seq {
+			// A reader under a writer has the writer's number, not one of its own. The
+			// writer may have left, and be the watermark.
+			continue
+		}
+		if next--; b.name.Seq != next || b.token < q.directory {
+			return 0, false, false
+		}
+		ahead++
+	}
+	return ahead, isClear, next-1 == q.mark.Seq
+}
+
+// A read costs the servers, and this process, about as much as some hundred names of a
+// list, but fewer bytes than four. So several are worth it instead of a list only if that
+// is long, and so many at most are under way.
+const (
+	namesPerRead = 64
+	readsAtMost  = 64
+)
+
+// byList judges m by the last list and by what was reported since.
+func (q *Queue) byList(m *Member, now Epoch) (d Decision, ok bool) {
+	self, ok := q.shows(m, now)
+	if !ok {
+		return d, false
+	}
+	p := q.predecessorsOf(m, self)
+	nested := q.rules.Nested(m.name)
+	// What happened after the list counts only if m's own znode is known to be there
+	// still, and if nobody may have turned up ahead since.
+	proves := !nested && q.rules.Ordered && m.confirmed.holds(now) && q.uses(ByKnownList)
+	if p.blocker < 0 {
+		// Nobody is left in the way. If nobody was when the list was made, the list
+		// proves the grant by itself: it shows m.
+		d = Decision{
+			Granted: true, First: p.isClear, Ahead: p.ahead, By: p.source(),
+		}
+		return d, !p.altered || proves
+	}
+	blocker := &q.last.entries[p.blocker]
+	// Stale: a nearer one has gone since the blocker was last seen. The blocker may have
+	// gone before that one, and nobody have noticed, since nobody watched it.
+	stale := p.member == nil && p.gone > blocker.seen && p.by != blocker.seen
+	if p.altered && !q.uses(ByKnownList) || stale && !proves {
+		return d, false
+	}
+	if stale {
+		if d, ok = q.bySmallReads(m, p); d.Ask != Nothing || !ok {
+			return d, ok
+		}
+	}
+	// Whether what is known by then can grant once the blocker has gone.
+	known := p.member == nil && !nested && q.rules.Ordered && q.uses(ByKnownList)
+	d = Decision{
+		Behind: blocker.Name, Local: p.member, Ahead: p.ahead, By: p.source(),
+		Confirm: !m.confirmed.holds(now) && (m.token == 0 || known && p.more == 0),
+		Useful:  len(q.last.entries) >= 2*namesPerRead,
+	}
+	// Worth watching only if its end saves a list, and for the first of this process
+	// alone: one ahead of m may wait for the same event.
+	if known && p.beyond >= 0 && !d.Useful && q.members[0] == m {
+		d.Beyond = q.last.entries[p.beyond].Name
+	}
+	return d, true
+}
+
+// bySmallReads asks for those left in the way, if reads are worth it instead of a list.
+func (q *Queue) bySmallReads(m *Member, p predecessors) (d Decision, ok bool) {
+	left := 1 + p.more
+	switch {
+	case !q.uses(SmallReads):
+		return d, false
+	case left == 1:
+		return d, true // it is read as the watch on it is set
+	case left > min(len(q.last.entries)/namesPerRead, readsAtMost):
+		return d, false
+	}
+	d = Decision{Ask: ReadAhead, Reads: make([]seqname.Name, 0, left), Ahead: p.ahead}
+	for i := p.blocker; i >= 0; i-- {
+		e := &q.last.entries[i]
+		own := q.member(e.Name)
+		if e.gone == 0 && q.rules.Excludes(e.Name, m.name) &&
+			(own == nil || !own.mayPass(m)) {
+			d.Reads = append(d.Reads, e.Name)
+		}
+	}
+	return d, true
+}
+
+// shows returns the index at which the last list shows m, false if it says nothing of m's
+// position.
+func (q *Queue) shows(m *Member, now Epoch) (self int, ok bool) {
+	switch s := &q.last; {
+	case s.asked == 0, s.epoch != now:
+		return 0, false // there is none, or a server made it that may have lagged behind
+	case s.asked <= m.doubted, q.rules.Fresh && s.asked <= q.changed:
+		return 0, false
+	case m.orphans && s.told < m.joined:
+		return 0, false // the driver has not looked for orphans in it
+	default:
+		return s.find(m.name)
+	}
+}
+
+// Followed reports whether the last list that shows m shows a participant behind it that
+// has to wait for it.
+func (q *Queue) Followed(m *Member) bool {
+	self, ok := q.last.find(m.name)
+	if !ok {
+		return false
+	}
+	for i := range q.last.entries[self+1:] {
+		if q.rules.Excludes(m.name, q.last.entries[self+1+i].Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// predecessors are what the last list shows of those ahead of a member.
+type predecessors struct {
+	ahead   int  // how many there are
+	isClear bool // none of them counts: they have ended, and nobody was nested under one
+	blocker int  // the index of the nearest that excludes the member; -1: none
+	member  *Member
+	more    int // how many others exclude it
+	beyond  int // the index of the nearest of these, if it is not ours; -1: none
+	// altered: one that excludes the member has gone, or ended, since the list was asked
+	// for, so that the list alone proves nothing.
+	altered bool
+	// Of those that altered it, are of other processes, and are nearer than blocker: when
+	// the last of them was reported gone, and when that was asked for.
+	gone, by moment
+}
+
+// predecessorsOf goes through those ahead of the one at self, the nearest first, and at
+// the same time through the members ahead of m, which are in the same order.
+func (q *Queue) predecessorsOf(m *Member, self int) predecessors {
+	p := predecessors{blocker: -1, beyond: -1, isClear: true}
+	s, members := &q.last, q.members[:q.at(m)]
+	for i := self - 1; i >= 0; i-- {
+		e := &s.entries[i]
+		for len(members) > 0 && e.Before(members[len(members)-1].name) {
+			members = members[:len(members)-1] // the list does not show it
+		}
+		var own *Member
+		if k := len(members) - 1; k >= 0 && members[k].name == e.Name {
+			own = members[k]
+		}
+		p.add(q, m, i, own)
+	}
+	return p
+}
+
+// add takes the next one into account: the entry at i, which is own if it is a member.
+func (p *predecessors) add(q *Queue, m *Member, i int, own *Member) {
+	e := &q.last.entries[i]
+	excludes := q.rules.Excludes(e.Name, m.name)
+	if e.gone != 0 {
+		// It has left the way. That readers may have come under it is the one thing that
+		// its end hides.
+		p.altered = p.altered || excludes
+		p.isClear = p.isClear && !q.rules.Nested(e.Name)
+		if excludes && p.blocker < 0 && e.by != 0 && e.gone > p.gone {
+			p.gone, p.by = e.gone, e.by
+		}
+		return
+	}
+	p.ahead++
+	if own != nil && own.mayPass(m) && !q.rules.Fresh {
+		// Its znode is there, but does not count. If it ended before the list was asked
+		// for, the list shows those nested under it.
+		since := own.ended > q.last.asked
+		p.altered = p.altered || excludes && since
+		p.isClear = p.isClear && (!since || !q.rules.Nested(e.Name))
+		return
+	}
+	p.isClear = false
+	switch {
+	case !excludes:
+	case p.blocker >= 0:
+		if p.more++; p.more == 1 && own == nil {
+			p.beyond = i
+		}
+	default:
+		p.blocker = i
+		if own != nil && own.lives() && own.session == m.session {
+			p.member = own // it reports its end itself, so no watch is needed
+		}
+	}
+}
+
+func (p *predecessors) source() Sources {
+	if p.altered {
+		return ByKnownList
+	}
+	return ByList
 }

@@ -1,12 +1,14 @@
 package order
 
-import "github.com/zkrecipes/recipes/internal/seqname"
+import (
+	"github.com/zkrecipes/recipes/internal/seqname"
+)
 
 // An Ask is what the driver has to find out before it calls Decide again.
 type Ask uint8
 
 const (
-	// Nothing is to be asked: the decision stands until a fact is told.
+	// Nothing is to be asked: the decision stands until a fact is reported.
 	Nothing Ask = iota
 	// List says to list the directory, after a sync if Decision.Sync is set, and report
 	// [Queue.Listed]. A list under way will do if [Queue.Serves] says so; so will the one
@@ -25,9 +27,9 @@ const (
 type Decision struct {
 	// Granted: it is the member's turn. First: nobody at all is ahead, whether or not it
 	// excludes the member. Only a grant has First. A reader does not count that was
-	// created under a writer of this process, and whose Created was not told before that
-	// writer ended: it is over. If the token is not known, the driver waits for Confirmed
-	// before it calls Held.
+	// created under a writer of this process, and whose Created was not reported before
+	// that writer ended: it is over. If the token is not known, the driver waits for
+	// Confirmed before it calls Held.
 	Granted, First bool
 
 	// Over: the member has ended, or the writer that it reads under has. Its owner
@@ -35,9 +37,8 @@ type Decision struct {
 	Over bool
 
 	// Behind is the blocker: wait until it has gone, by a watch on its znode, then report
-	// [Queue.Gone]. Its Text is empty if there is none. It is none that was told to have
-	// gone, from the same directory, after the request was sent that has shown it last,
-	// unless very many were.
+	// [Queue.Gone]. Its Text is empty if there is none. It is never one that was reported
+	// gone since it was last seen, unless that is forgotten (absentAtMost).
 	Behind seqname.Name
 	// Beyond is the next one in the way, past Behind. Once it has gone, a list can show
 	// that only Behind is left. Then the end of that grants without a request, if m is

@@ -50,12 +50,12 @@
 //
 // # A new source
 //
-// It takes a constant in Sources, so that it can be switched off (rules.go); a fact
-// (facts.go), stamped by the Question of its request, and kept in Queue or snapshot; and
-// a step of judge, before those that cost more (decide.go). If it has to be asked for, it
-// takes an Ask (decision.go), which waiter.ask of package seqnode carries out
-// (waiter.go, list.go). The model asks for it and answers it (model_steps_test.go,
-// model_driver_test.go), and has to refute a fault of it (model_faults_test.go).
+// It takes a constant in Sources, so that it can be switched off; a fact, stamped by the
+// Question of its request, and kept in Queue or snapshot; and a step of Queue.judge,
+// before those that cost more. If it has to be asked for, it takes an Ask, which
+// waiter.ask of package seqnode carries out. The model asks for it and answers it
+// (model_steps_test.go, model_driver_test.go), and has to refute a fault of it
+// (model_faults_test.go).
 //
 // # Why a cheap answer is right
 //
@@ -86,40 +86,24 @@
 //   - A list does not replace one that shows a later time.
 //   - Whether one is ahead of another is judged by these two names. Serial arithmetic is
 //     not transitive, and numbers made by hand can form a cycle. A list whose numbers are
-//     2^30 apart or more is refused.
-//
-// # Files
-//
-// Each uses only those below it.
-//
-//   - create.go: the facts of a create, and what to send with it.
-//   - decide.go: Decide: the sources in turn, the cheapest first.
-//   - facts.go: what requests, events and watches have shown.
-//   - hold.go: the facts of a hold and of its end.
-//   - number.go: the number as a source, unless a list speaks against it.
-//   - way.go: the last list as a source, and when small reads replace a new one.
-//   - known.go: how a fact changes the last list.
-//   - queue.go: Queue: what is known, and by which names it is found.
-//   - decision.go: Decision and Ask: what the driver is to do.
-//   - snapshot.go: a list, and what has become of those on it.
-//   - member.go: Member: a participant of this connection.
-//   - question.go: moments, epochs, questions: when something was asked.
-//   - rules.go: Excludes, Sources, Rules: what a queue is told once.
+//     2^30 apart or more is rejected.
 //
 // # Words
 //
-//   - member: a participant of this connection. stranger: any other.
-//   - blocker: the nearest ahead that excludes a member. way: all who are ahead of it.
+//   - member: a participant of this connection. stranger, in MetStranger: any
+//     other.
+//   - blocker: the nearest predecessor that excludes a member. predecessors: all that are
+//     ahead of it. in the way: of one of them, that it excludes the member.
 //   - watermark: the number up to which everybody has gone or handed over.
 //   - incarnation: the directory from one create to its delete, known by its czxid.
-//   - snapshot: the last list, and what has become of those on it. altered: of a way,
-//     that this changes the answer. stale: of what is known of a blocker, that a nearer
-//     one has gone since.
+//   - snapshot: the last list, and what has become of those on it. altered: of the
+//     predecessors, that this changes the answer. stale: of what is known of a blocker,
+//     that a nearer one has gone since.
 //   - epoch: how often the connection has been away. firm: of a list, that its server has
 //     applied all that was seen before the epoch. settled: of an epoch, that all its
 //     lists are firm.
 //   - confirmed: of a member, that its znode is watched, and no event has come.
 //   - handed over: of a member that has ended, that nothing can be done under its znode.
-//   - orphan: a znode that a create of unknown outcome made beside the member's.
+//   - orphan: a znode that a create of unknown outcome left next to the member's.
 //   - under, nested: of a reader, that it has the number of a writer of the same owner.
 package order

@@ -1,6 +1,8 @@
 package order
 
-import "github.com/zkrecipes/recipes/internal/seqname"
+import (
+	"github.com/zkrecipes/recipes/internal/seqname"
+)
 
 // A Member is a participant of this process: a znode that this connection created. It
 // belongs to one [Queue].
@@ -10,21 +12,21 @@ type Member struct {
 	session int64
 	under   *Member // the writer that it reads under, with its number; else nil
 	epoch   Epoch   // of its creation
-	joined  moment  // when its creation was told
+	joined  moment  // when its creation was reported
 
 	// token is the fencing token, but of a reader under a writer; zero while it is not
 	// known; set once.
 	token int64
 
-	// state only moves forward, but for a hold that is refused. first is of a hold:
+	// state only moves forward, but for Queue.Refused. first is of a hold:
 	// nobody at all was ahead. ended is set as soon as state is past stateHeld, and again
 	// if it changes after that.
 	ended moment
 	state state
 	first bool
 
-	// met: it was told to wait for a participant of another process, or its number says
-	// that one has joined since the watermark. The next create has a list with it then.
+	// met: it had to wait for a participant of another process, or its number says that
+	// one has joined since the watermark. The next create has a list with it then.
 	met bool
 	// orphans, set by Created: other znodes of the same creation can be in the directory.
 	orphans bool

@@ -1,6 +1,7 @@
 package order
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/zkrecipes/recipes/internal/seqname"
@@ -33,15 +34,15 @@ type Queue struct {
 	coming  []arrivals
 
 	// others is how many were ahead of the first member when that was decided last.
-	// Nothing but the count that is told to users depends on it.
+	// Nothing but the count that users are shown depends on it.
 	others int
 
 	// mark is the watermark; its token is zero while there is none. A raised one has a
 	// larger token.
 	mark Watermark
 
-	// directory is the incarnation, as Directory was last told; zero if it is not known.
-	// since is the epoch of that, and set if and only if directory is.
+	// directory is the incarnation, by the last call of Directory; zero if it is not
+	// known. since is the epoch of that, and set if and only if directory is.
 	directory int64
 	since     lapsing
 
@@ -50,8 +51,8 @@ type Queue struct {
 	settled lapsing
 
 	// last is the newest firm list, with what has become of those on it. absent are those
-	// that were told to have gone and are not on it, the oldest first: a list under way
-	// may show them. There are absentAtMost at most, all told after last was asked for.
+	// that were reported gone and are not on it, the oldest first: a list under way may
+	// show them. There are absentAtMost at most, all reported after last was asked for.
 	last   snapshot
 	absent []absence
 }
@@ -69,18 +70,6 @@ func New(r Rules) *Queue {
 	return &Queue{rules: r}
 }
 
-// tick begins a new moment.
-func (q *Queue) tick() moment {
-	q.now++
-	return q.now
-}
-
-// change is tick for a fact that can change a decision.
-func (q *Queue) change() moment {
-	q.changed = q.tick()
-	return q.changed
-}
-
 // Idle reports whether there is no member and no create under way. Then the queue may be
 // forgotten; what is worth keeping is its [Queue.Watermark].
 func (q *Queue) Idle() bool { return len(q.members) == 0 && len(q.coming) == 0 }
@@ -94,6 +83,387 @@ func (q *Queue) Remember(w Watermark) {
 	if w.Token > q.mark.Token {
 		q.mark = w
 	}
+}
+
+// Creating says that a create of a znode of that kind, in that session, is about to be
+// sent. Each call is followed by one of [Queue.Created] or [Queue.NotCreated]. The create
+// of a reader under a writer is not announced.
+func (q *Queue) Creating(kind string, session int64) Plan {
+	// A guess, before there is a name: led if a member goes first most likely, or a
+	// create under way whose number will be lower. A wrong guess costs a request, no
+	// more.
+	next, led := seqname.Name{Kind: kind, Seq: 1}, false
+	for _, c := range q.coming {
+		led = led || q.rules.Excludes(seqname.Name{Kind: c.kind}, next)
+	}
+	q.expect(kind)
+	if last := len(q.members) - 1; last >= 0 {
+		next.Seq = q.members[last].name.Seq + 1
+		led = led || q.nearest(q.members, next, session) != nil
+	}
+	switch {
+	case led && q.uses(ByNeighbour):
+		return Alone
+	case q.counts(next) && !q.mark.MetStranger:
+		// Nobody else came lately, so the number will do, and saves the list.
+		return WithDirectory
+	}
+	return WithList
+}
+
+// NotCreated says that a create that was announced has made no znode, or none that is to
+// be a member.
+func (q *Queue) NotCreated(kind string) {
+	for i := range q.coming {
+		if c := &q.coming[i]; c.kind == kind {
+			if c.count--; c.count == 0 {
+				q.coming = slices.Delete(q.coming, i, i+1)
+			}
+			return
+		}
+	}
+}
+
+func (q *Queue) expect(kind string) {
+	for i := range q.coming {
+		if q.coming[i].kind == kind {
+			q.coming[i].count++
+			return
+		}
+	}
+	q.coming = append(q.coming, arrivals{kind, 1})
+}
+
+// Created says what a create has made, and returns the new member, which waits. It ends
+// the announcement by [Queue.Creating], if Under is nil. If the znode was deleted or its
+// session ended meanwhile, the driver calls it all the same, then [Queue.Lost] and
+// [Queue.Removed].
+func (q *Queue) Created(c Creation) *Member {
+	m := &Member{
+		name: c.Name, session: c.Session, under: c.Under, orphans: c.Orphans,
+		epoch: c.Epoch, token: c.Czxid, joined: q.change(),
+	}
+	if c.Under == nil {
+		q.NotCreated(c.Name.Kind)
+	}
+	m.met = q.isGap(m) // before m is a member
+	// Another member's list may have shown m before its create was reported. If m is the
+	// last on it, the directory's pzxid is of m's create, or of a later delete.
+	if n := len(q.last.entries); n > 0 && q.last.entries[n-1].Name == m.name {
+		m.learnToken(q.last.pzxid)
+	}
+	q.insert(m)
+	q.settle(c.Epoch)
+	return m
+}
+
+// isGap reports whether others have joined between the watermark and m, the only member.
+func (q *Queue) isGap(m *Member) bool {
+	return m.under == nil && len(q.members) == 0 && q.counts(m.name) &&
+		m.name.Seq != q.mark.Seq+1
+}
+
+// insert puts m where it belongs among the members. Those of a former directory, of which
+// it was not reported yet that they are gone, can be so far away that there is no order
+// of all: they go to the front, so that those of one directory are in order.
+func (q *Queue) insert(m *Member) {
+	at := len(q.members)
+	if at > 0 && (m.name.Far(q.members[0].name) || m.name.Far(q.members[at-1].name)) {
+		slices.SortStableFunc(q.members, func(a, b *Member) int {
+			switch far := m.name.Far(a.name); {
+			case far == m.name.Far(b.name):
+				return 0
+			case far:
+				return -1
+			}
+			return 1
+		})
+	}
+	for ; at > 0; at-- {
+		b := q.members[at-1].name
+		if !m.name.Before(b) || m.name.Far(b) {
+			break
+		}
+	}
+	q.members = slices.Insert(q.members, at, m)
+}
+
+// Asking is called before a request is sent whose answer is reported as a fact, and
+// before a watch is used that is pending already: the answer or the event is reported
+// with the Question. e is the epoch, read before the call. synced says that a sync of the
+// directory was answered in this epoch before.
+func (q *Queue) Asking(e Epoch, synced bool) Question {
+	if synced {
+		q.settle(e)
+	}
+	return Question{
+		at: q.tick(), epoch: e, firm: q.settled.holds(e), directory: q.last.czxid,
+	}
+}
+
+// settle takes note that the server of an epoch has caught up with this process: it has
+// answered a create, or a sync.
+func (q *Queue) settle(e Epoch) {
+	q.settled = max(q.settled, in(e))
+}
+
+// Listed says what a list has shown that was sent after that Question. Lists may be
+// reported late and in any order. It returns the members, waiting or held, that must have
+// been in the list and are not: their znodes are gone, as far as a list can tell, and the
+// driver ends them ([Queue.Lost], then [Queue.Removed]). A list that was asked for before
+// a member's Created cannot prove that one gone, nor can one after a reconnect without a
+// sync.
+//
+// It returns an error, and ignores the list, if the order in it is not certain
+// ([seqname.CheckSpread]). A request that failed is not reported, nor is an answer that
+// came in a later epoch than that of the Question: the request may have been sent in the
+// later one.
+func (q *Queue) Listed(a Question, l Listing) (missing []*Member, err error) {
+	if err := seqname.CheckSpread(l.Names); err != nil {
+		return nil, err
+	}
+	list := newSnapshot(a, l, q.tick())
+	// Each member that it shows says something about it, so all are gone through before
+	// the list is judged.
+	for _, m := range q.members {
+		at, shown := list.find(m.name)
+		if shown && at == len(l.Names)-1 {
+			m.learnToken(l.Pzxid)
+		}
+		// Its server has applied the create, so all that came before that as well.
+		a.firm = a.firm || shown && m.epoch == a.epoch
+	}
+	if !a.firm {
+		return nil, nil // the server may lag behind: what is missing may be there
+	}
+	for _, m := range q.members {
+		if !m.lives() || m.joined > a.at {
+			continue // it may have been created after the list
+		}
+		if _, shown := list.find(m.name); !shown {
+			missing = append(missing, m)
+		}
+	}
+	if q.last.isNewer(a, l) {
+		q.show(list)
+	}
+	return missing, nil
+}
+
+// Gone says that the znode of a participant was seen to be gone: by the event of a watch
+// that was pending after the Question, or by a read that was sent after it. Events may
+// come late, also after a list that does not show the znode; they may not be reported
+// before [Queue.Unconfirmed] of each member whose own watch has fired by then, and
+// [Queue.Directory] of a directory's watch that has. The driver polls these first.
+//
+// It is for znodes of other processes, and for members that ended and whose znodes
+// others wait for; a member that lives and whose znode is gone is [Queue.Lost] and then
+// [Queue.Removed].
+func (q *Queue) Gone(a Question, n seqname.Name) {
+	directory := a.directory
+	if m := q.member(n); m != nil {
+		q.Lost(m)
+		directory = 0 // the name of a member is known to be that member's
+	}
+	q.goes(n, q.change(), a.at, directory)
+}
+
+// There says that a read that was sent after the Question has found the znode of a
+// participant. A driver that was asked for reads ([ReadAhead]) reports each of them by
+// There or Gone. It also reports the read by which it sets a watch on [Decision.Behind].
+func (q *Queue) There(a Question, n seqname.Name) {
+	q.tick()
+	if at, ok := q.last.find(n); ok && a.directory == q.last.czxid {
+		e := &q.last.entries[at]
+		e.seen = max(e.seen, a.at)
+		// A report from before the read was wrong, or of another incarnation. One from
+		// after it is newer than what the read saw.
+		if e.gone < a.at {
+			e.gone, e.by = 0, 0
+		}
+	}
+}
+
+// Confirmed says that m's own znode was read, with a watch that is pending. e is the
+// epoch, read before the request was sent; the confirmation lapses with it. czxid is the
+// znode's. If the read does not find the znode, the driver ends m.
+func (q *Queue) Confirmed(m *Member, e Epoch, czxid int64) {
+	q.tick()
+	if m.lives() {
+		m.confirmed = in(e)
+		m.learnToken(czxid)
+	}
+}
+
+// Unconfirmed says that the watch on m's own znode has fired. A change of its data is
+// followed by another read and Confirmed, a deletion by Lost and Removed.
+func (q *Queue) Unconfirmed(m *Member) {
+	q.change()
+	m.confirmed = 0
+}
+
+// Doubt says that a list that is asked for after this call has to show m, before
+// anything grants it the turn: something happened that no fact expresses. That is, a
+// watch fired with something else than a deletion, or a poll found a znode gone whose
+// watch had not fired.
+func (q *Queue) Doubt(m *Member) {
+	m.doubted = q.change()
+}
+
+// Directory says that the directory was read, with a watch that is pending, and its
+// czxid: its incarnation. e is the epoch, read before the request was sent; the knowledge
+// lapses with it. czxid 0: the watch has fired, whatever the reason. The driver polls the
+// watch before each call of [Queue.Decide] and of [Queue.Gone].
+func (q *Queue) Directory(e Epoch, czxid int64) {
+	if q.tick(); czxid == 0 {
+		q.change() // somebody may have come or gone, or the directory itself
+	}
+	q.directory, q.since = czxid, 0
+	if czxid != 0 {
+		q.since = in(e)
+	}
+}
+
+// Held says that m, which was granted, is about to be relied on; first is
+// [Decision.First]. The driver calls it before anybody relies on m, and [Queue.Refused]
+// if nobody may. It is ignored of a member that has ended.
+func (q *Queue) Held(m *Member, first bool) {
+	q.tick()
+	if m.state != stateWaiting {
+		return
+	}
+	m.state, m.first = stateHeld, first
+	if first {
+		q.others = 0 // so the count for those behind m is right until the next list
+	}
+}
+
+// Refused takes [Queue.Held] back: the session could not be relied on, so nobody has the
+// hold, and m waits again. What granted it is of a time that can be long past at the next
+// try, and its znode can be gone since. So only a list counts for m that is asked for
+// after this call. It is ignored of a member that has ended.
+func (q *Queue) Refused(m *Member) {
+	if m.state != stateHeld {
+		return
+	}
+	m.state, m.first = stateWaiting, false
+	m.doubted = q.change()
+}
+
+// Left says that m ended by its owner's wish, before the delete of its znode is sent.
+// inUse: something may be done under the znode yet, such as a transaction whose outcome
+// is open; others wait until the znode is gone then. A second call with false says that
+// nothing can be done any more.
+func (q *Queue) Left(m *Member, inUse bool) {
+	switch {
+	case m.lives() && inUse:
+		q.end(m, stateInUse) // those behind wait for the znode, as other processes do
+	case m.lives() || m.state == stateInUse && !inUse:
+		q.end(m, stateHandedOver)
+		if m.first {
+			// All up to m's number have left. So the next number has its turn, whose
+			// create may be answered before m's delete.
+			q.raise(m)
+		}
+	}
+}
+
+// Lost says that m ended otherwise: its znode is gone or is about to be deleted, its
+// session has ended, or it cannot be relied on. If it was held, others wait until the
+// znode is gone: its owner may not have heard of the loss yet. It is ignored of a member
+// that has ended.
+func (q *Queue) Lost(m *Member) {
+	switch m.state {
+	case stateWaiting:
+		q.end(m, stateHandedOver) // nobody ever relied on it
+	case stateHeld:
+		q.end(m, stateLost)
+	}
+}
+
+func (q *Queue) end(m *Member, s state) {
+	m.state, m.ended, m.confirmed = s, q.change(), 0
+}
+
+// raise takes note that m, which had nobody ahead, has left and does nothing any more.
+// The next number has its turn then, without a request.
+func (q *Queue) raise(m *Member) {
+	q.Remember(Watermark{Seq: m.name.Seq, Token: m.token, MetStranger: m.met})
+}
+
+// Removed says that m is no member any more; no call with m may follow but Decide. It is
+// called once, after [Queue.Left] or [Queue.Lost]. gone: an answer or an event said that
+// the znode is gone. If not, the delete failed, or the session ended, whose znodes the
+// servers can still show for a while: those behind then wait as for a znode of
+// another process.
+func (q *Queue) Removed(m *Member, gone bool) {
+	if at := q.at(m); at >= 0 {
+		q.members = slices.Delete(q.members, at, at+1)
+	}
+	q.end(m, stateRemoved)
+	if gone {
+		// by is zero: nobody was asked about it. So it makes no blocker stale.
+		q.goes(m.name, q.now, 0, 0)
+	}
+}
+
+// goes takes note that n has gone. directory is zero of a member.
+func (q *Queue) goes(n seqname.Name, told, by moment, directory int64) {
+	if at, ok := q.last.find(n); ok && (directory == q.last.czxid || directory == 0) {
+		q.last.goneAt(at, told, by)
+		return
+	}
+	// A list under way, sent before, may still show it.
+	if len(q.absent) == absentAtMost {
+		q.absent = slices.Delete(q.absent, 0, 1)
+	}
+	q.absent = append(q.absent, absence{n, told, by, directory})
+}
+
+// show replaces the last list.
+func (q *Queue) show(s snapshot) {
+	s.keep(&q.last)
+	if q.last.czxid != s.czxid {
+		q.remember(s.asked)
+	}
+	q.last = s
+	// What was reported before s was asked for, s shows by itself: who is not on it has
+	// gone, and who is on it is there.
+	q.absent = slices.DeleteFunc(q.absent, func(a absence) bool {
+		return a.gone < s.asked
+	})
+	for _, a := range q.absent {
+		at, ok := s.find(a.Name)
+		if ok && (a.directory == s.czxid || a.directory == 0) {
+			s.goneAt(at, a.gone, a.by)
+		}
+	}
+}
+
+// remember keeps who has gone from the last list, of another incarnation: a list of that
+// one may be under way.
+func (q *Queue) remember(asked moment) {
+	for _, e := range q.last.entries {
+		if e.gone > asked {
+			q.absent = append(q.absent, absence{e.Name, e.gone, e.by, q.last.czxid})
+		}
+	}
+	slices.SortFunc(q.absent, func(a, b absence) int {
+		return cmp.Compare(a.gone, b.gone)
+	})
+	q.absent = slices.Delete(q.absent, 0, max(0, len(q.absent)-absentAtMost))
+}
+
+// tick begins a new moment.
+func (q *Queue) tick() moment {
+	q.now++
+	return q.now
+}
+
+// change is tick for a fact that can change a decision.
+func (q *Queue) change() moment {
+	q.changed = q.tick()
+	return q.changed
 }
 
 // at returns the place of m among the members.

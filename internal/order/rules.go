@@ -44,7 +44,7 @@ const (
 	ByList
 )
 
-// Rules are what a queue is told once. They do not change.
+// Rules are what a queue gets once. They do not change.
 type Rules struct {
 	Excludes Excludes
 	// Nested reports whether a participant may appear ahead of self after self was
@@ -59,6 +59,6 @@ type Rules struct {
 	Without Sources
 	// Fresh: only lists decide, each asked for after the last fact that can change the
 	// queue or cast doubt on a member. It is slow, and the reference for tests: while
-	// such facts are told, each Decide asks for another list.
+	// such facts are reported, each Decide asks for another list.
 	Fresh bool
 }

@@ -13,7 +13,7 @@ type snapshot struct {
 	// entries are in order, and no two are spreadLimit apart.
 	entries []entry
 
-	// The list was asked for, and told later. The zero moment: there was none.
+	// The list was asked for, and reported later. The zero moment: there was none.
 	asked, told moment
 	epoch       Epoch
 
@@ -24,8 +24,9 @@ type snapshot struct {
 type entry struct {
 	seqname.Name
 	seen moment // when it was asked for that has shown it last
-	// When it was told that the entry has gone, and when that was asked for. The first is
-	// zero while the entry is there, the second if a member of this process has gone.
+	// When it was reported that the entry has gone, and when that was asked for. The
+	// first is zero while the entry is there, the second if a member of this process has
+	// gone.
 	gone, by moment
 }
 
@@ -44,8 +45,11 @@ func (s *snapshot) isNewer(a Question, l Listing) bool {
 	case a.epoch < s.epoch:
 		return false
 	case l.Pzxid == s.pzxid:
+		// The same children. The later one lets more that was reported be dropped.
 		return a.at > s.asked
 	}
+	// The pzxid grows within an incarnation. A smaller one is newer if its request was
+	// sent once s was here: then the directory was recreated, or restored.
 	return l.Pzxid > s.pzxid || a.at > s.told
 }
 
@@ -61,16 +65,16 @@ func newSnapshot(a Question, l Listing, told moment) snapshot {
 	return s
 }
 
-// keep takes over from an older snapshot what was told after s was asked for. It takes
-// nothing from another incarnation: there the same name is another znode. What was told
-// before s was asked for, and is in s, was wrong.
+// keep takes over from an older snapshot what was reported after s was asked for. It
+// takes nothing from another incarnation: there the same name is another znode. What was
+// reported before s was asked for, and is in s, was wrong.
 func (s *snapshot) keep(old *snapshot) {
 	if old.czxid != s.czxid {
 		return
 	}
 	for _, was := range old.entries {
 		if was.gone < s.asked && was.seen < s.asked {
-			continue
+			continue // s is newer than all that was known of it
 		}
 		if i, ok := s.find(was.Name); ok {
 			is := &s.entries[i]
@@ -82,7 +86,13 @@ func (s *snapshot) keep(old *snapshot) {
 	}
 }
 
-// An absence is what was told of a participant that the last list does not show.
+// goneAt takes note that the entry at an index has gone, reported again or not.
+func (s *snapshot) goneAt(at int, told, by moment) {
+	e := &s.entries[at]
+	e.gone, e.by = told, by
+}
+
+// An absence is what was reported of a participant that the last list does not show.
 type absence struct {
 	seqname.Name
 	gone, by  moment // see entry
@@ -91,9 +101,3 @@ type absence struct {
 
 // absentAtMost bounds what is remembered. One that is forgotten costs a read.
 const absentAtMost = 32
-
-// goneAt takes note that the entry at an index has gone, told again or not.
-func (s *snapshot) goneAt(at int, told, by moment) {
-	e := &s.entries[at]
-	e.gone, e.by = told, by
-}

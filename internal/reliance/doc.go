@@ -29,8 +29,7 @@
 //     the session is suspended, that is, when the time that the leader certainly grants
 //     has run out.
 //   - margin: how much earlier than necessary a held ephemeral is notified that the
-//     session is suspended (Hold). Each has its own, and so has each of several who rely
-//     on one (Rely).
+//     session is suspended (Hold). Each has its own.
 //   - contact: a request that has certainly reached the leader (Heard).
 //   - alarm: a call that is to be made at a time, by the loss clock's line (Set).
 package reliance

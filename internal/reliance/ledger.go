@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"strings"
 	"time"
@@ -22,8 +21,6 @@ type Ledger struct {
 	// ephemerals are the znodes that are tracked, by path: if another's znode is found in
 	// a queue, its path tells whether it is one of this process, which needs no watch.
 	ephemerals map[string]*tracked
-	// reliers are those who rely on an ephemeral with a margin of their own; see Rely.
-	reliers map[Ephemeral]*tracked
 	alarms  map[*Alarm]struct{}
 
 	log    *slog.Logger // receives the warning that answers are slow; nil: nobody reads it
@@ -53,8 +50,7 @@ func New(c Config) Ledger {
 			advice: c.Advice,
 		},
 		sessionID:  c.SessionID,
-		ephemerals: map[string]*tracked{}, reliers: map[Ephemeral]*tracked{},
-		alarms: map[*Alarm]struct{}{},
+		ephemerals: map[string]*tracked{}, alarms: map[*Alarm]struct{}{},
 	}
 }
 
@@ -80,22 +76,6 @@ type tracked struct {
 func (l *Ledger) Tell(log *slog.Logger) {
 	if l.log == nil && log != nil && log.Enabled(context.Background(), slog.LevelWarn) {
 		l.log = log
-	}
-}
-
-// all returns those who can be notified of a loss: the znodes, and who relies on them.
-func (l *Ledger) all() iter.Seq[*tracked] {
-	return func(yield func(*tracked) bool) {
-		for _, t := range l.ephemerals {
-			if !yield(t) {
-				return
-			}
-		}
-		for _, t := range l.reliers {
-			if !yield(t) {
-				return
-			}
-		}
 	}
 }
 
@@ -149,39 +129,7 @@ func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err e
 	if t == nil { // untracked meanwhile, by the call that notified it of its loss
 		return until, outcome.ErrSessionEnded
 	}
-	return l.hold(t, max(margin, t.margin))
-}
-
-// Rely is Hold for one of several who rely on the held ephemeral at path, each with a
-// margin of its own: e alone is told of silence by its margin earlier, until Forgo.
-func (l *Ledger) Rely(
-	path string, e Ephemeral, margin time.Duration,
-) (until time.Time, err error) {
-	t := l.ephemerals[path]
-	if t == nil || !t.held {
-		return until, outcome.ErrSessionEnded
-	}
-	t = &tracked{Ephemeral: e, session: t.session}
-	until, err = l.hold(t, margin)
-	if err == nil {
-		l.reliers[e] = t
-	}
-	return until, err
-}
-
-// Forgo undoes Rely.
-func (l *Ledger) Forgo(e Ephemeral) {
-	delete(l.reliers, e)
-}
-
-// Waive takes the margin off the ephemeral at path: those who rely on it have their own.
-func (l *Ledger) Waive(path string) {
-	if t := l.ephemerals[path]; t != nil {
-		t.margin = 0
-	}
-}
-
-func (l *Ledger) hold(t *tracked, margin time.Duration) (until time.Time, err error) {
+	margin = max(margin, t.margin)
 	// The session may be good now, by a handshake, but no proof would come in time.
 	if terms := l.terms(); !terms.Workable() {
 		return until, fmt.Errorf("%w: a session timeout of %v, with a server tick of "+
@@ -261,7 +209,7 @@ func (l *Ledger) Suspended() []Notice {
 
 // notices returns the notices of those for which why returns a cause.
 func (l *Ledger) notices(why func(*tracked) error) (all []Notice) {
-	for t := range l.all() {
+	for _, t := range l.ephemerals {
 		if cause := why(t); cause != nil {
 			all = append(all, Notice{t.Ephemeral, cause})
 		}
@@ -286,7 +234,7 @@ func (l *Ledger) Next(session int64, now time.Time) (at time.Time, ok bool) {
 	}
 	if end, known := l.goodUntil(session); known {
 		by(end) // also if none is held: Hold without a margin asks for no look
-		for t := range l.all() {
+		for _, t := range l.ephemerals {
 			by(end.Add(-t.margin))
 		}
 	}
@@ -337,7 +285,7 @@ func (l *Ledger) warning(now time.Time) func() {
 	if log == nil || answer*slowShare < longest || now.Sub(l.warned) < warnEvery {
 		return nil
 	}
-	for t := range l.all() {
+	for _, t := range l.ephemerals {
 		if !t.held {
 			continue
 		}

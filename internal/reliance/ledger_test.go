@@ -108,42 +108,6 @@ func TestEphemeralsAreFoundByAPath(t *testing.T) {
 	}
 }
 
-// Who relies on another's znode does so with a margin of its own, and only while it is
-// held.
-func TestRelyingOnAnothersZnode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const margin = time.Second
-		l, _ := opened()
-		owner, relier := &znode{"owner"}, &znode{"relier"}
-		_, err := l.Rely("/a", relier, 0)
-		require.ErrorIs(t, err, outcome.ErrSessionEnded, "it is not there")
-		l.Track("/a", 1, owner)
-		for range 100 {
-			contact(l)
-			time.Sleep(100 * time.Millisecond)
-		}
-		contact(l)
-		_, err = l.Rely("/a", relier, 0)
-		require.ErrorIs(t, err, outcome.ErrSessionEnded, "it is not held")
-		early, err := l.Hold("/a", margin)
-		require.NoError(t, err)
-		_, err = l.Rely("/a", relier, timeout)
-		require.ErrorContains(t, err, "WithLossMargin")
-		require.Equal(t, []any{owner}, told(l.Closed()))
-		_, err = l.Rely("/a", relier, 0)
-		require.NoError(t, err)
-		require.ElementsMatch(t, []any{owner, relier}, told(l.Closed()))
-
-		l.Waive("/b")
-		l.Waive("/a")
-		next, ok := l.Next(1, l.Now())
-		require.True(t, ok)
-		require.Equal(t, early.Add(margin), next, "the owner's margin is waived")
-		l.Forgo(relier)
-		require.Equal(t, []any{owner}, told(l.Closed()))
-	})
-}
-
 func TestALossSaysWhatItsMarginWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _ := opened()

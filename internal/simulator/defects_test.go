@@ -61,7 +61,7 @@ var defects = []plant.Defect{
 		plant.In("internal/znode", "Node.endOnce").
 			Replace("n.s.Pause(context.Background(), stays)", "stays")),
 	plant.New("passes without bound while another process waits",
-		plant.In("internal/lockcache", "generation.room").
+		plant.In("internal/lockcache", "generation.roomLocked").
 			Replace("g.policy.MaxHandovers", "noBound")),
 	plant.New("a candidate queues anew while its term lasts",
 		plant.In(".", "LeaderSelector.serve").Before("s.stepDown", `

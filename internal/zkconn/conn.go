@@ -298,29 +298,6 @@ func (c *Conn) Hold(path string, margin time.Duration) error {
 	return err
 }
 
-// Rely is [reliance.Ledger.Rely].
-func (c *Conn) Rely(path string, e reliance.Ephemeral, margin time.Duration) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	until, err := c.ledger.Rely(path, e, margin)
-	c.heartbeat.lookByLocked(until)
-	return err
-}
-
-// Forgo undoes Rely.
-func (c *Conn) Forgo(e reliance.Ephemeral) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ledger.Forgo(e)
-}
-
-// Waive takes the margin off the ephemeral at path: those who rely on it have their own.
-func (c *Conn) Waive(path string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ledger.Waive(path)
-}
-
 // CheckMargin returns an error, which says what to do, if a hold with a loss margin can
 // never be relied on.
 func (c *Conn) CheckMargin(margin time.Duration) error {

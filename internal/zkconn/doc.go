@@ -48,7 +48,7 @@
 // # Locks
 //
 // A caller may hold a mutex of its own when it calls calls.Start, Retain, Track, Untrack,
-// Hold, Rely, Forgo, Waive, CheckMargin, After and its stop, Note, Noted, Ephemeral,
+// Hold, CheckMargin, After and its stop, Note, Noted, Ephemeral,
 // HoldBack, SessionID, Epoch, IncarnationNow, Reconnected or Unavailable: these send no
 // request, wait for nothing, and call nobody back. Any other call may send, wait or call
 // back, and is made with no mutex held.

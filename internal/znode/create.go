@@ -260,7 +260,6 @@ func (c *creation) newNode(path string, session, czxid int64) *Node {
 		Path: path, spec: c.spec, s: c.s, hooks: c.hooks, id: c.id, orphans: c.sent > 1,
 		session: session,
 		self:    selfWatch{firstRead: make(chan struct{})},
-		life:    life{margin: c.spec.LossMargin},
 	}
 	n.token.Store(czxid) // 0 is not known yet: see AwaitToken
 	n.over.ctx, n.over.now = context.WithCancel(context.Background())

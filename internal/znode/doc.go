@@ -71,5 +71,5 @@
 //     read.
 //   - orphan: a znode that our create of unknown outcome left next to the held one.
 //   - confirmed: the watch on our own znode is set, and no event has come.
-//   - tenant: one of several that rely on a Node, each with a margin of its own.
+//   - tenant: one of several that rely on a Node.
 package znode

@@ -297,7 +297,7 @@ func (tenant) Lost(error) {}
 func TestARefusedHold(t *testing.T) {
 	n := join(t, &watchedConn{}, znode.NoHooks{}, znode.Terms{LossMargin: time.Hour})
 	require.Error(t, n.Hold())
-	require.False(t, n.Attach(tenant{}, 0))
+	require.False(t, n.Attach(tenant{}))
 	require.False(t, n.HasEnded())
 	n.Withdraw()
 }

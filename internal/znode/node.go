@@ -67,15 +67,12 @@ type life struct {
 
 	guarded int32 // transactions that the znode guards and whose outcome is open
 	cause   error // why it ended
-	// the loss margin of the holder; zero if Tenants hold it, which have their own
-	margin time.Duration
 	// The znode stays until then, however the Node ends: a holder may take that long to
 	// stop, and others go on once the znode is gone.
 	stays        deadline
-	cancelExpiry func() // takes back what ExpireLater has planned; nil: nothing
-	// who else is notified of a loss, with their margins
-	tenants map[Tenant]time.Duration
-	// until when the longest margin lasts of those who were notified of a loss, of any
+	cancelExpiry func()              // takes back what ExpireLater has planned; nil: nothing
+	tenants      map[Tenant]struct{} // who else is notified of a loss
+	// until when the margin lasts of those who were notified of a loss, of any
 	// kind
 	margins deadline
 }
@@ -243,6 +240,12 @@ func (n *Node) unhold() {
 	}
 }
 
+// isReliedOnLocked reports whether somebody relies on n, or did when it ended: the
+// Tenants if the znode is cached, else the holder.
+func (n *Node) isReliedOnLocked() bool {
+	return n.life.wasHeld && (!n.spec.Cached || len(n.life.tenants) > 0)
+}
+
 // IsIdle tells of a Node whose znode may be cached whether nobody uses it: it is held and
 // has no Tenant, or it has ended and is on its way out.
 func (n *Node) IsIdle() bool {
@@ -266,18 +269,18 @@ func (n *Node) ExpireLater() {
 	}
 }
 
-// Attach lets t rely on n, with a margin of its own, and be notified of a loss from now
+// Attach lets t rely on n, and be notified of a loss from now
 // on; false if n is not held, or not any more.
-func (n *Node) Attach(t Tenant, margin time.Duration) bool {
+func (n *Node) Attach(t Tenant) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.life.state != stateHeld {
 		return false
 	}
 	if n.life.tenants == nil {
-		n.life.tenants = map[Tenant]time.Duration{}
+		n.life.tenants = map[Tenant]struct{}{}
 	}
-	n.life.tenants[t] = margin
+	n.life.tenants[t] = struct{}{}
 	return true
 }
 
@@ -297,14 +300,6 @@ func (n *Node) Tenants() []Tenant {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Collect(maps.Keys(n.life.tenants))
-}
-
-// Waive leaves it to the Tenants of a held Node what margin they have.
-func (n *Node) Waive() {
-	n.s.Waive(n.Path)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.life.margin = 0
 }
 
 // Check asks the clock whether n, which is held, can be relied on at this moment. If it
@@ -354,11 +349,10 @@ func (n *Node) tellLoss(cause error) {
 // loseLocked notifies the Tenants before the Node. A Tenant that waits for the delete is
 // woken by the Node's loss, and then has to find its own.
 func (n *Node) loseLocked(cause error) {
-	n.noteMarginsLocked()
-	for t, margin := range n.life.tenants {
-		if leavesMargin(cause) {
-			n.life.stays.extend(margin)
-		}
+	if n.life.margins.at == nil && n.isReliedOnLocked() {
+		n.life.margins.extend(n.spec.LossMargin)
+	}
+	for t := range n.life.tenants {
 		t.Lost(cause)
 	}
 	n.loss.now(cause)
@@ -394,8 +388,8 @@ func (n *Node) endOnce(cause error) bool {
 	l.state, l.cause = stateEnded, cause
 	// This process has decided that by itself, so the znode is there. The holder has its
 	// margin in which to stop, and the znode keeps others out meanwhile.
-	if l.wasHeld && leavesMargin(cause) {
-		l.stays.extend(l.margin)
+	if n.isReliedOnLocked() && leavesMargin(cause) {
+		l.stays.extend(n.spec.LossMargin)
 	}
 	stays := l.stays.left()
 	if l.cancelExpiry != nil {
@@ -546,18 +540,6 @@ func (n *Node) metLocked(condition *bool) {
 	*condition = true
 	if !before && n.life.sessionOver && n.life.abandoned {
 		n.deleteByPathLocked()
-	}
-}
-
-// noteMarginsLocked records, at the first loss, until when the longest margin lasts of
-// those who are notified of it.
-func (n *Node) noteMarginsLocked() {
-	longest := n.life.margin
-	for _, margin := range n.life.tenants {
-		longest = max(longest, margin)
-	}
-	if n.life.margins.at == nil {
-		n.life.margins.extend(longest)
 	}
 }
 

@@ -3,7 +3,6 @@ package znode
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -20,7 +19,7 @@ func TestTenantsAreToldBeforeTheirNode(t *testing.T) {
 	cause := errors.New("it was lost")
 	tenant, before := &told{}, []error(nil)
 	n := &Node{}
-	n.life.tenants = map[Tenant]time.Duration{tenant: 0}
+	n.life.tenants = map[Tenant]struct{}{tenant: {}}
 	n.loss.now = func(error) { before = tenant.causes }
 	n.loseLocked(cause)
 	require.Equal(t, []error{cause}, before)

@@ -123,3 +123,76 @@ func TestTurnsOfTwoCachedCrowds(t *testing.T) {
 		})
 	}
 }
+
+// Two processes that want a lock all the time, with one owner each who comes back when it
+// is too late to go on with the entry, send no more requests with caching than without.
+func TestCostOfCachingInVain(t *testing.T) {
+	perTurn := func(passes int) (requests float64) {
+		t.Helper()
+		locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+			const oneWay, use, warm, turns = 100 * time.Microsecond, 3 * time.Millisecond,
+				time.Second, 200
+			opt := recipes.WithData(nil)
+			if passes > 0 {
+				opt = recipes.WithCaching(time.Minute, passes)
+			}
+			var seen []turn
+			var enough atomic.Bool
+			var taps []*wiretap.Tap
+			var waits []func()
+			for _, name := range []string{"one", "two"} {
+				one := turnTaker{name, oneWay, use, &seen, &enough}
+				tap, wait := one.start(t, b.Cluster, 1, opt)
+				taps, waits = append(taps, tap), append(waits, wait)
+			}
+			time.Sleep(warm)
+			for _, tap := range taps {
+				tap.Reset()
+			}
+			time.Sleep(turns * (use + 2*oneWay))
+			asked, now := 0, 0
+			for _, tap := range taps {
+				asked += len(locktest.RequestsBelow(tap, "/lock"))
+				now += tap.Count(wiretap.Create) // one a turn
+			}
+			enough.Store(true)
+			for _, wait := range waits {
+				wait()
+			}
+			require.Greater(t, now, turns*9/10)
+			requests = float64(asked) / float64(now)
+		})
+		return requests
+	}
+	without := perTurn(0)
+	for _, passes := range []int{1, 16} {
+		require.LessOrEqual(t, perTurn(passes), 1.05*without, "passes: %d", passes)
+	}
+}
+
+// Once others have been quiet for a while the entry is cached again.
+func TestCachingIsTriedAgainAfterAQuietTime(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		caching := recipes.WithCaching(time.Hour, 1)
+		ours, other := b.Mutex(t, b.Ours, "/lock", caching), b.Mutex(t, b.Other, "/lock")
+		isKept := func() bool {
+			used := locktest.Use(t, ours)
+			time.Sleep(100 * time.Millisecond)
+			return locktest.Use(t, ours).Path() == used.Path()
+		}
+		require.True(t, isKept())
+		for range 3 {
+			held := locktest.VisitLock(t, ours)
+			held.Entered()
+			next := locktest.VisitLock(t, other)
+			time.Sleep(100 * time.Millisecond)
+			held.Leave()
+			next.Entered()
+			next.Leave()
+		}
+		require.False(t, isKept(), "it was cached in vain")
+		require.False(t, isKept())
+		time.Sleep(time.Second)
+		require.True(t, isKept())
+	})
+}

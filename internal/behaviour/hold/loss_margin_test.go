@@ -250,14 +250,14 @@ func TestNothingIsGrantedWithinTheLossMargin(t *testing.T) {
 	}
 }
 
-// An owner's margin is its own, also in a place that was kept before it came.
+// The margin is that of the entry, also for an owner that finds it idle.
 func TestALossMarginInAPlaceThatIsKept(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		caching := recipes.WithCaching(locktest.LongIdle, 9)
-		locktest.Use(t, b.Mutex(t, b.Ours, "/lock", caching))
-		held := locktest.VisitLock(t, b.Mutex(
-			t, b.Ours, "/lock", caching, recipes.WithLossMargin(margin),
-		))
+		lock := b.Mutex(t, b.Ours, "/lock", recipes.WithLossMargin(margin),
+			recipes.WithCaching(locktest.LongIdle, 9))
+		first := locktest.Use(t, lock)
+		held := locktest.VisitLock(t, lock)
+		require.Equal(t, first.Path(), held.Hold().Path())
 		plain := locktest.VisitLock(t, b.Mutex(t, b.Ours, "/plain"))
 		other := locktest.VisitLock(t, b.Mutex(t, b.Other, "/lock"))
 		time.Sleep(10 * time.Second)
@@ -272,8 +272,25 @@ func TestALossMarginInAPlaceThatIsKept(t *testing.T) {
 	})
 }
 
-// A margin is that of the owner who has it: others who share the place lose nothing by
-// it, whenever it comes, and it loses nothing of its time.
+// An entry that is lost while nobody uses it has nobody who needs the margin to stop.
+func TestALossMarginOfAnIdlePlace(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		locktest.Use(t, b.Mutex(t, b.Ours, "/lock", recipes.WithLossMargin(margin),
+			recipes.WithCaching(locktest.LongIdle, 9)))
+		plain := locktest.VisitLock(t, b.Mutex(t, b.Ours, "/plain",
+			recipes.WithLossMargin(margin)))
+		time.Sleep(10 * time.Second)
+		b.Cluster.Link("ours").Stall(zktest.Both)
+		<-plain.Hold().Lost()
+		b.Cluster.Link("ours").Heal()
+		time.Sleep(margin / 2)
+		require.Len(t, locktest.Znodes(b), 1, "the one that was held")
+		require.Contains(t, locktest.Znodes(b)[0], "/plain/")
+	})
+}
+
+// A margin is that of the owner who has it: others, who cache an entry of their own, lose
+// nothing by it, whenever it comes, and it loses nothing of its time.
 func TestALossMarginIsItsOwnersAlone(t *testing.T) {
 	caching := recipes.WithCaching(locktest.LongIdle, 9)
 	for name, test := range map[string]func(

@@ -592,6 +592,36 @@ func TestValuesShareAPlace(t *testing.T) {
 	})
 }
 
+// Values that set another margin, or another longest hold, have an entry of their own, and
+// queue behind one another as two processes do. A margin of one entry could not be that of
+// each of its owners.
+func TestValuesWithOtherBoundsDoNotShareAPlace(t *testing.T) {
+	for name, other := range map[string]recipes.Option{
+		"a margin": recipes.WithLossMargin(time.Second),
+		"a bound":  recipes.WithMaxHold(time.Hour),
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				caching := recipes.WithCaching(locktest.LongIdle, 5)
+				plain := b.Mutex(t, b.Ours, "/lock", caching)
+				bounded := b.Mutex(t, b.Ours, "/lock", caching, other)
+				same := b.Mutex(t, b.Ours, "/lock",
+					recipes.WithCaching(time.Second, 1), other)
+				first := locktest.Use(t, plain)
+				second := locktest.Use(t, bounded)
+				require.NotEqual(t, first.Path(), second.Path())
+				require.Equal(t, second.Path(), locktest.Use(t, same).Path())
+				held := locktest.VisitLock(t, bounded)
+				next := locktest.VisitLock(t, plain)
+				require.False(t, next.Holds())
+				held.Leave()
+				next.Entered()
+				next.Leave()
+			})
+		})
+	}
+}
+
 func TestClosingAClientGivesItsPlacesUp(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		lock := b.Mutex(t, b.Ours, "/lock", recipes.WithCaching(locktest.LongIdle, 5))

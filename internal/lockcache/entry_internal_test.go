@@ -40,41 +40,8 @@ func use(t *testing.T, q *seqnode.Queue, s *zkconn.Conn) *Share {
 	return share
 }
 
-// One whose margin is in the way is passed over by those who have the entry together, and
-// by nobody else.
-func TestWhoIsAdmittedPastAMarginThatIsInTheWay(t *testing.T) {
-	for name, together := range map[string]bool{"readers": true, "writers": false} {
-		t.Run(name, func(t *testing.T) {
-			q, s := stubQueue(t)
-			q.Excludes = func(_, _ seqname.Name) bool { return !together }
-			share := use(t, q, s)
-			e, g := share.generation.entry, share.generation
-			g.users = 0
-			tooMuch := *q
-			tooMuch.LossMargin = time.Hour
-			first, second := newWaiter(e, q), newWaiter(e, q)
-			early, third := newWaiter(e, &tooMuch), newWaiter(e, q)
-			e.waiting = []*waiter{first, early, second, third}
-			if together {
-				require.Equal(t, 3, e.letIn())
-				require.Equal(t, []*waiter{early}, e.waiting)
-				require.True(t, second.isSettled())
-				require.True(t, third.isSettled())
-			} else {
-				require.Equal(t, 1, e.letIn())
-				require.Zero(t, e.letIn())
-				require.Equal(t, []*waiter{early, second, third}, e.waiting)
-			}
-			require.True(t, early.early)
-			require.False(t, early.isSettled())
-			require.True(t, first.isSettled())
-			require.False(t, first.early)
-		})
-	}
-}
-
-// Those who wait for a generation are told of its queue, each once if they stand behind
-// another one meanwhile.
+// Those who wait for a generation are notified of its queue, each once if they stand
+// behind another one meanwhile.
 func TestWhoIsToldOfTheQueue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ next, current, told, want bool }{
@@ -96,7 +63,7 @@ func TestWhoIsToldOfTheQueue(t *testing.T) {
 				e.current = held(1)
 			}
 			w := newWaiter(e, nil)
-			w.told, e.waiting = c.told, []*waiter{w}
+			w.reported, e.waiting = c.told, []*waiter{w}
 			g.Queued("/lock/a", 1)
 			require.Equal(t, c.want, len(w.queued) == 1)
 			if c.want && c.current {
@@ -110,13 +77,13 @@ func TestWhoIsToldOfTheQueue(t *testing.T) {
 
 // A generation for which nobody waits any more ends its own wait, once it knows that.
 func TestALookForThoseWhoDoNotWait(t *testing.T) {
-	t.Parallel()
-	e := &entry{}
+	_, s := stubQueue(t)
+	e := &entry{key: entryKey{conn: s}}
 	g := &generation{entry: e}
 	require.True(t, g.looked(seqnode.Position{}, false), "its ctx is done")
 
 	given := error(nil)
-	g.giveUp = func(cause error) { given = cause }
+	g.cancel = func(cause error) { given = cause }
 	w := newWaiter(e, nil)
 	w.request.TryOnce = true
 	e.next, e.waiting = g, []*waiter{w}
@@ -128,17 +95,17 @@ func TestALookForThoseWhoDoNotWait(t *testing.T) {
 	require.ErrorIs(t, given, errNobodyWaits)
 }
 
-// What a Share is told of after its end changes nothing.
+// An expiry that comes after the release changes nothing.
 func TestAShareEndsOnce(t *testing.T) {
 	q, s := stubQueue(t)
 	q.Excludes = func(_, _ seqname.Name) bool { return false }
 	share := use(t, q, s)
 	e, g := share.generation.entry, share.generation
-	other, err := g.admit(q, seqnode.Request{})
-	require.NoError(t, err)
+	other := g.admitLocked(seqnode.Request{})
+	require.NotNil(t, other)
 	e.mu.Unlock()
 	other.Withdraw()
-	other.SessionEnded(errors.New("over"))
+	other.expire()
 	require.Equal(t, 1, g.users)
 	require.False(t, g.closed)
 	require.NoError(t, other.Lost().Err())
