@@ -42,10 +42,10 @@ type ownership struct {
 	// Guarded by book.mu.
 	grant         *grant        // nil while the first Acquire is under way
 	records       []*Hold       // the youngest last
-	settled       chan struct{} // closed when the first Acquire has ended; nil: nobody waits
+	settled       chan struct{} // closed when the first Acquire ends; nil: nobody waits
 	listening     int32         // calls of the listener that run
-	revokePending bool          // the lock was asked back, and no listener was called for that
-	observing     uint64        // the goroutine that tells of the place in the queue; 0: none
+	revokePending bool          // the lock was asked back, and no listener called for it
+	observing     uint64        // the goroutine that reports the position; 0: none
 
 	made struct { // what grant and the first record point to
 		grant grant
@@ -77,9 +77,6 @@ func (r *reentrant) where() string {
 	}
 	return r.path
 }
-
-// identity implements InterProcessLock.
-func (r *reentrant) identity() any { return r }
 
 // sinceLocked implements book's lock, for both sides of a read/write lock: the book is
 // the reader's.

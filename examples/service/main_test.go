@@ -51,19 +51,19 @@ func (h host) ready(t *testing.T, probe string) int {
 	return answer.Code
 }
 
-func twoHosts(t *testing.T) (cluster *zktest.Cluster, first, second host) {
+func twoHosts(t *testing.T) (first, second host) {
 	t.Helper()
-	cluster = zktest.Start(t)
+	cluster := zktest.Start(t)
 	first = startHost(t, cluster, "first", nil)
 	time.Sleep(time.Second)
 	second = startHost(t, cluster, "second", nil)
 	time.Sleep(time.Second)
-	return cluster, first, second
+	return first, second
 }
 
 func TestOneHostIsReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, first, second := twoHosts(t)
+		first, second := twoHosts(t)
 		require.Equal(t, http.StatusOK, first.ready(t, "/ready"))
 		require.Equal(t, http.StatusServiceUnavailable, second.ready(t, "/ready"))
 		require.Equal(t, http.StatusOK, second.ready(t, "/live"))
@@ -81,7 +81,7 @@ func TestOneHostIsReady(t *testing.T) {
 // candidate.
 func TestTheLeaderIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, first, second := twoHosts(t)
+		first, second := twoHosts(t)
 		first.link.Cut()
 		for range 600 {
 			time.Sleep(50 * time.Millisecond)

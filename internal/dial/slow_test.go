@@ -107,6 +107,7 @@ func TestTheTimeForAnAttemptDoesNotGrowByRefusals(t *testing.T) {
 // time that zk wants: nothing else ends it when the client is closed.
 func TestTheTimeForAnAttemptGrowsByConnections(t *testing.T) {
 	var given []time.Duration
+	//nolint:unparam // the results are those of a dialer
 	connect := func(timeout time.Duration) (net.Conn, error) {
 		given = append(given, timeout)
 		return nil, os.ErrDeadlineExceeded

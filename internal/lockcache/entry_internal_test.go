@@ -34,7 +34,7 @@ func use(t *testing.T, q *seqnode.Queue, s *zkconn.Conn) *Share {
 	t.Cleanup(func() {
 		e.waiting = nil
 		e.mu.Unlock()
-		share.Node.SessionEnded(errors.New("over"))
+		share.SessionEnded(errors.New("over"))
 		<-share.generation.run.Done()
 	})
 	return share

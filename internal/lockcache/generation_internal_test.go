@@ -57,5 +57,5 @@ func TestNothingKeepsAShareThatWasReleased(t *testing.T) {
 	share.Withdraw()
 	runtime.GC()
 	require.Nil(t, released.Value())
-	first.Node.SessionEnded(errors.New("over"))
+	first.SessionEnded(errors.New("over"))
 }

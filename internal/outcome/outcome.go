@@ -132,11 +132,11 @@ var meanings = map[string]string{
 	"unknown error: -6":   "unimplemented: the server does not know the request",
 	"unknown error: -7":   "the server got no answer from the others in time",
 	"unknown error: -119": "the server is read-only: it has lost the others",
-	"unknown error: -120": "the session is local, and cannot have ephemeral znodes: set " +
-		"localSessionsUpgradingEnabled on the servers, or not localSessionsEnabled",
+	"unknown error: -120": "the session is local, and cannot have ephemeral znodes: " +
+		"set localSessionsUpgradingEnabled on the servers, or not localSessionsEnabled",
 	"unknown error: -124": "the server demands a login by SASL; see WithSASL",
-	"unknown error: -125": "quota exceeded: raise or remove the one on the path or above " +
-		"it, below /zookeeper/quota",
+	"unknown error: -125": "quota exceeded: raise or remove the one on the path or " +
+		"above it, below /zookeeper/quota",
 	"unknown error: -127": "throttled: the server has too many requests",
 }
 

@@ -115,7 +115,8 @@ func TestWhatACodeMeans(t *testing.T) {
 		require.ErrorContains(t, meant, meaning)
 	}
 	require.NoError(t, outcome.WithMeaning(nil))
-	for _, same := range []error{zk.ErrNoNode, errors.New("unknown error: -999"), io.EOF} {
+	unknown := errors.New("unknown error: -999")
+	for _, same := range []error{zk.ErrNoNode, unknown, io.EOF} {
 		require.Equal(t, same, outcome.WithMeaning(same))
 	}
 }

@@ -67,8 +67,8 @@ func (c *clock) goodUntil(session int64) (time.Time, bool) {
 	return c.evidence.GoodUntil(c.terms(), session, c.handshake(session))
 }
 
-// outlasts reports whether new evidence will most likely come in time for a hold with that
-// margin.
+// outlasts reports whether new evidence will most likely come in time for a hold with
+// that margin.
 func (c *clock) outlasts(session int64, margin time.Duration) bool {
 	return c.evidence.Outlasts(c.terms(), session, c.handshake(session), margin)
 }

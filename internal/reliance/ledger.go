@@ -21,7 +21,7 @@ type Ledger struct {
 	// ephemerals are the znodes that are tracked, by path: if another's znode is found in
 	// a queue, its path tells whether it is one of this process, which needs no watch.
 	ephemerals map[string]*tracked
-	alarms  map[*Alarm]struct{}
+	alarms     map[*Alarm]struct{}
 
 	log    *slog.Logger // receives the warning that answers are slow; nil: nobody reads it
 	warned time.Time    // when it last did

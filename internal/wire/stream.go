@@ -145,8 +145,8 @@ const (
 // make this one again would cut it again.
 func (s *Stream) skip(announced int, p []byte) error {
 	if !s.to.mayBeLong() || announced > skipAtMost {
-		return malformed("the reply to %s: %d bytes is longer than the limit of %d bytes, "+
-			"and than any that ZooKeeper sends", opName(s.to.op), announced, s.maxReply)
+		return malformed("the reply to %s: %d bytes is longer than the limit of %d "+
+			"bytes, and than any that ZooKeeper sends", opName(s.to.op), announced, s.maxReply)
 	}
 	head := make([]byte, replyHead)
 	if _, err := io.ReadFull(s.buffered, head); err != nil {

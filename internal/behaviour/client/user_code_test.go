@@ -195,8 +195,9 @@ func TestATLSCallbackThatFails(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			_, err := recipes.Connect(ctx, cluster.ConnectString(), 10*time.Second,
-				recipes.WithTLS(&tls.Config{ //nolint:gosec // no session is resumed
-					InsecureSkipVerify: true, //nolint:gosec // it is what the test is about
+				recipes.WithTLS(&tls.Config{
+					InsecureSkipVerify: true, //nolint:gosec // the test is about it
+					//nolint:gosec // no session of TLS is resumed
 					VerifyPeerCertificate: func([][]byte, [][]*x509.Certificate) error {
 						fail()
 						return nil
