@@ -12,6 +12,7 @@ import (
 // A Conn is the connection whose watches these are.
 type Conn interface {
 	calls.Owner
+	Get(path string) ([]byte, *zk.Stat, error)
 	Children(path string) ([]string, *zk.Stat, error)
 	ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error)
 	GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error)

@@ -23,18 +23,49 @@ func (ws *Shared) Watch(ctx context.Context, path string) (<-chan zk.Event, erro
 
 // watch returns the watch on a path's data that is shared, or begins to set one.
 func (ws *Shared) watch(path string) *watch {
-	w, isNew := ws.of(watchKey{path, false})
+	w, _ := ws.watchData(path, new(reading))
+	return w
+}
+
+// A reading is a znode as it was read.
+type reading struct {
+	data []byte
+	stat *zk.Stat
+}
+
+// watchData is watch. A watch that is new reads r, once it is set.
+func (ws *Shared) watchData(path string, r *reading) (w *watch, isNew bool) {
+	w, isNew = ws.of(watchKey{path, false})
 	if isNew {
 		w.set.Run(ws.s, func() (none struct{}, err error) {
-			var stat *zk.Stat
 			w.begin(ws.s)
-			if _, stat, w.events, err = ws.s.GetW(path); err == nil {
-				w.czxid = stat.Czxid
+			if r.data, r.stat, w.events, err = ws.s.GetW(path); err == nil {
+				w.czxid = r.stat.Czxid
 			}
 			return none, err
 		})
 	}
-	return w
+	return w, isNew
+}
+
+// WatchData returns the data of the znode and a channel that ends with its next change,
+// shared like Watch's.
+func (ws *Shared) WatchData(
+	ctx context.Context, path string,
+) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+	var r reading
+	w, isNew := ws.watchData(path, &r)
+	_, err := w.set.Wait(ctx)
+	if err == nil && !isNew { // read behind the watch, so that nothing goes unseen
+		r, err = calls.Call(ctx, ws.s, func() (r reading, err error) {
+			r.data, r.stat, err = ws.s.Get(path)
+			return r, err
+		})
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return r.data, r.stat, w.events, nil
 }
 
 // WatchChildren returns the children of the znode and a channel that ends with the next
