@@ -28,7 +28,7 @@ type compiled struct {
 
 // layered are the rooms whose doc.go lists their files.
 var layered = []string{
-	"internal/lockcache", "internal/leases", "internal/seqnode", "internal/observe",
+	"internal/lockcache", "internal/leases", "internal/registration", "internal/seqnode", "internal/observe",
 	"internal/znode", "internal/wait", "internal/zkconn", "internal/order",
 	"internal/watches", "internal/reliance", "internal/wire", "internal/outcome",
 	"internal/seqname",

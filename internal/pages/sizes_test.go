@@ -16,10 +16,10 @@ import (
 // tests, and what stands in it. The root has all recipes, and a limit of files instead,
 // with its tests.
 const (
-	roomLines    = 1400
+	roomLines    = 1800
 	structFields = 14
 	funcLines    = 60
-	rootFiles    = 32
+	rootFiles    = 34
 )
 
 func TestRoomsOfTheLibraryAreSmall(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
-// errNoDir says that the directory was missing, and is there now.
-var errNoDir = errors.New("the parent znode was missing")
+// ErrNoDir says that the directory was missing, and was made.
+var ErrNoDir = errors.New("the parent znode was missing")
 
 // A creation is one znode on its way into a directory.
 type creation struct {
@@ -24,6 +24,7 @@ type creation struct {
 	hooks  Hooks
 	id     string
 	number string
+	claim  claimant // of a znode with a given name; else nil
 
 	dir Dir // of the goroutine in Join
 	// creates in a row that broke the connection, and left no znode; of the goroutine in
@@ -41,6 +42,13 @@ const (
 	someLength = 4096 // no server takes less
 )
 
+// A claimant creates the znode of a creation, in place of create: a [Claim].
+type claimant interface {
+	naming
+	create(by *creation) (*Node, error)
+	began(creating *calls.Pending[*Node])
+}
+
 // Join creates a znode, in a directory that it creates if that is missing. The znode's
 // name is "_c_", a new id, "-", Spec.Kind and number; with "" the server appends the next
 // sequence number. A Join that fails leaves no directory that it created: a server does
@@ -48,11 +56,16 @@ const (
 // creates is withdrawn.
 func Join(
 	ctx context.Context, s *zkconn.Conn, spec *Spec, number string, hooks Hooks,
-) (n *Node, err error) {
+) (*Node, error) {
 	c := &creation{
 		s: s, spec: spec, hooks: hooks, id: newID(), number: number,
 		dir: Dir{s: s, path: spec.Dir, acl: spec.ACL},
 	}
+	return c.join(ctx)
+}
+
+// join creates the znode, and the directory if that is missing.
+func (c *creation) join(ctx context.Context) (n *Node, err error) {
 	err = c.s.Retry(ctx, func() (err error) {
 		n, err = c.try(ctx)
 		switch {
@@ -64,17 +77,19 @@ func Join(
 			return err
 		case c.cut >= cutsAtMost && len(c.spec.Data) >= someLength:
 			return outcome.Permanent(c.cutOff())
+		case errors.Is(err, zk.ErrNoNode) && c.claim != nil && c.dir.made != nil:
+			return outcome.Permanent(ErrNoDir)
 		case errors.Is(err, zk.ErrNoNode):
 			if err := c.dir.Make(ctx); err != nil {
 				return err
 			}
-			return errNoDir
+			return ErrNoDir
 		}
 		return err
 	})
 	if err == nil {
-		if spec.Joined != nil {
-			spec.Joined(s)
+		if c.spec.Joined != nil {
+			c.spec.Joined(c.s)
 		}
 		return n, nil
 	}
@@ -100,12 +115,15 @@ func (c *creation) try(ctx context.Context) (*Node, error) {
 	}
 	created := calls.Start(c.s, func() (*Node, error) {
 		defer c.s.EndCreate()
-		n, err := c.create()
+		n, err := c.createOnce()
 		if refusal := c.hooks.Created(n); refusal != nil {
 			return n, outcome.Permanent(refusal)
 		}
 		return n, err
 	})
+	if c.claim != nil {
+		c.claim.began(created)
+	}
 	n, err := created.Wait(ctx)
 	if n == nil && (ctx.Err() != nil || errors.Is(err, outcome.ErrClosed)) {
 		created.Then(c.s, func(n *Node, _ error) {
@@ -115,6 +133,13 @@ func (c *creation) try(ctx context.Context) (*Node, error) {
 		})
 	}
 	return n, err
+}
+
+func (c *creation) createOnce() (*Node, error) {
+	if c.claim != nil {
+		return c.claim.create(c)
+	}
+	return c.create()
 }
 
 // create creates the znode and finds out what became of it: a Node that has it, or an
@@ -211,7 +236,8 @@ func (c *creation) livesIn(session int64, stat *zk.Stat) bool {
 // discard deletes a znode of ours that is none we hold.
 func discard(s *zkconn.Conn, path string, session int64) {
 	calls.Start(s, func() (struct{}, error) {
-		return struct{}{}, remove(s, path, session)
+		send := func() error { return s.Delete(path, -1) }
+		return struct{}{}, remove(s, session, send)
 	})
 }
 
@@ -234,6 +260,9 @@ func (c *creation) newNode(path string, session, czxid int64) *Node {
 		session: session,
 		self:    selfWatch{firstRead: make(chan struct{})},
 		life:    life{margin: c.spec.LossMargin},
+	}
+	if c.claim != nil {
+		n.named = &named{naming: c.claim}
 	}
 	n.token.Store(czxid)
 	n.over.ctx, n.over.now = context.WithCancel(context.Background())

@@ -139,6 +139,16 @@ func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
 // Withdraw is StartLeaving without waiting for any result.
 func (n *Node) Withdraw() { n.StartLeaving() }
 
+// AwaitRemoval waits until nothing is left to be done about a Node that has ended. A
+// znode with a given name may outlive its session: see Claim.Discard.
+func (n *Node) AwaitRemoval(ctx context.Context) error {
+	_, err := n.over.removal.Wait(ctx)
+	if n.named != nil && (err == nil || errors.Is(err, ErrGone)) {
+		n.named.forget(n)
+	}
+	return err
+}
+
 // GiveUp withdraws without a result, in a time that a caller who has run out of time can
 // spare. It goes on in the background. Nodes of a later group leave once those of the
 // former have, or that time is over.
@@ -161,7 +171,7 @@ func (n *Node) remove(cause error) error {
 	if isDeleted(cause) {
 		return cause
 	}
-	err := remove(n.s, n.Path, n.session)
+	err := remove(n.s, n.session, n.delete)
 	if isLoss(err) {
 		n.tellLoss(err)
 	} else {
@@ -188,14 +198,23 @@ func isLoss(err error) bool {
 		errors.Is(err, outcome.ErrSuspended) || errors.Is(err, outcome.ErrClosed)
 }
 
+// delete sends the delete of the znode: by its path, which no other znode has, or by what
+// is known of one with a given name.
+func (n *Node) delete() error {
+	if n.named != nil {
+		return n.named.delete(n.isOwn)
+	}
+	return n.s.Delete(n.Path, -1)
+}
+
 // remove deletes a znode of the given session. ErrGone says that it was gone before.
-func remove(s *zkconn.Conn, path string, session int64) error {
+func remove(s *zkconn.Conn, session int64, send func() error) error {
 	unknown := false
 	return s.Retry(context.Background(), func() error {
 		if s.SessionID() != session {
 			return outcome.Permanent(outcome.ErrSessionEnded)
 		}
-		err := s.Delete(path, -1)
+		err := send()
 		switch {
 		case err == nil:
 			return nil

@@ -27,6 +27,7 @@ type Node struct {
 	id      string // part of the name: the creation's
 	orphans bool   // there may be others with it
 	session int64  // the ZooKeeper session that the znode lives in
+	named   *named // of a znode with a given name; else nil
 
 	// The fencing token, 0 while it is not known. Whoever learns it first sets it; only
 	// SetToken replaces it.
@@ -41,6 +42,18 @@ type Node struct {
 	// above come before it.
 	mu   sync.Mutex
 	life life
+}
+
+// A named is what is particular to a znode whose name was given.
+type named struct {
+	naming
+	version atomic.Int32 // of its data, as far as is known
+}
+
+// A naming knows which znode under its name is the one that is meant: a [Claim].
+type naming interface {
+	delete(isMeant func(stat *zk.Stat, data []byte) bool) error
+	forget(n *Node)
 }
 
 // An ending is done by end, once.
@@ -149,6 +162,28 @@ func (n *Node) LearnToken(token int64) { n.token.CompareAndSwap(0, token) }
 
 // SetToken gives the Node another token than the znode's own.
 func (n *Node) SetToken(token int64) { n.token.Store(token) }
+
+// isOwn tells whether a znode that was read at n's path is n's.
+func (n *Node) isOwn(stat *zk.Stat, _ []byte) bool {
+	token := n.Token()
+	return n.named == nil ||
+		stat.EphemeralOwner == n.session && (token == 0 || token == stat.Czxid)
+}
+
+// Version is that of the znode's data, as far as is known, by which a transaction checks
+// that it exists: any, of one whose path no other znode has.
+func (n *Node) Version() int32 {
+	if n.named == nil {
+		return -1
+	}
+	return n.named.version.Load()
+}
+
+func (n *Node) learnVersion(version int32) {
+	if n.named != nil {
+		n.named.version.Store(version)
+	}
+}
 
 // Lost is done, with the cause, as soon as a held Node can no longer be relied on. It
 // stays open when the Node leaves, unless the session is lost before ZooKeeper has

@@ -22,7 +22,8 @@ import (
 func (n *Node) metLocked(condition *bool) {
 	before := *condition
 	*condition = true
-	if !before && n.life.sessionOver && n.life.abandoned {
+	// One with a given name is its Claim's to delete.
+	if !before && n.life.sessionOver && n.life.abandoned && n.named == nil {
 		n.deleteByPathLocked()
 	}
 }

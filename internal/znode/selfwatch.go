@@ -58,6 +58,9 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		case errors.Is(err, zk.ErrNoNode):
 			n.Gone(outcome.ErrSessionEnded)
 			return
+		case err == nil && !n.isOwn(own.stat, own.data): // another's stands under the name
+			n.Gone(ErrGone)
+			return
 		case err != nil:
 			n.self.learn(err)
 			n.spec.Log.Warn("zookeeper lock: cannot watch this lock's znode",
@@ -66,6 +69,7 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		}
 		n.watched(own.events, epoch)
 		n.LearnToken(own.stat.Czxid)
+		n.learnVersion(own.stat.Version)
 		n.self.learn(nil)
 		if own.stat.Version > told {
 			told = own.stat.Version
