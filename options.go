@@ -57,6 +57,7 @@ type settings struct {
 	look           *observe.Lookout
 	exposure       *exposure // nil without WithACL
 	restricted     bool      // WithACL was given
+	ofLocks        []string  // options that were given and are for locks alone
 }
 
 // WithData sets the data of the lock znodes, for readers of the queue. Default: an
@@ -67,7 +68,7 @@ func WithData(data []byte) Option {
 	// not nil: the client would send a null, which Curator does not
 	data = append([]byte{}, data...)
 	return setter[settings](func(s *settings) error {
-		s.data = data
+		s.data, s.ofLocks = data, append(s.ofLocks, "WithData")
 		return nil
 	})
 }
@@ -170,7 +171,7 @@ func WithLossMargin(d time.Duration) Option {
 		if d < 0 {
 			return fmt.Errorf("WithLossMargin: %v is negative", d)
 		}
-		s.lossMargin = d
+		s.lossMargin, s.ofLocks = d, append(s.ofLocks, "WithLossMargin")
 		return nil
 	})
 }
@@ -183,7 +184,7 @@ func WithLossMargin(d time.Duration) Option {
 // See docs/options.md.
 func WithMaxHold(d time.Duration) Option {
 	return setter[settings](func(s *settings) error {
-		s.maxHold = d
+		s.maxHold, s.ofLocks = d, append(s.ofLocks, "WithMaxHold")
 		return positive("WithMaxHold", d)
 	})
 }
@@ -197,7 +198,7 @@ func WithMaxHold(d time.Duration) Option {
 func WithNames(names ...string) Option {
 	names = slices.Clone(names)
 	return setter[settings](func(s *settings) error {
-		s.names = append(s.names, names...)
+		s.names, s.ofLocks = append(s.names, names...), append(s.ofLocks, "WithNames")
 		return checkNames(names)
 	})
 }
@@ -218,6 +219,7 @@ func WithCaching(idle time.Duration, passes int) Option {
 		case passes < 1:
 			return fmt.Errorf("WithCaching: passes: %d is less than 1", passes)
 		}
+		s.ofLocks = append(s.ofLocks, "WithCaching")
 		s.keep = &lockcache.Policy{Idle: idle, MaxHandovers: passes}
 		return nil
 	})
@@ -284,14 +286,8 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 	if s.logger == nil {
 		s.logger = loggerOf(conn)
 	}
-	rest := len(serverPath(conn, path)) + restOfCreate
-	for _, acl := range s.acl {
-		rest += len(acl.Scheme) + len(acl.ID) + 12
-	}
-	if rest+len(s.data) > maxRequest {
-		return s, fmt.Errorf("WithData: %d bytes exceed the maximum of %d: "+
-			"ZooKeeper accepts requests of up to %d bytes, with path and ACL",
-			len(s.data), max(0, maxRequest-rest), maxRequest)
+	if err := s.checkData("WithData", conn, path, s.data); err != nil {
+		return s, err
 	}
 	if s.restricted {
 		s.exposure = &exposure{conn: conn, acl: s.acl, log: s.logger}
@@ -301,6 +297,20 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 			"loses the lock", "path", path, "advice", advice)
 	}
 	return s, nil
+}
+
+// checkData refuses data that no request can carry.
+func (s *settings) checkData(what string, conn Conn, path string, data []byte) error {
+	rest := len(serverPath(conn, path)) + restOfCreate
+	for _, acl := range s.acl {
+		rest += len(acl.Scheme) + len(acl.ID) + 12
+	}
+	if rest+len(data) > maxRequest {
+		return fmt.Errorf("%s: %d bytes exceed the maximum of %d: "+
+			"ZooKeeper accepts requests of up to %d bytes, with path and ACL",
+			what, len(data), max(0, maxRequest-rest), maxRequest)
+	}
+	return nil
 }
 
 // checkConn refuses what cannot be a key of the per-connection state.
