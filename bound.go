@@ -16,9 +16,8 @@ type bound struct {
 	once  bool // wait for no other holder
 }
 
-// tryWithin is what a single try has for ZooKeeper: a second, less what giving up may
-// take, the place in a queue, a directory made in vain, and the other members of a multi
-// lock.
+// tryWithin is what a single attempt has for ZooKeeper: a second, less what giving up may
+// take: the place in a queue, and the other members of a multi lock.
 const tryWithin = 750 * time.Millisecond
 
 func newBound(timeout time.Duration) bound {

@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/dial"
+	"github.com/zkrecipes/recipes/internal/usercode"
 )
 
 const (
@@ -22,8 +23,8 @@ const (
 	// for.
 	clientRetryPause = 50 * time.Millisecond
 	// clientLeaveTimeout bounds each wait of Close for a goroutine of the zk client. Such
-	// a wait is long only where a dialer or a log handler of the user's does not return;
-	// zk lets a dialer have one second.
+	// a wait is long only where a dialer, a log handler or an observer of the user's does
+	// not return; zk lets a dialer have one second.
 	clientLeaveTimeout = 2 * time.Second
 	// clientLeastReply is the least limit of replies. With less, not even a short queue
 	// could be listed.
@@ -57,11 +58,13 @@ type Client struct {
 	chrootACL []zk.ACL
 	existing  bool // the chroot is not to be created
 	events    *clientEvents
+	logged    *clientLog // by the goroutines that connect
 
 	clientEnd
 
 	hooksMu sync.Mutex
 	hooks   map[*func()]struct{} // guarded by hooksMu; see OnClose
+	telling sync.Map             // the goroutines, by number, that call one
 
 	ready     chan struct{} // closed by onEvent, at the first session
 	readyOnce sync.Once
@@ -126,24 +129,27 @@ func clientConnect(
 
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
+	log := newClientLog(settings.log)
 	d, err := dial.New(ctx, addresses, dial.Config{
 		Dial: settings.dialer, HostProvider: settings.hosts, TLS: settings.tls,
 		SASL: settings.sasl, SessionTimeout: timeout, MaxReply: settings.maxReply,
-		Log: settings.log, GiveUp: giveUp,
+		Log: slog.New(log), GiveUp: giveUp,
 	})
 	if err != nil {
 		return nil, err
 	}
 	c := newClient(d, chroot, settings, timeout)
+	c.logged = log
 	conn, events, err := zk.Connect(addresses, timeout, zk.WithDialer(d.Dial),
 		zk.WithHostProvider(d.HostProvider()), zk.WithEventCallback(c.onEvent),
-		zk.WithLogger(clientZKLog{settings.log}), zk.WithLogInfo(true))
+		zk.WithLogger(clientZKLog{slog.New(log)}), zk.WithLogInfo(true))
 	if err != nil {
 		d.HangUp()
 		return nil, err
 	}
 	c.zk, c.zkEvents = conn, events
 	go c.events.notify()
+	go log.pass()
 	if err := c.establish(ctx, settings.auth); err != nil {
 		return nil, err
 	}
@@ -313,12 +319,16 @@ func (c *Client) Close() {
 	// Not a sync.Once: whoever waits for its mutex keeps the time in a testing/synctest
 	// bubble from passing.
 	if c.closing.Swap(true) {
-		<-c.gone
+		if _, inHook := c.telling.Load(goroutineID()); !inHook {
+			<-c.gone
+		}
 		return
 	}
 	defer close(c.gone)
 	c.events.close()
-	c.tellClosed()
+	if panicked := c.tellClosed(); panicked != nil {
+		defer panic(panicked)
+	}
 	if c.zk.SessionID() == 0 {
 		// There is no session to end. zk would still wait a second for a server to
 		// confirm that, except while it pauses between two rounds of dials, so it is sent
@@ -331,13 +341,18 @@ func (c *Client) Close() {
 	c.dialer.HangUp()
 	clientAwait(clientDrained(c.zkEvents))
 	c.events.end()
-	clientAwait(c.events.told)
+	close(c.logged.ended)
+	clientAwait(c.logged.told, c.events.told)
 }
 
-func clientAwait(done <-chan struct{}) {
-	select {
-	case <-done:
-	case <-time.After(clientLeaveTimeout):
+func clientAwait(all ...<-chan struct{}) {
+	timeout := time.After(clientLeaveTimeout)
+	for _, done := range all {
+		select {
+		case <-done:
+		case <-timeout:
+			return
+		}
 	}
 }
 
@@ -384,16 +399,37 @@ func (c *Client) OnClose(f func()) (stop func()) {
 	}
 }
 
-// tellClosed makes c closed and calls what OnClose was given.
-func (c *Client) tellClosed() {
+// tellClosed makes c closed and calls what OnClose was given, each on a goroutine of its
+// own: none keeps another from being called. It does not wait for long, and returns what
+// one has panicked with.
+func (c *Client) tellClosed() (panicked any) {
 	c.setClosed(errClientClosed)
 	c.hooksMu.Lock()
 	hooks := c.hooks
 	c.hooks = nil
 	c.hooksMu.Unlock()
+	ends, told := make(chan any, len(hooks)), make(chan struct{})
 	for f := range hooks {
-		(*f)()
+		go func() {
+			self := goroutineID()
+			c.telling.Store(self, nil)
+			defer func() {
+				c.telling.Delete(self)
+				ends <- recover()
+			}()
+			(*f)()
+		}()
 	}
+	go func() {
+		defer close(told)
+		for range hooks {
+			if end := <-ends; end != nil {
+				panicked = end
+			}
+		}
+	}()
+	clientAwait(told)
+	return panicked
 }
 
 // onEvent is called by zk's own goroutines, which wait for it. Unlike the event channel,
@@ -402,7 +438,7 @@ func (c *Client) onEvent(e zk.Event) {
 	if e.Type != zk.EventSession {
 		return
 	}
-	c.log.Debug("zookeeper: state changed", "state", e.State.String(), "server", e.Server)
+	slog.New(c.logged).Debug("zookeeper: state changed", "state", e.State.String(), "server", e.Server)
 	switch e.State {
 	case zk.StateHasSession:
 		last := c.dialer.LastHandshake() // this one: zk tells of it at once
@@ -555,10 +591,9 @@ func WithHostProvider(p zk.HostProvider) ClientOption {
 }
 
 // WithMaxReply sets the length in bytes of the longest reply that the client accepts,
-// from 4096 to math.MaxInt32; default 64 MiB. If a longer one is announced, the client
-// cuts the connection before it allocates memory for it, and logs that at Warn. The call
-// fails with zk.ErrConnectionClosed, and would fail again. docs/options.md says when to
-// change it.
+// from 4096 to math.MaxInt32; default 64 MiB. A longer one is skipped, without memory for
+// it. Its call fails with a permanent error that names this option and the length; so
+// does Acquire if the list of its queue is too long. See docs/options.md.
 func WithMaxReply(bytes int) ClientOption {
 	return setter[clientSettings](func(s *clientSettings) error {
 		if bytes < clientLeastReply || bytes > math.MaxInt32 {
@@ -591,7 +626,7 @@ func WithClientLogger(l *slog.Logger) ClientOption {
 		if l == nil {
 			return errors.New("WithClientLogger: logger is nil")
 		}
-		s.log = l
+		s.log = usercode.Logger(l)
 		return nil
 	})
 }

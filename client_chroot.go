@@ -113,7 +113,8 @@ func (c *Client) Children(path string) ([]string, *zk.Stat, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return c.zk.Children(path)
+	children, stat, err := c.zk.Children(path)
+	return children, stat, outcome.Named(err)
 }
 
 // ChildrenW is Children with a watch for the next change of the list. The event's Path is
@@ -123,7 +124,8 @@ func (c *Client) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, er
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return c.zk.ChildrenW(path)
+	children, stat, events, err := c.zk.ChildrenW(path)
+	return children, stat, events, outcome.Named(err)
 }
 
 // Create creates a znode and returns its path, which for a sequential znode ends in the
@@ -178,7 +180,7 @@ func (c *Client) create(path string, once func() (string, error)) (string, error
 		created, err = once()
 	}
 	if err != nil {
-		return "", err
+		return "", outcome.Named(err)
 	}
 	return c.clientPath(created), nil
 }
@@ -198,7 +200,8 @@ func (c *Client) Get(path string) ([]byte, *zk.Stat, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return c.zk.Get(path)
+	data, stat, err := c.zk.Get(path)
+	return data, stat, outcome.Named(err)
 }
 
 // GetW is Get with a watch for the next change of the data or the deletion of the znode.
@@ -208,7 +211,8 @@ func (c *Client) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return c.zk.GetW(path)
+	data, stat, events, err := c.zk.GetW(path)
+	return data, stat, events, outcome.Named(err)
 }
 
 // GetACL returns the ACL of path.
@@ -238,7 +242,7 @@ func (c *Client) Sync(path string) (string, error) {
 	}
 	synced, err := c.zk.Sync(path)
 	if err != nil {
-		return "", err
+		return "", outcome.Named(err)
 	}
 	return c.clientPath(synced), nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -185,10 +186,21 @@ func (c *clientEvents) notify() {
 				granted = e.Timeout
 			}
 			if c.observer != nil {
-				c.observer(e)
+				c.observe(e)
 			}
 		}
 	}
+}
+
+// observe calls the observer, which may end its goroutine: the next one is told all the
+// same.
+func (c *clientEvents) observe(e SessionEvent) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.observer(e)
+	}()
+	<-done
 }
 
 func (c *clientEvents) logEvent(e SessionEvent) {
@@ -210,5 +222,70 @@ func (c *clientEvents) logGranted(e SessionEvent) {
 	if e.Timeout != c.asked {
 		c.log.Warn("zookeeper: server granted a different session timeout",
 			"requested", c.asked, "granted", e.Timeout, "server", e.Server)
+	}
+}
+
+// A clientLog passes on what the client's goroutines log while they connect, on another
+// one: a handler that does not return, or takes long, keeps nothing from going on. It is
+// the slog.Handler of those goroutines.
+type clientLog struct {
+	slog.Handler // the user's
+	records      chan slog.Record
+	dropped      *atomic.Int64 // since the last that was passed on
+	ended        chan struct{} // closed when nothing more is to come
+	told         chan struct{} // closed when the last was passed on
+}
+
+// clientLogAtMost is how many records wait for a handler. Later ones are dropped.
+const clientLogAtMost = 1024
+
+func newClientLog(l *slog.Logger) *clientLog {
+	return &clientLog{
+		Handler: l.Handler(), records: make(chan slog.Record, clientLogAtMost),
+		dropped: new(atomic.Int64), ended: make(chan struct{}), told: make(chan struct{}),
+	}
+}
+
+// Enabled implements slog.Handler. The user's is asked later, as it may not return.
+func (l *clientLog) Enabled(context.Context, slog.Level) bool {
+	return l.Handler != slog.DiscardHandler
+}
+
+// Handle implements slog.Handler.
+func (l *clientLog) Handle(_ context.Context, r slog.Record) error {
+	select {
+	case l.records <- r:
+	default:
+		l.dropped.Add(1)
+	}
+	return nil
+}
+
+// pass hands the records over, until the end.
+func (l *clientLog) pass() {
+	defer close(l.told)
+	for {
+		select {
+		case r := <-l.records:
+			l.handle(r)
+			continue
+		default:
+		}
+		select {
+		case r := <-l.records:
+			l.handle(r)
+		case <-l.ended:
+			return
+		}
+	}
+}
+
+func (l *clientLog) handle(r slog.Record) {
+	ctx := context.Background()
+	if l.Handler.Enabled(ctx, r.Level) {
+		_ = l.Handler.Handle(ctx, r) // as package slog does with its errors
+	}
+	if n := l.dropped.Swap(0); n > 0 {
+		slog.New(l.Handler).Warn("zookeeper: the log handler was too slow", "dropped", n)
 	}
 }

@@ -17,9 +17,9 @@ import (
 // permanent: Connect returns it at once.
 type SASL interface {
 	// Begin begins an exchange at each handshake. host is as dialled, without the port.
-	// ctx ends with the handshake's time (a third of the session timeout, 1s to 15s),
-	// which Begin and all Steps share, or when the Client is closed: a call that goes on
-	// after that is not waited for.
+	// ctx ends with the handshake's time (at first a third of the session timeout, 1s to
+	// 15s), which Begin and all Steps share, or when the Client is closed: a call that
+	// goes on after that is not waited for.
 	Begin(ctx context.Context, host string) (SASLExchange, error)
 	// Name is for errors and logs: the mechanism and the principal, without secrets.
 	Name() string

@@ -48,8 +48,8 @@ type SessionConn interface {
 	// on, since the ensemble's leader takes part in each handshake.
 	LastHandshake() (session int64, began time.Time)
 	// OnClose calls f, once at most, when the connection's owner closes it, before the
-	// session ends; at once, on another goroutine, if it is closed already. f is quick.
-	// stop prevents a call that has not been made yet.
+	// session ends; at once, on another goroutine, if it is closed already. f is quick: a
+	// Client waits for it for two seconds. stop prevents a call that has not been made.
 	OnClose(f func()) (stop func())
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -121,23 +123,23 @@ func (e *election) Leader(ctx context.Context) (Participant, bool, error) {
 }
 
 // lookAtHead returns the first of the members, the zero Participant where there is none,
-// and observe.ErrMoved where it has left meanwhile.
+// and observe.ErrMoved where it has left meanwhile. Directories only look like members.
 func (e *election) lookAtHead(
 	ctx context.Context, s *zkconn.Conn, members []seqname.Name,
 ) (Participant, error) {
-	if len(members) == 0 {
-		return Participant{}, nil
+	for _, m := range members {
+		head, err := lookAt(s, e.lock.queue.Path(m)).Wait(ctx)
+		switch {
+		case err == nil:
+			head.Kind, head.Holding = kindBy(m.Kind), true
+			return head.Participant, nil
+		case errors.Is(err, zk.ErrNoNode):
+			return Participant{}, observe.ErrMoved
+		case !errors.Is(err, errDirectory):
+			return Participant{}, err
+		}
 	}
-	seen, err := readAll(
-		ctx, s, e.lock.queue.Observed(), members[:1], e.lock.queue.Excludes,
-	)
-	switch {
-	case err != nil:
-		return Participant{}, err
-	case len(seen) == 0:
-		return Participant{}, observe.ErrMoved
-	}
-	return seen[0].Participant, nil
+	return Participant{}, nil
 }
 
 // Leaders is LeaderSelector.Leaders.

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // LeaderSelector is Curator's election of the same name: candidates queue, and each leads
@@ -48,7 +49,8 @@ func NewLeaderSelector(conn Conn, path string, opts ...Option) (*LeaderSelector,
 //     error, unless that is only the end of its ctx, and ErrLockLost if the leadership
 //     was lost.
 //   - If the leadership was lost, or if lead returned nil, the candidate rejoins at the
-//     tail. An error that lead returned after a loss is logged.
+//     tail: from the tenth term within a second on, after a pause that grows to 100 ms.
+//     An error that lead returned after a loss is logged.
 //   - Any other error of lead, or a permanent one of relinquishing, ends Run.
 //
 // Run never returns nil. To end it on Ctrl-C, pass the ctx of [os/signal.NotifyContext].
@@ -70,7 +72,7 @@ func (s *LeaderSelector) Run(
 		return wrap(op, s.lock.path, errRunning)
 	}
 	defer s.running.Store(false)
-	for {
+	for pace := new(pacer); ; pace.wait(ctx) {
 		term, err := s.elect(ctx)
 		if err != nil {
 			return wrap(op, s.lock.path, err)
@@ -93,6 +95,41 @@ func (s *LeaderSelector) Run(
 // process knows: from its turn until a loss (then Lost is closed) or the end of its term.
 // It may be stale: work that depends on leading must use the hold.
 func (s *LeaderSelector) HasLeadership() bool { return s.inner().leads() }
+
+// A pacer slows a candidate down whose terms end as soon as they begin: each costs a
+// number of the path's counter, which has an end, and load for all. The tenth term within
+// a second is followed by a pause, which grows while it goes on like that.
+type pacer struct {
+	ends  [10]time.Time // of the last terms, in a ring
+	at    int
+	pause time.Duration
+}
+
+const (
+	pauseFirst  = time.Millisecond
+	pauseAtMost = 100 * time.Millisecond
+)
+
+// wait takes note of the end of a term, and returns once the candidate may rejoin, or ctx
+// is done.
+func (p *pacer) wait(ctx context.Context) {
+	now := time.Now()
+	tenth := p.ends[p.at]
+	p.ends[p.at] = now
+	p.at = (p.at + 1) % len(p.ends)
+	if now.Sub(tenth) > time.Second {
+		p.pause /= 2
+	} else {
+		p.pause = min(max(2*p.pause, pauseFirst), pauseAtMost)
+	}
+	if p.pause < pauseFirst {
+		return
+	}
+	select {
+	case <-time.After(p.pause):
+	case <-ctx.Done():
+	}
+}
 
 // logLoss logs what lead returned after a loss. Most likely that is the loss, or wraps
 // it: then it is not logged twice.

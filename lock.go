@@ -23,10 +23,14 @@ type InterProcessLock interface {
 	// since. Otherwise the state of the lock is unknown: the error matches
 	// ErrUnavailable. If ctx ends it, the error is as Acquire's. (ZooKeeper is
 	// unreachable while the connection has no session, and once a request is unanswered
-	// for a second; one is sent every tenth of the session timeout.) A timeout of 0 or
-	// less is a single attempt: it waits for no other holder, and at most a second for
-	// ZooKeeper. A positive timeout below a round trip gives ErrUnavailable, unless no
-	// request is needed.
+	// for a second; one is sent every tenth of the session timeout.) A positive timeout
+	// below a round trip gives ErrUnavailable, unless no request is needed.
+	//
+	// A timeout of 0 or less is a single attempt. It is busy only if somebody holds the
+	// lock, or waits for it, just then. It waits at most a second: for no other holder,
+	// only for ZooKeeper, and for a cached entry (WithCaching) that nobody uses to be
+	// released. If n levels of the path are missing, and 2n+1 round trips take over
+	// 0.75 s, the error matches ErrUnavailable, and the levels stay for the next attempt.
 	AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error)
 	// Release ends the youngest acquisition of ctx's owner. ctx bounds only the wait for
 	// ZooKeeper's answer: if it ends first (or was done before: then after at most a

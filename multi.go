@@ -34,7 +34,7 @@ func (c *Client) Multi(ops ...any) ([]zk.MultiResponse, error) {
 			responses[i].String = c.clientPath(r.String)
 		}
 	}
-	return responses, err
+	return responses, outcome.Named(err)
 }
 
 // eachOp returns a copy of the operations of a Multi in which each has the path that

@@ -17,6 +17,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/seqnode"
+	"github.com/zkrecipes/recipes/internal/usercode"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -89,12 +90,13 @@ func WithACL(acl []zk.ACL) Option {
 	})
 }
 
-// WithLogger sets the logger for what the lock does by itself: queue positions that were
-// lost, znodes that could not be deleted, an unknown session timeout. The first list that
-// shows another recipe's znodes at the path is a warning, once for each value: recipes
-// that do not see each other's znodes do not exclude each other. No list is sent for
-// that. A mutex sees a semaphore's znodes; a semaphore, which lists two znodes below its
-// path, does not see a mutex's. Default: that of the Client ([WithClientLogger]).
+// WithLogger sets the logger for what the lock does by itself: lost queue positions,
+// znodes that could not be deleted, an unknown session timeout, answers so slow that
+// holds may be lost. The first list that shows another recipe's znodes at the path is a
+// warning, once for each value: recipes that do not see each other's znodes do not
+// exclude each other. No list is sent for that. A mutex sees a semaphore's znodes; a
+// semaphore, which lists two znodes below its path, does not see a mutex's. Default: that
+// of the Client ([WithClientLogger]).
 func WithLogger(l *slog.Logger) Option {
 	return setter[settings](func(s *settings) error {
 		if l == nil {
@@ -262,14 +264,9 @@ func checkNames(names []string) error {
 	return nil
 }
 
-const (
-	// maxRequest is the server's jute.maxbuffer: it closes the connection on a longer
-	// request, and would again at each retry.
-	maxRequest = 0xfffff
-	// restOfCreate is enough for what a create consists of besides path, data and ACL:
-	// the header, the lengths, and the longest name of a znode below the path.
-	restOfCreate = 200
-)
+// restOfCreate is enough for what a create consists of besides path, data and ACL: the
+// header, the lengths, and the longest name of a znode below the path.
+const restOfCreate = 200
 
 // build checks what every constructor is given.
 func build(conn Conn, path string, opts []Option) (settings, error) {
@@ -290,7 +287,7 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 		return s, err
 	}
 	if s.restricted {
-		s.exposure = &exposure{conn: conn, acl: s.acl, log: s.logger}
+		s.exposure = &exposure{conn: conn, acl: s.acl, log: usercode.Logger(s.logger)}
 	}
 	if advice := s.advice(conn); advice != "" {
 		s.logger.Warn("zookeeper lock: session timeout unknown; 1s without a response "+
@@ -299,16 +296,20 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 	return s, nil
 }
 
-// checkData refuses data that no request can carry.
+// checkData refuses data, and a path, that no request can carry.
 func (s *settings) checkData(what string, conn Conn, path string, data []byte) error {
 	rest := len(serverPath(conn, path)) + restOfCreate
 	for _, acl := range s.acl {
 		rest += len(acl.Scheme) + len(acl.ID) + 12
 	}
-	if rest+len(data) > maxRequest {
+	switch {
+	case rest > zkconn.MaxRequest:
+		return fmt.Errorf("path: %d bytes: ZooKeeper accepts requests of up to %d "+
+			"bytes: %w", len(path), zkconn.MaxRequest, zk.ErrInvalidPath)
+	case rest+len(data) > zkconn.MaxRequest:
 		return fmt.Errorf("%s: %d bytes exceed the maximum of %d: "+
 			"ZooKeeper accepts requests of up to %d bytes, with path and ACL",
-			what, len(data), max(0, maxRequest-rest), maxRequest)
+			what, len(data), max(0, zkconn.MaxRequest-rest), zkconn.MaxRequest)
 	}
 	return nil
 }
@@ -349,7 +350,7 @@ func (s *settings) sessionConfig(conn Conn) zkconn.Config {
 		ServerTick: s.serverTick,
 	}
 	_, c.Plain = conn.(*zk.Conn)
-	c.Advice = s.advice(conn)
+	c.Advice, c.Log = s.advice(conn), s.logger
 	if sc, ok := wrapped[SessionConn](conn); ok {
 		c.Timeout, c.WhenClosed = sc.SessionTimeout, sc.OnClose
 		c.ServerTick = max(c.ServerTick, sc.ServerTick())
@@ -393,7 +394,7 @@ func (s *settings) queue(
 // spec is what the options say of the znodes of one kind in a directory.
 func (s *settings) spec(dir, kind string) znode.Spec {
 	spec := znode.Spec{
-		Dir: dir, Kind: kind, Data: s.data, ACL: s.acl, Log: s.logger,
+		Dir: dir, Kind: kind, Data: s.data, ACL: s.acl, Log: usercode.Logger(s.logger),
 		Terms: znode.Terms{LossMargin: s.lossMargin, MaxHold: s.maxHold},
 	}
 	if s.exposure != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -27,7 +28,7 @@ type Participant struct {
 	Kind     string    // "lock", "read", "write", "lease" or "latch"
 	Data     []byte    // its first 4 KiB at most: by default a host's address
 	DataSize int       // how many bytes it holds
-	Session  int64     // the ZooKeeper session that it lives in
+	Session  int64     // the ZooKeeper session that it lives in; 0: none, see String
 	Since    time.Time // when it joined the queue, by the server's clock
 	Holding  bool      // whether its turn has come
 }
@@ -36,14 +37,18 @@ type Participant struct {
 // there is up to a megabyte for each.
 const dataKept = 4096
 
-// String returns all fields, with the session as in the servers' logs.
+// String returns all fields, with the session as in the servers' logs. If a znode that it
+// could read belongs to no session, it says that nobody will remove it.
 func (p Participant) String() string {
-	state := "waiting"
+	state, session := "waiting", "session "+sessionText(p.Session)
 	if p.Holding {
 		state = "holding"
 	}
-	return fmt.Sprintf("%s: %s, %s, session %s, since %s, data %q", p.Node, p.Kind, state,
-		sessionText(p.Session), p.Since.Format(time.RFC3339Nano), p.Data)
+	if p.Session == 0 && !p.Since.IsZero() {
+		session = "no session: nobody will remove it"
+	}
+	return fmt.Sprintf("%s: %s, %s, %s, since %s, data %q", p.Node, p.Kind, state,
+		session, p.Since.Format(time.RFC3339Nano), p.Data)
 }
 
 // latchName is what Curator calls the znodes of LeaderLatch.
@@ -127,23 +132,27 @@ func participantsOf(seen []reading) []Participant {
 const looksAtOnce = 32
 
 // readAll reads the members of a queue, in order, and judges by rule who holds. Those who
-// leave meanwhile are left out.
+// leave meanwhile are left out, and so are directories, which only look like members.
 func readAll(
 	ctx context.Context, s *zkconn.Conn, q observe.Queue, members []seqname.Name,
 	rule order.Excludes,
 ) ([]reading, error) {
 	reads := make([]*calls.Pending[reading], len(members))
 	seen := make([]reading, 0, len(members))
+	ahead := make([]seqname.Name, 0, len(members))
 	for i := range len(members) + looksAtOnce {
 		if at := i - looksAtOnce; at >= 0 && at < len(members) {
 			one, err := reads[at].Wait(ctx)
 			switch {
 			case err == nil:
 				one.Kind = kindBy(members[at].Kind)
-				one.Holding = rule.Blocker(members[:at], members[at]) < 0
+				one.Holding = rule.Blocker(ahead, members[at]) < 0
 				seen = append(seen, one)
-			case !errors.Is(err, zk.ErrNoNode):
+			case !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, errDirectory):
 				return nil, err
+			}
+			if !errors.Is(err, errDirectory) {
+				ahead = append(ahead, members[at])
 			}
 		}
 		if i < len(members) {
@@ -153,21 +162,33 @@ func readAll(
 	return seen, nil
 }
 
+// errDirectory says that what looks like a member is none.
+var errDirectory = errors.New("it has, or has had, children")
+
 func lookAt(s *zkconn.Conn, node string) *calls.Pending[reading] {
 	return calls.Start(s, func() (reading, error) {
 		data, stat, err := s.Get(node)
+		if outcome.IsReplyTooLong(err) {
+			stat, err = s.Stat(node)
+		}
 		switch {
 		case errors.Is(err, zk.ErrNoAuth):
 			return reading{Participant: Participant{Node: node}}, nil
 		case err != nil:
 			return reading{}, err
+		case zkconn.IsDirectory(stat):
+			return reading{}, errDirectory
+		}
+		session := stat.EphemeralOwner
+		if zkconn.IsOwnerless(stat) {
+			session = 0
 		}
 		kept := data
 		if len(data) > dataKept {
 			kept = slices.Clone(data[:dataKept]) // or all of it would stay in memory
 		}
 		return reading{Participant: Participant{
-			Node: node, Data: kept, DataSize: len(data), Session: stat.EphemeralOwner,
+			Node: node, Data: kept, DataSize: int(stat.DataLength), Session: session,
 			Since: time.UnixMilli(stat.Ctime),
 		}, czxid: stat.Czxid}, nil
 	})
@@ -226,10 +247,11 @@ func (r *reentrant) lookAtNew(
 	for _, one := range read {
 		seen[one.Node] = one.Participant
 	}
-	for at, m := range members {
+	var ahead []seqname.Name
+	for _, m := range members {
 		if p, ok := seen[r.queue.Path(m)]; ok {
-			p.Holding = r.queue.Excludes.Blocker(members[:at], m) < 0
-			all = append(all, p)
+			p.Holding = r.queue.Excludes.Blocker(ahead, m) < 0
+			all, ahead = append(all, p), append(ahead, m)
 		}
 	}
 	return all, nil

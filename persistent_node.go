@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/registration"
+	"github.com/zkrecipes/recipes/internal/usercode"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -213,9 +214,21 @@ type registrar struct{ *PersistentNode }
 
 func (r registrar) Obtaining() { r.attempt = newAttempt(context.Background(), r.steps) }
 
-func (r registrar) IsTaken() { r.attempt.Queued("", 1) }
+func (r registrar) IsTaken() { r.tell(func() { r.attempt.Queued("", 1) }) }
 
-func (r registrar) Failed(err error) { r.attempt.failed(err) }
+func (r registrar) Failed(err error) { r.tell(func() { r.attempt.failed(err) }) }
+
+// tell calls the observer. Where that panics, or ends the goroutine, the znode is kept
+// all the same.
+func (r registrar) tell(f func()) {
+	if r.steps.observer == nil {
+		return
+	}
+	if err := usercode.Contain("the observer", f); err != nil {
+		usercode.Logger(r.settings.logger).Error("zookeeper registration: observer failed",
+			"node", r.path, "error", err)
+	}
+}
 
 // Held makes the Hold behind a znode.
 func (r registrar) Held(node *znode.Node) {
@@ -227,7 +240,7 @@ func (r registrar) Held(node *znode.Node) {
 		h.end()
 	}
 	r.mu.Unlock()
-	r.attempt.acquired(node.Withdraw, g)
+	r.tell(func() { r.attempt.acquired(func() {}, g) })
 }
 
 // A nodeKeeper is the keeper of a hold behind a PersistentNode, which alone ends it.

@@ -152,11 +152,13 @@ type uncomparable struct {
 // there is for it.
 func TestAtTheRoot(t *testing.T) {
 	t.Parallel()
-	p := locktest.NewPeer(t, zkserver.Start(t).Connect(), 4*time.Second)
-	lock, ctx := p.Mutex("/"), locktest.Owner(t)
-	require.NoError(t, lock.Acquire(ctx))
-	require.Regexp(t, `^/_c_.*-lock-\d{10}$`, lock.LockPath(ctx))
-	require.NoError(t, lock.Release(ctx))
+	zkserver.Test(t, func(t *testing.T) {
+		p := locktest.NewPeer(t, zkserver.Start(t).Connect(), 4*time.Second)
+		lock, ctx := p.Mutex("/"), locktest.Owner(t)
+		require.NoError(t, lock.Acquire(ctx))
+		require.Regexp(t, `^/_c_.*-lock-\d{10}$`, lock.LockPath(ctx))
+		require.NoError(t, lock.Release(ctx))
+	})
 }
 
 // TestSmoke is short enough to be run on every kind of server that there is.
@@ -168,7 +170,8 @@ func TestSmoke(t *testing.T) {
 	for range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), locktest.Patience)
 		defer cancel()
-		client, err := recipes.Connect(ctx, cluster.Connect()+path, 4*time.Second)
+		client, err := recipes.Connect(
+			ctx, cluster.Connect()+path, locktest.Lasting)
 		require.NoError(t, err)
 		defer client.Close()
 		clients = append(clients, client)
@@ -209,37 +212,39 @@ func TestSmoke(t *testing.T) {
 
 func TestACLOfZnodesAndParents(t *testing.T) {
 	t.Parallel()
-	p, path := locktest.SharedPeer(t), zkserver.Path(t)
-	require.NoError(t, p.Conn.AddAuth("digest", []byte("user:secret")))
-	acl := zk.DigestACL(zk.PermAll, "user", "secret")
-	lock, ctx := p.Mutex(path+"/below", recipes.WithACL(acl)), locktest.Owner(t)
-	require.NoError(t, lock.Acquire(ctx))
-	for _, node := range []string{path, path + "/below", lock.LockPath(ctx)} {
-		got, _, err := p.Conn.GetACL(node)
+	zkserver.Test(t, func(t *testing.T) {
+		p, path := locktest.SharedPeer(t), zkserver.Path(t)
+		require.NoError(t, p.Conn.AddAuth("digest", []byte("user:secret")))
+		acl := zk.DigestACL(zk.PermAll, "user", "secret")
+		lock, ctx := p.Mutex(path+"/below", recipes.WithACL(acl)), locktest.Owner(t)
+		require.NoError(t, lock.Acquire(ctx))
+		for _, node := range []string{path, path + "/below", lock.LockPath(ctx)} {
+			got, _, err := p.Conn.GetACL(node)
+			require.NoError(t, err)
+			require.Equal(t, acl, got, node)
+		}
+
+		other := locktest.SharedPeer(t)
+		stranger := other.Mutex(path + "/below")
+		err := stranger.Acquire(ctx)
+		require.ErrorIs(t, err, zk.ErrNoAuth, "at once, not at the end of some timeout")
+		require.ErrorContains(t, err, "acquire "+path+"/below")
+		ok, err := stranger.AcquireTimeout(ctx, locktest.Patience)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.False(t, ok)
+		_, err = stranger.ParticipantNodes(ctx)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+
+		require.NoError(t, other.Conn.AddAuth("digest", []byte("user:wrong")))
+		require.ErrorIs(t, stranger.Acquire(ctx), zk.ErrNoAuth, "a wrong password")
+		require.NoError(t, other.Conn.AddAuth("digest", []byte("user:secret")))
+		ok, err = stranger.AcquireTimeout(ctx, 0)
 		require.NoError(t, err)
-		require.Equal(t, acl, got, node)
-	}
-
-	other := locktest.SharedPeer(t)
-	stranger := other.Mutex(path + "/below")
-	err := stranger.Acquire(ctx)
-	require.ErrorIs(t, err, zk.ErrNoAuth, "at once, not at the end of some timeout")
-	require.ErrorContains(t, err, "acquire "+path+"/below")
-	ok, err := stranger.AcquireTimeout(ctx, locktest.Patience)
-	require.ErrorIs(t, err, zk.ErrNoAuth)
-	require.False(t, ok)
-	_, err = stranger.ParticipantNodes(ctx)
-	require.ErrorIs(t, err, zk.ErrNoAuth)
-
-	require.NoError(t, other.Conn.AddAuth("digest", []byte("user:wrong")))
-	require.ErrorIs(t, stranger.Acquire(ctx), zk.ErrNoAuth, "a wrong password")
-	require.NoError(t, other.Conn.AddAuth("digest", []byte("user:secret")))
-	ok, err = stranger.AcquireTimeout(ctx, 0)
-	require.NoError(t, err)
-	require.False(t, ok, "it is held")
-	require.NoError(t, lock.Release(ctx))
-	require.NoError(t, stranger.Acquire(ctx))
-	require.NoError(t, stranger.Release(ctx))
+		require.False(t, ok, "it is held")
+		require.NoError(t, lock.Release(ctx))
+		require.NoError(t, stranger.Acquire(ctx))
+		require.NoError(t, stranger.Release(ctx))
+	})
 }
 
 // What an ACL forbids ends each step at once, and leaves nothing behind that the
@@ -350,13 +355,15 @@ func TestForbiddenSteps(t *testing.T) {
 // Who may create below a path needs no permission above it.
 func TestNoPermissionAboveTheParent(t *testing.T) {
 	t.Parallel()
-	p, path := locktest.SharedPeer(t), zkserver.Path(t)
-	require.NoError(t, p.Conn.AddAuth("digest", []byte("admin:secret")))
-	_, err := p.Conn.Create(path, nil, 0, zk.DigestACL(zk.PermAll, "admin", "secret"))
-	require.NoError(t, err)
-	_, err = p.Conn.Create(path+"/open", nil, 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	lock := locktest.SharedPeer(t).Mutex(path + "/open/a/lock")
-	require.NoError(t, lock.Acquire(t.Context()))
-	require.NoError(t, lock.Release(t.Context()))
+	zkserver.Test(t, func(t *testing.T) {
+		p, path := locktest.SharedPeer(t), zkserver.Path(t)
+		require.NoError(t, p.Conn.AddAuth("digest", []byte("admin:secret")))
+		_, err := p.Conn.Create(path, nil, 0, zk.DigestACL(zk.PermAll, "admin", "secret"))
+		require.NoError(t, err)
+		_, err = p.Conn.Create(path+"/open", nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		lock := locktest.SharedPeer(t).Mutex(path + "/open/a/lock")
+		require.NoError(t, lock.Acquire(t.Context()))
+		require.NoError(t, lock.Release(t.Context()))
+	})
 }

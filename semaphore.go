@@ -121,7 +121,7 @@ func (s *InterProcessSemaphoreV2) Acquire(ctx context.Context) (*Lease, error) {
 	return leases[0], nil
 }
 
-// AcquireN waits for n leases, all or nothing. An n below 1 or above a fixed maximum is
+// AcquireN waits for n leases, 1 to 10,000, all or nothing. An n above a fixed maximum is
 // an error; above a shared one, it waits outside the queue.
 func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
 	return s.acquireWithin(ctx, n, bound{}, noteNothing)
@@ -157,6 +157,10 @@ func (s *InterProcessSemaphoreV2) acquireWithin(
 	return leases, nil
 }
 
+// leasesAtOnce bounds how many leases one call acquires: each has a znode, which is
+// created at once with the others.
+const leasesAtOnce = 10_000
+
 // A noter takes note of leases before anybody is told of them. forget undoes that.
 type noter func(leases []*Lease) (forget func())
 
@@ -168,6 +172,9 @@ func (s *InterProcessSemaphoreV2) acquire(
 	switch {
 	case n < 1:
 		return nil, fmt.Errorf("n: %d is less than 1", n)
+	case n > leasesAtOnce:
+		return nil, fmt.Errorf("n: %d exceeds %d, the most leases in one call", n,
+			leasesAtOnce)
 	case s.most > 0 && n > s.most:
 		return nil, fmt.Errorf("n: %d exceeds the maximum of %d leases", n, s.most)
 	}
@@ -224,7 +231,10 @@ func (s *InterProcessSemaphoreV2) enter(
 		if err != nil {
 			return nil, err
 		}
-		nodes, err := s.enterLeases(ctx, conn, gate, n, try)
+		var nodes []*znode.Node
+		znode.OrWithdraw([]*znode.Node{gate}, func() {
+			nodes, err = s.enterLeases(ctx, conn, gate, n, try)
+		})
 		// This very value: the cause of ctx can be that another lock's znode is gone.
 		if err != znode.ErrGone { //nolint:errorlint // see above
 			return nodes, err

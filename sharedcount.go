@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes/internal/calls"
@@ -24,39 +25,66 @@ func fixedLimit(most int) leases.Maximum {
 	}
 }
 
-// sharedLimit reads the maximum anew each time, as the leader knows it: with an old one,
-// more leases might go out than there are.
+// A count that those who wait have seen is set again within this time, if it was deleted
+// to be set again; it is looked for as often as lookForCount says.
+const (
+	countIsBackWithin = time.Second
+	lookForCount      = 50 * time.Millisecond
+)
+
+// sharedLimit reads the maximum each time, as the leader knows it: with an old one, more
+// leases might go out than there are. One that waits has seen it, and waits for a moment
+// if it is missing.
 func sharedLimit(conn Conn, config zkconn.Config, path string) leases.Maximum {
 	return func(
 		ctx context.Context, watch bool,
 	) (most int, changed <-chan zk.Event, err error) {
 		s := zkconn.Use(conn, config)
 		defer s.Release()
-		if watch { // first, so that no change goes unseen
-			if changed, err = s.Watch(ctx, path); err != nil {
+		for missing := time.Now(); ; {
+			most, changed, err = readLimit(ctx, s, path, watch)
+			switch {
+			case err == nil:
+				return most, changed, nil
+			case !watch || !isMissing(err) || time.Since(missing) >= countIsBackWithin:
 				return 0, nil, badCount(path, err)
 			}
-		}
-		data, err := calls.Call(ctx, s, func() ([]byte, error) {
-			if err := s.Sync(path); err != nil {
-				return nil, err
+			if err := s.Pause(ctx, lookForCount); err != nil {
+				return 0, nil, err
 			}
-			data, _, err := s.Get(path)
-			return data, err
-		})
-		if err == nil {
-			most, err = parseCount(data)
 		}
-		if err != nil {
-			return 0, nil, badCount(path, err)
-		}
-		return most, changed, nil
 	}
+}
+
+func readLimit(
+	ctx context.Context, s *zkconn.Conn, path string, watch bool,
+) (most int, changed <-chan zk.Event, err error) {
+	if watch { // first, so that no change goes unseen
+		if changed, err = s.Watch(ctx, path); err != nil {
+			return 0, nil, err
+		}
+	}
+	data, err := calls.Call(ctx, s, func() ([]byte, error) {
+		if err := s.Sync(path); err != nil {
+			return nil, err
+		}
+		data, _, err := s.Get(path)
+		return data, err
+	})
+	if err == nil {
+		most, err = parseCount(data)
+	}
+	return most, changed, err
+}
+
+func isMissing(err error) bool {
+	return errors.Is(err, zk.ErrNoNode) && outcome.Cancellation(err) == nil
 }
 
 // badCount says why the maximum at path could not be read.
 func badCount(path string, err error) error {
-	if errors.Is(err, zk.ErrNoNode) && outcome.Cancellation(err) == nil {
+	path = zkpath.Brief(path)
+	if isMissing(err) {
 		return fmt.Errorf("shared count %s: %w; create it with SetSharedCount", path, err)
 	}
 	return fmt.Errorf("shared count %s: %w", path, err)

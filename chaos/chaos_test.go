@@ -50,9 +50,6 @@ var chaosTimings = []chaosTiming{
 // ZOOKEEPER_SERVERS are not to be killed.
 func TestChaos(t *testing.T) {
 	zkserver.Real(t, "processes that can be killed")
-	if testing.Short() {
-		t.Skip("it takes a minute")
-	}
 	length, seed := chaosFor, rand.Uint64()
 	if text := os.Getenv("CHAOS"); text != "" {
 		var err error

@@ -77,11 +77,12 @@ test()`,
 }
 
 var errNoNode = errors.New("interop: no node: install Node.js (Debian: apt-get install " +
-	"nodejs), or let scripts/test.sh do it")
+	"nodejs)")
 
 // TestChildren runs the lines of docs/foreign.md as programs of their languages. Each
 // program leaves its zktest behind, which has to end by itself.
 func TestChildren(t *testing.T) {
+	needsOthers(t)
 	page, err := os.ReadFile("../docs/foreign.md")
 	require.NoError(t, err)
 	programs := t.TempDir()

@@ -41,6 +41,7 @@ func startCommand(t *testing.T, flags ...string) (servers, admin string) {
 // Curator takes locks on the test server, hands them over and loses them, as on the real
 // one.
 func TestCuratorOnTheTestServer(t *testing.T) {
+	needsOthers(t)
 	servers, admin := startCommand(t, "-servers", "3", "-tick", "500ms",
 		"-max-session", "30s", "-chroot", "/of/java")
 	look := newGoAt(t, servers, steady)

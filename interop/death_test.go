@@ -92,7 +92,7 @@ func TestJavaProcessIsKilled(t *testing.T) {
 func TestGoHolderIsCutOff(t *testing.T) {
 	t.Parallel()
 	cut, java, look := newGoAt(
-		t, zkserver.Shared(t).Connect(), mortal,
+		t, serversOf(t), mortal,
 	), newJava(t), newGo(t)
 	var dying []*goOwner
 	var next []contender

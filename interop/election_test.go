@@ -251,7 +251,7 @@ func TestALeaderDies(t *testing.T) {
 		process := ownJVM(t)
 		dying := e.standInJava(newJavaIn(t, process, mortal), path, "java-1")
 		require.NoError(t, locktest.Within(t, dying.elected(), "Java does not lead"))
-		cut := newGoAt(t, zkserver.Shared(t).Connect(), mortal)
+		cut := newGoAt(t, serversOf(t), mortal)
 		second := e.stand(t, cut, path, "go-1")
 		look.awaitChildren(path, 2)
 		third := e.standInJava(newJava(t), path, "java-2")

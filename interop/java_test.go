@@ -31,6 +31,20 @@ func testMain(m *testing.M) (code int) {
 	return code
 }
 
+// needsOthers is for each test of this package: it has other clients on its other side,
+// which are processes of their own and take real time.
+func needsOthers(tb testing.TB) {
+	tb.Helper()
+	zkserver.Real(tb, "the servers that others' clients know")
+}
+
+// serversOf is the connect string of the servers that the tests share.
+func serversOf(tb testing.TB) string {
+	tb.Helper()
+	needsOthers(tb)
+	return zkserver.Shared(tb).Connect()
+}
+
 // A javaHome is what Java processes are made of.
 type javaHome struct {
 	java      string
@@ -41,7 +55,7 @@ type javaHome struct {
 var errNoCurator = errors.New("interop: no Curator to be had: install a JDK of version " +
 	"17 or later, and Curator (Debian: apt-get install default-jdk-headless " +
 	"libcurator-recipes-java; elsewhere set CURATOR_CLASSPATH to the jars of " +
-	"curator-recipes and all that it needs), or let scripts/test.sh do it")
+	"curator-recipes and all that it needs)")
 
 // findJavaHome finds what there is and compiles the Java program, once.
 var findJavaHome = sync.OnceValues(func() (h javaHome, err error) {
@@ -93,9 +107,9 @@ func mustHave(tb testing.TB, err error) {
 	tb.Helper()
 	switch {
 	case err == nil:
-	case testing.Short() && (errors.Is(err, errNoCurator) ||
-		errors.Is(err, errNoKazoo) || errors.Is(err, errNoNode)):
-		tb.Skip(err)
+	case errors.Is(err, errNoCurator), errors.Is(err, errNoKazoo),
+		errors.Is(err, errNoNode):
+		zkserver.Lacking(tb, err.Error())
 	default:
 		tb.Fatal(err)
 	}

@@ -32,6 +32,7 @@ var shared struct {
 // sharedJVM returns the process that the tests share. Nobody may kill it.
 func sharedJVM(tb testing.TB) *jvm {
 	tb.Helper()
+	needsOthers(tb)
 	shared.once.Do(func() { shared.jvm, shared.err = startJVM() })
 	mustHave(tb, shared.err)
 	return shared.jvm
@@ -40,6 +41,7 @@ func sharedJVM(tb testing.TB) *jvm {
 // ownJVM starts a process for one test.
 func ownJVM(tb testing.TB) *jvm {
 	tb.Helper()
+	needsOthers(tb)
 	j, err := startJVM()
 	mustHave(tb, err)
 	tb.Cleanup(func() { _ = j.leave() }) // most likely it was killed

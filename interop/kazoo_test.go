@@ -120,7 +120,7 @@ func TestPythonInTheQueue(t *testing.T) {
 func TestPythonAndGoDie(t *testing.T) {
 	eachFleet(t, func(t *testing.T, f fleet) {
 		look, path := newGo(t), zkserver.Path(t)
-		servers := zkserver.Shared(t).Connect()
+		servers := serversOf(t)
 		dying, inGo := newPython(t, 2*mortal), newGo(t).lock(f.recipe, path).contender()
 		require.True(t, dying.lock(f.kind, path).try(0))
 		granted := inGo.acquire()

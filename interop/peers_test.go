@@ -33,7 +33,7 @@ type goPeer struct {
 
 func newGo(tb testing.TB) *goPeer {
 	tb.Helper()
-	return newGoAt(tb, zkserver.Shared(tb).Connect(), steady)
+	return newGoAt(tb, serversOf(tb), steady)
 }
 
 func newGoAt(tb testing.TB, servers string, timeout time.Duration) *goPeer {
@@ -167,7 +167,7 @@ func newJavaIn(
 	tb testing.TB, j *jvm, timeout time.Duration, namespace ...string,
 ) *javaPeer {
 	tb.Helper()
-	return newJavaAt(tb, j, zkserver.Shared(tb).Connect(), timeout, namespace...)
+	return newJavaAt(tb, j, serversOf(tb), timeout, namespace...)
 }
 
 func newJavaAt(

@@ -11,12 +11,11 @@ import (
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/locktest"
-	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
 var errNoKazoo = errors.New("interop: no kazoo to be had: install Python 3 with kazoo " +
 	"(Debian: apt-get install python3-kazoo; elsewhere pip install kazoo, and set " +
-	"KAZOO_PYTHON to that Python), or let scripts/test.sh do it")
+	"KAZOO_PYTHON to that Python)")
 
 // findPython returns a Python that has kazoo.
 var findPython = sync.OnceValues(func() (string, error) {
@@ -39,6 +38,7 @@ var findPython = sync.OnceValues(func() (string, error) {
 // startPython starts a Python process with kazoo, for one test.
 func startPython(tb testing.TB) *program {
 	tb.Helper()
+	needsOthers(tb)
 	python, err := findPython()
 	mustHave(tb, err)
 	p, err := startProgram("Python", exec.Command(python, "python/peer.py"))
@@ -59,7 +59,7 @@ func newPython(tb testing.TB, timeout time.Duration) *pythonPeer {
 	tb.Helper()
 	p := &pythonPeer{t: tb, program: startPython(tb), name: newName("client")}
 	millis := strconv.FormatInt(timeout.Milliseconds(), 10)
-	opened := p.do("open", p.name, zkserver.Shared(tb).Connect(), millis)
+	opened := p.do("open", p.name, serversOf(tb), millis)
 	session, err := strconv.ParseInt(opened[0], 10, 64)
 	mustHave(tb, err)
 	p.session = session

@@ -134,7 +134,7 @@ func TestNamespaceAndChroot(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, r recipe) {
 		namespace := zkserver.Path(t)
 		inGo := newGoAt(
-			t, zkserver.Shared(t).Connect()+namespace, steady,
+			t, serversOf(t)+namespace, steady,
 		).lock(r, "/lock").contender()
 		inJava := newJavaIn(
 			t, sharedJVM(t), steady, namespace[1:],

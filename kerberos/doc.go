@@ -33,7 +33,9 @@
 // # Limits
 //
 // Only AES is supported (enctypes 17 to 20), and of krb5.conf what gokrb5 reads: no
-// include, no default_ccache_name. Caches must be files: no KEYRING, KCM or DIR.
+// include, no default_ccache_name. Caches must be files: no KEYRING, KCM or DIR. A cache
+// must belong to the user of this process, with mode 0600, also if that is root. A KDC's
+// reply may have 1 MiB. A KDC may take five seconds to answer by UDP, and by TCP.
 //
 // # Dependencies
 //
@@ -42,15 +44,17 @@
 //
 //	github.com/zkrecipes/recipes    the interface that it implements
 //	github.com/go-zookeeper/zk      ErrAuthFailed, which its errors match
-//	github.com/jcmturner/gokrb5/v8  Kerberos in Go, without C and libkrb5: its client
-//	                                (exchanges with the KDC), messages, crypto, gssapi
-//	                                (tokens), keytab, credentials (caches), config
+//	github.com/jcmturner/gokrb5/v8  Kerberos in Go, without C and libkrb5: messages,
+//	                                crypto, gssapi (tokens), keytab, credentials
+//	                                (caches), config
 //	github.com/stretchr/testify     in tests
 //
 // gokrb5 brings five modules for ASN.1, AES-CTS, RPC, DNS and UUIDs, four of them by its
-// own author, and golang.org/x/crypto and x/net. Its package spnego, with net/http, is
-// not used. Its last release is of February 2023. This package works around what was
-// found in it: it prints a keytab in an error, panics on damaged files and messages,
-// starts a goroutine at each login that nobody can stop, reorders a shared configuration,
-// picks the older of two keys of one second, and does not verify a server's reply.
+// own author, and golang.org/x/crypto and x/net. Its packages client and spnego are not
+// used: this package asks the KDC itself. Its last release is of February 2023. This
+// package works around what was found in it: it allocates what anybody on the path of a
+// KDC's reply announces, in four bytes; prints a keytab in an error, panics on damaged
+// files and messages, starts a goroutine at each login that nobody can stop, reorders a
+// shared configuration, picks the older of two keys of one second, and does not verify a
+// server's reply.
 package kerberos

@@ -3,6 +3,7 @@ package kerberos
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -91,7 +92,7 @@ func cacheFile() (path string, err error) {
 // readCache returns the ticket-granting ticket of a credential cache that lasts longest,
 // and whose it is.
 func readCache(path string) (ticket, principal, error) {
-	text, err := os.ReadFile(path) //nolint:gosec // the environment names it
+	text, err := readOwn(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return ticket{}, principal{}, fmt.Errorf("credential cache: %w; run kinit", err)
@@ -125,6 +126,27 @@ func readCache(path string) (ticket, principal, error) {
 			"run kinit", path, user)
 	}
 	return found, user, err
+}
+
+// readOwn reads a file that belongs to the user of this process and is for nobody else:
+// whoever can write a cache chooses who this process is, and the default one is in a
+// directory in which anybody can plant a file or a link. It asks about the file that was
+// opened, which cannot be exchanged any more.
+func readOwn(path string) ([]byte, error) {
+	//nolint:gosec // the environment names it
+	file, err := os.OpenFile(path, os.O_RDONLY|withoutWaiting, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkOwn(info); err != nil {
+		return nil, fmt.Errorf("%s %w", path, err)
+	}
+	return io.ReadAll(file)
 }
 
 // granting is the name of a realm's service that grants tickets.

@@ -172,7 +172,7 @@ type stuckSource struct{ answer chan struct{} }
 
 func (stuckSource) renews() bool { return false }
 
-func (s stuckSource) grant(*login, *config.Config) (ticket, error) {
+func (s stuckSource) grant(context.Context, *login, *config.Config) (ticket, error) {
 	<-s.answer
 	return ticket{}, errors.New("too late")
 }

@@ -78,8 +78,9 @@ func FromKeytab(
 // where another program, such as k5start, keeps a cache. It reads the file at each
 // handshake. A ticket that is renewable is renewed after three quarters of its life, for
 // this process alone: the file stays as it is. The principal is that of the cache, and
-// must stay the same. A file that cannot be used now is an error; an expired ticket is
-// one only at a handshake.
+// must stay the same. The file must belong to the user of this process, with mode 0600,
+// since what is in it chooses the principal. A file that cannot be used now
+// is an error; an expired ticket is one only at a handshake.
 func FromCache(opts ...Option) (recipes.SASL, error) {
 	l, err := fromCache(cacheFile, opts)
 	if err != nil {

@@ -30,7 +30,7 @@ type login struct {
 
 // A source is where ticket-granting tickets come from.
 type source interface {
-	grant(l *login, c *config.Config) (ticket, error)
+	grant(ctx context.Context, l *login, c *config.Config) (ticket, error)
 	renews() bool // whether a ticket is to be renewed before it expires
 }
 
@@ -60,8 +60,7 @@ func (l *login) Begin(
 const patience = 500 * time.Millisecond
 
 // ticket returns a ticket for a server. It is a new one for each handshake: the server's
-// key may have been renewed since the last, and then that is worth nothing. gokrb5's
-// calls take no ctx: one that ctx leaves behind ends by its own timeouts.
+// key may have been renewed since the last, and then that is worth nothing.
 func (l *login) ticket(ctx context.Context, host string) (ticket, error) {
 	type result struct {
 		ticket
@@ -69,7 +68,7 @@ func (l *login) ticket(ctx context.Context, host string) (ticket, error) {
 	}
 	fetched := make(chan result, 1)
 	go func() {
-		t, err := l.fetch(host)
+		t, err := l.fetch(ctx, host)
 		fetched <- result{t, err}
 	}()
 	l.mu.Lock()
@@ -94,17 +93,17 @@ func (l *login) ticket(ctx context.Context, host string) (ticket, error) {
 
 // fetch gets a ticket for a server from the KDC, and keeps it. A ticket-granting ticket
 // that the KDC rejects is replaced once.
-func (l *login) fetch(host string) (ticket, error) {
+func (l *login) fetch(ctx context.Context, host string) (ticket, error) {
 	c, err := readConfig(l.config)
 	if err != nil {
 		return ticket{}, permanent(err)
 	}
 	for again := false; ; again = true {
-		granting, err := l.source.grant(l, c)
+		granting, err := l.source.grant(ctx, l, c)
 		if err != nil {
 			return ticket{}, err
 		}
-		t, err := l.askFor(c, granting, host)
+		t, err := l.askFor(ctx, c, granting, host)
 		if isRejected(err) && !again {
 			l.forget()
 			continue
@@ -119,11 +118,13 @@ func (l *login) fetch(host string) (ticket, error) {
 }
 
 // askFor asks the KDC of the server's realm, which krb5.conf may say is another one.
-func (l *login) askFor(c *config.Config, with ticket, host string) (ticket, error) {
+func (l *login) askFor(
+	ctx context.Context, c *config.Config, with ticket, host string,
+) (ticket, error) {
 	realm := l.user.realm
 	if other := c.ResolveRealm(host); other != "" && other != realm {
 		var err error
-		with, err = l.request(c, with, granting(other), realm, false)
+		with, err = l.request(ctx, c, with, granting(other), realm, false)
 		if err != nil {
 			return ticket{}, err
 		}
@@ -132,7 +133,7 @@ func (l *login) askFor(c *config.Config, with ticket, host string) (ticket, erro
 	server := types.PrincipalName{
 		NameType: nametype.KRB_NT_SRV_HST, NameString: []string{l.service, host},
 	}
-	return l.request(c, with, server, realm, false)
+	return l.request(ctx, c, with, server, realm, false)
 }
 
 // held returns the last ticket-granting ticket, which may have expired.

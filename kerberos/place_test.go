@@ -28,6 +28,7 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
+	zkserver.Real(t, "Kerberos")
 	p := &place{KDC: kdc.Start(t)}
 	p.Add(t, "zookeeper/localhost", "")
 	p.serverKeytab = p.Keytab(t, "zookeeper/localhost", "server.keytab")

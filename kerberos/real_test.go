@@ -69,9 +69,9 @@ func (p *place) cache(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "ann@EXAMPLE.COM", acl[0].ID)
 
-	p.Login(t, "bob", p.Keytab(t, "bob", "bob.keytab"), "ann.cache")
+	p.Login(t, "robin", p.user(t, "robin", ""), "ann.cache")
 	s.cut()
-	s.eventuallyLogs(t, "now belongs to bob@EXAMPLE.COM")
+	s.eventuallyLogs(t, "now belongs to robin@EXAMPLE.COM")
 }
 
 // An expired ticket ends Connect at once. With a new one in the file all is well, also

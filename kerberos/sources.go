@@ -1,6 +1,7 @@
 package kerberos
 
 import (
+	"context"
 	"fmt"
 	"time"
 	"weak"
@@ -13,7 +14,9 @@ type keytabSource struct{ file string }
 
 func (s keytabSource) renews() bool { return false }
 
-func (s keytabSource) grant(l *login, c *config.Config) (ticket, error) {
+func (s keytabSource) grant(
+	ctx context.Context, l *login, c *config.Config,
+) (ticket, error) {
 	if held := l.held(); held.valid() {
 		return held, nil
 	}
@@ -21,7 +24,7 @@ func (s keytabSource) grant(l *login, c *config.Config) (ticket, error) {
 	if err != nil {
 		return ticket{}, permanent(err)
 	}
-	t, err := l.logIn(c, keys)
+	t, err := l.logIn(ctx, c, keys)
 	if err == nil {
 		l.keep(t)
 	}
@@ -33,7 +36,9 @@ type cacheSource struct{ file string }
 
 func (s cacheSource) renews() bool { return true }
 
-func (s cacheSource) grant(l *login, _ *config.Config) (ticket, error) {
+func (s cacheSource) grant(
+	_ context.Context, l *login, _ *config.Config,
+) (ticket, error) {
 	cached, user, err := readCache(s.file)
 	switch {
 	case err != nil:
@@ -81,16 +86,17 @@ func (l *login) keep(t ticket) {
 // renew renews the newest ticket-granting ticket. Why it fails is seen at the next
 // handshake, which begins with the ticket that there is.
 func (l *login) renew() {
+	ctx := context.Background() // each KDC is given up by itself
 	c, err := readConfig(l.config)
 	if err != nil {
 		return
 	}
-	old, err := l.source.grant(l, c)
+	old, err := l.source.grant(ctx, l, c)
 	if err != nil {
 		return
 	}
 	realm := l.user.realm
-	if t, err := l.request(c, old, granting(realm), realm, true); err == nil {
+	if t, err := l.request(ctx, c, old, granting(realm), realm, true); err == nil {
 		l.keep(t)
 	} else {
 		l.keep(old)

@@ -26,19 +26,23 @@
  * to be for the second to prove that the first was reported. PERIOD is the server's: how
  * far apart two pings of the leader can be. The library assumes PERIOD < WITHIN.
  *
- * One contact is under way at a time. That loses nothing: of two that overlap neither can
- * prove the other, and either may be left out. Of the contacts that were answered the
- * model keeps one, any one, for a later one to prove. The code keeps them all, and so do
- * the models that ask whether the holder is told without a reason (CALM).
+ * One contact is under way at a time, however many the client has: a piece of evidence is
+ * one contact that another one proves, and of two that overlap neither can prove the
+ * other. All the others may be left out: they could only keep the session alive for
+ * longer. Of the contacts that were answered the model keeps one, any one, for a later
+ * one to prove. The code keeps them all, and so do the models that ask whether the holder
+ * is told without a reason (CALM). There contacts are sent on time, whether the one
+ * before was answered or not, and each is answered within ANSWER.
  *
  *   (nothing)       evidence by contacts and handshakes
  *   PINGS           evidence by the client's pings and handshakes. Busy or idle: only
  *                   while nobody asks for contacts do pings go out in time
- *   CALM            without faults, by contacts: is the holder never told?
+ *   CALM            without faults, by contacts: is the holder never told? With ANSWER=2,
+ *                   answers are slow: two of them, WITHIN and two periods are below DUE
  *
  * Refuters, which must fail: READS, LAST_CONTACT, FROM_DISCONNECT, SLACK=0, PERIOD=4,
  * OVERTAKEN; with PINGS: BUSY_PINGS, STALE_PINGS, IDLE_STALL; with CALM:
- * HELD_EVERY=8. HALF=1, PERIOD=1, WITHIN=2 are a tick of T/6, in the place of T/3; with
+ * HELD_EVERY=8, ANSWER=3, ONE_AT_A_TIME. HALF=1, PERIOD=1, WITHIN=2 are a tick of T/6, in the place of T/3; with
  * T=20, of T/10. Of that with PINGS 13 million states were searched, which is not all.
  *
  * Left out, and covered only by the fencing token: what OVERTAKEN, IDLE_STALL and
@@ -69,6 +73,13 @@
 #ifndef HELD_EVERY
 #define HELD_EVERY 1 /* CALM: a contact is sent at least so often */
 #endif
+#ifndef ANSWER       /* CALM: an answer takes no longer than this */
+#ifdef ONE_AT_A_TIME
+#define ANSWER 2
+#else
+#define ANSWER 0
+#endif
+#endif
 
 #ifdef PINGS
 #define ASKED busy
@@ -82,7 +93,14 @@
 
 /* What the client does in time, whatever happens. */
 #ifdef CALM
-#define ON_TIME (asked < HELD_EVERY && (stage == 0 || sent == 0) && PINGS_ON_TIME)
+#ifdef ONE_AT_A_TIME /* refuter: a contact waits until the one before was answered */
+#define ASKED_ON_TIME (asked < HELD_EVERY || under > 0)
+#define MAY_ASK (under == 0)
+#else
+#define ASKED_ON_TIME (asked < HELD_EVERY)
+#define MAY_ASK (under < KEPT)
+#endif
+#define ON_TIME (ASKED_ON_TIME && (under == 0 || way[0] < ANSWER) && PINGS_ON_TIME)
 #else
 #define ON_TIME PINGS_ON_TIME
 #endif
@@ -127,6 +145,7 @@ bool told = false; /* the holder was told */
 byte kept = 0;             /* the contacts that are remembered, the oldest first */
 byte wasSent[KEPT], wasAnswered[KEPT];
 byte asked = 0;            /* age: a contact was last sent */
+byte under = 0, way[KEPT]; /* the contacts under way, the oldest first: ages */
 #else
 byte candSent = NONE;      /* ages: a contact that a later one may prove */
 byte candAnswered = NONE;
@@ -238,6 +257,17 @@ inline proveContact() {
 #endif
 
 /* An answered contact proves what came before it. */
+#ifdef CALM
+inline arrive() {
+	i = 1;
+	do
+	:: i < under -> way[i - 1] = way[i]; i++
+	:: else -> break
+	od;
+	under--; way[under] = 0; i = 0
+}
+#endif
+
 inline answer() {
 #ifdef LAST_CONTACT /* refuter: the last contact counts, reported or not */
 	evidence(sent);
@@ -277,6 +307,11 @@ inline pass() {
 	:: else
 	fi;
 #ifdef CALM
+	i = 0;
+	do
+	:: i < under -> way[i]++; i++
+	:: else -> break
+	od;
 	i = 0;
 	do
 	:: i < kept -> wasSent[i]++; wasAnswered[i]++; i++
@@ -329,11 +364,12 @@ end:
 	:: !told && touched >= T - DRIFT -> assert(false) /* it ends the session */
 
 	/* --- contacts --- */
-	:: d_step { !told && stage == 0 && connected && ASKED -> stage = 1; sent = 0
 #ifdef CALM
-		; asked = 0
-#endif
-		}
+	:: d_step { !told && MAY_ASK && (asked > 0 || kept == 0) ->
+		way[under] = 0; under++; asked = 0 }
+	:: d_step { !told && under > 0 -> heard = true; sent = way[0]; arrive(); answer() }
+#else
+	:: d_step { !told && stage == 0 && connected && ASKED -> stage = 1; sent = 0 }
 	:: d_step { !told && stage == 1 && !stalled -> stage = 2; heard = true }
 #ifdef READS /* refuter: what a follower answers by itself is a contact */
 	:: d_step { !told && stage == 2 -> stage = 3 }
@@ -341,6 +377,7 @@ end:
 	:: d_step { !told && stage == 2 && linked -> stage = 3 }
 #endif
 	:: d_step { !told && stage == 3 && !stalled -> answer() }
+#endif
 
 	/* --- the client's pings: none is answered by the leader --- */
 #ifdef PINGS

@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/zookeeper.sh
 
-export ORDER_SEEDS=${ORDER_SEEDS:-3000} ZOOKEEPER_RUN=${ZOOKEEPER_RUN:-embedded}
+export ORDER_SEEDS=${ORDER_SEEDS:-3000}
 if [ $# = 0 ]; then
 	set -- internal/lossclock internal/outcome internal/calls internal/watches internal/reliance internal/order internal/seqname internal/leases internal/znode internal/seqnode internal/lockcache internal/zkconn .
 fi

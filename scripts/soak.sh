@@ -8,7 +8,24 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 need_go
 zk_ensure
-if [ -z "${ZOOKEEPER_RUN:-}" ] && zk_local; then export ZOOKEEPER_RUN=local; fi
+curator_ensure
+kazoo_ensure
+node_ensure
+shells_ensure
+kerberos_ensure
+spin_ensure
+
+step all parts of the gate
+ALL=yes scripts/test.sh
+
+step the tests of the locks, on real servers
+ZOOKEEPER_RUN=real MUST=1 go test -count=1 -p 1 -parallel 8 -timeout 30m . ./internal/behaviour/... ./internal/hazards ./internal/wiretap
+
+step the models, the large ones too
+scripts/model.sh
+
+step all histories of small settings
+ORDER_EXHAUSTIVE=1 go test -count=1 -run '^TestModelExhaustively$' ./internal/order
 
 step a minute of each fuzz target
 scripts/fuzz.sh
@@ -28,6 +45,10 @@ step new seeds, on Keepers
 SIM_KEEPER=1 SIM_FROM=${SIM_FROM:-$((RANDOM * 100000))} SIM_SEEDS=${SIM_KEEPER_SEEDS:-5000} \
 	go test -run '^TestSimulator$' -timeout 0 ./internal/simulator
 
+step new seeds, with slow answers and slow disks
+SIM_SLOW=1 SIM_FROM=${SIM_FROM:-$((RANDOM * 100000))} SIM_SEEDS=${SIM_SLOW_SEEDS:-5000} \
+	go test -run '^TestSimulator$' -timeout 0 ./internal/simulator
+
 step the tests of the locks, on an imitated Keeper
 ZOOKEEPER_RUN=keeper go test -count=1 -p 1 . ./internal/behaviour/... ./internal/hazards
 
@@ -44,7 +65,7 @@ ORDER_FROM=${ORDER_FROM:-$((RANDOM * 1000000))} ORDER_SEEDS=${ORDER_SEEDS:-20000
 	go test -run '^TestModelSeeds$' -timeout 0 ./internal/order
 
 step chaos
-(cd chaos && CHAOS=${CHAOS:-30m} go test -timeout 0 .)
+(cd chaos && MUST=1 CHAOS=${CHAOS:-30m} go test -timeout 0 .)
 
 step the tests of other clients, on zktest
 scripts/foreign.sh --look

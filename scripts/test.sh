@@ -1,27 +1,24 @@
 #!/usr/bin/env bash
-# Passes all checks and tests: scripts/test.sh [--quick | --yes] [ARGUMENT OF THE MAIN GO TEST]...
+# Passes all checks and tests of a change: scripts/test.sh [--yes]
 #
-# --quick is for the time between two edits: it needs nothing but Go, and runs what can be run on zktest.
+# It is for before a commit is shared; between two edits, "go test ./..." is enough. What a change touched decides whether some
+# parts are run: those have their own pattern of files below. ALL=yes runs every part, as scripts/soak.sh does.
 #
-# It installs a ZooKeeper, a Curator, a kazoo, a Node.js, shells, a Kerberos and spin if there are none, from Debian's packages. With sudo it
-# does so only in CI, with --yes, or if you agree.
+# It installs a ZooKeeper, a Curator, a kazoo, a Node.js and, where they are needed, shells, a Kerberos and spin if there are none,
+# from Debian's packages. With sudo it does so only in CI, with --yes, or if you agree. In CI (CI is set) there has to be a
+# container engine for the smoke set.
 #
-# Where both are there, the tests run on local servers, which start three times as fast, and the smoke set once more on
-# containers. In CI (CI is set) the smoke set must run: there has to be a container engine.
+# It goes on where something fails, and says at its end what failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/zookeeper.sh
 
-quick=
 case ${1:-} in
---quick) quick=yes && shift ;;
---yes) export INSTALL=yes && shift ;;
+--yes) export INSTALL=yes ;;
+'') ;;
+*) die "scripts/test.sh knows only --yes. For some of the tests: go test -run NAME ./..." ;;
 esac
-if [ -n "$quick" ]; then
-	printf 'This takes about 2 minutes on two cores.\n'
-else
-	printf 'This takes about 20 minutes on two cores; scripts/test.sh --quick takes about 2.\n'
-fi
+printf 'This takes about 10 minutes on two cores; go test ./... takes about one.\n'
 
 lint=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
@@ -29,107 +26,107 @@ lint=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 # comes across it. So the client alone is built without the race detector's instrumentation.
 race=(-race "-gcflags=github.com/go-zookeeper/zk=-race=false")
 
-# module checks and tests a module beside the library's: module DIR [FLAG OF GO TEST]...
-module() {
-	step "$1, a module of its own: checks, tests"
-	(cd "$1" && go mod tidy -diff && go vet ./... && go run "$lint" run && go test -count=1 "${@:2}" ./...)
+# What differs from main, or, on main, what the last commit changed.
+changed=$(
+	base=$(git merge-base HEAD origin/main 2>/dev/null || git merge-base HEAD main 2>/dev/null) || exit 0
+	[ "$base" != "$(git rev-parse HEAD)" ] || base=$(git rev-parse --quiet --verify HEAD~1) || exit 0
+	git diff --name-only "$base"
+	git ls-files --others --exclude-standard
+)
+
+# touched tells whether a change touched files that match a pattern; without git, it may have.
+touched() { [ -n "${ALL:-}" ] || [ -z "$changed" ] || grep -qE "$1" <<<"$changed"; }
+
+told=$(mktemp)
+trap 'rm -f "$told"' EXIT
+failed=0
+
+# part NAME COMMAND...
+part() {
+	local began=$SECONDS name=$1
+	shift
+	printf '\n== %s\n' "$name" | tee -a "$told"
+	if "$@" 2>&1 | tee -a "$told"; then
+		printf '(%d s)\n' $((SECONDS - began))
+	else
+		failed=$((failed + 1))
+		printf '(%d s) -- FAILED: %s\n' $((SECONDS - began)) "$name" | tee -a "$told"
+	fi
 }
 
-# No server has its children in order: what forgets to sort them is to fail here.
-export ZKTEST_SHUFFLE=yes
+formatted() {
+	local unformatted
+	unformatted=$(gofmt -l .)
+	[ -z "$unformatted" ] || die "gofmt would change: $unformatted"
+}
+
+# checks checks a module.
+checks() { (cd "$1" && go mod tidy -diff && go vet ./... && go run "$lint" run); }
+
+# module checks a module beside the library's, and tests it if the change touched it: module DIR PATTERN [FLAG OF GO TEST]...
+module() {
+	part "$1, a module of its own: checks" checks "$1"
+	if touched "^$1/|$2"; then part "$1: tests" go -C "$1" test -count=1 "${@:3}" ./...; fi
+}
+
+# No server has its children in order: what forgets to sort them is to fail here. And nothing is skipped that a machine can have.
+export ZKTEST_SHUFFLE=yes MUST=1
+unset ZOOKEEPER_RUN ZOOKEEPER_SERVERS
 
 need_go
-if [ -z "$quick" ]; then
-	zk_ensure # also with ZOOKEEPER_SERVERS: many tests kill their servers
-	curator_ensure
-	kazoo_ensure
-	node_ensure
-	shells_ensure
-	kerberos_ensure
-	spin_ensure
+zk_ensure
+curator_ensure
+kazoo_ensure
+node_ensure
+
+part gofmt formatted
+part "the library: checks" checks .
+if touched '^\.github/'; then
+	part "the workflows" go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes=
 fi
 
-step gofmt
-unformatted=$(gofmt -l .)
-[ -z "$unformatted" ] || die "gofmt would change: $unformatted"
-
-step go mod tidy
-go mod tidy -diff
-
-step go vet
-go vet ./...
-
-if [ -n "$quick" ]; then
-	step go test, on zktest
-	# shellcheck disable=SC2046 # one argument for each package
-	ZOOKEEPER_RUN=embedded SIM_SEEDS=30 ORDER_SEEDS=1000 go test -short -parallel 8 -skip '^TestConformance' "$@" \
-		$(go list ./... | grep -v -e '/internal/zkserver$' -e '/interop$')
-	exit
+if zk_engine; then
+	part "the smoke set, on containers" env ZOOKEEPER_RUN=container go test -count=1 -run Smoke ./internal/zkserver .
+elif [ -n "${CI:-}" ]; then
+	part "the smoke set, on containers" die "CI runs the smoke set on containers, and no container engine answers."
+else
+	part "the smoke set, on real servers" env ZOOKEEPER_RUN=real go test -count=1 -run Smoke ./internal/zkserver .
 fi
 
-step the workflows
-go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes=
-
-if [ -z "${ZOOKEEPER_RUN:-}" ]; then
-	if zk_engine; then
-		step the smoke set, on containers
-		ZOOKEEPER_RUN=container go test "${race[@]}" -count=1 -run Smoke ./internal/zkserver .
-	elif [ -n "${CI:-}" ]; then
-		die "CI runs the smoke set on containers, and no container engine answers."
-	else
-		step no container engine answers: the smoke set is not run on containers
-	fi
-	if zk_local; then export ZOOKEEPER_RUN=local; fi
-fi
-
-step building the tests
-go test "${race[@]}" -count=1 -run '^$' ./... >/dev/null
-
-# What computes runs at the lowest priority beside what waits: most tests of the locks wait for pauses of servers and clients,
-# and some measure time. Its output comes at the end.
-computes() {
-	step golangci-lint
-	go run "$lint" run
-	step other systems, 32 bits and the oldest Go
-	scripts/builds.sh
-	step the models
-	scripts/model.sh --quick
-	step internal/order, without the race detector: it is a value, and has no goroutine
-	go test -count=1 "$@" ./internal/order
-	step internal/simulator
-	go test "${race[@]}" -count=1 -timeout 20m "$@" ./internal/simulator
-}
-computed=$(mktemp)
-set -m # in a process group of its own, which ends with this script
-(renice -n 19 "$BASHPID" >/dev/null && computes "$@") >"$computed" 2>&1 &
-computing=$!
-set +m
-trap 'kill -- "-$computing" 2>/dev/null || true; rm -f "$computed"' EXIT
-
-# One package at a time: a test that measures time has the machine to itself, but for what computes.
-step "go test, on ${ZOOKEEPER_SERVERS:-${ZOOKEEPER_RUN:-container} servers}"
+# Values have no goroutines, and what runs go or other programs has none of the library's: the race detector would only cost time.
+plain='/(examples|interop|internal/(acceptor|api|behaviour/cost|digestmd5|lossclock|order|outcome|pages|plant|seqname|simulator|zkpath))($|/)'
 # shellcheck disable=SC2046 # one argument for each package
-go test "${race[@]}" -count=1 -p 1 -parallel 8 -timeout 20m "$@" $(go list ./... | grep -Ev '/internal/(order|simulator)$')
+part "go test -race, in virtual time where it can be" \
+	go test "${race[@]}" -count=1 -timeout 20m $(go list ./... | grep -vE "$plain")
+# shellcheck disable=SC2046
+part "go test, of what has no use for the race detector" \
+	env ORDER_SEEDS=20000 SIM_SEEDS=300 SIM_DEFECTS=1 go test -count=1 -timeout 20m $(go list ./... | grep -E "$plain")
 
-# What the race detector would see here it has seen before. Most of these tests wait for pauses of the client.
-step the tests of the locks once more, on zktest
-ZOOKEEPER_RUN=embedded go test -count=1 -p 1 -parallel 8 "$@" . ./internal/behaviour/... ./internal/hazards
+if touched '^(go\.mod|scripts/builds\.sh|.*_(darwin|linux|unix|other|windows|386|amd64)\.go)$'; then
+	part "other systems, 32 bits and the oldest Go" scripts/builds.sh
+fi
+if touched '^(model|internal/acceptor|scripts/model)'; then
+	spin_ensure
+	part "the models" scripts/model.sh --quick
+fi
 
 # Some without the race detector: the clients of etcd and redis, and SQLite's driver, would have to be built for it.
-module internal/zkserver/containers
-module chaos "${race[@]}"
-ZOOKEEPER_RUN=local module kerberos "${race[@]}" -parallel 8
-module cmd/zklock
-module otelrecipes "${race[@]}"
-module examples/leader
-module adapters/gocronlock "${race[@]}"
-module adapters/gooselock
+module internal/zkserver/containers '^internal/zkserver/'
+module chaos '^internal/(simulator|zkserver)/' "${race[@]}"
+if touched '^(kerberos|internal/(kdc|dial))/'; then kerberos_ensure; fi
+module kerberos '^internal/(kdc|dial)/' "${race[@]}"
+if touched '^cmd/zklock/'; then shells_ensure; fi
+module cmd/zklock '^internal/(dial|observe|seqname|zkpath)/|^[^/]*\.go$'
+module otelrecipes '^event\.go$' "${race[@]}"
+module examples/leader '^$'
+module adapters/gocronlock '^$' "${race[@]}"
+module adapters/gooselock '^$' "${race[@]}"
+module bench '^internal/(zkserver|seqnode|znode|order)/'
+if touched '^bench/'; then part "a short round of bench" go -C bench run . --short; fi
 
-step "what computes has come to its end"
-wait "$computing" && failed= || failed=yes
-cat "$computed"
-[ -z "$failed" ] || die "What computes failed: see above."
-
-# Last, and alone: it compares times.
-module bench
-(cd bench && go run . --short)
+if [ "$failed" != 0 ]; then
+	printf '\n== %d parts failed, after %d min\n' "$failed" $((SECONDS / 60))
+	grep -E -A 12 '^ *--- FAIL|^FAIL|-- FAILED: |^panic: |DATA RACE|^[^ ]+\.go:[0-9]+:[0-9]+: ' "$told" | head -n 200 || true
+	exit 1
+fi
+printf '\npassed in %d min %d s\n' $((SECONDS / 60)) $((SECONDS % 60))

@@ -1,11 +1,13 @@
 package zktest
 
 import (
+	"cmp"
 	"crypto/sha1" //nolint:gosec // the scheme digest's own
 	"encoding/base64"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 )
 
 // superUser is the identity that no ACL stops.
@@ -32,6 +34,34 @@ func authenticate(r authRequest, address, super string) []identity {
 	default:
 		return nil
 	}
+}
+
+// sortIdentities puts a client's identities in the order in which a real server has them,
+// and stores them for scheme auth: that of a ConcurrentHashMap.
+func sortIdentities(who []identity) {
+	const leastBins = 16
+	bins := uint32(leastBins)
+	for uint32(len(who)) >= bins/4*3 { //nolint:gosec // few
+		bins *= 2
+	}
+	bin := func(id identity) uint32 {
+		hash := id.hash()
+		return (hash ^ hash>>16) % bins
+	}
+	slices.SortStableFunc(who, func(a, b identity) int { return cmp.Compare(bin(a), bin(b)) })
+}
+
+// hash is the hashCode of a real server's Id.
+func (id identity) hash() uint32 {
+	return 37*(37*17+javaHash(id.scheme)) + javaHash(id.id)
+}
+
+// javaHash is the hashCode of a String.
+func javaHash(text string) (hash uint32) {
+	for _, unit := range utf16.Encode([]rune(text)) {
+		hash = 31*hash + uint32(unit)
+	}
+	return hash
 }
 
 // user is what a server calls an identity in its answer to whoAmI.

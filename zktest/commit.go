@@ -12,6 +12,13 @@ type Transaction struct {
 	Session int64  // that ended, or that requested the change; 0: the cluster itself
 }
 
+// SlowCommit changes the delay that WithSlowCommit sets. What is under way keeps its own.
+func (c *Cluster) SlowCommit(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slowCommit = max(d, 0)
+}
+
 // proposeLocked has the leader judge a write and commit what comes of it: also a refusal
 // takes a zxid. asked, if not nil, is the call that is answered when the server that took
 // it has applied the transaction.

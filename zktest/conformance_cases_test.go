@@ -497,6 +497,33 @@ var cases = []struct{ name, script string }{
 		c1 create /e x persistent auth:r
 		c1 getACL /e
 	`},
+	{"several digests", `
+		c0 auth digest bob:secret
+		c0 auth digest ann:secret
+		c0 auth digest eve:secret
+		c0 auth digest joe:secret
+		c0 create /a x persistent auth:cdrwa
+		c0 getACL /a
+		c0 auth digest kim:secret
+		c0 auth digest zoe:secret
+		c0 create /b x persistent auth:r,world:r
+		c0 getACL /b
+		c1 auth digest zoe:secret
+		c1 auth digest bob:secret
+		c1 create /c x persistent auth:cdrwa
+		c1 getACL /c
+		c0 auth digest a:1
+		c0 auth digest b:2
+		c0 auth digest c:3
+		c0 auth digest d:4
+		c0 create /d x persistent auth:r,world:r
+		c0 getACL /d
+		c0 auth digest e:5
+		c0 auth digest f:6
+		c0 auth digest g:7
+		c0 create /e x persistent auth:r,world:r
+		c0 getACL /e
+	`},
 	{"acls", `
 		c0 create /a x persistent world:cdrwa
 		c0 getACL /a

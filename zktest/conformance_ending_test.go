@@ -17,6 +17,7 @@ import (
 // those get it that came before. (Curator's protected create returns null all the same,
 // and with any server, when two attempts in a row have failed: interop/doc.go.)
 func TestConformanceCreatesAtTheEnd(t *testing.T) {
+	needsGenuine(t)
 	genuine := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual))
 	fake := zktest.Start(t, zktest.WithTick(tick), zktest.WithMaxSession(usual))
 	refused := map[string]int{}

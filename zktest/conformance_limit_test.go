@@ -59,6 +59,7 @@ const atTheLimit = `
 // TestConformanceSequenceLimit compares what happens where the counter of sequential
 // nodes ends. A real server gets there by a transaction log that says so.
 func TestConformanceSequenceLimit(t *testing.T) {
+	needsGenuine(t)
 	const parent, next = "/limit", math.MaxInt32 - 2
 	zookeeper := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual),
 		zkserver.Config("dataLogDir="+logWithCounter(t, parent, next)),

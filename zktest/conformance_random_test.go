@@ -28,12 +28,14 @@ const (
 // comes out differently is made as short as possible, and shown. CONFORMANCE_SEED plays
 // that of an earlier run first.
 func TestConformanceRandom(t *testing.T) {
+	needsGenuine(t)
 	genuine := mustPlay(t, realServer(t), nil)
 	playRandom(t, genuine, opponent(t, genuine), drawSteps(nil, kinds), leastRandom)
 }
 
 // TestConformanceRandomQuotas does the same below a path with quotas.
 func TestConformanceRandomQuotas(t *testing.T) {
+	needsGenuine(t)
 	genuine := mustPlay(t, realServer(t), nil)
 	draw := drawSteps([]string{
 		"c0 create quota:. null", "c0 create quota:/a null",
@@ -45,6 +47,7 @@ func TestConformanceRandomQuotas(t *testing.T) {
 
 // TestConformanceRandomSASL does the same with clients that log in.
 func TestConformanceRandomSASL(t *testing.T) {
+	needsGenuine(t)
 	users := map[string]string{"bob": "secret", "ann": "hunter2"}
 	cluster := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual),
 		zkserver.SASLUsers(users))

@@ -98,6 +98,7 @@ const quotas = `
 
 // TestConformanceQuotas compares what servers make of quotas: an account, and no more.
 func TestConformanceQuotas(t *testing.T) {
+	needsGenuine(t)
 	genuine := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual))
 	fake := zktest.Start(t, zktest.WithTick(tick), zktest.WithMaxSession(usual))
 	conform(t, genuine.Servers[0].Addr, fake.Addrs()[0], quotas)

@@ -15,6 +15,7 @@ import (
 
 // TestConformanceMinSessionTimeout compares what is granted below two ticks.
 func TestConformanceMinSessionTimeout(t *testing.T) {
+	needsGenuine(t)
 	const shortest = 300 * time.Millisecond
 	cluster := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual),
 		zkserver.Config("minSessionTimeout=300"))
@@ -34,6 +35,7 @@ func TestConformanceMinSessionTimeout(t *testing.T) {
 
 // TestConformanceSASL compares logins, and what ACLs make of them.
 func TestConformanceSASL(t *testing.T) {
+	needsGenuine(t)
 	users := map[string]string{"bob": "secret", "ann": "hunter2"}
 	cluster := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual),
 		zkserver.SASLUsers(users))
@@ -139,6 +141,7 @@ const eagerly = `
 // TestConformanceEagerACLCheck compares what a server refuses by itself: as a follower,
 // as the leader, and where it is the only one.
 func TestConformanceEagerACLCheck(t *testing.T) {
+	needsGenuine(t)
 	const jvm = "-Dzookeeper.enableEagerACLCheck=true"
 	shared := []zkserver.Option{
 		zkserver.Tick(tick), zkserver.MaxSession(usual),
@@ -194,6 +197,7 @@ func conform(t *testing.T, genuineAddr, fakeAddr, text string) {
 
 // TestConformanceContainerCheck compares which znodes a server deletes by itself.
 func TestConformanceContainerCheck(t *testing.T) {
+	needsGenuine(t)
 	const every = 100 * time.Millisecond
 	genuine := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(time.Minute),
 		zkserver.JVM("-Dzookeeper.extendedTypesEnabled=true",

@@ -17,12 +17,15 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
+func TestMain(m *testing.M) { os.Exit(zkserver.Main(m)) }
+
 // leastSteps is how many operations the hand-written cases have at least.
 const leastSteps = 300
 
 // TestConformance plays the same scripts on zktest and on a real server, and wants the
 // same answers and the same events.
 func TestConformance(t *testing.T) {
+	needsGenuine(t)
 	genuine := mustPlay(t, realServer(t), nil)
 	defer genuine.close()
 	newFake := opponent(t, genuine)
@@ -42,6 +45,12 @@ func TestConformance(t *testing.T) {
 		})
 	}
 	require.GreaterOrEqual(t, steps, leastSteps)
+}
+
+// needsGenuine is for each test that compares.
+func needsGenuine(t *testing.T) {
+	t.Helper()
+	zkserver.Real(t, "a real server to be compared with")
 }
 
 // realServer starts a server whose answers count, or returns the first of

@@ -154,6 +154,7 @@ func unwrap(t *testing.T, secure string, config *tls.Config) string {
 
 // TestConformanceTLS compares what a client is by its certificate.
 func TestConformanceTLS(t *testing.T) {
+	needsGenuine(t)
 	if zkserver.Start(t).Kind() != "local" {
 		t.Skip("a server in a container does not see our certificates")
 	}

@@ -41,6 +41,7 @@ type conn struct {
 	deaf     bool    // the client has closed its end
 	leaving  bool    // the connection closes behind what is on its way to the client
 	dropped  bool
+	lingers  bool       // the reader discards what comes
 	frames   [][]byte   // for the writer; nil frame: close behind what was written
 	more     *sync.Cond // there are frames, or the connection is dropped
 }
@@ -88,17 +89,47 @@ func (c *conn) read() {
 		packet, err := readPacket(c.net)
 		cluster.mu.Lock()
 		if err != nil {
+			c.lingers = errors.As(err, new(*fourLetters))
 			c.in.push(c.link.delayLocked(), func() { c.endLocked(err) })
-			c.deaf = !errors.As(err, new(*fourLetters))
+			c.deaf = !c.lingers
 			if c.deaf && c.leaving {
 				c.dropLocked()
 			}
 			cluster.mu.Unlock()
+			if c.lingers {
+				c.discard()
+			}
 			return
 		}
 		c.in.push(c.link.delayLocked(), func() { c.arriveLocked(packet) })
 		cluster.mu.Unlock()
 	}
+}
+
+// lingerAtMost is how long what follows a packet that is too long is read.
+const lingerAtMost = time.Second
+
+// discard reads what nobody wants, until the client hangs up. The system resets a
+// connection that is closed with something unread, which the client may see before what
+// was sent to it; a real server's client sees the end.
+func (c *conn) discard() {
+	_ = c.net.SetReadDeadline(time.Now().Add(lingerAtMost))
+	_, _ = io.Copy(io.Discard, c.net)
+	c.server.cluster.mu.Lock()
+	defer c.server.cluster.mu.Unlock()
+	c.lingers = false
+	if c.dropped {
+		_ = c.net.Close()
+	}
+}
+
+// closeLocked closes the connection: the other direction later, where that is still read.
+func (c *conn) closeLocked() {
+	if tcp, ok := c.net.(*net.TCPConn); ok && c.lingers {
+		_ = tcp.CloseWrite()
+		return
+	}
+	_ = c.net.Close() // wakes the reader; there is nobody left who could use an error
 }
 
 func readPacket(r io.Reader) ([]byte, error) {
@@ -127,7 +158,6 @@ func (f *fourLetters) Error() string {
 func (c *conn) write() {
 	cluster := c.server.cluster
 	defer cluster.running.Done()
-	defer func() { _ = c.net.Close() }() // there is nobody left who could use an error
 	for {
 		cluster.mu.Lock()
 		for len(c.frames) == 0 && !c.dropped {
@@ -142,7 +172,8 @@ func (c *conn) write() {
 		c.frames = c.frames[1:]
 		cluster.mu.Unlock()
 		if _, err := c.net.Write(frame); err != nil {
-			return // the reader sees it as well, and says so when its turn has come
+			_ = c.net.Close() // the reader sees it, and says so when its turn has come
+			return
 		}
 	}
 }
@@ -209,7 +240,7 @@ func (c *conn) dropLocked() {
 	c.out.close()
 	c.server.forgetLocked(c)
 	c.more.Signal()
-	_ = c.net.Close() // wakes the reader; there is nobody left who could use an error
+	c.closeLocked()
 }
 
 // notifyLocked tells of an event, unless its znode may not be read by the client:

@@ -81,6 +81,29 @@ func ExampleWithSlowCommit() {
 	// Output: <nil> true
 }
 
+// An ensemble that is restored from a backup has forgotten what was written since. It
+// hangs up on the clients that know better.
+func ExampleCluster_Restore() {
+	cluster, err := zktest.New()
+	if err != nil {
+		panic(err)
+	}
+	defer cluster.Close()
+	var backup zktest.Snapshot = cluster.Snapshot()
+	conn, _, err := zk.Connect(cluster.Addrs(), 4*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		panic(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Create("/a", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		panic(err)
+	}
+	before := cluster.Znodes()
+	cluster.Restore(backup)
+	fmt.Println(slices.Contains(before, "/a"), slices.Contains(cluster.Znodes(), "/a"))
+	// Output: true false
+}
+
 // A link is how one client reaches the servers. Its faults are that client's alone.
 func ExampleLink() {
 	cluster, err := zktest.New()

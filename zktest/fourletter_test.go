@@ -20,6 +20,7 @@ import (
 // TestFourLetterWordsAreTheRealServers asks zktest and a real server in the same state,
 // and wants the same answers but for times, addresses, ids and the build.
 func TestFourLetterWordsAreTheRealServers(t *testing.T) {
+	needsGenuine(t)
 	const longest = time.Hour // no ping comes in between, even if all stands still
 	for name, servers := range map[string]int{"standalone": 1, "ensemble": 3} {
 		t.Run(name, func(t *testing.T) {

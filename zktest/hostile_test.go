@@ -3,6 +3,7 @@ package zktest_test
 import (
 	"encoding/binary"
 	"io"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,6 +121,30 @@ func TestAClientThatAnnouncesTooMuch(t *testing.T) {
 				lives(t, c)
 			})
 		}
+	}
+}
+
+// A real server's client sees the end of the connection, and not that it was reset: what
+// is left unread resets it. Before the handshake, too.
+func TestTheEndAfterAPacketThatIsTooLong(t *testing.T) {
+	for name, open := range map[string]bool{"in a session": true, "before": false} {
+		t.Run(name, func(t *testing.T) {
+			cluster := zktest.Start(t)
+			conn, err := net.Dial("tcp", cluster.Addrs()[0])
+			require.NoError(t, err)
+			defer conn.Close()
+			raw := &rawClient{Conn: conn, t: t}
+			if open {
+				raw.open(10 * time.Second)
+			}
+			packet := binary.BigEndian.AppendUint32(nil, 2<<20)
+			_, err = conn.Write(append(packet, make([]byte, 1<<20)...))
+			require.NoError(t, err)
+			_, err = io.Copy(io.Discard, conn)
+			require.NoError(t, err)
+			_, err = conn.Write([]byte("more"))
+			require.NoError(t, err, "it is still read")
+		})
 	}
 }
 

@@ -186,13 +186,21 @@ func outward() string {
 // ConnectString returns the Addrs joined by commas, as many clients expect them.
 func (c *Cluster) ConnectString() string { return strings.Join(c.Addrs(), ",") }
 
+// acceptPause is the pause after a connection that could not be accepted.
+const acceptPause = 10 * time.Millisecond
+
 // accept takes connections over TCP until the listener is closed. Behind a stalled link
-// they are made, and nothing comes through.
+// they are made, and nothing comes through. Any other error passes, as that of a process
+// that is out of file descriptors, and so a real server waits for that.
 func (c *Cluster) accept(server int, listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
-		if err != nil {
-			return // closed
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			time.Sleep(acceptPause)
+			continue
 		}
 		c.mu.Lock()
 		if c.doors[server].listener != listener { // closed meanwhile

@@ -15,9 +15,6 @@ import (
 // TestMemory bounds that of 1,000 clients and 100,000 znodes, both ends of the
 // connections together.
 func TestMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
 	const clients, each, most = 1000, 100, 150 << 20
 	synctest.Test(t, func(t *testing.T) {
 		before := heap()
@@ -41,9 +38,6 @@ func TestMemory(t *testing.T) {
 
 // TestAnHourOfWrites grows by nothing: a write each 50 ms, by one client after the other.
 func TestAnHourOfWrites(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
 	synctest.Test(t, func(t *testing.T) {
 		c := zktest.Start(t, zktest.WithServers(3))
 		var minute int64

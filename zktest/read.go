@@ -97,5 +97,6 @@ func (c *conn) authLocked(asked *call) {
 func (c *conn) identifyLocked(id identity) {
 	if !slices.Contains(c.who, id) {
 		c.who = append(slices.Clip(c.who), id)
+		sortIdentities(c.who)
 	}
 }

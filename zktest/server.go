@@ -48,18 +48,25 @@ type Server struct {
 func newServer(c *Cluster, id int) *Server {
 	s := &Server{
 		cluster: c, id: id, up: true,
-		tree: newTree(), watches: newWatchTable[*conn](),
+		watches: newWatchTable[*conn](),
 		waiting: map[int64]*call{}, orphans: map[int64]int{},
 		touched: map[int64]time.Duration{},
 	}
+	s.emptyLocked()
+	apart := func() bool { return !s.inContactLocked() }
+	s.toLeader, s.fromLeader = newLane(&c.mu, apart), newLane(&c.mu, apart)
+	return s
+}
+
+// emptyLocked gives the server what it has without a disk.
+func (s *Server) emptyLocked() {
+	c := s.cluster
+	s.tree = newTree()
 	s.tree.sasl, s.tree.x509 = c.saslUsers != nil, c.tls != nil
 	c.configureLocked(s)
 	if c.shuffle {
 		s.tree.shuffle = c.shuffleLocked
 	}
-	apart := func() bool { return !s.inContactLocked() }
-	s.toLeader, s.fromLeader = newLane(&c.mu, apart), newLane(&c.mu, apart)
-	return s
 }
 
 // Addr returns the name by which the Cluster's HostProvider and Dial know this server. It

@@ -17,13 +17,12 @@ func (c *connection) rights() ([]zk.ACL, error) {
 	given := c.acl
 	switch {
 	case len(given) > 0:
-	case len(c.auth) > 0 || c.hasLogin():
+	case c.hasIdentity():
 		given = []string{creatorACL}
 	default:
 		given = []string{worldACL}
 	}
-	if slices.Contains(given, creatorACL) && len(c.auth) == 0 && !c.hasLogin() &&
-		c.tlsCert == "" {
+	if slices.Contains(given, creatorACL) && !c.hasIdentity() {
 		return nil, usage("--acl %s: needs --auth, a SASL login, or --tls-cert",
 			creatorACL)
 	}
@@ -36,6 +35,11 @@ func (c *connection) rights() ([]zk.ACL, error) {
 		all = append(all, acl...)
 	}
 	return all, nil
+}
+
+// hasIdentity says whether the servers can know who this is.
+func (c *connection) hasIdentity() bool {
+	return len(c.auth) > 0 || c.hasLogin() || c.tlsCert != ""
 }
 
 // parseACL reads one value of --acl. An id can have colons in it.

@@ -60,6 +60,7 @@ func TestRights(t *testing.T) {
 				Perms: zk.PermAll, Scheme: "ip", ID: "::1",
 			}},
 		},
+		{connection{tlsCert: "c"}, zk.AuthACL(zk.PermAll)},
 		{connection{tlsCert: "c", acl: []string{"creator"}}, zk.AuthACL(zk.PermAll)},
 	} {
 		got, err := c.given.rights()
@@ -71,11 +72,11 @@ func TestRights(t *testing.T) {
 		"--acl creator: needs --auth, a SASL login, or --tls-cert")
 }
 
-// eachServer runs a test on zktest, and on a ZooKeeper where ZOOKEEPER_RUN is local.
+// eachServer runs a test on zktest, and with MUST on a ZooKeeper.
 func eachServer(t *testing.T, test func(t *testing.T, servers string)) {
 	t.Helper()
 	t.Run("zktest", func(t *testing.T) { test(t, zktest.Start(t).ConnectString()) })
-	if os.Getenv("ZOOKEEPER_RUN") == "local" {
+	if os.Getenv("MUST") != "" {
 		t.Run("ZooKeeper", func(t *testing.T) { test(t, startZooKeeper(t)) })
 	}
 }
@@ -104,7 +105,7 @@ func startZooKeeper(t *testing.T) string {
 		_ = server.Process.Kill()
 		_ = server.Wait() // it was killed
 	})
-	require.Eventually(t, func() bool { return askVersion(address.String()) != "" },
+	require.Eventually(t, func() bool { return askVersion(address.String(), nil) != "" },
 		patience, 50*time.Millisecond, "the server does not answer")
 	return address.String()
 }

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/urfave/cli/v3"
 )
 
@@ -45,17 +46,18 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 		UseShortOptionHandling:    false,
 		Commands: []*cli.Command{
 			runCommand(c, stderr), onceCommand(c, stderr), leadCommand(c, stderr),
-			lsCommand(c, stdout, stderr), watchCommand(c, stdout), revokeCommand(c),
-			doctorCommand(c, stdout), helpCommand(), manCommand(stdout),
-			completionCommand(stdout),
+			lsCommand(c, stdout, stderr), watchCommand(c, stdout),
+			revokeCommand(c, stdout), evictCommand(c, stdout),
+			doctorCommand(c, stdout), gcCommand(c, stdout, stderr),
+			helpCommand(), manCommand(stdout), completionCommand(stdout),
 		},
 		Action: func(_ context.Context, cmd *cli.Command) error {
 			if cmd.Args().Present() {
 				return usage("%s: there is no such command; see zklock --help",
 					echo(cmd.Args().First()))
 			}
-			return usage("no command: run, once, lead, ls, watch, revoke or doctor; " +
-				"see zklock --help")
+			return usage("no command: run, once, lead, ls, watch, revoke, evict, " +
+				"doctor or gc; see zklock --help")
 		},
 	}
 	describe(app)
@@ -101,7 +103,7 @@ func prepare(cmd *cli.Command) {
 	cmd.OnUsageError = func(
 		_ context.Context, cmd *cli.Command, err error, _ bool,
 	) error {
-		return usage("%s; see %s --help", plain(err), cmd.FullName())
+		return usage("%s; see %s --help", inPlainWords(cmd, err), cmd.FullName())
 	}
 	for _, sub := range cmd.Commands {
 		prepare(sub)
@@ -115,14 +117,15 @@ var (
 	noTopic     = regexp.MustCompile(`(?s)^No help topic for '(.*)'$`)
 )
 
-// plain says what is wrong with the flags in plain words.
-func plain(err error) string {
+// inPlainWords says what is wrong with the flags in plain words.
+func inPlainWords(cmd *cli.Command, err error) string {
 	text := err.Error()
 	if found := unknownFlag.FindStringSubmatch(text); found != nil {
-		if found[1] == "c" {
-			return "unknown flag -c; " + shellHint
+		text := "unknown flag " + echo(asTyped(cmd, found[1]))
+		if hint := ofFlock[found[1]]; hint != "" {
+			text += "; " + hint
 		}
-		return "unknown flag " + echo(dashed(found[1]))
+		return text
 	}
 	wanted := map[string]string{
 		"strconv.ParseInt:": "a number", "time:": "a duration, such as 30s",
@@ -130,7 +133,7 @@ func plain(err error) string {
 	}
 	if found := badValue.FindStringSubmatch(text); found != nil {
 		if want, known := wanted[found[3]]; known {
-			return dashed(found[2]) + " " + echo(found[1]) + ": want " + want
+			return asTyped(cmd, found[2]) + " " + echo(found[1]) + ": want " + want
 		}
 	}
 	return strings.ToLower(text[:1]) + text[1:]
@@ -170,6 +173,10 @@ func one(cmd *cli.Command, what string) (string, error) {
 func within(cmd *cli.Command, what string, err *error) {
 	if told := (&exitError{}); errors.As(*err, &told) && told.err == nil {
 		return
+	}
+	if errors.Is(*err, zk.ErrInvalidACL) {
+		*err = fmt.Errorf("%w; if the servers know of no login of this client, as by "+
+			"its certificate, give --acl world", *err)
 	}
 	if *err != nil {
 		*err = fmt.Errorf("%s %s: %w", cmd.Name, what, *err)

@@ -26,7 +26,7 @@ func findCommand(argv []string, what string) error {
 	if len(argv) == 0 || argv[0] == "" {
 		return usage("no command: what is to be run?")
 	}
-	if _, err := exec.LookPath(argv[0]); err != nil {
+	if _, err := lookPath(argv[0]); err != nil {
 		switch {
 		case argv[0] == "-c":
 			return usage("-c: is no command; %s", shellHint)
@@ -46,10 +46,8 @@ const shellSyntax = " \t\n;|&<>()$`*=\"'"
 
 func cannotStart(name string, err error) error {
 	var path *fs.PathError
-	_, missing := exec.LookPath(name)
+	_, missing := lookPath(name)
 	switch {
-	case errors.Is(err, exec.ErrDot):
-		return nil
 	case errors.Is(err, fs.ErrNotExist) && missing == nil:
 		return exit(exitNotExecutable, "%s: cannot be executed: its interpreter, "+
 			"or loader, does not exist", echo(name))
@@ -73,13 +71,10 @@ func cannotStart(name string, err error) error {
 
 // startChild starts a command with zklock's own files and terminal.
 func startChild(argv, env []string) (*child, error) {
-	cmd := exec.Command(argv[0], argv[1:]...) //nolint:gosec // it is the user's command
-	if errors.Is(cmd.Err, exec.ErrDot) {
-		cmd.Err = nil // PATH has it so
+	path, err := lookPath(argv[0])
+	if err != nil {
+		return nil, cannotStart(argv[0], err)
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(publicEnviron(), env...)
-	cmd.SysProcAttr = leash()
 	c := &child{changes: make(chan syscall.WaitStatus, 1), guard: startGuard()}
 	adoptOrphans()
 	started := make(chan error)
@@ -87,7 +82,12 @@ func startChild(argv, env []string) (*child, error) {
 		// The leash is held by the thread that started the child, for as long as the
 		// child lives.
 		runtime.LockOSThread()
+		cmd := childCommand(path, argv, env)
 		changes, err := reaping.start(cmd)
+		if errors.Is(err, syscall.ENOEXEC) {
+			cmd = childCommand(shell, append([]string{shell, path}, argv[1:]...), env)
+			changes, err = reaping.start(cmd)
+		}
 		if err == nil {
 			c.pid = cmd.Process.Pid
 			c.guard.tell(c.pid)
@@ -108,21 +108,72 @@ func startChild(argv, env []string) (*child, error) {
 	return c, nil
 }
 
+func childCommand(path string, argv, env []string) *exec.Cmd {
+	return &exec.Cmd{
+		Path: path, Args: argv, Env: append(publicEnviron(), env...),
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, SysProcAttr: leash(),
+	}
+}
+
+// shell runs what the kernel does not know how to run, such as a script without "#!":
+// execvp(3) has it so, and with it flock(1), env(1) and other shells.
+const shell = "/bin/sh"
+
+// defaultPath stands for PATH if that is not set, as in execvp(3) of glibc. The present
+// directory is not in it.
+const defaultPath = "/bin:/usr/bin"
+
+// lookPath finds a program as execvp(3) does. What it returns has a slash in it, and is
+// no option of a shell.
+func lookPath(name string) (string, error) {
+	if strings.Contains(name, "/") {
+		if dash(name) {
+			name = "./" + name
+		}
+		return exec.LookPath(name)
+	}
+	path, set := os.LookupEnv("PATH")
+	if !set {
+		path = defaultPath
+	}
+	for dir := range strings.SplitSeq(path, ":") {
+		if dir == "" || dash(dir) {
+			dir = "./" + dir
+		}
+		if found, err := exec.LookPath(dir + "/" + name); err == nil {
+			return found, nil
+		}
+	}
+	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
+}
+
 // send sends a signal to the command alone.
 func (c *child) send(s syscall.Signal) { _ = syscall.Kill(c.pid, s) }
 
 // sendAll sends a signal to all processes of the group.
 func (c *child) sendAll(s syscall.Signal) { _ = syscall.Kill(-c.pid, s) }
 
-// endGroup waits until nothing is left of the group, and kills what is after deadline.
-// The command itself was waited for, and the reaper waits for its orphans on Linux. What
-// was killed is not waited for: elsewhere nobody may do that, and the group never ends.
-func (c *child) endGroup(deadline time.Time) {
+// isForeign tells whether the command runs as another user, to whom zklock may send
+// nothing: as one with sudo in it.
+func (c *child) isForeign() bool {
+	return errors.Is(syscall.Kill(c.pid, 0), syscall.EPERM)
+}
+
+// endGroup waits until nothing is left of the group, and kills what is after deadline. It
+// returns false if something of another user is left. The command itself was waited for,
+// and the reaper waits for its orphans on Linux. What was killed is not waited for:
+// elsewhere nobody may do that, and the group never ends.
+func (c *child) endGroup(deadline time.Time) (ended bool) {
 	const pause = 20 * time.Millisecond
-	for syscall.Kill(-c.pid, 0) == nil {
-		if time.Now().After(deadline) {
+	for {
+		switch err := syscall.Kill(-c.pid, 0); {
+		case errors.Is(err, syscall.EPERM):
+			return false
+		case err != nil:
+			return true
+		case time.Now().After(deadline):
 			c.sendAll(syscall.SIGKILL)
-			return
+			return !errors.Is(syscall.Kill(-c.pid, 0), syscall.EPERM)
 		}
 		time.Sleep(pause)
 	}

@@ -126,6 +126,7 @@ type position struct {
 	dashes   bool         // those between PATH and CMD were there
 	value    cli.Flag     // whose value comes next, or nil
 	redirect bool         // a redirection's file comes next
+	argv     bool         // there are no redirections: the shell has seen to them
 }
 
 // redirection is an operator of the shell, and its file if that is in the same word.
@@ -133,6 +134,9 @@ var redirection = regexp.MustCompile(`^[0-9&]*[<>][>|&]?(.*)$`)
 
 func (p *position) pass(word string) {
 	redirect := redirection.FindStringSubmatch(word)
+	if p.argv {
+		redirect = nil
+	}
 	switch {
 	case p.redirect:
 		p.redirect = false

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/zkserver"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -65,20 +67,16 @@ func TestComplete(t *testing.T) {
 	require.Empty(t, out.String())
 }
 
-// needShell fails without a shell, or a file of one, that scripts/test.sh installs.
+// needShell skips a test without a shell, or a file of one. With MUST set, it fails.
 func needShell(t *testing.T, name, debian string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if strings.Contains(name, "/") {
 		_, err = os.Stat(name)
 	}
-	switch {
-	case err == nil:
-	case testing.Short():
-		t.Skip("-short, and there is no ", name)
-	default:
-		t.Fatalf("there is no %s: install it (on Debian, as root: apt-get install %s), "+
-			"or give -short", name, debian)
+	if err != nil {
+		zkserver.Lacking(t, fmt.Sprintf("there is no %s: install it "+
+			"(on Debian, as root: apt-get install %s)", name, debian))
 	}
 	return path
 }

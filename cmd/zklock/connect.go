@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -30,7 +31,7 @@ const authVariable = "ZOOKEEPER_AUTH"
 // A connection is what the connection flags say.
 type connection struct {
 	stderr         io.Writer
-	warned         bool // of the files of auth
+	warned         map[string]bool // of the files of flags
 	servers        string
 	chroot         string
 	sessionTimeout time.Duration
@@ -106,7 +107,7 @@ func (c *connection) flags() []cli.Flag {
 			Name: "acl", Destination: &c.acl, Category: category, HideDefault: true,
 			Usage: "permissions of all znodes that it creates: `creator`, world, or " +
 				"SCHEME:ID:PERMS with PERMS from cdrwa; may be repeated (default: " +
-				"creator with --auth or a SASL login, else world)",
+				"creator with --auth, --tls-cert or a SASL login, else world)",
 		},
 	}
 }
@@ -118,7 +119,9 @@ type target struct {
 	sessionTimeout time.Duration
 	connectTimeout time.Duration
 	options        []recipes.ClientOption
-	acl            []zk.ACL // of all that is created
+	acl            []zk.ACL    // of all that is created
+	oddScheme      string      // of --auth, if it is not digest
+	tls            *tls.Config // nil: none
 }
 
 // check refuses what no server has to be asked about.
@@ -155,7 +158,7 @@ func (c *connection) check() (*target, error) {
 		return nil, err
 	}
 	if config != nil {
-		to.options = append(to.options, recipes.WithTLS(config))
+		to.options, to.tls = append(to.options, recipes.WithTLS(config)), config
 	}
 	login, err := c.login()
 	if err != nil {
@@ -164,48 +167,54 @@ func (c *connection) check() (*target, error) {
 	if login != nil {
 		to.options = append(to.options, recipes.WithSASL(login))
 	}
-	c.warn()
 	for _, value := range c.auth {
-		scheme, auth, err := parseAuth(value)
+		scheme, auth, err := c.parseAuth(value)
 		if err != nil {
 			return nil, err
 		}
 		to.options = append(to.options, recipes.WithAuth(scheme, auth))
+		if scheme != "digest" {
+			to.oddScheme = scheme
+		}
 	}
 	to.acl, err = c.rights()
 	to.options = append(to.options, recipes.WithChrootACL(to.acl))
 	return to, err
 }
 
-// warn names, once, the files with credentials that users other than the owner may read
-// or change. A user who changes one can put in an account of their own, to which all that
-// is created then belongs.
-func (c *connection) warn() {
-	if c.warned {
-		return
+// secret reads a file with credentials. It names, once, a file that users other than its
+// owner may read or change, or that belongs to another one: a user who changes it can put
+// in an account of their own, to which all that is created then belongs.
+func (c *connection) secret(flag, file string) ([]byte, error) {
+	opened, err := os.Open(file) //nolint:gosec // the user names it
+	if err != nil {
+		return nil, err
 	}
-	c.warned = true
-	for _, value := range c.auth {
-		if file, ok := strings.CutPrefix(value, "@"); ok {
-			c.warnOf("--auth @"+file, file)
-		}
+	defer opened.Close()
+	info, err := opened.Stat() // of what is read, whatever the name is of by now
+	if err != nil {
+		return nil, err
 	}
-	for flag, value := range map[string]string{
-		"--sasl-digest ": c.saslDigest, "--keytab ": c.keytab,
-	} {
-		if user, file, ok := strings.Cut(value, saslFile); ok {
-			c.warnOf(flag+user+saslFile+file, file)
-		}
+	if info.Mode().IsRegular() && !c.warned[flag] {
+		c.warnOf(flag, info)
 	}
+	return io.ReadAll(opened)
 }
 
-func (c *connection) warnOf(flag, file string) {
-	info, err := os.Stat(file)
-	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o066 == 0 {
-		return // what cannot be read is an error soon
+func (c *connection) warnOf(flag string, info os.FileInfo) {
+	if c.warned == nil {
+		c.warned = map[string]bool{}
 	}
-	say(c.stderr, fmt.Sprintf("%s: others than its owner may read or change "+
-		"the file (mode %04o); chmod 600 it", flag, info.Mode().Perm()))
+	c.warned[flag] = true
+	if mode := info.Mode().Perm(); mode&0o066 != 0 {
+		say(c.stderr, fmt.Sprintf("%s: others than its owner may read or change "+
+			"the file (mode %04o); chmod 600 it", flag, mode))
+	}
+	owner := int(info.Sys().(*syscall.Stat_t).Uid)
+	if owner != 0 && owner != os.Geteuid() {
+		say(c.stderr, fmt.Sprintf("%s: the file belongs to another user (%d), who may "+
+			"change it; chown it", flag, owner))
+	}
 }
 
 // publicEnviron is the environment without credentials, for the processes that zklock
@@ -218,14 +227,17 @@ func publicEnviron() []string {
 
 // parseAuth reads "scheme:credentials", or "@FILE" with that in it. No error shows any of
 // it.
-func parseAuth(value string) (scheme string, auth []byte, err error) {
+func (c *connection) parseAuth(
+	value string,
+) (scheme string, auth []byte, err error) {
 	from := "--auth"
 	if file, ok := strings.CutPrefix(value, "@"); ok {
-		text, err := os.ReadFile(file) //nolint:gosec // the user names it
+		from = "--auth @" + file
+		text, err := c.secret(from, file)
 		if err != nil {
 			return "", nil, usage("--auth: %w", hide(err, file, wantFile))
 		}
-		from, value = "--auth @"+file, strings.TrimRight(string(text), "\r\n")
+		value = strings.TrimRight(string(text), "\r\n")
 	}
 	scheme, credentials, ok := strings.Cut(value, ":")
 	if !ok || scheme == "" || credentials == "" {
@@ -258,7 +270,7 @@ func (c *connection) tls() (*tls.Config, error) {
 		return nil, usage("--tls-cert and --tls-key go together")
 	}
 	if c.tlsCert != "" {
-		pair, err := tls.LoadX509KeyPair(c.tlsCert, c.tlsKey)
+		pair, err := c.keyPair()
 		if err != nil {
 			err = hide(hide(err, c.tlsKey, wantFile), c.tlsCert, wantFile)
 			return nil, usage("--tls-cert: %w", err)
@@ -266,6 +278,18 @@ func (c *connection) tls() (*tls.Config, error) {
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return config, nil
+}
+
+func (c *connection) keyPair() (tls.Certificate, error) {
+	cert, err := os.ReadFile(c.tlsCert)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := c.secret("--tls-key "+c.tlsKey, c.tlsKey)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(cert, key)
 }
 
 // connect opens a session below the chroot, and creates the chroot if it is missing.
@@ -298,6 +322,10 @@ func (t *target) open(
 	client, err := recipes.Connect(ctx, servers, t.sessionTimeout, options...)
 	if err == nil {
 		return client, nil
+	}
+	if errors.Is(err, zk.ErrAuthFailed) && t.oddScheme != "" {
+		return nil, fmt.Errorf("%w; --auth has the scheme %q: want "+
+			"digest:USER:PASSWORD", err, t.oddScheme)
 	}
 	if cut := (&exitError{}); errors.As(err, &cut) || codeOf(err) != exitSoftware {
 		return nil, err

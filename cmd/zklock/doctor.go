@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,14 @@ servers without container znodes, for a session timeout below four server ticks,
 clock of this machine that differs from ZooKeeper's. Nothing is changed; for a moment
 there is an ephemeral znode /zklock-doctor-..., whose time is the servers'.
 
+It tells since when the lock is held, and how many wait; a hold that is far older than
+usual here is marked with "?".
+
+With --deadlocks it reads the queues of all locks at PATH and below, and reports sessions
+of which each waits for the next, and the last for the first. That is possible, and not
+certain: a session stands for its whole process, of which one part may hold what has
+nothing to do with what another part waits for.
+
 Each finding is a line. The exit code is 0 if all is well, otherwise 1. Of each parent
 znode the first 1000 in the queue are examined, and as many others. Of similar findings 20
 are shown, and the number of the others.
@@ -36,12 +45,18 @@ are shown, and the number of the others.
 const exitFindings = 1
 
 func doctorCommand(c *connection, stdout io.Writer) *cli.Command {
+	deadlocks := false
 	return &cli.Command{
 		Name:        "doctor",
 		Usage:       "look for what is wrong with the lock at PATH and its servers",
 		UsageText:   "zklock doctor [FLAGS] PATH",
 		Description: aboutDoctor + exitCodes,
-		Metadata:    map[string]any{"argument": "PATH"},
+		Flags: []cli.Flag{&cli.BoolFlag{
+			Name: "deadlocks", Destination: &deadlocks,
+			Usage: "look instead at all locks at PATH and below for sessions that wait " +
+				"for each other in a circle",
+		}},
+		Metadata: map[string]any{"argument": "PATH"},
 		Action: onPath(c, func(
 			ctx context.Context, client *recipes.Client, path string,
 		) error {
@@ -50,6 +65,9 @@ func doctorCommand(c *connection, stdout io.Writer) *cli.Command {
 				return err
 			}
 			d := &doctor{client: client, target: to, path: path, stdout: stdout}
+			if deadlocks {
+				return d.deadlocks(ctx)
+			}
 			return d.examine(ctx)
 		}),
 	}
@@ -94,7 +112,7 @@ func (d *doctor) line(mark, format string, args ...any) {
 // servers asks each server for its version: containers came with 3.5.
 func (d *doctor) servers(context.Context) error {
 	for server := range strings.SplitSeq(d.target.servers, ",") {
-		version := askVersion(server)
+		version := askVersion(server, d.target.tls)
 		switch has, known := hasContainers(version); {
 		case !known:
 			d.doubt("%s does not report its version (four-letter word srvr)", server)
@@ -110,8 +128,9 @@ func (d *doctor) servers(context.Context) error {
 
 var versionLine = regexp.MustCompile(`(?m)^Zookeeper version: ([^ ,\n]+)`)
 
-// askVersion returns "" where the server does not tell; one that talks TLS does not.
-func askVersion(server string) string {
+// askVersion returns "" where the server does not tell. A nil config is for one that does
+// not talk TLS.
+func askVersion(server string, config *tls.Config) string {
 	const limit = 3 * time.Second
 	conn, err := net.DialTimeout("tcp", server, limit)
 	if err != nil {
@@ -119,6 +138,13 @@ func askVersion(server string) string {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(limit)) // never fails on an open one
+	if config != nil {
+		config = config.Clone()
+		if config.ServerName == "" {
+			config.ServerName, _, _ = net.SplitHostPort(server) // servers has the ports
+		}
+		conn = tls.Client(conn, config)
+	}
 	if _, err := io.WriteString(conn, "srvr"); err != nil {
 		return ""
 	}

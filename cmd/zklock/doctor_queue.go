@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
@@ -32,6 +35,11 @@ func (d *doctor) queue(ctx context.Context) error {
 		}
 		if err := d.participants(ctx, dir, sub, children); err != nil {
 			return err
+		}
+		if sub == "" && isLock(children) {
+			if err := d.ages(ctx); err != nil {
+				return err
+			}
 		}
 		if err := d.others(ctx, dir, sub, children); err != nil {
 			return err
@@ -78,7 +86,7 @@ func (d *doctor) participants(
 		present++
 	}
 	d.alike(d.find, dir, orphans, "belongs to no session: it blocks the queue until "+
-		"somebody deletes it")
+		"somebody deletes it (zklock evict)")
 	d.unseen(dir, more, "in the queue")
 	switch {
 	case len(orphans) > 0:
@@ -94,6 +102,65 @@ func (d *doctor) participants(
 		d.well("%s: %d znodes in the queue, all with an owner", dir, present)
 	}
 	return nil
+}
+
+// ages tells for how long the lock has been held, and how many wait.
+func (d *doctor) ages(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, recipes.ErrUnavailable)
+	defer cancel()
+	first := &head{Client: d.client, most: lookMost}
+	rows, _, err := first.inspect(ctx, d.path)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	at, waiting, since := -1, 0, now
+	var ages []time.Duration
+	for i, r := range rows {
+		if r.Since.IsZero() {
+			continue // it may not be read
+		}
+		ages = append(ages, now.Sub(r.Since))
+		switch {
+		case r.State == waits:
+			waiting++
+			since = earlier(since, r.Since)
+		case at < 0 || r.Since.Before(rows[at].Since):
+			at = i
+		}
+	}
+	if at < 0 {
+		return nil
+	}
+	age := now.Sub(heldSince(d.client, rows[at]))
+	text := fmt.Sprintf("%s: held for %v by %s, session %s (%q)", d.path,
+		age.Round(time.Second), rows[at].Node, rows[at].Session,
+		shorten(rows[at].Data, dataMost))
+	if waiting > 0 {
+		text += fmt.Sprintf("; %d waiting, the first since %s", waiting,
+			clockTime(since, now))
+	}
+	if isOld(age, ages) {
+		d.doubt("%s; that is far longer than the others have been here: is it stuck?",
+			text)
+		return nil
+	}
+	d.well("%s", text)
+	return nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// isOld tells whether an age is far from those of all that are in a queue.
+func isOld(age time.Duration, all []time.Duration) bool {
+	const far, least = 10, time.Minute
+	slices.Sort(all)
+	return age > least && age > far*all[len(all)/2]
 }
 
 // others looks at the znodes that are not in a queue: each may be the directory of

@@ -69,10 +69,12 @@ func (d *doctor) rights(
 	if len(closed) == 0 && more == 0 {
 		d.well("%s: nobody has more rights on it than on the znodes in it", dir)
 	}
+	d.ready(dir, open)
 	return nil
 }
 
-// ready compares a directory in which nobody is yet with what zklock would create.
+// ready compares a directory with what zklock would create: who logs in expects a lock
+// that is not open to everybody.
 func (d *doctor) ready(dir string, open []zk.ACL) {
 	if who, rights := wider(open, d.target.acl, true); who != "" {
 		d.doubt("%s: %s has %s on it, which a parent znode that zklock creates with "+
@@ -106,15 +108,10 @@ func wider(dir, node []zk.ACL, hidden bool) (who, rights string) {
 		if hidden && !world {
 			continue
 		}
-		granted := int32(0)
-		for _, other := range node {
-			if other.Scheme == "world" || sameIdentity(entry, other) {
-				granted |= other.Perms
-			}
-		}
+		lacks := missing(entry, node)
 		var more []string
 		for _, h := range harmful {
-			if entry.Perms&^granted&h.perm != 0 {
+			if lacks&h.perm != 0 {
 				more = append(more, h.name)
 			}
 		}
@@ -128,6 +125,17 @@ func wider(dir, node []zk.ACL, hidden bool) (who, rights string) {
 		}
 	}
 	return "", ""
+}
+
+// missing are the rights of an entry that an ACL does not grant to the same.
+func missing(entry zk.ACL, acl []zk.ACL) int32 {
+	granted := int32(0)
+	for _, other := range acl {
+		if other.Scheme == "world" || sameIdentity(entry, other) {
+			granted |= other.Perms
+		}
+	}
+	return entry.Perms &^ granted
 }
 
 // sameIdentity tells whether two entries are of the same. Servers show the digest of a

@@ -33,7 +33,7 @@ const exitCodes = `The exit codes are in "zklock --help".`
 // exitTable is the table in the help of zklock and in the man page.
 const exitTable = `Exit codes:
   CMD's        as CMD exited; 128+n if signal n ended it
-  1            doctor has found something
+  1            doctor has found something; the znode is still there (revoke, evict)
   64           bad usage: a flag, a path, a server, a setting that does not fit
   69           ZooKeeper cannot be reached, or did not respond in time
   70           any other error
@@ -47,7 +47,7 @@ const exitTable = `Exit codes:
 type exitError struct {
 	code  int
 	err   error          // nil: there is nothing to say
-	raise syscall.Signal // 0, or what zklock dies of, as CMD did at the terminal
+	raise syscall.Signal // 0, or what zklock dies of
 }
 
 func (e *exitError) Error() string {

@@ -37,9 +37,18 @@ var examples = map[string][]string{
 			"lock-0000000007",
 		"zklock revoke \"$(zklock ls --json /locks/report | jq -r '.[0].node')\"",
 	},
+	"evict": {
+		"zklock evict /locks/report/_c_5c5ad0a8-2a3c-4e67-8f0e-d3c1e0a2f6b1-" +
+			"lock-0000000007",
+		"zklock evict --yes \"$(zklock ls --json /locks/report | jq -r '.[0].node')\"",
+	},
 	"doctor": {
 		"zklock doctor /locks/report",
-		"zklock --session-timeout 10s doctor /",
+		"zklock doctor --deadlocks /locks",
+	},
+	"gc": {
+		"zklock gc /locks",
+		"zklock gc --age 720h --delete /locks",
 	},
 	"help": {"zklock help run", "zklock help | less"},
 	"man":  {"zklock man | man -l -", "zklock man >/usr/local/share/man/man1/zklock.1"},

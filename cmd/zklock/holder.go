@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"time"
 
@@ -17,14 +18,29 @@ import (
 
 // holderData is what znodes hold without --data: "HOST (pid PID, COMMAND)", of zklock's
 // process and of the program's name alone, since arguments can be secret. It is what
-// people read in any tool that shows data as text, and what busy says.
+// people read in any tool that shows data as text, and what busy says: one line of UTF-8,
+// whatever the program is called. A run inside another also has the other's session.
 func holderData(argv []string) []byte {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown host"
 	}
-	return fmt.Appendf(nil, "%s (pid %d, %s)", host, os.Getpid(), filepath.Base(argv[0]))
+	within := ""
+	if outer := os.Getenv(sessionVariable); isSession.MatchString(outer) {
+		within = ", in a run of session " + outer
+	}
+	return fmt.Appendf(nil, "%s (pid %d, %s%s)", host, os.Getpid(),
+		printable(filepath.Base(argv[0])), within)
 }
+
+// sessionVariable tells a zklock that CMD runs the session of the one that runs CMD: what
+// the one holds and the other waits for is one program's.
+const sessionVariable = "ZKLOCK_SESSION"
+
+var (
+	isSession = regexp.MustCompile(`^0x[0-9a-f]+$`)
+	around    = regexp.MustCompile(`, in a run of session (0x[0-9a-f]+)\)$`)
+)
 
 // lock are the options of a lock for the CMD of a command line: the defaults, then what
 // was given.

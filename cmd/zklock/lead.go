@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -13,9 +15,12 @@ import (
 
 const aboutLead = `CMD runs while this machine leads, and is ended, as by "zklock run",
 when the leadership can no longer be relied on. This continues forever: when CMD has
-ended, or the leadership was lost, zklock rejoins the election behind the others. Only a
-signal ends zklock; CMD gets it too, and zklock returns CMD's exit code. If ZooKeeper is
-unreachable zklock waits, and reports that.
+ended, or the leadership was lost, zklock rejoins the election behind the others. A signal
+ends zklock; CMD gets it too, and zklock returns CMD's exit code, or ends by the signal if
+that has ended CMD. If CMD cannot be started (because its file is being replaced, for
+instance), zklock steps down, says so once, and stands again after 1 s, 2 s, 4 s and so
+on, up to a minute; with --exit-on-error it exits (126, 127). If ZooKeeper is unreachable
+zklock waits, and says so, and when it is back.
 
 The election is Curator's LeaderSelector.
 
@@ -24,8 +29,10 @@ The election is Curator's LeaderSelector.
 // A candidate is one "zklock lead".
 type candidate struct {
 	runner
-	connection *connection
-	stderr     io.Writer
+	connection  *connection
+	stderr      io.Writer
+	exitOnError bool
+	leaving     atomic.Bool // the client is being closed
 }
 
 func leadCommand(c *connection, stderr io.Writer) *cli.Command {
@@ -36,8 +43,13 @@ func leadCommand(c *connection, stderr io.Writer) *cli.Command {
 		UsageText:    "zklock lead [FLAGS] PATH [--] CMD [ARG...]",
 		Description:  aboutLead + exitCodes,
 		StopOnNthArg: firstArg(),
-		Flags:        l.flags(),
-		Action:       l.run,
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{
+				Name: "exit-on-error", Destination: &l.exitOnError,
+				Usage: "exit if CMD cannot be started, instead of trying again",
+			},
+		}, l.flags()...),
+		Action: l.run,
 	}
 }
 
@@ -57,6 +69,7 @@ func (l *candidate) run(ctx context.Context, cmd *cli.Command) (err error) {
 		return signalled(b.waiting, err)
 	}
 	defer client.Close()
+	defer l.leaving.Store(true)
 	if err := l.fits(client.SessionTimeout(), "the servers'"); err != nil {
 		return err
 	}
@@ -72,39 +85,78 @@ func (l *candidate) run(ctx context.Context, cmd *cli.Command) (err error) {
 }
 
 // stand stands for election until a signal comes. While no command runs, a signal ends
-// that.
+// that. A machine that cannot start CMD steps down, and stands again after a while.
 func (l *candidate) stand(
 	b *beginning, selector *recipes.LeaderSelector, each *supervision,
 ) error {
-	err := selector.Run(b.waiting, func(ctx context.Context, term *recipes.Hold) error {
-		b.stop()
-		if ctx.Err() != nil {
-			return nil
+	pause := restPause
+	var final error // of a term that a signal has ended
+	for {
+		err := selector.Run(b.waiting, func(
+			ctx context.Context, term *recipes.Hold,
+		) error {
+			b.stop()
+			defer b.resume()
+			if ctx.Err() != nil {
+				return nil
+			}
+			s := *each
+			s.held = &holding{whole: term, hold: term}
+			err := l.term(&s)
+			if s.ending {
+				final = err
+				b.cancel(err)
+			} else if err == nil {
+				pause = restPause
+			}
+			return err
+		})
+		switch {
+		case final != nil:
+			return final
+		case l.exitOnError || !unable(err):
+			b.stop()
+			return signalled(b.waiting, err)
+		case pause == restPause:
+			say(l.stderr, fmt.Sprintf("lead %s: stepped down, and trying again from "+
+				"time to time: %v", each.path, err))
 		}
-		s := *each
-		s.held = &holding{whole: term, hold: term}
-		err := l.term(&s)
-		b.resume()
-		return err
-	})
-	b.stop()
-	return signalled(b.waiting, err)
+		select {
+		case <-b.waiting.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, restMost)
+	}
 }
 
-// restPause keeps a command that ends at once from keeping all machines busy.
-const restPause = time.Second
+// unable tells whether an error says that CMD could not be started.
+func unable(err error) bool {
+	told := &exitError{}
+	return errors.As(err, &told) &&
+		(told.code == exitNotExecutable || told.code == exitNotFound)
+}
 
-// term runs CMD while this machine leads. An error ends zklock.
+// restPause keeps a command that ends at once from keeping all machines busy. A machine
+// that cannot start it rests for longer and longer, up to restMost.
+const (
+	restPause = time.Second
+	restMost  = time.Minute
+)
+
+// term runs CMD while this machine leads. An error ends the term, and zklock unless CMD
+// could not be started.
 func (l *candidate) term(s *supervision) error {
 	say(l.stderr, fmt.Sprintf("lead %s: leading as %s", s.path, s.held.hold.Path()))
 	code, lost, err := s.run()
 	switch {
 	case err != nil:
 		return err
+	case s.ending && s.raise != 0:
+		return endedBy(s.raise)
 	case s.ending:
 		return &exitError{code: code}
 	case lost != nil:
-		say(l.stderr, fmt.Sprintf("lead %s: CMD was ended: %v", s.path, whyEnded(lost)))
+		say(l.stderr, fmt.Sprintf("lead %s: %s", s.path, s.end(lost)))
 		return nil
 	}
 	say(l.stderr, fmt.Sprintf("lead %s: CMD has ended with exit code %d", s.path, code))
@@ -119,11 +171,29 @@ func (l *candidate) term(s *supervision) error {
 func (l *candidate) connect(
 	ctx context.Context, to *target, path string,
 ) (*recipes.Client, error) {
+	to.options = append(to.options, recipes.WithClientObserver(l.session(path)))
 	for {
 		client, err := to.connect(ctx)
 		if err == nil || ctx.Err() != nil || codeOf(err) != exitUnavailable {
 			return client, err
 		}
 		say(l.stderr, fmt.Sprintf("lead %s: still waiting: %v", path, err))
+	}
+}
+
+// session says when ZooKeeper is out of reach, and when it is back: otherwise a machine
+// that waits would say nothing, however long an outage lasts.
+func (l *candidate) session(path string) func(recipes.SessionEvent) {
+	away := false
+	return func(e recipes.SessionEvent) {
+		switch {
+		case e.Kind == recipes.SessionDisconnected && !l.leaving.Load():
+			away = true
+			say(l.stderr, fmt.Sprintf("lead %s: ZooKeeper is out of reach: %v", path,
+				e.Err))
+		case e.Kind == recipes.SessionConnected && away:
+			away = false
+			say(l.stderr, fmt.Sprintf("lead %s: ZooKeeper is back", path))
+		}
 	}
 }

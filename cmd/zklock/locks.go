@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -163,13 +162,4 @@ func (h *holding) leave() error {
 		return err
 	}
 	return nil
-}
-
-// environment tells a command what it runs under.
-func environment(path string, hold *recipes.Hold) []string {
-	return []string{
-		"ZKLOCK_PATH=" + path,
-		"ZKLOCK_NODE=" + hold.Path(),
-		fmt.Sprintf("ZKLOCK_TOKEN=%d", hold.FencingToken()),
-	}
 }

@@ -16,12 +16,13 @@ import (
 )
 
 const aboutLs = `One line for each participant in the queue of a lock, semaphore or
-election, in order. A path that was never used has none. SINCE is when it joined the
-queue. An exclusive "zklock run" has two znodes, a mutex's and a write lock's. They are
-one line, lock+write, which holds once both do; ZNODE is the write lock's, and --json has
-both.
+election, in order. If there is none, standard error says why (exit code 0). SINCE is
+when it joined the queue. An exclusive "zklock run" has two znodes, a mutex's and a write
+lock's. They are one line, lock+write, which holds once both do; ZNODE is the write
+lock's, and --json has both. Data that are not UTF-8 are also in "data64", in base64.
 
-What -r may not read is named on standard error and left out (exit code 77). What exceeds
+What -r cannot read is named on standard error and left out (exit code 77, or 69 if a
+list is too long, for instance). What exceeds
 --limit is left out without an error. Characters that a terminal would obey or hide are
 escaped.
 
@@ -87,7 +88,7 @@ func (l *list) run(
 	if l.recursive {
 		skipped := 0
 		skip := func(path string, err error) {
-			code = exitNoPermission
+			code = codeOf(err)
 			if skipped++; skipped <= alikeShown {
 				say(l.stderr, fmt.Sprintf("ls %s: %v", path, err))
 			}
@@ -97,7 +98,7 @@ func (l *list) run(
 			most: most * looksPerRow, each: most,
 		}
 		err = w.down(ctx, path)
-		l.more(path, skipped-alikeShown, "znodes that may not be read")
+		l.more(path, skipped-alikeShown, "znodes that cannot be read")
 		l.more(path, w.left, "znodes that were not looked at; see --limit")
 	} else {
 		err = visit(path)
@@ -105,11 +106,31 @@ func (l *list) run(
 	if err == nil {
 		err = l.write(seen.rows)
 	}
+	if err == nil && len(seen.rows) == 0 && code == 0 {
+		err = l.nobody(client, path)
+	}
 	l.more(path, seen.left, "participants; see --limit")
 	if err == nil {
 		err = exitWith(code)
 	}
 	return err
+}
+
+// nobody says why nothing was listed: a path that was misspelt would look like a free
+// lock.
+func (l *list) nobody(client *recipes.Client, path string) error {
+	exists, _, err := client.Unwrap().Exists(client.ServerPath(path))
+	if err != nil {
+		return err
+	}
+	switch {
+	case !exists:
+		say(l.stderr, fmt.Sprintf("ls %s: there is no such znode: nobody uses the path, "+
+			"or it is misspelt", path))
+	case !l.recursive:
+		say(l.stderr, fmt.Sprintf("ls %s: nobody holds it or waits", path))
+	}
+	return nil
 }
 
 // more says how many of something are left out.

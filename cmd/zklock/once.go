@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -16,14 +17,16 @@ const aboutOnce = `For cron: start it on any number of machines, and CMD runs on
 them, once in each period. KEY is a path. The machine that runs CMD returns its exit code;
 the others exit 0 as soon as they know that CMD has run.
 
-A period of 1h begins at each full hour, one of 24h at midnight; others are counted
-likewise, from 1970 on. The clock and time zone are the machine's, as for cron. A machine
-whose clock differs from ZooKeeper's by more than half a period does not take part (70).
-One that cannot reach ZooKeeper waits for it as long as a period lasts, or for
+A period of whole days begins at midnight in the machine's time zone (TZ), as cron has it;
+days are counted from 1970 on. Other periods are counted from 1970 on by UTC: one of 1h
+begins at each full hour of UTC, which is half past the hour in India. A machine whose
+clock differs from ZooKeeper's by more than half a period does not take part (70). One
+that cannot reach ZooKeeper waits for it as long as a period lasts, or for
 --connect-timeout.
 
 Without --retry a period is used up when CMD starts, so it starts at most once: if the
-machine dies, the lock is lost, or CMD fails, nothing more happens in that period. With
+machine dies, the lock is lost, or CMD fails, nothing more happens in that period. A CMD
+that cannot be started (126, 127) is another machine's turn. With
 --retry it is used up when CMD has returned 0. After a failure another machine runs CMD
 again at once, if one is waiting, otherwise the next one that comes in that period. A CMD
 whose machine died in the middle has run in part, and is run again after the session
@@ -75,6 +78,9 @@ func (o *occasion) run(ctx context.Context, cmd *cli.Command) (err error) {
 	}
 	if !isPeriod(o.per) {
 		return usage("--per %v: must be a whole number of seconds, 1s or more", o.per)
+	}
+	if isLocal(o.per) && errZone != nil {
+		return errZone
 	}
 	b, err := o.begin(ctx, cmd, o.connection)
 	if err != nil {
@@ -132,7 +138,7 @@ func (o *occasion) turn(
 	ctx, cancel := context.WithCancelCause(b.waiting)
 	defer cancel(nil)
 	go notes.follow(ctx, func(m mark) {
-		if o.settled(m, notes.now) {
+		if !m.Starting && o.settled(m, notes.now) {
 			cancel(errDone)
 		}
 	})
@@ -171,21 +177,42 @@ func (o *occasion) settled(m mark, period int64) bool {
 	return m.Period > period || m.Period == period && (m.State == done || !o.retry)
 }
 
-// take runs CMD, and notes that it begins and how it ends.
+// take runs CMD, and notes that it begins and how it ends. It begins when it was started:
+// what could not be started is another machine's turn.
 func (o *occasion) take(notes *record, s *supervision) error {
-	if err := notes.write(s.held.hold, started, 0); err != nil {
+	takeBack, err := notes.begin(s.held.hold)
+	if err != nil {
 		return fmt.Errorf("record that CMD begins: %w", err)
 	}
-	code, lost, err := s.run()
-	state := done
-	if code != 0 || err != nil {
-		state = failed
-	}
-	if lost == nil {
-		if noted := notes.write(s.held.hold, state, code); noted != nil {
-			say(s.stderr, fmt.Sprintf("once %s: CMD has returned %d, which could not be "+
-				"noted: %v", notes.key, code, noted))
+	var began sync.WaitGroup // until it is noted that CMD has begun
+	begun := false
+	note := func(what string, f func() error) {
+		if err := f(); err != nil && s.held.whole.Err() == nil {
+			say(s.stderr, fmt.Sprintf("once %s: %s, which could not be noted: %v",
+				notes.key, what, err))
 		}
+	}
+	s.begun = func() {
+		begun = true
+		began.Go(func() {
+			note("CMD has begun", func() error {
+				return notes.note(s.held.hold, mark{State: started})
+			})
+		})
+	}
+	code, lost, err := s.run()
+	began.Wait()
+	switch {
+	case !begun:
+		note("CMD has not begun", takeBack)
+	case lost == nil:
+		m := mark{State: done, Code: code}
+		if code != 0 {
+			m.State = failed
+		}
+		note(fmt.Sprintf("CMD has returned %d", code), func() error {
+			return notes.note(s.held.hold, m)
+		})
 	}
 	if gone := s.held.leave(); gone != nil && lost == nil {
 		lost = gone

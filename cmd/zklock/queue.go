@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-zookeeper/zk"
 
@@ -81,12 +82,20 @@ func (h *head) Children(path string) ([]string, *zk.Stat, error) {
 func (h *head) inspect(
 	ctx context.Context, path string,
 ) (rows []row, left int, err error) {
+	rows, left, err = h.members(ctx, path)
+	return pair(rows), left, err
+}
+
+// members is inspect with a row for each znode.
+func (h *head) members(
+	ctx context.Context, path string,
+) (rows []row, left int, err error) {
 	h.left.Store(0)
 	queue, err := recipes.Inspect(ctx, h, path)
 	if err == nil && h.known != nil {
 		h.known.keep(queue)
 	}
-	return pair(rowsOf(path, queue)), int(h.left.Load()), err
+	return rowsOf(path, queue), int(h.left.Load()), err
 }
 
 // A row is a participant, as ls and watch show it. The names are those of --json.
@@ -99,6 +108,8 @@ type row struct {
 	Session string    `json:"session"`
 	Since   time.Time `json:"since"`
 	Data    string    `json:"data"`
+	// Data64 is set if Data is not UTF-8, which JSON cannot express.
+	Data64 []byte `json:"data64,omitempty"`
 }
 
 // States of a row.
@@ -118,6 +129,9 @@ func rowsOf(path string, queue []recipes.Participant) []row {
 			Path: path, Kind: p.Kind, State: state, Node: p.Node, Nodes: []string{p.Node},
 			Session: fmt.Sprintf("0x%x", uint64(p.Session)), Since: p.Since,
 			Data: string(p.Data),
+		}
+		if !utf8.Valid(p.Data) {
+			rows[i].Data64 = p.Data
 		}
 	}
 	return rows

@@ -33,6 +33,9 @@ type mark struct {
 	Host   string    `json:"host"`
 	Time   time.Time `json:"time"`
 	Per    string    `json:"per"` // "": it was not noted
+	// Starting is of a CMD that may turn out not to start: then the mark is taken back.
+	// For those that come to the lock, the period is used up all the same.
+	Starting bool `json:"starting,omitempty"`
 }
 
 // A record is the znode with the mark.
@@ -59,12 +62,15 @@ func (m mark) isLong() bool {
 	return err == nil && per > longPer
 }
 
+// isLocal tells whether the periods of such a length depend on the local time.
+func isLocal(per time.Duration) bool { return per%(24*time.Hour) == 0 }
+
 // periodOf numbers the periods. Those of whole days begin at midnight by the local time,
 // as cron has it: by UTC a job at half past midnight would fall into one day twice when
 // summer begins.
 func periodOf(t time.Time, per time.Duration) int64 {
 	since := t.Unix()
-	if per%(24*time.Hour) == 0 {
+	if isLocal(per) {
 		_, offset := t.Zone()
 		since += int64(offset)
 	}
@@ -132,23 +138,43 @@ func parseMark(data []byte, noted time.Time, per time.Duration) (m mark, err err
 	return m, nil
 }
 
-// write notes a state in one transaction with the check that the lock is held.
-func (r *record) write(hold *recipes.Hold, state string, code int) error {
+// note notes a state in one transaction with the check that the lock is held.
+func (r *record) note(hold *recipes.Hold, m mark) error {
 	host, _ := os.Hostname()
-	data, err := json.Marshal(mark{
-		Period: r.now, State: state, Code: code, Host: host,
-		Time: time.Now().Truncate(time.Second), Per: r.per.String(),
-	})
+	m.Period, m.Host, m.Per = r.now, host, r.per.String()
+	m.Time = time.Now().Truncate(time.Second)
+	data, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	_, err = hold.Multi(&zk.SetDataRequest{Path: r.path(), Data: data, Version: -1})
+	return r.put(hold, data)
+}
+
+func (r *record) put(hold *recipes.Hold, data []byte) error {
+	_, err := hold.Multi(&zk.SetDataRequest{Path: r.path(), Data: data, Version: -1})
 	if errors.Is(err, zk.ErrNoNode) {
 		_, err = hold.Multi(&zk.CreateRequest{
 			Path: r.path(), Data: data, Acl: r.acl,
 		})
 	}
 	return err
+}
+
+// begin notes that CMD starts. takeBack makes the record what it was before.
+func (r *record) begin(hold *recipes.Hold) (takeBack func() error, err error) {
+	before, _, err := r.client.Get(r.path())
+	missing := errors.Is(err, zk.ErrNoNode)
+	if err != nil && !missing {
+		return nil, err
+	}
+	takeBack = func() error {
+		if missing {
+			_, err := hold.Multi(&zk.DeleteRequest{Path: r.path(), Version: -1})
+			return err
+		}
+		return r.put(hold, before)
+	}
+	return takeBack, r.note(hold, mark{State: started, Starting: true})
 }
 
 // follow calls f with the mark, now and at each change, until ctx is done.

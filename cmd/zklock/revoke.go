@@ -2,53 +2,98 @@ package main
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"io"
+	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/urfave/cli/v3"
 
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 const aboutRevoke = `It sends the request that Curator's Revoker sends. Only programs that
 made their lock revocable receive it. "zklock run" does not: end it with a signal. NODE is
-a znode from "zklock ls"; its data become __REVOKE__. A missing znode is no error.
+a znode from "zklock ls". A missing znode is no error.
+
+Its data become __REVOKE__, whether its program listens or not: who it is, is printed
+before, and cannot be read there any more. zklock then waits for it to leave, at most for
+--wait; if it stays, the exit code is 1.
 
 `
 
-func revokeCommand(c *connection) *cli.Command {
+// A request is one "zklock revoke".
+type request struct {
+	wait   time.Duration
+	stdout io.Writer
+}
+
+func revokeCommand(c *connection, stdout io.Writer) *cli.Command {
+	r := &request{stdout: stdout}
 	return &cli.Command{
 		Name:        "revoke",
 		Usage:       "ask the holder or waiter whose znode is NODE to release or leave",
 		UsageText:   "zklock revoke [FLAGS] NODE",
 		Description: aboutRevoke + exitCodes,
-		Metadata:    map[string]any{"argument": "NODE"},
-		Action: onPath(c, func(
-			ctx context.Context, client *recipes.Client, node string,
-		) error {
-			ctx, cancel := context.WithTimeoutCause(
-				ctx, answerLimit, recipes.ErrUnavailable,
-			)
-			defer cancel()
-			return revoke(ctx, client, node)
-		}),
+		Flags: []cli.Flag{&cli.DurationFlag{
+			Name: "wait", Destination: &r.wait, Value: 10 * time.Second,
+			Usage: "wait at most `DURATION` for it to leave; 0: do not wait",
+		}},
+		Metadata: map[string]any{"argument": "NODE"},
+		Action:   onPath(c, r.run),
 	}
 }
 
-// revoke refuses to overwrite what is no znode of a lock.
-func revoke(ctx context.Context, client *recipes.Client, node string) error {
-	refused := usage("that is no znode of a lock; \"zklock ls\" lists them")
-	if _, name := zkpath.Split(node); !standsInQueue(name) {
-		return refused
+func (r *request) run(ctx context.Context, client *recipes.Client, node string) error {
+	if r.wait < 0 {
+		return usage("--wait %v: is negative", r.wait)
 	}
-	switch _, stat, err := client.Get(node); {
-	case errors.Is(err, zk.ErrNoNode):
-		return nil
+	asking, cancel := context.WithTimeoutCause(ctx, answerLimit, recipes.ErrUnavailable)
+	defer cancel()
+	m, err := findMember(asking, client, node)
+	switch {
 	case err != nil:
 		return err
-	case !owned(stat):
-		return refused
+	case m == nil:
+		return r.say(node, "it has gone")
+	case m.row.Session == "0x0":
+		return errNoMember // nobody could hear it
 	}
-	return recipes.AttemptRevoke(ctx, client, node)
+	if err := r.say(node, m.String()); err != nil {
+		return err
+	}
+	if err := recipes.AttemptRevoke(asking, client, node); err != nil || r.wait == 0 {
+		return err
+	}
+	return r.await(ctx, m)
+}
+
+// await waits until the znode has gone.
+func (r *request) await(ctx context.Context, m *member) error {
+	over := time.After(r.wait)
+	for {
+		_, _, changed, err := m.client.Unwrap().ExistsW(m.client.ServerPath(m.node))
+		if err != nil {
+			return err
+		}
+		stat, err := m.isThere()
+		switch {
+		case err != nil:
+			return err
+		case stat == nil:
+			return r.say(m.node, "it has left")
+		}
+		select {
+		case <-changed:
+		case <-over:
+			return exit(exitFindings, "after %v it is still there: its program does not "+
+				"listen, or takes its time; its data are %s now", r.wait, revokeRequest)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (r *request) say(node, what string) error {
+	_, err := fmt.Fprintf(r.stdout, "%s: %s\n", printable(node), printable(what))
+	return err
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -15,10 +17,16 @@ import (
 const aboutRun = `CMD runs in its own process group, with zklock's standard input, output
 and error and the terminal, and zklock returns CMD's exit code. CMD's environment has
 ZKLOCK_PATH, ZKLOCK_NODE and ZKLOCK_TOKEN: the lock, the znode that stands for it, and its
-fencing token, which grows with each holder. The signals HUP, INT, QUIT, TERM, USR1, USR2,
-ALRM, WINCH, TSTP and CONT are forwarded: USR1, USR2 and ALRM to CMD alone, the others to
-its group. HUP, INT, QUIT and TERM also wake a stopped CMD. Any other signal acts on
-zklock itself.
+fencing token, which grows with each holder; and ZKLOCK_SESSION. The signals HUP, INT,
+QUIT, TERM, USR1, USR2, ALRM, WINCH, TSTP, CONT, TTIN and TTOU are forwarded, and on Linux
+RTMIN+1 to RTMAX: HUP, INT, QUIT, TERM, WINCH, TSTP and CONT to CMD's group, the others to
+CMD alone. HUP, INT, QUIT and TERM also wake a stopped CMD. At a terminal TTIN and TTOU
+have no effect. Any other signal acts on zklock itself. If a forwarded signal, or Ctrl-C,
+ends CMD, zklock ends by it, too; also if CMD catches Ctrl-C, and fails. CMD ignores the
+signals that zklock was started to ignore.
+
+If CMD runs as another user (sudo), zklock cannot end it when the lock is lost: it says
+so, and CMD goes on without the lock.
 
 When CMD ends, the lock is released. Processes that CMD leaves behind in the background
 continue without it (with flock(1) they would keep the lock): let CMD wait for them.
@@ -47,6 +55,7 @@ type job struct {
 	nonBlocking bool
 	wait        time.Duration
 	shared      bool
+	exclusive   bool
 	semaphore   int
 	busyCode    int
 	holdAtLeast time.Duration
@@ -62,17 +71,21 @@ func runCommand(c *connection, stderr io.Writer) *cli.Command {
 		StopOnNthArg: firstArg(),
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{
-				Name: "n", Aliases: []string{"nonblock"}, Destination: &j.nonBlocking,
-				Usage: "do not wait if the lock is busy",
+				Name: "n", Aliases: []string{"nonblock", "nb"},
+				Destination: &j.nonBlocking, Usage: "do not wait if the lock is busy",
 			},
 			&secondsFlag{
-				Name: "w", Aliases: []string{"wait"}, Destination: &j.wait,
+				Name: "w", Aliases: []string{"wait", "timeout"}, Destination: &j.wait,
 				HideDefault: true, Usage: "wait at most `SECONDS` for the lock, or " +
 					"a duration such as 1m30s",
 			},
 			&cli.BoolFlag{
 				Name: "s", Aliases: []string{"shared"}, Destination: &j.shared,
 				Usage: "share the lock with other shared runs: a read lock",
+			},
+			&cli.BoolFlag{
+				Name: "x", Aliases: []string{"e", "exclusive"}, Destination: &j.exclusive,
+				Usage: "do not share the lock: the default",
 			},
 			&cli.IntFlag{
 				Name: "semaphore", Destination: &j.semaphore, HideDefault: true,
@@ -124,8 +137,8 @@ func (j *job) run(ctx context.Context, cmd *cli.Command) (err error) {
 		signals: b.signals, stderr: j.stderr,
 	}
 	code, lost, err := s.run()
-	if err == nil && lost == nil {
-		j.keep(began, held.whole, b.signals)
+	if err == nil && lost == nil && s.raise == 0 {
+		s.raise = j.keep(began, held.whole, b.signals)
 	}
 	if gone := held.leave(); gone != nil && lost == nil {
 		lost = gone
@@ -144,6 +157,8 @@ func (j *job) check(cmd *cli.Command) error {
 		return usage("-w %v: is negative", j.wait)
 	case cmd.IsSet("semaphore") && j.semaphore < 1:
 		return usage("--semaphore %d: must be 1 or more", j.semaphore)
+	case j.exclusive && (j.shared || j.semaphore > 0):
+		return usage("-x excludes -s and --semaphore")
 	case j.shared && j.semaphore > 0:
 		return usage("-s and --semaphore exclude each other")
 	case j.busyCode < 0 || j.busyCode > 255:
@@ -212,11 +227,18 @@ func (j *job) notAcquired(ctx context.Context, err error) error {
 }
 
 // keep holds the lock until it was held for as long as was asked for, or a signal comes,
-// or it is lost.
-func (j *job) keep(began time.Time, hold *recipes.Hold, signals <-chan os.Signal) {
+// or it is lost. What was typed at the terminal is meant for more than the lock: it is
+// returned. Another signal leaves CMD's exit code, which is known.
+func (j *job) keep(
+	began time.Time, hold *recipes.Hold, signals <-chan os.Signal,
+) syscall.Signal {
 	select {
 	case <-time.After(j.holdAtLeast - time.Since(began)):
 	case <-hold.Lost():
-	case <-signals:
+	case one := <-signals:
+		if slices.Contains(typedSignals, one) {
+			return one.(syscall.Signal)
+		}
 	}
+	return 0
 }

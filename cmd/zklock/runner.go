@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -115,7 +114,7 @@ func (b *beginning) resume() { b.stop = untilSignal(b.cancel, b.signals) }
 
 func (b *beginning) end() {
 	b.stop()
-	signal.Stop(b.signals)
+	release(b.signals)
 }
 
 // firstArg is where flags end: at the first argument that is none.

@@ -22,11 +22,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"zklock": main, guardName: main})
+	testscript.Main(m, map[string]func(){
+		"zklock": main, guardName: main, "two-locks": twoLocks,
+	})
 }
 
-// patience bounds what a script waits for.
-const patience = 30 * time.Second
+// patience bounds what a test waits for.
+const patience = time.Minute
 
 // Each script has a server of its own. What it can do beyond testscript's commands is in
 // serverCommands and processCommands.
@@ -65,13 +67,18 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	err := ts.Exec(args[1], args[2:]...)
 	code := 0
 	if ended := (&exec.ExitError{}); errors.As(err, &ended) {
-		code = ended.ExitCode()
+		code = shellCode(ended.ProcessState)
 	} else {
 		ts.Check(err)
 	}
 	if got := strconv.Itoa(code); got != args[0] || neg {
 		ts.Fatalf("exit code %s, not %s", got, args[0])
 	}
+}
+
+// shellCode is a shell's $?.
+func shellCode(of *os.ProcessState) int {
+	return exitCode(of.Sys().(syscall.WaitStatus))
 }
 
 // background NAME PROGRAM ARGS... starts a program, whose output goes to NAME.out, and
@@ -99,7 +106,7 @@ func background(ts *testscript.TestScript, _ bool, args []string) {
 		defer close(done)
 		_ = cmd.Wait() // the code says it
 		_ = out.Close()
-		text := strconv.Itoa(cmd.ProcessState.ExitCode()) + "\n"
+		text := strconv.Itoa(shellCode(cmd.ProcessState)) + "\n"
 		_ = os.WriteFile(code, []byte(text), 0o600) // else the script fails
 	}()
 	ts.Defer(func() {
@@ -153,7 +160,8 @@ func send(ts *testscript.TestScript, _ bool, args []string) {
 		"KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM, "INT": syscall.SIGINT,
 		"QUIT": syscall.SIGQUIT,
 		"USR1": syscall.SIGUSR1, "HUP": syscall.SIGHUP, "STOP": syscall.SIGSTOP,
-		"CONT": syscall.SIGCONT,
+		"CONT": syscall.SIGCONT, "TTIN": syscall.SIGTTIN, "TTOU": syscall.SIGTTOU,
+		"RTMIN+3": syscall.Signal(37), "ALRM": syscall.SIGALRM,
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(args[1])))
 	ts.Check(err)
@@ -164,9 +172,10 @@ func clusterOf(ts *testscript.TestScript) *zktest.Cluster {
 	return ts.Value("cluster").(*zktest.Cluster)
 }
 
-// server is what happens to the server: expire, freeze, thaw, sequence PATH N, create
-// PATH [DATA], ephemeral PATH [DATA], set PATH DATA, many PREFIX N, guard PATH
-// USER:PASSWORD, allow PATH ACL.... A backslash in an argument means what it does in Go.
+// server is what happens to the server: expire, freeze, thaw, cut, heal, sequence PATH N,
+// create PATH [DATA], ephemeral PATH [DATA], set PATH DATA, delete PATH, many PREFIX N,
+// guard PATH USER:PASSWORD, allow PATH ACL.... A backslash in an argument means what it
+// does in Go.
 func server(ts *testscript.TestScript, _ bool, args []string) {
 	cluster := clusterOf(ts)
 	for i, arg := range args {
@@ -181,13 +190,17 @@ func server(ts *testscript.TestScript, _ bool, args []string) {
 		}
 	case "freeze":
 		cluster.Link("").Freeze()
+	case "cut":
+		cluster.Link("").Cut()
+	case "heal":
+		cluster.Link("").Heal()
 	case "thaw":
 		cluster.Link("").Thaw()
 	case "sequence":
 		n, err := strconv.ParseInt(args[2], 10, 32)
 		ts.Check(err)
 		ts.Check(cluster.SetSequence(args[1], int32(n)))
-	case "create", "guard", "allow", "many", "set", "ephemeral":
+	case "create", "guard", "allow", "many", "set", "ephemeral", "delete":
 		conn, _, err := zk.Connect(cluster.Addrs(), patience, zk.WithLogInfo(false))
 		ts.Check(err)
 		if args[0] == "ephemeral" {
@@ -213,6 +226,8 @@ func write(conn *zk.Conn, args []string) error {
 		_, err = conn.Create(path, []byte(data), zk.FlagPersistent, world)
 	case "ephemeral":
 		_, err = conn.Create(path, []byte(data), zk.FlagEphemeral, world)
+	case "delete":
+		err = conn.Delete(path, -1)
 	case "set":
 		_, err = conn.Set(path, []byte(data), -1)
 	case "guard":

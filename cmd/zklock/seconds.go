@@ -13,7 +13,7 @@ type secondsFlag = cli.FlagBase[time.Duration, cli.NoConfig, seconds]
 
 type seconds time.Duration
 
-// errSeconds begins with the word by which plain knows it.
+// errSeconds begins with the word by which inPlainWords knows it.
 var errSeconds = errors.New("seconds: neither a number nor a duration")
 
 // Create implements cli.ValueCreator.

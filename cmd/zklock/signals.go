@@ -6,25 +6,57 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/inherited"
 )
 
 // ending are the signals that end zklock while no command runs.
 var ending = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}
 
-// passed are the others that go on to the command.
-var passed = []os.Signal{
+// forwarded are the others that go on to the command, and so do those of realTime.
+var forwarded = []os.Signal{
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGTSTP,
-	syscall.SIGCONT,
+	syscall.SIGCONT, syscall.SIGTTIN, syscall.SIGTTOU,
 }
 
-// notify catches signals, but for those that zklock was told to ignore (nohup). The
-// command ignores the same.
+// ofTerminal are the signals of forwarded that a terminal sends to those in the
+// background who use it.
+var ofTerminal = []os.Signal{syscall.SIGTTIN, syscall.SIGTTOU}
+
+// ignoredAtStart are the signals that zklock was told to ignore, as by nohup(1). They
+// stay ignored, and CMD ignores the same.
+var ignoredAtStart = inherited.Ignored()
+
+// settle is called before anything else. The runtime has replaced what zklock has
+// inherited. SIGCHLD is zklock's own: without it nobody can wait for a child. SIGURG is
+// the runtime's, and who does not catch it ignores it anyway.
+//
+// SIGPIPE is caught, and nothing is done about it: Go ends a program that writes where
+// nobody reads, and a leader is not to end because nobody reads its messages.
+func settle() {
+	for _, s := range ignoredAtStart {
+		if s != syscall.SIGCHLD && s != syscall.SIGURG {
+			signal.Ignore(s)
+		}
+	}
+	notify(make(chan os.Signal, 1), []os.Signal{syscall.SIGPIPE})
+	plain(syscall.SIGQUIT)
+}
+
+// release catches no more for those who have called notify.
+func release(to chan<- os.Signal) {
+	signal.Stop(to)
+	plain(syscall.SIGQUIT)
+}
+
+// notify catches signals, but for those that zklock was told to ignore.
 func notify(to chan<- os.Signal, signals []os.Signal) {
 	for _, s := range signals {
-		if !signal.Ignored(s) {
+		if !slices.Contains(ignoredAtStart, s.(syscall.Signal)) {
 			signal.Notify(to, s)
 		}
 	}
@@ -55,19 +87,27 @@ func untilSignal(
 	})
 }
 
-// signalled is err, or where a signal has ended ctx its exit code.
+// signalled is err, or the end by the signal that has ended ctx.
 func signalled(ctx context.Context, err error) error {
 	if by := (caught{}); errors.As(context.Cause(ctx), &by) {
-		return exitWith(exitSignal + int(by.signal))
+		return endedBy(by.signal)
 	}
 	return err
 }
 
-// die ends zklock as the same signal has ended its command: a shell goes on with a script
-// after a command that merely returned 130, and so would not see that Ctrl-C was meant
-// for all of it.
+// endedBy ends zklock by a signal, without a word.
+func endedBy(s syscall.Signal) error {
+	return &exitError{code: exitSignal + int(s), raise: s}
+}
+
+// die ends zklock by a signal: a shell goes on with a script after a command that merely
+// returned 130, and so would not see that Ctrl-C was meant for all of it. It returns if
+// the signal has no effect, as on the first process of a container.
 func die(s syscall.Signal) {
-	signal.Reset(s)
-	_ = syscall.Kill(0, s)
+	if os.Getpid() == 1 {
+		return
+	}
+	restoreDefault(s)
+	_ = syscall.Kill(syscall.Getpid(), s)
 	time.Sleep(time.Second) // another thread may be the one that gets it
 }

@@ -16,7 +16,7 @@ func TestPassedSignalsAreNamed(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	var names []string
-	for _, one := range slices.Concat(ending, passed) {
+	for _, one := range slices.Concat(ending, forwarded) {
 		name := unix.SignalName(one.(syscall.Signal))
 		names = append(names, strings.TrimPrefix(name, "SIG"))
 	}

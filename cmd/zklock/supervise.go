@@ -24,52 +24,94 @@ type supervision struct {
 	// background: CMD has the terminal only if it asks for it, so that Ctrl-C is zklock's
 	background bool
 	signals    chan os.Signal // ending is caught already
+	begun      func()         // called when CMD has been started; nil: nobody is
 	stderr     io.Writer
 
 	// of run
-	tty       *terminal
-	child     *child
-	stopped   bool          // the child is, and waits for resumed
-	resumed   chan struct{} // closed when the lock is known to be held still
-	endedAt   time.Time     // when the loss was told; zero: it was not
-	byCommand syscall.Signal
-	ending    bool // a signal that ends zklock was passed on
+	tty     *terminal
+	child   *child
+	ear     *ear
+	stopped bool          // the child is, and waits for resumed
+	resumed chan struct{} // closed when the lock is known to be held still
+	endedAt time.Time     // when the loss was told; zero: it was not
+	ending  bool          // a signal that ends zklock has reached CMD
+	// got has what zklock or the terminal has sent to CMD; ofEar what the ear will tell
+	// of though zklock has sent it; ofItself what zklock will catch of what it sends to
+	// its own group.
+	got             map[syscall.Signal]bool
+	ofEar, ofItself map[syscall.Signal]bool
+	last            syscall.Signal // that was typed; 0: none
+	raise           syscall.Signal // the one by which zklock is to end; 0: none
+	foreign         bool           // a part of CMD runs as another user
 }
 
 // run runs the command until it ends. What is left of it when the lock is lost is killed
 // before run returns. exited is the command's exit code, lost why it had to end.
 func (s *supervision) run() (exited int, lost error, err error) {
+	s.got, s.ofEar, s.ofItself = map[syscall.Signal]bool{}, map[syscall.Signal]bool{},
+		map[syscall.Signal]bool{}
+	passed := slices.Concat(forwarded, realTime())
 	notify(s.signals, passed)
-	defer signal.Reset(slices.Concat(passed, []os.Signal{syscall.SIGTTOU})...)
+	defer plain(syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
+	defer signal.Reset(passed...)
 	s.tty = openTerminal()
 	defer s.tty.close()
 	ours := syscall.Getpgrp()
-	if s.child, err = startChild(s.argv, environment(s.path, s.held.hold)); err != nil {
+	if s.tty != nil {
+		s.ear = startEar()
+	}
+	if s.child, err = startChild(s.argv, s.environment()); err != nil {
+		s.ear.dismiss(func(syscall.Signal) {})
 		return 0, nil, err
 	}
 	defer s.child.guard.dismiss()
+	if s.begun != nil {
+		s.begun()
+	}
+	if s.tty != nil {
+		signal.Ignore(ofTerminal...) // they would stop zklock, and not CMD
+	}
+	s.ear.join(s.child.pid)
 	if s.tty.isOf(ours) && !s.background && !piped() {
 		s.tty.give(s.child.pid)
 	}
 	status := s.watch()
+	s.ear.dismiss(s.typed)
 	if s.tty.isOf(s.child.pid) && status.Signaled() {
-		s.byCommand = status.Signal()
+		s.got[syscall.SIGINT], s.got[syscall.SIGQUIT] = true, true // if no ear heard it
 		s.tty.give(ours)
 		s.tty.mend()
 	}
 	s.tty.takeBack(s.child)
+	switch {
+	case status.Signaled() && s.got[status.Signal()]:
+		s.raise = status.Signal()
+	case status.Exited() && status.ExitStatus() != 0:
+		s.raise = s.last // CMD caught it, and gave up: the script is to end all the same
+	}
 	lost = s.held.whole.Err()
 	if lost != nil {
 		s.lose()
-		s.child.endGroup(s.endedAt.Add(s.killAfter))
+		s.foreign = !s.child.endGroup(s.endedAt.Add(s.killAfter)) || s.foreign
 	}
 	return exitCode(status), lost, nil
+}
+
+// environment tells CMD what it runs under.
+func (s *supervision) environment() []string {
+	return []string{
+		"ZKLOCK_PATH=" + s.path,
+		"ZKLOCK_NODE=" + s.held.hold.Path(),
+		fmt.Sprintf("ZKLOCK_TOKEN=%d", s.held.hold.FencingToken()),
+		fmt.Sprintf("%s=0x%x", sessionVariable, uint64(s.client.SessionID())),
+	}
 }
 
 // watch serves the child until it has ended.
 func (s *supervision) watch() syscall.WaitStatus {
 	lost := s.held.whole.Lost()
 	var kill <-chan time.Time
+	heard := s.ear.signals()
 	for {
 		select {
 		case status := <-s.child.changes:
@@ -79,6 +121,12 @@ func (s *supervision) watch() syscall.WaitStatus {
 			s.stop(status.StopSignal())
 		case one := <-s.signals:
 			s.pass(one.(syscall.Signal))
+		case one, more := <-heard:
+			if !more {
+				heard = nil
+				continue
+			}
+			s.typed(one)
 		case <-s.resumed:
 			s.resumed = nil
 			s.goOn()
@@ -90,6 +138,17 @@ func (s *supervision) watch() syscall.WaitStatus {
 			s.child.sendAll(syscall.SIGKILL)
 		}
 	}
+}
+
+// typed passes on what was typed at the terminal, which has sent it to CMD's group, to
+// those who would have got it if CMD were in zklock's group: a script, for one.
+func (s *supervision) typed(one syscall.Signal) {
+	if s.ofEar[one] {
+		delete(s.ofEar, one)
+		return
+	}
+	s.got[one], s.ofItself[one], s.ending, s.last = true, true, true, one
+	_ = syscall.Kill(0, one)
 }
 
 // lose asks the group to end, once; what somebody has stopped is woken for it. But where
@@ -106,13 +165,27 @@ func (s *supervision) lose() {
 		s.child.sendAll(syscall.SIGCONT)
 	}
 	s.endedAt = time.Now()
+	if s.child.isForeign() {
+		s.foreign = true
+		say(s.stderr, "the lock was lost; "+foreignText)
+	}
 }
+
+// foreignText says that zklock cannot end CMD.
+const foreignText = "CMD, or a part of it, runs as another user: zklock cannot end it, " +
+	"and it goes on without the lock"
 
 // pass passes a signal on. Those of a terminal go to the whole group, as the terminal
 // sends them; of a command's own, such as SIGUSR1, the processes that it has started may
 // know nothing, and would die of it. Those that end also wake what somebody has stopped,
 // as shells and timeout(1) do: else they would have no effect.
 func (s *supervision) pass(one syscall.Signal) {
+	if s.ofItself[one] {
+		delete(s.ofItself, one)
+		return
+	}
+	s.got[one] = true
+	s.ofEar[one] = slices.Contains(typedSignals, os.Signal(one))
 	switch one {
 	case syscall.SIGCONT:
 		s.resume()
@@ -120,10 +193,11 @@ func (s *supervision) pass(one syscall.Signal) {
 		if !s.stopped {
 			s.child.sendAll(one)
 		}
-	case syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM:
-		s.child.send(one)
-	default:
+	case syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
+		syscall.SIGWINCH:
 		s.child.sendAll(one)
+	default:
+		s.child.send(one)
 	}
 	if slices.Contains(ending, os.Signal(one)) {
 		s.ending = true
@@ -219,13 +293,21 @@ func whyEnded(lost error) error {
 	return lost
 }
 
+// end says how CMD ended for which the lock was lost.
+func (s *supervision) end(lost error) string {
+	if s.foreign {
+		return fmt.Sprintf("%v; %s", whyEnded(lost), foreignText)
+	}
+	return fmt.Sprintf("CMD was ended: %v", whyEnded(lost))
+}
+
 // outcome is what zklock returns after a command has ended with a code.
 func (s *supervision) outcome(code int, lost error) error {
 	switch {
 	case lost != nil:
-		return exit(exitLost, "CMD was ended: %w", whyEnded(lost))
-	case s.byCommand == syscall.SIGINT || s.byCommand == syscall.SIGQUIT:
-		return &exitError{code: code, raise: s.byCommand}
+		return exit(exitLost, "%s", s.end(lost))
+	case s.raise != 0:
+		return endedBy(s.raise)
 	}
 	return exitWith(code)
 }

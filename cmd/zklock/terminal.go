@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
@@ -56,8 +55,7 @@ func (t *terminal) give(group int) {
 		return
 	}
 	// Whoever does this from the background is stopped for it, if it does not ignore the
-	// signal. What zklock itself writes must not stop it either: so it stays ignored.
-	signal.Ignore(syscall.SIGTTOU)
+	// signal: see supervision.run.
 	_ = unix.IoctlSetPointerInt(int(t.file.Fd()), unix.TIOCSPGRP, group)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes/zktest"
@@ -75,6 +77,13 @@ func (w *typist) types(text, until string) {
 	}, patience, 10*time.Millisecond, "%q does not come after %q", until, text)
 }
 
+// all is what the terminal has shown.
+func (w *typist) all() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.shown
+}
+
 // What is in quotes is not shown by the echo of what was typed, but by who ran.
 func TestJobControl(t *testing.T) {
 	w := newTypist(t)
@@ -104,4 +113,159 @@ func TestStoppedAndLost(t *testing.T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	require.NotContains(t, w.shown, "alive")
+}
+
+// Ctrl-C ends the script around zklock, wherever zklock is, as it does with flock(1).
+func TestInterruptEndsTheScript(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and does not answer
+	require.NoError(t, err)
+	defer silent.Close()
+	const ready = `sh -c "echo re\"\"ady; sleep 1000"`
+	for name, at := range map[string]struct {
+		script string
+		when   string // it is seen; or else there is a znode more; or a connection
+	}{
+		"waiting":    {"for i in 1 2 3; do zklock run /busy echo got; done", ""},
+		"once":       {"zklock once --per 24h /busy echo got", ""},
+		"lead waits": {"zklock lead /busy echo got", ""},
+		"lead":       {"zklock lead /lead " + ready, "ready"},
+		"CMD runs":   {"zklock run /l " + ready, "ready"},
+		"pipeline":   {"zklock run /l " + ready + " | cat", "ready"},
+		"connecting": {
+			"zklock --servers " + silent.Addr().String() + " run /l echo got",
+			"connected",
+		},
+		"CMD traps it": {
+			`zklock run /l sh -c "trap \"exit 20\" INT; echo re\"\"ady; ` +
+				`while :; do sleep 0.1; done"`, "ready",
+		},
+	} {
+		for _, shell := range []string{"bash", "dash", "zsh"} {
+			t.Run(name+"/"+shell, func(t *testing.T) {
+				need(t, shell, shell)
+				w := newTypist(t)
+				w.types("zklock run /busy sh -c 'echo \"re\"ady; sleep 1000' &\n",
+					"ready")
+				held := len(w.cluster.Znodes())
+				line := shell + " -c '" + at.script + "; echo go\"\"es on'\n"
+				switch at.when {
+				case "":
+					w.types(line, "\n")
+					require.Eventually(t, func() bool {
+						return len(w.cluster.Znodes()) > held
+					}, patience, 10*time.Millisecond)
+				case "connected":
+					w.types(line, "\n")
+					conn, err := silent.Accept()
+					require.NoError(t, err)
+					defer conn.Close()
+				default:
+					w.types(line, at.when)
+				}
+				w.types("\x03", "$ ")
+				w.types("echo \"it\" was $?\n", "it was 130")
+				require.NotContains(t, w.all(), "goes on")
+				require.NotContains(t, w.all(), "got\r")
+			})
+		}
+	}
+}
+
+// Ctrl-\ ends zklock without a word of Go's runtime.
+func TestQuitIsQuiet(t *testing.T) {
+	w := newTypist(t)
+	w.types("zklock run /busy sh -c 'echo \"re\"ady; sleep 1000' &\n", "ready")
+	before := len(w.cluster.Znodes())
+	w.types("zklock run /busy true; echo rc=$?\n", "\n")
+	require.Eventually(t, func() bool { return len(w.cluster.Znodes()) > before },
+		patience, 10*time.Millisecond)
+	w.types("\x1c", "rc=131")
+	require.NotContains(t, w.all(), "goroutine")
+	require.NotContains(t, w.all(), "core dumped")
+	w.types("zklock run /l sh -c 'echo \"re\"ady; sleep 1000'; echo rc=$?\n", "ready")
+	w.types("\x1c", "rc=131")
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and does not answer
+	require.NoError(t, err)
+	defer silent.Close()
+	w.types("zklock --servers "+silent.Addr().String()+" ls /l; echo rc=$?\n", "\n")
+	conn, err := silent.Accept()
+	require.NoError(t, err)
+	defer conn.Close()
+	w.types("\x1c", "rc=131")
+	require.NotContains(t, w.all(), "goroutine")
+}
+
+// A shell that reads commands, a pager or an editor takes Ctrl-C as a command, and zklock
+// goes on as long as it does.
+func TestCommandMayUseInterrupts(t *testing.T) {
+	w := newTypist(t)
+	w.types("zklock run /l bash --norc --noediting -i; echo rc=$?\n", "$ ")
+	w.types("echo in \"$ZKLOCK_PATH\"\n", "in /l\r\n")
+	w.types("\x03", "$ ")
+	w.types("echo still in \"$ZKLOCK_PATH\"\n", "in /l\r\n")
+	w.types("exit 0\n", "rc=0")
+	w.types("bash -c 'zklock run /l env PS1=ask bash --norc --noediting -i; "+
+		"echo ne\"\"xt'\n", "\nask")
+	w.types("\x03", "\nask")
+	w.types("echo in \"$ZKLOCK_PATH\"\n", "in /l\r\n")
+	w.types("exit 0\n", "next")
+}
+
+// By kill -TTIN, at a terminal, zklock does not stop while CMD runs on.
+func TestNothingButStopStopsZklockAlone(t *testing.T) {
+	w := newTypist(t)
+	w.types("zklock run /l sh -c 'echo \"re\"ady; while :; do sleep 0.1; done' &\n",
+		"ready")
+	for _, s := range []string{"TTIN", "TTOU"} {
+		w.types("kill -"+s+" $!; sleep 0.3; ps -o stat= -p $!; echo do\"\"ne\n", "done")
+	}
+	require.NotRegexp(t, `(?m)^T`, w.all())
+	w.types("zklock run -n /l true; echo rc=$?\n", "rc=75")
+	w.types("kill $!; wait $!; echo rc=$?\n", "rc=143")
+}
+
+// A dumb terminal shows lines, and none of what moves a cursor.
+func TestWatchOnADumbTerminal(t *testing.T) {
+	w := newTypist(t)
+	w.types("zklock run /l sh -c 'echo \"re\"ady; sleep 1000' &\n", "ready")
+	w.types("zklock watch /l\n", "holds")
+	w.types("\x03", "$ ")
+	require.NotContains(t, w.all(), "\x1b")
+}
+
+// A leader whose CMD has ended can be stopped by Ctrl-Z, as before.
+func TestStandbyCanBeStopped(t *testing.T) {
+	w := newTypist(t)
+	w.types("zklock lead /s sh -c 'echo on\"\"ce; sleep 0.1'\n", "ended with exit code 0")
+	w.types("\x1a", "Stopped")
+	w.types("kill -KILL %1; wait; echo do\"\"ne\n", "done")
+}
+
+// evict asks, and what it shows does nothing to a terminal, nor does its question.
+func TestEvictAsks(t *testing.T) {
+	w := newTypist(t)
+	conn := connectTo(t, w.cluster).Unwrap()
+	world := zk.WorldACL(zk.PermAll)
+	_, err := conn.Create("/e", nil, 0, world)
+	require.NoError(t, err)
+	node := "/e/\u202ex-lock-0000000001"
+	_, err = conn.Create(node, []byte("\x1b[2J"), 0, world)
+	require.NoError(t, err)
+	evict := `zklock evict "$(printf '/e/\342\200\256x-lock-0000000001')"; ` +
+		"echo rc=$?\n"
+	w.types(evict, `delete /e/\u202ex-lock-0000000001? [y/N] `)
+	w.types("n\n", "rc=1")
+	require.Contains(t, w.cluster.Znodes(), node)
+	w.types(evict, "[y/N] ") // and meanwhile it becomes another one
+	require.NoError(t, conn.Delete(node, -1))
+	_, err = conn.Create(node, []byte("\x1b[2J"), 0, world)
+	require.NoError(t, err)
+	w.types("y\n", "nothing was deleted: the znode has gone meanwhile")
+	require.Contains(t, w.cluster.Znodes(), node)
+	w.types(evict, "[y/N] ")
+	w.types("y\n", "rc=0")
+	require.NotContains(t, w.cluster.Znodes(), node)
+	require.Contains(t, w.all(), `with the data "\x1b[2J"`)
+	require.NotContains(t, w.all(), "\x1b")
+	require.NotContains(t, w.all(), "\u202e")
 }

@@ -43,7 +43,7 @@ func unreadable(path string, err error) error {
 type walk struct {
 	client *recipes.Client
 	visit  func(path string) error      // of each directory that can be a lock's
-	skip   func(path string, err error) // of each that may not be read
+	skip   func(path string, err error) // of each that cannot be read
 	most   int                          // how many znodes are looked at
 	each   int                          // how many of them in one directory
 	looked int
@@ -57,21 +57,17 @@ func (w *walk) down(ctx context.Context, path string) error {
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return nil
-	case errors.Is(err, zk.ErrNoAuth):
-		w.skip(path, unreadable(path, err))
-		return nil
 	case err != nil:
-		return err
+		return w.without(path, unreadable(path, err))
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if path != "/" && isLock(children) {
-		switch err := w.visit(path); {
-		case errors.Is(err, zk.ErrNoAuth):
-			w.skip(path, err)
-		case err != nil:
-			return err
+		if err := w.visit(path); err != nil {
+			if err := w.without(path, err); err != nil {
+				return err
+			}
 		}
 	}
 	below, more := cut(below(path, children), w.each)
@@ -85,6 +81,23 @@ func (w *walk) down(ctx context.Context, path string) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// without skips a directory that may not be read, or whose list cannot be: a server hangs
+// up instead of an answer that is too long. What is no error of the directory alone is
+// returned.
+func (w *walk) without(path string, err error) error {
+	if !errors.Is(err, zk.ErrNoAuth) {
+		if codeOf(err) != exitUnavailable {
+			return err
+		}
+		_, _, away := w.client.Unwrap().Exists(w.client.ServerPath(path))
+		if away != nil {
+			return err
+		}
+	}
+	w.skip(path, err)
 	return nil
 }
 

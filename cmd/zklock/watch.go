@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"reflect"
+	"syscall"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/urfave/cli/v3"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"github.com/zkrecipes/recipes"
@@ -24,18 +25,25 @@ func watchCommand(c *connection, stdout io.Writer) *cli.Command {
 		Usage:     "show who holds and who waits at PATH, and each change",
 		UsageText: "zklock watch [FLAGS] PATH",
 		Description: "In a terminal the queue is redrawn when it changes; q leaves. " +
-			"Elsewhere each change\nis a line. Nothing is polled. Of a long queue the " +
-			"first 1000 are shown.\n\n" + exitCodes,
+			"Elsewhere, and\nwhere TERM is dumb or not set, each change is a line, " +
+			"until nobody reads them. Nothing\nis polled. Of a long queue the first " +
+			"1000 are shown.\n\n" + exitCodes,
 		Metadata: map[string]any{"argument": "PATH"},
 		Action: onPath(c, func(
 			ctx context.Context, client *recipes.Client, path string,
 		) error {
-			if file, ok := stdout.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+			if drawable() {
 				return show(ctx, client, path)
 			}
 			return tell(ctx, client, path, stdout)
 		}),
 	}
+}
+
+// drawable tells whether standard output can be drawn on.
+func drawable() bool {
+	kind := os.Getenv("TERM")
+	return kind != "" && kind != "dumb" && term.IsTerminal(int(os.Stdout.Fd()))
 }
 
 // A view is the queue at a moment.
@@ -140,10 +148,14 @@ func tell(
 ) error {
 	signals := make(chan os.Signal, 1)
 	notify(signals, ending)
-	defer signal.Stop(signals)
+	defer release(signals)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer untilSignal(cancel, signals)()
+	go func() {
+		awaitReader()
+		cancel(unwritten(syscall.EPIPE))
+	}()
 	before := map[string]row{}
 	silent := false
 	err := follow(ctx, client, path, func(now view) {
@@ -163,6 +175,18 @@ func tell(
 		}
 	})
 	return signalled(ctx, err)
+}
+
+// awaitReader returns when nobody reads what zklock writes: a pipe has no reader.
+func awaitReader() {
+	const stdout = 1
+	out := []unix.PollFd{{Fd: stdout}} // errors alone
+	for {
+		n, err := unix.Poll(out, -1)
+		if err != nil && !errors.Is(err, unix.EINTR) || n > 0 {
+			return
+		}
+	}
 }
 
 // changes says what has changed since before, which becomes rows.

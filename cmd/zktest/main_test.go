@@ -24,6 +24,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
 // build compiles the command, once.
@@ -42,7 +44,7 @@ func TestMain(m *testing.M) {
 	if binaries, err = os.MkdirTemp("", "zktest-"); err != nil {
 		panic(err)
 	}
-	code := m.Run()
+	code := zkserver.Main(m)
 	_ = os.RemoveAll(binaries) // the system's own clean-up gets what is left
 	os.Exit(code)
 }
@@ -151,6 +153,7 @@ func TestTheEndOfStandardInputEndsItIfAsked(t *testing.T) {
 
 // A job in the background of a script has nothing for its standard input.
 func TestTheEndOfStandardInputIsNotThereInTheBackground(t *testing.T) {
+	zkserver.Programs(t, "sh")
 	path, err := build()
 	require.NoError(t, err)
 	said, err := exec.Command("sh", "-c", `"$0" -eof & wait $!`, path).CombinedOutput()
@@ -161,6 +164,7 @@ func TestTheEndOfStandardInputIsNotThereInTheBackground(t *testing.T) {
 }
 
 func TestWithParent(t *testing.T) {
+	zkserver.Programs(t, "sh")
 	path, err := build()
 	require.NoError(t, err)
 	shell := exec.Command("sh", "-c", `"$0" -with-parent & read end`, path)

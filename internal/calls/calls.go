@@ -2,6 +2,7 @@ package calls
 
 import (
 	"context"
+	"errors"
 
 	"github.com/zkrecipes/recipes/internal/outcome"
 )
@@ -46,9 +47,15 @@ func (p *Pending[T]) Run(of Owner, f func() (T, error)) {
 	go func() {
 		defer of.Release()
 		defer close(p.done)
+		p.err = errNoReturn
 		p.value, p.err = f()
 	}()
 }
+
+// errNoReturn is the error of a call whose function has ended its goroutine, as a Conn of
+// the user's may.
+var errNoReturn = outcome.Permanent(
+	errors.New("the call ended its goroutine (runtime.Goexit)"))
 
 // Wait returns what f returned or, if ctx is done or the connection closed before that,
 // why it did not wait.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -84,4 +85,16 @@ func TestACloseEndsTheWait(t *testing.T) {
 		return none, nil
 	})
 	require.ErrorIs(t, err, outcome.ErrClosed)
+}
+
+// A call that ends its goroutine is over, and has failed: whoever waits is told.
+func TestACallThatEndsItsGoroutine(t *testing.T) {
+	of := newOwner()
+	call := calls.Start(of, func() (string, error) {
+		runtime.Goexit()
+		return "", nil
+	})
+	_, err := call.Wait(t.Context())
+	require.ErrorContains(t, err, "runtime.Goexit")
+	require.True(t, outcome.Final(err))
 }

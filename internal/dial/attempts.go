@@ -19,11 +19,13 @@ type attempts struct {
 	trying   string     // the server that was dialled last, "" once it answered
 	failure  error      // why the last attempt failed, nil once one succeeded
 	refusals int        // in a row
+	slow     int        // that took all their time, since one succeeded
 	cut      error      // why a connection was cut last, for a malformed reply
 	untold   error      // the same, nil once it was told
 
 	hungUpSince time.Time // when a server first hung up at a handshake; else zero
-	toldHungUp  bool      // and that this lasts
+	compared    time.Time // when histories were last compared since; see compares
+	toldHungUp  bool      // that this lasts
 }
 
 func (a *attempts) began(server string) {
@@ -37,6 +39,9 @@ func (a *attempts) failed(err error) (refusals int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.failure = err
+	if isTimeout(err) {
+		a.slow++
+	}
 	if isRefusal(err) {
 		a.refusals++
 	} else {
@@ -48,21 +53,35 @@ func (a *attempts) failed(err error) (refusals int) {
 func (a *attempts) succeeded() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.trying, a.failure, a.refusals = "", nil, 0
-	a.hungUpSince, a.toldHungUp = time.Time{}, false
+	a.trying, a.failure, a.refusals, a.slow = "", nil, 0, 0
+	a.hungUpSince, a.compared, a.toldHungUp = time.Time{}, time.Time{}, false
+}
+
+// grown is how long the next attempt may take of which the first may take least, if there
+// are so many servers. A server that needed more is not given up for as long as it needs
+// that: each round in which the attempts took all their time makes it half as much again,
+// up to most.
+func (a *attempts) grown(least, most time.Duration, servers int) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for range a.slow / max(servers, 1) {
+		if least += least / 2; least >= most {
+			return most
+		}
+	}
+	return least
 }
 
 // hungUp takes note that a server has hung up at a handshake, and returns since when
-// servers do. It tells once that this lasts for longer than it may.
-func (a *attempts) hungUp(now time.Time, atMost time.Duration) (
-	since time.Time, tell bool,
-) {
+// servers do. It tells once that this lasts for longer than it may, and is not since the
+// history is older.
+func (a *attempts) hungUp(now time.Time) (since time.Time, tell bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.hungUpSince.IsZero() {
 		a.hungUpSince = now
 	}
-	tell = !a.toldHungUp && now.Sub(a.hungUpSince) >= atMost
+	tell = !a.toldHungUp && !a.compared.IsZero()
 	a.toldHungUp = a.toldHungUp || tell
 	return a.hungUpSince, tell
 }
@@ -101,6 +120,13 @@ func (a *attempts) explain(cause error) error {
 		return fmt.Errorf("%w; still waiting for %s", cause, a.trying)
 	}
 	return cause
+}
+
+// isTimeout reports whether an attempt failed since its time was over.
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout() ||
+		errors.Is(err, errSlowMechanism)
 }
 
 // isRefusal reports whether an attempt failed in a way that is no different at the next:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/usercode"
 	"github.com/zkrecipes/recipes/internal/wire"
 )
 
@@ -22,10 +23,19 @@ import (
 // accepts connections and says nothing; with a third there is time to reach another one
 // within the session. The lower bound is for the quorum that must agree on a new session,
 // the upper one for a user who asks for an hour where servers grant less than a minute.
+// If no server has done in that time, as where disks are slow and a new session is a
+// commit, the next attempts have more, up to the session timeout.
 const (
 	handshakeShare    = 3
 	handshakeShortest = time.Second
 	handshakeLongest  = 15 * time.Second
+
+	// longestGranted is the longest session timeout that counts before one is granted.
+	longestGranted = handshakeShare * handshakeLongest
+	// connectShare is the longest time for a TCP connection, where zk wants a second. A
+	// packet that was lost is sent again ever more seldom, so that a longer attempt may
+	// end later, after an outage, than one that begins anew.
+	connectShare = 2
 )
 
 // errHungUp is what zk is told that dials after HangUp. It only logs it.
@@ -49,7 +59,8 @@ type Config struct {
 
 	// SessionTimeout is the one that the client asks for.
 	SessionTimeout time.Duration
-	// MaxReply bounds the length of a reply, in bytes; 0 stands for DefaultMaxReply.
+	// MaxReply bounds the length of a reply, in bytes; 0 stands for DefaultMaxReply. The
+	// request of a longer one fails with an error that outcome.Named explains.
 	MaxReply int
 	// Log is told at Warn of attempts that failed, and of malformed replies; at Error if
 	// servers hang up for long, see hungUp.
@@ -95,8 +106,11 @@ func New(ctx context.Context, servers []string, config Config) (*Dialer, error) 
 	if config.Dial != nil {
 		d.connect = func(
 			_ context.Context, network, address string, timeout time.Duration,
-		) (net.Conn, error) {
-			return config.Dial(network, address, timeout)
+		) (conn net.Conn, err error) {
+			failed := usercode.Contain("the dialer", func() {
+				conn, err = config.Dial(network, address, timeout)
+			})
+			return conn, cmp.Or(failed, err)
 		}
 	}
 	if err := d.rounds.start(ctx, servers); err != nil {
@@ -144,7 +158,8 @@ func (d *Dialer) HangUp() (paused <-chan struct{}) {
 	return paused
 }
 
-// Dial is a zk.Dialer. timeout bounds it without TLS's handshake.
+// Dial is a zk.Dialer. timeout bounds it without TLS's handshake, and more than that if
+// that was too little before; not so for a dialer of the user's, which nothing ends.
 func (d *Dialer) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	d.rounds.dialing()
 	d.attempts.began(address)
@@ -172,6 +187,13 @@ func (d *Dialer) Dial(network, address string, timeout time.Duration) (net.Conn,
 
 // open connects, and does TLS's handshake.
 func (d *Dialer) open(network, address string, timeout time.Duration) (net.Conn, error) {
+	if err := d.rounds.failed; err != nil {
+		return nil, fmt.Errorf("host provider: %w", err)
+	}
+	if d.config.Dial == nil {
+		most := max(timeout, d.sessionTimeout()/connectShare)
+		timeout = d.attempts.grown(timeout, most, d.rounds.Len())
+	}
 	raw, err := d.connect(d.ctx, network, address, timeout)
 	if wire.IsHangUp(err) { // sooner than connect looked
 		return nil, hungUp("is it serving?", err)
@@ -216,16 +238,27 @@ func (d *Dialer) secure(
 	ctx, cancel := context.WithDeadline(d.ctx, until)
 	defer cancel()
 	conn := tls.Client(raw, config)
-	return conn, conn.HandshakeContext(ctx)
+	var err error
+	failed := usercode.Contain("a callback of the TLS configuration", func() {
+		err = conn.HandshakeContext(ctx)
+	})
+	return conn, cmp.Or(failed, err)
 }
 
 // patience is the time that a server has for the handshake.
 func (d *Dialer) patience() time.Duration {
-	timeout := d.LastHandshake().Timeout
-	if timeout == 0 {
-		timeout = d.config.SessionTimeout
+	timeout := d.sessionTimeout()
+	least := min(max(timeout/handshakeShare, handshakeShortest), handshakeLongest)
+	return d.attempts.grown(least, max(least, timeout), d.rounds.Len())
+}
+
+// sessionTimeout is the one that was granted last or, before one was, what a server would
+// most likely grant.
+func (d *Dialer) sessionTimeout() time.Duration {
+	if granted := d.LastHandshake().Timeout; granted > 0 {
+		return granted
 	}
-	return min(max(timeout/handshakeShare, handshakeShortest), handshakeLongest)
+	return min(d.config.SessionTimeout, longestGranted)
 }
 
 // failed takes note of an attempt that failed.
@@ -247,22 +280,25 @@ func (d *Dialer) failed(server string, err error) {
 }
 
 // hungUp takes note that a server has hung up at a handshake. Servers do that without a
-// word to a client that has seen a zxid newer than theirs, and would do it until the
-// client is closed. They also do it while they have no quorum, so it is told when it has
-// lasted for a session timeout, and once until a handshake succeeds.
+// word while they have no quorum, and to a client that has seen a zxid later than theirs:
+// see history. So it is told when it has lasted for a session timeout, and a client that
+// has seen nothing fares no better; and once until a handshake succeeds.
 func (d *Dialer) hungUp() {
-	timeout := d.LastHandshake().Timeout
-	if timeout == 0 || d.ctx.Err() != nil {
+	if d.LastHandshake().Timeout == 0 || d.ctx.Err() != nil {
 		return
 	}
-	if since, tell := d.attempts.hungUp(time.Now(), timeout); tell {
+	if since, tell := d.attempts.hungUp(time.Now()); tell {
 		d.config.Log.Error("zookeeper: the servers hang up at each handshake",
 			"since", since,
-			"cause", "they have no quorum, or this client has seen a zxid that is newer "+
-				"than theirs: they were restored or replaced, or a server has forged it",
-			"advice", "if they serve others, close this Client and connect again, or "+
-				"restart the process")
+			"cause", "they have no quorum, or those in reach lag behind the others",
+			"advice", "see the servers' logs")
 	}
+}
+
+// compares tells whether an attempt to resume a session is to compare histories.
+func (d *Dialer) compares() bool {
+	timeout := d.LastHandshake().Timeout
+	return timeout > 0 && d.attempts.compares(time.Now(), timeout)
 }
 
 // succeeded takes note of an attempt that came to its end, with the session that it gave;

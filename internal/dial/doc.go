@@ -8,16 +8,19 @@
 //
 //   - If a server accepts connections and says nothing, the client leaves it in time for
 //     another server to resume the session. zk waits for almost seven session timeouts,
-//     or without end.
+//     or without end. Servers that are slow, all of them, get more time from round to
+//     round.
 //   - A program that answers a handshake but is no ZooKeeper, or a ZooKeeper that turns
 //     clients away, gives no session. zk believes the answer, and allocates as much as it
 //     announces.
-//   - A reply that no ZooKeeper sends, or that is longer than a limit, cuts the
-//     connection, and so does one to no request ([Dialer.TellCut]).
+//   - A reply that no ZooKeeper sends cuts the connection, and so does one to no request
+//     ([Dialer.TellCut]). One that is longer than a limit is skipped: its request fails.
 //   - Before anybody learns of the session, the granted session timeout is known, and
 //     when the handshake began. zk reports neither.
 //   - A connection is authenticated by SASL before zk has it ([Config].SASL), and so
 //     before any request. zk does not know SASL.
+//   - If the ensemble has come back empty, or with an older history, the client gets a new
+//     session (history.go). zk asks for ever to resume the one that it had.
 //   - A request that is rejected for lack of authentication fails with an error that zk
 //     knows, and the log says what is missing.
 //   - The zxid of a create is known ([Dialer.CreatedAt]). zk keeps it to itself.
@@ -33,7 +36,8 @@
 //	  │           │             │            └ wire.Stream: what was asked, each reply;
 //	  │           │             │              creates.go: when znodes were created
 //	  │           │             └ handshake.go: a conn bounds it and reads the answer;
-//	  │           │               sasl.go: it authenticates
+//	  │           │               sasl.go: it authenticates; history.go: it asks for a new
+//	  │           │               session instead
 //	  │           └ dialer.go: hosts (hosts.go) looks the name up and connects,
 //	  │             or the user's zk.Dialer does; then TLS
 //	  └ rounds.go: rounds asks a host provider, the user's or shuffled (servers.go)
@@ -54,7 +58,8 @@
 //
 // The package has goroutines of its own only for calls that may not heed a context: [New]
 // for a host provider's Init, hosts for each lookup, a conn for each step of a mechanism
-// of SASL. Each ends with its call; nobody waits for it once the caller has left.
+// of SASL; and for the user's code (package usercode), which is waited for. Each ends with
+// its call; nobody else waits for it once the caller has left.
 //
 // There are five mutexes, of Dialer, rounds, attempts, hosts and creates, and one in
 // package wire. None is held during a call to anything else, nor together with another.

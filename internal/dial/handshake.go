@@ -35,11 +35,15 @@ type conn struct {
 	// Of zk's goroutine that connects, which starts those that read and write after the
 	// handshake.
 	resumes  int64       // the session that zk asks for; 0: a new one
+	history  history     // what is asked instead
 	answered bool        // the answer was read
 	answer   wire.Answer // what zk has not read of it
 	over     bool        // it says that the session has expired
 
 	stream *wire.Stream // what follows the answer; nil before that
+
+	// Of zk's goroutine that reads: how long it waits for a reply.
+	readWithin time.Duration
 }
 
 // Close leaves TLS out: its farewell can block for five seconds on a peer that has
@@ -94,12 +98,17 @@ func hungUp(question string, err error) error {
 // into a channel that holds one answer, with its lock held for ever
 // (go-zookeeper/zk#163).
 func (c *conn) Write(p []byte) (int, error) {
+	sends := p
 	if c.answered {
 		c.stream.Sending(p)
 	} else {
 		c.resumes = wire.AskedSession(p)
+		// A client that has seen nothing is turned away for another reason.
+		if seen := wire.AskedZxid(p); c.resumes != 0 && seen != 0 && c.dialer.compares() {
+			c.history.seen, sends = seen, wire.AsNew(p)
+		}
 	}
-	n, err := c.Conn.Write(p)
+	n, err := c.Conn.Write(sends)
 	switch {
 	case err == nil:
 		return n, nil
@@ -113,6 +122,9 @@ func (c *conn) Write(p []byte) (int, error) {
 }
 
 func (c *conn) SetReadDeadline(t time.Time) error {
+	if !t.IsZero() {
+		c.readWithin = time.Until(t)
+	}
 	return c.Conn.SetReadDeadline(c.bound(t))
 }
 
@@ -148,13 +160,14 @@ func (c *conn) shake() error {
 		return err
 	}
 	c.stream = wire.NewStream(c.Conn, c.dialer.config.MaxReply, c)
+	if c.history.seen != 0 {
+		return c.compare(a)
+	}
 	if c.resumes != 0 && session != c.resumes {
-		a.Expire()
 		session = 0
 	}
 	if session == 0 {
-		c.answered, c.answer, c.over = true, a, true
-		c.dialer.succeeded(nil)
+		c.expire(a)
 		return nil
 	}
 	if !a.HasPassword() {
@@ -168,8 +181,25 @@ func (c *conn) shake() error {
 	return nil
 }
 
-// Created is of a wire.Listener, like the two that follow.
+// expire has zk read that its session has expired.
+func (c *conn) expire(a wire.Answer) {
+	a.Expire()
+	c.answered, c.answer, c.over = true, a, true
+	c.dialer.succeeded(nil)
+}
+
+// Created is of a wire.Listener, like those that follow.
 func (c *conn) Created(path string, zxid int64) { c.dialer.creates.note(path, zxid) }
+
+// TooLong tells of a reply that is skipped, for its request fails with a number.
+func (c *conn) TooLong(request string, bytes int) {
+	c.dialer.config.Log.Warn("zookeeper: reply too long, skipped",
+		"server", c.server, "request", request, "bytes", bytes,
+		"limit", c.dialer.config.MaxReply, "advice", "set WithMaxReply")
+}
+
+// Skipping gives each part of a reply that is skipped the time of one read.
+func (c *conn) Skipping() { _ = c.Conn.SetReadDeadline(time.Now().Add(c.readWithin)) }
 
 // Malformed ends a connection on which the server has sent what it may not.
 func (c *conn) Malformed(why error) {

@@ -8,7 +8,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -101,8 +104,8 @@ func TestAMalformedReply(t *testing.T) {
 		err   string
 	}{
 		"not asked for": {created(1, 5), "not sent, or is answered already (xid 1)"},
-		"too long": {
-			framed(make([]byte, limit+1)), "65 bytes is longer than the limit of 64",
+		"too long, and to nothing": {
+			framed(make([]byte, limit+1)), "not sent, or is answered already (xid 0)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,6 +127,46 @@ func TestAMalformedReply(t *testing.T) {
 			require.NoError(t, d.TellCut(), "it was told")
 		})
 	}
+}
+
+// A reply that is too long is logged, and ends neither the connection nor the time that
+// zk has for it.
+func TestAReplyThatIsSkipped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		long := created(1, 5)
+		long = append(long, make([]byte, 1<<20)...)
+		binary.BigEndian.PutUint32(long, uint32(len(long)-4))
+		raw := &slowConn{fakeConn{says: [][]byte{answer(0, 7, 4000), long}}}
+		d, _ := dialTo(t, dial.Config{
+			Dial: always(raw), Log: slog.New(slog.NewTextHandler(&log, nil)),
+			MaxReply: 4096,
+		}, "a:1")
+		conn := shake(t, d)
+		_, err := conn.Write(create(1, "/a"))
+		require.NoError(t, err)
+		began := time.Now()
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(2*time.Second)))
+		require.NoError(t, readReply(conn))
+		require.Greater(t, time.Since(began), 2*time.Second)
+		require.False(t, raw.closed.Load())
+		require.NoError(t, d.TellCut())
+		require.Contains(t, log.String(), "reply too long, skipped")
+		require.Contains(t, log.String(), "request=create")
+		require.Contains(t, log.String(), "limit=4096")
+		require.Contains(t, log.String(), "WithMaxReply")
+	})
+}
+
+// A slowConn takes 10 ms for each 4 KiB, and heeds its deadline.
+type slowConn struct{ fakeConn }
+
+func (c *slowConn) Read(p []byte) (int, error) {
+	time.Sleep(10 * time.Millisecond)
+	if !c.readBy.IsZero() && time.Now().After(c.readBy) {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return c.fakeConn.Read(p[:min(len(p), 4096)])
 }
 
 // A Keeper that hangs up at a request for a container has refused it. It is told apart by

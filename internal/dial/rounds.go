@@ -1,17 +1,21 @@
 package dial
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/usercode"
 )
 
 // rounds stands between zk and a host provider, to know whether zk dials or pauses, and
 // to make it pause.
 type rounds struct {
-	zk.HostProvider // after start only of zk's goroutine that connects
+	zk.HostProvider       // after start only of zk's goroutine that connects
+	failed          error // of that goroutine: why the last Next named no server
 
 	mu      sync.Mutex // guards what follows; not held while the host provider is asked
 	pausing bool       // zk pauses before it dials again
@@ -27,7 +31,13 @@ func newRounds(p zk.HostProvider) *rounds {
 // wait for that without regard to ctx.
 func (r *rounds) start(ctx context.Context, servers []string) error {
 	done := make(chan error, 1)
-	go func() { done <- r.HostProvider.Init(servers) }()
+	go func() {
+		var err error
+		failed := usercode.Contain("its Init", func() {
+			err = r.HostProvider.Init(servers)
+		})
+		done <- cmp.Or(failed, err)
+	}()
 	select {
 	case err := <-done:
 		if err != nil {
@@ -46,12 +56,28 @@ func (r *rounds) Init([]string) error { return nil }
 // a connection, and pauses before it dials; once the rounds have ended it is always led
 // there.
 func (r *rounds) Next() (server string, retryStart bool) {
-	server, retryStart = r.HostProvider.Next()
+	r.failed = usercode.Contain("its Next", func() {
+		server, retryStart = r.HostProvider.Next()
+	})
+	if r.failed != nil {
+		retryStart = true
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pausing = retryStart || r.ended
 	r.tellPausedLocked()
 	return server, r.pausing
+}
+
+// Len and Connected are the host provider's.
+func (r *rounds) Len() (n int) {
+	_ = usercode.Contain("its Len", func() { n = r.HostProvider.Len() })
+	return n
+}
+
+// Connected is documented at Len.
+func (r *rounds) Connected() {
+	_ = usercode.Contain("its Connected", r.HostProvider.Connected)
 }
 
 // dialing takes note that zk dials.

@@ -1,6 +1,7 @@
 package dial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/usercode"
 	"github.com/zkrecipes/recipes/internal/wire"
 )
 
@@ -94,7 +96,11 @@ func (c *conn) exchange(sasl *SASL) error {
 // takes too long is left behind.
 func mechanism(ctx context.Context, call func() error) error {
 	returned := make(chan error, 1)
-	go func() { returned <- call() }()
+	go func() {
+		var err error
+		failed := usercode.Contain("the mechanism", func() { err = call() })
+		returned <- cmp.Or(failed, err)
+	}()
 	select {
 	case err := <-returned:
 		return err

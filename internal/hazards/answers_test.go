@@ -35,8 +35,7 @@ func testPassingErrors(t *testing.T, codes ...int32) {
 			wiretap.Create: 2, wiretap.GetChildren2: 1, wiretap.GetData: 1,
 			wiretap.Delete: 2,
 		} {
-			t.Run(fmt.Sprintf("%d to %s", code, op), func(t *testing.T) {
-				t.Parallel()
+			zkserver.Run(t, fmt.Sprintf("%d to %s", code, op), func(t *testing.T) {
 				s := newScene(t)
 				leave := s.occupy(t)
 				refused := make(chan struct{})
@@ -63,16 +62,19 @@ func testPassingErrors(t *testing.T, codes ...int32) {
 // Wrong credentials are told by nothing but a NoAuth for each call.
 func TestHazardE27_WrongCredentials(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	require.NoError(t, s.other.Conn.AddAuth("digest", []byte("admin:secret")))
-	_, err := s.other.Conn.SetACL(s.path, zk.DigestACL(zk.PermAll, "admin", "secret"), -1)
-	require.NoError(t, err)
-	require.NoError(t, s.Conn.AddAuth("digest", []byte("admin:guess")))
-	err = locktest.Within(t, s.acquire(), "it is tried again for ever")
-	require.ErrorIs(t, err, zk.ErrNoAuth)
-	require.ErrorContains(t, err, s.path)
-	require.Len(t, s.requests(wiretap.Create), 1)
-	require.Empty(t, s.other.Children(s.path))
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		require.NoError(t, s.other.Conn.AddAuth("digest", []byte("admin:secret")))
+		_, err := s.other.Conn.SetACL(s.path, zk.DigestACL(zk.PermAll, "admin", "secret"),
+			-1)
+		require.NoError(t, err)
+		require.NoError(t, s.Conn.AddAuth("digest", []byte("admin:guess")))
+		err = locktest.Within(t, s.acquire(), "it is tried again for ever")
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.ErrorContains(t, err, s.path)
+		require.Len(t, s.requests(wiretap.Create), 1)
+		require.Empty(t, s.other.Children(s.path))
+	})
 }
 
 // A writeFault breaks a connection in one write: of a request with an operation that
@@ -115,19 +117,17 @@ func (l *brokenLine) Write(b []byte) (int, error) {
 // A write that fails comes back as it is, "write tcp: broken pipe", and nobody knows what
 // the server got.
 func TestHazardE10_RawWriteError(t *testing.T) {
-	zkserver.Resuming(t)
 	t.Parallel()
+	zkserver.Resuming(t)
 	codes := map[wiretap.Op]uint32{
 		wiretap.Create: 1, wiretap.Delete: 2, wiretap.GetData: 4,
 		wiretap.GetChildren2: 12,
 	}
 	for op, code := range codes {
-		t.Run(string(op)+" that has arrived", func(t *testing.T) {
-			t.Parallel()
+		zkserver.Run(t, string(op)+" that has arrived", func(t *testing.T) {
 			testRawWriteError(t, op, &writeFault{op: code, arrived: make(chan struct{})})
 		})
-		t.Run(string(op)+" that has not arrived", func(t *testing.T) {
-			t.Parallel()
+		zkserver.Run(t, string(op)+" that has not arrived", func(t *testing.T) {
 			testRawWriteError(t, op, &writeFault{op: code})
 		})
 	}
@@ -172,8 +172,7 @@ func testRawWriteError(t *testing.T, op wiretap.Op, fault *writeFault) {
 func TestHazardE21_FinalErrors(t *testing.T) {
 	t.Parallel()
 	for _, op := range []wiretap.Op{wiretap.Create, wiretap.CreateContainer} {
-		t.Run(string(op), func(t *testing.T) {
-			t.Parallel()
+		zkserver.Run(t, string(op), func(t *testing.T) {
 			p, path := locktest.SharedPeer(t), zkserver.Path(t)
 			p.Tap.OnRequest(func(request wiretap.Packet) wiretap.Verdict {
 				if request.Op == op {
@@ -184,7 +183,8 @@ func TestHazardE21_FinalErrors(t *testing.T) {
 			err := locktest.Within(t, locktest.Start(
 				func() error { return p.Mutex(path).Acquire(t.Context()) },
 			), "Acquire")
-			require.ErrorContains(t, err, "-125")
+			require.ErrorContains(t, err, "-125 (quota exceeded: ")
+			require.ErrorContains(t, err, "/zookeeper/quota")
 			require.ErrorContains(t, err, path)
 			require.Equal(t, 1, p.Tap.Count(op), "it was tried again")
 		})

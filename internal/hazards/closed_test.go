@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
+	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
 // calls is every call that asks ZooKeeper for something.
@@ -64,57 +65,65 @@ func requireClosed(t *testing.T, results map[string]<-chan error) {
 // closed.
 func TestHazardE15_ClosedBefore(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.acquired(t)
-	require.NoError(t, s.lock.Release(s.ctx))
-	s.Conn.Close()
-	requireClosed(t, s.startCalls(t))
-	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrNotOwner)
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		s.acquired(t)
+		require.NoError(t, s.lock.Release(s.ctx))
+		s.Conn.Close()
+		requireClosed(t, s.startCalls(t))
+		require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrNotOwner)
+	})
 }
 
 // It is closed while one holds and others wait.
 func TestHazardE15_ClosedWhileHeld(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.dropEvents()
-	s.acquired(t)
-	hold := s.lock.Hold(s.ctx)
-	waiters := s.waiters(t)
-	s.Conn.Close()
-	requireClosed(t, waiters)
-	locktest.Within(t, hold.Lost(), "Lost is not told")
-	require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
-	require.ErrorIs(t, hold.Err(), zk.ErrConnectionClosed)
-	require.False(t, s.lock.IsAcquiredInThisProcess())
-	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrLockLost)
-	s.other.AwaitChildren(s.path, 0)
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		s.dropEvents()
+		s.acquired(t)
+		hold := s.lock.Hold(s.ctx)
+		waiters := s.waiters(t)
+		s.Conn.Close()
+		requireClosed(t, waiters)
+		locktest.Within(t, hold.Lost(), "Lost is not told")
+		require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
+		require.ErrorIs(t, hold.Err(), zk.ErrConnectionClosed)
+		require.False(t, s.lock.IsAcquiredInThisProcess())
+		require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrLockLost)
+		s.other.AwaitChildren(s.path, 0)
+	})
 }
 
 // It is closed before the first Release has anything to tell it by.
 func TestHazardE15_ClosedJustBeforeRelease(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.dropEvents()
-	s.acquired(t)
-	s.Conn.Close()
-	err := locktest.Within(
-		t, locktest.Start(func() error { return s.lock.Release(s.ctx) }),
-		"Release does not return",
-	)
-	require.ErrorIs(t, err, recipes.ErrLockLost)
-	require.ErrorIs(t, err, zk.ErrConnectionClosed)
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		s.dropEvents()
+		s.acquired(t)
+		s.Conn.Close()
+		err := locktest.Within(
+			t, locktest.Start(func() error { return s.lock.Release(s.ctx) }),
+			"Release does not return",
+		)
+		require.ErrorIs(t, err, recipes.ErrLockLost)
+		require.ErrorIs(t, err, zk.ErrConnectionClosed)
+	})
 }
 
 // It is closed while another process holds the lock.
 func TestHazardE15_ClosedWhileWaiting(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	leave := s.occupy(t)
-	waiters := s.waiters(t)
-	s.Conn.Close()
-	requireClosed(t, waiters)
-	s.other.AwaitChildren(s.path, 1)
-	leave()
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		leave := s.occupy(t)
+		waiters := s.waiters(t)
+		s.Conn.Close()
+		requireClosed(t, waiters)
+		s.other.AwaitChildren(s.path, 1)
+		leave()
+	})
 }
 
 // waiters are two owners that wait for the lock, with and without a time limit.
@@ -139,8 +148,7 @@ func (s *scene) waiters(t *testing.T) map[string]<-chan error {
 func TestHazardE14_ClosedInAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, outage := range outages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		zkserver.Run(t, name, func(t *testing.T) {
 			s := newScene(t)
 			leave := s.occupy(t)
 			waiters := s.waiters(t)
@@ -165,14 +173,16 @@ func TestHazardE14_ClosedInAnOutage(t *testing.T) {
 // The handshake is frozen while the lock is held, and the owner closes the connection.
 func TestHazardE14_ClosedInAFrozenHandshakeWhileHeld(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.acquired(t)
-	hold := s.lock.Hold(s.ctx)
-	dropped := s.Tap.NthRequest(wiretap.Connect, 1, wiretap.Drop)
-	s.Tap.Cut()
-	locktest.Within(t, dropped, "the client does not dial")
-	s.Conn.Close()
-	locktest.Within(t, hold.Lost(), "Lost is not told")
-	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrLockLost)
-	s.Tap.Cut()
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		s.acquired(t)
+		hold := s.lock.Hold(s.ctx)
+		dropped := s.Tap.NthRequest(wiretap.Connect, 1, wiretap.Drop)
+		s.Tap.Cut()
+		locktest.Within(t, dropped, "the client does not dial")
+		s.Conn.Close()
+		locktest.Within(t, hold.Lost(), "Lost is not told")
+		require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrLockLost)
+		s.Tap.Cut()
+	})
 }

@@ -19,8 +19,8 @@ import (
 // everybody wait behind it (CURATOR-45, CURATOR-79). It is found by its uuid and taken
 // over.
 func TestHazardA1_1_CreateReplyLost(t *testing.T) {
-	zkserver.Resuming(t)
 	t.Parallel()
+	zkserver.Resuming(t)
 	lose := func(op wiretap.Op) func(*scene) <-chan struct{} {
 		return func(s *scene) <-chan struct{} { return s.Tap.LoseReply(op, 1) }
 	}
@@ -38,8 +38,7 @@ func TestHazardA1_1_CreateReplyLost(t *testing.T) {
 		"the search for the znode": {loseTheSearchToo(wiretap.Sync), 1},
 		"the look at the znode":    {loseTheSearchToo(wiretap.GetData), 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		zkserver.Run(t, name, func(t *testing.T) {
 			s := newScene(t)
 			lost := c.fault(s)
 			s.acquired(t)
@@ -80,19 +79,21 @@ func loseTheSearchToo(op wiretap.Op) func(s *scene) <-chan struct{} {
 // The answer is lost that there is no directory to create in.
 func TestHazardA1_1_RefusalLost(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.delete(t, s.path)
-	lost := s.Tap.LoseReply(wiretap.Create, 1)
-	s.acquired(t)
-	locktest.Within(t, lost, "nothing was lost")
-	s.holdsAlone(t)
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		s.delete(t, s.path)
+		lost := s.Tap.LoseReply(wiretap.Create, 1)
+		s.acquired(t)
+		locktest.Within(t, lost, "nothing was lost")
+		s.holdsAlone(t)
+	})
 }
 
 // The caller leaves while the outcome of its create is unknown: whatever it was, no znode
 // stays (CURATOR-45, "interrupts included"; etcd's Lock has the same hole).
 func TestHazardA1_1_CancelledBeforeTheReply(t *testing.T) {
-	zkserver.Resuming(t)
 	t.Parallel()
+	zkserver.Resuming(t)
 	for name, then := range map[string]func(s *scene, release chan struct{}){
 		"the reply comes late":  func(_ *scene, release chan struct{}) { close(release) },
 		"the reply never comes": func(s *scene, _ chan struct{}) { s.Tap.Cut() },
@@ -101,8 +102,7 @@ func TestHazardA1_1_CancelledBeforeTheReply(t *testing.T) {
 			s.Tap.Cut()
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		zkserver.Run(t, name, func(t *testing.T) {
 			s := newScene(t)
 			release := make(chan struct{})
 			held := s.Tap.NthReply(wiretap.Create, 1, wiretap.Hold(release))
@@ -133,33 +133,38 @@ func TestHazardA1_1_CancelledBeforeTheReply(t *testing.T) {
 // (CURATOR-498, CURATOR-604, CURATOR-620, CURATOR-696; kazoo).
 func TestHazardA1_2_ZnodeOfADyingSession(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	done, stray, release := s.acquireOverADyingSession(s.ctx, t)
-	close(release)
-	require.NoError(t, locktest.Within(
-		t, done, "Acquire waits for the end of a session that is not its own",
-	))
-	creates := s.requests(wiretap.Create)
-	require.Len(t, creates, 2)
-	require.Equal(t, creates[0], creates[1], "with the same uuid")
-	require.Contains(t, s.requests(wiretap.Delete), stray, "it is ours to delete")
-	require.NotEqual(t, stray, s.lock.LockPath(s.ctx))
-	s.holdsAlone(t)
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		done, stray, release := s.acquireOverADyingSession(s.ctx, t)
+		close(release)
+		require.NoError(t, locktest.Within(
+			t, done, "Acquire waits for the end of a session that is not its own",
+		))
+		creates := s.requests(wiretap.Create)
+		require.Len(t, creates, 2)
+		require.Equal(t, creates[0], creates[1], "with the same uuid")
+		require.Contains(t, s.requests(wiretap.Delete), stray, "it is ours to delete")
+		require.NotEqual(t, stray, s.lock.LockPath(s.ctx))
+		s.holdsAlone(t)
+	})
 }
 
 // The same, and the caller leaves before the search: the znode of the old session must
 // not stay either.
 func TestHazardA1_2_CancelledWithAZnodeOfADyingSession(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	ctx, cancel := context.WithCancel(s.ctx)
-	done, _, release := s.acquireOverADyingSession(ctx, t)
-	cancel()
-	require.ErrorIs(
-		t, locktest.Within(t, done, "Acquire does not heed its ctx"), context.Canceled,
-	)
-	close(release)
-	s.other.AwaitChildren(s.path, 0)
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		ctx, cancel := context.WithCancel(s.ctx)
+		done, _, release := s.acquireOverADyingSession(ctx, t)
+		cancel()
+		require.ErrorIs(
+			t, locktest.Within(t, done, "Acquire does not heed its ctx"),
+			context.Canceled,
+		)
+		close(release)
+		s.other.AwaitChildren(s.path, 0)
+	})
 }
 
 // acquireOverADyingSession loses the reply to a create and tells the client that its
@@ -187,89 +192,98 @@ func (s *scene) acquireOverADyingSession(
 // Of several znodes with our uuid one is held and the others are deleted (CURATOR-45).
 func TestHazardA1_2_StraysOfTheSameUUID(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.Tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
-		if creates := s.requests(wiretap.Create); p.Op == wiretap.GetChildren2 &&
-			len(creates) > 0 {
-			s.Tap.OnRequest(nil)
-			_, err := s.other.Conn.Create(
-				creates[0], nil, zk.FlagEphemeral|zk.FlagSequence,
-				zk.WorldACL(zk.PermAll),
-			)
-			if err != nil {
-				t.Error(err)
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		s.Tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
+			if creates := s.requests(wiretap.Create); p.Op == wiretap.GetChildren2 &&
+				len(creates) > 0 {
+				s.Tap.OnRequest(nil)
+				_, err := s.other.Conn.Create(
+					creates[0], nil, zk.FlagEphemeral|zk.FlagSequence,
+					zk.WorldACL(zk.PermAll),
+				)
+				if err != nil {
+					t.Error(err)
+				}
 			}
-		}
-		return wiretap.Pass
+			return wiretap.Pass
+		})
+		s.acquired(t)
+		s.holdsAlone(t)
 	})
-	s.acquired(t)
-	s.holdsAlone(t)
 }
 
 // A call that the client has queued runs in the next session without a word: the znode is
 // that session's.
 func TestHazardE4_CreateRunsInTheNextSession(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	conn := newGatedConn(s.Conn)
-	s.use(t, conn)
-	done := s.acquire()
-	locktest.Within(t, conn.arrived, "no create")
-	s.tellExpired(t)
-	close(conn.proceed)
-	require.NoError(t, locktest.Within(t, done, "the lock waits for its own znode"))
-	require.Len(t, s.requests(wiretap.Create), 1, "it is recognised")
-	s.holdsAlone(t)
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		conn := newGatedConn(s.Conn)
+		s.use(t, conn)
+		done := s.acquire()
+		locktest.Within(t, conn.arrived, "no create")
+		s.tellExpired(t)
+		close(conn.proceed)
+		require.NoError(t, locktest.Within(t, done, "the lock waits for its own znode"))
+		require.Len(t, s.requests(wiretap.Create), 1, "it is recognised")
+		s.holdsAlone(t)
+	})
 }
 
 // The same by way of the client's own queue, in which the create is while the client
 // learns that its session has expired.
 func TestHazardE4_CreateInTheClientsQueue(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	conn := newGatedConn(s.Conn)
-	s.use(t, conn)
-	done := s.acquire()
-	locktest.Within(t, conn.arrived, "no create")
-	release := make(chan struct{})
-	asked := s.Tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release))
-	told := s.Tap.NthReply(wiretap.Connect, 1, wiretap.Answer(locktest.SessionExpired))
-	s.Tap.Cut()
-	locktest.Within(t, asked, "the client does not ask for its session")
-	close(conn.proceed)
-	// the answer and another handshake are still to come: time enough to put the create
-	// in the queue
-	close(release)
-	require.NoError(t, locktest.Within(t, done, "the lock waits for its own znode"))
-	locktest.Within(t, told, "the session did not expire")
-	require.Len(t, s.requests(wiretap.Create), 1, "it is recognised")
-	s.holdsAlone(t)
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		conn := newGatedConn(s.Conn)
+		s.use(t, conn)
+		done := s.acquire()
+		locktest.Within(t, conn.arrived, "no create")
+		release := make(chan struct{})
+		asked := s.Tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release))
+		told := s.Tap.NthReply(wiretap.Connect, 1,
+			wiretap.Answer(locktest.SessionExpired))
+		s.Tap.Cut()
+		locktest.Within(t, asked, "the client does not ask for its session")
+		close(conn.proceed)
+		// the answer and another handshake are still to come: time enough to put the
+		// create in the queue
+		close(release)
+		require.NoError(t, locktest.Within(t, done, "the lock waits for its own znode"))
+		locktest.Within(t, told, "the session did not expire")
+		require.Len(t, s.requests(wiretap.Create), 1, "it is recognised")
+		s.holdsAlone(t)
+	})
 }
 
 // A client that has dialled all its servers in vain fails the calls that it has queued,
 // with ErrNoServer: nothing was sent.
 func TestHazardE11_CreateFlushedFromTheClientsQueue(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	conn := newGatedConn(s.Conn)
-	s.use(t, conn)
-	done := s.acquire()
-	locktest.Within(t, conn.arrived, "no create")
-	s.Tap.Refuse(true)
-	s.Tap.Cut()
-	locktest.Eventually(
-		t, func() bool { return s.Conn.State() != zk.StateHasSession },
-		"the client does not notice",
-	)
-	close(conn.proceed)
-	require.ErrorIs(
-		t, locktest.Within(t, conn.outcome, "the client does not flush its queue"),
-		zk.ErrNoServer,
-	)
-	s.Tap.Refuse(false)
-	require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
-	require.Len(t, s.requests(wiretap.Create), 1)
-	s.holdsAlone(t)
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		conn := newGatedConn(s.Conn)
+		s.use(t, conn)
+		done := s.acquire()
+		locktest.Within(t, conn.arrived, "no create")
+		s.Tap.Refuse(true)
+		s.Tap.Cut()
+		locktest.Eventually(
+			t, func() bool { return s.Conn.State() != zk.StateHasSession },
+			"the client does not notice",
+		)
+		close(conn.proceed)
+		require.ErrorIs(
+			t, locktest.Within(t, conn.outcome, "the client does not flush its queue"),
+			zk.ErrNoServer,
+		)
+		s.Tap.Refuse(false)
+		require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
+		require.Len(t, s.requests(wiretap.Create), 1)
+		s.holdsAlone(t)
+	})
 }
 
 // A gatedConn stops the first create just before it is handed to the client.

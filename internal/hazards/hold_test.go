@@ -40,123 +40,137 @@ func (s *scene) isLost(t *testing.T, hold *recipes.Hold, times int) {
 // had the lock (CURATOR-206; kazoo and zk.Lock besides could never be used again).
 func TestHazardA1_3_SessionExpiredWhileHolding(t *testing.T) {
 	t.Parallel()
-	s := newSceneWith(t, locktest.NewPeer(t, locktest.ManyNames(t), locktest.Short))
-	for range 3 {
+	zkserver.Test(t, func(t *testing.T) {
+		s := newSceneWith(t, locktest.NewPeer(t, locktest.ManyNames(t), locktest.Short))
+		for range 3 {
+			s.acquired(t)
+		}
+		hold := s.lock.Hold(s.ctx)
+		s.expire(t, hold.Path())
+		s.isLost(t, hold, 3)
 		s.acquired(t)
-	}
-	hold := s.lock.Hold(s.ctx)
-	s.expire(t, hold.Path())
-	s.isLost(t, hold, 3)
-	s.acquired(t)
-	s.holdsAlone(t)
+		s.holdsAlone(t)
+	})
 }
 
 // The session was told to be over, and the server still has the znode: the hold is over
 // at once all the same.
 func TestHazardA1_3_SessionToldExpiredWhileHolding(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.acquired(t)
-	hold := s.lock.Hold(s.ctx)
-	s.tellExpired(t)
-	s.isLost(t, hold, 1)
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		s.acquired(t)
+		hold := s.lock.Hold(s.ctx)
+		s.tellExpired(t)
+		s.isLost(t, hold, 1)
+	})
 }
 
 // Timed from the moment at which the silence was noticed, Lost came late by up to 2/3 of
 // the session timeout, and two held the lock (CURATOR-460).
 func TestHazardA1_4_LostBeforeTheNextHolder(t *testing.T) {
 	t.Parallel()
-	s := newSceneWith(t, locktest.NewPeer(t, locktest.ManyNames(t), locktest.Short))
-	s.acquired(t)
-	hold := s.lock.Hold(s.ctx)
-	next, ctx := s.other.Mutex(s.path), locktest.Owner(t)
-	s.Tap.Partition()
-	require.NoError(t, next.Acquire(ctx))
-	select {
-	case <-hold.Lost():
-	default:
-		t.Fatal("the next holder has the lock, and this one was not told")
-	}
-	require.NoError(t, next.Release(ctx))
+	zkserver.Test(t, func(t *testing.T) {
+		s := newSceneWith(t, locktest.NewPeer(t, locktest.ManyNames(t), locktest.Short))
+		s.acquired(t)
+		hold := s.lock.Hold(s.ctx)
+		next, ctx := s.other.Mutex(s.path), locktest.Owner(t)
+		s.Tap.Partition()
+		require.NoError(t, next.Acquire(ctx))
+		select {
+		case <-hold.Lost():
+		default:
+			t.Fatal("the next holder has the lock, and this one was not told")
+		}
+		require.NoError(t, next.Release(ctx))
+	})
 }
 
 // A listener that blocks, called in the client's event thread with the recipe's monitor
 // held, kept the client from reconnecting (CURATOR-495).
 func TestHazardA1_15_ListenerThatBlocks(t *testing.T) {
-	zkserver.Resuming(t)
 	t.Parallel()
-	s := newScene(t)
-	called, release := make(chan struct{}), make(chan struct{})
-	t.Cleanup(func() { close(release) })
-	var once sync.Once
-	s.lock.MakeRevocable(func() {
-		once.Do(func() { close(called) })
-		<-release
+	zkserver.Test(t, func(t *testing.T) {
+		zkserver.Resuming(t)
+		s := newScene(t)
+		called, release := make(chan struct{}), make(chan struct{})
+		t.Cleanup(func() { close(release) })
+		var once sync.Once
+		s.lock.MakeRevocable(func() {
+			once.Do(func() { close(called) })
+			<-release
+		})
+		s.acquired(t)
+		require.NoError(
+			t, recipes.AttemptRevoke(t.Context(), s.other.Conn, s.lock.LockPath(s.ctx)),
+		)
+		locktest.Within(t, called, "the listener is not called")
+		asked := locktest.Start(func() error {
+			s.lock.IsOwned(s.ctx)
+			return nil
+		})
+		require.NoError(t, locktest.Within(t, asked, "the listener holds up the lock"))
+		s.Tap.Cut()
+		s.holdsAlone(t)
+		s.acquired(t)
+		s.holdsAlone(t)
 	})
-	s.acquired(t)
-	require.NoError(
-		t, recipes.AttemptRevoke(t.Context(), s.other.Conn, s.lock.LockPath(s.ctx)),
-	)
-	locktest.Within(t, called, "the listener is not called")
-	asked := locktest.Start(func() error {
-		s.lock.IsOwned(s.ctx)
-		return nil
-	})
-	require.NoError(t, locktest.Within(t, asked, "the listener holds up the lock"))
-	s.Tap.Cut()
-	s.holdsAlone(t)
-	s.acquired(t)
-	s.holdsAlone(t)
 }
 
 // The own znode is deleted by a stranger while the lock is held.
 func TestHazardA2_DeletedWhileHeld(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.acquired(t)
-	s.acquired(t)
-	hold := s.lock.Hold(s.ctx)
-	s.delete(t, hold.Path())
-	s.isLost(t, hold, 2)
-	s.acquired(t)
-	s.holdsAlone(t)
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		s.acquired(t)
+		s.acquired(t)
+		hold := s.lock.Hold(s.ctx)
+		s.delete(t, hold.Path())
+		s.isLost(t, hold, 2)
+		s.acquired(t)
+		s.holdsAlone(t)
+	})
 }
 
 // The owner releases before it can have been told that its znode is gone: its work was
 // not protected to the end.
 func TestHazardA2_DeletedJustBeforeRelease(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.dropEvents()
-	s.acquired(t)
-	hold := s.lock.Hold(s.ctx)
-	s.awaitWatch(t, hold.Path(), 1)
-	s.delete(t, hold.Path())
-	require.NoError(t, hold.Err(), "the event was dropped")
-	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrLockLost)
-	require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
-	locktest.Within(t, hold.Lost(), "Lost is not told")
-	require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrNotOwner)
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		s.dropEvents()
+		s.acquired(t)
+		hold := s.lock.Hold(s.ctx)
+		s.awaitWatch(t, hold.Path(), 1)
+		s.delete(t, hold.Path())
+		require.NoError(t, hold.Err(), "the event was dropped")
+		require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrLockLost)
+		require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
+		locktest.Within(t, hold.Lost(), "Lost is not told")
+		require.ErrorIs(t, s.lock.Release(s.ctx), recipes.ErrNotOwner)
+	})
 }
 
 // Where the session timeout is not known, no disconnect can be told from a loss.
 func TestHazardE5_UnknownSessionTimeout(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	lock, err := recipes.NewInterProcessMutex(
-		s.Conn, s.path, recipes.WithObserver(s.steps.Observe),
-	)
-	require.NoError(t, err)
-	s.lock = lock
-	s.acquired(t)
-	hold := s.lock.Hold(s.ctx)
-	release := make(chan struct{})
-	s.Tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release))
-	s.Tap.Cut()
-	s.isLost(t, hold, 1)
-	close(release)
-	// it would block others for as long as the session lasts
-	s.other.AwaitChildren(s.path, 0)
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		lock, err := recipes.NewInterProcessMutex(
+			s.Conn, s.path, recipes.WithObserver(s.steps.Observe),
+		)
+		require.NoError(t, err)
+		s.lock = lock
+		s.acquired(t)
+		hold := s.lock.Hold(s.ctx)
+		release := make(chan struct{})
+		s.Tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release))
+		s.Tap.Cut()
+		s.isLost(t, hold, 1)
+		close(release)
+		// it would block others for as long as the session lasts
+		s.other.AwaitChildren(s.path, 0)
+	})
 }
 
 // A forgetfulLine is a connection whose first packet, once told to forget, asks for a new
@@ -192,34 +206,38 @@ func newForgetfulPeer(t *testing.T) (p *locktest.Peer, forget func()) {
 // over at once, and not only when its znode goes.
 func TestHazardE8_NewSessionWithoutAWord(t *testing.T) {
 	t.Parallel()
-	p, forget := newForgetfulPeer(t)
-	s := newSceneWith(t, p)
-	old := s.Conn.SessionID()
-	s.acquired(t)
-	hold := s.lock.Hold(s.ctx)
-	forget()
-	s.Tap.Cut()
-	s.isLost(t, hold, 1)
-	require.NotEqual(t, old, s.Conn.SessionID())
-	require.Equal(t, zk.StateHasSession, s.Conn.State())
-	s.acquired(t) // the server goes on to keep the old session, and its znode
-	s.holdsAlone(t)
+	zkserver.Test(t, func(t *testing.T) {
+		p, forget := newForgetfulPeer(t)
+		s := newSceneWith(t, p)
+		old := s.Conn.SessionID()
+		s.acquired(t)
+		hold := s.lock.Hold(s.ctx)
+		forget()
+		s.Tap.Cut()
+		s.isLost(t, hold, 1)
+		require.NotEqual(t, old, s.Conn.SessionID())
+		require.Equal(t, zk.StateHasSession, s.Conn.State())
+		s.acquired(t) // the server goes on to keep the old session, and its znode
+		s.holdsAlone(t)
+	})
 }
 
 // A waiter does not wait behind its own znode of the session before.
 func TestHazardE8_NewSessionWithoutAWordWhileWaiting(t *testing.T) {
 	t.Parallel()
-	p, forget := newForgetfulPeer(t)
-	s := newSceneWith(t, p)
-	leave := s.occupy(t)
-	done := s.acquire()
-	first := s.steps.Nth(t, recipes.EventQueued, 1).Node
-	forget()
-	s.Tap.Cut()
-	second := s.steps.Nth(t, recipes.EventQueued, 2).Node
-	require.NotEqual(t, first, second)
-	leave()
-	require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
-	require.Equal(t, second, s.lock.LockPath(s.ctx))
-	s.holdsAlone(t)
+	zkserver.Test(t, func(t *testing.T) {
+		p, forget := newForgetfulPeer(t)
+		s := newSceneWith(t, p)
+		leave := s.occupy(t)
+		done := s.acquire()
+		first := s.steps.Nth(t, recipes.EventQueued, 1).Node
+		forget()
+		s.Tap.Cut()
+		second := s.steps.Nth(t, recipes.EventQueued, 2).Node
+		require.NotEqual(t, first, second)
+		leave()
+		require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
+		require.Equal(t, second, s.lock.LockPath(s.ctx))
+		s.holdsAlone(t)
+	})
 }

@@ -23,8 +23,7 @@ import (
 func TestHazardA1_18_TimeoutInAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, outage := range outages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		zkserver.Run(t, name, func(t *testing.T) {
 			s := newScene(t)
 			t.Cleanup(func() { outage.end(s.Tap) })
 			outage.begin(s.Tap)
@@ -67,17 +66,19 @@ func TestHazardA1_18_TimeoutInAnOutage(t *testing.T) {
 // The session of a waiter expires: it joins anew and gets the lock.
 func TestHazardE13_SessionExpiredWhileWaiting(t *testing.T) {
 	t.Parallel()
-	s := newSceneWith(t, locktest.NewPeer(t, locktest.ManyNames(t), locktest.Short))
-	leave := s.occupy(t)
-	done := s.acquire()
-	first := s.steps.Nth(t, recipes.EventQueued, 1).Node
-	s.expire(t, first)
-	second := s.steps.Nth(t, recipes.EventQueued, 2).Node
-	require.Len(t, s.other.AwaitChildren(s.path, 2), 2)
-	leave()
-	require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
-	require.Equal(t, second, s.lock.LockPath(s.ctx))
-	s.holdsAlone(t)
+	zkserver.Test(t, func(t *testing.T) {
+		s := newSceneWith(t, locktest.NewPeer(t, locktest.ManyNames(t), locktest.Short))
+		leave := s.occupy(t)
+		done := s.acquire()
+		first := s.steps.Nth(t, recipes.EventQueued, 1).Node
+		s.expire(t, first)
+		second := s.steps.Nth(t, recipes.EventQueued, 2).Node
+		require.Len(t, s.other.AwaitChildren(s.path, 2), 2)
+		leave()
+		require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
+		require.Equal(t, second, s.lock.LockPath(s.ctx))
+		s.holdsAlone(t)
+	})
 }
 
 // A watchedConn tells when it was seen to be away.
@@ -99,59 +100,63 @@ func (c *watchedConn) State() zk.State {
 // between: a waiter looks for itself, with a sync before, since the server that it came
 // back to may lag behind (E18).
 func TestHazardE17_WatchLostInAnOutage(t *testing.T) {
-	zkserver.Resuming(t)
 	t.Parallel()
-	s := newScene(t)
-	conn := &watchedConn{Conn: s.Conn, away: make(chan struct{})}
-	s.use(t, conn)
-	leave := s.occupy(t)
-	holder := s.path + "/" + s.other.Children(s.path)[0]
-	done := s.acquire()
-	own := s.steps.Nth(t, recipes.EventQueued, 1).Node
-	s.awaitWatch(t, own, 1)
-	s.awaitWatch(t, holder, 1)
-	s.Tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
-		if p.Op == wiretap.SetWatches {
-			return wiretap.Drop
-		}
-		return wiretap.Pass
+	zkserver.Test(t, func(t *testing.T) {
+		zkserver.Resuming(t)
+		s := newScene(t)
+		conn := &watchedConn{Conn: s.Conn, away: make(chan struct{})}
+		s.use(t, conn)
+		leave := s.occupy(t)
+		holder := s.path + "/" + s.other.Children(s.path)[0]
+		done := s.acquire()
+		own := s.steps.Nth(t, recipes.EventQueued, 1).Node
+		s.awaitWatch(t, own, 1)
+		s.awaitWatch(t, holder, 1)
+		s.Tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
+			if p.Op == wiretap.SetWatches {
+				return wiretap.Drop
+			}
+			return wiretap.Pass
+		})
+		release := make(chan struct{})
+		dialled := s.Tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release))
+		s.Tap.Cut()
+		locktest.Within(t, dialled, "the client does not dial")
+		locktest.Within(t, conn.away, "nobody looks at the connection")
+		leave()
+		s.Tap.Reset()
+		close(release)
+		require.NoError(
+			t, locktest.Within(t, done, "a waiter relies on the client's watches"),
+		)
+		asked := slices.DeleteFunc(s.Tap.Requests(), func(p wiretap.Packet) bool {
+			return p.Path != s.path
+		})
+		require.Equal(t, wiretap.Sync, asked[0].Op)
+		require.Equal(t, wiretap.GetChildren2, asked[1].Op)
+		s.holdsAlone(t)
 	})
-	release := make(chan struct{})
-	dialled := s.Tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release))
-	s.Tap.Cut()
-	locktest.Within(t, dialled, "the client does not dial")
-	locktest.Within(t, conn.away, "nobody looks at the connection")
-	leave()
-	s.Tap.Reset()
-	close(release)
-	require.NoError(
-		t, locktest.Within(t, done, "a waiter relies on the client's watches"),
-	)
-	asked := slices.DeleteFunc(s.Tap.Requests(), func(p wiretap.Packet) bool {
-		return p.Path != s.path
-	})
-	require.Equal(t, wiretap.Sync, asked[0].Op)
-	require.Equal(t, wiretap.GetChildren2, asked[1].Op)
-	s.holdsAlone(t)
 }
 
 // A watch on data fires for a change of the data, too: it is no hand-over.
 func TestHazardE32_DataOfTheZnodeAheadChanges(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	leave := s.occupy(t)
-	holder := s.path + "/" + s.other.Children(s.path)[0]
-	done := s.acquire()
-	for n := 1; n <= 3; n++ {
-		s.awaitWatch(t, holder, n)
-		require.NotContains(t, s.steps.Kinds(), recipes.EventAcquired)
-		_, err := s.other.Conn.Set(holder, []byte("hello"), -1)
-		require.NoError(t, err)
-	}
-	leave()
-	require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
-	require.Len(t, s.requests(wiretap.Create), 1)
-	s.holdsAlone(t)
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		leave := s.occupy(t)
+		holder := s.path + "/" + s.other.Children(s.path)[0]
+		done := s.acquire()
+		for n := 1; n <= 3; n++ {
+			s.awaitWatch(t, holder, n)
+			require.NotContains(t, s.steps.Kinds(), recipes.EventAcquired)
+			_, err := s.other.Conn.Set(holder, []byte("hello"), -1)
+			require.NoError(t, err)
+		}
+		leave()
+		require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
+		require.Len(t, s.requests(wiretap.Create), 1)
+		s.holdsAlone(t)
+	})
 }
 
 // A stuckConn is a client whose loop is stuck for ever: every call hangs, and the state
@@ -206,19 +211,21 @@ func (c *stuckConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error)
 // 163): nothing is told, all calls hang.
 func TestHazardE26_ClientStuckForEver(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	ctx, unstick := context.WithCancel(context.Background())
-	defer unstick()
-	conn := &stuckConn{Conn: s.Conn, stuck: make(chan struct{}), done: ctx.Done()}
-	s.Timeout = locktest.Short
-	s.use(t, conn)
-	s.acquired(t)
-	hold := s.lock.Hold(s.ctx)
-	close(conn.stuck)
-	ok, err := s.lock.AcquireTimeout(locktest.Owner(t), 50*time.Millisecond)
-	require.ErrorIs(t, err, recipes.ErrUnavailable)
-	require.False(t, ok)
-	s.isLost(t, hold, 1)
-	unstick()
-	s.other.AwaitChildren(s.path, 0)
+	zkserver.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		ctx, unstick := context.WithCancel(context.Background())
+		defer unstick()
+		conn := &stuckConn{Conn: s.Conn, stuck: make(chan struct{}), done: ctx.Done()}
+		s.Timeout = locktest.Short
+		s.use(t, conn)
+		s.acquired(t)
+		hold := s.lock.Hold(s.ctx)
+		close(conn.stuck)
+		ok, err := s.lock.AcquireTimeout(locktest.Owner(t), 50*time.Millisecond)
+		require.ErrorIs(t, err, recipes.ErrUnavailable)
+		require.False(t, ok)
+		s.isLost(t, hold, 1)
+		unstick()
+		s.other.AwaitChildren(s.path, 0)
+	})
 }

@@ -106,18 +106,15 @@ func (k *KDC) programs() []string {
 	return needs
 }
 
-// MustHave ends a test that needs programs of Kerberos and has them not.
+// MustHave skips a test that needs programs of Kerberos and has them not. With MUST set,
+// it fails.
 func MustHave(tb testing.TB, programs ...string) {
 	tb.Helper()
 	for _, name := range programs {
 		if _, err := find(name); err != nil {
-			message := fmt.Sprintf("kdc: no Kerberos to be had: %v; install it (Debian: "+
-				"apt-get install krb5-kdc krb5-admin-server krb5-user faketime), or let "+
-				"scripts/test.sh do it", err)
-			if testing.Short() {
-				tb.Skip(message)
-			}
-			tb.Fatal(message)
+			zkserver.Lacking(tb, fmt.Sprintf("kdc: no Kerberos to be had: %v; install "+
+				"it (Debian: apt-get install krb5-kdc krb5-admin-server krb5-user "+
+				"faketime)", err))
 		}
 	}
 }

@@ -39,7 +39,7 @@ func Enter(ctx context.Context, s *zkconn.Conn, r Request) ([]*znode.Node, error
 	b := &batch{Request: r, s: s, asked: time.Now()}
 	err := b.joinN(ctx)
 	if err == nil {
-		err = wait.Until(ctx, s, r.TryOnce, b)
+		err = wait.Until(ctx, s, b)
 	}
 	if ctx.Err() != nil && (err == nil || errors.Is(err, znode.ErrEnded)) {
 		err = outcome.Cancelled(ctx) // it came too late
@@ -189,7 +189,8 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 	if err != nil {
 		return v, err
 	}
-	v.queue, v.pzxid = b.Queue.Participants(l.Children), l.Pzxid
+	v.pzxid = l.Pzxid
+	znode.OrWithdraw(b.nodes, func() { v.queue = b.Queue.Participants(l.Children) })
 	for _, n := range b.nodes {
 		if !v.has(n) {
 			if l.Proven {
@@ -215,6 +216,9 @@ func (v *snapshot) has(n *znode.Node) bool {
 // Wait implements wait.Goal. The first look was without watches, so one with them comes
 // first.
 func (b *batch) Wait(ctx context.Context) (free bool, err error) {
+	if b.TryOnce {
+		return false, wait.ErrBusy
+	}
 	if !b.watch {
 		b.watch = true
 		b.watchOwn()

@@ -2,6 +2,8 @@ package leases_test
 
 import (
 	"context"
+	"path"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -209,6 +211,62 @@ func TestABatchWithAGateOfAnotherSession(t *testing.T) {
 			bounded(t), us.S, request(enterGate(t, other.S), 2, fixed(2)))
 		require.ErrorIs(t, err, znode.ErrGone)
 		require.Empty(t, us.Nodes())
+	})
+}
+
+// A deletingConn takes its time to delete what is no gate, and notes what was deleted.
+type deletingConn struct {
+	*zk.Conn
+	mu      sync.Mutex // guards deleted
+	deleted []string   // the directories
+}
+
+func (c *deletingConn) Delete(name string, version int32) error {
+	dir := path.Dir(name)
+	if dir != "/gate" {
+		time.Sleep(10 * time.Millisecond)
+	}
+	c.mu.Lock()
+	c.deleted = append(c.deleted, dir)
+	c.mu.Unlock()
+	return c.Conn.Delete(name, version)
+}
+
+// Whoever comes through the gate next counts the znodes: those that are given up go
+// first.
+func TestABusyTryGoesBeforeItsGate(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
+		taken := other.Occupy()
+		conn := &deletingConn{Conn: us.Conn}
+		s := connOf(t, conn)
+		r := request(enterGate(t, s), 2, fixed(2))
+		r.TryOnce = true
+		_, err := leases.Enter(bounded(t), s, r)
+		require.ErrorIs(t, err, wait.ErrBusy)
+		dir := path.Dir(taken)
+		require.Equal(t, []string{dir, dir, "/gate"}, conn.deleted)
+	})
+}
+
+// What changed in an outage has perhaps no event: whoever is back looks.
+func TestALimitIsLookedAtAfterAnOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us := newPeer(t, cluster, "us")
+		var most atomic.Int64
+		limit := leases.Maximum(func(
+			context.Context, bool,
+		) (int, <-chan zk.Event, error) {
+			return int(most.Load()), make(chan zk.Event), nil
+		})
+		done := make(chan error, 1)
+		go func() { done <- limit.Await(bounded(t), us.S, 2, false) }()
+		time.Sleep(time.Second)
+		us.Link.Cut()
+		time.Sleep(time.Second)
+		most.Store(2)
+		us.Link.Heal()
+		require.NoError(t, queuetest.Within(t, 5*time.Second, done, "it waits on"))
 	})
 }
 

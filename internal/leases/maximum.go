@@ -22,8 +22,8 @@ type Maximum func(
 func (l Maximum) Await(
 	ctx context.Context, s *zkconn.Conn, n int, tryOnce bool,
 ) error {
-	w := &maximumWaiter{s: s, maximum: l, n: n, asked: time.Now()}
-	err := wait.Until(ctx, s, tryOnce, w)
+	w := &maximumWaiter{s: s, maximum: l, n: n, tryOnce: tryOnce, asked: time.Now()}
+	err := wait.Until(ctx, s, w)
 	return wait.Explain(s, err, w.where, w.asked)
 }
 
@@ -32,6 +32,7 @@ type maximumWaiter struct {
 	s       *zkconn.Conn
 	maximum Maximum
 	n       int
+	tryOnce bool
 	asked   time.Time
 	where   wait.Place // what the last answer was
 	// watch the maximum with the next look: the first found it too low
@@ -55,6 +56,9 @@ func (w *maximumWaiter) Check(ctx context.Context) (free bool, err error) {
 
 // Wait implements wait.Goal, as a batch does.
 func (w *maximumWaiter) Wait(ctx context.Context) (free bool, err error) {
+	if w.tryOnce {
+		return false, wait.ErrBusy
+	}
 	if !w.watch {
 		w.watch = true
 		return false, nil

@@ -21,6 +21,10 @@
 // it. Once it is current it watches the directory, until somebody is known to wait for it
 // (contended).
 //
+// Each event of that watch begins a doubt, and so does the grant: others may have come.
+// The list that follows ends it. What is admitted in a doubt counts as a hand-over, and
+// if none is left the next owner waits for that list.
+//
 // A contended generation admits at most Policy.MaxHandovers more owners, and no more
 // readers. It is released as soon as nobody here waits. It is closed to all others if its
 // znode's data was changed, if a read lock was taken under it, or if a transaction was
@@ -68,6 +72,7 @@
 // # Words
 //
 //   - current, next: see above.
+//   - doubt: somebody has come or gone since the last list.
 //   - contended: somebody behind is known to wait for the znode.
 //   - closed: no other owner is admitted.
 //   - hand-over: to admit the next owner of this process to a contended generation.

@@ -2,6 +2,8 @@ package lockcache
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -47,6 +49,9 @@ func (e *entry) arrive(
 	}
 	if g := e.current; g != nil && len(e.waiting) == 0 && g.isFree() {
 		if sh, err := g.admit(q, r); err == nil {
+			if g.doubtful {
+				g.handovers++
+			}
 			return sh, nil
 		}
 	}
@@ -69,7 +74,7 @@ func (w *waiter) await(ctx context.Context, asked time.Time) (*Share, error) {
 	over := false
 	defer func() {
 		if !over { // the Listener has panicked, or ended the goroutine
-			w.depart(errNobodyWaits)
+			w.depart(errNobodyWaits, false)
 			w.giveBack()
 		}
 	}()
@@ -80,7 +85,7 @@ func (w *waiter) await(ctx context.Context, asked time.Time) (*Share, error) {
 			continue
 		case <-w.settled:
 		case <-ctx.Done():
-			w.depart(outcome.Cancelled(ctx))
+			w.depart(outcome.Cancelled(ctx), znode.RanOut(ctx))
 		}
 		settled = true
 	}
@@ -95,8 +100,7 @@ func (w *waiter) await(ctx context.Context, asked time.Time) (*Share, error) {
 	}
 	if w.share != nil { // it came too late
 		w.giveBack()
-		w.err = outcome.Cancelled(ctx)
-		w.where = wait.Place{Text: "its turn came as the wait was over"}
+		w.err, w.where = outcome.Cancelled(ctx), wait.Late
 	}
 	w.awaitLeft()
 	return nil, wait.Explain(w.entry.key.conn, w.err, w.where, asked)
@@ -114,19 +118,24 @@ func (w *waiter) giveBack() {
 	}
 }
 
-// awaitLeft waits, for a time that a caller who gives up can spare.
+// awaitLeft waits, for a time that a caller who gives up can spare. What was made for it
+// may say more of why the time was too short.
 func (w *waiter) awaitLeft() {
 	if w.left == nil {
 		return
 	}
 	select {
-	case <-w.left:
+	case <-w.left.Done():
+		var missing *znode.MissingError
+		if w.where == (wait.Place{}) && errors.As(w.left.Err(), &missing) {
+			w.err = fmt.Errorf("%w: %w", w.err, missing)
+		}
 	case <-time.After(znode.LeaveWithin):
 	}
 }
 
 // depart ends the wait of an owner who leaves, unless it has ended already.
-func (w *waiter) depart(cause error) {
+func (w *waiter) depart(cause error, ranOut bool) {
 	e := w.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -137,6 +146,9 @@ func (w *waiter) depart(cause error) {
 	w.where = e.where(at)
 	e.waiting = slices.Delete(e.waiting, at, at+1)
 	w.left = e.leftBehind()
+	if e.next != nil {
+		e.next.ranOut = ranOut
+	}
 	w.settle(nil, cause)
 	e.reconcile()
 }

@@ -78,8 +78,10 @@ type waiter struct {
 	early bool // its margin was in the way when it could have been admitted; see letIn
 	share *Share
 	err   error
-	where wait.Place      // where it stood, of wait.ErrBusy
-	left  <-chan struct{} // closed once nothing is left behind that was made for it
+	where wait.Place // where it stood, of wait.ErrBusy
+	// ended once nothing is left behind that was made for it; nil: nothing is, or for
+	// others
+	left *calls.Pending[struct{}]
 }
 
 // A generation is one znode of an entry, from its create to its delete. See the package's
@@ -97,7 +99,7 @@ type generation struct {
 	closed    bool        // nobody else is admitted, whoever waits; for good
 	node      *znode.Node // nil until it is granted; held then
 	users     int         // how many Shares are not released
-	watched   bool        // since it is held, a list has told who stands behind
+	doubt                 // whether that is so still
 	handovers int         // how often it was while others waited, or may have
 	idleness
 	left leavingFuncs // set when it was given up, or over
@@ -108,6 +110,7 @@ type attempt struct {
 	// Done by giveUp, when nobody waits for it any more; only until it is granted.
 	ctx    context.Context
 	giveUp context.CancelCauseFunc
+	ranOut bool // the last that waited for it had no more time; guarded by entry.mu
 	// Done when the generation's goroutine has ended; of a generation that was given up,
 	// when its znode has gone or will do so in the background.
 	run *calls.Pending[struct{}]
@@ -117,6 +120,15 @@ type attempt struct {
 type reached struct {
 	queued   queuedAt         // when it joined the queue last
 	position seqnode.Position // by its last list; none where it may be its turn
+}
+
+// A doubt is about a generation behind which nobody is known to wait: somebody has come
+// or gone since the last list, or since it is held there was none. An owner that is
+// admitted meanwhile may overtake a newcomer: that counts as a hand-over, and if none is
+// left the next owner waits for the list.
+type doubt struct {
+	doubtful bool
+	look     chan struct{} // has room for one who waits for that list
 }
 
 // The idleness of a generation without users.

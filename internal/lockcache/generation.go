@@ -13,7 +13,8 @@ func (g *generation) followed() (followed bool, left <-chan zk.Event, err error)
 	if err != nil {
 		return true, nil, err
 	}
-	queue, own := g.q.Observed().Participants(children), n.Name()
+	// Among: a list of the queue has reported what should not be there.
+	queue, own := g.q.Observed().Among(children), n.Name()
 	for self, m := range queue {
 		if m.Text == own {
 			return g.q.Excludes.Follows(m, queue[self+1:]), left, nil
@@ -46,8 +47,24 @@ func (g *generation) room() int {
 
 // isFree tells whether one more owner may be admitted now.
 func (g *generation) isFree() bool {
-	return (g.users == 0 || g.entry.together) && g.room() > 0
+	return (g.users == 0 || g.entry.together) && g.room() > 0 && !g.mustLook()
 }
+
+// mustLook tells whether it has to be known first who stands behind.
+func (g *generation) mustLook() bool {
+	return g.doubtful && !g.contended && g.handovers >= g.policy.MaxHandovers
+}
+
+// hurry ends the pause before the next look.
+func (g *generation) hurry() {
+	select {
+	case g.look <- struct{}{}:
+	default:
+	}
+}
+
+// counts tells whether an owner that is admitted now may overtake somebody.
+func (g *generation) counts() bool { return g.contended || g.doubtful }
 
 // isOver tells of a generation that nobody uses whether it is to be given up.
 func (g *generation) isOver() bool {

@@ -73,19 +73,21 @@ func TestPassesCountBeforeItIsKnownWhoWaits(t *testing.T) {
 		for _, share := range granted[:2] {
 			queuetest.Within(t, patience, share, "it is not passed on").Withdraw()
 		}
-		third := queuetest.Within(t, patience, granted[2], "it is not passed on")
-		close(conn.sees)
-		time.Sleep(time.Second)
-		third.Withdraw()
 		time.Sleep(time.Minute)
-		require.Empty(t, granted[3], "it is passed on for too long")
+		require.Empty(t, granted[2], "it is passed on although others may wait")
+		close(conn.sees)
+		time.Sleep(time.Minute)
+		require.Empty(t, granted[2], "it is passed on for too long")
 		other.Remove(behind)
-		queuetest.Within(t, patience, granted[3], "it does not join anew").Withdraw()
+		for _, share := range granted[2:] {
+			queuetest.Within(t, patience, share, "it does not join anew").Withdraw()
+		}
 	})
 }
 
-// An owner that finds the entry free is no hand-over, whoever may wait elsewhere.
-func TestOnlyHandoversCount(t *testing.T) {
+// Where the first look shows nobody behind, nobody has waited meanwhile: the passes
+// before it, as many as there may be, do not count for whoever comes later.
+func TestPassesBeforeAnybodyWaitsDoNotCount(t *testing.T) {
 	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
 		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
 		conn := &blindConn{us.Conn, make(chan struct{})}
@@ -95,26 +97,76 @@ func TestOnlyHandoversCount(t *testing.T) {
 		})
 		defer s.Release()
 		q, policy := queue(), lockcache.Policy{Idle: time.Hour, MaxHandovers: 1}
-		enter := func() *lockcache.Share {
-			share, err := lockcache.Enter(bounded(t), s, q, policy, seqnode.Request{})
-			if err != nil {
-				t.Error(err)
-			}
-			return share
+		ahead := other.Occupy()
+		granted := make(chan *lockcache.Share, 4)
+		for range cap(granted) {
+			go func() {
+				share, err := lockcache.Enter(bounded(t), s, q, policy, seqnode.Request{})
+				if err != nil {
+					t.Error(err)
+				}
+				granted <- share
+			}()
 		}
-		for range 3 {
-			enter().Withdraw()
+		time.Sleep(time.Second)
+		other.Remove(ahead)
+		for range 2 {
+			queuetest.Within(t, patience, granted, "it is not passed on").Withdraw()
 		}
-		last, handed := enter(), make(chan *lockcache.Share, 1)
-		go func() { handed <- enter() }()
+		close(conn.sees)
+		third := queuetest.Within(t, patience, granted, "it is not passed on")
 		time.Sleep(time.Second)
 		behind := other.Occupy()
-		close(conn.sees)
 		time.Sleep(time.Second)
-		last.Withdraw()
-		queuetest.Within(t, patience, handed, "it is not handed over").Withdraw()
+		third.Withdraw()
+		queuetest.Within(t, patience, granted, "earlier passes count").Withdraw()
 		other.Remove(behind)
 	})
+}
+
+// An owner that finds the entry free overtakes whoever waits elsewhere as one does that
+// has waited, and waits like that one for the list if it is the next too many.
+func TestWhoFindsTheEntryFreeCountsAsAHandover(t *testing.T) {
+	for name, waits := range map[string]bool{"nobody waits": false, "another does": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+				us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
+				conn := &blindConn{us.Conn, make(chan struct{})}
+				s := zkconn.Use(conn, zkconn.Config{
+					Timeout: func() time.Duration { return timeout }, ServerTick: tick,
+					InOrder: true,
+				})
+				defer s.Release()
+				q, policy := queue(), lockcache.Policy{Idle: time.Hour, MaxHandovers: 2}
+				enter := func() *lockcache.Share {
+					share, err := lockcache.Enter(
+						bounded(t), s, q, policy, seqnode.Request{})
+					if err != nil {
+						t.Error(err)
+					}
+					return share
+				}
+				for range 1 + policy.MaxHandovers {
+					enter().Withdraw()
+				}
+				next := make(chan *lockcache.Share, 1)
+				go func() { next <- enter() }()
+				var behind string
+				if waits {
+					behind = other.Occupy()
+				}
+				time.Sleep(time.Minute)
+				require.Empty(t, next, "others may wait")
+				close(conn.sees)
+				if waits {
+					time.Sleep(time.Minute)
+					require.Empty(t, next, "another waits")
+					other.Remove(behind)
+				}
+				queuetest.Within(t, patience, next, "it does not enter").Withdraw()
+			})
+		})
+	}
 }
 
 // A watchingConn counts the looks at the queue.

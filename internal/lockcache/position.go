@@ -1,6 +1,7 @@
 package lockcache
 
 import (
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
 )
@@ -17,13 +18,26 @@ func (e *entry) inTheWay() *generation {
 	return e.current
 }
 
+// isBehindAnother tells whether the next generation waits for somebody. A cached entry
+// that may be idle is nobody: it leaves soon.
+func (e *entry) isBehindAnother() bool {
+	return e.next != nil && e.next.position.Behind != "" && !e.next.position.MayBeIdle
+}
+
+// isLooking tells whether no user of the current generation is in the way, and whether
+// the first that waits may use it is being asked.
+func (e *entry) isLooking() bool {
+	g := e.current
+	return g != nil && (g.users == 0 || e.together) && !g.closed && g.mustLook()
+}
+
 // leftBehind tells when nothing is left that was made for those who have waited, nil
 // where there is nothing, or others wait for it.
-func (e *entry) leftBehind() <-chan struct{} {
+func (e *entry) leftBehind() *calls.Pending[struct{}] {
 	if len(e.waiting) > 0 || e.next == nil {
 		return nil
 	}
-	return e.next.run.Done()
+	return e.next.run
 }
 
 // isEarly tells whether nobody is in the way of the one who waits but its own margin.
@@ -35,7 +49,7 @@ func (e *entry) isEarly(w *waiter) bool {
 // knows.
 func (e *entry) where(at int) wait.Place {
 	switch g := e.inTheWay(); {
-	case e.isEarly(e.waiting[at]):
+	case e.isEarly(e.waiting[at]), e.isLooking():
 		return wait.Place{}
 	case g != nil:
 		return seqnode.BehindOurs(e.positionOf(at).ahead, g.node.Path).Place()

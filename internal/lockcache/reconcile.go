@@ -29,7 +29,7 @@ func (e *entry) reconcile() {
 	}
 	switch {
 	case len(e.waiting) == 0 && e.next != nil:
-		e.next.giveUp(errNobodyWaits)
+		e.next.giveUp(e.next.reason())
 		e.next = nil
 	case len(e.waiting) > room && e.next == nil:
 		e.next = e.newGeneration(e.waiting[0])
@@ -40,6 +40,14 @@ func (e *entry) reconcile() {
 	}
 }
 
+// reason is why a generation is given up for which nobody waits.
+func (g *generation) reason() error {
+	if g.ranOut {
+		return znode.ErrTimeOver
+	}
+	return errNobodyWaits
+}
+
 // reconcileCurrent admits whoever may be, and gives up what nobody here needs, or may
 // keep.
 func (e *entry) reconcileCurrent() {
@@ -48,10 +56,10 @@ func (e *entry) reconcileCurrent() {
 		return
 	}
 	if g.isFree() {
-		n := e.letIn()
-		if g.contended || !g.watched {
-			g.handovers += n
-		}
+		e.letIn()
+	}
+	if len(e.waiting) > 0 && g.mustLook() {
+		g.hurry()
 	}
 	switch {
 	case g.node.Ended().Err() != nil: // it was lost
@@ -69,11 +77,11 @@ func (e *entry) reconcileCurrent() {
 	}
 }
 
-// letIn admits the first that waits, and of owners who have the entry together all, and
-// tells how many that were. One whose margin has begun, or would soon with nothing amiss,
-// is passed over for now: those who are in it do not lose it by that.
+// letIn admits the first that waits, and of owners who have the entry together all that
+// may be, and tells how many that were. One whose margin has begun, or would soon with
+// nothing amiss, is passed over for now: those who are in it do not lose it by that.
 func (e *entry) letIn() (n int) {
-	for i := 0; i < len(e.waiting); {
+	for i := 0; i < len(e.waiting) && !e.current.mustLook(); {
 		w := e.waiting[i]
 		sh, err := e.current.admit(w.q, w.request)
 		w.early = err != nil
@@ -92,6 +100,9 @@ func (e *entry) letIn() (n int) {
 		if err == nil {
 			w.settle(sh, nil)
 			n++
+			if e.current.counts() {
+				e.current.handovers++
+			}
 		}
 		if !e.together {
 			return n
@@ -136,7 +147,7 @@ func (g *generation) awaitEnd() {
 
 // refuseImpatient tells those who do not wait for others that it is not their turn.
 func (e *entry) refuseImpatient() {
-	if e.inTheWay() == nil && (e.next == nil || e.next.position.Behind == "") {
+	if e.inTheWay() == nil && !e.isBehindAnother() || e.isLooking() {
 		return // nobody knows
 	}
 	var refused []*waiter
@@ -175,7 +186,11 @@ func (e *entry) reconcileLater() {
 
 // newGeneration begins a generation for an owner. It is called with entry.mu held.
 func (e *entry) newGeneration(of *waiter) *generation {
-	g := &generation{entry: e, q: of.q, policy: of.policy}
+	q := *of.q
+	q.Cached = true
+	g := &generation{
+		entry: e, q: &q, policy: of.policy, doubt: doubt{look: make(chan struct{}, 1)},
+	}
 	g.ctx, g.giveUp = context.WithCancelCause(context.Background())
 	g.run = calls.Start(e.key.conn, func() (none struct{}, err error) {
 		n, err := g.q.Enter(g.ctx, e.key.conn, seqnode.Request{
@@ -184,7 +199,7 @@ func (e *entry) newGeneration(of *waiter) *generation {
 		if e.granted(g, n, err) {
 			g.keepWatch()
 		}
-		return none, nil
+		return none, err
 	})
 	return g
 }
@@ -224,6 +239,7 @@ func (e *entry) granted(g *generation, n *znode.Node, err error) bool {
 	g.node, g.idleSince, e.current = n, time.Now(), g
 	// Those for whom it joined, whoever stands behind by now.
 	e.letIn()
+	g.doubtful, g.handovers = true, 0
 	n.Waive()
 	e.reconcile()
 	return true
@@ -268,7 +284,7 @@ func (g *generation) keepWatch() {
 	n, s := g.node, g.entry.key.conn
 	var looked time.Time
 	for looks := 0; !g.isContended(); looks++ {
-		if looks > 1 && s.Pause(n.Ended(), time.Until(looked.Add(lookEvery))) != nil {
+		if looks > 1 && g.pause(time.Until(looked.Add(lookEvery))) != nil {
 			break
 		}
 		looked = time.Now()
@@ -292,22 +308,39 @@ func (g *generation) keepWatch() {
 		if _, ev, _ := wake.Sleep(n.Ended(), s); errors.Is(ev.Err, zk.ErrClosing) {
 			s.ConnClosed()
 		}
+		g.beginDoubt()
 	}
 	<-n.Ended().Done()
 	g.entry.reconcileNow()
+}
+
+// pause waits for d, until somebody waits for the look that follows, or until the Node
+// has ended, which is an error.
+func (g *generation) pause(d time.Duration) error {
+	select {
+	case <-g.look:
+	case <-time.After(max(0, d)):
+	case <-g.node.Ended().Done():
+	}
+	return g.entry.key.conn.Pause(g.node.Ended(), 0)
+}
+
+// beginDoubt takes note that somebody has come, or gone.
+func (g *generation) beginDoubt() {
+	g.entry.mu.Lock()
+	defer g.entry.mu.Unlock()
+	g.doubtful = true
 }
 
 // found takes note of whether somebody behind waits for the generation, or may.
 func (g *generation) found(followed bool) (contended bool) {
 	g.entry.mu.Lock()
 	defer g.entry.mu.Unlock()
-	if !g.watched && !followed {
+	if !followed {
 		g.handovers = 0 // nobody has waited meanwhile
 	}
-	g.watched, g.contended = true, g.contended || followed
-	if g.contended {
-		g.entry.reconcile()
-	}
+	g.doubtful, g.contended = false, g.contended || followed
+	g.entry.reconcile()
 	return g.contended
 }
 

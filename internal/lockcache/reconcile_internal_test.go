@@ -30,6 +30,7 @@ func use(t *testing.T, q *seqnode.Queue, s *zkconn.Conn) *Share {
 	require.NoError(t, err)
 	e := share.generation.entry
 	e.mu.Lock()
+	share.generation.doubtful = false // or not: its first look is under way
 	t.Cleanup(func() {
 		e.waiting = nil
 		e.mu.Unlock()
@@ -98,6 +99,11 @@ func TestWhoIsToldOfTheQueue(t *testing.T) {
 			w.told, e.waiting = c.told, []*waiter{w}
 			g.Queued("/lock/a", 1)
 			require.Equal(t, c.want, len(w.queued) == 1)
+			if c.want && c.current {
+				<-w.queued
+				g.Queued("/lock/b", 2)
+				require.Empty(t, w.queued, "it was told")
+			}
 		})
 	}
 }

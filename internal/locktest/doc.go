@@ -2,7 +2,8 @@
 // their paces:
 //
 //   - a [Peer] is a session of its own, as another process would have it, on any kind of
-//     server that zkserver starts, with faults on its wire;
+//     server that zkserver starts, in a bubble or in real time, with faults on its wire;
+//     [Open] opens a Client there;
 //   - a [Bubble] has two processes on a zktest ensemble, in virtual time, and a
 //     [ChrootScene] a client below a chroot;
 //   - a [Kind] is one of the locks: [ForAll] and [ForAllInBubbles] run a test with each;

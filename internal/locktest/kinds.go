@@ -208,7 +208,7 @@ func withCached(kinds []Kind) []Kind {
 	return append(kinds, cached...)
 }
 
-// ForAll runs a test for every kind, side by side, on a server.
+// ForAll runs a test for every kind, side by side, each in a bubble of zkserver.Test.
 func ForAll(t *testing.T, test func(t *testing.T, k Kind)) {
 	forKinds(t, slices.Concat(Kinds, Elections), test)
 }
@@ -220,11 +220,10 @@ func ForAllLocks(t *testing.T, test func(t *testing.T, k Kind)) {
 
 func forKinds(t *testing.T, kinds []Kind, test func(t *testing.T, k Kind)) {
 	t.Parallel()
-	zkserver.Shared(t)
 	for _, k := range kinds {
 		t.Run(k.Name, func(t *testing.T) {
 			t.Parallel()
-			test(t, k)
+			zkserver.Test(t, func(t *testing.T) { test(t, k) })
 		})
 	}
 }

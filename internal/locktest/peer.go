@@ -52,13 +52,17 @@ func NewPeerOver(
 	tb testing.TB, servers string, timeout time.Duration, wrap func(net.Conn) net.Conn,
 ) *Peer {
 	tb.Helper()
-	tap := wiretap.New(nil)
+	tap := wiretap.New(zkserver.Dial(tb))
 	conn, events, err := zk.Connect(strings.Split(servers, ","), timeout,
-		zk.WithDialer(lineDialer(tap, wrap)), zk.WithLogInfo(false),
-		zk.WithLogger(log.New(io.Discard, "", 0)))
+		zk.WithDialer(lineDialer(tap, wrap)), zk.WithHostProvider(&inOrder{}),
+		zk.WithLogInfo(false), zk.WithLogger(log.New(io.Discard, "", 0)))
 	require.NoError(tb, err)
 	tb.Cleanup(func() {
 		tap.Heal()
+		if zkserver.Virtual(tb) {
+			// What is under way ends first, as for ConnectBare.
+			time.Sleep(timeout)
+		}
 		conn.Close()
 		awaitEnd(tb, events)
 	})

@@ -96,6 +96,6 @@ func Nothing(context.Context, *recipes.Hold) error { return nil }
 func UseTimes(t *testing.T, lock recipes.InterProcessLock, times int) {
 	t.Helper()
 	for range times {
-		require.NoError(t, recipes.Do(Owner(t), lock, Nothing))
+		require.NoError(t, Do(Owner(t), lock, func() error { return nil }))
 	}
 }

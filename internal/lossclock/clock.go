@@ -119,6 +119,9 @@ func (t Terms) reportedWithin() time.Duration {
 	return (tick+1)/2 + max(tick/lateShare, leastLate)
 }
 
+// good is for how long a session is relied on after its leader has heard of it.
+func (t Terms) good() time.Duration { return t.Timeout - t.Timeout/slackShare }
+
 // Workable is false where T is so short for the tick that no proof would come in time:
 // below LeastTimeout.
 func (t Terms) Workable() bool {
@@ -135,6 +138,19 @@ func (t Terms) LeastTimeout() time.Duration {
 	return t.reportedWithin() / 2 * 3
 }
 
+// LongestAnswer is what each answer must take less than so that a hold is not lost, if
+// nothing else is wrong. A contact is proved by one that is sent a report's time after its
+// answer, and that counts when its own answer is in. So evidence is as old as two answers
+// and a report's time; as one period, if answers have been fast until then; and as two of
+// the short periods of a slow network, see [Clock.NextSync].
+func (t Terms) LongestAnswer() time.Duration {
+	if t.Timeout <= 0 {
+		return unknownGood - unknownPeriod
+	}
+	return max(0, t.good()-t.reportedWithin()-
+		t.Timeout/periodShare-2*t.Timeout/slowShare) / 2
+}
+
 // LongestMargin is the longest time by which a hold can be told of silence earlier than
 // it must, and not be told of it where there is none: a quarter of T, or what is left of
 // it behind evidence that is as old as it can become in the long run, and a beat that is
@@ -143,7 +159,7 @@ func (t Terms) LongestMargin() time.Duration {
 	if t.Timeout <= 0 {
 		return unknownGood / marginShare
 	}
-	spare := t.Timeout - t.Timeout/slackShare - t.reportedWithin() -
+	spare := t.good() - t.reportedWithin() -
 		2*t.Timeout/periodShare - t.Timeout/hasteShare
 	return max(0, min(t.Timeout/marginShare, spare))
 }
@@ -221,13 +237,13 @@ func (c *Clock) GoodUntil(
 		return last.Add(unknownGood), !last.IsZero()
 	}
 	reported := c.Reported(terms, session, handshake)
-	return reported.Add(terms.Timeout - terms.Timeout/slackShare), !reported.IsZero()
+	return reported.Add(terms.good()), !reported.IsZero()
 }
 
 // Outlasts tells whether a session that is relied on until margin before its time, and no
 // longer, will have newer evidence by then if all goes well: the next contact is proved
 // in time, with a beat to spare. It need not be so after an idle time, of which nothing
-// but the client's pings is known.
+// but the client's pings is known, and less so where answers are slow.
 func (c *Clock) Outlasts(
 	terms Terms, session int64, handshake time.Time, margin time.Duration,
 ) bool {
@@ -237,12 +253,31 @@ func (c *Clock) Outlasts(
 	}
 	reported := c.Reported(terms, session, handshake)
 	for _, next := range c.recent {
-		if next.sent.After(reported) {
-			proof := next.answered.Add(terms.reportedWithin())
-			return !proof.Add(terms.Timeout / hasteShare).After(until.Add(-margin))
+		if !next.sent.After(reported) {
+			continue
 		}
+		proof := next.answered.Add(terms.reportedWithin() + terms.Timeout/hasteShare)
+		if margin > 0 && proof.After(until.Add(-margin)) {
+			return false
+		}
+		if proved := reported.Equal(c.recent[0].sent); !proved {
+			// What follows this contact proves the later pings, up to the last that was
+			// due.
+			until = later(until, c.flow.lastPing(terms).Add(terms.good()))
+		} else if c.Answer() > terms.LongestAnswer()-margin/2 {
+			return true // as long as answers are that slow nothing better is to come
+		}
+		return !proof.Add(c.Answer()).After(until.Add(-margin))
 	}
 	return true // the handshake is later than all of them
+}
+
+// Answer is how long an answer takes, the longest of those that speak for the session.
+func (c *Clock) Answer() (longest time.Duration) {
+	for _, r := range c.recent {
+		longest = max(longest, r.answered.Sub(r.sent))
+	}
+	return longest
 }
 
 // Reported is the latest time from which the leader surely has heard of the session; zero
@@ -278,6 +313,7 @@ func later(a, b time.Time) time.Time {
 const (
 	periodShare   = 10 // a contact at least every T/10
 	hasteShare    = 20 // twice as often until the first one is proved
+	slowShare     = 40 // where answers take so long that the age of evidence counts
 	unknownPeriod = 200 * time.Millisecond
 	unknownWatch  = 5 * time.Second // where nothing depends on a session of unknown T
 )
@@ -288,7 +324,10 @@ const (
 //
 // In the long run, a proved contact is a proof's time and two periods old at the most.
 // After an idle time only the client's pings before each contact speak for the session:
-// so contacts come twice as often, and one just when it proves the first.
+// so contacts come twice as often, and one just when it proves the first. Where answers
+// are slow, a proved contact is older by two of them, so there is less time left for
+// periods: a sync is due whether the one before was answered or not, and even more often
+// where there would not be enough left.
 func (c *Clock) NextSync(
 	terms Terms, session int64, handshake, lastSync time.Time, needed bool,
 ) time.Time {
@@ -301,6 +340,8 @@ func (c *Clock) NextSync(
 		return last.Add(unknownPeriod)
 	case t <= 0:
 		return last.Add(unknownWatch)
+	case c.slow(terms):
+		return last.Add(t / slowShare)
 	case !c.lags(terms, session, handshake):
 		return last.Add(t / periodShare)
 	}
@@ -310,6 +351,13 @@ func (c *Clock) NextSync(
 		next = proof
 	}
 	return next
+}
+
+// slow tells whether two answers and a report's time leave less of T than the usual
+// periods, and a beat that is late, need.
+func (c *Clock) slow(terms Terms) bool {
+	return 2*c.Answer()+terms.reportedWithin()+
+		2*terms.Timeout/periodShare+terms.Timeout/hasteShare > terms.good()
 }
 
 // lags tells whether the evidence was older, at the last contact, than it is in the long

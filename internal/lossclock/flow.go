@@ -50,3 +50,11 @@ func (f *flow) pinged(terms Terms, contact time.Time) time.Time {
 	}
 	return sent
 }
+
+// lastPing is when the last ping was sent, at the earliest, that any contact can prove.
+func (f *flow) lastPing(terms Terms) time.Time {
+	if f.resumed.IsZero() {
+		return time.Time{}
+	}
+	return f.pinged(terms, f.resumed.Add(terms.reportedWithin()))
+}

@@ -32,8 +32,9 @@ func TestTheLongestMargin(t *testing.T) {
 	}
 }
 
-// A first contact at 100 s is proved 4.4 s after its answer, and a beat may be 1 s late.
-// What its ping proves is relied on until 107.9 s.
+// A first contact at 100 s is proved 4.4 s after its answer, a beat may be 1 s late, and
+// the answer to that may take as long as the first. What its ping proves is relied on
+// until 107.9 s.
 func TestASessionOutlastsAMarginIfItsProofIsInTime(t *testing.T) {
 	terms := lossclock.Terms{Timeout: 20 * second, Tick: 8 * second}
 	var clock lossclock.Clock
@@ -44,7 +45,7 @@ func TestASessionOutlastsAMarginIfItsProofIsInTime(t *testing.T) {
 	require.True(t, outlasts(after(100*second), second), "there is the handshake")
 	clock.Note(terms, 1, after(100*second), after(1001*tenth))
 	until, _ := clock.GoodUntil(terms, 1, time.Time{})
-	spare := until.Sub(after(1055 * tenth))
+	spare := until.Sub(after(1056 * tenth))
 	require.Positive(t, spare)
 	require.True(t, outlasts(time.Time{}, spare))
 	require.False(t, outlasts(time.Time{}, spare+1))
@@ -56,4 +57,58 @@ func TestASessionOfUnknownTimeoutOutlastsAnyMargin(t *testing.T) {
 	require.False(t, clock.Outlasts(lossclock.Terms{}, 1, time.Time{}, 0))
 	clock.Note(lossclock.Terms{}, 1, after(second), after(second))
 	require.True(t, clock.Outlasts(lossclock.Terms{}, 1, time.Time{}, 2*second))
+}
+
+// Without a margin a slow first answer is reason to wait for its proof, unless that is in
+// time for what the pings prove that were due until then. A proof is reason to wait for
+// the next one if that will not be in time.
+func TestAGrantWaitsForAProofWhereAnswersAreSlow(t *testing.T) {
+	terms := lossclock.Terms{Timeout: 20 * second} // reports within 5.5 s
+	for name, c := range map[string]struct {
+		takes    time.Duration
+		outlasts bool
+	}{
+		// the pings are good until 100 s - T/3 + 19 s, the proof takes 5.5 s + 1 s
+		"in time":  {29 * tenth, true},
+		"too slow": {30 * tenth, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var clock lossclock.Clock
+			outlasts := func() bool { return clock.Outlasts(terms, 1, time.Time{}, 0) }
+			clock.Resume(after(100 * second))
+			clock.Ask(terms)
+			clock.Note(terms, 1, after(100*second), after(100*second+c.takes))
+			require.Equal(t, c.takes, clock.Answer())
+			require.Equal(t, c.outlasts, outlasts())
+			clock.Note(terms, 1, after(102*second), after(102*second+c.takes))
+			require.Equal(t, c.outlasts, outlasts())
+			proof := after(100*second + c.takes + 55*tenth)
+			clock.Note(terms, 1, proof, proof.Add(c.takes))
+			require.True(t, outlasts(), "it is proved, and the next will be")
+		})
+	}
+}
+
+// If answers take longer than a hold survives, it is granted and lost: to wait for better
+// ones may be to wait forever.
+func TestNothingBetterIsWaitedFor(t *testing.T) {
+	terms := lossclock.Terms{Timeout: 20 * second} // reports within 5.5 s
+	for name, c := range map[string]struct {
+		takes    time.Duration
+		outlasts bool
+	}{
+		"as long as a hold survives": {52 * tenth, false},
+		"longer":                     {53 * tenth, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, 5250*time.Millisecond, terms.LongestAnswer())
+			var clock lossclock.Clock
+			proof := c.takes + 55*tenth
+			for _, at := range []time.Duration{0, proof - second, proof} {
+				clock.Note(terms, 1, after(at), after(at+c.takes))
+			}
+			outlasts := clock.Outlasts(terms, 1, time.Time{}, 0)
+			require.Equal(t, c.outlasts, outlasts)
+		})
+	}
 }

@@ -3,6 +3,7 @@ package lossclock_test
 import (
 	"flag"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -612,5 +613,72 @@ func (m *model) near(most int, what string) int {
 func (m *model) pass(units int) {
 	for range units {
 		m.step(nil)
+	}
+}
+
+// In no history in which answers are slow, and several contacts under way at a time, is
+// the session relied on for too long. The network is fast again when the client is idle:
+// pings that are late then are left to the fencing token.
+func TestNeverReliedOnForTooLongWhereAnswersAreSlow(t *testing.T) {
+	proved := 0
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t, func(lo, hi int, what string) int {
+			return rapid.IntRange(lo, hi).Draw(t, what)
+		})
+		m.slow = 0
+		half := m.pick(modelT/40, modelT/4, "half a tick")
+		m.terms.Tick = time.Duration(2*half) * m.unit
+		m.pingsBy(2*half, m.pick(1, half, "the first ping"))
+		m.connect(0)
+		for range m.pick(1, 3, "rounds") {
+			m.pass(m.near(modelT, "idle"))
+			m.clock.Resume(m.at(m.now))
+			m.slow = m.pick(0, modelT/9, "slow")
+			if m.coin("each as slow") {
+				slow := m.slow
+				m.pick = func(lo, hi int, what string) int {
+					if strings.Contains(what, "way") || what == "thinks" || what == "ping" {
+						return slow
+					}
+					return rapid.IntRange(lo, hi).Draw(t, what)
+				}
+			}
+			m.keepBeating(m.near(2*modelT, "busy"))
+			if m.coin("the follower dies") {
+				if m.coin("before a ping") {
+					m.keepBeating(max(0, m.nextPing-2-m.now))
+				}
+				if via := m.via; via >= 0 {
+					m.step(func() { m.kill(via) })
+				}
+				if m.coin("it comes back elsewhere") {
+					m.connect(m.pick(0, 2, "server"))
+				}
+				m.keepBeating(modelT)
+			}
+			proved += m.contacts
+			m.slow = 0
+			m.pass(modelT / 2)
+			m.clock.Idle(m.at(m.now))
+			if m.via < 0 {
+				m.connect(m.pick(0, 2, "server"))
+			}
+		}
+		m.pass(modelT)
+	})
+	require.NotZero(t, proved)
+}
+
+// keepBeating lets some units pass, with a contact as soon as the clock wants it, whether
+// the one before was answered or not.
+func (m *model) keepBeating(units int) {
+	for range units {
+		sent := m.at(m.lastSent)
+		due := m.clock.NextSync(m.terms, 1, m.hands, sent, true)
+		if m.via >= 0 && !due.After(m.at(m.now)) {
+			m.step(m.contact)
+		} else {
+			m.step(nil)
+		}
 	}
 }

@@ -27,7 +27,7 @@ var ErrMoved = errors.New("the queue has changed since it was listed")
 // connection is closed, or with a permanent error. Changes that come faster than they are
 // observed are one. It leaves nothing behind but the shared watch.
 func (q Queue) Follow(ctx context.Context, s *zkconn.Conn, tell Observer) error {
-	return wait.Until(ctx, s, false, newFollower(q, s, q.seen(tell)))
+	return wait.Until(ctx, s, newFollower(q, s, q.seen(tell)))
 }
 
 // FollowHead is Follow for one that wants to know the first participant only: what comes
@@ -35,7 +35,7 @@ func (q Queue) Follow(ctx context.Context, s *zkconn.Conn, tell Observer) error 
 func (q Queue) FollowHead(ctx context.Context, s *zkconn.Conn, tell Observer) error {
 	f := newFollower(q, s, q.seen(tell))
 	f.headOnly = true
-	return wait.Until(ctx, s, false, f)
+	return wait.Until(ctx, s, f)
 }
 
 // A Reader is an [Observer] of all children of a directory, in any order. missed: what
@@ -51,7 +51,7 @@ func FollowChildren(
 ) error {
 	f := newFollower(Queue{Dir: dir}, s, tell)
 	f.wake = wake
-	return wait.Until(ctx, s, false, f)
+	return wait.Until(ctx, s, f)
 }
 
 // seen makes a Reader of an Observer.
@@ -145,24 +145,37 @@ func (f *follower) children(ctx context.Context) (children []string, err error) 
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
-	members := f.Among(l.Children)
-	children = l.Children
+	members := f.Participants(l.Children)
 	if len(members) == 0 {
 		children, err = f.listAndWatch(ctx)
-		members = f.Among(children)
+		members = f.Participants(children)
 		if err != nil || len(members) == 0 {
 			return children, err
 		}
 	}
-	f.watched = f.Path(members[0])
-	f.changed, err = f.s.Watch(ctx, f.watched)
-	if errors.Is(err, zk.ErrNoNode) {
-		err = ErrMoved
+	for i, m := range members {
+		var stat *zk.Stat
+		f.watched = f.Path(m)
+		stat, f.changed, err = f.s.WatchStat(ctx, f.watched)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			return nil, ErrMoved
+		case err != nil || !zkconn.IsDirectory(stat):
+			return texts(members[i:]), err
+		}
 	}
-	return children, err
+	_, err = f.listAndWatch(ctx) // all are directories
+	return nil, err
 }
 
-// listAndWatch lists the directory and watches the directory. If that is missing it
+func texts(members []seqname.Name) (names []string) {
+	for _, m := range members {
+		names = append(names, m.Text)
+	}
+	return names
+}
+
+// listAndWatch lists the directory and watches it. If that is missing it
 // watches the nearest of its parents that is there, for somebody who creates the next: an
 // observer creates no znode.
 func (f *follower) listAndWatch(ctx context.Context) ([]string, error) {

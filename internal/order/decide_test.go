@@ -647,6 +647,21 @@ func TestOneLeftIsReadByItsWatch(t *testing.T) {
 	d.is(m, "first")
 }
 
+// Of two that have gone, the one that was told last counts: a read at the time of its
+// question has shown the next.
+func TestTwoGoneWithAReadBetween(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	m := d.create("L-4")
+	d.show("L-1", "L-2", "L-3", "L-4")
+	before, read := d.Asking(0, false), d.Asking(0, false)
+	d.Gone(before, name("L-2"))
+	d.There(read, name("L-1"))
+	d.Gone(read, name("L-3"))
+	d.check()
+	d.is(m, "behind L-1+")
+}
+
 func TestAReaderUnderAWriter(t *testing.T) {
 	t.Parallel()
 	d := newDriver(t, readWriteRules)

@@ -2,6 +2,9 @@ package outcome
 
 import (
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -30,12 +33,51 @@ var (
 	ErrTooShort = errors.New("the session timeout is too short to hold a lock")
 )
 
+// A ReplyTooLong is the outcome of a request whose reply was longer than the client
+// accepts, and so was skipped. The server got the request, and judged it.
+type ReplyTooLong struct{ Bytes int }
+
+func (e ReplyTooLong) Error() string {
+	return fmt.Sprintf("the reply has %d bytes, more than the client accepts: "+
+		"WithMaxReply sets the limit", e.Bytes)
+}
+
+// IsReplyTooLong tells whether err says so.
+func IsReplyTooLong(err error) bool { return errors.As(err, new(ReplyTooLong)) }
+
+// Named returns err, or what it means if the client does not know its code: package wire
+// answers for a reply that it has skipped, with its length as the code.
+func Named(err error) error {
+	if err == nil || !strings.HasPrefix(err.Error(), unnamed) {
+		return err
+	}
+	bytes, parseErr := strconv.Atoi(err.Error()[len(unnamed):])
+	if parseErr != nil || bytes < shortestLimit {
+		return err
+	}
+	return ReplyTooLong{bytes}
+}
+
+// unnamed begins the text of an error whose code the client does not know.
+const unnamed = "unknown error: -"
+
+// shortestLimit is what no code of a server comes near.
+const shortestLimit = 4096
+
 // Permanent returns an error that says what err does, and is Final: Retry ends with it.
 func Permanent(err error) error { return permanent{err} }
 
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
+
+// NotSent returns an error that says what err does, of a request that was not sent: it is
+// Final, and NotDone.
+func NotSent(err error) error { return permanent{unsent{err}} }
+
+type unsent struct{ error }
+
+func (u unsent) Unwrap() error { return u.error }
 
 func isPermanent(err error) bool {
 	var p permanent

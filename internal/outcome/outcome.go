@@ -30,8 +30,6 @@ var (
 		unknown...)
 )
 
-const unnamed = "unknown error: -"
-
 // code is the text of what err wraps at last, by which an answer without a name in the
 // client is known.
 func code(err error) string {
@@ -43,7 +41,8 @@ func code(err error) string {
 
 // Answered tells whether an outcome proves that the server got the request.
 func Answered(err error) bool {
-	return err == nil || isAny(err, final) || strings.HasPrefix(code(err), unnamed)
+	return err == nil || isAny(err, final) || IsReplyTooLong(err) ||
+		strings.HasPrefix(code(err), unnamed)
 }
 
 // leaderRefusals are the refusals of a write that come from the leader alone, who judges
@@ -70,19 +69,27 @@ func Final(err error) bool {
 	case err == nil:
 		return false
 	case isAny(err, final), isAny(err, refused), errors.Is(err, ErrClosed),
-		errors.Is(err, ErrTooShort), isPermanent(err):
+		errors.Is(err, ErrTooShort), isPermanent(err), IsReplyTooLong(err):
 		return true
 	}
 	return strings.HasPrefix(code(err), unnamed) && !slices.Contains(passing, code(err))
 }
 
+// Refused tells whether err is a refusal of a request that may pass: the rights that the
+// session lacks may come back, and a list may get shorter. That is of interest to whoever
+// must go on: for a call such an error is final. That a znode is gone is no refusal.
+func Refused(err error) bool {
+	return Final(err) && !isPermanent(err) && !errors.Is(err, ErrClosed) &&
+		!errors.Is(err, zk.ErrNoNode)
+}
+
 // NotDone tells whether a call that failed with err surely did nothing.
 func NotDone(err error) bool {
 	switch {
-	case err == nil:
+	case err == nil, IsReplyTooLong(err):
 		return false
 	case isAny(err, refused), errors.Is(err, zk.ErrNoServer),
-		errors.Is(err, zk.ErrSessionMoved):
+		errors.Is(err, zk.ErrSessionMoved), errors.As(err, new(unsent)):
 		return true
 	}
 	return Answered(err) && !slices.Contains(unknown, code(err))

@@ -28,12 +28,17 @@ func TestErrorsAreTold(t *testing.T) {
 		err  error
 		want class
 	}{
-		"nil":               {nil, done},
-		"no node":           {zk.ErrNoNode, refusal},
-		"wrapped":           {fmt.Errorf("traced: %w", zk.ErrNoAuth), refusal},
-		"no children":       {zk.ErrNoChildrenForEphemerals, refusal},
-		"unimplemented":     {errors.New("unknown error: -6"), refusal},
-		"quota":             {errors.New("unknown error: -125"), refusal},
+		"nil":           {nil, done},
+		"no node":       {zk.ErrNoNode, refusal},
+		"wrapped":       {fmt.Errorf("traced: %w", zk.ErrNoAuth), refusal},
+		"no children":   {zk.ErrNoChildrenForEphemerals, refusal},
+		"unimplemented": {errors.New("unknown error: -6"), refusal},
+		"quota":         {errors.New("unknown error: -125"), refusal},
+		"local session": {errors.New("unknown error: -120"), refusal},
+		"with its meaning": {
+			fmt.Errorf("create: %w", outcome.WithMeaning(errors.New("unknown error: -127"))),
+			passing,
+		},
 		"read-only server":  {errors.New("unknown error: -119"), passing},
 		"throttled":         {errors.New("unknown error: -127"), passing},
 		"connection loss":   {errors.New("unknown error: -4"), between},
@@ -45,7 +50,11 @@ func TestErrorsAreTold(t *testing.T) {
 		"session moved":     {zk.ErrSessionMoved, class{notDone: true}},
 		"invalid path":      {zk.ErrInvalidPath, byClient},
 		"closed by owner":   {fmt.Errorf("x: %w", outcome.ErrClosed), class{final: true}},
-		"made final":        {outcome.Permanent(io.EOF), class{final: true}},
+		"reply too long": {
+			outcome.Named(errors.New("unknown error: -4097")),
+			class{answered: true, final: true}, // it may be done
+		},
+		"made final": {outcome.Permanent(io.EOF), class{final: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,4 +98,55 @@ func TestACauseIsToldOnce(t *testing.T) {
 	told := outcome.WithCause(cancelled)
 	require.ErrorIs(t, told, io.EOF)
 	require.Equal(t, told, outcome.WithCause(told))
+}
+
+// The client has no name for some codes: whoever reads the error learns what to do.
+func TestWhatACodeMeans(t *testing.T) {
+	t.Parallel()
+	for code, meaning := range map[int]string{
+		-119: "read-only", -120: "localSessionsUpgradingEnabled", -124: "WithSASL",
+		-125: "quota exceeded", -127: "throttled",
+	} {
+		err := fmt.Errorf("unknown error: %d", code)
+		meant := outcome.WithMeaning(fmt.Errorf("create /a: %w", err))
+		require.ErrorIs(t, meant, err)
+		require.ErrorContains(t, meant, fmt.Sprintf("create /a: %v (", err))
+		require.ErrorContains(t, meant, meaning)
+	}
+	require.NoError(t, outcome.WithMeaning(nil))
+	for _, same := range []error{zk.ErrNoNode, errors.New("unknown error: -999"), io.EOF} {
+		require.Equal(t, same, outcome.WithMeaning(same))
+	}
+}
+
+// The client has no name for what a reply becomes that was too long.
+func TestNamed(t *testing.T) {
+	require.NoError(t, outcome.Named(nil))
+	for _, same := range []error{
+		zk.ErrNoNode, errors.New("unknown error: -120"), errors.New("unknown error: -x"),
+		errors.New("unknown error: 4097"),
+	} {
+		require.Equal(t, same, outcome.Named(same))
+	}
+	err := fmt.Errorf("list /a: %w", outcome.Named(errors.New("unknown error: -114000")))
+	require.True(t, outcome.IsReplyTooLong(err))
+	require.ErrorContains(t, err, "114000 bytes")
+	require.ErrorContains(t, err, "WithMaxReply")
+	require.True(t, outcome.Refused(err), "the list may get shorter")
+	require.False(t, outcome.Judged(err))
+}
+
+// A refusal may pass, and ends no obligation.
+func TestRefused(t *testing.T) {
+	for _, refusal := range []error{
+		zk.ErrNoAuth, zk.ErrNotEmpty, errors.New("unknown error: -125"),
+	} {
+		require.True(t, outcome.Refused(fmt.Errorf("delete: %w", refusal)), refusal)
+	}
+	for _, other := range []error{
+		nil, zk.ErrNoNode, zk.ErrConnectionClosed, outcome.ClosedError{},
+		outcome.Permanent(outcome.ErrSessionEnded), errors.New("unknown error: -127"),
+	} {
+		require.False(t, outcome.Refused(other), other)
+	}
 }

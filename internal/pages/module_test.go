@@ -35,7 +35,7 @@ func newModule(t *testing.T) *module {
 	m := &module{dir: t.TempDir()}
 	var imports, runs strings.Builder
 	for _, b := range blocks(t) {
-		if b.isFile() {
+		if b.isFile() || b.harness == container && os.Getenv("MUST") == "" {
 			continue
 		}
 		s := newSource(t, fmt.Sprintf("b%02d", len(m.sources)), b)
@@ -53,16 +53,20 @@ func newModule(t *testing.T) *module {
 	return m
 }
 
-// writeGoMod has the module need what the library and the containers of its tests need,
-// and the library as it stands here. A workspace would be shorter, but wants modules that
-// nothing is built of.
+// writeGoMod has the module need what the library needs, with MUST what the containers of
+// its tests need, too, and the library as it stands here. A workspace would be shorter,
+// but wants modules that nothing is built of.
 func (m *module) writeGoMod(t *testing.T) {
 	t.Helper()
 	library, err := filepath.Abs(root)
 	require.NoError(t, err)
 	var language []byte
 	var needs, sums bytes.Buffer
-	for _, dir := range []string{"internal/zkserver/containers", ""} {
+	needed := []string{""}
+	if os.Getenv("MUST") != "" {
+		needed = append(needed, "internal/zkserver/containers")
+	}
+	for _, dir := range needed {
 		mod, err := os.ReadFile(filepath.Join(root, dir, "go.mod"))
 		require.NoError(t, err)
 		language = goLine.Find(mod)

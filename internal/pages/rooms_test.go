@@ -18,13 +18,15 @@ import (
 
 // A goPackage is what "go list" tells of one.
 type goPackage struct {
-	ImportPath                         string
+	ImportPath, Dir                    string
 	Imports, TestImports, XTestImports []string
 }
 
-// goPackages are all of this module.
+// goPackages are all of this module that git knows: a folder in which somebody tries
+// something is nobody's business.
 func goPackages(t *testing.T) []goPackage {
 	t.Helper()
+	isTracked := tracked(t)
 	list := exec.CommandContext(t.Context(), "go", "list", "-json", "./...")
 	list.Dir, list.Stderr = root, os.Stderr
 	out, err := list.Output()
@@ -37,8 +39,29 @@ func goPackages(t *testing.T) []goPackage {
 			return found
 		}
 		require.NoError(t, err)
-		found = append(found, p)
+		if isTracked(p.Dir) {
+			found = append(found, p)
+		}
 	}
+}
+
+// tracked tells of folders whether git knows a file of Go in them. It knows all where git
+// is not there, or the sources are no clone.
+func tracked(t *testing.T) func(dir string) bool {
+	t.Helper()
+	top, err := filepath.Abs(root)
+	require.NoError(t, err)
+	list := exec.CommandContext(t.Context(), "git", "ls-files", "*.go")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		return func(string) bool { return true }
+	}
+	dirs := map[string]bool{}
+	for file := range strings.Lines(string(out)) {
+		dirs[filepath.Join(top, filepath.Dir(file))] = true
+	}
+	return func(dir string) bool { return dirs[dir] }
 }
 
 // within returns those of the imports that are of this module, as CONTRIBUTING.md writes

@@ -10,12 +10,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
 // bash runs a script at the repository's root, with those variables on top of an
 // environment that says nothing of CI.
 func bash(t *testing.T, script string, env ...string) (out string, ok bool) {
 	t.Helper()
+	zkserver.Programs(t, "bash", "grep", "sed", "git")
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
 	cmd.Dir = filepath.Join("..", "..")
 	cmd.Env = append(os.Environ(), "CI=", "INSTALL=")

@@ -131,7 +131,7 @@ func (k *Keeper) run(ctx context.Context) {
 func (k *Keeper) keepOne(ctx context.Context) error {
 	k.owner.Obtaining()
 	o := &obtaining{Keeper: k}
-	err := wait.Until(ctx, k.s, false, o)
+	err := wait.Until(ctx, k.s, o)
 	switch n := o.node; {
 	case err == nil:
 		k.owner.Held(n)
@@ -228,10 +228,7 @@ func (k *Keeper) end(err error) {
 		if n != nil {
 			_ = n.AwaitRemoval(context.Background())
 		}
-		_, err = kept.claim.Discard(func(err error) {
-			k.spec.Log.Error("zookeeper registration: cannot delete znode; "+
-				"it remains until its session ends", "node", k.path, "error", err)
-		}).Wait(context.Background())
+		_, err = kept.claim.Discard(k.spec.Log).Wait(context.Background())
 		if kept.named {
 			kept.name.giveBack()
 		}

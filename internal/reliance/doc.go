@@ -12,6 +12,7 @@
 //
 //   - losses.go: what is to be told to whom; when to look next.
 //   - alarms.go: calls that are to be made at a time.
+//   - slow.go: the warning that answers are slow.
 //   - ephemerals.go: which znodes there are, and which are held.
 //   - ledger.go: Ledger, and what it keeps.
 //   - loss.go: why a hold is lost, in words.

@@ -96,7 +96,7 @@ func (l *Ledger) hold(t *tracked, margin time.Duration) (until time.Time, err er
 	if err := l.good(t.session, margin); err != nil {
 		return until, err
 	}
-	if !t.held && margin > 0 && !l.outlasts(t.session, margin) {
+	if !t.held && !l.outlasts(t.session, margin) {
 		return until, l.explain(outcome.ErrSuspended, t.session, margin)
 	}
 	t.held, t.margin = true, margin

@@ -1,7 +1,9 @@
 package reliance
 
 import (
+	"context"
 	"iter"
+	"log/slog"
 	"time"
 )
 
@@ -9,6 +11,7 @@ import (
 // and until when they can be relied on. It is guarded by its owner's mutex.
 type Ledger struct {
 	clock
+	slowness               // whom to tell that answers are slow
 	sessionID func() int64 // see Config.SessionID
 	closed    bool         // see Close
 
@@ -69,6 +72,20 @@ type tracked struct {
 	held    bool  // it guards something, so that silence is a loss
 	// how much earlier than the others it is told of silence, of a held one
 	margin time.Duration
+}
+
+// A slowness tells whoever reads the log that holds are near their loss although nothing
+// is wrong: answers take long.
+type slowness struct {
+	log  *slog.Logger // nil: nobody reads it
+	told time.Time
+}
+
+// Tell has warnings go to log, unless they go to another that takes them.
+func (s *slowness) Tell(log *slog.Logger) {
+	if s.log == nil && log != nil && log.Enabled(context.Background(), slog.LevelWarn) {
+		s.log = log
+	}
 }
 
 // all returns those who can be told of a loss: the znodes, and who relies on them.

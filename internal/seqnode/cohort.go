@@ -1,6 +1,7 @@
 package seqnode
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -27,6 +28,8 @@ type cohort struct {
 	// the last list that is shared, which may be under way, and when it was asked for
 	listing *calls.Pending[listed]
 	asked   order.Question
+
+	directories directories
 }
 
 type cohortKey struct {
@@ -105,4 +108,38 @@ func (c *cohort) there(a order.Question, n seqname.Name) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.order.There(a, n)
+}
+
+// isDirectory tells of a name that it is no participant's, although it looks like one.
+// For the order it has gone, and no list shows it from now on.
+func (c *cohort) isDirectory(a order.Question, n seqname.Name) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.directories.add(n)
+	c.order.Gone(a, n)
+}
+
+// directories are names that no participant has, in one incarnation of a queue's
+// directory: in another one the server may give them to participants.
+type directories struct {
+	of    int64 // the czxid of that incarnation, as the last list has shown it
+	names map[string]bool
+}
+
+func (d *directories) add(n seqname.Name) {
+	if d.names == nil {
+		d.names = map[string]bool{}
+	}
+	d.names[n.Text] = true
+}
+
+// without returns the names of a list that may be participants'.
+func (d *directories) without(names []seqname.Name, czxid int64) []seqname.Name {
+	if d.of != czxid {
+		d.of, d.names = czxid, nil
+	}
+	if d.names == nil {
+		return names
+	}
+	return slices.DeleteFunc(names, func(n seqname.Name) bool { return d.names[n.Text] })
 }

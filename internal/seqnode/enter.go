@@ -29,15 +29,16 @@ func (q *Queue) Enter(
 			return nil, wait.Explain(s, err, wait.Place{}, asked)
 		}
 		n := w.node
-		err := wait.Until(ctx, s, r.TryOnce, w)
+		err := wait.Until(ctx, s, w)
 		if err == nil && ctx.Err() == nil {
 			return n, nil
 		}
 		if !errors.Is(err, znode.ErrEnded) {
+			where := w.position().Place()
 			if err == nil {
-				err = outcome.Cancelled(ctx) // it came too late
+				err, where = outcome.Cancelled(ctx), wait.Late
 			}
-			err = wait.Explain(s, err, w.position().Place(), w.asked)
+			err = wait.Explain(s, err, where, w.asked)
 			znode.GiveUp(ctx, []*znode.Node{n})
 			return nil, err
 		}

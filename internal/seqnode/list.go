@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqname"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
@@ -25,11 +26,7 @@ func (c *cohort) list(
 		p = c.beginListLocked(m.queue, sync)
 	}
 	c.mu.Unlock()
-	l, err := p.Wait(ctx)
-	if err == nil {
-		m.saw(l)
-	}
-	return l, err
+	return p.Wait(ctx)
 }
 
 // beginListLocked sends a list, behind a sync if the server may lag: it knows then what
@@ -70,6 +67,7 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 		return listed{}, nil
 	}
 	c.mu.Lock()
+	l.Names = c.directories.without(l.Names, l.Czxid)
 	missing, err := c.order.Listed(a.asked, l)
 	c.mu.Unlock()
 	if err != nil { // the order in it is not certain
@@ -81,24 +79,17 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 	return listed{l.Names, q.Lookout.Foreign(a.children, q.Kinds, len(l.Names))}, nil
 }
 
-// saw acts on a list for m: it deletes what else turned up with the id of m's znode, and
-// reports what should not be there, on the goroutine of the one who waits.
-func (m *Member) saw(l listed) {
-	for _, n := range l.names {
-		m.node.DiscardOrphan(n.Text)
-	}
-	if l.foreign != "" {
-		tellOrWithdraw(m.node, func() { m.queue.Lookout.Report(m.queue.Dir, l.foreign) })
-	}
-}
-
 // read reads several participants at once, and tells which are there.
 func (c *cohort) read(ctx context.Context, q *Queue, names []seqname.Name) error {
 	s, asked := c.key.s, c.asking()
 	reads := make([]*calls.Pending[struct{}], len(names))
 	for i, n := range names {
 		reads[i] = calls.Start(s, func() (none struct{}, err error) {
-			_, _, err = s.Get(q.Path(n))
+			stat, err := s.Stat(q.Path(n))
+			if err == nil && zkconn.IsDirectory(stat) {
+				c.isDirectory(asked, n)
+				err = zk.ErrNoNode
+			}
 			return none, err
 		})
 	}

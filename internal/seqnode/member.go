@@ -7,6 +7,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
@@ -26,6 +27,9 @@ type Member struct {
 	node   *znode.Node
 	epoch  order.Epoch            // from before the create was sent
 	first  *calls.Pending[answer] // the list behind the create; nil once it is used
+	// The last list has shown one ahead that is no cached entry: it is in use, or waits.
+	// Of the goroutine that waits.
+	userAhead bool
 
 	// Guarded by cohort.mu. Created sets self. The Node may end before that; then over
 	// says so, and Created makes up for it.
@@ -151,21 +155,14 @@ func (m *Member) Data(data []byte) {
 	}
 }
 
+// waitsFor tells whether a participant must go before m may proceed.
+func (m *Member) waitsFor(n seqname.Name) bool {
+	self := m.self.Name()
+	return n.Before(self) && m.queue.Excludes(n, self)
+}
+
 // isOneWith reports whether both came through one lock value.
 func (m *Member) isOneWith(other *Member) bool {
 	a, b := m.queue, other.queue
 	return a == b || a.Lookout != nil && a.Lookout == b.Lookout
-}
-
-// tellOrWithdraw calls tell, which calls code of the user's. If that panics, or ends the
-// goroutine, nobody waits any more.
-func tellOrWithdraw(n *znode.Node, tell func()) {
-	told := false
-	defer func() {
-		if !told {
-			n.Withdraw()
-		}
-	}()
-	tell()
-	told = true
 }

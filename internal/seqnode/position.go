@@ -10,7 +10,14 @@ import (
 type Position struct {
 	Ahead  int    // how many are ahead
 	Behind string // the path of the one to wait for, "" if it is its turn
-	ours   bool   // that one is of this process
+	// Nobody may be using that one. It is a cached entry, behind nobody but others, and as
+	// far as this process knows it is idle: then the znode that has queued behind it asks
+	// it to leave. Or no library has named it, and it may be no participant at all.
+	MayBeIdle bool
+
+	ownerless bool // that one belongs to no session
+
+	ours bool // that one is of this process
 	// it came through another value: it can be the same owner's
 	elsewhere bool
 }
@@ -38,6 +45,10 @@ func (p Position) String() string {
 			"of this path)"
 	case p.ours:
 		whose = ", of this process"
+	}
+	if p.ownerless {
+		whose = ", which belongs to no session: nobody will remove it; delete it if no " +
+			"lock created it"
 	}
 	return fmt.Sprintf("%d ahead, behind %s%s", p.Ahead, p.Behind, whose)
 }

@@ -28,7 +28,8 @@ type Queue struct {
 
 // A Request is one wish to get through the queue.
 type Request struct {
-	// TryOnce: do not wait for another participant.
+	// TryOnce: do not wait for another participant, but for a cached entry to leave that
+	// nobody may be using: until ctx is done.
 	TryOnce bool
 	// Patience: give up with [wait.ErrBusy] once nobody ahead has left for so long, and
 	// for twice as long as joining has taken. It starts over with each znode. 0: never.

@@ -49,7 +49,7 @@ func (w *waiter) untilBeside(ctx context.Context, gate *znode.Node) error {
 		return znode.ErrEnded
 	}
 	stop := context.AfterFunc(gate.Ended(), w.node.Withdraw)
-	err := wait.Until(ctx, w.s, w.request.TryOnce, w)
+	err := wait.Until(ctx, w.s, w)
 	if !stop() && err == nil {
 		return znode.ErrEnded
 	}

@@ -30,7 +30,7 @@ func (q *Queue) EnterUnder(
 	}
 	n := w.node
 	n.SetToken(writer.Token())
-	err := wait.Until(ctx, s, false, w)
+	err := wait.Until(ctx, s, w)
 	if err == nil && writer.HasEnded() {
 		err = znode.ErrEnded // others may be let in
 	}

@@ -11,7 +11,9 @@ import (
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqname"
+	"github.com/zkrecipes/recipes/internal/usercode"
 	"github.com/zkrecipes/recipes/internal/wait"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
@@ -48,6 +50,7 @@ type turn struct {
 type watched struct {
 	name   seqname.Name
 	asked  order.Question
+	stat   *zk.Stat        // as the watch was set
 	events <-chan zk.Event // nil once the event was received
 	steady <-chan struct{} // waiter.reconnected when it was set
 }
@@ -75,7 +78,9 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 		w.turn.local = d.Local.Owner.(*Member)
 	}
 	if listener := w.request.Listener; !told && listener != nil {
-		tellOrWithdraw(w.node, func() { listener.Queued(w.node.Path, w.turn.ahead) })
+		znode.OrWithdraw([]*znode.Node{w.node}, func() {
+			listener.Queued(w.node.Path, w.turn.ahead)
+		})
 	}
 	if f := w.request.OnDecision; f != nil && !f(w.position(), followed) {
 		return false, wait.ErrBusy
@@ -153,23 +158,50 @@ func (w *waiter) ask(ctx context.Context, d order.Decision) error {
 // list lists the queue, which also shows what became of the one beyond.
 func (w *waiter) list(ctx context.Context, sync bool) error {
 	w.turn.moved = false
-	_, err := w.cohort.list(ctx, w.Member, sync)
+	l, err := w.cohort.list(ctx, w.Member, sync)
+	if err == nil {
+		w.saw(l)
+	}
 	return err
+}
+
+// saw acts on a list: it deletes what else turned up with the id of w's znode, and
+// reports what should not be there, on the goroutine of the one who waits. If that is
+// none of the user's (Request.OnDecision), the report cannot end it.
+func (w *waiter) saw(l listed) {
+	w.userAhead = false
+	for _, n := range l.names {
+		w.node.DiscardOrphan(n.Text)
+		certain := znode.IsProtected(n.Text) && !znode.MayBeCached(n.Text)
+		w.userAhead = w.userAhead || certain && w.waitsFor(n)
+	}
+	if l.foreign == "" {
+		return
+	}
+	report := func() { w.queue.Lookout.Report(w.queue.Dir, l.foreign) }
+	if w.request.OnDecision != nil {
+		_ = usercode.Contain("the log handler", report)
+	} else {
+		znode.OrWithdraw([]*znode.Node{w.node}, report)
+	}
 }
 
 // Wait implements wait.Goal: it waits for the blocker to go.
 func (w *waiter) Wait(ctx context.Context) (free bool, err error) {
+	if w.request.TryOnce && !w.position().MayBeIdle {
+		return false, wait.ErrBusy
+	}
 	w.watchSelf()
 	w.arm()
 	if local := w.turn.local; local != nil { // its Node tells when it goes
 		return false, w.sleep(ctx, wait.Wakers{Blocker: local.node.Ended().Done()})
 	}
 	w.beyond.look(ctx, w.s)
-	switch err := w.watchBlocker(ctx); {
+	switch told, err := w.watchBlocker(ctx); {
 	case errors.Is(err, zk.ErrNoNode): // it went since the list
 		w.cohort.gone(w.blocker.asked, w.blocker.name)
 		return false, nil
-	case err != nil:
+	case err != nil || told:
 		return false, err
 	}
 	wake := wait.Wakers{
@@ -182,19 +214,33 @@ func (w *waiter) Wait(ctx context.Context) (free bool, err error) {
 
 // watchBlocker watches the blocker, unless a watch of an earlier Wait is still usable:
 // its event may be here already, and a new watch would take a round trip to find that
-// out.
-func (w *waiter) watchBlocker(ctx context.Context) (err error) {
+// out. told: it has turned out what the blocker is, so it is worth deciding again.
+func (w *waiter) watchBlocker(ctx context.Context) (told bool, err error) {
 	b := w.blocker
 	if b != nil && b.events != nil && b.name == w.turn.behind &&
 		b.steady == w.reconnected {
-		return nil
+		return false, nil
 	}
+	known := w.knows(w.turn.behind)
 	b = &watched{name: w.turn.behind, asked: w.cohort.asking(), steady: w.reconnected}
 	w.blocker = b
-	if b.events, err = w.s.Watch(ctx, w.queue.Path(b.name)); err == nil {
-		w.cohort.there(b.asked, b.name)
+	b.stat, b.events, err = w.s.WatchStat(ctx, w.queue.Path(b.name))
+	if err != nil {
+		return false, err
 	}
-	return err
+	if zkconn.IsDirectory(b.stat) {
+		w.cohort.isDirectory(b.asked, b.name)
+		return true, nil
+	}
+	w.cohort.there(b.asked, b.name)
+	news := zkconn.IsOwnerless(b.stat) || !znode.IsProtected(b.name.Text)
+	asks := w.request.TryOnce || w.request.OnDecision != nil
+	return news && asks && !known, nil
+}
+
+// knows tells whether a watch has shown what a participant is.
+func (w *waiter) knows(name seqname.Name) bool {
+	return w.blocker != nil && w.blocker.name == name && w.blocker.stat != nil
 }
 
 // sleep sleeps until it is worth deciding again.
@@ -297,6 +343,15 @@ func (w *waiter) position() Position {
 	}
 	p := Position{Ahead: t.ahead, Behind: w.queue.Path(t.behind), ours: t.local != nil}
 	p.elsewhere = p.ours && !w.isOneWith(t.local)
+	known := w.knows(t.behind)
+	p.ownerless = known && zkconn.IsOwnerless(w.blocker.stat)
+	switch name := t.behind.Text; {
+	case w.userAhead:
+	case znode.MayBeCached(name):
+		p.MayBeIdle = !p.ours || t.local.node.IsIdle()
+	default:
+		p.MayBeIdle = !known && !znode.IsProtected(name)
+	}
 	return p
 }
 
@@ -312,6 +367,9 @@ func (w *waiter) arm() {
 // last look. Otherwise the patience starts over.
 func (w *waiter) stoodStill(ctx context.Context) error {
 	l, err := w.cohort.list(ctx, w.Member, false)
+	if err == nil {
+		w.saw(l)
+	}
 	p := w.patience
 	p.due = time.After(p.every)
 	if err != nil {

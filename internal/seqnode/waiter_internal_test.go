@@ -34,17 +34,22 @@ func TestAWatchWhoseEventIsHereIsNotSetAgain(t *testing.T) {
 	defer w.node.Withdraw()
 	w.reconnected = s.Reconnected()
 	w.turn.behind = seqname.Name{Text: "lock-1"}
+	watch := func() {
+		t.Helper()
+		_, err := w.watchBlocker(t.Context())
+		require.NoError(t, err)
+	}
 	for range 2 {
-		require.NoError(t, w.watchBlocker(t.Context()))
+		watch()
 		require.Equal(t, 1, conn.watches)
 	}
 	ev := <-w.blocker.events
 	require.Equal(t, zk.EventNodeDeleted, ev.Type)
 
 	w.turn.behind = seqname.Name{Text: "lock-2"}
-	require.NoError(t, w.watchBlocker(t.Context()))
+	watch()
 	require.Equal(t, 2, conn.watches, "of another")
 	w.reconnected = make(chan struct{})
-	require.NoError(t, w.watchBlocker(t.Context()))
+	watch()
 	require.Equal(t, 3, conn.watches, "the server may have refused to set it again")
 }

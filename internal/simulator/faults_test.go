@@ -76,6 +76,15 @@ var hardFaults = []fault{
 	{"reset a link again and again", (*simulation).resetOften},
 }
 
+// slowFaults are no faults to a plain client: each request is answered.
+var slowFaults = []fault{
+	{"answer slowly", (*simulation).answerSlowly},
+	{"commit slowly", (*simulation).commitSlowly},
+}
+
+// denyDeletes takes the right to delete away from everybody, in one of the directories.
+var denyDeletes = fault{"deny deletes", (*simulation).denyDeletes}
+
 // calmFaults end the sessions of holders, now and then.
 var calmFaults = []fault{endAHold, nothingAtAll, nothingAtAll}
 
@@ -91,6 +100,8 @@ func (sim *simulation) drawFault(random *rand.Rand) (f fault, last time.Duration
 		from = calmFaults
 	case sim.scene.hard && random.IntN(2) == 0:
 		from = hardFaults
+	case sim.scene.slow && random.IntN(2) == 0:
+		from = slowFaults
 	}
 	f = from[random.IntN(len(from))]
 	last = draw(random, []time.Duration{
@@ -102,6 +113,8 @@ func (sim *simulation) drawFault(random *rand.Rand) (f fault, last time.Duration
 		f, last = endAHold, simSession/20
 	case sim.scene.meddled && random.IntN(2) > 0:
 		f = loseACreate
+	case sim.scene.denied && random.IntN(2) > 0:
+		f = denyDeletes
 	case sim.scene.apart && random.IntN(4) > 0:
 		f = partitions[random.IntN(len(partitions))]
 		last = simSession*3/4 + draw(random, simSession/2)
@@ -149,6 +162,13 @@ func (sim *simulation) heal() {
 		s.Start()
 		s.Thaw()
 		s.Rejoin()
+	}
+	sim.cluster.SlowCommit(sim.scene.slowCommit)
+	sim.landlord.leave()
+	if sim.scene.denied { // what was refused is tried again at once
+		for n := range sim.scene.workers {
+			sim.link(n).Reset()
+		}
 	}
 	sim.world.Recorder.Notef("all is healed")
 }
@@ -203,6 +223,18 @@ func (sim *simulation) slowDown(random *rand.Rand) (end func()) {
 	l := sim.aLink(random)
 	l.Delay(leastLatency, draw(random, simSession/2))
 	return func() { l.Delay(leastLatency, mostLatency) }
+}
+
+// answerSlowly has each answer take as long, up to what a hold survives.
+func (sim *simulation) answerSlowly(random *rand.Rand) (end func()) {
+	l, way := sim.aLink(random), draw(random, simSession/7)
+	l.Delay(way, way)
+	return func() { l.Delay(leastLatency, mostLatency) }
+}
+
+func (sim *simulation) commitSlowly(random *rand.Rand) (end func()) {
+	sim.cluster.SlowCommit(draw(random, simSession/3))
+	return func() { sim.cluster.SlowCommit(sim.scene.slowCommit) }
 }
 
 func (sim *simulation) reset(random *rand.Rand) (end func()) {

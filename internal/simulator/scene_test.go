@@ -56,9 +56,15 @@ type scene struct {
 	// toldInCalm.
 	calm bool
 
+	// Drawn by slowly, on top of that. Half of the faults are slowFaults.
+	slow bool
+
 	// Drawn by keeper, on top of that. The servers are ClickHouse Keeper's.
 	keeper  bool
 	unknown []zktest.Op // to them
+
+	// Drawn by deny, on top of that: the rights to delete are taken away now and then.
+	denied bool
 }
 
 func newScene(seed uint64) scene {
@@ -122,7 +128,17 @@ func newScene(seed uint64) scene {
 	}
 	s.unusual(rand.New(rand.NewPCG(seed, 1)), locks, special)
 	s.drawKeeper(rand.New(rand.NewPCG(seed, 2)))
+	s.slowly(rand.New(rand.NewPCG(seed, 3)))
+	s.deny(rand.New(rand.NewPCG(seed, 4)))
 	return s
+}
+
+// deny has one seed in six take rights away, or all with SIM_DENIED.
+func (s *scene) deny(random *rand.Rand) {
+	s.denied = random.IntN(6) == 0 || os.Getenv("SIM_DENIED") != ""
+	if s.eager || s.calm || s.short || s.traced {
+		s.denied = false // what is refused there must be another's doing
+	}
 }
 
 // drawKeeper has some seeds run on Keepers, or all with SIM_KEEPER. A bare connection
@@ -132,6 +148,13 @@ func (s *scene) drawKeeper(random *rand.Rand) {
 	if s.keeper && !s.isBare() && random.IntN(2) == 0 {
 		s.unknown = []zktest.Op{zktest.OpSetWatches, zktest.OpCreateContainer}
 	}
+}
+
+// slowly has some seeds play slow answers, or all with SIM_SLOW, but for those in which
+// two holders would be two for a moment only, or a hold may end before it is known.
+func (s *scene) slowly(random *rand.Rand) {
+	s.slow = (random.IntN(6) == 0 || os.Getenv("SIM_SLOW") != "") &&
+		!s.short && !s.eager && !s.bounded && !s.calm
 }
 
 // of tells whether something is so of a worker. Of more than simWorkers, each one is like
@@ -216,9 +239,11 @@ func (s scene) String() string {
 		"late events":        slices.Contains(s.late[:], true),
 		"mixed bounds":       s.mixed,
 		"hard faults":        s.hard,
+		"slow answers":       s.slow,
 		"many faults":        s.atATime > 2,
 		"calm":               s.calm,
 		"Keeper":             s.keeper,
+		"rights are taken":   s.denied,
 		"an old version":     len(s.unknown) > 0,
 	} {
 		if is {

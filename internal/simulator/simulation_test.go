@@ -54,6 +54,8 @@ type simulation struct {
 	// How often each worker has connected; a worker does so once at a time.
 	dials []uint64
 
+	landlord landlord // of a scene that is denied
+
 	mu     sync.Mutex // guards what follows
 	homes  []string   // the address that each worker's client has dialled last
 	doomed []bool     // whose session ends when the client dials again
@@ -142,7 +144,7 @@ func newSimulation(
 		Trespass: sim.scene.eager, LongHolds: sim.scene.longHolds,
 		Removals: sim.scene.removals, Fresh: sim.scene.fresh,
 		Cached: sim.scene.cached, Bounded: sim.scene.bounded, Mixed: sim.scene.mixed,
-		Verbose: verbose, Left: sim.left, LeftFor: simLeft,
+		Refusals: sim.scene.denied, Verbose: verbose, Left: sim.left, LeftFor: simLeft,
 		Pace: sim.pace, Late: sim.late,
 	})
 	if err == nil && in.traced {
@@ -234,6 +236,9 @@ func (sim *simulation) left() []string {
 // run lets the nemesis do its work, heals, and waits for the end.
 func (sim *simulation) run() error {
 	defer sim.cluster.Close()
+	if err := sim.openLandlord(); err != nil {
+		return err
+	}
 	sim.world.Start()
 	sim.injectFaults()
 	sim.heal()

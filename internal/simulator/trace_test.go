@@ -92,6 +92,7 @@ func read(t *testing.T, text string) []acceptor.Line {
 // is so in the servers' order.
 func (s scene) ofTrace(seed uint64) scene {
 	s.traced, s.locks, s.cached, s.election = true, []simulator.Lock{traced}, 0, false
+	s.denied = false
 	if seed%2 == 0 {
 		s.slowClose, s.slowCommit = 0, 0
 	}

@@ -280,8 +280,11 @@ func (u *use) failure(ctx context.Context, bounded bool, err error) Event {
 	if e.Outcome == Unexpected && bounded && errors.Is(err, recipes.ErrUnavailable) {
 		e.Outcome = TimedOut
 	}
-	// A multi lock tells of members that it had, and lost before it had the others.
-	if e.Outcome == LockLost && u.v.lock.Recipe != MultiLock || e.Outcome == NotAllowed {
+	// A multi lock tells of members that it had, and lost before it had the others, or
+	// could not give back.
+	refused := e.Outcome == Cancelled && ctx.Err() == nil
+	if (e.Outcome == LockLost || refused) && u.v.lock.Recipe != MultiLock ||
+		e.Outcome == NotAllowed {
 		e.Outcome = Unexpected
 	}
 	return e
@@ -300,6 +303,8 @@ func (u *use) outcome(ctx context.Context, err error) Outcome {
 	case errors.Is(err, zk.ErrConnectionClosed) && u.on.isClosed():
 		return Closed
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+		return Cancelled
+	case u.p.w.Refusals && errors.Is(err, zk.ErrNoAuth):
 		return Cancelled
 	}
 	return Unexpected

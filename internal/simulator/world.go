@@ -44,6 +44,10 @@ type Config struct {
 	// any: owners who share a kept queue entry then have different ones.
 	Mixed bool
 
+	// Refusals: the rights to delete are taken away now and then. A release whose delete
+	// is refused has its error; it counts as one whose outcome was not waited for.
+	Refusals bool
+
 	Clock    func() time.Duration // default: the time since New
 	Register Register             // default: a new one in memory
 	// Pace is what passes before the library's calls to ZooKeeper are made, and before

@@ -17,6 +17,17 @@ type Place struct {
 	Ahead  int    // how many are ahead, as far as is known
 }
 
+// Late is the Place of one whose turn came when its time was over: nobody is ahead, and
+// it did not get what it waited for.
+var Late = Place{Text: "its turn came as the wait was over"}
+
+// A lateError matches zkconn.ErrNoAnswer, as all do that say nothing of others.
+type lateError struct{ error }
+
+func (e *lateError) Error() string { return e.error.Error() + ": " + Late.Text }
+
+func (e *lateError) Unwrap() []error { return []error{e.error, zkconn.ErrNoAnswer} }
+
 // A Busy is the end of a wait, by its ctx or by ErrBusy, while others were ahead. It
 // matches ErrBusy in both cases.
 type Busy struct {
@@ -38,6 +49,12 @@ func Explain(s *zkconn.Conn, err error, at Place, asked time.Time) error {
 	cancelled := outcome.Cancellation(err) != nil
 	if !errors.Is(err, ErrBusy) && !cancelled {
 		return err
+	}
+	if errors.Is(err, zkconn.ErrNoAnswer) { // it says why itself
+		return err
+	}
+	if at == Late {
+		return &lateError{err}
 	}
 	if at.Text != "" && !s.Unavailable() {
 		return &Busy{at, err}

@@ -16,7 +16,8 @@ var ErrBusy = outcome.Permanent(errors.New("lock is busy"))
 type Goal interface {
 	// Check asks ZooKeeper whether it is free.
 	Check(ctx context.Context) (free bool, err error)
-	// Wait sleeps until it is worth checking again, or until it is free for certain.
+	// Wait sleeps until it is worth checking again, or until it is free for certain. A
+	// goal of a single attempt returns ErrBusy instead.
 	Wait(ctx context.Context) (free bool, err error)
 	// Commit makes it the caller's. An error of any of the three starts over with Check,
 	// after a pause that grows (zkconn.Retry), unless it is permanent, as ErrBusy is.
@@ -26,14 +27,11 @@ type Goal interface {
 // Until waits until g is free, and commits to it. Every wait of the locks is made here.
 // An error that a retry may fix, of a request or since the session cannot be relied on
 // just now, ends nothing; see zkconn.Retry.
-func Until(ctx context.Context, s *zkconn.Conn, tryOnce bool, g Goal) error {
+func Until(ctx context.Context, s *zkconn.Conn, g Goal) error {
 	return s.Retry(ctx, func() error {
 		for {
 			free, err := g.Check(ctx)
 			if err == nil && !free {
-				if tryOnce {
-					return ErrBusy
-				}
 				free, err = g.Wait(ctx)
 			}
 			switch {

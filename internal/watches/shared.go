@@ -55,6 +55,7 @@ type watch struct {
 	set    *calls.Pending[struct{}]
 	events <-chan zk.Event // closed by the client, behind its only event
 	czxid  int64           // of the znode when it was set; of one on data
+	stat   *zk.Stat        // likewise
 	steady <-chan struct{} // of Reconnected, from before that
 	after  int             // how many reconnects there were by then
 }

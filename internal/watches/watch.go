@@ -6,19 +6,29 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/outcome"
 )
 
 // Watch returns a channel that ends with the next change of the znode's data or with its
 // deletion. The event itself reaches only one of those who share the watch; the others
 // receive a zero zk.Event, which says nothing. A watch that was set earlier serves as
 // well as a new one: it is pending, so nothing has happened since. zk.ErrNoNode says that
-// there is no such znode.
+// there is no such znode. If its data is too long to be read, the channel ends with its
+// deletion or a change of its children, and not of its data.
 func (ws *Shared) Watch(ctx context.Context, path string) (<-chan zk.Event, error) {
+	_, events, err := ws.WatchStat(ctx, path)
+	return events, err
+}
+
+// WatchStat is Watch, and returns the znode's stat as it was when the watch was set.
+func (ws *Shared) WatchStat(
+	ctx context.Context, path string,
+) (*zk.Stat, <-chan zk.Event, error) {
 	w := ws.watch(path)
 	if _, err := w.set.Wait(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return w.events, nil
+	return w.stat, w.events, nil
 }
 
 // watch returns the watch on a path's data that is shared, or begins to set one.
@@ -39,8 +49,12 @@ func (ws *Shared) watchData(path string, r *reading) (w *watch, isNew bool) {
 	if isNew {
 		w.set.Run(ws.s, func() (none struct{}, err error) {
 			w.begin(ws.s)
-			if r.data, r.stat, w.events, err = ws.s.GetW(path); err == nil {
-				w.czxid = r.stat.Czxid
+			r.data, r.stat, w.events, err = ws.s.GetW(path)
+			if outcome.IsReplyTooLong(err) {
+				_, r.stat, w.events, err = ws.s.ChildrenW(path)
+			}
+			if err == nil {
+				w.czxid, w.stat = r.stat.Czxid, r.stat
 			}
 			return none, err
 		})
@@ -49,7 +63,7 @@ func (ws *Shared) watchData(path string, r *reading) (w *watch, isNew bool) {
 }
 
 // WatchData returns the data of the znode and a channel that ends with its next change,
-// shared like Watch's.
+// shared like Watch's. Data that is too long to be read is nil.
 func (ws *Shared) WatchData(
 	ctx context.Context, path string,
 ) ([]byte, *zk.Stat, <-chan zk.Event, error) {
@@ -59,6 +73,9 @@ func (ws *Shared) WatchData(
 	if err == nil && !isNew { // read behind the watch, so that nothing goes unseen
 		r, err = calls.Call(ctx, ws.s, func() (r reading, err error) {
 			r.data, r.stat, err = ws.s.Get(path)
+			if outcome.IsReplyTooLong(err) {
+				_, r.stat, err = ws.s.Children(path)
+			}
 			return r, err
 		})
 	}

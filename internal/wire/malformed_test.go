@@ -224,8 +224,8 @@ func TestMalformedReplies(t *testing.T) {
 			[2][]byte{asking(opGet), framed(0xffffffff)}, "-1 bytes is not",
 		},
 		"too long": {
-			[2][]byte{asking(opGet), framed(64<<20 + 1)},
-			"a reply of 67108865 bytes is longer than the limit of 67108864 bytes",
+			[2][]byte{asking(opDelete), framed(64<<20 + 1)},
+			"delete: 67108865 bytes is longer than the limit of 67108864 bytes",
 		},
 		"2 GB": {
 			[2][]byte{asking(opGet), framed(uint32(huge))}, "longer than the limit",
@@ -364,24 +364,102 @@ func TestAReplyThatIsCutOff(t *testing.T) {
 	}
 }
 
+// A reply that is longer than the limit is no reason to end a connection that others use:
+// it is read in vain, and its request fails. What follows is read as ever.
 func TestTheLimitOfReplies(t *testing.T) {
 	const limit = 4096
-	for size, err := range map[int]string{
-		limit:     "",
-		limit + 1: "4097 bytes is longer than the limit of 4096 bytes; WithMaxReply",
+	long := strings.Repeat("x", limit)
+	refusal := packet(int32(1), int64(7), int32(-101), long)
+	for name, c := range map[string]struct {
+		op      int32
+		reply   []byte
+		becomes []byte
+		told    string
+	}{
+		"data that fits": {
+			opGet, reply(1, long[16+4+68:], stat), reply(1, long[16+4+68:], stat), "",
+		},
+		"data": {
+			opGet, reply(1, long[16+4+68-1:], stat),
+			packet(int32(1), int64(5), int32(-4097)), "get 4097",
+		},
+		"a list": {
+			opChildren2, reply(1, int32(1), long, stat),
+			packet(int32(1), int64(5), int32(-limit-16-4-4-68)), "children 4188",
+		},
+		"an error":  {opGet, refusal, refusal[:20], "get 4116"},
+		"a set":     {opSet, reply(1, stat, []byte(long)), nil, ""},
+		"a nothing": {0, reply(2, long, stat), nil, ""},
+		"a ping":    {0, reply(-2, long), nil, ""},
 	} {
-		data := strings.Repeat("x", size-16-4-68)
-		says := reply(1, data, stat)
-		stream := wire.NewStream(bytes.NewReader(says), limit, new(heard))
+		t.Run(name, func(t *testing.T) {
+			h := &heard{created: map[string]int64{}}
+			next := reply(3, "data", stat)
+			says := slices.Concat(c.reply, next)
+			stream := wire.NewStream(bytes.NewReader(says), limit, h)
+			stream.Sending(asking(c.op))
+			stream.Sending(packet(int32(3), opGet, "/a"))
+			got, err := readAll(stream)
+			if c.becomes == nil {
+				require.Len(t, h.malformed, 1)
+				require.ErrorIs(t, err, h.malformed[0])
+				require.Empty(t, h.tooLong)
+				return
+			}
+			require.NoError(t, err)
+			binary.BigEndian.PutUint32(c.becomes, uint32(len(c.becomes)-4))
+			require.Equal(t, slices.Concat(c.becomes, next), got)
+			require.Equal(t, c.told, strings.Join(h.tooLong, ", "))
+		})
+	}
+}
+
+// An endless reader says the same byte for ever.
+type endless struct{ read int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	clear(p)
+	e.read += len(p)
+	return len(p), nil
+}
+
+// A reply that is skipped costs no memory, and each part of it has a time of its own. One
+// that no ZooKeeper has ends the connection before it is read.
+func TestWhatASkippedReplyCosts(t *testing.T) {
+	for length, skipped := range map[int32]bool{1 << 28: true, 1<<30 + 1: false} {
+		h, rest := &heard{created: map[string]int64{}}, &endless{}
+		head := binary.BigEndian.AppendUint32(nil, uint32(length))
+		head = append(head, reply(1)[4:20]...)
+		stream := wire.NewStream(io.MultiReader(bytes.NewReader(head), rest), 4096, h)
 		stream.Sending(asking(opGet))
-		got, failed := readAll(stream)
-		if err != "" {
-			require.ErrorContains(t, failed, err)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got := make([]byte, 20)
+		_, err := io.ReadFull(stream, got[:4])
+		if !skipped {
+			require.ErrorContains(t, err, "1073741825 bytes")
+			require.Less(t, rest.read, 1<<13)
 			continue
 		}
-		require.NoError(t, failed)
-		require.Equal(t, says, got)
+		require.NoError(t, err)
+		_, err = io.ReadFull(stream, got[4:])
+		runtime.ReadMemStats(&after)
+		require.NoError(t, err)
+		require.Equal(t, -length, int32(binary.BigEndian.Uint32(got[16:])))
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
+		require.InDelta(t, 1<<12, h.skipping, 1)
 	}
+}
+
+// Somebody waits for an event, whom nothing else would wake. So it is not skipped.
+func TestAnEventAboveTheLimit(t *testing.T) {
+	event := reply(-1, int32(2), int32(3), "/"+strings.Repeat("x", 100_000))
+	h := &heard{created: map[string]int64{}}
+	stream := wire.NewStream(bytes.NewReader(event), 4096, h)
+	got, err := readAll(stream)
+	require.NoError(t, err)
+	require.Equal(t, event, got)
+	require.Empty(t, h.tooLong)
 }
 
 // Replies come in any order, each once, and each is judged by its own request.

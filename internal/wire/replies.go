@@ -25,9 +25,10 @@ type Stream struct {
 	requests unanswered
 
 	// Of the goroutine that reads.
-	left   int     // bytes of the present reply that were not read yet
-	to     request // what the present one answers
-	broken error   // why there are no more
+	left    int     // bytes of the present reply that were not read yet
+	to      request // what the present one answers
+	instead []byte  // what zk gets in place of the present one, which was skipped, or nil
+	broken  error   // why there are no more
 }
 
 // A Listener is told what zk is not. It is called by the goroutine that reads.
@@ -38,13 +39,18 @@ type Listener interface {
 	// Unauthenticated is called when the server refuses a request for want of
 	// authentication. It hangs up by itself.
 	Unauthenticated()
+	// TooLong is called when a reply is longer than the limit: zk is told of a failure.
+	TooLong(request string, bytes int)
+	// Skipping is called before each part of such a reply that is read in vain. All of
+	// them may take longer than zk has patience for one read.
+	Skipping()
 	// Malformed is called once, with why no more replies are read. The connection should
 	// be closed.
 	Malformed(why error)
 }
 
 // NewStream returns the Stream of a connection, which r reads. A reply that is longer
-// than maxReply bytes is malformed.
+// than maxReply bytes is skipped, see skip.
 func NewStream(r io.Reader, maxReply int, listener Listener) *Stream {
 	return &Stream{
 		from: r, buffered: bufio.NewReader(r), maxReply: maxReply, listener: listener,
@@ -61,7 +67,7 @@ func (s *Stream) Sending(p []byte) { s.requests.sending(p) }
 // up, and so zk gets that answer.
 func (s *Stream) ExpectSilence() { s.keeper = true }
 
-// Malformed is said of a reply that no ZooKeeper sends, or that is too long.
+// Malformed is said of a reply that no ZooKeeper sends.
 type Malformed struct{ Err error }
 
 func (m Malformed) Error() string { return m.Err.Error() }
@@ -104,12 +110,8 @@ func (s *Stream) begin(p []byte) error {
 		return err
 	}
 	announced := int(number(head))
-	switch {
-	case announced < replyHead-lengthSize:
+	if announced < replyHead-lengthSize {
 		return malformed("a reply of %d bytes is not ZooKeeper's", announced)
-	case announced > s.maxReply:
-		return malformed("a reply of %d bytes is longer than the limit of %d bytes; "+
-			"WithMaxReply sets it", announced, s.maxReply)
 	}
 	switch xid := number(head[replyXid:]); xid {
 	case xidEvent, xidPing:
@@ -121,9 +123,50 @@ func (s *Stream) begin(p []byte) error {
 				"already (xid %d)", xid)
 		}
 	}
+	if announced > s.to.most(s.maxReply) {
+		return s.skip(announced, p)
+	}
 	s.left = announced
 	_, err = io.ReadFull(s.buffered, p)
 	return err
+}
+
+const (
+	// skipAtMost is far beyond what a ZooKeeper can send: a list of ten million znodes.
+	skipAtMost = 1 << 30
+	// skipAtOnce is the part of a reply that is skipped within the time for one read.
+	skipAtOnce = 1 << 16
+)
+
+// skip reads a reply in vain that is too long, and has zk get a short one to the same
+// request: an error with the length as its code ([outcome.Named]), unless the reply is an
+// error itself. To cut the connection would cost all other requests on it theirs, and to
+// make this one again would cut it again.
+func (s *Stream) skip(announced int, p []byte) error {
+	if !s.to.mayBeLong() || announced > skipAtMost {
+		return malformed("the reply to %s: %d bytes is longer than the limit of %d bytes, "+
+			"and than any that ZooKeeper sends", opName(s.to.op), announced, s.maxReply)
+	}
+	head := make([]byte, replyHead)
+	if _, err := io.ReadFull(s.buffered, head); err != nil {
+		return err
+	}
+	s.listener.TooLong(opName(s.to.op), announced)
+	for left := announced + lengthSize - replyHead; left > 0; {
+		s.listener.Skipping()
+		n, err := s.buffered.Discard(min(left, skipAtOnce))
+		if err != nil {
+			return err
+		}
+		left -= n
+	}
+	if code := head[replyError:]; number(code) == 0 {
+		tooLong := int32(-announced) //nolint:gosec // it was an int32
+		binary.BigEndian.PutUint32(code, uint32(tooLong))
+	}
+	s.instead, s.left = head[lengthSize:], replyHead-lengthSize
+	binary.BigEndian.PutUint32(p, uint32(s.left)) //nolint:gosec // it is a constant
+	return nil
 }
 
 // refuseContainers has the requests for containers refused at which the server has hung
@@ -152,7 +195,10 @@ func IsHangUp(err error) bool {
 // end reads what follows the length into p, where it is checked: a copy of each
 // reply would cost more than all the rest.
 func (s *Stream) end(p []byte) error {
-	if _, err := io.ReadFull(s.buffered, p); err != nil {
+	if s.instead != nil {
+		copy(p, s.instead)
+		s.instead = nil
+	} else if _, err := io.ReadFull(s.buffered, p); err != nil {
 		return err
 	}
 	s.left = 0

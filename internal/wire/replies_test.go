@@ -33,8 +33,16 @@ func (s *says) Read(p []byte) (int, error) {
 type heard struct {
 	created         map[string]int64
 	unauthenticated int
+	tooLong         []string
+	skipping        int
 	malformed       []error
 }
+
+func (h *heard) TooLong(request string, bytes int) {
+	h.tooLong = append(h.tooLong, fmt.Sprint(request, " ", bytes))
+}
+
+func (h *heard) Skipping() { h.skipping++ }
 
 func (h *heard) Created(path string, zxid int64) { h.created[path] = zxid }
 func (h *heard) Unauthenticated()                { h.unauthenticated++ }

@@ -48,6 +48,29 @@ func (r request) check(p []byte) error {
 	return b.wrong
 }
 
+// eventAtMost is longer than a watch event of a ZooKeeper: its path was in a request, and
+// that is shorter than this. zk has a buffer of this size in any case.
+const eventAtMost = 1 << 20
+
+// most is how long the reply may be for zk to get it. A watch event is not skipped:
+// somebody waits for it, whom nothing else would wake.
+func (r request) most(maxReply int) int {
+	if r.op == xidEvent {
+		return max(maxReply, eventAtMost)
+	}
+	return maxReply
+}
+
+// mayBeLong tells whether a ZooKeeper may have so much to say.
+func (r request) mayBeLong() bool {
+	switch r.op {
+	case opGet, opReconfig, opGetACL, opChildren, opChildren2, opMulti, opSync,
+		opCreate, opCreate2, opCreateContainer, opCreateTTL:
+		return true
+	}
+	return false
+}
+
 // sending takes note of a request that is about to be sent. zk writes each in one piece;
 // the reply to what does not look like that will be none that is expected.
 func (u *unanswered) sending(p []byte) {

@@ -76,3 +76,15 @@ func TestHowLongThereWasNoAnswer(t *testing.T) {
 		}
 	})
 }
+
+// While nobody uses a connection nobody asks: silence counts from the use on.
+func TestNoAnswerCountsFromTheUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := use(t, newFake(), 10*time.Second)
+		require.NoError(t, s.Sync("/"))
+		s.Release()
+		time.Sleep(5 * time.Second)
+		s.Retain()
+		require.ErrorContains(t, s.NoAnswer(time.Now()), " for 0s, since ")
+	})
+}

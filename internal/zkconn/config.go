@@ -1,6 +1,7 @@
 package zkconn
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -43,6 +44,8 @@ type Config struct {
 	Advice string
 	// ServerTick is the servers' tick, 0 where it is unknown.
 	ServerTick time.Duration
+	// Log is warned while answers are so slow that holds may be lost; nil: nobody is.
+	Log *slog.Logger
 	// Plain tells that the connection is a *zk.Conn, and so how one looks that was
 	// closed.
 	Plain bool

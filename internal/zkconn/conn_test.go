@@ -41,7 +41,8 @@ func TestRefusalsNameTheRequest(t *testing.T) {
 		{"/a", zk.ErrNoAuth, "create /a: " + zk.ErrNoAuth.Error() + lacks + "/)"},
 		{"/a", wrapped, "create /a: chroot: " + zk.ErrNoAuth.Error()},
 		{"/a", zk.ErrNodeExists, "create /a: " + zk.ErrNodeExists.Error()},
-		{"/a", errors.New("unknown error: -6"), "create /a: unknown error: -6"},
+		{"/a", errors.New("unknown error: -6"), "create /a: unknown error: -6 " +
+			"(unimplemented: the server does not know the request)"},
 		{"/a", zk.ErrConnectionClosed, zk.ErrConnectionClosed.Error()},
 	} {
 		conn := &refusing{err: c.err}

@@ -15,23 +15,23 @@
 // Each uses only those below it.
 //
 //   - missing.go: whether a znode is missing.
+//   - owner.go: whose a znode is: a session's, or nobody's.
 //   - availability.go: whether ZooKeeper answers, for what callers are told.
 //   - use.go: Use, Retain, Release: who uses a Conn.
 //   - creating.go: how many creates are under way: BeginCreate.
 //   - heartbeat.go: the tick, and the sync that it makes.
 //   - probe.go: whether the connection was closed, by the outcome of syncs.
 //   - conn.go: the requests, and what is learned from each.
-//   - closed.go: what happens when the connection was closed.
-//   - ephemerals.go: holds, and who is told of a loss.
-//   - retry.go: Retry, Pause, Backoff.
+//   - ephemerals.go: holds, and who is told of a loss, or of a close.
+//   - retry.go: Retry, Insist, Pause, Backoff.
 //   - notes.go: what a user wants to know again.
 //   - holdback.go: when no request is sent.
 //   - forget.go: when a Conn is forgotten; the registry.
-//   - reconnect.go: looks at the connection; epochs.
-//   - handshake.go: when a plain connection was down.
+//   - reconnect.go: looks at the connection; epochs; when a plain one was down.
 //   - zkconn.go: Conn, and the types that point back to it.
 //   - config.go: Client and Config: what a user brings.
 //   - state.go: what a Conn keeps under its mutex, each a small type.
+//   - cuts.go: one of them: requests that are too long for the servers.
 //
 // # Words
 //
@@ -40,6 +40,7 @@
 //   - contact: a request that has certainly reached the leader. Writes that the leader
 //     judged and syncs are contacts, reads are not; see internal/lossclock.
 //   - ephemeral, margin, alarm: see internal/reliance.
+//   - refusal: an answer that ends a call; an obligation outlasts it (Insist).
 //   - tick: a look at the client's state, every 100 ms or less. It sends no request.
 //   - heartbeat: the sync that the tick sends when there was no other contact. The loss
 //     clock says when (NextSync). There is one for all users of the connection, even if
@@ -56,8 +57,9 @@
 // until then (package calls). Its caller waits on another goroutine, and may leave at any
 // time.
 //
-// While there are users, a timer runs tick. It starts at most one heartbeat at a time, on
-// a goroutine of its own. A Conn that is kept without users has a timer that checks it.
+// While there are users, a timer runs tick. It starts heartbeats, each on a goroutine of
+// its own: one after the other where answers are fast, and a bounded number at a time
+// where they are slow. A Conn that is kept without users has a timer that checks it.
 // There is no other goroutine.
 //
 // An ephemeral is notified by the goroutine that finds out: that of the tick, or the one
@@ -77,7 +79,7 @@
 // that runs Config.WhenClosed's f must hold no lock that they take. With a mutex held, no
 // request is made, and no Ephemeral is notified.
 //
-// What a Conn has in its small types (ledger, reconnects, availability, suspicion, notes,
-// heartbeat) is guarded by its one mutex: most of what happens concerns several of them,
+// What a Conn has in its small types (ledger, reconnects, availability, suspicion, cuts,
+// notes, heartbeat) is guarded by its one mutex: most of what happens concerns several of them,
 // and it is never held for longer than some arithmetic takes.
 package zkconn

@@ -5,6 +5,10 @@ import "time"
 // tickEvery is how often the client's state is looked at; this asks nothing of ZooKeeper.
 const tickEvery = 100 * time.Millisecond
 
+// syncsAtMost is how many syncs may be under way: more than there are while answers take
+// as long as a hold survives, so that no more is sent to a server that is mute.
+const syncsAtMost = 20
+
 // start begins anew: nobody has looked, or asked for anything, since the last user left.
 // What was learned before that may rely on the connection not having been away since: it
 // counts as away where no handshake tells.
@@ -38,11 +42,10 @@ func (h *heartbeat) tick() {
 	s.sawLocked(seen)
 	now := s.ledger.Now()
 	due := h.nextSync(seen.session)
-	// A suspicion does not wait: who waits on a closed connection waits until it is
-	// proved.
-	send := !h.syncing && (s.suspicion.raised() || !now.Before(due))
+	send := h.maySync(seen.connected) && (s.suspicion.raised() || !now.Before(due))
 	if send {
-		h.syncing, h.lastSync = true, now
+		h.syncs++
+		h.lastSync = now
 		due = h.nextSync(seen.session)
 	}
 	wait := h.wait(now, seen.session, due)
@@ -65,6 +68,15 @@ func (h *heartbeat) tick() {
 	}
 }
 
+// maySync tells whether another sync may be sent. Slow answers do not keep the next one
+// waiting: that would make the evidence older by as much. Without a connection one tells
+// all there is to know. A suspicion does not wait for the time of the next: who waits on
+// a closed connection waits until it is proved.
+func (h *heartbeat) maySync(connected bool) bool {
+	more := connected && !h.s.suspicion.raised() && h.syncs < syncsAtMost
+	return h.syncs == 0 || more
+}
+
 // sync makes the heartbeat's request, and finds out by it when the connection was closed.
 func (h *heartbeat) sync() {
 	if h.s.probe() {
@@ -72,7 +84,7 @@ func (h *heartbeat) sync() {
 	}
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
-	h.syncing = false
+	h.syncs--
 }
 
 func (h *heartbeat) nextSync(session int64) time.Time {

@@ -185,15 +185,31 @@ func TestTrafficSparesTheHeartbeat(t *testing.T) {
 	})
 }
 
-func TestAMuteServerGetsOneHeartbeatAtATime(t *testing.T) {
+// A sync is sent when it is due, whether the one before was answered or not: what is
+// proved would be older by as much. A mute server gets no more than syncsAtMost.
+func TestAMuteServerGetsFewHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newFake()
 		use(t, conn, time.Second)
 		end := conn.silence()
+		time.Sleep(time.Second)
+		require.Equal(t, 10, conn.beats())
 		time.Sleep(time.Minute)
-		require.Equal(t, 1, conn.beats())
+		require.Equal(t, 20, conn.beats())
 		end()
 		time.Sleep(time.Second)
 		require.Greater(t, conn.beats(), 1, "it goes on afterwards")
+	})
+}
+
+// Without a connection nothing is answered, and one sync finds out if it was closed.
+func TestAConnectionThatIsAwayGetsOneHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		use(t, conn, time.Second)
+		defer conn.silence()()
+		conn.change(func() { conn.state = zk.StateConnecting })
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, conn.beats())
 	})
 }

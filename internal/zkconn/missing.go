@@ -13,7 +13,7 @@ import (
 // read.
 func (s *Conn) Missing(ctx context.Context, path string) bool {
 	_, err := calls.Call(ctx, s, func() (none struct{}, err error) {
-		_, _, err = s.Get(path)
+		_, err = s.Stat(path)
 		return none, err
 	})
 	return errors.Is(err, zk.ErrNoNode)

@@ -28,6 +28,43 @@ func (s *Conn) Retry(ctx context.Context, f func() error) error {
 	}
 }
 
+// What was refused is tried again after a second at first, then less and less often.
+const (
+	insistSoon   = time.Second
+	insistAtMost = 30 * time.Second
+)
+
+// Insist goes on with f after a refusal, of an f that is an obligation and no call: it
+// lasts until f succeeds, or fails with an error that is no refusal, as once the session
+// has ended, or the connection is closed. The rights that were lacking may come back at
+// any time, and at a reconnect with another login.
+func (s *Conn) Insist(f func() error) error {
+	reconnected := s.Reconnected()
+	for pause := insistSoon; ; pause = min(2*pause, insistAtMost) {
+		if err := s.pauseUntil(reconnected, pause); err != nil {
+			return err
+		}
+		reconnected = s.Reconnected()
+		err := s.Retry(context.Background(), f)
+		if !outcome.Refused(err) {
+			return err
+		}
+	}
+}
+
+// pauseUntil waits for d, or until done is closed, and reports a closed connection.
+func (s *Conn) pauseUntil(done <-chan struct{}, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-done:
+	case <-s.closed:
+		return outcome.ClosedError{}
+	}
+	return nil
+}
+
 const readyPoll = 20 * time.Millisecond
 
 // ready waits until the connection has a session. A request that is made while there is

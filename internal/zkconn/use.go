@@ -19,6 +19,7 @@ func Use(client Client, cfg Config) *Conn {
 	}
 	s.mu.Lock()
 	s.ledger.Learn(cfg.Timeout, cfg.ServerTick) // each user knows what its options tell
+	s.ledger.Tell(cfg.Log)
 	s.mu.Unlock()
 	s.retainLocked()
 	return s

@@ -54,6 +54,7 @@ type knowledge struct {
 	availability availability    // whether ZooKeeper answers
 	suspicion    suspicion       // whether the connection was closed
 	notes        notes           // what its users have learned
+	cuts         cuts            // what the servers may not accept
 	noContainers bool            // the server has said that it knows none
 	quietUntil   time.Time       // until when no request is sent (HoldBack)
 
@@ -99,7 +100,7 @@ type requests struct {
 type heartbeat struct {
 	s        *Conn
 	timer    *time.Timer // runs tick; nil where there are no users
-	syncing  bool        // a sync is under way: a mute server gets no second one
+	syncs    int         // how many are under way
 	lastSync time.Time   // when the last one was sent, whatever came of it
 	next     time.Time   // when the timer fires
 }

@@ -18,7 +18,7 @@ import (
 // (PathUtils.validatePath). zk.Conn by itself refuses only a part of that.
 func Check(path string) error {
 	if why := flaw(path); why != "" {
-		return fmt.Errorf("path %q %s: %w", path, why, zk.ErrInvalidPath)
+		return fmt.Errorf("path %q %s: %w", Brief(path), why, zk.ErrInvalidPath)
 	}
 	return nil
 }
@@ -87,4 +87,15 @@ func Split(path string) (parent, name string) {
 func Parent(path string) string {
 	parent, _ := Split(path)
 	return parent
+}
+
+// briefly is how much of a path an error shows.
+const briefly = 1024
+
+// Brief returns path as errors and logs show it: of one that is very long, the beginning.
+func Brief(path string) string {
+	if len(path) <= briefly {
+		return path
+	}
+	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(path[:briefly], ""), len(path))
 }

@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,11 +29,25 @@ type Cluster struct {
 // Open starts a cluster of the caller's own and returns once all its servers serve. Close
 // it.
 func Open(ctx context.Context, opts ...Option) (*Cluster, error) {
-	s, err := newSettings(opts)
+	return open(ctx, os.Getenv("ZOOKEEPER_RUN"), opts)
+}
+
+// OpenReal is [Open], but where ZOOKEEPER_RUN asks for nothing it starts real servers.
+func OpenReal(ctx context.Context, opts ...Option) (*Cluster, error) {
+	return open(ctx, cmp.Or(os.Getenv("ZOOKEEPER_RUN"), "real"), opts)
+}
+
+// open is [Open] where ZOOKEEPER_RUN says run.
+func open(ctx context.Context, run string, opts []Option) (*Cluster, error) {
+	from, err := findSource(run)
 	if err != nil {
 		return nil, err
 	}
-	from, err := findSource()
+	return openFrom(ctx, from, opts)
+}
+
+func openFrom(ctx context.Context, from source, opts []Option) (*Cluster, error) {
+	s, err := newSettings(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -49,9 +64,14 @@ func Open(ctx context.Context, opts ...Option) (*Cluster, error) {
 // ZOOKEEPER_SERVERS names, else one that it starts. Close it; that leaves the former
 // alone.
 func Find(ctx context.Context) (*Cluster, error) {
+	return find(ctx, os.Getenv("ZOOKEEPER_RUN"))
+}
+
+// find is [Find] where ZOOKEEPER_RUN says run.
+func find(ctx context.Context, run string) (*Cluster, error) {
 	servers := os.Getenv("ZOOKEEPER_SERVERS")
 	if servers == "" {
-		return Open(ctx)
+		return open(ctx, run, nil)
 	}
 	c := &Cluster{
 		kind: "ZOOKEEPER_SERVERS", cleanUp: func(context.Context) error { return nil },
@@ -59,7 +79,7 @@ func Find(ctx context.Context) (*Cluster, error) {
 	var dead []error
 	for _, addr := range zk.FormatServers(strings.Split(servers, ",")) {
 		c.Servers = append(c.Servers, &Server{Addr: addr, host: externalHost{}})
-		answer, err := fourLetter(ctx, addr, "srvr")
+		answer, err := fourLetter(ctx, nil, addr, "srvr")
 		if err == nil && !strings.Contains(answer, "Mode: ") {
 			err = fmt.Errorf("%s answers %q", addr, answer)
 		}

@@ -41,7 +41,7 @@ func (h *containerHost) freeze(ctx context.Context) error {
 	}
 	for {
 		quick, cancel := context.WithTimeout(ctx, 250*time.Millisecond)
-		_, err := fourLetter(quick, h.addr, "srvr")
+		_, err := fourLetter(quick, nil, h.addr, "srvr")
 		cancel()
 		if err != nil {
 			return context.Cause(ctx)

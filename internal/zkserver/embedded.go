@@ -5,12 +5,15 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/recipes/zktest"
 )
 
 // embedded is the source of servers in this process: zktest in the place of the real one.
 type embedded struct {
-	keeper bool // as ClickHouse Keeper
+	keeper  bool     // as ClickHouse Keeper
+	network *network // nil: that of the machine
 }
 
 func (e embedded) prepare(_ context.Context, s settings) (*Cluster, error) {
@@ -39,9 +42,15 @@ func (e embedded) prepare(_ context.Context, s settings) (*Cluster, error) {
 		cluster.Close()
 		return nil
 	}}
-	for i, addr := range cluster.Addrs() {
+	addrs, dial := []string(nil), zk.Dialer(nil)
+	if e.network != nil {
+		addrs, dial = e.network.join(cluster), e.network.dial
+	} else {
+		addrs = cluster.Addrs()
+	}
+	for i, addr := range addrs {
 		c.Servers = append(c.Servers, &Server{
-			Addr: addr, host: &embeddedHost{server: cluster.Server(i)},
+			Addr: addr, host: &embeddedHost{server: cluster.Server(i)}, dial: dial,
 		})
 	}
 	return c, nil

@@ -31,6 +31,7 @@ func makeOrphan() {
 
 func TestSmokeKilledProcessLeavesNoServer(t *testing.T) {
 	t.Parallel()
+	zkserver.Real(t, "a process of its own")
 	maker := exec.Command(os.Args[0], orphanMaker)
 	if zkserver.Shared(t).Kind() == "container" {
 		maker.Env = append(os.Environ(), "ZOOKEEPER_RUN=container")

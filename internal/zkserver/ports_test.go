@@ -75,7 +75,7 @@ func TestPortTaken(t *testing.T) {
 	Real(t, "a moment between the choice of its port and its use")
 	s, err := newSettings(nil)
 	require.NoError(t, err)
-	where, err := findSource()
+	where, err := findSource(runOf(t))
 	require.NoError(t, err)
 	c, err := where.prepare(t.Context(), s)
 	require.NoError(t, err)

@@ -52,10 +52,9 @@ func TestTracesOfAContainerEngine(t *testing.T) {
 	t.Setenv("DOCKER_HOST", "")
 	require.False(t, mayHaveEngine())
 	t.Run("what findSource says", func(t *testing.T) {
-		t.Setenv("ZOOKEEPER_RUN", "")
 		t.Setenv("PATH", "") // nothing can be built
 		t.Setenv("ZOOKEEPER_HOME", t.TempDir())
-		_, err := findSource()
+		_, err := findSource("real")
 		require.ErrorIs(t, err, errNone)
 		require.ErrorContains(t, err, "no trace of a container engine")
 	})

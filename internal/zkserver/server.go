@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // A Server is one server of a [Cluster]. Its methods are for one goroutine at a time,
@@ -13,6 +15,7 @@ import (
 type Server struct {
 	Addr string // host:port for clients; the same for life, over Kill and Restart
 	host host
+	dial zk.Dialer // nil: over the network
 }
 
 // A host is where a server runs: a child process or a container. It is prepared once, and
@@ -65,7 +68,7 @@ func (s *Server) Restart() error {
 // FourLetter sends a command such as srvr, mntr, cons, wchs or dump, and returns the
 // answer. It fails after two seconds without one.
 func (s *Server) FourLetter(command string) (string, error) {
-	return fourLetter(context.Background(), s.Addr, command)
+	return fourLetter(context.Background(), s.dial, s.Addr, command)
 }
 
 // Log returns the end of what the server has logged, or why there is none to be had.
@@ -114,7 +117,7 @@ func (s *Server) await(ctx context.Context) error {
 		// Less than FourLetter's patience: a server that is starting may take a question
 		// and forget it.
 		quick, cancel := context.WithTimeout(ctx, interval)
-		answer, err := fourLetter(quick, s.Addr, "conf")
+		answer, err := fourLetter(quick, s.dial, s.Addr, "conf")
 		cancel()
 		if err == nil && strings.Contains(answer, ours) {
 			return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 )
 
 // A source is where servers of our own come from.
@@ -17,27 +16,33 @@ type source interface {
 var errNone = errors.New("zkserver: no ZooKeeper to be had: start a container engine, " +
 	"or install a Java runtime and ZooKeeper " +
 	"(Debian: apt-get install default-jre-headless libzookeeper-java; " +
-	"elsewhere unpack a release and set ZOOKEEPER_HOME), or let scripts/test.sh do it")
+	"elsewhere unpack a release and set ZOOKEEPER_HOME)")
 
-// findSource returns the first source that there is.
-func findSource() (source, error) {
-	run := os.Getenv("ZOOKEEPER_RUN")
-	switch run {
-	case "", "container", "local":
-	case "embedded":
-		return embedded{}, nil
-	case "keeper":
-		return embedded{keeper: true}, nil
-	default:
-		return nil, fmt.Errorf(
-			"zkserver: ZOOKEEPER_RUN=%s: want container, local, embedded, keeper or "+
-				"nothing", run,
-		)
+// isEmbedded tells whether a value of ZOOKEEPER_RUN asks for zktest.
+func isEmbedded(run string) bool {
+	return run == "" || run == "embedded" || run == "keeper"
+}
+
+// findSource returns the first source that there is for a value of ZOOKEEPER_RUN.
+func findSource(run string) (source, error) {
+	switch {
+	case isEmbedded(run):
+		return embedded{keeper: run == "keeper"}, nil
+	case run != "real" && run != "local" && run != "container":
+		return nil, fmt.Errorf("zkserver: ZOOKEEPER_RUN=%s: want real, local, "+
+			"container, embedded, keeper or nothing", run)
 	}
 	none := []error{errNone}
+	if run != "container" {
+		i, err := findInstallation()
+		if err == nil {
+			return i, nil
+		}
+		none = append(none, fmt.Errorf("local: %w", err))
+	}
 	switch {
 	case run == "local":
-	case run == "" && !mayHaveEngine():
+	case run == "real" && !mayHaveEngine():
 		none = append(none, errors.New("container: no trace of a container engine"))
 	default:
 		e, err := findEngine()
@@ -45,13 +50,6 @@ func findSource() (source, error) {
 			return e, nil
 		}
 		none = append(none, fmt.Errorf("container: %w", err))
-	}
-	if run != "container" {
-		i, err := findInstallation()
-		if err == nil {
-			return i, nil
-		}
-		none = append(none, fmt.Errorf("local: %w", err))
 	}
 	return nil, errors.Join(none...)
 }

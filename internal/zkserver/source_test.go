@@ -13,12 +13,9 @@ import (
 
 // rerun runs TestSmokeShared in a process of its own that finds no server but that of
 // ZOOKEEPER_SERVERS.
-func rerun(t *testing.T, servers string, flags ...string) (string, error) {
+func rerun(t *testing.T, servers string) (string, error) {
 	t.Helper()
-	cmd := exec.Command(
-		os.Args[0],
-		append([]string{"-test.run=^TestSmokeShared$", "-test.v"}, flags...)...,
-	)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestSmokeShared$", "-test.v")
 	cmd.Env = append(
 		os.Environ(), "ZOOKEEPER_SERVERS="+servers, "ZOOKEEPER_RUN=local",
 		"ZOOKEEPER_HOME="+t.TempDir(),
@@ -27,7 +24,29 @@ func rerun(t *testing.T, servers string, flags ...string) (string, error) {
 	return string(out), err
 }
 
-func TestNoServerFailsUnlessShort(t *testing.T) {
+// What a test lacks is a skip that says how to get it, and a failure where it must run.
+func TestWhatIsLackingIsSkipped(t *testing.T) {
+	t.Parallel()
+	try := func(env ...string) string {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestSmokeLog$", "-test.v")
+		cmd.Env = append(append(os.Environ(), "ZOOKEEPER_SERVERS=", "ZOOKEEPER_RUN=",
+			"MUST=", "ZOOKEEPER_HOME="+t.TempDir()), env...)
+		out, _ := cmd.CombinedOutput() // an error is what it is about
+		return string(out)
+	}
+	out := try()
+	require.Contains(t, out, "--- SKIP: TestSmokeLog")
+	require.Contains(t, out, "ZOOKEEPER_RUN=real runs this test")
+	require.Contains(t, out, "\n1 tests were skipped")
+
+	nothing := []string{"MUST=1", "DOCKER_HOST=", "HOME=", "XDG_RUNTIME_DIR=", "PATH="}
+	out = try(nothing...)
+	require.Contains(t, out, "--- FAIL: TestSmokeLog")
+	require.Contains(t, out, "no ZooKeeper to be had")
+	require.Contains(t, try("MUST=1", "ZOOKEEPER_RUN=keeper"), "--- SKIP: TestSmokeLog")
+}
+
+func TestNoServerFails(t *testing.T) {
 	t.Parallel()
 	out, err := rerun(t, "")
 	var exit *exec.ExitError
@@ -37,10 +56,6 @@ func TestNoServerFailsUnlessShort(t *testing.T) {
 		t, out, "no ZooKeeper to be had: start a container engine, or install",
 	)
 	require.Contains(t, out, "no lib/zookeeper*.jar", "the reason, too")
-
-	out, err = rerun(t, "", "-test.short")
-	require.NoError(t, err, out)
-	require.Contains(t, out, "--- SKIP: TestSmokeShared")
 }
 
 func TestGivenServersAreShared(t *testing.T) {
@@ -83,7 +98,8 @@ func TestForcedWay(t *testing.T) {
 	t.Setenv("ZOOKEEPER_RUN", "cloud")
 	_, err := zkserver.Open(t.Context())
 	require.ErrorContains(
-		t, err, "ZOOKEEPER_RUN=cloud: want container, local, embedded, keeper or nothing",
+		t, err, "ZOOKEEPER_RUN=cloud: want real, local, container, embedded, keeper or "+
+			"nothing",
 	)
 
 	t.Setenv("ZOOKEEPER_RUN", "local")

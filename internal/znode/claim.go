@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 
 	"github.com/go-zookeeper/zk"
@@ -84,9 +85,6 @@ func (c *Claim) create(by *creation) (*Node, error) {
 	_, err := c.s.Create(c.path, by.spec.Data, zk.FlagEphemeral, by.spec.ACL)
 	// The client runs a call that it had queued in the next session, too.
 	now := c.s.SessionID()
-	if outcome.Answered(err) {
-		by.cut = 0
-	}
 	switch {
 	case err == nil && session != 0 && session == now:
 		return c.own(by, session, 0), nil
@@ -108,7 +106,6 @@ func (c *Claim) create(by *creation) (*Node, error) {
 	case errors.Is(err, errReplaced):
 		return nil, errReplaced // which is not permanent: create it now
 	case errors.Is(err, zk.ErrNoNode):
-		by.cut++
 		return nil, errNotCreated
 	}
 	return n, err
@@ -203,7 +200,7 @@ func (c *Claim) delete(isMeant func(stat *zk.Stat, data []byte) bool) error {
 // Discard deletes, in the background, what the Claim may have left under the name. It
 // goes on until that is done, or the connection is closed. Nothing else is done with the
 // Claim after that.
-func (c *Claim) Discard(log func(error)) *calls.Pending[struct{}] {
+func (c *Claim) Discard(log *slog.Logger) *calls.Pending[struct{}] {
 	return calls.Start(c.s, func() (none struct{}, err error) {
 		ctx := context.Background()
 		if c.creating != nil {
@@ -215,12 +212,15 @@ func (c *Claim) Discard(log func(error)) *calls.Pending[struct{}] {
 		if len(c.sent) == 0 {
 			return none, nil
 		}
-		err = c.s.Retry(ctx, func() error { return c.delete(c.isOwn) })
-		if errors.Is(err, zk.ErrNoNode) {
-			err = nil
+		try := func() error {
+			if err := c.delete(c.isOwn); !errors.Is(err, zk.ErrNoNode) {
+				return err
+			}
+			return nil
 		}
-		if outcome.Final(err) && !errors.Is(err, outcome.ErrClosed) {
-			log(err)
+		err = c.s.Retry(ctx, try)
+		if outcome.Refused(err) {
+			insist(c.s, log, c.path, err, try, nil)
 		}
 		return none, err
 	})

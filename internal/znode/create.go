@@ -26,21 +26,11 @@ type creation struct {
 	number string
 	claim  claimant // of a znode with a given name; else nil
 
-	dir Dir // of the goroutine in Join
-	// creates in a row that broke the connection, and left no znode; of the goroutine in
-	// create, and of that in Join while there is none
-	cut  int
-	sent int // creates so far; of the same goroutines
+	dir     Dir  // of the goroutine in Join
+	missing bool // the directory was; likewise
+	// creates so far; of the goroutine in create, and of that in Join while there is none
+	sent int
 }
-
-// A server closes the connection on a request that is longer than its jute.maxbuffer, and
-// says nothing. So a create with data of some length that breaks the connection this
-// often in a row, while the requests that look for its znode get through, is not tried
-// again: it would cost all who use the connection theirs, for ever.
-const (
-	cutsAtMost = 5
-	someLength = 4096 // no server takes less
-)
 
 // A claimant creates the znode of a creation, in place of create: a [Claim].
 type claimant interface {
@@ -52,13 +42,17 @@ type claimant interface {
 // Join creates a znode, in a directory that it creates if that is missing. The znode's
 // name is "_c_", a new id, "-", Spec.Kind and number; with "" the server appends the next
 // sequence number. A Join that fails leaves no directory that it created: a server does
-// not reap one that never had a child. If a create is not waited for any more, what it
-// creates is withdrawn.
+// not reap one that never had a child. One that runs out of time leaves it for a while:
+// see Dir. If a create is not waited for any more, what it creates is withdrawn.
 func Join(
 	ctx context.Context, s *zkconn.Conn, spec *Spec, number string, hooks Hooks,
 ) (*Node, error) {
+	version := byte(versionRandom)
+	if spec.Cached {
+		version = versionCached
+	}
 	c := &creation{
-		s: s, spec: spec, hooks: hooks, id: newID(), number: number,
+		s: s, spec: spec, hooks: hooks, id: newID(version), number: number,
 		dir: Dir{s: s, path: spec.Dir, acl: spec.ACL},
 	}
 	return c.join(ctx)
@@ -75,11 +69,10 @@ func (c *creation) join(ctx context.Context) (n *Node, err error) {
 			return outcome.Cancelled(ctx)
 		case errors.Is(err, outcome.ErrClosed): // create may be under way
 			return err
-		case c.cut >= cutsAtMost && len(c.spec.Data) >= someLength:
-			return outcome.Permanent(c.cutOff())
 		case errors.Is(err, zk.ErrNoNode) && c.claim != nil && c.dir.made != nil:
 			return outcome.Permanent(ErrNoDir)
 		case errors.Is(err, zk.ErrNoNode):
+			c.missing = true
 			if err := c.dir.Make(ctx); err != nil {
 				return err
 			}
@@ -97,15 +90,28 @@ func (c *creation) join(ctx context.Context) (n *Node, err error) {
 		GiveUp(ctx, []*Node{n})
 	}
 	c.dir.Unmake(ctx)
+	if c.missing && outcome.Cancellation(err) != nil && !c.s.Unavailable() {
+		err = fmt.Errorf("%w: %w", err, &MissingError{c.spec.Dir, RanOut(ctx)})
+	}
 	return nil, err
 }
 
-func (c *creation) cutOff() error {
-	return fmt.Errorf("create a znode in %s: %d tries with %d bytes of data broke the "+
-		"connection, while other requests got through; is the servers' jute.maxbuffer "+
-		"lower than that? %w", c.spec.Dir, c.cut, len(c.spec.Data),
-		zk.ErrConnectionClosed)
+// A MissingError says why the time of a Join was over although ZooKeeper answers. Nobody
+// knows how the queue stands, so it matches zkconn.ErrNoAnswer.
+type MissingError struct {
+	dir  string
+	kept bool
 }
+
+func (e *MissingError) Error() string {
+	next := ""
+	if e.kept {
+		next = ", and stays for the next attempt"
+	}
+	return fmt.Sprintf("the parent znode %s had to be created first%s", e.dir, next)
+}
+
+func (e *MissingError) Unwrap() error { return zkconn.ErrNoAnswer }
 
 // try sends one create and waits for its outcome. A Node with an error was refused by
 // Hooks.Created.
@@ -157,9 +163,6 @@ func (c *creation) create() (*Node, error) {
 	c.sent++
 	asked := zkpath.Join(c.spec.Dir, name)
 	path, err := c.s.Create(asked, c.spec.Data, flags, c.spec.ACL)
-	if outcome.Answered(err) {
-		c.cut = 0
-	}
 	// One that exists is ours: from another session, if not from this one.
 	if outcome.NotDone(err) && !errors.Is(err, zk.ErrNodeExists) {
 		return nil, err
@@ -170,10 +173,52 @@ func (c *creation) create() (*Node, error) {
 		return c.newNode(path, session, c.s.CreatedAt(asked)), nil
 	}
 	n, err := c.find()
-	if errors.Is(err, errNotCreated) {
-		c.cut++
+	if outcome.Refused(err) && errors.As(err, new(unsearched)) {
+		c.oweSearch(err)
 	}
 	return n, err
+}
+
+// An unsearched says why the directory could not be searched.
+type unsearched struct{ error }
+
+func (u unsearched) Unwrap() error { return u.error }
+
+// oweSearch goes on with a search that was refused, and with it the wait that it was made
+// for: the znode may be there, and nobody knows its name. What it finds is deleted.
+func (c *creation) oweSearch(refusal error) {
+	s, spec, id, session := c.s, c.spec, c.id, c.s.SessionID()
+	spec.Log.Error("zookeeper lock: search refused; a znode of unknown outcome is still "+
+		"being deleted, until its session ends", "dir", spec.Dir, "id", id,
+		"error", refusal)
+	calls.Start(s, func() (none struct{}, _ error) {
+		return none, s.Insist(func() error {
+			if s.SessionID() != session {
+				return outcome.Permanent(outcome.ErrSessionEnded)
+			}
+			children, err := search(s, spec.Dir)
+			for _, child := range children {
+				if hasID(child, id) {
+					discard(s, spec.Log, zkpath.Join(spec.Dir, child), session)
+				}
+			}
+			return err
+		})
+	})
+}
+
+// search lists the directory as the leader has it now: the server that we came back to
+// may lag behind the create.
+func search(s *zkconn.Conn, dir string) ([]string, error) {
+	err := s.Sync(dir)
+	if err == nil {
+		var children []string
+		children, _, err = s.Children(dir)
+		if err == nil {
+			return children, nil
+		}
+	}
+	return nil, unsearched{err}
 }
 
 // find looks for the znode of a create of unknown outcome, until it knows. A znode of
@@ -193,11 +238,7 @@ func (c *creation) find() (*Node, error) {
 
 func (c *creation) findOnce() (*Node, error) {
 	session := c.s.SessionID()
-	// the server we came back to may lag behind the create
-	if err := c.s.Sync(c.spec.Dir); err != nil {
-		return nil, err
-	}
-	children, _, err := c.s.Children(c.spec.Dir)
+	children, err := search(c.s, c.spec.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +250,7 @@ func (c *creation) findOnce() (*Node, error) {
 			continue
 		}
 		path := zkpath.Join(c.spec.Dir, child)
-		_, stat, err := c.s.Get(path)
+		stat, err := c.s.Stat(path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil && !outcome.Final(err):
@@ -217,7 +258,7 @@ func (c *creation) findOnce() (*Node, error) {
 		case err == nil && own == "" && c.livesIn(session, stat):
 			own, czxid = path, stat.Czxid
 		default:
-			discard(c.s, path, session)
+			discard(c.s, c.spec.Log, path, session)
 			refusal = err
 		}
 	}
@@ -233,14 +274,6 @@ func (c *creation) livesIn(session int64, stat *zk.Stat) bool {
 	return stat.EphemeralOwner == session && c.s.SessionID() == session
 }
 
-// discard deletes a znode of ours that is none we hold.
-func discard(s *zkconn.Conn, path string, session int64) {
-	calls.Start(s, func() (struct{}, error) {
-		send := func() error { return s.Delete(path, -1) }
-		return struct{}{}, remove(s, session, send)
-	})
-}
-
 // MayHaveOrphans tells whether a create of unknown outcome may have left another znode.
 func (n *Node) MayHaveOrphans() bool { return n.orphans }
 
@@ -249,7 +282,7 @@ func (n *Node) DiscardOrphan(name string) {
 	if !hasID(name, n.id) || name == n.Name() {
 		return
 	}
-	discard(n.s, zkpath.Join(n.spec.Dir, name), n.session)
+	discard(n.s, n.spec.Log, zkpath.Join(n.spec.Dir, name), n.session)
 }
 
 // newNode takes a znode that surely lives in the given session. czxid is 0 where it is

@@ -1,7 +1,6 @@
 package znode_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -32,6 +31,7 @@ type lossyConn struct {
 	number  int // of the next znode
 	owners  map[string]int64
 	deleted []string
+	denied  bool // lists are refused
 }
 
 func (c *lossyConn) SessionID() int64 {
@@ -69,6 +69,9 @@ func (c *lossyConn) Create(
 func (c *lossyConn) Children(string) (names []string, _ *zk.Stat, _ error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.denied {
+		return nil, nil, zk.ErrNoAuth
+	}
 	for path := range c.owners {
 		names = append(names, path[len("/lock/"):])
 	}
@@ -158,25 +161,45 @@ func TestWhatIsFoundOfALostCreate(t *testing.T) {
 	}
 }
 
-// A create that may be too long for the servers is not tried for ever.
-func TestACreateThatBreaksTheConnection(t *testing.T) {
-	for size, ends := range map[int]bool{4095: false, 4096: true} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conn := &lossyConn{becomes: make([][]int64, 1000), session: 1}
-				s, spec := stubconn.Use(t, conn), stubconn.Spec()
-				spec.Data = make([]byte, size)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				_, err := znode.Join(ctx, s, &spec, "", znode.NoHooks{})
-				require.Error(t, err)
-				if ends {
-					require.ErrorContains(t, err, "5 tries with 4096 bytes")
-					require.Len(t, conn.flags, 5)
-				} else {
-					require.Error(t, ctx.Err())
-				}
-			})
-		})
-	}
+// Where the znode of a lost create cannot be looked for, the call ends. The search goes
+// on, and what it finds is deleted, also where that is refused at first.
+func TestASearchThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &lossyConn{
+			becomes: [][]int64{{1}}, session: 1, owners: map[string]int64{}, denied: true,
+		}
+		s, spec := stubconn.Use(t, conn), stubconn.Spec()
+		_, err := znode.Join(t.Context(), s, &spec, "", znode.NoHooks{})
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		time.Sleep(time.Hour)
+		conn.mu.Lock()
+		require.Len(t, conn.owners, 1)
+		conn.denied = false
+		conn.mu.Unlock()
+		time.Sleep(time.Minute)
+		conn.mu.Lock()
+		defer conn.mu.Unlock()
+		require.Empty(t, conn.owners)
+		require.Equal(t, []string{"0"}, conn.deleted)
+	})
+}
+
+// An orphan that a list shows again and again, since its delete is refused, is deleted by
+// one.
+func TestAnOrphanWhoseDeleteIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &watchedConn{lossyConn: lossyConn{
+			becomes: [][]int64{{1, 1}}, owners: map[string]int64{},
+		}, removal: zk.ErrNoAuth}
+		n := join(t, conn, znode.NoHooks{}, znode.Terms{})
+		orphan := n.Name()[:len(n.Name())-1] + "1"
+		for range 1000 {
+			n.DiscardOrphan(orphan)
+			time.Sleep(time.Second)
+		}
+		require.Less(t, conn.tries(), 50)
+		conn.answer(nil)
+		n.Withdraw()
+		time.Sleep(time.Minute)
+	})
 }

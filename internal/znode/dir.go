@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -15,7 +16,8 @@ import (
 
 // A Dir is a directory that is made where it is missing, with its parents, and taken back
 // by who made it and then had no use for it: servers before ZOOKEEPER-4915 reap no
-// container that never had a child. It is of one goroutine.
+// container that never had a child. One whose maker has run out of time is taken back
+// later, unless somebody uses it by then. It is of one goroutine.
 type Dir struct {
 	s    *zkconn.Conn
 	path string
@@ -29,8 +31,10 @@ func NewDir(s *zkconn.Conn, path string, acl []zk.ACL) *Dir {
 }
 
 // Make creates the directory and its parents as containers, or as plain znodes where the
-// server has no containers. One that is there already is no error. A caller who leaves,
-// since ctx is done, leaves nothing behind that is empty.
+// server has no containers. One that is there already is no error. If ctx is cancelled,
+// nothing is left behind that is empty. A caller who has run out of time comes again,
+// with no more time than that: the directory is created to its end, and stays for a
+// while, or far from the servers no attempt would ever succeed.
 func (d *Dir) Make(ctx context.Context) error {
 	making := calls.Start(d.s, func() (made []string, err error) {
 		err = d.make(ctx, d.path, &made)
@@ -43,10 +47,33 @@ func (d *Dir) Make(ctx context.Context) error {
 		d.made = append(d.made, made...)
 		return err
 	default: // the caller leaves
-		making.Then(d.s, func(made []string, _ error) { d.unmake(made) })
+		making.Then(d.s, func(made []string, err error) {
+			if err == nil && RanOut(ctx) {
+				d.keepForNext()
+			}
+			d.unmake(made)
+		})
 		return err
 	}
 }
+
+// ErrTimeOver is the cause of a ctx that is cancelled on behalf of one who has run out of
+// time.
+var ErrTimeOver = errors.New("the time is over")
+
+// RanOut tells whether ctx is done since the time was over, and not since its owner wants
+// nothing more.
+func RanOut(ctx context.Context) bool {
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) ||
+		errors.Is(context.Cause(ctx), ErrTimeOver)
+}
+
+// nextWithin is how long a directory waits for the next attempt of one who had too little
+// time.
+const nextWithin = time.Minute
+
+// keepForNext returns once the next attempt had its time, or the connection is closed.
+func (d *Dir) keepForNext() { _ = d.s.Pause(context.Background(), nextWithin) }
 
 // make goes from the bottom up: it may have no permission above what exists.
 func (d *Dir) make(ctx context.Context, path string, made *[]string) error {
@@ -76,40 +103,78 @@ func (d *Dir) make(ctx context.Context, path string, made *[]string) error {
 }
 
 func (d *Dir) create(ctx context.Context, path string) error {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !RanOut(ctx) {
 		return outcome.Cancelled(ctx)
 	}
 	return d.s.CreateContainer(path, d.acl)
 }
 
-// Unmake deletes what Make made and nobody uses. What cannot be deleted within the time
-// that a caller who gives up can spare is deleted in the background.
+// Unmake deletes what Make made and nobody uses: of a caller who has run out of time, as
+// Make says. What cannot be deleted within the time that a caller who gives up can spare
+// is deleted in the background.
 func (d *Dir) Unmake(ctx context.Context) {
 	if len(d.made) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), LeaveWithin)
-	defer cancel()
-	made := d.made
+	made, keep := d.made, RanOut(ctx)
 	d.made = nil
-	_, _ = calls.Start(d.s, func() (struct{}, error) {
+	unmaking := calls.Start(d.s, func() (struct{}, error) {
+		if keep {
+			d.keepForNext()
+		}
 		d.unmake(made)
 		return struct{}{}, nil
-	}).Wait(ctx)
+	})
+	if keep {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), LeaveWithin)
+	defer cancel()
+	_, _ = unmaking.Wait(ctx)
 }
 
 // unmake goes from the bottom up as far as nobody else is there. Who comes just now finds
 // the directory missing, as if the server had reaped it, and makes it again. Data that
-// somebody has set there meanwhile (the version is 0 no more) is not ours to delete.
+// somebody has set there meanwhile (the version is 0 no more) is not ours to delete. A
+// delete that the rights do not allow is tried again in the background, until the session
+// ends: they may come back.
 func (d *Dir) unmake(made []string) {
+	session := d.s.SessionID()
 	for i := len(made) - 1; i >= 0; i-- {
-		err := d.s.Retry(context.Background(), func() error {
-			return d.s.Delete(made[i], 0)
-		})
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return // most likely there is a child, ours or another's
+		try := func() error {
+			switch err := d.s.Delete(made[i], 0); {
+			case errors.Is(err, zk.ErrNoNode):
+				return nil
+			case errors.Is(err, zk.ErrNotEmpty), errors.Is(err, zk.ErrBadVersion):
+				return outcome.Permanent(err) // it is in use
+			default:
+				return err
+			}
+		}
+		err := d.s.Retry(context.Background(), try)
+		if outcome.Refused(err) {
+			d.unmakeLater(made[:i+1], session, try)
+		}
+		if err != nil {
+			return
 		}
 	}
+}
+
+// unmakeLater goes on with unmake, of whose last one the delete, by try, was refused.
+func (d *Dir) unmakeLater(made []string, session int64, try func() error) {
+	calls.Start(d.s, func() (none struct{}, _ error) {
+		err := d.s.Insist(func() error {
+			if d.s.SessionID() != session {
+				return outcome.Permanent(outcome.ErrSessionEnded)
+			}
+			return try()
+		})
+		if err == nil {
+			d.unmake(made[:len(made)-1])
+		}
+		return none, err
+	})
 }
 
 // errNotCreated says that a create of unknown outcome has left no znode.

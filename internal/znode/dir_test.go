@@ -2,7 +2,10 @@ package znode_test
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -18,7 +21,11 @@ type treeConn struct {
 	there            []string
 	created, deleted []string
 	denied, stays    string // that one cannot create, or delete
+	refused          int    // so many deletes
+	moved            atomic.Int64
 }
+
+func (c *treeConn) SessionID() int64 { return 1 + c.moved.Load() }
 
 func (c *treeConn) CreateContainer(
 	path string, _ []byte, _ int32, _ []zk.ACL,
@@ -37,8 +44,12 @@ func (c *treeConn) CreateContainer(
 }
 
 func (c *treeConn) Delete(path string, _ int32) error {
-	if path == c.stays {
+	switch {
+	case path == c.stays:
 		return zk.ErrNotEmpty
+	case c.refused > 0:
+		c.refused--
+		return zk.ErrNoAuth
 	}
 	c.deleted = append(c.deleted, path)
 	if at := slices.Index(c.there, path); at >= 0 {
@@ -99,4 +110,32 @@ func TestADirectoryWhoseParentIsDenied(t *testing.T) {
 	conn := &treeConn{there: []string{"/a"}, denied: "/a/b"}
 	require.ErrorIs(t, dirOf(t, conn).Make(t.Context()), zk.ErrNoAuth)
 	require.Empty(t, conn.created)
+}
+
+// A delete that the rights do not allow is tried again as long as the session lasts.
+func TestADirectoryThatMayNotBeTakenBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		moves   int64
+		deleted []string
+	}{
+		"until it may":            {0, []string{"/a/b/c", "/a/b", "/a"}},
+		"until the session ended": {1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := &treeConn{refused: 3}
+				d := dirOf(t, conn)
+				require.NoError(t, d.Make(t.Context()))
+				began := time.Now()
+				d.Unmake(t.Context())
+				require.Zero(t, time.Since(began))
+				synctest.Wait()
+				require.Empty(t, conn.deleted)
+				conn.moved.Store(c.moves)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				require.Equal(t, c.deleted, conn.deleted)
+			})
+		})
+	}
 }

@@ -23,7 +23,8 @@
 //  3. Hooks.Ended is called, with no mutex of a Node held.
 //  4. Ended is done: those of this process that wait for the Node are woken. They do not
 //     wait for the answer to the delete.
-//  5. Once the delete is answered, or the session is over, Hooks.Removed is called.
+//  5. Once the znode is deleted, or the session is over, Hooks.Removed is called. The one
+//     who asked for the delete is told at the first answer, a refusal too.
 //
 // A Node that left is still lost if the session ends before the delete is confirmed.
 //
@@ -49,8 +50,10 @@
 //     is withdrawn.
 //   - The watch on a Node's own znode (keepSelfWatch) ends with the Node. It calls
 //     Hooks.Data.
-//   - The delete, begun by end, ends with the session at the latest. It calls
-//     Hooks.Removed. A delete of what outlives the session ends with the connection.
+//   - The delete, begun by end, ends with the session at the latest, and calls
+//     Hooks.Removed; if it was refused, another goroutine goes on with it (insist). So do
+//     those of the delete of an orphan, of the search for one, and of Dir.Unmake. A
+//     delete of what outlives the session ends with the connection.
 //   - Hooks.Ended is called by whoever ends the Node.
 //
 // # Locks
@@ -77,6 +80,7 @@
 //   - selfwatch.go: the watch on the own znode, and what it proves.
 //   - end.go: the one end of a Node, and the delete.
 //   - outliving.go: the delete of a znode that its session does not take along.
+//   - delete.go: the delete of a znode of ours, until its session ends.
 //   - node.go: Node, its state, and what it calls: Hooks, Tenant.
 //   - spec.go: what the znodes of one side have in common.
 //   - id.go: the id in a name.

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/outcome"
-	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
 // Gone ends the Node since its znode is, or is about to be: cause is ErrGone, ErrUnlisted
@@ -92,19 +89,35 @@ func (n *Node) endLocking(cause error) bool {
 		n.metLocked(&l.abandoned)
 	}
 	n.over.removal = calls.Start(n.s, func() (struct{}, error) {
-		defer n.s.Release()
-		defer n.s.Untrack(n.Path)
 		_ = n.s.Pause(context.Background(), stays) // it ends with the connection
 		err := n.remove(cause)
-		n.hooks.Removed(err == nil || errors.Is(err, ErrGone))
-		if errors.Is(err, outcome.ErrSessionEnded) {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			n.metLocked(&l.sessionOver)
+		if outcome.Refused(err) {
+			// The answer of the call that asked for it, and no end of the obligation.
+			n.owe(err)
+			return struct{}{}, err
 		}
+		n.removed(err)
 		return struct{}{}, err
 	})
 	return true
+}
+
+// owe goes on with a delete that was refused. n stays a participant until then: its znode
+// blocks others.
+func (n *Node) owe(refusal error) {
+	insist(n.s, n.spec.Log, n.Path, refusal, removal(n.s, n.session, n.delete), n.removed)
+}
+
+// removed ends what newNode has begun, once nothing is left to be done about the znode.
+func (n *Node) removed(err error) {
+	defer n.s.Release()
+	defer n.s.Untrack(n.Path)
+	n.hooks.Removed(err == nil || errors.Is(err, ErrGone))
+	if errors.Is(err, outcome.ErrSessionEnded) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.metLocked(&n.life.sessionOver)
+	}
 }
 
 // StartLeaving deletes the znode, in the background for as long as the session lasts.
@@ -165,17 +178,30 @@ func GiveUp(ctx context.Context, groups ...[]*Node) {
 	}
 }
 
+// OrWithdraw calls f, which calls code of the user's. If that panics, or ends the
+// goroutine, nobody waits any more: the Nodes are withdrawn.
+func OrWithdraw(nodes []*Node, f func()) {
+	returned := false
+	defer func() {
+		if !returned {
+			for _, n := range nodes {
+				n.Withdraw()
+			}
+		}
+	}()
+	f()
+	returned = true
+}
+
 // remove deletes the znode of a Node that ended by cause, trying for as long as the
 // session lasts.
 func (n *Node) remove(cause error) error {
 	if isDeleted(cause) {
 		return cause
 	}
-	err := remove(n.s, n.session, n.delete)
+	err := n.s.Retry(context.Background(), removal(n.s, n.session, n.delete))
 	if isLoss(err) {
 		n.tellLoss(err)
-	} else {
-		n.tellIfItStays(err)
 	}
 	return err
 }
@@ -205,30 +231,4 @@ func (n *Node) delete() error {
 		return n.named.delete(n.isOwn)
 	}
 	return n.s.Delete(n.Path, -1)
-}
-
-// remove deletes a znode of the given session. ErrGone says that it was gone before.
-func remove(s *zkconn.Conn, session int64, send func() error) error {
-	unknown := false
-	return s.Retry(context.Background(), func() error {
-		if s.SessionID() != session {
-			return outcome.Permanent(outcome.ErrSessionEnded)
-		}
-		err := send()
-		switch {
-		case err == nil:
-			return nil
-		case unknown && errors.Is(err, zk.ErrNoNode):
-			// The delete before was ours, or the session has ended between the two, and
-			// this one ran in the next session.
-			if s.SessionID() != session {
-				return outcome.Permanent(outcome.ErrSessionEnded)
-			}
-			return nil
-		case errors.Is(err, zk.ErrNoNode):
-			return outcome.Permanent(ErrGone)
-		}
-		unknown = unknown || !outcome.NotDone(err)
-		return err
-	})
 }

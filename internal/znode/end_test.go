@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,11 +23,29 @@ import (
 type watchedConn struct {
 	lossyConn
 	events  chan zk.Event
-	removal error // the answer to a delete
+	removal error   // the answer to a delete
+	first   []error // those to the first deletes, instead
+	reading func()  // at each read
 	removed time.Time
+	deletes int
+}
+
+func (c *watchedConn) answer(removal error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.removal = removal
+}
+
+func (c *watchedConn) tries() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.deletes
 }
 
 func (c *watchedConn) GetW(string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+	if c.reading != nil {
+		c.reading()
+	}
 	return nil, &zk.Stat{Czxid: 5}, c.events, nil
 }
 
@@ -34,6 +53,12 @@ func (c *watchedConn) Delete(string, int32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.removed = time.Now()
+	c.deletes++
+	if len(c.first) > 0 {
+		answer := c.first[0]
+		c.first = c.first[1:]
+		return answer
+	}
 	return c.removal
 }
 
@@ -72,7 +97,6 @@ func TestWhetherARemovedZnodeIsGone(t *testing.T) {
 	}{
 		"deleted":       {gone: true},
 		"gone before":   {removal: zk.ErrNoNode, gone: true},
-		"refused":       {removal: zk.ErrNoAuth},
 		"session ended": {moves: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,6 +109,65 @@ func TestWhetherARemovedZnodeIsGone(t *testing.T) {
 				n.Withdraw()
 				synctest.Wait()
 				require.Equal(t, []bool{c.gone}, hooks.removed)
+			})
+		})
+	}
+}
+
+// A delete that is refused is tried again, less and less often, until the znode is gone
+// or the session has ended. The one who asked for it is told at once.
+func TestARefusedDelete(t *testing.T) {
+	for name, c := range map[string]struct {
+		then func(conn *watchedConn)
+		gone bool
+	}{
+		"allowed":       {func(conn *watchedConn) { conn.answer(nil) }, true},
+		"gone":          {func(conn *watchedConn) { conn.answer(zk.ErrNoNode) }, true},
+		"session ended": {func(conn *watchedConn) { conn.move() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn, hooks := &watchedConn{removal: zk.ErrNoAuth}, &recorder{}
+				n := join(t, conn, hooks, znode.Terms{})
+				began := time.Now()
+				require.ErrorIs(t, n.StartLeaving()(t.Context()), zk.ErrNoAuth)
+				require.Zero(t, time.Since(began))
+				time.Sleep(time.Hour)
+				require.Empty(t, hooks.removed, "it is still there")
+				require.InDelta(t, 120, conn.tries(), 10)
+				c.then(conn)
+				time.Sleep(31 * time.Second)
+				require.Equal(t, []bool{c.gone}, hooks.removed)
+				conn.answer(zk.ErrNoNode) // once the servers have ended the session, too
+				time.Sleep(31 * time.Second)
+				before := conn.tries()
+				time.Sleep(time.Hour)
+				require.Equal(t, before, conn.tries())
+			})
+		})
+	}
+}
+
+// A delete that may have been done has been where the next finds nothing, whatever was
+// answered between the two: to leave is no loss.
+func TestADeleteThatMayHaveBeenDone(t *testing.T) {
+	for name, c := range map[string]struct {
+		first []error
+		want  error
+	}{
+		"found nothing at once":   {nil, znode.ErrGone},
+		"not sent":                {[]error{zk.ErrNoServer}, znode.ErrGone},
+		"lost":                    {[]error{zk.ErrConnectionClosed}, nil},
+		"lost, and then not sent": {[]error{zk.ErrConnectionClosed, zk.ErrNoServer}, nil},
+		"not sent, and then lost": {[]error{zk.ErrNoServer, zk.ErrConnectionClosed}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := &watchedConn{first: c.first, removal: zk.ErrNoNode}
+				n := join(t, conn, znode.NoHooks{}, znode.Terms{})
+				require.NoError(t, n.Hold())
+				require.ErrorIs(t, n.StartLeaving()(t.Context()), c.want)
+				require.Empty(t, conn.first)
 			})
 		})
 	}
@@ -239,6 +322,40 @@ func TestAWatchIsSetAsSoonAsItWasPlanned(t *testing.T) {
 	}
 }
 
+// A plan for the same time is none that puts the first off, however often it is made.
+func TestAWatchThatIsPlannedSoonAgainAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := join(t, &watchedConn{}, znode.NoHooks{}, znode.Terms{})
+		n.WatchSelfLater(znode.Late)
+		for began := time.Now(); time.Since(began) <= 2*znode.Soon; {
+			n.WatchSelfLater(znode.Soon)
+			time.Sleep(znode.Soon / 2)
+		}
+		_, ok := n.Confirmation()
+		require.True(t, ok)
+		n.Withdraw()
+	})
+}
+
+// A watch whose connection was away while it was set is of the time before.
+func TestAReconnectWhileAWatchIsSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &watchedConn{}
+		conn.session, conn.events = 1, make(chan zk.Event, 1)
+		s, spec := stubconn.Use(t, conn), stubconn.Spec()
+		n, err := znode.Join(t.Context(), s, &spec, "", znode.NoHooks{})
+		require.NoError(t, err)
+		var once sync.Once
+		conn.reading = func() { once.Do(conn.move) }
+		n.WatchSelf()
+		synctest.Wait()
+		epoch, ok := n.Confirmation()
+		require.True(t, ok)
+		require.Less(t, epoch, s.Epoch())
+		n.Withdraw()
+	})
+}
+
 // What has gone with its session is no znode that stays; what cannot be deleted is.
 func TestWhatStaysBeyondItsSessionIsLogged(t *testing.T) {
 	for answer, logged := range map[error]bool{
@@ -257,7 +374,9 @@ func TestWhatStaysBeyondItsSessionIsLogged(t *testing.T) {
 				n.Withdraw()
 				synctest.Wait()
 				require.False(t, conn.removedAt().IsZero())
-				require.Equal(t, logged, strings.Contains(log.String(), "cannot delete"))
+				require.Equal(t, logged, strings.Contains(log.String(), "still being deleted"))
+				conn.answer(nil)
+				time.Sleep(time.Minute)
 			})
 		})
 	}

@@ -44,6 +44,20 @@ func (n *Node) unhold() {
 	}
 }
 
+// IsIdle tells of a Node whose znode may be cached whether nobody uses it: it is held and
+// has no Tenant, or it has ended and is on its way out.
+func (n *Node) IsIdle() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch n.life.state {
+	case stateHeld:
+		return len(n.life.tenants) == 0
+	case stateEnded:
+		return true
+	}
+	return false
+}
+
 // ExpireLater ends a held Node after the longest time that its Terms allow.
 func (n *Node) ExpireLater() {
 	n.mu.Lock()

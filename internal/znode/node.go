@@ -257,7 +257,8 @@ type Hooks interface {
 	Ended(cause error)
 	// Removed is called once, when nothing is left to be done: gone if an answer or an
 	// event has said that the znode is; else its session is over, which the znode may
-	// outlive, or the delete was refused. Ended may not have been called by then.
+	// outlive. That can take as long as the session, if the delete is refused. Ended may
+	// not have been called by then.
 	Removed(gone bool)
 	// Data is called with each change of the znode's data that the watch on it shows.
 	Data(data []byte)

@@ -2,9 +2,6 @@ package znode
 
 import (
 	"context"
-	"errors"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/outcome"
@@ -45,17 +42,11 @@ func (n *Node) deleteByPathLocked() {
 	stays, ctx := max(n.life.stays.left(), n.life.margins.left()), context.Background()
 	calls.Start(n.s, func() (struct{}, error) {
 		_ = n.s.Pause(ctx, stays)
-		err := n.s.Retry(ctx, func() error { return n.s.Delete(n.Path, -1) })
-		if !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, outcome.ErrClosed) {
-			n.tellIfItStays(err)
+		try := func() error { return n.s.Delete(n.Path, -1) }
+		err := n.s.Retry(ctx, try)
+		if outcome.Refused(err) {
+			insist(n.s, n.spec.Log, n.Path, err, try, nil)
 		}
 		return struct{}{}, err
 	})
-}
-
-func (n *Node) tellIfItStays(err error) {
-	if outcome.Final(err) {
-		n.spec.Log.Error("zookeeper lock: cannot delete znode; "+
-			"it remains until its session ends", "node", n.Path, "error", err)
-	}
 }

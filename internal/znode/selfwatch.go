@@ -89,9 +89,13 @@ type reading struct {
 }
 
 // read reads the znode and sets a watch on it. The watch is not shared: it fires at the
-// latest when the Node leaves.
+// latest when the Node leaves. If the data is too long to be read, the watch tells only
+// of the znode's end.
 func (n *Node) read() (r reading, err error) {
 	r.data, r.stat, r.events, err = n.s.GetW(n.Path)
+	if outcome.IsReplyTooLong(err) {
+		_, r.stat, r.events, err = n.s.ChildrenW(n.Path)
+	}
 	return r, err
 }
 

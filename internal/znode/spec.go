@@ -17,6 +17,9 @@ type Spec struct {
 	Data []byte   // of the znodes
 	ACL  []zk.ACL // of the znodes and of the parents that are created
 	Log  *slog.Logger
+	// Cached: the znode may stay while nobody uses it, until another participant is queued
+	// behind it. Its name says so: see MayBeCached.
+	Cached bool
 	// Joined is called each time that a znode stands in the directory, and must not wait;
 	// nil: nobody cares.
 	Joined func(s *zkconn.Conn)

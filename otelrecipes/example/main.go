@@ -24,6 +24,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 
 	"github.com/zkrecipes/recipes"
@@ -34,6 +35,7 @@ const (
 	sessionTimeout = 10 * time.Second
 	patience       = 2 * time.Second // how long a request waits for its lock at most
 	requestTime    = 5 * time.Second // how long it lasts in all, at most
+	longestName    = 100             // of a customer, in bytes
 )
 
 func main() {
@@ -105,13 +107,23 @@ func (s service) handler(metrics http.Handler) http.Handler {
 }
 
 func (s service) order(w http.ResponseWriter, r *http.Request) {
+	customer := r.PathValue("customer")
+	if len(customer) > longestName {
+		http.Error(w, "the name of the customer is too long", http.StatusBadRequest)
+		return
+	}
 	// Escaped: a name with a slash in it would be another lock.
-	path := "/customers/" + url.PathEscape(r.PathValue("customer"))
+	path := "/customers/" + url.PathEscape(customer)
 	lock, err := recipes.NewInterProcessMutex(
 		s.client, path, recipes.WithObserver(s.observe),
 	)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	// Or anybody could make a znode of any name, one for each request.
+	if !exists(customer) {
+		http.Error(w, "there is no such customer", http.StatusNotFound)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), requestTime)
@@ -131,6 +143,9 @@ func (s service) order(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "an order failed", http.StatusInternalServerError)
 	}
 }
+
+// exists asks the database for a customer. Ours are all whose names begin with an "a".
+func exists(customer string) bool { return strings.HasPrefix(customer, "a") }
 
 // book does the work. What it writes to takes the fencing token along.
 func book(ctx context.Context, hold *recipes.Hold) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// startZooKeeper takes ZooKeeper from where the tests of the library do.
+// startZooKeeper takes ZooKeeper from where the tests of the library find a real one.
 func startZooKeeper(ctx context.Context, n int) (*Service, error) {
 	options := []zkserver.Option{
 		zkserver.Servers(n), zkserver.Tick(2 * time.Second),
@@ -20,7 +20,7 @@ func startZooKeeper(ctx context.Context, n int) (*Service, error) {
 		// In ticks: where the machine is too busy for a while, no new leader helps.
 		options = append(options, zkserver.Config("initLimit=20", "syncLimit=20"))
 	}
-	c, err := zkserver.Open(ctx, options...)
+	c, err := zkserver.OpenReal(ctx, options...)
 	if err != nil {
 		return nil, err
 	}

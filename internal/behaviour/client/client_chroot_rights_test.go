@@ -19,18 +19,17 @@ func TestAChrootThatMayNotBeRead(t *testing.T) {
 	for name, refused := range map[string]bool{
 		"as the server does": false, "as ZooKeeper 3.9.2 does": true,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		zkserver.Run(t, name, func(t *testing.T) {
 			servers, path := zkserver.Shared(t).Connect(), zkserver.Path(t)
 			acl := zk.DigestACL(zk.PermCreate|zk.PermDelete, "ann", "secret")
 			_, err := locktest.SharedPeer(t).Conn.Create(path, nil, 0, acl)
 			require.NoError(t, err)
-			tap := wiretap.New(nil)
+			tap := wiretap.New(zkserver.Dial(t))
 			if refused {
 				tap.NthRequest(wiretap.Exists, 1, wiretap.Answer(noAuth))
 			}
 			for _, chroot := range []string{path, path + "/new"} {
-				client, err := recipes.Connect(t.Context(), servers+chroot,
+				client, err := locktest.Open(t.Context(), t, servers+chroot,
 					locktest.Lasting, recipes.WithDialer(tap.Dial),
 					recipes.WithAuth("digest", []byte("ann:secret")))
 				require.NoError(t, err)
@@ -42,4 +41,22 @@ func TestAChrootThatMayNotBeRead(t *testing.T) {
 	}
 }
 
-const noAuth = -102
+// Where the session goes on through another server, the chroot is asked for there.
+func TestAChrootIsAskedForWhereTheSessionHasMovedTo(t *testing.T) {
+	t.Parallel()
+	zkserver.Test(t, func(t *testing.T) {
+		tap := wiretap.New(zkserver.Dial(t))
+		refused := tap.NthRequest(wiretap.Exists, 1, wiretap.Answer(sessionMoved))
+		client, err := locktest.Open(t.Context(), t,
+			zkserver.Shared(t).Connect()+zkserver.Path(t), locktest.Lasting,
+			recipes.WithDialer(tap.Dial))
+		require.NoError(t, err)
+		locktest.Within(t, refused, "nothing was refused")
+		client.Close()
+	})
+}
+
+const (
+	noAuth       = -102
+	sessionMoved = -118
+)

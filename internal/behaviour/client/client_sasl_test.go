@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/zkserver"
-	"github.com/zkrecipes/recipes/zktest"
 )
 
 const (
@@ -32,38 +32,30 @@ func saslACL() []zk.ACL {
 	return []zk.ACL{{Scheme: "sasl", ID: saslUser, Perms: zk.PermAll}}
 }
 
-// saslServers runs a test on zktest and on real servers.
-func saslServers(
-	t *testing.T, users map[string]string, servers int,
-	test func(t *testing.T, addresses []string),
-) {
+// saslServers starts servers that know these users of SASL.
+func saslServers(t *testing.T, users map[string]string, servers int) (addrs []string) {
 	t.Helper()
-	t.Run("zktest", func(t *testing.T) {
-		test(t, zktest.Start(t, zktest.WithServers(servers),
-			zktest.WithSASLUsers(users)).Addrs())
-	})
-	t.Run("real", func(t *testing.T) {
-		options := []zkserver.Option{zkserver.Servers(servers)}
-		if users != nil {
-			options = append(options, zkserver.SASLUsers(users))
-		}
-		var addresses []string
-		for _, s := range zkserver.Start(t, options...).Servers {
-			addresses = append(addresses, s.Addr)
-		}
-		test(t, addresses)
-	})
+	options := []zkserver.Option{zkserver.Servers(servers)}
+	if users != nil {
+		options = append(options, zkserver.SASLUsers(users))
+	}
+	for _, s := range zkserver.Start(t, options...).Servers {
+		addrs = append(addrs, s.Addr)
+	}
+	return addrs
 }
 
 // A saslNet dials, and cuts what it dialled last.
 type saslNet struct {
+	through zk.Dialer
+
 	mu   sync.Mutex // guards what follows
 	last net.Conn
 	to   []string
 }
 
 func (n *saslNet) dial(network, address string, d time.Duration) (net.Conn, error) {
-	conn, err := net.DialTimeout(network, address, d)
+	conn, err := n.through(network, address, d)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.last, n.to = conn, append(n.to, address)
@@ -82,7 +74,7 @@ func saslConnect(
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	c, err := recipes.Connect(ctx, strings.Join(servers, ","), saslTimeout, opts...)
+	c, err := locktest.Open(ctx, t, strings.Join(servers, ","), saslTimeout, opts...)
 	if err == nil {
 		t.Cleanup(c.Close)
 	}
@@ -109,13 +101,14 @@ func saslLog(log *hostileLog) recipes.ClientOption {
 }
 
 func TestSASL(t *testing.T) {
-	saslServers(t, saslUsers, 3, func(t *testing.T, servers []string) {
-		t.Run("rights", func(t *testing.T) { saslRights(t, servers) })
-		t.Run("lock", func(t *testing.T) { saslLock(t, servers) })
-		t.Run("refused", func(t *testing.T) { saslRefused(t, servers) })
-		t.Run("cut", func(t *testing.T) { saslCut(t, servers[:1]) })
-		t.Run("moved", func(t *testing.T) { saslCut(t, servers) })
-	})
+	for name, test := range map[string]func(t *testing.T, servers []string){
+		"rights": saslRights, "lock": saslLock, "refused": saslRefused,
+		"cut":   func(t *testing.T, servers []string) { saslCut(t, servers[:1]) },
+		"moved": saslCut,
+	} {
+		zkserver.Run(t, name,
+			func(t *testing.T) { test(t, saslServers(t, saslUsers, 3)) })
+	}
 }
 
 // What an ACL gives to a user of SASL is that user's alone.
@@ -176,17 +169,15 @@ func saslRefused(t *testing.T, servers []string) {
 		"wrong password": {saslUser, "guess"}, "unknown user": {"eve", "nobody's"},
 		"another's password": {"ann", saslPassword},
 	} {
-		t.Run(name, func(t *testing.T) {
-			log := &hostileLog{}
-			began := time.Now()
-			_, err := saslConnect(t, servers, asUser(login[0], login[1]), saslLog(log))
-			require.ErrorIs(t, err, zk.ErrAuthFailed)
-			require.ErrorContains(t, err, fmt.Sprintf("DIGEST-MD5 as %q", login[0]))
-			require.ErrorContains(t, err, "the server refuses it")
-			require.Contains(t, log.String(), "level=ERROR")
-			require.NotContains(t, err.Error()+log.String(), login[1])
-			require.Less(t, time.Since(began), 10*time.Second)
-		})
+		log := &hostileLog{}
+		began := time.Now()
+		_, err := saslConnect(t, servers, asUser(login[0], login[1]), saslLog(log))
+		require.ErrorIs(t, err, zk.ErrAuthFailed, name)
+		require.ErrorContains(t, err, fmt.Sprintf("DIGEST-MD5 as %q", login[0]))
+		require.ErrorContains(t, err, "the server refuses it")
+		require.Contains(t, log.String(), "level=ERROR")
+		require.NotContains(t, err.Error()+log.String(), login[1])
+		require.Less(t, time.Since(began), 10*time.Second)
 	}
 }
 
@@ -194,7 +185,7 @@ func saslRefused(t *testing.T, servers []string) {
 // that waits for it is sent.
 func saslCut(t *testing.T, servers []string) {
 	zkserver.Resuming(t)
-	network := &saslNet{}
+	network := &saslNet{through: zkserver.Dial(t)}
 	bob := saslMust(t, servers, asUser(saslUser, saslPassword),
 		recipes.WithDialer(network.dial), recipes.WithHostProvider(&clientOrder{}))
 	path := zkserver.Path(t)
@@ -246,7 +237,8 @@ func distinct(all []string) map[string]bool {
 
 // A server without SASL answers every message with a null token.
 func TestSASLWithAServerThatHasNone(t *testing.T) {
-	saslServers(t, nil, 1, func(t *testing.T, servers []string) {
+	zkserver.Test(t, func(t *testing.T) {
+		servers := saslServers(t, nil, 1)
 		_, err := saslConnect(t, servers, asUser(saslUser, saslPassword))
 		require.ErrorIs(t, err, zk.ErrAuthFailed)
 		require.ErrorContains(t, err, "the server does not use SASL")
@@ -277,7 +269,7 @@ func TestSASLThatTheServersRequire(t *testing.T) {
 			server := zkserver.Start(t, zkserver.SASLUsers(saslUsers),
 				zkserver.JVM(flags...)).Servers[0]
 			servers := []string{server.Addr + "/chroot"}
-			network := &saslNet{}
+			network := &saslNet{through: zkserver.Dial(t)}
 			bob := saslMust(t, servers, asUser(saslUser, saslPassword),
 				recipes.WithDialer(network.dial))
 			network.cut()

@@ -32,6 +32,9 @@ const clientAtOnce = 5 * time.Second
 // Such a test must not be parallel to others.
 func clientLeaks(t *testing.T) {
 	t.Helper()
+	if zkserver.Virtual(t) {
+		return // a bubble does not end before all its goroutines have
+	}
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() {
 		goleak.VerifyNone(t, before,
@@ -62,228 +65,250 @@ func clientFor(
 	t *testing.T, servers string, opts ...recipes.ClientOption,
 ) *recipes.Client {
 	t.Helper()
-	c, err := recipes.Connect(clientContext(t), servers, 10*time.Second, opts...)
+	c, err := locktest.Open(clientContext(t), t, servers, 10*time.Second, opts...)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
 
 func TestConnectReportsWhatTheServerGrants(t *testing.T) {
-	servers := zkserver.Shared(t).Connect()
-	clientLeaks(t)
+	zkserver.Test(t, func(t *testing.T) {
+		servers := zkserver.Shared(t).Connect()
+		clientLeaks(t)
 
-	for _, asked := range []time.Duration{time.Millisecond, 10 * time.Second, time.Hour} {
-		c, err := recipes.Connect(clientContext(t), servers, asked)
-		require.NoError(t, err)
-		granted := c.SessionTimeout()
-		switch asked {
-		case time.Millisecond:
-			require.Greater(t, granted, asked)
-		case time.Hour:
-			require.Less(t, granted, asked)
-		default:
-			require.Equal(t, asked, granted)
+		for _, asked := range []time.Duration{
+			time.Millisecond, 10 * time.Second, time.Hour,
+		} {
+			c, err := locktest.Open(clientContext(t), t, servers, asked)
+			require.NoError(t, err)
+			granted := c.SessionTimeout()
+			switch asked {
+			case time.Millisecond:
+				require.Greater(t, granted, asked)
+			case time.Hour:
+				require.Less(t, granted, asked)
+			default:
+				require.Equal(t, asked, granted)
+			}
+			require.Equal(t, zk.StateHasSession, c.State())
+			require.NotZero(t, c.SessionID())
+			require.Equal(t, c.SessionID(), c.Unwrap().SessionID())
+			c.Close()
 		}
-		require.Equal(t, zk.StateHasSession, c.State())
-		require.NotZero(t, c.SessionID())
-		require.Equal(t, c.SessionID(), c.Unwrap().SessionID())
-		c.Close()
-	}
+	})
 }
 
 func TestChrootIsCreatedAndHidden(t *testing.T) {
-	servers, root := zkserver.Shared(t).Connect(), zkserver.Path(t)
-	clientLeaks(t)
-	outside := clientFor(t, servers)
+	zkserver.Test(t, func(t *testing.T) {
+		servers, root := zkserver.Shared(t).Connect(), zkserver.Path(t)
+		clientLeaks(t)
+		outside := clientFor(t, servers)
 
-	// missing, nested, existing
-	for _, chroot := range []string{root, root + "/a/b", root + "/a"} {
-		c := clientFor(t, servers+chroot)
-		acl := zk.WorldACL(zk.PermAll)
+		// missing, nested, existing
+		for _, chroot := range []string{root, root + "/a/b", root + "/a"} {
+			c := clientFor(t, servers+chroot)
+			acl := zk.WorldACL(zk.PermAll)
 
-		created, err := c.Create("/n", []byte("1"), 0, acl)
-		require.NoError(t, err)
-		require.Equal(t, "/n", created)
-		data, stat, err := outside.Get(chroot + "/n")
-		require.NoError(t, err)
-		require.Equal(t, "1", string(data))
-		require.Zero(t, stat.EphemeralOwner)
+			created, err := c.Create("/n", []byte("1"), 0, acl)
+			require.NoError(t, err)
+			require.Equal(t, "/n", created)
+			data, stat, err := outside.Get(chroot + "/n")
+			require.NoError(t, err)
+			require.Equal(t, "1", string(data))
+			require.Zero(t, stat.EphemeralOwner)
 
-		_, err = c.Set("/n", []byte("2"), 0)
-		require.NoError(t, err)
-		data, _, changed, err := c.GetW("/n")
-		require.NoError(t, err)
-		require.Equal(t, "2", string(data))
-		_, _, listed, err := c.ChildrenW("/n")
-		require.NoError(t, err)
+			_, err = c.Set("/n", []byte("2"), 0)
+			require.NoError(t, err)
+			data, _, changed, err := c.GetW("/n")
+			require.NoError(t, err)
+			require.Equal(t, "2", string(data))
+			_, _, listed, err := c.ChildrenW("/n")
+			require.NoError(t, err)
 
-		sequential, err := c.Create("/n/s-", nil, zk.FlagSequence|zk.FlagEphemeral, acl)
-		require.NoError(t, err)
-		require.Equal(t, "/n/s-0000000000", sequential)
-		require.Equal(
-			t, chroot+"/n", (<-listed).Path, "an event carries the server's path",
-		)
-		container, err := c.CreateContainer("/n/c", nil, zk.FlagContainer, acl)
-		require.NoError(t, err)
-		require.Equal(t, "/n/c", container)
-		children, _, err := c.Children("/n")
-		require.NoError(t, err)
-		require.ElementsMatch(t, []string{"c", "s-0000000000"}, children)
+			sequential, err := c.Create(
+				"/n/s-", nil, zk.FlagSequence|zk.FlagEphemeral, acl)
+			require.NoError(t, err)
+			require.Equal(t, "/n/s-0000000000", sequential)
+			require.Equal(
+				t, chroot+"/n", (<-listed).Path, "an event carries the server's path",
+			)
+			container, err := c.CreateContainer("/n/c", nil, zk.FlagContainer, acl)
+			require.NoError(t, err)
+			require.Equal(t, "/n/c", container)
+			children, _, err := c.Children("/n")
+			require.NoError(t, err)
+			require.ElementsMatch(t, []string{"c", "s-0000000000"}, children)
 
-		synced, err := c.Sync("/n")
-		require.NoError(t, err)
-		require.Equal(t, "/n", synced)
-		for _, path := range []string{"/n/c", sequential, "/n"} {
-			require.NoError(t, c.Delete(path, -1))
+			synced, err := c.Sync("/n")
+			require.NoError(t, err)
+			require.Equal(t, "/n", synced)
+			for _, path := range []string{"/n/c", sequential, "/n"} {
+				require.NoError(t, c.Delete(path, -1))
+			}
+			require.Equal(t, zk.EventNodeDeleted, (<-changed).Type)
+			_, _, err = outside.Get(chroot + "/n")
+			require.ErrorIs(t, err, zk.ErrNoNode)
 		}
-		require.Equal(t, zk.EventNodeDeleted, (<-changed).Type)
-		_, _, err = outside.Get(chroot + "/n")
-		require.ErrorIs(t, err, zk.ErrNoNode)
-	}
+	})
 }
 
 func TestChrootIsCreatedByManyAtOnce(t *testing.T) {
-	servers, root := zkserver.Shared(t).Connect(), zkserver.Path(t)
-	clientLeaks(t)
-	var all sync.WaitGroup
-	for range 16 {
-		all.Go(func() {
-			c, err := recipes.Connect(
-				clientContext(t), servers+root+"/a/b/c/d", 10*time.Second,
-			)
-			if assert.NoError(t, err) {
-				c.Close()
-			}
-		})
-	}
-	all.Wait()
+	zkserver.Test(t, func(t *testing.T) {
+		servers, root := zkserver.Shared(t).Connect(), zkserver.Path(t)
+		clientLeaks(t)
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				c, err := locktest.Open(
+					clientContext(t), t, servers+root+"/a/b/c/d", 10*time.Second,
+				)
+				if assert.NoError(t, err) {
+					c.Close()
+				}
+			})
+		}
+		all.Wait()
+	})
 }
 
 func TestChrootItselfIsTheRoot(t *testing.T) {
-	servers, chroot := zkserver.Shared(t).Connect(), zkserver.Path(t)
-	clientLeaks(t)
-	outside, c := clientFor(t, servers), clientFor(t, servers+chroot)
+	zkserver.Test(t, func(t *testing.T) {
+		servers, chroot := zkserver.Shared(t).Connect(), zkserver.Path(t)
+		clientLeaks(t)
+		outside, c := clientFor(t, servers), clientFor(t, servers+chroot)
 
-	_, err := c.Set("/", []byte("here"), -1)
-	require.NoError(t, err)
-	data, _, err := outside.Get(chroot)
-	require.NoError(t, err)
-	require.Equal(t, "here", string(data))
-	synced, err := c.Sync("/")
-	require.NoError(t, err)
-	require.Equal(t, "/", synced)
+		_, err := c.Set("/", []byte("here"), -1)
+		require.NoError(t, err)
+		data, _, err := outside.Get(chroot)
+		require.NoError(t, err)
+		require.Equal(t, "here", string(data))
+		synced, err := c.Sync("/")
+		require.NoError(t, err)
+		require.Equal(t, "/", synced)
 
-	created, err := c.Create("/", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	require.Equal(t, "/0000000000", created)
-	_, _, err = outside.Get(chroot + "/0000000000")
-	require.NoError(t, err, "a child of the chroot, not a sibling")
+		created, err := c.Create("/", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		require.Equal(t, "/0000000000", created)
+		_, _, err = outside.Get(chroot + "/0000000000")
+		require.NoError(t, err, "a child of the chroot, not a sibling")
 
-	flags := int32(zk.FlagSequence | zk.FlagEphemeral)
-	created, err = outside.Create("/", nil, flags, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err, "without a chroot")
-	require.Regexp(t, `^/\d{10}$`, created)
+		flags := int32(zk.FlagSequence | zk.FlagEphemeral)
+		created, err = outside.Create("/", nil, flags, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err, "without a chroot")
+		require.Regexp(t, `^/\d{10}$`, created)
+	})
 }
 
 func TestChrootThatWasDeleted(t *testing.T) {
-	servers, root := zkserver.Shared(t).Connect(), zkserver.Path(t)
-	clientLeaks(t)
-	outside, c := clientFor(t, servers), clientFor(t, servers+root+"/app")
-	lock, err := recipes.NewInterProcessMutex(c, "/locks/report")
-	require.NoError(t, err)
-	for range 3 {
-		for _, path := range []string{"/locks/report", "/locks", ""} {
-			err := outside.Delete(root+"/app"+path, -1)
-			if err != nil { // not made yet, or deleted by the server
-				require.ErrorIs(t, err, zk.ErrNoNode)
+	zkserver.Test(t, func(t *testing.T) {
+		servers, root := zkserver.Shared(t).Connect(), zkserver.Path(t)
+		clientLeaks(t)
+		outside, c := clientFor(t, servers), clientFor(t, servers+root+"/app")
+		lock, err := recipes.NewInterProcessMutex(c, "/locks/report")
+		require.NoError(t, err)
+		for range 3 {
+			for _, path := range []string{"/locks/report", "/locks", ""} {
+				err := outside.Delete(root+"/app"+path, -1)
+				if err != nil { // not made yet, or deleted by the server
+					require.ErrorIs(t, err, zk.ErrNoNode)
+				}
 			}
+			ctx := locktest.Owner(t)
+			require.NoError(t, lock.Acquire(ctx))
+			require.NoError(t, lock.Release(ctx))
 		}
-		ctx := locktest.Owner(t)
-		require.NoError(t, lock.Acquire(ctx))
-		require.NoError(t, lock.Release(ctx))
-	}
+	})
 }
 
 // The server closes the connection on a request that is too long, again and again. What
 // counts is the path that it sees.
 func TestTheLargestDataBelowAChroot(t *testing.T) {
-	servers, root := zkserver.Shared(t).Connect(), zkserver.Path(t)
-	clientLeaks(t)
-	for _, chroot := range []string{"", strings.Repeat("/tenant-0123456789", 20)} {
-		c := clientFor(t, servers+root+chroot)
-		mutex := func(size int) (*recipes.InterProcessMutex, error) {
-			return recipes.NewInterProcessMutex(
-				c, "/m", recipes.WithData(make([]byte, size)),
-			)
+	zkserver.Test(t, func(t *testing.T) {
+		servers, root := zkserver.Shared(t).Connect(), zkserver.Path(t)
+		clientLeaks(t)
+		for _, chroot := range []string{"", strings.Repeat("/tenant-0123456789", 20)} {
+			c := clientFor(t, servers+root+chroot)
+			mutex := func(size int) (*recipes.InterProcessMutex, error) {
+				return recipes.NewInterProcessMutex(
+					c, "/m", recipes.WithData(make([]byte, size)),
+				)
+			}
+			tooMuch := sort.Search(1<<20, func(size int) bool {
+				_, err := mutex(size)
+				return err != nil
+			})
+			_, err := mutex(tooMuch)
+			require.ErrorContains(t, err,
+				fmt.Sprintf("exceed the maximum of %d", tooMuch-1))
+			require.Greater(t, tooMuch, 1<<20-1000)
+			lock, err := mutex(tooMuch - 1)
+			require.NoError(t, err)
+			ctx, cancel := context.WithTimeout(locktest.Owner(t), clientPatience)
+			defer cancel()
+			require.NoError(t, lock.Acquire(ctx))
+			require.NoError(t, lock.Release(ctx))
 		}
-		tooMuch := sort.Search(1<<20, func(size int) bool {
-			_, err := mutex(size)
-			return err != nil
-		})
-		_, err := mutex(tooMuch)
-		require.ErrorContains(t, err, fmt.Sprintf("exceed the maximum of %d", tooMuch-1))
-		require.Greater(t, tooMuch, 1<<20-1000)
-		lock, err := mutex(tooMuch - 1)
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(locktest.Owner(t), clientPatience)
-		defer cancel()
-		require.NoError(t, lock.Acquire(ctx))
-		require.NoError(t, lock.Release(ctx))
-	}
+	})
 }
 
 func TestNoPathLeadsOutOfTheChroot(t *testing.T) {
-	servers, chroot := zkserver.Shared(t).Connect(), zkserver.Path(t)
-	clientLeaks(t)
-	outside, c := clientFor(t, servers), clientFor(t, servers+chroot)
-	acl := zk.WorldACL(zk.PermAll)
+	zkserver.Test(t, func(t *testing.T) {
+		servers, chroot := zkserver.Shared(t).Connect(), zkserver.Path(t)
+		clientLeaks(t)
+		outside, c := clientFor(t, servers), clientFor(t, servers+chroot)
+		acl := zk.WorldACL(zk.PermAll)
 
-	for _, path := range []string{"", "sibling", "/../sibling", "/x/..", "/x/", "//x"} {
-		_, err := c.Create(path, nil, 0, acl)
-		require.ErrorIs(t, err, zk.ErrInvalidPath, path)
-		_, err = c.CreateContainer(path, nil, zk.FlagContainer, acl)
-		require.ErrorIs(t, err, zk.ErrInvalidPath, path)
-		require.ErrorIs(t, c.Delete(path, -1), zk.ErrInvalidPath, path)
-		_, _, err = c.Get(path)
-		require.ErrorIs(t, err, zk.ErrInvalidPath, path)
-		_, _, _, err = c.GetW(path)
-		require.ErrorIs(t, err, zk.ErrInvalidPath, path)
-		_, err = c.Set(path, nil, -1)
-		require.ErrorIs(t, err, zk.ErrInvalidPath, path)
-		_, _, err = c.Children(path)
-		require.ErrorIs(t, err, zk.ErrInvalidPath, path)
-		_, _, _, err = c.ChildrenW(path)
-		require.ErrorIs(t, err, zk.ErrInvalidPath, path)
-		_, err = c.Sync(path)
-		require.ErrorIs(t, err, zk.ErrInvalidPath, path)
-	}
-	_, _, err := outside.Get(chroot + "sibling")
-	require.ErrorIs(t, err, zk.ErrNoNode)
+		for _, path := range []string{
+			"", "sibling", "/../sibling", "/x/..", "/x/", "//x",
+		} {
+			_, err := c.Create(path, nil, 0, acl)
+			require.ErrorIs(t, err, zk.ErrInvalidPath, path)
+			_, err = c.CreateContainer(path, nil, zk.FlagContainer, acl)
+			require.ErrorIs(t, err, zk.ErrInvalidPath, path)
+			require.ErrorIs(t, c.Delete(path, -1), zk.ErrInvalidPath, path)
+			_, _, err = c.Get(path)
+			require.ErrorIs(t, err, zk.ErrInvalidPath, path)
+			_, _, _, err = c.GetW(path)
+			require.ErrorIs(t, err, zk.ErrInvalidPath, path)
+			_, err = c.Set(path, nil, -1)
+			require.ErrorIs(t, err, zk.ErrInvalidPath, path)
+			_, _, err = c.Children(path)
+			require.ErrorIs(t, err, zk.ErrInvalidPath, path)
+			_, _, _, err = c.ChildrenW(path)
+			require.ErrorIs(t, err, zk.ErrInvalidPath, path)
+			_, err = c.Sync(path)
+			require.ErrorIs(t, err, zk.ErrInvalidPath, path)
+		}
+		_, _, err := outside.Get(chroot + "sibling")
+		require.ErrorIs(t, err, zk.ErrNoNode)
+	})
 }
 
 func TestChrootThatMayNotBeCreated(t *testing.T) {
-	servers, root := zkserver.Shared(t).Connect(), zkserver.Path(t)
-	clientLeaks(t)
-	outside := clientFor(t, servers)
-	_, err := outside.Create(root, nil, 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	_, err = outside.Create(root+"/there", nil, 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	_, err = outside.Unwrap().SetACL(root, zk.WorldACL(zk.PermRead), -1)
-	require.NoError(t, err)
+	zkserver.Test(t, func(t *testing.T) {
+		servers, root := zkserver.Shared(t).Connect(), zkserver.Path(t)
+		clientLeaks(t)
+		outside := clientFor(t, servers)
+		_, err := outside.Create(root, nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		_, err = outside.Create(root+"/there", nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		_, err = outside.Unwrap().SetACL(root, zk.WorldACL(zk.PermRead), -1)
+		require.NoError(t, err)
 
-	start := time.Now()
-	_, err = recipes.Connect(
-		clientContext(t), servers+root+"/missing/deep", 10*time.Second,
-	)
-	require.ErrorIs(t, err, zk.ErrNoAuth)
-	require.ErrorContains(t, err, root+"/missing/deep")
-	require.ErrorContains(t, err, "lacks CREATE on "+root+")")
-	require.Less(t, time.Since(start), clientAtOnce)
+		start := time.Now()
+		_, err = locktest.Open(
+			clientContext(t), t, servers+root+"/missing/deep", 10*time.Second,
+		)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.ErrorContains(t, err, root+"/missing/deep")
+		require.ErrorContains(t, err, "lacks CREATE on "+root+")")
+		require.Less(t, time.Since(start), clientAtOnce)
 
-	c := clientFor(t, servers+root+"/there")
-	_, err = c.Create("/n", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err, "what exists needs no permission to create it")
+		c := clientFor(t, servers+root+"/there")
+		_, err = c.Create("/n", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err, "what exists needs no permission to create it")
+	})
 }
 
 func TestConnectRefusesBadArguments(t *testing.T) {
@@ -333,171 +358,187 @@ func TestConnectRefusesBadArguments(t *testing.T) {
 }
 
 func TestDigestAuthentication(t *testing.T) {
-	servers, node := zkserver.Shared(t).Connect(), zkserver.Path(t)
-	clientLeaks(t)
+	zkserver.Test(t, func(t *testing.T) {
+		servers, node := zkserver.Shared(t).Connect(), zkserver.Path(t)
+		clientLeaks(t)
 
-	owner := clientFor(t, servers, recipes.WithAuth("digest", []byte("anna:secret")))
-	_, err := owner.Create(
-		node, []byte("hers"), 0, zk.DigestACL(zk.PermAll, "anna", "secret"),
-	)
-	require.NoError(t, err)
+		owner := clientFor(t, servers, recipes.WithAuth("digest", []byte("anna:secret")))
+		_, err := owner.Create(
+			node, []byte("hers"), 0, zk.DigestACL(zk.PermAll, "anna", "secret"),
+		)
+		require.NoError(t, err)
 
-	// The second of two credentials counts as well as the first.
-	right := clientFor(t, servers,
-		recipes.WithAuth("digest", []byte("bert:other")),
-		recipes.WithAuth("digest", []byte("anna:secret")))
-	data, _, err := right.Get(node)
-	require.NoError(t, err)
-	require.Equal(t, "hers", string(data))
+		// The second of two credentials counts as well as the first.
+		right := clientFor(t, servers,
+			recipes.WithAuth("digest", []byte("bert:other")),
+			recipes.WithAuth("digest", []byte("anna:secret")))
+		data, _, err := right.Get(node)
+		require.NoError(t, err)
+		require.Equal(t, "hers", string(data))
 
-	guess := []byte("anna:guess!")
-	withGuess := recipes.WithAuth("digest", guess)
-	copy(guess, "anna:secret") // the option has a copy
-	wrong := clientFor(t, servers, withGuess)
-	_, _, err = wrong.Get(node)
-	require.ErrorIs(t, err, zk.ErrNoAuth)
+		guess := []byte("anna:guess!")
+		withGuess := recipes.WithAuth("digest", guess)
+		copy(guess, "anna:secret") // the option has a copy
+		wrong := clientFor(t, servers, withGuess)
+		_, _, err = wrong.Get(node)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
 
-	start := time.Now()
-	_, err = recipes.Connect(
-		clientContext(t), servers, 10*time.Second,
-		recipes.WithAuth("no-such-scheme", []byte("x")),
-	)
-	require.ErrorIs(t, err, zk.ErrAuthFailed)
-	require.ErrorContains(t, err, "no-such-scheme")
-	require.Less(t, time.Since(start), clientAtOnce)
+		start := time.Now()
+		_, err = locktest.Open(
+			clientContext(t), t, servers, 10*time.Second,
+			recipes.WithAuth("no-such-scheme", []byte("x")),
+		)
+		require.ErrorIs(t, err, zk.ErrAuthFailed)
+		require.ErrorContains(t, err, "no-such-scheme")
+		require.Less(t, time.Since(start), clientAtOnce)
+	})
 }
 
 func TestChrootInsideAProtectedParentNeedsTheCredentials(t *testing.T) {
-	servers, root := zkserver.Shared(t).Connect(), zkserver.Path(t)
-	clientLeaks(t)
-	anna := recipes.WithAuth("digest", []byte("anna:secret"))
-	_, err := clientFor(t, servers, anna).Create(
-		root, nil, 0, zk.DigestACL(zk.PermAll, "anna", "secret"),
-	)
-	require.NoError(t, err)
+	zkserver.Test(t, func(t *testing.T) {
+		servers, root := zkserver.Shared(t).Connect(), zkserver.Path(t)
+		clientLeaks(t)
+		anna := recipes.WithAuth("digest", []byte("anna:secret"))
+		_, err := clientFor(t, servers, anna).Create(
+			root, nil, 0, zk.DigestACL(zk.PermAll, "anna", "secret"),
+		)
+		require.NoError(t, err)
 
-	_, err = recipes.Connect(clientContext(t), servers+root+"/app", 10*time.Second)
-	require.ErrorIs(t, err, zk.ErrNoAuth)
-	clientFor(t, servers+root+"/app", anna) // sends the credentials before it creates
+		_, err = locktest.Open(clientContext(t), t, servers+root+"/app", 10*time.Second)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		clientFor(t, servers+root+"/app", anna) // sends the credentials before it creates
+	})
 }
 
 func TestClientOutlivesARestartOfTheServer(t *testing.T) {
-	cluster := zkserver.Start(t)
-	clientLeaks(t)
-	c := clientFor(t, cluster.Connect()+"/app")
-	session := c.SessionID()
-	_, err := c.Create("/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
+	zkserver.Test(t, func(t *testing.T) {
+		cluster := zkserver.Start(t)
+		clientLeaks(t)
+		c := clientFor(t, cluster.Connect()+"/app")
+		session := c.SessionID()
+		_, err := c.Create("/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
 
-	require.NoError(t, cluster.Servers[0].Kill())
-	require.NoError(t, cluster.Servers[0].Restart())
+		require.NoError(t, cluster.Servers[0].Kill())
+		require.NoError(t, cluster.Servers[0].Restart())
 
-	require.Eventually(t, func() bool {
-		_, stat, err := c.Get("/mine")
-		return err == nil && stat.EphemeralOwner == session
-	}, clientPatience, 50*time.Millisecond)
-	require.Equal(t, 10*time.Second, c.SessionTimeout())
+		require.Eventually(t, func() bool {
+			_, stat, err := c.Get("/mine")
+			return err == nil && stat.EphemeralOwner == session
+		}, clientPatience, 50*time.Millisecond)
+		require.Equal(t, 10*time.Second, c.SessionTimeout())
+	})
 }
 
 func TestConnectToAFrozenServerWaitsForItToThaw(t *testing.T) {
-	cluster := zkserver.Start(t)
-	clientLeaks(t)
-	require.NoError(t, cluster.Servers[0].Freeze())
+	zkserver.Test(t, func(t *testing.T) {
+		cluster := zkserver.Start(t)
+		clientLeaks(t)
+		require.NoError(t, cluster.Servers[0].Freeze())
 
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	start := time.Now()
-	_, err := recipes.Connect(ctx, cluster.Connect(), 10*time.Second)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "still waiting for "+cluster.Servers[0].Addr)
-	require.Less(t, time.Since(start), 300*time.Millisecond+clientAtOnce)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		_, err := locktest.Open(ctx, t, cluster.Connect(), 10*time.Second)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "still waiting for "+cluster.Servers[0].Addr)
+		require.Less(t, time.Since(start), 300*time.Millisecond+clientAtOnce)
 
-	done := make(chan error, 1)
-	go func() {
-		c, err := recipes.Connect(clientContext(t), cluster.Connect(), 10*time.Second)
-		if err == nil {
-			c.Close()
-		}
-		done <- err
-	}()
-	require.NoError(t, cluster.Servers[0].Thaw())
-	require.NoError(t, <-done)
+		done := make(chan error, 1)
+		go func() {
+			c, err := locktest.Open(clientContext(t), t, cluster.Connect(),
+				10*time.Second)
+			if err == nil {
+				c.Close()
+			}
+			done <- err
+		}()
+		require.NoError(t, cluster.Servers[0].Thaw())
+		require.NoError(t, <-done)
+	})
 }
 
 func TestCloseAgainstAFrozenServer(t *testing.T) {
-	cluster := zkserver.Start(t)
-	clientLeaks(t)
-	c, err := recipes.Connect(clientContext(t), cluster.Connect(), 10*time.Second)
-	require.NoError(t, err)
-	_, _, watch, err := c.GetW("/")
-	require.NoError(t, err)
-	require.NoError(t, cluster.Servers[0].Freeze())
+	zkserver.Test(t, func(t *testing.T) {
+		cluster := zkserver.Start(t)
+		clientLeaks(t)
+		c, err := locktest.Open(clientContext(t), t, cluster.Connect(), 10*time.Second)
+		require.NoError(t, err)
+		_, _, watch, err := c.GetW("/")
+		require.NoError(t, err)
+		require.NoError(t, cluster.Servers[0].Freeze())
 
-	pending := make(chan error, 1)
-	go func() {
-		_, _, err := c.Get("/")
-		pending <- err
-	}()
-	start := time.Now()
-	c.Close()
-	require.Less(t, time.Since(start), 3*time.Second)
-	require.ErrorIs(t, <-pending, zk.ErrConnectionClosed)
-	require.ErrorIs(
-		t, (<-watch).Err, zk.ErrClosing, "a watch is told, although the server is silent",
-	)
+		pending := make(chan error, 1)
+		go func() {
+			_, _, err := c.Get("/")
+			pending <- err
+		}()
+		start := time.Now()
+		c.Close()
+		require.Less(t, time.Since(start), 3*time.Second)
+		require.ErrorIs(t, <-pending, zk.ErrConnectionClosed)
+		require.ErrorIs(
+			t, (<-watch).Err, zk.ErrClosing,
+			"a watch is told, although the server is silent",
+		)
+	})
 }
 
 func TestCloseInAnOutageTellsAllWatches(t *testing.T) {
-	cluster := zkserver.Start(t)
-	clientLeaks(t)
-	c, err := recipes.Connect(clientContext(t), cluster.Connect(), 10*time.Second)
-	require.NoError(t, err)
-	watches := make([]<-chan zk.Event, 300)
-	for i := range watches {
-		path, err := c.Create(
-			"/n-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll),
-		)
+	zkserver.Test(t, func(t *testing.T) {
+		cluster := zkserver.Start(t)
+		clientLeaks(t)
+		c, err := locktest.Open(clientContext(t), t, cluster.Connect(), 10*time.Second)
 		require.NoError(t, err)
-		_, _, watches[i], err = c.GetW(path)
-		require.NoError(t, err)
-	}
-	require.NoError(t, cluster.Servers[0].Kill())
-	require.Eventually(
-		t, func() bool { return c.State() != zk.StateHasSession }, clientPatience,
-		time.Millisecond,
-	)
-
-	c.Close()
-	for _, watch := range watches {
-		select {
-		case e := <-watch:
-			require.ErrorIs(t, e.Err, zk.ErrClosing)
-		default:
-			require.Fail(t, "Close has returned, and a watch still waits")
+		watches := make([]<-chan zk.Event, 300)
+		for i := range watches {
+			path, err := c.Create(
+				"/n-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll),
+			)
+			require.NoError(t, err)
+			_, _, watches[i], err = c.GetW(path)
+			require.NoError(t, err)
 		}
-	}
+		require.NoError(t, cluster.Servers[0].Kill())
+		require.Eventually(
+			t, func() bool { return c.State() != zk.StateHasSession }, clientPatience,
+			time.Millisecond,
+		)
+
+		c.Close()
+		for _, watch := range watches {
+			select {
+			case e := <-watch:
+				require.ErrorIs(t, e.Err, zk.ErrClosing)
+			default:
+				require.Fail(t, "Close has returned, and a watch still waits")
+			}
+		}
+	})
 }
 
 func TestCloseEndsTheSession(t *testing.T) {
-	servers, node := zkserver.Shared(t).Connect(), zkserver.Path(t)
-	clientLeaks(t)
-	outside := clientFor(t, servers)
-	c, err := recipes.Connect(clientContext(t), servers, 10*time.Second)
-	require.NoError(t, err)
-	_, err = c.Create(node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
+	zkserver.Test(t, func(t *testing.T) {
+		servers, node := zkserver.Shared(t).Connect(), zkserver.Path(t)
+		clientLeaks(t)
+		outside := clientFor(t, servers)
+		c, err := locktest.Open(clientContext(t), t, servers, 10*time.Second)
+		require.NoError(t, err)
+		_, err = c.Create(node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
 
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(c.Close)
-	}
-	all.Wait()
-	_, _, err = outside.Get(node)
-	require.ErrorIs(
-		t, err, zk.ErrNoNode, "the server has ended the session when Close returns",
-	)
-	c.Close()
-	clientRequireClosed(t, c)
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(c.Close)
+		}
+		all.Wait()
+		_, _, err = outside.Get(node)
+		require.ErrorIs(
+			t, err, zk.ErrNoNode, "the server has ended the session when Close returns",
+		)
+		c.Close()
+		clientRequireClosed(t, c)
+	})
 }
 
 // clientRequireClosed requires that no method works any more.

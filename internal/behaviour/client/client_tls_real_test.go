@@ -87,10 +87,12 @@ func TestARealServerLikeThePage(t *testing.T) {
 
 	bob := saslMust(t, []string{server + "/app"}, secure, asUser(saslUser, saslPassword),
 		recipes.WithChrootACL(zk.AuthACL(zk.PermAll)))
-	_, err = bob.Unwrap().SetACL("/", zk.AuthACL(zk.PermAll), -1)
-	require.NoError(t, err)
+	for _, path := range []string{"/", "/zookeeper/quota"} {
+		_, err = bob.Unwrap().SetACL(path, zk.AuthACL(zk.PermAll), -1)
+		require.NoError(t, err)
+	}
 	ann := saslMust(t, []string{server}, secure, asUser("ann", "secret"))
-	for _, path := range []string{"/hers", "/app/hers"} {
+	for _, path := range []string{"/hers", "/app/hers", "/zookeeper/quota/app"} {
 		_, err = ann.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 	}
@@ -194,7 +196,7 @@ func tlsServerExpires(t *testing.T, ca clientCA, server string) {
 func tlsExpires(
 	t *testing.T, server string, config *tls.Config, says string, expire, renew func(),
 ) {
-	network, log := &saslNet{}, &hostileLog{}
+	network, log := &saslNet{through: net.DialTimeout}, &hostileLog{}
 	c := saslMust(t, []string{server}, recipes.WithTLS(config), saslLog(log),
 		recipes.WithDialer(network.dial))
 	session, path := c.SessionID(), zkserver.Path(t)

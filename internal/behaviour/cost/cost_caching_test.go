@@ -26,12 +26,12 @@ func awaitKept(t *testing.T, p *locktest.Peer) {
 }
 
 func TestCostOfAKeptPlace(t *testing.T) {
+	t.Parallel()
 	for _, k := range locktest.Kinds {
 		if !k.Cached || len(k.Dirs) > 1 {
 			continue
 		}
-		t.Run(k.Name, func(t *testing.T) {
-			t.Parallel()
+		zkserver.Run(t, k.Name, func(t *testing.T) {
 			p, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
 			path, ctx := zkserver.Path(t), locktest.Owner(t)
 			lock, err := k.Plain(p.Conn, path, recipes.WithCaching(time.Second, 1),
@@ -72,28 +72,30 @@ func TestCostOfAKeptPlace(t *testing.T) {
 // The fifth of Acquire without an owner in ctx is the new owner: a byte, of which sixteen
 // share an allocation.
 func TestAllocationsOfAKeptPlace(t *testing.T) {
-	p := locktest.SharedPeer(t)
-	lock := p.Mutex(zkserver.Path(t), recipes.WithCaching(time.Minute, 16))
-	uses := usesOf(lock)
-	require.NoError(t, uses["Do"](t.Context()))
-	awaitKept(t, p)
-	for _, c := range []struct {
-		how  string
-		ctx  context.Context
-		most float64
-	}{
-		{"its methods", locktest.Owner(t), 4},
-		{"Acquire", locktest.Owner(t), 4},
-		{"Acquire", t.Context(), 5},
-		{"Do", locktest.Owner(t), 16},
-	} {
-		allocations := testing.AllocsPerRun(1000, func() {
-			if err := uses[c.how](c.ctx); err != nil {
-				t.Error(err)
-			}
-		})
-		require.LessOrEqual(t, allocations, c.most, c.how)
-	}
+	zkserver.Test(t, func(t *testing.T) {
+		p := locktest.SharedPeer(t)
+		lock := p.Mutex(zkserver.Path(t), recipes.WithCaching(time.Minute, 16))
+		uses := usesOf(lock)
+		require.NoError(t, uses["Do"](t.Context()))
+		awaitKept(t, p)
+		for _, c := range []struct {
+			how  string
+			ctx  context.Context
+			most float64
+		}{
+			{"its methods", locktest.Owner(t), 4},
+			{"Acquire", locktest.Owner(t), 4},
+			{"Acquire", t.Context(), 5},
+			{"Do", locktest.Owner(t), 16},
+		} {
+			allocations := testing.AllocsPerRun(1000, func() {
+				if err := uses[c.how](c.ctx); err != nil {
+					t.Error(err)
+				}
+			})
+			require.LessOrEqual(t, allocations, c.most, c.how)
+		}
+	})
 }
 
 // useInTurn lets n goroutines, owners of their own, take a lock one after the other,
@@ -124,43 +126,47 @@ func useInTurn(
 
 func TestCostOfACachedCrowd(t *testing.T) {
 	t.Parallel()
-	p, path := locktest.SharedPeer(t), zkserver.Path(t)
-	const uses = 4000
-	var left atomic.Int64
-	left.Store(uses)
-	useInTurn(t, p.Mutex(path, recipes.WithCaching(time.Minute, 16)), 16, &left)()
-	require.LessOrEqual(t, float64(len(p.Asked(path)))/uses, 0.05)
+	zkserver.Test(t, func(t *testing.T) {
+		p, path := locktest.SharedPeer(t), zkserver.Path(t)
+		const uses = 4000
+		var left atomic.Int64
+		left.Store(uses)
+		useInTurn(t, p.Mutex(path, recipes.WithCaching(time.Minute, 16)), 16, &left)()
+		require.LessOrEqual(t, float64(len(p.Asked(path)))/uses, 0.05)
+	})
 }
 
 // Who has how many uses is up to the scheduler: thousands that do nothing take no longer
 // than one round trip. For turns see TestTurnsOfTwoCachedCrowds.
 func TestCostOfTwoCachedCrowds(t *testing.T) {
 	t.Parallel()
-	path := zkserver.Path(t)
-	const uses = 4000
-	var left atomic.Int64
-	left.Store(uses)
-	var peers []*locktest.Peer
-	var done []func()
-	var inside atomic.Int32
-	first := locktest.SharedPeer(t)
-	held, ctx := first.Mutex(path), locktest.Owner(t)
-	require.NoError(t, held.Acquire(ctx)) // until both stand in the queue
-	for i := range 2 {
-		p := locktest.SharedPeer(t)
-		peers = append(peers, p)
-		lock := p.Mutex(path, recipes.WithCaching(time.Minute, 16))
-		done = append(done, useInTurn(t, alone{lock, t, &inside}, 16, &left))
-		first.AwaitChildren(path, i+2)
-	}
-	require.NoError(t, held.Release(ctx))
-	asked := 0
-	for i, p := range peers {
-		done[i]()
-		asked += len(p.Asked(path))
-	}
-	t.Logf("%d requests for %d uses", asked, uses)
-	require.LessOrEqual(t, float64(asked)/uses, 0.5)
+	zkserver.Test(t, func(t *testing.T) {
+		path := zkserver.Path(t)
+		const uses = 4000
+		var left atomic.Int64
+		left.Store(uses)
+		var peers []*locktest.Peer
+		var done []func()
+		var inside atomic.Int32
+		first := locktest.SharedPeer(t)
+		held, ctx := first.Mutex(path), locktest.Owner(t)
+		require.NoError(t, held.Acquire(ctx)) // until both stand in the queue
+		for i := range 2 {
+			p := locktest.SharedPeer(t)
+			peers = append(peers, p)
+			lock := p.Mutex(path, recipes.WithCaching(time.Minute, 16))
+			done = append(done, useInTurn(t, alone{lock, t, &inside}, 16, &left))
+			first.AwaitChildren(path, i+2)
+		}
+		require.NoError(t, held.Release(ctx))
+		asked := 0
+		for i, p := range peers {
+			done[i]()
+			asked += len(p.Asked(path))
+		}
+		t.Logf("%d requests for %d uses", asked, uses)
+		require.LessOrEqual(t, float64(asked)/uses, 0.5)
+	})
 }
 
 // alone is a lock that checks that it excludes.
@@ -184,21 +190,24 @@ func (a alone) Release(ctx context.Context) error {
 }
 
 func TestGoroutinesAndWatchesOfKeptPlaces(t *testing.T) {
-	p, ctx := locktest.SharedPeer(t), locktest.Owner(t)
-	require.NoError(t, p.Mutex(zkserver.Path(t)).Acquire(ctx)) // the heartbeat runs
-	locktest.AwaitOwnWatch(t, p)
-	before := runtime.NumGoroutine()
-	p.Tap.Reset()
-	const n = 100
-	caching := recipes.WithCaching(time.Minute, 1)
-	for range n {
-		lock := p.Mutex(zkserver.Path(t), caching)
-		require.NoError(t, lock.Acquire(ctx))
-		require.NoError(t, lock.Release(ctx))
-	}
-	locktest.Eventually(t, func() bool { return len(p.Watching()) >= 2*n }, "not watched")
-	awaitGoroutines(t, before+2*n, "a kept place takes two")
-	require.Len(t, p.Watching(), 2*n)
+	zkserver.Test(t, func(t *testing.T) {
+		p, ctx := locktest.SharedPeer(t), locktest.Owner(t)
+		require.NoError(t, p.Mutex(zkserver.Path(t)).Acquire(ctx)) // the heartbeat runs
+		locktest.AwaitOwnWatch(t, p)
+		before := runtime.NumGoroutine()
+		p.Tap.Reset()
+		const n = 100
+		caching := recipes.WithCaching(time.Minute, 1)
+		for range n {
+			lock := p.Mutex(zkserver.Path(t), caching)
+			require.NoError(t, lock.Acquire(ctx))
+			require.NoError(t, lock.Release(ctx))
+		}
+		locktest.Eventually(t, func() bool { return len(p.Watching()) >= 2*n },
+			"not watched")
+		awaitGoroutines(t, before+2*n, "a kept place takes two")
+		require.Len(t, p.Watching(), 2*n)
+	})
 }
 
 // A listedConn counts the lists.

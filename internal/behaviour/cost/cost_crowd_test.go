@@ -189,21 +189,25 @@ func heapOfAZnode(t *testing.T, conn recipes.Conn) int64 {
 // Whoever comes when nobody is there lists, too.
 func TestCostOfACrowd(t *testing.T) {
 	t.Parallel()
-	tap, path := wiretap.New(nil), zkserver.Path(t)
-	client, err := recipes.Connect(t.Context(), zkserver.Shared(t).Connect(),
-		4*time.Second, recipes.WithDialer(tap.Dial))
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	lock, err := recipes.NewInterProcessMutex(client, path)
-	require.NoError(t, err)
-	costOfACrowd(t, tap, lock, path, 2.2)
+	zkserver.Test(t, func(t *testing.T) {
+		tap, path := wiretap.New(zkserver.Dial(t)), zkserver.Path(t)
+		client, err := locktest.Open(t.Context(), t, zkserver.Shared(t).Connect(),
+			4*time.Second, recipes.WithDialer(tap.Dial))
+		require.NoError(t, err)
+		t.Cleanup(client.Close)
+		lock, err := recipes.NewInterProcessMutex(client, path)
+		require.NoError(t, err)
+		costOfACrowd(t, tap, lock, path, 2.2)
+	})
 }
 
 // A *zk.Conn does not tell when a znode was created, which takes a read.
 func TestCostOfACrowdOnABareConn(t *testing.T) {
 	t.Parallel()
-	p, path := locktest.SharedPeer(t), zkserver.Path(t)
-	costOfACrowd(t, p.Tap, p.Mutex(path), path, 3.2)
+	zkserver.Test(t, func(t *testing.T) {
+		p, path := locktest.SharedPeer(t), zkserver.Path(t)
+		costOfACrowd(t, p.Tap, p.Mutex(path), path, 3.2)
+	})
 }
 
 func costOfACrowd(

@@ -304,6 +304,26 @@ func TestLeadIsNotCalledWithALostTerm(t *testing.T) {
 	})
 }
 
+// A term that begins when Run is to end is given up at once.
+func TestLeadIsNotCalledByARunThatIsToEnd(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		ctx, stop := context.WithCancelCause(t.Context())
+		s := locktest.NewSelector(t, b.Ours, recipes.WithObserver(
+			func(_ context.Context, e recipes.Event) {
+				if e.Kind == recipes.EventAcquired {
+					stop(locktest.ErrRetired)
+				}
+			},
+		))
+		require.ErrorIs(t, s.Run(ctx, func(context.Context, *recipes.Hold) error {
+			t.Error("lead is called")
+			return nil
+		}), locktest.ErrRetired)
+		time.Sleep(locktest.Settle)
+		require.Empty(t, locktest.Znodes(b))
+	})
+}
+
 func TestALeadThatDoesNotReturnGivesUpTheLeadership(t *testing.T) {
 	for name, end := range map[string]func(){
 		"a panic": func() { panic(locktest.ErrRetired) }, "Goexit": runtime.Goexit,

@@ -312,39 +312,41 @@ func TestALeaderWhoJoinsWhileNobodyIsSeenIsWatched(t *testing.T) {
 // between (docs/hazards.md, E17).
 func TestLeadersLookForThemselvesAfterAReconnect(t *testing.T) {
 	t.Parallel()
-	path, other := zkserver.Path(t), locktest.SharedPeer(t)
-	leader, err := recipes.NewLeaderLatch(
-		other.Conn, path, recipes.WithSessionTimeout(other.Timeout),
-	)
-	require.NoError(t, err)
-	_, err = leader.Await(t.Context())
-	require.NoError(t, err)
+	zkserver.Test(t, func(t *testing.T) {
+		path, other := zkserver.Path(t), locktest.SharedPeer(t)
+		leader, err := recipes.NewLeaderLatch(
+			other.Conn, path, recipes.WithSessionTimeout(other.Timeout),
+		)
+		require.NoError(t, err)
+		_, err = leader.Await(t.Context())
+		require.NoError(t, err)
 
-	tap := wiretap.New(nil)
-	client, err := recipes.Connect(t.Context(), zkserver.Shared(t).Connect(),
-		locktest.Lasting, recipes.WithDialer(tap.Dial))
-	require.NoError(t, err)
-	defer client.Close()
-	looking, err := recipes.NewLeaderLatch(client, path)
-	require.NoError(t, err)
-	leaders := loopOver(t, looking.Leaders, 0)
-	require.NotEmpty(t, locktest.Within(t, leaders.seen, "no leader").Node)
+		tap := wiretap.New(zkserver.Dial(t))
+		client, err := locktest.Open(t.Context(), t, zkserver.Shared(t).Connect(),
+			locktest.Lasting, recipes.WithDialer(tap.Dial))
+		require.NoError(t, err)
+		defer client.Close()
+		looking, err := recipes.NewLeaderLatch(client, path)
+		require.NoError(t, err)
+		leaders := loopOver(t, looking.Leaders, 0)
+		require.NotEmpty(t, locktest.Within(t, leaders.seen, "no leader").Node)
 
-	tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
-		if p.Op == wiretap.SetWatches {
-			return wiretap.Drop
-		}
-		return wiretap.Pass
+		tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
+			if p.Op == wiretap.SetWatches {
+				return wiretap.Drop
+			}
+			return wiretap.Pass
+		})
+		release := make(chan struct{})
+		dialled := tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release))
+		tap.Cut()
+		locktest.Within(t, dialled, "the client does not dial")
+		require.NoError(t, leader.Close(t.Context()))
+		close(release)
+		require.Empty(t, locktest.Within(t, leaders.seen, "it relies on its watch").Node)
+		leaders.stop()
+		leaders.ends(t)
 	})
-	release := make(chan struct{})
-	dialled := tap.NthRequest(wiretap.Connect, 1, wiretap.Hold(release))
-	tap.Cut()
-	locktest.Within(t, dialled, "the client does not dial")
-	require.NoError(t, leader.Close(t.Context()))
-	close(release)
-	require.Empty(t, locktest.Within(t, leaders.seen, "it relies on its watch").Node)
-	leaders.stop()
-	leaders.ends(t)
 }
 
 func TestWatchParticipants(t *testing.T) {
@@ -457,41 +459,43 @@ func TestWatchParticipantsOfAReadWriteLock(t *testing.T) {
 // Who joins and leaves behind the leader wakes nobody who waits for another leader.
 func TestCostOfLeaders(t *testing.T) {
 	t.Parallel()
-	path := zkserver.Path(t)
-	looking, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
-	latch := func(p *locktest.Peer) *recipes.LeaderLatch {
-		l, err := recipes.NewLeaderLatch(
-			p.Conn, path, recipes.WithSessionTimeout(p.Timeout),
-		)
+	zkserver.Test(t, func(t *testing.T) {
+		path := zkserver.Path(t)
+		looking, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
+		latch := func(p *locktest.Peer) *recipes.LeaderLatch {
+			l, err := recipes.NewLeaderLatch(
+				p.Conn, path, recipes.WithSessionTimeout(p.Timeout),
+			)
+			require.NoError(t, err)
+			return l
+		}
+		leader, next := latch(other), latch(other)
+		_, err := leader.Await(t.Context())
 		require.NoError(t, err)
-		return l
-	}
-	leader, next := latch(other), latch(other)
-	_, err := leader.Await(t.Context())
-	require.NoError(t, err)
-	leaders := loopOver(t, latch(looking).Leaders, 0)
-	locktest.Within(t, leaders.seen, "no leader")
+		leaders := loopOver(t, latch(looking).Leaders, 0)
+		locktest.Within(t, leaders.seen, "no leader")
 
-	looking.Tap.Reset()
-	ctx, cancel := context.WithCancel(t.Context())
-	waiting := locktest.Start(func() error { _, err := next.Await(ctx); return err })
-	other.AwaitChildren(path, 2)
-	cancel()
-	require.ErrorIs(t, locktest.Within(t, waiting, "Await"), context.Canceled)
-	looking.AwaitHeartbeat()
-	require.Empty(t, looking.Asked(path))
+		looking.Tap.Reset()
+		ctx, cancel := context.WithCancel(t.Context())
+		waiting := locktest.Start(func() error { _, err := next.Await(ctx); return err })
+		other.AwaitChildren(path, 2)
+		cancel()
+		require.ErrorIs(t, locktest.Within(t, waiting, "Await"), context.Canceled)
+		looking.AwaitHeartbeat()
+		require.Empty(t, looking.Asked(path))
 
-	waiting = locktest.Start(func() error {
-		_, err := next.Await(t.Context())
-		return err
+		waiting = locktest.Start(func() error {
+			_, err := next.Await(t.Context())
+			return err
+		})
+		other.AwaitChildren(path, 2)
+		looking.Tap.Reset()
+		require.NoError(t, leader.Close(t.Context()))
+		require.NoError(t, locktest.Within(t, waiting, "the next"))
+		locktest.Within(t, leaders.seen, "no leader")
+		require.Len(t, looking.Asked(path), 3, "a list, a watch and a read")
+		require.NoError(t, next.Close(t.Context()))
+		leaders.stop()
+		<-leaders.done
 	})
-	other.AwaitChildren(path, 2)
-	looking.Tap.Reset()
-	require.NoError(t, leader.Close(t.Context()))
-	require.NoError(t, locktest.Within(t, waiting, "the next"))
-	locktest.Within(t, leaders.seen, "no leader")
-	require.Len(t, looking.Asked(path), 3, "a list, a watch and a read")
-	require.NoError(t, next.Close(t.Context()))
-	leaders.stop()
-	<-leaders.done
 }

@@ -114,53 +114,57 @@ func newOutcast(
 // already.
 func TestLostBeforeAnotherHoldsTheLock(t *testing.T) {
 	t.Parallel()
-	const timeout, rounds = 4 * time.Second, 4
-	servers := zkserver.Shared(t).Connect()
-	other := locktest.NewPeer(t, servers, time.Minute)
-	faults := map[string]func(*wiretap.Tap){
-		"both ways":   (*wiretap.Tap).Partition,
-		"to server":   (*wiretap.Tap).PartitionOut,
-		"from server": (*wiretap.Tap).PartitionIn,
-	}
-	outcasts := map[string][]*outcast{}
-	for name := range faults {
-		for range rounds {
-			outcasts[name] = append(
-				outcasts[name], newOutcast(t, servers, timeout, other),
-			)
+	zkserver.Test(t, func(t *testing.T) {
+		const timeout, rounds = 4 * time.Second, 4
+		servers := zkserver.Shared(t).Connect()
+		other := locktest.NewPeer(t, servers, time.Minute)
+		faults := map[string]func(*wiretap.Tap){
+			"both ways":   (*wiretap.Tap).Partition,
+			"to server":   (*wiretap.Tap).PartitionOut,
+			"from server": (*wiretap.Tap).PartitionIn,
 		}
-	}
-	for round := range rounds {
-		for name, fault := range faults {
-			fault(outcasts[name][round].peer.Tap)
+		outcasts := map[string][]*outcast{}
+		for name := range faults {
+			for range rounds {
+				outcasts[name] = append(
+					outcasts[name], newOutcast(t, servers, timeout, other),
+				)
+			}
 		}
-		// so that the silences begin at different times after a heartbeat
-		time.Sleep(timeout / 10 / rounds)
-	}
-	for name := range faults {
-		for _, o := range outcasts[name] {
-			granted := o.heir.inherits(t, o.hold)
-			lost := locktest.Within(t, o.lost, name+": not told")
-			require.True(
-				t, lost.Before(granted.at), "%s: told %v late", name,
-				lost.Sub(granted.at),
-			)
-			require.Less(
-				t, lost.Sub(o.word.sentAt()), timeout,
-				"%s: the server might have ended the session by then", name,
-			)
-			require.ErrorIs(t, o.lock.Release(o.ctx), recipes.ErrLockLost)
-			require.NoError(t, o.heir.lock.Release(o.heir.ctx))
-			o.peer.Tap.Heal()
+		for round := range rounds {
+			for name, fault := range faults {
+				fault(outcasts[name][round].peer.Tap)
+			}
+			// so that the silences begin at different times after a heartbeat
+			time.Sleep(timeout / 10 / rounds)
 		}
-	}
-	for name := range faults {
-		for _, o := range outcasts[name] {
-			require.NoError(t, o.lock.Acquire(o.ctx), "the owner comes back")
-			require.Greater(t, o.lock.Hold(o.ctx).FencingToken(), o.hold.FencingToken())
-			require.NoError(t, o.lock.Release(o.ctx))
+		for name := range faults {
+			for _, o := range outcasts[name] {
+				granted := o.heir.inherits(t, o.hold)
+				lost := locktest.Within(t, o.lost, name+": not told")
+				// In the same instant of virtual time where the lost znode is deleted.
+				require.False(
+					t, lost.After(granted.at), "%s: told %v late", name,
+					lost.Sub(granted.at),
+				)
+				require.Less(
+					t, lost.Sub(o.word.sentAt()), timeout,
+					"%s: the server might have ended the session by then", name,
+				)
+				require.ErrorIs(t, o.lock.Release(o.ctx), recipes.ErrLockLost)
+				require.NoError(t, o.heir.lock.Release(o.heir.ctx))
+				o.peer.Tap.Heal()
+			}
 		}
-	}
+		for name := range faults {
+			for _, o := range outcasts[name] {
+				require.NoError(t, o.lock.Acquire(o.ctx), "the owner comes back")
+				require.Greater(t, o.lock.Hold(o.ctx).FencingToken(),
+					o.hold.FencingToken())
+				require.NoError(t, o.lock.Release(o.ctx))
+			}
+		}
+	})
 }
 
 // One holder's session is much longer than the server is away, the other's is not; what
@@ -174,8 +178,7 @@ func TestLostWhenTheServerIsAway(t *testing.T) {
 		"frozen": {(*zkserver.Server).Freeze, (*zkserver.Server).Thaw},
 		"killed": {(*zkserver.Server).Kill, (*zkserver.Server).Restart},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		zkserver.Run(t, name, func(t *testing.T) {
 			if name == "killed" {
 				zkserver.Resuming(t)
 			}
@@ -207,49 +210,52 @@ func TestLostWhenTheServerIsAway(t *testing.T) {
 }
 
 func TestNotLostWithinTheSession(t *testing.T) {
-	zkserver.Resuming(t)
 	t.Parallel()
-	const timeout = 6 * time.Second
-	servers := zkserver.Shared(t).Connect()
-	p := locktest.NewPeer(t, servers, timeout)
-	other := locktest.NewPeer(t, servers, time.Minute)
-	path, ctx := zkserver.Path(t), locktest.Owner(t)
-	lock := p.Mutex(path)
-	require.NoError(t, lock.Acquire(ctx))
-	hold, session := lock.Hold(ctx), p.Conn.SessionID()
-	token := hold.FencingToken()
-	next := succeed(t, other, path, hold)
+	zkserver.Test(t, func(t *testing.T) {
+		zkserver.Resuming(t)
+		const timeout = 6 * time.Second
+		servers := zkserver.Shared(t).Connect()
+		p := locktest.NewPeer(t, servers, timeout)
+		other := locktest.NewPeer(t, servers, time.Minute)
+		path, ctx := zkserver.Path(t), locktest.Owner(t)
+		lock := p.Mutex(path)
+		require.NoError(t, lock.Acquire(ctx))
+		hold, session := lock.Hold(ctx), p.Conn.SessionID()
+		token := hold.FencingToken()
+		next := succeed(t, other, path, hold)
 
-	for range 2 {
-		p.Tap.Reset()
-		p.Tap.Cut()
-		locktest.Eventually(
-			t, func() bool { return p.Tap.Count(wiretap.Connect) > 0 }, "no reconnect",
-		)
+		for range 2 {
+			p.Tap.Reset()
+			p.Tap.Cut()
+			locktest.Eventually(
+				t, func() bool { return p.Tap.Count(wiretap.Connect) > 0 },
+				"no reconnect",
+			)
+			p.AwaitHeartbeat()
+			require.NoError(t, hold.Err())
+		}
+		p.Tap.Partition()
+		time.Sleep(timeout / 4) // of silence, which the client does not notice
+		p.Tap.Heal()
 		p.AwaitHeartbeat()
-		require.NoError(t, hold.Err())
-	}
-	p.Tap.Partition()
-	time.Sleep(timeout / 4) // of silence, which the client does not notice
-	p.Tap.Heal()
-	p.AwaitHeartbeat()
 
-	require.NoError(t, hold.Err())
-	require.True(t, lock.IsOwned(ctx))
-	require.Equal(t, session, p.Conn.SessionID())
-	require.Equal(t, token, lock.Hold(ctx).FencingToken())
-	require.Empty(t, next.granted)
-	require.NoError(t, lock.Release(ctx))
-	g := locktest.Within(t, next.granted, "the lock does not pass on")
-	require.NoError(t, g.err)
-	require.NoError(t, g.previous, "a release is no loss")
-	require.Greater(t, next.lock.Hold(next.ctx).FencingToken(), token)
+		require.NoError(t, hold.Err())
+		require.True(t, lock.IsOwned(ctx))
+		require.Equal(t, session, p.Conn.SessionID())
+		require.Equal(t, token, lock.Hold(ctx).FencingToken())
+		require.Empty(t, next.granted)
+		require.NoError(t, lock.Release(ctx))
+		g := locktest.Within(t, next.granted, "the lock does not pass on")
+		require.NoError(t, g.err)
+		require.NoError(t, g.previous, "a release is no loss")
+		require.Greater(t, next.lock.Hold(next.ctx).FencingToken(), token)
+	})
 }
 
 // The session lasts for a minute, so that nothing in this test is owed to its end.
 func TestASurvivorOfALossBlocksNobody(t *testing.T) {
-	zkserver.Resuming(t)
 	t.Parallel()
+	zkserver.Resuming(t)
 	for name, c := range map[string]struct {
 		opts        []recipes.Option
 		leave, back func(*wiretap.Tap)
@@ -264,8 +270,7 @@ func TestASurvivorOfALossBlocksNobody(t *testing.T) {
 			func(tap *wiretap.Tap) { tap.Refuse(false) },
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		zkserver.Run(t, name, func(t *testing.T) {
 			servers := zkserver.Shared(t).Connect()
 			p, other := locktest.NewPeer(
 				t, servers, time.Minute,
@@ -304,34 +309,36 @@ func TestASurvivorOfALossBlocksNobody(t *testing.T) {
 
 func TestHeartbeatKeepsQuietHolds(t *testing.T) {
 	t.Parallel()
-	const timeout, beats = 3 * time.Second, 8 // together longer than the session
-	p := locktest.NewPeer(t, zkserver.Shared(t).Connect(), timeout)
-	path, ctx := zkserver.Path(t), locktest.Owner(t)
-	var holds []*recipes.Hold
-	for _, name := range []string{"/a", "/b", "/c", "/d"} {
-		lock := p.Mutex(path + name)
-		require.NoError(t, lock.Acquire(ctx))
-		holds = append(holds, lock.Hold(ctx))
-	}
-	locktest.Eventually(
-		t, func() bool { return len(p.Watching()) == len(holds) },
-		"the holds are not watched",
-	)
+	zkserver.Test(t, func(t *testing.T) {
+		const timeout, beats = 3 * time.Second, 8 // together longer than the session
+		p := locktest.NewPeer(t, zkserver.Shared(t).Connect(), timeout)
+		path, ctx := zkserver.Path(t), locktest.Owner(t)
+		var holds []*recipes.Hold
+		for _, name := range []string{"/a", "/b", "/c", "/d"} {
+			lock := p.Mutex(path + name)
+			require.NoError(t, lock.Acquire(ctx))
+			holds = append(holds, lock.Hold(ctx))
+		}
+		locktest.Eventually(
+			t, func() bool { return len(p.Watching()) == len(holds) },
+			"the holds are not watched",
+		)
 
-	time.Sleep(timeout / 2) // the first ones come faster
-	p.Tap.Reset()
-	began := time.Now()
-	locktest.Eventually(
-		t, func() bool { return p.Tap.Count(wiretap.Sync) == beats }, "no heartbeats",
-	)
-	require.LessOrEqual(
-		t, time.Duration(beats-1)*timeout/10, time.Since(began),
-		"more than one every T/10 for all together",
-	)
-	for _, request := range p.Tap.Requests() {
-		require.Equal(t, "sync /", request.String(), "nothing else is asked")
-	}
-	for _, hold := range holds {
-		require.NoError(t, hold.Err())
-	}
+		time.Sleep(timeout / 2) // the first ones come faster
+		p.Tap.Reset()
+		began := time.Now()
+		locktest.Eventually(
+			t, func() bool { return p.Tap.Count(wiretap.Sync) == beats }, "no heartbeats",
+		)
+		require.LessOrEqual(
+			t, time.Duration(beats-1)*timeout/10, time.Since(began),
+			"more than one every T/10 for all together",
+		)
+		for _, request := range p.Tap.Requests() {
+			require.Equal(t, "sync /", request.String(), "nothing else is asked")
+		}
+		for _, hold := range holds {
+			require.NoError(t, hold.Err())
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -177,6 +178,61 @@ func TestHoldMultiRefusesWhatIsNoOperation(t *testing.T) {
 			require.ErrorIs(t, err, c.err, name)
 		}
 		require.False(t, s.written())
+	})
+}
+
+// So it is behind one that was not sent.
+func TestACachedEntryAfterATransactionThatIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newMultiScene(t, notWrapped)
+		lock, err := recipes.NewInterProcessMutex(
+			s.Client, "/cached", recipes.WithCaching(time.Minute, 10))
+		require.NoError(t, err)
+		first := locktest.Acquire(t.Context(), t, lock)
+		s.Cluster.Link("ours").Cut()
+		time.Sleep(100 * time.Millisecond)
+		_, err = first.Multi(locktest.SetConfig())
+		require.ErrorIs(t, err, zk.ErrNoServer)
+		s.Cluster.Link("ours").Heal()
+		time.Sleep(2 * time.Second)
+		require.NoError(t, first.Release(t.Context()))
+		second := locktest.Acquire(t.Context(), t, lock)
+		require.Equal(t, first.Path(), second.Path())
+		require.NoError(t, second.Release(t.Context()))
+	})
+}
+
+// An expiringConn is in another session by the time that a transaction is answered, and
+// nobody knows that yet.
+type expiringConn struct {
+	*recipes.Client
+	moved atomic.Bool
+}
+
+func (c *expiringConn) SessionID() int64 {
+	if c.moved.Load() {
+		return c.Client.SessionID() + 1
+	}
+	return c.Client.SessionID()
+}
+
+func (c *expiringConn) Multi(ops ...any) ([]zk.MultiResponse, error) {
+	responses := make([]zk.MultiResponse, len(ops))
+	responses[0].Error = zk.ErrNoNode
+	c.moved.Store(true)
+	return responses, zk.ErrNoNode
+}
+
+// A znode that is missing in the next session has gone with the one before.
+func TestHoldMultiInTheNextSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newMultiScene(t, func(c *recipes.Client) recipes.Conn {
+			return &expiringConn{Client: c}
+		})
+		err := s.write()
+		require.ErrorIs(t, err, recipes.ErrLockLost)
+		require.ErrorIs(t, err, recipes.ErrSessionEnded)
+		require.ErrorIs(t, s.hold.Err(), recipes.ErrSessionEnded)
 	})
 }
 
@@ -517,35 +573,37 @@ func TestHoldMultiIsTheConns(t *testing.T) {
 // What real servers answer, to a *zk.Conn.
 func TestHoldMultiOnAServer(t *testing.T) {
 	t.Parallel()
-	p, other, path := locktest.SharedPeer(t), locktest.SharedPeer(t), zkserver.Path(t)
-	lock, ctx := p.Mutex(path), locktest.Owner(t)
-	require.NoError(t, lock.Acquire(ctx))
-	hold := lock.Hold(ctx)
-	write := &zk.SetDataRequest{Path: path, Data: []byte("new"), Version: -1}
+	zkserver.Test(t, func(t *testing.T) {
+		p, other, path := locktest.SharedPeer(t), locktest.SharedPeer(t), zkserver.Path(t)
+		lock, ctx := p.Mutex(path), locktest.Owner(t)
+		require.NoError(t, lock.Acquire(ctx))
+		hold := lock.Hold(ctx)
+		write := &zk.SetDataRequest{Path: path, Data: []byte("new"), Version: -1}
 
-	responses, err := hold.Multi(write)
-	require.NoError(t, err)
-	require.Len(t, responses, 1)
-	require.Equal(t, int32(1), responses[0].Stat.Version)
+		responses, err := hold.Multi(write)
+		require.NoError(t, err)
+		require.Len(t, responses, 1)
+		require.Equal(t, int32(1), responses[0].Stat.Version)
 
-	stale := &zk.CheckVersionRequest{Path: path, Version: 0}
-	responses, err = hold.Multi(write, stale, write)
-	require.ErrorIs(t, err, zk.ErrBadVersion)
-	require.ErrorContains(t, err, "operation 1")
-	require.Len(t, responses, 3)
-	require.NoError(t, hold.Err())
+		stale := &zk.CheckVersionRequest{Path: path, Version: 0}
+		responses, err = hold.Multi(write, stale, write)
+		require.ErrorIs(t, err, zk.ErrBadVersion)
+		require.ErrorContains(t, err, "operation 1")
+		require.Len(t, responses, 3)
+		require.NoError(t, hold.Err())
 
-	require.NoError(t, other.Conn.Delete(hold.Path(), -1))
-	_, err = hold.Multi(write)
-	require.ErrorIs(t, err, recipes.ErrLockLost)
-	require.ErrorIs(t, lock.Release(ctx), recipes.ErrLockLost)
+		require.NoError(t, other.Conn.Delete(hold.Path(), -1))
+		_, err = hold.Multi(write)
+		require.ErrorIs(t, err, recipes.ErrLockLost)
+		require.ErrorIs(t, lock.Release(ctx), recipes.ErrLockLost)
 
-	require.NoError(t, lock.Acquire(ctx))
-	hold = lock.Hold(ctx)
-	require.NoError(t, lock.Release(ctx))
-	_, err = hold.Multi(write)
-	require.ErrorIs(t, err, recipes.ErrNotOwner)
-	_, stat, err := p.Conn.Get(path)
-	require.NoError(t, err)
-	require.Equal(t, int32(1), stat.Version, "written once")
+		require.NoError(t, lock.Acquire(ctx))
+		hold = lock.Hold(ctx)
+		require.NoError(t, lock.Release(ctx))
+		_, err = hold.Multi(write)
+		require.ErrorIs(t, err, recipes.ErrNotOwner)
+		_, stat, err := p.Conn.Get(path)
+		require.NoError(t, err)
+		require.Equal(t, int32(1), stat.Version, "written once")
+	})
 }

@@ -130,42 +130,44 @@ func TestAnotherIsGrantedWhileErrIsStillNil(t *testing.T) {
 
 func TestHold(t *testing.T) {
 	t.Parallel()
-	p, path := locktest.SharedPeer(t), zkserver.Path(t)
-	lock, ctx := p.Mutex(path), locktest.Owner(t)
-	require.Nil(t, lock.Hold(ctx))
-	require.Empty(t, lock.LockPath(ctx))
-	require.False(t, lock.IsOwned(ctx))
-	require.False(t, lock.IsAcquiredInThisProcess())
+	zkserver.Test(t, func(t *testing.T) {
+		p, path := locktest.SharedPeer(t), zkserver.Path(t)
+		lock, ctx := p.Mutex(path), locktest.Owner(t)
+		require.Nil(t, lock.Hold(ctx))
+		require.Empty(t, lock.LockPath(ctx))
+		require.False(t, lock.IsOwned(ctx))
+		require.False(t, lock.IsAcquiredInThisProcess())
 
-	require.NoError(t, lock.Acquire(ctx))
-	hold := lock.Hold(ctx)
-	require.Equal(t, lock.LockPath(ctx), hold.Path())
-	require.Equal(
-		t, []string{strings.TrimPrefix(hold.Path(), path+"/")}, p.Children(path),
-	)
-	const uuid = `[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`
-	require.Regexp(t, path+`/_c_`+uuid+`-lock-0000000000$`, hold.Path())
-	require.Nil(t, lock.Hold(locktest.Owner(t)), "another owner's")
-	require.True(t, lock.IsAcquiredInThisProcess())
-	_, stat, err := p.Conn.Get(hold.Path())
-	require.NoError(t, err)
-	require.Equal(t, p.Conn.SessionID(), stat.EphemeralOwner)
-	require.GreaterOrEqual(t, hold.FencingToken(), stat.Czxid)
+		require.NoError(t, lock.Acquire(ctx))
+		hold := lock.Hold(ctx)
+		require.Equal(t, lock.LockPath(ctx), hold.Path())
+		require.Equal(
+			t, []string{strings.TrimPrefix(hold.Path(), path+"/")}, p.Children(path),
+		)
+		const uuid = `[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`
+		require.Regexp(t, path+`/_c_`+uuid+`-lock-0000000000$`, hold.Path())
+		require.Nil(t, lock.Hold(locktest.Owner(t)), "another owner's")
+		require.True(t, lock.IsAcquiredInThisProcess())
+		_, stat, err := p.Conn.Get(hold.Path())
+		require.NoError(t, err)
+		require.Equal(t, p.Conn.SessionID(), stat.EphemeralOwner)
+		require.GreaterOrEqual(t, hold.FencingToken(), stat.Czxid)
 
-	require.NoError(t, lock.Acquire(ctx))
-	again := lock.Hold(ctx)
-	require.NotSame(t, hold, again, "a re-entry has a hold of its own")
-	require.Equal(t, hold.Path(), again.Path())
-	require.NoError(t, lock.Release(ctx))
-	require.Same(t, hold, lock.Hold(ctx))
-	require.NoError(t, lock.Release(ctx))
-	select {
-	case <-hold.Lost():
-		t.Fatal("a normal release closed Lost")
-	default:
-	}
-	require.NoError(t, hold.Err())
-	require.Nil(t, lock.Hold(ctx))
+		require.NoError(t, lock.Acquire(ctx))
+		again := lock.Hold(ctx)
+		require.NotSame(t, hold, again, "a re-entry has a hold of its own")
+		require.Equal(t, hold.Path(), again.Path())
+		require.NoError(t, lock.Release(ctx))
+		require.Same(t, hold, lock.Hold(ctx))
+		require.NoError(t, lock.Release(ctx))
+		select {
+		case <-hold.Lost():
+			t.Fatal("a normal release closed Lost")
+		default:
+		}
+		require.NoError(t, hold.Err())
+		require.Nil(t, lock.Hold(ctx))
+	})
 }
 
 // Hold.Context ends with the hold, its release, and its parent.
@@ -230,53 +232,57 @@ func TestHoldContextEndsWithTheRelease(t *testing.T) {
 // parent's pzxid: also where somebody joined, or left, between our create and our list.
 func TestTokenWhenSomebodySlippedIn(t *testing.T) {
 	t.Parallel()
-	path := zkserver.Path(t)
-	p, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
-	_, err := other.Conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	created := p.Tap.NthReply(wiretap.Create, 1, wiretap.Pass)
-	var node string
-	var once sync.Once
-	p.Tap.OnRequest(func(request wiretap.Packet) wiretap.Verdict {
-		if request.Op == wiretap.GetChildren2 {
-			once.Do(func() {
-				<-created
-				node, err = other.Conn.CreateProtectedEphemeralSequential(
-					path+"/lock-", nil, zk.WorldACL(zk.PermAll),
-				)
-			})
-		}
-		return wiretap.Pass
+	zkserver.Test(t, func(t *testing.T) {
+		path := zkserver.Path(t)
+		p, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
+		_, err := other.Conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		created := p.Tap.NthReply(wiretap.Create, 1, wiretap.Pass)
+		var node string
+		var once sync.Once
+		p.Tap.OnRequest(func(request wiretap.Packet) wiretap.Verdict {
+			if request.Op == wiretap.GetChildren2 {
+				once.Do(func() {
+					<-created
+					node, err = other.Conn.CreateProtectedEphemeralSequential(
+						path+"/lock-", nil, zk.WorldACL(zk.PermAll),
+					)
+				})
+			}
+			return wiretap.Pass
+		})
+		lock, ctx := p.Mutex(path), locktest.Owner(t)
+		require.NoError(t, lock.Acquire(ctx))
+		require.NoError(t, err)
+		_, mine, err := p.Conn.Get(lock.LockPath(ctx))
+		require.NoError(t, err)
+		_, theirs, err := p.Conn.Get(node)
+		require.NoError(t, err)
+		require.Less(t, mine.Czxid, theirs.Czxid)
+		require.Equal(t, mine.Czxid, lock.Hold(ctx).FencingToken())
+		require.NoError(t, lock.Release(ctx))
 	})
-	lock, ctx := p.Mutex(path), locktest.Owner(t)
-	require.NoError(t, lock.Acquire(ctx))
-	require.NoError(t, err)
-	_, mine, err := p.Conn.Get(lock.LockPath(ctx))
-	require.NoError(t, err)
-	_, theirs, err := p.Conn.Get(node)
-	require.NoError(t, err)
-	require.Less(t, mine.Czxid, theirs.Czxid)
-	require.Equal(t, mine.Czxid, lock.Hold(ctx).FencingToken())
-	require.NoError(t, lock.Release(ctx))
 }
 
 func TestCheckGuardsAMulti(t *testing.T) {
 	t.Parallel()
-	p, path := locktest.SharedPeer(t), zkserver.Path(t)
-	lock, ctx := p.Mutex(path), locktest.Owner(t)
-	count := locktest.NewCounter(t, p)
-	set := &zk.SetDataRequest{
-		Path: count.Path, Data: binary.BigEndian.AppendUint64(nil, 7), Version: -1,
-	}
-	require.NoError(t, lock.Acquire(ctx))
-	hold := lock.Hold(ctx)
-	_, err := p.Conn.Multi(hold.CheckOp(), set)
-	require.NoError(t, err)
-	require.NoError(t, lock.Release(ctx))
-	set.Data = binary.BigEndian.AppendUint64(nil, 8)
-	_, err = p.Conn.Multi(hold.CheckOp(), set)
-	require.ErrorIs(t, err, zk.ErrNoNode)
-	n, err := count.Value(p.Conn)
-	require.NoError(t, err)
-	require.EqualValues(t, 7, n)
+	zkserver.Test(t, func(t *testing.T) {
+		p, path := locktest.SharedPeer(t), zkserver.Path(t)
+		lock, ctx := p.Mutex(path), locktest.Owner(t)
+		count := locktest.NewCounter(t, p)
+		set := &zk.SetDataRequest{
+			Path: count.Path, Data: binary.BigEndian.AppendUint64(nil, 7), Version: -1,
+		}
+		require.NoError(t, lock.Acquire(ctx))
+		hold := lock.Hold(ctx)
+		_, err := p.Conn.Multi(hold.CheckOp(), set)
+		require.NoError(t, err)
+		require.NoError(t, lock.Release(ctx))
+		set.Data = binary.BigEndian.AppendUint64(nil, 8)
+		_, err = p.Conn.Multi(hold.CheckOp(), set)
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		n, err := count.Value(p.Conn)
+		require.NoError(t, err)
+		require.EqualValues(t, 7, n)
+	})
 }

@@ -147,7 +147,7 @@ func TestAKeptPlaceOnAKeeperThatReconnects(t *testing.T) {
 }
 
 // A znode of a former session that may not be deleted is told of, since others wait
-// behind it.
+// behind it, and is deleted once that is allowed.
 func TestAZnodeThatOutlivesItsSessionAndStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged bytes.Buffer
@@ -170,8 +170,12 @@ func TestAZnodeThatOutlivesItsSessionAndStays(t *testing.T) {
 		time.Sleep(soon)
 		synctest.Wait() // so that what was logged may be read
 		require.Equal(t, 1, strings.Count(logged.String(), "level=ERROR"), &logged)
-		require.Contains(t, logged.String(), "it remains until its session ends")
+		require.Contains(t, logged.String(), "is still being deleted")
 		require.Contains(t, logged.String(), "node=/lock/_c_")
+		_, err = admin.SetACL("/lock", zk.WorldACL(zk.PermAll), -1)
+		require.NoError(t, err)
+		time.Sleep(4 * time.Second) // less than the former session has left
+		require.Equal(t, []string{"/lock"}, cluster.Znodes())
 	})
 }
 

@@ -460,72 +460,82 @@ func TestDoEndsBeforeAWorkerThatReentered(t *testing.T) {
 	})
 }
 
+// A doScene is a mutex, and the session that uses it.
+type doScene struct {
+	peer *locktest.Peer
+	path string
+	lock *recipes.InterProcessMutex
+}
+
 func TestDo(t *testing.T) {
 	t.Parallel()
-	p, path := locktest.SharedPeer(t), zkserver.Path(t)
-	lock := p.Mutex(path)
-
-	t.Run("nested, also on another goroutine", func(t *testing.T) {
-		err := recipes.Do(t.Context(), lock, func(
+	with := func(name string, test func(t *testing.T, s *doScene)) {
+		zkserver.Run(t, name, func(t *testing.T) {
+			p, path := locktest.SharedPeer(t), zkserver.Path(t)
+			test(t, &doScene{p, path, p.Mutex(path)})
+		})
+	}
+	with("nested, also on another goroutine", func(t *testing.T, s *doScene) {
+		err := recipes.Do(t.Context(), s.lock, func(
 			ctx context.Context, _ *recipes.Hold,
 		) error {
 			return locktest.Within(t, locktest.Start(func() error {
-				return recipes.Do(ctx, lock, func(
+				return recipes.Do(ctx, s.lock, func(
 					ctx context.Context, _ *recipes.Hold,
 				) error {
-					require.True(t, lock.IsOwned(ctx))
+					require.True(t, s.lock.IsOwned(ctx))
 					return nil
 				})
 			}), "nested Do")
 		})
 		require.NoError(t, err)
-		require.False(t, lock.IsAcquiredInThisProcess())
+		require.False(t, s.lock.IsAcquiredInThisProcess())
 	})
-	t.Run("the goroutine is the owner", func(t *testing.T) {
-		require.NoError(t, lock.Acquire(t.Context()))
-		err := recipes.Do(t.Context(), lock, func(
+	with("the goroutine is the owner", func(t *testing.T, s *doScene) {
+		require.NoError(t, s.lock.Acquire(t.Context()))
+		err := recipes.Do(t.Context(), s.lock, func(
 			_ context.Context, hold *recipes.Hold,
 		) error {
-			require.Same(t, hold, lock.Hold(t.Context()))
-			return lock.Release(t.Context()) // of the youngest, which is Do's
+			require.Same(t, hold, s.lock.Hold(t.Context()))
+			return s.lock.Release(t.Context()) // of the youngest, which is Do's
 		})
 		require.ErrorIs(t, err, recipes.ErrNotOwner)
-		require.True(t, lock.IsOwned(t.Context()))
-		require.NoError(t, lock.Release(t.Context()))
-		require.False(t, lock.IsAcquiredInThisProcess())
+		require.True(t, s.lock.IsOwned(t.Context()))
+		require.NoError(t, s.lock.Release(t.Context()))
+		require.False(t, s.lock.IsAcquiredInThisProcess())
 	})
-	t.Run("fn's error comes back as it is", func(t *testing.T) {
+	with("fn's error comes back as it is", func(t *testing.T, s *doScene) {
 		failed := errors.New("failed")
 		require.Equal(t, failed, recipes.Do(
-			t.Context(), lock,
+			t.Context(), s.lock,
 			func(context.Context, *recipes.Hold) error { return failed },
 		))
-		require.False(t, lock.IsAcquiredInThisProcess())
+		require.False(t, s.lock.IsAcquiredInThisProcess())
 	})
-	t.Run("a panic releases", func(t *testing.T) {
+	with("a panic releases", func(t *testing.T, s *doScene) {
 		require.PanicsWithValue(t, "oh", func() {
 			_ = recipes.Do(
-				t.Context(), lock,
+				t.Context(), s.lock,
 				func(context.Context, *recipes.Hold) error { panic("oh") },
 			)
 		})
-		require.False(t, lock.IsAcquiredInThisProcess())
-		require.Empty(t, p.Children(path))
+		require.False(t, s.lock.IsAcquiredInThisProcess())
+		require.Empty(t, s.peer.Children(s.path))
 	})
-	t.Run("a ctx that ends during fn does not keep the lock", func(t *testing.T) {
+	with("a ctx that ends in fn does not keep the lock", func(t *testing.T, s *doScene) {
 		ctx, cancel := context.WithCancel(t.Context())
 		require.NoError(t, recipes.Do(
-			ctx, lock,
+			ctx, s.lock,
 			func(context.Context, *recipes.Hold) error { cancel(); return nil },
 		))
-		require.Empty(t, p.Children(path))
+		require.Empty(t, s.peer.Children(s.path))
 	})
-	t.Run("a loss cancels fn and is in the result", func(t *testing.T) {
+	with("a loss cancels fn and is in the result", func(t *testing.T, s *doScene) {
 		failed := errors.New("failed")
-		err := recipes.Do(t.Context(), lock, func(
+		err := recipes.Do(t.Context(), s.lock, func(
 			ctx context.Context, _ *recipes.Hold,
 		) error {
-			if err := p.Conn.Delete(lock.LockPath(ctx), -1); err != nil {
+			if err := s.peer.Conn.Delete(s.lock.LockPath(ctx), -1); err != nil {
 				return err
 			}
 			<-ctx.Done()
@@ -535,11 +545,11 @@ func TestDo(t *testing.T) {
 		require.ErrorIs(t, err, failed)
 		require.ErrorIs(t, err, recipes.ErrLockLost)
 	})
-	t.Run("not acquired, not run", func(t *testing.T) {
+	with("not acquired, not run", func(t *testing.T, s *doScene) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, recipes.Do(
-			ctx, lock,
+			ctx, s.lock,
 			func(context.Context, *recipes.Hold) error { t.Error("run"); return nil },
 		), context.Canceled)
 	})
@@ -547,30 +557,33 @@ func TestDo(t *testing.T) {
 
 func TestDoEndsWhenAnyMemberIsLost(t *testing.T) {
 	t.Parallel()
-	for member := range 3 {
-		path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
-		paths := []string{path + "/a", path + "/b", path + "/c"}
-		m, err := recipes.NewInterProcessMultiLock(
-			p.Conn, paths, recipes.WithSessionTimeout(p.Timeout),
-		)
-		require.NoError(t, err)
-		var nodes []string
-		err = recipes.Do(t.Context(), m, func(
-			ctx context.Context, _ *recipes.Hold,
-		) error {
-			for _, hold := range m.Holds(ctx) {
-				nodes = append(nodes, hold.Path())
+	zkserver.Test(t, func(t *testing.T) {
+		for member := range 3 {
+			path := zkserver.Path(t)
+			p, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
+			paths := []string{path + "/a", path + "/b", path + "/c"}
+			m, err := recipes.NewInterProcessMultiLock(
+				p.Conn, paths, recipes.WithSessionTimeout(p.Timeout),
+			)
+			require.NoError(t, err)
+			var nodes []string
+			err = recipes.Do(t.Context(), m, func(
+				ctx context.Context, _ *recipes.Hold,
+			) error {
+				for _, hold := range m.Holds(ctx) {
+					nodes = append(nodes, hold.Path())
+				}
+				require.NoError(t, other.Conn.Delete(nodes[member], -1))
+				locktest.Within(t, ctx.Done(), "the loss is not told")
+				require.ErrorIs(t, context.Cause(ctx), recipes.ErrLockLost)
+				return nil
+			})
+			require.ErrorIs(t, err, recipes.ErrLockLost)
+			require.ErrorContains(t, err, nodes[member])
+			require.Len(t, slices.Compact(slices.Sorted(slices.Values(nodes))), 3)
+			for _, path := range paths {
+				other.AwaitChildren(path, 0)
 			}
-			require.NoError(t, other.Conn.Delete(nodes[member], -1))
-			locktest.Within(t, ctx.Done(), "the loss is not told")
-			require.ErrorIs(t, context.Cause(ctx), recipes.ErrLockLost)
-			return nil
-		})
-		require.ErrorIs(t, err, recipes.ErrLockLost)
-		require.ErrorContains(t, err, nodes[member])
-		require.Len(t, slices.Compact(slices.Sorted(slices.Values(nodes))), 3)
-		for _, path := range paths {
-			other.AwaitChildren(path, 0)
 		}
-	}
+	})
 }

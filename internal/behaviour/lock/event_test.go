@@ -440,52 +440,56 @@ func TestAMemberThatPanicsKeepsNoOther(t *testing.T) {
 
 func TestObserver(t *testing.T) {
 	t.Parallel()
-	p, path := locktest.SharedPeer(t), zkserver.Path(t)
-	var one, two locktest.Recorder
-	a, b := p.Mutex(
-		path, recipes.WithObserver(one.Observe),
-	), locktest.SharedPeer(t).Mutex(path, recipes.WithObserver(two.Observe))
-	ctx := locktest.Owner(t)
-	require.NoError(t, a.Acquire(ctx))
-	require.NoError(t, a.Acquire(ctx))
-	hold := a.Hold(ctx)
-	ok, err := b.AcquireTimeout(t.Context(), 200*time.Millisecond)
-	require.NoError(t, err)
-	require.False(t, ok)
-	cancelled, cancel := context.WithCancelCause(t.Context())
-	why := errors.New("why")
-	waiting := locktest.Start(func() error { return b.Acquire(cancelled) })
-	// before that, a cancelled Acquire only fails
-	locktest.Eventually(t, func() bool { return len(two.Kinds()) == 3 }, "not queued")
-	cancel(why)
-	require.ErrorIs(t, locktest.Within(t, waiting, "cancelled"), why)
-	require.NoError(t, a.Release(ctx))
-	require.NoError(t, a.Release(ctx))
-	require.NoError(t, b.Acquire(ctx))
-	require.NoError(t, p.Conn.Delete(b.LockPath(ctx), -1))
-	two.Await(t, recipes.EventLost)
-	require.ErrorIs(t, b.Release(ctx), recipes.ErrLockLost)
+	zkserver.Test(t, func(t *testing.T) {
+		p, path := locktest.SharedPeer(t), zkserver.Path(t)
+		var one, two locktest.Recorder
+		a, b := p.Mutex(
+			path, recipes.WithObserver(one.Observe),
+		), locktest.SharedPeer(t).Mutex(path, recipes.WithObserver(two.Observe))
+		ctx := locktest.Owner(t)
+		p.Tap.Delay(10 * time.Millisecond)
+		require.NoError(t, a.Acquire(ctx))
+		p.Tap.Delay(0)
+		require.NoError(t, a.Acquire(ctx))
+		hold := a.Hold(ctx)
+		ok, err := b.AcquireTimeout(t.Context(), 200*time.Millisecond)
+		require.NoError(t, err)
+		require.False(t, ok)
+		cancelled, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("why")
+		waiting := locktest.Start(func() error { return b.Acquire(cancelled) })
+		// before that, a cancelled Acquire only fails
+		locktest.Eventually(t, func() bool { return len(two.Kinds()) == 3 }, "not queued")
+		cancel(why)
+		require.ErrorIs(t, locktest.Within(t, waiting, "cancelled"), why)
+		require.NoError(t, a.Release(ctx))
+		require.NoError(t, a.Release(ctx))
+		require.NoError(t, b.Acquire(ctx))
+		require.NoError(t, p.Conn.Delete(b.LockPath(ctx), -1))
+		two.Await(t, recipes.EventLost)
+		require.ErrorIs(t, b.Release(ctx), recipes.ErrLockLost)
 
-	require.Equal(t, []recipes.EventKind{
-		recipes.EventQueued, recipes.EventAcquired, recipes.EventReleased,
-	}, one.Kinds())
-	require.Equal(t, []recipes.EventKind{
-		recipes.EventQueued, recipes.EventTimedOut,
-		recipes.EventQueued, recipes.EventFailed,
-		recipes.EventQueued, recipes.EventAcquired, recipes.EventLost,
-	}, two.Kinds())
-	acquired := one.Await(t, recipes.EventAcquired)
-	require.Equal(t, path, acquired.Path)
-	require.Equal(t, hold.Path(), acquired.Node)
-	require.Equal(t, hold.FencingToken(), acquired.Token)
-	require.Positive(t, acquired.Elapsed)
-	require.Equal(t, 1, two.Await(t, recipes.EventQueued).Ahead)
-	require.GreaterOrEqual(
-		t, two.Await(t, recipes.EventTimedOut).Elapsed, 30*time.Millisecond,
-	)
-	require.ErrorIs(t, two.Await(t, recipes.EventFailed).Err, why)
-	require.ErrorIs(t, two.Await(t, recipes.EventLost).Err, recipes.ErrLockLost)
-	for _, kind := range append(two.Kinds(), one.Kinds()...) {
-		require.NotEqual(t, "unknown", kind.String())
-	}
+		require.Equal(t, []recipes.EventKind{
+			recipes.EventQueued, recipes.EventAcquired, recipes.EventReleased,
+		}, one.Kinds())
+		require.Equal(t, []recipes.EventKind{
+			recipes.EventQueued, recipes.EventTimedOut,
+			recipes.EventQueued, recipes.EventFailed,
+			recipes.EventQueued, recipes.EventAcquired, recipes.EventLost,
+		}, two.Kinds())
+		acquired := one.Await(t, recipes.EventAcquired)
+		require.Equal(t, path, acquired.Path)
+		require.Equal(t, hold.Path(), acquired.Node)
+		require.Equal(t, hold.FencingToken(), acquired.Token)
+		require.GreaterOrEqual(t, acquired.Elapsed, 20*time.Millisecond)
+		require.Equal(t, 1, two.Await(t, recipes.EventQueued).Ahead)
+		require.GreaterOrEqual(
+			t, two.Await(t, recipes.EventTimedOut).Elapsed, 30*time.Millisecond,
+		)
+		require.ErrorIs(t, two.Await(t, recipes.EventFailed).Err, why)
+		require.ErrorIs(t, two.Await(t, recipes.EventLost).Err, recipes.ErrLockLost)
+		for _, kind := range append(two.Kinds(), one.Kinds()...) {
+			require.NotEqual(t, "unknown", kind.String())
+		}
+	})
 }

@@ -30,8 +30,7 @@ func makeDirs(t *testing.T, conn recipes.Conn, path string, dirs []string, acl [
 func TestADirectoryThatIsOpenIsAWarning(t *testing.T) {
 	t.Parallel()
 	for _, k := range locktest.Kinds {
-		t.Run(k.Name, func(t *testing.T) {
-			t.Parallel()
+		zkserver.Run(t, k.Name, func(t *testing.T) {
 			p, path := locktest.SharedPeer(t), zkserver.Path(t)
 			require.NoError(t, p.Conn.AddAuth("digest", []byte("user:secret")))
 			makeDirs(t, p.Conn, path, k.Dirs, zk.WorldACL(zk.PermAll))
@@ -64,11 +63,13 @@ func TestADirectoryThatIsOpenIsAWarning(t *testing.T) {
 // Without WithACL there is no promise to keep, and nothing is asked.
 func TestWithoutWithACLNoACLIsRead(t *testing.T) {
 	t.Parallel()
-	p, path := locktest.SharedPeer(t), zkserver.Path(t)
-	lock, ctx := p.Mutex(path), locktest.Owner(t)
-	require.NoError(t, lock.Acquire(ctx))
-	require.NoError(t, lock.Release(ctx))
-	require.Zero(t, p.Tap.Count(wiretap.GetACL))
+	zkserver.Test(t, func(t *testing.T) {
+		p, path := locktest.SharedPeer(t), zkserver.Path(t)
+		lock, ctx := p.Mutex(path), locktest.Owner(t)
+		require.NoError(t, lock.Acquire(ctx))
+		require.NoError(t, lock.Release(ctx))
+		require.Zero(t, p.Tap.Count(wiretap.GetACL))
+	})
 }
 
 func TestWhatIsAnOpenDirectory(t *testing.T) {

@@ -99,35 +99,37 @@ func TestAFreeLockInASessionAfterTheOther(t *testing.T) {
 // whichever server answers.
 func TestTheTokenOfAClientIsTheCzxid(t *testing.T) {
 	t.Parallel()
-	servers := zkserver.Start(t, zkserver.Servers(3)).Servers
-	const clients, owners, uses = 6, 3, 40
-	paths := []string{zkserver.Path(t), zkserver.Path(t), zkserver.Path(t)}
-	var all sync.WaitGroup
-	for i := range clients {
-		client, err := recipes.Connect(t.Context(), servers[i%len(servers)].Addr,
-			locktest.Lasting)
-		require.NoError(t, err)
-		defer client.Close()
-		for j := range owners {
-			lock, err := recipes.NewInterProcessMutex(client, paths[j])
+	zkserver.Test(t, func(t *testing.T) {
+		servers := zkserver.Start(t, zkserver.Servers(3)).Servers
+		const clients, owners, uses = 6, 3, 40
+		paths := []string{zkserver.Path(t), zkserver.Path(t), zkserver.Path(t)}
+		var all sync.WaitGroup
+		for i := range clients {
+			client, err := locktest.Open(t.Context(), t, servers[i%len(servers)].Addr,
+				locktest.Lasting)
 			require.NoError(t, err)
-			ctx := locktest.Owner(t)
-			isCzxid := func(_ context.Context, h *recipes.Hold) error {
-				_, stat, err := client.Get(h.Path())
-				if token := h.FencingToken(); err == nil && stat.Czxid != token {
-					return fmt.Errorf("token %#x, czxid %#x", token, stat.Czxid)
-				}
-				return err
-			}
-			all.Go(func() {
-				for range uses {
-					if err := recipes.Do(ctx, lock, isCzxid); err != nil {
-						t.Error(err)
-						return
+			defer client.Close()
+			for j := range owners {
+				lock, err := recipes.NewInterProcessMutex(client, paths[j])
+				require.NoError(t, err)
+				ctx := locktest.Owner(t)
+				isCzxid := func(_ context.Context, h *recipes.Hold) error {
+					_, stat, err := client.Get(h.Path())
+					if token := h.FencingToken(); err == nil && stat.Czxid != token {
+						return fmt.Errorf("token %#x, czxid %#x", token, stat.Czxid)
 					}
+					return err
 				}
-			})
+				all.Go(func() {
+					for range uses {
+						if err := recipes.Do(ctx, lock, isCzxid); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
 		}
-	}
-	all.Wait()
+		all.Wait()
+	})
 }

@@ -3,6 +3,7 @@ package lock_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -39,23 +40,7 @@ func (c *narrowConn) Write(p []byte) (int, error) {
 // an end.
 func TestDataThatTheServerDoesNotTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := zktest.Start(t)
-		var hits atomic.Int32
-		dial := func(network, address string, d time.Duration) (net.Conn, error) {
-			conn, err := cluster.Link("ours").Dial(network, address, d)
-			if err != nil {
-				return nil, err
-			}
-			return &narrowConn{conn, 1 << 16, &hits}, nil
-		}
-		servers := strings.Join(cluster.Names(), ",")
-		c, err := recipes.Connect(t.Context(), servers, 20*time.Second,
-			recipes.WithDialer(dial))
-		require.NoError(t, err)
-		t.Cleanup(func() {
-			c.Close()
-			time.Sleep(time.Minute)
-		})
+		c, hits := narrowClient(t)
 		mutex := func(path string, size int) *recipes.InterProcessMutex {
 			lock, err := recipes.NewInterProcessMutex(c, path,
 				recipes.WithData(make([]byte, size)))
@@ -66,7 +51,7 @@ func TestDataThatTheServerDoesNotTake(t *testing.T) {
 		require.NoError(t, bystander.Acquire(ctx))
 
 		began := time.Now()
-		err = locktest.Within(t, locktest.Start(func() error {
+		err := locktest.Within(t, locktest.Start(func() error {
 			return mutex("/lock", 1<<17).Acquire(ctx)
 		}), "it tries for ever")
 		require.ErrorIs(t, err, zk.ErrConnectionClosed)
@@ -80,6 +65,100 @@ func TestDataThatTheServerDoesNotTake(t *testing.T) {
 
 		require.NoError(t, mutex("/lock", 1<<15).Acquire(ctx))
 	})
+}
+
+// So it is with whatever is long in a request, and whoever makes it.
+func TestPathsThatTheServerDoesNotTake(t *testing.T) {
+	for name, call := range map[string]func(
+		ctx context.Context, c *recipes.Client, path string,
+	) error{
+		"Acquire": func(ctx context.Context, c *recipes.Client, path string) error {
+			lock, err := recipes.NewInterProcessMutex(c, path)
+			if err != nil {
+				return err
+			}
+			return lock.Acquire(ctx)
+		},
+		"AcquireN": func(ctx context.Context, c *recipes.Client, path string) error {
+			s, err := recipes.NewInterProcessSemaphoreV2(c, path, 2)
+			if err != nil {
+				return err
+			}
+			_, err = s.AcquireN(ctx, 2)
+			return err
+		},
+		"shared count": func(ctx context.Context, c *recipes.Client, path string) error {
+			s, err := recipes.NewInterProcessSemaphoreV2Shared(c, "/semaphore", path)
+			if err != nil {
+				return err
+			}
+			_, err = s.AcquireN(ctx, 2)
+			return err
+		},
+		"SetSharedCount": func(
+			ctx context.Context, c *recipes.Client, path string,
+		) error {
+			return recipes.SetSharedCount(ctx, c, path, 1)
+		},
+		"AttemptRevoke": func(ctx context.Context, c *recipes.Client, path string) error {
+			return recipes.AttemptRevoke(ctx, c, path+"/lock-0000000000")
+		},
+		"Inspect": func(ctx context.Context, c *recipes.Client, path string) error {
+			_, err := recipes.Inspect(ctx, c, path)
+			return err
+		},
+		"Leaders": func(
+			ctx context.Context, c *recipes.Client, path string,
+		) (last error) {
+			latch, err := recipes.NewLeaderLatch(c, path)
+			if err != nil {
+				return err
+			}
+			for _, err := range latch.Leaders(ctx) {
+				last = err
+			}
+			return last
+		},
+	} {
+		for long, most := range map[int]int32{1 << 17: 10, 1<<20 - 1: 0, 1 << 22: 0} {
+			t.Run(fmt.Sprint(name, " ", long), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c, hits := narrowClient(t)
+					path := "/" + strings.Repeat("x", long)
+					err := locktest.Within(t, locktest.Start(func() error {
+						return call(t.Context(), c, path)
+					}), "it tries for ever")
+					require.Error(t, err)
+					require.Less(t, len(err.Error()), long+4000, "it is there once")
+					require.LessOrEqual(t, hits.Load(), most)
+					time.Sleep(time.Hour)
+					require.LessOrEqual(t, hits.Load(), most, "in the background")
+				})
+			})
+		}
+	}
+}
+
+// narrowClient is a client of a server that accepts 64 KiB, and how often it hung up.
+func narrowClient(t *testing.T) (c *recipes.Client, hits *atomic.Int32) {
+	t.Helper()
+	cluster := zktest.Start(t)
+	hits = new(atomic.Int32)
+	dial := func(network, address string, d time.Duration) (net.Conn, error) {
+		conn, err := cluster.Link("ours").Dial(network, address, d)
+		if err != nil {
+			return nil, err
+		}
+		return &narrowConn{conn, 1 << 16, hits}, nil
+	}
+	c, err := recipes.Connect(t.Context(), strings.Join(cluster.Names(), ","),
+		20*time.Second, recipes.WithDialer(dial))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		c.Close()
+		time.Sleep(time.Minute)
+	})
+	return c, hits
 }
 
 // Nor must an outage be taken for that, however often the connection breaks.
@@ -107,20 +186,22 @@ func TestALargeCreateOutlastsAnOutage(t *testing.T) {
 // close the connection.
 func TestLargestData(t *testing.T) {
 	t.Parallel()
-	p, path := locktest.SharedPeer(t), zkserver.Path(t)
-	size := 1 << 20
-	for {
-		if _, err := recipes.NewInterProcessMutex(
-			p.Conn, path, recipes.WithData(make([]byte, size)),
-		); err == nil {
-			break
+	zkserver.Test(t, func(t *testing.T) {
+		p, path := locktest.SharedPeer(t), zkserver.Path(t)
+		size := 1 << 20
+		for {
+			if _, err := recipes.NewInterProcessMutex(
+				p.Conn, path, recipes.WithData(make([]byte, size)),
+			); err == nil {
+				break
+			}
+			size--
 		}
-		size--
-	}
-	lock := p.Mutex(path, recipes.WithData(bytes.Repeat([]byte("x"), size)))
-	require.NoError(t, lock.Acquire(t.Context()))
-	require.NoError(t, lock.Release(t.Context()))
-	require.Equal(t, 1, p.Tap.Count("connect"))
+		lock := p.Mutex(path, recipes.WithData(bytes.Repeat([]byte("x"), size)))
+		require.NoError(t, lock.Acquire(t.Context()))
+		require.NoError(t, lock.Release(t.Context()))
+		require.Equal(t, 1, p.Tap.Count("connect"))
+	})
 }
 
 // Whose znode is deleted again and again pauses before each new one. What such a waiter

@@ -188,10 +188,10 @@ var adversities = map[string]adversity{
 }
 
 func TestAcquireReturnsInTimeAndLeavesNothing(t *testing.T) {
-	service := zkserver.Start(t)
-	holder := locktest.NewPeer(t, service.Connect(), time.Minute)
 	for name, trouble := range adversities {
-		t.Run(name, func(t *testing.T) {
+		zkserver.Run(t, name, func(t *testing.T) {
+			service := zkserver.Start(t)
+			holder := locktest.NewPeer(t, service.Connect(), time.Minute)
 			p := locktest.NewPeer(t, service.Connect(), 10*time.Second)
 			path := zkserver.Path(t)
 			held, ctx := holder.Mutex(path), locktest.Owner(t)
@@ -243,47 +243,51 @@ func TestAcquireReturnsInTimeAndLeavesNothing(t *testing.T) {
 }
 
 func TestAcquireReturnsInTimeBehindAHolderOfThisProcess(t *testing.T) {
-	p := locktest.SharedPeer(t)
-	path := zkserver.Path(t)
-	held, ctx := p.Mutex(path), locktest.Owner(t)
-	require.NoError(t, held.Acquire(ctx))
-	locktest.Eventually(
-		t, func() bool { return len(p.Watching()) > 0 }, "the hold is not watched",
-	)
-	find := leaks()
-	for name, lock := range map[string]*recipes.InterProcessMutex{
-		"same value": held, "another value": p.Mutex(path),
-	} {
-		for how, giveUp := range giveUps {
-			due, ok, err := giveUp(t, lock)
-			gaveUpInTime(t, name+", "+how, time.Since(due), ok, err)
+	zkserver.Test(t, func(t *testing.T) {
+		p := locktest.SharedPeer(t)
+		path := zkserver.Path(t)
+		held, ctx := p.Mutex(path), locktest.Owner(t)
+		require.NoError(t, held.Acquire(ctx))
+		locktest.Eventually(
+			t, func() bool { return len(p.Watching()) > 0 }, "the hold is not watched",
+		)
+		find := leaks()
+		for name, lock := range map[string]*recipes.InterProcessMutex{
+			"same value": held, "another value": p.Mutex(path),
+		} {
+			for how, giveUp := range giveUps {
+				due, ok, err := giveUp(t, lock)
+				gaveUpInTime(t, name+", "+how, time.Since(due), ok, err)
+			}
 		}
-	}
-	awaitNoLeak(t, find)
-	require.Len(t, p.Children(path), 1)
-	require.NoError(t, held.Release(ctx))
+		awaitNoLeak(t, find)
+		require.Len(t, p.Children(path), 1)
+		require.NoError(t, held.Release(ctx))
+	})
 }
 
 func TestASingleTry(t *testing.T) {
-	p, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
-	path, ctx, otherCtx := zkserver.Path(t), locktest.Owner(t), locktest.Owner(t)
-	lock, others := p.Mutex(path), other.Mutex(path)
-	for _, timeout := range []time.Duration{0, -1, math.MinInt64} {
-		ok, err := lock.AcquireTimeout(ctx, timeout)
-		require.NoError(t, err)
-		require.True(t, ok, "the lock is free")
-		p.Tap.Reset()
-		ok, err = lock.AcquireTimeout(ctx, timeout)
-		require.NoError(t, err)
-		require.True(t, ok, "a re-entry")
-		ok, err = others.AcquireTimeout(otherCtx, timeout)
-		require.NoError(t, err)
-		require.False(t, ok)
-		require.Empty(t, other.Watching(), "it does not wait")
-		require.Len(t, other.AwaitChildren(path, 1), 1)
-		require.NoError(t, lock.Release(ctx))
-		require.NoError(t, lock.Release(ctx))
-	}
+	zkserver.Test(t, func(t *testing.T) {
+		p, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
+		path, ctx, otherCtx := zkserver.Path(t), locktest.Owner(t), locktest.Owner(t)
+		lock, others := p.Mutex(path), other.Mutex(path)
+		for _, timeout := range []time.Duration{0, -1, math.MinInt64} {
+			ok, err := lock.AcquireTimeout(ctx, timeout)
+			require.NoError(t, err)
+			require.True(t, ok, "the lock is free")
+			p.Tap.Reset()
+			ok, err = lock.AcquireTimeout(ctx, timeout)
+			require.NoError(t, err)
+			require.True(t, ok, "a re-entry")
+			ok, err = others.AcquireTimeout(otherCtx, timeout)
+			require.NoError(t, err)
+			require.False(t, ok)
+			require.Empty(t, other.Watching(), "it does not wait")
+			require.Len(t, other.AwaitChildren(path, 1), 1)
+			require.NoError(t, lock.Release(ctx))
+			require.NoError(t, lock.Release(ctx))
+		}
+	})
 }
 
 // It gets a second, however long the session lasts.
@@ -292,7 +296,7 @@ func TestASingleTryInAnOutage(t *testing.T) {
 		if name == "another holder" || name == "frozen server" {
 			continue
 		}
-		t.Run(name, func(t *testing.T) {
+		zkserver.Run(t, name, func(t *testing.T) {
 			p, other := locktest.NewPeer(
 				t, zkserver.Shared(t).Connect(), locktest.Lasting,
 			), locktest.SharedPeer(t)
@@ -314,17 +318,19 @@ func TestASingleTryInAnOutage(t *testing.T) {
 
 func TestADoneContextAsksNothing(t *testing.T) {
 	t.Parallel()
-	p := locktest.SharedPeer(t)
-	lock := p.Mutex(zkserver.Path(t))
-	owner := locktest.Owner(t)
-	ctx, cancel := context.WithCancelCause(owner)
-	cancel(locktest.ErrChangedMind)
-	refusesDoneContext(t, p, lock, ctx)
-	require.NoError(t, lock.Acquire(owner))
-	locktest.AwaitOwnWatch(t, p)
-	refusesDoneContext(t, p, lock, ctx) // to re-enter, too
-	require.NoError(t, lock.Release(owner))
-	require.ErrorIs(t, lock.Release(owner), recipes.ErrNotOwner)
+	zkserver.Test(t, func(t *testing.T) {
+		p := locktest.SharedPeer(t)
+		lock := p.Mutex(zkserver.Path(t))
+		owner := locktest.Owner(t)
+		ctx, cancel := context.WithCancelCause(owner)
+		cancel(locktest.ErrChangedMind)
+		refusesDoneContext(t, p, lock, ctx)
+		require.NoError(t, lock.Acquire(owner))
+		locktest.AwaitOwnWatch(t, p)
+		refusesDoneContext(t, p, lock, ctx) // to re-enter, too
+		require.NoError(t, lock.Release(owner))
+		require.ErrorIs(t, lock.Release(owner), recipes.ErrNotOwner)
+	})
 }
 
 func refusesDoneContext(
@@ -352,23 +358,25 @@ func refusesDoneContext(
 
 func TestAHugeTimeout(t *testing.T) {
 	t.Parallel()
-	p, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
-	path, ctx, otherCtx := zkserver.Path(t), locktest.Owner(t), locktest.Owner(t)
-	lock, others := p.Mutex(path), other.Mutex(path)
-	ok, err := lock.AcquireTimeout(ctx, math.MaxInt64)
-	require.NoError(t, err)
-	require.True(t, ok)
-	waiting := locktest.Start(func() error {
-		ok, err := others.AcquireTimeout(otherCtx, math.MaxInt64)
-		if !ok && err == nil {
-			return errors.New("its time ran out")
-		}
-		return err
+	zkserver.Test(t, func(t *testing.T) {
+		p, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
+		path, ctx, otherCtx := zkserver.Path(t), locktest.Owner(t), locktest.Owner(t)
+		lock, others := p.Mutex(path), other.Mutex(path)
+		ok, err := lock.AcquireTimeout(ctx, math.MaxInt64)
+		require.NoError(t, err)
+		require.True(t, ok)
+		waiting := locktest.Start(func() error {
+			ok, err := others.AcquireTimeout(otherCtx, math.MaxInt64)
+			if !ok && err == nil {
+				return errors.New("its time ran out")
+			}
+			return err
+		})
+		p.AwaitChildren(path, 2)
+		require.NoError(t, lock.Release(ctx))
+		require.NoError(t, locktest.Within(t, waiting, "the lock does not pass on"))
+		require.NoError(t, others.Release(otherCtx))
 	})
-	p.AwaitChildren(path, 2)
-	require.NoError(t, lock.Release(ctx))
-	require.NoError(t, locktest.Within(t, waiting, "the lock does not pass on"))
-	require.NoError(t, others.Release(otherCtx))
 }
 
 // A watch that nobody waits for stays in the client and at the server, and cannot be

@@ -325,11 +325,10 @@ func TestEveryLockCostsWhatItMust(t *testing.T) {
 }
 
 func TestEveryLockSharesItsWatches(t *testing.T) {
-	server := zkserver.Start(t).Servers[0]
+	t.Parallel()
 	for _, k := range slices.Concat(locktest.Kinds, locktest.Elections) {
-		t.Run(k.Name, func(t *testing.T) {
-			t.Parallel()
-			path := zkserver.Path(t)
+		zkserver.Run(t, k.Name, func(t *testing.T) {
+			server, path := zkserver.Start(t).Servers[0], zkserver.Path(t)
 			const session = time.Minute // that of a busy machine is not to be lost
 			p := locktest.NewPeer(t, server.Addr, session)
 			other := locktest.NewPeer(t, server.Addr, session)

@@ -22,37 +22,40 @@ import (
 
 func TestMultiLockIsRefused(t *testing.T) {
 	t.Parallel()
-	p, path := locktest.SharedPeer(t), zkserver.Path(t)
-	_, err := recipes.NewInterProcessMultiLock(p.Conn, nil)
-	require.ErrorContains(t, err, "is empty")
-	_, err = recipes.NewInterProcessMultiLock(p.Conn, []string{path, path + "/b", path})
-	require.ErrorContains(t, err, path+": paths contains it twice")
-	_, err = recipes.NewInterProcessMultiLock(p.Conn, []string{path, "bad"})
-	require.ErrorContains(
-		t, err, `recipes: NewInterProcessMultiLock: path "bad" does not`,
-	)
-	require.ErrorIs(t, err, zk.ErrInvalidPath)
-	_, err = recipes.NewInterProcessMultiLock(nil, []string{path})
-	require.ErrorContains(t, err, "nil")
+	zkserver.Test(t, func(t *testing.T) {
+		p, path := locktest.SharedPeer(t), zkserver.Path(t)
+		_, err := recipes.NewInterProcessMultiLock(p.Conn, nil)
+		require.ErrorContains(t, err, "is empty")
+		_, err = recipes.NewInterProcessMultiLock(p.Conn,
+			[]string{path, path + "/b", path})
+		require.ErrorContains(t, err, path+": paths contains it twice")
+		_, err = recipes.NewInterProcessMultiLock(p.Conn, []string{path, "bad"})
+		require.ErrorContains(
+			t, err, `recipes: NewInterProcessMultiLock: path "bad" does not`,
+		)
+		require.ErrorIs(t, err, zk.ErrInvalidPath)
+		_, err = recipes.NewInterProcessMultiLock(nil, []string{path})
+		require.ErrorContains(t, err, "nil")
 
-	mutex := p.Mutex(path)
-	for why, locks := range map[string][]recipes.InterProcessLock{
-		"is empty":              nil,
-		"lock 2 is nil":         {mutex, nil},
-		"lock 1 is nil":         {(*recipes.InterProcessMutex)(nil), mutex},
-		"lock 3 is given twice": {mutex, p.Mutex(path + "/b"), mutex},
-	} {
-		m := recipes.NewInterProcessMultiLockOf(locks...)
-		require.ErrorContains(t, m.Acquire(t.Context()), why)
-		err := recipes.Do(locktest.Owner(t), m, locktest.Nothing)
-		require.ErrorContains(t, err, why)
-		ok, err := m.AcquireTimeout(t.Context(), 0)
-		require.False(t, ok)
-		require.ErrorContains(t, err, why)
-		require.ErrorContains(t, m.Release(t.Context()), why)
-		require.False(t, m.IsAcquiredInThisProcess())
-		require.False(t, mutex.IsAcquiredInThisProcess())
-	}
+		mutex := p.Mutex(path)
+		for why, locks := range map[string][]recipes.InterProcessLock{
+			"is empty":              nil,
+			"lock 2 is nil":         {mutex, nil},
+			"lock 1 is nil":         {(*recipes.InterProcessMutex)(nil), mutex},
+			"lock 3 is given twice": {mutex, p.Mutex(path + "/b"), mutex},
+		} {
+			m := recipes.NewInterProcessMultiLockOf(locks...)
+			require.ErrorContains(t, m.Acquire(t.Context()), why)
+			err := recipes.Do(locktest.Owner(t), m, locktest.Nothing)
+			require.ErrorContains(t, err, why)
+			ok, err := m.AcquireTimeout(t.Context(), 0)
+			require.False(t, ok)
+			require.ErrorContains(t, err, why)
+			require.ErrorContains(t, m.Release(t.Context()), why)
+			require.False(t, m.IsAcquiredInThisProcess())
+			require.False(t, mutex.IsAcquiredInThisProcess())
+		}
+	})
 }
 
 // Curator gives every lock the whole timeout: 2 s for two paths took it 3.5 s.
@@ -80,97 +83,106 @@ func TestHazardA1_20_OneDeadlineForAll(t *testing.T) {
 
 func TestMultiLockHolds(t *testing.T) {
 	t.Parallel()
-	path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
-	ctx, stranger := locktest.Owner(t), locktest.Owner(t)
-	first := p.Mutex(path + "/a")
-	rw := readWriteLock(p, path+"/b")
-	last := locktest.SemaphoreMutex(p, path+"/c")
-	// so that the last one has not the greatest token
-	require.NoError(t, last.Acquire(ctx))
-	m := recipes.NewInterProcessMultiLockOf(
-		first, rw.WriteLock(),
-		recipes.NewInterProcessMultiLockOf(last),
-	)
-	require.Nil(t, m.Hold(ctx))
-	require.Empty(t, m.Holds(ctx))
-	require.NoError(t, last.Release(ctx))
-	require.NoError(t, m.Acquire(ctx))
-	holds := m.Holds(ctx)
-	require.Len(t, holds, 3)
-	require.Same(t, first.Hold(ctx), holds[0])
-	require.Same(t, rw.WriteLock().Hold(ctx), holds[1])
-	hold := m.Hold(ctx)
-	require.Equal(t, holds[2].Path(), hold.Path())
-	require.Equal(t, holds[2].CheckOp(), hold.CheckOp())
-	require.Equal(
-		t, max(holds[0].FencingToken(), holds[1].FencingToken(), holds[2].FencingToken()),
-		hold.FencingToken(),
-	)
-	require.Nil(t, m.Hold(stranger))
-	require.Nil(t, m.Holds(stranger))
-	require.Same(t, hold, m.Hold(ctx), "the same value for the same holds")
-	require.NoError(t, hold.Err())
+	zkserver.Test(t, func(t *testing.T) {
+		path, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+		ctx, stranger := locktest.Owner(t), locktest.Owner(t)
+		first := p.Mutex(path + "/a")
+		rw := readWriteLock(p, path+"/b")
+		last := locktest.SemaphoreMutex(p, path+"/c")
+		// so that the last one has not the greatest token
+		require.NoError(t, last.Acquire(ctx))
+		m := recipes.NewInterProcessMultiLockOf(
+			first, rw.WriteLock(),
+			recipes.NewInterProcessMultiLockOf(last),
+		)
+		require.Nil(t, m.Hold(ctx))
+		require.Empty(t, m.Holds(ctx))
+		require.NoError(t, last.Release(ctx))
+		require.NoError(t, m.Acquire(ctx))
+		holds := m.Holds(ctx)
+		require.Len(t, holds, 3)
+		require.Same(t, first.Hold(ctx), holds[0])
+		require.Same(t, rw.WriteLock().Hold(ctx), holds[1])
+		hold := m.Hold(ctx)
+		require.Equal(t, holds[2].Path(), hold.Path())
+		require.Equal(t, holds[2].CheckOp(), hold.CheckOp())
+		require.Equal(
+			t, max(
+				holds[0].FencingToken(), holds[1].FencingToken(), holds[2].FencingToken(),
+			),
+			hold.FencingToken(),
+		)
+		require.Nil(t, m.Hold(stranger))
+		require.Nil(t, m.Holds(stranger))
+		require.Same(t, hold, m.Hold(ctx), "the same value for the same holds")
+		require.NoError(t, hold.Err())
 
-	require.NoError(t, other.Conn.Delete(holds[0].Path(), -1))
-	locktest.Within(t, hold.Lost(), "the loss of one member")
-	require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
-	require.ErrorContains(t, hold.Err(), holds[0].Path())
-	require.Same(t, hold, m.Hold(ctx), "it is its owner's until it is released")
-	require.Equal(t, holds, m.Holds(ctx))
-	require.False(t, m.IsAcquiredInThisProcess())
-	require.ErrorIs(t, m.Acquire(ctx), recipes.ErrLockLost)
-	require.Equal(t, holds, m.Holds(ctx))
-	require.ErrorIs(t, m.Release(ctx), recipes.ErrLockLost)
-	require.Nil(t, m.Hold(ctx))
-	require.ErrorIs(t, m.Release(ctx), recipes.ErrNotOwner)
-	other.AwaitChildren(path+"/b", 0)
-	other.AwaitChildren(path+"/c/leases", 0)
+		require.NoError(t, other.Conn.Delete(holds[0].Path(), -1))
+		locktest.Within(t, hold.Lost(), "the loss of one member")
+		require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
+		require.ErrorContains(t, hold.Err(), holds[0].Path())
+		require.Same(t, hold, m.Hold(ctx), "it is its owner's until it is released")
+		require.Equal(t, holds, m.Holds(ctx))
+		require.False(t, m.IsAcquiredInThisProcess())
+		require.ErrorIs(t, m.Acquire(ctx), recipes.ErrLockLost)
+		require.Equal(t, holds, m.Holds(ctx))
+		require.ErrorIs(t, m.Release(ctx), recipes.ErrLockLost)
+		require.Nil(t, m.Hold(ctx))
+		require.ErrorIs(t, m.Release(ctx), recipes.ErrNotOwner)
+		other.AwaitChildren(path+"/b", 0)
+		other.AwaitChildren(path+"/c/leases", 0)
 
-	require.NoError(t, m.Acquire(ctx))
-	require.NotSame(t, hold, m.Hold(ctx))
-	require.NoError(t, m.Release(ctx))
+		require.NoError(t, m.Acquire(ctx))
+		require.NotSame(t, hold, m.Hold(ctx))
+		require.NoError(t, m.Release(ctx))
+	})
 }
 
 // The greatest token is not always the last member's.
 func TestMultiLockHasTheGreatestToken(t *testing.T) {
 	t.Parallel()
-	path, p := zkserver.Path(t), locktest.SharedPeer(t)
-	ctx := locktest.Owner(t)
-	early, late := p.Mutex(path+"/early"), p.Mutex(path+"/late")
-	require.NoError(t, early.Acquire(ctx))
-	m := recipes.NewInterProcessMultiLockOf(late, early)
-	require.NoError(t, m.Acquire(ctx), "it re-enters the one that is held")
-	require.Less(t, early.Hold(ctx).FencingToken(), late.Hold(ctx).FencingToken())
-	require.Equal(t, late.Hold(ctx).FencingToken(), m.Hold(ctx).FencingToken())
-	require.NoError(t, m.Acquire(ctx), "as reentrant as its members")
-	require.NoError(t, m.Release(ctx))
-	require.True(t, m.IsAcquiredInThisProcess())
-	require.NoError(t, m.Release(ctx))
-	require.False(t, late.IsOwned(ctx))
-	require.True(t, early.IsOwned(ctx))
-	require.NoError(t, early.Release(ctx))
-	p.AwaitChildren(path+"/late", 0)
+	zkserver.Test(t, func(t *testing.T) {
+		path, p := zkserver.Path(t), locktest.SharedPeer(t)
+		ctx := locktest.Owner(t)
+		early, late := p.Mutex(path+"/early"), p.Mutex(path+"/late")
+		require.NoError(t, early.Acquire(ctx))
+		m := recipes.NewInterProcessMultiLockOf(late, early)
+		require.NoError(t, m.Acquire(ctx), "it re-enters the one that is held")
+		require.Less(t, early.Hold(ctx).FencingToken(), late.Hold(ctx).FencingToken())
+		require.Equal(t, late.Hold(ctx).FencingToken(), m.Hold(ctx).FencingToken())
+		require.NoError(t, m.Acquire(ctx), "as reentrant as its members")
+		require.NoError(t, m.Release(ctx))
+		require.True(t, m.IsAcquiredInThisProcess())
+		require.NoError(t, m.Release(ctx))
+		require.False(t, late.IsOwned(ctx))
+		require.True(t, early.IsOwned(ctx))
+		require.NoError(t, early.Release(ctx))
+		p.AwaitChildren(path+"/late", 0)
+	})
 }
 
 // Two owners can hold a multi lock of shared locks at once: each has a Hold of its own
 // that stays the same.
 func TestMultiLockOfReaders(t *testing.T) {
 	t.Parallel()
-	path, p := zkserver.Path(t), locktest.SharedPeer(t)
-	m := recipes.NewInterProcessMultiLockOf(
-		readWriteLock(p, path+"/a").ReadLock(), readWriteLock(p, path+"/b").ReadLock(),
-	)
-	one, two := locktest.Owner(t), locktest.Owner(t)
-	require.NoError(t, m.Acquire(one))
-	require.NoError(t, m.Acquire(two))
-	first, second := m.Hold(one), m.Hold(two)
-	require.NotEqual(t, first.Path(), second.Path())
-	require.Same(t, first, m.Hold(one))
-	require.Same(t, second, m.Hold(two))
-	require.NoError(t, m.Release(one))
-	require.Nil(t, m.Hold(one))
-	require.Same(t, second, m.Hold(two))
-	require.NoError(t, m.Release(two))
+	zkserver.Test(t, func(t *testing.T) {
+		path, p := zkserver.Path(t), locktest.SharedPeer(t)
+		m := recipes.NewInterProcessMultiLockOf(
+			readWriteLock(p, path+"/a").ReadLock(),
+			readWriteLock(p, path+"/b").ReadLock(),
+		)
+		one, two := locktest.Owner(t), locktest.Owner(t)
+		require.NoError(t, m.Acquire(one))
+		require.NoError(t, m.Acquire(two))
+		first, second := m.Hold(one), m.Hold(two)
+		require.NotEqual(t, first.Path(), second.Path())
+		require.Same(t, first, m.Hold(one))
+		require.Same(t, second, m.Hold(two))
+		require.NoError(t, m.Release(one))
+		require.Nil(t, m.Hold(one))
+		require.Same(t, second, m.Hold(two))
+		require.NoError(t, m.Release(two))
+	})
 }
 
 // What it gives back is what it has got: a member that any caller may release can be

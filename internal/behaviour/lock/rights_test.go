@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -178,7 +179,7 @@ var heists = map[string]func(h *heist) bool{
 		h.leave()
 		free, err := h.newLock(h.paths[onPath]).AcquireTimeout(ctx, 0)
 		require.NoError(h.t, err)
-		require.Equal(h.t, joined, !free)
+		require.Equal(h.t, joined, !free, "%q", h.user.Children(h.paths[onPath]))
 		return joined
 	},
 	"create the path of an unused lock, and so keep all others out": func(h *heist) bool {
@@ -213,6 +214,9 @@ var heists = map[string]func(h *heist) bool{
 func (h *heist) leave() {
 	require.NoError(h.t, h.user.Conn.Delete(h.hold.Path(), -1))
 	locktest.Within(h.t, h.hold.Lost(), "the hold has not ended")
+	// The holder is told before the queue of this process hears of it: a single try in
+	// that very moment can still find the lock busy.
+	time.Sleep(locktest.Settle)
 }
 
 // Each cell is tried: what it says is possible, and nothing else is.
@@ -225,8 +229,7 @@ func TestWhoCanDoWhat(t *testing.T) {
 		for _, what := range g.can {
 			require.Contains(t, heists, what)
 		}
-		t.Run(g.right+" on "+g.on, func(t *testing.T) {
-			t.Parallel()
+		zkserver.Run(t, g.right+" on "+g.on, func(t *testing.T) {
 			user, eve := locktest.SharedPeer(t), locktest.SharedPeer(t)
 			require.NoError(t, user.Conn.AddAuth("digest", []byte("user:secret")))
 			require.NoError(t, eve.Conn.AddAuth("digest", []byte("eve:x")))

@@ -21,16 +21,18 @@ import (
 // The server grants less than was asked for, and the client warns.
 func TestSettingMaxSessionTimeout(t *testing.T) {
 	t.Parallel()
-	servers := zkserver.Start(t, zkserver.MaxSession(2*time.Second)).Connect()
-	var logged bytes.Buffer
-	c, err := recipes.Connect(t.Context(), servers, 10*time.Second,
-		recipes.WithClientLogger(slog.New(slog.NewTextHandler(&logged, nil))))
-	require.NoError(t, err)
-	require.Equal(t, 2*time.Second, c.SessionTimeout())
-	c.Close()
-	require.Contains(t, logged.String(), "level=WARN "+
-		`msg="zookeeper: server granted a different session timeout" `+
-		"requested=10s granted=2s")
+	zkserver.Test(t, func(t *testing.T) {
+		servers := zkserver.Start(t, zkserver.MaxSession(2*time.Second)).Connect()
+		var logged bytes.Buffer
+		c, err := locktest.Open(t.Context(), t, servers, 10*time.Second,
+			recipes.WithClientLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+		require.NoError(t, err)
+		require.Equal(t, 2*time.Second, c.SessionTimeout())
+		c.Close()
+		require.Contains(t, logged.String(), "level=WARN "+
+			`msg="zookeeper: server granted a different session timeout" `+
+			"requested=10s granted=2s")
+	})
 }
 
 // The server hangs up on one client more from an address; Connect waits for a place.
@@ -38,19 +40,19 @@ func TestSettingMaxClientCnxns(t *testing.T) {
 	t.Parallel()
 	zkserver.Real(t, "maxClientCnxns")
 	servers := zkserver.Start(t, zkserver.Config("maxClientCnxns=1")).Connect()
-	first, err := recipes.Connect(t.Context(), servers, 10*time.Second)
+	first, err := locktest.Open(t.Context(), t, servers, 10*time.Second)
 	require.NoError(t, err)
 	defer first.Close()
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err = recipes.Connect(ctx, servers, 10*time.Second)
+	_, err = locktest.Open(ctx, t, servers, 10*time.Second)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, servers)
 	require.ErrorContains(t, err, "maxClientCnxns")
 
 	first.Close()
-	second, err := recipes.Connect(t.Context(), servers, 10*time.Second)
+	second, err := locktest.Open(t.Context(), t, servers, 10*time.Second)
 	require.NoError(t, err)
 	second.Close()
 }
@@ -81,7 +83,7 @@ func TestSettingSkipACL(t *testing.T) {
 	zkserver.Real(t, "zookeeper.skipACL")
 	for value, want := range map[string]error{"no": zk.ErrNoAuth, "yes": nil} {
 		servers := zkserver.Start(t, zkserver.JVM("-Dzookeeper.skipACL="+value)).Connect()
-		c, err := recipes.Connect(t.Context(), servers, locktest.Lasting,
+		c, err := locktest.Open(t.Context(), t, servers, locktest.Lasting,
 			recipes.WithAuth("digest", []byte("anna:secret")))
 		require.NoError(t, err)
 		t.Cleanup(c.Close)

@@ -3,6 +3,7 @@ package registration_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -216,6 +217,30 @@ func TestTheEventsOfAZnode(t *testing.T) {
 			"1 queued", "1 acquired", "1 lost", "2 acquired", "2 released",
 		}, r.seen())
 	})
+}
+
+// An observer that fails keeps no znode from coming back.
+func TestAnObserverThatFails(t *testing.T) {
+	for name, fail := range map[string]func(){
+		"panic": func() { panic("no") }, "exit": runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				var log journal
+				n, hold := kept(t, b.Ours, "one", log.option(), recipes.WithObserver(
+					func(_ context.Context, e recipes.Event) {
+						if e.Kind == recipes.EventAcquired {
+							fail()
+						}
+					}))
+				require.Contains(t, log.String(), "observer failed")
+				b.Lose(t, hold)
+				require.NoError(t, n.Await(t.Context()))
+				requireOwn(t, b.Other, b.Ours, "one")
+				require.NoError(t, n.Close(t.Context()))
+			})
+		})
+	}
 }
 
 func TestOptionsOfLocksAreRefused(t *testing.T) {

@@ -40,43 +40,45 @@ func TestLeaseHold(t *testing.T) {
 
 func TestLease(t *testing.T) {
 	t.Parallel()
-	dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
-	s, err := recipes.NewInterProcessSemaphoreV2(
-		p.Conn, dir, 3, recipes.WithData([]byte("mine")),
-		recipes.WithSessionTimeout(p.Timeout),
-	)
-	require.NoError(t, err)
-	leases, err := s.AcquireN(t.Context(), 3)
-	require.NoError(t, err)
-	for _, l := range leases {
-		require.Regexp(t, `^_c_[0-9a-f-]{36}-lease-[0-9]{10}$`, l.NodeName())
-		data, err := l.Data(t.Context())
+	zkserver.Test(t, func(t *testing.T) {
+		dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+		s, err := recipes.NewInterProcessSemaphoreV2(
+			p.Conn, dir, 3, recipes.WithData([]byte("mine")),
+			recipes.WithSessionTimeout(p.Timeout),
+		)
 		require.NoError(t, err)
-		require.Equal(t, "mine", string(data))
-		require.NoError(t, l.Err())
-		_, stat, err := other.Conn.Get(dir + "/leases/" + l.NodeName())
+		leases, err := s.AcquireN(t.Context(), 3)
 		require.NoError(t, err)
-		require.GreaterOrEqual(t, l.FencingToken(), stat.Czxid)
-	}
-	require.NoError(t, leases[0].Release(t.Context()))
-	require.NoError(t, leases[0].Release(t.Context()), "again, which does nothing")
-	_, err = leases[0].Data(t.Context())
-	require.ErrorIs(t, err, zk.ErrNoNode)
-	select {
-	case <-leases[0].Lost():
-		t.Fatal("a release is no loss")
-	default:
-	}
-	for _, l := range leases[1:] {
-		require.NoError(t, other.Conn.Delete(dir+"/leases/"+l.NodeName(), -1))
-		locktest.Within(t, l.Lost(), "the loss")
-		require.ErrorIs(t, l.Err(), recipes.ErrLockLost)
-	}
-	err = s.ReturnAll(t.Context(), leases)
-	require.ErrorIs(t, err, recipes.ErrLockLost)
-	for _, l := range leases[1:] {
-		require.ErrorContains(t, err, l.NodeName(), "all errors are joined")
-		require.NoError(t, l.Release(t.Context()))
-	}
-	require.NoError(t, s.ReturnAll(t.Context(), nil))
+		for _, l := range leases {
+			require.Regexp(t, `^_c_[0-9a-f-]{36}-lease-[0-9]{10}$`, l.NodeName())
+			data, err := l.Data(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "mine", string(data))
+			require.NoError(t, l.Err())
+			_, stat, err := other.Conn.Get(dir + "/leases/" + l.NodeName())
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, l.FencingToken(), stat.Czxid)
+		}
+		require.NoError(t, leases[0].Release(t.Context()))
+		require.NoError(t, leases[0].Release(t.Context()), "again, which does nothing")
+		_, err = leases[0].Data(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		select {
+		case <-leases[0].Lost():
+			t.Fatal("a release is no loss")
+		default:
+		}
+		for _, l := range leases[1:] {
+			require.NoError(t, other.Conn.Delete(dir+"/leases/"+l.NodeName(), -1))
+			locktest.Within(t, l.Lost(), "the loss")
+			require.ErrorIs(t, l.Err(), recipes.ErrLockLost)
+		}
+		err = s.ReturnAll(t.Context(), leases)
+		require.ErrorIs(t, err, recipes.ErrLockLost)
+		for _, l := range leases[1:] {
+			require.ErrorContains(t, err, l.NodeName(), "all errors are joined")
+			require.NoError(t, l.Release(t.Context()))
+		}
+		require.NoError(t, s.ReturnAll(t.Context(), nil))
+	})
 }

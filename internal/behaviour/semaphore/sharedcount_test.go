@@ -36,34 +36,36 @@ func sharedSemaphore(
 
 func TestSetSharedCount(t *testing.T) {
 	t.Parallel()
-	count, p := zkserver.Path(t)+"/below/count", locktest.SharedPeer(t)
-	for _, most := range []int{1, math.MaxInt32, 7} {
-		require.NoError(t, recipes.SetSharedCount(t.Context(), p.Conn, count, most))
-		data, stat, err := p.Conn.Get(count)
-		require.NoError(t, err)
-		require.Equal(t, binary.BigEndian.AppendUint32(nil, uint32(most)), data)
-		require.Zero(t, stat.EphemeralOwner)
-	}
-	for _, lost := range []<-chan struct{}{
-		p.Tap.LoseReply(wiretap.SetData, 1), p.Tap.LoseReply(wiretap.Create, 1),
-	} {
-		other := path.Dir(count) + "/other"
-		require.NoError(
-			t, recipes.SetSharedCount(t.Context(), p.Conn, other, 3),
-			"an outage is waited out",
-		)
-		locktest.Within(t, lost, "nothing was lost")
-		p.AwaitSession()
-	}
+	zkserver.Test(t, func(t *testing.T) {
+		count, p := zkserver.Path(t)+"/below/count", locktest.SharedPeer(t)
+		for _, most := range []int{1, math.MaxInt32, 7} {
+			require.NoError(t, recipes.SetSharedCount(t.Context(), p.Conn, count, most))
+			data, stat, err := p.Conn.Get(count)
+			require.NoError(t, err)
+			require.Equal(t, binary.BigEndian.AppendUint32(nil, uint32(most)), data)
+			require.Zero(t, stat.EphemeralOwner)
+		}
+		for _, lost := range []<-chan struct{}{
+			p.Tap.LoseReply(wiretap.SetData, 1), p.Tap.LoseReply(wiretap.Create, 1),
+		} {
+			other := path.Dir(count) + "/other"
+			require.NoError(
+				t, recipes.SetSharedCount(t.Context(), p.Conn, other, 3),
+				"an outage is waited out",
+			)
+			locktest.Within(t, lost, "nothing was lost")
+			p.AwaitSession()
+		}
 
-	closed := path.Dir(count) + "/closed"
-	_, err := p.Conn.Create(closed, nil, 0, zk.WorldACL(zk.PermRead))
-	require.NoError(t, err)
-	for _, at := range []string{closed, closed + "/count"} {
-		err := recipes.SetSharedCount(t.Context(), p.Conn, at, 3)
-		require.ErrorIs(t, err, zk.ErrNoAuth)
-		require.ErrorContains(t, err, "set shared count "+at)
-	}
+		closed := path.Dir(count) + "/closed"
+		_, err := p.Conn.Create(closed, nil, 0, zk.WorldACL(zk.PermRead))
+		require.NoError(t, err)
+		for _, at := range []string{closed, closed + "/count"} {
+			err := recipes.SetSharedCount(t.Context(), p.Conn, at, 3)
+			require.ErrorIs(t, err, zk.ErrNoAuth)
+			require.ErrorContains(t, err, "set shared count "+at)
+		}
+	})
 }
 
 // A parentlessConn deletes a znode before the first create below it.
@@ -119,48 +121,97 @@ func TestSetSharedCountWhoseParentGoes(t *testing.T) {
 	})
 }
 
+// A count that is deleted and set again at once ends no wait; one that stays away does,
+// after a second.
+func TestASharedCountThatIsSetAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		n     int
+		again bool
+	}{
+		"one lease":                  {1, true},
+		"more than there are":        {3, true},
+		"one lease, never":           {1, false},
+		"more than there are, never": {3, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				set := func(n int) {
+					require.NoError(t, recipes.SetSharedCount(t.Context(), b.Other, "/count", n))
+				}
+				set(1)
+				s, err := recipes.NewInterProcessSemaphoreV2Shared(b.Ours, "/s", "/count")
+				require.NoError(t, err)
+				held, err := s.Acquire(t.Context())
+				require.NoError(t, err)
+				waits := make(chan error, 1)
+				go func() {
+					leases, err := s.AcquireN(t.Context(), c.n)
+					waits <- err
+					_ = s.ReturnAll(t.Context(), leases)
+				}()
+				time.Sleep(time.Minute)
+				require.NoError(t, b.Other.Delete("/count", -1))
+				if !c.again {
+					deleted := time.Now()
+					require.ErrorIs(t, <-waits, zk.ErrNoNode)
+					require.Less(t, time.Since(deleted), 1200*time.Millisecond)
+					return
+				}
+				time.Sleep(500 * time.Millisecond)
+				set(c.n)
+				time.Sleep(time.Minute)
+				require.NoError(t, held.Release(t.Context()))
+				require.NoError(t, <-waits)
+			})
+		})
+	}
+}
+
 func TestSharedMaximum(t *testing.T) {
 	t.Parallel()
-	dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
-	count := dir + "-count"
-	s := sharedSemaphore(p, dir, count)
-	_, err := s.Acquire(t.Context())
-	require.ErrorIs(t, err, zk.ErrNoNode)
-	require.ErrorContains(t, err, "create it with SetSharedCount")
-	require.ErrorContains(t, err, "shared count "+count)
-	other.AwaitChildren(dir+"/leases", 0)
-	other.AwaitChildren(dir+"/locks", 0)
+	zkserver.Test(t, func(t *testing.T) {
+		dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
+		count := dir + "-count"
+		s := sharedSemaphore(p, dir, count)
+		_, err := s.Acquire(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		require.ErrorContains(t, err, "create it with SetSharedCount")
+		require.ErrorContains(t, err, "shared count "+count)
+		other.AwaitChildren(dir+"/leases", 0)
+		other.AwaitChildren(dir+"/locks", 0)
 
-	require.NoError(t, recipes.SetSharedCount(t.Context(), other.Conn, count, 1))
-	first, err := s.Acquire(t.Context())
-	require.NoError(t, err)
-	watched := func() bool { return slices.Contains(p.Watching(), count) }
-	require.False(t, watched(), "a free lease needs no watch")
-	raised := getLeases(t.Context(), t, s, 3) // more than the present maximum is no error
-	locktest.Eventually(t, watched, "the count is not watched")
-	require.NoError(t, recipes.SetSharedCount(t.Context(), other.Conn, count, 4))
-	leases := append(
-		locktest.Within(t, raised, "a raise does not wake the waiter"), first,
-	)
-	require.Len(t, leases, 4)
+		require.NoError(t, recipes.SetSharedCount(t.Context(), other.Conn, count, 1))
+		first, err := s.Acquire(t.Context())
+		require.NoError(t, err)
+		watched := func() bool { return slices.Contains(p.Watching(), count) }
+		require.False(t, watched(), "a free lease needs no watch")
+		// More than the present maximum is no error.
+		raised := getLeases(t.Context(), t, s, 3)
+		locktest.Eventually(t, watched, "the count is not watched")
+		require.NoError(t, recipes.SetSharedCount(t.Context(), other.Conn, count, 4))
+		leases := append(
+			locktest.Within(t, raised, "a raise does not wake the waiter"), first,
+		)
+		require.Len(t, leases, 4)
 
-	require.NoError(t, recipes.SetSharedCount(t.Context(), other.Conn, count, 1))
-	for range 3 { // lowered: as many as are too many have to come back first
+		require.NoError(t, recipes.SetSharedCount(t.Context(), other.Conn, count, 1))
+		for range 3 { // lowered: as many as are too many have to come back first
+			none, err := s.AcquireTimeout(t.Context(), 1, 0)
+			require.NoError(t, err)
+			require.Nil(t, none)
+			require.NoError(t, leases[len(leases)-1].Err(), "lowering takes nothing")
+			require.NoError(t, leases[0].Release(t.Context()))
+			leases = leases[1:]
+		}
 		none, err := s.AcquireTimeout(t.Context(), 1, 0)
 		require.NoError(t, err)
 		require.Nil(t, none)
-		require.NoError(t, leases[len(leases)-1].Err(), "lowering takes nothing")
-		require.NoError(t, leases[0].Release(t.Context()))
-		leases = leases[1:]
-	}
-	none, err := s.AcquireTimeout(t.Context(), 1, 0)
-	require.NoError(t, err)
-	require.Nil(t, none)
-	require.NoError(t, s.ReturnAll(t.Context(), leases))
-	last, err := s.AcquireTimeout(t.Context(), 1, 0)
-	require.NoError(t, err)
-	require.Len(t, last, 1)
-	require.NoError(t, last[0].Release(t.Context()))
+		require.NoError(t, s.ReturnAll(t.Context(), leases))
+		last, err := s.AcquireTimeout(t.Context(), 1, 0)
+		require.NoError(t, err)
+		require.Len(t, last, 1)
+		require.NoError(t, last[0].Release(t.Context()))
+	})
 }
 
 // The count goes, or turns into something else, under a waiter.
@@ -183,8 +234,7 @@ func TestSharedMaximumThatIsNone(t *testing.T) {
 			return err
 		}, zk.ErrBadArguments},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		zkserver.Run(t, name, func(t *testing.T) {
 			dir := zkserver.Path(t)
 			p, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
 			count := dir + "-count"

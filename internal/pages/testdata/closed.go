@@ -21,7 +21,8 @@ func Run(t *testing.T) {
 		recipes.WithSASL(recipes.SASLDigestMD5("ann", "secret")))
 	require.NoError(t, err)
 	defer ann.Close()
-	for _, path := range []string{"/hers", "/app/hers"} {
+	// With a quota she could end every acquire of the others.
+	for _, path := range []string{"/hers", "/app/hers", "/zookeeper/quota/app"} {
 		_, err = ann.Create(path, nil, 0, zk.AuthACL(zk.PermAll))
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 	}

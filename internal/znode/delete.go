@@ -1,0 +1,91 @@
+package znode
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/zkconn"
+)
+
+// removal is one try to delete a znode of the given session by send, for Retry and
+// Insist. ErrGone says that it was gone before.
+func removal(s *zkconn.Conn, session int64, send func() error) func() error {
+	unknown := false
+	return func() error {
+		if s.SessionID() != session {
+			return outcome.Permanent(outcome.ErrSessionEnded)
+		}
+		err := send()
+		switch {
+		case err == nil:
+			return nil
+		case unknown && errors.Is(err, zk.ErrNoNode):
+			// The delete before was ours, or the session has ended between the two, and
+			// this one ran in the next session.
+			if s.SessionID() != session {
+				return outcome.Permanent(outcome.ErrSessionEnded)
+			}
+			return nil
+		case errors.Is(err, zk.ErrNoNode):
+			return outcome.Permanent(ErrGone)
+		}
+		unknown = unknown || !outcome.NotDone(err)
+		return err
+	}
+}
+
+// insist goes on in the background with the delete of a znode of ours that was refused.
+// It blocks everybody behind it, and the session may last for months; the rights may be
+// back in a moment. So the refusal ends the call that asked for the delete, and not the
+// obligation. ended is called once, with what became of it; it may be nil.
+func insist(
+	s *zkconn.Conn, log *slog.Logger, path string, refusal error,
+	try func() error, ended func(error),
+) {
+	log.Error("zookeeper lock: delete refused; the znode is still being deleted, "+
+		"until its session ends", "node", path, "error", refusal)
+	calls.Start(s, func() (none struct{}, _ error) {
+		err := s.Insist(try)
+		if err == nil {
+			log.Info("zookeeper lock: znode deleted after a refusal", "node", path)
+		}
+		if ended != nil {
+			ended(err)
+		}
+		return none, err
+	})
+}
+
+// discarding are the znodes that discard deletes just now. A list may show one again and
+// again for as long as its delete is refused; one is enough.
+var discarding sync.Map // of znodeOf
+
+type znodeOf struct {
+	s    *zkconn.Conn
+	path string
+}
+
+// discard deletes a znode of ours that is none we hold.
+func discard(s *zkconn.Conn, log *slog.Logger, path string, session int64) {
+	key := znodeOf{s, path}
+	if _, underWay := discarding.LoadOrStore(key, nil); underWay {
+		return
+	}
+	ended := func(error) { discarding.Delete(key) }
+	calls.Start(s, func() (none struct{}, err error) {
+		send := func() error { return s.Delete(path, -1) }
+		err = s.Retry(context.Background(), removal(s, session, send))
+		if outcome.Refused(err) {
+			insist(s, log, path, err, removal(s, session, send), ended)
+		} else {
+			ended(err)
+		}
+		return none, err
+	})
+}
