@@ -1083,3 +1083,17 @@ func ExampleWatchMembers() {
 	check(member.Close(ctx))
 	// Output: host-17
 }
+
+// A member's znode tells since when it is there, and in which session.
+func ExampleMember() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+	ctx := context.Background()
+	member := must(recipes.NewGroupMember(client, "/groups/one", "host-17", nil))
+	check(member.Await(ctx))
+	var m recipes.Member = must(recipes.Members(ctx, client, "/groups/one"))[0]
+	fmt.Println(m.ID, m.Session == client.SessionID())
+	check(member.Close(ctx))
+	// Output: host-17 true
+}

@@ -482,3 +482,26 @@ func mkdirAgain(t *testing.T, conn recipes.Conn) {
 		require.ErrorIs(t, err, zk.ErrNodeExists)
 	}
 }
+
+// The watch's event is lost with the connection, and the znode that is read after that is
+// another's.
+func TestAnothersZnodeIsFoundAfterABreak(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		n, hold := kept(t, b.Ours, "ours")
+		session := b.Ours.SessionID()
+		b.Cluster.Link("ours").Cut()
+		time.Sleep(100 * time.Millisecond)
+		require.NoError(t, b.Other.Delete(path, -1))
+		create(t, b.Other, "theirs")
+		b.Cluster.Link("ours").Heal()
+		<-hold.Lost()
+		require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted)
+		require.Equal(t, session, b.Ours.SessionID())
+		time.Sleep(time.Minute)
+		require.Nil(t, n.Hold())
+		requireOwn(t, b.Other, b.Other, "theirs")
+		require.NoError(t, b.Other.Delete(path, -1))
+		require.NoError(t, n.Await(t.Context()))
+		requireOwn(t, b.Other, b.Ours, "ours")
+	})
+}
