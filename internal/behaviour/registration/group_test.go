@@ -379,3 +379,52 @@ func TestAServiceUnderFaults(t *testing.T) {
 		}
 	})
 }
+
+// Servers that forget watches: what was missed is read again after a reconnect.
+func TestServersThatDoNotSetWatchesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := zktest.Start(t, zktest.WithKeeper(zktest.OpSetWatches))
+		ours := locktest.ConnectThrough(t, c, "ours")
+		other := locktest.ConnectThrough(t, c, "other")
+		first := joined(t, other, "a", "one")
+		w := watch(t, ours)
+		require.Equal(t, "a=one ", w.next(t))
+		for i := range 3 {
+			c.Link("ours").Cut()
+			time.Sleep(time.Second)
+			data := fmt.Sprint("data ", i)
+			require.NoError(t, first.SetData(t.Context(), []byte(data)))
+			c.Link("ours").Heal()
+			time.Sleep(5 * time.Second)
+			require.Equal(t, "a="+data+" ", text(w.last()))
+			data += ", later"
+			require.NoError(t, first.SetData(t.Context(), []byte(data)))
+			require.Equal(t, "a="+data+" ", w.next(t))
+		}
+	})
+}
+
+// The watches could not be set again after a reconnect, and what they waited for happened
+// in between (docs/hazards.md, E17): the members are read again.
+func TestWatchesThatAreNotSetAgain(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		ours, tap := tapped(t, b)
+		first := joined(t, b.Other, "a", "one")
+		w := watch(t, ours)
+		require.Equal(t, "a=one ", w.next(t))
+		tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
+			if p.Op == wiretap.SetWatches {
+				return wiretap.Drop
+			}
+			return wiretap.Pass
+		})
+		b.Cluster.Link("tapped").Cut()
+		time.Sleep(time.Second)
+		require.NoError(t, first.SetData(t.Context(), []byte("two")))
+		b.Cluster.Link("tapped").Heal()
+		time.Sleep(5 * time.Second)
+		require.Equal(t, "a=two ", text(w.last()))
+		require.NoError(t, first.SetData(t.Context(), []byte("three")))
+		require.Equal(t, "a=three ", w.next(t))
+	})
+}

@@ -362,3 +362,28 @@ func TestPlainConnections(t *testing.T) {
 		requireNone(t, b.Other)
 	})
 }
+
+// A znode whose delete is refused is taken over, with the data that were set meanwhile.
+func TestAZnodeThatCannotBeDeleted(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		_, err := b.Other.Create(
+			"/services", nil, 0, zk.WorldACL(zk.PermRead|zk.PermCreate),
+		)
+		require.NoError(t, err)
+		n, hold := kept(t, b.Ours, "one")
+		require.NoError(t, n.SetData(t.Context(), []byte("two")))
+		session := b.Ours.SessionID()
+		b.Cluster.Link("ours").Stall(zktest.Both)
+		<-hold.Lost()
+		set := locktest.Start(func() error {
+			return n.SetData(t.Context(), []byte("three"))
+		})
+		time.Sleep(time.Millisecond)
+		b.Cluster.Link("ours").Heal()
+		require.NoError(t, <-set)
+		require.Equal(t, session, b.Ours.SessionID())
+		requireOwn(t, b.Other, b.Ours, "three")
+		require.NoError(t, n.Await(t.Context()))
+		require.ErrorIs(t, n.Close(t.Context()), zk.ErrNoAuth)
+	})
+}
