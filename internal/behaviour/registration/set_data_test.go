@@ -339,9 +339,10 @@ func TestTheChrootIsInFront(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, ours.SessionID(), stat.EphemeralOwner)
 		require.Equal(t, "/app"+path, hold.CheckOp().Path)
-		require.NoError(t, other.Delete("/app"+path, -1))
-		require.NoError(t, other.Delete("/app/services", -1))
-		require.NoError(t, other.Delete("/app", -1))
+		_, err = other.Multi(&zk.DeleteRequest{Path: "/app" + path, Version: -1},
+			&zk.DeleteRequest{Path: "/app/services", Version: -1},
+			&zk.DeleteRequest{Path: "/app", Version: -1})
+		require.NoError(t, err)
 		<-hold.Lost()
 		require.NoError(t, n.Await(t.Context()))
 		_, _, err = other.Get("/app" + path)
