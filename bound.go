@@ -27,6 +27,14 @@ func newBound(timeout time.Duration) bound {
 	return bound{until: time.Now().Add(timeout)}
 }
 
+// atMost returns d, or less where the bound comes before.
+func (l bound) atMost(d time.Duration) time.Duration {
+	if l == (bound{}) {
+		return d
+	}
+	return min(d, time.Until(l.until))
+}
+
 // errTimeUp is the cause of a ctx whose time ran out by a bound.
 var errTimeUp = errors.New("timed out")
 

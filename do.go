@@ -54,8 +54,9 @@ func (s doSettings) with(op string, opts []DoOption) (doSettings, error) {
 // no longer be relied on. fn should then return context.Cause(ctx), which is that loss;
 // ctx.Err() is only "context canceled". Goroutines that fn starts with its ctx act as the
 // owner that called Do, for this lock, the other side of a read/write lock, and the
-// members of a multi lock, for as long as that owner holds anything of it. For every
-// other lock each goroutine is its own owner, unless ctx carried one before ([WithOwner]).
+// members of a multi lock, for as long as that owner goes on to hold anything of it. For
+// every other lock each goroutine is its own owner, unless ctx carried one before
+// ([WithOwner]).
 //
 // Do returns fn's error joined with Release's, so no loss is hidden; it waits for the
 // answer to the release while ctx lasts. If ctx or [WaitAtMost] ends the wait, fn has not
@@ -85,7 +86,7 @@ func Do(
 	if hold.isReleased() {
 		return fmt.Errorf("recipes: Do: %w", errReleasedAtOnce)
 	}
-	return fn(hold.context(ctx), hold)
+	return fn(hold.context(ctx).Context, hold)
 }
 
 func (s *doSettings) limit() bound {

@@ -66,8 +66,8 @@ type termKeeper struct{ path string }
 // end implements keeper.
 func (k termKeeper) end(*Hold) leaving { return leaving{path: k.path, err: errTerm} }
 
-// owner implements keeper: nobody else is the candidate.
-func (termKeeper) owner() (owner, *book) { return owner{}, nil }
+// stay implements keeper: nobody else is the candidate.
+func (termKeeper) stay() (stay, *book) { return stay{}, nil }
 
 var errTerm = fmt.Errorf("%w: a term belongs to its election; to end it, return from "+
 	"lead, or call LeaderLatch.Close", ErrNotOwner)

@@ -29,6 +29,7 @@ type Hold struct {
 
 	mu    sync.Mutex // guards what follows
 	ended bool       // it was released
+	above *Hold      // the record of a multi lock that owns it; nil: none
 	ctxs  *heldContext
 }
 
@@ -37,8 +38,8 @@ type keeper interface {
 	// end ends the record of h, if that has not ended yet, and begins to release what
 	// nobody else holds. It touches nothing else.
 	end(h *Hold) leaving
-	// owner is whose record it is, and in which book; nil: nobody's, or that of several.
-	owner() (owner, *book)
+	// stay is whose record it is, and in which book; nil: nobody's, or that of several.
+	stay() (stay, *book)
 }
 
 // A grant is what the holds of one owner share: a znode, or the grants of several locks.
@@ -49,11 +50,10 @@ type grant struct {
 	*joint // of several locks; nil of one
 
 	// Of one znode.
-	node     backing
-	steps    *steps
-	ending   ending    // what the observer is told of the end
-	tellLoss sync.Once // guards loss
-	loss     error     // what Err returns once lost is done: always the same value
+	node   backing
+	steps  *steps
+	ending ending                // what the observer is told of the end
+	loss   atomic.Pointer[error] // of which Err tells: always the same value; nil: not yet
 }
 
 // A joint is what several locks are together, or several leases.
@@ -83,9 +83,10 @@ func joinGrants(parts []*grant) *grant {
 	return all
 }
 
-// pass takes a part out that is held on: its loss is not the joint's any more, and it
-// would keep what watches for that.
-func (j *joint) pass(i int) {
+// pass takes out the part of a record that has ended, and that others hold on: its loss
+// is not the joint's any more, and it would keep what watches for that.
+func (j *joint) pass(member *Hold) {
+	i := slices.Index(j.members, member)
 	j.passed[i].Store(true)
 	j.stops[i]()
 }
@@ -114,8 +115,11 @@ func (g *grant) err() error {
 	if g.lost.Err() == nil {
 		return nil
 	}
-	g.tellLoss.Do(func() { g.loss = lost(g.path(), context.Cause(g.lost)) })
-	return g.loss
+	if g.loss.Load() == nil {
+		err := lost(g.path(), context.Cause(g.lost))
+		g.loss.CompareAndSwap(nil, &err)
+	}
+	return *g.loss.Load()
 }
 
 // err is why it was lost, which lost tells a moment after a part does.
@@ -259,12 +263,41 @@ func (g *grant) tellLeft(ctx context.Context, err error) error {
 func (h *Hold) end() {
 	h.mu.Lock()
 	h.ended = true
-	ctxs := h.ctxs
+	h.mu.Unlock()
+	h.endContexts()
+}
+
+// endContexts also ends those of what owns h: a multi lock is not held any more without a
+// member. Who heard of a loss before, and releases, may be faster than what tells them.
+func (h *Hold) endContexts() {
+	h.mu.Lock()
+	ctxs, above := h.ctxs, h.above
 	h.ctxs = nil
 	h.mu.Unlock()
+	cause := cmp.Or(h.err(), errReleased)
 	for c := ctxs; c != nil; c = c.next {
-		c.end()
+		c.end(cause)
 	}
+	if above != nil {
+		above.endContexts()
+	}
+}
+
+// passOn tells what owns h, which has ended, that others hold on what h has acquired.
+func (h *Hold) passOn() {
+	h.mu.Lock()
+	above := h.above
+	h.mu.Unlock()
+	if above != nil {
+		above.pass(h)
+	}
+}
+
+// ownedBy makes h a record that the one of a multi lock owns.
+func (h *Hold) ownedBy(above *Hold) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.above = above
 }
 
 // owned returns the records that h's record owns, if it is a multi lock's.
@@ -278,15 +311,19 @@ func (h *Hold) owned() []*Hold {
 // isReleased tells whether the record has ended, or one that it owns.
 func (h *Hold) isReleased() bool {
 	h.mu.Lock()
-	ended := h.ended
-	h.mu.Unlock()
-	return ended || slices.ContainsFunc(h.owned(), (*Hold).isReleased)
+	defer h.mu.Unlock()
+	return h.isReleasedLocked()
+}
+
+// isReleasedLocked is called with mu held, which comes before those of what h owns.
+func (h *Hold) isReleasedLocked() bool {
+	return h.ended || slices.ContainsFunc(h.owned(), (*Hold).isReleased)
 }
 
 // shares returns the owners of all that h has acquired, each with its locks.
 func (h *Hold) shares() (all []share) {
-	if who, b := h.keeper.owner(); b != nil {
-		return []share{{who, []*book{b}}}
+	if of, b := h.keeper.stay(); b != nil {
+		return []share{{of, []*book{b}}}
 	}
 	for _, member := range h.owned() {
 		for _, s := range member.shares() {
@@ -295,6 +332,7 @@ func (h *Hold) shares() (all []share) {
 				all = append(all, s)
 				continue
 			}
+			all[at].since = max(all[at].since, s.since)
 			all[at].books = slices.Concat(all[at].books, s.books)
 		}
 	}
@@ -383,12 +421,13 @@ func (h *Hold) Err() error {
 }
 
 // Context returns a child of parent that is cancelled when the lock is lost, with Err as
-// its cause, and when this hold is released, with a cause that matches ErrNotOwner. For
-// this lock it carries the hold's owner, for as long as that owner holds anything of the
-// lock: goroutines that have it may re-enter. After that it names nobody. For every other
-// lock it carries parent's owner. The ctx of a lease or term carries none. If the hold
-// lasts longer than the work, let parent end with the work: the hold keeps the ctx until
-// then.
+// its cause, and when this hold is released (a multi lock's: or its acquisition of one
+// member), with a cause that matches ErrNotOwner. For this lock it carries the hold's
+// owner, for as long as that owner goes on to hold anything of the lock: goroutines that
+// have it may re-enter. After that it names nobody, even if that owner acquires the lock
+// again. For every other lock it carries parent's owner. The ctx of a lease or term
+// carries none. If the hold lasts longer than the work, let parent end with the work: the
+// hold keeps the ctx until then.
 func (h *Hold) Context(parent context.Context) context.Context {
 	if parent == nil {
 		parent = context.Background()
@@ -398,52 +437,68 @@ func (h *Hold) Context(parent context.Context) context.Context {
 		end(errNoHold)
 		return ctx
 	}
-	ctx := h.context(parent)
-	context.AfterFunc(ctx, func() { h.forget(ctx) }) // else a long hold would keep it
-	return ctx
+	c := h.context(parent)
+	context.AfterFunc(c.Context, func() { h.forget(c) }) // else a long hold would keep it
+	return c.Context
 }
 
 // A heldContext is a ctx of Context, which the release ends.
 type heldContext struct {
 	context.Context
-	cancel  context.CancelCauseFunc
-	notLost func() bool // ends what watches for the loss
-	next    *heldContext
+	cancel     context.CancelCauseFunc
+	notLost    func() bool // ends what watches for the loss
+	prev, next *heldContext
 }
 
 // context is Context for a ctx that h may keep until its release.
-func (h *Hold) context(parent context.Context) context.Context {
+func (h *Hold) context(parent context.Context) *heldContext {
 	ctx, cancel := context.WithCancelCause(withShares(parent, h.shares()))
 	notLost := context.AfterFunc(h.lost, func() { cancel(h.err()) })
 	c := &heldContext{Context: ctx, cancel: cancel, notLost: notLost}
+	if over := h.keepContext(c); over != nil {
+		c.end(over)
+	}
+	return c
+}
+
+// keepContext keeps c for the release, unless that is over, or the lock is lost: over is
+// the cause. Nothing is cancelled with mu held, since that asks the ctx's parent.
+func (h *Hold) keepContext(c *heldContext) (over error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch err := h.err(); {
 	case err != nil:
-		cancel(err)
-	case h.ended:
-		c.end()
-	default:
-		c.next, h.ctxs = h.ctxs, c
+		return err
+	case h.isReleasedLocked():
+		return errReleased
 	}
-	return ctx
+	if c.next = h.ctxs; c.next != nil {
+		c.next.prev = c
+	}
+	h.ctxs = c
+	return nil
 }
 
-func (c *heldContext) end() {
+func (c *heldContext) end(cause error) {
 	c.notLost()
-	c.cancel(errReleased)
+	c.cancel(cause)
 }
 
-// forget lets go of a ctx that is done.
-func (h *Hold) forget(ctx context.Context) {
+// forget lets go of a ctx that is done, unless all are ended, after which none is kept.
+func (h *Hold) forget(c *heldContext) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for at := &h.ctxs; *at != nil; at = &(*at).next {
-		if c := *at; c.Context == ctx {
-			c.notLost()
-			*at = c.next
-			return
-		}
+	c.notLost()
+	switch {
+	case h.ctxs == nil:
+		return
+	case h.ctxs == c:
+		h.ctxs = c.next
+	case c.prev != nil:
+		c.prev.next = c.next
+	}
+	if c.next != nil {
+		c.next.prev = c.prev
 	}
 }
 

@@ -155,7 +155,7 @@ func (s *LeaderSelector) serve(
 	if term.Err() != nil || ctx.Err() != nil {
 		return nil, nil
 	}
-	return lead(term.context(ctx), term), nil
+	return lead(term.context(ctx).Context, term), nil
 }
 
 // endOfRun is what Run returns whose ctx is done.

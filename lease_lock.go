@@ -16,13 +16,14 @@ type leaseLock struct {
 
 	book    book
 	records []*leaseRecord // in the order of their grants; guarded by book.mu
+	waiting []*leaseRecord // of the calls under way; guarded by book.mu
 }
 
 // A leaseRecord is the record of one acquisition of leases.
 type leaseRecord struct {
 	Hold
 	lock   *leaseLock
-	who    owner
+	of     stay
 	leases []*Lease
 
 	// passed on: another was granted later through the same value. Guarded by book.mu.
@@ -76,16 +77,38 @@ func (m *leaseLock) acquire(a acquisition) (*Hold, error) {
 	if err := usable("acquire", m.where(), a.ctx); err != nil {
 		return nil, err
 	}
-	r := &leaseRecord{lock: m, who: a.at(&m.book)}
-	r.keeper = r
+	r := m.begin(&a.caller)
+	defer m.stopWaiting(r)
 	_, err := m.semaphore.acquireWithin(a.ctx, m.n, a.bound, func(l []*Lease) func() {
 		m.enter(r, l)
-		return func() { m.takeOff(r) }
+		return func() {
+			if m.takeOff(r) { // as any caller could release it, so could they use it
+				r.Hold.end()
+			}
+		}
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &r.Hold, nil
+}
+
+// begin returns the record of a call that is not granted yet.
+func (m *leaseLock) begin(c *caller) *leaseRecord {
+	r := &leaseRecord{lock: m}
+	r.keeper = r
+	s := c.lock(&m.book)
+	defer m.book.mu.Unlock()
+	r.of = m.book.beginLocked(s)
+	m.waiting = append(m.waiting, r)
+	return r
+}
+
+func (m *leaseLock) stopWaiting(r *leaseRecord) {
+	m.book.mu.Lock()
+	defer m.book.mu.Unlock()
+	at := slices.Index(m.waiting, r)
+	m.waiting = slices.Delete(m.waiting, at, at+1)
 }
 
 // identity implements InterProcessLock.
@@ -113,13 +136,33 @@ func (m *leaseLock) enter(r *leaseRecord, leases []*Lease) {
 	}
 }
 
-// isHeldLocked implements book's lock.
-func (m *leaseLock) isHeldLocked(who owner) bool { return m.ownLocked(who) != nil }
+// sinceLocked implements book's lock.
+func (m *leaseLock) sinceLocked(who owner) int64 {
+	for _, all := range [][]*leaseRecord{m.records, m.waiting} {
+		for _, r := range all {
+			if r.of.who == who {
+				return r.of.since
+			}
+		}
+	}
+	return 0
+}
+
+// joinLocked implements book's lock.
+func (m *leaseLock) joinLocked(s stay) {
+	for _, all := range [][]*leaseRecord{m.records, m.waiting} {
+		for _, r := range all {
+			if r.of.who == s.who {
+				r.of.since = s.since
+			}
+		}
+	}
+}
 
 // ownLocked returns what an owner has acquired last; nil: nothing.
 func (m *leaseLock) ownLocked(who owner) *leaseRecord {
 	for _, r := range slices.Backward(m.records) {
-		if r.who == who {
+		if r.of.who == who {
 			return r
 		}
 	}
@@ -157,12 +200,19 @@ func (r *leaseRecord) end(*Hold) leaving {
 	if !r.lock.takeOff(r) {
 		return leaving{path: r.lock.semaphore.path, err: errReleased}
 	}
+	return r.leaveAll()
+}
+
+// leaveAll ends a record that was taken off, and begins to release its leases.
+func (r *leaseRecord) leaveAll() leaving {
 	r.Hold.end()
 	return r.lock.semaphore.endLeases(r.leases)
 }
 
-// owner implements keeper.
-func (r *leaseRecord) owner() (owner, *book) { return r.who, &r.lock.book }
+// stay implements keeper.
+func (r *leaseRecord) stay() (stay, *book) {
+	return r.lock.book.stay(&r.of), &r.lock.book
+}
 
 // Release implements InterProcessLock, for any caller. A caller that acquired the lock
 // and has not released it yet releases its own hold, even if that was lost and another
@@ -173,11 +223,15 @@ func (m *leaseLock) Release(ctx context.Context) error {
 	if err := usable("release", m.where(), ctx); err != nil {
 		return err
 	}
-	r := m.chosen(ctx)
-	if r == nil {
-		return wrap("release", m.semaphore.path, errNotHeld)
+	for {
+		r := m.chosen(ctx)
+		switch {
+		case r == nil:
+			return wrap("release", m.semaphore.path, errNotHeld)
+		case m.takeOff(r): // else another caller has: there may be another one
+			return r.leaveAll().finish(ctx)
+		}
 	}
-	return r.end(&r.Hold).finish(ctx)
 }
 
 // Hold returns the hold that Release would release, lost or not, or nil if there is none:
@@ -195,9 +249,9 @@ func (m *leaseLock) Hold(ctx context.Context) *Hold {
 // chosen returns the record of ctx's owner, or else the value's; nil: there is none.
 func (m *leaseLock) chosen(ctx context.Context) *leaseRecord {
 	c := callerOf(ctx)
-	who := c.lock(&m.book)
+	s := c.lock(&m.book)
 	defer m.book.mu.Unlock()
-	if r := m.ownLocked(who); r != nil {
+	if r := m.ownLocked(s.who); r != nil {
 		return r
 	}
 	return m.latestLocked()

@@ -127,9 +127,6 @@ type leaving struct {
 	parts []leaving // in the order in which they were acquired
 }
 
-// isNothing tells whether nothing is released, since others hold it.
-func (l leaving) isNothing() bool { return l.err == nil && l.left == nil && l.parts == nil }
-
 // leave ends the record of h, which is not in its book any more, and begins to release
 // its grant if it was the last one that shared it. The znode of a lost one may be there
 // still.
@@ -142,6 +139,7 @@ func (h *Hold) leave(path string, last bool) leaving {
 	case loss != nil:
 		return leaving{path: path, err: loss}
 	case !last:
+		h.passOn()
 		return leaving{}
 	}
 	return leaving{path: path, grant: h.grant, left: h.node.StartLeaving()}

@@ -132,7 +132,9 @@ func (m *InterProcessMultiLock) acquire(a acquisition) (hold *Hold, err error) {
 		if err != nil {
 			return nil, err
 		}
-		ended := slices.IndexFunc(members, func(h *Hold) bool { return h.hasEnded() })
+		ended := slices.IndexFunc(members, func(h *Hold) bool {
+			return h.isReleased() || h.hasEnded()
+		})
 		if ended < 0 {
 			return m.record(members), nil
 		}
@@ -156,8 +158,8 @@ func (a acquisition) startOver(ended *Hold, after time.Duration) error {
 			&BusyError{Path: path})
 	}
 	select {
-	case <-a.ctx.Done(): // the next member returns its error
-	case <-time.After(after):
+	case <-a.ctx.Done(): // the next member returns its error, as with the bound's
+	case <-time.After(a.atMost(after)):
 	}
 	return nil
 }
@@ -191,6 +193,9 @@ func (m *InterProcessMultiLock) record(members []*Hold) *Hold {
 	}
 	h := &Hold{grant: joinGrants(grants), keeper: m}
 	h.members = members
+	for _, member := range members {
+		member.ownedBy(h)
+	}
 	m.held.mu.Lock()
 	defer m.held.mu.Unlock()
 	m.held.all = append(m.held.all, h)
@@ -221,40 +226,48 @@ func (m *InterProcessMultiLock) Release(ctx context.Context) error {
 		return err
 	}
 	c := callerOf(ctx)
-	h := m.youngest(&c)
-	if h == nil {
-		return fmt.Errorf("recipes: release a multi lock: %w", errNotOwned)
+	for {
+		h := m.youngest(&c)
+		switch {
+		case h == nil:
+			return fmt.Errorf("recipes: release a multi lock: %w", errNotOwned)
+		case m.takeOff(h): // else another caller has: there may be one before it
+			return h.leaveAll().finish(ctx)
+		}
 	}
-	return m.end(h).finish(ctx)
 }
 
 // errNotOwned is the ErrNotOwner of a multi lock.
 var errNotOwned = fmt.Errorf("%w: its owner has not acquired it through this value",
 	ErrNotOwner)
 
-// end implements keeper.
-func (m *InterProcessMultiLock) end(h *Hold) leaving {
+// takeOff takes a record off; false: it was off before.
+func (m *InterProcessMultiLock) takeOff(h *Hold) bool {
 	m.held.mu.Lock()
+	defer m.held.mu.Unlock()
 	at := slices.Index(m.held.all, h)
 	if at >= 0 {
 		m.held.all = slices.Delete(m.held.all, at, at+1)
 	}
-	m.held.mu.Unlock()
-	if at < 0 {
-		return leaving{err: fmt.Errorf("recipes: release %s: %w", h.name(), errReleased)}
-	}
-	h.end()
-	l := endAll(h.members)
-	for i, part := range l.parts {
-		if part.isNothing() { // the member is held on
-			h.pass(i)
-		}
-	}
-	return l
+	return at >= 0
 }
 
-// owner implements keeper: the members can be those of several.
-func (m *InterProcessMultiLock) owner() (owner, *book) { return owner{}, nil }
+// end implements keeper.
+func (m *InterProcessMultiLock) end(h *Hold) leaving {
+	if !m.takeOff(h) {
+		return leaving{err: fmt.Errorf("recipes: release %s: %w", h.name(), errReleased)}
+	}
+	return h.leaveAll()
+}
+
+// leaveAll ends a multi lock's record, which was taken off, and those that it owns.
+func (h *Hold) leaveAll() leaving {
+	h.end()
+	return endAll(h.members)
+}
+
+// stay implements keeper: the members can be those of several.
+func (m *InterProcessMultiLock) stay() (stay, *book) { return stay{}, nil }
 
 // IsAcquiredInThisProcess reports whether an owner holds all members through this value.
 func (m *InterProcessMultiLock) IsAcquiredInThisProcess() bool {

@@ -7,16 +7,18 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 )
 
 // Who owns a lock, in one paragraph. An owner is the identity that ctx carries for this
 // lock, else the calling goroutine. Do and Hold.Context put the hold's owner into a ctx,
-// where it counts only while that owner holds something of the lock (either side of a
-// read/write lock, a member of a multi lock); after that the ctx names nobody. WithOwner
-// names one owner for all locks, forever. Each acquisition makes a record, which owns
-// what it acquired and nothing else; a Hold is the handle of one record. A lock is
-// released when the last record of its owner ends. The record of a multi lock owns its
-// members' records.
+// where it counts only for the rest of that owner's stay: while it goes on to hold
+// something of the lock (either side of a read/write lock, a member of a multi lock).
+// After that the ctx names nobody, even if the owner, such as a goroutine, comes back.
+// WithOwner names one owner for all locks, forever. Each acquisition makes a record,
+// which owns what it acquired and nothing else; a Hold is the handle of one record. A
+// lock is released when the last record of its owner ends. The record of a multi lock
+// owns its members' records.
 
 // An owner is comparable: an identity, or else a goroutine.
 type owner struct {
@@ -29,23 +31,49 @@ type identity struct{ _ byte } // not empty: pointers to two of them differ
 // aNewOwner is different from every other.
 func aNewOwner() owner { return owner{identity: new(identity)} }
 
+// A stay is an owner that holds something of a lock, and how long it has: since is a
+// number that grows from stay to stay. What it acquires meanwhile belongs to the stay.
+type stay struct {
+	who   owner
+	since int64 // 0: it holds nothing yet
+}
+
+// stays counts them, in this process.
+var stays atomic.Int64
+
 // A book guards the records of one lock. The two sides of a read/write lock share it: an
 // owner is the same on both. No two books are locked at once.
 type book struct {
 	mu   sync.Mutex // guards the records; not held across a call to ZooKeeper
 	lock interface {
-		// isHeldLocked tells whether an owner has acquired and not released something,
-		// lost or not. It is called with mu held.
-		isHeldLocked(who owner) bool
+		// sinceLocked tells since when an owner has something that it has not released,
+		// lost or not, or is acquiring it; 0: it has nothing. It is called with mu held.
+		sinceLocked(who owner) int64
+		// joinLocked makes all that an owner has part of its stay.
+		joinLocked(s stay)
 	}
 }
 
-func (b *book) isHeldLocked(who owner) bool { return b.lock.isHeldLocked(who) }
+// beginLocked returns the stay of an owner that comes to have something: the one that it
+// is in already, or that its ctx names, or a new one. The two become one, which is the
+// older: what was acquired by a ctx can be released by it. It is called with mu held.
+func (b *book) beginLocked(named stay) stay {
+	here := b.lock.sinceLocked(named.who)
+	switch {
+	case here == 0 && named.since == 0:
+		named.since = stays.Add(1)
+	case named.since == 0 || here != 0 && here < named.since:
+		named.since = here
+	}
+	b.lock.joinLocked(named)
+	return named
+}
 
-func (b *book) isHeld(who owner) bool {
+// stay returns s, which joinLocked may change.
+func (b *book) stay(s *stay) stay {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.isHeldLocked(who)
+	return *s
 }
 
 type ownerKey struct{}
@@ -56,20 +84,34 @@ type naming struct {
 	all    owner   // by WithOwner, for every other lock; zero: by nobody
 }
 
-// A share names an owner at the locks of its books, for as long as the owner holds
-// something of one of them.
+// A share names an owner at the locks of its books, for as long as the owner's stay at
+// one of them lasts: one that began later is another.
 type share struct {
-	who   owner
+	stay
 	books []*book
 }
 
 func (s share) isOf(b *book) bool { return slices.Contains(s.books, b) }
 
-// isHeldBeside tells whether the owner holds something of another of the locks than b's.
-func (s share) isHeldBeside(b *book) bool {
-	return slices.ContainsFunc(s.books, func(other *book) bool {
-		return other != b && other.isHeld(s.who)
-	})
+// sinceLocked tells since when the stay at b's lock has lasted; 0: it is over, or is
+// another.
+func (s share) sinceLocked(b *book) int64 {
+	if since := b.lock.sinceLocked(s.who); since <= s.since {
+		return since
+	}
+	return 0
+}
+
+// sinceBeside tells the same of the other locks than b's.
+func (s share) sinceBeside(b *book) (since int64) {
+	for _, other := range s.books {
+		if other != b && since == 0 {
+			other.mu.Lock()
+			since = s.sinceLocked(other)
+			other.mu.Unlock()
+		}
+	}
+	return since
 }
 
 // WithOwner returns a ctx that carries a new owner. Use it if several goroutines should
@@ -108,7 +150,7 @@ func (n *naming) begins(s share) bool {
 		return n.all == s.who
 	}
 	first := n.shares[at]
-	return first.who == s.who && slices.Equal(first.books, s.books)
+	return first.stay == s.stay && slices.Equal(first.books, s.books)
 }
 
 // A caller calls a method of a lock. Who it is can differ from lock to lock.
@@ -128,47 +170,52 @@ func callerOf(ctx context.Context) caller {
 	return caller{naming: named}
 }
 
-// lock locks b and returns the owner that the caller is at its lock. That is decided
-// under the mutex: once the owner of a share holds nothing any more, the share names
-// nobody, and two callers who go on with it exclude each other.
-func (c *caller) lock(b *book) owner {
-	at, named := c.find(b)
+// lock locks b and returns the owner that the caller is at its lock, with the stay that
+// its ctx names. That is decided under the mutex: once the stay of a share is over, the
+// share names nobody, and two callers who go on with it exclude each other.
+func (c *caller) lock(b *book) stay {
+	at, since, named := c.find(b)
 	if !named {
 		who := c.unnamed()
 		b.mu.Lock()
-		return who
+		return stay{who: who}
 	}
 	b.mu.Lock()
 	for i, s := range c.shares {
-		if s.isOf(b) && (i == at || b.isHeldLocked(s.who)) {
-			return s.who
+		if i == at {
+			return stay{s.who, since}
+		}
+		if s.isOf(b) {
+			if since := s.sinceLocked(b); since != 0 {
+				return stay{s.who, since}
+			}
 		}
 	}
 	if c.all != (owner{}) || c.self != (owner{}) || c.fresh {
-		return c.unnamed()
+		return stay{who: c.unnamed()}
 	}
 	// To ask which goroutine this is takes long.
 	b.mu.Unlock()
 	who := c.unnamed()
 	b.mu.Lock()
-	return who
+	return stay{who: who}
 }
 
-// find tells whether there are shares for b's lock, and which one is known to count,
-// since its owner holds another lock of it; -1: none.
-func (c *caller) find(b *book) (at int, named bool) {
+// find tells whether there are shares for b's lock, and which one is known to count, and
+// since when, since its owner holds another lock of it; -1: none.
+func (c *caller) find(b *book) (at int, since int64, named bool) {
 	if c.naming == nil {
-		return -1, false
+		return -1, 0, false
 	}
 	for i, s := range c.shares {
 		if s.isOf(b) {
 			named = true
-			if s.isHeldBeside(b) {
-				return i, true
+			if since := s.sinceBeside(b); since != 0 {
+				return i, since, true
 			}
 		}
 	}
-	return -1, named
+	return -1, 0, named
 }
 
 // unnamed is who the caller is at a lock of which no share counts.
@@ -188,10 +235,10 @@ func (c *caller) unnamed() owner {
 }
 
 // at is the owner that the caller is at b's lock.
-func (c *caller) at(b *book) owner {
-	who := c.lock(b)
+func (c *caller) at(b *book) stay {
+	s := c.lock(b)
 	b.mu.Unlock()
-	return who
+	return s
 }
 
 // know makes sure that whoever the caller is where ctx names nobody is known, for all
@@ -201,8 +248,8 @@ func (c *caller) know() { c.unnamed() }
 // owns tells whether h's record is the caller's: if it is a multi lock's, whether those
 // of all its members are.
 func (c *caller) owns(h *Hold) bool {
-	if who, b := h.keeper.owner(); b != nil {
-		return c.at(b) == who
+	if of, b := h.keeper.stay(); b != nil {
+		return c.at(b).who == of.who
 	}
 	return !slices.ContainsFunc(h.owned(), func(member *Hold) bool {
 		return !c.owns(member)

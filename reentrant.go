@@ -35,7 +35,7 @@ type reentrant struct {
 // the records that share it.
 type ownership struct {
 	lock    *reentrant
-	who     owner
+	of      stay
 	attempt attempt // the first Acquire; used by that alone
 
 	// Guarded by book.mu.
@@ -106,14 +106,23 @@ func (r *reentrant) where() string {
 // identity implements InterProcessLock.
 func (r *reentrant) identity() any { return r }
 
-// isHeldLocked implements book's lock, for both sides of a read/write lock.
-func (r *reentrant) isHeldLocked(who owner) bool {
+// sinceLocked implements book's lock, for both sides of a read/write lock.
+func (r *reentrant) sinceLocked(who owner) int64 {
 	for side := r; side != nil; side = side.other {
-		if o := side.owners[who]; o != nil && o.grant != nil {
-			return true
+		if o := side.owners[who]; o != nil {
+			return o.of.since
 		}
 	}
-	return false
+	return 0
+}
+
+// joinLocked implements book's lock, for both sides of a read/write lock.
+func (r *reentrant) joinLocked(s stay) {
+	for side := r; side != nil; side = side.other {
+		if o := side.owners[s.who]; o != nil {
+			o.of.since = s.since
+		}
+	}
 }
 
 // acquire implements InterProcessLock.
@@ -193,13 +202,14 @@ var elsewhere = wait.Place{Text: "its owner is acquiring it on another goroutine
 func (r *reentrant) claim(
 	a acquisition,
 ) (hold *Hold, o *ownership, mine bool, err error) {
-	who := a.lock(r.book)
+	s := a.lock(r.book)
 	defer r.book.mu.Unlock()
-	o = r.owners[who]
+	s = r.book.beginLocked(s)
+	o = r.owners[s.who]
 	switch {
 	case o == nil:
-		o = &ownership{lock: r, who: who}
-		r.owners[who] = o
+		o = &ownership{lock: r, of: s}
+		r.owners[s.who] = o
 		return nil, o, true, nil
 	case o.grant == nil:
 		if o.settled == nil {
@@ -225,7 +235,7 @@ func (r *reentrant) acquireFirst(
 ) (*Hold, error) {
 	call := a.ctx
 	if a.fresh && r.steps.observer != nil { // whom else would the ctx name?
-		call = withShares(call, []share{{o.who, []*book{r.book}}})
+		call = withShares(call, []share{{r.book.stay(&o.of), []*book{r.book}}})
 	}
 	o.attempt = newAttempt(call, r.steps)
 	defer func() { o.attempt.call = nil }() // which the ownership would keep
@@ -269,7 +279,7 @@ func (r *reentrant) admit(
 	defer func() { hold = r.settle(o, on) }()
 	s := zkconn.Use(r.conn, r.config)
 	defer s.Release()
-	on, err = r.enter(ctx, s, o.who, req)
+	on, err = r.enter(ctx, s, o.of.who, req)
 	return nil, err
 }
 
@@ -279,7 +289,7 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
 	if on == nil {
-		delete(r.owners, o.who)
+		delete(r.owners, o.of.who)
 	} else {
 		o.grant = o.made.grant.restOn(on, o.attempt.steps)
 		o.records = o.made.holds[:0]
@@ -335,9 +345,9 @@ func (r *reentrant) releaseYoungest(c *caller) leaving {
 }
 
 func (r *reentrant) takeYoungest(c *caller) (h *Hold, last bool, err error) {
-	who := c.lock(r.book)
+	s := c.lock(r.book)
 	defer r.book.mu.Unlock()
-	o := r.owners[who]
+	o := r.owners[s.who]
 	if o == nil || o.grant == nil {
 		return nil, false, r.notOwnerLocked()
 	}
@@ -360,7 +370,7 @@ func (o *ownership) takeOff(h *Hold) (last, ok bool) {
 func (r *reentrant) takeLocked(o *ownership, at int) (last bool) {
 	o.records = slices.Delete(o.records, at, at+1)
 	if last = len(o.records) == 0; last {
-		delete(r.owners, o.who)
+		delete(r.owners, o.of.who)
 	}
 	return last
 }
@@ -374,8 +384,8 @@ func (o *ownership) end(h *Hold) leaving {
 	return h.leave(o.lock.path, last)
 }
 
-// owner implements keeper.
-func (o *ownership) owner() (owner, *book) { return o.who, o.lock.book }
+// stay implements keeper.
+func (o *ownership) stay() (stay, *book) { return o.lock.book.stay(&o.of), o.lock.book }
 
 // notOwnerLocked tells an owner that does not hold the lock whether another one does.
 func (r *reentrant) notOwnerLocked() error {
@@ -429,9 +439,9 @@ func (r *reentrant) Hold(ctx context.Context) *Hold {
 }
 
 func (r *reentrant) holdOf(c *caller) *Hold {
-	who := c.lock(r.book)
+	s := c.lock(r.book)
 	defer r.book.mu.Unlock()
-	if o := r.owners[who]; o != nil && o.grant != nil {
+	if o := r.owners[s.who]; o != nil && o.grant != nil {
 		return o.records[len(o.records)-1]
 	}
 	return nil

@@ -114,7 +114,7 @@ func (r *reentrant) listen(o *ownership, listener func()) {
 		r.book.mu.Lock()
 		defer r.book.mu.Unlock()
 		o.listening--
-		if o.revokePending && r.owners[o.who] == o {
+		if o.revokePending && r.owners[o.of.who] == o {
 			r.tellRevokeLocked(o)
 		}
 	}()

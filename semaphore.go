@@ -356,8 +356,8 @@ func (l *Lease) release(again error) leaving {
 // end implements keeper.
 func (l *Lease) end(*Hold) leaving { return l.release(errReleased) }
 
-// owner implements keeper: a lease is nobody's.
-func (l *Lease) owner() (owner, *book) { return owner{}, nil }
+// stay implements keeper: a lease is nobody's.
+func (l *Lease) stay() (stay, *book) { return stay{}, nil }
 
 // Data returns what the lease's znode holds, by default its host's address.
 func (l *Lease) Data(ctx context.Context) ([]byte, error) {

@@ -509,17 +509,38 @@ func TestAMultiLockIsReleasedAsOftenAsAcquired(t *testing.T) {
 
 		lock, err = recipes.NewInterProcessMultiLock(b.Ours, []string{"/v", "/w"})
 		require.NoError(t, err)
-		var all sync.WaitGroup
+		isReleasedAsOftenAsAcquired(ctx, t, lock)
+		locktest.Acquire(t.Context(), t, b.Mutex(t, b.Other, "/v"))
+	})
+}
+
+// isReleasedAsOftenAsAcquired lets an owner on 100 goroutines release at once what they
+// have acquired: two of them took the same acquisition, and one was left.
+func isReleasedAsOftenAsAcquired(
+	ctx context.Context, t *testing.T, lock recipes.InterProcessLock,
+) {
+	t.Helper()
+	for range 20 {
+		var acquired, released sync.WaitGroup
+		acquired.Add(100)
 		for range 100 {
-			all.Go(func() {
+			released.Go(func() {
 				assert.NoError(t, lock.Acquire(ctx))
-				time.Sleep(time.Millisecond)
+				acquired.Done()
+				acquired.Wait()
 				assert.NoError(t, lock.Release(ctx))
 			})
 		}
-		all.Wait()
+		released.Wait()
 		require.False(t, lock.IsAcquiredInThisProcess())
-		locktest.Acquire(t.Context(), t, b.Mutex(t, b.Other, "/v"))
+	}
+}
+
+func TestLeasesAreReleasedAsOftenAsAcquired(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		s, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/s", 100)
+		require.NoError(t, err)
+		isReleasedAsOftenAsAcquired(locktest.Owner(t), t, s.AsLock(1))
 	})
 }
 
@@ -612,5 +633,67 @@ func TestNestedMultiLocksGiveUpTogether(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, held)
 		require.LessOrEqual(t, time.Since(began), time.Second)
+	})
+}
+
+// Do's ctx of a semaphore mutex ends as another caller releases it. That of a multi lock
+// of it did not: the work went on beside the next owner's.
+func TestAMultiLocksCtxEndsWithAMember(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/m")
+		require.NoError(t, err)
+		for name, lock := range map[string]recipes.InterProcessLock{
+			"alone": m,
+			"multi": recipes.NewInterProcessMultiLockOf(m, b.Lock),
+			"nested": recipes.NewInterProcessMultiLockOf(
+				recipes.NewInterProcessMultiLockOf(m), b.Lock),
+		} {
+			err = recipes.Do(t.Context(), lock, func(
+				ctx context.Context, hold *recipes.Hold,
+			) error {
+				require.NoError(t, m.Release(locktest.Owner(t)))
+				synctest.Wait()
+				require.ErrorIs(t, context.Cause(ctx), recipes.ErrNotOwner, name)
+				late := hold.Context(t.Context())
+				require.ErrorIs(t, context.Cause(late), recipes.ErrNotOwner, name)
+				return nil
+			})
+			require.ErrorIs(t, err, recipes.ErrNotOwner, name)
+		}
+	})
+}
+
+// A multi lock for each use leaves something at a member that is held on, if its own
+// record of that was ended by the member's Release.
+func TestHeapOfMembersThatWereReleasedSingly(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		ctx := locktest.Owner(t)
+		require.NoError(t, b.Lock.Acquire(ctx))
+		before := locktest.Heap()
+		const times = 10_000
+		for range times {
+			hold, err := recipes.Acquire(ctx, recipes.NewInterProcessMultiLockOf(b.Lock))
+			require.NoError(t, err)
+			require.NoError(t, b.Lock.Release(ctx))
+			require.ErrorIs(t, hold.Release(ctx), recipes.ErrNotOwner)
+		}
+		require.Less(t, (locktest.Heap()-before)/times, int64(50), "bytes")
+	})
+}
+
+// The pause before it starts over went on for up to half a second after its time was up.
+func TestAMultiLockKeepsItsTimeoutInAPause(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		b.Cluster.Link("ours").Delay(time.Millisecond, time.Millisecond)
+		multi, err := recipes.NewInterProcessMultiLock(
+			b.Ours, []string{"/x", "/y"}, recipes.WithMaxHold(1))
+		require.NoError(t, err)
+		for _, ms := range []int{700, 1000, 1300, 1700, 2000} {
+			timeout := time.Duration(ms) * time.Millisecond
+			began := time.Now()
+			_, err = multi.AcquireTimeout(t.Context(), timeout)
+			require.ErrorIs(t, err, recipes.ErrUnavailable)
+			require.LessOrEqual(t, time.Since(began), timeout+150*time.Millisecond)
+		}
 	})
 }

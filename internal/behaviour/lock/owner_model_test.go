@@ -24,24 +24,31 @@ type modelLock struct {
 
 // A modelBook is a lock whose owners are the same: both sides of a read/write lock are
 // one.
-type modelBook struct{ sides []*modelLock }
+type modelBook struct {
+	sides []*modelLock
+	stays *int // how many have begun, of all books
+}
 
 // A modelRecord is what one acquisition has got, until it ends.
 type modelRecord struct {
 	lock     *modelLock
 	who      modelOwner
+	since    int // when the stay of its owner began
 	tenure   *modelTenure
 	members  []*modelRecord
 	passedOn bool
 	ended    bool
+	wasLost  bool // when it ended
 }
 
 // A modelTenure is what the records of one owner share: they are lost together.
 type modelTenure struct{ lost bool }
 
-// A modelShare names an owner for as long as it holds anything of one of the books.
+// A modelShare names an owner for as long as it goes on to hold anything of one of the
+// books.
 type modelShare struct {
 	who   modelOwner
+	since int
 	books []*modelBook
 }
 
@@ -64,10 +71,28 @@ func (r modelResult) and(o modelResult) modelResult {
 	}
 }
 
-func (b *modelBook) isHeld(who modelOwner) bool {
-	return slices.ContainsFunc(b.sides, func(l *modelLock) bool {
-		return l.of(who) != nil
+// since tells since when an owner has had something; 0: it has nothing.
+func (b *modelBook) since(who modelOwner) int {
+	for _, side := range b.sides {
+		if r := side.of(who); r != nil {
+			return r.since
+		}
+	}
+	return 0
+}
+
+// lasts tells since when the stay has lasted, as others of its locks have it, or else
+// that of b; 0: it is over.
+func (s modelShare) lasts(b *modelBook) int {
+	others := slices.DeleteFunc(slices.Clone(s.books), func(o *modelBook) bool {
+		return o == b
 	})
+	for _, o := range append(others, b) {
+		if since := o.since(s.who); since != 0 && since <= s.since {
+			return since
+		}
+	}
+	return 0
 }
 
 // of returns the youngest record of an owner.
@@ -80,33 +105,38 @@ func (l *modelLock) of(who modelOwner) *modelRecord {
 	return nil
 }
 
-// at is who the caller is at a lock.
-func (c *modelCaller) at(b *modelBook) modelOwner {
+// at is who the caller is at a lock, and since when its ctx says so.
+func (c *modelCaller) at(b *modelBook) (who modelOwner, since int) {
 	for _, s := range c.shares {
-		if slices.Contains(s.books, b) &&
-			slices.ContainsFunc(s.books, func(b *modelBook) bool { return b.isHeld(s.who) }) {
-			return s.who
+		if slices.Contains(s.books, b) {
+			if since := s.lasts(b); since != 0 {
+				return s.who, since
+			}
 		}
 	}
 	switch {
 	case c.all != modelOwner{}:
-		return c.all
+		return c.all, 0
 	case c.fresh != 0:
-		return modelOwner{identity: c.fresh}
+		return modelOwner{identity: c.fresh}, 0
 	}
-	return modelOwner{goroutine: c.goroutine}
+	return modelOwner{goroutine: c.goroutine}, 0
 }
 
 // owns tells whether the record, with all that it owns, is the caller's.
 func (c *modelCaller) owns(r *modelRecord) bool {
 	if r.lock.members == nil {
-		return c.at(r.lock.book) == r.who
+		who, _ := c.at(r.lock.book)
+		return who == r.who
 	}
 	return !slices.ContainsFunc(r.members, func(m *modelRecord) bool { return !c.owns(m) })
 }
 
-// isLost tells whether what the record stands for was lost.
+// isLost tells whether what the record stands for was lost before it ended.
 func (r *modelRecord) isLost() bool {
+	if r.ended {
+		return r.wasLost
+	}
 	if r.lock.members == nil {
 		return r.tenure.lost
 	}
@@ -148,6 +178,7 @@ func (l *modelLock) acquire(c *modelCaller) (*modelRecord, modelResult) {
 	case l.members != nil:
 		return l.acquireAll(c)
 	case l.room > 0:
+		who, since := c.begin(l.book)
 		held := slices.DeleteFunc(slices.Clone(l.records), (*modelRecord).isLost)
 		if len(held) >= l.room {
 			return nil, modelResult{busy: true}
@@ -155,19 +186,47 @@ func (l *modelLock) acquire(c *modelCaller) (*modelRecord, modelResult) {
 		for _, r := range l.records {
 			r.passedOn = true
 		}
-		return l.add(&modelRecord{who: c.at(l.book), tenure: &modelTenure{}}), modelResult{}
+		return l.addOf(who, since, &modelTenure{}), modelResult{}
 	}
-	who := c.at(l.book)
+	who, since := c.begin(l.book)
 	if r := l.of(who); r != nil {
 		if r.isLost() {
 			return nil, modelResult{lost: true}
 		}
-		return l.add(&modelRecord{who: who, tenure: r.tenure}), modelResult{}
+		return l.addOf(who, since, r.tenure), modelResult{}
 	}
 	if r := l.refused(who); !r.ok() {
 		return nil, r
 	}
-	return l.add(&modelRecord{who: who, tenure: &modelTenure{}}), modelResult{}
+	return l.addOf(who, since, &modelTenure{}), modelResult{}
+}
+
+// begin returns who the caller is, and the number of its stay: the older one of what it
+// has and of what its ctx names, which become one, or a new one.
+func (c *modelCaller) begin(b *modelBook) (who modelOwner, since int) {
+	who, since = c.at(b)
+	if here := b.since(who); since == 0 || here != 0 && here < since {
+		since = here
+	}
+	if since == 0 {
+		*b.stays++
+		since = *b.stays
+	}
+	for _, side := range b.sides {
+		for _, r := range side.records {
+			if r.who == who {
+				r.since = since
+			}
+		}
+	}
+	return who, since
+}
+
+// addOf adds a record of a leaf.
+func (l *modelLock) addOf(
+	who modelOwner, since int, tenure *modelTenure,
+) *modelRecord {
+	return l.add(&modelRecord{who: who, since: since, tenure: tenure})
 }
 
 // refused tells why an owner without a record does not get a reentrant lock.
@@ -219,6 +278,7 @@ func (r *modelRecord) end() (result modelResult) {
 	if r.ended {
 		return modelResult{notOwner: true}
 	}
+	r.wasLost = r.isLost()
 	r.ended = true
 	l := r.lock
 	l.records = slices.DeleteFunc(l.records, func(o *modelRecord) bool { return o == r })
@@ -234,7 +294,7 @@ func (r *modelRecord) end() (result modelResult) {
 // shares are for a ctx that carries the record's owners.
 func (r *modelRecord) shares() (all []modelShare) {
 	if r.lock.members == nil {
-		return []modelShare{{r.who, []*modelBook{r.lock.book}}}
+		return []modelShare{{r.who, r.since, []*modelBook{r.lock.book}}}
 	}
 	for _, member := range r.members {
 		for _, s := range member.shares() {
@@ -243,6 +303,7 @@ func (r *modelRecord) shares() (all []modelShare) {
 				all = append(all, s)
 				continue
 			}
+			all[at].since = max(all[at].since, s.since)
 			all[at].books = slices.Concat(all[at].books, s.books)
 		}
 	}

@@ -38,6 +38,7 @@ type program struct {
 	holds   []programHold
 	last    map[*modelRecord]*recipes.Hold // the handle of each record, once it was seen
 	fresh   int
+	stays   int
 	log     []string
 }
 
@@ -117,7 +118,7 @@ func newProgram(
 	}
 	leaf := func(name string, lock recipes.InterProcessLock, room int) *programLock {
 		l := &modelLock{name: name, room: room}
-		l.book = &modelBook{[]*modelLock{l}}
+		l.book = &modelBook{[]*modelLock{l}, &p.stays}
 		p.locks = append(p.locks, &programLock{l, lock})
 		return p.locks[len(p.locks)-1]
 	}
@@ -344,7 +345,7 @@ func (p *program) newCtx(parent programCtx) {
 	h := pick(p, p.holds)
 	within := h.Context(parent)
 	require.Equal(
-		p, h.record.ended || h.record.isLost(), within.Err() != nil, "Hold.Context",
+		p, !h.record.isWhole() || h.record.isLost(), within.Err() != nil, "Hold.Context",
 	)
 	p.keep(within, parent.caller, h.record)
 }

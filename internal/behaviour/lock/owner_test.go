@@ -207,3 +207,176 @@ func TestADoubleReleaseLeavesTheOuterHold(t *testing.T) {
 		require.False(t, b.Lock.IsAcquiredInThisProcess())
 	})
 }
+
+// Who hears of the loss releases at once: the ctx tells of the loss, not of the release.
+func TestTheCauseOfALossIsNotTheRelease(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		for range 300 {
+			hold := locktest.Acquire(t.Context(), t, b.Lock)
+			ctx := hold.Context(t.Context())
+			b.Lose(t, hold)
+			require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrLockLost)
+			<-ctx.Done()
+			require.ErrorIs(t, context.Cause(ctx), recipes.ErrLockLost)
+		}
+	})
+}
+
+// An observer that panics: what it was told of is given back, and so is what others
+// found of it.
+func TestTheCtxOfAHoldThatWasGivenBackEnds(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var m *recipes.InterProcessSemaphoreMutex
+		var found context.Context
+		m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/m",
+			recipes.WithObserver(func(ctx context.Context, e recipes.Event) {
+				if e.Kind == recipes.EventAcquired {
+					found = m.Hold(ctx).Context(t.Context())
+					panic("observer")
+				}
+			}))
+		require.NoError(t, err)
+		require.Panics(t, func() { _ = m.Acquire(t.Context()) })
+		require.Nil(t, m.Hold(t.Context()))
+		require.ErrorIs(t, context.Cause(found), recipes.ErrNotOwner)
+	})
+}
+
+// A worker that locks once for each job, and a job's ctx that outlives its Do: both were
+// inside at once, as the goroutine of the worker is an owner again.
+func TestAKeptCtxIsNotRevivedByItsGoroutine(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var kept context.Context
+		require.NoError(t, recipes.Do(t.Context(), b.Lock, func(
+			ctx context.Context, _ *recipes.Hold,
+		) error {
+			kept = context.WithoutCancel(ctx)
+			return nil
+		}))
+		require.NoError(t, recipes.Do(t.Context(), b.Lock, func(
+			context.Context, *recipes.Hold,
+		) error {
+			var held bool
+			require.NoError(t, <-locktest.Start(func() (err error) {
+				held, err = b.Lock.AcquireTimeout(kept, time.Second)
+				return err
+			}))
+			require.False(t, held, "another goroutine is inside, too")
+			return nil
+		}))
+	})
+}
+
+// Nor by an owner of WithOwner that the kept ctx itself does not carry.
+func TestAKeptCtxIsNotRevivedByItsOwner(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		ctx := locktest.Owner(t)
+		hold := locktest.Acquire(ctx, t, b.Lock)
+		kept := context.WithoutCancel(hold.Context(t.Context()))
+		require.NoError(t, hold.Release(ctx))
+		require.NoError(t, b.Lock.Acquire(ctx))
+		held, err := b.Lock.AcquireTimeout(kept, time.Second)
+		require.NoError(t, err)
+		require.False(t, held, "both are inside")
+		late := context.WithoutCancel(hold.Context(t.Context()))
+		held, err = b.Lock.AcquireTimeout(late, time.Second)
+		require.NoError(t, err)
+		require.False(t, held, "a ctx of an ended hold")
+	})
+}
+
+// The owner of each Acquire, too, is told that it would wait for itself in its observer.
+func TestAnObserverThatAcquiresTheLockAgain(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var lock *recipes.InterProcessMutex
+		var within error
+		lock = b.Mutex(t, b.Ours, "/lock", recipes.WithObserver(func(
+			ctx context.Context, e recipes.Event,
+		) {
+			if e.Kind == recipes.EventQueued && within == nil {
+				_, within = recipes.Acquire(ctx, lock, recipes.WaitAtMost(time.Minute))
+			}
+		}))
+		hold := locktest.Acquire(t.Context(), t, lock)
+		require.ErrorContains(t, within, "would wait for itself")
+		require.NoError(t, hold.Release(t.Context()))
+	})
+}
+
+// What was acquired by a ctx can be released by it, whatever else its owner has released
+// and acquired meanwhile.
+func TestWhatWasAcquiredByACtxIsReleasedByIt(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		x, owner := b.Mutex(t, b.Ours, "/x"), locktest.Owner(t)
+		hold := locktest.Acquire(owner, t, recipes.NewInterProcessMultiLockOf(b.Lock, x))
+		kept := context.WithoutCancel(hold.Context(t.Context()))
+		require.NoError(t, x.Acquire(owner))
+		require.NoError(t, hold.Release(owner))
+		require.NoError(t, b.Lock.Acquire(owner)) // while it holds the other on
+		require.NoError(t, b.Lock.Acquire(kept))
+		require.NoError(t, x.Release(owner))
+		require.NoError(t, b.Lock.Release(kept))
+		require.NoError(t, b.Lock.Release(owner))
+		require.False(t, b.Lock.IsAcquiredInThisProcess())
+	})
+}
+
+// A nosyCtx asks its hold.
+type nosyCtx struct {
+	context.Context
+	hold *recipes.Hold
+}
+
+func (c nosyCtx) Value(key any) any {
+	_, _ = c.hold.Multi()
+	return c.Context.Value(key)
+}
+
+// A parent is asked when its child is cancelled, and may use the hold.
+func TestAParentThatAsksItsHold(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		hold := locktest.Acquire(t.Context(), t, b.Lock)
+		require.NoError(t, hold.Release(t.Context()))
+		parent, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		require.Error(t, hold.Context(nosyCtx{parent, hold}).Err())
+	})
+}
+
+// Two callers go on with a ctx whose owner has ended meanwhile, while the first of them
+// waits. The second one's release freed the first one's lease.
+func TestAWaiterForALeaseGoesOnAsItsOwner(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		make2 := func(c *recipes.Client) recipes.InterProcessLock {
+			s, err := recipes.NewInterProcessSemaphoreV2(c, "/s", 2)
+			require.NoError(t, err)
+			return s.AsLock(1)
+		}
+		ours, theirs := make2(b.Ours), make2(b.Other)
+		one := locktest.Acquire(t.Context(), t, theirs)
+		hold := locktest.Acquire(t.Context(), t, ours)
+		kept := context.WithoutCancel(hold.Context(t.Context()))
+		two := make(chan *recipes.Hold, 1)
+		go func() { two <- locktest.Acquire(t.Context(), t, theirs) }()
+		time.Sleep(time.Second)
+		first := make(chan *recipes.Hold, 1)
+		go func() { first <- locktest.Acquire(kept, t, ours) }()
+		time.Sleep(time.Second)
+		require.NoError(t, hold.Release(t.Context()))
+		second := make(chan error, 2)
+		released := make(chan struct{})
+		go func() {
+			second <- ours.Acquire(kept)
+			<-released
+			second <- ours.Release(kept)
+		}()
+		time.Sleep(time.Second)
+		require.NoError(t, one.Release(t.Context()))
+		mine := <-first
+		require.NoError(t, (<-two).Release(t.Context()))
+		require.NoError(t, <-second)
+		close(released)
+		require.NoError(t, <-second)
+		require.NoError(t, mine.Release(t.Context()), "it was freed by the other")
+	})
+}
