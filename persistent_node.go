@@ -249,8 +249,8 @@ type nodeKeeper struct{ path string }
 // end implements keeper.
 func (k nodeKeeper) end(*Hold) leaving { return leaving{path: k.path, err: errKept} }
 
-// owner implements keeper: nobody else is its owner.
-func (nodeKeeper) owner() (owner, *book) { return owner{}, nil }
+// stay implements keeper: nobody else is its owner.
+func (nodeKeeper) stay() (stay, *book) { return stay{}, nil }
 
 var errKept = fmt.Errorf("%w: the znode belongs to its PersistentNode; to end it, call "+
 	"Close", ErrNotOwner)
