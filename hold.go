@@ -511,7 +511,7 @@ func (h *Hold) CheckOp() *zk.CheckVersionRequest {
 	switch {
 	case h.isZero():
 		return &zk.CheckVersionRequest{Version: noVersion}
-	case errors.Is(h.Err(), ErrHoldExpired):
+	case errors.Is(h.Err(), ErrHoldExpired), h.version() >= 0 && h.Err() != nil:
 		return &zk.CheckVersionRequest{Path: h.serverPath(), Version: noVersion}
 	}
 	return &zk.CheckVersionRequest{Path: h.serverPath(), Version: h.version()}

@@ -175,6 +175,23 @@ func TestTheCheckOfAZnode(t *testing.T) {
 	})
 }
 
+// Another's znode can have the same version: a check that is made after the loss fails.
+func TestTheCheckOfALostZnode(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		_, hold := kept(t, b.Ours, "one")
+		_, err := b.Other.Multi(&zk.DeleteRequest{Path: path, Version: -1},
+			&zk.CreateRequest{
+				Path: path, Flags: zk.FlagEphemeral, Acl: zk.WorldACL(zk.PermAll),
+			})
+		require.NoError(t, err)
+		<-hold.Lost()
+		_, err = b.Ours.Multi(hold.CheckOp())
+		require.ErrorIs(t, err, zk.ErrBadVersion)
+		_, err = hold.Multi()
+		require.ErrorIs(t, err, recipes.ErrLockLost)
+	})
+}
+
 func TestTheCostOfAZnode(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		ours, tap := tapped(t, b)
