@@ -116,7 +116,7 @@ module chaos '^internal/(simulator|zkserver)/' "${race[@]}"
 if touched '^(kerberos|internal/(kdc|dial))/'; then kerberos_ensure; fi
 module kerberos '^internal/(kdc|dial)/' "${race[@]}"
 if touched '^cmd/zklock/'; then shells_ensure; fi
-module cmd/zklock '^internal/(dial|observe|seqname|zkpath)/|^[^/]*\.go$'
+module cmd/zklock '^internal/(dial|observe|outcome|seqname|zkpath)/|^[^/]*\.go$'
 module otelrecipes '^event\.go$' "${race[@]}"
 module examples/leader '^$'
 module adapters/gocronlock '^$' "${race[@]}"

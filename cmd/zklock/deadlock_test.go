@@ -41,16 +41,16 @@ func twoLocks() {
 				_, err = s.Acquire(recipes.WithOwner(ctx))
 			}
 		default:
-			var lock holdable
-			lock, err = map[string]func() (holdable, error){
-				"mutex": func() (holdable, error) {
+			var lock recipes.InterProcessLock
+			lock, err = map[string]func() (recipes.InterProcessLock, error){
+				"mutex": func() (recipes.InterProcessLock, error) {
 					return recipes.NewInterProcessMutex(client, path)
 				},
-				"read": func() (holdable, error) {
+				"read": func() (recipes.InterProcessLock, error) {
 					both, err := recipes.NewInterProcessReadWriteLock(client, path)
 					return both.ReadLock(), err
 				},
-				"write": func() (holdable, error) {
+				"write": func() (recipes.InterProcessLock, error) {
 					both, err := recipes.NewInterProcessReadWriteLock(client, path)
 					return both.WriteLock(), err
 				},

@@ -39,9 +39,8 @@ func (w *wanted) limited() []recipes.Option { return slices.Concat(w.options, w.
 
 // A holding is what was acquired.
 type holding struct {
-	whole   *recipes.Hold // what tells of a loss
-	hold    *recipes.Hold // what CMD is told of: of exclusive the write lock's
-	release func(ctx context.Context) error
+	whole *recipes.Hold // what tells of a loss, and is released
+	hold  *recipes.Hold // what CMD is told of: of exclusive the write lock's
 }
 
 // noLimit is a wait that has no end.
@@ -52,44 +51,29 @@ const noLimit time.Duration = -1
 func (w *wanted) acquire(
 	ctx context.Context, client *recipes.Client, wait time.Duration,
 ) (*holding, error) {
-	ctx = recipes.WithOwner(ctx)
-	if w.kind == leased {
-		return w.acquireLease(ctx, client, wait)
-	}
 	lock, err := w.lock(client)
 	if err != nil {
 		return nil, err
 	}
-	got := true
-	if wait == noLimit {
-		err = lock.Acquire(ctx)
-	} else {
-		got, err = lock.AcquireTimeout(ctx, wait)
+	var atMost []recipes.DoOption
+	if wait != noLimit {
+		atMost = append(atMost, recipes.WaitAtMost(wait))
 	}
-	if err != nil || !got {
+	whole, err := recipes.Acquire(ctx, lock, atMost...)
+	switch {
+	case err != nil && ctx.Err() == nil && errors.Is(err, recipes.ErrBusy):
+		return nil, nil
+	case err != nil:
 		return nil, err
 	}
-	held := &holding{whole: lock.Hold(ctx), hold: lock.Hold(ctx)}
+	held := &holding{whole: whole, hold: whole}
 	if both, ok := lock.(*recipes.InterProcessMultiLock); ok {
-		held.hold = both.Holds(ctx)[0]
-	}
-	owner := context.WithoutCancel(ctx)
-	held.release = func(within context.Context) error {
-		ctx, cancel := context.WithCancel(owner)
-		defer cancel()
-		defer context.AfterFunc(within, cancel)()
-		return lock.Release(ctx)
+		held.hold = both.Holds(whole.Context(ctx))[0]
 	}
 	return held, nil
 }
 
-// A holdable is a lock that tells its hold.
-type holdable interface {
-	recipes.InterProcessLock
-	Hold(ctx context.Context) *recipes.Hold
-}
-
-// lock returns the lock of a kind, but for leased.
+// lock returns the lock of a kind.
 //
 // An exclusive run queues for the write lock first, and for the mutex only when it holds
 // the write lock. What follows from this order:
@@ -109,7 +93,12 @@ type holdable interface {
 //   - The write lock's fencing token is the one for CMD: every later holder of any of
 //     the locks has a greater one. The mutex's is greater than that of a reader that has
 //     queued in between, and would let a run that has lost the lock write after it.
-func (w *wanted) lock(client *recipes.Client) (holdable, error) {
+func (w *wanted) lock(client *recipes.Client) (recipes.InterProcessLock, error) {
+	if w.kind == leased {
+		s, err := recipes.NewInterProcessSemaphoreV2(
+			client, w.path, w.leases, w.limited()...)
+		return s.AsLock(1), err
+	}
 	mutex, err := recipes.NewInterProcessMutex(client, w.path, w.limited()...)
 	if err != nil || w.kind == simple {
 		return mutex, err
@@ -128,37 +117,12 @@ func (w *wanted) lock(client *recipes.Client) (holdable, error) {
 	return recipes.NewInterProcessMultiLockOf(both.WriteLock(), mutex), nil
 }
 
-func (w *wanted) acquireLease(
-	ctx context.Context, client *recipes.Client, wait time.Duration,
-) (*holding, error) {
-	s, err := recipes.NewInterProcessSemaphoreV2(
-		client, w.path, w.leases, w.limited()...)
-	if err != nil {
-		return nil, err
-	}
-	var lease *recipes.Lease
-	if wait == noLimit {
-		lease, err = s.Acquire(ctx)
-	} else {
-		var all []*recipes.Lease
-		all, err = s.AcquireTimeout(ctx, 1, wait)
-		if len(all) == 1 {
-			lease = all[0]
-		}
-	}
-	if err != nil || lease == nil {
-		return nil, err
-	}
-	hold := lease.Hold()
-	return &holding{whole: hold, hold: hold, release: lease.Release}, nil
-}
-
 // leave gives the lock back. It returns an error only where the lock turns out to have
 // been lost: any other leaves the znode to the end of the session, which comes next.
 func (h *holding) leave() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	if err := h.release(ctx); errors.Is(err, recipes.ErrLockLost) {
+	if err := h.whole.Release(ctx); errors.Is(err, recipes.ErrLockLost) {
 		return err
 	}
 	return nil

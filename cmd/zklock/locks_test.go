@@ -27,27 +27,29 @@ func connectTo(t *testing.T, cluster *zktest.Cluster) *recipes.Client {
 }
 
 // contenders are the ways of using one path, by name.
-var contenders = map[string]func(*recipes.Client) (holdable, error){
-	"exclusive": func(client *recipes.Client) (holdable, error) {
+var contenders = map[string]func(*recipes.Client) (recipes.InterProcessLock, error){
+	"exclusive": func(client *recipes.Client) (recipes.InterProcessLock, error) {
 		return (&wanted{path: lockPath, kind: exclusive}).lock(client)
 	},
-	"shared": func(client *recipes.Client) (holdable, error) {
+	"shared": func(client *recipes.Client) (recipes.InterProcessLock, error) {
 		return (&wanted{path: lockPath, kind: shared}).lock(client)
 	},
-	"mutex": func(client *recipes.Client) (holdable, error) {
+	"mutex": func(client *recipes.Client) (recipes.InterProcessLock, error) {
 		return recipes.NewInterProcessMutex(client, lockPath)
 	},
-	"writer": func(client *recipes.Client) (holdable, error) {
+	"writer": func(client *recipes.Client) (recipes.InterProcessLock, error) {
 		both, err := recipes.NewInterProcessReadWriteLock(client, lockPath)
 		return both.WriteLock(), err
 	},
-	"reader": func(client *recipes.Client) (holdable, error) {
+	"reader": func(client *recipes.Client) (recipes.InterProcessLock, error) {
 		both, err := recipes.NewInterProcessReadWriteLock(client, lockPath)
 		return both.ReadLock(), err
 	},
 }
 
-func contender(t *testing.T, name string, client *recipes.Client) holdable {
+func contender(
+	t *testing.T, name string, client *recipes.Client,
+) recipes.InterProcessLock {
 	t.Helper()
 	lock, err := contenders[name](client)
 	require.NoError(t, err)
@@ -216,7 +218,7 @@ func TestLimitOfAHoldCostsNoPlace(t *testing.T) {
 	}
 	require.ErrorIs(t, got.held.whole.Err(), recipes.ErrHoldExpired)
 	require.Greater(t, time.Since(granted), limit/2)
-	require.Error(t, got.held.release(t.Context()))
+	require.Error(t, got.held.whole.Release(t.Context()))
 }
 
 // Nobody waits forever for somebody who waits for him: runs, programs that use one of

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
@@ -84,11 +85,11 @@ func (w *walk) down(ctx context.Context, path string) error {
 	return nil
 }
 
-// without skips a directory that may not be read, or whose list cannot be: a server hangs
-// up instead of an answer that is too long. What is no error of the directory alone is
-// returned.
+// without skips a directory that may not be read, or whose list cannot be: one that is
+// too long for the client, or for a server, which hangs up. What is no error of the
+// directory alone is returned.
 func (w *walk) without(path string, err error) error {
-	if !errors.Is(err, zk.ErrNoAuth) {
+	if !errors.Is(err, zk.ErrNoAuth) && !outcome.IsReplyTooLong(outcome.Named(err)) {
 		if codeOf(err) != exitUnavailable {
 			return err
 		}
