@@ -11,8 +11,8 @@ import (
 // the bars of tables, among them. A page grows only by moving its limit.
 var wordLimits = map[string]int{
 	"README.md":                   1355,
-	"CHANGELOG.md":                300,
-	"CONTRIBUTING.md":             2290,
+	"CHANGELOG.md":                325,
+	"CONTRIBUTING.md":             2300,
 	"SECURITY.md":                 150,
 	"bench/README.md":             1350,
 	"cmd/zklock/README.md":        2110,
