@@ -92,7 +92,7 @@ func (m *GroupMember) Close(ctx context.Context) error { return m.inner().Close(
 // A Member is a child of a group's znode. If it is not ephemeral, Session is 0.
 type Member struct {
 	ID      string    // the name of its znode
-	Data    []byte    // all of it
+	Data    []byte    // all of it; nil if it is longer than WithMaxReply allows
 	Session int64     // the ZooKeeper session that it lives in
 	Since   time.Time // when it was created, by the server's clock
 }

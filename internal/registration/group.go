@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
@@ -53,7 +54,11 @@ func Members(ctx context.Context, s *zkconn.Conn, dir string) ([]Member, error) 
 	err = eachOf(l.Children, func(name string) *calls.Pending[Member] {
 		return calls.Start(s, func() (m Member, err error) {
 			m.Name = name
-			m.Data, m.Stat, err = s.Get(zkpath.Join(dir, name))
+			path := zkpath.Join(dir, name)
+			m.Data, m.Stat, err = s.Get(path)
+			if outcome.IsReplyTooLong(err) {
+				_, m.Stat, err = s.Children(path)
+			}
 			return m, err
 		})
 	}, func(_ string, p *calls.Pending[Member]) error {

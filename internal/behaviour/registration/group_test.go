@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -426,5 +427,25 @@ func TestWatchesThatAreNotSetAgain(t *testing.T) {
 		require.Equal(t, "a=two ", text(w.last()))
 		require.NoError(t, first.SetData(t.Context(), []byte("three")))
 		require.Equal(t, "a=three ", w.next(t))
+	})
+}
+
+// Data that is too long for this client hides no member, and nobody else.
+func TestAMemberWhoseDataIsTooLong(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		client, err := recipes.Connect(t.Context(), b.Cluster.Names()[0], 10*time.Second,
+			recipes.WithDialer(b.Cluster.Link("small").Dial), recipes.WithMaxReply(10000))
+		require.NoError(t, err)
+		defer client.Close()
+		joined(t, b.Other, "a", strings.Repeat("x", 20000))
+		joined(t, b.Other, "b", "two")
+		w := watch(t, client)
+		time.Sleep(time.Minute)
+		require.Equal(t, "a= b=two ", text(w.last()))
+		members, err := recipes.Members(t.Context(), client, group)
+		require.NoError(t, err)
+		require.Equal(t, "a= b=two ", text(members))
+		w.stop()
+		<-w.done
 	})
 }
