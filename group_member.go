@@ -131,7 +131,9 @@ func Members(ctx context.Context, conn Conn, path string) ([]Member, error) {
 // error, such as a closed connection, is yielded last. A loop that is left leaves only
 // its watches, which all readers of a connection share: one on the group, and one on each
 // member.
-func WatchMembers(ctx context.Context, conn Conn, path string) iter.Seq2[[]Member, error] {
+func WatchMembers(
+	ctx context.Context, conn Conn, path string,
+) iter.Seq2[[]Member, error] {
 	const op = "members of"
 	return func(yield func([]Member, error) bool) {
 		s, err := lookAtGroup(ctx, conn, path)

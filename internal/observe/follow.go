@@ -111,8 +111,8 @@ func (f *follower) Check(ctx context.Context) (free bool, err error) {
 // Wait implements wait.Goal.
 func (f *follower) Wait(ctx context.Context) (free bool, err error) {
 	wake := wait.Wakers{
-		Blocker: f.wake, Watch: f.changed, Path: f.watched, Reconnected: f.list.Reconnected,
-		Poll: wait.NextPoll(),
+		Blocker: f.wake, Watch: f.changed, Path: f.watched,
+		Reconnected: f.list.Reconnected, Poll: wait.NextPoll(),
 	}
 	by, ev, err := wake.Sleep(ctx, f.s)
 	if errors.Is(ev.Err, zk.ErrClosing) {

@@ -21,7 +21,8 @@ func after(t *testing.T, s scene, begin start) (registered bool) {
 }
 
 func TestByHandTheZnodeOfADyingSessionCounts(t *testing.T) {
-	require.False(t, after(t, reconnectToKeeper, byHand), "the page is wrong: this is safe")
+	registered := after(t, reconnectToKeeper, byHand)
+	require.False(t, registered, "the page is wrong: this is safe")
 }
 
 func TestOnRecipesTheInstanceIsRegisteredAgain(t *testing.T) {
@@ -29,7 +30,8 @@ func TestOnRecipesTheInstanceIsRegisteredAgain(t *testing.T) {
 }
 
 func TestByHandTheInstanceComesBack(t *testing.T) {
-	require.True(t, after(t, deregisterInAnOutage, byHand), "the page is wrong: this is safe")
+	registered := after(t, deregisterInAnOutage, byHand)
+	require.True(t, registered, "the page is wrong: this is safe")
 }
 
 func TestOnRecipesTheInstanceStaysAway(t *testing.T) {

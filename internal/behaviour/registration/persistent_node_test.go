@@ -71,7 +71,7 @@ func TestAZnodeComesBackInTheNextSession(t *testing.T) {
 		b.Cluster.Link("ours").Stall(zktest.Both)
 		began := time.Now()
 		<-first.Lost()
-		require.Less(t, time.Since(began), 10*time.Second, "after the servers could delete it")
+		require.Less(t, time.Since(began), 10*time.Second, "the servers could delete it")
 		_, stat := read(t, b.Other)
 		require.NotNil(t, stat, "it is lost before it is gone")
 		require.Nil(t, n.Hold())

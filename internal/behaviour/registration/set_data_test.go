@@ -55,8 +55,12 @@ func TestTheLastDataWinOverSessions(t *testing.T) {
 		"an end": func(b *locktest.Bubble) {
 			b.Cluster.ExpireSession(b.Ours.SessionID())
 		},
-		"a lost answer":  func(b *locktest.Bubble) { b.Cluster.Link("ours").LoseReply(opSet) },
-		"a lost request": func(b *locktest.Bubble) { b.Cluster.Link("ours").LoseRequest(opSet) },
+		"a lost answer": func(b *locktest.Bubble) {
+			b.Cluster.Link("ours").LoseReply(opSet)
+		},
+		"a lost request": func(b *locktest.Bubble) {
+			b.Cluster.Link("ours").LoseRequest(opSet)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
@@ -65,7 +69,9 @@ func TestTheLastDataWinOverSessions(t *testing.T) {
 					outage(b)
 					for i := range 20 {
 						data := fmt.Sprint(round, " ", i)
-						ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+						ctx, cancel := context.WithTimeout(
+							t.Context(), 10*time.Millisecond,
+						)
 						err := n.SetData(ctx, []byte(data))
 						cancel()
 						if err != nil {
