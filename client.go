@@ -438,7 +438,8 @@ func (c *Client) onEvent(e zk.Event) {
 	if e.Type != zk.EventSession {
 		return
 	}
-	slog.New(c.logged).Debug("zookeeper: state changed", "state", e.State.String(), "server", e.Server)
+	slog.New(c.logged).Debug(
+		"zookeeper: state changed", "state", e.State.String(), "server", e.Server)
 	switch e.State {
 	case zk.StateHasSession:
 		last := c.dialer.LastHandshake() // this one: zk tells of it at once

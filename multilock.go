@@ -81,7 +81,7 @@ func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLoc
 func (m *InterProcessMultiLock) identity() any { return m.held }
 
 // usable returns why a method cannot do its operation with ctx.
-func (m *InterProcessMultiLock) usable(op string, ctx context.Context) error { //nolint:revive // order
+func (m *InterProcessMultiLock) usable(ctx context.Context, op string) error {
 	switch {
 	case m == nil || m.held == nil:
 		return fmt.Errorf("recipes: %s a multi lock: %w", op, errZero)
@@ -111,7 +111,7 @@ func (m *InterProcessMultiLock) AcquireTimeout(
 
 // acquire implements InterProcessLock.
 func (m *InterProcessMultiLock) acquire(a acquisition) (hold *Hold, err error) {
-	if err := m.usable("acquire", a.ctx); err != nil {
+	if err := m.usable(a.ctx, "acquire"); err != nil {
 		return nil, err
 	}
 	if a.given == nil { // the outermost waits for what all of them give back
@@ -222,7 +222,7 @@ func (m *InterProcessMultiLock) youngest(c *caller) *Hold {
 // member, even if some fail, and returns all errors joined. It starts with the last, and
 // takes no longer than one release: the znodes can be deleted in any order.
 func (m *InterProcessMultiLock) Release(ctx context.Context) error {
-	if err := m.usable("release", ctx); err != nil {
+	if err := m.usable(ctx, "release"); err != nil {
 		return err
 	}
 	c := callerOf(ctx)

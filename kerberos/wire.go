@@ -99,6 +99,7 @@ func kdcs(
 	}
 	switch {
 	case len(addresses) > 0:
+		//nolint:gosec // it spreads load, and is no secret
 		rand.Shuffle(len(addresses), func(i, j int) {
 			addresses[i], addresses[j] = addresses[j], addresses[i]
 		})

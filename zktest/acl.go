@@ -41,14 +41,16 @@ func authenticate(r authRequest, address, super string) []identity {
 func sortIdentities(who []identity) {
 	const leastBins = 16
 	bins := uint32(leastBins)
-	for uint32(len(who)) >= bins/4*3 { //nolint:gosec // few
+	for uint32(len(who)) >= bins/4*3 {
 		bins *= 2
 	}
 	bin := func(id identity) uint32 {
 		hash := id.hash()
 		return (hash ^ hash>>16) % bins
 	}
-	slices.SortStableFunc(who, func(a, b identity) int { return cmp.Compare(bin(a), bin(b)) })
+	slices.SortStableFunc(who, func(a, b identity) int {
+		return cmp.Compare(bin(a), bin(b))
+	})
 }
 
 // hash is the hashCode of a real server's Id.

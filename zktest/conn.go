@@ -60,9 +60,8 @@ func (l *Link) acceptLocked(s *Server, netConn net.Conn) {
 	})
 	c.out = newLane(&cluster.mu, func() bool { return l.heldLocked(ToClient) })
 	s.conns = append(s.conns, c)
-	cluster.running.Add(2)
-	go c.read()
-	go c.write()
+	cluster.running.Go(c.read)
+	cluster.running.Go(c.write)
 }
 
 // host is the address of a client. A pipe has none.
@@ -84,7 +83,6 @@ func (c *conn) from() string {
 // read hands on what the client sends, until it hangs up.
 func (c *conn) read() {
 	cluster := c.server.cluster
-	defer cluster.running.Done()
 	for {
 		packet, err := readPacket(c.net)
 		cluster.mu.Lock()
@@ -157,7 +155,6 @@ func (f *fourLetters) Error() string {
 // write sends frames until the connection is dropped.
 func (c *conn) write() {
 	cluster := c.server.cluster
-	defer cluster.running.Done()
 	for {
 		cluster.mu.Lock()
 		for len(c.frames) == 0 && !c.dropped {

@@ -89,7 +89,7 @@ func ExampleCluster_Restore() {
 		panic(err)
 	}
 	defer cluster.Close()
-	var backup zktest.Snapshot = cluster.Snapshot()
+	backup := cluster.Snapshot()
 	conn, _, err := zk.Connect(cluster.Addrs(), 4*time.Second, zk.WithLogInfo(false))
 	if err != nil {
 		panic(err)

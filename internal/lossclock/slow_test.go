@@ -112,10 +112,15 @@ func (l *slowLine) grant() {
 
 // slowTerms are those of guarantees.md, and some that are less usual.
 var slowTerms = []lossclock.Terms{
-	{Timeout: 4 * second}, {Timeout: 10 * second}, {Timeout: 30 * second},
-	{Timeout: 4 * second, Tick: 4 * tenth}, {Timeout: 10 * second, Tick: second},
-	{Timeout: 30 * second, Tick: 3 * second}, {Timeout: 10 * second, Tick: 5 * second},
-	{Timeout: 10 * second, Tick: 10 * second}, {Timeout: second},
+	{Timeout: 4 * second},
+	{Timeout: 10 * second},
+	{Timeout: 30 * second},
+	{Timeout: 4 * second, Tick: 4 * tenth},
+	{Timeout: 10 * second, Tick: second},
+	{Timeout: 30 * second, Tick: 3 * second},
+	{Timeout: 10 * second, Tick: 5 * second},
+	{Timeout: 10 * second, Tick: 10 * second},
+	{Timeout: second},
 }
 
 // Answers that take up to the longest that is allowed, each as it pleases, are no loss,

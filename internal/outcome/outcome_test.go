@@ -36,7 +36,8 @@ func TestErrorsAreTold(t *testing.T) {
 		"quota":         {errors.New("unknown error: -125"), refusal},
 		"local session": {errors.New("unknown error: -120"), refusal},
 		"with its meaning": {
-			fmt.Errorf("create: %w", outcome.WithMeaning(errors.New("unknown error: -127"))),
+			fmt.Errorf(
+				"create: %w", outcome.WithMeaning(errors.New("unknown error: -127"))),
 			passing,
 		},
 		"read-only server":  {errors.New("unknown error: -119"), passing},
@@ -144,7 +145,8 @@ func TestRefused(t *testing.T) {
 		require.True(t, outcome.Refused(fmt.Errorf("delete: %w", refusal)), refusal)
 	}
 	for _, other := range []error{
-		nil, zk.ErrNoNode, zk.ErrConnectionClosed, outcome.ClosedError{},
+		nil, zk.ErrNoNode, zk.ErrConnectionClosed,
+		outcome.ClosedError{},
 		outcome.Permanent(outcome.ErrSessionEnded), errors.New("unknown error: -127"),
 	} {
 		require.False(t, outcome.Refused(other), other)

@@ -335,7 +335,7 @@ func (u *use) reenter(s side, parts []part) (count int) {
 		}
 		switch {
 		case !held:
-			u.unexpected("re-enter", errors.New("it is no hold of its own of the same znode"))
+			u.unexpected("re-enter", errors.New("it is no other hold of the same znode"))
 			fallthrough
 		case err == nil && before:
 			u.unexpected("re-enter", errors.New("a lock that was lost is held again"))

@@ -1,6 +1,7 @@
 package usercode
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -45,10 +46,8 @@ func (c contained) Enabled(ctx context.Context, level slog.Level) (enabled bool)
 }
 
 func (c contained) Handle(ctx context.Context, r slog.Record) (err error) {
-	if failed := Contain(handler, func() { err = c.Handler.Handle(ctx, r) }); failed != nil {
-		return failed
-	}
-	return err
+	failed := Contain(handler, func() { err = c.Handler.Handle(ctx, r) })
+	return cmp.Or(failed, err)
 }
 
 func (c contained) WithAttrs(attrs []slog.Attr) slog.Handler {

@@ -161,11 +161,11 @@ func (s *Stream) skip(announced int, p []byte) error {
 		left -= n
 	}
 	if code := head[replyError:]; number(code) == 0 {
-		tooLong := int32(-announced) //nolint:gosec // it was an int32
+		tooLong := int32(-announced)
 		binary.BigEndian.PutUint32(code, uint32(tooLong))
 	}
 	s.instead, s.left = head[lengthSize:], replyHead-lengthSize
-	binary.BigEndian.PutUint32(p, uint32(s.left)) //nolint:gosec // it is a constant
+	binary.BigEndian.PutUint32(p, uint32(s.left))
 	return nil
 }
 

@@ -97,5 +97,6 @@ func Brief(path string) string {
 	if len(path) <= briefly {
 		return path
 	}
-	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(path[:briefly], ""), len(path))
+	begin := strings.ToValidUTF8(path[:briefly], "")
+	return fmt.Sprintf("%s… (%d bytes)", begin, len(path))
 }

@@ -188,13 +188,14 @@ func TestATLSCallbackThatFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ca := clientNewCA(t)
+			certificate := ca.issue(t, "localhost", time.Now().Add(time.Hour))
 			cluster := zktest.Start(t, zktest.WithTLS(&tls.Config{
-				Certificates: []tls.Certificate{ca.issue(t, "localhost", time.Now().Add(time.Hour))},
+				Certificates: []tls.Certificate{certificate},
 			}))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			_, err := recipes.Connect(ctx, cluster.ConnectString(), 10*time.Second,
-				recipes.WithTLS(&tls.Config{
+				recipes.WithTLS(&tls.Config{ //nolint:gosec // no session is resumed
 					InsecureSkipVerify: true, //nolint:gosec // it is what the test is about
 					VerifyPeerCertificate: func([][]byte, [][]*x509.Certificate) error {
 						fail()

@@ -28,7 +28,7 @@ func TestALeadThatReturnsAtOnceIsSlowedDown(t *testing.T) {
 					t.Context(), 20*time.Second, errors.New("the test is over"))
 				defer cancel()
 				began := time.Now()
-				err = s.Run(ctx, func(ctx context.Context, _ *recipes.Hold) error {
+				err = s.Run(ctx, func(context.Context, *recipes.Hold) error {
 					terms = append(terms, time.Now())
 					return nil
 				})

@@ -166,7 +166,7 @@ func TestTheEventOfAWaitThatEndedBusy(t *testing.T) {
 		defer cancel()
 		require.Error(t, lock.Acquire(ctx))
 		require.ErrorIs(t, failed, context.DeadlineExceeded)
-		requireBusy(t, failed)
+		_ = requireBusy(t, failed)
 	})
 }
 

@@ -294,7 +294,7 @@ func TestTheContextOfDoEndsBeforeTheRelease(t *testing.T) {
 			locktest.ConnectThrough(t, cluster, "ours"), "/lock")
 		require.NoError(t, err)
 		require.NoError(t, recipes.Do(t.Context(), lock, func(
-			ctx context.Context, hold *recipes.Hold,
+			ctx context.Context, _ *recipes.Hold,
 		) error {
 			within = ctx
 			return nil

@@ -116,7 +116,7 @@ func TestWhereAWaiterStood(t *testing.T) {
 		defer cancel()
 		err := r.wanted.Acquire(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		requireBusy(t, err)
+		_ = requireBusy(t, err)
 		require.Regexp(t, `^recipes: acquire /lock(/[ab])?: context deadline exceeded: `+
 			r.kind.Stands+`$`, err.Error())
 

@@ -136,7 +136,8 @@ func TestASharedCountThatIsSetAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 				set := func(n int) {
-					require.NoError(t, recipes.SetSharedCount(t.Context(), b.Other, "/count", n))
+					err := recipes.SetSharedCount(t.Context(), b.Other, "/count", n)
+					require.NoError(t, err)
 				}
 				set(1)
 				s, err := recipes.NewInterProcessSemaphoreV2Shared(b.Ours, "/s", "/count")

@@ -56,7 +56,7 @@ func (h *havoc) hold() *recipes.Hold {
 	return h.holds[h.random.IntN(len(h.holds))]
 }
 
-func (h *havoc) keep(hold *recipes.Hold, ctx context.Context) {
+func (h *havoc) keep(ctx context.Context, hold *recipes.Hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if hold != nil {
@@ -78,7 +78,7 @@ func (h *havoc) poke() {
 		lock.IsAcquiredInThisProcess()
 	case 1:
 		if hold := lock.Hold(ctx); hold != nil {
-			hold.Err()
+			_ = hold.Err()
 			hold.CheckOp()
 		}
 	case 2:
@@ -90,7 +90,7 @@ func (h *havoc) poke() {
 	case 3:
 		hold := h.hold()
 		within := hold.Context(ctx)
-		h.keep(nil, context.WithoutCancel(within))
+		h.keep(context.WithoutCancel(within), nil)
 		h.mu.Lock()
 		if hold != nil {
 			h.of = append(h.of, heldCtx{within, hold})
@@ -108,7 +108,7 @@ func (h *havoc) poke() {
 		}
 	case 8:
 		_ = recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
-			h.keep(hold, context.WithoutCancel(ctx))
+			h.keep(context.WithoutCancel(ctx), hold)
 			return nil
 		}, recipes.WaitAtMost(time.Duration(h.n(100))*time.Millisecond))
 	}
@@ -157,7 +157,7 @@ func (h *havoc) once() {
 	if err != nil {
 		return
 	}
-	h.keep(hold, context.WithoutCancel(hold.Context(ctx)))
+	h.keep(context.WithoutCancel(hold.Context(ctx)), hold)
 	time.Sleep(time.Duration(h.n(20)) * time.Millisecond)
 	if h.n(4) > 0 {
 		_ = hold.Release(ctx)
@@ -190,6 +190,7 @@ func (h *havoc) endAll(t *testing.T, holds []*recipes.Hold, of []heldCtx) {
 	for _, ctx := range h.ctxs {
 		for _, lock := range h.locks {
 			for lock.Release(ctx) == nil {
+				continue
 			}
 		}
 	}
