@@ -16,8 +16,8 @@ type bound struct {
 	once  bool // wait for no other holder
 }
 
-// tryWithin is what a single attempt has for ZooKeeper: a second, less what giving up may
-// take: the place in a queue, and the other members of a multi lock.
+// tryWithin is what a single attempt has for ZooKeeper: a second, less what cleaning up
+// after it may take: the place in a queue, and the other members of a multi lock.
 const tryWithin = 750 * time.Millisecond
 
 func newBound(timeout time.Duration) bound {
@@ -38,25 +38,25 @@ func (l bound) atMost(d time.Duration) time.Duration {
 // errTimeUp is the cause of a ctx whose time ran out by a bound.
 var errTimeUp = errors.New("timed out")
 
-// keep calls acquire with a ctx that ends with the bound.
-func (l bound) keep(
-	ctx context.Context, acquire func(ctx context.Context, once bool) error,
-) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", outcome.Cancelled(ctx), errNotAsked)
+// within returns the ctx of a call as it is for the wait: it ends with the bound, too. It
+// is an error if there is nothing left to wait with.
+func (l bound) within(
+	ctx context.Context,
+) (_ context.Context, cancel context.CancelFunc, _ error) {
+	switch {
+	case ctx.Err() != nil:
+		return nil, nil, fmt.Errorf("%w: %w", outcome.Cancelled(ctx), errNotAsked)
+	case l == (bound{}):
+		return ctx, func() {}, nil
 	}
-	if l == (bound{}) {
-		return acquire(ctx, false)
-	}
-	ctx, cancel := context.WithDeadlineCause(ctx, l.until, errTimeUp)
-	defer cancel()
-	return acquire(ctx, l.once)
+	ctx, cancel = context.WithDeadlineCause(ctx, l.until, errTimeUp)
+	return ctx, cancel, nil
 }
 
 // errNotAsked is the ErrUnavailable of a wait whose ctx was done before it began.
 var errNotAsked = fmt.Errorf("%w: nothing was asked", zkconn.ErrNoAnswer)
 
-// endedByLimit tells whether a wait was given up for its bound while others were ahead.
+// endedByLimit tells whether a wait was ended by its bound while others were ahead.
 func endedByLimit(err error) bool {
 	cause := outcome.Cancellation(err)
 	//nolint:errorlint // this very value: what matches it can be another lock's

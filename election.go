@@ -31,10 +31,10 @@ func newElection(conn Conn, path, recipe, kind string, opts []Option) (*election
 			"WithCaching: a candidate whose term has ended goes to the tail of the queue",
 		)
 	}
-	settings.look = settings.lookout(recipe, path)
+	settings.lint = settings.newLint(recipe, path)
 	queue := settings.queue(path, kind, []string{kind}, everybody)
 	return &election{
-		lock:      newReentrant(conn, settings, recipe, queue, through(queue, nil)),
+		lock:      newReentrant(conn, settings, recipe, queue),
 		candidate: naming{all: aNewOwner()},
 	}, nil
 }

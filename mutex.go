@@ -46,12 +46,9 @@ func newMutex(conn Conn, path string, opts []Option) (*InterProcessMutex, error)
 	if err != nil {
 		return nil, err
 	}
-	settings.look = settings.lookout("mutex", path)
+	settings.lint = settings.newLint("mutex", path)
 	queue := settings.queue(path, mutexName, []string{mutexName}, everybody)
-	enter := through(queue, settings.keep)
-	return &InterProcessMutex{
-		newReentrant(conn, settings, "mutex", queue, enter),
-	}, nil
+	return &InterProcessMutex{newReentrant(conn, settings, "mutex", queue)}, nil
 }
 
 // inner is nil of a nil InterProcessMutex, and of a zero one.
@@ -65,7 +62,8 @@ func (l *InterProcessMutex) inner() *reentrant {
 // Acquire implements InterProcessLock. A holder re-enters without requests; after a loss
 // it gets ErrLockLost until it has released as often as acquired.
 func (l *InterProcessMutex) Acquire(ctx context.Context) error {
-	return l.inner().Acquire(ctx)
+	_, err := l.inner().acquire(newAcquisition(ctx, bound{}))
+	return err
 }
 
 // AcquireTimeout implements InterProcessLock.

@@ -55,7 +55,8 @@ type settings struct {
 	lossMargin     time.Duration
 	maxHold        time.Duration // 0: no limit
 	names          []string      // of others' znodes, see WithNames
-	look           *observe.Lookout
+	lint           *observe.Lint
+	value          *identity // what the queues of one lock value have in common
 	exposure       *exposure // nil without WithACL
 	restricted     bool      // WithACL was given
 	ofLocks        []string  // options that were given and are for locks alone
@@ -238,8 +239,9 @@ func positive(option string, d time.Duration) error {
 // newSettings applies options to the defaults.
 func newSettings(opts []Option) (settings, error) {
 	s := settings{
-		data: []byte(hostAddress()),
-		acl:  zk.WorldACL(zk.PermAll),
+		data:  []byte(hostAddress()),
+		acl:   zk.WorldACL(zk.PermAll),
+		value: new(identity),
 	}
 	return s, apply(&s, opts)
 }
@@ -387,7 +389,7 @@ func (s *settings) queue(
 ) *seqnode.Queue {
 	return &seqnode.Queue{
 		Spec: s.spec(dir, kind), Kinds: slices.Concat(kinds, s.names), Excludes: rule,
-		Lookout: s.look,
+		Lint: s.lint, Value: s.value,
 	}
 }
 

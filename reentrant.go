@@ -22,11 +22,12 @@ type reentrant struct {
 	config    zkconn.Config
 	steps     *steps
 	queue     *seqnode.Queue
-	enter     entrance
-	revocable chan struct{} // closed by the first MakeRevocable
+	keep      *lockcache.Policy // how its queue entry is cached; nil: it is not
+	revocable chan struct{}     // closed by the first MakeRevocable
 
 	book     *book
-	other    *reentrant           // of a read lock: the write lock; else nil
+	writer   *reentrant           // of a read lock: the write lock; else nil
+	reader   *reentrant           // of a write lock: the read lock; else nil
 	owners   map[owner]*ownership // guarded by book.mu
 	listener func()               // guarded by book.mu
 }
@@ -53,42 +54,16 @@ type ownership struct {
 	}
 }
 
-// An entrance is how an owner comes to hold a lock: through its queue, as a rule.
-type entrance func(
-	ctx context.Context, conn *zkconn.Conn, who owner, r seqnode.Request,
-) (backing, error)
-
-// through is the entrance through a queue: for each owner, or for all of them together
-// by the policy of WithCaching, nil without that.
-func through(queue *seqnode.Queue, keep *lockcache.Policy) entrance {
-	if keep != nil {
-		return func(
-			ctx context.Context, conn *zkconn.Conn, _ owner, r seqnode.Request,
-		) (backing, error) {
-			share, err := lockcache.Enter(ctx, conn, queue, *keep, r)
-			if err != nil {
-				return nil, err
-			}
-			return sharedZnode{share}, nil
-		}
-	}
-	return func(
-		ctx context.Context, conn *zkconn.Conn, _ owner, r seqnode.Request,
-	) (backing, error) {
-		return backedBy(queue.Enter(ctx, conn, r))
-	}
-}
-
 // newReentrant returns the lock at the directory of queue.
 func newReentrant(
-	conn Conn, s settings, recipe string, queue *seqnode.Queue, enter entrance,
+	conn Conn, s settings, recipe string, queue *seqnode.Queue,
 ) *reentrant {
 	r := &reentrant{
 		conn: conn, path: queue.Dir, config: s.sessionConfig(conn),
 		steps: &steps{
 			recipe: recipe, path: queue.Dir, conn: conn, observer: s.observer,
 		},
-		queue: queue, enter: enter,
+		queue: queue, keep: s.keep,
 		revocable: make(chan struct{}), owners: map[owner]*ownership{},
 	}
 	r.book = &book{lock: r}
@@ -106,9 +81,10 @@ func (r *reentrant) where() string {
 // identity implements InterProcessLock.
 func (r *reentrant) identity() any { return r }
 
-// sinceLocked implements book's lock, for both sides of a read/write lock.
+// sinceLocked implements book's lock, for both sides of a read/write lock: the book is
+// the reader's.
 func (r *reentrant) sinceLocked(who owner) int64 {
-	for side := r; side != nil; side = side.other {
+	for side := r; side != nil; side = side.writer {
 		if o := side.owners[who]; o != nil {
 			return o.of.since
 		}
@@ -118,7 +94,7 @@ func (r *reentrant) sinceLocked(who owner) int64 {
 
 // joinLocked implements book's lock, for both sides of a read/write lock.
 func (r *reentrant) joinLocked(s stay) {
-	for side := r; side != nil; side = side.other {
+	for side := r; side != nil; side = side.writer {
 		if o := side.owners[s.who]; o != nil {
 			o.of.since = s.since
 		}
@@ -137,29 +113,24 @@ func (r *reentrant) acquire(a acquisition) (*Hold, error) {
 	return hold, nil
 }
 
-// acquireBare is acquire without operation and path in its error.
-func (r *reentrant) acquireBare(a acquisition) (hold *Hold, err error) {
-	err = a.keep(a.ctx, func(within context.Context, once bool) (err error) {
-		hold, err = r.enterOrReenter(within, a, once)
-		return err
-	})
-	return hold, err
-}
-
-func (r *reentrant) enterOrReenter(
-	ctx context.Context, a acquisition, try bool,
-) (*Hold, error) {
+// acquireBare is acquire without operation and path in its error. From here on ctx ends
+// with the bound; the ctx of the call (a.ctx) is only what the observer receives.
+func (r *reentrant) acquireBare(a acquisition) (*Hold, error) {
+	ctx, cancel, err := a.within(a.ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
 	for {
 		hold, o, mine, err := r.claim(a)
 		switch {
-		case hold != nil || err != nil:
+		case hold != nil || err != nil: // it was re-entered, or is lost
 			return hold, err
-		case mine:
-			return r.acquireFirst(ctx, a, o, try)
-		case try:
+		case mine: // this owner has nothing of the lock yet
+			return r.acquireFirst(ctx, a, o)
+		case a.once: // another goroutine of the owner is acquiring it
 			return nil, &wait.Busy{Place: elsewhere, Cause: wait.ErrBusy}
-		}
-		if r.isObserving(o) {
+		case r.isObserving(o):
 			return nil, errObserving
 		}
 		if err := r.awaitSettled(ctx, o.settled); err != nil {
@@ -231,7 +202,7 @@ func (o *ownership) recordLocked(h *Hold) *Hold {
 
 // acquireFirst acquires for a new ownership.
 func (r *reentrant) acquireFirst(
-	ctx context.Context, a acquisition, o *ownership, try bool,
+	ctx context.Context, a acquisition, o *ownership,
 ) (*Hold, error) {
 	call := a.ctx
 	if a.fresh && r.steps.observer != nil { // whom else would the ctx name?
@@ -239,8 +210,8 @@ func (r *reentrant) acquireFirst(
 	}
 	o.attempt = newAttempt(call, r.steps)
 	defer func() { o.attempt.call = nil }() // which the ownership would keep
-	hold, err := r.admit(ctx, o, seqnode.Request{
-		TryOnce: try, WatchSelf: r.revocable, Listener: o,
+	hold, err := r.enter(ctx, o, seqnode.Request{
+		TryOnce: a.once, WatchSelf: r.revocable, Listener: o,
 	})
 	if err != nil {
 		o.attempt.failed(err)
@@ -270,16 +241,30 @@ func (o *ownership) observe(goroutine uint64) {
 // DataChanged implements seqnode.Listener.
 func (o *ownership) DataChanged(data []byte) { o.lock.changed(o, data) }
 
-// admit lets the owner enter, and settles its ownership in any case, also where the
-// observer panics or ends the goroutine.
-func (r *reentrant) admit(
+// enter gets the owner what a hold rests on: by a new entry in the queue as a rule. It
+// settles the ownership in any case, also if the observer panics or ends the goroutine.
+func (r *reentrant) enter(
 	ctx context.Context, o *ownership, req seqnode.Request,
 ) (hold *Hold, err error) {
 	var on backing
 	defer func() { hold = r.settle(o, on) }()
 	s := zkconn.Use(r.conn, r.config)
 	defer s.Release()
-	on, err = r.enter(ctx, s, o.of.who, req)
+	if r.reader != nil && r.reader.held(o.of.who) != nil {
+		return nil, ErrUpgrade // it would wait for its own read lock
+	}
+	if writer := r.writerOf(o.of.who); writer != nil {
+		on, err = backedBy(r.queue.EnterUnder(ctx, s, writer, req))
+		return nil, err
+	}
+	if r.keep == nil {
+		on, err = backedBy(r.queue.Enter(ctx, s, req))
+		return nil, err
+	}
+	share, err := lockcache.Enter(ctx, s, r.queue, *r.keep, req)
+	if err == nil {
+		on = sharedZnode{share}
+	}
 	return nil, err
 }
 
@@ -314,11 +299,6 @@ func (o *ownership) abandon(h *Hold) {
 }
 
 // What follows is the exported types' methods of these names.
-
-func (r *reentrant) Acquire(ctx context.Context) error {
-	_, err := r.acquire(newAcquisition(ctx, bound{}))
-	return err
-}
 
 func (r *reentrant) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
@@ -402,14 +382,14 @@ func (r *reentrant) notOwnerLocked() error {
 func (r *reentrant) held(who owner) *grant {
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
-	if o := r.owners[who]; o != nil && o.holds() {
+	if o := r.owners[who]; o != nil && o.holdsLocked() {
 		return o.grant
 	}
 	return nil
 }
 
-// holds is called with book.mu held.
-func (o *ownership) holds() bool { return o.grant != nil && o.grant.err() == nil }
+// holdsLocked tells whether the owner holds the lock and has not lost it.
+func (o *ownership) holdsLocked() bool { return o.grant != nil && o.grant.err() == nil }
 
 func (r *reentrant) IsAcquiredInThisProcess() bool {
 	if r == nil {
@@ -418,7 +398,7 @@ func (r *reentrant) IsAcquiredInThisProcess() bool {
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
 	for _, o := range r.owners {
-		if o.holds() {
+		if o.holdsLocked() {
 			return true
 		}
 	}

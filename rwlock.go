@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/seqname"
-	"github.com/zkrecipes/recipes/internal/seqnode"
-	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/znode"
 )
 
 // What Curator calls the znodes of InterProcessReadWriteLock.
@@ -47,46 +46,29 @@ func NewInterProcessReadWriteLock(
 	if err != nil {
 		return nil, refuse("NewInterProcessReadWriteLock", path, err)
 	}
-	settings.look = settings.lookout("read/write lock", path)
+	settings.lint = settings.newLint("read/write lock", path)
 	kinds := []string{readName, writeName}
 	side := func(recipe, name string) *reentrant {
 		queue := settings.queue(path, name, kinds, readWriteRule)
 		queue.Nested = mayBeUnder
-		enter := through(queue, settings.keep)
-		return newReentrant(conn, settings, recipe, queue, enter)
+		return newReentrant(conn, settings, recipe, queue)
 	}
 	read, write := side("read lock", readName), side("write lock", writeName)
-	read.other, write.book = write, read.book
-	read.enter = besideOwn(write, read.queue, read.enter)
-	write.enter = noUpgrade(read, write.enter)
+	read.writer, write.reader = write, read
+	write.book = read.book
 	return &InterProcessReadWriteLock{&ReadLock{read}, &WriteLock{write}}, nil
 }
 
-// besideOwn is the entrance of readers: an owner that holds the write lock does not
-// queue.
-func besideOwn(write *reentrant, readers *seqnode.Queue, enter entrance) entrance {
-	return func(
-		ctx context.Context, conn *zkconn.Conn, who owner, r seqnode.Request,
-	) (backing, error) {
-		if g := write.held(who); g != nil {
-			if writer := g.node.under(); writer != nil {
-				return backedBy(readers.EnterUnder(ctx, conn, writer, r))
-			}
-		}
-		return enter(ctx, conn, who, r)
+// writerOf returns the znode of an owner that holds the write lock, under which it may
+// read without a wait; nil if there is none.
+func (r *reentrant) writerOf(who owner) *znode.Node {
+	if r.writer == nil {
+		return nil
 	}
-}
-
-// noUpgrade is the entrance of writers: an owner that holds the read lock may not queue.
-func noUpgrade(read *reentrant, enter entrance) entrance {
-	return func(
-		ctx context.Context, conn *zkconn.Conn, who owner, r seqnode.Request,
-	) (backing, error) {
-		if read.held(who) != nil {
-			return nil, ErrUpgrade
-		}
-		return enter(ctx, conn, who, r)
+	if g := r.writer.held(who); g != nil {
+		return g.node.under()
 	}
+	return nil
 }
 
 // ReadLock returns the shared side, always the same value.
@@ -110,7 +92,7 @@ func (l *InterProcessReadWriteLock) WriteLock() *WriteLock {
 func mayBeUnder(self seqname.Name) bool { return self.Kind != readName }
 
 // readWriteRule: a writer waits for everybody ahead, a reader for each writer. (Curator's
-// reader watches the first writer, and all readers behind later ones wake for nothing.) A
+// reader watches the first writer, and all readers behind later ones wake in vain.) A
 // znode of the same number is the same owner's, a read lock under its write lock.
 func readWriteRule(ahead, self seqname.Name) bool {
 	return ahead.Seq != self.Seq && (ahead.Kind != readName || self.Kind != readName)
@@ -128,7 +110,8 @@ func (l *ReadLock) inner() *reentrant {
 // it gets ErrLockLost until it has released as often as acquired. An owner that holds the
 // write lock does not wait.
 func (l *ReadLock) Acquire(ctx context.Context) error {
-	return l.inner().Acquire(ctx)
+	_, err := l.inner().acquire(newAcquisition(ctx, bound{}))
+	return err
 }
 
 // AcquireTimeout implements InterProcessLock.
@@ -203,7 +186,8 @@ func (l *WriteLock) inner() *reentrant {
 // it gets ErrLockLost until it has released as often as acquired. An owner that holds
 // only the read lock gets ErrUpgrade.
 func (l *WriteLock) Acquire(ctx context.Context) error {
-	return l.inner().Acquire(ctx)
+	_, err := l.inner().acquire(newAcquisition(ctx, bound{}))
+	return err
 }
 
 // AcquireTimeout implements InterProcessLock.

@@ -36,7 +36,7 @@ type InterProcessSemaphoreV2 struct {
 	steps  *steps
 	most   int // 0 where it is shared
 	limit  leases.Maximum
-	gate   *seqnode.Queue // whoever is at its head may wait for room among the leases
+	gate   *seqnode.Queue // the process at its head may wait for room among the leases
 	leases *seqnode.Queue
 }
 
@@ -87,7 +87,7 @@ func newSemaphore(
 	case len(settings.names) > 0:
 		return nil, errors.New("WithNames: semaphores count only their own leases")
 	}
-	settings.look = settings.lookout("semaphore", path)
+	settings.lint = settings.newLint("semaphore", path)
 	queue := func(dir, kind string, rule order.Excludes) *seqnode.Queue {
 		return settings.queue(zkpath.Join(path, dir), kind, []string{kind}, rule)
 	}
@@ -147,10 +147,7 @@ func (s *InterProcessSemaphoreV2) acquireWithin(
 	if err := usable("acquire", s.where(), ctx); err != nil {
 		return nil, err
 	}
-	err = l.keep(ctx, func(within context.Context, once bool) (err error) {
-		leases, err = s.acquire(within, ctx, n, once, note)
-		return err
-	})
+	leases, err = s.acquireBare(ctx, n, l, note)
 	if err != nil {
 		return nil, wrap("acquire", s.path, err)
 	}
@@ -161,14 +158,20 @@ func (s *InterProcessSemaphoreV2) acquireWithin(
 // created at once with the others.
 const leasesAtOnce = 10_000
 
-// A noter takes note of leases before anybody is told of them. forget undoes that.
+// A noter takes note of leases before anybody learns of them. forget undoes that.
 type noter func(leases []*Lease) (forget func())
 
 func noteNothing([]*Lease) (forget func()) { return func() {} }
 
-func (s *InterProcessSemaphoreV2) acquire(
-	ctx, call context.Context, n int, try bool, note noter,
+// acquireBare is acquireWithin without operation and path in its error.
+func (s *InterProcessSemaphoreV2) acquireBare(
+	call context.Context, n int, l bound, note noter,
 ) ([]*Lease, error) {
+	ctx, cancel, err := l.within(call)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
 	switch {
 	case n < 1:
 		return nil, fmt.Errorf("n: %d is less than 1", n)
@@ -179,7 +182,7 @@ func (s *InterProcessSemaphoreV2) acquire(
 		return nil, fmt.Errorf("n: %d exceeds the maximum of %d leases", n, s.most)
 	}
 	a := newAttempt(call, s.steps)
-	nodes, err := s.enter(ctx, n, try, &a)
+	nodes, err := s.enter(ctx, n, l.once, &a)
 	if err != nil {
 		a.failed(err)
 		return nil, err
@@ -188,7 +191,7 @@ func (s *InterProcessSemaphoreV2) acquire(
 }
 
 // grant makes leases of znodes that are held. Where the observer panics, or ends the
-// goroutine, all are given back.
+// goroutine, all are released.
 func (s *InterProcessSemaphoreV2) grant(
 	a *attempt, nodes []*znode.Node, note noter,
 ) []*Lease {
@@ -279,7 +282,7 @@ func (s *InterProcessSemaphoreV2) enterGate(
 ) (*znode.Node, error) {
 	r := seqnode.Request{Listener: a}
 	if try {
-		r.Patience = gateWithin
+		r.StallTimeout = gateWithin
 	}
 	return s.gate.Enter(ctx, conn, r)
 }

@@ -102,11 +102,11 @@ func names(given, entry zk.ACL) bool {
 	return given.ID == entry.ID
 }
 
-// lookout warns, once, of another recipe's znodes at the path of a lock: recipes that do
+// newLint warns, once, of another recipe's znodes at the path of a lock: recipes that do
 // not see each other's znodes do not exclude each other.
-func (s *settings) lookout(recipe, path string) *observe.Lookout {
+func (s *settings) newLint(recipe, path string) *observe.Lint {
 	log := s.logger
-	return &observe.Lookout{Find: findForeign, Tell: func(dir, found string) {
+	return &observe.Lint{Find: findForeign, Tell: func(dir, found string) {
 		other, advice := recipeOf(found), "give each recipe a path of its own"
 		if other == kazooLock {
 			advice = "count them by WithNames, or " + advice

@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 export ORDER_SEEDS=${ORDER_SEEDS:-3000}
 if [ $# = 0 ]; then
-	set -- internal/lossclock internal/outcome internal/calls internal/watches internal/reliance internal/order internal/seqname internal/leases internal/znode internal/seqnode internal/lockcache internal/zkconn .
+	set -- internal/lossclock internal/outcome internal/calls internal/reliance internal/order internal/seqname internal/leases internal/znode internal/seqnode internal/lockcache internal/zkconn .
 fi
 
 need_go
@@ -67,7 +67,7 @@ for MUTANTS_IN; do
 	internal/lossclock | internal/seqname) MUTANTS_EVERY=1 MUTANTS_TESTS=./$MUTANTS_IN ;;
 	# not what looks for faults of its own, which takes most of the time
 	internal/order) MUTANTS_EVERY=1 MUTANTS_TESTS="-skip TestModelRefutesFaults ./$MUTANTS_IN" ;;
-	internal/watches | internal/reliance) MUTANTS_TESTS="./$MUTANTS_IN ./internal/zkconn $locks" ;;
+	internal/reliance) MUTANTS_TESTS="./$MUTANTS_IN ./internal/zkconn $locks" ;;
 	internal/leases) MUTANTS_EVERY=1 MUTANTS_TESTS="./$MUTANTS_IN ./internal/behaviour/semaphore" ;;
 	.) MUTANTS_TESTS=". $locks" only=(--exclude-files /) ;;
 	*) MUTANTS_TESTS="./$MUTANTS_IN $locks" ;;

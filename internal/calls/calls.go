@@ -17,8 +17,8 @@ type Owner interface {
 }
 
 // A Pending is a call under way. The client's calls take no ctx and can hang for ten
-// times the session timeout. So each runs beside its caller, who leaves when ctx is done;
-// what the call has done by then is undone by whoever follows it up (Then).
+// times the session timeout. So each runs concurrently with its caller, who leaves when
+// ctx is done; Then undoes what the call does after that.
 type Pending[T any] struct {
 	closed <-chan struct{} // see Owner
 
@@ -29,7 +29,8 @@ type Pending[T any] struct {
 	done chan struct{} // closed by the goroutine of the call, when it ends
 }
 
-// Start runs f beside the caller. f may make any number of requests, and ends by itself.
+// Start runs f concurrently with the caller. f may make any number of requests, and must
+// end by itself.
 func Start[T any](of Owner, f func() (T, error)) *Pending[T] {
 	p := New[T](of)
 	p.Run(of, f)
@@ -47,7 +48,7 @@ func (p *Pending[T]) Run(of Owner, f func() (T, error)) {
 	go func() {
 		defer of.Release()
 		defer close(p.done)
-		p.err = errNoReturn
+		p.err = errNoReturn // stays if f ends the goroutine
 		p.value, p.err = f()
 	}()
 }
@@ -62,7 +63,7 @@ var errNoReturn = outcome.Permanent(
 func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 	var none T
 	select {
-	case <-p.done: // an answer that is in wins over a ctx that is done
+	case <-p.done: // an answer that has arrived wins over a ctx that is done
 		return p.value, p.err
 	default:
 	}
@@ -92,7 +93,7 @@ func (p *Pending[T]) Ended() bool {
 	}
 }
 
-// Then runs f with what the call returns, once it does, beside the caller.
+// Then runs f with what the call returns, once it does, concurrently with the caller.
 func (p *Pending[T]) Then(of Owner, f func(T, error)) {
 	Start(of, func() (struct{}, error) {
 		<-p.done

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/wire"
 )
 
-// attempts remembers how the attempts to connect went since the last that came to its
-// end.
+// attempts remembers how the attempts to connect went since the last that ended with an
+// answer.
 type attempts struct {
 	mu       sync.Mutex // guards what follows
 	trying   string     // the server that was dialled last, "" once it answered
@@ -21,11 +21,11 @@ type attempts struct {
 	refusals int        // in a row
 	slow     int        // that took all their time, since one succeeded
 	cut      error      // why a connection was cut last, for a malformed reply
-	untold   error      // the same, nil once it was told
+	untold   error      // the same; nil once tellCut has returned it
 
 	hungUpSince time.Time // when a server first hung up at a handshake; else zero
 	compared    time.Time // when histories were last compared since; see compares
-	toldHungUp  bool      // that this lasts
+	toldHungUp  bool      // it was logged that this lasts
 }
 
 func (a *attempts) began(server string) {
@@ -57,10 +57,9 @@ func (a *attempts) succeeded() {
 	a.hungUpSince, a.compared, a.toldHungUp = time.Time{}, time.Time{}, false
 }
 
-// grown is how long the next attempt may take of which the first may take least, if there
-// are so many servers. A server that needed more is not given up for as long as it needs
-// that: each round in which the attempts took all their time makes it half as much again,
-// up to most.
+// grown is how long the next attempt may take, if the first may take least, and there are
+// so many servers. Each round in which the attempts took all their time makes it half as
+// long again, up to most: so a slow server is reached eventually.
 func (a *attempts) grown(least, most time.Duration, servers int) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -72,9 +71,9 @@ func (a *attempts) grown(least, most time.Duration, servers int) time.Duration {
 	return least
 }
 
-// hungUp takes note that a server has hung up at a handshake, and returns since when
-// servers do. It tells once that this lasts for longer than it may, and is not since the
-// history is older.
+// hungUp records that a server has hung up at a handshake, and returns since when servers
+// do. Once, it says to tell of that: when it has lasted for too long, and histories were
+// compared, so that an older history is not the reason.
 func (a *attempts) hungUp(now time.Time) (since time.Time, tell bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -101,7 +100,7 @@ func (a *attempts) tellCut() error {
 	return err
 }
 
-// explain adds to cause what kept whoever waits waiting.
+// explain adds to cause what the caller was waiting for.
 func (a *attempts) explain(cause error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -149,4 +148,17 @@ func isRefusal(err error) bool {
 		errors.As(err, &verification) ||
 		errors.As(err, &plain) || errors.As(err, &invalid) || errors.As(err, &name) ||
 		errors.As(err, &authority)
+}
+
+// compares reports whether the next attempt to resume a session compares histories: once
+// in a session timeout, while servers hang up for longer than that.
+func (a *attempts) compares(now time.Time, every time.Duration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.hungUpSince.IsZero() || now.Sub(a.hungUpSince) < every ||
+		now.Sub(a.compared) < every {
+		return false
+	}
+	a.compared = now
+	return true
 }

@@ -2,12 +2,11 @@ package dial
 
 import "sync"
 
-// creates knows when the znodes were made whose creates one client has sent, in
-// ZooKeeper's time. The head of a reply has the zxid of the last write that the server
-// has done (FinalRequestProcessor.processRequest), which is the one that it answers,
-// since writes are done and answered one by one (CommitProcessor); zk keeps it to itself.
-// It knows ephemeral sequential znodes only, the latest of them, and each until it is
-// asked for.
+// creates knows the zxids of one client's creates. The head of a reply has the zxid of
+// the last write that the server has done (FinalRequestProcessor.processRequest), which
+// is the one that it answers, since writes are done and answered one by one
+// (CommitProcessor). zk does not return it. Only ephemeral sequential znodes are known,
+// the latest of them, and each until it is asked for.
 type creates struct {
 	mu     sync.Mutex
 	zxids  map[string]int64 // by the path that was asked for, which has no number
@@ -21,7 +20,7 @@ const createsKept = 256
 func (cs *creates) note(path string, zxid int64) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	delete(cs.zxids, cs.latest[cs.next])
+	delete(cs.zxids, cs.latest[cs.next]) // one that nobody has asked for
 	cs.latest[cs.next] = path
 	cs.next = (cs.next + 1) % createsKept
 	cs.zxids[path] = zxid
@@ -34,8 +33,3 @@ func (cs *creates) take(path string) (zxid int64) {
 	delete(cs.zxids, path)
 	return zxid
 }
-
-// CreatedAt returns the zxid of the client's last create of an ephemeral sequential znode
-// with that path, as it was asked for, without the number, where its answer is in: 0
-// where that is not known. It tells it once, and not after hundreds of other creates.
-func (d *Dialer) CreatedAt(path string) (zxid int64) { return d.creates.take(path) }

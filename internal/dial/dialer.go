@@ -32,13 +32,13 @@ const (
 
 	// longestGranted is the longest session timeout that counts before one is granted.
 	longestGranted = handshakeShare * handshakeLongest
-	// connectShare is the longest time for a TCP connection, where zk wants a second. A
-	// packet that was lost is sent again ever more seldom, so that a longer attempt may
-	// end later, after an outage, than one that begins anew.
+	// connectShare bounds the time for a TCP connection; zk wants a second. A lost packet
+	// is sent again less and less often, so that after an outage a long attempt may end
+	// later than one that starts over.
 	connectShare = 2
 )
 
-// errHungUp is what zk is told that dials after HangUp. It only logs it.
+// errHungUp is the error for a zk that dials after HangUp. It only logs it.
 var errHungUp = errors.New("no connection is opened any more: the client was closed")
 
 // DefaultMaxReply is the length of the longest reply where [Config].MaxReply is 0.
@@ -62,8 +62,8 @@ type Config struct {
 	// MaxReply bounds the length of a reply, in bytes; 0 stands for DefaultMaxReply. The
 	// request of a longer one fails with an error that outcome.Named explains.
 	MaxReply int
-	// Log is told at Warn of attempts that failed, and of malformed replies; at Error if
-	// servers hang up for long, see hungUp.
+	// Log receives at Warn failed attempts and malformed replies; at Error, that servers
+	// have hung up for long, see hungUp.
 	Log *slog.Logger
 	// GiveUp is called when as many attempts in a row as there are servers were refusals,
 	// with the last one's error, and again after each further one. It must not block.
@@ -135,6 +135,11 @@ func (d *Dialer) LastHandshake() Handshake {
 	return Handshake{}
 }
 
+// CreatedAt returns the zxid of the client's last create of an ephemeral sequential znode
+// with that path, as it was asked for, without the number, if it is answered; 0 if that
+// is not known. It returns it once, and not after hundreds of other creates.
+func (d *Dialer) CreatedAt(path string) (zxid int64) { return d.creates.take(path) }
+
 // Explain adds to cause, for which nobody waits for a session any more, what kept it
 // away: why the last attempt failed, or that a server has not answered yet. A cause that
 // came from Config.GiveUp says so already.
@@ -177,7 +182,7 @@ func (d *Dialer) Dial(network, address string, timeout time.Duration) (net.Conn,
 	d.conn = conn
 	d.mu.Unlock()
 	if last != nil {
-		last.Close() // zk forgets to, when the server has expired the session
+		last.Close() // zk does not, if the server has expired the session
 	}
 	if d.ctx.Err() != nil {
 		conn.Close() // HangUp may have come too early to see conn
@@ -207,7 +212,7 @@ func (d *Dialer) open(network, address string, timeout time.Duration) (net.Conn,
 	c := &conn{
 		Conn: raw, raw: raw, dialer: d, server: address, began: time.Now(),
 	}
-	c.until = c.began.Add(d.patience())
+	c.until = c.began.Add(d.handshakeTimeout())
 	if d.config.TLS == nil {
 		return c, nil
 	}
@@ -227,7 +232,7 @@ func (d *Dialer) secure(
 	raw net.Conn, address string, until time.Time,
 ) (net.Conn, error) {
 	config := d.config.TLS
-	if config.ServerName == "" {
+	if config.ServerName == "" { // the name as it was dialled, not an address of it
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
 			return nil, err
@@ -245,8 +250,8 @@ func (d *Dialer) secure(
 	return conn, cmp.Or(failed, err)
 }
 
-// patience is the time that a server has for the handshake.
-func (d *Dialer) patience() time.Duration {
+// handshakeTimeout is the time that a server has for the handshake.
+func (d *Dialer) handshakeTimeout() time.Duration {
 	timeout := d.sessionTimeout()
 	least := min(max(timeout/handshakeShare, handshakeShortest), handshakeLongest)
 	return d.attempts.grown(least, max(least, timeout), d.rounds.Len())
@@ -261,9 +266,9 @@ func (d *Dialer) sessionTimeout() time.Duration {
 	return min(d.config.SessionTimeout, longestGranted)
 }
 
-// failed takes note of an attempt that failed.
+// failed records an attempt that failed.
 func (d *Dialer) failed(server string, err error) {
-	if d.ctx.Err() != nil {
+	if d.ctx.Err() != nil { // most likely since HangUp cut it
 		return
 	}
 	err = fmt.Errorf("%s: %w", server, err)
@@ -274,15 +279,17 @@ func (d *Dialer) failed(server string, err error) {
 	} else {
 		d.config.Log.Warn("zookeeper: connection attempt failed", "error", err)
 	}
+	// All servers reject a login alike. Of other refusals each may have its own reason.
 	if unauthenticated || refusals >= max(d.rounds.Len(), 1) {
 		d.config.GiveUp(err)
 	}
 }
 
-// hungUp takes note that a server has hung up at a handshake. Servers do that without a
-// word while they have no quorum, and to a client that has seen a zxid later than theirs:
-// see history. So it is told when it has lasted for a session timeout, and a client that
-// has seen nothing fares no better; and once until a handshake succeeds.
+// hungUp records that a server has hung up at a handshake. Servers do that without a word
+// while they have no quorum, and to a client that has seen a later zxid than theirs: see
+// conn.compare. So it is logged once it has lasted for a session timeout, and an attempt
+// of a client that has seen nothing has failed as well; then not until a handshake
+// succeeds.
 func (d *Dialer) hungUp() {
 	if d.LastHandshake().Timeout == 0 || d.ctx.Err() != nil {
 		return
@@ -295,14 +302,14 @@ func (d *Dialer) hungUp() {
 	}
 }
 
-// compares tells whether an attempt to resume a session is to compare histories.
+// compares reports whether an attempt to resume a session is to compare histories.
 func (d *Dialer) compares() bool {
 	timeout := d.LastHandshake().Timeout
 	return timeout > 0 && d.attempts.compares(time.Now(), timeout)
 }
 
-// succeeded takes note of an attempt that came to its end, with the session that it gave;
-// h is nil where the server said that the session has expired.
+// succeeded records an attempt that ended with an answer, and the session that it gave; h
+// is nil if the server said that the session has expired.
 func (d *Dialer) succeeded(h *Handshake) {
 	if h != nil {
 		d.last.Store(h)

@@ -20,7 +20,7 @@
 //   - A connection is authenticated by SASL before zk has it ([Config].SASL), and so
 //     before any request. zk does not know SASL.
 //   - If the ensemble has come back empty, or with an older history, the client gets a new
-//     session (history.go). zk asks for ever to resume the one that it had.
+//     session (handshake.go). zk forever asks to resume the one that it had.
 //   - A request that is rejected for lack of authentication fails with an error that zk
 //     knows, and the log says what is missing.
 //   - The zxid of a create is known ([Dialer.CreatedAt]). zk keeps it to itself.
@@ -34,10 +34,10 @@
 //	Next ─────► Dial ─────► handshake ─────► session ─────► Next, when it breaks
 //	  │           │             │            │
 //	  │           │             │            └ wire.Stream: what was asked, each reply;
-//	  │           │             │              creates.go: when znodes were created
+//	  │           │             │              creates: when znodes were created
 //	  │           │             └ handshake.go: a conn bounds it and reads the answer;
-//	  │           │               sasl.go: it authenticates; history.go: it asks for a new
-//	  │           │               session instead
+//	  │           │               sasl.go: it authenticates. It may ask for a new
+//	  │           │               session instead (compare)
 //	  │           └ dialer.go: hosts (hosts.go) looks the name up and connects,
 //	  │             or the user's zk.Dialer does; then TLS
 //	  └ rounds.go: rounds asks a host provider, the user's or shuffled (servers.go)
@@ -56,10 +56,10 @@
 // The Client calls [Dialer.HangUp], [Dialer.Pausing], [Dialer.LastHandshake],
 // [Dialer.CreatedAt], [Dialer.TellCut] and [Dialer.Explain] from any goroutine.
 //
-// The package has goroutines of its own only for calls that may not heed a context: [New]
+// The package has goroutines of its own only for calls that may ignore a context: [New]
 // for a host provider's Init, hosts for each lookup, a conn for each step of a mechanism
-// of SASL; and for the user's code (package usercode), which is waited for. Each ends with
-// its call; nobody else waits for it once the caller has left.
+// of SASL; and for the user's code (package usercode), which is waited for. Each ends
+// with its call; nobody else waits for it once the caller has left.
 //
 // There are five mutexes, of Dialer, rounds, attempts, hosts and creates, and one in
 // package wire. None is held during a call to anything else, nor together with another.
@@ -73,6 +73,6 @@
 //	handshake  TLS's, then ZooKeeper's: the client's request and the server's answer;
 //	           and SASL's exchange
 //	exchange   the messages of SASL, from the client's first to the last answer
-//	refusal    an attempt that failed in a way that is no different at the next
+//	refusal    a failure of an attempt that the next will not avoid
 //	hang up    cut the connection, and let no other be opened
 package dial

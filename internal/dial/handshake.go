@@ -20,9 +20,9 @@ type Handshake struct {
 	Timeout time.Duration
 }
 
-// conn is a connection of zk's. It bounds its handshake and reads the server's answer
-// along, and authenticates (sasl.go); after that a wire.Stream takes
-// note of each request, and checks each reply.
+// conn is a connection of zk's. It bounds the handshake, reads the server's answer before
+// zk does, and authenticates (sasl.go). After that a wire.Stream records each request and
+// checks each reply.
 type conn struct {
 	// Set by Dialer.open.
 	net.Conn          // what zk talks through: raw, or TLS over it
@@ -35,10 +35,10 @@ type conn struct {
 	// Of zk's goroutine that connects, which starts those that read and write after the
 	// handshake.
 	resumes  int64       // the session that zk asks for; 0: a new one
-	history  history     // what is asked instead
+	seen     int64       // the zxid that the history is compared with; 0: it is not
 	answered bool        // the answer was read
-	answer   wire.Answer // what zk has not read of it
-	over     bool        // it says that the session has expired
+	answer   wire.Answer // the part that zk has not read
+	over     bool        // the answer says that the session has expired
 
 	stream *wire.Stream // what follows the answer; nil before that
 
@@ -46,15 +46,15 @@ type conn struct {
 	readWithin time.Duration
 }
 
-// Close leaves TLS out: its farewell can block for five seconds on a peer that has
-// stopped reading, and means nothing to ZooKeeper, which has one of its own.
+// Close leaves TLS out: its last message can block for five seconds on a peer that has
+// stopped reading, and means nothing to ZooKeeper, which has a close of its own.
 func (c *conn) Close() error { return c.raw.Close() }
 
 func (c *conn) Read(p []byte) (int, error) {
 	if c.answered && len(c.answer) == 0 {
 		return c.stream.Read(p)
 	}
-	if !c.answered {
+	if !c.answered { // zk's first read after its handshake
 		if err := c.shake(); err != nil {
 			err = c.hint(err)
 			c.dialer.failed(c.server, fmt.Errorf("handshake: %w", err))
@@ -93,9 +93,9 @@ func hungUp(question string, err error) error {
 }
 
 // Write reports a failure after the handshake only by closing the connection. That makes
-// zk's reader fail, which answers what was sent with zk.ErrConnectionClosed; given the
-// error, zk would return it raw, and if what it sent was a credential, answer that twice,
-// into a channel that holds one answer, with its lock held for ever
+// zk's reader fail, which answers what was sent with zk.ErrConnectionClosed. Given the
+// error, zk would return it as it is. If what it sent was a credential, it would answer
+// that twice, into a channel that holds one answer, and so hold its lock forever
 // (go-zookeeper/zk#163).
 func (c *conn) Write(p []byte) (int, error) {
 	sends := p
@@ -103,9 +103,9 @@ func (c *conn) Write(p []byte) (int, error) {
 		c.stream.Sending(p)
 	} else {
 		c.resumes = wire.AskedSession(p)
-		// A client that has seen nothing is turned away for another reason.
+		// A server hangs up on a client that has seen nothing for another reason.
 		if seen := wire.AskedZxid(p); c.resumes != 0 && seen != 0 && c.dialer.compares() {
-			c.history.seen, sends = seen, wire.AsNew(p)
+			c.seen, sends = seen, wire.AsNew(p)
 		}
 	}
 	n, err := c.Conn.Write(sends)
@@ -148,7 +148,7 @@ func (c *conn) bound(t time.Time) time.Time {
 //
 // A server that gives another session than the one that was asked for, as ClickHouse
 // Keeper does at each reconnect, has ended that one as far as the client is concerned. zk
-// would go on as if nothing had happened, with watches that no server has. So it is told
+// would go on as if nothing had happened, with watches that no server has. So zk reads
 // what ZooKeeper would say, that the session has expired, and asks for a new one.
 func (c *conn) shake() error {
 	a, err := wire.ReadAnswer(c.Conn)
@@ -160,7 +160,7 @@ func (c *conn) shake() error {
 		return err
 	}
 	c.stream = wire.NewStream(c.Conn, c.dialer.config.MaxReply, c)
-	if c.history.seen != 0 {
+	if c.seen != 0 {
 		return c.compare(a)
 	}
 	if c.resumes != 0 && session != c.resumes {
@@ -170,12 +170,13 @@ func (c *conn) shake() error {
 		c.expire(a)
 		return nil
 	}
-	if !a.HasPassword() {
+	if !a.HasPassword() { // only a Keeper gives none
 		c.stream.ExpectSilence()
 	}
 	if err := c.authenticate(); err != nil {
 		return err
 	}
+	// From here on zk can read the answer, and its callers hear of the session.
 	c.answered, c.answer = true, a
 	c.dialer.succeeded(&Handshake{Session: session, Began: c.began, Timeout: timeout})
 	return nil
@@ -191,7 +192,7 @@ func (c *conn) expire(a wire.Answer) {
 // Created is of a wire.Listener, like those that follow.
 func (c *conn) Created(path string, zxid int64) { c.dialer.creates.note(path, zxid) }
 
-// TooLong tells of a reply that is skipped, for its request fails with a number.
+// TooLong logs a reply that is skipped: the error of its request is only a number to zk.
 func (c *conn) TooLong(request string, bytes int) {
 	c.dialer.config.Log.Warn("zookeeper: reply too long, skipped",
 		"server", c.server, "request", request, "bytes", bytes,
@@ -209,8 +210,8 @@ func (c *conn) Malformed(why error) {
 	c.raw.Close()
 }
 
-// Unauthenticated takes note that the server has refused a request for want of
-// authentication. It hangs up by itself.
+// Unauthenticated records that the server has rejected a request for lack of
+// authentication. The server hangs up by itself.
 func (c *conn) Unauthenticated() {
 	err := fmt.Errorf("%s: the server requires authentication "+
 		"(sessionRequireClientSASLAuth or enforce.auth): %w", c.server, zk.ErrAuthFailed)
@@ -218,4 +219,42 @@ func (c *conn) Unauthenticated() {
 		"server", c.server, "advice", "set WithSASL; or WithAuth, where enforce.auth "+
 			"takes its scheme")
 	c.dialer.attempts.cutOff(err)
+}
+
+// compare ends an attempt that has asked for a new session in place of zk's. It returns
+// an error, and leaves the rest to the next attempts, unless the ensemble's history is
+// older than what zk has seen.
+//
+// Servers hang up without a word on a client that has seen a later zxid than theirs. A
+// server that lags will catch up. But an ensemble that has come back empty, or from an
+// older snapshot, would not for years: it would never get this client back, while a new
+// one connects at once.
+//
+// So once servers have hung up for a whole session timeout, one attempt asks for a new
+// session, as a client that has seen nothing, and then for the ensemble's zxid. A new
+// session is a transaction, and a sync is answered by the leader. So in the history that
+// this client knows, that zxid is no less than what it has seen, even through a server
+// that lags. If it is less, this is another history, in which the client's session means
+// nothing; by the client's clock it has ended as well. zk reads that it has expired, and
+// forgets the zxid with it.
+func (c *conn) compare(a wire.Answer) error {
+	if err := c.authenticate(); err != nil {
+		return err
+	}
+	zxid, err := c.stream.AskZxid(c.Conn)
+	switch {
+	case err != nil:
+		return fmt.Errorf("in a new session: %w", err)
+	case zxid <= 0 || zxid >= c.seen: // the history is the same, or no server has it
+		return fmt.Errorf("the servers hang up, but give new sessions, and have come "+
+			"as far as this client (zxid 0x%x)", zxid)
+	}
+	c.dialer.config.Log.Error("zookeeper: the ensemble's history is older than what "+
+		"this client has seen: fencing tokens start over", "server", c.server,
+		"zxid", fmt.Sprintf("0x%x", zxid), "seen", fmt.Sprintf("0x%x", c.seen),
+		"cause", "it has come back empty, or was restored from an older snapshot, or a "+
+			"server has forged what this client has seen",
+		"advice", "reset what your stores have recorded of fencing tokens")
+	c.expire(a)
+	return nil
 }

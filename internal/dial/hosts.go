@@ -11,8 +11,8 @@ import (
 )
 
 // hosts dials hosts by name. It looks a name up at each dial and keeps the addresses that
-// it found last: a name service that is down must not keep a client from servers that
-// are well. Safe for concurrent use.
+// it found last: a name service that is down must not keep a client from healthy servers.
+// It is safe for concurrent use.
 type hosts struct {
 	// Lookup finds the addresses of a host.
 	Lookup func(ctx context.Context, host string) ([]string, error)
@@ -23,9 +23,9 @@ type hosts struct {
 	last map[string][]string
 }
 
-// patienceShare is the part of a dial's timeout that a lookup may take where there are
-// addresses of an earlier one.
-const patienceShare = 4
+// lookupShare is the part of a dial's timeout that a lookup may take if an earlier one
+// has left addresses.
+const lookupShare = 4
 
 // newHosts returns what asks the system for names and addresses.
 func newHosts() *hosts {
@@ -77,15 +77,15 @@ func (h *hosts) dialOne(
 	return h.Dial(ctx, network, address)
 }
 
-// find returns the addresses of a host, the kept ones where the lookup fails or takes its
-// time. A lookup that nobody waits for any more may still renew them.
+// find returns the addresses of a host: the kept ones if the lookup fails or takes long.
+// A lookup that nobody waits for any more may still replace them.
 func (h *hosts) find(
 	ctx context.Context, host string, timeout time.Duration,
 ) ([]string, error) {
 	kept := h.kept(host)
-	patience := timeout
+	enough := timeout
 	if len(kept) > 0 {
-		patience /= patienceShare
+		enough /= lookupShare
 	}
 	type answer struct {
 		ips []string
@@ -104,8 +104,8 @@ func (h *hosts) find(
 		}
 		answered <- answer{slices.Clone(ips), err}
 	}()
-	enough := time.NewTimer(patience)
-	defer enough.Stop()
+	timer := time.NewTimer(enough)
+	defer timer.Stop()
 	err := error(&net.DNSError{
 		Err: "the name service does not answer", Name: host, IsTimeout: true,
 	})
@@ -115,7 +115,7 @@ func (h *hosts) find(
 			return a.ips, nil
 		}
 		err = a.err
-	case <-enough.C:
+	case <-timer.C:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

@@ -59,7 +59,7 @@ func (r *rounds) Next() (server string, retryStart bool) {
 	r.failed = usercode.Contain("its Next", func() {
 		server, retryStart = r.HostProvider.Next()
 	})
-	if r.failed != nil {
+	if r.failed != nil { // Dial returns it; a pause keeps zk from calling Next in a loop
 		retryStart = true
 	}
 	r.mu.Lock()
@@ -80,7 +80,7 @@ func (r *rounds) Connected() {
 	_ = usercode.Contain("its Connected", r.HostProvider.Connected)
 }
 
-// dialing takes note that zk dials.
+// dialing records that zk dials.
 func (r *rounds) dialing() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,7 +21,7 @@ type SASL struct {
 	Begin func(ctx context.Context, host string) (SASLStep, error)
 }
 
-// A SASLStep answers a challenge, which is nil where the first message is the client's.
+// A SASLStep answers a challenge, which is nil if the first message is the client's.
 // With done, that answer is the last one, and nil if nothing more is to be sent. ctx
 // bounds the handshake.
 type SASLStep func(
@@ -64,7 +64,7 @@ func (c *conn) exchange(sasl *SASL) error {
 	if err != nil {
 		return err
 	}
-	var challenge []byte
+	var challenge []byte // nil: all mechanisms of ZooKeeper begin with the client
 	for message := range int32(saslMessages) {
 		var response []byte
 		var done bool

@@ -15,7 +15,7 @@ import (
 )
 
 // ParseConnectString splits "host1:2181,host2/chroot" into servers that each have a port,
-// and the chroot, a valid path that is "/" where there is none.
+// and the chroot, a valid path, which is "/" if there is none.
 func ParseConnectString(s string) (servers []string, chroot string, err error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -73,7 +73,7 @@ func withPort(s string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// withoutBrackets is err with what was meant, where that is an IPv6 address.
+// withoutBrackets is err, with what was meant if that is an IPv6 address.
 func withoutBrackets(s string, err error) error {
 	at := strings.LastIndexByte(s, ':')
 	host, port := s[:at], s[at+1:]
@@ -87,7 +87,7 @@ func withoutBrackets(s string, err error) error {
 }
 
 // shuffled is the default zk.HostProvider: all servers in turn, in random order. Unlike
-// zk's own it keeps the names, so that they are looked up anew at each dial and a
+// zk's own it keeps the names, so that they are looked up again at each dial and a
 // certificate can be checked against them. After Init only zk's goroutine that connects
 // uses it.
 type shuffled struct {

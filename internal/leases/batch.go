@@ -23,17 +23,17 @@ import (
 type Request struct {
 	Spec    *znode.Spec   // of the leases
 	Queue   observe.Queue // the directory that they are counted in
-	Gate    *znode.Node   // whoever holds it may wait for room
+	Gate    *znode.Node   // the process that holds it may wait for room
 	N       int           // how many leases
 	Maximum Maximum
 	TryOnce bool // do not wait for room
 }
 
-// Enter adds N znodes to a directory, all or none, and waits until it has no more
+// Enter adds N znodes to a directory, all or nothing, and waits until it has no more
 // participants than the maximum. They leave in any order, so the children are watched,
-// and only one process at a time may be here: the holder of the gate, which is given up
-// in any case. The Nodes that it returns are held. ErrGone says that the gate or a znode
-// was lost, or that the maximum fell below N, which Maximum.Await waits out: try again.
+// and only one process at a time may be here: the holder of the gate, which is left in
+// any case. The Nodes that it returns are held. ErrGone says that the gate or a znode was
+// lost, or that the maximum fell below N, which Maximum.Await waits out: try again.
 func Enter(ctx context.Context, s *zkconn.Conn, r Request) ([]*znode.Node, error) {
 	gate := r.Gate
 	b := &batch{Request: r, s: s, asked: time.Now()}
@@ -49,7 +49,7 @@ func Enter(ctx context.Context, s *zkconn.Conn, r Request) ([]*znode.Node, error
 		return b.nodes, nil
 	}
 	err = wait.Explain(s, err, b.full, b.asked)
-	// In this order: whoever comes through the gate next counts the nodes.
+	// In this order: the next process that comes through the gate counts the nodes.
 	znode.GiveUp(ctx, b.nodes, []*znode.Node{gate})
 	if errors.Is(err, znode.ErrEnded) {
 		err = znode.ErrGone
@@ -63,10 +63,10 @@ type batch struct {
 	Request
 	s     *zkconn.Conn
 	nodes []*znode.Node
-	list  *observe.Lister // has the list that proves all creates
-	asked time.Time       // when the question was sent that has no answer yet
-	full  wait.Place      // why there was no room at the last check; zero: there may be
-	watch bool            // check with watches from now on: the first found no room
+	list  *lister    // has the list that proves all creates
+	asked time.Time  // when the question was sent that has no answer yet
+	full  wait.Place // why there was no room at the last check; zero: there may be
+	watch bool       // check with watches from now on: the first found no room
 	last  snapshot
 }
 
@@ -87,16 +87,16 @@ type ticket struct {
 	spec   *znode.Spec
 	next   func() // called just before the create is sent, or when there is none
 	isLast bool   // the list goes behind this one
-	list   observe.Lister
+	list   lister
 }
 
 // Sending implements Hooks.
 func (t *ticket) Sending() {
-	t.list.Reconnect()
-	t.list.Forget()
+	t.list.reconnect()
+	t.list.forget()
 	t.next()
 	if t.isLast {
-		t.list.Begin()
+		t.list.begin()
 	}
 }
 
@@ -105,7 +105,7 @@ func (t *ticket) Created(n *znode.Node) error {
 	if n == nil {
 		return nil
 	}
-	_, err := observe.Numbered(n.Path, t.spec.Kind)
+	_, err := seqname.Numbered(n.Path, t.spec.Kind)
 	return err
 }
 
@@ -118,21 +118,22 @@ func (b *batch) joinN(ctx context.Context) (err error) {
 	turn := make(chan struct{})
 	close(turn)
 	for i := range joining {
+		// Each waits for the one ahead of it to hand its create to the client.
 		mine, next := turn, make(chan struct{})
 		turn = next
 		t := &ticket{
 			spec: b.Spec, next: sync.OnceFunc(func() { close(next) }),
-			isLast: i == b.N-1, list: observe.Lister{S: b.s, Dir: b.Spec.Dir},
+			isLast: i == b.N-1, list: lister{s: b.s, dir: b.Spec.Dir},
 		}
 		b.list = &t.list
 		joining[i] = calls.Start(b.s, func() (*znode.Node, error) {
 			defer t.next()
 			<-mine
-			return znode.Join(ctx, b.s, b.Spec, "", t)
+			return znode.Create(ctx, b.s, b.Spec, "", t)
 		})
 	}
 	for _, j := range joining {
-		<-j.Done() // it heeds ctx itself
+		<-j.Done() // it ends with ctx
 		if n, joinErr := j.Wait(ctx); joinErr == nil {
 			b.nodes = append(b.nodes, n)
 		} else {
@@ -173,14 +174,14 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 	if v.most, v.changed, err = b.Maximum(ctx, b.watch); err != nil {
 		return v, err
 	}
-	var l observe.Listing
+	var l listing
 	if b.watch {
-		l, v.left, err = b.list.ListAndWatch(ctx)
+		l, v.left, err = b.list.listAndWatch(ctx)
 	} else {
-		l, err = b.list.List(ctx)
+		l, err = b.list.list(ctx)
 	}
 	if errors.Is(err, zk.ErrNoNode) {
-		l, err = observe.Listing{Proven: l.Proven}, nil
+		l, err = listing{proven: l.proven}, nil
 	}
 	// The maximum was lowered: Maximum.Await waits without znodes.
 	if v.most < len(b.nodes) && len(b.nodes) > 1 {
@@ -189,11 +190,11 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 	if err != nil {
 		return v, err
 	}
-	v.pzxid = l.Pzxid
-	znode.OrWithdraw(b.nodes, func() { v.queue = b.Queue.Participants(l.Children) })
+	v.pzxid = l.pzxid
+	znode.OrWithdraw(b.nodes, func() { v.queue = b.Queue.Participants(l.children) })
 	for _, n := range b.nodes {
 		if !v.has(n) {
-			if l.Proven {
+			if l.proven {
 				n.Gone(znode.ErrUnlisted)
 				return v, znode.ErrEnded
 			}

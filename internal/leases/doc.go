@@ -13,16 +13,17 @@
 //
 // # Why there are never too many
 //
-// Whoever is granted a lease has seen, behind its own create, that no more than the
-// maximum are left of those created up to it. So of the leases in use at any time, the
-// youngest has counted all others. Curator's clients create first and count then, as we
-// do: one behind a lease of ours counts that. The promise therefore does not need the
+// A process that is granted a lease has seen, behind its own create, that no more than
+// the maximum are left of those created up to it. So of the leases in use at any time,
+// the youngest has counted all others. Curator's clients create first and count then, as
+// we do: one behind a lease of ours counts that. The promise therefore does not need the
 // gate. A client can come past it: in Curator one whose session ends between the gate and
 // the lease, and anybody whose znode at the gate is deleted.
 //
 // The gate keeps two from waiting for each other: Curator counts those behind its own
 // lease, too. So nobody here waits for room any longer than its gate lasts, and no lease
-// is created before the gate is held: it would be counted, and make a try fail beside it.
+// is created before the gate is held: it would be counted, and make a concurrent single
+// attempt fail.
 //
 // If the maximum is 1 there is nothing to count. A lease is granted once nobody is ahead,
 // as in the queue of a lock, which has all the ways to know that, and one event for a
@@ -36,16 +37,12 @@
 // they send one after the other, and the list follows the last one. The package has no
 // mutex.
 //
-// # Files
-//
-// Each uses only those below it.
-//
-//   - batch.go: Enter: leases that are taken together.
-//   - maximum.go: how many there may be, and the wait for that.
-//
 // # Words
 //
 //   - gate: the held Node that lets one process at a time wait for room.
 //   - maximum: how many participants the directory may have. It can change.
 //   - ticket: one lease on its way into the directory.
+//   - proven: of a listing, that it was asked for after the create was answered: a znode
+//     that it does not show is gone. The list behind a create is not proven; it counts
+//     only if it shows the znode.
 package leases

@@ -62,7 +62,7 @@ func (e *entry) reconcileCurrent() {
 		g.hurry()
 	}
 	switch {
-	case g.node.Ended().Err() != nil: // it was lost
+	case g.node.HasEnded(): // it was lost; Ended comes later than Lost
 		g.stopIdle()
 		if g.users == 0 && g.left == nil {
 			g.leave()

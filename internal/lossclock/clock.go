@@ -5,16 +5,17 @@
 // The leader ends a session no earlier than T, the session timeout, after it last heard
 // of that session (SessionTrackerImpl, ExpiryQueue: rounded up to a tick, never down). So
 // what matters is which of our requests has certainly reached the leader, and when, by
-// our own clock, it was sent. Timing from the moment at which a disconnect was noticed
+// our own clock, it was sent. To count from the moment at which a disconnect was noticed
 // would be late by the silence before it, up to 2/3 T (CURATOR-460).
 //
-// Not every answer tells that the leader has heard of us. A follower answers reads and
+// Not every answer shows that the leader has heard of us. A follower answers reads and
 // pings by itself, also for as long as it takes to notice that it has lost its leader
 // (syncLimit, five ticks by default). So only writes that the leader judged, and syncs
 // that it answered, are contacts. And even these do not reach the leader's session
 // tracker. What keeps a session alive is the follower's report of the sessions that it
 // has heard from, sent when the leader pings it, every half tick (Leader.lead,
-// LearnerHandler.ping, Learner.ping). If the follower dies before, the report is lost.
+// LearnerHandler.ping, Learner.ping). If the follower dies before that, the report is
+// lost.
 //
 // The leader's period is never shorter than half a tick, and usually a little longer:
 // Leader.lead waits for at least tickTime/2 and then works, before it waits again. So a
@@ -22,7 +23,7 @@
 // 25 ms. Half of that is for a leader whose clock is slow. See lateShare for what was
 // measured.
 //
-// So there are three kinds of evidence, and the latest counts:
+// There are three kinds of evidence, and the latest counts:
 //
 //   - A contact that another one has proved. The other was sent at least one period of
 //     the leader's after the first was answered, and the leader answered it. So the two
@@ -30,23 +31,23 @@
 //     contacts. If they came through different servers, there was a handshake between
 //     them.
 //   - The client's pings before a contact, one every T/3. The contact proves, like an
-//     earlier contact, the last ping that is a period older. Only those count that were
-//     due while nobody asked for contacts. From then on contacts tell more, and whatever
-//     delays a contact (a process that was stopped, a network that stood still) delays a
-//     ping as well, and need not be noticed.
+//     earlier contact, the last ping that is a period older. Only those pings count that
+//     were due while nobody asked for contacts. From then on contacts show more, and
+//     whatever delays a contact (a process that was stopped, a network that stood still)
+//     delays a ping as well, and need not be noticed.
 //   - A handshake, in which the leader has a part (Leader.revalidateSession), by itself.
-//     A client that does not tell when it began was seen without a connection before.
+//     If a client does not tell when it began, it began after the client was seen without
+//     a connection.
 //
-// What is presumed: ticks as [Terms] has them; that no period of the leader's pings is
-// longer than half a tick by the allowance or more, by this process's clock; that the
-// pings of an idle client, whom nobody asks for contacts, went out in time; that this
-// process's clock and the leader's differ by less than one part in twenty, which is left
-// of T.
+// Assumptions: ticks are as [Terms] has them; the leader's pings come within half a tick
+// and the allowance of each other, by this process's clock; the pings of an idle client,
+// which nobody asks for contacts, are sent in time; and the clocks of this process and
+// the leader differ by less than one part in twenty, which is left of T.
 //
-// What is left to the fencing token: a leader that pings later than that, because its
+// Covered only by the fencing token: a leader that pings later than that, because its
 // machine is overloaded or its JVM stands still, while the follower dies; a ping or a
 // report of the leader's that is under way for so long that the second contact overtakes
-// it, while the follower dies; pings of an idle client that were stalled; and a leader
+// it, while the follower dies; pings of an idle client that were delayed; and a leader
 // that has lost its quorum, which answers a sync for up to a tick and a half after the
 // others have elected the next (Leader.processSync asks nobody; a write does).
 package lossclock
@@ -55,19 +56,19 @@ import "time"
 
 const (
 	pingShare  = 3  // the client pings every T/3
-	slackShare = 20 // T/20 is left for clocks that differ, and for being told
+	slackShare = 20 // T/20 is left for clocks that differ, and for the notice
 
 	// marginShare is what a margin may take, so that more than half of T is left for the
 	// evidence to come.
 	marginShare = 4
 
-	// longestTick is presumed where the tick is not known.
+	// longestTick is the longest that is assumed if the tick is not known.
 	longestTick = 10 * time.Second
 
-	// lateShare and leastLate are what is allowed for a late ping of the leader's by this
-	// process's clock: a share of the tick, or that long if it is more. A leader whose
-	// clock is slow by one part in twenty takes half of the share. The rest is for its
-	// work, of which no bound is known. How late the pings of ZooKeeper 3.8.0 were, three
+	// lateShare and leastLate are the allowance for a late ping of the leader's, by this
+	// process's clock: a share of the tick, and at least that long. A leader whose clock
+	// is slow by one part in twenty takes half of the share. The rest is for its work, of
+	// which no bound is known. How late the pings of ZooKeeper 3.8.0 were, three
 	// servers on two cores, as seen on the wire to the worse of both followers:
 	//
 	//	load                   tick    periods  median  90 %    99 %   not allowed for
@@ -89,22 +90,21 @@ const (
 
 // Terms are what is known of a session.
 type Terms struct {
-	// Timeout is T, as negotiated with the server, and 0 where it is not known. Then a
-	// session is relied on for a second after its last contact. The leader may not have
-	// heard of that one, but of a ping up to T/3 and a period before it. So that is in
-	// time where T is 3 s or more, and no less than two ticks; servers grant 4 s at the
-	// least by default.
+	// Timeout is T, as negotiated with the server; 0 if it is not known. Then a session
+	// is relied on for a second after its last contact. The leader may not have heard of
+	// that contact, but of a ping up to T/3 and a period before it. So that is in time if
+	// T is at least 3 s and at least two ticks; servers grant at least 4 s by default.
 	Timeout time.Duration
-	// Tick is the servers' tickTime, and 0 where it is not known. Then it is presumed to
-	// be at most T/2, as servers grant no less than two ticks by default
-	// (minSessionTimeout), and at most ten seconds. Behind an observer that is connected
-	// to a follower (observerMasterPort) reports take two hops, each by a ping of its own
-	// every half tick: that is as if ticks were twice as long (ObserverMaster.touch,
-	// which writes into the follower's own table).
+	// Tick is the servers' tickTime; 0 if it is not known. Then it is assumed to be at
+	// most T/2, as servers grant no less than two ticks by default (minSessionTimeout),
+	// and at most ten seconds. Behind an observer that is connected to a follower
+	// (observerMasterPort) reports take two hops, each by a ping of its own every half
+	// tick: that is as if ticks were twice as long (ObserverMaster.touch, which writes
+	// into the follower's own table).
 	Tick time.Duration
 }
 
-// tick is the servers' tickTime or, where it is not known, the longest that is presumed.
+// tick is the servers' tickTime or, if it is not known, the longest that is assumed.
 func (t Terms) tick() time.Duration {
 	if t.Tick > 0 {
 		return t.Tick
@@ -112,8 +112,8 @@ func (t Terms) tick() time.Duration {
 	return min(t.Timeout/2, longestTick)
 }
 
-// reportedWithin is how long a follower may take to report whom it has heard from: half a
-// tick, and what is allowed for a ping of the leader's that is late.
+// reportedWithin is the time within which a follower reports whom it has heard from: half
+// a tick, and the allowance for a late ping of the leader's.
 func (t Terms) reportedWithin() time.Duration {
 	tick := t.tick()
 	return (tick+1)/2 + max(tick/lateShare, leastLate)
@@ -128,9 +128,9 @@ func (t Terms) Workable() bool {
 	return t.Timeout <= 0 || t.Timeout >= t.LeastTimeout()
 }
 
-// LeastTimeout is the shortest T that a lock can be held with, 0 where the tick is not
-// known. A contact that is proved is a proof's time and T/5 old at most, see
-// [Clock.NextSync]: so T/12 is left then for beats and answers that are late.
+// LeastTimeout is the shortest T with which a lock can be held; 0 if the tick is not
+// known. A proved contact is at most a period and T/5 old, see [Clock.NextSync]: so T/12
+// is left for beats and answers that are late.
 func (t Terms) LeastTimeout() time.Duration {
 	if t.Tick <= 0 {
 		return 0
@@ -138,11 +138,11 @@ func (t Terms) LeastTimeout() time.Duration {
 	return t.reportedWithin() / 2 * 3
 }
 
-// LongestAnswer is what each answer must take less than so that a hold is not lost, if
-// nothing else is wrong. A contact is proved by one that is sent a report's time after its
-// answer, and that counts when its own answer is in. So evidence is as old as two answers
-// and a report's time; as one period, if answers have been fast until then; and as two of
-// the short periods of a slow network, see [Clock.NextSync].
+// LongestAnswer is the time that each answer must stay below, or a hold is lost although
+// nothing else is wrong. A contact is proved by one that is sent a period after its
+// answer, and that one counts when it is answered itself. So evidence is as old as two
+// answers and a period of the leader's; one period of the heartbeat, if answers have been
+// fast until then; and two of the short periods of a slow network, see [Clock.NextSync].
 func (t Terms) LongestAnswer() time.Duration {
 	if t.Timeout <= 0 {
 		return unknownGood - unknownPeriod
@@ -151,10 +151,10 @@ func (t Terms) LongestAnswer() time.Duration {
 		t.Timeout/periodShare-2*t.Timeout/slowShare) / 2
 }
 
-// LongestMargin is the longest time by which a hold can be told of silence earlier than
-// it must, and not be told of it where there is none: a quarter of T, or what is left of
-// it behind evidence that is as old as it can become in the long run, and a beat that is
-// late.
+// LongestMargin is the longest time by which a hold can be notified of silence earlier
+// than it must, and not be notified of a silence that is none: a quarter of T, or what is
+// left of T behind evidence that is as old as it becomes in the long run, and a late
+// beat.
 func (t Terms) LongestMargin() time.Duration {
 	if t.Timeout <= 0 {
 		return unknownGood / marginShare
@@ -163,6 +163,10 @@ func (t Terms) LongestMargin() time.Duration {
 		2*t.Timeout/periodShare - t.Timeout/hasteShare
 	return max(0, min(t.Timeout/marginShare, spare))
 }
+
+// TimeoutFor is the shortest session timeout that has room for a margin; with long ticks
+// a longer one is needed.
+func TimeoutFor(margin time.Duration) time.Duration { return marginShare * margin }
 
 // A Clock keeps the contacts of one session after the other. The zero Clock is ready. All
 // times that it is given must come from one clock that never goes back; see [Timeline].
@@ -180,14 +184,14 @@ type Clock struct {
 
 type contact struct{ sent, answered time.Time }
 
-// provedBy tells whether an answered request of that time shows that the contact was
-// reported. When the server heard of the contact is only known to be before its answer.
+// provedBy reports whether an answered request of that time shows that the contact was
+// reported. The server heard of the contact before its answer; no more is known.
 func (c contact) provedBy(sent time.Time, within time.Duration) bool {
 	return sent.Sub(c.answered) >= within
 }
 
-// Resume says that the session has users from now on, who may ask for contacts: first of
-// all one, and then one every T/10 at the least.
+// Resume says that the session has users from now on, who may ask for contacts: one to
+// begin with, and then at least one every T/10.
 func (c *Clock) Resume(at time.Time) { c.flow.users = at }
 
 // Ask says that a contact is asked for.
@@ -196,10 +200,10 @@ func (c *Clock) Ask(terms Terms) { c.flow.ask(terms) }
 // Idle says that there are no users any more.
 func (c *Clock) Idle(at time.Time) { c.flow.stop(at) }
 
-// Note takes note of a contact in a session. One that was sent before another that was
-// noted says nothing new.
+// Note records a contact in a session. One that was sent before another that was recorded
+// proves nothing new.
 func (c *Clock) Note(terms Terms, session int64, sent, answered time.Time) {
-	if c.session != session {
+	if c.session != session { // the process goes on, so its idle times do
 		*c = Clock{session: session, flow: c.flow}
 	}
 	if !sent.After(c.last) {
@@ -207,12 +211,17 @@ func (c *Clock) Note(terms Terms, session int64, sent, answered time.Time) {
 	}
 	c.last = sent
 	within := terms.reportedWithin()
+	// Contacts that are close together prove the same: a busy lock makes thousands within
+	// a period, of which about eight are kept.
 	if n := len(c.recent); n == 0 || sent.Sub(c.recent[n-1].sent) >= within/8 {
 		c.recent = append(c.recent, contact{sent, answered})
 	}
+	// This contact proves those that were answered a period before it was sent. The
+	// latest of them is all that is needed of them.
 	for len(c.recent) > 1 && c.recent[1].provedBy(sent, within) {
 		c.recent = c.recent[1:]
 	}
+	// What was evidence with a shorter tick may be none with a longer one.
 	if c.terms != terms {
 		c.terms, c.reported = terms, time.Time{}
 	}
@@ -240,39 +249,41 @@ func (c *Clock) GoodUntil(
 	return reported.Add(terms.good()), !reported.IsZero()
 }
 
-// Outlasts tells whether a session that is relied on until margin before its time, and no
-// longer, will have newer evidence by then if all goes well: the next contact is proved
-// in time, with a beat to spare. It need not be so after an idle time, of which nothing
-// but the client's pings is known, and less so where answers are slow.
+// Outlasts reports whether a session that is relied on until margin before its time, and
+// no longer, will have newer evidence by then if nothing is wrong: the next contact is
+// proved in time, with a beat to spare. It need not be so after an idle time, of which
+// only the client's pings are known, and less so if answers are slow.
 func (c *Clock) Outlasts(
 	terms Terms, session int64, handshake time.Time, margin time.Duration,
 ) bool {
 	until, ok := c.GoodUntil(terms, session, handshake)
 	if !ok || terms.Timeout <= 0 || c.Last(session).IsZero() {
-		return ok
+		return ok // there is no rule of proofs for an unknown T, and none yet to wait for
 	}
 	reported := c.Reported(terms, session, handshake)
 	for _, next := range c.recent {
 		if !next.sent.After(reported) {
 			continue
 		}
+		// The first contact that is newer than the evidence is the next to be proved, by
+		// one that is sent a period after its answer. What matters is that one's answer.
 		proof := next.answered.Add(terms.reportedWithin() + terms.Timeout/hasteShare)
 		if margin > 0 && proof.After(until.Add(-margin)) {
 			return false
 		}
 		if proved := reported.Equal(c.recent[0].sent); !proved {
-			// What follows this contact proves the later pings, up to the last that was
-			// due.
+			// After an idle time: the contacts that follow prove the later pings, too, up
+			// to the last that was due.
 			until = later(until, c.flow.lastPing(terms).Add(terms.good()))
 		} else if c.Answer() > terms.LongestAnswer()-margin/2 {
-			return true // as long as answers are that slow nothing better is to come
+			return true // while answers are that slow, no better evidence is to come
 		}
 		return !proof.Add(c.Answer()).After(until.Add(-margin))
 	}
 	return true // the handshake is later than all of them
 }
 
-// Answer is how long an answer takes, the longest of those that speak for the session.
+// Answer is how long an answer takes: the longest of the recent contacts' answers.
 func (c *Clock) Answer() (longest time.Duration) {
 	for _, r := range c.recent {
 		longest = max(longest, r.answered.Sub(r.sent))
@@ -280,10 +291,10 @@ func (c *Clock) Answer() (longest time.Duration) {
 	return longest
 }
 
-// Reported is the latest time from which the leader surely has heard of the session; zero
-// where there is none. What it has been once it stays: what is known does not change.
+// Reported is the latest time at which the leader is known to have heard of the session;
+// zero if there is none. It never goes back: what is known does not change.
 func (c *Clock) Reported(terms Terms, session int64, handshake time.Time) time.Time {
-	if c.Last(session).IsZero() {
+	if c.Last(session).IsZero() { // the contacts are another session's
 		return handshake
 	}
 	reported := c.reported
@@ -293,7 +304,7 @@ func (c *Clock) Reported(terms Terms, session int64, handshake time.Time) time.T
 	return later(reported, handshake)
 }
 
-// evidence is what the present contacts tell.
+// evidence is what the recent contacts, and the pings before them, prove.
 func (c *Clock) evidence(terms Terms) (reported time.Time) {
 	within := terms.reportedWithin()
 	if first := c.recent[0]; first.provedBy(c.last, within) {
@@ -313,21 +324,21 @@ func later(a, b time.Time) time.Time {
 const (
 	periodShare   = 10 // a contact at least every T/10
 	hasteShare    = 20 // twice as often until the first one is proved
-	slowShare     = 40 // where answers take so long that the age of evidence counts
+	slowShare     = 40 // if answers take so long that the age of evidence counts
 	unknownPeriod = 200 * time.Millisecond
-	unknownWatch  = 5 * time.Second // where nothing depends on a session of unknown T
+	unknownWatch  = 5 * time.Second // if nothing depends on a session of unknown T
 )
 
-// NextSync is when the next sync is due, where the last one was sent at lastSync. needed,
-// that something depends on the session, counts only where T is not known: else the
+// NextSync is when the next sync is due, if the last one was sent at lastSync. needed,
+// that something depends on the session, counts only if T is not known: otherwise the
 // period is the same.
 //
-// In the long run, a proved contact is a proof's time and two periods old at the most.
-// After an idle time only the client's pings before each contact speak for the session:
-// so contacts come twice as often, and one just when it proves the first. Where answers
-// are slow, a proved contact is older by two of them, so there is less time left for
+// In the long run, a proved contact is at most a period of the leader's and two of the
+// heartbeat old. After an idle time only the client's pings before each contact speak for
+// the session: so contacts come twice as often, and one just when it proves the first. If
+// answers are slow, a proved contact is older by two of them, so less time is left for
 // periods: a sync is due whether the one before was answered or not, and even more often
-// where there would not be enough left.
+// if there would not be enough left.
 func (c *Clock) NextSync(
 	terms Terms, session int64, handshake, lastSync time.Time, needed bool,
 ) time.Time {
@@ -345,6 +356,8 @@ func (c *Clock) NextSync(
 	case !c.lags(terms, session, handshake):
 		return last.Add(t / periodShare)
 	}
+	// The evidence lags: a sync at the very time at which it proves the oldest contact
+	// that is not proved yet is worth more than one a little before.
 	next := last.Add(terms.Timeout / hasteShare)
 	proof := c.recent[0].answered.Add(terms.reportedWithin())
 	if proof.After(last) && proof.Before(next) {
@@ -353,16 +366,16 @@ func (c *Clock) NextSync(
 	return next
 }
 
-// slow tells whether two answers and a report's time leave less of T than the usual
-// periods, and a beat that is late, need.
+// slow reports whether two answers and a period of the leader's leave less of T than two
+// periods of the heartbeat and a late beat need.
 func (c *Clock) slow(terms Terms) bool {
 	return 2*c.Answer()+terms.reportedWithin()+
 		2*terms.Timeout/periodShare+terms.Timeout/hasteShare > terms.good()
 }
 
-// lags tells whether the evidence was older, at the last contact, than it is in the long
-// run: then it is a proof's time and one period old. The other period is for late beats.
-// It lags behind a contact, so there was one, and recent is not empty.
+// lags reports whether the evidence was older, at the last contact, than in the long run:
+// then it is a period of the leader's and one of the heartbeat old. The other is for late
+// beats. If it lags, it lags behind a contact, so recent is not empty.
 func (c *Clock) lags(terms Terms, session int64, handshake time.Time) bool {
 	behind := c.Last(session).Sub(c.Reported(terms, session, handshake))
 	return behind > terms.reportedWithin()+2*terms.Timeout/periodShare

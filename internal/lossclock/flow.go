@@ -2,33 +2,34 @@ package lossclock
 
 import "time"
 
-// A flow knows the last time in which nobody asked for contacts. Only then do the
-// client's pings go out in time, for all that is known: what holds up a contact, if only
-// a little, holds up a ping that is due meanwhile as well.
+// A flow knows the last time in which nobody asked for contacts. Only in that time are
+// the client's pings taken to be sent in time: what delays a contact, if only a little,
+// delays a ping that is due meanwhile as well.
 type flow struct {
-	// idle and resumed are from when until when that was; zero: for ever, and still.
+	// It began at idle and ended at resumed; zero: since forever, and not yet.
 	idle, resumed time.Time
-	stopped       time.Time // since when it is so again; zero: it is not
-	users         time.Time // since when there are users who have not asked yet
+	stopped       time.Time // the start of the present one; zero: there is none
+	users         time.Time // since when there are users who have not asked yet; or zero
 }
 
-// ask takes note that a contact is asked for. The process has had users for a while then,
-// and may have stood still since. What is shorter than the time of a proof was no idle
-// time: the contacts on either side prove each other.
+// ask records that a contact is asked for. The idle time ended when the users came, and
+// not only now: the process may have stood still since.
 func (f *flow) ask(terms Terms) {
 	at := f.users
 	if at.IsZero() {
 		return
 	}
 	f.users = time.Time{}
+	// A pause that is shorter than the time of a proof was no idle time: the contacts on
+	// either side prove each other.
 	if f.resumed.IsZero() || at.Sub(f.stopped) >= terms.reportedWithin() {
 		f.idle, f.resumed = f.stopped, at
 	}
 	f.stopped = time.Time{}
 }
 
-// stop takes note that there are no users any more. If they have asked for nothing, it
-// has been an idle time all the while.
+// stop records that there are no users any more. If they have asked for nothing, the idle
+// time that was before them goes on.
 func (f *flow) stop(at time.Time) {
 	if f.users.IsZero() {
 		f.stopped = at
@@ -36,14 +37,15 @@ func (f *flow) stop(at time.Time) {
 	f.users = time.Time{}
 }
 
-// pinged is when the last of the client's pings was sent, at the earliest, that a contact
-// proves which was sent at that time, of those that were due in the idle time. It is zero
-// where there was none.
+// pinged is when the last of the client's pings was sent, at the earliest, that was due
+// in the idle time and is proved by a contact which was sent at that time; zero if there
+// is none.
 func (f *flow) pinged(terms Terms, contact time.Time) time.Time {
 	arrived := contact.Add(-terms.reportedWithin())
 	if !f.resumed.IsZero() && arrived.After(f.resumed) {
 		arrived = f.resumed
 	}
+	// Pings are T/3 apart, so one was sent in the T/3 before.
 	sent := arrived.Add(-terms.Timeout / pingShare)
 	if sent.Before(f.idle) {
 		return time.Time{}

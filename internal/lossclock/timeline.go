@@ -2,31 +2,29 @@ package lossclock
 
 import "time"
 
-// A Timeline is a clock that never goes back and does not stand still. The monotonic
-// clock of a suspended machine stands still (Linux' CLOCK_MONOTONIC), while the leader's
-// goes on; the wall clock of a machine can be set. So between two readings the greater
-// distance counts, by the one or by the other: a wall clock that is set back prolongs
-// nothing, and one that is set forward makes all that was before look older than it is.
-// The zero Timeline is ready.
+// A Timeline is a clock that never goes back and does not stand still. On a suspended
+// machine the monotonic clock stands still (Linux' CLOCK_MONOTONIC), while the leader's
+// goes on; the wall clock can be set. So between two readings the greater distance
+// counts, by the one or by the other: a wall clock that is set back prolongs nothing, and
+// one that is set forward makes all that was before look older than it is. The zero
+// Timeline is ready.
 type Timeline struct {
-	mono, wall time.Time // the last reading
-	// Of the wall clock from the monotonic one, since the first reading.
-	offset time.Duration
-	known  time.Duration // the offset that jumps account for
-	jumps  []jump        // the last few, in order
+	mono, wall time.Time     // the last reading
+	offset     time.Duration // the wall clock's gain on the monotonic one since the first
+	known      time.Duration // the part of offset that jumps account for
+	jumps      []jump        // the last few, in order
 }
 
 // A jump is where the monotonic clock stood still.
 type jump struct {
-	until time.Time     // on the monotonic clock
-	ahead time.Duration // for how long it has stood still by then, all in all
+	until time.Time     // by the monotonic clock
+	ahead time.Duration // for how long it has stood still until then, in total
 }
 
 const (
-	// unnoticed is the least that counts: the two clocks are not read at the very same
-	// moment.
+	// unnoticed is the least that counts: the two clocks are read one after the other.
 	unnoticed = time.Millisecond
-	// jumpsKept bounds what is remembered for readings of before.
+	// jumpsKept bounds what is remembered for earlier readings (Before).
 	jumpsKept = 8
 )
 
@@ -47,9 +45,10 @@ func (l *Timeline) At(mono, wall time.Time) time.Time {
 		l.jumps = l.jumps[max(0, len(l.jumps)-jumpsKept):]
 	}
 	if stood >= unnoticed || stood < 0 { // below 0: set back
+		// From here on. A clock that was set back, and forward again, counts as a jump.
 		l.known = l.offset
 	}
-	return mono.Add(ahead)
+	return mono.Add(ahead) // what is below unnoticed adds up in offset until it counts
 }
 
 // Before is the time of an earlier reading of the monotonic clock, or a time before that.

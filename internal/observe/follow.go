@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -70,20 +69,20 @@ type follower struct {
 	headOnly bool
 	wake     <-chan struct{} // what else to look again for; nil: nothing
 
-	// Its Lagging is also set whenever something may have gone unnoticed.
-	list    Lister
-	changed <-chan zk.Event // when to look again
-	last    []string        // the children that the last list has shown
-	again   bool            // they are still the same: only wake has received
-	missed  bool            // something may have gone unnoticed since the last look
-	watched string          // the path that this is on
+	changed     <-chan zk.Event // when to look again
+	watched     string          // the path that this is on
+	reconnected <-chan struct{} // the connection was away and is back, since the last look
+	// lagging: the server may lag behind what was seen, or something may have gone
+	// unnoticed, and no sync has succeeded since.
+	lagging bool
+
+	last   []string // the children that the last list has shown
+	again  bool     // they are still the same: only wake has received
+	missed bool     // something may have gone unnoticed since the last look
 }
 
 func newFollower(q Queue, s *zkconn.Conn, tell Reader) *follower {
-	return &follower{
-		Queue: q, s: s, tell: tell, missed: true,
-		list: Lister{S: s, Dir: q.Dir, Lagging: true},
-	}
+	return &follower{Queue: q, s: s, tell: tell, lagging: true, missed: true}
 }
 
 // Check implements wait.Goal; free: the caller has seen enough. It retries by itself,
@@ -92,13 +91,13 @@ func newFollower(q Queue, s *zkconn.Conn, tell Reader) *follower {
 func (f *follower) Check(ctx context.Context) (free bool, err error) {
 	more := true
 	err = f.s.Retry(ctx, func() error {
-		f.list.Reconnect()
+		f.reconnected = f.s.Reconnected()
 		children, err := f.children(ctx)
-		if err == nil && f.s.AwaySince(f.list.Reconnected) {
+		if err == nil && f.s.AwaySince(f.reconnected) {
 			err = ErrMoved
 		}
-		if err != nil {
-			f.list.Lagging, f.missed = true, true
+		if f.lagging = err != nil; f.lagging {
+			f.missed = true
 			return err
 		}
 		more, err = f.tell(ctx, children, f.missed)
@@ -112,7 +111,7 @@ func (f *follower) Check(ctx context.Context) (free bool, err error) {
 func (f *follower) Wait(ctx context.Context) (free bool, err error) {
 	wake := wait.Wakers{
 		Blocker: f.wake, Watch: f.changed, Path: f.watched,
-		Reconnected: f.list.Reconnected, Poll: wait.NextPoll(),
+		Reconnected: f.reconnected, Poll: wait.NextPoll(),
 	}
 	by, ev, err := wake.Sleep(ctx, f.s)
 	if errors.Is(ev.Err, zk.ErrClosing) {
@@ -120,7 +119,7 @@ func (f *follower) Wait(ctx context.Context) (free bool, err error) {
 	}
 	f.again = by == wait.BlockerEnded
 	f.missed = f.missed || by == wait.Reconnected || ev.Err != nil
-	f.list.Lagging = f.list.Lagging || !f.again && by != wait.WatchFired || ev.Err != nil
+	f.lagging = f.lagging || !f.again && by != wait.WatchFired || ev.Err != nil
 	return false, err
 }
 
@@ -129,23 +128,23 @@ func (f *follower) Commit(context.Context) error { return nil }
 
 // children lists the directory, and sets the watch that tells of a change.
 func (f *follower) children(ctx context.Context) (children []string, err error) {
-	if f.again && !f.list.Lagging && !f.missed {
+	if f.again && !f.lagging && !f.missed {
 		return f.last, nil
 	}
-	defer func() { f.last = children }()
-	if f.list.Lagging {
-		if err := f.list.CatchUp(ctx); err != nil {
+	defer func() { f.last = children }() // what wake alone does not change
+	if f.lagging {
+		if err := f.s.CatchUp(ctx, f.Dir); err != nil {
 			return nil, err
 		}
 	}
 	if !f.headOnly {
 		return f.listAndWatch(ctx)
 	}
-	l, err := calls.Call(ctx, f.s, func() (Listing, error) { return List(f.s, f.Dir) })
+	children, err = f.list(ctx, f.s, false)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
-	members := f.Participants(l.Children)
+	members := f.Participants(children)
 	if len(members) == 0 {
 		children, err = f.listAndWatch(ctx)
 		members = f.Participants(children)
@@ -175,9 +174,9 @@ func texts(members []seqname.Name) (names []string) {
 	return names
 }
 
-// listAndWatch lists the directory and watches it. If that is missing it
-// watches the nearest of its parents that is there, for somebody who creates the next: an
-// observer creates no znode.
+// listAndWatch lists the directory and watches it. If that is missing it watches the
+// nearest of its parents that is there, for somebody who creates the next: an observer
+// creates no znode.
 func (f *follower) listAndWatch(ctx context.Context) ([]string, error) {
 	missing := "" // what would lead from dir to the directory
 	for dir := f.Dir; ; {

@@ -18,25 +18,29 @@ type Queue struct {
 	Dir   string
 	Kinds []string // whose znodes stand in the queue
 	// what should not be in the directory; nil: nobody cares
-	Lookout *Lookout
+	Lint *Lint
 }
 
 // Members returns the queue as the leader knows it, in order; a directory that does not
 // exist is an empty queue.
 func (q Queue) Members(ctx context.Context, s *zkconn.Conn) ([]seqname.Name, error) {
-	l, err := calls.Call(ctx, s, func() (Listing, error) {
-		if err := s.Sync(q.Dir); err != nil {
-			return Listing{}, err
-		}
-		return List(s, q.Dir)
-	})
+	children, err := q.list(ctx, s, true)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return q.Participants(l.Children), nil
+	return q.Participants(children), nil
+}
+
+func (q Queue) list(
+	ctx context.Context, s *zkconn.Conn, sync bool,
+) ([]string, error) {
+	return calls.Call(ctx, s, func() ([]string, error) {
+		children, _, err := s.List(q.Dir, sync)
+		return children, err
+	})
 }
 
 // Among returns those children of the directory that stand in the queue, in its order.
@@ -44,10 +48,10 @@ func (q Queue) Among(children []string) []seqname.Name {
 	return seqname.Participants(children, q.Kinds)
 }
 
-// Participants is Among, and reports what else is there to the Lookout.
+// Participants is Among, and reports what else is there to the Lint.
 func (q Queue) Participants(children []string) []seqname.Name {
 	names := q.Among(children)
-	q.Lookout.Report(q.Dir, q.Lookout.Foreign(children, q.Kinds, len(names)))
+	q.Lint.Report(q.Dir, q.Lint.Foreign(children, q.Kinds, len(names)))
 	return names
 }
 

@@ -4,20 +4,11 @@
 // given up. They are pure values: the package has no state, goroutine or mutex, and asks
 // nothing.
 //
-// # Files
-//
-// Each uses only those below it.
-//
-//   - meaning.go: what the codes mean that the client does not know.
-//   - outcome.go: what an error of a request proves.
-//   - errors.go: why a session cannot be relied on; replies that are too long; Permanent.
-//   - cancelled.go: a ctx that was done, hidden until WithCause.
-//
 // # Words
 //
 //   - answered: of a request, that the server got it.
 //   - judged: of a write, that the leader decided about it.
-//   - final: of an error, that no retry fixes it.
+//   - final: of an error, that it is permanent: no retry can succeed.
 //   - cancellation: that a caller's ctx was done before the answer came. What its cause
 //     matches is hidden from all who judge an outcome, until WithCause.
 package outcome

@@ -9,11 +9,11 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// ErrClosed says that the connection was closed by its owner: nothing will ever be heard
-// of it again.
+// ErrClosed says that the connection was closed by its owner: no request will ever be
+// answered again.
 var ErrClosed = errors.New("the connection was closed by its owner")
 
-// ClosedError is what callers are told: it matches zk.ErrConnectionClosed too, which they
+// ClosedError is what callers receive: it also matches zk.ErrConnectionClosed, which they
 // know.
 type ClosedError struct{}
 
@@ -23,10 +23,10 @@ func (ClosedError) Unwrap() []error { return []error{ErrClosed, zk.ErrConnection
 
 // Why a session, or a hold in it, can no longer be relied on; ErrClosed is one more.
 var (
-	// ErrSessionEnded is known for sure: the client has another session, or none.
+	// ErrSessionEnded is certain: the client has another session, or none.
 	ErrSessionEnded = errors.New("the ZooKeeper session has ended")
-	// ErrSuspended says that the leader may end the session, or has ended it, for all
-	// that is known here. A contact can still show that it has not.
+	// ErrSuspended says that the leader may have ended the session, as far as is known
+	// here. A contact can still show that it has not.
 	ErrSuspended = errors.New("out of touch with ZooKeeper")
 	// ErrTooShort says that no session with these servers can be relied on; see
 	// Config.ServerTick.
@@ -42,7 +42,7 @@ func (e ReplyTooLong) Error() string {
 		"WithMaxReply sets the limit", e.Bytes)
 }
 
-// IsReplyTooLong tells whether err says so.
+// IsReplyTooLong reports whether err is a ReplyTooLong.
 func IsReplyTooLong(err error) bool { return errors.As(err, new(ReplyTooLong)) }
 
 // Named returns err, or what it means if the client does not know its code: package wire
@@ -52,7 +52,7 @@ func Named(err error) error {
 		return err
 	}
 	bytes, parseErr := strconv.Atoi(err.Error()[len(unnamed):])
-	if parseErr != nil || bytes < shortestLimit {
+	if parseErr != nil || bytes < shortestLimit { // a code of the server's
 		return err
 	}
 	return ReplyTooLong{bytes}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -40,18 +41,16 @@ const (
 // Members returns the members of the group at dir, by name, as the leader knows it. A
 // group that does not exist has none.
 func Members(ctx context.Context, s *zkconn.Conn, dir string) ([]Member, error) {
-	l, err := calls.Call(ctx, s, func() (observe.Listing, error) {
-		if err := s.Sync(dir); err != nil {
-			return observe.Listing{}, err
-		}
-		return observe.List(s, dir)
+	children, err := calls.Call(ctx, s, func() ([]string, error) {
+		children, _, err := s.List(dir, true)
+		return children, err
 	})
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
-	slices.Sort(l.Children)
+	slices.Sort(children)
 	found := []Member{}
-	err = eachOf(l.Children, func(name string) *calls.Pending[Member] {
+	err = eachOf(children, func(name string) *calls.Pending[Member] {
 		return calls.Start(s, func() (m Member, err error) {
 			m.Name = name
 			path := zkpath.Join(dir, name)
@@ -149,11 +148,7 @@ func (g *group) see(
 			now = append(now, k.Member)
 		}
 	}
-	slices.SortFunc(now, func(a, b Member) int {
-		return bytes.Compare(
-			[]byte(a.Name), []byte(b.Name),
-		)
-	})
+	slices.SortFunc(now, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	if g.told && slices.EqualFunc(now, g.last, Member.isSame) {
 		return true, nil
 	}

@@ -6,26 +6,14 @@
 //
 // Package lossclock judges how long a session lasts, from what this package passes to it.
 //
-// # Files
-//
-// Each uses only those below it.
-//
-//   - losses.go: what is to be told to whom; when to look next.
-//   - alarms.go: calls that are to be made at a time.
-//   - slow.go: the warning that answers are slow.
-//   - ephemerals.go: which znodes there are, and which are held.
-//   - ledger.go: Ledger, and what it keeps.
-//   - loss.go: why a hold is lost, in words.
-//   - clock.go: what the loss clock is given.
-//
 // # An ephemeral
 //
 //	Track ──► waits ──► Hold ──► held ──► Untrack
 //	            │                 │
-//	            │                 ├ told when the session is suspended (Suspended)
-//	            └─────────────────┴ told when the session has ended (Ended, Closed)
+//	            │                 ├ notified if the session is suspended (Suspended)
+//	            └─────────────────┴ notified if the session has ended (Ended, Closed)
 //
-// It may be told again; being told does not untrack it.
+// It may be notified again; that does not untrack it.
 //
 // # Goroutines and locks
 //
@@ -37,11 +25,12 @@
 //
 //   - ephemeral: a znode of this process, through this connection, tracked until its
 //     delete is answered. It waits, or is held: from Hold on, also while it is deleted.
-//     It is told when its session has ended. A held one is also told when the session is
-//     suspended, that is, when the time that the leader certainly grants it has run out.
-//   - margin: how much earlier than necessary a held ephemeral is told that the session
-//     is suspended (Hold). Each has its own, and so has each of several who rely on one
-//     (Rely).
+//     It is notified when its session has ended. If it is held, it is also notified when
+//     the session is suspended, that is, when the time that the leader certainly grants
+//     has run out.
+//   - margin: how much earlier than necessary a held ephemeral is notified that the
+//     session is suspended (Hold). Each has its own, and so has each of several who rely
+//     on one (Rely).
 //   - contact: a request that has certainly reached the leader (Heard).
-//   - alarm: what is to be done once a time has passed, by the loss clock's line (Set).
+//   - alarm: a call that is to be made at a time, by the loss clock's line (Set).
 package reliance

@@ -1,10 +1,6 @@
 // Package seqname reads the names of ephemeral sequential znodes, and orders them: who
 // stands in a queue, and where. A [Name] is a value. The package has no state, goroutine
-// or mutex, and asks nothing.
-//
-// # Files
-//
-//   - name.go: names and their order.
+// or mutex, and sends no requests.
 //
 // # Words
 //

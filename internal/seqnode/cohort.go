@@ -1,14 +1,21 @@
 package seqnode
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/znode"
 )
 
 // A cohort is the Members of one connection in one queue, and what they know together:
@@ -18,8 +25,8 @@ type cohort struct {
 	key cohortKey
 
 	// mu guards what follows, and what Members say it guards. A Node's mutex, and those
-	// of package zkconn, come after it. Whoever has it waits for nothing else, sends no
-	// request, and ends no Node.
+	// of package zkconn, come after it. A caller that has it waits for nothing else,
+	// sends no request, and ends no Node.
 	mu     sync.Mutex
 	order  *order.Queue
 	users  int  // creates under way, and Members that are not removed
@@ -90,7 +97,7 @@ func (c *cohort) leaveLocked() {
 // epoch is how often the connection has been away.
 func (c *cohort) epoch() order.Epoch { return order.Epoch(c.key.s.Epoch()) }
 
-// asking is called before a request whose answer is told with the Question.
+// asking is called before a request whose answer is reported with the Question.
 func (c *cohort) asking() order.Question {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,4 +149,181 @@ func (d *directories) without(names []seqname.Name, czxid int64) []seqname.Name 
 		return names
 	}
 	return slices.DeleteFunc(names, func(n seqname.Name) bool { return d.names[n.Text] })
+}
+
+// countsNumbers reports whether the watermark may tell m's turn, so that it is worth
+// waiting for an answer about the directory.
+func (c *cohort) countsNumbers(m *Member) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.order.Watermark()
+	return ok && (m.queue.Nested == nil || !m.queue.Nested(m.self.Name()))
+}
+
+// decide asks whose turn it is. It first tells what the watches say now: a watch that has
+// not fired proves something only if it was looked at before the decision. The epoch is
+// read before the watch on the directory, for what that says, and again for the decision:
+// if the connection was away in between, what the watch said does not count.
+func (c *cohort) decide(m *Member) (d order.Decision, followed bool) {
+	c.mu.Lock()
+	before := c.epoch()
+	czxid, _ := c.key.s.IncarnationNow(m.queue.Dir) // 0: not known
+	c.order.Directory(before, czxid)
+	c.confirmLocked(m)
+	d = c.order.Decide(m.self, c.epoch())
+	followed = c.order.Followed(m.self)
+	token := m.self.Token()
+	c.mu.Unlock()
+	m.node.LearnToken(token)
+	m.node.DrainEvent() // it may end the Node, for which c.mu must be free
+	return d, followed
+}
+
+// confirmLocked tells what the watch on m's own znode says, and the token, which may have
+// become known.
+func (c *cohort) confirmLocked(m *Member) {
+	epoch, ok := m.node.Confirmation()
+	c.order.Confirmed(m.self, order.Epoch(epoch), m.node.Token())
+	if !ok {
+		c.order.Unconfirmed(m.self)
+	}
+}
+
+// doubt has m look at a new list, whatever is known.
+func (c *cohort) doubt(m *Member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.order.Doubt(m.self)
+}
+
+// held tells that m, which was granted, is about to be relied on.
+func (c *cohort) held(m *Member, first bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.confirmLocked(m) // its token counts for those behind
+	c.order.Held(m.self, first)
+}
+
+// refused reports that m is not relied on after all.
+func (c *cohort) refused(m *Member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.order.Refused(m.self)
+}
+
+// list lists the directory for m, and tells what it shows. All whom one list serves share
+// it.
+func (c *cohort) list(
+	ctx context.Context, m *Member, sync bool,
+) (listed, error) {
+	c.mu.Lock()
+	p := c.listing
+	// One under way will do, if nothing has happened since that it may not show.
+	if p == nil || p.Ended() || !c.order.Serves(c.asked, m.self, c.epoch()) {
+		p = c.beginListLocked(m.queue, sync)
+	}
+	c.mu.Unlock()
+	return p.Wait(ctx)
+}
+
+// beginListLocked sends a list, behind a sync if the server may lag: it knows then what
+// anybody has seen before.
+func (c *cohort) beginListLocked(q *Queue, sync bool) *calls.Pending[listed] {
+	s, epoch := c.key.s, c.epoch()
+	asked := c.order.Asking(epoch, false)
+	c.asked = asked
+	c.listing = calls.Start(s, func() (listed, error) {
+		if sync {
+			if err := s.Sync(q.Dir); err != nil {
+				return listed{}, err
+			}
+			c.mu.Lock()
+			asked = c.order.Asking(epoch, true)
+			c.asked = asked
+			c.mu.Unlock()
+		}
+		return c.report(q, q.children(s, asked, epoch))
+	})
+	return c.listing
+}
+
+// report tells what a list has shown, and ends the Members that the list should have
+// shown and did not. An answer that came in a later epoch is dropped: the client may have
+// sent the request in that one.
+func (c *cohort) report(q *Queue, a answer) (listed, error) {
+	var l order.Listing // of a directory that does not exist
+	switch {
+	case errors.Is(a.err, zk.ErrNoNode):
+	case a.err != nil:
+		return listed{}, a.err
+	default:
+		names := seqname.Participants(a.children, q.Kinds)
+		l = order.Listing{Names: names, Czxid: a.stat.Czxid, Pzxid: a.stat.Pzxid}
+	}
+	if c.epoch() != a.epoch { // sent by one connection, answered by another
+		return listed{}, nil
+	}
+	c.mu.Lock()
+	l.Names = c.directories.without(l.Names, l.Czxid)
+	missing, err := c.order.Listed(a.asked, l)
+	c.mu.Unlock()
+	if err != nil { // the order in it is not certain
+		return listed{}, outcome.Permanent(fmt.Errorf("in %s: %w", q.Dir, err))
+	}
+	// Until these have ended, those of this process behind them wait for that.
+	for _, m := range missing {
+		m.Owner.(*Member).node.Gone(znode.ErrUnlisted)
+	}
+	return listed{l.Names, q.Lint.Foreign(a.children, q.Kinds, len(l.Names))}, nil
+}
+
+// read reads several participants at once, and tells which are there.
+func (c *cohort) read(ctx context.Context, q *Queue, names []seqname.Name) error {
+	s, asked := c.key.s, c.asking()
+	reads := make([]*calls.Pending[struct{}], len(names))
+	for i, n := range names {
+		reads[i] = calls.Start(s, func() (none struct{}, err error) {
+			stat, err := s.Stat(q.Path(n))
+			if err == nil && zkconn.IsDirectory(stat) {
+				c.isDirectory(asked, n)
+				err = zk.ErrNoNode
+			}
+			return none, err
+		})
+	}
+	for i, read := range reads {
+		switch _, err := read.Wait(ctx); {
+		case err == nil:
+			c.there(asked, names[i])
+		case errors.Is(err, zk.ErrNoNode):
+			c.gone(asked, names[i])
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// listed is what a list was good for besides the facts that were reported.
+type listed struct {
+	names   []seqname.Name // the participants, in order
+	foreign string         // one of what should not be in the directory; "": nothing
+}
+
+// An answer is one to a list, and when that was asked for.
+type answer struct {
+	asked    order.Question
+	epoch    order.Epoch
+	children []string
+	stat     *zk.Stat
+	err      error
+}
+
+// children lists the directory.
+func (q *Queue) children(
+	s *zkconn.Conn, asked order.Question, epoch order.Epoch,
+) answer {
+	a := answer{asked: asked, epoch: epoch}
+	a.children, a.stat, a.err = s.Children(q.Dir)
+	return a
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/stubconn"
 	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/znode"
 )
 
 func stubQueue(t *testing.T) (*Queue, *zkconn.Conn) {
@@ -22,11 +23,18 @@ func stubQueue(t *testing.T) (*Queue, *zkconn.Conn) {
 	}, stubconn.Use(t, &stubconn.Conn{})
 }
 
+// join creates the znode of a Member.
+func join(t *testing.T, m *Member) error {
+	t.Helper()
+	_, err := znode.Create(t.Context(), m.s, &m.queue.Spec, "", m)
+	return err
+}
+
 // A session can end before the answer to a create has reached the Member.
 func TestACohortKeepsNobodyWhoHasEnded(t *testing.T) {
 	q, s := stubQueue(t)
-	m := q.newMember(s, &Request{})
-	require.NoError(t, m.join(t.Context(), ""))
+	m := q.newWaiter(s, Request{}).Member
+	require.NoError(t, join(t, m))
 	require.False(t, m.cohort.order.Idle())
 	m.node.SessionEnded(outcome.ErrSessionEnded)
 	_ = m.node.StartLeaving()(t.Context())
@@ -35,15 +43,38 @@ func TestACohortKeepsNobodyWhoHasEnded(t *testing.T) {
 		defer m.cohort.mu.Unlock()
 		return m.cohort.unused && m.cohort.order.Idle()
 	}, time.Minute, time.Millisecond)
-	late := q.newMember(s, &Request{})
+	late := q.newWaiter(s, Request{}).Member
 	late.Sending()
 	require.NotSame(t, m.cohort, late.cohort)
-	late.Ended(outcome.ErrSessionEnded)
+	require.True(t, late.End(outcome.ErrSessionEnded, func() bool { return true }))
 	late.Removed(false)
 	require.False(t, late.cohort.unused, "its create is under way")
 	require.NoError(t, late.Created(m.node))
 	require.True(t, late.cohort.order.Idle())
 	require.True(t, late.cohort.unused)
+}
+
+// The end of a Node is one step for its queue, its holder and whoever asks the Node: one
+// that hears of its loss and tries again at once must not find itself in the way.
+func TestACohortKnowsOfALossBeforeTheHolder(t *testing.T) {
+	q, s := stubQueue(t)
+	n, err := q.Enter(t.Context(), s, Request{})
+	require.NoError(t, err)
+	m := n.Hooks().(*Member)
+	m.cohort.mu.Lock()
+	go n.Gone(znode.ErrGone)
+	select {
+	case <-n.Lost().Done():
+		require.Fail(t, "the holder hears of it first")
+	case <-time.After(100 * time.Millisecond): // it waits for the cohort
+	}
+	require.False(t, n.HasEnded())
+	m.cohort.mu.Unlock()
+	<-n.Lost().Done()
+	require.True(t, n.HasEnded())
+	m.cohort.mu.Lock()
+	defer m.cohort.mu.Unlock()
+	require.True(t, m.cohort.order.Decide(m.self, m.cohort.epoch()).Over)
 }
 
 // A movingConn has another session from its second look on, once it moves.

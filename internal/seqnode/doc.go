@@ -9,7 +9,7 @@
 //
 // # The way of an acquisition
 //
-//	Enter ── join ── Sending ── Created ──► Check ◄──────────────┐
+//	Enter ─ Create ─ Sending ── Created ──► Check ◄──────────────┐
 //	                 (the create, and       │ decide, ask, ...    │ Wait: sleep until
 //	                 a list behind it)      ▼                     │ a fact may be new
 //	                                     granted? ── no ──────────┘
@@ -31,7 +31,7 @@
 //	Confirmed, Directory  cohort.decide: what the two watches say just now
 //	Doubt                 waiter.sleep: an event that says nothing certain
 //	Held                  waiter.Commit
-//	Left, Lost, Removed   Member.Ended and Member.Removed, by whoever ends the Node
+//	Left, Lost, Removed   Member.End and Member.Removed, by whoever ends the Node
 //
 // Package order says what must be passed with each. Two rules ensure that here. An epoch
 // or a Question is read before its request is sent. And under one mutex the watches are
@@ -43,35 +43,17 @@
 // The caller's goroutine, in Enter, EnterUnder or EnterThrough, owns the waiter. The
 // goroutine that sends a create calls Sending and Created of its Member, and begins the
 // list behind it, so that both are under way at once. A list that is shared has one of
-// its own, which reports it. Ended is called by whoever ends the Node, Removed and Data
-// by the goroutines of package znode. Listener.Queued, OnDecision and a Lookout are
+// its own, which reports it. End is called by whoever ends the Node, Removed and Data
+// by the goroutines of package znode. Listener.Queued, OnDecision and a Lint are
 // called by the caller's goroutine.
 //
 // # Locks
 //
 // cohort.mu guards what a cohort says it does, and a Member's self and over. It comes
 // before the mutexes of the packages below. Nobody who has it calls ZooKeeper, waits for
-// anything, calls what a Request brings, or ends a Node: Ended and Removed take it. That
+// anything, calls what a Request brings, or ends a Node: End and Removed take it. That
 // is why a list returns the members that it does not show, and why the event of a watch
-// on a member's own znode is acted on after the decision (znode.Node.Heed).
-//
-// # Files
-//
-// Each uses only those below it.
-//
-//   - through.go: EnterThrough: from a gate, for as long as that lasts.
-//   - under.go: EnterUnder: a read lock under its writer.
-//   - enter.go: Enter: join, wait, rejoin.
-//   - waiter.go: the wait: asks what a decision asks for, and sleeps.
-//   - beyond.go: a look past the blocker, which spares a round trip later.
-//   - list.go: lists, which are shared, and small reads: they tell the answers.
-//   - decide.go: what the watches say is told, then a decision is asked for.
-//   - member.go: Member: the hooks of a Node, which tell its life.
-//   - cohort.go: what the Members of one connection share.
-//   - answer.go: a list as the server answered it.
-//   - queue.go: Queue and Request: what a recipe says.
-//   - position.go: who is ahead, in words.
-//   - patience.go: how long a waiter stays in a queue that stands still.
+// on a member's own znode is acted on after the decision (znode.Node.DrainEvent).
 //
 // # Words
 //
@@ -80,9 +62,9 @@
 //   - turn: what a waiter keeps of a decision. local: the participant to wait for, if it
 //     is of this process and session. No watch is set on its znode: its Node reports its
 //     end.
-//   - Position: how many are ahead, and whom one waits for, as users are told.
+//   - Position: how many are ahead, and whom one waits for, as users receive it.
 //   - beyond: the next participant to wait for, past the blocker.
-//   - patience: how long a waiter stays in a queue that stands still.
+//   - stall: how long a waiter stays in a queue in which nobody ahead leaves.
 //   - gate: a held Node of another queue, in front of this one.
 //   - under: a read lock of the owner of a write lock takes a place under that writer,
 //     with its number, and waits for nobody.

@@ -1,11 +1,9 @@
 package seqnode
 
 import (
-	"context"
 	"errors"
 
 	"github.com/zkrecipes/recipes/internal/calls"
-	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -15,14 +13,14 @@ import (
 // A Member is one Node of ours and what its queue knows of it. It implements znode.Hooks,
 // and tells the cohort what becomes of the Node.
 type Member struct {
-	// Set by newMember.
+	// Set by newWaiter.
 	queue    *Queue
 	s        *zkconn.Conn
 	listener Listener // may be nil
 	under    *Member  // the writer whose number it takes; nil of one that waits its turn
 
-	// Written by Sending and Created, on the goroutine of the create. The caller of join
-	// reads them, and uses first up, after join has returned.
+	// Written by Sending and Created, on the goroutine of the create. The waiter reads
+	// them, and uses first up, once znode.Create has returned.
 	cohort *cohort
 	node   *znode.Node
 	epoch  order.Epoch            // from before the create was sent
@@ -37,26 +35,16 @@ type Member struct {
 	over ending
 }
 
-// An ending is what happened to a Node before its Member was told of it.
+// An ending is what happened to a Node before the order had its Member.
 type ending struct{ ended, removed, gone bool }
-
-func (q *Queue) newMember(s *zkconn.Conn, r *Request) *Member {
-	return &Member{queue: q, s: s, listener: r.Listener}
-}
-
-// join creates the member's znode. number is the sequence number to take; "": the server
-// is to number it.
-func (m *Member) join(ctx context.Context, number string) error {
-	_, err := znode.Join(ctx, m.s, &m.queue.Spec, number, m)
-	return err
-}
 
 // Sending implements Hooks. It sends the list right behind the create, without waiting
 // for an answer: an uncontended lock takes one round trip. The list may overtake the
 // create. It counts only if it shows the znode.
 func (m *Member) Sending() {
-	c := m.queue.enlist(m.s)
+	c := m.queue.enlist(m.s) // c.mu is held from here on
 	plan := order.WithList
+	// Read before the create is sent: its answer proves nothing of a later connection.
 	epoch := c.epoch()
 	m.cohort, m.first, m.epoch = c, nil, epoch
 	if m.under == nil {
@@ -64,6 +52,8 @@ func (m *Member) Sending() {
 	}
 	asked := c.order.Asking(epoch, false)
 	c.mu.Unlock()
+	// The next number proves that nobody is ahead, if the parent znode is still the same.
+	// A watch tells that, which is set once and serves all later creates.
 	if plan == order.WithDirectory && m.s.TellsCreates() &&
 		m.s.WatchIncarnation(m.queue.Dir) {
 		plan = order.Alone
@@ -85,7 +75,7 @@ func (m *Member) Created(n *znode.Node) error {
 		return nil
 	}
 	m.node = n
-	name, err := observe.Numbered(n.Path, m.queue.Kind)
+	name, err := seqname.Numbered(n.Path, m.queue.Kind)
 	if err != nil {
 		m.notCreatedLocked()
 		return err
@@ -99,6 +89,7 @@ func (m *Member) Created(n *znode.Node) error {
 	}
 	m.self = c.order.Created(creation)
 	m.self.Owner = m
+	// The session can have ended before the answer came here: then the Node ended first.
 	if m.over.ended {
 		m.endLocked(n.Cause())
 	}
@@ -115,14 +106,20 @@ func (m *Member) notCreatedLocked() {
 	m.cohort.leaveLocked()
 }
 
-// Ended implements Hooks. Those behind m learn from it how far the queue has come, before
-// they wake.
-func (m *Member) Ended(cause error) {
+// End implements Hooks. Those behind m learn from it how far the queue has come, before
+// they wake. With cohort.mu held nobody decides anything between the two steps: the one
+// that has lost the lock and tries again at once does not find itself in the way, and
+// nobody is granted the lock whose former holder was not notified.
+func (m *Member) End(cause error, end func() bool) bool {
 	m.cohort.mu.Lock()
 	defer m.cohort.mu.Unlock()
+	if !end() {
+		return false
+	}
 	if m.over.ended = true; m.self != nil {
 		m.endLocked(cause)
 	}
+	return true
 }
 
 func (m *Member) endLocked(cause error) {
@@ -164,5 +161,5 @@ func (m *Member) waitsFor(n seqname.Name) bool {
 // isOneWith reports whether both came through one lock value.
 func (m *Member) isOneWith(other *Member) bool {
 	a, b := m.queue, other.queue
-	return a == b || a.Lookout != nil && a.Lookout == b.Lookout
+	return a == b || a.Value != nil && a.Value == b.Value
 }

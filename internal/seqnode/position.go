@@ -22,8 +22,8 @@ type Position struct {
 	elsewhere bool
 }
 
-// BehindOurs is the Position behind a znode of this process. Nobody knows through which
-// values those came who use it.
+// BehindOurs is the Position behind a znode of this process. It is unknown through which
+// values its users came.
 func BehindOurs(ahead int, path string) Position {
 	return Position{Ahead: ahead, Behind: path, ours: true, elsewhere: true}
 }

@@ -1,11 +1,16 @@
 package seqnode
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqname"
+	"github.com/zkrecipes/recipes/internal/wait"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
@@ -22,8 +27,10 @@ type Queue struct {
 	// Nested reports whether a participant may turn up ahead of one that waits: a read
 	// lock that is taken under its owner's write lock has that one's number. Nil: never.
 	Nested func(self seqname.Name) bool
-	// what should not be in the directory; nil: nobody cares
-	Lookout *observe.Lookout
+	// Value is the same for all queues of one lock value, and for no other; nil: there is
+	// only this one.
+	Value any
+	Lint  *observe.Lint // what should not be in the directory; nil: nobody cares
 }
 
 // A Request is one wish to get through the queue.
@@ -31,10 +38,11 @@ type Request struct {
 	// TryOnce: do not wait for another participant, but for a cached entry to leave that
 	// nobody may be using: until ctx is done.
 	TryOnce bool
-	// Patience: give up with [wait.ErrBusy] once nobody ahead has left for so long, and
-	// for twice as long as joining has taken. It starts over with each znode. 0: never.
-	Patience time.Duration
-	Listener Listener // may be nil
+	// StallTimeout: end the wait with [wait.ErrBusy] once nobody ahead has left for so
+	// long, and for twice as long as joining has taken. It starts over with each znode.
+	// 0: never.
+	StallTimeout time.Duration
+	Listener     Listener // may be nil
 	// WatchSelf is closed once DataChanged matters: from then on the znode is watched at
 	// once. It may be nil.
 	WatchSelf <-chan struct{}
@@ -46,7 +54,7 @@ type Request struct {
 	OnDecision func(at Position, followed bool) bool
 }
 
-// A Listener is told of a znode, from the time when it joins the queue.
+// A Listener learns of a znode, from the time when it joins the queue.
 type Listener interface {
 	// Queued says that the queue was joined, the first time or again.
 	Queued(node string, ahead int)
@@ -57,8 +65,125 @@ type Listener interface {
 
 // Observed is the queue as one sees it who does not stand in it.
 func (q *Queue) Observed() observe.Queue {
-	return observe.Queue{Dir: q.Dir, Kinds: q.Kinds, Lookout: q.Lookout}
+	return observe.Queue{Dir: q.Dir, Kinds: q.Kinds, Lint: q.Lint}
 }
 
 // Path returns the path of a member.
 func (q *Queue) Path(m seqname.Name) string { return zkpath.Join(q.Dir, m.Text) }
+
+// newWaiter returns one whose znode is not created yet.
+func (q *Queue) newWaiter(s *zkconn.Conn, r Request) *waiter {
+	m := &Member{queue: q, s: s, listener: r.Listener}
+	return &waiter{Member: m, request: r, asked: time.Now()}
+}
+
+// Enter joins the queue and waits for its turn; the Node that it returns is held.
+// Outages, ended sessions and a deleted znode do not end the wait; ctx, a closed
+// connection and a permanent error do, and leave no znode behind. An error says where it
+// stood.
+func (q *Queue) Enter(
+	ctx context.Context, s *zkconn.Conn, r Request,
+) (*znode.Node, error) {
+	if err := q.Check(s); err != nil {
+		return nil, err
+	}
+	var backoff zkconn.Backoff
+	for {
+		w := q.newWaiter(s, r)
+		n, err := znode.Create(ctx, s, &q.Spec, "", w.Member)
+		if err != nil {
+			return nil, wait.Explain(s, err, wait.Place{}, w.asked)
+		}
+		err = wait.Until(ctx, s, w)
+		if err == nil && ctx.Err() == nil {
+			return n, nil
+		}
+		if !errors.Is(err, znode.ErrEnded) {
+			where := w.position().Place()
+			if err == nil { // granted, but ctx is done: the caller must not get it
+				err, where = outcome.Cancelled(ctx), wait.Late
+			}
+			err = wait.Explain(s, err, where, w.asked)
+			znode.GiveUp(ctx, []*znode.Node{n})
+			return nil, err
+		}
+		// The znode is gone, or the session is: rejoin at the tail.
+		q.Log.Info("zookeeper lock: queue position lost, rejoining",
+			"node", n.Path, "cause", n.Cause())
+		n.Withdraw() // it may outlive its session, and would block everybody
+		asked := time.Now()
+		if err := s.Pause(ctx, backoff.Next()); err != nil {
+			return nil, wait.Explain(s, err, w.position().Place(), asked)
+		}
+	}
+}
+
+// EnterUnder takes a place under writer, a held znode of the same owner that excludes all
+// others, and with its number: there is nobody to wait for (Curator since 5.5,
+// CURATOR-621). The Node has writer's token, since its own would be larger than that of
+// others who wait already. If writer turns out to be lost, it enters the queue like
+// anybody.
+func (q *Queue) EnterUnder(
+	ctx context.Context, s *zkconn.Conn, writer *znode.Node, r Request,
+) (*znode.Node, error) {
+	if err := q.Check(s); err != nil {
+		return nil, err
+	}
+	w := q.newWaiter(s, r)
+	w.request = Request{} // it waits for nobody: no Queued, no single attempt
+	w.under = writer.Hooks().(*Member)
+	n, err := znode.Create(ctx, s, &q.Spec, w.under.self.Name().Number(), w.Member)
+	if err != nil {
+		return nil, wait.Explain(s, err, wait.Place{}, w.asked)
+	}
+	n.SetToken(writer.Token())
+	err = wait.Until(ctx, s, w)
+	// The writer was there when the grant was decided. It may have ended since, and then
+	// others are admitted that have not seen this reader.
+	if err == nil && writer.HasEnded() {
+		err = znode.ErrEnded
+	}
+	switch {
+	case errors.Is(err, znode.ErrEnded):
+		n.Withdraw()
+		return q.Enter(ctx, s, r)
+	case ctx.Err() != nil:
+		err = wait.Explain(s, outcome.Cancelled(ctx), wait.Place{}, w.asked)
+	case err == nil:
+		return n, nil
+	}
+	znode.GiveUp(ctx, []*znode.Node{n})
+	return nil, err
+}
+
+// EnterThrough joins the queue as the one who holds gate, a Node of another queue, and
+// waits for its turn. Nothing of it waits any longer than the gate lasts, which is left
+// in any case: once the Node that it returns is held, or behind the znode that it leaves.
+// ErrGone says that the gate or the znode was lost: a caller that wants to rejoin has to
+// come through the gate again. Package leases says what that is good for.
+func (q *Queue) EnterThrough(
+	ctx context.Context, s *zkconn.Conn, gate *znode.Node, r Request,
+) (*znode.Node, error) {
+	w := q.newWaiter(s, r)
+	var joined []*znode.Node
+	n, err := znode.Create(ctx, s, &q.Spec, "", w.Member)
+	if err == nil {
+		joined = append(joined, n)
+		err = w.untilBeside(ctx, gate)
+	}
+	if ctx.Err() != nil && (err == nil || errors.Is(err, znode.ErrEnded)) {
+		err = outcome.Cancelled(ctx) // it came too late
+	}
+	if err == nil {
+		gate.Withdraw()
+		return n, nil
+	}
+	err = wait.Explain(s, err, w.position().Place(), w.asked)
+	// In this order: the next process that comes through the gate finds no znode that
+	// waits.
+	znode.GiveUp(ctx, joined, []*znode.Node{gate})
+	if errors.Is(err, znode.ErrEnded) {
+		err = znode.ErrGone
+	}
+	return nil, err
+}

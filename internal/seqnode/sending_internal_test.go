@@ -55,11 +55,11 @@ func TestWhatIsSentWithACreate(t *testing.T) {
 				s := zkconn.Use(conn, cfg)
 				defer s.Release()
 				q := excluding("lock-")
-				first := q.newMember(s, &Request{})
-				require.NoError(t, first.join(t.Context(), ""))
+				first := q.newWaiter(s, Request{}).Member
+				require.NoError(t, join(t, first))
 				require.NotNil(t, first.first)
-				second := q.newMember(s, &Request{})
-				require.NoError(t, second.join(t.Context(), ""))
+				second := q.newWaiter(s, Request{}).Member
+				require.NoError(t, join(t, second))
 				require.Nil(t, second.first)
 				require.Zero(t, conn.reads.Load())
 				first.node.LearnToken(1)
@@ -68,8 +68,8 @@ func TestWhatIsSentWithACreate(t *testing.T) {
 				first.node.Withdraw()
 				synctest.Wait()
 
-				next := q.newMember(s, &Request{})
-				require.NoError(t, next.join(t.Context(), ""))
+				next := q.newWaiter(s, Request{}).Member
+				require.NoError(t, join(t, next))
 				synctest.Wait()
 				require.Equal(t, tells, next.first == nil)
 				require.Equal(t, tells, conn.reads.Load() == 1)
@@ -89,8 +89,8 @@ func (*deniedConn) Create(string, []byte, int32, []zk.ACL) (string, error) {
 // Nobody waits for a znode that is not coming.
 func TestACohortKeepsNobodyWhoHasNotCome(t *testing.T) {
 	q, _ := stubQueue(t)
-	m := q.newMember(stubconn.Use(t, &deniedConn{}), &Request{})
-	require.ErrorIs(t, m.join(t.Context(), ""), zk.ErrNoAuth)
+	m := q.newWaiter(stubconn.Use(t, &deniedConn{}), Request{}).Member
+	require.ErrorIs(t, join(t, m), zk.ErrNoAuth)
 	require.True(t, m.cohort.order.Idle())
 	require.True(t, m.cohort.unused)
 }
@@ -154,7 +154,7 @@ func TestAListThatShowsAnOrphan(t *testing.T) {
 				s := stubconn.Use(t, conn)
 				done := make(chan error, 1)
 				go func() {
-					_, err := q.Enter(t.Context(), s, Request{Patience: time.Second})
+					_, err := q.Enter(t.Context(), s, Request{StallTimeout: time.Second})
 					done <- err
 				}()
 				time.Sleep(100 * time.Millisecond)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqname"
@@ -18,16 +19,16 @@ import (
 )
 
 // A waiter is one wait for the turn of a Member's znode: it finds out what the order
-// wants to know, and sleeps while there is somebody to wait for. It belongs to the
-// goroutine in Enter, EnterUnder or EnterThrough.
+// wants to know, and sleeps while others are ahead. It belongs to the goroutine in Enter,
+// EnterUnder or EnterThrough.
 type waiter struct {
 	*Member
 	request Request
 
-	turn     turn      // what was decided last
-	patience *patience // nil before the first sleep, and of a Request without
-	blocker  *watched  // the one that was watched last
-	beyond   *beyond   // whom the last decision named, if that is worth a look
+	turn    turn     // what was decided last
+	stall   *stall   // nil before the first sleep, and of a Request without StallTimeout
+	blocker *watched // the one that was watched last
+	beyond  *beyond  // whom the last decision named, if that is worth a look
 	// closed once the connection was away and is back, since the last Check
 	reconnected <-chan struct{}
 	// when the question was put that has no answer yet
@@ -37,13 +38,23 @@ type waiter struct {
 // A turn is what a waiter keeps of an [order.Decision].
 type turn struct {
 	ahead  int
-	behind seqname.Name // none if it is granted
-	local  *Member      // behind, if that is of this process
-	first  bool
-	watch  bool // its own znode, now
-	useful bool // that watch, before long
-	told   bool // the Listener was
-	moved  bool // the one beyond has gone since, most likely: a list is due
+	behind seqname.Name // whom to wait for; none if it is granted
+	local  *Member      // the same, if it is of this process
+	first  bool         // nobody at all was ahead
+	watch  bool         // the waiter's znode is to be watched now
+	useful bool         // the same, before long
+	told   bool         // the Listener was called
+	moved  bool         // the one beyond has gone since, most likely: a list is due
+}
+
+// A stall bounds how long a waiter waits for anybody ahead to leave. A waiter sleeps
+// until its blocker goes, and is not woken by others ahead that leave. So it lists the
+// queue each time that the stall is due. It belongs to one waiter: it ends with its
+// znode.
+type stall struct {
+	every time.Duration
+	due   <-chan time.Time
+	ahead int // how many were ahead when the queue was last looked at
 }
 
 // A watched is a participant of another process, with a watch on its znode.
@@ -55,9 +66,23 @@ type watched struct {
 	steady <-chan struct{} // waiter.reconnected when it was set
 }
 
-// Check implements wait.Goal: it asks until the order knows. It retries by itself, with
-// short pauses at first: how many outages the wait has seen before says nothing of this
-// one.
+// untilBeside waits for the turn for as long as gate lasts. A gate of another session can
+// be gone already.
+func (w *waiter) untilBeside(ctx context.Context, gate *znode.Node) error {
+	if w.node.Session() != gate.Session() {
+		return znode.ErrEnded
+	}
+	stop := context.AfterFunc(gate.Ended(), w.node.Withdraw)
+	err := wait.Until(ctx, w.s, w)
+	if !stop() && err == nil {
+		return znode.ErrEnded
+	}
+	return err
+}
+
+// Check implements wait.Goal: it sends requests until the order can decide. It retries by
+// itself, with short pauses at first: how many outages the wait has seen before says
+// nothing about this one.
 func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	var d order.Decision
 	var followed bool
@@ -68,7 +93,7 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	told := w.turn.told
+	told := w.turn.told // once for each znode, however often the turn is decided
 	w.turn = turn{
 		ahead: d.Ahead, behind: d.Behind, first: d.First, told: true,
 		watch: d.Confirm, useful: d.Useful || !w.s.TellsClose(), // see wait.Watched
@@ -82,6 +107,7 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 			listener.Queued(w.node.Path, w.turn.ahead)
 		})
 	}
+	// The entry that waits with this znode may not want to, now that it knows where.
 	if f := w.request.OnDecision; f != nil && !f(w.position(), followed) {
 		return false, wait.ErrBusy
 	}
@@ -92,24 +118,30 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 func (w *waiter) decide(ctx context.Context) (
 	d order.Decision, followed bool, err error,
 ) {
+	// Before anything is asked: a reconnect in between must wake the sleep that follows.
 	w.reconnected = w.s.Reconnected()
 	if err := w.useFirstList(ctx); err != nil {
 		return d, false, err
 	}
 	for {
+		// The session may have ended before the heartbeat finds that out.
 		if w.s.SessionID() != w.node.Session() {
 			w.node.Lose(outcome.ErrSessionEnded)
 		}
+		// The number of the znode may grant the turn, if the parent znode is known to be
+		// the same as before. The read that tells is under way since the create.
 		if w.cohort.countsNumbers(w.Member) {
-			w.s.Incarnation(ctx, w.queue.Dir) // for an answer that is under way
+			w.s.Incarnation(ctx, w.queue.Dir)
 		}
 		d, followed = w.cohort.decide(w.Member)
 		switch {
 		case d.Over || w.node.Ended().Err() != nil:
 			return d, false, znode.ErrEnded
-		case d.Ask != order.Nothing:
+		case d.Ask != order.Nothing: // the order needs one more fact
 			err = w.ask(ctx, d)
-		case w.turn.moved && !d.Granted: // others may have left with it
+		case w.turn.moved && !d.Granted:
+			// The one beyond has gone, maybe others with it. This list shows who is left,
+			// so that the blocker's event alone can grant the turn.
 			err = w.list(ctx, false)
 		default:
 			return d, followed, nil
@@ -123,7 +155,7 @@ func (w *waiter) decide(ctx context.Context) (
 	}
 }
 
-// useFirstList tells what the list behind the create has shown.
+// useFirstList reports what the list behind the create has shown.
 func (w *waiter) useFirstList(ctx context.Context) error {
 	first := w.first
 	if first == nil {
@@ -147,7 +179,9 @@ func (w *waiter) ask(ctx context.Context, d order.Decision) error {
 	case d.Ask == order.ConfirmOwn:
 		return w.node.AwaitToken(ctx)
 	case w.s.InOrder() && w.node.IsConfirming():
-		w.node.AwaitConfirmation(ctx) // which may be all that is missing
+		// The read of the waiter's znode was sent before, and its answer comes first. It
+		// may be all that is missing, and spares the list.
+		w.node.AwaitConfirmation(ctx)
 		return nil
 	case d.Ask == order.ReadAhead:
 		return w.cohort.read(ctx, w.queue, d.Reads)
@@ -165,20 +199,22 @@ func (w *waiter) list(ctx context.Context, sync bool) error {
 	return err
 }
 
-// saw acts on a list: it deletes what else turned up with the id of w's znode, and
-// reports what should not be there, on the goroutine of the one who waits. If that is
-// none of the user's (Request.OnDecision), the report cannot end it.
+// saw acts on a list: it deletes other znodes with the id of w's znode, and reports what
+// should not be there, on the goroutine of the waiter. If that is not the user's
+// (Request.OnDecision), the report cannot end it.
 func (w *waiter) saw(l listed) {
 	w.userAhead = false
 	for _, n := range l.names {
 		w.node.DiscardOrphan(n.Text)
+		// One that no library has named may be no participant, and a cached entry may be
+		// idle. Any other holds the lock or waits for it.
 		certain := znode.IsProtected(n.Text) && !znode.MayBeCached(n.Text)
 		w.userAhead = w.userAhead || certain && w.waitsFor(n)
 	}
 	if l.foreign == "" {
 		return
 	}
-	report := func() { w.queue.Lookout.Report(w.queue.Dir, l.foreign) }
+	report := func() { w.queue.Lint.Report(w.queue.Dir, l.foreign) }
 	if w.request.OnDecision != nil {
 		_ = usercode.Contain("the log handler", report)
 	} else {
@@ -186,22 +222,28 @@ func (w *waiter) saw(l listed) {
 	}
 }
 
-// Wait implements wait.Goal: it waits for the blocker to go.
+// Wait implements wait.Goal: somebody is ahead, and it sleeps until that may have
+// changed.
 func (w *waiter) Wait(ctx context.Context) (free bool, err error) {
+	// A single attempt waits for nobody who uses the lock. A cached entry that may be idle
+	// leaves soon, since this znode is queued behind it.
 	if w.request.TryOnce && !w.position().MayBeIdle {
 		return false, wait.ErrBusy
 	}
 	w.watchSelf()
-	w.arm()
-	if local := w.turn.local; local != nil { // its Node tells when it goes
+	w.startStall()
+	if local := w.turn.local; local != nil {
+		// The blocker is of this process: its Node reports the end, without a watch.
 		return false, w.sleep(ctx, wait.Wakers{Blocker: local.node.Ended().Done()})
 	}
+	// Both watches are set at once. Only the blocker's is waited for.
 	w.beyond.look(ctx, w.s)
-	switch told, err := w.watchBlocker(ctx); {
-	case errors.Is(err, zk.ErrNoNode): // it went since the list
+	switch decideAgain, err := w.watchBlocker(ctx); {
+	case errors.Is(err, zk.ErrNoNode):
+		// It went after the list. No watch is set, and the order can decide again.
 		w.cohort.gone(w.blocker.asked, w.blocker.name)
 		return false, nil
-	case err != nil || told:
+	case err != nil || decideAgain:
 		return false, err
 	}
 	wake := wait.Wakers{
@@ -214,25 +256,28 @@ func (w *waiter) Wait(ctx context.Context) (free bool, err error) {
 
 // watchBlocker watches the blocker, unless a watch of an earlier Wait is still usable:
 // its event may be here already, and a new watch would take a round trip to find that
-// out. told: it has turned out what the blocker is, so it is worth deciding again.
-func (w *waiter) watchBlocker(ctx context.Context) (told bool, err error) {
+// out. decideAgain: the read that sets the watch has shown what the blocker is.
+func (w *waiter) watchBlocker(ctx context.Context) (decideAgain bool, err error) {
 	b := w.blocker
 	if b != nil && b.events != nil && b.name == w.turn.behind &&
 		b.steady == w.reconnected {
 		return false, nil
 	}
 	known := w.knows(w.turn.behind)
+	// The Question comes before the request: what the list showed later counts for more.
 	b = &watched{name: w.turn.behind, asked: w.cohort.asking(), steady: w.reconnected}
 	w.blocker = b
 	b.stat, b.events, err = w.s.WatchStat(ctx, w.queue.Path(b.name))
 	if err != nil {
 		return false, err
 	}
-	if zkconn.IsDirectory(b.stat) {
+	if zkconn.IsDirectory(b.stat) { // it only has the name of a participant
 		w.cohort.isDirectory(b.asked, b.name)
 		return true, nil
 	}
 	w.cohort.there(b.asked, b.name)
+	// A single attempt, and an entry that is cached, act on whether the blocker may be
+	// idle, and position says so with what this read has shown.
 	news := zkconn.IsOwnerless(b.stat) || !znode.IsProtected(b.name.Text)
 	asks := w.request.TryOnce || w.request.OnDecision != nil
 	return news && asks && !known, nil
@@ -246,8 +291,8 @@ func (w *waiter) knows(name seqname.Name) bool {
 // sleep sleeps until it is worth deciding again.
 func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 	wake.Ended, wake.WatchSelf = w.node.Ended().Done(), w.request.WatchSelf
-	if w.patience != nil {
-		wake.Patience = w.patience.due
+	if w.stall != nil {
+		wake.Stall = w.stall.due
 	}
 	for {
 		by, ev, err := wake.Sleep(ctx, w.s)
@@ -262,12 +307,12 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 			w.blocker.events = nil
 			if ev.Type == zk.EventNodeDeleted {
 				w.cohort.gone(w.blocker.asked, w.blocker.name)
-			} else {
+			} else { // its data changed, or the watch was lost: only a list can tell
 				w.cohort.doubt(w.Member)
 			}
 		case wait.BeyondAnswered:
 			if !w.beyond.answered(ctx, &wake) {
-				continue
+				continue // the watch is set; nothing has changed
 			}
 			w.prepare()
 		case wait.BeyondFired:
@@ -276,39 +321,39 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 			return znode.ErrEnded
 		case wait.WatchSelfAsked:
 			w.node.WatchSelf()
-			wake.WatchSelf = nil
+			wake.WatchSelf = nil // it stays closed
 			continue
-		case wait.PollDue:
+		case wait.PollDue: // no event has come; is the blocker there?
 			if w.s.Missing(ctx, wake.Path) {
 				w.cohort.doubt(w.Member)
 			}
-		case wait.PatienceOver:
-			return w.stoodStill(ctx)
+		case wait.StallDue:
+			return w.checkStall(ctx)
 		}
-		return nil
+		return nil // Check decides; after a reconnect, or a local end, as well
 	}
 }
 
-// prepare is called when the one beyond has gone, most likely. The answer about the own
-// znode arrives together with the list that follows.
+// prepare is called when the one beyond has gone, most likely. The answer about the
+// waiter's znode arrives together with the list that follows.
 func (w *waiter) prepare() {
 	w.node.WatchSelf()
 	w.turn.moved = true
 }
 
-// watchSelf begins the watch on the own znode as soon as it can matter to a waiter.
+// watchSelf begins the watch on the waiter's znode as soon as it can matter.
 func (w *waiter) watchSelf() {
-	if w.turn.local != nil { // so that its number tells who is next when it leaves
+	if w.turn.local != nil { // when that one leaves, its number tells who is next
 		w.s.WatchIncarnation(w.queue.Dir)
 	}
 	if w.turn.watch {
 		w.node.WatchSelf()
-	} else { // the list that will tell that the own znode is gone can be hours away
+	} else { // a list would show that the znode is gone, but the next can be hours away
 		w.node.WatchSelfLater(w.turn.lasting())
 	}
 }
 
-// lasting is how long a wait has to last for its own znode to be watched.
+// lasting is how long a wait has to last before its znode is watched.
 func (t *turn) lasting() time.Duration {
 	if t.useful {
 		return znode.Soon
@@ -316,26 +361,27 @@ func (t *turn) lasting() time.Duration {
 	return znode.Late
 }
 
-// Commit implements wait.Goal. Where no list has told the token it takes a read, which
-// the watch on the own znode has most likely made meanwhile.
+// Commit implements wait.Goal. If no list has shown the token it takes a read, which the
+// watch on the waiter's znode has most likely done meanwhile.
 func (w *waiter) Commit(ctx context.Context) error {
 	first := w.turn.first
-	w.turn.behind, w.asked = seqname.Name{}, time.Now()
+	w.turn.behind, w.asked = seqname.Name{}, time.Now() // nobody is ahead any more
 	if err := w.node.AwaitToken(ctx); err != nil {
 		return err
 	}
-	w.cohort.held(w.Member, first) // before Hold: whoever has it may leave at once
+	// The order learns of it first: once Hold returns, the holder may leave at once.
+	w.cohort.held(w.Member, first)
 	if err := w.node.Hold(); err != nil {
-		w.cohort.refused(w.Member)
+		w.cohort.refused(w.Member) // the session cannot be relied on just now
 		return err
 	}
-	if w.request.OnDecision == nil {
+	if w.request.OnDecision == nil { // else each owner that shares it has its own limit
 		w.node.ExpireLater()
 	}
 	return nil
 }
 
-// position is the last decision, as it is told.
+// position is the last decision, as users receive it.
 func (w *waiter) position() Position {
 	t := &w.turn
 	if t.behind.Text == "" {
@@ -346,7 +392,7 @@ func (w *waiter) position() Position {
 	known := w.knows(t.behind)
 	p.ownerless = known && zkconn.IsOwnerless(w.blocker.stat)
 	switch name := t.behind.Text; {
-	case w.userAhead:
+	case w.userAhead: // somebody ahead is not idle, whoever the blocker is
 	case znode.MayBeCached(name):
 		p.MayBeIdle = !p.ours || t.local.node.IsIdle()
 	default:
@@ -355,22 +401,22 @@ func (w *waiter) position() Position {
 	return p
 }
 
-// arm begins the patience, before the first sleep.
-func (w *waiter) arm() {
-	if w.patience == nil && w.request.Patience > 0 {
-		every := w.request.Patience + 2*time.Since(w.asked)
-		w.patience = &patience{every, time.After(every), w.turn.ahead}
+// startStall begins the stall, before the first sleep.
+func (w *waiter) startStall() {
+	if w.stall == nil && w.request.StallTimeout > 0 {
+		every := w.request.StallTimeout + 2*time.Since(w.asked)
+		w.stall = &stall{every, time.After(every), w.turn.ahead}
 	}
 }
 
-// stoodStill lists the queue, and returns wait.ErrBusy if nobody ahead has left since the
-// last look. Otherwise the patience starts over.
-func (w *waiter) stoodStill(ctx context.Context) error {
+// checkStall lists the queue, and returns wait.ErrBusy if nobody ahead has left since the
+// last look. Otherwise the stall starts over.
+func (w *waiter) checkStall(ctx context.Context) error {
 	l, err := w.cohort.list(ctx, w.Member, false)
 	if err == nil {
 		w.saw(l)
 	}
-	p := w.patience
+	p := w.stall
 	p.due = time.After(p.every)
 	if err != nil {
 		return err
@@ -385,4 +431,51 @@ func (w *waiter) stoodStill(ctx context.Context) error {
 	}
 	p.ahead = at
 	return nil
+}
+
+// far is how long a round trip takes at least if a waiter looks beyond its blocker. That
+// costs a read, and mostly another one of the waiter's own znode. If the servers are
+// nearer, these take more time than they save.
+const far = time.Millisecond
+
+// A beyond is the next participant in the way, past the blocker. Once it has gone, the
+// blocker most likely holds the lock. Meanwhile the waiter finds out what it would have
+// to ask once the blocker has gone: a list shows whether others are left, and a watch on
+// the waiter's own znode that it is there. So the blocker's end grants without a request,
+// and a hand-over takes one round trip instead of two.
+type beyond struct {
+	path string
+	set  *calls.Pending[<-chan zk.Event] // sets its watch; nil before look
+}
+
+// newBeyond returns nil if there is none, or if it is not worth a look.
+func (m *Member) newBeyond(name seqname.Name) *beyond {
+	if name.Text == "" || m.s.RoundTrip() < far {
+		return nil
+	}
+	return &beyond{path: m.queue.Path(name)}
+}
+
+// look begins to watch it. Nobody waits for the answer: the blocker may go before that.
+func (b *beyond) look(ctx context.Context, s *zkconn.Conn) {
+	if b != nil {
+		b.set = calls.Start(s, func() (<-chan zk.Event, error) {
+			return s.Watch(ctx, b.path)
+		})
+	}
+}
+
+// wake adds to what ends a sleep: the answer about the watch, or its event once that was
+// answered. If the watch could not be set, the wait is as good without it.
+func (b *beyond) wake(wake *wait.Wakers) {
+	if b != nil {
+		wake.BeyondSet, wake.BeyondPath = b.set.Done(), b.path
+	}
+}
+
+// answered is called once the answer is here. missing: there is no such znode any more.
+func (b *beyond) answered(ctx context.Context, wake *wait.Wakers) (missing bool) {
+	events, err := b.set.Wait(ctx)
+	wake.BeyondSet, wake.Beyond = nil, events
+	return errors.Is(err, zk.ErrNoNode)
 }

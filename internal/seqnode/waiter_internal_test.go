@@ -29,8 +29,8 @@ func (c *watchedConn) GetW(string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 func TestAWatchWhoseEventIsHereIsNotSetAgain(t *testing.T) {
 	conn, q := &watchedConn{}, excluding("lock-")
 	s := stubconn.Use(t, conn)
-	w := &waiter{Member: q.newMember(s, &Request{})}
-	require.NoError(t, w.join(t.Context(), ""))
+	w := q.newWaiter(s, Request{})
+	require.NoError(t, join(t, w.Member))
 	defer w.node.Withdraw()
 	w.reconnected = s.Reconnected()
 	w.turn.behind = seqname.Name{Text: "lock-1"}

@@ -19,9 +19,9 @@ import (
 // histories again each time.
 var defects = []plant.Defect{
 	plant.New("the loss is timed from the disconnect",
-		plant.In("internal/zkconn", "Conn.sawLocked").First(`
-			if now.connected && !s.plain { // which alone uses SawDown
-				s.ledger.SawDown(s.ledger.Now())
+		plant.In("internal/zkconn", "Conn.lookLocked").First(`
+			if c.client.State() == zk.StateHasSession && !c.cfg.Plain { // which uses SawDown
+				c.ledger.SawDown(c.ledger.Now())
 			}`),
 		plant.In("internal/reliance", "Ledger.good").After("l.goodUntil", `
 			last := l.resumption.down
@@ -34,9 +34,9 @@ var defects = []plant.Defect{
 			return`),
 		plant.In("internal/seqnode", "waiter.watchSelf").Drop("w.node.WatchSelfLater")),
 	plant.New("what a follower answers by itself keeps the clock",
-		plant.In("internal/zkconn", "Conn.probe").Replace(`s.Sync("/")`, `s.make(
+		plant.In("internal/zkconn", "heartbeat.probe").Replace(`c.Sync("/")`, `c.make(
 			&syncOp, "/", 0, nil, func() error {
-				_, _, err := s.conn.Get("/")
+				_, _, err := c.client.Get("/")
 				return err
 			},
 		)`)),
@@ -44,7 +44,7 @@ var defects = []plant.Defect{
 		plant.In("internal/seqnode", "Member.endLocked").
 			Replace("m.cohort.order.Lost(m.self)", "m.cohort.order.Left(m.self, false)")),
 	plant.New("a loss is not told to the holder",
-		plant.In("internal/znode", "Node.endLocking").
+		plant.In("internal/znode", "Node.endOnce").
 			Replace("l.state == stateHeld", "false")),
 	plant.New("a read lock under a write lock has its own token",
 		plant.In("internal/seqnode", "Queue.EnterUnder").Drop("n.SetToken")),
@@ -58,7 +58,7 @@ var defects = []plant.Defect{
 		plant.In("internal/leases", "snapshot.full").
 			Replace("len(v.queue) <= v.most", "len(v.queue) <= v.most+1")),
 	plant.New("the znode of a hold that has ended goes before its margin is over",
-		plant.In("internal/znode", "Node.endLocking").
+		plant.In("internal/znode", "Node.endOnce").
 			Replace("n.s.Pause(context.Background(), stays)", "stays")),
 	plant.New("passes without bound while another process waits",
 		plant.In("internal/lockcache", "generation.room").

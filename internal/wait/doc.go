@@ -21,14 +21,6 @@
 // the goroutine that calls Until. It never calls ZooKeeper itself: the client's calls
 // cannot be cancelled, so a Goal makes them by calls.Pending.
 //
-// # Files
-//
-// Each uses only those below it.
-//
-//   - explain.go: an error says what was waited for.
-//   - until.go: the loop: Goal, Until.
-//   - wakers.go: what can end a sleep.
-//
 // # Words
 //
 //   - goal: a turn in the queue, room for leases, a maximum, or having seen enough.

@@ -43,8 +43,8 @@ func (b *Busy) Unwrap() []error { return []error{b.Cause, ErrBusy} }
 // Explain adds to err what a wait was waiting for when its ctx or ErrBusy ended it; any
 // other err it returns as it is. at is the Place when the last answer came. asked is when
 // the question was sent. The result is a Busy, or matches zkconn.ErrNoAnswer: if the
-// Place is unknown, and if ZooKeeper is unreachable by now, since whoever was ahead can
-// be gone.
+// Place is unknown, and if ZooKeeper is unreachable by now, since those that were ahead
+// can be gone.
 func Explain(s *zkconn.Conn, err error, at Place, asked time.Time) error {
 	cancelled := outcome.Cancellation(err) != nil
 	if !errors.Is(err, ErrBusy) && !cancelled {

@@ -14,7 +14,7 @@ var ErrBusy = outcome.Permanent(errors.New("lock is busy"))
 // A Goal is what somebody waits for: a turn in the queue, room for leases, a maximum. It
 // belongs to the goroutine that waits.
 type Goal interface {
-	// Check asks ZooKeeper whether it is free.
+	// Check finds out whether it is free.
 	Check(ctx context.Context) (free bool, err error)
 	// Wait sleeps until it is worth checking again, or until it is free for certain. A
 	// goal of a single attempt returns ErrBusy instead.

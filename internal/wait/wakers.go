@@ -26,7 +26,7 @@ type Wakers struct {
 	WatchSelf   <-chan struct{} // that znode is to be watched at once
 	Reconnected <-chan struct{} // something may have gone unnoticed
 	Poll        <-chan time.Time
-	Patience    <-chan time.Time // it is time to see whether the queue moves
+	Stall       <-chan time.Time // it is time to see whether the queue moves
 }
 
 // A Wakeup names which of the Wakers it was.
@@ -43,7 +43,7 @@ const (
 	WatchSelfAsked
 	Reconnected
 	PollDue
-	PatienceOver
+	StallDue
 )
 
 // Sleep waits for the first of w, or until ctx is done or the connection closed, which is
@@ -56,10 +56,10 @@ func (w *Wakers) Sleep(
 		by = BlockerEnded
 	case ev = <-w.Watch:
 		by = WatchFired
-		heedDeletions(s, w.Path, ev)
+		noteDeletions(s, w.Path, ev)
 	case ev = <-w.Beyond:
 		by = BeyondFired
-		heedDeletions(s, w.BeyondPath, ev)
+		noteDeletions(s, w.BeyondPath, ev)
 	case <-w.BeyondSet:
 		by = BeyondAnswered
 	case ev = <-w.Limit:
@@ -72,8 +72,8 @@ func (w *Wakers) Sleep(
 		by = Reconnected
 	case <-w.Poll:
 		by = PollDue
-	case <-w.Patience:
-		by = PatienceOver
+	case <-w.Stall:
+		by = StallDue
 	case <-ctx.Done():
 		err = outcome.Cancelled(ctx)
 	case <-s.Closed():
@@ -87,14 +87,14 @@ func (w *Wakers) Sleep(
 type Watched interface {
 	// Deleted takes note that the znode was deleted.
 	Deleted()
-	// Heed takes note of what the watch on the znode has already received.
-	Heed()
+	// DrainEvent takes note of what the watch on the znode has already received.
+	DrainEvent()
 }
 
-// heedDeletions takes note of what a watch on path tells of znodes of this process. A
+// noteDeletions takes note of what a watch on path tells of znodes of this process. A
 // change of the children follows the deletions among them. So no request follows a
 // deletion at once; see zkconn.Conn.HoldBack.
-func heedDeletions(s *zkconn.Conn, path string, ev zk.Event) {
+func noteDeletions(s *zkconn.Conn, path string, ev zk.Event) {
 	if s.TellsClose() {
 		return
 	}
@@ -105,7 +105,7 @@ func heedDeletions(s *zkconn.Conn, path string, ev zk.Event) {
 	case ev.Type == zk.EventNodeChildrenChanged || ev.Type == 0: // another has the event
 		for _, e := range s.EphemeralsAt(path) {
 			if n, ok := e.(Watched); ok {
-				n.Heed()
+				n.DrainEvent()
 			}
 		}
 	}

@@ -13,11 +13,11 @@ import (
 )
 
 // A watched is an ephemeral that counts what it learns.
-type watched struct{ deleted, heeded int }
+type watched struct{ deleted, drained int }
 
 func (*watched) SessionEnded(error) {}
 func (w *watched) Deleted()         { w.deleted++ }
-func (w *watched) Heed()            { w.heeded++ }
+func (w *watched) DrainEvent()      { w.drained++ }
 
 var _ wait.Watched = (*watched)(nil)
 
@@ -30,9 +30,9 @@ func (unwatched) SessionEnded(error) {}
 func TestWhatAWatchTellsOfZnodesOfThisProcess(t *testing.T) {
 	of := func(kind zk.EventType) zk.Event { return zk.Event{Type: kind} }
 	for name, c := range map[string]struct {
-		path            string
-		ev              zk.Event
-		deleted, heeded int
+		path             string
+		ev               zk.Event
+		deleted, drained int
 	}{
 		"it was deleted": {"/lock/a", of(zk.EventNodeDeleted), 1, 0},
 		"another was":    {"/lock/b", of(zk.EventNodeDeleted), 0, 0},
@@ -57,7 +57,7 @@ func TestWhatAWatchTellsOfZnodesOfThisProcess(t *testing.T) {
 					require.NoError(t, err)
 					require.Equal(t, as, by)
 					require.Equal(t, c.ev, ev)
-					require.Equal(t, watched{c.deleted, c.heeded}, a)
+					require.Equal(t, watched{c.deleted, c.drained}, a)
 					s.Untrack("/lock/a")
 					s.Untrack("/lock/c")
 				}

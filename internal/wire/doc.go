@@ -2,31 +2,19 @@
 // connection, and what a server may say. It dials nothing and closes nothing.
 //
 // An [Answer] is what the server says to the handshake. A [Stream] is what follows: it
-// takes note of zk's requests, and checks each reply by the request that it answers. A
+// records zk's requests, and checks each reply by the request that it answers. A
 // reply that no ZooKeeper sends is [Malformed], and so is one to no request: nothing is
 // read after it. One that is longer than a limit is skipped, and zk gets an error for it.
-// zk v1.0.4 allocates what a length or a
-// count announces, panics if the results of a multi end early, and reads what is missing
-// from the previous reply.
-//
-// # Files
-//
-// Each uses only those below it.
-//
-//   - history.go: how far the ensemble has come, asked in a session of its own.
-//   - answer.go: the answer to a handshake.
-//   - sasl.go: a message of SASL and its answer, before zk has the connection.
-//   - replies.go: Stream, Listener, Malformed: each reply, from its head to its end.
-//   - requests.go: what was asked, until it is answered, and what its reply has to be.
-//   - body.go: the fields of a reply's body.
-//   - packet.go: opcodes, and where the parts of a packet are.
+// zk v1.0.4 allocates what a length or a count announces, panics if the results of a
+// multi end early, and reads what is missing from the previous reply.
 //
 // # A connection
 //
 //	ReadAnswer ──► Answer.Session ──► AskSASL, if at all ──► Read; beside it Sending
 //
 // A Stream is between two replies (left is 0), within one (left is what must be read
-// next; instead has it, if the reply was skipped), or broken: then each Read returns the same error.
+// next; instead has it, if the reply was skipped), or broken: then each Read returns the
+// same error.
 //
 // # Goroutines
 //
@@ -41,5 +29,5 @@
 //   - reply: what it says to a request; also a watch event, or the answer to a ping.
 //   - head: of a packet, the parts that each has. body: what follows.
 //   - malformed: of a reply, that no ZooKeeper sends it.
-//   - skipped: of a reply, that it is too long, and was read in vain.
+//   - skipped: of a reply, that it is too long, and was read past.
 package wire

@@ -72,8 +72,8 @@ func opName(op int32) string {
 	return fmt.Sprintf("a request of type %d", op)
 }
 
-// What a server answers to whom it refuses; the second to those who had to authenticate
-// and did not, by sessionRequireClientSASLAuth or enforce.auth.
+// The codes by which a server rejects a client; the second for those who had to
+// authenticate and did not, by sessionRequireClientSASLAuth or enforce.auth.
 const (
 	codeAuthFailed      = -115
 	codeUnauthenticated = -124

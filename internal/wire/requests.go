@@ -53,7 +53,7 @@ func (r request) check(p []byte) error {
 const eventAtMost = 1 << 20
 
 // most is how long the reply may be for zk to get it. A watch event is not skipped:
-// somebody waits for it, whom nothing else would wake.
+// nothing else would wake the caller that waits for it.
 func (r request) most(maxReply int) int {
 	if r.op == xidEvent {
 		return max(maxReply, eventAtMost)
@@ -61,7 +61,7 @@ func (r request) most(maxReply int) int {
 	return maxReply
 }
 
-// mayBeLong tells whether a ZooKeeper may have so much to say.
+// mayBeLong reports whether a ZooKeeper may send a long reply.
 func (r request) mayBeLong() bool {
 	switch r.op {
 	case opGet, opReconfig, opGetACL, opChildren, opChildren2, opMulti, opSync,
@@ -71,8 +71,8 @@ func (r request) mayBeLong() bool {
 	return false
 }
 
-// sending takes note of a request that is about to be sent. zk writes each in one piece;
-// the reply to what does not look like that will be none that is expected.
+// sending records a request that is about to be sent. zk writes each in one piece. If
+// something else is written, its reply will be malformed.
 func (u *unanswered) sending(p []byte) {
 	if len(p) < requestHead || length(p) != len(p) || number(p[requestXid:]) < 0 {
 		return // a ping among others

@@ -183,3 +183,28 @@ func TestBornAfterAnIdleTime(t *testing.T) {
 		})
 	}
 }
+
+// Where nobody may wait, an answer under way is not known yet.
+func TestTheIncarnationNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		conn.czxid, conn.latency = 5, time.Second
+		s := use(t, conn, time.Hour)
+		_, ok := s.IncarnationNow("/a")
+		require.False(t, ok, "nobody wants to know")
+		for sets := range 3 {
+			require.True(t, s.WatchIncarnation("/a"))
+			_, ok = s.IncarnationNow("/a")
+			require.False(t, ok, "there is no answer yet")
+			time.Sleep(2 * time.Second)
+			czxid, ok := s.IncarnationNow("/a")
+			require.True(t, ok)
+			require.EqualValues(t, 5, czxid)
+			require.Equal(t, sets+1, conn.watchesSet())
+			conn.reconnect()
+			_, ok = s.IncarnationNow("/a")
+			require.False(t, ok, "it may be another one by now")
+		}
+		conn.fire("/a", zk.EventNodeDeleted)
+	})
+}

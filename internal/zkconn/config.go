@@ -7,7 +7,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Client is the part of a ZooKeeper client that is used here.
+// Client is the part of a ZooKeeper client that is used here: recipes.Conn without what
+// only the recipes use. That interface cannot be this one, or embed it: its methods are
+// to be seen in the public documentation.
 type Client interface {
 	Children(path string) ([]string, *zk.Stat, error)
 	Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
@@ -34,35 +36,36 @@ type StandIn interface {
 // Test keeps others, who cannot name it, from declaring a StandIn.
 type Test struct{}
 
-// Config is what a user of a connection knows about it. It counts for all users, and
-// stays when this one leaves, until the Conn is forgotten. What is to last as long as
-// one hold belongs to its ephemeral (tracked).
+// Config is what a user of a connection knows about it. The first user's counts for all,
+// and until the Conn is forgotten, but for what each user may know better: Timeout,
+// ServerTick and Log. What is to last as long as one hold belongs to its ephemeral.
 type Config struct {
-	// Timeout is the negotiated session timeout, 0 where it is unknown. It is not nil.
+	// Timeout returns the negotiated session timeout, 0 if it is unknown. It is not nil.
 	Timeout func() time.Duration
-	// Advice is what a loss says is to be done where Timeout is unknown.
+	// Advice is what a loss says is to be done if Timeout is unknown.
 	Advice string
-	// ServerTick is the servers' tick, 0 where it is unknown.
+	// ServerTick is the servers' tick, 0 if it is unknown.
 	ServerTick time.Duration
-	// Log is warned while answers are so slow that holds may be lost; nil: nobody is.
+	// Log receives a warning while answers are so slow that holds may be lost; may be
+	// nil.
 	Log *slog.Logger
-	// Plain tells that the connection is a *zk.Conn, and so how one looks that was
-	// closed.
+	// Plain reports that the connection is a *zk.Conn, of which is known how one looks
+	// that was closed.
 	Plain bool
-	// LastHandshake tells when the last handshake of that session began; nil where the
+	// LastHandshake returns when the last handshake of that session began; nil if the
 	// connection does not tell.
 	LastHandshake func(session int64) (time.Time, bool)
 	// InOrder: the event of a watch is in its channel before the answer to any later
 	// request returns.
 	InOrder bool
-	// Server returns the server that the connection uses; nil where it does not tell.
+	// Server returns the server that the connection uses; nil if it does not tell.
 	Server func() string
-	// CreatedAt tells the zxid of the create of an ephemeral sequential znode, by the
-	// path that was asked for, once: 0 where it is not known. It is nil where the
-	// connection does not tell.
+	// CreatedAt returns the zxid of the create of an ephemeral sequential znode, by the
+	// path that was asked for, once: 0 if it is not known. It is nil if the connection
+	// does not tell.
 	CreatedAt func(path string) (zxid int64)
 	// WhenClosed calls f when the connection's owner closes it, before the session ends,
-	// unless stop was called; at once, on another goroutine, where it was closed before.
-	// It is nil where the connection does not tell.
+	// unless stop was called; at once, on another goroutine, if it was closed before. It
+	// is nil if the connection does not tell.
 	WhenClosed func(f func()) (stop func())
 }

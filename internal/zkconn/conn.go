@@ -1,300 +1,459 @@
 package zkconn
 
 import (
-	"errors"
-	"fmt"
+	"context"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/outcome"
-	"github.com/zkrecipes/recipes/internal/zkpath"
+	"github.com/zkrecipes/recipes/internal/reliance"
 )
 
-// An op is a kind of request.
-type op struct {
-	name string
-	// counts tells by its outcome whether the leader of the ensemble had a part in it;
-	// nil where he never has.
-	counts func(error) bool
-	// perm is the permission that it takes, as ZooKeeper calls it, on the znode itself or
-	// on its parent.
-	perm     string
-	onParent bool
+// A Conn is the shared state of one connection, over all the ZooKeeper sessions that
+// the connection goes through. Get one with Use; it is safe for concurrent use.
+type Conn struct {
+	// Set by Use, before anybody else has the Conn.
+	client   Client
+	cfg      Config        // what the first user knew
+	creating chan struct{} // see BeginCreate
+	closed   chan struct{} // closed by ConnClosed, once, with mu held
+
+	// Guarded by registry.mu.
+	users       int         // waiters, holders, unfinished deletes, calls under way
+	idle        *time.Timer // checks whether a Conn without users can be forgotten
+	rested      bool        // it has checked, and nobody has used the Conn since
+	stopOnClose func()      // takes back Config.WhenClosed; nil: nothing to take back
+
+	// mu guards the rest; see the lock order in the package's documentation. Most events
+	// concern several of these, and none of them takes more than some arithmetic.
+	mu           sync.Mutex
+	ledger       reliance.Ledger               // who relies on a session, and until when
+	heartbeat    heartbeat                     // keeps the ledger's evidence fresh
+	reconnects   reconnects                    // when the connection was away and is back
+	availability availability                  // whether ZooKeeper answers
+	suspicion    suspicion                     // whether the connection was closed
+	notes        notes                         // what users have learned
+	cuts         cuts                          // requests that the servers may not accept
+	noContainers bool                          // the server has said so
+	quietUntil   time.Time                     // until when no request is sent (HoldBack)
+	wall         func(now time.Time) time.Time // the wall clock of a reading
+	Watches
 }
 
-var (
-	listOp   = op{name: "list", perm: "READ"}
-	readOp   = op{name: "read", perm: "READ"}
-	createOp = op{name: "create", counts: outcome.Judged, perm: "CREATE", onParent: true}
-	deleteOp = op{name: "delete", counts: outcome.Judged, perm: "DELETE", onParent: true}
-	setOp    = op{name: "set", counts: outcome.Judged, perm: "WRITE"}
-	// The leader has answered a sync if it succeeds; no error is known to be his.
-	syncOp = op{name: "sync", counts: succeeded, perm: "READ"}
-)
+// registry finds the Conn of a client. Users who share a connection have nothing in
+// common but the client, so its dynamic type must be comparable.
+var registry = struct {
+	mu    sync.Mutex
+	conns map[Client]*Conn
+}{conns: map[Client]*Conn{}}
 
-// A request is one call of the Client, from just before it is sent to its answer.
-type request struct {
-	s       *Conn
-	op      *op
-	path    string
-	size    int       // all of it, in bytes
-	data    int       // that much of it is the data of a znode
-	session int64     // of an op that may count: the one that it was sent in; 0: none
-	sent    time.Time // not later than it was sent
-}
-
-// make makes a request by call. rest is how long it is without its head and the path.
-func (rs *requests) make(
-	op *op, path string, rest int, data []byte, call func() error,
-) error {
-	r := request{
-		s: rs.s, op: op, path: path, size: headSize + len(path) + rest + len(data),
-		data: len(data),
+// Use returns the Conn of a client and counts the caller as one of its users, until it
+// calls Release.
+func Use(client Client, cfg Config) *Conn {
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	c := registry.conns[client]
+	if c == nil {
+		c = newConn(client, cfg)
+		registry.conns[client] = c
 	}
-	if err := rs.s.checkSize(r); err != nil {
-		return r.refusal(err)
-	}
-	r.begin()
-	return r.end(call())
+	// The first user's Config stays, but each user may know more of the timeout, and may
+	// bring a log.
+	c.mu.Lock()
+	c.ledger.Learn(cfg.Timeout, cfg.ServerTick)
+	c.ledger.Tell(cfg.Log)
+	c.mu.Unlock()
+	c.retainLocked()
+	return c
 }
 
-// checkSize returns an error if r would break the connection.
-func (s *Conn) checkSize(r request) error {
-	if r.size < someLength {
+func newConn(client Client, cfg Config) *Conn {
+	if cfg.Server == nil {
+		cfg.Server = func() string { return "" }
+	}
+	c := &Conn{
+		client:     client,
+		cfg:        cfg,
+		creating:   make(chan struct{}, creatingAtMost),
+		closed:     make(chan struct{}),
+		reconnects: reconnects{next: make(chan struct{})},
+		notes:      notes{values: map[any]any{}},
+		wall:       wallClock,
+	}
+	c.ledger = reliance.New(reliance.Config{
+		SessionID: client.SessionID, Timeout: cfg.Timeout, Advice: cfg.Advice,
+		LastHandshake: cfg.LastHandshake,
+		Wall:          func(now time.Time) time.Time { return c.wall(now) },
+	})
+	c.heartbeat.conn = c
+	c.Watches = Watches{conn: c, shared: map[watchKey]*watch{}}
+	return c
+}
+
+// wallClock is what a reading of the clock says without its monotonic part.
+func wallClock(now time.Time) time.Time { return now.Round(0) }
+
+// Retain counts one more user, also of a Conn that was forgotten: a hold can be released
+// long after its loss, and its znode may have to be deleted then.
+func (c *Conn) Retain() {
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	c.retainLocked()
+}
+
+// retainLocked is called with registry.mu held.
+func (c *Conn) retainLocked() {
+	if c.users++; c.users > 1 {
+		return
+	}
+	stop(&c.idle)
+	c.rested = false
+	// A Conn that is kept without users may still have its callback.
+	if c.stopOnClose == nil && c.cfg.WhenClosed != nil {
+		c.stopOnClose = c.cfg.WhenClosed(c.ConnClosed)
+	}
+	c.heartbeat.start()
+}
+
+// Release undoes one Use or Retain.
+func (c *Conn) Release() {
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	if c.users--; c.users == 0 {
+		c.heartbeat.stop()
+		c.forgetIfIdleLocked()
+	}
+}
+
+// idleCheck is how often a Conn is checked that is kept without users.
+const idleCheck = 10 * time.Second
+
+// forgetIfIdleLocked forgets a Conn without users, unless that would lose something. It
+// is called with registry.mu held.
+func (c *Conn) forgetIfIdleLocked() {
+	if c.users > 0 {
+		return
+	}
+	// A Conn that was forgotten can be used on by Retain. Its client may have another
+	// Conn by now, which stays.
+	known := registry.conns[c.client] == c
+	if !known || c.isClosed() || !c.worthKeeping() {
+		stop(&c.idle)
+		if c.stopOnClose != nil {
+			c.stopOnClose()
+			c.stopOnClose = nil
+		}
+		if known {
+			delete(registry.conns, c.client)
+		}
+		return
+	}
+	if c.idle != nil {
+		return
+	}
+	var check *time.Timer
+	check = time.AfterFunc(idleCheck, func() {
+		registry.mu.Lock()
+		defer registry.mu.Unlock()
+		if c.idle == check { // otherwise it was stopped as it fired
+			c.idle, c.rested = nil, true
+			c.forgetIfIdleLocked()
+		}
+	})
+	c.idle = check
+}
+
+// worthKeeping reports whether the Conn knows something that the next user needs.
+func (c *Conn) worthKeeping() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sweepLocked() > 0 {
+		return true // a second watch on the same path would leave this one to the client
+	}
+	if len(c.notes.values) > 0 && !c.rested {
+		return true // notes are worth something for ten to twenty seconds
+	}
+	// To ask a server again for containers costs the connection. If the connection looks
+	// closed there is none to lose; an outage shows StateDisconnected for moments only.
+	return c.noContainers && c.client.State() != zk.StateDisconnected
+}
+
+func stop(t **time.Timer) {
+	if *t != nil {
+		(*t).Stop()
+		*t = nil
+	}
+}
+
+// Closed is closed once the connection is known to be closed by its owner.
+func (c *Conn) Closed() <-chan struct{} { return c.closed }
+
+func (c *Conn) isClosed() bool { return isDone(c.closed) }
+
+func isDone(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// ConnClosed records that the connection was closed: every ephemeral is lost, every wait
+// ends. When it returns, all ephemerals have been notified. So if a client calls it
+// before it ends its session (Config.WhenClosed), nobody else gets a lock before its
+// holder here knows of the loss.
+func (c *Conn) ConnClosed() {
+	c.mu.Lock()
+	if c.isClosed() {
+		c.mu.Unlock()
+		return
+	}
+	close(c.closed)
+	c.ledger.Close()
+	c.mu.Unlock()
+	c.tell((*reliance.Ledger).Closed)
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	c.forgetIfIdleLocked()
+}
+
+// InOrder reports whether events and answers arrive in the order in which the server sent
+// them. Only then does a watch that has not fired prove anything about the time of an
+// answer.
+func (c *Conn) InOrder() bool { return c.cfg.InOrder }
+
+// TellsCreates reports whether the connection knows when it has created what.
+func (c *Conn) TellsCreates() bool { return c.cfg.CreatedAt != nil }
+
+// CreatedAt is Config's; it returns 0 if that is nil.
+func (c *Conn) CreatedAt(path string) (zxid int64) {
+	if c.cfg.CreatedAt == nil {
+		return 0
+	}
+	return c.cfg.CreatedAt(path)
+}
+
+// TellsClose reports whether the connection tells that its owner closes it, before it
+// ends the session.
+func (c *Conn) TellsClose() bool { return c.cfg.WhenClosed != nil }
+
+// creatingAtMost is how many creates may be under way on a connection.
+const creatingAtMost = 64
+
+// BeginCreate waits for one of the places for creates under way, until EndCreate. Each
+// waiter needs a create of its own. Without the limit, callers who come and leave while a
+// server is mute would each leave a goroutine behind.
+func (c *Conn) BeginCreate(ctx context.Context) error {
+	select {
+	case c.creating <- struct{}{}:
 		return nil
-	}
-	if r.size > MaxRequest {
-		return outcome.NotSent(fmt.Errorf("the request has %d bytes, %d of them data: "+
-			"ZooKeeper accepts at most %d (jute.maxbuffer)", r.size, r.data, MaxRequest))
-	}
-	s.mu.Lock()
-	cut, limit := s.cuts.times[r.cutKey()] > 0, s.cuts.limit
-	if !time.Now().Before(s.cuts.until) {
-		limit = 0
-	}
-	s.mu.Unlock()
-	switch {
-	case limit > 0 && r.size >= limit:
-		return outcome.NotSent(fmt.Errorf("the request has %d bytes, %d bytes of data "+
-			"among them, and %d tries of one with %d bytes broke the connection, while "+
-			"other requests got through; is the servers' jute.maxbuffer lower than "+
-			"that? %w", r.size, r.data, cutsAtMost, limit, zk.ErrConnectionClosed))
-	case cut:
-		return s.Sync("/")
-	}
-	return nil
-}
-
-func (r *request) cutKey() cutKey { return cutKey{r.op.name, r.path, r.size} }
-
-// The sizes of what a request has besides texts: its head, with the length of the path;
-// a number; a flag.
-const (
-	headSize   = 12
-	numberSize = 4
-	flagSize   = 1
-)
-
-// begin is called just before the Client is. It takes no longer than it must, unless
-// requests are held back: a list may be on its way behind a create, and has to come
-// second.
-func (r *request) begin() {
-	r.s.awaitQuiet()
-	s, now := r.s, time.Now()
-	r.sent = now
-	if r.op.counts != nil {
-		r.session = s.conn.SessionID()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.availability.ask(now)
-	s.cuts.begin(r.cutKey())
-	if r.op.counts != nil {
-		s.ledger.Asked()
+	case <-ctx.Done():
+		return outcome.Cancelled(ctx)
+	case <-c.closed:
+		return outcome.ClosedError{}
 	}
 }
 
-// end is called with what the Client returned, and returns what the caller is told.
-func (r request) end(err error) error {
-	r.s.learn(r, err)
-	if errors.Is(err, zk.ErrClosing) {
-		r.s.ConnClosed()
-	}
-	return r.refusal(err)
+// EndCreate is documented at BeginCreate.
+func (c *Conn) EndCreate() { <-c.creating }
+
+// Track records that the znode at path is e's, in the given ZooKeeper session, until
+// Untrack.
+func (c *Conn) Track(path string, session int64, e reliance.Ephemeral) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ledger.Track(path, session, e)
 }
 
-// learn takes note of what a request's outcome tells about its connection.
-func (s *Conn) learn(r request, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	if outcome.Answered(err) {
-		s.availability.hear(now)
-		s.availability.measure(now.Sub(r.sent))
-	}
-	s.suspicion.note(err, now)
-	s.cuts.note(r.cutKey(), r.sent, err)
-	if outcome.ConnectionLost(err) { // it may be back before the next tick
-		s.reconnects.lost = true
-	}
-	// An answer to another session than it was sent in says nothing of either; and one
-	// that began meanwhile may have its own contacts already.
-	if r.session != 0 && r.op.counts(err) && s.conn.SessionID() == r.session {
-		s.ledger.Heard(r.session, r.sent)
+// Untrack is documented at Track.
+func (c *Conn) Untrack(path string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ledger.Untrack(path)
+}
+
+// Ephemeral returns the znode at path; nil if it is not one of this process.
+func (c *Conn) Ephemeral(path string) reliance.Ephemeral {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ledger.Ephemeral(path)
+}
+
+// EphemeralsAt returns those znodes of this process that are at path or below it.
+func (c *Conn) EphemeralsAt(path string) []reliance.Ephemeral {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ledger.EphemeralsAt(path)
+}
+
+// Hold is [reliance.Ledger.Hold].
+func (c *Conn) Hold(path string, margin time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	until, err := c.ledger.Hold(path, margin)
+	c.heartbeat.lookByLocked(until)
+	return err
+}
+
+// Rely is [reliance.Ledger.Rely].
+func (c *Conn) Rely(path string, e reliance.Ephemeral, margin time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	until, err := c.ledger.Rely(path, e, margin)
+	c.heartbeat.lookByLocked(until)
+	return err
+}
+
+// Forgo undoes Rely.
+func (c *Conn) Forgo(e reliance.Ephemeral) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ledger.Forgo(e)
+}
+
+// Waive takes the margin off the ephemeral at path: those who rely on it have their own.
+func (c *Conn) Waive(path string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ledger.Waive(path)
+}
+
+// CheckMargin returns an error, which says what to do, if a hold with a loss margin can
+// never be relied on.
+func (c *Conn) CheckMargin(margin time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ledger.CheckMargin(margin)
+}
+
+// After calls f once, when d has passed, with no mutex held, unless stop was called
+// before. stop does not wait for a call under way. f is called by the tick, so it must
+// not wait for anything. The caller must keep the Conn in use until then: without users
+// there is no tick.
+func (c *Conn) After(d time.Duration, f func()) (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.ledger.Set(d, f)
+	c.heartbeat.lookByLocked(a.At())
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.ledger.Stop(a)
 	}
 }
 
-// refusal names the request that err refuses, and the permission where that is what is
-// missing. A lost connection is left as it is: it says nothing about the request.
-func (r request) refusal(err error) error {
-	if !outcome.Final(err) {
-		return err
+// tellLosses notifies each ephemeral that is lost. It judges each again: the tick may
+// have seen a session, or an outage, that has ended since. Ephemerals whose session has
+// ended come first: no contact can save them.
+func (c *Conn) tellLosses() {
+	c.tell((*reliance.Ledger).Ended)
+	c.tell((*reliance.Ledger).Suspended)
+}
+
+// tell gives the notices that the ledger has.
+func (c *Conn) tell(which func(*reliance.Ledger) []reliance.Notice) {
+	c.mu.Lock()
+	notices := which(&c.ledger)
+	c.mu.Unlock()
+	for _, n := range notices { // without mu: an Ephemeral has locks of its own
+		n.Of.SessionEnded(n.Cause)
 	}
-	// A Client that says more than that knows better.
-	if errors.Is(err, zk.ErrNoAuth) && errors.Unwrap(err) == nil {
-		on := r.path
-		if r.op.onParent {
-			on = zkpath.Parent(r.path)
+}
+
+// notes are what the users of a connection have learned and may want to know again, the
+// latest of it. Any of it can be forgotten at any time.
+type notes struct {
+	values map[any]any
+	keys   []any // in a ring
+	next   int   // the index of the key that is forgotten next, once the ring is full
+}
+
+const notesAtMost = 1000
+
+// Note keeps a value for whoever asks for that key.
+func (c *Conn) Note(key, value any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := &c.notes
+	if _, ok := n.values[key]; !ok {
+		if len(n.keys) < notesAtMost {
+			n.keys = append(n.keys, nil)
 		}
-		return fmt.Errorf("%s %s: %w (the session lacks %s on %s)",
-			r.op.name, r.path, err, r.op.perm, on)
+		// The ring is filled in order, so next is the oldest key, or the nil just added.
+		delete(n.values, n.keys[n.next])
+		n.keys[n.next] = key
+		n.next = (n.next + 1) % notesAtMost
 	}
-	return fmt.Errorf(
-		"%s %s: %w", r.op.name, zkpath.Brief(r.path), outcome.WithMeaning(err))
+	n.values[key] = value
 }
 
-func succeeded(err error) bool { return err == nil }
-
-// SessionID is the Client's.
-func (rs *requests) SessionID() int64 { return rs.conn.SessionID() }
-
-// Children is the Client's.
-func (rs *requests) Children(path string) (names []string, stat *zk.Stat, err error) {
-	err = rs.make(&listOp, path, flagSize, nil, func() (err error) {
-		names, stat, err = rs.conn.Children(path)
-		return err
-	})
-	return names, stat, err
+// Noted returns the last value that was kept for a key; nil if it is not known.
+func (c *Conn) Noted(key any) any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.notes.values[key]
 }
 
-// ChildrenW is the Client's. Its watch is the caller's own, as GetW's is.
-func (rs *requests) ChildrenW(path string) (
-	names []string, stat *zk.Stat, events <-chan zk.Event, err error,
-) {
-	err = rs.make(&listOp, path, flagSize, nil, func() (err error) {
-		names, stat, events, err = rs.conn.ChildrenW(path)
-		return err
-	})
-	return names, stat, events, err
+// Reconnected returns a channel that is closed when the connection is back, if it is seen
+// to be away after this call. The call looks at the connection, so that an absence which
+// has ended does not count.
+func (c *Conn) Reconnected() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lookLocked()
+	return c.reconnects.next
 }
 
-// Get is the Client's.
-func (rs *requests) Get(path string) (data []byte, stat *zk.Stat, err error) {
-	err = rs.make(&readOp, path, flagSize, nil, func() (err error) {
-		data, stat, err = rs.conn.Get(path)
-		return err
-	})
-	return data, stat, err
+// AwaySince looks at the connection and reports whether it was away since the call of
+// [Conn.Reconnected] that returned reconnected. The client delivers the events that were
+// missed meanwhile in any order, and before the next tick. So a caller that concludes
+// something from one event and the absence of another asks here first. A *zk.Conn that
+// lost no request does not tell.
+func (c *Conn) AwaySince(reconnected <-chan struct{}) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lookLocked()
+	return isDone(reconnected)
 }
 
-// Stat returns the stat of a znode without children, also if its data is too long to be
-// read: whoever does not need the data of others does not depend on it.
-func (rs *requests) Stat(path string) (*zk.Stat, error) {
-	_, stat, err := rs.Get(path)
-	if outcome.IsReplyTooLong(err) {
-		_, stat, err = rs.Children(path)
-	}
-	return stat, err
+// Epoch looks at the connection and returns how often it has been away. What pending
+// watches have shown in one epoch counts in that one only; see [Conn.AwaySince].
+func (c *Conn) Epoch() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lookLocked()
+	return c.reconnects.epoch
 }
 
-// GetW is the Client's. Its watch is the caller's own; see Watch for one that is shared.
-func (rs *requests) GetW(path string) (
-	data []byte, stat *zk.Stat, events <-chan zk.Event, err error,
-) {
-	err = rs.make(&readOp, path, flagSize, nil, func() (err error) {
-		data, stat, events, err = rs.conn.GetW(path)
-		return err
-	})
-	return data, stat, events, err
-}
-
-// Create is the Client's.
-func (rs *requests) Create(
-	path string, data []byte, flags int32, acl []zk.ACL,
-) (created string, err error) {
-	err = rs.make(&createOp, path, restOfCreate(acl), data, func() (err error) {
-		created, err = rs.conn.Create(path, data, flags, acl)
-		return err
-	})
-	return created, err
-}
-
-// restOfCreate is the size of what a create has behind its path, without the data: the
-// length of that, the ACLs, each with two texts, and the flags.
-func restOfCreate(acl []zk.ACL) int {
-	size := 3 * numberSize
-	for _, a := range acl {
-		size += 3*numberSize + len(a.Scheme) + len(a.ID)
-	}
-	return size
-}
-
-// CreateContainer creates an empty znode that the server reaps when it has lost its last
-// child, or a persistent one where the server is known to have no containers. It is known
-// by its first answer, which costs the connection: see Unimplemented.
-func (rs *requests) CreateContainer(path string, acl []zk.ACL) error {
-	if rs.s.hasNoContainers() {
-		_, err := rs.Create(path, []byte{}, zk.FlagPersistent, acl)
-		return err
-	}
-	return rs.make(&createOp, path, restOfCreate(acl), nil, func() error {
-		_, err := rs.conn.CreateContainer(path, []byte{}, flagContainer, acl)
-		if outcome.Unimplemented(err) {
-			rs.s.noteNoContainers()
+// lookLocked looks at the connection, records what it shows, and returns that. The order
+// of the readings matters: the client changes them without our mutex.
+func (c *Conn) lookLocked() connState {
+	at := c.ledger.Now() // a handshake that follows on what is seen begins after this
+	// Between two servers the client already names the next one. Read after the state,
+	// that name would pass for the server of a session which was seen before.
+	server := c.cfg.Server()
+	// With the session of a state that is read before it, a new session is never missed.
+	now := connState{state: c.client.State(), session: c.client.SessionID()}
+	if c.cfg.LastHandshake == nil {
+		if now.connected() {
+			now.server = server
 		}
-		return err
-	})
-}
-
-// flagContainer is zk.FlagContainer of v1.0.4; v1.0.3 wants the same number for it under
-// another name.
-const flagContainer = 4
-
-func (s *Conn) hasNoContainers() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.noContainers
-}
-
-func (s *Conn) noteNoContainers() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.noContainers = true
-}
-
-// Delete is the Client's.
-func (rs *requests) Delete(path string, version int32) error {
-	return rs.make(&deleteOp, path, numberSize, nil, func() error {
-		return rs.conn.Delete(path, version)
-	})
-}
-
-// Set is the Client's.
-func (rs *requests) Set(
-	path string, data []byte, version int32,
-) (stat *zk.Stat, err error) {
-	err = rs.make(&setOp, path, 2*numberSize, data, func() (err error) {
-		stat, err = rs.conn.Set(path, data, version)
-		return err
-	})
-	return stat, err
-}
-
-// Sync is the Client's.
-func (rs *requests) Sync(path string) error {
-	return rs.make(&syncOp, path, 0, nil, func() error {
-		_, err := rs.conn.Sync(path)
-		return err
-	})
+	} else if began, ok := c.cfg.LastHandshake(now.session); ok {
+		now.handshake = began
+	}
+	c.reconnects.observe(now)
+	// A *zk.Conn tells of no handshakes, so they are dated by when it was seen to be
+	// down. A wrapper may simulate an outage, after which there is no handshake.
+	if c.cfg.Plain {
+		switch now.state {
+		case zk.StateDisconnected, zk.StateConnecting:
+			c.ledger.SawDown(at)
+		case zk.StateHasSession:
+			c.ledger.SawUp(now.session)
+		}
+	}
+	return now
 }

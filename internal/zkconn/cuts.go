@@ -10,39 +10,38 @@ import (
 // bytes, that they accept.
 const MaxRequest = 0xfffff
 
-// A server closes the connection on a request that is longer than its jute.maxbuffer, and
-// says nothing. So a request of some length that breaks the connection this often in a
-// row is not made again, and no longer one for a while: it would cost all who use the
-// connection theirs. An outage is not taken for that: such a request is made again only
-// once another one was answered.
+// A server that gets a request longer than its jute.maxbuffer closes the connection, and
+// says nothing. All who use the connection lose their requests. So a request of some
+// length that has broken the connection this often in a row is not made again, and for a
+// while no longer one is. An outage does not count: after a failure such a request is
+// made again only once another one was answered (Conn.checkSize).
 const (
 	cutsAtMost  = 5
 	someLength  = 4096 // no server accepts less
 	learnedFor  = 5 * time.Minute
-	cutRequests = 64 // so many are remembered
+	cutRequests = 64 // how many are remembered
 )
 
-// cuts are the requests of some length that broke the connection when they were made
-// last, each as often in a row as it says. Of several that were under way the longest
-// did. It is guarded by Conn.mu.
+// cuts count, for each request of some length that broke the connection when it was made
+// last, how often in a row it did. They are guarded by Conn.mu.
 type cuts struct {
 	times    map[cutKey]int
-	underWay map[int]int // how many requests of some length are, by that
+	underWay map[int]int // how many requests of a length are under way
 	// the length of the request that broke the connection last, and when that was
 	broke   int
 	brokeAt time.Time
-	// no request of that length is made until then; 0: any is
+	// until then no request of limit bytes or more is made; 0: there is no limit
 	limit int
 	until time.Time
 }
 
-// A cutKey is what makes two requests one that is made again.
+// A cutKey is what two requests have in common if the second repeats the first.
 type cutKey struct {
 	op, path string
 	size     int
 }
 
-// begin takes note of a request that is about to be made.
+// begin records a request that is about to be made.
 func (c *cuts) begin(key cutKey) {
 	if key.size >= someLength {
 		if c.underWay == nil {
@@ -52,7 +51,7 @@ func (c *cuts) begin(key cutKey) {
 	}
 }
 
-// note takes note of the outcome of a request, which was sent at that time.
+// note records the outcome of a request, which was sent at that time.
 func (c *cuts) note(key cutKey, sent time.Time, err error) {
 	if key.size < someLength {
 		return
@@ -65,26 +64,29 @@ func (c *cuts) note(key cutKey, sent time.Time, err error) {
 		delete(c.times, key)
 		return
 	case c.isByAnother(key.size, sent):
-		return
+		return // this request may be innocent: neither more nor less is known of it
 	}
 	now := time.Now()
 	c.broke, c.brokeAt = key.size, now
-	if c.times == nil || len(c.times) >= cutRequests {
+	if c.times == nil || len(c.times) >= cutRequests { // start over, but for this one
 		c.times = map[cutKey]int{key: c.times[key]}
 	}
 	if c.times[key]++; c.times[key] == cutsAtMost {
+		// The limit stands for all such requests. After that time this one counts again
+		// from the start.
 		delete(c.times, key)
 		c.limit, c.until = key.size, now.Add(learnedFor)
 	}
 }
 
-// isByAnother tells whether a longer request was under way when the connection broke
-// under one of that size.
+// isByAnother reports whether a longer request was under way when the connection broke
+// under one of that size. Of several the longest is taken to have broken it.
 func (c *cuts) isByAnother(size int, sent time.Time) bool {
 	for longer := range c.underWay {
 		if longer > size {
 			return true
 		}
 	}
+	// The outcome of the longer request may have come first.
 	return size < c.broke && sent.Before(c.brokeAt)
 }

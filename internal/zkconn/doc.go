@@ -10,33 +10,10 @@
 // the server has no containers) is checked now and then, and forgotten when that is over;
 // notes keep it for ten to twenty seconds.
 //
-// # Files
-//
-// Each uses only those below it.
-//
-//   - missing.go: whether a znode is missing.
-//   - owner.go: whose a znode is: a session's, or nobody's.
-//   - availability.go: whether ZooKeeper answers, for what callers are told.
-//   - use.go: Use, Retain, Release: who uses a Conn.
-//   - creating.go: how many creates are under way: BeginCreate.
-//   - heartbeat.go: the tick, and the sync that it makes.
-//   - probe.go: whether the connection was closed, by the outcome of syncs.
-//   - conn.go: the requests, and what is learned from each.
-//   - ephemerals.go: holds, and who is told of a loss, or of a close.
-//   - retry.go: Retry, Insist, Pause, Backoff.
-//   - notes.go: what a user wants to know again.
-//   - holdback.go: when no request is sent.
-//   - forget.go: when a Conn is forgotten; the registry.
-//   - reconnect.go: looks at the connection; epochs; when a plain one was down.
-//   - zkconn.go: Conn, and the types that point back to it.
-//   - config.go: Client and Config: what a user brings.
-//   - state.go: what a Conn keeps under its mutex, each a small type.
-//   - cuts.go: one of them: requests that are too long for the servers.
-//
 // # Words
 //
 //   - session: a ZooKeeper session, by its id.
-//   - request: one call of the Client, from before it is sent to its answer (conn.go).
+//   - request: one call of the Client, from before it is sent to its answer.
 //   - contact: a request that has certainly reached the leader. Writes that the leader
 //     judged and syncs are contacts, reads are not; see internal/lossclock.
 //   - ephemeral, margin, alarm: see internal/reliance.
@@ -49,6 +26,9 @@
 //   - reconnect: the connection was away, and has a session again, the same or another.
 //   - unavailable: ZooKeeper does not answer. It decides what callers are told, and does
 //     not affect holds.
+//   - incarnation: a znode from its create to its delete, by the zxid of that create.
+//   - over: of a watch, that no event of it will come any more.
+//   - retired: of a watch, that nobody else is to share it, but that the client keeps.
 //
 // # Goroutines
 //
@@ -60,7 +40,7 @@
 // While there are users, a timer runs tick. It starts heartbeats, each on a goroutine of
 // its own: one after the other where answers are fast, and a bounded number at a time
 // where they are slow. A Conn that is kept without users has a timer that checks it.
-// There is no other goroutine.
+// There is no other goroutine: those who wait for a watch receive the client's channel.
 //
 // An ephemeral is notified by the goroutine that finds out: that of the tick, or the one
 // that calls ConnClosed. An alarm is called by the tick.
@@ -73,13 +53,8 @@
 // request, wait for nothing, and call nobody back. Any other call may send, wait or call
 // back, and is made with no mutex held.
 //
-// Within this package registry.mu comes first, then Conn.mu, or the mutex of package
-// watches, never both. With either of them held, SessionID and State of the Client and
-// the functions of Config may be called: they must not call this package, and the code
-// that runs Config.WhenClosed's f must hold no lock that they take. With a mutex held, no
-// request is made, and no Ephemeral is notified.
-//
-// What a Conn has in its small types (ledger, reconnects, availability, suspicion, cuts,
-// notes, heartbeat) is guarded by its one mutex: most of what happens concerns several of them,
-// and it is never held for longer than some arithmetic takes.
+// Within this package registry.mu comes first, then Conn.mu. With either of them held,
+// SessionID and State of the Client and the functions of Config may be called: they must
+// not call this package, and the code that runs Config.WhenClosed's f must hold no lock
+// that they take. With a mutex held, no request is made, and no Ephemeral is notified.
 package zkconn

@@ -152,7 +152,7 @@ func TestALookThatIsLateConcernsNoNewSession(t *testing.T) {
 		fresh := newEphemeral()
 		conn.then = func() {
 			conn.change(func() { conn.id = 2 })
-			s.Track("/fresh", 2, fresh)
+			go s.Track("/fresh", 2, fresh) // as soon as the look has ended
 		}
 		time.Sleep(50 * time.Millisecond) // only the clock runs from here
 		conn.armed.Store(true)

@@ -16,3 +16,17 @@ func (s *Conn) MoveWall(by time.Duration) {
 	defer s.mu.Unlock()
 	s.wall = func(now time.Time) time.Time { return wallClock(now).Add(by) }
 }
+
+// KeptWatches returns how many watches s remembers.
+func (s *Conn) KeptWatches() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.shared) + len(s.retired)
+}
+
+// Reconnects returns how often the connection was seen to be away.
+func (s *Conn) Reconnects() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reconnects.times
+}

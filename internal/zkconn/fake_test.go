@@ -30,6 +30,7 @@ type fake struct {
 	heard   time.Time                // when the last Sync was sent that was answered
 	watches map[string]chan zk.Event // pending, by path
 	set     int                      // how many watches were set
+	lists   int                      // how many lists without a watch were sent
 	czxid   int64                    // of all znodes
 	gone    bool                     // they go as soon as they were watched
 	deleted func() error             // what a delete ends with, at once; may be nil
@@ -78,6 +79,16 @@ func (f *fake) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 		f.watches[path] = events
 	}
 	return nil, &zk.Stat{Czxid: f.czxid}, events, nil
+}
+
+func (f *fake) Children(string) ([]string, *zk.Stat, error) {
+	f.change(func() { f.lists++ })
+	return []string{"child"}, &zk.Stat{}, f.answer()
+}
+
+func (f *fake) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+	_, stat, events, err := f.GetW(path + "/children")
+	return []string{"child"}, stat, events, err
 }
 
 // Delete is answered also by a server that is mute.

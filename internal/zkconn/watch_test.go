@@ -127,6 +127,7 @@ func TestAWatchFromBeforeAReconnectIsNotShared(t *testing.T) {
 						_, err := s.Watch(t.Context(), "/a")
 						require.NoError(t, err)
 						require.Equal(t, reconnects+1, conn.watchesSet())
+						require.Equal(t, 1, s.KeptWatches())
 					}
 					conn.reconnect()
 					time.Sleep(time.Second) // the next tick sees it
@@ -146,9 +147,58 @@ func TestWatchesOfManyPathsAreForgotten(t *testing.T) {
 			_, err := s.Watch(t.Context(), path)
 			require.NoError(t, err)
 			conn.fire(path, zk.EventNodeDeleted)
+			require.LessOrEqual(t, s.KeptWatches(), 20)
 		}
 		synctest.Wait()
 		s.Release()
 		require.NotSame(t, s, use(t, conn, time.Hour), "all of them are over")
+	})
+}
+
+func TestAPathHasOneWatchOfItsDataAndOneOfItsChildren(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		s := use(t, conn, time.Hour)
+		for range 3 {
+			_, err := s.Watch(t.Context(), "/a")
+			require.NoError(t, err)
+			children, stat, events, err := s.WatchChildren(t.Context(), "/a")
+			require.NoError(t, err)
+			require.Equal(t, []string{"child"}, children)
+			require.NotNil(t, stat)
+			require.NotNil(t, events)
+		}
+		require.Equal(t, 2, conn.watchesSet())
+		require.Equal(t, 2, conn.lists, "who shares a watch lists behind it")
+		conn.fire("/a", zk.EventNodeDeleted)
+		_, err := s.Watch(t.Context(), "/a")
+		require.NoError(t, err)
+		require.Equal(t, 3, conn.watchesSet(), "the other one is over")
+		conn.fire("/a", zk.EventNodeDeleted)
+		conn.fire("/a/children", zk.EventNodeDeleted)
+
+		conn.change(func() { conn.err = zk.ErrNoNode })
+		_, _, events, err := s.WatchChildren(t.Context(), "/b")
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		require.Nil(t, events)
+	})
+}
+
+// Watches that are over are looked for once there are twice as many as were left.
+func TestWhenWatchesAreLookedThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		s := use(t, conn, time.Hour)
+		for i := range 16 {
+			path := fmt.Sprint("/", i)
+			_, err := s.Watch(t.Context(), path)
+			require.NoError(t, err)
+			conn.fire(path, zk.EventNodeDeleted)
+			require.Equal(t, i+1, s.KeptWatches())
+		}
+		_, err := s.Watch(t.Context(), "/more")
+		require.NoError(t, err)
+		require.Equal(t, 1, s.KeptWatches())
+		conn.fire("/more", zk.EventNodeDeleted)
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 
 	"github.com/go-zookeeper/zk"
 
@@ -72,7 +71,7 @@ func NewClaim(s *zkconn.Conn, path string) *Claim { return &Claim{s: s, path: pa
 func (c *Claim) Create(ctx context.Context, spec *Spec, hooks Hooks) (*Node, error) {
 	dir := Dir{s: c.s, path: spec.Dir, acl: spec.ACL}
 	one := &creation{s: c.s, spec: spec, hooks: hooks, claim: c, dir: dir}
-	return one.join(ctx)
+	return one.run(ctx)
 }
 
 // create implements one try of a creation.
@@ -143,7 +142,7 @@ func (c *Claim) find(by *creation, lagging bool) (*Node, error) {
 		return nil, err
 	case err != nil:
 		return nil, err
-	case stat.EphemeralOwner == 0 || stat.EphemeralOwner == math.MinInt64: // a container
+	case zkconn.IsOwnerless(stat):
 		return nil, outcome.Permanent(fmt.Errorf("%s is not ephemeral, so it never ends; "+
 			"delete it, or choose another path: %w", c.path, zk.ErrNodeExists))
 	case !c.isOwn(stat, data):

@@ -18,7 +18,7 @@ var ErrNoDir = errors.New("the parent znode was missing")
 
 // A creation is one znode on its way into a directory.
 type creation struct {
-	// Set by Join.
+	// Set by Create.
 	s      *zkconn.Conn
 	spec   *Spec
 	hooks  Hooks
@@ -26,9 +26,9 @@ type creation struct {
 	number string
 	claim  claimant // of a znode with a given name; else nil
 
-	dir     Dir  // of the goroutine in Join
+	dir     Dir  // of the goroutine in Create
 	missing bool // the directory was; likewise
-	// creates so far; of the goroutine in create, and of that in Join while there is none
+	// creates so far; of the goroutine in create, and of that in Create while there is none
 	sent int
 }
 
@@ -39,12 +39,12 @@ type claimant interface {
 	began(creating *calls.Pending[*Node])
 }
 
-// Join creates a znode, in a directory that it creates if that is missing. The znode's
+// Create creates a znode, in a directory that it creates if that is missing. The znode's
 // name is "_c_", a new id, "-", Spec.Kind and number; with "" the server appends the next
-// sequence number. A Join that fails leaves no directory that it created: a server does
+// sequence number. A Create that fails leaves no directory that it created: a server does
 // not reap one that never had a child. One that runs out of time leaves it for a while:
 // see Dir. If a create is not waited for any more, what it creates is withdrawn.
-func Join(
+func Create(
 	ctx context.Context, s *zkconn.Conn, spec *Spec, number string, hooks Hooks,
 ) (*Node, error) {
 	version := byte(versionRandom)
@@ -55,29 +55,13 @@ func Join(
 		s: s, spec: spec, hooks: hooks, id: newID(version), number: number,
 		dir: Dir{s: s, path: spec.Dir, acl: spec.ACL},
 	}
-	return c.join(ctx)
+	return c.run(ctx)
 }
 
-// join creates the znode, and the directory if that is missing.
-func (c *creation) join(ctx context.Context) (n *Node, err error) {
+// run creates the znode, and the directory if that is missing.
+func (c *creation) run(ctx context.Context) (n *Node, err error) {
 	err = c.s.Retry(ctx, func() (err error) {
 		n, err = c.try(ctx)
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return outcome.Cancelled(ctx)
-		case errors.Is(err, outcome.ErrClosed): // create may be under way
-			return err
-		case errors.Is(err, zk.ErrNoNode) && c.claim != nil && c.dir.made != nil:
-			return outcome.Permanent(ErrNoDir)
-		case errors.Is(err, zk.ErrNoNode):
-			c.missing = true
-			if err := c.dir.Make(ctx); err != nil {
-				return err
-			}
-			return ErrNoDir
-		}
 		return err
 	})
 	if err == nil {
@@ -86,18 +70,19 @@ func (c *creation) join(ctx context.Context) (n *Node, err error) {
 		}
 		return n, nil
 	}
-	if n != nil { // refused by Hooks.Created
+	if n != nil { // rejected by Hooks.Created
 		GiveUp(ctx, []*Node{n})
 	}
 	c.dir.Unmake(ctx)
+	// The caller's time was too short for the directory, and not for others ahead of it.
 	if c.missing && outcome.Cancellation(err) != nil && !c.s.Unavailable() {
 		err = fmt.Errorf("%w: %w", err, &MissingError{c.spec.Dir, RanOut(ctx)})
 	}
 	return nil, err
 }
 
-// A MissingError says why the time of a Join was over although ZooKeeper answers. Nobody
-// knows how the queue stands, so it matches zkconn.ErrNoAnswer.
+// A MissingError says why the time of a Create was over although ZooKeeper answers. The
+// state of the queue is unknown, so it matches zkconn.ErrNoAnswer.
 type MissingError struct {
 	dir  string
 	kept bool
@@ -113,17 +98,19 @@ func (e *MissingError) Error() string {
 
 func (e *MissingError) Unwrap() error { return zkconn.ErrNoAnswer }
 
-// try sends one create and waits for its outcome. A Node with an error was refused by
+// try sends one create and waits for its outcome. A Node with an error was rejected by
 // Hooks.Created.
 func (c *creation) try(ctx context.Context) (*Node, error) {
 	if err := c.s.BeginCreate(ctx); err != nil {
 		return nil, err
 	}
+	// The request cannot be cancelled, so it has a goroutine of its own. That also calls
+	// the hooks: the queue learns of the znode even if nobody waits here any more.
 	created := calls.Start(c.s, func() (*Node, error) {
 		defer c.s.EndCreate()
 		n, err := c.createOnce()
-		if refusal := c.hooks.Created(n); refusal != nil {
-			return n, outcome.Permanent(refusal)
+		if rejection := c.hooks.Created(n); rejection != nil {
+			return n, outcome.Permanent(rejection)
 		}
 		return n, err
 	})
@@ -132,15 +119,34 @@ func (c *creation) try(ctx context.Context) (*Node, error) {
 	}
 	n, err := created.Wait(ctx)
 	if n == nil && (ctx.Err() != nil || errors.Is(err, outcome.ErrClosed)) {
+		// The create may still be under way. Nobody else knows of the znode, which would
+		// block the queue for as long as the session lasts.
 		created.Then(c.s, func(n *Node, _ error) {
 			if n != nil {
 				n.Withdraw()
 			}
 		})
 	}
+	switch {
+	case err == nil:
+		return n, nil
+	case ctx.Err() != nil:
+		return n, outcome.Cancelled(ctx)
+	case errors.Is(err, zk.ErrNoNode) && c.claim != nil && c.dir.made != nil:
+		// It was made, and is gone again. Whoever keeps a znode comes back later anyway.
+		return n, outcome.Permanent(ErrNoDir)
+	case errors.Is(err, zk.ErrNoNode):
+		// Only now, since the directory is there as a rule. Retry comes back here.
+		c.missing = true
+		if err := c.dir.Make(ctx); err != nil {
+			return n, err
+		}
+		return n, ErrNoDir
+	}
 	return n, err
 }
 
+// createOnce sends one create, of a name of our own or of the given one.
 func (c *creation) createOnce() (*Node, error) {
 	if c.claim != nil {
 		return c.claim.create(c)
@@ -157,21 +163,24 @@ func (c *creation) create() (*Node, error) {
 	}
 	name := protectedPrefix + c.id + "-" + c.spec.Kind + c.number
 	session := c.s.SessionID()
-	// What it starts needs longer to start than this one to put the create in the
-	// client's queue.
+	// Sending starts a list, most likely. Its goroutine needs longer to start than this one
+	// needs to hand the create to the client, so the server gets the create first. If the
+	// list overtakes it all the same, it does not show the znode, and does not count.
 	c.hooks.Sending()
 	c.sent++
 	asked := zkpath.Join(c.spec.Dir, name)
 	path, err := c.s.Create(asked, c.spec.Data, flags, c.spec.ACL)
-	// One that exists is ours: from another session, if not from this one.
+	// Nobody else has the id. So a znode that exists is ours: of an earlier create whose
+	// answer was lost.
 	if outcome.NotDone(err) && !errors.Is(err, zk.ErrNodeExists) {
 		return nil, err
 	}
-	// The client runs a call that it had queued in the next session, too. Session ids do
+	// The client also sends a call that it had queued in the next session. Session ids do
 	// not come back: the same one before and after is the znode's.
 	if err == nil && session != 0 && c.s.SessionID() == session {
 		return c.newNode(path, session, c.s.CreatedAt(asked)), nil
 	}
+	// The outcome is unknown, or the session of the znode is.
 	n, err := c.find()
 	if outcome.Refused(err) && errors.As(err, new(unsearched)) {
 		c.oweSearch(err)
@@ -179,13 +188,13 @@ func (c *creation) create() (*Node, error) {
 	return n, err
 }
 
-// An unsearched says why the directory could not be searched.
+// An unsearched says why the parent znode could not be listed.
 type unsearched struct{ error }
 
 func (u unsearched) Unwrap() error { return u.error }
 
-// oweSearch goes on with a search that was refused, and with it the wait that it was made
-// for: the znode may be there, and nobody knows its name. What it finds is deleted.
+// oweSearch goes on with a search that was refused, although the wait has ended with
+// that: the znode may be there, and its name is not known. What it finds is deleted.
 func (c *creation) oweSearch(refusal error) {
 	s, spec, id, session := c.s, c.spec, c.id, c.s.SessionID()
 	spec.Log.Error("zookeeper lock: search refused; a znode of unknown outcome is still "+
@@ -210,19 +219,15 @@ func (c *creation) oweSearch(refusal error) {
 // search lists the directory as the leader has it now: the server that we came back to
 // may lag behind the create.
 func search(s *zkconn.Conn, dir string) ([]string, error) {
-	err := s.Sync(dir)
-	if err == nil {
-		var children []string
-		children, _, err = s.Children(dir)
-		if err == nil {
-			return children, nil
-		}
+	children, _, err := s.List(dir, true)
+	if err != nil {
+		return nil, unsearched{err}
 	}
-	return nil, unsearched{err}
+	return children, nil
 }
 
-// find looks for the znode of a create of unknown outcome, until it knows. A znode of
-// another session is not taken over: its server is about to remove it (CURATOR-498,
+// find looks for the znode of a create of unknown outcome, until it knows. It does not
+// take over a znode of another session: its server is about to remove it (CURATOR-498,
 // CURATOR-604).
 func (c *creation) find() (*Node, error) {
 	var n *Node
@@ -231,7 +236,7 @@ func (c *creation) find() (*Node, error) {
 		return err
 	})
 	if n == nil && (err == nil || errors.Is(err, zk.ErrNoNode)) {
-		return nil, errNotCreated
+		return nil, errNotCreated // a list behind a sync does not show it
 	}
 	return n, err
 }
@@ -245,6 +250,7 @@ func (c *creation) findOnce() (*Node, error) {
 	var own string
 	var czxid int64
 	var refusal error
+	// Several creates of unknown outcome may have left several znodes. One is kept.
 	for _, child := range children {
 		if !hasID(child, c.id) {
 			continue
@@ -257,7 +263,7 @@ func (c *creation) findOnce() (*Node, error) {
 			return nil, err // nothing is discarded that the next search may take over
 		case err == nil && own == "" && c.livesIn(session, stat):
 			own, czxid = path, stat.Czxid
-		default:
+		default: // one too many, of another session, or one that may not be read
 			discard(c.s, c.spec.Log, path, session)
 			refusal = err
 		}
@@ -274,19 +280,8 @@ func (c *creation) livesIn(session int64, stat *zk.Stat) bool {
 	return stat.EphemeralOwner == session && c.s.SessionID() == session
 }
 
-// MayHaveOrphans tells whether a create of unknown outcome may have left another znode.
-func (n *Node) MayHaveOrphans() bool { return n.orphans }
-
-// DiscardOrphan deletes the znode of that name if it is one with n's id.
-func (n *Node) DiscardOrphan(name string) {
-	if !hasID(name, n.id) || name == n.Name() {
-		return
-	}
-	discard(n.s, n.spec.Log, zkpath.Join(n.spec.Dir, name), n.session)
-}
-
-// newNode takes a znode that surely lives in the given session. czxid is 0 where it is
-// not known.
+// newNode makes a Node of a znode that certainly lives in the given session. czxid is 0
+// if it is not known.
 func (c *creation) newNode(path string, session, czxid int64) *Node {
 	n := &Node{
 		Path: path, spec: c.spec, s: c.s, hooks: c.hooks, id: c.id, orphans: c.sent > 1,
@@ -297,7 +292,7 @@ func (c *creation) newNode(path string, session, czxid int64) *Node {
 	if c.claim != nil {
 		n.named = &named{naming: c.claim}
 	}
-	n.token.Store(czxid)
+	n.token.Store(czxid) // 0 is not known yet: see AwaitToken
 	n.over.ctx, n.over.now = context.WithCancel(context.Background())
 	n.loss.ctx, n.loss.now = context.WithCancelCause(context.Background())
 	c.s.Retain() // until it is removed

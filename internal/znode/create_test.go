@@ -138,7 +138,7 @@ func TestWhatIsFoundOfALostCreate(t *testing.T) {
 					c.then(conn)
 				}
 				s, spec := stubconn.Use(t, conn), stubconn.Spec()
-				n, err := znode.Join(t.Context(), s, &spec, "", znode.NoHooks{})
+				n, err := znode.Create(t.Context(), s, &spec, "", znode.NoHooks{})
 				synctest.Wait()
 				conn.mu.Lock()
 				deleted, flags := slices.Clone(conn.deleted), slices.Clone(conn.flags)
@@ -169,7 +169,7 @@ func TestASearchThatIsRefused(t *testing.T) {
 			becomes: [][]int64{{1}}, session: 1, owners: map[string]int64{}, denied: true,
 		}
 		s, spec := stubconn.Use(t, conn), stubconn.Spec()
-		_, err := znode.Join(t.Context(), s, &spec, "", znode.NoHooks{})
+		_, err := znode.Create(t.Context(), s, &spec, "", znode.NoHooks{})
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		time.Sleep(time.Hour)
 		conn.mu.Lock()

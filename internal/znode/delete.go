@@ -16,8 +16,9 @@ import (
 // removal is one try to delete a znode of the given session by send, for Retry and
 // Insist. ErrGone says that it was gone before.
 func removal(s *zkconn.Conn, session int64, send func() error) func() error {
-	unknown := false
+	unknown := false // whether an earlier try may have been done
 	return func() error {
+		// With its session the znode is gone, or about to go; but see Node.metLocked.
 		if s.SessionID() != session {
 			return outcome.Permanent(outcome.ErrSessionEnded)
 		}
@@ -35,6 +36,7 @@ func removal(s *zkconn.Conn, session int64, send func() error) func() error {
 		case errors.Is(err, zk.ErrNoNode):
 			return outcome.Permanent(ErrGone)
 		}
+		// From now on a missing znode says that this delete, or one before it, was done.
 		unknown = unknown || !outcome.NotDone(err)
 		return err
 	}

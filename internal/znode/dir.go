@@ -25,7 +25,7 @@ type Dir struct {
 	made []string // what is there by our doing, a parent before its child
 }
 
-// NewDir asks nothing of ZooKeeper.
+// NewDir sends no request.
 func NewDir(s *zkconn.Conn, path string, acl []zk.ACL) *Dir {
 	return &Dir{s: s, path: path, acl: acl}
 }
@@ -42,7 +42,7 @@ func (d *Dir) Make(ctx context.Context) error {
 	})
 	_, err := making.Wait(ctx)
 	select {
-	case <-making.Done():
+	case <-making.Done(): // also after an error, of which a part is there
 		made, err := making.Wait(ctx)
 		d.made = append(d.made, made...)
 		return err
@@ -82,7 +82,7 @@ func (d *Dir) make(ctx context.Context, path string, made *[]string) error {
 	case err == nil:
 		*made = append(*made, path)
 		return nil
-	// after a lost answer nobody knows by whose doing
+	// after a lost answer it is unknown who created it
 	case errors.Is(err, zk.ErrNodeExists):
 		return nil
 	case outcome.Unimplemented(err):
@@ -96,7 +96,7 @@ func (d *Dir) make(ctx context.Context, path string, made *[]string) error {
 		if err := d.make(ctx, parent, made); err != nil {
 			return err
 		}
-		return d.make(ctx, path, made)
+		return d.make(ctx, path, made) // the parent may be gone again by then
 	default:
 		return err
 	}
@@ -110,8 +110,8 @@ func (d *Dir) create(ctx context.Context, path string) error {
 }
 
 // Unmake deletes what Make made and nobody uses: of a caller who has run out of time, as
-// Make says. What cannot be deleted within the time that a caller who gives up can spare
-// is deleted in the background.
+// Make says. What cannot be deleted within the time that a caller can spare whose wait
+// has ended is deleted in the background.
 func (d *Dir) Unmake(ctx context.Context) {
 	if len(d.made) == 0 {
 		return

@@ -4,7 +4,7 @@
 //
 // # The life of a Node
 //
-//	           Join                  Hold               Withdraw
+//	          Create                 Hold               Withdraw
 //	(creation) -----------> queued ------------> held ---------------+
 //	                          |  ^                | |                |
 //	                          |  +----------------+ | Gone, Lose     |
@@ -18,13 +18,15 @@
 // Queued: the znode exists, and somebody waits for its turn. Held: somebody relies on it,
 // or is about to. Ended: by end, once, whatever the cause. The steps of an end, in order:
 //
-//  1. The holder is notified (Lost), its Tenants before the Node, unless it left.
-//  2. HasEnded turns true, and the delete begins. Up to here Node.mu is held.
-//  3. Hooks.Ended is called, with no mutex of a Node held.
+//  1. Hooks.End is called, with no mutex of a Node held. It locks what else has to know.
+//  2. The holder is notified (Lost), its Tenants before the Node, unless it left.
+//     HasEnded turns true, and the delete begins. For this step Node.mu is held, too.
+//  3. Hooks.End notes the end, unlocks and returns. So nobody can see a part of 2 and 3:
+//     one that hears of its loss and asks the queue finds that known there.
 //  4. Ended is done: those of this process that wait for the Node are woken. They do not
 //     wait for the answer to the delete.
-//  5. Once the znode is deleted, or the session is over, Hooks.Removed is called. The one
-//     who asked for the delete is told at the first answer, a refusal too.
+//  5. Once the znode is deleted, or the session is over, Hooks.Removed is called. The
+//     caller that asked for the delete gets the first answer, a refusal too.
 //
 // A Node that left is still lost if the session ends before the delete is confirmed.
 //
@@ -54,36 +56,21 @@
 //     Hooks.Removed; if it was refused, another goroutine goes on with it (insist). So do
 //     those of the delete of an orphan, of the search for one, and of Dir.Unmake. A
 //     delete of what outlives the session ends with the connection.
-//   - Hooks.Ended is called by whoever ends the Node.
+//   - Hooks.End is called by whoever ends the Node.
 //
 // # Locks
 //
 // Node.mu guards Node.life and the second half of selfWatch. It comes after the mutexes
 // of the packages above. With it held, only package zkconn's mutexes are taken, and only
 // Tenant.Lost is called. Nobody ends a Node while holding a mutex that its Hooks take.
+// Hooks.End holds its own around a part of the end: so Lost waits for that mutex, which
+// nobody may hold across anything that can block.
 //
 // # Where events may come late
 //
 // A wrapper may pass events on by a goroutine, so that an event reaches its channel after
 // the answer to a later request (zkconn.Conn.InOrder). Then a watch that has not
 // fired proves nothing: Intact is false.
-//
-// # Files
-//
-// Each uses only those below it.
-//
-//   - claim.go: Claim: znodes with a given name, and the data of one.
-//   - create.go: Join: a create, until its outcome is known.
-//   - dir.go: the directory, created if it is missing.
-//   - tenant.go: those who share a held Node.
-//   - hold.go: Hold: from queued to held, and how long at most.
-//   - selfwatch.go: the watch on the own znode, and what it proves.
-//   - end.go: the one end of a Node, and the delete.
-//   - outliving.go: the delete of a znode that its session does not take along.
-//   - delete.go: the delete of a znode of ours, until its session ends.
-//   - node.go: Node, its state, and what it calls: Hooks, Tenant.
-//   - spec.go: what the znodes of one side have in common.
-//   - id.go: the id in a name.
 //
 // # Words
 //

@@ -83,7 +83,7 @@ func join(
 	conn.session, conn.events = 1, make(chan zk.Event, 1)
 	s, spec := stubconn.Use(t, conn), stubconn.Spec()
 	spec.Terms = terms
-	n, err := znode.Join(t.Context(), s, &spec, "", hooks)
+	n, err := znode.Create(t.Context(), s, &spec, "", hooks)
 	require.NoError(t, err)
 	return n
 }
@@ -218,7 +218,7 @@ func TestConfirmation(t *testing.T) {
 		require.NoError(t, n.AwaitToken(context.WithoutCancel(t.Context())))
 		synctest.Wait()
 		require.True(t, confirmed())
-		n.Heed()
+		n.DrainEvent()
 		require.False(t, n.HasEnded())
 		n.Withdraw()
 		require.False(t, confirmed(), "it has left")
@@ -226,8 +226,8 @@ func TestConfirmation(t *testing.T) {
 }
 
 // What the watch has received counts before its goroutine gets to know it.
-func TestAnEventThatIsHeededFirst(t *testing.T) {
-	for name, asked := range map[string]bool{"by Heed": false, "by Confirmation": true} {
+func TestAnEventThatIsDrainedFirst(t *testing.T) {
+	for name, asked := range map[string]bool{"at once": false, "behind Confirmation": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := join(t, &watchedConn{}, znode.NoHooks{}, znode.Terms{})
@@ -237,9 +237,9 @@ func TestAnEventThatIsHeededFirst(t *testing.T) {
 				if asked {
 					_, ok := n.Confirmation()
 					require.False(t, ok)
-					require.False(t, n.HasEnded(), "it is left to Heed")
+					require.False(t, n.HasEnded(), "it is left to DrainEvent")
 				}
-				n.Heed()
+				n.DrainEvent()
 				require.ErrorIs(t, n.Cause(), znode.ErrGone)
 			})
 		})
@@ -259,7 +259,7 @@ func TestAnEventThatAnotherHas(t *testing.T) {
 				if fired {
 					close(events)
 				}
-				n.Heed()
+				n.DrainEvent()
 				require.False(t, n.HasEnded())
 				began := time.Now()
 				n.Withdraw()
@@ -343,7 +343,7 @@ func TestAReconnectWhileAWatchIsSet(t *testing.T) {
 		conn := &watchedConn{}
 		conn.session, conn.events = 1, make(chan zk.Event, 1)
 		s, spec := stubconn.Use(t, conn), stubconn.Spec()
-		n, err := znode.Join(t.Context(), s, &spec, "", znode.NoHooks{})
+		n, err := znode.Create(t.Context(), s, &spec, "", znode.NoHooks{})
 		require.NoError(t, err)
 		var once sync.Once
 		conn.reading = func() { once.Do(conn.move) }
@@ -368,7 +368,7 @@ func TestWhatStaysBeyondItsSessionIsLogged(t *testing.T) {
 				var log strings.Builder
 				s, spec := stubconn.Use(t, conn), stubconn.Spec()
 				spec.Log = slog.New(slog.NewTextHandler(&log, nil))
-				n, err := znode.Join(t.Context(), s, &spec, "", znode.NoHooks{})
+				n, err := znode.Create(t.Context(), s, &spec, "", znode.NoHooks{})
 				require.NoError(t, err)
 				conn.move()
 				n.Withdraw()

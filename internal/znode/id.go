@@ -37,8 +37,8 @@ func MayBeCached(name string) bool {
 		name[versionAt-1] == '-' && name[versionAt] == versionCached && name[end] == '-'
 }
 
-// IsProtected tells whether a library has made a znode of that name, and not somebody by
-// hand: Curator, zk.Lock and this one begin the names of their znodes so.
+// IsProtected tells whether a library has created a znode of that name, and not somebody
+// by hand: Curator, zk.Lock and this one begin the names of their znodes so.
 func IsProtected(name string) bool { return strings.HasPrefix(name, protectedPrefix) }
 
 // hasID tells whether a znode's name was made with the id.

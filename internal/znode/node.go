@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +31,7 @@ type Node struct {
 	session int64  // the ZooKeeper session that the znode lives in
 	named   *named // of a znode with a given name; else nil
 
-	// The fencing token, 0 while it is not known. Whoever learns it first sets it; only
+	// The fencing token, 0 while it is not known. The first that learns it sets it; only
 	// SetToken replaces it.
 	token atomic.Int64
 
@@ -37,8 +39,8 @@ type Node struct {
 	loss loss
 	self selfWatch
 
-	// mu guards life and the second half of self. Whoever has it waits for nothing, and
-	// takes no other mutex than those of package zkconn. The mutexes of the packages
+	// mu guards life and the second half of self. A caller that has it waits for nothing,
+	// and takes no other mutex than those of package zkconn. The mutexes of the packages
 	// above come before it.
 	mu   sync.Mutex
 	life life
@@ -56,7 +58,7 @@ type naming interface {
 	forget(n *Node)
 }
 
-// An ending is done by end, once.
+// An ending is how a Node is over: end does that, once.
 type ending struct {
 	ctx     context.Context
 	now     context.CancelFunc
@@ -74,8 +76,8 @@ type loss struct {
 type life struct {
 	state   state
 	wasHeld bool // somebody relies on it, or did when it ended
-	// See outliving.go: the session has ended, and the znode may be there; nobody relies
-	// on the Node any more, or it was never held.
+	// See metLocked: the session has ended, and the znode may be there; nobody relies on
+	// the Node any more, or it was never held.
 	sessionOver, abandoned bool
 
 	guarded int32 // transactions that the znode guards and whose outcome is open
@@ -86,9 +88,10 @@ type life struct {
 	// stop, and others go on once the znode is gone.
 	stays        deadline
 	cancelExpiry func() // takes back what ExpireLater has planned; nil: nothing
-	// who else is told of a loss, with their margins
+	// who else is notified of a loss, with their margins
 	tenants map[Tenant]time.Duration
-	// until when the longest margin lasts of those who were told of a loss, of any kind
+	// until when the longest margin lasts of those who were notified of a loss, of any
+	// kind
 	margins deadline
 }
 
@@ -137,8 +140,8 @@ var (
 	ErrLeft = errors.New("left the queue")
 )
 
-// LeaveWithin is how long a call that gives up waits for its delete, so that it usually
-// leaves nothing behind.
+// LeaveWithin is how long a call whose wait has ended waits for its delete, so that it
+// usually leaves nothing behind.
 const LeaveWithin = 80 * time.Millisecond
 
 // Name is the name of the znode in its directory.
@@ -190,7 +193,7 @@ func (n *Node) learnVersion(version int32) {
 // confirmed that.
 func (n *Node) Lost() context.Context { return n.loss.ctx }
 
-// Ended is done once the Node has ended, and Hooks.Ended has returned. See HasEnded.
+// Ended is done once the Node has ended, and Hooks.End has returned. See HasEnded.
 func (n *Node) Ended() context.Context { return n.over.ctx }
 
 // Cause tells why the Node ended, nil if it has not.
@@ -222,93 +225,421 @@ func (n *Node) Guard() (settled func(), ok bool) {
 func (n *Node) InUse() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.life.inUse()
+	return n.life.guarded > 0 || n.life.stays.left() > 0
 }
 
-func (l *life) inUse() bool {
-	return l.guarded > 0 || l.stays.left() > 0
-}
-
-// Linger keeps the znode for d from now on, whenever n ends by itself.
+// Linger keeps the znode for d from now on, however n ends before that.
 func (n *Node) Linger(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.life.stays.extend(d)
 }
 
-// HasEnded turns true before anything is done about the end: before Ended is done, and
-// before Hooks.Ended is called.
+// HasEnded turns true inside of Hooks.End, in one step with Lost, before Ended is done.
 func (n *Node) HasEnded() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.life.state == stateEnded
 }
 
-// Hooks are called on behalf of one znode, from before its create to behind its delete.
-type Hooks interface {
-	// Sending is called just before each create is sent, on the goroutine that sends it.
-	Sending()
-	// Created is called on the same goroutine once it is known what became of the create;
-	// nil: there is no znode. On an error the Node is withdrawn, and the error ends Join.
-	// The Node may end, and Ended and Removed be called, before Created is.
-	Created(n *Node) error
-	// Ended is called once, before anybody who waits for the Node is woken, with no mutex
-	// of a Node held. The caller may hold a mutex of its own.
-	Ended(cause error)
-	// Removed is called once, when nothing is left to be done: gone if an answer or an
-	// event has said that the znode is; else its session is over, which the znode may
-	// outlive. That can take as long as the session, if the delete is refused. Ended may
-	// not have been called by then.
-	Removed(gone bool)
-	// Data is called with each change of the znode's data that the watch on it shows.
-	Data(data []byte)
-}
-
-// NoHooks are Hooks that do nothing. Who needs a few of them embeds it.
-type NoHooks struct{}
-
-// Sending implements Hooks.
-func (NoHooks) Sending() {}
-
-// Created implements Hooks.
-func (NoHooks) Created(*Node) error { return nil }
-
-// Ended implements Hooks.
-func (NoHooks) Ended(error) {}
-
-// Removed implements Hooks.
-func (NoHooks) Removed(bool) {}
-
-// Data implements Hooks.
-func (NoHooks) Data([]byte) {}
-
-// A Tenant relies on a held Node that others may rely on, too.
-type Tenant interface {
-	// Lost is called before the Node's own Lost is done. The mutex of the Node is held:
-	// it calls no method of the Node.
-	Lost(cause error)
-}
-
-// A selfWatch is the watch on a Node's own znode. It costs a read, so it is set when it
-// can matter: at once by WatchSelf, else by WatchSelfLater. From then on the znode's
-// deletion is noticed at once, and changes of its data are told.
-type selfWatch struct {
-	begun     atomic.Bool
-	firstRead chan struct{} // closed by the watch's goroutine: the first read has ended
-	readErr   error         // of that read; set before firstRead is closed
-
-	// Guarded by Node.mu.
-	later  *time.Timer     // starts it, if the Node lasts; nil: nobody has asked for that
-	after  time.Duration   // the delay of later
-	events <-chan zk.Event // the watch that is set, or fired last; nil before the first
-	epoch  uint64          // of the connection, from before events was asked for
-	event  *zk.Event       // what Confirmation has received, for Heed; nil: nothing
-}
-
-// stopLocked takes back, as the Node ends, what WatchSelfLater has planned. A watch that
-// has begun ends by itself.
-func (w *selfWatch) stopLocked() {
-	if w.later != nil {
-		w.later.Stop()
+// Hold makes a waiting Node, whose token is known, a held one. It fails with ErrEnded if
+// the Node has ended. With any other error it goes on waiting: with outcome.ErrSuspended,
+// to be held after a confirmation by the server; the others are permanent.
+func (n *Node) Hold() error {
+	n.mu.Lock()
+	if n.life.state == stateEnded {
+		n.mu.Unlock()
+		return ErrEnded
 	}
+	// Before Conn.Hold: the holder must be notified of a loss right behind that.
+	n.life.state, n.life.wasHeld = stateHeld, true
+	n.mu.Unlock()
+	err := n.s.Hold(n.Path, n.spec.LossMargin)
+	switch {
+	case err == nil && n.over.ctx.Err() != nil: // it ended in between
+		return ErrEnded
+	case err == nil:
+		n.WatchSelfLater(Soon)
+		return nil
+	case errors.Is(err, outcome.ErrSessionEnded):
+		n.Lose(err)
+		return ErrEnded
+	default:
+		n.unhold()
+		return err
+	}
+}
+
+// unhold undoes a hold that the session rejected, and of which nobody was notified.
+func (n *Node) unhold() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.life.wasHeld = false
+	if n.life.state == stateHeld {
+		n.life.state = stateQueued
+	}
+}
+
+// IsIdle tells of a Node whose znode may be cached whether nobody uses it: it is held and
+// has no Tenant, or it has ended and is on its way out.
+func (n *Node) IsIdle() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch n.life.state {
+	case stateHeld:
+		return len(n.life.tenants) == 0
+	case stateEnded:
+		return true
+	}
+	return false
+}
+
+// ExpireLater ends a held Node after the longest time that its Terms allow.
+func (n *Node) ExpireLater() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.spec.MaxHold > 0 && n.life.state == stateHeld {
+		n.life.cancelExpiry = n.s.After(n.spec.MaxHold, func() { n.end(ErrExpired) })
+	}
+}
+
+// Attach lets t rely on n, with a margin of its own, and be notified of a loss from now
+// on; false if n is not held, or not any more.
+func (n *Node) Attach(t Tenant, margin time.Duration) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.life.state != stateHeld {
+		return false
+	}
+	if n.life.tenants == nil {
+		n.life.tenants = map[Tenant]time.Duration{}
+	}
+	n.life.tenants[t] = margin
+	return true
+}
+
+// Detach undoes Attach; false if n is not held any more, and t was notified.
+func (n *Node) Detach(t Tenant) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.life.state != stateHeld {
+		return false
+	}
+	delete(n.life.tenants, t)
+	return true
+}
+
+// Tenants returns who is attached.
+func (n *Node) Tenants() []Tenant {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Collect(maps.Keys(n.life.tenants))
+}
+
+// Waive leaves it to the Tenants of a held Node what margin they have.
+func (n *Node) Waive() {
+	n.s.Waive(n.Path)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.life.margin = 0
+}
+
+// Check asks the clock whether n, which is held, can be relied on at this moment. If it
+// cannot, although nobody may have been notified yet, n is lost, unless it has ended
+// before.
+func (n *Node) Check() error {
+	err := n.s.Hold(n.Path, 0)
+	if errors.Is(err, outcome.ErrTooShort) { // by what is known of the servers since
+		err = fmt.Errorf("%w: %w", outcome.ErrSuspended, err)
+	}
+	if err != nil && !n.HasEnded() { // one that has may be untracked
+		n.Lose(err)
+	}
+	return err
+}
+
+// Gone ends the Node since its znode is, or is about to be: cause is ErrGone, ErrUnlisted
+// or outcome.ErrSessionEnded.
+func (n *Node) Gone(cause error) { n.end(cause) }
+
+// Lose records that the session or the znode is gone, or can no longer be relied on,
+// whoever noticed. The holder is also notified if the Node has left and the delete is not
+// confirmed: its caller still waits for that.
+func (n *Node) Lose(cause error) {
+	if n.end(cause) {
+		return
+	}
+	select {
+	case <-n.over.removal.Done():
+	default:
+		n.tellLoss(cause)
+	}
+}
+
+// SessionEnded implements reliance.Ephemeral.
+func (n *Node) SessionEnded(cause error) { n.Lose(cause) }
+
+// tellLoss notifies those that rely on n, or did when it ended.
+func (n *Node) tellLoss(cause error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.life.wasHeld {
+		n.loseLocked(cause)
+	}
+}
+
+// loseLocked notifies the Tenants before the Node. A Tenant that waits for the delete is
+// woken by the Node's loss, and then has to find its own.
+func (n *Node) loseLocked(cause error) {
+	n.noteMarginsLocked()
+	for t, margin := range n.life.tenants {
+		if leavesMargin(cause) {
+			n.life.stays.extend(margin)
+		}
+		t.Lost(cause)
+	}
+	n.loss.now(cause)
+}
+
+// end ends the Node, once; a Node ends in no other way. The hooks and the holder learn of
+// it as one step, then those who wait for the Node are woken.
+func (n *Node) end(cause error) bool {
+	if n.HasEnded() || !n.hooks.End(cause, func() bool { return n.endOnce(cause) }) {
+		return false
+	}
+	n.over.now()
+	return true
+}
+
+// endOnce is end's part under the mutexes. The znode is deleted at once, unless the
+// holder has a margin in which to stop.
+func (n *Node) endOnce(cause error) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l := &n.life
+	if l.state == stateEnded { // the second caller finds Lost closed by now
+		return false
+	}
+	if isDeleted(cause) {
+		n.s.HoldBack() // before anybody who hears of it sends a request
+	}
+	// Before the state changes, and before the delete is sent: nobody may see an ended
+	// Node, and no other process may get the lock, while the holder relies on it.
+	if l.state == stateHeld && !errors.Is(cause, ErrLeft) {
+		n.loseLocked(cause)
+	}
+	l.state, l.cause = stateEnded, cause
+	// This process has decided that by itself, so the znode is there. The holder has its
+	// margin in which to stop, and the znode keeps others out meanwhile.
+	if l.wasHeld && leavesMargin(cause) {
+		l.stays.extend(l.margin)
+	}
+	stays := l.stays.left()
+	if l.cancelExpiry != nil {
+		l.cancelExpiry()
+	}
+	n.self.stopLocked()
+	if !l.wasHeld || errors.Is(cause, ErrLeft) {
+		n.metLocked(&l.abandoned) // else StartLeaving does, when the holder has stopped
+	}
+	// Set before Ended is done: GiveUp and StartLeaving read it after that.
+	n.over.removal = calls.Start(n.s, func() (struct{}, error) {
+		_ = n.s.Pause(context.Background(), stays) // it ends with the connection
+		err := n.remove(cause)
+		if outcome.Refused(err) {
+			// The call that asked for the delete gets this answer. The obligation stays.
+			n.owe(err)
+			return struct{}{}, err
+		}
+		n.removed(err)
+		return struct{}{}, err
+	})
+	return true
+}
+
+// owe goes on with a delete that was refused. n stays a participant until then: its znode
+// blocks others.
+func (n *Node) owe(refusal error) {
+	insist(n.s, n.spec.Log, n.Path, refusal, removal(n.s, n.session, n.delete), n.removed)
+}
+
+// removed ends what newNode has begun, once nothing is left to be done about the znode.
+func (n *Node) removed(err error) {
+	defer n.s.Release()
+	defer n.s.Untrack(n.Path)
+	n.hooks.Removed(err == nil || errors.Is(err, ErrGone))
+	if errors.Is(err, outcome.ErrSessionEnded) { // nothing tells whether the znode is gone
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.metLocked(&n.life.sessionOver)
+	}
+}
+
+// StartLeaving deletes the znode, in the background for as long as the session lasts.
+// left waits for that until its ctx is done. Its error says why the Node had been lost
+// before, ErrGone or outcome.ErrSessionEnded among others, or why the outcome is not
+// known yet.
+func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
+	if !n.end(ErrLeft) { // it had ended before; now nobody relies on it any more
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.metLocked(&n.life.abandoned)
+		return func(context.Context) error { return n.Cause() }
+	}
+	return func(ctx context.Context) error {
+		removal := n.over.removal
+		select {
+		case <-removal.Done(): // an answer that is in wins over a ctx that is done
+			return removal.Err()
+		default:
+		}
+		select {
+		case <-removal.Done():
+			return removal.Err()
+		case <-ctx.Done():
+			return outcome.Cancelled(ctx)
+		case <-n.loss.ctx.Done():
+			return context.Cause(n.loss.ctx)
+		}
+	}
+}
+
+// Withdraw is StartLeaving without waiting for any result.
+func (n *Node) Withdraw() { n.StartLeaving() }
+
+// AwaitRemoval waits until nothing is left to be done about a Node that has ended. A
+// znode with a given name may outlive its session: see Claim.Discard.
+func (n *Node) AwaitRemoval(ctx context.Context) error {
+	_, err := n.over.removal.Wait(ctx)
+	if n.named != nil && (err == nil || errors.Is(err, ErrGone)) {
+		n.named.forget(n)
+	}
+	return err
+}
+
+// GiveUp withdraws without a result, in a time that a caller who has run out of time can
+// spare. It goes on in the background. Nodes of a later group leave once those of the
+// former have, or that time is over.
+func GiveUp(ctx context.Context, groups ...[]*Node) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), LeaveWithin)
+	defer cancel()
+	for _, nodes := range groups {
+		for _, n := range nodes {
+			n.Withdraw()
+		}
+		for _, n := range nodes {
+			_, _ = n.over.removal.Wait(ctx)
+		}
+	}
+}
+
+// OrWithdraw calls f, which calls code of the user's. If that panics, or ends the
+// goroutine, nobody waits any more: the Nodes are withdrawn.
+func OrWithdraw(nodes []*Node, f func()) {
+	returned := false
+	defer func() {
+		if !returned {
+			for _, n := range nodes {
+				n.Withdraw()
+			}
+		}
+	}()
+	f()
+	returned = true
+}
+
+// remove deletes the znode of a Node that ended by cause, trying for as long as the
+// session lasts.
+func (n *Node) remove(cause error) error {
+	if isDeleted(cause) {
+		return cause
+	}
+	err := n.s.Retry(context.Background(), removal(n.s, n.session, n.delete))
+	if isLoss(err) { // it was lost before its owner left, who has not heard of it yet
+		n.tellLoss(err)
+	}
+	return err
+}
+
+// leavesMargin tells whether the znode of a lost hold may stay for the margin: this
+// process has decided by itself that the hold is lost. All other losses are the doing of
+// ZooKeeper or of somebody else, and others may hold the lock already.
+func leavesMargin(cause error) bool {
+	return errors.Is(cause, outcome.ErrSuspended) || errors.Is(cause, ErrExpired)
+}
+
+// isDeleted tells of the cause of an end whether the znode has gone, for certain.
+func isDeleted(cause error) bool {
+	return errors.Is(cause, ErrGone) && !errors.Is(cause, ErrUnlisted)
+}
+
+// isLoss tells whether err says that a znode was lost, and not that a call failed.
+func isLoss(err error) bool {
+	return errors.Is(err, ErrGone) || errors.Is(err, outcome.ErrSessionEnded) ||
+		errors.Is(err, outcome.ErrSuspended) || errors.Is(err, outcome.ErrClosed)
+}
+
+// ZooKeeper deletes the znodes of a session moments after its end. ClickHouse Keeper
+// gives a client that reconnects another session, and keeps the znodes of the former one
+// for that one's timeout: its own process would queue behind them. So a znode that
+// outlives its session is deleted by its path, in whatever session there is, once nobody
+// relies on the Node: the owner of a held one has left, and the margins are over. No
+// other znode has that path, since the Node's id is in it.
+
+// metLocked records that one of the two conditions for that delete is met, which is a
+// field of n.life. Once both are, the delete begins.
+func (n *Node) metLocked(condition *bool) {
+	before := *condition
+	*condition = true
+	// One with a given name is its Claim's to delete.
+	if !before && n.life.sessionOver && n.life.abandoned && n.named == nil {
+		n.deleteByPathLocked()
+	}
+}
+
+// noteMarginsLocked records, at the first loss, until when the longest margin lasts of
+// those who are notified of it.
+func (n *Node) noteMarginsLocked() {
+	longest := n.life.margin
+	for _, margin := range n.life.tenants {
+		longest = max(longest, margin)
+	}
+	if n.life.margins.at == nil {
+		n.life.margins.extend(longest)
+	}
+}
+
+// deleteByPathLocked begins the delete, which ends with the connection at the latest.
+func (n *Node) deleteByPathLocked() {
+	// Those that were notified of the loss may still be busy, each for its margin.
+	stays, ctx := max(n.life.stays.left(), n.life.margins.left()), context.Background()
+	calls.Start(n.s, func() (struct{}, error) {
+		_ = n.s.Pause(ctx, stays)
+		try := func() error { return n.s.Delete(n.Path, -1) }
+		err := n.s.Retry(ctx, try)
+		if outcome.Refused(err) {
+			insist(n.s, n.spec.Log, n.Path, err, try, nil)
+		}
+		return struct{}{}, err
+	})
+}
+
+// MayHaveOrphans tells whether a create of unknown outcome may have left another znode.
+func (n *Node) MayHaveOrphans() bool { return n.orphans }
+
+// DiscardOrphan deletes the znode of that name if it is one with n's id.
+func (n *Node) DiscardOrphan(name string) {
+	if !hasID(name, n.id) || name == n.Name() {
+		return
+	}
+	discard(n.s, n.spec.Log, zkpath.Join(n.spec.Dir, name), n.session)
+}
+
+// delete sends the delete of the znode: by its path, which no other znode has, or by what
+// is known of one with a given name.
+func (n *Node) delete() error {
+	if n.named != nil {
+		return n.named.delete(n.isOwn)
+	}
+	return n.s.Delete(n.Path, -1)
 }

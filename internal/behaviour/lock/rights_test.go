@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -214,9 +213,6 @@ var heists = map[string]func(h *heist) bool{
 func (h *heist) leave() {
 	require.NoError(h.t, h.user.Conn.Delete(h.hold.Path(), -1))
 	locktest.Within(h.t, h.hold.Lost(), "the hold has not ended")
-	// The holder is told before the queue of this process hears of it: a single try in
-	// that very moment can still find the lock busy.
-	time.Sleep(locktest.Settle)
 }
 
 // Each cell is tried: what it says is possible, and nothing else is.

@@ -3,6 +3,7 @@ package znode
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -16,6 +17,30 @@ const (
 	Soon = 20 * time.Millisecond // somebody relies on it, or the watch can spare a list
 	Late = time.Second           // somebody waits, and would rejoin later
 )
+
+// A selfWatch is the watch on a Node's own znode. It costs a read, so it is set when it
+// can matter: at once by WatchSelf, else by WatchSelfLater. From then on the znode's
+// deletion is noticed at once, and changes of its data are reported.
+type selfWatch struct {
+	begun     atomic.Bool
+	firstRead chan struct{} // closed by the watch's goroutine: the first read has ended
+	readErr   error         // of that read; set before firstRead is closed
+
+	// Guarded by Node.mu.
+	later  *time.Timer     // starts it, if the Node lasts; nil: nobody has asked for that
+	after  time.Duration   // the delay of later
+	events <-chan zk.Event // the watch that is set, or fired last; nil before the first
+	epoch  uint64          // of the connection, from before events was asked for
+	event  *zk.Event       // what Confirmation has received, for DrainEvent; nil: nothing
+}
+
+// stopLocked takes back, as the Node ends, what WatchSelfLater has planned. A watch that
+// has begun ends by itself.
+func (w *selfWatch) stopLocked() {
+	if w.later != nil {
+		w.later.Stop()
+	}
+}
 
 // WatchSelf keeps a watch on the znode from now on.
 func (n *Node) WatchSelf() {
@@ -40,11 +65,13 @@ func (n *Node) WatchSelfLater(after time.Duration) {
 
 // keepSelfWatch is the watch's goroutine, until the Node ends or cannot be read.
 func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
-	var told int32 // the version of the data that was told; a new znode has 0
+	var told int32 // the version of the data that was reported; a new znode has 0
 	for {
 		var own reading
+		// Both before the read is sent: if the connection is away meanwhile, the read starts
+		// over, and what it has shown confirms nothing.
 		reconnected := n.s.Reconnected()
-		epoch := n.s.Epoch() // if it was away during the retries, that is not confirmed
+		epoch := n.s.Epoch()
 		err := n.s.Retry(n.over.ctx, func() (err error) {
 			own, err = calls.Call(n.over.ctx, n.s, n.read)
 			return err
@@ -55,13 +82,13 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		case errors.Is(err, zk.ErrNoNode) && n.s.SessionID() == n.session:
 			n.Gone(ErrGone)
 			return
-		case errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, zk.ErrNoNode): // it went with its session
 			n.Gone(outcome.ErrSessionEnded)
 			return
 		case err == nil && !n.isOwn(own.stat, own.data): // another's stands under the name
 			n.Gone(ErrGone)
 			return
-		case err != nil:
+		case err != nil: // not permitted: the hold is as good without a watch
 			n.self.learn(err)
 			n.spec.Log.Warn("zookeeper lock: cannot watch this lock's znode",
 				"node", n.Path, "error", err)
@@ -71,7 +98,7 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		n.LearnToken(own.stat.Czxid)
 		n.learnVersion(own.stat.Version)
 		n.self.learn(nil)
-		if own.stat.Version > told {
+		if own.stat.Version > told { // not if a reconnect has read the same again
 			told = own.stat.Version
 			n.hooks.Data(own.data)
 		}
@@ -139,8 +166,8 @@ func (n *Node) nextEvent(events <-chan zk.Event, reconnected <-chan struct{}) bo
 	}
 }
 
-// AwaitToken waits until the token is known. Where nothing has told it the first read
-// does: that finds the zxid that created the znode.
+// AwaitToken waits until the token is known. If nothing has shown it the first read does:
+// that finds the zxid that created the znode.
 func (n *Node) AwaitToken(ctx context.Context) error {
 	if n.Token() != 0 {
 		return nil
@@ -182,12 +209,12 @@ func (n *Node) AwaitConfirmation(ctx context.Context) {
 
 // Confirmation reports whether the znode was read with a watch that has not fired, and in
 // which epoch of the connection that was asked for. It may be called with a mutex of the
-// caller's held: what the watch has received it leaves to Heed.
+// caller's held: what the watch has received it leaves to DrainEvent.
 func (n *Node) Confirmation() (epoch uint64, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	w := &n.self
-	if ev, fired := w.firedLocked(); fired {
+	if ev, fired := w.firedLocked(); fired { // a channel has it once: keep it
 		received := ev
 		w.event, w.events = &received, nil
 	}
@@ -197,9 +224,9 @@ func (n *Node) Confirmation() (epoch uint64, ok bool) {
 // Deleted implements wait.Watched.
 func (n *Node) Deleted() { n.Gone(ErrGone) }
 
-// Heed implements wait.Watched: it acts on what the watch on n's znode has received, of
-// which its goroutine may not know yet.
-func (n *Node) Heed() {
+// DrainEvent implements wait.Watched: it acts on what the watch on n's znode has
+// received, of which its goroutine may not know yet.
+func (n *Node) DrainEvent() {
 	n.mu.Lock()
 	ended := n.life.state == stateEnded
 	ev, fired := n.self.firedLocked()

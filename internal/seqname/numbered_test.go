@@ -1,4 +1,4 @@
-package observe_test
+package seqname_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/recipes/internal/observe"
+	"github.com/zkrecipes/recipes/internal/seqname"
 )
 
 // Creates under way may take 65,536 numbers more.
@@ -19,7 +19,7 @@ func TestNumbered(t *testing.T) {
 		math.MaxInt32 - 1<<16 + 1: true, math.MaxInt32: true,
 		math.MinInt32: true, math.MinInt32 + 1<<16: false,
 	} {
-		name, err := observe.Numbered(fmt.Sprintf("/a/x-lock-%010d", seq), "lock-")
+		name, err := seqname.Numbered(fmt.Sprintf("/a/x-lock-%010d", seq), "lock-")
 		require.Equal(t, seq, name.Seq)
 		if near {
 			require.ErrorContains(t, err, "the sequence counter of /a is at")
@@ -27,6 +27,6 @@ func TestNumbered(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	_, err := observe.Numbered("/a/x-lock-", "lock-")
+	_, err := seqname.Numbered("/a/x-lock-", "lock-")
 	require.ErrorIs(t, err, zk.ErrAPIError)
 }

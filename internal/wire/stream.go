@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// A Stream is what follows the handshake on one connection: zk's requests, of which it
-// takes note, and the replies, each of which it checks before zk gets it. zk reads the
+// A Stream is what follows the handshake on one connection: zk's requests, which it
+// records, and the replies, each of which it checks before zk gets it. zk reads the
 // length of a reply by itself, and then the rest: out of a buffer, that costs half the
 // system calls.
 type Stream struct {
@@ -31,18 +31,18 @@ type Stream struct {
 	broken  error   // why there are no more
 }
 
-// A Listener is told what zk is not. It is called by the goroutine that reads.
+// A Listener receives what zk does not. It is called by the goroutine that reads.
 type Listener interface {
 	// Created is called when an ephemeral sequential znode was created, with the path
 	// that was asked for, which has no number.
 	Created(path string, zxid int64)
-	// Unauthenticated is called when the server refuses a request for want of
-	// authentication. It hangs up by itself.
+	// Unauthenticated is called when the server rejects a request for lack of
+	// authentication. The server hangs up by itself.
 	Unauthenticated()
-	// TooLong is called when a reply is longer than the limit: zk is told of a failure.
+	// TooLong is called when a reply is longer than the limit: zk gets an error instead.
 	TooLong(request string, bytes int)
-	// Skipping is called before each part of such a reply that is read in vain. All of
-	// them may take longer than zk has patience for one read.
+	// Skipping is called before each part of such a reply is read. All of them may take
+	// longer than zk waits for one read.
 	Skipping()
 	// Malformed is called once, with why no more replies are read. The connection should
 	// be closed.
@@ -58,7 +58,7 @@ func NewStream(r io.Reader, maxReply int, listener Listener) *Stream {
 	}
 }
 
-// Sending takes note of a request that is about to be sent.
+// Sending records a request that is about to be sent.
 func (s *Stream) Sending(p []byte) { s.requests.sending(p) }
 
 // ExpectSilence is for a server that is ClickHouse Keeper. At a request for a container,
@@ -109,12 +109,13 @@ func (s *Stream) begin(p []byte) error {
 	if err != nil {
 		return err
 	}
+	// zk believes the length: what it reads is checked before it has any of it.
 	announced := int(number(head))
 	if announced < replyHead-lengthSize {
 		return malformed("a reply of %d bytes is not ZooKeeper's", announced)
 	}
 	switch xid := number(head[replyXid:]); xid {
-	case xidEvent, xidPing:
+	case xidEvent, xidPing: // these answer no request
 		s.to = request{op: xid}
 	default:
 		var ok bool
@@ -138,7 +139,7 @@ const (
 	skipAtOnce = 1 << 16
 )
 
-// skip reads a reply in vain that is too long, and has zk get a short one to the same
+// skip reads past a reply that is too long, and has zk get a short one to the same
 // request: an error with the length as its code ([outcome.Named]), unless the reply is an
 // error itself. To cut the connection would cost all other requests on it theirs, and to
 // make this one again would cut it again.
@@ -164,13 +165,14 @@ func (s *Stream) skip(announced int, p []byte) error {
 		tooLong := int32(-announced)
 		binary.BigEndian.PutUint32(code, uint32(tooLong))
 	}
+	// zk asks for the length now, and for the rest in its next Read.
 	s.instead, s.left = head[lengthSize:], replyHead-lengthSize
 	binary.BigEndian.PutUint32(p, uint32(s.left))
 	return nil
 }
 
-// refuseContainers has the requests for containers refused at which the server has hung
-// up.
+// refuseContainers answers, in place of a server that has hung up, the requests for
+// containers at which it did.
 func (s *Stream) refuseContainers(hungUp error) (head []byte, err error) {
 	var refusals []byte
 	for _, xid := range s.requests.of(opCreateContainer) {
@@ -179,6 +181,7 @@ func (s *Stream) refuseContainers(hungUp error) (head []byte, err error) {
 	if refusals == nil {
 		return nil, hungUp
 	}
+	// The end of the stream follows, as it does from ZooKeeper.
 	s.buffered = bufio.NewReader(io.MultiReader(bytes.NewReader(refusals), s.from))
 	return s.buffered.Peek(replyHead)
 }
@@ -220,4 +223,40 @@ func (s *Stream) end(p []byte) error {
 		s.listener.Created(s.to.path, int64(zxid))
 	}
 	return nil
+}
+
+// The xid of a sync that is asked before zk has the connection, and its path.
+const (
+	zxidXid  = 1
+	zxidPath = "/"
+)
+
+// AskZxid asks how far the ensemble has come, by a sync that its leader has a part in,
+// and then ends the session. It is called before Read, which cannot follow.
+func (s *Stream) AskZxid(w io.Writer) (zxid int64, err error) {
+	p := packet(zxidXid, opSync)
+	p = binary.BigEndian.AppendUint32(p, uint32(len(zxidPath)))
+	p = append(p, zxidPath...)
+	binary.BigEndian.PutUint32(p, uint32(len(p)-lengthSize))
+	if _, err := w.Write(p); err != nil {
+		return 0, err
+	}
+	var head [replyHead]byte
+	if _, err := io.ReadFull(s.buffered, head[:]); err != nil {
+		return 0, err
+	}
+	if xid, code := number(head[replyXid:]), number(head[replyError:]); xid != zxidXid {
+		return 0, malformed("the server answers request %d instead of %d", xid, zxidXid)
+	} else if code != 0 {
+		return 0, fmt.Errorf("the server refuses a sync with error code %d", code)
+	}
+	_, err = w.Write(packet(zxidXid+1, opClose))
+	return int64(binary.BigEndian.Uint64(head[replyZxid:])), err
+}
+
+// packet returns a request without a body.
+func packet(xid, op int32) []byte {
+	p := binary.BigEndian.AppendUint32(nil, requestHead-lengthSize)
+	p = binary.BigEndian.AppendUint32(p, uint32(xid))
+	return binary.BigEndian.AppendUint32(p, uint32(op))
 }

@@ -14,7 +14,7 @@ import (
 
 // An impatient waiter gives up after 100 ms in which nobody ahead leaves: requests take
 // no time here.
-var impatient = seqnode.Request{Patience: 100 * time.Millisecond}
+var impatient = seqnode.Request{StallTimeout: 100 * time.Millisecond}
 
 // gaveUp checks that the stay ends after d, for a queue that stands still.
 func (e *stay) gaveUp(d time.Duration) {
@@ -24,7 +24,7 @@ func (e *stay) gaveUp(d time.Duration) {
 	require.ErrorIs(e.t, e.err, wait.ErrBusy)
 }
 
-func TestPatienceEndsInAQueueThatStandsStill(t *testing.T) {
+func TestAStallEndsAWait(t *testing.T) {
 	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
 		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
 		ahead := other.Occupy()
@@ -37,7 +37,7 @@ func TestPatienceEndsInAQueueThatStandsStill(t *testing.T) {
 }
 
 // The one right ahead stays, and the waiter hears of nobody else: it has to look.
-func TestPatienceLastsWhileTheQueueMoves(t *testing.T) {
+func TestAQueueThatMovesIsNoStall(t *testing.T) {
 	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
 		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
 		first, second, last := other.Occupy(), other.Occupy(), other.Occupy()
@@ -54,7 +54,7 @@ func TestPatienceLastsWhileTheQueueMoves(t *testing.T) {
 }
 
 // Between two of one process too, where no watch is set.
-func TestPatienceEndsBehindAnotherOfTheProcess(t *testing.T) {
+func TestAStallBehindAnotherOfTheProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
 		us := newPeer(t, cluster, "us")
 		first := enter(bounded(t), us, seqnode.Request{}).held(patience)
@@ -63,7 +63,7 @@ func TestPatienceEndsBehindAnotherOfTheProcess(t *testing.T) {
 	})
 }
 
-func TestPatienceStartsOverWithAnotherZnode(t *testing.T) {
+func TestAStallStartsOverWithAnotherZnode(t *testing.T) {
 	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
 		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
 		ahead := other.Occupy()
@@ -80,12 +80,12 @@ func TestPatienceStartsOverWithAnotherZnode(t *testing.T) {
 
 // Behind several a waiter does not watch its own znode at once, but after 20 ms. So the
 // look itself can show that the znode is gone, which says nothing of the queue.
-func TestPatienceLooksWhetherItsOwnZnodeIsThere(t *testing.T) {
+func TestAStallOfAWaiterWithoutItsZnode(t *testing.T) {
 	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
 		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
 		first, last := other.Occupy(), other.Occupy()
 		us.Nodes() // it has a session
-		e := enter(bounded(t), us, seqnode.Request{Patience: 10 * time.Millisecond})
+		e := enter(bounded(t), us, seqnode.Request{StallTimeout: 10 * time.Millisecond})
 		lost := queuetest.Within(t, time.Millisecond, e.queued, "it does not join")
 		other.Remove(lost)
 		queuetest.Within(t, 30*time.Millisecond, e.queued, "it does not join again")

@@ -9,9 +9,9 @@ import (
 	"github.com/zkrecipes/recipes/internal/observe"
 )
 
-func TestALookoutTellsOnce(t *testing.T) {
+func TestALintTellsOnce(t *testing.T) {
 	kinds, told := []string{"lock-"}, []string(nil)
-	q := observe.Queue{Dir: "/lock", Kinds: kinds, Lookout: &observe.Lookout{
+	q := observe.Queue{Dir: "/lock", Kinds: kinds, Lint: &observe.Lint{
 		Find: func(children, kinds []string) string {
 			require.Equal(t, []string{"lock-"}, kinds)
 			at := slices.Index(children, "other")

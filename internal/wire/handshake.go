@@ -50,8 +50,8 @@ func ReadAnswer(r io.Reader) (Answer, error) {
 	return a, err
 }
 
-// Session returns what the answer tells, session 0 if the session has expired, or
-// why it tells of none.
+// Session returns the session and its timeout as the answer has them, session 0 if the
+// session has expired, or why the answer has none.
 func (a Answer) Session() (session int64, timeout time.Duration, err error) {
 	version := int32(binary.BigEndian.Uint32(a[answerVersion:]))
 	granted := int32(binary.BigEndian.Uint32(a[answerTimeout:]))
@@ -77,8 +77,8 @@ func (a Answer) Session() (session int64, timeout time.Duration, err error) {
 // Expire makes it say that the session has expired.
 func (a Answer) Expire() { clear(a[answerSession:answerPassword]) }
 
-// HasPassword tells whether a session can be resumed: that takes the password. It is for
-// an Answer that tells of a session.
+// HasPassword reports whether a session can be resumed, which needs a password. It is for
+// an Answer that has a session.
 func (a Answer) HasPassword() bool {
 	password := a[answerHead:][:number(a[answerPassword:])]
 	return slices.ContainsFunc(password, func(b byte) bool { return b != 0 })
@@ -98,4 +98,30 @@ func AskedSession(p []byte) int64 {
 		return 0
 	}
 	return int64(binary.BigEndian.Uint64(p[askedSession:]))
+}
+
+// askedZxid is where a client's handshake has the last zxid that it has seen, in front of
+// the session timeout.
+const (
+	askedZxid    = 8
+	askedTimeout = 16
+)
+
+// AskedZxid returns the last zxid that a client has seen, by its handshake: a server that
+// has not come so far hangs up.
+func AskedZxid(p []byte) int64 {
+	if len(p) < askedPassword || length(p) != len(p) {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(p[askedZxid:]))
+}
+
+// AsNew returns a client's handshake as one that has seen nothing yet, and asks for a new
+// session, would send it.
+func AsNew(p []byte) []byte {
+	p = slices.Clone(p)
+	clear(p[askedZxid:askedTimeout])
+	clear(p[askedSession:askedPassword])
+	clear(p[min(askedPassword+lengthSize, len(p)):])
+	return p
 }

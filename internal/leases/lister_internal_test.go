@@ -1,4 +1,4 @@
-package observe_test
+package leases
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/queuetest"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/zktest"
@@ -46,13 +45,13 @@ func (c *refusingConn) ChildrenW(
 // A server that may lag behind what was seen before is asked to catch up until it has: a
 // sync that failed is not enough.
 func TestAListComesBehindASyncThatHasSucceeded(t *testing.T) {
-	for name, list := range map[string]func(context.Context, *observe.Lister) error{
-		"once": func(ctx context.Context, l *observe.Lister) error {
-			_, err := l.List(ctx)
+	for name, list := range map[string]func(context.Context, *lister) error{
+		"once": func(ctx context.Context, l *lister) error {
+			_, err := l.list(ctx)
 			return err
 		},
-		"with a watch": func(ctx context.Context, l *observe.Lister) error {
-			_, _, err := l.ListAndWatch(ctx)
+		"with a watch": func(ctx context.Context, l *lister) error {
+			_, _, err := l.listAndWatch(ctx)
 			return err
 		},
 	} {
@@ -67,12 +66,12 @@ func TestAListComesBehindASyncThatHasSucceeded(t *testing.T) {
 				})
 				defer s.Release()
 				ctx := queuetest.Bounded(t)
-				lister := &observe.Lister{S: s, Dir: queuetest.Dir, Lagging: true}
+				of := &lister{s: s, dir: queuetest.Dir, lagging: true}
 				for range 2 {
-					require.ErrorIs(t, list(ctx, lister), zk.ErrConnectionClosed)
+					require.ErrorIs(t, list(ctx, of), zk.ErrConnectionClosed)
 				}
-				require.NoError(t, list(ctx, lister))
-				require.NoError(t, list(ctx, lister))
+				require.NoError(t, list(ctx, of))
+				require.NoError(t, list(ctx, of))
 				require.Equal(
 					t, []string{"refused", "refused", "sync", "list", "list"}, conn.asked,
 				)
