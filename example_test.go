@@ -1092,7 +1092,7 @@ func ExampleMember() {
 	ctx := context.Background()
 	member := must(recipes.NewGroupMember(client, "/groups/one", "host-17", nil))
 	check(member.Await(ctx))
-	var m recipes.Member = must(recipes.Members(ctx, client, "/groups/one"))[0]
+	m := must(recipes.Members(ctx, client, "/groups/one"))[0]
 	fmt.Println(m.ID, m.Session == client.SessionID())
 	check(member.Close(ctx))
 	// Output: host-17 true

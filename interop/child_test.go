@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// around are programs around the lines of docs/foreign.md that start a zktest. Each uses
-// the client of these lines, and then says that all went well.
+// around are programs around the lines of docs/appendix/zktest-java-python.md that start
+// a zktest. Each uses the client of these lines, and then says that all went well.
 var around = map[string]string{
 	"java": `
 		import org.apache.curator.framework.*;
@@ -79,11 +79,11 @@ test()`,
 var errNoNode = errors.New("interop: no node: install Node.js (Debian: apt-get install " +
 	"nodejs)")
 
-// TestChildren runs the lines of docs/foreign.md as programs of their languages. Each
-// program leaves its zktest behind, which has to end by itself.
+// TestChildren runs the lines of docs/appendix/zktest-java-python.md as programs of their
+// languages. Each program leaves its zktest behind, which has to end by itself.
 func TestChildren(t *testing.T) {
 	needsOthers(t)
-	page, err := os.ReadFile("../docs/foreign.md")
+	page, err := os.ReadFile("../docs/appendix/zktest-java-python.md")
 	require.NoError(t, err)
 	programs := t.TempDir()
 	build := exec.Command("go", "build", "-o", programs, "../cmd/zktest")

@@ -16,7 +16,7 @@
 // missing, they fail and say how to get it; under -short they are skipped.
 // scripts/test.sh installs what is missing, if it may. Those with Python need Python 3
 // with kazoo 2.7.1 or later: Debian's python3-kazoo, or the Python that KAZOO_PYTHON
-// names. The lines for Node.js of docs/foreign.md need node.
+// names. The lines for Node.js of docs/appendix/zktest-java-python.md need node.
 //
 // The tests compile the program in the folder java, once, and start it as a process of
 // its own. It reads commands from its standard input, executes them with Curator, in a

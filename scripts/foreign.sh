@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs what others have written for ZooKeeper on zktest, and writes the table in docs/foreign.md: scripts/foreign.sh [--look]
+# Runs what others have written for ZooKeeper on zktest, and writes the table in
+# docs/appendix/zktest-java-python.md: scripts/foreign.sh [--look]
 #
 # It takes what Debian and the Go module proxy have: the tests of go-zookeeper and of kazoo, which run as they are but for where their
 # servers come from, and the recipes of Curator, used by a program of ours. --look leaves the page alone.
@@ -15,7 +16,7 @@ python=/usr/bin/python3
 "$python" -c 'import pytest, mock, objgraph' 2>/dev/null || install_packages python3-pytest python3-mock python3-objgraph ||
 	die "kazoo's tests need pytest, mock and objgraph (Debian: apt-get install python3-pytest python3-mock python3-objgraph)."
 
-page=docs/foreign.md
+page=docs/appendix/zktest-java-python.md
 ours=$PWD/scripts/testdata/foreign
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

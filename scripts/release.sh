@@ -66,6 +66,9 @@ done
 (cd dist/files && sha256sum -- * >checksums.txt)
 cat >dist/notes.md <<END
 What has changed is in [CHANGELOG.md](https://github.com/zkrecipes/recipes/blob/main/CHANGELOG.md).
-To check a file: \`sha256sum --check --ignore-missing checksums.txt\`, and
-\`gh attestation verify FILE --repo zkrecipes/recipes\`.
+To check a file: \`sha256sum --check --ignore-missing checksums.txt\`. And, for this repository and
+this tag:
+
+    gh attestation verify FILE --repo zkrecipes/recipes \\
+      --signer-workflow zkrecipes/recipes/.github/workflows/release.yml --source-ref refs/tags/$tag
 END

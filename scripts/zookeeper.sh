@@ -22,7 +22,7 @@ curator_packages=(default-jdk-headless libcurator-recipes-java)
 # Python's client, whose locks stand in the same queues.
 kazoo_packages=(python3-kazoo)
 
-# What runs the lines for Node.js of docs/foreign.md.
+# What runs the lines for Node.js of docs/appendix/zktest-java-python.md.
 node_packages=(nodejs)
 
 # The shells that zklock has completions for, and the package that bash's must work with and without.

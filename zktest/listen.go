@@ -143,12 +143,16 @@ func (c *Cluster) admitLocked() {
 // others. For a server that listens on all addresses of the machine it returns one that
 // other machines can dial, if there is any. Without WithListen they listen there from the
 // first call on. In a testing/synctest bubble a listener would keep the time from
-// passing: use Names, HostProvider and Dial there. Addrs panics if the machine has no
-// port left on its loopback interface.
+// passing: Addrs panics there, as ConnectString does; use Names, HostProvider and Dial.
+// Addrs also panics if the machine has no port left on its loopback interface.
 func (c *Cluster) Addrs() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.doors == nil {
+		if bubble(goroutines(false)) != "" {
+			panic("zktest: a listener would keep the time of the testing/synctest " +
+				"bubble from passing: connect to Servers, by the Dial of a Link")
+		}
 		listeners, err := c.openListeners()
 		if err != nil {
 			panic(err)

@@ -54,3 +54,18 @@ func TestTimeLimit(t *testing.T) {
 	_, err := zktest.New(zktest.WithTimeLimit(0))
 	require.EqualError(t, err, "zktest: WithTimeLimit(0s): want more than 0")
 }
+
+// Whoever connects to TCP in a bubble would wait forever, at full speed.
+func TestAddrsInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := zktest.Start(t)
+		for name, ask := range map[string]func(){
+			"Addrs":         func() { cluster.Addrs() },
+			"ConnectString": func() { cluster.ConnectString() },
+		} {
+			require.PanicsWithValue(t, "zktest: a listener would keep the time of the "+
+				"testing/synctest bubble from passing: connect to Servers, by the Dial "+
+				"of a Link", ask, name)
+		}
+	})
+}

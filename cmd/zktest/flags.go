@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -164,13 +165,20 @@ func (f *flags) checkListen(s *flag.FlagSet) error {
 		if err != nil {
 			continue // package zktest says so
 		}
-		everywhere := host == "" || net.ParseIP(host).IsUnspecified()
-		if everywhere && !f.public {
+		if everywhere(host) && !f.public {
 			return usageError{fmt.Errorf("-listen %s: any machine could connect; "+
 				"want an address such as 127.0.0.1:2181, or -public", addr)}
 		}
 	}
 	return nil
+}
+
+// everywhere reports whether any machine can reach a server that listens on host. An IPv6
+// address may have a zone, which net.ParseIP does not take: "::%lo" listens on all
+// interfaces, too. So does 0.0.0.0 in the form of IPv6.
+func everywhere(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.WithZone("").Unmap().IsUnspecified()
 }
 
 // checkAdmin keeps others than this machine's users from disturbing the servers.

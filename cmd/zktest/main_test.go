@@ -325,6 +325,8 @@ func TestBadInput(t *testing.T) {
 		},
 		{"-listen :0", exitUsage, "-listen :0: any machine could connect"},
 		{"-listen 127.0.0.1:0,[::]:0", exitUsage, "-listen [::]:0: any machine"},
+		{"-listen [::%lo]:0", exitUsage, "-listen [::%lo]:0: any machine"},
+		{"-listen [::ffff:0.0.0.0]:0", exitUsage, "0.0.0.0]:0: any machine"},
 		{"-listen=", exitUsage, `-listen "": want HOST:PORT`},
 		{"-admin 0.0.0.0:0", exitUsage, `-admin "0.0.0.0:0": want a loopback address`},
 		{"-admin x", exitUsage, `-admin "x": address x: missing port`},

@@ -19,7 +19,10 @@
 // can begin.
 //
 // ZOOKEEPER_SERVERS ("host:port,host:port") names the ZooKeeper, for a process per host
-// with -hosts 1. Without it this process embeds one, zktest.
+// with -hosts 1. Without it this process embeds one, zktest. With CRON_AUTH in the form
+// "USER:PASSWORD" the hosts log in, and nobody else can write the mark, which would have
+// slots left out, or join the queue. (To delete them takes a right on the root: see
+// docs/secure-cluster.md.) A mark that is in the future is an error.
 package main
 
 import (
@@ -76,7 +79,9 @@ func run(ctx context.Context, every time.Duration, hosts int) error {
 	ended := make(chan error)
 	for i := range hosts {
 		name := fmt.Sprint(i + 1)
-		h := host{name: name, every: every, job: reportBy(name)}
+		h := host{
+			name: name, every: every, job: reportBy(name), auth: os.Getenv("CRON_AUTH"),
+		}
 		go func() { ended <- h.connectAndRun(ctx, servers) }()
 	}
 	var failed error
@@ -115,10 +120,24 @@ type host struct {
 	client *recipes.Client
 	every  time.Duration
 	job    job
+	auth   string // USER:PASSWORD, or ""
+}
+
+// acl gives all rights to those who log in as this host does.
+func (h host) acl() []zk.ACL {
+	if h.auth == "" {
+		return zk.WorldACL(zk.PermAll)
+	}
+	return zk.AuthACL(zk.PermAll)
 }
 
 func (h host) connectAndRun(ctx context.Context, servers string) (err error) {
-	if h.client, err = recipes.Connect(ctx, servers, sessionTimeout); err != nil {
+	var options []recipes.ClientOption
+	if h.auth != "" {
+		options = append(options, recipes.WithAuth("digest", []byte(h.auth)))
+	}
+	h.client, err = recipes.Connect(ctx, servers, sessionTimeout, options...)
+	if err != nil {
 		return err
 	}
 	defer h.client.Close()
@@ -129,13 +148,14 @@ func (h host) connectAndRun(ctx context.Context, servers string) (err error) {
 // logged, and the next turn, here or on another host, makes up for it.
 func (h host) run(ctx context.Context) error {
 	lock, err := recipes.NewInterProcessMutex(h.client, lockPath,
-		recipes.WithLossMargin(timeToStop), recipes.WithData([]byte(h.name)))
+		recipes.WithLossMargin(timeToStop), recipes.WithData([]byte(h.name)),
+		recipes.WithACL(h.acl()))
 	if err != nil {
 		return err
 	}
 	// The first host of all leaves the slot out that has begun already.
 	begun := markOf(time.Now().Truncate(h.every))
-	_, err = h.client.Create(markPath, begun, 0, zk.WorldACL(zk.PermAll))
+	_, err = h.client.Create(markPath, begun, 0, h.acl())
 	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		return fmt.Errorf("create %s: %w", markPath, err)
 	}
@@ -171,7 +191,8 @@ func (h host) turn(ctx context.Context, hold *recipes.Hold) error {
 	return context.Cause(ctx)
 }
 
-// next returns the slot behind the mark, but none that is too old to be made up for.
+// next returns the slot behind the mark, but none that is too old to be made up for. The
+// clocks of the hosts may differ by a slot.
 func (h host) next() (slot time.Time, err error) {
 	mark, _, err := h.client.Get(markPath)
 	if err != nil {
@@ -180,6 +201,11 @@ func (h host) next() (slot time.Time, err error) {
 	last, err := time.Parse(time.RFC3339Nano, string(mark))
 	if err != nil {
 		return time.Time{}, fmt.Errorf("the mark in %s: %w", markPath, err)
+	}
+	if ahead := time.Until(last); ahead > h.every {
+		return time.Time{}, fmt.Errorf("the mark in %s, %s, is %v in the future: a clock "+
+			"is wrong, or somebody else wrote it; set it to the slot that was done last",
+			markPath, mark, ahead.Round(time.Second))
 	}
 	slot = last.Truncate(h.every).Add(h.every)
 	oldest := time.Now().UTC().Truncate(h.every).Add(-madeUpFor * h.every)

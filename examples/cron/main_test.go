@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
@@ -64,7 +65,10 @@ func (s *site) start(t *testing.T, jobOf func(name string) job) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s.stop = cancel
 	for _, name := range s.names {
-		h := host{name, locktest.ConnectThrough(t, s.cluster, name), s.every, jobOf(name)}
+		h := host{
+			name: name, client: locktest.ConnectThrough(t, s.cluster, name),
+			every: s.every, job: jobOf(name),
+		}
 		s.running.Go(func() {
 			if err := h.run(ctx); err != nil {
 				t.Error(err)
@@ -188,6 +192,46 @@ func holderOf(t *testing.T, cluster *zktest.Cluster) string {
 	name, _, err := client.Get(lockPath + "/" + queue[0])
 	require.NoError(t, err)
 	return string(name)
+}
+
+// A mark in the future would have all slots until then left out, in silence.
+func TestAMarkInTheFuture(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, time.Minute, time.Second)
+		time.Sleep(time.Until(s.first.Add(30 * time.Second)))
+		client := locktest.ConnectThrough(t, s.cluster, "somebody")
+		h := host{client: client, every: s.every}
+		_, err := client.Set(markPath, markOf(time.Now().Add(90*time.Minute)), -1)
+		require.NoError(t, err)
+		_, err = h.next()
+		require.ErrorContains(t, err, "is 1h30m0s in the future")
+		_, err = client.Set(markPath, markOf(time.Now().Add(s.every)), -1)
+		require.NoError(t, err)
+		_, err = h.next()
+		require.NoError(t, err, "the clocks of two hosts differ")
+		s.stop()
+		s.running.Wait()
+	})
+}
+
+// Whoever may write the mark, or delete it, decides what is left out.
+func TestTheMarkIsTheHosts(t *testing.T) {
+	cluster := zktest.Start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	h := host{name: "1", every: 10 * time.Millisecond, job: reportBy("1"), auth: "cron:x"}
+	ended := locktest.Start(func() error {
+		return h.connectAndRun(ctx, cluster.ConnectString())
+	})
+	locktest.Eventually(t, func() bool {
+		return slices.Contains(cluster.Znodes(), markPath)
+	}, "the host has not begun")
+	stranger, err := recipes.Connect(ctx, cluster.ConnectString(), sessionTimeout)
+	require.NoError(t, err)
+	defer stranger.Close()
+	_, err = stranger.Set(markPath, markOf(time.Now()), -1)
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+	cancel()
+	require.NoError(t, locktest.Within(t, ended, "the host does not stop"))
 }
 
 func TestTheCommandStops(t *testing.T) {

@@ -64,7 +64,7 @@ func (c *conn) exchange(sasl *SASL) error {
 	if err != nil {
 		return err
 	}
-	var challenge []byte // nil: all mechanisms of ZooKeeper begin with the client
+	var challenge []byte // nil at first: the client begins, if only with no bytes
 	for message := range int32(saslMessages) {
 		var response []byte
 		var done bool
@@ -72,7 +72,7 @@ func (c *conn) exchange(sasl *SASL) error {
 			response, done, err = step(ctx, challenge)
 			return err
 		})
-		if err != nil || done && response == nil {
+		if err != nil || done && response == nil { // the server has had the last word
 			return err
 		}
 		challenge, err = c.stream.AskSASL(c.Conn, message, response)

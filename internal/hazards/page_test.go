@@ -17,7 +17,7 @@ import (
 
 const (
 	root = "../.."
-	page = root + "/docs/hazards.md"
+	page = root + "/docs/appendix/hazards.md"
 )
 
 var (

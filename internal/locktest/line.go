@@ -22,7 +22,7 @@ func lineDialer(tap *wiretap.Tap, wrap func(net.Conn) net.Conn) zk.Dialer {
 
 // handshakeWithin is what a server has for the first byte of its answer. The client would
 // give it almost seven session timeouts, and a server that is just starting can accept a
-// connection and never answer (docs/hazards.md, E3).
+// connection and never answer (docs/appendix/hazards.md, E3).
 const handshakeWithin = 5 * time.Second
 
 // A plainLine does not tell that a write failed, it only closes. With both the client's

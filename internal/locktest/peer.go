@@ -87,7 +87,7 @@ func ManyNames(tb testing.TB) string {
 
 // awaitEnd waits until the client's loop has ended, so that no test has to do with
 // another's goroutines. A loop that is stuck for ever, as go-zookeeper's can be when
-// calls are under way at Close (docs/hazards.md, E26), is left behind.
+// calls are under way at Close (docs/appendix/hazards.md, E26), is left behind.
 func awaitEnd(tb testing.TB, events <-chan zk.Event) {
 	tb.Helper()
 	stuck := time.After(Patience)

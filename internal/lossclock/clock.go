@@ -237,7 +237,7 @@ func (c *Clock) Last(session int64) time.Time {
 }
 
 // GoodUntil is until when the session can be relied on, given when its last handshake
-// began, if that is known; false where there is no evidence at all.
+// began, if that is known; false if there is no evidence at all.
 func (c *Clock) GoodUntil(
 	terms Terms, session int64, handshake time.Time,
 ) (until time.Time, ok bool) {

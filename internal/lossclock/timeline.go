@@ -15,7 +15,7 @@ type Timeline struct {
 	jumps      []jump        // the last few, in order
 }
 
-// A jump is where the monotonic clock stood still.
+// A jump is a time in which the monotonic clock stood still.
 type jump struct {
 	until time.Time     // by the monotonic clock
 	ahead time.Duration // for how long it has stood still until then, in total

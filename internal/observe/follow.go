@@ -69,9 +69,10 @@ type follower struct {
 	headOnly bool
 	wake     <-chan struct{} // what else to look again for; nil: nothing
 
-	changed     <-chan zk.Event // when to look again
-	watched     string          // the path that this is on
-	reconnected <-chan struct{} // the connection was away and is back, since the last look
+	changed <-chan zk.Event // when to look again
+	watched string          // the path that this is on
+	// the connection was away since the last look, and is back
+	reconnected <-chan struct{}
 	// lagging: the server may lag behind what was seen, or something may have gone
 	// unnoticed, and no sync has succeeded since.
 	lagging bool

@@ -61,7 +61,7 @@ func refuters(t *testing.T) (found []string) {
 // The table of planted defects names all that are planted, and nothing else.
 func TestThePlantedDefects(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(root, "docs/planted-defects.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs/appendix/planted-defects.md"))
 	require.NoError(t, err)
 	var model, simulator, order, traces []string
 	for _, line := range strings.Split(string(text), "\n") {

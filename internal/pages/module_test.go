@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,7 @@ const (
 type module struct {
 	dir     string
 	sources []*source
+	stdin   io.Reader // of what run runs next; nil: nothing
 }
 
 func newModule(t *testing.T) *module {
@@ -106,6 +108,7 @@ func (m *module) run(t *testing.T, args ...string) (stdout, all string, err erro
 	command.Dir = m.dir
 	command.Env = append(os.Environ(),
 		"GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	command.Stdin = m.stdin
 	var out, errs strings.Builder
 	command.Stdout, command.Stderr = &out, &errs
 	err = command.Run()

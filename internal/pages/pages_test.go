@@ -27,7 +27,8 @@ func pages(t *testing.T) (found []page) {
 	t.Helper()
 	for _, pattern := range []string{
 		"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md",
-		"docs/llms.txt", "*/README.md", "cmd/*/README.md", "examples/*/README.md",
+		"docs/appendix/*.md", "docs/llms.txt", "[^d]*/README.md", "cmd/*/README.md",
+		"examples/*/README.md",
 		"adapters/*/README.md", "examples/ports/*/README.md",
 	} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))

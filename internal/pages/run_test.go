@@ -1,9 +1,10 @@
 package pages_test
 
 import (
+	"context"
+	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -43,8 +44,8 @@ func TestEveryBlockRuns(t *testing.T) {
 }
 
 // TestEveryProgramRuns runs those that stand by themselves, on a server that they do not
-// know, and has them print what their harness says. A program shows contention: while it
-// runs, two wait in one queue.
+// know, and has them print what their harness says. A program shows contention: two wait
+// in one queue until its reader, who looks at them with zklock, presses Enter.
 func TestEveryProgramRuns(t *testing.T) {
 	t.Parallel()
 	const server = "127.0.0.1:2181"
@@ -56,39 +57,34 @@ func TestEveryProgramRuns(t *testing.T) {
 		cluster := zktest.Start(t)
 		require.Equal(t, 1, strings.Count(s.code, server), s.where())
 		code := strings.Replace(s.code, server, cluster.ConnectString(), 1)
-		m.write(t, filepath.Join(s.pkg, s.pkg+".go"),
-			work.ReplaceAllString(code, "time.After(time.Second)"))
+		m.write(t, filepath.Join(s.pkg, s.pkg+".go"), code)
 		prints, err := os.ReadFile(filepath.Join("testdata", s.harness+".txt"))
 		require.NoError(t, err, s.where())
-		ended, longest := make(chan struct{}), make(chan int)
-		go func() { longest <- longestQueue(cluster, ended) }()
+		m.stdin = &patientReader{t.Context(), cluster}
 		out, all, err := m.run(t, "run", "./"+s.pkg)
-		close(ended)
 		require.NoError(t, err, all)
 		require.Equal(t, string(prints), out, s.where())
-		require.Equal(t, 2, <-longest, "%s: in the queue at one time", s.where())
 	}
 }
 
-// work is what a program of a page does for so long that a reader can follow.
-var work = regexp.MustCompile(`time\.After\(\d+ \* time\.Second\)`)
+// A patientReader presses Enter once two are in the queue of a lock.
+type patientReader struct {
+	ctx     context.Context
+	cluster *zktest.Cluster
+}
 
-// longestQueue looks again and again until ended closes, and returns how many znodes of
-// locks there were at most.
-func longestQueue(cluster *zktest.Cluster, ended <-chan struct{}) int {
-	most := 0
-	for {
-		now := 0
-		for _, znode := range cluster.Znodes() {
+func (r *patientReader) Read(b []byte) (int, error) {
+	for r.ctx.Err() == nil {
+		queue := 0
+		for _, znode := range r.cluster.Znodes() {
 			if strings.Contains(znode, "-lock-") {
-				now++
+				queue++
 			}
 		}
-		most = max(most, now)
-		select {
-		case <-ended:
-			return most
-		case <-time.After(50 * time.Millisecond):
+		if queue == 2 {
+			return copy(b, "\n"), io.EOF
 		}
+		time.Sleep(50 * time.Millisecond)
 	}
+	return 0, context.Cause(r.ctx)
 }

@@ -308,8 +308,10 @@ func (k *Keeper) SetData(ctx context.Context, data []byte) error {
 
 // A Removal is what Close has begun: wait for Left, and then for Removed.
 type Removal struct {
-	Left    func(ctx context.Context) error // of the znode that was held; nil: there was none
-	Removed func(ctx context.Context) error // of what former sessions may have left
+	// of the znode that was held; nil: there was none
+	Left func(ctx context.Context) error
+	// of what former sessions may have left
+	Removed func(ctx context.Context) error
 }
 
 // Close ends the Keeper. The zero Removal says that there is nothing to be done.

@@ -62,13 +62,13 @@ func (c *clock) Heard(session int64, sent time.Time) {
 	c.evidence.Note(c.terms(), session, c.timeline.Before(sent), answered)
 }
 
-// goodUntil is until when a session can be relied on; false where that is not known.
+// goodUntil is until when a session can be relied on; false if that is not known.
 func (c *clock) goodUntil(session int64) (time.Time, bool) {
 	return c.evidence.GoodUntil(c.terms(), session, c.handshake(session))
 }
 
-// outlasts tells whether new evidence will most likely come in time for one that is told
-// of silence by margin earlier.
+// outlasts reports whether new evidence will most likely come in time for a hold with that
+// margin.
 func (c *clock) outlasts(session int64, margin time.Duration) bool {
 	return c.evidence.Outlasts(c.terms(), session, c.handshake(session), margin)
 }

@@ -196,7 +196,7 @@ func (l *Ledger) hold(t *tracked, margin time.Duration) (until time.Time, err er
 		return until, err
 	}
 	// A new hold that would be lost before the next proof is due, without any fault, is
-	// not begun: after an idle time, or where answers are slow.
+	// not begun: after an idle time, or if answers are slow.
 	if !t.held && !l.outlasts(t.session, margin) {
 		return until, l.explain(outcome.ErrSuspended, t.session, margin)
 	}

@@ -66,8 +66,8 @@ func TestNobodyIsBeforeItself(t *testing.T) {
 	require.False(t, first.Before(first))
 }
 
-// A1_13 and A2_4 of docs/hazards.md: an unrelated znode in the directory made every
-// acquire fail, or wait for it.
+// A1_13 and A2_4 of docs/appendix/hazards.md: an unrelated znode in the directory made
+// every acquire fail, or wait for it.
 func TestParseIgnoresStrangers(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

@@ -51,9 +51,11 @@
 //
 // cohort.mu guards what a cohort says it does, and a Member's self and over. It comes
 // before the mutexes of the packages below. Nobody who has it calls ZooKeeper, waits for
-// anything, calls what a Request brings, or ends a Node: End and Removed take it. That
-// is why a list returns the members that it does not show, and why the event of a watch
-// on a member's own znode is acted on after the decision (znode.Node.DrainEvent).
+// anything, calls what a Request brings, or ends a Node: End and Removed take it. (End
+// itself holds it while it ends the Node: the order and the holder learn of that in one
+// step.) That is why a list returns the members that it does not show, and why the event
+// of a watch on a member's own znode is acted on after the decision
+// (znode.Node.DrainEvent).
 //
 // # Words
 //

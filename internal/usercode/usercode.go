@@ -11,6 +11,7 @@ import (
 // f panicked, or ended its goroutine.
 func Contain(what string, f func()) (err error) {
 	done := make(chan struct{})
+	// What stays if f neither returns nor panics.
 	err = fmt.Errorf("%s ended its goroutine (runtime.Goexit)", what)
 	go func() {
 		defer close(done)

@@ -10,7 +10,7 @@
 //
 // # A connection
 //
-//	ReadAnswer ──► Answer.Session ──► AskSASL, if at all ──► Read; beside it Sending
+//	ReadAnswer ──► Answer.Session ──► AskSASL, if at all ──► Read, and Sending concurrently
 //
 // A Stream is between two replies (left is 0), within one (left is what must be read
 // next; instead has it, if the reply was skipped), or broken: then each Read returns the

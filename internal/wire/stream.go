@@ -90,7 +90,7 @@ func (s *Stream) Read(p []byte) (n int, err error) {
 	default:
 		err = s.end(p[:want])
 	}
-	if err != nil {
+	if err != nil { // zk may read on, but gets nothing else
 		s.broken = err
 		if errors.As(err, new(Malformed)) {
 			s.listener.Malformed(err)
@@ -109,7 +109,7 @@ func (s *Stream) begin(p []byte) error {
 	if err != nil {
 		return err
 	}
-	// zk believes the length: what it reads is checked before it has any of it.
+	// zk would allocate whatever length it reads.
 	announced := int(number(head))
 	if announced < replyHead-lengthSize {
 		return malformed("a reply of %d bytes is not ZooKeeper's", announced)
@@ -187,7 +187,7 @@ func (s *Stream) refuseContainers(hungUp error) (head []byte, err error) {
 }
 
 // IsHangUp reports whether err says no more than that the server ended the connection. It
-// does so when it is not serving, for want of a quorum, say, and also when only one of
+// does so when it is not serving, for lack of a quorum, say, and also when only one of
 // the two talks TLS; which of these it is cannot be told. A reset that follows on the
 // end of the stream is a broken pipe.
 func IsHangUp(err error) bool {

@@ -373,7 +373,7 @@ type notes struct {
 
 const notesAtMost = 1000
 
-// Note keeps a value for whoever asks for that key.
+// Note keeps a value, which Noted returns for that key.
 func (c *Conn) Note(key, value any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -432,15 +432,10 @@ func (c *Conn) Epoch() uint64 {
 // of the readings matters: the client changes them without our mutex.
 func (c *Conn) lookLocked() connState {
 	at := c.ledger.Now() // a handshake that follows on what is seen begins after this
-	// Between two servers the client already names the next one. Read after the state,
-	// that name would pass for the server of a session which was seen before.
-	server := c.cfg.Server()
 	// With the session of a state that is read before it, a new session is never missed.
 	now := connState{state: c.client.State(), session: c.client.SessionID()}
 	if c.cfg.LastHandshake == nil {
-		if now.connected() {
-			now.server = server
-		}
+		now = c.withServer(now)
 	} else if began, ok := c.cfg.LastHandshake(now.session); ok {
 		now.handshake = began
 	}
@@ -454,6 +449,22 @@ func (c *Conn) lookLocked() connState {
 		case zk.StateHasSession:
 			c.ledger.SawUp(now.session)
 		}
+	}
+	return now
+}
+
+// withServer adds the server, if the client is connected to one.
+func (c *Conn) withServer(now connState) connState {
+	// Between two servers a *zk.Conn holds the mutex of Server while its host provider
+	// chooses, for as long as that takes. No loss may wait for it.
+	if !now.connected() {
+		return now
+	}
+	server := c.cfg.Server()
+	// If the connection has broken meanwhile, that may be the server to be tried next.
+	now.state, now.session = c.client.State(), c.client.SessionID()
+	if now.connected() {
+		now.server = server
 	}
 	return now
 }

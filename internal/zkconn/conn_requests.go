@@ -302,6 +302,25 @@ func (c *Conn) Sync(path string) error {
 	})
 }
 
+// List lists a directory as the server that answers knows it. With sync it has caught up
+// with the leader before: the list shows whatever anybody had seen by then.
+func (c *Conn) List(dir string, sync bool) ([]string, *zk.Stat, error) {
+	if sync {
+		if err := c.Sync(dir); err != nil {
+			return nil, nil, err
+		}
+	}
+	return c.Children(dir)
+}
+
+// CatchUp sends a sync, before a list that is sent otherwise.
+func (c *Conn) CatchUp(ctx context.Context, dir string) error {
+	_, err := calls.Call(ctx, c, func() (none struct{}, err error) {
+		return none, c.Sync(dir)
+	})
+	return err
+}
+
 // closeWithin is how long a client may take to end after its server has ended the
 // session.
 const closeWithin = 10 * time.Millisecond

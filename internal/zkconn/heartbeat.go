@@ -59,8 +59,8 @@ func (h *heartbeat) tick() {
 	seen := c.lookLocked()
 	now := c.ledger.Now()
 	due := c.ledger.NextSync(seen.session, h.lastSync)
-	// A suspicion does not wait until the next sync is due: whoever waits on a closed
-	// connection waits until that is proved.
+	// A suspicion does not wait until the next sync is due: callers that wait on a closed
+	// connection wait until that is proved.
 	send := h.maySyncLocked(seen) && (c.suspicion.raised() || !now.Before(due))
 	if send {
 		h.syncs++

@@ -213,3 +213,30 @@ func TestAConnectionThatIsAwayGetsOneHeartbeat(t *testing.T) {
 		require.Equal(t, 1, conn.beats())
 	})
 }
+
+// While a *zk.Conn looks for a server, the name of its server waits for the user's host
+// provider, which may look names up. The holder must not.
+func TestALossDoesNotWaitForTheHostProvider(t *testing.T) {
+	const timeout = 4 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		conn, cfg := newFake(), config(timeout)
+		chosen := make(chan struct{})
+		defer close(chosen)
+		cfg.Server = func() string {
+			if conn.State() != zk.StateHasSession {
+				<-chosen
+			}
+			return "a:2181"
+		}
+		s := useWith(t, conn, cfg)
+		held := hold(t, s, conn, "/held")
+		time.Sleep(time.Minute)
+		require.False(t, held.isLost())
+		defer conn.silence()()
+		conn.change(func() { conn.state = zk.StateDisconnected })
+		cut := time.Now()
+		held.await(t)
+		require.ErrorIs(t, held.why, outcome.ErrSuspended)
+		require.Less(t, time.Since(cut), timeout)
+	})
+}

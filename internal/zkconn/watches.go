@@ -243,7 +243,7 @@ func (ws *Watches) saidClosed() bool {
 // incarnationsAtMost is on how many paths watches may be pending for WatchIncarnation to
 // set one more, which lasts for as long as its znode. A path counts once, however often
 // the connection was seen to be away. If the connection does not tell of handshakes, it
-// also counts once for each pause between two users in which it was watched anew: any
+// also counts once for each pause between two users in which it was watched again: any
 // number of users can come and go.
 const incarnationsAtMost = 1000
 

@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -112,9 +111,9 @@ func requireLabels(t *testing.T, has map[string][]string, expr string) {
 	}
 }
 
-// The dashboard, and the page that says what is worth an alert, ask for metrics and
-// labels that there are. What the dashboard shows of locks is told apart by recipe and
-// name, and its legends have no label that the sum has dropped.
+// The dashboard and the alerts ask for metrics and labels that there are. What the
+// dashboard shows of locks is told apart by recipe and name, and its legends have no
+// label that the sum has dropped.
 func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 	has := labelsOf(scrapeOfAll(t))
 	for _, q := range queriesOf(t) {
@@ -127,13 +126,57 @@ func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 			}
 		}
 	}
-	page, err := os.ReadFile("../../docs/operations.md")
-	require.NoError(t, err)
-	alerts := first(regexp.MustCompile("`([^`]*zookeeper_[^`]*)`"), string(page))
-	require.NotEmpty(t, alerts)
-	for _, expr := range alerts {
+	for alert, expr := range alertsOf(t) {
 		requireLabels(t, has, expr)
+		for _, label := range first(aReference, annotationOf(t, alert)) {
+			if groups := groupsOf(expr); len(groups) > 0 {
+				require.Contains(t, groups[0], label, alert)
+			} else {
+				require.Contains(t, has[aMetric.FindString(expr)], label, alert)
+			}
+		}
 	}
+}
+
+//go:embed alerts.yml
+var alerts string
+
+var (
+	anAlert    = regexp.MustCompile(`(?m)^      - alert: (\w+)\n`)
+	anExpr     = regexp.MustCompile(`(?m)^        expr: (>-\n(?:          .*\n)+|.*\n)`)
+	aSummary   = regexp.MustCompile(`(?m)^          summary: (.*)$`)
+	aReference = regexp.MustCompile(`\$labels\.(\w+)`)
+)
+
+// ruleOf is the text of the rule of an alert.
+func ruleOf(t *testing.T, alert string) string {
+	t.Helper()
+	_, rule, found := strings.Cut(alerts, "- alert: "+alert+"\n")
+	require.True(t, found, alert)
+	rule, _, _ = strings.Cut(rule, "      - alert: ")
+	return rule
+}
+
+func annotationOf(t *testing.T, alert string) string {
+	t.Helper()
+	found := first(aSummary, ruleOf(t, alert))
+	require.Len(t, found, 1, alert)
+	return found[0]
+}
+
+// alertsOf returns the expressions of alerts.yml, by their alerts. (Prometheus' own
+// promtool checks its syntax; it is no dependency that a test is worth.)
+func alertsOf(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, name := range first(anAlert, alerts) {
+		exprs := first(anExpr, ruleOf(t, name))
+		require.Len(t, exprs, 1, name)
+		expr := strings.TrimPrefix(exprs[0], ">-")
+		found[name] = strings.Join(strings.Fields(expr), " ")
+	}
+	require.Greater(t, len(found), 5)
+	return found
 }
 
 // A comparison of a metric that is gone is gone as well: of an election whose candidates
@@ -147,7 +190,6 @@ func TestAnElectionWithoutCandidatesHasNoLeader(t *testing.T) {
 	}
 	require.Len(t, asked, 1)
 	require.Regexp(t, ` or .*last_over_time\(zookeeper_leader\b.*\[1d\]\)`, asked[0])
-	page, err := os.ReadFile("../../docs/operations.md")
-	require.NoError(t, err)
-	require.Regexp(t, `absent\(zookeeper_leader\{[^}]*\} > 0\)`, string(page))
+	require.Regexp(t, `^absent\(zookeeper_leader\{[^}]*\} > 0\)$`,
+		alertsOf(t)["NobodyLeads"])
 }

@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -32,7 +33,7 @@ func main() {
 	database := flag.String("db", "example.db", "the `file` of the database")
 	hosts := flag.Int("hosts", 3, "how many hosts this process plays")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *database, *hosts); err != nil {
 		fmt.Fprintln(os.Stderr, "example:", err)

@@ -309,7 +309,7 @@ func TestALeaderWhoJoinsWhileNobodyIsSeenIsWatched(t *testing.T) {
 }
 
 // The watch could not be set again after a reconnect, and what it waited for happened in
-// between (docs/hazards.md, E17).
+// between (docs/appendix/hazards.md, E17).
 func TestLeadersLookForThemselvesAfterAReconnect(t *testing.T) {
 	t.Parallel()
 	zkserver.Test(t, func(t *testing.T) {

@@ -380,7 +380,7 @@ func TestAHugeTimeout(t *testing.T) {
 }
 
 // A watch that nobody waits for stays in the client and at the server, and cannot be
-// dropped (docs/hazards.md, A1_14 and E12).
+// dropped (docs/appendix/hazards.md, A1_14 and E12).
 func TestImpatientWaitersLeaveNothing(t *testing.T) {
 	zkserver.Real(t, "a heap of its own")
 	server := zkserver.Start(t).Servers[0]

@@ -406,7 +406,7 @@ func TestServersThatDoNotSetWatchesAgain(t *testing.T) {
 }
 
 // The watches could not be set again after a reconnect, and what they waited for happened
-// in between (docs/hazards.md, E17): the members are read again.
+// in between (docs/appendix/hazards.md, E17): the members are read again.
 func TestWatchesThatAreNotSetAgain(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		ours, tap := tapped(t, b)

@@ -393,7 +393,7 @@ func TestAnothersZnodeIsNeverDeleted(t *testing.T) {
 					ended := locktest.Start(func() error { end(t, n); return nil })
 					time.Sleep(100 * time.Millisecond)
 					b.Cluster.Link("ours").Heal()
-					<-ended
+					require.NoError(t, <-ended)
 					time.Sleep(time.Minute)
 					requireOwn(t, b.Other, b.Other, "theirs")
 				})
