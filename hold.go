@@ -53,7 +53,7 @@ type grant struct {
 	node   backing
 	steps  *steps
 	ending ending                // what the observer is told of the end
-	loss   atomic.Pointer[error] // of which Err tells: always the same value; nil: not yet
+	loss   atomic.Pointer[error] // what Err tells, always the same value; nil: not yet
 }
 
 // A joint is what several locks are together, or several leases.

@@ -235,8 +235,8 @@ func (g *grant) checkFailed(conn Conn, err error) error {
 	case errors.Is(err, zk.ErrNoAuth):
 		return fmt.Errorf("check %s: %w (the session lacks READ on it)", g.path(), err)
 	case errors.Is(err, zk.ErrBadVersion):
-		return fmt.Errorf("check %s: %w (its data was changed, or it is another's by now; "+
-			"try again if Err is nil)", g.path(), err)
+		return fmt.Errorf("check %s: %w (its data was changed, or it is another's by "+
+			"now; try again if Err is nil)", g.path(), err)
 	case !errors.Is(err, zk.ErrNoNode):
 		return fmt.Errorf("check %s: %w", g.path(), err)
 	}

@@ -226,8 +226,8 @@ func (r registrar) tell(f func()) {
 		return
 	}
 	if err := usercode.Contain("the observer", f); err != nil {
-		usercode.Logger(r.settings.logger).Error("zookeeper registration: observer failed",
-			"node", r.path, "error", err)
+		usercode.Logger(r.settings.logger).Error(
+			"zookeeper registration: observer failed", "node", r.path, "error", err)
 	}
 }
 

@@ -143,8 +143,9 @@ func (c *Claim) find(by *creation, lagging bool) (*Node, error) {
 	case err != nil:
 		return nil, err
 	case zkconn.IsOwnerless(stat):
-		return nil, outcome.Permanent(fmt.Errorf("%s is not ephemeral, so it never ends; "+
-			"delete it, or choose another path: %w", c.path, zk.ErrNodeExists))
+		return nil, outcome.Permanent(fmt.Errorf(
+			"%s is not ephemeral, so it never ends; delete it, or choose another path: %w",
+			c.path, zk.ErrNodeExists))
 	case !c.isOwn(stat, data):
 		c.sent = nil
 		return nil, &TakenError{c.path, data, stat, events}

@@ -85,8 +85,8 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		case errors.Is(err, zk.ErrNoNode): // it went with its session
 			n.Gone(outcome.ErrSessionEnded)
 			return
-		case err == nil && !n.isOwn(own.stat, own.data): // another's stands under the name
-			n.Gone(ErrGone)
+		case err == nil && !n.isOwn(own.stat, own.data):
+			n.Gone(ErrGone) // another's stands under the name
 			return
 		case err != nil: // not permitted: the hold is as good without a watch
 			n.self.learn(err)

@@ -276,7 +276,8 @@ func TestOptionsOfLocksAreRefused(t *testing.T) {
 			"WithCaching":    recipes.WithCaching(time.Second, 1),
 		} {
 			_, err := recipes.NewPersistentNode(b.Ours, path, nil, opt)
-			require.ErrorContains(t, err, "recipes: NewPersistentNode /services/api: "+name)
+			require.ErrorContains(t, err,
+				"recipes: NewPersistentNode /services/api: "+name)
 			_, err = recipes.NewGroupMember(b.Ours, "/services", "api", nil, opt)
 			require.ErrorContains(t, err, name)
 		}
