@@ -49,7 +49,7 @@ type Event struct {
 	// its rejoins and its release or loss. docs/options.md has the details.
 	ID uint64
 	// "mutex", "read lock", "write lock", "semaphore", "semaphore mutex", "leader
-	// selector" or "leader latch"
+	// selector", "leader latch" or "persistent node"
 	Recipe  string
 	Path    string        // the lock's
 	Node    string        // the znode, "" if none was created

@@ -1009,3 +1009,91 @@ func ExampleWithSASL() {
 	// false
 	// true
 }
+
+// A service registers its address for as long as it runs.
+func ExamplePersistentNode() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+	ctx := context.Background()
+	node, err := recipes.NewPersistentNode(client, "/services/api", []byte("10.0.0.1:80"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	check(node.Await(ctx)) // it exists by now, and comes back after a loss
+	check(node.SetData(ctx, []byte("10.0.0.1:8080")))
+	data, _, err := client.Get(node.Path())
+	check(err)
+	fmt.Printf("%s\n", data)
+	check(node.Close(ctx))
+	// Output: 10.0.0.1:8080
+}
+
+func ExampleNewPersistentNode() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+	node := must(recipes.NewPersistentNode(client, "/services/worker", nil))
+	node.Start() // in the background; readiness can wait for Await
+	ctx := context.Background()
+	check(node.Await(ctx))
+	fmt.Println(node.Hold().Err() == nil)
+	check(node.Close(ctx))
+	// Output: true
+}
+
+// The processes of a group know of each other.
+func ExampleGroupMember() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+	ctx := context.Background()
+	for _, id := range []string{"host-17", "host-4"} {
+		member, err := recipes.NewGroupMember(client, "/groups/api", id, []byte("ready"))
+		if err != nil {
+			log.Fatal(err)
+		}
+		check(member.Await(ctx))
+		defer func() { check(member.Close(ctx)) }()
+	}
+	for _, m := range must(recipes.Members(ctx, client, "/groups/api")) {
+		fmt.Printf("%s: %s\n", m.ID, m.Data)
+	}
+	// Output:
+	// host-17: ready
+	// host-4: ready
+}
+
+func ExampleWatchMembers() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+	ctx := context.Background()
+	member := must(recipes.NewGroupMember(client, "/groups/watched", "host-17", nil))
+	member.Start()
+	for members, err := range recipes.WatchMembers(ctx, client, "/groups/watched") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		if len(members) == 1 {
+			fmt.Println(members[0].ID)
+			break
+		}
+	}
+	check(member.Close(ctx))
+	// Output: host-17
+}
+
+// A member's znode tells since when it is there, and in which session.
+func ExampleMember() {
+	client, stop := exampleClient()
+	defer stop()
+	defer client.Close()
+	ctx := context.Background()
+	member := must(recipes.NewGroupMember(client, "/groups/one", "host-17", nil))
+	check(member.Await(ctx))
+	m := must(recipes.Members(ctx, client, "/groups/one"))[0]
+	fmt.Println(m.ID, m.Session == client.SessionID())
+	check(member.Close(ctx))
+	// Output: host-17 true
+}

@@ -53,7 +53,7 @@ type grant struct {
 	node   backing
 	steps  *steps
 	ending ending                // what the observer is told of the end
-	loss   atomic.Pointer[error] // of which Err tells: always the same value; nil: not yet
+	loss   atomic.Pointer[error] // what Err tells, always the same value; nil: not yet
 }
 
 // A joint is what several locks are together, or several leases.
@@ -164,6 +164,8 @@ type backing interface {
 	under() *znode.Node
 	Session() int64
 	Token() int64
+	// Version is by which a transaction checks that the znode exists.
+	Version() int32
 	Lost() context.Context
 	Cause() error
 	// Check asks the connection whether it can be relied on at this moment. If not,
@@ -509,18 +511,23 @@ func (h *Hold) CheckOp() *zk.CheckVersionRequest {
 	switch {
 	case h.isZero():
 		return &zk.CheckVersionRequest{Version: noVersion}
-	case errors.Is(h.Err(), ErrHoldExpired):
+	case errors.Is(h.Err(), ErrHoldExpired), h.version() >= 0 && h.Err() != nil:
 		return &zk.CheckVersionRequest{Path: h.serverPath(), Version: noVersion}
 	}
-	return &zk.CheckVersionRequest{Path: h.serverPath(), Version: anyVersion}
+	return &zk.CheckVersionRequest{Path: h.serverPath(), Version: h.version()}
+}
+
+// version is that of the znode's data which proves that the lock is held: any, unless
+// another's znode could stand at the same path.
+func (g *grant) version() int32 {
+	if g.joint != nil {
+		return g.parts[len(g.parts)-1].version()
+	}
+	return g.node.Version()
 }
 
 // serverPath is the path as the server sees it.
 func (g *grant) serverPath() string { return serverPath(g.conn(), g.path()) }
 
-// The versions of a check: one that matches whatever the znode has, and one that none
-// has, since versions count from 0.
-const (
-	anyVersion = -1
-	noVersion  = math.MinInt32
-)
+// noVersion is the version of a check that no znode has: versions count from 0.
+const noVersion = math.MinInt32

@@ -132,7 +132,8 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 	}
 	var all []any
 	for _, held := range grants {
-		all = append(all, &zk.CheckVersionRequest{Path: held.path(), Version: -1})
+		check := &zk.CheckVersionRequest{Path: held.path(), Version: held.version()}
+		all = append(all, check)
 	}
 	responses, err := conn.Multi(append(all, ops...)...)
 	failed := slices.IndexFunc(responses, func(r zk.MultiResponse) bool {
@@ -233,6 +234,9 @@ func (g *grant) checkFailed(conn Conn, err error) error {
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):
 		return fmt.Errorf("check %s: %w (the session lacks READ on it)", g.path(), err)
+	case errors.Is(err, zk.ErrBadVersion):
+		return fmt.Errorf("check %s: %w (its data was changed, or it is another's by "+
+			"now; try again if Err is nil)", g.path(), err)
 	case !errors.Is(err, zk.ErrNoNode):
 		return fmt.Errorf("check %s: %w", g.path(), err)
 	}

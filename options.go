@@ -59,6 +59,7 @@ type settings struct {
 	value          *identity // what the queues of one lock value have in common
 	exposure       *exposure // nil without WithACL
 	restricted     bool      // WithACL was given
+	ofLocks        []string  // options that were given and are for locks alone
 }
 
 // WithData sets the data of the lock znodes, for readers of the queue. Default: an
@@ -69,7 +70,7 @@ func WithData(data []byte) Option {
 	// not nil: the client would send a null, which Curator does not
 	data = append([]byte{}, data...)
 	return setter[settings](func(s *settings) error {
-		s.data = data
+		s.data, s.ofLocks = data, append(s.ofLocks, "WithData")
 		return nil
 	})
 }
@@ -173,7 +174,7 @@ func WithLossMargin(d time.Duration) Option {
 		if d < 0 {
 			return fmt.Errorf("WithLossMargin: %v is negative", d)
 		}
-		s.lossMargin = d
+		s.lossMargin, s.ofLocks = d, append(s.ofLocks, "WithLossMargin")
 		return nil
 	})
 }
@@ -186,7 +187,7 @@ func WithLossMargin(d time.Duration) Option {
 // See docs/options.md.
 func WithMaxHold(d time.Duration) Option {
 	return setter[settings](func(s *settings) error {
-		s.maxHold = d
+		s.maxHold, s.ofLocks = d, append(s.ofLocks, "WithMaxHold")
 		return positive("WithMaxHold", d)
 	})
 }
@@ -200,7 +201,7 @@ func WithMaxHold(d time.Duration) Option {
 func WithNames(names ...string) Option {
 	names = slices.Clone(names)
 	return setter[settings](func(s *settings) error {
-		s.names = append(s.names, names...)
+		s.names, s.ofLocks = append(s.names, names...), append(s.ofLocks, "WithNames")
 		return checkNames(names)
 	})
 }
@@ -223,6 +224,7 @@ func WithCaching(idle time.Duration, passes int) Option {
 		case passes < 1:
 			return fmt.Errorf("WithCaching: passes: %d is less than 1", passes)
 		}
+		s.ofLocks = append(s.ofLocks, "WithCaching")
 		s.keep = &lockcache.Policy{Idle: idle, MaxHandovers: passes}
 		return nil
 	})
@@ -285,18 +287,8 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 	if s.logger == nil {
 		s.logger = loggerOf(conn)
 	}
-	rest := len(serverPath(conn, path)) + restOfCreate
-	for _, acl := range s.acl {
-		rest += len(acl.Scheme) + len(acl.ID) + 12
-	}
-	switch {
-	case rest > zkconn.MaxRequest:
-		return s, fmt.Errorf("path: %d bytes: ZooKeeper accepts requests of up to %d "+
-			"bytes: %w", len(path), zkconn.MaxRequest, zk.ErrInvalidPath)
-	case rest+len(s.data) > zkconn.MaxRequest:
-		return s, fmt.Errorf("WithData: %d bytes exceed the maximum of %d: "+
-			"ZooKeeper accepts requests of up to %d bytes, with path and ACL",
-			len(s.data), max(0, zkconn.MaxRequest-rest), zkconn.MaxRequest)
+	if err := s.checkData("WithData", conn, path, s.data); err != nil {
+		return s, err
 	}
 	if s.restricted {
 		s.exposure = &exposure{conn: conn, acl: s.acl, log: usercode.Logger(s.logger)}
@@ -306,6 +298,24 @@ func build(conn Conn, path string, opts []Option) (settings, error) {
 			"loses the lock", "path", path, "advice", advice)
 	}
 	return s, nil
+}
+
+// checkData refuses data, and a path, that no request can carry.
+func (s *settings) checkData(what string, conn Conn, path string, data []byte) error {
+	rest := len(serverPath(conn, path)) + restOfCreate
+	for _, acl := range s.acl {
+		rest += len(acl.Scheme) + len(acl.ID) + 12
+	}
+	switch {
+	case rest > zkconn.MaxRequest:
+		return fmt.Errorf("path: %d bytes: ZooKeeper accepts requests of up to %d "+
+			"bytes: %w", len(path), zkconn.MaxRequest, zk.ErrInvalidPath)
+	case rest+len(data) > zkconn.MaxRequest:
+		return fmt.Errorf("%s: %d bytes exceed the maximum of %d: "+
+			"ZooKeeper accepts requests of up to %d bytes, with path and ACL",
+			what, len(data), max(0, zkconn.MaxRequest-rest), zkconn.MaxRequest)
+	}
+	return nil
 }
 
 // checkConn refuses what cannot be a key of the per-connection state.

@@ -2,8 +2,9 @@
 // processes with Apache Curator can share locks on the same paths. For each recipe: one
 // waits for what the other holds, both are granted the lock in the order in which they
 // joined, the end of a session on either side hands it over to the other, and a count
-// that both change under the lock is exact. The same is shown for Python processes with
-// kazoo, next to Go, and next to Go and Java.
+// that both change under the lock is exact. Members of a group in both languages see each
+// other. The locks are shown for Python processes with kazoo, too, next to Go, and next
+// to Go and Java.
 //
 // # How to run them
 //

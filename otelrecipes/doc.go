@@ -24,9 +24,9 @@
 //	zookeeper.session.transitions   counter        state, see below
 //
 // Those of locks have the attribute recipe: "mutex", "read lock", "write lock",
-// "semaphore", "semaphore mutex", "leader selector", "leader latch". Those of a session
-// have state instead: connected, disconnected, expired, closed. A lock's path is in none
-// of them; [WithName] derives an attribute "name" from it.
+// "semaphore", "semaphore mutex", "leader selector", "leader latch", "persistent node".
+// Those of a session have state instead: connected, disconnected, expired, closed. A
+// lock's path is in none of them; [WithName] derives an attribute "name" from it.
 //
 // The reason of a loss is "session ended", "znode gone" (somebody deleted it, or the
 // session ended and the client does not know of that yet), "out of touch" (with

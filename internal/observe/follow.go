@@ -26,13 +26,38 @@ var ErrMoved = errors.New("the queue has changed since it was listed")
 // connection is closed, or with a permanent error. Changes that come faster than they are
 // observed are one. It leaves nothing behind but the shared watch.
 func (q Queue) Follow(ctx context.Context, s *zkconn.Conn, tell Observer) error {
-	return wait.Until(ctx, s, newFollower(q, s, tell, false))
+	return wait.Until(ctx, s, newFollower(q, s, q.seen(tell)))
 }
 
 // FollowHead is Follow for one that wants to know the first participant only: what comes
 // behind that one wakes nobody.
 func (q Queue) FollowHead(ctx context.Context, s *zkconn.Conn, tell Observer) error {
-	return wait.Until(ctx, s, newFollower(q, s, tell, true))
+	f := newFollower(q, s, q.seen(tell))
+	f.headOnly = true
+	return wait.Until(ctx, s, f)
+}
+
+// A Reader is an [Observer] of all children of a directory, in any order. missed: what
+// was read before may have changed although no watch has told.
+type Reader func(
+	ctx context.Context, children []string, missed bool,
+) (more bool, err error)
+
+// FollowChildren is Follow for a directory that is no queue. It also looks again when
+// wake receives.
+func FollowChildren(
+	ctx context.Context, s *zkconn.Conn, dir string, wake <-chan struct{}, tell Reader,
+) error {
+	f := newFollower(Queue{Dir: dir}, s, tell)
+	f.wake = wake
+	return wait.Until(ctx, s, f)
+}
+
+// seen makes a Reader of an Observer.
+func (q Queue) seen(tell Observer) Reader {
+	return func(ctx context.Context, children []string, _ bool) (more bool, err error) {
+		return tell(ctx, q.Participants(children))
+	}
 }
 
 // A follower waits for its caller to have seen enough of a queue. It belongs to the
@@ -40,24 +65,25 @@ func (q Queue) FollowHead(ctx context.Context, s *zkconn.Conn, tell Observer) er
 type follower struct {
 	Queue
 	s        *zkconn.Conn
-	tell     Observer
+	tell     Reader
 	headOnly bool
+	wake     <-chan struct{} // what else to look again for; nil: nothing
 
-	changed     <-chan zk.Event // when to look again
-	watched     string          // the path that this is on
-	reconnected <-chan struct{} // the connection was away and is back, since the last look
+	changed <-chan zk.Event // when to look again
+	watched string          // the path that this is on
+	// the connection was away since the last look, and is back
+	reconnected <-chan struct{}
 	// lagging: the server may lag behind what was seen, or something may have gone
 	// unnoticed, and no sync has succeeded since.
 	lagging bool
+
+	last   []string // the children that the last list has shown
+	again  bool     // they are still the same: only wake has received
+	missed bool     // something may have gone unnoticed since the last look
 }
 
-func newFollower(
-	q Queue, s *zkconn.Conn, tell Observer, headOnly bool,
-) *follower {
-	return &follower{
-		Queue: q, s: s, tell: tell, headOnly: headOnly,
-		lagging: true,
-	}
+func newFollower(q Queue, s *zkconn.Conn, tell Reader) *follower {
+	return &follower{Queue: q, s: s, tell: tell, lagging: true, missed: true}
 }
 
 // Check implements wait.Goal; free: the caller has seen enough. It retries by itself,
@@ -67,14 +93,16 @@ func (f *follower) Check(ctx context.Context) (free bool, err error) {
 	more := true
 	err = f.s.Retry(ctx, func() error {
 		f.reconnected = f.s.Reconnected()
-		members, err := f.members(ctx)
+		children, err := f.children(ctx)
 		if err == nil && f.s.AwaySince(f.reconnected) {
 			err = ErrMoved
 		}
 		if f.lagging = err != nil; f.lagging {
+			f.missed = true
 			return err
 		}
-		more, err = f.tell(ctx, members)
+		more, err = f.tell(ctx, children, f.missed)
+		f.missed = err != nil
 		return err
 	})
 	return !more, err
@@ -83,22 +111,28 @@ func (f *follower) Check(ctx context.Context) (free bool, err error) {
 // Wait implements wait.Goal.
 func (f *follower) Wait(ctx context.Context) (free bool, err error) {
 	wake := wait.Wakers{
-		Watch: f.changed, Path: f.watched, Reconnected: f.reconnected,
-		Poll: wait.NextPoll(),
+		Blocker: f.wake, Watch: f.changed, Path: f.watched,
+		Reconnected: f.reconnected, Poll: wait.NextPoll(),
 	}
 	by, ev, err := wake.Sleep(ctx, f.s)
 	if errors.Is(ev.Err, zk.ErrClosing) {
 		f.s.ConnClosed()
 	}
-	f.lagging = f.lagging || by != wait.WatchFired || ev.Err != nil
+	f.again = by == wait.BlockerEnded
+	f.missed = f.missed || by == wait.Reconnected || ev.Err != nil
+	f.lagging = f.lagging || !f.again && by != wait.WatchFired || ev.Err != nil
 	return false, err
 }
 
 // Commit implements wait.Goal: there is nothing to take.
 func (f *follower) Commit(context.Context) error { return nil }
 
-// members lists the participants, and sets the watch that tells of a change.
-func (f *follower) members(ctx context.Context) ([]seqname.Name, error) {
+// children lists the directory, and sets the watch that tells of a change.
+func (f *follower) children(ctx context.Context) (children []string, err error) {
+	if f.again && !f.lagging && !f.missed {
+		return f.last, nil
+	}
+	defer func() { f.last = children }() // what wake alone does not change
 	if f.lagging {
 		if err := f.s.CatchUp(ctx, f.Dir); err != nil {
 			return nil, err
@@ -107,15 +141,16 @@ func (f *follower) members(ctx context.Context) ([]seqname.Name, error) {
 	if !f.headOnly {
 		return f.listAndWatch(ctx)
 	}
-	children, err := f.list(ctx, f.s, false)
+	children, err = f.list(ctx, f.s, false)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
 	members := f.Participants(children)
 	if len(members) == 0 {
-		members, err = f.listAndWatch(ctx)
+		children, err = f.listAndWatch(ctx)
+		members = f.Participants(children)
 		if err != nil || len(members) == 0 {
-			return members, err
+			return children, err
 		}
 	}
 	for i, m := range members {
@@ -126,17 +161,24 @@ func (f *follower) members(ctx context.Context) ([]seqname.Name, error) {
 		case errors.Is(err, zk.ErrNoNode):
 			return nil, ErrMoved
 		case err != nil || !zkconn.IsDirectory(stat):
-			return members[i:], err
+			return texts(members[i:]), err
 		}
 	}
 	_, err = f.listAndWatch(ctx) // all are directories
 	return nil, err
 }
 
-// listAndWatch lists the participants and watches the directory. If that is missing it
-// watches the nearest of its parents that is there, for somebody who creates the next: an
-// observer creates no znode.
-func (f *follower) listAndWatch(ctx context.Context) ([]seqname.Name, error) {
+func texts(members []seqname.Name) (names []string) {
+	for _, m := range members {
+		names = append(names, m.Text)
+	}
+	return names
+}
+
+// listAndWatch lists the directory and watches it. If that is missing it watches the
+// nearest of its parents that is there, for somebody who creates the next: an observer
+// creates no znode.
+func (f *follower) listAndWatch(ctx context.Context) ([]string, error) {
 	missing := "" // what would lead from dir to the directory
 	for dir := f.Dir; ; {
 		children, _, changed, err := f.s.WatchChildren(ctx, dir)
@@ -153,6 +195,6 @@ func (f *follower) listAndWatch(ctx context.Context) ([]seqname.Name, error) {
 		if missing != "" {
 			return nil, nil
 		}
-		return f.Participants(children), nil
+		return children, nil
 	}
 }

@@ -21,6 +21,7 @@ const (
 	Semaphore      Recipe = "semaphore"
 	LeaderSelector Recipe = "leader selector"
 	LeaderLatch    Recipe = "leader latch"
+	PersistentNode Recipe = "persistent node" // its path is the name that one has
 )
 
 // A Lock is one that the workers contend for.
@@ -49,7 +50,12 @@ func DefaultLocks(root string) []Lock {
 
 // IsElection tells whether the lock is had by who is elected. A candidate is of use once.
 func (l Lock) IsElection() bool {
-	return l.Recipe == LeaderSelector || l.Recipe == LeaderLatch
+	return l.Recipe == LeaderSelector || l.isOnce()
+}
+
+// isOnce tells whether the lock is one by its own methods only, and of use once.
+func (l Lock) isOnce() bool {
+	return l.Recipe == LeaderLatch || l.Recipe == PersistentNode
 }
 
 // Below a semaphore's path.
@@ -124,6 +130,8 @@ func newValue(
 		var latch *recipes.LeaderLatch
 		latch, err = recipes.NewLeaderLatch(conn, path, opts...)
 		v.plain = &latchLock{LeaderLatch: latch}
+	case PersistentNode:
+		v.plain, err = newNameLock(conn, path, opts)
 	default:
 		err = fmt.Errorf("simulator: %q is no recipe", lock.Recipe)
 	}

@@ -217,6 +217,9 @@ func (p *worker) value(on *session, st step) (*value, error) {
 		return nil, err
 	}
 	v.cached, v.margin = key.cached, bounds.margin
+	if v.lock.Recipe == PersistentNode {
+		v.margin = 0
+	}
 	// So that both kinds of locks turn up, those that watch their own znode from the
 	// start and those that do not.
 	if !fresh {
@@ -276,8 +279,8 @@ func (o *owner) do(s step) (held bool) {
 		return false
 	}
 	ctx, end := context.WithCancel(o.ctx)
-	defer end()                       // what this step has tied to it must not outlive it
-	if v.lock.Recipe == LeaderLatch { // a lock by its own methods only
+	defer end() // what this step has tied to it must not outlive it
+	if v.lock.isOnce() {
 		s.do, s.byHold = false, false
 	}
 	u := (&use{

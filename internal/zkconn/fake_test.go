@@ -78,7 +78,7 @@ func (f *fake) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	} else {
 		f.watches[path] = events
 	}
-	return nil, &zk.Stat{Czxid: f.czxid}, events, nil
+	return []byte("watched"), &zk.Stat{Czxid: f.czxid}, events, nil
 }
 
 func (f *fake) Children(string) ([]string, *zk.Stat, error) {
@@ -115,7 +115,7 @@ func (f *fake) CreateContainer(
 }
 
 func (f *fake) Get(string) ([]byte, *zk.Stat, error) {
-	return nil, &zk.Stat{}, f.answer()
+	return []byte("read"), &zk.Stat{}, f.answer()
 }
 
 // answer takes as long as the server, and is what it says at the end.

@@ -184,6 +184,28 @@ func TestAPathHasOneWatchOfItsDataAndOneOfItsChildren(t *testing.T) {
 	})
 }
 
+// What came with a watch that is shared may be old.
+func TestWhoSharesAWatchOnDataReadsBehindIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newFake()
+		s := use(t, conn, time.Hour)
+		for _, expected := range []string{"watched", "read", "read"} {
+			data, stat, events, err := s.WatchData(t.Context(), "/a")
+			require.NoError(t, err)
+			require.Equal(t, expected, string(data))
+			require.NotNil(t, stat)
+			require.NotNil(t, events)
+		}
+		require.Equal(t, 1, conn.watchesSet())
+		conn.fire("/a", zk.EventNodeDataChanged)
+
+		conn.change(func() { conn.err = zk.ErrNoNode })
+		_, _, events, err := s.WatchData(t.Context(), "/a")
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		require.Nil(t, events)
+	})
+}
+
 // Watches that are over are looked for once there are twice as many as were left.
 func TestWhenWatchesAreLookedThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -108,18 +108,54 @@ func (ws *Watches) WatchStat(
 
 // watch returns the watch on a path's data that is shared, or begins to set one.
 func (ws *Watches) watch(path string) *watch {
-	w, isNew := ws.of(watchKey{path, false})
+	w, _ := ws.watchData(path, new([]byte))
+	return w
+}
+
+// watchData is watch. A watch that is new reads data, once it is set.
+func (ws *Watches) watchData(path string, data *[]byte) (w *watch, isNew bool) {
+	w, isNew = ws.of(watchKey{path, false})
 	if isNew {
 		w.set.Run(ws.conn, func() (none struct{}, err error) {
 			w.begin(ws.conn)
-			_, w.stat, w.events, err = ws.conn.GetW(path)
+			*data, w.stat, w.events, err = ws.conn.GetW(path)
 			if outcome.IsReplyTooLong(err) {
 				_, w.stat, w.events, err = ws.conn.ChildrenW(path)
 			}
 			return none, err
 		})
 	}
-	return w
+	return w, isNew
+}
+
+// WatchData is WatchStat, and returns the znode's data and stat as they are now. Data
+// that is too long to be read is nil.
+func (ws *Watches) WatchData(
+	ctx context.Context, path string,
+) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+	type reading struct {
+		data []byte
+		stat *zk.Stat
+	}
+	var r reading
+	w, isNew := ws.watchData(path, &r.data)
+	_, err := w.set.Wait(ctx)
+	switch {
+	case err == nil && isNew:
+		r.stat = w.stat
+	case err == nil: // what came with a shared watch may be old; see WatchChildren
+		r, err = calls.Call(ctx, ws.conn, func() (r reading, err error) {
+			r.data, r.stat, err = ws.conn.Get(path)
+			if outcome.IsReplyTooLong(err) {
+				_, r.stat, err = ws.conn.Children(path)
+			}
+			return r, err
+		})
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return r.data, r.stat, w.events, nil
 }
 
 // WatchChildren returns the children of the znode and a channel that is closed at their

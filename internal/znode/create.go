@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
-// errNoDir says that the directory was missing, and is there now.
-var errNoDir = errors.New("the parent znode was missing")
+// ErrNoDir says that the directory was missing, and was made.
+var ErrNoDir = errors.New("the parent znode was missing")
 
 // A creation is one znode on its way into a directory.
 type creation struct {
@@ -24,11 +24,19 @@ type creation struct {
 	hooks  Hooks
 	id     string
 	number string
+	claim  claimant // of a znode with a given name; else nil
 
 	dir     Dir  // of the goroutine in Create
 	missing bool // the directory was; likewise
 	// creates so far; of the goroutine in create, and of that in Create while there is none
 	sent int
+}
+
+// A claimant creates the znode of a creation, in place of create: a [Claim].
+type claimant interface {
+	naming
+	create(by *creation) (*Node, error)
+	began(creating *calls.Pending[*Node])
 }
 
 // Create creates a znode, in a directory that it creates if that is missing. The znode's
@@ -38,7 +46,7 @@ type creation struct {
 // see Dir. If a create is not waited for any more, what it creates is withdrawn.
 func Create(
 	ctx context.Context, s *zkconn.Conn, spec *Spec, number string, hooks Hooks,
-) (n *Node, err error) {
+) (*Node, error) {
 	version := byte(versionRandom)
 	if spec.Cached {
 		version = versionCached
@@ -47,13 +55,18 @@ func Create(
 		s: s, spec: spec, hooks: hooks, id: newID(version), number: number,
 		dir: Dir{s: s, path: spec.Dir, acl: spec.ACL},
 	}
+	return c.run(ctx)
+}
+
+// run creates the znode, and the directory if that is missing.
+func (c *creation) run(ctx context.Context) (n *Node, err error) {
 	err = c.s.Retry(ctx, func() (err error) {
 		n, err = c.try(ctx)
 		return err
 	})
 	if err == nil {
-		if spec.Joined != nil {
-			spec.Joined(s)
+		if c.spec.Joined != nil {
+			c.spec.Joined(c.s)
 		}
 		return n, nil
 	}
@@ -62,8 +75,8 @@ func Create(
 	}
 	c.dir.Unmake(ctx)
 	// The caller's time was too short for the directory, and not for others ahead of it.
-	if c.missing && outcome.Cancellation(err) != nil && !s.Unavailable() {
-		err = fmt.Errorf("%w: %w", err, &MissingError{spec.Dir, RanOut(ctx)})
+	if c.missing && outcome.Cancellation(err) != nil && !c.s.Unavailable() {
+		err = fmt.Errorf("%w: %w", err, &MissingError{c.spec.Dir, RanOut(ctx)})
 	}
 	return nil, err
 }
@@ -95,12 +108,15 @@ func (c *creation) try(ctx context.Context) (*Node, error) {
 	// the hooks: the queue learns of the znode even if nobody waits here any more.
 	created := calls.Start(c.s, func() (*Node, error) {
 		defer c.s.EndCreate()
-		n, err := c.create()
+		n, err := c.createOnce()
 		if rejection := c.hooks.Created(n); rejection != nil {
 			return n, outcome.Permanent(rejection)
 		}
 		return n, err
 	})
+	if c.claim != nil {
+		c.claim.began(created)
+	}
 	n, err := created.Wait(ctx)
 	if n == nil && (ctx.Err() != nil || errors.Is(err, outcome.ErrClosed)) {
 		// The create may still be under way. Nobody else knows of the znode, which would
@@ -116,15 +132,26 @@ func (c *creation) try(ctx context.Context) (*Node, error) {
 		return n, nil
 	case ctx.Err() != nil:
 		return n, outcome.Cancelled(ctx)
+	case errors.Is(err, zk.ErrNoNode) && c.claim != nil && c.dir.made != nil:
+		// It was made, and is gone again. Whoever keeps a znode comes back later anyway.
+		return n, outcome.Permanent(ErrNoDir)
 	case errors.Is(err, zk.ErrNoNode):
 		// Only now, since the directory is there as a rule. Retry comes back here.
 		c.missing = true
 		if err := c.dir.Make(ctx); err != nil {
 			return n, err
 		}
-		return n, errNoDir
+		return n, ErrNoDir
 	}
 	return n, err
+}
+
+// createOnce sends one create, of a name of our own or of the given one.
+func (c *creation) createOnce() (*Node, error) {
+	if c.claim != nil {
+		return c.claim.create(c)
+	}
+	return c.create()
 }
 
 // create creates the znode and finds out what became of it: a Node that has it, or an
@@ -260,6 +287,9 @@ func (c *creation) newNode(path string, session, czxid int64) *Node {
 		Path: path, spec: c.spec, s: c.s, hooks: c.hooks, id: c.id, orphans: c.sent > 1,
 		session: session,
 		self:    selfWatch{firstRead: make(chan struct{})},
+	}
+	if c.claim != nil {
+		n.named = &named{naming: c.claim}
 	}
 	n.token.Store(czxid) // 0 is not known yet: see AwaitToken
 	n.over.ctx, n.over.now = context.WithCancel(context.Background())

@@ -13,20 +13,16 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
-// remove deletes a znode of the given session. ErrGone says that it was gone before.
-func remove(s *zkconn.Conn, path string, session int64) error {
-	return s.Retry(context.Background(), removal(s, path, session))
-}
-
-// removal is one try of remove, for Retry and Insist.
-func removal(s *zkconn.Conn, path string, session int64) func() error {
+// removal is one try to delete a znode of the given session by send, for Retry and
+// Insist. ErrGone says that it was gone before.
+func removal(s *zkconn.Conn, session int64, send func() error) func() error {
 	unknown := false // whether an earlier try may have been done
 	return func() error {
 		// With its session the znode is gone, or about to go; but see Node.metLocked.
 		if s.SessionID() != session {
 			return outcome.Permanent(outcome.ErrSessionEnded)
 		}
-		err := s.Delete(path, -1)
+		err := send()
 		switch {
 		case err == nil:
 			return nil
@@ -85,9 +81,10 @@ func discard(s *zkconn.Conn, log *slog.Logger, path string, session int64) {
 	}
 	ended := func(error) { discarding.Delete(key) }
 	calls.Start(s, func() (none struct{}, err error) {
-		err = remove(s, path, session)
+		send := func() error { return s.Delete(path, -1) }
+		err = s.Retry(context.Background(), removal(s, session, send))
 		if outcome.Refused(err) {
-			insist(s, log, path, err, removal(s, path, session), ended)
+			insist(s, log, path, err, removal(s, session, send), ended)
 		} else {
 			ended(err)
 		}

@@ -30,6 +30,14 @@
 //
 // A Node that left is still lost if the session ends before the delete is confirmed.
 //
+// # A given name
+//
+// The path of a znode in a queue is nobody else's, since an id is in it. A znode with a
+// given name (Claim) shares its path with those before and after it, so whose it is must
+// be known before anything is done with it: by its czxid, or by its session and data
+// while that is not known. One at a time is created, once the removal of the former has
+// ended. What is left of a former session is the Claim's to delete.
+//
 // # When the next may go
 //
 // Waiters in other processes wait until the znode is gone. Waiters in this process need

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -27,6 +29,7 @@ type Node struct {
 	id      string // part of the name: the creation's
 	orphans bool   // there may be others with it
 	session int64  // the ZooKeeper session that the znode lives in
+	named   *named // of a znode with a given name; else nil
 
 	// The fencing token, 0 while it is not known. The first that learns it sets it; only
 	// SetToken replaces it.
@@ -41,6 +44,18 @@ type Node struct {
 	// above come before it.
 	mu   sync.Mutex
 	life life
+}
+
+// A named is what is particular to a znode whose name was given.
+type named struct {
+	naming
+	version atomic.Int32 // of its data, as far as is known
+}
+
+// A naming knows which znode under its name is the one that is meant: a [Claim].
+type naming interface {
+	delete(isMeant func(stat *zk.Stat, data []byte) bool) error
+	forget(n *Node)
 }
 
 // An ending is how a Node is over: end does that, once.
@@ -147,6 +162,28 @@ func (n *Node) LearnToken(token int64) { n.token.CompareAndSwap(0, token) }
 
 // SetToken gives the Node another token than the znode's own.
 func (n *Node) SetToken(token int64) { n.token.Store(token) }
+
+// isOwn tells whether a znode that was read at n's path is n's.
+func (n *Node) isOwn(stat *zk.Stat, _ []byte) bool {
+	token := n.Token()
+	return n.named == nil ||
+		stat.EphemeralOwner == n.session && (token == 0 || token == stat.Czxid)
+}
+
+// Version is that of the znode's data, as far as is known, by which a transaction checks
+// that it exists: any, of one whose path no other znode has.
+func (n *Node) Version() int32 {
+	if n.named == nil {
+		return -1
+	}
+	return n.named.version.Load()
+}
+
+func (n *Node) learnVersion(version int32) {
+	if n.named != nil {
+		n.named.version.Store(version)
+	}
+}
 
 // Lost is done, with the cause, as soon as a held Node can no longer be relied on. It
 // stays open when the Node leaves, unless the session is lost before ZooKeeper has
@@ -417,7 +454,7 @@ func (n *Node) endOnce(cause error) bool {
 // owe goes on with a delete that was refused. n stays a participant until then: its znode
 // blocks others.
 func (n *Node) owe(refusal error) {
-	insist(n.s, n.spec.Log, n.Path, refusal, removal(n.s, n.Path, n.session), n.removed)
+	insist(n.s, n.spec.Log, n.Path, refusal, removal(n.s, n.session, n.delete), n.removed)
 }
 
 // removed ends what newNode has begun, once nothing is left to be done about the znode.
@@ -464,6 +501,16 @@ func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
 // Withdraw is StartLeaving without waiting for any result.
 func (n *Node) Withdraw() { n.StartLeaving() }
 
+// AwaitRemoval waits until nothing is left to be done about a Node that has ended. A
+// znode with a given name may outlive its session: see Claim.Discard.
+func (n *Node) AwaitRemoval(ctx context.Context) error {
+	_, err := n.over.removal.Wait(ctx)
+	if n.named != nil && (err == nil || errors.Is(err, ErrGone)) {
+		n.named.forget(n)
+	}
+	return err
+}
+
 // GiveUp withdraws without a result, in a time that a caller who has run out of time can
 // spare. It goes on in the background. Nodes of a later group leave once those of the
 // former have, or that time is over.
@@ -501,7 +548,7 @@ func (n *Node) remove(cause error) error {
 	if isDeleted(cause) {
 		return cause
 	}
-	err := remove(n.s, n.Path, n.session)
+	err := n.s.Retry(context.Background(), removal(n.s, n.session, n.delete))
 	if isLoss(err) { // it was lost before its owner left, who has not heard of it yet
 		n.tellLoss(err)
 	}
@@ -538,7 +585,8 @@ func isLoss(err error) bool {
 func (n *Node) metLocked(condition *bool) {
 	before := *condition
 	*condition = true
-	if !before && n.life.sessionOver && n.life.abandoned {
+	// One with a given name is its Claim's to delete.
+	if !before && n.life.sessionOver && n.life.abandoned && n.named == nil {
 		n.deleteByPathLocked()
 	}
 }
@@ -567,4 +615,13 @@ func (n *Node) DiscardOrphan(name string) {
 		return
 	}
 	discard(n.s, n.spec.Log, zkpath.Join(n.spec.Dir, name), n.session)
+}
+
+// delete sends the delete of the znode: by its path, which no other znode has, or by what
+// is known of one with a given name.
+func (n *Node) delete() error {
+	if n.named != nil {
+		return n.named.delete(n.isOwn)
+	}
+	return n.s.Delete(n.Path, -1)
 }

@@ -85,6 +85,9 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		case errors.Is(err, zk.ErrNoNode): // it went with its session
 			n.Gone(outcome.ErrSessionEnded)
 			return
+		case err == nil && !n.isOwn(own.stat, own.data):
+			n.Gone(ErrGone) // another's stands under the name
+			return
 		case err != nil: // not permitted: the hold is as good without a watch
 			n.self.learn(err)
 			n.spec.Log.Warn("zookeeper lock: cannot watch this lock's znode",
@@ -93,6 +96,7 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		}
 		n.watched(own.events, epoch)
 		n.LearnToken(own.stat.Czxid)
+		n.learnVersion(own.stat.Version)
 		n.self.learn(nil)
 		if own.stat.Version > told { // not if a reconnect has read the same again
 			told = own.stat.Version

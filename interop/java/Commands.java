@@ -1,3 +1,5 @@
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
@@ -17,6 +19,7 @@ import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.locks.Revoker;
+import org.apache.curator.framework.recipes.nodes.GroupMember;
 import org.apache.curator.framework.recipes.shared.SharedCount;
 
 /** What a Peer can be told to do. Everything that it makes gets a name, by which later commands call it. */
@@ -67,6 +70,18 @@ final class Commands {
                 return List.of(Boolean.toString(candidate(a.get(0)).leads()));
             case "leader":
                 return List.of(told(candidate(a.get(0)).leader()));
+            case "enlist":
+                get(a.get(0), GroupMember.class).start();
+                return List.of();
+            case "payload":
+                get(a.get(0), GroupMember.class).setThisData(a.get(1).getBytes(UTF_8));
+                return List.of();
+            case "members":
+                return get(a.get(0), GroupMember.class).getCurrentMembers().entrySet().stream()
+                        .map(m -> m.getKey() + "=" + new String(m.getValue(), UTF_8)).sorted().collect(Collectors.toList());
+            case "desert":
+                get(a.get(0), GroupMember.class).close();
+                return List.of();
             case "candidates":
                 return candidate(a.get(0)).candidates().stream().map(Commands::told).collect(Collectors.toList());
             default:
@@ -135,6 +150,9 @@ final class Commands {
                 return;
             case "leaderselector":
                 make(name, new Candidate.Selector(client, path, a.get(1)));
+                return;
+            case "groupmember":
+                make(name, new GroupMember(client, path, a.get(1), a.get(2).getBytes(UTF_8)));
                 return;
             case "leaderlatch":
                 make(name, new Candidate.Latch(client, path, a.get(1)));

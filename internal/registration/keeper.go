@@ -1,0 +1,345 @@
+package registration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/wait"
+	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/zkpath"
+	"github.com/zkrecipes/recipes/internal/znode"
+)
+
+// An Owner is told what becomes of a Keeper's znode, on the Keeper's goroutine.
+type Owner interface {
+	// Obtaining is called when the Keeper begins to wait for a znode.
+	Obtaining()
+	// IsTaken is called when the name is found to be another's.
+	IsTaken()
+	// Held is called with each znode, which is held, and not known to be lost.
+	Held(n *znode.Node)
+	// Failed is called when the wait has ended without one.
+	Failed(err error)
+}
+
+// A Taken is what another has under the name.
+type Taken struct {
+	Session int64
+	Data    []byte
+}
+
+// A Keeper keeps a znode under one name in existence from Start to Close. It is safe for
+// concurrent use.
+type Keeper struct {
+	// Set by New.
+	use   func() *zkconn.Conn
+	spec  znode.Spec
+	path  string
+	owner Owner
+
+	*keeping // of the goroutine that Start begins
+
+	mu sync.Mutex // guards what follows
+	state
+}
+
+// A keeping is of the Keeper's goroutine.
+type keeping struct {
+	s       *zkconn.Conn
+	name    name
+	named   bool // the name is this Keeper's
+	claim   *znode.Claim
+	pace    pace
+	applied int // the number of the data that the znode has
+}
+
+// A state is what callers of a Keeper see of it.
+type state struct {
+	changed chan struct{} // closed at each change of what follows
+	closed  bool
+	stop    context.CancelFunc // ends the goroutine; nil: there is none
+	ended   chan struct{}      // closed when that has ended
+	err     error              // why it has ended by itself
+	node    *znode.Node        // the one that is held, or was last; nil: there was none
+	taken   *Taken             // the name is another's
+
+	data      []byte
+	set, done int // how often data were set; which of them a znode has
+
+	removal *calls.Pending[struct{}] // of what may be left, once ended is closed
+	left    func(ctx context.Context) error
+}
+
+// ErrClosed ends what is done with a Keeper after Close.
+var ErrClosed = errors.New("it was closed")
+
+// New returns a Keeper of the znode that is spec's, for a connection that use returns.
+func New(spec znode.Spec, use func() *zkconn.Conn, owner Owner) *Keeper {
+	return &Keeper{
+		use: use, spec: spec, path: zkpath.Join(spec.Dir, spec.Kind), owner: owner,
+		state: state{changed: make(chan struct{}), data: spec.Data},
+	}
+}
+
+// change makes a change of the state, and wakes those who wait for one.
+func (k *Keeper) change(f func(s *state)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f(&k.state)
+	close(k.changed)
+	k.changed = make(chan struct{})
+}
+
+// Start begins, unless the Keeper is at it, or closed.
+func (k *Keeper) Start() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed || k.stop != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	k.stop, k.ended, k.err = stop, make(chan struct{}), nil
+	s := k.use()
+	k.keeping = &keeping{
+		s: s, name: name{s, k.path}, claim: znode.NewClaim(s, k.path),
+	}
+	go k.run(ctx)
+}
+
+// run is the Keeper's goroutine.
+func (k *Keeper) run(ctx context.Context) {
+	var err error
+	for err == nil {
+		err = k.keepOne(ctx)
+	}
+	if ctx.Err() == nil && !errors.Is(err, outcome.ErrClosed) {
+		k.spec.Log.Error("zookeeper registration: given up",
+			"node", k.path, "error", outcome.WithCause(err))
+	}
+	k.end(err)
+}
+
+// keepOne obtains a znode, and keeps it until it is lost.
+func (k *Keeper) keepOne(ctx context.Context) error {
+	k.owner.Obtaining()
+	o := &obtaining{Keeper: k}
+	err := wait.Until(ctx, k.s, o)
+	switch n := o.node; {
+	case err == nil:
+		k.owner.Held(n)
+		k.change(func(s *state) { s.node, s.taken, s.done = n, nil, k.applied })
+		k.setData(ctx, n)
+	case !errors.Is(err, znode.ErrEnded) || ctx.Err() != nil:
+		k.owner.Failed(err)
+		if n != nil {
+			n.Withdraw()
+		}
+		return err
+	default:
+		k.owner.Failed(err)
+	}
+	if ctx.Err() != nil {
+		return outcome.Cancelled(ctx)
+	}
+	return k.afterLoss(ctx, o.node)
+}
+
+// afterLoss waits until the next znode may be created.
+func (k *Keeper) afterLoss(ctx context.Context, n *znode.Node) error {
+	n.Withdraw() // nobody relies on it
+	k.spec.Log.Info("zookeeper registration: znode lost, creating it again",
+		"node", k.path, "cause", n.Cause())
+	err := n.AwaitRemoval(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return outcome.Cancelled(ctx)
+	case errors.Is(err, outcome.ErrClosed):
+		return err
+	case errors.Is(n.Cause(), znode.ErrGone):
+		return k.s.Pause(ctx, k.pace.next())
+	}
+	return k.s.Pause(ctx, 0)
+}
+
+// setData gives a znode each data that are set, until it has ended.
+func (k *Keeper) setData(ctx context.Context, n *znode.Node) {
+	for ctx.Err() == nil && !n.HasEnded() {
+		k.mu.Lock()
+		data, set, done, changed := k.data, k.set, k.done, k.changed
+		k.mu.Unlock()
+		if set == done {
+			select {
+			case <-changed:
+			case <-n.Ended().Done():
+			case <-ctx.Done():
+			}
+			continue
+		}
+		err := n.Set(ctx, data)
+		switch {
+		case err == nil:
+			k.change(func(s *state) { s.done = set })
+		case outcome.Final(err) && !n.HasEnded():
+			k.spec.Log.Error("zookeeper registration: cannot set data",
+				"node", k.path, "error", err)
+			k.change(func(s *state) { s.done = set })
+		}
+	}
+}
+
+// wanted returns the data of the next znode, and their number.
+func (k *Keeper) wanted() (data []byte, number int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.data, k.set
+}
+
+// isTaken takes note of who has the name.
+func (k *Keeper) isTaken(t *Taken) {
+	k.mu.Lock()
+	isNew := k.taken == nil
+	k.mu.Unlock()
+	k.change(func(s *state) { s.taken = t })
+	if isNew {
+		k.owner.IsTaken()
+	}
+}
+
+// end ends the goroutine, and begins to remove what is left.
+func (k *Keeper) end(err error) {
+	k.mu.Lock()
+	n := k.node
+	k.mu.Unlock()
+	var left func(context.Context) error
+	if n != nil && !n.HasEnded() {
+		left = n.StartLeaving()
+	}
+	kept := k.keeping
+	removal := calls.Start(kept.s, func() (none struct{}, err error) {
+		defer kept.s.Release()
+		if n != nil {
+			_ = n.AwaitRemoval(context.Background())
+		}
+		_, err = kept.claim.Discard(k.spec.Log).Wait(context.Background())
+		if kept.named {
+			kept.name.giveBack()
+		}
+		return none, err
+	})
+	k.change(func(s *state) {
+		s.err, s.removal, s.left, s.taken = err, removal, left, nil
+		s.stop()
+		s.stop = nil
+		close(s.ended)
+	})
+}
+
+// Await waits until the znode is there and held.
+func (k *Keeper) Await(ctx context.Context) error {
+	k.Start()
+	asked := time.Now()
+	return k.await(ctx, asked, func(s *state) (bool, error) {
+		switch {
+		case s.node != nil && s.stop != nil && !s.node.HasEnded():
+			return true, nil
+		case s.stop == nil:
+			return true, s.err
+		}
+		return false, nil
+	})
+}
+
+// await waits until the state is as wanted.
+func (k *Keeper) await(
+	ctx context.Context, asked time.Time, ok func(s *state) (bool, error),
+) error {
+	for {
+		k.mu.Lock()
+		if k.closed {
+			k.mu.Unlock()
+			return ErrClosed
+		}
+		done, err := ok(&k.state)
+		changed, taken, kept := k.changed, k.taken, k.keeping
+		k.mu.Unlock()
+		if done {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			err := wait.Explain(kept.s, outcome.Cancelled(ctx), k.place(taken), asked)
+			if errors.Is(err, wait.ErrBusy) {
+				return &existsError{err}
+			}
+			return err
+		}
+	}
+}
+
+// An existsError is a wait that ended while a name was another's.
+type existsError struct{ error }
+
+func (e *existsError) Unwrap() []error { return []error{e.error, zk.ErrNodeExists} }
+
+// SetData sets the data of the znode, now and of each later one. It waits until a znode
+// has them, or later ones, if the Keeper was started.
+func (k *Keeper) SetData(ctx context.Context, data []byte) error {
+	var number int
+	k.change(func(s *state) {
+		if s.closed {
+			return
+		}
+		s.set++
+		s.data, number = slices.Clone(data), s.set
+	})
+	return k.await(ctx, time.Now(), func(s *state) (bool, error) {
+		return s.stop == nil || s.done >= number, nil
+	})
+}
+
+// A Removal is what Close has begun: wait for Left, and then for Removed.
+type Removal struct {
+	// of the znode that was held; nil: there was none
+	Left func(ctx context.Context) error
+	// of what former sessions may have left
+	Removed func(ctx context.Context) error
+}
+
+// Close ends the Keeper. The zero Removal says that there is nothing to be done.
+func (k *Keeper) Close(ctx context.Context) (Removal, error) {
+	var ended chan struct{}
+	k.change(func(s *state) {
+		if !s.closed {
+			ended = s.ended
+		}
+		s.closed = true
+		if s.stop != nil {
+			s.stop()
+		}
+	})
+	if ended == nil {
+		return Removal{}, nil
+	}
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		return Removal{}, fmt.Errorf("close not confirmed: an observer delays it: %w",
+			outcome.Cancelled(ctx))
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	removal := k.removal
+	return Removal{k.left, func(ctx context.Context) error {
+		_, err := removal.Wait(ctx)
+		return err
+	}}, nil
+}

@@ -1,0 +1,113 @@
+package registration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/wait"
+	"github.com/zkrecipes/recipes/internal/znode"
+)
+
+// An obtaining is the wait for the name, and for the znode under it. It belongs to the
+// Keeper's goroutine.
+type obtaining struct {
+	*Keeper
+	node        *znode.Node // once there is one
+	reconnected <-chan struct{}
+	rival       <-chan struct{} // another Keeper of this connection has the name
+	changed     <-chan zk.Event // of another session's znode
+}
+
+// Check implements wait.Goal: it creates the znode, unless that is there.
+func (o *obtaining) Check(ctx context.Context) (free bool, err error) {
+	if o.node != nil {
+		return true, nil
+	}
+	o.reconnected, o.rival, o.changed = o.s.Reconnected(), nil, nil
+	if !o.named {
+		if o.rival = o.name.take(); o.rival != nil {
+			return false, o.lookAtRival(ctx)
+		}
+		o.named = true
+	}
+	spec := o.spec
+	spec.Data, o.applied = o.wanted()
+	n, err := o.claim.Create(ctx, &spec, znode.NoHooks{})
+	var taken *znode.TakenError
+	switch {
+	case errors.As(err, &taken):
+		o.changed = taken.Events
+		o.isTaken(&Taken{taken.Stat.EphemeralOwner, taken.Data})
+		return false, nil
+	case errors.Is(err, znode.ErrNoDir):
+		if err := o.s.Pause(ctx, o.pace.next()); err != nil {
+			return false, err
+		}
+		return false, errParentDeleted
+	case err != nil:
+		return false, err
+	}
+	if o.node = n; n.Version() != 0 { // of a former create, and changed since
+		o.applied = -1
+	}
+	return true, nil
+}
+
+// errParentDeleted is not permanent.
+var errParentDeleted = errors.New("somebody deletes the parent znode")
+
+// lookAtRival reads the znode of another Keeper, which need not be there just now.
+func (o *obtaining) lookAtRival(ctx context.Context) error {
+	taken, err := calls.Call(ctx, o.s, func() (*Taken, error) {
+		data, stat, err := o.s.Get(o.name.path)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			return &Taken{Session: o.s.SessionID()}, nil
+		case err != nil:
+			return nil, err
+		}
+		return &Taken{stat.EphemeralOwner, data}, nil
+	})
+	if err == nil {
+		o.isTaken(taken)
+	}
+	return err
+}
+
+// Wait implements wait.Goal.
+func (o *obtaining) Wait(ctx context.Context) (free bool, err error) {
+	wake := wait.Wakers{
+		Blocker: o.rival, Watch: o.changed, Path: o.name.path,
+		Reconnected: o.reconnected, Poll: wait.NextPoll(),
+	}
+	by, ev, err := wake.Sleep(ctx, o.s)
+	if errors.Is(ev.Err, zk.ErrClosing) {
+		o.s.ConnClosed()
+	}
+	if err == nil && by == wait.WatchFired {
+		err = o.s.Pause(ctx, o.pace.next())
+	}
+	return false, err
+}
+
+// Commit implements wait.Goal: from now on a loss is told.
+func (o *obtaining) Commit(ctx context.Context) error {
+	if err := o.node.AwaitToken(ctx); err != nil {
+		return err
+	}
+	return o.node.Hold()
+}
+
+// place is where one stands that waits for the name.
+func (k *Keeper) place(t *Taken) wait.Place {
+	if t == nil {
+		return wait.Place{}
+	}
+	text := fmt.Sprintf("%s is another's, of session %#x, with data %q: %v",
+		k.path, uint64(t.Session), t.Data, zk.ErrNodeExists)
+	return wait.Place{Text: text, Behind: k.path, Ahead: 1}
+}

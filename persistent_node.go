@@ -1,0 +1,257 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/registration"
+	"github.com/zkrecipes/recipes/internal/usercode"
+	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/zkpath"
+	"github.com/zkrecipes/recipes/internal/znode"
+)
+
+// PersistentNode keeps an ephemeral znode in existence, as Curator's recipe of that name
+// does: from Start or the first Await to Close, over outages, ended sessions, a deletion
+// by others and a missing parent. Use it to register what this process offers, for as
+// long as it runs; see also [GroupMember] and docs/registration.md. A lost znode is
+// created again in the background as soon as there is a session. One that others delete
+// is created again at once, and then every one or two seconds at most.
+//
+// The path is also a lock on that name. A znode that a former session of this value left
+// behind is deleted and replaced. Another session's znode is another's: its end is waited
+// for. So is that of another value for the same path through the same Conn.
+type PersistentNode struct {
+	conn     Conn
+	path     string
+	settings settings
+	keeper   *registration.Keeper
+	steps    *steps
+	attempt  attempt // of the keeper's goroutine
+
+	mu     sync.Mutex // guards what follows
+	hold   *Hold      // behind the last znode; nil: there was none
+	closed bool
+}
+
+// NewPersistentNode returns a PersistentNode for the znode at path, with data. It sends
+// nothing. Parents that are missing are created as containers. The session needs CREATE
+// and DELETE on the parent, and READ and WRITE on the znode. [WithACL], [WithLogger],
+// [WithObserver], [WithServerTick] and [WithSessionTimeout] apply; other options are
+// errors.
+func NewPersistentNode(
+	conn Conn, path string, data []byte, opts ...Option,
+) (*PersistentNode, error) {
+	n, err := newPersistentNode(conn, path, data, opts)
+	if err != nil {
+		return nil, refuse("NewPersistentNode", path, err)
+	}
+	return n, nil
+}
+
+func newPersistentNode(
+	conn Conn, path string, data []byte, opts []Option,
+) (*PersistentNode, error) {
+	s, err := build(conn, path, opts)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(s.ofLocks) > 0:
+		return nil, fmt.Errorf("%s: it is for locks", strings.Join(s.ofLocks, ", "))
+	case path == "/":
+		return nil, errors.New("the root is no ephemeral znode; name a path below it")
+	}
+	if err := s.checkData("data", conn, path, data); err != nil {
+		return nil, err
+	}
+	n := &PersistentNode{conn: conn, path: path, settings: s}
+	n.steps = &steps{
+		recipe: "persistent node", path: path, conn: conn, observer: s.observer,
+	}
+	dir, name := zkpath.Split(path)
+	spec := s.spec(dir, name)
+	spec.Data = append([]byte{}, data...)
+	config := s.sessionConfig(conn)
+	n.keeper = registration.New(
+		spec, func() *zkconn.Conn { return zkconn.Use(conn, config) }, registrar{n},
+	)
+	return n, nil
+}
+
+// Path returns the path of the znode.
+func (n *PersistentNode) Path() string { return n.where() }
+
+// where is the path, "" of a nil or zero value.
+func (n *PersistentNode) where() string {
+	if n == nil {
+		return ""
+	}
+	return n.path
+}
+
+// Start begins to keep the znode, in the background, and returns at once. Use it if the
+// program need not wait for the znode. A permanent error, such as a missing permission,
+// ends that, and is logged ([WithLogger]); Start or Await begins again. After the first
+// call, and after Close, it does nothing.
+func (n *PersistentNode) Start() {
+	if n.where() != "" {
+		n.keeper.Start()
+	}
+}
+
+// Await calls Start, and returns once the znode exists and can be relied on. ctx bounds
+// only the wait. If it ends while another session's znode is at the path, the error
+// matches ErrBusy and zk.ErrNodeExists, and names that session and its data; otherwise,
+// if ZooKeeper could not be reached, ErrUnavailable. A permanent error ends the wait, as
+// does Close: one is a znode at the path that is not ephemeral.
+func (n *PersistentNode) Await(ctx context.Context) error {
+	if err := usable("await", n.where(), ctx); err != nil {
+		return err
+	}
+	if err := n.keeper.Await(ctx); err != nil {
+		return wrap("await", n.path, err)
+	}
+	return nil
+}
+
+// Hold returns the hold behind the znode as it is now: its Lost closes before the servers
+// can delete the znode for lack of contact, its FencingToken grows with each later znode,
+// and its Multi writes only while the znode exists. It is nil before the first znode,
+// between a loss and the next one, and after Close. Its Release is ErrNotOwner.
+//
+// Multi and CheckOp check the version of the znode's data. So they fail, without a loss,
+// if the data is changed meanwhile, by SetData or by others; a CheckOp is good until the
+// next SetData. One that is called after a loss never succeeds; one that was called
+// before can, if another's znode has that version (see docs/registration.md).
+func (n *PersistentNode) Hold() *Hold {
+	if n.where() == "" {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed || n.hold == nil || n.hold.Err() != nil {
+		return nil
+	}
+	return n.hold
+}
+
+// SetData sets the data of the znode, now and each time that it is created again. Of
+// several calls the last one wins, in the order in which they were made. It returns once
+// a znode has the data, or data that was set later. If ctx ends first, the error says so,
+// and the data is set in the background. Before Start it returns at once.
+func (n *PersistentNode) SetData(ctx context.Context, data []byte) error {
+	const op = "set data of"
+	err := usable(op, n.where(), ctx)
+	if err != nil {
+		return err
+	}
+	if err = n.settings.checkData("data", n.conn, n.path, data); err == nil {
+		err = n.keeper.SetData(ctx, append([]byte{}, data...))
+	}
+	if err != nil {
+		if outcome.Cancellation(err) != nil {
+			err = fmt.Errorf("not confirmed; it is being set in the background: %w", err)
+		}
+		return wrap(op, n.path, err)
+	}
+	return nil
+}
+
+// Close deletes the znode, and ends every Await with an error. It waits for the answer as
+// Release does, with the same errors: ErrLockLost means that the znode had gone before,
+// although no loss was known. If ctx ends first, the delete goes on in the background for
+// as long as the connection lasts. It never comes back. Closing twice, before Start, or
+// between a loss and the next znode, is no error.
+func (n *PersistentNode) Close(ctx context.Context) error {
+	if err := usable("close", n.where(), ctx); err != nil {
+		return err
+	}
+	if err := n.close(ctx); err != nil {
+		return wrap("close", n.path, err)
+	}
+	return nil
+}
+
+func (n *PersistentNode) close(ctx context.Context) error {
+	n.mu.Lock()
+	n.closed = true
+	if n.hold != nil {
+		n.hold.end()
+	}
+	n.mu.Unlock()
+	within, cancel := forRelease(ctx)
+	defer cancel()
+	removal, err := n.keeper.Close(within)
+	if err != nil {
+		return err
+	}
+	if removal.Left != nil {
+		l := leaving{grant: n.hold.grant, left: removal.Left}
+		if err := l.wait(within); err != nil {
+			return err
+		}
+	}
+	if removal.Removed == nil {
+		return nil
+	}
+	err = removal.Removed(within)
+	switch {
+	case errors.Is(err, outcome.ErrClosed): // the session takes the znode along
+		return nil
+	case outcome.Cancellation(err) != nil:
+		return fmt.Errorf("close not confirmed; what may be left of %s is being deleted "+
+			"in the background: %w", n.path, err)
+	}
+	return err
+}
+
+// A registrar is what a PersistentNode does for its keeper. It implements
+// [registration.Owner].
+type registrar struct{ *PersistentNode }
+
+func (r registrar) Obtaining() { r.attempt = newAttempt(context.Background(), r.steps) }
+
+func (r registrar) IsTaken() { r.tell(func() { r.attempt.Queued("", 1) }) }
+
+func (r registrar) Failed(err error) { r.tell(func() { r.attempt.failed(err) }) }
+
+// tell calls the observer. Where that panics, or ends the goroutine, the znode is kept
+// all the same.
+func (r registrar) tell(f func()) {
+	if r.steps.observer == nil {
+		return
+	}
+	if err := usercode.Contain("the observer", f); err != nil {
+		usercode.Logger(r.settings.logger).Error(
+			"zookeeper registration: observer failed", "node", r.path, "error", err)
+	}
+}
+
+// Held makes the Hold behind a znode.
+func (r registrar) Held(node *znode.Node) {
+	g := new(grant).restOn(ownZnode{node}, r.attempt.steps)
+	h := &Hold{grant: g, keeper: nodeKeeper{r.path}}
+	r.mu.Lock()
+	r.hold = h
+	if r.closed {
+		h.end()
+	}
+	r.mu.Unlock()
+	r.tell(func() { r.attempt.acquired(func() {}, g) })
+}
+
+// A nodeKeeper is the keeper of a hold behind a PersistentNode, which alone ends it.
+type nodeKeeper struct{ path string }
+
+// end implements keeper.
+func (k nodeKeeper) end(*Hold) leaving { return leaving{path: k.path, err: errKept} }
+
+// stay implements keeper: nobody else is its owner.
+func (nodeKeeper) stay() (stay, *book) { return stay{}, nil }
+
+var errKept = fmt.Errorf("%w: the znode belongs to its PersistentNode; to end it, call "+
+	"Close", ErrNotOwner)
