@@ -94,8 +94,8 @@ func (r *reentrant) changed(o *ownership, data []byte) {
 	r.tellRevokeLocked(o)
 }
 
-// listenersAtOnce bounds the calls of the listener that run for one ownership: whoever has
-// the permission WRITE can ask as often as they like.
+// listenersAtOnce bounds the calls of the listener that run for one ownership: whoever
+// has the permission WRITE can ask as often as they like.
 const listenersAtOnce = 16
 
 // tellRevokeLocked calls the listener, or leaves that for later.

@@ -203,8 +203,9 @@ func (h host) next() (slot time.Time, err error) {
 		return time.Time{}, fmt.Errorf("the mark in %s: %w", markPath, err)
 	}
 	if ahead := time.Until(last); ahead > h.every {
-		return time.Time{}, fmt.Errorf("the mark in %s, %s, is %v in the future: a clock "+
-			"is wrong, or somebody else wrote it; set it to the slot that was done last",
+		return time.Time{}, fmt.Errorf("the mark in %s, %s, is %v in the future: a "+
+			"clock is wrong, or somebody else wrote it; set it to the slot that was "+
+			"done last",
 			markPath, mark, ahead.Round(time.Second))
 	}
 	slot = last.Truncate(h.every).Add(h.every)

@@ -19,8 +19,8 @@
 //     when the handshake began. zk reports neither.
 //   - A connection is authenticated by SASL before zk has it ([Config].SASL), and so
 //     before any request. zk does not know SASL.
-//   - If the ensemble has come back empty, or with an older history, the client gets a new
-//     session (handshake.go). zk forever asks to resume the one that it had.
+//   - If the ensemble has come back empty, or with an older history, the client gets a
+//     new session (handshake.go). zk forever asks to resume the one that it had.
 //   - A request that is rejected for lack of authentication fails with an error that zk
 //     knows, and the log says what is missing.
 //   - The zxid of a create is known ([Dialer.CreatedAt]). zk keeps it to itself.

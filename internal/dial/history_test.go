@@ -102,7 +102,8 @@ func TestHistoriesAreCompared(t *testing.T) {
 				require.Equal(t, c.expired, bytes.Contains(log.Bytes(), []byte(older)))
 				if c.expired {
 					require.Zero(t, binary.BigEndian.Uint64(answered[12:]))
-					require.Equal(t, errors.New("enough"), d.Explain(errors.New("enough")))
+					enough := errors.New("enough")
+					require.Equal(t, enough, d.Explain(enough))
 					closes := asked.Bytes()[len(asked.Bytes())-4:]
 					require.Equal(t, int32(-11), int32(binary.BigEndian.Uint32(closes)))
 					return

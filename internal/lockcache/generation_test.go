@@ -127,7 +127,7 @@ func TestPassesBeforeAnybodyWaitsDoNotCount(t *testing.T) {
 // An owner that finds the entry free overtakes others that wait elsewhere, as one does
 // that has waited, and waits like that one for the list if it is the next too many.
 func TestWhoFindsTheEntryFreeCountsAsAHandover(t *testing.T) {
-	for name, waits := range map[string]bool{"nobody waits": false, "another does": true} {
+	for name, waits := range map[string]bool{"alone": false, "another waits": true} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
 				us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")

@@ -637,7 +637,8 @@ func TestNeverReliedOnForTooLongWhereAnswersAreSlow(t *testing.T) {
 			if m.coin("each as slow") {
 				slow := m.slow
 				m.pick = func(lo, hi int, what string) int {
-					if strings.Contains(what, "way") || what == "thinks" || what == "ping" {
+					if strings.Contains(what, "way") ||
+						what == "thinks" || what == "ping" {
 						return slow
 					}
 					return rapid.IntRange(lo, hi).Draw(t, what)

@@ -135,7 +135,8 @@ func TestAnswersThatAreNoLoss(t *testing.T) {
 			if !slow {
 				return 0
 			}
-			return longest * time.Duration(rapid.IntRange(0, steps).Draw(t, "takes")) / steps
+			takes := rapid.IntRange(0, steps).Draw(t, "takes")
+			return longest * time.Duration(takes) / steps
 		}
 		always := rapid.Bool().Draw(t, "always the longest")
 		if always {

@@ -23,7 +23,7 @@ type Ledger struct {
 	ephemerals map[string]*tracked
 	alarms     map[*Alarm]struct{}
 
-	log    *slog.Logger // receives the warning that answers are slow; nil: nobody reads it
+	log    *slog.Logger // receives the warning that answers are slow; nil: nobody does
 	warned time.Time    // when it last did
 }
 

@@ -10,9 +10,9 @@ import (
 type Position struct {
 	Ahead  int    // how many are ahead
 	Behind string // the path of the one to wait for, "" if it is its turn
-	// Nobody may be using that one. It is a cached entry, behind nobody but others, and as
-	// far as this process knows it is idle: then the znode that has queued behind it asks
-	// it to leave. Or no library has named it, and it may be no participant at all.
+	// Nobody may be using that one. It is a cached entry, behind nobody but others, and
+	// as far as this process knows it is idle: then the znode that has queued behind it
+	// asks it to leave. Or no library has named it, and it may be no participant at all.
 	MayBeIdle bool
 
 	ownerless bool // that one belongs to no session

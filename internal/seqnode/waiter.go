@@ -225,8 +225,8 @@ func (w *waiter) saw(l listed) {
 // Wait implements wait.Goal: somebody is ahead, and it sleeps until that may have
 // changed.
 func (w *waiter) Wait(ctx context.Context) (free bool, err error) {
-	// A single attempt waits for nobody who uses the lock. A cached entry that may be idle
-	// leaves soon, since this znode is queued behind it.
+	// A single attempt waits for nobody who uses the lock. A cached entry that may be
+	// idle leaves soon, since this znode is queued behind it.
 	if w.request.TryOnce && !w.position().MayBeIdle {
 		return false, wait.ErrBusy
 	}

@@ -20,7 +20,8 @@ import (
 var defects = []plant.Defect{
 	plant.New("the loss is timed from the disconnect",
 		plant.In("internal/zkconn", "Conn.lookLocked").First(`
-			if c.client.State() == zk.StateHasSession && !c.cfg.Plain { // which uses SawDown
+			// A plain one uses SawDown.
+			if c.client.State() == zk.StateHasSession && !c.cfg.Plain {
 				c.ledger.SawDown(c.ledger.Now())
 			}`),
 		plant.In("internal/reliance", "Ledger.good").After("l.goodUntil", `

@@ -146,7 +146,8 @@ const (
 func (s *Stream) skip(announced int, p []byte) error {
 	if !s.to.mayBeLong() || announced > skipAtMost {
 		return malformed("the reply to %s: %d bytes is longer than the limit of %d "+
-			"bytes, and than any that ZooKeeper sends", opName(s.to.op), announced, s.maxReply)
+			"bytes, and than any that ZooKeeper sends",
+			opName(s.to.op), announced, s.maxReply)
 	}
 	head := make([]byte, replyHead)
 	if _, err := io.ReadFull(s.buffered, head); err != nil {

@@ -118,9 +118,12 @@ func TestARequestThatIsLongerThanAnyServerAccepts(t *testing.T) {
 		require.ErrorContains(t, err, "at most 1048575")
 		long := "/" + strings.Repeat("x", zkconn.MaxRequest)
 		for name, request := range map[string]func() error{
-			"list":      func() error { _, _, err := s.Children(long); return err },
-			"read":      func() error { _, _, err := s.Get(long); return err },
-			"create":    func() error { _, err := s.Create(long, nil, 0, nil); return err },
+			"list": func() error { _, _, err := s.Children(long); return err },
+			"read": func() error { _, _, err := s.Get(long); return err },
+			"create": func() error {
+				_, err := s.Create(long, nil, 0, nil)
+				return err
+			},
 			"container": func() error { return s.CreateContainer(long, nil) },
 			"delete":    func() error { return s.Delete(long, -1) },
 			"set":       func() error { _, err := s.Set(long, nil, -1); return err },

@@ -144,7 +144,8 @@ func (c *Claim) find(by *creation, lagging bool) (*Node, error) {
 		return nil, err
 	case zkconn.IsOwnerless(stat):
 		return nil, outcome.Permanent(fmt.Errorf(
-			"%s is not ephemeral, so it never ends; delete it, or choose another path: %w",
+			"%s is not ephemeral, so it never ends; delete it, or choose another "+
+				"path: %w",
 			c.path, zk.ErrNodeExists))
 	case !c.isOwn(stat, data):
 		c.sent = nil

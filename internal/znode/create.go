@@ -28,7 +28,8 @@ type creation struct {
 
 	dir     Dir  // of the goroutine in Create
 	missing bool // the directory was; likewise
-	// creates so far; of the goroutine in create, and of that in Create while there is none
+	// creates so far; of the goroutine in create, and of that in Create while there is
+	// none
 	sent int
 }
 
@@ -163,9 +164,9 @@ func (c *creation) create() (*Node, error) {
 	}
 	name := protectedPrefix + c.id + "-" + c.spec.Kind + c.number
 	session := c.s.SessionID()
-	// Sending starts a list, most likely. Its goroutine needs longer to start than this one
-	// needs to hand the create to the client, so the server gets the create first. If the
-	// list overtakes it all the same, it does not show the znode, and does not count.
+	// Sending starts a list, most likely. Its goroutine needs longer to start than this
+	// one needs to hand the create to the client, so the server gets the create first. If
+	// the list overtakes it all the same, it does not show the znode, and does not count.
 	c.hooks.Sending()
 	c.sent++
 	asked := zkpath.Join(c.spec.Dir, name)

@@ -227,7 +227,8 @@ func TestConfirmation(t *testing.T) {
 
 // What the watch has received counts before its goroutine gets to know it.
 func TestAnEventThatIsDrainedFirst(t *testing.T) {
-	for name, asked := range map[string]bool{"at once": false, "behind Confirmation": true} {
+	cases := map[string]bool{"at once": false, "behind Confirmation": true}
+	for name, asked := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := join(t, &watchedConn{}, znode.NoHooks{}, znode.Terms{})

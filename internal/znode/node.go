@@ -85,7 +85,7 @@ type life struct {
 	// The znode stays until then, however the Node ends: a holder may take that long to
 	// stop, and others go on once the znode is gone.
 	stays        deadline
-	cancelExpiry func()              // takes back what ExpireLater has planned; nil: nothing
+	cancelExpiry func()              // takes back what ExpireLater planned; nil: nothing
 	tenants      map[Tenant]struct{} // who else is notified of a loss
 	// until when the margin lasts of those who were notified of a loss, of any
 	// kind
@@ -462,7 +462,7 @@ func (n *Node) removed(err error) {
 	defer n.s.Release()
 	defer n.s.Untrack(n.Path)
 	n.hooks.Removed(err == nil || errors.Is(err, ErrGone))
-	if errors.Is(err, outcome.ErrSessionEnded) { // nothing tells whether the znode is gone
+	if errors.Is(err, outcome.ErrSessionEnded) { // nothing tells whether it is gone
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.metLocked(&n.life.sessionOver)

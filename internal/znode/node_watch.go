@@ -68,8 +68,8 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 	var told int32 // the version of the data that was reported; a new znode has 0
 	for {
 		var own reading
-		// Both before the read is sent: if the connection is away meanwhile, the read starts
-		// over, and what it has shown confirms nothing.
+		// Both before the read is sent: if the connection is away meanwhile, the read
+		// starts over, and what it has shown confirms nothing.
 		reconnected := n.s.Reconnected()
 		epoch := n.s.Epoch()
 		err := n.s.Retry(n.over.ctx, func() (err error) {

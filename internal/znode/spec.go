@@ -17,8 +17,8 @@ type Spec struct {
 	Data []byte   // of the znodes
 	ACL  []zk.ACL // of the znodes and of the parents that are created
 	Log  *slog.Logger
-	// Cached: the znode may stay while nobody uses it, until another participant is queued
-	// behind it. Its name says so: see MayBeCached.
+	// Cached: the znode may stay while nobody uses it, until another participant is
+	// queued behind it. Its name says so: see MayBeCached.
 	Cached bool
 	// Joined is called each time that a znode stands in the directory, and must not wait;
 	// nil: nobody cares.
@@ -51,14 +51,14 @@ type Hooks interface {
 	// End calls end and returns what that returns; false: the Node had ended before. end
 	// closes Lost, if the Node was held. Whatever else is to know of the end learns of it
 	// here, under one mutex that is held around end: so whoever hears of a loss from Lost
-	// finds it known, and nobody goes on because of the end before the holder is notified.
-	// It is called with no mutex of a Node held, before anybody who waits for the Node is
-	// woken. The caller may hold a mutex of its own.
+	// finds it known, and nobody goes on because of the end before the holder is
+	// notified. It is called with no mutex of a Node held, before anybody who waits for
+	// the Node is woken. The caller may hold a mutex of its own.
 	End(cause error, end func() bool) bool
 	// Removed is called once, when nothing is left to be done: gone if an answer or an
 	// event has said that the znode is; else its session is over, which the znode may
-	// outlive. That can take as long as the session, if the delete is refused. End may not
-	// have returned by then.
+	// outlive. That can take as long as the session, if the delete is refused. End may
+	// not have returned by then.
 	Removed(gone bool)
 	// Data is called with each change of the znode's data that the watch on it shows.
 	Data(data []byte)

@@ -22,8 +22,8 @@ import (
 
 const (
 	historyTimeout = 10 * time.Second
-	historyOlder   = "level=ERROR msg=\"zookeeper: the ensemble's history is older than " +
-		"what this client has seen: fencing tokens start over\""
+	historyOlder   = "level=ERROR msg=\"zookeeper: the ensemble's history is older " +
+		"than what this client has seen: fencing tokens start over\""
 )
 
 // historyClient is a client of all servers by a link, with its log.

@@ -11,8 +11,9 @@ import (
 	"github.com/zkrecipes/recipes/internal/locktest"
 )
 
-// Who hears of a loss may try again at once: the queue is empty, and whatever this process
-// knows of it must say so. A single attempt does not wait for that to be found out.
+// Who hears of a loss may try again at once: the queue is empty, and whatever this
+// process knows of it must say so. A single attempt does not wait for that to be found
+// out.
 func TestASingleAttemptRightAfterALoss(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]recipes.Option{

@@ -244,8 +244,9 @@ func TestSlowAnswersAreInTheLog(t *testing.T) {
 		link.Delay(0, 0)
 		time.Sleep(time.Minute)
 		require.NoError(t, lock.Release(ctx))
-		require.Equal(t, 3, strings.Count(log.String(), "level=WARN msg=\"zookeeper lock: "+
-			"answers are slow, holds may be lost\" answer=2s timeout=10s lost_from=2.6s"),
+		require.Equal(t, 3, strings.Count(log.String(), "level=WARN "+
+			"msg=\"zookeeper lock: answers are slow, holds may be lost\" "+
+			"answer=2s timeout=10s lost_from=2.6s"),
 			log.String())
 	})
 }

@@ -592,9 +592,9 @@ func TestValuesShareAPlace(t *testing.T) {
 	})
 }
 
-// Values that set another margin, or another longest hold, have an entry of their own, and
-// queue behind one another as two processes do. A margin of one entry could not be that of
-// each of its owners.
+// Values that set another margin, or another longest hold, have an entry of their own,
+// and queue behind one another as two processes do. A margin of one entry could not be
+// that of each of its owners.
 func TestValuesWithOtherBoundsDoNotShareAPlace(t *testing.T) {
 	for name, other := range map[string]recipes.Option{
 		"a margin": recipes.WithLossMargin(time.Second),

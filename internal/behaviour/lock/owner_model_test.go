@@ -67,7 +67,8 @@ func (r modelResult) ok() bool { return r == modelResult{} }
 
 func (r modelResult) and(o modelResult) modelResult {
 	return modelResult{
-		r.busy || o.busy, r.upgrade || o.upgrade, r.lost || o.lost, r.notOwner || o.notOwner,
+		r.busy || o.busy, r.upgrade || o.upgrade,
+		r.lost || o.lost, r.notOwner || o.notOwner,
 	}
 }
 
@@ -129,7 +130,8 @@ func (c *modelCaller) owns(r *modelRecord) bool {
 		who, _ := c.at(r.lock.book)
 		return who == r.who
 	}
-	return !slices.ContainsFunc(r.members, func(m *modelRecord) bool { return !c.owns(m) })
+	lacks := func(m *modelRecord) bool { return !c.owns(m) }
+	return !slices.ContainsFunc(r.members, lacks)
 }
 
 // isLost tells whether what the record stands for was lost before it ended.
@@ -232,9 +234,8 @@ func (l *modelLock) addOf(
 // refused tells why an owner without a record does not get a reentrant lock.
 func (l *modelLock) refused(who modelOwner) modelResult {
 	held := func(side *modelLock, by func(r *modelRecord) bool) bool {
-		return side != nil && slices.ContainsFunc(side.records, func(r *modelRecord) bool {
-			return !r.isLost() && by(r)
-		})
+		kept := func(r *modelRecord) bool { return !r.isLost() && by(r) }
+		return side != nil && slices.ContainsFunc(side.records, kept)
 	}
 	own := func(r *modelRecord) bool { return r.who == who }
 	anybody := func(*modelRecord) bool { return true }

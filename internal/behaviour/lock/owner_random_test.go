@@ -164,7 +164,7 @@ func (p *program) stop() {
 	for _, w := range p.workers {
 		for range w.within {
 			w.commands <- nil
-			<-w.results // the model is not asked any more
+			<-w.results //nolint:errcheck // the model is not asked any more
 		}
 		close(w.commands)
 	}

@@ -110,9 +110,11 @@ func TestAZnodeOfNoSessionInFront(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				const node = "/lock/_c_0b2d2e5c-3b0b-4a0f-8f0b-1e6f1e7a9c55-lock-0000000000"
+				const node = "/lock/" +
+					"_c_0b2d2e5c-3b0b-4a0f-8f0b-1e6f1e7a9c55-lock-0000000000"
+				world := zk.WorldACL(zk.PermAll)
 				for _, path := range []string{"/lock", node} {
-					_, err := b.Other.Create(path, []byte("x"), 0, zk.WorldACL(zk.PermAll))
+					_, err := b.Other.Create(path, []byte("x"), 0, world)
 					require.NoError(t, err)
 				}
 				const says = "which belongs to no session: nobody will remove it"

@@ -97,7 +97,9 @@ func TestWhoMakesASingleAttemptFail(t *testing.T) {
 						lock = rw.WriteLock()
 					}
 					owns := rand.New(rand.NewPCG(seed, uint64(who)))
-					all.Go(func() { c.goOn(ctx, who, lock, who > 0, owns, 4*time.Second) })
+					all.Go(func() {
+						c.goOn(ctx, who, lock, who > 0, owns, 4*time.Second)
+					})
 				}
 				all.Wait()
 				busy := 0

@@ -127,7 +127,8 @@ func TestALogHandlerThatFailsBetweenGateAndLease(t *testing.T) {
 // What nobody can mean is refused before it takes memory, or a place at the gate.
 func TestTooManyLeasesAtOnce(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		require.NoError(t, recipes.SetSharedCount(t.Context(), b.Ours, "/n", math.MaxInt32))
+		err := recipes.SetSharedCount(t.Context(), b.Ours, "/n", math.MaxInt32)
+		require.NoError(t, err)
 		shared, err := recipes.NewInterProcessSemaphoreV2Shared(b.Ours, "/s", "/n")
 		require.NoError(t, err)
 		fixed, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/s", math.MaxInt)
@@ -138,7 +139,8 @@ func TestTooManyLeasesAtOnce(t *testing.T) {
 				require.ErrorContains(t, err, "exceeds 10000")
 				_, err = s.AcquireTimeout(t.Context(), n, time.Second)
 				require.ErrorContains(t, err, "exceeds 10000")
-				require.ErrorContains(t, s.AsLock(n).Acquire(t.Context()), "exceeds 10000")
+				err = s.AsLock(n).Acquire(t.Context())
+				require.ErrorContains(t, err, "exceeds 10000")
 			}
 		}
 		require.Empty(t, locktest.Znodes(b))
