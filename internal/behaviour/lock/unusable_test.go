@@ -25,6 +25,7 @@ var zeros = []any{
 	new(recipes.InterProcessMultiLock), new(recipes.LeaderSelector),
 	new(recipes.LeaderLatch), new(recipes.Lease), new(recipes.Hold), new(recipes.Client),
 	new(recipes.Participant), new(recipes.EventKind), new(recipes.SessionEventKind),
+	new(recipes.PersistentNode), new(recipes.GroupMember), new(recipes.Member),
 	// AsLock never fails.
 	(*recipes.InterProcessSemaphoreV2)(nil).AsLock(1),
 	new(recipes.InterProcessSemaphoreV2).AsLock(1),
@@ -33,6 +34,7 @@ var zeros = []any{
 // values are types whose methods are those of a value, which a nil pointer has not.
 var values = []any{
 	new(recipes.Participant), new(recipes.EventKind), new(recipes.SessionEventKind),
+	new(recipes.Member),
 }
 
 // nils returns a nil pointer of each type that has methods of pointers.
