@@ -29,6 +29,7 @@ type Hold struct {
 
 	mu    sync.Mutex // guards what follows
 	ended bool       // it was released
+	until time.Time  // what Until told then
 	above *Hold      // the record of a multi lock that owns it; nil: none
 	ctxs  *heldContext
 }
@@ -135,6 +136,20 @@ func (j *joint) err(lost context.Context) error {
 	return nil
 }
 
+// until is when it is lost if the servers confirm nothing more; after a loss, when that
+// was.
+func (g *grant) until() (at time.Time) {
+	if g.joint == nil {
+		return g.node.Until()
+	}
+	for i, part := range g.parts {
+		if !g.passed[i].Load() {
+			at = znode.Earlier(at, part.until())
+		}
+	}
+	return at
+}
+
 // hasEnded tells whether it, or a part of it, was released or lost. It also asks the
 // connection, which may not have told yet.
 func (g *grant) hasEnded() bool {
@@ -167,6 +182,7 @@ type backing interface {
 	// Version is by which a transaction checks that the znode exists.
 	Version() int32
 	Lost() context.Context
+	Until() time.Time
 	Cause() error
 	// Check asks the connection whether it can be relied on at this moment. If not,
 	// although nobody may have been told yet, it is lost.
@@ -261,8 +277,11 @@ func (g *grant) tellLeft(ctx context.Context, err error) error {
 // end marks the record as ended and ends the ctxs of Context. It is called before the
 // znode is deleted: work under such a ctx is to stop before another owner can begin.
 func (h *Hold) end() {
+	until := h.Until()
 	h.mu.Lock()
-	h.ended = true
+	if !h.ended {
+		h.ended, h.until = true, until
+	}
 	h.mu.Unlock()
 	h.endContexts()
 }
@@ -418,6 +437,31 @@ func (h *Hold) Err() error {
 		return errNoHold
 	}
 	return h.err()
+}
+
+// Until returns when Lost closes if the servers confirm nothing more until then,
+// WithLossMargin and WithMaxHold counted. It moves on with each confirmation, never past
+// WithMaxHold. Use it before a step that cannot be interrupted: is there time for it?
+// A deletion of the znode, or the end of the session, can still come before it. After a
+// loss it is when that was known, after Release what it was then. Of a multi lock it is
+// the earliest of its members', of a nil or zero Hold the zero time. It sends nothing.
+func (h *Hold) Until() time.Time {
+	if h.isZero() {
+		return time.Time{}
+	}
+	h.mu.Lock()
+	ended, until := h.ended, h.until
+	h.mu.Unlock()
+	if ended {
+		return until
+	}
+	for _, member := range h.owned() { // each knows what it was when it was released
+		until = znode.Earlier(until, member.Until())
+	}
+	if until.IsZero() {
+		return h.grant.until()
+	}
+	return until
 }
 
 // Context returns a child of parent that is cancelled when the lock is lost, with Err as

@@ -242,6 +242,7 @@ func (g *generation) admitLocked(r seqnode.Request) *Share {
 	}
 	sh.lost, sh.loseNow = context.WithCancelCause(context.Background())
 	if g.q.MaxHold > 0 {
+		sh.expires = time.Now().Add(g.q.MaxHold)
 		sh.cancelExpiry = g.entry.key.conn.After(g.q.MaxHold, sh.expire)
 	}
 	// The clock is asked first: g may have been idle, or this process suspended, for any

@@ -2,6 +2,7 @@ package lockcache
 
 import (
 	"context"
+	"time"
 
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/znode"
@@ -17,10 +18,12 @@ type Share struct {
 	generation   *generation
 	listener     seqnode.Listener // see Request; may be nil
 	cancelExpiry func()           // takes back expire
+	expires      time.Time        // when that is called; zero: never
 
 	// Done, with the cause, by the tenant when the Node is lost, or by expire.
 	lost    context.Context
 	loseNow context.CancelCauseFunc
+	lostAt  time.Time // set before lost is done, and read after that
 
 	// Guarded by entry.mu.
 	released bool // or expired
@@ -30,6 +33,14 @@ type Share struct {
 // Lost is Node.Lost for this owner alone: it stays open whatever becomes of the
 // generation after the release.
 func (sh *Share) Lost() context.Context { return sh.lost }
+
+// Until is Node.Until for this owner alone.
+func (sh *Share) Until() time.Time {
+	if sh.lost.Err() != nil {
+		return sh.lostAt
+	}
+	return znode.Earlier(sh.Node.Until(), sh.expires)
+}
 
 // Cause returns why the Share ended, nil if it has not.
 func (sh *Share) Cause() error {
@@ -135,7 +146,7 @@ func (sh *Share) expire() {
 		// The Node goes on for the others, so that nobody but this one is notified.
 		sh.cancelExpiry()
 		g.node.Linger(g.q.LossMargin)
-		sh.loseNow(znode.ErrExpired)
+		sh.lose(znode.ErrExpired)
 	}
 	g.leaveOneLocked(true)
 	e.reconcileLocked()
@@ -148,5 +159,13 @@ type tenant Share
 func (t *tenant) Lost(cause error) {
 	sh := (*Share)(t)
 	sh.cancelExpiry()
-	sh.loseNow(cause)
+	sh.lose(cause)
+}
+
+// lose is called by one goroutine at a time: the Node's, or, once detached, expire's.
+func (sh *Share) lose(cause error) {
+	if sh.lost.Err() == nil {
+		sh.lostAt = time.Now()
+		sh.loseNow(cause)
+	}
 }

@@ -47,6 +47,12 @@ func (c *clock) Now() time.Time {
 	return c.timeline.At(now, c.wall(now))
 }
 
+// seen is the time at which now is at, if the line goes on as the clock of programs does.
+func (c *clock) seen(at time.Time) time.Time {
+	now := time.Now()
+	return at.Add(now.Sub(c.timeline.At(now, c.wall(now))))
+}
+
 // Resume begins a time in which somebody may ask for contacts.
 func (c *clock) Resume() { c.evidence.Resume(c.Now()) }
 

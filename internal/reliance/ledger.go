@@ -155,6 +155,18 @@ func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err e
 	return until, nil
 }
 
+// Until is when the ephemeral at path, which is held, is notified of silence, if nothing
+// more is heard: by the time that programs see, not on the loss clock's line. It is now
+// if the ephemeral is untracked, or nothing is known of its session.
+func (l *Ledger) Until(path string) time.Time {
+	if t := l.ephemerals[path]; t != nil {
+		if end, ok := l.goodUntil(t.session); ok {
+			return l.seen(end.Add(-t.margin))
+		}
+	}
+	return time.Now()
+}
+
 // good returns why a hold in that session, with that margin, cannot be relied on now; nil
 // if it can.
 func (l *Ledger) good(session int64, margin time.Duration) error {

@@ -289,6 +289,13 @@ func (c *Conn) EphemeralsAt(path string) []reliance.Ephemeral {
 	return c.ledger.EphemeralsAt(path)
 }
 
+// Until is [reliance.Ledger.Until].
+func (c *Conn) Until(path string) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ledger.Until(path)
+}
+
 // Hold is [reliance.Ledger.Hold].
 func (c *Conn) Hold(path string, margin time.Duration) error {
 	c.mu.Lock()

@@ -85,6 +85,7 @@ type life struct {
 	// The znode stays until then, however the Node ends: a holder may take that long to
 	// stop, and others go on once the znode is gone.
 	stays        deadline
+	until        deadline            // when it expires; once it is lost, when it was
 	cancelExpiry func()              // takes back what ExpireLater planned; nil: nothing
 	tenants      map[Tenant]struct{} // who else is notified of a loss
 	// until when the margin lasts of those who were notified of a loss, of any
@@ -101,6 +102,14 @@ func (d *deadline) extend(by time.Duration) {
 		until := time.Now().Add(by)
 		d.at = &until
 	}
+}
+
+// time is when it is over, the zero time of a zero deadline.
+func (d *deadline) time() time.Time {
+	if d.at == nil {
+		return time.Time{}
+	}
+	return *d.at
 }
 
 // left is the time until the deadline, 0 or less if it is over.
@@ -302,8 +311,28 @@ func (n *Node) ExpireLater() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.spec.MaxHold > 0 && n.life.state == stateHeld {
+		n.life.until.extend(n.spec.MaxHold)
 		n.life.cancelExpiry = n.s.After(n.spec.MaxHold, func() { n.end(ErrExpired) })
 	}
+}
+
+// Until is when Lost is done if nothing more is heard of the session until then; after
+// that, when it was.
+func (n *Node) Until() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.loss.ctx.Err() != nil {
+		return n.life.until.time()
+	}
+	return Earlier(n.s.Until(n.Path), n.life.until.time())
+}
+
+// Earlier is the time, of two that may be zero, that comes first.
+func Earlier(a, b time.Time) time.Time {
+	if b.IsZero() || !a.IsZero() && a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // Attach lets t rely on n, and be notified of a loss from now
@@ -391,6 +420,10 @@ func (n *Node) loseLocked(cause error) {
 	}
 	for t := range n.life.tenants {
 		t.Lost(cause)
+	}
+	if n.loss.ctx.Err() == nil {
+		now := time.Now()
+		n.life.until = deadline{&now}
 	}
 	n.loss.now(cause)
 }
