@@ -28,8 +28,7 @@ type Hold struct {
 	keeper keeper // of its record; set before anybody has the hold
 
 	mu    sync.Mutex // guards what follows
-	ended bool       // it was released
-	until time.Time  // what Until told then
+	until int64      // Until at its release, in Unix nanoseconds; 0: it was not released
 	above *Hold      // the record of a multi lock that owns it; nil: none
 	ctxs  *heldContext
 }
@@ -279,8 +278,8 @@ func (g *grant) tellLeft(ctx context.Context, err error) error {
 func (h *Hold) end() {
 	until := h.Until()
 	h.mu.Lock()
-	if !h.ended {
-		h.ended, h.until = true, until
+	if h.until == 0 {
+		h.until = until.UnixNano()
 	}
 	h.mu.Unlock()
 	h.endContexts()
@@ -336,7 +335,7 @@ func (h *Hold) isReleased() bool {
 
 // isReleasedLocked is called with mu held, which comes before those of what h owns.
 func (h *Hold) isReleasedLocked() bool {
-	return h.ended || slices.ContainsFunc(h.owned(), (*Hold).isReleased)
+	return h.until != 0 || slices.ContainsFunc(h.owned(), (*Hold).isReleased)
 }
 
 // shares returns the owners of all that h has acquired, each with its locks.
@@ -450,11 +449,12 @@ func (h *Hold) Until() time.Time {
 		return time.Time{}
 	}
 	h.mu.Lock()
-	ended, until := h.ended, h.until
+	kept := h.until
 	h.mu.Unlock()
-	if ended {
-		return until
+	if kept != 0 {
+		return time.Unix(0, kept)
 	}
+	var until time.Time
 	for _, member := range h.owned() { // each knows what it was when it was released
 		until = znode.Earlier(until, member.Until())
 	}

@@ -84,13 +84,18 @@ type life struct {
 	cause   error // why it ended
 	// The znode stays until then, however the Node ends: a holder may take that long to
 	// stop, and others go on once the znode is gone.
-	stays        deadline
-	until        deadline            // when it expires; once it is lost, when it was
-	cancelExpiry func()              // takes back what ExpireLater planned; nil: nothing
-	tenants      map[Tenant]struct{} // who else is notified of a loss
+	stays   deadline
+	expiry  *expiry             // by ExpireLater, and when it was lost; nil: neither
+	tenants map[Tenant]struct{} // who else is notified of a loss
 	// until when the margin lasts of those who were notified of a loss, of any
 	// kind
 	margins deadline
+}
+
+// An expiry is when a Node is to be lost in any case or, once it is lost, when it was.
+type expiry struct {
+	at     time.Time
+	cancel func() // takes back what ExpireLater planned
 }
 
 // A deadline is a time that most Nodes do not have. The zero one is over.
@@ -102,14 +107,6 @@ func (d *deadline) extend(by time.Duration) {
 		until := time.Now().Add(by)
 		d.at = &until
 	}
-}
-
-// time is when it is over, the zero time of a zero deadline.
-func (d *deadline) time() time.Time {
-	if d.at == nil {
-		return time.Time{}
-	}
-	return *d.at
 }
 
 // left is the time until the deadline, 0 or less if it is over.
@@ -311,8 +308,10 @@ func (n *Node) ExpireLater() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.spec.MaxHold > 0 && n.life.state == stateHeld {
-		n.life.until.extend(n.spec.MaxHold)
-		n.life.cancelExpiry = n.s.After(n.spec.MaxHold, func() { n.end(ErrExpired) })
+		n.life.expiry = &expiry{
+			time.Now().Add(n.spec.MaxHold),
+			n.s.After(n.spec.MaxHold, func() { n.end(ErrExpired) }),
+		}
 	}
 }
 
@@ -321,10 +320,13 @@ func (n *Node) ExpireLater() {
 func (n *Node) Until() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.loss.ctx.Err() != nil {
-		return n.life.until.time()
+	switch at := n.life.expiry; {
+	case n.loss.ctx.Err() != nil:
+		return at.at
+	case at != nil:
+		return Earlier(n.s.Until(n.Path), at.at)
 	}
-	return Earlier(n.s.Until(n.Path), n.life.until.time())
+	return n.s.Until(n.Path)
 }
 
 // Earlier is the time, of two that may be zero, that comes first.
@@ -422,8 +424,10 @@ func (n *Node) loseLocked(cause error) {
 		t.Lost(cause)
 	}
 	if n.loss.ctx.Err() == nil {
-		now := time.Now()
-		n.life.until = deadline{&now}
+		if n.life.expiry == nil {
+			n.life.expiry = &expiry{cancel: func() {}}
+		}
+		n.life.expiry.at = time.Now()
 	}
 	n.loss.now(cause)
 }
@@ -462,8 +466,8 @@ func (n *Node) endOnce(cause error) bool {
 		l.stays.extend(n.spec.LossMargin)
 	}
 	stays := l.stays.left()
-	if l.cancelExpiry != nil {
-		l.cancelExpiry()
+	if l.expiry != nil {
+		l.expiry.cancel()
 	}
 	n.self.stopLocked()
 	if !l.wasHeld || errors.Is(cause, ErrLeft) {
