@@ -225,10 +225,7 @@ func (k *Keeper) end(err error) {
 	kept := k.keeping
 	removal := calls.Start(kept.s, func() (none struct{}, err error) {
 		defer kept.s.Release()
-		if n != nil {
-			_ = n.AwaitRemoval(context.Background())
-		}
-		_, err = kept.claim.Discard(k.spec.Log).Wait(context.Background())
+		_, err = kept.claim.Discard(k.spec.Log, n).Wait(context.Background())
 		if kept.named {
 			kept.name.giveBack()
 		}

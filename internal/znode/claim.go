@@ -199,16 +199,19 @@ func (c *Claim) delete(isMeant func(stat *zk.Stat, data []byte) bool) error {
 }
 
 // Discard deletes, in the background, what the Claim may have left under the name. It
-// goes on until that is done, or the connection is closed. Nothing else is done with the
-// Claim after that.
-func (c *Claim) Discard(log *slog.Logger) *calls.Pending[struct{}] {
+// goes on until that is done, or the connection is closed. last is a Node of the Claim
+// that is leaving; nil: none is. Nothing else is done with the Claim after that.
+func (c *Claim) Discard(log *slog.Logger, last *Node) *calls.Pending[struct{}] {
 	return calls.Start(c.s, func() (none struct{}, err error) {
 		ctx := context.Background()
-		if c.creating != nil {
+		if c.creating != nil { // first: a create that is under way uses the Claim
 			if n, _ := c.creating.Wait(ctx); n != nil {
 				n.Withdraw()
 				_ = n.AwaitRemoval(ctx)
 			}
+		}
+		if last != nil {
+			_ = last.AwaitRemoval(ctx)
 		}
 		if len(c.sent) == 0 {
 			return none, nil
