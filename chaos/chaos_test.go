@@ -42,6 +42,51 @@ var chaosTimings = []chaosTiming{
 	},
 }
 
+// A chaosRun is what the environment asks of TestChaos, or of one run of it.
+type chaosRun struct {
+	length time.Duration    // how long there are faults
+	seed   uint64           // where they come from
+	runs   int              // on each ensemble, one after the other
+	locks  []simulator.Lock // below the root of a run; nil: one of each kind
+	plain  bool             // the connections are go-zookeeper's own
+}
+
+// multiLocks are three in which each member is one of two.
+var multiLocks = []simulator.Lock{
+	{Recipe: simulator.MultiLock, Paths: []string{"/a", "/b"}},
+	{Recipe: simulator.MultiLock, Paths: []string{"/b", "/c"}},
+	{Recipe: simulator.MultiLock, Paths: []string{"/a", "/c"}},
+}
+
+func chaosAsked(t *testing.T) (c chaosRun) {
+	t.Helper()
+	c = chaosRun{length: chaosFor, seed: rand.Uint64(), runs: 1}
+	setFrom(t, "CHAOS", &c.length, time.ParseDuration)
+	setFrom(t, "CHAOS_RUNS", &c.runs, strconv.Atoi)
+	setFrom(t, "CHAOS_PLAIN", &c.plain, strconv.ParseBool)
+	setFrom(t, "CHAOS_SEED", &c.seed, func(text string) (uint64, error) {
+		return strconv.ParseUint(text, 10, 64)
+	})
+	var multi bool
+	setFrom(t, "CHAOS_MULTI", &multi, strconv.ParseBool)
+	if multi {
+		c.locks = multiLocks
+	}
+	return c
+}
+
+// setFrom sets what a variable of the environment says, if it is set.
+func setFrom[T any](
+	t *testing.T, name string, to *T, parse func(text string) (T, error),
+) {
+	t.Helper()
+	if text := os.Getenv(name); text != "" {
+		value, err := parse(text)
+		require.NoError(t, err, name)
+		*to = value
+	}
+}
+
 // TestChaos lets workers contend for locks on a real ensemble while servers are killed
 // and frozen, lines cut, stalled and slowed down, and workers stopped, and holds what
 // they saw to the rules of the simulator. It takes a minute, or as long as CHAOS says.
@@ -50,35 +95,44 @@ var chaosTimings = []chaosTiming{
 // ZOOKEEPER_SERVERS are not to be killed.
 func TestChaos(t *testing.T) {
 	zkserver.Real(t, "processes that can be killed")
-	length, seed := chaosFor, rand.Uint64()
-	if text := os.Getenv("CHAOS"); text != "" {
-		var err error
-		length, err = time.ParseDuration(text)
-		require.NoError(t, err, "CHAOS")
-	}
-	if text := os.Getenv("CHAOS_SEED"); text != "" {
-		var err error
-		seed, err = strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err, "CHAOS_SEED")
-	}
-	t.Logf("CHAOS=%v CHAOS_SEED=%d", length, seed)
+	asked := chaosAsked(t)
+	t.Logf("CHAOS=%v CHAOS_SEED=%d", asked.length, asked.seed)
+	each := asked
+	each.length /= time.Duration(len(chaosTimings))
 	var all count
 	for _, timing := range chaosTimings {
 		t.Run(timing.name, func(t *testing.T) {
-			sum, err := runChaos(t, timing, seed, length/time.Duration(len(chaosTimings)))
-			for n := uint64(1); errors.Is(err, errBroken) && n <= 3; n++ {
-				t.Logf("does not count: %v; again, with CHAOS_SEED=%d", err, seed+n)
-				sum, err = runChaos(
-					t, timing, seed+n, length/time.Duration(len(chaosTimings)),
-				)
+			sum, err := each.on(t, timing)
+			for n := 1; errors.Is(err, errBroken) && n <= 3; n++ {
+				each.seed++
+				t.Logf("does not count: %v; again, with CHAOS_SEED=%d", err, each.seed)
+				sum, err = each.on(t, timing)
 			}
 			require.NoError(t, err)
 			all.add(sum)
 		})
 	}
-	if !t.Failed() {
-		require.NoError(t, all.enough(length))
+	if !t.Failed() && asked.locks == nil {
+		require.NoError(t, all.enough(asked.length*time.Duration(asked.runs)))
 	}
+}
+
+// on makes all runs on one ensemble, which is new.
+func (c chaosRun) on(t *testing.T, timing chaosTiming) (all count, err error) {
+	e := startEnsemble(t, allWorkers, timing.servers()...)
+	if len(e.between) == 0 {
+		t.Logf("the servers run in a %s: their lines to one another stay whole", e.Kind())
+	}
+	for n := range c.runs {
+		one := c
+		one.seed += uint64(n)
+		sum, err := one.once(t, e, timing, fmt.Sprintf("%s/run-%d", zkserver.Path(t), n))
+		all.add(sum)
+		if err != nil {
+			return all, errors.Join(err, e.Close())
+		}
+	}
+	return all, e.Close()
 }
 
 const (
@@ -106,24 +160,20 @@ func isLongHolder(worker int) bool {
 // them can be right.
 var errBroken = errors.New("the servers are broken")
 
-// runChaos makes faults for some time, checks what the workers saw, and returns what has
+// once makes faults for some time, checks what the workers saw, and returns what has
 // happened.
-func runChaos(
-	t *testing.T, timing chaosTiming, seed uint64, length time.Duration,
+func (c chaosRun) once(
+	t *testing.T, e *ensemble, timing chaosTiming, root string,
 ) (sum count, err error) {
-	e := startEnsemble(t, allWorkers, timing.servers()...)
-	if len(e.between) == 0 {
-		t.Logf("the servers run in a %s: their lines to one another stay whole", e.Kind())
-	}
 	watch, seen := startWatchdog(), startWitness(t, e.addrs())
-	w := startWorkers(t, e, timing.session, seed)
+	w := startWorkers(t, e, c, timing.session, root)
 	n := &nemesis{
 		e: e, session: timing.session, note: w.note, pausable: w.pausable(),
 		holds: w.holds,
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), length)
+	ctx, cancel := context.WithTimeout(t.Context(), c.length)
 	defer cancel()
-	faulty := n.run(ctx, seed)
+	faulty := n.run(ctx, c.seed)
 	w.note("the faults are over")
 	history, ended := w.finish(t.Context())
 	late := watch.late()
@@ -143,12 +193,12 @@ func runChaos(
 		t.Logf("%v, and no worker met it: %v", errBroken, broken)
 	}
 	if err == nil {
-		return sum, e.Close()
+		return sum, nil
 	}
-	err = fmt.Errorf(
-		"CHAOS_SEED=%d: %w\nthe whole history: %s\n%v", seed, err, keep(t, history), e,
+	return sum, fmt.Errorf(
+		"CHAOS_SEED=%d: %w\nthe whole history: %s\n%v\n%v", c.seed, err,
+		keep(t, history), e.views(root), e,
 	)
-	return sum, errors.Join(err, e.Close())
 }
 
 // servers are the settings of each server.

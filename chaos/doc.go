@@ -9,6 +9,11 @@
 // prints, and which CHAOS_SEED sets. The same seed does not repeat a run: the machine's
 // timing differs.
 //
+// CHAOS_MULTI=1 has no locks but multi locks that share members, CHAOS_PLAIN=1 no
+// connections but go-zookeeper's own, and CHAOS_RUNS=20 makes that many runs on each
+// ensemble, one after the other. A run in which somebody is stuck prints what each server
+// shows, and the library's goroutines.
+//
 // Servers that break a promise of their own make locks fail, too. To see whether yours
 // keep what they confirm, with no lock on them:
 //

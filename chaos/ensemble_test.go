@@ -8,15 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/simulator"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
@@ -133,6 +136,39 @@ func (e *ensemble) String() string {
 		fmt.Fprintf(&b, "and its log ends:\n%s\n", s.Log())
 	}
 	return b.String()
+}
+
+// views tells which znodes each server has below root, and whose: servers that differ are
+// broken.
+func (e *ensemble) views(root string) string {
+	const patience = 10 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var b strings.Builder
+	for i, addr := range e.addrs() {
+		conn, err := dialPlain(ctx, addr, patience, func() {})
+		if err != nil {
+			fmt.Fprintf(&b, "server %d shows nothing: %v\n", i, err)
+			continue
+		}
+		fmt.Fprintf(&b, "server %d has\n", i)
+		writeTree(&b, conn, root)
+		conn.Close()
+	}
+	return b.String()
+}
+
+func writeTree(b *strings.Builder, conn simulator.Client, path string) {
+	names, stat, err := conn.Children(path)
+	if err != nil {
+		fmt.Fprintf(b, "%s: %v\n", path, err)
+		return
+	}
+	fmt.Fprintf(b, "%s czxid %#x session %#x\n", path, stat.Czxid, stat.EphemeralOwner)
+	slices.Sort(names)
+	for _, name := range names {
+		writeTree(b, conn, path+"/"+name)
+	}
 }
 
 // peersOf returns the pairs that a server is one of.

@@ -36,6 +36,8 @@ type processConfig struct {
 	Timeout  time.Duration // of the session
 	Servers  string
 	Root     string
+	Locks    []simulator.Lock
+	Plain    bool          // the connection is go-zookeeper's own
 	Epoch    time.Duration // what the clock of all processes calls 0
 	Register string        // the address of the store
 	Finish   time.Duration // what the end may take
@@ -63,10 +65,10 @@ func runProcess(text string) error {
 		return err
 	}
 	world, err := newWorld(simulator.Config{
-		Seed: c.Seed, Session: c.Timeout / pace, Root: c.Root, Owners: c.Owners,
-		Workers: 1, First: c.Worker,
+		Seed: c.Seed, Session: c.Timeout / pace, Root: c.Root, Locks: c.Locks,
+		Owners: c.Owners, Workers: 1, First: c.Worker,
 		Clock: clockSince(c.Epoch), Register: remoteRegister{store}, Trespass: true,
-	}, dialerTo(func(int) string { return c.Servers }, c.Timeout))
+	}, dialerTo(func(int) string { return c.Servers }, c.Timeout, c.Plain))
 	if err != nil {
 		return err
 	}

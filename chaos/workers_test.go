@@ -10,14 +10,15 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/simulator"
-	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
 // chaosWorkers are all workers of one run: those of a world in this process, the long
@@ -29,22 +30,24 @@ type chaosWorkers struct {
 }
 
 func startWorkers(
-	t *testing.T, e *ensemble, session time.Duration, seed uint64,
+	t *testing.T, e *ensemble, c chaosRun, session time.Duration, root string,
 ) *chaosWorkers {
 	t.Helper()
-	root, register := zkserver.Path(t), simulator.NewRegister()
+	register := simulator.NewRegister()
 	store, err := serveStore(t, register)
 	require.NoError(t, err)
 	w, epoch := &chaosWorkers{}, monotonic()
-	dial := dialerTo(e.connect, session)
+	dial := dialerTo(e.connect, session, c.plain)
 	w.world, err = newWorld(simulator.Config{
-		Seed: seed, Session: session / pace, Root: root, Workers: busyWorkers,
-		Owners: owners,
-		Clock:  clockSince(epoch), Register: register, Trespass: true,
+		Seed: c.seed, Session: session / pace, Root: root, Locks: c.locksBelow(root),
+		Workers: busyWorkers, Owners: owners,
+		Clock: clockSince(epoch), Register: register, Trespass: true,
+		Stuck: func() string { return e.views(root) + "\n" + ofLibrary() },
 	}, dial)
 	require.NoError(t, err)
 	w.process, err = startProcess(processConfig{
-		Seed: seed, Timeout: session, Root: root, Owners: owners, Worker: processNumber,
+		Seed: c.seed, Timeout: session, Root: root, Locks: c.locksBelow(root),
+		Plain: c.plain, Owners: owners, Worker: processNumber,
 		Servers: e.connect(processNumber),
 		Epoch:   epoch, Register: store, Finish: endWithin,
 	}, w.world.Recorder)
@@ -53,7 +56,9 @@ func startWorkers(
 	for i := range holdingWorkers {
 		numbers = append(numbers, busyWorkers+i)
 	}
-	w.holders = startLongHolders(dial, clockSince(epoch), session, root, seed, numbers...)
+	w.holders = startLongHolders(
+		dial, clockSince(epoch), session, root, c.seed, numbers...,
+	)
 	w.world.Start()
 	return w
 }
@@ -65,9 +70,29 @@ type (
 	dialer   func(rec *simulator.Recorder) dialFunc
 )
 
-func dialerTo(servers func(worker int) string, session time.Duration) dialer {
+// locksBelow are the locks of a run, at their full paths.
+func (c chaosRun) locksBelow(root string) (all []simulator.Lock) {
+	for _, lock := range c.locks {
+		paths := slices.Clone(lock.Paths)
+		for i := range paths {
+			paths[i] = root + paths[i]
+		}
+		lock.Paths = paths
+		all = append(all, lock)
+	}
+	return all
+}
+
+func dialerTo(
+	servers func(worker int) string, session time.Duration, plain bool,
+) dialer {
 	return func(rec *simulator.Recorder) dialFunc {
 		return func(ctx context.Context, worker int) (simulator.Client, error) {
+			if plain {
+				return dialPlain(ctx, servers(worker), session, func() {
+					rec.Notef("worker %d: %s", worker, sessionExpired)
+				})
+			}
 			log := slog.New(expiryHandler{
 				func() { rec.Notef("worker %d: %s", worker, sessionExpired) },
 			})
@@ -75,6 +100,45 @@ func dialerTo(servers func(worker int) string, session time.Duration) dialer {
 				ctx, servers(worker), session, recipes.WithClientLogger(log),
 			)
 		}
+	}
+}
+
+// A plainClient is go-zookeeper's client with a session, and nothing of the library's.
+type plainClient struct{ *zk.Conn }
+
+var _ simulator.Bare = plainClient{}
+
+// Bare implements simulator.Bare.
+func (c plainClient) Bare() *zk.Conn { return c.Conn }
+
+// dialPlain returns one that has a session; expired is called at each end of one.
+func dialPlain(
+	ctx context.Context, servers string, session time.Duration, expired func(),
+) (simulator.Client, error) {
+	conn, events, err := zk.Connect(
+		strings.Split(servers, ","), session, zk.WithLogger(silent{}),
+	)
+	if err != nil {
+		return nil, err
+	}
+	established := make(chan struct{})
+	go func() {
+		once := sync.OnceFunc(func() { close(established) })
+		for e := range events { // until the client closes them
+			switch e.State {
+			case zk.StateHasSession:
+				once()
+			case zk.StateExpired:
+				expired()
+			}
+		}
+	}()
+	select {
+	case <-established:
+		return plainClient{conn}, nil
+	case <-ctx.Done():
+		conn.Close()
+		return nil, context.Cause(ctx)
 	}
 }
 
@@ -159,22 +223,23 @@ var ofTheLibrary = regexp.MustCompile(
 func noneLeft() error {
 	const patience = 10 * time.Second
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		text := make([]byte, 16<<20)
-		text = text[:runtime.Stack(text, true)]
-		stacks := strings.Split(string(text), "\n\n")
-		left := slices.DeleteFunc(stacks, func(stack string) bool {
-			return !ofTheLibrary.MatchString(stack)
-		})
-		switch {
-		case len(left) == 0:
+		switch left := ofLibrary(); {
+		case left == "":
 			return nil
 		case time.Since(began) > patience:
-			return fmt.Errorf(
-				"%d goroutines of the library are left, among them %s", len(left),
-				left[0],
-			)
+			return fmt.Errorf("goroutines of the library are left:\n%s", left)
 		}
 	}
+}
+
+// ofLibrary shows the goroutines of the library.
+func ofLibrary() string {
+	text := make([]byte, 16<<20)
+	text = text[:runtime.Stack(text, true)]
+	all := strings.Split(string(text), "\n\n")
+	return strings.Join(slices.DeleteFunc(all, func(stack string) bool {
+		return !ofTheLibrary.MatchString(stack)
+	}), "\n\n")
 }
 
 // A count is what has happened in a run.

@@ -62,6 +62,9 @@ type Config struct {
 	// does so for up to LeftFor, if its ctx ends before that.
 	Left    func() []string
 	LeftFor time.Duration
+	// Stuck tells more of a run that does not end, before everything is closed; may be
+	// nil.
+	Stuck func() string
 }
 
 // A World is a workload and the record of what came of it.
@@ -221,10 +224,19 @@ func (w *World) await(ctx context.Context, what string, group *sync.WaitGroup) e
 		return nil
 	case <-ctx.Done():
 	}
-	err := fmt.Errorf("%s: %w\n%s", what, context.Cause(ctx), w.History().Pending())
+	err := fmt.Errorf(
+		"%s: %w\n%s\n%s", what, context.Cause(ctx), w.History().Pending(), w.stuck(),
+	)
 	w.end()
 	<-done
 	return err
+}
+
+func (w *World) stuck() string {
+	if w.Stuck == nil {
+		return ""
+	}
+	return w.Stuck()
 }
 
 // end ends everything at once.
@@ -253,8 +265,8 @@ func (w *World) awaitNothingLeft(ctx context.Context) error {
 		case <-time.After(w.Session / 20):
 		case <-ctx.Done():
 			return fmt.Errorf(
-				"left after all was released: %v (%w)", left,
-				errors.Join(err, context.Cause(ctx)),
+				"left after all was released: %v (%w)\n%s", left,
+				errors.Join(err, context.Cause(ctx)), w.stuck(),
 			)
 		}
 	}
