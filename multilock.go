@@ -55,7 +55,8 @@ func NewInterProcessMultiLock(
 }
 
 // NewInterProcessMultiLockOf returns a multi lock of locks of any kind, other multi locks
-// too. With none, a nil one or one given twice, every Acquire fails.
+// too. With none, a nil one or one given twice, every Acquire fails; so it does if a lock
+// that is not reentrant is also in a multi lock among them.
 func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLock {
 	const op = "recipes: NewInterProcessMultiLockOf"
 	m := &InterProcessMultiLock{locks: slices.Clone(locks), held: &multiHolds{}}
@@ -63,9 +64,7 @@ func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLoc
 		m.bad = errors.New(op + ": locks is empty")
 	}
 	for i, lock := range locks {
-		twice := func(other InterProcessLock) bool {
-			return other.identity() == lock.identity()
-		}
+		twice := func(other InterProcessLock) bool { return waitsForItself(other, lock) }
 		switch {
 		case m.bad != nil:
 		case isNil(lock):
@@ -75,6 +74,33 @@ func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLoc
 		}
 	}
 	return m
+}
+
+// waitsForItself tells whether two members are one lock, or have one in them that is not
+// reentrant.
+func waitsForItself(a, b InterProcessLock) bool {
+	if a.identity() == b.identity() {
+		return true
+	}
+	inB := notReentrant(b)
+	return slices.ContainsFunc(notReentrant(a), func(lock any) bool {
+		return slices.Contains(inB, lock)
+	})
+}
+
+// notReentrant are the identities of such locks in lock.
+func notReentrant(lock InterProcessLock) (all []any) {
+	switch l := lock.(type) {
+	case *InterProcessMultiLock:
+		if l.bad == nil {
+			for _, member := range l.locks {
+				all = append(all, notReentrant(member)...)
+			}
+		}
+	case *InterProcessSemaphoreMutex, *leaseLock:
+		all = append(all, lock.identity())
+	}
+	return all
 }
 
 // identity implements InterProcessLock.

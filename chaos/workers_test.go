@@ -42,7 +42,7 @@ func startWorkers(
 		Seed: c.seed, Session: session / pace, Root: root, Locks: c.locksBelow(root),
 		Workers: busyWorkers, Owners: owners,
 		Clock: clockSince(epoch), Register: register, Trespass: true,
-		Stuck: func() string { return e.views(root) + "\n" + ofLibrary() },
+		Stuck: func() string { return e.views(root) + "\n" + goroutines(ofTheLibrary) },
 	}, dial)
 	require.NoError(t, err)
 	w.process, err = startProcess(processConfig{
@@ -218,27 +218,30 @@ var ofTheLibrary = regexp.MustCompile(
 		`zkconn|znode)\.`,
 )
 
+var ofTheClient = regexp.MustCompile(`go-zookeeper/zk\.`)
+
 // noneLeft waits until all goroutines of the library have ended, or tells of one that has
 // not.
 func noneLeft() error {
-	const patience = 10 * time.Second
+	const patience = time.Minute
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		switch left := ofLibrary(); {
+		switch left := goroutines(ofTheLibrary); {
 		case left == "":
 			return nil
 		case time.Since(began) > patience:
-			return fmt.Errorf("goroutines of the library are left:\n%s", left)
+			return fmt.Errorf("goroutines of the library are left:\n%s\nand beside them:\n%s",
+				left, goroutines(ofTheClient))
 		}
 	}
 }
 
-// ofLibrary shows the goroutines of the library.
-func ofLibrary() string {
+// goroutines shows those that run code of some packages.
+func goroutines(of *regexp.Regexp) string {
 	text := make([]byte, 16<<20)
 	text = text[:runtime.Stack(text, true)]
 	all := strings.Split(string(text), "\n\n")
 	return strings.Join(slices.DeleteFunc(all, func(stack string) bool {
-		return !ofTheLibrary.MatchString(stack)
+		return !of.MatchString(stack)
 	}), "\n\n")
 }
 

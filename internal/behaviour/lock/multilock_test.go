@@ -38,11 +38,17 @@ func TestMultiLockIsRefused(t *testing.T) {
 		require.ErrorContains(t, err, "nil")
 
 		mutex := p.Mutex(path)
+		alone, err := recipes.NewInterProcessSemaphoreMutex(p.Conn, path+"/c")
+		require.NoError(t, err)
+		of := func(locks ...recipes.InterProcessLock) recipes.InterProcessLock {
+			return recipes.NewInterProcessMultiLockOf(locks...)
+		}
 		for why, locks := range map[string][]recipes.InterProcessLock{
 			"is empty":              nil,
 			"lock 2 is nil":         {mutex, nil},
 			"lock 1 is nil":         {(*recipes.InterProcessMutex)(nil), mutex},
 			"lock 3 is given twice": {mutex, p.Mutex(path + "/b"), mutex},
+			"lock 2 is given twice": {of(of(mutex), of(mutex, alone)), alone},
 		} {
 			m := recipes.NewInterProcessMultiLockOf(locks...)
 			require.ErrorContains(t, m.Acquire(t.Context()), why)
@@ -54,7 +60,9 @@ func TestMultiLockIsRefused(t *testing.T) {
 			require.ErrorContains(t, m.Release(t.Context()), why)
 			require.False(t, m.IsAcquiredInThisProcess())
 			require.False(t, mutex.IsAcquiredInThisProcess())
+			require.False(t, alone.IsAcquiredInThisProcess())
 		}
+		require.NoError(t, recipes.Do(t.Context(), of(of(mutex), mutex, alone), locktest.Nothing))
 	})
 }
 
