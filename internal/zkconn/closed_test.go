@@ -57,6 +57,23 @@ func TestAClosedConnectionIsFoundOut(t *testing.T) {
 	}
 }
 
+// Somebody may wait for a connection without holding anything.
+func TestAClosedConnectionIsFoundOutBeforeASyncIsDue(t *testing.T) {
+	for _, timeout := range []time.Duration{0, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			conn := newFake()
+			s := use(t, conn, timeout)
+			require.NoError(t, contact(s))
+			conn.change(func() {
+				conn.err, conn.state = zk.ErrConnectionClosed, zk.StateDisconnected
+			})
+			began := time.Now()
+			<-s.Closed()
+			require.Less(t, time.Since(began), 500*time.Millisecond)
+		})
+	}
+}
+
 // A wrapper may play an outage, in which every call fails at once, and tell of it by
 // State or not. What goes through it goes on when it is over.
 func TestAWrapperThatPlaysAnOutageIsNotTakenForClosed(t *testing.T) {

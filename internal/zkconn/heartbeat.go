@@ -60,8 +60,10 @@ func (h *heartbeat) tick() {
 	now := c.ledger.Now()
 	due := c.ledger.NextSync(seen.session, h.lastSync)
 	// A suspicion does not wait until the next sync is due: callers that wait on a closed
-	// connection wait until that is proved.
-	send := h.maySyncLocked(seen) && (c.suspicion.raised() || !now.Before(due))
+	// connection wait until that is proved. Nor does a *zk.Conn that is away, which only a
+	// request shows to be closed; it sends none while it is.
+	send := h.maySyncLocked(seen) &&
+		(c.suspicion.raised() || c.cfg.Plain && !seen.connected() || !now.Before(due))
 	if send {
 		h.syncs++
 		h.lastSync = now
