@@ -229,8 +229,10 @@ func noneLeft() error {
 		case left == "":
 			return nil
 		case time.Since(began) > patience:
-			return fmt.Errorf("goroutines of the library are left:\n%s\nand beside them:\n%s",
-				left, goroutines(ofTheClient))
+			return fmt.Errorf(
+				"goroutines of the library are left:\n%s\nand beside them:\n%s", left,
+				goroutines(ofTheClient),
+			)
 		}
 	}
 }

@@ -60,8 +60,8 @@ func (h *heartbeat) tick() {
 	now := c.ledger.Now()
 	due := c.ledger.NextSync(seen.session, h.lastSync)
 	// A suspicion does not wait until the next sync is due: callers that wait on a closed
-	// connection wait until that is proved. Nor does a *zk.Conn that is away, which only a
-	// request shows to be closed; it sends none while it is.
+	// connection wait until that is proved. Nor does a *zk.Conn that is away: only a
+	// request shows that it was closed, and an open one sends none meanwhile.
 	send := h.maySyncLocked(seen) &&
 		(c.suspicion.raised() || c.cfg.Plain && !seen.connected() || !now.Before(due))
 	if send {

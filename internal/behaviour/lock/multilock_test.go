@@ -62,7 +62,8 @@ func TestMultiLockIsRefused(t *testing.T) {
 			require.False(t, mutex.IsAcquiredInThisProcess())
 			require.False(t, alone.IsAcquiredInThisProcess())
 		}
-		require.NoError(t, recipes.Do(t.Context(), of(of(mutex), mutex, alone), locktest.Nothing))
+		fine := of(of(mutex), mutex, alone)
+		require.NoError(t, recipes.Do(t.Context(), fine, locktest.Nothing))
 	})
 }
 
