@@ -64,7 +64,7 @@ func (h *longHolders) run(dial dialFunc, root string, seed uint64, n int) error 
 	var owners sync.WaitGroup
 	errs := make([]error, len(heldPaths))
 	for i, name := range heldPaths {
-		lock, err := recipes.NewInterProcessMutex(client, root+name)
+		lock, err := recipes.NewInterProcessMutex(shown(client), root+name)
 		if err != nil {
 			return err
 		}

@@ -111,6 +111,15 @@ var _ simulator.Bare = plainClient{}
 // Bare implements simulator.Bare.
 func (c plainClient) Bare() *zk.Conn { return c.Conn }
 
+// shown is what the library gets of a client: of a plain one go-zookeeper's own, since a
+// wrapper would have to tell of its close.
+func shown(c simulator.Client) recipes.Conn {
+	if bare, ok := c.(simulator.Bare); ok {
+		return bare.Bare()
+	}
+	return c
+}
+
 // dialPlain returns one that has a session; expired is called at each end of one.
 func dialPlain(
 	ctx context.Context, servers string, session time.Duration, expired func(),
