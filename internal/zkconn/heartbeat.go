@@ -36,8 +36,8 @@ func (h *heartbeat) start() {
 	// no handshake tells, the pause counts as an absence.
 	c.reconnects.blind = c.cfg.LastHandshake == nil
 	c.lookLocked()
+	h.nextLocked(c.ledger.Now().Add(h.intervalLocked()))
 	c.ledger.Resume()
-	h.next = c.ledger.Now().Add(h.intervalLocked())
 	h.timer = time.AfterFunc(h.intervalLocked(), h.tick)
 }
 
@@ -61,14 +61,17 @@ func (h *heartbeat) tick() {
 	due := c.ledger.NextSync(seen.session, h.lastSync)
 	// A suspicion does not wait until the next sync is due: callers that wait on a closed
 	// connection wait until that is proved.
-	send := h.maySyncLocked(seen) && (c.suspicion.raised() || !now.Before(due))
+	// While nobody needs proof, only a connection that is away is asked after.
+	rests := c.ledger.Rests() && seen.connected()
+	send := h.maySyncLocked(seen) &&
+		(c.suspicion.raised() || !rests && !now.Before(due))
 	if send {
 		h.syncs++
 		h.lastSync = now
 		due = c.ledger.NextSync(seen.session, now)
 	}
 	wait := h.waitLocked(now, seen.session, due)
-	h.next = now.Add(wait)
+	h.nextLocked(now.Add(wait))
 	h.timer.Reset(wait)
 	rung := c.ledger.Due(now)
 	c.mu.Unlock()
@@ -86,6 +89,16 @@ func (h *heartbeat) tick() {
 	if send {
 		go h.sync()
 	}
+}
+
+// dueLocked reports whether a sync is due, which the caller sends.
+func (h *heartbeat) dueLocked() bool {
+	now := h.conn.ledger.Now()
+	if now.Before(h.conn.ledger.NextSync(h.conn.client.SessionID(), h.lastSync)) {
+		return false
+	}
+	h.lastSync = now
+	return true
 }
 
 // maySyncLocked reports whether another sync may be sent.
@@ -110,6 +123,12 @@ func (h *heartbeat) waitLocked(
 		wait = min(wait, next.Sub(now))
 	}
 	return wait
+}
+
+// nextLocked records when the timer fires next.
+func (h *heartbeat) nextLocked(at time.Time) {
+	h.next = at
+	h.conn.ledger.LookBy(at)
 }
 
 // lookByLocked makes the next look no later than at, unless that is zero.
