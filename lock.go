@@ -23,8 +23,9 @@ type InterProcessLock interface {
 	// since. Otherwise the state of the lock is unknown: the error matches
 	// ErrUnavailable. If ctx ends it, the error is as Acquire's. (ZooKeeper is
 	// unreachable while the connection has no session, and once a request is unanswered
-	// for a second; one is sent every tenth of the session timeout.) A positive timeout
-	// below a round trip gives ErrUnavailable, unless no request is needed.
+	// for a second. One is sent every tenth of the session timeout or, if two or more
+	// have to go first, shortly before the time runs out.) A positive timeout below a
+	// round trip gives ErrUnavailable, unless no request is needed.
 	//
 	// A timeout of 0 or less is a single attempt. It is busy only if somebody holds the
 	// lock, or waits for it, just then. It waits at most a second: for no other holder,

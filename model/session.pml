@@ -37,11 +37,14 @@
  *   (nothing)       evidence by contacts and handshakes
  *   PINGS           evidence by the client's pings and handshakes. Busy or idle: only
  *                   while nobody asks for contacts do pings go out in time
+ *   PINGS, STILL    and not while the process stands still. That is noticed as it goes on,
+ *                   before anything is asked for: those who wait far from their turn, and
+ *                   ask for nothing, look at the clock all the time
  *   CALM            without faults, by contacts: is the holder never told? With ANSWER=2,
  *                   answers are slow: two of them, WITHIN and two periods are below DUE
  *
  * Refuters, which must fail: READS, LAST_CONTACT, FROM_DISCONNECT, SLACK=0, PERIOD=4,
- * OVERTAKEN; with PINGS: BUSY_PINGS, STALE_PINGS, IDLE_STALL; with CALM:
+ * OVERTAKEN; with PINGS: BUSY_PINGS, STALE_PINGS, IDLE_STALL; with PINGS and STILL: UNNOTICED; with CALM:
  * HELD_EVERY=8, ANSWER=3, ONE_AT_A_TIME. HALF=1, PERIOD=1, WITHIN=2 are a tick of T/6, in the place of T/3; with
  * T=20, of T/10. Of that with PINGS 13 million states were searched, which is not all.
  *
@@ -111,10 +114,18 @@
 #define PINGS_ON_TIME (!connected || stalled || ping < PING)
 #define RESUMES true
 #else
-#define PINGS_ON_TIME (!connected || (stalled && (busy || owed && stopped < PING)) || \
+#define PINGS_ON_TIME (!connected || IS_STILL || (stalled && (busy || owed && stopped < PING)) || \
 	ping < PING)
-#define RESUMES (!connected || (stalled && owed && stopped < PING) || ping <= PING)
+#define RESUMES (!IS_STILL && \
+	(!connected || (stalled && owed && stopped < PING) || ping <= PING))
 #endif
+#endif
+
+#ifdef STILL
+#define IS_STILL still
+bool still = false; /* the process stands still, while nobody asks for contacts */
+#else
+#define IS_STILL false
 #endif
 
 /* The leader. */
@@ -395,7 +406,7 @@ end:
 	/* --- faults --- */
 	:: d_step { !told && connected -> drop() } /* also: the follower dies, or restarts */
 	:: d_step { !told && connected && !stalled -> stalled = true }
-	:: d_step { !told && stalled -> stalled = false
+	:: d_step { !told && stalled && !IS_STILL -> stalled = false
 #ifdef PINGS /* the ping that was due goes out first */
 		; if
 		:: ping >= PING -> heard = true; ping = 0; owed = false
@@ -403,6 +414,18 @@ end:
 		fi
 #endif
 		}
+#ifdef STILL
+	:: d_step { !told && connected && !stalled && !busy -> stalled = true; still = true }
+	:: d_step { !told && still -> still = false; stalled = false
+#ifndef UNNOTICED /* refuter: it goes on as if nothing had happened */
+		; stopped = 0 /* flow.interrupt */
+#endif
+		; if
+		:: connected && ping >= PING -> heard = true; ping = 0
+		:: else
+		fi
+		}
+#endif
 	:: d_step { !told && connected && linked -> linked = false }
 	/* A new leader gives every session its whole time; all servers drop their clients. */
 	:: d_step { !told -> drop(); touched = 0; pinged = 0 }

@@ -23,6 +23,7 @@ large=(
 	'holds queue'
 	'holds session -DPINGS -DHALF=1 -DPERIOD=1 -DWITHIN=2'
 	'holds session -DPINGS'
+	'holds session -DPINGS -DSTILL'
 	'holds queue -DROUNDS2=0 -DCANCELS=0 -DFAULTS=2'
 	'holds queue -DROUNDS0=0 -DFAULTS=3'
 	'holds session -DT=20 -DHALF=1 -DPERIOD=1 -DWITHIN=2'
@@ -47,6 +48,7 @@ small=(
 	'refuted session -DPINGS -DBUSY_PINGS'
 	'refuted session -DPINGS -DSTALE_PINGS'
 	'refuted session -DPINGS -DIDLE_STALL'
+	'refuted session -DPINGS -DSTILL -DUNNOTICED'
 
 	'holds kept'
 	'refuted kept -DNO_BOUND'

@@ -41,8 +41,9 @@
 //
 // Assumptions: ticks are as [Terms] has them; the leader's pings come within half a tick
 // and the allowance of each other, by this process's clock; the pings of an idle client,
-// which nobody asks for contacts, are sent in time; and the clocks of this process and
-// the leader differ by less than one part in twenty, which is left of T.
+// which nobody asks for contacts, are sent in time, unless [Clock.Interrupt] says
+// otherwise; and the clocks of this process and the leader differ by less than one part
+// in twenty, which is left of T.
 //
 // Covered only by the fencing token: a leader that pings later than that, because its
 // machine is overloaded or its JVM stands still, while the follower dies; a ping or a
@@ -191,7 +192,8 @@ func (c contact) provedBy(sent time.Time, within time.Duration) bool {
 }
 
 // Resume says that the session has users from now on, who may ask for contacts: one to
-// begin with, and then at least one every T/10.
+// begin with, and then at least one every T/10. Those who only wait, and need no proof
+// yet, are none.
 func (c *Clock) Resume(at time.Time) { c.flow.users = at }
 
 // Ask says that a contact is asked for.
@@ -199,6 +201,10 @@ func (c *Clock) Ask(terms Terms) { c.flow.ask(terms) }
 
 // Idle says that there are no users any more.
 func (c *Clock) Idle(at time.Time) { c.flow.stop(at) }
+
+// Interrupt says that the process stood still until that time, while there were no users:
+// the pings that were due before may be late.
+func (c *Clock) Interrupt(at time.Time) { c.flow.interrupt(at) }
 
 // Note records a contact in a session. One that was sent before another that was recorded
 // proves nothing new.

@@ -37,6 +37,14 @@ func (f *flow) stop(at time.Time) {
 	f.users = time.Time{}
 }
 
+// interrupt has the present idle time begin anew: only from then on are pings taken to be
+// sent in time.
+func (f *flow) interrupt(at time.Time) {
+	if f.users.IsZero() {
+		f.stopped = at
+	}
+}
+
 // pinged is when the last of the client's pings was sent, at the earliest, that was due
 // in the idle time and is proved by a contact which was sent at that time; zero if there
 // is none.

@@ -562,6 +562,39 @@ func resumes(t *testing.T, half, lasts, phase int) {
 	m.pass(modelT)
 }
 
+// The process stands still while nobody asks for contacts, and so do its pings. That is
+// noticed, and then contacts are asked for; the follower may die before it has reported
+// what came behind.
+func TestAProcessThatStandsStillWhileNobodyAsks(t *testing.T) {
+	for _, half := range []int{modelT / 20, modelT / 12, modelT / 4} {
+		for since := 0; since < modelPing; since += modelT / 24 {
+			for lasts := modelT / 20; lasts < modelT; lasts += modelT / 40 {
+				standsStill(t, half, since, lasts, false)
+				standsStill(t, half, since, lasts, true)
+			}
+		}
+	}
+}
+
+func standsStill(t *testing.T, half, since, lasts int, dies bool) {
+	m := newModel(t, func(_, _ int, _ string) int { return 0 })
+	m.terms.Tick = time.Duration(2*half) * m.unit
+	m.pingsBy(2*half, half)
+	m.connect(0)
+	m.pass(2*modelT + since)
+	m.stalled = true
+	m.pass(lasts)
+	m.stalled = false
+	m.clock.Interrupt(m.at(m.now))
+	m.clock.Resume(m.at(m.now))
+	m.step(m.contact)
+	if dies {
+		m.beat(modelT/20, max(0, m.nextPing-2-m.now))
+		m.step(func() { m.kill(0) })
+	}
+	m.beat(modelT/20, modelT)
+}
+
 // beat lets some units pass, with a contact as soon as one is due.
 func (m *model) beat(period, units int) {
 	for range units {

@@ -73,6 +73,7 @@ func (q *Queue) byNeighbour(m *Member, now Epoch) (d Decision, ok bool) {
 	}
 	return Decision{
 		Behind: b.name, Local: b, LocalOnly: true, Ahead: q.others + at,
+		Next:    b.state == stateHeld,
 		Confirm: m.token == 0 && !m.confirmed.holds(now), Useful: true, By: ByNeighbour,
 	}, true
 }
@@ -198,6 +199,7 @@ func (q *Queue) byList(m *Member, now Epoch) (d Decision, ok bool) {
 	known := p.member == nil && !nested && q.rules.Ordered && q.uses(ByKnownList)
 	d = Decision{
 		Behind: blocker.Name, Local: p.member, Ahead: p.ahead, By: p.source(),
+		Next:    p.more == 0,
 		Confirm: !m.confirmed.holds(now) && (m.token == 0 || known && p.more == 0),
 		Useful:  len(q.last.entries) >= 2*namesPerRead,
 	}

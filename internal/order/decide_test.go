@@ -1305,3 +1305,36 @@ func TestMembersOfTwoDirectoriesAreInOrder(t *testing.T) {
 	three = d.create("L-3")
 	require.Equal(t, []*Member{late, three, four}, d.members)
 }
+
+// Whether a member is the next in line, as far as is known: nobody but its blocker is in
+// its way.
+func TestWhoIsNext(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, mutexRules)
+	m := d.create("L-5")
+	d.show("L-1", "L-2", "L-3", "L-5")
+	require.False(t, d.Decide(m, d.epoch).Next)
+	d.show("L-2", "L-3", "L-5")
+	require.False(t, d.Decide(m, d.epoch).Next)
+	d.show("L-3", "L-5")
+	require.True(t, d.Decide(m, d.epoch).Next)
+
+	// Behind one of this process, which waits, then holds.
+	behind := d.create("L-6")
+	require.False(t, d.Decide(behind, d.epoch).Next)
+	d.show("L-5", "L-6")
+	d.is(m, "first")
+	d.Held(m, true)
+	require.True(t, d.Decide(behind, d.epoch).Next)
+}
+
+// A reader waits for writers only.
+func TestAReaderBehindReadersIsNext(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, readWriteRules)
+	m := d.create("R-4")
+	d.show("W-1", "R-2", "R-3", "R-4")
+	require.True(t, d.Decide(m, d.epoch).Next)
+	d.show("W-0", "W-1", "R-2", "R-3", "R-4")
+	require.False(t, d.Decide(m, d.epoch).Next)
+}

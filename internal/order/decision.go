@@ -51,6 +51,8 @@ type Decision struct {
 	// watch the directory ([Queue.Directory]) if it does not, so that numbers can tell
 	// who is next.
 	Local *Member
+	// Next: as far as is known, nobody but Behind is in the way.
+	Next bool
 	// LocalOnly: the blocker is the nearest of this process, and nothing was asked about
 	// others. Ahead is a guess then.
 	LocalOnly bool

@@ -53,12 +53,6 @@ func (c *clock) seen(at time.Time) time.Time {
 	return at.Add(now.Sub(c.timeline.At(now, c.wall(now))))
 }
 
-// Resume begins a time in which somebody may ask for contacts.
-func (c *clock) Resume() { c.evidence.Resume(c.Now()) }
-
-// Idle ends it.
-func (c *clock) Idle() { c.evidence.Idle(c.Now()) }
-
 // Asked records a request that may be a contact.
 func (c *clock) Asked() { c.evidence.Ask(c.terms()) }
 

@@ -18,6 +18,12 @@ type Ledger struct {
 	sessionID func() int64 // see Config.SessionID
 	closed    bool         // see Close
 
+	used     bool      // there are users; see Resume
+	asking   bool      // contacts are asked for: the users need some; see asks
+	creating int       // creates under way
+	far      int       // how many of ephemerals are far from their turn
+	lookBy   time.Time // when somebody is to look again; see LookBy
+
 	// ephemerals are the znodes that are tracked, by path: if another's znode is found in
 	// a queue, its path tells whether it is one of this process, which needs no watch.
 	ephemerals map[string]*tracked
@@ -69,6 +75,7 @@ type tracked struct {
 	Ephemeral
 	session int64         // in which the znode lives
 	held    bool          // it guards something, so that silence is a loss
+	far     bool          // it needs no proof of the session yet; see Rest
 	margin  time.Duration // how much earlier than it must it is told of silence, if held
 }
 
@@ -87,15 +94,106 @@ type Alarm struct {
 	f  func()
 }
 
+// Resume begins a time in which there are users.
+func (l *Ledger) Resume() {
+	l.used = true
+	l.update()
+}
+
+// Idle ends it.
+func (l *Ledger) Idle() {
+	l.used = false
+	l.update()
+}
+
+// Rests reports whether nobody needs contacts although there are users: all ephemerals
+// are far from their turn, and none is being created.
+func (l *Ledger) Rests() bool {
+	return l.far > 0 && l.far == len(l.ephemerals) && l.creating == 0
+}
+
+// update tells the clock whether contacts are asked for.
+func (l *Ledger) update() {
+	asks := l.used && !l.Rests()
+	if asks == l.asking {
+		return
+	}
+	l.lookLate() // the clock is about to rely on the pings so far
+	l.asking = asks
+	if asks {
+		l.evidence.Resume(l.Now())
+	} else {
+		l.evidence.Idle(l.Now())
+	}
+}
+
+// LookBy says when somebody is to look again. One that looks much later shows that the
+// process stood still: so did the client's pings, on which one that rests relies.
+func (l *Ledger) LookBy(at time.Time) {
+	l.lookLate()
+	l.lookBy = at
+}
+
+// lookLate tells the clock if the process stood still.
+func (l *Ledger) lookLate() {
+	now := l.Now()
+	if l.used && !l.asking && now.Sub(l.lookBy) > l.Timeout()/lateShare {
+		l.evidence.Interrupt(now)
+	}
+}
+
+// lateShare is the part of T by which a look may be late.
+const lateShare = 20
+
+// BeginCreate says that an ephemeral is about to be created, until EndCreate.
+func (l *Ledger) BeginCreate() {
+	l.creating++
+	l.update()
+}
+
+// EndCreate is documented at BeginCreate.
+func (l *Ledger) EndCreate() {
+	l.creating--
+	l.update()
+}
+
 // Track records that the znode at path is e's, in the given ZooKeeper session, until
 // Untrack.
 func (l *Ledger) Track(path string, session int64, e Ephemeral) {
 	l.ephemerals[path] = &tracked{Ephemeral: e, session: session}
+	l.update()
 }
 
 // Untrack is documented at Track.
 func (l *Ledger) Untrack(path string) {
+	l.setFar(path, false)
 	delete(l.ephemerals, path)
+	l.update()
+}
+
+// Rest says that the ephemeral at path is far from its turn: it needs no proof of its
+// session until Approach, or Hold. If all need none, no contact is asked for.
+func (l *Ledger) Rest(path string) {
+	l.setFar(path, true)
+	l.update()
+}
+
+// Approach undoes Rest.
+func (l *Ledger) Approach(path string) {
+	l.setFar(path, false)
+	l.update()
+}
+
+func (l *Ledger) setFar(path string, far bool) {
+	t := l.ephemerals[path]
+	if t == nil || t.held && far || t.far == far {
+		return
+	}
+	if t.far = far; far {
+		l.far++
+	} else {
+		l.far--
+	}
 }
 
 // Ephemeral returns the znode at path; nil if it is not one of this process.
@@ -129,6 +227,7 @@ func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err e
 	if t == nil { // untracked meanwhile, by the call that notified it of its loss
 		return until, outcome.ErrSessionEnded
 	}
+	l.Approach(path)
 	margin = max(margin, t.margin)
 	// The session may be good now, by a handshake, but no proof would come in time.
 	if terms := l.terms(); !terms.Workable() {

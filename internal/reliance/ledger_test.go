@@ -171,3 +171,74 @@ func told(notices []reliance.Notice) (who []any) {
 	}
 	return who
 }
+
+// Contacts are asked for while somebody needs them: not by those who are far from their
+// turn, but by one who is not, who holds, or who creates.
+func TestThoseWhoAreFarFromTheirTurnAskForNothing(t *testing.T) {
+	l, _ := opened()
+	require.False(t, l.Rests(), "nobody has said so")
+	l.Track("/a", 1, &znode{"a"})
+	l.Track("/b", 1, &znode{"b"})
+	l.Rest("/a")
+	require.False(t, l.Rests(), "b may need some")
+	l.Rest("/b")
+	l.Rest("/b")
+	require.True(t, l.Rests())
+	l.BeginCreate()
+	require.False(t, l.Rests())
+	l.Track("/c", 1, &znode{"c"})
+	l.EndCreate()
+	require.False(t, l.Rests())
+	l.Untrack("/c")
+	require.True(t, l.Rests())
+	l.Approach("/a")
+	require.False(t, l.Rests())
+	l.Untrack("/a")
+	require.True(t, l.Rests())
+	_, err := l.Hold("/b", 0)
+	require.ErrorIs(t, err, outcome.ErrSuspended, "nothing was heard")
+	require.False(t, l.Rests())
+	l.Rest("/b")
+	l.Untrack("/b")
+	require.False(t, l.Rests())
+	l.Rest("/b") // it has gone
+	require.False(t, l.Rests())
+}
+
+// A turn that comes after a long rest is as an acquire on an idle connection: a contact
+// proves the client's pings. If the process stood still meanwhile they may be late, and
+// the turn waits for a proof.
+func TestAHoldAfterARest(t *testing.T) {
+	for name, c := range map[string]struct {
+		late time.Duration // by which the last look is late
+		held bool
+	}{
+		"looked after all the time": {timeout / 20, true},
+		"stood still":               {timeout/20 + 1, false},
+		"stood still for long":      {timeout * 9 / 10, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, _ := opened()
+				const every = timeout / 100
+				l.LookBy(l.Now().Add(every))
+				l.Track("/a", 1, &znode{"a"})
+				contact(l)
+				l.Rest("/a")
+				for range 300 {
+					time.Sleep(every)
+					l.LookBy(l.Now().Add(every))
+				}
+				time.Sleep(every + c.late)
+				l.Approach("/a")
+				contact(l)
+				_, err := l.Hold("/a", 0)
+				require.Equal(t, c.held, err == nil, err)
+				time.Sleep(timeout / 2)
+				contact(l)
+				_, err = l.Hold("/a", 0)
+				require.NoError(t, err, "there is a proof")
+			})
+		})
+	}
+}

@@ -65,6 +65,11 @@
 //     is of this process and session. No watch is set on its znode: its Node reports its
 //     end.
 //   - Position: how many are ahead, and whom one waits for, as users receive it.
+//   - rest: of a waiter, that it is far from its turn: as far as is known, others than
+//     its blocker have to go first. It needs no proof of its session yet, so none is
+//     asked for (znode.Node.Rest). It does not learn when those ahead of its blocker
+//     leave. So its turn may come at once: then a sync asks for proof, while a list or
+//     reads show whose turn it is.
 //   - beyond: the next participant to wait for, past the blocker.
 //   - stall: how long a waiter stays in a queue in which nobody ahead leaves.
 //   - gate: a held Node of another queue, in front of this one.

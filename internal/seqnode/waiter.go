@@ -45,6 +45,12 @@ type turn struct {
 	useful bool         // the same, before long
 	told   bool         // the Listener was called
 	moved  bool         // the one beyond has gone since, most likely: a list is due
+	// It is far: two or more have to go first, as far as is known. So nobody needs proof
+	// of the session yet, and none is asked for. Who else ahead leaves is not known,
+	// so the turn may come at once: then a sync asks for it, while a list or a read shows
+	// whose turn it is.
+	rests  bool
+	looked bool // it has looked before the end of the wait: see lookAtLast
 }
 
 // A stall bounds how long a waiter waits for anybody ahead to leave. A waiter sleeps
@@ -93,9 +99,14 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	rests := !d.Granted && !d.Next && w.node.Rest()
+	if w.turn.rests && !rests {
+		w.node.Approach() // the heartbeat goes on; nobody waits for its first sync
+	}
 	told := w.turn.told // once for each znode, however often the turn is decided
 	w.turn = turn{
 		ahead: d.Ahead, behind: d.Behind, first: d.First, told: true,
+		looked: w.turn.looked, rests: rests,
 		watch: d.Confirm, useful: d.Useful || !w.s.TellsClose(), // see wait.Watched
 	}
 	w.beyond = w.newBeyond(d.Beyond)
@@ -123,6 +134,7 @@ func (w *waiter) decide(ctx context.Context) (
 	if err := w.useFirstList(ctx); err != nil {
 		return d, false, err
 	}
+	var proof *calls.Pending[struct{}] // that the session lives; nil: it is not asked for
 	for {
 		// The session may have ended before the heartbeat finds that out.
 		if w.s.SessionID() != w.node.Session() {
@@ -138,11 +150,16 @@ func (w *waiter) decide(ctx context.Context) (
 		case d.Over || w.node.Ended().Err() != nil:
 			return d, false, znode.ErrEnded
 		case d.Ask != order.Nothing: // the order needs one more fact
+			w.approach(&proof) // under way at the same time
 			err = w.ask(ctx, d)
 		case w.turn.moved && !d.Granted:
 			// The one beyond has gone, maybe others with it. This list shows who is left,
 			// so that the blocker's event alone can grant the turn.
 			err = w.list(ctx, false)
+		case d.Granted && w.approach(&proof):
+			// Hold judges what it shows. The turn may have gone with the znode by then.
+			_, _ = proof.Wait(ctx)
+			proof = nil
 		default:
 			return d, followed, nil
 		}
@@ -153,6 +170,15 @@ func (w *waiter) decide(ctx context.Context) (
 			return d, false, err
 		}
 	}
+}
+
+// approach ends a rest, and has proof asked for that the session lives, if it is old.
+// asked: there is some to wait for, also if the rest has ended before.
+func (w *waiter) approach(proof **calls.Pending[struct{}]) (asked bool) {
+	if w.turn.rests {
+		w.turn.rests, *proof = false, w.node.Approach()
+	}
+	return *proof != nil
 }
 
 // useFirstList reports what the list behind the create has shown.
@@ -291,6 +317,7 @@ func (w *waiter) knows(name seqname.Name) bool {
 // sleep sleeps until it is worth deciding again.
 func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 	wake.Ended, wake.WatchSelf = w.node.Ended().Done(), w.request.WatchSelf
+	wake.Ending = w.turn.ending(ctx)
 	if w.stall != nil {
 		wake.Stall = w.stall.due
 	}
@@ -323,6 +350,10 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 			w.node.WatchSelf()
 			wake.WatchSelf = nil // it stays closed
 			continue
+		case wait.EndingSoon:
+			if w.lookAtLast(ctx, wake.Path) {
+				continue // all is as it was
+			}
 		case wait.PollDue: // no event has come; is the blocker there?
 			if w.s.Missing(ctx, wake.Path) {
 				w.cohort.doubt(w.Member)
@@ -332,6 +363,36 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 		}
 		return nil // Check decides; after a reconnect, or a local end, as well
 	}
+}
+
+// endingIn is how long before the end of a wait a waiter at rest looks once more: a
+// little longer than a request is unanswered when ZooKeeper counts as unavailable.
+const endingIn = 1250 * time.Millisecond
+
+// ending returns what tells that the time of a waiter at rest is running out; nil if that
+// is not known, or was told before.
+func (t *turn) ending(ctx context.Context) <-chan time.Time {
+	end, ok := ctx.Deadline()
+	left := time.Until(end) - endingIn
+	if !ok || !t.rests || t.looked || left < 0 {
+		return nil
+	}
+	return time.After(left)
+}
+
+// lookAtLast finds out, shortly before the wait ends, whether ZooKeeper answers, and
+// whether the blocker is there if that is at path: nobody has asked for long. Unanswered,
+// it waits for the end of ctx.
+func (w *waiter) lookAtLast(ctx context.Context, path string) (same bool) {
+	w.turn.looked = true
+	if err := w.s.CatchUp(ctx, w.queue.Dir); err != nil {
+		return false
+	}
+	if path != "" && w.s.Missing(ctx, path) {
+		w.cohort.doubt(w.Member)
+		return false
+	}
+	return true
 }
 
 // prepare is called when the one beyond has gone, most likely. The answer about the

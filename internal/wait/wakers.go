@@ -26,6 +26,7 @@ type Wakers struct {
 	WatchSelf   <-chan struct{} // that znode is to be watched at once
 	Reconnected <-chan struct{} // something may have gone unnoticed
 	Poll        <-chan time.Time
+	Ending      <-chan time.Time // the time of the wait is running out
 	Stall       <-chan time.Time // it is time to see whether the queue moves
 }
 
@@ -43,6 +44,7 @@ const (
 	WatchSelfAsked
 	Reconnected
 	PollDue
+	EndingSoon
 	StallDue
 )
 
@@ -72,6 +74,8 @@ func (w *Wakers) Sleep(
 		by = Reconnected
 	case <-w.Poll:
 		by = PollDue
+	case <-w.Ending:
+		by = EndingSoon
 	case <-w.Stall:
 		by = StallDue
 	case <-ctx.Done():

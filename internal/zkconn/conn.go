@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/reliance"
 )
@@ -249,6 +250,9 @@ const creatingAtMost = 64
 func (c *Conn) BeginCreate(ctx context.Context) error {
 	select {
 	case c.creating <- struct{}{}:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.ledger.BeginCreate()
 		return nil
 	case <-ctx.Done():
 		return outcome.Cancelled(ctx)
@@ -258,7 +262,12 @@ func (c *Conn) BeginCreate(ctx context.Context) error {
 }
 
 // EndCreate is documented at BeginCreate.
-func (c *Conn) EndCreate() { <-c.creating }
+func (c *Conn) EndCreate() {
+	c.mu.Lock()
+	c.ledger.EndCreate()
+	c.mu.Unlock()
+	<-c.creating
+}
 
 // Track records that the znode at path is e's, in the given ZooKeeper session, until
 // Untrack.
@@ -273,6 +282,27 @@ func (c *Conn) Untrack(path string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ledger.Untrack(path)
+}
+
+// Rest says that the ephemeral at path is far from its turn: it needs no proof of its
+// session until Approach, or Hold. While all ephemerals are, the heartbeat rests.
+func (c *Conn) Rest(path string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ledger.Rest(path)
+}
+
+// Approach undoes Rest. If a sync is due by now, it sends one, and returns it: its answer
+// may be the proof that Hold needs. Otherwise it returns nil.
+func (c *Conn) Approach(path string) (proof *calls.Pending[struct{}]) {
+	c.mu.Lock()
+	c.ledger.Approach(path)
+	due := c.heartbeat.dueLocked()
+	c.mu.Unlock()
+	if !due {
+		return nil
+	}
+	return calls.Start(c, func() (none struct{}, err error) { return none, c.Sync("/") })
 }
 
 // Ephemeral returns the znode at path; nil if it is not one of this process.

@@ -21,7 +21,8 @@
 //   - tick: a look at the client's state, every 100 ms or less. It sends no request.
 //   - heartbeat: the sync that the tick sends when there was no other contact. The loss
 //     clock says when (NextSync). There is one for all users of the connection, even if
-//     none of them holds anything.
+//     none of them holds anything. It rests while all ephemerals do.
+//   - rest: of an ephemeral, that it is far from its turn (Rest, Approach).
 //   - note: what a user has learned and may want to know again (Note).
 //   - reconnect: the connection was away, and has a session again, the same or another.
 //   - unavailable: ZooKeeper does not answer. It decides what callers are told, and does
@@ -48,7 +49,7 @@
 // # Locks
 //
 // A caller may hold a mutex of its own when it calls calls.Start, Retain, Track, Untrack,
-// Hold, CheckMargin, After and its stop, Note, Noted, Ephemeral,
+// Hold, Rest, CheckMargin, After and its stop, Note, Noted, Ephemeral,
 // HoldBack, SessionID, Epoch, IncarnationNow, Reconnected or Unavailable: these send no
 // request, wait for nothing, and call nobody back. Any other call may send, wait or call
 // back, and is made with no mutex held.

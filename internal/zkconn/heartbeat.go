@@ -36,8 +36,8 @@ func (h *heartbeat) start() {
 	// no handshake tells, the pause counts as an absence.
 	c.reconnects.blind = c.cfg.LastHandshake == nil
 	c.lookLocked()
+	h.nextLocked(c.ledger.Now().Add(h.intervalLocked()))
 	c.ledger.Resume()
-	h.next = c.ledger.Now().Add(h.intervalLocked())
 	h.timer = time.AfterFunc(h.intervalLocked(), h.tick)
 }
 
@@ -62,15 +62,18 @@ func (h *heartbeat) tick() {
 	// A suspicion does not wait until the next sync is due: callers that wait on a closed
 	// connection wait until that is proved. Nor does a *zk.Conn that is away: only a
 	// request shows that it was closed, and an open one sends none meanwhile.
-	send := h.maySyncLocked(seen) &&
-		(c.suspicion.raised() || c.cfg.Plain && !seen.connected() || !now.Before(due))
+	away := !seen.connected()
+	suspect := c.suspicion.raised() || c.cfg.Plain && away
+	// While nobody needs proof, only a connection that is away is asked after.
+	wanted := !now.Before(due) && (away || !c.ledger.Rests())
+	send := h.maySyncLocked(seen) && (suspect || wanted)
 	if send {
 		h.syncs++
 		h.lastSync = now
 		due = c.ledger.NextSync(seen.session, now)
 	}
 	wait := h.waitLocked(now, seen.session, due)
-	h.next = now.Add(wait)
+	h.nextLocked(now.Add(wait))
 	h.timer.Reset(wait)
 	rung := c.ledger.Due(now)
 	c.mu.Unlock()
@@ -88,6 +91,16 @@ func (h *heartbeat) tick() {
 	if send {
 		go h.sync()
 	}
+}
+
+// dueLocked reports whether a sync is due, which the caller sends.
+func (h *heartbeat) dueLocked() bool {
+	now := h.conn.ledger.Now()
+	if now.Before(h.conn.ledger.NextSync(h.conn.client.SessionID(), h.lastSync)) {
+		return false
+	}
+	h.lastSync = now
+	return true
 }
 
 // maySyncLocked reports whether another sync may be sent.
@@ -112,6 +125,12 @@ func (h *heartbeat) waitLocked(
 		wait = min(wait, next.Sub(now))
 	}
 	return wait
+}
+
+// nextLocked records when the timer fires next.
+func (h *heartbeat) nextLocked(at time.Time) {
+	h.next = at
+	h.conn.ledger.LookBy(at)
 }
 
 // lookByLocked makes the next look no later than at, unless that is zero.

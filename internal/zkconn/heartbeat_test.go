@@ -240,3 +240,79 @@ func TestALossDoesNotWaitForTheHostProvider(t *testing.T) {
 		require.Less(t, time.Since(cut), timeout)
 	})
 }
+
+// While all are far from their turn no sync is sent, unless the connection is away. The
+// first that approaches has one sent, if it is due.
+func TestTheHeartbeatRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 10 * time.Second
+		conn := newFake()
+		s := use(t, conn, timeout)
+		require.NoError(t, contact(s))
+		s.Track("/a", conn.SessionID(), newEphemeral())
+		s.Track("/b", conn.SessionID(), newEphemeral())
+		s.Rest("/a")
+		s.Rest("/b")
+		heard := conn.lastHeard()
+		require.Nil(t, s.Approach("/b"), "none is due")
+		s.Rest("/b")
+		time.Sleep(10 * timeout)
+		require.Equal(t, heard, conn.lastHeard())
+
+		conn.change(func() { conn.state = zk.StateConnecting })
+		time.Sleep(time.Second)
+		require.NotEqual(t, heard, conn.lastHeard(), "is it closed?")
+		conn.change(func() { conn.state = zk.StateHasSession })
+		time.Sleep(time.Second)
+		heard = conn.lastHeard()
+		time.Sleep(10 * timeout)
+		require.Equal(t, heard, conn.lastHeard())
+
+		proof := s.Approach("/a")
+		require.NotNil(t, proof)
+		require.Nil(t, s.Approach("/b"), "one is under way")
+		_, err := proof.Wait(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, conn.lastHeard(), time.Now())
+		require.NoError(t, s.Hold("/a", 0))
+		time.Sleep(10 * timeout)
+		require.Less(t, time.Since(conn.lastHeard()), timeout/10+time.Millisecond)
+		s.Untrack("/a")
+		s.Untrack("/b")
+	})
+}
+
+// The machine was suspended while an ephemeral was far from its turn, which then comes at
+// once: the client's pings before that prove nothing.
+func TestATurnAfterASuspension(t *testing.T) {
+	for _, suspended := range []time.Duration{0, 8 * time.Second, time.Minute} {
+		t.Run(suspended.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const timeout = 10 * time.Second
+				conn := newFake()
+				s := use(t, conn, timeout)
+				require.NoError(t, contact(s))
+				s.Track("/a", conn.SessionID(), newEphemeral())
+				s.Rest("/a")
+				time.Sleep(3 * timeout)
+				s.MoveWall(suspended)
+				s.Epoch() // reads the clocks; the requests are sent after that
+				time.Sleep(time.Nanosecond)
+				resumed := time.Now()
+				_, err := s.Approach("/a").Wait(t.Context())
+				require.NoError(t, err)
+				for s.Hold("/a", 0) != nil {
+					time.Sleep(10 * time.Millisecond)
+				}
+				waited := time.Since(resumed)
+				if suspended == 0 {
+					require.Zero(t, waited)
+				} else {
+					require.GreaterOrEqual(t, waited, unsure(timeout))
+					require.Less(t, waited, unsure(timeout)+timeout/10)
+				}
+				s.Untrack("/a")
+			})
+		})
+	}
+}

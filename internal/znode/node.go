@@ -273,6 +273,20 @@ func (n *Node) Hold() error {
 	}
 }
 
+// Rest says that n is far from its turn: its session needs no proof until Approach, or
+// Hold. One with a loss margin does not rest, since Hold would have to wait for proof.
+func (n *Node) Rest() (rests bool) {
+	if n.spec.LossMargin > 0 {
+		return false
+	}
+	n.s.Rest(n.Path)
+	return true
+}
+
+// Approach undoes Rest. It returns a sync that is under way, if one is due, which may be
+// the proof that Hold needs; otherwise nil.
+func (n *Node) Approach() (proof *calls.Pending[struct{}]) { return n.s.Approach(n.Path) }
+
 // unhold undoes a hold that the session rejected, and of which nobody was notified.
 func (n *Node) unhold() {
 	n.mu.Lock()

@@ -208,3 +208,55 @@ func wakeups() (n uint64) {
 	}
 	return n
 }
+
+// All that is ahead leaves at once: a waiter far back, which has asked for nothing, asks
+// at the same time whether its session lives and whose turn it is.
+func TestCostOfATurnThatComesAsASurprise(t *testing.T) {
+	for name, waits := range map[string]struct {
+		long time.Duration
+		asks map[wiretap.Op]int
+	}{
+		"after a long wait": {
+			time.Minute / 2, map[wiretap.Op]int{wiretap.GetChildren2: 1, wiretap.Sync: 1},
+		},
+		"at once": {time.Second / 4, map[wiretap.Op]int{wiretap.GetChildren2: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				const oneWay = 400 * time.Microsecond
+				link := b.Cluster.Link("tapped")
+				tap := wiretap.New(link.Dial)
+				client, err := recipes.Connect(t.Context(), b.Cluster.Names()[0],
+					10*time.Second, recipes.WithDialer(tap.Dial))
+				require.NoError(t, err)
+				defer client.Close()
+				link.Delay(oneWay, oneWay)
+				anybody := zk.WorldACL(zk.PermAll)
+				_, err = b.Other.Create("/lock", nil, 0, anybody)
+				require.NoError(t, err)
+				var leave []any
+				for range 3 {
+					path, err := b.Other.Create(
+						"/lock/lock-", nil, zk.FlagEphemeralSequential, anybody)
+					require.NoError(t, err)
+					leave = append(leave, &zk.DeleteRequest{Path: path, Version: -1})
+				}
+				lock, ctx := b.Mutex(t, client, "/lock"), locktest.Owner(t)
+				acquired := locktest.Start(func() error { return lock.Acquire(ctx) })
+				time.Sleep(waits.long)
+				tap.Reset()
+				began := time.Now()
+				_, err = b.Other.Multi(leave...)
+				require.NoError(t, err)
+				require.NoError(t, <-acquired)
+				require.LessOrEqual(t, time.Since(began), 4*oneWay, "one round trip")
+				asked := map[wiretap.Op]int{}
+				for _, r := range tap.Requests() {
+					asked[r.Op]++
+				}
+				require.Equal(t, waits.asks, asked)
+				require.NoError(t, lock.Release(ctx))
+			})
+		})
+	}
+}

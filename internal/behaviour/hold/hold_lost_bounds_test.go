@@ -1,11 +1,13 @@
 package hold_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
@@ -19,18 +21,35 @@ import (
 type lossBound struct {
 	name  string
 	held  float64 // for how long the lock was held before, in session timeouts
+	wait  wait    // before it was held
 	bare  bool    // on a *zk.Conn with WithSessionTimeout, not a Client
 	tick  bool    // WithServerTick tells that a session lasts for ten ticks
 	share float64
 }
 
+// A wait is how a lock was acquired.
+type wait int
+
+const (
+	free     wait = iota // nobody was ahead
+	next                 // behind the holder
+	moved                // behind two, of whom the nearer one left: then as next
+	surprise             // behind two, who left at the same time
+)
+
 var lossBounds = []lossBound{
-	{"held for half a session timeout", 0.5, false, false, 0.52},
-	{"held for half a session timeout, bare", 0.5, true, false, 0.52},
-	{"held for half a session timeout, ticks told", 0.5, false, true, 0.56},
-	{"just acquired after an idle time", 0, false, false, 0.28},
-	{"just acquired after an idle time, bare", 0, true, false, 0.28},
-	{"just acquired after an idle time, ticks told", 0, false, true, 0.46},
+	{"held for half a session timeout", 0.5, free, false, false, 0.52},
+	{"held for half a session timeout, bare", 0.5, free, true, false, 0.52},
+	{"held for half a session timeout, ticks told", 0.5, free, false, true, 0.56},
+	{"just acquired after an idle time", 0, free, false, false, 0.28},
+	{"just acquired after an idle time, bare", 0, free, true, false, 0.28},
+	{"just acquired after an idle time, ticks told", 0, free, false, true, 0.46},
+	{"just acquired as the next in line", 0, next, false, false, 0.52},
+	{"just acquired, moved to the front", 0, moved, false, false, 0.52},
+	{"just acquired, moved to the front, bare", 0, moved, true, false, 0.52},
+	{"just acquired by surprise", 0, surprise, false, false, 0.28},
+	{"just acquired by surprise, bare", 0, surprise, true, false, 0.28},
+	{"just acquired by surprise, ticks told", 0, surprise, false, true, 0.46},
 }
 
 // cutPhases are the times at which a cut begins, over a few heartbeats and the first
@@ -59,7 +78,7 @@ func (b lossBound) survives(
 		require.NoError(t, err)
 		time.Sleep(3*timeout + timeout*time.Duration(phase)/71) // the pings' phase, too
 		ctx := locktest.Owner(t)
-		require.NoError(t, lock.Acquire(ctx))
+		b.acquire(ctx, t, cluster, lock, timeout)
 		hold := lock.Hold(ctx)
 		held := time.Duration(b.held * float64(timeout))
 		time.Sleep(held + timeout*3/10*time.Duration(phase)/cutPhases)
@@ -72,6 +91,39 @@ func (b lossBound) survives(
 		_ = lock.Release(ctx)
 	})
 	return survived
+}
+
+// acquire acquires the lock as the bound's wait says. Those ahead are another session's.
+func (b lossBound) acquire(
+	ctx context.Context, t *testing.T, cluster *zktest.Cluster,
+	lock *recipes.InterProcessMutex, timeout time.Duration,
+) {
+	t.Helper()
+	others := locktest.ConnectThrough(t, cluster, "others")
+	anybody := zk.WorldACL(zk.PermAll)
+	var leave []any // the deletes of those ahead
+	if b.wait != free {
+		_, err := others.Create("/lock", nil, 0, anybody)
+		require.NoError(t, err)
+	}
+	for range map[wait]int{next: 1, moved: 2, surprise: 2}[b.wait] {
+		path, err := others.Create(
+			"/lock/lock-", nil, zk.FlagEphemeralSequential, anybody,
+		)
+		require.NoError(t, err)
+		leave = append(leave, &zk.DeleteRequest{Path: path, Version: -1})
+	}
+	acquired := locktest.Start(func() error { return lock.Acquire(ctx) })
+	for len(leave) > 0 {
+		time.Sleep(3 * timeout)
+		now := leave // all, or the last
+		if leave = nil; b.wait == moved && len(now) > 1 {
+			leave, now = now[:1], now[1:]
+		}
+		_, err := others.Multi(now...)
+		require.NoError(t, err)
+	}
+	require.NoError(t, <-acquired)
 }
 
 // docs/guarantees.md#how-long-a-silence-may-last: the cuts that are no loss. They are
