@@ -460,6 +460,30 @@ func TestAMultiLockHoldsAllItsMembersInOneSession(t *testing.T) {
 	})
 }
 
+// A single attempt that loses a member meanwhile starts over, within its second. It said
+// busy, and nobody held a member, or waited for one.
+func TestASingleAttemptThatLosesAMember(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		multi, err := recipes.NewInterProcessMultiLock(b.Ours, []string{"/lock", "/x"})
+		require.NoError(t, err)
+		locktest.UseTimes(t, multi, 1)
+		b.Cluster.Link("ours").Delay(20*time.Millisecond, 20*time.Millisecond)
+		ctx, got := locktest.Owner(t), false
+		done := locktest.Start(func() (err error) {
+			got, err = multi.AcquireTimeout(ctx, 0)
+			return err
+		})
+		time.Sleep(50 * time.Millisecond) // it has the first one
+		nodes := locktest.Znodes(b)
+		require.Len(t, nodes, 1)
+		require.NoError(t, b.Other.Delete(nodes[0], -1))
+		require.NoError(t, <-done)
+		require.True(t, got)
+		require.NoError(t, multi.Hold(ctx).Err())
+		require.NoError(t, multi.Release(ctx))
+	})
+}
+
 // A second release of a multi lock's hold took a member away from another multi lock of
 // its owner, whose hold said nothing of it.
 func TestASecondReleaseLeavesOtherMultiLocksAlone(t *testing.T) {
