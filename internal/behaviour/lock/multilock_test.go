@@ -465,7 +465,8 @@ func TestAMultiLockHoldsAllItsMembersInOneSession(t *testing.T) {
 // busy, and nobody held a member, or waited for one.
 func TestASingleAttemptThatLosesAMember(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		multi, err := recipes.NewInterProcessMultiLock(b.Ours, []string{"/lock", "/x", "/y"})
+		paths := []string{"/lock", "/x", "/y"}
+		multi, err := recipes.NewInterProcessMultiLock(b.Ours, paths)
 		require.NoError(t, err)
 		locktest.UseTimes(t, multi, 1)
 		b.Cluster.Link("ours").Delay(20*time.Millisecond, 20*time.Millisecond)
