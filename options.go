@@ -368,6 +368,8 @@ func (s *settings) sessionConfig(conn Conn) zkconn.Config {
 		c.InOrder, c.Server = true, known.Server
 	case *Client:
 		c.InOrder, c.CreatedAt = true, known.createdAt
+	default:
+		c.Foreign = true
 	}
 	return c
 }

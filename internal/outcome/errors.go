@@ -45,6 +45,15 @@ func (e ReplyTooLong) Error() string {
 // IsReplyTooLong reports whether err is a ReplyTooLong.
 func IsReplyTooLong(err error) bool { return errors.As(err, new(ReplyTooLong)) }
 
+// A Broken is the outcome of a request whose call did not return: a wrapper's, which is
+// code of the user's. The request may have been done, and may succeed later.
+type Broken struct{ Err error }
+
+func (b Broken) Error() string { return b.Err.Error() }
+func (b Broken) Unwrap() error { return b.Err }
+
+func isBroken(err error) bool { return errors.As(err, new(Broken)) }
+
 // Named returns err, or what it means if the client does not know its code: package wire
 // answers for a reply that it has skipped, with its length as the code.
 func Named(err error) error {

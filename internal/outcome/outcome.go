@@ -70,14 +70,15 @@ func Final(err error) bool {
 	case err == nil:
 		return false
 	case isAny(err, final), isAny(err, refused), errors.Is(err, ErrClosed),
-		errors.Is(err, ErrTooShort), isPermanent(err), IsReplyTooLong(err):
+		errors.Is(err, ErrTooShort), isPermanent(err), IsReplyTooLong(err), isBroken(err):
 		return true
 	}
 	return strings.HasPrefix(code(err), unnamed) && !slices.Contains(passing, code(err))
 }
 
 // Refused reports whether err rejects a request that may be accepted later: a missing
-// permission may be granted, and a list may become shorter. It is for an obligation,
+// permission may be granted, a list may become shorter, and a Broken call may return the
+// next time. It is for an obligation,
 // which must go on; for a caller's request such an error is final. That a znode is gone
 // is no refusal.
 func Refused(err error) bool {
@@ -106,7 +107,7 @@ func Unimplemented(err error) bool {
 // ConnectionLost reports whether err says that the connection broke, or was closed, under
 // the call.
 func ConnectionLost(err error) bool {
-	return err != nil && !NotDone(err) && !Answered(err)
+	return err != nil && !NotDone(err) && !Answered(err) && !isBroken(err)
 }
 
 func isAny(err error, of []error) bool {

@@ -55,6 +55,9 @@ func TestErrorsAreTold(t *testing.T) {
 			outcome.Named(errors.New("unknown error: -4097")),
 			class{answered: true, final: true}, // it may be done
 		},
+		"broken": { // it may be done, or not
+			outcome.Broken{Err: io.EOF}, class{final: true},
+		},
 		"made final": {outcome.Permanent(io.EOF), class{final: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,6 +90,7 @@ func TestWhatLosesAConnection(t *testing.T) {
 	require.False(t, outcome.ConnectionLost(nil))
 	require.False(t, outcome.ConnectionLost(zk.ErrNoNode), "an answer")
 	require.False(t, outcome.ConnectionLost(zk.ErrNoServer), "the request was not sent")
+	require.False(t, outcome.ConnectionLost(outcome.Broken{Err: io.EOF}), "it is a bug")
 }
 
 func TestACauseIsToldOnce(t *testing.T) {
@@ -142,6 +146,7 @@ func TestNamed(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for _, refusal := range []error{
 		zk.ErrNoAuth, zk.ErrNotEmpty, errors.New("unknown error: -125"),
+		outcome.Broken{Err: io.EOF},
 	} {
 		require.True(t, outcome.Refused(fmt.Errorf("delete: %w", refusal)), refusal)
 	}

@@ -87,10 +87,15 @@ func (q *Queue) Enter(
 	if err := q.Check(s); err != nil {
 		return nil, err
 	}
+	spec := &q.Spec
+	if r.TryOnce {
+		attempt := q.Spec
+		attempt.Attempt, spec = true, &attempt
+	}
 	var backoff zkconn.Backoff
 	for {
 		w := q.newWaiter(s, r)
-		n, err := znode.Create(ctx, s, &q.Spec, "", w.Member)
+		n, err := znode.Create(ctx, s, spec, "", w.Member)
 		if err != nil {
 			return nil, wait.Explain(s, err, wait.Place{}, w.asked)
 		}

@@ -232,9 +232,9 @@ func (w *waiter) saw(l listed) {
 	w.userAhead = false
 	for _, n := range l.names {
 		w.node.DiscardOrphan(n.Text)
-		// One that no library has named may be no participant, and a cached entry may be
-		// idle. Any other holds the lock or waits for it.
-		certain := znode.IsProtected(n.Text) && !znode.MayBeCached(n.Text)
+		// One that no library has named may be no participant, a cached entry may be
+		// idle, and a single attempt on its way out. Any other holds the lock or waits.
+		certain := znode.IsProtected(n.Text) && !mayBeIdle(n.Text)
 		w.userAhead = w.userAhead || certain && w.waitsFor(n)
 	}
 	if l.foreign == "" {
@@ -256,8 +256,15 @@ func (w *waiter) Wait(ctx context.Context) (free bool, err error) {
 	if w.request.TryOnce && !w.position().MayBeIdle {
 		return false, wait.ErrBusy
 	}
-	w.watchSelf()
 	w.startStall()
+	if w.isBehindAttempt() { // for so short a time no watch is set
+		wake := wait.Wakers{Reconnected: w.reconnected}
+		if local := w.turn.local; local != nil {
+			wake.Blocker = local.node.Ended().Done()
+		}
+		return false, w.sleep(ctx, wake)
+	}
+	w.watchSelf()
 	if local := w.turn.local; local != nil {
 		// The blocker is of this process: its Node reports the end, without a watch.
 		return false, w.sleep(ctx, wait.Wakers{Blocker: local.node.Ended().Done()})
@@ -454,7 +461,7 @@ func (w *waiter) position() Position {
 	p.ownerless = known && zkconn.IsOwnerless(w.blocker.stat)
 	switch name := t.behind.Text; {
 	case w.userAhead: // somebody ahead is not idle, whoever the blocker is
-	case znode.MayBeCached(name):
+	case mayBeIdle(name):
 		p.MayBeIdle = !p.ours || t.local.node.IsIdle()
 	default:
 		p.MayBeIdle = !known && !znode.IsProtected(name)
@@ -462,9 +469,25 @@ func (w *waiter) position() Position {
 	return p
 }
 
-// startStall begins the stall, before the first sleep.
+// mayBeIdle tells from a participant's name whether it may neither hold the lock nor wait
+// for it.
+func mayBeIdle(name string) bool {
+	return znode.MayBeCached(name) || znode.IsAttempt(name)
+}
+
+// isBehindAttempt tells of a single attempt whether another one is right ahead, which
+// holds the lock, or is about to leave.
+func (w *waiter) isBehindAttempt() bool {
+	return w.request.TryOnce && znode.IsAttempt(w.turn.behind.Text)
+}
+
+// startStall begins the stall, before the first sleep that has one: also of a single
+// attempt behind another one, for as long as that may take to leave.
 func (w *waiter) startStall() {
-	if w.stall == nil && w.request.StallTimeout > 0 {
+	switch {
+	case w.request.StallTimeout == 0 && !w.isBehindAttempt():
+		w.stall = nil
+	case w.stall == nil:
 		every := w.request.StallTimeout + 2*time.Since(w.asked)
 		w.stall = &stall{every, time.After(every), w.turn.ahead}
 	}

@@ -52,6 +52,9 @@ type Config struct {
 	// Plain reports that the connection is a *zk.Conn, of which is known how one looks
 	// that was closed.
 	Plain bool
+	// Foreign reports that the connection is a wrapper, whose methods are code of the
+	// user's: a request at which it panics, or ends its goroutine, fails.
+	Foreign bool
 	// LastHandshake returns when the last handshake of that session began; nil if the
 	// connection does not tell.
 	LastHandshake func(session int64) (time.Time, bool)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/usercode"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
@@ -62,7 +63,19 @@ func (c *Conn) make(
 		return r.refusal(err)
 	}
 	r.begin()
-	return r.end(call())
+	return r.end(c.contain(op, call))
+}
+
+// contain calls the Client.
+func (c *Conn) contain(op *op, call func() error) (err error) {
+	if !c.cfg.Foreign {
+		return call()
+	}
+	what := fmt.Sprintf("the %s of %T", op.name, c.client)
+	if broken := usercode.Contain(what, func() { err = call() }); broken != nil {
+		return outcome.Broken{Err: broken}
+	}
+	return err
 }
 
 // checkSize returns an error if r would break the connection, as far as is known.

@@ -48,12 +48,8 @@ type claimant interface {
 func Create(
 	ctx context.Context, s *zkconn.Conn, spec *Spec, number string, hooks Hooks,
 ) (*Node, error) {
-	version := byte(versionRandom)
-	if spec.Cached {
-		version = versionCached
-	}
 	c := &creation{
-		s: s, spec: spec, hooks: hooks, id: newID(version), number: number,
+		s: s, spec: spec, hooks: hooks, id: newID(spec.mark()), number: number,
 		dir: Dir{s: s, path: spec.Dir, acl: spec.ACL},
 	}
 	return c.run(ctx)

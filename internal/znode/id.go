@@ -8,33 +8,42 @@ import (
 
 const protectedPrefix = "_c_" // Curator's ProtectedMode
 
-// The versions of the UUIDs (RFC 9562): of a znode that is deleted as soon as its owner
-// leaves it, as all of Curator's are, and of one that may be cached. 8 is for whatever a
-// program wants to say with it.
+// The first two digits of the third group of a UUID, of which the former is the version
+// (RFC 9562): 4 of a random one, as all of Curator's are. 8 is for whatever a program
+// wants to say with it.
 const (
-	versionRandom = '4'
-	versionCached = '8'
+	markCached  = "8c" // it may be there although nobody uses it; see MayBeCached
+	markAttempt = "8a" // a single attempt's, which may be about to leave; see IsAttempt
 )
 
-// versionAt is where the version stands in a znode's name.
-const versionAt = len(protectedPrefix) + len("00000000-0000-")
+// markAt is where they stand in a znode's name.
+const markAt = len(protectedPrefix) + len("00000000-0000-")
 
 // newID returns a random UUID, by which a process finds a znode whose creation was not
-// acknowledged.
-func newID(version byte) string {
+// acknowledged. mark is "" if there is none.
+func newID(mark string) string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails: crypto/rand
-	b[6] = b[6]&0x0f | (version-'0')<<4
+	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	id := fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	at := markAt - len(protectedPrefix)
+	return id[:at] + mark + id[at+len(mark):]
 }
 
 // MayBeCached tells from a znode's name whether it can be there although nobody uses it,
 // and is deleted soon after another participant has queued behind it.
-func MayBeCached(name string) bool {
+func MayBeCached(name string) bool { return isMarked(name, markCached) }
+
+// IsAttempt tells from a znode's name whether it is a single attempt's. That one holds
+// the lock, or leaves soon: it waits for no holder.
+func IsAttempt(name string) bool { return isMarked(name, markAttempt) }
+
+func isMarked(name, mark string) bool {
 	const end = len(protectedPrefix) + len("00000000-0000-8000-8000-000000000000")
 	return len(name) > end && strings.HasPrefix(name, protectedPrefix) &&
-		name[versionAt-1] == '-' && name[versionAt] == versionCached && name[end] == '-'
+		name[markAt-1] == '-' && strings.HasPrefix(name[markAt:], mark) &&
+		name[end] == '-'
 }
 
 // IsProtected tells whether a library has created a znode of that name, and not somebody

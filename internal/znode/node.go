@@ -303,18 +303,19 @@ func (n *Node) isReliedOnLocked() bool {
 	return n.life.wasHeld && (!n.spec.Cached || len(n.life.tenants) > 0)
 }
 
-// IsIdle tells of a Node whose znode may be cached whether nobody uses it: it is held and
-// has no Tenant, or it has ended and is on its way out.
+// IsIdle tells whether nobody uses a Node, nor waits with it: it is cached, held and has
+// no Tenant, or it is a single attempt's that is not held, or it has ended and is on its
+// way out.
 func (n *Node) IsIdle() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch n.life.state {
 	case stateHeld:
-		return len(n.life.tenants) == 0
+		return n.spec.Cached && len(n.life.tenants) == 0
 	case stateEnded:
 		return true
 	}
-	return false
+	return n.spec.Attempt
 }
 
 // ExpireLater ends a held Node after the longest time that its Terms allow.

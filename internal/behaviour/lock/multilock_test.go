@@ -341,7 +341,8 @@ func TestAMultiLockHoldsAllItsMembers(t *testing.T) {
 	}
 }
 
-// A single try is one, also where a member is lost on the way.
+// A single try has a second, also where a member is lost on the way. Nobody is known to
+// have that one.
 func TestAMultiLockIsTriedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := zktest.Start(t)
@@ -361,7 +362,7 @@ func TestAMultiLockIsTriedOnce(t *testing.T) {
 		require.NoError(t, err)
 		ctx := locktest.Owner(t)
 		ok, err := recipes.NewInterProcessMultiLockOf(a, last).AcquireTimeout(ctx, 0)
-		require.NoError(t, err)
+		require.ErrorIs(t, err, recipes.ErrUnavailable)
 		require.False(t, ok)
 		require.Equal(t, 1, tries)
 		require.ErrorIs(t, a.Release(ctx), recipes.ErrNotOwner, "it was given back")
@@ -466,6 +467,32 @@ func TestAMultiLockHoldsAllItsMembersInOneSession(t *testing.T) {
 		time.Sleep(time.Second)
 		require.NoError(t, multi.Hold(ctx).Err())
 		require.NoError(t, multi.Release(ctx))
+	})
+}
+
+// A single attempt that loses a member meanwhile starts over, within its second. It said
+// busy, and nobody held a member, or waited for one.
+func TestASingleAttemptThatLosesAMember(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		paths := []string{"/lock", "/x", "/y"}
+		multi, err := recipes.NewInterProcessMultiLock(b.Ours, paths)
+		require.NoError(t, err)
+		locktest.UseTimes(t, multi, 1)
+		b.Cluster.Link("ours").Delay(20*time.Millisecond, 20*time.Millisecond)
+		ctx, got := locktest.Owner(t), false
+		done := locktest.Start(func() (err error) {
+			got, err = multi.AcquireTimeout(ctx, 0)
+			return err
+		})
+		time.Sleep(50 * time.Millisecond) // it has the first one
+		nodes := locktest.Znodes(b)
+		require.Len(t, nodes, 1)
+		require.NoError(t, b.Other.Delete(nodes[0], -1))
+		require.NoError(t, <-done)
+		require.True(t, got)
+		require.NoError(t, multi.Hold(ctx).Err())
+		require.NoError(t, multi.Release(ctx))
+		require.Empty(t, locktest.Znodes(b))
 	})
 }
 
