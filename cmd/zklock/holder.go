@@ -45,13 +45,18 @@ var (
 // lock are the options of a lock for the CMD of a command line: the defaults, then what
 // was given.
 func (t *target) lock(cmd *cli.Command, given []recipes.Option) []recipes.Option {
+	return append([]recipes.Option{
+		recipes.WithACL(t.acl), recipes.WithData(holderData(argvOf(cmd))),
+	}, given...)
+}
+
+// argvOf is the CMD of a command line that was checked.
+func argvOf(cmd *cli.Command) []string {
 	argv := cmd.Args().Tail()
 	if argv[0] == "--" {
 		argv = argv[1:]
 	}
-	return append([]recipes.Option{
-		recipes.WithACL(t.acl), recipes.WithData(holderData(argv)),
-	}, given...)
+	return argv
 }
 
 // errBusy says that others have the lock.
