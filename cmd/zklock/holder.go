@@ -45,18 +45,13 @@ var (
 // lock are the options of a lock for the CMD of a command line: the defaults, then what
 // was given.
 func (t *target) lock(cmd *cli.Command, given []recipes.Option) []recipes.Option {
-	return append([]recipes.Option{
-		recipes.WithACL(t.acl), recipes.WithData(holderData(argvOf(cmd))),
-	}, given...)
-}
-
-// argvOf is the CMD of a command line that was checked.
-func argvOf(cmd *cli.Command) []string {
 	argv := cmd.Args().Tail()
 	if argv[0] == "--" {
 		argv = argv[1:]
 	}
-	return argv
+	return append([]recipes.Option{
+		recipes.WithACL(t.acl), recipes.WithData(holderData(argv)),
+	}, given...)
 }
 
 // errBusy says that others have the lock.

@@ -48,34 +48,15 @@ func leadCommand(c *connection, stderr io.Writer) *cli.Command {
 	}
 }
 
-func (l *candidate) run(ctx context.Context, cmd *cli.Command) (err error) {
-	path, argv, err := command(cmd, "PATH")
-	if err != nil {
-		return err
-	}
-	defer within(cmd, path, &err)
-	b, err := l.begin(ctx, cmd, l.connection)
-	if err != nil {
-		return err
-	}
-	defer b.end()
-	client, err := l.connect(b.waiting, b.to, path)
-	if err != nil {
-		return signalled(b.waiting, err)
-	}
-	defer client.Close()
-	defer l.leaving.Store(true)
-	if err := l.fits(client.SessionTimeout(), "the servers'"); err != nil {
-		return err
-	}
-	selector, err := recipes.NewLeaderSelector(client, path,
-		append(b.to.lock(cmd, l.options(cmd)), l.limit()...)...)
-	if err != nil {
-		return err
-	}
-	return l.stand(b, selector, &supervision{
-		argv: argv, path: path, client: client, killAfter: l.killAfter, stderr: l.stderr,
-		signals: b.signals, background: true,
+func (l *candidate) run(ctx context.Context, cmd *cli.Command) error {
+	return l.under(ctx, cmd, func(b *beginning, each *supervision) error {
+		selector, err := recipes.NewLeaderSelector(each.client, each.path,
+			append(b.to.lock(cmd, l.options(cmd)), l.limit()...)...)
+		if err != nil {
+			return err
+		}
+		each.background = true
+		return l.stand(b, selector, each)
 	})
 }
 

@@ -57,30 +57,14 @@ func registerCommand(c *connection, stderr io.Writer) *cli.Command {
 	}
 }
 
-func (r *registrant) run(ctx context.Context, cmd *cli.Command) (err error) {
-	path, argv, err := command(cmd, "PATH")
-	if err != nil {
-		return err
-	}
-	defer within(cmd, path, &err)
-	b, err := r.begin(ctx, cmd, r.connection)
-	if err != nil {
-		return err
-	}
-	defer b.end()
-	client, err := r.connect(b.waiting, b.to, path)
-	if err != nil {
-		return signalled(b.waiting, err)
-	}
-	defer client.Close()
-	defer r.leaving.Store(true)
-	data := holderData(argv)
-	if cmd.IsSet("data") {
-		data = []byte(r.data)
-	}
-	return r.stay(b, data, &supervision{
-		argv: argv, path: path, client: client, killAfter: r.killAfter, stderr: r.stderr,
-		signals: b.signals, outlasts: r.keep,
+func (r *registrant) run(ctx context.Context, cmd *cli.Command) error {
+	return r.under(ctx, cmd, func(b *beginning, each *supervision) error {
+		data := holderData(each.argv)
+		if cmd.IsSet("data") {
+			data = []byte(r.data)
+		}
+		each.outlasts = r.keep
+		return r.stay(b, data, each)
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"io"
 	"sync/atomic"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/zkrecipes/recipes"
 )
 
@@ -21,6 +23,35 @@ type service struct {
 // say says what has happened at a path.
 func (s *service) say(path, format string, args ...any) {
 	say(s.stderr, fmt.Sprintf("%s %s: %s", s.name, path, fmt.Sprintf(format, args...)))
+}
+
+// under connects, and calls serve with what is the same each time that CMD runs.
+func (s *service) under(
+	ctx context.Context, cmd *cli.Command, serve func(*beginning, *supervision) error,
+) (err error) {
+	path, argv, err := command(cmd, "PATH")
+	if err != nil {
+		return err
+	}
+	defer within(cmd, path, &err)
+	b, err := s.begin(ctx, cmd, s.connection)
+	if err != nil {
+		return err
+	}
+	defer b.end()
+	client, err := s.connect(b.waiting, b.to, path)
+	if err != nil {
+		return signalled(b.waiting, err)
+	}
+	defer client.Close()
+	defer s.leaving.Store(true)
+	if err := s.fits(client.SessionTimeout(), "the servers'"); err != nil {
+		return err
+	}
+	return serve(b, &supervision{
+		argv: argv, path: path, client: client, killAfter: s.killAfter, stderr: s.stderr,
+		signals: b.signals,
+	})
 }
 
 // connect waits for ZooKeeper for as long as it takes.
