@@ -174,6 +174,7 @@ func TestStrangersMayNothing(t *testing.T) {
 			{"run", "--semaphore", "2", "/locks/s", "sleep", "1000"},
 			{"once", "--per", "24h", "/cron/a", "sleep", "1000"},
 			{"lead", "/leaders/a", "sleep", "1000"},
+			{"register", "/services/a", "sleep", "1000"},
 		} {
 			underLock(t, servers+"/app/one",
 				append([]string{"--auth", "digest:" + secret}, args...)...)
@@ -186,7 +187,7 @@ func TestStrangersMayNothing(t *testing.T) {
 				return false
 			}
 			all = treeBelow(t, own, "/app")
-			return len(all) == 19
+			return len(all) == 21
 		}, patience, 50*time.Millisecond, "%q", &all)
 
 		stranger := session(t, servers, "")

@@ -46,6 +46,7 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 		UseShortOptionHandling:    false,
 		Commands: []*cli.Command{
 			runCommand(c, stderr), onceCommand(c, stderr), leadCommand(c, stderr),
+			registerCommand(c, stderr),
 			lsCommand(c, stdout, stderr), watchCommand(c, stdout),
 			revokeCommand(c, stdout), evictCommand(c, stdout),
 			doctorCommand(c, stdout), gcCommand(c, stdout, stderr),
@@ -56,8 +57,8 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 				return usage("%s: there is no such command; see zklock --help",
 					echo(cmd.Args().First()))
 			}
-			return usage("no command: run, once, lead, ls, watch, revoke, evict, " +
-				"doctor or gc; see zklock --help")
+			return usage("no command: run, once, lead, register, ls, watch, revoke, " +
+				"evict, doctor or gc; see zklock --help")
 		},
 	}
 	describe(app)

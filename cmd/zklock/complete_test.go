@@ -40,6 +40,8 @@ func TestComplete(t *testing.T) {
 		"zklock run /l sh --":               "files",
 		"zklock once --per 1h /k sh x":      "files",
 		"zklock lead /k ":                   "commands",
+		"zklock register /k ":               "commands",
+		"zklock register --kee":             "words --keep",
 		"zklock --tls-ca ":                  "files",
 		"zklock run --tls-cert=x":           "files",
 		"zklock ls /l ":                     "words",

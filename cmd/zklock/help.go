@@ -24,6 +24,10 @@ var examples = map[string][]string{
 		"zklock lead /leaders/scheduler -- ./scheduler",
 		"zklock --session-timeout 10s lead --kill-after 1s /leaders/web -- ./web -p 80",
 	},
+	"register": {
+		"zklock register /services/web/host-1 -- ./web -p 80",
+		"zklock register --keep --data 10.0.0.1:80 /services/web/host-1 -- ./web -p 80",
+	},
 	"ls": {
 		"zklock ls /locks/report",
 		"zklock ls -r --json / | jq -r '.[] | select(.state == \"holds\").node'",

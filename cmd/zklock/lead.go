@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"sync/atomic"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -28,17 +26,14 @@ The election is Curator's LeaderSelector.
 
 // A candidate is one "zklock lead".
 type candidate struct {
-	runner
-	connection  *connection
-	stderr      io.Writer
+	service
 	exitOnError bool
-	leaving     atomic.Bool // the client is being closed
 }
 
 func leadCommand(c *connection, stderr io.Writer) *cli.Command {
-	l := &candidate{connection: c, stderr: stderr}
+	l := &candidate{service: service{name: "lead", connection: c, stderr: stderr}}
 	return &cli.Command{
-		Name:         "lead",
+		Name:         l.name,
 		Usage:        "run CMD while this machine leads, forever",
 		UsageText:    "zklock lead [FLAGS] PATH [--] CMD [ARG...]",
 		Description:  aboutLead + exitCodes,
@@ -53,34 +48,15 @@ func leadCommand(c *connection, stderr io.Writer) *cli.Command {
 	}
 }
 
-func (l *candidate) run(ctx context.Context, cmd *cli.Command) (err error) {
-	path, argv, err := command(cmd, "PATH")
-	if err != nil {
-		return err
-	}
-	defer within(cmd, path, &err)
-	b, err := l.begin(ctx, cmd, l.connection)
-	if err != nil {
-		return err
-	}
-	defer b.end()
-	client, err := l.connect(b.waiting, b.to, path)
-	if err != nil {
-		return signalled(b.waiting, err)
-	}
-	defer client.Close()
-	defer l.leaving.Store(true)
-	if err := l.fits(client.SessionTimeout(), "the servers'"); err != nil {
-		return err
-	}
-	selector, err := recipes.NewLeaderSelector(client, path,
-		append(b.to.lock(cmd, l.options(cmd)), l.limit()...)...)
-	if err != nil {
-		return err
-	}
-	return l.stand(b, selector, &supervision{
-		argv: argv, path: path, client: client, killAfter: l.killAfter, stderr: l.stderr,
-		signals: b.signals, background: true,
+func (l *candidate) run(ctx context.Context, cmd *cli.Command) error {
+	return l.under(ctx, cmd, func(b *beginning, each *supervision) error {
+		selector, err := recipes.NewLeaderSelector(each.client, each.path,
+			append(b.to.lock(cmd, l.options(cmd)), l.limit()...)...)
+		if err != nil {
+			return err
+		}
+		each.background = true
+		return l.stand(b, selector, each)
 	})
 }
 
@@ -118,8 +94,7 @@ func (l *candidate) stand(
 			b.stop()
 			return signalled(b.waiting, err)
 		case pause == restPause:
-			say(l.stderr, fmt.Sprintf("lead %s: stepped down, and trying again from "+
-				"time to time: %v", each.path, err))
+			l.say(each.path, "stepped down, and trying again from time to time: %v", err)
 		}
 		select {
 		case <-b.waiting.Done():
@@ -146,7 +121,7 @@ const (
 // term runs CMD while this machine leads. An error ends the term, and zklock unless CMD
 // could not be started.
 func (l *candidate) term(s *supervision) error {
-	say(l.stderr, fmt.Sprintf("lead %s: leading as %s", s.path, s.held.hold.Path()))
+	l.say(s.path, "leading as %s", s.held.hold.Path())
 	code, lost, err := s.run()
 	switch {
 	case err != nil:
@@ -156,44 +131,13 @@ func (l *candidate) term(s *supervision) error {
 	case s.ending:
 		return &exitError{code: code}
 	case lost != nil:
-		say(l.stderr, fmt.Sprintf("lead %s: %s", s.path, s.end(lost)))
+		l.say(s.path, "%s", s.end(lost))
 		return nil
 	}
-	say(l.stderr, fmt.Sprintf("lead %s: CMD has ended with exit code %d", s.path, code))
+	l.say(s.path, "CMD has ended with exit code %d", code)
 	select {
 	case <-time.After(restPause):
 	case <-s.held.whole.Lost():
 	}
 	return nil
-}
-
-// connect waits for ZooKeeper for as long as it takes.
-func (l *candidate) connect(
-	ctx context.Context, to *target, path string,
-) (*recipes.Client, error) {
-	to.options = append(to.options, recipes.WithClientObserver(l.session(path)))
-	for {
-		client, err := to.connect(ctx)
-		if err == nil || ctx.Err() != nil || codeOf(err) != exitUnavailable {
-			return client, err
-		}
-		say(l.stderr, fmt.Sprintf("lead %s: still waiting: %v", path, err))
-	}
-}
-
-// session says when ZooKeeper is out of reach, and when it is back: otherwise a machine
-// that waits would say nothing, however long an outage lasts.
-func (l *candidate) session(path string) func(recipes.SessionEvent) {
-	away := false
-	return func(e recipes.SessionEvent) {
-		switch {
-		case e.Kind == recipes.SessionDisconnected && !l.leaving.Load():
-			away = true
-			say(l.stderr, fmt.Sprintf("lead %s: ZooKeeper is out of reach: %v", path,
-				e.Err))
-		case e.Kind == recipes.SessionConnected && away:
-			away = false
-			say(l.stderr, fmt.Sprintf("lead %s: ZooKeeper is back", path))
-		}
-	}
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
-// A runner is what the flags of run, once and lead say about CMD.
+// A runner is what the flags of run, once, lead and register say about CMD.
 type runner struct {
+	noMargin  bool // CMD may end when the lock has passed on
 	killAfter time.Duration
 	maxHold   time.Duration
 	data      string
@@ -20,25 +21,38 @@ type runner struct {
 
 func (r *runner) flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.DurationFlag{
-			Name: "kill-after", Destination: &r.killAfter, Value: 5 * time.Second,
-			Usage: "`DURATION` from SIGTERM to SIGKILL if the lock is lost",
-		},
+		r.killFlag("lock"),
 		&cli.DurationFlag{
 			Name: "max-hold", Destination: &r.maxHold, HideDefault: true,
 			Usage: "end CMD and release the lock after `DURATION`",
 		},
-		&cli.StringFlag{
-			Name: "data", Destination: &r.data,
-			Usage: "`TEXT` that the znode holds (default: host, pid and command)",
-		},
+		r.dataFlag(),
+	}
+}
+
+func (r *runner) killFlag(of string) cli.Flag {
+	return &cli.DurationFlag{
+		Name: "kill-after", Destination: &r.killAfter, Value: 5 * time.Second,
+		Usage: "`DURATION` from SIGTERM to SIGKILL if the " + of + " is lost",
+	}
+}
+
+func (r *runner) dataFlag() cli.Flag {
+	return &cli.StringFlag{
+		Name: "data", Destination: &r.data,
+		Usage: "`TEXT` that the znode holds (default: host, pid and command)",
 	}
 }
 
 // grace is what is left, of the margin before the lock can pass on, when CMD was killed.
 const grace = time.Second
 
-func (r *runner) margin() time.Duration { return r.killAfter + grace }
+func (r *runner) margin() time.Duration {
+	if r.noMargin {
+		return 0
+	}
+	return r.killAfter + grace
+}
 
 // check refuses settings that cannot be kept.
 func (r *runner) check(cmd *cli.Command, sessionTimeout time.Duration) error {
@@ -137,7 +151,7 @@ func command(cmd *cli.Command, what string) (path string, argv []string, err err
 		return path, nil, usage("%s: %w", cmd.Name, hide(err, path, wantPath))
 	}
 	if path == "/" {
-		return path, nil, usage("%s /: the root cannot be a lock", cmd.Name)
+		return path, nil, usage("%s /: the root cannot be used", cmd.Name)
 	}
 	err = findCommand(argv, what)
 	within(cmd, path, &err)

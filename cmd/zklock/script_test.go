@@ -173,9 +173,9 @@ func clusterOf(ts *testscript.TestScript) *zktest.Cluster {
 }
 
 // server is what happens to the server: expire, freeze, thaw, cut, heal, sequence PATH N,
-// create PATH [DATA], ephemeral PATH [DATA], set PATH DATA, delete PATH, many PREFIX N,
-// guard PATH USER:PASSWORD, allow PATH ACL.... A backslash in an argument means what it
-// does in Go.
+// create PATH [DATA], ephemeral PATH [DATA], set PATH DATA, delete PATH, swap PATH (for a
+// znode that is not ephemeral), many PREFIX N, guard PATH USER:PASSWORD, allow PATH
+// ACL.... A backslash in an argument means what it does in Go.
 func server(ts *testscript.TestScript, _ bool, args []string) {
 	cluster := clusterOf(ts)
 	for i, arg := range args {
@@ -200,7 +200,8 @@ func server(ts *testscript.TestScript, _ bool, args []string) {
 		n, err := strconv.ParseInt(args[2], 10, 32)
 		ts.Check(err)
 		ts.Check(cluster.SetSequence(args[1], int32(n)))
-	case "create", "guard", "allow", "many", "set", "ephemeral", "delete":
+	case "create", "guard", "allow", "many", "set", "ephemeral", "delete",
+		"swap":
 		conn, _, err := zk.Connect(cluster.Addrs(), patience, zk.WithLogInfo(false))
 		ts.Check(err)
 		if args[0] == "ephemeral" {
@@ -228,6 +229,9 @@ func write(conn *zk.Conn, args []string) error {
 		_, err = conn.Create(path, []byte(data), zk.FlagEphemeral, world)
 	case "delete":
 		err = conn.Delete(path, -1)
+	case "swap":
+		_, err = conn.Multi(&zk.DeleteRequest{Path: path, Version: -1},
+			&zk.CreateRequest{Path: path, Acl: world})
 	case "set":
 		_, err = conn.Set(path, []byte(data), -1)
 	case "guard":

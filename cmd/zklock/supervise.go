@@ -23,6 +23,7 @@ type supervision struct {
 	killAfter time.Duration
 	// background: CMD has the terminal only if it asks for it, so that Ctrl-C is zklock's
 	background bool
+	outlasts   bool           // CMD goes on after a loss
 	signals    chan os.Signal // ending is caught already
 	begun      func()         // called when CMD has been started; nil: nobody is
 	stderr     io.Writer
@@ -89,12 +90,27 @@ func (s *supervision) run() (exited int, lost error, err error) {
 	case status.Exited() && status.ExitStatus() != 0:
 		s.raise = s.last // CMD caught it, and gave up: the script is to end all the same
 	}
-	lost = s.held.whole.Err()
-	if lost != nil {
+	if lost = s.loss(); lost != nil {
 		s.lose()
 		s.foreign = !s.child.endGroup(s.endedAt.Add(s.killAfter)) || s.foreign
 	}
 	return exitCode(status), lost, nil
+}
+
+// lost is closed when CMD has to end.
+func (s *supervision) lost() <-chan struct{} {
+	if s.outlasts {
+		return nil
+	}
+	return s.held.whole.Lost()
+}
+
+// loss is why CMD has to end; nil: it does not.
+func (s *supervision) loss() error {
+	if s.outlasts {
+		return nil
+	}
+	return s.held.whole.Err()
 }
 
 // environment tells CMD what it runs under.
@@ -109,7 +125,7 @@ func (s *supervision) environment() []string {
 
 // watch serves the child until it has ended.
 func (s *supervision) watch() syscall.WaitStatus {
-	lost := s.held.whole.Lost()
+	lost := s.lost()
 	var kill <-chan time.Time
 	heard := s.ear.signals()
 	for {
@@ -219,8 +235,7 @@ func (s *supervision) stop(by syscall.Signal) {
 		s.goOn()
 	case jobControlled():
 		s.stopped = true
-		say(s.stderr, fmt.Sprintf("stopped; the lock is kept for %v or so, and CMD is "+
-			"ended if it is lost by then", s.client.SessionTimeout()/2))
+		s.sayStopped()
 		_ = syscall.Kill(0, syscall.SIGTSTP) // the others; it is caught here
 		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
 	case by == syscall.SIGTSTP:
@@ -228,14 +243,28 @@ func (s *supervision) stop(by syscall.Signal) {
 	}
 }
 
+// sayStopped says what becomes of the lock while zklock stands still.
+func (s *supervision) sayStopped() {
+	within := s.client.SessionTimeout() / 2
+	if s.outlasts {
+		say(s.stderr, fmt.Sprintf("stopped; the znode remains for %v or so", within))
+		return
+	}
+	say(s.stderr, fmt.Sprintf("stopped; the lock is kept for %v or so, and CMD is "+
+		"ended if it is lost by then", within))
+}
+
 // resume lets the child go on when ZooKeeper has said that the lock is held: who was
 // stopped cannot know. If it is lost, the loss ends the child.
 func (s *supervision) resume() {
-	if s.resumed != nil {
+	switch {
+	case s.resumed != nil:
 		return
-	}
-	if !s.stopped {
+	case !s.stopped:
 		s.child.sendAll(syscall.SIGCONT)
+		return
+	case s.outlasts:
+		s.goOn()
 		return
 	}
 	resumed := make(chan struct{})

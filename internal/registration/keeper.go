@@ -72,7 +72,8 @@ type state struct {
 	taken   *Taken             // the name is another's
 
 	data      []byte
-	set, done int // how often data were set; which of them a znode has
+	set, done int   // how often data were set; which of them a znode has, or was refused
+	refusal   error // of the data that done counts; nil: a znode has them
 
 	removal *calls.Pending[struct{}] // of what may be left, once ended is closed
 	left    func(ctx context.Context) error
@@ -111,11 +112,15 @@ func (k *Keeper) Start() {
 	k.keeping = &keeping{
 		s: s, name: name{s, k.path}, claim: znode.NewClaim(s, k.path),
 	}
-	go k.run(ctx)
+	go k.run(ctx, k.removal)
 }
 
-// run is the Keeper's goroutine.
-func (k *Keeper) run(ctx context.Context) {
+// run is the Keeper's goroutine. former is the removal of what the last one has left; nil:
+// there was none.
+func (k *Keeper) run(ctx context.Context, former *calls.Pending[struct{}]) {
+	if former != nil { // it has the name until then
+		_, _ = former.Wait(ctx)
+	}
 	var err error
 	for err == nil {
 		err = k.keepOne(ctx)
@@ -135,7 +140,10 @@ func (k *Keeper) keepOne(ctx context.Context) error {
 	switch n := o.node; {
 	case err == nil:
 		k.owner.Held(n)
-		k.change(func(s *state) { s.node, s.taken, s.done = n, nil, k.applied })
+		k.change(func(s *state) {
+			s.node, s.taken = n, nil
+			s.done, s.refusal = k.applied, nil
+		})
 		k.setData(ctx, n)
 	case !errors.Is(err, znode.ErrEnded) || ctx.Err() != nil:
 		k.owner.Failed(err)
@@ -186,11 +194,11 @@ func (k *Keeper) setData(ctx context.Context, n *znode.Node) {
 		err := n.Set(ctx, data)
 		switch {
 		case err == nil:
-			k.change(func(s *state) { s.done = set })
+			k.change(func(s *state) { s.done, s.refusal = set, nil })
 		case outcome.Final(err) && !n.HasEnded():
 			k.spec.Log.Error("zookeeper registration: cannot set data",
 				"node", k.path, "error", err)
-			k.change(func(s *state) { s.done = set })
+			k.change(func(s *state) { s.done, s.refusal = set, err })
 		}
 	}
 }
@@ -225,11 +233,10 @@ func (k *Keeper) end(err error) {
 	kept := k.keeping
 	removal := calls.Start(kept.s, func() (none struct{}, err error) {
 		defer kept.s.Release()
-		_, err = kept.claim.Discard(k.spec.Log, n).Wait(context.Background())
 		if kept.named {
-			kept.name.giveBack()
+			defer kept.name.giveBack()
 		}
-		return none, err
+		return none, kept.claim.Discard(k.spec.Log, n)
 	})
 	k.change(func(s *state) {
 		s.err, s.removal, s.left, s.taken = err, removal, left, nil
@@ -288,7 +295,8 @@ type existsError struct{ error }
 func (e *existsError) Unwrap() []error { return []error{e.error, zk.ErrNodeExists} }
 
 // SetData sets the data of the znode, now and of each later one. It waits until a znode
-// has them, or later ones, if the Keeper was started.
+// has them, or later ones, if the Keeper was started. An error of the request says that
+// the znode keeps those that it has; the next one has these all the same.
 func (k *Keeper) SetData(ctx context.Context, data []byte) error {
 	var number int
 	k.change(func(s *state) {
@@ -299,7 +307,10 @@ func (k *Keeper) SetData(ctx context.Context, data []byte) error {
 		s.data, number = slices.Clone(data), s.set
 	})
 	return k.await(ctx, time.Now(), func(s *state) (bool, error) {
-		return s.stop == nil || s.done >= number, nil
+		if s.done < number {
+			return s.stop == nil, nil
+		}
+		return true, s.refusal
 	})
 }
 

@@ -198,36 +198,37 @@ func (c *Claim) delete(isMeant func(stat *zk.Stat, data []byte) bool) error {
 	return err
 }
 
-// Discard deletes, in the background, what the Claim may have left under the name. It
-// goes on until that is done, or the connection is closed. last is a Node of the Claim
-// that is leaving; nil: none is. Nothing else is done with the Claim after that.
-func (c *Claim) Discard(log *slog.Logger, last *Node) *calls.Pending[struct{}] {
-	return calls.Start(c.s, func() (none struct{}, err error) {
-		ctx := context.Background()
-		if c.creating != nil { // first: a create that is under way uses the Claim
-			if n, _ := c.creating.Wait(ctx); n != nil {
-				n.Withdraw()
-				_ = n.AwaitRemoval(ctx)
-			}
+// Discard deletes what the Claim may have left under the name. It returns once that is
+// done, or was refused (then it goes on in the background), or the connection is closed.
+// last is a Node of the Claim that is leaving; nil: none is. Nothing else is done with
+// the Claim after that.
+func (c *Claim) Discard(log *slog.Logger, last *Node) error {
+	ctx := context.Background()
+	if c.creating != nil {
+		// First, and also on a closed connection: a create under way uses the Claim.
+		<-c.creating.Done()
+		if n, _ := c.creating.Wait(ctx); n != nil {
+			n.Withdraw()
+			_ = n.AwaitRemoval(ctx)
 		}
-		if last != nil {
-			_ = last.AwaitRemoval(ctx)
+	}
+	if last != nil {
+		_ = last.AwaitRemoval(ctx)
+	}
+	if len(c.sent) == 0 {
+		return nil
+	}
+	try := func() error {
+		if err := c.delete(c.isOwn); !errors.Is(err, zk.ErrNoNode) {
+			return err
 		}
-		if len(c.sent) == 0 {
-			return none, nil
-		}
-		try := func() error {
-			if err := c.delete(c.isOwn); !errors.Is(err, zk.ErrNoNode) {
-				return err
-			}
-			return nil
-		}
-		err = c.s.Retry(ctx, try)
-		if outcome.Refused(err) {
-			insist(c.s, log, c.path, err, try, nil)
-		}
-		return none, err
-	})
+		return nil
+	}
+	err := c.s.Retry(ctx, try)
+	if outcome.Refused(err) {
+		insist(c.s, log, c.path, err, try, nil)
+	}
+	return err
 }
 
 // forget takes note that n's znode has gone.

@@ -1,0 +1,254 @@
+package registration_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/queuetest"
+	"github.com/zkrecipes/recipes/internal/registration"
+	"github.com/zkrecipes/recipes/zktest"
+)
+
+// join creates a member by hand, and returns its path.
+func join(t *testing.T, p *queuetest.Peer, id, data string) (path string) {
+	t.Helper()
+	path, err := p.Create(dir+"/"+id, []byte(data), zk.FlagEphemeral, queuetest.Anyone)
+	require.NoError(t, err)
+	return path
+}
+
+// A watcher is a reader of the group on a goroutine of its own.
+type watcher struct {
+	seen chan string
+	stop context.CancelFunc
+	err  error         // once done is closed
+	done chan struct{} // closed by the goroutine
+}
+
+func watch(t *testing.T, p *queuetest.Peer) *watcher {
+	t.Helper()
+	ctx, stop := context.WithCancel(bounded(t))
+	w := &watcher{seen: make(chan string, 10000), stop: stop, done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		w.err = registration.Watch(ctx, p.S, dir, func(now []registration.Member) bool {
+			w.seen <- text(now)
+			return true
+		})
+	}()
+	t.Cleanup(func() { stop(); <-w.done })
+	return w
+}
+
+// next returns the one value that is told within a second.
+func (w *watcher) next(t *testing.T) string {
+	t.Helper()
+	one := queuetest.Within(t, time.Second, w.seen, "nothing is told")
+	time.Sleep(time.Second)
+	require.Empty(t, w.seen, "more than one change is told")
+	return one
+}
+
+func text(members []registration.Member) (all string) {
+	for _, m := range members {
+		all += fmt.Sprintf("%s=%s ", m.Name, m.Data)
+	}
+	return all
+}
+
+func TestMembersAreReadInOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
+		asked := count(t, us)
+		members := func() string {
+			t.Helper()
+			all, err := registration.Members(bounded(t), us.S, dir)
+			require.NoError(t, err)
+			require.NotNil(t, all)
+			return text(all)
+		}
+		require.Empty(t, members(), "there is no group")
+		mkdir(t, other)
+		require.Empty(t, members())
+		want := ""
+		for i := range 100 { // more than are read at once
+			id := fmt.Sprintf("%02d", i)
+			join(t, other, id, "data "+id)
+			want += fmt.Sprintf("%s=data %s ", id, id)
+		}
+		asked.reset()
+		require.Equal(t, want, members())
+		reads := 0
+		for _, op := range asked.ops() {
+			if op == "get" {
+				reads++
+			}
+		}
+		require.Equal(t, 100, reads)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := registration.Members(ctx, us.S, dir)
+		require.ErrorIs(t, outcome.Cancellation(err), context.Canceled)
+	})
+}
+
+// One that leaves between the list and its read is no member, and no error.
+func TestAMemberThatLeavesMeanwhile(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
+		asked := count(t, us)
+		mkdir(t, other)
+		leaves := join(t, other, "a", "")
+		join(t, other, "b", "stays")
+		gone := func() { _ = other.Delete(leaves, -1) }
+		asked.before = gone
+		all, err := registration.Members(bounded(t), us.S, dir)
+		require.NoError(t, err)
+		require.Equal(t, "b=stays ", text(all))
+
+		join(t, other, "a", "")
+		asked.before = gone
+		w := watch(t, us)
+		require.Equal(t, "b=stays ", w.next(t))
+	})
+}
+
+// Joins, leaves and changes of data are told, once each, and nothing else is.
+func TestEachChangeIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
+		asked := count(t, us)
+		w := watch(t, us)
+		require.Empty(t, w.next(t), "there is no group")
+		mkdir(t, other)
+		first := join(t, other, "b", "one")
+		require.Equal(t, "b=one ", w.next(t))
+		join(t, other, "a", "")
+		require.Equal(t, "a= b=one ", w.next(t))
+		asked.reset()
+		for i := range 3 {
+			_, err := other.Set(first, fmt.Append(nil, i), -1)
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprintf("a= b=%d ", i), w.next(t))
+			require.Equal(t, []string{"watch"}, asked.ops(), "others are read, too")
+		}
+		_, err := other.Set(first, []byte("2"), -1)
+		require.NoError(t, err)
+		time.Sleep(10 * time.Second)
+		require.Empty(t, w.seen, "nothing has changed")
+		// Replaced within one round: another member of that name, with the same data.
+		_, err = other.Multi(&zk.DeleteRequest{Path: first, Version: -1},
+			&zk.CreateRequest{
+				Path: first, Data: []byte("2"), Flags: zk.FlagEphemeral,
+				Acl: queuetest.Anyone,
+			})
+		require.NoError(t, err)
+		require.Equal(t, "a= b=2 ", w.next(t))
+		require.NoError(t, other.Delete(first, -1))
+		require.Equal(t, "a= ", w.next(t))
+		asked.reset()
+		time.Sleep(20 * time.Second)
+		require.Empty(t, asked.ops(), "it polls")
+
+		w.stop()
+		<-w.done
+		require.ErrorIs(t, outcome.Cancellation(w.err), context.Canceled)
+		require.NoError(t, other.Delete(dir+"/a", -1))
+		time.Sleep(10 * time.Second)
+		require.Empty(t, w.seen)
+		require.Empty(t, asked.ops(), "one that was left goes on")
+	})
+}
+
+// One who wants no more is told no more.
+func TestAReaderThatHasSeenEnough(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
+		mkdir(t, other)
+		told := 0
+		require.NoError(t, registration.Watch(bounded(t), us.S, dir,
+			func([]registration.Member) bool { told++; return false }))
+		require.Equal(t, 1, told)
+	})
+}
+
+// What is told is the caller's.
+func TestWhatIsToldIsTheCallers(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
+		mkdir(t, other)
+		join(t, other, "a", "")
+		var seen []string
+		go func() {
+			time.Sleep(time.Second)
+			join(t, other, "b", "")
+		}()
+		require.NoError(t, registration.Watch(bounded(t), us.S, dir,
+			func(now []registration.Member) bool {
+				seen = append(seen, text(now))
+				clear(now)
+				return len(seen) < 2
+			}))
+		require.Equal(t, []string{"a= ", "a= b= "}, seen)
+	})
+}
+
+// A group of 1,000 that restarts: ten rounds a second, with a list and a hundred reads
+// each, at most.
+func TestTheReadsOfAReaderAreBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
+		asked := count(t, us)
+		mkdir(t, other)
+		const size = 1000
+		for i := range size {
+			join(t, other, fmt.Sprintf("%03d", i), "old")
+		}
+		asked.reset()
+		w := watch(t, us)
+		time.Sleep(10 * time.Second)
+		requireAtMost(t, asked.reset(), "watch", 1100)
+		for i := range size {
+			path := fmt.Sprintf("%s/%03d", dir, i)
+			require.NoError(t, other.Delete(path, -1))
+			join(t, other, fmt.Sprintf("%03d", i), "new")
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(10 * time.Second)
+		requests := asked.reset()
+		requireAtMost(t, requests, "watch", 1100)
+		requireAtMost(t, requests, "list", 11)
+		last := ""
+		for len(w.seen) > 0 {
+			last = <-w.seen
+		}
+		now, err := registration.Members(bounded(t), other.S, dir)
+		require.NoError(t, err)
+		require.Len(t, now, size)
+		require.Equal(t, text(now), last)
+	})
+}
+
+// requireAtMost requires that no second has more than most requests of a kind.
+func requireAtMost(t *testing.T, requests []request, op string, most int) {
+	t.Helper()
+	var at []time.Time
+	for _, r := range requests {
+		if r.op == op {
+			at = append(at, r.at)
+		}
+	}
+	require.NotEmpty(t, at)
+	for i := range at {
+		if i >= most {
+			require.GreaterOrEqual(t, at[i].Sub(at[i-most]), time.Second)
+		}
+	}
+}
