@@ -155,7 +155,10 @@ func (m *InterProcessMultiLock) acquire(a acquisition) (hold *Hold, err error) {
 	var backoff zkconn.Backoff
 	for {
 		members, err := m.acquireEach(a)
-		if err != nil {
+		switch {
+		case err != nil && backoff > 0:
+			return nil, fmt.Errorf("%w (started over: a member was lost before)", err)
+		case err != nil:
 			return nil, err
 		}
 		if !slices.ContainsFunc(members, func(h *Hold) bool {
