@@ -108,8 +108,8 @@ func (e *ear) dismiss(f func(syscall.Signal)) {
 	}
 }
 
-// The kernel gives a signal of the whole process to its first thread. Where that one reads
-// the end of the line, it has handled by then whatever was sent before.
+// The kernel gives a signal of the process to its first thread. When that one reads the
+// end of the line, it has handled whatever was sent before.
 func init() {
 	if isEar() {
 		runtime.LockOSThread() // the first thread runs this, and main

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An ear that is dismissed as soon as CMD has ended tells of the signal that has ended it.
+// An ear that is dismissed when a signal has ended CMD tells of the signal.
 func TestEarTellsWhatWasTyped(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 { // one after the other would leave the ear a processor of its own

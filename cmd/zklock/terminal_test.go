@@ -120,7 +120,7 @@ func TestInterruptEndsTheScript(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and does not answer
 	require.NoError(t, err)
 	defer silent.Close()
-	// Not one long sleep: of a Ctrl-C that comes while dash starts a program, that program
+	// Not one long sleep: of a Ctrl-C that comes while dash starts a program, the program
 	// does not learn, and dash acts on it when the program has ended.
 	const work = `echo re\"\"ady; while :; do sleep 0.1; done"`
 	const ready = `sh -c "` + work
