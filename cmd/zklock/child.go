@@ -83,10 +83,10 @@ func startChild(argv, env []string) (*child, error) {
 		// child lives.
 		runtime.LockOSThread()
 		cmd := childCommand(path, argv, env)
-		changes, err := reaping.start(cmd)
+		changes, err := startBlocked(cmd)
 		if errors.Is(err, syscall.ENOEXEC) {
 			cmd = childCommand(shell, append([]string{shell, path}, argv[1:]...), env)
-			changes, err = reaping.start(cmd)
+			changes, err = startBlocked(cmd)
 		}
 		if err == nil {
 			c.pid = cmd.Process.Pid

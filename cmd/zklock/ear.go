@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -106,6 +108,16 @@ func (e *ear) dismiss(f func(syscall.Signal)) {
 	}
 }
 
+// The kernel gives a signal of the process to its first thread. When that one reads the
+// end of the line, it has handled whatever was sent before.
+func init() {
+	if isEar() {
+		runtime.LockOSThread() // the first thread runs this, and main
+	}
+}
+
+func isEar() bool { return os.Args[0] == guardName && len(os.Args) > 1 }
+
 // listen is the process.
 func listen(in io.Reader, out io.Writer) {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGTERM, syscall.SIGTSTP, syscall.SIGTTIN,
@@ -119,21 +131,14 @@ func listen(in io.Reader, out io.Writer) {
 		return
 	}
 	say(0)
-	over := make(chan struct{})
-	go func() {
-		_, _ = io.Copy(io.Discard, in)
-		signal.Stop(heard) // what came before is in the channel after that
-		close(over)
-	}()
-	for {
-		select {
-		case s := <-heard:
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		for s := range heard {
 			say(int(s.(syscall.Signal)))
-		case <-over:
-			for len(heard) > 0 {
-				say(int((<-heard).(syscall.Signal)))
-			}
-			return
 		}
-	}
+	})
+	_, _ = io.Copy(io.Discard, in)
+	signal.Stop(heard) // what came before is in the channel after that
+	close(heard)
+	telling.Wait()
 }

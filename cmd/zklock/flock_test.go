@@ -32,7 +32,15 @@ var flockScripts = []string{
 		`until ps -o args= -p $! | grep -q true; do sleep 0.02; done; sleep 0.5; ` +
 		`kill -$s $!; wait $!; echo $?; done 2>/dev/null; >go; wait`,
 	`(trap '' TERM PIPE USR1 ALRM; $L $P grep SigIgn /proc/self/status)`,
-	`$L $P grep SigBlk /proc/self/status`, `$L $P grep SigIgn /proc/self/status & wait`,
+	`$L $P grep SigBlk /proc/self/status`,
+	`env --block-signal $L $P grep SigBlk /proc/self/status`,
+	`env --block-signal=HUP,INT,QUIT,TERM,ABRT $L $P bash -c 'for s in HUP INT QUIT ` +
+		`TERM ABRT; do kill -$s $PPID $$; done; echo lives'`,
+	held + `for s in HUP INT QUIT TERM ABRT USR1; do env --block-signal=$s $L $P ` +
+		`true & until ps -o args= -p $! | grep -q "^$L"; do sleep 0.02; done; sleep 0.5; ` +
+		`kill -$s $!; sleep 0.1; kill -0 $! && echo waits; kill -KILL $!; done; ` +
+		`>go; wait`,
+	`$L $P grep SigIgn /proc/self/status & wait`,
 	`(trap '' PIPE; $L $P sh -c 'yes; echo $? >code' | true) 2>/dev/null; cat code`,
 	`$L $P yes 2>&1 | head -1`, `set -o pipefail; $L $P yes | head -1`,
 	`exec <&-; $L $P true`, `exec >&-; $L $P true`, `umask 77; $L $P sh -c umask`,

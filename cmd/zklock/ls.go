@@ -19,7 +19,8 @@ const aboutLs = `One line for each participant in the queue of a lock, semaphore
 election, in order. If there is none, standard error says why (exit code 0). SINCE is
 when it joined the queue. An exclusive "zklock run" has two znodes, a mutex's and a write
 lock's. They are one line, lock+write, which holds once both do; ZNODE is the write
-lock's, and --json has both. Data that are not UTF-8 are also in "data64", in base64.
+lock's, and --json has both. What is not UTF-8 is also in "path64", "nodes64" or "data64",
+in base64.
 
 What -r cannot read is named on standard error and left out (exit code 77, or 69 if a
 list is too long, for instance). What exceeds
@@ -164,7 +165,11 @@ func (s *seen) visit(ctx context.Context, path string) error {
 
 func (l *list) write(rows []row) error {
 	if l.json {
-		return writeJSON(l.stdout, rows)
+		exact := make([]row, len(rows)) // an array also if there is none
+		for i, r := range rows {
+			exact[i] = r.exact()
+		}
+		return writeJSON(l.stdout, exact)
 	}
 	return writeTable(l.stdout, rows, listed)
 }

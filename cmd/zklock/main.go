@@ -16,7 +16,7 @@ import (
 
 func main() {
 	switch {
-	case os.Args[0] == guardName && len(os.Args) > 1:
+	case isEar():
 		listen(os.Stdin, os.Stdout)
 		return
 	case os.Args[0] == guardName:

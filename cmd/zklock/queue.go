@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -108,8 +109,27 @@ type row struct {
 	Session string    `json:"session"`
 	Since   time.Time `json:"since"`
 	Data    string    `json:"data"`
-	// Data64 is set if Data is not UTF-8, which JSON cannot express.
-	Data64 []byte `json:"data64,omitempty"`
+	// What is not UTF-8, which JSON cannot express: see exact. Servers other than
+	// ZooKeeper may keep such names.
+	Path64  []byte   `json:"path64,omitempty"`
+	Nodes64 [][]byte `json:"nodes64,omitempty"` // all of Nodes
+	Data64  []byte   `json:"data64,omitempty"`
+}
+
+// exact is a row that JSON can express without the loss of a byte.
+func (r row) exact() row {
+	if !utf8.ValidString(r.Path) {
+		r.Path64 = []byte(r.Path)
+	}
+	if !utf8.ValidString(strings.Join(r.Nodes, "")) {
+		for _, node := range r.Nodes {
+			r.Nodes64 = append(r.Nodes64, []byte(node))
+		}
+	}
+	if !utf8.ValidString(r.Data) {
+		r.Data64 = []byte(r.Data)
+	}
+	return r
 }
 
 // States of a row.
@@ -129,9 +149,6 @@ func rowsOf(path string, queue []recipes.Participant) []row {
 			Path: path, Kind: p.Kind, State: state, Node: p.Node, Nodes: []string{p.Node},
 			Session: fmt.Sprintf("0x%x", uint64(p.Session)), Since: p.Since,
 			Data: string(p.Data),
-		}
-		if !utf8.Valid(p.Data) {
-			rows[i].Data64 = p.Data
 		}
 	}
 	return rows

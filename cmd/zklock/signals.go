@@ -31,19 +31,28 @@ var ofTerminal = []os.Signal{syscall.SIGTTIN, syscall.SIGTTOU}
 // stay ignored, and CMD ignores the same.
 var ignoredAtStart = inherited.Ignored()
 
+// blockedAtStart are the signals that were blocked when zklock was started. They have no
+// effect on zklock, and CMD is started with the same: see startBlocked.
+var blockedAtStart = inherited.Blocked()
+
 // settle is called before anything else. The runtime has replaced what zklock has
 // inherited. SIGCHLD is zklock's own: without it nobody can wait for a child. SIGURG is
 // the runtime's, and who does not catch it ignores it anyway.
 //
 // SIGPIPE is caught, and nothing is done about it: Go ends a program that writes where
-// nobody reads, and a leader is not to end because nobody reads its messages.
+// nobody reads, and a leader is not to end because nobody reads its messages. So are the
+// signals that were blocked, since the runtime does not leave all of them so.
 func settle() {
 	for _, s := range ignoredAtStart {
 		if s != syscall.SIGCHLD && s != syscall.SIGURG {
 			signal.Ignore(s)
 		}
 	}
-	notify(make(chan os.Signal, 1), []os.Signal{syscall.SIGPIPE})
+	nobody := make(chan os.Signal, 1)
+	for _, s := range blockedAtStart {
+		signal.Notify(nobody, s)
+	}
+	notify(nobody, []os.Signal{syscall.SIGPIPE})
 	plain(syscall.SIGQUIT)
 }
 
@@ -53,13 +62,19 @@ func release(to chan<- os.Signal) {
 	plain(syscall.SIGQUIT)
 }
 
-// notify catches signals, but for those that zklock was told to ignore.
+// notify catches signals, but for those that were ignored or blocked when zklock was
+// started.
 func notify(to chan<- os.Signal, signals []os.Signal) {
 	for _, s := range signals {
-		if !slices.Contains(ignoredAtStart, s.(syscall.Signal)) {
+		if actsOn(s.(syscall.Signal)) {
 			signal.Notify(to, s)
 		}
 	}
+}
+
+// actsOn tells whether a signal was left to zklock by who has started it.
+func actsOn(s syscall.Signal) bool {
+	return !slices.Contains(ignoredAtStart, s) && !slices.Contains(blockedAtStart, s)
 }
 
 // A caught is the cause of a ctx that a signal ended.

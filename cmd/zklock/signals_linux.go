@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 	"unsafe"
 
@@ -32,7 +31,7 @@ func restoreDefault(s syscall.Signal) {
 // of what is ignored.
 func plain(signals ...syscall.Signal) {
 	for _, s := range signals {
-		if !slices.Contains(ignoredAtStart, s) {
+		if actsOn(s) {
 			signal.Ignore(s)
 			byDefault(s)
 		}

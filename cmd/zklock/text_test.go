@@ -50,13 +50,28 @@ func TestPrintable(t *testing.T) {
 func TestJSONIsPrintable(t *testing.T) {
 	for text := range hostile {
 		var out strings.Builder
-		require.NoError(t, writeJSON(&out, []row{{Node: "/a/" + text, Data: text}}))
+		path, node := "/a"+text, "/a"+text+"/"+text
+		list := &list{json: true, stdout: &out}
+		require.NoError(t, list.write([]row{
+			{Path: path, Node: node, Nodes: []string{node, "/b"}, Data: text},
+		}))
 		for _, r := range out.String() {
 			require.True(t, r == '\n' || isPlain(r), "%q has %U", text, r)
 		}
 		var back []row
 		require.NoError(t, json.Unmarshal([]byte(out.String()), &back))
-		require.Equal(t, strings.ToValidUTF8(text, "\ufffd"), back[0].Data)
+		whole := func(text string, encoded []byte) string {
+			if encoded == nil {
+				return text
+			}
+			require.Equal(t, strings.ToValidUTF8(string(encoded), "\ufffd"), text)
+			return string(encoded)
+		}
+		got := append(back[0].Nodes64, nil, nil)
+		require.Equal(t, text, whole(back[0].Data, back[0].Data64))
+		require.Equal(t, path, whole(back[0].Path, back[0].Path64))
+		require.Equal(t, node, whole(back[0].Nodes[0], got[0]))
+		require.Equal(t, "/b", whole(back[0].Nodes[1], got[1]))
 	}
 }
 

@@ -1,28 +1,44 @@
 //go:build !cgo && linux
 
+#include "go_asm.h"
 #include "textflag.h"
 
-// int inherited_sigaction(int sig, struct sigaction *new, struct sigaction *old), by the
-// calling convention of C. It asks the kernel for the present handler.
-TEXT inherited_sigaction(SB), NOSPLIT|NOFRAME, $0
-	SUB  $48, RSP
+// void *inherited_mmap(void *, size_t, int, int, int, off_t), by the calling convention of
+// C. A result below 4096 is an error's number. The kernel keeps all registers but R0.
+TEXT inherited_mmap(SB), NOSPLIT|NOFRAME, $0
+	MOVD ZR, _cgo_mmap(SB)
 	MOVD R0, R9
+	MOVD R1, R10
+	MOVD R2, R11
+	MOVD R3, R12
+
+	MOVD ZR, R0
 	MOVD ZR, R1
-	ADD  $8, RSP, R2
+	MOVD $·blocked(SB), R2
 	MOVD $8, R3
+	MOVD $135, R8 // rt_sigprocmask
+	SVC
+
+	MOVD $·seen(SB), R2
+	MOVD $1, R13
+next:
+	MOVD R13, R0
+	MOVD ZR, R1
 	MOVD $134, R8 // rt_sigaction
 	SVC
-	MOVD 8(RSP), R1
-	CMP  $1, R1 // SIG_IGN
-	BNE  out
-	SUB  $1, R9, R9
-	MOVD $1, R1
-	LSL  R9, R1, R1
-	MOVD $·seen(SB), R2
-	MOVD (R2), R3
-	ORR  R1, R3, R3
-	MOVD R3, (R2)
+	ADD  $handler__size, R2
+	ADD  $1, R13
+	CMP  $const_last, R13
+	BLE  next
+
+	MOVD R9, R0
+	MOVD R10, R1
+	MOVD R11, R2
+	MOVD R12, R3
+	MOVD $222, R8 // mmap
+	SVC
+	CMN  $4095, R0
+	BCC  out
+	NEG  R0, R0
 out:
-	ADD  $48, RSP
-	MOVD $22, R0 // EINVAL
 	RET

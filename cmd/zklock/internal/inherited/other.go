@@ -2,4 +2,17 @@
 
 package inherited
 
-func atStart() uint64 { return byRuntime() }
+import (
+	"os/signal"
+	"syscall"
+)
+
+// atStart has what the runtime itself tells.
+func atStart() (now state) {
+	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			now.ignored |= 1 << (s - 1)
+		}
+	}
+	return now
+}
