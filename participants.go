@@ -26,7 +26,7 @@ import (
 type Participant struct {
 	Node     string    // its full path
 	Kind     string    // "lock", "read", "write", "lease" or "latch"
-	Data     []byte    // its first 4 KiB at most: by default a host's address
+	Data     []byte    // its first 4 KiB at most; see WithData
 	DataSize int       // how many bytes it holds
 	Session  int64     // the ZooKeeper session that it lives in; 0: none, see String
 	Since    time.Time // when it joined the queue, by the server's clock
