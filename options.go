@@ -154,6 +154,26 @@ func WithObserver(f func(ctx context.Context, e Event)) Option {
 	})
 }
 
+// lockObserver returns the observer of a lock, which also logs each loss. A registration
+// logs its own: it is no end there.
+func (s *settings) lockObserver() func(context.Context, Event) {
+	if s.logger.Handler() == slog.DiscardHandler {
+		return s.observer
+	}
+	log := usercode.Logger(s.logger)
+	logLoss := func(ctx context.Context, e Event) {
+		if e.Kind == EventLost {
+			log.WarnContext(ctx, "zookeeper lock: the lock was lost", "recipe", e.Recipe,
+				"path", e.Path, "node", e.Node, "held", e.Elapsed, "token", e.Token,
+				"error", e.Err)
+		}
+	}
+	if s.observer == nil {
+		return logLoss
+	}
+	return both(logLoss, s.observer)
+}
+
 // both returns what calls first, which may be nil, and then second.
 func both(first, second func(context.Context, Event)) func(context.Context, Event) {
 	if first == nil {

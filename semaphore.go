@@ -97,7 +97,8 @@ func newSemaphore(
 	return &InterProcessSemaphoreV2{
 		conn: conn, path: path, config: settings.sessionConfig(conn),
 		steps: &steps{
-			recipe: "semaphore", path: path, conn: conn, observer: settings.observer,
+			recipe: "semaphore", path: path, conn: conn,
+			observer: settings.lockObserver(),
 		},
 		gate:   gate,
 		leases: queue(leasesDir, leaseName, everybody), // see enterLeases
@@ -362,7 +363,7 @@ func (l *Lease) end(*Hold) leaving { return l.release(errReleased) }
 // stay implements keeper: a lease is nobody's.
 func (l *Lease) stay() (stay, *book) { return stay{}, nil }
 
-// Data returns what the lease's znode holds, by default its host's address.
+// Data returns what the lease's znode holds, by default its process; see [WithData].
 func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 	if err := usable("data of a lease", l.where(), ctx); err != nil {
 		return nil, err
