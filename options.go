@@ -280,8 +280,8 @@ func checkNames(names []string) error {
 		case strings.Contains(name, "/"):
 			return fmt.Errorf("WithNames: %q: a znode's name has no \"/\"", name)
 		}
-		for own := range kindOf {
-			if strings.HasSuffix(name, own) {
+		for _, own := range observe.Names("") {
+			if !isForeign(own) && strings.HasSuffix(name, own) {
 				return fmt.Errorf(
 					"WithNames: %q: %q is a name of this library's own", name, own,
 				)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/leases"
+	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
@@ -19,9 +20,9 @@ import (
 
 // Below a semaphore's path, and what Curator calls the znodes there.
 const (
-	locksDir  = "locks"
-	leasesDir = "leases"
-	leaseName = "lease-"
+	locksDir  = observe.GateDir
+	leasesDir = observe.LeasesDir
+	leaseName = observe.LeaseName
 )
 
 // InterProcessSemaphoreV2 is Curator's counting semaphore across processes. Use it if up
