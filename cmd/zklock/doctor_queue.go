@@ -170,7 +170,8 @@ func isOld(age time.Duration, all []time.Duration) bool {
 func (d *doctor) others(ctx context.Context, dir, sub string, children []string) error {
 	queue := queues.In(sub)
 	all := slices.DeleteFunc(slices.Clone(children), func(child string) bool {
-		known := child == observe.LeasesDir || child == observe.GateDir || child == queues.MarkName
+		known := child == observe.LeasesDir || child == observe.GateDir ||
+			child == queues.MarkName
 		return sub == "" && known || len(queue.Among([]string{child})) > 0
 	})
 	slices.Sort(all)

@@ -51,7 +51,8 @@ func TestPageFits(t *testing.T) {
 	require.Len(t, lines, headLines+2)
 	shown := lines[headLines+1][:width]
 	for _, want := range []string{
-		"write", queues.Holds, "2026-01-02 03:04:05", "0x1000000000000001", "192.168.100.100",
+		"write", queues.Holds, "2026-01-02 03:04:05", "0x1000000000000001",
+		"192.168.100.100",
 	} {
 		require.Contains(t, shown, want)
 	}

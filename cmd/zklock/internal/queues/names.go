@@ -3,11 +3,13 @@ package queues
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/seqname"
+	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 // Container is the owner of a container znode, as the servers tell it.
@@ -103,4 +105,13 @@ const CounterLimit = math.MaxInt32
 func Counter(stat *zk.Stat) (at uint32, near bool) {
 	at = (uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2
 	return at, at > CounterLimit/10*9
+}
+
+// LockOf is the path of a lock by one of its directories.
+func LockOf(dir string) string {
+	if name := dir[strings.LastIndex(dir, "/")+1:]; name == observe.LeasesDir ||
+		name == observe.GateDir {
+		return zkpath.Parent(dir)
+	}
+	return dir
 }
