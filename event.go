@@ -55,7 +55,7 @@ type Event struct {
 	Node    string        // the znode, "" if none was created
 	Ahead   int           // EventQueued: how many are ahead, as far as is known
 	Elapsed time.Duration // the wait; after EventAcquired the time held; EventQueued: 0
-	Token   int64         // EventAcquired: the fencing token
+	Token   int64         // EventAcquired and EventLost: the fencing token
 	Err     error         // why; EventReleased: why the delete is unconfirmed, if it is
 }
 

@@ -228,7 +228,7 @@ func (g *grant) tellAcquired(ctx context.Context, waited time.Duration) {
 	ctx = context.WithoutCancel(ctx)
 	context.AfterFunc(g.lost, func() {
 		if g.ending.lost() {
-			g.tellEnd(ctx, EventLost, g.err())
+			g.tellEnd(ctx, Event{Kind: EventLost, Token: g.token, Err: g.err()})
 		}
 	})
 }
@@ -241,15 +241,14 @@ func (g *grant) tellReleased(ctx context.Context, err error) {
 	if told, ok := g.ending.released(); ok {
 		returned := false
 		defer func() { told(returned) }()
-		g.tellEnd(ctx, EventReleased, err)
+		g.tellEnd(ctx, Event{Kind: EventReleased, Err: err})
 		returned = true
 	}
 }
 
-func (g *grant) tellEnd(ctx context.Context, kind EventKind, err error) {
-	g.steps.emit(ctx, Event{
-		Kind: kind, Node: g.path(), Elapsed: time.Since(g.steps.granted), Err: err,
-	})
+func (g *grant) tellEnd(ctx context.Context, e Event) {
+	e.Node, e.Elapsed = g.path(), time.Since(g.steps.granted)
+	g.steps.emit(ctx, e)
 }
 
 // tellLeft tells how the release has ended, and returns that.

@@ -5,12 +5,13 @@ import (
 	"iter"
 	"time"
 
+	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/seqname"
 )
 
 // mutexName is what Curator calls the znodes of InterProcessMutex and of
 // InterProcessSemaphoreV2's queue.
-const mutexName = "lock-"
+const mutexName = observe.MutexName
 
 // everybody is the rule of the exclusive locks: whoever is ahead must go first.
 func everybody(_, _ seqname.Name) bool { return true }

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes/internal/lockcache"
@@ -62,10 +65,10 @@ type settings struct {
 	ofLocks        []string  // options that were given and are for locks alone
 }
 
-// WithData sets the data of the lock znodes, for readers of the queue. Default: an
-// address of this host, as in Curator. With path and ACL it can be nearly 1 MB, the
-// default of the servers' jute.maxbuffer. If a server's is lower, it breaks the
-// connection; Acquire fails after five breaks in a row.
+// WithData sets the data of the lock znodes, for readers of the queue. Default: "HOST
+// (pid PID, PROGRAM)", with the program's name and none of its arguments. With path and
+// ACL it can be nearly 1 MB, the default of the servers' jute.maxbuffer. If a server's is
+// lower, it breaks the connection; Acquire fails after five breaks in a row.
 func WithData(data []byte) Option {
 	// not nil: the client would send a null, which Curator does not
 	data = append([]byte{}, data...)
@@ -91,13 +94,13 @@ func WithACL(acl []zk.ACL) Option {
 	})
 }
 
-// WithLogger sets the logger for what the lock does by itself: lost queue positions,
-// znodes that could not be deleted, an unknown session timeout, answers so slow that
-// holds may be lost. The first list that shows another recipe's znodes at the path is a
-// warning, once for each value: recipes that do not see each other's znodes do not
-// exclude each other. No list is sent for that. A mutex sees a semaphore's znodes; a
-// semaphore, which lists two znodes below its path, does not see a mutex's. Default: that
-// of the Client ([WithClientLogger]).
+// WithLogger sets the logger for what the lock does by itself: znodes that could not be
+// deleted, an unknown session timeout, answers so slow that holds may be lost. Each hold
+// that is lost is a warning, with path, znode, cause, time held and token. The first list
+// that shows another recipe's znodes at the path is a warning, once for each value:
+// recipes that do not see each other's znodes do not exclude each other. No list is sent
+// for that. A mutex sees a semaphore's znodes; a semaphore, which lists two znodes below
+// its path, does not see a mutex's. Default: that of the Client ([WithClientLogger]).
 func WithLogger(l *slog.Logger) Option {
 	return setter[settings](func(s *settings) error {
 		if l == nil {
@@ -149,6 +152,26 @@ func WithObserver(f func(ctx context.Context, e Event)) Option {
 		s.observer = both(s.observer, f)
 		return nil
 	})
+}
+
+// lockObserver returns the observer of a lock, which also logs each loss. A registration
+// logs its own: it is no end there.
+func (s *settings) lockObserver() func(context.Context, Event) {
+	if s.logger.Handler() == slog.DiscardHandler {
+		return s.observer
+	}
+	log := usercode.Logger(s.logger)
+	logLoss := func(ctx context.Context, e Event) {
+		if e.Kind == EventLost {
+			log.WarnContext(ctx, "zookeeper lock: the lock was lost", "recipe", e.Recipe,
+				"path", e.Path, "node", e.Node, "held", e.Elapsed, "token", e.Token,
+				"error", e.Err)
+		}
+	}
+	if s.observer == nil {
+		return logLoss
+	}
+	return both(logLoss, s.observer)
 }
 
 // both returns what calls first, which may be nil, and then second.
@@ -241,7 +264,7 @@ func positive(option string, d time.Duration) error {
 // newSettings applies options to the defaults.
 func newSettings(opts []Option) (settings, error) {
 	s := settings{
-		data:  []byte(hostAddress()),
+		data:  []byte(processName()),
 		acl:   zk.WorldACL(zk.PermAll),
 		value: new(identity),
 	}
@@ -257,8 +280,8 @@ func checkNames(names []string) error {
 		case strings.Contains(name, "/"):
 			return fmt.Errorf("WithNames: %q: a znode's name has no \"/\"", name)
 		}
-		for own := range kindOf {
-			if strings.HasSuffix(name, own) {
+		for _, own := range observe.Names("") {
+			if !isForeign(own) && strings.HasSuffix(name, own) {
 				return fmt.Errorf(
 					"WithNames: %q: %q is a name of this library's own", name, own,
 				)
@@ -409,23 +432,26 @@ func (s *settings) spec(dir, kind string) znode.Spec {
 	return spec
 }
 
-// hostAddress returns an address of this host, without asking DNS, which may take
-// seconds: the first one that is not a loopback address, else 127.0.0.1.
-var hostAddress = sync.OnceValue(func() string {
-	addresses, _ := net.InterfaceAddrs() // without them: 127.0.0.1
-	var found string
-	for _, a := range addresses {
-		ip, ok := a.(*net.IPNet)
-		switch {
-		case !ok || !ip.IP.IsGlobalUnicast():
-		case ip.IP.To4() != nil:
-			return ip.IP.String()
-		case found == "":
-			found = ip.IP.String()
-		}
+// processName is "HOST (pid PID, PROGRAM)", one line of text whatever the two are called:
+// people read it in any tool that shows data.
+var processName = sync.OnceValue(func() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
 	}
-	if found == "" {
-		return "127.0.0.1"
+	program := "unknown program"
+	if len(os.Args) > 0 { // a parent may give none
+		program = filepath.Base(os.Args[0])
 	}
-	return found
+	return fmt.Sprintf("%s (pid %d, %s)", oneLine(host), os.Getpid(), oneLine(program))
 })
+
+// oneLine replaces what cannot be printed.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if strconv.IsPrint(r) {
+			return r
+		}
+		return utf8.RuneError
+	}, text)
+}

@@ -26,7 +26,7 @@ import (
 type Participant struct {
 	Node     string    // its full path
 	Kind     string    // "lock", "read", "write", "lease" or "latch"
-	Data     []byte    // its first 4 KiB at most: by default a host's address
+	Data     []byte    // its first 4 KiB at most; see WithData
 	DataSize int       // how many bytes it holds
 	Session  int64     // the ZooKeeper session that it lives in; 0: none, see String
 	Since    time.Time // when it joined the queue, by the server's clock
@@ -52,22 +52,15 @@ func (p Participant) String() string {
 }
 
 // latchName is what Curator calls the znodes of LeaderLatch.
-const latchName = "latch-"
-
-// kazooName is what the locks of kazoo call their znodes, and its writers; see WithNames.
-const kazooName = "__lock__"
-
-// kindOf is a Participant's Kind, by the name of its znode, where that is one of ours.
-var kindOf = map[string]string{
-	mutexName: "lock", readName: "read", writeName: "write", leaseName: "lease",
-	latchName: "latch",
-}
+const latchName = observe.LatchName
 
 // isForeign tells whether a name is another library's.
-func isForeign(name string) bool { return kindOf[name] == "" }
+func isForeign(name string) bool { return observe.KindOf(name) == "" }
 
 // kindBy is a Participant's Kind, by the name of any znode.
-func kindBy(name string) string { return cmp.Or(kindOf[name], kindOf[mutexName]) }
+func kindBy(name string) string {
+	return cmp.Or(observe.KindOf(name), observe.KindOf(mutexName))
+}
 
 // ParticipantNodes is InterProcessMutex.ParticipantNodes.
 func (r *reentrant) ParticipantNodes(ctx context.Context) ([]string, error) {
@@ -273,15 +266,15 @@ func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error)
 	}
 	s := zkconn.Use(conn, settings.sessionConfig(conn))
 	defer s.Release()
-	own, err := inspectDir(ctx, s, path, inspected...)
+	own, err := inspectDir(ctx, s, path, "")
 	if err != nil {
 		return nil, wrapAsked(op, path, err)
 	}
-	leases, err := inspectDir(ctx, s, zkpath.Join(path, leasesDir), leaseName)
+	leases, err := inspectDir(ctx, s, path, leasesDir)
 	if err != nil {
 		return nil, wrapAsked(op, path, err)
 	}
-	gate, err := inspectDir(ctx, s, zkpath.Join(path, locksDir), mutexName)
+	gate, err := inspectDir(ctx, s, path, locksDir)
 	if err != nil {
 		return nil, wrapAsked(op, path, err)
 	}
@@ -289,41 +282,17 @@ func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error)
 	return participantsOf(slices.Concat(own, leases, gate)), nil
 }
 
-// inspected are the names of all znodes that are known to stand in a queue.
-var inspected = []string{
-	mutexName, readName, writeName, leaseName, latchName, kazooName,
-}
-
-// inspectDir looks at the participants of the given kinds.
+// inspectDir looks at the participants in a lock's directory, "", or in one of a
+// semaphore's.
 func inspectDir(
-	ctx context.Context, s *zkconn.Conn, dir string, kinds ...string,
+	ctx context.Context, s *zkconn.Conn, path, sub string,
 ) ([]reading, error) {
-	q := observe.Queue{Dir: dir, Kinds: kinds}
+	q := observe.Queue{Dir: zkpath.Join(path, sub), Kinds: observe.Names(sub)}
 	members, err := q.Members(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return readAll(ctx, s, q, members, anyRule)
-}
-
-// anyRule judges each participant by the rule of its own recipe.
-func anyRule(ahead, self seqname.Name) bool {
-	return excludes(ahead.Kind, self.Kind) && ahead.Seq != self.Seq
-}
-
-// excludes tells by two names whether the first znode has to go before the second.
-func excludes(ahead, self string) bool {
-	switch {
-	case self == leaseName || ahead == leaseName:
-		return false
-	case isForeign(self) || isForeign(ahead):
-		return self != latchName && ahead != latchName
-	case self == readName:
-		return ahead == writeName
-	case self == writeName:
-		return ahead == writeName || ahead == readName
-	}
-	return ahead == self
+	return readAll(ctx, s, q, members, observe.Excludes)
 }
 
 // judgeSemaphore corrects what no rule of one directory tells.
@@ -334,11 +303,15 @@ func judgeSemaphore(gate, leases []reading) {
 	if len(gate) == 0 {
 		return
 	}
-	first := gate[0]
-	for i, lease := range slices.Backward(leases) {
-		if lease.Session == first.Session && lease.czxid > first.czxid {
-			leases[i].Holding = false
-			return
-		}
+	lodgers := make([]observe.Lodger, len(leases))
+	for i, lease := range leases {
+		lodgers[i] = lease.lodger()
 	}
+	if i := observe.Unheld(gate[0].lodger(), lodgers); i >= 0 {
+		leases[i].Holding = false
+	}
+}
+
+func (r reading) lodger() observe.Lodger {
+	return observe.Lodger{Session: r.Session, Czxid: r.czxid}
 }

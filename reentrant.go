@@ -61,7 +61,7 @@ func newReentrant(
 	r := &reentrant{
 		conn: conn, path: queue.Dir, config: s.sessionConfig(conn),
 		steps: &steps{
-			recipe: recipe, path: queue.Dir, conn: conn, observer: s.observer,
+			recipe: recipe, path: queue.Dir, conn: conn, observer: s.lockObserver(),
 		},
 		queue: queue, keep: s.keep,
 		revocable: make(chan struct{}), owners: map[owner]*ownership{},

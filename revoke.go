@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes/internal/calls"
+	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
@@ -35,7 +36,7 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	if err := notNil(ctx); err != nil {
 		return wrap(op, nodePath, err)
 	}
-	if _, name := zkpath.Split(nodePath); !seqname.IsMember(name, inspected...) {
+	if _, name := zkpath.Split(nodePath); !seqname.IsMember(name, observe.Names("")...) {
 		return wrap(op, nodePath, errNoMember)
 	}
 	settings, _ := newSettings(nil)

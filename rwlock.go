@@ -5,14 +5,15 @@ import (
 	"iter"
 	"time"
 
+	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
 // What Curator calls the znodes of InterProcessReadWriteLock.
 const (
-	readName  = "__READ__"
-	writeName = "__WRIT__"
+	readName  = observe.ReadName
+	writeName = observe.WriteName
 )
 
 // InterProcessReadWriteLock is Curator's reentrant read/write lock across processes.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/leases"
+	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
@@ -19,9 +20,9 @@ import (
 
 // Below a semaphore's path, and what Curator calls the znodes there.
 const (
-	locksDir  = "locks"
-	leasesDir = "leases"
-	leaseName = "lease-"
+	locksDir  = observe.GateDir
+	leasesDir = observe.LeasesDir
+	leaseName = observe.LeaseName
 )
 
 // InterProcessSemaphoreV2 is Curator's counting semaphore across processes. Use it if up
@@ -97,7 +98,8 @@ func newSemaphore(
 	return &InterProcessSemaphoreV2{
 		conn: conn, path: path, config: settings.sessionConfig(conn),
 		steps: &steps{
-			recipe: "semaphore", path: path, conn: conn, observer: settings.observer,
+			recipe: "semaphore", path: path, conn: conn,
+			observer: settings.lockObserver(),
 		},
 		gate:   gate,
 		leases: queue(leasesDir, leaseName, everybody), // see enterLeases
@@ -362,7 +364,7 @@ func (l *Lease) end(*Hold) leaving { return l.release(errReleased) }
 // stay implements keeper: a lease is nobody's.
 func (l *Lease) stay() (stay, *book) { return stay{}, nil }
 
-// Data returns what the lease's znode holds, by default its host's address.
+// Data returns what the lease's znode holds, by default its process; see [WithData].
 func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 	if err := usable("data of a lease", l.where(), ctx); err != nil {
 		return nil, err

@@ -137,7 +137,7 @@ func recipeOf(child string) string {
 		return "leader latch"
 	case seqname.IsMember(child, leaseName), child == leasesDir:
 		return "semaphore"
-	case seqname.IsMember(child, kazooName):
+	case seqname.IsMember(child, observe.KazooName):
 		return kazooLock
 	}
 	return ""

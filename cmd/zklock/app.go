@@ -49,7 +49,8 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 			registerCommand(c, stderr),
 			lsCommand(c, stdout, stderr), watchCommand(c, stdout),
 			revokeCommand(c, stdout), evictCommand(c, stdout),
-			doctorCommand(c, stdout), gcCommand(c, stdout, stderr),
+			doctorCommand(c, stdout), serveCommand(c, stderr),
+			gcCommand(c, stdout, stderr),
 			helpCommand(), manCommand(stdout), completionCommand(stdout),
 		},
 		Action: func(_ context.Context, cmd *cli.Command) error {
@@ -58,7 +59,7 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 					echo(cmd.Args().First()))
 			}
 			return usage("no command: run, once, lead, register, ls, watch, revoke, " +
-				"evict, doctor or gc; see zklock --help")
+				"evict, doctor, serve or gc; see zklock --help")
 		},
 	}
 	describe(app)

@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
 )
 
 const aboutDoctor = `It looks for znodes that nobody can own and that block the queue
@@ -106,7 +107,7 @@ func (d *doctor) find(format string, args ...any) {
 func (d *doctor) doubt(format string, args ...any) { d.line("?   ", format, args...) }
 
 func (d *doctor) line(mark, format string, args ...any) {
-	_, _ = fmt.Fprintln(d.stdout, mark+printable(fmt.Sprintf(format, args...)))
+	_, _ = fmt.Fprintln(d.stdout, mark+text.Printable(fmt.Sprintf(format, args...)))
 }
 
 // servers asks each server for its version: containers came with 3.5.

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
+	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
@@ -20,7 +22,7 @@ const lookMost = 1000
 
 // queue looks at the directories of the lock.
 func (d *doctor) queue(ctx context.Context) error {
-	for _, sub := range []string{"", leasesDir, gateDir} {
+	for _, sub := range []string{"", observe.LeasesDir, observe.GateDir} {
 		dir := zkpath.Join(d.path, sub)
 		children, stat, err := d.client.Children(dir)
 		switch {
@@ -36,7 +38,7 @@ func (d *doctor) queue(ctx context.Context) error {
 		if err := d.participants(ctx, dir, sub, children); err != nil {
 			return err
 		}
-		if sub == "" && isLock(children) {
+		if sub == "" && queues.IsLock(children) {
 			if err := d.ages(ctx); err != nil {
 				return err
 			}
@@ -44,7 +46,7 @@ func (d *doctor) queue(ctx context.Context) error {
 		if err := d.others(ctx, dir, sub, children); err != nil {
 			return err
 		}
-		if sub == "" && slices.Contains(children, markName) {
+		if sub == "" && slices.Contains(children, queues.MarkName) {
 			if err := d.record(); err != nil {
 				return err
 			}
@@ -54,7 +56,7 @@ func (d *doctor) queue(ctx context.Context) error {
 		}
 		d.order(dir, sub, children)
 		d.sequence(dir, stat)
-		if dir == "/" && !isSemaphore(children) {
+		if dir == "/" && !queues.IsSemaphore(children) {
 			return nil // its locks are below it, as in "/locks", and not its own
 		}
 	}
@@ -65,7 +67,7 @@ func (d *doctor) queue(ctx context.Context) error {
 func (d *doctor) participants(
 	ctx context.Context, dir, sub string, children []string,
 ) error {
-	first, more := cut(queued(sub, children), lookMost)
+	first, more := cut(queues.Queued(sub, children), lookMost)
 	present := 0
 	var orphans []string
 	for _, child := range first {
@@ -80,7 +82,7 @@ func (d *doctor) participants(
 			return err
 		case !exists:
 			continue
-		case !owned(stat):
+		case !queues.Owned(stat):
 			orphans = append(orphans, node)
 		}
 		present++
@@ -92,7 +94,7 @@ func (d *doctor) participants(
 	case len(orphans) > 0:
 	case more > 0:
 		d.well("%s: the first %d znodes in the queue have an owner", dir, present)
-	case present == 0 && sub == "" && isSemaphore(children):
+	case present == 0 && sub == "" && queues.IsSemaphore(children):
 		d.well("%s is a semaphore", dir)
 	case present == 0:
 		d.well("%s: nobody is in the queue", dir)
@@ -122,7 +124,7 @@ func (d *doctor) ages(ctx context.Context) error {
 		}
 		ages = append(ages, now.Sub(r.Since))
 		switch {
-		case r.State == waits:
+		case r.State == queues.Waits:
 			waiting++
 			since = earlier(since, r.Since)
 		case at < 0 || r.Since.Before(rows[at].Since):
@@ -135,7 +137,7 @@ func (d *doctor) ages(ctx context.Context) error {
 	age := now.Sub(heldSince(d.client, rows[at]))
 	text := fmt.Sprintf("%s: held for %v by %s, session %s (%q)", d.path,
 		age.Round(time.Second), rows[at].Node, rows[at].Session,
-		shorten(rows[at].Data, dataMost))
+		text.Shorten(rows[at].Data, dataMost))
 	if waiting > 0 {
 		text += fmt.Sprintf("; %d waiting, the first since %s", waiting,
 			clockTime(since, now))
@@ -166,9 +168,10 @@ func isOld(age time.Duration, all []time.Duration) bool {
 // others looks at the znodes that are not in a queue: each may be the directory of
 // another lock. In the root, which nobody deletes, each program has its own.
 func (d *doctor) others(ctx context.Context, dir, sub string, children []string) error {
-	queue := queueIn(sub)
+	queue := queues.In(sub)
 	all := slices.DeleteFunc(slices.Clone(children), func(child string) bool {
-		known := child == leasesDir || child == gateDir || child == markName
+		known := child == observe.LeasesDir || child == observe.GateDir ||
+			child == queues.MarkName
 		return sub == "" && known || len(queue.Among([]string{child})) > 0
 	})
 	slices.Sort(all)
@@ -186,7 +189,8 @@ func (d *doctor) others(ctx context.Context, dir, sub string, children []string)
 			closed = append(closed, node)
 		case err != nil:
 			return err
-		case dir != "/" && stat.EphemeralOwner != container && !isLock(inside):
+		case dir != "/" && stat.EphemeralOwner != queues.Container &&
+			!queues.IsLock(inside):
 			strangers = append(strangers, node)
 		}
 	}
@@ -246,15 +250,13 @@ func (d *doctor) record() error {
 	return nil
 }
 
-// sequence tells how many znodes a directory has numbered: it counts creates, and shows
-// the sum of creates and deletes (DataNode.copyStat).
+// sequence tells how many znodes a directory has numbered.
 func (d *doctor) sequence(dir string, stat *zk.Stat) {
-	const limit = math.MaxInt32
-	seen := (uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2
-	if seen > limit/10*9 {
+	at, near := queues.Counter(stat)
+	if near {
 		d.find("%s: the sequence counter is at %d, near its limit of %d: delete the "+
-			"parent znode while nobody uses it", dir, seen, limit)
+			"parent znode while nobody uses it", dir, at, queues.CounterLimit)
 		return
 	}
-	d.well("%s: the sequence counter is at %d of %d", dir, seen, limit)
+	d.well("%s: the sequence counter is at %d of %d", dir, at, queues.CounterLimit)
 }

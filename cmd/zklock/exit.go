@@ -10,7 +10,9 @@ import (
 	"syscall"
 
 	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
 )
 
 // The exit codes that are zklock's own: sysexits(3), and a shell's for a command that
@@ -122,7 +124,7 @@ func report(stderr io.Writer, err error) int {
 // say writes a line, which may name what somebody else has named. Without the library's
 // name: who reads it has typed zklock.
 func say(stderr io.Writer, what any) {
-	line := printable(strings.Join(strings.Fields(fmt.Sprint(what)), " "))
+	line := text.Printable(strings.Join(strings.Fields(fmt.Sprint(what)), " "))
 	line = strings.ReplaceAll(line, "recipes: ", "")
 	_, _ = fmt.Fprintf(stderr, "zklock: %s\n", line) // nobody is left to tell
 }

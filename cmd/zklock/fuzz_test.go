@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
@@ -43,29 +41,6 @@ func FuzzMark(f *testing.F) {
 		}
 		require.GreaterOrEqual(t, m.Period, int64(0))
 		require.LessOrEqual(t, m.Period, periodOf(noted, theirs)+1)
-	})
-}
-
-// Whatever the name and the data of a znode are, a terminal shows all of it, obeys none
-// of it, and a program reads what was there.
-func FuzzText(f *testing.F) {
-	for text := range hostile {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		shown := printable(text)
-		require.Equal(t, shown, printable(shown))
-		for _, r := range shown {
-			require.True(t, isPlain(r), "%q has %U", shown, r)
-		}
-		var out strings.Builder
-		require.NoError(t, writeJSON(&out, []string{text}))
-		for _, r := range out.String() {
-			require.True(t, r == '\n' || isPlain(r), "%q has %U", out.String(), r)
-		}
-		var back []string
-		require.NoError(t, json.Unmarshal([]byte(out.String()), &back))
-		require.Equal(t, []string{string([]rune(text))}, back)
 	})
 }
 

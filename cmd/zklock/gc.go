@@ -12,6 +12,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
@@ -134,7 +136,7 @@ func (s *sweep) one(ctx context.Context, dir, node string) error {
 			return s.unless(node, err)
 		}
 	}
-	_, err = fmt.Fprintf(s.stdout, "%s: %s, created %s\n", printable(node), what,
+	_, err = fmt.Fprintf(s.stdout, "%s: %s, created %s\n", text.Printable(node), what,
 		time.UnixMilli(stat.Ctime).Local().Format(time.DateTime))
 	return err
 }
@@ -158,7 +160,7 @@ func (s *sweep) keepsOut(dir, node string) (bool, error) {
 		return false, err
 	}
 	return slices.ContainsFunc(above, func(entry zk.ACL) bool {
-		return missing(entry, own) != 0
+		return queues.Missing(entry, own) != 0
 	}), nil
 }
 

@@ -50,6 +50,11 @@ var examples = map[string][]string{
 		"zklock doctor /locks/report",
 		"zklock doctor --deadlocks /locks",
 	},
+	"serve": {
+		"zklock serve /locks /leaders",
+		"zklock serve --listen :8632 --public --host locks.example.com " +
+			"--token @/etc/zklock.token",
+	},
 	"gc": {
 		"zklock gc /locks",
 		"zklock gc --age 720h --delete /locks",

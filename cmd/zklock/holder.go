@@ -13,6 +13,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
@@ -30,17 +32,14 @@ func holderData(argv []string) []byte {
 		within = ", in a run of session " + outer
 	}
 	return fmt.Appendf(nil, "%s (pid %d, %s%s)", host, os.Getpid(),
-		printable(filepath.Base(argv[0])), within)
+		text.Printable(filepath.Base(argv[0])), within)
 }
 
 // sessionVariable tells a zklock that CMD runs the session of the one that runs CMD: what
 // the one holds and the other waits for is one program's.
 const sessionVariable = "ZKLOCK_SESSION"
 
-var (
-	isSession = regexp.MustCompile(`^0x[0-9a-f]+$`)
-	around    = regexp.MustCompile(`, in a run of session (0x[0-9a-f]+)\)$`)
-)
+var isSession = regexp.MustCompile(`^0x[0-9a-f]+$`)
 
 // lock are the options of a lock for the CMD of a command line: the defaults, then what
 // was given.
@@ -80,10 +79,12 @@ func (w *wanted) holder(ctx context.Context, client *recipes.Client) string {
 	first := &head{Client: client, most: busyReads}
 	rows, left, err := first.inspect(ctx, w.path)
 	own := fmt.Sprintf("0x%x", uint64(client.SessionID()))
-	rows = slices.DeleteFunc(rows, func(r row) bool {
+	rows = slices.DeleteFunc(rows, func(r queues.Row) bool {
 		return r.Session == own || !w.competes(r)
 	})
-	at := slices.IndexFunc(rows, func(r row) bool { return r.State == holds })
+	at := slices.IndexFunc(rows, func(r queues.Row) bool {
+		return r.State == queues.Holds
+	})
 	if err != nil || at < 0 {
 		return ""
 	}
@@ -93,24 +94,24 @@ func (w *wanted) holder(ctx context.Context, client *recipes.Client) string {
 
 // competes tells whether a participant is in the queue of what is wanted: a semaphore's
 // is another one than that of the locks of the same path.
-func (w *wanted) competes(r row) bool {
+func (w *wanted) competes(r queues.Row) bool {
 	lease := r.Kind == "lease" || zkpath.Parent(r.Node) != w.path
 	return r.Kind != "latch" && lease == (w.kind == leased)
 }
 
 // sentenceOf says who holds, the first of them at a position, and how many wait. More may
 // wait than there are rows.
-func sentenceOf(rows []row, at, left int, now time.Time) string {
-	who := shorten(printable(rows[at].Data), dataMost)
+func sentenceOf(rows []queues.Row, at, left int, now time.Time) string {
+	who := text.Shorten(text.Printable(rows[at].Data), dataMost)
 	switch {
 	case rows[at].Session == "0x0":
-		who = printable(rows[at].Node) + ", of no session (see zklock doctor),"
+		who = text.Printable(rows[at].Node) + ", of no session (see zklock doctor),"
 	case who == "":
 		who = "session " + rows[at].Session
 	}
 	holding := 0
 	for _, r := range rows {
-		if r.State == holds {
+		if r.State == queues.Holds {
 			holding++
 		}
 	}
@@ -160,7 +161,7 @@ func (h *holding) note(client *recipes.Client, began time.Time) {
 const revokeRequest = "__REVOKE__"
 
 // heldSince is when the holder has noted that it holds, else when its znode was created.
-func heldSince(client *recipes.Client, r row) time.Time {
+func heldSince(client *recipes.Client, r queues.Row) time.Time {
 	_, stat, err := client.Get(r.Node)
 	if err != nil || stat.Version == 0 || r.Data == revokeRequest {
 		return r.Since

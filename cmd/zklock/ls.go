@@ -12,6 +12,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
@@ -83,7 +85,7 @@ func (l *list) run(
 	if most == 0 {
 		most = math.MaxInt / looksPerRow
 	}
-	seen := &seen{most: most, head: &head{Client: client}, rows: []row{}}
+	seen := &seen{most: most, head: &head{Client: client}, rows: []queues.Row{}}
 	visit := func(path string) error { return seen.visit(ctx, path) }
 	code := 0
 	if l.recursive {
@@ -146,7 +148,7 @@ type seen struct {
 	head *head
 	most int // participants
 	read int
-	rows []row
+	rows []queues.Row
 	left int // participants that are not among the rows
 }
 
@@ -163,13 +165,13 @@ func (s *seen) visit(ctx context.Context, path string) error {
 	return err
 }
 
-func (l *list) write(rows []row) error {
+func (l *list) write(rows []queues.Row) error {
 	if l.json {
-		exact := make([]row, len(rows)) // an array also if there is none
+		exact := make([]queues.Row, len(rows)) // an array also if there is none
 		for i, r := range rows {
-			exact[i] = r.exact()
+			exact[i] = r.Exact()
 		}
-		return writeJSON(l.stdout, exact)
+		return text.WriteJSON(l.stdout, exact)
 	}
 	return writeTable(l.stdout, rows, listed)
 }
@@ -221,24 +223,24 @@ var listed = columns{"KIND", "STATE", "ZNODE", "SESSION", "SINCE", "DATA"}
 const dataMost = 100
 
 // writeTable writes the rows for people.
-func writeTable(to io.Writer, rows []row, order columns) error {
+func writeTable(to io.Writer, rows []queues.Row, order columns) error {
 	if len(rows) == 0 {
 		return nil
 	}
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, strings.Join(order, "\t"))
 	for _, r := range rows {
-		_, _ = fmt.Fprintln(table, strings.Join(r.cells(order), "\t"))
+		_, _ = fmt.Fprintln(table, strings.Join(cells(r, order), "\t"))
 	}
 	return table.Flush() // tells what went wrong before, too
 }
 
-func (r row) cells(order columns) []string {
+func cells(r queues.Row, order columns) []string {
 	all := map[string]string{
-		"KIND": r.Kind, "STATE": r.State, "ZNODE": printable(r.Node),
+		"KIND": r.Kind, "STATE": r.State, "ZNODE": text.Printable(r.Node),
 		"SESSION": r.Session, "SINCE": r.Since.Local().Format(time.DateTime),
 		"TIME": r.Since.Local().Format(time.TimeOnly),
-		"DATA": shorten(printable(r.Data), dataMost),
+		"DATA": text.Shorten(text.Printable(r.Data), dataMost),
 	}
 	cells := make([]string, len(order))
 	for i, name := range order {

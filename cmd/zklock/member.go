@@ -16,6 +16,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
+	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
@@ -24,8 +27,8 @@ type member struct {
 	client *recipes.Client
 	node   string
 	stat   *zk.Stat
-	row    row   // what it is, as ls shows it
-	next   []row // who waits, in order, without it
+	row    queues.Row   // what it is, as ls shows it
+	next   []queues.Row // who waits, in order, without it
 }
 
 // errNoMember refuses what no recipe can have made.
@@ -35,7 +38,7 @@ var errNoMember = usage("that is no znode of a lock; \"zklock ls\" lists them")
 func findMember(
 	ctx context.Context, client *recipes.Client, node string,
 ) (*member, error) {
-	if _, name := zkpath.Split(node); !standsInQueue(name) {
+	if _, name := zkpath.Split(node); !queues.Stands(name) {
 		return nil, errNoMember
 	}
 	data, stat, err := client.Get(node)
@@ -44,10 +47,10 @@ func findMember(
 		return nil, nil
 	case err != nil:
 		return nil, unreadable(node, err)
-	case stat.NumChildren > 0 || !owned(stat) && stat.EphemeralOwner != 0:
+	case stat.NumChildren > 0 || !queues.Owned(stat) && stat.EphemeralOwner != 0:
 		return nil, errNoMember
 	}
-	m := &member{client: client, node: node, stat: stat, row: row{
+	m := &member{client: client, node: node, stat: stat, row: queues.Row{
 		Node: node, Kind: "znode", State: "stands in the queue",
 		Session: fmt.Sprintf("0x%x", uint64(stat.EphemeralOwner)),
 		Since:   time.UnixMilli(stat.Ctime), Data: string(data),
@@ -66,7 +69,7 @@ func findMember(
 		case slices.Contains(r.Nodes, node):
 			r.Data = m.row.Data
 			m.row = r
-		case r.State == waits:
+		case r.State == queues.Waits:
 			m.next = append(m.next, r)
 		}
 	}
@@ -76,7 +79,7 @@ func findMember(
 // lockOf is the path of the lock in whose queue a znode stands.
 func lockOf(client *recipes.Client, node string) (string, error) {
 	dir := zkpath.Parent(node)
-	if _, name := zkpath.Split(dir); name != leasesDir && name != gateDir {
+	if _, name := zkpath.Split(dir); name != observe.LeasesDir && name != observe.GateDir {
 		return dir, nil
 	}
 	above := zkpath.Parent(dir)
@@ -84,7 +87,7 @@ func lockOf(client *recipes.Client, node string) (string, error) {
 	if err != nil {
 		return "", unreadable(above, err)
 	}
-	if isSemaphore(children) {
+	if queues.IsSemaphore(children) {
 		return above, nil
 	}
 	return dir, nil
@@ -98,7 +101,7 @@ func (m *member) String() string {
 	}
 	return fmt.Sprintf("%s %s since %s, of %s, with the data %q",
 		m.row.Kind, m.row.State, m.row.Since.Local().Format(time.DateTime), session,
-		shorten(m.row.Data, dataMost))
+		text.Shorten(m.row.Data, dataMost))
 }
 
 // isThere tells whether the same znode is still there, and its stat.
@@ -145,7 +148,7 @@ func evictCommand(c *connection, stdout io.Writer) *cli.Command {
 				return err
 			}
 			if m == nil {
-				_, err := fmt.Fprintf(stdout, "%s: it has gone\n", printable(node))
+				_, err := fmt.Fprintf(stdout, "%s: it has gone\n", text.Printable(node))
 				return err
 			}
 			return m.evict(stdout, yes)
@@ -154,8 +157,8 @@ func evictCommand(c *connection, stdout io.Writer) *cli.Command {
 }
 
 func (m *member) evict(stdout io.Writer, yes bool) error {
-	name := printable(m.node)
-	_, err := fmt.Fprintf(stdout, "%s: %s\n", name, printable(m.String()))
+	name := text.Printable(m.node)
+	_, err := fmt.Fprintf(stdout, "%s: %s\n", name, text.Printable(m.String()))
 	if err != nil {
 		return err
 	}
@@ -198,17 +201,18 @@ func (m *member) tellNext(stdout io.Writer) error {
 		}
 	}
 	switch {
-	case m.row.State != holds:
+	case m.row.State != queues.Holds:
 	case len(m.next) == 0:
 		lines = append(lines, "nobody waits")
 	default:
 		next := m.next[0]
 		lines = append(lines, fmt.Sprintf("next is %s, of session %s, with the data %q; "+
 			"it may begin before the one whose znode was deleted notices", next.Node,
-			next.Session, shorten(next.Data, dataMost)))
+			next.Session, text.Shorten(next.Data, dataMost)))
 	}
 	for _, line := range lines {
-		_, err := fmt.Fprintf(stdout, "%s: %s\n", printable(m.node), printable(line))
+		_, err := fmt.Fprintf(stdout, "%s: %s\n", text.Printable(m.node),
+			text.Printable(line))
 		if err != nil {
 			return err
 		}

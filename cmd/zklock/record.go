@@ -11,12 +11,10 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
-
-// markName is the znode below KEY that says when CMD ran last. It keeps KEY, too, which
-// the servers would delete if it were empty.
-const markName = "once"
 
 // States of a mark.
 const (
@@ -77,7 +75,7 @@ func periodOf(t time.Time, per time.Duration) int64 {
 	return since / int64(per/time.Second)
 }
 
-func (r *record) path() string { return zkpath.Join(r.key, "/"+markName) }
+func (r *record) path() string { return zkpath.Join(r.key, "/"+queues.MarkName) }
 
 // read returns the mark, the zero one where there is none.
 func (r *record) read() (mark, error) {
@@ -115,12 +113,12 @@ func (e *badMark) Error() string {
 func parseMark(data []byte, noted time.Time, per time.Duration) (m mark, err error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return m, fmt.Errorf("it holds something else: %s",
-			shorten(err.Error(), dataMost))
+			text.Shorten(err.Error(), dataMost))
 	}
 	theirs := per
 	if m.Per != "" {
 		if theirs, err = time.ParseDuration(m.Per); err != nil || !isPeriod(theirs) {
-			return m, fmt.Errorf("it has periods of %q", shorten(m.Per, dataMost))
+			return m, fmt.Errorf("it has periods of %q", text.Shorten(m.Per, dataMost))
 		}
 	}
 	theirs = max(theirs, time.Second)
@@ -128,7 +126,7 @@ func parseMark(data []byte, noted time.Time, per time.Duration) (m mark, err err
 	case per != 0 && theirs != per:
 		return m, fmt.Errorf("it is of --per %v, not of --per %v", theirs, per)
 	case m.State != started && m.State != done && m.State != failed:
-		return m, fmt.Errorf("it has the state %q", shorten(m.State, dataMost))
+		return m, fmt.Errorf("it has the state %q", text.Shorten(m.State, dataMost))
 	case m.Period < 0:
 		return m, fmt.Errorf("it is of period %d", m.Period)
 	case m.Period > periodOf(noted.Add(theirs/2), theirs):

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
 )
 
 const aboutRevoke = `It sends the request that Curator's Revoker sends. Only programs that
@@ -94,6 +95,7 @@ func (r *request) await(ctx context.Context, m *member) error {
 }
 
 func (r *request) say(node, what string) error {
-	_, err := fmt.Fprintf(r.stdout, "%s: %s\n", printable(node), printable(what))
+	_, err := fmt.Fprintf(r.stdout, "%s: %s\n", text.Printable(node),
+		text.Printable(what))
 	return err
 }

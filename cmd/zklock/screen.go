@@ -11,6 +11,8 @@ import (
 	"github.com/gdamore/tcell/v3"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
 )
 
 // show redraws the terminal at each change, until a key leaves.
@@ -86,13 +88,13 @@ var screened = []columns{
 
 // page is the queue as lines for a terminal of a width.
 func page(path string, now view, width int) []string {
-	shown := printable(path)
+	shown := text.Printable(path)
 	if now.at.IsZero() {
 		return []string{shown}
 	}
 	holding := 0
 	for _, r := range now.rows {
-		if r.State == holds {
+		if r.State == queues.Holds {
 			holding++
 		}
 	}
@@ -114,7 +116,7 @@ func page(path string, now view, width int) []string {
 }
 
 // tableFor chooses the first columns that fit, else the last.
-func tableFor(rows []row, width int) []string {
+func tableFor(rows []queues.Row, width int) []string {
 	for _, order := range screened {
 		wide := func(line string) bool { return utf8.RuneCountInString(line) > width }
 		if !slices.ContainsFunc(tableOf(rows, order[:len(order)-1]), wide) {
@@ -124,7 +126,7 @@ func tableFor(rows []row, width int) []string {
 	return tableOf(rows, screened[len(screened)-1])
 }
 
-func tableOf(rows []row, order columns) []string {
+func tableOf(rows []queues.Row, order columns) []string {
 	var table strings.Builder
 	_ = writeTable(&table, rows, order) // a Builder takes everything
 	return strings.Split(strings.TrimRight(table.String(), "\n"), "\n")

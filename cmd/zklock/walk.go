@@ -4,33 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
-
-// container is the owner of a container znode, as the servers tell it.
-const container = math.MinInt64
-
-// owned tells whether a znode lives in a session.
-func owned(stat *zk.Stat) bool {
-	return stat.EphemeralOwner != 0 && stat.EphemeralOwner != container
-}
-
-// isSemaphore tells by what is in a directory whether it is a semaphore's.
-func isSemaphore(children []string) bool {
-	return slices.Contains(children, leasesDir) && slices.Contains(children, gateDir)
-}
-
-// isLock tells by what is in a directory whether it is a lock's.
-func isLock(children []string) bool {
-	return isSemaphore(children) || len(queued("", children)) > 0
-}
 
 // unreadable says which permission is missing, where that is what err says.
 func unreadable(path string, err error) error {
@@ -64,14 +45,14 @@ func (w *walk) down(ctx context.Context, path string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if path != "/" && isLock(children) {
+	if path != "/" && queues.IsLock(children) {
 		if err := w.visit(path); err != nil {
 			if err := w.without(path, err); err != nil {
 				return err
 			}
 		}
 	}
-	below, more := cut(below(path, children), w.each)
+	below, more := cut(queues.Below(path, children), w.each)
 	w.left += more
 	for i, child := range below {
 		if w.looked >= w.most {
@@ -100,20 +81,4 @@ func (w *walk) without(path string, err error) error {
 	}
 	w.skip(path, err)
 	return nil
-}
-
-// below are the children that locks can be in or below, in order.
-func below(path string, children []string) []string {
-	semaphore := isSemaphore(children)
-	standing := map[string]bool{}
-	for _, child := range queued("", children) {
-		standing[child] = true
-	}
-	others := slices.DeleteFunc(slices.Clone(children), func(child string) bool {
-		inside := semaphore && (child == leasesDir || child == gateDir)
-		system := path == "/" && child == "zookeeper"
-		return inside || system || standing[child]
-	})
-	slices.Sort(others)
-	return others
 }

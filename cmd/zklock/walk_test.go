@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 	"github.com/zkrecipes/recipes/zktest"
 )
@@ -40,7 +41,7 @@ func TestParticipants(t *testing.T) {
 		shown = append(shown, strings.TrimPrefix(p.Node, "/a/"))
 	}
 	for _, name := range names {
-		if standsInQueue(name) {
+		if queues.Stands(name) {
 			matched = append(matched, name)
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
@@ -48,7 +50,7 @@ func drawable() bool {
 
 // A view is the queue at a moment.
 type view struct {
-	rows []row
+	rows []queues.Row
 	left int // participants beyond rows
 	at   time.Time
 	err  error // ZooKeeper could not be asked; rows are those of before
@@ -68,7 +70,7 @@ func follow(
 		now.at = time.Now()
 		now.err = watched.renew()
 		if now.err == nil {
-			var rows []row
+			var rows []queues.Row
 			var left int
 			if rows, left, now.err = first.inspect(ctx, path); now.err == nil {
 				now.rows, now.left = rows, left
@@ -156,7 +158,7 @@ func tell(
 		awaitReader()
 		cancel(unwritten(syscall.EPIPE))
 	}()
-	before := map[string]row{}
+	before := map[string]queues.Row{}
 	silent := false
 	err := follow(ctx, client, path, func(now view) {
 		lines := changes(before, now.rows)
@@ -190,22 +192,22 @@ func awaitReader() {
 }
 
 // changes says what has changed since before, which becomes rows.
-func changes(before map[string]row, rows []row) []string {
+func changes(before map[string]queues.Row, rows []queues.Row) []string {
 	var lines []string
-	now := map[string]row{}
+	now := map[string]queues.Row{}
 	for _, r := range rows {
 		now[r.Node] = r
 		if old, known := before[r.Node]; !known || old.State != r.State {
 			lines = append(lines, fmt.Sprintf("%-5s  %s  %s  session %s  %s",
-				r.State, r.Kind, printable(r.Node), r.Session,
-				shorten(printable(r.Data), dataMost)))
+				r.State, r.Kind, text.Printable(r.Node), r.Session,
+				text.Shorten(text.Printable(r.Data), dataMost)))
 		}
 	}
 	var left []string
 	for node, r := range before {
 		if _, here := now[node]; !here {
 			left = append(left, fmt.Sprintf("%-5s  %s  %s", "left", r.Kind,
-				printable(node)))
+				text.Printable(node)))
 			delete(before, node)
 		}
 	}

@@ -173,7 +173,7 @@ func heapOfACrowd(t *testing.T, n int) (used, znode int64) {
 // heapOfAZnode is what a server keeps of a znode as waiters have them, without watches.
 func heapOfAZnode(t *testing.T, conn recipes.Conn) int64 {
 	t.Helper()
-	const n, data = 1000, "127.0.0.1"
+	const n, data = 1000, "host-1 (pid 12345, cost.test)"
 	_, err := conn.Create("/znodes", nil, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	before := locktest.Heap()

@@ -3,6 +3,7 @@ package election_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -58,7 +59,8 @@ func TestParticipants(t *testing.T) {
 		require.Len(t, all, 2)
 		require.Equal(t, nodes, []string{all[0].Node, all[1].Node})
 		require.Equal(t, "one", string(all[0].Data))
-		require.Regexp(t, `^[0-9a-f.:]+$`, string(all[1].Data), "by default an address")
+		require.Regexp(t, `^\S+ \(pid \d+, \S+\)$`, string(all[1].Data), "by default")
+		require.Contains(t, string(all[1].Data), fmt.Sprintf("(pid %d, ", os.Getpid()))
 		require.Equal(t, []bool{true, false}, []bool{all[0].Holding, all[1].Holding})
 		require.Equal(
 			t, []int64{one.Conn.SessionID(), two.Conn.SessionID()},

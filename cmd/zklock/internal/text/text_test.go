@@ -1,4 +1,4 @@
-package main
+package text
 
 import (
 	"encoding/json"
@@ -42,36 +42,23 @@ var hostile = map[string]string{
 
 func TestPrintable(t *testing.T) {
 	for text, want := range hostile {
-		require.Equal(t, want, printable(text), "%q", text)
+		require.Equal(t, want, Printable(text), "%q", text)
 	}
 }
+
+type named struct{ Data string }
 
 // JSON shows nothing else than a table does, and means what was there.
 func TestJSONIsPrintable(t *testing.T) {
 	for text := range hostile {
 		var out strings.Builder
-		path, node := "/a"+text, "/a"+text+"/"+text
-		list := &list{json: true, stdout: &out}
-		require.NoError(t, list.write([]row{
-			{Path: path, Node: node, Nodes: []string{node, "/b"}, Data: text},
-		}))
+		require.NoError(t, WriteJSON(&out, []named{{Data: text}}))
 		for _, r := range out.String() {
 			require.True(t, r == '\n' || isPlain(r), "%q has %U", text, r)
 		}
-		var back []row
+		var back []named
 		require.NoError(t, json.Unmarshal([]byte(out.String()), &back))
-		whole := func(text string, encoded []byte) string {
-			if encoded == nil {
-				return text
-			}
-			require.Equal(t, strings.ToValidUTF8(string(encoded), "\ufffd"), text)
-			return string(encoded)
-		}
-		got := append(back[0].Nodes64, nil, nil)
-		require.Equal(t, text, whole(back[0].Data, back[0].Data64))
-		require.Equal(t, path, whole(back[0].Path, back[0].Path64))
-		require.Equal(t, node, whole(back[0].Nodes[0], got[0]))
-		require.Equal(t, "/b", whole(back[0].Nodes[1], got[1]))
+		require.Equal(t, strings.ToValidUTF8(text, "\ufffd"), back[0].Data)
 	}
 }
 
@@ -86,6 +73,29 @@ func TestPlain(t *testing.T) {
 }
 
 func TestShorten(t *testing.T) {
-	require.Equal(t, "äöü", shorten("äöü", 3))
-	require.Equal(t, "äö…", shorten("äöüß", 3))
+	require.Equal(t, "äöü", Shorten("äöü", 3))
+	require.Equal(t, "äö…", Shorten("äöüß", 3))
+}
+
+// Whatever the name and the data of a znode are, a terminal shows all of it, obeys none
+// of it, and a program reads what was there.
+func FuzzText(f *testing.F) {
+	for text := range hostile {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		shown := Printable(text)
+		require.Equal(t, shown, Printable(shown))
+		for _, r := range shown {
+			require.True(t, isPlain(r), "%q has %U", shown, r)
+		}
+		var out strings.Builder
+		require.NoError(t, WriteJSON(&out, []string{text}))
+		for _, r := range out.String() {
+			require.True(t, r == '\n' || isPlain(r), "%q has %U", out.String(), r)
+		}
+		var back []string
+		require.NoError(t, json.Unmarshal([]byte(out.String()), &back))
+		require.Equal(t, []string{string([]rune(text))}, back)
+	})
 }

@@ -1,4 +1,4 @@
-package main
+package queues
 
 import (
 	"testing"
@@ -35,7 +35,7 @@ func TestWider(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			who, rights := wider(c.dir, c.node, c.hidden)
+			who, rights := Wider(c.dir, c.node, c.hidden)
 			require.Equal(t, c.who, who)
 			require.Equal(t, c.rights, rights)
 		})

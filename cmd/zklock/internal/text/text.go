@@ -1,4 +1,5 @@
-package main
+// Package text shows what may be anybody's, such as names and data of znodes.
+package text
 
 import (
 	"encoding/json"
@@ -18,9 +19,9 @@ func isPlain(r rune) bool {
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// printable escapes all characters of a text that are not plain, as Go writes them: names
+// Printable escapes all characters of a text that are not plain, as Go writes them: names
 // and data of znodes may be anybody's.
-func printable(text string) string {
+func Printable(text string) string {
 	return escaped(text, isPlain, func(char string) string {
 		quoted := strconv.QuoteToASCII(char)
 		return quoted[1 : len(quoted)-1]
@@ -43,17 +44,17 @@ func escaped(text string, stays func(rune) bool, escape func(string) string) str
 	return out.String()
 }
 
-// shorten cuts a text to a number of characters.
-func shorten(text string, most int) string {
+// Shorten cuts a text to a number of characters.
+func Shorten(text string, most int) string {
 	if utf8.RuneCountInString(text) <= most {
 		return text
 	}
 	return string([]rune(text)[:most-1]) + "…"
 }
 
-// writeJSON writes a value, in which characters that are not plain are escaped. The value
+// WriteJSON writes a value, in which characters that are not plain are escaped. The value
 // that a program reads is as it was.
-func writeJSON(to io.Writer, value any) error {
+func WriteJSON(to io.Writer, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return err

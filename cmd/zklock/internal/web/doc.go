@@ -1,0 +1,13 @@
+// Package web shows what a survey knows: as pages, as JSON, as events and as metrics. It
+// answers GET and HEAD alone, and changes nothing.
+//
+//	/                     the findings, and the locks by their longest wait
+//	/?q=TEXT              those whose path, recipe or participants have the text
+//	/lock?path=PATH       one lock: its queue, and the last ten minutes
+//	/api/locks            all that is known, in JSON; ?path=PATH: one lock, with who has left
+//	/api/events           events, as a server sends them; ?path=PATH: of one lock
+//	/metrics              for Prometheus
+//
+// What comes from ZooKeeper may be anybody's: pages escape it, and show what cannot be
+// seen in it. The pages need no JavaScript, and load nothing from elsewhere.
+package web

@@ -1,0 +1,75 @@
+// Keeps the page up to date. Without it the page reloads itself.
+"use strict";
+
+const live = document.getElementById("live");
+const filter = document.querySelector("input[type=search]");
+let busy = false;
+let again = false;
+
+// refresh fetches this page again, and takes over its contents, title and icon.
+async function refresh() {
+  if (busy) {
+    again = true;
+    return;
+  }
+  busy = true;
+  try {
+    const answer = await fetch(location.href, {cache: "no-store"});
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = page.getElementById("live");
+    if (fresh) {
+      const focused = document.activeElement?.getAttribute?.("href");
+      live.replaceChildren(...fresh.childNodes);
+      if (focused && document.activeElement === document.body) {
+        live.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({preventScroll: true});
+      }
+      document.title = page.title;
+      document.querySelector("link[rel=icon]").href = page.querySelector("link[rel=icon]").href;
+    }
+    document.body.classList.remove("cut");
+  } catch {
+    document.body.classList.add("cut");
+  }
+  busy = false;
+  if (again) {
+    again = false;
+    setTimeout(refresh, 250);
+  }
+}
+
+const events = new EventSource(document.body.dataset.events);
+events.addEventListener("state", () => { if (!document.hidden) refresh(); });
+events.onerror = () => document.body.classList.add("cut");
+document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
+
+// On the list the filter works as one types; elsewhere it leads to the list.
+let typing;
+filter.addEventListener("input", () => {
+  if (location.pathname !== "/") return;
+  clearTimeout(typing);
+  typing = setTimeout(() => {
+    history.replaceState(null, "", filter.value ? "/?q=" + encodeURIComponent(filter.value) : "/");
+    refresh();
+  }, 120);
+});
+
+// "/" goes to the filter, the arrows go through the links of the page.
+document.addEventListener("keydown", (key) => {
+  if (key.ctrlKey || key.metaKey || key.altKey) return;
+  if (key.key === "/" && document.activeElement !== filter) {
+    key.preventDefault();
+    filter.select();
+  } else if (key.key === "Escape" && document.activeElement === filter) {
+    filter.value = "";
+    filter.dispatchEvent(new Event("input"));
+    filter.blur();
+  } else if (key.key === "ArrowDown" || key.key === "ArrowUp") {
+    const links = [...live.querySelectorAll("table a")];
+    const at = links.indexOf(document.activeElement);
+    const next = links[key.key === "ArrowDown" ? at + 1 : at - 1];
+    if (next) {
+      key.preventDefault();
+      next.focus();
+    }
+  }
+});
