@@ -150,7 +150,11 @@ func (w *waiter) decide(ctx context.Context) (
 		case d.Over || w.node.Ended().Err() != nil:
 			return d, false, znode.ErrEnded
 		case d.Ask != order.Nothing: // the order needs one more fact
-			w.approach(&proof) // under way at the same time
+			// At the same time, proof is asked for. After a reconnect there is proof: the
+			// handshake; and most likely it is not the waiter's turn.
+			if !d.Sync {
+				w.approach(&proof)
+			}
 			err = w.ask(ctx, d)
 		case w.turn.moved && !d.Granted:
 			// The one beyond has gone, maybe others with it. This list shows who is left,
@@ -365,19 +369,14 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 	}
 }
 
-// endingIn is how long before the end of a wait a waiter at rest looks once more: a
-// little longer than a request is unanswered when ZooKeeper counts as unavailable.
-const endingIn = 1250 * time.Millisecond
-
-// ending returns what tells that the time of a waiter at rest is running out; nil if that
-// is not known, or was told before.
+// ending returns what tells a waiter at rest that its time is running out; nil if that is
+// not known, or was told before.
 func (t *turn) ending(ctx context.Context) <-chan time.Time {
-	end, ok := ctx.Deadline()
-	left := time.Until(end) - endingIn
-	if !ok || !t.rests || t.looked || left < 0 {
+	in, ok := wait.Ending(ctx)
+	if !ok || !t.rests || t.looked {
 		return nil
 	}
-	return time.After(left)
+	return time.After(in)
 }
 
 // lookAtLast finds out, shortly before the wait ends, whether ZooKeeper answers, and

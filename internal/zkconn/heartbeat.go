@@ -61,8 +61,8 @@ func (h *heartbeat) tick() {
 	due := c.ledger.NextSync(seen.session, h.lastSync)
 	// A suspicion does not wait until the next sync is due: callers that wait on a closed
 	// connection wait until that is proved.
-	// While nobody needs proof, only a connection that is away is asked after.
-	rests := c.ledger.Rests() && seen.connected()
+	// While nobody needs proof, only a connection that may be closed is asked after.
+	rests := c.ledger.Rests() && (seen.connected() || c.TellsClose())
 	send := h.maySyncLocked(seen) &&
 		(c.suspicion.raised() || !rests && !now.Before(due))
 	if send {
