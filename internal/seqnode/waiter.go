@@ -354,6 +354,14 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 			w.node.WatchSelf()
 			wake.WatchSelf = nil // it stays closed
 			continue
+		case wait.Reconnected:
+			same, err := w.isStillBehind(ctx, &wake)
+			if err != nil {
+				return err
+			}
+			if same {
+				continue
+			}
 		case wait.EndingSoon:
 			if w.lookAtLast(ctx, wake.Path) {
 				continue // all is as it was
@@ -361,6 +369,9 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 		case wait.PollDue: // no event has come; is the blocker there?
 			if w.s.Missing(ctx, wake.Path) {
 				w.cohort.doubt(w.Member)
+			} else if w.turn.rests {
+				wake.Poll = wait.NextPoll()
+				continue // see isStillBehind
 			}
 		case wait.StallDue:
 			return w.checkStall(ctx)
@@ -377,6 +388,38 @@ func (t *turn) ending(ctx context.Context) <-chan time.Time {
 		return nil
 	}
 	return time.After(in)
+}
+
+// isStillBehind sets the watch on the blocker of a waiter at rest again, after a
+// reconnect. If the blocker is there, it is not the waiter's turn, whatever else has
+// happened. So it needs no list: after a restart of the servers, each of very many
+// waiters would ask for a long one.
+func (w *waiter) isStillBehind(
+	ctx context.Context, wake *wait.Wakers,
+) (same bool, err error) {
+	if !w.turn.rests || w.request.OnDecision != nil {
+		return false, nil
+	}
+	decideAgain := false
+	err = w.s.Retry(ctx, func() (err error) {
+		if w.s.SessionID() != w.node.Session() {
+			return znode.ErrEnded
+		}
+		w.reconnected = w.s.Reconnected()
+		decideAgain, err = w.watchBlocker(ctx)
+		return err
+	})
+	switch {
+	case errors.Is(err, znode.ErrEnded):
+		return false, nil
+	case errors.Is(err, zk.ErrNoNode): // or the server lags far behind: a list tells
+		return false, nil
+	case err != nil || decideAgain:
+		return false, err
+	}
+	wake.Watch, wake.Reconnected = w.blocker.events, w.reconnected
+	wake.Beyond, wake.BeyondSet = nil, nil
+	return true, nil
 }
 
 // lookAtLast finds out, shortly before the wait ends, whether ZooKeeper answers, and

@@ -305,8 +305,8 @@ func (c *Conn) Approach(path string) (proof *calls.Pending[struct{}]) {
 	return calls.Start(c, func() (none struct{}, err error) { return none, c.Sync("/") })
 }
 
-// AskAtRest sends a sync if the heartbeat rests, for one who has to know whether ZooKeeper
-// answers (Unavailable).
+// AskAtRest sends a sync if the heartbeat rests, for one who has to know whether
+// ZooKeeper answers (Unavailable).
 func (c *Conn) AskAtRest() {
 	c.mu.Lock()
 	rests := c.ledger.Rests()

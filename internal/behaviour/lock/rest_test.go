@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -79,7 +80,9 @@ var waysToWaitFarBack = map[string]func(
 		time.Sleep(time.Millisecond) // that one queues
 		err := acquireWithin(ctx, b.Lock, limit)
 		cancel()
-		<-ended
+		if first := <-ended; !errors.Is(first, context.Canceled) {
+			return fmt.Errorf("the first goroutine: %w", first)
+		}
 		return err
 	},
 }
