@@ -150,13 +150,18 @@ func (r *reentrant) isObserving(o *ownership) bool {
 // awaitSettled waits for another goroutine of the owner's, which is acquiring, until it
 // closes settled, or sends.
 func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) error {
-	asked := time.Now()
+	select {
+	case <-settled:
+		return nil
+	default:
+	}
+	asked, s := time.Now(), zkconn.Use(r.conn, r.config)
+	defer s.Release()
+	defer wait.AskBeforeEnd(ctx, s)()
 	select {
 	case <-settled:
 		return nil
 	case <-ctx.Done():
-		s := zkconn.Use(r.conn, r.config)
-		defer s.Release()
 		return wait.Explain(s, outcome.Cancelled(ctx), elsewhere, asked)
 	}
 }

@@ -68,6 +68,7 @@ type queuedAt struct {
 // wait waits until the owner is admitted. It calls the Listener itself, on the caller's
 // goroutine, and never with the mutex held: that is code of the user's.
 func (w *waiter) wait(ctx context.Context, asked time.Time) (*Share, error) {
+	defer wait.AskBeforeEnd(ctx, w.entry.key.conn)()
 	over := false
 	defer func() {
 		if !over { // the Listener has panicked, or ended the goroutine

@@ -31,7 +31,8 @@ func matches(t *testing.T, files string, pattern *regexp.Regexp) (found []string
 var (
 	definition = regexp.MustCompile(`-D(\S+)`)
 	bound      = regexp.MustCompile(
-		`^(ROUNDS\d|FAULTS|CANCELS|HALF|WITHIN)=|^PERIOD=1$|^(PINGS|STILL|CALM|LATE_EVENTS)$`,
+		`^(ROUNDS\d|FAULTS|CANCELS|HALF|WITHIN)=|^PERIOD=1$|` +
+			`^(PINGS|STILL|CALM|LATE_EVENTS)$`,
 	)
 )
 

@@ -150,7 +150,11 @@ func (w *waiter) decide(ctx context.Context) (
 		case d.Over || w.node.Ended().Err() != nil:
 			return d, false, znode.ErrEnded
 		case d.Ask != order.Nothing: // the order needs one more fact
-			w.approach(&proof) // under way at the same time
+			// At the same time, proof is asked for. After a reconnect there is proof: the
+			// handshake; and most likely it is not the waiter's turn.
+			if !d.Sync {
+				w.approach(&proof)
+			}
 			err = w.ask(ctx, d)
 		case w.turn.moved && !d.Granted:
 			// The one beyond has gone, maybe others with it. This list shows who is left,
@@ -357,6 +361,14 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 			w.node.WatchSelf()
 			wake.WatchSelf = nil // it stays closed
 			continue
+		case wait.Reconnected:
+			same, err := w.isStillBehind(ctx, &wake)
+			if err != nil {
+				return err
+			}
+			if same {
+				continue
+			}
 		case wait.EndingSoon:
 			if w.lookAtLast(ctx, wake.Path) {
 				continue // all is as it was
@@ -364,6 +376,9 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 		case wait.PollDue: // no event has come; is the blocker there?
 			if w.s.Missing(ctx, wake.Path) {
 				w.cohort.doubt(w.Member)
+			} else if w.turn.rests {
+				wake.Poll = wait.NextPoll()
+				continue // see isStillBehind
 			}
 		case wait.StallDue:
 			return w.checkStall(ctx)
@@ -372,19 +387,46 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 	}
 }
 
-// endingIn is how long before the end of a wait a waiter at rest looks once more: a
-// little longer than a request is unanswered when ZooKeeper counts as unavailable.
-const endingIn = 1250 * time.Millisecond
-
-// ending returns what tells that the time of a waiter at rest is running out; nil if that
-// is not known, or was told before.
+// ending returns what tells a waiter at rest that its time is running out; nil if that is
+// not known, or was told before.
 func (t *turn) ending(ctx context.Context) <-chan time.Time {
-	end, ok := ctx.Deadline()
-	left := time.Until(end) - endingIn
-	if !ok || !t.rests || t.looked || left < 0 {
+	in, ok := wait.Ending(ctx)
+	if !ok || !t.rests || t.looked {
 		return nil
 	}
-	return time.After(left)
+	return time.After(in)
+}
+
+// isStillBehind sets the watch on the blocker of a waiter at rest again, after a
+// reconnect. If the blocker is there, it is not the waiter's turn, whatever else has
+// happened. So it needs no list: after a restart of the servers, each of very many
+// waiters would ask for a long one.
+func (w *waiter) isStillBehind(
+	ctx context.Context, wake *wait.Wakers,
+) (same bool, err error) {
+	if !w.turn.rests || w.request.OnDecision != nil {
+		return false, nil
+	}
+	decideAgain := false
+	err = w.s.Retry(ctx, func() (err error) {
+		if w.s.SessionID() != w.node.Session() {
+			return znode.ErrEnded
+		}
+		w.reconnected = w.s.Reconnected()
+		decideAgain, err = w.watchBlocker(ctx)
+		return err
+	})
+	switch {
+	case errors.Is(err, znode.ErrEnded):
+		return false, nil
+	case errors.Is(err, zk.ErrNoNode): // or the server lags far behind: a list tells
+		return false, nil
+	case err != nil || decideAgain:
+		return false, err
+	}
+	wake.Watch, wake.Reconnected = w.blocker.events, w.reconnected
+	wake.Beyond, wake.BeyondSet = nil, nil
+	return true, nil
 }
 
 // lookAtLast finds out, shortly before the wait ends, whether ZooKeeper answers, and

@@ -305,6 +305,17 @@ func (c *Conn) Approach(path string) (proof *calls.Pending[struct{}]) {
 	return calls.Start(c, func() (none struct{}, err error) { return none, c.Sync("/") })
 }
 
+// AskAtRest sends a sync if the heartbeat rests, for one who has to know whether
+// ZooKeeper answers (Unavailable).
+func (c *Conn) AskAtRest() {
+	c.mu.Lock()
+	rests := c.ledger.Rests()
+	c.mu.Unlock()
+	if rests {
+		calls.Start(c, func() (none struct{}, err error) { return none, c.Sync("/") })
+	}
+}
+
 // Ephemeral returns the znode at path; nil if it is not one of this process.
 func (c *Conn) Ephemeral(path string) reliance.Ephemeral {
 	c.mu.Lock()

@@ -64,9 +64,9 @@ func (h *heartbeat) tick() {
 	// request shows that it was closed, and an open one sends none meanwhile.
 	away := !seen.connected()
 	suspect := c.suspicion.raised() || c.cfg.Plain && away
-	// While nobody needs proof, only a connection that is away is asked after.
-	wanted := !now.Before(due) && (away || !c.ledger.Rests())
-	send := h.maySyncLocked(seen) && (suspect || wanted)
+	// While nobody needs proof, only a connection that may be closed is asked after.
+	rests := c.ledger.Rests() && (!away || c.TellsClose())
+	send := h.maySyncLocked(seen) && (suspect || !rests && !now.Before(due))
 	if send {
 		h.syncs++
 		h.lastSync = now

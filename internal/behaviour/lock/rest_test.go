@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -47,6 +48,56 @@ func inFarBack(t *testing.T, test func(t *testing.T, b farBack)) {
 	})
 }
 
+// waysToWaitFarBack are ways to wait with a limit, some of which leave the requests to
+// others.
+var waysToWaitFarBack = map[string]func(
+	ctx context.Context, t *testing.T, b farBack, limit time.Duration,
+) error{
+	"AcquireTimeout": func(
+		ctx context.Context, _ *testing.T, b farBack, limit time.Duration,
+	) error {
+		return acquireWithin(ctx, b.Lock, limit)
+	},
+	"a deadline": func(
+		ctx context.Context, _ *testing.T, b farBack, limit time.Duration,
+	) error {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		return b.Lock.Acquire(ctx)
+	},
+	"caching": func(
+		ctx context.Context, t *testing.T, b farBack, limit time.Duration,
+	) error {
+		t.Helper()
+		caching := recipes.WithCaching(time.Minute, 1)
+		return acquireWithin(ctx, b.Mutex(t, b.Ours, "/lock", caching), limit)
+	},
+	"another goroutine": func(
+		ctx context.Context, _ *testing.T, b farBack, limit time.Duration,
+	) error {
+		waiting, cancel := context.WithCancel(ctx)
+		ended := locktest.Start(func() error { return b.Lock.Acquire(waiting) })
+		time.Sleep(time.Millisecond) // that one queues
+		err := acquireWithin(ctx, b.Lock, limit)
+		cancel()
+		if first := <-ended; !errors.Is(first, context.Canceled) {
+			return fmt.Errorf("the first goroutine: %w", first)
+		}
+		return err
+	},
+}
+
+// acquireWithin is AcquireTimeout, with ErrBusy for false.
+func acquireWithin(
+	ctx context.Context, lock *recipes.InterProcessMutex, limit time.Duration,
+) error {
+	held, err := lock.AcquireTimeout(ctx, limit)
+	if !held && err == nil {
+		return recipes.ErrBusy
+	}
+	return err
+}
+
 // A waiter with two ahead sends nothing until shortly before its time is up. Then it
 // asks, and so it knows whether ZooKeeper answers, and what is ahead.
 func TestAWaiterFarBackAsksBeforeItsTimeIsUp(t *testing.T) {
@@ -69,29 +120,12 @@ func TestAWaiterFarBackAsksBeforeItsTimeIsUp(t *testing.T) {
 		"no connection":       {late, limit, (*zktest.Link).Cut, true},
 		"a broken connection": {late, late, (*zktest.Link).Reset, false},
 	} {
-		for way, wait := range map[string]func(
-			ctx context.Context, lock recipes.InterProcessLock,
-		) error{
-			"AcquireTimeout": func(
-				ctx context.Context, lock recipes.InterProcessLock,
-			) error {
-				held, err := lock.AcquireTimeout(ctx, limit)
-				if held || err != nil {
-					return err
-				}
-				return recipes.ErrBusy
-			},
-			"a deadline": func(ctx context.Context, lock recipes.InterProcessLock) error {
-				ctx, cancel := context.WithTimeout(ctx, limit)
-				defer cancel()
-				return lock.Acquire(ctx)
-			},
-		} {
+		for way, wait := range waysToWaitFarBack {
 			t.Run(name+" "+way, func(t *testing.T) {
 				inFarBack(t, func(t *testing.T, b farBack) {
 					began := time.Now()
 					ended := locktest.Start(func() error {
-						return wait(locktest.Owner(t), b.Lock)
+						return wait(locktest.Owner(t), t, b, limit)
 					})
 					time.Sleep(c.at)
 					c.begin(b.ours)
