@@ -95,8 +95,9 @@ func (n *PersistentNode) where() string {
 
 // Start begins to keep the znode, in the background, and returns at once. Use it if the
 // program need not wait for the znode. A permanent error, such as a missing permission,
-// ends that, and is logged ([WithLogger]); Start or Await begins again. After the first
-// call, and after Close, it does nothing.
+// ends that, and is logged ([WithLogger]); Start or Await begins again. Once there was a
+// znode, a missing permission ends nothing: the next one is tried again, every 30 s at
+// most and at each reconnect. After the first call, and after Close, it does nothing.
 func (n *PersistentNode) Start() {
 	if n.where() != "" {
 		n.keeper.Start()
@@ -142,7 +143,8 @@ func (n *PersistentNode) Hold() *Hold {
 // SetData sets the data of the znode, now and each time that it is created again. Of
 // several calls the last one wins, in the order in which they were made. It returns once
 // a znode has the data, or data that was set later. If ctx ends first, the error says so,
-// and the data is set in the background. Before Start it returns at once.
+// and the data is set in the background. If the servers reject the data, the error says
+// so, and only the next znode has them. Before Start it returns at once.
 func (n *PersistentNode) SetData(ctx context.Context, data []byte) error {
 	const op = "set data of"
 	err := usable(op, n.where(), ctx)

@@ -67,13 +67,14 @@ type state struct {
 	closed  bool
 	stop    context.CancelFunc // ends the goroutine; nil: there is none
 	ended   chan struct{}      // closed when that has ended
-	err     error              // why it has ended by itself
+	err     error              // why it has ended by itself, or why there is no znode
 	node    *znode.Node        // the one that is held, or was last; nil: there was none
 	taken   *Taken             // the name is another's
 
 	data      []byte
-	set, done int   // how often data were set; which of them a znode has, or was refused
-	refusal   error // of the data that done counts; nil: a znode has them
+	set       int   // how often data were set
+	has, done int   // which of them a znode has, and which was tried last
+	rejection error // why has is less than done
 
 	removal *calls.Pending[struct{}] // of what may be left, once ended is closed
 	left    func(ctx context.Context) error
@@ -122,14 +123,32 @@ func (k *Keeper) run(ctx context.Context, former *calls.Pending[struct{}]) {
 		_, _ = former.Wait(ctx)
 	}
 	var err error
+	keep := func() error { return k.keepOne(ctx) }
 	for err == nil {
-		err = k.keepOne(ctx)
+		if err = keep(); outcome.Refused(err) && k.rejected(err) {
+			err = k.s.Insist(ctx, keep)
+		}
 	}
 	if ctx.Err() == nil && !errors.Is(err, outcome.ErrClosed) {
 		k.spec.Log.Error("zookeeper registration: given up",
 			"node", k.path, "error", outcome.WithCause(err))
 	}
 	k.end(err)
+}
+
+// rejected takes note that no znode can be created, which ends the Keeper if there never
+// was one: nobody has to see to it that one comes back.
+func (k *Keeper) rejected(err error) (hadOne bool) {
+	k.change(func(s *state) {
+		if hadOne = s.node != nil; hadOne {
+			s.err = err
+		}
+	})
+	if hadOne {
+		k.spec.Log.Error("zookeeper registration: rejected; the znode is still being "+
+			"created", "node", k.path, "error", err)
+	}
+	return hadOne
 }
 
 // keepOne obtains a znode, and keeps it until it is lost.
@@ -141,8 +160,8 @@ func (k *Keeper) keepOne(ctx context.Context) error {
 	case err == nil:
 		k.owner.Held(n)
 		k.change(func(s *state) {
-			s.node, s.taken = n, nil
-			s.done, s.refusal = k.applied, nil
+			s.node, s.taken, s.err = n, nil, nil
+			s.has, s.done = k.applied, k.applied
 		})
 		k.setData(ctx, n)
 	case !errors.Is(err, znode.ErrEnded) || ctx.Err() != nil:
@@ -194,11 +213,11 @@ func (k *Keeper) setData(ctx context.Context, n *znode.Node) {
 		err := n.Set(ctx, data)
 		switch {
 		case err == nil:
-			k.change(func(s *state) { s.done, s.refusal = set, nil })
+			k.change(func(s *state) { s.has, s.done = set, set })
 		case outcome.Final(err) && !n.HasEnded():
 			k.spec.Log.Error("zookeeper registration: cannot set data",
 				"node", k.path, "error", err)
-			k.change(func(s *state) { s.done, s.refusal = set, err })
+			k.change(func(s *state) { s.done, s.rejection = set, err })
 		}
 	}
 }
@@ -254,7 +273,7 @@ func (k *Keeper) Await(ctx context.Context) error {
 		switch {
 		case s.node != nil && s.stop != nil && !s.node.HasEnded():
 			return true, nil
-		case s.stop == nil:
+		case s.stop == nil, s.err != nil:
 			return true, s.err
 		}
 		return false, nil
@@ -295,8 +314,8 @@ type existsError struct{ error }
 func (e *existsError) Unwrap() []error { return []error{e.error, zk.ErrNodeExists} }
 
 // SetData sets the data of the znode, now and of each later one. It waits until a znode
-// has them, or later ones, if the Keeper was started. An error of the request says that
-// the znode keeps those that it has; the next one has these all the same.
+// has them, or later ones, if the Keeper was started. If the request is rejected, the
+// znode keeps those that it has; the next one has these all the same.
 func (k *Keeper) SetData(ctx context.Context, data []byte) error {
 	var number int
 	k.change(func(s *state) {
@@ -307,10 +326,13 @@ func (k *Keeper) SetData(ctx context.Context, data []byte) error {
 		s.data, number = slices.Clone(data), s.set
 	})
 	return k.await(ctx, time.Now(), func(s *state) (bool, error) {
-		if s.done < number {
-			return s.stop == nil, nil
+		switch {
+		case s.stop == nil, s.has >= number:
+			return true, nil
+		case s.done >= number:
+			return true, s.rejection
 		}
-		return true, s.refusal
+		return false, nil
 	})
 }
 

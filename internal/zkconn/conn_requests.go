@@ -392,29 +392,33 @@ const (
 
 // Insist goes on with f after a refusal. f is an obligation, not a caller's request: it
 // lasts until f succeeds, fails with an error that is no refusal, as when the session has
-// ended, or the connection is closed. The permission that was missing may be granted at
-// any time, or come with another login at a reconnect.
-func (c *Conn) Insist(f func() error) error {
+// ended, ctx is done, or the connection is closed. The permission that was missing may be
+// granted at any time, or come with another login at a reconnect.
+func (c *Conn) Insist(ctx context.Context, f func() error) error {
 	reconnected := c.Reconnected()
 	for pause := insistSoon; ; pause = min(2*pause, insistAtMost) {
-		if err := c.pauseUntil(reconnected, pause); err != nil {
+		if err := c.pauseUntil(ctx, reconnected, pause); err != nil {
 			return err
 		}
 		reconnected = c.Reconnected() // before f: a reconnect during f counts, too
-		err := c.Retry(context.Background(), f)
+		err := c.Retry(ctx, f)
 		if !outcome.Refused(err) {
 			return err
 		}
 	}
 }
 
-// pauseUntil waits for d, or until done is closed, and reports a closed connection.
-func (c *Conn) pauseUntil(done <-chan struct{}, d time.Duration) error {
+// pauseUntil is Pause, or less if done is closed before that.
+func (c *Conn) pauseUntil(
+	ctx context.Context, done <-chan struct{}, d time.Duration,
+) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 	case <-done:
+	case <-ctx.Done():
+		return outcome.Cancelled(ctx)
 	case <-c.closed:
 		return outcome.ClosedError{}
 	}
@@ -447,16 +451,7 @@ func (c *Conn) Pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return outcome.Cancelled(ctx)
-	case <-c.closed:
-		return outcome.ClosedError{}
-	}
+	return c.pauseUntil(ctx, nil, d)
 }
 
 // A Backoff says how long to wait before the next attempt: not at all at first, since

@@ -198,7 +198,7 @@ func (c *creation) oweSearch(refusal error) {
 		"being deleted, until its session ends", "dir", spec.Dir, "id", id,
 		"error", refusal)
 	calls.Start(s, func() (none struct{}, _ error) {
-		return none, s.Insist(func() error {
+		return none, s.Insist(context.Background(), func() error {
 			if s.SessionID() != session {
 				return outcome.Permanent(outcome.ErrSessionEnded)
 			}

@@ -53,7 +53,7 @@ func insist(
 	log.Error("zookeeper lock: delete refused; the znode is still being deleted, "+
 		"until its session ends", "node", path, "error", refusal)
 	calls.Start(s, func() (none struct{}, _ error) {
-		err := s.Insist(try)
+		err := s.Insist(context.Background(), try)
 		if err == nil {
 			log.Info("zookeeper lock: znode deleted after a refusal", "node", path)
 		}

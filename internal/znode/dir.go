@@ -164,7 +164,7 @@ func (d *Dir) unmake(made []string) {
 // unmakeLater goes on with unmake, of whose last one the delete, by try, was refused.
 func (d *Dir) unmakeLater(made []string, session int64, try func() error) {
 	calls.Start(d.s, func() (none struct{}, _ error) {
-		err := d.s.Insist(func() error {
+		err := d.s.Insist(context.Background(), func() error {
 			if d.s.SessionID() != session {
 				return outcome.Permanent(outcome.ErrSessionEnded)
 			}

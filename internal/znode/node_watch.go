@@ -72,10 +72,20 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		// starts over, and what it has shown confirms nothing.
 		reconnected := n.s.Reconnected()
 		epoch := n.s.Epoch()
-		err := n.s.Retry(n.over.ctx, func() (err error) {
+		read := func() (err error) {
 			own, err = calls.Call(n.over.ctx, n.s, n.read)
 			return err
-		})
+		}
+		err := n.s.Retry(n.over.ctx, read)
+		if outcome.Refused(err) { // the hold is as good, but its end may go unnoticed
+			n.self.learn(err)
+			n.spec.Log.Warn("zookeeper lock: cannot watch this lock's znode; it is "+
+				"still being tried", "node", n.Path, "error", err)
+			err = n.s.Insist(n.over.ctx, func() error {
+				reconnected, epoch = n.s.Reconnected(), n.s.Epoch()
+				return read()
+			})
+		}
 		switch {
 		case n.over.ctx.Err() != nil:
 			return
@@ -88,10 +98,8 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		case err == nil && !n.isOwn(own.stat, own.data):
 			n.Gone(ErrGone) // another's stands under the name
 			return
-		case err != nil: // not permitted: the hold is as good without a watch
+		case err != nil:
 			n.self.learn(err)
-			n.spec.Log.Warn("zookeeper lock: cannot watch this lock's znode",
-				"node", n.Path, "error", err)
 			return
 		}
 		n.watched(own.events, epoch)

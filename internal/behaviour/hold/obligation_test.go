@@ -184,3 +184,27 @@ func TestWhatARefusedDeleteCosts(t *testing.T) {
 		require.Contains(t, log.String(), "znode deleted after a refusal")
 	})
 }
+
+// A hold whose znode cannot be read for a moment, as at a reconnect, is watched again: it
+// was not, and nobody noticed its end.
+func TestAWatchThatIsRefused(t *testing.T) {
+	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
+		lock, err := k.Make(b.Ours, "/lock")
+		require.NoError(t, err)
+		ctx := locktest.Owner(t)
+		require.NoError(t, lock.Acquire(ctx))
+		time.Sleep(time.Second)
+		hold := lock.Hold(ctx)
+		admin := landlord{t, b.Other.Unwrap(), []string{hold.Path()}}
+		admin.allow(zk.PermAll &^ zk.PermRead)
+		b.Cluster.Link("ours").Reset()
+		time.Sleep(10 * time.Minute)
+		require.NoError(t, hold.Err())
+		admin.allowAll()
+		time.Sleep(insisted)
+		require.NoError(t, b.Other.Delete(hold.Path(), -1))
+		time.Sleep(locktest.Settle)
+		require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted)
+		require.ErrorIs(t, lock.Release(ctx), recipes.ErrLockLost)
+	})
+}

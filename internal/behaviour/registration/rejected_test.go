@@ -1,0 +1,72 @@
+package registration_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
+)
+
+// allow gives everybody those rights, and no others.
+func allow(t *testing.T, c *recipes.Client, path string, perms int32) {
+	t.Helper()
+	_, err := c.Unwrap().SetACL(path, zk.WorldACL(perms), -1)
+	require.NoError(t, err)
+}
+
+// A permission that is missing for a moment, just when the session has ended, took the
+// znode away for good. It comes back with the permission, by no call.
+func TestAZnodeThatIsRejectedComesBack(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var log journal
+		n := newNode(t, b.Ours, "one", log.option())
+		require.NoError(t, n.Await(t.Context()))
+		const beside = "/services/beside" // so that the parent is not reaped
+		_, err := b.Other.Create(beside, nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		allow(t, b.Other, "/services", zk.PermAll&^zk.PermCreate)
+		require.True(t, b.Cluster.ExpireSession(b.Ours.SessionID()))
+		time.Sleep(10 * time.Minute)
+		require.Contains(t, log.String(), "is still being created")
+		require.ErrorIs(t, n.Await(t.Context()), zk.ErrNoAuth)
+		require.Nil(t, n.Hold())
+
+		allow(t, b.Other, "/services", zk.PermAll)
+		time.Sleep(30 * time.Second)
+		requireOwn(t, b.Other, b.Ours, "one")
+		require.NoError(t, n.Await(t.Context()))
+		require.NoError(t, n.Hold().Err())
+
+		allow(t, b.Other, "/services", zk.PermAll&^zk.PermCreate)
+		require.True(t, b.Cluster.ExpireSession(b.Ours.SessionID()))
+		time.Sleep(time.Minute)
+		require.NoError(t, n.Close(t.Context()))
+		allow(t, b.Other, "/services", zk.PermAll)
+		time.Sleep(10 * time.Minute)
+		require.Equal(t, []string{"/services", beside}, b.Cluster.Znodes())
+	})
+}
+
+// SetData said that the znode has data which it never got.
+func TestDataThatAreRejected(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		n, hold := kept(t, b.Ours, "one")
+		allow(t, b.Other, path, zk.PermAll&^zk.PermWrite)
+		err := n.SetData(t.Context(), []byte("two"))
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.ErrorContains(t, err, "lacks WRITE on "+path)
+		requireOwn(t, b.Other, b.Ours, "one")
+		require.NoError(t, hold.Err())
+
+		require.NoError(t, b.Other.Delete(path, -1))
+		time.Sleep(time.Second)
+		requireOwn(t, b.Other, b.Ours, "two")
+		require.NoError(t, n.SetData(t.Context(), []byte("three")))
+		requireOwn(t, b.Other, b.Ours, "three")
+		require.NoError(t, n.Close(t.Context()))
+	})
+}
