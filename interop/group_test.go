@@ -2,6 +2,7 @@ package interop_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,48 @@ func TestAGroupOfGoAndJava(t *testing.T) {
 	java.do("desert", inJava)
 	require.NoError(t, rival.Await(t.Context()))
 	require.NoError(t, rival.Close(t.Context()))
+}
+
+// CuratorCache, which has no idea of groups, sees our members: as they join, with a new
+// payload, after a loss, and no more once they have left.
+func TestCuratorCacheSeesOurMembers(t *testing.T) {
+	t.Parallel()
+	path := zkserver.Path(t)
+	goPeer, java := newGoAt(t, serversOf(t), locktest.Short), newJava(t)
+	cache := java.make("cache", path)
+	sees := func(want ...string) {
+		t.Helper()
+		var seen []string
+		locktest.Eventually(t, func() bool {
+			seen = java.do("cached", cache, path)
+			return slices.Equal(seen, want)
+		}, "Java sees %v, not %v", &seen, want)
+	}
+	var members []*recipes.GroupMember
+	for _, id := range []string{"one", "two"} {
+		m, err := recipes.NewGroupMember(goPeer, path, id, []byte("data"))
+		require.NoError(t, err)
+		require.NoError(t, m.Await(t.Context()))
+		members = append(members, m)
+	}
+	sees("one=data", "two=data")
+	require.NoError(t, members[0].SetData(t.Context(), []byte("changed")))
+	sees("one=changed", "two=data")
+
+	lost := members[0].Hold().Lost()
+	goPeer.tap.Partition()
+	<-lost
+	goPeer.tap.Heal()
+	for _, m := range members {
+		require.NoError(t, m.Await(t.Context()))
+	}
+	require.NoError(t, members[1].SetData(t.Context(), []byte("of the next")))
+	sees("one=changed", "two=of the next")
+
+	require.NoError(t, members[0].Close(t.Context()))
+	sees("two=of the next")
+	require.NoError(t, members[1].Close(t.Context()))
+	sees()
 }
 
 // awaitGroup waits until both sides see the members.

@@ -105,16 +105,18 @@ func TestAMemberThatLeavesMeanwhile(t *testing.T) {
 		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
 		asked := count(t, us)
 		mkdir(t, other)
-		leaves := join(t, other, "a", "")
+		asked.before = func(path string) {
+			if path == dir+"/a" {
+				_ = other.Delete(path, -1)
+			}
+		}
+		join(t, other, "a", "leaves")
 		join(t, other, "b", "stays")
-		gone := func() { _ = other.Delete(leaves, -1) }
-		asked.before = gone
 		all, err := registration.Members(bounded(t), us.S, dir)
 		require.NoError(t, err)
 		require.Equal(t, "b=stays ", text(all))
 
-		join(t, other, "a", "")
-		asked.before = gone
+		join(t, other, "a", "leaves")
 		w := watch(t, us)
 		require.Equal(t, "b=stays ", w.next(t))
 	})

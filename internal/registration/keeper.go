@@ -108,7 +108,7 @@ func (k *Keeper) Start() {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	k.stop, k.ended, k.err = stop, make(chan struct{}), nil
+	k.stop, k.ended = stop, make(chan struct{})
 	s := k.use()
 	k.keeping = &keeping{
 		s: s, name: name{s, k.path}, claim: znode.NewClaim(s, k.path),
@@ -116,8 +116,8 @@ func (k *Keeper) Start() {
 	go k.run(ctx, k.removal)
 }
 
-// run is the Keeper's goroutine. former is the removal of what the last one has left; nil:
-// there was none.
+// run is the Keeper's goroutine. former is the removal of what the last one has left, or
+// nil.
 func (k *Keeper) run(ctx context.Context, former *calls.Pending[struct{}]) {
 	if former != nil { // it has the name until then
 		_, _ = former.Wait(ctx)
@@ -271,7 +271,7 @@ func (k *Keeper) Await(ctx context.Context) error {
 	asked := time.Now()
 	return k.await(ctx, asked, func(s *state) (bool, error) {
 		switch {
-		case s.node != nil && s.stop != nil && !s.node.HasEnded():
+		case s.node != nil && !s.node.HasEnded():
 			return true, nil
 		case s.stop == nil, s.err != nil:
 			return true, s.err
@@ -319,9 +319,6 @@ func (e *existsError) Unwrap() []error { return []error{e.error, zk.ErrNodeExist
 func (k *Keeper) SetData(ctx context.Context, data []byte) error {
 	var number int
 	k.change(func(s *state) {
-		if s.closed {
-			return
-		}
 		s.set++
 		s.data, number = slices.Clone(data), s.set
 	})

@@ -90,7 +90,7 @@ func TestCloseInAnOutageOfACreate(t *testing.T) {
 		for _, outage := range []time.Duration{time.Second, time.Minute} {
 			bubble(t, func(t *testing.T, c *zktest.Cluster) {
 				us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
-				mkdir(t, other)
+				mkdir(t, us)
 				k, o := newKeeper(t, us, "data")
 				us.Link.Stall(d)
 				k.Start()
@@ -293,8 +293,8 @@ func TestAParentThatIsDeletedAllTheTime(t *testing.T) {
 			}
 		}()
 		k.Start()
-		time.Sleep(time.Minute)
-		asked.reset()
+		time.Sleep(10 * time.Second)
+		require.LessOrEqual(t, len(asked.reset()), 25)
 		time.Sleep(time.Minute)
 		n := len(asked.reset())
 		require.LessOrEqual(t, n, 120)
@@ -379,6 +379,82 @@ func TestASetThatIsNotWaitedFor(t *testing.T) {
 	})
 }
 
+// Data that are set while a create with others is under way are set after it.
+func TestDataThatAreSetDuringACreate(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
+		asked := count(t, us)
+		asked.answer = make(chan struct{})
+		mkdir(t, other)
+		k, _ := newKeeper(t, us, "first")
+		k.Start()
+		time.Sleep(time.Second)
+		done := make(chan error, 1)
+		go func() { done <- k.SetData(bounded(t), []byte("second")) }()
+		time.Sleep(time.Second)
+		requireOwn(t, other, us, "first")
+		require.Empty(t, done)
+		close(asked.answer)
+		require.NoError(t, <-done)
+		requireOwn(t, other, us, "second")
+	})
+}
+
+// The znode has gone, and nobody knows: a set finds that out, and waits for the next one.
+func TestDataThatAreSetOnALostZnode(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
+		k, o := kept(t, us, "first")
+		us.Link.Stall(zktest.ToClient)
+		require.NoError(t, other.Delete(path, -1))
+		done := make(chan error, 1)
+		go func() { done <- k.SetData(bounded(t), []byte("second")) }()
+		time.Sleep(time.Second)
+		us.Link.Heal()
+		require.NoError(t, <-done)
+		requireOwn(t, other, us, "second")
+		require.Equal(t, []string{"obtaining", "held", "obtaining", "held"}, o.all())
+	})
+}
+
+// Close says so where the znode had gone before, and it was not known.
+func TestCloseOfAZnodeThatHasGone(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
+		k, _ := kept(t, us, "data")
+		us.Link.Stall(zktest.ToClient)
+		require.NoError(t, other.Delete(path, -1))
+		done := make(chan error, 1)
+		go func() { done <- closeIt(bounded(t), k) }()
+		time.Sleep(time.Second)
+		us.Link.Heal()
+		require.ErrorIs(t, <-done, znode.ErrGone)
+		requireNone(t, other)
+	})
+}
+
+// The name is another Keeper's also while its znode is not there.
+func TestAKeeperBehindOneWithoutAZnode(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
+		first, _ := kept(t, us, "first")
+		for range 2 { // the first one is created again at once, the second one later
+			require.NoError(t, other.Delete(path, -1))
+			time.Sleep(100 * time.Millisecond)
+		}
+		requireNone(t, other)
+		second, o := newKeeper(t, us, "second")
+		second.Start()
+		time.Sleep(100 * time.Millisecond)
+		requireNone(t, other)
+		require.Equal(t, []string{"obtaining", "taken"}, o.all())
+		require.NoError(t, first.Await(bounded(t)))
+		requireOwn(t, other, us, "first")
+		require.NoError(t, closeIt(bounded(t), first))
+		require.NoError(t, second.Await(bounded(t)))
+	})
+}
+
 // requireLate requires that a wait has ended with its time.
 func requireLate(t *testing.T, err error) {
 	t.Helper()
@@ -391,17 +467,23 @@ func TestDataThatAreRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, c *zktest.Cluster) {
 		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
 		k, o := kept(t, us, "first")
-		_, err := other.SetACL(path, zk.WorldACL(zk.PermRead), -1)
-		require.NoError(t, err)
+		may := func(perms int32) {
+			t.Helper()
+			_, err := other.SetACL(path, zk.WorldACL(perms), -1)
+			require.NoError(t, err)
+		}
+		may(zk.PermRead | zk.PermAdmin)
 		require.ErrorIs(t, k.SetData(bounded(t), []byte("second")), zk.ErrNoAuth)
 		requireOwn(t, other, us, "first")
 		require.False(t, o.last().HasEnded())
-		require.ErrorIs(t, k.SetData(bounded(t), []byte("third")), zk.ErrNoAuth)
+		may(zk.PermAll)
+		require.NoError(t, k.SetData(bounded(t), []byte("third")))
+		requireOwn(t, other, us, "third")
+		may(zk.PermRead)
+		require.ErrorIs(t, k.SetData(bounded(t), []byte("fourth")), zk.ErrNoAuth)
 		require.NoError(t, other.Delete(path, -1))
 		<-o.last().Ended().Done()
-		require.NoError(t, k.Await(bounded(t)))
-		requireOwn(t, other, us, "third")
-		require.NoError(t, k.SetData(bounded(t), []byte("fourth")))
-		requireOwn(t, other, us, "fourth")
+		require.NoError(t, k.SetData(bounded(t), []byte("fifth")), "before the next one")
+		requireOwn(t, other, us, "fifth")
 	})
 }

@@ -34,9 +34,9 @@ const (
 // A counted connection notes what is asked, and when.
 type counted struct {
 	*zk.Conn
-	answer chan struct{} // a create is answered once it is closed; nil: at once
-	before func()        // is called before the next read, once; nil: nobody cares
-	mu     sync.Mutex    // guards what follows, and before
+	answer chan struct{}     // a create is answered once it is closed; nil: at once
+	before func(path string) // is called before each read; nil: nobody cares
+	mu     sync.Mutex        // guards what follows
 	asked  []request
 }
 
@@ -51,14 +51,10 @@ func (c *counted) note(op string) {
 	c.asked = append(c.asked, request{op, time.Now()})
 }
 
-func (c *counted) noteRead(op string) {
+func (c *counted) noteRead(op, path string) {
 	c.note(op)
-	c.mu.Lock()
-	f := c.before
-	c.before = nil
-	c.mu.Unlock()
-	if f != nil {
-		f()
+	if c.before != nil {
+		c.before(path)
 	}
 }
 
@@ -90,12 +86,12 @@ func (c *counted) Create(
 }
 
 func (c *counted) Get(path string) ([]byte, *zk.Stat, error) {
-	c.noteRead("get")
+	c.noteRead("get", path)
 	return c.Conn.Get(path)
 }
 
 func (c *counted) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
-	c.noteRead("watch")
+	c.noteRead("watch", path)
 	return c.Conn.GetW(path)
 }
 

@@ -10,6 +10,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.recipes.cache.CuratorCache;
 import org.apache.curator.framework.recipes.leader.Participant;
 import org.apache.curator.framework.recipes.locks.InterProcessLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
@@ -82,6 +83,10 @@ final class Commands {
             case "desert":
                 get(a.get(0), GroupMember.class).close();
                 return List.of();
+            case "cached":
+                return get(a.get(0), CuratorCache.class).stream().filter(d -> d.getPath().startsWith(a.get(1) + "/"))
+                        .map(d -> d.getPath().substring(a.get(1).length() + 1) + "=" + new String(d.getData(), UTF_8))
+                        .sorted().collect(Collectors.toList());
             case "candidates":
                 return candidate(a.get(0)).candidates().stream().map(Commands::told).collect(Collectors.toList());
             default:
@@ -150,6 +155,11 @@ final class Commands {
                 return;
             case "leaderselector":
                 make(name, new Candidate.Selector(client, path, a.get(1)));
+                return;
+            case "cache":
+                CuratorCache cache = CuratorCache.build(client, path);
+                cache.start();
+                make(name, cache);
                 return;
             case "groupmember":
                 make(name, new GroupMember(client, path, a.get(1), a.get(2).getBytes(UTF_8)));

@@ -118,7 +118,7 @@ func TestASessionThatSurvivesItsLoss(t *testing.T) {
 	})
 }
 
-// kratos#2235, kitex: a znode of the session that is dying counts as registered, and
+// kratos#2235: a znode of the session that is dying counts as registered, and
 // vanishes for good. On ClickHouse Keeper every reconnect leaves one behind.
 func TestAZnodeOfADyingSessionIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
