@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,9 +38,9 @@ var flockScripts = []string{
 	`env --block-signal=HUP,INT,QUIT,TERM,ABRT $L $P bash -c 'for s in HUP INT QUIT ` +
 		`TERM ABRT; do kill -$s $PPID $$; done; echo lives'`,
 	held + `for s in HUP INT QUIT TERM ABRT USR1; do env --block-signal=$s $L $P ` +
-		`true & until ps -o args= -p $! | grep -q "^$L"; do sleep 0.02; done; sleep 0.5; ` +
-		`kill -$s $!; sleep 0.1; kill -0 $! && echo waits; kill -KILL $!; done; ` +
-		`>go; wait`,
+		`true & until ps -o args= -p $! | grep -q "^$L"; do sleep 0.02; done; ` +
+		`sleep 0.5; kill -$s $!; sleep 0.1; kill -0 $! && echo waits; ` +
+		`kill -KILL $!; done; >go; wait`,
 	`$L $P grep SigIgn /proc/self/status & wait`,
 	`(trap '' PIPE; $L $P sh -c 'yes; echo $? >code' | true) 2>/dev/null; cat code`,
 	`$L $P yes 2>&1 | head -1`, `set -o pipefail; $L $P yes | head -1`,
@@ -48,29 +49,62 @@ var flockScripts = []string{
 	`ulimit -n 99; $L $P sh -c 'ulimit -n'`,
 	`nohup $L $P grep SigIgn /proc/self/status`, `set -m; $L $P sh -c 'exit 9' & wait $!`,
 	`unset PATH; $(echo $L) $P ls -d /`,
+	`exec 3>out; $L $P sh -c 'echo x >&3'; cat out`, `exec $L $P echo x`,
+	`timeout 0.3 $L $P sleep 5; echo $?`, `timeout -s INT 0.3 $L $P sleep 5; echo $?`,
+	`$L $P sleep 5 & sleep 0.5; kill -KILL $!; wait $!; echo $?`,
+	`printf '1\n2\n3\n' | xargs -n1 $L $P echo`, `yes | $L $P head -1`,
+	`printf '1\n2\n' | while read n; do $L $P echo $n; done`,
+	`printf '1\n2\n' | while read n; do $L $P cat; done`, `x=$($L $P echo v); echo $x`,
+	`set -e; $L $P false; echo no`, `$L $P echo x >/dev/full; echo $?`,
+	`$L $P sh -c 'kill -INT $$'; echo $?`, `$L $P sh -c 'kill -QUIT $$'; echo $?`,
+	`$L $P sh -c 'sleep 0.3; echo late' & wait; echo done`,
+	`(trap '' HUP; $L $P sh -c 'kill -HUP $$; echo alive')`, `setsid -w $L $P echo 1`,
+	`ulimit -t 1; $L $P sh -c 'while :; do :; done'; echo $?`,
+	`$L $P sh -c 'ulimit -c; ulimit -s; ulimit -v'`, `$L $P cat /proc/self/limits`,
+	`taskset 1 $L $P grep Cpus_allowed: /proc/self/status`, `ionice -c3 $L $P ionice`,
+	`$L $P grep -E 'NoNewPrivs|Seccomp:|Cap|Groups' /proc/self/status`,
+	`$L $P cat /proc/self/oom_score_adj /proc/self/timerslack_ns`,
+	`$L -s $P true && $L --shared $P echo 1`, `$L --exclusive --wait=1 $P echo 1`,
+	`$L $P; echo $?`, `$L -E 300 $P true; echo $?`, `$L -w x $P true; echo $?`,
+}
+
+// scriptShells has for each shell how it is called, and what of bash's it does not know.
+var scriptShells = map[string]struct{ call, lacks string }{
+	"bash": {"bash", ""}, "dash": {"dash", "pipefail"}, "zsh": {"zsh -y", ""},
 }
 
 // Who types zklock run for flock gets the same output and the same exit code.
 func TestAsFlock(t *testing.T) {
 	need(t, "flock", "util-linux")
-	for i, script := range flockScripts {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
-			servers := zktest.Start(t).ConnectString()
-			run := func(program, lock string) string {
-				path, err := exec.LookPath(program)
-				require.NoError(t, err)
-				cmd := exec.Command("bash", "-c", script)
-				if program == "zklock" {
-					path += " run"
-				}
-				cmd.Dir = t.TempDir()
-				cmd.Env = append(os.Environ(), "L="+path, "P="+lock,
-					"ZOOKEEPER_SERVERS="+servers)
-				out, _ := cmd.Output() // the code says it
-				return fmt.Sprintf("%s%v", out, cmd.ProcessState)
+	for shell, of := range scriptShells {
+		need(t, shell, shell)
+		for i, script := range flockScripts {
+			if of.lacks != "" && strings.Contains(script, of.lacks) {
+				continue
 			}
-			require.Equal(t, run("flock", "f"), run("zklock", "/f"), script)
-		})
+			t.Run(fmt.Sprint(shell, i), func(t *testing.T) {
+				t.Parallel()
+				asFlock(t, strings.Fields(of.call), script)
+			})
+		}
 	}
+}
+
+func asFlock(t *testing.T, shell []string, script string) {
+	t.Helper()
+	servers := zktest.Start(t).ConnectString()
+	run := func(program, lock string) string {
+		path, err := exec.LookPath(program)
+		require.NoError(t, err)
+		cmd := exec.Command(shell[0], append(shell[1:len(shell):len(shell)],
+			"-c", script)...)
+		if program == "zklock" {
+			path += " run"
+		}
+		cmd.Dir = t.TempDir()
+		cmd.Env = append(os.Environ(), "L="+path, "P="+lock, "ZOOKEEPER_SERVERS="+servers)
+		out, _ := cmd.Output() // the code says it
+		return fmt.Sprintf("%s%v", out, cmd.ProcessState)
+	}
+	require.Equal(t, run("flock", "f"), run("zklock", "/f"), script)
 }

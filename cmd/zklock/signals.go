@@ -37,7 +37,8 @@ var blockedAtStart = inherited.Blocked()
 
 // settle is called before anything else. The runtime has replaced what zklock has
 // inherited. SIGCHLD is zklock's own: without it nobody can wait for a child. SIGURG is
-// the runtime's, and who does not catch it ignores it anyway.
+// the runtime's, and who does not catch it ignores it anyway. The runtime ignores neither
+// SIGPROF nor the signals of a fault, such as SIGSEGV: CMD does not ignore them either.
 //
 // SIGPIPE is caught, and nothing is done about it: Go ends a program that writes where
 // nobody reads, and a leader is not to end because nobody reads its messages. So are the
