@@ -108,7 +108,7 @@ func (k *Keeper) Start() {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	k.stop, k.ended = stop, make(chan struct{})
+	k.stop, k.ended, k.err = stop, make(chan struct{}), nil
 	s := k.use()
 	k.keeping = &keeping{
 		s: s, name: name{s, k.path}, claim: znode.NewClaim(s, k.path),
