@@ -161,9 +161,10 @@ func (m *InterProcessMultiLock) acquire(a acquisition) (hold *Hold, err error) {
 		case err != nil:
 			return nil, err
 		}
-		if !slices.ContainsFunc(members, func(h *Hold) bool {
+		ended := slices.IndexFunc(members, func(h *Hold) bool {
 			return h.isReleased() || h.hasEnded()
-		}) {
+		})
+		if ended < 0 {
 			return m.record(members), nil
 		}
 		// While the caller waited for one member, another one was lost, and somebody else
@@ -172,11 +173,25 @@ func (m *InterProcessMultiLock) acquire(a acquisition) (hold *Hold, err error) {
 		if err := a.awaitGiven(); err != nil {
 			return nil, err
 		}
-		select {
-		case <-a.ctx.Done(): // the next member returns its error, as with the bound's
-		case <-time.After(a.atMost(backoff.Next())):
+		if err := a.startOver(members[ended], backoff.Next()); err != nil {
+			return nil, err
 		}
 	}
+}
+
+// startOver waits before the members are acquired again, one of which, ended, was lost. A
+// single attempt has its second for that.
+func (a acquisition) startOver(ended *Hold, after time.Duration) error {
+	if a.once && time.Until(a.until) <= 0 {
+		path := ended.each()[0].steps.path
+		return fmt.Errorf("%w: a member was lost while the others were tried",
+			&BusyError{Path: path})
+	}
+	select {
+	case <-a.ctx.Done(): // the next member returns its error, as with the bound's
+	case <-time.After(a.atMost(after)):
+	}
+	return nil
 }
 
 // acquireEach acquires all members once. Where one is not to be had it gives back those

@@ -377,7 +377,10 @@ func (s *settings) sessionConfig(conn Conn) zkconn.Config {
 		ServerTick: s.serverTick,
 	}
 	_, c.Plain = conn.(*zk.Conn)
-	c.Advice, c.Log = s.advice(conn), s.logger
+	c.Advice = s.advice(conn)
+	if s.logger != nil {
+		c.Log = usercode.Logger(s.logger)
+	}
 	if sc, ok := wrapped[SessionConn](conn); ok {
 		c.Timeout, c.WhenClosed = sc.SessionTimeout, sc.OnClose
 		c.ServerTick = max(c.ServerTick, sc.ServerTick())

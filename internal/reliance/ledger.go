@@ -1,7 +1,6 @@
 package reliance
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -79,9 +78,10 @@ type tracked struct {
 	margin  time.Duration // how much earlier than it must it is told of silence, if held
 }
 
-// Tell has warnings go to log, unless they go to one already that accepts them.
+// Tell has warnings go to log, unless they go to one already. It does not ask log, which
+// is code of the user's, whether it wants them: the mutex is held.
 func (l *Ledger) Tell(log *slog.Logger) {
-	if l.log == nil && log != nil && log.Enabled(context.Background(), slog.LevelWarn) {
+	if l.log == nil && log != nil && log.Handler() != slog.DiscardHandler {
 		l.log = log
 	}
 }

@@ -85,11 +85,11 @@ func (h *heartbeat) tick() {
 		c.ConnClosed()
 	}
 	c.tellLosses()
-	for _, f := range rung {
-		f()
-	}
 	if send {
 		go h.sync()
+	}
+	for _, f := range rung { // the last may be a log handler's, which may not return
+		f()
 	}
 }
 

@@ -194,9 +194,6 @@ func (u unsearched) Unwrap() error { return u.error }
 // that: the znode may be there, and its name is not known. What it finds is deleted.
 func (c *creation) oweSearch(refusal error) {
 	s, spec, id, session := c.s, c.spec, c.id, c.s.SessionID()
-	spec.Log.Error("zookeeper lock: search refused; a znode of unknown outcome is still "+
-		"being deleted, until its session ends", "dir", spec.Dir, "id", id,
-		"error", refusal)
 	calls.Start(s, func() (none struct{}, _ error) {
 		return none, s.Insist(context.Background(), func() error {
 			if s.SessionID() != session {
@@ -211,6 +208,9 @@ func (c *creation) oweSearch(refusal error) {
 			return err
 		})
 	})
+	spec.Log.Error("zookeeper lock: search refused; a znode of unknown outcome is still "+
+		"being deleted, until its session ends", "dir", spec.Dir, "id", id,
+		"error", refusal)
 }
 
 // search lists the directory as the leader has it now: the server that we came back to

@@ -50,18 +50,19 @@ func insist(
 	s *zkconn.Conn, log *slog.Logger, path string, refusal error,
 	try func() error, ended func(error),
 ) {
-	log.Error("zookeeper lock: delete refused; the znode is still being deleted, "+
-		"until its session ends", "node", path, "error", refusal)
 	calls.Start(s, func() (none struct{}, _ error) {
 		err := s.Insist(context.Background(), try)
-		if err == nil {
-			log.Info("zookeeper lock: znode deleted after a refusal", "node", path)
-		}
 		if ended != nil {
 			ended(err)
 		}
+		if err == nil {
+			log.Info("zookeeper lock: znode deleted after a refusal", "node", path)
+		}
 		return none, err
 	})
+	// Once that has begun: a log handler may not return.
+	log.Error("zookeeper lock: delete refused; the znode is still being deleted, "+
+		"until its session ends", "node", path, "error", refusal)
 }
 
 // discarding are the znodes that discard deletes just now. A list may show one again and

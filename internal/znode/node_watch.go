@@ -79,7 +79,7 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		err := n.s.Retry(n.over.ctx, read)
 		if outcome.Refused(err) { // the hold is as good, but its end may go unnoticed
 			n.self.learn(err)
-			n.spec.Log.Warn("zookeeper lock: cannot watch this lock's znode; it is "+
+			go n.spec.Log.Warn("zookeeper lock: cannot watch this lock's znode; it is "+
 				"still being tried", "node", n.Path, "error", err)
 			err = n.s.Insist(n.over.ctx, func() error {
 				reconnected, epoch = n.s.Reconnected(), n.s.Epoch()

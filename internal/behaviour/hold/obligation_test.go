@@ -208,3 +208,38 @@ func TestAWatchThatIsRefused(t *testing.T) {
 		require.ErrorIs(t, lock.Release(ctx), recipes.ErrLockLost)
 	})
 }
+
+// A log handler that does not return keeps no znode.
+func TestARefusedDeleteThatCannotBeLogged(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		end := make(chan struct{})
+		defer close(end)
+		lock := b.Mutex(t, b.Ours, "/lock", recipes.WithLogger(
+			slog.New(hangingHandler{slog.DiscardHandler, end})))
+		v := locktest.VisitLock(t, lock)
+		v.Entered()
+		admin := newLandlord(t, b, []string{""})
+		admin.denyDeletes()
+		ctx, cancel := context.WithTimeout(v.Ctx, time.Second)
+		defer cancel()
+		require.Error(t, lock.Release(ctx))
+		time.Sleep(10 * time.Minute)
+		require.NotEmpty(t, locktest.Znodes(b), "nothing was refused")
+		admin.allowAll()
+		time.Sleep(insisted)
+		require.Empty(t, locktest.Znodes(b))
+	})
+}
+
+// A hangingHandler returns from no record before its end.
+type hangingHandler struct {
+	slog.Handler
+	end <-chan struct{}
+}
+
+func (hangingHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h hangingHandler) Handle(context.Context, slog.Record) error {
+	<-h.end
+	return nil
+}

@@ -250,3 +250,21 @@ func TestSlowAnswersAreInTheLog(t *testing.T) {
 			log.String())
 	})
 }
+
+// A log handler that does not return from the warning that answers are slow, once a
+// minute, stops no heartbeat. Some took a sync along: after twenty, each hold was lost.
+func TestAHandlerThatHangsStopsNoHeartbeat(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		end := make(chan struct{})
+		defer close(end)
+		lock := b.Mutex(t, b.Ours, "/lock", recipes.WithLogger(
+			slog.New(hangingHandler{slog.DiscardHandler, end})))
+		const delay = 800 * time.Millisecond // each way, of a session timeout of 10 s
+		b.Cluster.Link("ours").Delay(delay, delay)
+		ctx := locktest.Owner(t)
+		require.NoError(t, lock.Acquire(ctx))
+		time.Sleep(3 * time.Hour)
+		require.NoError(t, lock.Hold(ctx).Err())
+		require.NoError(t, lock.Release(ctx))
+	})
+}

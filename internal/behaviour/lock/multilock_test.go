@@ -341,8 +341,8 @@ func TestAMultiLockHoldsAllItsMembers(t *testing.T) {
 	}
 }
 
-// A single try has a second, also where a member is lost on the way. Nobody is known to
-// have that one.
+// A single try has a second, also where a member is lost on the way. After that somebody
+// else may have that one.
 func TestAMultiLockIsTriedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := zktest.Start(t)
@@ -362,7 +362,7 @@ func TestAMultiLockIsTriedOnce(t *testing.T) {
 		require.NoError(t, err)
 		ctx := locktest.Owner(t)
 		ok, err := recipes.NewInterProcessMultiLockOf(a, last).AcquireTimeout(ctx, 0)
-		require.ErrorIs(t, err, recipes.ErrUnavailable)
+		require.NoError(t, err)
 		require.False(t, ok)
 		require.Equal(t, 1, tries)
 		require.ErrorIs(t, a.Release(ctx), recipes.ErrNotOwner, "it was given back")

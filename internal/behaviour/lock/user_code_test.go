@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"math"
 	"runtime"
 	"sync/atomic"
@@ -169,4 +170,44 @@ func TestAListenerThatEndsItsGoroutine(t *testing.T) {
 		require.EqualValues(t, requests, calls.Load())
 		v.Leave()
 	})
+}
+
+// A handler may fail, or hang, as soon as it is asked whether it wants a record. All
+// locks of the connection hung with it.
+func TestALogHandlerThatFailsWhenAsked(t *testing.T) {
+	fails := maps.Clone(failures)
+	fails["hang"] = nil // set in its bubble
+	for name, fail := range fails {
+		t.Run(name, func(t *testing.T) {
+			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+				end := make(chan struct{})
+				defer close(end)
+				if name == "hang" {
+					fail = func() { <-end }
+				}
+				lock := b.Mutex(t, b.Ours, "/lock", recipes.WithLogger(
+					slog.New(askedHandler{slog.DiscardHandler, fail})))
+				tried(t, func() { locktest.UseTimes(t, lock, 1) })
+				tried(t, func() {
+					ctx, cancel := context.WithTimeout(locktest.Owner(t), time.Minute)
+					defer cancel()
+					_, err := recipes.Acquire(ctx, b.Mutex(t, b.Ours, "/beside"))
+					require.NoError(t, err)
+				})
+				time.Sleep(time.Minute)
+				require.Len(t, locktest.Znodes(b), 1)
+			})
+		})
+	}
+}
+
+// An askedHandler fails when it is asked.
+type askedHandler struct {
+	slog.Handler
+	fail func()
+}
+
+func (h askedHandler) Enabled(context.Context, slog.Level) bool {
+	h.fail()
+	return true
 }
