@@ -402,16 +402,11 @@ func (w *waiter) isStillBehind(
 	}
 	decideAgain := false
 	err = w.s.Retry(ctx, func() (err error) {
-		if w.s.SessionID() != w.node.Session() {
-			return znode.ErrEnded
-		}
 		w.reconnected = w.s.Reconnected()
 		decideAgain, err = w.watchBlocker(ctx)
 		return err
 	})
 	switch {
-	case errors.Is(err, znode.ErrEnded):
-		return false, nil
 	case errors.Is(err, zk.ErrNoNode): // or the server lags far behind: a list tells
 		return false, nil
 	case err != nil || decideAgain:
