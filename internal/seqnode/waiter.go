@@ -374,9 +374,10 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 				continue // all is as it was
 			}
 		case wait.PollDue: // no event has come; is the blocker there?
-			if w.s.Missing(ctx, wake.Path) {
+			switch {
+			case w.s.Missing(ctx, wake.Path):
 				w.cohort.doubt(w.Member)
-			} else if w.turn.rests {
+			case w.turn.rests && !w.isBehindOwn():
 				wake.Poll = wait.NextPoll()
 				continue // see isStillBehind
 			}
@@ -404,21 +405,16 @@ func (t *turn) ending(ctx context.Context) <-chan time.Time {
 func (w *waiter) isStillBehind(
 	ctx context.Context, wake *wait.Wakers,
 ) (same bool, err error) {
-	if !w.turn.rests || w.request.OnDecision != nil {
+	if !w.turn.rests || w.request.OnDecision != nil || w.isBehindOwn() {
 		return false, nil
 	}
 	decideAgain := false
 	err = w.s.Retry(ctx, func() (err error) {
-		if w.s.SessionID() != w.node.Session() {
-			return znode.ErrEnded
-		}
 		w.reconnected = w.s.Reconnected()
 		decideAgain, err = w.watchBlocker(ctx)
 		return err
 	})
 	switch {
-	case errors.Is(err, znode.ErrEnded):
-		return false, nil
 	case errors.Is(err, zk.ErrNoNode): // or the server lags far behind: a list tells
 		return false, nil
 	case err != nil || decideAgain:
@@ -427,6 +423,12 @@ func (w *waiter) isStillBehind(
 	wake.Watch, wake.Reconnected = w.blocker.events, w.reconnected
 	wake.Beyond, wake.BeyondSet = nil, nil
 	return true, nil
+}
+
+// isBehindOwn tells whether the blocker that is watched has turned out to be one of this
+// process, which its waiters need not watch: its create was answered after they decided.
+func (w *waiter) isBehindOwn() bool {
+	return w.s.Ephemeral(w.queue.Path(w.blocker.name)) != nil
 }
 
 // lookAtLast finds out, shortly before the wait ends, whether ZooKeeper answers, and

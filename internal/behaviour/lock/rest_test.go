@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
@@ -273,4 +275,125 @@ func TestAWaiterFarBackWhoseSessionEnds(t *testing.T) {
 		require.NoError(t, <-ended)
 		require.NoError(t, b.Lock.Release(ctx))
 	})
+}
+
+// Somebody deletes the znode of a waiter far back while its connection is away. It finds
+// out once the connection is back, although it does not list the queue then, and rejoins.
+func TestAWaiterFarBackWhoseZnodeIsDeletedWhileItIsAway(t *testing.T) {
+	for name, long := range map[string]time.Duration{
+		"just joined": time.Millisecond, "waits for long": 20 * time.Second,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFarBack(t, func(t *testing.T, b farBack) {
+				ctx := locktest.Owner(t)
+				ended := locktest.Start(func() error { return b.Lock.Acquire(ctx) })
+				locktest.AwaitChildren(t, b.Other, "/lock", 3)
+				time.Sleep(long)
+				nodes := locktest.Children(t, b.Other, "/lock")
+				slices.SortFunc(nodes, locktest.BySequence)
+				b.ours.Cut()
+				time.Sleep(time.Second)
+				require.NoError(t, b.Other.Delete("/lock/"+nodes[2], -1))
+				time.Sleep(time.Second)
+				b.ours.Heal()
+				time.Sleep(4 * time.Second)
+				now := locktest.Children(t, b.Other, "/lock")
+				require.Len(t, now, 3)
+				require.NotContains(t, now, nodes[2])
+				b.leave()
+				require.NoError(t, <-ended)
+				require.NoError(t, b.Lock.Release(ctx))
+			})
+		})
+	}
+}
+
+// The connection of a waiter far back is closed: the wait ends.
+func TestAWaiterFarBackWhoseConnectionIsClosed(t *testing.T) {
+	const timeout = 10 * time.Second
+	for name, silent := range map[string]bool{"": false, "in silence": true} {
+		t.Run(name, func(t *testing.T) {
+			inFarBack(t, func(t *testing.T, b farBack) {
+				link := b.Cluster.Link("bare")
+				conn, events := locktest.OpenBare(
+					t, link, b.Cluster.Names()[0], timeout)
+				bare, err := recipes.NewInterProcessMutex(
+					conn, "/lock", recipes.WithSessionTimeout(timeout))
+				require.NoError(t, err)
+				bareEnded := locktest.Start(func() error {
+					return bare.Acquire(locktest.Owner(t))
+				})
+				ended := locktest.Start(func() error {
+					return b.Lock.Acquire(locktest.Owner(t))
+				})
+				time.Sleep(2 * timeout)
+				if silent {
+					link.Stall(zktest.Both)
+					b.ours.Stall(zktest.Both)
+				}
+				closed := time.Now()
+				go conn.Close()
+				b.Ours.Close()
+				require.ErrorIs(t, <-ended, zk.ErrConnectionClosed)
+				require.ErrorIs(t, <-bareEnded, zk.ErrConnectionClosed)
+				require.Less(t, time.Since(closed), timeout)
+				link.Heal()
+				for range events {
+				}
+			})
+		})
+	}
+}
+
+// The server does not set the watches of a waiter far back again after an outage, in
+// which all ahead have left, or somebody has deleted its znode. It looks for itself.
+func TestAWaiterFarBackDoesNotRelyOnTheClientsWatches(t *testing.T) {
+	for name, happens := range map[string]func(t *testing.T, b farBack, node string){
+		"its turn came": func(_ *testing.T, b farBack, _ string) { b.leave() },
+		"it was deleted": func(t *testing.T, b farBack, node string) {
+			t.Helper()
+			require.NoError(t, b.Other.Delete("/lock/"+node, -1))
+		},
+		"nothing": func(*testing.T, farBack, string) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFarBack(t, func(t *testing.T, b farBack) {
+				tap := wiretap.New(b.Cluster.Link("tapped").Dial)
+				client, err := recipes.Connect(t.Context(), b.Cluster.Names()[0],
+					10*time.Second, recipes.WithDialer(tap.Dial))
+				require.NoError(t, err)
+				defer client.Close()
+				lock, ctx := b.Mutex(t, client, "/lock"), locktest.Owner(t)
+				ended := locktest.Start(func() error { return lock.Acquire(ctx) })
+				locktest.AwaitChildren(t, b.Other, "/lock", 3)
+				nodes := locktest.Children(t, b.Other, "/lock")
+				slices.SortFunc(nodes, locktest.BySequence)
+				time.Sleep(20 * time.Second)
+				tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
+					if p.Op == wiretap.SetWatches {
+						return wiretap.Drop
+					}
+					return wiretap.Pass
+				})
+				tap.Refuse(true)
+				tap.Cut()
+				time.Sleep(time.Second)
+				happens(t, b, nodes[2])
+				tap.Refuse(false)
+				time.Sleep(4 * time.Second)
+				if name == "its turn came" {
+					require.True(t, holds(ctx, lock))
+				} else {
+					rejoined := !slices.Contains(
+						locktest.Children(t, b.Other, "/lock"), nodes[2])
+					require.Equal(t, name == "it was deleted", rejoined)
+				}
+				b.leave()
+				time.Sleep(time.Second)
+				require.True(t, holds(ctx, lock))
+				require.NoError(t, <-ended)
+				require.NoError(t, lock.Release(ctx))
+			})
+		})
+	}
 }
