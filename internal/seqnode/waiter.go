@@ -405,7 +405,8 @@ func (t *turn) ending(ctx context.Context) <-chan time.Time {
 func (w *waiter) isStillBehind(
 	ctx context.Context, wake *wait.Wakers,
 ) (same bool, err error) {
-	if !w.turn.rests || w.request.OnDecision != nil || w.isBehindOwn() {
+	watches := wake.Path != "" && !w.isBehindOwn()
+	if !w.turn.rests || w.request.OnDecision != nil || !watches {
 		return false, nil
 	}
 	decideAgain := false
