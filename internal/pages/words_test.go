@@ -27,7 +27,7 @@ var wordLimits = map[string]int{
 	"docs/llms.txt":                       314,
 	"docs/connections.md":                 830,
 	"docs/correctness.md":                 955,
-	"docs/costs.md":                       1385,
+	"docs/costs.md":                       1545,
 	"docs/design.md":                      1030,
 	"docs/election.md":                    690,
 	"docs/faq.md":                         300,

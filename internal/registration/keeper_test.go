@@ -282,6 +282,7 @@ func TestAParentThatIsDeletedAllTheTime(t *testing.T) {
 	bubble(t, func(t *testing.T, c *zktest.Cluster) {
 		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
 		asked := count(t, us)
+		us.Link.Delay(5*time.Millisecond, 5*time.Millisecond) // it has gone by then
 		k, _ := newKeeper(t, us, "ours")
 		stop, stopped := context.WithCancel(t.Context())
 		done := make(chan struct{})
