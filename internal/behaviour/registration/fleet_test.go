@@ -16,8 +16,8 @@ import (
 )
 
 // What the group may show late. A session of locktest's clients lasts for 10 s, and the
-// servers end it at most two ticks of 2 s later; to read that takes a moment. A reconnect takes a
-// dial or two, with a pause of a second between them, and a read.
+// servers end it at most two ticks of 2 s later; to read that takes a moment. A reconnect
+// takes a dial or two, with a pause of a second between them, and a read.
 const (
 	deadAtMost   = 10*time.Second + 2*2*time.Second + 200*time.Millisecond
 	reconnecting = 3 * time.Second
