@@ -143,8 +143,9 @@ func (n *PersistentNode) Hold() *Hold {
 // SetData sets the data of the znode, now and each time that it is created again. Of
 // several calls the last one wins, in the order in which they were made. It returns once
 // a znode has the data, or data that was set later. If ctx ends first, the error says so,
-// and the data is set in the background. If the servers reject the data, the error says
-// so, and only the next znode has them. Before Start it returns at once.
+// and the data is set in the background. If ZooKeeper rejects the request, it returns
+// that error: the znode keeps its data, and only a later one has the new data. Before
+// Start it returns at once.
 func (n *PersistentNode) SetData(ctx context.Context, data []byte) error {
 	const op = "set data of"
 	err := usable(op, n.where(), ctx)

@@ -80,11 +80,11 @@ func TestCuratorCacheSeesOurMembers(t *testing.T) {
 	for _, m := range members {
 		require.NoError(t, m.Await(t.Context()))
 	}
-	require.NoError(t, members[1].SetData(t.Context(), []byte("of the next")))
-	sees("one=changed", "two=of the next")
+	require.NoError(t, members[1].SetData(t.Context(), []byte("next")))
+	sees("one=changed", "two=next")
 
 	require.NoError(t, members[0].Close(t.Context()))
-	sees("two=of the next")
+	sees("two=next")
 	require.NoError(t, members[1].Close(t.Context()))
 	sees()
 }

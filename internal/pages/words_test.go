@@ -27,7 +27,7 @@ var wordLimits = map[string]int{
 	"docs/llms.txt":                       314,
 	"docs/connections.md":                 840,
 	"docs/correctness.md":                 1005,
-	"docs/costs.md":                       1495,
+	"docs/costs.md":                       1545,
 	"docs/design.md":                      1115,
 	"docs/election.md":                    690,
 	"docs/faq.md":                         300,

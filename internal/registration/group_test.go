@@ -3,6 +3,7 @@ package registration_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -116,9 +117,58 @@ func TestAMemberThatLeavesMeanwhile(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "b=stays ", text(all))
 
+		leave := asked.before
 		join(t, other, "a", "leaves")
 		w := watch(t, us)
 		require.Equal(t, "b=stays ", w.next(t))
+
+		asked.before = nil
+		known := join(t, other, "a", "known")
+		require.Equal(t, "a=known b=stays ", w.next(t))
+		asked.before = leave
+		_, err = other.Set(known, []byte("leaves"), -1)
+		require.NoError(t, err)
+		require.Equal(t, "b=stays ", w.next(t))
+	})
+}
+
+// After a reconnect all is read again, by the watches that are still there. The next
+// change is told all the same.
+func TestAChangeAfterAReconnectIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
+		mkdir(t, other)
+		path := join(t, other, "a", "")
+		w := watch(t, us)
+		require.Equal(t, "a= ", w.next(t))
+		for i := range 10 {
+			us.Link.Reset()
+			time.Sleep(5 * time.Second)
+			require.Empty(t, w.seen)
+			_, err := other.Set(path, fmt.Append(nil, i), -1)
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprintf("a=%d ", i), w.next(t))
+		}
+	})
+}
+
+// A reader that ends leaves no goroutine behind, of the many that wait for its watches.
+func TestAReaderLeavesNoGoroutine(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
+		mkdir(t, other)
+		const size = 50
+		for i := range size {
+			join(t, other, fmt.Sprint(i), "")
+		}
+		before := runtime.NumGoroutine()
+		w := watch(t, us)
+		time.Sleep(time.Second)
+		require.Greater(t, runtime.NumGoroutine(), before+size/2)
+		w.stop()
+		<-w.done
+		time.Sleep(time.Second)
+		require.Less(t, runtime.NumGoroutine(), before+size/2)
 	})
 }
 

@@ -127,7 +127,8 @@ type owner struct {
 	mu    sync.Mutex
 	told  []string
 	nodes []*znode.Node
-	held  func() // called with each znode; nil: nobody cares
+	times []time.Time // when they were held
+	held  func()      // called with each znode; nil: nobody cares
 }
 
 func (o *owner) tell(what string) {
@@ -150,12 +151,19 @@ func (o *owner) all() []string {
 func (o *owner) Held(n *znode.Node) {
 	o.tell("held")
 	o.mu.Lock()
-	o.nodes = append(o.nodes, n)
+	o.nodes, o.times = append(o.nodes, n), append(o.times, time.Now())
 	f := o.held
 	o.mu.Unlock()
 	if f != nil {
 		f()
 	}
+}
+
+// heldAt is when each znode was held.
+func (o *owner) heldAt() []time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.times)
 }
 
 // last is the znode that was held last.

@@ -108,9 +108,7 @@ func TestASessionThatSurvivesItsLoss(t *testing.T) {
 		<-first.Lost()
 		b.Cluster.Link("ours").Heal()
 		require.NoError(t, n.Await(t.Context()))
-		if b.Ours.SessionID() != session {
-			t.Skip("the session did not survive")
-		}
+		require.Equal(t, session, b.Ours.SessionID(), "it did not survive")
 		requireOwn(t, b.Other, b.Ours, "one")
 		require.Greater(t, n.Hold().FencingToken(), first.FencingToken())
 		time.Sleep(time.Minute)
