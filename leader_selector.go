@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -131,15 +132,16 @@ func (p *pacer) wait(ctx context.Context) {
 	}
 }
 
-// logLoss logs what lead returned after a loss. Most likely that is the loss, or wraps
-// it: then it is not logged twice.
+// logLoss logs what lead returned after a loss, which has a message of its own. Most
+// likely it is that, or wraps it: then it is no second warning.
 func (s *LeaderSelector) logLoss(loss, failed error) {
-	attrs := []any{"path", s.lock.path, "error", failed}
-	if !strings.Contains(failed.Error(), loss.Error()) {
-		attrs = append(attrs, "loss", loss)
+	level := slog.LevelWarn
+	if strings.Contains(failed.Error(), loss.Error()) {
+		level = slog.LevelInfo
 	}
-	s.lock.queue.Log.Warn(
-		"zookeeper leader selector: leadership lost, rejoining", attrs...)
+	s.lock.queue.Log.Log(context.Background(), level,
+		"zookeeper leader selector: leadership lost, rejoining",
+		"path", s.lock.path, "error", failed)
 }
 
 // serve calls lead for a term, and gives that up whatever lead does. failed is what lead

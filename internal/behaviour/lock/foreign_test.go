@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -217,30 +218,34 @@ func TestAChrootThatIsCreatedIsLogged(t *testing.T) {
 	})
 }
 
-// A Warn line had the same loss twice, 150 characters long.
+// A loss is one warning. If lead returns something else after it, that is another, which
+// does not repeat the loss.
 func TestALossIsLoggedOnce(t *testing.T) {
-	for name, fails := range map[string]func(loss error) error{
-		"the loss":  func(loss error) error { return loss },
-		"around it": func(loss error) error { return wrapped{loss} },
-		"something else": func(error) error {
-			return context.DeadlineExceeded
-		},
+	for name, c := range map[string]struct {
+		fails func(loss error) error
+		other bool
+	}{
+		"the loss":       {func(loss error) error { return loss }, false},
+		"around it":      {func(loss error) error { return wrapped{loss} }, false},
+		"something else": {func(error) error { return context.DeadlineExceeded }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 				var log journal
-				c := locktest.StartCampaign(t, b.Ours, log.warnings())
-				term := c.Leads()
+				candidate := locktest.StartCampaign(t, b.Ours, log.warnings())
+				term := candidate.Leads()
 				b.Lose(t, term.Hold)
 				loss := term.Hold.Err()
-				term.End <- fails(loss)
-				c.Leads().End <- errConfig
-				require.ErrorIs(t, c.Ended(), errConfig)
-				lines := log.lines()
-				require.Len(t, lines, 1)
-				require.Contains(t, lines[0], "leadership lost, rejoining")
-				require.Equal(t, 1, strings.Count(lines[0], loss.Error()), lines[0])
-				require.Contains(t, lines[0], fails(loss).Error())
+				term.End <- c.fails(loss)
+				candidate.Leads().End <- errConfig
+				require.ErrorIs(t, candidate.Ended(), errConfig)
+				synctest.Wait()
+				all := strings.Join(log.lines(), "\n")
+				require.Equal(t, 1, strings.Count(all, loss.Error()), all)
+				require.Equal(t, 1, strings.Count(all, "zookeeper lock: the lock was lost"))
+				rejoining := `leadership lost, rejoining" path=/election error="context deadline`
+				require.Equal(t, c.other, strings.Contains(all, rejoining), all)
+				require.Equal(t, c.other, strings.Contains(all, "rejoining"), all)
 			})
 		})
 	}
