@@ -58,7 +58,9 @@ func TestDataThatAreRejected(t *testing.T) {
 		allow(t, b.Other, path, zk.PermAll&^zk.PermWrite)
 		err := n.SetData(t.Context(), []byte("two"))
 		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.ErrorContains(t, err, "recipes: set data of /services/api: ")
 		require.ErrorContains(t, err, "lacks WRITE on "+path)
+		require.NotContains(t, err.Error(), "in the background")
 		requireOwn(t, b.Other, b.Ours, "one")
 		require.NoError(t, hold.Err())
 

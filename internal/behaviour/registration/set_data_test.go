@@ -116,21 +116,6 @@ func TestDataThatOthersSet(t *testing.T) {
 	})
 }
 
-// ZooKeeper rejects the data: the caller is told, and the znode stays as it is.
-func TestDataThatAreRejected(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		n, hold := kept(t, b.Ours, "one")
-		_, err := b.Other.Unwrap().SetACL(path, zk.WorldACL(zk.PermRead), -1)
-		require.NoError(t, err)
-		err = n.SetData(t.Context(), []byte("two"))
-		require.ErrorIs(t, err, zk.ErrNoAuth)
-		require.ErrorContains(t, err, "recipes: set data of /services/api: ")
-		require.NotContains(t, err.Error(), "in the background")
-		requireOwn(t, b.Other, b.Ours, "one")
-		require.NoError(t, hold.Err())
-	})
-}
-
 // Another's znode has the name by now: its data are not touched.
 func TestSetDataDoesNotTouchAnothersZnode(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
