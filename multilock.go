@@ -155,10 +155,7 @@ func (m *InterProcessMultiLock) acquire(a acquisition) (hold *Hold, err error) {
 	var backoff zkconn.Backoff
 	for {
 		members, err := m.acquireEach(a)
-		switch {
-		case err != nil && backoff > 0:
-			return nil, fmt.Errorf("%w (started over: a member was lost before)", err)
-		case err != nil:
+		if err != nil {
 			return nil, err
 		}
 		ended := slices.IndexFunc(members, func(h *Hold) bool {
