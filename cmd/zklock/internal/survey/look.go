@@ -231,17 +231,17 @@ func (s *Survey) apply(ctx context.Context, d *dir, v view) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	joined, left := difference(d.children, v.children)
-	l, young := d.lock, s.isYoungLocked(v.stat)
+	l, young, first := d.lock, s.isYoungLocked(v.stat), d.stat == nil
 	switch {
 	case v.stat == nil:
-	case d.stat != nil:
+	case !first:
 		l.missed += unseen(d.stat, v.stat, joined, left)
 		s.learnLocked(d, v)
 	case young:
 		l.missed += unseen(&zk.Stat{}, v.stat, joined, nil)
 	}
 	l.missed += uint64(v.unread)
-	now := seen{at: s.clock.now(), first: d.stat == nil && !young}
+	now := seen{at: s.clock.now(), first: first && !young}
 	d.unread = max(0, len(queues.Queued(d.sub, v.children))-queueAtMost)
 	d.children, d.stat, d.inside, d.stale = v.children, v.stat, v.read, time.Time{}
 	for _, event := range l.update(now, &s.history) {
@@ -252,7 +252,7 @@ func (s *Survey) apply(ctx context.Context, d *dir, v view) {
 	if v.stat == nil {
 		s.forgetDirLocked(d)
 	} else if d.sub == "" {
-		s.enterNewLocked(ctx, d, joined)
+		s.enterNewLocked(ctx, d, joined, first)
 	}
 	s.changedLocked()
 }
@@ -300,7 +300,9 @@ func difference(before, after []string) (joined, left []string) {
 
 // enterNewLocked has the directories of a semaphore looked at, and what was created in
 // d.
-func (s *Survey) enterNewLocked(ctx context.Context, d *dir, joined []string) {
+func (s *Survey) enterNewLocked(
+	ctx context.Context, d *dir, joined []string, first bool,
+) {
 	if queues.IsSemaphore(d.children) {
 		for sub := 1; sub < len(subs); sub++ {
 			if of := s.dirLocked(d.lock, sub); of != nil {
@@ -308,8 +310,8 @@ func (s *Survey) enterNewLocked(ctx context.Context, d *dir, joined []string) {
 			}
 		}
 	}
-	if s.walked.IsZero() {
-		return // the walk comes there
+	if first {
+		return // whoever looks for the first time goes on to what is below
 	}
 	for _, child := range queues.Below(d.path, d.children) {
 		if _, isNew := slices.BinarySearch(joined, child); isNew {

@@ -241,6 +241,135 @@ func TestLocksThatAreUsedLater(t *testing.T) {
 	})
 }
 
+// Parents may be created before the lock that is meant: whoever looks in between does not
+// miss it.
+func TestALockWhoseParentsComeFirst(t *testing.T) {
+	inScene(t, config(), nil, func(s *scene) {
+		for _, path := range []string{"/a", "/a/b", "/a/b/c", "/a/b/c/d"} {
+			_, err := s.client.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+			require.NoError(s, err)
+			s.wait()
+		}
+		lock := s.mutex("/a/b/c/d", "x")
+		require.NoError(s, lock.Acquire(s.Context()))
+		s.wait()
+		require.Equal(s, []string{"x holds"}, states(s.lock("/a/b/c/d")))
+	})
+}
+
+// A lock that is created while the walk goes on is not missed, wherever the walk is.
+func TestLocksThatAreCreatedDuringTheWalk(t *testing.T) {
+	const locks = 100
+	inScene(t, config(), func(s *scene) {
+		s.cluster.Link("survey").Delay(0, 20*time.Millisecond)
+		for i := range locks {
+			go func() {
+				time.Sleep(time.Duration(rand.IntN(2000)) * time.Millisecond)
+				lock := s.mutex(fmt.Sprintf("/%d/%d/%d", i%3, i%7, i), "x")
+				_ = lock.Acquire(recipes.WithOwner(context.Background()))
+			}()
+		}
+	}, func(s *scene) {
+		time.Sleep(time.Minute)
+		require.Len(s, s.survey.State().Locks, locks)
+	})
+}
+
+// scenes with something wrong, and what is found.
+var wrongs = map[survey.FindingKind]func(s *scene){
+	survey.Ownerless: func(s *scene) {
+		s.mustCreate("/lock", 0)
+		s.mustCreate("/lock/lock-0000000001", 0)
+	},
+	survey.Apart: func(s *scene) {
+		s.mustCreate("/lock", 0)
+		s.mustCreate("/lock/lock-0000000001", zk.FlagEphemeral)
+		s.mustCreate("/lock/lock-1500000000", zk.FlagEphemeral)
+	},
+	survey.Counter: func(s *scene) {
+		s.mustCreate("/lock", 0)
+		require.NoError(s, s.cluster.SetSequence("/lock", 2_000_000_000))
+		s.mustCreate("/lock/lock-", zk.FlagEphemeral|zk.FlagSequence)
+	},
+	survey.Old: func(s *scene) {
+		require.NoError(s, s.mutex("/lock", "x").Acquire(s.Context()))
+		time.Sleep(11 * time.Minute)
+	},
+	survey.Mixed: func(s *scene) {
+		s.mustCreate("/lock", 0)
+		s.mustCreate("/lock/lock-", zk.FlagEphemeral|zk.FlagSequence)
+		s.mustCreate("/lock/latch-", zk.FlagEphemeral|zk.FlagSequence)
+	},
+	survey.Rights: func(s *scene) {
+		s.mustCreate("/lock", 0)
+		_, err := s.client.Create("/lock/lock-", nil, zk.FlagEphemeral|zk.FlagSequence,
+			zk.WorldACL(zk.PermRead))
+		require.NoError(s, err)
+	},
+	survey.Unrelated: func(s *scene) {
+		require.NoError(s, s.mutex("/lock", "x").Acquire(s.Context()))
+		s.mustCreate("/lock/config", 0)
+	},
+	survey.Skipped: func(s *scene) {
+		_, err := s.client.Create("/closed", nil, 0, zk.WorldACL(zk.PermAll&^zk.PermRead))
+		require.NoError(s, err)
+		s.mustCreate("/closed/x", 0)
+	},
+	survey.Deadlock: func(s *scene) {
+		for _, two := range [][2]string{{"/a", "/b"}, {"/b", "/a"}} {
+			client := locktest.ConnectThrough(s.T, s.cluster, two[0])
+			locks := make([]*recipes.InterProcessMutex, 2)
+			for i, path := range two {
+				var err error
+				locks[i], err = recipes.NewInterProcessMutex(client, path)
+				require.NoError(s, err)
+			}
+			ctx := recipes.WithOwner(s.Context())
+			require.NoError(s, locks[0].Acquire(ctx))
+			go func() {
+				time.Sleep(time.Second)
+				_ = locks[1].Acquire(ctx)
+			}()
+		}
+		time.Sleep(2 * time.Second)
+	},
+}
+
+func (s *scene) mustCreate(path string, flags int32) {
+	s.Helper()
+	_, err := s.client.Create(path, nil, flags, zk.WorldACL(zk.PermAll))
+	require.NoError(s, err)
+}
+
+// What is wrong is found, and nothing else is.
+func TestFindings(t *testing.T) {
+	for kind, make := range wrongs {
+		t.Run(string(kind), func(t *testing.T) {
+			inScene(t, config(), make, func(s *scene) {
+				var kinds []survey.FindingKind
+				for _, f := range s.survey.State().Findings {
+					kinds = append(kinds, f.Kind)
+				}
+				require.Equal(s, []survey.FindingKind{kind}, kinds,
+					s.survey.State().Findings)
+			})
+		})
+	}
+}
+
+// Of locks in good order nothing is said.
+func TestNoFindings(t *testing.T) {
+	inScene(t, config(), func(s *scene) {
+		for i, k := range slices.Concat(locktest.Kinds, locktest.Elections) {
+			lock, err := k.Make(s.client, fmt.Sprintf("/locks/%d", i))
+			require.NoError(s, err)
+			require.NoError(s, lock.Acquire(recipes.WithOwner(s.Context())))
+		}
+	}, func(s *scene) {
+		require.Empty(s, s.survey.State().Findings)
+	})
+}
+
 // An outage shows within seconds, and is over when all that was known is known again.
 func TestAnOutage(t *testing.T) {
 	for name, way := range map[string]func(s *scene){

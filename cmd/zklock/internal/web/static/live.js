@@ -58,6 +58,7 @@ document.addEventListener("keydown", (key) => {
   if (key.ctrlKey || key.metaKey || key.altKey) return;
   if (key.key === "/" && document.activeElement !== filter) {
     key.preventDefault();
+    filter.focus();
     filter.select();
   } else if (key.key === "Escape" && document.activeElement === filter) {
     filter.value = "";
