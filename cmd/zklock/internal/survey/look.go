@@ -45,13 +45,13 @@ func (s *Survey) dirLocked(l *lock, sub int) *dir {
 	return d
 }
 
-// look lists a directory whose token the caller has, reads who is new, and takes over what
-// has changed. The token is with a watch from then on, or nobody has it.
+// look lists a directory whose token the caller has, reads who is new, and takes over
+// what has changed. The token is with a watch from then on, or nobody has it.
 func (s *Survey) look(ctx context.Context, d *dir) {
 	d.next = time.Now().Add(time.Duration(float64(time.Second) / s.config.PerLock))
 	children, stat, events, err := s.ask.watch(d.path)
 	var read map[string]inmate
-	var left int
+	var left uint64
 	if err == nil {
 		slices.Sort(children)
 		read, left, err = s.readNew(ctx, d, children)
@@ -130,11 +130,11 @@ func (s *Survey) drop(d *dir) bool {
 	return true
 }
 
-// readNew reads those in the queue of a directory who were not there at the last look, and
-// tells how many of them had left before.
+// readNew reads those in the queue of a directory who were not there at the last look,
+// and tells how many of them had left before.
 func (s *Survey) readNew(
 	ctx context.Context, d *dir, children []string,
-) (all map[string]inmate, left int, err error) {
+) (all map[string]inmate, left uint64, err error) {
 	names := queues.Queued(d.sub, children)
 	read := make([]inmate, min(len(names), queueAtMost))
 	s.mu.Lock()
@@ -223,7 +223,7 @@ type view struct {
 	children []string // sorted
 	stat     *zk.Stat
 	read     map[string]inmate
-	unread   int // participants that had left before they could be read
+	unread   uint64 // participants that had left before they could be read
 }
 
 // apply takes over a look at a directory.
@@ -240,7 +240,7 @@ func (s *Survey) apply(ctx context.Context, d *dir, v view) {
 	case young:
 		l.missed += unseen(&zk.Stat{}, v.stat, joined, nil)
 	}
-	l.missed += uint64(v.unread)
+	l.missed += v.unread
 	now := seen{at: s.clock.now(), first: first && !young}
 	d.unread = max(0, len(queues.Queued(d.sub, v.children))-queueAtMost)
 	d.children, d.stat, d.inside, d.stale = v.children, v.stat, v.read, time.Time{}
@@ -266,8 +266,8 @@ func (s *Survey) learnLocked(d *dir, v view) {
 	}
 }
 
-// isYoungLocked tells whether a directory was created after the walk that would have found
-// it: so whoever is in it has just joined.
+// isYoungLocked tells whether a directory was created after the walk that would have
+// found it: so whoever is in it has just joined.
 func (s *Survey) isYoungLocked(stat *zk.Stat) bool {
 	return stat != nil && !s.walked.IsZero() && time.UnixMilli(stat.Ctime).After(s.walked)
 }

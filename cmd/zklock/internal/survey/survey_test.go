@@ -104,7 +104,8 @@ func TestAHandOver(t *testing.T) {
 		require.NoError(s, first.Acquire(ctx))
 		granted := locktest.Start(func() error { return second.Acquire(s.Context()) })
 		s.wait()
-		require.Equal(s, []string{"first holds", "second waits"}, states(s.lock("/a/lock")))
+		require.Equal(s, []string{"first holds", "second waits"},
+			states(s.lock("/a/lock")))
 		time.Sleep(time.Minute)
 		require.NoError(s, first.Release(ctx))
 		require.NoError(s, <-granted)
@@ -135,7 +136,8 @@ func TestItKnowsWhatInspectSays(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		paths := map[string]bool{}
 		ctx, cancel := context.WithCancel(s.Context())
-		for i, k := range slices.Repeat(slices.Concat(locktest.Kinds, locktest.Elections), 4) {
+		kinds := slices.Concat(locktest.Kinds, locktest.Elections)
+		for i, k := range slices.Repeat(kinds, 4) {
 			path := fmt.Sprintf("/locks/%d", i%len(locktest.Kinds))
 			lock, err := k.Make(s.client, path)
 			require.NoError(s, err)
@@ -156,7 +158,8 @@ func TestItKnowsWhatInspectSays(t *testing.T) {
 		for range 50 {
 			// All changes are at whole seconds.
 			time.Sleep(time.Duration(random.IntN(20)) * time.Second)
-			time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(1500 * time.Millisecond)))
+			second := time.Now().Truncate(time.Second)
+			time.Sleep(time.Until(second.Add(1500 * time.Millisecond)))
 			synctest.Wait()
 			for path := range paths {
 				now, err := recipes.Inspect(s.Context(), s.client, path)
@@ -227,7 +230,9 @@ func TestLocksThatAreUsedLater(t *testing.T) {
 		lock := s.mutex("/old/other", "x")
 		require.NoError(s, lock.Acquire(recipes.WithOwner(s.Context())))
 	}, func(s *scene) {
-		for _, path := range []string{"/old/used", "/old/new", "/old/new", "/top/of/all"} {
+		for _, path := range []string{
+			"/old/used", "/old/new", "/old/new", "/top/of/all",
+		} {
 			lock := s.mutex(path, "somebody")
 			ctx := recipes.WithOwner(s.Context())
 			require.NoError(s, lock.Acquire(ctx))

@@ -136,8 +136,8 @@ func (s *Survey) known(path string) (children []string, watched, isLock bool) {
 	if d == nil || !d.watched {
 		return nil, false, false
 	}
-	return d.children, true, d.lock.recipe != "" || d.stat != nil && mayBecomeLock(d.stat) &&
-		len(d.children) == 0
+	idle := d.stat != nil && mayBecomeLock(d.stat) && len(d.children) == 0
+	return d.children, true, d.lock.recipe != "" || idle
 }
 
 // mayBecomeLock tells of a znode without children whether it may be a lock's that nobody
@@ -188,8 +188,8 @@ func (s *Survey) enter(
 	return children, isLock, err
 }
 
-// freshFor is for how long a znode is fresh: whoever has created it may be about to create
-// more in it.
+// freshFor is for how long a znode is fresh: whoever has created it may be about to
+// create more in it.
 const freshFor = 10 * time.Second
 
 // isFresh tells whether a znode was created since the walk began, or shortly before.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,7 +111,7 @@ func (s *scene) knows(n int) {
 }
 
 // browser starts Chromium.
-func (s *scene) browser(options ...chromedp.ExecAllocatorOption) context.Context {
+func (s *scene) browser() context.Context {
 	s.Helper()
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -119,15 +120,15 @@ func (s *scene) browser(options ...chromedp.ExecAllocatorOption) context.Context
 		}
 	}
 	if path == "" {
-		const how = "chromium is not installed: on Debian, as root, apt-get install chromium"
+		const how = "chromium is not installed: on Debian, as root, apt-get " +
+			"install chromium"
 		if os.Getenv("MUST") == "1" {
 			s.Fatal(how)
 		}
 		s.Skip(how)
 	}
-	options = append(append(chromedp.DefaultExecAllocatorOptions[:len(
-		chromedp.DefaultExecAllocatorOptions):len(chromedp.DefaultExecAllocatorOptions)],
-		chromedp.ExecPath(path), chromedp.NoSandbox), options...)
+	options := append(slices.Clip(chromedp.DefaultExecAllocatorOptions[:]),
+		chromedp.ExecPath(path), chromedp.NoSandbox)
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	s.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
@@ -161,7 +162,9 @@ func (s *scene) text(ctx context.Context) (text string) {
 
 // fits requires that the page is no wider than its window, and keeps a picture of it in
 // $SCREENSHOTS.
-func (s *scene) fits(ctx context.Context, name string, width, height int64, scheme string) {
+func (s *scene) fits(
+	ctx context.Context, name string, width, height int64, scheme string,
+) {
 	s.Helper()
 	var over int64
 	var shot []byte

@@ -8,6 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -62,7 +64,7 @@ func TestWhoIsLetIn(t *testing.T) {
 		"rebound, a part":       {"GET", []string{"Host: evil.locks.example.com"}, 421},
 		"no host":               {"GET", []string{"Host: :1"}, 421},
 		"its own page":          {"GET", []string{"Origin: http://" + own}, 200},
-		"another page":          {"GET", []string{"Origin: http://evil.example.com"}, 403},
+		"another page":          {"GET", []string{"Origin: http://evil.example"}, 403},
 		"another port":          {"GET", []string{"Origin: http://127.0.0.1:1"}, 403},
 		"another scheme":        {"GET", []string{"Origin: https://" + own}, 403},
 		"no origin of its own":  {"GET", []string{"Origin: null"}, 403},
@@ -73,11 +75,15 @@ func TestWhoIsLetIn(t *testing.T) {
 			"GET", []string{"Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: cors"}, 403,
 		},
 		"a link to it": {
-			"GET", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"}, 200,
+			"GET",
+			[]string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"},
+			200,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, path := range []string{"/", "/api/locks", "/metrics", "/static/live.js"} {
+			for _, path := range []string{
+				"/", "/api/locks", "/metrics", "/static/live.js",
+			} {
 				code, _, header := s.get(c.method, path, c.headers...)
 				require.Equal(t, c.want, code, path)
 				policy := header.Get("Content-Security-Policy")
@@ -95,7 +101,9 @@ func TestWhoIsLetIn(t *testing.T) {
 
 func TestTheToken(t *testing.T) {
 	s := newScene(t, web.Access{Token: "correct horse battery"})
-	for _, path := range []string{"/", "/api/locks", "/api/events", "/metrics", "/static/x"} {
+	for _, path := range []string{
+		"/", "/api/locks", "/api/events", "/metrics", "/static/x",
+	} {
 		code, body, header := s.get("GET", path)
 		require.Equal(t, 401, code, path)
 		require.NotContains(t, body, "horse")
@@ -307,4 +315,23 @@ func TestNothingElseIsServed(t *testing.T) {
 	}
 	code, _, _ := s.get("GET", "/", "X: "+strings.Repeat("x", 2<<20))
 	require.Equal(t, 431, code)
+}
+
+var aMetric = regexp.MustCompile(`\bzklock_\w+`)
+
+// The dashboard and the alerts ask for metrics that there are.
+func TestWhatIsAskedForIsThere(t *testing.T) {
+	s := populated(t)
+	require.NoError(t, s.client.Delete(s.survey.State().Locks[2].Queue[0].Node, -1))
+	s.knows(6)
+	_, body, _ := s.get("GET", "/metrics")
+	for _, file := range []string{"dashboard-zklock.json", "alerts-zklock.yml"} {
+		text, err := os.ReadFile("../../../../otelrecipes/example/" + file)
+		require.NoError(t, err)
+		asked := aMetric.FindAllString(string(text), -1)
+		require.NotEmpty(t, asked)
+		for _, name := range asked {
+			require.Contains(t, body, "\n"+name, "%s asks for it", file)
+		}
+	}
 }
