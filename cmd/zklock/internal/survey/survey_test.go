@@ -371,7 +371,12 @@ func TestNoFindings(t *testing.T) {
 			require.NoError(s, lock.Acquire(recipes.WithOwner(s.Context())))
 		}
 	}, func(s *scene) {
-		require.Empty(s, s.survey.State().Findings)
+		state := s.survey.State()
+		require.Empty(s, state.Findings)
+		for _, l := range state.Locks {
+			require.Zero(s, l.Handovers, "nobody has seen one")
+		}
+		require.Empty(s, s.events)
 	})
 }
 
@@ -411,6 +416,27 @@ func TestAnOutage(t *testing.T) {
 	}
 }
 
+// What was watched in a session that has expired is old until it is looked at again.
+func TestWhatAnExpiredSessionWatchedIsOld(t *testing.T) {
+	c := config()
+	c.Rate = 0.5
+	inScene(t, c, nil, func(s *scene) {
+		require.NoError(s, s.mutex("/lock", "x").Acquire(s.Context()))
+		time.Sleep(time.Minute)
+		require.Zero(s, s.lock("/lock").Outdated)
+		for _, session := range s.cluster.Sessions() {
+			if session != s.client.SessionID() {
+				s.cluster.ExpireSession(session)
+			}
+		}
+		time.Sleep(1500 * time.Millisecond)
+		require.NotZero(s, s.lock("/lock").Outdated)
+		require.NotZero(s, s.survey.State().Outdated)
+		time.Sleep(time.Minute)
+		require.Zero(s, s.survey.State().Outdated)
+	})
+}
+
 // A session that has expired takes all watches with it.
 func TestAnExpiredSession(t *testing.T) {
 	inScene(t, config(), nil, func(s *scene) {
@@ -433,5 +459,41 @@ func TestAnExpiredSession(t *testing.T) {
 		require.Empty(s, states(s.lock("/lock")))
 		require.Equal(s, []string{"x holds"}, states(s.lock("/idle")))
 		require.Zero(s, s.survey.State().Outdated)
+	})
+}
+
+// Of who may not be read it is known that they are there, and with NoData no data are.
+func TestWhatMayNotBeRead(t *testing.T) {
+	c := config()
+	for _, c.NoData = range []bool{false, true} {
+		inScene(t, c, func(s *scene) {
+			require.NoError(s, s.mutex("/lock", "open").Acquire(s.Context()))
+			_, err := s.client.Create("/lock/lock-", []byte("closed"),
+				zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermDelete))
+			require.NoError(s, err)
+		}, func(s *scene) {
+			want := []string{"open holds", " waits"}
+			if c.NoData {
+				want[0] = " holds"
+				require.Zero(s, s.survey.Requests()[survey.OpRead])
+			}
+			require.Equal(s, want, states(s.lock("/lock")))
+		})
+	}
+}
+
+// A directory with more children than a list may have is not listed.
+func TestALongDirectory(t *testing.T) {
+	inScene(t, config(), func(s *scene) {
+		s.mustCreate("/long", 0)
+		for i := range 20_001 {
+			s.mustCreate(fmt.Sprintf("/long/%d", i), 0)
+		}
+	}, func(s *scene) {
+		findings := s.survey.State().Findings
+		require.Len(s, findings, 1)
+		require.Equal(s, survey.Skipped, findings[0].Kind)
+		require.Contains(s, findings[0].Text, "it has 20001 children")
+		require.Less(s, s.survey.Requests().All(), uint64(20))
 	})
 }
