@@ -119,7 +119,7 @@ if touched '^cmd/zklock/'; then
 	shells_ensure
 	chromium_ensure
 fi
-module cmd/zklock '^internal/(dial|observe|outcome|seqname|zkpath)/|^[^/]*\.go$'
+module cmd/zklock '^internal/(dial|observe|order|outcome|seqname|zkpath)/|^[^/]*\.go$'
 module otelrecipes '^event\.go$' "${race[@]}"
 if touched '^(otelrecipes/example|scripts/testdata/rules)/'; then
 	part "the alerts" go -C scripts/testdata/rules run . "$PWD"/otelrecipes/example/alerts{,-zklock}.yml
