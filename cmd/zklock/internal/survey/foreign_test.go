@@ -41,8 +41,11 @@ func TestWhateverProgramItIs(t *testing.T) {
 	t.Cleanup(client.Close)
 	s := survey.New(client, config())
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- s.Run(ctx) }()
+	ended := make(chan struct{})
+	go func() {
+		_ = s.Run(ctx) // it ends with ctx
+		close(ended)
+	}()
 	defer func() { cancel(); <-ended }()
 	for _, lock := range []func(t *testing.T, servers, path string) (release func()){
 		withKazoo, withZKLock, withRecipes,
