@@ -246,6 +246,29 @@ func TestAHandOverAppearsByItself(t *testing.T) {
 	}
 }
 
+// What somebody is about to click stays where it is until the button is released.
+func TestNothingGoesAwayUnderAFinger(t *testing.T) {
+	s := populated(t)
+	ctx := s.browser()
+	s.do(ctx, chromedp.Navigate(s.url))
+	s.sees(ctx, "host-1")
+	var same bool
+	mark := `document.querySelector("th a").marked`
+	s.do(ctx, chromedp.Evaluate(
+		`document.dispatchEvent(new Event("pointerdown")); `+mark+` = true`, nil))
+	fetched := `performance.getEntriesByType("resource").filter(` +
+		`r => r.initiatorType == "fetch").length`
+	var before int
+	s.do(ctx, chromedp.Evaluate(fetched, &before))
+	s.join("/locks/new", "host-9")
+	s.do(ctx, chromedp.Poll(fmt.Sprintf("%s > %d", fetched, before+1), nil,
+		chromedp.WithPollingTimeout(patience)),
+		chromedp.Evaluate(mark+` === true`, &same))
+	require.True(t, same)
+	s.do(ctx, chromedp.Evaluate(`document.dispatchEvent(new Event("pointerup"))`, nil))
+	s.sees(ctx, "host-9")
+}
+
 // An outage shows on the page, and goes away.
 func TestAKilledServer(t *testing.T) {
 	s := populated(t)
@@ -283,8 +306,9 @@ func TestHostileText(t *testing.T) {
 	for _, path := range []string{"a%2Fb", "a&path=/b#c?d", `<b>bold</b> \u202egnp.exe`} {
 		s.do(ctx, chromedp.Navigate(s.url))
 		s.sees(ctx, path)
-		s.do(ctx, chromedp.Click(fmt.Sprintf(`//th/a[contains(., '%s')]`, path),
-			chromedp.BySearch))
+		s.do(ctx, chromedp.Evaluate(fmt.Sprintf(
+			`[...document.querySelectorAll("th a")].find(`+
+				`a => a.textContent.includes(%q)).click()`, path), nil))
 		s.sees(ctx, "Queue")
 		require.Contains(t, s.text(ctx), "holds", path)
 		s.do(ctx, chromedp.Evaluate(count, &found))
