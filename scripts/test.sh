@@ -115,9 +115,15 @@ module internal/zkserver/containers '^internal/zkserver/'
 module chaos '^internal/(simulator|zkserver)/' "${race[@]}"
 if touched '^(kerberos|internal/(kdc|dial))/'; then kerberos_ensure; fi
 module kerberos '^internal/(kdc|dial)/' "${race[@]}"
-if touched '^cmd/zklock/'; then shells_ensure; fi
-module cmd/zklock '^internal/(dial|observe|outcome|seqname|zkpath)/|^[^/]*\.go$'
+if touched '^cmd/zklock/'; then
+	shells_ensure
+	chromium_ensure
+fi
+module cmd/zklock '^internal/(dial|observe|order|outcome|seqname|zkpath)/|^[^/]*\.go$'
 module otelrecipes '^event\.go$' "${race[@]}"
+if touched '^(otelrecipes/example|scripts/testdata/rules)/'; then
+	part "the alerts" go -C scripts/testdata/rules run . "$PWD"/otelrecipes/example/alerts{,-zklock}.yml
+fi
 module examples/leader '^$'
 module adapters/gocronlock '^$' "${race[@]}"
 module adapters/gooselock '^$' "${race[@]}"

@@ -2,7 +2,7 @@
 #
 # It looks where internal/zkserver does, for a container engine and for a local installation. Where there is neither it
 # installs Debian's packages if it may, else it says in a sentence what is missing and exits. The same for Curator,
-# kazoo and Node.js, with which interop runs, for the shells that zklock's tests need, for a Kerberos, and for what checks the models.
+# kazoo and Node.js, with which interop runs, for the shells and the browser that zklock's tests need, for a Kerberos, and for what checks the models.
 # shellcheck shell=bash
 
 # step names what comes next, and when.
@@ -27,6 +27,9 @@ node_packages=(nodejs)
 
 # The shells that zklock has completions for, and the package that bash's must work with and without.
 shell_packages=(bash bash-completion zsh fish)
+
+# A browser, for the pages of zklock serve.
+chromium_packages=(chromium)
 
 # A Kerberos of the tests' own: its server, its tools, and a wrong clock.
 kerberos_packages=(krb5-kdc krb5-admin-server krb5-user faketime)
@@ -85,6 +88,14 @@ shells_local() {
 		command -v "$shell" >/dev/null || return 1
 	done
 	[ -e /usr/share/bash-completion/bash_completion ]
+}
+
+chromium_local() {
+	local browser
+	for browser in chromium chromium-browser google-chrome; do
+		if command -v "$browser" >/dev/null; then return 0; fi
+	done
+	return 1
 }
 
 kerberos_local() {
@@ -155,6 +166,12 @@ shells_ensure() {
 	if shells_local; then return 0; fi
 	{ install_packages "${shell_packages[@]}" && shells_local; } ||
 		die "bash, bash-completion, zsh or fish is missing: install them (on Debian, as root: apt-get install ${shell_packages[*]})."
+}
+
+chromium_ensure() {
+	if chromium_local; then return 0; fi
+	{ install_packages "${chromium_packages[@]}" && chromium_local; } ||
+		die "Chromium is missing: install it (on Debian, as root: apt-get install ${chromium_packages[*]})."
 }
 
 # A server in a container would see neither its key nor the Kerberos on loopback: it has to be a local one. It is Debian's, which

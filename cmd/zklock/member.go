@@ -79,7 +79,8 @@ func findMember(
 // lockOf is the path of the lock in whose queue a znode stands.
 func lockOf(client *recipes.Client, node string) (string, error) {
 	dir := zkpath.Parent(node)
-	if _, name := zkpath.Split(dir); name != observe.LeasesDir && name != observe.GateDir {
+	_, name := zkpath.Split(dir)
+	if name != observe.LeasesDir && name != observe.GateDir {
 		return dir, nil
 	}
 	above := zkpath.Parent(dir)

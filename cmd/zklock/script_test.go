@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -57,7 +59,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "background": background, "await": await, "gone": gone,
 			"signal": send, "server": server, "znodes": znodes,
-			"watches": watchesSet, "stopped": stopped,
+			"watches": watchesSet, "stopped": stopped, "fetch": fetch,
 		},
 	})
 }
@@ -297,4 +299,25 @@ func until(ts *testscript.TestScript, holds func() bool, otherwise func() string
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+var servedAt = regexp.MustCompile(`serving on (http://\S+)/`)
+
+// fetch FILE PATH REGEXP gets PATH from the zklock serve whose output is in FILE, until
+// the answer matches.
+func fetch(ts *testscript.TestScript, _ bool, args []string) {
+	found := servedAt.FindStringSubmatch(ts.ReadFile(args[0]))
+	if found == nil {
+		ts.Fatalf("%s does not say where it serves", args[0])
+	}
+	want := regexp.MustCompile("(?m)" + args[2])
+	var body []byte
+	until(ts, func() bool {
+		answer, err := http.Get(found[1] + args[1])
+		ts.Check(err)
+		defer answer.Body.Close()
+		body, err = io.ReadAll(answer.Body)
+		ts.Check(err)
+		return want.Match(body)
+	}, func() string { return args[1] + " is no " + args[2] + ":\n" + string(body) })
 }

@@ -174,7 +174,8 @@ func (s *pageServer) check(c *connection, roots []string) error {
 func (s *pageServer) checkPublic() error {
 	host, _, err := net.SplitHostPort(s.listen)
 	if err != nil {
-		return usage("--listen %s: want HOST:PORT, such as 127.0.0.1:8632", echo(s.listen))
+		return usage("--listen %s: want HOST:PORT, such as 127.0.0.1:8632",
+			echo(s.listen))
 	}
 	ip := net.ParseIP(host)
 	loopback := host == "localhost" || ip != nil && ip.IsLoopback()

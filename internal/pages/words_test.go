@@ -10,12 +10,12 @@ import (
 // wordLimits are how many words a page has at most, as "wc -w" counts them: code, and
 // the bars of tables, among them. A page grows only by moving its limit.
 var wordLimits = map[string]int{
-	"README.md":                           1375,
+	"README.md":                           1390,
 	"CHANGELOG.md":                        325,
 	"CONTRIBUTING.md":                     2310,
 	"SECURITY.md":                         150,
 	"bench/README.md":                     1350,
-	"cmd/zklock/README.md":                2195,
+	"cmd/zklock/README.md":                2225,
 	"docs/caching.md":                     1040,
 	"docs/README.md":                      340,
 	"docs/leader-service.md":              800,
@@ -47,7 +47,7 @@ var wordLimits = map[string]int{
 	"docs/mutex.md":                       400,
 	"docs/options.md":                     990,
 	"docs/messages.md":                    1080,
-	"docs/operations.md":                  1430,
+	"docs/operations.md":                  1440,
 	"docs/owners.md":                      220,
 	"docs/appendix/planted-defects.md":    1135,
 	"docs/read-write-lock.md":             210,
@@ -59,6 +59,7 @@ var wordLimits = map[string]int{
 	"docs/servers.md":                     1100,
 	"docs/testing.md":                     960,
 	"docs/appendix/track-record.md":       1010,
+	"docs/serve.md":                       1010,
 	"examples/README.md":                  320,
 
 	"adapters/gocronlock/README.md": 950,

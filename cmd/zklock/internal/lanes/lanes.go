@@ -80,7 +80,8 @@ func (c Chart) x(at time.Time) float64 {
 	return min(100, max(0, 100*float64(at.Sub(c.From))/float64(whole)))
 }
 
-// ticks are the distances of the lines of the axis: the first is taken that has few lines.
+// ticks are the distances of the lines of the axis: the first is taken that has few
+// lines.
 var ticks = []time.Duration{
 	time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 2 * time.Minute,
 	10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour,
@@ -97,7 +98,8 @@ func (c Chart) axis(out *strings.Builder, height int) {
 	if ticks[at] < time.Minute {
 		layout = time.TimeOnly
 	}
-	for t := c.From.Truncate(ticks[at]).Add(ticks[at]); t.Before(c.To); t = t.Add(ticks[at]) {
+	step := ticks[at]
+	for t := c.From.Truncate(step).Add(step); t.Before(c.To); t = t.Add(step) {
 		x := c.x(t)
 		fmt.Fprintf(out, `<line class="tick" x1="%.2f%%" x2="%.2f%%" y1="0" y2="%d"/>`,
 			x, x, height-axisHeight)

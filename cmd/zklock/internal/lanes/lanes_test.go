@@ -28,13 +28,15 @@ func TestAHandOverIsAStep(t *testing.T) {
 	svg := drawn(t, lanes.Chart{From: at(0), To: at(600), Lanes: []lanes.Lane{
 		{Label: "a", Spans: []lanes.Span{{From: at(0), To: at(60), Holds: true}}},
 		{Label: "b", Spans: []lanes.Span{
-			{From: at(30), To: at(60)}, {From: at(60), To: at(600), Holds: true, Open: true},
+			{From: at(30), To: at(60)},
+			{From: at(60), To: at(600), Holds: true, Open: true},
 		}},
 	}})
 	require.Contains(t, svg, `<rect class="holds" x="0.00%" y="18" width="10.00%"`)
 	require.Contains(t, svg, `<rect class="waits" x="5.00%" y="52" width="5.00%"`)
 	require.Contains(t, svg, `<rect class="holds open" x="10.00%" y="52" width="90.00%"`)
-	require.Contains(t, svg, `<line class="step" x1="10.00%" x2="10.00%" y1="30" y2="52"/>`)
+	require.Contains(t, svg,
+		`<line class="step" x1="10.00%" x2="10.00%" y1="30" y2="52"/>`)
 	require.Equal(t, 1, strings.Count(svg, `class="step"`))
 }
 
@@ -42,7 +44,8 @@ func TestAHandOverIsAStep(t *testing.T) {
 func TestWhatIsOutsideIsCut(t *testing.T) {
 	svg := drawn(t, lanes.Chart{From: at(100), To: at(200), Lanes: []lanes.Lane{{
 		Spans: []lanes.Span{
-			{From: at(0), To: at(50)}, {From: at(50), To: at(150), Holds: true},
+			{From: at(0), To: at(50)},
+			{From: at(50), To: at(150), Holds: true},
 			{From: at(190), To: at(900), Holds: true},
 		},
 	}}})
@@ -58,7 +61,8 @@ func FuzzTexts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, hostile string) {
 		svg := drawn(t, lanes.Chart{
 			Title: hostile, From: at(0), To: at(9), Lanes: []lanes.Lane{{
-				Label: hostile, Spans: []lanes.Span{{From: at(1), To: at(2), Title: hostile}},
+				Label: hostile,
+				Spans: []lanes.Span{{From: at(1), To: at(2), Title: hostile}},
 			}},
 		})
 		decoder := xml.NewDecoder(strings.NewReader(svg))

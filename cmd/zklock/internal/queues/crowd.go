@@ -27,6 +27,7 @@ type Crowd struct {
 	within  map[string]string // by the session of a run, that of the run around it
 }
 
+// NewCrowd returns an empty Crowd.
 func NewCrowd() *Crowd {
 	return &Crowd{
 		waiting: map[string][]Row{}, queue: map[string][]Row{},

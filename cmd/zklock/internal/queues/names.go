@@ -22,7 +22,8 @@ func Owned(stat *zk.Stat) bool {
 
 // IsSemaphore tells by what is in a directory whether it is a semaphore's.
 func IsSemaphore(children []string) bool {
-	return slices.Contains(children, observe.LeasesDir) && slices.Contains(children, observe.GateDir)
+	return slices.Contains(children, observe.LeasesDir) &&
+		slices.Contains(children, observe.GateDir)
 }
 
 // IsLock tells by what is in a directory whether it is a lock's.
@@ -34,8 +35,8 @@ func IsLock(children []string) bool {
 // semaphore. The znodes in one are ephemeral, and have no children.
 func In(sub string) observe.Queue { return observe.Queue{Kinds: observe.Names(sub)} }
 
-// MarkName is the znode below a KEY of "zklock once" that says when CMD ran last. It keeps
-// KEY, too, which the servers would delete if it were empty.
+// MarkName is the znode below a KEY of "zklock once" that says when CMD ran last. It
+// keeps KEY, too, which the servers would delete if it were empty.
 const MarkName = "once"
 
 // Queued returns those children of a directory that stand in its queue, in order.
@@ -83,8 +84,8 @@ func Below(path string, children []string) []string {
 	return others
 }
 
-// Apart returns pairs of znodes in a queue whose numbers are so far apart that the library
-// refuses the queue: the first and the last of a recipe, each pair once.
+// Apart returns pairs of znodes in a queue whose numbers are so far apart that the
+// library refuses the queue: the first and the last of a recipe, each pair once.
 func Apart(sub string, children []string) (pairs [][2]string) {
 	for _, kinds := range ordered(sub) {
 		first, last, apart := seqname.Apart(seqname.Participants(children, kinds))

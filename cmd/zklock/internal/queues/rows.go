@@ -50,6 +50,7 @@ const (
 	Waits = "waits"
 )
 
+// RowsOf returns a row for each participant.
 func RowsOf(path string, queue []recipes.Participant) []Row {
 	rows := make([]Row, len(queue))
 	for i, p := range queue {

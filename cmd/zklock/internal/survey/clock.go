@@ -2,9 +2,9 @@ package survey
 
 import "time"
 
-// A clock estimates the servers' time: that of this machine, plus by how much the servers'
-// is ahead. A znode that was read right after its create tells that, less the time
-// in between. So the greatest of some readings counts.
+// A clock estimates the servers' time: that of this machine, plus by how much the
+// servers' is ahead. A znode that was read right after its create tells that, less the
+// time in between. So the greatest of some readings counts.
 type clock struct {
 	ahead [64]time.Duration // of the last readings, in a ring
 	n     int               // how many there were

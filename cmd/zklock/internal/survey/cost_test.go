@@ -62,8 +62,8 @@ func (c *crowd) handOver(i int) {
 	c.heads[i], c.tails[i] = c.tails[i], c.join(i)
 }
 
-// What README's table says of 10,000 locks, of which 2,000 are in use and 200 change a
-// second: requests, and memory.
+// What the table in docs/serve.md says of 10,000 locks, of which 2,000 are in use and 200
+// change a second: requests, and memory.
 func TestCost(t *testing.T) {
 	all := &crowd{heads: map[int]string{}, tails: map[int]string{}}
 	var before int64

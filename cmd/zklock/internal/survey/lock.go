@@ -27,7 +27,7 @@ type lock struct {
 	members []queues.Row  // a row for each znode
 	queue   []Participant // as people see it: a row for each run
 	more    int           // participants that were not read
-	rights  string        // who has more of them than they should; "": nobody, as far as is known
+	rights  string        // who has more than they should; "": nobody is known
 
 	stays     []Stay // the last that have left, in order
 	dropped   int    // of stays: see history
@@ -144,8 +144,8 @@ func recipeOf(members []queues.Row, semaphore bool) string {
 	return ""
 }
 
-// mixed is the recipe of a path that several use which do not exclude each other. A run of
-// zklock has a mutex and a write lock on purpose.
+// mixed is the recipe of a path that several use which do not exclude each other. A run
+// of zklock has a mutex and a write lock on purpose.
 const mixed = "several"
 
 // A seen is a change of a queue, as of a time.
@@ -253,7 +253,8 @@ func (e Event) HeldFor() time.Duration {
 
 // kindAt is what ls calls a participant, by its znode.
 func kindAt(node string) string {
-	for _, name := range queues.In("").Among([]string{node[strings.LastIndex(node, "/")+1:]}) {
+	base := node[strings.LastIndex(node, "/")+1:]
+	for _, name := range queues.In("").Among([]string{base}) {
 		return cmp.Or(observe.KindOf(name.Kind), observe.KindOf(observe.MutexName))
 	}
 	return ""

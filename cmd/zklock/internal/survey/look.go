@@ -45,13 +45,13 @@ func (s *Survey) dirLocked(l *lock, sub int) *dir {
 	return d
 }
 
-// look lists a directory whose token the caller has, reads who is new, and takes over what
-// has changed. The token is with a watch from then on, or nobody has it.
+// look lists a directory whose token the caller has, reads who is new, and takes over
+// what has changed. The token is with a watch from then on, or nobody has it.
 func (s *Survey) look(ctx context.Context, d *dir) {
 	d.next = time.Now().Add(time.Duration(float64(time.Second) / s.config.PerLock))
 	children, stat, events, err := s.ask.watch(d.path)
 	var read map[string]inmate
-	var left int
+	var left uint64
 	if err == nil {
 		slices.Sort(children)
 		read, left, err = s.readNew(ctx, d, children)
@@ -130,11 +130,11 @@ func (s *Survey) drop(d *dir) bool {
 	return true
 }
 
-// readNew reads those in the queue of a directory who were not there at the last look, and
-// tells how many of them had left before.
+// readNew reads those in the queue of a directory who were not there at the last look,
+// and tells how many of them had left before.
 func (s *Survey) readNew(
 	ctx context.Context, d *dir, children []string,
-) (all map[string]inmate, left int, err error) {
+) (all map[string]inmate, left uint64, err error) {
 	names := queues.Queued(d.sub, children)
 	read := make([]inmate, min(len(names), queueAtMost))
 	s.mu.Lock()
@@ -223,7 +223,7 @@ type view struct {
 	children []string // sorted
 	stat     *zk.Stat
 	read     map[string]inmate
-	unread   int // participants that had left before they could be read
+	unread   uint64 // participants that had left before they could be read
 }
 
 // apply takes over a look at a directory.
@@ -231,17 +231,17 @@ func (s *Survey) apply(ctx context.Context, d *dir, v view) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	joined, left := difference(d.children, v.children)
-	l, young := d.lock, s.isYoungLocked(v.stat)
+	l, young, first := d.lock, s.isYoungLocked(v.stat), d.stat == nil
 	switch {
 	case v.stat == nil:
-	case d.stat != nil:
+	case !first:
 		l.missed += unseen(d.stat, v.stat, joined, left)
 		s.learnLocked(d, v)
 	case young:
 		l.missed += unseen(&zk.Stat{}, v.stat, joined, nil)
 	}
-	l.missed += uint64(v.unread)
-	now := seen{at: s.clock.now(), first: d.stat == nil && !young}
+	l.missed += v.unread
+	now := seen{at: s.clock.now(), first: first && !young}
 	d.unread = max(0, len(queues.Queued(d.sub, v.children))-queueAtMost)
 	d.children, d.stat, d.inside, d.stale = v.children, v.stat, v.read, time.Time{}
 	for _, event := range l.update(now, &s.history) {
@@ -252,7 +252,7 @@ func (s *Survey) apply(ctx context.Context, d *dir, v view) {
 	if v.stat == nil {
 		s.forgetDirLocked(d)
 	} else if d.sub == "" {
-		s.enterNewLocked(ctx, d, joined)
+		s.enterNewLocked(ctx, d, joined, first)
 	}
 	s.changedLocked()
 }
@@ -266,8 +266,8 @@ func (s *Survey) learnLocked(d *dir, v view) {
 	}
 }
 
-// isYoungLocked tells whether a directory was created after the walk that would have found
-// it: so whoever is in it has just joined.
+// isYoungLocked tells whether a directory was created after the walk that would have
+// found it: so whoever is in it has just joined.
 func (s *Survey) isYoungLocked(stat *zk.Stat) bool {
 	return stat != nil && !s.walked.IsZero() && time.UnixMilli(stat.Ctime).After(s.walked)
 }
@@ -300,7 +300,9 @@ func difference(before, after []string) (joined, left []string) {
 
 // enterNewLocked has the directories of a semaphore looked at, and what was created in
 // d.
-func (s *Survey) enterNewLocked(ctx context.Context, d *dir, joined []string) {
+func (s *Survey) enterNewLocked(
+	ctx context.Context, d *dir, joined []string, first bool,
+) {
 	if queues.IsSemaphore(d.children) {
 		for sub := 1; sub < len(subs); sub++ {
 			if of := s.dirLocked(d.lock, sub); of != nil {
@@ -308,8 +310,8 @@ func (s *Survey) enterNewLocked(ctx context.Context, d *dir, joined []string) {
 			}
 		}
 	}
-	if s.walked.IsZero() {
-		return // the walk comes there
+	if first {
+		return // whoever looks for the first time goes on to what is below
 	}
 	for _, child := range queues.Below(d.path, d.children) {
 		if _, isNew := slices.BinarySearch(joined, child); isNew {

@@ -95,6 +95,9 @@ var FindingKinds = []FindingKind{
 	Deadlock, Ownerless, Apart, Counter, Old, Mixed, Rights, Unrelated, Skipped,
 }
 
+// rank is lower for what is worse.
+func (k FindingKind) rank() int { return slices.Index(FindingKinds, k) }
+
 // quiet is for how long there may be no sign of life before what is known is outdated.
 const quiet = 2500 * time.Millisecond
 
@@ -123,10 +126,12 @@ func (s *Survey) State() State {
 	}
 	state.Findings = append(state.Findings, deadlocks(crowd)...)
 	state.Findings = append(state.Findings, s.elsewhereLocked()...)
-	slices.SortFunc(state.Locks, func(a, b Lock) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(state.Locks, func(a, b Lock) int {
+		return cmp.Compare(a.Path, b.Path)
+	})
 	slices.SortFunc(state.Findings, func(a, b Finding) int {
 		return cmp.Or(
-			cmp.Compare(slices.Index(FindingKinds, a.Kind), slices.Index(FindingKinds, b.Kind)),
+			cmp.Compare(a.Kind.rank(), b.Kind.rank()),
 			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Text, b.Text))
 	})
 	return state
@@ -176,7 +181,8 @@ func (s *Survey) Detail(path string) (l Lock, stays []Stay, ok bool) {
 func (s *Survey) findingsLocked(l *lock, known Lock, now time.Time) (all []Finding) {
 	find := func(kind FindingKind, certain bool, format string, args ...any) {
 		all = append(all, Finding{
-			Kind: kind, Path: l.path, Certain: certain, Text: fmt.Sprintf(format, args...),
+			Kind: kind, Path: l.path, Certain: certain,
+			Text: fmt.Sprintf(format, args...),
 		})
 	}
 	for _, m := range l.members {
@@ -195,7 +201,8 @@ func (s *Survey) findingsLocked(l *lock, known Lock, now time.Time) (all []Findi
 		}
 		if at, near := queues.Counter(d.stat); near {
 			find(Counter, true, "the sequence counter of %s is at %d, near its limit of "+
-				"%d: delete the path while nobody uses it", d.path, at, queues.CounterLimit)
+				"%d: delete the path while nobody uses it", d.path, at,
+				queues.CounterLimit)
 		}
 	}
 	isElection := strings.HasPrefix(l.recipe, "leader")
@@ -205,11 +212,12 @@ func (s *Survey) findingsLocked(l *lock, known Lock, now time.Time) (all []Findi
 			since.Format(time.RFC3339), s.config.Old)
 	}
 	if l.recipe == mixed {
-		find(Mixed, true, "several recipes use this path, which do not exclude each other")
+		find(Mixed, true, "several recipes use this path, which do not exclude each "+
+			"other")
 	}
 	if l.rights != "" {
-		find(Rights, true, "%s on the path, but not on the znodes in it: it can take the "+
-			"lock from others", l.rights)
+		find(Rights, true, "%s on the path, but not on the znodes in it: it can take "+
+			"the lock from others", l.rights)
 	}
 	return all
 }

@@ -21,7 +21,7 @@ type Stay struct {
 	Session string    `json:"session"`
 	Data    string    `json:"data"`
 	Since   time.Time `json:"since"`
-	Held    time.Time `json:"heldSince,omitzero"` // zero: it never held, as far as was seen
+	Held    time.Time `json:"heldSince,omitzero"` // zero: it was not seen to hold
 	Left    time.Time `json:"left"`
 }
 

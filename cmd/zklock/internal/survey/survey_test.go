@@ -104,7 +104,8 @@ func TestAHandOver(t *testing.T) {
 		require.NoError(s, first.Acquire(ctx))
 		granted := locktest.Start(func() error { return second.Acquire(s.Context()) })
 		s.wait()
-		require.Equal(s, []string{"first holds", "second waits"}, states(s.lock("/a/lock")))
+		require.Equal(s, []string{"first holds", "second waits"},
+			states(s.lock("/a/lock")))
 		time.Sleep(time.Minute)
 		require.NoError(s, first.Release(ctx))
 		require.NoError(s, <-granted)
@@ -135,7 +136,8 @@ func TestItKnowsWhatInspectSays(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		paths := map[string]bool{}
 		ctx, cancel := context.WithCancel(s.Context())
-		for i, k := range slices.Repeat(slices.Concat(locktest.Kinds, locktest.Elections), 4) {
+		kinds := slices.Concat(locktest.Kinds, locktest.Elections)
+		for i, k := range slices.Repeat(kinds, 4) {
 			path := fmt.Sprintf("/locks/%d", i%len(locktest.Kinds))
 			lock, err := k.Make(s.client, path)
 			require.NoError(s, err)
@@ -156,7 +158,8 @@ func TestItKnowsWhatInspectSays(t *testing.T) {
 		for range 50 {
 			// All changes are at whole seconds.
 			time.Sleep(time.Duration(random.IntN(20)) * time.Second)
-			time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(1500 * time.Millisecond)))
+			second := time.Now().Truncate(time.Second)
+			time.Sleep(time.Until(second.Add(1500 * time.Millisecond)))
 			synctest.Wait()
 			for path := range paths {
 				now, err := recipes.Inspect(s.Context(), s.client, path)
@@ -227,7 +230,9 @@ func TestLocksThatAreUsedLater(t *testing.T) {
 		lock := s.mutex("/old/other", "x")
 		require.NoError(s, lock.Acquire(recipes.WithOwner(s.Context())))
 	}, func(s *scene) {
-		for _, path := range []string{"/old/used", "/old/new", "/old/new", "/top/of/all"} {
+		for _, path := range []string{
+			"/old/used", "/old/new", "/old/new", "/top/of/all",
+		} {
 			lock := s.mutex(path, "somebody")
 			ctx := recipes.WithOwner(s.Context())
 			require.NoError(s, lock.Acquire(ctx))
@@ -238,6 +243,140 @@ func TestLocksThatAreUsedLater(t *testing.T) {
 			require.Empty(s, states(s.lock(path)), path)
 			time.Sleep(5 * time.Minute) // a container goes meanwhile
 		}
+	})
+}
+
+// Parents may be created before the lock that is meant: whoever looks in between does not
+// miss it.
+func TestALockWhoseParentsComeFirst(t *testing.T) {
+	inScene(t, config(), nil, func(s *scene) {
+		for _, path := range []string{"/a", "/a/b", "/a/b/c", "/a/b/c/d"} {
+			_, err := s.client.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+			require.NoError(s, err)
+			s.wait()
+		}
+		lock := s.mutex("/a/b/c/d", "x")
+		require.NoError(s, lock.Acquire(s.Context()))
+		s.wait()
+		require.Equal(s, []string{"x holds"}, states(s.lock("/a/b/c/d")))
+	})
+}
+
+// A lock that is created while the walk goes on is not missed, wherever the walk is.
+func TestLocksThatAreCreatedDuringTheWalk(t *testing.T) {
+	const locks = 100
+	inScene(t, config(), func(s *scene) {
+		s.cluster.Link("survey").Delay(0, 20*time.Millisecond)
+		for i := range locks {
+			go func() {
+				time.Sleep(time.Duration(rand.IntN(2000)) * time.Millisecond)
+				lock := s.mutex(fmt.Sprintf("/%d/%d/%d", i%3, i%7, i), "x")
+				_ = lock.Acquire(recipes.WithOwner(context.Background()))
+			}()
+		}
+	}, func(s *scene) {
+		time.Sleep(time.Minute)
+		require.Len(s, s.survey.State().Locks, locks)
+	})
+}
+
+// scenes with something wrong, and what is found.
+var wrongs = map[survey.FindingKind]func(s *scene){
+	survey.Ownerless: func(s *scene) {
+		s.mustCreate("/lock", 0)
+		s.mustCreate("/lock/lock-0000000001", 0)
+	},
+	survey.Apart: func(s *scene) {
+		s.mustCreate("/lock", 0)
+		s.mustCreate("/lock/lock-0000000001", zk.FlagEphemeral)
+		s.mustCreate("/lock/lock-1500000000", zk.FlagEphemeral)
+	},
+	survey.Counter: func(s *scene) {
+		s.mustCreate("/lock", 0)
+		require.NoError(s, s.cluster.SetSequence("/lock", 2_000_000_000))
+		s.mustCreate("/lock/lock-", zk.FlagEphemeral|zk.FlagSequence)
+	},
+	survey.Old: func(s *scene) {
+		require.NoError(s, s.mutex("/lock", "x").Acquire(s.Context()))
+		time.Sleep(11 * time.Minute)
+	},
+	survey.Mixed: func(s *scene) {
+		s.mustCreate("/lock", 0)
+		s.mustCreate("/lock/lock-", zk.FlagEphemeral|zk.FlagSequence)
+		s.mustCreate("/lock/latch-", zk.FlagEphemeral|zk.FlagSequence)
+	},
+	survey.Rights: func(s *scene) {
+		s.mustCreate("/lock", 0)
+		_, err := s.client.Create("/lock/lock-", nil, zk.FlagEphemeral|zk.FlagSequence,
+			zk.WorldACL(zk.PermRead))
+		require.NoError(s, err)
+	},
+	survey.Unrelated: func(s *scene) {
+		require.NoError(s, s.mutex("/lock", "x").Acquire(s.Context()))
+		s.mustCreate("/lock/config", 0)
+	},
+	survey.Skipped: func(s *scene) {
+		_, err := s.client.Create("/closed", nil, 0, zk.WorldACL(zk.PermAll&^zk.PermRead))
+		require.NoError(s, err)
+		s.mustCreate("/closed/x", 0)
+	},
+	survey.Deadlock: func(s *scene) {
+		for _, two := range [][2]string{{"/a", "/b"}, {"/b", "/a"}} {
+			client := locktest.ConnectThrough(s.T, s.cluster, two[0])
+			locks := make([]*recipes.InterProcessMutex, 2)
+			for i, path := range two {
+				var err error
+				locks[i], err = recipes.NewInterProcessMutex(client, path)
+				require.NoError(s, err)
+			}
+			ctx := recipes.WithOwner(s.Context())
+			require.NoError(s, locks[0].Acquire(ctx))
+			go func() {
+				time.Sleep(time.Second)
+				_ = locks[1].Acquire(ctx)
+			}()
+		}
+		time.Sleep(2 * time.Second)
+	},
+}
+
+func (s *scene) mustCreate(path string, flags int32) {
+	s.Helper()
+	_, err := s.client.Create(path, nil, flags, zk.WorldACL(zk.PermAll))
+	require.NoError(s, err)
+}
+
+// What is wrong is found, and nothing else is.
+func TestFindings(t *testing.T) {
+	for kind, make := range wrongs {
+		t.Run(string(kind), func(t *testing.T) {
+			inScene(t, config(), make, func(s *scene) {
+				var kinds []survey.FindingKind
+				for _, f := range s.survey.State().Findings {
+					kinds = append(kinds, f.Kind)
+				}
+				require.Equal(s, []survey.FindingKind{kind}, kinds,
+					s.survey.State().Findings)
+			})
+		})
+	}
+}
+
+// Of locks in good order nothing is said.
+func TestNoFindings(t *testing.T) {
+	inScene(t, config(), func(s *scene) {
+		for i, k := range slices.Concat(locktest.Kinds, locktest.Elections) {
+			lock, err := k.Make(s.client, fmt.Sprintf("/locks/%d", i))
+			require.NoError(s, err)
+			require.NoError(s, lock.Acquire(recipes.WithOwner(s.Context())))
+		}
+	}, func(s *scene) {
+		state := s.survey.State()
+		require.Empty(s, state.Findings)
+		for _, l := range state.Locks {
+			require.Zero(s, l.Handovers, "nobody has seen one")
+		}
+		require.Empty(s, s.events)
 	})
 }
 
@@ -277,6 +416,27 @@ func TestAnOutage(t *testing.T) {
 	}
 }
 
+// What was watched in a session that has expired is old until it is looked at again.
+func TestWhatAnExpiredSessionWatchedIsOld(t *testing.T) {
+	c := config()
+	c.Rate = 0.5
+	inScene(t, c, nil, func(s *scene) {
+		require.NoError(s, s.mutex("/lock", "x").Acquire(s.Context()))
+		time.Sleep(time.Minute)
+		require.Zero(s, s.lock("/lock").Outdated)
+		for _, session := range s.cluster.Sessions() {
+			if session != s.client.SessionID() {
+				s.cluster.ExpireSession(session)
+			}
+		}
+		time.Sleep(1500 * time.Millisecond)
+		require.NotZero(s, s.lock("/lock").Outdated)
+		require.NotZero(s, s.survey.State().Outdated)
+		time.Sleep(time.Minute)
+		require.Zero(s, s.survey.State().Outdated)
+	})
+}
+
 // A session that has expired takes all watches with it.
 func TestAnExpiredSession(t *testing.T) {
 	inScene(t, config(), nil, func(s *scene) {
@@ -299,5 +459,41 @@ func TestAnExpiredSession(t *testing.T) {
 		require.Empty(s, states(s.lock("/lock")))
 		require.Equal(s, []string{"x holds"}, states(s.lock("/idle")))
 		require.Zero(s, s.survey.State().Outdated)
+	})
+}
+
+// Of who may not be read it is known that they are there, and with NoData no data are.
+func TestWhatMayNotBeRead(t *testing.T) {
+	c := config()
+	for _, c.NoData = range []bool{false, true} {
+		inScene(t, c, func(s *scene) {
+			require.NoError(s, s.mutex("/lock", "open").Acquire(s.Context()))
+			_, err := s.client.Create("/lock/lock-", []byte("closed"),
+				zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermDelete))
+			require.NoError(s, err)
+		}, func(s *scene) {
+			want := []string{"open holds", " waits"}
+			if c.NoData {
+				want[0] = " holds"
+				require.Zero(s, s.survey.Requests()[survey.OpRead])
+			}
+			require.Equal(s, want, states(s.lock("/lock")))
+		})
+	}
+}
+
+// A directory with more children than a list may have is not listed.
+func TestALongDirectory(t *testing.T) {
+	inScene(t, config(), func(s *scene) {
+		s.mustCreate("/long", 0)
+		for i := range 20_001 {
+			s.mustCreate(fmt.Sprintf("/long/%d", i), 0)
+		}
+	}, func(s *scene) {
+		findings := s.survey.State().Findings
+		require.Len(s, findings, 1)
+		require.Equal(s, survey.Skipped, findings[0].Kind)
+		require.Contains(s, findings[0].Text, "it has 20001 children")
+		require.Less(s, s.survey.Requests().All(), uint64(20))
 	})
 }

@@ -3,6 +3,7 @@ package survey
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -14,6 +15,7 @@ import (
 // fails only with ctx.
 func (s *Survey) walk(ctx context.Context) error {
 	s.mu.Lock()
+	s.began = s.clock.now()
 	clear(s.skipped)
 	clear(s.unrelated)
 	s.full = false
@@ -90,13 +92,15 @@ func (s *Survey) visit(
 	}
 	hasLocks := false
 	for _, child := range queues.Below(path, children) {
-		below, err := s.visit(ctx, zkpath.Join(path, child), false)
+		inside := zkpath.Join(path, child)
+		below, err := s.visit(ctx, inside, false)
 		if err != nil {
 			return false, err
 		}
-		hasLocks = hasLocks || below
+		_, isWatched, _ := s.known(inside)
+		hasLocks = hasLocks || below || isWatched
 		if isLock && !below && child != queues.MarkName {
-			s.note(s.unrelated, zkpath.Join(path, child))
+			s.note(s.unrelated, inside)
 		}
 	}
 	if hasLocks && !isLock && !watched {
@@ -132,8 +136,8 @@ func (s *Survey) known(path string) (children []string, watched, isLock bool) {
 	if d == nil || !d.watched {
 		return nil, false, false
 	}
-	return d.children, true, d.lock.recipe != "" || d.stat != nil && mayBecomeLock(d.stat) &&
-		len(d.children) == 0
+	idle := d.stat != nil && mayBecomeLock(d.stat) && len(d.children) == 0
+	return d.children, true, d.lock.recipe != "" || idle
 }
 
 // mayBecomeLock tells of a znode without children whether it may be a lock's that nobody
@@ -162,13 +166,14 @@ func (s *Survey) enter(
 	case stat.NumChildren > childrenAtMost:
 		s.failed(path, tooLong(stat.NumChildren))
 		return nil, false, nil
-	case stat.NumChildren > 0:
+	}
+	if likely = likely || s.isFresh(stat); stat.NumChildren > 0 {
 		err = s.insist(ctx, path, func() (err error) {
 			children, _, err = s.ask.list(path)
 			return err
 		})
 		isLock = queues.IsLock(children) && path != "/"
-	default:
+	} else {
 		isLock = mayBecomeLock(stat)
 	}
 	if err == nil && (isLock || likely) {
@@ -177,7 +182,21 @@ func (s *Survey) enter(
 	if err == nil && isLock {
 		err = s.rights(ctx, path)
 	}
+	if now, watched, _ := s.known(path); watched {
+		children = now // since it is watched, more can have been created
+	}
 	return children, isLock, err
+}
+
+// freshFor is for how long a znode is fresh: whoever has created it may be about to
+// create more in it.
+const freshFor = 10 * time.Second
+
+// isFresh tells whether a znode was created since the walk began, or shortly before.
+func (s *Survey) isFresh(stat *zk.Stat) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.UnixMilli(stat.Ctime).After(s.began.Add(-freshFor))
 }
 
 // later looks again for a root that does not exist.

@@ -4,7 +4,7 @@
 //	/                     the findings, and the locks by their longest wait
 //	/?q=TEXT              those whose path, recipe or participants have the text
 //	/lock?path=PATH       one lock: its queue, and the last ten minutes
-//	/api/locks            all that is known, in JSON; ?path=PATH: one lock, with who has left
+//	/api/locks            all that is known, in JSON; ?path=PATH: one lock, and who left
 //	/api/events           events, as a server sends them; ?path=PATH: of one lock
 //	/metrics              for Prometheus
 //

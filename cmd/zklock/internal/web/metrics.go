@@ -74,7 +74,7 @@ func NewMetrics(most int, roots []string) *Metrics {
 	}
 	return &Metrics{
 		most: most, roots: roots, named: map[string]time.Time{},
-		held:   histogram("zklock_held_seconds", "How long holds that have ended lasted."),
+		held:   histogram("zklock_held_seconds", "How long ended holds lasted."),
 		waited: histogram("zklock_waited_seconds", "How long those waited who now hold."),
 		granted: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "zklock_handovers_total", Help: "Hand-overs that were seen.",

@@ -62,7 +62,8 @@ type finding struct {
 var labels = map[survey.FindingKind]string{
 	survey.Deadlock: "deadlock?", survey.Ownerless: "no owner", survey.Apart: "no order",
 	survey.Counter: "counter", survey.Old: "held long", survey.Mixed: "mixed recipes",
-	survey.Rights: "wide rights", survey.Unrelated: "unrelated", survey.Skipped: "not seen",
+	survey.Rights: "wide rights", survey.Unrelated: "unrelated",
+	survey.Skipped: "not seen",
 }
 
 func (s *Site) head(state survey.State, title string) head {
@@ -151,8 +152,9 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request) {
 
 // matches tells whether what a lock shows has a text.
 func matches(l survey.Lock, query string) bool {
+	query = strings.ToLower(query)
 	has := func(s string) bool {
-		return strings.Contains(strings.ToLower(text.Printable(s)), strings.ToLower(query))
+		return strings.Contains(strings.ToLower(text.Printable(s)), query)
 	}
 	return query == "" || has(l.Path) || has(l.Recipe) ||
 		slices.ContainsFunc(l.Queue, func(p survey.Participant) bool {
@@ -285,7 +287,8 @@ func (s *Site) render(w http.ResponseWriter, name string, page any) {
 	var out bytes.Buffer
 	if err := pages.ExecuteTemplate(&out, name, page); err != nil {
 		s.config.Log.Error("zklock serve: cannot make a page", "page", name, "error", err)
-		http.Error(w, "this page cannot be made; see the log", http.StatusInternalServerError)
+		http.Error(w, "this page cannot be made; see the log",
+			http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

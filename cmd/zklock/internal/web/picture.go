@@ -19,42 +19,61 @@ const (
 	lanesAtMost = 24
 )
 
-// picture draws the last minutes of a lock, with a lane for each session and data.
+// picture draws the last minutes of a lock.
 func picture(l survey.Lock, stays []survey.Stay, now time.Time) template.HTML {
-	chart := lanes.Chart{
-		Title: fmt.Sprintf("who held and who waited for %s in the last %d minutes", l.Path,
-			int(pictured.Minutes())),
+	d := drawing{lanes.Chart{
+		Title: fmt.Sprintf("who held and who waited for %s in the last %d minutes",
+			l.Path, int(pictured.Minutes())),
 		From: now.Add(-pictured), To: now,
-	}
-	at := map[string]int{} // the lane of somebody
-	add := func(s survey.Stay, open bool) {
-		key := s.Session + " " + s.Data
-		i, known := at[key]
-		if !known {
-			if len(chart.Lanes) == lanesAtMost || !s.Left.After(chart.From) {
-				return
-			}
-			i = len(chart.Lanes)
-			at[key] = i
-			label := who(survey.Participant{Row: queues.Row{
-				Session: s.Session, Data: s.Data, Node: s.Node,
-			}})
-			chart.Lanes = append(chart.Lanes, lanes.Lane{Label: label})
-		}
-		chart.Lanes[i].Spans = append(chart.Lanes[i].Spans, spansOf(s, open)...)
-	}
+	}}
 	for _, p := range l.Queue {
-		add(survey.Stay{
+		d.add(survey.Stay{
 			Node: p.Node, Session: p.Session, Data: p.Data, Since: p.Since, Held: p.Held,
 			Left: now,
 		}, true)
 	}
 	for _, s := range slices.Backward(stays) {
-		add(s, false)
+		d.add(s, false)
 	}
 	var out strings.Builder
-	_ = chart.Write(&out)              // a Builder takes everything
+	_ = d.Write(&out)                  // a Builder takes everything
 	return template.HTML(out.String()) //nolint:gosec // lanes escapes what it is given
+}
+
+// A drawing is a chart that grows from the present backwards.
+type drawing struct{ lanes.Chart }
+
+// add draws a stay.
+func (d *drawing) add(s survey.Stay, open bool) {
+	if !s.Left.After(d.From) {
+		return
+	}
+	label := who(survey.Participant{Row: queues.Row{
+		Session: s.Session, Data: s.Data, Node: s.Node,
+	}})
+	i := d.laneFor(label, s.Left)
+	if i < 0 {
+		return
+	}
+	d.Lanes[i].Spans = append(d.Lanes[i].Spans, spansOf(s, open)...)
+}
+
+// laneFor returns a lane of somebody that is free until a time: a program that runs again
+// has another session. -1: there are enough lanes.
+func (d *drawing) laneFor(label string, until time.Time) int {
+	for i, lane := range d.Lanes {
+		isBusy := slices.ContainsFunc(lane.Spans, func(s lanes.Span) bool {
+			return s.From.Before(until)
+		})
+		if lane.Label == label && !isBusy {
+			return i
+		}
+	}
+	if len(d.Lanes) == lanesAtMost {
+		return -1
+	}
+	d.Lanes = append(d.Lanes, lanes.Lane{Label: label})
+	return len(d.Lanes) - 1
 }
 
 // spansOf are the wait and the hold of a stay.

@@ -5,6 +5,17 @@ const live = document.getElementById("live");
 const filter = document.querySelector("input[type=search]");
 let busy = false;
 let again = false;
+let pressed = false;
+
+// inUse tells whether somebody clicks or selects something, which must not go away.
+function inUse() {
+  const selection = getSelection();
+  return pressed || !selection.isCollapsed && live.contains(selection.anchorNode);
+}
+document.addEventListener("pointerdown", () => { pressed = true; });
+for (const end of ["pointerup", "pointercancel"]) {
+  document.addEventListener(end, () => { setTimeout(() => { pressed = false; }); });
+}
 
 // refresh fetches this page again, and takes over its contents, title and icon.
 async function refresh() {
@@ -17,7 +28,9 @@ async function refresh() {
     const answer = await fetch(location.href, {cache: "no-store"});
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = page.getElementById("live");
-    if (fresh) {
+    if (inUse()) {
+      again = true;
+    } else if (fresh) {
       const focused = document.activeElement?.getAttribute?.("href");
       live.replaceChildren(...fresh.childNodes);
       if (focused && document.activeElement === document.body) {
@@ -58,6 +71,7 @@ document.addEventListener("keydown", (key) => {
   if (key.ctrlKey || key.metaKey || key.altKey) return;
   if (key.key === "/" && document.activeElement !== filter) {
     key.preventDefault();
+    filter.focus();
     filter.select();
   } else if (key.key === "Escape" && document.activeElement === filter) {
     filter.value = "";
