@@ -1,6 +1,6 @@
 // Package lanes draws who waited and who held over time, as an SVG picture for a page: a
 // lane for each participant, in which it waits (faint) and holds (full), and a step where
-// a hold is handed over. What it draws has classes and no styles, so that a page can have
+// a hold is handed over; or a lane for each lock, and what went wrong meanwhile. What it draws has classes and no styles, so that a page can have
 // a strict Content-Security-Policy and its own colours.
 //
 // A picture is as wide as its place. All texts may be anybody's: they are escaped, and
@@ -25,19 +25,30 @@ type Chart struct {
 	Lanes    []Lane // from top to bottom
 }
 
-// A Lane is what one participant did.
+// A Lane is what one participant did, or what happened to one thing.
 type Lane struct {
 	Label string
 	Spans []Span
 }
 
-// A Span is a time in which a participant waited, or held.
+// A Span is something that lasted.
 type Span struct {
+	Kind     Kind
 	From, To time.Time
-	Holds    bool
 	Open     bool   // it has not ended
 	Title    string // shown when somebody points at it
 }
+
+// A Kind is what a Span is. It is its class in the picture.
+type Kind string
+
+// The kinds.
+const (
+	Waits Kind = "waits"
+	Holds Kind = "holds"
+	Lost  Kind = "lost"  // a hold that ended by a loss
+	Fault Kind = "fault" // something that goes wrong
+)
 
 // Sizes, in pixels.
 const (
@@ -119,10 +130,7 @@ func (c Chart) lane(out *strings.Builder, top int, lane Lane) {
 		if !s.To.After(c.From) {
 			continue
 		}
-		class := "waits"
-		if s.Holds {
-			class = "holds"
-		}
+		class := string(s.Kind)
 		if s.Open {
 			class += " open"
 		}
@@ -155,7 +163,7 @@ func (c Chart) predecessor(self int, next Span) int {
 	for i, lane := range c.Lanes {
 		for _, s := range lane.Spans {
 			late := next.From.Sub(s.To)
-			if next.Holds && s.Holds && !s.Open && i != self && late <= stepWithin &&
+			if next.Kind == Holds && s.Kind == Holds && !s.Open && i != self && late <= stepWithin &&
 				late >= -stepWithin && s.To.After(best) {
 				best, found = s.To, i
 			}

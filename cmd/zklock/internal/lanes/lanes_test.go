@@ -26,10 +26,10 @@ func drawn(t *testing.T, c lanes.Chart) string {
 
 func TestAHandOverIsAStep(t *testing.T) {
 	svg := drawn(t, lanes.Chart{From: at(0), To: at(600), Lanes: []lanes.Lane{
-		{Label: "a", Spans: []lanes.Span{{From: at(0), To: at(60), Holds: true}}},
+		{Label: "a", Spans: []lanes.Span{{Kind: lanes.Holds, From: at(0), To: at(60)}}},
 		{Label: "b", Spans: []lanes.Span{
-			{From: at(30), To: at(60)},
-			{From: at(60), To: at(600), Holds: true, Open: true},
+			{Kind: lanes.Waits, From: at(30), To: at(60)},
+			{Kind: lanes.Holds, From: at(60), To: at(600), Open: true},
 		}},
 	}})
 	require.Contains(t, svg, `<rect class="holds" x="0.00%" y="18" width="10.00%"`)
@@ -44,9 +44,9 @@ func TestAHandOverIsAStep(t *testing.T) {
 func TestWhatIsOutsideIsCut(t *testing.T) {
 	svg := drawn(t, lanes.Chart{From: at(100), To: at(200), Lanes: []lanes.Lane{{
 		Spans: []lanes.Span{
-			{From: at(0), To: at(50)},
-			{From: at(50), To: at(150), Holds: true},
-			{From: at(190), To: at(900), Holds: true},
+			{Kind: lanes.Waits, From: at(0), To: at(50)},
+			{Kind: lanes.Holds, From: at(50), To: at(150)},
+			{Kind: lanes.Holds, From: at(190), To: at(900)},
 		},
 	}}})
 	require.NotContains(t, svg, `class="waits"`)
@@ -62,7 +62,7 @@ func FuzzTexts(f *testing.F) {
 		svg := drawn(t, lanes.Chart{
 			Title: hostile, From: at(0), To: at(9), Lanes: []lanes.Lane{{
 				Label: hostile,
-				Spans: []lanes.Span{{From: at(1), To: at(2), Title: hostile}},
+				Spans: []lanes.Span{{Kind: lanes.Waits, From: at(1), To: at(2), Title: hostile}},
 			}},
 		})
 		decoder := xml.NewDecoder(strings.NewReader(svg))

@@ -84,13 +84,13 @@ func spansOf(s survey.Stay, open bool) (all []lanes.Span) {
 	}
 	if until.After(s.Since) {
 		all = append(all, lanes.Span{
-			From: s.Since, To: until, Open: open && s.Held.IsZero(),
+			Kind: lanes.Waits, From: s.Since, To: until, Open: open && s.Held.IsZero(),
 			Title: "waits " + duration(until.Sub(s.Since)) + " from " + clock(s.Since),
 		})
 	}
 	if !s.Held.IsZero() {
 		all = append(all, lanes.Span{
-			From: s.Held, To: s.Left, Holds: true, Open: open,
+			Kind: lanes.Holds, From: s.Held, To: s.Left, Open: open,
 			Title: "holds " + duration(s.Left.Sub(s.Held)) + " from " + clock(s.Held),
 		})
 	}
