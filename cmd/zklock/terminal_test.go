@@ -71,11 +71,18 @@ func (w *typist) types(text, until string) {
 	_, err := w.terminal.WriteString(text)
 	require.NoError(w.t, err)
 	require.Eventually(w.t, func() bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return strings.Contains(w.shown[before:], until)
-	}, patience, 10*time.Millisecond, "%q does not come after %q", until, text)
+		return strings.Contains(w.all()[before:], until)
+	}, patience, 10*time.Millisecond, "%q does not come after %q, but %v", until, text,
+		&after{w, before})
 }
+
+// after is what a typist has been shown since then, when it is printed.
+type after struct {
+	w    *typist
+	from int
+}
+
+func (a *after) String() string { return strconv.Quote(a.w.all()[a.from:]) }
 
 // all is what the terminal has shown.
 func (w *typist) all() string {
@@ -87,7 +94,9 @@ func (w *typist) all() string {
 // What is in quotes is not shown by the echo of what was typed, but by who ran.
 func TestJobControl(t *testing.T) {
 	w := newTypist(t)
-	w.types("zklock run /j sh -c 'echo \"re\"ady; cat; echo no'; echo rc=$?\n", "ready")
+	// A session that the stop does not end, however slow the machine is.
+	w.types("zklock run --session-timeout 40s /j "+
+		"sh -c 'echo \"re\"ady; cat; echo no'; echo rc=$?\n", "ready")
 	w.types("to cat\n", "to cat\r\nto cat")
 	w.types("\x1a", "Stopped")
 	w.types("zklock run -n /j true; echo rc=$?\n", "rc=75")
