@@ -37,8 +37,11 @@ func (w *World) prepare(ctx context.Context, client Client) bool {
 			paths = append(paths, w.store(p))
 		}
 	}
-	for _, p := range append(paths, w.Root+forbiddenDir) {
-		for makeZnode(client, p) != nil {
+	if w.Trespass {
+		paths = append(paths, w.Root+forbiddenDir)
+	}
+	for _, p := range paths {
+		for w.makeZnode(client, p) != nil {
 			pause(ctx, w.Session/20)
 			if ctx.Err() != nil {
 				return false
@@ -50,8 +53,8 @@ func (w *World) prepare(ctx context.Context, client Client) bool {
 }
 
 // makeZnode makes a znode and those above it, unless they are there.
-func makeZnode(client Client, p string) error {
-	rights := zk.WorldACL(zk.PermAll)
+func (w *World) makeZnode(client Client, p string) error {
+	rights := w.ACL
 	if path.Base(p) == path.Base(forbiddenDir) {
 		rights = zk.WorldACL(zk.PermRead)
 	}
@@ -60,10 +63,10 @@ func makeZnode(client Client, p string) error {
 	case errors.Is(err, zk.ErrNodeExists):
 		return nil
 	case errors.Is(err, zk.ErrNoNode) && parent != p:
-		if err := makeZnode(client, parent); err != nil {
+		if err := w.makeZnode(client, parent); err != nil {
 			return err
 		}
-		return makeZnode(client, p)
+		return w.makeZnode(client, p)
 	}
 	return err
 }

@@ -34,7 +34,7 @@ func parseHistory(tb testing.TB, text string) simulator.History {
 		}
 		switch e.Kind {
 		case simulator.Paused, simulator.Resumed, simulator.Expired, simulator.Closing,
-			simulator.Removing, simulator.Removed:
+			simulator.Removing, simulator.Removed, simulator.Cut, simulator.Mended:
 			e.Path = ""
 		}
 		for _, field := range fields[2:] {

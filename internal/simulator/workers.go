@@ -144,7 +144,7 @@ func (p *worker) open(ctx context.Context) *session {
 
 // options lets the library tell who queues, and all that it does where that is wanted.
 func (p *worker) options() []recipes.Option {
-	return []recipes.Option{recipes.WithObserver(func(
+	return []recipes.Option{recipes.WithACL(p.w.ACL), recipes.WithObserver(func(
 		ctx context.Context, e recipes.Event,
 	) {
 		p.w.observe(ctx, e)

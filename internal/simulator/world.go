@@ -48,8 +48,17 @@ type Config struct {
 	// is refused has its error; it counts as one whose outcome was not waited for.
 	Refusals bool
 
+	// ACL is of all that is created; by default anybody may do anything.
+	ACL []zk.ACL
+	// Guarded makes each write of an exclusive holder a transaction that checks the hold.
+	Guarded bool
+
 	Clock    func() time.Duration // default: the time since New
 	Register Register             // default: a new one in memory
+	// Tell passes each event on, in the order of the history, to a judge in another
+	// process. What the event begins does not begin before the channel that it returns is
+	// closed. It must not block. May be nil.
+	Tell func(Event) (taken <-chan struct{})
 	// Pace is what passes before the library's calls to ZooKeeper are made, and before
 	// their ends are seen. May be nil.
 	Pace func(worker int, call, path string) time.Duration
@@ -93,7 +102,11 @@ func New(c Config) (*World, error) {
 	if c.Register == nil {
 		c.Register = NewRegister()
 	}
+	if len(c.ACL) == 0 {
+		c.ACL = zk.WorldACL(zk.PermAll)
+	}
 	w := &World{Config: c, Recorder: NewRecorder(c.Clock), stopping: make(chan struct{})}
+	w.Recorder.tell = c.Tell
 	w.ctx, w.abort = context.WithCancel(context.Background())
 	for i := range c.Workers {
 		w.workers = append(w.workers, newWorker(w, c.First+i))
