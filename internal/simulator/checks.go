@@ -52,18 +52,24 @@ func (h History) Check(l Limits) error {
 // A Violation is what a check found, with what led to it.
 type Violation struct {
 	Check string
-	text  string
-	tail  string // the end of the history of the path
+	Path  string
+	// Undecided: the check has not come to its end.
+	Undecided bool
+	text      string
+	tail      string // the end of the history of the path
 }
 
-func (v *Violation) Error() string { return v.Check + ": " + v.text + "\n" + v.tail }
+// Text is what was found, without what led to it.
+func (v *Violation) Text() string { return v.Check + ": " + v.text }
+
+func (v *Violation) Error() string { return v.Text() + "\n" + v.tail }
 
 // violation is one of the path of a, seen at a time.
 func (an *analysis) violation(
 	check, path string, at time.Duration, format string, args ...any,
-) error {
+) *Violation {
 	return &Violation{
-		Check: check, text: path + ": " + fmt.Sprintf(format, args...),
+		Check: check, Path: path, text: path + ": " + fmt.Sprintf(format, args...),
 		tail: an.history.Tail(path, at),
 	}
 }

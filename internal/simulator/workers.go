@@ -118,10 +118,6 @@ func (p *worker) open(ctx context.Context) *session {
 			pause(ctx, p.w.Session/10)
 			continue
 		}
-		if !p.w.prepare(ctx, client) {
-			client.Close()
-			return nil
-		}
 		gated := &gatedConn{client: client, ctx: p.w.ctx, gate: &p.gate}
 		if p.w.Pace != nil {
 			gated.pace = func(call, path string) time.Duration {
@@ -130,6 +126,10 @@ func (p *worker) open(ctx context.Context) *session {
 		}
 		if p.w.Late != nil {
 			gated.late = p.w.Late(p.n)
+		}
+		if !p.w.prepare(ctx, gated) {
+			client.Close()
+			return nil
 		}
 		p.mu.Lock()
 		p.session = &session{

@@ -292,7 +292,7 @@ func (w *World) listLeft(ctx context.Context) (left []string, err error) {
 	}
 	for _, lock := range w.Locks {
 		for _, dir := range lock.directories() {
-			children, _, err := s.client.Children(dir)
+			children, _, err := s.gated.Children(dir)
 			if errors.Is(err, zk.ErrNoNode) {
 				continue
 			}
