@@ -49,6 +49,7 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 			lsCommand(c, stdout, stderr), watchCommand(c, stdout),
 			revokeCommand(c, stdout), evictCommand(c, stdout),
 			doctorCommand(c, stdout), gcCommand(c, stdout, stderr),
+			proveCommand(c, stdout, stderr),
 			helpCommand(), manCommand(stdout), completionCommand(stdout),
 		},
 		Action: func(_ context.Context, cmd *cli.Command) error {

@@ -1,0 +1,53 @@
+package prove
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// In no second are there more requests than the rate, whatever is asked for.
+func TestLimiterKeepsToItsRateInEachSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rate = 50
+		l := newLimiter(rate)
+		sent := make(chan time.Time, 10_000)
+		for n := range 10 { // ask for much more
+			call := []string{"create", "getw", "delete", "childrenw", "multi"}[n%5]
+			go func() {
+				for range 200 {
+					time.Sleep(l.pace(call, "/p"))
+					sent <- time.Now()
+				}
+			}()
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		close(sent)
+		var all []time.Time
+		for at := range sent {
+			all = append(all, at)
+		}
+		slices.SortFunc(all, time.Time.Compare)
+		require.Len(t, all, 10*200)
+		for i := rate; i < len(all); i++ {
+			require.GreaterOrEqual(t, all[i].Sub(all[i-rate]), time.Second-l.gap,
+				"request %d", i)
+		}
+	})
+}
+
+// A heartbeat waits for nothing, and others for it.
+func TestLimiterLetsHeartbeatsPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(10)
+		for range 20 {
+			require.Zero(t, l.pace("sync", "/"))
+			require.Zero(t, l.pace("end of 7", ""))
+		}
+		require.Equal(t, 20*l.gap, l.pace("create", "/p"))
+	})
+}

@@ -1,0 +1,140 @@
+package prove
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/simulator"
+)
+
+// errNoOrder says that somebody else has started this.
+var errNoOrder = errors.New("prove: a worker without an order")
+
+// errGone ends a worker whose judge has gone.
+var errGone = errors.New("prove: the judge has gone")
+
+// Work is the whole life of a worker process. It takes its order from the first line of
+// in, passes its events on to out, ends once it is told to finish, and at once if in
+// ends.
+func Work(ctx context.Context, in io.Reader, out io.Writer, a Access) error {
+	p := &process{
+		Access: a, out: &lineWriter{to: out}, finish: make(chan struct{}),
+		waiting: map[uint64]chan struct{}{},
+	}
+	ordered, gone := make(chan *order, 1), make(chan error, 1)
+	go func() {
+		gone <- errors.Join(errGone, readLines(in, func(m toWorker) error {
+			return p.take(m, ordered)
+		}))
+	}()
+	select {
+	case o := <-ordered:
+		done := make(chan error, 1)
+		go func() { done <- p.work(ctx, *o) }()
+		select {
+		case err := <-done:
+			return err
+		case err := <-gone:
+			return err
+		}
+	case err := <-gone:
+		return errors.Join(errNoOrder, err)
+	}
+}
+
+// A process is a worker seen from inside.
+type process struct {
+	Access
+	out    *lineWriter
+	finish chan struct{}
+	once   sync.Once
+
+	mu      sync.Mutex // guards what follows
+	number  uint64     // of the last event
+	waiting map[uint64]chan struct{}
+}
+
+func (p *process) take(m toWorker, ordered chan<- *order) error {
+	switch {
+	case m.Order != nil && len(ordered) == 0:
+		ordered <- m.Order
+	case m.Taken > 0:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if taken := p.waiting[m.Taken]; taken != nil {
+			close(taken)
+			delete(p.waiting, m.Taken)
+		}
+	case m.Finish:
+		p.once.Do(func() { close(p.finish) })
+	}
+	return nil
+}
+
+// tell is simulator.Config.Tell.
+func (p *process) tell(e simulator.Event) (taken <-chan struct{}) {
+	e.Text = cutText(e.Text)
+	done := make(chan struct{})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.number++
+	p.waiting[p.number] = done
+	// Where it fails the judge has gone, which ends the process.
+	_ = p.out.write(fromWorker{Number: p.number, Event: &e})
+	return done
+}
+
+// work is one round.
+func (p *process) work(ctx context.Context, o order) error {
+	pace := newLimiter(o.Rate)
+	c := simulator.Config{
+		Seed: o.Seed, Session: measure(o.Session, o.Calm), Workers: 1, First: o.Worker,
+		Owners: owners, Root: o.Root, Locks: locksOf(o.Root),
+		ACL: p.ACL, Guarded: true, Tell: p.tell,
+		Pace: func(_ int, call, path string) time.Duration { return pace.pace(call, path) },
+		Dial: func(ctx context.Context, _ int) (simulator.Client, error) {
+			return p.Connect(ctx, o.Session, recipes.WithDialer(through(o.Lines)))
+		},
+	}
+	if o.Long {
+		c.LongHolds, c.Session = true, o.Session
+	}
+	if o.Calm {
+		c.Removals = -1
+	}
+	world, err := simulator.New(c)
+	if err != nil {
+		return err
+	}
+	world.Start()
+	select {
+	case <-p.finish:
+	case <-ctx.Done():
+	}
+	within, cancel := context.WithTimeout(ctx, endWithin(o.Session))
+	defer cancel()
+	last := fromWorker{Done: true}
+	if err := world.Finish(within); err != nil {
+		last.Failed = cutText(err.Error())
+	}
+	return p.out.write(last)
+}
+
+// through dials a server by way of its line.
+func through(lines map[string]string) func(
+	network, address string, timeout time.Duration,
+) (net.Conn, error) {
+	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+		line, ok := lines[address]
+		if !ok {
+			return nil, fmt.Errorf("prove: no line to %s", address)
+		}
+		return net.DialTimeout(network, line, timeout)
+	}
+}
