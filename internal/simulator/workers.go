@@ -254,6 +254,16 @@ func (o *owner) run() {
 	}
 }
 
+// holdAlways holds a lock for long, again and again until Finish.
+func (o *owner) holdAlways(lock int) {
+	w := o.p.w
+	for n := 0; !isClosed(w.stopping) && w.ctx.Err() == nil; n++ {
+		hold := w.HoldFor + w.dice(o.p.n, o.n, n).upTo(w.HoldFor)
+		o.do(step{number: n, lock: lock, hold: hold, writes: 1})
+		o.rest(w.Session / 20)
+	}
+}
+
 // pass waits until the process runs.
 func (o *owner) pass() {
 	o.p.gate.pass(o.ctx)

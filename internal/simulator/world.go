@@ -30,6 +30,10 @@ type Config struct {
 	// more owner who does nothing else.
 	Trespass  bool
 	LongHolds bool // locks are held for longer than else
+	// Held are further locks, which nobody uses but one more owner of each worker each,
+	// who holds it for HoldFor, and up to as much again, unless it is lost.
+	Held    []Lock
+	HoldFor time.Duration
 	// In how many of a hundred steps a znode of others is deleted, and in how many a lock
 	// value is new, and so not revocable; by default 3 and 15.
 	Removals, Fresh int
@@ -99,6 +103,7 @@ func New(c Config) (*World, error) {
 	if len(c.Locks) == 0 {
 		c.Locks = DefaultLocks(c.Root)
 	}
+	c.Locks = slices.Concat(c.Locks, c.Held)
 	if c.Register == nil {
 		c.Register = NewRegister()
 	}
@@ -122,6 +127,11 @@ func (w *World) Start() {
 		}
 		if w.Trespass {
 			w.owners.Go(func() { newOwner(worker, w.Owners).trespassAlways() })
+		}
+		for i := range w.Held {
+			w.owners.Go(func() {
+				newOwner(worker, w.Owners+1+i).holdAlways(len(w.Locks) - len(w.Held) + i)
+			})
 		}
 	}
 }

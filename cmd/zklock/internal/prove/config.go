@@ -47,6 +47,7 @@ type Config struct {
 	Version string    // of this program, for the report
 	History io.Writer // takes the records; may be nil
 	Say     func(format string, args ...any)
+	Door    *Door // where others join; nil: all workers are on this machine
 }
 
 const (
@@ -109,6 +110,15 @@ func locksOf(root string) []simulator.Lock {
 	return append(simulator.DefaultLocks(root), simulator.Lock{
 		Recipe: simulator.PersistentNode, Paths: []string{root + "/name"},
 	})
+}
+
+// heldBelow are the locks that are held for longer than a session, so that a worker who is
+// cut off is likely to have one to lose, and another waits for it.
+func heldBelow(root string) []simulator.Lock {
+	return []simulator.Lock{
+		{Recipe: simulator.Mutex, Paths: []string{root + "/long-1"}},
+		{Recipe: simulator.Mutex, Paths: []string{root + "/long-2"}},
+	}
 }
 
 // lengthOf is for how long the workers of a round work.

@@ -91,7 +91,7 @@ func (c *crew) openLines(lines *faults.Lines) error {
 func (c *crew) start(slot, number int) error {
 	o := order{
 		Seed: c.Seed, Worker: number, Session: c.Session, Root: c.Root, Calm: c.Calm,
-		Long: slot == 0 && !c.Calm, Rate: c.Rate / float64(c.Workers), Lines: map[string]string{},
+		Rate: c.Rate / float64(c.Workers), Lines: map[string]string{},
 	}
 	for i, server := range c.Servers {
 		o.Lines[server] = c.open[slot][i].Addr()
@@ -146,7 +146,8 @@ func (c *crew) ofLines() faults.Hand {
 	net := faults.Net{Lines: c.open, Cut: c.cut, Mended: c.mended}
 	t := c.Session
 	return faults.Hand{Rest: t / 4, Faults: []faults.Fault{
-		faults.New("partition", 4, t/20, 2*t, net.Partition),
+		faults.New("partition", 3, t/20, t, net.Partition),
+		faults.New("partition for longer than a session", 3, 5*t/4, 2*t, net.Partition),
 		faults.New("slow lines", 1, t/20, t, net.Slow),
 		faults.New("reset", 2, t/20, t/5, net.Reset),
 	}}
@@ -192,8 +193,7 @@ func (c *crew) suspend(
 	return fmt.Sprintf("worker %d", w.number), end, nil
 }
 
-// killOne kills a worker's process, and starts another one. To the checks the dead one is
-// stopped for ever.
+// killOne kills a worker's process, and starts another one.
 func (c *crew) killOne(
 	_ context.Context, d faults.Dice,
 ) (what string, end func() error, err error) {
@@ -209,7 +209,6 @@ func (c *crew) killOne(
 	}
 	w := c.in(slot)
 	w.kill()
-	tellAndWait(c.to, w.event(simulator.Paused))
 	end = func() error { return c.start(slot, w.number+insteadApart) }
 	return fmt.Sprintf("worker %d", w.number), end, nil
 }

@@ -20,6 +20,7 @@ type host interface {
 type run struct {
 	Config
 	hosts   []host
+	guests  []*guest // of hosts
 	root    *root
 	gauge   *gauge
 	records *recorder
@@ -72,10 +73,31 @@ func (r *run) begin(ctx context.Context) error {
 	}
 	r.gauge = startGauge(own, r.Root+witnessName, r.ACL)
 	r.hosts = []host{r.Host}
+	if err := r.invite(ctx); err != nil {
+		return errors.Join(err, r.gauge.finish(&Ensemble{}), r.cleanUp())
+	}
 	r.records.keep(record{Head: r.report.head()})
 	r.Say("below %s, with sessions of %v, at most %d requests a second", r.Root, session,
 		r.Rate)
 	return nil
+}
+
+// invite waits for the machines that are to take part.
+func (r *run) invite(ctx context.Context) error {
+	if r.Door == nil {
+		return nil
+	}
+	_, stat, err := r.root.client.Get(r.Root)
+	if err != nil {
+		return err
+	}
+	r.guests, err = r.Door.admit(ctx, r.Say)
+	for _, g := range r.guests {
+		g.root, g.czxid = r.Root, stat.Czxid
+		r.hosts = append(r.hosts, g)
+	}
+	r.report.Hosts, r.report.Workers = len(r.hosts), len(r.hosts)*r.Workers
+	return err
 }
 
 // sessionFor is the session timeout that is asked for: four ticks if nobody wants
@@ -126,6 +148,9 @@ func (r *run) round(
 	made, err := r.onHosts(ctx, n, head, length, j)
 	stop()
 	head.Late = watch.Late()
+	for _, g := range r.guests {
+		head.Late = max(head.Late, g.late())
+	}
 	history := j.close()
 	c := j.soFar()
 	c.Faults = made
@@ -157,6 +182,8 @@ func (r *run) found(ctx context.Context, head roundHead, err error) error {
 func (r *run) onHosts(
 	ctx context.Context, n int, head roundHead, length time.Duration, j *judge,
 ) (made int, err error) {
+	ctx, abandon := context.WithCancelCause(ctx)
+	defer abandon(nil)
 	var mu sync.Mutex
 	var calls []func() error
 	rate := float64(r.Rate-ofJudge) / float64(len(r.hosts))
@@ -171,6 +198,9 @@ func (r *run) onHosts(
 			mu.Lock()
 			defer mu.Unlock()
 			made += did
+			if errors.Is(err, errGuestGone) {
+				abandon(err)
+			}
 			return err
 		})
 	}
@@ -205,6 +235,10 @@ func (r *run) progress(j *judge, length time.Duration) (stop func()) {
 
 // end measures, removes what the run has made, and sums up.
 func (r *run) end() {
+	for _, g := range r.guests {
+		_ = g.out.write(toGuest{End: true}) // else it has gone
+		g.close()
+	}
 	e := &r.report.Ensemble
 	if forgotten := r.gauge.finish(e); forgotten != nil {
 		r.report.violated(-1, "the servers forget", forgotten.Error(), nil)

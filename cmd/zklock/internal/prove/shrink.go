@@ -28,14 +28,18 @@ func excerpt(
 			return finds(h, limits, v.Check)
 		})
 	}
-	workers := map[int]bool{}
+	workers, sessions := map[int]bool{}, map[int64]bool{}
 	for _, e := range h {
 		if e.Path != "" {
 			workers[e.Worker] = true
+			sessions[e.Session] = true
 		}
 	}
 	for _, e := range h {
-		if e.Path != "" || workers[e.Worker] {
+		switch {
+		case e.Kind == simulator.Over:
+		case e.Kind == simulator.Closing && !sessions[e.Session]:
+		case e.Path != "" || workers[e.Worker]:
 			lines = append(lines, e.String())
 		}
 	}

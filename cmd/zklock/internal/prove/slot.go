@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -18,7 +19,7 @@ type worker struct {
 	cmd    *exec.Cmd
 	to     *lineWriter
 	in     io.Closer
-	said   *tail
+	said   *said
 	ended  <-chan struct{} // the process has
 	heard  chan struct{}   // closed once all that it has written was taken
 
@@ -30,7 +31,7 @@ type worker struct {
 
 // startWorker starts one.
 func (h Host) startWorker(o order, to bench) (*worker, error) {
-	w := &worker{number: o.Worker, said: &tail{}, heard: make(chan struct{})}
+	w := &worker{number: o.Worker, said: &said{}, heard: make(chan struct{})}
 	w.cmd = h.Worker()
 	w.cmd.Stderr = w.said
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -50,9 +51,15 @@ func (h Host) startWorker(o order, to bench) (*worker, error) {
 	return w, w.to.write(toWorker{Order: &o})
 }
 
-// hear passes on what the worker has written, until it ends.
+// hear passes on what the worker has written, until it ends. To the checks one that ends
+// before it has done so is stopped for ever.
 func (w *worker) hear(out io.Reader, to bench) {
 	defer close(w.heard)
+	defer func() {
+		if !w.done {
+			tellAndWait(to, w.event(simulator.Paused))
+		}
+	}()
 	w.broken = readLines(out, func(m fromWorker) error {
 		if m.Done {
 			w.done, w.failed = true, m.Failed
@@ -75,6 +82,8 @@ func (w *worker) finish() error {
 	switch {
 	case w.broken != nil:
 		return fmt.Errorf("worker %d: %w", w.number, w.broken)
+	case !w.done && w.said.crashed():
+		return &stuckError{w.number, w.said.String()}
 	case !w.done:
 		return fmt.Errorf("%w: worker %d: %s", errEnded, w.number, w.said)
 	case w.failed != "":
@@ -86,7 +95,8 @@ func (w *worker) finish() error {
 // errEnded says that a worker ended that nobody had killed.
 var errEnded = errors.New("a worker has ended by itself")
 
-// A stuckError says that a worker did not come to its end as it should.
+// A stuckError says that a worker did not come to its end as it should: it got stuck, or
+// crashed.
 type stuckError struct {
 	worker int
 	text   string
@@ -118,24 +128,32 @@ func tellAndWait(to bench, e simulator.Event) {
 	<-taken
 }
 
-// A tail keeps the end of what is written to it. It is safe for concurrent use.
-type tail struct {
+// A said keeps the beginning of what is written to it. It is safe for concurrent use.
+type said struct {
 	mu   sync.Mutex
 	kept []byte
 }
 
-const tailMost = 4 << 10
+const saidMost = 4 << 10
 
 // Write implements io.Writer.
-func (t *tail) Write(p []byte) (int, error) {
+func (t *said) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.kept = append(t.kept, p...)
-	t.kept = bytes.Clone(t.kept[max(0, len(t.kept)-tailMost):])
+	if len(t.kept) > saidMost { // the beginning says why, of a crash
+		t.kept = bytes.Clone(t.kept[:saidMost])
+	}
 	return len(p), nil
 }
 
-func (t *tail) String() string {
+// crashed tells whether what was written is how Go ends a program that is broken.
+func (t *said) crashed() bool {
+	text := t.String()
+	return strings.Contains(text, "panic: ") || strings.Contains(text, "fatal error: ")
+}
+
+func (t *said) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(t.kept)

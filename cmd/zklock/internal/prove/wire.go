@@ -19,7 +19,6 @@ type order struct {
 	Session time.Duration     `json:"session"` // the session timeout
 	Root    string            `json:"root"`
 	Calm    bool              `json:"calm"`
-	Long    bool              `json:"long"`  // holds for long
 	Rate    float64           `json:"rate"`  // requests a second
 	Lines   map[string]string `json:"lines"` // where a server is reached
 }

@@ -96,17 +96,15 @@ func (p *process) work(ctx context.Context, o order) error {
 	c := simulator.Config{
 		Seed: o.Seed, Session: measure(o.Session, o.Calm), Workers: 1, First: o.Worker,
 		Owners: owners, Root: o.Root, Locks: locksOf(o.Root),
+		Held: heldBelow(o.Root), HoldFor: o.Session * 3 / 2,
 		ACL: p.ACL, Guarded: true, Tell: p.tell,
 		Pace: func(_ int, call, path string) time.Duration { return pace.pace(call, path) },
 		Dial: func(ctx context.Context, _ int) (simulator.Client, error) {
 			return p.Connect(ctx, o.Session, recipes.WithDialer(through(o.Lines)))
 		},
 	}
-	if o.Long {
-		c.LongHolds, c.Session = true, o.Session
-	}
 	if o.Calm {
-		c.Removals = -1
+		c.Removals, c.Held = -1, nil
 	}
 	world, err := simulator.New(c)
 	if err != nil {
