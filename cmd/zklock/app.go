@@ -58,7 +58,7 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 					echo(cmd.Args().First()))
 			}
 			return usage("no command: run, once, lead, ls, watch, revoke, evict, " +
-				"doctor or gc; see zklock --help")
+				"doctor, gc or prove; see zklock --help")
 		},
 	}
 	describe(app)

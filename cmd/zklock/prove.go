@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -32,6 +34,10 @@ It harms nobody else: all faults are of its own connections and processes, and a
 below --root, which it deletes at the end. It sends at most --rate requests a second, next
 to the pings and handshakes of its sessions. With --calm there are no faults.
 
+Several machines prove together: one with --listen and --machines, the others with --join.
+They talk by TLS, whose key is in the token, and no credentials of ZooKeeper go that way.
+What a machine that has joined tells is believed: let none join that is not yours.
+
 The exit code is 0 if nothing was found, 1 if a promise was not kept, and 3 if the run
 cannot decide: this process was itself suspended, or the ensemble was not there.
 
@@ -54,6 +60,10 @@ type proof struct {
 	root           string
 	json, html     string
 	check          string
+
+	listen, join string
+	machines     int
+	token        string
 }
 
 func proveCommand(c *connection, stdout, stderr io.Writer) *cli.Command {
@@ -107,6 +117,24 @@ func (p *proof) flags() []cli.Flag {
 			Name: "check", Destination: &p.check, TakesFile: true,
 			Usage: "only check the history in `FILE` again; connects to nothing",
 		},
+		&cli.StringFlag{
+			Name: "listen", Destination: &p.listen,
+			Usage: "let other machines join at `HOST:PORT`; without HOST on this " +
+				"machine only",
+		},
+		&cli.IntFlag{
+			Name: "machines", Destination: &p.machines, Value: 2,
+			Usage: "with --listen: begin once `N` take part, this one among them, 2 to 16",
+		},
+		&cli.StringFlag{
+			Name: "join", Destination: &p.join,
+			Usage: "take part in the run that listens at `HOST:PORT`, until it ends",
+		},
+		&cli.StringFlag{
+			Name: "token", Destination: &p.token,
+			Usage: "`@FILE` with what lets a machine join: --listen writes it, --join " +
+				"reads it",
+		},
 	}
 }
 
@@ -137,8 +165,17 @@ func (p *proof) run(ctx context.Context, cmd *cli.Command) error {
 	if os.Args[0] == proveWorkerName {
 		return prove.Work(ctx, os.Stdin, p.stdout, p.config.Access)
 	}
+	p.config.Worker, p.config.Start = proveWorker, startProveWorker
+	p.config.Say = func(format string, args ...any) {
+		say(p.stderr, fmt.Sprintf("prove: "+format, args...))
+	}
 	if cmd.IsSet("session-timeout") {
 		p.config.Session = to.sessionTimeout
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if p.join != "" {
+		return p.takePart(ctx)
 	}
 	if err := p.settle(chroot); err != nil {
 		return err
@@ -165,10 +202,6 @@ func (p *proof) settle(chroot string) error {
 		p.config.Seed = uint64(binary.BigEndian.Uint32(random[:]))
 	}
 	p.config.Version = version()
-	p.config.Worker, p.config.Start = proveWorker, startProveWorker
-	p.config.Say = func(format string, args ...any) {
-		say(p.stderr, fmt.Sprintf("prove: "+format, args...))
-	}
 	if err := p.config.Check(); err != nil {
 		return usage("%w", err)
 	}
@@ -177,8 +210,13 @@ func (p *proof) settle(chroot string) error {
 
 // prove makes a run and reports.
 func (p *proof) prove(ctx context.Context, to *target) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
+	if p.listen != "" || p.token != "" {
+		door, err := p.open()
+		if err != nil {
+			return err
+		}
+		defer door.Close()
+	}
 	first, err := to.connect(ctx) // creates the chroot, as every command does
 	if err != nil {
 		return fmt.Errorf("prove: %w", err)
@@ -197,6 +235,53 @@ func (p *proof) prove(ctx context.Context, to *target) error {
 		return fmt.Errorf("prove: %w", err)
 	}
 	return p.tell(report)
+}
+
+// open lets others join.
+func (p *proof) open() (*prove.Door, error) {
+	file, ok := strings.CutPrefix(p.token, "@")
+	if !ok || file == "" || p.listen == "" {
+		return nil, usage("prove: --listen and --token @FILE go together")
+	}
+	host, port, err := net.SplitHostPort(p.listen)
+	if err != nil {
+		return nil, usage("--listen: want HOST:PORT: %w", err)
+	}
+	address := net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port)
+	door, err := prove.OpenDoor(address, p.machines)
+	if err != nil {
+		return nil, usage("--listen: %w", err)
+	}
+	token, err := private(file)
+	if err == nil {
+		_, err = fmt.Fprintln(token, door.Token())
+		err = errors.Join(err, token.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(usage("--token: %w", hide(err, file, wantFile)),
+			door.Close())
+	}
+	p.config.Door = door
+	p.config.Say("waiting at %s for %d machines", door.Address(), p.machines-1)
+	return door, nil
+}
+
+// takePart is this machine's part in the run of another one.
+func (p *proof) takePart(ctx context.Context) error {
+	file, ok := strings.CutPrefix(p.token, "@")
+	if !ok || file == "" || p.listen != "" {
+		return usage("prove: --join needs --token @FILE, and excludes --listen")
+	}
+	text, err := p.connection.secret("--token @"+file, file)
+	if err != nil {
+		return usage("--token: %w", hide(err, file, wantFile))
+	}
+	p.config.Say("taking part in the run at %s", p.join)
+	err = prove.Join(ctx, p.join, strings.TrimSpace(string(text)), p.config.Host)
+	if err != nil {
+		return exit(exitUndecided, "prove: %w", err)
+	}
+	return nil
 }
 
 // again checks a history of an earlier run.

@@ -158,6 +158,14 @@ func brief(text string) string {
 	return first
 }
 
+// below leaves out what all paths begin with.
+func (r *Report) below(text string) string {
+	if r.Root == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, r.Root+"/", "/")
+}
+
 func (r *Report) writeFindings(b *strings.Builder) {
 	for i, f := range r.Findings {
 		if i == findingsShown {
@@ -168,9 +176,9 @@ func (r *Report) writeFindings(b *strings.Builder) {
 		if f.Round >= 0 {
 			where = fmt.Sprintf(" in round %d", f.Round)
 		}
-		fmt.Fprintf(b, "  %s%s: %s\n", f.Verdict, where, brief(f.Text))
+		fmt.Fprintf(b, "  %s%s: %s\n", f.Verdict, where, r.below(brief(f.Text)))
 		for _, one := range f.Excerpt[max(0, len(f.Excerpt)-linesShown):] {
-			fmt.Fprintf(b, "    %s\n", brief(one))
+			fmt.Fprintf(b, "    %s\n", r.below(brief(one)))
 		}
 	}
 }

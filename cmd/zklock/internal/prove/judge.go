@@ -26,7 +26,11 @@ type judge struct {
 
 // counts are what has happened.
 type counts struct {
-	Acquired, Lost, Written, Refused, Faults int
+	Acquired int `json:"acquired"`
+	Lost     int `json:"lost"`
+	Written  int `json:"written"`
+	Refused  int `json:"rejected"`
+	Faults   int `json:"faults"`
 }
 
 func newJudge(round int, keep func(record)) *judge {
