@@ -2,6 +2,7 @@ package prove
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -250,4 +251,30 @@ func TestAWorkerWhoseJudgeHasGone(t *testing.T) {
 	err = Work(t.Context(), strings.NewReader(strings.Repeat("x", 2*lineMost)),
 		&bytes.Buffer{}, Access{})
 	require.Error(t, err)
+}
+
+// TestOnARealEnsemble runs for some seconds, or for as long as PROVE says, a duration such
+// as 10m, on one real server and on three, calm and with faults.
+func TestOnARealEnsemble(t *testing.T) {
+	zkserver.Real(t, "disks, and a quorum")
+	length, err := time.ParseDuration(cmp.Or(os.Getenv("PROVE"), "5s"))
+	require.NoError(t, err, "PROVE")
+	for _, n := range []int{1, 3} {
+		cluster := zkserver.Start(t, zkserver.Servers(n), zkserver.Tick(time.Second))
+		var addrs []string
+		for _, server := range cluster.Servers {
+			addrs = append(addrs, server.Addr)
+		}
+		for _, calm := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%d servers, calm %v", n, calm), func(t *testing.T) {
+				c := configFor(t, strings.Join(addrs, ","))
+				c.For, c.Calm, c.Workers, c.Rate = length, calm, 4, 200
+				c.Session = 0
+				report := prove(t, c)
+				require.NotEqual(t, Violated, report.Verdict)
+				require.Positive(t, report.Counts.Acquired)
+				require.Equal(t, calm, report.Counts.Faults == 0)
+			})
+		}
+	}
 }
