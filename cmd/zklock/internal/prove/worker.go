@@ -96,7 +96,7 @@ func (p *process) work(ctx context.Context, o order) error {
 	c := simulator.Config{
 		Seed: o.Seed, Session: measure(o.Session, o.Calm), Workers: 1, First: o.Worker,
 		Owners: owners, Root: o.Root, Locks: locksOf(o.Root),
-		Held: heldBelow(o.Root), HoldFor: o.Session * 3 / 2,
+		Held: heldBelow(o.Root), HoldFor: 2 * o.Session,
 		ACL: p.ACL, Guarded: true, Tell: p.tell,
 		Pace: func(_ int, call, path string) time.Duration { return pace.pace(call, path) },
 		Dial: func(ctx context.Context, _ int) (simulator.Client, error) {
