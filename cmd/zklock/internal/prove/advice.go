@@ -56,10 +56,29 @@ func (r *Report) advise() (all []string) {
 		say("the servers' clocks and this one differ by %v: locks do not need them, but "+
 			"logs do", round3(off))
 	}
+	for _, release := range e.Releases {
+		if why := against(release); why != "" {
+			say("a server is ZooKeeper %s: %s (docs/servers.md)", release, why)
+		}
+	}
 	if e.Elections > 0 {
 		say("%d elections while the run lasted: each one is an outage", e.Elections)
 	}
 	return all
+}
+
+// against is what docs/servers.md has against a release, "" if nothing.
+func against(release string) string {
+	version, _, _ := strings.Cut(release, "-")
+	switch {
+	case version == "3.8.0":
+		return "its servers can diverge, or forget what they confirmed"
+	case version == "3.9.3":
+		return "a server that was behind can lose data"
+	case strings.HasPrefix(version, "3.4."):
+		return "it has no container znodes, so empty lock paths remain"
+	}
+	return ""
 }
 
 // round3 leaves what one wants to read.
@@ -103,13 +122,16 @@ func (r *Report) Text() string {
 		line("", "does not count: %s", brief(why))
 	}
 	if e.Acquisitions > 0 {
-		line("acquisitions", "%.1f a second, calm, with at most %d requests a second",
+		line("acquisitions", "%.1f a second by this workload, with at most %d requests",
 			e.Acquisitions, r.Rate)
 	}
 	line("hand-over", "%v", e.HandOver)
 	line("round trip", "%v", e.RoundTrip)
 	line("commit", "%v", e.Commit)
 	line("longest outage", "%v; elections: %d", round3(e.Silence), e.Elections)
+	if len(e.Releases) > 0 {
+		line("servers", "ZooKeeper %s", brief(strings.Join(e.Releases, ", ")))
+	}
 	line("session timeouts", "%v to %v granted; tick %v, if minSessionTimeout is two",
 		e.Sessions.Least, e.Sessions.Most, e.Tick)
 	line("clocks", "the servers' are ahead by %v to %v", round3(e.Clock.Least),

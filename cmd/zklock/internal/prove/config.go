@@ -17,6 +17,8 @@ import (
 // An Access is how the processes of a run reach the ensemble. Each has its own.
 type Access struct {
 	Servers []string // host:port each
+	// Release returns the release of a server, "" if it does not tell. May be nil.
+	Release func(server string) string
 	// Connect opens a session, with no chroot.
 	Connect func(
 		ctx context.Context, session time.Duration, opts ...recipes.ClientOption,

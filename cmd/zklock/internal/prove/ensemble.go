@@ -3,6 +3,7 @@ package prove
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +29,8 @@ type Times struct {
 
 // Ensemble is what was measured of one.
 type Ensemble struct {
+	// Releases are those of the servers, as far as they tell.
+	Releases     []string      `json:"releases,omitempty"`
 	Sessions     Span          `json:"sessions"` // timeouts that the servers grant
 	Tick         time.Duration `json:"tick"`     // if sessions of two ticks are the shortest
 	RoundTrip    Times         `json:"roundTrip"`
@@ -52,6 +55,20 @@ func (a Access) sessionLimits(ctx context.Context) (s Span, err error) {
 		client.Close()
 	}
 	return s, nil
+}
+
+// releases asks each server.
+func (a Access) releases() (all []string) {
+	if a.Release == nil {
+		return nil
+	}
+	for _, server := range a.Servers {
+		if release := a.Release(server); release != "" {
+			all = append(all, release)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // pace is what passes between two measurements.

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -220,6 +221,36 @@ func TestARootOfAFormerRun(t *testing.T) {
 	children, _, err := client.Children("/")
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"prove-it-not", "zookeeper"}, children)
+}
+
+// forget deletes a znode once it has been written to.
+func forget(t *testing.T, client *recipes.Client, path string) {
+	t.Helper()
+	for t.Context().Err() == nil {
+		_, stat, err := client.Get(path)
+		if err == nil && stat.Version > 0 {
+			_ = client.Delete(path, -1) // else nothing is found
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// Servers that forget what they have confirmed break what locks stand on, although no
+// lock has noticed.
+func TestServersThatForget(t *testing.T) {
+	servers, client := serve(t)
+	c := configFor(t, servers)
+	var once sync.Once
+	c.For = 5 * time.Second
+	c.Say = func(string, ...any) {
+		once.Do(func() {
+			go forget(t, client, c.Root+witnessName)
+		})
+	}
+	report := prove(t, c)
+	require.Equal(t, Violated, report.Verdict)
+	require.Contains(t, report.Text(), "the servers forget")
 }
 
 func TestAConfigThatIsRefused(t *testing.T) {

@@ -146,6 +146,26 @@ func TestTheSessionTimeoutToChoose(t *testing.T) {
 	require.Contains(t, strings.Join(r.advise(), "\n"), "raise maxSessionTimeout")
 }
 
+// What is said against a release stands on the page of servers.
+func TestWhatIsAgainstARelease(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../../docs/servers.md")
+	require.NoError(t, err)
+	flat := strings.Join(strings.Fields(string(page)), " ")
+	for release, said := range map[string]string{
+		"3.8.0":        "**Not 3.8.0 in production.** Its servers can diverge",
+		"3.9.3-abc123": "3.9.3 alone can lose data",
+		"3.4.14":       "3.4 has no containers",
+	} {
+		require.NotEmpty(t, against(release), release)
+		require.Contains(t, flat, said)
+	}
+	require.Empty(t, against("3.9.5"))
+	r := newReport(Config{}, time.Second, Span{time.Second, time.Minute})
+	r.Ensemble.Releases = []string{"3.8.0", "3.9.5"}
+	require.Equal(t, 1, strings.Count(strings.Join(r.advise(), "\n"), "docs/servers.md"))
+}
+
 // What a page says was said by anybody.
 func TestThePageIsEscaped(t *testing.T) {
 	t.Parallel()

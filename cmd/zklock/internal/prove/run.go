@@ -60,6 +60,7 @@ func (r *run) begin(ctx context.Context) error {
 	}
 	session := client.SessionTimeout()
 	r.report = newReport(r.Config, session, sessions)
+	r.report.Ensemble.Releases = r.releases()
 	r.root = &root{
 		client: client, path: r.Root, acl: r.ACL, pace: newLimiter(float64(r.Rate)),
 	}
@@ -241,7 +242,7 @@ func (r *run) end() {
 	}
 	e := &r.report.Ensemble
 	if forgotten := r.gauge.finish(e); forgotten != nil {
-		r.report.violated(-1, "the servers forget", forgotten.Error(), nil)
+		r.report.violated(-1, "servers", "the servers forget: "+forgotten.Error(), nil)
 	}
 	e.HandOver = timesOf(r.measure)
 	if r.calmFor > 0 {
