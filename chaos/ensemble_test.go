@@ -23,8 +23,9 @@ import (
 // so that any one line can be stalled, slowed down or cut, in either direction.
 type ensemble struct {
 	*zkserver.Cluster
-	toServer [][]*faults.Line // by worker and server: what a worker reaches a server through
-	between  []peers          // the ordered pairs of servers; none where they run in containers
+	// By worker and server: what a worker reaches a server through.
+	toServer [][]*faults.Line
+	between  []peers // the ordered pairs of servers; none where they run in containers
 }
 
 // peers are the lines by which one server reaches another one.
@@ -48,7 +49,9 @@ func startEnsemble(t *testing.T, workers int, opts ...zkserver.Option) *ensemble
 			return actual, err
 		}
 		e.between = append(e.between, p)
-		return zkserver.PeerPorts{Quorum: p.quorum.Port(), Election: p.election.Port()}, nil
+		return zkserver.PeerPorts{
+			Quorum: p.quorum.Port(), Election: p.election.Port(),
+		}, nil
 	}
 	e.Cluster = zkserver.Start(
 		t, append(opts, zkserver.Servers(3), zkserver.RoutePeers(route))...,

@@ -36,7 +36,7 @@ type pausable struct {
 // run makes faults until ctx is done. When it returns all of them have ended, and the
 // error tells which could not be made or ended.
 func (n *nemesis) run(ctx context.Context, seed uint64) error {
-	return n.Hands.Run(ctx, seed,
+	return n.Run(ctx, seed,
 		faults.Hand{Rest: 2 * n.session, Faults: n.ofServers()},
 		faults.Hand{Rest: n.session / 4, Faults: n.ofLines()},
 	)
@@ -105,7 +105,8 @@ func (n *nemesis) killAll(
 	for _, s := range n.e.Servers {
 		kills, restarts = append(kills, s.Kill), append(restarts, s.Restart)
 	}
-	return "all servers", func() error { return faults.InParallel(restarts) }, faults.InParallel(kills)
+	end = func() error { return faults.InParallel(restarts) }
+	return "all servers", end, faults.InParallel(kills)
 }
 
 // ofLines are the faults of lines and of workers.
@@ -176,13 +177,16 @@ func (n *nemesis) isolateTogether(
 		return "", nil, faults.ErrNotNow
 	}
 	others := slices.Delete(slices.Clone(n.e.toServer[worker]), follower, follower+1)
-	rescue, err := faults.Put(others, faults.Toxic{Kind: faults.ResetPeer, Direction: faults.ToServer})
+	rescue, err := faults.Put(others, faults.Toxic{
+		Kind: faults.ResetPeer, Direction: faults.ToServer,
+	})
 	if err != nil {
 		return "", nil, err
 	}
 	faults.Sleep(ctx, n.session/2)
 	cut, err := faults.Put(
-		n.e.peersOf(follower), faults.Toxic{Kind: faults.Stall, Direction: faults.ToServer},
+		n.e.peersOf(follower),
+		faults.Toxic{Kind: faults.Stall, Direction: faults.ToServer},
 		faults.Toxic{Kind: faults.Stall, Direction: faults.FromServer},
 	)
 	if err != nil {

@@ -124,7 +124,8 @@ func (p *proof) flags() []cli.Flag {
 		},
 		&cli.IntFlag{
 			Name: "machines", Destination: &p.machines, Value: 2,
-			Usage: "with --listen: begin once `N` take part, this one among them, 2 to 16",
+			Usage: "with --listen: begin once `N` take part, 2 to 16, this one among " +
+				"them",
 		},
 		&cli.StringFlag{
 			Name: "join", Destination: &p.join,
@@ -216,7 +217,7 @@ func (p *proof) prove(ctx context.Context, to *target) error {
 		if err != nil {
 			return err
 		}
-		defer door.Close()
+		defer func() { _ = door.Close() }() // else it is closed
 	}
 	first, err := to.connect(ctx) // creates the chroot, as every command does
 	if err != nil {

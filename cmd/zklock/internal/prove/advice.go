@@ -49,8 +49,8 @@ func (r *Report) advise() (all []string) {
 		say("the servers grant no more than %v: raise maxSessionTimeout", e.Sessions.Most)
 	}
 	if slow := part(t, slowest) / 2; e.Commit.Worst > slow {
-		say("the slowest commit took %v, more than half of what a hold survives: look at "+
-			"the servers' disks and network", round3(e.Commit.Worst))
+		say("the slowest commit took %v, more than half of what a hold survives: look "+
+			"at the servers' disks and network", round3(e.Commit.Worst))
 	}
 	if off := max(e.Clock.Least.Abs(), e.Clock.Most.Abs()); off > time.Second {
 		say("the servers' clocks and this one differ by %v: locks do not need them, but "+
@@ -83,7 +83,9 @@ func against(release string) string {
 
 // round3 leaves what one wants to read.
 func round3(d time.Duration) time.Duration {
-	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
+	for _, unit := range []time.Duration{
+		time.Second, time.Millisecond, time.Microsecond,
+	} {
 		if d.Abs() >= unit {
 			return d.Round(unit / 100)
 		}

@@ -80,8 +80,8 @@ const (
 	// sessionsPerRound is how long a round is at least, so that one can be suspended for
 	// longer than a session, and go on.
 	sessionsPerRound = 4
-	// measureMost bounds what waits and holds are measured by, measureCalm in calm rounds,
-	// where nobody has to hold for as long as a fault lasts.
+	// measureMost bounds what waits and holds are measured by, measureCalm in calm
+	// rounds, where nobody has to hold for as long as a fault lasts.
 	measureMost = 2 * time.Second
 	measureCalm = time.Second / 2
 	// ofJudge is how many requests a second the judge makes: a write and a read, twice.
@@ -114,8 +114,8 @@ func locksOf(root string) []simulator.Lock {
 	})
 }
 
-// heldBelow are the locks that are held for longer than a session, so that a worker who is
-// cut off is likely to have one to lose, and another waits for it.
+// heldBelow are the locks that are held for longer than a session, so that a worker who
+// is cut off is likely to have one to lose, and another waits for it.
 func heldBelow(root string) []simulator.Lock {
 	return []simulator.Lock{
 		{Recipe: simulator.Mutex, Paths: []string{root + "/long-1"}},

@@ -30,33 +30,49 @@ var defects = []planted{
 			if m.under == nil && m.lives() && m.state != stateHeld && q.members[0] == m {
 				return Decision{Granted: true, First: true}
 			}`)), []string{"exclusion", "tokens", "fence", "releases"}, true},
-	{plant.New("one lease too many",
-		plant.In("internal/leases", "snapshot.full").
-			Replace("len(v.queue) <= v.most", "len(v.queue) <= v.most+1")),
-		[]string{"exclusion"}, true},
-	{plant.New("tokens do not grow",
-		plant.In(".", "Hold.FencingToken").Replace("h.token", "1<<40-h.token")),
-		[]string{"tokens"}, true},
-	{plant.New("a transaction does not check the hold",
-		plant.In(".", "Hold.multi").Replace("held.path()", `"/"`),
-		plant.In(".", "Hold.CheckOp").
-			First(`return &zk.CheckVersionRequest{Path: "/", Version: -1}`)),
-		[]string{"fence"}, false},
-	{plant.New("the clock of the client is slow by a fifth",
-		plant.In("internal/lossclock", "Terms.good").First(`
+	{
+		plant.New("one lease too many",
+			plant.In("internal/leases", "snapshot.full").
+				Replace("len(v.queue) <= v.most", "len(v.queue) <= v.most+1")),
+		[]string{"exclusion"},
+		true,
+	},
+	{
+		plant.New("tokens do not grow",
+			plant.In(".", "Hold.FencingToken").Replace("h.token", "1<<40-h.token")),
+		[]string{"tokens"},
+		true,
+	},
+	{
+		plant.New("a transaction does not check the hold",
+			plant.In(".", "Hold.multi").Replace("held.path()", `"/"`),
+			plant.In(".", "Hold.CheckOp").
+				First(`return &zk.CheckVersionRequest{Path: "/", Version: -1}`)),
+		[]string{"fence"},
+		false,
+	},
+	{
+		plant.New("the clock of the client is slow by a fifth",
+			plant.In("internal/lossclock", "Terms.good").First(`
 			return (t.Timeout - t.Timeout/slackShare) * 5 / 4`)),
-		[]string{"losses"}, false},
-	{plant.New("a delete is not sent",
-		plant.In("internal/znode", "removal").First("send = func() error { return nil }")),
-		[]string{"end of the round"}, true},
+		[]string{"losses"},
+		false,
+	},
+	{
+		plant.New("a delete is not sent",
+			plant.In("internal/znode", "removal").
+				First("send = func() error { return nil }")),
+		[]string{"end of the round"},
+		true,
+	},
 }
 
 // TestDefects gives a run a library with a defect, one after the other, and demands that
 // it finds out within a minute of work: a run that finds nothing proves nothing.
 func TestDefects(t *testing.T) {
 	if os.Getenv("PROVE_DEFECTS") == "" {
-		t.Skip("it is the run's own test, and takes minutes: PROVE_DEFECTS=1 runs it, as " +
-			"scripts/soak.sh does")
+		t.Skip("it is the run's own test, and takes minutes: PROVE_DEFECTS=1 runs it, " +
+			"as scripts/soak.sh does")
 	}
 	program := build(t)
 	for _, d := range defects {

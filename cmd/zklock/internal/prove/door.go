@@ -65,7 +65,8 @@ const (
 // OpenDoor listens for as many machines as are to take part, with this one.
 func OpenDoor(address string, machines int) (*Door, error) {
 	if machines < 2 || machines > machinesMost {
-		return nil, fmt.Errorf("--machines %d: must be from 2 to %d", machines, machinesMost)
+		return nil, fmt.Errorf(
+			"--machines %d: must be from 2 to %d", machines, machinesMost)
 	}
 	d := &Door{machines: machines}
 	_, _ = rand.Read(d.token.secret[:]) // never fails

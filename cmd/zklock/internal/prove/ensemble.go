@@ -32,7 +32,7 @@ type Ensemble struct {
 	// Releases are those of the servers, as far as they tell.
 	Releases     []string      `json:"releases,omitempty"`
 	Sessions     Span          `json:"sessions"` // timeouts that the servers grant
-	Tick         time.Duration `json:"tick"`     // if sessions of two ticks are the shortest
+	Tick         time.Duration `json:"tick"`     // if two are the shortest session
 	RoundTrip    Times         `json:"roundTrip"`
 	Commit       Times         `json:"commit"`
 	Silence      time.Duration `json:"silence"` // the longest time without an answer
@@ -81,16 +81,15 @@ type gauge struct {
 	stop    context.CancelFunc
 	ended   sync.WaitGroup
 
-	mu         sync.Mutex // guards what follows
-	answered   time.Time  // when the last answer came
-	silence    time.Duration
-	epoch      int64 // of the last transaction
-	elections  int
-	clock      Span
-	clocked    bool
-	trips      []time.Duration
-	commits    []time.Duration
-	confirming bool
+	mu        sync.Mutex // guards what follows
+	answered  time.Time  // when the last answer came
+	silence   time.Duration
+	epoch     int64 // of the last transaction
+	elections int
+	clock     Span
+	clocked   bool
+	trips     []time.Duration
+	commits   []time.Duration
 }
 
 // startGauge starts one, which takes the client.

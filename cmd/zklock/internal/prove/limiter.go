@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// burst is by how much requests may run ahead of the rate: a hand-over consists of a few,
-// and is not to wait between them.
-const burst = time.Second / 4
+// burst is by how much requests may run ahead: a hand-over consists of a few, and must
+// not wait between them, or its time would be the limiter's.
+const burst = time.Second
 
-// A limiter keeps requests to a rate: in no second are there more than that. What begins
-// something, a create, waits until there is room for it; what comes of that goes out at
-// once, for as long as that is not more than a burst. It is safe for concurrent use.
+// A limiter keeps requests to a rate: in no second are there more than that, and so about
+// half of it on average. What begins something, a create, waits until there is room for
+// it; what comes of that goes out at once, for as long as that is not more than a burst.
+// It is safe for concurrent use.
 type limiter struct {
 	gap time.Duration
 
@@ -26,24 +27,48 @@ func newLimiter(aSecond float64) *limiter {
 }
 
 // pace is what has to pass before a call. A heartbeat goes out in any case, lest a hold
-// be lost by that; others wait for it.
+// be lost by that; others wait for it. A create waits here, and has no place before that:
+// whatever else is asked for meanwhile comes first.
 func (l *limiter) pace(call, path string) time.Duration {
-	if strings.HasPrefix(call, "end of ") {
+	switch {
+	case strings.HasPrefix(call, "end of "):
+		return 0
+	case call == "sync" && path == "/":
+		l.take()
+		return 0
+	case strings.HasPrefix(call, "create"):
+		for wait := l.room(); wait > 0; wait = l.room() {
+			time.Sleep(wait)
+		}
 		return 0
 	}
+	return max(0, l.take()-burst)
+}
+
+// take takes a place, and returns when that comes.
+func (l *limiter) take() time.Duration {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.takeLocked(now)
+}
+
+func (l *limiter) takeLocked(now time.Time) time.Duration {
 	at := l.next
 	if at.Before(now) {
 		at = now
 	}
 	l.next = at.Add(l.gap)
-	switch {
-	case call == "sync" && path == "/":
-		return 0
-	case strings.HasPrefix(call, "create"):
-		return at.Sub(now)
+	return at.Sub(now)
+}
+
+// room takes a place if there is one at once; else it returns when there may be.
+func (l *limiter) room() (wait time.Duration) {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if wait := l.next.Sub(now); wait > 0 {
+		return wait
 	}
-	return max(0, at.Sub(now)-burst)
+	return l.takeLocked(now)
 }

@@ -50,7 +50,7 @@ type hello struct {
 // A guestDone ends a round.
 type guestDone struct {
 	Made      int      `json:"made"`
-	Stuck     []string `json:"stuck,omitempty"`     // workers that did not come to their end
+	Stuck     []string `json:"stuck,omitempty"`     // workers that did not end
 	Undecided []string `json:"undecided,omitempty"` // why nothing was shown
 }
 

@@ -180,8 +180,8 @@ func TestWhatAMachineMayTell(t *testing.T) {
 	}
 }
 
-// What goes to another machine has no credentials in it: an order says what is to be done,
-// and nothing of how to connect.
+// What goes to another machine has no credentials in it: an order says what is to be
+// done, and nothing of how to connect.
 func TestAnOrderHasNoCredentials(t *testing.T) {
 	t.Parallel()
 	text, err := json.Marshal(toGuest{Order: &guestOrder{}})

@@ -27,7 +27,8 @@ const workerVariable = "PROVE_WORKER"
 
 func TestMain(m *testing.M) {
 	if servers := os.Getenv(workerVariable); servers != "" {
-		if err := Work(context.Background(), os.Stdin, os.Stdout, accessTo(servers)); err != nil {
+		err := Work(context.Background(), os.Stdin, os.Stdout, accessTo(servers))
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -284,8 +285,8 @@ func TestAWorkerWhoseJudgeHasGone(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestOnARealEnsemble runs for some seconds, or for as long as PROVE says, a duration such
-// as 10m, on one real server and on three, calm and with faults.
+// TestOnARealEnsemble runs for some seconds, or for as long as PROVE says, a duration
+// such as 10m, on one real server and on three, calm and with faults.
 func TestOnARealEnsemble(t *testing.T) {
 	zkserver.Real(t, "disks, and a quorum")
 	length, err := time.ParseDuration(cmp.Or(os.Getenv("PROVE"), "5s"))

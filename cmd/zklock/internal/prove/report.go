@@ -137,8 +137,8 @@ func (r *Report) take(
 func (h roundHead) doubt(c counts) string {
 	switch most := h.Session / lateMost; {
 	case h.Late > most:
-		return fmt.Sprintf("round %d: the judge did not run for %v, and may miss %v: was "+
-			"it suspended, or is this machine too busy?", h.Number,
+		return fmt.Sprintf("round %d: the judge did not run for %v, and may miss %v: "+
+			"was it suspended, or is this machine too busy?", h.Number,
 			h.Late.Round(time.Millisecond), most)
 	case c.Acquired == 0:
 		return fmt.Sprintf("round %d: no lock was acquired", h.Number)

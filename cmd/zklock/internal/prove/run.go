@@ -11,7 +11,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/simulator"
 )
 
-// A host is a machine whose workers take part in rounds: this one, or one that has joined.
+// A host is a machine whose workers take part in rounds: this one, or one that has
+// joined.
 type host interface {
 	run(ctx context.Context, o roundOrder, to bench) (made int, err error)
 }
@@ -190,7 +191,7 @@ func (r *run) onHosts(
 	rate := float64(r.Rate-ofJudge) / float64(len(r.hosts))
 	for i, h := range r.hosts {
 		o := roundOrder{
-			Seed: r.Seed + uint64(n), First: i * workersApart, Workers: r.Workers,
+			Seed: r.Seed + uint64(max(n, 0)), First: i * workersApart, Workers: r.Workers,
 			Session: head.Session, Root: head.Root, Calm: head.Calm, Rate: rate,
 			Length: length,
 		}

@@ -113,7 +113,7 @@ func flat(err error) (all []error) {
 		return nil
 	}
 	// What is joined, and not what wraps something, is the question.
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // see above
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
 	}

@@ -98,7 +98,9 @@ func (p *process) work(ctx context.Context, o order) error {
 		Owners: owners, Root: o.Root, Locks: locksOf(o.Root),
 		Held: heldBelow(o.Root), HoldFor: 2 * o.Session,
 		ACL: p.ACL, Guarded: true, Tell: p.tell,
-		Pace: func(_ int, call, path string) time.Duration { return pace.pace(call, path) },
+		Pace: func(_ int, call, path string) time.Duration {
+			return pace.pace(call, path)
+		},
 		Dial: func(ctx context.Context, _ int) (simulator.Client, error) {
 			return p.Connect(ctx, o.Session, recipes.WithDialer(through(o.Lines)))
 		},
