@@ -40,8 +40,8 @@ func (r *Report) WritePage(to io.Writer) error {
 	}
 	return pageOf.Execute(to, map[string]any{
 		"Verdict": r.Verdict, "Text": r.Text(), "Findings": r.Findings,
-		"Caption": fmt.Sprintf("Round %d: holds by lock, and faults by worker",
-			r.shown.head.Number),
+		"Caption": fmt.Sprintf("Round %d: holds by lock (orange: ended by a loss), and "+
+			"faults by worker", r.shown.head.Number),
 		"Picture": template.HTML(picture.String()), //nolint:gosec // lanes escapes
 	})
 }

@@ -167,6 +167,7 @@ func TestWhatIsAgainstARelease(t *testing.T) {
 		require.Contains(t, flat, said)
 	}
 	require.Empty(t, against("3.9.5"))
+	require.Empty(t, against("3.8.0-zktest"))
 	r := newReport(Config{}, time.Second, Span{time.Second, time.Minute})
 	r.Ensemble.Releases = []string{"3.8.0", "3.9.5"}
 	require.Equal(t, 1, strings.Count(strings.Join(r.advise(), "\n"), "docs/servers.md"))
