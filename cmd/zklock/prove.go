@@ -154,7 +154,7 @@ func (p *proof) run(ctx context.Context, cmd *cli.Command) error {
 	inner := *to
 	inner.chroot = "/"
 	p.config.Access = prove.Access{
-		Servers: strings.Split(to.servers, ","), ACL: to.acl,
+		Servers: strings.Split(to.servers, ","), ACL: to.acl, TLS: to.tls != nil,
 		Release: func(server string) string { return askVersion(server, to.tls) },
 		Connect: func(
 			ctx context.Context, session time.Duration, opts ...recipes.ClientOption,

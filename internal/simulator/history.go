@@ -252,7 +252,7 @@ func (r *Recorder) record(e Event) (taken <-chan struct{}) {
 // that can have an effect elsewhere.
 func (e Event) begins() bool {
 	switch e.Kind {
-	case Called, Writing, Releasing, Removing, Closing:
+	case Called, Writing, Releasing, Removing, Closing, Expired:
 		return true
 	}
 	return false

@@ -24,6 +24,7 @@ type Access struct {
 		ctx context.Context, session time.Duration, opts ...recipes.ClientOption,
 	) (*recipes.Client, error)
 	ACL []zk.ACL // of all that is created
+	TLS bool     // connections are hidden
 }
 
 // A Host is what a machine brings to a run.

@@ -171,10 +171,23 @@ func (c *crew) mended(slot int) {
 // ofProcesses are the faults of workers.
 func (c *crew) ofProcesses() faults.Hand {
 	t := c.Session
-	return faults.Hand{Rest: t / 2, Faults: []faults.Fault{
+	all := []faults.Fault{
 		faults.New("suspend", 4, t/20, 2*t, c.suspend),
 		faults.New("kill", 1, 0, t/4, c.killOne),
-	}}
+	}
+	if !c.TLS { // else no worker knows the password
+		all = append(all, faults.New("end a session", 1, 0, t/4, c.expire))
+	}
+	return faults.Hand{Rest: t / 2, Faults: all}
+}
+
+// expire has a worker end its own session by its password, from another connection.
+func (c *crew) expire(
+	_ context.Context, d faults.Dice,
+) (what string, end func() error, err error) {
+	w := c.in(d.IntN(c.Workers))
+	_ = w.to.write(toWorker{Expire: true}) // else it has ended
+	return fmt.Sprintf("worker %d", w.number), func() error { return nil }, nil
 }
 
 // suspend stops a worker's process. What is recorded is no longer than what happened.

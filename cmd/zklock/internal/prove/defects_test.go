@@ -34,7 +34,7 @@ var defects = []planted{
 		plant.New("one lease too many",
 			plant.In("internal/leases", "snapshot.full").
 				Replace("len(v.queue) <= v.most", "len(v.queue) <= v.most+1")),
-		[]string{"exclusion"},
+		[]string{"exclusion", "linearizability"},
 		true,
 	},
 	{

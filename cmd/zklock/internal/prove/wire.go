@@ -28,6 +28,7 @@ type toWorker struct {
 	Order  *order `json:"order,omitempty"`
 	Taken  uint64 `json:"taken,omitempty"` // the number of an event
 	Finish bool   `json:"finish,omitempty"`
+	Expire bool   `json:"expire,omitempty"` // end your session by its password
 }
 
 // A fromWorker is a message of a worker: an event, or the last one.

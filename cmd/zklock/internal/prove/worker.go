@@ -25,6 +25,7 @@ var errGone = errors.New("prove: the judge has gone")
 func Work(ctx context.Context, in io.Reader, out io.Writer, a Access) error {
 	p := &process{
 		Access: a, out: &lineWriter{to: out}, finish: make(chan struct{}),
+		expire:  make(chan struct{}, 1),
 		waiting: map[uint64]chan struct{}{},
 	}
 	ordered, gone := make(chan *order, 1), make(chan error, 1)
@@ -54,6 +55,7 @@ type process struct {
 	out    *lineWriter
 	finish chan struct{}
 	once   sync.Once
+	expire chan struct{} // has room for one request
 
 	mu      sync.Mutex // guards what follows
 	number  uint64     // of the last event
@@ -70,6 +72,11 @@ func (p *process) take(m toWorker, ordered chan<- *order) error {
 		if taken := p.waiting[m.Taken]; taken != nil {
 			close(taken)
 			delete(p.waiting, m.Taken)
+		}
+	case m.Expire:
+		select {
+		case p.expire <- struct{}{}:
+		default:
 		}
 	case m.Finish:
 		p.once.Do(func() { close(p.finish) })
@@ -92,7 +99,7 @@ func (p *process) tell(e simulator.Event) (taken <-chan struct{}) {
 
 // work is one round.
 func (p *process) work(ctx context.Context, o order) error {
-	pace := newLimiter(o.Rate)
+	pace, keys := newLimiter(o.Rate), &keyring{dial: through(o.Lines)}
 	c := simulator.Config{
 		Seed: o.Seed, Session: measure(o.Session, o.Calm), Workers: 1, First: o.Worker,
 		Owners: owners, Root: o.Root, Locks: locksOf(o.Root),
@@ -102,7 +109,7 @@ func (p *process) work(ctx context.Context, o order) error {
 			return pace.pace(call, path)
 		},
 		Dial: func(ctx context.Context, _ int) (simulator.Client, error) {
-			return p.Connect(ctx, o.Session, recipes.WithDialer(through(o.Lines)))
+			return p.Connect(ctx, o.Session, recipes.WithDialer(keys.Dial))
 		},
 	}
 	if o.Calm {
@@ -113,10 +120,16 @@ func (p *process) work(ctx context.Context, o order) error {
 		return err
 	}
 	world.Start()
-	select {
-	case <-p.finish:
-	case <-ctx.Done():
-	}
+	p.await(ctx, func() {
+		session := world.SessionID(o.Worker)
+		if session == 0 {
+			return
+		}
+		world.Expire(session)
+		if err := keys.expire(session); err != nil {
+			world.Recorder.Notef("worker %d: its session was not ended: %v", o.Worker, err)
+		}
+	})
 	within, cancel := context.WithTimeout(ctx, endWithin(o.Session))
 	defer cancel()
 	last := fromWorker{Done: true}
@@ -124,6 +137,20 @@ func (p *process) work(ctx context.Context, o order) error {
 		last.Failed = cutText(err.Error())
 	}
 	return p.out.write(last)
+}
+
+// await waits until the worker is to finish, and ends sessions until then.
+func (p *process) await(ctx context.Context, expire func()) {
+	for {
+		select {
+		case <-p.finish:
+			return
+		case <-ctx.Done():
+			return
+		case <-p.expire:
+			expire()
+		}
+	}
 }
 
 // through dials a server by way of its line.
