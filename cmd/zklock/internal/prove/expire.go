@@ -139,6 +139,7 @@ func resumption(a wire.Answer, session int64, timeout time.Duration) []byte {
 	p := binary.BigEndian.AppendUint32(nil, size)
 	p = binary.BigEndian.AppendUint32(p, 0) // the protocol's version
 	p = binary.BigEndian.AppendUint64(p, 0) // the last zxid that was seen
+	//nolint:gosec // the answer had no more bits
 	p = binary.BigEndian.AppendUint32(p, uint32(timeout.Milliseconds()))
 	p = binary.BigEndian.AppendUint64(p, uint64(session))
 	p = binary.BigEndian.AppendUint32(p, passwordSize)

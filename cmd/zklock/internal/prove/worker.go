@@ -127,7 +127,8 @@ func (p *process) work(ctx context.Context, o order) error {
 		}
 		world.Expire(session)
 		if err := keys.expire(session); err != nil {
-			world.Recorder.Notef("worker %d: its session was not ended: %v", o.Worker, err)
+			world.Recorder.Notef(
+				"worker %d: its session was not ended: %v", o.Worker, err)
 		}
 	})
 	within, cancel := context.WithTimeout(ctx, endWithin(o.Session))
