@@ -116,6 +116,39 @@ func TestProveWithTLSAndALogin(t *testing.T) {
 	require.NotContains(t, cluster.Znodes(), "/app/mine")
 }
 
+// workersAppear waits for a prove's workers.
+func workersAppear(t *testing.T, of *exec.Cmd, n int) (pids []int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		pids = workersOf(t, of.Process.Pid)
+		return len(pids) == n
+	}, patience, 10*time.Millisecond)
+	return pids
+}
+
+// A judge that was suspended has seen nothing meanwhile: the round does not count, and
+// another one is made.
+func TestProveIsSuspended(t *testing.T) {
+	cluster, err := zktest.New()
+	require.NoError(t, err)
+	t.Cleanup(cluster.Close)
+	cmd := proving(t, cluster.ConnectString(), "--calm", "--for", "4s", "--workers", "2",
+		"--session-timeout", "30s")
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, os.Stderr
+	require.NoError(t, cmd.Start())
+	workersAppear(t, cmd, 2)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
+	time.Sleep(5 * time.Second) // more than a tenth of the session
+	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
+	err = cmd.Wait()
+	require.Contains(t, said.String(), "does not count: round 0: the judge did not run for")
+	require.NotContains(t, said.String(), "VIOLATED")
+	if err == nil {
+		require.Contains(t, said.String(), "rounds: 1,")
+	}
+}
+
 // If prove is killed, its workers end, also those that are suspended just then.
 func TestTheWorkersOfProveEndWithIt(t *testing.T) {
 	cluster, err := zktest.New()
@@ -125,11 +158,7 @@ func TestTheWorkersOfProveEndWithIt(t *testing.T) {
 	cmd.Stderr = os.Stderr
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended
-	var pids []int
-	require.Eventually(t, func() bool {
-		pids = workersOf(t, cmd.Process.Pid)
-		return len(pids) == 3
-	}, patience, 10*time.Millisecond)
+	pids := workersAppear(t, cmd, 3)
 	require.NoError(t, syscall.Kill(pids[0], syscall.SIGSTOP))
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
