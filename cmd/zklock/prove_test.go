@@ -142,7 +142,8 @@ func TestProveIsSuspended(t *testing.T) {
 	time.Sleep(5 * time.Second) // more than a tenth of the session
 	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 	err = cmd.Wait()
-	require.Contains(t, said.String(), "does not count: round 0: the judge did not run for")
+	require.Contains(t, said.String(),
+		"does not count: round 0: the judge did not run for")
 	require.NotContains(t, said.String(), "VIOLATED")
 	if err == nil {
 		require.Contains(t, said.String(), "rounds: 1,")
