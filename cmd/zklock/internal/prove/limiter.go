@@ -28,7 +28,7 @@ func newLimiter(aSecond float64) *limiter {
 
 // pace is what has to pass before a call. A heartbeat goes out in any case, lest a hold
 // be lost by that; others wait for it. A create waits here, and has no place before that:
-// whatever else is asked for meanwhile comes first.
+// what else is asked for meanwhile comes first.
 func (l *limiter) pace(call, path string) time.Duration {
 	switch {
 	case strings.HasPrefix(call, "end of "):
@@ -37,12 +37,22 @@ func (l *limiter) pace(call, path string) time.Duration {
 		l.take()
 		return 0
 	case strings.HasPrefix(call, "create"):
-		for wait := l.room(); wait > 0; wait = l.room() {
-			time.Sleep(wait)
-		}
-		return 0
+		return l.begin()
 	}
 	return max(0, l.take()-burst)
+}
+
+// begin waits for a moment at which nothing else is under way, but not for long: then it
+// takes a place as others do.
+func (l *limiter) begin() time.Duration {
+	for began := time.Now(); time.Since(began) < burst; {
+		wait := l.room()
+		if wait <= 0 {
+			return 0
+		}
+		time.Sleep(wait)
+	}
+	return l.take()
 }
 
 // take takes a place, and returns when that comes.

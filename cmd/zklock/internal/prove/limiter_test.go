@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -51,5 +52,27 @@ func TestLimiterLetsHeartbeatsPass(t *testing.T) {
 		began := time.Now()
 		require.Zero(t, l.pace("create", "/p"))
 		require.Equal(t, 20*l.gap, time.Since(began))
+	})
+}
+
+// A create waits for its turn at last, whatever else is asked for all the time.
+func TestLimiterStarvesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(50)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for range 10 {
+			go func() {
+				for ctx.Err() == nil {
+					time.Sleep(l.pace("children", "/p"))
+				}
+			}()
+		}
+		time.Sleep(5 * time.Second)
+		began := time.Now()
+		time.Sleep(l.pace("create", "/p"))
+		require.Less(t, time.Since(began), 10*time.Second)
+		cancel()
+		time.Sleep(time.Minute)
 	})
 }

@@ -87,6 +87,9 @@ func prove(t *testing.T, c Config) *Report {
 	report, err := c.Run(t.Context())
 	require.NoError(t, err)
 	t.Log("\n" + report.Text())
+	for _, f := range report.Findings {
+		t.Logf("%s: %s", f.What, f.Text) // in full
+	}
 	return report
 }
 

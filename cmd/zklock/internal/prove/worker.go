@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -105,6 +106,7 @@ func (p *process) work(ctx context.Context, o order) error {
 		Owners: owners, Root: o.Root, Locks: locksOf(o.Root),
 		Held: heldBelow(o.Root), HoldFor: 2 * o.Session,
 		ACL: p.ACL, Guarded: true, Tell: p.tell,
+		Stuck: func() string { return p.seen(ctx, o, pace) },
 		Pace: func(_ int, call, path string) time.Duration {
 			return pace.pace(call, path)
 		},
@@ -138,6 +140,42 @@ func (p *process) work(ctx context.Context, o order) error {
 		last.Failed = cutText(err.Error())
 	}
 	return p.out.write(last)
+}
+
+// What a worker that is stuck shows of the round's znodes.
+const (
+	seenMost   = 100
+	seenWithin = 10 * time.Second
+)
+
+// seen is which znodes there are, and whose, as a new session sees them.
+func (p *process) seen(ctx context.Context, o order, pace *limiter) string {
+	ctx, cancel := context.WithTimeout(ctx, seenWithin)
+	defer cancel()
+	client, err := p.Connect(ctx, o.Session, recipes.WithDialer(through(o.Lines)))
+	if err != nil {
+		return "nothing can be seen: " + err.Error()
+	}
+	defer client.Close()
+	var lines []string
+	for paths := []string{o.Root}; len(paths) > 0 && len(lines) < seenMost; {
+		path := paths[0]
+		paths = paths[1:]
+		sleep(ctx, pace.pace("children", path))
+		children, stat, err := client.Children(path)
+		if err != nil {
+			lines = append(lines, path+": "+err.Error())
+			continue
+		}
+		if stat.EphemeralOwner != 0 {
+			lines = append(lines, fmt.Sprintf("%s: czxid %#x, session %#x", path,
+				stat.Czxid, stat.EphemeralOwner))
+		}
+		for _, child := range children {
+			paths = append(paths, path+"/"+child)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // await waits until the worker is to finish, and ends sessions until then.
