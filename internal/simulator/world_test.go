@@ -130,7 +130,9 @@ func TestFinishTellsOfZnodesThatAreLeft(t *testing.T) {
 func TestAWorldThatHoldsForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, err := finish(t, simulator.Config{
-			Held:    []simulator.Lock{{Recipe: simulator.Mutex, Paths: []string{"/held"}}},
+			Held: []simulator.Lock{
+				{Recipe: simulator.Mutex, Paths: []string{"/held"}},
+			},
 			HoldFor: 2 * simSession, Guarded: true, ACL: zk.WorldACL(zk.PermAll),
 		}, nil)
 		require.NoError(t, err)
