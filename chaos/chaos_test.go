@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/chaos/faults"
 	"github.com/zkrecipes/recipes/internal/simulator"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
@@ -165,28 +166,29 @@ var errBroken = errors.New("the servers are broken")
 func (c chaosRun) once(
 	t *testing.T, e *ensemble, timing chaosTiming, root string,
 ) (sum count, err error) {
-	watch, seen := startWatchdog(), startWitness(t, e.addrs())
+	watch, seen := simulator.StartWatchdog(), startWitness(t, e.addrs())
 	w := startWorkers(t, e, c, timing.session, root)
 	n := &nemesis{
-		e: e, session: timing.session, note: w.note, pausable: w.pausable(),
-		holds: w.holds,
+		e: e, session: timing.session, pausable: w.pausable(), holds: w.holds,
+		cut: w.recordOf(simulator.Cut), mended: w.recordOf(simulator.Mended),
+		Hands: faults.Hands{Note: w.note},
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), c.length)
 	defer cancel()
 	faulty := n.run(ctx, c.seed)
 	w.note("the faults are over")
 	history, ended := w.finish(t.Context())
-	late := watch.late()
+	late := watch.Late()
 	err = errors.Join(
 		faulty, ended, noneLeft(), history.Check(timing.limits(w.leases(), late)),
 	)
 	sum = countOf(history)
-	sum.faults = n.made()
+	sum.faults = n.Made()
 	t.Logf(
-		"%v (%s); at worst this process ran %v late", sum, n.summary(),
+		"%v (%s); at worst this process ran %v late", sum, n.Summary(),
 		late.Round(time.Millisecond),
 	)
-	switch broken := errors.Join(e.diverged(), seen.finish()); {
+	switch broken := errors.Join(e.diverged(), seen.Finish()); {
 	case broken != nil && err != nil:
 		err = fmt.Errorf("%w: %w; and so: %w", errBroken, broken, err)
 	case broken != nil:
@@ -223,7 +225,7 @@ func (timing chaosTiming) limits(
 ) simulator.Limits {
 	return simulator.Limits{
 		Leases: leases, Slack: timing.session/40 + 2*late, Grace: timing.session/6 + late,
-		Prompt: timing.session, Linearize: time.Minute,
+		Prompt: timing.session, Linearize: time.Minute, Session: timing.session,
 	}
 }
 

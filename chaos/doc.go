@@ -1,7 +1,7 @@
 // Package chaos runs the simulator's workload on a real ensemble, while it kills and
 // freezes servers, breaks, stalls and slows down connections, and stops workers. It has
 // only tests, and is a module of its own: its proxies need modules that the library's
-// tests must not have.
+// tests must not have. What "zklock prove" uses of them, too, is package faults.
 //
 //	cd chaos && CHAOS=10m go test -timeout 0 .
 //

@@ -4,21 +4,17 @@ package chaos_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/Shopify/toxiproxy/v2"
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/chaos/faults"
 	"github.com/zkrecipes/recipes/internal/simulator"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
@@ -27,43 +23,47 @@ import (
 // so that any one line can be stalled, slowed down or cut, in either direction.
 type ensemble struct {
 	*zkserver.Cluster
-	toServer [][]*line // by worker and server: what a worker reaches a server through
-	between  []peers   // the ordered pairs of servers; none where they run in containers
+	// By worker and server: what a worker reaches a server through.
+	toServer [][]*faults.Line
+	between  []peers // the ordered pairs of servers; none where they run in containers
 }
 
 // peers are the lines by which one server reaches another one.
 type peers struct {
 	from, to         int // indices of Cluster.Servers
-	quorum, election *line
+	quorum, election *faults.Line
 }
 
 // startEnsemble starts an ensemble with lines to it for a number of workers.
 func startEnsemble(t *testing.T, workers int, opts ...zkserver.Option) *ensemble {
 	t.Helper()
 	e := &ensemble{}
-	open := lineOpener(t)
+	lines := faults.NewLines()
+	t.Cleanup(lines.Close)
 	route := func(from, to int, actual zkserver.PeerPorts) (zkserver.PeerPorts, error) {
 		p := peers{from: from, to: to}
 		var quorum, election error
-		p.quorum, quorum = open(localAddr(actual.Quorum))
-		p.election, election = open(localAddr(actual.Election))
+		p.quorum, quorum = lines.Open(faults.LocalAddr(actual.Quorum))
+		p.election, election = lines.Open(faults.LocalAddr(actual.Election))
 		if err := errors.Join(quorum, election); err != nil {
 			return actual, err
 		}
 		e.between = append(e.between, p)
-		return zkserver.PeerPorts{Quorum: p.quorum.port, Election: p.election.port}, nil
+		return zkserver.PeerPorts{
+			Quorum: p.quorum.Port(), Election: p.election.Port(),
+		}, nil
 	}
 	e.Cluster = zkserver.Start(
 		t, append(opts, zkserver.Servers(3), zkserver.RoutePeers(route))...,
 	)
 	for range workers {
-		var lines []*line
+		var own []*faults.Line
 		for _, server := range e.Servers {
-			l, err := open(server.Addr)
+			l, err := lines.Open(server.Addr)
 			require.NoError(t, err)
-			lines = append(lines, l)
+			own = append(own, l)
 		}
-		e.toServer = append(e.toServer, lines)
+		e.toServer = append(e.toServer, own)
 	}
 	return e
 }
@@ -71,11 +71,11 @@ func startEnsemble(t *testing.T, workers int, opts ...zkserver.Option) *ensemble
 // connect is the connect string of a worker.
 func (e *ensemble) connect(worker int) string {
 	if isLongHolder(worker) {
-		return localAddr(e.toServer[worker][worker-busyWorkers].port)
+		return e.toServer[worker][worker-busyWorkers].Addr()
 	}
 	var addrs []string
 	for _, l := range e.toServer[worker] {
-		addrs = append(addrs, localAddr(l.port))
+		addrs = append(addrs, l.Addr())
 	}
 	return strings.Join(addrs, ",")
 }
@@ -172,7 +172,7 @@ func writeTree(b *strings.Builder, conn simulator.Client, path string) {
 }
 
 // peersOf returns the pairs that a server is one of.
-func (e *ensemble) peersOf(server int) (found []*line) {
+func (e *ensemble) peersOf(server int) (found []*faults.Line) {
 	for _, p := range e.between {
 		if p.from == server || p.to == server {
 			found = append(found, p.quorum, p.election)
@@ -182,104 +182,11 @@ func (e *ensemble) peersOf(server int) (found []*line) {
 }
 
 // following is the line by which a server follows a leader.
-func (e *ensemble) following(follower, leader int) *line {
+func (e *ensemble) following(follower, leader int) *faults.Line {
 	for _, p := range e.between {
 		if p.from == follower && p.to == leader {
 			return p.quorum
 		}
 	}
 	panic("BUG: no such pair of servers")
-}
-
-const loopback = "127.0.0.1"
-
-func localAddr(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
-
-// A line is a proxy in front of one port of a server. It keeps its port for the whole
-// test.
-type line struct {
-	proxy *toxiproxy.Proxy
-	port  int
-}
-
-// lineOpener returns what opens lines that are closed when t ends.
-func lineOpener(t *testing.T) func(upstream string) (*line, error) {
-	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	return func(upstream string) (*line, error) {
-		proxy := toxiproxy.NewProxy(server, "line to "+upstream, localAddr(0), upstream)
-		if err := proxy.Start(); err != nil {
-			return nil, fmt.Errorf("start a proxy of %s: %w", upstream, err)
-		}
-		t.Cleanup(proxy.Stop)
-		_, text, err := net.SplitHostPort(proxy.Listen)
-		if err != nil {
-			return nil, err
-		}
-		port, err := strconv.Atoi(text)
-		return &line{proxy: proxy, port: port}, err
-	}
-}
-
-// What a toxic does, by toxiproxy's name for it.
-const (
-	stall     = "stall"      // see stallToxic
-	blackHole = "timeout"    // drops everything, and hangs up when it ends
-	latency   = "latency"    // delays everything
-	resetPeer = "reset_peer" // hangs up at the first packet; new connections are reset
-)
-
-// The directions of a line; the way to the server is upstream.
-const (
-	toServer   = "upstream"
-	fromServer = "downstream"
-)
-
-// A toxic is put on one direction of a line. Two of the same kind and direction cannot be
-// on the same line.
-type toxic struct {
-	Kind       string         `json:"type"`
-	Name       string         `json:"name"`
-	Direction  string         `json:"stream"`
-	Attributes map[string]int `json:"attributes"`
-}
-
-// addToxics puts toxics on lines, and returns what takes them off again.
-func addToxics(lines []*line, toxics ...toxic) (remove func() error, err error) {
-	var removals []func() error
-	remove = func() error { return inParallel(removals) }
-	for _, l := range lines {
-		for _, t := range toxics {
-			t.Name = t.Kind + " " + t.Direction
-			text, err := json.Marshal(t)
-			if err != nil {
-				return nil, err
-			}
-			_, err = l.proxy.Toxics.AddToxicJson(strings.NewReader(string(text)))
-			if err != nil {
-				return nil, errors.Join(
-					fmt.Errorf("put %s on the %s: %w", t.Name, l.proxy.Name, err),
-					remove(),
-				)
-			}
-			removals = append(removals, func() error {
-				err := l.proxy.Toxics.RemoveToxic(context.Background(), t.Name)
-				if err != nil {
-					return fmt.Errorf("take %s off the %s: %w", t.Name, l.proxy.Name, err)
-				}
-				return nil
-			})
-		}
-	}
-	return remove, nil
-}
-
-// inParallel calls all of them at once and joins their errors.
-func inParallel(calls []func() error) error {
-	var wg sync.WaitGroup
-	errs := make([]error, len(calls))
-	for i, call := range calls {
-		wg.Go(func() { errs[i] = call() })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }

@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/chaos/faults"
 	"github.com/zkrecipes/recipes/internal/simulator"
 )
 
@@ -68,13 +68,13 @@ func (h *longHolders) run(dial dialFunc, root string, seed uint64, n int) error 
 		if err != nil {
 			return err
 		}
-		d := dice{rand.New(rand.NewPCG(seed, uint64(n)<<32|uint64(i)))}
+		d := faults.NewDice(seed, uint64(n)<<32|uint64(i))
 		owners.Go(func() {
 			for step := 0; h.stopping.Err() == nil && errs[i] == nil; step++ {
 				id := simulator.ID{Worker: n, Owner: i, Step: step}
 				errs[i] = h.hold(
 					lock, id, root+name, client.SessionID,
-					d.between(2*h.session, 4*h.session),
+					d.Between(2*h.session, 4*h.session),
 				)
 			}
 		})

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zkrecipes/recipes/chaos/faults"
 	"github.com/zkrecipes/recipes/internal/simulator"
 )
 
@@ -198,7 +199,7 @@ func serveStore(t *testing.T, r simulator.Register) (addr string, err error) {
 	if err := server.RegisterName(storeName, store{r}); err != nil {
 		return "", err
 	}
-	l, err := net.Listen("tcp", localAddr(0))
+	l, err := net.Listen("tcp", faults.LocalAddr(0))
 	if err != nil {
 		return "", err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/chaos/faults"
 	"github.com/zkrecipes/recipes/internal/simulator"
 )
 
@@ -182,6 +183,15 @@ func (w *chaosWorkers) note(format string, args ...any) {
 	w.world.Recorder.Notef(format, args...)
 }
 
+// recordOf puts an event of a worker into the history.
+func (w *chaosWorkers) recordOf(kind simulator.Kind) func(worker int) {
+	return func(worker int) {
+		w.world.Recorder.Record(simulator.Event{
+			Kind: kind, ID: simulator.ID{Worker: worker},
+		})
+	}
+}
+
 // holds is how many locks the long holder at a server holds.
 func (w *chaosWorkers) holds(server int) int {
 	return w.holders.holdings(busyWorkers + server)
@@ -210,7 +220,7 @@ func (w *chaosWorkers) finish(ctx context.Context) (simulator.History, error) {
 	ctx, cancel := context.WithTimeout(ctx, endWithin)
 	defer cancel()
 	var sat, own simulator.History
-	err := inParallel([]func() error{
+	err := faults.InParallel([]func() error{
 		func() error { return w.world.Finish(ctx) },
 		func() (err error) { sat, err = w.holders.finish(); return err },
 		func() (err error) { own, err = w.process.finish(); return err },

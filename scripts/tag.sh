@@ -27,7 +27,7 @@ git worktree add --quiet --detach "$work" "$version"
 before=$(git tag)
 tagged() { grep --quiet --line-regexp --fixed-strings "$1/$version" <<<"$before"; }
 tags=() later=()
-for module in $(git ls-files "*/go.mod" ":!chaos" ":!bench" ":!examples" ":!internal" | xargs --max-args=1 dirname); do
+for module in $(git ls-files "*/go.mod" ":!bench" ":!examples" ":!internal" | xargs --max-args=1 dirname); do
 	if tagged "$module"; then continue; fi
 	edits=(-dropreplace="$library" -require="$library@$version")
 	for needed in $(sed -n "s|^replace $library/\([^ ]*\) => .*|\1|p" "$module/go.mod"); do

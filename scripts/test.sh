@@ -112,14 +112,14 @@ fi
 
 # Some without the race detector: the clients of etcd and redis, and SQLite's driver, would have to be built for it.
 module internal/zkserver/containers '^internal/zkserver/'
-module chaos '^internal/(simulator|zkserver)/' "${race[@]}"
+module chaos '^internal/(simulator|witness|zkserver)/' "${race[@]}"
 if touched '^(kerberos|internal/(kdc|dial))/'; then kerberos_ensure; fi
 module kerberos '^internal/(kdc|dial)/' "${race[@]}"
 if touched '^cmd/zklock/'; then
 	shells_ensure
 	chromium_ensure
 fi
-module cmd/zklock '^internal/(dial|observe|order|outcome|seqname|zkpath)/|^[^/]*\.go$'
+module cmd/zklock '^chaos/faults/|^internal/(dial|observe|order|outcome|seqname|simulator|witness|zkpath)/|^[^/]*\.go$'
 module otelrecipes '^event\.go$' "${race[@]}"
 if touched '^(otelrecipes/example|scripts/testdata/rules)/'; then
 	part "the alerts" go -C scripts/testdata/rules run . "$PWD"/otelrecipes/example/alerts{,-zklock}.yml

@@ -50,7 +50,7 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 			lsCommand(c, stdout, stderr), watchCommand(c, stdout),
 			revokeCommand(c, stdout), evictCommand(c, stdout),
 			doctorCommand(c, stdout), serveCommand(c, stderr),
-			gcCommand(c, stdout, stderr),
+			gcCommand(c, stdout, stderr), proveCommand(c, stdout, stderr),
 			helpCommand(), manCommand(stdout), completionCommand(stdout),
 		},
 		Action: func(_ context.Context, cmd *cli.Command) error {
@@ -59,7 +59,7 @@ func newApp(stdout, stderr io.Writer) *cli.Command {
 					echo(cmd.Args().First()))
 			}
 			return usage("no command: run, once, lead, register, ls, watch, revoke, " +
-				"evict, doctor, serve or gc; see zklock --help")
+				"evict, doctor, serve, gc or prove; see zklock --help")
 		},
 	}
 	describe(app)

@@ -35,7 +35,9 @@ const exitCodes = `The exit codes are in "zklock --help".`
 // exitTable is the table in the help of zklock and in the man page.
 const exitTable = `Exit codes:
   CMD's        as CMD exited; 128+n if signal n ended it
-  1            doctor has found something; the znode is still there (revoke, evict)
+  1            doctor has found something; the znode is still there (revoke, evict);
+               a promise was not kept (prove)
+  3            prove cannot decide
   64           bad usage: a flag, a path, a server, a setting that does not fit
   69           ZooKeeper cannot be reached, or did not respond in time
   70           any other error

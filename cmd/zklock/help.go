@@ -59,6 +59,10 @@ var examples = map[string][]string{
 		"zklock gc /locks",
 		"zklock gc --age 720h --delete /locks",
 	},
+	"prove": {
+		"zklock prove --for 10m",
+		"zklock prove --calm --rate 50 --json history.json --html report.html",
+	},
 	"help": {"zklock help run", "zklock help | less"},
 	"man":  {"zklock man | man -l -", "zklock man >/usr/local/share/man/man1/zklock.1"},
 	"completion": {

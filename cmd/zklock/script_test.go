@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"zklock": main, guardName: main, "two-locks": twoLocks,
+		"zklock": main, guardName: main, proveWorkerName: main, "two-locks": twoLocks,
 	})
 }
 

@@ -18,6 +18,7 @@ type analysis struct {
 	byPath   map[string][]*acquisition  // in order of their calls
 	accesses map[store][]*access        // in order of their ends
 	pauses   map[int][]interval         // by worker
+	cuts     map[int][]interval         // likewise: when it had no line to any server
 	expired  map[int64][]time.Duration  // by session
 	closings map[int64][]time.Duration  // likewise
 	removing map[string][]time.Duration // by znode: when somebody set out to delete it
@@ -29,6 +30,13 @@ type analysis struct {
 
 // An interval is a time from begin on and before end.
 type interval struct{ begin, end time.Duration }
+
+// endAll ends those that have not ended yet.
+func endAll(of []interval, at time.Duration) {
+	for i := range of {
+		of[i].end = min(of[i].end, at)
+	}
+}
 
 // An acquisition is what became of one call to acquire. Times of what did not happen are
 // never; places are those of the event in the history.
@@ -102,7 +110,8 @@ func newAnalysis(h History, l Limits) (*analysis, error) {
 	an := &analysis{
 		history: h, limits: l, byPath: map[string][]*acquisition{},
 		accesses: map[store][]*access{},
-		pauses:   map[int][]interval{}, expired: map[int64][]time.Duration{},
+		pauses:   map[int][]interval{}, cuts: map[int][]interval{},
+		expired:  map[int64][]time.Duration{},
 		closings: map[int64][]time.Duration{},
 		removing: map[string][]time.Duration{}, removed: map[string]interval{},
 		calm: never,
@@ -156,9 +165,11 @@ func (an *analysis) take(e Event) {
 	case Paused:
 		an.pauses[e.Worker] = append(an.pauses[e.Worker], interval{e.At, never})
 	case Resumed:
-		for i, p := range an.pauses[e.Worker] {
-			an.pauses[e.Worker][i].end = min(p.end, e.At)
-		}
+		endAll(an.pauses[e.Worker], e.At)
+	case Cut:
+		an.cuts[e.Worker] = append(an.cuts[e.Worker], interval{e.At, never})
+	case Mended:
+		endAll(an.cuts[e.Worker], e.At)
 	case Expired:
 		an.expired[e.Session] = append(an.expired[e.Session], e.At)
 	case Closing:

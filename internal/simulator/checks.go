@@ -25,6 +25,9 @@ type Limits struct {
 	// keeps, and how often it passes that on then; 0: not checked.
 	Notice time.Duration
 	Passes int
+	// Session is the session timeout, by which a worker that is cut off must have told of
+	// what it loses; 0: not checked.
+	Session time.Duration
 	// Prompt is by how much calls may end later than they were to; below 0 that is not
 	// checked.
 	Prompt time.Duration
@@ -41,7 +44,7 @@ func (h History) Check(l Limits) error {
 		return err
 	}
 	return errors.Join(an.checkOutcomes(), an.checkPrompt(), an.checkExclusion(),
-		an.checkMargins(), an.checkPasses(),
+		an.checkMargins(), an.checkLosses(), an.checkPasses(),
 		an.checkTokens(), an.checkFence(), an.checkReleases(), an.checkRemovals(),
 		an.checkLinearizable())
 }
@@ -49,18 +52,24 @@ func (h History) Check(l Limits) error {
 // A Violation is what a check found, with what led to it.
 type Violation struct {
 	Check string
-	text  string
-	tail  string // the end of the history of the path
+	Path  string
+	// Undecided: the check has not come to its end.
+	Undecided bool
+	text      string
+	tail      string // the end of the history of the path
 }
 
-func (v *Violation) Error() string { return v.Check + ": " + v.text + "\n" + v.tail }
+// Text is what was found, without what led to it.
+func (v *Violation) Text() string { return v.Check + ": " + v.text }
+
+func (v *Violation) Error() string { return v.Text() + "\n" + v.tail }
 
 // violation is one of the path of a, seen at a time.
 func (an *analysis) violation(
 	check, path string, at time.Duration, format string, args ...any,
-) error {
+) *Violation {
 	return &Violation{
-		Check: check, text: path + ": " + fmt.Sprintf(format, args...),
+		Check: check, Path: path, text: path + ": " + fmt.Sprintf(format, args...),
 		tail: an.history.Tail(path, at),
 	}
 }
@@ -157,6 +166,30 @@ func (an *analysis) conflict(path string, with []*acquisition) string {
 		return fmt.Sprintf("%d leases of %d are out", leased, limit)
 	}
 	return ""
+}
+
+// checkLosses demands that a worker who has no line to any server any more has told of
+// the loss of what it holds a twentieth of the session timeout before the servers can end
+// the session. Nothing that they have confirmed was sent after the cut.
+func (an *analysis) checkLosses() error {
+	t := an.limits.Session
+	if t == 0 {
+		return nil
+	}
+	for _, path := range an.paths {
+		for _, a := range an.byPath[path] {
+			for _, cut := range an.cuts[a.Worker] {
+				due := cut.begin + t - t/20 + an.limits.Slack
+				if a.held && a.grantedAt <= due && a.doubted > due && cut.end > due &&
+					!an.wasPaused(a.Worker, cut.begin, due) {
+					return an.violation("losses", path, due,
+						"%v was cut off at %v, and had not told of the loss by %v", a,
+						cut.begin, due)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // checkTokens demands that tokens grow with the grants.

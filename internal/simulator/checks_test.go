@@ -694,3 +694,55 @@ func TestCheckRefusesWhatIsNoHistory(t *testing.T) {
 		require.ErrorContains(t, err, "not a history")
 	}
 }
+
+// A worker who is cut off must have told of a loss before the servers can end its
+// session.
+func TestCheckLosses(t *testing.T) {
+	session := simulator.Limits{Session: time.Second, Slack: 10 * time.Millisecond}
+	judge(t, []verdict{
+		{name: "in time", limits: session, text: `
+			10   called    0/0/0 exclusive
+			20   granted   0/0/0 token=1
+			30   cut       0
+			990  lost      0/0/0
+			2000 mended    0`},
+		{name: "released before", limits: session, text: `
+			10   called    0/0/0 exclusive
+			20   granted   0/0/0 token=1
+			30   cut       0
+			500  releasing 0/0/0
+			2000 mended    0`},
+		{name: "too late", limits: session, text: `
+			10   called    0/0/0 exclusive
+			20   granted   0/0/0 token=1
+			30   cut       0
+			991  lost      0/0/0
+			2000 mended    0`, want: []string{"losses"}},
+		{name: "never", limits: session, text: `
+			10   called    0/0/0 exclusive
+			20   granted   0/0/0 token=1
+			30   cut       0`, want: []string{"losses"}},
+		{name: "handed over meanwhile, and too late", limits: session, text: `
+			10   called    0/0/0 exclusive
+			20   granted   0/0/0 token=1
+			21   called    0/1/0 exclusive
+			30   cut       0
+			500  releasing 0/0/0
+			501  granted   0/1/0 token=2`, want: []string{"losses"}},
+		{name: "another worker", limits: session, text: `
+			10   called    0/0/0 exclusive
+			20   granted   0/0/0 token=1
+			30   cut       1`},
+		{name: "it has a line again before", limits: session, text: `
+			10   called    0/0/0 exclusive
+			20   granted   0/0/0 token=1
+			30   cut       0
+			900  mended    0`},
+		{name: "it was stopped meanwhile", limits: session, text: `
+			10   called    0/0/0 exclusive
+			20   granted   0/0/0 token=1
+			30   cut       0
+			40   paused    0
+			1200 resumed   0`},
+	})
+}

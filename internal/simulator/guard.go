@@ -27,7 +27,7 @@ func (w *World) store(lock string) string {
 
 // prepare makes what the workload needs besides the locks, once; false if ctx was done
 // before.
-func (w *World) prepare(ctx context.Context, client Client) bool {
+func (w *World) prepare(ctx context.Context, conn recipes.Conn) bool {
 	if w.prepared.Load() {
 		return true
 	}
@@ -37,8 +37,11 @@ func (w *World) prepare(ctx context.Context, client Client) bool {
 			paths = append(paths, w.store(p))
 		}
 	}
-	for _, p := range append(paths, w.Root+forbiddenDir) {
-		for makeZnode(client, p) != nil {
+	if w.Trespass {
+		paths = append(paths, w.Root+forbiddenDir)
+	}
+	for _, p := range paths {
+		for w.makeZnode(conn, p) != nil {
 			pause(ctx, w.Session/20)
 			if ctx.Err() != nil {
 				return false
@@ -50,20 +53,20 @@ func (w *World) prepare(ctx context.Context, client Client) bool {
 }
 
 // makeZnode makes a znode and those above it, unless they are there.
-func makeZnode(client Client, p string) error {
-	rights := zk.WorldACL(zk.PermAll)
+func (w *World) makeZnode(conn recipes.Conn, p string) error {
+	rights := w.ACL
 	if path.Base(p) == path.Base(forbiddenDir) {
 		rights = zk.WorldACL(zk.PermRead)
 	}
-	_, err := client.Create(p, nil, zk.FlagPersistent, rights)
+	_, err := conn.Create(p, nil, zk.FlagPersistent, rights)
 	switch parent := path.Dir(p); {
 	case errors.Is(err, zk.ErrNodeExists):
 		return nil
 	case errors.Is(err, zk.ErrNoNode) && parent != p:
-		if err := makeZnode(client, parent); err != nil {
+		if err := w.makeZnode(conn, parent); err != nil {
 			return err
 		}
-		return makeZnode(client, p)
+		return w.makeZnode(conn, p)
 	}
 	return err
 }

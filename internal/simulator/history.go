@@ -33,6 +33,8 @@ const (
 	// A znode is about to be deleted by somebody whose it is not.
 	Removing Kind = "removing"
 	Removed  Kind = "removed" // it was
+	Cut      Kind = "cut"     // a worker has no line to any server any more
+	Mended   Kind = "mended"  // it is about to have one again
 	Calm     Kind = "calm"    // all faults have ended, and their effects
 	Over     Kind = "over"    // the run has ended, and everything closes
 	// Anything else that is worth knowing when a history is read.
@@ -144,7 +146,7 @@ func (e Event) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%12.6fs %-9s", e.At.Seconds(), e.Kind)
 	switch e.Kind {
-	case Paused, Resumed, Closing:
+	case Paused, Resumed, Closing, Cut, Mended:
 		fmt.Fprintf(&b, " worker %d", e.Worker)
 	case Expired, Removing, Removed, Calm, Over, Note:
 	case Committed, Sent, Answered, Notified:
@@ -203,6 +205,7 @@ func (h History) Tail(path string, until time.Duration) string {
 // A Recorder takes the events of one process. It is safe for concurrent use.
 type Recorder struct {
 	clock    func() time.Duration
+	tell     func(Event) (taken <-chan struct{}) // see Config.Tell; may be nil
 	watchers sync.WaitGroup
 
 	mu     sync.Mutex // guards what follows
@@ -229,12 +232,30 @@ func NewRecorder(clock func() time.Duration) *Recorder {
 
 // Record takes an event, at the time that it is now.
 func (r *Recorder) Record(e Event) {
+	taken := r.record(e)
+	if taken != nil && e.begins() {
+		<-taken
+	}
+}
+
+func (r *Recorder) record(e Event) (taken <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.recordLocked(e)
+	taken = r.recordLocked(e)
 	if e.Kind == Released {
 		r.endLocked(e.ID)
 	}
+	return taken
+}
+
+// begins tells whether something begins behind the event. A judge must have it before
+// that can have an effect elsewhere.
+func (e Event) begins() bool {
+	switch e.Kind {
+	case Called, Writing, Releasing, Removing, Closing, Expired:
+		return true
+	}
+	return false
 }
 
 // Grant takes the event of an acquisition that was granted, and waits beside the caller
@@ -265,10 +286,18 @@ func (r *Recorder) Grant(e Event, lost <-chan struct{}) {
 // recordLocked first records the losses that were told before this event, but whose
 // watchers have not run yet: the order of a history must not depend on which goroutine
 // came first.
-func (r *Recorder) recordLocked(e Event) {
+func (r *Recorder) recordLocked(e Event) (taken <-chan struct{}) {
 	e.At = r.clock()
 	r.sweepLocked(e.At)
+	return r.appendLocked(e)
+}
+
+func (r *Recorder) appendLocked(e Event) (taken <-chan struct{}) {
 	r.events = append(r.events, e)
+	if r.tell == nil {
+		return nil
+	}
+	return r.tell(e)
 }
 
 // sweepLocked records what is lost by now, and was at a time.
@@ -281,9 +310,7 @@ func (r *Recorder) sweepLocked(at time.Duration) {
 	}
 	slices.SortFunc(lost, ID.compare) // a seed gives the same history each time
 	for _, id := range lost {
-		r.events = append(r.events, Event{
-			At: at, Kind: Lost, ID: id, Path: r.held[id].path,
-		})
+		r.appendLocked(Event{At: at, Kind: Lost, ID: id, Path: r.held[id].path})
 		r.endLocked(id)
 	}
 }

@@ -1,7 +1,9 @@
 package simulator_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -34,7 +36,7 @@ func parseHistory(tb testing.TB, text string) simulator.History {
 		}
 		switch e.Kind {
 		case simulator.Paused, simulator.Resumed, simulator.Expired, simulator.Closing,
-			simulator.Removing, simulator.Removed:
+			simulator.Removing, simulator.Removed, simulator.Cut, simulator.Mended:
 			e.Path = ""
 		}
 		for _, field := range fields[2:] {
@@ -171,4 +173,45 @@ func secondFields(lines string) (fields []string) {
 		fields = append(fields, strings.Fields(line)[1])
 	}
 	return fields
+}
+
+// A judge has each event in order, and what the event begins waits for it.
+func TestARecorderWaitsForTheJudge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told simulator.History
+		world, err := simulator.New(simulator.Config{
+			Session: time.Second,
+			Dial: func(context.Context, int) (simulator.Client, error) {
+				return nil, errors.New("nobody is there")
+			},
+			Tell: func(e simulator.Event) <-chan struct{} {
+				told = append(told, e)
+				taken := make(chan struct{})
+				time.AfterFunc(time.Second, func() { close(taken) })
+				return taken
+			},
+		})
+		require.NoError(t, err)
+		began := time.Now()
+		record := world.Recorder.Record
+		lost := make(chan struct{})
+		record(simulator.Event{Kind: simulator.Called})
+		require.Equal(t, time.Second, time.Since(began))
+		world.Recorder.Grant(simulator.Event{}, lost)
+		close(lost)
+		record(simulator.Event{Kind: simulator.Released})
+		require.Equal(t, time.Second, time.Since(began), "that is over, and waits for none")
+		record(simulator.Event{Kind: simulator.Releasing})
+		require.Equal(t, 2*time.Second, time.Since(began))
+		require.Equal(t, world.History(), told)
+		var kinds []simulator.Kind
+		for _, e := range told {
+			kinds = append(kinds, e.Kind)
+		}
+		require.Equal(t, []simulator.Kind{
+			simulator.Called, simulator.Granted, simulator.Lost, simulator.Released,
+			simulator.Releasing,
+		}, kinds)
+		world.Recorder.Close()
+	})
 }

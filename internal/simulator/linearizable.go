@@ -38,9 +38,11 @@ func (an *analysis) checkLinearizable() error {
 		); result {
 		case porcupine.Ok:
 		case porcupine.Unknown:
-			return an.violation(
+			found := an.violation(
 				"linearizability", path, never, "not decided within %v", within,
 			)
+			found.Undecided = true
+			return found
 		default:
 			m := stuckAt(model, operations, within)
 			return an.violation("linearizability", path, m.by.grantedAt,

@@ -109,7 +109,8 @@ func newStep(c Config, worker, owner, number int) step {
 	d, t := c.dice(worker, owner, number), c.Session
 	s := step{
 		number: number,
-		think:  d.upTo(t / 4), lock: d.IntN(len(c.Locks)), fresh: d.percent(c.Fresh),
+		think:  d.upTo(t / 4), lock: d.IntN(len(c.Locks) - len(c.Held)),
+		fresh:  d.percent(c.Fresh),
 		shared: d.percent(60), downgrade: d.percent(40), upgrade: d.percent(10),
 		patience: d.patience(), lag: d.lag(t),
 		hold: d.holdTime(t, c.LongHolds), writes: d.IntN(4), ignoreLoss: d.percent(20),

@@ -426,7 +426,8 @@ func (u *use) write(p part, n int) {
 			return
 		}
 	}
-	if u.step.guarded && p.mode == Exclusive && p.hold != nil {
+	guarded := u.step.guarded || u.p.w.Guarded
+	if guarded && p.mode == Exclusive && p.hold != nil {
 		u.guard(p)
 		return
 	}

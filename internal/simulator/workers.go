@@ -118,10 +118,6 @@ func (p *worker) open(ctx context.Context) *session {
 			pause(ctx, p.w.Session/10)
 			continue
 		}
-		if !p.w.prepare(ctx, client) {
-			client.Close()
-			return nil
-		}
 		gated := &gatedConn{client: client, ctx: p.w.ctx, gate: &p.gate}
 		if p.w.Pace != nil {
 			gated.pace = func(call, path string) time.Duration {
@@ -130,6 +126,10 @@ func (p *worker) open(ctx context.Context) *session {
 		}
 		if p.w.Late != nil {
 			gated.late = p.w.Late(p.n)
+		}
+		if !p.w.prepare(ctx, gated) {
+			client.Close()
+			return nil
 		}
 		p.mu.Lock()
 		p.session = &session{
@@ -144,7 +144,7 @@ func (p *worker) open(ctx context.Context) *session {
 
 // options lets the library tell who queues, and all that it does where that is wanted.
 func (p *worker) options() []recipes.Option {
-	return []recipes.Option{recipes.WithObserver(func(
+	return []recipes.Option{recipes.WithACL(p.w.ACL), recipes.WithObserver(func(
 		ctx context.Context, e recipes.Event,
 	) {
 		p.w.observe(ctx, e)
@@ -251,6 +251,16 @@ func (o *owner) run() {
 		s := newStep(w.Config, o.p.n, o.n, n)
 		o.rest(s.think)
 		o.do(s)
+	}
+}
+
+// holdAlways holds a lock for long, again and again until Finish.
+func (o *owner) holdAlways(lock int) {
+	w := o.p.w
+	for n := 0; !isClosed(w.stopping) && w.ctx.Err() == nil; n++ {
+		hold := w.HoldFor + w.dice(o.p.n, o.n, n).upTo(w.HoldFor)
+		o.do(step{number: n, lock: lock, hold: hold, writes: 1})
+		o.rest(w.Session / 20)
 	}
 }
 

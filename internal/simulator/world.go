@@ -30,6 +30,10 @@ type Config struct {
 	// more owner who does nothing else.
 	Trespass  bool
 	LongHolds bool // locks are held for longer than else
+	// Held are further locks, which nobody uses but one more owner of each worker each,
+	// who holds it for HoldFor, and up to as much again, unless it is lost.
+	Held    []Lock
+	HoldFor time.Duration
 	// In how many of a hundred steps a znode of others is deleted, and in how many a lock
 	// value is new, and so not revocable; by default 3 and 15.
 	Removals, Fresh int
@@ -48,8 +52,17 @@ type Config struct {
 	// is refused has its error; it counts as one whose outcome was not waited for.
 	Refusals bool
 
+	// ACL is of all that is created; by default anybody may do anything.
+	ACL []zk.ACL
+	// Guarded makes each write of an exclusive holder a transaction that checks the hold.
+	Guarded bool
+
 	Clock    func() time.Duration // default: the time since New
 	Register Register             // default: a new one in memory
+	// Tell passes each event on, in the order of the history, to a judge in another
+	// process. What the event begins does not begin before the channel that it returns is
+	// closed. It must not block. May be nil.
+	Tell func(Event) (taken <-chan struct{})
 	// Pace is what passes before the library's calls to ZooKeeper are made, and before
 	// their ends are seen. May be nil.
 	Pace func(worker int, call, path string) time.Duration
@@ -90,10 +103,15 @@ func New(c Config) (*World, error) {
 	if len(c.Locks) == 0 {
 		c.Locks = DefaultLocks(c.Root)
 	}
+	c.Locks = slices.Concat(c.Locks, c.Held)
 	if c.Register == nil {
 		c.Register = NewRegister()
 	}
+	if len(c.ACL) == 0 {
+		c.ACL = zk.WorldACL(zk.PermAll)
+	}
 	w := &World{Config: c, Recorder: NewRecorder(c.Clock), stopping: make(chan struct{})}
+	w.Recorder.tell = c.Tell
 	w.ctx, w.abort = context.WithCancel(context.Background())
 	for i := range c.Workers {
 		w.workers = append(w.workers, newWorker(w, c.First+i))
@@ -109,6 +127,11 @@ func (w *World) Start() {
 		}
 		if w.Trespass {
 			w.owners.Go(func() { newOwner(worker, w.Owners).trespassAlways() })
+		}
+		for i := range w.Held {
+			w.owners.Go(func() {
+				newOwner(worker, w.Owners+1+i).holdAlways(len(w.Locks) - len(w.Held) + i)
+			})
 		}
 	}
 }
@@ -279,7 +302,7 @@ func (w *World) listLeft(ctx context.Context) (left []string, err error) {
 	}
 	for _, lock := range w.Locks {
 		for _, dir := range lock.directories() {
-			children, _, err := s.client.Children(dir)
+			children, _, err := s.gated.Children(dir)
 			if errors.Is(err, zk.ErrNoNode) {
 				continue
 			}

@@ -124,3 +124,33 @@ func TestFinishTellsOfZnodesThatAreLeft(t *testing.T) {
 		require.ErrorContains(t, err, "left after all was released: [/mutex/stray]")
 	})
 }
+
+// Held locks are held for long, by owners of their own, and all writes are guarded if the
+// world says so.
+func TestAWorldThatHoldsForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, err := finish(t, simulator.Config{
+			Held: []simulator.Lock{
+				{Recipe: simulator.Mutex, Paths: []string{"/held"}},
+			},
+			HoldFor: 2 * simSession, Guarded: true, ACL: zk.WorldACL(zk.PermAll),
+		}, nil)
+		require.NoError(t, err)
+		require.NoError(t, w.History().Check(w.Limits()))
+		granted := map[simulator.ID]time.Duration{}
+		long := 0
+		for _, e := range w.History() {
+			switch {
+			case e.Kind == simulator.Writing:
+				require.True(t, e.Guarded, "%v", e)
+			case e.Path != "/held":
+			case e.Kind == simulator.Granted:
+				require.GreaterOrEqual(t, e.Owner, 2, "it is no common lock: %v", e)
+				granted[e.ID] = e.At
+			case e.Kind == simulator.Releasing && e.At-granted[e.ID] >= 2*simSession:
+				long++
+			}
+		}
+		require.Positive(t, long)
+	})
+}

@@ -1,7 +1,8 @@
 // Package lanes draws who waited and who held over time, as an SVG picture for a page: a
 // lane for each participant, in which it waits (faint) and holds (full), and a step where
-// a hold is handed over; or a lane for each lock, and what went wrong meanwhile. What it draws has classes and no styles, so that a page can have
-// a strict Content-Security-Policy and its own colours.
+// a hold is handed over; or a lane for each lock, and what went wrong meanwhile. What it
+// draws has classes and no styles, so that a page can have a strict
+// Content-Security-Policy and its own colours.
 //
 // A picture is as wide as its place. All texts may be anybody's: they are escaped, and
 // what cannot be seen in them is made visible.

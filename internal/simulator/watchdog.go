@@ -1,6 +1,4 @@
-//go:build unix
-
-package chaos_test
+package simulator
 
 import (
 	"context"
@@ -8,19 +6,20 @@ import (
 	"time"
 )
 
-// A watchdog finds out for how long this process did not run when it should have. What it
+// A Watchdog finds out for how long this process did not run when it should have. What it
 // finds is the machine's fault, not the library's: a timer that is late by that much
 // tells of a loss that much too late.
-type watchdog struct {
+type Watchdog struct {
 	stop    context.CancelFunc
 	ended   sync.WaitGroup
 	longest time.Duration // read it once ended
 }
 
-func startWatchdog() *watchdog {
+// StartWatchdog starts one, which ends with Late.
+func StartWatchdog() *Watchdog {
 	const every = 5 * time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &watchdog{stop: cancel}
+	w := &Watchdog{stop: cancel}
 	w.ended.Go(func() {
 		for ctx.Err() == nil {
 			slept := time.Now()
@@ -31,8 +30,8 @@ func startWatchdog() *watchdog {
 	return w
 }
 
-// late ends the watch and returns the longest time by which the process was late.
-func (w *watchdog) late() time.Duration {
+// Late ends the watch and returns the longest time by which the process was late.
+func (w *Watchdog) Late() time.Duration {
 	w.stop()
 	w.ended.Wait()
 	return w.longest

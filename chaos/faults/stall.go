@@ -1,6 +1,4 @@
-//go:build unix
-
-package chaos_test
+package faults
 
 import (
 	"time"
@@ -9,7 +7,7 @@ import (
 	"github.com/Shopify/toxiproxy/v2/toxics"
 )
 
-func init() { toxics.Register(stall, new(stallToxic)) }
+func init() { toxics.Register(Stall, new(stallToxic)) }
 
 // A stallToxic is a partition as TCP has it: nothing gets through while it lasts, not
 // even that one end has hung up, and what was sent meanwhile arrives late, once it is

@@ -1,0 +1,386 @@
+package prove
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/simulator"
+)
+
+// A toGuest is a message to a machine that has joined.
+type toGuest struct {
+	Order *guestOrder `json:"order,omitempty"`
+	Taken uint64      `json:"taken,omitempty"`
+	Ping  uint64      `json:"ping,omitempty"`
+	End   bool        `json:"end,omitempty"` // of the run
+}
+
+// A guestOrder is a round, on the ensemble whose root was created with Czxid.
+type guestOrder struct {
+	roundOrder
+	RunRoot string `json:"runRoot"`
+	Czxid   int64  `json:"czxid"`
+}
+
+// A fromGuest is a message of such a machine.
+type fromGuest struct {
+	Hello  *hello           `json:"hello,omitempty"`
+	Number uint64           `json:"number,omitempty"`
+	Event  *simulator.Event `json:"event,omitempty"`
+	Pong   uint64           `json:"pong,omitempty"`
+	Done   *guestDone       `json:"done,omitempty"`
+}
+
+// A hello is the first message.
+type hello struct {
+	Format int    `json:"format"`
+	Secret []byte `json:"secret"`
+}
+
+// A guestDone ends a round.
+type guestDone struct {
+	Made      int      `json:"made"`
+	Stuck     []string `json:"stuck,omitempty"`     // workers that did not end
+	Undecided []string `json:"undecided,omitempty"` // why nothing was shown
+}
+
+const (
+	pingEvery = time.Second / 2
+	// guestEvents bounds what a machine may tell in a round.
+	guestEvents = eventsMost
+)
+
+// A guest is a machine that has joined, as the judge sees it.
+type guest struct {
+	conn  net.Conn
+	lines *bufio.Scanner
+	out   *lineWriter
+	czxid int64  // of the root
+	root  string // of the run
+
+	mu    sync.Mutex // guards what follows
+	pings map[uint64]time.Time
+	last  uint64
+	slow  time.Duration // the longest that a message and its answer took, in a round
+	heard time.Time     // when the last message came
+}
+
+func newGuest(conn net.Conn) *guest {
+	g := &guest{
+		conn: conn, lines: bufio.NewScanner(conn), out: &lineWriter{to: conn},
+		pings: map[uint64]time.Time{},
+	}
+	g.lines.Buffer(nil, lineMost)
+	return g
+}
+
+func (g *guest) close() { _ = g.conn.Close() }
+
+// next reads a message; false if there is none.
+func (g *guest) next(to any) bool {
+	if !g.lines.Scan() || json.Unmarshal(g.lines.Bytes(), to) != nil {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.heard = time.Now()
+	return true
+}
+
+// errGuestGone says that a machine is out of reach.
+var errGuestGone = errors.New("a machine that had joined is gone")
+
+// run implements host. What the machine tells is believed, within bounds. Of one that is
+// gone nobody knows what its workers do: to the checks they are stopped for ever.
+func (g *guest) run(ctx context.Context, o roundOrder, to bench) (made int, err error) {
+	stop := context.AfterFunc(ctx, g.close)
+	defer stop()
+	err = g.out.write(toGuest{Order: &guestOrder{o, g.root, g.czxid}})
+	if err != nil {
+		return 0, errors.Join(errGuestGone, err)
+	}
+	pinging, end := context.WithCancel(ctx)
+	defer end()
+	go g.ping(pinging)
+	workers := map[int]bool{}
+	done, err := g.listen(o, to, workers)
+	if err != nil {
+		for number := range workers {
+			to.take((&worker{number: number}).event(simulator.Paused), nil)
+		}
+		return 0, err
+	}
+	return max(0, done.Made), done.err()
+}
+
+// goneAfter is when a machine that says nothing is out of reach: it answers pings.
+const goneAfter = 10 * time.Second
+
+// listen passes on what the machine tells, until the round has ended there.
+func (g *guest) listen(
+	o roundOrder, to bench, workers map[int]bool,
+) (*guestDone, error) {
+	for events := 0; ; {
+		_ = g.conn.SetReadDeadline(time.Now().Add(goneAfter)) // else reading fails
+		var m fromGuest
+		if !g.next(&m) {
+			return nil, fmt.Errorf("%w: %w", errGuestGone, cmp.Or(g.lines.Err(), io.EOF))
+		}
+		switch {
+		case m.Pong > 0:
+			g.pong(m.Pong)
+		case m.Done != nil:
+			return m.Done, g.conn.SetReadDeadline(time.Time{})
+		case m.Event == nil:
+		default:
+			if events++; events > guestEvents || !o.mayTell(*m.Event) {
+				return nil, fmt.Errorf("%w: it told what cannot be", errGuestGone)
+			}
+			if m.Event.Worker >= o.First {
+				workers[m.Event.Worker] = true
+			}
+			m.Event.Text = cutText(m.Event.Text)
+			to.take(*m.Event, func() { _ = g.out.write(toGuest{Taken: m.Number}) })
+		}
+	}
+}
+
+// mayTell tells whether an event can be one of the round, and of that machine.
+func (o roundOrder) mayTell(e simulator.Event) bool {
+	ours := e.Worker >= o.First && e.Worker < o.First+workersApart
+	switch e.Kind {
+	case simulator.Note, simulator.Over, simulator.Expired, simulator.Removing,
+		simulator.Removed: // which are of no worker
+		ours = ours || e.Worker == 0
+	case simulator.Calm:
+		return false
+	}
+	below := func(path string) bool {
+		return path == "" || strings.HasPrefix(path, o.Root+"/")
+	}
+	return ours && below(e.Path) && below(e.Node)
+}
+
+func (d *guestDone) err() error {
+	var all []error
+	for _, text := range d.Stuck {
+		all = append(all, &stuckError{-1, text})
+	}
+	for _, text := range d.Undecided {
+		all = append(all, &undecidedError{errors.New(text)})
+	}
+	return errors.Join(all...)
+}
+
+// ping finds out how long messages are under way: by so much the judge is late, too.
+func (g *guest) ping(ctx context.Context) {
+	for ; ctx.Err() == nil; sleep(ctx, pingEvery) {
+		g.mu.Lock()
+		g.last++
+		n := g.last
+		g.pings[n] = time.Now()
+		g.mu.Unlock()
+		if g.out.write(toGuest{Ping: n}) != nil {
+			return
+		}
+	}
+}
+
+func (g *guest) pong(n uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if sent, ok := g.pings[n]; ok {
+		g.slow = max(g.slow, time.Since(sent))
+		delete(g.pings, n)
+	}
+}
+
+// late is by how much what the machine told was late at worst, since the last call.
+func (g *guest) late() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	slow := max(g.slow, time.Since(g.heard)-2*pingEvery)
+	g.slow = 0
+	clear(g.pings)
+	return slow
+}
+
+// Join takes part in the run of another machine, until that ends.
+func Join(ctx context.Context, address, text string, h Host) error {
+	t, err := parseToken(text)
+	if err != nil {
+		return err
+	}
+	conn, err := dialDoor(ctx, address, t)
+	if err != nil {
+		return fmt.Errorf("--join %s: %w", address, err)
+	}
+	defer conn.Close()
+	v := &visitor{Host: h, out: &lineWriter{to: conn}, waiting: map[uint64]func(){}}
+	asked := ctx
+	ctx, v.cancel = context.WithCancelCause(ctx)
+	defer v.cancel(nil)
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	err = v.out.write(fromGuest{Hello: &hello{fileFormat, t.secret[:]}})
+	if err != nil {
+		return err
+	}
+	err = readLines(conn, func(m toGuest) error { return v.take(ctx, m) })
+	v.cancel(errGone)
+	v.release()
+	v.rounds.Wait()
+	switch {
+	case errors.Is(err, errEndOfRun):
+		return nil
+	case asked.Err() != nil:
+		return context.Cause(asked)
+	case err == nil:
+		return errGone
+	}
+	return err
+}
+
+// errEndOfRun says that all is over.
+var errEndOfRun = errors.New("prove: the run has ended")
+
+// A visitor is this machine in the run of another one.
+type visitor struct {
+	Host
+	out    *lineWriter
+	cancel context.CancelCauseFunc
+	rounds sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	number  uint64
+	waiting map[uint64]func()
+	busy    bool
+	alone   bool // the judge has gone: nothing is taken any more
+}
+
+// release lets go on what waits for a judge that has gone.
+func (v *visitor) release() {
+	v.mu.Lock()
+	waiting := v.waiting
+	v.alone, v.waiting = true, nil
+	v.mu.Unlock()
+	for _, taken := range waiting {
+		taken()
+	}
+}
+
+// take takes a message of the judge's.
+func (v *visitor) take(ctx context.Context, m toGuest) error {
+	switch {
+	case m.End:
+		return errEndOfRun
+	case m.Ping > 0:
+		return v.out.write(fromGuest{Pong: m.Ping})
+	case m.Taken > 0:
+		v.mu.Lock()
+		taken := v.waiting[m.Taken]
+		delete(v.waiting, m.Taken)
+		v.mu.Unlock()
+		if taken != nil {
+			taken()
+		}
+	case m.Order != nil:
+		return v.begin(ctx, *m.Order)
+	}
+	return nil
+}
+
+// begin begins a round.
+func (v *visitor) begin(ctx context.Context, o guestOrder) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.busy || o.Workers < 1 || o.Workers > mostWorker || o.Session <= 0 ||
+		o.Length <= 0 || o.Length > sessionMost || o.Rate <= 0 || o.Rate > mostRate ||
+		!strings.HasPrefix(o.Root, o.RunRoot+"/") {
+		return errors.New("prove: an order that no run gives")
+	}
+	v.busy = true
+	v.rounds.Go(func() {
+		done := guestDone{}
+		err := v.isSameEnsemble(ctx, o)
+		if err == nil {
+			done.Made, err = v.run(ctx, o.roundOrder, messenger{v})
+		}
+		for _, one := range flat(err) {
+			var stuck *stuckError
+			if errors.As(one, &stuck) {
+				done.Stuck = append(done.Stuck, cutText(one.Error()))
+			} else {
+				done.Undecided = append(done.Undecided, cutText(one.Error()))
+			}
+		}
+		v.mu.Lock()
+		v.busy = false
+		v.mu.Unlock()
+		_ = v.out.write(fromGuest{Done: done.bounded()}) // else the judge has gone
+	})
+	return nil
+}
+
+// bounded fits into a message.
+func (d guestDone) bounded() *guestDone {
+	const most = lineMost / textMost / 4
+	d.Stuck = d.Stuck[:min(len(d.Stuck), most)]
+	d.Undecided = d.Undecided[:min(len(d.Undecided), most)]
+	return &d
+}
+
+// errAnotherEnsemble says that two machines do not prove the same.
+var errAnotherEnsemble = errors.New(
+	"this machine's servers do not have the root of the run: are they another ensemble?")
+
+func (v *visitor) isSameEnsemble(ctx context.Context, o guestOrder) error {
+	client, err := v.Connect(ctx, o.Session)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return isRoot(client, o.RunRoot, o.Czxid)
+}
+
+func isRoot(client *recipes.Client, path string, czxid int64) error {
+	if _, err := client.Sync(path); err != nil {
+		return err
+	}
+	_, stat, err := client.Get(path)
+	if err != nil || stat.Czxid != czxid {
+		return errors.Join(errAnotherEnsemble, err)
+	}
+	return nil
+}
+
+// A messenger is the bench of a visitor.
+type messenger struct{ *visitor }
+
+// take implements bench.
+func (b messenger) take(e simulator.Event, taken func()) {
+	if taken == nil {
+		taken = func() {}
+	}
+	b.mu.Lock()
+	alone := b.alone
+	if !alone {
+		b.number++
+		b.waiting[b.number] = taken
+		// Where it fails the judge has gone, which ends all.
+		_ = b.out.write(fromGuest{Number: b.number, Event: &e})
+	}
+	b.mu.Unlock()
+	if alone {
+		taken()
+	}
+}

@@ -1,0 +1,197 @@
+package prove
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/internal/simulator"
+)
+
+func openDoor(t *testing.T, machines int) *Door {
+	t.Helper()
+	door, err := OpenDoor("127.0.0.1:0", machines)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = door.Close() })
+	return door
+}
+
+// Three machines prove together: each has workers of its own, and all are judged by one.
+func TestThreeMachinesProveTogether(t *testing.T) {
+	servers, client := serve(t)
+	c := configFor(t, servers)
+	c.Door = openDoor(t, 3)
+	ended := make(chan error, 2)
+	for range cap(ended) {
+		go func() {
+			ended <- Join(t.Context(), c.Door.Address(), c.Door.Token(), hostOf(servers))
+		}()
+	}
+	report := prove(t, c)
+	require.Equal(t, Proven, report.Verdict)
+	require.Equal(t, 3, report.Hosts)
+	require.Equal(t, 6, report.Workers)
+	machines := map[int]bool{}
+	for _, e := range report.shown.history {
+		if e.Kind == simulator.Granted {
+			machines[e.Worker/workersApart] = true
+		}
+	}
+	require.Len(t, machines, 3)
+	for range cap(ended) {
+		require.NoError(t, <-ended)
+	}
+	children, _, err := client.Children("/")
+	require.NoError(t, err)
+	require.Equal(t, []string{"zookeeper"}, children)
+}
+
+// A machine that goes ends no run in silence, and its workers end with the judge.
+func TestAMachineThatGoes(t *testing.T) {
+	servers, _ := serve(t)
+	c := configFor(t, servers)
+	c.For, c.Door = time.Hour, openDoor(t, 2)
+	going, leave := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Join(going, c.Door.Address(), c.Door.Token(), hostOf(servers))
+	}()
+	time.AfterFunc(5*time.Second, func() { leave(errors.New("it was switched off")) })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	report, err := c.Run(ctx)
+	require.NoError(t, err)
+	t.Log("\n" + report.Text())
+	require.Equal(t, Undecided, report.Verdict)
+	require.ErrorContains(t, <-ended, "it was switched off")
+}
+
+// Both must be of the same ensemble.
+func TestAMachineOfAnotherEnsemble(t *testing.T) {
+	servers, _ := serve(t)
+	others, _ := serve(t)
+	c := configFor(t, servers)
+	c.Door = openDoor(t, 2)
+	go func() {
+		_ = Join(t.Context(), c.Door.Address(), c.Door.Token(), hostOf(others))
+	}()
+	report := prove(t, c)
+	require.Equal(t, Undecided, report.Verdict)
+	require.Contains(t, report.Text(), "another ensemble")
+}
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	door := openDoor(t, 2)
+	parsed, err := parseToken(door.Token())
+	require.NoError(t, err)
+	require.Equal(t, door.token, parsed)
+	for _, text := range []string{"", "x", door.Token() + "AAAA", door.Token()[1:], "ä"} {
+		_, err := parseToken(text)
+		require.ErrorIs(t, err, errNoToken)
+		require.NotContains(t, err.Error(), door.Token()[5:])
+	}
+}
+
+// Who has not the token's key gets no secret.
+func TestAServerWithAnotherKey(t *testing.T) {
+	t.Parallel()
+	door, other := openDoor(t, 2), openDoor(t, 2)
+	heard := make(chan []byte, 1)
+	go func() {
+		conn, err := other.listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		said, _ := io.ReadAll(conn) // what comes of it is the question
+		heard <- said
+	}()
+	err := Join(t.Context(), other.Address(), door.Token(), Host{})
+	require.ErrorIs(t, err, errNotTheKey)
+	require.Empty(t, <-heard)
+}
+
+// Who has not the secret is not admitted, whatever it says; nor one that says too much.
+func TestSomebodyWithoutTheSecret(t *testing.T) {
+	t.Parallel()
+	door := openDoor(t, 2)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	admitted := make(chan error, 1)
+	go func() {
+		_, err := door.admit(ctx, t.Logf)
+		admitted <- err
+	}()
+	wrong := door.token
+	wrong.secret[0]++
+	require.ErrorIs(t, Join(t.Context(), door.Address(), wrong.String(), Host{}), errGone)
+	for _, text := range []string{
+		"\n", "{}\n", `{"hello":{"format":1}}` + "\n", strings.Repeat("x", 2*lineMost),
+		`{"hello":{"format":1,"secret":"AAAA"}}` + "\n", "GET / HTTP/1.1\r\n\r\n",
+	} {
+		conn, err := tls.Dial("tcp", door.Address(), &tls.Config{
+			InsecureSkipVerify: true, //nolint:gosec // it is nobody's business here
+			MinVersion:         tls.VersionTLS13,
+		})
+		require.NoError(t, err)
+		_, _ = io.WriteString(conn, text) // else it has hung up already
+		_, err = io.ReadAll(conn)
+		if err != nil {
+			require.NotErrorIs(t, err, io.EOF)
+		}
+		_ = conn.Close() // which says that the other side has hung up
+	}
+	plain, err := net.Dial("tcp", door.Address())
+	require.NoError(t, err)
+	require.NoError(t, plain.Close())
+	cancel(errors.New("nobody has joined"))
+	require.ErrorContains(t, <-admitted, "nobody has joined")
+}
+
+// A machine may tell of its own workers, and of what is below the round's root.
+func TestWhatAMachineMayTell(t *testing.T) {
+	t.Parallel()
+	o := roundOrder{First: workersApart, Root: "/r/0"}
+	for _, test := range []struct {
+		worker int
+		path   string
+		may    bool
+	}{
+		{workersApart, "/r/0/mutex-1", true},
+		{2*workersApart - 1, "", true},
+		{workersApart - 1, "/r/0/mutex-1", false},
+		{2 * workersApart, "/r/0/mutex-1", false},
+		{workersApart, "/r/1/mutex-1", false},
+		{workersApart, "/r/0", false},
+	} {
+		e := simulator.Event{
+			Kind: simulator.Granted, Path: test.path,
+			ID: simulator.ID{Worker: test.worker},
+		}
+		require.Equal(t, test.may, o.mayTell(e), "%+v", test)
+	}
+}
+
+// What goes to another machine has no credentials in it: an order says what is to be
+// done, and nothing of how to connect.
+func TestAnOrderHasNoCredentials(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal(toGuest{Order: &guestOrder{}})
+	require.NoError(t, err)
+	var fields map[string]map[string]any
+	require.NoError(t, json.Unmarshal(text, &fields))
+	for name := range fields["order"] {
+		require.Contains(t, []string{
+			"seed", "first", "workers", "session", "root", "calm", "rate", "length",
+			"runRoot", "czxid",
+		}, name)
+	}
+}

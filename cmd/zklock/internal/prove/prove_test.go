@@ -1,0 +1,315 @@
+package prove
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/zkserver"
+)
+
+// workerVariable makes the test binary a worker: its value is the connect string.
+const workerVariable = "PROVE_WORKER"
+
+func TestMain(m *testing.M) {
+	if servers := os.Getenv(workerVariable); servers != "" {
+		err := Work(context.Background(), os.Stdin, os.Stdout, accessTo(servers))
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(zkserver.Main(m))
+}
+
+func accessTo(servers string) Access {
+	return Access{
+		Servers: strings.Split(servers, ","), ACL: zk.WorldACL(zk.PermAll),
+		Connect: func(
+			ctx context.Context, session time.Duration, opts ...recipes.ClientOption,
+		) (*recipes.Client, error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			return recipes.Connect(ctx, servers, session, opts...)
+		},
+	}
+}
+
+// hostOf is this machine, whose workers are this test binary.
+func hostOf(servers string) Host {
+	return Host{
+		Access: accessTo(servers),
+		Worker: func() *exec.Cmd {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), workerVariable+"="+servers)
+			return cmd
+		},
+		Start: func(cmd *exec.Cmd) (<-chan struct{}, error) {
+			if err := cmd.Start(); err != nil {
+				return nil, err
+			}
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_, _ = cmd.Process.Wait() // how it ended is told otherwise
+			}()
+			return ended, nil
+		},
+	}
+}
+
+func configFor(t *testing.T, servers string) Config {
+	t.Helper()
+	return Config{
+		Host: hostOf(servers), For: 3 * time.Second, Workers: 2, Rate: 100,
+		Root: "/prove-it", Session: 30 * time.Second, Seed: 1, Calm: true,
+		Say: t.Logf,
+	}
+}
+
+func prove(t *testing.T, c Config) *Report {
+	t.Helper()
+	report, err := c.Run(t.Context())
+	require.NoError(t, err)
+	t.Log("\n" + report.Text())
+	for _, f := range report.Findings {
+		t.Logf("%s: %s", f.What, f.Text) // in full
+	}
+	return report
+}
+
+// serve is one server of its own, in real time: the workers are processes.
+func serve(t *testing.T) (servers string, client *recipes.Client) {
+	t.Helper()
+	server := zkserver.Start(t, zkserver.Tick(time.Second/2)).Servers[0]
+	client, err := accessTo(server.Addr).Connect(t.Context(), 30*time.Second)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return server.Addr, client
+}
+
+// A calm run on a server that keeps its promises proves, measures, leaves nothing behind,
+// and its file proves the same again.
+func TestACalmRun(t *testing.T) {
+	servers, client := serve(t)
+	c := configFor(t, servers)
+	var kept bytes.Buffer
+	c.History = &kept
+	report := prove(t, c)
+	require.Equal(t, Proven, report.Verdict)
+	require.Positive(t, report.Counts.Acquired)
+	require.Positive(t, report.Counts.Written)
+	require.Zero(t, report.Counts.Faults)
+	e := report.Ensemble
+	require.Equal(t, time.Second/2, e.Tick)
+	require.Equal(t, Span{time.Second, time.Minute}, e.Sessions)
+	require.Positive(t, e.Acquisitions)
+	require.Positive(t, e.HandOver.Count)
+	require.Positive(t, e.Commit.Count)
+	require.Positive(t, e.RoundTrip.Count)
+	children, _, err := client.Children("/")
+	require.NoError(t, err)
+	require.Equal(t, []string{"zookeeper"}, children)
+
+	again, err := Check(&kept)
+	require.NoError(t, err)
+	require.Equal(t, Proven, again.Verdict)
+	require.Equal(t, report.Counts, again.Counts)
+	require.Equal(t, report.Ensemble, again.Ensemble)
+}
+
+// With faults nothing is found either. Whether the judge is late is up to the machine.
+func TestARunWithFaults(t *testing.T) {
+	servers, _ := serve(t)
+	c := configFor(t, servers)
+	c.Calm, c.For, c.Session = false, 10*time.Second, 0
+	report := prove(t, c)
+	require.NotEqual(t, Violated, report.Verdict)
+	require.Positive(t, report.Counts.Acquired)
+	require.Positive(t, report.Counts.Faults)
+	require.Equal(t, 3*time.Second, report.Session)
+	if report.Verdict == Undecided {
+		require.NotEmpty(t, report.Skipped)
+	}
+}
+
+var received = regexp.MustCompile(`Received: (\d+)`)
+
+// What the page says that a run sends at most, a server has counted.
+func TestARunKeepsToItsRate(t *testing.T) {
+	server := zkserver.Start(t).Servers[0]
+	count := func() int {
+		text, err := server.FourLetter("srvr")
+		require.NoError(t, err)
+		n, err := strconv.Atoi(received.FindStringSubmatch(text)[1])
+		require.NoError(t, err)
+		return n
+	}
+	c := configFor(t, server.Addr)
+	c.Rate, c.Workers, c.For = 40, 4, 10*time.Second
+	before, began := count(), time.Now()
+	prove(t, c)
+	sent, lasted := count()-before, time.Since(began)
+	// Each session has a handshake, a ping now and then, and an end.
+	const sessions = 4 + 4
+	most := int(float64(c.Rate)*lasted.Seconds()) + 4*sessions
+	t.Logf("%d requests in %v", sent, lasted)
+	require.LessOrEqual(t, sent, most)
+	require.Greater(t, sent, most/8, "it asks for too little to show anything")
+}
+
+func TestARunIsInterrupted(t *testing.T) {
+	servers, client := serve(t)
+	c := configFor(t, servers)
+	c.For = time.Hour
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(3*time.Second, func() { cancel(errors.New("Ctrl-C")) })
+	report, err := c.Run(ctx)
+	require.NoError(t, err)
+	require.Equal(t, Undecided, report.Verdict)
+	require.Contains(t, report.Text(), "Ctrl-C")
+	_, _, err = client.Get(c.Root)
+	require.ErrorIs(t, err, zk.ErrNoNode)
+}
+
+// A run deletes nothing that no run has made.
+func TestARootOfSomebodyElse(t *testing.T) {
+	servers, client := serve(t)
+	world := zk.WorldACL(zk.PermAll)
+	for _, path := range []string{"/prove-it", "/prove-it/precious"} {
+		_, err := client.Create(path, []byte("theirs"), zk.FlagPersistent, world)
+		require.NoError(t, err)
+	}
+	c := configFor(t, servers)
+	_, err := c.Run(t.Context())
+	require.ErrorIs(t, err, errNotOurs)
+	_, _, err = client.Get("/prove-it/precious")
+	require.NoError(t, err)
+}
+
+// What a run has left that was killed, the next one removes, unless that still goes on.
+func TestARootOfAFormerRun(t *testing.T) {
+	servers, client := serve(t)
+	world := zk.WorldACL(zk.PermAll)
+	c := configFor(t, servers)
+	for _, path := range []string{c.Root, c.Root + "/3", c.Root + "/3/mutex-1"} {
+		_, err := client.Create(path, []byte(marker), zk.FlagPersistent, world)
+		require.NoError(t, err)
+	}
+	_, err := client.Create("/prove-it-not", nil, zk.FlagPersistent, world)
+	require.NoError(t, err)
+	_, err = client.Create(c.Root+runningName, nil, zk.FlagEphemeral, world)
+	require.NoError(t, err)
+	_, err = c.Run(t.Context())
+	require.ErrorContains(t, err, "another run uses it")
+	_, _, err = client.Get(c.Root + "/3/mutex-1")
+	require.NoError(t, err)
+
+	require.NoError(t, client.Delete(c.Root+runningName, -1))
+	require.NotEqual(t, Violated, prove(t, c).Verdict)
+	children, _, err := client.Children("/")
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"prove-it-not", "zookeeper"}, children)
+}
+
+// forget deletes a znode once it has been written to.
+func forget(t *testing.T, client *recipes.Client, path string) {
+	t.Helper()
+	for t.Context().Err() == nil {
+		_, stat, err := client.Get(path)
+		if err == nil && stat.Version > 0 {
+			_ = client.Delete(path, -1) // else nothing is found
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// Servers that forget what they have confirmed break what locks stand on, although no
+// lock has noticed.
+func TestServersThatForget(t *testing.T) {
+	servers, client := serve(t)
+	c := configFor(t, servers)
+	var once sync.Once
+	c.For = 5 * time.Second
+	c.Say = func(string, ...any) {
+		once.Do(func() {
+			go forget(t, client, c.Root+witnessName)
+		})
+	}
+	report := prove(t, c)
+	require.Equal(t, Violated, report.Verdict)
+	require.Contains(t, report.Text(), "the servers forget")
+}
+
+func TestAConfigThatIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		want   string
+		change func(c *Config)
+	}{
+		{"--for", func(c *Config) { c.For = 0 }},
+		{"--workers", func(c *Config) { c.Workers = 1 }},
+		{"--workers", func(c *Config) { c.Workers = 33 }},
+		{"--rate", func(c *Config) { c.Rate = 19 }},
+		{"--rate", func(c *Config) { c.Rate = 10_001 }},
+		{"--root", func(c *Config) { c.Root = "/" }},
+	} {
+		c := configFor(t, "127.0.0.1:1")
+		test.change(&c)
+		_, err := c.Run(t.Context())
+		require.ErrorContains(t, err, test.want)
+	}
+}
+
+// A worker ends with its judge.
+func TestAWorkerWhoseJudgeHasGone(t *testing.T) {
+	t.Parallel()
+	err := Work(t.Context(), strings.NewReader(""), &bytes.Buffer{}, Access{})
+	require.ErrorIs(t, err, errNoOrder)
+	require.ErrorIs(t, err, errGone)
+	err = Work(t.Context(), strings.NewReader(strings.Repeat("x", 2*lineMost)),
+		&bytes.Buffer{}, Access{})
+	require.Error(t, err)
+}
+
+// TestOnARealEnsemble runs for some seconds, or for as long as PROVE says, a duration
+// such as 10m, on one real server and on three, calm and with faults.
+func TestOnARealEnsemble(t *testing.T) {
+	zkserver.Real(t, "disks, and a quorum")
+	length, err := time.ParseDuration(cmp.Or(os.Getenv("PROVE"), "5s"))
+	require.NoError(t, err, "PROVE")
+	for _, n := range []int{1, 3} {
+		cluster := zkserver.Start(t, zkserver.Servers(n), zkserver.Tick(time.Second))
+		var addrs []string
+		for _, server := range cluster.Servers {
+			addrs = append(addrs, server.Addr)
+		}
+		for _, calm := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%d servers, calm %v", n, calm), func(t *testing.T) {
+				c := configFor(t, strings.Join(addrs, ","))
+				c.For, c.Calm, c.Workers, c.Rate = length, calm, 4, 200
+				c.Session = 0
+				report := prove(t, c)
+				require.NotEqual(t, Violated, report.Verdict)
+				require.Positive(t, report.Counts.Acquired)
+				require.Equal(t, calm, report.Counts.Faults == 0)
+			})
+		}
+	}
+}
