@@ -90,7 +90,10 @@ const (
 	expireWithin = 5 * time.Second
 )
 
-// expire ends a session of the worker's own from another connection.
+// expire ends a session of the worker's own from another connection. That goes by no
+// line: a handshake that a fault delays takes the session over late, and gives it back to
+// the server that still has a connection of before, with a create that nobody waits for.
+// Otherwise a server rejects what comes by such a connection (SessionMoved).
 func (k *keyring) expire(session int64) error {
 	k.mu.Lock()
 	answer, address := k.answer, k.address
@@ -102,7 +105,7 @@ func (k *keyring) expire(session int64) error {
 	if err != nil || of != session || len(answer) < passwordAt+passwordSize {
 		return errors.Join(errNoKey, err)
 	}
-	conn, err := k.dial("tcp", address, expireWithin)
+	conn, err := net.DialTimeout("tcp", address, expireWithin)
 	if err != nil {
 		return err
 	}
