@@ -66,7 +66,7 @@ type stall struct {
 // A watched is a participant of another process, with a watch on its znode.
 type watched struct {
 	name   seqname.Name
-	asked  order.Question
+	stamp  order.Stamp
 	stat   *zk.Stat        // as the watch was set
 	events <-chan zk.Event // nil once the event was received
 	steady <-chan struct{} // waiter.reconnected when it was set
@@ -278,7 +278,7 @@ func (w *waiter) Wait(ctx context.Context) (free bool, err error) {
 	switch decideAgain, err := w.watchBlocker(ctx); {
 	case errors.Is(err, zk.ErrNoNode):
 		// It went after the list. No watch is set, and the order can decide again.
-		w.cohort.gone(w.blocker.asked, w.blocker.name)
+		w.cohort.gone(w.blocker.stamp, w.blocker.name)
 		return false, nil
 	case err != nil || decideAgain:
 		return false, err
@@ -301,18 +301,18 @@ func (w *waiter) watchBlocker(ctx context.Context) (decideAgain bool, err error)
 		return false, nil
 	}
 	known := w.knows(w.turn.behind)
-	// The Question comes before the request: what the list showed later counts for more.
-	b = &watched{name: w.turn.behind, asked: w.cohort.asking(), steady: w.reconnected}
+	// The Stamp comes before the request: what the list showed later counts for more.
+	b = &watched{name: w.turn.behind, stamp: w.cohort.asking(), steady: w.reconnected}
 	w.blocker = b
 	b.stat, b.events, err = w.s.WatchStat(ctx, w.queue.Path(b.name))
 	if err != nil {
 		return false, err
 	}
 	if zkconn.IsDirectory(b.stat) { // it only has the name of a participant
-		w.cohort.isDirectory(b.asked, b.name)
+		w.cohort.isDirectory(b.stamp, b.name)
 		return true, nil
 	}
-	w.cohort.there(b.asked, b.name)
+	w.cohort.there(b.stamp, b.name)
 	// A single attempt, and an entry that is cached, act on whether the blocker may be
 	// idle, and position says so with what this read has shown.
 	news := zkconn.IsOwnerless(b.stat) || !znode.IsProtected(b.name.Text)
@@ -344,7 +344,7 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 			}
 			w.blocker.events = nil
 			if ev.Type == zk.EventNodeDeleted {
-				w.cohort.gone(w.blocker.asked, w.blocker.name)
+				w.cohort.gone(w.blocker.stamp, w.blocker.name)
 			} else { // its data changed, or the watch was lost: only a list can tell
 				w.cohort.doubt(w.Member)
 			}
