@@ -216,7 +216,7 @@ func (q *Queue) settle(e Epoch) {
 //
 // It returns an error, and ignores the list, if the order in it is not certain
 // ([seqname.CheckSpread]). A request that failed is not reported, nor is an answer that
-// came in a later epoch than the Stamp's: the request may have been sent in the later one.
+// came in a later epoch than the Stamp's: the request may have been sent in that one.
 func (q *Queue) Listed(stamp Stamp, l Listing) (missing []*Member, err error) {
 	if err := seqname.CheckSpread(l.Names); err != nil {
 		return nil, err
