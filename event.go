@@ -77,9 +77,9 @@ type timing struct {
 // acquisitions counts those that were observed, in this process.
 var acquisitions atomic.Uint64
 
-// grant takes note of the time of a grant, if somebody is told of it. Otherwise it does
-// not read the clock, which would show in the time that a cached lock takes.
-func (s *steps) grant() {
+// noteGrant takes note of the time of a grant, if somebody is told of it. Otherwise it
+// does not read the clock, which would show in the time that a cached lock takes.
+func (s *steps) noteGrant() {
 	if s.observer != nil {
 		s.granted = time.Now()
 	}

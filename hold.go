@@ -46,8 +46,8 @@ type keeper interface {
 type grant struct {
 	token int64
 	// lost is done, with the cause, when the lock is lost. That ends the ctxs of Context
-	// and the joint grants that it is part of, and tells the observer: each on a goroutine
-	// of its own, in no order.
+	// and the joint grants that it is part of, and tells the observer, each on another
+	// goroutine and in no order.
 	lost context.Context
 
 	*joint // of several locks; nil of one
@@ -219,7 +219,7 @@ func backedBy(node *znode.Node, err error) (backing, error) {
 func (g *grant) restOn(node backing, steps *steps) *grant {
 	g.token, g.lost = node.Token(), node.Lost()
 	g.node, g.steps = node, steps
-	steps.grant()
+	steps.noteGrant()
 	return g
 }
 

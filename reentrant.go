@@ -207,7 +207,9 @@ func (r *reentrant) acquireFirst(
 	ctx context.Context, a acquisition, o *ownership,
 ) (*Hold, error) {
 	call := a.ctx
-	if a.fresh && r.steps.observer != nil { // whom else would the ctx name?
+	if a.fresh && r.steps.observer != nil {
+		// If the caller's ctx names nobody, the owner is new. The observer's ctx names
+		// it: if the observer acquires the lock, it does so as that owner.
 		call = withShares(call, []share{{r.book.stay(&o.of), []*book{r.book}}})
 	}
 	o.attempt = newAttempt(call, r.steps)

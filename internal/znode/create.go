@@ -28,8 +28,8 @@ type creation struct {
 
 	dir     Dir  // of the goroutine in Create
 	missing bool // the directory was; likewise
-	// creates so far; of the goroutine in create, and of that in Create while there is
-	// none
+	// creates so far; it belongs to the goroutine that sends one and, before and after
+	// that, to the one in Create
 	sent int
 }
 
