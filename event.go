@@ -77,9 +77,9 @@ type timing struct {
 // acquisitions counts those that were observed, in this process.
 var acquisitions atomic.Uint64
 
-// grant takes note of the time of a grant, if somebody is told of it. Otherwise it does
-// not read the clock, which would show in the time that a cached lock takes.
-func (s *steps) grant() {
+// noteGrant takes note of the time of a grant, if somebody is told of it. Otherwise it
+// does not read the clock, which would show in the time that a cached lock takes.
+func (s *steps) noteGrant() {
 	if s.observer != nil {
 		s.granted = time.Now()
 	}
@@ -93,9 +93,9 @@ func (s *steps) emit(ctx context.Context, e Event) {
 	s.observer(ctx, e)
 }
 
-// An attempt is an acquisition until it has succeeded or failed.
+// An attempt tells the observer of one acquisition, until that has succeeded or failed.
 type attempt struct {
-	call  context.Context // that of the call
+	call  context.Context // that of the call, which the observer receives
 	steps *steps
 	node  string // with which it stood in the queue last
 }
@@ -171,9 +171,9 @@ type ending struct {
 	silent bool          // the observer has not returned; set before told is closed
 }
 
-// released begins to tell a release; false: the loss is told. told ends it, and says
-// whether the observer has returned.
-func (e *ending) released() (told func(returned bool), ok bool) {
+// beginRelease is called before a release is told; false: an end was told before, or is
+// being told. told is called afterwards, and says whether the observer has returned.
+func (e *ending) beginRelease() (told func(returned bool), ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.loss || e.told != nil {
@@ -186,8 +186,9 @@ func (e *ending) released() (told func(returned bool), ok bool) {
 	}, true
 }
 
-// lost waits until nothing else is told; false: nobody listens any more.
-func (e *ending) lost() bool {
+// beginLoss is called before a loss is told: it waits for a release that is being told.
+// false: nobody listens any more.
+func (e *ending) beginLoss() bool {
 	e.mu.Lock()
 	e.loss = true
 	told := e.told

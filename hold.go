@@ -45,7 +45,10 @@ type keeper interface {
 // A grant is what the holds of one owner share: a znode, or the grants of several locks.
 type grant struct {
 	token int64
-	lost  context.Context // done, with the cause, when the lock is lost
+	// lost is done, with the cause, when the lock is lost. That ends the ctxs of Context
+	// and the joint grants that it is part of, and tells the observer, each on another
+	// goroutine and in no order.
+	lost context.Context
 
 	*joint // of several locks; nil of one
 
@@ -216,7 +219,7 @@ func backedBy(node *znode.Node, err error) (backing, error) {
 func (g *grant) restOn(node backing, steps *steps) *grant {
 	g.token, g.lost = node.Token(), node.Lost()
 	g.node, g.steps = node, steps
-	steps.grant()
+	steps.noteGrant()
 	return g
 }
 
@@ -227,7 +230,7 @@ func (g *grant) tellAcquired(ctx context.Context, waited time.Duration) {
 	})
 	ctx = context.WithoutCancel(ctx)
 	context.AfterFunc(g.lost, func() {
-		if g.ending.lost() {
+		if g.ending.beginLoss() {
 			g.tellEnd(ctx, Event{Kind: EventLost, Token: g.token, Err: g.err()})
 		}
 	})
@@ -238,7 +241,7 @@ func (g *grant) tellReleased(ctx context.Context, err error) {
 	if g.steps.observer == nil {
 		return
 	}
-	if told, ok := g.ending.released(); ok {
+	if told, ok := g.ending.beginRelease(); ok {
 		returned := false
 		defer func() { told(returned) }()
 		g.tellEnd(ctx, Event{Kind: EventReleased, Err: err})
@@ -270,6 +273,23 @@ func (g *grant) tellLeft(ctx context.Context, err error) error {
 	return fmt.Errorf(
 		"release not confirmed; %s is being deleted in the background: %w", g.path(), err,
 	)
+}
+
+// leave ends the record of h, which is not in its book any more, and begins to release
+// its grant if it was the last one that shared it.
+func (h *Hold) leave(path string, last bool) leaving {
+	h.end()
+	switch loss := h.err(); {
+	case loss != nil && last:
+		h.node.Withdraw() // the znode of a lost one may be there still
+		fallthrough
+	case loss != nil:
+		return leaving{path: path, err: loss}
+	case !last: // other records of the owner share the grant, so the lock stays held
+		h.passOn()
+		return leaving{}
+	}
+	return leaving{path: path, grant: h.grant, left: h.node.StartLeaving()}
 }
 
 // end marks the record as ended and ends the ctxs of Context. It is called before the

@@ -62,10 +62,10 @@ func isNil(value any) bool {
 
 // An acquisition is one call that acquires: of Do, of Acquire, or of a lock's own method.
 type acquisition struct {
-	caller
-	bound
-	ctx   context.Context // of the call
-	given *[]leaving      // what multi locks could not keep; nil: none is acquired
+	caller                 // who acquires: lock finds the owner
+	bound                  // for how long, and whether it waits at all (within, once)
+	ctx    context.Context // of the call
+	given  *[]leaving      // what multi locks could not keep; nil: none is acquired
 }
 
 // newAcquisition returns that of a lock's own method.
@@ -121,31 +121,15 @@ func (a acquisition) afterGivingBack(err error) error {
 	}
 }
 
-// A leaving is a release that has begun: the requests that it takes have been sent.
+// A leaving is a release that has begun: its requests are under way, and finish waits for
+// the answers.
 type leaving struct {
 	path  string // of the lock, for the error; "": it has that already
 	err   error  // of what was not held any more
 	grant *grant // what is released; nil: nothing, or parts
+	// waits for the answer to the delete; set with grant
 	left  func(ctx context.Context) error
 	parts []leaving // in the order in which they were acquired
-}
-
-// leave ends the record of h, which is not in its book any more, and begins to release
-// its grant if it was the last one that shared it. The znode of a lost one may be there
-// still.
-func (h *Hold) leave(path string, last bool) leaving {
-	h.end()
-	switch loss := h.err(); {
-	case loss != nil && last:
-		h.node.Withdraw()
-		fallthrough
-	case loss != nil:
-		return leaving{path: path, err: loss}
-	case !last:
-		h.passOn()
-		return leaving{}
-	}
-	return leaving{path: path, grant: h.grant, left: h.node.StartLeaving()}
 }
 
 // endAll ends records, the last one first. Where that panics, or ends the goroutine, as a
@@ -165,9 +149,10 @@ func fromLast(n int, do func(i int)) {
 	}
 }
 
-// finish waits for the release of a call with ctx.
+// finish waits for the answers, on behalf of a call with ctx: as long as a release may
+// take, even if ctx was done before.
 func (l leaving) finish(ctx context.Context) error {
-	if l.left == nil && l.parts == nil {
+	if l.left == nil && l.parts == nil { // no answer is due
 		return l.wait(ctx)
 	}
 	within, cancel := forRelease(ctx)
@@ -175,7 +160,7 @@ func (l leaving) finish(ctx context.Context) error {
 	return l.wait(within)
 }
 
-// wait waits until ctx is done, and tells the observer.
+// wait waits for the answers, at most until ctx is done, and tells the observer.
 func (l leaving) wait(ctx context.Context) (err error) {
 	switch {
 	case l.parts != nil:

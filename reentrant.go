@@ -47,7 +47,7 @@ type ownership struct {
 	revokePending bool          // the lock was asked back, and no listener called for it
 	observing     uint64        // the goroutine that reports the position; 0: none
 
-	made struct { // what grant and the first record point to
+	made struct { // what grant and the first record point to, in the same allocation
 		grant grant
 		hold  Hold
 		holds [1]*Hold
@@ -207,7 +207,9 @@ func (r *reentrant) acquireFirst(
 	ctx context.Context, a acquisition, o *ownership,
 ) (*Hold, error) {
 	call := a.ctx
-	if a.fresh && r.steps.observer != nil { // whom else would the ctx name?
+	if a.fresh && r.steps.observer != nil {
+		// If the caller's ctx names nobody, the owner is new. The observer's ctx names
+		// it: if the observer acquires the lock, it does so as that owner.
 		call = withShares(call, []share{{r.book.stay(&o.of), []*book{r.book}}})
 	}
 	o.attempt = newAttempt(call, r.steps)
@@ -248,6 +250,7 @@ func (o *ownership) DataChanged(data []byte) { o.lock.changed(o, data) }
 func (r *reentrant) enter(
 	ctx context.Context, o *ownership, req seqnode.Request,
 ) (hold *Hold, err error) {
+	// What follows sets on and err. The hold that enter returns is made of on, by settle.
 	var on backing
 	defer func() { hold = r.settle(o, on) }()
 	s := zkconn.Use(r.conn, r.config)

@@ -125,7 +125,7 @@ func (b *batch) joinN(ctx context.Context) (err error) {
 			spec: b.Spec, next: sync.OnceFunc(func() { close(next) }),
 			isLast: i == b.N-1, list: lister{s: b.s, dir: b.Spec.Dir},
 		}
-		b.list = &t.list
+		b.list = &t.list // of the last ticket in the end
 		joining[i] = calls.Start(b.s, func() (*znode.Node, error) {
 			defer t.next()
 			<-mine
@@ -181,9 +181,11 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 		l, err = b.list.list(ctx)
 	}
 	if errors.Is(err, zk.ErrNoNode) {
-		l, err = listing{proven: l.proven}, nil
+		l, err = listing{proven: l.proven}, nil // nobody is there, not even this batch
 	}
-	// The maximum was lowered: Maximum.Await waits without znodes.
+	// The maximum was lowered: Maximum.Await waits without znodes. One lease waits here,
+	// whatever the maximum. This comes before an error of the list: the znodes would stay
+	// while that is retried.
 	if v.most < len(b.nodes) && len(b.nodes) > 1 {
 		return v, znode.ErrEnded
 	}

@@ -23,7 +23,7 @@ func Enter(
 	ctx context.Context, s *zkconn.Conn, q *seqnode.Queue, policy Policy,
 	r seqnode.Request,
 ) (*Share, error) {
-	if err := q.Check(s); err != nil {
+	if err := q.CheckTerms(s); err != nil {
 		return nil, err
 	}
 	asked := time.Now()

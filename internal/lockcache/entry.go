@@ -138,7 +138,7 @@ func (e *entry) reconcileLocked() {
 	}
 	switch {
 	case len(e.waiting) == 0 && e.next != nil:
-		// All for whom it queued have left, or the current one can admit them after all.
+		// All for whom it queued have left, or the current one has admitted them.
 		e.next.cancel(e.next.reasonLocked())
 		e.next = nil
 	case len(e.waiting) > room && e.next == nil:
@@ -240,8 +240,9 @@ func (e *entry) dismissSinglesLocked() {
 	}
 }
 
-// granted ends the part of g's goroutine in which g waits. It returns false if there is
-// nothing to hold.
+// granted is called by g's goroutine with what Queue.Enter has returned. If that is a
+// held Node, g becomes the current generation. It returns false if there is nothing to
+// hold.
 func (e *entry) granted(g *generation, n *znode.Node, err error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -34,7 +34,7 @@ func use(t *testing.T, q *seqnode.Queue, s *zkconn.Conn) *Share {
 	t.Cleanup(func() {
 		e.waiting = nil
 		e.mu.Unlock()
-		share.SessionEnded(errors.New("over"))
+		share.Lose(errors.New("over"))
 		<-share.generation.run.Done()
 	})
 	return share
@@ -80,16 +80,16 @@ func TestALookForThoseWhoDoNotWait(t *testing.T) {
 	_, s := stubQueue(t)
 	e := &entry{key: entryKey{conn: s}}
 	g := &generation{entry: e}
-	require.True(t, g.looked(seqnode.Position{}, false), "its ctx is done")
+	require.True(t, g.onDecision(seqnode.Position{}, false), "its ctx is done")
 
 	given := error(nil)
 	g.cancel = func(cause error) { given = cause }
 	w := newWaiter(e, nil)
 	w.request.TryOnce = true
 	e.next, e.waiting = g, []*waiter{w}
-	require.True(t, g.looked(seqnode.Position{}, false), "it may be its turn")
+	require.True(t, g.onDecision(seqnode.Position{}, false), "it may be its turn")
 	g.run = new(calls.Pending[struct{}])
-	require.False(t, g.looked(seqnode.Position{Ahead: 1, Behind: "/lock/a"}, false))
+	require.False(t, g.onDecision(seqnode.Position{Ahead: 1, Behind: "/lock/a"}, false))
 	require.True(t, w.isSettled())
 	require.ErrorIs(t, w.err, wait.ErrBusy)
 	require.ErrorIs(t, given, errNobodyWaits)

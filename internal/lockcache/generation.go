@@ -64,7 +64,7 @@ func (e *entry) startLocked(of *waiter) *generation {
 	g.run = calls.Start(e.key.conn, func() (none struct{}, err error) {
 		// Not with the owner's ctx: if that owner leaves, others may wait for the znode.
 		n, err := g.q.Enter(g.ctx, e.key.conn, seqnode.Request{
-			Listener: g, OnDecision: g.looked,
+			Listener: g, OnDecision: g.onDecision,
 		})
 		if e.granted(g, n, err) {
 			g.keepWatch()
@@ -92,9 +92,9 @@ func (g *generation) Queued(node string, ahead int) {
 	}
 }
 
-// looked takes note of what the list of a waiting generation has shown. It returns false
-// if that ends the wait.
-func (g *generation) looked(at seqnode.Position, followed bool) bool {
+// onDecision is Request.OnDecision of a waiting generation: it takes note of what a list
+// has shown. It returns false if that ends the wait.
+func (g *generation) onDecision(at seqnode.Position, followed bool) bool {
 	e := g.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -127,10 +127,10 @@ func (g *generation) keepWatch() {
 		}
 		looked = time.Now()
 		reconnected := s.Reconnected() // before the list, so that none is missed
-		var left <-chan zk.Event
+		var changed <-chan zk.Event
 		followed := true // also if it cannot be known
 		err := s.Retry(n.Ended(), func() (err error) {
-			followed, left, err = g.followed()
+			followed, changed, err = g.followed()
 			return err
 		})
 		if n.Ended().Err() != nil {
@@ -140,8 +140,8 @@ func (g *generation) keepWatch() {
 			break
 		}
 		wake := wait.Wakers{
-			Watch: left, Path: g.q.Dir, Ended: n.Ended().Done(), Reconnected: reconnected,
-			Poll: wait.NextPoll(),
+			Watch: changed, Path: g.q.Dir, Ended: n.Ended().Done(),
+			Reconnected: reconnected, Poll: wait.NextPoll(),
 		}
 		if _, ev, _ := wake.Sleep(n.Ended(), s); errors.Is(ev.Err, zk.ErrClosing) {
 			s.ConnClosed()
@@ -155,9 +155,9 @@ func (g *generation) keepWatch() {
 
 // followed lists the directory, with a watch, and reports whether somebody behind waits
 // for g.
-func (g *generation) followed() (followed bool, left <-chan zk.Event, err error) {
+func (g *generation) followed() (followed bool, changed <-chan zk.Event, err error) {
 	n := g.node
-	children, _, left, err := g.entry.key.conn.WatchChildren(n.Ended(), g.q.Dir)
+	children, _, changed, err := g.entry.key.conn.WatchChildren(n.Ended(), g.q.Dir)
 	if err != nil {
 		return true, nil, err
 	}
@@ -165,10 +165,10 @@ func (g *generation) followed() (followed bool, left <-chan zk.Event, err error)
 	queue, own := g.q.Observed().Among(children), n.Name()
 	for self, m := range queue {
 		if m.Text == own {
-			return g.q.Excludes.Follows(m, queue[self+1:]), left, nil
+			return g.q.Excludes.Follows(m, queue[self+1:]), changed, nil
 		}
 	}
-	return true, left, nil // it is gone, of which the watch on it notifies
+	return true, changed, nil // it is gone, of which the watch on it notifies
 }
 
 // pause waits for d, or until a waiter needs the next list. It returns an error if the
@@ -320,9 +320,9 @@ func (g *generation) leaveLocked() {
 	g.left = g.node.StartLeaving()
 }
 
-// awaitEndLocked has a generation without users released once it was idle for long
-// enough. The timer of one that is used again goes on: so there is one for each time that
-// it is idle that long, and not for each use.
+// awaitEndLocked starts the timer that releases a generation without users, unless it
+// runs. A use does not stop it: when it fires, reconcileLocked sees for how long the
+// generation has really been idle. So a lock that is used often costs no timer per use.
 func (g *generation) awaitEndLocked() {
 	if g.idle != nil {
 		return

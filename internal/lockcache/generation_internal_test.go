@@ -36,7 +36,7 @@ func TestAnEntryThatIsLostKeepsNoTimer(t *testing.T) {
 	g.entry.mu.Lock()
 	require.NotNil(t, g.idle)
 	g.entry.mu.Unlock()
-	g.node.SessionEnded(errors.New("over"))
+	g.node.Lose(errors.New("over"))
 	<-g.run.Done()
 	g.entry.mu.Lock()
 	defer g.entry.mu.Unlock()
@@ -57,5 +57,5 @@ func TestNothingKeepsAShareThatWasReleased(t *testing.T) {
 	share.Withdraw()
 	runtime.GC()
 	require.Nil(t, released.Value())
-	first.SessionEnded(errors.New("over"))
+	first.Lose(errors.New("over"))
 }

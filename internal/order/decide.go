@@ -53,11 +53,11 @@ func (q *Queue) judge(m *Member, now Epoch) (d Decision, ok bool) {
 	return q.byList(m, now)
 }
 
-// Serves reports whether a list under way that was sent after the Question may serve m.
+// Serves reports whether a list under way that was sent after the Stamp may serve m.
 // It need not show m: it can have overtaken m's create.
-func (q *Queue) Serves(a Question, m *Member, now Epoch) bool {
-	return a.epoch == now && a.at > m.doubted && (a.firm || m.epoch == now) &&
-		(!q.rules.Fresh || a.at > q.changed)
+func (q *Queue) Serves(stamp Stamp, m *Member, now Epoch) bool {
+	return stamp.epoch == now && stamp.at > m.doubted && (stamp.firm || m.epoch == now) &&
+		(!q.rules.Fresh || stamp.at > q.changed)
 }
 
 // byNeighbour puts m behind the nearest of this process that has to go first. That is

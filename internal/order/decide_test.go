@@ -69,7 +69,7 @@ func (d *driver) show(names ...string) (missing []*Member) {
 	return d.answer(d.Asking(d.epoch, false), names...)
 }
 
-func (d *driver) answer(a Question, names ...string) (missing []*Member) {
+func (d *driver) answer(a Stamp, names ...string) (missing []*Member) {
 	d.Helper()
 	d.last++
 	l := Listing{Czxid: d.czxid, Pzxid: d.last}
@@ -1151,7 +1151,7 @@ func TestWhichListIsNewer(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s := snapshot{asked: 5, told: 10, epoch: 2, pzxid: 50}
-			a, l := Question{at: c.asked, epoch: c.epoch}, Listing{Pzxid: c.pzxid}
+			a, l := Stamp{at: c.asked, epoch: c.epoch}, Listing{Pzxid: c.pzxid}
 			require.Equal(t, c.newer, s.isNewer(a, l))
 			require.True(t, (&snapshot{}).isNewer(a, l))
 		})
@@ -1185,7 +1185,7 @@ func TestWhatALateListKeeps(t *testing.T) {
 	l := Listing{Czxid: 1, Names: []seqname.Name{
 		name("L-0"), name("L-1"), name("L-2"), name("L-3"), name("L-4"), name("L-5"),
 	}}
-	is := newSnapshot(Question{at: 7}, l, 10)
+	is := newSnapshot(Stamp{at: 7}, l, 10)
 	is.keep(&was)
 	require.Equal(t, []entry{
 		{Name: name("L-0"), seen: 7},
@@ -1196,7 +1196,7 @@ func TestWhatALateListKeeps(t *testing.T) {
 		{Name: name("L-5"), seen: 9},
 	}, is.entries)
 	l.Czxid = 2
-	is = newSnapshot(Question{at: 7}, l, 10)
+	is = newSnapshot(Stamp{at: 7}, l, 10)
 	is.keep(&was)
 	for _, e := range is.entries {
 		require.Zero(t, e.gone, "the directory was recreated")

@@ -14,7 +14,7 @@ const (
 	// [Queue.Listed]. A list under way will do if [Queue.Serves] says so; so will the one
 	// that was sent behind m's create, once it is reported after Created.
 	List
-	// ReadAhead says to read the znodes in Decision.Reads, all at once by one Question,
+	// ReadAhead says to read the znodes in Decision.Reads, all at once, with one Stamp,
 	// and report [Queue.There] or [Queue.Gone] of each.
 	ReadAhead
 	// ConfirmOwn says to read m's own znode with a watch, and report [Queue.Confirmed].

@@ -50,10 +50,10 @@
 //
 // # A new source
 //
-// It takes a constant in Sources, so that it can be switched off; a fact, stamped by the
-// Question of its request, and kept in Queue or snapshot; and a step of Queue.judge,
-// before those that cost more. If it has to be asked for, it takes an Ask, which
-// waiter.ask of package seqnode carries out. The model asks for it and answers it
+// It takes a constant in Sources, so that it can be switched off; a fact, which comes
+// with the Stamp of its request and is kept in Queue or snapshot; and a step of
+// Queue.judge, before those that cost more. If it has to be asked for, it takes an Ask,
+// which waiter.ask of package seqnode carries out. The model asks for it and answers it
 // (model_steps_test.go, model_driver_test.go), and has to refute a fault of it
 // (model_faults_test.go).
 //
@@ -90,6 +90,8 @@
 //
 // # Words
 //
+//   - moment: a number that grows with each fact. stamp: the moment at which something
+//     was asked for; its answer is reported with it.
 //   - member: a participant of this connection. stranger, in MetStranger: any
 //     other.
 //   - blocker: the nearest predecessor that excludes a member. predecessors: all that are

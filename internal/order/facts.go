@@ -39,10 +39,10 @@ type Creation struct {
 	Under *Member
 }
 
-// A Question is the time at which a request was sent, or at which a watch was known to
-// be pending. It comes from [Queue.Asking] and goes back with the answer. It is a value,
-// and may be used for several answers.
-type Question struct {
+// A Stamp says when a request was sent, or when a watch was known to be pending. It comes
+// from [Queue.Asking] and goes back with the answer. It is a value, and may be used for
+// several answers.
+type Stamp struct {
 	at    moment
 	epoch Epoch
 	// firm: the server has applied all that this process had seen before the epoch

@@ -23,10 +23,10 @@ type faulty struct {
 	queue
 	epoch  Epoch // the newest that it was told
 	asking func(e Epoch, synced bool) (Epoch, bool)
-	list   func(f *faulty, a *Question, l *Listing)
+	list   func(f *faulty, a *Stamp, l *Listing)
 	err    bool // Listed returns none
 	lost   func(f *faulty, m *Member)
-	gone   func(f *faulty, a Question, n seqname.Name)
+	gone   func(f *faulty, a Stamp, n seqname.Name)
 	fired  func(m *Member)
 	decide func(q *Queue, m *Member, now Epoch) Decision
 	dir    func(f *faulty, e Epoch, czxid int64)
@@ -44,7 +44,7 @@ func (f *faulty) at(e Epoch) Epoch {
 	return e
 }
 
-func (f *faulty) Asking(e Epoch, synced bool) Question {
+func (f *faulty) Asking(e Epoch, synced bool) Stamp {
 	e = f.at(e)
 	if f.asking != nil {
 		e, synced = f.asking(e, synced)
@@ -52,7 +52,7 @@ func (f *faulty) Asking(e Epoch, synced bool) Question {
 	return f.queue.Asking(e, synced)
 }
 
-func (f *faulty) Serves(a Question, m *Member, now Epoch) bool {
+func (f *faulty) Serves(a Stamp, m *Member, now Epoch) bool {
 	return f.queue.Serves(a, m, f.at(now))
 }
 
@@ -72,7 +72,7 @@ func (f *faulty) Created(c Creation) *Member {
 	return f.queue.Created(c)
 }
 
-func (f *faulty) Listed(a Question, l Listing) ([]*Member, error) {
+func (f *faulty) Listed(a Stamp, l Listing) ([]*Member, error) {
 	if f.list != nil {
 		f.list(f, &a, &l)
 	}
@@ -91,7 +91,7 @@ func (f *faulty) Lost(m *Member) {
 	f.queue.Lost(m)
 }
 
-func (f *faulty) Gone(a Question, n seqname.Name) {
+func (f *faulty) Gone(a Stamp, n seqname.Name) {
 	if f.gone != nil {
 		f.gone(f, a, n)
 		return
@@ -143,13 +143,13 @@ func planted(seed uint64, name string, f faulty) fault {
 var faults = []fault{
 	planted(3419, "what was known outlives its epoch", faulty{frozen: true}),
 	planted(1328, "numbers are compared across incarnations", faulty{
-		list: func(_ *faulty, _ *Question, l *Listing) { l.Czxid = min(l.Czxid, 1) },
+		list: func(_ *faulty, _ *Stamp, l *Listing) { l.Czxid = min(l.Czxid, 1) },
 		dir: func(f *faulty, e Epoch, czxid int64) {
 			f.queue.Directory(e, min(czxid, 1))
 		},
 	}),
 	planted(1, "a list from before the create proves a member missing", faulty{
-		list: func(f *faulty, a *Question, _ *Listing) {
+		list: func(f *faulty, a *Stamp, _ *Listing) {
 			*a = f.queue.Asking(f.epoch, true)
 		},
 	}),
@@ -173,7 +173,7 @@ var faults = []fault{
 	planted(1397, "each hold is the first", faulty{first: true}),
 	planted(56, "a refused hold is granted by what was known", faulty{stale: true}),
 	planted(2, "a token from a list in which others stand behind", faulty{
-		list: func(f *faulty, _ *Question, l *Listing) {
+		list: func(f *faulty, _ *Stamp, l *Listing) {
 			for _, m := range f.queue.(*Queue).members {
 				if slices.Contains(l.Names, m.name) {
 					m.learnToken(l.Pzxid)
@@ -201,7 +201,7 @@ var faults = []fault{
 		},
 	}),
 	planted(2, "an end is not heard of",
-		faulty{gone: func(*faulty, Question, seqname.Name) {}}),
+		faulty{gone: func(*faulty, Stamp, seqname.Name) {}}),
 	{name: "no reader is nested", seed: 3670, rules: func(r *Rules) { r.Nested = nil }},
 	{
 		name:  "each connection is taken to keep the order of events",

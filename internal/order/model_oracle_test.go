@@ -13,11 +13,11 @@ type queue interface {
 	Creating(kind string, session int64) Plan
 	Created(c Creation) *Member
 	NotCreated(kind string)
-	Asking(e Epoch, synced bool) Question
-	Serves(a Question, m *Member, now Epoch) bool
-	Listed(a Question, l Listing) ([]*Member, error)
-	Gone(a Question, n seqname.Name)
-	There(a Question, n seqname.Name)
+	Asking(e Epoch, synced bool) Stamp
+	Serves(a Stamp, m *Member, now Epoch) bool
+	Listed(a Stamp, l Listing) ([]*Member, error)
+	Gone(a Stamp, n seqname.Name)
+	There(a Stamp, n seqname.Name)
 	Confirmed(m *Member, e Epoch, czxid int64)
 	Unconfirmed(m *Member)
 	Doubt(m *Member)

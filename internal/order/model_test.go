@@ -247,7 +247,7 @@ func (m *model) name(text string) seqname.Name {
 	return n
 }
 
-func (m *model) asking() Question {
+func (m *model) asking() Stamp {
 	m.questions++
 	m.mix("asking")
 	return m.q.Asking(m.epoch, m.hasSynced && m.synced == m.epoch)
@@ -347,7 +347,7 @@ func (m *model) reportEvent(i int) {
 	}
 }
 
-func (m *model) gone(ask Question, mark int, text string) {
+func (m *model) gone(ask Stamp, mark int, text string) {
 	m.poll()
 	m.q.Gone(ask, m.name(text))
 	m.told[text] = max(m.told[text], mark)

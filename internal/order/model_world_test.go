@@ -119,7 +119,7 @@ type request struct {
 	kind string // opCreate
 	seq  *int32 // opCreate: not sequential
 
-	ask   Question
+	ask   Stamp
 	epoch Epoch // that was read before the request was sent
 	mark  int   // which of all questions it was
 
@@ -137,9 +137,9 @@ type message struct {
 	behind int // of an event with a way of its own: how many messages came before it
 }
 
-// An asked is a question, and which of all it was.
+// An asked is a stamp, and which of all it was.
 type asked struct {
-	q    Question
+	q    Stamp
 	mark int
 }
 

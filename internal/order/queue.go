@@ -190,13 +190,13 @@ func (q *Queue) insert(m *Member) {
 
 // Asking is called before a request is sent whose answer is reported as a fact, and
 // before a watch is used that is pending already: the answer or the event is reported
-// with the Question. e is the epoch, read before the call. synced says that a sync of the
+// with the Stamp. e is the epoch, read before the call. synced says that a sync of the
 // directory was answered in this epoch before.
-func (q *Queue) Asking(e Epoch, synced bool) Question {
+func (q *Queue) Asking(e Epoch, synced bool) Stamp {
 	if synced {
 		q.settle(e)
 	}
-	return Question{
+	return Stamp{
 		at: q.tick(), epoch: e, firm: q.settled.holds(e), directory: q.last.czxid,
 	}
 }
@@ -207,22 +207,21 @@ func (q *Queue) settle(e Epoch) {
 	q.settled = max(q.settled, in(e))
 }
 
-// Listed says what a list has shown that was sent after that Question. Lists may be
-// reported late and in any order. It returns the members, waiting or held, that must have
-// been in the list and are not: their znodes are gone, as far as a list can tell, and the
-// driver ends them ([Queue.Lost], then [Queue.Removed]). A list that was asked for before
-// a member's Created cannot prove that one gone, nor can one after a reconnect without a
+// Listed says what a list has shown that was sent after the Stamp. Lists may be reported
+// late and in any order. It returns the members, waiting or held, that must have been in
+// the list and are not: their znodes are gone, as far as a list can tell, and the driver
+// ends them ([Queue.Lost], then [Queue.Removed]). A list that was asked for before a
+// member's Created cannot prove that one gone, nor can one after a reconnect without a
 // sync.
 //
 // It returns an error, and ignores the list, if the order in it is not certain
 // ([seqname.CheckSpread]). A request that failed is not reported, nor is an answer that
-// came in a later epoch than that of the Question: the request may have been sent in the
-// later one.
-func (q *Queue) Listed(a Question, l Listing) (missing []*Member, err error) {
+// came in a later epoch than the Stamp's: the request may have been sent in that one.
+func (q *Queue) Listed(stamp Stamp, l Listing) (missing []*Member, err error) {
 	if err := seqname.CheckSpread(l.Names); err != nil {
 		return nil, err
 	}
-	list := newSnapshot(a, l, q.tick())
+	list := newSnapshot(stamp, l, q.tick())
 	// Each member that it shows says something about it, so all are gone through before
 	// the list is judged.
 	for _, m := range q.members {
@@ -231,27 +230,27 @@ func (q *Queue) Listed(a Question, l Listing) (missing []*Member, err error) {
 			m.learnToken(l.Pzxid)
 		}
 		// Its server has applied the create, so all that came before that as well.
-		a.firm = a.firm || shown && m.epoch == a.epoch
+		stamp.firm = stamp.firm || shown && m.epoch == stamp.epoch
 	}
-	if !a.firm {
+	if !stamp.firm {
 		return nil, nil // the server may lag behind: what is missing may be there
 	}
 	for _, m := range q.members {
-		if !m.lives() || m.joined > a.at {
+		if !m.lives() || m.joined > stamp.at {
 			continue // it may have been created after the list
 		}
 		if _, shown := list.find(m.name); !shown {
 			missing = append(missing, m)
 		}
 	}
-	if q.last.isNewer(a, l) {
+	if q.last.isNewer(stamp, l) {
 		q.show(list)
 	}
 	return missing, nil
 }
 
 // Gone says that the znode of a participant was seen to be gone: by the event of a watch
-// that was pending after the Question, or by a read that was sent after it. Events may
+// that was pending after the Stamp, or by a read that was sent after it. Events may
 // come late, also after a list that does not show the znode; they may not be reported
 // before [Queue.Unconfirmed] of each member whose own watch has fired by then, and
 // [Queue.Directory] of a directory's watch that has. The driver polls these first.
@@ -259,26 +258,26 @@ func (q *Queue) Listed(a Question, l Listing) (missing []*Member, err error) {
 // It is for znodes of other processes, and for members that ended and whose znodes
 // others wait for; a member that lives and whose znode is gone is [Queue.Lost] and then
 // [Queue.Removed].
-func (q *Queue) Gone(a Question, n seqname.Name) {
-	directory := a.directory
+func (q *Queue) Gone(stamp Stamp, n seqname.Name) {
+	directory := stamp.directory
 	if m := q.member(n); m != nil {
 		q.Lost(m)
 		directory = 0 // the name of a member is known to be that member's
 	}
-	q.goes(n, q.change(), a.at, directory)
+	q.goes(n, q.change(), stamp.at, directory)
 }
 
-// There says that a read that was sent after the Question has found the znode of a
+// There says that a read that was sent after the Stamp has found the znode of a
 // participant. A driver that was asked for reads ([ReadAhead]) reports each of them by
 // There or Gone. It also reports the read by which it sets a watch on [Decision.Behind].
-func (q *Queue) There(a Question, n seqname.Name) {
+func (q *Queue) There(stamp Stamp, n seqname.Name) {
 	q.tick()
-	if at, ok := q.last.find(n); ok && a.directory == q.last.czxid {
+	if at, ok := q.last.find(n); ok && stamp.directory == q.last.czxid {
 		e := &q.last.entries[at]
-		e.seen = max(e.seen, a.at)
+		e.seen = max(e.seen, stamp.at)
 		// A report from before the read was wrong, or of another incarnation. One from
 		// after it is newer than what the read saw.
-		if e.gone < a.at {
+		if e.gone < stamp.at {
 			e.gone, e.by = 0, 0
 		}
 	}

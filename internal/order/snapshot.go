@@ -38,29 +38,29 @@ func (s *snapshot) find(n seqname.Name) (int, bool) {
 }
 
 // isNewer reports whether a firm list shows a later time than s.
-func (s *snapshot) isNewer(a Question, l Listing) bool {
+func (s *snapshot) isNewer(stamp Stamp, l Listing) bool {
 	switch {
-	case s.asked == 0 || a.epoch > s.epoch:
+	case s.asked == 0 || stamp.epoch > s.epoch:
 		return true
-	case a.epoch < s.epoch:
+	case stamp.epoch < s.epoch:
 		return false
 	case l.Pzxid == s.pzxid:
 		// The same children. The later one lets more that was reported be dropped.
-		return a.at > s.asked
+		return stamp.at > s.asked
 	}
 	// The pzxid grows within an incarnation. A smaller one is newer if its request was
 	// sent once s was here: then the directory was recreated, or restored.
-	return l.Pzxid > s.pzxid || a.at > s.told
+	return l.Pzxid > s.pzxid || stamp.at > s.told
 }
 
 // newSnapshot makes one of a list.
-func newSnapshot(a Question, l Listing, told moment) snapshot {
+func newSnapshot(stamp Stamp, l Listing, told moment) snapshot {
 	s := snapshot{
 		entries: make([]entry, len(l.Names)),
-		asked:   a.at, told: told, epoch: a.epoch, czxid: l.Czxid, pzxid: l.Pzxid,
+		asked:   stamp.at, told: told, epoch: stamp.epoch, czxid: l.Czxid, pzxid: l.Pzxid,
 	}
 	for i, n := range l.Names {
-		s.entries[i] = entry{Name: n, seen: a.at}
+		s.entries[i] = entry{Name: n, seen: stamp.at}
 	}
 	return s
 }

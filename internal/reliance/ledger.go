@@ -64,10 +64,10 @@ func (l *Ledger) Close() { l.closed = true }
 
 // An Ephemeral is a znode of this process that lives in the session.
 type Ephemeral interface {
-	// SessionEnded is called when the znode's session has ended or, if the znode is held,
-	// when the session cannot be relied on any more. It may be called more than once, and
-	// from any goroutine.
-	SessionEnded(cause error)
+	// Lose is called when the znode's session has ended, when the connection was closed
+	// or, if the znode is held, when the session cannot be relied on any more. It may be
+	// called more than once, and from any goroutine.
+	Lose(cause error)
 }
 
 type tracked struct {

@@ -14,7 +14,7 @@ import (
 // znode is one that is told nothing here: a Ledger calls nobody.
 type znode struct{ name string }
 
-func (*znode) SessionEnded(error) { panic("a Ledger tells nobody") }
+func (*znode) Lose(error) { panic("a Ledger tells nobody") }
 
 const timeout = 10 * time.Second
 

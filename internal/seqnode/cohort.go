@@ -34,7 +34,7 @@ type cohort struct {
 
 	// the last list that is shared, which may be under way, and when it was asked for
 	listing *calls.Pending[listed]
-	asked   order.Question
+	stamp   order.Stamp
 
 	directories directories
 }
@@ -97,33 +97,33 @@ func (c *cohort) leaveLocked() {
 // epoch is how often the connection has been away.
 func (c *cohort) epoch() order.Epoch { return order.Epoch(c.key.s.Epoch()) }
 
-// asking is called before a request whose answer is reported with the Question.
-func (c *cohort) asking() order.Question {
+// asking is called before a request whose answer is reported with the Stamp.
+func (c *cohort) asking() order.Stamp {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.order.Asking(c.epoch(), false)
 }
 
 // gone tells that a participant was seen to be gone; there, that it was not.
-func (c *cohort) gone(a order.Question, n seqname.Name) {
+func (c *cohort) gone(stamp order.Stamp, n seqname.Name) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.order.Gone(a, n)
+	c.order.Gone(stamp, n)
 }
 
-func (c *cohort) there(a order.Question, n seqname.Name) {
+func (c *cohort) there(stamp order.Stamp, n seqname.Name) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.order.There(a, n)
+	c.order.There(stamp, n)
 }
 
 // isDirectory tells of a name that it is no participant's, although it looks like one.
 // For the order it has gone, and no list shows it from now on.
-func (c *cohort) isDirectory(a order.Question, n seqname.Name) {
+func (c *cohort) isDirectory(stamp order.Stamp, n seqname.Name) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.directories.add(n)
-	c.order.Gone(a, n)
+	c.order.Gone(stamp, n)
 }
 
 // directories are names that no participant has, in one incarnation of a queue's
@@ -219,7 +219,7 @@ func (c *cohort) list(
 	c.mu.Lock()
 	p := c.listing
 	// One under way will do, if nothing has happened since that it may not show.
-	if p == nil || p.Ended() || !c.order.Serves(c.asked, m.self, c.epoch()) {
+	if p == nil || p.Ended() || !c.order.Serves(c.stamp, m.self, c.epoch()) {
 		p = c.beginListLocked(m.queue, sync)
 	}
 	c.mu.Unlock()
@@ -230,19 +230,19 @@ func (c *cohort) list(
 // anybody has seen before.
 func (c *cohort) beginListLocked(q *Queue, sync bool) *calls.Pending[listed] {
 	s, epoch := c.key.s, c.epoch()
-	asked := c.order.Asking(epoch, false)
-	c.asked = asked
+	stamp := c.order.Asking(epoch, false)
+	c.stamp = stamp
 	c.listing = calls.Start(s, func() (listed, error) {
 		if sync {
 			if err := s.Sync(q.Dir); err != nil {
 				return listed{}, err
 			}
 			c.mu.Lock()
-			asked = c.order.Asking(epoch, true)
-			c.asked = asked
+			stamp = c.order.Asking(epoch, true)
+			c.stamp = stamp
 			c.mu.Unlock()
 		}
-		return c.report(q, q.children(s, asked, epoch))
+		return c.report(q, q.children(s, stamp, epoch))
 	})
 	return c.listing
 }
@@ -265,7 +265,7 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 	}
 	c.mu.Lock()
 	l.Names = c.directories.without(l.Names, l.Czxid)
-	missing, err := c.order.Listed(a.asked, l)
+	missing, err := c.order.Listed(a.stamp, l)
 	c.mu.Unlock()
 	if err != nil { // the order in it is not certain
 		return listed{}, outcome.Permanent(fmt.Errorf("in %s: %w", q.Dir, err))
@@ -279,13 +279,13 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 
 // read reads several participants at once, and tells which are there.
 func (c *cohort) read(ctx context.Context, q *Queue, names []seqname.Name) error {
-	s, asked := c.key.s, c.asking()
+	s, stamp := c.key.s, c.asking()
 	reads := make([]*calls.Pending[struct{}], len(names))
 	for i, n := range names {
 		reads[i] = calls.Start(s, func() (none struct{}, err error) {
 			stat, err := s.Stat(q.Path(n))
 			if err == nil && zkconn.IsDirectory(stat) {
-				c.isDirectory(asked, n)
+				c.isDirectory(stamp, n)
 				err = zk.ErrNoNode
 			}
 			return none, err
@@ -294,9 +294,9 @@ func (c *cohort) read(ctx context.Context, q *Queue, names []seqname.Name) error
 	for i, read := range reads {
 		switch _, err := read.Wait(ctx); {
 		case err == nil:
-			c.there(asked, names[i])
+			c.there(stamp, names[i])
 		case errors.Is(err, zk.ErrNoNode):
-			c.gone(asked, names[i])
+			c.gone(stamp, names[i])
 		default:
 			return err
 		}
@@ -312,7 +312,7 @@ type listed struct {
 
 // An answer is one to a list, and when that was asked for.
 type answer struct {
-	asked    order.Question
+	stamp    order.Stamp
 	epoch    order.Epoch
 	children []string
 	stat     *zk.Stat
@@ -321,9 +321,9 @@ type answer struct {
 
 // children lists the directory.
 func (q *Queue) children(
-	s *zkconn.Conn, asked order.Question, epoch order.Epoch,
+	s *zkconn.Conn, stamp order.Stamp, epoch order.Epoch,
 ) answer {
-	a := answer{asked: asked, epoch: epoch}
+	a := answer{stamp: stamp, epoch: epoch}
 	a.children, a.stat, a.err = s.Children(q.Dir)
 	return a
 }

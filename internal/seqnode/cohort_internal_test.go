@@ -36,7 +36,7 @@ func TestACohortKeepsNobodyWhoHasEnded(t *testing.T) {
 	m := q.newWaiter(s, Request{}).Member
 	require.NoError(t, join(t, m))
 	require.False(t, m.cohort.order.Idle())
-	m.node.SessionEnded(outcome.ErrSessionEnded)
+	m.node.Lose(outcome.ErrSessionEnded)
 	_ = m.node.StartLeaving()(t.Context())
 	require.Eventually(t, func() bool {
 		m.cohort.mu.Lock()

@@ -34,7 +34,7 @@
 //	Left, Lost, Removed   Member.End and Member.Removed, by whoever ends the Node
 //
 // Package order says what must be passed with each. Two rules ensure that here. An epoch
-// or a Question is read before its request is sent. And under one mutex the watches are
+// or a Stamp is read before its request is sent. And under one mutex the watches are
 // polled, then the epoch is read, then the decision is made: so nothing that a member of
 // the cohort has reported before can be newer than what the watches showed.
 //

@@ -50,7 +50,7 @@ func (m *Member) Sending() {
 	if m.under == nil {
 		plan = c.order.Creating(m.queue.Kind, m.s.SessionID())
 	}
-	asked := c.order.Asking(epoch, false)
+	stamp := c.order.Asking(epoch, false)
 	c.mu.Unlock()
 	// The next number proves that nobody is ahead, if the parent znode is still the same.
 	// A watch tells that, which is set once and serves all later creates.
@@ -60,7 +60,7 @@ func (m *Member) Sending() {
 	}
 	if plan != order.Alone {
 		m.first = calls.Start(m.s, func() (answer, error) {
-			return m.queue.children(m.s, asked, epoch), nil
+			return m.queue.children(m.s, stamp, epoch), nil
 		})
 	}
 }

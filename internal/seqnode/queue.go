@@ -84,7 +84,7 @@ func (q *Queue) newWaiter(s *zkconn.Conn, r Request) *waiter {
 func (q *Queue) Enter(
 	ctx context.Context, s *zkconn.Conn, r Request,
 ) (*znode.Node, error) {
-	if err := q.Check(s); err != nil {
+	if err := q.CheckTerms(s); err != nil {
 		return nil, err
 	}
 	spec := &q.Spec
@@ -131,7 +131,7 @@ func (q *Queue) Enter(
 func (q *Queue) EnterUnder(
 	ctx context.Context, s *zkconn.Conn, writer *znode.Node, r Request,
 ) (*znode.Node, error) {
-	if err := q.Check(s); err != nil {
+	if err := q.CheckTerms(s); err != nil {
 		return nil, err
 	}
 	w := q.newWaiter(s, r)

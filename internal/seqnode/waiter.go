@@ -31,7 +31,7 @@ type waiter struct {
 	beyond  *beyond  // whom the last decision named, if that is worth a look
 	// closed once the connection was away and is back, since the last Check
 	reconnected <-chan struct{}
-	// when the question was put that has no answer yet
+	// when it began to join the queue; from Commit on, when that began
 	asked time.Time
 }
 
@@ -42,13 +42,13 @@ type turn struct {
 	local  *Member      // the same, if it is of this process
 	first  bool         // nobody at all was ahead
 	watch  bool         // the waiter's znode is to be watched now
-	useful bool         // the same, before long
+	useful bool         // if not now, then soon (znode.Soon), and not late
 	told   bool         // the Listener was called
 	moved  bool         // the one beyond has gone since, most likely: a list is due
 	// It is far: two or more have to go first, as far as is known. So nobody needs proof
 	// of the session yet, and none is asked for. Who else ahead leaves is not known,
-	// so the turn may come at once: then a sync asks for it, while a list or a read shows
-	// whose turn it is.
+	// so the turn may come at once: then a sync asks for proof, while a list or a read
+	// shows whose turn it is.
 	rests  bool
 	looked bool // it has looked before the end of the wait: see lookAtLast
 }
@@ -66,7 +66,7 @@ type stall struct {
 // A watched is a participant of another process, with a watch on its znode.
 type watched struct {
 	name   seqname.Name
-	asked  order.Question
+	stamp  order.Stamp
 	stat   *zk.Stat        // as the watch was set
 	events <-chan zk.Event // nil once the event was received
 	steady <-chan struct{} // waiter.reconnected when it was set
@@ -99,6 +99,7 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	// If others than the blocker have to go first, the rest begins, or goes on.
 	rests := !d.Granted && !d.Next && w.node.Rest()
 	if w.turn.rests && !rests {
 		w.node.Approach() // the heartbeat goes on; nobody waits for its first sync
@@ -176,8 +177,9 @@ func (w *waiter) decide(ctx context.Context) (
 	}
 }
 
-// approach ends a rest, and has proof asked for that the session lives, if it is old.
-// asked: there is some to wait for, also if the rest has ended before.
+// approach ends a rest, if there is one. If a sync is due by then, that sends it, for
+// proof that the session lives. It returns whether there is a sync to wait for: this one,
+// or that of an earlier call.
 func (w *waiter) approach(proof **calls.Pending[struct{}]) (asked bool) {
 	if w.turn.rests {
 		w.turn.rests, *proof = false, w.node.Approach()
@@ -278,7 +280,7 @@ func (w *waiter) Wait(ctx context.Context) (free bool, err error) {
 	switch decideAgain, err := w.watchBlocker(ctx); {
 	case errors.Is(err, zk.ErrNoNode):
 		// It went after the list. No watch is set, and the order can decide again.
-		w.cohort.gone(w.blocker.asked, w.blocker.name)
+		w.cohort.gone(w.blocker.stamp, w.blocker.name)
 		return false, nil
 	case err != nil || decideAgain:
 		return false, err
@@ -301,18 +303,18 @@ func (w *waiter) watchBlocker(ctx context.Context) (decideAgain bool, err error)
 		return false, nil
 	}
 	known := w.knows(w.turn.behind)
-	// The Question comes before the request: what the list showed later counts for more.
-	b = &watched{name: w.turn.behind, asked: w.cohort.asking(), steady: w.reconnected}
+	// The Stamp comes before the request: what the list showed later counts for more.
+	b = &watched{name: w.turn.behind, stamp: w.cohort.asking(), steady: w.reconnected}
 	w.blocker = b
 	b.stat, b.events, err = w.s.WatchStat(ctx, w.queue.Path(b.name))
 	if err != nil {
 		return false, err
 	}
 	if zkconn.IsDirectory(b.stat) { // it only has the name of a participant
-		w.cohort.isDirectory(b.asked, b.name)
+		w.cohort.isDirectory(b.stamp, b.name)
 		return true, nil
 	}
-	w.cohort.there(b.asked, b.name)
+	w.cohort.there(b.stamp, b.name)
 	// A single attempt, and an entry that is cached, act on whether the blocker may be
 	// idle, and position says so with what this read has shown.
 	news := zkconn.IsOwnerless(b.stat) || !znode.IsProtected(b.name.Text)
@@ -344,7 +346,7 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 			}
 			w.blocker.events = nil
 			if ev.Type == zk.EventNodeDeleted {
-				w.cohort.gone(w.blocker.asked, w.blocker.name)
+				w.cohort.gone(w.blocker.stamp, w.blocker.name)
 			} else { // its data changed, or the watch was lost: only a list can tell
 				w.cohort.doubt(w.Member)
 			}
@@ -378,13 +380,14 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 			case w.s.Missing(ctx, wake.Path):
 				w.cohort.doubt(w.Member)
 			case w.turn.rests && !w.isBehindOwn():
+				// The blocker is there, so the turn has not come; see isStillBehind.
 				wake.Poll = wait.NextPoll()
-				continue // see isStillBehind
+				continue
 			}
 		case wait.StallDue:
 			return w.checkStall(ctx)
 		}
-		return nil // Check decides; after a reconnect, or a local end, as well
+		return nil // Check decides
 	}
 }
 
@@ -578,11 +581,11 @@ type beyond struct {
 }
 
 // newBeyond returns nil if there is none, or if it is not worth a look.
-func (m *Member) newBeyond(name seqname.Name) *beyond {
-	if name.Text == "" || m.s.RoundTrip() < far {
+func (w *waiter) newBeyond(name seqname.Name) *beyond {
+	if name.Text == "" || w.s.RoundTrip() < far {
 		return nil
 	}
-	return &beyond{path: m.queue.Path(name)}
+	return &beyond{path: w.queue.Path(name)}
 }
 
 // look begins to watch it. Nobody waits for the answer: the blocker may go before that.

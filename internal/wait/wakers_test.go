@@ -15,16 +15,16 @@ import (
 // A watched is an ephemeral that counts what it learns.
 type watched struct{ deleted, drained int }
 
-func (*watched) SessionEnded(error) {}
-func (w *watched) Deleted()         { w.deleted++ }
-func (w *watched) DrainEvent()      { w.drained++ }
+func (*watched) Lose(error)    {}
+func (w *watched) Deleted()    { w.deleted++ }
+func (w *watched) DrainEvent() { w.drained++ }
 
 var _ wait.Watched = (*watched)(nil)
 
 // An unwatched one learns nothing.
 type unwatched struct{}
 
-func (unwatched) SessionEnded(error) {}
+func (unwatched) Lose(error) {}
 
 // Those of this process learn from another's watch that they may be gone.
 func TestWhatAWatchTellsOfZnodesOfThisProcess(t *testing.T) {

@@ -384,7 +384,7 @@ func (c *Conn) tell(which func(*reliance.Ledger) []reliance.Notice) {
 	notices := which(&c.ledger)
 	c.mu.Unlock()
 	for _, n := range notices { // without mu: an Ephemeral has locks of its own
-		n.Of.SessionEnded(n.Cause)
+		n.Of.Lose(n.Cause)
 	}
 }
 

@@ -165,7 +165,7 @@ func TestALookThatIsLateConcernsNoNewSession(t *testing.T) {
 // told is an ephemeral that does something when it is lost.
 type told func()
 
-func (f told) SessionEnded(error) { f() }
+func (f told) Lose(error) { f() }
 
 var _ reliance.Ephemeral = told(nil)
 

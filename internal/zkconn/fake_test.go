@@ -238,7 +238,7 @@ type ephemeral struct {
 
 func newEphemeral() *ephemeral { return &ephemeral{lost: make(chan struct{})} }
 
-func (l *ephemeral) SessionEnded(cause error) {
+func (l *ephemeral) Lose(cause error) {
 	l.once.Do(func() {
 		l.at, l.why = time.Now(), cause
 		close(l.lost)

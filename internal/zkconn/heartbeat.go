@@ -36,7 +36,7 @@ func (h *heartbeat) start() {
 	// no handshake tells, the pause counts as an absence.
 	c.reconnects.blind = c.cfg.LastHandshake == nil
 	c.lookLocked()
-	h.nextLocked(c.ledger.Now().Add(h.intervalLocked()))
+	h.setNextLocked(c.ledger.Now().Add(h.intervalLocked()))
 	c.ledger.Resume()
 	h.timer = time.AfterFunc(h.intervalLocked(), h.tick)
 }
@@ -73,7 +73,7 @@ func (h *heartbeat) tick() {
 		due = c.ledger.NextSync(seen.session, now)
 	}
 	wait := h.waitLocked(now, seen.session, due)
-	h.nextLocked(now.Add(wait))
+	h.setNextLocked(now.Add(wait))
 	h.timer.Reset(wait)
 	rung := c.ledger.Due(now)
 	c.mu.Unlock()
@@ -127,8 +127,8 @@ func (h *heartbeat) waitLocked(
 	return wait
 }
 
-// nextLocked records when the timer fires next.
-func (h *heartbeat) nextLocked(at time.Time) {
+// setNextLocked records when the timer fires next.
+func (h *heartbeat) setNextLocked(at time.Time) {
 	h.next = at
 	h.conn.ledger.LookBy(at)
 }

@@ -80,6 +80,7 @@ func (c *Claim) create(by *creation) (*Node, error) {
 	by.hooks.Sending()
 	by.sent++
 	before := c.sent
+	// Noted before it is sent: whatever becomes of the answer, the znode may be there.
 	c.mayStandIn(session, by.spec.Data)
 	_, err := c.s.Create(c.path, by.spec.Data, zk.FlagEphemeral, by.spec.ACL)
 	// The client runs a call that it had queued in the next session, too.
@@ -87,7 +88,7 @@ func (c *Claim) create(by *creation) (*Node, error) {
 	switch {
 	case err == nil && session != 0 && session == now:
 		return c.own(by, session, 0), nil
-	case outcome.NotDone(err):
+	case outcome.NotDone(err): // nothing of this create can be there
 		c.sent = before
 	case now != session:
 		c.mayStandIn(now, by.spec.Data)

@@ -28,8 +28,8 @@ type creation struct {
 
 	dir     Dir  // of the goroutine in Create
 	missing bool // the directory was; likewise
-	// creates so far; of the goroutine in create, and of that in Create while there is
-	// none
+	// creates so far; it belongs to the goroutine that sends one and, before and after
+	// that, to the one in Create
 	sent int
 }
 
@@ -77,23 +77,6 @@ func (c *creation) run(ctx context.Context) (n *Node, err error) {
 	}
 	return nil, err
 }
-
-// A MissingError says why the time of a Create was over although ZooKeeper answers. The
-// state of the queue is unknown, so it matches zkconn.ErrNoAnswer.
-type MissingError struct {
-	dir  string
-	kept bool
-}
-
-func (e *MissingError) Error() string {
-	next := ""
-	if e.kept {
-		next = ", and stays for the next attempt"
-	}
-	return fmt.Sprintf("the parent znode %s had to be created first%s", e.dir, next)
-}
-
-func (e *MissingError) Unwrap() error { return zkconn.ErrNoAnswer }
 
 // try sends one create and waits for its outcome. A Node with an error was rejected by
 // Hooks.Created.
@@ -165,8 +148,8 @@ func (c *creation) create() (*Node, error) {
 	// the list overtakes it all the same, it does not show the znode, and does not count.
 	c.hooks.Sending()
 	c.sent++
-	asked := zkpath.Join(c.spec.Dir, name)
-	path, err := c.s.Create(asked, c.spec.Data, flags, c.spec.ACL)
+	prefix := zkpath.Join(c.spec.Dir, name) // to which the server appends the number
+	path, err := c.s.Create(prefix, c.spec.Data, flags, c.spec.ACL)
 	// Nobody else has the id. So a znode that exists is ours: of an earlier create whose
 	// answer was lost.
 	if outcome.NotDone(err) && !errors.Is(err, zk.ErrNodeExists) {
@@ -175,7 +158,7 @@ func (c *creation) create() (*Node, error) {
 	// The client also sends a call that it had queued in the next session. Session ids do
 	// not come back: the same one before and after is the znode's.
 	if err == nil && session != 0 && c.s.SessionID() == session {
-		return c.newNode(path, session, c.s.CreatedAt(asked)), nil
+		return c.newNode(path, session, c.s.CreatedAt(prefix)), nil
 	}
 	// The outcome is unknown, or the session of the znode is.
 	n, err := c.find()
@@ -184,6 +167,23 @@ func (c *creation) create() (*Node, error) {
 	}
 	return n, err
 }
+
+// A MissingError says why the time of a Create was over although ZooKeeper answers. The
+// state of the queue is unknown, so it matches zkconn.ErrNoAnswer.
+type MissingError struct {
+	dir  string
+	kept bool
+}
+
+func (e *MissingError) Error() string {
+	next := ""
+	if e.kept {
+		next = ", and stays for the next attempt"
+	}
+	return fmt.Sprintf("the parent znode %s had to be created first%s", e.dir, next)
+}
+
+func (e *MissingError) Unwrap() error { return zkconn.ErrNoAnswer }
 
 // An unsearched says why the parent znode could not be listed.
 type unsearched struct{ error }
@@ -289,8 +289,8 @@ func (c *creation) newNode(path string, session, czxid int64) *Node {
 		n.named = &named{naming: c.claim}
 	}
 	n.token.Store(czxid) // 0 is not known yet: see AwaitToken
-	n.over.ctx, n.over.now = context.WithCancel(context.Background())
-	n.loss.ctx, n.loss.now = context.WithCancelCause(context.Background())
+	n.over.ctx, n.over.cancel = context.WithCancel(context.Background())
+	n.loss.ctx, n.loss.cancel = context.WithCancelCause(context.Background())
 	c.s.Retain() // until it is removed
 	c.s.Track(path, session, n)
 	return n

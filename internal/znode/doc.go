@@ -30,6 +30,14 @@
 //
 // A Node that left is still lost if the session ends before the delete is confirmed.
 //
+// # Who notices an end
+//
+// Lose is called by the tick of package zkconn (an ended session, no contact for too
+// long, a closed connection), and by Check, which asks the clock before somebody goes on
+// to rely on the Node. Gone is called by the watch on the znode, also through a sleep on
+// another watch (Deleted, DrainEvent); by a list that does not show it; and by Set. A
+// delete that finds the znode gone notifies a holder that waits for it.
+//
 // # A given name
 //
 // The path of a znode in a queue is nobody else's, since an id is in it. A znode with a

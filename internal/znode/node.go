@@ -61,34 +61,33 @@ type naming interface {
 // An ending is how a Node is over: end does that, once.
 type ending struct {
 	ctx     context.Context
-	now     context.CancelFunc
+	cancel  context.CancelFunc
 	removal *calls.Pending[struct{}] // set before ctx is done, and read after that
 }
 
 // A loss is done, with its cause, when the holder is notified that the Node can no longer
 // be relied on. loseLocked does that, and nothing else.
 type loss struct {
-	ctx context.Context
-	now context.CancelCauseFunc
+	ctx    context.Context
+	cancel context.CancelCauseFunc
 }
 
 // A life is what changes of a Node; guarded by Node.mu.
 type life struct {
 	state   state
 	wasHeld bool // somebody relies on it, or did when it ended
-	// See metLocked: the session has ended, and the znode may be there; nobody relies on
-	// the Node any more, or it was never held.
-	sessionOver, abandoned bool
+	// Two conditions for a delete of what has outlived its session; see metLocked.
+	sessionOver bool // its session has ended, and the znode may be there
+	abandoned   bool // nobody relies on the Node any more, or it was never held
 
 	guarded int32 // transactions that the znode guards and whose outcome is open
 	cause   error // why it ended
 	// The znode stays until then, however the Node ends: a holder may take that long to
 	// stop, and others go on once the znode is gone.
 	stays   deadline
-	expiry  *expiry             // by ExpireLater, and when it was lost; nil: neither
+	expiry  *expiry             // set by ExpireLater and by a loss; nil: neither came
 	tenants map[Tenant]struct{} // who else is notified of a loss
-	// until when the margin lasts of those who were notified of a loss, of any
-	// kind
+	// the end of the margin of those who were notified of a loss, of any kind
 	margins deadline
 }
 
@@ -337,6 +336,7 @@ func (n *Node) Until() time.Time {
 	defer n.mu.Unlock()
 	switch at := n.life.expiry; {
 	case n.loss.ctx.Err() != nil:
+		// loseLocked has put the time of the loss in place of that of the expiry.
 		return at.at
 	case at != nil:
 		return Earlier(n.s.Until(n.Path), at.at)
@@ -389,6 +389,8 @@ func (n *Node) Tenants() []Tenant {
 // cannot, although nobody may have been notified yet, n is lost, unless it has ended
 // before.
 func (n *Node) Check() error {
+	// To Hold what is held judges it once more, and changes nothing: of several margins
+	// the longest counts, which is that of the first Hold.
 	err := n.s.Hold(n.Path, 0)
 	if errors.Is(err, outcome.ErrTooShort) { // by what is known of the servers since
 		err = fmt.Errorf("%w: %w", outcome.ErrSuspended, err)
@@ -403,22 +405,20 @@ func (n *Node) Check() error {
 // or outcome.ErrSessionEnded.
 func (n *Node) Gone(cause error) { n.end(cause) }
 
-// Lose records that the session or the znode is gone, or can no longer be relied on,
-// whoever noticed. The holder is also notified if the Node has left and the delete is not
-// confirmed: its caller still waits for that.
+// Lose implements reliance.Ephemeral: it records that the session or the znode is gone,
+// or can no longer be relied on, whoever noticed. The holder is also notified if the Node
+// has left and the delete is not confirmed: its caller still waits for that.
 func (n *Node) Lose(cause error) {
 	if n.end(cause) {
 		return
 	}
 	select {
 	case <-n.over.removal.Done():
+		// Its caller has the answer by now, and relies on nothing any more.
 	default:
 		n.tellLoss(cause)
 	}
 }
-
-// SessionEnded implements reliance.Ephemeral.
-func (n *Node) SessionEnded(cause error) { n.Lose(cause) }
 
 // tellLoss notifies those that rely on n, or did when it ended.
 func (n *Node) tellLoss(cause error) {
@@ -444,7 +444,7 @@ func (n *Node) loseLocked(cause error) {
 		}
 		n.life.expiry.at = time.Now()
 	}
-	n.loss.now(cause)
+	n.loss.cancel(cause)
 }
 
 // end ends the Node, once; a Node ends in no other way. The hooks and the holder learn of
@@ -453,7 +453,7 @@ func (n *Node) end(cause error) bool {
 	if n.HasEnded() || !n.hooks.End(cause, func() bool { return n.endOnce(cause) }) {
 		return false
 	}
-	n.over.now()
+	n.over.cancel()
 	return true
 }
 
@@ -570,6 +570,7 @@ func GiveUp(ctx context.Context, groups ...[]*Node) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), LeaveWithin)
 	defer cancel()
 	for _, nodes := range groups {
+		// All deletes of a group are under way before the first of them is waited for.
 		for _, n := range nodes {
 			n.Withdraw()
 		}

@@ -63,7 +63,8 @@ func (n *Node) WatchSelfLater(after time.Duration) {
 	}
 }
 
-// keepSelfWatch is the watch's goroutine, until the Node ends or cannot be read.
+// keepSelfWatch is the watch's goroutine, until the Node ends or cannot be read. It
+// returns nothing: the results are as calls.Start wants them.
 func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 	var told int32 // the version of the data that was reported; a new znode has 0
 	for {

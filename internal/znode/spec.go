@@ -50,8 +50,8 @@ type Terms struct {
 	MaxHold time.Duration
 }
 
-// Check returns an error if the connection cannot tolerate the terms.
-func (t Terms) Check(s *zkconn.Conn) error { return s.CheckMargin(t.LossMargin) }
+// CheckTerms returns an error if the connection cannot tolerate the terms.
+func (t Terms) CheckTerms(s *zkconn.Conn) error { return s.CheckMargin(t.LossMargin) }
 
 // Hooks are called on behalf of one znode, from before its create to behind its delete.
 type Hooks interface {

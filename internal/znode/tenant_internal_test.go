@@ -21,7 +21,7 @@ func TestTenantsAreToldBeforeTheirNode(t *testing.T) {
 	n := &Node{}
 	n.life.tenants = map[Tenant]struct{}{tenant: {}}
 	n.loss.ctx = t.Context()
-	n.loss.now = func(error) { before = tenant.causes }
+	n.loss.cancel = func(error) { before = tenant.causes }
 	n.loseLocked(cause)
 	require.Equal(t, []error{cause}, before)
 }
