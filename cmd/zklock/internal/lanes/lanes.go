@@ -164,7 +164,8 @@ func (c Chart) predecessor(self int, next Span) int {
 	for i, lane := range c.Lanes {
 		for _, s := range lane.Spans {
 			late := next.From.Sub(s.To)
-			if next.Kind == Holds && s.Kind == Holds && !s.Open && i != self && late <= stepWithin &&
+			areHolds := next.Kind == Holds && s.Kind == Holds
+			if areHolds && !s.Open && i != self && late <= stepWithin &&
 				late >= -stepWithin && s.To.After(best) {
 				best, found = s.To, i
 			}

@@ -62,7 +62,9 @@ func FuzzTexts(f *testing.F) {
 		svg := drawn(t, lanes.Chart{
 			Title: hostile, From: at(0), To: at(9), Lanes: []lanes.Lane{{
 				Label: hostile,
-				Spans: []lanes.Span{{Kind: lanes.Waits, From: at(1), To: at(2), Title: hostile}},
+				Spans: []lanes.Span{
+					{Kind: lanes.Waits, From: at(1), To: at(2), Title: hostile},
+				},
 			}},
 		})
 		decoder := xml.NewDecoder(strings.NewReader(svg))

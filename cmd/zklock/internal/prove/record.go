@@ -53,7 +53,8 @@ func (h roundHead) limits() simulator.Limits {
 	}
 	t := h.Session
 	return simulator.Limits{
-		Leases: leases, Slack: t/40 + 2*h.Late, Grace: t/6 + h.Late, Prompt: t,
+		Leases: leases, Slack: t/40 + 2*h.Late, Grace: t/6 + h.Late,
+		Prompt:  t + h.Late, // the machine stood still for the workers, too
 		Session: t, Linearize: linearizeWithin,
 	}
 }

@@ -115,8 +115,9 @@ func (r *Report) take(
 		}
 	}
 	for _, err := range flat(failed) {
-		var stuck *stuckError
-		if errors.As(err, &stuck) && !errors.As(err, new(*undecidedError)) {
+		// Where the machine stood still, the end may have had too little time.
+		stuck := errors.As(err, new(*stuckError)) && !head.isLate()
+		if stuck && !errors.As(err, new(*undecidedError)) {
 			r.violated(head.Number, endOfRound, err.Error(), nil)
 			continue
 		}
@@ -133,13 +134,16 @@ func (r *Report) take(
 	return true
 }
 
+// isLate tells whether the judge was late by more than it may be.
+func (h roundHead) isLate() bool { return h.Late > h.Session/lateMost }
+
 // doubt is why a round shows less than it seems to, "" if it does not.
 func (h roundHead) doubt(c counts) string {
-	switch most := h.Session / lateMost; {
-	case h.Late > most:
+	switch {
+	case h.isLate():
 		return fmt.Sprintf("round %d: the judge did not run for %v, and may miss %v: "+
 			"was it suspended, or is this machine too busy?", h.Number,
-			h.Late.Round(time.Millisecond), most)
+			h.Late.Round(time.Millisecond), h.Session/lateMost)
 	case c.Acquired == 0:
 		return fmt.Sprintf("round %d: no lock was acquired", h.Number)
 	}
