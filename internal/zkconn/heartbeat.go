@@ -103,7 +103,7 @@ func (h *heartbeat) dueLocked() bool {
 	return true
 }
 
-// asksLocked reports whether no sync was sent within a tick, so that the caller sends one.
+// asksLocked reports whether no sync was sent within a tick: then the caller sends one.
 func (h *heartbeat) asksLocked() bool {
 	now := h.conn.ledger.Now()
 	if now.Sub(h.lastSync) < tickEvery {
