@@ -440,10 +440,14 @@ func (w *waiter) isBehindOwn() bool {
 // it waits for the end of ctx.
 func (w *waiter) lookAtLast(ctx context.Context, path string) (same bool) {
 	w.turn.looked = true
+	if path == "" { // the blocker is of this process, as others may be that wait
+		w.s.AskAtRest()
+		return true
+	}
 	if err := w.s.CatchUp(ctx, w.queue.Dir); err != nil {
 		return false
 	}
-	if path != "" && w.s.Missing(ctx, path) {
+	if w.s.Missing(ctx, path) {
 		w.cohort.doubt(w.Member)
 		return false
 	}

@@ -306,12 +306,13 @@ func (c *Conn) Approach(path string) (proof *calls.Pending[struct{}]) {
 }
 
 // AskAtRest sends a sync if the heartbeat rests, for one who has to know whether
-// ZooKeeper answers (Unavailable).
+// ZooKeeper answers (Unavailable). One that was sent just before does for all: the time
+// of very many may be up together.
 func (c *Conn) AskAtRest() {
 	c.mu.Lock()
-	rests := c.ledger.Rests()
+	asks := c.ledger.Rests() && c.heartbeat.asksLocked()
 	c.mu.Unlock()
-	if rests {
+	if asks {
 		calls.Start(c, func() (none struct{}, err error) { return none, c.Sync("/") })
 	}
 }

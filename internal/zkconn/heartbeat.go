@@ -103,6 +103,16 @@ func (h *heartbeat) dueLocked() bool {
 	return true
 }
 
+// asksLocked reports whether no sync was sent within a tick: then the caller sends one.
+func (h *heartbeat) asksLocked() bool {
+	now := h.conn.ledger.Now()
+	if now.Sub(h.lastSync) < tickEvery {
+		return false
+	}
+	h.lastSync = now
+	return true
+}
+
 // maySyncLocked reports whether another sync may be sent.
 func (h *heartbeat) maySyncLocked(seen connState) bool {
 	// Slow answers do not delay the next sync: that would make the evidence older by as

@@ -183,6 +183,54 @@ func TestWhatAWaiterFarBackSends(t *testing.T) {
 	})
 }
 
+// The time of many goroutines is up at once, and those ahead of them are far from their
+// turn. Each asked whether ZooKeeper answers; one sync tells all.
+func TestManyFarBackAskOnceBeforeTheirTimeIsUp(t *testing.T) {
+	const many, limit = 200, 20 * time.Second
+	for name, opts := range map[string][]recipes.Option{
+		"a znode each": nil, "caching": {recipes.WithCaching(time.Minute, 1)},
+	} {
+		for _, silent := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " silent ", silent), func(t *testing.T) {
+				inFarBack(t, func(t *testing.T, b farBack) {
+					tap := wiretap.New(b.Cluster.Link("tapped").Dial)
+					client, err := recipes.Connect(t.Context(), b.Cluster.Names()[0],
+						10*time.Second, recipes.WithDialer(tap.Dial))
+					require.NoError(t, err)
+					defer client.Close()
+					lock := b.Mutex(t, client, "/lock", opts...)
+					var ended []<-chan error
+					for range many {
+						ctx := locktest.Owner(t)
+						ended = append(ended, locktest.Start(func() error {
+							return acquireWithin(ctx, lock, limit)
+						}))
+					}
+					time.Sleep(limit - 2*time.Second)
+					tap.Reset()
+					if silent {
+						tap.Partition()
+						defer tap.Heal()
+					}
+					unavailable := 0
+					for _, e := range ended {
+						if errors.Is(<-e, recipes.ErrUnavailable) {
+							unavailable++
+						}
+					}
+					if silent {
+						require.Equal(t, many, unavailable)
+						return
+					}
+					require.Zero(t, unavailable)
+					// One of those with a znode each looks at what is ahead of all.
+					require.LessOrEqual(t, tap.Count(wiretap.Sync), 2)
+				})
+			})
+		}
+	}
+}
+
 func TestAWaiterFarBackIsCancelledInSilence(t *testing.T) {
 	inFarBack(t, func(t *testing.T, b farBack) {
 		ctx, cancel := context.WithCancelCause(locktest.Owner(t))
