@@ -247,9 +247,7 @@ func (sim *simulation) run() error {
 		sim.world.Calm()
 		time.Sleep(simCalm)
 	}
-	ctx, cancel := context.WithTimeout(
-		context.Background(), simEnd*time.Duration(sim.scene.workers)/simWorkers,
-	)
+	ctx, cancel := context.WithTimeout(context.Background(), sim.endWithin())
 	defer cancel()
 	znodes := context.AfterFunc(ctx, func() {
 		sim.world.Recorder.Notef("znodes: %v", sim.cluster.Znodes())
@@ -262,6 +260,17 @@ func (sim *simulation) run() error {
 	// The library's timers stop with the bubble: each seed would leave a megabyte.
 	time.Sleep(simForgets)
 	return err
+}
+
+// endWithin bounds the end. A bare connection does not tell of a short outage, in which a
+// server may have refused to set a watch again: each waiter in a queue may depend on its
+// safety poll, which comes within a minute.
+func (sim *simulation) endWithin() time.Duration {
+	within := simEnd * time.Duration(sim.scene.workers) / simWorkers
+	if sim.scene.isBare() {
+		within += time.Duration(sim.scene.workers*simOwners) * time.Minute
+	}
+	return within
 }
 
 // awaitNoSession waits for the end of all sessions. Of a client that was closed in an
