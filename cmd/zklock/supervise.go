@@ -237,9 +237,29 @@ func (s *supervision) stop(by syscall.Signal) {
 		s.stopped = true
 		s.sayStopped()
 		_ = syscall.Kill(0, syscall.SIGTSTP) // the others; it is caught here
+		earlier := s.awaitOwn(syscall.SIGTSTP)
 		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
+		for _, one := range earlier {
+			s.pass(one)
+		}
 	case by == syscall.SIGTSTP:
 		s.goOn()
+	}
+}
+
+// awaitOwn waits for a signal that zklock has just sent to its own group: heard after the
+// next SIGCONT, it would be taken for another's, and stop the child again. It returns what
+// came before.
+func (s *supervision) awaitOwn(own syscall.Signal) (earlier []syscall.Signal) {
+	if !actsOn(own) {
+		return nil
+	}
+	for {
+		one := (<-s.signals).(syscall.Signal)
+		if one == own {
+			return earlier
+		}
+		earlier = append(earlier, one)
 	}
 }
 
