@@ -149,7 +149,7 @@ func TestHeapOfAWaiter(t *testing.T) {
 	znode, waiter := median(znodes), median(waiters)
 	require.Positive(t, znode)
 	require.Greater(t, waiter, znode)
-	require.LessOrEqual(t, waiter-znode, int64(3712))
+	require.LessOrEqual(t, waiter-znode, int64(3744))
 }
 
 func median(of []int64) int64 { return slices.Sorted(slices.Values(of))[len(of)/2] }
