@@ -18,7 +18,7 @@ printf 'with 32 bits\n'
 GOARCH=386 go vet ./...
 if [ "$(go env GOHOSTOS GOHOSTARCH | tr "\n" /)" = linux/amd64/ ]; then
 	GOARCH=386 ORDER_SEEDS=1000 go test -count=1 -skip '^TestModel(RefutesFaults|Exhaustively)$' \
-		./internal/{dial,wire,order,seqname,outcome,calls,watches,reliance,lossclock,zkpath,znode,leases,lockcache,seqnode,zkconn,observe} \
+		./internal/{dial,wire,order,seqname,outcome,calls,reliance,lossclock,zkpath,znode,leases,lockcache,seqnode,zkconn,observe} \
 		./internal/behaviour/{election,semaphore} ./zktest
 fi
 
