@@ -100,7 +100,10 @@ func (m *model) checkGrant(s *slot, d Decision) {
 	} else if st.ended {
 		way = nil
 		for _, l := range st.way {
-			if own := m.stakes[l.text]; own == nil || own.m == nil || !own.yields() {
+			own := m.stakes[l.text]
+			// What it is nested under is known only since its create was answered.
+			isItsWriter := own != nil && own == st.under
+			if !isItsWriter && (own == nil || own.m == nil || !own.yields()) {
 				way = append(way, l)
 			}
 		}
