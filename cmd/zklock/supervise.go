@@ -248,8 +248,8 @@ func (s *supervision) stop(by syscall.Signal) {
 }
 
 // awaitOwn waits for a signal that zklock has just sent to its own group: heard after the
-// next SIGCONT, it would be taken for another's, and stop the child again. It returns what
-// came before.
+// next SIGCONT, it would be taken for another's, and stop the child again. It returns
+// what came before.
 func (s *supervision) awaitOwn(own syscall.Signal) (earlier []syscall.Signal) {
 	if !actsOn(own) {
 		return nil
