@@ -11,7 +11,7 @@ import (
 // the bars of tables, among them. A page grows only by moving its limit.
 var wordLimits = map[string]int{
 	"README.md":                           1390,
-	"CHANGELOG.md":                        330,
+	"CHANGELOG.md":                        345,
 	"CONTRIBUTING.md":                     2325,
 	"SECURITY.md":                         150,
 	"bench/README.md":                     1350,
