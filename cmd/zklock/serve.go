@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -233,12 +232,8 @@ func (s *pageServer) run(ctx context.Context, c *connection) error {
 		return err
 	}
 	defer client.Close()
-	signals := make(chan os.Signal, 1)
-	notify(signals, ending)
-	defer release(signals)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer untilSignal(cancel, signals)()
+	ctx, _, stop := withSignals(ctx)
+	defer stop()
 	return signalled(ctx, s.serve(ctx, client, listener, to))
 }
 

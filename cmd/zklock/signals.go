@@ -103,6 +103,22 @@ func untilSignal(
 	})
 }
 
+// withSignals returns a ctx that ends when a signal comes, for a command that has nobody
+// to pass it on to. stop ends that, and the ctx.
+func withSignals(parent context.Context) (
+	ctx context.Context, cancel context.CancelCauseFunc, stop func(),
+) {
+	signals := make(chan os.Signal, 1)
+	notify(signals, ending)
+	ctx, cancel = context.WithCancelCause(parent)
+	unheard := untilSignal(cancel, signals)
+	return ctx, cancel, func() {
+		unheard()
+		cancel(nil)
+		release(signals)
+	}
+}
+
 // signalled is err, or the end by the signal that has ended ctx.
 func signalled(ctx context.Context, err error) error {
 	if by := (caught{}); errors.As(context.Cause(ctx), &by) {

@@ -148,12 +148,8 @@ func (w *watches) await(ctx context.Context, again bool) {
 func tell(
 	ctx context.Context, client *recipes.Client, path string, to io.Writer,
 ) error {
-	signals := make(chan os.Signal, 1)
-	notify(signals, ending)
-	defer release(signals)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer untilSignal(cancel, signals)()
+	ctx, cancel, stop := withSignals(ctx)
+	defer stop()
 	go func() {
 		awaitReader()
 		cancel(unwritten(syscall.EPIPE))

@@ -121,11 +121,7 @@ func (d *drawing) hold(id simulator.ID, at time.Duration, lost bool) {
 		return
 	}
 	delete(d.open, id)
-	lane := d.locks[e.Path]
-	if lane == nil {
-		lane = &lanes.Lane{Label: path.Base(e.Path)}
-		d.locks[e.Path] = lane
-	}
+	lane := laneOf(d.locks, e.Path, path.Base(e.Path))
 	span := lanes.Span{
 		Kind: lanes.Holds, From: when(e.At), To: when(at),
 		Title: fmt.Sprintf("worker %d, owner %d, token %d", id.Worker, id.Owner, e.Token),
@@ -136,6 +132,14 @@ func (d *drawing) hold(id simulator.ID, at time.Duration, lost bool) {
 	lane.Spans = append(lane.Spans, span)
 }
 
+// laneOf returns the lane of a key, with that label if it is a new one.
+func laneOf[K comparable](all map[K]*lanes.Lane, key K, label string) *lanes.Lane {
+	if all[key] == nil {
+		all[key] = &lanes.Lane{Label: label}
+	}
+	return all[key]
+}
+
 // fault draws one that is over.
 func (d *drawing) fault(key faultKey, at time.Duration) {
 	since, is := d.faults[key]
@@ -143,11 +147,7 @@ func (d *drawing) fault(key faultKey, at time.Duration) {
 		return
 	}
 	delete(d.faults, key)
-	lane := d.workers[key.worker]
-	if lane == nil {
-		lane = &lanes.Lane{Label: fmt.Sprintf("worker %d", key.worker)}
-		d.workers[key.worker] = lane
-	}
+	lane := laneOf(d.workers, key.worker, fmt.Sprintf("worker %d", key.worker))
 	label := map[simulator.Kind]string{
 		simulator.Cut: "cut off", simulator.Paused: "suspended, or killed",
 	}[key.kind]
