@@ -302,6 +302,10 @@ func (c *Conn) Approach(path string) (proof *calls.Pending[struct{}]) {
 	if !due {
 		return nil
 	}
+	return c.startSync()
+}
+
+func (c *Conn) startSync() *calls.Pending[struct{}] {
 	return calls.Start(c, func() (none struct{}, err error) { return none, c.Sync("/") })
 }
 
@@ -313,7 +317,7 @@ func (c *Conn) AskAtRest() {
 	asks := c.ledger.Rests() && c.heartbeat.asksLocked()
 	c.mu.Unlock()
 	if asks {
-		calls.Start(c, func() (none struct{}, err error) { return none, c.Sync("/") })
+		c.startSync()
 	}
 }
 
