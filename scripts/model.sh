@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the models in model/: scripts/model.sh [--quick | --traces | EXPECTED MODEL [DEFINE]...]
+# Checks the models in test/model: scripts/model.sh [--quick | --traces | EXPECTED MODEL [DEFINE]...]
 #
 # A model must hold as it is, through all of its states, and must be refuted with each defect that is planted in it: a model that
 # finds nothing proves nothing. One line per check, as they come to an end; it fails if any comes out otherwise. --quick leaves out
@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/zookeeper.sh
 
-models=$PWD/model
+models=$PWD/test/model
 work=$(mktemp -d)
 traces=$work/traces
 trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$work"' EXIT

@@ -65,7 +65,7 @@ ORDER_FROM=${ORDER_FROM:-$((RANDOM * 1000000))} ORDER_SEEDS=${ORDER_SEEDS:-20000
 	go test -run '^TestModelSeeds$' -timeout 0 ./internal/order
 
 step chaos
-(cd chaos && MUST=1 CHAOS=${CHAOS:-30m} go test -timeout 0 .)
+(cd test/chaos && MUST=1 CHAOS=${CHAOS:-30m} go test -timeout 0 .)
 
 step zklock prove, on a real ensemble, and on libraries with planted defects
 (cd cmd/zklock && MUST=1 PROVE=${PROVE:-10m} PROVE_DEFECTS=1 go test -count=1 -timeout 0 -v \

@@ -94,7 +94,7 @@ else
 fi
 
 # Values have no goroutines, and what runs go or other programs has none of the library's: the race detector would only cost time.
-plain='/(examples|interop|internal/(acceptor|api|behaviour/cost|digestmd5|lossclock|order|outcome|pages|plant|seqname|simulator|zkpath))($|/)'
+plain='/(examples|test/interop|internal/(acceptor|api|behaviour/cost|digestmd5|lossclock|order|outcome|pages|plant|seqname|simulator|zkpath))($|/)'
 # shellcheck disable=SC2046 # one argument for each package
 part "go test -race, in virtual time where it can be" \
 	go test "${race[@]}" -count=1 -timeout 20m $(go list ./... | grep -vE "$plain")
@@ -112,14 +112,14 @@ fi
 
 # Some without the race detector: the clients of etcd and redis, and SQLite's driver, would have to be built for it.
 module internal/zkserver/containers '^internal/zkserver/'
-module chaos '^internal/(simulator|witness|zkserver)/' "${race[@]}"
+module test/chaos '^internal/(simulator|witness|zkserver)/' "${race[@]}"
 if touched '^(kerberos|internal/(kdc|dial))/'; then kerberos_ensure; fi
 module kerberos '^internal/(kdc|dial)/' "${race[@]}"
 if touched '^cmd/zklock/'; then
 	shells_ensure
 	chromium_ensure
 fi
-module cmd/zklock '^chaos/faults/|^internal/(dial|observe|order|outcome|seqname|simulator|witness|zkpath)/|^[^/]*\.go$'
+module cmd/zklock '^test/chaos/faults/|^internal/(dial|observe|order|outcome|seqname|simulator|witness|zkpath)/|^[^/]*\.go$'
 module otelrecipes '^event\.go$' "${race[@]}"
 if touched '^(otelrecipes/example|scripts/testdata/rules)/'; then
 	part "the alerts" go -C scripts/testdata/rules run . "$PWD"/otelrecipes/example/alerts{,-zklock}.yml

@@ -15,7 +15,7 @@ import (
 // Which of those behind it the real server still refuses, and which it does not answer at
 // all, is a matter of its threads. An answer that all is well always has a name, and only
 // those get it that came before. (Curator's protected create returns null all the same,
-// and with any server, when two attempts in a row have failed: interop/doc.go.)
+// and with any server, when two attempts in a row have failed: test/interop/doc.go.)
 func TestConformanceCreatesAtTheEnd(t *testing.T) {
 	needsGenuine(t)
 	genuine := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual))

@@ -15,8 +15,8 @@ require (
 	github.com/stretchr/testify v1.12.1
 	github.com/urfave/cli/v3 v3.14.0
 	github.com/zkrecipes/recipes v0.0.0
-	github.com/zkrecipes/recipes/chaos v0.0.0
 	github.com/zkrecipes/recipes/kerberos v0.0.0
+	github.com/zkrecipes/recipes/test/chaos v0.0.0
 	golang.org/x/net v0.58.0
 	golang.org/x/sync v0.23.0
 	golang.org/x/sys v0.49.0
@@ -62,6 +62,6 @@ require (
 
 replace github.com/zkrecipes/recipes => ../../
 
-replace github.com/zkrecipes/recipes/chaos => ../../chaos
+replace github.com/zkrecipes/recipes/test/chaos => ../../test/chaos
 
 replace github.com/zkrecipes/recipes/kerberos => ../../kerberos

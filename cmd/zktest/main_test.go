@@ -266,7 +266,7 @@ func TestKeeper(t *testing.T) {
 // The record of package zktest lists its options. Each has a flag, but for those that
 // take a function of Go or are for bubbles.
 func TestEveryOptionHasAFlag(t *testing.T) {
-	record, err := os.ReadFile(filepath.Join("..", "..", "api", "zktest.txt"))
+	record, err := os.ReadFile(filepath.Join("..", "..", "test", "api", "zktest.txt"))
 	require.NoError(t, err)
 	onlyInGo := []string{"Log", "TimeLimit"}
 	var options []string
@@ -395,7 +395,7 @@ func TestHelpIsTheDoc(t *testing.T) {
 
 // The image starts with flags that the command accepts.
 func TestFlagsOfTheImage(t *testing.T) {
-	file, err := os.ReadFile(filepath.Join("..", "..", "Dockerfile"))
+	file, err := os.ReadFile(filepath.Join("..", "Dockerfile"))
 	require.NoError(t, err)
 	list := regexp.MustCompile(`(?s)ENTRYPOINT \["/zktest"\]\nCMD (\[[^\n]*\])`).
 		FindSubmatch(file)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A sight is one thing that a trace shows of the model: what, as model/queue.pml calls
+// A sight is one thing that a trace shows of the model: what, as test/model/queue.pml calls
 // it, and of which owner.
 type sight struct {
 	what  string

@@ -22,7 +22,7 @@ import (
 
 const (
 	root    = "../.."
-	records = "api"
+	records = "test/api"
 )
 
 var update = flag.Bool("update", false, "record what is new")

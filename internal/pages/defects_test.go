@@ -114,7 +114,7 @@ func TestEachRefuterIsChecked(t *testing.T) {
 	}
 	planted := regexp.MustCompile(`#ifn?def (\w+) /\* refuter|!defined\((\w+)\)`)
 	for _, model := range []string{"session", "queue", "kept"} {
-		text, err := os.ReadFile(filepath.Join(root, "model", model+".pml"))
+		text, err := os.ReadFile(filepath.Join(root, "test", "model", model+".pml"))
 		require.NoError(t, err)
 		for _, m := range planted.FindAllStringSubmatch(string(text), -1) {
 			require.True(t, checked[model+": "+m[1]+m[2]], "%s: %s%s", model, m[1], m[2])

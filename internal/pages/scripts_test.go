@@ -47,7 +47,7 @@ func TestTheCheckForVulnerabilitiesCanFail(t *testing.T) {
 		"nothing found": {"exit 0", "", true, ""},
 		"found":         {"exit 3", "", false, "in: . "},
 		"found in one module": {
-			`case $PWD in */chaos) exit 3;; esac`, "", false, "in: chaos",
+			`case $PWD in */chaos) exit 3;; esac`, "", false, "in: test/chaos",
 		},
 		"not checked":       {"exit 1", "", true, "Not checked"},
 		"not checked in CI": {"exit 1", "true", false, "Not checked"},

@@ -64,7 +64,7 @@ func TestWhatPublishesARelease(t *testing.T) {
 func TestImagesAreUpdated(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, read(t, ".github/dependabot.yml"),
-		"  - package-ecosystem: docker\n    directory: /\n")
+		"  - package-ecosystem: docker\n    directory: /cmd\n")
 }
 
 // A release is made of a tag that its maintainer has signed.

@@ -42,7 +42,7 @@
 // The tests here are the simulator (TestSimulator: zktest in testing/synctest bubbles, a
 // run for each seed), the proof that it finds what is wrong (TestDefects), and the tests
 // of the checkers with histories written by hand. The chaos on a real ensemble is a
-// module of its own, in chaos.
+// module of its own, in test/chaos.
 //
 // Of a run with one mutex it can write a trace: next to what the workload sees there is
 // what the servers commit, and each request, answer and event of the clients, all in one

@@ -53,7 +53,7 @@ func nils() (all []any) {
 
 // Who adds a type adds it to zeros.
 func TestAllTypesAreAmongTheZeros(t *testing.T) {
-	text, err := os.ReadFile("../../../api/recipes.txt")
+	text, err := os.ReadFile("../../../test/api/recipes.txt")
 	require.NoError(t, err)
 	method := regexp.MustCompile(`(?m)^method \(\*?(\w+)\)`)
 	for _, found := range method.FindAllStringSubmatch(string(text), -1) {

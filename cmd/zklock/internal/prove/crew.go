@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zkrecipes/recipes/chaos/faults"
 	"github.com/zkrecipes/recipes/internal/simulator"
+	"github.com/zkrecipes/recipes/test/chaos/faults"
 )
 
 // A roundOrder is what the workers of one machine are to do in a round.

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zkrecipes/recipes/chaos/faults"
 	"github.com/zkrecipes/recipes/internal/simulator"
+	"github.com/zkrecipes/recipes/test/chaos/faults"
 )
 
 // A host is a machine whose workers take part in rounds: this one, or one that has

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/chaos/faults"
 	"github.com/zkrecipes/recipes/internal/simulator"
+	"github.com/zkrecipes/recipes/test/chaos/faults"
 )
 
 // chaosWorkers are all workers of one run: those of a world in this process, the long

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/chaos/faults"
 	"github.com/zkrecipes/recipes/internal/simulator"
+	"github.com/zkrecipes/recipes/test/chaos/faults"
 )
 
 // longHolders are workers each of whose owners holds a lock for longer than a session

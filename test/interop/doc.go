@@ -8,7 +8,7 @@
 //
 // # How to run them
 //
-//	go test ./interop
+//	go test ./test/interop
 //
 // They need a ZooKeeper, as all tests here do, a JDK of version 17 or later (that of
 // JAVA_HOME, or the one in PATH), and Curator: Debian's libcurator-recipes-java, or the

@@ -19,7 +19,7 @@ import (
 func startCommand(t *testing.T, flags ...string) (servers, admin string) {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "zktest")
-	build := exec.Command("go", "build", "-o", binary, "../cmd/zktest")
+	build := exec.Command("go", "build", "-o", binary, "../../cmd/zktest")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	cmd := exec.Command(binary, flags...)

@@ -14,8 +14,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/recipes/chaos/faults"
 	"github.com/zkrecipes/recipes/internal/witness"
+	"github.com/zkrecipes/recipes/test/chaos/faults"
 )
 
 // startWitness starts one that goes straight to the servers, by the bare client.

@@ -3,7 +3,7 @@
 // only tests, and is a module of its own: its proxies need modules that the library's
 // tests must not have. What "zklock prove" uses of them, too, is package faults.
 //
-//	cd chaos && CHAOS=10m go test -timeout 0 .
+//	cd test/chaos && CHAOS=10m go test -timeout 0 .
 //
 // It takes a minute, or as long as CHAOS says. The faults come from a seed, which it
 // prints, and which CHAOS_SEED sets. The same seed does not repeat a run: the machine's

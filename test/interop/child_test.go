@@ -83,10 +83,10 @@ var errNoNode = errors.New("interop: no node: install Node.js (Debian: apt-get i
 // languages. Each program leaves its zktest behind, which has to end by itself.
 func TestChildren(t *testing.T) {
 	needsOthers(t)
-	page, err := os.ReadFile("../docs/appendix/zktest-java-python.md")
+	page, err := os.ReadFile("../../docs/appendix/zktest-java-python.md")
 	require.NoError(t, err)
 	programs := t.TempDir()
-	build := exec.Command("go", "build", "-o", programs, "../cmd/zktest")
+	build := exec.Command("go", "build", "-o", programs, "../../cmd/zktest")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
 	t.Setenv("PATH", programs+string(os.PathListSeparator)+os.Getenv("PATH"))

@@ -1,4 +1,4 @@
-module github.com/zkrecipes/recipes/chaos
+module github.com/zkrecipes/recipes/test/chaos
 
 go 1.25.0
 
@@ -31,4 +31,4 @@ require (
 	gopkg.in/tomb.v1 v1.0.0-20141024135613-dd632973f1e7 // indirect
 )
 
-replace github.com/zkrecipes/recipes => ../
+replace github.com/zkrecipes/recipes => ../../

@@ -21,8 +21,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zkrecipes/recipes/chaos/faults"
 	"github.com/zkrecipes/recipes/internal/simulator"
+	"github.com/zkrecipes/recipes/test/chaos/faults"
 )
 
 // processEnv makes the test binary a worker of the chaos test: its value is the

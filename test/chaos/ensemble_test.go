@@ -14,9 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/recipes/chaos/faults"
 	"github.com/zkrecipes/recipes/internal/simulator"
 	"github.com/zkrecipes/recipes/internal/zkserver"
+	"github.com/zkrecipes/recipes/test/chaos/faults"
 )
 
 // An ensemble is three real servers with a proxy in each line to them and between them,

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zkrecipes/recipes/chaos/faults"
+	"github.com/zkrecipes/recipes/test/chaos/faults"
 )
 
 // A nemesis makes faults, each of its hands one at a time: one of servers, the other of
