@@ -29,3 +29,17 @@ func TestPassedSignalsAreNamed(t *testing.T) {
 		require.Contains(t, flat, "The signals "+list, where)
 	}
 }
+
+// Of what comes before zklock's own signal nothing is lost, and its own is not heard again.
+func TestAwaitOwn(t *testing.T) {
+	s := &supervision{signals: make(chan os.Signal, 16)}
+	for _, one := range []os.Signal{
+		syscall.SIGUSR1, syscall.SIGTERM, syscall.SIGTSTP, syscall.SIGCONT,
+	} {
+		s.signals <- one
+	}
+	require.Equal(t, []syscall.Signal{syscall.SIGUSR1, syscall.SIGTERM},
+		s.awaitOwn(syscall.SIGTSTP))
+	require.Equal(t, syscall.SIGCONT, <-s.signals)
+	require.Empty(t, s.signals)
+}
