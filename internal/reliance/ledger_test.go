@@ -242,3 +242,21 @@ func TestAHoldAfterARest(t *testing.T) {
 		})
 	}
 }
+
+// A rest that was too short for a proof says nothing of the time before it, in which the
+// pings may have been late.
+func TestAHoldAfterAShortRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := opened()
+		l.Track("/a", 1, &znode{"a"})
+		contact(l)
+		time.Sleep(timeout * 9 / 10) // and nothing is heard
+		l.LookBy(l.Now().Add(timeout / 100))
+		l.Rest("/a")
+		time.Sleep(timeout / 100)
+		l.Approach("/a")
+		contact(l)
+		_, err := l.Hold("/a", 0)
+		require.ErrorIs(t, err, outcome.ErrSuspended)
+	})
+}
