@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -135,8 +136,15 @@ func TestAPlayedOutageIsOne(t *testing.T) {
 	}
 }
 
-// The client says zk.ErrClosing to whoever waits, and a wrapper passes that on.
+// The client says zk.ErrClosing to whoever waits, and a wrapper passes that on: also to
+// who is far from its turn, and sends nothing meanwhile.
 func TestAWrapperOfAClosedConnectionTellsWhoWaits(t *testing.T) {
+	for name, ahead := range map[string]int{"next": 1, "at rest": 2} {
+		t.Run(name, func(t *testing.T) { tellsWhoWaits(t, ahead) })
+	}
+}
+
+func tellsWhoWaits(t *testing.T, ahead int) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
 		cluster := zktest.Start(t)
@@ -144,8 +152,14 @@ func TestAWrapperOfAClosedConnectionTellsWhoWaits(t *testing.T) {
 		other := locktest.Connect(t, cluster.Link("other"), addr, timeout)
 		taken, err := recipes.NewInterProcessMutex(other, "/wanted")
 		require.NoError(t, err)
-		theirs, ours := locktest.Owner(t), locktest.Owner(t)
-		require.NoError(t, taken.Acquire(theirs))
+		ours := locktest.Owner(t)
+		require.NoError(t, taken.Acquire(locktest.Owner(t)))
+		for range ahead - 1 {
+			theirs, leave := context.WithCancel(locktest.Owner(t))
+			waits := locktest.Start(func() error { return taken.Acquire(theirs) })
+			defer func() { leave(); require.ErrorIs(t, <-waits, context.Canceled) }()
+			time.Sleep(time.Second)
+		}
 		conn := &faultConn{
 			Conn: locktest.ConnectBare(t, cluster.Link("ours"), addr, timeout),
 		}
