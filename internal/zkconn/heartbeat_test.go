@@ -244,6 +244,13 @@ func TestALossDoesNotWaitForTheHostProvider(t *testing.T) {
 // While all are far from their turn no sync is sent, unless the connection is away. The
 // first that approaches has one sent, if it is due.
 func TestTheHeartbeatRests(t *testing.T) {
+	t.Run("*zk.Conn", func(t *testing.T) { heartbeatRests(t, use) })
+	t.Run("wrapper", func(t *testing.T) { heartbeatRests(t, useWrapped) })
+}
+
+func heartbeatRests(
+	t *testing.T, use func(*testing.T, zkconn.Client, time.Duration) *zkconn.Conn,
+) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
 		conn := newFake()
