@@ -99,11 +99,15 @@ func Watch(
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	g := &group{
+	g := newGroup(s, dir, tell)
+	return observe.FollowChildren(ctx, s, dir, g.dirty, g.see)
+}
+
+func newGroup(s *zkconn.Conn, dir string, tell func([]Member) (more bool)) *group {
+	return &group{
 		s: s, dir: dir, tell: tell, known: map[string]*known{},
 		dirty: make(chan struct{}, 1),
 	}
-	return observe.FollowChildren(ctx, s, dir, g.dirty, g.see)
 }
 
 // A group is what a reader knows of one. It belongs to the goroutine in Watch.

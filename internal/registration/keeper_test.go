@@ -11,8 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/queuetest"
 	"github.com/zkrecipes/recipes/internal/registration"
 	"github.com/zkrecipes/recipes/internal/wait"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 	"github.com/zkrecipes/recipes/zktest"
 )
@@ -49,6 +51,27 @@ func TestAKeeperKeepsItsZnode(t *testing.T) {
 		require.NoError(t, closeIt(bounded(t), k), "twice")
 		time.Sleep(time.Hour)
 		requireNone(t, other)
+	})
+}
+
+// A Keeper that is closed uses its connection no more.
+func TestAClosedKeeperLeavesItsConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us := newPeer(t, c, "us")
+		client := &counted{Conn: us.Conn}
+		use := func() *zkconn.Conn {
+			return zkconn.Use(client, zkconn.Config{
+				Timeout: func() time.Duration { return queuetest.Timeout },
+			})
+		}
+		us.S = use()
+		k, _ := kept(t, us, "data")
+		require.NoError(t, closeIt(bounded(t), k))
+		us.S.Release()
+		time.Sleep(time.Minute) // until it is forgotten
+		again := use()
+		defer again.Release()
+		require.NotSame(t, us.S, again)
 	})
 }
 
