@@ -283,7 +283,7 @@ func (c *cohort) read(ctx context.Context, q *Queue, names []seqname.Name) error
 	reads := make([]*calls.Pending[struct{}], len(names))
 	for i, n := range names {
 		reads[i] = calls.Start(s, func() (none struct{}, err error) {
-			stat, err := s.Stat(q.Path(n))
+			_, stat, err := s.Read(q.Path(n))
 			if err == nil && zkconn.IsDirectory(stat) {
 				c.isDirectory(stamp, n)
 				err = zk.ErrNoNode

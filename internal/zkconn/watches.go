@@ -8,7 +8,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/calls"
-	"github.com/zkrecipes/recipes/internal/outcome"
 )
 
 // Watches are the watches of a connection, at most one pending for a path: the client
@@ -118,10 +117,7 @@ func (ws *Watches) watchData(path string, data *[]byte) (w *watch, isNew bool) {
 	if isNew {
 		w.set.Run(ws.conn, func() (none struct{}, err error) {
 			w.begin(ws.conn)
-			*data, w.stat, w.events, err = ws.conn.GetW(path)
-			if outcome.IsReplyTooLong(err) {
-				_, w.stat, w.events, err = ws.conn.ChildrenW(path)
-			}
+			*data, w.stat, w.events, err = ws.conn.ReadW(path)
 			return none, err
 		})
 	}
@@ -145,10 +141,7 @@ func (ws *Watches) WatchData(
 		r.stat = w.stat
 	case err == nil: // what came with a shared watch may be old; see WatchChildren
 		r, err = calls.Call(ctx, ws.conn, func() (r reading, err error) {
-			r.data, r.stat, err = ws.conn.Get(path)
-			if outcome.IsReplyTooLong(err) {
-				_, r.stat, err = ws.conn.Children(path)
-			}
+			r.data, r.stat, err = ws.conn.Read(path)
 			return r, err
 		})
 	}

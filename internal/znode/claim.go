@@ -185,7 +185,7 @@ func (c *Claim) delete(isMeant func(stat *zk.Stat, data []byte) bool) error {
 	if err := c.s.Sync(c.path); err != nil {
 		return err
 	}
-	data, stat, err := c.s.Get(c.path)
+	data, stat, err := c.s.Read(c.path)
 	switch {
 	case err != nil:
 		return err
@@ -260,7 +260,7 @@ func (n *Node) set(data []byte) error {
 			return err
 		}
 		var now []byte
-		if now, stat, err = n.s.Get(n.Path); err == nil && n.isOwn(stat, nil) {
+		if now, stat, err = n.s.Read(n.Path); err == nil && n.isOwn(stat, nil) {
 			n.learnVersion(stat.Version)
 			if !bytes.Equal(now, data) {
 				return errDataChanged // not final: set again

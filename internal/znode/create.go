@@ -253,7 +253,7 @@ func (c *creation) findOnce() (*Node, error) {
 			continue
 		}
 		path := zkpath.Join(c.spec.Dir, child)
-		stat, err := c.s.Stat(path)
+		_, stat, err := c.s.Read(path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil && !outcome.Final(err):

@@ -74,7 +74,11 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		reconnected := n.s.Reconnected()
 		epoch := n.s.Epoch()
 		read := func() (err error) {
-			own, err = calls.Call(n.over.ctx, n.s, n.read)
+			own, err = calls.Call(n.over.ctx, n.s, func() (r reading, err error) {
+				// The watch is not shared: it fires at the latest when the Node leaves.
+				r.data, r.stat, r.events, err = n.s.ReadW(n.Path)
+				return r, err
+			})
 			return err
 		}
 		err := n.s.Retry(n.over.ctx, read)
@@ -122,17 +126,6 @@ type reading struct {
 	data   []byte
 	stat   *zk.Stat
 	events <-chan zk.Event
-}
-
-// read reads the znode and sets a watch on it. The watch is not shared: it fires at the
-// latest when the Node leaves. If the data is too long to be read, the watch tells only
-// of the znode's end.
-func (n *Node) read() (r reading, err error) {
-	r.data, r.stat, r.events, err = n.s.GetW(n.Path)
-	if outcome.IsReplyTooLong(err) {
-		_, r.stat, r.events, err = n.s.ChildrenW(n.Path)
-	}
-	return r, err
 }
 
 func (n *Node) watched(events <-chan zk.Event, epoch uint64) {
