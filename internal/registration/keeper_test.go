@@ -456,6 +456,25 @@ func TestCloseOfAZnodeThatHasGone(t *testing.T) {
 	})
 }
 
+// Data that another has set, too long to be read, are set again, and are no reason for the
+// znode to stay.
+func TestDataThatAreTooLong(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
+		asked := count(t, us)
+		asked.deaf = true // so that the version is not known
+		k, o := kept(t, us, "ours")
+		_, err := other.Set(path, []byte("theirs"), -1)
+		require.NoError(t, err)
+		asked.tooLong = true
+		require.NoError(t, k.SetData(bounded(t), []byte("ours again")))
+		requireOwn(t, other, us, "ours again")
+		require.NoError(t, closeIt(bounded(t), k))
+		requireNone(t, other)
+		require.Equal(t, []string{"obtaining", "held"}, o.all())
+	})
+}
+
 // The name is another Keeper's also while its znode is not there.
 func TestAKeeperBehindOneWithoutAZnode(t *testing.T) {
 	bubble(t, func(t *testing.T, c *zktest.Cluster) {

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/queuetest"
 	"github.com/zkrecipes/recipes/internal/registration"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -37,10 +38,11 @@ type counted struct {
 	answer chan struct{} // a create is answered once it is closed; nil: at once
 	// before is called before each read and list, which fails with its error; nil: nobody
 	// cares.
-	before func(path string) error
-	deaf   bool       // the watches on data do not fire
-	mu     sync.Mutex // guards what follows
-	asked  []request
+	before  func(path string) error
+	deaf    bool       // the watches on data do not fire
+	tooLong bool       // all data are longer than the client accepts
+	mu      sync.Mutex // guards what follows
+	asked   []request
 }
 
 type request struct {
@@ -93,12 +95,18 @@ func (c *counted) Get(path string) ([]byte, *zk.Stat, error) {
 	if err := c.noteRead("get", path); err != nil {
 		return nil, nil, err
 	}
+	if c.tooLong {
+		return nil, nil, outcome.ReplyTooLong{}
+	}
 	return c.Conn.Get(path)
 }
 
 func (c *counted) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	if err := c.noteRead("watch", path); err != nil {
 		return nil, nil, nil, err
+	}
+	if c.tooLong {
+		return nil, nil, nil, outcome.ReplyTooLong{}
 	}
 	data, stat, events, err := c.Conn.GetW(path)
 	if c.deaf {
