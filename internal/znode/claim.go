@@ -41,15 +41,15 @@ type sent struct {
 // A TakenError says that another's znode stands under the name. It is permanent: whoever
 // waits for its end waits for Events.
 type TakenError struct {
-	Path   string
-	Data   []byte
-	Stat   *zk.Stat
-	Events <-chan zk.Event // ends with its next change
+	Path    string
+	Session int64
+	Data    []byte
+	Events  <-chan zk.Event // ends with its next change
 }
 
 func (e *TakenError) Error() string {
 	return fmt.Sprintf("%s is another's, of session %#x, with data %q: %v",
-		e.Path, uint64(e.Stat.EphemeralOwner), e.Data, zk.ErrNodeExists)
+		e.Path, uint64(e.Session), e.Data, zk.ErrNodeExists)
 }
 
 // Unwrap returns what it matches.
@@ -150,7 +150,7 @@ func (c *Claim) find(by *creation, lagging bool) (*Node, error) {
 			c.path, zk.ErrNodeExists))
 	case !c.isOwn(stat, data):
 		c.sent = nil
-		return nil, &TakenError{c.path, data, stat, events}
+		return nil, &TakenError{c.path, stat.EphemeralOwner, data, events}
 	case stat.EphemeralOwner == session && c.s.SessionID() == session:
 		n := c.own(by, session, stat.Czxid)
 		n.learnVersion(stat.Version)
