@@ -74,7 +74,7 @@ func (c *Claim) Create(ctx context.Context, spec *Spec, hooks Hooks) (*Node, err
 	return one.run(ctx)
 }
 
-// create implements one try of a creation.
+// create is creation.create of a Claim's.
 func (c *Claim) create(by *creation) (*Node, error) {
 	session := c.s.SessionID()
 	by.hooks.Sending()
@@ -110,9 +110,6 @@ func (c *Claim) create(by *creation) (*Node, error) {
 	}
 	return n, err
 }
-
-// began implements claimant.
-func (c *Claim) began(creating *calls.Pending[*Node]) { c.creating = creating }
 
 // mayStandIn takes note that a create may be done in a session.
 func (c *Claim) mayStandIn(session int64, data []byte) {
@@ -153,7 +150,7 @@ func (c *Claim) find(by *creation, lagging bool) (*Node, error) {
 		return nil, &TakenError{c.path, stat.EphemeralOwner, data, events}
 	case stat.EphemeralOwner == session && c.s.SessionID() == session:
 		n := c.own(by, session, stat.Czxid)
-		n.learnVersion(stat.Version)
+		n.version.Store(stat.Version)
 		return n, nil
 	}
 	err = c.s.Delete(c.path, stat.Version)
@@ -225,11 +222,7 @@ func (c *Claim) Discard(log *slog.Logger, last *Node) error {
 		}
 		return nil
 	}
-	err := c.s.Retry(ctx, try)
-	if outcome.Refused(err) {
-		insist(c.s, log, c.path, err, try, nil)
-	}
-	return err
+	return oblige(c.s, log, c.path, try, func(error) {})
 }
 
 // forget takes note that n's znode has gone.
@@ -261,7 +254,7 @@ func (n *Node) set(data []byte) error {
 		}
 		var now []byte
 		if now, stat, err = n.s.Read(n.Path); err == nil && n.isOwn(stat, nil) {
-			n.learnVersion(stat.Version)
+			n.version.Store(stat.Version)
 			if !bytes.Equal(now, data) {
 				return errDataChanged // not final: set again
 			}
@@ -276,7 +269,7 @@ func (n *Node) set(data []byte) error {
 		n.Gone(cause)
 		return ErrEnded
 	case err == nil:
-		n.learnVersion(stat.Version)
+		n.version.Store(stat.Version)
 	}
 	return err
 }

@@ -109,7 +109,7 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		}
 		n.watched(own.events, epoch)
 		n.LearnToken(own.stat.Czxid)
-		n.learnVersion(own.stat.Version)
+		n.version.Store(own.stat.Version)
 		n.self.learn(nil)
 		if own.stat.Version > told { // not if a reconnect has read the same again
 			told = own.stat.Version
