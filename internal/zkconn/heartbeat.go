@@ -93,20 +93,11 @@ func (h *heartbeat) tick() {
 	}
 }
 
-// dueLocked reports whether a sync is due, which the caller sends.
-func (h *heartbeat) dueLocked() bool {
+// isDueLocked reports whether a sync that is due at that time is due by now: then the
+// caller sends it.
+func (h *heartbeat) isDueLocked(at time.Time) bool {
 	now := h.conn.ledger.Now()
-	if now.Before(h.conn.ledger.NextSync(h.conn.client.SessionID(), h.lastSync)) {
-		return false
-	}
-	h.lastSync = now
-	return true
-}
-
-// asksLocked reports whether no sync was sent within a tick: then the caller sends one.
-func (h *heartbeat) asksLocked() bool {
-	now := h.conn.ledger.Now()
-	if now.Sub(h.lastSync) < tickEvery {
+	if now.Before(at) {
 		return false
 	}
 	h.lastSync = now
