@@ -187,8 +187,9 @@ func (n *Node) AwaitToken(ctx context.Context) error {
 	}
 }
 
-// IsConfirming reports whether the first read of the znode, with a watch, is under way.
-func (n *Node) IsConfirming() bool {
+// AwaitConfirmation waits for the answer to the first read of the znode, with a watch; it
+// returns false if that is not under way.
+func (n *Node) AwaitConfirmation(ctx context.Context) (waited bool) {
 	if !n.self.begun.Load() {
 		return false
 	}
@@ -196,17 +197,13 @@ func (n *Node) IsConfirming() bool {
 	case <-n.self.firstRead:
 		return false
 	default:
-		return true
 	}
-}
-
-// AwaitConfirmation waits for the answer to that read, which was sent.
-func (n *Node) AwaitConfirmation(ctx context.Context) {
 	select {
 	case <-n.self.firstRead:
 	case <-n.over.ctx.Done():
 	case <-ctx.Done():
 	}
+	return true
 }
 
 // Confirmation reports whether the znode was read with a watch that has not fired, and in
