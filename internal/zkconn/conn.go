@@ -215,7 +215,7 @@ func (c *Conn) ConnClosed() {
 	close(c.closed)
 	c.ledger.Close()
 	c.mu.Unlock()
-	c.tell((*reliance.Ledger).Closed)
+	c.tellLosses()
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
 	c.forgetIfIdleLocked()

@@ -246,7 +246,8 @@ func (c *creation) findOnce() (*Node, error) {
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil && !outcome.Final(err):
 			return nil, err // nothing is discarded that the next search may take over
-		case err == nil && own == "" && c.livesIn(session, stat):
+		case err == nil && own == "" && stat.EphemeralOwner == session &&
+			c.s.SessionID() == session:
 			own, czxid = path, stat.Czxid
 		default: // one too many, of another session, or one that may not be read
 			discard(c.s, c.spec.Log, path, session)
@@ -257,12 +258,6 @@ func (c *creation) findOnce() (*Node, error) {
 		return nil, refusal
 	}
 	return c.newNode(own, session, czxid), nil
-}
-
-// livesIn tells whether a znode that was read just now is the given session's, and that
-// still the connection's.
-func (c *creation) livesIn(session int64, stat *zk.Stat) bool {
-	return stat.EphemeralOwner == session && c.s.SessionID() == session
 }
 
 // newNode makes a Node of a znode that certainly lives in the given session. czxid is 0
