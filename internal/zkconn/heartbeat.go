@@ -187,7 +187,9 @@ func (h *heartbeat) probe() (closed bool) {
 			return false
 		case time.Since(began) > probesWithin:
 			// It waited for something, as calls do while a connection is away.
-			c.clearSuspicion()
+			c.mu.Lock()
+			c.suspicion = suspicion{}
+			c.mu.Unlock()
 			return false
 		}
 		// Only a client that has given up its session is asked again at once. While it
@@ -240,10 +242,4 @@ func (p *suspicion) note(err error, now time.Time) {
 	case !p.raised():
 		p.since = now
 	}
-}
-
-func (c *Conn) clearSuspicion() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.suspicion = suspicion{}
 }

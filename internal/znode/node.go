@@ -1,6 +1,7 @@
 package znode
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -174,6 +175,44 @@ func (n *Node) Version() int32 {
 		return -1
 	}
 	return n.version.Load()
+}
+
+// Set sets the data of a znode with a given name, and returns once it has them, or n has
+// ended. It goes on if ctx is done, for as long as n lasts.
+func (n *Node) Set(ctx context.Context, data []byte) error {
+	_, err := calls.Call(ctx, n.s, func() (none struct{}, err error) {
+		return none, n.s.Retry(n.over.ctx, func() error { return n.set(data) })
+	})
+	return err
+}
+
+func (n *Node) set(data []byte) error {
+	stat, err := n.s.Set(n.Path, data, n.Version())
+	if errors.Is(err, zk.ErrBadVersion) {
+		// Another has set them, or our own request, whose answer was lost.
+		if err := n.s.Sync(n.Path); err != nil {
+			return err
+		}
+		var now []byte
+		if now, stat, err = n.s.Read(n.Path); err == nil && n.isOwn(stat, nil) {
+			n.version.Store(stat.Version)
+			if !bytes.Equal(now, data) {
+				return errDataChanged // not final: set again
+			}
+		}
+	}
+	switch {
+	case errors.Is(err, zk.ErrNoNode), err == nil && !n.isOwn(stat, nil):
+		cause := ErrGone
+		if n.s.SessionID() != n.session {
+			cause = outcome.ErrSessionEnded
+		}
+		n.Gone(cause)
+		return ErrEnded
+	case err == nil:
+		n.version.Store(stat.Version)
+	}
+	return err
 }
 
 // Lost is done, with the cause, as soon as a held Node can no longer be relied on. It
