@@ -14,7 +14,6 @@ import (
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
-	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -160,10 +159,7 @@ var errDirectory = errors.New("it has, or has had, children")
 
 func lookAt(s *zkconn.Conn, node string) *calls.Pending[reading] {
 	return calls.Start(s, func() (reading, error) {
-		data, stat, err := s.Get(node)
-		if outcome.IsReplyTooLong(err) {
-			stat, err = s.Stat(node)
-		}
+		data, stat, err := s.Read(node)
 		switch {
 		case errors.Is(err, zk.ErrNoAuth):
 			return reading{Participant: Participant{Node: node}}, nil

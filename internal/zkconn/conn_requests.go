@@ -222,14 +222,14 @@ func (c *Conn) Get(path string) (data []byte, stat *zk.Stat, err error) {
 	return data, stat, err
 }
 
-// Stat returns the stat of a znode without children, also if its data is too long to be
-// read: a caller that does not need others' data must not depend on its length.
-func (c *Conn) Stat(path string) (*zk.Stat, error) {
-	_, stat, err := c.Get(path)
+// Read is Get of a znode without children. Data that is too long to be read is nil: a
+// caller that does not need others' data must not depend on its length.
+func (c *Conn) Read(path string) (data []byte, stat *zk.Stat, err error) {
+	data, stat, err = c.Get(path)
 	if outcome.IsReplyTooLong(err) { // a list has the stat, too, and no data
 		_, stat, err = c.Children(path)
 	}
-	return stat, err
+	return data, stat, err
 }
 
 // GetW is the Client's. Its watch is the caller's own; see Watch for one that is shared.
@@ -240,6 +240,18 @@ func (c *Conn) GetW(path string) (
 		data, stat, events, err = c.client.GetW(path)
 		return err
 	})
+	return data, stat, events, err
+}
+
+// ReadW is Read with GetW. The watch on data that is too long tells of the znode's end,
+// and not of its data.
+func (c *Conn) ReadW(path string) (
+	data []byte, stat *zk.Stat, events <-chan zk.Event, err error,
+) {
+	data, stat, events, err = c.GetW(path)
+	if outcome.IsReplyTooLong(err) {
+		_, stat, events, err = c.ChildrenW(path)
+	}
 	return data, stat, events, err
 }
 
@@ -541,7 +553,7 @@ func (c *Conn) NoAnswer(asked time.Time) error {
 // read.
 func (c *Conn) Missing(ctx context.Context, path string) bool {
 	_, err := calls.Call(ctx, c, func() (none struct{}, err error) {
-		_, err = c.Stat(path)
+		_, _, err = c.Read(path)
 		return none, err
 	})
 	return errors.Is(err, zk.ErrNoNode)
