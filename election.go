@@ -52,22 +52,13 @@ func (e *election) as() caller { return caller{naming: &e.candidate} }
 
 // elect joins the queue and waits until the candidate leads.
 func (e *election) elect(ctx context.Context) (*Hold, error) {
-	term, err := e.lock.acquireBare(acquisition{caller: e.as(), ctx: ctx})
+	term, err := e.lock.acquire(acquisition{caller: e.as(), ctx: ctx})
 	if err != nil {
 		return nil, err
 	}
-	term.keeper = termKeeper{e.lock.path}
+	term.kept = errTerm
 	return term, nil
 }
-
-// A termKeeper is the keeper of a term, which the election alone ends.
-type termKeeper struct{ path string }
-
-// end implements keeper.
-func (k termKeeper) end(*Hold) leaving { return leaving{path: k.path, err: errTerm} }
-
-// stay implements keeper: nobody else is the candidate.
-func (termKeeper) stay() (stay, *book) { return stay{}, nil }
 
 var errTerm = fmt.Errorf("%w: a term belongs to its election; to end it, return from "+
 	"lead, or call LeaderLatch.Close", ErrNotOwner)
@@ -75,17 +66,13 @@ var errTerm = fmt.Errorf("%w: a term belongs to its election; to end it, return 
 // stepDown ends a term, and waits for that as Release does: ErrLockLost says that it had
 // ended before, and ErrNotOwner that there was none.
 func (e *election) stepDown(ctx context.Context) error {
-	c := e.as()
-	l := e.lock.releaseYoungest(&c)
+	l := releaseYoungest(e.lock, e.as())
 	l.path = "" // whose error is completed by the caller
-	return l.finish(ctx)
+	return l.finish(ctx, nil)
 }
 
 // term returns the candidate's term, lost or not; nil: there is none.
-func (e *election) term() *Hold {
-	c := e.as()
-	return e.lock.holdOf(&c)
-}
+func (e *election) term() *Hold { return e.lock.youngest(e.as()) }
 
 // leads tells whether the candidate leads, as far as this process knows.
 func (e *election) leads() bool {

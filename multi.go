@@ -132,8 +132,9 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 	}
 	var all []any
 	for _, held := range grants {
-		check := &zk.CheckVersionRequest{Path: held.path(), Version: held.version()}
-		all = append(all, check)
+		all = append(all, &zk.CheckVersionRequest{
+			Path: held.path(), Version: held.node.Version(),
+		})
 	}
 	responses, err := conn.Multi(append(all, ops...)...)
 	failed := slices.IndexFunc(responses, func(r zk.MultiResponse) bool {
@@ -178,9 +179,9 @@ func opText(op any) string {
 
 // connOf returns the one connection of all grants.
 func connOf(grants []*grant) (Conn, error) {
-	conn := grants[0].conn()
+	conn := grants[0].steps.conn
 	for _, held := range grants {
-		if held.conn() != conn {
+		if held.steps.conn != conn {
 			return nil, errors.New(
 				"the members of the multi lock are on several connections",
 			)
@@ -248,5 +249,5 @@ func (g *grant) checkFailed(conn Conn, err error) error {
 		cause = outcome.ErrSessionEnded
 	}
 	g.node.Lose(cause)
-	return lost(g.path(), cause)
+	return &loss{g.path(), cause}
 }
