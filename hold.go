@@ -250,14 +250,14 @@ func (g *grant) tellLeft(ctx context.Context, err error) error {
 // end ends the record of h, if that has not ended yet (ok), and begins to release what
 // nobody else holds. It touches nothing else.
 func (h *Hold) end() (_ leaving, ok bool) {
-	last := true
+	last, ok := true, true // of what is nobody's
 	if h.book != nil {
 		h.book.mu.Lock()
 		last, ok = h.book.lock.takeLocked(h)
 		h.book.mu.Unlock()
 	}
 	path := h.last().steps.path
-	if h.book != nil && !ok || !h.markEnded() {
+	if !ok || !h.markEnded() {
 		return leaving{path: path, err: errReleased}, false
 	}
 	if h.joint != nil {

@@ -2,7 +2,6 @@ package recipes
 
 import (
 	"cmp"
-	"context"
 	"slices"
 )
 
@@ -13,9 +12,8 @@ type leaseLock struct {
 	n         int
 	alone     bool // there is no room for two grants at a time
 
-	book book
+	book // whose records are in the order of their grants
 	// Guarded by book.mu.
-	held    records // in the order of their grants
 	waiting []*stay // of the calls under way
 	granted int64   // the greatest token so far: what has a lower one was passed on
 }
@@ -34,7 +32,7 @@ func (s *InterProcessSemaphoreV2) AsLock(n int) InterProcessLock {
 func newLeaseLock(s *InterProcessSemaphoreV2, n int) *leaseLock {
 	m := &leaseLock{semaphore: s, n: n}
 	m.alone = s != nil && s.most > 0 && n > s.most-n
-	m.book.lock = m
+	m.lock = m
 	return m
 }
 
@@ -46,14 +44,9 @@ func (m *leaseLock) where() string {
 	return m.semaphore.where()
 }
 
-// usable implements core.
-func (m *leaseLock) usable(ctx context.Context, op string) error {
-	return usable(op, m.where(), ctx)
-}
-
 // acquire implements core.
 func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
-	if err := m.usable(a.ctx, "acquire"); err != nil {
+	if err := usable("acquire", m.where(), a.ctx); err != nil {
 		return nil, err
 	}
 	of := m.begin(a.caller)
@@ -71,15 +64,15 @@ func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 // begin returns the stay of a call that is not granted yet.
 func (m *leaseLock) begin(c caller) *stay {
 	s := c.lock(&m.book)
-	defer m.book.mu.Unlock()
-	of := m.book.beginLocked(s, new(stay))
+	defer m.mu.Unlock()
+	of := m.beginLocked(s, new(stay))
 	m.waiting = append(m.waiting, of)
 	return of
 }
 
 func (m *leaseLock) stopWaiting(of *stay) {
-	m.book.mu.Lock()
-	defer m.book.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	at := slices.Index(m.waiting, of)
 	m.waiting = slices.Delete(m.waiting, at, at+1)
 }
@@ -92,8 +85,8 @@ func (m *leaseLock) enter(of *stay, leases []*Hold) *Hold {
 		h = &Hold{grant: joinGrants(leases)}
 	}
 	h.book, h.of = &m.book, of
-	m.book.mu.Lock()
-	defer m.book.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	// One that was lost before it came here may have been passed on already.
 	at, _ := slices.BinarySearchFunc(m.held, h, func(a, b *Hold) int {
 		return cmp.Compare(a.token, b.token)
@@ -102,9 +95,6 @@ func (m *leaseLock) enter(of *stay, leases []*Hold) *Hold {
 	m.granted = max(m.granted, h.token)
 	return h
 }
-
-// takeLocked implements book's lock.
-func (m *leaseLock) takeLocked(h *Hold) (last, ok bool) { return true, m.held.take(h) }
 
 // stayLocked implements book's lock.
 func (m *leaseLock) stayLocked(who owner) *stay {
@@ -134,11 +124,8 @@ func (m *leaseLock) ownLocked(who owner) *Hold {
 // nothing is. Once passed on, a lost one is its owner's alone, and where there is no room
 // for two all that were passed on are lost.
 func (m *leaseLock) youngest(c caller) *Hold {
-	if m == nil {
-		return nil
-	}
 	s := c.lock(&m.book)
-	defer m.book.mu.Unlock()
+	defer m.mu.Unlock()
 	if h := m.ownLocked(s.who); h != nil {
 		return h
 	}
@@ -151,14 +138,4 @@ func (m *leaseLock) youngest(c caller) *Hold {
 		return m.held[n-1]
 	}
 	return nil
-}
-
-// all implements core.
-func (m *leaseLock) all() []*Hold {
-	if m == nil {
-		return nil
-	}
-	m.book.mu.Lock()
-	defer m.book.mu.Unlock()
-	return slices.Clone(m.held)
 }

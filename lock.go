@@ -52,19 +52,17 @@ type InterProcessLock interface {
 	core() core
 }
 
-// A core is what a lock is inside. A nil or zero lock has a nil pointer there, and its
-// methods can be called all the same.
+// A core is what a lock is inside. That of a nil or zero lock is a nil pointer, of which
+// only the first two methods can be called.
 type core interface {
-	// usable returns why the operation is not possible with ctx.
-	usable(ctx context.Context, operation string) error
+	// where is what an error calls it: its path, if it has one; "" of a zero value.
+	where() string
 	acquire(a acquisition) (*Hold, error)
 	// youngest returns the hold that the caller can release: what it has acquired last,
 	// lost or not; nil: there is none.
 	youngest(c caller) *Hold
 	// all returns the holds of all owners that were not released.
 	all() []*Hold
-	// where is what an error calls it: its path, if it has one; "" of a zero value.
-	where() string
 }
 
 // What the exported methods of these names do, for all locks alike.
@@ -77,7 +75,7 @@ func acquireTimeout(
 }
 
 func release(ctx context.Context, lock core) error {
-	if err := lock.usable(ctx, "release"); err != nil {
+	if err := usable("release", lock.where(), ctx); err != nil {
 		return err
 	}
 	return releaseYoungest(lock, callerOf(ctx)).finish(ctx, nil)
@@ -101,11 +99,14 @@ func releaseYoungest(lock core, c caller) leaving {
 }
 
 func holdOf(ctx context.Context, lock core) *Hold {
+	if lock.where() == "" {
+		return nil
+	}
 	return lock.youngest(callerOf(ctx))
 }
 
 func isAcquired(lock core) bool {
-	return slices.ContainsFunc(lock.all(), func(h *Hold) bool {
+	return lock.where() != "" && slices.ContainsFunc(lock.all(), func(h *Hold) bool {
 		return !h.isReleased() && h.err() == nil
 	})
 }

@@ -23,8 +23,8 @@ type InterProcessMultiLock struct {
 type multiLock struct {
 	locks []InterProcessLock
 	bad   error // why it cannot be used, nil if it can
-	book  book  // of records that are the members' owners'
-	held  records
+
+	book // whose records are those of the members' owners
 }
 
 var _ InterProcessLock = (*InterProcessMultiLock)(nil)
@@ -58,7 +58,7 @@ func NewInterProcessMultiLock(
 func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLock {
 	const op = "recipes: NewInterProcessMultiLockOf"
 	m := &multiLock{locks: slices.Clone(locks)}
-	m.book.lock = m
+	m.lock = m
 	if len(locks) == 0 {
 		m.bad = errors.New(op + ": locks is empty")
 	}
@@ -111,14 +111,6 @@ func (m *InterProcessMultiLock) inner() *multiLock {
 
 func (m *InterProcessMultiLock) core() core { return m.inner() }
 
-// usable implements core.
-func (m *multiLock) usable(ctx context.Context, op string) error {
-	if m != nil && m.bad != nil {
-		return m.bad
-	}
-	return usable(op, m.where(), ctx)
-}
-
 // where implements core: all members are what it is about.
 func (m *multiLock) where() string {
 	if m == nil {
@@ -144,14 +136,17 @@ func (m *InterProcessMultiLock) AcquireTimeout(
 
 // acquire implements core.
 func (m *multiLock) acquire(a acquisition) (hold *Hold, err error) {
-	if err := m.usable(a.ctx, "acquire"); err != nil {
+	if err := usable("acquire", m.where(), a.ctx); err != nil {
 		return nil, err
+	}
+	if m.bad != nil {
+		return nil, m.bad
 	}
 	if a.given == nil { // the outermost waits for what all of them give back
 		a.given = new([]leaving)
 		defer func() { // also if an observer panics, or ends the goroutine
 			if hold == nil {
-				err = a.afterGivingBack(err)
+				err = a.awaitGiven(err)
 			}
 		}()
 	}
@@ -174,7 +169,7 @@ func (m *multiLock) acquire(a acquisition) (hold *Hold, err error) {
 		// While the caller waited for one member, another one was lost, and somebody else
 		// may have it by now. Like any other wait this one starts over.
 		a.giveBack(members)
-		if err := a.awaitGiven(); err != nil {
+		if err := a.awaitGiven(nil); err != nil {
 			return nil, err
 		}
 		if err := a.startOver(members[ended], backoff.Next()); err != nil {
@@ -200,9 +195,7 @@ func (a acquisition) startOver(ended *Hold, after time.Duration) error {
 
 // acquireEach acquires all members once. Where one is not to be had it gives back those
 // that it got, also where an observer panics or ends the goroutine.
-func (m *multiLock) acquireEach(
-	a acquisition,
-) (members []*Hold, err error) {
+func (m *multiLock) acquireEach(a acquisition) (members []*Hold, err error) {
 	defer func() {
 		if len(members) < len(m.locks) {
 			a.giveBack(members)
@@ -233,12 +226,12 @@ func (a acquisition) giveBack(members []*Hold) {
 	*a.given = append(*a.given, endAll(members))
 }
 
-// awaitGiven waits a short time for what was given back, also in an outage. What is not
-// confirmed by then goes on in the background, and is no error. Nor is that a member was
-// lost before.
-func (a acquisition) awaitGiven() error {
+// awaitGiven waits a short time for what was given back, also in an outage, and returns
+// err with what has failed of that. What is not confirmed by then goes on in the
+// background, and is no error. Nor is that a member was lost before.
+func (a acquisition) awaitGiven(err error) error {
 	if len(*a.given) == 0 {
-		return nil
+		return err
 	}
 	all := leaving{parts: *a.given}
 	*a.given = nil
@@ -252,15 +245,10 @@ func (a acquisition) awaitGiven() error {
 			return errors.Is(err, e)
 		})
 	})
-	return errors.Join(errs...)
-}
-
-// afterGivingBack is the error of an acquisition that has failed.
-func (a acquisition) afterGivingBack(err error) error {
-	switch back := a.awaitGiven(); {
+	switch back := errors.Join(errs...); {
 	case back == nil:
 		return err
-	case endedByLimit(err): // it would hide the other
+	case err == nil || endedByLimit(err): // which would hide the other
 		return back
 	default:
 		return errors.Join(err, back)
@@ -273,8 +261,8 @@ func (m *multiLock) record(members []*Hold) *Hold {
 	for _, member := range members {
 		member.ownedBy(h)
 	}
-	m.book.mu.Lock()
-	defer m.book.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.held = append(m.held, h)
 	return h
 }
@@ -289,19 +277,6 @@ func (m *multiLock) youngest(c caller) *Hold {
 	return nil
 }
 
-// all implements core.
-func (m *multiLock) all() []*Hold {
-	if m == nil {
-		return nil
-	}
-	m.book.mu.Lock()
-	defer m.book.mu.Unlock()
-	return slices.Clone(m.held)
-}
-
-// takeLocked implements book's lock.
-func (m *multiLock) takeLocked(h *Hold) (last, ok bool) { return true, m.held.take(h) }
-
 // stayLocked implements book's lock: the members can be those of several owners.
 func (m *multiLock) stayLocked(owner) *stay { return nil }
 
@@ -309,6 +284,9 @@ func (m *multiLock) stayLocked(owner) *stay { return nil }
 // member, even if some fail, and returns all errors joined. It starts with the last, and
 // takes no longer than one release: the znodes can be deleted in any order.
 func (m *InterProcessMultiLock) Release(ctx context.Context) error {
+	if l := m.inner(); l != nil && l.bad != nil {
+		return l.bad
+	}
 	return release(ctx, m.inner())
 }
 

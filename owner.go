@@ -53,6 +53,18 @@ type book struct {
 		// owner also ends what that has: its znode is the caller's to delete.
 		takeLocked(h *Hold) (last, ok bool)
 	}
+
+	held records // of a lock that keeps all in one list; guarded by mu
+}
+
+// takeLocked implements lock for such a lock: no two records share a grant.
+func (b *book) takeLocked(h *Hold) (last, ok bool) { return true, b.held.take(h) }
+
+// all returns the records of such a lock.
+func (b *book) all() []*Hold {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.held)
 }
 
 // beginLocked returns the stay of an owner that comes to have something: the one that it

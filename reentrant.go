@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/lockcache"
@@ -37,13 +38,14 @@ type ownership struct {
 	of      *stay   // on both sides of a read/write lock the same
 	attempt attempt // the first Acquire; used by that alone
 
+	observing atomic.Uint64 // the goroutine that reports the position; 0: none
+
 	// Guarded by book.mu.
 	grant         *grant // nil while the first Acquire is under way
 	records       records
 	settled       chan struct{} // closed when the first Acquire ends; nil: nobody waits
 	listening     int32         // calls of the listener that run
 	revokePending bool          // the lock was asked back, and no listener called for it
-	observing     uint64        // the goroutine that reports the position; 0: none
 
 	made struct { // what of, grant and the first record may point to, to allocate it once
 		stay  stay
@@ -77,11 +79,6 @@ func (r *reentrant) where() string {
 	return r.path
 }
 
-// usable implements core.
-func (r *reentrant) usable(ctx context.Context, op string) error {
-	return usable(op, r.where(), ctx)
-}
-
 // stayLocked implements book's lock, for both sides of a read/write lock: the book is
 // the reader's.
 func (r *reentrant) stayLocked(who owner) *stay {
@@ -111,7 +108,7 @@ func (r *reentrant) takeLocked(h *Hold) (last, ok bool) {
 // acquire implements core. Its ctx ends with the bound; that of the call (a.ctx) is what
 // the observer receives.
 func (r *reentrant) acquire(a acquisition) (hold *Hold, err error) {
-	if err := r.usable(a.ctx, a.op); err != nil {
+	if err := usable(a.op, r.where(), a.ctx); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -124,20 +121,47 @@ func (r *reentrant) acquire(a acquisition) (hold *Hold, err error) {
 		return nil, err
 	}
 	defer cancel()
+	hold, o, err := r.claim(ctx, a)
+	if o == nil { // it was re-entered, or is lost
+		return hold, err
+	}
+	call := a.ctx
+	if a.fresh && r.steps.observer != nil {
+		// If the caller's ctx names nobody, the owner is new. The observer's ctx names
+		// it: if the observer acquires the lock, it does so as that owner.
+		call = withShares(call, r.book.shareOf(o.of))
+	}
+	o.attempt = newAttempt(call, r.steps)
+	defer func() { o.attempt.call = nil }() // which the ownership would keep
+	hold, err = r.enter(ctx, o, seqnode.Request{
+		TryOnce: a.once, WatchSelf: r.revocable, Listener: o,
+	})
+	if err != nil {
+		o.attempt.failed(err)
+		return nil, err
+	}
+	o.attempt.acquired(func() { hold.end() }, hold.grant)
+	return hold, nil
+}
+
+// claim re-enters the owner's grant, with an error if that was lost. If there is none it
+// returns a new ownership, which the caller must settle, unless another goroutine of the
+// owner's has one: it waits for that.
+func (r *reentrant) claim(ctx context.Context, a acquisition) (*Hold, *ownership, error) {
 	for {
-		hold, o, mine, err := r.claim(a)
+		hold, o, mine, err := r.claimOnce(a)
 		switch {
-		case hold != nil || err != nil: // it was re-entered, or is lost
-			return hold, err
-		case mine: // this owner has nothing of the lock yet
-			return r.acquireFirst(ctx, a, o)
-		case a.once: // another goroutine of the owner is acquiring it
-			return nil, &wait.Busy{Place: elsewhere, Cause: wait.ErrBusy}
-		case r.isObserving(o):
-			return nil, errObserving
+		case hold != nil || err != nil:
+			return hold, nil, err
+		case mine:
+			return nil, o, nil
+		case a.once:
+			return nil, nil, &wait.Busy{Place: elsewhere, Cause: wait.ErrBusy}
+		case o.isObserving():
+			return nil, nil, errObserving
 		}
 		if err := r.awaitSettled(ctx, o.settled); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 }
@@ -146,10 +170,8 @@ var errObserving = errors.New("the owner is queueing for it, and its observer, w
 	"acquires it as the same owner, would wait for itself")
 
 // isObserving tells whether the caller is the observer of the owner's own Acquire.
-func (r *reentrant) isObserving(o *ownership) bool {
-	r.book.mu.Lock()
-	at := o.observing
-	r.book.mu.Unlock()
+func (o *ownership) isObserving() bool {
+	at := o.observing.Load()
 	return at != 0 && at == goroutineID()
 }
 
@@ -175,10 +197,9 @@ func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) e
 // elsewhere is where an owner stands that acquires the lock on two goroutines at once.
 var elsewhere = wait.Place{Text: "its owner is acquiring it on another goroutine"}
 
-// claim re-enters the owner's grant, with an error if that was lost. Where there is none
-// it makes a new ownership, which the caller must settle (mine), or returns the one that
-// another goroutine of the owner's is to settle.
-func (r *reentrant) claim(
+// claimOnce is claim without a wait: the ownership is the caller's to settle (mine), or
+// another goroutine's.
+func (r *reentrant) claimOnce(
 	a acquisition,
 ) (hold *Hold, o *ownership, mine bool, err error) {
 	s := a.lock(r.book)
@@ -209,48 +230,16 @@ func (o *ownership) recordLocked(h *Hold) *Hold {
 	return h
 }
 
-// acquireFirst acquires for a new ownership.
-func (r *reentrant) acquireFirst(
-	ctx context.Context, a acquisition, o *ownership,
-) (*Hold, error) {
-	call := a.ctx
-	if a.fresh && r.steps.observer != nil {
-		// If the caller's ctx names nobody, the owner is new. The observer's ctx names
-		// it: if the observer acquires the lock, it does so as that owner.
-		call = withShares(call, r.book.shareOf(o.of))
-	}
-	o.attempt = newAttempt(call, r.steps)
-	defer func() { o.attempt.call = nil }() // which the ownership would keep
-	hold, err := r.enter(ctx, o, seqnode.Request{
-		TryOnce: a.once, WatchSelf: r.revocable, Listener: o,
-	})
-	if err != nil {
-		o.attempt.failed(err)
-		return nil, err
-	}
-	o.attempt.acquired(func() { hold.end() }, hold.grant)
-	return hold, nil
-}
-
 // Queued implements seqnode.Listener. The owner who waits in the observer can call
 // Acquire there, and would wait for itself.
 func (o *ownership) Queued(node string, ahead int) {
 	if o.lock.steps.observer == nil {
 		return
 	}
-	o.observe(goroutineID())
-	defer o.observe(0)
+	o.observing.Store(goroutineID())
+	defer o.observing.Store(0)
 	o.attempt.Queued(node, ahead)
 }
-
-func (o *ownership) observe(goroutine uint64) {
-	o.lock.book.mu.Lock()
-	defer o.lock.book.mu.Unlock()
-	o.observing = goroutine
-}
-
-// DataChanged implements seqnode.Listener.
-func (o *ownership) DataChanged(data []byte) { o.lock.changed(o, data) }
 
 // enter gets the owner what a hold rests on: by a new entry in the queue as a rule. It
 // settles the ownership in any case, also if the observer panics or ends the goroutine.
@@ -301,9 +290,6 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 
 // youngest implements core.
 func (r *reentrant) youngest(c caller) *Hold {
-	if r == nil {
-		return nil
-	}
 	s := c.lock(r.book)
 	defer r.book.mu.Unlock()
 	if o := r.owners[s.who]; o != nil && o.grant != nil {
@@ -314,9 +300,6 @@ func (r *reentrant) youngest(c caller) *Hold {
 
 // all implements core.
 func (r *reentrant) all() (holds []*Hold) {
-	if r == nil {
-		return nil
-	}
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
 	for _, o := range r.owners {

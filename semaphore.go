@@ -146,7 +146,7 @@ func (s *InterProcessSemaphoreV2) AcquireTimeout(
 const leasesAtOnce = 10_000
 
 // acquireWithin acquires leases. The ctx of the call is also what the observer receives.
-// together makes one hold of theirs, before anybody else has them; nil: each is by itself.
+// together makes one hold of theirs, before anybody has them; nil: each is by itself.
 func (s *InterProcessSemaphoreV2) acquireWithin(
 	call context.Context, n int, l bound, together func(leases []*Hold) *Hold,
 ) (_ []*Lease, err error) {
