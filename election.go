@@ -102,31 +102,31 @@ func (e *election) Leader(ctx context.Context) (Participant, bool, error) {
 		leader, err := e.lookAtHead(ctx, s, members)
 		switch {
 		case err == nil:
-			return leader, leader.Node != "", nil
+			return leader.Participant, leader.Node != "", nil
 		case !errors.Is(err, observe.ErrMoved):
 			return Participant{}, false, wrapAsked("leader of", e.lock.path, err)
 		}
 	}
 }
 
-// lookAtHead returns the first of the members, the zero Participant where there is none,
-// and observe.ErrMoved where it has left meanwhile. Directories only look like members.
+// lookAtHead returns the first of the members, the zero one if there is none,
+// and observe.ErrMoved if it has left meanwhile. Directories only look like members.
 func (e *election) lookAtHead(
 	ctx context.Context, s *zkconn.Conn, members []seqname.Name,
-) (Participant, error) {
+) (reading, error) {
 	for _, m := range members {
 		head, err := lookAt(s, e.lock.queue.Path(m)).Wait(ctx)
 		switch {
 		case err == nil:
 			head.Kind, head.Holding = kindBy(m.Kind), true
-			return head.Participant, nil
+			return head, nil
 		case errors.Is(err, zk.ErrNoNode):
-			return Participant{}, observe.ErrMoved
+			return reading{}, observe.ErrMoved
 		case !errors.Is(err, errDirectory):
-			return Participant{}, err
+			return reading{}, err
 		}
 	}
-	return Participant{}, nil
+	return reading{}, nil
 }
 
 // Leaders is LeaderSelector.Leaders.
@@ -138,7 +138,7 @@ func (e *election) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
 		}
 		s := zkconn.Use(e.lock.conn, e.lock.config)
 		defer s.Release()
-		told, last := false, Participant{}
+		told, last := false, reading{}
 		err := e.lock.queue.Observed().FollowHead(ctx, s, func(
 			ctx context.Context, members []seqname.Name,
 		) (more bool, err error) {
@@ -147,7 +147,7 @@ func (e *election) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
 				return true, err
 			}
 			told, last = true, leader
-			return yield(leader, nil), nil
+			return yield(leader.Participant, nil), nil
 		})
 		if err != nil && ctx.Err() == nil {
 			yield(Participant{}, wrapAsked("leaders of", e.lock.path, err))
