@@ -73,8 +73,8 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		// starts over, and what it has shown confirms nothing.
 		reconnected := n.s.Reconnected()
 		epoch := n.s.Epoch()
-		read := func() (err error) {
-			own, err = calls.Call(n.over.ctx, n.s, n.read)
+		read := func() (err error) { // nobody waits for this goroutine
+			own, err = n.read()
 			return err
 		}
 		err := n.s.Retry(n.over.ctx, read)
