@@ -55,7 +55,7 @@ type request struct {
 func (c *Conn) make(
 	op *op, path string, rest int, data []byte, call func() error,
 ) error {
-	r := request{
+	r := &request{
 		conn: c, op: op, path: path, size: headSize + len(path) + rest + len(data),
 		data: len(data),
 	}
@@ -63,14 +63,14 @@ func (c *Conn) make(
 		return r.refusal(err)
 	}
 	r.begin()
-	return r.end(c.contain(op, call))
+	if c.cfg.Foreign {
+		return r.end(c.contain(op, call))
+	}
+	return r.end(call())
 }
 
-// contain calls the Client.
+// contain calls a Client that is code of the user's.
 func (c *Conn) contain(op *op, call func() error) (err error) {
-	if !c.cfg.Foreign {
-		return call()
-	}
 	what := fmt.Sprintf("the %s of %T", op.name, c.client)
 	if broken := usercode.Contain(what, func() { err = call() }); broken != nil {
 		return outcome.Broken{Err: broken}
@@ -79,7 +79,7 @@ func (c *Conn) contain(op *op, call func() error) (err error) {
 }
 
 // checkSize returns an error if r would break the connection, as far as is known.
-func (c *Conn) checkSize(r request) error {
+func (c *Conn) checkSize(r *request) error {
 	if r.size < someLength {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (r *request) begin() {
 }
 
 // end is called with the Client's error, and returns the caller's.
-func (r request) end(err error) error {
+func (r *request) end(err error) error {
 	r.conn.learn(r, err)
 	if errors.Is(err, zk.ErrClosing) {
 		r.conn.ConnClosed()
@@ -148,7 +148,7 @@ func (r request) end(err error) error {
 }
 
 // learn records what a request's outcome shows of its connection.
-func (c *Conn) learn(r request, err error) {
+func (c *Conn) learn(r *request, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
@@ -171,7 +171,7 @@ func (c *Conn) learn(r request, err error) {
 // refusal returns err with the request that it rejects, and with the permission if that
 // is what is missing. A lost connection is left as it is: it says nothing about the
 // request.
-func (r request) refusal(err error) error {
+func (r *request) refusal(err error) error {
 	if !outcome.Final(err) {
 		return err
 	}

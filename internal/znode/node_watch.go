@@ -73,12 +73,9 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		// starts over, and what it has shown confirms nothing.
 		reconnected := n.s.Reconnected()
 		epoch := n.s.Epoch()
-		read := func() (err error) {
-			own, err = calls.Call(n.over.ctx, n.s, func() (r reading, err error) {
-				// The watch is not shared: it fires at the latest when the Node leaves.
-				r.data, r.stat, r.events, err = n.s.ReadW(n.Path)
-				return r, err
-			})
+		read := func() (err error) { // nobody waits for this goroutine
+			// The watch is not shared: it fires at the latest when the Node leaves.
+			own.data, own.stat, own.events, err = n.s.ReadW(n.Path)
 			return err
 		}
 		err := n.s.Retry(n.over.ctx, read)
