@@ -121,20 +121,12 @@ func TestHoldMultiWithAnOperationThatFails(t *testing.T) {
 			require.False(t, s.written())
 			require.NoError(t, s.hold.Err(), "that is no loss")
 		}
-	})
-}
-
-func TestHoldMultiWhoseFirstOperationFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newMultiScene(t, notWrapped)
 		_, err := s.hold.Multi(&zk.DeleteRequest{Path: "/none", Version: -1})
 		require.ErrorContains(t, err, "operation 0, delete /none: ")
-		require.ErrorIs(t, err, zk.ErrNoNode)
-		require.NoError(t, s.hold.Err())
 	})
 }
 
-// A cached entry is kept behind a transaction that has failed.
+// A cached entry is kept behind a transaction that has failed, or that was not sent.
 func TestACachedEntryAfterATransactionThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newMultiScene(t, notWrapped)
@@ -147,7 +139,17 @@ func TestACachedEntryAfterATransactionThatFails(t *testing.T) {
 		require.NoError(t, first.Release(t.Context()))
 		second := locktest.Acquire(t.Context(), t, lock)
 		require.Equal(t, first.Path(), second.Path())
+
+		s.Cluster.Link("ours").Cut()
+		time.Sleep(100 * time.Millisecond)
+		_, err = second.Multi(locktest.SetConfig())
+		require.ErrorIs(t, err, zk.ErrNoServer)
+		s.Cluster.Link("ours").Heal()
+		time.Sleep(2 * time.Second)
 		require.NoError(t, second.Release(t.Context()))
+		third := locktest.Acquire(t.Context(), t, lock)
+		require.Equal(t, first.Path(), third.Path())
+		require.NoError(t, third.Release(t.Context()))
 	})
 }
 
@@ -178,27 +180,6 @@ func TestHoldMultiRefusesWhatIsNoOperation(t *testing.T) {
 			require.ErrorIs(t, err, c.err, name)
 		}
 		require.False(t, s.written())
-	})
-}
-
-// So it is behind one that was not sent.
-func TestACachedEntryAfterATransactionThatIsNotSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newMultiScene(t, notWrapped)
-		lock, err := recipes.NewInterProcessMutex(
-			s.Client, "/cached", recipes.WithCaching(time.Minute, 10))
-		require.NoError(t, err)
-		first := locktest.Acquire(t.Context(), t, lock)
-		s.Cluster.Link("ours").Cut()
-		time.Sleep(100 * time.Millisecond)
-		_, err = first.Multi(locktest.SetConfig())
-		require.ErrorIs(t, err, zk.ErrNoServer)
-		s.Cluster.Link("ours").Heal()
-		time.Sleep(2 * time.Second)
-		require.NoError(t, first.Release(t.Context()))
-		second := locktest.Acquire(t.Context(), t, lock)
-		require.Equal(t, first.Path(), second.Path())
-		require.NoError(t, second.Release(t.Context()))
 	})
 }
 

@@ -293,23 +293,20 @@ func TestALossMarginOfAnIdlePlace(t *testing.T) {
 // nothing by it, whenever it comes, and it loses nothing of its time.
 func TestALossMarginIsItsOwnersAlone(t *testing.T) {
 	caching := recipes.WithCaching(locktest.LongIdle, 9)
+	outlasts := func(
+		t *testing.T, b *locktest.Bubble, margined recipes.InterProcessLock,
+	) {
+		t.Helper()
+		locktest.Use(t, margined)
+		b.Cluster.Link("ours").Stall(zktest.Both)
+		time.Sleep(5500 * time.Millisecond)
+		b.Cluster.Link("ours").Heal()
+		time.Sleep(20 * time.Second)
+	}
 	for name, test := range map[string]func(
 		t *testing.T, b *locktest.Bubble, margined recipes.InterProcessLock,
 	){
-		"it was here before": func(
-			t *testing.T, b *locktest.Bubble, margined recipes.InterProcessLock,
-		) {
-			t.Helper()
-			locktest.Use(t, margined)
-			stallFor(b, 5500*time.Millisecond)
-		},
-		"it began the stay": func(
-			t *testing.T, b *locktest.Bubble, margined recipes.InterProcessLock,
-		) {
-			t.Helper()
-			locktest.Use(t, margined)
-			stallFor(b, 5500*time.Millisecond)
-		},
+		"it was here before": outlasts, "it began the stay": outlasts,
 		"it comes in the silence": func(
 			t *testing.T, b *locktest.Bubble, margined recipes.InterProcessLock,
 		) {
@@ -359,12 +356,4 @@ func TestALossMarginIsItsOwnersAlone(t *testing.T) {
 			})
 		})
 	}
-}
-
-// stallFor lets nothing through for a while.
-func stallFor(b *locktest.Bubble, d time.Duration) {
-	b.Cluster.Link("ours").Stall(zktest.Both)
-	time.Sleep(d)
-	b.Cluster.Link("ours").Heal()
-	time.Sleep(20 * time.Second)
 }

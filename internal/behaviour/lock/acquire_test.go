@@ -3,7 +3,6 @@ package lock_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -375,37 +374,6 @@ func TestHoldReleaseRacesWithTheEndOfTheHold(t *testing.T) {
 	}
 }
 
-func TestAcquireWaitsAtMost(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		rival := locktest.Acquire(t.Context(), t, b.Mutex(t, b.Other, "/lock"))
-		for _, d := range []time.Duration{-1, 0, time.Second} {
-			began := time.Now()
-			hold, err := recipes.Acquire(t.Context(), b.Lock, recipes.WaitAtMost(d))
-			require.Nil(t, hold)
-			require.ErrorIs(t, err, recipes.ErrBusy)
-			require.ErrorContains(t, err, "acquire /lock")
-			require.Less(t, time.Since(began), max(d, 0)+250*time.Millisecond)
-		}
-		b.Cluster.Link("ours").Freeze()
-		hold, err := recipes.Acquire(
-			t.Context(), b.Lock, recipes.WaitAtMost(2*time.Second),
-		)
-		require.Nil(t, hold)
-		require.ErrorIs(t, err, recipes.ErrUnavailable)
-		b.Cluster.Link("ours").Thaw()
-		require.NoError(t, rival.Release(t.Context()))
-		hold, err = recipes.Acquire(t.Context(), b.Lock, recipes.WaitAtMost(time.Minute))
-		require.NoError(t, err)
-		require.NoError(t, hold.Release(t.Context()))
-
-		gone, cancel := context.WithCancelCause(t.Context())
-		cancel(locktest.ErrChangedMind)
-		hold, err = recipes.Acquire(gone, b.Lock)
-		require.Nil(t, hold)
-		require.ErrorIs(t, err, locktest.ErrChangedMind)
-	})
-}
-
 // ctx bounds the wait for the answer to a release, and not the release.
 func TestHoldReleaseIsBoundedByItsContext(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
@@ -470,34 +438,6 @@ func TestAcquireAndReleaseRefuse(t *testing.T) {
 		require.True(t, b.Lock.IsAcquiredInThisProcess())
 		require.NoError(t, hold.Release(t.Context()))
 	})
-}
-
-// An observer that ends Acquire leaves nothing held; one that ends Release has released.
-func TestAnObserverThatEndsAcquireOrRelease(t *testing.T) {
-	for name, end := range ends {
-		for _, kind := range []recipes.EventKind{
-			recipes.EventQueued, recipes.EventAcquired,
-		} {
-			t.Run(name+" at "+kind.String(), func(t *testing.T) {
-				forSabotaged(t, func(t *testing.T, s *sabotaged) {
-					s.arm(kind, end)
-					requireEnded(t, name, func() {
-						_, _ = recipes.Acquire(t.Context(), s.lock)
-					})
-					s.isFree(t, locktest.Owner(t))
-				})
-			})
-		}
-		t.Run(name+" at released", func(t *testing.T) {
-			forSabotaged(t, func(t *testing.T, s *sabotaged) {
-				hold := locktest.Acquire(t.Context(), t, s.lock)
-				s.arm(recipes.EventReleased, end)
-				requireEnded(t, name, func() { _ = hold.Release(t.Context()) })
-				require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
-				s.isFree(t, locktest.Owner(t))
-			})
-		})
-	}
 }
 
 // Any caller may release a semaphore mutex. The hold of the one who had acquired it says
@@ -655,34 +595,6 @@ func TestAnEventTellsHowLongALockWasHeld(t *testing.T) {
 	})
 }
 
-// A hold that had been released already released a member that its owner had acquired as
-// part of another multi lock.
-func TestASpentHoldLeavesOtherMultiLocksAlone(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		x, y := b.Mutex(t, b.Ours, "/x"), b.Mutex(t, b.Ours, "/y")
-		ctx := locktest.Owner(t)
-		withX := recipes.NewInterProcessMultiLockOf(b.Lock, x)
-		first, err := recipes.Acquire(ctx, withX)
-		require.NoError(t, err)
-		second, err := recipes.Acquire(ctx, recipes.NewInterProcessMultiLockOf(b.Lock, y))
-		require.NoError(t, err)
-		require.NoError(t, first.Release(ctx))
-		require.ErrorIs(t, first.Release(ctx), recipes.ErrNotOwner)
-		require.NoError(t, second.Err())
-		require.True(t, b.Lock.IsOwned(ctx))
-		theirs := b.Mutex(t, b.Other, "/lock")
-		held, err := theirs.AcquireTimeout(t.Context(), 0)
-		require.NoError(t, err)
-		require.False(t, held, "two holders")
-
-		// What the multi lock's own method acquires is another acquisition.
-		require.NoError(t, withX.Acquire(ctx))
-		require.NoError(t, withX.Hold(ctx).Release(ctx))
-		require.NoError(t, second.Release(ctx))
-		require.False(t, b.Lock.IsAcquiredInThisProcess())
-	})
-}
-
 // A multi lock's hold owns what that acquisition has of its members, and nothing that
 // they hold by themselves.
 func TestAMultiLocksHoldLeavesItsMembersOwnAlone(t *testing.T) {
@@ -706,53 +618,3 @@ func TestAMultiLocksHoldLeavesItsMembersOwnAlone(t *testing.T) {
 		require.NoError(t, b.Lock.Release(ctx))
 	})
 }
-
-// Each acquisition of a wrapper left some 300 bytes behind for as long as the lock inside
-// was held.
-func TestHeapOfAWrapperOfALockThatIsHeld(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		ctx := locktest.Owner(t)
-		require.NoError(t, b.Lock.Acquire(ctx)) // for a long time
-		wrapper := struct{ *recipes.InterProcessMutex }{b.Lock}
-		before := locktest.Heap()
-		const times = 10_000
-		for range times {
-			hold, err := recipes.Acquire(ctx, wrapper)
-			require.NoError(t, err)
-			require.NoError(t, hold.Release(ctx))
-		}
-		require.Less(t, (locktest.Heap()-before)/times, int64(50), "bytes")
-	})
-}
-
-func TestAMultiLockOfNothing(t *testing.T) {
-	var none *recipes.InterProcessMultiLock
-	m, ctx := recipes.NewInterProcessMultiLockOf(none), locktest.Owner(t)
-	_, err := recipes.Acquire(ctx, m)
-	require.ErrorContains(t, err, "lock 1 is nil")
-	require.Nil(t, m.Hold(ctx))
-}
-
-// A handler that panics as it is told of another recipe's znode left the lock taken, and
-// nobody held it.
-func TestALogHandlerThatPanicsLeavesNothing(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		rw, err := recipes.NewInterProcessReadWriteLock(b.Other, "/lock")
-		require.NoError(t, err)
-		require.NoError(t, rw.WriteLock().Acquire(locktest.Owner(t)))
-		lock := b.Mutex(t, b.Ours, "/lock",
-			recipes.WithLogger(slog.New(panickingHandler{slog.DiscardHandler})))
-		require.PanicsWithValue(t, "log", func() {
-			_, _ = recipes.Acquire(t.Context(), lock)
-		})
-		held, err := b.Mutex(t, b.Other, "/lock").AcquireTimeout(
-			locktest.Owner(t), time.Minute)
-		require.NoError(t, err)
-		require.True(t, held)
-	})
-}
-
-type panickingHandler struct{ slog.Handler }
-
-func (panickingHandler) Enabled(context.Context, slog.Level) bool  { return true }
-func (panickingHandler) Handle(context.Context, slog.Record) error { panic("log") }

@@ -258,6 +258,7 @@ func TestAMemberThatIsLostDuringAnAttempt(t *testing.T) {
 		multi := recipes.NewInterProcessMultiLockOf(first, second)
 		err := recipes.Do(t.Context(), multi, locktest.Nothing, recipes.WaitAtMost(0))
 		require.Equal(t, "/a", requireBusy(t, err).Path)
+		require.False(t, first.IsAcquiredInThisProcess(), "it is given back")
 		held, err := multi.AcquireTimeout(locktest.Owner(t), 0)
 		require.NoError(t, err)
 		require.False(t, held)

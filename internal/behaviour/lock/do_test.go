@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -475,22 +474,6 @@ func TestDo(t *testing.T) {
 			test(t, &doScene{p, path, p.Mutex(path)})
 		})
 	}
-	with("nested, also on another goroutine", func(t *testing.T, s *doScene) {
-		err := recipes.Do(t.Context(), s.lock, func(
-			ctx context.Context, _ *recipes.Hold,
-		) error {
-			return locktest.Within(t, locktest.Start(func() error {
-				return recipes.Do(ctx, s.lock, func(
-					ctx context.Context, _ *recipes.Hold,
-				) error {
-					require.True(t, s.lock.IsOwned(ctx))
-					return nil
-				})
-			}), "nested Do")
-		})
-		require.NoError(t, err)
-		require.False(t, s.lock.IsAcquiredInThisProcess())
-	})
 	with("the goroutine is the owner", func(t *testing.T, s *doScene) {
 		require.NoError(t, s.lock.Acquire(t.Context()))
 		err := recipes.Do(t.Context(), s.lock, func(
@@ -529,61 +512,5 @@ func TestDo(t *testing.T) {
 			func(context.Context, *recipes.Hold) error { cancel(); return nil },
 		))
 		require.Empty(t, s.peer.Children(s.path))
-	})
-	with("a loss cancels fn and is in the result", func(t *testing.T, s *doScene) {
-		failed := errors.New("failed")
-		err := recipes.Do(t.Context(), s.lock, func(
-			ctx context.Context, _ *recipes.Hold,
-		) error {
-			if err := s.peer.Conn.Delete(s.lock.LockPath(ctx), -1); err != nil {
-				return err
-			}
-			<-ctx.Done()
-			require.ErrorIs(t, context.Cause(ctx), recipes.ErrLockLost)
-			return failed
-		})
-		require.ErrorIs(t, err, failed)
-		require.ErrorIs(t, err, recipes.ErrLockLost)
-	})
-	with("not acquired, not run", func(t *testing.T, s *doScene) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		require.ErrorIs(t, recipes.Do(
-			ctx, s.lock,
-			func(context.Context, *recipes.Hold) error { t.Error("run"); return nil },
-		), context.Canceled)
-	})
-}
-
-func TestDoEndsWhenAnyMemberIsLost(t *testing.T) {
-	t.Parallel()
-	zkserver.Test(t, func(t *testing.T) {
-		for member := range 3 {
-			path := zkserver.Path(t)
-			p, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
-			paths := []string{path + "/a", path + "/b", path + "/c"}
-			m, err := recipes.NewInterProcessMultiLock(
-				p.Conn, paths, recipes.WithSessionTimeout(p.Timeout),
-			)
-			require.NoError(t, err)
-			var nodes []string
-			err = recipes.Do(t.Context(), m, func(
-				ctx context.Context, _ *recipes.Hold,
-			) error {
-				for _, hold := range m.Holds(ctx) {
-					nodes = append(nodes, hold.Path())
-				}
-				require.NoError(t, other.Conn.Delete(nodes[member], -1))
-				locktest.Within(t, ctx.Done(), "the loss is not told")
-				require.ErrorIs(t, context.Cause(ctx), recipes.ErrLockLost)
-				return nil
-			})
-			require.ErrorIs(t, err, recipes.ErrLockLost)
-			require.ErrorContains(t, err, nodes[member])
-			require.Len(t, slices.Compact(slices.Sorted(slices.Values(nodes))), 3)
-			for _, path := range paths {
-				other.AwaitChildren(path, 0)
-			}
-		}
 	})
 }

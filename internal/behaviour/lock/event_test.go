@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -116,21 +117,51 @@ func (s *sabotaged) isFree(
 	}
 }
 
+// uses are the ways to use a lock once, each of which calls inside while it is held.
+var uses = map[string]func(
+	ctx context.Context, lock recipes.InterProcessLock, inside func(),
+){
+	"its methods": func(
+		ctx context.Context, lock recipes.InterProcessLock, inside func(),
+	) {
+		_ = lock.Acquire(ctx)
+		inside()
+		_ = lock.Release(ctx)
+	},
+	"Acquire": func(ctx context.Context, lock recipes.InterProcessLock, inside func()) {
+		hold, _ := recipes.Acquire(ctx, lock)
+		inside()
+		_ = hold.Release(ctx)
+	},
+	"Do": func(ctx context.Context, lock recipes.InterProcessLock, inside func()) {
+		_ = recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error {
+			inside()
+			return nil
+		})
+	},
+}
+
 // A panic at "queued" or "acquired" left the znode in the queue for as long as the
-// session, and the owner's claim unsettled for ever.
+// session, and the owner's claim unsettled for ever. What an observer ends at "released"
+// is released.
 func TestAnObserverThatEndsAcquireLeavesNothing(t *testing.T) {
 	for name, end := range ends {
 		for _, kind := range []recipes.EventKind{
-			recipes.EventQueued, recipes.EventAcquired,
+			recipes.EventQueued, recipes.EventAcquired, recipes.EventReleased,
 		} {
-			t.Run(name+" at "+kind.String(), func(t *testing.T) {
-				forSabotaged(t, func(t *testing.T, s *sabotaged) {
-					ctx := locktest.Owner(t)
-					s.arm(kind, end)
-					requireEnded(t, name, func() { _ = s.lock.Acquire(ctx) })
-					s.isFree(t, ctx)
+			for way, use := range uses {
+				t.Run(fmt.Sprint(way, " ", name, " at ", kind), func(t *testing.T) {
+					forSabotaged(t, func(t *testing.T, s *sabotaged) {
+						ctx, ran := locktest.Owner(t), false
+						s.arm(kind, end)
+						requireEnded(t, name, func() {
+							use(ctx, s.lock, func() { ran = true })
+						})
+						require.Equal(t, kind == recipes.EventReleased, ran)
+						s.isFree(t, ctx)
+					})
 				})
-			})
+			}
 		}
 	}
 }
@@ -187,8 +218,8 @@ func TestAnObserverThatEndsAcquireFreesItsOwner(t *testing.T) {
 	}
 }
 
-// Where the wait has failed, or the lock was released, all is settled before it is told.
-func TestAnObserverThatEndsLaterCalls(t *testing.T) {
+// Where the wait has failed all is settled before it is told.
+func TestAnObserverThatEndsAFailedWait(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			forSabotaged(t, func(t *testing.T, s *sabotaged) {
@@ -206,11 +237,6 @@ func TestAnObserverThatEndsLaterCalls(t *testing.T) {
 				requireEnded(t, name, func() { _ = s.lock.Acquire(waiting) })
 				require.NoError(t, s.rival.Release(rival))
 				s.isFree(t, ctx)
-
-				require.NoError(t, s.lock.Acquire(ctx))
-				s.arm(recipes.EventReleased, end)
-				requireEnded(t, name, func() { _ = s.lock.Release(ctx) })
-				s.isFree(t, ctx)
 			})
 		})
 	}
@@ -227,30 +253,6 @@ func TestAnObserverThatEndsWhenALossIsTold(t *testing.T) {
 		require.ErrorIs(t, s.lock.Release(ctx), recipes.ErrLockLost)
 		s.isFree(t, ctx)
 	})
-}
-
-// Do is a caller like any other: what fn did not get nobody has.
-func TestAnObserverThatEndsDo(t *testing.T) {
-	for _, kind := range []recipes.EventKind{
-		recipes.EventQueued, recipes.EventAcquired, recipes.EventReleased,
-	} {
-		t.Run(kind.String(), func(t *testing.T) {
-			forSabotaged(t, func(t *testing.T, s *sabotaged) {
-				ctx, ran := locktest.Owner(t), false
-				s.arm(kind, ends["panics"])
-				requireEnded(t, "panics", func() {
-					_ = recipes.Do(ctx, s.lock, func(
-						context.Context, *recipes.Hold,
-					) error {
-						ran = true
-						return nil
-					})
-				})
-				require.Equal(t, kind == recipes.EventReleased, ran)
-				s.isFree(t, ctx)
-			})
-		})
-	}
 }
 
 // No mutex is held while an observer is called: it may call any method of the lock.

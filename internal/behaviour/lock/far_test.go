@@ -13,44 +13,16 @@ import (
 	"github.com/zkrecipes/recipes/internal/locktest"
 )
 
-// farLocks are locks whose path does not exist.
-var farLocks = map[string]func(
-	t *testing.T, b *locktest.Bubble, path string,
-) recipes.InterProcessLock{
-	"mutex": func(
-		t *testing.T, b *locktest.Bubble, path string,
-	) recipes.InterProcessLock {
-		t.Helper()
-		return b.Mutex(t, b.Ours, path)
-	},
-	"mutex with caching": func(
-		t *testing.T, b *locktest.Bubble, path string,
-	) recipes.InterProcessLock {
-		t.Helper()
-		return b.Mutex(t, b.Ours, path, recipes.WithCaching(time.Minute, 1))
-	},
-	"semaphore mutex": func(
-		t *testing.T, b *locktest.Bubble, path string,
-	) recipes.InterProcessLock {
-		t.Helper()
-		lock, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, path)
-		require.NoError(t, err)
-		return lock
-	},
-	"leases": func(
-		t *testing.T, b *locktest.Bubble, path string,
-	) recipes.InterProcessLock {
-		t.Helper()
-		s, err := recipes.NewInterProcessSemaphoreV2(b.Ours, path, 5)
-		require.NoError(t, err)
-		return s.AsLock(2)
-	},
+// farLocks make locks whose path does not exist.
+var farLocks = map[string]locktest.Maker{
+	"mutex":              locktest.MakeMutex,
+	"mutex with caching": cachedMutex,
+	"semaphore mutex":    locktest.MakeSemaphoreMutex,
+	"leases":             locktest.MakeLeaseLock(2),
 	"multi lock": func(
-		t *testing.T, b *locktest.Bubble, path string,
-	) recipes.InterProcessLock {
-		t.Helper()
-		return recipes.NewInterProcessMultiLockOf(
-			b.Mutex(t, b.Ours, path+"/a"), b.Mutex(t, b.Ours, path+"/b"))
+		conn recipes.Conn, path string, _ ...recipes.Option,
+	) (recipes.InterProcessLock, error) {
+		return recipes.NewInterProcessMultiLock(conn, []string{path + "/a", path + "/b"})
 	},
 }
 
@@ -65,11 +37,11 @@ func TestASingleAttemptFarFromTheServers(t *testing.T) {
 				t.Run(fmt.Sprint(name, trip, path), func(t *testing.T) {
 					locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 						b.Cluster.Link("ours").Delay(trip/2, trip/2)
-						lock := newLock(t, b, path)
+						lock, err := newLock(b.Ours, path)
+						require.NoError(t, err)
 						attempts, ctx := 0, locktest.Owner(t)
 						for ok := false; !ok; attempts++ {
 							began := time.Now()
-							var err error
 							ok, err = lock.AcquireTimeout(ctx, 0)
 							require.LessOrEqual(t, time.Since(began), time.Second)
 							if !ok {

@@ -1,7 +1,6 @@
 package lock_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"path"
@@ -65,9 +64,7 @@ func TestForgedNumbersMakeNoSecondHolder(t *testing.T) {
 				for range 50 {
 					ctx := locktest.Owner(t)
 					require.NoError(t, a.Acquire(ctx))
-					hold := a.(interface {
-						Hold(ctx context.Context) *recipes.Hold
-					}).Hold(ctx)
+					hold := a.Hold(ctx)
 					forged := forge(t, b.Ours, hold.Path())
 					ok, err := other.AcquireTimeout(ctx, time.Second)
 					require.False(t, ok, "two holders")

@@ -1,8 +1,10 @@
 package lock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -141,6 +143,7 @@ var ways = map[string]struct {
 	},
 }
 
+// A loss has one cause, whoever is told of it, and one line in the log.
 func TestEveryLossHasOneCause(t *testing.T) {
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -150,10 +153,16 @@ func TestEveryLossHasOneCause(t *testing.T) {
 				}
 				t.Run(k.Name, func(t *testing.T) {
 					locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+						var log bytes.Buffer
+						var seen locktest.Recorder
 						v := &victim{Bubble: b, ctx: locktest.Owner(t), kind: k}
-						v.take(t, b.Ours, way.options)
+						v.take(t, b.Ours, append(slices.Clip(way.options),
+							recipes.WithObserver(seen.Observe), recipes.WithLogger(
+								slog.New(slog.NewJSONHandler(&log, nil)))))
 						way.lose(t, v)
 						v.isLost(t, way.cause)
+						synctest.Wait()
+						requireLogged(t, seen.All(), lossesIn(t, log.Bytes()))
 					})
 				})
 			}

@@ -75,10 +75,8 @@ func testFailingLog(t *testing.T, b *locktest.Bubble, k locktest.Kind, fail func
 			_, err := b.Other.Create("/lock"+dir, nil, 0, anyone)
 			require.NoError(t, err)
 		}
-		for _, foreign := range []string{"/x__lock__0000000001"} {
-			_, err := b.Other.Create("/lock"+dir+foreign, nil, 0, anyone)
-			require.NoError(t, err)
-		}
+		_, err := b.Other.Create("/lock"+dir+"/x__lock__0000000001", nil, 0, anyone)
+		require.NoError(t, err)
 	}
 	lock, err := k.Make(b.Ours, "/lock",
 		recipes.WithLogger(slog.New(failingHandler{slog.DiscardHandler, fail})))

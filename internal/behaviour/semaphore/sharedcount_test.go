@@ -87,28 +87,6 @@ func (c *parentlessConn) Create(
 	return c.Client.Create(path, data, flags, acl)
 }
 
-func TestTheGreatestSharedCount(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		ctx := t.Context()
-		require.NoError(t, recipes.SetSharedCount(ctx, b.Ours, "/most", math.MaxInt32))
-		tooMany := math.MaxInt32
-		tooMany++ // below 0 with 32 bits
-		require.Error(t, recipes.SetSharedCount(ctx, b.Ours, "/most", tooMany))
-	})
-}
-
-// What may not be created is not tried again.
-func TestASharedCountThatMayNotBeCreated(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		_, err := b.Other.Create("/closed", nil, 0, zk.WorldACL(zk.PermRead))
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		err = recipes.SetSharedCount(ctx, b.Ours, "/closed/most", 1)
-		require.ErrorIs(t, err, zk.ErrNoAuth)
-	})
-}
-
 // A container that is empty goes by the server's doing, or by that of a caller who made
 // it and has given up.
 func TestSetSharedCountWhoseParentGoes(t *testing.T) {
