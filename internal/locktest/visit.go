@@ -80,9 +80,7 @@ func ReadWriteLock(
 	t *testing.T, client recipes.Conn, opts ...recipes.Option,
 ) *recipes.InterProcessReadWriteLock {
 	t.Helper()
-	lock, err := recipes.NewInterProcessReadWriteLock(client, "/lock", opts...)
-	require.NoError(t, err)
-	return lock
+	return NewReadWriteLock(t, client, "/lock", opts...)
 }
 
 // Nothing is for [recipes.Do].

@@ -93,8 +93,7 @@ func TestEveryLockTellsALossByItsHold(t *testing.T) {
 // Each call is an owner of its own, whatever the goroutine is and has.
 func TestEachAcquireIsAnOwnerOfItsOwn(t *testing.T) {
 	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
-		lock, err := k.Make(b.Ours, "/lock")
-		require.NoError(t, err)
+		lock := k.MustMake(t, b.Ours, "/lock")
 		if k.Recipe == "read lock" {
 			return // readers share
 		}
@@ -166,15 +165,14 @@ func TestAHoldsContextOfAnotherOwnersContext(t *testing.T) {
 
 func TestAHoldsContextIsOfBothSidesOfAReadWriteLock(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		lock, err := recipes.NewInterProcessReadWriteLock(b.Ours, "/rw")
-		require.NoError(t, err)
+		lock := locktest.NewReadWriteLock(t, b.Ours, "/rw")
 		written := locktest.Acquire(t.Context(), t, lock.WriteLock())
 		ctx := owned(t, written)
 		read := locktest.Acquire(ctx, t, lock.ReadLock())
 		require.Equal(t, written.FencingToken(), read.FencingToken(), "a downgrade")
 		require.NoError(t, locktest.ReleaseElsewhere(t, written))
 		kept := context.WithoutCancel(ctx) // which has ended with that hold
-		_, err = recipes.Acquire(kept, lock.WriteLock())
+		_, err := recipes.Acquire(kept, lock.WriteLock())
 		require.ErrorIs(t, err, recipes.ErrUpgrade)
 		locktest.RequireBusy(t.Context(), t, lock.WriteLock())
 		require.NoError(t, locktest.ReleaseElsewhere(t, read))
@@ -215,10 +213,8 @@ func TestAcquireAsTheOwnerOfItsContext(t *testing.T) {
 // Each re-entry has a hold of its own, which is released once; all are lost together.
 func TestReleaseOfAReenteredHold(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		rw, err := recipes.NewInterProcessReadWriteLock(b.Ours, "/rw")
-		require.NoError(t, err)
-		multi, err := recipes.NewInterProcessMultiLock(b.Ours, []string{"/a", "/b"})
-		require.NoError(t, err)
+		rw := locktest.NewReadWriteLock(t, b.Ours, "/rw")
+		multi := locktest.NewMultiLock(t, b.Ours, []string{"/a", "/b"})
 		for name, lock := range map[string]recipes.InterProcessLock{
 			"mutex": b.Lock, "write lock": rw.WriteLock(), "multi lock": multi,
 			"read lock": rw.ReadLock(),
@@ -257,8 +253,7 @@ func TestReleaseOfAReenteredHold(t *testing.T) {
 // A hold undoes nothing that its owner has acquired since.
 func TestAReleasedHoldLeavesLaterOnesAlone(t *testing.T) {
 	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
-		lock, err := k.Make(b.Ours, "/lock")
-		require.NoError(t, err)
+		lock := k.MustMake(t, b.Ours, "/lock")
 		ctx := locktest.Owner(t)
 		former := locktest.Acquire(ctx, t, lock)
 		require.NoError(t, lock.Release(ctx))
@@ -281,8 +276,7 @@ func TestAReleasedHoldLeavesLaterOnesAlone(t *testing.T) {
 // Whoever releases at the same time, each acquisition ends once.
 func TestHoldReleaseRacesWithTheLocksOwn(t *testing.T) {
 	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
-		lock, err := k.Make(b.Ours, "/lock")
-		require.NoError(t, err)
+		lock := k.MustMake(t, b.Ours, "/lock")
 		for range 20 {
 			ctx := locktest.Owner(t)
 			hold := locktest.Acquire(ctx, t, lock)
@@ -339,8 +333,7 @@ func TestHoldReleaseRacesWithTheEndOfTheHold(t *testing.T) {
 					if name == "Close" && i > 0 {
 						b.Ours = locktest.ConnectThrough(t, b.Cluster, "again")
 					}
-					lock, err := k.Make(b.Ours, "/lock", recipes.WithMaxHold(most))
-					require.NoError(t, err)
+					lock := k.MustMake(t, b.Ours, "/lock", recipes.WithMaxHold(most))
 					hold := locktest.Acquire(t.Context(), t, lock)
 					time.Sleep(most - 5*time.Millisecond)
 					ended := make(chan struct{})
@@ -444,8 +437,7 @@ func TestAcquireAndReleaseRefuse(t *testing.T) {
 // so, and leaves the next one's alone.
 func TestAHoldThatAnotherCallerReleased(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/mutex")
-		require.NoError(t, err)
+		m := locktest.NewSemaphoreMutex(t, b.Ours, "/mutex")
 		other := b.Mutex(t, b.Ours, "/other")
 		for _, lock := range []recipes.InterProcessLock{
 			m, recipes.NewInterProcessMultiLockOf(m, other),
@@ -456,7 +448,7 @@ func TestAHoldThatAnotherCallerReleased(t *testing.T) {
 			require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
 			require.True(t, m.IsAcquiredInThisProcess())
 			require.False(t, other.IsAcquiredInThisProcess(), "the rest is released")
-			_, err = hold.Multi()
+			_, err := hold.Multi()
 			require.ErrorIs(t, err, recipes.ErrNotOwner)
 			require.NoError(t, next.Release(t.Context()))
 		}
@@ -467,13 +459,12 @@ func TestAHoldThatAnotherCallerReleased(t *testing.T) {
 func TestAcquireOfWhatAnotherCallerReleasesAtOnce(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		var m *recipes.InterProcessSemaphoreMutex
-		m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/mutex",
+		m = locktest.NewSemaphoreMutex(t, b.Ours, "/mutex",
 			recipes.WithObserver(func(ctx context.Context, e recipes.Event) {
 				if e.Kind == recipes.EventAcquired {
 					assert.NoError(t, m.Release(recipes.WithOwner(ctx)))
 				}
 			}))
-		require.NoError(t, err)
 		other := b.Mutex(t, b.Ours, "/other")
 		for _, lock := range []recipes.InterProcessLock{
 			m, recipes.NewInterProcessMultiLockOf(other, m),
@@ -508,8 +499,7 @@ func TestFnReleasesTheHoldOfDo(t *testing.T) {
 
 func TestALeasesHoldReturnsIt(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		s, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/s", 2)
-		require.NoError(t, err)
+		s := locktest.NewSemaphore(t, b.Ours, "/s", 2)
 		ctx := t.Context()
 		leases, err := s.AcquireN(ctx, 2)
 		require.NoError(t, err)
@@ -531,8 +521,7 @@ func TestALeasesHoldReturnsIt(t *testing.T) {
 // A term is its election's: nobody else ends it.
 func TestATermIsNotReleasedByItsHold(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		latch, err := recipes.NewLeaderLatch(b.Ours, "/latch")
-		require.NoError(t, err)
+		latch := locktest.NewLatch(t, b.Ours, "/latch")
 		term, err := latch.Await(t.Context())
 		require.NoError(t, err)
 		err = term.Release(t.Context())

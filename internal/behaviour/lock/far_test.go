@@ -34,28 +34,28 @@ func TestASingleAttemptFarFromTheServers(t *testing.T) {
 			40 * time.Millisecond, 100 * time.Millisecond, 140 * time.Millisecond,
 		} {
 			for _, path := range []string{"/a", "/a/b/c/d", "/a/b/c/d/e/f/g/h/i/j"} {
-				t.Run(fmt.Sprint(name, trip, path), func(t *testing.T) {
-					locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-						b.Cluster.Link("ours").Delay(trip/2, trip/2)
-						lock, err := newLock(b.Ours, path)
-						require.NoError(t, err)
-						attempts, ctx := 0, locktest.Owner(t)
-						for ok := false; !ok; attempts++ {
-							began := time.Now()
-							ok, err = lock.AcquireTimeout(ctx, 0)
-							require.LessOrEqual(t, time.Since(began), time.Second)
-							if !ok {
-								require.ErrorIs(t, err, recipes.ErrUnavailable)
-							}
-							if !ok && strings.HasPrefix(name, "mutex") { // one queue
-								require.NotContains(t, err.Error(), "no response")
-								require.ErrorContains(t, err, "stays for the next")
-							}
-							require.Less(t, attempts, 3)
-							time.Sleep(5 * time.Second)
+				locktest.Run(t, fmt.Sprint(name, trip, path), func(
+					t *testing.T, b *locktest.Bubble,
+				) {
+					b.Cluster.Link("ours").Delay(trip/2, trip/2)
+					lock, err := newLock(b.Ours, path)
+					require.NoError(t, err)
+					attempts, ctx := 0, locktest.Owner(t)
+					for ok := false; !ok; attempts++ {
+						began := time.Now()
+						ok, err = lock.AcquireTimeout(ctx, 0)
+						require.LessOrEqual(t, time.Since(began), time.Second)
+						if !ok {
+							require.ErrorIs(t, err, recipes.ErrUnavailable)
 						}
-						require.NoError(t, lock.Release(ctx))
-					})
+						if !ok && strings.HasPrefix(name, "mutex") { // one queue
+							require.NotContains(t, err.Error(), "no response")
+							require.ErrorContains(t, err, "stays for the next")
+						}
+						require.Less(t, attempts, 3)
+						time.Sleep(5 * time.Second)
+					}
+					require.NoError(t, lock.Release(ctx))
 				})
 			}
 		}

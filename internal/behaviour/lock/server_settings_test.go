@@ -68,9 +68,8 @@ func TestSettingSkipACL(t *testing.T) {
 			recipes.WithAuth("digest", []byte("anna:secret")))
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
-		lock, err := recipes.NewInterProcessMutex(c, "/lock",
+		lock := locktest.NewMutex(t, c, "/lock",
 			recipes.WithACL(zk.DigestACL(zk.PermAll, "anna", "secret")))
-		require.NoError(t, err)
 		ctx := locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))
 		hold := lock.Hold(ctx)

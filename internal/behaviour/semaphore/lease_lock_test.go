@@ -18,8 +18,7 @@ func semaphoreOf(
 	t *testing.T, b *locktest.Bubble, most int, opts ...recipes.Option,
 ) *recipes.InterProcessSemaphoreV2 {
 	t.Helper()
-	s, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/s", most, opts...)
-	require.NoError(t, err)
+	s := locktest.NewSemaphore(t, b.Ours, "/s", most, opts...)
 	return s
 }
 
@@ -58,8 +57,7 @@ func TestAsLockWaitsForASharedMaximum(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		ctx := t.Context()
 		require.NoError(t, recipes.SetSharedCount(ctx, b.Ours, "/most", 1))
-		s, err := recipes.NewInterProcessSemaphoreV2Shared(b.Ours, "/s", "/most")
-		require.NoError(t, err)
+		s := locktest.NewSharedSemaphore(t, b.Ours, "/s", "/most")
 		lock := s.AsLock(2)
 		locktest.RequireBusy(ctx, t, lock)
 		acquired := locktest.Start(func() error { return lock.Acquire(ctx) })
@@ -76,8 +74,7 @@ func TestOneLeaseQueuesWhileTheSharedMaximumIsZero(t *testing.T) {
 		require.NoError(t, recipes.SetSharedCount(t.Context(), b.Ours, "/most", 1))
 		_, err := b.Ours.Set("/most", make([]byte, 4), -1)
 		require.NoError(t, err)
-		s, err := recipes.NewInterProcessSemaphoreV2Shared(b.Ours, "/s", "/most")
-		require.NoError(t, err)
+		s := locktest.NewSharedSemaphore(t, b.Ours, "/s", "/most")
 		lock := s.AsLock(1)
 		acquired := locktest.Start(func() error { return lock.Acquire(t.Context()) })
 		time.Sleep(time.Second)
@@ -130,8 +127,7 @@ func TestAsLockHasSeveralHolders(t *testing.T) {
 func TestAsLockOfASharedMaximumHasSeveralHolders(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		require.NoError(t, recipes.SetSharedCount(t.Context(), b.Ours, "/most", 2))
-		s, err := recipes.NewInterProcessSemaphoreV2Shared(b.Ours, "/s", "/most")
-		require.NoError(t, err)
+		s := locktest.NewSharedSemaphore(t, b.Ours, "/s", "/most")
 		lock, one, two := s.AsLock(1), locktest.Owner(t), locktest.Owner(t)
 		first := locktest.Acquire(one, t, lock)
 		require.NoError(t, lock.Acquire(two))
