@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
@@ -63,26 +64,6 @@ func TestHazardA1_3_SessionToldExpiredWhileHolding(t *testing.T) {
 		hold := s.lock.Hold(s.ctx)
 		s.tellExpired(t)
 		s.isLost(t, hold, 1)
-	})
-}
-
-// Timed from the moment at which the silence was noticed, Lost came late by up to 2/3 of
-// the session timeout, and two held the lock (CURATOR-460).
-func TestHazardA1_4_LostBeforeTheNextHolder(t *testing.T) {
-	t.Parallel()
-	zkserver.Test(t, func(t *testing.T) {
-		s := newSceneWith(t, locktest.NewPeer(t, locktest.ManyNames(t), locktest.Short))
-		s.acquired(t)
-		hold := s.lock.Hold(s.ctx)
-		next, ctx := s.other.Mutex(s.path), locktest.Owner(t)
-		s.Tap.Partition()
-		require.NoError(t, next.Acquire(ctx))
-		select {
-		case <-hold.Lost():
-		default:
-			t.Fatal("the next holder has the lock, and this one was not told")
-		}
-		require.NoError(t, next.Release(ctx))
 	})
 }
 
@@ -156,10 +137,9 @@ func TestHazardE5_UnknownSessionTimeout(t *testing.T) {
 	t.Parallel()
 	zkserver.Test(t, func(t *testing.T) {
 		s := newScene(t)
-		lock, err := recipes.NewInterProcessMutex(
-			s.Conn, s.path, recipes.WithObserver(s.steps.Observe),
+		lock := locktest.NewMutex(
+			t, s.Conn, s.path, recipes.WithObserver(s.steps.Observe),
 		)
-		require.NoError(t, err)
 		s.lock = lock
 		s.acquired(t)
 		hold := s.lock.Hold(s.ctx)

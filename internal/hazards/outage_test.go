@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
@@ -61,24 +62,6 @@ func TestHazardA1_18_TimeoutInAnOutage(t *testing.T) {
 			s.holdsAlone(t) // of the others no znode came late
 		})
 	}
-}
-
-// The session of a waiter expires: it joins anew and gets the lock.
-func TestHazardE13_SessionExpiredWhileWaiting(t *testing.T) {
-	t.Parallel()
-	zkserver.Test(t, func(t *testing.T) {
-		s := newSceneWith(t, locktest.NewPeer(t, locktest.ManyNames(t), locktest.Short))
-		leave := s.occupy(t)
-		done := s.acquire()
-		first := s.steps.Nth(t, recipes.EventQueued, 1).Node
-		s.expire(t, first)
-		second := s.steps.Nth(t, recipes.EventQueued, 2).Node
-		require.Len(t, s.other.AwaitChildren(s.path, 2), 2)
-		leave()
-		require.NoError(t, locktest.Within(t, done, "the lock is not acquired"))
-		require.Equal(t, second, s.lock.LockPath(s.ctx))
-		s.holdsAlone(t)
-	})
 }
 
 // A watchedConn tells when it was seen to be away.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
@@ -33,10 +34,8 @@ func TestHazardE17_WatchThatNeverFires(t *testing.T) {
 		cluster := zktest.Start(t)
 		client := locktest.ConnectThrough(t, cluster, "ours")
 		other := locktest.ConnectThrough(t, cluster, "other")
-		held, err := recipes.NewInterProcessMutex(other, "/lock")
-		require.NoError(t, err)
-		deaf, err := recipes.NewInterProcessMutex(&deafConn{client}, "/lock")
-		require.NoError(t, err)
+		held := locktest.NewMutex(t, other, "/lock")
+		deaf := locktest.NewMutex(t, &deafConn{client}, "/lock")
 		ctx, waiting := locktest.Owner(t), locktest.Owner(t)
 		require.NoError(t, held.Acquire(ctx))
 		acquired := locktest.Start(func() error { return deaf.Acquire(waiting) })
@@ -63,41 +62,39 @@ func TestHazardA2_GhostBehindOneThatStays(t *testing.T) {
 		"a holder that took over":       {false, 1, false},
 		"several of another process":    {false, 2, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cluster := zktest.Start(t)
-				ours := locktest.ConnectThrough(t, cluster, "ours")
-				other := locktest.ConnectThrough(t, cluster, "other")
-				lockOn := func(conn recipes.Conn) *queued {
-					return newQueued(t, conn, c.writers)
-				}
-				ahead := ours
-				if c.foreign {
-					ahead = other
-				}
-				var leave []*queued
-				for range c.behind {
-					l := lockOn(ahead)
-					l.start()
-					leave = append(leave, l)
-				}
-				holder, waiter := lockOn(ahead), lockOn(ours)
-				holder.start()
-				waiter.start()
-				for _, l := range leave {
-					l.leave()
-				}
-				require.NoError(t, <-holder.acquired)
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			cluster := zktest.Start(t)
+			ours := locktest.ConnectThrough(t, cluster, "ours")
+			other := locktest.ConnectThrough(t, cluster, "other")
+			lockOn := func(conn recipes.Conn) *queued {
+				return newQueued(t, conn, c.writers)
+			}
+			ahead := ours
+			if c.foreign {
+				ahead = other
+			}
+			var leave []*queued
+			for range c.behind {
+				l := lockOn(ahead)
+				l.start()
+				leave = append(leave, l)
+			}
+			holder, waiter := lockOn(ahead), lockOn(ours)
+			holder.start()
+			waiter.start()
+			for _, l := range leave {
+				l.leave()
+			}
+			require.NoError(t, <-holder.acquired)
 
-				before := queueOf(cluster)
-				require.Len(t, before, 2)
-				require.NoError(t, other.Delete(before[1], -1))
-				time.Sleep(time.Second)
-				require.Len(t, queueOf(cluster), 2, "it has not joined anew")
-				holder.release()
-				require.NoError(t, <-waiter.acquired)
-				waiter.release()
-			})
+			before := queueOf(cluster)
+			require.Len(t, before, 2)
+			require.NoError(t, other.Delete(before[1], -1))
+			time.Sleep(time.Second)
+			require.Len(t, queueOf(cluster), 2, "it has not joined anew")
+			holder.release()
+			require.NoError(t, <-waiter.acquired)
+			waiter.release()
 		})
 	}
 }
@@ -167,12 +164,10 @@ type queued struct {
 func newQueued(t *testing.T, conn recipes.Conn, writer bool) *queued {
 	t.Helper()
 	q := &queued{t: t, ctx: locktest.Owner(t)}
-	rw, err := recipes.NewInterProcessReadWriteLock(conn, "/lock")
-	require.NoError(t, err)
+	rw := locktest.NewReadWriteLock(t, conn, "/lock")
 	q.lock = rw.WriteLock()
 	if !writer {
-		q.lock, err = recipes.NewInterProcessMutex(conn, "/lock")
-		require.NoError(t, err)
+		q.lock = locktest.NewMutex(t, conn, "/lock")
 	}
 	return q
 }

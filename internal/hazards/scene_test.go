@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
@@ -52,9 +53,8 @@ func (s *scene) makeDir(t *testing.T) {
 // use makes the lock anew, on conn.
 func (s *scene) use(t *testing.T, conn recipes.Conn) {
 	t.Helper()
-	lock, err := recipes.NewInterProcessMutex(conn, s.path,
+	lock := locktest.NewMutex(t, conn, s.path,
 		recipes.WithSessionTimeout(s.Timeout), recipes.WithObserver(s.steps.Observe))
-	require.NoError(t, err)
 	s.lock = lock
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
@@ -27,8 +28,7 @@ func TestHazardA6_NoUnusedContainerStays(t *testing.T) {
 		"mutex": func(
 			t *testing.T, conn recipes.Conn, path string, within time.Duration,
 		) {
-			lock, err := recipes.NewInterProcessMutex(conn, path)
-			require.NoError(t, err)
+			lock := locktest.NewMutex(t, conn, path)
 			ctx := locktest.Owner(t)
 			if ok, _ := lock.AcquireTimeout(ctx, within); ok {
 				require.NoError(t, lock.Release(ctx))
@@ -37,8 +37,7 @@ func TestHazardA6_NoUnusedContainerStays(t *testing.T) {
 		"semaphore": func(
 			t *testing.T, conn recipes.Conn, path string, within time.Duration,
 		) {
-			s, err := recipes.NewInterProcessSemaphoreV2(conn, path, 3)
-			require.NoError(t, err)
+			s := locktest.NewSemaphore(t, conn, path, 3)
 			leases, _ := s.AcquireTimeout(t.Context(), 2, within)
 			require.NoError(t, s.ReturnAll(t.Context(), leases))
 		},
@@ -52,19 +51,17 @@ func TestHazardA6_NoUnusedContainerStays(t *testing.T) {
 			_ = conn.Delete(path+"/count", -1)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cluster := zktest.Start(t)
-				client := locktest.ConnectThrough(t, cluster, "far")
-				const oneWay = 5 * time.Millisecond
-				cluster.Link("far").Delay(oneWay, oneWay)
-				for i := range 200 {
-					path := fmt.Sprintf("/orders/%d/lock", i)
-					acquire(t, client, path, time.Duration(i)*oneWay/5)
-				}
-				time.Sleep(reapingTakes)
-				require.Empty(t, cluster.Znodes())
-			})
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			cluster := zktest.Start(t)
+			client := locktest.ConnectThrough(t, cluster, "far")
+			const oneWay = 5 * time.Millisecond
+			cluster.Link("far").Delay(oneWay, oneWay)
+			for i := range 200 {
+				path := fmt.Sprintf("/orders/%d/lock", i)
+				acquire(t, client, path, time.Duration(i)*oneWay/5)
+			}
+			time.Sleep(reapingTakes)
+			require.Empty(t, cluster.Znodes())
 		})
 	}
 }
@@ -78,32 +75,29 @@ func TestHazardA6_OthersDirectoriesStay(t *testing.T) {
 		},
 		"its parent": {meanwhile: []string{"/a/child"}, stay: []string{"/a", "/a/child"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cluster := zktest.Start(t)
-				ours := locktest.ConnectThrough(t, cluster, "ours")
-				other := locktest.ConnectThrough(t, cluster, "other")
-				mkdir := func(paths []string) {
-					for _, path := range paths {
-						_, err := other.CreateContainer(path, nil, zk.FlagContainer,
-							zk.WorldACL(zk.PermAll))
-						require.NoError(t, err)
-					}
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			cluster := zktest.Start(t)
+			ours := locktest.ConnectThrough(t, cluster, "ours")
+			other := locktest.ConnectThrough(t, cluster, "other")
+			mkdir := func(paths []string) {
+				for _, path := range paths {
+					_, err := other.CreateContainer(path, nil, zk.FlagContainer,
+						zk.WorldACL(zk.PermAll))
+					require.NoError(t, err)
 				}
-				mkdir(c.before)
-				ctx, cancel := context.WithCancel(locktest.Owner(t))
-				conn := &afterContainer{Client: ours, made: func(path string) {
-					if path == "/a/b" {
-						mkdir(c.meanwhile)
-						cancel()
-					}
-				}}
-				lock, err := recipes.NewInterProcessMutex(conn, "/a/b")
-				require.NoError(t, err)
-				require.ErrorIs(t, lock.Acquire(ctx), context.Canceled)
-				time.Sleep(time.Second)
-				require.Equal(t, c.stay, cluster.Znodes())
-			})
+			}
+			mkdir(c.before)
+			ctx, cancel := context.WithCancel(locktest.Owner(t))
+			conn := &afterContainer{Client: ours, made: func(path string) {
+				if path == "/a/b" {
+					mkdir(c.meanwhile)
+					cancel()
+				}
+			}}
+			lock := locktest.NewMutex(t, conn, "/a/b")
+			require.ErrorIs(t, lock.Acquire(ctx), context.Canceled)
+			time.Sleep(time.Second)
+			require.Equal(t, c.stay, cluster.Znodes())
 		})
 	}
 }
@@ -121,8 +115,7 @@ func TestHazardA6_ADirectoryWithDataStays(t *testing.T) {
 			require.NoError(t, err)
 			cancel()
 		}}
-		lock, err := recipes.NewInterProcessMutex(conn, "/config")
-		require.NoError(t, err)
+		lock := locktest.NewMutex(t, conn, "/config")
 		require.ErrorIs(t, lock.Acquire(ctx), context.Canceled)
 		time.Sleep(time.Second)
 		data, _, err := other.Get("/config")

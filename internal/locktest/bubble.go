@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -37,14 +38,24 @@ func InBubble(t *testing.T, test func(t *testing.T, b *Bubble)) {
 	})
 }
 
+// Run runs a case of a test with [InBubble].
+func Run(t *testing.T, name string, test func(t *testing.T, b *Bubble)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { InBubble(t, test) })
+}
+
+// RunVirtual runs a case of a test in a bubble in which nothing is yet.
+func RunVirtual(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
 // Mutex returns a mutex of one of the processes.
 func (*Bubble) Mutex(
 	t *testing.T, client *recipes.Client, path string, opts ...recipes.Option,
 ) *recipes.InterProcessMutex {
 	t.Helper()
-	lock, err := recipes.NewInterProcessMutex(client, path, opts...)
-	require.NoError(t, err)
-	return lock
+	return NewMutex(t, client, path, opts...)
 }
 
 // Lose deletes what holds the lock, and waits until the holder knows.
@@ -60,14 +71,30 @@ func Connect(
 	t *testing.T, link *zktest.Link, servers string, timeout time.Duration,
 ) *recipes.Client {
 	t.Helper()
-	client, err := recipes.Connect(t.Context(), servers, timeout,
-		recipes.WithDialer(link.Dial))
+	return connect(t, link.Dial, servers, timeout)
+}
+
+func connect(
+	t *testing.T, dial zk.Dialer, servers string, timeout time.Duration,
+) *recipes.Client {
+	t.Helper()
+	client, err := recipes.Connect(
+		t.Context(), servers, timeout, recipes.WithDialer(dial))
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		client.Close()
 		time.Sleep(time.Minute) // virtual: what is under way ends by itself
 	})
 	return client
+}
+
+// ConnectTapped is [Connect] with every packet going through a tap.
+func ConnectTapped(
+	t *testing.T, link *zktest.Link, servers string, timeout time.Duration,
+) (*recipes.Client, *wiretap.Tap) {
+	t.Helper()
+	tap := wiretap.New(link.Dial)
+	return connect(t, tap.Dial, servers, timeout), tap
 }
 
 // ConnectThrough is [Connect] to any of the servers, through a link of its own.

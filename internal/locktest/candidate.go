@@ -138,9 +138,7 @@ func (c *Candidate) IsAcquiredInThisProcess() bool {
 }
 
 // Do is recipes.Do, and the same of a candidate's term.
-func Do(
-	ctx context.Context, lock recipes.InterProcessLock, fn func() error,
-) error {
+func Do(ctx context.Context, lock recipes.InterProcessLock, fn func() error) error {
 	if c, ok := lock.(*Candidate); ok {
 		if err := c.Acquire(ctx); err != nil {
 			return err

@@ -28,10 +28,8 @@ func NewChrootScene(t *testing.T) *ChrootScene {
 	servers := strings.Join(cluster.Names(), ",")
 	return &ChrootScene{
 		Cluster: cluster,
-		Client: Connect(
-			t, cluster.Link("ours"), servers+Chroot, 10*time.Second,
-		),
-		Beside: Connect(t, cluster.Link("beside"), servers, 10*time.Second),
+		Client:  Connect(t, cluster.Link("ours"), servers+Chroot, 10*time.Second),
+		Beside:  Connect(t, cluster.Link("beside"), servers, 10*time.Second),
 	}
 }
 

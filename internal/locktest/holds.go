@@ -56,9 +56,7 @@ func Losses(err error) (n int) {
 
 // Lost returns a channel that is closed when the lock that is held is lost.
 func Lost(ctx context.Context, lock recipes.InterProcessLock) <-chan struct{} {
-	return lock.(interface {
-		Hold(ctx context.Context) *recipes.Hold
-	}).Hold(ctx).Lost()
+	return lock.Hold(ctx).Lost()
 }
 
 // HoldsOf returns what ctx's owner holds of a lock of any kind.
@@ -66,9 +64,7 @@ func HoldsOf(ctx context.Context, lock recipes.InterProcessLock) (holds []*recip
 	if m, ok := lock.(*recipes.InterProcessMultiLock); ok {
 		return m.Holds(ctx)
 	}
-	return []*recipes.Hold{lock.(interface {
-		Hold(ctx context.Context) *recipes.Hold
-	}).Hold(ctx)}
+	return []*recipes.Hold{lock.Hold(ctx)}
 }
 
 // Gets tells whether ctx's owner gets lock at once; it keeps it.

@@ -36,17 +36,13 @@ type Kind struct {
 // Lock returns a lock of this kind. It knows the session timeout.
 func (k Kind) Lock(p *Peer, path string) recipes.InterProcessLock {
 	p.TB.Helper()
-	lock, err := k.Make(p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
-	require.NoError(p.TB, err)
-	return lock
+	return k.MustMake(p.TB, p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
 }
 
 // NewRival returns a lock that excludes those of this kind.
 func (k Kind) NewRival(p *Peer, path string) recipes.InterProcessLock {
 	p.TB.Helper()
-	rival, err := k.MakeRival(p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
-	require.NoError(p.TB, err)
-	return rival
+	return k.MustMakeRival(p.TB, p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
 }
 
 // MakeRival makes a lock at a path that excludes those of this kind.
@@ -57,6 +53,24 @@ func (k Kind) MakeRival(
 		return k.Rival(conn, path, opts...)
 	}
 	return k.Make(conn, path, opts...)
+}
+
+// MustMake is Make for what must succeed.
+func (k Kind) MustMake(
+	tb testing.TB, conn recipes.Conn, path string, opts ...recipes.Option,
+) recipes.InterProcessLock {
+	tb.Helper()
+	lock, err := k.Make(conn, path, opts...)
+	return must(tb, lock, err)
+}
+
+// MustMakeRival is MakeRival for what must succeed.
+func (k Kind) MustMakeRival(
+	tb testing.TB, conn recipes.Conn, path string, opts ...recipes.Option,
+) recipes.InterProcessLock {
+	tb.Helper()
+	rival, err := k.MakeRival(conn, path, opts...)
+	return must(tb, rival, err)
 }
 
 // Nodes returns all znodes of the lock.

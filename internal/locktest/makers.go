@@ -1,6 +1,8 @@
 package locktest
 
 import (
+	"testing"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
@@ -94,12 +96,78 @@ func makeSecondMember(
 	return MakeMutex(c, path+"/b", opts...)
 }
 
+// must returns what a constructor has made.
+func must[T any](tb testing.TB, made T, err error) T {
+	tb.Helper()
+	require.NoError(tb, err)
+	return made
+}
+
+// NewMutex is recipes.NewInterProcessMutex for what must succeed.
+func NewMutex(
+	tb testing.TB, conn recipes.Conn, path string, opts ...recipes.Option,
+) *recipes.InterProcessMutex {
+	tb.Helper()
+	lock, err := recipes.NewInterProcessMutex(conn, path, opts...)
+	return must(tb, lock, err)
+}
+
+// NewReadWriteLock is recipes.NewInterProcessReadWriteLock for what must succeed.
+func NewReadWriteLock(
+	tb testing.TB, conn recipes.Conn, path string, opts ...recipes.Option,
+) *recipes.InterProcessReadWriteLock {
+	tb.Helper()
+	lock, err := recipes.NewInterProcessReadWriteLock(conn, path, opts...)
+	return must(tb, lock, err)
+}
+
+// NewSemaphore is recipes.NewInterProcessSemaphoreV2 for what must succeed.
+func NewSemaphore(
+	tb testing.TB, conn recipes.Conn, path string, most int, opts ...recipes.Option,
+) *recipes.InterProcessSemaphoreV2 {
+	tb.Helper()
+	s, err := recipes.NewInterProcessSemaphoreV2(conn, path, most, opts...)
+	return must(tb, s, err)
+}
+
+// NewSharedSemaphore is recipes.NewInterProcessSemaphoreV2Shared for what must succeed.
+func NewSharedSemaphore(
+	tb testing.TB, conn recipes.Conn, path, count string, opts ...recipes.Option,
+) *recipes.InterProcessSemaphoreV2 {
+	tb.Helper()
+	s, err := recipes.NewInterProcessSemaphoreV2Shared(conn, path, count, opts...)
+	return must(tb, s, err)
+}
+
+// NewSemaphoreMutex is recipes.NewInterProcessSemaphoreMutex for what must succeed.
+func NewSemaphoreMutex(
+	tb testing.TB, conn recipes.Conn, path string, opts ...recipes.Option,
+) *recipes.InterProcessSemaphoreMutex {
+	tb.Helper()
+	lock, err := recipes.NewInterProcessSemaphoreMutex(conn, path, opts...)
+	return must(tb, lock, err)
+}
+
+// NewMultiLock is recipes.NewInterProcessMultiLock for what must succeed.
+func NewMultiLock(
+	tb testing.TB, conn recipes.Conn, paths []string, opts ...recipes.Option,
+) *recipes.InterProcessMultiLock {
+	tb.Helper()
+	lock, err := recipes.NewInterProcessMultiLock(conn, paths, opts...)
+	return must(tb, lock, err)
+}
+
+// NewLatch is recipes.NewLeaderLatch for what must succeed.
+func NewLatch(
+	tb testing.TB, conn recipes.Conn, path string, opts ...recipes.Option,
+) *recipes.LeaderLatch {
+	tb.Helper()
+	latch, err := recipes.NewLeaderLatch(conn, path, opts...)
+	return must(tb, latch, err)
+}
+
 // SemaphoreMutex returns a semaphore mutex through p. It knows the session timeout.
 func SemaphoreMutex(p *Peer, path string) *recipes.InterProcessSemaphoreMutex {
 	p.TB.Helper()
-	m, err := recipes.NewInterProcessSemaphoreMutex(
-		p.Conn, path, recipes.WithSessionTimeout(p.Timeout),
-	)
-	require.NoError(p.TB, err)
-	return m
+	return NewSemaphoreMutex(p.TB, p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
 }

@@ -126,9 +126,7 @@ func (p *Peer) AwaitHeartbeat() {
 func (p *Peer) Mutex(path string, opts ...recipes.Option) *recipes.InterProcessMutex {
 	p.TB.Helper()
 	opts = append([]recipes.Option{recipes.WithSessionTimeout(p.Timeout)}, opts...)
-	m, err := recipes.NewInterProcessMutex(p.Conn, path, opts...)
-	require.NoError(p.TB, err)
-	return m
+	return NewMutex(p.TB, p.Conn, path, opts...)
 }
 
 // Children is [Children] through the peer's connection.

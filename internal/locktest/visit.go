@@ -37,11 +37,7 @@ func VisitLock(t *testing.T, lock recipes.InterProcessLock) *Visit {
 }
 
 // Hold is what the visitor has got by now, nil if nothing.
-func (v *Visit) Hold() *recipes.Hold {
-	return v.lock.(interface {
-		Hold(ctx context.Context) *recipes.Hold
-	}).Hold(v.Ctx)
-}
+func (v *Visit) Hold() *recipes.Hold { return v.lock.Hold(v.Ctx) }
 
 // Holds tells whether the visitor has got the lock by now.
 func (v *Visit) Holds() bool { return v.Hold() != nil }
@@ -84,9 +80,7 @@ func ReadWriteLock(
 	t *testing.T, client recipes.Conn, opts ...recipes.Option,
 ) *recipes.InterProcessReadWriteLock {
 	t.Helper()
-	lock, err := recipes.NewInterProcessReadWriteLock(client, "/lock", opts...)
-	require.NoError(t, err)
-	return lock
+	return NewReadWriteLock(t, client, "/lock", opts...)
 }
 
 // Nothing is for [recipes.Do].

@@ -20,27 +20,23 @@ import (
 // keep those who use it from their locks for good.
 func TestADeletedChrootIsMadeAnew(t *testing.T) {
 	for _, path := range []string{"/", "/lock", "/locks/report/daily"} {
-		t.Run(path, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := locktest.NewChrootScene(t)
-				mutex, err := recipes.NewInterProcessMutex(s.Client, path)
+		locktest.RunVirtual(t, path, func(t *testing.T) {
+			s := locktest.NewChrootScene(t)
+			mutex := locktest.NewMutex(t, s.Client, path)
+			semaphore := locktest.NewSemaphore(t, s.Client, path, 1)
+			for range 2 {
+				s.DeleteAll(t)
+				ctx := locktest.Owner(t)
+				require.NoError(t, mutex.Acquire(ctx))
+				require.NoError(t, mutex.Release(ctx))
+				s.DeleteAll(t)
+				lease, err := semaphore.Acquire(ctx)
 				require.NoError(t, err)
-				semaphore, err := recipes.NewInterProcessSemaphoreV2(s.Client, path, 1)
+				require.NoError(t, lease.Release(ctx))
+				s.DeleteAll(t)
+				err = recipes.SetSharedCount(ctx, s.Client, "/count", 3)
 				require.NoError(t, err)
-				for range 2 {
-					s.DeleteAll(t)
-					ctx := locktest.Owner(t)
-					require.NoError(t, mutex.Acquire(ctx))
-					require.NoError(t, mutex.Release(ctx))
-					s.DeleteAll(t)
-					lease, err := semaphore.Acquire(ctx)
-					require.NoError(t, err)
-					require.NoError(t, lease.Release(ctx))
-					s.DeleteAll(t)
-					err = recipes.SetSharedCount(ctx, s.Client, "/count", 3)
-					require.NoError(t, err)
-				}
-			})
+			}
 		})
 	}
 }
@@ -52,8 +48,7 @@ func TestAReapedChrootIsMadeAnew(t *testing.T) {
 		s.DeleteAll(t)
 		use := func(c *recipes.Client, path string) {
 			t.Helper()
-			lock, err := recipes.NewInterProcessMutex(c, path)
-			require.NoError(t, err)
+			lock := locktest.NewMutex(t, c, path)
 			ctx := locktest.Owner(t)
 			require.NoError(t, lock.Acquire(ctx))
 			require.NoError(t, lock.Release(ctx))
@@ -105,8 +100,7 @@ func TestAChrootIsMadeAnewWhoseParentsGo(t *testing.T) {
 			s := locktest.NewChrootScene(t)
 			require.NoError(t, s.Beside.Delete(locktest.Chroot, -1))
 			s.Cluster.Link("ours").Delay(10*time.Millisecond, 10*time.Millisecond)
-			lock, err := recipes.NewInterProcessMutex(s.Client, "/lock")
-			require.NoError(t, err)
+			lock := locktest.NewMutex(t, s.Client, "/lock")
 			ctx := locktest.Owner(t)
 			acquired := locktest.Start(func() error { return lock.Acquire(ctx) })
 			time.Sleep(after)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -148,33 +149,31 @@ func TestAClientObserverThatIsSlow(t *testing.T) {
 		"it asks":   func(c *recipes.Client, _ context.Context) { _, _ = c.Sync("/") },
 		"it closes": func(c *recipes.Client, _ context.Context) { c.Close() },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cluster := zktest.Start(t)
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				connected := make(chan *recipes.Client, 1)
-				var told atomic.Int32
-				client, err := recipes.Connect(t.Context(), cluster.Names()[0],
-					10*time.Second, recipes.WithDialer(cluster.Link("ours").Dial),
-					recipes.WithClientObserver(func(recipes.SessionEvent) {
-						if told.Add(1) == 1 {
-							slow(<-connected, ctx)
-						}
-					}))
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			cluster := zktest.Start(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			connected := make(chan *recipes.Client, 1)
+			var told atomic.Int32
+			client, err := recipes.Connect(t.Context(), cluster.Names()[0],
+				10*time.Second, recipes.WithDialer(cluster.Link("ours").Dial),
+				recipes.WithClientObserver(func(recipes.SessionEvent) {
+					if told.Add(1) == 1 {
+						slow(<-connected, ctx)
+					}
+				}))
+			require.NoError(t, err)
+			if name != "it closes" {
+				_, err = client.Sync("/")
 				require.NoError(t, err)
-				if name != "it closes" {
-					_, err = client.Sync("/")
-					require.NoError(t, err)
-				}
-				connected <- client
-				began := time.Now()
-				client.Close()
-				require.LessOrEqual(t, time.Since(began), 3*time.Second)
-				cancel()
-				time.Sleep(time.Minute)
-				require.EqualValues(t, 2, told.Load())
-			})
+			}
+			connected <- client
+			began := time.Now()
+			client.Close()
+			require.LessOrEqual(t, time.Since(began), 3*time.Second)
+			cancel()
+			time.Sleep(time.Minute)
+			require.EqualValues(t, 2, told.Load())
 		})
 	}
 }

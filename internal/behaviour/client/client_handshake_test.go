@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 )
 
 func TestConnectEndsWithItsContext(t *testing.T) {
@@ -77,26 +78,24 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 			says: `scheme "digest"`, late: time.Second, // there is a session to end
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				clientLeaks(t)
-				// Neither a multiple of a server's time for the handshake nor of the
-				// second between two rounds.
-				const patience = 20600 * time.Millisecond
-				why := errors.New("enough")
-				ctx, cancel := context.WithTimeoutCause(t.Context(), patience, why)
-				defer cancel()
-				start := time.Now()
-				_, err := recipes.Connect(ctx, "silent", 10*time.Second, tc.opts...)
-				elapsed := time.Since(start)
-				require.ErrorIs(t, err, why)
-				require.NotErrorIs(
-					t, err, context.DeadlineExceeded, "what delayed it is not the cause",
-				)
-				require.ErrorContains(t, err, tc.says)
-				require.GreaterOrEqual(t, elapsed, patience)
-				require.LessOrEqual(t, elapsed, patience+tc.late+20*time.Millisecond)
-			})
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			clientLeaks(t)
+			// Neither a multiple of a server's time for the handshake nor of the
+			// second between two rounds.
+			const patience = 20600 * time.Millisecond
+			why := errors.New("enough")
+			ctx, cancel := context.WithTimeoutCause(t.Context(), patience, why)
+			defer cancel()
+			start := time.Now()
+			_, err := recipes.Connect(ctx, "silent", 10*time.Second, tc.opts...)
+			elapsed := time.Since(start)
+			require.ErrorIs(t, err, why)
+			require.NotErrorIs(
+				t, err, context.DeadlineExceeded, "what delayed it is not the cause",
+			)
+			require.ErrorContains(t, err, tc.says)
+			require.GreaterOrEqual(t, elapsed, patience)
+			require.LessOrEqual(t, elapsed, patience+tc.late+20*time.Millisecond)
 		})
 	}
 }
@@ -182,20 +181,18 @@ func TestAServerHasAThirdOfTheSessionTimeoutForTheHandshake(t *testing.T) {
 			time.Second:      time.Second,
 			time.Hour:        15 * time.Second,
 		} {
-			t.Run(name+" "+asked.String(), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					clientLeaks(t)
-					n := clientNet{
-						"mute:2181": silence, "good:2181": clientServe(1, asked, nil),
-					}
-					start := time.Now()
-					c, err := recipes.Connect(t.Context(), "mute,good", asked,
-						recipes.WithDialer(n.dial),
-						recipes.WithHostProvider(&clientOrder{}))
-					require.NoError(t, err)
-					require.Equal(t, wait, time.Since(start))
-					c.Close()
-				})
+			locktest.RunVirtual(t, name+" "+asked.String(), func(t *testing.T) {
+				clientLeaks(t)
+				n := clientNet{
+					"mute:2181": silence, "good:2181": clientServe(1, asked, nil),
+				}
+				start := time.Now()
+				c, err := recipes.Connect(t.Context(), "mute,good", asked,
+					recipes.WithDialer(n.dial),
+					recipes.WithHostProvider(&clientOrder{}))
+				require.NoError(t, err)
+				require.Equal(t, wait, time.Since(start))
+				c.Close()
 			})
 		}
 	}
@@ -239,19 +236,17 @@ func TestConnectGivesUpOnWhatIsNotZooKeeper(t *testing.T) {
 		"too short":       "\x00\x00\x00\x0f0123456789abcdef",
 		"a negative size": "\xff\xff\xff\xff0123456789abcdef",
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				clientLeaks(t)
-				n := clientNet{
-					"a:1": clientSays([]byte(answer)), "b:2": clientSays([]byte(answer)),
-				}
-				start := time.Now()
-				_, err := recipes.Connect(
-					t.Context(), "a:1,b:2", 10*time.Second, recipes.WithDialer(n.dial),
-				)
-				require.ErrorContains(t, err, "not ZooKeeper's")
-				require.Less(t, time.Since(start), 100*time.Millisecond)
-			})
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			clientLeaks(t)
+			n := clientNet{
+				"a:1": clientSays([]byte(answer)), "b:2": clientSays([]byte(answer)),
+			}
+			start := time.Now()
+			_, err := recipes.Connect(
+				t.Context(), "a:1,b:2", 10*time.Second, recipes.WithDialer(n.dial),
+			)
+			require.ErrorContains(t, err, "not ZooKeeper's")
+			require.Less(t, time.Since(start), 100*time.Millisecond)
 		})
 	}
 }
@@ -310,25 +305,23 @@ func TestAServerWithoutALeaderIsNoSession(t *testing.T) {
 		"version": clientVersionAnswer(42, 7, 10*time.Second),
 		"session": clientVersionAnswer(0, -1, 10*time.Second),
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				clientLeaks(t)
-				serve := clientHangsUpSaying(answer)
-				n := clientNet{"a:2181": serve, "b:2181": serve, "c:2181": serve}
-				var dials atomic.Int32
-				dial := func(network, address string, d time.Duration) (net.Conn, error) {
-					dials.Add(1)
-					return n.dial(network, address, d)
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
-				defer cancel()
-				_, err := recipes.Connect(
-					ctx, "a,b,c", 4*time.Second, recipes.WithDialer(dial),
-				)
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.ErrorContains(t, err, "has no leader")
-				require.Equal(t, int32(3*3), dials.Load(), "a round a second")
-			})
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			clientLeaks(t)
+			serve := clientHangsUpSaying(answer)
+			n := clientNet{"a:2181": serve, "b:2181": serve, "c:2181": serve}
+			var dials atomic.Int32
+			dial := func(network, address string, d time.Duration) (net.Conn, error) {
+				dials.Add(1)
+				return n.dial(network, address, d)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+			defer cancel()
+			_, err := recipes.Connect(
+				ctx, "a,b,c", 4*time.Second, recipes.WithDialer(dial),
+			)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, "has no leader")
+			require.Equal(t, int32(3*3), dials.Load(), "a round a second")
 		})
 	}
 }
@@ -462,24 +455,22 @@ func TestCloseInAnOutage(t *testing.T) {
 		"hangs up":       clientHangsUp,
 		"expired":        clientSays(clientAnswer(0, 0)),
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				clientLeaks(t)
-				hangUp := make(chan struct{})
-				n := clientNet{"a:2181": clientInTurn(func(conn net.Conn) {
-					go clientServe(1, time.Hour, nil)(conn)
-					<-hangUp
-				}, after)}
-				c, err := recipes.Connect(
-					t.Context(), "a", time.Hour, recipes.WithDialer(n.dial),
-				)
-				require.NoError(t, err)
-				close(hangUp)
-				time.Sleep(2500 * time.Millisecond)
-				start := time.Now()
-				c.Close()
-				require.LessOrEqual(t, time.Since(start), 1100*time.Millisecond)
-			})
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			clientLeaks(t)
+			hangUp := make(chan struct{})
+			n := clientNet{"a:2181": clientInTurn(func(conn net.Conn) {
+				go clientServe(1, time.Hour, nil)(conn)
+				<-hangUp
+			}, after)}
+			c, err := recipes.Connect(
+				t.Context(), "a", time.Hour, recipes.WithDialer(n.dial),
+			)
+			require.NoError(t, err)
+			close(hangUp)
+			time.Sleep(2500 * time.Millisecond)
+			start := time.Now()
+			c.Close()
+			require.LessOrEqual(t, time.Since(start), 1100*time.Millisecond)
 		})
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -48,10 +47,10 @@ func historyClient(
 func TestAnEnsembleWithAnOlderHistory(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		for _, empty := range []bool{true, false} {
-			t.Run(fmt.Sprint(servers, " empty: ", empty), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					olderHistory(t, servers, empty)
-				})
+			locktest.RunVirtual(t, fmt.Sprint(servers, " empty: ", empty), func(
+				t *testing.T,
+			) {
+				olderHistory(t, servers, empty)
 			})
 		}
 	}
@@ -62,8 +61,7 @@ func olderHistory(t *testing.T, servers int, empty bool) {
 	cluster := zktest.Start(t, zktest.WithServers(servers))
 	client, log := historyClient(t, cluster, cluster.Link("client"))
 	var shot zktest.Snapshot
-	lock, err := recipes.NewInterProcessMutex(client, "/lock")
-	require.NoError(t, err)
+	lock := locktest.NewMutex(t, client, "/lock")
 	ctx := locktest.Owner(t)
 	require.NoError(t, lock.Acquire(ctx))
 	hold := lock.Hold(ctx)
@@ -79,7 +77,7 @@ func olderHistory(t *testing.T, servers int, empty bool) {
 		time.Sleep(historyTimeout / 2)
 	}
 	for range 20 {
-		_, err = client.Create("/other", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		_, err := client.Create("/other", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
 	}
 
@@ -138,59 +136,57 @@ func TestALaggingServerIsNoOlderHistory(t *testing.T) {
 			}
 		}, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cluster := zktest.Start(t, zktest.WithServers(3))
-				var follower *zktest.Server
-				var others []*zktest.Server
-				for _, s := range cluster.Servers() {
-					if follower == nil && !s.Leading() {
-						follower = s
-					} else {
-						others = append(others, s)
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			cluster := zktest.Start(t, zktest.WithServers(3))
+			var follower *zktest.Server
+			var others []*zktest.Server
+			for _, s := range cluster.Servers() {
+				if follower == nil && !s.Leading() {
+					follower = s
+				} else {
+					others = append(others, s)
+				}
+			}
+			// The client reaches the others only at first, and then the follower.
+			var cut, healed atomic.Bool
+			link := cluster.Link("client")
+			log := &hostileLog{}
+			client, err := recipes.Connect(t.Context(),
+				strings.Join(cluster.Names(), ","), historyTimeout,
+				recipes.WithDialer(func(network, address string, d time.Duration) (
+					net.Conn, error,
+				) {
+					here := address == follower.Addr()
+					if !healed.Load() && cut.Load() != here {
+						return nil, errors.New("no route")
 					}
-				}
-				// The client reaches the others only at first, and then the follower.
-				var cut, healed atomic.Bool
-				link := cluster.Link("client")
-				log := &hostileLog{}
-				client, err := recipes.Connect(t.Context(),
-					strings.Join(cluster.Names(), ","), historyTimeout,
-					recipes.WithDialer(func(network, address string, d time.Duration) (
-						net.Conn, error,
-					) {
-						here := address == follower.Addr()
-						if !healed.Load() && cut.Load() != here {
-							return nil, errors.New("no route")
-						}
-						return link.Dial(network, address, d)
-					}),
-					recipes.WithClientLogger(slog.New(slog.NewTextHandler(log, nil))))
-				require.NoError(t, err)
-				defer client.Close()
-				session := client.SessionID()
+					return link.Dial(network, address, d)
+				}),
+				recipes.WithClientLogger(slog.New(slog.NewTextHandler(log, nil))))
+			require.NoError(t, err)
+			defer client.Close()
+			session := client.SessionID()
 
-				_, err = client.Create("/before", nil, 0, zk.WorldACL(zk.PermAll))
-				require.NoError(t, err)
-				c.begin(follower, others)
-				_, _ = client.Create("/a", nil, 0, zk.WorldACL(zk.PermAll))
-				cut.Store(true)
-				link.Reset()
-				time.Sleep(5 * historyTimeout)
-				hung := strings.Count(log.String(), "the server hung up")
-				require.Greater(t, hung, 3, log.String())
+			_, err = client.Create("/before", nil, 0, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+			c.begin(follower, others)
+			_, _ = client.Create("/a", nil, 0, zk.WorldACL(zk.PermAll))
+			cut.Store(true)
+			link.Reset()
+			time.Sleep(5 * historyTimeout)
+			hung := strings.Count(log.String(), "the server hung up")
+			require.Greater(t, hung, 3, log.String())
 
-				healed.Store(true)
-				follower.Lag(0)
-				for _, s := range cluster.Servers() {
-					s.Rejoin()
-					s.Start()
-				}
-				time.Sleep(2 * historyTimeout)
-				require.Equal(t, zk.StateHasSession, client.State())
-				require.Equal(t, c.lives, session == client.SessionID(), log.String())
-				require.NotContains(t, log.String(), historyOlder)
-			})
+			healed.Store(true)
+			follower.Lag(0)
+			for _, s := range cluster.Servers() {
+				s.Rejoin()
+				s.Start()
+			}
+			time.Sleep(2 * historyTimeout)
+			require.Equal(t, zk.StateHasSession, client.State())
+			require.Equal(t, c.lives, session == client.SessionID(), log.String())
+			require.NotContains(t, log.String(), historyOlder)
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -146,34 +147,32 @@ func allocates(f func()) uint64 {
 func TestClientCutsAHostileServer(t *testing.T) {
 	inSession := func(op zktest.Op) bool { return op != zktest.OpConnect }
 	for _, r := range hostileReplies(inSession) {
-		t.Run(r.Name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var gone []recipes.SessionEvent
-				c, link, log := hostileClient(t, recipes.WithClientObserver(
-					func(e recipes.SessionEvent) {
-						if e.Kind == recipes.SessionDisconnected {
-							gone = append(gone, e)
-						}
-					}))
-				session := c.SessionID()
-				link.Hostile(r)
-				var err error
-				cost := allocates(func() { err = hostileCalls[r.Op](c) })
-				if r.Name == "twice" {
-					require.NoError(t, err, "only the second reply is malformed")
-				} else {
-					require.ErrorIs(t, err, zk.ErrConnectionClosed)
-				}
-				require.Less(t, cost, uint64(8<<20))
-				time.Sleep(2 * time.Second) // it connects again
-				require.NoError(t, hostileCalls[r.Op](c))
-				require.Equal(t, session, c.SessionID())
-				synctest.Wait() // until all is logged
-				require.Contains(t, log.String(), "malformed reply, connection cut")
-				require.Len(t, gone, 1)
-				require.ErrorIs(t, gone[0].Err, zk.ErrConnectionClosed)
-				require.NotEqual(t, zk.ErrConnectionClosed, gone[0].Err, "it says why")
-			})
+		locktest.RunVirtual(t, r.Name, func(t *testing.T) {
+			var gone []recipes.SessionEvent
+			c, link, log := hostileClient(t, recipes.WithClientObserver(
+				func(e recipes.SessionEvent) {
+					if e.Kind == recipes.SessionDisconnected {
+						gone = append(gone, e)
+					}
+				}))
+			session := c.SessionID()
+			link.Hostile(r)
+			var err error
+			cost := allocates(func() { err = hostileCalls[r.Op](c) })
+			if r.Name == "twice" {
+				require.NoError(t, err, "only the second reply is malformed")
+			} else {
+				require.ErrorIs(t, err, zk.ErrConnectionClosed)
+			}
+			require.Less(t, cost, uint64(8<<20))
+			time.Sleep(2 * time.Second) // it connects again
+			require.NoError(t, hostileCalls[r.Op](c))
+			require.Equal(t, session, c.SessionID())
+			synctest.Wait() // until all is logged
+			require.Contains(t, log.String(), "malformed reply, connection cut")
+			require.Len(t, gone, 1)
+			require.ErrorIs(t, gone[0].Err, zk.ErrConnectionClosed)
+			require.NotEqual(t, zk.ErrConnectionClosed, gone[0].Err, "it says why")
 		})
 	}
 }
@@ -181,27 +180,25 @@ func TestClientCutsAHostileServer(t *testing.T) {
 func TestConnectToAHostileServer(t *testing.T) {
 	handshakes := func(op zktest.Op) bool { return op == zktest.OpConnect }
 	for _, r := range hostileReplies(handshakes) {
-		t.Run(r.Name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				clientLeaks(t)
-				link := zktest.Start(t).Link("victim")
-				link.Hostile(r)
-				var err error
-				began := time.Now()
-				cost := allocates(func() {
-					var c *recipes.Client
-					c, err = recipes.Connect(t.Context(), hostileServer, 10*time.Second,
-						recipes.WithDialer(link.Dial))
-					if err == nil {
-						c.Close()
-					}
-				})
-				if err != nil { // the only server is not ZooKeeper's
-					require.ErrorContains(t, err, "answer is not ZooKeeper's")
+		locktest.RunVirtual(t, r.Name, func(t *testing.T) {
+			clientLeaks(t)
+			link := zktest.Start(t).Link("victim")
+			link.Hostile(r)
+			var err error
+			began := time.Now()
+			cost := allocates(func() {
+				var c *recipes.Client
+				c, err = recipes.Connect(t.Context(), hostileServer, 10*time.Second,
+					recipes.WithDialer(link.Dial))
+				if err == nil {
+					c.Close()
 				}
-				require.Less(t, cost, uint64(8<<20))
-				require.LessOrEqual(t, time.Since(began), 3*time.Second)
 			})
+			if err != nil { // the only server is not ZooKeeper's
+				require.ErrorContains(t, err, "answer is not ZooKeeper's")
+			}
+			require.Less(t, cost, uint64(8<<20))
+			require.LessOrEqual(t, time.Since(began), 3*time.Second)
 		})
 	}
 }
@@ -212,28 +209,24 @@ func TestALockOnAHostileServer(t *testing.T) {
 		return op == zktest.OpCreate || op == zktest.OpCreateContainer ||
 			op == zktest.OpChildren || op == zktest.OpDelete
 	}) {
-		t.Run(r.Name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c, link, _ := hostileClient(t)
-				first, err := recipes.NewInterProcessMutex(c, "/a/lock")
-				require.NoError(t, err)
-				second, err := recipes.NewInterProcessMutex(c, "/a/lock")
-				require.NoError(t, err)
-				for range 3 {
-					link.Hostile(r)
-					one := recipes.WithOwner(t.Context())
-					require.NoError(t, first.Acquire(one))
-					link.Hostile(r)
-					two := recipes.WithOwner(t.Context())
-					held, err := second.AcquireTimeout(two, 5*time.Second)
-					require.False(t, held, "%v", err)
-					link.Hostile(r)
-					require.NoError(t, first.Release(one))
-					link.Hostile(r)
-					require.NoError(t, second.Acquire(two))
-					require.NoError(t, second.Release(two))
-				}
-			})
+		locktest.RunVirtual(t, r.Name, func(t *testing.T) {
+			c, link, _ := hostileClient(t)
+			first := locktest.NewMutex(t, c, "/a/lock")
+			second := locktest.NewMutex(t, c, "/a/lock")
+			for range 3 {
+				link.Hostile(r)
+				one := recipes.WithOwner(t.Context())
+				require.NoError(t, first.Acquire(one))
+				link.Hostile(r)
+				two := recipes.WithOwner(t.Context())
+				held, err := second.AcquireTimeout(two, 5*time.Second)
+				require.False(t, held, "%v", err)
+				link.Hostile(r)
+				require.NoError(t, first.Release(one))
+				link.Hostile(r)
+				require.NoError(t, second.Acquire(two))
+				require.NoError(t, second.Release(two))
+			}
 		})
 	}
 }

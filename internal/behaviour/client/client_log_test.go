@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -58,8 +59,7 @@ func TestALogHandlerThatDoesNotReturn(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				_, _, err = c.Get("/")
 				require.NoError(t, err)
-				lock, err := recipes.NewInterProcessMutex(c, "/lock")
-				require.NoError(t, err)
+				lock := locktest.NewMutex(t, c, "/lock")
 				require.NoError(t, lock.Acquire(t.Context()))
 				require.NoError(t, lock.Release(t.Context()))
 			}

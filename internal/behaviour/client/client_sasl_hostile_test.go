@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 )
 
 const saslChallenge = `realm="zk-sasl-md5",nonce="n",charset=utf-8,algorithm=md5-sess`
@@ -85,9 +86,7 @@ func (s *scriptedSASL) Begin(
 	return s, nil
 }
 
-func (s *scriptedSASL) Step(
-	_ context.Context, challenge []byte,
-) ([]byte, bool, error) {
+func (s *scriptedSASL) Step(_ context.Context, challenge []byte) ([]byte, bool, error) {
 	if s.step == nil {
 		return []byte("more"), false, nil
 	}
@@ -197,21 +196,19 @@ var hostileExchanges = map[string]struct {
 // take, Connect ends by itself, and nothing says the password.
 func TestSASLWithAHostileServer(t *testing.T) {
 	for name, c := range hostileExchanges {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				clientLeaks(t)
-				n := clientNet{"a:2181": saslSays(func(op int32) {
-					t.Errorf("asked for %d before it was authenticated", op)
-				}, c.says...)}
-				log := &hostileLog{}
-				began := time.Now()
-				_, err := recipes.Connect(t.Context(), "a", 9*time.Second,
-					recipes.WithDialer(n.dial), recipes.WithSASL(c.sasl), saslLog(log))
-				require.ErrorContains(t, err, c.want)
-				require.Equal(t, c.auth, errors.Is(err, zk.ErrAuthFailed))
-				require.NotContains(t, err.Error()+log.String(), "hunter2")
-				require.Less(t, time.Since(began), 4*time.Second)
-			})
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			clientLeaks(t)
+			n := clientNet{"a:2181": saslSays(func(op int32) {
+				t.Errorf("asked for %d before it was authenticated", op)
+			}, c.says...)}
+			log := &hostileLog{}
+			began := time.Now()
+			_, err := recipes.Connect(t.Context(), "a", 9*time.Second,
+				recipes.WithDialer(n.dial), recipes.WithSASL(c.sasl), saslLog(log))
+			require.ErrorContains(t, err, c.want)
+			require.Equal(t, c.auth, errors.Is(err, zk.ErrAuthFailed))
+			require.NotContains(t, err.Error()+log.String(), "hunter2")
+			require.Less(t, time.Since(began), 4*time.Second)
 		})
 	}
 }
@@ -246,24 +243,22 @@ func TestSASLIsBounded(t *testing.T) {
 		"obeying Begin": {obeys, "the mechanism took all the time"},
 		"slow Step":     {slow, "the mechanism took all the time"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := clientNet{"a:2181": saslSays(func(int32) {}, silent)}
-				for wait, want := range map[time.Duration]string{
-					time.Second:             "still waiting for a:2181",
-					3500 * time.Millisecond: c.want,
-				} {
-					ctx, cancel := context.WithTimeout(t.Context(), wait)
-					began := time.Now()
-					_, err := recipes.Connect(ctx, "a", 9*time.Second,
-						recipes.WithDialer(n.dial), recipes.WithSASL(c.sasl))
-					cancel()
-					require.ErrorIs(t, err, context.DeadlineExceeded)
-					require.ErrorContains(t, err, want)
-					require.Less(t, time.Since(began), wait+100*time.Millisecond)
-				}
-				time.Sleep(time.Hour) // the mechanism ends, too
-			})
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			n := clientNet{"a:2181": saslSays(func(int32) {}, silent)}
+			for wait, want := range map[time.Duration]string{
+				time.Second:             "still waiting for a:2181",
+				3500 * time.Millisecond: c.want,
+			} {
+				ctx, cancel := context.WithTimeout(t.Context(), wait)
+				began := time.Now()
+				_, err := recipes.Connect(ctx, "a", 9*time.Second,
+					recipes.WithDialer(n.dial), recipes.WithSASL(c.sasl))
+				cancel()
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorContains(t, err, want)
+				require.Less(t, time.Since(began), wait+100*time.Millisecond)
+			}
+			time.Sleep(time.Hour) // the mechanism ends, too
 		})
 	}
 }
@@ -299,23 +294,21 @@ func TestErrorsOfAMechanism(t *testing.T) {
 			}}, nil,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				clientLeaks(t)
-				serve := saslSays(func(int32) {}, func(xid int32) []byte {
-					return saslFrame(xid, 0, nil)
-				})
-				n := clientNet{"a:2181": serve, "b:2181": serve}
-				client, err := recipes.Connect(t.Context(), "a,b", 9*time.Second,
-					recipes.WithDialer(n.dial), recipes.WithSASL(c.sasl),
-					recipes.WithHostProvider(&clientOrder{}))
-				require.ErrorIs(t, err, c.want)
-				if err == nil {
-					client.Close()
-				} else {
-					require.ErrorContains(t, err, "SASL with SCRIPT")
-				}
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			clientLeaks(t)
+			serve := saslSays(func(int32) {}, func(xid int32) []byte {
+				return saslFrame(xid, 0, nil)
 			})
+			n := clientNet{"a:2181": serve, "b:2181": serve}
+			client, err := recipes.Connect(t.Context(), "a,b", 9*time.Second,
+				recipes.WithDialer(n.dial), recipes.WithSASL(c.sasl),
+				recipes.WithHostProvider(&clientOrder{}))
+			require.ErrorIs(t, err, c.want)
+			if err == nil {
+				client.Close()
+			} else {
+				require.ErrorContains(t, err, "SASL with SCRIPT")
+			}
 		})
 	}
 }

@@ -25,26 +25,24 @@ func TestASessionOnSlowDisks(t *testing.T) {
 		for _, share := range []float64{0.25, 0.35, 0.5, 0.6} {
 			for _, servers := range []int{1, 3} {
 				name := fmt.Sprint(timeout, " ", share, " ", servers)
-				t.Run(name, func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						commit := time.Duration(share * float64(timeout))
-						cluster := zktest.Start(t, zktest.WithServers(servers),
-							zktest.WithSlowCommit(commit))
-						ctx, cancel := context.WithTimeout(
-							t.Context(), time.Duration(servers)*6*timeout)
-						defer cancel()
-						client, err := recipes.Connect(
-							ctx, strings.Join(cluster.Names(), ","), timeout,
-							recipes.WithDialer(cluster.Link("client").Dial))
-						require.NoError(t, err)
-						defer client.Close()
+				locktest.RunVirtual(t, name, func(t *testing.T) {
+					commit := time.Duration(share * float64(timeout))
+					cluster := zktest.Start(t, zktest.WithServers(servers),
+						zktest.WithSlowCommit(commit))
+					ctx, cancel := context.WithTimeout(
+						t.Context(), time.Duration(servers)*6*timeout)
+					defer cancel()
+					client, err := recipes.Connect(
+						ctx, strings.Join(cluster.Names(), ","), timeout,
+						recipes.WithDialer(cluster.Link("client").Dial))
+					require.NoError(t, err)
+					defer client.Close()
 
-						session := client.SessionID()
-						require.True(t, cluster.ExpireSession(session))
-						time.Sleep(time.Duration(servers) * 6 * timeout)
-						require.Equal(t, zk.StateHasSession, client.State())
-						require.NotEqual(t, session, client.SessionID())
-					})
+					session := client.SessionID()
+					require.True(t, cluster.ExpireSession(session))
+					time.Sleep(time.Duration(servers) * 6 * timeout)
+					require.Equal(t, zk.StateHasSession, client.State())
+					require.NotEqual(t, session, client.SessionID())
 				})
 			}
 		}

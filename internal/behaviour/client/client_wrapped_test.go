@@ -18,33 +18,30 @@ import (
 // A wrapped Client must not lose its chroot, its session timeout or its close.
 func TestAWrappedClientIsAClient(t *testing.T) {
 	for name, wrap := range locktest.ClientWrappers {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cluster := zktest.Start(t)
-				link := cluster.Link("ours")
-				servers := strings.Join(cluster.Names(), ",") + "/app"
-				c := locktest.Connect(t, link, servers, 10*time.Second)
-				lock, err := recipes.NewInterProcessMutex(wrap(c), "/lock")
-				require.NoError(t, err)
-				ctx := locktest.Owner(t)
-				require.NoError(t, lock.Acquire(ctx))
-				hold := lock.Hold(ctx)
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			cluster := zktest.Start(t)
+			link := cluster.Link("ours")
+			servers := strings.Join(cluster.Names(), ",") + "/app"
+			c := locktest.Connect(t, link, servers, 10*time.Second)
+			lock := locktest.NewMutex(t, wrap(c), "/lock")
+			ctx := locktest.Owner(t)
+			require.NoError(t, lock.Acquire(ctx))
+			hold := lock.Hold(ctx)
 
-				require.Equal(t, "/app"+hold.Path(), hold.CheckOp().Path)
-				_, err = c.Unwrap().Multi(hold.CheckOp())
-				require.NoError(t, err)
+			require.Equal(t, "/app"+hold.Path(), hold.CheckOp().Path)
+			_, err := c.Unwrap().Multi(hold.CheckOp())
+			require.NoError(t, err)
 
-				link.Cut()
-				time.Sleep(2 * time.Second)
-				link.Heal()
-				time.Sleep(5 * time.Second)
-				require.NoError(t, hold.Err(), "no loss: the session lasts for longer")
+			link.Cut()
+			time.Sleep(2 * time.Second)
+			link.Heal()
+			time.Sleep(5 * time.Second)
+			require.NoError(t, hold.Err(), "no loss: the session lasts for longer")
 
-				c.Close()
-				require.ErrorIs(
-					t, hold.Err(), recipes.ErrLockLost, "told before Close returns",
-				)
-			})
+			c.Close()
+			require.ErrorIs(
+				t, hold.Err(), recipes.ErrLockLost, "told before Close returns",
+			)
 		})
 	}
 }
@@ -60,8 +57,7 @@ func TestABareConnTellsNoSession(t *testing.T) {
 			"unwraps to nil":   &fieldlessConn{c},
 			"embeds a zk.Conn": struct{ *zk.Conn }{c.Unwrap()},
 		} {
-			lock, err := recipes.NewInterProcessMutex(conn, "/app/lock")
-			require.NoError(t, err, name)
+			lock := locktest.NewMutex(t, conn, "/app/lock")
 			ctx := locktest.Owner(t)
 			require.NoError(t, lock.Acquire(ctx), name)
 			hold := lock.Hold(ctx)

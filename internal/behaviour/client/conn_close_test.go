@@ -25,38 +25,33 @@ type watcher func(t *testing.T, conn recipes.Conn, number int) error
 
 var watchers = map[string]watcher{
 	"mutex": func(t *testing.T, conn recipes.Conn, _ int) error {
-		lock, err := recipes.NewInterProcessMutex(conn, "/lock", bareTimeout)
-		require.NoError(t, err)
+		lock := locktest.NewMutex(t, conn, "/lock", bareTimeout)
 		return lock.Acquire(locktest.Owner(t))
 	},
 	"semaphore": func(t *testing.T, conn recipes.Conn, _ int) error {
-		sem, err := recipes.NewInterProcessSemaphoreV2(conn, "/lock", 1, bareTimeout)
-		require.NoError(t, err)
-		_, err = sem.Acquire(t.Context())
+		sem := locktest.NewSemaphore(t, conn, "/lock", 1, bareTimeout)
+		_, err := sem.Acquire(t.Context())
 		return err
 	},
 	"kept places": func(t *testing.T, conn recipes.Conn, number int) error {
-		lock, err := recipes.NewInterProcessReadWriteLock(conn,
+		lock := locktest.NewReadWriteLock(t, conn,
 			fmt.Sprint("/kept", number), bareTimeout,
 			recipes.WithCaching(locktest.LongIdle, 1))
-		require.NoError(t, err)
 		locktest.Use(t, lock.ReadLock())
 		return zk.ErrConnectionClosed // nobody waits
 	},
 	"participants": func(t *testing.T, conn recipes.Conn, number int) error {
-		lock, err := recipes.NewInterProcessMutex(conn, "/lock", bareTimeout)
-		require.NoError(t, err)
+		lock := locktest.NewMutex(t, conn, "/lock", bareTimeout)
 		if number%2 == 0 {
 			return lock.Acquire(locktest.Owner(t))
 		}
 		return last(lock.WatchParticipants(t.Context()))
 	},
 	"leaders": func(t *testing.T, conn recipes.Conn, number int) error {
-		latch, err := recipes.NewLeaderLatch(conn, fmt.Sprint("/latch", number/2),
-			bareTimeout)
-		require.NoError(t, err)
+		latch := locktest.NewLatch(t, conn, fmt.Sprint("/latch", number/2), bareTimeout)
 		if number%2 == 0 {
-			if _, err = latch.Await(t.Context()); err == nil {
+			_, err := latch.Await(t.Context())
+			if err == nil {
 				err = zk.ErrConnectionClosed // nobody waits
 			}
 			return err

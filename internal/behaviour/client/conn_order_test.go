@@ -73,8 +73,7 @@ func TestTheNextNumberWhereEventsComeLate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFrontBubble(t, func(t *testing.T, b *locktest.Bubble) {
 				conn := wrap(b.Ours, "/locks")
-				lock, err := recipes.NewInterProcessMutex(conn, "/locks")
-				require.NoError(t, err)
+				lock := locktest.NewMutex(t, conn, "/locks")
 				locktest.UseTimes(t, lock, locktest.FrontUses)
 				require.NoError(t, b.Other.Delete("/locks", -1))
 				theirs := b.Mutex(t, b.Other, "/locks")
@@ -130,8 +129,7 @@ func TestCostOfAWrapper(t *testing.T) {
 	lists := func(t *testing.T, wrap func(c *listingConn) recipes.Conn) (n int32) {
 		locktest.InFrontBubble(t, func(t *testing.T, b *locktest.Bubble) {
 			c := &listingConn{Client: b.Ours}
-			lock, err := recipes.NewInterProcessMutex(wrap(c), "/lock")
-			require.NoError(t, err)
+			lock := locktest.NewMutex(t, wrap(c), "/lock")
 			first := locktest.Join(t, b, 1)[0]
 			acquired := locktest.Start(func() error {
 				return lock.Acquire(locktest.Owner(t))
@@ -157,8 +155,7 @@ func TestTheHandOverInAProcessWhereEventsComeLate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFrontBubble(t, func(t *testing.T, b *locktest.Bubble) {
 				conn := wrap(b.Ours, "-0000000004") // the znode of the second owner
-				lock, err := recipes.NewInterProcessMutex(conn, "/lock")
-				require.NoError(t, err)
+				lock := locktest.NewMutex(t, conn, "/lock")
 				first := locktest.Owner(t)
 				require.NoError(t, lock.Acquire(first))
 				acquired := locktest.Start(func() error {
@@ -186,9 +183,8 @@ func TestACachedEntryWhereEventsComeLate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFrontBubble(t, func(t *testing.T, b *locktest.Bubble) {
 				const passes = 3
-				lock, err := recipes.NewInterProcessMutex(wrap(b.Ours, "/lock"), "/lock",
+				lock := locktest.NewMutex(t, wrap(b.Ours, "/lock"), "/lock",
 					recipes.WithCaching(time.Hour, passes))
-				require.NoError(t, err)
 				locktest.UseTimes(t, lock, 1)
 				time.Sleep(time.Second) // the entry is watched
 				theirs := b.Mutex(t, b.Other, "/lock")
@@ -221,9 +217,7 @@ func TestALossByDeletionWhereEventsComeLate(t *testing.T) {
 	for name, wrap := range lateWrappers {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFrontBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				lock, err := recipes.NewInterProcessMutex(
-					wrap(b.Ours, "-0000000003"), "/lock")
-				require.NoError(t, err)
+				lock := locktest.NewMutex(t, wrap(b.Ours, "-0000000003"), "/lock")
 				ctx := locktest.Owner(t)
 				require.NoError(t, lock.Acquire(ctx))
 				time.Sleep(time.Second) // its znode is watched

@@ -84,54 +84,46 @@ func TestAPlayedOutageIsOne(t *testing.T) {
 		"connecting":     zk.StateConnecting,
 		"disconnected":   zk.StateDisconnected,
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const timeout = 10 * time.Second
-				cluster := zktest.Start(t)
-				addr := cluster.Leader().Addr()
-				other := locktest.Connect(t, cluster.Link("other"), addr, timeout)
-				conn := &faultConn{
-					Conn: locktest.ConnectBare(
-						t, cluster.Link("ours"), addr, timeout,
-					),
-					state: state,
-				}
-				mutex := func(path string) *recipes.InterProcessMutex {
-					lock, err := recipes.NewInterProcessMutex(conn, path,
-						recipes.WithSessionTimeout(timeout))
-					require.NoError(t, err)
-					return lock
-				}
-				taken, err := recipes.NewInterProcessMutex(other, "/wanted")
-				require.NoError(t, err)
-				theirs, ours := locktest.Owner(t), locktest.Owner(t)
-				require.NoError(t, taken.Acquire(theirs))
-				held, released, wanted := mutex("/held"), mutex(
-					"/released",
-				), mutex("/wanted")
-				require.NoError(t, held.Acquire(ours))
-				require.NoError(t, released.Acquire(ours))
-				waiting := locktest.Start(func() error { return wanted.Acquire(ours) })
-				time.Sleep(timeout)
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			const timeout = 10 * time.Second
+			cluster := zktest.Start(t)
+			addr := cluster.Leader().Addr()
+			other := locktest.Connect(t, cluster.Link("other"), addr, timeout)
+			conn := &faultConn{
+				Conn:  locktest.ConnectBare(t, cluster.Link("ours"), addr, timeout),
+				state: state,
+			}
+			mutex := func(path string) *recipes.InterProcessMutex {
+				lock := locktest.NewMutex(t, conn, path,
+					recipes.WithSessionTimeout(timeout))
+				return lock
+			}
+			taken := locktest.NewMutex(t, other, "/wanted")
+			theirs, ours := locktest.Owner(t), locktest.Owner(t)
+			require.NoError(t, taken.Acquire(theirs))
+			held, released, wanted := mutex("/held"), mutex("/released"), mutex("/wanted")
+			require.NoError(t, held.Acquire(ours))
+			require.NoError(t, released.Acquire(ours))
+			waiting := locktest.Start(func() error { return wanted.Acquire(ours) })
+			time.Sleep(timeout)
 
-				conn.away.Store(true)
-				leaving := locktest.Start(func() error { return released.Release(ours) })
-				time.Sleep(timeout * 4 / 10)
-				require.Empty(t, waiting, "the waiter has given up")
-				conn.away.Store(false)
-				require.NoError(t, <-leaving)
-				time.Sleep(time.Second)
-				require.NoError(t, held.Hold(ours).Err())
-				require.NoError(t, taken.Release(theirs))
-				require.NoError(t, <-waiting)
-				require.NoError(t, wanted.Release(ours))
-				require.NoError(t, held.Release(ours))
-				for _, path := range []string{"/held", "/released", "/wanted"} {
-					children, _, err := other.Children(path)
-					require.NoError(t, err)
-					require.Empty(t, children, path)
-				}
-			})
+			conn.away.Store(true)
+			leaving := locktest.Start(func() error { return released.Release(ours) })
+			time.Sleep(timeout * 4 / 10)
+			require.Empty(t, waiting, "the waiter has given up")
+			conn.away.Store(false)
+			require.NoError(t, <-leaving)
+			time.Sleep(time.Second)
+			require.NoError(t, held.Hold(ours).Err())
+			require.NoError(t, taken.Release(theirs))
+			require.NoError(t, <-waiting)
+			require.NoError(t, wanted.Release(ours))
+			require.NoError(t, held.Release(ours))
+			for _, path := range []string{"/held", "/released", "/wanted"} {
+				children, _, err := other.Children(path)
+				require.NoError(t, err)
+				require.Empty(t, children, path)
+			}
 		})
 	}
 }
@@ -150,8 +142,7 @@ func tellsWhoWaits(t *testing.T, ahead int) {
 		cluster := zktest.Start(t)
 		addr := cluster.Leader().Addr()
 		other := locktest.Connect(t, cluster.Link("other"), addr, timeout)
-		taken, err := recipes.NewInterProcessMutex(other, "/wanted")
-		require.NoError(t, err)
+		taken := locktest.NewMutex(t, other, "/wanted")
 		ours := locktest.Owner(t)
 		require.NoError(t, taken.Acquire(locktest.Owner(t)))
 		for range ahead - 1 {
@@ -163,9 +154,7 @@ func tellsWhoWaits(t *testing.T, ahead int) {
 		conn := &faultConn{
 			Conn: locktest.ConnectBare(t, cluster.Link("ours"), addr, timeout),
 		}
-		lock, err := recipes.NewInterProcessMutex(conn, "/wanted",
-			recipes.WithSessionTimeout(timeout))
-		require.NoError(t, err)
+		lock := locktest.NewMutex(t, conn, "/wanted", recipes.WithSessionTimeout(timeout))
 		waiting := locktest.Start(func() error { return lock.Acquire(ours) })
 		time.Sleep(45 * time.Second)
 		conn.Close()

@@ -45,8 +45,7 @@ func TestAChrootThatHasToExist(t *testing.T) {
 		c, err := connect("/app", recipes.WithExistingChroot(),
 			recipes.WithChrootACL(zk.WorldACL(zk.PermRead))) // which it has no use for
 		require.NoError(t, err)
-		lock, err := recipes.NewInterProcessMutex(c, "/lock")
-		require.NoError(t, err)
+		lock := locktest.NewMutex(t, c, "/lock")
 		require.NoError(t, recipes.Do(t.Context(), lock, locktest.Nothing))
 		require.NoError(t, root.Delete("/app/lock", -1))
 		require.NoError(t, root.Delete("/app", -1))

@@ -141,32 +141,30 @@ func TestUserCodeThatFails(t *testing.T) {
 		},
 	} {
 		for name, fail := range failures {
-			t.Run(code+": "+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					clientLeaks(t)
-					cluster := zktest.Start(t)
-					link := cluster.Link("ours")
-					m := make(fail, link)
-					opts := []recipes.ClientOption{
-						recipes.WithDialer(link.Dial), m.option,
-					}
-					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-					defer cancel()
-					c, err := recipes.Connect(ctx, strings.Join(cluster.Names(), ","),
-						10*time.Second, opts...)
-					if m.names != "" {
-						require.ErrorContains(t, err, m.names)
-						return
-					}
-					require.NoError(t, err)
-					link.Reset()
-					time.Sleep(5 * time.Second)
-					_, _, err = c.Get("/")
-					require.NoError(t, err)
-					began := time.Now()
-					c.Close()
-					require.Less(t, time.Since(began), time.Second)
-				})
+			locktest.RunVirtual(t, code+": "+name, func(t *testing.T) {
+				clientLeaks(t)
+				cluster := zktest.Start(t)
+				link := cluster.Link("ours")
+				m := make(fail, link)
+				opts := []recipes.ClientOption{
+					recipes.WithDialer(link.Dial), m.option,
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				c, err := recipes.Connect(ctx, strings.Join(cluster.Names(), ","),
+					10*time.Second, opts...)
+				if m.names != "" {
+					require.ErrorContains(t, err, m.names)
+					return
+				}
+				require.NoError(t, err)
+				link.Reset()
+				time.Sleep(5 * time.Second)
+				_, _, err = c.Get("/")
+				require.NoError(t, err)
+				began := time.Now()
+				c.Close()
+				require.Less(t, time.Since(began), time.Second)
 			})
 		}
 	}
@@ -269,8 +267,7 @@ func TestWhatAHookOfOnCloseDoes(t *testing.T) {
 			t *testing.T, c *recipes.Client, _ *recipes.InterProcessMutex,
 			_ context.Context,
 		) {
-			lock, err := recipes.NewInterProcessMutex(c, "/other")
-			require.NoError(t, err)
+			lock := locktest.NewMutex(t, c, "/other")
 			require.ErrorIs(t, lock.Acquire(locktest.Owner(t)), zk.ErrConnectionClosed)
 		},
 		"panic": func(
@@ -290,46 +287,42 @@ func TestWhatAHookOfOnCloseDoes(t *testing.T) {
 		},
 	} {
 		for _, order := range []string{"first", "last"} {
-			t.Run(name+", "+order, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					cluster := zktest.Start(t)
-					c := locktest.ConnectThrough(t, cluster, "ours")
-					owner := locktest.Owner(t)
-					var lock *recipes.InterProcessMutex
-					register := []func(){
-						func() {
-							var err error
-							lock, err = recipes.NewInterProcessMutex(c, "/lock")
-							require.NoError(t, err)
-							require.NoError(t, lock.Acquire(owner))
-						},
-						func() { c.OnClose(func() { hook(t, c, lock, owner) }) },
-					}
-					if order == "first" {
-						slices.Reverse(register)
-					}
-					for _, f := range register {
-						f()
-					}
-					var others atomic.Int32
-					for range 10 {
-						c.OnClose(func() { others.Add(1) })
-					}
-					hold := lock.Hold(owner)
-					began := time.Now()
-					if name == "panic" {
-						require.PanicsWithValue(t, "no space left", c.Close)
-					} else {
-						c.Close()
-					}
-					require.LessOrEqual(t, time.Since(began), 3*time.Second)
-					if name == "Close" || name == "Release" {
-						require.Less(t, time.Since(began), time.Second)
-					}
-					require.Empty(t, cluster.Sessions())
-					require.Error(t, hold.Err())
-					require.EqualValues(t, 10, others.Load())
-				})
+			locktest.RunVirtual(t, name+", "+order, func(t *testing.T) {
+				cluster := zktest.Start(t)
+				c := locktest.ConnectThrough(t, cluster, "ours")
+				owner := locktest.Owner(t)
+				var lock *recipes.InterProcessMutex
+				register := []func(){
+					func() {
+						lock = locktest.NewMutex(t, c, "/lock")
+						require.NoError(t, lock.Acquire(owner))
+					},
+					func() { c.OnClose(func() { hook(t, c, lock, owner) }) },
+				}
+				if order == "first" {
+					slices.Reverse(register)
+				}
+				for _, f := range register {
+					f()
+				}
+				var others atomic.Int32
+				for range 10 {
+					c.OnClose(func() { others.Add(1) })
+				}
+				hold := lock.Hold(owner)
+				began := time.Now()
+				if name == "panic" {
+					require.PanicsWithValue(t, "no space left", c.Close)
+				} else {
+					c.Close()
+				}
+				require.LessOrEqual(t, time.Since(began), 3*time.Second)
+				if name == "Close" || name == "Release" {
+					require.Less(t, time.Since(began), time.Second)
+				}
+				require.Empty(t, cluster.Sessions())
+				require.Error(t, hold.Err())
+				require.EqualValues(t, 10, others.Load())
 			})
 		}
 	}

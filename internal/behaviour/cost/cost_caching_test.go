@@ -223,9 +223,7 @@ func (c *listedConn) Children(path string) ([]string, *zk.Stat, error) {
 	return c.Client.Children(path)
 }
 
-func (c *listedConn) ChildrenW(
-	path string,
-) ([]string, *zk.Stat, <-chan zk.Event, error) {
+func (c *listedConn) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
 	c.lists.Add(1)
 	return c.Client.ChildrenW(path)
 }
@@ -234,48 +232,45 @@ func (c *listedConn) ChildrenW(
 // and once for a writer that comes when it is quiet.
 func TestCostOfAKeptPlaceAmongReadersOfOthers(t *testing.T) {
 	for name, used := range map[string]bool{"idle": false, "in use": true} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				for _, link := range []string{"ours", "other"} {
-					b.Cluster.Link(link).Delay(time.Millisecond, time.Millisecond)
-				}
-				conn := &listedConn{Client: b.Ours}
-				kept, err := recipes.NewInterProcessReadWriteLock(
-					conn, "/lock", recipes.WithCaching(locktest.LongIdle, 1))
-				require.NoError(t, err)
-				v := locktest.VisitLock(t, kept.ReadLock())
-				v.Entered()
-				if !used {
-					v.Leave()
-				}
-				time.Sleep(locktest.Settle)
-				conn.lists.Store(0)
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			for _, link := range []string{"ours", "other"} {
+				b.Cluster.Link(link).Delay(time.Millisecond, time.Millisecond)
+			}
+			conn := &listedConn{Client: b.Ours}
+			kept := locktest.NewReadWriteLock(
+				t, conn, "/lock", recipes.WithCaching(locktest.LongIdle, 1))
+			v := locktest.VisitLock(t, kept.ReadLock())
+			v.Entered()
+			if !used {
+				v.Leave()
+			}
+			time.Sleep(locktest.Settle)
+			conn.lists.Store(0)
 
-				theirs, ctx := locktest.ReadWriteLock(t, b.Other), locktest.Owner(t)
-				took := func(lock recipes.InterProcessLock) time.Duration {
-					began := time.Now()
-					require.NoError(t, recipes.Do(ctx, lock, locktest.Nothing))
-					return time.Since(began)
-				}
+			theirs, ctx := locktest.ReadWriteLock(t, b.Other), locktest.Owner(t)
+			took := func(lock recipes.InterProcessLock) time.Duration {
 				began := time.Now()
-				for range 1000 {
-					took(theirs.ReadLock())
-				}
-				seconds := time.Since(began).Seconds()
-				require.Greater(t, seconds, 1.0)
-				require.LessOrEqual(t, float64(conn.lists.Load()), 1+10*seconds)
+				require.NoError(t, recipes.Do(ctx, lock, locktest.Nothing))
+				return time.Since(began)
+			}
+			began := time.Now()
+			for range 1000 {
+				took(theirs.ReadLock())
+			}
+			seconds := time.Since(began).Seconds()
+			require.Greater(t, seconds, 1.0)
+			require.LessOrEqual(t, float64(conn.lists.Load()), 1+10*seconds)
 
-				// The last reader has gone just now.
-				if used {
-					v.Leave()
-				}
-				require.Less(t, took(theirs.WriteLock()), 120*time.Millisecond)
-				locktest.Use(t, kept.ReadLock())
-				time.Sleep(time.Second)
-				conn.lists.Store(0)
-				require.Less(t, took(theirs.WriteLock()), 20*time.Millisecond)
-				require.EqualValues(t, 1, conn.lists.Load())
-			})
+			// The last reader has gone just now.
+			if used {
+				v.Leave()
+			}
+			require.Less(t, took(theirs.WriteLock()), 120*time.Millisecond)
+			locktest.Use(t, kept.ReadLock())
+			time.Sleep(time.Second)
+			conn.lists.Store(0)
+			require.Less(t, took(theirs.WriteLock()), 20*time.Millisecond)
+			require.EqualValues(t, 1, conn.lists.Load())
 		})
 	}
 }
@@ -288,9 +283,8 @@ func TestCostOfAKeptPlaceAmongJunk(t *testing.T) {
 			b.Cluster.Link(link).Delay(time.Millisecond, time.Millisecond)
 		}
 		conn := &listedConn{Client: b.Ours}
-		kept, err := recipes.NewInterProcessMutex(
-			conn, "/lock", recipes.WithCaching(locktest.LongIdle, 1))
-		require.NoError(t, err)
+		kept := locktest.NewMutex(
+			t, conn, "/lock", recipes.WithCaching(locktest.LongIdle, 1))
 		v := locktest.VisitLock(t, kept)
 		v.Entered()
 		time.Sleep(locktest.Settle)

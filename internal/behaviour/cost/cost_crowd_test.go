@@ -27,8 +27,7 @@ func crowdOf(
 ) (release func(), done <-chan struct{}) {
 	t.Helper()
 	mutex := func(conn recipes.Conn) *recipes.InterProcessMutex {
-		lock, err := recipes.NewInterProcessMutex(conn, "/lock")
-		require.NoError(t, err)
+		lock := locktest.NewMutex(t, conn, "/lock")
 		return lock
 	}
 	held, ctx := mutex(holder), locktest.Owner(t)
@@ -99,35 +98,33 @@ func TestCostOfAHandOverBetweenCrowds(t *testing.T) {
 		"5,000 waiters": {5000, 2000, 4},
 	} {
 		n := c.n
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cluster := zktest.Start(t)
-				processes := make([]*meter, 4)
-				for i := range processes {
-					processes[i] = meterInBubble(t, cluster)
-				}
-				random := rand.New(rand.NewPCG(1, 1)) // no secret
-				conns := make([]*meter, n)
-				for i := range conns {
-					conns[i] = processes[random.IntN(len(processes))]
-				}
-				holder := locktest.ConnectThrough(t, cluster, "holder")
-				release, done := crowdOf(t, holder, conns)
-				for _, p := range processes {
-					p.reset()
-				}
-				release()
-				<-done
-				var bytes, requests int64
-				for _, p := range processes {
-					bytes += p.bytes.Load()
-					requests += p.reads.Load() + p.lists.Load()
-				}
-				each := float64(requests) / float64(n)
-				t.Logf("%d bytes and %.2f requests a hand-over", bytes/int64(n), each)
-				require.LessOrEqual(t, bytes/int64(n), int64(c.bytes))
-				require.LessOrEqual(t, each, c.requests)
-			})
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			cluster := zktest.Start(t)
+			processes := make([]*meter, 4)
+			for i := range processes {
+				processes[i] = meterInBubble(t, cluster)
+			}
+			random := rand.New(rand.NewPCG(1, 1)) // no secret
+			conns := make([]*meter, n)
+			for i := range conns {
+				conns[i] = processes[random.IntN(len(processes))]
+			}
+			holder := locktest.ConnectThrough(t, cluster, "holder")
+			release, done := crowdOf(t, holder, conns)
+			for _, p := range processes {
+				p.reset()
+			}
+			release()
+			<-done
+			var bytes, requests int64
+			for _, p := range processes {
+				bytes += p.bytes.Load()
+				requests += p.reads.Load() + p.lists.Load()
+			}
+			each := float64(requests) / float64(n)
+			t.Logf("%d bytes and %.2f requests a hand-over", bytes/int64(n), each)
+			require.LessOrEqual(t, bytes/int64(n), int64(c.bytes))
+			require.LessOrEqual(t, each, c.requests)
 		})
 	}
 }
@@ -195,8 +192,7 @@ func TestCostOfACrowd(t *testing.T) {
 			4*time.Second, recipes.WithDialer(tap.Dial))
 		require.NoError(t, err)
 		t.Cleanup(client.Close)
-		lock, err := recipes.NewInterProcessMutex(client, path)
-		require.NoError(t, err)
+		lock := locktest.NewMutex(t, client, path)
 		costOfACrowd(t, tap, lock, path, 2.2)
 	})
 }

@@ -4,10 +4,10 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
@@ -50,34 +50,32 @@ func TestCostOfAnIdleFleet(t *testing.T) {
 	for name, wait := range map[string]waiting{
 		"mutex": waitForMutex, "election": waitForLead,
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const waiters, timeout, timeouts = 300, 10 * time.Second, 6
-				cluster := zktest.Start(t)
-				f := newFleet(cluster)
-				wait(t, locktest.ConnectThrough(t, cluster, "holder"))
-				for range waiters {
-					time.Sleep(timeout / waiters)
-					f.wait(t, cluster, timeout, wait)
-				}
-				time.Sleep(time.Minute) // the heartbeats' haste is over
-				requests, bytes := f.count(timeouts * timeout)
-				perSecond := func(n int) float64 { // and 1,000 waiters
-					return float64(n) / (timeouts * timeout).Seconds() * 1000 / waiters
-				}
-				syncs := requests[wiretap.Sync]
-				require.InDelta(t, 10*timeouts, syncs, 5, "of one waiter")
-				require.InDelta(t, 300, perSecond(requests[wiretap.Ping]), 3)
-				require.LessOrEqual(t, perSecond(requests[wiretap.GetData]), 28.0)
-				sum := 0
-				for _, n := range requests {
-					sum += n
-				}
-				require.LessOrEqual(t, perSecond(sum), 330.0)
-				require.LessOrEqual(t, perSecond(int(bytes)), 20_000.0)
-				t.Logf("1,000 in a second: %.0f of %v requests, %.0f bytes",
-					perSecond(sum), requests, perSecond(int(bytes)))
-			})
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			const waiters, timeout, timeouts = 300, 10 * time.Second, 6
+			cluster := zktest.Start(t)
+			f := newFleet(cluster)
+			wait(t, locktest.ConnectThrough(t, cluster, "holder"))
+			for range waiters {
+				time.Sleep(timeout / waiters)
+				f.wait(t, cluster, timeout, wait)
+			}
+			time.Sleep(time.Minute) // the heartbeats' haste is over
+			requests, bytes := f.count(timeouts * timeout)
+			perSecond := func(n int) float64 { // and 1,000 waiters
+				return float64(n) / (timeouts * timeout).Seconds() * 1000 / waiters
+			}
+			syncs := requests[wiretap.Sync]
+			require.InDelta(t, 10*timeouts, syncs, 5, "of one waiter")
+			require.InDelta(t, 300, perSecond(requests[wiretap.Ping]), 3)
+			require.LessOrEqual(t, perSecond(requests[wiretap.GetData]), 28.0)
+			sum := 0
+			for _, n := range requests {
+				sum += n
+			}
+			require.LessOrEqual(t, perSecond(sum), 330.0)
+			require.LessOrEqual(t, perSecond(int(bytes)), 20_000.0)
+			t.Logf("1,000 in a second: %.0f of %v requests, %.0f bytes",
+				perSecond(sum), requests, perSecond(int(bytes)))
 		})
 	}
 }
@@ -103,16 +101,14 @@ type waiting func(t *testing.T, conn recipes.Conn) (ended <-chan error)
 
 func waitForMutex(t *testing.T, conn recipes.Conn) (ended <-chan error) {
 	t.Helper()
-	lock, err := recipes.NewInterProcessMutex(conn, "/lock")
-	require.NoError(t, err)
+	lock := locktest.NewMutex(t, conn, "/lock")
 	ctx := locktest.Owner(t)
 	return locktest.Start(func() error { return lock.Acquire(ctx) })
 }
 
 func waitForLead(t *testing.T, conn recipes.Conn) (ended <-chan error) {
 	t.Helper()
-	latch, err := recipes.NewLeaderLatch(conn, "/lock")
-	require.NoError(t, err)
+	latch := locktest.NewLatch(t, conn, "/lock")
 	return locktest.Start(func() error {
 		_, err := latch.Await(t.Context())
 		return err

@@ -4,11 +4,11 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -91,45 +91,42 @@ func TestCostOfIdleWaiters(t *testing.T) {
 		"behind this process":    {false, 0},
 		"behind another process": {true, 20},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const waiters = 200
-				cluster := zktest.Start(t)
-				ours := meterInBubble(t, cluster)
-				mutex := func(conn recipes.Conn) *recipes.InterProcessMutex {
-					lock, err := recipes.NewInterProcessMutex(conn, "/lock")
-					require.NoError(t, err)
-					return lock
-				}
-				holder := mutex(ours)
-				if c.foreign {
-					holder = mutex(locktest.ConnectThrough(t, cluster, "other"))
-				}
-				ctx, waiting := locktest.Owner(t), make([]<-chan error, waiters)
-				require.NoError(t, holder.Acquire(ctx))
-				for i := range waiting {
-					lock, ctx := mutex(ours), locktest.Owner(t)
-					waiting[i] = locktest.Start(func() error {
-						if err := lock.Acquire(ctx); err != nil {
-							return err
-						}
-						return lock.Release(ctx)
-					})
-				}
-				time.Sleep(2 * time.Minute)
-				ours.reset()
-				time.Sleep(10 * time.Minute)
-				require.Zero(t, ours.lists.Load())
-				require.LessOrEqual(t, ours.reads.Load(), c.reads)
-				require.Less(
-					t, ours.bytes.Load(), int64(30_000), "a heartbeat takes some 8,000",
-				)
-				t.Logf("%d reads, %d bytes", ours.reads.Load(), ours.bytes.Load())
-				require.NoError(t, holder.Release(ctx))
-				for _, done := range waiting {
-					require.NoError(t, <-done)
-				}
-			})
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			const waiters = 200
+			cluster := zktest.Start(t)
+			ours := meterInBubble(t, cluster)
+			mutex := func(conn recipes.Conn) *recipes.InterProcessMutex {
+				lock := locktest.NewMutex(t, conn, "/lock")
+				return lock
+			}
+			holder := mutex(ours)
+			if c.foreign {
+				holder = mutex(locktest.ConnectThrough(t, cluster, "other"))
+			}
+			ctx, waiting := locktest.Owner(t), make([]<-chan error, waiters)
+			require.NoError(t, holder.Acquire(ctx))
+			for i := range waiting {
+				lock, ctx := mutex(ours), locktest.Owner(t)
+				waiting[i] = locktest.Start(func() error {
+					if err := lock.Acquire(ctx); err != nil {
+						return err
+					}
+					return lock.Release(ctx)
+				})
+			}
+			time.Sleep(2 * time.Minute)
+			ours.reset()
+			time.Sleep(10 * time.Minute)
+			require.Zero(t, ours.lists.Load())
+			require.LessOrEqual(t, ours.reads.Load(), c.reads)
+			require.Less(
+				t, ours.bytes.Load(), int64(30_000), "a heartbeat takes some 8,000",
+			)
+			t.Logf("%d reads, %d bytes", ours.reads.Load(), ours.bytes.Load())
+			require.NoError(t, holder.Release(ctx))
+			for _, done := range waiting {
+				require.NoError(t, <-done)
+			}
 		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
 )
@@ -22,8 +21,7 @@ func TestWatchesOfPathsThatWereUsed(t *testing.T) {
 		cluster := zktest.Start(t)
 		client := locktest.ConnectThrough(t, cluster, "ours")
 		use := func(i int) {
-			lock, err := recipes.NewInterProcessMutex(client, fmt.Sprint("/locks/", i))
-			require.NoError(t, err)
+			lock := locktest.NewMutex(t, client, fmt.Sprint("/locks/", i))
 			ctx := locktest.Owner(t)
 			require.NoError(t, lock.Acquire(ctx))
 			require.NoError(t, lock.Release(ctx))

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/zktest"
 )
@@ -56,8 +57,7 @@ func (q *longQueue) join(ctx context.Context, t *testing.T, ended chan<- error) 
 	client, err := recipes.Connect(ctx, strings.Join(q.cluster.Names(), ","),
 		10*time.Second, recipes.WithDialer(q.tap.Dial))
 	require.NoError(t, err)
-	lock, err := recipes.NewInterProcessMutex(client, "/lock")
-	require.NoError(t, err)
+	lock := locktest.NewMutex(t, client, "/lock")
 	go func() {
 		ended <- recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error {
 			over := make(chan struct{})

@@ -31,14 +31,7 @@ func newFar(
 ) *far {
 	t.Helper()
 	link := cluster.Link(name)
-	tap := wiretap.New(link.Dial)
-	client, err := recipes.Connect(t.Context(), cluster.Names()[0], 4*time.Second,
-		recipes.WithDialer(tap.Dial))
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		client.Close()
-		time.Sleep(time.Minute) // virtual: what is under way ends by itself
-	})
+	client, tap := locktest.ConnectTapped(t, link, cluster.Names()[0], 4*time.Second)
 	link.Delay(roundTrip/2, roundTrip/2)
 	lock, err := newLock(client, "/s")
 	require.NoError(t, err)
@@ -97,33 +90,31 @@ func TestCostOfAFreeLockThatOthersUseInBetween(t *testing.T) {
 		"semaphore mutex": {locktest.MakeSemaphoreMutex, append(
 			used, wiretap.Create, list, wiretap.Delete, wiretap.Delete), 3},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cluster := zktest.Start(t)
-				ours := newFar(t, cluster, "ours", c.newLock)
-				other := newFar(t, cluster, "other's", c.newLock)
-				ctx := locktest.Owner(t)
-				// The best of some: now and then a list overtakes its create, and is
-				// repeated.
-				best, asked := time.Hour, []wiretap.Op(nil)
-				for i := range 9 {
-					other.use(ctx)
-					time.Sleep(time.Second)
-					ours.asked()
-					began := time.Now()
-					ours.use(ctx)
-					took := time.Since(began)
-					time.Sleep(time.Second)
-					if i < 3 { // the directories are made, read once, and understood
-						continue
-					}
-					if took < best {
-						best, asked = took, ours.asked()
-					}
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			cluster := zktest.Start(t)
+			ours := newFar(t, cluster, "ours", c.newLock)
+			other := newFar(t, cluster, "other's", c.newLock)
+			ctx := locktest.Owner(t)
+			// The best of some: now and then a list overtakes its create, and is
+			// repeated.
+			best, asked := time.Hour, []wiretap.Op(nil)
+			for i := range 9 {
+				other.use(ctx)
+				time.Sleep(time.Second)
+				ours.asked()
+				began := time.Now()
+				ours.use(ctx)
+				took := time.Since(began)
+				time.Sleep(time.Second)
+				if i < 3 { // the directories are made, read once, and understood
+					continue
 				}
-				require.Equal(t, c.roundTrips*roundTrip, best)
-				require.ElementsMatch(t, c.want, asked)
-			})
+				if took < best {
+					best, asked = took, ours.asked()
+				}
+			}
+			require.Equal(t, c.roundTrips*roundTrip, best)
+			require.ElementsMatch(t, c.want, asked)
 		})
 	}
 }

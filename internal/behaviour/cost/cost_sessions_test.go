@@ -46,8 +46,7 @@ func joinOurs(t *testing.T, cluster *zktest.Cluster, dial zk.Dialer) func() erro
 		recipes.WithDialer(dial))
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	lock, err := recipes.NewInterProcessMutex(client, "/lock")
-	require.NoError(t, err)
+	lock := locktest.NewMutex(t, client, "/lock")
 	ctx := locktest.Owner(t)
 	return func() error { return recipes.Do(ctx, lock, locktest.Nothing) }
 }
@@ -98,40 +97,38 @@ func TestCostOfSessionsThatContend(t *testing.T) {
 		"far":  {time.Millisecond, 3, 3, 1},
 		"very": {10 * time.Millisecond, 3, 3, 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				var taps []*wiretap.Tap
-				contest := newContest(t, b.Cluster, func(link *zktest.Link) func() error {
-					link.Delay(c.oneWay, c.oneWay)
-					tap := wiretap.New(link.Dial)
-					taps = append(taps, tap)
-					return joinOurs(t, b.Cluster, tap.Dial)
-				})
-				contest.hold(t) // the connections learn how far the servers are
-				for _, tap := range taps {
-					tap.Reset()
-				}
-				began := time.Now()
-				acquired := contest.hold(t)
-				each := float64(time.Since(began)) / float64(acquired)
-				require.InDelta(
-					t, c.hasRoundTrips, each/float64(2*c.oneWay), 0.1, "round trips",
-				)
-				asked, events := map[wiretap.Op]int{}, 0
-				for _, tap := range taps {
-					for _, r := range locktest.RequestsBelow(tap, "/lock") {
-						asked[r.Op]++
-					}
-					events += tap.Count(wiretap.Event)
-				}
-				require.Equal(t, acquired, asked[wiretap.Create])
-				require.Equal(t, acquired, asked[wiretap.Delete])
-				// Some go as the next reads them, or are held for 20 ms.
-				seldom := acquired / 4
-				require.LessOrEqual(t, asked[wiretap.GetChildren2], 2*acquired+seldom)
-				require.LessOrEqual(t, asked[wiretap.GetData], c.reads*acquired+seldom)
-				require.LessOrEqual(t, events, c.events*acquired+seldom)
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			var taps []*wiretap.Tap
+			contest := newContest(t, b.Cluster, func(link *zktest.Link) func() error {
+				link.Delay(c.oneWay, c.oneWay)
+				tap := wiretap.New(link.Dial)
+				taps = append(taps, tap)
+				return joinOurs(t, b.Cluster, tap.Dial)
 			})
+			contest.hold(t) // the connections learn how far the servers are
+			for _, tap := range taps {
+				tap.Reset()
+			}
+			began := time.Now()
+			acquired := contest.hold(t)
+			each := float64(time.Since(began)) / float64(acquired)
+			require.InDelta(
+				t, c.hasRoundTrips, each/float64(2*c.oneWay), 0.1, "round trips",
+			)
+			asked, events := map[wiretap.Op]int{}, 0
+			for _, tap := range taps {
+				for _, r := range locktest.RequestsBelow(tap, "/lock") {
+					asked[r.Op]++
+				}
+				events += tap.Count(wiretap.Event)
+			}
+			require.Equal(t, acquired, asked[wiretap.Create])
+			require.Equal(t, acquired, asked[wiretap.Delete])
+			// Some go as the next reads them, or are held for 20 ms.
+			seldom := acquired / 4
+			require.LessOrEqual(t, asked[wiretap.GetChildren2], 2*acquired+seldom)
+			require.LessOrEqual(t, asked[wiretap.GetData], c.reads*acquired+seldom)
+			require.LessOrEqual(t, events, c.events*acquired+seldom)
 		})
 	}
 }
@@ -249,42 +246,37 @@ func TestCostOfATurnThatComesAsASurprise(t *testing.T) {
 		},
 		"at once": {time.Second / 4, map[wiretap.Op]int{wiretap.GetChildren2: 1}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				const oneWay = 400 * time.Microsecond
-				link := b.Cluster.Link("tapped")
-				tap := wiretap.New(link.Dial)
-				client, err := recipes.Connect(t.Context(), b.Cluster.Names()[0],
-					10*time.Second, recipes.WithDialer(tap.Dial))
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			const oneWay = 400 * time.Microsecond
+			link := b.Cluster.Link("tapped")
+			client, tap := locktest.ConnectTapped(
+				t, link, b.Cluster.Names()[0], 10*time.Second)
+			link.Delay(oneWay, oneWay)
+			anybody := zk.WorldACL(zk.PermAll)
+			_, err := b.Other.Create("/lock", nil, 0, anybody)
+			require.NoError(t, err)
+			var leave []any
+			for range 3 {
+				path, err := b.Other.Create(
+					"/lock/lock-", nil, zk.FlagEphemeralSequential, anybody)
 				require.NoError(t, err)
-				defer client.Close()
-				link.Delay(oneWay, oneWay)
-				anybody := zk.WorldACL(zk.PermAll)
-				_, err = b.Other.Create("/lock", nil, 0, anybody)
-				require.NoError(t, err)
-				var leave []any
-				for range 3 {
-					path, err := b.Other.Create(
-						"/lock/lock-", nil, zk.FlagEphemeralSequential, anybody)
-					require.NoError(t, err)
-					leave = append(leave, &zk.DeleteRequest{Path: path, Version: -1})
-				}
-				lock, ctx := b.Mutex(t, client, "/lock"), locktest.Owner(t)
-				acquired := locktest.Start(func() error { return lock.Acquire(ctx) })
-				time.Sleep(waits.long)
-				tap.Reset()
-				began := time.Now()
-				_, err = b.Other.Multi(leave...)
-				require.NoError(t, err)
-				require.NoError(t, <-acquired)
-				require.LessOrEqual(t, time.Since(began), 4*oneWay, "one round trip")
-				asked := map[wiretap.Op]int{}
-				for _, r := range tap.Requests() {
-					asked[r.Op]++
-				}
-				require.Equal(t, waits.asks, asked)
-				require.NoError(t, lock.Release(ctx))
-			})
+				leave = append(leave, &zk.DeleteRequest{Path: path, Version: -1})
+			}
+			lock, ctx := b.Mutex(t, client, "/lock"), locktest.Owner(t)
+			acquired := locktest.Start(func() error { return lock.Acquire(ctx) })
+			time.Sleep(waits.long)
+			tap.Reset()
+			began := time.Now()
+			_, err = b.Other.Multi(leave...)
+			require.NoError(t, err)
+			require.NoError(t, <-acquired)
+			require.LessOrEqual(t, time.Since(began), 4*oneWay, "one round trip")
+			asked := map[wiretap.Op]int{}
+			for _, r := range tap.Requests() {
+				asked[r.Op]++
+			}
+			require.Equal(t, waits.asks, asked)
+			require.NoError(t, lock.Release(ctx))
 		})
 	}
 }

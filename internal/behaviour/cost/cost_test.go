@@ -66,16 +66,10 @@ func TestCostOfAFreeLock(t *testing.T) {
 func TestCostOfAFreeLockThatWasUsedBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := zktest.Start(t)
-		tap, ctx := wiretap.New(cluster.Dial), locktest.Owner(t)
-		client, err := recipes.Connect(ctx, cluster.Names()[0], 4*time.Second,
-			recipes.WithDialer(tap.Dial))
-		require.NoError(t, err)
-		t.Cleanup(func() {
-			client.Close()
-			time.Sleep(time.Minute) // virtual: what is under way ends by itself
-		})
-		lock, err := recipes.NewInterProcessMutex(client, "/lock")
-		require.NoError(t, err)
+		client, tap := locktest.ConnectTapped(
+			t, cluster.Link("ours"), cluster.Names()[0], 4*time.Second)
+		ctx := locktest.Owner(t)
+		lock := locktest.NewMutex(t, client, "/lock")
 		// It makes the directory. A list that it has started may be yet to be sent.
 		require.NoError(t, recipes.Do(ctx, lock, locktest.Nothing))
 		synctest.Wait()

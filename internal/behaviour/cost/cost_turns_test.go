@@ -38,16 +38,8 @@ func (c turnTaker) start(
 	t.Helper()
 	link := cluster.Link(c.name)
 	link.Delay(c.oneWay, c.oneWay)
-	tap = wiretap.New(link.Dial)
-	client, err := recipes.Connect(t.Context(), cluster.Names()[0], 40*time.Second,
-		recipes.WithDialer(tap.Dial))
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		client.Close()
-		time.Sleep(time.Minute) // virtual: what is under way ends by itself
-	})
-	lock, err := recipes.NewInterProcessMutex(client, "/lock", opt)
-	require.NoError(t, err)
+	client, tap := locktest.ConnectTapped(t, link, cluster.Names()[0], 40*time.Second)
+	lock := locktest.NewMutex(t, client, "/lock", opt)
 	var all sync.WaitGroup
 	for range owners {
 		ctx := locktest.Owner(t)
@@ -84,42 +76,40 @@ func TestTurnsOfTwoCachedCrowds(t *testing.T) {
 		"a use takes longer than a round trip": 3 * oneWay,
 		"a round trip takes as long as 66":     30 * time.Microsecond,
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				var seen []turn
-				var enough atomic.Bool
-				var taps []*wiretap.Tap
-				var waits []func()
-				held := locktest.VisitLock(t, b.Lock)
-				held.Entered() // until both stand in the queue
-				for _, name := range []string{"one", "two"} {
-					one := turnTaker{name, oneWay, use, &seen, &enough}
-					caching := recipes.WithCaching(time.Minute, passes)
-					tap, wait := one.start(t, b.Cluster, passes+1, caching)
-					taps, waits = append(taps, tap), append(waits, wait)
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			var seen []turn
+			var enough atomic.Bool
+			var taps []*wiretap.Tap
+			var waits []func()
+			held := locktest.VisitLock(t, b.Lock)
+			held.Entered() // until both stand in the queue
+			for _, name := range []string{"one", "two"} {
+				one := turnTaker{name, oneWay, use, &seen, &enough}
+				caching := recipes.WithCaching(time.Minute, passes)
+				tap, wait := one.start(t, b.Cluster, passes+1, caching)
+				taps, waits = append(taps, tap), append(waits, wait)
+			}
+			time.Sleep(time.Second)
+			held.Leave()
+			time.Sleep(turns * (passes*use + 4*oneWay))
+			enough.Store(true)
+			for _, wait := range waits {
+				wait()
+			}
+			require.Greater(t, len(seen), turns/2)
+			most := 1 + max(passes, int(2*oneWay/use))
+			for i, now := range seen {
+				require.LessOrEqual(t, now.uses, most, "turn %d of %d", i, len(seen))
+				if i > 0 {
+					require.NotEqual(t, seen[i-1].process, now.process, "turn %d", i)
 				}
-				time.Sleep(time.Second)
-				held.Leave()
-				time.Sleep(turns * (passes*use + 4*oneWay))
-				enough.Store(true)
-				for _, wait := range waits {
-					wait()
-				}
-				require.Greater(t, len(seen), turns/2)
-				most := 1 + max(passes, int(2*oneWay/use))
-				for i, now := range seen {
-					require.LessOrEqual(t, now.uses, most, "turn %d of %d", i, len(seen))
-					if i > 0 {
-						require.NotEqual(t, seen[i-1].process, now.process, "turn %d", i)
-					}
-				}
-				asked := 0
-				for _, tap := range taps {
-					asked += len(locktest.RequestsBelow(tap, "/lock"))
-				}
-				t.Logf("%d requests in %d turns", asked, len(seen))
-				require.LessOrEqual(t, asked, 7*len(seen))
-			})
+			}
+			asked := 0
+			for _, tap := range taps {
+				asked += len(locktest.RequestsBelow(tap, "/lock"))
+			}
+			t.Logf("%d requests in %d turns", asked, len(seen))
+			require.LessOrEqual(t, asked, 7*len(seen))
 		})
 	}
 }

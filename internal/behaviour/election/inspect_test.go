@@ -48,8 +48,7 @@ func TestInspectLocks(t *testing.T) {
 		client := locktest.ConnectThrough(t, zktest.Start(t), "ours")
 		require.Empty(t, seen(t, client, "/never"))
 
-		mutex, err := recipes.NewInterProcessMutex(client, "/mutex")
-		require.NoError(t, err)
+		mutex := locktest.NewMutex(t, client, "/mutex")
 		acquiring(t, mutex.Acquire)
 		acquiring(t, mutex.Acquire)
 		require.Equal(t, []string{"lock*", "lock"}, seen(t, client, "/mutex"))
@@ -59,8 +58,7 @@ func TestInspectLocks(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, all, queue)
 
-		rw, err := recipes.NewInterProcessReadWriteLock(client, "/rw")
-		require.NoError(t, err)
+		rw := locktest.NewReadWriteLock(t, client, "/rw")
 		acquiring(t, rw.ReadLock().Acquire)
 		acquiring(t, rw.ReadLock().Acquire)
 		acquiring(t, rw.WriteLock().Acquire)
@@ -75,8 +73,7 @@ func TestInspectLocks(t *testing.T) {
 		require.Equal(t, all, queue)
 
 		ctx := locktest.Owner(t)
-		down, err := recipes.NewInterProcessReadWriteLock(client, "/down")
-		require.NoError(t, err)
+		down := locktest.NewReadWriteLock(t, client, "/down")
 		require.NoError(t, down.WriteLock().Acquire(ctx))
 		require.NoError(t, down.ReadLock().Acquire(ctx))
 		require.ElementsMatch(t, []string{"write*", "read*"}, seen(t, client, "/down"))
@@ -121,8 +118,7 @@ func TestInspectOthers(t *testing.T) {
 func TestInspectSemaphore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := locktest.ConnectThrough(t, zktest.Start(t), "ours")
-		s, err := recipes.NewInterProcessSemaphoreV2(client, "/semaphore", 2)
-		require.NoError(t, err)
+		s := locktest.NewSemaphore(t, client, "/semaphore", 2)
 		var leases []*recipes.Lease
 		for range 4 {
 			acquiring(t, func(ctx context.Context) error {
@@ -155,8 +151,7 @@ func TestInspectSemaphore(t *testing.T) {
 // nothing in ZooKeeper tells them from leases that wait for room.
 func TestInspectALeaseWhoseGateIsNotLeftYet(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		s, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/semaphore", 2)
-		require.NoError(t, err)
+		s := locktest.NewSemaphore(t, b.Ours, "/semaphore", 2)
 		link := b.Cluster.Link("ours")
 		link.Delay(100*time.Millisecond, 100*time.Millisecond)
 		leases, err := s.AcquireN(t.Context(), 2)
@@ -222,9 +217,7 @@ func TestParticipantsHaveTheBeginningOfTheirData(t *testing.T) {
 		} {
 			path := fmt.Sprint("/lock", size)
 			data := bytes.Repeat([]byte("x"), size)
-			lock, err := recipes.NewInterProcessMutex(
-				client, path, recipes.WithData(data))
-			require.NoError(t, err)
+			lock := locktest.NewMutex(t, client, path, recipes.WithData(data))
 			ctx := locktest.Owner(t)
 			require.NoError(t, lock.Acquire(ctx))
 			all, err := lock.Participants(ctx)
@@ -246,13 +239,11 @@ func TestAParticipantThatMayNotBeReadIsShown(t *testing.T) {
 		cluster := zktest.Start(t)
 		client := locktest.ConnectThrough(t, cluster, "ours")
 		other := locktest.ConnectThrough(t, cluster, "other")
-		lock, err := recipes.NewInterProcessMutex(client, "/lock")
-		require.NoError(t, err)
+		lock := locktest.NewMutex(t, client, "/lock")
 		ctx := locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))
-		secret, err := recipes.NewInterProcessMutex(other, "/lock",
+		secret := locktest.NewMutex(t, other, "/lock",
 			recipes.WithACL(zk.DigestACL(zk.PermAll, "user", "secret")))
-		require.NoError(t, err)
 		acquiring(t, secret.Acquire)
 
 		all, err := lock.Participants(ctx)
@@ -271,8 +262,7 @@ func TestAMadeUpNumberIsShownFirst(t *testing.T) {
 		cluster := zktest.Start(t)
 		client := locktest.ConnectThrough(t, cluster, "ours")
 		eve := locktest.ConnectThrough(t, cluster, "eve")
-		latch, err := recipes.NewLeaderLatch(client, "/latch")
-		require.NoError(t, err)
+		latch := locktest.NewLatch(t, client, "/latch")
 		term, err := latch.Await(locktest.Owner(t))
 		require.NoError(t, err)
 		forged, err := eve.Create("/latch/eve-latch--000000001", nil, zk.FlagEphemeral,

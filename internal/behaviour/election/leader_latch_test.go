@@ -16,8 +16,7 @@ func newLatch(
 	t *testing.T, conn recipes.Conn, opts ...recipes.Option,
 ) *recipes.LeaderLatch {
 	t.Helper()
-	l, err := recipes.NewLeaderLatch(conn, "/election", opts...)
-	require.NoError(t, err)
+	l := locktest.NewLatch(t, conn, "/election", opts...)
 	return l
 }
 
@@ -222,25 +221,23 @@ func TestCloseEndsEveryAwait(t *testing.T) {
 // An observer may call any method: Close then cannot wait for the Await that tells.
 func TestALatchIsClosedByItsObserver(t *testing.T) {
 	for kind := recipes.EventQueued; kind <= recipes.EventReleased; kind++ {
-		t.Run(kind.String(), func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				var latch *recipes.LeaderLatch
-				latch = newLatch(t, b.Ours, recipes.WithObserver(
-					func(_ context.Context, e recipes.Event) {
-						if e.Kind == kind {
-							_ = latch.Close(t.Context())
-							if latch.HasLeadership() {
-								t.Error("Close was called")
-							}
+		locktest.Run(t, kind.String(), func(t *testing.T, b *locktest.Bubble) {
+			var latch *recipes.LeaderLatch
+			latch = newLatch(t, b.Ours, recipes.WithObserver(
+				func(_ context.Context, e recipes.Event) {
+					if e.Kind == kind {
+						_ = latch.Close(t.Context())
+						if latch.HasLeadership() {
+							t.Error("Close was called")
 						}
-					},
-				))
-				_ = await(t, latch)
-				require.NoError(t, latch.Close(t.Context()))
-				time.Sleep(time.Minute)
-				require.False(t, latch.HasLeadership())
-				require.Empty(t, locktest.Znodes(b))
-			})
+					}
+				},
+			))
+			_ = await(t, latch)
+			require.NoError(t, latch.Close(t.Context()))
+			time.Sleep(time.Minute)
+			require.False(t, latch.HasLeadership())
+			require.Empty(t, locktest.Znodes(b))
 		})
 	}
 }

@@ -328,33 +328,31 @@ func TestALeadThatDoesNotReturnGivesUpTheLeadership(t *testing.T) {
 	for name, end := range map[string]func(){
 		"a panic": func() { panic(locktest.ErrRetired) }, "Goexit": runtime.Goexit,
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				s := locktest.NewSelector(t, b.Ours)
-				other := locktest.StartCampaign(t, b.Other)
-				now := other.Leads()
-				ended := make(chan any, 1)
-				go func() {
-					defer func() { ended <- recover() }()
-					_ = s.Run(t.Context(), func(context.Context, *recipes.Hold) error {
-						end()
-						return nil
-					})
-				}()
-				time.Sleep(locktest.Settle)
-				now.End <- nil
-				switch p := locktest.Within(t, ended, "Run"); name {
-				case "a panic":
-					require.Equal(t, locktest.ErrRetired, p)
-				default:
-					require.Nil(t, p)
-				}
-				other.Leads().End <- locktest.ErrRetired
-				require.Equal(t, locktest.ErrRetired, other.Ended())
-				again := locktest.StartCampaignOf(t, s)
-				again.Leads().End <- locktest.ErrRetired
-				require.Equal(t, locktest.ErrRetired, again.Ended())
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			s := locktest.NewSelector(t, b.Ours)
+			other := locktest.StartCampaign(t, b.Other)
+			now := other.Leads()
+			ended := make(chan any, 1)
+			go func() {
+				defer func() { ended <- recover() }()
+				_ = s.Run(t.Context(), func(context.Context, *recipes.Hold) error {
+					end()
+					return nil
+				})
+			}()
+			time.Sleep(locktest.Settle)
+			now.End <- nil
+			switch p := locktest.Within(t, ended, "Run"); name {
+			case "a panic":
+				require.Equal(t, locktest.ErrRetired, p)
+			default:
+				require.Nil(t, p)
+			}
+			other.Leads().End <- locktest.ErrRetired
+			require.Equal(t, locktest.ErrRetired, other.Ended())
+			again := locktest.StartCampaignOf(t, s)
+			again.Leads().End <- locktest.ErrRetired
+			require.Equal(t, locktest.ErrRetired, again.Ended())
 		})
 	}
 }

@@ -73,10 +73,9 @@ func (l *loop[T]) ends(t *testing.T) {
 func TestLeadersTellsThatNobodyLeads(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		latch := func(conn recipes.Conn, name string) *recipes.LeaderLatch {
-			l, err := recipes.NewLeaderLatch(
-				conn, "/apps/reports/leader", recipes.WithData([]byte(name)),
+			l := locktest.NewLatch(
+				t, conn, "/apps/reports/leader", recipes.WithData([]byte(name)),
 			)
-			require.NoError(t, err)
 			return l
 		}
 		one, two := latch(b.Ours, "one"), latch(b.Other, "two")
@@ -314,11 +313,10 @@ func TestLeadersLookForThemselvesAfterAReconnect(t *testing.T) {
 	t.Parallel()
 	zkserver.Test(t, func(t *testing.T) {
 		path, other := zkserver.Path(t), locktest.SharedPeer(t)
-		leader, err := recipes.NewLeaderLatch(
-			other.Conn, path, recipes.WithSessionTimeout(other.Timeout),
+		leader := locktest.NewLatch(
+			t, other.Conn, path, recipes.WithSessionTimeout(other.Timeout),
 		)
-		require.NoError(t, err)
-		_, err = leader.Await(t.Context())
+		_, err := leader.Await(t.Context())
 		require.NoError(t, err)
 
 		tap := wiretap.New(zkserver.Dial(t))
@@ -326,8 +324,7 @@ func TestLeadersLookForThemselvesAfterAReconnect(t *testing.T) {
 			locktest.Lasting, recipes.WithDialer(tap.Dial))
 		require.NoError(t, err)
 		defer client.Close()
-		looking, err := recipes.NewLeaderLatch(client, path)
-		require.NoError(t, err)
+		looking := locktest.NewLatch(t, client, path)
 		leaders := loopOver(t, looking.Leaders, 0)
 		require.NotEmpty(t, locktest.Within(t, leaders.seen, "no leader").Node)
 
@@ -408,8 +405,7 @@ func TestAHolderThatLeavesWhileTheQueueIsRead(t *testing.T) {
 				first.Leave()
 			}
 		}}
-		lock, err := recipes.NewInterProcessMutex(conn, "/lock")
-		require.NoError(t, err)
+		lock := locktest.NewMutex(t, conn, "/lock")
 		queue := loopOver(t, lock.WatchParticipants, 0)
 		time.Sleep(time.Second)
 		var last []recipes.Participant
@@ -463,10 +459,7 @@ func TestCostOfLeaders(t *testing.T) {
 		path := zkserver.Path(t)
 		looking, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
 		latch := func(p *locktest.Peer) *recipes.LeaderLatch {
-			l, err := recipes.NewLeaderLatch(
-				p.Conn, path, recipes.WithSessionTimeout(p.Timeout),
-			)
-			require.NoError(t, err)
+			l := locktest.NewLatch(t, p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
 			return l
 		}
 		leader, next := latch(other), latch(other)

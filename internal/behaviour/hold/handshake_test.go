@@ -26,20 +26,16 @@ func (b *babbler) LastHandshake() (session int64, began time.Time) {
 // A hold relies on no other session's handshake, nor on one that was never.
 func TestAHandshakeThatProvesNothing(t *testing.T) {
 	for name, another := range map[string]bool{"another's": true, "none": false} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				lock, err := recipes.NewInterProcessMutex(
-					&babbler{b.Ours, another}, "/babbled")
-				require.NoError(t, err)
-				hold := locktest.Acquire(t.Context(), t, lock)
-				b.Cluster.Link("ours").Cut()
-				select {
-				case <-hold.Lost():
-				case <-time.After(10 * time.Second):
-					t.Error("it outlasts its session")
-				}
-				require.ErrorIs(t, hold.Err(), recipes.ErrOutOfTouch)
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			lock := locktest.NewMutex(t, &babbler{b.Ours, another}, "/babbled")
+			hold := locktest.Acquire(t.Context(), t, lock)
+			b.Cluster.Link("ours").Cut()
+			select {
+			case <-hold.Lost():
+			case <-time.After(10 * time.Second):
+				t.Error("it outlasts its session")
+			}
+			require.ErrorIs(t, hold.Err(), recipes.ErrOutOfTouch)
 		})
 	}
 }

@@ -74,8 +74,7 @@ func (b lossBound) survives(
 		} else {
 			conn = locktest.Connect(t, link, addr, timeout)
 		}
-		lock, err := recipes.NewInterProcessMutex(conn, "/lock", opts...)
-		require.NoError(t, err)
+		lock := locktest.NewMutex(t, conn, "/lock", opts...)
 		time.Sleep(3*timeout + timeout*time.Duration(phase)/71) // the pings' phase, too
 		ctx := locktest.Owner(t)
 		b.acquire(ctx, t, cluster, lock, timeout)

@@ -42,8 +42,7 @@ func newEnsembleTest(
 
 func (e *ensembleTest) mutex(client *recipes.Client) *recipes.InterProcessMutex {
 	e.t.Helper()
-	lock, err := recipes.NewInterProcessMutex(client, "/lock")
-	require.NoError(e.t, err)
+	lock := locktest.NewMutex(e.t, client, "/lock")
 	return lock
 }
 
@@ -76,13 +75,11 @@ func TestLostBehindAFollowerWithoutALeader(t *testing.T) {
 	for _, timeout := range []time.Duration{
 		4 * time.Second, 6 * time.Second, 8 * time.Second,
 	} {
-		t.Run(timeout.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				e := newEnsembleTest(t, timeout)
-				e.outlives(func() {
-					time.Sleep(20 * time.Second)
-					e.follower.Isolate()
-				})
+		locktest.RunVirtual(t, timeout.String(), func(t *testing.T) {
+			e := newEnsembleTest(t, timeout)
+			e.outlives(func() {
+				time.Sleep(20 * time.Second)
+				e.follower.Isolate()
 			})
 		})
 	}
@@ -100,15 +97,13 @@ func TestLostBehindAFollowerThatDies(t *testing.T) {
 				0, 300 * time.Millisecond, time.Second, 3 * time.Second,
 			} {
 				name := fmt.Sprintf("%v after %v and %v", timeout, idle, lasts)
-				t.Run(name, func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						e := newEnsembleTest(t, timeout)
-						time.Sleep(idle) // the client pings every third of its timeout
-						e.outlives(func() {
-							time.Sleep(lasts)
-							e.cluster.Link(holdersLink).Cut()
-							e.follower.Stop()
-						})
+				locktest.RunVirtual(t, name, func(t *testing.T) {
+					e := newEnsembleTest(t, timeout)
+					time.Sleep(idle) // the client pings every third of its timeout
+					e.outlives(func() {
+						time.Sleep(lasts)
+						e.cluster.Link(holdersLink).Cut()
+						e.follower.Stop()
 					})
 				})
 			}
@@ -122,16 +117,14 @@ func TestLostBehindAFollowerThatDies(t *testing.T) {
 func TestLostBehindAFollowerThatDiesBeforeALatePing(t *testing.T) {
 	const timeout = 4 * time.Second // of two ticks
 	for seed := range uint64(40) {  // it sets how late pings are
-		t.Run(fmt.Sprint("seed ", seed+1), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				e := newEnsembleTest(t, timeout, zktest.WithSeed(seed+1))
-				time.Sleep(10*time.Second + time.Duration(seed)*timeout/40)
-				time.Sleep(time.Until(e.cluster.NextPing()) + time.Millisecond)
-				e.outlives(func() {
-					time.Sleep(time.Until(e.cluster.NextPing()) - time.Millisecond)
-					e.cluster.Link(holdersLink).Cut()
-					e.follower.Stop()
-				})
+		locktest.RunVirtual(t, fmt.Sprint("seed ", seed+1), func(t *testing.T) {
+			e := newEnsembleTest(t, timeout, zktest.WithSeed(seed+1))
+			time.Sleep(10*time.Second + time.Duration(seed)*timeout/40)
+			time.Sleep(time.Until(e.cluster.NextPing()) + time.Millisecond)
+			e.outlives(func() {
+				time.Sleep(time.Until(e.cluster.NextPing()) - time.Millisecond)
+				e.cluster.Link(holdersLink).Cut()
+				e.follower.Stop()
 			})
 		})
 	}
@@ -144,20 +137,20 @@ func TestLostBehindAFollowerThatDiesAfterASilence(t *testing.T) {
 	const timeout, tick = 4 * time.Second, 2 * time.Second
 	for seed := range uint64(20) { // it sets when reports are
 		for phase := tick * 4 / 5; phase < tick; phase += tick / 40 {
-			t.Run(fmt.Sprintf("seed %d, phase %v", seed, phase), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					e := newEnsembleTest(t, timeout,
-						zktest.WithTick(tick), zktest.WithSeed(seed))
-					link := e.cluster.Link(holdersLink)
-					e.outlives(func() {
-						time.Sleep(timeout + phase)
-						link.Stall(zktest.Both)
-						time.Sleep(timeout * 54 / 100)
-						link.Heal()
-						time.Sleep(tick * 2 / 5)
-						link.Cut()
-						e.follower.Stop()
-					})
+			locktest.RunVirtual(t, fmt.Sprintf("seed %d, phase %v", seed, phase), func(
+				t *testing.T,
+			) {
+				e := newEnsembleTest(t, timeout,
+					zktest.WithTick(tick), zktest.WithSeed(seed))
+				link := e.cluster.Link(holdersLink)
+				e.outlives(func() {
+					time.Sleep(timeout + phase)
+					link.Stall(zktest.Both)
+					time.Sleep(timeout * 54 / 100)
+					link.Heal()
+					time.Sleep(tick * 2 / 5)
+					link.Cut()
+					e.follower.Stop()
 				})
 			})
 		}
@@ -170,22 +163,20 @@ func TestLostBehindAFollowerThatDiesAfterAShortSilence(t *testing.T) {
 	const timeout, tick = 10 * time.Second, time.Second / 2
 	for idle := 2 * timeout; idle < 2*timeout+timeout*2/5; idle += timeout / 120 {
 		for _, lasts := range []time.Duration{timeout / 10, timeout * 14 / 100} {
-			t.Run(fmt.Sprintf("%v after %v", lasts, idle), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					e := newEnsembleTest(t, timeout, zktest.WithTick(tick))
-					var err error
-					e.lock, err = recipes.NewInterProcessMutex(e.holder, "/lock",
-						recipes.WithServerTick(tick))
-					require.NoError(t, err)
-					link := e.cluster.Link(holdersLink)
-					time.Sleep(idle)
-					link.Stall(zktest.Both)
-					time.AfterFunc(lasts, link.Heal)
-					e.outlives(func() {
-						time.Sleep(time.Until(e.cluster.NextPing()) - time.Millisecond)
-						link.Cut()
-						e.follower.Stop()
-					})
+			locktest.RunVirtual(t, fmt.Sprintf("%v after %v", lasts, idle), func(
+				t *testing.T,
+			) {
+				e := newEnsembleTest(t, timeout, zktest.WithTick(tick))
+				e.lock = locktest.NewMutex(t, e.holder, "/lock",
+					recipes.WithServerTick(tick))
+				link := e.cluster.Link(holdersLink)
+				time.Sleep(idle)
+				link.Stall(zktest.Both)
+				time.AfterFunc(lasts, link.Heal)
+				e.outlives(func() {
+					time.Sleep(time.Until(e.cluster.NextPing()) - time.Millisecond)
+					link.Cut()
+					e.follower.Stop()
 				})
 			})
 		}
@@ -205,33 +196,29 @@ func TestLostBehindAFollowerThatRefusesByItself(t *testing.T) {
 			"/", []zk.ACL{{Perms: zk.PermAll, Scheme: "none"}}, zk.ErrInvalidACL,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				e := newEnsembleTest(t, 4*time.Second, zktest.WithEagerACLCheck())
-				closed := zk.DigestACL(zk.PermAll, "somebody", "else")
-				_, err := e.holder.Create("/forbidden", nil, 0, closed)
-				require.NoError(t, err)
-				refused, err := recipes.NewInterProcessMutex(e.holder, c.path,
-					recipes.WithACL(c.acl))
-				require.NoError(t, err)
-				refusals := make(chan int, 1)
-				e.outlives(func() {
-					time.Sleep(20 * time.Second)
-					e.follower.Isolate()
-					go func() {
-						n := 0
-						for ctx := locktest.Owner(t); ; n++ {
-							_, err := refused.AcquireTimeout(ctx, time.Second)
-							if !errors.Is(err, c.refusal) {
-								break
-							}
-							time.Sleep(100 * time.Millisecond)
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			e := newEnsembleTest(t, 4*time.Second, zktest.WithEagerACLCheck())
+			closed := zk.DigestACL(zk.PermAll, "somebody", "else")
+			_, err := e.holder.Create("/forbidden", nil, 0, closed)
+			require.NoError(t, err)
+			refused := locktest.NewMutex(t, e.holder, c.path, recipes.WithACL(c.acl))
+			refusals := make(chan int, 1)
+			e.outlives(func() {
+				time.Sleep(20 * time.Second)
+				e.follower.Isolate()
+				go func() {
+					n := 0
+					for ctx := locktest.Owner(t); ; n++ {
+						_, err := refused.AcquireTimeout(ctx, time.Second)
+						if !errors.Is(err, c.refusal) {
+							break
 						}
-						refusals <- n
-					}()
-				})
-				require.Greater(t, <-refusals, 40, "it refuses for four seconds at least")
+						time.Sleep(100 * time.Millisecond)
+					}
+					refusals <- n
+				}()
 			})
+			require.Greater(t, <-refusals, 40, "it refuses for four seconds at least")
 		})
 	}
 }
@@ -244,20 +231,18 @@ func TestLostWithASessionBelowTwoTicks(t *testing.T) {
 		1650 * time.Millisecond, 2 * time.Second, 3 * time.Second,
 	} {
 		for phase := range 60 {
-			t.Run(timeout.String()+" phase "+strconv.Itoa(phase), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					e := newEnsembleTest(t, timeout,
-						zktest.WithMinSessionTimeout(200*time.Millisecond),
-						zktest.WithTick(tick), zktest.WithSeed(uint64(phase+1)))
-					var err error
-					e.lock, err = recipes.NewInterProcessMutex(e.holder, "/lock",
-						recipes.WithServerTick(tick))
-					require.NoError(t, err)
-					e.outlives(func() {
-						time.Sleep(6*time.Second + time.Duration(phase)*tick/60)
-						e.cluster.Link(holdersLink).Cut()
-						e.follower.Stop()
-					})
+			locktest.RunVirtual(t, timeout.String()+" phase "+strconv.Itoa(phase), func(
+				t *testing.T,
+			) {
+				e := newEnsembleTest(t, timeout,
+					zktest.WithMinSessionTimeout(200*time.Millisecond),
+					zktest.WithTick(tick), zktest.WithSeed(uint64(phase+1)))
+				e.lock = locktest.NewMutex(t, e.holder, "/lock",
+					recipes.WithServerTick(tick))
+				e.outlives(func() {
+					time.Sleep(6*time.Second + time.Duration(phase)*tick/60)
+					e.cluster.Link(holdersLink).Cut()
+					e.follower.Stop()
 				})
 			})
 		}
@@ -274,8 +259,7 @@ func TestASessionTooShortForTheTickIsRefused(t *testing.T) {
 			recipes.WithClientServerTick(10*time.Second))
 		require.NoError(t, err)
 		defer client.Close()
-		lock, err := recipes.NewInterProcessMutex(client, "/lock")
-		require.NoError(t, err)
+		lock := locktest.NewMutex(t, client, "/lock")
 		ctx, cancel := context.WithTimeout(locktest.Owner(t), time.Minute)
 		defer cancel()
 		for range 2 {
@@ -300,25 +284,23 @@ func TestLostWithAnUnknownTimeoutBehindAFollowerWithoutALeader(t *testing.T) {
 				e.follower.Stop()
 			},
 		} {
-			t.Run(name+" phase "+strconv.Itoa(phase), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					cluster := zktest.Start(t, zktest.WithServers(3),
-						zktest.WithSeed(uint64(phase+1)))
-					e := &ensembleTest{
-						t: t, cluster: cluster, follower: cluster.Server(0),
-					}
-					t.Cleanup(func() { e.follower.Start(); e.follower.Rejoin() })
-					conn := locktest.ConnectBare(
-						t, cluster.Link(holdersLink), e.follower.Addr(), 4*time.Second,
-					)
-					var err error
-					e.lock, err = recipes.NewInterProcessMutex(conn, "/lock")
-					require.NoError(t, err)
-					time.Sleep(10 * time.Second)
-					e.outlives(func() {
-						time.Sleep(time.Duration(phase) * 250 * time.Millisecond)
-						fault(e)
-					})
+			locktest.RunVirtual(t, name+" phase "+strconv.Itoa(phase), func(
+				t *testing.T,
+			) {
+				cluster := zktest.Start(t, zktest.WithServers(3),
+					zktest.WithSeed(uint64(phase+1)))
+				e := &ensembleTest{
+					t: t, cluster: cluster, follower: cluster.Server(0),
+				}
+				t.Cleanup(func() { e.follower.Start(); e.follower.Rejoin() })
+				conn := locktest.ConnectBare(
+					t, cluster.Link(holdersLink), e.follower.Addr(), 4*time.Second,
+				)
+				e.lock = locktest.NewMutex(t, conn, "/lock")
+				time.Sleep(10 * time.Second)
+				e.outlives(func() {
+					time.Sleep(time.Duration(phase) * 250 * time.Millisecond)
+					fault(e)
 				})
 			})
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
@@ -276,8 +277,7 @@ func TestASurvivorOfALossBlocksNobody(t *testing.T) {
 				t, servers, time.Minute,
 			), locktest.NewPeer(t, servers, time.Minute)
 			path, ctx := zkserver.Path(t), locktest.Owner(t)
-			lock, err := recipes.NewInterProcessMutex(p.Conn, path, c.opts...)
-			require.NoError(t, err)
+			lock := locktest.NewMutex(t, p.Conn, path, c.opts...)
 			require.NoError(t, lock.Acquire(ctx))
 			require.NoError(t, lock.Acquire(ctx))
 			hold, session := lock.Hold(ctx), p.Conn.SessionID()

@@ -33,11 +33,10 @@ func newMultiScene(t *testing.T, wrap func(*recipes.Client) recipes.Conn) *multi
 	s := &multiScene{
 		ChrootScene: locktest.NewChrootScene(t), t: t, ctx: locktest.Owner(t),
 	}
-	lock, err := recipes.NewInterProcessMutex(wrap(s.Client), "/lock")
-	require.NoError(t, err)
+	lock := locktest.NewMutex(t, wrap(s.Client), "/lock")
 	require.NoError(t, lock.Acquire(s.ctx))
 	s.lock, s.hold = lock, lock.Hold(s.ctx)
-	_, err = s.Client.Create("/config", []byte("old"), 0, zk.WorldACL(zk.PermAll))
+	_, err := s.Client.Create("/config", []byte("old"), 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	return s
 }
@@ -62,31 +61,29 @@ func (s *multiScene) written() bool {
 
 func TestHoldMulti(t *testing.T) {
 	for name, wrap := range locktest.ClientWrappers {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newMultiScene(t, wrap)
-				create := &zk.CreateRequest{
-					Path: "/config/n-", Flags: zk.FlagSequence,
-					Acl: zk.WorldACL(zk.PermAll),
-				}
-				number := &zk.CreateRequest{
-					Path: "/", Flags: zk.FlagSequence, Acl: zk.WorldACL(zk.PermAll),
-				}
-				responses, err := s.hold.Multi(locktest.SetConfig(), create, number,
-					&zk.DeleteRequest{Path: "/config/n-0000000000", Version: 0})
-				require.NoError(t, err)
-				require.Len(t, responses, 4)
-				require.Equal(t, int32(1), responses[0].Stat.Version)
-				require.Equal(t, "/config/n-0000000000", responses[1].String)
-				require.Equal(t, "/0000000002", responses[2].String)
-				require.True(t, s.written())
-				require.Equal(t, "/config/n-", create.Path, "the caller's")
-				require.Equal(t, "/", number.Path, "the caller's")
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			s := newMultiScene(t, wrap)
+			create := &zk.CreateRequest{
+				Path: "/config/n-", Flags: zk.FlagSequence,
+				Acl: zk.WorldACL(zk.PermAll),
+			}
+			number := &zk.CreateRequest{
+				Path: "/", Flags: zk.FlagSequence, Acl: zk.WorldACL(zk.PermAll),
+			}
+			responses, err := s.hold.Multi(locktest.SetConfig(), create, number,
+				&zk.DeleteRequest{Path: "/config/n-0000000000", Version: 0})
+			require.NoError(t, err)
+			require.Len(t, responses, 4)
+			require.Equal(t, int32(1), responses[0].Stat.Version)
+			require.Equal(t, "/config/n-0000000000", responses[1].String)
+			require.Equal(t, "/0000000002", responses[2].String)
+			require.True(t, s.written())
+			require.Equal(t, "/config/n-", create.Path, "the caller's")
+			require.Equal(t, "/", number.Path, "the caller's")
 
-				responses, err = s.hold.Multi()
-				require.NoError(t, err)
-				require.Empty(t, responses)
-			})
+			responses, err = s.hold.Multi()
+			require.NoError(t, err)
+			require.Empty(t, responses)
 		})
 	}
 }
@@ -121,33 +118,34 @@ func TestHoldMultiWithAnOperationThatFails(t *testing.T) {
 			require.False(t, s.written())
 			require.NoError(t, s.hold.Err(), "that is no loss")
 		}
-	})
-}
-
-func TestHoldMultiWhoseFirstOperationFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newMultiScene(t, notWrapped)
 		_, err := s.hold.Multi(&zk.DeleteRequest{Path: "/none", Version: -1})
 		require.ErrorContains(t, err, "operation 0, delete /none: ")
-		require.ErrorIs(t, err, zk.ErrNoNode)
-		require.NoError(t, s.hold.Err())
 	})
 }
 
-// A cached entry is kept behind a transaction that has failed.
+// A cached entry is kept behind a transaction that has failed, or that was not sent.
 func TestACachedEntryAfterATransactionThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newMultiScene(t, notWrapped)
-		lock, err := recipes.NewInterProcessMutex(
-			s.Client, "/cached", recipes.WithCaching(time.Minute, 10))
-		require.NoError(t, err)
+		lock := locktest.NewMutex(
+			t, s.Client, "/cached", recipes.WithCaching(time.Minute, 10))
 		first := locktest.Acquire(t.Context(), t, lock)
-		_, err = first.Multi(&zk.DeleteRequest{Path: "/none", Version: -1})
+		_, err := first.Multi(&zk.DeleteRequest{Path: "/none", Version: -1})
 		require.ErrorIs(t, err, zk.ErrNoNode)
 		require.NoError(t, first.Release(t.Context()))
 		second := locktest.Acquire(t.Context(), t, lock)
 		require.Equal(t, first.Path(), second.Path())
+
+		s.Cluster.Link("ours").Cut()
+		time.Sleep(100 * time.Millisecond)
+		_, err = second.Multi(locktest.SetConfig())
+		require.ErrorIs(t, err, zk.ErrNoServer)
+		s.Cluster.Link("ours").Heal()
+		time.Sleep(2 * time.Second)
 		require.NoError(t, second.Release(t.Context()))
+		third := locktest.Acquire(t.Context(), t, lock)
+		require.Equal(t, first.Path(), third.Path())
+		require.NoError(t, third.Release(t.Context()))
 	})
 }
 
@@ -178,27 +176,6 @@ func TestHoldMultiRefusesWhatIsNoOperation(t *testing.T) {
 			require.ErrorIs(t, err, c.err, name)
 		}
 		require.False(t, s.written())
-	})
-}
-
-// So it is behind one that was not sent.
-func TestACachedEntryAfterATransactionThatIsNotSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newMultiScene(t, notWrapped)
-		lock, err := recipes.NewInterProcessMutex(
-			s.Client, "/cached", recipes.WithCaching(time.Minute, 10))
-		require.NoError(t, err)
-		first := locktest.Acquire(t.Context(), t, lock)
-		s.Cluster.Link("ours").Cut()
-		time.Sleep(100 * time.Millisecond)
-		_, err = first.Multi(locktest.SetConfig())
-		require.ErrorIs(t, err, zk.ErrNoServer)
-		s.Cluster.Link("ours").Heal()
-		time.Sleep(2 * time.Second)
-		require.NoError(t, first.Release(t.Context()))
-		second := locktest.Acquire(t.Context(), t, lock)
-		require.Equal(t, first.Path(), second.Path())
-		require.NoError(t, second.Release(t.Context()))
 	})
 }
 
@@ -248,23 +225,21 @@ func TestHoldMultiOfALostHold(t *testing.T) {
 		},
 		"closed": func(s *multiScene) { s.Client.Close() },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newMultiScene(t, notWrapped)
-				lose(s)
-				err := s.write()
-				for range 50 { // until the client is connected again
-					if errors.Is(err, recipes.ErrLockLost) {
-						break
-					}
-					time.Sleep(100 * time.Millisecond)
-					err = s.write()
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			s := newMultiScene(t, notWrapped)
+			lose(s)
+			err := s.write()
+			for range 50 { // until the client is connected again
+				if errors.Is(err, recipes.ErrLockLost) {
+					break
 				}
-				require.ErrorIs(t, err, recipes.ErrLockLost)
-				require.NotErrorIs(t, err, recipes.ErrNotOwner)
-				require.ErrorIs(t, s.hold.Err(), recipes.ErrLockLost, "told at once")
-				require.False(t, s.written())
-			})
+				time.Sleep(100 * time.Millisecond)
+				err = s.write()
+			}
+			require.ErrorIs(t, err, recipes.ErrLockLost)
+			require.NotErrorIs(t, err, recipes.ErrNotOwner)
+			require.ErrorIs(t, s.hold.Err(), recipes.ErrLockLost, "told at once")
+			require.False(t, s.written())
 		})
 	}
 }
@@ -282,37 +257,33 @@ func TestHoldMultiAfterRelease(t *testing.T) {
 
 // What counts is which of the two reaches the leader first.
 func TestHoldMultiUnderARelease(t *testing.T) {
-	t.Run("first", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s := newMultiScene(t, notWrapped)
-			s.Cluster.Link("ours").Stall(zktest.ToServer)
-			written := locktest.Start(s.write)
-			synctest.Wait()
-			released := locktest.Start(func() error { return s.lock.Release(s.ctx) })
-			synctest.Wait()
-			s.Cluster.Link("ours").Heal()
-			require.NoError(t, <-written)
-			require.NoError(t, <-released)
-			require.True(t, s.written())
-		})
+	locktest.RunVirtual(t, "first", func(t *testing.T) {
+		s := newMultiScene(t, notWrapped)
+		s.Cluster.Link("ours").Stall(zktest.ToServer)
+		written := locktest.Start(s.write)
+		synctest.Wait()
+		released := locktest.Start(func() error { return s.lock.Release(s.ctx) })
+		synctest.Wait()
+		s.Cluster.Link("ours").Heal()
+		require.NoError(t, <-written)
+		require.NoError(t, <-released)
+		require.True(t, s.written())
 	})
-	t.Run("last", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			slow := &locktest.SlowMultiConn{Released: make(chan struct{})}
-			s := newMultiScene(t, func(c *recipes.Client) recipes.Conn {
-				slow.Client = c
-				return slow
-			})
-			written := locktest.Start(s.write)
-			synctest.Wait()
-			require.NoError(t, s.lock.Release(s.ctx))
-			close(slow.Released)
-			err := <-written
-			require.ErrorIs(t, err, recipes.ErrNotOwner)
-			require.NotErrorIs(t, err, recipes.ErrLockLost)
-			require.NoError(t, s.hold.Err(), "a release is no loss")
-			require.False(t, s.written())
+	locktest.RunVirtual(t, "last", func(t *testing.T) {
+		slow := &locktest.SlowMultiConn{Released: make(chan struct{})}
+		s := newMultiScene(t, func(c *recipes.Client) recipes.Conn {
+			slow.Client = c
+			return slow
 		})
+		written := locktest.Start(s.write)
+		synctest.Wait()
+		require.NoError(t, s.lock.Release(s.ctx))
+		close(slow.Released)
+		err := <-written
+		require.ErrorIs(t, err, recipes.ErrNotOwner)
+		require.NotErrorIs(t, err, recipes.ErrLockLost)
+		require.NoError(t, s.hold.Err(), "a release is no loss")
+		require.False(t, s.written())
 	})
 }
 
@@ -360,34 +331,32 @@ func TestHoldMultiUnderAHandOverAfterAnOutage(t *testing.T) {
 			link.LoseRequest(zktest.OpGet) // of another read
 		}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				slow := &locktest.SlowMultiConn{
-					Released: make(chan struct{}), Deletes: make(chan struct{}),
-				}
-				close(slow.Released)
-				deleted := sync.OnceFunc(func() { close(slow.Deletes) })
-				defer deleted()
-				s := newMultiScene(t, func(c *recipes.Client) recipes.Conn {
-					slow.Client = c
-					return slow
-				})
-				granted := locktest.Start(func() error {
-					return s.lock.Acquire(locktest.Owner(t))
-				})
-				time.Sleep(time.Second)
-				c.fault(s.Cluster.Link("ours"), zktest.OpMulti)
-				err := s.write()
-				_, _, _ = s.Client.Get("/config")
-				require.Equal(t, c.waits, err != nil, "%v", err)
-				time.Sleep(5 * time.Second) // connected again
-				released := locktest.Start(func() error { return s.lock.Release(s.ctx) })
-				time.Sleep(time.Second)
-				require.Equal(t, c.waits, len(granted) == 0)
-				deleted()
-				require.NoError(t, <-released)
-				require.NoError(t, <-granted)
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			slow := &locktest.SlowMultiConn{
+				Released: make(chan struct{}), Deletes: make(chan struct{}),
+			}
+			close(slow.Released)
+			deleted := sync.OnceFunc(func() { close(slow.Deletes) })
+			defer deleted()
+			s := newMultiScene(t, func(c *recipes.Client) recipes.Conn {
+				slow.Client = c
+				return slow
 			})
+			granted := locktest.Start(func() error {
+				return s.lock.Acquire(locktest.Owner(t))
+			})
+			time.Sleep(time.Second)
+			c.fault(s.Cluster.Link("ours"), zktest.OpMulti)
+			err := s.write()
+			_, _, _ = s.Client.Get("/config")
+			require.Equal(t, c.waits, err != nil, "%v", err)
+			time.Sleep(5 * time.Second) // connected again
+			released := locktest.Start(func() error { return s.lock.Release(s.ctx) })
+			time.Sleep(time.Second)
+			require.Equal(t, c.waits, len(granted) == 0)
+			deleted()
+			require.NoError(t, <-released)
+			require.NoError(t, <-granted)
 		})
 	}
 }
@@ -433,39 +402,34 @@ func TestHoldMultiWhoseConnectionBreaks(t *testing.T) {
 		"the request is lost": {(*zktest.Link).LoseRequest, false},
 		"the answer is lost":  {(*zktest.Link).LoseReply, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newMultiScene(t, notWrapped)
-				c.fault(s.Cluster.Link("ours"), zktest.OpMulti)
-				err := s.write()
-				require.ErrorIs(t, err, zk.ErrConnectionClosed)
-				require.ErrorContains(t, err, "outcome unknown")
-				require.NoError(t, s.hold.Err())
-				require.Equal(t, c.done, s.written())
-				time.Sleep(2 * time.Second)
-				require.NoError(t, s.write(), "the lock is still held")
-			})
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			s := newMultiScene(t, notWrapped)
+			c.fault(s.Cluster.Link("ours"), zktest.OpMulti)
+			err := s.write()
+			require.ErrorIs(t, err, zk.ErrConnectionClosed)
+			require.ErrorContains(t, err, "outcome unknown")
+			require.NoError(t, s.hold.Err())
+			require.Equal(t, c.done, s.written())
+			time.Sleep(2 * time.Second)
+			require.NoError(t, s.write(), "the lock is still held")
 		})
 	}
-	t.Run("it is not sent", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s := newMultiScene(t, notWrapped)
-			s.Cluster.Link("ours").Cut()
-			time.Sleep(100 * time.Millisecond)
-			err := s.write()
-			require.ErrorIs(t, err, zk.ErrNoServer)
-			require.NotContains(t, err.Error(), "unknown")
-		})
+	locktest.RunVirtual(t, "it is not sent", func(t *testing.T) {
+		s := newMultiScene(t, notWrapped)
+		s.Cluster.Link("ours").Cut()
+		time.Sleep(100 * time.Millisecond)
+		err := s.write()
+		require.ErrorIs(t, err, zk.ErrNoServer)
+		require.NotContains(t, err.Error(), "unknown")
 	})
 }
 
 func TestHoldMultiOfAMultiLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newMultiScene(t, notWrapped)
-		lock, err := recipes.NewInterProcessMultiLock(s.Client, []string{
+		lock := locktest.NewMultiLock(t, s.Client, []string{
 			"/a", "/b", "/c",
 		})
-		require.NoError(t, err)
 		outer := recipes.NewInterProcessMultiLockOf(s.lock, lock)
 		require.NoError(t, outer.Acquire(s.ctx))
 		hold := outer.Hold(s.ctx)
@@ -482,8 +446,7 @@ func TestHoldMultiOfAMultiLock(t *testing.T) {
 		require.ErrorIs(t, hold.Err(), recipes.ErrLockLost)
 		require.True(t, s.written(), "it is still there")
 
-		foreign, err := recipes.NewInterProcessMutex(s.Beside, "/foreign")
-		require.NoError(t, err)
+		foreign := locktest.NewMutex(t, s.Beside, "/foreign")
 		mixed := recipes.NewInterProcessMultiLockOf(s.lock, foreign)
 		require.NoError(t, mixed.Acquire(s.ctx))
 		_, err = mixed.Hold(s.ctx).Multi(locktest.SetConfig())

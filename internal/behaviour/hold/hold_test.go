@@ -36,8 +36,7 @@ func TestALossWithinTheRelease(t *testing.T) {
 		)
 		link.Thaw()
 
-		semaphore, err := recipes.NewInterProcessSemaphoreV2(s.Ours, "/semaphore", 1)
-		require.NoError(t, err)
+		semaphore := locktest.NewSemaphore(t, s.Ours, "/semaphore", 1)
 		lease, err := semaphore.Acquire(t.Context())
 		require.NoError(t, err)
 		link.Freeze()
@@ -94,36 +93,34 @@ func TestAnotherIsGrantedWhileErrIsStillNil(t *testing.T) {
 			}, recipes.ErrNodeDeleted,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				ctx, others := locktest.Owner(t), locktest.Owner(t)
-				require.NoError(t, b.Lock.Acquire(ctx))
-				hold, store := b.Lock.Hold(ctx), &fencedStore{}
-				require.NoError(t, store.write(hold.FencingToken()))
-				heirs := b.Mutex(t, b.Other, "/lock")
-				next := locktest.Start(func() error { return heirs.Acquire(others) })
-				const latency = 300 * time.Millisecond
-				b.Cluster.Link("ours").Delay(latency, latency)
-				time.Sleep(time.Second)
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			ctx, others := locktest.Owner(t), locktest.Owner(t)
+			require.NoError(t, b.Lock.Acquire(ctx))
+			hold, store := b.Lock.Hold(ctx), &fencedStore{}
+			require.NoError(t, store.write(hold.FencingToken()))
+			heirs := b.Mutex(t, b.Other, "/lock")
+			next := locktest.Start(func() error { return heirs.Acquire(others) })
+			const latency = 300 * time.Millisecond
+			b.Cluster.Link("ours").Delay(latency, latency)
+			time.Sleep(time.Second)
 
-				require.True(t, c.end(b, hold))
-				require.NoError(t, <-next)
-				require.NoError(t, store.write(heirs.Hold(others).FencingToken()))
-				// Here it would write, in the belief that it holds the lock.
-				require.EqualError(t, store.write(hold.FencingToken()), fmt.Sprintf(
-					"token %d is lower than %d", hold.FencingToken(), store.seen))
-				require.NoError(t, hold.Err(), "nobody has told it")
-				_, err := hold.Multi(&zk.CreateRequest{
-					Path: "/write", Acl: zk.WorldACL(zk.PermAll),
-				})
-				require.ErrorIs(t, err, c.err)
-				_, _, err = b.Other.Get("/write")
-				require.ErrorIs(t, err, zk.ErrNoNode)
-
-				require.NoError(t, heirs.Hold(others).Err())
-				require.ErrorIs(t, b.Lock.Release(ctx), recipes.ErrLockLost)
-				require.NoError(t, heirs.Release(others))
+			require.True(t, c.end(b, hold))
+			require.NoError(t, <-next)
+			require.NoError(t, store.write(heirs.Hold(others).FencingToken()))
+			// Here it would write, in the belief that it holds the lock.
+			require.EqualError(t, store.write(hold.FencingToken()), fmt.Sprintf(
+				"token %d is lower than %d", hold.FencingToken(), store.seen))
+			require.NoError(t, hold.Err(), "nobody has told it")
+			_, err := hold.Multi(&zk.CreateRequest{
+				Path: "/write", Acl: zk.WorldACL(zk.PermAll),
 			})
+			require.ErrorIs(t, err, c.err)
+			_, _, err = b.Other.Get("/write")
+			require.ErrorIs(t, err, zk.ErrNoNode)
+
+			require.NoError(t, heirs.Hold(others).Err())
+			require.ErrorIs(t, b.Lock.Release(ctx), recipes.ErrLockLost)
+			require.NoError(t, heirs.Release(others))
 		})
 	}
 }
@@ -197,11 +194,8 @@ func TestHoldContext(t *testing.T) {
 // A ctx of Hold.Context ends with the release of that hold, before the znode is deleted,
 // and not with that of another acquisition of the same owner.
 func TestHoldContextEndsWithTheRelease(t *testing.T) {
-	locktest.ForAllInBubbles(t, func(
-		t *testing.T, b *locktest.Bubble, k locktest.Kind,
-	) {
-		lock, err := k.Make(b.Ours, "/lock")
-		require.NoError(t, err)
+	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
+		lock := k.MustMake(t, b.Ours, "/lock")
 		hold, err := recipes.Acquire(t.Context(), lock)
 		require.NoError(t, err)
 		within := hold.Context(t.Context())

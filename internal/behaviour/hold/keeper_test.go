@@ -31,19 +31,17 @@ func onKeepers(t *testing.T, test func(
 		for version, unknown := range map[string][]zktest.Op{
 			"new": nil, "old": {zktest.OpSetWatches, zktest.OpCreateContainer},
 		} {
-			t.Run(kind.Name+" on a Keeper that is "+version, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					cluster := zktest.Start(t, zktest.WithKeeper(unknown...))
-					lock, err := kind.Make(
-						locktest.ConnectThrough(t, cluster, "ours"), "/lock",
-					)
-					require.NoError(t, err)
-					others, err := kind.MakeRival(
-						locktest.ConnectThrough(t, cluster, "other"), "/lock",
-					)
-					require.NoError(t, err)
-					test(t, cluster, lock, others)
-				})
+			locktest.RunVirtual(t, kind.Name+" on a Keeper that is "+version, func(
+				t *testing.T,
+			) {
+				cluster := zktest.Start(t, zktest.WithKeeper(unknown...))
+				lock := kind.MustMake(
+					t, locktest.ConnectThrough(t, cluster, "ours"), "/lock",
+				)
+				others := kind.MustMakeRival(
+					t, locktest.ConnectThrough(t, cluster, "other"), "/lock",
+				)
+				test(t, cluster, lock, others)
 			})
 		}
 	}
@@ -97,32 +95,28 @@ func TestALossMarginOnAKeeperThatReconnects(t *testing.T) {
 	for name, caching := range map[string][]recipes.Option{
 		"alone": nil, "of a kept place": {recipes.WithCaching(time.Hour, 100)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const margin = 2 * time.Second
-				cluster := zktest.Start(t, zktest.WithKeeper())
-				lock, err := recipes.NewInterProcessMutex(
-					locktest.ConnectThrough(t, cluster, "ours"), "/lock",
-					append(caching, recipes.WithLossMargin(margin))...,
-				)
-				require.NoError(t, err)
-				others, err := recipes.NewInterProcessMutex(
-					locktest.ConnectThrough(t, cluster, "other"), "/lock",
-				)
-				require.NoError(t, err)
-				ours := locktest.VisitLock(t, lock)
-				hold := ours.Entered()
-				theirs := locktest.VisitLock(t, others)
-				cluster.Link("ours").Reset()
-				<-hold.Lost()
-				require.ErrorIs(t, lock.Release(ours.Ctx), recipes.ErrLockLost)
-				time.Sleep(margin - time.Millisecond)
-				require.Nil(t, theirs.Hold(), "the holder may not have stopped")
-				time.Sleep(locktest.Settle)
-				require.NotNil(t, theirs.Hold())
-				theirs.Entered()
-				theirs.Leave()
-			})
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			const margin = 2 * time.Second
+			cluster := zktest.Start(t, zktest.WithKeeper())
+			lock := locktest.NewMutex(
+				t, locktest.ConnectThrough(t, cluster, "ours"), "/lock",
+				append(caching, recipes.WithLossMargin(margin))...,
+			)
+			others := locktest.NewMutex(
+				t, locktest.ConnectThrough(t, cluster, "other"), "/lock",
+			)
+			ours := locktest.VisitLock(t, lock)
+			hold := ours.Entered()
+			theirs := locktest.VisitLock(t, others)
+			cluster.Link("ours").Reset()
+			<-hold.Lost()
+			require.ErrorIs(t, lock.Release(ours.Ctx), recipes.ErrLockLost)
+			time.Sleep(margin - time.Millisecond)
+			require.Nil(t, theirs.Hold(), "the holder may not have stopped")
+			time.Sleep(locktest.Settle)
+			require.NotNil(t, theirs.Hold())
+			theirs.Entered()
+			theirs.Leave()
 		})
 	}
 }
@@ -131,11 +125,10 @@ func TestALossMarginOnAKeeperThatReconnects(t *testing.T) {
 func TestAKeptPlaceOnAKeeperThatReconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := zktest.Start(t, zktest.WithKeeper())
-		kept, err := recipes.NewInterProcessMutex(
-			locktest.ConnectThrough(t, cluster, "ours"), "/lock",
+		kept := locktest.NewMutex(
+			t, locktest.ConnectThrough(t, cluster, "ours"), "/lock",
 			recipes.WithCaching(time.Hour, 100),
 		)
-		require.NoError(t, err)
 		visit := locktest.VisitLock(t, kept)
 		visit.Entered()
 		visit.Leave()
@@ -152,17 +145,16 @@ func TestAZnodeThatOutlivesItsSessionAndStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged bytes.Buffer
 		cluster := zktest.Start(t, zktest.WithKeeper())
-		lock, err := recipes.NewInterProcessMutex(
-			locktest.ConnectThrough(t, cluster, "ours"), "/lock",
+		lock := locktest.NewMutex(
+			t, locktest.ConnectThrough(t, cluster, "ours"), "/lock",
 			recipes.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))),
 		)
-		require.NoError(t, err)
 		ours := locktest.VisitLock(t, lock)
 		hold := ours.Entered()
 		admin := locktest.ConnectBare(
 			t, cluster.Link("admin"), cluster.Names()[0], 10*time.Second,
 		)
-		_, err = admin.SetACL("/lock", zk.WorldACL(zk.PermAll&^zk.PermDelete), -1)
+		_, err := admin.SetACL("/lock", zk.WorldACL(zk.PermAll&^zk.PermDelete), -1)
 		require.NoError(t, err)
 		cluster.Link("ours").Reset()
 		<-hold.Lost()
@@ -194,8 +186,7 @@ func TestAContainerThatAKeeperDoesNotKnow(t *testing.T) {
 		require.NoError(t, err)
 		defer client.Close()
 		for _, path := range []string{"/a/b/c", "/d", "/e/f"} {
-			lock, err := recipes.NewInterProcessMutex(client, path)
-			require.NoError(t, err)
+			lock := locktest.NewMutex(t, client, path)
 			ctx, cancel := context.WithTimeout(locktest.Owner(t), time.Minute)
 			defer cancel()
 			require.NoError(t, lock.Acquire(ctx))
@@ -211,8 +202,7 @@ func TestAKeeperWithoutALeaderGivesNoSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := zktest.Start(t, zktest.WithKeeper(), zktest.WithServers(3))
 		client := locktest.ConnectThrough(t, cluster, "ours")
-		lock, err := recipes.NewInterProcessMutex(client, "/lock")
-		require.NoError(t, err)
+		lock := locktest.NewMutex(t, client, "/lock")
 		ours := locktest.VisitLock(t, lock)
 		hold := ours.Entered()
 		before := client.SessionID()

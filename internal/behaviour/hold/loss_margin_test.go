@@ -35,13 +35,9 @@ func forMargined(
 		m := &margined{
 			Bubble: b, ctx: locktest.Owner(t), granted: make(chan time.Time, 1),
 		}
-		var err error
-		m.lock, err = k.Make(b.Ours, "/lock", opts...)
-		require.NoError(t, err)
-		m.plain, err = k.Make(b.Ours, "/plain")
-		require.NoError(t, err)
-		rival, err := k.MakeRival(b.Other, "/lock")
-		require.NoError(t, err)
+		m.lock = k.MustMake(t, b.Ours, "/lock", opts...)
+		m.plain = k.MustMake(t, b.Ours, "/plain")
+		rival := k.MustMakeRival(t, b.Other, "/lock")
 		require.NoError(t, m.plain.Acquire(m.ctx))
 		require.NoError(t, m.lock.Acquire(m.ctx))
 		ctx := locktest.Owner(t)
@@ -127,11 +123,10 @@ func TestALossMarginIsForSilenceAlone(t *testing.T) {
 
 func TestALossMarginMustSuitTheSession(t *testing.T) {
 	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
-		lock, err := k.Make(b.Ours, "/lock", recipes.WithLossMargin(margin+time.Second))
-		require.NoError(t, err)
+		lock := k.MustMake(t, b.Ours, "/lock", recipes.WithLossMargin(margin+time.Second))
 		b.Cluster.Link("ours").Stall(zktest.Both)
 		began, ctx := time.Now(), locktest.Owner(t)
-		err = lock.Acquire(ctx)
+		err := lock.Acquire(ctx)
 		require.Zero(t, time.Since(began))
 		for _, text := range []string{
 			"recipes: acquire /lock", "WithLossMargin: 3s exceeds",
@@ -156,10 +151,7 @@ func TestALossMarginOfAnUnknownSession(t *testing.T) {
 		)
 		ctx := locktest.Owner(t)
 		lock := func(d time.Duration) *recipes.InterProcessMutex {
-			m, err := recipes.NewInterProcessMutex(
-				conn, "/lock", recipes.WithLossMargin(d),
-			)
-			require.NoError(t, err)
+			m := locktest.NewMutex(t, conn, "/lock", recipes.WithLossMargin(d))
 			return m
 		}
 		err := lock(300 * time.Millisecond).Acquire(ctx)
@@ -206,8 +198,7 @@ func acquireAfterIdling(
 			opts = append(opts, recipes.WithServerTick(timeout/10))
 			most = timeout / 20
 		}
-		lock, err := recipes.NewInterProcessMutex(client, "/lock", opts...)
-		require.NoError(t, err)
+		lock := locktest.NewMutex(t, client, "/lock", opts...)
 		time.Sleep(timeout * time.Duration(phase%4))
 		for range 3 {
 			time.Sleep(timeout * time.Duration(phase) / 17)
@@ -225,27 +216,25 @@ func acquireAfterIdling(
 // more. What it grants is not held within the margin.
 func TestNothingIsGrantedWithinTheLossMargin(t *testing.T) {
 	for name, d := range map[string]time.Duration{"without": 0, "with": margin} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				before := locktest.VisitLock(t, b.Mutex(t, b.Other, "/lock"))
-				const early = 2500 * time.Millisecond
-				told := locktest.VisitLock(t, b.Mutex(
-					t, b.Ours, "/told", recipes.WithLossMargin(early),
-				))
-				next := locktest.VisitLock(t, b.Mutex(
-					t, b.Ours, "/lock", recipes.WithLossMargin(d),
-				))
-				time.Sleep(10 * time.Second)
-				b.Cluster.Link("ours").Stall(zktest.ToServer)
-				<-told.Hold().Lost()
-				time.Sleep(early - margin/2)
-				before.Leave()
-				require.Equal(t, d == 0, next.Holds())
-				b.Cluster.Link("ours").Heal()
-				hold := next.Entered()
-				time.Sleep(time.Minute)
-				require.NoError(t, hold.Err())
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			before := locktest.VisitLock(t, b.Mutex(t, b.Other, "/lock"))
+			const early = 2500 * time.Millisecond
+			told := locktest.VisitLock(t, b.Mutex(
+				t, b.Ours, "/told", recipes.WithLossMargin(early),
+			))
+			next := locktest.VisitLock(t, b.Mutex(
+				t, b.Ours, "/lock", recipes.WithLossMargin(d),
+			))
+			time.Sleep(10 * time.Second)
+			b.Cluster.Link("ours").Stall(zktest.ToServer)
+			<-told.Hold().Lost()
+			time.Sleep(early - margin/2)
+			before.Leave()
+			require.Equal(t, d == 0, next.Holds())
+			b.Cluster.Link("ours").Heal()
+			hold := next.Entered()
+			time.Sleep(time.Minute)
+			require.NoError(t, hold.Err())
 		})
 	}
 }
@@ -293,23 +282,20 @@ func TestALossMarginOfAnIdlePlace(t *testing.T) {
 // nothing by it, whenever it comes, and it loses nothing of its time.
 func TestALossMarginIsItsOwnersAlone(t *testing.T) {
 	caching := recipes.WithCaching(locktest.LongIdle, 9)
+	outlasts := func(
+		t *testing.T, b *locktest.Bubble, margined recipes.InterProcessLock,
+	) {
+		t.Helper()
+		locktest.Use(t, margined)
+		b.Cluster.Link("ours").Stall(zktest.Both)
+		time.Sleep(5500 * time.Millisecond)
+		b.Cluster.Link("ours").Heal()
+		time.Sleep(20 * time.Second)
+	}
 	for name, test := range map[string]func(
 		t *testing.T, b *locktest.Bubble, margined recipes.InterProcessLock,
 	){
-		"it was here before": func(
-			t *testing.T, b *locktest.Bubble, margined recipes.InterProcessLock,
-		) {
-			t.Helper()
-			locktest.Use(t, margined)
-			stallFor(b, 5500*time.Millisecond)
-		},
-		"it began the stay": func(
-			t *testing.T, b *locktest.Bubble, margined recipes.InterProcessLock,
-		) {
-			t.Helper()
-			locktest.Use(t, margined)
-			stallFor(b, 5500*time.Millisecond)
-		},
+		"it was here before": outlasts, "it began the stay": outlasts,
 		"it comes in the silence": func(
 			t *testing.T, b *locktest.Bubble, margined recipes.InterProcessLock,
 		) {
@@ -342,29 +328,19 @@ func TestALossMarginIsItsOwnersAlone(t *testing.T) {
 			require.Nil(t, other.Hold(), "the one without a margin is still here")
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				plain := locktest.ReadWriteLock(t, b.Ours, caching).ReadLock()
-				margined := locktest.ReadWriteLock(
-					t, b.Ours, caching, recipes.WithLossMargin(margin)).ReadLock()
-				if name == "it began the stay" {
-					locktest.Use(t, margined)
-				}
-				v := locktest.VisitLock(t, plain)
-				hold := v.Entered()
-				time.Sleep(10 * time.Second)
-				test(t, b, margined)
-				require.NoError(t, hold.Err())
-				v.Leave()
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			plain := locktest.ReadWriteLock(t, b.Ours, caching).ReadLock()
+			margined := locktest.ReadWriteLock(
+				t, b.Ours, caching, recipes.WithLossMargin(margin)).ReadLock()
+			if name == "it began the stay" {
+				locktest.Use(t, margined)
+			}
+			v := locktest.VisitLock(t, plain)
+			hold := v.Entered()
+			time.Sleep(10 * time.Second)
+			test(t, b, margined)
+			require.NoError(t, hold.Err())
+			v.Leave()
 		})
 	}
-}
-
-// stallFor lets nothing through for a while.
-func stallFor(b *locktest.Bubble, d time.Duration) {
-	b.Cluster.Link("ours").Stall(zktest.Both)
-	time.Sleep(d)
-	b.Cluster.Link("ours").Heal()
-	time.Sleep(20 * time.Second)
 }

@@ -36,16 +36,14 @@ func TestAHoldEndsByItself(t *testing.T) {
 func endsByItself(t *testing.T, b *locktest.Bubble, k locktest.Kind, d time.Duration) {
 	t.Helper()
 	ctx := locktest.Owner(t)
-	lock, err := k.Make(b.Ours, "/lock",
+	lock := k.MustMake(t, b.Ours, "/lock",
 		recipes.WithMaxHold(maxHold), recipes.WithLossMargin(d))
-	require.NoError(t, err)
 	began := time.Now()
 	require.NoError(t, lock.Acquire(ctx))
 	reentrant := !strings.Contains(k.Recipe, "semaphore")
 	var granted []<-chan error
 	for _, conn := range []recipes.Conn{b.Ours, b.Other} {
-		rival, err := k.MakeRival(conn, "/lock")
-		require.NoError(t, err)
+		rival := k.MustMakeRival(t, conn, "/lock")
 		granted = append(granted, locktest.Start(func() error {
 			return recipes.Do(locktest.Owner(t), rival, func(
 				context.Context, *recipes.Hold,
@@ -97,8 +95,7 @@ func requireExpired(t *testing.T, err error) {
 // A hold that is released in time does not end any more, and the next has all of its own.
 func TestAHoldEndsAtItsOwnTime(t *testing.T) {
 	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
-		lock, err := k.Make(b.Ours, "/lock", recipes.WithMaxHold(maxHold))
-		require.NoError(t, err)
+		lock := k.MustMake(t, b.Ours, "/lock", recipes.WithMaxHold(maxHold))
 		ctx := locktest.Owner(t)
 		var before []*recipes.Hold
 		for range 5 {
@@ -211,17 +208,15 @@ func TestAHoldThatIsLostIsLetGo(t *testing.T) {
 	for name, opts := range map[string][]recipes.Option{
 		"alone": nil, "of a kept place": {recipes.WithCaching(locktest.LongIdle, 1)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				// A use of the connection.
-				use := locktest.VisitLock(t, b.Mutex(t, b.Ours, "/other"))
-				opts := append(opts, recipes.WithMaxHold(24*time.Hour))
-				lost := loseOne(t, b, b.Mutex(t, b.Ours, "/lock", opts...))
-				time.Sleep(time.Minute)
-				runtime.GC()
-				require.Nil(t, lost.Value())
-				use.Leave()
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			// A use of the connection.
+			use := locktest.VisitLock(t, b.Mutex(t, b.Ours, "/other"))
+			opts := append(opts, recipes.WithMaxHold(24*time.Hour))
+			lost := loseOne(t, b, b.Mutex(t, b.Ours, "/lock", opts...))
+			time.Sleep(time.Minute)
+			runtime.GC()
+			require.Nil(t, lost.Value())
+			use.Leave()
 		})
 	}
 }

@@ -56,17 +56,14 @@ func (l landlord) allowAll()    { l.allow(zk.PermAll) }
 // session goes, lasts: with the rights back, the znode is deleted, by no other call.
 func TestARefusedDeleteIsTriedAgain(t *testing.T) {
 	for _, k := range slices.Concat(locktest.Kinds, locktest.Elections) {
-		t.Run(k.Name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				testRefusedDelete(t, b, k)
-			})
+		locktest.Run(t, k.Name, func(t *testing.T, b *locktest.Bubble) {
+			testRefusedDelete(t, b, k)
 		})
 	}
 }
 
 func testRefusedDelete(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
-	lock, err := k.Make(b.Ours, "/lock")
-	require.NoError(t, err)
+	lock := k.MustMake(t, b.Ours, "/lock")
 	locktest.UseTimes(t, lock, 1)
 	time.Sleep(locktest.Settle)
 	admin := newLandlord(t, b, k.Dirs)
@@ -77,7 +74,7 @@ func testRefusedDelete(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
 	time.Sleep(time.Second)
 	admin.denyDeletes()
 	began := time.Now()
-	err = lock.Release(ctx)
+	err := lock.Release(ctx)
 	require.Less(t, time.Since(began), time.Second, "the call has its answer")
 	if !k.Cached && !strings.HasPrefix(k.Name, "leader") {
 		require.ErrorIs(t, err, zk.ErrNoAuth)
@@ -89,18 +86,15 @@ func testRefusedDelete(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
 	time.Sleep(insisted)
 	require.Empty(t, locktest.Znodes(b))
 
-	rival, err := k.MakeRival(b.Other, "/lock")
-	require.NoError(t, err)
+	rival := k.MustMakeRival(t, b.Other, "/lock")
 	locktest.UseTimes(t, rival, 1)
 }
 
 // So it is with a wait that is cancelled while the rights are lacking.
 func TestACancelledWaitWhoseDeleteIsRefused(t *testing.T) {
 	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
-		rival, err := k.MakeRival(b.Other, "/lock")
-		require.NoError(t, err)
-		lock, err := k.Make(b.Ours, "/lock")
-		require.NoError(t, err)
+		rival := k.MustMakeRival(t, b.Other, "/lock")
+		lock := k.MustMake(t, b.Ours, "/lock")
 		locktest.UseTimes(t, lock, 1)
 		holder := locktest.Owner(t)
 		require.NoError(t, rival.Acquire(holder))
@@ -143,20 +137,18 @@ func TestOtherDeletesThatAreRefused(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				v := locktest.VisitLock(t, b.Mutex(t, b.Ours, "/lock", c.opts...))
-				v.Entered()
-				admin := newLandlord(t, b, []string{""})
-				admin.denyDeletes()
-				c.end(t, v)
-				time.Sleep(10 * time.Minute)
-				require.NotEmpty(t, locktest.Znodes(b), "nothing was refused")
-				admin.allowAll()
-				b.Cluster.Link("ours").Reset()
-				time.Sleep(2 * time.Second)
-				require.Empty(t, locktest.Znodes(b))
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			v := locktest.VisitLock(t, b.Mutex(t, b.Ours, "/lock", c.opts...))
+			v.Entered()
+			admin := newLandlord(t, b, []string{""})
+			admin.denyDeletes()
+			c.end(t, v)
+			time.Sleep(10 * time.Minute)
+			require.NotEmpty(t, locktest.Znodes(b), "nothing was refused")
+			admin.allowAll()
+			b.Cluster.Link("ours").Reset()
+			time.Sleep(2 * time.Second)
+			require.Empty(t, locktest.Znodes(b))
 		})
 	}
 }
@@ -189,8 +181,7 @@ func TestWhatARefusedDeleteCosts(t *testing.T) {
 // was not, and nobody noticed its end.
 func TestAWatchThatIsRefused(t *testing.T) {
 	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
-		lock, err := k.Make(b.Ours, "/lock")
-		require.NoError(t, err)
+		lock := k.MustMake(t, b.Ours, "/lock")
 		ctx := locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))
 		time.Sleep(time.Second)

@@ -25,44 +25,38 @@ func TestAnOutageCostsAReleaseOneSecondInAll(t *testing.T) {
 		"done before": {0, 0},
 		"done midway": {300 * time.Millisecond, 300 * time.Millisecond},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cluster := zktest.Start(t)
-				client := locktest.ConnectThrough(t, cluster, "ours")
-				nested, err := recipes.NewInterProcessMultiLock(client, []string{
-					"/a", "/b", "/c",
-				})
-				require.NoError(t, err)
-				mutex, err := recipes.NewInterProcessSemaphoreMutex(client, "/d")
-				require.NoError(t, err)
-				lock := recipes.NewInterProcessMultiLockOf(nested, mutex)
-				owner := locktest.Owner(t)
-				require.NoError(t, lock.Acquire(owner))
-				cluster.Link("ours").Stall(zktest.ToServer | zktest.ToClient)
-
-				ctx, cancel := context.WithTimeoutCause(
-					owner, c.end, locktest.ErrChangedMind,
-				)
-				defer cancel()
-				if c.end == 0 {
-					<-ctx.Done()
-				}
-				began := time.Now()
-				err = lock.Release(ctx)
-				took := time.Since(began)
-				require.ErrorIs(t, err, locktest.ErrChangedMind)
-				for _, path := range []string{"/a", "/b", "/c", "/d/leases"} {
-					require.ErrorContains(t, err, "release not confirmed; "+path)
-				}
-				require.LessOrEqual(t, took, time.Second)
-				require.GreaterOrEqual(t, took, c.atLeast)
-				require.False(t, lock.IsAcquiredInThisProcess())
-				cluster.Link("ours").Heal()
-				time.Sleep(5 * time.Second)
-				for _, node := range cluster.Znodes() {
-					require.NotContains(t, node, "_c_", "it is deleted in the background")
-				}
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			cluster := zktest.Start(t)
+			client := locktest.ConnectThrough(t, cluster, "ours")
+			nested := locktest.NewMultiLock(t, client, []string{
+				"/a", "/b", "/c",
 			})
+			mutex := locktest.NewSemaphoreMutex(t, client, "/d")
+			lock := recipes.NewInterProcessMultiLockOf(nested, mutex)
+			owner := locktest.Owner(t)
+			require.NoError(t, lock.Acquire(owner))
+			cluster.Link("ours").Stall(zktest.ToServer | zktest.ToClient)
+
+			ctx, cancel := context.WithTimeoutCause(owner, c.end, locktest.ErrChangedMind)
+			defer cancel()
+			if c.end == 0 {
+				<-ctx.Done()
+			}
+			began := time.Now()
+			err := lock.Release(ctx)
+			took := time.Since(began)
+			require.ErrorIs(t, err, locktest.ErrChangedMind)
+			for _, path := range []string{"/a", "/b", "/c", "/d/leases"} {
+				require.ErrorContains(t, err, "release not confirmed; "+path)
+			}
+			require.LessOrEqual(t, took, time.Second)
+			require.GreaterOrEqual(t, took, c.atLeast)
+			require.False(t, lock.IsAcquiredInThisProcess())
+			cluster.Link("ours").Heal()
+			time.Sleep(5 * time.Second)
+			for _, node := range cluster.Znodes() {
+				require.NotContains(t, node, "_c_", "it is deleted in the background")
+			}
 		})
 	}
 }
@@ -73,8 +67,7 @@ func TestAReleaseThatOutlivesItsSessionIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := zktest.Start(t, zktest.WithServers(3))
 		client := locktest.ConnectThrough(t, cluster, "ours")
-		lock, err := recipes.NewInterProcessMutex(client, "/lock")
-		require.NoError(t, err)
+		lock := locktest.NewMutex(t, client, "/lock")
 		ctx := locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))
 		session := client.SessionID()
@@ -151,23 +144,22 @@ func (c *unansweredDelete) SessionID() int64 {
 // session has ended between the two.
 func TestAReleaseWhoseSessionEndsBetweenItsDeletes(t *testing.T) {
 	for _, ends := range []bool{false, true} {
-		t.Run(fmt.Sprint("the session ends: ", ends), func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				conn := &unansweredDelete{Conn: b.Ours, other: b.Other, ends: ends}
-				lock, err := recipes.NewInterProcessMutex(conn, "/lock")
+		locktest.Run(t, fmt.Sprint("the session ends: ", ends), func(
+			t *testing.T, b *locktest.Bubble,
+		) {
+			conn := &unansweredDelete{Conn: b.Ours, other: b.Other, ends: ends}
+			lock := locktest.NewMutex(t, conn, "/lock")
+			ctx := locktest.Owner(t)
+			require.NoError(t, lock.Acquire(ctx))
+			err := lock.Release(ctx)
+			synctest.Wait()
+			if ends {
+				require.ErrorIs(t, err, recipes.ErrSessionEnded)
+				require.Equal(t, 3, conn.deletes, "the znode may have outlived it")
+			} else {
 				require.NoError(t, err)
-				ctx := locktest.Owner(t)
-				require.NoError(t, lock.Acquire(ctx))
-				err = lock.Release(ctx)
-				synctest.Wait()
-				if ends {
-					require.ErrorIs(t, err, recipes.ErrSessionEnded)
-					require.Equal(t, 3, conn.deletes, "the znode may have outlived it")
-				} else {
-					require.NoError(t, err)
-					require.Equal(t, 2, conn.deletes)
-				}
-			})
+				require.Equal(t, 2, conn.deletes)
+			}
 		})
 	}
 }

@@ -109,10 +109,8 @@ func TestAWaiterWhoseWatchWasNotSetAgain(t *testing.T) {
 					link = b.Cluster.Link("bare")
 					ours = locktest.ConnectBare(t, link, b.Cluster.Names()[0], timeout)
 				}
-				theirs, err := k.MakeRival(b.Other, "/lock")
-				require.NoError(t, err)
-				lock, err := k.Make(ours, "/lock", recipes.WithSessionTimeout(timeout))
-				require.NoError(t, err)
+				theirs := k.MustMakeRival(t, b.Other, "/lock")
+				lock := k.MustMake(t, ours, "/lock", recipes.WithSessionTimeout(timeout))
 				owner := locktest.Owner(t)
 				require.NoError(t, theirs.Acquire(owner))
 				waiting := locktest.Start(func() error {
@@ -143,11 +141,8 @@ func TestAWaiterWhoseWatchWasNotSetAgainUnseen(t *testing.T) {
 		link := cluster.Link("bare")
 		bare := locktest.ConnectBare(t, link, strings.Join(cluster.Names(), ","), timeout)
 		other := locktest.ConnectThrough(t, cluster, "other")
-		theirs, err := recipes.NewInterProcessMutex(other, "/lock")
-		require.NoError(t, err)
-		lock, err := recipes.NewInterProcessMutex(
-			bare, "/lock", recipes.WithSessionTimeout(timeout))
-		require.NoError(t, err)
+		theirs := locktest.NewMutex(t, other, "/lock")
+		lock := locktest.NewMutex(t, bare, "/lock", recipes.WithSessionTimeout(timeout))
 		for range 20 { // each at another time between two looks
 			owner := locktest.Owner(t)
 			require.NoError(t, theirs.Acquire(owner))
@@ -219,8 +214,7 @@ func TestASharedMaximumWhoseWatchWasNotSetAgain(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		ctx := locktest.Owner(t)
 		require.NoError(t, recipes.SetSharedCount(ctx, b.Other, "/count", 1))
-		s, err := recipes.NewInterProcessSemaphoreV2Shared(b.Ours, "/s", "/count")
-		require.NoError(t, err)
+		s := locktest.NewSharedSemaphore(t, b.Ours, "/s", "/count")
 		require.NoError(t, b.Lock.Acquire(ctx), "so that somebody uses the connection")
 		leases, err := s.AcquireTimeout(ctx, 2, time.Second)
 		require.NoError(t, err)
@@ -280,14 +274,13 @@ func (c *movedConn) SessionID() int64 {
 func TestTheCauseOfAZnodeThatItsWatchDoesNotFind(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		conn := &movedConn{Conn: b.Ours, other: b.Other}
-		lock, err := recipes.NewInterProcessMutex(conn, "/lock")
-		require.NoError(t, err)
+		lock := locktest.NewMutex(t, conn, "/lock")
 		ctx := locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))
 		hold := lock.Hold(ctx)
 		time.Sleep(locktest.Settle) // it is watched
 		conn.armed.Store(true)
-		_, err = b.Other.Set(hold.Path(), []byte("x"), -1) // so that it is read again
+		_, err := b.Other.Set(hold.Path(), []byte("x"), -1) // so that it is read again
 		require.NoError(t, err)
 		<-hold.Lost()
 		require.True(t, conn.moved.Load(), "it was not read")
@@ -344,10 +337,8 @@ func (c *refusingConn) ask(path, what string) (refused bool) {
 func TestAWaiterWhoseSyncIsRefusedAfterAReconnect(t *testing.T) {
 	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
 		conn := &refusingConn{Conn: b.Ours, asked: map[string][]string{}}
-		rival, err := k.MakeRival(b.Other, "/lock")
-		require.NoError(t, err)
-		lock, err := k.Make(conn, "/lock")
-		require.NoError(t, err)
+		rival := k.MustMakeRival(t, b.Other, "/lock")
+		lock := k.MustMake(t, conn, "/lock")
 		theirs, ours := locktest.Owner(t), locktest.Owner(t)
 		require.NoError(t, rival.Acquire(theirs))
 		acquired := locktest.Start(func() error { return lock.Acquire(ours) })

@@ -102,8 +102,7 @@ func (b slowBound) survives(
 			slow(answer)
 		}
 		time.Sleep(3*timeout + timeout*time.Duration(phase)/71)
-		lock, err := recipes.NewInterProcessMutex(client, "/lock", opts...)
-		require.NoError(t, err)
+		lock := locktest.NewMutex(t, client, "/lock", opts...)
 		ctx := locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))
 		hold := lock.Hold(ctx)
@@ -197,27 +196,25 @@ func TestReleasesBehindSlowAnswers(t *testing.T) {
 		for _, share := range []float64{0.02, 0.1, 0.2, 0.26} {
 			for _, commits := range []bool{false, true} {
 				name := fmt.Sprintf("%s, %v, slow commits: %v", name, share, commits)
-				t.Run(name, func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						cluster := zktest.Start(t, zktest.WithServers(3))
-						client := locktest.ConnectThrough(t, cluster, holdersLink)
-						answer := time.Duration(share * float64(timeout))
-						if link := cluster.Link(holdersLink); commits {
-							cluster.SlowCommit(answer)
-						} else {
-							link.Delay(answer/2, answer/2)
-							defer link.Delay(0, 0)
-						}
-						lock, err := create(client)
-						require.NoError(t, err)
-						for range 6 {
-							ctx := locktest.Owner(t)
-							require.NoError(t, lock.Acquire(ctx))
-							time.Sleep(timeout / 10)
-							require.NoError(t, lock.Release(ctx))
-							time.Sleep(timeout * 3 / 2)
-						}
-					})
+				locktest.RunVirtual(t, name, func(t *testing.T) {
+					cluster := zktest.Start(t, zktest.WithServers(3))
+					client := locktest.ConnectThrough(t, cluster, holdersLink)
+					answer := time.Duration(share * float64(timeout))
+					if link := cluster.Link(holdersLink); commits {
+						cluster.SlowCommit(answer)
+					} else {
+						link.Delay(answer/2, answer/2)
+						defer link.Delay(0, 0)
+					}
+					lock, err := create(client)
+					require.NoError(t, err)
+					for range 6 {
+						ctx := locktest.Owner(t)
+						require.NoError(t, lock.Acquire(ctx))
+						time.Sleep(timeout / 10)
+						require.NoError(t, lock.Release(ctx))
+						time.Sleep(timeout * 3 / 2)
+					}
 				})
 			}
 		}
@@ -230,9 +227,8 @@ func TestSlowAnswersAreInTheLog(t *testing.T) {
 		cluster := zktest.Start(t)
 		client := locktest.ConnectThrough(t, cluster, holdersLink)
 		var log bytes.Buffer
-		lock, err := recipes.NewInterProcessMutex(client, "/lock",
+		lock := locktest.NewMutex(t, client, "/lock",
 			recipes.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-		require.NoError(t, err)
 		ctx := locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))
 		time.Sleep(time.Minute)

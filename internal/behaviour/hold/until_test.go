@@ -15,8 +15,7 @@ func heldUntil(
 	t *testing.T, b *locktest.Bubble, k locktest.Kind, opts ...recipes.Option,
 ) *recipes.Hold {
 	t.Helper()
-	lock, err := k.Make(b.Ours, "/lock", opts...)
-	require.NoError(t, err)
+	lock := k.MustMake(t, b.Ours, "/lock", opts...)
 	hold, err := recipes.Acquire(locktest.Owner(t), lock)
 	require.NoError(t, err)
 	return hold
@@ -52,9 +51,7 @@ func TestUntilIsWhenLostCloses(t *testing.T) {
 }
 
 func TestUntilWhereAHoldEndsByItself(t *testing.T) {
-	locktest.ForAllInBubbles(t, func(
-		t *testing.T, b *locktest.Bubble, k locktest.Kind,
-	) {
+	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
 		hold := heldUntil(t, b, k, recipes.WithMaxHold(maxHold))
 		end := time.Now().Add(maxHold)
 		require.WithinDuration(t, end, hold.Until(), 0)
@@ -67,9 +64,7 @@ func TestUntilWhereAHoldEndsByItself(t *testing.T) {
 
 // A loss that nobody could foresee is dated by when it was known.
 func TestUntilAfterADeletion(t *testing.T) {
-	locktest.ForAllInBubbles(t, func(
-		t *testing.T, b *locktest.Bubble, k locktest.Kind,
-	) {
+	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
 		hold := heldUntil(t, b, k)
 		require.NoError(t, b.Other.Delete(hold.Path(), -1))
 		<-hold.Lost()
@@ -82,9 +77,7 @@ func TestUntilAfterADeletion(t *testing.T) {
 
 // What it was at the release stays, also where another owner uses the cached entry.
 func TestUntilAfterARelease(t *testing.T) {
-	locktest.ForAllInBubbles(t, func(
-		t *testing.T, b *locktest.Bubble, k locktest.Kind,
-	) {
+	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
 		hold := heldUntil(t, b, k)
 		was := hold.Until()
 		require.NoError(t, hold.Release(t.Context()))

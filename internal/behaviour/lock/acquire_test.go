@@ -3,7 +3,6 @@ package lock_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -94,8 +93,7 @@ func TestEveryLockTellsALossByItsHold(t *testing.T) {
 // Each call is an owner of its own, whatever the goroutine is and has.
 func TestEachAcquireIsAnOwnerOfItsOwn(t *testing.T) {
 	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
-		lock, err := k.Make(b.Ours, "/lock")
-		require.NoError(t, err)
+		lock := k.MustMake(t, b.Ours, "/lock")
 		if k.Recipe == "read lock" {
 			return // readers share
 		}
@@ -167,15 +165,14 @@ func TestAHoldsContextOfAnotherOwnersContext(t *testing.T) {
 
 func TestAHoldsContextIsOfBothSidesOfAReadWriteLock(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		lock, err := recipes.NewInterProcessReadWriteLock(b.Ours, "/rw")
-		require.NoError(t, err)
+		lock := locktest.NewReadWriteLock(t, b.Ours, "/rw")
 		written := locktest.Acquire(t.Context(), t, lock.WriteLock())
 		ctx := owned(t, written)
 		read := locktest.Acquire(ctx, t, lock.ReadLock())
 		require.Equal(t, written.FencingToken(), read.FencingToken(), "a downgrade")
 		require.NoError(t, locktest.ReleaseElsewhere(t, written))
 		kept := context.WithoutCancel(ctx) // which has ended with that hold
-		_, err = recipes.Acquire(kept, lock.WriteLock())
+		_, err := recipes.Acquire(kept, lock.WriteLock())
 		require.ErrorIs(t, err, recipes.ErrUpgrade)
 		locktest.RequireBusy(t.Context(), t, lock.WriteLock())
 		require.NoError(t, locktest.ReleaseElsewhere(t, read))
@@ -216,10 +213,8 @@ func TestAcquireAsTheOwnerOfItsContext(t *testing.T) {
 // Each re-entry has a hold of its own, which is released once; all are lost together.
 func TestReleaseOfAReenteredHold(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		rw, err := recipes.NewInterProcessReadWriteLock(b.Ours, "/rw")
-		require.NoError(t, err)
-		multi, err := recipes.NewInterProcessMultiLock(b.Ours, []string{"/a", "/b"})
-		require.NoError(t, err)
+		rw := locktest.NewReadWriteLock(t, b.Ours, "/rw")
+		multi := locktest.NewMultiLock(t, b.Ours, []string{"/a", "/b"})
 		for name, lock := range map[string]recipes.InterProcessLock{
 			"mutex": b.Lock, "write lock": rw.WriteLock(), "multi lock": multi,
 			"read lock": rw.ReadLock(),
@@ -258,8 +253,7 @@ func TestReleaseOfAReenteredHold(t *testing.T) {
 // A hold undoes nothing that its owner has acquired since.
 func TestAReleasedHoldLeavesLaterOnesAlone(t *testing.T) {
 	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
-		lock, err := k.Make(b.Ours, "/lock")
-		require.NoError(t, err)
+		lock := k.MustMake(t, b.Ours, "/lock")
 		ctx := locktest.Owner(t)
 		former := locktest.Acquire(ctx, t, lock)
 		require.NoError(t, lock.Release(ctx))
@@ -282,8 +276,7 @@ func TestAReleasedHoldLeavesLaterOnesAlone(t *testing.T) {
 // Whoever releases at the same time, each acquisition ends once.
 func TestHoldReleaseRacesWithTheLocksOwn(t *testing.T) {
 	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
-		lock, err := k.Make(b.Ours, "/lock")
-		require.NoError(t, err)
+		lock := k.MustMake(t, b.Ours, "/lock")
 		for range 20 {
 			ctx := locktest.Owner(t)
 			hold := locktest.Acquire(ctx, t, lock)
@@ -340,8 +333,7 @@ func TestHoldReleaseRacesWithTheEndOfTheHold(t *testing.T) {
 					if name == "Close" && i > 0 {
 						b.Ours = locktest.ConnectThrough(t, b.Cluster, "again")
 					}
-					lock, err := k.Make(b.Ours, "/lock", recipes.WithMaxHold(most))
-					require.NoError(t, err)
+					lock := k.MustMake(t, b.Ours, "/lock", recipes.WithMaxHold(most))
 					hold := locktest.Acquire(t.Context(), t, lock)
 					time.Sleep(most - 5*time.Millisecond)
 					ended := make(chan struct{})
@@ -373,37 +365,6 @@ func TestHoldReleaseRacesWithTheEndOfTheHold(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestAcquireWaitsAtMost(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		rival := locktest.Acquire(t.Context(), t, b.Mutex(t, b.Other, "/lock"))
-		for _, d := range []time.Duration{-1, 0, time.Second} {
-			began := time.Now()
-			hold, err := recipes.Acquire(t.Context(), b.Lock, recipes.WaitAtMost(d))
-			require.Nil(t, hold)
-			require.ErrorIs(t, err, recipes.ErrBusy)
-			require.ErrorContains(t, err, "acquire /lock")
-			require.Less(t, time.Since(began), max(d, 0)+250*time.Millisecond)
-		}
-		b.Cluster.Link("ours").Freeze()
-		hold, err := recipes.Acquire(
-			t.Context(), b.Lock, recipes.WaitAtMost(2*time.Second),
-		)
-		require.Nil(t, hold)
-		require.ErrorIs(t, err, recipes.ErrUnavailable)
-		b.Cluster.Link("ours").Thaw()
-		require.NoError(t, rival.Release(t.Context()))
-		hold, err = recipes.Acquire(t.Context(), b.Lock, recipes.WaitAtMost(time.Minute))
-		require.NoError(t, err)
-		require.NoError(t, hold.Release(t.Context()))
-
-		gone, cancel := context.WithCancelCause(t.Context())
-		cancel(locktest.ErrChangedMind)
-		hold, err = recipes.Acquire(gone, b.Lock)
-		require.Nil(t, hold)
-		require.ErrorIs(t, err, locktest.ErrChangedMind)
-	})
 }
 
 // ctx bounds the wait for the answer to a release, and not the release.
@@ -472,40 +433,11 @@ func TestAcquireAndReleaseRefuse(t *testing.T) {
 	})
 }
 
-// An observer that ends Acquire leaves nothing held; one that ends Release has released.
-func TestAnObserverThatEndsAcquireOrRelease(t *testing.T) {
-	for name, end := range ends {
-		for _, kind := range []recipes.EventKind{
-			recipes.EventQueued, recipes.EventAcquired,
-		} {
-			t.Run(name+" at "+kind.String(), func(t *testing.T) {
-				forSabotaged(t, func(t *testing.T, s *sabotaged) {
-					s.arm(kind, end)
-					requireEnded(t, name, func() {
-						_, _ = recipes.Acquire(t.Context(), s.lock)
-					})
-					s.isFree(t, locktest.Owner(t))
-				})
-			})
-		}
-		t.Run(name+" at released", func(t *testing.T) {
-			forSabotaged(t, func(t *testing.T, s *sabotaged) {
-				hold := locktest.Acquire(t.Context(), t, s.lock)
-				s.arm(recipes.EventReleased, end)
-				requireEnded(t, name, func() { _ = hold.Release(t.Context()) })
-				require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
-				s.isFree(t, locktest.Owner(t))
-			})
-		})
-	}
-}
-
 // Any caller may release a semaphore mutex. The hold of the one who had acquired it says
 // so, and leaves the next one's alone.
 func TestAHoldThatAnotherCallerReleased(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/mutex")
-		require.NoError(t, err)
+		m := locktest.NewSemaphoreMutex(t, b.Ours, "/mutex")
 		other := b.Mutex(t, b.Ours, "/other")
 		for _, lock := range []recipes.InterProcessLock{
 			m, recipes.NewInterProcessMultiLockOf(m, other),
@@ -516,7 +448,7 @@ func TestAHoldThatAnotherCallerReleased(t *testing.T) {
 			require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
 			require.True(t, m.IsAcquiredInThisProcess())
 			require.False(t, other.IsAcquiredInThisProcess(), "the rest is released")
-			_, err = hold.Multi()
+			_, err := hold.Multi()
 			require.ErrorIs(t, err, recipes.ErrNotOwner)
 			require.NoError(t, next.Release(t.Context()))
 		}
@@ -527,13 +459,12 @@ func TestAHoldThatAnotherCallerReleased(t *testing.T) {
 func TestAcquireOfWhatAnotherCallerReleasesAtOnce(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		var m *recipes.InterProcessSemaphoreMutex
-		m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/mutex",
+		m = locktest.NewSemaphoreMutex(t, b.Ours, "/mutex",
 			recipes.WithObserver(func(ctx context.Context, e recipes.Event) {
 				if e.Kind == recipes.EventAcquired {
 					assert.NoError(t, m.Release(recipes.WithOwner(ctx)))
 				}
 			}))
-		require.NoError(t, err)
 		other := b.Mutex(t, b.Ours, "/other")
 		for _, lock := range []recipes.InterProcessLock{
 			m, recipes.NewInterProcessMultiLockOf(other, m),
@@ -568,8 +499,7 @@ func TestFnReleasesTheHoldOfDo(t *testing.T) {
 
 func TestALeasesHoldReturnsIt(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		s, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/s", 2)
-		require.NoError(t, err)
+		s := locktest.NewSemaphore(t, b.Ours, "/s", 2)
 		ctx := t.Context()
 		leases, err := s.AcquireN(ctx, 2)
 		require.NoError(t, err)
@@ -591,8 +521,7 @@ func TestALeasesHoldReturnsIt(t *testing.T) {
 // A term is its election's: nobody else ends it.
 func TestATermIsNotReleasedByItsHold(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		latch, err := recipes.NewLeaderLatch(b.Ours, "/latch")
-		require.NoError(t, err)
+		latch := locktest.NewLatch(t, b.Ours, "/latch")
 		term, err := latch.Await(t.Context())
 		require.NoError(t, err)
 		err = term.Release(t.Context())
@@ -655,34 +584,6 @@ func TestAnEventTellsHowLongALockWasHeld(t *testing.T) {
 	})
 }
 
-// A hold that had been released already released a member that its owner had acquired as
-// part of another multi lock.
-func TestASpentHoldLeavesOtherMultiLocksAlone(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		x, y := b.Mutex(t, b.Ours, "/x"), b.Mutex(t, b.Ours, "/y")
-		ctx := locktest.Owner(t)
-		withX := recipes.NewInterProcessMultiLockOf(b.Lock, x)
-		first, err := recipes.Acquire(ctx, withX)
-		require.NoError(t, err)
-		second, err := recipes.Acquire(ctx, recipes.NewInterProcessMultiLockOf(b.Lock, y))
-		require.NoError(t, err)
-		require.NoError(t, first.Release(ctx))
-		require.ErrorIs(t, first.Release(ctx), recipes.ErrNotOwner)
-		require.NoError(t, second.Err())
-		require.True(t, b.Lock.IsOwned(ctx))
-		theirs := b.Mutex(t, b.Other, "/lock")
-		held, err := theirs.AcquireTimeout(t.Context(), 0)
-		require.NoError(t, err)
-		require.False(t, held, "two holders")
-
-		// What the multi lock's own method acquires is another acquisition.
-		require.NoError(t, withX.Acquire(ctx))
-		require.NoError(t, withX.Hold(ctx).Release(ctx))
-		require.NoError(t, second.Release(ctx))
-		require.False(t, b.Lock.IsAcquiredInThisProcess())
-	})
-}
-
 // A multi lock's hold owns what that acquisition has of its members, and nothing that
 // they hold by themselves.
 func TestAMultiLocksHoldLeavesItsMembersOwnAlone(t *testing.T) {
@@ -706,53 +607,3 @@ func TestAMultiLocksHoldLeavesItsMembersOwnAlone(t *testing.T) {
 		require.NoError(t, b.Lock.Release(ctx))
 	})
 }
-
-// Each acquisition of a wrapper left some 300 bytes behind for as long as the lock inside
-// was held.
-func TestHeapOfAWrapperOfALockThatIsHeld(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		ctx := locktest.Owner(t)
-		require.NoError(t, b.Lock.Acquire(ctx)) // for a long time
-		wrapper := struct{ *recipes.InterProcessMutex }{b.Lock}
-		before := locktest.Heap()
-		const times = 10_000
-		for range times {
-			hold, err := recipes.Acquire(ctx, wrapper)
-			require.NoError(t, err)
-			require.NoError(t, hold.Release(ctx))
-		}
-		require.Less(t, (locktest.Heap()-before)/times, int64(50), "bytes")
-	})
-}
-
-func TestAMultiLockOfNothing(t *testing.T) {
-	var none *recipes.InterProcessMultiLock
-	m, ctx := recipes.NewInterProcessMultiLockOf(none), locktest.Owner(t)
-	_, err := recipes.Acquire(ctx, m)
-	require.ErrorContains(t, err, "lock 1 is nil")
-	require.Nil(t, m.Hold(ctx))
-}
-
-// A handler that panics as it is told of another recipe's znode left the lock taken, and
-// nobody held it.
-func TestALogHandlerThatPanicsLeavesNothing(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		rw, err := recipes.NewInterProcessReadWriteLock(b.Other, "/lock")
-		require.NoError(t, err)
-		require.NoError(t, rw.WriteLock().Acquire(locktest.Owner(t)))
-		lock := b.Mutex(t, b.Ours, "/lock",
-			recipes.WithLogger(slog.New(panickingHandler{slog.DiscardHandler})))
-		require.PanicsWithValue(t, "log", func() {
-			_, _ = recipes.Acquire(t.Context(), lock)
-		})
-		held, err := b.Mutex(t, b.Other, "/lock").AcquireTimeout(
-			locktest.Owner(t), time.Minute)
-		require.NoError(t, err)
-		require.True(t, held)
-	})
-}
-
-type panickingHandler struct{ slog.Handler }
-
-func (panickingHandler) Enabled(context.Context, slog.Level) bool  { return true }
-func (panickingHandler) Handle(context.Context, slog.Record) error { panic("log") }

@@ -138,6 +138,9 @@ func TestTheBusyErrorOfAnotherLock(t *testing.T) {
 			require.False(t, held)
 			require.ErrorIs(t, err, other)
 			require.ErrorAs(t, err, &found)
+			held, err = r.wanted.AcquireTimeout(ctx, time.Minute)
+			require.False(t, held)
+			require.ErrorIs(t, err, other, "ctx was done before")
 			return found
 		}
 		require.NotEqual(t, "/other", acquire().Path)
@@ -151,17 +154,15 @@ func TestTheBusyErrorOfAnotherLock(t *testing.T) {
 // What an observer is told of a wait matches what its caller is told.
 func TestTheEventOfAWaitThatEndedBusy(t *testing.T) {
 	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
-		rival, err := k.MakeRival(b.Other, "/lock")
-		require.NoError(t, err)
+		rival := k.MustMakeRival(t, b.Other, "/lock")
 		require.NoError(t, rival.Acquire(locktest.Owner(t)))
 		var failed error
-		lock, err := k.Make(b.Ours, "/lock", recipes.WithObserver(
+		lock := k.MustMake(t, b.Ours, "/lock", recipes.WithObserver(
 			func(_ context.Context, e recipes.Event) {
 				if e.Kind == recipes.EventFailed {
 					failed = e.Err
 				}
 			}))
-		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(locktest.Owner(t), time.Second)
 		defer cancel()
 		require.Error(t, lock.Acquire(ctx))
@@ -193,23 +194,18 @@ func TestAnOwnerThatIsBusyElsewhere(t *testing.T) {
 // The waits of elections and of semaphores end alike.
 func TestWhatEndedTheWaitOfAnElectionOrForLeases(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		rival, err := recipes.NewLeaderLatch(b.Other, "/latch")
+		rival := locktest.NewLatch(t, b.Other, "/latch")
+		_, err := rival.Await(t.Context())
 		require.NoError(t, err)
-		_, err = rival.Await(t.Context())
-		require.NoError(t, err)
-		latch, err := recipes.NewLeaderLatch(b.Ours, "/latch")
-		require.NoError(t, err)
+		latch := locktest.NewLatch(t, b.Ours, "/latch")
 		require.NoError(t, b.Mutex(t, b.Other, "/selector").Acquire(locktest.Owner(t)))
 		selector, err := recipes.NewLeaderSelector(b.Ours, "/selector")
 		require.NoError(t, err)
-		leases, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/leases", 3)
-		require.NoError(t, err)
+		leases := locktest.NewSemaphore(t, b.Ours, "/leases", 3)
 		_, err = leases.AcquireN(t.Context(), 2)
 		require.NoError(t, err)
 		require.NoError(t, recipes.SetSharedCount(t.Context(), b.Ours, "/count", 1))
-		shared, err := recipes.NewInterProcessSemaphoreV2Shared(
-			b.Ours, "/shared", "/count")
-		require.NoError(t, err)
+		shared := locktest.NewSharedSemaphore(t, b.Ours, "/shared", "/count")
 		for path, c := range map[string]struct {
 			wait  func(ctx context.Context) error
 			ahead int
@@ -258,6 +254,7 @@ func TestAMemberThatIsLostDuringAnAttempt(t *testing.T) {
 		multi := recipes.NewInterProcessMultiLockOf(first, second)
 		err := recipes.Do(t.Context(), multi, locktest.Nothing, recipes.WaitAtMost(0))
 		require.Equal(t, "/a", requireBusy(t, err).Path)
+		require.False(t, first.IsAcquiredInThisProcess(), "it is given back")
 		held, err := multi.AcquireTimeout(locktest.Owner(t), 0)
 		require.NoError(t, err)
 		require.False(t, held)

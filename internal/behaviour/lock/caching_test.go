@@ -47,24 +47,20 @@ func TestAnIdlePlaceIsGivenUpToWhoJoinsBehind(t *testing.T) {
 	for name, ours := range map[string]bool{
 		"in another process": false, "in this process, without the option": true,
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				lock := b.Mutex(
-					t, b.Ours, "/lock", recipes.WithCaching(locktest.LongIdle, 1),
-				)
-				kept := locktest.Use(t, lock)
-				require.Len(t, locktest.Znodes(b), 1)
-				rival := b.Other
-				if ours {
-					rival = b.Ours
-				}
-				other := locktest.VisitLock(t, b.Mutex(t, rival, "/lock"))
-				require.True(t, other.Holds(), "it is given up at once")
-				require.Greater(t, other.Entered().FencingToken(), kept.FencingToken())
-				require.NoError(t, kept.Err(), "it was released before")
-				other.Leave()
-				require.Empty(t, locktest.Znodes(b))
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			lock := b.Mutex(t, b.Ours, "/lock", recipes.WithCaching(locktest.LongIdle, 1))
+			kept := locktest.Use(t, lock)
+			require.Len(t, locktest.Znodes(b), 1)
+			rival := b.Other
+			if ours {
+				rival = b.Ours
+			}
+			other := locktest.VisitLock(t, b.Mutex(t, rival, "/lock"))
+			require.True(t, other.Holds(), "it is given up at once")
+			require.Greater(t, other.Entered().FencingToken(), kept.FencingToken())
+			require.NoError(t, kept.Err(), "it was released before")
+			other.Leave()
+			require.Empty(t, locktest.Znodes(b))
 		})
 	}
 }
@@ -318,23 +314,19 @@ func TestATryAtAPlaceInAnOutage(t *testing.T) {
 			return holds.Leave
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				lock := b.Mutex(
-					t, b.Ours, "/lock", recipes.WithCaching(locktest.LongIdle, 5),
-				)
-				free := acquire(t, b, lock)
-				b.Cluster.Link("ours").Cut()
-				time.Sleep(3 * time.Second)
-				for _, d := range []time.Duration{0, 100 * time.Millisecond} {
-					ok, err := lock.AcquireTimeout(locktest.Owner(t), d)
-					require.ErrorIs(t, err, recipes.ErrUnavailable, d)
-					require.ErrorContains(t, err, "ahead, behind /lock/", d)
-					require.False(t, ok)
-				}
-				b.Cluster.Link("ours").Heal()
-				free()
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			lock := b.Mutex(t, b.Ours, "/lock", recipes.WithCaching(locktest.LongIdle, 5))
+			free := acquire(t, b, lock)
+			b.Cluster.Link("ours").Cut()
+			time.Sleep(3 * time.Second)
+			for _, d := range []time.Duration{0, 100 * time.Millisecond} {
+				ok, err := lock.AcquireTimeout(locktest.Owner(t), d)
+				require.ErrorIs(t, err, recipes.ErrUnavailable, d)
+				require.ErrorContains(t, err, "ahead, behind /lock/", d)
+				require.False(t, ok)
+			}
+			b.Cluster.Link("ours").Heal()
+			free()
 		})
 	}
 }
@@ -354,27 +346,23 @@ func TestALostPlaceIsNotUsed(t *testing.T) {
 			time.Sleep(9600 * time.Millisecond) // of 10 s
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				lock := b.Mutex(
-					t, b.Ours, "/lock", recipes.WithCaching(locktest.LongIdle, 5),
-				)
-				kept := locktest.Use(t, lock)
-				time.Sleep(5 * time.Second)
-				lose(b)
-				time.Sleep(locktest.Settle)
-				ctx := locktest.Owner(t)
-				waiting := locktest.Start(func() error { return lock.Acquire(ctx) })
-				time.Sleep(locktest.Settle)
-				if h := lock.Hold(ctx); h != nil {
-					require.NotEqual(t, kept.Path(), h.Path(), "it is lost")
-				}
-				b.Cluster.Link("ours").Heal()
-				require.NoError(t, <-waiting)
-				require.Greater(t, lock.Hold(ctx).FencingToken(), kept.FencingToken())
-				require.NoError(t, kept.Err(), "it was released before")
-				require.NoError(t, lock.Release(ctx))
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			lock := b.Mutex(t, b.Ours, "/lock", recipes.WithCaching(locktest.LongIdle, 5))
+			kept := locktest.Use(t, lock)
+			time.Sleep(5 * time.Second)
+			lose(b)
+			time.Sleep(locktest.Settle)
+			ctx := locktest.Owner(t)
+			waiting := locktest.Start(func() error { return lock.Acquire(ctx) })
+			time.Sleep(locktest.Settle)
+			if h := lock.Hold(ctx); h != nil {
+				require.NotEqual(t, kept.Path(), h.Path(), "it is lost")
+			}
+			b.Cluster.Link("ours").Heal()
+			require.NoError(t, <-waiting)
+			require.Greater(t, lock.Hold(ctx).FencingToken(), kept.FencingToken())
+			require.NoError(t, kept.Err(), "it was released before")
+			require.NoError(t, lock.Release(ctx))
 		})
 	}
 }
@@ -397,9 +385,8 @@ func (c *impatientConn) SessionTimeout() time.Duration {
 func TestAPlaceWhoseClockHasRunOutIsNotUsed(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		conn := &impatientConn{Client: b.Ours}
-		lock, err := recipes.NewInterProcessMutex(
-			conn, "/lock", recipes.WithCaching(locktest.LongIdle, 5))
-		require.NoError(t, err)
+		lock := locktest.NewMutex(
+			t, conn, "/lock", recipes.WithCaching(locktest.LongIdle, 5))
 		kept := locktest.Use(t, lock)
 		time.Sleep(time.Minute)
 		ctx := locktest.Owner(t)
@@ -548,10 +535,9 @@ func TestNoPassUnderATransactionThatIsUnderWay(t *testing.T) {
 		conn := &locktest.SlowMultiConn{
 			Client: b.Ours, Released: make(chan struct{}), Deletes: make(chan struct{}),
 		}
-		lock, err := recipes.NewInterProcessMutex(conn, "/lock",
+		lock := locktest.NewMutex(t, conn, "/lock",
 			recipes.WithCaching(locktest.LongIdle, 5))
-		require.NoError(t, err)
-		_, err = b.Ours.Create("/config", nil, 0, zk.WorldACL(zk.PermAll))
+		_, err := b.Ours.Create("/config", nil, 0, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
 		holder := locktest.VisitLock(t, lock)
 		hold := holder.Entered()
@@ -600,24 +586,22 @@ func TestValuesWithOtherBoundsDoNotShareAPlace(t *testing.T) {
 		"a margin": recipes.WithLossMargin(time.Second),
 		"a bound":  recipes.WithMaxHold(time.Hour),
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				caching := recipes.WithCaching(locktest.LongIdle, 5)
-				plain := b.Mutex(t, b.Ours, "/lock", caching)
-				bounded := b.Mutex(t, b.Ours, "/lock", caching, other)
-				same := b.Mutex(t, b.Ours, "/lock",
-					recipes.WithCaching(time.Second, 1), other)
-				first := locktest.Use(t, plain)
-				second := locktest.Use(t, bounded)
-				require.NotEqual(t, first.Path(), second.Path())
-				require.Equal(t, second.Path(), locktest.Use(t, same).Path())
-				held := locktest.VisitLock(t, bounded)
-				next := locktest.VisitLock(t, plain)
-				require.False(t, next.Holds())
-				held.Leave()
-				next.Entered()
-				next.Leave()
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			caching := recipes.WithCaching(locktest.LongIdle, 5)
+			plain := b.Mutex(t, b.Ours, "/lock", caching)
+			bounded := b.Mutex(t, b.Ours, "/lock", caching, other)
+			same := b.Mutex(t, b.Ours, "/lock",
+				recipes.WithCaching(time.Second, 1), other)
+			first := locktest.Use(t, plain)
+			second := locktest.Use(t, bounded)
+			require.NotEqual(t, first.Path(), second.Path())
+			require.Equal(t, second.Path(), locktest.Use(t, same).Path())
+			held := locktest.VisitLock(t, bounded)
+			next := locktest.VisitLock(t, plain)
+			require.False(t, next.Holds())
+			held.Leave()
+			next.Entered()
+			next.Leave()
 		})
 	}
 }
@@ -673,23 +657,21 @@ func TestATryBesideAPlaceThatLetsInNoMore(t *testing.T) {
 			require.NoError(t, err)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				lock := locktest.ReadWriteLock(
-					t, b.Ours, recipes.WithCaching(locktest.LongIdle, 5),
-				).ReadLock()
-				first := locktest.VisitLock(t, lock)
-				hold := first.Entered()
-				time.Sleep(time.Minute)
-				end(t, b, hold.Path())
-				time.Sleep(time.Minute)
-				ctx := locktest.Owner(t)
-				ok, err := lock.AcquireTimeout(ctx, 0)
-				require.NoError(t, err)
-				require.True(t, ok, "nobody but a reader is there")
-				require.NoError(t, lock.Release(ctx))
-				first.Leave()
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			lock := locktest.ReadWriteLock(
+				t, b.Ours, recipes.WithCaching(locktest.LongIdle, 5),
+			).ReadLock()
+			first := locktest.VisitLock(t, lock)
+			hold := first.Entered()
+			time.Sleep(time.Minute)
+			end(t, b, hold.Path())
+			time.Sleep(time.Minute)
+			ctx := locktest.Owner(t)
+			ok, err := lock.AcquireTimeout(ctx, 0)
+			require.NoError(t, err)
+			require.True(t, ok, "nobody but a reader is there")
+			require.NoError(t, lock.Release(ctx))
+			first.Leave()
 		})
 	}
 }

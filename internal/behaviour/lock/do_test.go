@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -72,12 +71,11 @@ func TestDoSharesItsOwnLockOnly(t *testing.T) {
 // at once, and those of a reader are refused instead of waiting for it.
 func TestDoSharesBothSidesOfAReadWriteLock(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
-		lock, err := recipes.NewInterProcessReadWriteLock(s.Ours, "/rw")
-		require.NoError(t, err)
+		lock := locktest.NewReadWriteLock(t, s.Ours, "/rw")
 		read, write := lock.ReadLock(), lock.WriteLock()
 		soon, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		err = recipes.Do(soon, write, func(
+		err := recipes.Do(soon, write, func(
 			ctx context.Context, hold *recipes.Hold,
 		) error {
 			require.EqualValues(t, 5, inside(ctx, t, read))
@@ -214,26 +212,24 @@ func TestDoTellsALossOnce(t *testing.T) {
 		"fn tells its ctx is done": {fn: context.Context.Err, also: context.Canceled},
 		"fn tells nothing":         {fn: func(context.Context) error { return nil }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
-				err := recipes.Do(t.Context(), s.Lock, func(
-					ctx context.Context, hold *recipes.Hold,
+		locktest.Run(t, name, func(t *testing.T, s *locktest.Bubble) {
+			err := recipes.Do(t.Context(), s.Lock, func(
+				ctx context.Context, hold *recipes.Hold,
+			) error {
+				return recipes.Do(ctx, s.Lock, func(
+					ctx context.Context, again *recipes.Hold,
 				) error {
-					return recipes.Do(ctx, s.Lock, func(
-						ctx context.Context, again *recipes.Hold,
-					) error {
-						require.NotSame(t, hold, again)
-						s.Lose(t, hold)
-						<-ctx.Done()
-						return c.fn(ctx)
-					})
+					require.NotSame(t, hold, again)
+					s.Lose(t, hold)
+					<-ctx.Done()
+					return c.fn(ctx)
 				})
-				require.ErrorIs(t, err, recipes.ErrLockLost)
-				require.Equal(t, 1, locktest.Losses(err), "%v", err)
-				if c.also != nil {
-					require.ErrorIs(t, err, c.also)
-				}
 			})
+			require.ErrorIs(t, err, recipes.ErrLockLost)
+			require.Equal(t, 1, locktest.Losses(err), "%v", err)
+			if c.also != nil {
+				require.ErrorIs(t, err, c.also)
+			}
 		})
 	}
 }
@@ -242,10 +238,9 @@ func TestDoTellsALossOnce(t *testing.T) {
 func TestDoTellsEachMembersLossOnce(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
 		b, m := s.Mutex(t, s.Ours, "/b"), locktest.Owner(t)
-		taken, err := recipes.NewInterProcessSemaphoreMutex(s.Ours, "/taken")
-		require.NoError(t, err)
+		taken := locktest.NewSemaphoreMutex(t, s.Ours, "/taken")
 		multi := recipes.NewInterProcessMultiLockOf(s.Lock, taken, b)
-		err = recipes.Do(t.Context(), multi, func(
+		err := recipes.Do(t.Context(), multi, func(
 			ctx context.Context, hold *recipes.Hold,
 		) error {
 			holds := multi.Holds(ctx)
@@ -290,9 +285,7 @@ func TestTheContextOfDoEndsBeforeTheRelease(t *testing.T) {
 				atDelete = context.Cause(within)
 			}
 		}))
-		lock, err := recipes.NewInterProcessMutex(
-			locktest.ConnectThrough(t, cluster, "ours"), "/lock")
-		require.NoError(t, err)
+		lock := locktest.NewMutex(t, locktest.ConnectThrough(t, cluster, "ours"), "/lock")
 		require.NoError(t, recipes.Do(t.Context(), lock, func(
 			ctx context.Context, _ *recipes.Hold,
 		) error {
@@ -345,9 +338,7 @@ func TestDoLeavesAnothersLeaseAlone(t *testing.T) {
 	locks := map[string]func(
 		m *recipes.InterProcessSemaphoreMutex,
 	) recipes.InterProcessLock{
-		"alone": func(
-			m *recipes.InterProcessSemaphoreMutex,
-		) recipes.InterProcessLock {
+		"alone": func(m *recipes.InterProcessSemaphoreMutex) recipes.InterProcessLock {
 			return m
 		},
 		"in a multi lock": func(
@@ -358,41 +349,38 @@ func TestDoLeavesAnothersLeaseAlone(t *testing.T) {
 	}
 	for name, wrap := range locks {
 		for _, moment := range []string{"in fn", "before fn"} {
-			t.Run(name+" "+moment, func(t *testing.T) {
-				locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
-					var passed, ran atomic.Bool
-					var m *recipes.InterProcessSemaphoreMutex
-					next := locktest.Owner(t)
-					passOn := func() {
-						if passed.Swap(true) {
-							return
+			locktest.Run(t, name+" "+moment, func(t *testing.T, s *locktest.Bubble) {
+				var passed, ran atomic.Bool
+				var m *recipes.InterProcessSemaphoreMutex
+				next := locktest.Owner(t)
+				passOn := func() {
+					if passed.Swap(true) {
+						return
+					}
+					assert.NoError(t, m.Release(locktest.Owner(t)))
+					assert.NoError(
+						t, <-locktest.Start(func() error { return m.Acquire(next) }),
+					)
+				}
+				m = locktest.NewSemaphoreMutex(t, s.Ours, "/mutex",
+					recipes.WithObserver(func(_ context.Context, e recipes.Event) {
+						if e.Kind == recipes.EventAcquired && moment == "before fn" {
+							passOn()
 						}
-						assert.NoError(t, m.Release(locktest.Owner(t)))
-						assert.NoError(
-							t, <-locktest.Start(func() error { return m.Acquire(next) }),
-						)
-					}
-					m, err := recipes.NewInterProcessSemaphoreMutex(s.Ours, "/mutex",
-						recipes.WithObserver(func(_ context.Context, e recipes.Event) {
-							if e.Kind == recipes.EventAcquired && moment == "before fn" {
-								passOn()
-							}
-						}))
-					require.NoError(t, err)
-					fn := func(context.Context, *recipes.Hold) error {
-						ran.Store(true)
-						passOn()
-						return nil
-					}
-					require.ErrorIs(
-						t, recipes.Do(t.Context(), wrap(m), fn), recipes.ErrNotOwner,
-					)
-					require.Equal(t, moment == "in fn", ran.Load())
-					require.True(
-						t, m.IsAcquiredInThisProcess(), "the next one's was released",
-					)
-					require.NoError(t, m.Release(next))
-				})
+					}))
+				fn := func(context.Context, *recipes.Hold) error {
+					ran.Store(true)
+					passOn()
+					return nil
+				}
+				require.ErrorIs(
+					t, recipes.Do(t.Context(), wrap(m), fn), recipes.ErrNotOwner,
+				)
+				require.Equal(t, moment == "in fn", ran.Load())
+				require.True(
+					t, m.IsAcquiredInThisProcess(), "the next one's was released",
+				)
+				require.NoError(t, m.Release(next))
 			})
 		}
 	}
@@ -402,8 +390,7 @@ func TestDoLeavesAnothersLeaseAlone(t *testing.T) {
 // is lost is nothing to the second, which has a hold of its own.
 func TestDoTellsTwoGoroutinesOfAnOwnerApart(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/s")
-		require.NoError(t, err)
+		m := locktest.NewSemaphoreMutex(t, b.Ours, "/s")
 		ctx, proceed := locktest.Owner(t), make(chan struct{})
 		do := func(held chan<- *recipes.Hold) <-chan error {
 			return locktest.Start(func() error {
@@ -475,22 +462,6 @@ func TestDo(t *testing.T) {
 			test(t, &doScene{p, path, p.Mutex(path)})
 		})
 	}
-	with("nested, also on another goroutine", func(t *testing.T, s *doScene) {
-		err := recipes.Do(t.Context(), s.lock, func(
-			ctx context.Context, _ *recipes.Hold,
-		) error {
-			return locktest.Within(t, locktest.Start(func() error {
-				return recipes.Do(ctx, s.lock, func(
-					ctx context.Context, _ *recipes.Hold,
-				) error {
-					require.True(t, s.lock.IsOwned(ctx))
-					return nil
-				})
-			}), "nested Do")
-		})
-		require.NoError(t, err)
-		require.False(t, s.lock.IsAcquiredInThisProcess())
-	})
 	with("the goroutine is the owner", func(t *testing.T, s *doScene) {
 		require.NoError(t, s.lock.Acquire(t.Context()))
 		err := recipes.Do(t.Context(), s.lock, func(
@@ -529,61 +500,5 @@ func TestDo(t *testing.T) {
 			func(context.Context, *recipes.Hold) error { cancel(); return nil },
 		))
 		require.Empty(t, s.peer.Children(s.path))
-	})
-	with("a loss cancels fn and is in the result", func(t *testing.T, s *doScene) {
-		failed := errors.New("failed")
-		err := recipes.Do(t.Context(), s.lock, func(
-			ctx context.Context, _ *recipes.Hold,
-		) error {
-			if err := s.peer.Conn.Delete(s.lock.LockPath(ctx), -1); err != nil {
-				return err
-			}
-			<-ctx.Done()
-			require.ErrorIs(t, context.Cause(ctx), recipes.ErrLockLost)
-			return failed
-		})
-		require.ErrorIs(t, err, failed)
-		require.ErrorIs(t, err, recipes.ErrLockLost)
-	})
-	with("not acquired, not run", func(t *testing.T, s *doScene) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		require.ErrorIs(t, recipes.Do(
-			ctx, s.lock,
-			func(context.Context, *recipes.Hold) error { t.Error("run"); return nil },
-		), context.Canceled)
-	})
-}
-
-func TestDoEndsWhenAnyMemberIsLost(t *testing.T) {
-	t.Parallel()
-	zkserver.Test(t, func(t *testing.T) {
-		for member := range 3 {
-			path := zkserver.Path(t)
-			p, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
-			paths := []string{path + "/a", path + "/b", path + "/c"}
-			m, err := recipes.NewInterProcessMultiLock(
-				p.Conn, paths, recipes.WithSessionTimeout(p.Timeout),
-			)
-			require.NoError(t, err)
-			var nodes []string
-			err = recipes.Do(t.Context(), m, func(
-				ctx context.Context, _ *recipes.Hold,
-			) error {
-				for _, hold := range m.Holds(ctx) {
-					nodes = append(nodes, hold.Path())
-				}
-				require.NoError(t, other.Conn.Delete(nodes[member], -1))
-				locktest.Within(t, ctx.Done(), "the loss is not told")
-				require.ErrorIs(t, context.Cause(ctx), recipes.ErrLockLost)
-				return nil
-			})
-			require.ErrorIs(t, err, recipes.ErrLockLost)
-			require.ErrorContains(t, err, nodes[member])
-			require.Len(t, slices.Compact(slices.Sorted(slices.Values(nodes))), 3)
-			for _, path := range paths {
-				other.AwaitChildren(path, 0)
-			}
-		}
 	})
 }

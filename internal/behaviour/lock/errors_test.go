@@ -27,11 +27,9 @@ func forEveryRivalry(t *testing.T, test func(t *testing.T, r rivalry)) {
 		r := rivalry{
 			kind: k, ours: b.Cluster.Link("ours"), client: b.Ours, ctx: locktest.Owner(t),
 		}
-		held, err := k.MakeRival(b.Other, "/lock")
-		require.NoError(t, err)
+		held := k.MustMakeRival(t, b.Other, "/lock")
 		require.NoError(t, held.Acquire(r.ctx))
-		r.wanted, err = k.Make(b.Ours, "/lock")
-		require.NoError(t, err)
+		r.wanted = k.MustMake(t, b.Ours, "/lock")
 		test(t, r)
 	})
 }
@@ -155,24 +153,6 @@ func TestNotToKnowAtAnyMomentOfAnOutage(t *testing.T) {
 	}
 }
 
-// An errgroup cancels its ctx with the error of the first of its workers. Where that is
-// ErrBusy, of another lock, nobody knows of this one.
-func TestACtxCancelledForABusyLockIsNoTimeout(t *testing.T) {
-	forEveryRivalry(t, func(t *testing.T, r rivalry) {
-		ctx, cancel := context.WithCancelCause(r.ctx)
-		busy := recipes.Do(ctx, r.wanted, func(context.Context, *recipes.Hold) error {
-			return nil
-		}, recipes.WaitAtMost(time.Second))
-		require.ErrorIs(t, busy, recipes.ErrBusy)
-		time.AfterFunc(time.Second, func() { cancel(busy) })
-		for range 2 { // while it waits, and before
-			ok, err := r.wanted.AcquireTimeout(ctx, time.Minute)
-			require.False(t, ok)
-			require.ErrorIs(t, err, busy)
-		}
-	})
-}
-
 // Who may not release is told whether somebody else may.
 func TestErrNotOwnerTellsWhetherAnybodyHoldsTheLock(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
@@ -192,8 +172,7 @@ func TestErrNotOwnerTellsWhetherAnybodyHoldsTheLock(t *testing.T) {
 		says(s.Lock, another)
 		require.ErrorIs(t, s.Lock.Release(holder), recipes.ErrLockLost)
 		says(s.Lock, nobody)
-		mutex, err := recipes.NewInterProcessSemaphoreMutex(s.Ours, "/s")
-		require.NoError(t, err)
+		mutex := locktest.NewSemaphoreMutex(t, s.Ours, "/s")
 		says(mutex, nobody)
 	})
 }

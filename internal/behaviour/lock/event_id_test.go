@@ -31,31 +31,28 @@ func byID(t *testing.T, events []recipes.Event) map[uint64][]recipes.EventKind {
 
 func TestEachAcquisitionHasAnID(t *testing.T) {
 	for _, k := range slices.Concat(locktest.Kinds, locktest.Elections) {
-		t.Run(k.Name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				var told locktest.Recorder
-				lock, err := k.Make(b.Ours, "/lock", recipes.WithObserver(told.Observe))
-				require.NoError(t, err)
-				members := 1
-				if strings.HasPrefix(k.Name, "multi lock") {
-					members = 3
+		locktest.Run(t, k.Name, func(t *testing.T, b *locktest.Bubble) {
+			var told locktest.Recorder
+			lock := k.MustMake(t, b.Ours, "/lock", recipes.WithObserver(told.Observe))
+			members := 1
+			if strings.HasPrefix(k.Name, "multi lock") {
+				members = 3
+			}
+			ctx, seen := locktest.Owner(t), map[uint64]bool{}
+			for range 3 {
+				require.NoError(t, lock.Acquire(ctx))
+				require.NoError(t, lock.Release(ctx))
+				events := told.All()
+				told.Forget()
+				acquisitions := byID(t, events)
+				require.Len(t, acquisitions, members, "%v", events)
+				for id, steps := range acquisitions {
+					require.Contains(t, steps, recipes.EventAcquired)
+					require.Equal(t, recipes.EventReleased, steps[len(steps)-1])
+					require.False(t, seen[id], "another acquisition had this ID")
+					seen[id] = true
 				}
-				ctx, seen := locktest.Owner(t), map[uint64]bool{}
-				for range 3 {
-					require.NoError(t, lock.Acquire(ctx))
-					require.NoError(t, lock.Release(ctx))
-					events := told.All()
-					told.Forget()
-					acquisitions := byID(t, events)
-					require.Len(t, acquisitions, members, "%v", events)
-					for id, steps := range acquisitions {
-						require.Contains(t, steps, recipes.EventAcquired)
-						require.Equal(t, recipes.EventReleased, steps[len(steps)-1])
-						require.False(t, seen[id], "another acquisition had this ID")
-						seen[id] = true
-					}
-				}
-			})
+			}
 		})
 	}
 }
@@ -98,14 +95,12 @@ func TestIDAndNodeTellHoldsApart(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		var told locktest.Recorder
 		observer := recipes.WithObserver(told.Observe)
-		sem, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/sem", 3, observer)
-		require.NoError(t, err)
+		sem := locktest.NewSemaphore(t, b.Ours, "/sem", 3, observer)
 		leases, err := sem.AcquireN(t.Context(), 3)
 		require.NoError(t, err)
 		require.NoError(t, b.Other.Delete(leases[1].Hold().Path(), -1))
 		<-leases[1].Lost()
-		require.ErrorIs(
-			t, sem.ReturnAll(t.Context(), leases), recipes.ErrNodeDeleted)
+		require.ErrorIs(t, sem.ReturnAll(t.Context(), leases), recipes.ErrNodeDeleted)
 		time.Sleep(time.Second)
 		ends, ids := map[string][]recipes.EventKind{}, map[uint64]bool{}
 		for _, e := range told.All() {
@@ -126,9 +121,8 @@ func TestIDAndNodeTellHoldsApart(t *testing.T) {
 		}
 
 		told.Forget()
-		lock, err := recipes.NewInterProcessReadWriteLock(
-			b.Ours, "/lock", observer, recipes.WithCaching(time.Minute, 3))
-		require.NoError(t, err)
+		lock := locktest.NewReadWriteLock(
+			t, b.Ours, "/lock", observer, recipes.WithCaching(time.Minute, 3))
 		first, second := locktest.Owner(t), locktest.Owner(t)
 		for _, ctx := range []context.Context{first, second} {
 			require.NoError(t, lock.ReadLock().Acquire(ctx))
@@ -148,9 +142,8 @@ func TestAnIDOfEachTimeThatAMultiLockStartsOver(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		var told locktest.Recorder
 		paths := []string{"/kept", "/lost", "/awaited"}
-		lock, err := recipes.NewInterProcessMultiLock(b.Ours, paths,
+		lock := locktest.NewMultiLock(t, b.Ours, paths,
 			recipes.WithCaching(time.Minute, 1), recipes.WithObserver(told.Observe))
-		require.NoError(t, err)
 		other := locktest.VisitLock(t, b.Mutex(t, b.Other, "/awaited"))
 		other.Entered()
 		visit := locktest.VisitLock(t, lock)

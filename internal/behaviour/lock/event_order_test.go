@@ -81,9 +81,8 @@ func TestTheStepsOfAnAcquisitionAreInOrder(t *testing.T) {
 			c := newChronicle(func() time.Duration {
 				return time.Duration(random.Int64N(int64(2 * time.Second)))
 			})
-			lock, err := k.Make(b.Ours, "/lock", recipes.WithObserver(c.observe),
+			lock := k.MustMake(t, b.Ours, "/lock", recipes.WithObserver(c.observe),
 				recipes.WithMaxHold(8*time.Second), recipes.WithLossMargin(time.Second))
-			require.NoError(t, err)
 			var done []<-chan error
 			calls := 0
 			for range 3 {
@@ -163,8 +162,7 @@ func trouble(b *locktest.Bubble, random *rand.Rand, c *chronicle) {
 func TestALossIsToldBehindTheRelease(t *testing.T) {
 	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
 		c := newChronicle(func() time.Duration { return time.Minute })
-		lock, err := k.Make(b.Ours, "/lock", recipes.WithObserver(c.observe))
-		require.NoError(t, err)
+		lock := k.MustMake(t, b.Ours, "/lock", recipes.WithObserver(c.observe))
 		ctx := context.WithValue(locktest.Owner(t), callKey{}, 1)
 		require.NoError(t, lock.Acquire(ctx))
 		time.Sleep(time.Minute)
@@ -194,27 +192,23 @@ func TestTheObserverOfAQueueingOwner(t *testing.T) {
 	for name, opts := range map[string][]recipes.Option{
 		"": nil, "cached": {recipes.WithCaching(locktest.LongIdle, 1)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				var lock *recipes.InterProcessMutex
-				refused := make(chan error, 2)
-				lock = b.Mutex(t, b.Ours, "/lock", append(opts, recipes.WithObserver(
-					func(ctx context.Context, e recipes.Event) {
-						if e.Kind == recipes.EventQueued {
-							refused <- lock.Acquire(ctx)
-						}
-					}))...)
-				held := locktest.VisitLock(t, b.Mutex(t, b.Other, "/lock"))
-				ctx := locktest.Owner(t)
-				done := locktest.Start(func() error { return lock.Acquire(ctx) })
-				require.ErrorContains(
-					t, <-refused, "acquire /lock: the owner is queueing",
-				)
-				held.Entered()
-				held.Leave()
-				require.NoError(t, <-done)
-				require.NoError(t, lock.Release(ctx))
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			var lock *recipes.InterProcessMutex
+			refused := make(chan error, 2)
+			lock = b.Mutex(t, b.Ours, "/lock", append(opts, recipes.WithObserver(
+				func(ctx context.Context, e recipes.Event) {
+					if e.Kind == recipes.EventQueued {
+						refused <- lock.Acquire(ctx)
+					}
+				}))...)
+			held := locktest.VisitLock(t, b.Mutex(t, b.Other, "/lock"))
+			ctx := locktest.Owner(t)
+			done := locktest.Start(func() error { return lock.Acquire(ctx) })
+			require.ErrorContains(t, <-refused, "acquire /lock: the owner is queueing")
+			held.Entered()
+			held.Leave()
+			require.NoError(t, <-done)
+			require.NoError(t, lock.Release(ctx))
 		})
 	}
 }

@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -87,11 +88,8 @@ func forSabotaged(t *testing.T, test func(t *testing.T, s *sabotaged)) {
 	t.Helper()
 	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
 		s := &sabotaged{saboteur: new(saboteur), Bubble: b, kind: k}
-		var err error
-		s.lock, err = k.Make(b.Ours, "/lock", recipes.WithObserver(s.observe))
-		require.NoError(t, err)
-		s.rival, err = k.MakeRival(b.Other, "/lock")
-		require.NoError(t, err)
+		s.lock = k.MustMake(t, b.Ours, "/lock", recipes.WithObserver(s.observe))
+		s.rival = k.MustMakeRival(t, b.Other, "/lock")
 		test(t, s)
 	})
 }
@@ -116,21 +114,51 @@ func (s *sabotaged) isFree(
 	}
 }
 
+// uses are the ways to use a lock once, each of which calls inside while it is held.
+var uses = map[string]func(
+	ctx context.Context, lock recipes.InterProcessLock, inside func(),
+){
+	"its methods": func(
+		ctx context.Context, lock recipes.InterProcessLock, inside func(),
+	) {
+		_ = lock.Acquire(ctx)
+		inside()
+		_ = lock.Release(ctx)
+	},
+	"Acquire": func(ctx context.Context, lock recipes.InterProcessLock, inside func()) {
+		hold, _ := recipes.Acquire(ctx, lock)
+		inside()
+		_ = hold.Release(ctx)
+	},
+	"Do": func(ctx context.Context, lock recipes.InterProcessLock, inside func()) {
+		_ = recipes.Do(ctx, lock, func(context.Context, *recipes.Hold) error {
+			inside()
+			return nil
+		})
+	},
+}
+
 // A panic at "queued" or "acquired" left the znode in the queue for as long as the
-// session, and the owner's claim unsettled for ever.
+// session, and the owner's claim unsettled for ever. What an observer ends at "released"
+// is released.
 func TestAnObserverThatEndsAcquireLeavesNothing(t *testing.T) {
 	for name, end := range ends {
 		for _, kind := range []recipes.EventKind{
-			recipes.EventQueued, recipes.EventAcquired,
+			recipes.EventQueued, recipes.EventAcquired, recipes.EventReleased,
 		} {
-			t.Run(name+" at "+kind.String(), func(t *testing.T) {
-				forSabotaged(t, func(t *testing.T, s *sabotaged) {
-					ctx := locktest.Owner(t)
-					s.arm(kind, end)
-					requireEnded(t, name, func() { _ = s.lock.Acquire(ctx) })
-					s.isFree(t, ctx)
+			for way, use := range uses {
+				t.Run(fmt.Sprint(way, " ", name, " at ", kind), func(t *testing.T) {
+					forSabotaged(t, func(t *testing.T, s *sabotaged) {
+						ctx, ran := locktest.Owner(t), false
+						s.arm(kind, end)
+						requireEnded(t, name, func() {
+							use(ctx, s.lock, func() { ran = true })
+						})
+						require.Equal(t, kind == recipes.EventReleased, ran)
+						s.isFree(t, ctx)
+					})
 				})
-			})
+			}
 		}
 	}
 }
@@ -139,26 +167,22 @@ func TestAnObserverThatEndsAcquireLeavesNothing(t *testing.T) {
 // releases that.
 func TestAnObserverThatReentersBeforeItEndsAcquire(t *testing.T) {
 	for name, end := range ends {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
-				var boom saboteur
-				ctx, rival := locktest.Owner(t), s.Mutex(t, s.Other, "/lock")
-				lock := s.Mutex(t, s.Ours, "/lock", recipes.WithObserver(boom.observe))
-				boom.arm(recipes.EventAcquired, func(
-					told context.Context, e recipes.Event,
-				) {
-					require.NoError(t, lock.Acquire(told))
-					end(told, e)
-				})
-				requireEnded(t, name, func() { _ = lock.Acquire(ctx) })
-				time.Sleep(time.Minute)
-				require.True(t, lock.IsOwned(ctx))
-				require.NoError(t, lock.Hold(ctx).Err())
-				locktest.RequireBusy(locktest.Owner(t), t, rival)
-				require.NoError(t, lock.Release(ctx))
-				require.ErrorIs(t, lock.Release(ctx), recipes.ErrNotOwner)
-				locktest.Use(t, rival)
+		locktest.Run(t, name, func(t *testing.T, s *locktest.Bubble) {
+			var boom saboteur
+			ctx, rival := locktest.Owner(t), s.Mutex(t, s.Other, "/lock")
+			lock := s.Mutex(t, s.Ours, "/lock", recipes.WithObserver(boom.observe))
+			boom.arm(recipes.EventAcquired, func(told context.Context, e recipes.Event) {
+				require.NoError(t, lock.Acquire(told))
+				end(told, e)
 			})
+			requireEnded(t, name, func() { _ = lock.Acquire(ctx) })
+			time.Sleep(time.Minute)
+			require.True(t, lock.IsOwned(ctx))
+			require.NoError(t, lock.Hold(ctx).Err())
+			locktest.RequireBusy(locktest.Owner(t), t, rival)
+			require.NoError(t, lock.Release(ctx))
+			require.ErrorIs(t, lock.Release(ctx), recipes.ErrNotOwner)
+			locktest.Use(t, rival)
 		})
 	}
 }
@@ -166,29 +190,27 @@ func TestAnObserverThatReentersBeforeItEndsAcquire(t *testing.T) {
 // The others of the same owner, who wait for that Acquire, go on.
 func TestAnObserverThatEndsAcquireFreesItsOwner(t *testing.T) {
 	for name, end := range ends {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
-				var boom saboteur
-				ctx := locktest.Owner(t)
-				lock := s.Mutex(t, s.Ours, "/lock", recipes.WithObserver(boom.observe))
-				boom.arm(recipes.EventQueued, func(ctx context.Context, e recipes.Event) {
-					time.Sleep(time.Second)
-					end(ctx, e)
-				})
-				second := make(chan (<-chan error), 1)
-				time.AfterFunc(time.Second/2, func() {
-					second <- locktest.Start(func() error { return lock.Acquire(ctx) })
-				})
-				requireEnded(t, name, func() { _ = lock.Acquire(ctx) })
-				require.NoError(t, <-<-second)
-				require.NoError(t, lock.Release(ctx))
+		locktest.Run(t, name, func(t *testing.T, s *locktest.Bubble) {
+			var boom saboteur
+			ctx := locktest.Owner(t)
+			lock := s.Mutex(t, s.Ours, "/lock", recipes.WithObserver(boom.observe))
+			boom.arm(recipes.EventQueued, func(ctx context.Context, e recipes.Event) {
+				time.Sleep(time.Second)
+				end(ctx, e)
 			})
+			second := make(chan (<-chan error), 1)
+			time.AfterFunc(time.Second/2, func() {
+				second <- locktest.Start(func() error { return lock.Acquire(ctx) })
+			})
+			requireEnded(t, name, func() { _ = lock.Acquire(ctx) })
+			require.NoError(t, <-<-second)
+			require.NoError(t, lock.Release(ctx))
 		})
 	}
 }
 
-// Where the wait has failed, or the lock was released, all is settled before it is told.
-func TestAnObserverThatEndsLaterCalls(t *testing.T) {
+// Where the wait has failed all is settled before it is told.
+func TestAnObserverThatEndsAFailedWait(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			forSabotaged(t, func(t *testing.T, s *sabotaged) {
@@ -205,11 +227,6 @@ func TestAnObserverThatEndsLaterCalls(t *testing.T) {
 				defer cancel()
 				requireEnded(t, name, func() { _ = s.lock.Acquire(waiting) })
 				require.NoError(t, s.rival.Release(rival))
-				s.isFree(t, ctx)
-
-				require.NoError(t, s.lock.Acquire(ctx))
-				s.arm(recipes.EventReleased, end)
-				requireEnded(t, name, func() { _ = s.lock.Release(ctx) })
 				s.isFree(t, ctx)
 			})
 		})
@@ -229,30 +246,6 @@ func TestAnObserverThatEndsWhenALossIsTold(t *testing.T) {
 	})
 }
 
-// Do is a caller like any other: what fn did not get nobody has.
-func TestAnObserverThatEndsDo(t *testing.T) {
-	for _, kind := range []recipes.EventKind{
-		recipes.EventQueued, recipes.EventAcquired, recipes.EventReleased,
-	} {
-		t.Run(kind.String(), func(t *testing.T) {
-			forSabotaged(t, func(t *testing.T, s *sabotaged) {
-				ctx, ran := locktest.Owner(t), false
-				s.arm(kind, ends["panics"])
-				requireEnded(t, "panics", func() {
-					_ = recipes.Do(ctx, s.lock, func(
-						context.Context, *recipes.Hold,
-					) error {
-						ran = true
-						return nil
-					})
-				})
-				require.Equal(t, kind == recipes.EventReleased, ran)
-				s.isFree(t, ctx)
-			})
-		})
-	}
-}
-
 // No mutex is held while an observer is called: it may call any method of the lock.
 func TestAnObserverMayCallTheLock(t *testing.T) {
 	for _, kind := range []recipes.EventKind{
@@ -260,35 +253,33 @@ func TestAnObserverMayCallTheLock(t *testing.T) {
 		recipes.EventFailed,
 		recipes.EventReleased, recipes.EventLost,
 	} {
-		t.Run(kind.String(), func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
-				var calls saboteur
-				var lock *recipes.InterProcessMutex
-				called, ctx := make(chan struct{}), locktest.Owner(t)
-				lock = s.Mutex(t, s.Ours, "/lock", recipes.WithObserver(calls.observe))
-				calls.arm(kind, func(told context.Context, e recipes.Event) {
-					defer close(called)
-					holds := kind == recipes.EventAcquired
-					require.Equal(t, holds, lock.IsOwned(told))
-					require.Equal(t, holds, lock.LockPath(told) != "")
-					require.Equal(t, holds, lock.IsAcquiredInThisProcess())
-					require.Equal(
-						t, holds || kind == recipes.EventLost, lock.Hold(told) != nil,
-					)
-					lock.MakeRevocable(func() {})
-					_, err := lock.Participants(context.WithoutCancel(told))
-					require.NoError(t, err)
-					_, err = lock.AcquireTimeout(locktest.Owner(t), 0)
-					require.NoError(t, err)
-					if holds {
-						require.NoError(t, lock.Acquire(told))
-						require.NoError(t, lock.Release(told))
-						require.Equal(t, lock.Hold(told).Path(), e.Node)
-					}
-				})
-				provoke(t, s, lock, ctx, kind)
-				<-called
+		locktest.Run(t, kind.String(), func(t *testing.T, s *locktest.Bubble) {
+			var calls saboteur
+			var lock *recipes.InterProcessMutex
+			called, ctx := make(chan struct{}), locktest.Owner(t)
+			lock = s.Mutex(t, s.Ours, "/lock", recipes.WithObserver(calls.observe))
+			calls.arm(kind, func(told context.Context, e recipes.Event) {
+				defer close(called)
+				holds := kind == recipes.EventAcquired
+				require.Equal(t, holds, lock.IsOwned(told))
+				require.Equal(t, holds, lock.LockPath(told) != "")
+				require.Equal(t, holds, lock.IsAcquiredInThisProcess())
+				require.Equal(
+					t, holds || kind == recipes.EventLost, lock.Hold(told) != nil,
+				)
+				lock.MakeRevocable(func() {})
+				_, err := lock.Participants(context.WithoutCancel(told))
+				require.NoError(t, err)
+				_, err = lock.AcquireTimeout(locktest.Owner(t), 0)
+				require.NoError(t, err)
+				if holds {
+					require.NoError(t, lock.Acquire(told))
+					require.NoError(t, lock.Release(told))
+					require.Equal(t, lock.Hold(told).Path(), e.Node)
+				}
 			})
+			provoke(t, s, lock, ctx, kind)
+			<-called
 		})
 	}
 }
@@ -344,14 +335,13 @@ func TestAnObserverIsToldTheCallAndTheRecipe(t *testing.T) {
 				require.NoError(t, ctx.Err(), e.Kind)
 			}
 		}
-		lock, err := s.kind.Make(s.Ours, "/lock", recipes.WithObserver(note))
-		require.NoError(t, err)
+		lock := s.kind.MustMake(t, s.Ours, "/lock", recipes.WithObserver(note))
 		call := func(ctx context.Context, what string) context.Context {
 			return context.WithValue(ctx, callKey{}, what)
 		}
 		ctx, rival := locktest.Owner(t), locktest.Owner(t)
 		require.NoError(t, s.rival.Acquire(rival))
-		_, err = lock.AcquireTimeout(call(ctx, "try"), time.Second)
+		_, err := lock.AcquireTimeout(call(ctx, "try"), time.Second)
 		require.NoError(t, err)
 		require.NoError(t, s.rival.Release(rival))
 		require.NoError(t, lock.Acquire(call(ctx, "first")))
@@ -382,11 +372,10 @@ func TestReturnAllGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := zktest.Start(t)
 		var boom saboteur
-		s, err := recipes.NewInterProcessSemaphoreV2(
-			locktest.ConnectThrough(
+		s := locktest.NewSemaphore(
+			t, locktest.ConnectThrough(
 				t, cluster, "ours",
 			), "/semaphore", 3, recipes.WithObserver(boom.observe))
-		require.NoError(t, err)
 		leases, err := s.AcquireN(t.Context(), 3)
 		require.NoError(t, err)
 		err = s.ReturnAll(t.Context(), []*recipes.Lease{leases[0], nil, leases[1], nil})

@@ -35,10 +35,9 @@ func TestADirectoryThatIsOpenIsAWarning(t *testing.T) {
 			require.NoError(t, p.Conn.AddAuth("digest", []byte("user:secret")))
 			makeDirs(t, p.Conn, path, k.Dirs, zk.WorldACL(zk.PermAll))
 			var log journal
-			lock, err := k.Make(p.Conn, path, log.warnings(),
+			lock := k.MustMake(t, p.Conn, path, log.warnings(),
 				recipes.WithSessionTimeout(p.Timeout),
 				recipes.WithACL(zk.AuthACL(zk.PermAll)))
-			require.NoError(t, err)
 			ctx := locktest.Owner(t)
 			var lines []string
 			for range 3 {
@@ -114,29 +113,27 @@ func TestWhatIsAnOpenDirectory(t *testing.T) {
 			option: mine, says: "level=INFO",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				auth := []byte("user:secret")
-				require.NoError(t, b.Ours.Unwrap().AddAuth("digest", auth))
-				if c.dir != nil {
-					makeDirs(t, b.Ours, "/lock", nil, c.dir)
-				}
-				var log journal
-				lock := b.Mutex(t, b.Ours, "/lock", recipes.WithACL(c.option),
-					recipes.WithLogger(log.logger(slog.LevelInfo)))
-				ctx := locktest.Owner(t)
-				if err := lock.Acquire(ctx); err == nil {
-					require.NoError(t, lock.Release(ctx))
-				}
-				synctest.Wait()
-				lines := log.lines()
-				if c.says == "" {
-					require.Empty(t, lines)
-					return
-				}
-				require.Len(t, lines, 1)
-				require.Contains(t, lines[0], c.says)
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			auth := []byte("user:secret")
+			require.NoError(t, b.Ours.Unwrap().AddAuth("digest", auth))
+			if c.dir != nil {
+				makeDirs(t, b.Ours, "/lock", nil, c.dir)
+			}
+			var log journal
+			lock := b.Mutex(t, b.Ours, "/lock", recipes.WithACL(c.option),
+				recipes.WithLogger(log.logger(slog.LevelInfo)))
+			ctx := locktest.Owner(t)
+			if err := lock.Acquire(ctx); err == nil {
+				require.NoError(t, lock.Release(ctx))
+			}
+			synctest.Wait()
+			lines := log.lines()
+			if c.says == "" {
+				require.Empty(t, lines)
+				return
+			}
+			require.Len(t, lines, 1)
+			require.Contains(t, lines[0], c.says)
 		})
 	}
 }

@@ -13,44 +13,16 @@ import (
 	"github.com/zkrecipes/recipes/internal/locktest"
 )
 
-// farLocks are locks whose path does not exist.
-var farLocks = map[string]func(
-	t *testing.T, b *locktest.Bubble, path string,
-) recipes.InterProcessLock{
-	"mutex": func(
-		t *testing.T, b *locktest.Bubble, path string,
-	) recipes.InterProcessLock {
-		t.Helper()
-		return b.Mutex(t, b.Ours, path)
-	},
-	"mutex with caching": func(
-		t *testing.T, b *locktest.Bubble, path string,
-	) recipes.InterProcessLock {
-		t.Helper()
-		return b.Mutex(t, b.Ours, path, recipes.WithCaching(time.Minute, 1))
-	},
-	"semaphore mutex": func(
-		t *testing.T, b *locktest.Bubble, path string,
-	) recipes.InterProcessLock {
-		t.Helper()
-		lock, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, path)
-		require.NoError(t, err)
-		return lock
-	},
-	"leases": func(
-		t *testing.T, b *locktest.Bubble, path string,
-	) recipes.InterProcessLock {
-		t.Helper()
-		s, err := recipes.NewInterProcessSemaphoreV2(b.Ours, path, 5)
-		require.NoError(t, err)
-		return s.AsLock(2)
-	},
+// farLocks make locks whose path does not exist.
+var farLocks = map[string]locktest.Maker{
+	"mutex":              locktest.MakeMutex,
+	"mutex with caching": cachedMutex,
+	"semaphore mutex":    locktest.MakeSemaphoreMutex,
+	"leases":             locktest.MakeLeaseLock(2),
 	"multi lock": func(
-		t *testing.T, b *locktest.Bubble, path string,
-	) recipes.InterProcessLock {
-		t.Helper()
-		return recipes.NewInterProcessMultiLockOf(
-			b.Mutex(t, b.Ours, path+"/a"), b.Mutex(t, b.Ours, path+"/b"))
+		conn recipes.Conn, path string, _ ...recipes.Option,
+	) (recipes.InterProcessLock, error) {
+		return recipes.NewInterProcessMultiLock(conn, []string{path + "/a", path + "/b"})
 	},
 }
 
@@ -62,28 +34,28 @@ func TestASingleAttemptFarFromTheServers(t *testing.T) {
 			40 * time.Millisecond, 100 * time.Millisecond, 140 * time.Millisecond,
 		} {
 			for _, path := range []string{"/a", "/a/b/c/d", "/a/b/c/d/e/f/g/h/i/j"} {
-				t.Run(fmt.Sprint(name, trip, path), func(t *testing.T) {
-					locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-						b.Cluster.Link("ours").Delay(trip/2, trip/2)
-						lock := newLock(t, b, path)
-						attempts, ctx := 0, locktest.Owner(t)
-						for ok := false; !ok; attempts++ {
-							began := time.Now()
-							var err error
-							ok, err = lock.AcquireTimeout(ctx, 0)
-							require.LessOrEqual(t, time.Since(began), time.Second)
-							if !ok {
-								require.ErrorIs(t, err, recipes.ErrUnavailable)
-							}
-							if !ok && strings.HasPrefix(name, "mutex") { // one queue
-								require.NotContains(t, err.Error(), "no response")
-								require.ErrorContains(t, err, "stays for the next")
-							}
-							require.Less(t, attempts, 3)
-							time.Sleep(5 * time.Second)
+				locktest.Run(t, fmt.Sprint(name, trip, path), func(
+					t *testing.T, b *locktest.Bubble,
+				) {
+					b.Cluster.Link("ours").Delay(trip/2, trip/2)
+					lock, err := newLock(b.Ours, path)
+					require.NoError(t, err)
+					attempts, ctx := 0, locktest.Owner(t)
+					for ok := false; !ok; attempts++ {
+						began := time.Now()
+						ok, err = lock.AcquireTimeout(ctx, 0)
+						require.LessOrEqual(t, time.Since(began), time.Second)
+						if !ok {
+							require.ErrorIs(t, err, recipes.ErrUnavailable)
 						}
-						require.NoError(t, lock.Release(ctx))
-					})
+						if !ok && strings.HasPrefix(name, "mutex") { // one queue
+							require.NotContains(t, err.Error(), "no response")
+							require.ErrorContains(t, err, "stays for the next")
+						}
+						require.Less(t, attempts, 3)
+						time.Sleep(5 * time.Second)
+					}
+					require.NoError(t, lock.Release(ctx))
 				})
 			}
 		}

@@ -83,36 +83,36 @@ func TestAnotherRecipeOnThePathIsAWarning(t *testing.T) {
 			if there.is == here.is || here.is == "semaphore" {
 				continue // they exclude each other, or it lists other directories
 			}
-			t.Run(second+" after "+first, func(t *testing.T) {
-				locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-					var log journal
-					other, err := there.make(b.Other, "/lock")
-					require.NoError(t, err)
-					holder := locktest.Owner(t)
-					require.NoError(t, other.Acquire(holder))
-					lock, err := here.make(b.Ours, "/lock", log.warnings())
-					require.NoError(t, err)
-					ctx := locktest.Owner(t)
-					for range 3 { // once for each value
-						require.NoError(t, lock.Acquire(ctx), "they do not exclude")
-						require.NoError(t, lock.Release(ctx))
-					}
-					lines := log.lines()
-					require.Len(t, lines, 1)
-					for _, says := range []string{
-						"level=WARN", "another recipe uses this path", "path=/lock",
-						there.is, "node=/lock/", "a path of its own",
-					} {
-						require.Contains(t, lines[0], says)
-					}
-					third := locktest.ConnectThrough(t, b.Cluster, "third")
-					again, err := here.make(third, "/lock", log.warnings())
-					require.NoError(t, err)
-					require.NoError(t, again.Acquire(ctx))
-					require.NoError(t, again.Release(ctx))
-					require.Len(t, log.lines(), 1, "another value says it, too")
-					require.NoError(t, other.Release(holder))
-				})
+			locktest.Run(t, second+" after "+first, func(
+				t *testing.T, b *locktest.Bubble,
+			) {
+				var log journal
+				other, err := there.make(b.Other, "/lock")
+				require.NoError(t, err)
+				holder := locktest.Owner(t)
+				require.NoError(t, other.Acquire(holder))
+				lock, err := here.make(b.Ours, "/lock", log.warnings())
+				require.NoError(t, err)
+				ctx := locktest.Owner(t)
+				for range 3 { // once for each value
+					require.NoError(t, lock.Acquire(ctx), "they do not exclude")
+					require.NoError(t, lock.Release(ctx))
+				}
+				lines := log.lines()
+				require.Len(t, lines, 1)
+				for _, says := range []string{
+					"level=WARN", "another recipe uses this path", "path=/lock",
+					there.is, "node=/lock/", "a path of its own",
+				} {
+					require.Contains(t, lines[0], says)
+				}
+				third := locktest.ConnectThrough(t, b.Cluster, "third")
+				again, err := here.make(third, "/lock", log.warnings())
+				require.NoError(t, err)
+				require.NoError(t, again.Acquire(ctx))
+				require.NoError(t, again.Release(ctx))
+				require.Len(t, log.lines(), 1, "another value says it, too")
+				require.NoError(t, other.Release(holder))
 			})
 		}
 	}
@@ -123,8 +123,7 @@ func TestBothSidesOfAReadWriteLockWarnOnce(t *testing.T) {
 		var log journal
 		mutex := b.Mutex(t, b.Other, "/lock")
 		require.NoError(t, mutex.Acquire(t.Context()))
-		lock, err := recipes.NewInterProcessReadWriteLock(b.Ours, "/lock", log.warnings())
-		require.NoError(t, err)
+		lock := locktest.NewReadWriteLock(t, b.Ours, "/lock", log.warnings())
 		ctx := locktest.Owner(t)
 		for _, side := range []recipes.InterProcessLock{
 			lock.WriteLock(), lock.ReadLock(), lock.WriteLock(),
@@ -135,7 +134,7 @@ func TestBothSidesOfAReadWriteLockWarnOnce(t *testing.T) {
 		lines := log.lines()
 		require.Len(t, lines, 1)
 		require.Contains(t, lines[0], `recipe="read/write lock"`)
-		_, err = lock.ReadLock().Participants(ctx)
+		_, err := lock.ReadLock().Participants(ctx)
 		require.NoError(t, err)
 		require.Empty(t, log.lines())
 	})
@@ -166,26 +165,23 @@ func TestWhatIsNoWarning(t *testing.T) {
 			znodes: []string{"/lock/0123__lock__0000000000"}, warns: "WithNames",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				var log journal
-				for _, node := range append([]string{"/lock"}, c.znodes...) {
-					_, err := b.Other.Create(node, nil, 0, zk.WorldACL(zk.PermAll))
-					require.NoError(t, err)
-				}
-				lock := b.Mutex(t, b.Ours, "/lock",
-					append(c.options, log.warnings())...)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				_ = lock.Acquire(ctx) // what is counted may be ahead
-				lines := log.lines()
-				if c.warns == "" {
-					require.Empty(t, lines)
-					return
-				}
-				require.Len(t, lines, 1)
-				require.Contains(t, lines[0], c.warns)
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			var log journal
+			for _, node := range append([]string{"/lock"}, c.znodes...) {
+				_, err := b.Other.Create(node, nil, 0, zk.WorldACL(zk.PermAll))
+				require.NoError(t, err)
+			}
+			lock := b.Mutex(t, b.Ours, "/lock", append(c.options, log.warnings())...)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_ = lock.Acquire(ctx) // what is counted may be ahead
+			lines := log.lines()
+			if c.warns == "" {
+				require.Empty(t, lines)
+				return
+			}
+			require.Len(t, lines, 1)
+			require.Contains(t, lines[0], c.warns)
 		})
 	}
 }
@@ -229,24 +225,22 @@ func TestALossIsLoggedOnce(t *testing.T) {
 		"around it":      {func(loss error) error { return wrapped{loss} }, false},
 		"something else": {func(error) error { return context.DeadlineExceeded }, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				var log journal
-				candidate := locktest.StartCampaign(t, b.Ours, log.warnings())
-				term := candidate.Leads()
-				b.Lose(t, term.Hold)
-				loss := term.Hold.Err()
-				term.End <- c.fails(loss)
-				candidate.Leads().End <- errConfig
-				require.ErrorIs(t, candidate.Ended(), errConfig)
-				synctest.Wait()
-				all := strings.Join(log.lines(), "\n")
-				require.Equal(t, 1, strings.Count(all, loss.Error()), all)
-				require.Equal(t, 1, strings.Count(all, "lock: the lock was lost"), all)
-				other := `rejoining" path=/election error="context deadline`
-				require.Equal(t, c.other, strings.Contains(all, other), all)
-				require.Equal(t, c.other, strings.Contains(all, "rejoining"), all)
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			var log journal
+			candidate := locktest.StartCampaign(t, b.Ours, log.warnings())
+			term := candidate.Leads()
+			b.Lose(t, term.Hold)
+			loss := term.Hold.Err()
+			term.End <- c.fails(loss)
+			candidate.Leads().End <- errConfig
+			require.ErrorIs(t, candidate.Ended(), errConfig)
+			synctest.Wait()
+			all := strings.Join(log.lines(), "\n")
+			require.Equal(t, 1, strings.Count(all, loss.Error()), all)
+			require.Equal(t, 1, strings.Count(all, "lock: the lock was lost"), all)
+			other := `rejoining" path=/election error="context deadline`
+			require.Equal(t, c.other, strings.Contains(all, other), all)
+			require.Equal(t, c.other, strings.Contains(all, "rejoining"), all)
 		})
 	}
 }

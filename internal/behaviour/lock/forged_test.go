@@ -1,7 +1,6 @@
 package lock_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"path"
@@ -56,31 +55,27 @@ func TestForgedNumbersMakeNoSecondHolder(t *testing.T) {
 		"write lock":      locktest.MakeWriteLock,
 		"semaphore mutex": locktest.MakeSemaphoreMutex,
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				a, err := newLock(b.Ours, "/lock")
-				require.NoError(t, err)
-				other, err := newLock(shufflingConn{b.Other}, "/lock")
-				require.NoError(t, err)
-				for range 50 {
-					ctx := locktest.Owner(t)
-					require.NoError(t, a.Acquire(ctx))
-					hold := a.(interface {
-						Hold(ctx context.Context) *recipes.Hold
-					}).Hold(ctx)
-					forged := forge(t, b.Ours, hold.Path())
-					ok, err := other.AcquireTimeout(ctx, time.Second)
-					require.False(t, ok, "two holders")
-					require.ErrorContains(t, err, "delete the one that no lock")
-					require.ErrorContains(t, err, path.Dir(hold.Path()))
-					require.NoError(t, hold.Err())
-					require.NoError(t, a.Release(ctx))
-					for _, node := range forged {
-						require.NoError(t, b.Ours.Delete(node, -1))
-					}
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			a, err := newLock(b.Ours, "/lock")
+			require.NoError(t, err)
+			other, err := newLock(shufflingConn{b.Other}, "/lock")
+			require.NoError(t, err)
+			for range 50 {
+				ctx := locktest.Owner(t)
+				require.NoError(t, a.Acquire(ctx))
+				hold := a.Hold(ctx)
+				forged := forge(t, b.Ours, hold.Path())
+				ok, err := other.AcquireTimeout(ctx, time.Second)
+				require.False(t, ok, "two holders")
+				require.ErrorContains(t, err, "delete the one that no lock")
+				require.ErrorContains(t, err, path.Dir(hold.Path()))
+				require.NoError(t, hold.Err())
+				require.NoError(t, a.Release(ctx))
+				for _, node := range forged {
+					require.NoError(t, b.Ours.Delete(node, -1))
 				}
-				require.NoError(t, other.Acquire(locktest.Owner(t)))
-			})
+			}
+			require.NoError(t, other.Acquire(locktest.Owner(t)))
 		})
 	}
 }
@@ -89,8 +84,7 @@ func TestForgedNumbersMakeNoSecondHolder(t *testing.T) {
 func TestForgedNumbersAtASemaphoresGate(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		semaphore := func(conn recipes.Conn) *recipes.InterProcessSemaphoreV2 {
-			s, err := recipes.NewInterProcessSemaphoreV2(conn, "/lock", 1)
-			require.NoError(t, err)
+			s := locktest.NewSemaphore(t, conn, "/lock", 1)
 			return s
 		}
 		first, err := semaphore(b.Ours).Acquire(t.Context())

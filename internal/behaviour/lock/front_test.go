@@ -110,8 +110,7 @@ func TestTheTokenOfAClientIsTheCzxid(t *testing.T) {
 			require.NoError(t, err)
 			defer client.Close()
 			for j := range owners {
-				lock, err := recipes.NewInterProcessMutex(client, paths[j])
-				require.NoError(t, err)
+				lock := locktest.NewMutex(t, client, paths[j])
 				ctx := locktest.Owner(t)
 				isCzxid := func(_ context.Context, h *recipes.Hold) error {
 					_, stat, err := client.Get(h.Path())

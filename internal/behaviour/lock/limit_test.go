@@ -42,9 +42,7 @@ func TestDataThatTheServerDoesNotTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, hits := narrowClient(t)
 		mutex := func(path string, size int) *recipes.InterProcessMutex {
-			lock, err := recipes.NewInterProcessMutex(c, path,
-				recipes.WithData(make([]byte, size)))
-			require.NoError(t, err)
+			lock := locktest.NewMutex(t, c, path, recipes.WithData(make([]byte, size)))
 			return lock
 		}
 		bystander, ctx := mutex("/bystander", 10), locktest.Owner(t)
@@ -121,19 +119,17 @@ func TestPathsThatTheServerDoesNotTake(t *testing.T) {
 		},
 	} {
 		for long, most := range map[int]int32{1 << 17: 10, 1<<20 - 1: 0, 1 << 22: 0} {
-			t.Run(fmt.Sprint(name, " ", long), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					c, hits := narrowClient(t)
-					path := "/" + strings.Repeat("x", long)
-					err := locktest.Within(t, locktest.Start(func() error {
-						return call(t.Context(), c, path)
-					}), "it tries for ever")
-					require.Error(t, err)
-					require.Less(t, len(err.Error()), long+4000, "it is there once")
-					require.LessOrEqual(t, hits.Load(), most)
-					time.Sleep(time.Hour)
-					require.LessOrEqual(t, hits.Load(), most, "in the background")
-				})
+			locktest.RunVirtual(t, fmt.Sprint(name, " ", long), func(t *testing.T) {
+				c, hits := narrowClient(t)
+				path := "/" + strings.Repeat("x", long)
+				err := locktest.Within(t, locktest.Start(func() error {
+					return call(t.Context(), c, path)
+				}), "it tries for ever")
+				require.Error(t, err)
+				require.Less(t, len(err.Error()), long+4000, "it is there once")
+				require.LessOrEqual(t, hits.Load(), most)
+				time.Sleep(time.Hour)
+				require.LessOrEqual(t, hits.Load(), most, "in the background")
 			})
 		}
 	}
@@ -167,9 +163,7 @@ func TestALargeCreateOutlastsAnOutage(t *testing.T) {
 		cluster := zktest.Start(t)
 		link := cluster.Link("ours")
 		c := locktest.Connect(t, link, strings.Join(cluster.Names(), ","), 20*time.Second)
-		lock, err := recipes.NewInterProcessMutex(c, "/lock",
-			recipes.WithData(make([]byte, 1<<17)))
-		require.NoError(t, err)
+		lock := locktest.NewMutex(t, c, "/lock", recipes.WithData(make([]byte, 1<<17)))
 		link.Stall(zktest.Both)
 		ctx := locktest.Owner(t)
 		acquired := locktest.Start(func() error { return lock.Acquire(ctx) })
@@ -267,8 +261,7 @@ func TestACancelledAcquireTakesAQuarterOfASecondAtMost(t *testing.T) {
 		for _, what := range []string{"multi", "semaphore", "mutex"} {
 			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 				var lock recipes.InterProcessLock
-				sm, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/fresh/sm")
-				require.NoError(t, err)
+				sm := locktest.NewSemaphoreMutex(t, b.Ours, "/fresh/sm")
 				switch what {
 				case "multi":
 					lock = recipes.NewInterProcessMultiLockOf(
@@ -290,7 +283,7 @@ func TestACancelledAcquireTakesAQuarterOfASecondAtMost(t *testing.T) {
 				acquired := len(done) == 1 // before the stall
 				cancel()
 				began := time.Now()
-				err = <-done
+				err := <-done
 				if took := time.Since(began); took > worst {
 					worst, at = took, what+" at "+stall.String()
 				}

@@ -37,9 +37,7 @@ func leaks() (find func() error) {
 		// of a server in this process
 		goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/zktest.(*conn).read"),
 		goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/zktest.(*conn).write"),
-		goleak.IgnoreAnyFunction(
-			"github.com/zkrecipes/recipes/zktest.(*Cluster).accept",
-		),
+		goleak.IgnoreAnyFunction("github.com/zkrecipes/recipes/zktest.(*Cluster).accept"),
 		goleak.IgnoreAnyFunction(
 			"github.com/zkrecipes/recipes/internal/wiretap.(*wire).collectRequests",
 		),
@@ -151,18 +149,14 @@ var adversities = map[string]adversity{
 		func(*locktest.Peer, *zkserver.Server) error { return nil },
 	},
 	"partition": {
-		func(
-			p *locktest.Peer, _ *zkserver.Server,
-		) error {
+		func(p *locktest.Peer, _ *zkserver.Server) error {
 			p.Tap.Partition()
 			return nil
 		},
 		func(p *locktest.Peer, _ *zkserver.Server) error { p.Tap.Heal(); return nil },
 	},
 	"nothing comes back": {
-		func(
-			p *locktest.Peer, _ *zkserver.Server,
-		) error {
+		func(p *locktest.Peer, _ *zkserver.Server) error {
 			p.Tap.PartitionIn()
 			return nil
 		},
@@ -178,9 +172,7 @@ var adversities = map[string]adversity{
 			p.Tap.Cut()
 			return nil
 		},
-		func(
-			p *locktest.Peer, _ *zkserver.Server,
-		) error {
+		func(p *locktest.Peer, _ *zkserver.Server) error {
 			p.Tap.Refuse(false)
 			return nil
 		},
@@ -385,9 +377,7 @@ func TestImpatientWaitersLeaveNothing(t *testing.T) {
 	zkserver.Real(t, "a heap of its own")
 	server := zkserver.Start(t).Servers[0]
 	for name, holds := range map[string]func(p, other *locktest.Peer) *locktest.Peer{
-		"behind another process": func(
-			_, other *locktest.Peer,
-		) *locktest.Peer {
+		"behind another process": func(_, other *locktest.Peer) *locktest.Peer {
 			return other
 		},
 		"behind this process": func(p, _ *locktest.Peer) *locktest.Peer { return p },

@@ -86,8 +86,7 @@ func TestAWaiterThatIsCancelledHandsNothingOver(t *testing.T) {
 					holder := locktest.Owner(t)
 					require.NoError(t, theirs.Acquire(holder))
 					conn := newGatedConn(b.Ours)
-					lock, err := recipes.NewInterProcessMutex(conn, "/lock")
-					require.NoError(t, err)
+					lock := locktest.NewMutex(t, conn, "/lock")
 					first, cancel := context.WithCancelCause(locktest.Owner(t))
 					cancelled := make(chan error, 1)
 					go func() { cancelled <- lock.Acquire(first) }()
@@ -131,28 +130,25 @@ func TestAWaiterThatIsCancelledHandsNothingOver(t *testing.T) {
 // A downgrade whose ctx ends leaves the write lock alone, whatever the ctx's cause is.
 func TestADowngradeThatIsCancelledLeavesTheWriteLock(t *testing.T) {
 	for _, cause := range []error{context.Canceled, errConfig} {
-		t.Run(cause.Error(), func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				conn := newGatedConn(b.Ours)
-				lock, err := recipes.NewInterProcessReadWriteLock(conn, "/rw")
-				require.NoError(t, err)
-				owner := locktest.Owner(t)
-				require.NoError(t, lock.WriteLock().Acquire(owner))
-				hold := lock.WriteLock().Hold(owner)
-				conn.armed.Store(true)
-				ctx, cancel := context.WithCancelCause(owner)
-				done := make(chan error, 1)
-				go func() { done <- lock.ReadLock().Acquire(ctx) }()
-				<-conn.asked
-				time.Sleep(time.Second)
-				cancel(cause)
-				require.ErrorIs(t, <-done, cause)
-				conn.armed.Store(false)
-				close(conn.passed)
-				time.Sleep(time.Second)
-				require.NoError(t, hold.Err())
-				require.NoError(t, lock.WriteLock().Release(owner))
-			})
+		locktest.Run(t, cause.Error(), func(t *testing.T, b *locktest.Bubble) {
+			conn := newGatedConn(b.Ours)
+			lock := locktest.NewReadWriteLock(t, conn, "/rw")
+			owner := locktest.Owner(t)
+			require.NoError(t, lock.WriteLock().Acquire(owner))
+			hold := lock.WriteLock().Hold(owner)
+			conn.armed.Store(true)
+			ctx, cancel := context.WithCancelCause(owner)
+			done := make(chan error, 1)
+			go func() { done <- lock.ReadLock().Acquire(ctx) }()
+			<-conn.asked
+			time.Sleep(time.Second)
+			cancel(cause)
+			require.ErrorIs(t, <-done, cause)
+			conn.armed.Store(false)
+			close(conn.passed)
+			time.Sleep(time.Second)
+			require.NoError(t, hold.Err())
+			require.NoError(t, lock.WriteLock().Release(owner))
 		})
 	}
 }
@@ -191,26 +187,23 @@ func TestACancelledQuestionHasNoAnswer(t *testing.T) {
 			return recipes.AttemptRevoke(ctx, c, m.LockPath(ctx))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				conn := newGatedConn(b.Ours)
-				lock, err := recipes.NewInterProcessMutex(conn, "/lock")
-				require.NoError(t, err)
-				owner := locktest.Owner(t)
-				require.NoError(t, lock.Acquire(owner))
-				conn.armed.Store(true)
-				ctx, cancel := context.WithCancelCause(owner)
-				done := make(chan error, 1)
-				go func() { done <- ask(ctx, conn, lock) }()
-				<-conn.asked
-				cancel(errConfig)
-				err = <-done
-				conn.armed.Store(false)
-				close(conn.passed)
-				time.Sleep(time.Second)
-				require.ErrorIs(t, err, errConfig)
-				require.ErrorIs(t, err, recipes.ErrUnavailable)
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			conn := newGatedConn(b.Ours)
+			lock := locktest.NewMutex(t, conn, "/lock")
+			owner := locktest.Owner(t)
+			require.NoError(t, lock.Acquire(owner))
+			conn.armed.Store(true)
+			ctx, cancel := context.WithCancelCause(owner)
+			done := make(chan error, 1)
+			go func() { done <- ask(ctx, conn, lock) }()
+			<-conn.asked
+			cancel(errConfig)
+			err := <-done
+			conn.armed.Store(false)
+			close(conn.passed)
+			time.Sleep(time.Second)
+			require.ErrorIs(t, err, errConfig)
+			require.ErrorIs(t, err, recipes.ErrUnavailable)
 		})
 	}
 }
@@ -220,27 +213,24 @@ func TestAReleaseThatIsCancelledSaysSo(t *testing.T) {
 	for _, cause := range []error{
 		context.Canceled, fmt.Errorf("set /other: %w", zk.ErrNoAuth),
 	} {
-		t.Run(cause.Error(), func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				conn := newGatedConn(b.Ours)
-				lock, err := recipes.NewInterProcessMutex(conn, "/lock")
-				require.NoError(t, err)
-				owner := locktest.Owner(t)
-				require.NoError(t, lock.Acquire(owner))
-				conn.armed.Store(true)
-				ctx, cancel := context.WithCancelCause(owner)
-				done := make(chan error, 1)
-				go func() { done <- lock.Release(ctx) }()
-				<-conn.asked
-				cancel(cause)
-				err = <-done
-				conn.armed.Store(false)
-				close(conn.passed)
-				time.Sleep(time.Second)
-				require.ErrorIs(t, err, cause)
-				require.ErrorContains(t, err, "release not confirmed")
-				require.NotErrorIs(t, err, recipes.ErrUnavailable, "Do's fn has run")
-			})
+		locktest.Run(t, cause.Error(), func(t *testing.T, b *locktest.Bubble) {
+			conn := newGatedConn(b.Ours)
+			lock := locktest.NewMutex(t, conn, "/lock")
+			owner := locktest.Owner(t)
+			require.NoError(t, lock.Acquire(owner))
+			conn.armed.Store(true)
+			ctx, cancel := context.WithCancelCause(owner)
+			done := make(chan error, 1)
+			go func() { done <- lock.Release(ctx) }()
+			<-conn.asked
+			cancel(cause)
+			err := <-done
+			conn.armed.Store(false)
+			close(conn.passed)
+			time.Sleep(time.Second)
+			require.ErrorIs(t, err, cause)
+			require.ErrorContains(t, err, "release not confirmed")
+			require.NotErrorIs(t, err, recipes.ErrUnavailable, "Do's fn has run")
 		})
 	}
 }
@@ -248,33 +238,29 @@ func TestAReleaseThatIsCancelledSaysSo(t *testing.T) {
 // A lease that is waited for under a lock that is lost: ZooKeeper can be asked.
 func TestTheLossOfAnotherLockIsNoOutage(t *testing.T) {
 	for _, how := range []string{"deleted", "released"} {
-		t.Run(how, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				theirs, err := recipes.NewInterProcessSemaphoreV2(b.Other, "/sem", 1)
-				require.NoError(t, err)
-				_, err = theirs.Acquire(t.Context())
-				require.NoError(t, err)
-				ours, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/sem", 1)
-				require.NoError(t, err)
-				owner := locktest.Owner(t)
-				require.NoError(t, b.Lock.Acquire(owner))
-				hold := b.Lock.Hold(owner)
-				ctx := hold.Context(owner)
-				done := make(chan error, 1)
-				go func() {
-					_, err := ours.Acquire(ctx)
-					done <- err
-				}()
-				time.Sleep(time.Second)
-				if how == "deleted" {
-					b.Lose(t, hold)
-				} else {
-					require.NoError(t, hold.Release(owner))
-				}
-				err = <-done
-				require.ErrorContains(t, err, "1 ahead, behind /sem/leases/")
-				require.NotErrorIs(t, err, recipes.ErrUnavailable)
-			})
+		locktest.Run(t, how, func(t *testing.T, b *locktest.Bubble) {
+			theirs := locktest.NewSemaphore(t, b.Other, "/sem", 1)
+			_, err := theirs.Acquire(t.Context())
+			require.NoError(t, err)
+			ours := locktest.NewSemaphore(t, b.Ours, "/sem", 1)
+			owner := locktest.Owner(t)
+			require.NoError(t, b.Lock.Acquire(owner))
+			hold := b.Lock.Hold(owner)
+			ctx := hold.Context(owner)
+			done := make(chan error, 1)
+			go func() {
+				_, err := ours.Acquire(ctx)
+				done <- err
+			}()
+			time.Sleep(time.Second)
+			if how == "deleted" {
+				b.Lose(t, hold)
+			} else {
+				require.NoError(t, hold.Release(owner))
+			}
+			err = <-done
+			require.ErrorContains(t, err, "1 ahead, behind /sem/leases/")
+			require.NotErrorIs(t, err, recipes.ErrUnavailable)
 		})
 	}
 }

@@ -100,41 +100,39 @@ func TestAListThatIsTooLong(t *testing.T) {
 // The data of others is nothing that a waiter needs, nor one who looks at the queue.
 func TestAPredecessorWhoseDataIsTooLong(t *testing.T) {
 	for _, position := range []string{"the predecessor", "further ahead"} {
-		t.Run(position, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				data := recipes.WithData(bytes.Repeat([]byte("x"), 2*maxReply))
-				c := newFrugal(t, b)
-				holder := locktest.VisitLock(t, b.Mutex(t, b.Other, "/lock", data))
-				holder.Entered()
-				var second *locktest.Visit
-				if position != "the predecessor" {
-					second = locktest.VisitLock(t, b.Mutex(t, b.Other, "/lock"))
-				}
-				lock := b.Mutex(t, c.Client, "/lock")
-				waiter := locktest.VisitLock(t, lock)
-				time.Sleep(5 * time.Minute) // polls among it
+		locktest.Run(t, position, func(t *testing.T, b *locktest.Bubble) {
+			data := recipes.WithData(bytes.Repeat([]byte("x"), 2*maxReply))
+			c := newFrugal(t, b)
+			holder := locktest.VisitLock(t, b.Mutex(t, b.Other, "/lock", data))
+			holder.Entered()
+			var second *locktest.Visit
+			if position != "the predecessor" {
+				second = locktest.VisitLock(t, b.Mutex(t, b.Other, "/lock"))
+			}
+			lock := b.Mutex(t, c.Client, "/lock")
+			waiter := locktest.VisitLock(t, lock)
+			time.Sleep(5 * time.Minute) // polls among it
 
-				queue, err := lock.Participants(t.Context())
-				require.NoError(t, err)
-				require.Equal(t, 2*maxReply, queue[0].DataSize)
-				require.Empty(t, queue[0].Data)
-				require.NotZero(t, queue[0].Session)
-				require.True(t, queue[0].Holding)
-				all, err := recipes.Inspect(t.Context(), c, "/lock")
-				require.NoError(t, err)
-				require.Equal(t, queue, all)
+			queue, err := lock.Participants(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, 2*maxReply, queue[0].DataSize)
+			require.Empty(t, queue[0].Data)
+			require.NotZero(t, queue[0].Session)
+			require.True(t, queue[0].Holding)
+			all, err := recipes.Inspect(t.Context(), c, "/lock")
+			require.NoError(t, err)
+			require.Equal(t, queue, all)
 
-				require.False(t, waiter.Holds())
-				holder.Leave()
-				if second != nil {
-					second.Entered()
-					second.Leave()
-				}
-				time.Sleep(time.Second) // no poll among it
-				require.True(t, waiter.Holds())
-				require.EqualValues(t, 1, c.connected.Load())
-				waiter.Leave()
-			})
+			require.False(t, waiter.Holds())
+			holder.Leave()
+			if second != nil {
+				second.Entered()
+				second.Leave()
+			}
+			time.Sleep(time.Second) // no poll among it
+			require.True(t, waiter.Holds())
+			require.EqualValues(t, 1, c.connected.Load())
+			waiter.Leave()
 		})
 	}
 }
@@ -157,13 +155,11 @@ func TestDataThatIsTooLongForItsOwner(t *testing.T) {
 func TestALeaderWhoseDataIsTooLong(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		c := newFrugal(t, b)
-		long, err := recipes.NewLeaderLatch(b.Other, "/lock",
+		long := locktest.NewLatch(t, b.Other, "/lock",
 			recipes.WithData(bytes.Repeat([]byte("x"), 2*maxReply)))
+		_, err := long.Await(t.Context())
 		require.NoError(t, err)
-		_, err = long.Await(t.Context())
-		require.NoError(t, err)
-		latch, err := recipes.NewLeaderLatch(c, "/lock")
-		require.NoError(t, err)
+		latch := locktest.NewLatch(t, c, "/lock")
 		leader, ok, err := latch.Leader(t.Context())
 		require.NoError(t, err)
 		require.True(t, ok)

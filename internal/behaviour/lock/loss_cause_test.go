@@ -1,8 +1,10 @@
 package lock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -141,6 +143,7 @@ var ways = map[string]struct {
 	},
 }
 
+// A loss has one cause, whoever is told of it, and one line in the log.
 func TestEveryLossHasOneCause(t *testing.T) {
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -148,13 +151,17 @@ func TestEveryLossHasOneCause(t *testing.T) {
 				if way.spares != nil && way.spares(k) {
 					continue
 				}
-				t.Run(k.Name, func(t *testing.T) {
-					locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-						v := &victim{Bubble: b, ctx: locktest.Owner(t), kind: k}
-						v.take(t, b.Ours, way.options)
-						way.lose(t, v)
-						v.isLost(t, way.cause)
-					})
+				locktest.Run(t, k.Name, func(t *testing.T, b *locktest.Bubble) {
+					var log bytes.Buffer
+					var seen locktest.Recorder
+					v := &victim{Bubble: b, ctx: locktest.Owner(t), kind: k}
+					v.take(t, b.Ours, append(slices.Clip(way.options),
+						recipes.WithObserver(seen.Observe), recipes.WithLogger(
+							slog.New(slog.NewJSONHandler(&log, nil)))))
+					way.lose(t, v)
+					v.isLost(t, way.cause)
+					synctest.Wait()
+					requireLogged(t, seen.All(), lossesIn(t, log.Bytes()))
 				})
 			}
 		})
@@ -163,9 +170,7 @@ func TestEveryLossHasOneCause(t *testing.T) {
 
 func (v *victim) take(t *testing.T, conn recipes.Conn, options []recipes.Option) {
 	t.Helper()
-	var err error
-	v.lock, err = v.kind.Make(conn, "/lock", options...)
-	require.NoError(t, err)
+	v.lock = v.kind.MustMake(t, conn, "/lock", options...)
 	require.NoError(t, v.lock.Acquire(v.ctx))
 	v.holds = locktest.HoldsOf(v.ctx, v.lock)
 	if multi, ok := v.lock.(*recipes.InterProcessMultiLock); ok {
@@ -209,23 +214,19 @@ func TestEveryLossOfAPlainConnectionHasOneCause(t *testing.T) {
 		}},
 		// The client is back after about a second, and that is how long an unknown
 		// timeout lasts: either may be first.
-		"the session was ended": {nil, func(
-			conn *zk.Conn, c *zktest.Cluster,
-		) {
+		"the session was ended": {nil, func(conn *zk.Conn, c *zktest.Cluster) {
 			c.ExpireSession(conn.SessionID())
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, k := range slices.Concat(locktest.Kinds, locktest.Elections) {
-				t.Run(k.Name, func(t *testing.T) {
-					locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-						bare := locktest.ConnectBare(t, b.Cluster.Link("bare"),
-							b.Cluster.Names()[0], 10*time.Second)
-						v := &victim{Bubble: b, ctx: locktest.Owner(t), kind: k}
-						v.take(t, bare, nil)
-						way.lose(bare, b.Cluster)
-						v.isLost(t, way.cause)
-					})
+				locktest.Run(t, k.Name, func(t *testing.T, b *locktest.Bubble) {
+					bare := locktest.ConnectBare(t, b.Cluster.Link("bare"),
+						b.Cluster.Names()[0], 10*time.Second)
+					v := &victim{Bubble: b, ctx: locktest.Owner(t), kind: k}
+					v.take(t, bare, nil)
+					way.lose(bare, b.Cluster)
+					v.isLost(t, way.cause)
 				})
 			}
 		})
@@ -237,15 +238,13 @@ func TestEveryLossOfAPlainConnectionHasOneCause(t *testing.T) {
 func TestALossByALongTickHasACause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := locktest.ConnectThrough(t, zktest.Start(t), "ours")
-		lock, err := recipes.NewInterProcessReadWriteLock(
-			client, "/lock", recipes.WithCaching(time.Minute, 5))
-		require.NoError(t, err)
+		lock := locktest.NewReadWriteLock(
+			t, client, "/lock", recipes.WithCaching(time.Minute, 5))
 		ctx := locktest.Owner(t)
 		require.NoError(t, lock.ReadLock().Acquire(ctx))
 		hold := lock.ReadLock().Hold(ctx)
-		other, err := recipes.NewInterProcessMutex(
-			client, "/other", recipes.WithServerTick(time.Minute))
-		require.NoError(t, err)
+		other := locktest.NewMutex(
+			t, client, "/other", recipes.WithServerTick(time.Minute))
 		ok, err := other.AcquireTimeout(locktest.Owner(t), time.Second)
 		require.ErrorContains(t, err, "the session timeout is too short")
 		require.False(t, ok)

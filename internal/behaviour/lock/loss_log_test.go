@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,31 +34,6 @@ func lossesIn(t *testing.T, log []byte) (all []lossRecord) {
 		}
 	}
 	return all
-}
-
-// A lost hold used to log nothing.
-func TestEveryLossIsLoggedOnce(t *testing.T) {
-	for name, way := range ways {
-		for _, k := range slices.Concat(locktest.Kinds, locktest.Elections) {
-			if way.spares != nil && way.spares(k) {
-				continue
-			}
-			t.Run(name+"/"+k.Name, func(t *testing.T) {
-				locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-					var log bytes.Buffer
-					var seen locktest.Recorder
-					v := &victim{Bubble: b, ctx: locktest.Owner(t), kind: k}
-					v.take(t, b.Ours, append(slices.Clip(way.options),
-						recipes.WithObserver(seen.Observe),
-						recipes.WithLogger(slog.New(slog.NewJSONHandler(&log, nil)))))
-					way.lose(t, v)
-					v.isLost(t, way.cause)
-					synctest.Wait()
-					requireLogged(t, seen.All(), lossesIn(t, log.Bytes()))
-				})
-			})
-		}
-	}
 }
 
 // requireLogged requires a record for each loss that the observer received, at least one.

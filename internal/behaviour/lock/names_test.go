@@ -50,10 +50,8 @@ func named(
 	for name, opts := range map[string][]recipes.Option{
 		"": opts, ", cached": append(opts, recipes.WithCaching(locktest.LongIdle, 2)),
 	} {
-		mutex, err := recipes.NewInterProcessMutex(conn, "/lock", opts...)
-		require.NoError(t, err)
-		rw, err := recipes.NewInterProcessReadWriteLock(conn, "/lock", opts...)
-		require.NoError(t, err)
+		mutex := locktest.NewMutex(t, conn, "/lock", opts...)
+		rw := locktest.NewReadWriteLock(t, conn, "/lock", opts...)
 		locks["mutex"+name] = mutex
 		locks["read lock"+name], locks["write lock"+name] = rw.ReadLock(), rw.WriteLock()
 	}
@@ -63,19 +61,15 @@ func named(
 type newNamed func(opts ...recipes.Option) recipes.InterProcessLock
 
 // forNamed runs a test in a bubble for each of them.
-func forNamed(
-	t *testing.T, test func(t *testing.T, b *locktest.Bubble, lock newNamed),
-) {
+func forNamed(t *testing.T, test func(t *testing.T, b *locktest.Bubble, lock newNamed)) {
 	t.Helper()
 	for _, name := range []string{
 		"mutex", "read lock", "write lock",
 		"mutex, cached", "read lock, cached", "write lock, cached",
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				test(t, b, func(opts ...recipes.Option) recipes.InterProcessLock {
-					return named(t, b.Ours, opts...)[name]
-				})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			test(t, b, func(opts ...recipes.Option) recipes.InterProcessLock {
+				return named(t, b.Ours, opts...)[name]
 			})
 		})
 	}

@@ -27,34 +27,30 @@ func (w openWrapper) Unwrap() recipes.Conn { return w.Conn }
 // What a lock does by itself is logged by its Client's logger, unless it has its own.
 func TestALockLogsAsItsClientDoes(t *testing.T) {
 	for name, wrap := range locktest.ClientWrappers {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				var clients, own journal
-				client, err := recipes.Connect(t.Context(), b.Cluster.Names()[0],
-					10*time.Second, recipes.WithDialer(b.Cluster.Link("logs").Dial),
-					recipes.WithClientLogger(clients.logger(slog.LevelInfo)))
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			var clients, own journal
+			client, err := recipes.Connect(t.Context(), b.Cluster.Names()[0],
+				10*time.Second, recipes.WithDialer(b.Cluster.Link("logs").Dial),
+				recipes.WithClientLogger(clients.logger(slog.LevelInfo)))
+			require.NoError(t, err)
+			defer client.Close()
+			use := func(opts ...recipes.Option) {
+				lock := locktest.NewMutex(t, wrap(client), "/s", opts...)
+				held, err := lock.AcquireTimeout(locktest.Owner(t), 0) // it lists
 				require.NoError(t, err)
-				defer client.Close()
-				use := func(opts ...recipes.Option) {
-					lock, err := recipes.NewInterProcessMutex(wrap(client), "/s", opts...)
-					require.NoError(t, err)
-					held, err := lock.AcquireTimeout(locktest.Owner(t), 0) // it lists
-					require.NoError(t, err)
-					require.False(t, held)
-				}
-				require.NoError(t, b.Mutex(t, b.Other, "/s").Acquire(locktest.Owner(t)))
-				s, err := recipes.NewInterProcessSemaphoreV2(b.Other, "/s", 1)
-				require.NoError(t, err)
-				_, err = s.Acquire(t.Context()) // another recipe at the path
-				require.NoError(t, err)
-				time.Sleep(time.Second)
-				clients.lines()
-				use()
-				require.Contains(t, strings.Join(clients.lines(), " "), "another recipe")
-				use(own.warnings())
-				require.Empty(t, clients.lines())
-				require.Contains(t, strings.Join(own.lines(), " "), "another recipe")
-			})
+				require.False(t, held)
+			}
+			require.NoError(t, b.Mutex(t, b.Other, "/s").Acquire(locktest.Owner(t)))
+			s := locktest.NewSemaphore(t, b.Other, "/s", 1)
+			_, err = s.Acquire(t.Context()) // another recipe at the path
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+			clients.lines()
+			use()
+			require.Contains(t, strings.Join(clients.lines(), " "), "another recipe")
+			use(own.warnings())
+			require.Empty(t, clients.lines())
+			require.Contains(t, strings.Join(own.lines(), " "), "another recipe")
 		})
 	}
 }
@@ -68,8 +64,7 @@ func TestSeveralObservers(t *testing.T) {
 				told = append(told, name+" "+e.Kind.String())
 			})
 		}
-		lock, err := k.Make(b.Ours, "/lock", observe("a"), observe("b"), observe("c"))
-		require.NoError(t, err)
+		lock := k.MustMake(t, b.Ours, "/lock", observe("a"), observe("b"), observe("c"))
 		ctx := locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))
 		require.NoError(t, lock.Release(ctx))
@@ -119,8 +114,7 @@ func TestAnUnknownSessionTimeoutIsTold(t *testing.T) {
 			opts := append(
 				c.opts, recipes.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))),
 			)
-			lock, err := recipes.NewInterProcessMutex(c.conn, "/lock", opts...)
-			require.NoError(t, err, name)
+			lock := locktest.NewMutex(t, c.conn, "/lock", opts...)
 			ctx := locktest.Owner(t)
 			for range 2 { // it is told once
 				require.NoError(t, lock.Acquire(ctx))
@@ -130,7 +124,7 @@ func TestAnUnknownSessionTimeoutIsTold(t *testing.T) {
 			link.Stall(zktest.ToClient)
 			<-lock.Hold(ctx).Lost()
 			link.Heal()
-			err = lock.Release(ctx)
+			err := lock.Release(ctx)
 			require.ErrorIs(t, err, recipes.ErrLockLost, name)
 			synctest.Wait()
 			losses := strings.Count(logged.String(), "the lock was lost\"")

@@ -72,49 +72,47 @@ func TestHowManyOvertakeANewcomer(t *testing.T) {
 		"one owner, beside others": {passes: 3, owners: 1, attempts: true},
 		"readers":                  {passes: 2, owners: 5, readers: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				b.Cluster.Link("ours").Delay(delay, delay)
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				o := &overtaking{lock: b.Mutex(
-					t, b.Ours, "/lock", recipes.WithCaching(locktest.LongIdle, c.passes))}
-				theirs := recipes.InterProcessLock(b.Mutex(t, b.Other, "/lock"))
-				together := 1
-				if c.readers {
-					caching := recipes.WithCaching(locktest.LongIdle, c.passes)
-					o.lock = locktest.ReadWriteLock(t, b.Ours, caching).ReadLock()
-					theirs = locktest.ReadWriteLock(t, b.Other).WriteLock()
-					together = c.owners
-				}
-				o.begin(ctx, c.owners)
-				if c.attempts {
-					third := locktest.ConnectThrough(t, b.Cluster, "third")
-					lock := b.Mutex(t, third, "/lock", recipes.WithNames("__other__"))
-					go func() {
-						for ctx.Err() == nil {
-							tried, cancel := context.WithTimeout(ctx, useTakes)
-							_ = recipes.Do(tried, lock, locktest.Nothing)
-							cancel()
-							time.Sleep(7 * useTakes)
-						}
-					}()
-				}
-				worst := 0
-				for range 50 {
-					time.Sleep(177 * time.Millisecond)
-					joined := time.Now() // without a delay on its link
-					err := recipes.Do(ctx, theirs, locktest.Nothing)
-					require.NoError(t, err)
-					worst = max(worst, o.between(joined, time.Now()))
-				}
-				cancel()
-				time.Sleep(time.Second)
-				// The one that holds it as the notification comes is none that overtakes.
-				atMost := together*int((delay+2*useTakes)/useTakes) + c.passes
-				require.LessOrEqual(t, worst, atMost)
-				require.Greater(t, worst, c.passes, "it is no race")
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			b.Cluster.Link("ours").Delay(delay, delay)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			o := &overtaking{lock: b.Mutex(
+				t, b.Ours, "/lock", recipes.WithCaching(locktest.LongIdle, c.passes))}
+			theirs := recipes.InterProcessLock(b.Mutex(t, b.Other, "/lock"))
+			together := 1
+			if c.readers {
+				caching := recipes.WithCaching(locktest.LongIdle, c.passes)
+				o.lock = locktest.ReadWriteLock(t, b.Ours, caching).ReadLock()
+				theirs = locktest.ReadWriteLock(t, b.Other).WriteLock()
+				together = c.owners
+			}
+			o.begin(ctx, c.owners)
+			if c.attempts {
+				third := locktest.ConnectThrough(t, b.Cluster, "third")
+				lock := b.Mutex(t, third, "/lock", recipes.WithNames("__other__"))
+				go func() {
+					for ctx.Err() == nil {
+						tried, cancel := context.WithTimeout(ctx, useTakes)
+						_ = recipes.Do(tried, lock, locktest.Nothing)
+						cancel()
+						time.Sleep(7 * useTakes)
+					}
+				}()
+			}
+			worst := 0
+			for range 50 {
+				time.Sleep(177 * time.Millisecond)
+				joined := time.Now() // without a delay on its link
+				err := recipes.Do(ctx, theirs, locktest.Nothing)
+				require.NoError(t, err)
+				worst = max(worst, o.between(joined, time.Now()))
+			}
+			cancel()
+			time.Sleep(time.Second)
+			// The one that holds it as the notification comes is none that overtakes.
+			atMost := together*int((delay+2*useTakes)/useTakes) + c.passes
+			require.LessOrEqual(t, worst, atMost)
+			require.Greater(t, worst, c.passes, "it is no race")
 		})
 	}
 }

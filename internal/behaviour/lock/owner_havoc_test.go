@@ -216,12 +216,9 @@ func havocIn(t *testing.T, b *locktest.Bubble, seed uint64, cached bool) {
 		opts = append(opts, recipes.WithCaching(50*time.Millisecond, 3))
 	}
 	x, y := b.Mutex(t, b.Ours, "/x", opts...), b.Mutex(t, b.Ours, "/y", opts...)
-	rw, err := recipes.NewInterProcessReadWriteLock(b.Ours, "/rw", opts...)
-	require.NoError(t, err)
-	m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/m", sopts...)
-	require.NoError(t, err)
-	s, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/s", 3, sopts...)
-	require.NoError(t, err)
+	rw := locktest.NewReadWriteLock(t, b.Ours, "/rw", opts...)
+	m := locktest.NewSemaphoreMutex(t, b.Ours, "/m", sopts...)
+	s := locktest.NewSemaphore(t, b.Ours, "/s", 3, sopts...)
 	xy := recipes.NewInterProcessMultiLockOf(x, y)
 	h.locks = []recipes.InterProcessLock{
 		x, y, rw.ReadLock(), rw.WriteLock(), m, s.AsLock(2), xy,

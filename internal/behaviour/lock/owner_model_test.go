@@ -225,9 +225,7 @@ func (c *modelCaller) begin(b *modelBook) (who modelOwner, since int) {
 }
 
 // addOf adds a record of a leaf.
-func (l *modelLock) addOf(
-	who modelOwner, since int, tenure *modelTenure,
-) *modelRecord {
+func (l *modelLock) addOf(who modelOwner, since int, tenure *modelTenure) *modelRecord {
 	return l.add(&modelRecord{who: who, since: since, tenure: tenure})
 }
 

@@ -134,17 +134,14 @@ func newProgram(
 	}
 	a := leaf("a", b.Mutex(t, b.Ours, "/a", opts...), 0)
 	c := leaf("c", b.Mutex(t, b.Ours, "/c", opts...), 0)
-	rw, err := recipes.NewInterProcessReadWriteLock(b.Ours, "/rw", opts...)
-	require.NoError(t, err)
+	rw := locktest.NewReadWriteLock(t, b.Ours, "/rw", opts...)
 	read, write := leaf("read", rw.ReadLock(), 0), leaf("write", rw.WriteLock(), 0)
 	read.shared, read.other, write.other = true, write.modelLock, read.modelLock
 	read.book.sides = append(read.book.sides, write.modelLock)
 	write.book = read.book
-	m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/m")
-	require.NoError(t, err)
+	m := locktest.NewSemaphoreMutex(t, b.Ours, "/m")
 	s := leaf("m", m, 1)
-	semaphore, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/s", 2)
-	require.NoError(t, err)
+	semaphore := locktest.NewSemaphore(t, b.Ours, "/s", 2)
 	leaf("lease", semaphore.AsLock(1), 2)
 	ac := multi("a+c", a, c)
 	multi("c+write", c, write)
@@ -351,9 +348,7 @@ func (p *program) newCtx(parent programCtx) {
 }
 
 // keep keeps a ctx of Hold.Context or Do beyond its end.
-func (p *program) keep(
-	within context.Context, parent modelCaller, record *modelRecord,
-) {
+func (p *program) keep(within context.Context, parent modelCaller, record *modelRecord) {
 	p.ctxs = append(p.ctxs, programCtx{context.WithoutCancel(within), modelCaller{
 		shares: slices.Concat(record.shares(), parent.shares), all: parent.all,
 	}})
@@ -411,8 +406,7 @@ func TestOwnersAtOnce(t *testing.T) {
 			t.Parallel()
 			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 				f := &freeForAll{T: t, inside: map[*recipes.Hold]bool{}}
-				rw, err := recipes.NewInterProcessReadWriteLock(b.Ours, "/rw")
-				require.NoError(t, err)
+				rw := locktest.NewReadWriteLock(t, b.Ours, "/rw")
 				x := b.Mutex(t, b.Ours, "/x")
 				f.locks = []recipes.InterProcessLock{
 					b.Lock, x, rw.WriteLock(),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/zkserver"
@@ -129,8 +130,7 @@ func TestACtxThatOutlivesItsHoldNamesNobody(t *testing.T) {
 		if k.Recipe == "read lock" {
 			return // readers share
 		}
-		lock, err := k.Make(b.Ours, "/lock")
-		require.NoError(t, err)
+		lock := k.MustMake(t, b.Ours, "/lock")
 		var kept context.Context
 		require.NoError(t, recipes.Do(t.Context(), lock, func(
 			ctx context.Context, _ *recipes.Hold,
@@ -159,8 +159,7 @@ func TestACtxThatOutlivesItsHoldNamesNobody(t *testing.T) {
 // other side, a member, or what was re-entered.
 func TestACtxNamesItsOwnerWhileThatHoldsAnything(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		rw, err := recipes.NewInterProcessReadWriteLock(b.Ours, "/rw")
-		require.NoError(t, err)
+		rw := locktest.NewReadWriteLock(t, b.Ours, "/rw")
 		x := b.Mutex(t, b.Ours, "/x")
 		multi := recipes.NewInterProcessMultiLockOf(b.Lock, x)
 		for name, c := range map[string]struct {
@@ -229,14 +228,13 @@ func TestTheCtxOfAHoldThatWasGivenBackEnds(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		var m *recipes.InterProcessSemaphoreMutex
 		var found context.Context
-		m, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/m",
+		m = locktest.NewSemaphoreMutex(t, b.Ours, "/m",
 			recipes.WithObserver(func(ctx context.Context, e recipes.Event) {
 				if e.Kind == recipes.EventAcquired {
 					found = m.Hold(ctx).Context(t.Context())
 					panic("observer")
 				}
 			}))
-		require.NoError(t, err)
 		require.Panics(t, func() { _ = m.Acquire(t.Context()) })
 		require.Nil(t, m.Hold(t.Context()))
 		require.ErrorIs(t, context.Cause(found), recipes.ErrNotOwner)
@@ -349,8 +347,7 @@ func TestAParentThatAsksItsHold(t *testing.T) {
 func TestAWaiterForALeaseGoesOnAsItsOwner(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		make2 := func(c *recipes.Client) recipes.InterProcessLock {
-			s, err := recipes.NewInterProcessSemaphoreV2(c, "/s", 2)
-			require.NoError(t, err)
+			s := locktest.NewSemaphore(t, c, "/s", 2)
 			return s.AsLock(1)
 		}
 		ours, theirs := make2(b.Ours), make2(b.Other)

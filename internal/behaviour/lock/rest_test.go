@@ -156,11 +156,8 @@ func TestAWaiterFarBackAsksBeforeItsTimeIsUp(t *testing.T) {
 // What a waiter far back sends while it waits, and when its time is nearly up.
 func TestWhatAWaiterFarBackSends(t *testing.T) {
 	inFarBack(t, func(t *testing.T, b farBack) {
-		tap := wiretap.New(b.Cluster.Link("tapped").Dial)
-		client, err := recipes.Connect(t.Context(), b.Cluster.Names()[0], 10*time.Second,
-			recipes.WithDialer(tap.Dial))
-		require.NoError(t, err)
-		defer client.Close()
+		client, tap := locktest.ConnectTapped(
+			t, b.Cluster.Link("tapped"), b.Cluster.Names()[0], 10*time.Second)
 		lock := b.Mutex(t, client, "/lock")
 		ended := locktest.Start(func() error {
 			held, err := lock.AcquireTimeout(locktest.Owner(t), 29*time.Second)
@@ -193,11 +190,8 @@ func TestManyFarBackAskOnceBeforeTheirTimeIsUp(t *testing.T) {
 		for _, silent := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " silent ", silent), func(t *testing.T) {
 				inFarBack(t, func(t *testing.T, b farBack) {
-					tap := wiretap.New(b.Cluster.Link("tapped").Dial)
-					client, err := recipes.Connect(t.Context(), b.Cluster.Names()[0],
-						10*time.Second, recipes.WithDialer(tap.Dial))
-					require.NoError(t, err)
-					defer client.Close()
+					client, tap := locktest.ConnectTapped(
+						t, b.Cluster.Link("tapped"), b.Cluster.Names()[0], 10*time.Second)
 					lock := b.Mutex(t, client, "/lock", opts...)
 					var ended []<-chan error
 					for range many {
@@ -363,11 +357,9 @@ func TestAWaiterFarBackWhoseConnectionIsClosed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inFarBack(t, func(t *testing.T, b farBack) {
 				link := b.Cluster.Link("bare")
-				conn, events := locktest.OpenBare(
-					t, link, b.Cluster.Names()[0], timeout)
-				bare, err := recipes.NewInterProcessMutex(
-					conn, "/lock", recipes.WithSessionTimeout(timeout))
-				require.NoError(t, err)
+				conn, events := locktest.OpenBare(t, link, b.Cluster.Names()[0], timeout)
+				bare := locktest.NewMutex(
+					t, conn, "/lock", recipes.WithSessionTimeout(timeout))
 				bareEnded := locktest.Start(func() error {
 					return bare.Acquire(locktest.Owner(t))
 				})
@@ -406,11 +398,8 @@ func TestAWaiterFarBackDoesNotRelyOnTheClientsWatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inFarBack(t, func(t *testing.T, b farBack) {
-				tap := wiretap.New(b.Cluster.Link("tapped").Dial)
-				client, err := recipes.Connect(t.Context(), b.Cluster.Names()[0],
-					10*time.Second, recipes.WithDialer(tap.Dial))
-				require.NoError(t, err)
-				defer client.Close()
+				client, tap := locktest.ConnectTapped(
+					t, b.Cluster.Link("tapped"), b.Cluster.Names()[0], 10*time.Second)
 				lock, ctx := b.Mutex(t, client, "/lock"), locktest.Owner(t)
 				ended := locktest.Start(func() error { return lock.Acquire(ctx) })
 				locktest.AwaitChildren(t, b.Other, "/lock", 3)

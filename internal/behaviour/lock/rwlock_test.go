@@ -19,9 +19,8 @@ import (
 
 func readWriteLock(p *locktest.Peer, path string) *recipes.InterProcessReadWriteLock {
 	p.TB.Helper()
-	l, err := recipes.NewInterProcessReadWriteLock(
-		p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
-	require.NoError(p.TB, err)
+	l := locktest.NewReadWriteLock(
+		p.TB, p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
 	return l
 }
 

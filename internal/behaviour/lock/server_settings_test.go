@@ -1,9 +1,7 @@
 package lock_test
 
 import (
-	"bytes"
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -17,23 +15,6 @@ import (
 
 // What docs/servers.md says of settings, on a server that has them. More of them are in
 // TestHazardE20_DirectoriesAreContainers and TestLostWithASessionBelowTwoTicks.
-
-// The server grants less than was asked for, and the client warns.
-func TestSettingMaxSessionTimeout(t *testing.T) {
-	t.Parallel()
-	zkserver.Test(t, func(t *testing.T) {
-		servers := zkserver.Start(t, zkserver.MaxSession(2*time.Second)).Connect()
-		var logged bytes.Buffer
-		c, err := locktest.Open(t.Context(), t, servers, 10*time.Second,
-			recipes.WithClientLogger(slog.New(slog.NewTextHandler(&logged, nil))))
-		require.NoError(t, err)
-		require.Equal(t, 2*time.Second, c.SessionTimeout())
-		c.Close()
-		require.Contains(t, logged.String(), "level=WARN "+
-			`msg="zookeeper: server granted a different session timeout" `+
-			"requested=10s granted=2s")
-	})
-}
 
 // The server hangs up on one client more from an address; Connect waits for a place.
 func TestSettingMaxClientCnxns(t *testing.T) {
@@ -87,9 +68,8 @@ func TestSettingSkipACL(t *testing.T) {
 			recipes.WithAuth("digest", []byte("anna:secret")))
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
-		lock, err := recipes.NewInterProcessMutex(c, "/lock",
+		lock := locktest.NewMutex(t, c, "/lock",
 			recipes.WithACL(zk.DigestACL(zk.PermAll, "anna", "secret")))
-		require.NoError(t, err)
 		ctx := locktest.Owner(t)
 		require.NoError(t, lock.Acquire(ctx))
 		hold := lock.Hold(ctx)

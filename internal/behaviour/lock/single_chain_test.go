@@ -23,8 +23,7 @@ func TestSingleAttemptsAreNotInOneAnothersWay(t *testing.T) {
 		locktest.ForAllInBubbles(t, func(
 			t *testing.T, b *locktest.Bubble, k locktest.Kind,
 		) {
-			holder, err := k.Make(b.Ours, "/lock")
-			require.NoError(t, err)
+			holder := k.MustMake(t, b.Ours, "/lock")
 			ctx := locktest.Owner(t)
 			require.NoError(t, holder.Acquire(ctx))
 			polling, stop := context.WithCancel(t.Context())
@@ -34,8 +33,7 @@ func TestSingleAttemptsAreNotInOneAnothersWay(t *testing.T) {
 				name := fmt.Sprint("poller ", i)
 				client := locktest.ConnectThrough(t, b.Cluster, name)
 				b.Cluster.Link(name).Delay(delay, delay)
-				lock, err := k.MakeRival(client, "/lock")
-				require.NoError(t, err)
+				lock := k.MustMakeRival(t, client, "/lock")
 				all.Go(func() {
 					time.Sleep(time.Duration(i) * 7 * delay / time.Duration(pollers))
 					for polling.Err() == nil {

@@ -73,45 +73,45 @@ func (c *crowd) disturbed(attempt wish, deleted time.Duration) bool {
 // cached entries lie about.
 func TestWhoMakesASingleAttemptFail(t *testing.T) {
 	for seed := range uint64(40) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				random := rand.New(rand.NewPCG(seed, 39))
-				delay := time.Duration(random.Int64N(int64(30 * time.Millisecond)))
-				third := locktest.ConnectThrough(t, b.Cluster, "third")
-				for _, link := range []string{"ours", "other", "third"} {
-					b.Cluster.Link(link).Delay(delay, delay)
+		locktest.Run(t, fmt.Sprint("seed ", seed), func(
+			t *testing.T, b *locktest.Bubble,
+		) {
+			random := rand.New(rand.NewPCG(seed, 39))
+			delay := time.Duration(random.Int64N(int64(30 * time.Millisecond)))
+			third := locktest.ConnectThrough(t, b.Cluster, "third")
+			for _, link := range []string{"ours", "other", "third"} {
+				b.Cluster.Link(link).Delay(delay, delay)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			c, all := &crowd{}, sync.WaitGroup{}
+			caching := recipes.WithCaching(5*time.Second, 1+random.IntN(3))
+			for who := range 4 {
+				client := []*recipes.Client{b.Ours, b.Ours, b.Other, third}[who]
+				var opts []recipes.Option
+				if random.IntN(4) > 0 {
+					opts = append(opts, caching)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-				defer cancel()
-				c, all := &crowd{}, sync.WaitGroup{}
-				caching := recipes.WithCaching(5*time.Second, 1+random.IntN(3))
-				for who := range 4 {
-					client := []*recipes.Client{b.Ours, b.Ours, b.Other, third}[who]
-					var opts []recipes.Option
-					if random.IntN(4) > 0 {
-						opts = append(opts, caching)
-					}
-					rw := locktest.ReadWriteLock(t, client, opts...)
-					lock := recipes.InterProcessLock(rw.ReadLock())
-					if random.IntN(2) == 0 {
-						lock = rw.WriteLock()
-					}
-					owns := rand.New(rand.NewPCG(seed, uint64(who)))
-					all.Go(func() {
-						c.goOn(ctx, who, lock, who > 0, owns, 4*time.Second)
-					})
+				rw := locktest.ReadWriteLock(t, client, opts...)
+				lock := recipes.InterProcessLock(rw.ReadLock())
+				if random.IntN(2) == 0 {
+					lock = rw.WriteLock()
 				}
-				all.Wait()
-				busy := 0
-				for _, w := range c.wishes {
-					if w.busy {
-						busy++
-						require.True(t, c.disturbed(w, 3*delay),
-							"the attempt of %d failed", w.who)
-					}
+				owns := rand.New(rand.NewPCG(seed, uint64(who)))
+				all.Go(func() {
+					c.goOn(ctx, who, lock, who > 0, owns, 4*time.Second)
+				})
+			}
+			all.Wait()
+			busy := 0
+			for _, w := range c.wishes {
+				if w.busy {
+					busy++
+					require.True(t, c.disturbed(w, 3*delay),
+						"the attempt of %d failed", w.who)
 				}
-				t.Log(len(c.wishes), "wishes,", busy, "busy, a delay of", delay)
-			})
+			}
+			t.Log(len(c.wishes), "wishes,", busy, "busy, a delay of", delay)
 		})
 	}
 }

@@ -74,22 +74,22 @@ var besideCached = map[string]func(t *testing.T, b *locktest.Bubble) single{
 func TestASingleAttemptBesideAnIdleEntry(t *testing.T) {
 	for name, newSingle := range besideCached {
 		for _, delay := range []time.Duration{0, 40 * time.Millisecond} {
-			t.Run(name+", each way "+delay.String(), func(t *testing.T) {
-				locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-					s := newSingle(t, b)
-					b.Cluster.Link("ours").Delay(delay, delay)
-					b.Cluster.Link("other").Delay(delay, delay)
-					for range 20 {
-						locktest.UseTimes(t, s.before, 1)
-						time.Sleep(time.Second)
-						ctx, began := locktest.Owner(t), time.Now()
-						ok, err := s.attempt.AcquireTimeout(ctx, 0)
-						require.NoError(t, err)
-						require.True(t, ok, "nobody holds it, or waits for it")
-						require.Less(t, time.Since(began), time.Second)
-						require.NoError(t, s.attempt.Release(ctx))
-					}
-				})
+			locktest.Run(t, name+", each way "+delay.String(), func(
+				t *testing.T, b *locktest.Bubble,
+			) {
+				s := newSingle(t, b)
+				b.Cluster.Link("ours").Delay(delay, delay)
+				b.Cluster.Link("other").Delay(delay, delay)
+				for range 20 {
+					locktest.UseTimes(t, s.before, 1)
+					time.Sleep(time.Second)
+					ctx, began := locktest.Owner(t), time.Now()
+					ok, err := s.attempt.AcquireTimeout(ctx, 0)
+					require.NoError(t, err)
+					require.True(t, ok, "nobody holds it, or waits for it")
+					require.Less(t, time.Since(began), time.Second)
+					require.NoError(t, s.attempt.Release(ctx))
+				}
 			})
 		}
 	}
@@ -99,23 +99,21 @@ func TestASingleAttemptBesideAnIdleEntry(t *testing.T) {
 // at once if the entry is of this process.
 func TestASingleAttemptBesideAnEntryInUse(t *testing.T) {
 	for name, newSingle := range besideCached {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				s := newSingle(t, b)
-				holder := locktest.VisitLock(t, s.before)
-				hold, began := holder.Entered(), time.Now()
-				ok, err := s.attempt.AcquireTimeout(locktest.Owner(t), 0)
-				require.NoError(t, err)
-				require.False(t, ok)
-				require.Less(t, time.Since(began), time.Second)
-				if name == "by another value, without the option" {
-					require.Zero(t, time.Since(began), "it is known to be in use")
-				}
-				time.Sleep(locktest.Settle)
-				require.Equal(t, []string{hold.Path()}, locktest.Znodes(b))
-				require.NoError(t, hold.Err())
-				holder.Leave()
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			s := newSingle(t, b)
+			holder := locktest.VisitLock(t, s.before)
+			hold, began := holder.Entered(), time.Now()
+			ok, err := s.attempt.AcquireTimeout(locktest.Owner(t), 0)
+			require.NoError(t, err)
+			require.False(t, ok)
+			require.Less(t, time.Since(began), time.Second)
+			if name == "by another value, without the option" {
+				require.Zero(t, time.Since(began), "it is known to be in use")
+			}
+			time.Sleep(locktest.Settle)
+			require.Equal(t, []string{hold.Path()}, locktest.Znodes(b))
+			require.NoError(t, hold.Err())
+			holder.Leave()
 		})
 	}
 }

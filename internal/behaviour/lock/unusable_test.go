@@ -89,9 +89,7 @@ func argument(ctx context.Context, of reflect.Type) reflect.Value {
 }
 
 // call calls a method with ctx, and returns what it returned, without a panic.
-func call(
-	ctx context.Context, t *testing.T, method reflect.Value,
-) []reflect.Value {
+func call(ctx context.Context, t *testing.T, method reflect.Value) []reflect.Value {
 	t.Helper()
 	var args []reflect.Value
 	for i := range method.Type().NumIn() {
@@ -158,18 +156,13 @@ func TestAZeroValueIsRefused(t *testing.T) {
 func TestANilCtxIsRefused(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		mutex := b.Mutex(t, b.Ours, "/mutex")
-		rw, err := recipes.NewInterProcessReadWriteLock(b.Ours, "/rw")
-		require.NoError(t, err)
-		semaphoreMutex, err := recipes.NewInterProcessSemaphoreMutex(b.Ours, "/m")
-		require.NoError(t, err)
-		semaphore, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/s", 3)
-		require.NoError(t, err)
-		multi, err := recipes.NewInterProcessMultiLock(b.Ours, []string{"/a", "/b"})
-		require.NoError(t, err)
+		rw := locktest.NewReadWriteLock(t, b.Ours, "/rw")
+		semaphoreMutex := locktest.NewSemaphoreMutex(t, b.Ours, "/m")
+		semaphore := locktest.NewSemaphore(t, b.Ours, "/s", 3)
+		multi := locktest.NewMultiLock(t, b.Ours, []string{"/a", "/b"})
 		selector, err := recipes.NewLeaderSelector(b.Ours, "/selector")
 		require.NoError(t, err)
-		latch, err := recipes.NewLeaderLatch(b.Ours, "/latch")
-		require.NoError(t, err)
+		latch := locktest.NewLatch(t, b.Ours, "/latch")
 		lease, err := semaphore.Acquire(t.Context())
 		require.NoError(t, err)
 		for _, value := range []any{

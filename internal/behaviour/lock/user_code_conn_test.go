@@ -131,10 +131,8 @@ func TestAConnThatFails(t *testing.T) {
 func testFailingConn(
 	t *testing.T, b *locktest.Bubble, k locktest.Kind, conn *failingConn,
 ) {
-	lock, err := k.Make(conn, "/lock", recipes.WithACL(zk.WorldACL(zk.PermAll)))
-	require.NoError(t, err)
-	rival, err := k.MakeRival(b.Other, "/lock")
-	require.NoError(t, err)
+	lock := k.MustMake(t, conn, "/lock", recipes.WithACL(zk.WorldACL(zk.PermAll)))
+	rival := k.MustMakeRival(t, b.Other, "/lock")
 	conn.armed.Store(true) // the path is missing
 	for _, step := range []string{"acquire", "wait", "release"} {
 		ctx, others := locktest.Owner(t), locktest.Owner(t)

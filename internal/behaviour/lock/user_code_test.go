@@ -75,14 +75,11 @@ func testFailingLog(t *testing.T, b *locktest.Bubble, k locktest.Kind, fail func
 			_, err := b.Other.Create("/lock"+dir, nil, 0, anyone)
 			require.NoError(t, err)
 		}
-		for _, foreign := range []string{"/x__lock__0000000001"} {
-			_, err := b.Other.Create("/lock"+dir+foreign, nil, 0, anyone)
-			require.NoError(t, err)
-		}
+		_, err := b.Other.Create("/lock"+dir+"/x__lock__0000000001", nil, 0, anyone)
+		require.NoError(t, err)
 	}
-	lock, err := k.Make(b.Ours, "/lock",
+	lock := k.MustMake(t, b.Ours, "/lock",
 		recipes.WithLogger(slog.New(failingHandler{slog.DiscardHandler, fail})))
-	require.NoError(t, err)
 	ctx, acquired := locktest.Owner(t), false
 	for range len(k.Dirs) + 1 { // each warns once
 		tried(t, func() { acquired = lock.Acquire(ctx) == nil })
@@ -99,27 +96,24 @@ func testFailingLog(t *testing.T, b *locktest.Bubble, k locktest.Kind, fail func
 func TestALogHandlerThatFailsBetweenGateAndLease(t *testing.T) {
 	for name, fail := range failures {
 		for _, most := range []int{1, 2} {
-			t.Run(name, func(t *testing.T) {
-				locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-					for _, path := range []string{
-						"/s", "/s/leases", "/s/leases/x-latch-0000000001",
-					} {
-						_, err := b.Other.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
-						require.NoError(t, err)
-					}
-					s, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/s", most,
-						recipes.WithLogger(
-							slog.New(failingHandler{slog.DiscardHandler, fail})))
+			locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+				for _, path := range []string{
+					"/s", "/s/leases", "/s/leases/x-latch-0000000001",
+				} {
+					_, err := b.Other.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
 					require.NoError(t, err)
-					requireEnded(t, map[string]string{"panic": "panics"}[name], func() {
-						_, _ = s.AcquireN(t.Context(), most)
-					})
-					time.Sleep(time.Minute)
-					require.Empty(t, locktest.Znodes(b))
-					leases, err := s.AcquireN(t.Context(), most) // it warns once
-					require.NoError(t, err)
-					require.Len(t, leases, most)
+				}
+				s := locktest.NewSemaphore(t, b.Ours, "/s", most,
+					recipes.WithLogger(
+						slog.New(failingHandler{slog.DiscardHandler, fail})))
+				requireEnded(t, map[string]string{"panic": "panics"}[name], func() {
+					_, _ = s.AcquireN(t.Context(), most)
 				})
+				time.Sleep(time.Minute)
+				require.Empty(t, locktest.Znodes(b))
+				leases, err := s.AcquireN(t.Context(), most) // it warns once
+				require.NoError(t, err)
+				require.Len(t, leases, most)
 			})
 		}
 	}
@@ -130,10 +124,8 @@ func TestTooManyLeasesAtOnce(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		err := recipes.SetSharedCount(t.Context(), b.Ours, "/n", math.MaxInt32)
 		require.NoError(t, err)
-		shared, err := recipes.NewInterProcessSemaphoreV2Shared(b.Ours, "/s", "/n")
-		require.NoError(t, err)
-		fixed, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/s", math.MaxInt)
-		require.NoError(t, err)
+		shared := locktest.NewSharedSemaphore(t, b.Ours, "/s", "/n")
+		fixed := locktest.NewSemaphore(t, b.Ours, "/s", math.MaxInt)
 		for _, s := range []*recipes.InterProcessSemaphoreV2{shared, fixed} {
 			for _, n := range []int{10_001, math.MaxInt32, math.MaxInt} {
 				_, err := s.AcquireN(t.Context(), n)
@@ -178,25 +170,23 @@ func TestALogHandlerThatFailsWhenAsked(t *testing.T) {
 	fails := maps.Clone(failures)
 	fails["hang"] = nil // set in its bubble
 	for name, fail := range fails {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				end := make(chan struct{})
-				defer close(end)
-				if name == "hang" {
-					fail = func() { <-end }
-				}
-				lock := b.Mutex(t, b.Ours, "/lock", recipes.WithLogger(
-					slog.New(askedHandler{slog.DiscardHandler, fail})))
-				tried(t, func() { locktest.UseTimes(t, lock, 1) })
-				tried(t, func() {
-					ctx, cancel := context.WithTimeout(locktest.Owner(t), time.Minute)
-					defer cancel()
-					_, err := recipes.Acquire(ctx, b.Mutex(t, b.Ours, "/beside"))
-					require.NoError(t, err)
-				})
-				time.Sleep(time.Minute)
-				require.Len(t, locktest.Znodes(b), 1)
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			end := make(chan struct{})
+			defer close(end)
+			if name == "hang" {
+				fail = func() { <-end }
+			}
+			lock := b.Mutex(t, b.Ours, "/lock", recipes.WithLogger(
+				slog.New(askedHandler{slog.DiscardHandler, fail})))
+			tried(t, func() { locktest.UseTimes(t, lock, 1) })
+			tried(t, func() {
+				ctx, cancel := context.WithTimeout(locktest.Owner(t), time.Minute)
+				defer cancel()
+				_, err := recipes.Acquire(ctx, b.Mutex(t, b.Ours, "/beside"))
+				require.NoError(t, err)
 			})
+			time.Sleep(time.Minute)
+			require.Len(t, locktest.Znodes(b), 1)
 		})
 	}
 }

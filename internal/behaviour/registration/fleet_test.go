@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -132,30 +131,40 @@ func (f *fleet) suspend(t *testing.T, i *fleetInstance) {
 	f.pass(t, time.Duration(f.random.IntN(10))*time.Second)
 }
 
+// isWhole requires that each instance is a member, with its data and its session.
+func (f *fleet) isWhole(t *testing.T) {
+	t.Helper()
+	members, err := recipes.Members(t.Context(), f.instances[0].client, group)
+	require.NoError(t, err)
+	require.Equal(t, "0=data 1=data 2=data 3=data 4=data ", text(members))
+	for i, m := range members {
+		require.Equal(t, f.instances[i].client.SessionID(), m.Session)
+	}
+}
+
 // Five instances, whose servers are restarted one by one, whose sessions are ended by
 // hand, and whose processes are suspended: at no time is a dead one shown for longer than
 // its session lasts, or a live one missed for longer than a reconnect takes.
 func TestAFleetIsShownAsItIs(t *testing.T) {
 	for seed := range uint64(10) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFleet(t, seed)
-				f.pass(t, time.Minute)
-				for range 20 {
-					i := f.instances[f.random.IntN(len(f.instances))]
-					switch f.random.IntN(3) {
-					case 0:
-						for _, s := range f.cluster.Servers() {
-							f.restart(t, s)
-						}
-					case 1:
-						f.expire(t, i)
-					case 2:
-						f.suspend(t, i)
+		locktest.RunVirtual(t, fmt.Sprint(seed), func(t *testing.T) {
+			f := newFleet(t, seed)
+			f.pass(t, time.Minute)
+			for range 20 {
+				i := f.instances[f.random.IntN(len(f.instances))]
+				switch f.random.IntN(3) {
+				case 0:
+					for _, s := range f.cluster.Servers() {
+						f.restart(t, s)
 					}
+				case 1:
+					f.expire(t, i)
+				case 2:
+					f.suspend(t, i)
 				}
-				f.pass(t, time.Minute)
-			})
+			}
+			f.pass(t, time.Minute)
+			f.isWhole(t)
 		})
 	}
 }

@@ -332,55 +332,6 @@ func counted(tap *wiretap.Tap) map[wiretap.Op]int {
 	return counts
 }
 
-// Five instances, whose servers are restarted one by one, whose sessions are expired by
-// hand, and whose network fails: the group shows no dead one for longer than a session
-// lasts, and misses no live one for longer than a reconnect takes.
-func TestAServiceUnderFaults(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := zktest.Start(t, zktest.WithServers(3))
-		looking := locktest.ConnectThrough(t, c, "looking")
-		clients := make([]*recipes.Client, 5)
-		for i := range clients {
-			clients[i] = locktest.ConnectThrough(t, c, fmt.Sprint("client ", i))
-			joined(t, clients[i], fmt.Sprint(i), fmt.Sprint("data ", i))
-		}
-		w := watch(t, looking)
-		all := "0=data 0 1=data 1 2=data 2 3=data 3 4=data 4 "
-		back := func(what string) {
-			t.Helper()
-			time.Sleep(15 * time.Second)
-			now, err := recipes.Members(t.Context(), looking, group)
-			require.NoError(t, err)
-			require.Equal(t, all, text(now), what)
-			if seen := w.last(); seen != nil {
-				require.Equal(t, all, text(seen), what)
-			}
-			for i, m := range now {
-				require.Equal(t, clients[i].SessionID(), m.Session, what)
-			}
-		}
-		back("at first")
-		for i, s := range c.Servers() {
-			s.Stop()
-			time.Sleep(5 * time.Second)
-			s.Start()
-			back(fmt.Sprint("restart of server ", i))
-		}
-		for i, client := range clients {
-			require.True(t, c.ExpireSession(client.SessionID()))
-			back(fmt.Sprint("end of session ", i))
-		}
-		for i := range clients {
-			link := c.Link(fmt.Sprint("client ", i))
-			link.Stall(zktest.Both)
-			time.Sleep(25 * time.Second)
-			require.Len(t, w.last(), 4, "a dead one is shown")
-			link.Heal()
-			back(fmt.Sprint("outage of client ", i))
-		}
-	})
-}
-
 // Servers that forget watches: what was missed is read again after a reconnect.
 func TestServersThatDoNotSetWatchesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -152,23 +152,21 @@ func TestALostReplyToTheCreateIsFoundOut(t *testing.T) {
 	for name, opts := range map[string][]zktest.Option{
 		"ZooKeeper": nil, "Keeper": {zktest.WithKeeper()},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := zktest.Start(t, opts...)
-				ours := locktest.ConnectThrough(t, c, "ours")
-				other := locktest.ConnectThrough(t, c, "other")
-				mkdir(t, other)
-				c.Link("ours").LoseReply(zktest.OpCreate)
-				began := time.Now()
-				n, hold := kept(t, ours, "one")
-				require.Less(t, time.Since(began), 10*time.Second)
-				requireOwn(t, other, ours, "one")
-				time.Sleep(time.Minute)
-				require.NoError(t, hold.Err())
-				requireOwn(t, other, ours, "one")
-				require.NoError(t, n.Close(t.Context()))
-				requireNone(t, other)
-			})
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			c := zktest.Start(t, opts...)
+			ours := locktest.ConnectThrough(t, c, "ours")
+			other := locktest.ConnectThrough(t, c, "other")
+			mkdir(t, other)
+			c.Link("ours").LoseReply(zktest.OpCreate)
+			began := time.Now()
+			n, hold := kept(t, ours, "one")
+			require.Less(t, time.Since(began), 10*time.Second)
+			requireOwn(t, other, ours, "one")
+			time.Sleep(time.Minute)
+			require.NoError(t, hold.Err())
+			requireOwn(t, other, ours, "one")
+			require.NoError(t, n.Close(t.Context()))
+			requireNone(t, other)
 		})
 	}
 }
@@ -301,30 +299,28 @@ func TestADeletedZnodeIsCreatedAgainAtOnce(t *testing.T) {
 // thousands.
 func TestAFightIsSlow(t *testing.T) {
 	for name, parent := range map[string]bool{"the znode": false, "its parent": true} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				ours, tap := tapped(t, b)
-				n, _ := kept(t, ours, "one")
-				stop, stopped := context.WithCancel(t.Context())
-				fight := locktest.Start(func() error {
-					for ; stop.Err() == nil; time.Sleep(time.Millisecond) {
-						_ = b.Other.Delete(path, -1)
-						if parent {
-							_ = b.Other.Delete("/services", -1)
-						}
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			ours, tap := tapped(t, b)
+			n, _ := kept(t, ours, "one")
+			stop, stopped := context.WithCancel(t.Context())
+			fight := locktest.Start(func() error {
+				for ; stop.Err() == nil; time.Sleep(time.Millisecond) {
+					_ = b.Other.Delete(path, -1)
+					if parent {
+						_ = b.Other.Delete("/services", -1)
 					}
-					return nil
-				})
-				time.Sleep(time.Minute)
-				tap.Reset()
-				time.Sleep(time.Minute)
-				require.LessOrEqual(t, len(asked(tap)), 120, "%v", asked(tap)[:40])
-				require.NotEmpty(t, asked(tap), "it gives up")
-				stopped()
-				require.NoError(t, <-fight)
-				require.NoError(t, n.Await(t.Context()))
-				requireOwn(t, b.Other, ours, "one")
+				}
+				return nil
 			})
+			time.Sleep(time.Minute)
+			tap.Reset()
+			time.Sleep(time.Minute)
+			require.LessOrEqual(t, len(asked(tap)), 120, "%v", asked(tap)[:40])
+			require.NotEmpty(t, asked(tap), "it gives up")
+			stopped()
+			require.NoError(t, <-fight)
+			require.NoError(t, n.Await(t.Context()))
+			requireOwn(t, b.Other, ours, "one")
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -93,15 +92,8 @@ func mkdir(t *testing.T, conn recipes.Conn, dirs ...string) {
 // tapped returns a client whose requests are counted.
 func tapped(t *testing.T, b *locktest.Bubble) (*recipes.Client, *wiretap.Tap) {
 	t.Helper()
-	tap := wiretap.New(b.Cluster.Link("tapped").Dial)
-	client, err := recipes.Connect(t.Context(), strings.Join(b.Cluster.Names(), ","),
-		10*time.Second, recipes.WithDialer(tap.Dial))
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		client.Close()
-		time.Sleep(time.Minute) // virtual: what is under way ends by itself
-	})
-	return client, tap
+	return locktest.ConnectTapped(t, b.Cluster.Link("tapped"), b.Cluster.Names()[0],
+		10*time.Second)
 }
 
 // asked returns what was asked of path and its parent, in order.
@@ -144,24 +136,11 @@ func text(members []recipes.Member) (all string) {
 // sessionText is a session as errors have it.
 func sessionText(id int64) string { return fmt.Sprintf("%#x", uint64(id)) }
 
-// A recorder records the events of a registration.
-type recorder struct {
-	mu     sync.Mutex
-	events []recipes.Event
-}
-
-func (r *recorder) observe(_ context.Context, e recipes.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.events = append(r.events, e)
-}
-
-// seen returns the events, each with the number of its acquisition, counted from 1.
-func (r *recorder) seen() (all []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// told returns the events of a registration, each with the number of its acquisition,
+// counted from 1.
+func told(r *locktest.Recorder) (all []string) {
 	numbers := map[uint64]int{}
-	for _, e := range r.events {
+	for _, e := range r.All() {
 		if numbers[e.ID] == 0 {
 			numbers[e.ID] = len(numbers) + 1
 		}

@@ -62,30 +62,26 @@ func TestTheLastDataWinOverSessions(t *testing.T) {
 			b.Cluster.Link("ours").LoseRequest(opSet)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				n, _ := kept(t, b.Ours, "first")
-				for round := range 5 {
-					outage(b)
-					for i := range 20 {
-						data := fmt.Sprint(round, " ", i)
-						ctx, cancel := context.WithTimeout(
-							t.Context(), 10*time.Millisecond,
-						)
-						err := n.SetData(ctx, []byte(data))
-						cancel()
-						if err != nil {
-							require.ErrorIs(t, err, context.DeadlineExceeded)
-							require.ErrorContains(t, err, "in the background")
-						}
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			n, _ := kept(t, b.Ours, "first")
+			for round := range 5 {
+				outage(b)
+				for i := range 20 {
+					data := fmt.Sprint(round, " ", i)
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+					err := n.SetData(ctx, []byte(data))
+					cancel()
+					if err != nil {
+						require.ErrorIs(t, err, context.DeadlineExceeded)
+						require.ErrorContains(t, err, "in the background")
 					}
-					last := fmt.Sprint(round, " last")
-					require.NoError(t, n.SetData(t.Context(), []byte(last)))
-					requireOwn(t, b.Other, b.Ours, last)
-					time.Sleep(time.Minute)
-					requireOwn(t, b.Other, b.Ours, last)
 				}
-			})
+				last := fmt.Sprint(round, " last")
+				require.NoError(t, n.SetData(t.Context(), []byte(last)))
+				requireOwn(t, b.Other, b.Ours, last)
+				time.Sleep(time.Minute)
+				requireOwn(t, b.Other, b.Ours, last)
+			}
 		})
 	}
 }
@@ -224,10 +220,10 @@ func TestTheCostOfAZnode(t *testing.T) {
 
 func TestTheEventsOfAZnode(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		var r recorder
+		var r locktest.Recorder
 		mkdir(t, b.Other)
 		create(t, b.Other, "theirs")
-		n := newNode(t, b.Ours, "one", recipes.WithObserver(r.observe))
+		n := newNode(t, b.Ours, "one", recipes.WithObserver(r.Observe))
 		n.Start()
 		time.Sleep(time.Second)
 		require.NoError(t, b.Other.Delete(path, -1))
@@ -238,7 +234,7 @@ func TestTheEventsOfAZnode(t *testing.T) {
 		require.NoError(t, n.Close(t.Context()))
 		require.Equal(t, []string{
 			"1 queued", "1 acquired", "1 lost", "2 acquired", "2 released",
-		}, r.seen())
+		}, told(&r))
 	})
 }
 
@@ -247,21 +243,19 @@ func TestAnObserverThatFails(t *testing.T) {
 	for name, fail := range map[string]func(){
 		"panic": func() { panic("no") }, "exit": runtime.Goexit,
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				var log journal
-				n, hold := kept(t, b.Ours, "one", log.option(), recipes.WithObserver(
-					func(_ context.Context, e recipes.Event) {
-						if e.Kind == recipes.EventAcquired {
-							fail()
-						}
-					}))
-				require.Contains(t, log.String(), "observer failed")
-				b.Lose(t, hold)
-				require.NoError(t, n.Await(t.Context()))
-				requireOwn(t, b.Other, b.Ours, "one")
-				require.NoError(t, n.Close(t.Context()))
-			})
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			var log journal
+			n, hold := kept(t, b.Ours, "one", log.option(), recipes.WithObserver(
+				func(_ context.Context, e recipes.Event) {
+					if e.Kind == recipes.EventAcquired {
+						fail()
+					}
+				}))
+			require.Contains(t, log.String(), "observer failed")
+			b.Lose(t, hold)
+			require.NoError(t, n.Await(t.Context()))
+			requireOwn(t, b.Other, b.Ours, "one")
+			require.NoError(t, n.Close(t.Context()))
 		})
 	}
 }

@@ -18,16 +18,8 @@ func semaphoreOf(
 	t *testing.T, b *locktest.Bubble, most int, opts ...recipes.Option,
 ) *recipes.InterProcessSemaphoreV2 {
 	t.Helper()
-	s, err := recipes.NewInterProcessSemaphoreV2(b.Ours, "/s", most, opts...)
-	require.NoError(t, err)
+	s := locktest.NewSemaphore(t, b.Ours, "/s", most, opts...)
 	return s
-}
-
-// holdOf is Hold of a lock of any kind.
-func holdOf(ctx context.Context, lock recipes.InterProcessLock) *recipes.Hold {
-	return lock.(interface {
-		Hold(ctx context.Context) *recipes.Hold
-	}).Hold(ctx)
 }
 
 // An n that cannot work is refused by each way to acquire, before anything is sent.
@@ -53,7 +45,7 @@ func TestAsLockRefusesItsN(t *testing.T) {
 				require.NotErrorIs(t, err, recipes.ErrBusy)
 			}
 			require.False(t, lock.IsAcquiredInThisProcess())
-			require.Nil(t, holdOf(t.Context(), lock))
+			require.Nil(t, lock.Hold(t.Context()))
 			require.ErrorIs(t, lock.Release(t.Context()), recipes.ErrNotOwner)
 		}
 		require.Empty(t, b.Cluster.Znodes())
@@ -65,8 +57,7 @@ func TestAsLockWaitsForASharedMaximum(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		ctx := t.Context()
 		require.NoError(t, recipes.SetSharedCount(ctx, b.Ours, "/most", 1))
-		s, err := recipes.NewInterProcessSemaphoreV2Shared(b.Ours, "/s", "/most")
-		require.NoError(t, err)
+		s := locktest.NewSharedSemaphore(t, b.Ours, "/s", "/most")
 		lock := s.AsLock(2)
 		locktest.RequireBusy(ctx, t, lock)
 		acquired := locktest.Start(func() error { return lock.Acquire(ctx) })
@@ -83,8 +74,7 @@ func TestOneLeaseQueuesWhileTheSharedMaximumIsZero(t *testing.T) {
 		require.NoError(t, recipes.SetSharedCount(t.Context(), b.Ours, "/most", 1))
 		_, err := b.Ours.Set("/most", make([]byte, 4), -1)
 		require.NoError(t, err)
-		s, err := recipes.NewInterProcessSemaphoreV2Shared(b.Ours, "/s", "/most")
-		require.NoError(t, err)
+		s := locktest.NewSharedSemaphore(t, b.Ours, "/s", "/most")
 		lock := s.AsLock(1)
 		acquired := locktest.Start(func() error { return lock.Acquire(t.Context()) })
 		time.Sleep(time.Second)
@@ -108,18 +98,18 @@ func TestAsLockHasSeveralHolders(t *testing.T) {
 		require.False(t, locktest.Gets(stranger, t, lock), "a fifth lease is not two")
 		require.False(t, locktest.Gets(one, t, lock), "it is not reentrant")
 		require.ErrorIs(t, again.Release(one), recipes.ErrNotOwner, "another lock")
-		first, second := holdOf(one, lock), holdOf(two, lock)
+		first, second := lock.Hold(one), lock.Hold(two)
 		require.NotSame(t, first, second)
-		require.Same(t, second, holdOf(stranger, lock))
+		require.Same(t, second, lock.Hold(stranger))
 		require.Greater(t, second.FencingToken(), first.FencingToken())
 
 		require.NoError(t, lock.Release(one))
 		require.NoError(t, second.Err())
 		require.True(t, locktest.Gets(one, t, lock))
-		require.Same(t, holdOf(one, lock), holdOf(stranger, lock))
+		require.Same(t, lock.Hold(one), lock.Hold(stranger))
 		require.NoError(t, lock.Release(stranger), "the latest")
 		require.NoError(t, second.Err())
-		require.Same(t, second, holdOf(one, lock), "which has none of its own")
+		require.Same(t, second, lock.Hold(one), "which has none of its own")
 		require.NoError(t, lock.Release(stranger), "the one that is left")
 		for _, ctx := range []context.Context{one, two, stranger} {
 			require.ErrorIs(t, lock.Release(ctx), recipes.ErrNotOwner)
@@ -137,13 +127,12 @@ func TestAsLockHasSeveralHolders(t *testing.T) {
 func TestAsLockOfASharedMaximumHasSeveralHolders(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		require.NoError(t, recipes.SetSharedCount(t.Context(), b.Ours, "/most", 2))
-		s, err := recipes.NewInterProcessSemaphoreV2Shared(b.Ours, "/s", "/most")
-		require.NoError(t, err)
+		s := locktest.NewSharedSemaphore(t, b.Ours, "/s", "/most")
 		lock, one, two := s.AsLock(1), locktest.Owner(t), locktest.Owner(t)
 		first := locktest.Acquire(one, t, lock)
 		require.NoError(t, lock.Acquire(two))
 		require.NoError(t, lock.Release(two))
-		require.Same(t, first, holdOf(two, lock))
+		require.Same(t, first, lock.Hold(two))
 		require.NoError(t, lock.Release(two))
 		require.ErrorIs(t, lock.Release(one), recipes.ErrNotOwner)
 	})
@@ -155,10 +144,10 @@ func TestAsLockTwiceByOneOwner(t *testing.T) {
 		lock, ctx := semaphoreOf(t, b, 2).AsLock(1), locktest.Owner(t)
 		first, second := locktest.Acquire(ctx, t, lock), locktest.Acquire(ctx, t, lock)
 		require.NotSame(t, first, second)
-		require.Same(t, second, holdOf(ctx, lock))
+		require.Same(t, second, lock.Hold(ctx))
 		require.NoError(t, lock.Release(ctx))
 		require.ErrorIs(t, second.Release(ctx), recipes.ErrNotOwner)
-		require.Same(t, first, holdOf(ctx, lock))
+		require.Same(t, first, lock.Hold(ctx))
 		require.NoError(t, first.Release(ctx))
 	})
 }
@@ -171,11 +160,11 @@ func TestAsLockLeavesALostHoldToItsOwner(t *testing.T) {
 		one, two, stranger := locktest.Owner(t), locktest.Owner(t), locktest.Owner(t)
 		require.NoError(t, lock.Acquire(one))
 		require.NoError(t, lock.Acquire(two))
-		held, lost := holdOf(one, lock), holdOf(two, lock)
+		held, lost := lock.Hold(one), lock.Hold(two)
 		b.Lose(t, lost)
 		require.True(t, lock.IsAcquiredInThisProcess())
-		require.Same(t, lost, holdOf(two, lock))
-		require.Same(t, held, holdOf(stranger, lock))
+		require.Same(t, lost, lock.Hold(two))
+		require.Same(t, held, lock.Hold(stranger))
 		require.NoError(t, lock.Release(stranger))
 		require.ErrorIs(t, lock.Release(one), recipes.ErrLockLost, "the value's last")
 		require.ErrorIs(t, lock.Release(two), recipes.ErrNotOwner)
@@ -231,8 +220,8 @@ func TestAMultiLockOfLeases(t *testing.T) {
 		require.NoError(t, recipes.Do(ctx, both, func(
 			ctx context.Context, hold *recipes.Hold,
 		) error {
-			require.Same(t, holdOf(ctx, leases), both.Holds(ctx)[1])
-			require.Equal(t, holdOf(ctx, leases).Path(), hold.Path())
+			require.Same(t, leases.Hold(ctx), both.Holds(ctx)[1])
+			require.Equal(t, leases.Hold(ctx).Path(), hold.Path())
 			more, err := s.AcquireTimeout(ctx, 1, 0)
 			require.NoError(t, err)
 			require.Nil(t, more)
@@ -244,19 +233,5 @@ func TestAMultiLockOfLeases(t *testing.T) {
 		require.ErrorIs(t, both.Acquire(ctx), recipes.ErrLockLost)
 		require.ErrorIs(t, locktest.ReleaseElsewhere(t, hold), recipes.ErrLockLost)
 		require.NoError(t, locktest.Acquire(ctx, t, both).Release(ctx))
-	})
-}
-
-// Observers receive each lease.
-func TestAsLockIsObserved(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		var steps locktest.Recorder
-		s := semaphoreOf(t, b, 2, recipes.WithObserver(steps.Observe))
-		hold := locktest.Acquire(t.Context(), t, s.AsLock(2))
-		for n := 1; n <= 2; n++ {
-			require.Equal(t, "semaphore", steps.Nth(t, recipes.EventAcquired, n).Recipe)
-		}
-		require.NoError(t, hold.Release(t.Context()))
-		steps.Nth(t, recipes.EventReleased, 2)
 	})
 }

@@ -15,8 +15,7 @@ import (
 // A Lease is a hold, with all that one can do.
 func TestLeaseHold(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
-		semaphore, err := recipes.NewInterProcessSemaphoreV2(s.Ours, "/semaphore", 2)
-		require.NoError(t, err)
+		semaphore := locktest.NewSemaphore(t, s.Ours, "/semaphore", 2)
 		leases, err := semaphore.AcquireN(t.Context(), 2)
 		require.NoError(t, err)
 		hold := leases[0].Hold()
@@ -42,11 +41,10 @@ func TestLease(t *testing.T) {
 	t.Parallel()
 	zkserver.Test(t, func(t *testing.T) {
 		dir, p, other := zkserver.Path(t), locktest.SharedPeer(t), locktest.SharedPeer(t)
-		s, err := recipes.NewInterProcessSemaphoreV2(
-			p.Conn, dir, 3, recipes.WithData([]byte("mine")),
+		s := locktest.NewSemaphore(
+			t, p.Conn, dir, 3, recipes.WithData([]byte("mine")),
 			recipes.WithSessionTimeout(p.Timeout),
 		)
-		require.NoError(t, err)
 		leases, err := s.AcquireN(t.Context(), 3)
 		require.NoError(t, err)
 		for _, l := range leases {

@@ -13,19 +13,17 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-func semaphore(
-	p *locktest.Peer, path string, most int,
-) *recipes.InterProcessSemaphoreV2 {
+func semaphore(p *locktest.Peer, path string, most int) *recipes.InterProcessSemaphoreV2 {
 	p.TB.Helper()
-	s, err := recipes.NewInterProcessSemaphoreV2(
-		p.Conn, path, most, recipes.WithSessionTimeout(p.Timeout))
-	require.NoError(p.TB, err)
+	s := locktest.NewSemaphore(
+		p.TB, p.Conn, path, most, recipes.WithSessionTimeout(p.Timeout))
 	return s
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
 	"github.com/zkrecipes/recipes/zktest"
@@ -23,33 +24,30 @@ import (
 func TestTriesGetTheFreeLeases(t *testing.T) {
 	const tries = 6
 	for name, processes := range map[string]int{"one process": 1, "one each": tries} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cluster := zktest.Start(t)
-				var semaphores []*recipes.InterProcessSemaphoreV2
-				for i := range processes {
-					link := fmt.Sprint("far ", i)
-					client := locktest.ConnectThrough(t, cluster, link)
-					s, err := recipes.NewInterProcessSemaphoreV2(client, "/s", 10)
-					require.NoError(t, err)
-					cluster.Link(link).Delay(10*time.Millisecond, 10*time.Millisecond)
-					semaphores = append(semaphores, s)
-				}
-				var wg sync.WaitGroup
-				var got atomic.Int32
-				for i := range tries {
-					wg.Go(func() {
-						s := semaphores[i%processes]
-						leases, err := s.AcquireTimeout(t.Context(), 1, 0)
-						if err != nil {
-							t.Error(err)
-						}
-						got.Add(int32(len(leases)))
-					})
-				}
-				wg.Wait()
-				require.EqualValues(t, tries, got.Load())
-			})
+		locktest.RunVirtual(t, name, func(t *testing.T) {
+			cluster := zktest.Start(t)
+			var semaphores []*recipes.InterProcessSemaphoreV2
+			for i := range processes {
+				link := fmt.Sprint("far ", i)
+				client := locktest.ConnectThrough(t, cluster, link)
+				s := locktest.NewSemaphore(t, client, "/s", 10)
+				cluster.Link(link).Delay(10*time.Millisecond, 10*time.Millisecond)
+				semaphores = append(semaphores, s)
+			}
+			var wg sync.WaitGroup
+			var got atomic.Int32
+			for i := range tries {
+				wg.Go(func() {
+					s := semaphores[i%processes]
+					leases, err := s.AcquireTimeout(t.Context(), 1, 0)
+					if err != nil {
+						t.Error(err)
+					}
+					got.Add(int32(len(leases)))
+				})
+			}
+			wg.Wait()
+			require.EqualValues(t, tries, got.Load())
 		})
 	}
 }
@@ -60,8 +58,7 @@ func TestATryDoesNotWaitAtAGateThatStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := zktest.Start(t)
 		client := locktest.ConnectThrough(t, cluster, "ours")
-		s, err := recipes.NewInterProcessSemaphoreV2(client, "/s", 2)
-		require.NoError(t, err)
+		s := locktest.NewSemaphore(t, client, "/s", 2)
 		first, err := s.Acquire(t.Context())
 		require.NoError(t, err)
 		greedy := locktest.Start(func() error {
@@ -90,9 +87,8 @@ func TestATryWhoseGateZnodeIsLostHasItsTimeAgain(t *testing.T) {
 		client := locktest.ConnectThrough(t, cluster, "ours")
 		other := locktest.ConnectThrough(t, cluster, "other's")
 		var steps locktest.Recorder
-		s, err := recipes.NewInterProcessSemaphoreV2(
-			client, "/s", 2, recipes.WithObserver(steps.Observe))
-		require.NoError(t, err)
+		s := locktest.NewSemaphore(
+			t, client, "/s", 2, recipes.WithObserver(steps.Observe))
 		first, err := s.Acquire(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, first.Release(t.Context()))

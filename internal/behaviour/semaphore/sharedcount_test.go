@@ -27,10 +27,9 @@ func sharedSemaphore(
 	p *locktest.Peer, dir, count string,
 ) *recipes.InterProcessSemaphoreV2 {
 	p.TB.Helper()
-	s, err := recipes.NewInterProcessSemaphoreV2Shared(
-		p.Conn, dir, count, recipes.WithSessionTimeout(p.Timeout),
+	s := locktest.NewSharedSemaphore(
+		p.TB, p.Conn, dir, count, recipes.WithSessionTimeout(p.Timeout),
 	)
-	require.NoError(p.TB, err)
 	return s
 }
 
@@ -87,28 +86,6 @@ func (c *parentlessConn) Create(
 	return c.Client.Create(path, data, flags, acl)
 }
 
-func TestTheGreatestSharedCount(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		ctx := t.Context()
-		require.NoError(t, recipes.SetSharedCount(ctx, b.Ours, "/most", math.MaxInt32))
-		tooMany := math.MaxInt32
-		tooMany++ // below 0 with 32 bits
-		require.Error(t, recipes.SetSharedCount(ctx, b.Ours, "/most", tooMany))
-	})
-}
-
-// What may not be created is not tried again.
-func TestASharedCountThatMayNotBeCreated(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		_, err := b.Other.Create("/closed", nil, 0, zk.WorldACL(zk.PermRead))
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		err = recipes.SetSharedCount(ctx, b.Ours, "/closed/most", 1)
-		require.ErrorIs(t, err, zk.ErrNoAuth)
-	})
-}
-
 // A container that is empty goes by the server's doing, or by that of a caller who made
 // it and has given up.
 func TestSetSharedCountWhoseParentGoes(t *testing.T) {
@@ -133,37 +110,34 @@ func TestASharedCountThatIsSetAgain(t *testing.T) {
 		"one lease, never":           {1, false},
 		"more than there are, never": {3, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-				set := func(n int) {
-					err := recipes.SetSharedCount(t.Context(), b.Other, "/count", n)
-					require.NoError(t, err)
-				}
-				set(1)
-				s, err := recipes.NewInterProcessSemaphoreV2Shared(b.Ours, "/s", "/count")
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			set := func(n int) {
+				err := recipes.SetSharedCount(t.Context(), b.Other, "/count", n)
 				require.NoError(t, err)
-				held, err := s.Acquire(t.Context())
-				require.NoError(t, err)
-				waits := make(chan error, 1)
-				go func() {
-					leases, err := s.AcquireN(t.Context(), c.n)
-					waits <- err
-					_ = s.ReturnAll(t.Context(), leases)
-				}()
-				time.Sleep(time.Minute)
-				require.NoError(t, b.Other.Delete("/count", -1))
-				if !c.again {
-					deleted := time.Now()
-					require.ErrorIs(t, <-waits, zk.ErrNoNode)
-					require.Less(t, time.Since(deleted), 1200*time.Millisecond)
-					return
-				}
-				time.Sleep(500 * time.Millisecond)
-				set(c.n)
-				time.Sleep(time.Minute)
-				require.NoError(t, held.Release(t.Context()))
-				require.NoError(t, <-waits)
-			})
+			}
+			set(1)
+			s := locktest.NewSharedSemaphore(t, b.Ours, "/s", "/count")
+			held, err := s.Acquire(t.Context())
+			require.NoError(t, err)
+			waits := make(chan error, 1)
+			go func() {
+				leases, err := s.AcquireN(t.Context(), c.n)
+				waits <- err
+				_ = s.ReturnAll(t.Context(), leases)
+			}()
+			time.Sleep(time.Minute)
+			require.NoError(t, b.Other.Delete("/count", -1))
+			if !c.again {
+				deleted := time.Now()
+				require.ErrorIs(t, <-waits, zk.ErrNoNode)
+				require.Less(t, time.Since(deleted), 1200*time.Millisecond)
+				return
+			}
+			time.Sleep(500 * time.Millisecond)
+			set(c.n)
+			time.Sleep(time.Minute)
+			require.NoError(t, held.Release(t.Context()))
+			require.NoError(t, <-waits)
 		})
 	}
 }
@@ -288,8 +262,7 @@ func TestAcquireNWaitsForASharedMaximumWithoutZnodes(t *testing.T) {
 			return nodes
 		}
 		set(2)
-		s, err := recipes.NewInterProcessSemaphoreV2Shared(client, "/s", "/count")
-		require.NoError(t, err)
+		s := locktest.NewSharedSemaphore(t, client, "/s", "/count")
 		var leases []*recipes.Lease
 		many := locktest.Start(func() (err error) {
 			leases, err = s.AcquireN(t.Context(), 1000)
