@@ -231,11 +231,12 @@ func TestRecordedAnswers(t *testing.T) {
 			t.Run(s.folder+"/"+r.name(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					fake := s.startFake(t)
+					// What a client has under way ends by itself.
+					defer time.Sleep(time.Minute)
+					defer fake.close()
 					got, err := fake.play("/recorded", r.script)
 					require.NoError(t, err)
 					require.Empty(t, differences(r.script, r.want, got))
-					fake.close()
-					time.Sleep(time.Minute) // what a client has under way ends by itself
 				})
 			})
 		}
