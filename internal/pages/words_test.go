@@ -15,7 +15,7 @@ var wordLimits = map[string]int{
 	"CONTRIBUTING.md":                     2325,
 	"SECURITY.md":                         150,
 	"bench/README.md":                     1350,
-	"cmd/zklock/README.md":                2240,
+	"cmd/zklock/README.md":                2210,
 	"docs/caching.md":                     815,
 	"docs/README.md":                      355,
 	"docs/leader-service.md":              775,
