@@ -175,7 +175,7 @@ chromium_ensure() {
 }
 
 # A server in a container would see neither its key nor the Kerberos on loopback: it has to be a local one. It is Debian's, which
-# docs/kerberos.md starts.
+# docs/appendix/kerberos-login.md starts.
 kerberos_ensure() {
 	if kerberos_local && zk_local; then return 0; fi
 	{ install_packages "${kerberos_packages[@]}" "${zk_packages[@]}" && kerberos_local && zk_local; } ||
