@@ -152,7 +152,7 @@ shells_ensure() { ensure shells "bash, bash-completion, zsh or fish is" '' bash 
 chromium_ensure() { ensure chromium "Chromium is" '' chromium; }
 
 # A Kerberos of the tests' own: its server, its tools, and a wrong clock. A server in a container would see neither its key nor the
-# Kerberos on loopback: it has to be a local one. It is Debian's, which docs/kerberos.md starts.
+# Kerberos on loopback: it has to be a local one. It is Debian's, which docs/appendix/kerberos-login.md starts.
 kerberos_ensure() {
 	ensure kerberos "Kerberos or a local ZooKeeper is" '' krb5-kdc krb5-admin-server krb5-user faketime "${zk_packages[@]}"
 }
