@@ -25,7 +25,7 @@ func drawn(t *testing.T, c lanes.Chart) string {
 }
 
 func TestAHandOverIsAStep(t *testing.T) {
-	svg := drawn(t, lanes.Chart{From: at(0), To: at(600), Lanes: []lanes.Lane{
+	svg := drawn(t, lanes.Chart{From: at(0), To: at(600), Steps: true, Lanes: []lanes.Lane{
 		{Label: "a", Spans: []lanes.Span{{Kind: lanes.Holds, From: at(0), To: at(60)}}},
 		{Label: "b", Spans: []lanes.Span{
 			{Kind: lanes.Waits, From: at(30), To: at(60)},
@@ -60,7 +60,7 @@ func FuzzTexts(f *testing.F) {
 	f.Add("\x00\u202e]]>&#x0;\xff")
 	f.Fuzz(func(t *testing.T, hostile string) {
 		svg := drawn(t, lanes.Chart{
-			Title: hostile, From: at(0), To: at(9), Lanes: []lanes.Lane{{
+			Title: hostile, From: at(0), To: at(9), Steps: true, Lanes: []lanes.Lane{{
 				Label: hostile,
 				Spans: []lanes.Span{
 					{Kind: lanes.Waits, From: at(1), To: at(2), Title: hostile},

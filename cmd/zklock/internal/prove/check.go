@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/simulator"
@@ -86,7 +87,9 @@ func (c *checking) read(file io.Reader) error {
 	lines.Buffer(nil, reportMost)
 	for n := 1; lines.Scan(); n++ {
 		var one record
-		if err := json.Unmarshal(lines.Bytes(), &one); err != nil || !c.take(one) {
+		err := json.Unmarshal(lines.Bytes(), &one)
+		tooLong := len(lines.Bytes()) > lineMost && one.End == nil
+		if err != nil || tooLong || !c.take(one) {
 			return fmt.Errorf("line %d: %w", n, errNoFile)
 		}
 	}
@@ -103,12 +106,14 @@ func (c *checking) read(file io.Reader) error {
 	return nil
 }
 
-// reportMost bounds a line.
+// reportMost bounds a line, and lineMost one that is no report.
 const reportMost = 4 << 20
 
 // take takes a record, if that can stand here.
 func (c *checking) take(one record) bool {
 	switch {
+	case c.ended:
+		return false
 	case one.Head != nil:
 		h := one.Head
 		ok := !c.begun && h.Format == fileFormat
@@ -135,11 +140,10 @@ func (c *checking) copy(end *Report) {
 	r := c.report
 	r.Lasted, r.Workers, r.Hosts, r.Rate = end.Lasted, end.Workers, end.Hosts, end.Rate
 	r.Calm, r.Ensemble, r.Skipped = end.Calm, end.Ensemble, end.Skipped
-	for _, f := range end.Findings {
-		if f.Round < 0 || f.Verdict == Undecided || f.What == endOfRound {
-			r.Findings = append(r.Findings, f) // no history has it
-		}
-	}
+	kept := slices.DeleteFunc(end.Findings, func(f Finding) bool {
+		return f.Round >= 0 && f.Verdict != Undecided && f.What != endOfRound
+	})
+	r.Findings = append(kept, r.Findings...) // no history has them
 	r.Counts.Faults = end.Counts.Faults
 	r.Advice = append(r.Advice, r.advise()...)
 }

@@ -173,7 +173,8 @@ func (c *crew) ofProcesses() faults.Hand {
 	t := c.Session
 	all := []faults.Fault{
 		faults.New("suspend", 4, t/20, 2*t, c.suspend),
-		faults.New("kill", 1, 0, t/4, c.killOne),
+		// Another one starts once the rate has forgotten the requests of the first.
+		faults.New("kill", 1, burst, max(burst, t/4), c.killOne),
 	}
 	if !c.TLS { // else no worker knows the password
 		all = append(all, faults.New("end a session", 1, 0, t/4, c.expire))

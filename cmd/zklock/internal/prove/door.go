@@ -198,7 +198,8 @@ func (d *Door) ask(conn net.Conn) *guest {
 	_ = conn.SetDeadline(time.Now().Add(helloWithin)) // else reading fails
 	g := newGuest(conn)
 	var hello fromGuest
-	if !g.next(&hello) || hello.Hello == nil || hello.Hello.Format != fileFormat {
+	if g.next(&hello) != nil || hello.Hello == nil ||
+		hello.Hello.Format != fileFormat {
 		return nil
 	}
 	if subtle.ConstantTimeCompare(hello.Hello.Secret, d.token.secret[:]) != 1 {

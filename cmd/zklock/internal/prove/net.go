@@ -1,20 +1,18 @@
 package prove
 
 import (
-	"bufio"
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/simulator"
+	"github.com/zkrecipes/recipes/test/chaos/faults"
 )
 
 // A toGuest is a message to a machine that has joined.
@@ -63,7 +61,7 @@ const (
 // A guest is a machine that has joined, as the judge sees it.
 type guest struct {
 	conn  net.Conn
-	lines *bufio.Scanner
+	in    lineReader
 	out   *lineWriter
 	czxid int64  // of the root
 	root  string // of the run
@@ -76,25 +74,21 @@ type guest struct {
 }
 
 func newGuest(conn net.Conn) *guest {
-	g := &guest{
-		conn: conn, lines: bufio.NewScanner(conn), out: &lineWriter{to: conn},
+	return &guest{
+		conn: conn, in: newLineReader(conn), out: &lineWriter{to: conn},
 		pings: map[uint64]time.Time{},
 	}
-	g.lines.Buffer(nil, lineMost)
-	return g
 }
 
 func (g *guest) close() { _ = g.conn.Close() }
 
-// next reads a message; false if there is none.
-func (g *guest) next(to any) bool {
-	if !g.lines.Scan() || json.Unmarshal(g.lines.Bytes(), to) != nil {
-		return false
-	}
+// next reads a message.
+func (g *guest) next(m *fromGuest) error {
+	err := g.in.next(m)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.heard = time.Now()
-	return true
+	return err
 }
 
 // errGuestGone says that a machine is out of reach.
@@ -131,16 +125,17 @@ func (g *guest) listen(
 	o roundOrder, to bench, workers map[int]bool,
 ) (*guestDone, error) {
 	for events := 0; ; {
-		_ = g.conn.SetReadDeadline(time.Now().Add(goneAfter)) // else reading fails
+		// Of writing, too: one that does not read must not hold up the run.
+		_ = g.conn.SetDeadline(time.Now().Add(goneAfter)) // else both fail
 		var m fromGuest
-		if !g.next(&m) {
-			return nil, fmt.Errorf("%w: %w", errGuestGone, cmp.Or(g.lines.Err(), io.EOF))
+		if err := g.next(&m); err != nil {
+			return nil, fmt.Errorf("%w: %w", errGuestGone, err)
 		}
 		switch {
 		case m.Pong > 0:
 			g.pong(m.Pong)
 		case m.Done != nil:
-			return m.Done, g.conn.SetReadDeadline(time.Time{})
+			return m.Done, g.conn.SetDeadline(time.Time{})
 		case m.Event == nil:
 		default:
 			if events++; events > guestEvents || !o.mayTell(*m.Event) {
@@ -184,7 +179,7 @@ func (d *guestDone) err() error {
 
 // ping finds out how long messages are under way: by so much the judge is late, too.
 func (g *guest) ping(ctx context.Context) {
-	for ; ctx.Err() == nil; sleep(ctx, pingEvery) {
+	for ; ctx.Err() == nil; faults.Sleep(ctx, pingEvery) {
 		g.mu.Lock()
 		g.last++
 		n := g.last
@@ -226,7 +221,7 @@ func Join(ctx context.Context, address, text string, h Host) error {
 		return fmt.Errorf("--join %s: %w", address, err)
 	}
 	defer conn.Close()
-	v := &visitor{Host: h, out: &lineWriter{to: conn}, waiting: map[uint64]func(){}}
+	v := &visitor{Host: h, conn: conn, out: &lineWriter{to: conn}}
 	asked := ctx
 	ctx, v.cancel = context.WithCancelCause(ctx)
 	defer v.cancel(nil)
@@ -237,14 +232,14 @@ func Join(ctx context.Context, address, text string, h Host) error {
 	}
 	err = readLines(conn, func(m toGuest) error { return v.take(ctx, m) })
 	v.cancel(errGone)
-	v.release()
+	v.told.close()
 	v.rounds.Wait()
 	switch {
 	case errors.Is(err, errEndOfRun):
 		return nil
 	case asked.Err() != nil:
 		return context.Cause(asked)
-	case err == nil:
+	case err == nil, errors.Is(err, os.ErrDeadlineExceeded):
 		return errGone
 	}
 	return err
@@ -256,43 +251,37 @@ var errEndOfRun = errors.New("prove: the run has ended")
 // A visitor is this machine in the run of another one.
 type visitor struct {
 	Host
+	conn   net.Conn
 	out    *lineWriter
 	cancel context.CancelCauseFunc
 	rounds sync.WaitGroup
+	told   ledger
 
-	mu      sync.Mutex // guards what follows
-	number  uint64
-	waiting map[uint64]func()
-	busy    bool
-	alone   bool // the judge has gone: nothing is taken any more
+	mu   sync.Mutex // guards what follows
+	busy bool       // a round is under way
 }
 
-// release lets go on what waits for a judge that has gone.
-func (v *visitor) release() {
-	v.mu.Lock()
-	waiting := v.waiting
-	v.alone, v.waiting = true, nil
-	v.mu.Unlock()
-	for _, taken := range waiting {
-		taken()
+// expectLocked has the judge say something soon, or not: it pings in rounds.
+func (v *visitor) expectLocked() {
+	var until time.Time
+	if v.busy {
+		until = time.Now().Add(goneAfter)
 	}
+	_ = v.conn.SetDeadline(until) // else reading fails
 }
 
 // take takes a message of the judge's.
 func (v *visitor) take(ctx context.Context, m toGuest) error {
+	v.mu.Lock()
+	v.expectLocked()
+	v.mu.Unlock()
 	switch {
 	case m.End:
 		return errEndOfRun
 	case m.Ping > 0:
 		return v.out.write(fromGuest{Pong: m.Ping})
 	case m.Taken > 0:
-		v.mu.Lock()
-		taken := v.waiting[m.Taken]
-		delete(v.waiting, m.Taken)
-		v.mu.Unlock()
-		if taken != nil {
-			taken()
-		}
+		v.told.taken(m.Taken)
 	case m.Order != nil:
 		return v.begin(ctx, *m.Order)
 	}
@@ -309,6 +298,7 @@ func (v *visitor) begin(ctx context.Context, o guestOrder) error {
 		return errors.New("prove: an order that no run gives")
 	}
 	v.busy = true
+	v.expectLocked()
 	v.rounds.Go(func() {
 		done := guestDone{}
 		err := v.isSameEnsemble(ctx, o)
@@ -325,6 +315,7 @@ func (v *visitor) begin(ctx context.Context, o guestOrder) error {
 		}
 		v.mu.Lock()
 		v.busy = false
+		v.expectLocked()
 		v.mu.Unlock()
 		_ = v.out.write(fromGuest{Done: done.bounded()}) // else the judge has gone
 	})
@@ -371,16 +362,8 @@ func (b messenger) take(e simulator.Event, taken func()) {
 	if taken == nil {
 		taken = func() {}
 	}
-	b.mu.Lock()
-	alone := b.alone
-	if !alone {
-		b.number++
-		b.waiting[b.number] = taken
+	b.told.tell(func(number uint64) {
 		// Where it fails the judge has gone, which ends all.
-		_ = b.out.write(fromGuest{Number: b.number, Event: &e})
-	}
-	b.mu.Unlock()
-	if alone {
-		taken()
-	}
+		_ = b.out.write(fromGuest{Number: number, Event: &e})
+	}, taken)
 }

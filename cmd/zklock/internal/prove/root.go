@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/test/chaos/faults"
 )
 
 // marker is what the data of a root begins with.
@@ -118,12 +118,8 @@ func (r *root) delete(ctx context.Context, path string) error {
 	}
 }
 
-// wait keeps to the rate.
+// wait keeps to the rate, without bursts: workers may have been at it a moment ago.
 func (r *root) wait(ctx context.Context) error {
-	select {
-	case <-time.After(r.pace.pace("delete", r.path)):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	faults.Sleep(ctx, r.pace.take())
+	return context.Cause(ctx)
 }
