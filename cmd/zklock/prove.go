@@ -123,7 +123,7 @@ func (p *proof) flags() []cli.Flag {
 				"machine only",
 		},
 		&cli.IntFlag{
-			Name: "machines", Destination: &p.machines, Value: 2,
+			Name: "machines", Destination: &p.machines, DefaultText: "2",
 			Usage: "with --listen: begin once `N` take part, 2 to 16, this one among " +
 				"them",
 		},
@@ -212,7 +212,7 @@ func (p *proof) settle(chroot string) error {
 
 // prove makes a run and reports.
 func (p *proof) prove(ctx context.Context, to *target) error {
-	if p.listen != "" || p.token != "" {
+	if p.listen != "" || p.token != "" || p.machines != 0 {
 		door, err := p.open()
 		if err != nil {
 			return err
@@ -247,14 +247,15 @@ func (p *proof) prove(ctx context.Context, to *target) error {
 func (p *proof) open() (*prove.Door, error) {
 	file, ok := strings.CutPrefix(p.token, "@")
 	if !ok || file == "" || p.listen == "" {
-		return nil, usage("prove: --listen and --token @FILE go together")
+		return nil, usage("prove: --listen and --token @FILE go together, and " +
+			"--machines with them")
 	}
 	host, port, err := net.SplitHostPort(p.listen)
 	if err != nil {
 		return nil, usage("--listen: want HOST:PORT: %w", err)
 	}
 	address := net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port)
-	door, err := prove.OpenDoor(address, p.machines)
+	door, err := prove.OpenDoor(address, cmp.Or(p.machines, 2))
 	if err != nil {
 		return nil, usage("--listen: %w", err)
 	}
@@ -268,7 +269,7 @@ func (p *proof) open() (*prove.Door, error) {
 			door.Close())
 	}
 	p.config.Door = door
-	p.config.Say("waiting at %s for %d machines", door.Address(), p.machines-1)
+	p.config.Say("waiting at %s for other machines", door.Address())
 	return door, nil
 }
 
@@ -347,6 +348,9 @@ func private(name string) (*os.File, error) {
 	// A pipe without a reader is not waited for.
 	const flags = os.O_WRONLY | os.O_CREATE | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 	file, err := os.OpenFile(name, flags, 0o600) //nolint:gosec // the user names it
+	if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENXIO) {
+		err = errTheirs // a link, a pipe
+	}
 	if err != nil {
 		return nil, err
 	}

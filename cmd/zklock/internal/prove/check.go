@@ -20,8 +20,6 @@ const (
 	roundsMost  = 10_000
 	together    = 200 // that ask for one lock at the same time
 	sessionMost = 24 * time.Hour
-	memoryMost  = 1 << 30 // bytes
-	checkWithin = 10 * time.Minute
 )
 
 // errNoFile says that a file is no history.
@@ -30,6 +28,16 @@ var errNoFile = errors.New("it is no history of \"zklock prove\"")
 // Check checks a file again. It bounds its time and its memory, and reports a file that
 // it cannot decide as undecided. An error says that it is no such file.
 func Check(file io.Reader) (*Report, error) {
+	return checkWithin{memory: 1 << 30, time: 10 * time.Minute}.check(file)
+}
+
+// checkWithin is what a check may take.
+type checkWithin struct {
+	memory uint64 // bytes
+	time   time.Duration
+}
+
+func (w checkWithin) check(file io.Reader) (*Report, error) {
 	type answer struct {
 		report *Report
 		err    error
@@ -55,18 +63,18 @@ func Check(file io.Reader) (*Report, error) {
 		case <-tick.C:
 			var memory runtime.MemStats
 			runtime.ReadMemStats(&memory)
-			if memory.HeapAlloc > memoryMost || time.Since(began) > checkWithin {
-				return tooLarge(), nil
+			if memory.HeapAlloc > w.memory || time.Since(began) > w.time {
+				return w.tooLarge(), nil
 			}
 		}
 	}
 }
 
 // tooLarge is the report on a file that cannot be checked.
-func tooLarge() *Report {
+func (w checkWithin) tooLarge() *Report {
 	r := &Report{Verdict: Undecided, Advice: []string{}}
 	r.undecided(-1, "check", fmt.Sprintf(
-		"it takes more than %v, or more than %d MiB", checkWithin, memoryMost>>20))
+		"it takes more than %v, or more than %d MiB", w.time, w.memory>>20))
 	return r
 }
 

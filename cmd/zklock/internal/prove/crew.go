@@ -147,7 +147,9 @@ func (c *crew) ofLines() faults.Hand {
 	t := c.Session
 	return faults.Hand{Rest: t / 4, Faults: []faults.Fault{
 		faults.New("partition", 3, t/20, t, net.Partition),
-		faults.New("partition for longer than a session", 3, 5*t/4, 2*t, net.Partition),
+		faults.New("partition for longer than a session", 2, 5*t/4, 2*t, net.Partition),
+		faults.New("reset, and partition for longer than a session", 3, 5*t/4, 2*t,
+			net.PartitionAnew(t/8)),
 		faults.New("slow lines", 1, t/20, t, net.Slow),
 		faults.New("reset", 2, t/20, t/5, net.Reset),
 	}}

@@ -75,12 +75,19 @@ type guest struct {
 
 func newGuest(conn net.Conn) *guest {
 	return &guest{
-		conn: conn, in: newLineReader(conn), out: &lineWriter{to: conn},
+		conn: conn, in: newLineReader(conn), out: newLineWriter(conn),
 		pings: map[uint64]time.Time{},
 	}
 }
 
 func (g *guest) close() { _ = g.conn.Close() }
+
+// dismiss lets a machine know that the run has ended.
+func (g *guest) dismiss() {
+	_ = g.conn.SetWriteDeadline(time.Now().Add(goneAfter)) // else writing fails
+	_ = g.out.write(toGuest{End: true})                    // else it has gone
+	g.close()
+}
 
 // next reads a message.
 func (g *guest) next(m *fromGuest) error {
@@ -91,17 +98,23 @@ func (g *guest) next(m *fromGuest) error {
 	return err
 }
 
-// errGuestGone says that a machine is out of reach.
-var errGuestGone = errors.New("a machine that had joined is gone")
+// A guestGone says that a machine is out of reach.
+type guestGone struct{ why error }
+
+func (g *guestGone) Error() string {
+	return "a machine that had joined is gone: " + g.why.Error()
+}
+
+func (g *guestGone) Unwrap() error { return g.why }
 
 // run implements host. What the machine tells is believed, within bounds. Of one that is
 // gone nobody knows what its workers do: to the checks they are stopped for ever.
 func (g *guest) run(ctx context.Context, o roundOrder, to bench) (made int, err error) {
-	stop := context.AfterFunc(ctx, g.close)
+	stop := context.AfterFunc(ctx, g.dismiss)
 	defer stop()
 	err = g.out.write(toGuest{Order: &guestOrder{o, g.root, g.czxid}})
 	if err != nil {
-		return 0, errors.Join(errGuestGone, err)
+		return 0, &guestGone{err}
 	}
 	pinging, end := context.WithCancel(ctx)
 	defer end()
@@ -117,6 +130,9 @@ func (g *guest) run(ctx context.Context, o roundOrder, to bench) (made int, err 
 	return max(0, done.Made), done.err()
 }
 
+// errImpossible is why a machine is not listened to any more.
+var errImpossible = errors.New("it told what cannot be")
+
 // goneAfter is when a machine that says nothing is out of reach: it answers pings.
 const goneAfter = 10 * time.Second
 
@@ -129,7 +145,7 @@ func (g *guest) listen(
 		_ = g.conn.SetDeadline(time.Now().Add(goneAfter)) // else both fail
 		var m fromGuest
 		if err := g.next(&m); err != nil {
-			return nil, fmt.Errorf("%w: %w", errGuestGone, err)
+			return nil, &guestGone{err}
 		}
 		switch {
 		case m.Pong > 0:
@@ -139,7 +155,7 @@ func (g *guest) listen(
 		case m.Event == nil:
 		default:
 			if events++; events > guestEvents || !o.mayTell(*m.Event) {
-				return nil, fmt.Errorf("%w: it told what cannot be", errGuestGone)
+				return nil, &guestGone{errImpossible}
 			}
 			if m.Event.Worker >= o.First {
 				workers[m.Event.Worker] = true
@@ -221,12 +237,17 @@ func Join(ctx context.Context, address, text string, h Host) error {
 		return fmt.Errorf("--join %s: %w", address, err)
 	}
 	defer conn.Close()
-	v := &visitor{Host: h, conn: conn, out: &lineWriter{to: conn}}
+	return h.visit(ctx, conn, t)
+}
+
+// visit takes part by a connection.
+func (h Host) visit(ctx context.Context, conn net.Conn, t token) error {
+	v := &visitor{Host: h, conn: conn, out: newLineWriter(conn)}
 	asked := ctx
 	ctx, v.cancel = context.WithCancelCause(ctx)
 	defer v.cancel(nil)
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	err = v.out.write(fromGuest{Hello: &hello{fileFormat, t.secret[:]}})
+	err := v.out.write(fromGuest{Hello: &hello{fileFormat, t.secret[:]}})
 	if err != nil {
 		return err
 	}
@@ -246,7 +267,7 @@ func Join(ctx context.Context, address, text string, h Host) error {
 }
 
 // errEndOfRun says that all is over.
-var errEndOfRun = errors.New("prove: the run has ended")
+var errEndOfRun = errors.New("the run has ended")
 
 // A visitor is this machine in the run of another one.
 type visitor struct {
@@ -295,7 +316,7 @@ func (v *visitor) begin(ctx context.Context, o guestOrder) error {
 	if v.busy || o.Workers < 1 || o.Workers > mostWorker || o.Session <= 0 ||
 		o.Length <= 0 || o.Length > sessionMost || o.Rate <= 0 || o.Rate > mostRate ||
 		!strings.HasPrefix(o.Root, o.RunRoot+"/") {
-		return errors.New("prove: an order that no run gives")
+		return errors.New("an order that no run gives")
 	}
 	v.busy = true
 	v.expectLocked()

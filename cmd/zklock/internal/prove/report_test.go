@@ -3,6 +3,7 @@ package prove
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"strconv"
@@ -176,7 +177,7 @@ func TestWhatIsAgainstARelease(t *testing.T) {
 // What a page says was said by anybody.
 func TestThePageIsEscaped(t *testing.T) {
 	t.Parallel()
-	evil := "</pre><script>alert(1)</script>"
+	evil := "</pre><script>alert(1)</script>\x1b[31m\u202e"
 	h := numbered(acquired(0, "/r/0/"+evil, 1, time.Second, 2*time.Second),
 		acquired(1, "/r/0/"+evil, 2, time.Second+ms, 2*time.Second))
 	r := reportOn(roundOf(0), h)
@@ -184,6 +185,8 @@ func TestThePageIsEscaped(t *testing.T) {
 	var page strings.Builder
 	require.NoError(t, r.WritePage(&page))
 	require.NotContains(t, page.String(), "<script")
+	require.NotContains(t, page.String()+r.Text(), "\x1b")
+	require.NotContains(t, page.String()+r.Text(), "\u202e")
 	require.Contains(t, page.String(), "&lt;script&gt;")
 	require.Contains(t, page.String(), "<svg")
 }
@@ -214,14 +217,17 @@ func TestFilesThatSomebodySends(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Proven, r.Verdict)
 	for name, text := range map[string]string{
-		"empty":             "",
-		"no JSON":           "hello\n",
-		"another format":    `{"head":{"zklockProve":2}}` + "\n",
-		"no head":           file[strings.Index(file, "\n")+1:],
-		"a long line":       strings.Repeat("x", reportMost),
-		"back in time":      strings.Replace(file, `"at":2000000000`, `"at":1`, 1),
-		"before it began":   strings.Replace(file, `"at":999000000`, `"at":-1`, 1),
-		"two heads":         file + file,
+		"empty":           "",
+		"no JSON":         "hello\n",
+		"another format":  `{"head":{"zklockProve":2}}` + "\n",
+		"no head":         file[strings.Index(file, "\n")+1:],
+		"a long line":     strings.Repeat("x", reportMost),
+		"back in time":    strings.Replace(file, `"at":2000000000`, `"at":1`, 1),
+		"before it began": strings.Replace(file, `"at":999000000`, `"at":-1`, 1),
+		"two heads":       file + file,
+		"two ends":        file + file[strings.LastIndex(file, `{"end"`):],
+		"a long event": strings.Replace(file, `"path":"`,
+			`"path":"`+strings.Repeat("x", lineMost), 1),
 		"an odd session":    strings.ReplaceAll(file, `on":10000000000`, `on":0`),
 		"a long judge":      strings.ReplaceAll(file, `ate":0`, `ate":90000000000000`),
 		"an unknown record": file + "{}\n",
@@ -244,6 +250,21 @@ func TestFilesThatSomebodySends(t *testing.T) {
 	r, err = Check(strings.NewReader(lines(t, roundOf(0), crowd)))
 	require.NoError(t, err)
 	require.Equal(t, Undecided, r.Verdict)
+}
+
+// A file that takes too long, or too much memory, decides nothing.
+func TestACheckIsBounded(t *testing.T) {
+	t.Parallel()
+	for _, w := range []checkWithin{
+		{memory: 1 << 30, time: time.Millisecond}, {memory: 1, time: time.Hour},
+	} {
+		endless, _ := io.Pipe()
+		r, err := w.check(endless)
+		require.NoError(t, err)
+		require.Equal(t, Undecided, r.Verdict)
+		require.Contains(t, r.Text(), "it takes more than "+w.time.String())
+		require.NoError(t, endless.Close())
+	}
 }
 
 // No file ends the check other than by an error or a verdict.

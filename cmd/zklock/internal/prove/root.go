@@ -32,8 +32,11 @@ type root struct {
 // claim makes the root, or takes over one that a former run has left.
 func (r *root) claim(ctx context.Context) error {
 	_, err := r.client.Create(r.path, []byte(marker), zk.FlagPersistent, r.acl)
-	if errors.Is(err, zk.ErrNodeExists) {
+	switch {
+	case errors.Is(err, zk.ErrNodeExists):
 		err = r.isOurs()
+	case errors.Is(err, zk.ErrNoNode):
+		err = fmt.Errorf("it is not created, since its parent does not exist: %w", err)
 	}
 	if err != nil {
 		return fmt.Errorf("--root %s: %w", r.path, err)

@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -200,13 +201,14 @@ func (r *run) onHosts(
 			mu.Lock()
 			defer mu.Unlock()
 			made += did
-			if errors.Is(err, errGuestGone) {
+			if errors.As(err, new(*guestGone)) {
 				abandon(err)
 			}
 			return err
 		})
 	}
-	return made, faults.InParallel(calls)
+	err = faults.InParallel(calls)
+	return made, cmp.Or(context.Cause(ctx), err) // why all have ended comes first
 }
 
 // progressEvery is how often a run tells how far it is.
@@ -242,8 +244,7 @@ func (r *run) progress(j *judge, length time.Duration) (stop func()) {
 // end measures, removes what the run has made, and sums up.
 func (r *run) end() {
 	for _, g := range r.guests {
-		_ = g.out.write(toGuest{End: true}) // else it has gone
-		g.close()
+		g.dismiss()
 	}
 	e := &r.report.Ensemble
 	if err := r.gauge.finish(e); err != nil {

@@ -16,17 +16,17 @@ import (
 )
 
 // errNoOrder says that somebody else has started this.
-var errNoOrder = errors.New("prove: a worker without an order")
+var errNoOrder = errors.New("a worker without an order")
 
 // errGone ends a worker whose judge has gone.
-var errGone = errors.New("prove: the judge has gone")
+var errGone = errors.New("the judge has gone")
 
 // Work is the whole life of a worker process. It takes its order from the first line of
 // in, passes its events on to out, ends once it is told to finish, and at once if in
 // ends.
 func Work(ctx context.Context, in io.Reader, out io.Writer, a Access) error {
 	p := &process{
-		Access: a, out: &lineWriter{to: out}, finish: make(chan struct{}),
+		Access: a, out: newLineWriter(out), finish: make(chan struct{}),
 		expire: make(chan struct{}, 1),
 	}
 	ordered, gone := make(chan *order, 1), make(chan error, 1)
@@ -189,7 +189,7 @@ func through(lines map[string]string) func(
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {
 		line, ok := lines[address]
 		if !ok {
-			return nil, fmt.Errorf("prove: no line to %s", address)
+			return nil, fmt.Errorf("no line to %s", address)
 		}
 		return net.DialTimeout(network, line, timeout)
 	}
