@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -89,6 +90,76 @@ func TestTheExcerptIsShort(t *testing.T) {
 	require.Len(t, r.Findings[0].Excerpt, 10)
 	require.Contains(t, strings.Join(r.Findings[0].Excerpt, "\n"), "worker 7")
 	require.Less(t, strings.Count(r.Text(), "\n"), 60)
+}
+
+// Each row of the page's table of checks finds what breaks it, and finds nothing in the
+// same history without that.
+func TestEachCheckOfThePage(t *testing.T) {
+	t.Parallel()
+	const p, s = "/r/0/mutex-1", time.Second
+	event := func(kind simulator.Kind, worker int, at time.Duration) simulator.Event {
+		return simulator.Event{
+			Kind: kind, At: at, ID: simulator.ID{Worker: worker}, Path: p, Guarded: true,
+			Version: 1,
+		}
+	}
+	for _, test := range []struct {
+		check       string
+		fine, wrong []simulator.History
+	}{
+		{
+			"exclusion",
+			[]simulator.History{acquired(0, p, 1, s, 2*s), acquired(1, p, 2, 3*s, 4*s)},
+			[]simulator.History{acquired(0, p, 1, s, 4*s), acquired(1, p, 2, 3*s, 5*s)},
+		},
+		{
+			"tokens", // who came first had the lock last
+			[]simulator.History{acquired(0, p, 1, s, 2*s), acquired(1, p, 2, 3*s, 4*s)},
+			[]simulator.History{acquired(0, p, 2, s, 2*s), acquired(1, p, 1, 3*s, 4*s)},
+		},
+		{
+			"fence", // the write of one who had the lock before
+			[]simulator.History{
+				acquired(0, p, 1, s, 2*s), acquired(1, p, 2, 3*s, 4*s), {
+					event(simulator.Writing, 0, 1500*ms),
+					event(simulator.Written, 0, 1600*ms),
+				},
+			},
+			[]simulator.History{
+				acquired(0, p, 1, s, 2*s), acquired(1, p, 2, 3*s, 4*s), {
+					event(simulator.Writing, 0, 3500*ms),
+					event(simulator.Written, 0, 3600*ms),
+				},
+			},
+		},
+		{
+			"losses",
+			[]simulator.History{
+				acquired(0, p, 1, s, 30*s), {
+					event(simulator.Cut, 0, 2*s), event(simulator.Lost, 0, 11*s),
+				},
+			},
+			[]simulator.History{acquired(0, p, 1, s, 30*s), {event(simulator.Cut, 0, 2*s)}},
+		},
+		{
+			"linearizability", // together for less than what a judge may be late
+			[]simulator.History{acquired(0, p, 1, s, 2*s), acquired(1, p, 2, 2010*ms, 3*s)},
+			[]simulator.History{acquired(0, p, 1, s, 2*s), acquired(1, p, 2, 1900*ms, 3*s)},
+		},
+	} {
+		r := reportOn(roundOf(0), simulator.Merge(test.fine...))
+		require.Equal(t, Proven, r.Verdict, "%s: %v", test.check, r.Findings)
+		r = reportOn(roundOf(0), simulator.Merge(test.wrong...))
+		require.Equal(t, Violated, r.Verdict, test.check)
+		require.True(t, slices.ContainsFunc(r.Findings, func(f Finding) bool {
+			return f.What == test.check
+		}), "%s: %v", test.check, r.Findings)
+	}
+	left := newReport(Config{}, s, Span{})
+	left.take(roundOf(0), counts{}, &stuckError{1, "it does not get mutex-1"}, nil)
+	left.sumUp()
+	require.Equal(t, Violated, left.Verdict)
+	require.Equal(t, endOfRound, left.Findings[0].What)
 }
 
 // A judge that was suspended decides nothing, and says so.

@@ -106,6 +106,8 @@ func (p *process) work(ctx context.Context, o order) error {
 	}
 	if o.Calm {
 		c.Removals, c.Held = -1, nil
+	} else {
+		c.Closes = -1 // what is held for long is to be lost by faults
 	}
 	world, err := simulator.New(c)
 	if err != nil {
