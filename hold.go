@@ -226,7 +226,7 @@ func (g *grant) restOn(node backing, steps *steps) *grant {
 // tellAcquired tells of what was acquired after a wait, and from then on of its loss.
 func (g *grant) tellAcquired(ctx context.Context, waited time.Duration) {
 	g.steps.emit(ctx, Event{
-		Kind: EventAcquired, Node: g.path(), Elapsed: waited, Token: g.token,
+		Kind: EventAcquired, Node: g.path(), Elapsed: waited, Token: g.token, grant: g,
 	})
 	ctx = context.WithoutCancel(ctx)
 	context.AfterFunc(g.lost, func() {
