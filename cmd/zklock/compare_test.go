@@ -23,9 +23,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/survey"
+	"github.com/zkrecipes/recipes/internal/serve/survey"
 	"github.com/zkrecipes/recipes/internal/zkserver"
 	"github.com/zkrecipes/recipes/test/chaos/faults"
 )
@@ -50,8 +51,8 @@ func TestThePageSaysWhatTheProgramsSay(t *testing.T) {
 	require.NoError(t, err)
 	s := &comparison{
 		T: t, paths: []string{"/seen/a", "/seen/b", "/seen/c"},
-		visits: map[holdAt]*visit{}, dead: map[string]time.Time{},
-		wrong: map[wrongHold]*wrongness{}, lines: faults.NewLines(),
+		visits: map[holdAt]*visit{}, wrong: map[wrongHold]*wrongness{},
+		lines: faults.NewLines(), programs: map[string]string{},
 	}
 	kinds := peerKinds(t)
 	s.cluster = zkserver.Start(t)
@@ -68,6 +69,7 @@ func TestThePageSaysWhatTheProgramsSay(t *testing.T) {
 		cancel()
 		s.running.Wait()
 	})
+	s.connect()
 	s.serve()
 	s.running.Go(func() { s.harm(ctx) })
 	for began := time.Now(); time.Since(began) < lasts; time.Sleep(sampled) {
@@ -89,7 +91,8 @@ type comparison struct {
 	cluster *zkserver.Cluster
 	lines   *faults.Lines
 	paths   []string
-	url     string // of the page
+	url     string   // of the page
+	look    *zk.Conn // asks whether a znode is there that its program has left
 	slots   []*slot
 	running sync.WaitGroup
 
@@ -99,10 +102,11 @@ type comparison struct {
 
 	mu     sync.Mutex // guards what follows
 	visits map[holdAt]*visit
-	dead   map[string]time.Time // by when a session has ended, of those that were left
 	faults map[string]int
-	byKind map[string]int
-	done   int
+	// programs are the kinds of the sessions.
+	programs map[string]string
+	byKind   map[string]int
+	done     int
 }
 
 // A holdAt is a session at a lock.
@@ -126,6 +130,49 @@ type wrongness struct {
 	since time.Time
 	in    int // answers
 	last  int // sample
+}
+
+func (s *comparison) connect() {
+	s.Helper()
+	look, _, err := zk.Connect([]string{s.cluster.Connect()}, 10*time.Second,
+		zk.WithLogger(nothing{}))
+	require.NoError(s, err)
+	s.look = look
+	s.Cleanup(look.Close)
+}
+
+// nothing is a logger.
+type nothing struct{}
+
+func (nothing) Printf(string, ...any) {}
+
+// stands tells whether ZooKeeper has a znode of a session at a lock: nobody else knows
+// when the session of a process ends that was killed.
+func (s *comparison) stands(at holdAt) bool {
+	return slices.ContainsFunc(s.queue(at.path), func(one string) bool {
+		return strings.HasPrefix(one, at.session+" ") || one == "unknown"
+	})
+}
+
+// queue is the queue of a lock as ZooKeeper has it: the session of each znode, with its
+// number and program.
+func (s *comparison) queue(path string) (all []string) {
+	children, _, err := s.look.Children(path)
+	slices.SortFunc(children, func(a, b string) int {
+		return cmp.Compare(a[max(0, len(a)-10):], b[max(0, len(b)-10):])
+	})
+	for _, child := range children {
+		_, stat, no := s.look.Exists(path + "/" + child)
+		if err = errors.Join(err, no); no == nil && stat.EphemeralOwner != 0 {
+			session := fmt.Sprintf("0x%x", stat.EphemeralOwner)
+			all = append(all, fmt.Sprintf("%s %s %s", session, child[len(child)-10:],
+				s.programs[session]))
+		}
+	}
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		all = append(all, "unknown") // an outage has just begun
+	}
+	return all
 }
 
 // serve starts "zklock serve".
@@ -175,6 +222,7 @@ func (s *slot) run(ctx context.Context) {
 		}
 		s.mu.Lock()
 		s.process = process
+		s.programs[process.session] = s.kind.name
 		for _, path := range s.paths {
 			s.visits[holdAt{path, process.session}] = &visit{state: "idle"}
 		}
@@ -190,15 +238,9 @@ func (s *slot) run(ctx context.Context) {
 	}
 }
 
-// leave ends a process, about whose locks nothing is certain any more. Its session ends
-// within its timeout.
+// leave ends a process, about whose locks nothing is certain any more.
 func (s *comparison) leave(p *peerProcess) {
-	s.mu.Lock()
-	for _, path := range s.paths {
-		delete(s.visits, holdAt{path, p.session})
-	}
-	s.dead[p.session] = time.Now().Add(comparedTimeout + time.Second)
-	s.mu.Unlock()
+	s.forget(p)
 	p.kill()
 }
 
@@ -322,7 +364,6 @@ func (s *comparison) forget(p *peerProcess) {
 	for _, path := range s.paths {
 		delete(s.visits, holdAt{path, p.session})
 	}
-	s.dead[p.session] = time.Now().Add(comparedTimeout + time.Second)
 }
 
 // sample compares once.
@@ -333,11 +374,6 @@ func (s *comparison) sample() {
 	defer s.mu.Unlock()
 	if outage {
 		s.outages++
-		for session, by := range s.dead { // servers that come back begin to count again
-			if by = time.Now().Add(comparedTimeout + time.Second); s.dead[session].Before(by) {
-				s.dead[session] = by
-			}
-		}
 		clear(s.wrong)
 		return
 	}
@@ -348,9 +384,9 @@ func (s *comparison) sample() {
 		if w.last != s.samples {
 			delete(s.wrong, what)
 		} else if w.in > wrongIn && time.Since(w.since) > wrongFor {
-			s.Errorf("for %v in %d answers, %s: says that %s holds %s: %v; the program: %v",
-				time.Since(w.since), w.in, what.where, what.session, what.path, what.says,
-				s.visits[what.holdAt])
+			s.Errorf("for %v in %d answers %s says that %s holds %s: %v; the program: %+v; "+
+				"ZooKeeper has %v", time.Since(w.since), w.in, what.where, what.session,
+				what.path, what.says, s.visits[what.holdAt], s.queue(what.path))
 			w.since = time.Now().Add(time.Hour) // it was said
 		}
 	}
@@ -366,8 +402,7 @@ func (s *comparison) compareLocked(where string, shown map[holdAt]bool) {
 		}
 	}
 	for at := range shown {
-		by, left := s.dead[at.session]
-		if s.visits[at] == nil && (!left || time.Now().After(by)) {
+		if s.visits[at] == nil && !s.stands(at) {
 			s.isWrong(wrongHold{where, at, 0, true})
 		}
 	}
@@ -409,7 +444,8 @@ func (s *comparison) shown() (says map[string]map[holdAt]bool, outage bool) {
 }
 
 var (
-	aHolder  = regexp.MustCompile(`<tr class="holds">.*?data-label="session"><code>([^<]*)<`)
+	aHolder = regexp.MustCompile(
+		`<tr class="holds">.*?data-label="session"><code>([^<]*)<`)
 	anAge    = regexp.MustCompile(`(?m)^zklock_state_age_seconds (\S+)$`)
 	aHolders = regexp.MustCompile(`(?m)^zklock_holders\{path="([^"]*)",[^}]*\} (\d+)$`)
 )
@@ -427,7 +463,8 @@ func (s *comparison) compareMetrics(metrics string, outage bool) {
 	defer s.mu.Unlock()
 	for at, v := range s.visits {
 		if v.state == "holds" && shown[at.path] != "1" {
-			s.isWrong(wrongHold{"/metrics: " + shown[at.path] + " holders", at, v.n, false})
+			where := fmt.Sprintf("/metrics with %q holders", shown[at.path])
+			s.isWrong(wrongHold{where, at, v.n, false})
 		}
 	}
 	for _, path := range s.paths {
@@ -453,6 +490,6 @@ func (s *comparison) get(path string) string {
 	if answer.StatusCode == http.StatusNotFound {
 		return "" // the lock is not known yet
 	}
-	require.Equal(s, http.StatusOK, answer.StatusCode, fmt.Sprintf("%s", body))
+	require.Equal(s, http.StatusOK, answer.StatusCode, "%s", body)
 	return string(body)
 }
