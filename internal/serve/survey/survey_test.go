@@ -48,7 +48,7 @@ func inScene(
 		if prepare != nil {
 			prepare(s)
 		}
-		looks := locktest.ConnectThrough(t, s.cluster, "survey")
+		looks := s.looks(t)
 		c.Seen = func(e survey.Event) { s.events = append(s.events, e) }
 		s.survey = survey.New(looks, c)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -60,6 +60,24 @@ func inScene(
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
 	})
+}
+
+// replyAtMost is what a reply to the survey may have, in bytes.
+const replyAtMost = 1 << 20
+
+// looks is the client of the survey.
+func (s *scene) looks(t *testing.T) *recipes.Client {
+	t.Helper()
+	client, err := recipes.Connect(t.Context(), s.cluster.Names()[0], 10*time.Second,
+		recipes.WithDialer(s.cluster.Link("survey").Dial),
+		recipes.WithMaxReply(replyAtMost))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		s.cluster.Link("survey").Heal()
+		client.Close()
+		time.Sleep(time.Minute) // virtual: what is under way ends by itself
+	})
+	return client
 }
 
 // wait waits until the survey knows what there is.
@@ -495,5 +513,28 @@ func TestALongDirectory(t *testing.T) {
 		require.Equal(s, survey.Skipped, findings[0].Kind)
 		require.Contains(s, findings[0].Text, "it has 20001 children")
 		require.Less(s, s.survey.Requests().All(), uint64(20))
+	})
+}
+
+// A list that is too long for the connection cuts it. It is not asked for again at once,
+// and all else is seen.
+func TestADirectoryThatCutsTheConnection(t *testing.T) {
+	const children, name = 300, 4000
+	inScene(t, config(), func(s *scene) {
+		s.mustCreate("/long", 0)
+		for i := range children {
+			s.mustCreate(fmt.Sprintf("/long/%0*d", name, i), 0)
+		}
+		require.Greater(s, children*name, replyAtMost)
+		require.NoError(s, s.mutex("/seen", "x").Acquire(s.Context()))
+	}, func(s *scene) {
+		time.Sleep(time.Minute)
+		require.Equal(s, []string{"x holds"}, states(s.lock("/seen")))
+		state := s.survey.State()
+		require.Zero(s, state.Outdated)
+		require.Len(s, state.Findings, 1)
+		require.Equal(s, survey.Skipped, state.Findings[0].Kind)
+		require.Equal(s, "/long", state.Findings[0].Path)
+		require.Less(s, s.survey.Requests()[survey.OpList], uint64(20))
 	})
 }
