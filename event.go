@@ -51,6 +51,18 @@ type Event struct {
 	Elapsed time.Duration // the wait; after EventAcquired the time held; EventQueued: 0
 	Token   int64         // EventAcquired and EventLost: the fencing token
 	Err     error         // why; EventReleased: why the delete is unconfirmed, if it is
+
+	grant *grant // EventAcquired: what was acquired; else nil
+}
+
+// Until returns Hold.Until of what was acquired, of EventAcquired alone; else the zero
+// time. Use it for a metric that shows how soon a hold will be lost: it can be called for
+// as long as the hold lasts, and sends nothing.
+func (e Event) Until() time.Time {
+	if e.grant == nil {
+		return time.Time{}
+	}
+	return e.grant.until()
 }
 
 // steps tells the observer of one lock, or of one acquisition of it: of its attempt, and

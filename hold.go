@@ -198,7 +198,7 @@ func (g *grant) restOn(node backing, steps *steps) *grant {
 // tellAcquired tells of what was acquired after a wait, and from then on of its loss.
 func (g *grant) tellAcquired(ctx context.Context, waited time.Duration) {
 	g.steps.emit(ctx, Event{
-		Kind: EventAcquired, Node: g.path(), Elapsed: waited, Token: g.token,
+		Kind: EventAcquired, Node: g.path(), Elapsed: waited, Token: g.token, grant: g,
 	})
 	ctx = context.WithoutCancel(ctx)
 	context.AfterFunc(g.lost, func() {
@@ -465,14 +465,19 @@ func (h *Hold) Until() time.Time {
 	if kept != 0 {
 		return time.Unix(0, kept)
 	}
-	if h.joint == nil {
-		return h.node.Until()
+	return h.grant.until()
+}
+
+// until is when it is lost if the servers confirm nothing more; after a loss, when that
+// was known.
+func (g *grant) until() (at time.Time) {
+	if g.joint == nil {
+		return g.node.Until()
 	}
-	var until time.Time
-	for _, member := range h.members { // each knows what it was when it was released
-		until = znode.Earlier(until, member.Until())
+	for _, member := range g.members { // each knows what it was when it was released
+		at = znode.Earlier(at, member.Until())
 	}
-	return until
+	return at
 }
 
 // Context returns a child of parent that is cancelled when the lock is lost, with Err as

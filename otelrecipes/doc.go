@@ -10,7 +10,9 @@
 //
 // The data goes to the providers of package otel, which do nothing until they are set, or
 // to those that [WithMeterProvider] and [WithTracerProvider] name. The folder example has
-// a program that Prometheus can scrape, and a dashboard for Grafana.
+// a program that Prometheus can scrape, and a dashboard for Grafana. The files
+// dashboard-zklock.json and alerts-zklock.yml in it are for the metrics of "zklock serve",
+// which sees the locks of all programs.
 //
 // # Metrics
 //
@@ -18,15 +20,27 @@
 //	zookeeper.lock.hold.duration    histogram, s
 //	zookeeper.lock.waiters          gauge          acquisitions in a queue now
 //	zookeeper.lock.holders          gauge          holds, of a semaphore leases
+//	zookeeper.lock.wait.age         gauge, s       of the oldest wait now; 0: none
+//	zookeeper.lock.hold.age         gauge, s       of the oldest hold now; 0: none
+//	zookeeper.lock.hold.remaining   gauge, s       until the first hold is lost
 //	zookeeper.lock.timeouts         counter
 //	zookeeper.lock.losses           counter        reason, see below
 //	zookeeper.leader                gauge          0, 1: leads
 //	zookeeper.session.transitions   counter        state, see below
+//	zookeeper.session.connected     gauge          1 while all clients are, else 0
+//	zookeeper.session.disconnected  gauge, s       for how long one has not been
 //
 // Those of locks have the attribute recipe: "mutex", "read lock", "write lock",
 // "semaphore", "semaphore mutex", "leader selector", "leader latch", "persistent node".
-// Those of a session have state instead: connected, disconnected, expired, closed. A
-// lock's path is in none of them; [WithName] derives an attribute "name" from it.
+// A lock's path is in none of them; [WithName] derives the attribute name from it, which
+// is "" without that option. The transitions of a session have state instead: connected,
+// disconnected, expired, closed.
+//
+// The histograms have only waits and holds that have ended; the ages have those that have
+// not. What remains is recipes.Hold.Until of the hold that is lost first unless ZooKeeper
+// answers: it shrinks in an outage, and is not there while nothing is held. In a process
+// with several clients, one that is disconnected makes connected 0. Those that are closed
+// do not count.
 //
 // The reason of a loss is "session ended", "znode gone" (somebody deleted it, or the
 // session ended and the client does not know of that yet), "out of touch" (with

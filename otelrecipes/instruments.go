@@ -16,6 +16,11 @@ const (
 	losses       = "zookeeper.lock.losses"
 	leader       = "zookeeper.leader"
 	transitions  = "zookeeper.session.transitions"
+	waitAge      = "zookeeper.lock.wait.age"
+	holdAge      = "zookeeper.lock.hold.age"
+	remaining    = "zookeeper.lock.hold.remaining"
+	connected    = "zookeeper.session.connected"
+	disconnected = "zookeeper.session.disconnected"
 )
 
 // Buckets in seconds. A free lock takes a round trip or two; nobody who waits for more

@@ -25,16 +25,25 @@ type Observer struct {
 	instruments
 	tracer trace.Tracer
 
-	mu    sync.Mutex       // guards what follows
-	waits map[uint64]*wait // by the acquisition
-	holds map[holdKey]trace.Span
-	// Whose counters are shown, by the attributes.
-	promised map[attribute.Distinct]struct{}
+	mu       sync.Mutex       // guards what follows; not held while code of recipes runs
+	waits    map[uint64]*wait // by the acquisition
+	holds    map[holdKey]hold
+	locks    map[attribute.Distinct]attribute.Set // all that were seen
+	sessions sessions
 }
 
 // A wait is an acquisition that stands in a queue.
 type wait struct {
-	joined []joining
+	lock   attribute.Set
+	joined []joining // not empty
+}
+
+// A hold is one that has not ended.
+type hold struct {
+	lock  attribute.Set
+	since time.Time
+	until func() time.Time
+	span  trace.Span
 }
 
 // A joining is one place that a wait got in the queue. It may lose it, and get another.
@@ -57,15 +66,20 @@ func NewObserver(opts ...Option) (*Observer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("otelrecipes: %w", err)
 	}
-	i, err := newInstruments(s.meters.Meter(scope))
+	meter := s.meters.Meter(scope)
+	i, err := newInstruments(meter)
 	if err != nil {
 		return nil, fmt.Errorf("otelrecipes: make the instruments: %w", err)
 	}
-	return &Observer{
+	o := &Observer{
 		settings: s, instruments: i, tracer: s.tracers.Tracer(scope),
-		waits: map[uint64]*wait{}, holds: map[holdKey]trace.Span{},
-		promised: map[attribute.Distinct]struct{}{},
-	}, nil
+		waits: map[uint64]*wait{}, holds: map[holdKey]hold{},
+		locks: map[attribute.Distinct]attribute.Set{}, sessions: newSessions(),
+	}
+	if err := o.registerGauges(meter); err != nil {
+		return nil, fmt.Errorf("otelrecipes: make the gauges: %w", err)
+	}
+	return o, nil
 }
 
 // Lock receives a step of an acquisition; pass it to recipes.WithObserver. A function
@@ -77,7 +91,6 @@ func (o *Observer) Lock(ctx context.Context, e recipes.Event) {
 		o.queued(ctx, e)
 	case recipes.EventAcquired:
 		o.waited(ctx, e)
-		o.promise(ctx, e)
 		o.acquired(ctx, e)
 	case recipes.EventTimedOut:
 		o.waited(ctx, e)
@@ -92,40 +105,41 @@ func (o *Observer) Lock(ctx context.Context, e recipes.Event) {
 	}
 }
 
-// promise shows the counters of what goes wrong before it does: the rate of a series that
-// begins with its first loss does not have that one in it.
-func (o *Observer) promise(ctx context.Context, e recipes.Event) {
+// meet takes note of a lock that may be new, and returns its attributes. It shows the
+// counters of what goes wrong before it does: the rate of a series that begins with its
+// first loss does not have that one in it.
+func (o *Observer) meet(ctx context.Context, e recipes.Event) attribute.Set {
 	lock := attribute.NewSet(o.describe(e)...)
 	o.mu.Lock()
-	_, promised := o.promised[lock.Equivalent()]
-	o.promised[lock.Equivalent()] = struct{}{}
+	_, known := o.locks[lock.Equivalent()]
+	o.locks[lock.Equivalent()] = lock
 	o.mu.Unlock()
-	if promised {
-		return
+	if known {
+		return lock
 	}
 	o.timeouts.Add(ctx, 0, o.with(e))
 	for _, r := range reasons {
 		o.losses.Add(ctx, 0, o.with(e, attribute.String("reason", r.reason)))
 	}
+	return lock
 }
 
 // Session receives a change of a session; pass it to recipes.WithClientObserver.
 func (o *Observer) Session(e recipes.SessionEvent) {
+	o.mu.Lock()
+	o.sessions.change(e, time.Now())
+	o.mu.Unlock()
 	o.transitions.Add(context.Background(), 1, metric.WithAttributes(o.attributes...),
 		metric.WithAttributes(attribute.String("state", e.Kind.String())))
 }
 
-// describe returns the attributes of an event's lock.
+// describe returns the attributes of an event's lock. All have a name, which may be "".
 func (o *Observer) describe(
 	e recipes.Event, more ...attribute.KeyValue,
 ) []attribute.KeyValue {
 	all := make([]attribute.KeyValue, 0, len(o.attributes)+2+len(more))
-	all = append(append(all, o.attributes...), attribute.String("recipe", e.Recipe))
-	if o.name != nil {
-		if name := o.name(e.Path); name != "" {
-			all = append(all, attribute.String("name", name))
-		}
-	}
+	all = append(append(all, o.attributes...), attribute.String("recipe", e.Recipe),
+		attribute.String("name", o.name(e.Path)))
 	return append(all, more...)
 }
 
@@ -139,10 +153,11 @@ func elects(e recipes.Event) bool { return strings.HasPrefix(e.Recipe, "leader "
 
 func (o *Observer) queued(ctx context.Context, e recipes.Event) {
 	j := joining{at: time.Now(), ahead: e.Ahead}
+	lock := o.meet(ctx, e)
 	o.mu.Lock()
 	w, rejoined := o.waits[e.ID]
 	if !rejoined {
-		w = new(wait)
+		w = &wait{lock: lock}
 		o.waits[e.ID] = w
 	}
 	w.joined = append(w.joined, j)
@@ -187,8 +202,9 @@ func (o *Observer) waited(ctx context.Context, e recipes.Event) {
 func (o *Observer) acquired(ctx context.Context, e recipes.Event) {
 	_, span := o.tracer.Start(ctx, "zookeeper.lock.hold", trace.WithAttributes(
 		o.describe(e, attribute.Int64("token", e.Token))...))
+	h := hold{lock: o.meet(ctx, e), since: time.Now(), until: e.Until, span: span}
 	o.mu.Lock()
-	o.holds[holdKey{e.ID, e.Node}] = span
+	o.holds[holdKey{e.ID, e.Node}] = h
 	o.mu.Unlock()
 	o.holders.Add(ctx, 1, o.with(e))
 	if elects(e) {
@@ -200,7 +216,7 @@ func (o *Observer) acquired(ctx context.Context, e recipes.Event) {
 func (o *Observer) ended(ctx context.Context, e recipes.Event) {
 	key, now := holdKey{e.ID, e.Node}, time.Now()
 	o.mu.Lock()
-	span, held := o.holds[key]
+	h, held := o.holds[key]
 	delete(o.holds, key)
 	o.mu.Unlock()
 	if !held {
@@ -212,10 +228,10 @@ func (o *Observer) ended(ctx context.Context, e recipes.Event) {
 		o.leader.Add(ctx, -1, o.with(e))
 	}
 	if e.Kind == recipes.EventLost {
-		span.SetAttributes(attribute.String("reason", reason(e.Err)))
+		h.span.SetAttributes(attribute.String("reason", reason(e.Err)))
 	}
-	fail(span, now, e.Err)
-	span.End(trace.WithTimestamp(now))
+	fail(h.span, now, e.Err)
+	h.span.End(trace.WithTimestamp(now))
 }
 
 // fail says on a span what went wrong, if anything did.

@@ -113,6 +113,14 @@ func (s *scene) metrics() []string {
 				for _, p := range data.DataPoints {
 					line(m, p.Attributes, fmt.Sprint(p.Value))
 				}
+			case metricdata.Gauge[int64]:
+				for _, p := range data.DataPoints {
+					line(m, p.Attributes, fmt.Sprint(p.Value))
+				}
+			case metricdata.Gauge[float64]:
+				for _, p := range data.DataPoints {
+					line(m, p.Attributes, fmt.Sprintf("%.3f", p.Value))
+				}
 			case metricdata.Histogram[float64]:
 				for _, p := range data.DataPoints {
 					line(m, p.Attributes, fmt.Sprintf("%d times, %.3f", p.Count, p.Sum))
@@ -148,8 +156,8 @@ func TestWaitsAndHolds(t *testing.T) {
 		go func() { acquired <- waiter.Acquire(ctx) }()
 		time.Sleep(2 * time.Second)
 		require.Equal(t, []string{
-			"lock.holders [{holder}] recipe=mutex: 1",
-			"lock.waiters [{waiter}] recipe=mutex: 1",
+			"lock.holders [{holder}] name= recipe=mutex: 1",
+			"lock.waiters [{waiter}] name= recipe=mutex: 1",
 		}, of(s.metrics(), "lock.holders", "lock.waiters"))
 		require.NoError(t, holder.Release(holding))
 		require.NoError(t, <-acquired)
@@ -157,16 +165,20 @@ func TestWaitsAndHolds(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		require.NoError(t, waiter.Release(ctx))
 		require.Equal(t, []string{
-			"lock.hold.duration [s] recipe=mutex: 2 times, 7.000",
-			"lock.holders [{holder}] recipe=mutex: 0",
-			"lock.losses [{loss}] reason=closed recipe=mutex: 0",
-			"lock.losses [{loss}] reason=hold expired recipe=mutex: 0",
-			"lock.losses [{loss}] reason=out of touch recipe=mutex: 0",
-			"lock.losses [{loss}] reason=session ended recipe=mutex: 0",
-			"lock.losses [{loss}] reason=znode gone recipe=mutex: 0",
-			"lock.timeouts [{timeout}] recipe=mutex: 0",
-			"lock.wait.duration [s] outcome=acquired recipe=mutex: 2 times, 2.000",
-			"lock.waiters [{waiter}] recipe=mutex: 0",
+			"lock.hold.age [s] name= recipe=mutex: 0.000",
+			"lock.hold.duration [s] name= recipe=mutex: 2 times, 7.000",
+			"lock.holders [{holder}] name= recipe=mutex: 0",
+			"lock.losses [{loss}] name= reason=closed recipe=mutex: 0",
+			"lock.losses [{loss}] name= reason=hold expired recipe=mutex: 0",
+			"lock.losses [{loss}] name= reason=out of touch recipe=mutex: 0",
+			"lock.losses [{loss}] name= reason=session ended recipe=mutex: 0",
+			"lock.losses [{loss}] name= reason=znode gone recipe=mutex: 0",
+			"lock.timeouts [{timeout}] name= recipe=mutex: 0",
+			"lock.wait.age [s] name= recipe=mutex: 0.000",
+			"lock.wait.duration [s] name= outcome=acquired recipe=mutex: 2 times, 2.000",
+			"lock.waiters [{waiter}] name= recipe=mutex: 0",
+			"session.connected [{connection}]: 1",
+			"session.disconnected [s]: 0.000",
 			"session.transitions [{transition}] state=connected: 2",
 		}, s.metrics())
 
@@ -204,10 +216,10 @@ func TestWaitsThatComeToNothing(t *testing.T) {
 		defer cancel()
 		require.ErrorIs(t, waiter.Acquire(ctx), context.DeadlineExceeded)
 		require.Equal(t, []string{
-			"lock.timeouts [{timeout}] recipe=mutex: 1",
-			"lock.wait.duration [s] outcome=failed recipe=mutex: 1 times, 3.000",
-			"lock.wait.duration [s] outcome=timed out recipe=mutex: 1 times, 1.000",
-			"lock.waiters [{waiter}] recipe=mutex: 0",
+			"lock.timeouts [{timeout}] name= recipe=mutex: 1",
+			"lock.wait.duration [s] name= outcome=failed recipe=mutex: 1 times, 3.000",
+			"lock.wait.duration [s] name= outcome=timed out recipe=mutex: 1 times, 1.000",
+			"lock.waiters [{waiter}] name= recipe=mutex: 0",
 		}, of(s.metrics(), "lock.timeouts", "lock.wait.duration", "lock.waiters",
 			"lock.holders"))
 		spans := s.spans.Ended()
@@ -239,16 +251,23 @@ func TestAPlaceThatIsLostIsNoSecondWaiter(t *testing.T) {
 			}()
 		}
 		time.Sleep(time.Second)
-		waiters := func() []string { return of(s.metrics(), "lock.waiters") }
-		require.Equal(t, []string{"lock.waiters [{waiter}] recipe=mutex: 3"}, waiters())
+		waiters := func(n int) {
+			t.Helper()
+			require.Equal(t, []string{
+				fmt.Sprintf("lock.waiters [{waiter}] name= recipe=mutex: %d", n),
+			}, of(s.metrics(), "lock.waiters"))
+		}
+		waiters(3)
 		s.cluster.ExpireSession(second.SessionID())
 		time.Sleep(20 * time.Second)
-		require.Equal(t, []string{"lock.waiters [{waiter}] recipe=mutex: 3"}, waiters())
+		waiters(3)
+		require.Equal(t, []string{"lock.wait.age [s] name= recipe=mutex: 21.000"},
+			of(s.metrics(), "lock.wait.age"))
 		require.NoError(t, holder.Release(holding))
 		for range 3 {
 			require.NoError(t, <-acquired)
 		}
-		require.Equal(t, []string{"lock.waiters [{waiter}] recipe=mutex: 0"}, waiters())
+		waiters(0)
 		var joined int
 		for _, span := range s.spans.Ended() {
 			joined += len(span.Events())
@@ -290,14 +309,14 @@ func TestLosses(t *testing.T) {
 				time.Sleep(time.Second)
 				hold := lock.Hold(ctx)
 				require.Contains(t, s.metrics(),
-					"lock.losses [{loss}] reason="+want+" recipe=mutex: 0")
+					"lock.losses [{loss}] name= reason="+want+" recipe=mutex: 0")
 				lose(s, client, link, hold.Path())
 				<-hold.Lost()
 				time.Sleep(time.Second)
 				require.Contains(t, s.metrics(),
-					"lock.losses [{loss}] reason="+want+" recipe=mutex: 1")
+					"lock.losses [{loss}] name= reason="+want+" recipe=mutex: 1")
 				require.Contains(t, s.metrics(),
-					"lock.holders [{holder}] recipe=mutex: 0")
+					"lock.holders [{holder}] name= recipe=mutex: 0")
 				ended := s.spans.Ended()
 				span := ended[len(ended)-1]
 				require.Equal(t, "zookeeper.lock.hold", span.Name())
@@ -305,7 +324,7 @@ func TestLosses(t *testing.T) {
 				require.Contains(t, span.Attributes(), attribute.String("reason", want))
 				require.ErrorIs(t, lock.Release(ctx), recipes.ErrLockLost)
 				require.Contains(t, s.metrics(),
-					"lock.losses [{loss}] reason="+want+" recipe=mutex: 1")
+					"lock.losses [{loss}] name= reason="+want+" recipe=mutex: 1")
 			})
 		})
 	}
@@ -330,12 +349,12 @@ func TestLeases(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(time.Second)
 		require.Equal(t, []string{
-			"lock.holders [{holder}] recipe=semaphore: 1",
-			"lock.waiters [{waiter}] recipe=semaphore: 0",
+			"lock.holders [{holder}] name= recipe=semaphore: 1",
+			"lock.waiters [{waiter}] name= recipe=semaphore: 0",
 		}, of(s.metrics(), "lock.holders", "lock.waiters"))
 		require.NoError(t, last.Release(t.Context()))
 		require.Contains(t, s.metrics(),
-			"lock.hold.duration [s] recipe=semaphore: 3 times, 11.000")
+			"lock.hold.duration [s] name= recipe=semaphore: 3 times, 11.000")
 	})
 }
 
@@ -352,11 +371,13 @@ func TestHoldsOfOneZnode(t *testing.T) {
 		require.NoError(t, lock.ReadLock().Acquire(short))
 		require.Equal(t, lock.ReadLock().LockPath(long), lock.ReadLock().LockPath(short))
 		time.Sleep(time.Second)
-		require.Contains(t, s.metrics(), "lock.holders [{holder}] recipe=read lock: 2")
+		require.Contains(t, s.metrics(),
+			"lock.holders [{holder}] name= recipe=read lock: 2")
 		require.NoError(t, lock.ReadLock().Release(short))
 		time.Sleep(time.Second)
 		require.NoError(t, lock.ReadLock().Release(long))
-		require.Contains(t, s.metrics(), "lock.holders [{holder}] recipe=read lock: 0")
+		require.Contains(t, s.metrics(),
+			"lock.holders [{holder}] name= recipe=read lock: 0")
 		var holds []time.Duration
 		for _, span := range s.spans.Ended() {
 			if span.Name() == "zookeeper.lock.hold" {
@@ -431,8 +452,8 @@ func TestEventsAreKnownByTheirAcquisition(t *testing.T) {
 			<-done
 		}
 		require.Equal(t, []string{
-			"lock.holders [{holder}] recipe=mutex: 1",
-			"lock.waiters [{waiter}] recipe=mutex: 0",
+			"lock.holders [{holder}] name= recipe=mutex: 1",
+			"lock.waiters [{waiter}] name= recipe=mutex: 0",
 		}, of(s.metrics(), "lock.holders", "lock.waiters"))
 	})
 }

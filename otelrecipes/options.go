@@ -20,7 +20,7 @@ func (o option) set(s *settings) error { return o(s) }
 type settings struct {
 	meters     metric.MeterProvider
 	tracers    trace.TracerProvider
-	name       func(path string) string // nil: locks have no names
+	name       func(path string) string
 	attributes []attribute.KeyValue
 }
 
@@ -47,13 +47,13 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 }
 
 // WithName adds the attribute "name" to the metrics and spans of locks: what name returns
-// for the path. Without it all locks of a recipe are counted together.
+// for the path. Without it the name is "", and all locks of a recipe are counted
+// together.
 //
 // Each name is a separate time series, about 35 of them in each histogram, which the
 // process keeps until it ends, and the database for as long as it stores anything. So do
 // not return paths that contain ids: "/orders/4711" should become "orders". A few dozen
 // names in all are safe. name is called at each step of each acquisition, concurrently.
-// An empty name is left out.
 func WithName(name func(path string) string) Option {
 	return option(func(s *settings) error {
 		if name == nil {
@@ -74,7 +74,10 @@ func WithAttributes(attributes ...attribute.KeyValue) Option {
 }
 
 func newSettings(opts []Option) (*settings, error) {
-	s := &settings{meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider()}
+	s := &settings{
+		meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider(),
+		name: func(string) string { return "" },
+	}
 	for i, o := range opts {
 		if o == nil {
 			return nil, fmt.Errorf("option %d is nil", i+1)

@@ -119,7 +119,7 @@ if touched '^cmd/zklock/'; then
 	shells_ensure
 	chromium_ensure
 fi
-module cmd/zklock '^test/chaos/faults/|^internal/(dial|observe|order|outcome|seqname|simulator|witness|zkpath)/|^[^/]*\.go$'
+module cmd/zklock '^test/chaos/faults/|^internal/(dial|observe|order|outcome|seqname|serve|simulator|witness|zkpath)/|^[^/]*\.go$'
 module otelrecipes '^event\.go$' "${race[@]}"
 if touched '^(otelrecipes/example|scripts/testdata/rules)/'; then
 	part "the alerts" go -C scripts/testdata/rules run . "$PWD"/otelrecipes/example/alerts{,-zklock}.yml

@@ -17,7 +17,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
+	"github.com/zkrecipes/recipes/internal/serve/text"
 )
 
 const aboutDoctor = `It looks for znodes that nobody can own and that block the queue

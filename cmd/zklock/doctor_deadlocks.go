@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
+	"github.com/zkrecipes/recipes/internal/serve/queues"
+	"github.com/zkrecipes/recipes/internal/serve/text"
 )
 
 // deadlocks looks for those below a path.

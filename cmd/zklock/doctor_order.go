@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
+	"github.com/zkrecipes/recipes/internal/serve/queues"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 

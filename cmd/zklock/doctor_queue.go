@@ -10,9 +10,9 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
 	"github.com/zkrecipes/recipes/internal/observe"
+	"github.com/zkrecipes/recipes/internal/serve/queues"
+	"github.com/zkrecipes/recipes/internal/serve/text"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
 	"github.com/zkrecipes/recipes/internal/observe"
+	"github.com/zkrecipes/recipes/internal/serve/queues"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 

@@ -18,10 +18,8 @@ require (
 	github.com/zkrecipes/recipes/kerberos v0.0.0
 	github.com/zkrecipes/recipes/test/chaos v0.0.0
 	golang.org/x/net v0.58.0
-	golang.org/x/sync v0.23.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
-	golang.org/x/time v0.16.0
 )
 
 require (

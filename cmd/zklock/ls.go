@@ -12,8 +12,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
+	"github.com/zkrecipes/recipes/internal/serve/queues"
+	"github.com/zkrecipes/recipes/internal/serve/text"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 

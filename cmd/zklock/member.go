@@ -16,9 +16,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
 	"github.com/zkrecipes/recipes/internal/observe"
+	"github.com/zkrecipes/recipes/internal/serve/queues"
+	"github.com/zkrecipes/recipes/internal/serve/text"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
+	"github.com/zkrecipes/recipes/internal/serve/queues"
 )
 
 // A head is a Conn that shows only the first participants of each directory: whoever

@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
+	"github.com/zkrecipes/recipes/internal/serve/text"
 )
 
 const aboutRevoke = `It sends the request that Curator's Revoker sends. Only programs that

@@ -11,8 +11,8 @@ import (
 	"github.com/gdamore/tcell/v3"
 
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
+	"github.com/zkrecipes/recipes/internal/serve/queues"
+	"github.com/zkrecipes/recipes/internal/serve/text"
 )
 
 // show redraws the terminal at each change, until a key leaves.

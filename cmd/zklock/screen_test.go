@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
+	"github.com/zkrecipes/recipes/internal/serve/queues"
 )
 
 // A narrow terminal shows who holds rather than when, and in which session.

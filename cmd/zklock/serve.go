@@ -17,8 +17,9 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/survey"
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/web"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/metrics"
+	"github.com/zkrecipes/recipes/internal/serve/survey"
+	"github.com/zkrecipes/recipes/internal/serve/web"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
@@ -277,17 +278,18 @@ func (s *pageServer) serve(
 	logger := slog.New(slog.NewTextHandler(s.stderr, nil))
 	site, seen := web.New(web.Config{
 		Access:  web.Access{Hosts: s.hosts, Token: s.token, Secure: s.cert != ""},
+		Name:    "zklock",
 		Servers: to.servers + strings.TrimSuffix(to.chroot, "/"), Roots: s.survey.Roots,
 		Log: logger,
 	})
-	metrics := web.NewMetrics(s.maxPaths, s.survey.Roots)
+	counts := metrics.New(s.maxPaths, s.survey.Roots)
 	s.survey.Seen = func(e survey.Event) {
-		metrics.Seen(e)
+		counts.Seen(e)
 		seen(e)
 	}
 	locks := survey.New(client, s.survey)
 	server := &http.Server{
-		Handler:           site.Handler(locks, metrics.Handler(locks, logger)),
+		Handler:           site.Handler(locks, counts.Handler(locks, logger)),
 		ReadHeaderTimeout: requestWithin, ReadTimeout: requestWithin,
 		WriteTimeout: requestWithin, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: headerAtMost, BaseContext: func(net.Listener) context.Context {

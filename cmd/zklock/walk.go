@@ -8,8 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
 	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/serve/queues"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/queues"
+	"github.com/zkrecipes/recipes/internal/serve/queues"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 	"github.com/zkrecipes/recipes/zktest"
 )

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/recipes/internal/serve/web"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -17,6 +18,7 @@ import (
 type admin struct {
 	cluster *zktest.Cluster
 	connect string
+	page    page
 }
 
 // A refusal is an answer other than 200.
@@ -46,13 +48,13 @@ func (a *admin) listen(addr string) (url string, stop func(), err error) {
 	return "http://" + listener.Addr().String(), func() {
 		_ = server.Close() // nothing is lost
 		<-done
+		a.page.close()
 	}, nil
 }
 
 func (a *admin) handler() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, answer := range map[string]func(*http.Request) (string, error){
-		"GET /{$}":       func(*http.Request) (string, error) { return help(), nil },
 		"GET /connect":   func(*http.Request) (string, error) { return a.connect, nil },
 		"GET /sessions":  a.sessions,
 		"GET /servers":   a.servers,
@@ -65,40 +67,54 @@ func (a *admin) handler() http.Handler {
 		"POST /network/{fault}":          a.network,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			text, err := answer(r)
-			var no refusal
-			if errors.As(err, &no) {
-				http.Error(w, no.text, no.status)
-				return
-			}
-			if text != "" && !strings.HasSuffix(text, "\n") {
-				text += "\n"
-			}
-			_, _ = w.Write([]byte(text)) // who asked has gone if it fails
+			reply(w, r, answer)
 		})
 	}
-	return local(mux)
+	for _, of := range []string{"/lock", "/api/", "/static/"} {
+		mux.HandleFunc("GET "+of, a.show)
+	}
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		if isBrowser(r) {
+			a.show(w, r)
+			return
+		}
+		_, _ = w.Write([]byte(help())) // who asked has gone if it fails
+	})
+	return web.Guard(web.Access{Posts: true}, mux)
 }
 
-// local refuses what a web page has its reader's browser ask.
-func local(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, err := net.SplitHostPort(r.Host)
-		if err != nil || !loopback(host) || r.Header.Get("Origin") != "" {
-			http.Error(w, "only for programs of this machine", http.StatusForbidden)
-			return
-		}
-		if err := r.ParseForm(); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+// isBrowser tells whether a person asks. Programs get text.
+func isBrowser(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
+// reply writes what a request has come to. A button brings its browser back.
+func reply(
+	w http.ResponseWriter, r *http.Request, answer func(*http.Request) (string, error),
+) {
+	if err := r.ParseForm(); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	text, err := answer(r)
+	var no refusal
+	switch {
+	case errors.As(err, &no):
+		http.Error(w, no.text, no.status)
+		return
+	case r.Method == http.MethodPost && isBrowser(r):
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+		return
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	_, _ = w.Write([]byte(text)) // who asked has gone if it fails
 }
 
 func (a *admin) sessions(*http.Request) (string, error) {
 	var b strings.Builder
-	for _, id := range a.cluster.Sessions() {
+	for _, id := range a.page.others(a.cluster.Sessions()) {
 		fmt.Fprintf(&b, "%#x\n", uint64(id))
 	}
 	return b.String(), nil

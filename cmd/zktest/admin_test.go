@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes"
 )
 
 var anyone = zk.WorldACL(zk.PermAll)
@@ -222,24 +225,95 @@ func TestRequestsThatMakeNoSense(t *testing.T) {
 	require.Contains(t, p.look("/"), "lose-reply")
 }
 
-// A page in a browser on the same machine disturbs nothing.
+// The page of another origin in a browser on the same machine disturbs nothing.
 func TestPagesAreRefused(t *testing.T) {
 	p := start(t)
 	for name, change := range map[string]func(*http.Request){
 		"origin": func(r *http.Request) { r.Header.Set("Origin", "https://example.org") },
-		"host":   func(r *http.Request) { r.Host = "example.org:80" },
+		"port": func(r *http.Request) {
+			r.Header.Set("Origin", "http://127.0.0.1:1")
+		},
+		"no origin": func(r *http.Request) { r.Header.Set("Origin", "null") },
+		"a button": func(r *http.Request) {
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+			r.Header.Set("Sec-Fetch-Mode", "navigate")
+		},
+		"host": func(r *http.Request) { r.Host = "example.org:80" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			req, err := http.NewRequestWithContext(
-				t.Context(), http.MethodPost, p.admin+"/network/cut", nil,
-			)
-			require.NoError(t, err)
-			change(req)
-			answer, err := http.DefaultClient.Do(req)
-			require.NoError(t, err)
-			require.NoError(t, answer.Body.Close())
-			require.Equal(t, http.StatusForbidden, answer.StatusCode)
+			answer := p.asks(t, http.MethodPost, "/network/cut", change)
+			if name == "host" {
+				require.Equal(t, http.StatusMisdirectedRequest, answer.StatusCode)
+			} else {
+				require.Equal(t, http.StatusForbidden, answer.StatusCode)
+			}
 		})
 	}
 	connect(t, p.servers)
+}
+
+// asks sends a request as a browser may, and follows no redirect.
+func (p *process) asks(
+	t *testing.T, method, path string, change func(*http.Request),
+) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, p.admin+path, nil)
+	require.NoError(t, err)
+	change(req)
+	answer, err := http.DefaultTransport.RoundTrip(req)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = answer.Body.Close() })
+	return answer
+}
+
+// asBrowser is what a browser sends with the requests of the page itself.
+func asBrowser(p *process) func(*http.Request) {
+	return func(r *http.Request) {
+		r.Header.Set("Accept", "text/html,*/*")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		r.Header.Set("Sec-Fetch-Mode", "navigate")
+		if r.Method == http.MethodPost {
+			r.Header.Set("Origin", p.admin)
+		}
+	}
+}
+
+// A browser gets the page of the locks inside, with buttons that bring it back. Nobody
+// else sees the page's session.
+func TestThePage(t *testing.T) {
+	p := start(t, "-servers", "3")
+	client, err := recipes.Connect(t.Context(), p.servers, 10*time.Second)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	lock, err := recipes.NewInterProcessMutex(client, "/locks/report",
+		recipes.WithData([]byte("host-1 (report)")))
+	require.NoError(t, err)
+	require.NoError(t, lock.Acquire(t.Context()))
+	shown := func(path string) string {
+		answer := p.asks(t, http.MethodGet, path, asBrowser(p))
+		body, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, answer.StatusCode, "%s", body)
+		return string(body)
+	}
+	require.Equal(t, hex(client.SessionID()), p.look("/sessions"))
+	require.Eventually(t, func() bool {
+		return strings.Contains(shown("/"), "host-1 (report)")
+	}, time.Minute, 10*time.Millisecond)
+	page := shown("/")
+	for _, action := range []string{
+		"/network/cut", "/network/stall?direction=both",
+		"/sessions/" + strings.TrimSpace(hex(client.SessionID())) + "/expire",
+		"/network/heal", "/servers/3/stop", "/servers/1/isolate",
+	} {
+		require.Contains(t, page, `<form method="post" action="`+action+`"><button>`)
+		answer := p.asks(t, http.MethodPost, action, asBrowser(p))
+		require.Equal(t, http.StatusSeeOther, answer.StatusCode, action)
+		require.Equal(t, "/", answer.Header.Get("Location"))
+	}
+	require.Contains(t, shown("/lock?path=/locks/report"), "/network/cut")
+	require.NotContains(t, page, "/metrics")
+	require.NotContains(t, p.look("/sessions"), hex(client.SessionID()))
+	require.Empty(t, p.look("/sessions"), "the page's own is not listed")
+	require.Contains(t, p.look("/"), "lose-reply", "programs get text")
 }

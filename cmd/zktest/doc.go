@@ -73,10 +73,14 @@
 //	curl -d by=500ms $admin/servers/2/lag
 //	curl -d op=create $admin/network/lose-reply
 //
+// A browser gets the page of zklock serve at the same address, with buttons for faults:
+// the locks inside, whoever created them. It begins with its first viewer. Its session
+// and its watches are the page's own: no network fault concerns them.
+//
 // To look:
 //
 //	GET /connect         the connect string
-//	GET /sessions        the ids of the sessions, a line each
+//	GET /sessions        the ids of the sessions, a line each, without the page's own
 //	GET /servers         number and address of each server, and which one leads
 //	GET /znodes          the paths of all znodes
 //	GET /watches         how many watches are set
@@ -112,7 +116,8 @@
 // children, sync, multi, auth, add-watch, check-watches, remove-watches, set-watches,
 // ping or close. Status 200: it is done. 400: the request makes no sense. 404: there is
 // no such thing. 409: there is no leader just now, or a server lags behind. Each error
-// has a line that says more. Requests of web pages are rejected.
+// has a line that says more. Requests of other sites'
+// pages are rejected.
 //
 // # Exit
 //

@@ -30,8 +30,9 @@ const (
 
 type job struct {
 	workers, increments int
-	worker              int    // which one this process is; 0 is the parent
-	servers             string // with the chroot of this run
+	worker              int           // which one this process is; 0 is the parent
+	servers             string        // with the chroot of this run
+	work                time.Duration // 0: no more than it takes
 }
 
 func main() {
@@ -39,13 +40,15 @@ func main() {
 	flag.IntVar(&j.workers, "workers", 4, "worker `processes`")
 	flag.IntVar(&j.increments, "increments", 100, "increments by each worker")
 	flag.IntVar(&j.worker, "worker", 0, "be worker `n` (set by the parent)")
+	flag.DurationVar(&j.work, "work", 0, "hold the lock for `DURATION` each time, and "+
+		"go on after errors: for somebody who watches it under faults")
 	flag.StringVar(&j.servers, "servers", "", "connect `string` (set by the parent)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	run := j.supervise
 	if j.worker > 0 {
-		run = j.work
+		run = j.runWorker
 	}
 	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "counter:", err)
@@ -124,7 +127,7 @@ func (j job) runWorkers(ctx context.Context) error {
 	for n := range j.workers {
 		cmd := exec.CommandContext( //nolint:gosec // itself
 			ctx, self, "-worker", strconv.Itoa(n+1), "-increments",
-			strconv.Itoa(j.increments), "-servers", j.servers,
+			strconv.Itoa(j.increments), "-servers", j.servers, "-work", j.work.String(),
 		)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		go func() { ended <- cmd.Run() }()
@@ -139,8 +142,18 @@ func (j job) runWorkers(ctx context.Context) error {
 	return failed
 }
 
-// work is one worker process.
-func (j job) work(ctx context.Context) error {
+// pause waits for d, or until ctx is done.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// runWorker is one worker process.
+func (j job) runWorker(ctx context.Context) error {
 	client, err := recipes.Connect(ctx, j.servers, sessionTimeout)
 	if err != nil {
 		return err
@@ -152,8 +165,8 @@ func (j job) work(ctx context.Context) error {
 	}
 	for i := range j.increments {
 		asked := time.Now()
-		if err := recipes.Do(ctx, lock, func(
-			_ context.Context, hold *recipes.Hold,
+		err := recipes.Do(ctx, lock, func(
+			ctx context.Context, hold *recipes.Hold,
 		) error {
 			waited := time.Since(asked)
 			n, err := increment(client)
@@ -163,9 +176,16 @@ func (j job) work(ctx context.Context) error {
 					j.increments, n, waited.Round(10*time.Microsecond),
 					hold.FencingToken())
 			}
+			pause(ctx, j.work)
 			return err
-		}); err != nil {
+		})
+		switch {
+		case err == nil:
+		case j.work == 0 || ctx.Err() != nil:
 			return err
+		default:
+			fmt.Printf("worker %d (pid %d): %v\n", j.worker, os.Getpid(), err)
+			pause(ctx, time.Second)
 		}
 	}
 	return nil

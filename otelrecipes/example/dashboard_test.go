@@ -47,7 +47,7 @@ func queriesOf(t *testing.T) (all []query) {
 
 var (
 	aMetric  = regexp.MustCompile(`zookeeper_\w+`)
-	aSample  = regexp.MustCompile(`(?m)^(zookeeper_\w+)\{(.*)\} `)
+	aSample  = regexp.MustCompile(`(?m)^(zookeeper_\w+)(?:\{(.*)\})? `)
 	aLabel   = regexp.MustCompile(`(\w+)="`)
 	aGroup   = regexp.MustCompile(`\bby \(([^)]*)\)`)
 	aMatcher = regexp.MustCompile(`[{,]\s*(\w+)(?:=~|!~|!=|=)"`)

@@ -40,8 +40,7 @@ func namesIn(text string) []string {
 	found := map[string]bool{}
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "#") {
-			name, _, _ := strings.Cut(line, "{")
-			found[name] = true
+			found[line[:strings.IndexAny(line, "{ ")]] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
@@ -86,6 +85,15 @@ func everything(t *testing.T, observer *otelrecipes.Observer, seen func() bool) 
 			Kind: kind, Recipe: "leader selector", Path: "/election", Node: "/election/n",
 		})
 	}
+	open, err := recipes.Connect(ctx, cluster.ConnectString(), sessionTimeout,
+		recipes.WithClientObserver(observer.Session))
+	require.NoError(t, err)
+	t.Cleanup(open.Close)
+	lasting, err := recipes.NewInterProcessMutex(
+		open, "/mine/2", recipes.WithObserver(observer.Lock),
+	)
+	require.NoError(t, err)
+	require.NoError(t, lasting.Acquire(ctx))
 	client.Close()
 	require.Eventually(t, seen, time.Minute, 10*time.Millisecond)
 }
@@ -114,16 +122,21 @@ func TestScrape(t *testing.T) {
 	require.Equal(t, []string{
 		"target_info",
 		"zookeeper_leader",
+		"zookeeper_lock_hold_age_seconds",
 		"zookeeper_lock_hold_duration_seconds_bucket",
 		"zookeeper_lock_hold_duration_seconds_count",
 		"zookeeper_lock_hold_duration_seconds_sum",
+		"zookeeper_lock_hold_remaining_seconds",
 		"zookeeper_lock_holders",
 		"zookeeper_lock_losses_total",
 		"zookeeper_lock_timeouts_total",
+		"zookeeper_lock_wait_age_seconds",
 		"zookeeper_lock_wait_duration_seconds_bucket",
 		"zookeeper_lock_wait_duration_seconds_count",
 		"zookeeper_lock_wait_duration_seconds_sum",
 		"zookeeper_lock_waiters",
+		"zookeeper_session_connected",
+		"zookeeper_session_disconnected_seconds",
 		"zookeeper_session_transitions_total",
 	}, names)
 	for _, line := range []string{
@@ -131,6 +144,7 @@ func TestScrape(t *testing.T) {
 		`zookeeper_lock_timeouts_total{name="mine",recipe="mutex"} 1`,
 		`zookeeper_lock_holders{name="customers",recipe="mutex"} 0`,
 		`zookeeper_lock_waiters{name="customers",recipe="mutex"} 0`,
+		`zookeeper_session_connected 1`,
 		`zookeeper_session_transitions_total{state="closed"} 1`,
 	} {
 		require.Contains(t, text, line+"\n")

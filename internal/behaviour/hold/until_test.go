@@ -1,6 +1,7 @@
 package hold_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -104,4 +105,25 @@ func TestUntilOfAMultiLock(t *testing.T) {
 func TestUntilOfNoHold(t *testing.T) {
 	require.Zero(t, (*recipes.Hold)(nil).Until())
 	require.Zero(t, new(recipes.Hold).Until())
+}
+
+// An observer sees how long what was acquired can be relied on, as its owner does.
+func TestUntilOfAnEvent(t *testing.T) {
+	locktest.ForAllInBubbles(t, func(
+		t *testing.T, b *locktest.Bubble, k locktest.Kind,
+	) {
+		var events []recipes.Event
+		hold := heldUntil(t, b, k, recipes.WithObserver(
+			func(_ context.Context, e recipes.Event) { events = append(events, e) },
+		))
+		time.Sleep(time.Minute)
+		for _, e := range events {
+			if e.Kind == recipes.EventAcquired {
+				require.Equal(t, hold.Until(), e.Until())
+			} else {
+				require.Zero(t, e.Until())
+			}
+		}
+		require.Equal(t, recipes.EventAcquired, events[len(events)-1].Kind)
+	})
 }

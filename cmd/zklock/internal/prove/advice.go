@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
+	"github.com/zkrecipes/recipes/internal/serve/text"
 )
 
 // What docs/guarantees.md promises, in parts of the session timeout, where the servers'

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/lanes"
+	"github.com/zkrecipes/recipes/internal/serve/lanes"
 	"github.com/zkrecipes/recipes/internal/simulator"
 )
 

@@ -1,0 +1,364 @@
+package survey
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/serve/queues"
+	"github.com/zkrecipes/recipes/internal/zkpath"
+)
+
+// dirAt returns the directory at a path, which is about to be looked at; nil if there are
+// too many, or somebody looks at it already.
+func (s *Survey) dirAt(path string) *dir {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.locks[path]
+	if l == nil {
+		l = &lock{path: path}
+		s.locks[path] = l
+	}
+	return s.dirLocked(l, 0)
+}
+
+// dirLocked returns a directory of a lock, as dirAt does.
+func (s *Survey) dirLocked(l *lock, sub int) *dir {
+	d := l.dirs[sub]
+	switch {
+	case d != nil && d.watched:
+		return nil
+	case d == nil && len(s.dirs) >= dirsAtMost:
+		s.full = true
+		return nil
+	case d == nil:
+		d = &dir{path: zkpath.Join(l.path, subs[sub]), sub: subs[sub], lock: l}
+		s.dirs[d.path], l.dirs[sub] = d, d
+	}
+	d.watched = true
+	return d
+}
+
+// look lists a directory whose token the caller has, reads who is new, and takes over
+// what has changed. The token is with a watch from then on, or nobody has it.
+func (s *Survey) look(ctx context.Context, d *dir) {
+	d.next = time.Now().Add(time.Duration(float64(time.Second) / s.config.PerLock))
+	children, stat, events, err := s.ask.watch(d.path)
+	var read map[string]inmate
+	var left uint64
+	if err == nil {
+		slices.Sort(children)
+		read, left, err = s.readNew(d, children)
+	}
+	switch {
+	case err == nil:
+		s.apply(ctx, d, view{children, stat, read, left})
+		s.running.Go(func() { s.await(ctx, d, events) })
+	case errors.Is(err, zk.ErrNoNode):
+		s.apply(ctx, d, view{})
+		s.later(ctx, d.path)
+	case isOfPath(err):
+		s.failed(d.path, err)
+		s.drop(d)
+	default:
+		s.grownStale(d)
+		s.running.Go(func() {
+			sleep(ctx, retry)
+			s.due(ctx, d)
+		})
+	}
+}
+
+// await waits for the event of a watch, and until its directory may be looked at again.
+func (s *Survey) await(ctx context.Context, d *dir, events <-chan zk.Event) {
+	var event zk.Event
+	select {
+	case event = <-events:
+	case <-ctx.Done():
+		return
+	}
+	if event.Type == zk.EventNotWatching || event.Err != nil {
+		s.grownStale(d)
+		if s.drop(d) {
+			select {
+			case s.again <- struct{}{}:
+			default:
+			}
+			return
+		}
+		if s.pace(ctx, 1) != nil {
+			return
+		}
+	}
+	sleep(ctx, time.Until(d.next))
+	s.due(ctx, d)
+}
+
+// due has a directory looked at.
+func (s *Survey) due(ctx context.Context, d *dir) {
+	select {
+	case s.todo <- d:
+	case <-ctx.Done():
+	}
+}
+
+// grownStale notes that what is known of a directory may be old from now on.
+func (s *Survey) grownStale(d *dir) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d.stale.IsZero() && d.stat != nil {
+		d.stale = s.contact
+		s.changedLocked()
+	}
+}
+
+// drop gives the token of a directory up, unless somebody is in its queue: those come
+// first when all watches have been lost, and the next walk looks at the others.
+func (s *Survey) drop(d *dir) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(d.inside) > 0 {
+		return false
+	}
+	d.watched = false
+	return true
+}
+
+// readNew reads those in the queue of a directory who were not there at the last look,
+// and tells how many of them had left before.
+func (s *Survey) readNew(
+	d *dir, children []string,
+) (all map[string]inmate, left uint64, err error) {
+	names := queues.Queued(d.sub, children)
+	read := make([]inmate, min(len(names), queueAtMost))
+	s.mu.Lock()
+	var missing []int
+	for i := range read {
+		one, known := d.inside[names[i]]
+		if read[i] = one; !known {
+			missing = append(missing, i)
+		}
+	}
+	s.mu.Unlock()
+	if err := readAll(missing, func(i int) (err error) {
+		read[i], err = s.read(zkpath.Join(d.path, names[i]))
+		return err
+	}); err != nil {
+		return nil, 0, err
+	}
+	all = make(map[string]inmate, len(read))
+	for i, one := range read {
+		if one.gone {
+			left++
+		} else {
+			all[names[i]] = one
+		}
+	}
+	return all, left, nil
+}
+
+// readAll calls read for each of them, some at once, up to the first error.
+func readAll(which []int, read func(i int) error) error {
+	slots := make(chan struct{}, readsAtOnce)
+	failed := make(chan error, 1)
+	var running sync.WaitGroup
+	for _, i := range which {
+		slots <- struct{}{}
+		if len(failed) > 0 {
+			break
+		}
+		running.Go(func() {
+			if err := read(i); err != nil {
+				select {
+				case failed <- err:
+				default:
+				}
+			}
+			<-slots
+		})
+	}
+	running.Wait()
+	close(failed)
+	return <-failed
+}
+
+// read reads a participant.
+func (s *Survey) read(node string) (inmate, error) {
+	var data []byte
+	var stat *zk.Stat
+	err := zk.ErrNoAuth
+	if !s.config.NoData {
+		data, stat, err = s.ask.read(node)
+	}
+	if errors.Is(err, zk.ErrNoAuth) || outcome.IsReplyTooLong(outcome.Named(err)) {
+		var exists bool // to ask that needs no permission
+		if exists, stat, err = s.ask.exists(node); err == nil && !exists {
+			err = zk.ErrNoNode
+		}
+	}
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return inmate{gone: true}, nil
+	case err != nil:
+		return inmate{}, err
+	}
+	return inmateOf(node, data, stat), nil
+}
+
+// dataAtMost is how much of a znode's data is kept, in bytes.
+const dataAtMost = 1024
+
+// revokeRequest is what a request for the lock makes the data.
+const revokeRequest = "__REVOKE__"
+
+func inmateOf(node string, data []byte, stat *zk.Stat) inmate {
+	one := inmate{
+		Participant: recipes.Participant{
+			Node: node, Kind: kindAt(node), DataSize: int(stat.DataLength),
+			Data:  slices.Clone(data[:min(len(data), dataAtMost)]),
+			Since: time.UnixMilli(stat.Ctime),
+		},
+		czxid:     stat.Czxid,
+		directory: stat.NumChildren > 0 || stat.Cversion > 0,
+	}
+	if queues.Owned(stat) {
+		one.Session = stat.EphemeralOwner
+	}
+	if stat.Version > 0 && string(data) != revokeRequest {
+		one.noted = time.UnixMilli(stat.Mtime)
+	}
+	return one
+}
+
+// A view is a directory as it was listed; the zero view is of one that does not exist.
+type view struct {
+	children []string // sorted
+	stat     *zk.Stat
+	read     map[string]inmate
+	unread   uint64 // participants that had left before they could be read
+}
+
+// apply takes over a look at a directory.
+func (s *Survey) apply(ctx context.Context, d *dir, v view) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	joined, left := difference(d.children, v.children)
+	l, young, first := d.lock, s.isYoungLocked(v.stat), d.stat == nil
+	switch {
+	case v.stat == nil:
+	case !first:
+		l.missed += unseen(d.stat, v.stat, joined, left)
+		s.learnLocked(d, v)
+	case young:
+		l.missed += unseen(&zk.Stat{}, v.stat, joined, nil)
+	}
+	l.missed += v.unread
+	now := seen{at: s.clock.now(), first: first && !young}
+	d.unread = max(0, len(queues.Queued(d.sub, v.children))-queueAtMost)
+	d.children, d.stat, d.inside, d.stale = v.children, v.stat, v.read, time.Time{}
+	for _, event := range l.update(now, &s.history) {
+		if s.config.Seen != nil {
+			s.config.Seen(event)
+		}
+	}
+	if v.stat == nil {
+		s.forgetDirLocked(d)
+	} else if d.sub == "" {
+		s.enterNewLocked(ctx, d, joined, first)
+	}
+	s.changedLocked()
+}
+
+// learnLocked learns of the servers' clock from who has just joined.
+func (s *Survey) learnLocked(d *dir, v view) {
+	for name, one := range v.read {
+		if _, known := d.inside[name]; !known && !one.Since.IsZero() {
+			s.clock.learn(one.Since, time.Now())
+		}
+	}
+}
+
+// isYoungLocked tells whether a directory was created after the walk that would have
+// found it: so whoever is in it has just joined.
+func (s *Survey) isYoungLocked(stat *zk.Stat) bool {
+	return stat != nil && !s.walked.IsZero() && time.UnixMilli(stat.Ctime).After(s.walked)
+}
+
+// unseen is how many participants have come and left between two looks. A server counts
+// the creates and deletes in a directory.
+func unseen(before, after *zk.Stat, joined, left []string) uint64 {
+	counted := uint32(after.Cversion - before.Cversion)
+	if after.Czxid != before.Czxid { // created again
+		counted = uint32(after.Cversion)
+		left = nil
+	}
+	return uint64(max(0, int64(counted)-int64(len(joined)+len(left)))) / 2
+}
+
+// difference returns who is only in one of two sorted lists.
+func difference(before, after []string) (joined, left []string) {
+	for len(before) > 0 && len(after) > 0 {
+		switch {
+		case before[0] == after[0]:
+			before, after = before[1:], after[1:]
+		case before[0] < after[0]:
+			left, before = append(left, before[0]), before[1:]
+		default:
+			joined, after = append(joined, after[0]), after[1:]
+		}
+	}
+	return append(joined, after...), append(left, before...)
+}
+
+// enterNewLocked has the directories of a semaphore looked at, and what was created in
+// d.
+func (s *Survey) enterNewLocked(
+	ctx context.Context, d *dir, joined []string, first bool,
+) {
+	if queues.IsSemaphore(d.children) {
+		for sub := 1; sub < len(subs); sub++ {
+			if of := s.dirLocked(d.lock, sub); of != nil {
+				s.running.Go(func() { s.due(ctx, of) })
+			}
+		}
+	}
+	if first {
+		return // whoever looks for the first time goes on to what is below
+	}
+	for _, child := range queues.Below(d.path, d.children) {
+		if _, isNew := slices.BinarySearch(joined, child); isNew {
+			path := zkpath.Join(d.path, child)
+			s.running.Go(func() { s.meet(ctx, path) })
+		}
+	}
+}
+
+// forgetDirLocked forgets a directory that has gone.
+func (s *Survey) forgetDirLocked(d *dir) {
+	d.watched = false
+	delete(s.dirs, d.path)
+	for i := range d.lock.dirs {
+		if d.lock.dirs[i] == d {
+			d.lock.dirs[i] = nil
+		}
+	}
+}
+
+// remembered is for how long a lock is known whose path has gone.
+const remembered = 10 * time.Minute
+
+// forgetLocked forgets the locks that have gone long ago.
+func (s *Survey) forgetLocked() {
+	long := s.clock.now().Add(-remembered)
+	for path, l := range s.locks {
+		if l.dirs == [len(subs)]*dir{} && l.changed.Before(long) {
+			delete(s.locks, path)
+		}
+	}
+}
