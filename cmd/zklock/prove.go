@@ -20,7 +20,6 @@ import (
 
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/cmd/zklock/internal/prove"
-	"github.com/zkrecipes/recipes/internal/serve/text"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
