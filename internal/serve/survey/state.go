@@ -20,7 +20,9 @@ type State struct {
 	Walked   time.Time `json:"walked,omitzero"`        // when the last walk ended
 	Watched  int       `json:"watched"`                // directories
 	Locks    []Lock    `json:"locks"`                  // by path
-	Findings []Finding `json:"findings"`
+	// Registrations are by path, too.
+	Registrations []Registration `json:"registrations"`
+	Findings      []Finding      `json:"findings"`
 }
 
 // A Lock is what is known of a lock.
@@ -99,7 +101,7 @@ var FindingKinds = []FindingKind{
 func (k FindingKind) rank() int { return slices.Index(FindingKinds, k) }
 
 // quiet is for how long there may be no sign of life before what is known is outdated.
-const quiet = 2500 * time.Millisecond
+const quiet = 1750 * time.Millisecond
 
 // State returns what is known now. It is for a page or a scrape, not for a loop: it costs
 // some milliseconds for each thousand locks.
@@ -109,7 +111,7 @@ func (s *Survey) State() State {
 	now := s.clock.now()
 	state := State{
 		At: now, Version: s.version, Walked: s.walked, Watched: len(s.dirs),
-		Outdated: s.outdatedLocked(),
+		Outdated: s.outdatedLocked(), Registrations: s.registrationsLocked(),
 	}
 	crowd := queues.NewCrowd()
 	for _, l := range s.locks {

@@ -106,6 +106,14 @@ type listPage struct {
 	Rows                           []lockRow
 	Locks, InUse, Holders, Waiters int // of all locks
 	Matching, More                 int // rows; those that are not shown
+	Registrations                  []registrationRow
+	Registered                     int // registrations that match, shown or not
+}
+
+// A registrationRow is a registration in the list.
+type registrationRow struct {
+	survey.Registration
+	For string // since it was created
 }
 
 // A lockRow is a lock in the list.
@@ -154,18 +162,36 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request) {
 	page.Matching = len(page.Rows)
 	page.More = max(0, page.Matching-rowsAtMost)
 	page.Rows = page.Rows[:page.Matching-page.More]
+	page.register(state)
 	s.render(w, "list.html", page)
+}
+
+// register has the page show the registrations that match its query.
+func (p *listPage) register(state survey.State) {
+	for _, r := range state.Registrations {
+		if !contains(p.Query, r.Path, r.Data, r.Session) {
+			continue
+		}
+		if p.Registered++; len(p.Registrations) < rowsAtMost {
+			p.Registrations = append(p.Registrations,
+				registrationRow{r, ago(r.Since, state.At)})
+		}
+	}
+}
+
+// contains tells whether one of the texts, as it is shown, has the query in it.
+func contains(query string, texts ...string) bool {
+	query = strings.ToLower(query)
+	return slices.ContainsFunc(texts, func(one string) bool {
+		return strings.Contains(strings.ToLower(text.Printable(one)), query)
+	})
 }
 
 // matches tells whether what a lock shows has a text.
 func matches(l survey.Lock, query string) bool {
-	query = strings.ToLower(query)
-	has := func(s string) bool {
-		return strings.Contains(strings.ToLower(text.Printable(s)), query)
-	}
-	return query == "" || has(l.Path) || has(l.Recipe) ||
+	return contains(query, l.Path, l.Recipe) ||
 		slices.ContainsFunc(l.Queue, func(p survey.Participant) bool {
-			return has(p.Data) || has(p.Session)
+			return contains(query, p.Data, p.Session)
 		})
 }
 
