@@ -142,7 +142,9 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request) {
 	page.Query = text.Shorten(r.URL.Query().Get("q"), dataShown)
 	bad := map[string]bool{}
 	for _, f := range state.Findings {
-		bad[f.Path] = bad[f.Path] || f.Certain || f.Kind == survey.Deadlock
+		for _, path := range slices.Concat(f.Others, []string{f.Path}) {
+			bad[path] = bad[path] || f.Certain || f.Kind == survey.Deadlock
+		}
 	}
 	for _, l := range state.Locks {
 		row := rowOf(l, state.At)
@@ -198,7 +200,7 @@ func matches(l survey.Lock, query string) bool {
 func rowOf(l survey.Lock, now time.Time) lockRow {
 	row := lockRow{Lock: l, Waiting: l.Waiters()}
 	if holders := l.Holders(); len(holders) > 0 {
-		row.Holder, row.Others = who(holders[0]), len(holders)-1
+		row.Holder, row.Others = holders[0].Who(), len(holders)-1
 		row.held = now.Sub(l.HeldSince())
 		row.Held = duration(row.held)
 	}
@@ -207,17 +209,6 @@ func rowOf(l survey.Lock, now time.Time) lockRow {
 		row.Wait = duration(row.wait)
 	}
 	return row
-}
-
-// who is what a participant is called.
-func who(p survey.Participant) string {
-	switch {
-	case p.Session == "0x0":
-		return "nobody (" + p.Node[strings.LastIndex(p.Node, "/")+1:] + ")"
-	case p.Data == "":
-		return "session " + p.Session
-	}
-	return p.Data
 }
 
 // duration is a time as people say it.
@@ -287,7 +278,7 @@ func (s *Site) lock(w http.ResponseWriter, r *http.Request) {
 		if p.State == queues.Holds {
 			since = p.Held
 		}
-		page.Queue = append(page.Queue, queueRow{p, i + 1, who(p), ago(since, state.At)})
+		page.Queue = append(page.Queue, queueRow{p, i + 1, p.Who(), ago(since, state.At)})
 	}
 	for _, stay := range slices.Backward(stays) {
 		if len(page.Left) == leftShown {

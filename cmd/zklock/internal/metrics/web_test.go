@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/cmd/zklock/internal/metrics"
 	"github.com/zkrecipes/recipes/internal/serve/survey"
 	"github.com/zkrecipes/recipes/internal/serve/web"
@@ -362,4 +363,26 @@ func TestTheRegistrations(t *testing.T) {
 	}
 	_, body, _ := s.get(http.MethodGet, "/?q=nothing-has")
 	require.NotContains(t, body, "/instances/one")
+}
+
+// A deadlock is on the page of each of its locks, and marks each in the list.
+func TestADeadlockIsOnThePageOfEachLock(t *testing.T) {
+	s := newScene(t, web.Access{})
+	first, second := s.client, s.connect()
+	for _, one := range []struct {
+		client *recipes.Client
+		path   string
+	}{{first, "/a"}, {second, "/b"}, {first, "/b"}, {second, "/a"}} {
+		s.client = one.client
+		s.join(one.path, "x")
+	}
+	s.until(func() bool { return len(s.survey.State().Findings) == 1 })
+	for _, path := range []string{"/a", "/b"} {
+		s.until(func() bool { // a page may be of a moment ago
+			_, body, _ := s.get(http.MethodGet, "/lock?path="+path)
+			return strings.Contains(body, "deadlock?")
+		})
+	}
+	_, body, _ := s.get(http.MethodGet, "/")
+	require.Equal(t, 2, strings.Count(body, `<tr class="bad">`))
 }
