@@ -10,8 +10,8 @@
 //
 // The data goes to the providers of package otel, which do nothing until they are set, or
 // to those that [WithMeterProvider] and [WithTracerProvider] name. The folder example has
-// a program that Prometheus can scrape, and a dashboard for Grafana. The files
-// dashboard-zklock.json and alerts-zklock.yml in it are for the metrics of "zklock serve",
+// a program that Prometheus can scrape, and a dashboard for Grafana. In it
+// dashboard-zklock.json and alerts-zklock.yml are for the metrics of "zklock serve",
 // which sees the locks of all programs.
 //
 // # Metrics

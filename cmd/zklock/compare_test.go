@@ -150,7 +150,7 @@ func (nothing) Printf(string, ...any) {}
 // when the session of a process ends that was killed.
 func (s *comparison) stands(at holdAt) bool {
 	return slices.ContainsFunc(s.queue(at.path), func(one string) bool {
-		return strings.HasPrefix(one, at.session+" ") || one == "unknown"
+		return strings.HasPrefix(one, at.session+" ") || one == unknown
 	})
 }
 
@@ -170,7 +170,7 @@ func (s *comparison) queue(path string) (all []string) {
 		}
 	}
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		all = append(all, "unknown") // an outage has just begun
+		all = append(all, unknown)
 	}
 	return all
 }
@@ -384,13 +384,34 @@ func (s *comparison) sample() {
 		if w.last != s.samples {
 			delete(s.wrong, what)
 		} else if w.in > wrongIn && time.Since(w.since) > wrongFor {
-			s.Errorf("for %v in %d answers %s says that %s holds %s: %v; the program: %+v; "+
-				"ZooKeeper has %v", time.Since(w.since), w.in, what.where, what.session,
-				what.path, what.says, s.visits[what.holdAt], s.queue(what.path))
-			w.since = time.Now().Add(time.Hour) // it was said
+			s.judgeLocked(what, w)
+			delete(s.wrong, what)
 		}
 	}
 }
+
+// judgeLocked asks ZooKeeper who is right. A program goes on in another session without a
+// word; the session that it has named has no znode then.
+func (s *comparison) judgeLocked(what wrongHold, w *wrongness) {
+	queue := s.queue(what.path)
+	switch v := s.visits[what.holdAt]; {
+	case slices.Contains(queue, unknown): // an outage has just begun
+	case !what.says && v != nil && !s.stands(what.holdAt):
+		for _, slot := range s.slots {
+			if p := slot.process; p != nil && p.session == what.session {
+				s.Logf("%s goes on in another session", slot.kind.name)
+				s.running.Go(func() { s.leave(p) })
+			}
+		}
+	default:
+		s.Errorf("for %v in %d answers %s says that %s holds %s: %v; the program: %+v; "+
+			"ZooKeeper has %v", time.Since(w.since), w.in, what.where, what.session,
+			what.path, what.says, v, queue)
+	}
+}
+
+// unknown is in a queue that ZooKeeper did not tell.
+const unknown = "unknown"
 
 // compareLocked compares what is shown somewhere: which sessions hold. Metrics have no
 // sessions, and show how many hold.
@@ -439,7 +460,7 @@ func (s *comparison) shown() (says map[string]map[holdAt]bool, outage bool) {
 	metrics := s.get("/metrics")
 	age, err := strconv.ParseFloat(anAge.FindStringSubmatch(metrics)[1], 64)
 	require.NoError(s, err)
-	s.compareMetrics(metrics, outage || age > 2.5)
+	s.compareMetrics(metrics, outage || age > 0)
 	return says, outage
 }
 

@@ -250,11 +250,18 @@ func (s *Survey) apply(ctx context.Context, d *dir, v view) {
 	defer s.mu.Unlock()
 	joined, left := difference(d.children, v.children)
 	l, young, first := d.lock, s.isYoungLocked(v.stat), d.stat == nil
+	for _, name := range left {
+		delete(s.registered, zkpath.Join(d.path, name))
+	}
 	switch {
 	case v.stat == nil:
 	case !first:
-		l.missed += unseen(d.stat, v.stat, joined, left)
+		missed := unseen(d.stat, v.stat, joined, left)
+		l.missed += missed
 		s.learnLocked(d, v)
+		if missed > 0 {
+			s.againLocked(ctx, d)
+		}
 	case young:
 		l.missed += unseen(&zk.Stat{}, v.stat, joined, nil)
 	}

@@ -20,7 +20,9 @@ type State struct {
 	Walked   time.Time `json:"walked,omitzero"`        // when the last walk ended
 	Watched  int       `json:"watched"`                // directories
 	Locks    []Lock    `json:"locks"`                  // by path
-	Findings []Finding `json:"findings"`
+	// Registrations are by path, too.
+	Registrations []Registration `json:"registrations"`
+	Findings      []Finding      `json:"findings"`
 }
 
 // A Lock is what is known of a lock.
@@ -47,22 +49,23 @@ func (l Lock) Holders() []Participant {
 func (l Lock) Waiters() int { return len(l.Queue) - len(l.Holders()) + l.More }
 
 // HeldSince is since when the oldest holder holds; zero if nobody does.
-func (l Lock) HeldSince() (since time.Time) { return l.oldest(queues.Holds) }
+func (l Lock) HeldSince() time.Time { return l.oldest(queues.Holds).Held }
 
 // WaitingSince is since when the first one waits; zero if nobody does.
-func (l Lock) WaitingSince() (since time.Time) { return l.oldest(queues.Waits) }
+func (l Lock) WaitingSince() time.Time { return l.oldest(queues.Waits).Since }
 
-func (l Lock) oldest(state string) (since time.Time) {
+// oldest is who has been in that state for longest; the zero value if nobody has.
+func (l Lock) oldest(state string) (first Participant) {
 	for _, p := range l.Queue {
-		at := p.Since
+		at, than := p.Since, first.Since
 		if state == queues.Holds {
-			at = p.Held
+			at, than = p.Held, first.Held
 		}
-		if p.State == state && !at.IsZero() && (since.IsZero() || at.Before(since)) {
-			since = at
+		if p.State == state && !at.IsZero() && (than.IsZero() || at.Before(than)) {
+			first = p
 		}
 	}
-	return since
+	return first
 }
 
 // A Finding is something that is wrong, as zklock doctor would say.
@@ -70,8 +73,15 @@ type Finding struct {
 	Kind FindingKind `json:"kind"`
 	Path string      `json:"path"` // of the lock, or of what was not looked at
 	Text string      `json:"text"`
+	// Others are more locks that a deadlock concerns.
+	Others []string `json:"others,omitempty"`
 	// Certain is false of what may be on purpose.
 	Certain bool `json:"certain"`
+}
+
+// Concerns tells whether a finding is about what is at a path.
+func (f Finding) Concerns(path string) bool {
+	return f.Path == path || slices.Contains(f.Others, path)
 }
 
 // A FindingKind says what is wrong.
@@ -99,7 +109,7 @@ var FindingKinds = []FindingKind{
 func (k FindingKind) rank() int { return slices.Index(FindingKinds, k) }
 
 // quiet is for how long there may be no sign of life before what is known is outdated.
-const quiet = 2500 * time.Millisecond
+const quiet = 1750 * time.Millisecond
 
 // State returns what is known now. It is for a page or a scrape, not for a loop: it costs
 // some milliseconds for each thousand locks.
@@ -109,7 +119,7 @@ func (s *Survey) State() State {
 	now := s.clock.now()
 	state := State{
 		At: now, Version: s.version, Walked: s.walked, Watched: len(s.dirs),
-		Outdated: s.outdatedLocked(),
+		Outdated: s.outdatedLocked(), Registrations: s.registrationsLocked(),
 	}
 	crowd := queues.NewCrowd()
 	for _, l := range s.locks {
@@ -186,7 +196,7 @@ func (s *Survey) findingsLocked(l *lock, known Lock, now time.Time) (all []Findi
 		})
 	}
 	for _, m := range l.members {
-		if m.Session == "0x0" && !m.Since.IsZero() {
+		if m.Session == noSession && !m.Since.IsZero() {
 			find(Ownerless, true, "%s belongs to no session: it blocks the queue until "+
 				"somebody deletes it (zklock evict)", m.Node)
 		}
@@ -206,10 +216,10 @@ func (s *Survey) findingsLocked(l *lock, known Lock, now time.Time) (all []Findi
 		}
 	}
 	isElection := strings.HasPrefix(l.recipe, "leader")
-	if since := known.HeldSince(); !isElection && !since.IsZero() &&
-		now.Sub(since) > s.config.Old {
-		find(Old, false, "held since %s, for longer than %v",
-			since.Format(time.RFC3339), s.config.Old)
+	if p := known.oldest(queues.Holds); !isElection && p.Session != noSession &&
+		!p.Held.IsZero() && now.Sub(p.Held) > s.config.Old {
+		find(Old, false, "%s has held it since %s, for longer than %v", p.Who(),
+			p.Held.Local().Format(time.DateTime), s.config.Old)
 	}
 	if l.recipe == mixed {
 		find(Mixed, true, "several recipes use this path, which do not exclude each "+
@@ -226,8 +236,12 @@ func (s *Survey) findingsLocked(l *lock, known Lock, now time.Time) (all []Findi
 func deadlocks(crowd *queues.Crowd) (all []Finding) {
 	crowd.Settle()
 	for _, circle := range crowd.Circles() {
+		var others []string
+		for _, w := range circle[1:] {
+			others = append(others, w.Wanted.Path)
+		}
 		all = append(all, Finding{
-			Kind: Deadlock, Path: circle[0].Wanted.Path,
+			Kind: Deadlock, Path: circle[0].Wanted.Path, Others: others,
 			Text: "possible: " + queues.CircleText(circle) + "; " + whoIsWho(circle),
 		})
 	}

@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"strings"
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/serve/queues"
@@ -12,6 +13,20 @@ type Participant struct {
 	queues.Row
 	// Held is since when it holds: the zero time if it waits.
 	Held time.Time `json:"heldSince,omitzero"`
+}
+
+// noSession is the session of a znode that belongs to none.
+const noSession = "0x0"
+
+// Who is what a participant is called.
+func (p Participant) Who() string {
+	switch {
+	case p.Session == noSession:
+		return "nobody (" + p.Node[strings.LastIndex(p.Node, "/")+1:] + ")"
+	case p.Data == "":
+		return "session " + p.Session
+	}
+	return text.Shorten(p.Data, stayData)
 }
 
 // A Stay is a participant that has left.

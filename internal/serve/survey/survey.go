@@ -58,19 +58,20 @@ type Survey struct {
 
 	running sync.WaitGroup // all goroutines
 
-	mu        sync.Mutex // guards what follows
-	dirs      map[string]*dir
-	locks     map[string]*lock
-	skipped   map[string]string // why a path could not be looked at
-	unrelated map[string]bool   // znodes in the directories of locks that are no locks
-	history   history
-	clock     clock
-	contact   time.Time     // a request that was sent then was answered
-	began     time.Time     // when the last walk began
-	walked    time.Time     // when the last walk ended; zero: none has
-	full      bool          // there are more than dirsAtMost
-	version   uint64        // grows with each change
-	wake      chan struct{} // closed at the next change
+	mu         sync.Mutex // guards what follows
+	dirs       map[string]*dir
+	locks      map[string]*lock
+	skipped    map[string]string // why a path could not be looked at
+	unrelated  map[string]bool   // znodes in the directories of locks that are no locks
+	registered map[string]Registration
+	history    history
+	clock      clock
+	contact    time.Time     // a request that was sent then was answered
+	began      time.Time     // when the last walk began
+	walked     time.Time     // when the last walk ended; zero: none has
+	full       bool          // there are more than dirsAtMost
+	version    uint64        // grows with each change
+	wake       chan struct{} // closed at the next change
 }
 
 // New returns a Survey of the cluster of a client.
@@ -81,8 +82,9 @@ func New(client *recipes.Client, config Config) *Survey {
 		todo:  make(chan *dir), fresh: make(chan string), again: make(chan struct{}, 1),
 		dirs: map[string]*dir{}, locks: map[string]*lock{},
 		skipped: map[string]string{}, unrelated: map[string]bool{},
-		history: history{most: historyAtMost},
-		contact: time.Now(), wake: make(chan struct{}),
+		registered: map[string]Registration{},
+		history:    history{most: historyAtMost},
+		contact:    time.Now(), wake: make(chan struct{}),
 	}
 }
 
@@ -112,13 +114,14 @@ func (s *Survey) Run(ctx context.Context) error {
 
 // pulse asks for a sign of life each second, so that an outage shows at once.
 func (s *Survey) pulse(ctx context.Context) {
-	for sleep(ctx, 0); ctx.Err() == nil; sleep(ctx, time.Second) {
+	for ctx.Err() == nil {
 		sent := time.Now()
 		if err := s.ask.sync(); err == nil {
 			s.mu.Lock()
 			s.contact = sent
 			s.mu.Unlock()
 		}
+		sleep(ctx, time.Until(sent.Add(time.Second)))
 	}
 }
 

@@ -380,6 +380,27 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+// A finding names whom it concerns: of a deadlock each lock, of a long hold the holder.
+// Of a head without a session nothing is said twice.
+func TestWhomAFindingConcerns(t *testing.T) {
+	inScene(t, config(), wrongs[survey.Deadlock], func(s *scene) {
+		f := s.survey.State().Findings[0]
+		require.True(s, f.Concerns("/a"))
+		require.True(s, f.Concerns("/b"))
+		require.False(s, f.Concerns("/c"))
+	})
+	inScene(t, config(), wrongs[survey.Old], func(s *scene) {
+		require.Contains(s, s.survey.State().Findings[0].Text, "x has held it since ")
+	})
+	inScene(t, config(), func(s *scene) {
+		wrongs[survey.Ownerless](s)
+		time.Sleep(time.Hour)
+	}, func(s *scene) {
+		require.Len(s, s.survey.State().Findings, 1)
+		require.Equal(s, survey.Ownerless, s.survey.State().Findings[0].Kind)
+	})
+}
+
 // Of locks in good order nothing is said.
 func TestNoFindings(t *testing.T) {
 	inScene(t, config(), func(s *scene) {

@@ -98,7 +98,7 @@ func (s *Survey) visit(
 			return false, err
 		}
 		_, isWatched, _ := s.known(inside)
-		hasLocks = hasLocks || below || isWatched
+		hasLocks = hasLocks || below || isWatched || s.isRegistered(inside)
 		if isLock && !below && child != queues.MarkName {
 			s.note(s.unrelated, inside)
 		}
@@ -159,10 +159,14 @@ func (s *Survey) enter(
 	case err != nil:
 		return nil, false, err
 	case !exists && likely:
+		s.forgetRegistration(path)
 		s.later(ctx, path)
 		return nil, false, nil
-	case !exists || queues.Owned(stat):
+	case !exists:
+		s.forgetRegistration(path)
 		return nil, false, nil
+	case queues.Owned(stat):
+		return nil, false, s.register(ctx, path)
 	case stat.NumChildren > childrenAtMost:
 		s.failed(path, tooLong(stat.NumChildren))
 		return nil, false, nil

@@ -106,6 +106,14 @@ type listPage struct {
 	Rows                           []lockRow
 	Locks, InUse, Holders, Waiters int // of all locks
 	Matching, More                 int // rows; those that are not shown
+	Registrations                  []registrationRow
+	Registered                     int // registrations that match, shown or not
+}
+
+// A registrationRow is a registration in the list.
+type registrationRow struct {
+	survey.Registration
+	For string // since it was created
 }
 
 // A lockRow is a lock in the list.
@@ -134,7 +142,9 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request) {
 	page.Query = text.Shorten(r.URL.Query().Get("q"), dataShown)
 	bad := map[string]bool{}
 	for _, f := range state.Findings {
-		bad[f.Path] = bad[f.Path] || f.Certain || f.Kind == survey.Deadlock
+		for _, path := range slices.Concat(f.Others, []string{f.Path}) {
+			bad[path] = bad[path] || f.Certain || f.Kind == survey.Deadlock
+		}
 	}
 	for _, l := range state.Locks {
 		row := rowOf(l, state.At)
@@ -154,25 +164,43 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request) {
 	page.Matching = len(page.Rows)
 	page.More = max(0, page.Matching-rowsAtMost)
 	page.Rows = page.Rows[:page.Matching-page.More]
+	page.register(state)
 	s.render(w, "list.html", page)
+}
+
+// register has the page show the registrations that match its query.
+func (p *listPage) register(state survey.State) {
+	for _, r := range state.Registrations {
+		if !contains(p.Query, r.Path, r.Data, r.Session) {
+			continue
+		}
+		if p.Registered++; len(p.Registrations) < rowsAtMost {
+			p.Registrations = append(p.Registrations,
+				registrationRow{r, ago(r.Since, state.At)})
+		}
+	}
+}
+
+// contains tells whether one of the texts, as it is shown, has the query in it.
+func contains(query string, texts ...string) bool {
+	query = strings.ToLower(query)
+	return slices.ContainsFunc(texts, func(one string) bool {
+		return strings.Contains(strings.ToLower(text.Printable(one)), query)
+	})
 }
 
 // matches tells whether what a lock shows has a text.
 func matches(l survey.Lock, query string) bool {
-	query = strings.ToLower(query)
-	has := func(s string) bool {
-		return strings.Contains(strings.ToLower(text.Printable(s)), query)
-	}
-	return query == "" || has(l.Path) || has(l.Recipe) ||
+	return contains(query, l.Path, l.Recipe) ||
 		slices.ContainsFunc(l.Queue, func(p survey.Participant) bool {
-			return has(p.Data) || has(p.Session)
+			return contains(query, p.Data, p.Session)
 		})
 }
 
 func rowOf(l survey.Lock, now time.Time) lockRow {
 	row := lockRow{Lock: l, Waiting: l.Waiters()}
 	if holders := l.Holders(); len(holders) > 0 {
-		row.Holder, row.Others = who(holders[0]), len(holders)-1
+		row.Holder, row.Others = holders[0].Who(), len(holders)-1
 		row.held = now.Sub(l.HeldSince())
 		row.Held = duration(row.held)
 	}
@@ -181,17 +209,6 @@ func rowOf(l survey.Lock, now time.Time) lockRow {
 		row.Wait = duration(row.wait)
 	}
 	return row
-}
-
-// who is what a participant is called.
-func who(p survey.Participant) string {
-	switch {
-	case p.Session == "0x0":
-		return "nobody (" + p.Node[strings.LastIndex(p.Node, "/")+1:] + ")"
-	case p.Data == "":
-		return "session " + p.Session
-	}
-	return p.Data
 }
 
 // duration is a time as people say it.
@@ -261,7 +278,7 @@ func (s *Site) lock(w http.ResponseWriter, r *http.Request) {
 		if p.State == queues.Holds {
 			since = p.Held
 		}
-		page.Queue = append(page.Queue, queueRow{p, i + 1, who(p), ago(since, state.At)})
+		page.Queue = append(page.Queue, queueRow{p, i + 1, p.Who(), ago(since, state.At)})
 	}
 	for _, stay := range slices.Backward(stays) {
 		if len(page.Left) == leftShown {

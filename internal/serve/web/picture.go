@@ -48,9 +48,9 @@ func (d *drawing) add(s survey.Stay, open bool) {
 	if !s.Left.After(d.From) {
 		return
 	}
-	label := who(survey.Participant{Row: queues.Row{
+	label := survey.Participant{Row: queues.Row{
 		Session: s.Session, Data: s.Data, Node: s.Node,
-	}})
+	}}.Who()
 	i := d.laneFor(label, s.Left)
 	if i < 0 {
 		return

@@ -118,7 +118,7 @@ func (s *Site) api(w http.ResponseWriter, r *http.Request) {
 func findingsAt(state survey.State, path string) []survey.Finding {
 	all := []survey.Finding{}
 	for _, f := range state.Findings {
-		if f.Path == path {
+		if f.Concerns(path) {
 			all = append(all, f)
 		}
 	}

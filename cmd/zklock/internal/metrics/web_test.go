@@ -16,12 +16,14 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/cmd/zklock/internal/metrics"
 	"github.com/zkrecipes/recipes/internal/serve/survey"
 	"github.com/zkrecipes/recipes/internal/serve/web"
@@ -335,4 +337,52 @@ func TestWhatIsAskedForIsThere(t *testing.T) {
 			require.Contains(t, body, "\n"+name, "%s asks for it", file)
 		}
 	}
+}
+
+// Registrations are on the page and in the JSON, and the filter finds them.
+func TestTheRegistrations(t *testing.T) {
+	s := newScene(t, web.Access{})
+	_, err := s.client.Create("/instances", nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	_, err = s.client.Create("/instances/one", []byte("10.0.0.1:80 <b>"),
+		zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	s.until(func() bool { return len(s.survey.State().Registrations) == 1 })
+	session := fmt.Sprintf("0x%x", uint64(s.client.SessionID()))
+	for path, want := range map[string]string{
+		"/":               "10.0.0.1:80 &lt;b&gt;",
+		"/?q=10.0.0.1":    "<code>" + session + "</code>",
+		"/?q=INSTANCES":   "/instances/one",
+		"/?q=" + session:  "/instances/one",
+		"/api/locks":      `"path": "/instances/one"`,
+		"/?q=nothing-has": "No lock has",
+	} {
+		status, body, _ := s.get(http.MethodGet, path)
+		require.Equal(t, http.StatusOK, status)
+		require.Contains(t, body, want, path)
+	}
+	_, body, _ := s.get(http.MethodGet, "/?q=nothing-has")
+	require.NotContains(t, body, "/instances/one")
+}
+
+// A deadlock is on the page of each of its locks, and marks each in the list.
+func TestADeadlockIsOnThePageOfEachLock(t *testing.T) {
+	s := newScene(t, web.Access{})
+	first, second := s.client, s.connect()
+	for _, one := range []struct {
+		client *recipes.Client
+		path   string
+	}{{first, "/a"}, {second, "/b"}, {first, "/b"}, {second, "/a"}} {
+		s.client = one.client
+		s.join(one.path, "x")
+	}
+	s.until(func() bool { return len(s.survey.State().Findings) == 1 })
+	for _, path := range []string{"/a", "/b"} {
+		s.until(func() bool { // a page may be of a moment ago
+			_, body, _ := s.get(http.MethodGet, "/lock?path="+path)
+			return strings.Contains(body, "deadlock?")
+		})
+	}
+	_, body, _ := s.get(http.MethodGet, "/")
+	require.Equal(t, 2, strings.Count(body, `<tr class="bad">`))
 }

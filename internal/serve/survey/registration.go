@@ -1,0 +1,95 @@
+package survey
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/zkrecipes/recipes/internal/zkpath"
+)
+
+// A Registration is an ephemeral znode with a name that somebody has chosen: a Curator
+// PersistentNode or GroupMember, the znode of "zklock register", or what a program has
+// created by itself. It says that its session is there.
+type Registration struct {
+	Path    string    `json:"path"`
+	Session string    `json:"session"`
+	Since   time.Time `json:"since"`
+	Data    string    `json:"data"` // as of the last walk, or of its create
+}
+
+// registrationsAtMost is how many registrations are known.
+const registrationsAtMost = 10_000
+
+// numbered are the names that a server has given a number: no recipe registers so.
+var numbered = regexp.MustCompile(`\d{10}$`)
+
+// register takes note of an ephemeral znode that is in no queue. It fails only with ctx.
+func (s *Survey) register(ctx context.Context, path string) error {
+	if numbered.MatchString(path) {
+		return nil
+	}
+	if err := s.pace(ctx, 1); err != nil {
+		return err
+	}
+	one, err := s.read(path)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.changedLocked()
+	_, known := s.registered[path]
+	switch {
+	case err != nil || one.gone || one.Session == 0:
+		delete(s.registered, path)
+		return nil
+	case !known && len(s.registered) >= registrationsAtMost:
+		s.full = true
+		return nil
+	}
+	s.registered[path] = Registration{
+		Path: path, Session: fmt.Sprintf("0x%x", uint64(one.Session)),
+		Since: one.Since, Data: string(one.Data),
+	}
+	return nil
+}
+
+func (s *Survey) forgetRegistration(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.registered, path)
+}
+
+// isRegistered tells whether a registration is known at a path.
+func (s *Survey) isRegistered(path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, known := s.registered[path]
+	return known
+}
+
+// againLocked has the registrations in a directory visited, since some of what is in it
+// was deleted and created again.
+func (s *Survey) againLocked(ctx context.Context, d *dir) {
+	for _, child := range d.children {
+		if path := zkpath.Join(d.path, child); s.registered[path].Path != "" {
+			s.running.Go(func() { s.meet(ctx, path) })
+		}
+	}
+}
+
+// registrationsLocked are all, by path. In the path of a lock an ephemeral znode is no
+// registration, but unrelated.
+func (s *Survey) registrationsLocked() []Registration {
+	all := make([]Registration, 0, len(s.registered))
+	for path, r := range s.registered {
+		if l := s.locks[zkpath.Parent(path)]; l == nil || l.recipe == "" {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b Registration) int {
+		return cmp.Compare(a.Path, b.Path)
+	})
+	return all
+}
