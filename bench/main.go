@@ -20,6 +20,7 @@ import (
 type commands struct {
 	Run     runCommand     `cmd:"" default:"withargs" help:"Measure and report."`
 	Report  reportCommand  `cmd:"" help:"Write the report of former runs anew."`
+	Readme  readmeCommand  `cmd:"" help:"Print the rows of the project's README."`
 	Compare compareCommand `cmd:"" help:"Compare two versions; see compare.sh."`
 	Share   shareCommand   `cmd:"" help:"Measure caching next to Curator on one path."`
 	Worker  workerCommand  `cmd:"" hidden:"" help:"Be a worker process."`

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -22,13 +23,15 @@ var ErrNoCurator = errors.New("no Curator, or no JDK, is installed " +
 	"(Debian: apt-get install default-jdk-headless libcurator-recipes-java; " +
 	"elsewhere CURATOR_CLASSPATH)")
 
+// curatorVersion finds the version in the name of a jar.
+var curatorVersion = regexp.MustCompile(`curator-recipes-([0-9.]*[0-9])`)
+
 // debian is where Debian has Curator. Its manifest names the jars that it needs itself.
 const debian = "/usr/share/java/"
 
 // CompileJava compiles the program in the directory source to the directory classes.
 func CompileJava(ctx context.Context, source, classes string) (*Java, error) {
 	jars := os.Getenv("CURATOR_CLASSPATH")
-	curator := "of CURATOR_CLASSPATH"
 	if jars == "" {
 		found, err := filepath.Glob(debian + "curator-recipes-[0-9]*.jar")
 		if err != nil || len(found) == 0 {
@@ -37,8 +40,10 @@ func CompileJava(ctx context.Context, source, classes string) (*Java, error) {
 		jars = strings.Join([]string{
 			found[0], debian + "jackson-databind.jar", debian + "slf4j-simple.jar",
 		}, ":")
-		curator = strings.TrimPrefix(filepath.Base(found[0]), "curator-recipes-")
-		curator = strings.TrimSuffix(curator, ".jar")
+	}
+	curator := "of unknown version"
+	if found := curatorVersion.FindStringSubmatch(jars); found != nil {
+		curator = found[1]
 	}
 	java, err := findJava("java")
 	javac, compilerErr := findJava("javac")
